@@ -1,0 +1,43 @@
+//! CollectDead: as many slots to evict as there are misses, by lifetime.
+//!
+//! th is the least t with count(life <= t) >= n_g. `paper`: every lifetime falls by max(0, th + 1), which
+//! is as many decays as it takes, at once; the victims are the lowest indices with life < 0. `wide`: the
+//! n_g smallest lifetimes, first those below th, then those equal to it, each in index order.
+//!
+//! Slots that the running request uses outlive all others, and N_q·K <= S, so there are always enough.
+
+use crate::machine::Machine;
+use crate::params::{Params, Table};
+use crate::stage_one::Work;
+use crate::state::{State, header};
+
+/// Fills `work.dead` with as many slots as `work.miss` has entries.
+#[inline(always)]
+pub fn collect_dead<M: Machine>(
+    m: M,
+    p: &Params,
+    state: &mut State<'_, M>,
+    work: &mut Work<'_, M>,
+) {
+    let need = m.len(&work.miss);
+    let at = m.scalar(header::THRESHOLD);
+    let life = &mut state.life;
+    let th = m.bisect(
+        m.peek(&state.header, at),
+        need,
+        #[inline(always)]
+        |t| m.count_le(life, t),
+    );
+    m.put(&mut state.header, at, th);
+    m.clear(&mut work.dead);
+    match p.table {
+        Table::Paper { .. } => {
+            m.age(life, m.max(th + 1, m.scalar(0)), false);
+            m.append_lt(&mut work.dead, life, m.scalar(0), need);
+        }
+        Table::Wide => {
+            m.append_lt(&mut work.dead, life, th, need);
+            m.append_eq(&mut work.dead, life, th, need);
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! `Emu<N>`: a vector is `[i32; N]`. Safe, bounds-checked, and it faults on overflow. `Emu<1>` is
+//! the scalar machine, for any CPU; the odd `Emu<3>` finds kernels that lean on a width.
+
+use super::Kernel;
+use super::cpu::{Column, Cpu, Life};
+use core::ops::{BitAnd, BitOr, Not};
+
+/// The emulated machine of `N` lanes, 1..=64.
+#[derive(Clone, Copy, Debug)]
+pub struct Emu<const N: usize>;
+
+impl<const N: usize> Emu<N> {
+    /// Runs a kernel on this machine.
+    pub fn run<K: Kernel>(self, kernel: K) -> K::Out {
+        kernel.run(self)
+    }
+}
+
+/// Its vector.
+#[derive(Clone, Copy)]
+pub struct V<const N: usize>([i32; N]);
+
+/// Its mask.
+#[derive(Clone, Copy)]
+pub struct Mask<const N: usize>([bool; N]);
+
+impl<const N: usize> BitAnd for Mask<N> {
+    type Output = Self;
+    #[inline(always)]
+    fn bitand(self, o: Self) -> Self {
+        Self(core::array::from_fn(|i| self.0[i] & o.0[i]))
+    }
+}
+impl<const N: usize> BitOr for Mask<N> {
+    type Output = Self;
+    #[inline(always)]
+    fn bitor(self, o: Self) -> Self {
+        Self(core::array::from_fn(|i| self.0[i] | o.0[i]))
+    }
+}
+impl<const N: usize> Not for Mask<N> {
+    type Output = Self;
+    #[inline(always)]
+    fn not(self) -> Self {
+        Self(self.0.map(|b| !b))
+    }
+}
+
+#[inline(always)]
+fn zip<const N: usize>(a: V<N>, b: V<N>, f: impl Fn(i32, i32) -> Option<i32>) -> V<N> {
+    // Law 6: an overflow is a defect of the kernel on every machine, so it is one here.
+    V(core::array::from_fn(|i| f(a.0[i], b.0[i]).expect("a vector operation overflowed")))
+}
+
+impl<const N: usize> Cpu for Emu<N> {
+    const LANES: usize = N;
+    type V = V<N>;
+    type K = Mask<N>;
+
+    #[inline(always)]
+    fn first(self, n: usize) -> Mask<N> {
+        Mask(core::array::from_fn(|i| i < n))
+    }
+    #[inline(always)]
+    fn count(self, k: Mask<N>) -> usize {
+        k.0.iter().filter(|&&b| b).count()
+    }
+    #[inline(always)]
+    fn splat(self, value: i32) -> V<N> {
+        V([value; N])
+    }
+    #[inline(always)]
+    fn iota(self, from: i32) -> V<N> {
+        V(core::array::from_fn(|i| from + i as i32))
+    }
+    #[inline(always)]
+    fn add(self, a: V<N>, b: V<N>) -> V<N> {
+        zip(a, b, i32::checked_add)
+    }
+    #[inline(always)]
+    fn sub(self, a: V<N>, b: V<N>) -> V<N> {
+        zip(a, b, i32::checked_sub)
+    }
+    #[inline(always)]
+    fn mul(self, a: V<N>, b: V<N>) -> V<N> {
+        zip(a, b, i32::checked_mul)
+    }
+    #[inline(always)]
+    fn and(self, a: V<N>, b: V<N>) -> V<N> {
+        zip(a, b, |x, y| Some(x & y))
+    }
+    #[inline(always)]
+    fn or(self, a: V<N>, b: V<N>) -> V<N> {
+        zip(a, b, |x, y| Some(x | y))
+    }
+    #[inline(always)]
+    fn shr(self, v: V<N>, bits: u32) -> V<N> {
+        V(v.0.map(|x| ((x as u32) >> bits) as i32))
+    }
+    #[inline(always)]
+    fn select(self, k: Mask<N>, yes: V<N>, no: V<N>) -> V<N> {
+        V(core::array::from_fn(|i| if k.0[i] { yes.0[i] } else { no.0[i] }))
+    }
+    #[inline(always)]
+    fn eq(self, a: V<N>, b: V<N>) -> Mask<N> {
+        Mask(core::array::from_fn(|i| a.0[i] == b.0[i]))
+    }
+    #[inline(always)]
+    fn neg(self, v: V<N>) -> Mask<N> {
+        Mask(v.0.map(|x| x < 0))
+    }
+    #[inline(always)]
+    fn load(self, from: &[i32], at: usize, live: Mask<N>) -> V<N> {
+        V(core::array::from_fn(|i| if live.0[i] { from[at + i] } else { 0 }))
+    }
+    #[inline(always)]
+    fn store(self, to: &mut [i32], at: usize, v: V<N>, live: Mask<N>) {
+        for i in 0..N {
+            if live.0[i] {
+                to[at + i] = v.0[i];
+            }
+        }
+    }
+    #[inline(always)]
+    fn gather(self, column: &Column<'_>, index: V<N>) -> V<N> {
+        V(index.0.map(|i| column.words()[(i as u32 & column.mask()) as usize]))
+    }
+    #[inline(always)]
+    fn scatter(self, column: &mut Column<'_>, index: V<N>, v: V<N>, k: Mask<N>) {
+        let mask = column.mask();
+        for i in 0..N {
+            if k.0[i] {
+                column.words_mut()[(index.0[i] as u32 & mask) as usize] = v.0[i];
+            }
+        }
+    }
+    #[inline(always)]
+    fn compress(self, to: &mut [i32], at: usize, v: V<N>, k: Mask<N>) {
+        let mut at = at;
+        for i in 0..N {
+            if k.0[i] {
+                to[at] = v.0[i];
+                at += 1;
+            }
+        }
+    }
+    #[inline(always)]
+    fn life_at(self, life: &Life<'_>, slot: V<N>) -> V<N> {
+        V(slot.0.map(|s| i32::from(life.slots()[(s as u32 & life.mask()) as usize])))
+    }
+    #[inline(always)]
+    fn set_life(self, life: &mut Life<'_>, slot: V<N>, value: i8, k: Mask<N>) {
+        let mask = life.mask();
+        for i in 0..N {
+            if k.0[i] {
+                life.slots_mut()[(slot.0[i] as u32 & mask) as usize] = value;
+            }
+        }
+    }
+    #[inline(always)]
+    fn step_life(self, life: &mut Life<'_>, slot: V<N>, rule: &[i8; 256], k: Mask<N>) {
+        let mask = life.mask();
+        for i in 0..N {
+            if k.0[i] {
+                let l = &mut life.slots_mut()[(slot.0[i] as u32 & mask) as usize];
+                *l = rule[*l as u8 as usize];
+            }
+        }
+    }
+}
+
+crate::vector_operators!([const N: usize] V<N>, Emu<N>, Emu::<N>);

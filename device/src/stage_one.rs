@@ -1,0 +1,160 @@
+//! Stage One: slots and misses of one request, token by token on one table.
+
+use crate::collect_dead::collect_dead;
+use crate::invalidate::invalidate;
+use crate::lifecycle::{decay, reset};
+use crate::locate::locate;
+use crate::machine::Machine;
+use crate::params::{MAX_TOKENS, Params};
+use crate::probe::probe;
+use crate::state::State;
+use crate::update_state::update_state;
+
+/// Words of a request's record: one 64-byte line, so that two cores never write one line.
+pub mod record {
+    /// Words in a record.
+    pub const WORDS: usize = 16;
+    /// n_g, the misses of token g, is at g.
+    pub const MISSES: i32 = 0;
+    /// Misses of all tokens.
+    pub const TOTAL: i32 = 8;
+    /// Status bits, see [`super::status`].
+    pub const STATUS: i32 = 9;
+}
+
+/// Status bits of a request. Ids that raise them were treated as padding.
+pub mod status {
+    /// Some id was at or above the request's sequence length.
+    pub const ID_OUT_OF_RANGE: i32 = 1;
+    /// Some id's row was outside the host pool.
+    pub const ROW_OUT_OF_POOL: i32 = 2;
+}
+
+/// Working columns in fast memory. Columns and lists hold K words and the machine's slack.
+pub struct Work<'a, M: Machine> {
+    /// The token's ids.
+    pub ids: M::Column<'a>,
+    /// Their slots.
+    pub slot: M::Column<'a>,
+    /// (id, lane) of ids not found yet.
+    pub pending: M::List<'a, 2>,
+    /// The same, of the next round.
+    pub next: M::List<'a, 2>,
+    /// (id, lane, row, token · K + lane) of the token's misses, in token order.
+    pub miss: M::List<'a, 4>,
+    /// Their slots.
+    pub dead: M::List<'a, 1>,
+    /// (id, slot) of misses without a link yet.
+    pub seek: M::List<'a, 2>,
+    /// The same, of the next round.
+    pub seek_next: M::List<'a, 2>,
+    /// (position, word) of links to write.
+    pub claim: M::List<'a, 2>,
+    /// Counts the token's valid ids.
+    pub live: M::List<'a, 0>,
+    /// Counts the request's ids above its sequence length.
+    pub far: M::List<'a, 0>,
+    /// Counts the request's misses outside the pool.
+    pub outside: M::List<'a, 0>,
+}
+
+/// One request of a batch, in global memory. `_at` fields are offsets in words.
+pub struct Request<'a, M: Machine> {
+    /// Tokens in this step, 0..=N_q.
+    pub tokens: M::Scalar,
+    /// Ids per token, at most K.
+    pub k: M::Scalar,
+    /// A generation other than the table's means a cold start.
+    pub generation: M::Scalar,
+    /// Tokens whose KV was final before this step, or [`crate::params::NO_STABLE_LEN`].
+    pub stable: M::Scalar,
+    /// Ids must be below it: the sequence length with this step's inputs.
+    pub limit: M::Scalar,
+    /// Rows (without block table) or blocks (with one) in the host pool.
+    pub rows: M::Scalar,
+    /// Selected ids, row by row.
+    pub ids: M::Input<'a>,
+    /// The first row.
+    pub ids_at: M::Scalar,
+    /// From row to row.
+    pub ids_stride: M::Scalar,
+    /// Block tables; unused when p.page is 0.
+    pub blocks: M::Input<'a>,
+    /// This request's.
+    pub blocks_at: M::Scalar,
+    /// Its entries.
+    pub blocks_len: M::Scalar,
+    /// Returned slots, row by row; -1 for padding.
+    pub slot: M::Output<'a>,
+    /// The first row.
+    pub slot_at: M::Scalar,
+    /// From row to row.
+    pub slot_stride: M::Scalar,
+    /// Valid ids of each row.
+    pub valid: M::Output<'a>,
+    /// The first row's.
+    pub valid_at: M::Scalar,
+    /// The compact miss list: position token · K + lane.
+    pub miss_pos: M::Output<'a>,
+    /// Its ids.
+    pub miss_id: M::Output<'a>,
+    /// Its slots.
+    pub miss_slot: M::Output<'a>,
+    /// Its host rows; -1 - n for fresh row n.
+    pub miss_row: M::Output<'a>,
+    /// Where this request's list starts.
+    pub miss_at: M::Scalar,
+    /// Records, [`record::WORDS`] each.
+    pub record: M::Output<'a>,
+    /// This request's.
+    pub record_at: M::Scalar,
+}
+
+/// Runs Stage One of one request: Algorithm 1 per token, on one table.
+#[inline(always)]
+pub fn stage_one<M: Machine>(
+    m: M,
+    p: &Params,
+    state: &mut State<'_, M>,
+    work: &mut Work<'_, M>,
+    request: &mut Request<'_, M>,
+) {
+    reset(m, p, state, request.generation);
+    invalidate(m, p, state, request.stable, request.limit);
+    decay(m, p, state);
+    m.clear(&mut work.far);
+    m.clear(&mut work.outside);
+    let total_at = request.record_at + record::TOTAL;
+    m.put(&mut request.record, total_at, m.scalar(0));
+    m.repeat(
+        p.tokens.min(MAX_TOKENS),
+        request.tokens,
+        #[inline(always)]
+        |g| {
+            let from = request.ids_at + request.ids_stride * g;
+            m.fetch(&mut work.ids, &request.ids, from, request.k);
+            probe(m, p, state, work, request.k, request.limit);
+            let dropped = m.len(&work.outside);
+            locate(m, p, work, request, g);
+            let valid = m.len(&work.live) + dropped - m.len(&work.outside);
+            m.put(&mut request.valid, request.valid_at + g, valid);
+            collect_dead(m, p, state, work);
+            update_state(m, p, state, work);
+            let to = request.slot_at + request.slot_stride * g;
+            m.publish(&mut request.slot, to, &work.slot, request.k);
+
+            let n = m.len(&work.miss);
+            let total = m.peek(&request.record, total_at);
+            let to = request.miss_at + total;
+            m.publish_list(&mut request.miss_id, to, &work.miss, 0);
+            m.publish_list(&mut request.miss_slot, to, &work.dead, 0);
+            m.publish_list(&mut request.miss_row, to, &work.miss, 2);
+            m.publish_list(&mut request.miss_pos, to, &work.miss, 3);
+            m.put(&mut request.record, request.record_at + g, n);
+            m.put(&mut request.record, total_at, total + n);
+        },
+    );
+    let far = m.if_gt(m.len(&work.far), m.scalar(0), status::ID_OUT_OF_RANGE);
+    let outside = m.if_gt(m.len(&work.outside), m.scalar(0), status::ROW_OUT_OF_POOL);
+    m.put(&mut request.record, request.record_at + record::STATUS, far + outside);
+}

@@ -184,26 +184,31 @@ impl Params {
     }
 
     /// m: bits of a slot.
+    #[inline(always)]
     pub fn slot_bits(&self) -> u32 {
         self.slots.ilog2()
     }
 
     /// t: bits of a link's position.
+    #[inline(always)]
     pub fn link_bits(&self) -> u32 {
         self.links().ilog2()
     }
 
     /// T: links.
+    #[inline(always)]
     pub fn links(&self) -> u32 {
         self.slots * self.spread
     }
 
     /// Bits of a print.
+    #[inline(always)]
     pub fn print_bits(&self) -> u32 {
         PRINT_AND_SLOT_BITS - self.slot_bits()
     }
 
     /// The lifetime of a slot that was just filled.
+    #[inline(always)]
     pub fn new_life(&self) -> i8 {
         match self.lifetime {
             Lifetime::Constant(l) => l,
@@ -212,6 +217,7 @@ impl Params {
     }
 
     /// The lifetime of an empty slot.
+    #[inline(always)]
     pub fn empty_life(&self) -> i8 {
         if matches!(self.table, Table::Paper { .. }) { -1 } else { i8::MIN }
     }

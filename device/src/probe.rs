@@ -3,9 +3,10 @@
 //! ```text
 //! for each id x:                                   first round, over all K lanes
 //!     h = first(x);  s = slot(link[h]);  hit = id[s] == x
-//!     hit: slot = s, refresh life[s]   else: pending
+//!     hit: slot = s   else: pending
 //! for r in 1..=R, over what is still pending:      later rounds, over a short list
 //!     the same with h = nth(x, r)
+//! for each hit: refresh life[slot]
 //! ```
 //! The id decides, so there is no false hit; the link's print and its invalid bit are not looked at:
 //! a slot that is dead and not yet reused may still be hit, and is then revived. What is pending at
@@ -18,38 +19,40 @@ use crate::stage_one::Work;
 use crate::state::{EMPTY, State};
 
 /// Looks the first `k` ids of `work.ids` up. Fills `work.slot` (-1 where not found or not valid),
-/// leaves the misses in `work.pending` as (id, lane), counts valid lanes in `work.live` and ids at or
-/// above `limit` in `work.far`, and refreshes the lifetime of every hit.
+/// leaves the misses in `work.pending` as (id, lane) and ids that are not valid in `work.void`, and counts
+/// ids at or above `limit` in `work.far`.
 #[inline(always)]
 pub fn probe<M: Machine>(
     m: M,
     p: &Params,
-    state: &mut State<'_, M>,
+    state: &State<'_, M>,
     work: &mut Work<'_, M>,
     k: M::Scalar,
     limit: M::Scalar,
 ) {
     m.clear(&mut work.pending);
     m.clear(&mut work.next);
-    m.clear(&mut work.live);
+    m.clear(&mut work.void);
     m.sweep(
         k,
         #[inline(always)]
         |t| {
-            let x = m.load(t, &work.ids);
-            let padding = m.neg(x);
+            let id = m.load(t, &work.ids);
+            let padding = m.neg(id);
             // Cleared first: the difference with the limit must not overflow.
-            let x = m.select(padding, m.splat(0), x);
-            let near = m.neg(x - limit);
-            let valid = near & !padding;
+            let x = m.select(padding, m.splat(0), id);
+            let valid = m.neg(x - limit) & !padding;
             let slot = slot_of(m, p, state, hash::first(m, p, x));
             let hit = m.eq(m.gather(&state.id, slot), x) & valid;
             m.store(t, &mut work.slot, m.select(hit, slot, m.splat(EMPTY)));
-            refresh(m, p, t, &mut state.life, slot, hit);
             m.append(t, &mut work.pending, valid & !hit, [x, m.iota(t)]);
-            m.append(t, &mut work.live, valid, []);
-            m.append(t, &mut work.far, !near, []);
+            m.append(t, &mut work.void, !valid, [id]);
         },
+    );
+    m.sweep(
+        m.len(&work.void),
+        #[inline(always)]
+        |t| m.append(t, &mut work.far, !m.neg(m.item(t, &work.void, 0)), []),
     );
     m.repeat(
         p.retries,
@@ -64,7 +67,6 @@ pub fn probe<M: Machine>(
                     let slot = slot_of(m, p, state, hash::nth(m, p, x, r + 1));
                     let hit = m.eq(m.gather(&state.id, slot), x);
                     m.scatter(t, &mut work.slot, lane, slot, hit);
-                    refresh(m, p, t, &mut state.life, slot, hit);
                     m.append(t, &mut work.next, !hit, [x, lane]);
                 },
             );
@@ -79,18 +81,27 @@ fn slot_of<M: Machine>(m: M, p: &Params, state: &State<'_, M>, h: M::V) -> M::V 
     m.low(m.gather(&state.link, h), p.slot_bits())
 }
 
-/// A hit's lifetime. Per token, as Algorithm 1 has it, not per request as the text says.
+/// Refreshes the lifetime of every hit: per token, as Algorithm 1 has it, not per request as the text
+/// says. A sweep of its own: inside the first round its dependent byte accesses kept the gathers of
+/// the next tiles from running ahead, which cost a quarter of Probe.
 #[inline(always)]
-fn refresh<M: Machine>(
+pub fn refresh<M: Machine>(
     m: M,
     p: &Params,
-    t: M::Tile,
-    life: &mut M::Life<'_>,
-    slot: M::V,
-    hit: M::Mask,
+    state: &mut State<'_, M>,
+    work: &Work<'_, M>,
+    k: M::Scalar,
 ) {
-    match &p.lifetime {
-        Lifetime::Constant(l) => m.set_life(t, life, slot, *l, hit),
-        Lifetime::Frequency(f) => m.step_life(t, life, slot, &f.hit, hit),
-    }
+    m.sweep(
+        k,
+        #[inline(always)]
+        |t| {
+            let slot = m.load(t, &work.slot);
+            let hit = !m.neg(slot);
+            match &p.lifetime {
+                Lifetime::Constant(l) => m.set_life(t, &mut state.life, slot, *l, hit),
+                Lifetime::Frequency(f) => m.step_life(t, &mut state.life, slot, &f.hit, hit),
+            }
+        },
+    );
 }

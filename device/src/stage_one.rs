@@ -6,7 +6,7 @@ use crate::lifecycle::{decay, reset};
 use crate::locate::locate;
 use crate::machine::Machine;
 use crate::params::{MAX_TOKENS, Params};
-use crate::probe::probe;
+use crate::probe::{probe, refresh};
 use crate::state::State;
 use crate::update_state::update_state;
 
@@ -50,8 +50,8 @@ pub struct Work<'a, M: Machine> {
     pub seek_next: M::List<'a, 2>,
     /// (position, word) of links to write.
     pub claim: M::List<'a, 2>,
-    /// Counts the token's valid ids.
-    pub live: M::List<'a, 0>,
+    /// The token's ids that are padding or above the sequence length.
+    pub void: M::List<'a, 1>,
     /// Counts the request's ids above its sequence length.
     pub far: M::List<'a, 0>,
     /// Counts the request's misses outside the pool.
@@ -134,9 +134,10 @@ pub fn stage_one<M: Machine>(
             let from = request.ids_at + request.ids_stride * g;
             m.fetch(&mut work.ids, &request.ids, from, request.k);
             probe(m, p, state, work, request.k, request.limit);
+            refresh(m, p, state, work, request.k);
             let dropped = m.len(&work.outside);
             locate(m, p, work, request, g);
-            let valid = m.len(&work.live) + dropped - m.len(&work.outside);
+            let valid = request.k - m.len(&work.void) + dropped - m.len(&work.outside);
             m.put(&mut request.valid, request.valid_at + g, valid);
             collect_dead(m, p, state, work);
             update_state(m, p, state, work);

@@ -99,14 +99,13 @@ fn reusable<M: Machine>(m: M, p: &Params, state: &State<'_, M>, link: M::V) -> M
     let unused = m.eq_to(link & INVALID, INVALID);
     let slot = m.low(link, p.slot_bits());
     let life = m.life_at(&state.life, slot);
-    match p.table {
-        Table::Paper { .. } => unused | m.neg(life),
-        Table::Wide => {
-            let print = m.low(m.shr(link, p.slot_bits()), p.print_bits());
-            let owner = hash::print(m, p, m.gather(&state.id, slot));
-            unused | m.eq_to(life, i32::from(DEAD)) | !m.eq(print, owner)
-        }
-    }
+    let dead = match p.table {
+        Table::Paper { .. } => m.neg(life),
+        Table::Wide => m.eq_to(life, i32::from(DEAD)),
+    };
+    let print = m.low(m.shr(link, p.slot_bits()), p.print_bits());
+    let owner = hash::print(m, p, m.gather(&state.id, slot));
+    unused | dead | !m.eq(print, owner)
 }
 
 /// Writes the claimed links, in list order.

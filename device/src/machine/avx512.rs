@@ -66,31 +66,55 @@ impl<const G: bool> Avx512<G> {
         shell!(enabled(self, kernel))
     }
 
+    /// The lanes as scalars. By 64-bit halves of each quarter: left alone, the compiler extracts
+    /// lane by lane, which is twice the work for the shuffle port.
+    #[inline(always)]
+    fn lanes(self, v: __m512i) -> [u32; 16] {
+        let quarters = shell!([
+            _mm512_castsi512_si128(v),
+            _mm512_extracti32x4_epi32::<1>(v),
+            _mm512_extracti32x4_epi32::<2>(v),
+            _mm512_extracti32x4_epi32::<3>(v)
+        ]);
+        let mut out = [0; 16];
+        for (four, q) in out.chunks_exact_mut(4).zip(quarters) {
+            let (a, b) = shell!((_mm_cvtsi128_si64(q) as u64, _mm_extract_epi64::<1>(q) as u64));
+            four.copy_from_slice(&[a as u32, (a >> 32) as u32, b as u32, (b >> 32) as u32]);
+        }
+        out
+    }
+
+    /// 0, 1, … 63.
+    #[inline(always)]
+    fn byte_iota(self) -> __m512i {
+        const LANES: [u8; 64] = {
+            let mut lanes = [0; 64];
+            let mut i = 0;
+            while i < 64 {
+                lanes[i] = i as u8;
+                i += 1;
+            }
+            lanes
+        };
+        // `LANES` is 64 bytes, the size of the load.
+        shell!(_mm512_loadu_si512(LANES.as_ptr().cast()))
+    }
+
     /// Indices reduced into 0..=mask, as scalars.
     #[inline(always)]
     fn indices(self, index: V<G>, mask: u32) -> [u32; 16] {
-        let mut out = [0u32; 16];
-        // `out` is 64 bytes, the size of the store.
-        shell!(_mm512_storeu_si512(
-            out.as_mut_ptr().cast(),
-            _mm512_and_si512(index.0, _mm512_set1_epi32(mask as i32))
-        ));
-        out
+        self.lanes(shell!(_mm512_and_si512(index.0, _mm512_set1_epi32(mask as i32))))
     }
 
     /// Indices of live lanes reduced into 0..=mask; those of dead lanes go to the pad.
     #[inline(always)]
     fn padded(self, slot: V<G>, mask: u32, k: Mask) -> [u32; 16] {
-        let mut out = [0u32; 16];
-        let index = shell!(_mm512_mask_and_epi32(
+        self.lanes(shell!(_mm512_mask_and_epi32(
             _mm512_set1_epi32(mask as i32 + 1),
             k.0,
             slot.0,
             _mm512_set1_epi32(mask as i32)
-        ));
-        // `out` is 64 bytes, the size of the store.
-        shell!(_mm512_storeu_si512(out.as_mut_ptr().cast(), index));
-        out
+        )))
     }
 }
 
@@ -169,33 +193,22 @@ impl<const G: bool> Cpu for Avx512<G> {
         let words = column.words();
         if G {
             let index = self.and(index, Cpu::splat(self, column.mask() as i32));
-            // Every index is at most the column's mask, which is below its length.
-            return V(shell!(_mm512_i32gather_epi32::<4>(index.0, words.as_ptr())));
+            // Every index is at most the column's mask, which is below its length. Two halves: one
+            // 512-bit gather takes a tenth longer here.
+            let (at, low) = (words.as_ptr(), shell!(_mm512_castsi512_si256(index.0)));
+            let high = shell!(_mm512_extracti64x4_epi64::<1>(index.0));
+            let low = shell!(_mm256_i32gather_epi32::<4>(at, low));
+            let high = shell!(_mm256_i32gather_epi32::<4>(at, high));
+            return V(shell!(_mm512_inserti64x4::<1>(_mm512_castsi256_si512(low), high)));
         }
-        let i = self.indices(index, column.mask());
-        let at = |n: usize| {
+        let mut out = [0i32; 16];
+        for (o, i) in out.iter_mut().zip(self.indices(index, column.mask())) {
             // SAFETY: `indices` reduced it to at most the column's mask, which `Column::new` made
             // smaller than its length.
-            unsafe { *words.get_unchecked(i[n] as usize) }
-        };
-        V(shell!(_mm512_setr_epi32(
-            at(0),
-            at(1),
-            at(2),
-            at(3),
-            at(4),
-            at(5),
-            at(6),
-            at(7),
-            at(8),
-            at(9),
-            at(10),
-            at(11),
-            at(12),
-            at(13),
-            at(14),
-            at(15)
-        )))
+            *o = unsafe { *words.get_unchecked(i as usize) };
+        }
+        // Through memory: sixteen inserts into a register cost more than the stalled reload.
+        Cpu::load(self, core::hint::black_box(&out), 0, self.first(16))
     }
     #[inline(always)]
     fn scatter(self, column: &mut Column<'_>, index: V<G>, v: V<G>, k: Mask) {
@@ -212,13 +225,11 @@ impl<const G: bool> Cpu for Avx512<G> {
     }
     #[inline(always)]
     fn life_at(self, life: &Life<'_>, slot: V<G>) -> V<G> {
-        let (slots, i) = (life.slots(), self.indices(slot, life.mask()));
-        let mut out = [0i32; 16];
-        for (o, s) in out.iter_mut().zip(i) {
-            // SAFETY: `indices` reduced it to at most S - 1, the last index of `slots`.
-            *o = i32::from(unsafe { *slots.get_unchecked(s as usize) });
-        }
-        Cpu::load(self, &out, 0, self.first(16))
+        let index = self.and(slot, Cpu::splat(self, life.mask() as i32));
+        // Four bytes at a byte's address, of which the first counts. Every index is at most S - 1,
+        // and SLACK more bytes follow the S lifetimes.
+        let words = shell!(_mm512_i32gather_epi32::<1>(index.0, life.slots().as_ptr().cast()));
+        V(shell!(_mm512_srai_epi32::<24>(_mm512_slli_epi32::<24>(words))))
     }
     #[inline(always)]
     fn set_life(self, life: &mut Life<'_>, slot: V<G>, value: i8, k: Mask) {
@@ -287,15 +298,23 @@ impl<const G: bool> Cpu for Avx512<G> {
             } else {
                 shell!(_mm512_cmplt_epi8_mask(l, t))
             };
-            if k == 0 {
-                continue;
+            // Victims are sparse: one byte compress and one widening per chunk, nearly always.
+            let lanes = shell!(_mm512_maskz_compress_epi8(k, self.byte_iota()));
+            let base = shell!(_mm512_set1_epi32((64 * c) as i32));
+            let count = k.count_ones() as usize;
+            let mut done = 0;
+            let mut rest = lanes;
+            loop {
+                let sixteen = shell!(_mm512_cvtepu8_epi32(_mm512_castsi512_si128(rest)));
+                let slots = V(shell!(_mm512_add_epi32(sixteen, base)));
+                Cpu::store(self, to, len + done, slots, self.first(16));
+                done += 16;
+                if done >= count {
+                    break;
+                }
+                rest = shell!(_mm512_alignr_epi32::<4>(rest, rest));
             }
-            for quarter in 0..4 {
-                let k = Mask((k >> (16 * quarter)) as u16);
-                let slots = Cpu::iota(self, (64 * c + 16 * quarter) as i32);
-                self.compress(to, len, slots, k);
-                len += self.count(k);
-            }
+            len += count;
         }
         len.min(limit)
     }

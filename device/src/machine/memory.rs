@@ -19,7 +19,7 @@ pub fn work_words(p: &Params) -> usize {
     column_words(p) * COLUMNS
 }
 
-const COLUMNS: usize = 2 + 2 + 2 + 4 + 1 + 2 + 2 + 2;
+const COLUMNS: usize = 2 + 2 + 2 + 4 + 1 + 2 + 2 + 2 + 1;
 
 fn life_words(p: &Params) -> usize {
     (p.slots as usize + SLACK) / 4
@@ -78,7 +78,7 @@ pub fn split_work<'a, C: Cpu>(p: &Params, mut words: &'a mut [i32]) -> Work<'a, 
         seek: List::new([cut(), cut()]),
         seek_next: List::new([cut(), cut()]),
         claim: List::new([cut(), cut()]),
-        live: List::new([]),
+        void: List::new([cut()]),
         far: List::new([]),
         outside: List::new([]),
     }

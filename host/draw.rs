@@ -59,7 +59,7 @@ pub fn lines(
     save(path.as_ref(), |canvas| {
         let mut chart = frame(canvas, title, x, y)?;
         let mut mesh = chart.configure_mesh();
-        mesh.x_desc(x_label).y_desc(y_label).light_line_style(RGBColor(238, 238, 238));
+        mesh.x_desc(x_label).y_desc(y_label).max_light_lines(1).light_line_style(TRANSPARENT);
         mesh.x_labels(11).x_label_formatter(&|v| tick(*v)).y_label_formatter(&|v| tick(*v));
         mesh.label_style(("sans-serif", 16)).axis_desc_style(("sans-serif", 18)).draw()?;
         for (one, colour) in series.iter().zip(COLOURS.iter().cycle()) {
@@ -92,7 +92,7 @@ pub fn bars(
     save(path.as_ref(), |canvas| {
         let mut chart = frame(canvas, title, -0.5..count as f64 - 0.5, y)?;
         let mut mesh = chart.configure_mesh();
-        mesh.disable_x_mesh().y_desc(y_label).light_line_style(RGBColor(238, 238, 238));
+        mesh.disable_x_mesh().y_desc(y_label).max_light_lines(1).light_line_style(TRANSPARENT);
         mesh.x_labels(count + 1).x_label_formatter(&name).y_label_formatter(&|v| tick(*v));
         mesh.label_style(("sans-serif", 16)).axis_desc_style(("sans-serif", 18)).draw()?;
         for (number, (one, colour)) in series.iter().zip(COLOURS.iter().cycle()).enumerate() {

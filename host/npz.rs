@@ -82,7 +82,7 @@ impl Source {
         match NpzArchive::new(Cursor::new(bytes)) {
             Ok(archive) => Ok(Self::Npz(Box::new(archive))),
             Err(e) => {
-                let limit = format!("it is not a complete .npz archive ({e})");
+                let limit = format!("it is not a complete .npz archive ({})", first_line(&e));
                 Err(invalid(limit, path.display(), "copy or write the file again"))
             }
         }
@@ -103,7 +103,8 @@ impl Source {
             Self::Npz(archive) => {
                 let mut names: Vec<&str> = archive.array_names().collect();
                 names.sort_unstable();
-                names.join(", ")
+                // Debug quotes, so that a name cannot break the line.
+                format!("{names:?}")
             }
         }
     }
@@ -114,7 +115,7 @@ impl Source {
             Self::Npy(bytes) => parse(name, bytes),
             Self::Npz(archive) => {
                 let broken = |e: &dyn std::fmt::Display| {
-                    let limit = format!("the archive's entry is damaged ({e})");
+                    let limit = format!("the archive's entry is damaged ({})", first_line(e));
                     invalid(limit, format!("array {name}"), "copy or write the file again")
                 };
                 let zip = archive.zip_archive();
@@ -139,7 +140,7 @@ fn parse<T: Value>(name: &str, bytes: &[u8]) -> Result<Array<T>> {
     };
     check_header(bytes).map_err(broken)?;
     let mut rest = bytes;
-    let header = NpyHeader::from_reader(&mut rest).map_err(|e| broken(e.to_string()))?;
+    let header = NpyHeader::from_reader(&mut rest).map_err(|e| broken(first_line(&e)))?;
     let found = header.dtype().descr();
     if found.trim_matches('\'') != T::DTYPE {
         let limit = format!("it must be '{}' (little endian)", T::DTYPE);
@@ -161,6 +162,13 @@ fn parse<T: Value>(name: &str, bytes: &[u8]) -> Result<Array<T>> {
     }
     let data = rest[..values * T::SIZE].chunks_exact(T::SIZE).map(T::from_le).collect();
     Ok(Array { shape, data })
+}
+
+/// A parser's message draws its position on lines of its own; errors here have one line.
+fn first_line(error: &dyn std::fmt::Display) -> String {
+    let text = error.to_string();
+    let line = text.lines().next().unwrap_or_default();
+    line.split("-->").next().unwrap_or_default().trim_end_matches([' ', ':']).to_owned()
 }
 
 /// Refuses what npyz would trust: an oversized header, and a shape whose product overflows.
@@ -188,7 +196,7 @@ fn check_header(bytes: &[u8]) -> std::result::Result<(), String> {
         product = product
             .checked_mul(dim.max(1))
             .filter(|&p| p <= MAX_BYTES)
-            .ok_or_else(|| format!("shape {} announces over {MAX_BYTES} values", shape.trim()))?;
+            .ok_or_else(|| format!("dimension {number} makes it over {MAX_BYTES} values"))?;
     }
     Ok(())
 }

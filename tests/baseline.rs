@@ -328,3 +328,22 @@ fn contents_are_splitmix() {
         row[at] ^= 1;
     }
 }
+
+/// The lists have their final size from the beginning, so a timed step allocates nothing.
+#[test]
+fn miss_lists_do_not_grow() {
+    let mut random = SplitMix64::new(8);
+    let trace = random_trace(&mut random, [50, 1, 40], (60, 100));
+    let matchers: [&mut dyn Matcher; 3] = [
+        &mut PreviousStep::new(40).unwrap(),
+        &mut HiSparse::new(64, 40).unwrap(),
+        &mut HashMapLru::new(64).unwrap(),
+    ];
+    for matcher in matchers {
+        let (mut slots, mut misses) = (vec![0; 40], Vec::with_capacity(40));
+        for row in trace.ids.chunks(40) {
+            matcher.step(row, &mut slots, &mut misses);
+        }
+        assert_eq!(misses.capacity(), 40);
+    }
+}

@@ -213,7 +213,8 @@ fn hostile_headers_are_refused() {
     refused(&with("no such thing\n"), &["no shape"]);
     refused(&with(&format!("{}shape", "(".repeat(1000))), &["header"]);
     refused(&with(&shape("2, 2,\n99999999999")), &["99999999999"]);
-    refused(&with(&shape("2, 2, 2").replace("<i4", "<i4\n")), &["i4"]);
+    refused(&with(&shape("2, 2, 2").replace("<i4", "<i4\n")), &["header"]);
+    refused(&with(&shape("2, 2, 2").replace("<i4", "<i4\\n")), &["header"]);
     refused(&with(&shape("2, 2, 2").replace("<i4", "|O")), &["dtype", "O"]);
     let turned = shape("2, 2, 2").replace("False", "True");
     refused(&with(&turned), &["Fortran", "ascontiguousarray"]);

@@ -20,12 +20,12 @@ impl HashMapLru {
         Ok(Self { cache: LruCache::new(NonZeroUsize::new(slots).unwrap_or(NonZeroUsize::MIN)) })
     }
 
-    /// A free slot, or the oldest row's.
-    fn take_slot(&mut self) -> i32 {
+    /// A free slot, or that of the oldest row, which the next `put` evicts (and reuses its node).
+    fn next_slot(&self) -> i32 {
         if self.cache.len() < self.cache.cap().get() {
             return self.cache.len() as i32;
         }
-        self.cache.pop_lru().map_or(0, |(_, slot)| slot)
+        self.cache.peek_lru().map_or(0, |(_, &slot)| slot)
     }
 }
 
@@ -41,7 +41,7 @@ impl Matcher for HashMapLru {
                 *out = slot;
                 continue;
             }
-            let slot = self.take_slot();
+            let slot = self.next_slot();
             self.cache.put(id, slot);
             *out = slot;
             misses.push(Miss { index: index as i32, id, slot });

@@ -2,7 +2,7 @@
 //!
 //! Each call hashes the selection anew and walks the whole buffer in order of use: a slot whose id is
 //! selected is a hit, any other can be evicted, and misses take the oldest of those. The new order is
-//! [not selected][misses][hits]. Left out are the extra page for the newest token and the shortcut for
+//! not selected, misses, hits. Left out are the extra page for the newest token and the shortcut for
 //! short contexts. Unlike the original it takes padding and repeated ids; a repetition shares the slot
 //! of the first.
 

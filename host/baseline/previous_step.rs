@@ -59,22 +59,24 @@ impl PreviousStep {
     /// Merges without a data-dependent branch: everything is stored, and the counters say what of it
     /// counts. Returns the number of misses.
     fn merge(&mut self) -> usize {
+        let (new, old) = (self.new.as_slice(), self.old.as_slice());
+        let (missing, free) = (self.missing.as_mut_slice(), self.free.as_mut_slice());
+        let slot_at = self.slot_at.as_mut_slice();
         let (mut i, mut j, mut missed, mut unused) = (0, 0, 0, self.unused);
-        loop {
-            let (new, old) = (self.new[i], self.old[j]);
-            if new & old == END {
-                self.unused = unused;
-                return missed;
-            }
-            let (fresh, gone) = ((new >> 32) < (old >> 32), (old >> 32) < (new >> 32));
-            self.missing[missed] = i as u32;
-            self.free[unused] = old as u32;
-            self.slot_at[i] = old as u32;
+        let last = (new.len() - 1, old.len() - 1);
+        while i < last.0 || j < last.1 {
+            let (key, held) = (new[i], old[j]);
+            let (fresh, gone) = ((key >> 32) < (held >> 32), (held >> 32) < (key >> 32));
+            missing[missed] = i as u32;
+            free[unused] = held as u32;
+            slot_at[i] = held as u32;
             missed += usize::from(fresh);
             unused += usize::from(gone);
             i += usize::from(!gone);
             j += usize::from(!fresh);
         }
+        self.unused = unused;
+        missed
     }
 }
 

@@ -2,15 +2,21 @@
 
 #[cfg(feature = "cli")]
 pub mod baseline;
+pub mod buffer;
 #[cfg(feature = "cli")]
 pub mod content;
+pub mod copy;
 #[cfg(feature = "cli")]
 pub mod draw;
 pub mod error;
+mod mapping;
+pub mod memory;
 #[cfg(feature = "cli")]
 mod npz;
+pub mod pool;
 #[cfg(feature = "cli")]
 pub mod results;
+pub mod rows;
 #[cfg(feature = "cli")]
 pub mod splitmix;
 #[cfg(feature = "cli")]

@@ -28,12 +28,12 @@ pub mod avx512;
 #[cfg(target_arch = "x86_64")]
 mod cpuid;
 
-/// A kernel, as a value that any machine can run: a closure could not be generic.
+/// A kernel with its memory, as a value that any CPU machine can run: a closure could not be generic.
 pub trait Kernel {
     /// What it returns.
     type Out;
     /// The body. Mark it `#[inline(always)]`, so that the machine's instructions reach it.
-    fn run<M: Machine>(self, m: M) -> Self::Out;
+    fn run<C: cpu::Cpu>(self, c: C) -> Self::Out;
 }
 
 /// A vector machine. The value is a token: holding it proves that the instructions exist.

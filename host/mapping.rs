@@ -212,7 +212,19 @@ fn huge_in(smaps: &str, start: usize, end: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::huge_in;
+    use super::{Mapping, huge_in};
+
+    #[test]
+    fn populating_without_the_advice_works() {
+        // What a kernel before 5.14 would do, which no test machine is.
+        let mapping = Mapping::anonymous("test", 3 * 4096).unwrap();
+        mapping.read_zeros(4096, 2 * 4096).unwrap();
+        // SAFETY: the mapping has 3 pages and is this thread's alone.
+        assert_eq!(unsafe { mapping.ptr().add(8191).read() }, 0);
+        mapping.protect("test").unwrap();
+        // Memory that cannot be had is an error here, as it must be, and no signal.
+        assert!(mapping.read_zeros(0, 4096).is_err());
+    }
 
     #[test]
     fn smaps_lines_count_only_inside() {

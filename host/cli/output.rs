@@ -31,7 +31,7 @@ pub fn is_stdout(to: Option<&Path>) -> bool {
 /// An empty table with these columns.
 pub fn table<const N: usize>(columns: [&str; N]) -> Table {
     let mut table = Table::new();
-    table.load_preset(UTF8_BORDERS_ONLY).set_header(columns);
+    table.load_style(UTF8_BORDERS_ONLY).set_header(columns);
     table
 }
 

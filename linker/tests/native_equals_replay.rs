@@ -1,6 +1,7 @@
 //! Stage One gives the same bits on every machine and in the interpreter at every width, over
 //! sequences of steps with everything in them that a request can do.
 
+#[path = "native_equals_replay/step.rs"]
 mod step;
 
 use avsg_device::machine::cpu::Cpu;

@@ -59,7 +59,7 @@ pub fn work<'a, 't>(m: Recorder<'t>, p: &Params) -> Work<'a, Recorder<'t>> {
         seek: m.list("seek", k, [ID_OR_EMPTY, slot]),
         seek_next: m.list("seek_next", k, [ID_OR_EMPTY, slot]),
         claim: m.list("claim", k, [Range::below(p.links()), word]),
-        live: m.list("live", k, []),
+        void: m.list("void", k, [Range::ANY]),
         far: m.list("far", step, []),
         outside: m.list("outside", step, []),
     }

@@ -1,5 +1,4 @@
 //! Steps of a request for tests: made at random, run natively or replayed, compared.
-#![allow(dead_code, reason = "each test uses a part")]
 
 use avsg_device::machine::cpu::{Cpu, Scalar};
 use avsg_device::machine::memory;

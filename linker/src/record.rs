@@ -24,6 +24,8 @@ struct Growing {
     tape: Tape,
     /// Blocks that are open, the innermost last; the kernel's own is the first.
     open: Vec<Vec<Op>>,
+    /// [`TRIAL`] in a trial run of a body, else 0.
+    mark: u32,
     /// The first thing that went wrong; the checker cannot see it in the tape.
     wrong: Option<Refused>,
 }
@@ -57,7 +59,7 @@ impl Recording {
             rules: Vec::new(),
             body: Block { binds: None, ops: Vec::new(), yields: None },
         };
-        Self(RefCell::new(Growing { tape, open: vec![Vec::new()], wrong: None }))
+        Self(RefCell::new(Growing { tape, open: vec![Vec::new()], mark: 0, wrong: None }))
     }
 
     /// The machine that records onto it.
@@ -70,9 +72,8 @@ impl Recording {
     /// # Errors
     /// If a loop's body recorded two different things.
     pub fn finish(self) -> Result<Tape, Refused> {
-        let Growing { mut tape, mut open, wrong } = self.0.into_inner();
+        let Growing { mut tape, mut open, wrong, .. } = self.0.into_inner();
         tape.body.ops = open.pop().unwrap_or_default();
-        compact(&mut tape);
         wrong.map_or(Ok(tape), Err)
     }
 }
@@ -137,21 +138,32 @@ impl<'t> Recorder<'t> {
         args: &[Value],
         mut body: impl FnMut(Value) -> Option<Value>,
     ) -> Option<Value> {
-        let (start, once) = self.block(code, &mut body);
-        let (again, twice) = self.block(code, &mut body);
+        let (start, outer) = {
+            let mut g = self.0.0.borrow_mut();
+            (g.tape.types.len(), std::mem::replace(&mut g.mark, TRIAL))
+        };
+        let trial = self.block(code, &mut body);
+        {
+            let mut g = self.0.0.borrow_mut();
+            g.tape.types.truncate(start);
+            g.mark = outer;
+        }
+        let block = self.block(code, &mut body);
         let mut g = self.0.0.borrow_mut();
         let op = Op { code, args: args.into(), columns: Vec::new(), out: None, body: None };
-        if renumbered(&twice, again, again - start) != once && g.wrong.is_none() {
+        // In a trial run both runs are marked; the run that counts comes back here.
+        let same = if outer == TRIAL { trial == block } else { unmarked(&trial) == block };
+        if !same && g.wrong.is_none() {
             g.wrong = Some(Refused::new(&g.tape, &op, Why::Carried));
         }
         let out = code.signature().out.map(|ty| g.value(ty));
         // The second run is kept: a value that leaks out of the body is the second run's.
-        g.write(Op { out, body: Some(twice), ..op });
+        g.write(Op { out, body: Some(block), ..op });
         out
     }
 
-    /// Records one run of a body; also gives the number of its first value.
-    fn block(self, code: Code, body: &mut impl FnMut(Value) -> Option<Value>) -> (u32, Block) {
+    /// Records one run of a body.
+    fn block(self, code: Code, body: &mut impl FnMut(Value) -> Option<Value>) -> Block {
         let binds = {
             let mut g = self.0.0.borrow_mut();
             g.open.push(Vec::new());
@@ -160,7 +172,7 @@ impl<'t> Recorder<'t> {
         // Not borrowed here: the body records.
         let yields = body(binds);
         let ops = self.0.0.borrow_mut().open.pop().unwrap_or_default();
-        (binds.0, Block { binds: Some(binds), ops, yields })
+        Block { binds: Some(binds), ops, yields }
     }
 
     fn rule(self, rule: &[i8; 256]) -> usize {
@@ -175,7 +187,7 @@ impl<'t> Recorder<'t> {
 impl Growing {
     fn value(&mut self, ty: Type) -> Value {
         self.tape.types.push(ty);
-        Value(number(self.tape.types.len() - 1))
+        Value(number(self.tape.types.len() - 1) | self.mark)
     }
 
     fn write(&mut self, op: Op) {
@@ -187,48 +199,21 @@ fn number(n: usize) -> u32 {
     u32::try_from(n).expect("a tape has less than 2^32 values")
 }
 
-/// The block with values from `from` on counted `by` lower, as if it had been recorded first.
-fn renumbered(block: &Block, from: u32, by: u32) -> Block {
-    map(block, &mut |v: Value| if v.0 >= from { Value(v.0 - by) } else { v })
-}
+/// Marks the values of a trial run, so that the run that counts cannot use one unnoticed.
+const TRIAL: u32 = 1 << 31;
 
-/// Numbers values in the order in which the text defines them: loops were recorded twice, so there
-/// are gaps. Values that no op defines, which the checker will refuse, come last.
-fn compact(tape: &mut Tape) {
-    fn definitions(block: &Block, order: &mut Vec<Value>) {
-        order.extend(block.binds);
-        for op in &block.ops {
-            order.extend(op.out.filter(|_| op.body.is_none()));
-            op.body.iter().for_each(|b| definitions(b, order));
-            order.extend(op.out.filter(|_| op.body.is_some()));
-        }
-    }
-    let mut order: Vec<Value> = tape.params.iter().map(|p| p.value).collect();
-    definitions(&tape.body, &mut order);
-    let mut new: Vec<Option<Value>> = vec![None; tape.types.len()];
-    let mut types = Vec::new();
-    let mut place = |v: Value| {
-        *new[v.0 as usize].get_or_insert_with(|| {
-            types.push(tape.types[v.0 as usize]);
-            Value(number(types.len() - 1))
-        })
-    };
-    for v in order {
-        place(v);
-    }
-    tape.params.iter_mut().for_each(|p| p.value = place(p.value));
-    tape.body = map(&tape.body, &mut place);
-    tape.types = types;
-}
-
-/// The block with other values in place of its own.
-fn map(block: &Block, new: &mut impl FnMut(Value) -> Value) -> Block {
-    let mut op = |op: &Op| Op {
+/// The block of a trial run as it would be without the marks.
+fn unmarked(block: &Block) -> Block {
+    let new = |v: Value| Value(v.0 & !TRIAL);
+    let op = |op: &Op| Op {
         args: op.args.iter().map(|&v| new(v)).collect(),
-        out: op.out.map(&mut *new),
-        body: op.body.as_ref().map(|b| map(b, new)),
+        out: op.out.map(new),
+        body: op.body.as_ref().map(unmarked),
         ..op.clone()
     };
-    let ops = block.ops.iter().map(&mut op).collect();
-    Block { binds: block.binds.map(&mut *new), ops, yields: block.yields.map(new) }
+    Block {
+        binds: block.binds.map(new),
+        ops: block.ops.iter().map(op).collect(),
+        yields: block.yields.map(new),
+    }
 }

@@ -7,6 +7,7 @@ mod step;
 use avsg_device::machine::cpu::Cpu;
 use avsg_device::machine::emu::Emu;
 use avsg_device::params::{Lifetime, Params, Table};
+use avsg_device::stage_one::{record, status};
 use avsg_linker::check::check;
 use avsg_linker::record::record_stage_one;
 use avsg_linker::tape::Tape;
@@ -23,7 +24,15 @@ fn replayed(tape: &Tape, width: usize, p: &Params, steps: &[Request]) -> Vec<Sta
     steps.iter().map(|step| state.replay(tape, width, step)).collect()
 }
 
-fn compare(p: &Params, random: &mut Random, steps: usize) {
+/// What happened in the steps of a test, so that it cannot pass on empty ones.
+#[derive(Default)]
+struct Seen {
+    found: usize,
+    missed: usize,
+    status: i32,
+}
+
+fn compare(p: &Params, random: &mut Random, steps: usize) -> Seen {
     p.check().unwrap_or_else(|e| panic!("{p:?}: {e:?}"));
     let tape = record_stage_one(p).unwrap();
     check(&tape).unwrap_or_else(|e| panic!("{e}"));
@@ -50,12 +59,21 @@ fn compare(p: &Params, random: &mut Random, steps: usize) {
             same("AVX-512, vpgatherdd", native(gathered, p, &steps));
         }
     }
+    let mut seen = Seen::default();
+    for state in &want {
+        let request = &state.output("gm_record")[record::WORDS..];
+        seen.status |= request[record::STATUS as usize];
+        seen.missed += request[record::TOTAL as usize] as usize;
+        seen.found += state.output("gm_slot").iter().filter(|&&slot| slot >= 0).count();
+    }
+    seen
 }
 
 /// Both tables, all spreads, both lifetimes, with and without a block table.
 #[test]
 fn small_geometries() {
     let random = &mut Random(1);
+    let (mut found, mut missed, mut bits) = (0, 0, 0);
     for table in [Table::KNUTH_XXHASH, Table::Wide] {
         let paper = table != Table::Wide;
         for spread in if paper { &[1][..] } else { &[1, 2, 4][..] } {
@@ -72,11 +90,16 @@ fn small_geometries() {
                     };
                     let retries = random.below(8) as u32;
                     let p = Params { table, lifetime, spread: *spread, retries, page, ..p };
-                    compare(&p, random, 5);
+                    let seen = compare(&p, random, 12);
+                    (found, missed) = (found + seen.found, missed + seen.missed);
+                    bits |= seen.status;
                 }
             }
         }
     }
+    // A third of what was returned were hits, and both kinds of bad ids came up.
+    assert!(missed > 1000 && found > missed * 3 / 2, "{found} found, {missed} missed");
+    assert_eq!(bits, status::ID_OUT_OF_RANGE | status::ROW_OUT_OF_POOL);
 }
 
 /// Column lengths that are no power of two: the slot of a lane above 256 must not wrap round.
@@ -93,4 +116,20 @@ fn odd_k() {
 fn middle_geometry() {
     compare(&Params::wide(512, 2, 2048), &mut Random(3), 4);
     compare(&Params::paper(512, 1, 1024), &mut Random(4), 4);
+}
+
+/// A step at the default geometry, cold and warm, is quick enough to replay whole traces in tests.
+#[test]
+#[ignore = "prints times; run it with --release --nocapture"]
+fn speed() {
+    let p = Params::wide(2048, 1, 8192);
+    let tape = record_stage_one(&p).unwrap();
+    for width in [1, 16, 2048] {
+        let mut state = State::clear(&p);
+        for step in step::sequence(&p, &mut Random(5), 5) {
+            let start = std::time::Instant::now();
+            state.replay(&tape, width, &step);
+            println!("width {width}: {:?} for {} ids", start.elapsed(), step.param("k"));
+        }
+    }
 }

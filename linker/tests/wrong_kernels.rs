@@ -1,6 +1,5 @@
 //! Kernels that break a law are refused: by the recorder, the checker, replay, and by `Emu`.
 
-
 use avsg_device::machine::Machine;
 use avsg_device::machine::cpu::{Column, Cpu, Scalar};
 use avsg_device::machine::emu::Emu;
@@ -151,6 +150,16 @@ fn nothing_is_carried_round_a_loop_in_rust() {
         });
     });
     assert_eq!(scalar, Why::Carried);
+    let first_round = refused(|m, mut d| {
+        m.repeat(2, d.n, |_| {
+            let mut first = None;
+            m.repeat(3, d.n, |r| {
+                let here = r + 1;
+                m.put(&mut d.out, r, *first.get_or_insert(here));
+            });
+        });
+    });
+    assert_eq!(first_round, Why::Carried);
     let lists = refused(|m, mut d| {
         m.repeat(3, d.n, |_| {
             m.clear(&mut d.list);
@@ -222,13 +231,13 @@ fn overflow_is_refused_and_faults() {
     fn kernel<M: Machine>(m: M, n: M::Scalar, x: &M::Column<'_>, y: &mut M::Column<'_>) {
         m.sweep(n, |t| {
             let v = m.load(t, x);
-            m.store(t, y, v * 10_000_000 + v);
+            m.store(t, y, v * 11_000_000 + v);
         });
     }
     let recorded = |m: Recorder<'_>, mut d: Memory<'_>| kernel(m, d.n, &d.x, &mut d.y);
-    assert_eq!(refused(recorded), Why::Overflow(0, 2_550_000_000));
+    assert_eq!(refused(recorded), Why::Overflow(0, 2_805_000_000));
     let fault = faults(recorded);
-    assert!(fault.op.ends_with("* 10000000") && fault.what.contains("overflows"), "{fault}");
+    assert!(fault.op.ends_with("* 11000000") && fault.what.contains("overflows"), "{fault}");
 
     fn emulated<C: Cpu>(m: C) -> bool {
         let (mut x, mut y) = ([0; 64], [0; 64]);

@@ -42,21 +42,30 @@ impl Request {
 
 /// A sequence of steps: a growing context, a drifting selection, and every irregularity.
 pub fn sequence(p: &Params, random: &mut Random, steps: usize) -> Vec<Request> {
-    let (mut generation, mut length) = (7, 2 * p.slots as u64);
-    (0..steps).map(|_| step(p, random, &mut generation, &mut length)).collect()
+    let (mut generation, mut length, mut base) = (7, 2 * u64::from(p.slots), 0);
+    let mut next = || step(p, random, &mut generation, &mut length, &mut base);
+    (0..steps).map(|_| next()).collect()
 }
 
-fn step(p: &Params, random: &mut Random, generation: &mut i32, length: &mut u64) -> Request {
-    let roll = random.below(6);
+fn step(
+    p: &Params,
+    random: &mut Random,
+    generation: &mut i32,
+    length: &mut u64,
+    base: &mut u64,
+) -> Request {
+    let roll = random.below(10);
     *generation += i32::from(roll == 0);
-    *length = if roll == 1 { *length * 3 / 4 } else { *length + random.below(9) };
+    *length = if roll < 3 { *length * 3 / 4 } else { *length + random.below(9) };
     let tokens = if random.one_in(8) { 0 } else { 1 + random.below(p.tokens.into()) };
     let k = if random.one_in(3) { random.below(u64::from(p.k) + 1) } else { p.k.into() };
     let limit = *length + tokens;
     let stable = if random.one_in(5) { NO_STABLE_LEN } else { *length as i32 };
     let stride = k + random.below(3);
     let (ids_at, slot_at, slack) = (random.below(5), random.below(5), 8);
-    let (base, drift) = (random.below(*length), random.below(8) * 16 + 1);
+    // Most steps select nearly what the last one did; some jump, some stride.
+    *base = if random.one_in(4) { random.below(*length) } else { *base + 3 };
+    let (base, stretch) = (*base, if random.one_in(6) { 16 } else { 1 });
     let ids = (0..ids_at + stride * tokens + slack)
         .map(|n| match random.below(40) {
             0 => -1,
@@ -66,7 +75,7 @@ fn step(p: &Params, random: &mut Random, generation: &mut i32, length: &mut u64)
             4..8 => random.below(limit) as i32,
             8 => (limit - 1 - random.below(tokens + 1)) as i32,
             9..12 => (base % limit) as i32,
-            _ => ((base + n * drift % u64::from(p.slots)) % limit) as i32,
+            _ => ((base + n * stretch % u64::from(p.slots)) % limit) as i32,
         })
         .collect();
     let pages = limit / u64::from(p.page.max(1)) + 1;
@@ -203,6 +212,10 @@ impl Table {
         let words = names.map(|name| (name, replay.take(name).unwrap())).collect();
         *self = Self { words, life: replay.take_life("life").unwrap() };
         self.clone()
+    }
+
+    pub fn output(&self, name: &str) -> &[i32] {
+        &self.words.iter().find(|o| o.0 == name).expect("a known output").1
     }
 
     pub fn expect_same(&self, want: &Self, who: &str) {

@@ -74,7 +74,7 @@ fn native<C: Cpu, K: Kernel>(m: C, n: i32) -> Memory {
     let mut words = vec![vec![0x5A5A; WORDS + 64]; 6];
     let mut next = words.iter_mut();
     let mut cut = || next.next().expect("six columns").as_mut_slice();
-    let mut desk = Desk::<'_, C> {
+    let desk = &mut Desk::<'_, C> {
         n: Scalar::new(n),
         s: Scalar::new(77),
         x: Column::new(&mut x),
@@ -88,8 +88,7 @@ fn native<C: Cpu, K: Kernel>(m: C, n: i32) -> Memory {
         input: &input,
         out: &mut out,
     };
-    K::run(m, &mut desk);
-    drop(desk);
+    K::run(m, desk);
     (x[..WORDS].to_vec(), y[..WORDS].to_vec(), life[..WORDS].to_vec(), out)
 }
 

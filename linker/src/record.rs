@@ -196,7 +196,7 @@ impl Growing {
 }
 
 fn number(n: usize) -> u32 {
-    u32::try_from(n).expect("a tape has less than 2^32 values")
+    u32::try_from(n).expect("a tape has less than 2^31 values")
 }
 
 /// Marks the values of a trial run, so that the run that counts cannot use one unnoticed.

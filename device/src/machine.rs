@@ -24,15 +24,18 @@ pub mod emu;
 pub mod memory;
 
 #[cfg(target_arch = "x86_64")]
-#[expect(clippy::wildcard_imports, clippy::unused_self, reason = "intrinsics; self is the proof")]
+#[expect(clippy::unused_self, reason = "self is the proof")]
+#[cfg_attr(not(test), expect(clippy::wildcard_imports, reason = "intrinsics"))]
 pub mod avx2;
 #[cfg(target_arch = "x86_64")]
-#[expect(clippy::wildcard_imports, clippy::unused_self, reason = "intrinsics; self is the proof")]
+#[expect(clippy::unused_self, reason = "self is the proof")]
+#[cfg_attr(not(test), expect(clippy::wildcard_imports, reason = "intrinsics"))]
 pub mod avx512;
 #[cfg(target_arch = "x86_64")]
 mod cpuid;
 #[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
-#[expect(clippy::wildcard_imports, clippy::unused_self, reason = "intrinsics; self is the proof")]
+#[expect(clippy::unused_self, reason = "self is the proof")]
+#[cfg_attr(not(test), expect(clippy::wildcard_imports, reason = "intrinsics"))]
 pub mod neon;
 
 /// A kernel, as a value that any CPU machine can run: a closure could not be generic. The bound is

@@ -201,10 +201,10 @@ proptest! {
 /// Full tables, hundreds of steps: lifetimes saturate, most links are taken, most misses race.
 #[test]
 fn long_crowded_runs_equal_the_paper() {
-    let steps = if cfg!(miri) { 3 } else { 400 };
-    for (k, tokens, slots) in [(16, 4, 64u32), (64, 1, 64), (100, 2, 256), (512, 1, 1024)] {
-        let p = Params::paper(k, tokens, if cfg!(miri) { slots.min(128) } else { slots });
-        let p = Params { k: p.k.min(p.slots / tokens), ..p };
+    let steps = if cfg!(miri) { 2 } else { 400 };
+    let shapes = [(16, 4, 64), (64, 1, 64), (100, 2, 256), (512, 1, 1024)];
+    for (k, tokens, slots) in shapes.into_iter().take(if cfg!(miri) { 1 } else { 4 }) {
+        let p = Params::paper(k, tokens, slots);
         let (mut oracle, mut request) = (HashState::new(&p), OneRequest::new(p));
         let mut noise = 1u64;
         for s in 0..steps {

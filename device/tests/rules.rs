@@ -101,13 +101,16 @@ fn rule_4_reusable_sees_refreshed_hits() {
 
 #[test]
 fn rule_4_reusable_sees_marked_victims() {
-    // A full table, every link of it valid: only the links of victims can be taken.
-    let mut r = OneRequest::new(Params { spread: 1, retries: 7, ..wide(64, 1, 64) });
-    for g in 0..40 {
-        let _ = r.tokens(vec![ids(g * 64..g * 64 + 64)]);
+    // A full table, every link of it valid: only the links of victims can be taken. Both parities,
+    // because a step that enters nothing leaves links that the next one may take.
+    for steps in if cfg!(miri) { [2, 3] } else { [39, 40] } {
+        let mut r = OneRequest::new(Params { spread: 1, retries: 7, ..wide(64, 1, 64) });
+        for g in 0..steps {
+            let _ = r.tokens(vec![ids(g * 64..g * 64 + 64)]);
+        }
+        let again = r.tokens(vec![ids((steps - 1) * 64..steps * 64)]);
+        assert!(again.counts[0] < 12, "{} of 64 have no link", again.counts[0]);
     }
-    let again = r.tokens(vec![ids(39 * 64..40 * 64)]);
-    assert!(again.counts[0] < 20, "{} of 64 have no link", again.counts[0]);
 }
 
 #[test]
@@ -166,9 +169,15 @@ fn rule_7_of_writers_of_one_link_one_whole_word_survives() {
     let words: Vec<i32> = o.link.iter().copied().filter(|l| l & INVALID == 0).collect();
     assert_eq!(words, [(263 >> 6 << 6) | 4], "the later lane's print and its slot");
     // `wide` lets losers look once more: all of them are found again.
-    let mut r = OneRequest::new(wide(64, 1, 64));
-    let _ = r.tokens(vec![ids(0..64)]);
-    assert!(r.tokens(vec![ids(0..64)]).counts[0] <= 1);
+    // A quarter of as many ids as links: one in eight races, and nearly every loser finds another.
+    let mut lost = 0;
+    for g in 0..if cfg!(miri) { 1 } else { 16 } {
+        let mut r = OneRequest::new(wide(256, 1, 256));
+        let scattered: Vec<i32> = (0..256).map(|i| (g * 256 + i) * 7919 % 65_537 * 61).collect();
+        let _ = r.tokens(vec![scattered.clone()]);
+        lost += r.tokens(vec![scattered]).counts[0];
+    }
+    assert!(lost < 16 * 8, "{lost} of 16 times 256 ids lost their mapping");
 }
 
 #[test]

@@ -96,9 +96,10 @@ fn wide_hits_as_exact_lru_does() {
     let mut short = vec![];
     let strides = (1..=12).map(|b| format!("stride {}", 1 << b));
     let patterns = ["one run", "runs of 256", "8 of 64"].map(String::from);
-    for pattern in patterns.into_iter().chain(strides) {
+    let most = if cfg!(miri) { 1 } else { usize::MAX };
+    for pattern in patterns.into_iter().chain(strides).take(most) {
         for k in if cfg!(miri) { vec![64] } else { vec![512, 1024, 2048] } {
-            for more in [1, 2, 4] {
+            for more in if cfg!(miri) { vec![1] } else { vec![1, 2, 4] } {
                 let slots = (k * more) as u32;
                 let ids = pool(&pattern, 6 * k as i32);
                 if ids.len() < k + k / 4 {

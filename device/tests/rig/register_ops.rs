@@ -48,7 +48,10 @@ fn is_set<C: Cpu>(m: C, k: C::K) -> Vec<bool> {
 fn masks(lanes: usize, noise: &mut Noise) -> Vec<Vec<bool>> {
     let patterns: Vec<u32> = match lanes {
         0..=8 if !cfg!(miri) => (0..1 << lanes).collect(),
-        _ => [0, u32::MAX].into_iter().chain((0..64).map(|_| noise.word() as u32)).collect(),
+        _ => {
+            let some = if cfg!(miri) { 3 } else { 64 };
+            [0, u32::MAX].into_iter().chain((0..some).map(|_| noise.word() as u32)).collect()
+        }
     };
     patterns.into_iter().map(|p| (0..lanes).map(|i| p >> i & 1 == 1).collect()).collect()
 }
@@ -69,7 +72,7 @@ impl Kernel for RegisterOps {
 fn arithmetic<C: Cpu>(m: C, noise: &mut Noise) {
     assert_eq!(lanes(m, m.iota(-3)), (-3..).take(C::LANES).collect::<Vec<_>>());
     assert_eq!(lanes(m, m.splat(i32::MIN)), vec![i32::MIN; C::LANES]);
-    for _ in 0..16 {
+    for _ in 0..if cfg!(miri) { 1 } else { 16 } {
         let a: Vec<i32> = (0..C::LANES).map(|_| noise.within(-46_340..46_340)).collect();
         let b: Vec<i32> = (0..C::LANES).map(|_| noise.within(-46_340..46_340)).collect();
         let s = noise.within(-46_340..46_340);
@@ -139,7 +142,7 @@ fn mask_ops<C: Cpu>(m: C, noise: &mut Noise) {
 }
 
 fn memory<C: Cpu>(m: C, noise: &mut Noise) {
-    for words in [64, 100, 128, 200] {
+    for words in if cfg!(miri) { vec![64, 100] } else { vec![64, 100, 128, 200] } {
         let original = noise.words(words);
         let reach = 1usize << words.ilog2();
         for set in masks(C::LANES, noise) {
@@ -187,7 +190,7 @@ impl Kernel for LifeOps {
         let noise = &mut Noise(11);
         for slots in if cfg!(miri) { vec![64] } else { vec![64, 128, 4096, 8192] } {
             // All bytes; few values; all alike, which is where a count of bytes would wrap.
-            for spread in [256, 3, 1] {
+            for spread in if cfg!(miri) { vec![256] } else { vec![256, 3, 1] } {
                 let life: Vec<i8> =
                     (0..slots).map(|_| (noise.within(0..spread) - 128) as i8).collect();
                 whole_column(m, &life);
@@ -220,7 +223,7 @@ fn whole_column<C: Cpu>(m: C, life: &[i8]) {
 }
 
 fn appends<C: Cpu>(m: C, life: &[i8]) {
-    for t in [i8::MIN, -127, -126, 0, 127] {
+    for t in if cfg!(miri) { vec![0] } else { vec![i8::MIN, -127, -126, 0, 127] } {
         for equal in [false, true] {
             let all: Vec<i32> = (0i32..)
                 .zip(life)

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 /// A geometry and steps on it. Smaller under Miri, which is some thousand times slower.
 pub fn sequences(paper_only: bool) -> impl Strategy<Value = (Params, Vec<Step>)> {
-    let steps = if cfg!(miri) { 2..4 } else { 1..24usize };
+    let steps = if cfg!(miri) { 2..3 } else { 1..24usize };
     geometries(paper_only).prop_flat_map(move |p| {
         (proptest::collection::vec(raw_step(p), steps.clone()), 0..3000i32).prop_map(
             move |(raw, context)| {
@@ -20,7 +20,7 @@ pub fn sequences(paper_only: bool) -> impl Strategy<Value = (Params, Vec<Step>)>
 
 /// How to run a property here.
 pub fn config(cases: u32) -> ProptestConfig {
-    let cases = if cfg!(miri) { 2 } else { cases };
+    let cases = if cfg!(miri) { 1 } else { cases };
     let max_shrink_iters = if cfg!(miri) { 0 } else { 4096 };
     ProptestConfig { cases, max_shrink_iters, failure_persistence: None, ..Default::default() }
 }

@@ -2,11 +2,11 @@
 
 use crate::{Error, Result};
 use avsg_device::machine::Kernel;
-#[cfg(target_arch = "x86_64")]
-use avsg_device::machine::avx512::Avx512;
 use avsg_device::machine::emu::Emu;
 #[cfg(target_arch = "aarch64")]
 use avsg_device::machine::neon::Neon;
+#[cfg(target_arch = "x86_64")]
+use avsg_device::machine::{avx2::Avx2, avx512::Avx512};
 use avsg_device::params::Params;
 use std::fmt;
 use std::time::Instant;
@@ -18,6 +18,9 @@ use std::time::Instant;
 pub enum Machine {
     /// One lane at a time; any CPU.
     Emu(Emu<1>),
+    /// Eight lanes.
+    #[cfg(target_arch = "x86_64")]
+    Avx2(Avx2),
     /// AVX-512 with gathers by scalar loads.
     #[cfg(target_arch = "x86_64")]
     Avx512(Avx512<false>),
@@ -50,6 +53,8 @@ impl fmt::Display for Machine {
         f.pad(match self {
             Self::Emu(_) => "emu",
             #[cfg(target_arch = "x86_64")]
+            Self::Avx2(_) => "avx2",
+            #[cfg(target_arch = "x86_64")]
             Self::Avx512(_) => "avx512",
             #[cfg(target_arch = "x86_64")]
             Self::Avx512Gather(_) => "avx512 (vpgatherdd)",
@@ -71,10 +76,11 @@ impl Machine {
             Choice::Auto => true,
             Choice::Emu => matches!(m, Self::Emu(_)),
             #[cfg(target_arch = "x86_64")]
+            Choice::Avx2 => matches!(m, Self::Avx2(_)),
+            #[cfg(target_arch = "x86_64")]
             Choice::Avx512 => matches!(m, Self::Avx512(_) | Self::Avx512Gather(_)),
             #[cfg(target_arch = "aarch64")]
             Choice::Neon => matches!(m, Self::Neon(_)),
-            #[expect(unreachable_patterns, reason = "each architecture has some of the machines")]
             _ => false,
         };
         let found: heapless::Vec<Self, 5> = all.into_iter().filter(wanted).collect();
@@ -104,6 +110,7 @@ impl Machine {
         add(Neon::detect().map(Self::Neon));
         #[cfg(target_arch = "x86_64")]
         {
+            add(Avx2::detect().map(Self::Avx2));
             add(Avx512::detect().map(Self::Avx512));
             add(Avx512::detect().map(Self::Avx512Gather));
         }
@@ -115,6 +122,8 @@ impl Machine {
     pub fn run<K: Kernel>(self, kernel: K) -> K::Out {
         match self {
             Self::Emu(m) => m.run(kernel),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2(m) => m.run(kernel),
             #[cfg(target_arch = "x86_64")]
             Self::Avx512(m) => m.run(kernel),
             #[cfg(target_arch = "x86_64")]

@@ -25,11 +25,10 @@ fn life_words(p: &Params) -> usize {
     (p.slots as usize + SLACK) / 4
 }
 
-/// K, rounded up to whole registers of any machine, and slack for a register stored at the end; and
-/// a power of two at or above K, since scatters by lane reach no further than one that fits.
+/// K, rounded up to a power of two: a scatter reaches no further than the largest one that fits, and
+/// slots are scattered to lanes. And slack for a register stored at the end.
 fn column_words(p: &Params) -> usize {
-    let k = p.k as usize;
-    (k.next_multiple_of(SLACK) + SLACK).max(k.next_power_of_two())
+    (p.k as usize).next_power_of_two() + SLACK
 }
 
 /// The words of a table that nothing was ever put in.

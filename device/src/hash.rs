@@ -6,7 +6,9 @@
 //!
 //! `wide`: x splits into 11 low and 11 high bits, each multiplied by a 20-bit constant and cut to 20 bits;
 //! the link is the *high* bits of the sum, the stride those of a second sum. The constants are the best
-//! of 4000 sets: 0.06 % of the ids, at worst of 14 patterns, find no link in a full table.
+//! of 5 million sets over 36 patterns (strides 1..4096, runs, blocks, random; two offsets), S of 512 to
+//! 8192 and both link geometries: at worst 0.44 % of the ids find no link in a full table, 0.06 % on
+//! average (an ideal random hash: 0.4 %). The design's first set had 3.7 and 0.40 %.
 
 use crate::machine::Machine;
 use crate::params::{Params, Table};
@@ -14,9 +16,9 @@ use crate::params::{Params, Table};
 /// Bits of the mixed word.
 const MIX_BITS: u32 = 20;
 /// Multipliers of the first link.
-const FIRST: (i32, i32) = (844_997, 635_201);
+const FIRST: (i32, i32) = (961_335, 473_365);
 /// Multipliers of the stride and the print.
-const STEP: (i32, i32) = (991_009, 646_573);
+const STEP: (i32, i32) = (513_113, 1_044_211);
 
 /// ((lo·p mod 2^20) + (hi·q mod 2^20)) mod 2^20 for x = hi·2^11 + lo < 2^22.
 #[inline(always)]

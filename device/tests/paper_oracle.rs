@@ -211,8 +211,8 @@ proptest! {
 #[test]
 fn long_crowded_runs_equal_the_paper() {
     let steps = if cfg!(miri) { 2 } else { 400 };
-    let shapes = [(16, 4, 64), (64, 1, 64), (100, 2, 256), (512, 1, 1024)];
-    for (k, tokens, slots) in shapes.into_iter().take(if cfg!(miri) { 1 } else { 4 }) {
+    let shapes = [(16, 4, 64), (64, 1, 64), (100, 2, 256), (266, 1, 512), (512, 1, 1024)];
+    for (k, tokens, slots) in shapes.into_iter().take(if cfg!(miri) { 1 } else { 5 }) {
         let p = Params::paper(k, tokens, slots);
         let (mut oracle, mut request) = (HashState::new(&p), OneRequest::new(p));
         let mut noise = 1u64;

@@ -1,14 +1,13 @@
 //! What can go wrong, said in one line: the value, the limit, and what to do.
 
-use std::io;
+use std::{fmt, io};
 
 /// Every error of the host library. Each prints as one line that names the value, the limit and
 /// the remedy.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
     /// An argument outside its range.
-    #[error("{what} is {value}, but {limit}; {remedy}")]
     Invalid {
         /// The argument's name, as the caller knows it.
         what: &'static str,
@@ -20,7 +19,6 @@ pub enum Error {
         remedy: &'static str,
     },
     /// The operating system refused a call.
-    #[error("{call} for {what} failed: {source}; {remedy}")]
     Os {
         /// The system call.
         call: &'static str,
@@ -32,6 +30,22 @@ pub enum Error {
         remedy: &'static str,
     },
 }
+
+// By hand: a derive would bring five crates into every embedder's tree for these two lines.
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Invalid { what, value, limit, remedy } => {
+                write!(f, "{what} is {value}, but {limit}; {remedy}")
+            }
+            Self::Os { call, what, source, remedy } => {
+                write!(f, "{call} for {what} failed: {source}; {remedy}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for Error {}
 
 impl Error {
     /// Shorthand for [`Error::Invalid`].

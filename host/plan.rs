@@ -37,6 +37,8 @@ pub struct Plan {
     pub(crate) valid: Vec<i32>,
     pub(crate) record: Vec<i32>,
     pub(crate) miss: [Vec<i32>; 4],
+    /// Misses of all requests.
+    pub(crate) misses: usize,
     /// Whether some miss is a fresh row.
     pub(crate) fresh: bool,
     /// Which engine it belongs to: a plan names slots of that engine's tables.
@@ -68,6 +70,7 @@ impl Plan {
             valid: vec![0; max_rows],
             record: vec![0; max_requests * record::WORDS],
             miss: [(); 4].map(|()| vec![0; words]),
+            misses: 0,
             fresh: false,
             engine,
         })
@@ -79,11 +82,12 @@ impl Plan {
         self.cu_q[..=self.requests].copy_from_slice(batch.cu_q);
         self.state[..self.requests].copy_from_slice(batch.state);
         self.record[..self.requests * record::WORDS].fill(0);
-        self.fresh = false;
+        (self.misses, self.fresh) = (0, false);
     }
 
     /// Notes what only the finished miss lists tell.
     pub(crate) fn finish(&mut self) {
+        self.misses = (0..self.requests).map(|r| self.misses(r).id.len()).sum();
         self.fresh = (0..self.requests).any(|r| self.misses(r).row.iter().any(|&row| row < 0));
     }
 
@@ -146,7 +150,7 @@ impl Plan {
 
     /// Misses of all requests: the rows that one transfer copies.
     pub fn total_misses(&self) -> usize {
-        (0..self.requests).map(|r| self.misses(r).id.len()).sum()
+        self.misses
     }
 
     fn records(&self, request: usize) -> &[i32] {

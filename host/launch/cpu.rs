@@ -15,8 +15,15 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use crate::{Error, Result};
 
-/// How often a waiting worker looks before it parks: about 50 microseconds.
-const SPINS: u32 = 20_000;
+/// How often a waiting worker looks before it parks: some 200 microseconds, so that the layers of one
+/// forward find it awake.
+const SPINS: u32 = 80_000;
+/// How often the launching thread looks before it lets others run: on a machine with more to do than
+/// CPUs, the worker that it waits for may need this very one.
+const PATIENCE: u32 = 2_000;
+/// Nanoseconds of work below which it is not worth to share it with workers that are awake, or parked
+/// (measured: a launch costs the caller 1 and 30 to 60 microseconds).
+const WORTH_SHARING: [u64; 2] = [4_000, 60_000];
 /// Most cores of a device.
 pub const MAX_CORES: usize = 1024;
 
@@ -24,15 +31,15 @@ type Stage<'a> = &'a (dyn Fn(usize, usize) + Sync);
 
 /// A launch: both stages, each called with (core, worker).
 #[derive(Clone, Copy)]
-struct Job {
-    one: Option<Stage<'static>>,
-    two: Option<Stage<'static>>,
+struct Job<'a> {
+    one: Option<Stage<'a>>,
+    two: Option<Stage<'a>>,
 }
 
 struct Shared {
     cores: usize,
     workers: usize,
-    job: UnsafeCell<Job>,
+    job: UnsafeCell<Job<'static>>,
     launch: AtomicU64,
     running: AtomicUsize,
     stop: AtomicBool,
@@ -107,34 +114,49 @@ impl Team {
     }
 
     /// Runs stage one on every core, then (after SyncAll) stage two. Returns when both are done.
+    /// `nanoseconds` is about what all cores together have to do; where waking the workers would take
+    /// longer, the caller's thread plays every core. The result is the same.
     ///
     /// # Errors
     /// If a stage panicked: a defect of this library, after which the device's tables are not to be
     /// trusted.
-    pub fn launch(&mut self, one: Option<Stage<'_>>, two: Option<Stage<'_>>) -> Result<()> {
+    pub fn launch(
+        &mut self,
+        nanoseconds: u64,
+        one: Option<Stage<'_>>,
+        two: Option<Stage<'_>>,
+    ) -> Result<()> {
         let shared = &*self.shared;
+        let asleep = shared.parked[1..].iter().any(|p| p.load(Ordering::Relaxed));
+        if shared.workers == 1 || nanoseconds < WORTH_SHARING[usize::from(asleep)] {
+            play(shared, 0, 1, Job { one, two });
+            return shared.outcome();
+        }
         // SAFETY: only the lifetime changes. Workers drop the references before they leave `running`,
         // and this function returns only after `running` is 0.
-        let job = unsafe {
-            core::mem::transmute::<(Option<Stage<'_>>, Option<Stage<'_>>), _>((one, two))
-        };
-        let (one, two): (Option<Stage<'static>>, Option<Stage<'static>>) = job;
+        let job = unsafe { core::mem::transmute::<Job<'_>, Job<'static>>(Job { one, two }) };
         shared.running.store(shared.workers - 1, Ordering::Relaxed);
         // SAFETY: `&mut self`, and the last launch ended with `running` 0: no worker reads it now.
-        unsafe { *shared.job.get() = Job { one, two } };
+        unsafe { *shared.job.get() = job };
         shared.launch.fetch_add(1, Ordering::SeqCst);
         for (worker, thread) in self.threads.iter().enumerate() {
             if shared.parked[worker + 1].load(Ordering::SeqCst) {
                 thread.unpark();
             }
         }
-        play(shared, 0, Job { one, two });
+        play(shared, 0, shared.workers, Job { one, two });
         let mut spins = 0u32;
         while shared.running.load(Ordering::Acquire) != 0 {
             spins += 1;
-            if spins.is_multiple_of(SPINS) { thread::yield_now() } else { core::hint::spin_loop() }
+            if spins < PATIENCE { core::hint::spin_loop() } else { thread::yield_now() }
         }
-        if shared.panicked.load(Ordering::Acquire) {
+        shared.outcome()
+    }
+}
+
+impl Shared {
+    fn outcome(&self) -> Result<()> {
+        if self.panicked.load(Ordering::Acquire) {
             let (limit, remedy) = ("a kernel panicked", "destroy the engine and report the defect");
             return Err(Error::invalid("device state", "poisoned", limit, remedy));
         }
@@ -183,23 +205,23 @@ fn work(shared: &Shared, worker: usize, cpu: Option<usize>) {
         // SAFETY: the launch number was raised after `job` was written, and `job` is not written again
         // before this worker has left `running`.
         let job = unsafe { *shared.job.get() };
-        play(shared, worker, job);
+        play(shared, worker, shared.workers, job);
         shared.running.fetch_sub(1, Ordering::Release);
     }
 }
 
-/// One worker's part of a launch. A panic must not leave the others in the barrier.
-fn play(shared: &Shared, worker: usize, job: Job) {
+/// One worker's part of a launch of `workers`. A panic must not leave the others in the barrier.
+fn play(shared: &Shared, worker: usize, workers: usize, job: Job<'_>) {
     let run = |stage: Option<Stage<'_>>| {
         let Some(stage) = stage else { return };
-        let cores = (worker..shared.cores).step_by(shared.workers);
+        let cores = (worker..shared.cores).step_by(workers);
         let played = catch_unwind(AssertUnwindSafe(|| cores.for_each(|core| stage(core, worker))));
         if played.is_err() {
             shared.panicked.store(true, Ordering::SeqCst);
         }
     };
     run(job.one);
-    if job.one.is_some() && job.two.is_some() {
+    if job.one.is_some() && job.two.is_some() && workers > 1 {
         shared.sync_all.wait();
     }
     if !shared.panicked.load(Ordering::Acquire) {

@@ -25,9 +25,11 @@ fn life_words(p: &Params) -> usize {
     (p.slots as usize + SLACK) / 4
 }
 
-/// K, rounded up to whole registers of any machine, and slack for a register stored at the end.
+/// K, rounded up to whole registers of any machine, and slack for a register stored at the end; and
+/// a power of two at or above K, since scatters by lane reach no further than one that fits.
 fn column_words(p: &Params) -> usize {
-    (p.k as usize).next_multiple_of(SLACK) + SLACK
+    let k = p.k as usize;
+    (k.next_multiple_of(SLACK) + SLACK).max(k.next_power_of_two())
 }
 
 /// The words of a table that nothing was ever put in.

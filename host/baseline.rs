@@ -9,8 +9,10 @@ pub mod exact_lru;
 pub mod hashmap_lru;
 pub mod hisparse;
 pub mod ideal_frequency;
+pub mod lru_crate;
 pub mod previous_step;
 mod residents;
+pub mod scalar;
 pub mod set_fifo;
 
 pub use belady::Belady;
@@ -18,7 +20,9 @@ pub use exact_lru::ExactLru;
 pub use hashmap_lru::HashMapLru;
 pub use hisparse::HiSparse;
 pub use ideal_frequency::IdealFrequency;
+pub use lru_crate::LruCrate;
 pub use previous_step::PreviousStep;
+pub use scalar::ScalarTable;
 pub use set_fifo::SetFifo;
 
 use crate::trace::Trace;

@@ -5,8 +5,8 @@
 use std::collections::{BTreeSet, HashSet};
 
 use avsg::baseline::{
-    Belady, ExactLru, HashMapLru, HiSparse, IdealFrequency, Matcher, Miss, Policy, PreviousStep,
-    SetFifo, Timed, count_hits, hit_rate, hit_rate_with_first,
+    Belady, ExactLru, HashMapLru, HiSparse, IdealFrequency, LruCrate, Matcher, Miss, Policy,
+    PreviousStep, ScalarTable, SetFifo, Timed, count_hits, hit_rate, hit_rate_with_first,
 };
 use avsg::content::{check_row, fill_row, tag};
 use avsg::splitmix::SplitMix64;
@@ -202,6 +202,8 @@ fn every_slot_holds_its_id() {
         }
         check_matcher(&mut PreviousStep::new(k).unwrap(), k, &trace);
         check_matcher(&mut HashMapLru::new(slots).unwrap(), slots, &trace);
+        check_matcher(&mut LruCrate::new(slots).unwrap(), slots, &trace);
+        check_matcher(&mut ScalarTable::new(slots).unwrap(), slots, &trace);
         check_matcher(&mut HiSparse::new(slots, k).unwrap(), slots, &trace);
     }
 }
@@ -211,7 +213,7 @@ fn odd_rows_do_no_harm() {
     let rows: [&[i32]; 5] =
         [&[], &[-1, -1, -5], &[3, 3, 3], &[1, 2, 3, 4, 5, 6, 7, 8, 9], &[i32::MIN, 0]];
     let trace = Trace::new(vec![1, 2, 1, 2], None, [2, 1, 2]).unwrap();
-    let policies: [&mut dyn Policy; 7] = [
+    let policies: [&mut dyn Policy; 9] = [
         &mut ExactLru::new(3).unwrap(),
         &mut Belady::new(&trace, 3).unwrap(),
         &mut IdealFrequency::new(3, 0.9).unwrap(),
@@ -219,6 +221,8 @@ fn odd_rows_do_no_harm() {
         &mut Timed::new(PreviousStep::new(3).unwrap()),
         &mut Timed::new(HiSparse::new(3, 3).unwrap()),
         &mut Timed::new(HashMapLru::new(3).unwrap()),
+        &mut Timed::new(LruCrate::new(3).unwrap()),
+        &mut Timed::new(ScalarTable::new(3).unwrap()),
     ];
     for policy in policies {
         let mut misses = Vec::new();
@@ -334,10 +338,12 @@ fn contents_are_splitmix() {
 fn miss_lists_do_not_grow() {
     let mut random = SplitMix64::new(8);
     let trace = random_trace(&mut random, [50, 1, 40], (60, 100));
-    let matchers: [&mut dyn Matcher; 3] = [
+    let matchers: [&mut dyn Matcher; 5] = [
         &mut PreviousStep::new(40).unwrap(),
         &mut HiSparse::new(64, 40).unwrap(),
         &mut HashMapLru::new(64).unwrap(),
+        &mut LruCrate::new(64).unwrap(),
+        &mut ScalarTable::new(64).unwrap(),
     ];
     for matcher in matchers {
         let (mut slots, mut misses) = (vec![0; 40], Vec::with_capacity(40));
@@ -346,4 +352,18 @@ fn miss_lists_do_not_grow() {
         }
         assert_eq!(misses.capacity(), 40);
     }
+}
+
+/// Two and two that keep the same order of use by different means.
+#[test]
+fn cousins_of_lru_hit_alike() {
+    let mut random = SplitMix64::new(11);
+    let trace = random_trace(&mut random, [200, 1, 40], (80, 300));
+    let exact = count_hits(&trace, &mut ExactLru::new(64).unwrap());
+    let scalar = count_hits(&trace, &mut Timed::new(ScalarTable::new(64).unwrap()));
+    // They break ties within a step differently, nothing else.
+    assert!((exact.rate() - scalar.rate()).abs() < 0.03, "{exact:?} {scalar:?}");
+    let two = count_hits(&trace, &mut Timed::new(HashMapLru::new(64).unwrap()));
+    let one = count_hits(&trace, &mut Timed::new(LruCrate::new(64).unwrap()));
+    assert_eq!(one, two);
 }

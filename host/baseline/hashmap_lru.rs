@@ -1,5 +1,6 @@
-//! What a user writes first: an LRU cache from the registry, id by id.
+//! What a user writes first: a `HashMap` from id to slot, and an LRU crate for who goes next.
 
+use std::collections::HashMap;
 use std::num::NonZeroUsize;
 
 use lru::LruCache;
@@ -7,25 +8,29 @@ use lru::LruCache;
 use super::{Matcher, Miss, check_slots};
 use crate::Result;
 
-/// A map from id to slot with a list of use, hasher and all as `lru` ships it.
+/// The standard map with the standard hasher, beside `lru` as it ships.
 #[derive(Debug)]
 pub struct HashMapLru {
-    cache: LruCache<i32, i32>,
+    slot_of: HashMap<i32, i32>,
+    order: LruCache<i32, ()>,
 }
 
 impl HashMapLru {
     /// An empty cache of `slots` rows. With S >= K no id of the running token is ever the oldest.
     pub fn new(slots: usize) -> Result<Self> {
         let slots = check_slots(slots, 1)?;
-        Ok(Self { cache: LruCache::new(NonZeroUsize::new(slots).unwrap_or(NonZeroUsize::MIN)) })
+        let order = LruCache::new(NonZeroUsize::new(slots).unwrap_or(NonZeroUsize::MIN));
+        Ok(Self { slot_of: HashMap::with_capacity(slots), order })
     }
 
-    /// A free slot, or that of the oldest row, which the next `put` evicts (and reuses its node).
-    fn next_slot(&self) -> i32 {
-        if self.cache.len() < self.cache.cap().get() {
-            return self.cache.len() as i32;
-        }
-        self.cache.peek_lru().map_or(0, |(_, &slot)| slot)
+    /// Makes `id` the newest and gives it a slot: that of the oldest row, or one that is free.
+    fn admit(&mut self, id: i32) -> i32 {
+        let free = self.order.len() as i32;
+        // `push` hands out whom it evicts; `put` would drop it and leave it in the map.
+        let evicted = self.order.push(id, ());
+        let slot = evicted.and_then(|(oldest, ())| self.slot_of.remove(&oldest)).unwrap_or(free);
+        self.slot_of.insert(id, slot);
+        slot
     }
 }
 
@@ -37,14 +42,13 @@ impl Matcher for HashMapLru {
             if id < 0 {
                 continue;
             }
-            if let Some(&slot) = self.cache.get(&id) {
+            if let Some(&slot) = self.slot_of.get(&id) {
+                self.order.promote(&id);
                 *out = slot;
                 continue;
             }
-            let slot = self.next_slot();
-            self.cache.put(id, slot);
-            *out = slot;
-            misses.push(Miss { index: index as i32, id, slot });
+            *out = self.admit(id);
+            misses.push(Miss { index: index as i32, id, slot: *out });
         }
     }
 }

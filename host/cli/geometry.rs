@@ -27,6 +27,19 @@ pub enum MachineKind {
     Neon,
 }
 
+impl MachineKind {
+    /// The library's word for it.
+    pub fn choice(self) -> Choice {
+        match self {
+            Self::Auto => Choice::Auto,
+            Self::Emu => Choice::Emu,
+            Self::Avx2 => Choice::Avx2,
+            Self::Avx512 => Choice::Avx512,
+            Self::Neon => Choice::Neon,
+        }
+    }
+}
+
 /// Which device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Device {
@@ -149,13 +162,7 @@ impl DeviceOptions {
         let Device::Cpu = self.device;
         let mut config = Config::new(params, states);
         config.cores = self.cores.unwrap_or(config.cores);
-        config.machine = match self.machine {
-            MachineKind::Auto => Choice::Auto,
-            MachineKind::Emu => Choice::Emu,
-            MachineKind::Avx2 => Choice::Avx2,
-            MachineKind::Avx512 => Choice::Avx512,
-            MachineKind::Neon => Choice::Neon,
-        };
+        config.machine = self.machine.choice();
         config
     }
 }

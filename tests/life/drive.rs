@@ -60,11 +60,12 @@ impl Player {
 
     fn step(&mut self, step: &Step) {
         let states = self.generation.len();
-        if step.swap % 8 == 0 && states > 1 {
+        if step.swap.is_multiple_of(8) && states > 1 {
             let a = usize::from(step.swap / 8) % states;
             let b = (a + 1) % states;
             self.world.sequences.swap(a, b);
-            [a, b].map(|state| self.rename(state));
+            self.rename(a);
+            self.rename(b);
         }
         let (owned, wants) = self.batch(step);
         let segments: Vec<_> =
@@ -76,7 +77,7 @@ impl Player {
         let fresh_of = |layer: usize| with_fresh.then_some(&fresh[layer]);
 
         let batch = owned.batch();
-        if step.form % 2 == 0 {
+        if step.form.is_multiple_of(2) {
             self.engine.step(&batch, &mut self.plan, 0, fresh_of(0)).unwrap();
             for layer in 1..fresh.len() {
                 self.engine.transfer(&mut self.plan, layer, fresh_of(layer)).unwrap();
@@ -132,7 +133,7 @@ impl Player {
 
     fn request(&mut self, r: &Request, state: usize, tokens: usize, owned: &mut Owned) -> Want {
         let pick = usize::from(r.pick);
-        if r.act % 8 == 0 {
+        if r.act.is_multiple_of(8) {
             self.world.join(state, pick, self.engine.pool());
             self.rename(state);
         }
@@ -184,7 +185,7 @@ impl Player {
         owned.push([state as i32, self.generation[state], stable_len, seq as i32], &rows);
         let mut blocks = self.world.sequences[state].blocks.clone();
         blocks.resize(owned.block_stride, -7);
-        if pick % 5 == 0 && !blocks.is_empty() {
+        if pick.is_multiple_of(5) && !blocks.is_empty() {
             let (at, total) = (pick / 5 % blocks.len(), self.world.pool_rows / self.world.page);
             blocks[at] = [-1, total as i32, i32::MAX, i32::MIN][pick % 4];
         }

@@ -38,7 +38,7 @@ pub struct World {
 impl World {
     /// As many requests as states, each with rows in the pool, on a shuffled set of blocks.
     pub fn new(states: usize, page: usize, pool: &HostPool) -> Self {
-        let per = if page == 0 { 0 } else { OWN_ROWS / page };
+        let per = OWN_ROWS.checked_div(page).unwrap_or(0);
         let blocks = (states * per) as i32;
         // 5 is coprime to every count of blocks here (2^a · 3^b): a permutation.
         let block = |i: usize| (i as i32 * 5 + 2) % blocks;

@@ -36,7 +36,7 @@ pub struct Share<'a> {
     pub selected: usize,
 }
 
-/// Calls `run(request, range of its miss list)` for every piece that `core` copies.
+/// Calls `run(request, range of its miss list)` for every piece that `core` copies; none is empty.
 #[inline]
 pub fn pieces<'a>(
     strategy: Strategy,
@@ -48,7 +48,11 @@ pub fn pieces<'a>(
 ) {
     if strategy == Strategy::Request {
         for request in cut(requests, core, cores)..cut(requests, core + 1, cores) {
-            run(request, 0..share(request).positions.len());
+            // A padded request has no misses, and no state for `run` to look up.
+            let n = share(request).positions.len();
+            if n > 0 {
+                run(request, 0..n);
+            }
         }
         return;
     }
@@ -104,6 +108,7 @@ mod tests {
                 for core in 0..cores {
                     let share = |r: usize| Share { positions: lists[r], selected: 20 };
                     pieces(strategy, core, cores, 4, share, |r, range| {
+                        assert!(!range.is_empty());
                         range.for_each(|i| seen[r][i] += 1);
                     });
                 }

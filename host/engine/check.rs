@@ -105,7 +105,8 @@ pub(super) fn shape(device: &Device, named: &mut [bool], batch: &Batch<'_>) -> R
         }
     }
     if config.params.page != 0 {
-        let need = requests * batch.block_stride;
+        // Saturating: strides are the caller's numbers, and a wrapped product would let them pass.
+        let need = requests.saturating_mul(batch.block_stride);
         if batch.block_table.len() < need {
             let limit =
                 format!("{requests} requests of {} entries need {need}", batch.block_stride);
@@ -127,7 +128,10 @@ fn ids(device: &Device, batch: &Batch<'_>) -> Result<()> {
         let limit = format!("a row has {} ids", batch.k);
         return invalid("ids_stride", batch.ids_stride, limit, "pass the words from row to row");
     }
-    let need = if rows == 0 { 0 } else { (rows - 1) * batch.ids_stride + batch.k };
+    let need = match rows {
+        0 => 0,
+        _ => (rows - 1).saturating_mul(batch.ids_stride).saturating_add(batch.k),
+    };
     if batch.ids.len() < need {
         let limit = format!("{rows} rows need {need}");
         return invalid("ids length", batch.ids.len(), limit, "pass all rows that cu_q counts");

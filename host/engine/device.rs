@@ -10,7 +10,7 @@ use avsg_device::stage_two::{Share, pieces};
 use super::{Batch, Config, Fresh};
 use crate::buffer::{BufferConfig, DeviceBuffer};
 use crate::copy::Copier;
-use crate::launch::cpu::allowed_cpus;
+use crate::launch::cpu::{allowed_cpus, check_cores};
 use crate::machine::Machine;
 use crate::mapping::Mapping;
 use crate::plan::Plan;
@@ -62,6 +62,7 @@ impl Device {
     pub fn new(config: Config, pool: HostPool) -> Result<Self> {
         let params = &config.params;
         geometry::check(params)?;
+        check_cores(config.cores)?;
         if config.states == 0 {
             let limit = "it must be at least 1";
             return Err(Error::invalid("states", 0, limit, "pass your largest batch"));
@@ -70,6 +71,10 @@ impl Device {
         if pool.rows() < page {
             let limit = format!("a block is {page} rows");
             return Err(Error::invalid("pool rows", pool.rows(), limit, "make the pool larger"));
+        }
+        if pool.rows() > i32::MAX as usize {
+            let limit = format!("kernels count rows up to {}", i32::MAX);
+            return Err(Error::invalid("pool rows", pool.rows(), limit, "split the pool"));
         }
         let buffer = BufferConfig {
             states: config.states,

@@ -65,10 +65,7 @@ impl Team {
     /// # Errors
     /// If `cores` is 0 or above [`MAX_CORES`], or a thread cannot be started.
     pub fn new(cores: usize) -> Result<Self> {
-        if !(1..=MAX_CORES).contains(&cores) {
-            let limit = format!("a device has 1..={MAX_CORES} cores");
-            return Err(Error::invalid("cores", cores, limit, "pass a number in that range"));
-        }
+        check_cores(cores)?;
         let cpus = allowed_cpus();
         let workers = cores.min(cpus.len().max(1));
         let shared = Arc::new(Shared {
@@ -76,7 +73,7 @@ impl Team {
             workers,
             job: UnsafeCell::new(Job { one: None, two: None }),
             launch: AtomicU64::new(0),
-            running: AtomicUsize::new(0),
+            running: AtomicUsize::new(workers - 1),
             stop: AtomicBool::new(false),
             panicked: AtomicBool::new(false),
             sync_all: spin::Barrier::new(workers),
@@ -98,6 +95,10 @@ impl Team {
                     remedy: "ask for fewer cores",
                 })?;
             team.joins.push(join);
+        }
+        // A thread takes memory while it starts, which must not fall into the first step.
+        while team.shared.running.load(Ordering::Acquire) != 0 {
+            thread::yield_now();
         }
         team.threads = team.joins.iter().map(|j| j.thread().clone()).collect();
         Ok(team)
@@ -183,6 +184,7 @@ fn work(shared: &Shared, worker: usize, cpu: Option<usize>) {
         // Pinning is for speed; where a container forbids it, the worker runs unpinned.
         let _ = sched_setaffinity(None, &set);
     }
+    shared.running.fetch_sub(1, Ordering::Release);
     let mut seen = 0;
     loop {
         let mut spins = 0;
@@ -227,6 +229,15 @@ fn play(shared: &Shared, worker: usize, workers: usize, job: Job<'_>) {
     if !shared.panicked.load(Ordering::Acquire) {
         run(job.two);
     }
+}
+
+/// Refuses a number of cores that no device has.
+pub(crate) fn check_cores(cores: usize) -> Result<()> {
+    if (1..=MAX_CORES).contains(&cores) {
+        return Ok(());
+    }
+    let limit = format!("a device has 1..={MAX_CORES} cores");
+    Err(Error::invalid("cores", cores, limit, "pass a number in that range"))
 }
 
 /// CPUs that this process may use.

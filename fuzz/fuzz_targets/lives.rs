@@ -1,0 +1,48 @@
+//! Any bytes are a life of requests (`tests/life`); no life may go wrong.
+//!
+//! `cargo +nightly fuzz run lives -- -max_total_time=20`
+
+#![no_main]
+
+#[path = "../../tests/life/life.rs"]
+mod life;
+
+use arbitrary::{Arbitrary, Result, Unstructured};
+use avsg::machine::Choice;
+use libfuzzer_sys::fuzz_target;
+use life::{Life, Request, Shape, Step, live};
+
+/// More steps tell no more, and libFuzzer wants many short runs.
+const MAX_STEPS: usize = 24;
+
+impl<'a> Arbitrary<'a> for Request {
+    fn arbitrary(u: &mut Unstructured<'a>) -> Result<Self> {
+        let (who, act, tokens, accept, pick) = u.arbitrary()?;
+        let count = u.int_in_range(0..=60)?;
+        let ids = (0..count).map(|_| u.arbitrary()).collect::<Result<_>>()?;
+        Ok(Self { who, act, tokens, accept, pick, ids })
+    }
+}
+
+impl<'a> Arbitrary<'a> for Step {
+    fn arbitrary(u: &mut Unstructured<'a>) -> Result<Self> {
+        let (form, swap) = u.arbitrary()?;
+        let requests = (0..u.int_in_range(0..=5)?).map(|_| u.arbitrary()).collect::<Result<_>>()?;
+        Ok(Self { form, swap, requests })
+    }
+}
+
+impl<'a> Arbitrary<'a> for Life {
+    fn arbitrary(u: &mut Unstructured<'a>) -> Result<Self> {
+        let shape = Shape::from(u.arbitrary::<[u8; 10]>()?);
+        let mut steps = Vec::new();
+        while !u.is_empty() && steps.len() < MAX_STEPS {
+            steps.push(u.arbitrary()?);
+        }
+        Ok(Self { shape, steps })
+    }
+}
+
+fuzz_target!(|life: Life| {
+    live(&life, Choice::Auto);
+});

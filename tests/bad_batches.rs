@@ -1,0 +1,364 @@
+//! Everything that a caller can get wrong: each mistake is one line that names the value, the limit
+//! and the remedy, and leaves everything as it was.
+
+#[path = "life/owned.rs"]
+mod owned;
+#[path = "life/small.rs"]
+mod small;
+
+use avsg::device::params::{Lifetime, Params, Table};
+use avsg::engine::{Batch, Config, Engine, Fresh};
+use avsg::plan::Plan;
+use avsg::pool::{Chunk, HostPool, Pages, PoolConfig};
+use avsg::rows::RowFormat;
+use owned::Owned;
+
+const K: usize = 8;
+
+fn format() -> RowFormat {
+    RowFormat::segments(&[24, 16]).unwrap()
+}
+
+fn params() -> Params {
+    Params { page: 16, ..Params::wide(K as u32, 2, 64) }
+}
+
+/// Two requests, the second with two fresh rows.
+fn good(step: i32) -> Owned {
+    let ids = |g: i32| (0..8).map(|i| (step * 3 + g * 5 + i * 7) % 100).collect();
+    let mut owned = Owned::new(K, 1);
+    owned.push([1, 1, -1, 128], &[ids(0), ids(1)]);
+    owned.push([0, 1, 100, 102], &[ids(2), ids(3)]);
+    owned.block_stride = 8;
+    owned.blocks = (0..16).map(|b| b % 8).collect();
+    owned
+}
+
+/// The error is one line with all of `parts` in it.
+fn expect<T>(result: avsg::Result<T>, parts: &[&str]) {
+    let Err(error) = result else { panic!("an error was expected: {parts:?}") };
+    let text = error.to_string();
+    assert!(!text.contains('\n') && text.contains("; "), "one line, with a remedy: {text}");
+    for part in parts {
+        assert!(text.contains(part), "{part:?} in {text:?}");
+    }
+}
+
+struct Bench {
+    engine: Engine,
+    plan: Plan,
+    steps: i32,
+}
+
+const JUNK: [&[u8]; 2] = [&[7; 4 * 24], &[7; 4 * 16]];
+const FRESH: Fresh<'_> = Fresh { segments: &JUNK };
+
+impl Bench {
+    fn new() -> Self {
+        let mut engine = small::engine(params(), 2, 2, small::pool(2, 128, format()));
+        let mut plan = engine.new_plan(4, 2).unwrap();
+        engine.step(&good(0).batch(), &mut plan, 0, Some(&FRESH)).unwrap();
+        Self { engine, plan, steps: 0 }
+    }
+
+    fn everything(&mut self) -> (Vec<i32>, Vec<u8>, Vec<u8>) {
+        let tables = (0..2).flat_map(|s| self.engine.table(s).to_vec()).collect();
+        let (mut row, mut slots, mut rows) = (vec![0; 40], Vec::new(), Vec::new());
+        for layer in 0..2 {
+            for at in 0..128 {
+                self.engine.buffer().slot_bytes(at / 64, layer, at % 64, &mut row).unwrap();
+                slots.extend(&row);
+                self.engine.pool().read_row(layer, at, &mut row).unwrap();
+                rows.extend(&row);
+            }
+        }
+        (tables, slots, rows)
+    }
+
+    /// A mistake is refused by plan, step and (where it is about the batch) append; nothing has
+    /// changed; the next good step is exact.
+    fn refuses(&mut self, spoil: impl Fn(&mut Owned), parts: &[&str], append_too: bool) {
+        let mut bad = good(self.steps);
+        spoil(&mut bad);
+        self.refuses_batch(&bad.batch(), parts, append_too);
+    }
+
+    fn refuses_batch(&mut self, batch: &Batch<'_>, parts: &[&str], append_too: bool) {
+        let before = self.everything();
+        expect(self.engine.plan(batch, &mut self.plan), parts);
+        expect(self.engine.step(batch, &mut self.plan, 0, Some(&FRESH)), parts);
+        if append_too {
+            expect(self.engine.append(batch, 0, &FRESH), parts);
+        }
+        assert!(self.everything() == before, "nothing has changed after {parts:?}");
+        self.goes_on();
+    }
+
+    fn goes_on(&mut self) {
+        self.steps += 1;
+        let owned = good(self.steps);
+        self.engine.step(&owned.batch(), &mut self.plan, 0, Some(&FRESH)).unwrap();
+        let row = |_, id| (id, 0);
+        assert_eq!(small::expect_exact(&self.engine, &self.plan, &owned, 0, row), 4 * K);
+    }
+}
+
+#[test]
+fn shapes_and_lengths() {
+    let mut b = Bench::new();
+    b.refuses(
+        |o| o.cu_q.truncate(o.cu_q.len() - 1),
+        &["cu_q length is 2", "has 3", "`state`"],
+        true,
+    );
+    b.refuses(|o| o.cu_q.clear(), &["cu_q length is 0", "has 3"], true);
+    b.refuses(|o| o.generation.push(1), &["generation length is 3", "has 2"], true);
+    b.refuses(
+        |o| o.stable.truncate(o.stable.len() - 1),
+        &["stable_len length is 1", "has 2"],
+        true,
+    );
+    b.refuses(|o| o.seq.clear(), &["seq_len length is 0", "has 2"], true);
+    b.refuses(|o| o.cu_q[0] = 1, &["cu_q[0] is 1", "start at 0"], true);
+    b.refuses(
+        |o| o.cu_q = vec![0, 3, 4],
+        &["tokens of a request is 3", "request 0", "0..=2"],
+        true,
+    );
+    b.refuses(|o| o.cu_q = vec![0, 2, 1], &["tokens of a request is -1", "request 1"], true);
+    b.refuses(|o| o.cu_q = vec![0, i32::MIN, i32::MAX], &["tokens of a request is -214"], true);
+    b.refuses(|o| o.k = 9, &["k is 9", "K is 8", "1..=K"], false);
+    b.refuses(|o| o.k = 0, &["k is 0", "K is 8"], false);
+    b.refuses(|o| o.stride = 7, &["ids_stride is 7", "has 8 ids"], false);
+    b.refuses(|o| o.ids.truncate(34), &["ids length is 34", "4 rows need 35"], false);
+}
+
+#[test]
+fn states_and_lengths_of_contexts() {
+    let mut b = Bench::new();
+    b.refuses(|o| o.state[0] = 2, &["state is 2", "request 0", "0..2", "-1"], true);
+    b.refuses(|o| o.state[1] = -2, &["state is -2", "request 1", "0..2"], true);
+    b.refuses(|o| o.state[1] = i32::MAX, &["state is 2147483647"], true);
+    b.refuses(|o| o.state[0] = 0, &["state is 0", "request 1 is the second"], true);
+    b.refuses(|o| o.seq[0] = -1, &["seq_len is -1", "0..=4194304"], true);
+    b.refuses(|o| o.seq[0] = (1 << 22) + 1, &["seq_len is 4194305", "0..=4194304"], true);
+    b.refuses(|o| o.seq[0] = i32::MAX, &["seq_len is 2147483647"], true);
+    b.refuses(|o| o.stable[1] = 103, &["stable_len is 103", "-1..=seq_len (102)"], true);
+    b.refuses(|o| o.stable[1] = -2, &["stable_len is -2", "request 1"], true);
+    b.refuses(|o| o.seq[1] = 103, &["seq_len is 103", "stable_len 100 and 2 tokens"], true);
+    b.refuses(|o| o.stable[1] = i32::MAX, &["stable_len is 2147483647"], true);
+    b.refuses(
+        |o| o.blocks.truncate(o.blocks.len() - 1),
+        &["block_table length is 15", "need 16"],
+        true,
+    );
+    b.refuses(|o| o.blocks.clear(), &["block_table length is 0", "need 16"], true);
+}
+
+/// Products of these numbers do not fit a word: they must be refused, not wrapped or a panic.
+#[test]
+fn numbers_whose_products_overflow() {
+    let mut b = Bench::new();
+    for stride in [usize::MAX, usize::MAX / 2, usize::MAX / 2 + 1, usize::MAX / 3 + 1, 1 << 32] {
+        b.refuses(|o| o.stride = stride, &["ids length is 36", "4 rows need"], false);
+        b.refuses(|o| o.block_stride = stride, &["block_table length is 16", "need"], true);
+    }
+}
+
+#[test]
+fn plans() {
+    let mut b = Bench::new();
+    let mut other = small::engine(params(), 2, 1, small::pool(2, 128, format()));
+    let mut foreign = other.new_plan(4, 2).unwrap();
+    expect(b.engine.plan(&good(1).batch(), &mut foreign), &["plan is foreign", "another engine"]);
+    expect(b.engine.step(&good(1).batch(), &mut foreign, 0, Some(&FRESH)), &["plan is foreign"]);
+    other.step(&good(1).batch(), &mut foreign, 0, Some(&FRESH)).unwrap();
+    expect(b.engine.transfer(&mut foreign, 0, Some(&FRESH)), &["plan is foreign", "planned it"]);
+    let (mut few, mut short) = (b.engine.new_plan(4, 1).unwrap(), b.engine.new_plan(3, 2).unwrap());
+    expect(b.engine.plan(&good(1).batch(), &mut few), &["requests is 2", "holds 1", "larger plan"]);
+    expect(b.engine.plan(&good(1).batch(), &mut short), &["rows is 4", "holds 3", "larger plan"]);
+    // A plan that was never planned into has nothing to transfer.
+    b.engine.transfer(&mut few, 1, None).unwrap();
+    expect(b.engine.new_plan(0, 1), &["plan rows is 0", "1..=1048576"]);
+    expect(b.engine.new_plan(1, 0), &["plan requests is 0"]);
+    expect(b.engine.new_plan(usize::MAX, 1), &["plan rows is", "1..=1048576"]);
+    b.goes_on();
+}
+
+#[test]
+fn more_requests_than_states() {
+    let mut b = Bench::new();
+    b.plan = b.engine.new_plan(6, 3).unwrap();
+    let spoil = |o: &mut Owned| {
+        o.push([2, 1, -1, 128], &[vec![1; K]]);
+        o.blocks.extend([0; 8]);
+    };
+    b.refuses(spoil, &["state is 2", "the engine has states 0..2"], true);
+}
+
+#[test]
+fn layers_and_fresh_rows() {
+    let mut b = Bench::new();
+    let (owned, before) = (good(0), b.everything());
+    let batch = owned.batch();
+    expect(b.engine.step(&batch, &mut b.plan, 2, Some(&FRESH)), &["layer is 2", "there are 2"]);
+    expect(b.engine.step(&batch, &mut b.plan, 0, None), &["fresh rows is none", "stable_len -1"]);
+    let one = Fresh { segments: &JUNK[..1] };
+    let short = Fresh { segments: &[JUNK[0], &JUNK[1][..63]] };
+    let all = [
+        (&one, ["fresh segments is 1", "a row has 2"]),
+        (&short, ["fresh bytes is 63", "4 rows of stride 16 need 64"]),
+    ];
+    for (fresh, parts) in &all {
+        expect(b.engine.step(&batch, &mut b.plan, 0, Some(fresh)), parts);
+        expect(b.engine.append(&batch, 0, fresh), parts);
+    }
+    expect(b.engine.append(&batch, usize::MAX, &FRESH), &["layer is 1844"]);
+    // Ids without a host row: the first request is whole, but nothing of it is written either.
+    let mut hole = good(0);
+    hole.stable[0] = 20;
+    hole.seq[0] = 22;
+    for bad in [-1, 8, i32::MAX, i32::MIN] {
+        hole.blocks[8 + 6] = bad;
+        let parts = ["appended id is 100", "request 1", "128 rows", "block table"];
+        expect(b.engine.append(&hole.batch(), 1, &FRESH), &parts);
+    }
+    assert!(b.everything() == before, "nothing has changed");
+
+    // Planning needs no fresh rows; the transfer does, and only if some miss is one.
+    let mut fresh = good(0);
+    fresh.ids[K + 1 + K + 1] = 101;
+    b.engine.plan(&fresh.batch(), &mut b.plan).unwrap();
+    let before = b.everything();
+    expect(b.engine.transfer(&mut b.plan, 0, None), &["fresh rows is none"]);
+    expect(b.engine.transfer(&mut b.plan, 0, Some(&short)), &["fresh bytes is 63"]);
+    expect(b.engine.transfer(&mut b.plan, 9, Some(&FRESH)), &["layer is 9"]);
+    assert!(b.everything() == before, "nothing was copied");
+    b.engine.transfer(&mut b.plan, 0, Some(&FRESH)).unwrap();
+    b.goes_on();
+}
+
+/// Bad ids are data: they are padding, raise a bit, and hurt nobody.
+#[test]
+fn bad_ids_are_no_error() {
+    let mut b = Bench::new();
+    for id in [-1, i32::MIN, 128, 1 << 22, i32::MAX] {
+        let mut owned = good(3);
+        owned.ids[2] = id;
+        b.engine.step(&owned.batch(), &mut b.plan, 0, Some(&FRESH)).unwrap();
+        assert!(b.plan.slots(0)[2] == -1 && b.plan.valid() == [7, 8, 8, 8]);
+        assert_eq!([b.plan.status(0), b.plan.status(1)], [i32::from(id > 0), 0]);
+        owned.ids[2] = -1;
+        small::expect_exact(&b.engine, &b.plan, &owned, 0, |_, id| (id, 0));
+    }
+    b.goes_on();
+}
+
+#[test]
+fn geometries() {
+    let wide = Params::wide(64, 1, 64);
+    let paper = Params::paper(64, 1, 64);
+    let primes = |a1, a2| Params { table: Table::Paper { a1, a2 }, ..paper };
+    let bad: &[(Params, &[&str])] = &[
+        (Params { k: 65, ..wide }, &["K is 65", "1..=64", "raise S"]),
+        (Params { k: 0, ..wide }, &["K is 0", "1..=64"]),
+        (Params { tokens: 2, ..wide }, &["N_q*K is 128", "S = 64", "raise S"]),
+        (Params { tokens: 0, ..wide }, &["N_q (tokens per request) is 0", "1..=8"]),
+        (Params { tokens: 9, k: 1, ..wide }, &["N_q (tokens per request) is 9", "1..=8"]),
+        (Params { slots: 100, ..wide }, &["S (slots) is 100", "power of two in 64..=32768"]),
+        (Params { slots: 32, k: 1, ..wide }, &["S (slots) is 32", "64..=32768"]),
+        (Params { slots: 1 << 16, ..wide }, &["S (slots) is 65536"]),
+        (Params { slots: 0, ..wide }, &["S (slots) is 0"]),
+        (Params { spread: 3, ..wide }, &["spread is 3", "1, 2 or 4"]),
+        (Params { spread: 2, ..paper }, &["spread is 2", "paper's table has 1"]),
+        (Params { retries: 16, ..wide }, &["R (retries) is 16", "0..=15"]),
+        (
+            Params { lifetime: Lifetime::Constant(-1), ..wide },
+            &["lifetime is constant:-1", "0..=127"],
+        ),
+        (
+            Params { lifetime: Lifetime::Constant(0), ..paper },
+            &["lifetime is constant:0", "1..=127"],
+        ),
+        (Params { lifetime: wide.lifetime, ..paper }, &["lifetime is frequency", "paper"]),
+        (primes(2, 3), &["primes is 2,3", "odd"]),
+        (primes(3, 0), &["primes is 3,0", "odd"]),
+        (Params { page: 48, ..wide }, &["page is 48", "power of two", "65536"]),
+        (Params { page: 1 << 17, ..wide }, &["page is 131072"]),
+        (Params { page: 256, ..wide }, &["pool rows is 128", "a block is 256 rows"]),
+    ];
+    for (params, parts) in bad {
+        let pool = || small::pool(1, 128, format());
+        expect(Engine::new(Config::new(*params, 1), pool()), parts);
+    }
+    for lambda in [0.0, 0.499, 0.97, 1.0, -1.0, f64::NAN, f64::INFINITY] {
+        expect(avsg::geometry::frequency(lambda), &["lambda is", "0.5..=0.965", "0.9"]);
+    }
+}
+
+#[test]
+fn engines() {
+    let config = Config::new(params(), 1);
+    let pool = || small::pool(1, 128, format());
+    expect(Engine::new(Config { states: 0, ..config }, pool()), &["states is 0", "at least 1"]);
+    let huge =
+        [(1 << 40, "device memory is"), (usize::MAX, "states is"), (usize::MAX / 8, "states is")];
+    for (states, part) in huge {
+        let error = Engine::new(Config { states, ..config }, pool());
+        let Err(error) = error else { panic!("{states} states") };
+        let text = error.to_string();
+        assert!(text.contains(part) || text.contains("buffer geometry"), "{text}");
+    }
+    for cores in [0, 1025, usize::MAX] {
+        let parts = [&format!("cores is {cores}")[..], "1..=1024"];
+        expect(Engine::new(Config { cores, ..config }, pool()), &parts);
+    }
+}
+
+#[test]
+fn rows_and_pools() {
+    expect(RowFormat::single(0), &["segment bytes is 0", "at least 1"]);
+    expect(RowFormat::segments(&[]), &["segment count is 0", "1 to 4"]);
+    expect(RowFormat::segments(&[1; 5]), &["segment count is 5", "1 to 4"]);
+    let config = |rows| PoolConfig { pages: Pages::Plain, ..PoolConfig::new(1, rows, format()) };
+    expect(HostPool::new(&config(1 << 50)), &["host pool is", "memory", "fewer rows"]);
+    expect(HostPool::new(&config(usize::MAX)), &["pool geometry is", "address space"]);
+    expect(HostPool::new(&config(0)), &["rows is 0", "at least 1"]);
+    let b = Bench::new();
+    for page in [3, 48, 128, usize::MAX] {
+        let parts = [&format!("page is {page}")[..], "divide the 64 slots", "power of two"];
+        expect(b.engine.buffer().block_table(0, page), &parts);
+    }
+    expect(b.engine.buffer().block_table(2, 16), &["state is 2", "there are 2"]);
+    assert_eq!(b.engine.buffer().block_table(1, 16).unwrap(), 4..8);
+}
+
+/// Kernels count host rows in 32-bit words.
+#[test]
+fn more_rows_than_a_word_counts() {
+    let (rows, lengths) = ((1usize << 31) + 16, 1usize << 32);
+    let config = PoolConfig {
+        chunk_bytes: usize::MAX,
+        ..PoolConfig::new(1, rows, RowFormat::single(1).unwrap())
+    };
+    let (flags, access) = (
+        rustix::mm::MapFlags::PRIVATE | rustix::mm::MapFlags::NORESERVE,
+        rustix::mm::ProtFlags::READ,
+    );
+    // SAFETY: a new mapping at an address of the kernel's choice, taken out of nobody's memory.
+    let at = unsafe { rustix::mm::mmap_anonymous(std::ptr::null_mut(), lengths, access, flags) };
+    let chunk = Chunk::new(at.unwrap().cast(), lengths).unwrap();
+    // SAFETY: valid for reads for ever (never unmapped), one chunk; the engine is refused below, so
+    // that nothing is written.
+    let pool = unsafe { HostPool::from_caller(&config, &[chunk]) }.unwrap();
+    for page in [0, 16] {
+        // SAFETY: as above.
+        let pool = unsafe { HostPool::from_caller(&config, &[chunk]) }.unwrap();
+        let params = Params { page, ..params() };
+        expect(
+            Engine::new(Config::new(params, 1), pool),
+            &["pool rows is 2147483664", "2147483647"],
+        );
+    }
+    assert_eq!(pool.rows(), rows);
+}

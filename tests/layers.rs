@@ -1,0 +1,193 @@
+//! Layers that share an indexer: one plan, a transfer each, in any order, and nothing else touched.
+
+#[path = "life/owned.rs"]
+mod owned;
+#[path = "life/small.rs"]
+mod small;
+
+use avsg::content::fill_row;
+use avsg::device::params::Params;
+use avsg::engine::{Engine, Fresh};
+use avsg::rows::{RowFormat, Segment};
+use owned::Owned;
+
+const K: usize = 24;
+
+fn engine(layers: usize, cores: usize) -> Engine {
+    let segments = [Segment { bytes: 40, stride: 47 }, Segment { bytes: 9, stride: 9 }];
+    let pool = small::pool(layers, 600, RowFormat::strided(&segments).unwrap());
+    small::engine(Params::wide(K as u32, 2, 128), 3, cores, pool)
+}
+
+/// K distinct ids of a step, below 500.
+fn ids(step: usize) -> Vec<i32> {
+    (0..K).map(|i| ((step * 11 + i * 17) % 500) as i32).collect()
+}
+
+/// All bytes of the device buffer's slots, the gaps of the strides included.
+fn buffer(engine: &Engine) -> Vec<u8> {
+    let config = engine.buffer().config();
+    let mut bytes = Vec::new();
+    for layer in 0..config.layers {
+        for (i, segment) in config.format.as_slice().iter().enumerate() {
+            let base = engine.buffer().segment_base(layer, i).unwrap();
+            let len = config.states * config.slots * segment.stride;
+            // SAFETY: a segment's base is followed by the slots of all states, `stride` apart, zeroed
+            // at first; no launch runs while the engine is borrowed here.
+            bytes.extend(unsafe { std::slice::from_raw_parts(base, len) });
+        }
+    }
+    bytes
+}
+
+fn host(engine: &Engine) -> Vec<u8> {
+    let pool = engine.pool();
+    let mut bytes = vec![0; pool.layers() * pool.rows() * pool.format().bytes()];
+    for (at, row) in bytes.chunks_exact_mut(pool.format().bytes()).enumerate() {
+        pool.read_row(at / pool.rows(), at % pool.rows(), row).unwrap();
+    }
+    bytes
+}
+
+fn two_requests(step: usize) -> Owned {
+    let mut owned = Owned::new(K, 2);
+    owned.push([2, 1, -1, 600], &[ids(step), ids(step + 1)]);
+    owned.push([-1, 1, -1, 600], &[ids(step)]);
+    owned.push([0, 1, -1, 600], &[ids(step + 40)]);
+    owned
+}
+
+#[test]
+fn any_number_of_layers_in_any_order() {
+    for (layers, order) in [(2, vec![1, 0]), (4, vec![2, 0, 3, 1]), (4, vec![3, 2, 1, 0])] {
+        let mut engine = engine(layers, 3);
+        let (mut plan, before) = (engine.new_plan(4, 3).unwrap(), host(&engine));
+        for step in 0..30 {
+            let owned = two_requests(step);
+            if step % 2 == 0 {
+                engine.plan(&owned.batch(), &mut plan).unwrap();
+                order.iter().for_each(|&l| engine.transfer(&mut plan, l, None).unwrap());
+            } else {
+                engine.step(&owned.batch(), &mut plan, order[0], None).unwrap();
+                order[1..].iter().for_each(|&l| engine.transfer(&mut plan, l, None).unwrap());
+            }
+            for layer in 0..layers {
+                let content = |_, id| (id, layer as u32);
+                assert_eq!(small::expect_exact(&engine, &plan, &owned, layer, content), 3 * K);
+            }
+        }
+        assert!(host(&engine) == before, "the host pool is only read");
+    }
+}
+
+#[test]
+fn a_transfer_writes_the_missed_rows_of_its_layer_and_nothing_else() {
+    let mut engine = engine(2, 4);
+    let mut plan = engine.new_plan(4, 3).unwrap();
+    for step in 0..20 {
+        let owned = two_requests(step);
+        let (mut want, before) = (buffer(&engine), host(&engine));
+        engine.plan(&owned.batch(), &mut plan).unwrap();
+        assert!(buffer(&engine) == want, "a plan copies nothing");
+        engine.transfer(&mut plan, 1, None).unwrap();
+        let (config, mut row) = (engine.buffer().config().clone(), [0; 49]);
+        let base = engine.buffer().segment_base(0, 0).unwrap();
+        assert!(plan.total_misses() > 0);
+        for r in [0, 2] {
+            for (&id, &slot) in plan.misses(r).id.iter().zip(plan.misses(r).slot) {
+                fill_row(id, 1, &mut row);
+                let at = owned.state[r] as usize * config.slots + slot as usize;
+                // `buffer` packs layers and segments without the padding between them.
+                let rows = config.states * config.slots;
+                let layer = rows * (47 + 9);
+                want[layer + at * 47..][..40].copy_from_slice(&row[..40]);
+                want[layer + rows * 47 + at * 9..][..9].copy_from_slice(&row[40..]);
+            }
+        }
+        assert!(!base.is_null() && buffer(&engine) == want, "step {step}");
+        engine.transfer(&mut plan, 0, None).unwrap();
+        assert!(host(&engine) == before, "step {step}: the host pool is only read");
+    }
+}
+
+#[test]
+fn a_step_is_a_plan_and_a_transfer() {
+    let (mut a, mut b) = (engine(1, 2), engine(1, 5));
+    let (mut plan_a, mut plan_b) = (a.new_plan(9, 9).unwrap(), b.new_plan(4, 3).unwrap());
+    for step in 0..25 {
+        let owned = two_requests(step * 3 / 2);
+        a.step(&owned.batch(), &mut plan_a, 0, None).unwrap();
+        b.plan(&owned.batch(), &mut plan_b).unwrap();
+        b.transfer(&mut plan_b, 0, None).unwrap();
+        assert!((0..4).all(|row| plan_a.slots(row) == plan_b.slots(row)));
+        assert!((0..3).all(|r| plan_a.misses(r).slot == plan_b.misses(r).slot));
+        assert!(buffer(&a) == buffer(&b) && plan_a.valid() == plan_b.valid());
+        assert!((0..3).all(|state| a.table(state) == b.table(state)));
+    }
+}
+
+#[test]
+fn two_plans_in_flight() {
+    let mut engine = engine(2, 2);
+    let mut plans = [engine.new_plan(2, 1).unwrap(), engine.new_plan(2, 1).unwrap()];
+    for step in 0..20 {
+        let batches = [0, 1].map(|state| {
+            let mut owned = Owned::new(K, 0);
+            owned.push([state, 5, -1, 600], &[ids(step * 2), ids(step * 2 + 1 + state as usize)]);
+            owned
+        });
+        // Both are planned before either is transferred, and the layers interleave.
+        for (plan, owned) in plans.iter_mut().zip(&batches) {
+            engine.plan(&owned.batch(), plan).unwrap();
+        }
+        for (which, layer) in [(1, 0), (0, 1), (1, 1), (0, 0)] {
+            engine.transfer(&mut plans[which], layer, None).unwrap();
+            let content = |_, id| (id, layer as u32);
+            let (plan, owned) = (&plans[which], &batches[which]);
+            assert_eq!(small::expect_exact(&engine, plan, owned, layer, content), 2 * K);
+        }
+    }
+}
+
+#[test]
+fn a_padded_batch_copies_nothing() {
+    let mut engine = engine(1, 3);
+    let mut plan = engine.new_plan(6, 3).unwrap();
+    engine.step(&two_requests(0).batch(), &mut plan, 0, None).unwrap();
+    let before =
+        (buffer(&engine), host(&engine), engine.table(0).to_vec(), engine.table(2).to_vec());
+    let mut owned = Owned::new(K, 1);
+    // Whatever else is said about a padded request is not looked at.
+    owned.push([-1, 3, 77, -9], &[ids(3), ids(4)]);
+    owned.push([-1, 1, -1, i32::MAX], &[]);
+    let fresh = [&[][..], &[][..]];
+    let long = [&[0; 600][..], &[0; 600][..]];
+    engine.plan(&owned.batch(), &mut plan).unwrap();
+    engine.transfer(&mut plan, 0, None).unwrap();
+    engine.step(&owned.batch(), &mut plan, 0, Some(&Fresh { segments: &long })).unwrap();
+    engine.append(&owned.batch(), 0, &Fresh { segments: &long }).unwrap();
+    assert!(engine.step(&owned.batch(), &mut plan, 0, Some(&Fresh { segments: &fresh })).is_err());
+    assert!(plan.total_misses() == 0 && plan.valid() == [0, 0] && plan.status(0) == 0);
+    assert!(before.0 == buffer(&engine) && before.1 == host(&engine));
+    assert!(before.2 == engine.table(0) && before.3 == engine.table(2));
+}
+
+#[test]
+fn cuts_differ_by_at_most_one_row() {
+    for cores in [1, 2, 3, 7, 40] {
+        let mut engine = engine(1, cores);
+        let mut plan = engine.new_plan(4, 3).unwrap();
+        for step in 0..12 {
+            let owned = two_requests(step);
+            engine.step(&owned.batch(), &mut plan, 0, None).unwrap();
+            let mut shares = vec![0; cores];
+            for r in 0..3 {
+                let cuts: Vec<_> = engine.cuts(&plan, r).collect();
+                assert!(cuts[0] == 0 && cuts[cores] == plan.misses(r).id.len());
+                cuts.windows(2).zip(&mut shares).for_each(|(c, share)| *share += c[1] - c[0]);
+            }
+            let n = plan.total_misses();
+            assert!(shares.iter().all(|&s| s == n / cores || s == n.div_ceil(cores)), "{shares:?}");
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! The step path takes no memory and starts no thread, on any thread of the process. One test, so
+//! that nothing else runs in this process while it counts.
+
+#[path = "life/owned.rs"]
+mod owned;
+#[path = "life/small.rs"]
+mod small;
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use avsg::content::fill_row;
+use avsg::device::params::Params;
+use avsg::device::stage_two::Strategy;
+use avsg::engine::{Config, Engine, Fresh};
+use avsg::rows::RowFormat;
+use owned::Owned;
+
+struct Counting;
+
+static ARMED: AtomicBool = AtomicBool::new(false);
+static CALLS: AtomicUsize = AtomicUsize::new(0);
+
+fn count() {
+    if ARMED.load(Ordering::SeqCst) {
+        CALLS.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+// SAFETY: everything is passed on to the system's allocator; counting touches two atomics.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count();
+        // SAFETY: the caller's contract is `System`'s.
+        unsafe { System.alloc(layout) }
+    }
+    unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
+        count();
+        // SAFETY: as for `alloc`.
+        unsafe { System.dealloc(ptr, layout) }
+    }
+    unsafe fn realloc(&self, ptr: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        count();
+        // SAFETY: as for `alloc`.
+        unsafe { System.realloc(ptr, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Calls of the allocator while `run` runs, on all threads.
+fn calls(run: impl FnOnce()) -> usize {
+    CALLS.store(0, Ordering::SeqCst);
+    ARMED.store(true, Ordering::SeqCst);
+    run();
+    ARMED.store(false, Ordering::SeqCst);
+    CALLS.load(Ordering::SeqCst)
+}
+
+fn threads() -> usize {
+    std::fs::read_dir("/proc/self/task").unwrap().count()
+}
+
+const K: usize = 32;
+
+fn steps_on(cores: usize, strategy: Strategy, page: u32) {
+    let params = Params { page, ..Params::wide(K as u32, 2, 128) };
+    let pool = small::pool(1, 1024, RowFormat::segments(&[96, 20]).unwrap());
+    let config = Config { cores, strategy, ..Config::new(params, 4) };
+    let mut engine = Engine::new(config, pool).unwrap();
+    let mut plan = engine.new_plan(8, 4).unwrap();
+    let workers = threads();
+    for step in 0..40usize {
+        let stable = 200 + step as i32 * 2;
+        let mut owned = Owned::new(K, 1);
+        let id = |r: usize, g: usize, i: usize| match i {
+            0 => -1,
+            1 => i32::MAX,
+            2 if r != 2 => stable + g as i32,
+            _ => ((step * 3 + i * 5 + r * 7) % 200) as i32,
+        };
+        for r in 0..4usize {
+            let rows = [0, 1].map(|g| (0..K).map(|i| id(r, g, i)).collect());
+            // One joins at every fifth step, one is padded, one only reads.
+            let [state, stable] =
+                [if r == 3 { -1 } else { r as i32 }, if r == 2 { -1 } else { stable }];
+            let generation = if r == 1 { step as i32 / 5 } else { 1 };
+            let seq = if stable < 0 { 200 } else { stable + 2 };
+            owned.push([state, generation, stable, seq], &rows);
+            // Every request has the same block table: they only differ in what they select.
+            owned.block_stride = if page == 0 { 0 } else { 1024 / page as usize };
+            owned.blocks.extend(0..owned.block_stride as i32);
+        }
+        let (mut first, mut second, mut row) = (vec![0; 8 * 96], vec![0; 8 * 20], [0; 116]);
+        for at in 0..8 {
+            fill_row(stable + at as i32 % 2, 0, &mut row);
+            first[at * 96..][..96].copy_from_slice(&row[..96]);
+            second[at * 20..][..20].copy_from_slice(&row[96..]);
+        }
+        let segments = [&first[..], &second[..]];
+        let (batch, fresh) = (owned.batch(), Fresh { segments: &segments });
+        let planned = calls(|| engine.plan(&batch, &mut plan).unwrap());
+        let moved = calls(|| engine.transfer(&mut plan, 0, Some(&fresh)).unwrap());
+        let stepped = calls(|| engine.step(&batch, &mut plan, 0, Some(&fresh)).unwrap());
+        let appended = calls(|| engine.append(&batch, 0, &fresh).unwrap());
+        let none = [planned, moved, stepped, appended];
+        assert_eq!(none, [0; 4], "cores {cores}: allocator calls of plan, transfer, step, append");
+        assert_eq!(threads(), workers, "no thread comes or goes");
+        // Lane 1 is above the sequence length: padding in all but name.
+        (0..8).for_each(|row| owned.ids[row * (K + 1) + 1] = -1);
+        assert!(small::expect_exact(&engine, &plan, &owned, 0, |_, id| (id, 0)) > 5 * (K - 2));
+    }
+}
+
+#[test]
+fn the_step_path_allocates_nothing() {
+    assert!(calls(|| drop(Box::new(1u8))) >= 2, "the counter counts");
+    let before = threads();
+    let pool = small::pool(1, 64, RowFormat::single(8).unwrap());
+    drop(small::engine(Params::wide(4, 1, 64), 1, 1, pool));
+    assert_eq!(threads(), before, "one core is the caller's thread");
+    for cores in [1, 2, 5] {
+        for strategy in [Strategy::Balanced, Strategy::Request, Strategy::Position] {
+            steps_on(cores, strategy, 0);
+        }
+        steps_on(cores, Strategy::Balanced, 16);
+    }
+}

@@ -1,0 +1,112 @@
+//! Random lives of requests, shrunk when one goes wrong: joins, leaves, permuted and swapped states,
+//! padded and read-only requests, rejected drafts and rewritten rows, bad ids and bad block tables,
+//! on every kind of table, row and device. Nothing here knows how the engine works.
+
+#[path = "life/life.rs"]
+mod life;
+
+use avsg::engine::Config;
+use avsg::machine::{Choice, Machine};
+use avsg::stage::Trial;
+use life::{Life, Request, Shape, Step, live};
+use proptest::prelude::*;
+use proptest::test_runner::Config as Cases;
+
+fn request() -> impl Strategy<Value = Request> {
+    let ids = prop::collection::vec(any::<u16>(), 0..80);
+    (any::<u8>(), any::<u8>(), any::<u8>(), any::<u8>(), any::<u16>(), ids).prop_map(
+        |(who, act, tokens, accept, pick, ids)| Request { who, act, tokens, accept, pick, ids },
+    )
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    (any::<u8>(), any::<u8>(), prop::collection::vec(request(), 0..6))
+        .prop_map(|(form, swap, requests)| Step { form, swap, requests })
+}
+
+fn shape() -> impl Strategy<Value = Shape> {
+    any::<[u8; 10]>().prop_map(Shape::from)
+}
+
+fn life() -> impl Strategy<Value = Life> {
+    (shape(), prop::collection::vec(step(), 1..14)).prop_map(|(shape, steps)| Life { shape, steps })
+}
+
+/// The machines that an engine can be asked for on this CPU.
+fn choices(engine: &Config) -> Vec<Choice> {
+    let all = [Choice::Emu, Choice::Avx2, Choice::Avx512, Choice::Neon];
+    all.into_iter().filter(|&c| Machine::find(c, &engine.params).is_ok()).collect()
+}
+
+proptest! {
+    #![proptest_config(Cases { cases: 56, failure_persistence: None, ..Cases::default() })]
+
+    #[test]
+    fn every_slot_holds_its_row(life in life()) {
+        live(&life, Choice::Auto);
+    }
+}
+
+proptest! {
+    #![proptest_config(Cases { cases: 24, failure_persistence: None, ..Cases::default() })]
+
+    /// Machine, cores, strategy and row format must not show in slots and miss lists.
+    #[test]
+    fn every_device_gives_the_same_lists(life in life(), other in any::<[u8; 3]>()) {
+        let first = live(&life, Choice::Emu);
+        let config = Config::new(life.shape.params(), 1);
+        for (i, choice) in choices(&config).into_iter().enumerate() {
+            let i = i as u8;
+            let [cores, strategy, format] = other.map(|x| x.wrapping_add(i));
+            let shape = Shape { cores, strategy, format, ..life.shape };
+            let again = live(&Life { shape, ..life.clone() }, choice);
+            prop_assert!(first == again, "{choice:?}, cores {cores}, strategy {strategy}");
+        }
+    }
+
+    /// The same for every machine by itself, forms of gather included.
+    #[test]
+    fn every_machine_gives_the_same_lists(shape in shape(), raw in prop::collection::vec(any::<u16>(), 1..400)) {
+        let params = shape.params();
+        let (k, tokens) = (params.k as usize, params.tokens as usize);
+        let mut trials: Vec<_> = Machine::all().into_iter().map(|m| (m, Trial::new(&params))).collect();
+        for step in 0..8 {
+            let id = |i: usize| i32::from(raw[(i * 7 + step * 31) % raw.len()] as i16) / 16;
+            let ids: Vec<i32> = (0..k * tokens).map(id).collect();
+            let results: Vec<_> = trials.iter_mut().map(|(machine, trial)| {
+                let misses = trial.step_on(*machine, &ids, tokens, -1);
+                (misses, trial.slots().to_vec())
+            }).collect();
+            prop_assert!(results.windows(2).all(|pair| pair[0] == pair[1]), "step {step}");
+        }
+    }
+}
+
+/// Each strategy, core count and layer of its own, on one long life: no case is left to chance.
+#[test]
+fn strategies_and_core_counts_copy_the_same_rows() {
+    let ids = |seed: usize| (0..60).map(|i| ((i * seed * 2_741 + i * i) % 65_536) as u16).collect();
+    let requests = |step: usize| {
+        let one = |r: usize| Request {
+            who: r as u8,
+            act: if step == 0 { 0 } else { 6 },
+            tokens: (4 - r) as u8,
+            accept: (step + r) as u8,
+            pick: (step * 3 + r) as u16,
+            ids: ids(step * 5 + r + 1),
+        };
+        (0..4).map(one).collect()
+    };
+    let step = |s: usize| Step { form: s as u8, swap: 1, requests: requests(s) };
+    let steps: Vec<_> = (0..20).map(step).collect();
+    let mut logs = Vec::new();
+    for strategy in 0..3 {
+        for cores in [0, 1, 2, 6] {
+            let bytes = [1, 3, 29, 3, 1, 2, 2, 7, cores, strategy];
+            let life = Life { shape: Shape::from(bytes), steps: steps.clone() };
+            logs.push(live(&life, Choice::Auto));
+        }
+    }
+    assert!(logs.windows(2).all(|pair| pair[0] == pair[1]));
+    assert!(logs[0].len() > 1000, "the life is not empty");
+}

@@ -129,7 +129,13 @@ impl<'a> Life<'a> {
         &mut self.data[..=mask]
     }
 
-    /// S lifetimes and the pad behind them, which starts at index S = `mask + 1`.
+    /// S lifetimes and the pad behind them.
+    #[inline(always)]
+    pub fn all(&self) -> &[i8] {
+        self.data
+    }
+
+    /// S lifetimes and the pad behind them, to write; the pad starts at index S = `mask + 1`.
     #[inline(always)]
     pub fn padded(&mut self) -> &mut [i8] {
         self.data
@@ -205,6 +211,20 @@ pub trait Cpu: Copy {
     fn scatter(self, column: &mut Column<'_>, index: Self::V, v: Self::V, k: Self::K);
     /// Stores the lanes under the mask side by side at `at`; may write up to LANES words there.
     fn compress(self, to: &mut [i32], at: usize, v: Self::V, k: Self::K);
+    /// [`Cpu::compress`] of `W` columns; how many lanes it were.
+    #[inline(always)]
+    fn append<const W: usize>(
+        self,
+        to: [&mut [i32]; W],
+        at: usize,
+        values: [Self::V; W],
+        k: Self::K,
+    ) -> usize {
+        for (to, v) in to.into_iter().zip(values) {
+            self.compress(to, at, v, k);
+        }
+        self.count(k)
+    }
     /// life\[slot\], sign-extended.
     fn life_at(self, life: &Life<'_>, slot: Self::V) -> Self::V;
     /// Writes a byte under the mask.
@@ -450,11 +470,8 @@ impl<C: Cpu> Machine for C {
         mask: C::K,
         values: [C::V; W],
     ) {
-        let mask = mask & t.live;
-        for (column, v) in list.columns.iter_mut().zip(values) {
-            self.compress(column.data, list.len, v, mask);
-        }
-        list.len += self.count(mask);
+        let columns = list.columns.each_mut().map(|c| &mut *c.data);
+        list.len += Cpu::append(self, columns, list.len, values, mask & t.live);
     }
     #[inline(always)]
     fn take<'a, const W: usize>(self, to: &mut List<'a, W>, from: &mut List<'a, W>) {

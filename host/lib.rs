@@ -2,17 +2,29 @@
 
 #[cfg(feature = "cli")]
 pub mod baseline;
+pub mod buffer;
 #[cfg(feature = "cli")]
 pub mod content;
+pub mod copy;
 #[cfg(feature = "cli")]
 pub mod draw;
+pub mod engine;
 pub mod error;
+pub mod geometry;
+pub mod launch;
+pub mod machine;
+mod mapping;
+pub mod memory;
 #[cfg(feature = "cli")]
 mod npz;
+pub mod plan;
+pub mod pool;
 #[cfg(feature = "cli")]
 pub mod results;
+pub mod rows;
 #[cfg(feature = "cli")]
 pub mod splitmix;
+pub mod stage;
 #[cfg(feature = "cli")]
 pub mod synth;
 #[cfg(feature = "cli")]

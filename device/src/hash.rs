@@ -68,5 +68,5 @@ pub fn print<M: Machine>(m: M, p: &Params, x: M::V) -> M::V {
 /// The word of a valid link from an id to a slot.
 #[inline(always)]
 pub fn word<M: Machine>(m: M, p: &Params, x: M::V, slot: M::V) -> M::V {
-    print(m, p, x) * (1 << p.slot_bits()) | slot
+    (print(m, p, x) * (1 << p.slot_bits())) | slot
 }

@@ -18,6 +18,13 @@
     clippy::must_use_candidate,
     reason = "lanes are 32-bit words read both ways; kernels must inline into their machine"
 )]
+#![expect(
+    clippy::doc_markdown,
+    clippy::similar_names,
+    clippy::mut_mut,
+    clippy::large_enum_variant,
+    reason = "the paper's names; an Output is a slice, lent; a rule is a table, no_std has no box"
+)]
 
 pub mod collect_dead;
 pub mod hash;

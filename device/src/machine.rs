@@ -24,16 +24,27 @@ pub mod emu;
 pub mod memory;
 
 #[cfg(target_arch = "x86_64")]
+#[expect(clippy::unused_self, reason = "self is the proof")]
+#[cfg_attr(not(test), expect(clippy::wildcard_imports, reason = "intrinsics"))]
+pub mod avx2;
+#[cfg(target_arch = "x86_64")]
+#[expect(clippy::unused_self, reason = "self is the proof")]
+#[cfg_attr(not(test), expect(clippy::wildcard_imports, reason = "intrinsics"))]
 pub mod avx512;
 #[cfg(target_arch = "x86_64")]
 mod cpuid;
+#[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
+#[expect(clippy::unused_self, reason = "self is the proof")]
+#[cfg_attr(not(test), expect(clippy::wildcard_imports, reason = "intrinsics"))]
+pub mod neon;
 
-/// A kernel, as a value that any machine can run: a closure could not be generic.
+/// A kernel, as a value that any CPU machine can run: a closure could not be generic. The bound is
+/// [`cpu::Cpu`], because a body has to know that a column is a slice before it can make one.
 pub trait Kernel {
     /// What it returns.
     type Out;
     /// The body. Mark it `#[inline(always)]`, so that the machine's instructions reach it.
-    fn run<M: Machine>(self, m: M) -> Self::Out;
+    fn run<M: cpu::Cpu>(self, m: M) -> Self::Out;
 }
 
 /// A vector machine. The value is a token: holding it proves that the instructions exist.

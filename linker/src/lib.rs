@@ -1,1 +1,12 @@
-//! Records kernels.
+//! From a kernel to a tape: recorded, checked, and replayed.
+//!
+//! [`record`] runs a kernel of `avsg-device` on a machine that only writes down what it is asked;
+//! [`check`] refuses a [`tape`] that breaks a law of the kernel language; [`replay`] executes one
+//! slowly, and thereby defines what every op means.
+
+#![forbid(unsafe_code)]
+
+pub mod check;
+pub mod record;
+pub mod replay;
+pub mod tape;

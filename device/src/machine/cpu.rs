@@ -357,7 +357,7 @@ impl<C: Cpu> Machine for C {
     }
     #[inline(always)]
     fn if_ne(self, a: Scalar, b: Scalar, then: i32) -> Scalar {
-        Scalar(if a.0 != b.0 { then } else { 0 })
+        Scalar(if a.0 == b.0 { 0 } else { then })
     }
     #[inline(always)]
     fn if_gt(self, a: Scalar, b: Scalar, then: i32) -> Scalar {

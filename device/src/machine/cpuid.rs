@@ -3,7 +3,11 @@
 
 use core::arch::x86_64::{__cpuid, __cpuid_count, _xgetbv};
 
+/// Leaf 1, ECX.
 const OSXSAVE: u32 = 1 << 27;
+const POPCNT: u32 = 1 << 23;
+/// Extended leaf 1, ECX.
+const LZCNT: u32 = 1 << 5;
 /// Leaf 7, EBX.
 const AVX2: u32 = 1 << 5;
 const BMI1: u32 = 1 << 3;
@@ -38,15 +42,25 @@ fn extended() -> (u32, u32) {
     (leaf.ebx, leaf.ecx)
 }
 
-/// AVX2 with BMI1 and BMI2, usable.
-pub fn has_avx2() -> bool {
-    let need = AVX2 | BMI1 | BMI2;
-    extended().0 & need == need && saved_state() & YMM == YMM
+/// Both bit counts: leaves of their own, whatever the vector instructions say.
+fn counts_bits() -> bool {
+    const EXTENDED: u32 = 0x8000_0000;
+    __cpuid(1).ecx & POPCNT != 0
+        && __cpuid(EXTENDED).eax > EXTENDED
+        && __cpuid(EXTENDED + 1).ecx & LZCNT != 0
 }
 
-/// AVX-512 F, BW, VL and VBMI2 with BMI, usable.
+/// AVX2 with BMI1, BMI2, POPCNT and LZCNT, usable.
+pub fn has_avx2() -> bool {
+    let need = AVX2 | BMI1 | BMI2;
+    extended().0 & need == need && counts_bits() && saved_state() & YMM == YMM
+}
+
+/// AVX-512 F, BW, VL and VBMI2 with what [`has_avx2`] asks for, usable.
 pub fn has_avx512() -> bool {
-    let need = AVX2 | BMI1 | BMI2 | AVX512_FBWVL;
     let (ebx, ecx) = extended();
-    ebx & need == need && ecx & AVX512_VBMI2 != 0 && saved_state() & ZMM == ZMM
+    has_avx2()
+        && ebx & AVX512_FBWVL == AVX512_FBWVL
+        && ecx & AVX512_VBMI2 != 0
+        && saved_state() & ZMM == ZMM
 }

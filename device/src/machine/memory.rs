@@ -25,9 +25,10 @@ fn life_words(p: &Params) -> usize {
     (p.slots as usize + SLACK) / 4
 }
 
-/// K, rounded up to whole registers of any machine, and slack for a register stored at the end.
+/// K, rounded up to a power of two: a scatter reaches no further than the largest one that fits, and
+/// slots are scattered to lanes. And slack for a register stored at the end.
 fn column_words(p: &Params) -> usize {
-    (p.k as usize).next_multiple_of(SLACK) + SLACK
+    (p.k as usize).next_power_of_two() + SLACK
 }
 
 /// The words of a table that nothing was ever put in.

@@ -1,0 +1,338 @@
+//! AVX2: eight lanes in a register, masks in registers too.
+//!
+//! A mask is a register of which only the sign bit of each lane counts: `neg` is then free, a choice
+//! is one blend, and only a compression or a scatter has to move the bits to a scalar register.
+//! There is no compression instruction: a table of 256 permutations, 2 KB of bytes, takes its place.
+//! Gathers are eight scalar loads; `vpgatherdd` is no faster on any CPU that stops at AVX2.
+
+use super::Kernel;
+use super::cpu::{Column, Cpu, Life};
+use core::arch::x86_64::*;
+use core::array::from_fn;
+use core::ops::{BitAnd, BitOr, Not};
+
+/// The AVX2 machine.
+#[derive(Clone, Copy, Debug)]
+pub struct Avx2(());
+
+/// One register of lanes.
+#[derive(Clone, Copy)]
+pub struct V(__m256i);
+
+/// One register; a lane is set where its sign bit is.
+#[derive(Clone, Copy)]
+pub struct Mask(__m256i);
+
+/// One intrinsic, or a short run of them, in a function that holds the token.
+macro_rules! shell {
+    ($e:expr) => {
+        // SAFETY: `self`, or the register at hand, exists only because `detect` had seen AVX2, BMI,
+        // POPCNT and LZCNT, so the instructions exist. What an access needs beyond that is checked
+        // where it stands.
+        unsafe { $e }
+    };
+}
+
+impl BitAnd for Mask {
+    type Output = Self;
+    #[inline(always)]
+    fn bitand(self, o: Self) -> Self {
+        Self(shell!(_mm256_and_si256(self.0, o.0)))
+    }
+}
+impl BitOr for Mask {
+    type Output = Self;
+    #[inline(always)]
+    fn bitor(self, o: Self) -> Self {
+        Self(shell!(_mm256_or_si256(self.0, o.0)))
+    }
+}
+impl Not for Mask {
+    type Output = Self;
+    #[inline(always)]
+    fn not(self) -> Self {
+        Self(shell!(_mm256_xor_si256(self.0, _mm256_set1_epi32(-1))))
+    }
+}
+
+/// Per set of lanes: their numbers side by side, one in a byte, the lowest first.
+static PACKED: [u64; 256] = {
+    let mut table = [0; 256];
+    let mut set = 0;
+    while set < 256 {
+        let (mut lane, mut n) = (0, 0);
+        while lane < 8 {
+            if set >> lane & 1 == 1 {
+                table[set] |= lane << (8 * n);
+                n += 1;
+            }
+            lane += 1;
+        }
+        set += 1;
+    }
+    table
+};
+
+impl Avx2 {
+    /// The machine, if this CPU and its operating system have AVX2, BMI, POPCNT and LZCNT.
+    pub fn detect() -> Option<Self> {
+        super::cpuid::has_avx2().then_some(Self(()))
+    }
+
+    /// Runs a kernel with the machine's instructions enabled.
+    pub fn run<K: Kernel>(self, kernel: K) -> K::Out {
+        #[target_feature(enable = "avx2,bmi1,bmi2,popcnt,lzcnt")]
+        fn enabled<K: Kernel>(m: Avx2, kernel: K) -> K::Out {
+            kernel.run(m)
+        }
+        shell!(enabled(self, kernel))
+    }
+
+    /// The lanes of a register, as scalars. By 64-bit halves: left alone, the compiler extracts lane
+    /// by lane, which is twice the work for the shuffle port.
+    #[inline(always)]
+    fn lanes(self, v: __m256i) -> [u32; 8] {
+        let pairs = shell!([
+            _mm256_extract_epi64::<0>(v),
+            _mm256_extract_epi64::<1>(v),
+            _mm256_extract_epi64::<2>(v),
+            _mm256_extract_epi64::<3>(v)
+        ]);
+        from_fn(
+            #[inline(always)]
+            |n| (pairs[n / 2].cast_unsigned() >> (32 * (n % 2))) as u32,
+        )
+    }
+
+    /// Indices reduced into 0..=mask, as scalars.
+    #[inline(always)]
+    fn indices(self, index: V, mask: u32) -> [u32; 8] {
+        self.lanes(self.and(index, Cpu::splat(self, mask as i32)).0)
+    }
+
+    /// Indices of live lanes reduced into 0..=mask; those of dead lanes go to the pad.
+    #[inline(always)]
+    fn padded(self, slot: V, mask: u32, k: Mask) -> [u32; 8] {
+        let index = self.and(slot, Cpu::splat(self, mask as i32));
+        self.lanes(self.select(k, index, Cpu::splat(self, mask as i32 + 1)).0)
+    }
+
+    /// One bit a lane.
+    #[inline(always)]
+    fn bits(self, k: Mask) -> u8 {
+        shell!(_mm256_movemask_ps(_mm256_castsi256_ps(k.0))) as u8
+    }
+
+    /// Stores the lanes of `set` side by side at `at`.
+    #[inline(always)]
+    fn pack(self, to: &mut [i32], at: usize, v: V, set: u8) {
+        let order = PACKED[set as usize].cast_signed();
+        let order = shell!(_mm256_cvtepu8_epi32(_mm_cvtsi64_si128(order)));
+        let packed = V(shell!(_mm256_permutevar8x32_epi32(v.0, order)));
+        Cpu::store(self, to, at, packed, Mask(v.0));
+    }
+
+    /// Eight words at once.
+    #[inline(always)]
+    fn gathered(self, w: [i32; 8]) -> V {
+        V(shell!(_mm256_setr_epi32(w[0], w[1], w[2], w[3], w[4], w[5], w[6], w[7])))
+    }
+}
+
+impl Cpu for Avx2 {
+    const LANES: usize = 8;
+    type V = V;
+    type K = Mask;
+
+    #[inline(always)]
+    fn first(self, n: usize) -> Mask {
+        let below = Cpu::iota(self, 0);
+        Mask(shell!(_mm256_cmpgt_epi32(_mm256_set1_epi32(n.min(8) as i32), below.0)))
+    }
+    #[inline(always)]
+    fn count(self, k: Mask) -> usize {
+        self.bits(k).count_ones() as usize
+    }
+    #[inline(always)]
+    fn splat(self, value: i32) -> V {
+        V(shell!(_mm256_set1_epi32(value)))
+    }
+    #[inline(always)]
+    fn iota(self, from: i32) -> V {
+        let lanes = shell!(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+        V(shell!(_mm256_add_epi32(lanes, _mm256_set1_epi32(from))))
+    }
+    #[inline(always)]
+    fn add(self, a: V, b: V) -> V {
+        V(shell!(_mm256_add_epi32(a.0, b.0)))
+    }
+    #[inline(always)]
+    fn sub(self, a: V, b: V) -> V {
+        V(shell!(_mm256_sub_epi32(a.0, b.0)))
+    }
+    #[inline(always)]
+    fn mul(self, a: V, b: V) -> V {
+        V(shell!(_mm256_mullo_epi32(a.0, b.0)))
+    }
+    #[inline(always)]
+    fn and(self, a: V, b: V) -> V {
+        V(shell!(_mm256_and_si256(a.0, b.0)))
+    }
+    #[inline(always)]
+    fn or(self, a: V, b: V) -> V {
+        V(shell!(_mm256_or_si256(a.0, b.0)))
+    }
+    #[inline(always)]
+    fn shr(self, v: V, bits: u32) -> V {
+        V(shell!(_mm256_srl_epi32(v.0, _mm_cvtsi32_si128(bits as i32))))
+    }
+    #[inline(always)]
+    fn select(self, k: Mask, yes: V, no: V) -> V {
+        V(shell!(_mm256_castps_si256(_mm256_blendv_ps(
+            _mm256_castsi256_ps(no.0),
+            _mm256_castsi256_ps(yes.0),
+            _mm256_castsi256_ps(k.0)
+        ))))
+    }
+    #[inline(always)]
+    fn eq(self, a: V, b: V) -> Mask {
+        Mask(shell!(_mm256_cmpeq_epi32(a.0, b.0)))
+    }
+    #[inline(always)]
+    fn neg(self, v: V) -> Mask {
+        Mask(v.0)
+    }
+    #[inline(always)]
+    fn load(self, from: &[i32], at: usize, _: Mask) -> V {
+        let words = &from[at..at + 8];
+        // `words` is 32 bytes, the size of the load.
+        V(shell!(_mm256_loadu_si256(words.as_ptr().cast())))
+    }
+    #[inline(always)]
+    fn store(self, to: &mut [i32], at: usize, v: V, _: Mask) {
+        let words = &mut to[at..at + 8];
+        // `words` is 32 bytes, the size of the store.
+        shell!(_mm256_storeu_si256(words.as_mut_ptr().cast(), v.0));
+    }
+    #[inline(always)]
+    fn gather(self, column: &Column<'_>, index: V) -> V {
+        let (words, i) = (column.words(), self.indices(index, column.mask()));
+        self.gathered(from_fn(
+            #[inline(always)]
+            |n| {
+                // SAFETY: `indices` reduced it to at most the column's mask, which `Column::new`
+                // made smaller than its length.
+                unsafe { *words.get_unchecked(i[n] as usize) }
+            },
+        ))
+    }
+    #[inline(always)]
+    fn scatter(self, column: &mut Column<'_>, index: V, v: V, k: Mask) {
+        let (i, v, set) = (self.indices(index, column.mask()), self.lanes(v.0), self.bits(k));
+        let words = column.words_mut();
+        // No branch: a lane that is off writes back what it finds.
+        for n in 0..8 {
+            // SAFETY: `indices` reduced it to at most the column's mask, which `Column::new` made
+            // smaller than its length.
+            let word = unsafe { words.get_unchecked_mut(i[n] as usize) };
+            *word = if set >> n & 1 == 1 { v[n] as i32 } else { *word };
+        }
+    }
+    #[inline(always)]
+    fn compress(self, to: &mut [i32], at: usize, v: V, k: Mask) {
+        self.pack(to, at, v, self.bits(k));
+    }
+    #[inline(always)]
+    fn life_at(self, life: &Life<'_>, slot: V) -> V {
+        let (slots, i) = (life.slots(), self.indices(slot, life.mask()));
+        self.gathered(from_fn(
+            #[inline(always)]
+            |n| {
+                // SAFETY: `indices` reduced it to at most S - 1, the last index of `slots`.
+                i32::from(unsafe { *slots.get_unchecked(i[n] as usize) })
+            },
+        ))
+    }
+    #[inline(always)]
+    fn set_life(self, life: &mut Life<'_>, slot: V, value: i8, k: Mask) {
+        let i = self.padded(slot, life.mask(), k);
+        let bytes = life.padded();
+        for s in i {
+            // SAFETY: at most S, and the column is S + SLACK bytes long.
+            unsafe { *bytes.get_unchecked_mut(s as usize) = value };
+        }
+    }
+    #[inline(always)]
+    fn step_life(self, life: &mut Life<'_>, slot: V, rule: &[i8; 256], k: Mask) {
+        let i = self.padded(slot, life.mask(), k);
+        let bytes = life.padded();
+        for s in i {
+            // SAFETY: at most S, and the column is S + SLACK bytes long.
+            let byte = unsafe { bytes.get_unchecked_mut(s as usize) };
+            *byte = rule[*byte as u8 as usize];
+        }
+    }
+
+    #[inline(always)]
+    fn age(self, life: &mut [i8], by: u8, settle: bool) {
+        let top = shell!(_mm256_set1_epi8(if settle { i8::MIN } else { 0 }));
+        // 128 does not fit a signed byte: it is two steps of 64.
+        let half = shell!(_mm256_set1_epi8((by / 2) as i8));
+        let rest = shell!(_mm256_set1_epi8((by - by / 2) as i8));
+        for chunk in life.chunks_exact_mut(32) {
+            // `chunk` is 32 bytes, the size of the load and of the store.
+            let l = shell!(_mm256_loadu_si256(chunk.as_ptr().cast()));
+            let settled = shell!(_mm256_or_si256(l, top));
+            let aged = shell!(_mm256_subs_epi8(_mm256_subs_epi8(settled, half), rest));
+            shell!(_mm256_storeu_si256(chunk.as_mut_ptr().cast(), aged));
+        }
+    }
+    #[inline(always)]
+    fn count_le(self, life: &[i8], t: i8) -> usize {
+        let t = shell!(_mm256_set1_epi8(t));
+        let mut above = 0;
+        for chunk in life.chunks_exact(32) {
+            // `chunk` is 32 bytes, the size of the load.
+            let l = shell!(_mm256_loadu_si256(chunk.as_ptr().cast()));
+            let k = shell!(_mm256_movemask_epi8(_mm256_cmpgt_epi8(l, t)));
+            above += k.count_ones() as usize;
+        }
+        life.len() - above
+    }
+    #[inline(always)]
+    fn append_life(
+        self,
+        to: &mut [i32],
+        mut len: usize,
+        life: &[i8],
+        t: i8,
+        equal: bool,
+        limit: usize,
+    ) -> usize {
+        let t = shell!(_mm256_set1_epi8(t));
+        for (c, chunk) in life.chunks_exact(32).enumerate() {
+            if len >= limit {
+                return limit;
+            }
+            // `chunk` is 32 bytes, the size of the load.
+            let l = shell!(_mm256_loadu_si256(chunk.as_ptr().cast()));
+            let k = if equal {
+                shell!(_mm256_cmpeq_epi8(l, t))
+            } else {
+                shell!(_mm256_cmpgt_epi8(t, l))
+            };
+            let k = shell!(_mm256_movemask_epi8(k)) as u32;
+            if k == 0 {
+                continue;
+            }
+            for (quarter, set) in k.to_le_bytes().into_iter().enumerate() {
+                let slots = Cpu::iota(self, (32 * c + 8 * quarter) as i32);
+                self.pack(to, len, slots, set);
+                len += set.count_ones() as usize;
+            }
+        }
+        len.min(limit)
+    }
+}
+
+crate::vector_operators!([] V, Avx2, Avx2(()));

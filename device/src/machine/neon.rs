@@ -1,0 +1,332 @@
+//! NEON: four lanes in a register, masks are registers of 0 and -1 lanes.
+//!
+//! Every aarch64 CPU that runs this crate has it, so detection always succeeds. Compression is a byte
+//! shuffle by a table of 16 orders; gathers and scatters are four scalar accesses.
+
+use super::Kernel;
+use super::cpu::{Column, Cpu, Life};
+use core::arch::aarch64::*;
+use core::array::from_fn;
+use core::ops::{BitAnd, BitOr, Not};
+
+/// The NEON machine.
+#[derive(Clone, Copy, Debug)]
+pub struct Neon(());
+
+/// One register of lanes.
+#[derive(Clone, Copy)]
+pub struct V(int32x4_t);
+
+/// One register; a lane is all ones or all zeros.
+#[derive(Clone, Copy)]
+pub struct Mask(uint32x4_t);
+
+/// One intrinsic, or a short run of them.
+macro_rules! shell {
+    ($e:expr) => {
+        // SAFETY: this module is compiled only for targets that have NEON, so the instructions
+        // exist. What an access needs beyond that is checked where it stands.
+        unsafe { $e }
+    };
+}
+
+impl BitAnd for Mask {
+    type Output = Self;
+    #[inline(always)]
+    fn bitand(self, o: Self) -> Self {
+        Self(shell!(vandq_u32(self.0, o.0)))
+    }
+}
+impl BitOr for Mask {
+    type Output = Self;
+    #[inline(always)]
+    fn bitor(self, o: Self) -> Self {
+        Self(shell!(vorrq_u32(self.0, o.0)))
+    }
+}
+impl Not for Mask {
+    type Output = Self;
+    #[inline(always)]
+    fn not(self) -> Self {
+        Self(shell!(vmvnq_u32(self.0)))
+    }
+}
+
+/// Per set of lanes: the bytes of those lanes side by side, the lowest first.
+static PACKED: [[u8; 16]; 16] = {
+    let mut table = [[0; 16]; 16];
+    let mut set = 0;
+    while set < 16 {
+        let (mut byte, mut n) = (0u8, 0);
+        while byte < 16 {
+            if set >> (byte / 4) & 1 == 1 {
+                table[set][n] = byte;
+                n += 1;
+            }
+            byte += 1;
+        }
+        set += 1;
+    }
+    table
+};
+
+/// The bit of each lane, four lanes over.
+static BIT: [u8; 16] = [1, 2, 4, 8, 1, 2, 4, 8, 1, 2, 4, 8, 1, 2, 4, 8];
+
+impl Neon {
+    /// The machine; every CPU of this target is one.
+    pub fn detect() -> Option<Self> {
+        Some(Self(()))
+    }
+
+    /// Runs a kernel on this machine.
+    pub fn run<K: Kernel>(self, kernel: K) -> K::Out {
+        kernel.run(self)
+    }
+
+    /// The lanes of a register, as scalars.
+    #[inline(always)]
+    fn lanes(self, v: V) -> [u32; 4] {
+        let mut out = [0u32; 4];
+        // `out` is 16 bytes, the size of the store.
+        shell!(vst1q_u32(out.as_mut_ptr(), vreinterpretq_u32_s32(v.0)));
+        out
+    }
+
+    /// Indices reduced into 0..=mask, as scalars.
+    #[inline(always)]
+    fn indices(self, index: V, mask: u32) -> [u32; 4] {
+        self.lanes(self.and(index, Cpu::splat(self, mask as i32)))
+    }
+
+    /// Indices of live lanes reduced into 0..=mask; those of dead lanes go to the pad.
+    #[inline(always)]
+    fn padded(self, slot: V, mask: u32, k: Mask) -> [u32; 4] {
+        let index = self.and(slot, Cpu::splat(self, mask as i32));
+        self.lanes(self.select(k, index, Cpu::splat(self, mask as i32 + 1)))
+    }
+
+    /// One bit a lane.
+    #[inline(always)]
+    fn bits(self, k: Mask) -> u8 {
+        const LANE: [u32; 4] = [1, 2, 4, 8];
+        // `LANE` is 16 bytes, the size of the load.
+        shell!(vaddvq_u32(vandq_u32(k.0, vld1q_u32(LANE.as_ptr())))) as u8
+    }
+
+    /// Stores the lanes of `set` (below 16) side by side at `at`.
+    #[inline(always)]
+    fn pack(self, to: &mut [i32], at: usize, v: V, set: u8) {
+        // An order is 16 bytes, the size of the load.
+        let order = shell!(vld1q_u8(PACKED[set as usize].as_ptr()));
+        let packed = shell!(vqtbl1q_u8(vreinterpretq_u8_s32(v.0), order));
+        let all = self.first(4);
+        Cpu::store(self, to, at, V(shell!(vreinterpretq_s32_u8(packed))), all);
+    }
+
+    /// Four words at once.
+    #[inline(always)]
+    fn gathered(self, words: [i32; 4]) -> V {
+        // `words` is 16 bytes, the size of the load.
+        V(shell!(vld1q_s32(words.as_ptr())))
+    }
+}
+
+impl Cpu for Neon {
+    const LANES: usize = 4;
+    type V = V;
+    type K = Mask;
+
+    #[inline(always)]
+    fn first(self, n: usize) -> Mask {
+        let lane = Cpu::iota(self, 0);
+        Mask(shell!(vcltq_s32(lane.0, vdupq_n_s32(n.min(4) as i32))))
+    }
+    #[inline(always)]
+    fn count(self, k: Mask) -> usize {
+        shell!(vaddvq_u32(vshrq_n_u32::<31>(k.0))) as usize
+    }
+    #[inline(always)]
+    fn splat(self, value: i32) -> V {
+        V(shell!(vdupq_n_s32(value)))
+    }
+    #[inline(always)]
+    fn iota(self, from: i32) -> V {
+        let lanes = self.gathered([0, 1, 2, 3]);
+        V(shell!(vaddq_s32(lanes.0, vdupq_n_s32(from))))
+    }
+    #[inline(always)]
+    fn add(self, a: V, b: V) -> V {
+        V(shell!(vaddq_s32(a.0, b.0)))
+    }
+    #[inline(always)]
+    fn sub(self, a: V, b: V) -> V {
+        V(shell!(vsubq_s32(a.0, b.0)))
+    }
+    #[inline(always)]
+    fn mul(self, a: V, b: V) -> V {
+        V(shell!(vmulq_s32(a.0, b.0)))
+    }
+    #[inline(always)]
+    fn and(self, a: V, b: V) -> V {
+        V(shell!(vandq_s32(a.0, b.0)))
+    }
+    #[inline(always)]
+    fn or(self, a: V, b: V) -> V {
+        V(shell!(vorrq_s32(a.0, b.0)))
+    }
+    #[inline(always)]
+    fn shr(self, v: V, bits: u32) -> V {
+        let by = shell!(vdupq_n_s32(-(bits as i32)));
+        V(shell!(vreinterpretq_s32_u32(vshlq_u32(vreinterpretq_u32_s32(v.0), by))))
+    }
+    #[inline(always)]
+    fn select(self, k: Mask, yes: V, no: V) -> V {
+        V(shell!(vbslq_s32(k.0, yes.0, no.0)))
+    }
+    #[inline(always)]
+    fn eq(self, a: V, b: V) -> Mask {
+        Mask(shell!(vceqq_s32(a.0, b.0)))
+    }
+    #[inline(always)]
+    fn neg(self, v: V) -> Mask {
+        Mask(shell!(vcltzq_s32(v.0)))
+    }
+    #[inline(always)]
+    fn load(self, from: &[i32], at: usize, _: Mask) -> V {
+        let words = &from[at..at + 4];
+        // `words` is 16 bytes, the size of the load.
+        V(shell!(vld1q_s32(words.as_ptr())))
+    }
+    #[inline(always)]
+    fn store(self, to: &mut [i32], at: usize, v: V, _: Mask) {
+        let words = &mut to[at..at + 4];
+        // `words` is 16 bytes, the size of the store.
+        shell!(vst1q_s32(words.as_mut_ptr(), v.0));
+    }
+    #[inline(always)]
+    fn gather(self, column: &Column<'_>, index: V) -> V {
+        let (words, i) = (column.words(), self.indices(index, column.mask()));
+        self.gathered(from_fn(
+            #[inline(always)]
+            |n| {
+                // SAFETY: `indices` reduced it to at most the column's mask, which `Column::new`
+                // made smaller than its length.
+                unsafe { *words.get_unchecked(i[n] as usize) }
+            },
+        ))
+    }
+    #[inline(always)]
+    fn scatter(self, column: &mut Column<'_>, index: V, v: V, k: Mask) {
+        let (i, v, set) = (self.indices(index, column.mask()), self.lanes(v), self.bits(k));
+        let words = column.words_mut();
+        // No branch: a lane that is off writes back what it finds.
+        for n in 0..4 {
+            // SAFETY: `indices` reduced it to at most the column's mask, which `Column::new` made
+            // smaller than its length.
+            let word = unsafe { words.get_unchecked_mut(i[n] as usize) };
+            *word = if set >> n & 1 == 1 { v[n] as i32 } else { *word };
+        }
+    }
+    #[inline(always)]
+    fn compress(self, to: &mut [i32], at: usize, v: V, k: Mask) {
+        self.pack(to, at, v, self.bits(k));
+    }
+    #[inline(always)]
+    fn life_at(self, life: &Life<'_>, slot: V) -> V {
+        let (slots, i) = (life.slots(), self.indices(slot, life.mask()));
+        self.gathered(from_fn(
+            #[inline(always)]
+            |n| {
+                // SAFETY: `indices` reduced it to at most S - 1, the last index of `slots`.
+                i32::from(unsafe { *slots.get_unchecked(i[n] as usize) })
+            },
+        ))
+    }
+    #[inline(always)]
+    fn set_life(self, life: &mut Life<'_>, slot: V, value: i8, k: Mask) {
+        let i = self.padded(slot, life.mask(), k);
+        let bytes = life.padded();
+        for s in i {
+            // SAFETY: at most S, and the column is S + SLACK bytes long.
+            unsafe { *bytes.get_unchecked_mut(s as usize) = value };
+        }
+    }
+    #[inline(always)]
+    fn step_life(self, life: &mut Life<'_>, slot: V, rule: &[i8; 256], k: Mask) {
+        let i = self.padded(slot, life.mask(), k);
+        let bytes = life.padded();
+        for s in i {
+            // SAFETY: at most S, and the column is S + SLACK bytes long.
+            let byte = unsafe { bytes.get_unchecked_mut(s as usize) };
+            *byte = rule[*byte as u8 as usize];
+        }
+    }
+
+    #[inline(always)]
+    fn age(self, life: &mut [i8], by: u8, settle: bool) {
+        let top = shell!(vdupq_n_s8(if settle { i8::MIN } else { 0 }));
+        // 128 does not fit a signed byte: it is two steps of 64.
+        let half = shell!(vdupq_n_s8((by / 2) as i8));
+        let rest = shell!(vdupq_n_s8((by - by / 2) as i8));
+        for chunk in life.chunks_exact_mut(16) {
+            // `chunk` is 16 bytes, the size of the load and of the store.
+            let settled = shell!(vorrq_s8(vld1q_s8(chunk.as_ptr()), top));
+            let aged = shell!(vqsubq_s8(vqsubq_s8(settled, half), rest));
+            shell!(vst1q_s8(chunk.as_mut_ptr(), aged));
+        }
+    }
+    #[inline(always)]
+    fn count_le(self, life: &[i8], t: i8) -> usize {
+        let t = shell!(vdupq_n_s8(t));
+        let mut n = 0;
+        // Blocks of 255 registers: a byte counts no further.
+        for block in life.chunks(255 * 16) {
+            let mut counts = shell!(vdupq_n_u8(0));
+            for chunk in block.chunks_exact(16) {
+                // `chunk` is 16 bytes, the size of the load. A set lane is -1.
+                let le = shell!(vcleq_s8(vld1q_s8(chunk.as_ptr()), t));
+                counts = shell!(vsubq_u8(counts, le));
+            }
+            n += shell!(vaddlvq_u8(counts)) as usize;
+        }
+        n
+    }
+    #[inline(always)]
+    fn append_life(
+        self,
+        to: &mut [i32],
+        mut len: usize,
+        life: &[i8],
+        t: i8,
+        equal: bool,
+        limit: usize,
+    ) -> usize {
+        let t = shell!(vdupq_n_s8(t));
+        // `BIT` is 16 bytes, the size of the load.
+        let bit = shell!(vld1q_u8(BIT.as_ptr()));
+        for (c, chunk) in life.chunks_exact(16).enumerate() {
+            if len >= limit {
+                return limit;
+            }
+            // `chunk` is 16 bytes, the size of the load.
+            let l = shell!(vld1q_s8(chunk.as_ptr()));
+            let k = if equal { shell!(vceqq_s8(l, t)) } else { shell!(vcltq_s8(l, t)) };
+            // Adding neighbours twice leaves, in the low four bytes, the sets of four lanes each.
+            let pairs = shell!(vandq_u8(k, bit));
+            let sets = shell!(vpaddq_u8(pairs, pairs));
+            let sets = shell!(vgetq_lane_u32::<0>(vreinterpretq_u32_u8(vpaddq_u8(sets, sets))));
+            if sets == 0 {
+                continue;
+            }
+            for (quarter, set) in sets.to_le_bytes().into_iter().enumerate() {
+                let slots = Cpu::iota(self, (16 * c + 4 * quarter) as i32);
+                self.pack(to, len, slots, set);
+                len += set.count_ones() as usize;
+            }
+        }
+        len.min(limit)
+    }
+}
+
+crate::vector_operators!([] V, Neon, Neon(()));

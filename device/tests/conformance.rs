@@ -1,0 +1,69 @@
+//! Every machine against plain loops, op by op, and against `Emu<1>`, step by step. One suite, stamped
+//! on each; a machine that this CPU does not have says so and passes.
+
+#[path = "rig/one_request.rs"]
+mod one_request;
+#[path = "rig/register_ops.rs"]
+mod register_ops;
+#[path = "rig/sequences.rs"]
+mod sequences;
+
+use avsg_device::machine::emu::Emu;
+use one_request::{OneRequest, Runner};
+use proptest::prelude::*;
+
+/// Runs random sequences on `m` and on `Emu<1>`: all that a step leaves behind must be equal.
+fn steps_equal_the_scalar_machine(m: impl Runner) {
+    let mut runner = proptest::test_runner::TestRunner::new(sequences::config(128));
+    let result = runner.run(&sequences::sequences(false), |(p, steps)| {
+        let (mut one, mut other) = (OneRequest::new(p), OneRequest::new(p));
+        for (i, step) in steps.iter().enumerate() {
+            prop_assert_eq!(one.step(Emu::<1>, step), other.step(m, step), "step {}", i);
+        }
+        Ok(())
+    });
+    result.unwrap_or_else(|e| panic!("{e}"));
+}
+
+macro_rules! conform {
+    ($name:ident, $machine:expr) => {
+        mod $name {
+            use super::*;
+
+            #[test]
+            fn register_ops() {
+                match $machine {
+                    Some(m) => m.run(register_ops::RegisterOps),
+                    None => println!("skipped: this CPU is no {}", stringify!($name)),
+                }
+            }
+            #[test]
+            fn life_ops() {
+                match $machine {
+                    Some(m) => m.run(register_ops::LifeOps),
+                    None => println!("skipped: this CPU is no {}", stringify!($name)),
+                }
+            }
+            #[test]
+            fn whole_steps() {
+                match $machine {
+                    Some(m) => steps_equal_the_scalar_machine(m),
+                    None => println!("skipped: this CPU is no {}", stringify!($name)),
+                }
+            }
+        }
+    };
+}
+
+conform!(emu_1, Some(Emu::<1>));
+conform!(emu_3, Some(Emu::<3>));
+conform!(emu_16, Some(Emu::<16>));
+// Miri does not know most of these instructions.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+conform!(avx2, avsg_device::machine::avx2::Avx2::detect());
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+conform!(avx512, avsg_device::machine::avx512::Avx512::<false>::detect());
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+conform!(avx512_gather, avsg_device::machine::avx512::Avx512::<true>::detect());
+#[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little", not(miri)))]
+conform!(neon, avsg_device::machine::neon::Neon::detect());

@@ -1,0 +1,103 @@
+//! The packed `Entry` against the shifts and masks of the kernels, for every m.
+
+use avsg_device::hash;
+use avsg_device::machine::emu::Emu;
+use avsg_device::machine::{Kernel, cpu::Cpu};
+use avsg_device::params::{MAX_SLOTS, MIN_SLOTS, Params};
+use avsg_device::state::{DEAD, EMPTY, Entry, INVALID};
+
+/// Splits link words as the kernels do: the slot is the low m bits, the print the rest below INVALID.
+struct Split<'a>(&'a [i32; 64], u32);
+
+impl Kernel for Split<'_> {
+    type Out = ([i32; 64], [i32; 64]);
+    fn run<C: Cpu>(self, m: C) -> Self::Out {
+        use avsg_device::machine::Machine;
+        let (mut slot, mut print) = ([0; 64], [0; 64]);
+        for at in (0..64).step_by(C::LANES) {
+            let all = m.first(C::LANES);
+            let link = Cpu::load(m, self.0, at, all);
+            Cpu::store(m, &mut slot, at, m.low(link, self.1), all);
+            let shifted = m.low(Machine::shr(m, link, self.1), 23 - self.1);
+            Cpu::store(m, &mut print, at, shifted, all);
+        }
+        (slot, print)
+    }
+}
+
+fn every_m() -> impl Iterator<Item = u32> {
+    MIN_SLOTS.ilog2()..=MAX_SLOTS.ilog2()
+}
+
+#[test]
+fn every_link_splits_alike() {
+    // Every word of print and slot; under Miri a stride that still meets all bit patterns of each part.
+    let stride = if cfg!(miri) { 1_700_021 } else { 64 };
+    for m in every_m() {
+        for from in (0..1 << 23).step_by(stride) {
+            let links: [i32; 64] = core::array::from_fn(|i| (from + i as i32) & (INVALID - 1));
+            let (slot, print) = Emu::<16>.run(Split(&links, m));
+            for i in 0..64 {
+                let entry = Entry::pack(EMPTY, DEAD, links[i]);
+                assert_eq!((entry.slot(m) as i32, entry.print(m) as i32), (slot[i], print[i]));
+                assert_eq!(entry.link(), links[i]);
+                assert!(!entry.invalid());
+            }
+        }
+    }
+}
+
+#[test]
+fn the_planes_survive_packing() {
+    for id in [EMPTY, 0, 1, 1 << 21, (1 << 22) - 1, i32::MAX] {
+        for life in (i8::MIN..=i8::MAX).step_by(if cfg!(miri) { 51 } else { 1 }) {
+            for link in [0, 1, INVALID - 1, INVALID, INVALID | 0x5A5A5, INVALID | (INVALID - 1)] {
+                let entry = Entry::pack(id, life, link);
+                assert_eq!((entry.id(), entry.life(), entry.link()), (id, life, link));
+                let bits = u64::from(id as u32) << 32
+                    | u64::from(life as u8) << 24
+                    | u64::from(link as u32);
+                assert_eq!(entry.bits(), bits, "the order of the paper's fields");
+                assert_eq!(Entry::from(bits), entry);
+            }
+        }
+    }
+    assert_eq!(Entry::pack(EMPTY, -1, INVALID).bits(), 0xFFFF_FFFF_FF80_0000, "the paper's empty");
+}
+
+/// `hash::word` of an id and a slot, with its print.
+struct Word(i32, i32, Params);
+
+impl Kernel for Word {
+    type Out = (i32, i32);
+    fn run<C: Cpu>(self, m: C) -> Self::Out {
+        let mut out = [0; 64];
+        let (x, slot) = (Cpu::splat(m, self.0), Cpu::splat(m, self.1));
+        Cpu::store(m, &mut out, 0, hash::word(m, &self.2, x, slot), m.first(1));
+        let word = out[0];
+        Cpu::store(m, &mut out, 0, hash::print(m, &self.2, x), m.first(1));
+        (word, out[0])
+    }
+}
+
+#[test]
+fn a_kernels_word_is_an_entrys_link() {
+    for m in every_m() {
+        for p in [Params::paper(1, 1, 1 << m), Params::wide(1, 1, 1 << m)] {
+            for x in (0..1 << 22)
+                .step_by(if cfg!(miri) { 3_000_001 } else { 4099 })
+                .chain([(1 << 22) - 1])
+            {
+                for slot in [0, 1, (1 << m) / 2, (1 << m) - 1] {
+                    let (word, print) = Emu::<1>.run(Word(x, slot, p));
+                    let entry = Entry::pack(x, 0, word);
+                    assert_eq!((entry.slot(m) as i32, entry.print(m) as i32), (slot, print));
+                    assert!(!entry.invalid() && entry.link() == word);
+                    if p.spread == 1 {
+                        assert_eq!(print, (x >> m) & ((1 << (23 - m)) - 1), "the paper's print");
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! One request: its table, a core's working columns and its outputs, and Stage One of a step on any
+//! CPU machine. Every output lies between words that nothing may write (invariant 10).
+
+use avsg_device::machine::cpu::{Cpu, Scalar};
+use avsg_device::machine::memory::{clear_state, split_state, split_work, state_words, work_words};
+use avsg_device::machine::{Kernel, emu::Emu};
+use avsg_device::params::{ID_LIMIT, NO_STABLE_LEN, Params};
+use avsg_device::stage_one::{Request, record, stage_one};
+use avsg_device::state::header;
+
+/// A machine that can run kernels; each has it as an inherent function.
+pub trait Runner: Copy {
+    fn run<K: Kernel>(self, kernel: K) -> K::Out;
+}
+
+macro_rules! runner {
+    ([$($g:tt)*] $m:ty) => {
+        impl<$($g)*> Runner for $m {
+            fn run<K: Kernel>(self, kernel: K) -> K::Out {
+                <$m>::run(self, kernel)
+            }
+        }
+    };
+}
+runner!([const N: usize] Emu<N>);
+#[cfg(target_arch = "x86_64")]
+runner!([const G: bool] avsg_device::machine::avx512::Avx512<G>);
+#[cfg(target_arch = "x86_64")]
+runner!([] avsg_device::machine::avx2::Avx2);
+#[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
+runner!([] avsg_device::machine::neon::Neon);
+
+/// What a step asks for.
+#[derive(Clone, Debug)]
+pub struct Step {
+    pub generation: i32,
+    pub stable: i32,
+    pub limit: i32,
+    pub rows: i32,
+    /// Every token has as many ids, at most K.
+    pub tokens: Vec<Vec<i32>>,
+    pub blocks: Vec<i32>,
+}
+
+impl Default for Step {
+    fn default() -> Self {
+        let (stable, limit, rows) = (NO_STABLE_LEN, ID_LIMIT, ID_LIMIT);
+        Self { generation: 1, stable, limit, rows, tokens: vec![], blocks: vec![] }
+    }
+}
+
+impl From<Vec<Vec<i32>>> for Step {
+    fn from(tokens: Vec<Vec<i32>>) -> Self {
+        Self { tokens, ..Self::default() }
+    }
+}
+
+/// One entry of the miss list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Miss {
+    pub pos: i32,
+    pub id: i32,
+    pub slot: i32,
+    pub row: i32,
+}
+
+/// All that a step leaves behind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    pub slots: Vec<Vec<i32>>,
+    pub valid: Vec<i32>,
+    pub misses: Vec<Miss>,
+    /// n_g of each token.
+    pub counts: Vec<i32>,
+    pub status: i32,
+    pub header: Vec<i32>,
+    pub id: Vec<i32>,
+    pub life: Vec<i8>,
+    pub link: Vec<i32>,
+}
+
+/// A request's memory. `state` may be edited between steps.
+#[derive(Clone)]
+pub struct OneRequest {
+    pub p: Params,
+    pub state: Vec<i32>,
+    work: Vec<i32>,
+    outputs: [Vec<i32>; 7],
+}
+
+const UNTOUCHED: i32 = 0x5AA5_C33C;
+const GUARD: usize = 5;
+
+impl OneRequest {
+    pub fn new(p: Params) -> Self {
+        p.check().expect("a geometry of a test");
+        let mut state = vec![0; state_words(&p)];
+        clear_state(&p, &mut state);
+        Self { p, state, work: vec![UNTOUCHED; work_words(&p)], outputs: Default::default() }
+    }
+
+    /// Runs one step.
+    pub fn step(&mut self, m: impl Runner, step: &Step) -> Outcome {
+        let (k, n) = (self.k(step), step.tokens.len());
+        let stride = self.p.k as usize + 3;
+        let most = self.p.k as usize * n;
+        let sizes = [stride * n, n, most, most, most, most, record::WORDS];
+        self.outputs = sizes.map(|words| vec![UNTOUCHED; words + 2 * GUARD]);
+        m.run(OneStep { memory: self, step, k, stride });
+
+        let [slot, valid, pos, id, miss_slot, row, rec] = self.outputs.each_ref().map(|o| {
+            let (front, rest) = o.split_at(GUARD);
+            let (content, back) = rest.split_at(rest.len() - GUARD);
+            assert!(front.iter().chain(back).all(|&w| w == UNTOUCHED), "a guard was written");
+            content
+        });
+        for row in slot.chunks(stride) {
+            assert!(row[k..].iter().all(|&w| w == UNTOUCHED), "slots behind a row were written");
+        }
+        let total = rec[record::TOTAL as usize] as usize;
+        for list in [pos, id, miss_slot, row] {
+            assert!(list[total..].iter().all(|&w| w == UNTOUCHED), "the miss list overran");
+        }
+        let (s, t) = (self.p.slots as usize, self.p.links() as usize);
+        let (ids, links) = (header::WORDS, self.state.len() - t);
+        let bytes = self.state[ids + s..].iter().flat_map(|w| w.to_ne_bytes());
+        Outcome {
+            slots: slot.chunks(stride).map(|row| row[..k].to_vec()).collect(),
+            valid: valid.to_vec(),
+            misses: (0..total)
+                .map(|i| Miss { pos: pos[i], id: id[i], slot: miss_slot[i], row: row[i] })
+                .collect(),
+            counts: rec[..n].to_vec(),
+            status: rec[record::STATUS as usize],
+            header: self.state[..ids].to_vec(),
+            id: self.state[ids..ids + s].to_vec(),
+            life: bytes.take(s).map(u8::cast_signed).collect(),
+            link: self.state[links..].to_vec(),
+        }
+    }
+
+    fn k(&self, step: &Step) -> usize {
+        let k = step.tokens.first().map_or(0, Vec::len);
+        assert!(k <= self.p.k as usize && step.tokens.len() <= self.p.tokens as usize);
+        assert!(step.tokens.iter().all(|t| t.len() == k), "one k a step");
+        k
+    }
+}
+
+struct OneStep<'a> {
+    memory: &'a mut OneRequest,
+    step: &'a Step,
+    k: usize,
+    stride: usize,
+}
+
+impl Kernel for OneStep<'_> {
+    type Out = ();
+    #[inline(always)]
+    fn run<C: Cpu>(self, m: C) {
+        let Self { memory, step, k, stride } = self;
+        let scalar = |n: usize| Scalar::new(i32::try_from(n).expect("small"));
+        let guard = scalar(GUARD);
+        // Inputs start behind a word too, and end where the last row does.
+        let ids: Vec<i32> =
+            core::iter::once(UNTOUCHED).chain(step.tokens.iter().flatten().copied()).collect();
+        let mut blocks = vec![UNTOUCHED; GUARD];
+        blocks.extend(&step.blocks);
+        let OneRequest { p, state, work, outputs } = memory;
+        let [slot, valid, miss_pos, miss_id, miss_slot, miss_row, record] = outputs;
+        stage_one(
+            m,
+            p,
+            &mut split_state::<C>(p, state),
+            &mut split_work::<C>(p, work),
+            &mut Request {
+                tokens: scalar(step.tokens.len()),
+                k: scalar(k),
+                generation: Scalar::new(step.generation),
+                stable: Scalar::new(step.stable),
+                limit: Scalar::new(step.limit),
+                rows: Scalar::new(step.rows),
+                ids: &ids,
+                ids_at: scalar(1),
+                ids_stride: scalar(k),
+                blocks: &blocks,
+                blocks_at: guard,
+                blocks_len: scalar(step.blocks.len()),
+                slot,
+                slot_at: guard,
+                slot_stride: scalar(stride),
+                valid,
+                valid_at: guard,
+                miss_pos,
+                miss_id,
+                miss_slot,
+                miss_row,
+                miss_at: guard,
+                record,
+                record_at: guard,
+            },
+        );
+    }
+}

@@ -1,0 +1,249 @@
+//! The rules where the paper is silent or wrong (design, section 3), one test each.
+
+#[path = "rig/one_request.rs"]
+mod one_request;
+
+use avsg_device::machine::emu::Emu;
+use avsg_device::params::{Fault, Lifetime, Params};
+use avsg_device::stage_one::status;
+use avsg_device::state::{DEAD, EMPTY, INVALID, header};
+use one_request::{OneRequest, Outcome, Step};
+use std::collections::HashSet;
+
+fn ids(range: core::ops::Range<i32>) -> Vec<i32> {
+    range.collect()
+}
+
+fn wide(k: u32, tokens: u32, slots: u32) -> Params {
+    Params { lifetime: Lifetime::Constant(127), ..Params::wide(k, tokens, slots) }
+}
+
+impl OneRequest {
+    fn tokens(&mut self, tokens: Vec<Vec<i32>>) -> Outcome {
+        self.step(Emu::<3>, &tokens.into())
+    }
+    fn idle(&mut self, steps: usize) -> Outcome {
+        (0..steps).map(|_| self.tokens(vec![])).last().expect("at least one")
+    }
+}
+
+fn missed(o: &Outcome) -> HashSet<i32> {
+    o.misses.iter().map(|m| m.id).collect()
+}
+
+#[test]
+fn rule_1_a_lifetime_saturates_as_a_field() {
+    for p in [Params::paper(32, 1, 64), wide(32, 1, 64), Params::wide(32, 1, 64)] {
+        let mut r = OneRequest::new(p);
+        let first = r.tokens(vec![ids(0..32)]);
+        let mut before = first.life.clone();
+        for _ in 0..if cfg!(miri) { 3 } else { 400 } {
+            let o = r.idle(1);
+            assert!(o.life.iter().zip(&before).all(|(now, then)| now <= then), "one was revived");
+            assert_eq!(o.link, first.link, "a borrow out of the field changed a link");
+            before = o.life;
+        }
+        assert!(cfg!(miri) || before.iter().all(|&l| l == DEAD));
+        // What is hit now is not handed out to the misses of the same token.
+        let again = r.tokens(vec![ids(16..48)]);
+        let hit: HashSet<i32> = (16..32).zip(&again.slots[0]).map(|(_, &s)| s).collect();
+        assert!(again.misses.iter().all(|m| m.id >= 32 || !hit.contains(&m.slot)));
+        assert_eq!(again.slots[0].iter().collect::<HashSet<_>>().len(), 32);
+    }
+}
+
+#[test]
+fn rule_2_padding_has_no_slot_and_never_matches_an_empty_one() {
+    for p in [Params::paper(8, 1, 64), Params::wide(8, 1, 64)] {
+        let mut r = OneRequest::new(p);
+        let o = r.tokens(vec![vec![-1, -2, i32::MIN, EMPTY, -1, 7, -1, -3]]);
+        let slot = o.slots[0][5];
+        assert!(slot >= 0);
+        assert_eq!(o.slots[0], [-1, -1, -1, -1, -1, slot, -1, -1]);
+        assert_eq!((&o.valid[..], &o.counts[..], o.status), (&[1][..], &[1][..], 0));
+    }
+}
+
+#[test]
+fn rule_3_a_duplicate_may_take_a_slot_of_its_own_and_the_orphan_ages_out() {
+    let mut r = OneRequest::new(wide(32, 1, 64));
+    let o = r.tokens(vec![vec![5, 5, 9, 5]]);
+    assert_eq!((o.counts[0], o.valid[0]), (4, 4), "every copy is counted");
+    assert!(
+        [0, 1, 3].iter().all(|&i| o.id[o.slots[0][i] as usize] == 5),
+        "each slot holds the row"
+    );
+    let o = r.tokens(vec![vec![5, 5, 9, 5]]);
+    assert_eq!(o.counts[0], 0);
+    let kept = o.slots[0][0];
+    assert_eq!(o.slots[0], [kept, kept, o.slots[0][2], kept]);
+    // 60 other ids fill the table; for the next ones the orphans go first, and what is used stays.
+    let _ = r.tokens(vec![[ids(100..130), vec![5, 9]].concat()]);
+    let _ = r.tokens(vec![[ids(130..160), vec![5, 9]].concat()]);
+    let o = r.tokens(vec![[ids(160..162), vec![5, 9]].concat()]);
+    assert_eq!(o.id.iter().filter(|&&c| c == 5).count(), 1, "an orphan is still there");
+    assert_eq!(o.slots[0][2], kept);
+}
+
+#[test]
+fn rule_4_reusable_sees_refreshed_hits() {
+    let mut r = OneRequest::new(Params::paper(64, 1, 64));
+    let _ = r.tokens(vec![ids(0..64)]);
+    let _ = r.idle(40);
+    // All are dead now. Those hit are alive again before the misses look for links.
+    let old: Vec<i32> = ids(0..32);
+    let o = r.tokens(vec![[old.clone(), ids(100..132)].concat()]);
+    let hit: Vec<i32> = old.into_iter().filter(|x| !missed(&o).contains(x)).collect();
+    assert!(hit.len() > 8, "{} of 32", hit.len());
+    let o = r.tokens(vec![hit.clone()]);
+    assert_eq!(o.counts[0], 0, "a miss took the link of a hit of its own token: {:?}", o.misses);
+}
+
+#[test]
+fn rule_4_reusable_sees_marked_victims() {
+    // A full table, every link of it valid: only the links of victims can be taken. Both parities,
+    // because a step that enters nothing leaves links that the next one may take.
+    for steps in if cfg!(miri) { [2, 3] } else { [39, 40] } {
+        let mut r = OneRequest::new(Params { spread: 1, retries: 7, ..wide(64, 1, 64) });
+        for g in 0..steps {
+            let _ = r.tokens(vec![ids(g * 64..g * 64 + 64)]);
+        }
+        let again = r.tokens(vec![ids((steps - 1) * 64..steps * 64)]);
+        assert!(again.counts[0] < 12, "{} of 64 have no link", again.counts[0]);
+    }
+}
+
+#[test]
+fn rule_4_a_new_slot_lives_before_its_mapping_is_written() {
+    for p in [Params::paper(32, 2, 64), wide(32, 2, 64), Params::wide(32, 2, 64)] {
+        let (mut one, mut two) = (OneRequest::new(p), OneRequest::new(p));
+        let _ = one.tokens(vec![ids(0..32)]);
+        let o = two.tokens(vec![ids(0..32), ids(100..132)]);
+        assert!(o.life.iter().all(|&l| l == p.new_life()), "a returned slot is not in use");
+        let (one, two) = (one.tokens(vec![ids(0..32)]), two.tokens(vec![ids(0..32)]));
+        assert!(missed(&two).is_subset(&missed(&one)), "token 2 took links of token 1");
+    }
+}
+
+#[test]
+fn rule_5_refresh_is_per_token() {
+    let mut r = OneRequest::new(wide(32, 2, 64));
+    let _ = r.tokens(vec![ids(0..32)]);
+    let _ = r.tokens(vec![ids(32..64)]);
+    // Token 1 needs the 32 oldest slots. Refreshed for the whole request, token 2's ids would stay.
+    let o = r.tokens(vec![ids(100..132), ids(0..32)]);
+    assert_eq!(o.counts, [32, 32]);
+}
+
+#[test]
+fn rule_6_a_dead_slot_that_was_not_reused_is_hit_and_revived() {
+    let mut r = OneRequest::new(Params::paper(16, 1, 64));
+    let first = r.tokens(vec![ids(0..16)]);
+    let idle = r.idle(40);
+    assert!(idle.life.iter().all(|&l| l < 0));
+    let o = r.tokens(vec![ids(0..16)]);
+    let kept = (0..16).filter(|&i| first.slots[0][i] == o.slots[0][i]).collect::<Vec<_>>();
+    assert_eq!(16 - kept.len(), o.counts[0] as usize);
+    assert!(kept.len() > 12 && kept.iter().all(|&i| o.life[o.slots[0][i] as usize] == 16));
+}
+
+#[test]
+fn rule_6_probe_ignores_the_invalid_bit() {
+    for p in [Params::paper(4, 1, 64), wide(4, 1, 64)] {
+        let mut r = OneRequest::new(p);
+        let o = r.tokens(vec![vec![3]]);
+        let links = r.state.len() - p.links() as usize;
+        r.state[links..].iter_mut().for_each(|link| *link |= INVALID);
+        let again = r.tokens(vec![vec![3]]);
+        assert_eq!((again.counts[0], &again.slots), (0, &o.slots));
+    }
+}
+
+#[test]
+fn rule_7_of_writers_of_one_link_one_whole_word_survives() {
+    // Ids that are equal mod S share all their links and differ in their prints.
+    let p = Params { retries: 0, ..Params::paper(5, 1, 64) };
+    let o = OneRequest::new(p).tokens(vec![vec![7, 71, 135, 199, 263]]);
+    assert_eq!(o.slots[0], [0, 1, 2, 3, 4], "losers keep their slots");
+    assert_eq!(o.id[..5], [7, 71, 135, 199, 263]);
+    let words: Vec<i32> = o.link.iter().copied().filter(|l| l & INVALID == 0).collect();
+    assert_eq!(words, [(263 >> 6 << 6) | 4], "the later lane's print and its slot");
+    // `wide` lets losers look once more: all of them are found again.
+    // A quarter of as many ids as links: one in eight races, and nearly every loser finds another.
+    let mut lost = 0;
+    for g in 0..if cfg!(miri) { 1 } else { 16 } {
+        let mut r = OneRequest::new(wide(256, 1, 256));
+        let scattered: Vec<i32> = (0..256).map(|i| (g * 256 + i) * 7919 % 65_537 * 61).collect();
+        let _ = r.tokens(vec![scattered.clone()]);
+        lost += r.tokens(vec![scattered]).counts[0];
+    }
+    assert!(lost < 16 * 8, "{lost} of 16 times 256 ids lost their mapping");
+}
+
+#[test]
+fn rule_8_a_step_that_could_evict_its_own_slots_is_refused() {
+    assert_eq!(wide(33, 2, 64).check(), Err(Fault::StepAboveSlots));
+    assert_eq!(Params::paper(64, 2, 64).check(), Err(Fault::StepAboveSlots));
+    for p in [wide(32, 2, 64), Params::wide(16, 4, 64), Params::paper(16, 4, 64)] {
+        assert_eq!(p.check(), Ok(()));
+        let mut r = OneRequest::new(p);
+        for from in [0, 1000, 2000] {
+            let k = p.k as i32;
+            let tokens = (0..p.tokens as i32).map(|g| ids(from + g * k..from + (g + 1) * k));
+            let o = r.tokens(tokens.collect());
+            let slots: HashSet<i32> = o.slots.concat().into_iter().collect();
+            assert_eq!(slots.len(), 64, "a slot was evicted by the request that returned it");
+        }
+    }
+}
+
+#[test]
+fn rule_9_invalidation_at_the_start_clears_every_id_from_stable_len() {
+    for p in [Params::paper(8, 4, 64), wide(8, 4, 64), Params::wide(8, 4, 64)] {
+        let mut r = OneRequest::new(p);
+        let draft = Step {
+            stable: 100,
+            limit: 104,
+            ..vec![vec![98, 99, 100, 101, 102, 103, 103, 103]].into()
+        };
+        let first = r.step(Emu::<3>, &draft);
+        assert!(first.misses.iter().all(|m| (m.row < 0) == (m.id >= 100)), "{:?}", first.misses);
+        // One of the drafts was accepted: 100 and 101 are final now, 102 and the orphans of 103 not.
+        let o = r.step(Emu::<3>, &Step { stable: 102, limit: 106, ..Step::default() });
+        assert!(o.id.iter().all(|&c| c < 102));
+        for kept in 98..102 {
+            assert!(o.id.contains(&kept), "{kept} was final");
+        }
+        let of = |x| draft.tokens[0].iter().zip(&first.slots[0]).filter(move |(id, _)| **id == x);
+        let cleared: Vec<usize> = of(102).chain(of(103)).map(|(_, &s)| s as usize).collect();
+        assert_eq!(cleared.len(), 4, "102 and three slots of 103, whatever links they had");
+        assert!(cleared.iter().all(|&s| (o.id[s], o.life[s]) == (EMPTY, DEAD)));
+        assert_eq!(o.header[header::TOP as usize], 106);
+        // A deep rollback: everything goes.
+        let o = r.step(Emu::<3>, &Step { stable: 0, limit: 4, ..Step::default() });
+        assert!(o.id.iter().all(|&c| c == EMPTY));
+    }
+}
+
+#[test]
+fn rule_10_what_is_out_of_range_is_padding_and_says_so() {
+    let p = Params { page: 16, ..wide(8, 1, 64) };
+    let mut r = OneRequest::new(p);
+    let step = Step {
+        limit: 100,
+        rows: 10,
+        blocks: vec![9, 10, -1, i32::MAX, i32::MIN, 0],
+        ..vec![vec![3, 16, 32, 48, 64, 80, 96, -1]].into()
+    };
+    let o = r.step(Emu::<3>, &step);
+    let found: Vec<bool> = o.slots[0].iter().map(|&s| s >= 0).collect();
+    assert_eq!(found, [true, false, false, false, false, true, false, false]);
+    assert_eq!(o.misses.iter().map(|m| m.row).collect::<Vec<_>>(), [9 * 16 + 3, 0]);
+    assert_eq!((o.valid[0], o.counts[0], o.status), (2, 2, status::ROW_OUT_OF_POOL));
+    let far = Step { tokens: vec![vec![3, 100, i32::MAX, 80, -1, -1, -1, -1]], ..step.clone() };
+    let o = r.step(Emu::<3>, &far);
+    assert_eq!((o.valid[0], o.counts[0], o.status), (2, 0, status::ID_OUT_OF_RANGE));
+    assert_eq!(o.slots[0][1..3], [-1, -1]);
+    let fine = Step { tokens: vec![vec![3, 80, -1]], ..step };
+    assert_eq!(r.step(Emu::<3>, &fine).status, 0, "the bits are this step's");
+}

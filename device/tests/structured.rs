@@ -1,0 +1,124 @@
+//! Structured selections are the test of a hash: the `wide` table must hit as an exact LRU does.
+//!
+//! Each pattern is a pool of ids; a step keeps nine in ten of the last selection and draws the rest
+//! anew. `cargo test --test structured -- --nocapture` prints the table.
+
+#[path = "rig/one_request.rs"]
+mod one_request;
+
+use avsg_device::machine::emu::Emu;
+use avsg_device::params::{ID_LIMIT, Lifetime, Params};
+use one_request::{OneRequest, Step};
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+/// The least recently used of S ids goes.
+struct Lru {
+    slots: usize,
+    clock: u64,
+    used: HashMap<i32, u64>,
+    order: BTreeMap<u64, i32>,
+}
+
+impl Lru {
+    fn hit(&mut self, id: i32) -> bool {
+        self.clock += 1;
+        let before = self.used.insert(id, self.clock);
+        if let Some(at) = before {
+            self.order.remove(&at);
+        } else if self.used.len() > self.slots {
+            let (_, oldest) = self.order.pop_first().expect("a full cache");
+            self.used.remove(&oldest);
+        }
+        self.order.insert(self.clock, id);
+        before.is_some()
+    }
+}
+
+struct Noise(u64);
+
+impl Noise {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % n
+    }
+}
+
+/// `size` ids of a pattern, from an offset that is no power of two.
+fn pool(pattern: &str, size: i32) -> Vec<i32> {
+    let from = 12_345;
+    let id = |i: i32| match pattern {
+        "one run" => i,
+        "runs of 256" => i / 256 * 4096 + i % 256,
+        "8 of 64" => i / 8 * 64 + i % 8,
+        stride => i * stride.strip_prefix("stride ").and_then(|s| s.parse().ok()).unwrap_or(1),
+    };
+    (0..size).map(|i| from + id(i)).take_while(|&x| x < ID_LIMIT).collect()
+}
+
+/// Hit rates of LRU and of the tables, in percent.
+fn hit_rates(ids: &[i32], k: usize, slots: u32, geometries: &[(u32, u32)]) -> Vec<f64> {
+    let mut tables: Vec<OneRequest> = geometries
+        .iter()
+        .map(|&(spread, retries)| {
+            let p = Params::wide(k as u32, 1, slots);
+            OneRequest::new(Params { lifetime: Lifetime::Constant(127), spread, retries, ..p })
+        })
+        .collect();
+    let mut lru =
+        Lru { slots: slots as usize, clock: 0, used: HashMap::new(), order: BTreeMap::new() };
+    let mut noise = Noise(5);
+    let mut selected: Vec<i32> = vec![];
+    let mut hits = vec![0usize; tables.len() + 1];
+    let (steps, warm) = if cfg!(miri) { (2, 1) } else { (300, 50) };
+    for s in 0..steps {
+        let mut now: HashSet<i32> = HashSet::new();
+        selected.retain(|&x| noise.below(10) != 0 && now.insert(x));
+        while selected.len() < k {
+            let x = ids[noise.below(ids.len())];
+            if now.insert(x) {
+                selected.push(x);
+            }
+        }
+        let step = Step::from(vec![selected.clone()]);
+        let seen = [selected.iter().filter(|&&x| lru.hit(x)).count()];
+        let seen = seen
+            .into_iter()
+            .chain(tables.iter_mut().map(|t| k - t.step(Emu::<16>, &step).misses.len()));
+        hits.iter_mut().zip(seen).for_each(|(sum, n)| *sum += if s >= warm { n } else { 0 });
+    }
+    hits.iter().map(|&n| 100.0 * n as f64 / ((steps - warm) * k) as f64).collect()
+}
+
+#[test]
+fn wide_hits_as_exact_lru_does() {
+    let geometries = [(4, 3), (2, 7)];
+    let mut short = vec![];
+    let strides = (1..=12).map(|b| format!("stride {}", 1 << b));
+    let patterns = ["one run", "runs of 256", "8 of 64"].map(String::from);
+    let most = if cfg!(miri) { 1 } else { usize::MAX };
+    for pattern in patterns.into_iter().chain(strides).take(most) {
+        for k in if cfg!(miri) { vec![64] } else { vec![512, 1024, 2048] } {
+            for more in if cfg!(miri) { vec![1] } else { vec![1, 2, 4] } {
+                let slots = (k * more) as u32;
+                let ids = pool(&pattern, 6 * k as i32);
+                if ids.len() < k + k / 4 {
+                    continue;
+                }
+                let rates = hit_rates(&ids, k, slots, &geometries);
+                println!(
+                    "{pattern:12} K {k:4} S {slots:4} pool {:5}: LRU {:.2}, spread 4 R 3 {:.2}, \
+                     spread 2 R 7 {:.2}",
+                    ids.len(),
+                    rates[0],
+                    rates[1],
+                    rates[2]
+                );
+                if !cfg!(miri) && rates[1..].iter().any(|r| rates[0] - r > 0.5) {
+                    short.push(format!("{pattern}, K {k}, S {slots}: {rates:.2?}"));
+                }
+            }
+        }
+    }
+    assert!(short.is_empty(), "more than 0.5 points below LRU:\n{}", short.join("\n"));
+}

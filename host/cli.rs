@@ -1,0 +1,78 @@
+//! The terminal program. Exit status: 0 when everything held, 2 for bad input, 1 for anything else.
+
+mod bench;
+mod geometry;
+mod info;
+mod output;
+mod replay;
+mod synth;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use avsg::Error;
+use clap::{CommandFactory, Parser, Subcommand};
+use clap_complete::Shell;
+
+#[derive(Parser)]
+#[command(
+    name = "avsg",
+    version,
+    about = "Exact sparse gather of top-K selected KV rows from host memory into a small device buffer",
+    after_help = "Start with:\n  avsg replay tests/data/nomicon-4k-k256.npz --slots 1024\n  \
+                  avsg info --k 2048 --slots 8192 --layers 78"
+)]
+struct Program {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run a recorded top-K trace through the operator and verify every byte of every returned row
+    Replay(Box<replay::Options>),
+    /// Write the paper's synthetic workload as a trace
+    Synth(synth::Options),
+    /// Measure: match, transfer, reuse, lifetime
+    #[command(subcommand)]
+    Bench(bench::Bench),
+    /// Show the machine, and the memory that a geometry takes, before it is taken
+    Info(info::Options),
+    /// Print a shell completion script
+    Completions {
+        /// Which shell
+        shell: Shell,
+    },
+}
+
+/// Where measuring commands put their results besides the terminal.
+#[derive(clap::Args, Clone, Debug, Default)]
+struct Sinks {
+    /// Write the results as JSON to this file, - for standard output
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Write charts (SVG) of the results into this directory
+    #[arg(long, value_name = "DIR")]
+    plot: Option<PathBuf>,
+}
+
+/// Runs the program.
+pub fn run() -> ExitCode {
+    let program = Program::parse();
+    let done = match program.command {
+        Command::Replay(options) => replay::run(&options),
+        Command::Synth(options) => synth::run(&options),
+        Command::Bench(bench) => bench::run(bench),
+        Command::Info(options) => info::run(&options),
+        Command::Completions { shell } => {
+            clap_complete::generate(shell, &mut Program::command(), "avsg", &mut std::io::stdout());
+            Ok(ExitCode::SUCCESS)
+        }
+    };
+    done.unwrap_or_else(|error| {
+        eprintln!("avsg: {error:#}");
+        let bad_input =
+            error.chain().any(|cause| cause.is::<Error>() || cause.is::<std::io::Error>());
+        ExitCode::from(if bad_input { 2 } else { 1 })
+    })
+}

@@ -1,0 +1,198 @@
+//! One row, line by line: the copy loops for each instruction set, and who may run them.
+
+/// Copies the row from the first pointer to the second while it prefetches another row's two ends.
+///
+/// # Safety
+/// Source and destination are valid for that many bytes and disjoint, and the CPU has the
+/// instructions. The prefetched addresses may be anything.
+pub(super) type RowCopier = unsafe fn(*const u8, *mut u8, usize, (*const u8, *const u8));
+
+#[cfg(target_arch = "x86_64")]
+pub(super) use x86_64::{fence, row_copier};
+
+#[cfg(not(target_arch = "x86_64"))]
+pub(super) use portable::{fence, row_copier};
+
+#[cfg(target_arch = "x86_64")]
+mod x86_64 {
+    use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch, _mm_sfence};
+
+    use super::RowCopier;
+
+    /// A cache line. Prefetches step by it, and streamed stores fill whole ones: a line that
+    /// non-temporal stores write in part is read from memory after all.
+    const LINE: usize = 64;
+
+    /// The best loop that this CPU can run.
+    pub(in super::super) fn row_copier(stream: bool) -> RowCopier {
+        if is_x86_feature_detected!("avx512f") {
+            if stream { avx512::stream } else { avx512::prefetch }
+        } else if is_x86_feature_detected!("avx2") {
+            if stream { avx2::stream } else { avx2::prefetch }
+        } else if stream {
+            sse2::stream
+        } else {
+            sse2::prefetch
+        }
+    }
+
+    /// Orders streamed stores before whatever tells others about them.
+    pub(in super::super) fn fence() {
+        // SAFETY: SSE is part of every x86_64.
+        unsafe { _mm_sfence() };
+    }
+
+    #[inline]
+    fn fetch(row: *const u8, at: usize) {
+        // SAFETY: SSE is part of every x86_64, and a prefetch of a bad address does nothing.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(row.wrapping_add(at).cast()) };
+    }
+
+    /// The two loops for one register. A macro and no generic function, because an intrinsic is
+    /// inlined only into a function that names its feature.
+    macro_rules! loops {
+        ($name:ident, $feature:literal, $reg:ident, $load:ident, $store:ident, $stream:ident) => {
+            mod $name {
+                use std::arch::x86_64::{$load, $reg, $store, $stream};
+                use std::ptr::copy_nonoverlapping;
+
+                use super::{LINE, fetch};
+
+                /// # Safety
+                /// As for [`RowCopier`](super::RowCopier).
+                #[target_feature(enable = $feature)]
+                pub(super) unsafe fn prefetch(
+                    from: *const u8,
+                    to: *mut u8,
+                    bytes: usize,
+                    next: (*const u8, *const u8),
+                ) {
+                    let mut at = 0;
+                    while at + LINE <= bytes {
+                        fetch(next.0, at);
+                        fetch(next.1, at);
+                        for part in (at..at + LINE).step_by(size_of::<$reg>()) {
+                            // SAFETY: registers divide a line, so this one ends at or before
+                            // `at + LINE <= bytes`, up to which the contract makes both ends valid.
+                            unsafe { $store(to.add(part).cast(), $load(from.add(part).cast())) };
+                        }
+                        at += LINE;
+                    }
+                    // The last line of `next`, whose end this row's alignment does not tell.
+                    fetch(next.0, bytes.saturating_sub(1));
+                    fetch(next.1, bytes.saturating_sub(1));
+                    // SAFETY: `at <= bytes`, and the contract.
+                    unsafe { copy_nonoverlapping(from.add(at), to.add(at), bytes - at) };
+                }
+
+                /// # Safety
+                /// As for [`RowCopier`](super::RowCopier).
+                #[target_feature(enable = $feature)]
+                pub(super) unsafe fn stream(
+                    from: *const u8,
+                    to: *mut u8,
+                    bytes: usize,
+                    next: (*const u8, *const u8),
+                ) {
+                    let head = (to.addr().wrapping_neg() % LINE).min(bytes);
+                    fetch(next.0, 0);
+                    // SAFETY: `head <= bytes`, and the contract.
+                    unsafe { copy_nonoverlapping(from, to, head) };
+                    let mut at = head;
+                    while at + LINE <= bytes {
+                        fetch(next.0, at);
+                        for part in (at..at + LINE).step_by(size_of::<$reg>()) {
+                            // SAFETY: as in `prefetch`; `to + at` is on a line after `head` bytes
+                            // and `part - at` is a multiple of the register, so it is aligned.
+                            unsafe { $stream(to.add(part).cast(), $load(from.add(part).cast())) };
+                        }
+                        at += LINE;
+                    }
+                    fetch(next.0, bytes.saturating_sub(1));
+                    // SAFETY: `at <= bytes`, and the contract.
+                    unsafe { copy_nonoverlapping(from.add(at), to.add(at), bytes - at) };
+                }
+            }
+        };
+    }
+
+    loops!(
+        avx512,
+        "avx512f",
+        __m512i,
+        _mm512_loadu_si512,
+        _mm512_storeu_si512,
+        _mm512_stream_si512
+    );
+    loops!(avx2, "avx2", __m256i, _mm256_loadu_si256, _mm256_storeu_si256, _mm256_stream_si256);
+    loops!(sse2, "sse2", __m128i, _mm_loadu_si128, _mm_storeu_si128, _mm_stream_si128);
+
+    #[cfg(test)]
+    mod tests {
+        use super::super::RowCopier;
+        use super::*;
+
+        /// The tests of `Copier` see the widest loop only; here every one that this CPU has.
+        #[test]
+        fn every_width_copies_every_size() {
+            let mut loops: Vec<RowCopier> = vec![sse2::prefetch, sse2::stream];
+            if is_x86_feature_detected!("avx2") {
+                loops.extend([avx2::prefetch as RowCopier, avx2::stream]);
+            }
+            if is_x86_feature_detected!("avx512f") {
+                loops.extend([avx512::prefetch as RowCopier, avx512::stream]);
+            }
+            let from: Vec<u8> = (0..700u32).map(|i| (i * 7 + 1) as u8).collect();
+            for copy in loops {
+                for bytes in 1..300 {
+                    let (skew, at) = (bytes % 67, bytes % 71);
+                    let mut to = vec![0u8; 500];
+                    let next = (from.as_ptr(), std::ptr::null());
+                    // SAFETY: 67 + 300 < 700 and 71 + 300 < 500 bytes; two vectors are disjoint;
+                    // the loops are those of this CPU.
+                    unsafe { copy(from.as_ptr().add(skew), to.as_mut_ptr().add(at), bytes, next) };
+                    fence();
+                    assert_eq!(to[at..at + bytes], from[skew..skew + bytes]);
+                    assert!(to[..at].iter().chain(&to[at + bytes..]).all(|&byte| byte == 0));
+                }
+            }
+        }
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+mod portable {
+    use super::RowCopier;
+
+    /// Cache lines are at least this long on every 64-bit Arm server.
+    #[cfg(target_arch = "aarch64")]
+    const LINE: usize = 64;
+
+    /// `memcpy`, with prefetch where the language has it. Non-temporal stores are left to `memcpy`.
+    pub(in super::super) fn row_copier(_stream: bool) -> RowCopier {
+        row
+    }
+
+    pub(in super::super) fn fence() {}
+
+    unsafe fn row(from: *const u8, to: *mut u8, bytes: usize, next: (*const u8, *const u8)) {
+        #[cfg(target_arch = "aarch64")]
+        for at in (0..bytes).step_by(LINE) {
+            let (source, target) = (next.0.wrapping_add(at), next.1.wrapping_add(at));
+            // SAFETY: a prefetch of a bad address does nothing, and it changes no register.
+            unsafe {
+                std::arch::asm!(
+                    "prfm pldl1keep, [{source}]",
+                    "prfm pstl1keep, [{target}]",
+                    source = in(reg) source,
+                    target = in(reg) target,
+                    options(nostack, preserves_flags, readonly),
+                );
+            }
+        }
+        #[cfg(not(target_arch = "aarch64"))]
+        let _ = next;
+        // SAFETY: the contract of `RowCopier`.
+        unsafe { std::ptr::copy_nonoverlapping(from, to, bytes) };
+    }
+}

@@ -1,0 +1,178 @@
+//! What a batch must keep. On the CPU device its arrays can be read, so every mistake is named
+//! before anything has changed. Ids themselves are data: those out of range raise a status bit.
+
+use avsg_device::params::ID_LIMIT;
+
+use super::device::Device;
+use super::{Batch, Fresh};
+use crate::plan::Plan;
+use crate::{Error, Result, rows};
+
+fn invalid<T>(
+    what: &'static str,
+    value: impl ToString,
+    limit: String,
+    remedy: &'static str,
+) -> Result<T> {
+    Err(Error::invalid(what, value, limit, remedy))
+}
+
+/// The batch and the plan that it is to go into.
+pub(super) fn batch(
+    device: &Device,
+    named: &mut [bool],
+    batch: &Batch<'_>,
+    plan: &Plan,
+) -> Result<()> {
+    shape(device, named, batch)?;
+    ids(device, batch)?;
+    if plan.engine != device.id {
+        let limit = "it was made by another engine".to_string();
+        return invalid("plan", "foreign", limit, "make it with this engine's new_plan");
+    }
+    let (requests, rows) = (batch.state.len(), batch.cu_q[batch.state.len()] as usize);
+    if requests > plan.max_requests {
+        let limit = format!("the plan holds {}", plan.max_requests);
+        return invalid("requests", requests, limit, "make a larger plan");
+    }
+    if rows > plan.max_rows {
+        let limit = format!("the plan holds {}", plan.max_rows);
+        return invalid("rows", rows, limit, "make a larger plan");
+    }
+    Ok(())
+}
+
+/// Requests, rows, states, lengths and block tables.
+pub(super) fn shape(device: &Device, named: &mut [bool], batch: &Batch<'_>) -> Result<()> {
+    let (config, requests) = (&device.config, batch.state.len());
+    let arrays = [
+        ("cu_q length", batch.cu_q.len(), requests + 1),
+        ("generation length", batch.generation.len(), requests),
+        ("stable_len length", batch.stable_len.len(), requests),
+        ("seq_len length", batch.seq_len.len(), requests),
+    ];
+    for (what, len, need) in arrays {
+        if len != need {
+            let limit = format!("a batch of {requests} requests has {need}");
+            return invalid(what, len, limit, "size the array by the length of `state`");
+        }
+    }
+    if batch.cu_q[0] != 0 {
+        let limit = "the first row is 0".to_string();
+        return invalid("cu_q[0]", batch.cu_q[0], limit, "start at 0");
+    }
+    for (request, pair) in batch.cu_q.windows(2).enumerate() {
+        let tokens = i64::from(pair[1]) - i64::from(pair[0]);
+        if !(0..=i64::from(config.params.tokens)).contains(&tokens) {
+            let limit = format!("request {request} may have 0..={} tokens", config.params.tokens);
+            let remedy = "let cu_q ascend by at most N_q, or make an engine with a larger N_q";
+            return invalid("tokens of a request", tokens, limit, remedy);
+        }
+    }
+    named.fill(false);
+    for request in 0..requests {
+        let (state, stable, seq) =
+            (batch.state[request], batch.stable_len[request], batch.seq_len[request]);
+        if state < -1 || state >= config.states as i32 {
+            let limit = format!("request {request}: the engine has states 0..{}", config.states);
+            let remedy = "map the request to a free state, or pass -1 for a padded one";
+            return invalid("state", state, limit, remedy);
+        }
+        if state < 0 {
+            continue;
+        }
+        if core::mem::replace(&mut named[state as usize], true) {
+            let limit = format!("request {request} is the second to name it");
+            return invalid("state", state, limit, "give every request of a batch its own state");
+        }
+        if !(0..=ID_LIMIT).contains(&seq) {
+            let limit = format!("request {request}: lengths are 0..={ID_LIMIT}");
+            return invalid("seq_len", seq, limit, "split or refuse longer contexts");
+        }
+        if stable < -1 || stable > seq {
+            let limit = format!("request {request}: it must be -1..=seq_len ({seq})");
+            let remedy = "pass the tokens whose KV was final before this step, or -1";
+            return invalid("stable_len", stable, limit, remedy);
+        }
+        let tokens = batch.cu_q[request + 1] - batch.cu_q[request];
+        if stable >= 0 && seq > stable + tokens {
+            let limit = format!(
+                "request {request}: stable_len {stable} and {tokens} tokens make at most {}",
+                stable + tokens
+            );
+            let remedy = "seq_len counts this step's tokens and no others";
+            return invalid("seq_len", seq, limit, remedy);
+        }
+    }
+    if config.params.page != 0 {
+        let need = requests * batch.block_stride;
+        if batch.block_table.len() < need {
+            let limit =
+                format!("{requests} requests of {} entries need {need}", batch.block_stride);
+            return invalid("block_table length", batch.block_table.len(), limit, "pass them all");
+        }
+    }
+    Ok(())
+}
+
+/// The array of ids.
+fn ids(device: &Device, batch: &Batch<'_>) -> Result<()> {
+    let k = device.config.params.k as usize;
+    if batch.k == 0 || batch.k > k {
+        let limit = format!("this engine's K is {k}");
+        return invalid("k", batch.k, limit, "pass 1..=K ids per row");
+    }
+    let rows = batch.cu_q[batch.state.len()] as usize;
+    if batch.ids_stride < batch.k {
+        let limit = format!("a row has {} ids", batch.k);
+        return invalid("ids_stride", batch.ids_stride, limit, "pass the words from row to row");
+    }
+    let need = if rows == 0 { 0 } else { (rows - 1) * batch.ids_stride + batch.k };
+    if batch.ids.len() < need {
+        let limit = format!("{rows} rows need {need}");
+        return invalid("ids length", batch.ids.len(), limit, "pass all rows that cu_q counts");
+    }
+    Ok(())
+}
+
+/// A plan that is to be transferred.
+pub(super) fn plan(device: &Device, plan: &Plan) -> Result<()> {
+    if plan.engine != device.id {
+        let limit = "it was made by another engine".to_string();
+        return invalid("plan", "foreign", limit, "transfer it on the engine that planned it");
+    }
+    Ok(())
+}
+
+/// The layer, and the fresh rows of a batch of `rows` rows.
+pub(super) fn fresh(
+    device: &Device,
+    layer: usize,
+    batch_rows: usize,
+    fresh: Option<&Fresh<'_>>,
+    needed: bool,
+) -> Result<()> {
+    rows::index("layer", layer, device.pool.layers())?;
+    let segments = device.pool.format().as_slice();
+    let Some(fresh) = fresh else {
+        if needed {
+            let limit = "ids >= stable_len are rows that only this step has".to_string();
+            let remedy = "pass this layer's fresh rows, or stable_len -1 if the pool has them all";
+            return invalid("fresh rows", "none", limit, remedy);
+        }
+        return Ok(());
+    };
+    if fresh.segments.len() != segments.len() {
+        let limit = format!("a row has {}", segments.len());
+        return invalid("fresh segments", fresh.segments.len(), limit, "pass one slice each");
+    }
+    for (have, segment) in fresh.segments.iter().zip(segments) {
+        let need = batch_rows.saturating_sub(1) * segment.stride
+            + if batch_rows == 0 { 0 } else { segment.bytes };
+        if have.len() < need {
+            let limit = format!("{batch_rows} rows of stride {} need {need}", segment.stride);
+            return invalid("fresh bytes", have.len(), limit, "pass one row per row of the batch");
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,3 @@
+//! How a launch reaches the cores of a device.
+
+pub mod cpu;

@@ -1,0 +1,91 @@
+//! The hugepage ladder: explicit hugepages, transparent ones, plain pages, and the truth about
+//! which it became.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::fs::{self, MemfdFlags, SealFlags};
+
+use super::Pages;
+use crate::mapping::{MIB2, Mapping};
+use crate::{Error, Result, memory};
+
+const WHAT: &str = "host pool";
+const GIB1: usize = 1 << 30;
+
+/// Memory that is present, in a file that can no longer shrink.
+pub(super) struct Taken {
+    pub(super) fd: OwnedFd,
+    pub(super) mapping: Mapping,
+    pub(super) pages: Pages,
+    pub(super) huge_bytes: usize,
+}
+
+/// The most bytes that any rung from `first` down takes for `total`.
+pub(super) fn mapped_len(total: usize, first: Pages) -> Result<usize> {
+    let step = match first {
+        Pages::Huge1G if total >= GIB1 => GIB1,
+        Pages::Huge1G | Pages::Huge2M | Pages::Thp if total >= MIB2 => MIB2,
+        Pages::Caller => {
+            return Err(Error::invalid(
+                "pages",
+                first,
+                "a new pool takes memory of its own",
+                "use HostPool::from_caller for memory that exists",
+            ));
+        }
+        _ => 1,
+    };
+    total.checked_next_multiple_of(step).ok_or_else(|| {
+        Error::invalid(WHAT, total, "it must fit the address space", "ask for fewer rows")
+    })
+}
+
+/// Takes `total` bytes by the best rung from `first` down. A rung that fails gives back all that it
+/// took before the next is tried.
+pub(super) fn take(total: usize, first: Pages) -> Result<Taken> {
+    mapped_len(total, first)?;
+    let (size_1g, size_2m) = (MemfdFlags::HUGE_1GB, MemfdFlags::HUGE_2MB);
+    let rungs = [(Pages::Huge1G, GIB1, size_1g), (Pages::Huge2M, MIB2, size_2m)];
+    let asked = rungs.iter().skip_while(|rung| rung.0 != first);
+    for &(pages, page, size) in asked {
+        // A pool smaller than a page would waste most of it.
+        let len = total.checked_next_multiple_of(page).filter(|_| total >= page);
+        if let Some(len) = len.filter(|&len| len <= memory::hugetlb_bytes(page))
+            && let Ok((fd, mapping)) = create(len, MemfdFlags::HUGETLB | size, false)
+        {
+            return Ok(Taken { fd, mapping, pages, huge_bytes: len });
+        }
+    }
+    let thp = first != Pages::Plain && total >= MIB2;
+    let len = mapped_len(total, if thp { Pages::Thp } else { Pages::Plain })?;
+    memory::check(WHAT, len)?;
+    let (fd, mapping) = create(len, MemfdFlags::empty(), thp)?;
+    let huge_bytes = mapping.huge_bytes();
+    let pages = if huge_bytes >= len.div_ceil(2) { Pages::Thp } else { Pages::Plain };
+    Ok(Taken { fd, mapping, pages, huge_bytes })
+}
+
+/// A sealed memfd of `len` bytes, mapped and populated.
+fn create(len: usize, kind: MemfdFlags, thp: bool) -> Result<(OwnedFd, Mapping)> {
+    let refused = |call| {
+        move |error: rustix::io::Errno| Error::Os {
+            call,
+            what: format!("{WHAT} of {len} bytes"),
+            source: io::Error::from(error),
+            remedy: "ask for fewer bytes, or raise the limits (ulimit -n, ulimit -f)",
+        }
+    };
+    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING | kind;
+    let fd = fs::memfd_create("avsg-pool", flags).map_err(refused("memfd_create"))?;
+    fs::ftruncate(&fd, len as u64).map_err(refused("ftruncate"))?;
+    // A file that another process could shrink would turn our reads into SIGBUS.
+    let seals = SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
+    fs::fcntl_add_seals(&fd, seals).map_err(refused("fcntl(F_ADD_SEALS)"))?;
+    let mapping = Mapping::shared(WHAT, fd.as_fd(), len, true)?;
+    if thp {
+        mapping.advise_huge();
+    }
+    mapping.populate(WHAT, true)?;
+    Ok((fd, mapping))
+}

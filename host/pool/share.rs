@@ -1,0 +1,268 @@
+//! One pool, many processes: the descriptor, the file it comes with, and the writer's lease.
+//!
+//! The ranks of a node would each keep the same rows otherwise. A process gets the file by a unix
+//! socket (or by inheritance), checks it against the descriptor and maps it. Nothing in either is
+//! trusted: a short, unsealed or foreign file is an error, never a later SIGBUS.
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+
+use rustix::fs::{self, FlockOperation, Mode, OFlags, SealFlags};
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+};
+
+use super::{Backing, HostPool, Pages, PoolConfig, Role, cut, geometry::Geometry};
+use crate::mapping::{MIB2, Mapping};
+use crate::rows::{MAX_SEGMENTS, RowFormat, Segment};
+use crate::{Error, Result};
+
+/// Bytes of an encoded [`PoolDesc`].
+pub const DESC_BYTES: usize = WORDS * 8;
+const WORDS: usize = 6 + 2 * MAX_SEGMENTS;
+/// The first word of a descriptor; the last two characters are the version of the encoding.
+const MAGIC: u64 = u64::from_le_bytes(*b"AVSGPL01");
+/// What `fstatfs` says about a hugetlb file.
+const HUGETLBFS_MAGIC: u64 = 0x9584_58f6;
+
+/// What a process must know of a pool beside its file: the geometry.
+#[derive(Debug, Clone)]
+pub struct PoolDesc {
+    config: PoolConfig,
+}
+
+impl PoolDesc {
+    /// The descriptor as bytes: little-endian words, unused segments zero.
+    pub fn to_bytes(&self) -> [u8; DESC_BYTES] {
+        let PoolConfig { layers, rows, format, chunk_bytes, .. } = &self.config;
+        let segments = format.as_slice();
+        let mut words = [0u64; WORDS];
+        words[0] = MAGIC;
+        // Word 5 is reserved, zero.
+        let counts = [*layers, *rows, *chunk_bytes, segments.len()];
+        let parts = segments.iter().flat_map(|segment| [segment.bytes, segment.stride]);
+        words[1..5].iter_mut().zip(counts).for_each(|(word, value)| *word = value as u64);
+        words[6..].iter_mut().zip(parts).for_each(|(word, value)| *word = value as u64);
+        let mut bytes = [0; DESC_BYTES];
+        let places = bytes.as_chunks_mut::<8>().0.iter_mut();
+        places.zip(words).for_each(|(place, word)| *place = word.to_le_bytes());
+        bytes
+    }
+
+    /// Decodes and checks what [`Self::to_bytes`] made.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        let bad = |what: &str| {
+            let remedy = "send the bytes of PoolDesc::to_bytes, from the same version of avsg";
+            Error::invalid("pool descriptor", what, "it must be what an export wrote", remedy)
+        };
+        if bytes.len() != DESC_BYTES {
+            return Err(bad(&format!("{} bytes, not {DESC_BYTES}", bytes.len())));
+        }
+        let mut words = [0usize; WORDS];
+        for (word, bytes) in words.iter_mut().zip(bytes.as_chunks::<8>().0) {
+            *word = usize::try_from(u64::from_le_bytes(*bytes)).map_err(|_| bad("too large"))?;
+        }
+        let [magic, layers, rows, chunk_bytes, count, _, parts @ ..] = words;
+        if magic as u64 != MAGIC {
+            return Err(bad("of another kind or version"));
+        }
+        let segments = parts.as_chunks::<2>().0;
+        let segments = segments.get(..count).ok_or_else(|| bad("of too many segments"))?;
+        let mut list = heapless::Vec::<Segment, MAX_SEGMENTS>::new();
+        list.extend(segments.iter().map(|&[bytes, stride]| Segment { bytes, stride }));
+        let format = RowFormat::strided(&list)?;
+        let config = PoolConfig { chunk_bytes, ..PoolConfig::new(layers, rows, format) };
+        Geometry::new(&config)?;
+        Ok(Self { config })
+    }
+}
+
+/// A pool on its way to another process.
+#[derive(Debug)]
+pub struct PoolExport {
+    /// The geometry.
+    pub desc: PoolDesc,
+    /// The memory. It keeps the pool's memory alive, and whoever has it can map it.
+    pub fd: OwnedFd,
+}
+
+impl PoolExport {
+    /// Sends both over `socket`: the bytes of the descriptor with the file as SCM_RIGHTS.
+    pub fn send(&self, socket: &UnixStream) -> Result<()> {
+        let bytes = self.desc.to_bytes();
+        let fds = [self.fd.as_fd()];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        // Cannot fail: the space is for one descriptor.
+        control.push(SendAncillaryMessage::ScmRights(&fds));
+        let sent = sendmsg(socket, &[IoSlice::new(&bytes)], &mut control, SendFlags::NOSIGNAL);
+        match sent {
+            Ok(DESC_BYTES) => Ok(()),
+            // So few bytes go whole or not at all unless the buffer is nearly full of other data.
+            Ok(_) => Err(socket_error("sendmsg", io::ErrorKind::WriteZero.into())),
+            Err(error) => Err(socket_error("sendmsg", error.into())),
+        }
+    }
+
+    /// Receives what [`Self::send`] sent.
+    pub fn recv(socket: &UnixStream) -> Result<Self> {
+        let mut bytes = [0; DESC_BYTES];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut control = RecvAncillaryBuffer::new(&mut space);
+        let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::WAITALL;
+        let got = recvmsg(socket, &mut [IoSliceMut::new(&mut bytes)], &mut control, flags)
+            .map_err(|error| socket_error("recvmsg", error.into()))?;
+        // Taken out before any check, so that a file that came is closed whatever follows.
+        let fd = control.drain().find_map(|message| match message {
+            RecvAncillaryMessage::ScmRights(mut fds) => fds.next(),
+            _ => None,
+        });
+        let lost = || socket_error("recvmsg", io::ErrorKind::UnexpectedEof.into());
+        if got.bytes != DESC_BYTES || got.flags.contains(ReturnFlags::CTRUNC) {
+            return Err(lost());
+        }
+        Ok(Self { desc: PoolDesc::from_bytes(&bytes)?, fd: fd.ok_or_else(lost)? })
+    }
+}
+
+/// The right to write a pool: an exclusive lock on its file, held through an open file description
+/// of its own. Descriptors that were sent or inherited share the description of the memfd and so
+/// must not be what holds it. The kernel ends it with the process, however that ends.
+pub(super) struct Lease {
+    _locked: OwnedFd,
+}
+
+impl Lease {
+    pub(super) fn take(fd: &OwnedFd) -> Result<Self> {
+        let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
+        let own = fs::open(&path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
+            .map_err(|error| os("open", &path, error, "mount /proc"))?;
+        match fs::flock(&own, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Self { _locked: own }),
+            Err(rustix::io::Errno::WOULDBLOCK) => Err(Error::invalid(
+                "pool role",
+                "writer",
+                "the pool has a writer and takes one at a time",
+                "import it with Role::Reader, or call HostPool::demote where it is written",
+            )),
+            Err(error) => Err(os("flock", path, error, "import the pool with Role::Reader")),
+        }
+    }
+}
+
+impl HostPool {
+    /// What another process needs to map this pool. Of its file, so not for a caller's memory.
+    pub fn export(&self) -> Result<PoolExport> {
+        let Backing::File { fd, .. } = &self.backing else {
+            return Err(Error::invalid(
+                "pool",
+                Pages::Caller,
+                "only memory of the pool's own has a file to share",
+                "share that memory yourself and call HostPool::from_caller on both sides",
+            ));
+        };
+        let dup = fd.try_clone().map_err(|source| Error::Os {
+            call: "fcntl(F_DUPFD_CLOEXEC)",
+            what: "the host pool's file".to_owned(),
+            source,
+            remedy: "raise ulimit -n",
+        })?;
+        let geometry = &self.geometry;
+        let (layers, rows, chunk_bytes) = (geometry.layers, geometry.rows, geometry.chunk_bytes);
+        let format = geometry.format.clone();
+        let config = PoolConfig { chunk_bytes, ..PoolConfig::new(layers, rows, format) };
+        Ok(PoolExport { desc: PoolDesc { config }, fd: dup })
+    }
+
+    /// Maps a pool that another process exported. A reader's mapping is read-only. A pool has one
+    /// writer: this fails for [`Role::Writer`] until the present one is dropped or demoted.
+    pub fn import(desc: &PoolDesc, fd: OwnedFd, role: Role) -> Result<Self> {
+        let geometry = Geometry::new(&desc.config)?;
+        let len = checked_len(&geometry, &fd)?;
+        let lease = (role == Role::Writer).then(|| Lease::take(&fd)).transpose()?;
+        let mapping = Mapping::shared(WHAT, fd.as_fd(), len, role == Role::Writer)?;
+        let kind = fs::fstatfs(&fd).map_err(|error| os("fstatfs", WHAT, error, FROM_EXPORT))?;
+        let hugetlb = kind.f_type as u64 & 0xffff_ffff == HUGETLBFS_MAGIC;
+        if !hugetlb {
+            mapping.advise_huge();
+        }
+        // The pages exist; this only enters them into our page table. Never the writing kind, which
+        // on old kernels would clear them.
+        mapping.populate(WHAT, false)?;
+        let huge_bytes = if hugetlb { len } else { mapping.huge_bytes() };
+        let pages = match hugetlb {
+            true if kind.f_bsize as u64 > MIB2 as u64 => Pages::Huge1G,
+            true => Pages::Huge2M,
+            false if huge_bytes >= len.div_ceil(2) => Pages::Thp,
+            false => Pages::Plain,
+        };
+        let chunks = cut(&geometry, &mapping)?;
+        let backing = Backing::File { fd, mapping, lease };
+        Ok(Self { geometry, chunks, backing, role, pages, huge_bytes })
+    }
+
+    /// [`Self::export`] over a socket.
+    pub fn send(&self, socket: &UnixStream) -> Result<()> {
+        self.export()?.send(socket)
+    }
+
+    /// [`Self::import`] of what [`Self::send`] sent.
+    pub fn recv(socket: &UnixStream, role: Role) -> Result<Self> {
+        let PoolExport { desc, fd } = PoolExport::recv(socket)?;
+        Self::import(&desc, fd, role)
+    }
+
+    /// Lets go of the right to write, so that another process may take it. Pointers from
+    /// [`Self::row_mut`] are for reading from now on. Nothing changes for a reader.
+    pub fn demote(&mut self) -> Result<()> {
+        if let Backing::File { mapping, lease, .. } = &mut self.backing {
+            mapping.protect(WHAT)?;
+            *lease = None;
+        }
+        self.role = Role::Reader;
+        Ok(())
+    }
+}
+
+const WHAT: &str = "shared host pool";
+const FROM_EXPORT: &str = "pass the file of HostPool::export";
+
+/// The length of the file, which must cover the geometry and be unable to shrink.
+fn checked_len(geometry: &Geometry, fd: &OwnedFd) -> Result<usize> {
+    let stat = fs::fstat(fd).map_err(|error| os("fstat", WHAT, error, FROM_EXPORT))?;
+    let need = geometry.total();
+    // The largest page of the ladder bounds how much longer than the geometry a pool's file is.
+    let len = usize::try_from(stat.st_size).unwrap_or(0);
+    if len < need || len - need >= 1 << 30 {
+        let limit = format!("this geometry needs {need}");
+        return Err(Error::invalid("pool file", format!("{len} bytes"), limit, FROM_EXPORT));
+    }
+    let seals = fs::fcntl_get_seals(fd).unwrap_or(SealFlags::empty());
+    if !seals.contains(SealFlags::SHRINK) {
+        let limit = "it must be sealed against shrinking";
+        return Err(Error::invalid("pool file", "a file that can shrink", limit, FROM_EXPORT));
+    }
+    Ok(len)
+}
+
+fn socket_error(call: &'static str, source: io::Error) -> Error {
+    let what = "a pool descriptor and its file".to_owned();
+    Error::Os {
+        call,
+        what,
+        source,
+        remedy: "use a blocking unix socket for nothing else meanwhile",
+    }
+}
+
+fn os(
+    call: &'static str,
+    what: impl Into<String>,
+    error: rustix::io::Errno,
+    remedy: &'static str,
+) -> Error {
+    Error::Os { call, what: what.into(), source: error.into(), remedy }
+}

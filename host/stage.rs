@@ -1,0 +1,164 @@
+//! Stage One of one request on a CPU machine: from plain memory to the kernel's columns.
+
+use avsg_device::machine::Kernel;
+use avsg_device::machine::cpu::{Cpu, Scalar};
+use avsg_device::machine::memory::{clear_state, split_state, split_work, state_words, work_words};
+use avsg_device::params::{NO_STABLE_LEN, Params};
+use avsg_device::stage_one::{Request, record, stage_one};
+
+use crate::machine::Machine;
+
+/// One request's Stage One, as a kernel. All slices belong to this request alone.
+pub(crate) struct StageOne<'a> {
+    pub params: &'a Params,
+    pub state: &'a mut [i32],
+    pub work: &'a mut [i32],
+    pub tokens: usize,
+    pub k: usize,
+    pub generation: i32,
+    pub stable: i32,
+    pub limit: i32,
+    pub rows: usize,
+    pub ids: &'a [i32],
+    pub ids_stride: usize,
+    pub blocks: &'a [i32],
+    pub slot: &'a mut [i32],
+    pub valid: &'a mut [i32],
+    pub miss: [&'a mut [i32]; 4],
+    pub record: &'a mut [i32],
+}
+
+/// The order of [`StageOne::miss`].
+pub(crate) const POSITION: usize = 0;
+pub(crate) const SLOT: usize = 2;
+pub(crate) const ROW: usize = 3;
+
+impl Kernel for StageOne<'_> {
+    type Out = ();
+
+    #[inline(always)]
+    fn run<C: Cpu>(self, c: C) {
+        let word = |n: usize| Scalar::new(n as i32);
+        let zero = Scalar::new(0);
+        let p = self.params;
+        let mut state = split_state::<C>(p, self.state);
+        let mut work = split_work::<C>(p, self.work);
+        let [miss_pos, miss_id, miss_slot, miss_row] = self.miss;
+        let mut request = Request::<C> {
+            tokens: word(self.tokens),
+            k: word(self.k),
+            generation: Scalar::new(self.generation),
+            stable: Scalar::new(self.stable),
+            limit: Scalar::new(self.limit),
+            rows: word(self.rows),
+            ids: self.ids,
+            ids_at: zero,
+            ids_stride: word(self.ids_stride),
+            blocks: self.blocks,
+            blocks_at: zero,
+            blocks_len: word(self.blocks.len()),
+            slot: self.slot,
+            slot_at: zero,
+            slot_stride: word(p.k as usize),
+            valid: self.valid,
+            valid_at: zero,
+            miss_pos,
+            miss_id,
+            miss_slot,
+            miss_row,
+            miss_at: zero,
+            record: self.record,
+            record_at: zero,
+        };
+        stage_one(c, p, &mut state, &mut work, &mut request);
+    }
+}
+
+/// One request with memory of its own: what a machine is measured with, and a table without an
+/// engine for whoever wants hit rates only.
+pub struct Trial {
+    params: Params,
+    state: Vec<i32>,
+    work: Vec<i32>,
+    ids: Vec<i32>,
+    slot: Vec<i32>,
+    valid: Vec<i32>,
+    miss: [Vec<i32>; 4],
+    record: [i32; record::WORDS],
+}
+
+impl Trial {
+    /// A cold table.
+    ///
+    /// # Panics
+    /// If the geometry was not checked.
+    pub fn new(params: &Params) -> Self {
+        let params = Params { page: 0, ..*params };
+        assert!(params.check().is_ok(), "a checked geometry");
+        let selected = (params.k * params.tokens) as usize;
+        let mut state = vec![0; state_words(&params)];
+        clear_state(&params, &mut state);
+        Self {
+            params,
+            state,
+            work: vec![0; work_words(&params)],
+            ids: vec![-1; selected],
+            slot: vec![-1; selected],
+            valid: vec![0; params.tokens as usize],
+            miss: [(); 4].map(|()| vec![0; selected]),
+            record: [0; record::WORDS],
+        }
+    }
+
+    /// Selects ids that shift by a tenth from step to step, spread over 16 K.
+    pub fn select(&mut self, step: usize) {
+        let k = self.ids.len();
+        for (i, id) in self.ids.iter_mut().enumerate() {
+            *id = (((i + step * k / 10) * 40503) % (16 * k)) as i32;
+        }
+    }
+
+    /// One step over the selected ids, without invalidation.
+    pub fn step(&mut self, machine: Machine) {
+        let tokens = self.params.tokens as usize;
+        let ids = core::mem::take(&mut self.ids);
+        self.step_on(machine, &ids, tokens, -1);
+        self.ids = ids;
+    }
+
+    /// One step over `tokens` rows of K ids; `stable` -1 means no invalidation. Returns the number
+    /// of misses.
+    pub fn step_on(&mut self, machine: Machine, ids: &[i32], tokens: usize, stable: i32) -> usize {
+        let k = self.params.k as usize;
+        let [a, b, c, d] = &mut self.miss;
+        machine.run(StageOne {
+            params: &self.params,
+            state: &mut self.state,
+            work: &mut self.work,
+            tokens,
+            k,
+            generation: 0,
+            stable: if stable < 0 { NO_STABLE_LEN } else { stable },
+            limit: if stable < 0 { NO_STABLE_LEN } else { stable + tokens as i32 },
+            rows: NO_STABLE_LEN as usize,
+            ids,
+            ids_stride: k,
+            blocks: &[],
+            slot: &mut self.slot,
+            valid: &mut self.valid,
+            miss: [a, b, c, d],
+            record: &mut self.record,
+        });
+        self.record[record::TOTAL as usize] as usize
+    }
+
+    /// Slots of the last step, row by row.
+    pub fn slots(&self) -> &[i32] {
+        &self.slot
+    }
+
+    /// Misses of token `token` in the last step.
+    pub fn misses(&self, token: usize) -> usize {
+        self.record[record::MISSES as usize + token] as usize
+    }
+}

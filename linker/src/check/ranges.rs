@@ -1,0 +1,316 @@
+//! Law 6 by interval analysis: no int32 vector op of a tape overflows, if memory and parameters are
+//! in their declared ranges; and the kernel keeps the declared ranges of what it writes.
+//!
+//! Declared ranges are invariants of the columns, so one pass over the ops suffices: loads are in
+//! the range, stores must be. Values have no other way round a loop. Masks carry facts: in lanes
+//! where `x - s < 0` holds, x is below the largest s; a `select`, or an effect under a mask, uses
+//! them. Scalars run on the scalar unit and may be sums of what the host passes, so their overflow is
+//! not proved absent here; replay faults on it, and such a sum counts as any word.
+
+use super::{Refused, Why};
+use crate::tape::{Block, Code, ColumnId, Kind, Op, Range, Tape, Value};
+
+/// An interval, wide enough to hold a result that would overflow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Interval {
+    lo: i64,
+    hi: i64,
+}
+
+const ANY: Interval = Interval { lo: i32::MIN as i64, hi: i32::MAX as i64 };
+
+impl From<Range> for Interval {
+    fn from(r: Range) -> Self {
+        span(r.lo.into(), r.hi.into())
+    }
+}
+
+fn span(lo: i64, hi: i64) -> Interval {
+    Interval { lo, hi }
+}
+
+impl Interval {
+    fn point(n: i32) -> Self {
+        span(n.into(), n.into())
+    }
+    /// The least interval that holds `f` of the ends; right where f is monotone in each operand.
+    fn corners(self, o: Self, f: impl Fn(i64, i64) -> i64) -> Self {
+        let all = [f(self.lo, o.lo), f(self.lo, o.hi), f(self.hi, o.lo), f(self.hi, o.hi)];
+        all.into_iter().fold(span(all[0], all[0]), |a, n| span(a.lo.min(n), a.hi.max(n)))
+    }
+    fn join(self, o: Self) -> Self {
+        span(self.lo.min(o.lo), self.hi.max(o.hi))
+    }
+    /// What both allow. Facts that contradict each other hold in no lane; then anything is right.
+    fn meet(self, o: Self) -> Self {
+        let (lo, hi) = (self.lo.max(o.lo), self.hi.min(o.hi));
+        if lo <= hi { span(lo, hi) } else { self }
+    }
+    fn within(self, o: Self) -> bool {
+        self.lo >= o.lo && self.hi <= o.hi
+    }
+    fn negative(self) -> bool {
+        self.lo < 0
+    }
+    /// As a range, cut to words.
+    fn range(self) -> Range {
+        let cut = |n: i64| i32::try_from(n.clamp(ANY.lo, ANY.hi)).unwrap_or_default();
+        Range { lo: cut(self.lo), hi: cut(self.hi) }
+    }
+}
+
+/// All bits up to the highest one of n.
+fn bits_of(n: i64) -> i64 {
+    i64::try_from((n.cast_unsigned() + 1).next_power_of_two() - 1).unwrap_or(i64::MAX)
+}
+
+fn and(a: Interval, b: Interval) -> Interval {
+    match (a.negative(), b.negative()) {
+        (false, false) => span(0, a.hi.min(b.hi)),
+        (false, true) => span(0, a.hi),
+        (true, false) => span(0, b.hi),
+        (true, true) => ANY,
+    }
+}
+
+fn or(a: Interval, b: Interval) -> Interval {
+    if a.negative() || b.negative() { ANY } else { span(a.lo.max(b.lo), bits_of(a.hi.max(b.hi))) }
+}
+
+/// What is known of vectors in the lanes where a mask is set, and where it is not.
+#[derive(Clone, Default)]
+struct Facts {
+    set: Vec<(Value, Interval)>,
+    unset: Vec<(Value, Interval)>,
+}
+
+struct Pass<'t> {
+    tape: &'t Tape,
+    of: Vec<Interval>,
+    facts: Vec<Facts>,
+    /// (x, s) of every x - s with a scalar s.
+    differences: Vec<Option<(Value, Value)>>,
+    /// Lanes of the sweep around, at most.
+    lanes: i64,
+}
+
+/// Checks every op of a tape whose structure was checked.
+///
+/// # Errors
+/// The first op that may overflow, leave a column's range, or reach past its end.
+pub fn check(tape: &Tape) -> Result<(), Refused> {
+    let n = tape.types.len();
+    let (of, facts) = (vec![ANY; n], vec![Facts::default(); n]);
+    let mut pass = Pass { tape, of, facts, differences: vec![None; n], lanes: 0 };
+    for p in &tape.params {
+        pass.of[p.value.0 as usize] = p.range.into();
+    }
+    pass.block(&tape.body)
+}
+
+impl Pass<'_> {
+    fn block(&mut self, block: &Block) -> Result<(), Refused> {
+        for op in &block.ops {
+            if let (Some(body), Some(binds)) = (&op.body, block_binds(op)) {
+                let n = self.at(op.args[0]).hi.max(0);
+                match op.code {
+                    Code::Sweep => self.lanes = n,
+                    Code::Repeat { max } => {
+                        self.set(binds, span(0, (n.min(max.into()) - 1).max(0)))
+                    }
+                    _ => self.set(binds, span(-128, 127)),
+                }
+                self.block(body)?;
+            }
+            let result = self.op(op).and_then(|interval| {
+                if let (Some(out), Some(interval)) = (op.out, interval) {
+                    self.set(out, interval);
+                }
+                self.effect(op)
+            });
+            result.map_err(|why| Refused::new(self.tape, op, why))?;
+        }
+        Ok(())
+    }
+
+    fn at(&self, value: Value) -> Interval {
+        self.of[value.0 as usize]
+    }
+
+    fn set(&mut self, value: Value, interval: Interval) {
+        self.of[value.0 as usize] = interval;
+    }
+
+    /// A vector in lanes where facts hold.
+    fn given(&self, value: Value, facts: &[(Value, Interval)]) -> Interval {
+        let known = facts.iter().filter(|fact| fact.0 == value);
+        known.fold(self.at(value), |interval, fact| interval.meet(fact.1))
+    }
+
+    fn declared(&self, id: ColumnId, column: usize) -> Interval {
+        self.tape.column(id).ranges[column].into()
+    }
+
+    /// The interval of what an op defines; `None` for masks and for nothing.
+    fn op(&mut self, op: &Op) -> Result<Option<Interval>, Why> {
+        let arg = |n: usize| self.at(op.args[n]);
+        let len = || i64::from(self.tape.column(op.columns[0]).len);
+        let plus = |a: Interval, b: Interval| a.corners(b, |a, b| a + b);
+        let minus = |a: Interval, b: Interval| a.corners(b, |a, b| a - b);
+        let times = |a: Interval, b: Interval| a.corners(b, |a, b| a * b);
+        // Vector arithmetic must fit; scalar arithmetic is any word where it may not.
+        let fits = |i: Interval| {
+            if i.within(ANY) { Ok(Some(i)) } else { Err(Why::Overflow(i.lo, i.hi)) }
+        };
+        let wide = |i: Interval| Ok(Some(if i.within(ANY) { i } else { ANY }));
+        let is = |i: Interval| Ok(Some(i));
+        match op.code {
+            Code::Constant(n) | Code::Splat(n) => is(Interval::point(n)),
+            Code::ScalarAdd => wide(plus(arg(0), arg(1))),
+            Code::ScalarSub => wide(minus(arg(0), arg(1))),
+            Code::ScalarMul => wide(times(arg(0), arg(1))),
+            Code::ScalarAddTo(n) => wide(plus(arg(0), Interval::point(n))),
+            Code::Max => is(arg(0).corners(arg(1), i64::max)),
+            Code::Min => is(arg(0).corners(arg(1), i64::min)),
+            Code::IfNe(n) | Code::IfGt(n) => is(Interval::point(n).join(Interval::point(0))),
+            Code::Bisect | Code::LifeAt => is(span(-128, 127)),
+            Code::Iota => is(span(0, (self.lanes - 1).max(0))),
+            Code::Add | Code::AddScalar => fits(plus(arg(0), arg(1))),
+            Code::Mul | Code::MulScalar => fits(times(arg(0), arg(1))),
+            Code::Sub => fits(minus(arg(0), arg(1))),
+            Code::SubScalar => {
+                let interval = minus(arg(0), arg(1));
+                if let Some(out) = op.out {
+                    self.differences[out.0 as usize] = Some((op.args[0], op.args[1]));
+                }
+                fits(interval)
+            }
+            Code::AddTo(n) => fits(plus(arg(0), Interval::point(n))),
+            Code::MulTo(n) => fits(times(arg(0), Interval::point(n))),
+            Code::And => is(and(arg(0), arg(1))),
+            Code::Or => is(or(arg(0), arg(1))),
+            Code::AndTo(n) => is(and(arg(0), Interval::point(n))),
+            Code::OrTo(n) => is(or(arg(0), Interval::point(n))),
+            Code::Shr(0) => is(arg(0)),
+            Code::Shr(n) if arg(0).negative() => is(span(0, (1 << (32 - n)) - 1)),
+            Code::Shr(n) => is(span(arg(0).lo >> n, arg(0).hi >> n)),
+            Code::Low(n) => {
+                let low = span(0, (1 << n) - 1);
+                is(if arg(0).within(low) { arg(0) } else { low })
+            }
+            Code::Select => {
+                let facts = &self.facts[op.args[0].0 as usize];
+                let yes = self.given(op.args[1], &facts.set);
+                is(yes.join(self.given(op.args[2], &facts.unset)))
+            }
+            Code::Load | Code::Gather | Code::Get | Code::Peek => {
+                is(self.declared(op.columns[0], 0))
+            }
+            Code::Lookup => is(self.declared(op.columns[0], 0).join(Interval::point(-1))),
+            Code::Item(n) => is(self.declared(op.columns[0], n)),
+            Code::Len | Code::CountLe => is(span(0, len())),
+            _ => {
+                if let Some(out) = op.out {
+                    self.facts[out.0 as usize] = self.learn(op);
+                }
+                Ok(None)
+            }
+        }
+    }
+
+    /// What a mask says about vectors.
+    fn learn(&self, op: &Op) -> Facts {
+        let facts = |n: usize| self.facts[op.args[n].0 as usize].clone();
+        let both = |a: Vec<_>, b: Vec<_>| [a, b].concat();
+        match op.code {
+            Code::Neg => {
+                let x = op.args[0];
+                let mut facts =
+                    Facts { set: vec![(x, span(ANY.lo, -1))], unset: vec![(x, span(0, ANY.hi))] };
+                if let Some((x, s)) = self.differences[x.0 as usize] {
+                    facts.set.push((x, span(ANY.lo, self.at(s).hi - 1)));
+                    facts.unset.push((x, span(self.at(s).lo, ANY.hi)));
+                }
+                facts
+            }
+            Code::EqTo(n) => {
+                Facts { set: vec![(op.args[0], Interval::point(n))], unset: Vec::new() }
+            }
+            Code::MaskNot => Facts { set: facts(0).unset, unset: facts(0).set },
+            Code::MaskAnd => Facts { set: both(facts(0).set, facts(1).set), unset: Vec::new() },
+            Code::MaskOr => Facts { set: Vec::new(), unset: both(facts(0).unset, facts(1).unset) },
+            _ => Facts::default(),
+        }
+    }
+
+    /// Whether what an op writes is in range, and the words that it reaches exist.
+    fn effect(&self, op: &Op) -> Result<(), Why> {
+        let (arg, lanes) = (|n: usize| self.at(op.args[n]), self.lanes);
+        let set = |mask: usize| &self.facts[op.args[mask].0 as usize].set;
+        match op.code {
+            Code::Load | Code::Item(_) => self.reaches(op.columns[0], lanes),
+            Code::Store => {
+                self.reaches(op.columns[0], lanes)?;
+                self.keeps(op.columns[0], 0, arg(1))
+            }
+            Code::Scatter => self.keeps(op.columns[0], 0, self.given(op.args[2], set(3))),
+            Code::Append => op.args[2..]
+                .iter()
+                .enumerate()
+                .try_for_each(|(n, &v)| self.keeps(op.columns[0], n, self.given(v, set(1)))),
+            Code::Age { .. } => takes(arg(0), Range::new(0, 128)),
+            Code::CountLe => takes(arg(0), LIFE),
+            Code::AppendLt | Code::AppendEq => {
+                takes(arg(0), LIFE)?;
+                self.reaches(op.columns[0], arg(1).hi)?;
+                let slots = i64::from(self.tape.column(op.columns[1]).len);
+                self.keeps(op.columns[0], 0, span(0, slots - 1))
+            }
+            Code::Put => self.keeps(op.columns[0], 0, arg(1)),
+            Code::Fetch => {
+                self.reaches(op.columns[0], arg(1).hi)?;
+                self.keeps(op.columns[0], 0, self.declared(op.columns[1], 0))
+            }
+            Code::Publish => {
+                self.reaches(op.columns[1], arg(1).hi)?;
+                self.keeps(op.columns[0], 0, self.declared(op.columns[1], 0))
+            }
+            Code::PublishList(n) => self.keeps(op.columns[0], 0, self.declared(op.columns[1], n)),
+            Code::Take => {
+                let (to, from) = (self.tape.column(op.columns[0]), self.tape.column(op.columns[1]));
+                let same = (to.kind, to.len, &to.ranges) == (from.kind, from.len, &from.ranges);
+                if same { Ok(()) } else { Err(Why::Memory(from.name.clone())) }
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn keeps(&self, id: ColumnId, column: usize, interval: Interval) -> Result<(), Why> {
+        let column_of = self.tape.column(id);
+        if interval.within(self.declared(id, column)) {
+            return Ok(());
+        }
+        Err(Why::Range(column_of.name.clone(), column_of.ranges[column], interval.range()))
+    }
+
+    fn reaches(&self, id: ColumnId, n: i64) -> Result<(), Why> {
+        let column = self.tape.column(id);
+        let global = matches!(column.kind, Kind::Input | Kind::Output);
+        if global || n <= i64::from(column.len) {
+            return Ok(());
+        }
+        Err(Why::TooLong(column.name.clone(), span(0, n - 1).range().hi, column.len))
+    }
+}
+
+/// A lifetime.
+const LIFE: Range = Range { lo: -128, hi: 127 };
+
+fn takes(interval: Interval, range: Range) -> Result<(), Why> {
+    let fits = interval.within(range.into());
+    if fits { Ok(()) } else { Err(Why::Argument(range, interval.range())) }
+}
+
+fn block_binds(op: &Op) -> Option<Value> {
+    op.body.as_ref().and_then(|b| b.binds)
+}

@@ -1,0 +1,219 @@
+//! Recording: a machine that runs nothing and writes down what a kernel asks for.
+//!
+//! A [`Recording`] holds the growing tape; [`Recorder`] is the machine, a token that refers to it.
+//! The kernel runs once, and each body of a `sweep`, `repeat` or `bisect` twice: a kernel that
+//! carries a value round a loop in a Rust variable, or swaps two lists by `mem::swap`, records
+//! something else the second time, and is refused. Native code would run such a loop as written,
+//! and a tape could not.
+
+mod machine;
+mod operators;
+mod stage_one;
+
+pub use operators::{Mask, Scalar, Vector};
+pub use stage_one::record_stage_one;
+
+use crate::check::{Refused, Why};
+use crate::tape::{Block, Code, Column, ColumnId, Kind, Op, Param, Range, Tape, Type, Value};
+use std::cell::RefCell;
+
+/// A tape that is being recorded.
+pub struct Recording(RefCell<Growing>);
+
+struct Growing {
+    tape: Tape,
+    /// Blocks that are open, the innermost last; the kernel's own is the first.
+    open: Vec<Vec<Op>>,
+    /// [`TRIAL`] in a trial run of a body, else 0.
+    mark: u32,
+    /// The first thing that went wrong; the checker cannot see it in the tape.
+    wrong: Option<Refused>,
+}
+
+/// The recording machine.
+#[derive(Clone, Copy)]
+pub struct Recorder<'t>(&'t Recording);
+
+/// A sweep's position.
+#[derive(Clone, Copy)]
+pub struct Tile(Value);
+/// A column of words.
+pub struct Words(ColumnId);
+/// A lifetime column.
+pub struct Life(ColumnId);
+/// A list.
+pub struct List<const W: usize>(ColumnId);
+/// Global memory to read.
+pub struct Input(ColumnId);
+/// Global memory to write.
+pub struct Output(ColumnId);
+
+impl Recording {
+    /// An empty tape.
+    pub fn new(name: &str) -> Self {
+        let tape = Tape {
+            name: name.into(),
+            columns: Vec::new(),
+            params: Vec::new(),
+            types: Vec::new(),
+            rules: Vec::new(),
+            body: Block { binds: None, ops: Vec::new(), yields: None },
+        };
+        Self(RefCell::new(Growing { tape, open: vec![Vec::new()], mark: 0, wrong: None }))
+    }
+
+    /// The machine that records onto it.
+    pub fn recorder(&self) -> Recorder<'_> {
+        Recorder(self)
+    }
+
+    /// The tape.
+    ///
+    /// # Errors
+    /// If a loop's body recorded two different things.
+    pub fn finish(self) -> Result<Tape, Refused> {
+        let Growing { mut tape, mut open, wrong, .. } = self.0.into_inner();
+        tape.body.ops = open.pop().unwrap_or_default();
+        wrong.map_or(Ok(tape), Err)
+    }
+}
+
+impl<'t> Recorder<'t> {
+    /// A column of `len` words in fast memory.
+    pub fn column(self, name: &str, len: u32, range: Range) -> Words {
+        Words(self.declare(name, Kind::Words, len, vec![range]))
+    }
+
+    /// A lifetime column of `slots` bytes.
+    pub fn life(self, name: &str, slots: u32) -> Life {
+        Life(self.declare(name, Kind::Life, slots, Vec::new()))
+    }
+
+    /// A list of at most `len` entries.
+    pub fn list<const W: usize>(self, name: &str, len: u32, ranges: [Range; W]) -> List<W> {
+        List(self.declare(name, Kind::List { width: W }, len, ranges.to_vec()))
+    }
+
+    /// Global memory to read.
+    pub fn input(self, name: &str, range: Range) -> Input {
+        Input(self.declare(name, Kind::Input, 0, vec![range]))
+    }
+
+    /// Global memory to write.
+    pub fn output(self, name: &str, range: Range) -> Output {
+        Output(self.declare(name, Kind::Output, 0, vec![range]))
+    }
+
+    /// A scalar that the caller gives.
+    pub fn param(self, name: &str, range: Range) -> Scalar<'t> {
+        let mut g = self.0.0.borrow_mut();
+        let value = g.value(Type::Scalar);
+        g.tape.params.push(Param { name: name.into(), value, range });
+        Scalar { m: self, value }
+    }
+
+    fn declare(self, name: &str, kind: Kind, len: u32, ranges: Vec<Range>) -> ColumnId {
+        let mut g = self.0.0.borrow_mut();
+        g.tape.columns.push(Column { name: name.into(), kind, len, ranges });
+        ColumnId(number(g.tape.columns.len() - 1))
+    }
+
+    /// Records an op and gives the value that it defines.
+    fn push(self, code: Code, args: &[Value], columns: &[ColumnId]) -> Option<Value> {
+        let mut g = self.0.0.borrow_mut();
+        let out = code.signature().out.map(|ty| g.value(ty));
+        g.write(Op { code, args: args.into(), columns: columns.into(), out, body: None });
+        out
+    }
+
+    /// Records an op that defines a value.
+    fn define(self, code: Code, args: &[Value], columns: &[ColumnId]) -> Value {
+        self.push(code, args, columns).expect("ops that define nothing are recorded by `push`")
+    }
+
+    /// Records an op with a body.
+    fn control(
+        self,
+        code: Code,
+        args: &[Value],
+        mut body: impl FnMut(Value) -> Option<Value>,
+    ) -> Option<Value> {
+        let (start, outer) = {
+            let mut g = self.0.0.borrow_mut();
+            (g.tape.types.len(), std::mem::replace(&mut g.mark, TRIAL))
+        };
+        let trial = self.block(code, &mut body);
+        {
+            let mut g = self.0.0.borrow_mut();
+            g.tape.types.truncate(start);
+            g.mark = outer;
+        }
+        let block = self.block(code, &mut body);
+        let mut g = self.0.0.borrow_mut();
+        let op = Op { code, args: args.into(), columns: Vec::new(), out: None, body: None };
+        // In a trial run both runs are marked; the run that counts comes back here.
+        let same = if outer == TRIAL { trial == block } else { unmarked(&trial) == block };
+        if !same && g.wrong.is_none() {
+            g.wrong = Some(Refused::new(&g.tape, &op, Why::Carried));
+        }
+        let out = code.signature().out.map(|ty| g.value(ty));
+        // The second run is kept: a value that leaks out of the body is the second run's.
+        g.write(Op { out, body: Some(block), ..op });
+        out
+    }
+
+    /// Records one run of a body.
+    fn block(self, code: Code, body: &mut impl FnMut(Value) -> Option<Value>) -> Block {
+        let binds = {
+            let mut g = self.0.0.borrow_mut();
+            g.open.push(Vec::new());
+            g.value(code.signature().binds.expect("control binds a value"))
+        };
+        // Not borrowed here: the body records.
+        let yields = body(binds);
+        let ops = self.0.0.borrow_mut().open.pop().unwrap_or_default();
+        Block { binds: Some(binds), ops, yields }
+    }
+
+    fn rule(self, rule: &[i8; 256]) -> usize {
+        let rules = &mut self.0.0.borrow_mut().tape.rules;
+        rules.iter().position(|r| r == rule).unwrap_or_else(|| {
+            rules.push(*rule);
+            rules.len() - 1
+        })
+    }
+}
+
+impl Growing {
+    fn value(&mut self, ty: Type) -> Value {
+        self.tape.types.push(ty);
+        Value(number(self.tape.types.len() - 1) | self.mark)
+    }
+
+    fn write(&mut self, op: Op) {
+        self.open.last_mut().expect("the kernel's block stays open").push(op);
+    }
+}
+
+fn number(n: usize) -> u32 {
+    u32::try_from(n).expect("a tape has less than 2^31 values")
+}
+
+/// Marks the values of a trial run, so that the run that counts cannot use one unnoticed.
+const TRIAL: u32 = 1 << 31;
+
+/// The block of a trial run as it would be without the marks.
+fn unmarked(block: &Block) -> Block {
+    let new = |v: Value| Value(v.0 & !TRIAL);
+    let op = |op: &Op| Op {
+        args: op.args.iter().map(|&v| new(v)).collect(),
+        out: op.out.map(new),
+        body: op.body.as_ref().map(unmarked),
+        ..op.clone()
+    };
+    Block {
+        binds: block.binds.map(new),
+        ops: block.ops.iter().map(op).collect(),
+        yields: block.yields.map(new),
+    }
+}

@@ -1,0 +1,202 @@
+//! The interpreter: what it does is what every op means (law 7).
+//!
+//! It executes a tape at any tile width over plain memory that is bound by name, and is as strict as
+//! the laws allow: an overflow in a live lane, an effect that depends on poison, a list that outgrows
+//! its columns, or an access outside of global memory is a [`Fault`], which names the op.
+//!
+//! Dead lanes, those past a sweep's length, are not represented at all: a vector has as many lanes
+//! as its tile has live ones. No op combines different lanes, so nothing could read a dead one.
+//! What a machine may leave behind the last lane of a stored column is poison to the column's end.
+
+mod lanes;
+mod memory;
+mod whole;
+
+use crate::check::{self, Refused};
+use crate::tape::{Block, Code, Op, Tape, Value};
+use memory::Memory;
+
+/// A lane; `None` is poison.
+type Lane = Option<i32>;
+
+/// A run that broke a law, at which op, and how.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{op}`: {what}")]
+pub struct Fault {
+    /// The op as it prints, or what was called.
+    pub op: String,
+    /// What went wrong.
+    pub what: String,
+}
+
+/// Where a sweep stands.
+#[derive(Clone, Copy, Default)]
+struct Tile {
+    /// First lane.
+    at: usize,
+    /// Live lanes.
+    live: usize,
+    /// The sweep's length.
+    n: usize,
+}
+
+/// A tape with its memory, ready to run.
+pub struct Replay<'t> {
+    tape: &'t Tape,
+    width: usize,
+    memory: Memory<'t>,
+    /// Values by number; those of other types stay empty.
+    scalars: Vec<Option<i32>>,
+    vectors: Vec<Vec<Lane>>,
+    masks: Vec<Vec<Option<bool>>>,
+    tile: Tile,
+}
+
+impl<'t> Replay<'t> {
+    /// Prepares to run a tape in tiles of `width` lanes; 0 counts as 1.
+    ///
+    /// # Errors
+    /// If the tape is not well formed, or uses a column in two roles in one sweep.
+    pub fn new(tape: &'t Tape, width: usize) -> Result<Self, Refused> {
+        check::structure(tape)?;
+        let n = tape.types.len();
+        Ok(Self {
+            tape,
+            width: width.max(1),
+            memory: Memory::new(tape),
+            scalars: vec![None; n],
+            vectors: vec![Vec::new(); n],
+            masks: vec![Vec::new(); n],
+            tile: Tile::default(),
+        })
+    }
+
+    /// Gives a column of words, an input or an output its words.
+    ///
+    /// # Errors
+    /// If there is no such memory, or a word or the length is not what it declares.
+    pub fn bind(&mut self, name: &str, words: Vec<i32>) -> Result<(), Fault> {
+        self.memory.bind(name, words).map_err(|what| named(name, what))
+    }
+
+    /// Gives a lifetime column its bytes.
+    ///
+    /// # Errors
+    /// If there is no such column of that length.
+    pub fn bind_life(&mut self, name: &str, life: Vec<i8>) -> Result<(), Fault> {
+        self.memory.bind_life(name, life).map_err(|what| named(name, what))
+    }
+
+    /// Sets a parameter.
+    ///
+    /// # Errors
+    /// If there is none of that name, or the value is out of its range.
+    pub fn set(&mut self, name: &str, value: i32) -> Result<(), Fault> {
+        let param = self.tape.params.iter().find(|p| p.name == name);
+        let param = param.ok_or_else(|| named(name, "no such parameter".into()))?;
+        if !param.range.holds(value) {
+            return Err(named(name, format!("{value} is not in {}", param.range)));
+        }
+        self.scalars[param.value.0 as usize] = Some(value);
+        Ok(())
+    }
+
+    /// Takes words back. Undefined words of a column read as 0.
+    ///
+    /// # Errors
+    /// If there is no such memory.
+    pub fn take(&mut self, name: &str) -> Result<Vec<i32>, Fault> {
+        self.memory.take(name).map_err(|what| named(name, what))
+    }
+
+    /// Takes lifetimes back.
+    ///
+    /// # Errors
+    /// If there is no such column.
+    pub fn take_life(&mut self, name: &str) -> Result<Vec<i8>, Fault> {
+        self.memory.take_life(name).map_err(|what| named(name, what))
+    }
+
+    /// Runs the kernel once. Lists start empty; columns keep what they hold.
+    ///
+    /// # Errors
+    /// The first op that faults, or a parameter that was not set.
+    pub fn run(&mut self) -> Result<(), Fault> {
+        let unset = |p: &&crate::tape::Param| self.scalars[p.value.0 as usize].is_none();
+        if let Some(p) = self.tape.params.iter().find(unset) {
+            return Err(named(&p.name, "the parameter was not set".into()));
+        }
+        self.memory.clear_lists();
+        self.block(&self.tape.body)
+    }
+
+    fn block(&mut self, block: &'t Block) -> Result<(), Fault> {
+        for op in &block.ops {
+            match (&op.body, op.code) {
+                (Some(body), Code::Sweep) => self.sweep(op, body)?,
+                (Some(body), Code::Repeat { max }) => self.repeat(op, body, max)?,
+                (Some(body), _) => self.bisect(op, body)?,
+                (None, code) => {
+                    let done = if code.on_lanes() { self.lanes(op) } else { self.whole(op) };
+                    done.map_err(|what| Fault { op: self.tape.line(op), what })?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn sweep(&mut self, op: &'t Op, body: &'t Block) -> Result<(), Fault> {
+        let n = usize::try_from(self.scalar(op.args[0])).unwrap_or(0);
+        for at in (0..n).step_by(self.width) {
+            self.tile = Tile { at, live: self.width.min(n - at), n };
+            self.block(body)?;
+        }
+        Ok(())
+    }
+
+    fn repeat(&mut self, op: &'t Op, body: &'t Block, max: u32) -> Result<(), Fault> {
+        let n = self.scalar(op.args[0]).min(i32::try_from(max).unwrap_or(i32::MAX));
+        for r in 0..n {
+            self.bound(body, r);
+            self.block(body)?;
+        }
+        Ok(())
+    }
+
+    /// By halving, from the ends: the hint changes the cost only, and here there is none.
+    fn bisect(&mut self, op: &'t Op, body: &'t Block) -> Result<(), Fault> {
+        let need = self.scalar(op.args[1]);
+        let (mut low, mut high) = (-128, if need <= 0 { -128 } else { 127 });
+        while low < high {
+            let t = i32::midpoint(low, high - 1);
+            self.bound(body, t);
+            self.block(body)?;
+            if body.yields.map_or(0, |y| self.scalar(y)) >= need {
+                high = t;
+            } else {
+                low = t + 1;
+            }
+        }
+        self.define(op.out, high);
+        Ok(())
+    }
+
+    fn bound(&mut self, body: &Block, value: i32) {
+        self.define(body.binds, value);
+    }
+
+    /// A scalar. The checker saw that its definition comes before.
+    fn scalar(&self, value: Value) -> i32 {
+        self.scalars[value.0 as usize].unwrap_or_default()
+    }
+
+    fn define(&mut self, out: Option<Value>, value: i32) {
+        if let Some(out) = out {
+            self.scalars[out.0 as usize] = Some(value);
+        }
+    }
+}
+
+fn named(name: &str, what: String) -> Fault {
+    Fault { op: name.into(), what }
+}

@@ -1,0 +1,237 @@
+//! Ops on the lanes of a tile.
+//!
+//! Pure ops spread poison; effects refuse it. Lanes off the mask of an effect may be anything.
+
+use super::{Lane, Replay, Tile};
+use crate::tape::{Code, ColumnId, Op, Type, Value};
+
+type Bit = Option<bool>;
+
+impl Replay<'_> {
+    /// Executes an op that stands in a sweep, on the live lanes.
+    pub(super) fn lanes(&mut self, op: &Op) -> Result<(), String> {
+        let Some(out) = op.out else { return self.effect(op) };
+        let out = out.0 as usize;
+        // Taken out while its operands are read: no op reads what it defines. It keeps its memory.
+        if op.code.signature().out == Some(Type::Mask) {
+            let mut mask = std::mem::take(&mut self.masks[out]);
+            mask.clear();
+            self.mask(op, &mut mask);
+            self.masks[out] = mask;
+            return Ok(());
+        }
+        let mut vector = std::mem::take(&mut self.vectors[out]);
+        vector.clear();
+        let done = if op.columns.is_empty() {
+            self.arithmetic(op, &mut vector)
+        } else {
+            self.read(op, &mut vector)
+        };
+        self.vectors[out] = vector;
+        done
+    }
+
+    fn vector(&self, value: Value) -> &[Lane] {
+        &self.vectors[value.0 as usize]
+    }
+
+    fn arithmetic(&self, op: &Op, out: &mut Vec<Lane>) -> Result<(), String> {
+        let Tile { at, live, .. } = self.tile;
+        let (add, sub, mul) = (i32::checked_add, i32::checked_sub, i32::checked_mul);
+        let a = || self.vector(op.args[0]);
+        let b = || self.vector(op.args[1]);
+        let s = || self.scalar(op.args[1]);
+        match op.code {
+            Code::Iota => {
+                let first = i32::try_from(at).map_err(|_| "the sweep is too long")?;
+                out.extend((first..).take(live).map(Some));
+                Ok(())
+            }
+            Code::Splat(n) => {
+                out.resize(live, Some(n));
+                Ok(())
+            }
+            Code::Add => zip(out, a(), b(), add),
+            Code::Sub => zip(out, a(), b(), sub),
+            Code::Mul => zip(out, a(), b(), mul),
+            Code::And => zip(out, a(), b(), |a, b| Some(a & b)),
+            Code::Or => zip(out, a(), b(), |a, b| Some(a | b)),
+            Code::AddScalar => with(out, a(), s(), add),
+            Code::SubScalar => with(out, a(), s(), sub),
+            Code::MulScalar => with(out, a(), s(), mul),
+            Code::AddTo(n) => with(out, a(), n, add),
+            Code::MulTo(n) => with(out, a(), n, mul),
+            Code::AndTo(n) => with(out, a(), n, |a, n| Some(a & n)),
+            Code::OrTo(n) => with(out, a(), n, |a, n| Some(a | n)),
+            Code::Low(n) => with(out, a(), ((1u32 << n) - 1).cast_signed(), |a, low| Some(a & low)),
+            Code::Shr(n) => with(out, a(), 0, |a, _| Some((a.cast_unsigned() >> n).cast_signed())),
+            Code::Select => {
+                let choices = b().iter().zip(self.vector(op.args[2]));
+                let lanes = self.masks[op.args[0].0 as usize].iter().zip(choices);
+                out.extend(lanes.map(|(&m, (yes, no))| if m? { *yes } else { *no }));
+                Ok(())
+            }
+            _ => Err("not an op on lanes".into()),
+        }
+    }
+
+    fn mask(&self, op: &Op, out: &mut Vec<Bit>) {
+        let vector = |n: usize| self.vector(op.args[n]).iter();
+        let bits = |n: usize| self.masks[op.args[n].0 as usize].iter();
+        match op.code {
+            Code::Eq => out.extend(vector(0).zip(vector(1)).map(|(&a, &b)| Some(a? == b?))),
+            Code::EqTo(n) => out.extend(vector(0).map(|&a| Some(a? == n))),
+            Code::Neg => out.extend(vector(0).map(|&a| Some(a? < 0))),
+            Code::MaskNot => out.extend(bits(0).map(|&a| Some(!a?))),
+            Code::MaskAnd => out.extend(bits(0).zip(bits(1)).map(|(&a, &b)| Some(a? & b?))),
+            _ => out.extend(bits(0).zip(bits(1)).map(|(&a, &b)| Some(a? | b?))),
+        }
+    }
+
+    /// Reads a column. What lies past a list's length is poison, what lies past a column a fault.
+    fn read(&mut self, op: &Op, out: &mut Vec<Lane>) -> Result<(), String> {
+        let Tile { at, live, .. } = self.tile;
+        let Self { memory, vectors, masks, scalars, .. } = self;
+        let vector = |n: usize| vectors[op.args[n].0 as usize].iter();
+        let scalar = |n: usize| scalars[op.args[n].0 as usize].unwrap_or_default();
+        match op.code {
+            Code::Load => {
+                let words = memory.words(op.columns[0])?;
+                let len = words.len();
+                let lanes = words.get(at..at + live);
+                let lanes = lanes.ok_or_else(|| format!("lane {len} is past the column"))?;
+                out.extend_from_slice(lanes);
+            }
+            Code::Item(column) => {
+                let words = &memory.list(op.columns[0])?.columns[column];
+                out.extend((at..at + live).map(|i| words.get(i).copied()));
+            }
+            Code::Gather => {
+                let words = memory.words(op.columns[0])?;
+                let low = words.len() - 1;
+                out.extend(vector(0).map(|&i| words[reduced(i?, low)]));
+            }
+            Code::LifeAt => {
+                let life = memory.life(op.columns[0])?;
+                let low = life.len() - 1;
+                out.extend(vector(0).map(|&i| Some(i32::from(life[reduced(i?, low)]))));
+            }
+            _ => {
+                let window = memory.window(op.columns[0], scalar(1), scalar(2).into())?;
+                let at = |i: i32| usize::try_from(i).ok().and_then(|i| window.get(i)).copied();
+                for (&index, &bit) in vector(3).zip(&masks[op.args[4].0 as usize]) {
+                    let index = if bit.ok_or(POISON)? { index.ok_or(POISON)? } else { -1 };
+                    out.push(Some(at(index).unwrap_or(-1)));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn effect(&mut self, op: &Op) -> Result<(), String> {
+        let Tile { at, live, n } = self.tile;
+        let rules = &self.tape.rules;
+        let Self { memory, vectors, masks, .. } = self;
+        let lanes = |n: usize| vectors[op.args[n].0 as usize].as_slice();
+        let mask = |n: usize| picked(&masks[op.args[n].0 as usize]);
+        let id: ColumnId = op.columns[0];
+        match op.code {
+            Code::Store => {
+                if lanes(1).iter().any(Option::is_none) {
+                    return Err(POISON.into());
+                }
+                let words = memory.words(id)?;
+                let len = words.len();
+                let to = words.get_mut(at..at + live);
+                to.ok_or_else(|| format!("lane {len} is past the column"))?
+                    .copy_from_slice(lanes(1));
+                words[n..].fill(None);
+            }
+            Code::Scatter => {
+                let words = memory.words(id)?;
+                let low = words.len() - 1;
+                for lane in mask(3)? {
+                    let index = lanes(1)[lane].ok_or(POISON)?;
+                    words[reduced(index, low)] = Some(lanes(2)[lane].ok_or(POISON)?);
+                }
+            }
+            Code::Append => {
+                let list = memory.list(id)?;
+                for lane in mask(1)? {
+                    let entry = op.args[2..].iter().map(|v| vectors[v.0 as usize][lane]);
+                    if entry.clone().any(|word| word.is_none()) {
+                        return Err(POISON.into());
+                    }
+                    list.push(entry.flatten());
+                }
+                memory.fits(id)?;
+            }
+            Code::SetLife(_) | Code::StepLife(_) => {
+                let life = memory.life(id)?;
+                let low = life.len() - 1;
+                for lane in mask(2)? {
+                    let byte = &mut life[reduced(lanes(1)[lane].ok_or(POISON)?, low)];
+                    *byte = match op.code {
+                        Code::StepLife(rule) => rules[rule][usize::from(byte.cast_unsigned())],
+                        Code::SetLife(value) => value,
+                        _ => *byte,
+                    };
+                }
+            }
+            _ => return Err("not an effect on lanes".into()),
+        }
+        Ok(())
+    }
+}
+
+const POISON: &str = "a live lane uses poison: memory that nothing wrote, or that is past an end";
+
+/// The lanes that a mask picks, in order.
+fn picked(mask: &[Bit]) -> Result<Vec<usize>, String> {
+    let mut lanes = Vec::with_capacity(mask.len());
+    for (lane, bit) in mask.iter().enumerate() {
+        if bit.ok_or(POISON)? {
+            lanes.push(lane);
+        }
+    }
+    Ok(lanes)
+}
+
+/// An index into a column of low + 1 words, a power of two.
+fn reduced(index: i32, low: usize) -> usize {
+    index.cast_unsigned() as usize & low
+}
+
+fn zip(
+    out: &mut Vec<Lane>,
+    a: &[Lane],
+    b: &[Lane],
+    f: impl Fn(i32, i32) -> Option<i32>,
+) -> Result<(), String> {
+    for (&a, &b) in a.iter().zip(b) {
+        out.push(match (a, b) {
+            (Some(a), Some(b)) => Some(f(a, b).ok_or_else(|| overflow(a, b))?),
+            _ => None,
+        });
+    }
+    Ok(())
+}
+
+fn with(
+    out: &mut Vec<Lane>,
+    a: &[Lane],
+    b: i32,
+    f: impl Fn(i32, i32) -> Option<i32>,
+) -> Result<(), String> {
+    for &a in a {
+        out.push(match a {
+            Some(a) => Some(f(a, b).ok_or_else(|| overflow(a, b))?),
+            None => None,
+        });
+    }
+    Ok(())
+}
+
+fn overflow(a: i32, b: i32) -> String {
+    format!("a live lane overflows, of {a} and {b}")
+}

@@ -1,0 +1,150 @@
+//! What a replay's columns hold, and the checks of every access to them.
+
+use super::Lane;
+use crate::tape::{Column, ColumnId, Kind, Tape};
+
+/// The memory of a tape.
+pub(super) struct Memory<'t> {
+    tape: &'t Tape,
+    held: Vec<Held>,
+}
+
+/// What one column holds.
+enum Held {
+    Words(Vec<Lane>),
+    Life(Vec<i8>),
+    List(List),
+    Global(Vec<i32>),
+}
+
+/// A list: columns of equal length, and that length, since a counter has no columns.
+#[derive(Clone, Default)]
+pub(super) struct List {
+    pub columns: Vec<Vec<i32>>,
+    pub len: usize,
+}
+
+const MISFIT: &str = "the wrong kind of memory";
+
+impl<'t> Memory<'t> {
+    /// Words are undefined, lists empty, global memory and lifetimes not bound.
+    pub(super) fn new(tape: &'t Tape) -> Self {
+        let held = |c: &Column| match c.kind {
+            Kind::Words => Held::Words(vec![None; c.len as usize]),
+            Kind::Life => Held::Life(Vec::new()),
+            Kind::List { width } => Held::List(List { columns: vec![Vec::new(); width], len: 0 }),
+            Kind::Input | Kind::Output => Held::Global(Vec::new()),
+        };
+        Self { tape, held: tape.columns.iter().map(held).collect() }
+    }
+
+    fn find(&self, name: &str) -> Result<usize, String> {
+        Ok(self.tape.find(name).ok_or("no such column")?.0 as usize)
+    }
+
+    pub(super) fn bind(&mut self, name: &str, words: Vec<i32>) -> Result<(), String> {
+        let at = self.find(name)?;
+        let column = &self.tape.columns[at];
+        let [range] = column.ranges[..] else { return Err("it has no words of its own".into()) };
+        if let Some(bad) = words.iter().find(|&&w| !range.holds(w)) {
+            return Err(format!("the word {bad} is not in its range {range}"));
+        }
+        match &mut self.held[at] {
+            Held::Words(held) if held.len() == words.len() => {
+                *held = words.into_iter().map(Some).collect();
+            }
+            Held::Global(held) => *held = words,
+            _ => return Err(format!("{} words bound to {}", words.len(), column.len)),
+        }
+        Ok(())
+    }
+
+    pub(super) fn bind_life(&mut self, name: &str, life: Vec<i8>) -> Result<(), String> {
+        let at = self.find(name)?;
+        let len = self.tape.columns[at].len as usize;
+        match &mut self.held[at] {
+            Held::Life(held) if life.len() == len => *held = life,
+            _ => return Err(format!("{} bytes bound to {len}", life.len())),
+        }
+        Ok(())
+    }
+
+    pub(super) fn take(&mut self, name: &str) -> Result<Vec<i32>, String> {
+        let at = self.find(name)?;
+        match &mut self.held[at] {
+            Held::Words(words) => Ok(words.iter().map(|w| w.unwrap_or_default()).collect()),
+            Held::Global(words) => Ok(std::mem::take(words)),
+            _ => Err("it has no words of its own".into()),
+        }
+    }
+
+    pub(super) fn take_life(&mut self, name: &str) -> Result<Vec<i8>, String> {
+        let at = self.find(name)?;
+        match &mut self.held[at] {
+            Held::Life(life) => Ok(std::mem::take(life)),
+            _ => Err("it is no lifetime column".into()),
+        }
+    }
+
+    pub(super) fn clear_lists(&mut self) {
+        for held in &mut self.held {
+            if let Held::List(list) = held {
+                list.clear();
+            }
+        }
+    }
+
+    pub(super) fn words(&mut self, id: ColumnId) -> Result<&mut [Lane], String> {
+        match &mut self.held[id.0 as usize] {
+            Held::Words(words) => Ok(words),
+            _ => Err(MISFIT.into()),
+        }
+    }
+
+    pub(super) fn life(&mut self, id: ColumnId) -> Result<&mut [i8], String> {
+        match &mut self.held[id.0 as usize] {
+            Held::Life(life) if life.is_empty() => Err("the lifetimes were not bound".into()),
+            Held::Life(life) => Ok(life),
+            _ => Err(MISFIT.into()),
+        }
+    }
+
+    pub(super) fn list(&mut self, id: ColumnId) -> Result<&mut List, String> {
+        match &mut self.held[id.0 as usize] {
+            Held::List(list) => Ok(list),
+            _ => Err(MISFIT.into()),
+        }
+    }
+
+    /// The words `at..at + n` of global memory.
+    pub(super) fn window(&mut self, id: ColumnId, at: i32, n: i64) -> Result<&mut [i32], String> {
+        let Held::Global(words) = &mut self.held[id.0 as usize] else {
+            return Err(MISFIT.into());
+        };
+        let len = words.len();
+        let from = usize::try_from(at).ok().zip(usize::try_from(n).ok());
+        let window = from.and_then(|(at, n)| words.get_mut(at..at.checked_add(n)?));
+        let name = &self.tape.column(id).name;
+        window.ok_or_else(|| format!("{n} words at {at} of `{name}`, which has {len}"))
+    }
+
+    /// Faults if a list has grown past its memory.
+    pub(super) fn fits(&mut self, id: ColumnId) -> Result<(), String> {
+        let (name, most) = (&self.tape.column(id).name, self.tape.column(id).len as usize);
+        let len = self.list(id)?.len;
+        if len <= most { Ok(()) } else { Err(format!("`{name}` holds {most}, not {len}")) }
+    }
+}
+
+impl List {
+    pub(super) fn clear(&mut self) {
+        self.columns.iter_mut().for_each(Vec::clear);
+        self.len = 0;
+    }
+
+    /// Appends one entry.
+    pub(super) fn push(&mut self, entry: impl Iterator<Item = i32>) {
+        self.columns.iter_mut().zip(entry).for_each(|(column, word)| column.push(word));
+        self.len += 1;
+    }
+}

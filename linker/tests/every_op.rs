@@ -1,0 +1,165 @@
+//! Small kernels that use every op of the kernel language, on every machine and in the interpreter.
+
+#[path = "every_op/desk.rs"]
+mod desk;
+
+use avsg_device::machine::Machine;
+use desk::{Desk, Kernel, LEN};
+
+/// Every lane op, every mask op, streams, gathers and scatters.
+struct Lanes;
+
+impl Kernel for Lanes {
+    fn run<M: Machine>(m: M, d: &mut Desk<'_, M>) {
+        let two = m.scalar(2);
+        m.sweep(d.n, |t| {
+            let (x, lane) = (m.load(t, &d.x), m.iota(t));
+            // x is any word: pieces first, so that nothing overflows.
+            let (low, high) = (m.low(x, 11), m.shr(x, 21));
+            let sum = low + high * 3 + (low * d.s + 7) - two + m.splat(5);
+            let mixed = (low * high) & 0xFFFFF | (sum & high) | 1;
+            let product = m.low(mixed, 10) * two - lane;
+            let odd = m.eq_to(low & 1, 1);
+            let chosen = m.select(odd | m.neg(x), product, mixed | lane);
+            let permuted = m.low(lane * 5 + two, LEN.ilog2());
+            let same = m.eq(m.gather(&d.y, permuted), m.gather(&d.y, lane));
+            m.store(t, &mut d.z, m.select(same & !odd, chosen * -1, chosen));
+        });
+        m.sweep(d.n, |t| {
+            let x = m.load(t, &d.x);
+            // Half the indices collide: the later lane wins.
+            let index = m.low(m.iota(t) * 3, 6);
+            m.scatter(t, &mut d.y, index, m.low(x, 20), m.neg(x));
+        });
+        m.publish(&mut d.out, m.scalar(3), &d.z, d.n);
+        m.publish(&mut d.out, m.scalar(3 + LEN), &d.y, m.scalar(LEN));
+    }
+}
+
+/// Lists of three widths, scalars, rounds that get shorter.
+struct Lists;
+
+impl Kernel for Lists {
+    fn run<M: Machine>(m: M, d: &mut Desk<'_, M>) {
+        m.clear(&mut d.pairs);
+        m.sweep(d.n, |t| {
+            let x = m.low(m.load(t, &d.x), 20);
+            m.append(t, &mut d.pairs, !m.eq_to(x & 3, 0), [x, m.iota(t)]);
+        });
+        m.repeat(5, d.n - m.scalar(1), |r| {
+            m.clear(&mut d.more);
+            m.sweep(m.len(&d.pairs), |t| {
+                let (x, lane) = (m.item(t, &d.pairs, 0), m.item(t, &d.pairs, 1));
+                let keep = m.neg(m.low(x, 10) - m.low(lane + r, 10));
+                m.append(t, &mut d.more, keep, [x, lane]);
+                m.append(t, &mut d.count, !keep, []);
+            });
+            m.take(&mut d.pairs, &mut d.more);
+            let at = r * m.scalar(2) + 1;
+            m.put(&mut d.out, at, m.len(&d.count));
+            let again = m.peek(&d.out, at) + r;
+            m.put(&mut d.out, at + 1, again);
+        });
+        m.publish_list(&mut d.out, m.scalar(40), &d.pairs, 0);
+        m.publish_list(&mut d.out, m.scalar(40) + m.len(&d.pairs), &d.pairs, 1);
+        let (a, b) = (m.len(&d.pairs), m.len(&d.more));
+        let tests = [m.max(a, b), m.min(a, b), m.if_ne(a, b, 11), m.if_ne(b, b, 12)];
+        for (n, s) in (20..).zip(tests.into_iter().chain([m.if_gt(a, b, 13), m.if_gt(b, a, 14)])) {
+            m.put(&mut d.out, m.scalar(n), s);
+        }
+    }
+}
+
+/// Everything on lifetimes.
+struct Lives;
+
+impl Kernel for Lives {
+    fn run<M: Machine>(m: M, d: &mut Desk<'_, M>) {
+        let mut rule: [i8; 256] = core::array::from_fn(|byte| byte as u8 as i8);
+        rule[128..].iter_mut().enumerate().for_each(|(n, next)| *next = (n / 2) as i8);
+        for (need, settle) in [(0, false), (9, true), (200, false), (100_000, true)] {
+            let need = m.scalar(need);
+            let th = m.bisect(m.scalar(-7), need, |t| m.count_le(&d.life, t));
+            m.clear(&mut d.singles);
+            m.append_lt(&mut d.singles, &d.life, th, m.min(need, m.scalar(60)));
+            m.append_eq(&mut d.singles, &d.life, th, m.min(need, m.scalar(64)));
+            m.publish_list(&mut d.out, m.scalar(10), &d.singles, 0);
+            m.sweep(m.len(&d.singles), |t| {
+                let slot = m.item(t, &d.singles, 0);
+                m.append(t, &mut d.count, m.neg(m.life_at(&d.life, slot)), []);
+            });
+            m.sweep(m.len(&d.singles), |t| {
+                // Each slot twice, one of the two in another tile.
+                let slot = m.low(m.item(t, &d.singles, 0), 5);
+                m.step_life(t, &mut d.life, slot, &rule, !m.eq_to(slot, 3));
+            });
+            m.sweep(m.scalar(20), |t| {
+                let lane = m.iota(t);
+                m.set_life(t, &mut d.life, lane * 9, -100, m.eq_to(lane & 1, 0));
+            });
+            m.age(&mut d.life, m.max(th + 1, m.scalar(0)), settle);
+            let dead = m.len(&d.count) + m.peek(&d.out, m.scalar(0));
+            m.put(&mut d.out, m.scalar(0), dead);
+        }
+    }
+}
+
+/// Global memory.
+struct Global;
+
+impl Kernel for Global {
+    fn run<M: Machine>(m: M, d: &mut Desk<'_, M>) {
+        let at = m.get(&d.input, m.scalar(0));
+        m.fetch(&mut d.x, &d.input, at, d.n);
+        m.sweep(d.n, |t| {
+            let x = m.load(t, &d.x);
+            // Some indices are negative, some past the window.
+            let found = m.lookup(t, &d.input, at, d.n, m.low(x, 8) + m.splat(-9), m.neg(x));
+            m.store(t, &mut d.z, found);
+        });
+        m.publish(&mut d.out, at, &d.z, d.n);
+    }
+}
+
+#[test]
+fn lanes() {
+    desk::everywhere::<Lanes>();
+}
+
+#[test]
+fn lists() {
+    desk::everywhere::<Lists>();
+}
+
+#[test]
+fn lives() {
+    desk::everywhere::<Lives>();
+}
+
+#[test]
+fn global() {
+    desk::everywhere::<Global>();
+}
+
+/// The kernels above use every op there is.
+#[test]
+fn nothing_is_left_out() {
+    let mut used: Vec<String> = [
+        desk::record::<Lanes>(),
+        desk::record::<Lists>(),
+        desk::record::<Lives>(),
+        desk::record::<Global>(),
+    ]
+    .iter()
+    .flat_map(desk::codes)
+    .collect();
+    used.sort();
+    used.dedup();
+    let all = include_str!("../src/tape/code.rs");
+    let all = all.split("pub enum Code {").nth(1).and_then(|s| s.split("\n}").next());
+    let variants = all.expect("the enum").lines().map(str::trim);
+    let variants = variants.filter(|l| l.starts_with(|c: char| c.is_ascii_uppercase()));
+    let names = variants.map(|l| l.split(|c: char| !c.is_alphanumeric()).next().unwrap_or(l));
+    let missing: Vec<&str> = names.filter(|name| !used.iter().any(|u| u == name)).collect();
+    assert!(missing.is_empty(), "no kernel here uses {missing:?}");
+}

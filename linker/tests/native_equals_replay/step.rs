@@ -1,0 +1,229 @@
+//! Steps of a request for tests: made at random, run natively or replayed, compared.
+
+use avsg_device::machine::cpu::{Cpu, Scalar};
+use avsg_device::machine::memory;
+use avsg_device::params::{NO_STABLE_LEN, Params};
+use avsg_device::stage_one::{self, record, stage_one};
+use avsg_device::state::State;
+use avsg_linker::replay::Replay;
+use avsg_linker::tape::Tape;
+
+/// SplitMix64.
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn below(&mut self, n: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        (z ^ (z >> 31)) % n.max(1)
+    }
+    pub fn one_in(&mut self, n: u64) -> bool {
+        self.below(n) == 0
+    }
+}
+
+/// One step of one request, as plain numbers.
+#[derive(Clone, Debug)]
+pub struct Request {
+    pub params: Vec<(&'static str, i32)>,
+    pub ids: Vec<i32>,
+    pub blocks: Vec<i32>,
+    /// Words of the outputs of one step.
+    pub slots: usize,
+    pub misses: usize,
+}
+
+impl Request {
+    pub fn param(&self, name: &str) -> i32 {
+        self.params.iter().find(|p| p.0 == name).expect("a known parameter").1
+    }
+}
+
+/// A sequence of steps: a growing context, a drifting selection, and every irregularity.
+pub fn sequence(p: &Params, random: &mut Random, steps: usize) -> Vec<Request> {
+    let (mut generation, mut length, mut base) = (7, 2 * u64::from(p.slots), 0);
+    let mut next = || step(p, random, &mut generation, &mut length, &mut base);
+    (0..steps).map(|_| next()).collect()
+}
+
+fn step(
+    p: &Params,
+    random: &mut Random,
+    generation: &mut i32,
+    length: &mut u64,
+    base: &mut u64,
+) -> Request {
+    let roll = random.below(10);
+    *generation += i32::from(roll == 0);
+    *length = if roll < 3 { *length * 3 / 4 } else { *length + random.below(9) };
+    let tokens = if random.one_in(8) { 0 } else { 1 + random.below(p.tokens.into()) };
+    let k = if random.one_in(3) { random.below(u64::from(p.k) + 1) } else { p.k.into() };
+    let limit = *length + tokens;
+    let stable = if random.one_in(5) { NO_STABLE_LEN } else { *length as i32 };
+    let stride = k + random.below(3);
+    let (ids_at, slot_at, slack) = (random.below(5), random.below(5), 8);
+    // Most steps select nearly what the last one did; some jump, some stride.
+    *base = if random.one_in(4) { random.below(*length) } else { *base + 3 };
+    let (base, stretch) = (*base, if random.one_in(6) { 16 } else { 1 });
+    let ids = (0..ids_at + stride * tokens + slack)
+        .map(|n| match random.below(40) {
+            0 => -1,
+            1 => i32::MIN + random.below(9) as i32,
+            2 => limit as i32 + random.below(3) as i32,
+            3 => i32::MAX - random.below(2) as i32,
+            4..8 => random.below(limit) as i32,
+            8 => (limit - 1 - random.below(tokens + 1)) as i32,
+            9..12 => (base % limit) as i32,
+            _ => ((base + n * stretch % u64::from(p.slots)) % limit) as i32,
+        })
+        .collect();
+    let pages = limit / u64::from(p.page.max(1)) + 1;
+    let rows = if random.one_in(2) { pages } else { pages * 7 / 8 };
+    let blocks_at = random.below(4);
+    let blocks_len = if random.one_in(3) { pages * 3 / 4 } else { pages };
+    let blocks = (0..blocks_at + blocks_len)
+        .map(|_| if random.one_in(20) { i32::MIN } else { random.below(pages + 1) as i32 })
+        .collect();
+    let params = vec![
+        ("tokens", tokens as i32),
+        ("k", k as i32),
+        ("generation", *generation),
+        ("stable", stable),
+        ("limit", limit as i32),
+        ("rows", rows as i32),
+        ("ids_at", ids_at as i32),
+        ("ids_stride", stride as i32),
+        ("blocks_at", blocks_at as i32),
+        ("blocks_len", blocks_len as i32),
+        ("slot_at", slot_at as i32),
+        ("slot_stride", stride as i32),
+        ("valid_at", 3),
+        ("miss_at", 5),
+        ("record_at", record::WORDS as i32),
+    ];
+    let slots = (slot_at + stride * tokens + slack) as usize;
+    Request { params, ids, blocks, slots, misses: (5 + k * tokens + slack) as usize }
+}
+
+/// Everything a step leaves behind: named planes of the table, and the outputs.
+#[derive(Clone)]
+pub struct Table {
+    pub words: Vec<(&'static str, Vec<i32>)>,
+    pub life: Vec<i8>,
+}
+
+const PLANES: [&str; 3] = ["header", "id", "link"];
+
+impl Table {
+    pub fn clear(p: &Params) -> Self {
+        let mut words = vec![0; memory::state_words(p)];
+        memory::clear_state(p, &mut words);
+        Self::from_words(p, &mut words, Vec::new())
+    }
+
+    fn from_words(p: &Params, words: &mut [i32], outputs: Vec<(&'static str, Vec<i32>)>) -> Self {
+        let s: State<'_, avsg_device::machine::emu::Emu<1>> = memory::split_state(p, words);
+        let planes = [s.header.to_vec(), s.id.words().to_vec(), s.link.words().to_vec()];
+        let words = PLANES.into_iter().zip(planes).chain(outputs).collect();
+        Self { words, life: s.life.slots().to_vec() }
+    }
+
+    /// What is the same for all runs: the outputs before a step, filled so that stray writes show.
+    fn outputs(step: &Request) -> Vec<(&'static str, Vec<i32>)> {
+        let fill = |n: usize| vec![-77; n];
+        vec![
+            ("gm_slot", fill(step.slots)),
+            ("gm_valid", fill(16)),
+            ("gm_miss_pos", fill(step.misses)),
+            ("gm_miss_id", fill(step.misses)),
+            ("gm_miss_slot", fill(step.misses)),
+            ("gm_miss_row", fill(step.misses)),
+            ("gm_record", fill(3 * record::WORDS)),
+        ]
+    }
+
+    pub fn native<C: Cpu>(&mut self, m: C, p: &Params, step: &Request) -> Self {
+        let mut words = vec![0; memory::state_words(p)];
+        {
+            let mut s: State<'_, C> = memory::split_state(p, &mut words);
+            s.header.copy_from_slice(&self.words[0].1);
+            s.id.words_mut().copy_from_slice(&self.words[1].1);
+            s.link.words_mut().copy_from_slice(&self.words[2].1);
+            s.life.slots_mut().copy_from_slice(&self.life);
+        }
+        // Junk, so that a kernel that reads what it did not write differs.
+        let mut work = vec![0x5A5A_5A5A; memory::work_words(p)];
+        let mut outputs = Self::outputs(step);
+        let s = |name: &str| Scalar::new(step.param(name));
+        {
+            let [slot, valid, miss_pos, miss_id, miss_slot, miss_row, record] = &mut outputs[..]
+            else {
+                panic!("seven outputs")
+            };
+            let mut request = stage_one::Request::<'_, C> {
+                tokens: s("tokens"),
+                k: s("k"),
+                generation: s("generation"),
+                stable: s("stable"),
+                limit: s("limit"),
+                rows: s("rows"),
+                ids: &step.ids,
+                ids_at: s("ids_at"),
+                ids_stride: s("ids_stride"),
+                blocks: &step.blocks,
+                blocks_at: s("blocks_at"),
+                blocks_len: s("blocks_len"),
+                slot: &mut slot.1,
+                slot_at: s("slot_at"),
+                slot_stride: s("slot_stride"),
+                valid: &mut valid.1,
+                valid_at: s("valid_at"),
+                miss_pos: &mut miss_pos.1,
+                miss_id: &mut miss_id.1,
+                miss_slot: &mut miss_slot.1,
+                miss_row: &mut miss_row.1,
+                miss_at: s("miss_at"),
+                record: &mut record.1,
+                record_at: s("record_at"),
+            };
+            let mut state = memory::split_state(p, &mut words);
+            let mut work = memory::split_work(p, &mut work);
+            stage_one(m, p, &mut state, &mut work, &mut request);
+        }
+        *self = Self::from_words(p, &mut words, outputs);
+        self.clone()
+    }
+
+    pub fn replay(&mut self, tape: &Tape, width: usize, step: &Request) -> Self {
+        let mut replay = Replay::new(tape, width).unwrap();
+        let outputs = Self::outputs(step);
+        for (name, words) in self.words[..3].iter().chain(&outputs) {
+            replay.bind(name, words.clone()).unwrap();
+        }
+        replay.bind_life("life", self.life.clone()).unwrap();
+        replay.bind("gm_ids", step.ids.clone()).unwrap();
+        replay.bind("gm_blocks", step.blocks.clone()).unwrap();
+        for &(name, value) in &step.params {
+            replay.set(name, value).unwrap();
+        }
+        replay.run().unwrap_or_else(|e| panic!("{e}"));
+        let names = PLANES.into_iter().chain(outputs.iter().map(|o| o.0));
+        let words = names.map(|name| (name, replay.take(name).unwrap())).collect();
+        *self = Self { words, life: replay.take_life("life").unwrap() };
+        self.clone()
+    }
+
+    pub fn output(&self, name: &str) -> &[i32] {
+        &self.words.iter().find(|o| o.0 == name).expect("a known output").1
+    }
+
+    pub fn expect_same(&self, want: &Self, who: &str) {
+        for ((name, got), (_, want)) in self.words.iter().zip(&want.words) {
+            let differs = got.iter().zip(want).position(|(a, b)| a != b);
+            assert!(differs.is_none() && got.len() == want.len(), "{who}: {name} at {differs:?}");
+        }
+        let differs = self.life.iter().zip(&want.life).position(|(a, b)| a != b);
+        assert!(differs.is_none(), "{who}: life at {differs:?}");
+    }
+}

@@ -1,0 +1,53 @@
+//! Stage One records and checks for every geometry in use, and prints as `golden/` has it.
+
+use avsg_device::params::{Lifetime, Params};
+use avsg_linker::check::check;
+use avsg_linker::record::record_stage_one;
+use std::path::Path;
+
+/// Both tables, spreads, lifetimes, K from 1 up, block tables with every page.
+#[test]
+fn every_geometry_checks() {
+    for (k, tokens, slots) in [(1, 1, 64), (300, 3, 1024), (2048, 1, 4096), (2048, 4, 32768)] {
+        let wide = Params::wide(k, tokens, slots);
+        let compact = Params { spread: 2, retries: 7, ..wide };
+        let least = Params { spread: 1, retries: 0, lifetime: Lifetime::Constant(127), ..wide };
+        let most = Params { retries: 15, ..wide };
+        for p in [wide, compact, least, most, Params::paper(k, tokens, slots)] {
+            for page in [0, 1, 16, 128, 65536] {
+                let p = Params { page, ..p };
+                let tape = record_stage_one(&p).unwrap();
+                check(&tape).unwrap_or_else(|e| panic!("{p:?}: {e}"));
+                // Nothing of the text depends on the run.
+                assert_eq!(tape, record_stage_one(&p).unwrap());
+            }
+        }
+    }
+}
+
+/// The printed tapes are files, so that a reviewer sees what a change of a kernel records.
+/// `BLESS=1` writes them.
+#[test]
+fn goldens() {
+    let constant = Params { lifetime: Lifetime::Constant(127), ..Params::wide(64, 2, 128) };
+    let paged = Params { page: 16, spread: 2, retries: 7, ..Params::wide(64, 1, 256) };
+    golden("stage_one_wide", &constant);
+    golden("stage_one_wide_paged_frequency", &paged);
+    golden("stage_one_paper", &Params::paper(64, 1, 128));
+}
+
+fn golden(name: &str, p: &Params) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
+    let path = path.with_extension("tape");
+    let text = record_stage_one(p).unwrap().to_string();
+    if std::env::var_os("BLESS").is_some() {
+        std::fs::write(&path, &text).unwrap();
+    }
+    let kept = std::fs::read_to_string(&path).unwrap_or_default();
+    let lines = text.lines().zip(kept.lines());
+    let differs = lines.enumerate().find(|(_, (new, old))| new != old);
+    assert!(
+        text == kept,
+        "{name} has changed at {differs:?}; BLESS=1 cargo test writes it, then look at the diff"
+    );
+}

@@ -1,0 +1,13 @@
+//! A branch on a mask.
+use avsg_device::machine::Machine;
+
+fn kernel<M: Machine>(m: M, n: M::Scalar, x: &mut M::Column<'_>) {
+    m.sweep(n, |t| {
+        let v = m.load(t, x);
+        if m.neg(v) {
+            m.store(t, x, v * -1);
+        }
+    });
+}
+
+fn main() {}

@@ -1,0 +1,13 @@
+//! Branches on a run-time scalar.
+use avsg_device::machine::Machine;
+
+fn kernel<M: Machine>(m: M, life: &mut M::Life<'_>, list: &M::List<'_, 1>) {
+    if m.len(list) > m.scalar(0) {
+        m.age(life, m.scalar(1), false);
+    }
+    if m.len(list) == m.scalar(0) {
+        m.age(life, m.scalar(2), false);
+    }
+}
+
+fn main() {}

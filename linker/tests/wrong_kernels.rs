@@ -1,0 +1,301 @@
+//! Kernels that break a law are refused: by the recorder, the checker, replay, and by `Emu`.
+
+use avsg_device::machine::Machine;
+use avsg_device::machine::cpu::{Column, Cpu, Scalar};
+use avsg_device::machine::emu::Emu;
+use avsg_linker::check::{Refused, Why, check};
+use avsg_linker::record::{Input, Life, List, Output, Recorder, Recording, Scalar as S, Words};
+use avsg_linker::replay::{Fault, Replay};
+use avsg_linker::tape::code::Role;
+use avsg_linker::tape::{Range, Tape};
+
+/// Memory of a kernel under test.
+struct Memory<'t> {
+    n: S<'t>,
+    x: Words,
+    y: Words,
+    odd: Words,
+    life: Life,
+    list: List<1>,
+    more: List<1>,
+    ids: Input,
+    out: Output,
+}
+
+const BYTE: Range = Range { lo: 0, hi: 255 };
+
+fn record(kernel: impl FnOnce(Recorder<'_>, Memory<'_>)) -> Result<Tape, Refused> {
+    let recording = Recording::new("wrong");
+    let m = recording.recorder();
+    let memory = Memory {
+        n: m.param("n", Range::new(0, 64)),
+        x: m.column("x", 64, BYTE),
+        y: m.column("y", 64, Range::ANY),
+        odd: m.column("odd", 63, BYTE),
+        life: m.life("life", 64),
+        list: m.list("list", 64, [BYTE]),
+        more: m.list("more", 64, [BYTE]),
+        ids: m.input("ids", Range::ANY),
+        out: m.output("out", Range::ANY),
+    };
+    kernel(m, memory);
+    recording.finish()
+}
+
+/// Why the checker refuses a kernel.
+fn refused(kernel: impl FnOnce(Recorder<'_>, Memory<'_>)) -> Why {
+    let outcome = record(kernel).and_then(|tape| check(&tape));
+    let refused = outcome.expect_err("a wrong kernel passed");
+    println!("{refused}");
+    refused.why
+}
+
+/// How a run faults, though the structure is right.
+fn faults(kernel: impl FnOnce(Recorder<'_>, Memory<'_>)) -> Fault {
+    let tape = record(kernel).unwrap();
+    for width in [1, 3, 2048] {
+        let mut replay = Replay::new(&tape, width).unwrap();
+        replay.set("n", 20).unwrap();
+        replay.bind("x", vec![200; 64]).unwrap();
+        replay.bind("ids", vec![i32::MAX; 64]).unwrap();
+        replay.bind("out", vec![0; 64]).unwrap();
+        let fault = replay.run().expect_err("a wrong kernel ran");
+        println!("{fault}");
+        if width == 2048 {
+            return fault;
+        }
+    }
+    unreachable!()
+}
+
+fn two_roles(why: &Why, column: &str) -> bool {
+    matches!(why, Why::TwoRoles(name, _, _) | Why::TwoWriters(name, _) if name == column)
+}
+
+#[test]
+fn one_role_per_column_and_sweep() {
+    let gather_and_scatter = |m: Recorder<'_>, mut d: Memory<'_>| {
+        m.sweep(d.n, |t| {
+            let v = m.gather(&d.x, m.iota(t));
+            m.scatter(t, &mut d.x, m.iota(t), v, m.neg(v));
+        });
+    };
+    let why = refused(gather_and_scatter);
+    assert_eq!(why, Why::TwoRoles("x".into(), Role::Gathered, Role::Scattered));
+    // Replay refuses it too, checked or not.
+    assert!(Replay::new(&record(gather_and_scatter).unwrap(), 16).is_err());
+
+    let load_and_gather = refused(|m, mut d| {
+        m.sweep(d.n, |t| {
+            let v = m.gather(&d.x, m.load(t, &d.x));
+            m.store(t, &mut d.y, v);
+        });
+    });
+    assert!(two_roles(&load_and_gather, "x"));
+    let read_and_grow = refused(|m, mut d| {
+        m.sweep(d.n, |t| {
+            let v = m.item(t, &d.list, 0);
+            m.append(t, &mut d.list, m.neg(v), [v]);
+        });
+    });
+    assert!(two_roles(&read_and_grow, "list"));
+    // Two appends would interleave by tiles, two lifetimes too.
+    let twice = refused(|m, mut d| {
+        m.sweep(d.n, |t| {
+            let v = m.load(t, &d.x);
+            m.append(t, &mut d.list, m.neg(v), [v]);
+            m.append(t, &mut d.list, !m.neg(v), [v]);
+        });
+    });
+    assert_eq!(twice, Why::TwoWriters("list".into(), Role::Appended));
+    let lives = refused(|m, mut d| {
+        m.sweep(d.n, |t| {
+            let v = m.load(t, &d.x);
+            m.set_life(t, &mut d.life, v, 1, m.neg(v));
+            m.set_life(t, &mut d.life, m.iota(t), 2, m.neg(v));
+        });
+    });
+    assert_eq!(lives, Why::TwoWriters("life".into(), Role::Scattered));
+}
+
+#[test]
+fn no_value_leaves_its_block() {
+    let vector = refused(|m, mut d| {
+        let mut kept = None;
+        m.sweep(d.n, |t| kept = Some(m.load(t, &d.x)));
+        m.sweep(d.n, |t| m.store(t, &mut d.y, kept.expect("recorded")));
+    });
+    assert!(matches!(vector, Why::Undefined(_)), "{vector}");
+    let tile = refused(|m, mut d| {
+        let mut kept = None;
+        m.sweep(d.n, |t| kept = Some(t));
+        m.sweep(d.n, |_| m.store(kept.expect("recorded"), &mut d.y, m.splat(1)));
+    });
+    assert!(matches!(tile, Why::Undefined(_)), "{tile}");
+    let scalar = refused(|m, mut d| {
+        let mut kept = None;
+        m.repeat(3, d.n, |r| kept = Some(r + 1));
+        m.put(&mut d.out, d.n, kept.expect("recorded"));
+    });
+    assert!(matches!(scalar, Why::Undefined(_)), "{scalar}");
+}
+
+#[test]
+fn nothing_is_carried_round_a_loop_in_rust() {
+    let scalar = refused(|m, mut d| {
+        let mut sum = m.scalar(0);
+        m.repeat(3, d.n, |r| {
+            sum = sum + r;
+            m.put(&mut d.out, r, sum);
+        });
+    });
+    assert_eq!(scalar, Why::Carried);
+    let first_round = refused(|m, mut d| {
+        m.repeat(2, d.n, |_| {
+            let mut first = None;
+            m.repeat(3, d.n, |r| {
+                let here = r + 1;
+                m.put(&mut d.out, r, *first.get_or_insert(here));
+            });
+        });
+    });
+    assert_eq!(first_round, Why::Carried);
+    let lists = refused(|m, mut d| {
+        m.repeat(3, d.n, |_| {
+            m.clear(&mut d.list);
+            std::mem::swap(&mut d.list, &mut d.more);
+        });
+    });
+    assert_eq!(lists, Why::Carried);
+}
+
+#[test]
+fn ops_stand_where_the_width_cannot_matter() {
+    let per_tile = refused(|m, mut d| m.sweep(d.n, |_| m.put(&mut d.out, d.n, d.n)));
+    assert_eq!(per_tile, Why::InsideSweep);
+    let length = refused(|m, mut d| {
+        m.sweep(d.n, |t| m.store(t, &mut d.y, m.splat(0) + m.len(&d.list)));
+    });
+    assert_eq!(length, Why::InsideSweep);
+    assert_eq!(refused(|m, d| m.sweep(d.n, |_| m.sweep(d.n, |_| ()))), Why::InsideSweep);
+    assert_eq!(refused(|m, _| drop(vec![m.splat(1)])), Why::OutsideSweep);
+    let effect = refused(|m, mut d| {
+        m.bisect(d.n, d.n, |t| {
+            m.age(&mut d.life, d.n, false);
+            m.count_le(&d.life, t)
+        });
+    });
+    assert_eq!(effect, Why::EffectInBisect);
+}
+
+#[test]
+fn constants_are_in_range() {
+    let shift = refused(|m, d| m.sweep(d.n, |t| drop(vec![m.shr(m.iota(t), 32)])));
+    assert_eq!(shift, Why::Bits);
+    let low = refused(|m, d| m.sweep(d.n, |t| drop(vec![m.low(m.iota(t), 32)])));
+    assert_eq!(low, Why::Bits);
+    let column = refused(|m, d| m.sweep(d.n, |t| drop(vec![m.item(t, &d.list, 1)])));
+    assert_eq!(column, Why::ListColumn(1, 1));
+    let wraps = refused(|m, d| m.sweep(d.n, |t| drop(vec![m.gather(&d.odd, m.iota(t))])));
+    assert_eq!(wraps, Why::NotPowerOfTwo("odd".into(), 63));
+    let rule = core::array::from_fn(|byte| (byte as u8).wrapping_add(1) as i8);
+    let steps = refused(|m, mut d| {
+        m.sweep(d.n, |t| m.step_life(t, &mut d.life, m.iota(t), &rule, m.neg(m.iota(t))));
+    });
+    assert!(matches!(steps, Why::Rule(0, -128, -127, -126)), "{steps}");
+    let too_old = refused(|m, mut d| m.age(&mut d.life, d.n * m.scalar(3), true));
+    assert_eq!(too_old, Why::Argument(Range::new(0, 128), Range::new(0, 192)));
+}
+
+#[test]
+fn ranges_are_kept() {
+    let store = refused(|m, mut d| m.sweep(d.n, |t| m.store(t, &mut d.x, m.load(t, &d.y))));
+    assert_eq!(store, Why::Range("x".into(), BYTE, Range::ANY));
+    // The same under a mask that says so is fine.
+    let append = record(|m, mut d| {
+        m.sweep(d.n, |t| {
+            let v = m.load(t, &d.y);
+            let v = m.select(m.neg(v), m.splat(0), v);
+            m.append(t, &mut d.list, m.neg(v - m.scalar(256)), [v]);
+        });
+    });
+    check(&append.unwrap()).unwrap();
+    let long = refused(|m, mut d| m.sweep(d.n + 1, |t| m.store(t, &mut d.x, m.splat(0))));
+    assert_eq!(long, Why::TooLong("x".into(), 64, 64));
+    let name = refused(|m, _| drop(vec![m.param("x", BYTE)]));
+    assert_eq!(name, Why::Name("x".into()));
+}
+
+#[test]
+fn overflow_is_refused_and_faults() {
+    fn kernel<M: Machine>(m: M, n: M::Scalar, x: &M::Column<'_>, y: &mut M::Column<'_>) {
+        m.sweep(n, |t| {
+            let v = m.load(t, x);
+            m.store(t, y, v * 11_000_000 + v);
+        });
+    }
+    let recorded = |m: Recorder<'_>, mut d: Memory<'_>| kernel(m, d.n, &d.x, &mut d.y);
+    assert_eq!(refused(recorded), Why::Overflow(0, 2_805_000_000));
+    let fault = faults(recorded);
+    assert!(fault.op.ends_with("* 11000000") && fault.what.contains("overflows"), "{fault}");
+
+    fn emulated<C: Cpu>(m: C) -> bool {
+        let (mut x, mut y) = ([0; 64], [0; 64]);
+        x[..20].fill(255);
+        let run = std::panic::AssertUnwindSafe(|| {
+            kernel(m, Scalar::new(20), &Column::new(&mut x), &mut Column::new(&mut y));
+        });
+        std::panic::catch_unwind(run).is_err()
+    }
+    assert!(emulated(Emu::<1>) && emulated(Emu::<3>) && emulated(Emu::<16>));
+    let sum = faults(|m, mut d| {
+        let n = m.get(&d.ids, m.scalar(0)) + 1;
+        m.put(&mut d.out, m.scalar(0), n);
+    });
+    assert_eq!(sum.what, "a scalar overflows");
+}
+
+#[test]
+fn poison_faults() {
+    let unwritten = faults(|m, mut d| m.sweep(d.n, |t| m.store(t, &mut d.x, m.load(t, &d.y))));
+    assert!(unwritten.what.contains("poison"), "{unwritten}");
+    // What a shorter sweep left behind its last lane.
+    let behind = faults(|m, mut d| {
+        m.sweep(d.n, |t| m.store(t, &mut d.y, m.splat(1)));
+        m.publish(&mut d.out, m.scalar(0), &d.y, d.n + 1);
+    });
+    assert!(behind.what.contains("poison"), "{behind}");
+    let past_the_list = faults(|m, mut d| {
+        m.sweep(d.n, |t| m.append(t, &mut d.more, m.eq_to(m.item(t, &d.list, 0), 1), [m.iota(t)]));
+    });
+    assert!(past_the_list.what.contains("poison"), "{past_the_list}");
+    // Off the mask it may be anything.
+    let harmless = record(|m, mut d| {
+        m.sweep(d.n, |t| {
+            let lane = m.iota(t);
+            m.scatter(t, &mut d.y, m.load(t, &d.odd), lane, m.neg(lane));
+        });
+    });
+    let harmless = harmless.unwrap();
+    let mut replay = Replay::new(&harmless, 16).unwrap();
+    replay.set("n", 20).unwrap();
+    replay.run().unwrap();
+}
+
+#[test]
+fn bounds_are_faults() {
+    let global = faults(|m, mut d| m.put(&mut d.out, m.scalar(64), d.n));
+    assert_eq!(global.what, "1 words at 64 of `out`, which has 64");
+    let full = faults(|m, mut d| {
+        m.repeat(9, d.n, |_| {
+            m.sweep(d.n, |t| m.append(t, &mut d.list, !m.neg(m.iota(t)), [m.iota(t)]));
+        });
+    });
+    assert!(full.what.starts_with("`list` holds 64"), "{full}");
+    let tape = record(|_, _| ()).unwrap();
+    let mut replay = Replay::new(&tape, 1).unwrap();
+    assert!(replay.bind("x", vec![256; 64]).is_err(), "out of its range");
+    assert!(replay.bind("x", vec![0; 63]).is_err(), "too short");
+    assert!(replay.set("n", 65).is_err(), "out of its range");
+    assert!(replay.run().is_err(), "n was not set");
+}

@@ -1,0 +1,94 @@
+//! The row copiers against a plain copy: every size, odd alignments, and nothing written around.
+
+use avsg::copy::{Copier, measure_copy};
+
+const COPIERS: [Copier; 6] = [
+    Copier::Plain,
+    Copier::Prefetch { ahead: 0 },
+    Copier::Prefetch { ahead: 3 },
+    Copier::Stream { ahead: 0 },
+    Copier::Stream { ahead: 2 },
+    Copier::Stream { ahead: usize::MAX },
+];
+const GUARD: u8 = 0xA5;
+
+fn pattern(len: usize) -> Vec<u8> {
+    (0..len).map(|i| (i.wrapping_mul(167) >> 3) as u8 ^ 0x5A).collect()
+}
+
+/// Copies row i of `from` to slot `order[i]` of a guarded buffer and checks every byte of it.
+fn check(copier: Copier, bytes: usize, from_skew: usize, to_skew: usize) {
+    const ROWS: usize = 4;
+    let order = [2usize, 0, 3, 1];
+    // A gap of guard bytes after each slot, so that a tail that is too long shows.
+    let stride = bytes + 7;
+    let from = pattern(from_skew + ROWS * bytes);
+    let mut to = vec![GUARD; to_skew + ROWS * stride + 64];
+    let mut want = to.clone();
+    for (i, &slot) in order.iter().enumerate() {
+        let (row, at) = (from_skew + i * bytes, to_skew + slot * stride);
+        want[at..at + bytes].copy_from_slice(&from[row..row + bytes]);
+    }
+    let base = to.as_mut_ptr();
+    // SAFETY: rows and slots lie inside the two vectors by their lengths above; the slots are
+    // distinct and the vectors are too; nobody else has them.
+    unsafe {
+        copier.copy_rows(
+            ROWS,
+            bytes,
+            |i| from.as_ptr().add(from_skew + i * bytes),
+            |i| base.add(to_skew + order[i] * stride),
+        );
+    }
+    assert!(to == want, "{copier}: {bytes} bytes, source +{from_skew}, target +{to_skew}");
+}
+
+#[test]
+fn every_size_at_odd_alignments() {
+    for bytes in 1..=1300 {
+        for copier in COPIERS {
+            check(copier, bytes, 1, 3);
+            check(copier, bytes, bytes % 61, 64 - bytes % 59);
+        }
+    }
+}
+
+#[test]
+fn every_target_alignment() {
+    for bytes in [1, 63, 64, 65, 288, 656, 1152] {
+        for skew in 0..128 {
+            for copier in COPIERS {
+                check(copier, bytes, 5, skew);
+            }
+        }
+    }
+}
+
+#[test]
+fn no_rows_call_nothing() {
+    for copier in COPIERS {
+        let source = |_| -> *const u8 { unreachable!("there are no rows") };
+        // SAFETY: with n = 0 the contract asks for nothing.
+        unsafe { copier.copy_rows(0, 1152, source, |_| unreachable!("there are no rows")) };
+    }
+}
+
+#[test]
+fn measuring_gives_a_copier_and_a_rate() {
+    for bytes in [1, 288, 656, 1152, 1 << 20] {
+        let chosen = Copier::measure(bytes);
+        assert!(measure_copy(64, bytes, chosen, 7).unwrap() > 0.0);
+    }
+    // Sizes that make no sense are answered, not trusted.
+    let _ = Copier::measure(0);
+    let _ = Copier::measure(usize::MAX);
+    assert!(measure_copy(0, 1152, Copier::Plain, 7).is_err());
+    assert!(measure_copy(1 << 30, 1 << 20, Copier::Plain, 7).is_err());
+    assert!(measure_copy(usize::MAX, usize::MAX, Copier::Plain, 7).is_err());
+}
+
+#[test]
+fn copiers_print() {
+    assert_eq!(Copier::Stream { ahead: 4 }.to_string(), "stream+4");
+    assert_eq!(format!("{:>10}", Copier::Plain), "     plain");
+}

@@ -75,10 +75,14 @@ impl<const G: bool, const W: usize> Avx512<G, W> {
     /// Runs a kernel with the machine's instructions enabled.
     pub fn run<K: Kernel>(self, kernel: K) -> K::Out {
         #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi2,bmi1,bmi2,popcnt,lzcnt")]
-        fn enabled<const G: bool, const W: usize, K: Kernel>(m: Avx512<G, W>, k: K) -> K::Out {
-            k.run(m)
+        fn avsg_kernel_avx512<const G: bool, const W: usize, K: Kernel>(
+            m: Avx512<G, W>,
+            kernel: K,
+        ) -> K::Out {
+            kernel.run(m)
         }
-        shell!(enabled(self, kernel))
+        // The name is how tests/codegen.rs finds the machine code.
+        shell!(avsg_kernel_avx512(self, kernel))
     }
 
     /// Applies `f` to each register.

@@ -83,11 +83,13 @@ impl<'a> Column<'a> {
     }
 
     /// The words.
+    #[inline(always)]
     pub fn words(&self) -> &[i32] {
         self.data
     }
 
     /// The words, to write.
+    #[inline(always)]
     pub fn words_mut(&mut self) -> &mut [i32] {
         self.data
     }
@@ -119,14 +121,14 @@ impl<'a> Life<'a> {
     /// The S lifetimes.
     #[inline(always)]
     pub fn slots(&self) -> &[i8] {
-        &self.data[..=self.mask as usize]
+        &self.data[..self.mask as usize + 1]
     }
 
     /// The S lifetimes, to write.
     #[inline(always)]
     pub fn slots_mut(&mut self) -> &mut [i8] {
         let mask = self.mask as usize;
-        &mut self.data[..=mask]
+        &mut self.data[..mask + 1]
     }
 
     /// S lifetimes and the pad behind them.
@@ -161,6 +163,7 @@ impl<'a, const W: usize> List<'a, W> {
     }
 
     /// The words of one column.
+    #[inline(always)]
     pub fn column(&self, column: usize) -> &[i32] {
         &self.columns[column].data[..self.len]
     }
@@ -475,7 +478,12 @@ impl<C: Cpu> Machine for C {
     }
     #[inline(always)]
     fn take<'a, const W: usize>(self, to: &mut List<'a, W>, from: &mut List<'a, W>) {
-        core::mem::swap(to, from);
+        // Field by field: a swap of whole lists is a call.
+        for (a, b) in to.columns.iter_mut().zip(&mut from.columns) {
+            core::mem::swap(&mut a.data, &mut b.data);
+            core::mem::swap(&mut a.mask, &mut b.mask);
+        }
+        to.len = from.len;
         from.len = 0;
     }
 

@@ -110,11 +110,12 @@ impl Avx2 {
         self.lanes(self.and(index, Cpu::splat(self, mask as i32)).0)
     }
 
-    /// Indices of live lanes reduced into 0..=mask; those of dead lanes go to the pad.
+    /// Indices of live lanes reduced into 0..=mask; those of dead lanes go to the pad, each
+    /// lane to a byte of its own: were it one byte, each would wait for the store before it.
     #[inline(always)]
     fn padded(self, slot: V, mask: u32, k: Mask) -> [u32; 8] {
         let index = self.and(slot, Cpu::splat(self, mask as i32));
-        self.lanes(self.select(k, index, Cpu::splat(self, mask as i32 + 1)).0)
+        self.lanes(self.select(k, index, Cpu::iota(self, mask as i32 + 1)).0)
     }
 
     /// One bit a lane.
@@ -258,7 +259,7 @@ impl Cpu for Avx2 {
         let i = self.padded(slot, life.mask(), k);
         let bytes = life.padded();
         for s in i {
-            // SAFETY: at most S, and the column is S + SLACK bytes long.
+            // SAFETY: at most S + 7, and the column is S + SLACK bytes long.
             unsafe { *bytes.get_unchecked_mut(s as usize) = value };
         }
     }
@@ -267,7 +268,7 @@ impl Cpu for Avx2 {
         let i = self.padded(slot, life.mask(), k);
         let bytes = life.padded();
         for s in i {
-            // SAFETY: at most S, and the column is S + SLACK bytes long.
+            // SAFETY: at most S + 7, and the column is S + SLACK bytes long.
             let byte = unsafe { bytes.get_unchecked_mut(s as usize) };
             *byte = rule[*byte as u8 as usize];
         }

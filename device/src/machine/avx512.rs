@@ -1,4 +1,4 @@
-//! AVX-512: sixteen lanes in a register, masks in k-registers.
+//! AVX-512: a vector is a few registers of sixteen lanes, masks are k-registers.
 //!
 //! Gathers come in two forms, because the better one depends on the CPU: `vpgatherdd`, and sixteen
 //! scalar loads ([`Avx512`]'s parameter). The host measures both at start-up.
@@ -8,66 +8,108 @@ use super::cpu::{Column, Cpu, Life};
 use core::arch::x86_64::*;
 use core::ops::{BitAnd, BitOr, Not};
 
-/// The AVX-512 machine; with `GATHER`, it gathers by `vpgatherdd`.
+/// Registers in a vector. One id costs two dependent gathers; with more registers in flight they
+/// overlap.
+pub const WIDE: usize = 4;
+
+/// The AVX-512 machine of `16 * W` lanes, `W` in 1..=4; with `GATHER`, it gathers by `vpgatherdd`.
 #[derive(Clone, Copy, Debug)]
-pub struct Avx512<const GATHER: bool>(());
+pub struct Avx512<const GATHER: bool, const W: usize = WIDE>(());
 
-/// One register of lanes.
+/// `W` registers of lanes.
 #[derive(Clone, Copy)]
-pub struct V<const G: bool>(__m512i);
+pub struct V<const G: bool, const W: usize>([__m512i; W]);
 
-/// A k-register.
+/// `W` k-registers.
 #[derive(Clone, Copy)]
-pub struct Mask(__mmask16);
+pub struct Mask<const W: usize>([__mmask16; W]);
 
-impl BitAnd for Mask {
+impl<const W: usize> BitAnd for Mask<W> {
     type Output = Self;
     #[inline(always)]
-    fn bitand(self, o: Self) -> Self {
-        Self(self.0 & o.0)
+    fn bitand(mut self, o: Self) -> Self {
+        for i in 0..W {
+            self.0[i] &= o.0[i];
+        }
+        self
     }
 }
-impl BitOr for Mask {
+impl<const W: usize> BitOr for Mask<W> {
     type Output = Self;
     #[inline(always)]
-    fn bitor(self, o: Self) -> Self {
-        Self(self.0 | o.0)
+    fn bitor(mut self, o: Self) -> Self {
+        for i in 0..W {
+            self.0[i] |= o.0[i];
+        }
+        self
     }
 }
-impl Not for Mask {
+impl<const W: usize> Not for Mask<W> {
     type Output = Self;
     #[inline(always)]
-    fn not(self) -> Self {
-        Self(!self.0)
+    fn not(mut self) -> Self {
+        for k in &mut self.0 {
+            *k = !*k;
+        }
+        self
     }
 }
 
 /// One intrinsic, or a short run of them, in a function that holds the token.
 macro_rules! shell {
     ($e:expr) => {
-        // SAFETY: `self` is a token that `detect` made after it had seen AVX-512 F, BW and VL, so
-        // the instructions exist. What an access needs beyond that is checked where it stands.
+        // SAFETY: `self` is a token that `detect` made after it had seen AVX-512 F, BW, VL and
+        // VBMI2, so the instructions exist. What an access needs beyond that is checked where it
+        // stands.
         unsafe { $e }
     };
 }
 
-impl<const G: bool> Avx512<G> {
+impl<const G: bool, const W: usize> Avx512<G, W> {
     /// The machine, if this CPU and its operating system have AVX-512 F, BW, VL and VBMI2.
     pub fn detect() -> Option<Self> {
+        const { assert!(W >= 1 && W <= 4, "1 to 4 registers") };
         super::cpuid::has_avx512().then_some(Self(()))
     }
 
     /// Runs a kernel with the machine's instructions enabled.
     pub fn run<K: Kernel>(self, kernel: K) -> K::Out {
         #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi2,bmi1,bmi2,popcnt,lzcnt")]
-        fn enabled<const G: bool, K: Kernel>(m: Avx512<G>, kernel: K) -> K::Out {
+        fn avsg_kernel_avx512<const G: bool, const W: usize, K: Kernel>(
+            m: Avx512<G, W>,
+            kernel: K,
+        ) -> K::Out {
             kernel.run(m)
         }
-        shell!(enabled(self, kernel))
+        // The name is how tests/codegen.rs finds the machine code.
+        shell!(avsg_kernel_avx512(self, kernel))
     }
 
-    /// The lanes as scalars. By 64-bit halves of each quarter: left alone, the compiler extracts
-    /// lane by lane, which is twice the work for the shuffle port.
+    /// Applies `f` to each register.
+    #[inline(always)]
+    fn map(self, mut a: V<G, W>, f: impl Fn(__m512i) -> __m512i) -> V<G, W> {
+        for r in &mut a.0 {
+            *r = f(*r);
+        }
+        a
+    }
+
+    /// Applies `f` to each pair of registers.
+    #[inline(always)]
+    fn zip(
+        self,
+        mut a: V<G, W>,
+        b: V<G, W>,
+        f: impl Fn(__m512i, __m512i) -> __m512i,
+    ) -> V<G, W> {
+        for i in 0..W {
+            a.0[i] = f(a.0[i], b.0[i]);
+        }
+        a
+    }
+
+    /// The lanes of a register as scalars. By 64-bit halves of each quarter: left alone, the compiler
+    /// extracts lane by lane, which is twice the work for the shuffle port.
     #[inline(always)]
     fn lanes(self, v: __m512i) -> [u32; 16] {
         let quarters = shell!([
@@ -100,155 +142,238 @@ impl<const G: bool> Avx512<G> {
         shell!(_mm512_loadu_si512(LANES.as_ptr().cast()))
     }
 
-    /// Indices reduced into 0..=mask, as scalars.
+    /// from, from + 1, … of one register.
     #[inline(always)]
-    fn indices(self, index: V<G>, mask: u32) -> [u32; 16] {
-        self.lanes(shell!(_mm512_and_si512(index.0, _mm512_set1_epi32(mask as i32))))
+    fn count_up(self, from: i32) -> __m512i {
+        let lanes = shell!(_mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15));
+        shell!(_mm512_add_epi32(lanes, _mm512_set1_epi32(from)))
     }
 
-    /// Indices of live lanes reduced into 0..=mask; those of dead lanes go to the pad.
+    /// A register's indices, reduced into 0..=mask.
     #[inline(always)]
-    fn padded(self, slot: V<G>, mask: u32, k: Mask) -> [u32; 16] {
-        self.lanes(shell!(_mm512_mask_and_epi32(
-            _mm512_set1_epi32(mask as i32 + 1),
-            k.0,
-            slot.0,
-            _mm512_set1_epi32(mask as i32)
-        )))
+    fn reduced(self, index: __m512i, mask: u32) -> __m512i {
+        shell!(_mm512_and_si512(index, _mm512_set1_epi32(mask as i32)))
+    }
+
+    /// A register's indices of live lanes reduced into 0..=mask; those of dead lanes go to the pad,
+    /// each lane to a byte of its own: were it one byte, each would wait for the store before it.
+    #[inline(always)]
+    fn padded(self, slot: __m512i, mask: u32, k: __mmask16) -> [u32; 16] {
+        let pad = self.count_up(mask as i32 + 1);
+        self.lanes(shell!(_mm512_mask_and_epi32(pad, k, slot, _mm512_set1_epi32(mask as i32))))
     }
 }
 
-impl<const G: bool> Cpu for Avx512<G> {
-    const LANES: usize = 16;
-    type V = V<G>;
-    type K = Mask;
+impl<const G: bool, const W: usize> Cpu for Avx512<G, W> {
+    const LANES: usize = 16 * W;
+    type V = V<G, W>;
+    type K = Mask<W>;
 
     #[inline(always)]
-    fn first(self, n: usize) -> Mask {
-        Mask(((1u32 << n.min(16)) - 1) as u16)
+    fn first(self, n: usize) -> Mask<W> {
+        let all = if n >= 64 { !0 } else { (1u64 << n) - 1 };
+        let mut k = Mask([0; W]);
+        for i in 0..W {
+            k.0[i] = (all >> (16 * i)) as u16;
+        }
+        k
     }
     #[inline(always)]
-    fn count(self, k: Mask) -> usize {
-        k.0.count_ones() as usize
+    fn count(self, k: Mask<W>) -> usize {
+        k.0.iter().map(|k| k.count_ones() as usize).sum()
     }
     #[inline(always)]
-    fn splat(self, value: i32) -> V<G> {
-        V(shell!(_mm512_set1_epi32(value)))
+    fn splat(self, value: i32) -> V<G, W> {
+        V([shell!(_mm512_set1_epi32(value)); W])
     }
     #[inline(always)]
-    fn iota(self, from: i32) -> V<G> {
-        let lanes = shell!(_mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15));
-        V(shell!(_mm512_add_epi32(lanes, _mm512_set1_epi32(from))))
+    fn iota(self, from: i32) -> V<G, W> {
+        let mut v = Cpu::splat(self, 0);
+        for i in 0..W {
+            v.0[i] = self.count_up(from + 16 * i as i32);
+        }
+        v
     }
     #[inline(always)]
-    fn add(self, a: V<G>, b: V<G>) -> V<G> {
-        V(shell!(_mm512_add_epi32(a.0, b.0)))
+    fn add(self, a: V<G, W>, b: V<G, W>) -> V<G, W> {
+        self.zip(a, b, #[inline(always)] |a, b| shell!(_mm512_add_epi32(a, b)))
     }
     #[inline(always)]
-    fn sub(self, a: V<G>, b: V<G>) -> V<G> {
-        V(shell!(_mm512_sub_epi32(a.0, b.0)))
+    fn sub(self, a: V<G, W>, b: V<G, W>) -> V<G, W> {
+        self.zip(a, b, #[inline(always)] |a, b| shell!(_mm512_sub_epi32(a, b)))
     }
     #[inline(always)]
-    fn mul(self, a: V<G>, b: V<G>) -> V<G> {
-        V(shell!(_mm512_mullo_epi32(a.0, b.0)))
+    fn mul(self, a: V<G, W>, b: V<G, W>) -> V<G, W> {
+        self.zip(a, b, #[inline(always)] |a, b| shell!(_mm512_mullo_epi32(a, b)))
     }
     #[inline(always)]
-    fn and(self, a: V<G>, b: V<G>) -> V<G> {
-        V(shell!(_mm512_and_si512(a.0, b.0)))
+    fn and(self, a: V<G, W>, b: V<G, W>) -> V<G, W> {
+        self.zip(a, b, #[inline(always)] |a, b| shell!(_mm512_and_si512(a, b)))
     }
     #[inline(always)]
-    fn or(self, a: V<G>, b: V<G>) -> V<G> {
-        V(shell!(_mm512_or_si512(a.0, b.0)))
+    fn or(self, a: V<G, W>, b: V<G, W>) -> V<G, W> {
+        self.zip(a, b, #[inline(always)] |a, b| shell!(_mm512_or_si512(a, b)))
     }
     #[inline(always)]
-    fn shr(self, v: V<G>, bits: u32) -> V<G> {
-        V(shell!(_mm512_srl_epi32(v.0, _mm_cvtsi32_si128(bits as i32))))
+    fn shr(self, v: V<G, W>, bits: u32) -> V<G, W> {
+        let bits = shell!(_mm_cvtsi32_si128(bits as i32));
+        self.map(v, #[inline(always)] |v| shell!(_mm512_srl_epi32(v, bits)))
     }
     #[inline(always)]
-    fn select(self, k: Mask, yes: V<G>, no: V<G>) -> V<G> {
-        V(shell!(_mm512_mask_blend_epi32(k.0, no.0, yes.0)))
+    fn select(self, k: Mask<W>, mut yes: V<G, W>, no: V<G, W>) -> V<G, W> {
+        for i in 0..W {
+            yes.0[i] = shell!(_mm512_mask_blend_epi32(k.0[i], no.0[i], yes.0[i]));
+        }
+        yes
     }
     #[inline(always)]
-    fn eq(self, a: V<G>, b: V<G>) -> Mask {
-        Mask(shell!(_mm512_cmpeq_epi32_mask(a.0, b.0)))
+    fn eq(self, a: V<G, W>, b: V<G, W>) -> Mask<W> {
+        let mut k = Mask([0; W]);
+        for i in 0..W {
+            k.0[i] = shell!(_mm512_cmpeq_epi32_mask(a.0[i], b.0[i]));
+        }
+        k
     }
     #[inline(always)]
-    fn neg(self, v: V<G>) -> Mask {
-        Mask(shell!(_mm512_cmplt_epi32_mask(v.0, _mm512_setzero_si512())))
+    fn neg(self, v: V<G, W>) -> Mask<W> {
+        let mut k = Mask([0; W]);
+        for i in 0..W {
+            k.0[i] = shell!(_mm512_cmplt_epi32_mask(v.0[i], _mm512_setzero_si512()));
+        }
+        k
     }
     #[inline(always)]
-    fn load(self, from: &[i32], at: usize, _: Mask) -> V<G> {
-        let words = &from[at..at + 16];
-        // `words` is 64 bytes, the size of the load.
-        V(shell!(_mm512_loadu_si512(words.as_ptr().cast())))
+    fn load(self, from: &[i32], at: usize, _: Mask<W>) -> V<G, W> {
+        let words = &from[at..at + 16 * W];
+        let mut v = Cpu::splat(self, 0);
+        for i in 0..W {
+            // `words` is W times 64 bytes, the size of the loads.
+            v.0[i] = shell!(_mm512_loadu_si512(words.as_ptr().add(16 * i).cast()));
+        }
+        v
     }
     #[inline(always)]
-    fn store(self, to: &mut [i32], at: usize, v: V<G>, _: Mask) {
-        let words = &mut to[at..at + 16];
-        // `words` is 64 bytes, the size of the store.
-        shell!(_mm512_storeu_si512(words.as_mut_ptr().cast(), v.0));
+    fn store(self, to: &mut [i32], at: usize, v: V<G, W>, _: Mask<W>) {
+        let words = &mut to[at..at + 16 * W];
+        for i in 0..W {
+            // `words` is W times 64 bytes, the size of the stores.
+            shell!(_mm512_storeu_si512(words.as_mut_ptr().add(16 * i).cast(), v.0[i]));
+        }
     }
     #[inline(always)]
-    fn gather(self, column: &Column<'_>, index: V<G>) -> V<G> {
+    fn gather(self, column: &Column<'_>, index: V<G, W>) -> V<G, W> {
         let words = column.words();
-        if G {
-            let index = self.and(index, Cpu::splat(self, column.mask() as i32));
-            // Every index is at most the column's mask, which is below its length. Two halves: one
-            // 512-bit gather takes a tenth longer here.
-            let (at, low) = (words.as_ptr(), shell!(_mm512_castsi512_si256(index.0)));
-            let high = shell!(_mm512_extracti64x4_epi64::<1>(index.0));
-            let low = shell!(_mm256_i32gather_epi32::<4>(at, low));
-            let high = shell!(_mm256_i32gather_epi32::<4>(at, high));
-            return V(shell!(_mm512_inserti64x4::<1>(_mm512_castsi256_si512(low), high)));
-        }
-        let mut out = [0i32; 16];
-        for (o, i) in out.iter_mut().zip(self.indices(index, column.mask())) {
-            // SAFETY: `indices` reduced it to at most the column's mask, which `Column::new` made
-            // smaller than its length.
-            *o = unsafe { *words.get_unchecked(i as usize) };
-        }
-        // Through memory: sixteen inserts into a register cost more than the stalled reload.
-        Cpu::load(self, core::hint::black_box(&out), 0, self.first(16))
+        self.map(
+            index,
+            #[inline(always)]
+            |index| {
+                let index = self.reduced(index, column.mask());
+                if G {
+                    // Every index is at most the column's mask, which is below its length. Two
+                    // halves: one 512-bit gather takes a tenth longer here.
+                    let (at, low) = (words.as_ptr(), shell!(_mm512_castsi512_si256(index)));
+                    let high = shell!(_mm512_extracti64x4_epi64::<1>(index));
+                    let low = shell!(_mm256_i32gather_epi32::<4>(at, low));
+                    let high = shell!(_mm256_i32gather_epi32::<4>(at, high));
+                    return shell!(_mm512_inserti64x4::<1>(_mm512_castsi256_si512(low), high));
+                }
+                let mut out = [0i32; 16];
+                for (o, i) in out.iter_mut().zip(self.lanes(index)) {
+                    // SAFETY: `reduced` made it at most the column's mask, which `Column::new` made
+                    // smaller than its length.
+                    *o = unsafe { *words.get_unchecked(i as usize) };
+                }
+                // Through memory: sixteen inserts into a register cost more than the stalled reload.
+                // `out` is 64 bytes, the size of the load.
+                shell!(_mm512_loadu_si512(core::hint::black_box(&out).as_ptr().cast()))
+            },
+        )
     }
     #[inline(always)]
-    fn scatter(self, column: &mut Column<'_>, index: V<G>, v: V<G>, k: Mask) {
-        let index = self.and(index, Cpu::splat(self, column.mask() as i32));
+    fn scatter(self, column: &mut Column<'_>, index: V<G, W>, v: V<G, W>, k: Mask<W>) {
+        let mask = column.mask();
         let words = column.words_mut().as_mut_ptr();
-        // Every index is at most the column's mask, which is below its length. The instruction
-        // writes conflicting lanes in lane order.
-        shell!(_mm512_mask_i32scatter_epi32::<4>(words, k.0, index.0, v.0));
-    }
-    #[inline(always)]
-    fn compress(self, to: &mut [i32], at: usize, v: V<G>, k: Mask) {
-        let packed = V(shell!(_mm512_maskz_compress_epi32(k.0, v.0)));
-        Cpu::store(self, to, at, packed, k);
-    }
-    #[inline(always)]
-    fn life_at(self, life: &Life<'_>, slot: V<G>) -> V<G> {
-        let index = self.and(slot, Cpu::splat(self, life.mask() as i32));
-        // Four bytes at a byte's address, of which the first counts. Every index is at most S - 1,
-        // and SLACK more bytes follow the S lifetimes.
-        let words = shell!(_mm512_i32gather_epi32::<1>(index.0, life.slots().as_ptr().cast()));
-        V(shell!(_mm512_srai_epi32::<24>(_mm512_slli_epi32::<24>(words))))
-    }
-    #[inline(always)]
-    fn set_life(self, life: &mut Life<'_>, slot: V<G>, value: i8, k: Mask) {
-        let i = self.padded(slot, life.mask(), k);
-        let bytes = life.padded();
-        // No branch: a dead lane writes the pad. A bit scan over the mask was slower.
-        for s in i {
-            // SAFETY: at most S, and the column is S + SLACK bytes long.
-            unsafe { *bytes.get_unchecked_mut(s as usize) = value };
+        for i in 0..W {
+            let index = self.reduced(index.0[i], mask);
+            // Every index is at most the column's mask, which is below its length. The instruction
+            // writes conflicting lanes in lane order.
+            shell!(_mm512_mask_i32scatter_epi32::<4>(words, k.0[i], index, v.0[i]));
         }
     }
     #[inline(always)]
-    fn step_life(self, life: &mut Life<'_>, slot: V<G>, rule: &[i8; 256], k: Mask) {
-        let i = self.padded(slot, life.mask(), k);
+    fn compress(self, to: &mut [i32], at: usize, v: V<G, W>, k: Mask<W>) {
+        let words = &mut to[at..at + 16 * W];
+        let mut done = 0;
+        for i in 0..W {
+            let packed = shell!(_mm512_maskz_compress_epi32(k.0[i], v.0[i]));
+            // `words` is W times 64 bytes, and `done` at most 16 lanes for each register before.
+            shell!(_mm512_storeu_si512(words.as_mut_ptr().add(done).cast(), packed));
+            done += k.0[i].count_ones() as usize;
+        }
+    }
+    #[inline(always)]
+    fn append<const N: usize>(
+        self,
+        to: [&mut [i32]; N],
+        at: usize,
+        values: [V<G, W>; N],
+        k: Mask<W>,
+    ) -> usize {
+        let mut done = 0;
+        let mut starts = [0; W];
+        for i in 0..W {
+            starts[i] = done;
+            done += k.0[i].count_ones() as usize;
+        }
+        let mut column = 0;
+        for to in to {
+            let words = &mut to[at..at + 16 * W];
+            for i in 0..W {
+                let packed = shell!(_mm512_maskz_compress_epi32(k.0[i], values[column].0[i]));
+                // `words` is W times 64 bytes, and a start at most 16 lanes for each register before.
+                shell!(_mm512_storeu_si512(words.as_mut_ptr().add(starts[i]).cast(), packed));
+            }
+            column += 1;
+        }
+        done
+    }
+    #[inline(always)]
+    fn life_at(self, life: &Life<'_>, slot: V<G, W>) -> V<G, W> {
+        let bytes = life.all();
+        self.map(
+            slot,
+            #[inline(always)]
+            |slot| {
+                let index = self.reduced(slot, life.mask());
+                // Four bytes at a byte's address, of which the first counts. Every index is at most
+                // S - 1, and SLACK more bytes follow the S lifetimes in `bytes`.
+                let words = shell!(_mm512_i32gather_epi32::<1>(index, bytes.as_ptr().cast()));
+                shell!(_mm512_srai_epi32::<24>(_mm512_slli_epi32::<24>(words)))
+            },
+        )
+    }
+    #[inline(always)]
+    fn set_life(self, life: &mut Life<'_>, slot: V<G, W>, value: i8, k: Mask<W>) {
+        let mask = life.mask();
         let bytes = life.padded();
-        for s in i {
-            // SAFETY: at most S, and the column is S + SLACK bytes long.
-            let byte = unsafe { bytes.get_unchecked_mut(s as usize) };
-            *byte = rule[*byte as u8 as usize];
+        for i in 0..W {
+            // No branch: a dead lane writes the pad. A bit scan over the mask was slower.
+            for s in self.padded(slot.0[i], mask, k.0[i]) {
+                // SAFETY: at most S + 15, and the column is S + SLACK bytes long.
+                unsafe { *bytes.get_unchecked_mut(s as usize) = value };
+            }
+        }
+    }
+    #[inline(always)]
+    fn step_life(self, life: &mut Life<'_>, slot: V<G, W>, rule: &[i8; 256], k: Mask<W>) {
+        let mask = life.mask();
+        let bytes = life.padded();
+        for i in 0..W {
+            for s in self.padded(slot.0[i], mask, k.0[i]) {
+                // SAFETY: at most S + 15, and the column is S + SLACK bytes long.
+                let byte = unsafe { bytes.get_unchecked_mut(s as usize) };
+                *byte = rule[*byte as u8 as usize];
+            }
         }
     }
 
@@ -306,8 +431,10 @@ impl<const G: bool> Cpu for Avx512<G> {
             let mut rest = lanes;
             loop {
                 let sixteen = shell!(_mm512_cvtepu8_epi32(_mm512_castsi512_si128(rest)));
-                let slots = V(shell!(_mm512_add_epi32(sixteen, base)));
-                Cpu::store(self, to, len + done, slots, self.first(16));
+                let slots = shell!(_mm512_add_epi32(sixteen, base));
+                let words = &mut to[len + done..len + done + 16];
+                // `words` is 64 bytes, the size of the store.
+                shell!(_mm512_storeu_si512(words.as_mut_ptr().cast(), slots));
                 done += 16;
                 if done >= count {
                     break;
@@ -320,4 +447,4 @@ impl<const G: bool> Cpu for Avx512<G> {
     }
 }
 
-crate::vector_operators!([const G: bool] V<G>, Avx512<G>, Avx512::<G>(()));
+crate::vector_operators!([const G: bool, const W: usize] V<G, W>, Avx512<G, W>, Avx512::<G, W>(()));

@@ -83,11 +83,13 @@ impl<'a> Column<'a> {
     }
 
     /// The words.
+    #[inline(always)]
     pub fn words(&self) -> &[i32] {
         self.data
     }
 
     /// The words, to write.
+    #[inline(always)]
     pub fn words_mut(&mut self) -> &mut [i32] {
         self.data
     }
@@ -119,17 +121,23 @@ impl<'a> Life<'a> {
     /// The S lifetimes.
     #[inline(always)]
     pub fn slots(&self) -> &[i8] {
-        &self.data[..=self.mask as usize]
+        &self.data[..self.mask as usize + 1]
     }
 
     /// The S lifetimes, to write.
     #[inline(always)]
     pub fn slots_mut(&mut self) -> &mut [i8] {
         let mask = self.mask as usize;
-        &mut self.data[..=mask]
+        &mut self.data[..mask + 1]
     }
 
-    /// S lifetimes and the pad behind them, which starts at index S = `mask + 1`.
+    /// S lifetimes and the pad behind them.
+    #[inline(always)]
+    pub fn all(&self) -> &[i8] {
+        self.data
+    }
+
+    /// S lifetimes and the pad behind them, to write; the pad starts at index S = `mask + 1`.
     #[inline(always)]
     pub fn padded(&mut self) -> &mut [i8] {
         self.data
@@ -155,6 +163,7 @@ impl<'a, const W: usize> List<'a, W> {
     }
 
     /// The words of one column.
+    #[inline(always)]
     pub fn column(&self, column: usize) -> &[i32] {
         &self.columns[column].data[..self.len]
     }
@@ -205,6 +214,20 @@ pub trait Cpu: Copy {
     fn scatter(self, column: &mut Column<'_>, index: Self::V, v: Self::V, k: Self::K);
     /// Stores the lanes under the mask side by side at `at`; may write up to LANES words there.
     fn compress(self, to: &mut [i32], at: usize, v: Self::V, k: Self::K);
+    /// [`Cpu::compress`] of `W` columns; how many lanes it were.
+    #[inline(always)]
+    fn append<const W: usize>(
+        self,
+        to: [&mut [i32]; W],
+        at: usize,
+        values: [Self::V; W],
+        k: Self::K,
+    ) -> usize {
+        for (to, v) in to.into_iter().zip(values) {
+            self.compress(to, at, v, k);
+        }
+        self.count(k)
+    }
     /// life\[slot\], sign-extended.
     fn life_at(self, life: &Life<'_>, slot: Self::V) -> Self::V;
     /// Writes a byte under the mask.
@@ -450,15 +473,17 @@ impl<C: Cpu> Machine for C {
         mask: C::K,
         values: [C::V; W],
     ) {
-        let mask = mask & t.live;
-        for (column, v) in list.columns.iter_mut().zip(values) {
-            self.compress(column.data, list.len, v, mask);
-        }
-        list.len += self.count(mask);
+        let columns = list.columns.each_mut().map(|c| &mut *c.data);
+        list.len += Cpu::append(self, columns, list.len, values, mask & t.live);
     }
     #[inline(always)]
     fn take<'a, const W: usize>(self, to: &mut List<'a, W>, from: &mut List<'a, W>) {
-        core::mem::swap(to, from);
+        // Field by field: a swap of whole lists is a call.
+        for (a, b) in to.columns.iter_mut().zip(&mut from.columns) {
+            core::mem::swap(&mut a.data, &mut b.data);
+            core::mem::swap(&mut a.mask, &mut b.mask);
+        }
+        to.len = from.len;
         from.len = 0;
     }
 

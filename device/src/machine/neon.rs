@@ -99,11 +99,12 @@ impl Neon {
         self.lanes(self.and(index, Cpu::splat(self, mask as i32)))
     }
 
-    /// Indices of live lanes reduced into 0..=mask; those of dead lanes go to the pad.
+    /// Indices of live lanes reduced into 0..=mask; those of dead lanes go to the pad, each
+    /// lane to a byte of its own: were it one byte, each would wait for the store before it.
     #[inline(always)]
     fn padded(self, slot: V, mask: u32, k: Mask) -> [u32; 4] {
         let index = self.and(slot, Cpu::splat(self, mask as i32));
-        self.lanes(self.select(k, index, Cpu::splat(self, mask as i32 + 1)))
+        self.lanes(self.select(k, index, Cpu::iota(self, mask as i32 + 1)))
     }
 
     /// One bit a lane.
@@ -248,7 +249,7 @@ impl Cpu for Neon {
         let i = self.padded(slot, life.mask(), k);
         let bytes = life.padded();
         for s in i {
-            // SAFETY: at most S, and the column is S + SLACK bytes long.
+            // SAFETY: at most S + 3, and the column is S + SLACK bytes long.
             unsafe { *bytes.get_unchecked_mut(s as usize) = value };
         }
     }
@@ -257,7 +258,7 @@ impl Cpu for Neon {
         let i = self.padded(slot, life.mask(), k);
         let bytes = life.padded();
         for s in i {
-            // SAFETY: at most S, and the column is S + SLACK bytes long.
+            // SAFETY: at most S + 3, and the column is S + SLACK bytes long.
             let byte = unsafe { bytes.get_unchecked_mut(s as usize) };
             *byte = rule[*byte as u8 as usize];
         }

@@ -1,0 +1,95 @@
+//! Stage One of one request on the widest machine that this CPU has: 64 ids twice, so the second step
+//! hits. `tests/codegen.rs` looks at the machine code of this program.
+
+use avsg_device::machine::cpu::{Cpu, Scalar};
+use avsg_device::machine::memory::{clear_state, split_state, split_work, state_words, work_words};
+use avsg_device::machine::{Kernel, emu::Emu};
+use avsg_device::params::{ID_LIMIT, NO_STABLE_LEN, Params};
+use avsg_device::stage_one::{Request, record, stage_one};
+
+struct Step<'a> {
+    p: &'a Params,
+    state: &'a mut [i32],
+    work: &'a mut [i32],
+    ids: &'a [i32],
+    slot: &'a mut [i32],
+    valid: &'a mut [i32],
+    miss: [&'a mut [i32]; 4],
+    record: &'a mut [i32],
+}
+
+impl Kernel for Step<'_> {
+    type Out = ();
+    #[inline(always)]
+    fn run<C: Cpu>(self, m: C) {
+        let (s, k) = (Scalar::new, Scalar::new(self.p.k.cast_signed()));
+        let mut state = split_state::<C>(self.p, self.state);
+        let mut work = split_work::<C>(self.p, self.work);
+        let [miss_pos, miss_id, miss_slot, miss_row] = self.miss;
+        let mut request = Request::<C> {
+            tokens: s(1),
+            k,
+            generation: s(1),
+            stable: s(NO_STABLE_LEN),
+            limit: s(ID_LIMIT),
+            rows: s(ID_LIMIT),
+            ids: self.ids,
+            ids_at: s(0),
+            ids_stride: k,
+            blocks: &[],
+            blocks_at: s(0),
+            blocks_len: s(0),
+            slot: self.slot,
+            slot_at: s(0),
+            slot_stride: k,
+            valid: self.valid,
+            valid_at: s(0),
+            miss_pos,
+            miss_id,
+            miss_slot,
+            miss_row,
+            miss_at: s(0),
+            record: self.record,
+            record_at: s(0),
+        };
+        stage_one(m, self.p, &mut state, &mut work, &mut request);
+    }
+}
+
+fn on_this_cpu(step: Step<'_>) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use avsg_device::machine::avx512::Avx512;
+        // Both forms of gather, so that both can be looked at.
+        if let Some(m) = Avx512::<false>::detect().filter(|_| step.ids[0] < 0) {
+            return m.run(step);
+        }
+        if let Some(m) = Avx512::<true>::detect() {
+            return m.run(step);
+        }
+    }
+    Emu::<1>.run(step);
+}
+
+fn main() {
+    let p = Params::wide(64, 1, 256);
+    let mut state = vec![0; state_words(&p)];
+    let mut work = vec![0; work_words(&p)];
+    clear_state(&p, &mut state);
+    let ids: Vec<i32> = (0..64).map(|i| i * 7).collect();
+    let (mut slot, mut valid, mut rec) = ([0; 64], [0; 1], [0; record::WORDS]);
+    let mut miss = [[0; 64]; 4];
+    for step in 0..2 {
+        on_this_cpu(Step {
+            p: &p,
+            state: &mut state,
+            work: &mut work,
+            ids: &ids,
+            slot: &mut slot,
+            valid: &mut valid,
+            miss: miss.each_mut().map(|m| &mut m[..]),
+            record: &mut rec,
+        });
+        println!("step {step}: {} of {} ids missed", rec[record::TOTAL as usize], valid[0]);
+    }
+}

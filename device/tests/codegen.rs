@@ -1,0 +1,85 @@
+//! What the release build made of a kernel: everything was inlined. A closure or an intrinsic that was
+//! not would be a call per register, and would cost more than all that the kernel does.
+#![cfg(all(target_arch = "x86_64", not(miri)))]
+
+use std::path::Path;
+use std::process::Command;
+
+/// The name that marks a kernel's function, see `Avx512::run`.
+const KERNEL: &str = "avsg_kernel_avx512";
+
+/// What a kernel may call, by a part of the symbol. Never in a sweep, or only to panic:
+const COLD: &[&str] = &[
+    "core9panicking", // a panic: index, overflow, unwrap
+    "slice_index_fail",
+    "copy_from_slice_impl", // lengths that differ, a panic
+    "len_mismatch_fail",
+    "panic_for_nonpositive_argument", // the logarithm of a size
+    "memcpy", // fetch and publish
+    "memset",
+    "memmove",
+    "split_state", // once a request
+    "split_work",
+    "6Column3new",
+    "4Life3new",
+    "10state_words",
+];
+
+#[test]
+fn kernels_call_nothing_but_cold_functions() {
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("codegen");
+    let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
+    let output = Command::new(env!("CARGO"))
+        .args(["rustc", "--offline", "--release", "--example", "kernel", "--manifest-path", manifest])
+        // Relative to the default flags: a caller's RUSTFLAGS could ask for anything.
+        .env_remove("RUSTFLAGS")
+        .env_remove("CARGO_ENCODED_RUSTFLAGS")
+        .arg("--target-dir")
+        .arg(&target)
+        .args(["--", "--emit=asm", "-Ccodegen-units=1"])
+        .output()
+        .expect("cargo runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let texts = std::fs::read_dir(target.join("release/examples"))
+        .expect("the example was built")
+        .map(|entry| entry.expect("readable").path())
+        .filter(|path| path.extension().is_some_and(|e| e == "s"))
+        .map(|path| std::fs::read_to_string(path).expect("readable"));
+    let mut kernels = 0;
+    for text in texts {
+        for (name, body) in functions(&text) {
+            if !name.contains(KERNEL) {
+                continue;
+            }
+            kernels += 1;
+            assert!(body.contains("%zmm"), "{name} holds no 512-bit instruction: not inlined");
+            let called: Vec<_> = callees(body).collect();
+            let warm = called.iter().filter(|c| !COLD.iter().any(|cold| c.contains(cold)));
+            let warm: Vec<_> = warm.collect();
+            assert!(warm.is_empty(), "{name} calls {warm:#?}");
+        }
+    }
+    assert!(kernels >= 2, "found {kernels} kernels named {KERNEL}");
+}
+
+/// Name and text of every function of an assembly file.
+fn functions(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    text.split("@function\n").skip(1).filter_map(|rest| {
+        let (name, body) = rest.split_once(":\n")?;
+        Some((name.trim(), body.split(".Lfunc_end").next()?))
+    })
+}
+
+/// What a function calls: direct calls, and every symbol whose address it takes from the GOT, because
+/// a call through a register says no name.
+fn callees(body: &str) -> impl Iterator<Item = &str> {
+    body.lines().filter_map(|line| {
+        let line = line.trim();
+        if let Some(at) = line.find("@GOTPCREL") {
+            let head = &line[..at];
+            return head.rsplit(['\t', ' ', '*']).next();
+        }
+        let target = line.strip_prefix("callq\t").or_else(|| line.strip_prefix("call\t"))?;
+        (!target.starts_with("*%")).then_some(target)
+    })
+}

@@ -32,3 +32,8 @@ pub mod trace;
 
 pub use avsg_device as device;
 pub use error::{Error, Result};
+
+/// Compiles the README's code.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeDoctests;

@@ -96,12 +96,7 @@ impl<const G: bool, const W: usize> Avx512<G, W> {
 
     /// Applies `f` to each pair of registers.
     #[inline(always)]
-    fn zip(
-        self,
-        mut a: V<G, W>,
-        b: V<G, W>,
-        f: impl Fn(__m512i, __m512i) -> __m512i,
-    ) -> V<G, W> {
+    fn zip(self, mut a: V<G, W>, b: V<G, W>, f: impl Fn(__m512i, __m512i) -> __m512i) -> V<G, W> {
         for i in 0..W {
             a.0[i] = f(a.0[i], b.0[i]);
         }
@@ -196,28 +191,57 @@ impl<const G: bool, const W: usize> Cpu for Avx512<G, W> {
     }
     #[inline(always)]
     fn add(self, a: V<G, W>, b: V<G, W>) -> V<G, W> {
-        self.zip(a, b, #[inline(always)] |a, b| shell!(_mm512_add_epi32(a, b)))
+        self.zip(
+            a,
+            b,
+            #[inline(always)]
+            |a, b| shell!(_mm512_add_epi32(a, b)),
+        )
     }
     #[inline(always)]
     fn sub(self, a: V<G, W>, b: V<G, W>) -> V<G, W> {
-        self.zip(a, b, #[inline(always)] |a, b| shell!(_mm512_sub_epi32(a, b)))
+        self.zip(
+            a,
+            b,
+            #[inline(always)]
+            |a, b| shell!(_mm512_sub_epi32(a, b)),
+        )
     }
     #[inline(always)]
     fn mul(self, a: V<G, W>, b: V<G, W>) -> V<G, W> {
-        self.zip(a, b, #[inline(always)] |a, b| shell!(_mm512_mullo_epi32(a, b)))
+        self.zip(
+            a,
+            b,
+            #[inline(always)]
+            |a, b| shell!(_mm512_mullo_epi32(a, b)),
+        )
     }
     #[inline(always)]
     fn and(self, a: V<G, W>, b: V<G, W>) -> V<G, W> {
-        self.zip(a, b, #[inline(always)] |a, b| shell!(_mm512_and_si512(a, b)))
+        self.zip(
+            a,
+            b,
+            #[inline(always)]
+            |a, b| shell!(_mm512_and_si512(a, b)),
+        )
     }
     #[inline(always)]
     fn or(self, a: V<G, W>, b: V<G, W>) -> V<G, W> {
-        self.zip(a, b, #[inline(always)] |a, b| shell!(_mm512_or_si512(a, b)))
+        self.zip(
+            a,
+            b,
+            #[inline(always)]
+            |a, b| shell!(_mm512_or_si512(a, b)),
+        )
     }
     #[inline(always)]
     fn shr(self, v: V<G, W>, bits: u32) -> V<G, W> {
         let bits = shell!(_mm_cvtsi32_si128(bits as i32));
-        self.map(v, #[inline(always)] |v| shell!(_mm512_srl_epi32(v, bits)))
+        self.map(
+            v,
+            #[inline(always)]
+            |v| shell!(_mm512_srl_epi32(v, bits)),
+        )
     }
     #[inline(always)]
     fn select(self, k: Mask<W>, mut yes: V<G, W>, no: V<G, W>) -> V<G, W> {

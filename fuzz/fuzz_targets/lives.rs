@@ -9,6 +9,7 @@ mod life;
 
 use arbitrary::{Arbitrary, Result, Unstructured};
 use avsg::machine::Choice;
+use avsg::splitmix::{SplitMix64, mix};
 use libfuzzer_sys::fuzz_target;
 use life::{Life, Request, Shape, Step, live};
 
@@ -43,6 +44,17 @@ impl<'a> Arbitrary<'a> for Life {
     }
 }
 
-fuzz_target!(|life: Life| {
-    live(&life, Choice::Auto);
+/// libFuzzer begins with inputs of a few bytes, which are no life yet: they are seeds of one.
+const SHORTEST: usize = 900;
+
+fuzz_target!(|bytes: &[u8]| {
+    let mut all = bytes.to_vec();
+    let seed = bytes.iter().fold(1u64, |seed, &b| mix(seed ^ u64::from(b)));
+    let mut rest = SplitMix64::new(seed);
+    while all.len() < SHORTEST {
+        all.extend(rest.word().to_le_bytes());
+    }
+    if let Ok(life) = Life::arbitrary(&mut Unstructured::new(&all)) {
+        live(&life, Choice::Auto);
+    }
 });

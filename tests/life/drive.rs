@@ -170,7 +170,7 @@ impl Player {
                     1 => i32::MIN + x,
                     2 => seq as i32 + x,
                     3 => i32::MAX - x,
-                    4 => row.last().copied().unwrap_or(x),
+                    4 => row.last().copied().unwrap_or(-1),
                     5 | 6 if !read_only && seq > stable => {
                         stable as i32 + x % (seq - stable) as i32
                     }

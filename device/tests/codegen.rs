@@ -15,7 +15,7 @@ const COLD: &[&str] = &[
     "copy_from_slice_impl", // lengths that differ, a panic
     "len_mismatch_fail",
     "panic_for_nonpositive_argument", // the logarithm of a size
-    "memcpy", // fetch and publish
+    "memcpy",                         // fetch and publish
     "memset",
     "memmove",
     "split_state", // once a request
@@ -30,7 +30,15 @@ fn kernels_call_nothing_but_cold_functions() {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("codegen");
     let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
     let output = Command::new(env!("CARGO"))
-        .args(["rustc", "--offline", "--release", "--example", "kernel", "--manifest-path", manifest])
+        .args([
+            "rustc",
+            "--offline",
+            "--release",
+            "--example",
+            "kernel",
+            "--manifest-path",
+            manifest,
+        ])
         // Relative to the default flags: a caller's RUSTFLAGS could ask for anything.
         .env_remove("RUSTFLAGS")
         .env_remove("CARGO_ENCODED_RUSTFLAGS")

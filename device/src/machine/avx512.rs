@@ -96,12 +96,7 @@ impl<const G: bool, const W: usize> Avx512<G, W> {
 
     /// Applies `f` to each pair of registers.
     #[inline(always)]
-    fn zip(
-        self,
-        mut a: V<G, W>,
-        b: V<G, W>,
-        f: impl Fn(__m512i, __m512i) -> __m512i,
-    ) -> V<G, W> {
+    fn zip(self, mut a: V<G, W>, b: V<G, W>, f: impl Fn(__m512i, __m512i) -> __m512i) -> V<G, W> {
         for i in 0..W {
             a.0[i] = f(a.0[i], b.0[i]);
         }
@@ -196,28 +191,57 @@ impl<const G: bool, const W: usize> Cpu for Avx512<G, W> {
     }
     #[inline(always)]
     fn add(self, a: V<G, W>, b: V<G, W>) -> V<G, W> {
-        self.zip(a, b, #[inline(always)] |a, b| shell!(_mm512_add_epi32(a, b)))
+        self.zip(
+            a,
+            b,
+            #[inline(always)]
+            |a, b| shell!(_mm512_add_epi32(a, b)),
+        )
     }
     #[inline(always)]
     fn sub(self, a: V<G, W>, b: V<G, W>) -> V<G, W> {
-        self.zip(a, b, #[inline(always)] |a, b| shell!(_mm512_sub_epi32(a, b)))
+        self.zip(
+            a,
+            b,
+            #[inline(always)]
+            |a, b| shell!(_mm512_sub_epi32(a, b)),
+        )
     }
     #[inline(always)]
     fn mul(self, a: V<G, W>, b: V<G, W>) -> V<G, W> {
-        self.zip(a, b, #[inline(always)] |a, b| shell!(_mm512_mullo_epi32(a, b)))
+        self.zip(
+            a,
+            b,
+            #[inline(always)]
+            |a, b| shell!(_mm512_mullo_epi32(a, b)),
+        )
     }
     #[inline(always)]
     fn and(self, a: V<G, W>, b: V<G, W>) -> V<G, W> {
-        self.zip(a, b, #[inline(always)] |a, b| shell!(_mm512_and_si512(a, b)))
+        self.zip(
+            a,
+            b,
+            #[inline(always)]
+            |a, b| shell!(_mm512_and_si512(a, b)),
+        )
     }
     #[inline(always)]
     fn or(self, a: V<G, W>, b: V<G, W>) -> V<G, W> {
-        self.zip(a, b, #[inline(always)] |a, b| shell!(_mm512_or_si512(a, b)))
+        self.zip(
+            a,
+            b,
+            #[inline(always)]
+            |a, b| shell!(_mm512_or_si512(a, b)),
+        )
     }
     #[inline(always)]
     fn shr(self, v: V<G, W>, bits: u32) -> V<G, W> {
         let bits = shell!(_mm_cvtsi32_si128(bits as i32));
-        self.map(v, #[inline(always)] |v| shell!(_mm512_srl_epi32(v, bits)))
+        self.map(
+            v,
+            #[inline(always)]
+            |v| shell!(_mm512_srl_epi32(v, bits)),
+        )
     }
     #[inline(always)]
     fn select(self, k: Mask<W>, mut yes: V<G, W>, no: V<G, W>) -> V<G, W> {
@@ -310,32 +334,6 @@ impl<const G: bool, const W: usize> Cpu for Avx512<G, W> {
             shell!(_mm512_storeu_si512(words.as_mut_ptr().add(done).cast(), packed));
             done += k.0[i].count_ones() as usize;
         }
-    }
-    #[inline(always)]
-    fn append<const N: usize>(
-        self,
-        to: [&mut [i32]; N],
-        at: usize,
-        values: [V<G, W>; N],
-        k: Mask<W>,
-    ) -> usize {
-        let mut done = 0;
-        let mut starts = [0; W];
-        for i in 0..W {
-            starts[i] = done;
-            done += k.0[i].count_ones() as usize;
-        }
-        let mut column = 0;
-        for to in to {
-            let words = &mut to[at..at + 16 * W];
-            for i in 0..W {
-                let packed = shell!(_mm512_maskz_compress_epi32(k.0[i], values[column].0[i]));
-                // `words` is W times 64 bytes, and a start at most 16 lanes for each register before.
-                shell!(_mm512_storeu_si512(words.as_mut_ptr().add(starts[i]).cast(), packed));
-            }
-            column += 1;
-        }
-        done
     }
     #[inline(always)]
     fn life_at(self, life: &Life<'_>, slot: V<G, W>) -> V<G, W> {

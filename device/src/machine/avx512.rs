@@ -293,13 +293,8 @@ impl<const G: bool, const W: usize> Cpu for Avx512<G, W> {
             |index| {
                 let index = self.reduced(index, column.mask());
                 if G {
-                    // Every index is at most the column's mask, which is below its length. Two
-                    // halves: one 512-bit gather takes a tenth longer here.
-                    let (at, low) = (words.as_ptr(), shell!(_mm512_castsi512_si256(index)));
-                    let high = shell!(_mm512_extracti64x4_epi64::<1>(index));
-                    let low = shell!(_mm256_i32gather_epi32::<4>(at, low));
-                    let high = shell!(_mm256_i32gather_epi32::<4>(at, high));
-                    return shell!(_mm512_inserti64x4::<1>(_mm512_castsi256_si512(low), high));
+                    // Every index is at most the column's mask, which is below its length.
+                    return shell!(_mm512_i32gather_epi32::<4>(index, words.as_ptr()));
                 }
                 let mut out = [0i32; 16];
                 for (o, i) in out.iter_mut().zip(self.lanes(index)) {

@@ -293,13 +293,8 @@ impl<const G: bool, const W: usize> Cpu for Avx512<G, W> {
             |index| {
                 let index = self.reduced(index, column.mask());
                 if G {
-                    // Every index is at most the column's mask, which is below its length. Two
-                    // halves: one 512-bit gather takes a tenth longer here.
-                    let (at, low) = (words.as_ptr(), shell!(_mm512_castsi512_si256(index)));
-                    let high = shell!(_mm512_extracti64x4_epi64::<1>(index));
-                    let low = shell!(_mm256_i32gather_epi32::<4>(at, low));
-                    let high = shell!(_mm256_i32gather_epi32::<4>(at, high));
-                    return shell!(_mm512_inserti64x4::<1>(_mm512_castsi256_si512(low), high));
+                    // Every index is at most the column's mask, which is below its length.
+                    return shell!(_mm512_i32gather_epi32::<4>(index, words.as_ptr()));
                 }
                 let mut out = [0i32; 16];
                 for (o, i) in out.iter_mut().zip(self.lanes(index)) {
@@ -334,32 +329,6 @@ impl<const G: bool, const W: usize> Cpu for Avx512<G, W> {
             shell!(_mm512_storeu_si512(words.as_mut_ptr().add(done).cast(), packed));
             done += k.0[i].count_ones() as usize;
         }
-    }
-    #[inline(always)]
-    fn append<const N: usize>(
-        self,
-        to: [&mut [i32]; N],
-        at: usize,
-        values: [V<G, W>; N],
-        k: Mask<W>,
-    ) -> usize {
-        let mut done = 0;
-        let mut starts = [0; W];
-        for i in 0..W {
-            starts[i] = done;
-            done += k.0[i].count_ones() as usize;
-        }
-        let mut column = 0;
-        for to in to {
-            let words = &mut to[at..at + 16 * W];
-            for i in 0..W {
-                let packed = shell!(_mm512_maskz_compress_epi32(k.0[i], values[column].0[i]));
-                // `words` is W times 64 bytes, and a start at most 16 lanes for each register before.
-                shell!(_mm512_storeu_si512(words.as_mut_ptr().add(starts[i]).cast(), packed));
-            }
-            column += 1;
-        }
-        done
     }
     #[inline(always)]
     fn life_at(self, life: &Life<'_>, slot: V<G, W>) -> V<G, W> {

@@ -118,17 +118,23 @@ impl<'a> Life<'a> {
         Self { data, mask: (slots - 1) as u32 }
     }
 
+    /// S. An inclusive range to `mask` would be a call.
+    #[inline(always)]
+    fn len(&self) -> usize {
+        self.mask as usize + 1
+    }
+
     /// The S lifetimes.
     #[inline(always)]
     pub fn slots(&self) -> &[i8] {
-        &self.data[..self.mask as usize + 1]
+        &self.data[..self.len()]
     }
 
     /// The S lifetimes, to write.
     #[inline(always)]
     pub fn slots_mut(&mut self) -> &mut [i8] {
-        let mask = self.mask as usize;
-        &mut self.data[..mask + 1]
+        let len = self.len();
+        &mut self.data[..len]
     }
 
     /// S lifetimes and the pad behind them.
@@ -214,20 +220,6 @@ pub trait Cpu: Copy {
     fn scatter(self, column: &mut Column<'_>, index: Self::V, v: Self::V, k: Self::K);
     /// Stores the lanes under the mask side by side at `at`; may write up to LANES words there.
     fn compress(self, to: &mut [i32], at: usize, v: Self::V, k: Self::K);
-    /// [`Cpu::compress`] of `W` columns; how many lanes it were.
-    #[inline(always)]
-    fn append<const W: usize>(
-        self,
-        to: [&mut [i32]; W],
-        at: usize,
-        values: [Self::V; W],
-        k: Self::K,
-    ) -> usize {
-        for (to, v) in to.into_iter().zip(values) {
-            self.compress(to, at, v, k);
-        }
-        self.count(k)
-    }
     /// life\[slot\], sign-extended.
     fn life_at(self, life: &Life<'_>, slot: Self::V) -> Self::V;
     /// Writes a byte under the mask.
@@ -473,8 +465,11 @@ impl<C: Cpu> Machine for C {
         mask: C::K,
         values: [C::V; W],
     ) {
-        let columns = list.columns.each_mut().map(|c| &mut *c.data);
-        list.len += Cpu::append(self, columns, list.len, values, mask & t.live);
+        let mask = mask & t.live;
+        for (column, v) in list.columns.iter_mut().zip(values) {
+            self.compress(column.data, list.len, v, mask);
+        }
+        list.len += self.count(mask);
     }
     #[inline(always)]
     fn take<'a, const W: usize>(self, to: &mut List<'a, W>, from: &mut List<'a, W>) {

@@ -13,6 +13,8 @@ use plotters::prelude::*;
 use crate::{Error, Result};
 
 const SIZE: (u32, u32) = (960, 600);
+/// Where the chart ends and the legend begins: beside the chart, so that it covers no data.
+const LEGEND_AT: i32 = 770;
 /// Told apart in print and by most colour-blind readers (Okabe and Ito).
 const COLOURS: [RGBColor; 7] = [
     RGBColor(0, 114, 178),
@@ -65,10 +67,10 @@ pub fn lines(
         for (one, colour) in series.iter().zip(COLOURS.iter().cycle()) {
             let points: Vec<_> = one.points.iter().copied().filter(finite).collect();
             let line = LineSeries::new(points.iter().copied(), colour.stroke_width(2));
-            chart.draw_series(line)?.label(&one.name).legend(key(*colour));
+            chart.draw_series(line)?;
             chart.draw_series(points.iter().map(|&p| Circle::new(p, 3, colour.filled())))?;
         }
-        legend(&mut chart)
+        legend(canvas, series.iter().map(|one| &one.name))
     })
 }
 
@@ -102,9 +104,9 @@ pub fn bars(
                 let left = group as f64 - 0.4 + number as f64 * width;
                 Rectangle::new([(left, 0.0), (left + width * 0.92, value)], colour.filled())
             });
-            chart.draw_series(rectangles)?.label(&one.name).legend(key(*colour));
+            chart.draw_series(rectangles)?;
         }
-        legend(&mut chart)
+        legend(canvas, series.iter().map(|one| &one.name))
     })
 }
 
@@ -127,29 +129,28 @@ fn failed(what: &'static str, path: &Path, why: &str) -> Error {
     Error::invalid(what, path.display(), why, "check the numbers of the chart")
 }
 
-fn frame<'a, 'b>(
-    canvas: &'a Canvas<'b>,
+fn frame<'b>(
+    canvas: &Canvas<'b>,
     title: &str,
     x: Range<f64>,
     y: Range<f64>,
-) -> Drawn<Chart<'a, 'b>> {
+) -> Drawn<Chart<'b, 'b>> {
     canvas.fill(&WHITE)?;
-    let mut builder = ChartBuilder::on(canvas);
+    let (left, _) = canvas.split_horizontally(LEGEND_AT);
+    let mut builder = ChartBuilder::on(&left);
     builder.caption(title, ("sans-serif", 24)).margin(16);
     builder.x_label_area_size(52).y_label_area_size(76);
     Ok(builder.build_cartesian_2d(x, y)?)
 }
 
-fn legend<'a, 'b: 'a>(chart: &mut Chart<'a, 'b>) -> Drawn<()> {
-    let mut labels = chart.configure_series_labels();
-    labels.position(SeriesLabelPosition::UpperRight).background_style(WHITE.mix(0.85));
-    labels.border_style(RGBColor(160, 160, 160)).label_font(("sans-serif", 16)).draw()?;
+/// A swatch and a name for each, one below the other.
+fn legend<'a>(canvas: &Canvas<'_>, names: impl Iterator<Item = &'a String>) -> Drawn<()> {
+    for ((name, colour), y) in names.zip(COLOURS.iter().cycle()).zip((64..).step_by(26)) {
+        let swatch = [(LEGEND_AT, y), (LEGEND_AT + 18, y + 8)];
+        canvas.draw(&Rectangle::new(swatch, colour.filled()))?;
+        canvas.draw(&Text::new(name.as_str(), (LEGEND_AT + 26, y - 4), ("sans-serif", 16)))?;
+    }
     Ok(())
-}
-
-/// The legend's swatch.
-fn key(colour: RGBColor) -> impl Fn((i32, i32)) -> Rectangle<(i32, i32)> {
-    move |(x, y)| Rectangle::new([(x, y - 4), (x + 18, y + 4)], colour.filled())
 }
 
 fn finite(point: &(f64, f64)) -> bool {

@@ -24,6 +24,8 @@ pub struct ScalarTable {
     shift: u32,
     id_at: Vec<i32>,
     life: Vec<u8>,
+    /// That of the last step with misses.
+    threshold: u8,
     victims: Vec<u32>,
 }
 
@@ -37,7 +39,9 @@ impl ScalarTable {
             shift: 32 - links.ilog2(),
             id_at: vec![EMPTY; slots],
             life: vec![0; slots],
-            victims: Vec::with_capacity(slots),
+            threshold: 0,
+            // A block of victims may come in whole before the list is cut.
+            victims: Vec::with_capacity(slots + 32),
         })
     }
 
@@ -79,28 +83,48 @@ impl ScalarTable {
         self.links[gap].0 = EMPTY;
     }
 
+    /// How many slots have a lifetime of `t` or less.
+    fn up_to(&self, t: u8) -> usize {
+        // Bytes are counted in bytes, which the compiler makes a vector compare and subtract.
+        let count = |block: &[u8]| block.iter().map(|&life| u8::from(life <= t)).sum::<u8>();
+        self.life.chunks(128).map(|block| usize::from(count(block))).sum()
+    }
+
+    /// The least t with at least `need` slots up to it. Steps are alike: it is mostly the last one.
+    fn threshold(&self, need: usize) -> u8 {
+        let last = self.threshold;
+        let (mut low, mut high) = if self.up_to(last) < need {
+            (last.saturating_add(1), USED)
+        } else if last == 0 || self.up_to(last - 1) < need {
+            return last;
+        } else {
+            (0, last - 1)
+        };
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if self.up_to(middle) >= need { high = middle } else { low = middle + 1 }
+        }
+        low
+    }
+
     /// Lists the `need` oldest slots: all below a threshold, then those at it.
     fn choose(&mut self, need: usize) {
         self.victims.clear();
         if need == 0 {
             return;
         }
-        let up_to = |t: u8| self.life.iter().map(|&l| usize::from(l <= t)).sum::<usize>();
-        let (mut low, mut high) = (0u8, USED);
-        while low < high {
-            let middle = low + (high - low) / 2;
-            if up_to(middle) >= need { high = middle } else { low = middle + 1 }
-        }
-        for strict in [true, false] {
-            for (block, lives) in self.life.chunks(64).enumerate() {
+        self.threshold = self.threshold(need);
+        let t = self.threshold;
+        for wanted in [|life: u8, t: u8| life < t, |life: u8, t: u8| life == t] {
+            for (block, lives) in self.life.chunks(32).enumerate() {
                 // Most blocks hold none, and the compiler makes this a few vector instructions.
-                if !lives.iter().fold(false, |any, &l| any | (l <= low)) {
+                if lives.iter().fold(0, |any, &life| any | u8::from(life <= t)) == 0 {
                     continue;
                 }
-                for (i, &l) in lives.iter().enumerate() {
-                    if if strict { l < low } else { l == low } {
-                        self.victims.push((block * 64 + i) as u32);
-                    }
+                let slots = lives.iter().zip(block as u32 * 32..);
+                self.victims.extend(slots.filter(|&(&life, _)| wanted(life, t)).map(|(_, i)| i));
+                if self.victims.len() >= need {
+                    break;
                 }
             }
         }

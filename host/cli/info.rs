@@ -142,7 +142,7 @@ fn measure(options: &Options) -> Result<Report> {
     let format = options.rows.format()?;
     let (layers, requests) = (options.layers, options.requests);
     let indexers = options.indexers.unwrap_or(layers);
-    for (what, n) in [("--requests", requests), ("--indexers", indexers)] {
+    for (what, n) in [("--layers", layers), ("--requests", requests), ("--indexers", indexers)] {
         if n == 0 {
             return Err(Error::invalid(what, n, "it must be at least 1", "pass 1 or more").into());
         }

@@ -43,6 +43,15 @@ pub struct Throughput {
     pub best_loop: String,
     /// The engine's share of it, percent.
     pub percent_of_best: f64,
+    /// Every loop.
+    pub loops: Vec<Loop>,
+}
+
+/// A plain loop over (from, to).
+#[derive(Serialize)]
+pub struct Loop {
+    pub copier: String,
+    pub gbs: f64,
 }
 
 /// (from, to) of every row of a plan.
@@ -177,5 +186,8 @@ pub fn measure(engine: &mut Engine, order: &[i32], repeats: usize) -> Result<Thr
         best_loop_gbs: rates[best],
         best_loop: LOOPS[best].to_string(),
         percent_of_best: 100.0 * rates[LOOPS.len()] / rates[best],
+        loops: (LOOPS.iter().zip(&rates))
+            .map(|(copier, &gbs)| Loop { copier: copier.to_string(), gbs })
+            .collect(),
     })
 }

@@ -7,7 +7,7 @@ use avsg::buffer::BufferConfig;
 use avsg::device::params::Params;
 use avsg::draw::{self, Series};
 use avsg::engine::{Config, Engine};
-use avsg::launch::cpu::{Team, allowed_cpus};
+use avsg::launch::cpu::{MAX_CORES, Team, allowed_cpus};
 use avsg::pool::{HostPool, PoolConfig};
 use avsg::rows::RowFormat;
 use avsg::splitmix::SplitMix64;
@@ -93,6 +93,9 @@ impl Options {
         }
         for &bytes in &self.row_bytes {
             range("--row-bytes", bytes, 1, 1 << 20, "1152 and 656 are common")?;
+        }
+        if let Some(cores) = self.cores {
+            range("--cores", cores, 1, MAX_CORES, "leave it out to take the CPUs")?;
         }
         range("--repeats", self.repeats, 1, 10_000, "15 is a good number")?;
         range("--model-cores", self.model_cores, 1, 1024, "the paper's device has 40")?;

@@ -83,7 +83,7 @@ impl HashState {
     /// far more than the 28 % of slots that 1 - f^4 = f predicts become unreachable.)
     fn reusable(&self, link: u64) -> bool {
         let slot = self.named_slot(link);
-        let print = self.entries[link as usize] % (1 << 23) >> self.m;
+        let print = (self.entries[link as usize] % (1 << 23)) >> self.m;
         self.invalid(link) || self.lifetime(slot) < 0 || print != self.print(self.id(slot))
     }
     fn link(&self, id: i64, r: u64) -> u64 {

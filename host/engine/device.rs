@@ -183,13 +183,14 @@ impl Device {
     /// The pool row of an id, if it has one.
     fn row(&self, batch: &Batch<'_>, request: usize, id: usize) -> Option<usize> {
         let page = self.config.params.page as usize;
-        let row = if page == 0 {
-            id
-        } else {
-            let entry = request * batch.block_stride + id / page;
-            let inside = id / page < batch.block_stride;
-            let block = *batch.block_table.get(entry).filter(|_| inside)?;
-            usize::try_from(block).ok()?.checked_mul(page)? + id % page
+        let row = match (id.checked_div(page), id.checked_rem(page)) {
+            (Some(entry), Some(within)) => {
+                let inside = entry < batch.block_stride;
+                let at = request * batch.block_stride + entry;
+                let block = *batch.block_table.get(at).filter(|_| inside)?;
+                usize::try_from(block).ok()?.checked_mul(page)? + within
+            }
+            _ => id,
         };
         (row < self.pool_units() * page.max(1)).then_some(row)
     }
@@ -267,7 +268,6 @@ impl Outputs {
     ///
     /// # Safety
     /// The rows `first..first + tokens` and the request are in the plan and used by nobody else.
-    #[expect(clippy::mut_from_ref, reason = "the contract is exclusive use of these parts")]
     unsafe fn parts(&self, request: usize, first: usize, tokens: usize, k: usize) -> Parts<'_> {
         let slice = |at: *mut i32, from: usize, n: usize| {
             // SAFETY: the contract, and the plan's arrays are as long as its rows and requests.

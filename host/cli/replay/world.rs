@@ -36,15 +36,14 @@ impl World {
     pub fn new(trace: &Trace, engine: &Engine, requests: usize) -> Result<Self> {
         let (pool, page) = (engine.pool(), engine.config().params.page as usize);
         let rows = pool.rows();
-        let mut blocks = Vec::new();
-        if page != 0 {
-            blocks.extend(0..(rows / page) as i32);
-            SplitMix64::new(page as u64).shuffle(&mut blocks);
-        }
+        // Without a block table there are no blocks, and a row is its id.
+        let mut blocks: Vec<i32> = (0..rows.checked_div(page).unwrap_or(0) as i32).collect();
+        SplitMix64::new(page as u64).shuffle(&mut blocks);
         let mut row = vec![0; pool.format().bytes()];
         for id in 0..rows {
             fill_row(id as i32, 0, &mut row);
-            let at = if page == 0 { id } else { blocks[id / page] as usize * page + id % page };
+            let block = id.checked_div(page).map(|entry| blocks[entry] as usize);
+            let at = block.map_or(id, |block| block * page + id % page);
             pool.write_row(0, at, &row)?;
         }
         let segments: Vec<_> =

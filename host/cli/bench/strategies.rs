@@ -25,6 +25,7 @@ pub struct Row {
     pub hits: &'static str,
     /// Rows copied.
     pub rows: usize,
+    /// Of the quiet tenth.
     pub measured_us: [f64; 3],
     pub measured_gbs: [f64; 3],
     pub model_us: [f64; 3],
@@ -73,7 +74,7 @@ impl Bench<'_> {
                 times[who].push(time);
             }
         }
-        let measured_us = times.map(|mut t| summary(&mut t).median);
+        let measured_us = times.map(|mut t| summary(&mut t).quiet);
         let model_us = STRATEGIES.map(|s| self.model.time_us(s, &lists, k));
         let bytes = self.engine.pool().format().bytes();
         let gbs = |us: f64, row_bytes: usize| (rows * row_bytes) as f64 / us / 1e3;
@@ -90,7 +91,7 @@ impl Bench<'_> {
         })
     }
 
-    /// Microseconds of one transfer; `turn` chooses other rows.
+    /// Microseconds of one transfer; `turn` chooses other rows and states.
     fn transfer(
         &mut self,
         strategy: Strategy,
@@ -105,7 +106,9 @@ impl Bench<'_> {
         let copy = |core: usize, _: usize| {
             let share = |r: usize| Share { positions: &lists[r], selected: k };
             pieces(strategy, core, cores, lists.len(), share, |request, range| {
-                let Ok(to) = engine.buffer().view(request, 0, 0) else { return };
+                // Other states in each turn: slots of many layers are not in the cache either.
+                let state = (turn * lists.len() + request) % engine.config().states;
+                let Ok(to) = engine.buffer().view(state, 0, 0) else { return };
                 let row = |i: usize| order[(first + request * k + range.start + i) % order.len()];
                 let from = |i: usize| rows.ptr(row(i) as usize);
                 // A miss gets the slot of its number in the list: distinct, and below K <= S.

@@ -1,5 +1,6 @@
 //! Which vector machine the CPU device runs its kernels on: found and measured once, at creation.
 
+use crate::stage::Trial;
 use crate::{Error, Result};
 use avsg_device::machine::Kernel;
 use avsg_device::machine::emu::Emu;
@@ -92,7 +93,7 @@ impl Machine {
                 "choose one of those, or auto",
             )),
             [one] => Ok(*one),
-            several => Ok(fastest(several, params)),
+            several => fastest(several, params),
         }
     }
 
@@ -139,20 +140,20 @@ fn names(all: &[Machine]) -> String {
 }
 
 /// The machine with the least best time over a few steps of one table.
-fn fastest(machines: &[Machine], params: &Params) -> Machine {
-    use crate::stage::Trial;
-    let timed = machines.iter().map(|&m| {
-        let mut trial = Trial::new(params);
-        let best = (0..12)
-            .map(|step| {
-                trial.select(step);
-                let start = Instant::now();
-                trial.step(m);
-                start.elapsed()
-            })
-            .min();
-        (best, m)
-    });
-    // Machines are listed narrow to wide and `max_by` keeps the last of equals: on a tie, the wider.
-    timed.max_by(|a, b| b.0.cmp(&a.0)).map_or(machines[0], |(_, m)| m)
+fn fastest(machines: &[Machine], params: &Params) -> Result<Machine> {
+    let mut trial = Trial::new(params)?;
+    let mut best = None;
+    for &machine in machines {
+        trial.clear();
+        for step in 0..12 {
+            trial.select(step);
+            let start = Instant::now();
+            trial.step(machine);
+            let time = start.elapsed();
+            if best.is_none_or(|(least, _)| time < least) {
+                best = Some((time, machine));
+            }
+        }
+    }
+    Ok(best.map_or(machines[0], |(_, machine)| machine))
 }

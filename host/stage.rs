@@ -7,6 +7,13 @@ use avsg_device::params::{NO_STABLE_LEN, Params};
 use avsg_device::stage_one::{Request, record, stage_one};
 
 use crate::machine::Machine;
+use crate::mapping::{MIB2, Mapping};
+use crate::{Result, geometry};
+
+/// Words of one table, rounded up to whole 64-byte lines so that two states share none.
+pub(crate) fn table_words(params: &Params) -> usize {
+    state_words(params).next_multiple_of(16)
+}
 
 /// One request's Stage One, as a kernel. All slices belong to this request alone.
 pub(crate) struct StageOne<'a> {
@@ -78,8 +85,7 @@ impl Kernel for StageOne<'_> {
 /// engine for whoever wants hit rates only.
 pub struct Trial {
     params: Params,
-    state: Vec<i32>,
-    work: Vec<i32>,
+    memory: Mapping,
     ids: Vec<i32>,
     slot: Vec<i32>,
     valid: Vec<i32>,
@@ -90,24 +96,40 @@ pub struct Trial {
 impl Trial {
     /// A cold table.
     ///
-    /// # Panics
-    /// If the geometry was not checked.
-    pub fn new(params: &Params) -> Self {
+    /// # Errors
+    /// If the geometry breaks a rule or memory is short.
+    pub fn new(params: &Params) -> Result<Self> {
         let params = Params { page: 0, ..*params };
-        assert!(params.check().is_ok(), "a checked geometry");
+        geometry::check(&params)?;
         let selected = (params.k * params.tokens) as usize;
-        let mut state = vec![0; state_words(&params)];
-        clear_state(&params, &mut state);
-        Self {
+        // The memory that an engine's tables get, hugepages included.
+        let bytes = (4 * (table_words(&params) + work_words(&params))).next_multiple_of(MIB2);
+        let mut trial = Self {
             params,
-            state,
-            work: vec![0; work_words(&params)],
+            memory: Mapping::anonymous("trial table", bytes)?,
             ids: vec![-1; selected],
             slot: vec![-1; selected],
             valid: vec![0; params.tokens as usize],
             miss: [(); 4].map(|()| vec![0; selected]),
             record: [0; record::WORDS],
-        }
+        };
+        trial.clear();
+        Ok(trial)
+    }
+
+    /// The table's words and the working columns'. Not a method of `&mut self`: a step also borrows
+    /// the outputs.
+    fn split<'m>(memory: &'m mut Mapping, params: &Params) -> (&'m mut [i32], &'m mut [i32]) {
+        let table = table_words(params);
+        let words = table + work_words(params);
+        // SAFETY: `new` made the mapping at least that long; it is zeroed, aligned to a page, and
+        // borrowed mutably.
+        unsafe { core::slice::from_raw_parts_mut(memory.ptr().cast(), words) }.split_at_mut(table)
+    }
+
+    /// Empties the table.
+    pub fn clear(&mut self) {
+        clear_state(&self.params, Self::split(&mut self.memory, &self.params).0);
     }
 
     /// Selects ids that shift by a tenth from step to step, spread over 16 K.
@@ -130,11 +152,13 @@ impl Trial {
     /// of misses.
     pub fn step_on(&mut self, machine: Machine, ids: &[i32], tokens: usize, stable: i32) -> usize {
         let k = self.params.k as usize;
+        let params = self.params;
         let [a, b, c, d] = &mut self.miss;
+        let (state, work) = Self::split(&mut self.memory, &params);
         machine.run(StageOne {
-            params: &self.params,
-            state: &mut self.state,
-            work: &mut self.work,
+            params: &params,
+            state,
+            work,
             tokens,
             k,
             generation: 0,

@@ -69,7 +69,7 @@ proptest! {
     fn every_machine_gives_the_same_lists(shape in shape(), raw in prop::collection::vec(any::<u16>(), 1..400)) {
         let params = shape.params();
         let (k, tokens) = (params.k as usize, params.tokens as usize);
-        let mut trials: Vec<_> = Machine::all().into_iter().map(|m| (m, Trial::new(&params))).collect();
+        let mut trials: Vec<_> = Machine::all().into_iter().map(|m| (m, Trial::new(&params).expect("a checked geometry"))).collect();
         for step in 0..8 {
             let id = |i: usize| i32::from(raw[(i * 7 + step * 31) % raw.len()] as i16) / 16;
             let ids: Vec<i32> = (0..k * tokens).map(id).collect();

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use avsg_device::machine::memory::{clear_state, state_words, work_words};
+use avsg_device::machine::memory::{clear_state, work_words};
 use avsg_device::params::{NO_STABLE_LEN, Params};
 use avsg_device::stage_one::record;
 use avsg_device::stage_two::{Share, pieces};
@@ -12,24 +12,26 @@ use crate::buffer::{BufferConfig, DeviceBuffer};
 use crate::copy::Copier;
 use crate::launch::cpu::{allowed_cpus, check_cores};
 use crate::machine::Machine;
-use crate::mapping::Mapping;
+use crate::mapping::{MIB2, Mapping};
 use crate::plan::Plan;
 use crate::pool::{HostPool, RowView};
 use crate::rows::MAX_SEGMENTS;
-use crate::stage::{POSITION, ROW, SLOT, StageOne};
+use crate::stage::{POSITION, ROW, SLOT, StageOne, table_words};
 use crate::{Error, Result, geometry, memory};
 
 static ENGINES: AtomicU64 = AtomicU64::new(1);
 
-/// Words in a 64-byte line: two states, or two workers, share none.
+/// Words in a 64-byte line: two workers share none.
 const LINE: usize = 16;
-
-fn table_words(params: &Params) -> usize {
-    state_words(params).next_multiple_of(LINE)
-}
 
 fn worker_words(params: &Params) -> usize {
     work_words(params).next_multiple_of(LINE)
+}
+
+/// Bytes of so many words in whole 2 MiB pages: a table's random accesses then miss no TLB where the
+/// kernel grants a hugepage.
+fn pages(words: usize) -> usize {
+    (4 * words).next_multiple_of(MIB2)
 }
 
 /// All that the cores of one engine touch.
@@ -90,8 +92,8 @@ impl Device {
             copier: Copier::measure(pool.format().bytes()),
             buffer: DeviceBuffer::new(&buffer)?,
             id: ENGINES.fetch_add(1, Ordering::Relaxed),
-            tables: Mapping::anonymous("tables", 4 * table_words(params) * config.states)?,
-            work: Mapping::anonymous("working columns", 4 * worker_words(params) * workers)?,
+            tables: Mapping::anonymous("tables", pages(table_words(params) * config.states))?,
+            work: Mapping::anonymous("working columns", pages(worker_words(params) * workers))?,
             config,
             pool,
         };

@@ -55,9 +55,10 @@ fn other<M: Matcher + 'static>(matcher: M, k: usize) -> Box<dyn Contender> {
 /// This operator on two machines, the scalar table, dual pointer, HashMap + LRU, LRU crate.
 pub fn line_up(params: &Params, machines: [Machine; 2]) -> Result<Vec<Box<dyn Contender>>> {
     let (k, slots) = (params.k as usize, params.slots as usize);
-    let ours =
-        |machine| Box::new(Ours { trial: Trial::new(params), machine }) as Box<dyn Contender>;
-    let mut all: Vec<_> = machines.into_iter().map(ours).collect();
+    let mut all: Vec<Box<dyn Contender>> = Vec::new();
+    for machine in machines {
+        all.push(Box::new(Ours { trial: Trial::new(params)?, machine }));
+    }
     all.extend([
         other(ScalarTable::new(slots)?, k),
         other(PreviousStep::new(k)?, k),

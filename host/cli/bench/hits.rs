@@ -15,14 +15,14 @@ fn selected(ids: &[i32]) -> u64 {
 }
 
 /// A table's hits; nothing is invalidated.
-pub fn of_table(trace: &Trace, params: &Params, machine: Machine) -> Hits {
-    let mut trial = Trial::new(params);
+pub fn of_table(trace: &Trace, params: &Params, machine: Machine) -> Result<Hits> {
+    let mut trial = Trial::new(params)?;
     let step = |step: usize| {
         let ids = &trace.ids[step * trace.tokens * trace.k..][..trace.tokens * trace.k];
         let misses = trial.step_on(machine, ids, trace.tokens, -1) as u64;
         (selected(ids) - misses, selected(ids))
     };
-    (0..trace.steps).map(step).collect()
+    Ok((0..trace.steps).map(step).collect())
 }
 
 /// A policy's hits.

@@ -101,7 +101,7 @@ pub fn run(options: &Options) -> Result<()> {
         let machine = Machine::find(options.machine.choice(), &params)?;
         let table = if params.table == Table::Wide { "wide" } else { "paper" };
         for (rule, value, lifetime) in rules(&params) {
-            let steps = hits::of_table(&trace, &Params { lifetime, ..params }, machine);
+            let steps = hits::of_table(&trace, &Params { lifetime, ..params }, machine)?;
             let hit_rate = hits::after_first(&steps);
             rows.push(Row { slots: params.slots, table, rule, value, hit_rate });
         }

@@ -20,12 +20,14 @@ use crate::cli::{Sinks, output};
 
 /// Steps that are run and not counted: caches, branch predictors and the buffer itself are cold.
 const WARM_UP: usize = 20;
+/// Steps of one contender's turn: long enough that the other five's tables do not sit in its caches.
+const BLOCK: usize = 25;
 
 /// What to time.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Every contender sees the same steps, one after the other step by step, so that noise hits all\n\
-                  alike. Ids of a row are shuffled; K below the trace's takes the ids of least hash; the\n\
+    after_help = "Every contender sees the same steps in one run, in turns of 25 steps: noise hits all alike, and\n\
+                  each finds its own tables where its last step left them. Ids of a row are shuffled; K below the trace's takes the ids of least hash; the\n\
                   first 20 steps do not count. Compare ratios within one run only. Contenders:\n  \
                   median_us       this operator on the chosen machine\n  \
                   emu_us          the same kernel, one lane at a time\n  \
@@ -178,13 +180,15 @@ fn measure(trace: &Trace, params: &Params, machine: Machine, table: &'static str
     let emu = Machine::find(Choice::Emu, params)?;
     let mut contenders = line_up(params, [machine, emu])?;
     let mut times = vec![Vec::with_capacity(trace.steps); contenders.len()];
-    for step in 0..trace.steps {
+    for (round, from) in (0..trace.steps).step_by(BLOCK).enumerate() {
         for turn in 0..contenders.len() {
-            // Whoever runs first in a step pays for the ids: take turns.
-            let who = (step + turn) % contenders.len();
-            let time = Contender::time(&mut *contenders[who], trace.row(step, 0));
-            if step >= WARM_UP {
-                times[who].push(time.as_secs_f64() * 1e6);
+            // Whoever runs first in a block pays for the ids: take turns.
+            let who = (round + turn) % contenders.len();
+            for step in from..trace.steps.min(from + BLOCK) {
+                let time = Contender::time(&mut *contenders[who], trace.row(step, 0));
+                if step >= WARM_UP {
+                    times[who].push(time.as_secs_f64() * 1e6);
+                }
             }
         }
     }
@@ -196,7 +200,7 @@ fn measure(trace: &Trace, params: &Params, machine: Machine, table: &'static str
         spread: params.spread,
         machine: machine.to_string(),
         steps: trace.steps - WARM_UP,
-        hit_rate: hits::after_first(&hits::of_table(trace, params, machine)),
+        hit_rate: hits::after_first(&hits::of_table(trace, params, machine)?),
         median_us: sums[0].median,
         trimmed_mean_us: sums[0].trimmed_mean,
         mean_us: sums[0].mean,

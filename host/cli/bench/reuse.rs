@@ -162,10 +162,14 @@ fn measure(options: &Options, cell: &Cell) -> Result<Row> {
         let synth = Synth { gamma, mu, k: options.k, steps: TO + 1, seed, context: CONTEXT };
         let trace = synth.trace()?;
         let [lru, opt] = hits::of_scale(&trace, cell.slots as usize)?;
-        let [paper, constant, wide] = tables.map(|p| hits::of_table(&trace, &p, machine));
+        let mut all = Vec::with_capacity(5);
+        for params in &tables {
+            all.push(hits::of_table(&trace, params, machine)?);
+        }
+        all.extend([lru, opt]);
         // The mean of the steps' shares; they all have K ids, so it is the share of their sum.
         let share = |steps: Hits| hits::percent(&steps[FROM..=TO]);
-        for (sum, steps) in sums.iter_mut().zip([paper, constant, wide, lru, opt]) {
+        for (sum, steps) in sums.iter_mut().zip(all) {
             *sum += share(steps) / options.seeds as f64;
         }
     }

@@ -139,21 +139,25 @@ fn names(all: &[Machine]) -> String {
     all.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// The machine with the least best time over a few steps of one table.
+/// The machine with the least median time over some steps of a table, taken in turns so that noise
+/// hits all alike.
 fn fastest(machines: &[Machine], params: &Params) -> Result<Machine> {
-    let mut trial = Trial::new(params)?;
-    let mut best = None;
-    for &machine in machines {
-        trial.clear();
-        for step in 0..12 {
+    const STEPS: usize = 24;
+    const COLD: usize = 4;
+    let mut trials: Vec<Trial> =
+        machines.iter().map(|_| Trial::new(params)).collect::<Result<_>>()?;
+    let mut times = vec![Vec::with_capacity(STEPS); machines.len()];
+    for step in 0..STEPS + COLD {
+        for ((&machine, trial), times) in machines.iter().zip(&mut trials).zip(&mut times) {
             trial.select(step);
             let start = Instant::now();
             trial.step(machine);
-            let time = start.elapsed();
-            if best.is_none_or(|(least, _)| time < least) {
-                best = Some((time, machine));
+            if step >= COLD {
+                times.push(start.elapsed());
             }
         }
     }
-    Ok(best.map_or(machines[0], |(_, machine)| machine))
+    let median = |times: &mut Vec<_>| *times.select_nth_unstable(STEPS / 2).1;
+    let medians = times.iter_mut().map(median).zip(machines);
+    Ok(medians.min_by_key(|(median, _)| *median).map_or(machines[0], |(_, &machine)| machine))
 }

@@ -19,8 +19,10 @@
 
 use core::ops::{Add, BitAnd, BitOr, Mul, Not, Sub};
 
+mod columns;
 pub mod cpu;
 pub mod emu;
+mod lower;
 pub mod memory;
 
 #[cfg(target_arch = "x86_64")]

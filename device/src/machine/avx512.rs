@@ -3,10 +3,13 @@
 //! Gathers come in two forms, because the better one depends on the CPU: `vpgatherdd`, and sixteen
 //! scalar loads ([`Avx512`]'s parameter). The host measures both at start-up.
 
+mod registers;
+
 use super::Kernel;
 use super::cpu::{Column, Cpu, Life};
 use core::arch::x86_64::*;
-use core::ops::{BitAnd, BitOr, Not};
+use registers::BYTES;
+pub use registers::{Mask, V};
 
 /// Registers in a vector. One id costs two dependent gathers; with more registers in flight they
 /// overlap.
@@ -15,45 +18,6 @@ pub const WIDE: usize = 4;
 /// The AVX-512 machine of `16 * W` lanes, `W` in 1..=4; with `GATHER`, it gathers by `vpgatherdd`.
 #[derive(Clone, Copy, Debug)]
 pub struct Avx512<const GATHER: bool, const W: usize = WIDE>(());
-
-/// `W` registers of lanes.
-#[derive(Clone, Copy)]
-pub struct V<const G: bool, const W: usize>([__m512i; W]);
-
-/// `W` k-registers.
-#[derive(Clone, Copy)]
-pub struct Mask<const W: usize>([__mmask16; W]);
-
-impl<const W: usize> BitAnd for Mask<W> {
-    type Output = Self;
-    #[inline(always)]
-    fn bitand(mut self, o: Self) -> Self {
-        for i in 0..W {
-            self.0[i] &= o.0[i];
-        }
-        self
-    }
-}
-impl<const W: usize> BitOr for Mask<W> {
-    type Output = Self;
-    #[inline(always)]
-    fn bitor(mut self, o: Self) -> Self {
-        for i in 0..W {
-            self.0[i] |= o.0[i];
-        }
-        self
-    }
-}
-impl<const W: usize> Not for Mask<W> {
-    type Output = Self;
-    #[inline(always)]
-    fn not(mut self) -> Self {
-        for k in &mut self.0 {
-            *k = !*k;
-        }
-        self
-    }
-}
 
 /// One intrinsic, or a short run of them, in a function that holds the token.
 macro_rules! shell {
@@ -124,17 +88,8 @@ impl<const G: bool, const W: usize> Avx512<G, W> {
     /// 0, 1, … 63.
     #[inline(always)]
     fn byte_iota(self) -> __m512i {
-        const LANES: [u8; 64] = {
-            let mut lanes = [0; 64];
-            let mut i = 0;
-            while i < 64 {
-                lanes[i] = i as u8;
-                i += 1;
-            }
-            lanes
-        };
-        // `LANES` is 64 bytes, the size of the load.
-        shell!(_mm512_loadu_si512(LANES.as_ptr().cast()))
+        // `BYTES` is 64 bytes, the size of the load.
+        shell!(_mm512_loadu_si512(BYTES.as_ptr().cast()))
     }
 
     /// from, from + 1, … of one register.

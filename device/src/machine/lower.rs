@@ -1,0 +1,255 @@
+//! Every [`Cpu`] is a [`Machine`]: a sweep is a loop over registers, a list a slice that grows.
+
+use super::Machine;
+use super::cpu::{Column, Cpu, Life, List, Scalar, Tile};
+
+impl<C: Cpu> Machine for C {
+    type V = C::V;
+    type Mask = C::K;
+    type Scalar = Scalar;
+    type Tile = Tile<C::K>;
+    type Column<'a> = Column<'a>;
+    type Life<'a> = Life<'a>;
+    type List<'a, const W: usize> = List<'a, W>;
+    type Input<'a> = &'a [i32];
+    type Output<'a> = &'a mut [i32];
+
+    #[inline(always)]
+    fn scalar(self, value: i32) -> Scalar {
+        Scalar(value)
+    }
+    #[inline(always)]
+    fn max(self, a: Scalar, b: Scalar) -> Scalar {
+        Scalar(a.0.max(b.0))
+    }
+    #[inline(always)]
+    fn min(self, a: Scalar, b: Scalar) -> Scalar {
+        Scalar(a.0.min(b.0))
+    }
+    #[inline(always)]
+    fn if_ne(self, a: Scalar, b: Scalar, then: i32) -> Scalar {
+        Scalar(if a.0 == b.0 { 0 } else { then })
+    }
+    #[inline(always)]
+    fn if_gt(self, a: Scalar, b: Scalar, then: i32) -> Scalar {
+        Scalar(if a.0 > b.0 { then } else { 0 })
+    }
+
+    #[inline(always)]
+    fn sweep(self, n: Scalar, mut body: impl FnMut(Self::Tile)) {
+        let n = n.0.max(0) as usize;
+        let mut at = 0;
+        while at < n {
+            body(Tile { at, live: self.first(n - at) });
+            at += C::LANES;
+        }
+    }
+    #[inline(always)]
+    fn repeat(self, max: u32, n: Scalar, mut body: impl FnMut(Scalar)) {
+        for r in 0..n.0.min(max as i32) {
+            body(Scalar(r));
+        }
+    }
+    #[inline(always)]
+    fn bisect(self, hint: Scalar, need: Scalar, mut count: impl FnMut(Scalar) -> Scalar) -> Scalar {
+        if need.0 <= 0 {
+            return Scalar(-128);
+        }
+        // Invariant: count(low) < need, and count(high) >= need or high = 127. The last step's
+        // answer is nearly always within one of this step's, so gallop from it.
+        let (mut low, mut high) = (-129, 127);
+        let (mut t, mut stride) = (hint.0.clamp(-128, 127), 1);
+        while high - low > 1 {
+            if count(Scalar(t)).0 >= need.0 {
+                high = t;
+                t -= stride;
+            } else {
+                low = t;
+                t += stride;
+            }
+            stride *= 2;
+            if t <= low || t >= high {
+                t = low + (high - low) / 2;
+            }
+        }
+        Scalar(high)
+    }
+
+    #[inline(always)]
+    fn iota(self, t: Self::Tile) -> C::V {
+        Cpu::iota(self, t.at as i32)
+    }
+    #[inline(always)]
+    fn splat(self, value: i32) -> C::V {
+        Cpu::splat(self, value)
+    }
+    #[inline(always)]
+    fn shr(self, v: C::V, bits: u32) -> C::V {
+        Cpu::shr(self, v, bits)
+    }
+    #[inline(always)]
+    fn select(self, mask: C::K, yes: C::V, no: C::V) -> C::V {
+        Cpu::select(self, mask, yes, no)
+    }
+    #[inline(always)]
+    fn eq(self, a: C::V, b: C::V) -> C::K {
+        Cpu::eq(self, a, b)
+    }
+    #[inline(always)]
+    fn eq_to(self, a: C::V, b: i32) -> C::K {
+        Cpu::eq(self, a, Cpu::splat(self, b))
+    }
+    #[inline(always)]
+    fn neg(self, v: C::V) -> C::K {
+        Cpu::neg(self, v)
+    }
+
+    #[inline(always)]
+    fn load(self, t: Self::Tile, column: &Column<'_>) -> C::V {
+        Cpu::load(self, column.data, t.at, t.live)
+    }
+    #[inline(always)]
+    fn store(self, t: Self::Tile, column: &mut Column<'_>, v: C::V) {
+        Cpu::store(self, column.data, t.at, v, t.live);
+    }
+    #[inline(always)]
+    fn gather(self, column: &Column<'_>, index: C::V) -> C::V {
+        Cpu::gather(self, column, index)
+    }
+    #[inline(always)]
+    fn scatter(self, t: Self::Tile, column: &mut Column<'_>, index: C::V, v: C::V, mask: C::K) {
+        Cpu::scatter(self, column, index, v, mask & t.live);
+    }
+
+    #[inline(always)]
+    fn len<const W: usize>(self, list: &List<'_, W>) -> Scalar {
+        Scalar(list.len as i32)
+    }
+    #[inline(always)]
+    fn clear<const W: usize>(self, list: &mut List<'_, W>) {
+        list.len = 0;
+    }
+    #[inline(always)]
+    fn item<const W: usize>(self, t: Self::Tile, list: &List<'_, W>, column: usize) -> C::V {
+        Cpu::load(self, list.columns[column].data, t.at, t.live)
+    }
+    #[inline(always)]
+    fn append<const W: usize>(
+        self,
+        t: Self::Tile,
+        list: &mut List<'_, W>,
+        mask: C::K,
+        values: [C::V; W],
+    ) {
+        let mask = mask & t.live;
+        for (column, v) in list.columns.iter_mut().zip(values) {
+            self.compress(column.data, list.len, v, mask);
+        }
+        list.len += self.count(mask);
+    }
+    #[inline(always)]
+    fn take<'a, const W: usize>(self, to: &mut List<'a, W>, from: &mut List<'a, W>) {
+        // Field by field: a swap of whole lists is a call.
+        for (a, b) in to.columns.iter_mut().zip(&mut from.columns) {
+            core::mem::swap(&mut a.data, &mut b.data);
+            core::mem::swap(&mut a.mask, &mut b.mask);
+        }
+        to.len = from.len;
+        from.len = 0;
+    }
+
+    #[inline(always)]
+    fn age(self, life: &mut Life<'_>, by: Scalar, settle: bool) {
+        Cpu::age(self, life.slots_mut(), by.0.clamp(0, 128) as u8, settle);
+    }
+    #[inline(always)]
+    fn count_le(self, life: &Life<'_>, t: Scalar) -> Scalar {
+        Scalar(Cpu::count_le(self, life.slots(), t.0 as i8) as i32)
+    }
+    #[inline(always)]
+    fn append_lt(self, list: &mut List<'_, 1>, life: &Life<'_>, t: Scalar, limit: Scalar) {
+        let [to] = &mut list.columns;
+        let limit = limit.0.max(0) as usize;
+        list.len = self.append_life(to.data, list.len, life.slots(), t.0 as i8, false, limit);
+    }
+    #[inline(always)]
+    fn append_eq(self, list: &mut List<'_, 1>, life: &Life<'_>, t: Scalar, limit: Scalar) {
+        let [to] = &mut list.columns;
+        let limit = limit.0.max(0) as usize;
+        list.len = self.append_life(to.data, list.len, life.slots(), t.0 as i8, true, limit);
+    }
+    #[inline(always)]
+    fn life_at(self, life: &Life<'_>, slot: C::V) -> C::V {
+        Cpu::life_at(self, life, slot)
+    }
+    #[inline(always)]
+    fn set_life(self, t: Self::Tile, life: &mut Life<'_>, slot: C::V, value: i8, mask: C::K) {
+        Cpu::set_life(self, life, slot, value, mask & t.live);
+    }
+    #[inline(always)]
+    fn step_life(
+        self,
+        t: Self::Tile,
+        life: &mut Life<'_>,
+        slot: C::V,
+        rule: &[i8; 256],
+        mask: C::K,
+    ) {
+        Cpu::step_life(self, life, slot, rule, mask & t.live);
+    }
+
+    #[inline(always)]
+    fn get(self, from: &&[i32], at: Scalar) -> Scalar {
+        Scalar(from[at.0 as usize])
+    }
+    #[inline(always)]
+    fn peek(self, from: &&mut [i32], at: Scalar) -> Scalar {
+        Scalar(from[at.0 as usize])
+    }
+    #[inline(always)]
+    fn put(self, to: &mut &mut [i32], at: Scalar, value: Scalar) {
+        to[at.0 as usize] = value.0;
+    }
+    #[inline(always)]
+    fn fetch(self, column: &mut Column<'_>, from: &&[i32], at: Scalar, n: Scalar) {
+        let (at, n) = (at.0 as usize, n.0 as usize);
+        column.data[..n].copy_from_slice(&from[at..at + n]);
+    }
+    #[inline(always)]
+    fn publish(self, to: &mut &mut [i32], at: Scalar, column: &Column<'_>, n: Scalar) {
+        let (at, n) = (at.0 as usize, n.0 as usize);
+        to[at..at + n].copy_from_slice(&column.data[..n]);
+    }
+    #[inline(always)]
+    fn publish_list<const W: usize>(
+        self,
+        to: &mut &mut [i32],
+        at: Scalar,
+        list: &List<'_, W>,
+        column: usize,
+    ) {
+        let at = at.0 as usize;
+        to[at..at + list.len].copy_from_slice(list.column(column));
+    }
+    #[inline(always)]
+    fn lookup(
+        self,
+        t: Self::Tile,
+        from: &&[i32],
+        base: Scalar,
+        n: Scalar,
+        index: C::V,
+        mask: C::K,
+    ) -> C::V {
+        let window = &from[base.0 as usize..(base.0 + n.0) as usize];
+        // Misses only: a stack round trip per register is nothing beside the cache misses.
+        let mut index_words = [-1i32; 64];
+        let masked = Cpu::select(self, mask & t.live, index, Cpu::splat(self, -1));
+        let all = self.first(C::LANES);
+        Cpu::store(self, &mut index_words, 0, masked, all);
+        for word in &mut index_words[..C::LANES] {
+            *word = usize::try_from(*word).ok().and_then(|i| window.get(i)).map_or(-1, |&b| b);
+        }
+        Cpu::load(self, &index_words, 0, all)
+    }
+}

@@ -53,7 +53,8 @@ fn a_cold_start_fills_every_slot() {
 
 #[test]
 fn steps_without_anything_to_do() {
-    let mut engine = small::engine(Params::wide(64, 2, 128), 2, 3, small::pool(1, 256, row_of(40)));
+    // Twice the slots that the ids need: in a table that is exactly full an id may have no link.
+    let mut engine = small::engine(Params::wide(64, 2, 256), 2, 3, small::pool(1, 256, row_of(40)));
     let mut plan = engine.new_plan(4, 2).unwrap();
     let mut warm = Owned::new(64, 0);
     warm.push([1, 1, -1, 256], &[(0..64).collect(), (100..164).collect()]);

@@ -104,16 +104,19 @@ fn rule_4_reusable_sees_refreshed_hits() {
 
 #[test]
 fn rule_4_reusable_sees_marked_victims() {
-    // A full table, every link of it valid: only the links of victims can be taken. Both parities,
-    // because a step that enters nothing leaves links that the next one may take.
-    for steps in [39, 40] {
-        let mut r = OneRequest::new(Params { spread: 1, retries: 7, ..wide(64, 1, 64) });
-        for g in 0..steps {
-            let _ = r.tokens(vec![ids(g * 64..g * 64 + 64)]);
-        }
-        let again = r.tokens(vec![ids((steps - 1) * 64..steps * 64)]);
-        assert!(again.counts[0] < 12, "{} of 64 have no link", again.counts[0]);
-    }
+    // A full table, every link of it valid: only the links of victims can be taken. Twenty lengths,
+    // because a step that enters nothing leaves links that the next one may take. About 15 of 64 ids
+    // find no link at one link per slot; unmarked victims make it 22.
+    let lost: i32 = (30..50)
+        .map(|steps| {
+            let mut r = OneRequest::new(Params { spread: 1, retries: 7, ..wide(64, 1, 64) });
+            for g in 0..steps {
+                let _ = r.tokens(vec![ids(g * 64..g * 64 + 64)]);
+            }
+            r.tokens(vec![ids((steps - 1) * 64..steps * 64)]).counts[0]
+        })
+        .sum();
+    assert!(lost < 18 * 20, "{} of 64 have no link", f64::from(lost) / 20.0);
 }
 
 #[test]

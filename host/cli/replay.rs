@@ -82,7 +82,10 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     let format = options.rows.format()?;
     let config = options.device.config(params, options.requests);
     let rows = rows.next_multiple_of(page.max(1));
-    let pool = PoolConfig::new(1, rows, format.clone());
+    let mut pool = PoolConfig::new(1, rows, format.clone());
+    // A row that is larger than a chunk is for the memory check to refuse, in the user's words.
+    pool.chunk_bytes =
+        pool.chunk_bytes.max(format.as_slice().iter().map(|s| s.stride).max().unwrap_or(0));
     let buffer =
         BufferConfig { states: options.requests, layers: 1, slots: slots as usize, format };
     let (kv, tables) = Engine::bytes_needed(&config, &buffer)?;

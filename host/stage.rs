@@ -47,7 +47,9 @@ impl Kernel for StageOne<'_> {
     fn run<C: Cpu>(self, c: C) {
         let word = |n: usize| Scalar::new(n as i32);
         let zero = Scalar::new(0);
-        let p = self.params;
+        // A copy that nothing else can point to: the kernel's byte stores might otherwise change it, as
+        // far as the compiler knows, and every tile would read it again.
+        let p = &{ *self.params };
         let mut state = split_state::<C>(p, self.state);
         let mut work = split_work::<C>(p, self.work);
         let [miss_pos, miss_id, miss_slot, miss_row] = self.miss;

@@ -80,6 +80,6 @@ pub fn frequency(lambda: f64) -> Result<Lifetime> {
     let (low, high) = (Frequency::MIN_LAMBDA, Frequency::MAX_LAMBDA);
     Frequency::new(lambda).map(Lifetime::Frequency).ok_or_else(|| {
         let limit = format!("it must be {low}..={high}");
-        Error::invalid("lambda", lambda, limit, "0.9 is a good start")
+        Error::invalid("lambda", lambda, limit, "0.87 is a good start")
     })
 }

@@ -60,7 +60,7 @@ pub struct TableOptions {
     #[arg(long, value_name = "R")]
     pub retries: Option<u32>,
     /// constant:L (least recently used), or frequency:LAMBDA (least frequently and recently used)
-    /// [default: wide frequency:0.9, paper constant:16]
+    /// [default: wide frequency:0.87, paper constant:16]
     #[arg(long, value_name = "RULE")]
     pub lifetime: Option<String>,
     /// Multipliers of the paper's hash
@@ -95,7 +95,7 @@ impl TableOptions {
 pub fn lifetime(rule: &str) -> Result<Lifetime> {
     let bad = || {
         let limit = "it must be constant:L (0..=127) or frequency:LAMBDA (0.5..=0.965)";
-        Error::invalid("--lifetime", rule, limit, "for example frequency:0.9")
+        Error::invalid("--lifetime", rule, limit, "for example frequency:0.87")
     };
     match rule.split_once(':') {
         Some(("constant", l)) => {

@@ -117,19 +117,3 @@ fn middle_geometry() {
     compare(&Params::wide(512, 2, 2048), &mut Random(3), 4);
     compare(&Params::paper(512, 1, 1024), &mut Random(4), 4);
 }
-
-/// A step at the default geometry, cold and warm, is quick enough to replay whole traces in tests.
-#[test]
-#[ignore = "prints times; run it with --release --nocapture"]
-fn speed() {
-    let p = Params::wide(2048, 1, 8192);
-    let tape = record_stage_one(&p).unwrap();
-    for width in [1, 16, 2048] {
-        let mut state = State::clear(&p);
-        for step in step::sequence(&p, &mut Random(5), 5) {
-            let start = std::time::Instant::now();
-            state.replay(&tape, width, &step);
-            println!("width {width}: {:?} for {} ids", start.elapsed(), step.param("k"));
-        }
-    }
-}

@@ -76,12 +76,12 @@ fn no_rows_call_nothing() {
 #[test]
 fn measuring_gives_a_copier_and_a_rate() {
     for bytes in [1, 288, 656, 1152, 1 << 20] {
-        let chosen = Copier::measure(bytes);
+        let chosen = Copier::measure(bytes, 2);
         assert!(measure_copy(64, bytes, chosen, 7).unwrap() > 0.0);
     }
     // Sizes that make no sense are answered, not trusted.
-    let _ = Copier::measure(0);
-    let _ = Copier::measure(usize::MAX);
+    let _ = Copier::measure(0, 0);
+    let _ = Copier::measure(usize::MAX, 1);
     assert!(measure_copy(0, 1152, Copier::Plain, 7).is_err());
     assert!(measure_copy(1 << 30, 1 << 20, Copier::Plain, 7).is_err());
     assert!(measure_copy(usize::MAX, usize::MAX, Copier::Plain, 7).is_err());

@@ -1,5 +1,7 @@
 //! Which copier is the fastest here, and how fast.
 
+use std::sync::Barrier;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use super::Copier;
@@ -19,31 +21,57 @@ const TRIED: [Copier; 5] = [
 const TRIAL: usize = 2 << 20;
 /// The part of them that each run copies: all runs together stay well below 10 ms.
 const SHARE: usize = 4;
+/// More threads than this do not change the answer.
+const MOST_THREADS: usize = 8;
 /// Longer rows than this behave alike.
 const LONGEST: usize = 64 << 10;
 /// A distance this much faster than a simpler choice is worth it; less is noise.
 const MARGIN: f64 = 1.03;
 
 impl Copier {
-    /// Tries the copiers on cold rows of `row_bytes` bytes for a few milliseconds and returns the
+    /// Tries the copiers on cold rows of `row_bytes` bytes for a few milliseconds, on as many threads
+    /// as will copy (they share the memory's bandwidth, which changes the answer), and returns the
     /// fastest; [`Copier::Plain`] where no memory for the trial is to be had. Both ends are flushed
     /// from the caches before each trial, as the two are when a step begins.
-    pub fn measure(row_bytes: usize) -> Self {
+    pub fn measure(row_bytes: usize, threads: usize) -> Self {
         let row_bytes = row_bytes.clamp(1, LONGEST);
         let rows = TRIAL.div_ceil(row_bytes).min(1 << 14);
-        let Ok(mut trial) = Trial::new(rows, row_bytes, 1) else { return Self::Plain };
-        trial.moves.truncate(rows / SHARE);
+        let trial = |seed| {
+            let mut trial = Trial::new(rows, row_bytes, seed)?;
+            trial.moves.truncate(rows / SHARE);
+            Ok(trial)
+        };
+        let trials: Result<Vec<Trial>> =
+            (1..=threads.clamp(1, MOST_THREADS) as u64).map(trial).collect();
+        let Ok(trials) = trials else { return Self::Plain };
         let (mut best, mut best_time) = (Self::Plain, f64::INFINITY);
         for copier in TRIED {
-            // The quicker of two, because whatever disturbs a run makes it slower.
-            let time =
-                (0..2).map(|_| trial.run_cold(copier)).min().unwrap_or_default().as_secs_f64();
+            // The quickest of three, because whatever disturbs a run makes it slower.
+            let time = (0..3).map(|_| together(&trials, copier)).min().unwrap_or_default();
+            let time = time.as_secs_f64();
             if time * MARGIN < best_time {
                 (best, best_time) = (copier, time);
             }
         }
         best
     }
+}
+
+/// The time of the slowest of several threads that copy at once.
+fn together(trials: &[Trial], copier: Copier) -> Duration {
+    let start = Barrier::new(trials.len());
+    thread::scope(|scope| {
+        let run = |trial: &Trial| {
+            trial.chill();
+            start.wait();
+            trial.run(copier)
+        };
+        let others: Vec<_> =
+            trials[1..].iter().map(|trial| scope.spawn(move || run(trial))).collect();
+        let mine = run(&trials[0]);
+        // A thread that panicked has no time; the copiers do not panic.
+        others.into_iter().filter_map(|t| t.join().ok()).fold(mine, Duration::max)
+    })
 }
 
 /// Copies `rows` rows of `row_bytes` bytes once, in an order drawn from `seed`, to slots in another,
@@ -82,10 +110,10 @@ impl Trial {
         Ok(Self { rows, slots, row_bytes, moves })
     }
 
-    fn run_cold(&self, copier: Copier) -> Duration {
+    /// Drives both ends out of the caches.
+    fn chill(&self) {
         flush(&self.rows);
         flush(&self.slots);
-        self.run(copier)
     }
 
     fn run(&self, copier: Copier) -> Duration {

@@ -89,7 +89,7 @@ impl Device {
         let workers = config.cores.min(allowed_cpus().len().max(1));
         let device = Self {
             machine: Machine::find(config.machine, params)?,
-            copier: Copier::measure(pool.format().bytes()),
+            copier: Copier::measure(pool.format().bytes(), workers),
             buffer: DeviceBuffer::new(&buffer)?,
             id: ENGINES.fetch_add(1, Ordering::Relaxed),
             tables: Mapping::anonymous("tables", pages(table_words(params) * config.states))?,

@@ -10,7 +10,7 @@ fn main() -> Result<()> {
     // Cargo rebuilds this script when the kernels or the linker change; it reads nothing else.
     println!("cargo::rerun-if-changed=build.rs");
     for slots in [4096, 8192, 16384] {
-        let wide = Params::wide(2048, 1, slots);
+        let wide = Params { lifetime: Lifetime::frequency(), ..Params::wide(2048, 1, slots) };
         let compact = Params { spread: 2, retries: 7, ..wide };
         let lru = |p| Params { lifetime: Lifetime::Constant(127), ..p };
         for p in [Params::paper(2048, 1, slots), wide, compact, lru(wide), lru(compact)] {

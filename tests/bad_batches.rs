@@ -280,7 +280,7 @@ fn geometries() {
             Params { lifetime: Lifetime::Constant(0), ..paper },
             &["lifetime is constant:0", "1..=127"],
         ),
-        (Params { lifetime: wide.lifetime, ..paper }, &["lifetime is frequency", "paper"]),
+        (Params { lifetime: Lifetime::frequency(), ..paper }, &["lifetime is frequency", "paper"]),
         (primes(2, 3), &["primes is 2,3", "odd"]),
         (primes(3, 0), &["primes is 3,0", "odd"]),
         (Params { page: 48, ..wide }, &["page is 48", "power of two", "65536"]),

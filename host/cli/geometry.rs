@@ -59,8 +59,9 @@ pub struct TableOptions {
     /// Links examined after the first [default: 3, or 7 with spread 2]
     #[arg(long, value_name = "R")]
     pub retries: Option<u32>,
-    /// constant:L (least recently used), or frequency:LAMBDA (least frequently and recently used)
-    /// [default: wide frequency:0.87, paper constant:16]
+    /// constant:L (least recently used), or frequency:LAMBDA (least frequently and recently used;
+    /// frequency alone is 0.87)
+    /// [default: wide frequency:0.87 where K < S < 4·K, else constant:127; paper constant:16]
     #[arg(long, value_name = "RULE")]
     pub lifetime: Option<String>,
     /// Multipliers of the paper's hash
@@ -97,6 +98,9 @@ pub fn lifetime(rule: &str) -> Result<Lifetime> {
         let limit = "it must be constant:L (0..=127) or frequency:LAMBDA (0.5..=0.965)";
         Error::invalid("--lifetime", rule, limit, "for example frequency:0.87")
     };
+    if rule == "frequency" {
+        return Ok(Lifetime::frequency());
+    }
     match rule.split_once(':') {
         Some(("constant", l)) => {
             let l: i8 = l.parse().map_err(|_| bad())?;

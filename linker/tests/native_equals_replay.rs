@@ -84,7 +84,7 @@ fn small_geometries() {
                     let tokens = (1 + random.below(4) as u32).min(slots / k);
                     let p = Params::wide(k.min(slots), tokens.max(1), slots);
                     let lifetime = if *frequency {
-                        p.lifetime
+                        Lifetime::frequency()
                     } else {
                         Lifetime::Constant(1 + random.below(127) as i8)
                     };

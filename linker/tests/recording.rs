@@ -9,7 +9,7 @@ use std::path::Path;
 #[test]
 fn every_geometry_checks() {
     for (k, tokens, slots) in [(1, 1, 64), (300, 3, 1024), (2048, 1, 4096), (2048, 4, 32768)] {
-        let wide = Params::wide(k, tokens, slots);
+        let wide = Params { lifetime: Lifetime::frequency(), ..Params::wide(k, tokens, slots) };
         let compact = Params { spread: 2, retries: 7, ..wide };
         let least = Params { spread: 1, retries: 0, lifetime: Lifetime::Constant(127), ..wide };
         let most = Params { retries: 15, ..wide };
@@ -30,7 +30,8 @@ fn every_geometry_checks() {
 #[test]
 fn goldens() {
     let constant = Params { lifetime: Lifetime::Constant(127), ..Params::wide(64, 2, 128) };
-    let paged = Params { page: 16, spread: 2, retries: 7, ..Params::wide(64, 1, 256) };
+    let counting = Params { lifetime: Lifetime::frequency(), ..Params::wide(64, 1, 256) };
+    let paged = Params { page: 16, spread: 2, retries: 7, ..counting };
     golden("stage_one_wide", &constant);
     golden("stage_one_wide_paged_frequency", &paged);
     golden("stage_one_paper", &Params::paper(64, 1, 128));

@@ -61,7 +61,7 @@ pub struct Options {
     /// Links examined after the first [default: 3, or 7 with spread 2]
     #[arg(long, value_name = "R")]
     retries: Option<u32>,
-    /// constant:L or frequency:LAMBDA (wide only) [default: wide frequency:0.87, paper constant:16]
+    /// constant:L or frequency:LAMBDA (wide only) [default: wide frequency:0.87 where K < S < 4·K, else constant:127; paper constant:16]
     #[arg(long, value_name = "RULE")]
     lifetime: Option<String>,
     /// Which vector machine

@@ -151,7 +151,7 @@ pub fn run(options: &Options) -> Result<()> {
 
 fn measure(options: &Options, cell: &Cell) -> Result<Row> {
     let k = u32::try_from(options.k).unwrap_or(u32::MAX);
-    let wide = Params::wide(k, 1, cell.slots);
+    let wide = Params { lifetime: Lifetime::frequency(), ..Params::wide(k, 1, cell.slots) };
     let constant = Params { lifetime: Lifetime::Constant(127), ..wide };
     let tables = [Params::paper(k, 1, cell.slots), constant, wide];
     tables.iter().try_for_each(geometry::check)?;

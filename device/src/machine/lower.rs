@@ -142,10 +142,15 @@ impl<C: Cpu> Machine for C {
         values: [C::V; W],
     ) {
         let mask = mask & t.live;
+        let n = self.count(mask);
+        if n == 0 {
+            // Padding and dead lists: a branch that is nearly always right saves the stores.
+            return;
+        }
         for (column, v) in list.columns.iter_mut().zip(values) {
             self.compress(column.data, list.len, v, mask);
         }
-        list.len += self.count(mask);
+        list.len += n;
     }
     #[inline(always)]
     fn take<'a, const W: usize>(self, to: &mut List<'a, W>, from: &mut List<'a, W>) {

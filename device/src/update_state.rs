@@ -1,14 +1,17 @@
 //! UpdateState: a slot and a link for every miss (Algorithm 1, last part).
 //!
-//! 1. mark the victims' lifetimes dead, so that links to them can be taken;
-//! 2. find, per miss, the first of its R + 1 links that is reusable: never used, or its slot is dead, or
-//!    (`wide`) its print is not that of the id in its slot, so it is left over from an earlier owner;
-//! 3. write ids and new lifetimes, *then* the links: were a link written first, a later token could
-//!    take the slot behind it;
+//! 1. `occupy`: write the misses' ids into the victims and mark their lifetimes dead, so that links to
+//!    them can be taken;
+//! 2. `link`: find, per miss, the first of its R + 1 links that is reusable: never used, or its slot is
+//!    dead, or (`wide`) its print is not that of the id in its slot, so it is left over from an earlier
+//!    owner;
+//! 3. write these links, and all new lifetimes: were a lifetime missing, a later token could take the
+//!    slot behind the link;
 //! 4. (`wide`) misses whose link was overwritten by a later miss look once more. In `paper` they keep
 //!    their slot and lose the mapping: their ids will be fetched again.
 //!
-//! Two misses that take one link write it in list order, so one whole word survives.
+//! Two misses that take one link write it in list order, so one whole word survives. A victim's id may
+//! be written before links are searched, because whoever looks at it finds the slot dead.
 
 use crate::hash;
 use crate::machine::Machine;
@@ -16,57 +19,55 @@ use crate::params::{Params, Table};
 use crate::stage_one::Work;
 use crate::state::{DEAD, INVALID, State};
 
-/// Gives `work.miss` the slots of `work.dead` and enters them into the Hash-State.
+/// Gives `work.miss` the slots of `work.dead`: into `work.slot`, into the slots' ids, and as (id, slot)
+/// into `work.seek`.
 #[inline(always)]
-pub fn update_state<M: Machine>(
+pub fn occupy<M: Machine>(
     m: M,
     p: &Params,
     state: &mut State<'_, M>,
     work: &mut Work<'_, M>,
+    token: M::Scalar,
 ) {
-    let n = m.len(&work.miss);
     m.clear(&mut work.seek);
+    let first = token * m.scalar(p.k as i32);
     m.sweep(
-        n,
+        m.len(&work.miss),
         #[inline(always)]
         |t| {
-            let (x, lane) = (m.item(t, &work.miss, 0), m.item(t, &work.miss, 1));
+            let (x, position) = (m.item(t, &work.miss, 0), m.item(t, &work.miss, 1));
             let slot = m.item(t, &work.dead, 0);
             let all = !m.neg(slot);
             m.set_life(t, &mut state.life, slot, DEAD, all);
-            m.scatter(t, &mut work.slot, lane, slot, all);
+            m.scatter(t, &mut state.id, slot, x, all);
+            m.scatter(t, &mut work.slot, position - first, slot, all);
             m.append(t, &mut work.seek, all, [x, slot]);
         },
     );
-    seek(m, p, state, work);
-    m.sweep(
-        n,
-        #[inline(always)]
-        |t| {
-            let (x, slot) = (m.item(t, &work.miss, 0), m.item(t, &work.dead, 0));
-            let all = !m.neg(slot);
-            m.scatter(t, &mut state.id, slot, x, all);
-            m.set_life(t, &mut state.life, slot, p.new_life(), all);
-        },
-    );
-    claim(m, state, work);
-    if p.table == Table::Wide {
-        m.sweep(
-            m.len(&work.claim),
-            #[inline(always)]
-            |t| {
-                let (at, word) = (m.item(t, &work.claim, 0), m.item(t, &work.claim, 1));
-                let slot = m.low(word, p.slot_bits());
-                let lost = !m.eq(m.gather(&state.link, at), word);
-                m.append(t, &mut work.seek, lost, [m.gather(&state.id, slot), slot]);
-            },
-        );
-        seek(m, p, state, work);
-        claim(m, state, work);
-    }
 }
 
-/// Moves `work.seek` (id, slot) to `work.claim` (link position, word), where a link is reusable.
+/// Enters `work.seek` into the links. `wide` does it twice: the second time for race losers.
+#[inline(always)]
+pub fn link<M: Machine>(m: M, p: &Params, state: &mut State<'_, M>, work: &mut Work<'_, M>) {
+    let wide = p.table == Table::Wide;
+    let rounds = 1 + u32::from(wide);
+    m.repeat(
+        rounds,
+        m.scalar(rounds as i32),
+        #[inline(always)]
+        |_| {
+            seek(m, p, state, work);
+            claim(m, p, state, work);
+            m.clear(&mut work.seek);
+            if wide {
+                lost(m, p, state, work);
+            }
+        },
+    );
+}
+
+/// Moves `work.seek` (id, slot) to `work.claim` (link position, word), where a link is reusable; what
+/// finds none stays.
 #[inline(always)]
 fn seek<M: Machine>(m: M, p: &Params, state: &State<'_, M>, work: &mut Work<'_, M>) {
     m.clear(&mut work.claim);
@@ -90,7 +91,6 @@ fn seek<M: Machine>(m: M, p: &Params, state: &State<'_, M>, work: &mut Work<'_, 
             m.take(&mut work.seek, &mut work.seek_next);
         },
     );
-    m.clear(&mut work.seek);
 }
 
 /// Which links may be taken.
@@ -108,16 +108,40 @@ fn reusable<M: Machine>(m: M, p: &Params, state: &State<'_, M>, link: M::V) -> M
     unused | dead | !m.eq(print, owner)
 }
 
-/// Writes the claimed links, in list order.
+/// Writes the claimed links, in list order, and the lifetimes of all slots, with a link or without.
 #[inline(always)]
-fn claim<M: Machine>(m: M, state: &mut State<'_, M>, work: &Work<'_, M>) {
+fn claim<M: Machine>(m: M, p: &Params, state: &mut State<'_, M>, work: &Work<'_, M>) {
     m.sweep(
         m.len(&work.claim),
         #[inline(always)]
         |t| {
             let (at, word) = (m.item(t, &work.claim, 0), m.item(t, &work.claim, 1));
             let all = !m.neg(word);
+            m.set_life(t, &mut state.life, m.low(word, p.slot_bits()), p.new_life(), all);
             m.scatter(t, &mut state.link, at, word, all);
+        },
+    );
+    m.sweep(
+        m.len(&work.seek),
+        #[inline(always)]
+        |t| {
+            let slot = m.item(t, &work.seek, 1);
+            m.set_life(t, &mut state.life, slot, p.new_life(), !m.neg(slot));
+        },
+    );
+}
+
+/// Moves claims whose link went to a later miss back to `work.seek`.
+#[inline(always)]
+fn lost<M: Machine>(m: M, p: &Params, state: &State<'_, M>, work: &mut Work<'_, M>) {
+    m.sweep(
+        m.len(&work.claim),
+        #[inline(always)]
+        |t| {
+            let (at, word) = (m.item(t, &work.claim, 0), m.item(t, &work.claim, 1));
+            let slot = m.low(word, p.slot_bits());
+            let lost = !m.eq(m.gather(&state.link, at), word);
+            m.append(t, &mut work.seek, lost, [m.gather(&state.id, slot), slot]);
         },
     );
 }

@@ -5,7 +5,7 @@
 #include "lanes.h"
 
 namespace AscendC {
-namespace shim __attribute__((visibility("hidden"))) {
+namespace shim {
 
 template <class T> T narrowed(int64_t v, bool &over) {
     T t = T(v);

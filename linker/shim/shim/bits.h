@@ -5,7 +5,7 @@
 #include "arithmetic.h"
 
 namespace AscendC {
-namespace shim __attribute__((visibility("hidden"))) {
+namespace shim {
 
 struct AndOp {
     static uint64_t of(uint64_t a, uint64_t b) { return a & b; }

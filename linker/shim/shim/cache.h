@@ -8,7 +8,7 @@
 #include "fault.h"
 
 namespace AscendC {
-namespace shim __attribute__((visibility("hidden"))) {
+namespace shim {
 
 constexpr uint64_t LINE = 64;
 

@@ -7,7 +7,7 @@
 #include "lanes.h"
 
 namespace AscendC {
-namespace shim __attribute__((visibility("hidden"))) {
+namespace shim {
 
 constexpr uint32_t mode_bit(RoundMode m) { return 1u << uint32_t(m); }
 

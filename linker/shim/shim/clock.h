@@ -8,7 +8,7 @@
 #include "types.h"
 
 namespace AscendC {
-namespace shim __attribute__((visibility("hidden"))) {
+namespace shim {
 
 enum Pipe : uint8_t { S = 0, V = 1, MTE2 = 2, MTE3 = 3 };
 constexpr int PIPES = 4;
@@ -20,10 +20,7 @@ inline void join(Clock &into, const Clock &from) {
         if (from[q] > into[q]) into[q] = from[q];
 }
 
-inline const char *pipe_name(int p) {
-    static const char *const names[PIPES] = {"S", "V", "MTE2", "MTE3"};
-    return names[p];
-}
+constexpr const char *pipe_name(int p) { return p == S ? "S" : p == V ? "V" : p == MTE2 ? "MTE2" : "MTE3"; }
 
 struct Edge {
     Pipe from, to;

@@ -5,7 +5,7 @@
 #include "lanes.h"
 
 namespace AscendC {
-namespace shim __attribute__((visibility("hidden"))) {
+namespace shim {
 
 template <class T> bool holds(T a, T b, CMPMODE m) {
     switch (m) {

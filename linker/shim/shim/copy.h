@@ -4,7 +4,7 @@
 #include "lanes.h"
 
 namespace AscendC {
-namespace shim __attribute__((visibility("hidden"))) {
+namespace shim {
 
 template <class T>
 void copy(const Ctx &x, const LocalTensor<T> &d, const LocalTensor<T> &s, const Lanes &l, const Walk &wd,

@@ -11,7 +11,7 @@
 #include "spans.h"
 
 namespace AscendC {
-namespace shim __attribute__((visibility("hidden"))) {
+namespace shim {
 
 struct Event {
     bool set = false;
@@ -269,7 +269,7 @@ class Core {
     }
 };
 
-inline Core *&current() {
+AVSG_SHIM_STATE Core *&current() {
     static thread_local Core *core = nullptr;
     return core;
 }

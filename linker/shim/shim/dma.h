@@ -6,7 +6,7 @@
 #include "lanes.h"
 
 namespace AscendC {
-namespace shim __attribute__((visibility("hidden"))) {
+namespace shim {
 
 // A rectangle: `rows` rows of `len` bytes, one every `gm_step` bytes and every `ub_step` bytes.
 struct Rows {

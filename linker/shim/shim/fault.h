@@ -6,25 +6,27 @@
 #include <sstream>
 #include <string>
 
-// Everything of the model has hidden visibility: two kernels loaded into one process must not share
-// the model's variables, and g++ would otherwise make inline variables unique in the process.
-namespace AscendC {
-namespace shim __attribute__((visibility("hidden"))) {
+// A variable of the model, as a function that returns it. Hidden: two kernels loaded into one process
+// must not share it, and g++ would otherwise make it unique in the process.
+#define AVSG_SHIM_STATE __attribute__((visibility("hidden"))) inline
 
-// Where in the kernel's text a call stands.
+namespace AscendC {
+namespace shim {
+
+// Where in the kernel's text a call stands. As a default argument `Site()` is evaluated where the call
+// is written; an aggregate in braces would name the line of the header.
 struct Site {
     const char *file;
     int line;
+    explicit constexpr Site(const char *f = __builtin_FILE(), int l = __builtin_LINE()) : file(f), line(l) {}
 };
 
-// A default argument: evaluated where the call is written, so it names the kernel's own line.
-#define AVSG_SHIM_SITE \
-    ::AscendC::shim::Site at = ::AscendC::shim::Site { __builtin_FILE(), __builtin_LINE() }
+#define AVSG_SHIM_SITE ::AscendC::shim::Site at = ::AscendC::shim::Site()
 
 // What an instruction is called in messages.
 struct Ctx {
     const char *op;
-    Site at;
+    Site at = Site(nullptr, 0);
 };
 
 struct Fault {

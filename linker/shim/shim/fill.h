@@ -4,7 +4,7 @@
 #include "arithmetic.h"
 
 namespace AscendC {
-namespace shim __attribute__((visibility("hidden"))) {
+namespace shim {
 
 template <class T> void duplicate(const Ctx &x, const LocalTensor<T> &d, T v, const Lanes &l, const Walk &wd) {
     static_assert(one_of<T, half, int16_t, uint16_t, int32_t, uint32_t, float>(),

@@ -5,7 +5,7 @@
 #include "lanes.h"
 
 namespace AscendC {
-namespace shim __attribute__((visibility("hidden"))) {
+namespace shim {
 
 // Which elements a call looks at, and where the mask bit of each is.
 struct Compaction {

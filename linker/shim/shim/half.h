@@ -10,7 +10,7 @@
 #include "fault.h"
 
 namespace AscendC {
-namespace shim __attribute__((visibility("hidden"))) {
+namespace shim {
 
 inline float bits_to_float(uint32_t u) {
     float f;
@@ -41,7 +41,7 @@ struct HalfTable {
     }
 };
 
-inline const float *half_values() {
+AVSG_SHIM_STATE const float *half_values() {
     static const HalfTable table;
     return table.value;
 }

@@ -11,7 +11,7 @@
 #include "clock.h"
 
 namespace AscendC {
-namespace shim __attribute__((visibility("hidden"))) {
+namespace shim {
 
 constexpr uint32_t UB_BYTES = 192 * 1024;
 // Select in modes 1 and 2 uses everything from here on as its own.
@@ -73,7 +73,9 @@ class UbClocks {
             if (!any) continue;
             uint32_t from = b * BLOCK > lo ? b * BLOCK : lo;
             uint32_t to = (b + 1) * BLOCK < hi ? (b + 1) * BLOCK : hi;
-            for (int q = 0; q < PIPES; ++q) {
+            // Its own pipe last: a flag from another pipe often orders both.
+            for (int i = 1; i <= PIPES; ++i) {
+                int q = (p + i) % PIPES;
                 if (look(r, WRITE, q, k[q], from, to, hit)) return true;
                 if (write && look(r, READ, q, k[q], from, to, hit)) return true;
             }

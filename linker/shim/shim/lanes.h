@@ -6,7 +6,7 @@
 #include "tensor.h"
 
 namespace AscendC {
-namespace shim __attribute__((visibility("hidden"))) {
+namespace shim {
 
 struct Lanes {
     bool counted;

@@ -11,7 +11,7 @@
 #include "sync.h"
 
 namespace AscendC {
-namespace shim __attribute__((visibility("hidden"))) {
+namespace shim {
 
 constexpr uint32_t MAX_ARGS = 40;
 
@@ -20,7 +20,7 @@ struct Spare {
     std::vector<std::unique_ptr<CoreMemory>> list;
 };
 
-inline Spare &spare() {
+AVSG_SHIM_STATE Spare &spare() {
     static Spare s;
     return s;
 }
@@ -52,7 +52,7 @@ template <size_t N> void call(void *f, void *const *a, uint32_t n) {
 }
 
 // This library and not whichever was loaded first.
-inline void *find_kernel(const char *name) {
+AVSG_SHIM_STATE void *find_kernel(const char *name) {
     Dl_info here;
     if (dladdr(reinterpret_cast<void *>(&find_kernel), &here) && here.dli_fname)
         if (void *self = dlopen(here.dli_fname, RTLD_LAZY | RTLD_NOLOAD)) {

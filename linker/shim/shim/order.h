@@ -10,7 +10,7 @@
 #include "clock.h"
 
 namespace AscendC {
-namespace shim __attribute__((visibility("hidden"))) {
+namespace shim {
 
 class Deferred {
     struct Pending {

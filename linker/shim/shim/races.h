@@ -5,7 +5,7 @@
 #include "world.h"
 
 namespace AscendC {
-namespace shim __attribute__((visibility("hidden"))) {
+namespace shim {
 
 // The furthest-reaching access so far, and the furthest of any other core.
 struct Reach {

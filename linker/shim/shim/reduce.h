@@ -4,7 +4,7 @@
 #include "lanes.h"
 
 namespace AscendC {
-namespace shim __attribute__((visibility("hidden"))) {
+namespace shim {
 
 template <class T> T tree_sum(std::vector<T> v) {
     while (v.size() > 1) {

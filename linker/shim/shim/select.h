@@ -5,7 +5,7 @@
 #include "lanes.h"
 
 namespace AscendC {
-namespace shim __attribute__((visibility("hidden"))) {
+namespace shim {
 
 template <class T, bool SCALAR>
 void select_lanes(Core &c, uint32_t d, uint32_t m, uint32_t s0, uint32_t s1, T scalar, uint32_t n, uint32_t period) {

@@ -7,7 +7,7 @@
 #include "clock.h"
 
 namespace AscendC {
-namespace shim __attribute__((visibility("hidden"))) {
+namespace shim {
 
 struct GmHit {
     Pipe pipe;
@@ -45,7 +45,8 @@ class GmClocks {
 
   public:
     bool conflict(uint64_t lo, uint64_t hi, bool write, Pipe p, const Clock &known, GmHit &hit) {
-        for (int q = 0; q < PIPES; ++q) {
+        for (int i = 1; i <= PIPES; ++i) {
+            int q = (p + i) % PIPES;
             if (p == S && q == S) continue;
             if (look(1, q, lo, hi, known[q], hit)) return true;
             if (write && look(0, q, lo, hi, known[q], hit)) return true;

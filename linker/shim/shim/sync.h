@@ -4,9 +4,9 @@
 #include "core.h"
 
 namespace AscendC {
-namespace shim __attribute__((visibility("hidden"))) {
+namespace shim {
 
-inline int32_t &file_kernel_type() {
+AVSG_SHIM_STATE int32_t &file_kernel_type() {
     static int32_t type = -1;
     return type;
 }

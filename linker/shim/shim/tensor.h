@@ -6,7 +6,7 @@
 #include "core.h"
 
 namespace AscendC {
-namespace shim __attribute__((visibility("hidden"))) {
+namespace shim {
 
 template <class T> T load(const uint8_t *p) {
     T v;

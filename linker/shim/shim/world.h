@@ -32,7 +32,7 @@ struct avsg_shim_options {
 }
 
 namespace AscendC {
-namespace shim __attribute__((visibility("hidden"))) {
+namespace shim {
 
 struct Region {
     uint64_t lo, hi;

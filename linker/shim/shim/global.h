@@ -21,7 +21,7 @@ template <typename T> class GlobalTensor {
 
     GlobalTensor operator[](uint64_t offset) const {
         if (elems && offset > elems)
-            shim::fail("bounds", shim::Ctx{"GlobalTensor::operator[]", shim::Site{nullptr, 0}}, "offset ", offset,
+            shim::fail("bounds", shim::Ctx{"GlobalTensor::operator[]"}, "offset ", offset,
                        " is past the ", elems, " elements that SetGlobalBuffer was given");
         GlobalTensor t;
         t.base = reinterpret_cast<T *>(address(offset));

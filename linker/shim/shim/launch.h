@@ -67,7 +67,7 @@ inline void run_block(World &w, uint32_t block, void *f, void *const *args, uint
                       const avsg_shim_options &o, std::mutex &peak_lock) {
     Core core(w, block, take_memory());
     current() = &core;
-    Ctx end{"the kernel's end", Site{nullptr, 0}};
+    Ctx end{"the kernel's end"};
     try {
         if (o.fault_block == int32_t(block))
             throw Fault{"aicore-exception: raised here because the launch asked for it", false, false};

@@ -25,30 +25,20 @@ pub struct Field {
     pub doc: &'static str,
     /// Its offset in bytes.
     pub offset: usize,
-    /// Bytes of one element: 4 (signed) or 8 (unsigned).
-    pub element: usize,
-    /// Elements; 0 means that it is no array.
+    /// Words; 0 means that it is one, and no array.
     pub array: usize,
 }
 
-/// A type that a field may have.
-trait Element {
-    const ELEMENT: usize;
+/// A type that a field may have: signed words.
+trait Words {
     const ARRAY: usize;
 }
 
-impl Element for i32 {
-    const ELEMENT: usize = 4;
+impl Words for i32 {
     const ARRAY: usize = 0;
 }
 
-impl Element for [i32; MAX_SEGMENTS] {
-    const ELEMENT: usize = 4;
-    const ARRAY: usize = MAX_SEGMENTS;
-}
-
-impl Element for [u64; MAX_SEGMENTS] {
-    const ELEMENT: usize = 8;
+impl Words for [i32; MAX_SEGMENTS] {
     const ARRAY: usize = MAX_SEGMENTS;
 }
 
@@ -67,8 +57,7 @@ macro_rules! tiling {
                 name: stringify!($name),
                 doc: $doc,
                 offset: offset_of!(Tiling, $name),
-                element: <$type as Element>::ELEMENT,
-                array: <$type as Element>::ARRAY,
+                array: <$type as Words>::ARRAY,
             },)*];
         }
     };
@@ -88,12 +77,12 @@ tiling! {
     "A chunk of the segment holds 1 << this rows." chunk_shift: [i32; MAX_SEGMENTS],
     "Pointers in hostChunks." chunks: i32,
     "Rows staged in one half of the staging area." half_rows: i32,
-    "Bytes from row to row in a host chunk." host_stride: [u64; MAX_SEGMENTS],
-    "Bytes from slot to slot in the device buffer." kv_stride: [u64; MAX_SEGMENTS],
-    "Bytes from row to row of the fresh rows." fresh_stride: [u64; MAX_SEGMENTS],
+    "Bytes from row to row in a host chunk." host_stride: [i32; MAX_SEGMENTS],
+    "Bytes from slot to slot in the device buffer." kv_stride: [i32; MAX_SEGMENTS],
+    "Bytes from row to row of the fresh rows." fresh_stride: [i32; MAX_SEGMENTS],
 }
 
-const _: () = assert!(size_of::<Tiling>() == 112);
+const _: () = assert!(size_of::<Tiling>() == 88);
 
 /// One segment of a layer's rows, as a device sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,11 +90,11 @@ pub struct Segment {
     /// Bytes that are copied.
     pub bytes: u32,
     /// Bytes from row to row in a host chunk.
-    pub host_stride: u64,
+    pub host_stride: u32,
     /// Bytes from slot to slot in the device buffer.
-    pub kv_stride: u64,
+    pub kv_stride: u32,
     /// Bytes from row to row of the fresh rows.
-    pub fresh_stride: u64,
+    pub fresh_stride: u32,
     /// A chunk holds `1 << chunk_shift` rows.
     pub chunk_shift: u32,
     /// Chunks of this segment in this layer; their pointers follow the last segment's.
@@ -146,7 +135,7 @@ pub enum Fault {
     Chunks(u64),
     /// A chunk of `1 << this` rows; at most `1 << 30`.
     ChunkShift(u32),
-    /// Words of an array; a kernel counts up to `i32::MAX`.
+    /// Words of an array, or bytes of a stride; a kernel counts up to `i32::MAX`.
     Words(u64),
     /// No copying core.
     Cores,
@@ -206,9 +195,9 @@ impl Tiling {
             tiling.bytes[i] = word(segment.bytes.into())?;
             tiling.chunk_first[i] = word(chunks)?;
             tiling.chunk_shift[i] = segment.chunk_shift as i32;
-            tiling.host_stride[i] = segment.host_stride;
-            tiling.kv_stride[i] = segment.kv_stride;
-            tiling.fresh_stride[i] = segment.fresh_stride;
+            tiling.host_stride[i] = word(segment.host_stride.into())?;
+            tiling.kv_stride[i] = word(segment.kv_stride.into())?;
+            tiling.fresh_stride[i] = word(segment.fresh_stride.into())?;
             chunks += u64::from(segment.chunks);
         }
         if chunks > MAX_CHUNKS.into() {
@@ -251,8 +240,7 @@ mod tests {
         let mut at = 0;
         for field in Tiling::FIELDS {
             assert_eq!(field.offset, at, "{}", field.name);
-            assert_eq!(at % field.element, 0, "{}", field.name);
-            at += field.element * field.array.max(1);
+            at += 4 * field.array.max(1);
         }
         assert_eq!(at, size_of::<Tiling>());
     }

@@ -10,3 +10,4 @@ pub mod check;
 pub mod record;
 pub mod replay;
 pub mod tape;
+pub mod write;

@@ -77,16 +77,28 @@ const PLAN: [Arg; 7] = [
 /// The last two of every kernel.
 const LAST: [Arg; 2] = [arg("workspace", Access::Optional), arg("tiling", Access::In)];
 
+/// Who launches a kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Abi {
+    /// AVSG's host side: the arguments of [`entries`].
+    Direct,
+    /// An operator package, which passes what is updated in place once more as an output, behind the
+    /// other outputs.
+    Operator,
+}
+
 /// Every kernel's name and arguments, in the order in which a launch passes them.
 pub fn entries() -> [(&'static str, Vec<Arg>); 5] {
     let missed =
         [arg("missSlot", Access::In), arg("missRow", Access::In), arg("record", Access::In)];
+    // What it updates in place lies behind the pointers.
+    let pool = arg("hostChunks", Access::State);
     let copy: &[Arg] = &[CHUNKS, KV[0], KV[1], FRESH[0], FRESH[1]];
     [
         ("avsg_plan", [&BATCH[..], &PLAN, &LAST].concat()),
         ("avsg_transfer", [&[CU_Q, STATE], &missed[..], copy, &LAST].concat()),
         ("avsg_step", [&BATCH[..], copy, &PLAN, &LAST].concat()),
-        ("avsg_append", [&[CU_Q, STATE, STABLE, SEQ, BLOCKS, CHUNKS][..], &FRESH, &LAST].concat()),
+        ("avsg_append", [&[CU_Q, STATE, STABLE, SEQ, BLOCKS, pool][..], &FRESH, &LAST].concat()),
         ("avsg_reset", [&[TABLES][..], &LAST].concat()),
     ]
 }
@@ -117,7 +129,7 @@ pub struct TooLarge {
 ///
 /// # Errors
 /// If they do not fit the unified buffer.
-pub fn kernels(p: &Params, stage_one: &StageOneText) -> Result<Vec<Kernel>, TooLarge> {
+pub fn kernels(p: &Params, stage_one: &StageOneText, abi: Abi) -> Result<Vec<Kernel>, TooLarge> {
     let frame = stage_one.ub_free.max(stage_one.ub_bytes).next_multiple_of(32);
     let plan = frame.checked_add(FRAME_BYTES).filter(|&n| n <= UB_BYTES);
     let plan = plan.ok_or(TooLarge { needs: frame.saturating_add(FRAME_BYTES) })?;
@@ -130,7 +142,7 @@ pub fn kernels(p: &Params, stage_one: &StageOneText) -> Result<Vec<Kernel>, TooL
                 "avsg_reset" => RESET_BYTES,
                 _ => COPY_BYTES,
             };
-            Kernel { name, text: text(name, &args, p, stage_one, frame), ub_bytes }
+            Kernel { name, text: text(name, &names(&args, abi), p, stage_one, frame), ub_bytes }
         })
         .collect())
 }
@@ -141,8 +153,15 @@ const COPY_BYTES: u32 =
 /// As `reset.h.in` does: scalars, a header, three runs.
 const RESET_BYTES: u32 = 128 + 64 + 3 * 2048 * 4;
 
-fn text(name: &str, args: &[Arg], p: &Params, stage_one: &StageOneText, frame: u32) -> String {
-    let args: Vec<_> = args.iter().map(|arg| format!("GM_ADDR {}", arg.name)).collect();
+fn names(args: &[Arg], abi: Abi) -> Vec<String> {
+    let (array, last) = args.split_at(args.len() - LAST.len());
+    let again = array.iter().filter(|arg| abi == Abi::Operator && arg.access == Access::State);
+    let again = again.map(|arg| format!("GM_ADDR {}Out", arg.name));
+    let name = |arg: &Arg| format!("GM_ADDR {}", arg.name);
+    array.iter().map(name).chain(again).chain(last.iter().map(name)).collect()
+}
+
+fn text(name: &str, args: &[String], p: &Params, stage_one: &StageOneText, frame: u32) -> String {
     let stage_one = format!(
         "// ---- Stage One, from its tape \
          -------------------------------------------------------------------\n\n\
@@ -165,7 +184,7 @@ fn text(name: &str, args: &[Arg], p: &Params, stage_one: &StageOneText, frame: u
         ("@APPEND@", include_str!("ascendc/append.h.in")),
         ("@RESET@", include_str!("ascendc/reset.h.in")),
         ("@ARRAYS@", include_str!("ascendc/arrays.h.in").trim_end()),
-        ("@ARGS@", &lines(&args)),
+        ("@ARGS@", &lines(args)),
     ];
     let file = match name {
         "avsg_plan" => include_str!("ascendc/avsg_plan.cpp.in"),
@@ -197,7 +216,8 @@ fn lines(args: &[String]) -> String {
     text
 }
 
-fn geometry(p: &Params) -> String {
+/// A geometry in one line.
+pub fn geometry(p: &Params) -> String {
     let Params { table, lifetime, k, tokens, slots, spread, retries, page } = p;
     let lifetime = match lifetime {
         avsg_device::params::Lifetime::Constant(l) => format!("constant lifetime {l}"),
@@ -214,7 +234,7 @@ fn geometry(p: &Params) -> String {
 /// Those of the geometry's constants that a text uses.
 fn constants(p: &Params, frame: u32, used: &str) -> String {
     let lives = i32::from_ne_bytes([p.empty_life().cast_unsigned(); 4]);
-    let table = state_words(p).next_multiple_of(16);
+    let table = table_words(p);
     let life = state_words(p) - header::WORDS - (p.slots + p.links()) as usize;
     let (signed, unsigned) = ("int32_t", "uint32_t");
     let all: [(&str, &str, i64, &str); 21] = [
@@ -275,6 +295,11 @@ fn tiling() -> String {
          static_assert({}, \"Tiling\");",
         asserts.join("\n    && ")
     )
+}
+
+/// Whole 64-byte lines of one table, in words.
+pub fn table_words(p: &Params) -> usize {
+    state_words(p).next_multiple_of(16)
 }
 
 /// `ids_stride` as `idsStride`.

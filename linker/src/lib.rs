@@ -11,4 +11,5 @@ pub mod opp;
 pub mod record;
 pub mod replay;
 pub mod tape;
+pub mod toolchain;
 pub mod write;

@@ -32,14 +32,21 @@ pub struct Field {
 /// A type that a field may have: signed words.
 trait Words {
     const ARRAY: usize;
+    fn words(&self) -> &[i32];
 }
 
 impl Words for i32 {
     const ARRAY: usize = 0;
+    fn words(&self) -> &[i32] {
+        core::slice::from_ref(self)
+    }
 }
 
 impl Words for [i32; MAX_SEGMENTS] {
     const ARRAY: usize = MAX_SEGMENTS;
+    fn words(&self) -> &[i32] {
+        self
+    }
 }
 
 macro_rules! tiling {
@@ -59,6 +66,16 @@ macro_rules! tiling {
                 offset: offset_of!(Tiling, $name),
                 array: <$type as Words>::ARRAY,
             },)*];
+
+            /// The struct as words: what a kernel reads.
+            pub fn words(&self) -> [i32; size_of::<Tiling>() / 4] {
+                let mut all = [0; size_of::<Tiling>() / 4];
+                $(
+                    let from = self.$name.words();
+                    all[offset_of!(Tiling, $name) / 4..][..from.len()].copy_from_slice(from);
+                )*
+                all
+            }
         }
     };
 }
@@ -309,6 +326,9 @@ mod tests {
         let two = [SEGMENT, Segment { bytes: 128, chunk_shift: 18, chunks: 1, ..SEGMENT }];
         let t = Tiling::new(&p, &launch(&two)).unwrap();
         assert_eq!((t.chunk_first, t.chunk_shift, t.chunks), ([0, 3], [15, 18], 4));
+        assert_eq!(t.words()[..8], [16, 2048, 2048, 0, 65536, 16, 40, 2]);
+        assert_eq!(t.words()[8..16], [1152, 128, 0, 3, 15, 18, 4, 32]);
+        assert_eq!(t.words()[16..], [1152; 6]);
         let many = [SEGMENT, Segment { chunks: MAX_CHUNKS - 2, ..SEGMENT }];
         let chunks = u64::from(MAX_CHUNKS) + 1;
         assert_eq!(Tiling::new(&p, &launch(&many)), Err(Fault::Chunks(chunks)));

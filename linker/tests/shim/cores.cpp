@@ -102,6 +102,26 @@ KERNEL(stale) {
     MIX;
     polled<false>(out);
 }
+// The neighbour's words of a line may change under one's own.
+KERNEL(shared_line) {
+    MIX;
+    GlobalTensor<int32_t> g = words(out);
+    int32_t mine = g.GetValue(me() * 8);
+    SyncAll<true>();
+    if (me() == 1) {
+        Duplicate(buffer(), mine + 7, 64);
+        all();
+        DataCopy(g[8], buffer(), 8);
+    }
+    SyncAll<true>();
+    if (me() == 0) g.GetValue(7);
+}
+// ... but a store would take the neighbour's old words with it.
+KERNEL(shared_line_store) {
+    shared_line(in, out);
+    if (me() == 0) words(out).SetValue(7, 1);
+    publish(words(out));
+}
 // DMA goes past the scalar cache.
 template <bool PUBLISH> static void own_store(GM_ADDR out) {
     GlobalTensor<int32_t> g = words(out);

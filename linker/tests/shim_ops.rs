@@ -77,6 +77,7 @@ fn arithmetic() {
     check(&k, "mins", &a, &b, |i| a[i].min(5));
     check(&k, "relu", &a, &b, |i| a[i].max(0));
     check(&k, "in_place", &a, &b, |i| a[i] + b[i]);
+    check(&k, "synchronised", &a, &b, |i| a[i] + 1);
     check(&k, "odd_count", &a, &b, |i| if i < 1001 { a[i] + b[i] } else { -9 });
     check(&k, "nothing", &a, &b, |_| -9);
     check(&k, "strided", &a, &b, |i| {
@@ -204,6 +205,9 @@ fn comparisons_and_selections() {
     let (a, b) = (words(18), words(19));
     let bit = |j: usize| b[j / 32] >> (j % 32) & 1 == 1;
     check(&k, "select_tensor", &a, &b, |i| if bit(i) { a[i] } else { b[i] });
+    let mut out = vec![0; N];
+    let launch = Launch::new("select_tensor").input(&a).input(&b).device(&mut out);
+    assert_eq!(launch.run(&k), Ok(24576), "the space that Select itself uses does not count");
     check(&k, "select_scalar", &a, &b, |i| if bit(i) { a[i] } else { 0 });
     check(&k, "select_first_64", &a, &b, |i| if bit(i % 64) { a[i] } else { b[i] });
 }

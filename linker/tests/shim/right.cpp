@@ -2,6 +2,9 @@
 #include "kernel_operator.h"
 using namespace AscendC;
 
+// At file scope: for every kernel of the file.
+KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_MIX_AIV_1_0);
+
 constexpr uint32_t N = 2048;
 template <class T> using Vec = LocalTensor<T>;
 
@@ -54,6 +57,10 @@ OP(in_place) {
     Add(xi(), xi(), yi(), N);
     all();
     Adds(zi(), xi(), 0, N);
+}
+OP(synchronised) {
+    Adds(zi(), xi(), 1, N);
+    SyncAll<true>();
 }
 OP(odd_count) { Add(zi(), xi(), yi(), 1001); }
 OP(nothing) { Add(zi(), xi(), yi(), 0); }

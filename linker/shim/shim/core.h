@@ -261,13 +261,15 @@ class Core {
              h->wrote ? " writes" : " reads", ", and nothing orders the two: missing ", remedy);
     }
 
-    // DMA goes past the scalar cache.
+    // DMA goes past the scalar cache. A store to a line with unpublished bytes will be overwritten when
+    // the whole line is written back; a load misses only those bytes.
     void meet_cache(const GmRange &a, const Ctx &x) {
         cache.each_over(a.lo, a.hi, [&](uint64_t line, CachedLine &l) {
-            if (checks && l.dirty)
+            uint64_t bytes = line_bits(line, a.lo, a.hi);
+            if (checks && (a.write ? l.dirty : l.dirty & bytes))
                 fail("cache", x, a.write ? "writes" : "reads", " line ", hex(line), " while ", where(l.by),
                      " is still only in the scalar cache: missing DataCacheCleanAndInvalid");
-            if (a.write) l.stale = true;
+            if (a.write) l.stale |= bytes;
         });
     }
 };

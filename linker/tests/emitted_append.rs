@@ -188,13 +188,13 @@ fn every_flag_is_needed() {
     }
     let (p, paged) = (small(0), small(16));
     let mode = Mode::Adversarial;
-    mutants::every_one_dies("append", &kernel(&paged, "avsg_append").text, |kernels| {
+    mutants::every_one_dies(&kernel(&paged, "avsg_append").text, "// ---- moving", |kernels| {
         (0..12).any(|seed| {
             let how = How { cores: 1 + seed as u32 % 2, mode, seed };
             check_append(&paged, kernels, seed, 300, how).is_err()
         })
     });
-    mutants::every_one_dies("reset", &kernel(&p, "avsg_reset").text, |kernels| {
+    mutants::every_one_dies(&kernel(&p, "avsg_reset").text, "// ---- moving", |kernels| {
         (0..4).any(|seed| check_reset(&p, kernels, 3, How { cores: 1, mode, seed }).is_err())
     });
 }

@@ -215,7 +215,7 @@ fn every_flag_is_needed() {
         return;
     }
     let p = small(0);
-    mutants::every_one_dies("transfer", &kernel(&p, "avsg_transfer").text, |kernels| {
+    mutants::every_one_dies(&kernel(&p, "avsg_transfer").text, "// ---- moving", |kernels| {
         (0..12).any(|seed| {
             let mut lot = Lot(seed);
             let (requests, share) = [(300, 3), (6, 90)][seed as usize % 2];

@@ -6,18 +6,20 @@ use super::shim::{Kernels, compile};
 const CALLS: [&str; 4] =
     ["After<HardEvent::", "PipeBarrier<", "SetFlag<HardEvent::", "WaitFlag<HardEvent::"];
 
-/// Removes each synchronising statement in turn; `fails` must say of every mutant that it does.
+/// Removes each synchronising statement below the line `from` in turn; `fails` must say of every mutant
+/// that it does.
 ///
 /// # Panics
 /// If a mutant lives, or there is nothing to remove.
-pub fn every_one_dies(name: &str, text: &str, fails: impl Fn(&Kernels) -> bool) {
+pub fn every_one_dies(text: &str, from: &str, fails: impl Fn(&Kernels) -> bool) {
     let lines: Vec<_> = text.lines().collect();
     let statement = |line: &str| {
         let line = line.trim_start();
         CALLS.iter().any(|call| line.starts_with(call)) && line.ends_with(';')
     };
-    let at: Vec<_> = (0..lines.len()).filter(|&i| statement(lines[i])).collect();
-    assert!(!at.is_empty(), "{name} synchronises nowhere");
+    let start = lines.iter().position(|line| line.starts_with(from)).expect("the line to start at");
+    let at: Vec<_> = (start..lines.len()).filter(|&i| statement(lines[i])).collect();
+    assert!(!at.is_empty(), "nothing synchronises below {from}");
     for &i in &at {
         let mut mutant = lines.clone();
         // A word instead, so that what stands below an `if` stays what it was.
@@ -30,5 +32,5 @@ pub fn every_one_dies(name: &str, text: &str, fails: impl Fn(&Kernels) -> bool) 
             lines[i].trim()
         );
     }
-    println!("{name}: {} mutants, all found", at.len());
+    println!("below {from}: {} mutants, all found", at.len());
 }

@@ -6,7 +6,7 @@
 use avsg_device::params::Params;
 use avsg_device::tiling::{Launch, Segment, Tiling};
 
-use super::run::{Array, Kind};
+use super::shim::{Kind, Launch as ShimLaunch};
 
 /// A small generator: tests must not depend on the run.
 pub struct Lot(pub u64);
@@ -28,16 +28,16 @@ impl Lot {
 /// One segment's memory.
 pub struct Lane {
     pub segment: Segment,
-    pub chunks: Vec<Array>,
-    pub kv: Array,
-    pub fresh: Array,
+    pub chunks: Vec<Vec<u8>>,
+    pub kv: Vec<u8>,
+    pub fresh: Vec<u8>,
 }
 
 /// All memory of a layer.
 pub struct Layer {
     pub lanes: Vec<Lane>,
-    pub pointers: Array,
-    pub rows: usize,
+    /// The chunks' addresses, segment by segment.
+    pub pointers: Vec<u64>,
 }
 
 impl Layer {
@@ -56,7 +56,7 @@ impl Layer {
             let chunks = rows.div_ceil(1 << shift);
             let chunk = |lot: &mut Lot, c: usize| {
                 let held = (rows - (c << shift)).min(1 << shift);
-                Array::bytes(&lot.bytes(held * stride), Kind::Host)
+                lot.bytes(held * stride)
             };
             Lane {
                 segment: Segment {
@@ -68,36 +68,19 @@ impl Layer {
                     chunks: chunks as u32,
                 },
                 chunks: (0..chunks).map(|c| chunk(lot, c)).collect(),
-                kv: Array::bytes(&lot.bytes(slots * (stride + 32)), Kind::Device),
-                fresh: Array::bytes(&lot.bytes((batch_rows * (stride + 5)).max(1)), Kind::Device),
+                kv: lot.bytes(slots * (stride + 32)),
+                fresh: lot.bytes(batch_rows * (stride + 5)),
             }
         };
         let lanes: Vec<_> = format.iter().enumerate().map(|f| lane(lot, f)).collect();
-        let all = lanes.iter().flat_map(|lane| &lane.chunks).map(Array::address);
-        let pointers: Vec<_> = all.flat_map(u64::to_le_bytes).collect();
-        Self { lanes, pointers: Array::bytes(&pointers, Kind::ReadOnly), rows }
+        let mut layer = Self { lanes, pointers: vec![] };
+        let chunks = layer.lanes.iter_mut().flat_map(|lane| &mut lane.chunks);
+        layer.pointers = chunks.map(|chunk| chunk.as_mut_ptr() as u64).collect();
+        layer
     }
 
     pub fn segments(&self) -> Vec<Segment> {
         self.lanes.iter().map(|lane| lane.segment).collect()
-    }
-
-    /// A launch's scalars.
-    pub fn tiling(&self, p: &Params, launch: Launch<'_>) -> Array {
-        let t = Tiling::new(p, &launch).expect("a launch within limits");
-        Array::ints(&t.words(), Kind::ReadOnly)
-    }
-
-    pub fn chunks(&self) -> Vec<&Array> {
-        self.lanes.iter().flat_map(|lane| &lane.chunks).collect()
-    }
-
-    pub fn kv(&self, s: usize) -> &Array {
-        &self.lanes[s.min(self.lanes.len() - 1)].kv
-    }
-
-    pub fn fresh(&self, s: usize) -> &Array {
-        &self.lanes[s.min(self.lanes.len() - 1)].fresh
     }
 
     /// Bytes of a host row's segment.
@@ -105,6 +88,19 @@ impl Layer {
         let Segment { bytes, host_stride, chunk_shift, .. } = self.lanes[s].segment;
         let within = row & ((1 << chunk_shift) - 1);
         let at = within * host_stride as usize;
-        &self.lanes[s].chunks[row >> chunk_shift].as_bytes()[at..at + bytes as usize]
+        &self.lanes[s].chunks[row >> chunk_shift][at..at + bytes as usize]
     }
+}
+
+/// A launch's scalars.
+pub fn tiling(p: &Params, launch: Launch<'_>) -> Vec<i32> {
+    Tiling::new(p, &launch).expect("a launch within limits").words().to_vec()
+}
+
+/// Adds what kernels find by the chunks' addresses.
+pub fn with_chunks<'a>(
+    launch: ShimLaunch<'a>,
+    chunks: impl Iterator<Item = &'a mut Vec<u8>>,
+) -> ShimLaunch<'a> {
+    chunks.fold(launch, |launch, chunk| launch.region(chunk, Kind::Host))
 }

@@ -83,9 +83,10 @@ fn seek<M: Machine>(m: M, p: &Params, state: &State<'_, M>, work: &mut Work<'_, 
                 #[inline(always)]
                 |t| {
                     let (x, slot) = (m.item(t, &work.seek, 0), m.item(t, &work.seek, 1));
-                    let at = hash::nth(m, p, x, r);
+                    let mixed = hash::mixed(m, p, x);
+                    let at = hash::nth(m, p, mixed, r);
                     let free = reusable(m, p, state, m.gather(&state.link, at));
-                    m.append(t, &mut work.claim, free, [at, hash::word(m, p, x, slot)]);
+                    m.append(t, &mut work.claim, free, [at, hash::word(m, p, mixed, slot)]);
                     m.append(t, &mut work.seek_next, !free, [x, slot]);
                 },
             );
@@ -100,7 +101,7 @@ fn reusable<M: Machine>(m: M, p: &Params, state: &State<'_, M>, link: M::V) -> M
     let unused = m.eq_to(link & INVALID, INVALID);
     let slot = m.low(link, p.slot_bits());
     let print = m.low(m.shr(link, p.slot_bits()), p.print_bits());
-    let owner = hash::print(m, p, m.gather(&state.id, slot));
+    let owner = hash::print(m, p, hash::mixed(m, p, m.gather(&state.id, slot)));
     let free = unused | !m.eq(print, owner);
     if is_wide(p) { free } else { free | m.neg(m.life_at(&state.life, slot)) }
 }

@@ -88,6 +88,10 @@ impl<C: Cpu> Machine for C {
         Cpu::shr(self, v, bits)
     }
     #[inline(always)]
+    fn dot(self, x: C::V, p: i32, q: i32) -> C::V {
+        Cpu::dot(self, x, p, q)
+    }
+    #[inline(always)]
     fn select(self, mask: C::K, yes: C::V, no: C::V) -> C::V {
         Cpu::select(self, mask, yes, no)
     }

@@ -131,10 +131,12 @@ impl Kernel for Positions<'_> {
 }
 
 fn position(set: &[Multipliers; 2], x: i32, r: u32, bits: u32) -> u32 {
-    let top =
-        |mixed: i32| (mixed.cast_unsigned() % (1 << hash::MIX_BITS)) >> (hash::MIX_BITS - bits);
+    let top = |mixed: i32, bits: u32| {
+        (mixed.cast_unsigned() % (1 << hash::MIX_BITS)) >> (hash::MIX_BITS - bits)
+    };
     let mixed = dot(x, set[0]);
-    top(mixed) + r * (top(dot(mixed, set[1])) | 1)
+    let stride = top(dot(mixed, set[1]), bits.min(hash::STRIDE_BITS)) | 1;
+    top(mixed, bits) + r * stride
 }
 
 /// [`avsg_device::machine::Machine::dot`] in plain numbers.

@@ -21,6 +21,8 @@ use crate::params::{Params, Table};
 
 /// Bits that links, strides and prints are the highest of.
 pub const MIX_BITS: u32 = 20;
+/// Bits of a stride, at most: what [`Machine::times`] takes.
+pub const STRIDE_BITS: u32 = 15;
 /// Two multipliers below 2^15: of a word's low 16 bits, and of the six above.
 pub type Multipliers = (i32, i32);
 /// Those of the mixed word, and those of the stride.
@@ -50,7 +52,7 @@ fn top<M: Machine>(m: M, mixed: M::V, bits: u32) -> M::V {
 #[inline(always)]
 fn product<M: Machine>(m: M, p: &Params, x: M::V, a: u32) -> M::V {
     let bits = p.slot_bits();
-    m.low(m.low(x, bits) * ((a & (p.slots - 1)) as i32), bits)
+    m.low(m.times(m.low(x, bits), m.scalar((a & (p.slots - 1)) as i32)), bits)
 }
 
 /// The position of an id's first link.
@@ -62,19 +64,19 @@ pub fn first<M: Machine>(m: M, p: &Params, mixed: M::V) -> M::V {
     }
 }
 
-/// The distance between an id's links: odd, so all positions differ.
+/// The distance between an id's links: odd, so all positions differ, and below 2^15.
 #[inline(always)]
 fn stride<M: Machine>(m: M, p: &Params, mixed: M::V) -> M::V {
     match p.table {
         Table::Paper { a2, .. } => product(m, p, mixed, a2) | 1,
-        Table::Wide => top(m, dot(m, mixed, MULTIPLIERS[1]), p.link_bits()) | 1,
+        Table::Wide => top(m, dot(m, mixed, MULTIPLIERS[1]), p.link_bits().min(STRIDE_BITS)) | 1,
     }
 }
 
 /// The position of an id's link number r.
 #[inline(always)]
 pub fn nth<M: Machine>(m: M, p: &Params, mixed: M::V, r: M::Scalar) -> M::V {
-    m.low(first(m, p, mixed) + stride(m, p, mixed) * r, p.link_bits())
+    m.low(first(m, p, mixed) + m.times(stride(m, p, mixed), r), p.link_bits())
 }
 
 /// An id's print, of 23 - m bits. `paper`: the bits above the lowest m.
@@ -89,5 +91,5 @@ pub fn print<M: Machine>(m: M, p: &Params, mixed: M::V) -> M::V {
 /// The word of a valid link from an id to a slot.
 #[inline(always)]
 pub fn word<M: Machine>(m: M, p: &Params, mixed: M::V, slot: M::V) -> M::V {
-    (print(m, p, mixed) * (1 << p.slot_bits())) | slot
+    m.shl(print(m, p, mixed), p.slot_bits()) | slot
 }

@@ -193,6 +193,25 @@ impl<const G: bool, const W: usize> Cpu for Avx512<G, W> {
         )
     }
     #[inline(always)]
+    fn shl(self, v: V<G, W>, bits: u32) -> V<G, W> {
+        let bits = shell!(_mm_cvtsi32_si128(bits as i32));
+        self.map(
+            v,
+            #[inline(always)]
+            |v| shell!(_mm512_sll_epi32(v, bits)),
+        )
+    }
+    #[inline(always)]
+    fn times(self, v: V<G, W>, s: i32) -> V<G, W> {
+        // As signed halves: the high ones are zero.
+        let s = shell!(_mm512_set1_epi32(s));
+        self.map(
+            v,
+            #[inline(always)]
+            |v| shell!(_mm512_madd_epi16(v, s)),
+        )
+    }
+    #[inline(always)]
     fn dot(self, x: V<G, W>, p: i32, q: i32) -> V<G, W> {
         // The low half as a signed word is x mod 2^16 - 2^15 once its highest bit is flipped.
         let factors = shell!(_mm512_set1_epi32(p | q << 16));

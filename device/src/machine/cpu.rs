@@ -34,6 +34,16 @@ pub trait Cpu: Copy {
     fn and(self, a: Self::V, b: Self::V) -> Self::V;
     /// Lane-wise or.
     fn or(self, a: Self::V, b: Self::V) -> Self::V;
+    /// See [`Machine::shl`](super::Machine::shl).
+    #[inline(always)]
+    fn shl(self, v: Self::V, bits: u32) -> Self::V {
+        self.mul(v, self.splat(1 << bits))
+    }
+    /// See [`Machine::times`](super::Machine::times).
+    #[inline(always)]
+    fn times(self, v: Self::V, s: i32) -> Self::V {
+        self.mul(v, self.splat(s))
+    }
     /// See [`Machine::dot`](super::Machine::dot).
     #[inline(always)]
     fn dot(self, x: Self::V, p: i32, q: i32) -> Self::V {

@@ -3,4 +3,4 @@
 pub mod kernels;
 mod stage_one;
 
-pub use stage_one::{Failed, StageOneText, stage_one};
+pub use stage_one::{Failed, StageOneText, stage_one, stage_one_within};

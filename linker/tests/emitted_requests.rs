@@ -21,7 +21,14 @@ fn stage_one() -> StageOneText {
     let text = include_str!("emitted/everything_misses.h");
     let (setup, body) = text.split_once("\n\n").expect("two functions");
     let (setup, body) = (setup.to_string(), body.to_string());
-    StageOneText { constants: String::new(), setup, body, ub_bytes: 384, ub_free: 384 }
+    StageOneText {
+        constants: String::new(),
+        setup,
+        body,
+        ub_bytes: 384,
+        ub_free: 384,
+        ..StageOneText::default()
+    }
 }
 
 fn emitted(p: &Params, name: &str) -> Kernel {

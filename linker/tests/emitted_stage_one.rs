@@ -89,42 +89,41 @@ fn every_synchronisation_is_needed() {
         return;
     }
     let random = &mut Random(3);
-    for p in [Params {
+    let p = Params {
         spread: 2,
         lifetime: Lifetime::frequency(),
         page: 16,
         ..Params::wide(600, 2, 2048)
-    }] {
-        // As little as it can do with: several tiles.
-        let needs = (1..).map(|n| 1024 * n).find_map(|limit| stage_one_within(&p, limit).ok());
-        let text = needs.expect("it fits somewhere");
-        let (file, removed) = mutable(&file(&p, &text));
-        let emitted = Emitted { kernels: compile(&file), text };
-        let tape = record_stage_one(&p).unwrap();
-        let mut steps = step::sequence(&p, random, 16);
-        // Tokens that select nothing: what orders one after the other then?
-        let nothing =
-            steps.iter().position(|s| s.param("tokens") > 1).expect("some step has two tokens");
-        steps.push(steps[nothing].clone());
-        steps.last_mut().unwrap().params[1].1 = 0;
-        let mut state = State::clear(&p);
-        let states: Vec<_> =
-            steps.iter().map(|step| (state.clone(), state.replay(&tape, 16, step))).collect();
-        let breaks = |n: usize| {
-            steps.iter().zip(&states).find_map(|(step, (before, want))| {
-                let mut step = step.clone();
-                step.params.push(("without", n as i32));
-                run(&p, &emitted, before, want, &step, (Mode::InOrder, 1)).err()
-            })
-        };
-        assert_eq!(breaks(0), None);
-        let alive: Vec<_> = (1..=removed.len())
-            .filter(|&n| breaks(n).is_none())
-            .map(|n| (n, &removed[n - 1]))
-            .collect();
-        assert!(alive.is_empty(), "{p:?}: nothing shows that these are gone: {alive:#?}");
-        println!("{} barriers and flags, all needed", removed.len());
-    }
+    };
+    // As little as it can do with: several tiles.
+    let needs = (1..).map(|n| 1024 * n).find_map(|limit| stage_one_within(&p, limit).ok());
+    let text = needs.expect("it fits somewhere");
+    let (file, removed) = mutable(&file(&p, &text));
+    let emitted = Emitted { kernels: compile(&file), text };
+    let tape = record_stage_one(&p).unwrap();
+    let mut steps = step::sequence(&p, random, 16);
+    // Tokens that select nothing: what orders one after the other then?
+    let nothing =
+        steps.iter().position(|s| s.param("tokens") > 1).expect("some step has two tokens");
+    steps.push(steps[nothing].clone());
+    steps.last_mut().unwrap().params[1].1 = 0;
+    let mut state = State::clear(&p);
+    let states: Vec<_> =
+        steps.iter().map(|step| (state.clone(), state.replay(&tape, 16, step))).collect();
+    let breaks = |n: usize| {
+        steps.iter().zip(&states).find_map(|(step, (before, want))| {
+            let mut step = step.clone();
+            step.params.push(("without", n as i32));
+            run(&p, &emitted, before, want, &step, (Mode::InOrder, 1)).err()
+        })
+    };
+    assert_eq!(breaks(0), None);
+    let alive: Vec<_> = (1..=removed.len())
+        .filter(|&n| breaks(n).is_none())
+        .map(|n| (n, &removed[n - 1]))
+        .collect();
+    assert!(alive.is_empty(), "{p:?}: nothing shows that these are gone: {alive:#?}");
+    println!("{} barriers and flags, all needed", removed.len());
 }
 
 fn emit(p: &Params) -> Emitted {

@@ -10,6 +10,7 @@ pub mod check;
 pub mod opp;
 pub mod record;
 pub mod replay;
+pub mod soc;
 pub mod tape;
 pub mod toolchain;
 pub mod write;

@@ -275,7 +275,7 @@ fn every_flag_is_needed() {
 
 #[test]
 fn a_stage_one_that_leaves_no_room_is_refused_with_the_number() {
-    let large = StageOneText { ub_free: 187_000, ..stage_one() };
+    let large = StageOneText { ub_free: 187_500, ..stage_one() };
     let error = kernels(&small(0), &large, Abi::Direct).unwrap_err().to_string();
     assert!(error.contains("188576 bytes") && error.contains("160 more"), "{error}");
 }

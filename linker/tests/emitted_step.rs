@@ -98,9 +98,7 @@ fn the_real_trace() {
     }
     let (ids, stable) = trace();
     let p = Params { spread: 2, retries: 7, ..Params::wide(256, 4, 1024) };
-    let lru = Params { lifetime: Lifetime::Constant(127), ..p };
-    let paper = Params::paper(256, 4, 1024);
-    for (i, p) in [p, lru, paper].iter().enumerate() {
+    for (i, p) in [p, Params::paper(256, 4, 1024)].iter().enumerate() {
         let emitted = Emitted::new(p);
         let (requests, mut lot, mut seen) = (3, Lot(i as u64), Seen::default());
         let layer = Layer::new(&mut lot, &[(40, 40)], 4400, 9, requests * 1024, requests * 4);
@@ -175,11 +173,9 @@ fn anything_that_a_batch_may_hold() {
     }
     let wide = Params { spread: 2, retries: 7, ..Params::wide(64, 4, 256) };
     let geometries = [
-        wide,
         Params { page: 16, ..wide },
-        Params { lifetime: Lifetime::Constant(9), page: 1, spread: 4, retries: 3, ..wide },
+        Params { lifetime: Lifetime::Constant(9), spread: 4, retries: 3, ..wide },
         Params { page: 128, ..Params::paper(100, 2, 512) },
-        Params { spread: 1, retries: 0, ..Params::wide(129, 2, 512) },
     ];
     for (i, p) in geometries.iter().enumerate() {
         let emitted = Emitted::new(p);

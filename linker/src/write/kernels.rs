@@ -15,7 +15,7 @@ use super::StageOneText;
 pub const UB_BYTES: u32 = 184 * 1024;
 /// What the request loop keeps behind Stage One's memory: scalars, words of a tile of requests, a
 /// column of zeros and one of -1.
-pub const FRAME_BYTES: u32 = 128 + (5 * 64 + 32) + 64 + 1024;
+pub const FRAME_BYTES: u32 = 128 + (5 * 64 + 32) + 64 + 512;
 /// As `copy.h.in` lays them out: scalars, window, lists, chunk pointers, two halves.
 const COPY_BYTES: u32 =
     128 + (128 * 18 * 4 + 32) + 2 * 32 * MAX_HALF_ROWS + 8 * MAX_CHUNKS + 2 * HALF_BYTES;

@@ -202,6 +202,14 @@ fn the_operators_agree_with_the_kernels() {
     compile.args(KERNELS.map(|(name, _)| dir.join(format!("op_host/{name}.cpp"))));
     tool(&mut compile);
     let said = tool(&mut Command::new(&program));
+    let mut kernel = Command::new("g++");
+    kernel.args([
+        "-std=c++17",
+        "-fsyntax-only",
+        "-I",
+        concat!(env!("CARGO_MANIFEST_DIR"), "/linker/shim"),
+    ]);
+    tool(kernel.arg(dir.join("op_kernel/avsg_step.cpp")));
 
     let p = Params { page: 64, ..Params::wide(2048, 1, 8192) };
     let lane = |bytes, chunk_shift, chunks| Segment {

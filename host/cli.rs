@@ -1,8 +1,10 @@
 //! The terminal program. Exit status: 0 when everything held, 2 for bad input, 1 for anything else.
 
 mod bench;
+mod emit;
 mod geometry;
 mod info;
+mod opp;
 mod output;
 mod replay;
 mod synth;
@@ -38,6 +40,10 @@ enum Command {
     Bench(bench::Bench),
     /// Show the machine, and the memory that a geometry takes, before it is taken
     Info(info::Options),
+    /// Write the kernels of a geometry as AscendC, and show the memory that they use
+    Emit(emit::Options),
+    /// Write a custom operator package of a geometry, for CANN to build
+    Opp(opp::Options),
     /// Print a shell completion script
     Completions {
         /// Which shell
@@ -64,6 +70,8 @@ pub fn run() -> ExitCode {
         Command::Synth(options) => synth::run(&options),
         Command::Bench(bench) => bench::run(bench),
         Command::Info(options) => info::run(&options),
+        Command::Emit(options) => emit::run(&options),
+        Command::Opp(options) => opp::run(&options),
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Program::command(), "avsg", &mut std::io::stdout());
             Ok(ExitCode::SUCCESS)

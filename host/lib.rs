@@ -2,6 +2,7 @@
 
 #[cfg(feature = "cli")]
 pub mod baseline;
+pub mod acl;
 pub mod buffer;
 #[cfg(feature = "cli")]
 pub mod content;

@@ -1,7 +1,6 @@
 //! The simulated runtime as a shared library: the symbols of `libascendcl` and nothing else.
 //!
 //! `AVSG_SIM` sets its options (`cores=40,seed=7`), see `avsg_sim::Options`.
-#![expect(non_snake_case, reason = "the runtime's own names")]
 #![expect(clippy::missing_safety_doc, reason = "as for the real functions")]
 
 use std::ffi::{c_char, c_int, c_void};

@@ -214,7 +214,8 @@ impl Engine {
 
     /// Writes this step's rows, which were only fresh until now, to one layer of the host pool:
     /// token g of a request becomes the row of id `stable_len` + g. Call it when the layer's gather
-    /// is done and before the next step plans. Requests without `stable_len` or state are passed over.
+    /// is done and before the next step plans. Requests without `stable_len` or state are passed over,
+    /// and so are rows whose id is not below `seq_len`.
     ///
     /// # Errors
     /// If some row has no place in the pool, or this process may not write it; nothing was written

@@ -197,7 +197,8 @@ impl Device {
         (row < self.pool_units() * page.max(1)).then_some(row)
     }
 
-    /// The fresh rows of a batch, as (row of the batch, request, id).
+    /// The fresh rows of a batch, as (row of the batch, request, id). A row at or above the sequence
+    /// length is no token: its block may be another request's.
     fn fresh_ids<'b>(
         batch: &'b Batch<'_>,
     ) -> impl Iterator<Item = (usize, usize, usize)> + use<'b> {
@@ -205,8 +206,10 @@ impl Device {
             .filter(|&r| batch.state[r] >= 0 && batch.stable_len[r] >= 0)
             .flat_map(|r| {
                 let (first, end) = (batch.cu_q[r] as usize, batch.cu_q[r + 1] as usize);
-                let stable = batch.stable_len[r] as usize;
-                (first..end).map(move |row| (row, r, stable + row - first))
+                let (stable, seq) = (batch.stable_len[r] as usize, batch.seq_len[r] as usize);
+                (first..end)
+                    .map(move |row| (row, r, stable + row - first))
+                    .filter(move |&(_, _, id)| id < seq)
             })
     }
 

@@ -7,6 +7,10 @@
 #![forbid(unsafe_code)]
 
 pub mod check;
+pub mod opp;
 pub mod record;
 pub mod replay;
+pub mod soc;
 pub mod tape;
+pub mod toolchain;
+pub mod write;

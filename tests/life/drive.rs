@@ -151,8 +151,10 @@ impl Player {
             // A step may hold rows that are no tokens yet.
             _ => stable + tokens - usize::from(pick % 4 == 3).min(tokens),
         };
+        // Rows at or above the sequence length are no tokens: they are neither appended nor accepted.
+        let real = if read_only { 0 } else { tokens.min(seq - stable) };
         if !read_only {
-            (stable..stable + tokens).for_each(|id| {
+            (stable..stable + real).for_each(|id| {
                 self.world.renew(state, id);
             });
         }
@@ -197,7 +199,7 @@ impl Player {
             stable: (!read_only).then_some(stable),
             seq,
             cold: self.table[state] != self.generation[state],
-            accepted: if read_only { 0 } else { accepted.min(tokens) },
+            accepted: accepted.min(real),
             blocks,
         }
     }

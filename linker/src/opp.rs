@@ -1,0 +1,75 @@
+//! A custom operator package around the kernels of a geometry: a project that CANN's own CMake
+//! functions build. All text is ours; what it calls is the documented interface.
+
+use avsg_device::params::{Lifetime, Params};
+use avsg_device::stage_one::record;
+use avsg_device::tiling::{HALF_BYTES, MAX_CHUNKS, MAX_HALF_ROWS, Tiling, rules};
+
+use crate::write::kernels::{Kernel, geometry, table_words};
+
+/// One file of a project.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct File {
+    /// Below the project's folder.
+    pub path: String,
+    /// What it holds.
+    pub bytes: Vec<u8>,
+    /// Whether it is a program.
+    pub executable: bool,
+}
+
+const TEXTS: [(&str, &str); 13] = [
+    ("CMakeLists.txt", include_str!("opp/CMakeLists.txt.in")),
+    ("CMakePresets.json", include_str!("opp/CMakePresets.json.in")),
+    ("README.md", include_str!("opp/README.md.in")),
+    ("build.sh", include_str!("opp/build.sh.in")),
+    ("example/avsg_step.cpp", include_str!("opp/example.cpp.in")),
+    ("op_host/CMakeLists.txt", include_str!("opp/op_host.txt.in")),
+    ("op_host/avsg_launch.h", include_str!("opp/launch.h.in")),
+    ("op_host/avsg_plan.cpp", include_str!("opp/op_host/avsg_plan.cpp.in")),
+    ("op_host/avsg_transfer.cpp", include_str!("opp/op_host/avsg_transfer.cpp.in")),
+    ("op_host/avsg_step.cpp", include_str!("opp/op_host/avsg_step.cpp.in")),
+    ("op_host/avsg_append.cpp", include_str!("opp/op_host/avsg_append.cpp.in")),
+    ("op_host/avsg_reset.cpp", include_str!("opp/op_host/avsg_reset.cpp.in")),
+    ("op_kernel/CMakeLists.txt", include_str!("opp/op_kernel.txt.in")),
+];
+
+/// The project of a geometry. `unit` is the compute unit's name, such as `ascend910b`; `kernels` are
+/// written for [`crate::write::kernels::Abi::Operator`].
+pub fn project(p: &Params, unit: &str, kernels: &[Kernel]) -> Vec<File> {
+    let marks: [(&str, String); 10] = [
+        ("@UNIT@", unit.into()),
+        ("@GEOMETRY@", geometry(p)),
+        ("@FIELDS@", fields()),
+        ("@K@", p.k.to_string()),
+        ("@SLOTS@", p.slots.to_string()),
+        ("@TABLE_WORDS@", table_words(p).to_string()),
+        ("@RECORD_WORDS@", record::WORDS.to_string()),
+        ("@HALF_BYTES@", HALF_BYTES.to_string()),
+        ("@HALF_ROWS@", MAX_HALF_ROWS.to_string()),
+        ("@MAX_CHUNKS@", MAX_CHUNKS.to_string()),
+    ];
+    let file = |path: String, bytes| File { executable: path.ends_with(".sh"), path, bytes };
+    let fill = |text: &str| {
+        marks.iter().fold(text.to_string(), |text, (mark, value)| text.replace(mark, value))
+    };
+    let texts = TEXTS.iter().map(|(path, text)| file((*path).into(), fill(text).into_bytes()));
+    let kernels = kernels
+        .iter()
+        .map(|k| file(format!("op_kernel/{}.cpp", k.name), k.text.clone().into_bytes()));
+    let mut files: Vec<_> = texts.chain(kernels).collect();
+    if let Lifetime::Frequency(rule) = &p.lifetime {
+        let halves = rules(rule);
+        files.push(file("rules.f16".into(), halves.iter().flat_map(|h| h.to_le_bytes()).collect()));
+    }
+    files
+}
+
+/// The fields of the tiling data, in CANN's words.
+fn fields() -> String {
+    let one = |field: &avsg_device::tiling::Field| match field.array {
+        0 => format!("    TILING_DATA_FIELD_DEF(int32_t, {});", field.name),
+        n => format!("    TILING_DATA_FIELD_DEF_ARR(int32_t, {n}, {});", field.name),
+    };
+    Tiling::FIELDS.iter().map(one).collect::<Vec<_>>().join("\n")
+}

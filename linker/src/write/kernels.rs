@@ -1,0 +1,193 @@
+//! The AscendC kernels of a geometry: hand-written text around the generated Stage One.
+//!
+//! One kernel is one file that includes `kernel_operator.h` and nothing else. The texts lie in
+//! `write/ascendc`; `@NAME@` is replaced, everything else stands there as it is shipped.
+
+use avsg_device::machine::memory::state_words;
+use avsg_device::params::{ID_LIMIT, Lifetime, NO_STABLE_LEN, Params};
+use avsg_device::stage_one::record;
+use avsg_device::state::{DEAD, EMPTY, INVALID, header};
+use avsg_device::tiling::{HALF_BYTES, MAX_CHUNKS, MAX_HALF_ROWS, Tiling};
+
+use super::StageOneText;
+
+/// Bytes of unified buffer that a kernel may use: `Select` scribbles above.
+pub const UB_BYTES: u32 = 184 * 1024;
+/// What the request loop keeps behind Stage One's memory: scalars, words of a tile of requests, a
+/// column of zeros and one of -1.
+pub const FRAME_BYTES: u32 = 128 + (5 * 64 + 32) + 64 + 1024;
+/// As `copy.h.in` lays them out: scalars, window, lists, chunk pointers, two halves.
+const COPY_BYTES: u32 =
+    128 + (128 * 18 * 4 + 32) + 2 * 32 * MAX_HALF_ROWS + 8 * MAX_CHUNKS + 2 * HALF_BYTES;
+/// As `reset.h.in` does: scalars, a header, three runs.
+const RESET_BYTES: u32 = 128 + 64 + 3 * 2048 * 4;
+
+/// Who launches a kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Abi {
+    /// AVSG's host side.
+    Direct,
+    /// An operator package, which passes what is updated in place once more as an output, behind the
+    /// other outputs.
+    Operator,
+}
+
+/// One kernel, ready to compile.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kernel {
+    /// Its entry point, and its file's name.
+    pub name: &'static str,
+    /// C++.
+    pub text: String,
+    /// Unified buffer that it may touch, in bytes from 0.
+    pub ub_bytes: u32,
+}
+
+/// A geometry whose Stage One leaves no room for the request loop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "Stage One takes {needs} bytes of unified buffer with its request loop, {} more than the \
+     {UB_BYTES} that there are", .needs - UB_BYTES
+)]
+pub struct TooLarge {
+    /// Bytes.
+    pub needs: u32,
+}
+
+/// The kernels of a geometry around its Stage One.
+///
+/// # Errors
+/// If they do not fit the unified buffer.
+pub fn kernels(p: &Params, stage_one: &StageOneText, abi: Abi) -> Result<Vec<Kernel>, TooLarge> {
+    let frame = stage_one.ub_free.max(stage_one.ub_bytes).next_multiple_of(32);
+    let plan = frame.saturating_add(FRAME_BYTES);
+    if plan > UB_BYTES {
+        return Err(TooLarge { needs: plan });
+    }
+    let marks = marks(p, stage_one, frame);
+    let kernel = |name, text: &str, again: &[&str], ub_bytes| {
+        let again = if abi == Abi::Operator { again } else { &[] };
+        let again: String = again.iter().map(|name| format!(", GM_ADDR {name}Out")).collect();
+        let text = text.replace("@OUT@", &again);
+        let text = marks.iter().fold(text, |text, (mark, value)| text.replace(mark, value));
+        Kernel { name, text, ub_bytes }
+    };
+    Ok(vec![
+        kernel("avsg_plan", include_str!("ascendc/avsg_plan.cpp.in"), &["tables"], plan),
+        kernel(
+            "avsg_transfer",
+            include_str!("ascendc/avsg_transfer.cpp.in"),
+            &["kv0", "kv1"],
+            COPY_BYTES,
+        ),
+        kernel(
+            "avsg_step",
+            include_str!("ascendc/avsg_step.cpp.in"),
+            &["tables", "kv0", "kv1"],
+            plan.max(COPY_BYTES),
+        ),
+        kernel(
+            "avsg_append",
+            include_str!("ascendc/avsg_append.cpp.in"),
+            &["hostChunks"],
+            COPY_BYTES,
+        ),
+        kernel("avsg_reset", include_str!("ascendc/avsg_reset.cpp.in"), &["tables"], RESET_BYTES),
+    ])
+}
+
+/// What is replaced, in order: parts first, then the values in them.
+fn marks(p: &Params, stage_one: &StageOneText, frame: u32) -> Vec<(&'static str, String)> {
+    let generated = [&stage_one.constants, &stage_one.setup, &stage_one.body].map(|t| t.trim_end());
+    let lives = i32::from_ne_bytes([p.empty_life().cast_unsigned(); 4]);
+    let life_words = state_words(p) - header::WORDS - (p.slots + p.links()) as usize;
+    vec![
+        ("@HEAD@", include_str!("ascendc/head.h.in").into()),
+        ("@TILING@", tiling()),
+        ("@COMMON@", include_str!("ascendc/common.h.in").into()),
+        ("@WINDOW@", include_str!("ascendc/window.h.in").into()),
+        ("@REQUESTS@", include_str!("ascendc/requests.h.in").into()),
+        ("@PLAN@", include_str!("ascendc/plan.h.in").into()),
+        ("@COPY@", include_str!("ascendc/copy.h.in").into()),
+        ("@TRANSFER@", include_str!("ascendc/transfer.h.in").into()),
+        ("@APPEND@", include_str!("ascendc/append.h.in").into()),
+        ("@RESET@", include_str!("ascendc/reset.h.in").into()),
+        ("@ARRAYS@", include_str!("ascendc/arrays.h.in").trim_end().into()),
+        ("@GEOMETRY@", geometry(p)),
+        ("@K@", p.k.to_string()),
+        ("@TOKENS@", p.tokens.to_string()),
+        ("@SLOTS@", p.slots.to_string()),
+        ("@LINKS@", p.links().to_string()),
+        ("@PAGE@", p.page.to_string()),
+        ("@PAGE_SHIFT@", p.page.max(1).ilog2().to_string()),
+        ("@ID_LIMIT@", ID_LIMIT.to_string()),
+        ("@NO_STABLE_LEN@", NO_STABLE_LEN.to_string()),
+        ("@RECORD_WORDS@", record::WORDS.to_string()),
+        ("@RECORD_TOTAL@", record::TOTAL.to_string()),
+        ("@TABLE_WORDS@", table_words(p).to_string()),
+        ("@HEADER_WORDS@", header::WORDS.to_string()),
+        ("@HEADER_THRESHOLD@", header::THRESHOLD.to_string()),
+        ("@THRESHOLD@", DEAD.to_string()),
+        ("@NO_ID@", EMPTY.to_string()),
+        ("@LIFE_WORDS@", life_words.to_string()),
+        ("@EMPTY_LIVES@", lives.to_string()),
+        ("@EMPTY_LINK@", INVALID.to_string()),
+        ("@UB_BYTES@", UB_BYTES.to_string()),
+        ("@FRAME@", frame.to_string()),
+        ("@FRAME_BYTES@", FRAME_BYTES.to_string()),
+        ("@HALF_ROWS@", MAX_HALF_ROWS.to_string()),
+        ("@HALF_BYTES@", HALF_BYTES.to_string()),
+        ("@MAX_CHUNKS@", MAX_CHUNKS.to_string()),
+        ("@COPY_BYTES@", COPY_BYTES.to_string()),
+        ("@RESET_BYTES@", RESET_BYTES.to_string()),
+        // Last: nothing in generated text is a mark.
+        ("@STAGE_ONE@", generated.join("\n\n")),
+    ]
+}
+
+/// A geometry in one line.
+pub fn geometry(p: &Params) -> String {
+    let Params { table, lifetime, k, tokens, slots, spread, retries, page } = p;
+    let lifetime = match lifetime {
+        Lifetime::Constant(l) => format!("constant lifetime {l}"),
+        Lifetime::Frequency(f) => format!("frequency lifetimes from {}", f.new),
+    };
+    format!(
+        "{table:?} table, K {k}, N_q {tokens}, S {slots}, spread {spread}, R {retries}, {lifetime}, \
+         page {page}"
+    )
+}
+
+/// Whole 64-byte lines of one table, in words.
+pub fn table_words(p: &Params) -> usize {
+    state_words(p).next_multiple_of(16)
+}
+
+/// The launch's scalars: the struct, and that its fields are where the host puts them.
+fn tiling() -> String {
+    let (mut fields, mut asserts) = (String::new(), vec![]);
+    for field in Tiling::FIELDS {
+        let name = camel(field.name);
+        let array = if field.array > 0 { format!("[{}]", field.array) } else { String::new() };
+        let declared = format!("    int32_t {name}{array};");
+        fields += &format!("{declared:<36}// {}\n", field.doc);
+        asserts.push(format!("__builtin_offsetof(Tiling, {name}) == {}", field.offset));
+    }
+    asserts.push(format!("sizeof(Tiling) == {}", size_of::<Tiling>()));
+    let asserts: Vec<_> = asserts.chunks(2).map(|two| two.join(" && ")).collect();
+    format!(
+        "// Every scalar of a launch, as the host writes it.\nstruct Tiling {{\n{fields}}};\n\
+         static_assert({}, \"Tiling\");",
+        asserts.join("\n    && ")
+    )
+}
+
+/// `ids_stride` as `idsStride`.
+fn camel(name: &str) -> String {
+    let mut words = name.split('_');
+    let first = words.next().unwrap_or_default().to_string();
+    words.fold(first, |all, word| {
+        let (head, tail) = word.split_at(1);
+        all + &head.to_uppercase() + tail
+    })
+}

@@ -57,7 +57,8 @@ fn every_function_of_the_header_is_looked_up() {
         .take_while(|line| *line != "}")
         .filter_map(|line| line.trim().strip_prefix("pub ")?.split_once(':').map(|f| f.0))
         .collect();
-    let listed: Vec<&str> = avsg::acl::REQUIRED.iter().chain(avsg::acl::OPTIONAL).copied().collect();
+    let listed: Vec<&str> =
+        avsg::acl::REQUIRED.iter().chain(avsg::acl::OPTIONAL).copied().collect();
     assert!(fields.len() > 50, "{fields:?}");
     for field in &fields {
         assert_eq!(listed.iter().filter(|name| *name == field).count(), 1, "{field}");

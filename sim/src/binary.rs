@@ -59,10 +59,8 @@ impl Binary {
 
 /// The shim's headers: `AVSG_SHIM`, or where this crate was built.
 fn shim_folder() -> PathBuf {
-    env::var_os("AVSG_SHIM").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../linker/shim"),
-        PathBuf::from,
-    )
+    env::var_os("AVSG_SHIM")
+        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../linker/shim"), PathBuf::from)
 }
 
 #[repr(C)]

@@ -66,9 +66,8 @@ impl Memory {
     pub fn new() -> Self {
         let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
         // SAFETY: a new mapping at an address of the kernel's choice touches nobody's memory.
-        let base = unsafe {
-            mm::mmap_anonymous(ptr::null_mut(), RESERVED, ProtFlags::empty(), flags)
-        };
+        let base =
+            unsafe { mm::mmap_anonymous(ptr::null_mut(), RESERVED, ProtFlags::empty(), flags) };
         // Without address space there is no device; allocation says so.
         let base = base.map_or(0, |base| base as u64);
         let (ranges, pinned, registered) = Default::default();
@@ -179,8 +178,7 @@ impl Memory {
             return invalid(format!("{at:#x} is a device address"));
         }
         let end = at + bytes as u64;
-        let taken =
-            self.registered.iter().any(|(&a, r)| a < end && at < a + r.bytes as u64);
+        let taken = self.registered.iter().any(|(&a, r)| a < end && at < a + r.bytes as u64);
         if taken {
             let text = format!("{at:#x} is registered already");
             return fail(sys::ACL_ERROR_RT_HOST_MEMORY_ALREADY_REGISTERED, text);
@@ -193,9 +191,8 @@ impl Memory {
         let flags = MremapFlags::MAYMOVE;
         // SAFETY: an old size of 0 leaves the host's mapping as it is and maps its pages a second
         // time; the target lies in our reserved range and belongs to nobody.
-        let twice = unsafe {
-            mm::mremap_fixed(at as *mut c_void, 0, span, flags, to as *mut c_void)
-        };
+        let twice =
+            unsafe { mm::mremap_fixed(at as *mut c_void, 0, span, flags, to as *mut c_void) };
         let mapped = match twice {
             Ok(_) => {
                 protect(to, span, false)?;
@@ -256,7 +253,8 @@ impl Memory {
     pub fn regions(&self, device: u32) -> impl Iterator<Item = (u64, usize, bool)> + '_ {
         let own = self.ranges.values().filter(move |r| r.device == device);
         let own = own.map(|r| (r.at, r.bytes, r.kind == Kind::Mapped));
-        let same = self.registered.iter().filter(move |(a, r)| **a == r.mapped && r.device == device);
+        let same =
+            self.registered.iter().filter(move |(a, r)| **a == r.mapped && r.device == device);
         own.chain(same.map(|(&at, r)| (at, r.bytes, true)))
     }
 

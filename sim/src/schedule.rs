@@ -84,7 +84,9 @@ fn one(world: &mut World) -> bool {
     let stream = ready[(world.draw() % ready.len() as u64) as usize];
     if deadlock(world, &ready, stream) {
         for stream in ready {
-            if first_sync(world, stream).is_some() && let Ok(s) = world.streams.get_mut(stream) {
+            if first_sync(world, stream).is_some()
+                && let Ok(s) = world.streams.get_mut(stream)
+            {
                 s.hung = true;
             }
         }
@@ -194,9 +196,7 @@ pub(crate) fn copy(world: &World, to: u64, from: u64, bytes: usize) -> Outcome {
         }
         (true, false) => memory.with_open(memory.device_range(to, bytes)?, raw),
         (false, true) => memory.with_open(memory.device_range(from, bytes)?, raw),
-        (false, false) => {
-            fail(sys::ACL_ERROR_RT_FEATURE_NOT_SUPPORT, "a copy from host to host")
-        }
+        (false, false) => fail(sys::ACL_ERROR_RT_FEATURE_NOT_SUPPORT, "a copy from host to host"),
     }
 }
 

@@ -130,8 +130,5 @@ pub unsafe fn launch(
     let mut attribute = sys::aclrtLaunchKernelAttr { id: mode.unsigned_abs(), value };
     let mut config = sys::aclrtLaunchKernelCfg { attrs: &mut attribute, numAttrs: 1 };
     let reserved = core::ptr::null_mut();
-    call!(
-        acl,
-        aclrtLaunchKernelWithConfig(function, blocks, stream, &mut config, args, reserved)
-    )
+    call!(acl, aclrtLaunchKernelWithConfig(function, blocks, stream, &mut config, args, reserved))
 }

@@ -141,6 +141,26 @@ impl Context {
     }
 }
 
+impl Context {
+    /// Reports what drops left; and gives the device up, if nothing else holds it.
+    ///
+    /// # Errors
+    /// The oldest error.
+    pub fn finish(self: Arc<Self>) -> Result<()> {
+        self.take_error()?;
+        let Some(mut last) = Arc::into_inner(self) else { return Ok(()) };
+        if !mem::take(&mut last.set) {
+            return Ok(());
+        }
+        let first = api::device::reset(&last.acl, last.device);
+        // As every release, tried once more.
+        if first.is_err() {
+            let _ = api::device::reset(&last.acl, last.device);
+        }
+        first
+    }
+}
+
 impl fmt::Debug for Context {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Context").field("acl", &self.acl).field("device", &self.device).finish()

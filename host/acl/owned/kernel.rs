@@ -84,6 +84,8 @@ pub struct Args {
 
 // SAFETY: handles of the context and a buffer of the runtime's that only this value uses.
 unsafe impl Send for Args {}
+// SAFETY: `&Args` reads nothing but numbers.
+unsafe impl Sync for Args {}
 
 impl Args {
     /// A list of `addresses` addresses and a buffer of `bytes` bytes, all zero.

@@ -240,8 +240,9 @@ unsafe fn batch_mode(config: *const sys::aclrtLaunchKernelCfg) -> Outcome<bool> 
                 mode @ 0..=1 => batch = mode == 1,
                 mode => return invalid(format!("scheduling mode {mode}")),
             },
-            sys::ACL_RT_LAUNCH_KERNEL_ATTR_TIMEOUT
-            | sys::ACL_RT_LAUNCH_KERNEL_ATTR_TIMEOUT_US => timeouts += 1,
+            sys::ACL_RT_LAUNCH_KERNEL_ATTR_TIMEOUT | sys::ACL_RT_LAUNCH_KERNEL_ATTR_TIMEOUT_US => {
+                timeouts += 1
+            }
             other => return invalid(format!("launch attribute {other}")),
         }
     }

@@ -35,11 +35,7 @@ pub(super) unsafe fn aclrtFree(w: &mut World, at: *mut c_void) -> Outcome {
     w.memory.free(number(at))
 }
 
-pub(super) unsafe fn aclrtMallocHost(
-    w: &mut World,
-    at: *mut *mut c_void,
-    bytes: usize,
-) -> Outcome {
+pub(super) unsafe fn aclrtMallocHost(w: &mut World, at: *mut *mut c_void, bytes: usize) -> Outcome {
     not_null(at)?;
     w.current()?;
     let made = w.memory.malloc_host(bytes)?;
@@ -117,8 +113,7 @@ pub(super) unsafe fn aclrtMemcpyAsync(
     }
     let (to, from) = (number(to), number(from));
     checked(w, to, max, from, bytes, Some(kind))?;
-    let pageable =
-        |at: u64| !w.memory.is_device(at) && !w.memory.is_pinned(at, bytes);
+    let pageable = |at: u64| !w.memory.is_device(at) && !w.memory.is_pinned(at, bytes);
     let waits = pageable(to) || pageable(from);
     if waits {
         refuse_waiting(w, Some(number(stream)))?;

@@ -9,8 +9,8 @@ use crate::machine::Machine;
 use crate::params::Params;
 use crate::stage_one::{Request, Work};
 
-/// Turns `work.pending` (id, lane) into `work.miss` (id, lane, row, token · K + lane) and counts what
-/// fell out in `work.outside`.
+/// Turns `work.pending` (id, lane) into `work.miss` (id, token · K + lane, row) and counts what fell out
+/// in `work.outside`.
 #[inline(always)]
 pub fn locate<M: Machine>(
     m: M,
@@ -49,7 +49,7 @@ pub fn locate<M: Machine>(
             };
             let row = m.select(fresh, n * -1 + -1, row);
             let found = fresh | inside;
-            m.append(t, &mut work.miss, found, [x, lane, row, lane + first]);
+            m.append(t, &mut work.miss, found, [x, lane + first, row]);
             m.append(t, &mut work.outside, !found, []);
         },
     );

@@ -8,7 +8,7 @@ use crate::machine::Machine;
 use crate::params::{MAX_TOKENS, Params};
 use crate::probe::{probe, refresh};
 use crate::state::State;
-use crate::update_state::update_state;
+use crate::update_state::{link, occupy};
 
 /// Words of a request's record: one 64-byte line, so that two cores never write one line.
 pub mod record {
@@ -40,8 +40,8 @@ pub struct Work<'a, M: Machine> {
     pub pending: M::List<'a, 2>,
     /// The same, of the next round.
     pub next: M::List<'a, 2>,
-    /// (id, lane, row, token · K + lane) of the token's misses, in token order.
-    pub miss: M::List<'a, 4>,
+    /// (id, token · K + lane, row) of the token's misses, in token order.
+    pub miss: M::List<'a, 3>,
     /// Their slots.
     pub dead: M::List<'a, 1>,
     /// (id, slot) of misses without a link yet.
@@ -139,20 +139,21 @@ pub fn stage_one<M: Machine>(
             locate(m, p, work, request, g);
             let valid = request.k - m.len(&work.void) + dropped - m.len(&work.outside);
             m.put(&mut request.valid, request.valid_at + g, valid);
-            collect_dead(m, p, state, work);
-            update_state(m, p, state, work);
-            let to = request.slot_at + request.slot_stride * g;
-            m.publish(&mut request.slot, to, &work.slot, request.k);
-
+            // What is known is published at once: its column in fast memory is then free.
             let n = m.len(&work.miss);
             let total = m.peek(&request.record, total_at);
             let to = request.miss_at + total;
             m.publish_list(&mut request.miss_id, to, &work.miss, 0);
-            m.publish_list(&mut request.miss_slot, to, &work.dead, 0);
+            m.publish_list(&mut request.miss_pos, to, &work.miss, 1);
             m.publish_list(&mut request.miss_row, to, &work.miss, 2);
-            m.publish_list(&mut request.miss_pos, to, &work.miss, 3);
             m.put(&mut request.record, request.record_at + g, n);
             m.put(&mut request.record, total_at, total + n);
+            collect_dead(m, p, state, work);
+            m.publish_list(&mut request.miss_slot, to, &work.dead, 0);
+            occupy(m, p, state, work, g);
+            let to = request.slot_at + request.slot_stride * g;
+            m.publish(&mut request.slot, to, &work.slot, request.k);
+            link(m, p, state, work);
         },
     );
     let far = m.if_gt(m.len(&work.far), m.scalar(0), status::ID_OUT_OF_RANGE);

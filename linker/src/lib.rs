@@ -6,11 +6,15 @@
 
 #![forbid(unsafe_code)]
 
+pub mod aiv;
 pub mod check;
+pub mod lower;
 pub mod opp;
 pub mod record;
 pub mod replay;
 pub mod soc;
+pub mod sync;
 pub mod tape;
 pub mod toolchain;
+pub mod ub;
 pub mod write;

@@ -76,8 +76,8 @@ fn sufficient_order_gives_right_data_in_any_order() {
         {
             let (result, out) = run(&k, &format!("{name}_right"), mode, seed);
             assert!(result.is_ok(), "{name} {mode:?} {seed}: {result:?}");
-            for i in 0..N {
-                assert_eq!(out[i], expected(&x, i), "{name} {mode:?} {seed}: word {i}");
+            for (i, &word) in out.iter().enumerate().take(N) {
+                assert_eq!(word, expected(&x, i), "{name} {mode:?} {seed}: word {i}");
             }
         }
     }

@@ -19,7 +19,7 @@ pub fn work_words(p: &Params) -> usize {
     column_words(p) * COLUMNS
 }
 
-const COLUMNS: usize = 2 + 2 + 2 + 4 + 1 + 2 + 2 + 2 + 1;
+const COLUMNS: usize = 2 + 2 + 2 + 3 + 1 + 2 + 2 + 2 + 1;
 
 fn life_words(p: &Params) -> usize {
     (p.slots as usize + SLACK) / 4
@@ -74,7 +74,7 @@ pub fn split_work<'a, C: Cpu>(p: &Params, mut words: &'a mut [i32]) -> Work<'a, 
         slot: Column::new(cut()),
         pending: List::new([cut(), cut()]),
         next: List::new([cut(), cut()]),
-        miss: List::new([cut(), cut(), cut(), cut()]),
+        miss: List::new([cut(), cut(), cut()]),
         dead: List::new([cut()]),
         seek: List::new([cut(), cut()]),
         seek_next: List::new([cut(), cut()]),

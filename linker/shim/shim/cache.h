@@ -15,10 +15,17 @@ constexpr uint64_t LINE = 64;
 struct CachedLine {
     uint8_t data[LINE];
     uint64_t dirty = 0; // one bit per byte
-    bool stale = false; // memory has changed under it
+    uint64_t stale = 0; // likewise: memory has changed under it
     Ctx by{};           // the store that made it dirty
     uint64_t lo = 0, hi = 0; // the part of the line that the region has
 };
+
+// The bytes of the line at `line` that [lo, hi) covers, as bits.
+inline uint64_t line_bits(uint64_t line, uint64_t lo, uint64_t hi) {
+    uint64_t from = lo > line ? lo - line : 0, to = hi < line + LINE ? hi - line : LINE;
+    if (from >= to) return 0;
+    return (~uint64_t(0) >> (LINE - (to - from))) << from;
+}
 
 class DataCache {
     std::map<uint64_t, CachedLine> lines;

@@ -29,10 +29,10 @@ void compare_rows(Core &c, uint32_t d, uint32_t s0, uint32_t s1, T scalar, uint3
     for (uint32_t i = 0; i < whole; i += 8) {
         uint32_t bits = 0, junk = 0;
         for (uint32_t j = 0; j < 8; ++j) {
-            Compared<T> a = load<T>(p0 + (i + j) * sizeof(T)), b = SCALAR ? k : Compared<T>(load<T>(p1 + (i + j) * sizeof(T)));
+            uint32_t at = (i + j) * uint32_t(sizeof(T));
+            Compared<T> a = load<T>(p0 + at), b = SCALAR ? k : Compared<T>(load<T>(p1 + at));
             bits |= uint32_t(holds<Compared<T>>(a, b, M)) << j;
-            if (!clean && (c.any_undefined(s0 + (i + j) * uint32_t(sizeof(T)), sizeof(T)) ||
-                           (!SCALAR && c.any_undefined(s1 + (i + j) * uint32_t(sizeof(T)), sizeof(T)))))
+            if (!clean && (c.any_undefined(s0 + at, sizeof(T)) || (!SCALAR && c.any_undefined(s1 + at, sizeof(T)))))
                 junk |= 1u << j;
         }
         c.ub[d + i / 8] = uint8_t(bits);

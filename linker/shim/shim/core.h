@@ -29,6 +29,7 @@ struct CoreMemory {
 class Core {
     struct Name {
         uint32_t seq;
+        uint64_t turn; // in program order over all pipes
         Ctx x;
     };
     struct UbAccess {
@@ -47,6 +48,7 @@ class Core {
     std::vector<GmRange> gm_now;
     GmClocks gm;
     Deferred deferred;
+    uint64_t turn = 0;
     Clock count{};        // instructions issued per pipe
     Clock known[PIPES]{}; // what each pipe knows to be complete
 
@@ -63,7 +65,7 @@ class Core {
     Core(World &w, uint32_t b, std::unique_ptr<CoreMemory> m)
         : memory(std::move(m)), world(w), block(b), ub(memory->ub), undefined(memory->undefined),
           checks(w.checks()), adversarial(w.adversarial()) {
-        for (auto &n : names) n.assign(NAMES, Name{0, Ctx{"?", Site{nullptr, 0}}});
+        for (auto &n : names) n.assign(NAMES, Name{0, 0, Ctx{"an earlier instruction"}});
         memory->clocks.reset();
         std::memset(undefined, 0xff, UB_BYTES);
         uint64_t x = (w.seed + 1) * 0x9e3779b97f4a7c15u ^ (uint64_t(b) << 32) ^ 0x1234567;
@@ -211,9 +213,9 @@ class Core {
         return events[size_t(e)][id];
     }
 
-    Ctx named(int p, uint32_t seq) const {
-        const Name &n = names[p][seq % NAMES];
-        return n.seq == seq ? n.x : Ctx{"an earlier instruction", Site{nullptr, 0}};
+    Name named(const Hit &h) const {
+        const Name &n = names[h.pipe][h.seq % NAMES];
+        return n.seq == h.seq ? n : Name{h.seq, 0, Ctx{"an earlier instruction"}};
     }
 
     uint32_t begin(Pipe p, const Ctx &x, Clock &needs) {
@@ -223,7 +225,7 @@ class Core {
         needs = known[p];
         if (p == S) needs[S] = count[S];
         uint32_t seq = ++count[p];
-        names[p][seq % NAMES] = Name{seq, x};
+        names[p][seq % NAMES] = Name{seq, ++turn, x};
         if (checks) check(p, x);
         for (const UbAccess &a : ub_now) memory->clocks.record(a.lo, a.hi, a.write, p, seq);
         for (const GmRange &a : gm_now) {
@@ -238,33 +240,36 @@ class Core {
     }
 
     void check(Pipe p, const Ctx &x) {
-        for (const UbAccess &a : ub_now) {
-            Hit h;
-            if (memory->clocks.conflict(a.lo, a.hi, a.write, p, known[p], h))
-                hazard(p, x, h.pipe, h.wrote, named(h.pipe, h.seq), a.write, "UB byte ", h.lo);
-        }
-        for (const GmRange &a : gm_now) {
-            GmHit h;
-            if (gm.conflict(a.lo, a.hi, a.write, p, known[p], h))
-                hazard(p, x, h.pipe, h.wrote, named(h.pipe, h.seq), a.write, "GM address ", h.lo);
-        }
+        Hit hits[2 * PIPES];
+        for (const UbAccess &a : ub_now)
+            if (int n = memory->clocks.conflicts(a.lo, a.hi, a.write, p, known[p], hits))
+                hazard(p, x, hits, n, a.write, "UB byte ");
+        for (const GmRange &a : gm_now)
+            if (int n = gm.conflicts(a.lo, a.hi, a.write, p, known[p], hits))
+                hazard(p, x, hits, n, a.write, "GM address ");
     }
 
-    [[noreturn]] void hazard(Pipe p, const Ctx &x, Pipe q, bool wrote, const Ctx &first, bool write,
-                             const char *what, uint64_t at) {
-        std::string remedy = p == q ? cat("PipeBarrier<PIPE_", pipe_name(p), ">")
-                                    : cat("SetFlag/WaitFlag<HardEvent::", pipe_name(q), "_", pipe_name(p), ">");
-        fail("hazard", x, write ? "writes " : "reads ", what, hex(at), ", which ", where(first),
-             wrote ? " writes" : " reads", ", and nothing orders the two: missing ", remedy);
+    // The latest of them is the one that the author forgot; order after it often covers the others.
+    [[noreturn]] void hazard(Pipe p, const Ctx &x, const Hit *hits, int n, bool write, const char *what) {
+        const Hit *h = hits;
+        for (const Hit *o = hits; o < hits + n; ++o)
+            if (named(*o).turn > named(*h).turn) h = o;
+        std::string remedy = p == h->pipe
+                                 ? cat("PipeBarrier<PIPE_", pipe_name(p), ">")
+                                 : cat("SetFlag/WaitFlag<HardEvent::", pipe_name(h->pipe), "_", pipe_name(p), ">");
+        fail("hazard", x, write ? "writes " : "reads ", what, hex(h->at), ", which ", where(named(*h).x),
+             h->wrote ? " writes" : " reads", ", and nothing orders the two: missing ", remedy);
     }
 
-    // DMA goes past the scalar cache.
+    // DMA goes past the scalar cache. A store to a line with unpublished bytes will be overwritten when
+    // the whole line is written back; a load misses only those bytes.
     void meet_cache(const GmRange &a, const Ctx &x) {
         cache.each_over(a.lo, a.hi, [&](uint64_t line, CachedLine &l) {
-            if (checks && l.dirty)
+            uint64_t bytes = line_bits(line, a.lo, a.hi);
+            if (checks && (a.write ? l.dirty : l.dirty & bytes))
                 fail("cache", x, a.write ? "writes" : "reads", " line ", hex(line), " while ", where(l.by),
                      " is still only in the scalar cache: missing DataCacheCleanAndInvalid");
-            if (a.write) l.stale = true;
+            if (a.write) l.stale |= bytes;
         });
     }
 };

@@ -49,7 +49,8 @@ inline std::string hex(uint64_t v) {
 }
 
 inline std::string where(const Ctx &x) {
-    std::string file = x.at.file ? x.at.file : "?";
+    if (!x.at.file) return x.op;
+    std::string file = x.at.file;
     auto slash = file.rfind('/');
     if (slash != std::string::npos) file = file.substr(slash + 1);
     return cat(x.op, " at ", file, ":", x.at.line);

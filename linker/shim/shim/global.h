@@ -21,7 +21,7 @@ template <typename T> class GlobalTensor {
 
     GlobalTensor operator[](uint64_t offset) const {
         if (elems && offset > elems)
-            shim::fail("bounds", shim::Ctx{"GlobalTensor::operator[]", shim::Site{nullptr, 0}}, "offset ", offset,
+            shim::fail("bounds", shim::Ctx{"GlobalTensor::operator[]"}, "offset ", offset,
                        " is past the ", elems, " elements that SetGlobalBuffer was given");
         GlobalTensor t;
         t.base = reinterpret_cast<T *>(address(offset));
@@ -38,7 +38,7 @@ template <typename T> class GlobalTensor {
         const shim::Region &r = c.world.region(x, a, a + sizeof(T), false, true);
         c.gm_reads(a, a + sizeof(T));
         c.issue_now(shim::S, x, [] {});
-        shim::CachedLine &l = line(c, x, a, r);
+        shim::CachedLine &l = line(c, x, a, r, shim::line_bits(shim::DataCache::line_of(a), a, a + sizeof(T)));
         return shim::load<T>(l.data + a % shim::LINE);
     }
 
@@ -49,9 +49,10 @@ template <typename T> class GlobalTensor {
         const shim::Region &r = c.world.region(x, a, a + sizeof(T), true, true);
         c.gm_writes(a, a + sizeof(T));
         c.issue_now(shim::S, x, [] {});
-        shim::CachedLine &l = line(c, x, a, r);
+        // Publishing it will write all of the line, so none of it may be old.
+        shim::CachedLine &l = line(c, x, a, r, ~uint64_t(0));
         shim::store<T>(l.data + a % shim::LINE, value);
-        l.dirty |= (~uint64_t(0) >> (64 - sizeof(T))) << (a % shim::LINE);
+        l.dirty |= shim::line_bits(shim::DataCache::line_of(a), a, a + sizeof(T));
         l.by = x;
     }
 
@@ -73,9 +74,11 @@ template <typename T> class GlobalTensor {
         return a;
     }
 
-    static shim::CachedLine &line(shim::Core &c, const shim::Ctx &x, uint64_t a, const shim::Region &r) {
+    // `bytes` of it must be what memory holds.
+    static shim::CachedLine &line(shim::Core &c, const shim::Ctx &x, uint64_t a, const shim::Region &r,
+                                  uint64_t bytes) {
         shim::CachedLine *old = c.cache.find(a);
-        if (old && old->stale && c.checks)
+        if (old && (old->stale & bytes) && c.checks)
             shim::fail("cache", x, "uses line ", shim::hex(shim::DataCache::line_of(a)),
                        " as the scalar cache holds it, but memory was written since: missing ",
                        "DataCacheCleanAndInvalid before it");

@@ -21,7 +21,8 @@ constexpr uint32_t BLOCK = 32;
 struct Hit {
     Pipe pipe;
     bool wrote;
-    uint32_t seq, lo, hi;
+    uint32_t seq;
+    uint64_t at;
 };
 
 class UbClocks {
@@ -43,12 +44,12 @@ class UbClocks {
         if (r.last[kind][q] <= known) return false;
         int slot = kind * PIPES + q;
         if (!(r.fine >> slot & 1)) {
-            hit = Hit{Pipe(q), kind == WRITE, r.last[kind][q], lo, hi};
+            hit = Hit{Pipe(q), kind == WRITE, r.last[kind][q], lo};
             return true;
         }
         for (uint32_t b = lo; b < hi; ++b)
             if (*fine(slot, b) > known) {
-                hit = Hit{Pipe(q), kind == WRITE, *fine(slot, b), b, hi};
+                hit = Hit{Pipe(q), kind == WRITE, *fine(slot, b), b};
                 return true;
             }
         return false;
@@ -61,8 +62,9 @@ class UbClocks {
 
     void reset() { std::memset(blocks.data(), 0, blocks.size() * sizeof(Record)); }
 
-    // Is there an earlier access to [lo, hi) that `p`, knowing `known`, is not ordered after?
-    bool conflict(uint32_t lo, uint32_t hi, bool write, Pipe p, const Clock &known, Hit &hit) const {
+    // The earlier accesses to [lo, hi), at most one per pipe and kind, that `p`, knowing `known`, is
+    // not ordered after; only those of the first such block.
+    int conflicts(uint32_t lo, uint32_t hi, bool write, Pipe p, const Clock &known, Hit (&hits)[2 * PIPES]) const {
         Clock k = known;
         if (p == S) k[S] = UINT32_MAX; // the scalar unit sees its own accesses in program order
         for (uint32_t b = lo / BLOCK; b * BLOCK < hi; ++b) {
@@ -73,14 +75,14 @@ class UbClocks {
             if (!any) continue;
             uint32_t from = b * BLOCK > lo ? b * BLOCK : lo;
             uint32_t to = (b + 1) * BLOCK < hi ? (b + 1) * BLOCK : hi;
-            // Its own pipe last: a flag from another pipe often orders both.
-            for (int i = 1; i <= PIPES; ++i) {
-                int q = (p + i) % PIPES;
-                if (look(r, WRITE, q, k[q], from, to, hit)) return true;
-                if (write && look(r, READ, q, k[q], from, to, hit)) return true;
+            int n = 0;
+            for (int q = 0; q < PIPES; ++q) {
+                n += look(r, WRITE, q, k[q], from, to, hits[n]);
+                if (write) n += look(r, READ, q, k[q], from, to, hits[n]);
             }
+            if (n) return n;
         }
-        return false;
+        return 0;
     }
 
     void record(uint32_t lo, uint32_t hi, bool write, Pipe p, uint32_t seq) {

@@ -129,7 +129,8 @@ void operand(Core &c, const Ctx &x, const char *who, const LocalTensor<T> &t, co
 inline bool meet(uint32_t a, uint32_t a_end, uint32_t b, uint32_t b_end) { return a < b_end && b < a_end; }
 
 // A destination may be exactly a source; any other overlap depends on how the unit is pipelined.
-template <uint32_t SIZE> void check_overlap(const Ctx &x, const char *who, const Lanes &l, const Walk &d, const Walk &s) {
+template <uint32_t SIZE>
+void check_overlap(const Ctx &x, const char *who, const Lanes &l, const Walk &d, const Walk &s) {
     bool same = d.addr == s.addr && (l.counted || (d.block == s.block && (d.repeat == s.repeat || l.repeats == 1)));
     if (same) return;
     if (l.counted) {

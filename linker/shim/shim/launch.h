@@ -67,7 +67,7 @@ inline void run_block(World &w, uint32_t block, void *f, void *const *args, uint
                       const avsg_shim_options &o, std::mutex &peak_lock) {
     Core core(w, block, take_memory());
     current() = &core;
-    Ctx end{"the kernel's end", Site{nullptr, 0}};
+    Ctx end{"the kernel's end"};
     try {
         if (o.fault_block == int32_t(block))
             throw Fault{"aicore-exception: raised here because the launch asked for it", false, false};
@@ -95,7 +95,8 @@ inline int launch(const char *kernel, uint32_t blocks, void *const *args, uint32
     if (!kernel || !o || (nargs && !args)) return say(error, len, 2, "launch: a null pointer");
     if (o->size != sizeof(avsg_shim_options))
         return say(error, len, 2, cat("launch: options of ", o->size, " bytes, this shim has ", sizeof(*o)));
-    if (blocks == 0 || blocks > 65535) return say(error, len, 2, cat("launch: ", blocks, " blocks; 1..65535 can be launched"));
+    if (blocks == 0 || blocks > 65535)
+        return say(error, len, 2, cat("launch: ", blocks, " blocks; 1..65535 can be launched"));
     if (o->cores == 0) return say(error, len, 2, "launch: 0 cores");
     if (o->mode > 2) return say(error, len, 2, cat("launch: mode ", o->mode, " is not 0, 1 or 2"));
     if (nargs > MAX_ARGS) return say(error, len, 2, cat("launch: ", nargs, " arguments; at most ", MAX_ARGS));

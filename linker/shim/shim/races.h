@@ -60,7 +60,7 @@ inline void World::mark_stale(const std::vector<GmAccess> &writes) {
         caches[c]->each([&](uint64_t line, CachedLine &l) {
             size_t i = size_t(std::upper_bound(reach.begin(), reach.end(), line) - reach.begin());
             for (; i < writes.size() && writes[i].lo < line + LINE; ++i)
-                if (writes[i].core != c && writes[i].hi > line) l.stale = true;
+                if (writes[i].core != c) l.stale |= line_bits(line, writes[i].lo, writes[i].hi);
         });
     }
 }

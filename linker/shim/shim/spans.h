@@ -4,17 +4,10 @@
 
 #include <map>
 
-#include "clock.h"
+#include "hazard.h"
 
 namespace AscendC {
 namespace shim {
-
-struct GmHit {
-    Pipe pipe;
-    bool wrote;
-    uint32_t seq;
-    uint64_t lo;
-};
 
 class GmClocks {
     struct Span {
@@ -33,25 +26,25 @@ class GmClocks {
         return i;
     }
 
-    bool look(int kind, int q, uint64_t lo, uint64_t hi, uint32_t known, GmHit &hit) {
+    bool look(int kind, int q, uint64_t lo, uint64_t hi, uint32_t known, Hit &hit) {
         Spans &m = spans[kind][q];
         for (auto i = first_over(m, lo); i != m.end() && i->first < hi; ++i)
             if (i->second.seq > known) {
-                hit = GmHit{Pipe(q), kind == 1, i->second.seq, i->first > lo ? i->first : lo};
+                hit = Hit{Pipe(q), kind == 1, i->second.seq, i->first > lo ? i->first : lo};
                 return true;
             }
         return false;
     }
 
   public:
-    bool conflict(uint64_t lo, uint64_t hi, bool write, Pipe p, const Clock &known, GmHit &hit) {
-        for (int i = 1; i <= PIPES; ++i) {
-            int q = (p + i) % PIPES;
+    int conflicts(uint64_t lo, uint64_t hi, bool write, Pipe p, const Clock &known, Hit (&hits)[2 * PIPES]) {
+        int n = 0;
+        for (int q = 0; q < PIPES; ++q) {
             if (p == S && q == S) continue;
-            if (look(1, q, lo, hi, known[q], hit)) return true;
-            if (write && look(0, q, lo, hi, known[q], hit)) return true;
+            n += look(1, q, lo, hi, known[q], hits[n]);
+            if (write) n += look(0, q, lo, hi, known[q], hits[n]);
         }
-        return false;
+        return n;
     }
 
     // The newest access takes the bytes; what sticks out of older spans stays theirs.

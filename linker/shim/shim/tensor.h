@@ -58,7 +58,7 @@ template <typename T> class LocalTensor {
         uint64_t to = addr + uint64_t(offset) * sizeof(T);
         // One past the end is a legal empty window; using it is not.
         if (to > hi)
-            shim::fail("bounds", shim::Ctx{"LocalTensor::operator[]", shim::Site{nullptr, 0}}, "offset ", offset,
+            shim::fail("bounds", shim::Ctx{"LocalTensor::operator[]"}, "offset ", offset,
                        " is past the tensor's ", GetSize(), " elements (UB ", shim::hex(addr), "..", shim::hex(hi), ")");
         LocalTensor t(*this);
         t.addr = uint32_t(to);

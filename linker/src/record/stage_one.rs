@@ -54,7 +54,7 @@ pub fn work<'a, 't>(m: Recorder<'t>, p: &Params) -> Work<'a, Recorder<'t>> {
         slot: m.column("slot", k.next_power_of_two(), Range::new(EMPTY, slot.hi)),
         pending: m.list("pending", k, [ID, lane]),
         next: m.list("next", k, [ID, lane]),
-        miss: m.list("miss", k, [ID, lane, row, Range::below(step)]),
+        miss: m.list("miss", k, [ID, Range::below(step), row]),
         dead: m.list("dead", k, [slot]),
         seek: m.list("seek", k, [ID_OR_EMPTY, slot]),
         seek_next: m.list("seek_next", k, [ID_OR_EMPTY, slot]),

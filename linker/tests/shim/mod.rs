@@ -5,14 +5,14 @@
 
 #![allow(dead_code, reason = "every test file includes this and uses a part of it")]
 
+use std::collections::BTreeMap;
 use std::collections::hash_map::DefaultHasher;
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::hash::{Hash, Hasher};
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::{fmt, fs, process};
 
 /// Is there a C++ compiler? Asked once.
@@ -61,36 +61,62 @@ fn fingerprint(text: &str) -> u64 {
     h.finish()
 }
 
+/// Builds the library of `text`; the error is what g++ said.
+fn build(text: &str, name: &str) -> Result<PathBuf, String> {
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let library = dir.join(format!("{name}.so"));
+    if library.exists() {
+        return Ok(library);
+    }
+    // Other processes may be at the same text: build under a name of our own, then rename.
+    let own = dir.join(format!("{name}-{}", process::id()));
+    let (written, built) = (own.with_extension("tmp"), own.with_extension("so"));
+    let source = dir.join(format!("{name}.cpp"));
+    fs::write(&written, text).map_err(|e| e.to_string())?;
+    fs::rename(&written, &source).map_err(|e| e.to_string())?;
+    let out = Command::new("g++")
+        .args(FLAGS)
+        .arg("-I")
+        .arg(include())
+        .arg(&source)
+        .arg("-o")
+        .arg(&built)
+        .output()
+        .map_err(|e| e.to_string())?;
+    if !out.status.success() {
+        return Err(String::from_utf8_lossy(&out.stderr).into_owned());
+    }
+    fs::rename(&built, &library).map_err(|e| e.to_string())?;
+    Ok(library)
+}
+
+type Built = Arc<OnceLock<Result<PathBuf, String>>>;
+
 /// Compiles `text` (once per content) and loads it; the error is what g++ said.
 pub fn try_compile(text: &str) -> Result<Kernels, String> {
-    static TURN: AtomicU32 = AtomicU32::new(0);
-    let dir = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let name = format!("shim-{:016x}", fingerprint(text));
-    let library = dir.join(format!("{name}.so"));
-    if !library.exists() {
-        // Tests run in threads and in processes: each builds under a name of its own, then renames.
-        let own = format!("{name}-{}-{}", process::id(), TURN.fetch_add(1, Ordering::Relaxed));
-        let (source, built) = (dir.join(format!("{name}.cpp")), dir.join(format!("{own}.so")));
-        let written = dir.join(format!("{own}.cpp"));
-        fs::write(&written, text).map_err(|e| e.to_string())?;
-        fs::rename(&written, &source).map_err(|e| e.to_string())?;
-        let out = Command::new("g++")
-            .args(FLAGS)
-            .arg("-I")
-            .arg(include())
-            .arg(&source)
-            .arg("-o")
-            .arg(&built)
-            .output()
-            .map_err(|e| e.to_string())?;
-        if !out.status.success() {
-            return Err(String::from_utf8_lossy(&out.stderr).into_owned());
-        }
-        fs::rename(&built, &library).map_err(|e| e.to_string())?;
-    }
+    // Tests are threads, and several want the same text at once.
+    static BUILDS: Mutex<BTreeMap<u64, Built>> = Mutex::new(BTreeMap::new());
+    let print = fingerprint(text);
+    let mine = BUILDS.lock().expect("no test dies holding it").entry(print).or_default().clone();
+    let built = mine.get_or_init(|| build(text, &format!("shim-{print:016x}")));
+    let library = built.as_ref().map_err(Clone::clone)?;
     // SAFETY: the library was built from the shim, whose load-time code is one table and one number.
-    let loaded = unsafe { libloading::Library::new(&library) };
+    let loaded = unsafe { libloading::Library::new(library) };
     loaded.map(Kernels).map_err(|e| format!("{}: {e:?}", library.display()))
+}
+
+/// What g++ says to `text`, without building anything; `None` if it has no complaint.
+pub fn complaint(text: &str) -> Option<String> {
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let source = dir.join(format!("shim-{:016x}-syntax.cpp", fingerprint(text)));
+    fs::write(&source, text).expect("a writable target directory");
+    let out = Command::new("g++")
+        .args(["-std=c++17", "-fsyntax-only", "-I"])
+        .arg(include())
+        .arg(&source)
+        .output()
+        .expect("g++ was there before");
+    (!out.status.success()).then(|| String::from_utf8_lossy(&out.stderr).into_owned())
 }
 
 /// The same, for text that must compile.

@@ -13,6 +13,8 @@ mod kernels;
 mod options;
 mod pool;
 mod queue;
+#[cfg(feature = "ascend-sim")]
+pub mod simulated;
 
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -31,6 +31,7 @@ pub fn kernels(session: &Session, config: &Config) -> PathBuf {
 }
 
 /// An engine with a pool of its own, by these kernels.
+#[allow(dead_code, reason = "not every test takes a pool as it comes")]
 pub fn engine(config: Config, pool: &PoolConfig, kernels: PathBuf) -> Result<Engine> {
     let context = context()?;
     let pool = RegisteredPool::create(&context, pool)?;

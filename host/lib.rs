@@ -1,5 +1,6 @@
 //! AVSG: exact sparse gather of top-K selected KV rows from host memory into a small device buffer.
 
+pub mod acl;
 #[cfg(feature = "cli")]
 pub mod baseline;
 pub mod buffer;

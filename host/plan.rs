@@ -4,9 +4,12 @@
 //! valid counts, status, and the compact miss lists with their host rows already translated, so a
 //! layer that shares the indexer looks nothing up.
 
+use std::sync::Arc;
+
 use avsg_device::stage_one::record;
 
 use crate::engine::Batch;
+use crate::launch::acl::Arrays;
 use crate::{Error, Result};
 
 /// The misses of one request, in token order. All slices have one length.
@@ -43,6 +46,9 @@ pub struct Plan {
     pub(crate) fresh: bool,
     /// Which engine it belongs to: a plan names slots of that engine's tables.
     pub(crate) engine: u64,
+    /// Its arrays on a device, and the device's count of failures when it was planned.
+    pub(crate) arrays: Option<Arc<Arrays>>,
+    pub(crate) epoch: u64,
 }
 
 impl Plan {
@@ -73,6 +79,8 @@ impl Plan {
             misses: 0,
             fresh: false,
             engine,
+            arrays: None,
+            epoch: 0,
         })
     }
 
@@ -83,6 +91,11 @@ impl Plan {
         self.state[..self.requests].copy_from_slice(batch.state);
         self.record[..self.requests * record::WORDS].fill(0);
         (self.misses, self.fresh) = (0, false);
+    }
+
+    /// After a failure: a plan of nothing.
+    pub(crate) fn forget(&mut self) {
+        (self.requests, self.misses, self.fresh) = (0, 0, false);
     }
 
     /// Notes what only the finished miss lists tell.

@@ -20,8 +20,15 @@ const MAX_REQUESTS: usize = 6;
 /// # Panics
 /// If a result is not exact.
 pub fn live(life: &Life, choice: Choice) -> Vec<i32> {
-    let layers = life.shape.layers();
-    let engine = life.shape.engine(choice, layers);
+    live_on(life, life.shape.engine(choice, life.shape.layers()))
+}
+
+/// Lives it on an engine of its shape.
+///
+/// # Panics
+/// If a result is not exact.
+#[allow(dead_code, reason = "not every test brings an engine of its own")]
+pub fn live_on(life: &Life, engine: Engine) -> Vec<i32> {
     let params = engine.config().params;
     let states = life.shape.states();
     let mut player = Player {

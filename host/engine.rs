@@ -11,6 +11,7 @@
 mod check;
 mod device;
 
+use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
 use avsg_device::params::Params;
@@ -100,12 +101,13 @@ impl Engine {
         Device::bytes_needed(config, buffer)
     }
 
-    /// Takes all memory and starts the cores. The engine's layers and row format are the pool's.
+    /// Takes all memory and starts the cores. The engine's layers and row format are the pool's,
+    /// which several engines may share (pass clones of an `Arc`).
     ///
     /// # Errors
     /// If the geometry breaks a rule, memory is short, or a core cannot be started.
-    pub fn new(config: Config, pool: HostPool) -> Result<Self> {
-        let device = Device::new(config, pool)?;
+    pub fn new(config: Config, pool: impl Into<Arc<HostPool>>) -> Result<Self> {
+        let device = Device::new(config, pool.into())?;
         let team = Team::new(config.cores)?;
         Ok(Self { named: vec![false; config.states].into(), device, team })
     }

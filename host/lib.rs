@@ -3,6 +3,7 @@
 #[cfg(feature = "cli")]
 pub mod baseline;
 pub mod buffer;
+pub mod capi;
 #[cfg(feature = "cli")]
 pub mod content;
 pub mod copy;

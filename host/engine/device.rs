@@ -1,5 +1,6 @@
 //! The memory of a CPU device and what its cores do with it. Only the engine launches them.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use avsg_device::machine::memory::{clear_state, work_words};
@@ -39,7 +40,7 @@ pub(super) struct Device {
     pub config: Config,
     pub machine: Machine,
     pub copier: Copier,
-    pub pool: HostPool,
+    pub pool: Arc<HostPool>,
     pub buffer: DeviceBuffer,
     pub id: u64,
     tables: Mapping,
@@ -61,7 +62,7 @@ impl Device {
         Ok((DeviceBuffer::bytes_needed(buffer)?, words))
     }
 
-    pub fn new(config: Config, pool: HostPool) -> Result<Self> {
+    pub fn new(config: Config, pool: Arc<HostPool>) -> Result<Self> {
         let params = &config.params;
         geometry::check(params)?;
         check_cores(config.cores)?;

@@ -39,6 +39,11 @@
 #define AVSG_ABI_VERSION 1
 
 /**
+ * Most segments of a row.
+ */
+#define AVSG_MAX_SEGMENTS 4
+
+/**
  * Bytes of a pool's descriptor, its geometry. They may be sent anywhere, stored, and compared.
  */
 #define AVSG_POOL_DESC_BYTES 112
@@ -365,12 +370,12 @@ typedef struct avsg_pool_config {
   /**
    * Bytes of each segment that are copied.
    */
-  size_t segment_bytes[MAX_SEGMENTS];
+  size_t segment_bytes[AVSG_MAX_SEGMENTS];
   /**
    * Bytes from one row's segment to the next row's, in host memory, device buffer and fresh rows
    * alike; 0: rows are packed.
    */
-  size_t segment_stride[MAX_SEGMENTS];
+  size_t segment_stride[AVSG_MAX_SEGMENTS];
   /**
    * Most bytes of a chunk, which is what a device registers; 0: 64 MiB. SIZE_MAX makes one chunk of
    * each layer and segment.
@@ -423,11 +428,11 @@ typedef struct avsg_pool_info {
   /**
    * Bytes of each.
    */
-  size_t segment_bytes[MAX_SEGMENTS];
+  size_t segment_bytes[AVSG_MAX_SEGMENTS];
   /**
    * Stride of each.
    */
-  size_t segment_stride[MAX_SEGMENTS];
+  size_t segment_stride[AVSG_MAX_SEGMENTS];
   /**
    * Bytes of a whole row, without the gaps of strides.
    */
@@ -883,11 +888,11 @@ typedef struct avsg_fresh {
   /**
    * Where each segment's rows begin.
    */
-  const void *data[MAX_SEGMENTS];
+  const void *data[AVSG_MAX_SEGMENTS];
   /**
    * Bytes of each, at least (rows - 1) * stride + bytes of a row.
    */
-  size_t bytes[MAX_SEGMENTS];
+  size_t bytes[AVSG_MAX_SEGMENTS];
 } avsg_fresh;
 
 #ifdef __cplusplus

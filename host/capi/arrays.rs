@@ -2,6 +2,7 @@
 
 use std::ffi::c_void;
 
+use super::pool_config::AVSG_MAX_SEGMENTS;
 use super::sized::{self, Sized_};
 use super::status::avsg_status::AVSG_INVALID;
 use super::status::{Fail, Result};
@@ -71,9 +72,9 @@ pub struct avsg_fresh {
     /// Segments, as many as the pool's rows have.
     pub segments: usize,
     /// Where each segment's rows begin.
-    pub data: [*const c_void; MAX_SEGMENTS],
+    pub data: [*const c_void; AVSG_MAX_SEGMENTS],
     /// Bytes of each, at least (rows - 1) * stride + bytes of a row.
-    pub bytes: [usize; MAX_SEGMENTS],
+    pub bytes: [usize; AVSG_MAX_SEGMENTS],
 }
 
 // SAFETY: repr(C), words only, size first; any bytes are a value.

@@ -6,6 +6,10 @@ use super::status::{Fail, Result};
 use crate::pool::{HostPool, Pages, PoolConfig, Role};
 use crate::rows::{MAX_SEGMENTS, RowFormat, Segment};
 
+/// Most segments of a row.
+pub const AVSG_MAX_SEGMENTS: usize = 4;
+const _: () = assert!(AVSG_MAX_SEGMENTS == MAX_SEGMENTS);
+
 /// What backs a pool.
 #[repr(i32)]
 pub enum avsg_pages {
@@ -47,10 +51,10 @@ pub struct avsg_pool_config {
     /// of 1024 and 128.
     pub segments: usize,
     /// Bytes of each segment that are copied.
-    pub segment_bytes: [usize; MAX_SEGMENTS],
+    pub segment_bytes: [usize; AVSG_MAX_SEGMENTS],
     /// Bytes from one row's segment to the next row's, in host memory, device buffer and fresh rows
     /// alike; 0: rows are packed.
-    pub segment_stride: [usize; MAX_SEGMENTS],
+    pub segment_stride: [usize; AVSG_MAX_SEGMENTS],
     /// Most bytes of a chunk, which is what a device registers; 0: 64 MiB. SIZE_MAX makes one chunk of
     /// each layer and segment.
     pub chunk_bytes: usize,
@@ -131,9 +135,9 @@ pub struct avsg_pool_info {
     /// Segments of a row.
     pub segments: usize,
     /// Bytes of each.
-    pub segment_bytes: [usize; MAX_SEGMENTS],
+    pub segment_bytes: [usize; AVSG_MAX_SEGMENTS],
     /// Stride of each.
-    pub segment_stride: [usize; MAX_SEGMENTS],
+    pub segment_stride: [usize; AVSG_MAX_SEGMENTS],
     /// Bytes of a whole row, without the gaps of strides.
     pub row_bytes: usize,
     /// Bytes of all chunks.

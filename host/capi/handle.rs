@@ -159,7 +159,9 @@ pub(super) struct Shared<T> {
 }
 
 /// Use of an object by nobody else.
-pub(super) struct Alone<T>(Shared<T>);
+pub(super) struct Alone<T> {
+    inside: Shared<T>,
+}
 
 /// Enters with others.
 pub(super) fn shared<T: Object>(handle: *const T::C) -> Result<Shared<T>> {
@@ -169,7 +171,7 @@ pub(super) fn shared<T: Object>(handle: *const T::C) -> Result<Shared<T>> {
 /// Enters alone.
 pub(super) fn alone<T: Object>(handle: *mut T::C) -> Result<Alone<T>> {
     let entry = Entry::new::<T>(handle, true, false)?;
-    Ok(Alone(Shared { entry, object: PhantomData }))
+    Ok(Alone { inside: Shared { entry, object: PhantomData } })
 }
 
 impl<T> Deref for Shared<T> {
@@ -184,14 +186,14 @@ impl<T> Deref for Shared<T> {
 impl<T> Deref for Alone<T> {
     type Target = T;
     fn deref(&self) -> &T {
-        &self.0
+        &self.inside
     }
 }
 
 impl<T> DerefMut for Alone<T> {
     fn deref_mut(&mut self) -> &mut T {
         // SAFETY: as for `Shared`, and nobody else is inside.
-        unsafe { &mut *self.0.entry.place.object.load(Ordering::Relaxed).cast() }
+        unsafe { &mut *self.inside.entry.place.object.load(Ordering::Relaxed).cast() }
     }
 }
 
@@ -222,7 +224,9 @@ mod tests {
     use super::super::status::{avsg_status::AVSG_OK, enter};
     use super::*;
 
-    struct Thing(u32);
+    struct Thing {
+        n: u32,
+    }
     enum Opaque {}
     impl Object for Thing {
         type C = Opaque;
@@ -242,23 +246,23 @@ mod tests {
 
     #[test]
     fn a_handle_is_good_until_destroyed_and_never_again() {
-        let old = create(Thing(7)).unwrap();
-        assert_eq!(shared::<Thing>(old).unwrap().0, 7);
-        alone::<Thing>(old).unwrap().0 = 8;
+        let old = create(Thing { n: 7 }).unwrap();
+        assert_eq!(shared::<Thing>(old).unwrap().n, 7);
+        alone::<Thing>(old).unwrap().n = 8;
         assert_eq!(status(shared::<Other>(old)), AVSG_HANDLE);
         assert_eq!(status(destroy::<Other>(old)), AVSG_HANDLE);
         assert_eq!(status(destroy::<Thing>(old)), AVSG_OK);
         assert_eq!(status(destroy::<Thing>(old)), AVSG_HANDLE);
         // Its place is taken by others, under another name.
-        let new: Vec<_> = (0..200).map(|i| create(Thing(i)).unwrap()).collect();
+        let new: Vec<_> = (0..200).map(|i| create(Thing { n: i }).unwrap()).collect();
         assert!(!new.contains(&old));
         assert_eq!(status(shared::<Thing>(old)), AVSG_HANDLE);
-        assert!(new.iter().zip(0..).all(|(&h, i)| shared::<Thing>(h).unwrap().0 == i));
+        assert!(new.iter().zip(0..).all(|(&h, i)| shared::<Thing>(h).unwrap().n == i));
         new.into_iter().for_each(|handle| destroy::<Thing>(handle).unwrap());
         assert_eq!(status(destroy::<Thing>(ptr::null_mut())), AVSG_OK);
         assert_eq!(status(shared::<Thing>(ptr::null())), AVSG_NULL);
         for junk in
-            [2usize, 8, 1, 5, 0xFFFF_FFFF_FFFF_FFFF, 0x7FFF_FFFF_FFFF, &raw const new as usize]
+            [2usize, 8, 1, 5, 0xFFFF_FFFF_FFFF_FFFF, 0x7FFF_FFFF_FFFF, (&raw const TABLE).addr()]
         {
             let junk = ptr::without_provenance_mut(junk);
             assert_eq!(status(alone::<Thing>(junk)), AVSG_HANDLE);
@@ -268,7 +272,7 @@ mod tests {
 
     #[test]
     fn who_is_inside_alone_keeps_others_out() {
-        let handle = create(Thing(1)).unwrap();
+        let handle = create(Thing { n: 1 }).unwrap();
         let (a, b) = (shared::<Thing>(handle).unwrap(), shared::<Thing>(handle).unwrap());
         assert_eq!(status(alone::<Thing>(handle)), AVSG_BUSY);
         assert_eq!(status(destroy::<Thing>(handle)), AVSG_BUSY);
@@ -285,7 +289,7 @@ mod tests {
 
     #[test]
     fn an_object_that_a_panic_went_through_is_refused_but_can_be_destroyed() {
-        let handle = create(Thing(1)).unwrap();
+        let handle = create(Thing { n: 1 }).unwrap();
         let broken = enter(|| {
             let _inside = alone::<Thing>(handle)?;
             panic!("on purpose");
@@ -299,20 +303,20 @@ mod tests {
 
     #[test]
     fn many_threads_on_one_handle_see_it_whole() {
-        let handle = create(Thing(0)).unwrap() as usize;
+        let handle = create(Thing { n: 0 }).unwrap() as usize;
         let add = || {
             let handle = ptr::without_provenance_mut(handle);
             let mut done = 0;
             while done < 2000 {
                 if let Ok(mut thing) = alone::<Thing>(handle) {
-                    thing.0 += 1;
+                    thing.n += 1;
                     done += 1;
                 }
             }
         };
         std::thread::scope(|s| (0..4).for_each(|_| drop(s.spawn(add))));
         let handle = ptr::without_provenance_mut(handle);
-        assert_eq!(shared::<Thing>(handle).unwrap().0, 8000);
+        assert_eq!(shared::<Thing>(handle).unwrap().n, 8000);
         destroy::<Thing>(handle).unwrap();
     }
 }

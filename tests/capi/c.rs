@@ -119,7 +119,9 @@ impl Life {
             let mut rest = &want[..];
             for buffer in &buffers {
                 let place = owned.state[request] as usize * buffer.state_stride
-                    + usize::try_from(slot).unwrap() * buffer.slot_stride;
+                    + usize::try_from(slot)
+                        .unwrap_or_else(|_| panic!("id {id} at {at}: {owned:?}"))
+                        * buffer.slot_stride;
                 // SAFETY: a slot of a state of the engine's buffer; no call runs.
                 let got = unsafe {
                     std::slice::from_raw_parts(buffer.base.cast::<u8>().add(place), buffer.bytes)
@@ -141,7 +143,7 @@ impl Life {
 }
 
 /// The arrays of a batch of two requests with two rows each, the second with fresh rows.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Arrays {
     pub ids: Vec<i32>,
     pub cu_q: Vec<i32>,

@@ -1193,7 +1193,8 @@ avsg_status avsg_engine_plan(struct avsg_engine *engine,
 
 /**
  * Stage Two: copies a plan's misses into one layer's slots. `fresh` may be NULL if no miss is a row of
- * this step.
+ * this step. In each layer, plans that name one state must be transferred in the order in which they were
+ * planned: an older plan's rows would overwrite newer ones, unseen.
  *
  * Pointers: `fresh` is NULL or as its type says. `stream` as for `avsg_engine_plan`.
  */

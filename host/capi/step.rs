@@ -45,7 +45,8 @@ pub unsafe extern "C" fn avsg_engine_plan(
 }
 
 /// Stage Two: copies a plan's misses into one layer's slots. `fresh` may be NULL if no miss is a row of
-/// this step.
+/// this step. In each layer, plans that name one state must be transferred in the order in which they were
+/// planned: an older plan's rows would overwrite newer ones, unseen.
 ///
 /// # Safety
 /// `fresh` is NULL or as its type says. `stream` as for `avsg_engine_plan`.

@@ -164,12 +164,13 @@ impl Engine {
         Cpu::bytes_needed(config, buffer)
     }
 
-    /// Takes all memory and starts the cores. The engine's layers and row format are the pool's.
+    /// Takes all memory and starts the cores. The engine's layers and row format are the pool's,
+    /// which several engines may share (pass clones of an `Arc`).
     ///
     /// # Errors
     /// If the geometry breaks a rule, memory is short, or a core cannot be started.
-    pub fn new(config: Config, pool: HostPool) -> Result<Self> {
-        let (core, device) = Cpu::new(config, pool)?;
+    pub fn new(config: Config, pool: impl Into<Arc<HostPool>>) -> Result<Self> {
+        let (core, device) = Cpu::new(config, pool.into())?;
         Ok(Self { named: vec![false; config.states].into(), device: Box::new(device), core })
     }
 

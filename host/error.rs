@@ -49,6 +49,22 @@ pub enum Error {
         /// What to do about it.
         remedy: &'static str,
     },
+    /// More memory than can be given; nothing was taken.
+    Memory {
+        /// What it was for.
+        what: &'static str,
+        /// Bytes asked for.
+        bytes: usize,
+        /// Bytes that can be given now.
+        available: usize,
+    },
+    /// A defect of this library left an object in a state that is not to be trusted.
+    Broken {
+        /// The object.
+        what: &'static str,
+        /// What to do about it.
+        remedy: &'static str,
+    },
 }
 
 // By hand: a derive would bring five crates into every embedder's tree for these two lines.
@@ -67,6 +83,14 @@ impl fmt::Display for Error {
             }
             Self::Unavailable { what, tried, remedy } => {
                 write!(f, "{what} was not found, tried {}; {remedy}", one_line(tried))
+            }
+            Self::Memory { what, bytes, available } => write!(
+                f,
+                "{what} is {bytes} bytes, but {available} bytes of memory are available; ask for \
+                 fewer rows, layers or slots, or free memory"
+            ),
+            Self::Broken { what, remedy } => {
+                write!(f, "{what} is poisoned, but a kernel panicked; {remedy}")
             }
         }
     }

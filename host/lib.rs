@@ -4,6 +4,7 @@ pub mod acl;
 #[cfg(feature = "cli")]
 pub mod baseline;
 pub mod buffer;
+pub mod capi;
 #[cfg(feature = "cli")]
 pub mod content;
 pub mod copy;

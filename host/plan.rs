@@ -10,7 +10,7 @@ use avsg_device::stage_one::record;
 
 use crate::engine::Batch;
 use crate::launch::acl::Arrays;
-use crate::{Error, Result};
+use crate::{Error, Result, memory};
 
 /// The misses of one request, in token order. All slices have one length.
 #[derive(Clone, Copy, Debug)]
@@ -65,6 +65,8 @@ impl Plan {
             }
         }
         let words = max_rows * k;
+        // Slots and the four columns of the miss list.
+        memory::check("plan", words.saturating_mul(5 * size_of::<i32>()))?;
         Ok(Self {
             k,
             max_rows,

@@ -1,5 +1,6 @@
 //! What an engine is, whatever device it is on: geometry, pool, buffer.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::{Batch, Config};
@@ -16,7 +17,7 @@ pub(crate) struct Core {
     pub buffer: DeviceBuffer,
     pub id: u64,
     // Last: whatever a device still holds of it goes first.
-    pub pool: HostPool,
+    pub pool: Arc<HostPool>,
 }
 
 impl Core {
@@ -46,8 +47,8 @@ impl Core {
         })
     }
 
-    pub fn new(config: Config, pool: HostPool, buffer: DeviceBuffer) -> Self {
-        Self { config, buffer, id: ENGINES.fetch_add(1, Ordering::Relaxed), pool }
+    pub fn new(config: Config, pool: impl Into<Arc<HostPool>>, buffer: DeviceBuffer) -> Self {
+        Self { config, buffer, id: ENGINES.fetch_add(1, Ordering::Relaxed), pool: pool.into() }
     }
 
     /// Rows (without block table) or blocks (with one) of the pool.

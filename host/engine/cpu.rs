@@ -1,5 +1,6 @@
 //! The CPU device: threads play the cores, process memory is the device's.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use avsg_device::machine::memory::{clear_state, work_words};
@@ -62,7 +63,7 @@ impl Cpu {
         Ok((DeviceBuffer::bytes_needed(buffer)?, words))
     }
 
-    pub fn new(config: Config, pool: HostPool) -> Result<(Core, Self)> {
+    pub fn new(config: Config, pool: Arc<HostPool>) -> Result<(Core, Self)> {
         let buffer = Core::check(&config, &pool)?;
         let params = &config.params;
         let (slots, words) = Self::bytes_needed(&config, &buffer)?;

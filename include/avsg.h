@@ -98,6 +98,10 @@ enum avsg_status
    * sentence of `avsg_last_error`.
    */
   AVSG_INTERNAL = 9,
+  /**
+   * The device's runtime refused a call; the sentence names the call and its code.
+   */
+  AVSG_DEVICE = 10,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L

@@ -231,7 +231,6 @@ constexpr uint32_t BYTES_AT = 140128;
 constexpr uint32_t IDS_AT = 140128;
 constexpr uint32_t MISS2_AT = 140128;
 constexpr uint32_t DEAD_AT = 140128;
-constexpr uint32_t CLAIM0_AT = 140128;
 constexpr uint32_t PENDING0_AT = 148320;
 constexpr uint32_t MISS0_AT = 148320;
 constexpr uint32_t SEEK0_AT = 148320;
@@ -239,8 +238,9 @@ constexpr uint32_t PENDING1_AT = 156512;
 constexpr uint32_t MISS1_AT = 156512;
 constexpr uint32_t SEEK1_AT = 156512;
 constexpr uint32_t SLOT_AT = 164704;
-constexpr uint32_t CLAIM1_AT = 164704;
+constexpr uint32_t CLAIM0_AT = 164704;
 constexpr uint32_t VOID0_AT = 172896;
+constexpr uint32_t CLAIM1_AT = 172896;
 
 __aicore__ inline int32_t Most(int32_t a, int32_t b)
 {
@@ -450,7 +450,6 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
     const LocalTensor<int32_t> ids = Local<int32_t>(IDS_AT, 2048);
     const LocalTensor<int32_t> miss2 = Local<int32_t>(MISS2_AT, 2048);
     const LocalTensor<int32_t> dead = Local<int32_t>(DEAD_AT, 2048);
-    const LocalTensor<int32_t> claim0 = Local<int32_t>(CLAIM0_AT, 2048);
     const LocalTensor<int32_t> pending0 = Local<int32_t>(PENDING0_AT, 2048);
     const LocalTensor<int32_t> miss0 = Local<int32_t>(MISS0_AT, 2048);
     const LocalTensor<int32_t> seek0 = Local<int32_t>(SEEK0_AT, 2048);
@@ -458,8 +457,9 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
     const LocalTensor<int32_t> miss1 = Local<int32_t>(MISS1_AT, 2048);
     const LocalTensor<int32_t> seek1 = Local<int32_t>(SEEK1_AT, 2048);
     const LocalTensor<int32_t> slot = Local<int32_t>(SLOT_AT, 2048);
-    const LocalTensor<int32_t> claim1 = Local<int32_t>(CLAIM1_AT, 2048);
+    const LocalTensor<int32_t> claim0 = Local<int32_t>(CLAIM0_AT, 2048);
     const LocalTensor<int32_t> void0 = Local<int32_t>(VOID0_AT, 2048);
+    const LocalTensor<int32_t> claim1 = Local<int32_t>(CLAIM1_AT, 2048);
     int32_t pendingLen = 0, nextLen = 0, missLen = 0, deadLen = 0, seekLen = 0, seekNextLen = 0, claimLen = 0, voidLen = 0, farLen = 0, outsideLen = 0;
     // The table, and a clear record.
     Pull(header, gm.tables[q.tableAt + 0], 16);
@@ -487,7 +487,6 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
     }
     for (int32_t base = 0; base < (s16 != q.generation ? 16384 : 0); base += TILE) {
         const int32_t lanes = Least((s16 != q.generation ? 16384 : 0) - base, TILE);
-        PipeBarrier<PIPE_V>();
         Duplicate(link[base], 8388608, lanes);
     }
     header.SetValue(0, q.generation);
@@ -518,7 +517,6 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
     for (int32_t token = 0; token < q.tokens; token++) {
         // Probe, first round: which ids does the Hash-State hold?
         After<HardEvent::V_MTE2>(EVENT_ID0);
-        After<HardEvent::MTE3_MTE2>(EVENT_ID0);
         Pull(ids, gm.ids[q.idsAt + (q.idsStride * token)], q.k);
         pendingLen = 0;
         nextLen = 0;
@@ -855,23 +853,35 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
                 Scatter(link, claim0[base], claim1[base], m0, lanes);
             }
             seekLen = 0;
+            deadLen = 0;
             for (int32_t base = 0; base < claimLen; base += TILE) {
                 const int32_t lanes = Least(claimLen - base, TILE);
                 const int32_t whole = Whole(lanes);
                 AndWord(x0, claim1[base], WORD_1FFF_AT, lanes);
-                PipeBarrier<PIPE_V>();
                 ShiftLeft(U32(x1), U32(claim0[base]), static_cast<uint32_t>(2), lanes);
                 PipeBarrier<PIPE_V>();
                 Gather(x2, link, U32(x1), 0, lanes);
                 PipeBarrier<PIPE_V>();
-                ShiftLeft(U32(x1), U32(x0), static_cast<uint32_t>(2), lanes);
                 Compare(m0, x2, claim1[base], CMPMODE::EQ, whole);
                 PipeBarrier<PIPE_V>();
-                Gather(x2, id, U32(x1), 0, lanes);
                 Not(U16(m1), U16(m0), whole / 16);
-                Keep(m1, seekLen);
-                Append(seek0, seekLen, x2, lanes);
-                seekLen += Append(seek1, seekLen, x0, lanes);
+                Keep(m1, deadLen);
+                deadLen += Append(dead, deadLen, x0, lanes);
+            }
+            // UpdateState: victims take the misses.
+            for (int32_t base = 0; base < deadLen; base += TILE) {
+                const int32_t lanes = Least(deadLen - base, TILE);
+                const int32_t whole = Whole(lanes);
+                PipeBarrier<PIPE_V>();
+                ShiftRight(x0, dead[base], 31, lanes);
+                ShiftLeft(U32(x1), U32(dead[base]), static_cast<uint32_t>(2), lanes);
+                PipeBarrier<PIPE_V>();
+                CompareScalar(m0, x0, 0, CMPMODE::EQ, whole);
+                PipeBarrier<PIPE_V>();
+                Gather(x0, id, U32(x1), 0, lanes);
+                Keep(m0, seekLen);
+                Append(seek0, seekLen, x0, lanes);
+                seekLen += Append(seek1, seekLen, dead[base], lanes);
             }
         }
     }
@@ -879,7 +889,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
     // The record, and the table as the next step finds it.
     After<HardEvent::S_MTE3>(EVENT_ID0);
     Push(gm.record[q.recordAt], record, 16);
-    After<HardEvent::MTE3_V>(EVENT_ID0);
+    PipeBarrier<PIPE_V>();
     Cast(bytes, life, RoundMode::CAST_RINT, SLOTS);
     Push(gm.tables[q.tableAt + 0], header, 16);
     Push(gm.tables[q.tableAt + 16], id, 8192);

@@ -30,7 +30,7 @@ pub struct Acl {
     name: String,
     /// Keeps the functions' code mapped. It is never closed: the runtime starts threads of its own
     /// that outlive every handle.
-    _library: Option<std::mem::ManuallyDrop<libloading::Library>>,
+    library: Option<std::mem::ManuallyDrop<libloading::Library>>,
 }
 
 impl Acl {
@@ -43,6 +43,11 @@ impl Acl {
         let acl = library::open(source)?;
         api::process::init(&acl)?;
         Ok(acl)
+    }
+
+    /// Whether it is functions of this process: the simulator's.
+    pub fn simulated(&self) -> bool {
+        self.library.is_none()
     }
 
     /// Where the functions came from.

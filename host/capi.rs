@@ -19,6 +19,7 @@ mod handle;
 mod plan;
 mod pool;
 mod pool_config;
+mod queue;
 mod rows;
 mod share;
 mod sized;

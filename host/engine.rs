@@ -128,6 +128,11 @@ pub(crate) trait Device: Send + Sync {
     /// One table's words.
     fn read_table(&mut self, core: &Core, state: usize) -> Result<&[i32]>;
 
+    /// What it is called.
+    fn name(&self) -> &'static str {
+        "cpu"
+    }
+
     /// The vector machine, where a CPU plays the cores.
     fn machine(&self) -> Option<Machine> {
         None
@@ -193,6 +198,11 @@ impl Engine {
         &self.core.config
     }
 
+    /// The device: "cpu", "ascend" or "ascend-sim".
+    pub fn device(&self) -> &'static str {
+        self.device.name()
+    }
+
     /// The machine that runs its kernels; none on a device.
     pub fn machine(&self) -> Option<Machine> {
         self.device.machine()
@@ -222,6 +232,11 @@ impl Engine {
         let mut plan = Plan::with_capacity(self.core.id, k, max_rows, max_requests)?;
         self.device.prepare(&mut plan)?;
         Ok(plan)
+    }
+
+    /// Whether a plan is one of this engine's.
+    pub(crate) fn owns(&self, plan: &Plan) -> bool {
+        plan.engine == self.core.id
     }
 
     /// Stage One: slots and miss lists of a batch.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use avsg_device::stage_one::record;
 
-use crate::engine::Batch;
+use crate::engine::{Batch, DeviceBatch};
 use crate::launch::acl::Arrays;
 use crate::{Error, Result, memory};
 
@@ -49,6 +49,8 @@ pub struct Plan {
     /// Its arrays on a device, and the device's count of failures when it was planned.
     pub(crate) arrays: Option<Arc<Arrays>>,
     pub(crate) epoch: u64,
+    /// The batch in device memory that a caller's stream plans into those arrays.
+    pub(crate) queued: Option<DeviceBatch>,
 }
 
 impl Plan {
@@ -83,6 +85,7 @@ impl Plan {
             engine,
             arrays: None,
             epoch: 0,
+            queued: None,
         })
     }
 
@@ -92,12 +95,12 @@ impl Plan {
         self.cu_q[..=self.requests].copy_from_slice(batch.cu_q);
         self.state[..self.requests].copy_from_slice(batch.state);
         self.record[..self.requests * record::WORDS].fill(0);
-        (self.misses, self.fresh) = (0, false);
+        (self.misses, self.fresh, self.queued) = (0, false, None);
     }
 
     /// After a failure: a plan of nothing.
     pub(crate) fn forget(&mut self) {
-        (self.requests, self.misses, self.fresh) = (0, 0, false);
+        (self.requests, self.misses, self.fresh, self.queued) = (0, 0, false, None);
     }
 
     /// Notes what only the finished miss lists tell.

@@ -20,8 +20,6 @@ fn engine_configurations() {
         fails(unsafe { avsg_engine_create(&config, life.pool, &mut engine) }, want, parts);
         assert!(engine.is_null(), "NULL after a failure");
     };
-    refuse(&|c| c.device = c"ascend".as_ptr(), AVSG_UNSUPPORTED, &["\"ascend\"", "only cpu"]);
-    refuse(&|c| c.device = c"ascend-sim".as_ptr(), AVSG_UNSUPPORTED, &["\"ascend-sim\"", "cpu"]);
     refuse(&|c| c.device = c"gpu".as_ptr(), AVSG_INVALID, &["\"gpu\"", "no such device"]);
     refuse(&|c| c.device = c"".as_ptr(), AVSG_INVALID, &["device is \"\""]);
     refuse(&|c| c.k = 0, AVSG_INVALID, &["K is 0", "1..=64"]);

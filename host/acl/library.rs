@@ -94,5 +94,5 @@ fn accept(table: sys::Functions, name: String, library: Option<Library>) -> Resu
             remedy: "install CANN 8.1 or newer",
         });
     }
-    Ok(Acl { functions: table, name, _library: library.map(ManuallyDrop::new) })
+    Ok(Acl { functions: table, name, library: library.map(ManuallyDrop::new) })
 }

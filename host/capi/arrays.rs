@@ -19,8 +19,10 @@ pub struct avsg_i32s {
     pub len: usize,
 }
 
-/// One decode step's batch. Arrays are memory of the device (`cpu`: any memory), are read during the
-/// call only, and must not overlap memory of the engine or a plan. All are per request unless they say
+/// One decode step's batch. With a NULL `stream`, arrays are host memory and are read during the call only;
+/// with a stream, they are memory of the device, must stay until its work (and every replay) is done, and
+/// the batch has as many rows as `ids` has room for, at most. Neither may overlap memory of the engine or a
+/// plan. All are per request unless they say
 /// otherwise.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
@@ -63,7 +65,7 @@ unsafe impl Sized_ for avsg_batch {
 const _: () = assert!(size_of::<avsg_batch>() == 144);
 
 /// The rows of this step, which exist only on the device so far: for each segment, row r of the batch
-/// is at r * (the segment's stride). Memory of the device (`cpu`: any memory).
+/// is at r * (the segment's stride). Host memory with a NULL `stream`, else memory of the device.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct avsg_fresh {

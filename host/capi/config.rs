@@ -1,6 +1,8 @@
 //! What an engine is to be.
 
-use std::ffi::{CStr, c_char};
+use std::ffi::{CStr, OsStr, c_char};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 
 use avsg_device::params::{Lifetime, Params, Table};
 use avsg_device::stage_two::Strategy;
@@ -10,7 +12,7 @@ use super::status::avsg_status::{AVSG_INVALID, AVSG_UNSUPPORTED};
 use super::status::{Fail, Result};
 use crate::engine::Config;
 use crate::geometry::frequency;
-use crate::launch::cpu::allowed_cpus;
+use crate::launch::cpu::{MAX_CORES, allowed_cpus};
 use crate::machine::Choice;
 
 /// Which table an engine keeps.
@@ -66,7 +68,9 @@ pub enum avsg_strategy {
 pub struct avsg_engine_config {
     /// sizeof(avsg_engine_config).
     pub size: usize,
-    /// One of `avsg_devices`. NULL: "cpu".
+    /// One of `avsg_devices`. NULL: "cpu". An Ascend device takes pools whose pages its driver registers
+    /// (AVSG_DEVICE otherwise: try smaller `pages`), rows of one or two segments and the balanced strategy;
+    /// all its engines on one pool share one registration of it.
     pub device: *const c_char,
     /// K, the most ids a row selects: 1 to S.
     pub k: u32,
@@ -93,19 +97,29 @@ pub struct avsg_engine_config {
     /// Tokens per block of the host's block tables: a power of two up to 65536; 0: no block tables, the
     /// row of token x is row x of the pool.
     pub page: u32,
-    /// An `avsg_machine`.
+    /// An `avsg_machine`. Only for "cpu".
     pub machine: i32,
     /// An `avsg_strategy`.
     pub strategy: i32,
-    /// Cores of the device: 1 to 1024; 0: all CPUs that this process may use. The device `cpu` pins a
-    /// thread for each but the caller's.
+    /// Cores of the device: 1 to 1024; 0: all of a device, or all CPUs that this process may use. The
+    /// device `cpu` pins a thread for each but the caller's; others have as many as they have at most.
     pub cores: u32,
     /// Request states: the most requests that are resident at once.
     pub states: usize,
+    /// "ascend": the compiled kernels of this geometry, one file or a folder (`avsg emit` writes their
+    /// sources). "ascend-sim": a folder of sources, or NULL, which emits them. Unused by "cpu".
+    pub kernels: *const c_char,
+    /// "ascend": path of the runtime's library (libascendcl.so). NULL: looked for by the system's library
+    /// path.
+    pub runtime: *const c_char,
+    /// Which of several devices, as the runtime counts them.
+    pub device_id: i32,
+    /// Milliseconds after which a call stops waiting for an Ascend device; 0: 10000.
+    pub timeout_ms: u32,
 }
 
-// SAFETY: repr(C), fields in order without padding (88 bytes of them, asserted below), size first, integers,
-// a pointer and a float.
+// SAFETY: repr(C), fields in order without padding (112 bytes, asserted below), size first, integers,
+// pointers and a float.
 unsafe impl Sized_ for avsg_engine_config {
     const NAME: &'static str = "avsg_engine_config";
     const FIRST: usize = 88;
@@ -157,7 +171,7 @@ impl avsg_engine_config {
         Ok(Params { table, lifetime, spread, retries, page: self.page, ..usual })
     }
 
-    fn config(&self) -> Result<Config> {
+    fn config(&self, on_cpu: bool) -> Result<Config> {
         let strategy = match self.strategy {
             0 => Strategy::Balanced,
             1 => Strategy::Request,
@@ -173,44 +187,90 @@ impl avsg_engine_config {
             other => return unknown("machine", other, 4),
         };
         let cores = match self.cores {
-            0 => allowed_cpus().len().max(1),
+            0 if on_cpu => allowed_cpus().len().max(1),
+            // The device takes as many as it has.
+            0 => MAX_CORES,
             n => n as usize,
         };
         Ok(Config { params: self.params()?, states: self.states, cores, machine, strategy })
     }
 }
 
-/// Refuses a device that this library does not drive.
-///
-/// # Safety
-/// `name` is NULL or a string that ends with a NUL.
-unsafe fn device(name: *const c_char) -> Result<()> {
-    if name.is_null() {
-        return Ok(());
-    }
-    // SAFETY: the contract.
-    let name = unsafe { CStr::from_ptr(name) };
-    let refuse = |status, why| {
-        let name: String = name.to_string_lossy().chars().take(32).collect();
-        Err(Fail::new(status, format!("device is \"{name}\", but {why}; pass NULL or \"cpu\"")))
-    };
-    match name.to_bytes() {
-        b"cpu" => Ok(()),
-        b"ascend" | b"ascend-sim" => refuse(AVSG_UNSUPPORTED, "this libavsg drives only cpu"),
-        _ => refuse(AVSG_INVALID, "there is no such device"),
-    }
+/// The device that an engine is to be on.
+pub(super) enum Target {
+    Cpu,
+    Ascend(Place),
 }
 
-/// The engine's configuration.
+/// An Ascend device.
+pub(super) struct Place {
+    pub simulated: bool,
+    pub kernels: Option<PathBuf>,
+    pub runtime: Option<PathBuf>,
+    pub id: i32,
+    pub timeout_ms: u32,
+}
+
+/// A path that C passed.
 ///
 /// # Safety
-/// `config` is NULL or valid for as many bytes as its `size` says; its `device` is NULL or a string.
-pub(super) unsafe fn engine_config(config: *const avsg_engine_config) -> Result<Config> {
+/// `path` is NULL or a string that ends with a NUL.
+unsafe fn path(path: *const c_char) -> Option<PathBuf> {
+    // SAFETY: the contract.
+    let text = (!path.is_null()).then(|| unsafe { CStr::from_ptr(path) });
+    text.map(|text| PathBuf::from(OsStr::from_bytes(text.to_bytes())))
+}
+
+/// The device that a configuration names.
+///
+/// # Safety
+/// Its strings are NULL or end with a NUL.
+unsafe fn target(config: &avsg_engine_config) -> Result<Target> {
+    if config.device.is_null() {
+        return Ok(Target::Cpu);
+    }
+    // SAFETY: the contract.
+    let name = unsafe { CStr::from_ptr(config.device) };
+    let refuse = |status, why, remedy| {
+        let name: String = name.to_string_lossy().chars().take(32).collect();
+        Err(Fail::new(status, format!("device is \"{name}\", but {why}; {remedy}")))
+    };
+    let simulated = match name.to_bytes() {
+        b"cpu" => return Ok(Target::Cpu),
+        b"ascend" => false,
+        b"ascend-sim" if cfg!(feature = "ascend-sim") => true,
+        b"ascend-sim" => {
+            let why = "this libavsg was built without its simulator";
+            let remedy = "build avsg-capi with --features sim, or pass \"cpu\" or \"ascend\"";
+            return refuse(AVSG_UNSUPPORTED, why, remedy);
+        }
+        _ => {
+            let remedy = "pass NULL, \"cpu\" or another name of avsg_devices";
+            return refuse(AVSG_INVALID, "there is no such device", remedy);
+        }
+    };
+    Ok(Target::Ascend(Place {
+        simulated,
+        // SAFETY: the contract.
+        kernels: unsafe { path(config.kernels) },
+        // SAFETY: the contract.
+        runtime: unsafe { path(config.runtime) },
+        id: config.device_id,
+        timeout_ms: if config.timeout_ms == 0 { 10_000 } else { config.timeout_ms },
+    }))
+}
+
+/// The engine's configuration, and its device.
+///
+/// # Safety
+/// `config` is NULL or valid for as many bytes as its `size` says; its strings are NULL or end with a
+/// NUL.
+pub(super) unsafe fn engine_config(config: *const avsg_engine_config) -> Result<(Config, Target)> {
     // SAFETY: the contract.
     let config = unsafe { sized::read(config)? };
     // SAFETY: the contract.
-    unsafe { device(config.device)? };
-    config.config()
+    let target = unsafe { target(&config)? };
+    Ok((config.config(matches!(target, Target::Cpu))?, target))
 }
 
-const _: () = assert!(size_of::<avsg_engine_config>() == 88);
+const _: () = assert!(size_of::<avsg_engine_config>() == 112);

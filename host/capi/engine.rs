@@ -2,19 +2,27 @@
 
 use std::ffi::{c_char, c_void};
 use std::fmt::{self, Display, Write as _};
+use std::path::PathBuf;
 use std::ptr;
 use std::sync::Arc;
 
 use avsg_device::params::{Lifetime, Table};
 
-use super::config::{avsg_engine_config, engine_config};
+use super::config::{Place, Target, avsg_engine_config, engine_config};
 use super::handle::{self, Object};
 use super::pool::{Pool, avsg_pool};
 use super::pool_config::{avsg_pool_config, pool_config};
 use super::sized::{Out, Room, Sized_};
-use super::status::{avsg_status, enter};
+#[cfg(not(feature = "ascend-sim"))]
+use super::status::avsg_status::AVSG_UNSUPPORTED;
+use super::status::avsg_status::{AVSG_INVALID, AVSG_NULL};
+use super::status::{Fail, Result, avsg_status, enter};
+use crate::acl::owned::Context;
+use crate::acl::{Acl, Source};
 use crate::buffer::BufferConfig;
 use crate::engine::{Config, Engine};
+use crate::launch::acl::AscendOptions;
+use crate::stage::table_words;
 
 /// The operator on one device: the tables and device buffer of every request state.
 ///
@@ -22,6 +30,19 @@ use crate::engine::{Config, Engine};
 /// second one gets AVSG_BUSY at once and nothing has changed. Different engines share nothing but a pool
 /// and may run side by side. No call of a step (plan, transfer, step, append) allocates or waits for a
 /// lock.
+///
+/// Devices: on "cpu" every address is this process's memory and a call has done its work when it returns.
+/// On "ascend" and "ascend-sim" the device buffer is device memory, and `stream` says what a call of a
+/// step is:
+/// - NULL: its arrays are host memory. It copies them to the device (which allocates when a batch is
+///   larger than any before), waits, and the plan can be read as on "cpu".
+/// - an aclrtStream of the engine's device: its arrays are device memory, it puts its work into the stream
+///   and returns. Nothing is read by the host, so that a capture may replay it, and contents cannot be
+///   checked: `cu_q` must ascend from 0 by at most N_q, and states be in range and named once. The plan's
+///   outputs are in device memory (`avsg_plan_get_device_arrays`).
+///
+/// A failed device (AVSG_DEVICE) makes the next plan start every table cold; calls with plans from before
+/// are refused.
 pub struct avsg_engine {
     _opaque: [u8; 0],
 }
@@ -58,9 +79,9 @@ pub struct avsg_engine_info {
     pub size: usize,
     /// The device.
     pub device: [c_char; 16],
-    /// The vector machine, such as "avx512".
+    /// The vector machine, such as "avx512"; "none" on a device.
     pub machine: [c_char; 32],
-    /// How rows are copied, such as "stream+8".
+    /// How rows are copied, such as "stream+8"; "none" on a device.
     pub copier: [c_char; 32],
     /// K.
     pub k: u32,
@@ -119,7 +140,7 @@ fn engine_info(engine: &Engine) -> avsg_engine_info {
     let Config { params, states, cores, .. } = *engine.config();
     avsg_engine_info {
         size: 0,
-        device: field("cpu"),
+        device: field(engine.device()),
         machine: engine.machine().map_or_else(|| field("none"), field),
         copier: engine.copier().map_or_else(|| field("none"), field),
         k: params.k,
@@ -153,13 +174,17 @@ pub unsafe extern "C" fn avsg_engine_bytes(
 ) -> avsg_status {
     enter(|| {
         // SAFETY: the contract.
-        let (config, pool) = unsafe { (engine_config(config)?, pool_config(pool)?) };
+        let ((config, target), pool) = unsafe { (engine_config(config)?, pool_config(pool)?) };
         // SAFETY: the contract.
         let room = unsafe { Room::new(memory)? };
         let slots = config.params.slots as usize;
         let (states, layers, format) = (config.states, pool.layers, pool.format);
         let shape = BufferConfig { states, layers, slots, format };
-        let (buffer, tables) = Engine::bytes_needed(&config, &shape)?;
+        let (buffer, mut tables) = Engine::bytes_needed(&config, &shape)?;
+        if matches!(target, Target::Ascend(_)) {
+            // Working columns are the cores' own memory.
+            tables = states.saturating_mul(4 * table_words(&config.params));
+        }
         room.fill(avsg_engine_memory { size: 0, buffer, tables });
         Ok(())
     })
@@ -167,10 +192,13 @@ pub unsafe extern "C" fn avsg_engine_bytes(
 
 /// Takes all memory and starts the cores; layers and row format are the pool's. More memory than the
 /// machine can give is refused (AVSG_NO_MEMORY) with nothing taken. Takes milliseconds: it measures which
-/// machine and which copy are fastest.
+/// machine and which copy are fastest. An Ascend device loads its kernels, and the simulated one compiles
+/// them first, with g++. AVSG_UNSUPPORTED if this library or this machine does not have the device: the
+/// sentence lists what was tried.
 ///
 /// # Safety
-/// `config` as its type says; `engine` may be written. It is NULL after a failure.
+/// `config` as its type says, its strings NULL or with a NUL at their end; `engine` may be written. It is
+/// NULL after a failure.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn avsg_engine_create(
     config: *const avsg_engine_config,
@@ -181,11 +209,69 @@ pub unsafe extern "C" fn avsg_engine_create(
         // SAFETY: the contract.
         let out = unsafe { Out::new("engine", engine, ptr::null_mut())? };
         // SAFETY: the contract.
-        let config = unsafe { engine_config(config)? };
-        let pool = Arc::clone(&handle::shared::<Pool>(pool)?.0);
-        out.set(handle::create(Engine::new(config, pool)?)?);
+        let (config, target) = unsafe { engine_config(config)? };
+        let pool = handle::shared::<Pool>(pool)?;
+        let engine = match target {
+            Target::Cpu => Engine::new(config, Arc::clone(&pool.0))?,
+            Target::Ascend(place) => on_ascend(config, &pool, &place)?,
+        };
+        out.set(handle::create(engine)?);
         Ok(())
     })
+}
+
+fn on_ascend(config: Config, pool: &Pool, place: &Place) -> Result<Engine> {
+    let source = match &place.runtime {
+        _ if place.simulated => simulator()?,
+        Some(path) => Source::Path(path.clone()),
+        None => Source::System,
+    };
+    let acl = Arc::new(Acl::open(&source)?);
+    let kernels = match &place.kernels {
+        Some(kernels) => kernels.clone(),
+        None if place.simulated => emitted(&config)?,
+        None => {
+            let text = "kernels is NULL, but device \"ascend\" needs the kernels of this geometry; \
+                        compile what `avsg emit` writes and pass their folder";
+            return Err(Fail::new(AVSG_NULL, text.into()));
+        }
+    };
+    let same = |c: &Context| c.device() == place.id && c.acl().simulated() == place.simulated;
+    let pool = pool.registered(same, || Context::open(acl, place.id))?;
+    let Some(context) = pool.context() else {
+        let text = "pool is empty, but a device needs rows; make it larger";
+        return Err(Fail::new(AVSG_INVALID, text.into()));
+    };
+    let options = AscendOptions {
+        timeout_ms: place.timeout_ms,
+        ..AscendOptions::new(Arc::clone(context), kernels)
+    };
+    Ok(Engine::on_ascend(config, pool, &options)?)
+}
+
+#[cfg(feature = "ascend-sim")]
+fn simulator() -> Result<Source> {
+    Ok(crate::launch::acl::simulated::source())
+}
+
+#[cfg(feature = "ascend-sim")]
+fn emitted(config: &Config) -> Result<PathBuf> {
+    crate::geometry::check(&config.params)?;
+    Ok(crate::launch::acl::simulated::emit(&config.params)?)
+}
+
+// A configuration that names the simulator was refused before.
+#[cfg(not(feature = "ascend-sim"))]
+fn simulator() -> Result<Source> {
+    Err(Fail::new(
+        AVSG_UNSUPPORTED,
+        "device is \"ascend-sim\", but it is not built in; rebuild".into(),
+    ))
+}
+
+#[cfg(not(feature = "ascend-sim"))]
+fn emitted(_: &Config) -> Result<PathBuf> {
+    simulator().map(|_| PathBuf::new())
 }
 
 /// What an engine is.
@@ -206,7 +292,8 @@ pub unsafe extern "C" fn avsg_engine_get_info(
 }
 
 /// One state's table as plain words: header, ids, lifetimes, links. For snapshots and tests. It may be
-/// read until the next call on the engine.
+/// read until the next call on the engine. From a device it is copied, behind nothing: wait for your
+/// streams first.
 ///
 /// # Safety
 /// `words` and `count` may be written. They are NULL and 0 after a failure.
@@ -222,8 +309,7 @@ pub unsafe extern "C" fn avsg_engine_table(
         let (at, len) =
             unsafe { (Out::new("words", words, ptr::null())?, Out::new("count", count, 0)?) };
         let mut engine = handle::alone::<Engine>(engine)?;
-        crate::rows::index("state", state, engine.config().states)?;
-        let table = engine.table(state);
+        let table = engine.read_table(state)?;
         at.set(table.as_ptr());
         len.set(table.len());
         Ok(())

@@ -4,6 +4,7 @@ use std::ptr;
 
 use super::engine::avsg_engine;
 use super::handle::{self, Object};
+use super::queue;
 use super::sized::{Out, Room, Sized_};
 use super::status::{avsg_status, enter};
 use crate::engine::Engine;
@@ -60,8 +61,8 @@ pub extern "C" fn avsg_plan_destroy(plan: *mut avsg_plan) -> avsg_status {
     enter(|| handle::destroy::<Plan>(plan))
 }
 
-/// A plan's arrays, in memory of the device (`cpu`: any memory). The addresses are the same for the plan's
-/// whole life; the contents are those of the last batch, until the next call that plans into it.
+/// A plan's arrays. The addresses are the same for the plan's whole life; the contents are those of the
+/// last batch, until the next call that plans into it.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct avsg_plan_arrays {
@@ -95,7 +96,23 @@ unsafe impl Sized_ for avsg_plan_arrays {
     const FIRST: usize = 80;
 }
 
-/// Where a plan's arrays are.
+fn host_arrays(plan: &Plan) -> avsg_plan_arrays {
+    let [miss_position, miss_id, miss_slot, miss_row] = plan.miss.each_ref().map(|m| m.as_ptr());
+    avsg_plan_arrays {
+        size: 0,
+        k: plan.k,
+        slot: plan.slot.as_ptr(),
+        valid: plan.valid.as_ptr(),
+        cu_q: plan.cu_q.as_ptr(),
+        record: plan.record.as_ptr(),
+        miss_position,
+        miss_id,
+        miss_slot,
+        miss_row,
+    }
+}
+
+/// Where a plan's arrays are in host memory. What a stream plans does not come here.
 ///
 /// # Safety
 /// `arrays` has as many bytes as its `size` says.
@@ -108,19 +125,44 @@ pub unsafe extern "C" fn avsg_plan_get_arrays(
         // SAFETY: the contract.
         let room = unsafe { Room::new(arrays)? };
         let plan = handle::shared::<Plan>(plan)?;
-        let [miss_position, miss_id, miss_slot, miss_row] =
-            plan.miss.each_ref().map(|m| m.as_ptr());
-        room.fill(avsg_plan_arrays {
-            size: 0,
-            k: plan.k,
-            slot: plan.slot.as_ptr(),
-            valid: plan.valid.as_ptr(),
-            cu_q: plan.cu_q.as_ptr(),
-            record: plan.record.as_ptr(),
-            miss_position,
-            miss_id,
-            miss_slot,
-            miss_row,
+        room.fill(host_arrays(&plan));
+        Ok(())
+    })
+}
+
+/// Where a plan's outputs are in device memory, which is where a stream leaves them. `cu_q` is NULL: it is
+/// the batch's own. On "cpu" this is `avsg_plan_get_arrays`.
+///
+/// # Safety
+/// `arrays` has as many bytes as its `size` says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn avsg_plan_get_device_arrays(
+    plan: *const avsg_plan,
+    arrays: *mut avsg_plan_arrays,
+) -> avsg_status {
+    enter(|| {
+        // SAFETY: the contract.
+        let room = unsafe { Room::new(arrays)? };
+        let plan = handle::shared::<Plan>(plan)?;
+        room.fill(match &plan.arrays {
+            None => host_arrays(&plan),
+            Some(arrays) => {
+                let out = arrays.outputs();
+                let at = |address: u64| ptr::without_provenance::<i32>(address as usize);
+                let [miss_position, miss_id, miss_slot, miss_row] = out.miss.map(at);
+                avsg_plan_arrays {
+                    size: 0,
+                    k: plan.k,
+                    slot: at(out.slot),
+                    valid: at(out.valid),
+                    cu_q: ptr::null(),
+                    record: at(out.record),
+                    miss_position,
+                    miss_id,
+                    miss_slot,
+                    miss_row,
+                }
+            }
         });
         Ok(())
     })
@@ -155,7 +197,8 @@ unsafe impl Sized_ for avsg_plan_counters {
 }
 const _: () = assert!(size_of::<avsg_plan_counters>() == 56);
 
-/// A plan's counters. O(rows).
+/// A plan's counters. O(rows). AVSG_UNSUPPORTED for a batch that was planned in a stream: nobody has waited
+/// for it; the same numbers are in `record` of `avsg_plan_get_device_arrays`.
 ///
 /// # Safety
 /// `counters` has as many bytes as its `size` says.
@@ -168,6 +211,7 @@ pub unsafe extern "C" fn avsg_plan_get_counters(
         // SAFETY: the contract.
         let room = unsafe { Room::new(counters)? };
         let plan = handle::shared::<Plan>(plan)?;
+        queue::readable(&plan)?;
         let selected = plan.valid().iter().map(|&n| n as usize).sum();
         let misses = plan.total_misses();
         room.fill(avsg_plan_counters {
@@ -221,7 +265,7 @@ unsafe impl Sized_ for avsg_plan_request {
 }
 const _: () = assert!(size_of::<avsg_plan_request>() == 88);
 
-/// One request of the last batch planned.
+/// One request of the last batch planned. AVSG_UNSUPPORTED for a batch that was planned in a stream.
 ///
 /// # Safety
 /// `found` has as many bytes as its `size` says.
@@ -235,6 +279,7 @@ pub unsafe extern "C" fn avsg_plan_get_request(
         // SAFETY: the contract.
         let room = unsafe { Room::new(found)? };
         let plan = handle::shared::<Plan>(plan)?;
+        queue::readable(&plan)?;
         rows::index("request", request, plan.requests())?;
         let (first, end) = (plan.cu_q[request] as usize, plan.cu_q[request + 1] as usize);
         let misses = plan.misses(request);

@@ -1,13 +1,15 @@
 //! A host pool's life.
 
 use std::ffi::c_void;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::handle::{self, Object};
 use super::pool_config::{avsg_pool_config, avsg_pool_info, pool_config, pool_info};
 use super::sized::{self, Out, Room};
 use super::status::avsg_status::{AVSG_BUSY, AVSG_INVALID, AVSG_NULL};
 use super::status::{Fail, avsg_status, enter};
+use crate::acl::owned::{Context, Registration};
+use crate::launch::acl::RegisteredPool;
 use crate::pool::{Chunk, HostPool};
 
 /// A host pool: every row of every layer, in memory that processes can share. Its handle may be
@@ -20,7 +22,7 @@ pub struct avsg_pool {
 }
 
 /// What a pool's handle owns; engines have a share of it.
-pub(super) struct Pool(pub Arc<HostPool>);
+pub(super) struct Pool(pub Arc<HostPool>, Mutex<Vec<Weak<[Registration]>>>);
 
 impl Object for Pool {
     type C = avsg_pool;
@@ -29,8 +31,25 @@ impl Object for Pool {
 }
 
 impl Pool {
+    /// The pool as a device sees it. Engines on one device share that.
+    pub fn registered(
+        &self,
+        is_it: impl Fn(&Context) -> bool,
+        open: impl FnOnce() -> crate::Result<Arc<Context>>,
+    ) -> crate::Result<RegisteredPool> {
+        let mut all = self.1.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|known| known.strong_count() > 0);
+        let mut known = all.iter().filter_map(|known| RegisteredPool::again(known, &self.0));
+        if let Some(known) = known.find(|known| known.context().is_some_and(|c| is_it(c))) {
+            return Ok(known);
+        }
+        let new = RegisteredPool::new(&open()?, Arc::clone(&self.0))?;
+        all.push(new.downgrade());
+        Ok(new)
+    }
+
     pub fn handle(pool: HostPool) -> Result<*mut avsg_pool, Fail> {
-        handle::create(Self(Arc::new(pool)))
+        handle::create(Self(Arc::new(pool), Mutex::default()))
     }
 }
 

@@ -132,7 +132,7 @@ pub extern "C" fn avsg_last_error() -> *const c_char {
 /// and valid for ever.
 #[unsafe(no_mangle)]
 pub extern "C" fn avsg_status_name(status: i32) -> *const c_char {
-    const NAMES: [(avsg_status, &CStr); 10] = [
+    const NAMES: [(avsg_status, &CStr); 11] = [
         (AVSG_OK, c"AVSG_OK"),
         (AVSG_INVALID, c"AVSG_INVALID"),
         (AVSG_NULL, c"AVSG_NULL"),
@@ -143,6 +143,7 @@ pub extern "C" fn avsg_status_name(status: i32) -> *const c_char {
         (AVSG_NO_MEMORY, c"AVSG_NO_MEMORY"),
         (AVSG_OS, c"AVSG_OS"),
         (AVSG_INTERNAL, c"AVSG_INTERNAL"),
+        (AVSG_DEVICE, c"AVSG_DEVICE"),
     ];
     let name = NAMES.iter().find(|(code, _)| *code as i32 == status);
     name.map_or(c"unknown status", |(_, name)| name).as_ptr()

@@ -7,26 +7,19 @@ use super::engine::avsg_engine;
 use super::handle;
 use super::plan::avsg_plan;
 use super::pool::room_for;
+use super::queue;
 use super::sized;
-use super::status::avsg_status::{AVSG_INVALID, AVSG_NULL, AVSG_UNSUPPORTED};
-use super::status::{Fail, Result, avsg_status, enter};
+use super::status::avsg_status::{AVSG_INVALID, AVSG_NULL};
+use super::status::{Fail, avsg_status, enter};
 use crate::engine::Engine;
 use crate::plan::Plan;
 use crate::rows;
 
-/// Refuses a stream: the cpu has none.
-fn no_stream(stream: *mut c_void) -> Result<()> {
-    if stream.is_null() {
-        return Ok(());
-    }
-    let text = format!("stream is {stream:p}, but device cpu has no streams; pass NULL");
-    Err(Fail::new(AVSG_UNSUPPORTED, text))
-}
-
 /// Stage One: slots and miss lists of a batch. Layers that share an indexer need it once.
 ///
 /// # Safety
-/// `batch` as its type says. `stream`: of the device; the device `cpu` has none, pass NULL.
+/// `batch` as its type says. `stream`: NULL waits, and is all that the device `cpu` knows; else an
+/// aclrtStream of the engine's device, and all arrays are device memory (see `avsg_engine`).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn avsg_engine_plan(
     engine: *mut avsg_engine,
@@ -35,18 +28,23 @@ pub unsafe extern "C" fn avsg_engine_plan(
     stream: *mut c_void,
 ) -> avsg_status {
     enter(|| {
-        no_stream(stream)?;
-        // SAFETY: the contract.
-        let batch = unsafe { read_batch(batch)? };
         let mut engine = handle::alone::<Engine>(engine)?;
         let mut plan = handle::alone::<Plan>(plan)?;
+        // SAFETY: the contract.
+        if let Some(stream) = unsafe { queue::stream(&engine, stream)? } {
+            // SAFETY: the contract.
+            return unsafe { queue::plan(&mut engine, batch, &mut plan, stream) };
+        }
+        // SAFETY: the contract.
+        let batch = unsafe { read_batch(batch)? };
         Ok(engine.plan(&batch, &mut plan)?)
     })
 }
 
 /// Stage Two: copies a plan's misses into one layer's slots. `fresh` may be NULL if no miss is a row of
 /// this step. In each layer, plans that name one state must be transferred in the order in which they were
-/// planned: an older plan's rows would overwrite newer ones, unseen.
+/// planned: an older plan's rows would overwrite newer ones, unseen. A plan is transferred as it was planned:
+/// with NULL, or in a stream behind its plan, where the batch's `cu_q` and `state` must still be there.
 ///
 /// # Safety
 /// `fresh` is NULL or as its type says. `stream` as for `avsg_engine_plan`.
@@ -59,11 +57,16 @@ pub unsafe extern "C" fn avsg_engine_transfer(
     stream: *mut c_void,
 ) -> avsg_status {
     enter(|| {
-        no_stream(stream)?;
-        // SAFETY: the contract.
-        let fresh = unsafe { read_fresh(fresh)? };
         let mut engine = handle::alone::<Engine>(engine)?;
         let mut plan = handle::alone::<Plan>(plan)?;
+        // SAFETY: the contract.
+        if let Some(stream) = unsafe { queue::stream(&engine, stream)? } {
+            // SAFETY: the contract.
+            return unsafe { queue::transfer(&mut engine, &mut plan, layer, fresh, stream) };
+        }
+        queue::readable(&plan)?;
+        // SAFETY: the contract.
+        let fresh = unsafe { read_fresh(fresh)? };
         Ok(with_fresh(fresh.as_ref(), |fresh| engine.transfer(&mut plan, layer, fresh))?)
     })
 }
@@ -82,18 +85,22 @@ pub unsafe extern "C" fn avsg_engine_step(
     stream: *mut c_void,
 ) -> avsg_status {
     enter(|| {
-        no_stream(stream)?;
-        // SAFETY: the contract.
-        let (batch, fresh) = unsafe { (read_batch(batch)?, read_fresh(fresh)?) };
         let mut engine = handle::alone::<Engine>(engine)?;
         let mut plan = handle::alone::<Plan>(plan)?;
+        // SAFETY: the contract.
+        if let Some(stream) = unsafe { queue::stream(&engine, stream)? } {
+            // SAFETY: the contract.
+            return unsafe { queue::step(&mut engine, batch, &mut plan, layer, fresh, stream) };
+        }
+        // SAFETY: the contract.
+        let (batch, fresh) = unsafe { (read_batch(batch)?, read_fresh(fresh)?) };
         Ok(with_fresh(fresh.as_ref(), |fresh| engine.step(&batch, &mut plan, layer, fresh))?)
     })
 }
 
 /// Writes this step's rows, which were only fresh until now, to one layer of the host pool: row g of a
 /// request becomes the row of id stable_len + g. Call it when the layer's gather is done and before the
-/// next step plans. Requests without `stable_len` or state are passed over. AVSG_INVALID, with nothing
+/// next step plans. In a stream, rows without a place are passed over. Requests without `stable_len` or state are passed over. AVSG_INVALID, with nothing
 /// written, if some row has no place in the pool or this process is a reader of it.
 ///
 /// # Safety
@@ -107,10 +114,14 @@ pub unsafe extern "C" fn avsg_engine_append(
     stream: *mut c_void,
 ) -> avsg_status {
     enter(|| {
-        no_stream(stream)?;
+        let mut engine = handle::alone::<Engine>(engine)?;
+        // SAFETY: the contract.
+        if let Some(stream) = unsafe { queue::stream(&engine, stream)? } {
+            // SAFETY: the contract.
+            return unsafe { queue::append(&mut engine, batch, layer, fresh, stream) };
+        }
         // SAFETY: the contract.
         let (batch, fresh) = unsafe { (read_batch(batch)?, read_fresh(fresh)?) };
-        let mut engine = handle::alone::<Engine>(engine)?;
         with_fresh(fresh.as_ref(), |fresh| match fresh {
             Some(fresh) => Ok(engine.append(&batch, layer, fresh)?),
             None => {

@@ -25,8 +25,10 @@ pub extern "C" fn avsg_version() -> *const c_char {
 }
 
 /// The devices that this library drives, separated by spaces: names for `avsg_engine_config.device`.
-/// Valid for ever.
+/// "ascend" needs a runtime that is looked for when an engine is created; "ascend-sim" is there only if
+/// the library was built with its simulator (`cargo build -p avsg-capi --features sim`). Valid for ever.
 #[unsafe(no_mangle)]
 pub extern "C" fn avsg_devices() -> *const c_char {
-    c"cpu".as_ptr()
+    let names = if cfg!(feature = "ascend-sim") { c"cpu ascend ascend-sim" } else { c"cpu ascend" };
+    names.as_ptr()
 }

@@ -61,7 +61,7 @@ pub(crate) struct Ascend {
     tables: DeviceMemory,
     rules: Option<DeviceMemory>,
     table: Vec<i32>,
-    _registrations: Box<[Registration]>,
+    _registrations: Arc<[Registration]>,
     options: AscendOptions,
     timeout: i32,
     health: Health,
@@ -339,6 +339,10 @@ impl Device for Ascend {
             *word = i32::from_ne_bytes(*bytes);
         }
         Ok(&self.table)
+    }
+
+    fn name(&self) -> &'static str {
+        if self.context().acl().simulated() { "ascend-sim" } else { "ascend" }
     }
 
     fn ascend(&mut self) -> Option<&mut Ascend> {

@@ -37,6 +37,11 @@ impl Registration {
         Ok(Self { context: Arc::clone(context), host, device })
     }
 
+    /// The device that it is for.
+    pub fn context(&self) -> &Arc<Context> {
+        &self.context
+    }
+
     /// Where kernels see it.
     pub fn address(&self) -> u64 {
         self.device as u64

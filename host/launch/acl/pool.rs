@@ -1,29 +1,47 @@
 //! A host pool that a device's kernels read and write.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use crate::acl::owned::{Context, Registration};
 use crate::pool::{HostPool, Pages, PoolConfig};
 use crate::{Error, Result};
 
 /// A pool with every chunk registered. Dropped, it unregisters before it unmaps.
-#[derive(Debug)]
+///
+/// Clones share the registrations: a range can be registered once only.
+#[derive(Clone, Debug)]
 pub struct RegisteredPool {
     // Before the pool, whose drop unmaps what these refer to.
-    pub(super) registrations: Box<[Registration]>,
-    pub(super) pool: HostPool,
+    pub(super) registrations: Arc<[Registration]>,
+    pub(super) pool: Arc<HostPool>,
 }
 
 impl RegisteredPool {
-    /// Takes a pool over. If a chunk is refused, those before it are unregistered again.
+    /// Takes a pool over, or a share of it. If a chunk is refused, those before it are unregistered again.
     ///
     /// # Errors
     /// The refusal, with what may help.
-    pub fn new(context: &Arc<Context>, pool: HostPool) -> Result<Self> {
-        match register(context, &pool) {
-            Ok(registrations) => Ok(Self { registrations, pool }),
-            Err(error) => Err(error),
-        }
+    pub fn new(context: &Arc<Context>, pool: impl Into<Arc<HostPool>>) -> Result<Self> {
+        let pool = pool.into();
+        Ok(Self { registrations: register(context, &pool)?, pool })
+    }
+
+    /// The same registrations again, if some engine still has them.
+    pub(crate) fn again(
+        registrations: &Weak<[Registration]>,
+        pool: &Arc<HostPool>,
+    ) -> Option<Self> {
+        let registrations = registrations.upgrade()?;
+        Some(Self { registrations, pool: Arc::clone(pool) })
+    }
+
+    pub(crate) fn downgrade(&self) -> Weak<[Registration]> {
+        Arc::downgrade(&self.registrations)
+    }
+
+    /// The device that sees it.
+    pub(crate) fn context(&self) -> Option<&Arc<Context>> {
+        self.registrations.first().map(Registration::context)
     }
 
     /// Takes the memory by the best rung of the hugepage ladder, from the configuration's down, that
@@ -66,7 +84,7 @@ fn below(pages: Pages) -> Option<Pages> {
     }
 }
 
-fn register(context: &Arc<Context>, pool: &HostPool) -> Result<Box<[Registration]>> {
+fn register(context: &Arc<Context>, pool: &HostPool) -> Result<Arc<[Registration]>> {
     let mut all = Vec::with_capacity(pool.chunks().len());
     for chunk in pool.chunks() {
         // SAFETY: the caller keeps the pool at least as long as the registrations, in that order.

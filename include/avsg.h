@@ -329,6 +329,19 @@ typedef int32_t avsg_request_status;
  * second one gets AVSG_BUSY at once and nothing has changed. Different engines share nothing but a pool
  * and may run side by side. No call of a step (plan, transfer, step, append) allocates or waits for a
  * lock.
+ *
+ * Devices: on "cpu" every address is this process's memory and a call has done its work when it returns.
+ * On "ascend" and "ascend-sim" the device buffer is device memory, and `stream` says what a call of a
+ * step is:
+ * - NULL: its arrays are host memory. It copies them to the device (which allocates when a batch is
+ *   larger than any before), waits, and the plan can be read as on "cpu".
+ * - an aclrtStream of the engine's device: its arrays are device memory, it puts its work into the stream
+ *   and returns. Nothing is read by the host, so that a capture may replay it, and contents cannot be
+ *   checked: `cu_q` must ascend from 0 by at most N_q, and states be in range and named once. The plan's
+ *   outputs are in device memory (`avsg_plan_get_device_arrays`).
+ *
+ * A failed device (AVSG_DEVICE) makes the next plan start every table cold; calls with plans from before
+ * are refused.
  */
 typedef struct avsg_engine avsg_engine;
 
@@ -473,7 +486,9 @@ typedef struct avsg_engine_config {
    */
   size_t size;
   /**
-   * One of `avsg_devices`. NULL: "cpu".
+   * One of `avsg_devices`. NULL: "cpu". An Ascend device takes pools whose pages its driver registers
+   * (AVSG_DEVICE otherwise: try smaller `pages`), rows of one or two segments and the balanced strategy;
+   * all its engines on one pool share one registration of it.
    */
   const char *device;
   /**
@@ -526,7 +541,7 @@ typedef struct avsg_engine_config {
    */
   uint32_t page;
   /**
-   * An `avsg_machine`.
+   * An `avsg_machine`. Only for "cpu".
    */
   int32_t machine;
   /**
@@ -534,14 +549,32 @@ typedef struct avsg_engine_config {
    */
   int32_t strategy;
   /**
-   * Cores of the device: 1 to 1024; 0: all CPUs that this process may use. The device `cpu` pins a
-   * thread for each but the caller's.
+   * Cores of the device: 1 to 1024; 0: all of a device, or all CPUs that this process may use. The
+   * device `cpu` pins a thread for each but the caller's; others have as many as they have at most.
    */
   uint32_t cores;
   /**
    * Request states: the most requests that are resident at once.
    */
   size_t states;
+  /**
+   * "ascend": the compiled kernels of this geometry, one file or a folder (`avsg emit` writes their
+   * sources). "ascend-sim": a folder of sources, or NULL, which emits them. Unused by "cpu".
+   */
+  const char *kernels;
+  /**
+   * "ascend": path of the runtime's library (libascendcl.so). NULL: looked for by the system's library
+   * path.
+   */
+  const char *runtime;
+  /**
+   * Which of several devices, as the runtime counts them.
+   */
+  int32_t device_id;
+  /**
+   * Milliseconds after which a call stops waiting for an Ascend device; 0: 10000.
+   */
+  uint32_t timeout_ms;
 } avsg_engine_config;
 
 /**
@@ -575,11 +608,11 @@ typedef struct avsg_engine_info {
    */
   char device[16];
   /**
-   * The vector machine, such as "avx512".
+   * The vector machine, such as "avx512"; "none" on a device.
    */
   char machine[32];
   /**
-   * How rows are copied, such as "stream+8".
+   * How rows are copied, such as "stream+8"; "none" on a device.
    */
   char copier[32];
   /**
@@ -664,8 +697,8 @@ typedef struct avsg_buffer {
 } avsg_buffer;
 
 /**
- * A plan's arrays, in memory of the device (`cpu`: any memory). The addresses are the same for the plan's
- * whole life; the contents are those of the last batch, until the next call that plans into it.
+ * A plan's arrays. The addresses are the same for the plan's whole life; the contents are those of the
+ * last batch, until the next call that plans into it.
  */
 typedef struct avsg_plan_arrays {
   /**
@@ -819,8 +852,10 @@ typedef struct avsg_i32s {
 } avsg_i32s;
 
 /**
- * One decode step's batch. Arrays are memory of the device (`cpu`: any memory), are read during the
- * call only, and must not overlap memory of the engine or a plan. All are per request unless they say
+ * One decode step's batch. With a NULL `stream`, arrays are host memory and are read during the call only;
+ * with a stream, they are memory of the device, must stay until its work (and every replay) is done, and
+ * the batch has as many rows as `ids` has room for, at most. Neither may overlap memory of the engine or a
+ * plan. All are per request unless they say
  * otherwise.
  */
 typedef struct avsg_batch {
@@ -878,7 +913,7 @@ typedef struct avsg_batch {
 
 /**
  * The rows of this step, which exist only on the device so far: for each segment, row r of the batch
- * is at r * (the segment's stride). Memory of the device (`cpu`: any memory).
+ * is at r * (the segment's stride). Host memory with a NULL `stream`, else memory of the device.
  */
 typedef struct avsg_fresh {
   /**
@@ -916,7 +951,8 @@ const char *avsg_version(void);
 
 /**
  * The devices that this library drives, separated by spaces: names for `avsg_engine_config.device`.
- * Valid for ever.
+ * "ascend" needs a runtime that is looked for when an engine is created; "ascend-sim" is there only if
+ * the library was built with its simulator (`cargo build -p avsg-capi --features sim`). Valid for ever.
  */
 const char *avsg_devices(void);
 
@@ -1102,9 +1138,12 @@ avsg_status avsg_engine_bytes(const struct avsg_engine_config *config,
 /**
  * Takes all memory and starts the cores; layers and row format are the pool's. More memory than the
  * machine can give is refused (AVSG_NO_MEMORY) with nothing taken. Takes milliseconds: it measures which
- * machine and which copy are fastest.
+ * machine and which copy are fastest. An Ascend device loads its kernels, and the simulated one compiles
+ * them first, with g++. AVSG_UNSUPPORTED if this library or this machine does not have the device: the
+ * sentence lists what was tried.
  *
- * Pointers: `config` as its type says; `engine` may be written. It is NULL after a failure.
+ * Pointers: `config` as its type says, its strings NULL or with a NUL at their end; `engine` may be written. It is
+ * NULL after a failure.
  */
 avsg_status avsg_engine_create(const struct avsg_engine_config *config,
                                const struct avsg_pool *pool,
@@ -1119,7 +1158,8 @@ avsg_status avsg_engine_get_info(const struct avsg_engine *engine, struct avsg_e
 
 /**
  * One state's table as plain words: header, ids, lifetimes, links. For snapshots and tests. It may be
- * read until the next call on the engine.
+ * read until the next call on the engine. From a device it is copied, behind nothing: wait for your
+ * streams first.
  *
  * Pointers: `words` and `count` may be written. They are NULL and 0 after a failure.
  */
@@ -1162,14 +1202,24 @@ avsg_status avsg_plan_create(const struct avsg_engine *engine,
 avsg_status avsg_plan_destroy(struct avsg_plan *plan);
 
 /**
- * Where a plan's arrays are.
+ * Where a plan's arrays are in host memory. What a stream plans does not come here.
  *
  * Pointers: `arrays` has as many bytes as its `size` says.
  */
 avsg_status avsg_plan_get_arrays(const struct avsg_plan *plan, struct avsg_plan_arrays *arrays);
 
 /**
- * A plan's counters. O(rows).
+ * Where a plan's outputs are in device memory, which is where a stream leaves them. `cu_q` is NULL: it is
+ * the batch's own. On "cpu" this is `avsg_plan_get_arrays`.
+ *
+ * Pointers: `arrays` has as many bytes as its `size` says.
+ */
+avsg_status avsg_plan_get_device_arrays(const struct avsg_plan *plan,
+                                        struct avsg_plan_arrays *arrays);
+
+/**
+ * A plan's counters. O(rows). AVSG_UNSUPPORTED for a batch that was planned in a stream: nobody has waited
+ * for it; the same numbers are in `record` of `avsg_plan_get_device_arrays`.
  *
  * Pointers: `counters` has as many bytes as its `size` says.
  */
@@ -1177,7 +1227,7 @@ avsg_status avsg_plan_get_counters(const struct avsg_plan *plan,
                                    struct avsg_plan_counters *counters);
 
 /**
- * One request of the last batch planned.
+ * One request of the last batch planned. AVSG_UNSUPPORTED for a batch that was planned in a stream.
  *
  * Pointers: `found` has as many bytes as its `size` says.
  */
@@ -1188,7 +1238,8 @@ avsg_status avsg_plan_get_request(const struct avsg_plan *plan,
 /**
  * Stage One: slots and miss lists of a batch. Layers that share an indexer need it once.
  *
- * Pointers: `batch` as its type says. `stream`: of the device; the device `cpu` has none, pass NULL.
+ * Pointers: `batch` as its type says. `stream`: NULL waits, and is all that the device `cpu` knows; else an
+ * aclrtStream of the engine's device, and all arrays are device memory (see `avsg_engine`).
  */
 avsg_status avsg_engine_plan(struct avsg_engine *engine,
                              const struct avsg_batch *batch,
@@ -1198,7 +1249,8 @@ avsg_status avsg_engine_plan(struct avsg_engine *engine,
 /**
  * Stage Two: copies a plan's misses into one layer's slots. `fresh` may be NULL if no miss is a row of
  * this step. In each layer, plans that name one state must be transferred in the order in which they were
- * planned: an older plan's rows would overwrite newer ones, unseen.
+ * planned: an older plan's rows would overwrite newer ones, unseen. A plan is transferred as it was planned:
+ * with NULL, or in a stream behind its plan, where the batch's `cu_q` and `state` must still be there.
  *
  * Pointers: `fresh` is NULL or as its type says. `stream` as for `avsg_engine_plan`.
  */
@@ -1223,7 +1275,7 @@ avsg_status avsg_engine_step(struct avsg_engine *engine,
 /**
  * Writes this step's rows, which were only fresh until now, to one layer of the host pool: row g of a
  * request becomes the row of id stable_len + g. Call it when the layer's gather is done and before the
- * next step plans. Requests without `stable_len` or state are passed over. AVSG_INVALID, with nothing
+ * next step plans. In a stream, rows without a place are passed over. Requests without `stable_len` or state are passed over. AVSG_INVALID, with nothing
  * written, if some row has no place in the pool or this process is a reader of it.
  *
  * Pointers: As for `avsg_engine_step`; `fresh` is not NULL.

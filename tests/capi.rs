@@ -39,6 +39,7 @@ fn versions_and_names() {
         "NO_MEMORY",
         "OS",
         "INTERNAL",
+        "DEVICE",
     ];
     for (code, name) in names.iter().enumerate() {
         assert_eq!(text(avsg_status_name(code as i32)), format!("AVSG_{name}"));

@@ -1,6 +1,7 @@
 //! The terminal program. Exit status: 0 when everything held, 2 for bad input, 1 for anything else.
 
 mod bench;
+mod doctor;
 mod geometry;
 mod info;
 mod output;
@@ -38,6 +39,8 @@ enum Command {
     Bench(bench::Bench),
     /// Show the machine, and the memory that a geometry takes, before it is taken
     Info(info::Options),
+    /// Examine an Ascend device and write down what nobody could look up
+    Doctor(doctor::Options),
     /// Print a shell completion script
     Completions {
         /// Which shell
@@ -64,6 +67,7 @@ pub fn run() -> ExitCode {
         Command::Synth(options) => synth::run(&options),
         Command::Bench(bench) => bench::run(bench),
         Command::Info(options) => info::run(&options),
+        Command::Doctor(options) => doctor::run(&options),
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Program::command(), "avsg", &mut std::io::stdout());
             Ok(ExitCode::SUCCESS)

@@ -5,10 +5,10 @@ mod operator;
 mod probe;
 mod report;
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::fs;
 
 use anyhow::{Context as _, Result, bail};
 use avsg::acl::owned::{Context, DeviceMemory};
@@ -204,7 +204,8 @@ fn gather(p: &Patient, out: &DeviceMemory) -> Result<f64> {
 }
 
 fn sync_all(p: &Patient, out: &DeviceMemory) -> Result<f64> {
-    let run = |n| p.probe.best(|probe| probe.run(c"avsg_probe_sync", 0, out, [n, 0, 0, 0], p.cores));
+    let run =
+        |n| p.probe.best(|probe| probe.run(c"avsg_probe_sync", 0, out, [n, 0, 0, 0], p.cores));
     let (few, many) = (run(1)?, run(if p.simulated { 3 } else { 1001 })?);
     p.hardware()?;
     Ok((many - few) / 1000.0)
@@ -215,4 +216,3 @@ fn launch(p: &Patient, out: &DeviceMemory) -> Result<f64> {
     p.hardware()?;
     Ok(best)
 }
-

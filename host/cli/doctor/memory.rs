@@ -13,7 +13,8 @@ const ROW: usize = 1152;
 /// One chunk of so many bytes, registered.
 fn chunk(p: &Patient, bytes: usize, pages: Pages) -> Result<RegisteredPool> {
     let format = RowFormat::single(4096)?;
-    let config = PoolConfig { chunk_bytes: bytes, pages, ..PoolConfig::new(1, bytes / 4096, format) };
+    let config =
+        PoolConfig { chunk_bytes: bytes, pages, ..PoolConfig::new(1, bytes / 4096, format) };
     Ok(RegisteredPool::new(&p.context, HostPool::new(&config)?)?)
 }
 

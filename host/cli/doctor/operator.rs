@@ -119,13 +119,12 @@ fn times(p: &Patient) -> Result<(f64, f64)> {
         arrays.write(32, &[step as i32])?;
         let (batch, plan, stream) = (arrays.batch, arrays.plan, p.probe.stream.raw());
         // SAFETY: the arrays have the sizes that the batch says; `time` waits for the stream.
-        let matched = p.probe.time(|| unsafe {
-            Ok(engine.enqueue_plan(&batch, &plan, stream)?)
-        })?;
+        let matched =
+            p.probe.time(|| unsafe { Ok(engine.enqueue_plan(&batch, &plan, stream)?) })?;
         // SAFETY: as above.
-        let copied = p.probe.time(|| unsafe {
-            Ok(engine.enqueue_transfer(&batch, &plan, 0, None, stream)?)
-        })?;
+        let copied = p
+            .probe
+            .time(|| unsafe { Ok(engine.enqueue_transfer(&batch, &plan, 0, None, stream)?) })?;
         (plan_us, copy_us) = (plan_us.min(matched), copy_us.min(copied));
     }
     engine.close()?;

@@ -24,9 +24,7 @@ impl Field {
     pub fn of(result: anyhow::Result<impl Serialize>, unit: &'static str) -> Self {
         match result {
             Ok(value) => Self::found(value, unit),
-            Err(error) => {
-                Self { value: Value::Null, unit, reason: Some(format!("{error:#}")) }
-            }
+            Err(error) => Self { value: Value::Null, unit, reason: Some(format!("{error:#}")) },
         }
     }
 }

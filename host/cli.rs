@@ -2,8 +2,10 @@
 
 mod bench;
 mod doctor;
+mod emit;
 mod geometry;
 mod info;
+mod opp;
 mod output;
 mod replay;
 mod synth;
@@ -41,6 +43,10 @@ enum Command {
     Info(info::Options),
     /// Examine an Ascend device and write down what nobody could look up
     Doctor(doctor::Options),
+    /// Write the kernels of a geometry as AscendC, and show the memory that they use
+    Emit(emit::Options),
+    /// Write a custom operator package of a geometry, for CANN to build
+    Opp(opp::Options),
     /// Print a shell completion script
     Completions {
         /// Which shell
@@ -68,6 +74,8 @@ pub fn run() -> ExitCode {
         Command::Bench(bench) => bench::run(bench),
         Command::Info(options) => info::run(&options),
         Command::Doctor(options) => doctor::run(&options),
+        Command::Emit(options) => emit::run(&options),
+        Command::Opp(options) => opp::run(&options),
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Program::command(), "avsg", &mut std::io::stdout());
             Ok(ExitCode::SUCCESS)

@@ -8,6 +8,7 @@
 mod alias;
 mod lanes;
 mod registers;
+mod schedule;
 pub mod simplify;
 mod whole;
 
@@ -31,6 +32,8 @@ pub struct Lowered {
     pub alias: BTreeMap<ColumnId, ColumnId>,
     /// Lists, by the name of their length.
     pub lists: Vec<String>,
+    /// Columns that may begin where another one ends, though both are touched then.
+    pub overlays: Vec<[String; 2]>,
 }
 
 /// Outputs that are one 64-byte line, kept in UB while a request runs.
@@ -50,6 +53,7 @@ struct Lower<'t> {
     registers: [usize; 2],
     words: BTreeSet<u32>,
     alias: BTreeMap<ColumnId, ColumnId>,
+    overlays: Vec<[String; 2]>,
     out: Vec<Node>,
     depth: usize,
 }
@@ -76,16 +80,19 @@ pub fn lower(tape: &Tape) -> Result<Lowered, Refused> {
         registers: [0; 2],
         words: BTreeSet::new(),
         alias,
+        overlays: Vec::new(),
         out: Vec::new(),
         depth: 0,
         tape: &tape,
     };
+    let names = |pair: [(ColumnId, usize); 2]| pair.map(|(list, column)| l.storage(list, column));
+    l.overlays = alias::overlays(&tape).into_iter().map(names).collect();
     l.block(&tape.body);
     registers::drop_unused(&mut l.out);
-    let Lower { registers, words, alias, out, .. } = l;
+    let Lower { registers, words, alias, overlays, out, .. } = l;
     let is_list = |c: &&crate::tape::Column| matches!(c.kind, Kind::List { .. });
     let lists = tape.columns.iter().filter(is_list).map(|c| c.name.clone()).collect();
-    Ok(Lowered { body: out, registers, words, alias, lists, tape })
+    Ok(Lowered { body: out, registers, words, alias, overlays, lists, tape })
 }
 
 fn survey(block: &Block, uses: &mut BTreeMap<Value, usize>, defs: &mut BTreeMap<Value, Op>) {
@@ -154,6 +161,17 @@ impl Lower<'_> {
         }
         let mut inner = std::mem::replace(&mut self.out, outer);
         registers::drop_unread(&mut inner);
+        inner = schedule::by_level(inner, &|a, b| {
+            let pair = |x: &str, y: &str| self.overlays.iter().any(|[p, q]| p == x && q == y);
+            let whole = |name: &str| name.trim_end_matches("[base]").to_string();
+            match (a, b) {
+                (Place::Ub(x), Place::Ub(y)) => {
+                    let (x, y) = (whole(x), whole(y));
+                    x == y || pair(&x, &y) || pair(&y, &x)
+                }
+                _ => a == b,
+            }
+        });
         let used = registers::allocate(&mut inner, &self.temps);
         self.registers = [0, 1].map(|i| self.registers[i].max(used[i]));
         let whole = inner.iter().any(|n| matches!(n, Node::Call(c) if c.text.contains("whole")));

@@ -44,6 +44,13 @@ pub struct Plan {
 impl Overlap for Plan {
     fn overlap(&self, a: &Place, b: &Place) -> bool {
         let (Place::Ub(x), Place::Ub(y)) = (a, b) else { return a == b };
+        let ways = [x.split_once('['), y.split_once('[')].map(|way| way.unwrap_or(("", "")));
+        if ways[0].0 == ways[1].0 && [ways[0].1, ways[1].1].iter().all(|w| !w.is_empty()) {
+            // One column: this round's tile is not an earlier one's.
+            return ways[0].1 == ways[1].1;
+        }
+        let whole = |name: &str| name.split('[').next().unwrap_or(name).to_string();
+        let (x, y) = (&whole(x), &whole(y));
         let find = |name: &str| self.buffers.iter().find(|b| b.name == name);
         let (Some(x), Some(y)) = (find(x), find(y)) else { return x == y };
         x.at < y.at + y.bytes && y.at < x.at + x.bytes
@@ -137,7 +144,7 @@ fn place(kernel: &Lowered, tile: u32, slots: u32) -> Plan {
     put(&mut plan, "link", "int32_t", links);
     let work = plan.bytes;
     put(&mut plan, "bytes", "int8_t", slots);
-    share(&mut plan, work, columns(kernel));
+    share(&mut plan, work, columns(kernel), &kernel.overlays);
     plan
 }
 
@@ -146,23 +153,32 @@ fn mentions(block: &Block, code: Code) -> bool {
     block.ops.iter().any(|op| op.code == code || deep(op))
 }
 
-/// Lays columns out from `start` on, each at the least address where none that lives with it is.
-fn share(plan: &mut Plan, start: u32, columns: BTreeMap<String, (u32, (usize, usize))>) {
+/// Lays columns out from `start` on, in the order in which they begin: where one may close up another
+/// one's lanes, there; else at the least address where none that lives with it is.
+fn share(
+    plan: &mut Plan,
+    start: u32,
+    columns: BTreeMap<String, (u32, (usize, usize))>,
+    overlays: &[[String; 2]],
+) {
     let mut placed: Vec<Buffer> = Vec::new();
     let mut order: Vec<_> = columns.into_iter().collect();
-    order.sort_by_key(|(name, (len, live))| (std::cmp::Reverse(*len), live.0, name.clone()));
+    order.sort_by_key(|(name, (len, live))| (live.0, std::cmp::Reverse(*len), name.clone()));
     for (name, (len, live)) in order {
         let bytes = (len * 4).next_multiple_of(32);
-        let beside = |b: &&Buffer| b.live.is_none_or(|(a, z)| a <= live.1 && live.0 <= z);
-        let mut taken: Vec<_> =
-            placed.iter().filter(beside).map(|b| (b.at, b.at + b.bytes)).collect();
-        taken.sort_unstable();
-        let at = taken.iter().fold(
-            start,
-            |at, &(low, high)| {
-                if at + bytes <= low { at } else { at.max(high) }
-            },
-        );
+        let lives = |b: &&Buffer| b.live.is_none_or(|(a, z)| a <= live.1 && live.0 <= z);
+        let under = |b: &&Buffer| {
+            let may = |[x, y]: &[String; 2]| *x == name && *y == b.name;
+            b.bytes >= bytes && b.live.is_some_and(|l| l.1 == live.0) && overlays.iter().any(may)
+        };
+        let free = |at: u32, except: &str| {
+            let beside = placed.iter().filter(lives).filter(|b| b.name != except);
+            beside.into_iter().all(|b| at + bytes <= b.at || b.at + b.bytes <= at)
+        };
+        let over = placed.iter().filter(under).find(|b| free(b.at, &b.name)).map(|b| b.at);
+        let ends = placed.iter().map(|b| b.at + b.bytes).chain([start]);
+        let gap = || ends.filter(|&at| free(at, "")).min().unwrap_or(start);
+        let at = over.unwrap_or_else(gap);
         placed.push(Buffer { name, element: "int32_t", len, at, bytes, live: Some(live) });
     }
     placed.sort_by_key(|b| (b.at, b.live));

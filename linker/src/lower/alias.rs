@@ -16,10 +16,10 @@ pub fn find(tape: &Tape) -> Result<BTreeMap<ColumnId, ColumnId>, Refused> {
     });
     let mut wrong = None;
     appends(&tape.body, &mut |sweep, op| {
-        if let (Some(body), Some(&to)) = (&sweep.body, found.get(&op.columns[0])) {
-            if !closes_up(body, op, to) {
-                wrong.get_or_insert_with(|| Refused::new(tape, op, Why::Storage));
-            }
+        if let (Some(body), Some(&to)) = (&sweep.body, found.get(&op.columns[0]))
+            && !closes_up(body, op, to)
+        {
+            wrong.get_or_insert_with(|| Refused::new(tape, op, Why::Storage));
         }
     });
     wrong.map_or(Ok(found), Err)
@@ -45,6 +45,27 @@ fn appends(block: &Block, run: &mut impl FnMut(&Op, &Op)) {
             appends(body, run);
         }
     }
+}
+
+/// Columns that may begin where another one ends: list and column that grow, and list and column that
+/// are swept meanwhile and not read again behind the append.
+pub fn overlays(tape: &Tape) -> Vec<[(ColumnId, usize); 2]> {
+    let mut found = Vec::new();
+    appends(&tape.body, &mut |sweep, append| {
+        let Some(body) = &sweep.body else { return };
+        let at = body.ops.iter().position(|op| op == append).unwrap_or(0);
+        for op in &body.ops[..at] {
+            let (Code::Item(column), Some(item)) = (op.code, op.out) else { continue };
+            let later = body.ops[at + 1..].iter().any(|op| op.args.contains(&item));
+            for c in 0..append.args.len() - 2 {
+                let own = append.args[2 + c + 1..].contains(&item);
+                if !later && !own && op.columns[0] != append.columns[0] {
+                    found.push([(append.columns[0], c), (op.columns[0], column)]);
+                }
+            }
+        }
+    });
+    found
 }
 
 /// Whether `append` only moves lanes of `list` down: column c of it to column c, and nothing reads a

@@ -10,12 +10,13 @@ use avsg_device::state::{DEAD, EMPTY, INVALID, header};
 use avsg_device::tiling::{HALF_BYTES, MAX_CHUNKS, MAX_HALF_ROWS, Tiling};
 
 use super::StageOneText;
+use crate::ub::TooLarge;
 
 /// Bytes of unified buffer that a kernel may use: `Select` scribbles above.
 pub const UB_BYTES: u32 = 184 * 1024;
 /// What the request loop keeps behind Stage One's memory: scalars, words of a tile of requests, a
 /// column of zeros and one of -1.
-pub const FRAME_BYTES: u32 = 128 + (5 * 64 + 32) + 64 + 1024;
+pub const FRAME_BYTES: u32 = 128 + (5 * 64 + 32) + 64 + 512;
 /// As `copy.h.in` lays them out: scalars, window, lists, chunk pointers, two halves.
 const COPY_BYTES: u32 =
     128 + (128 * 18 * 4 + 32) + 2 * 32 * MAX_HALF_ROWS + 8 * MAX_CHUNKS + 2 * HALF_BYTES;
@@ -43,27 +44,17 @@ pub struct Kernel {
     pub ub_bytes: u32,
 }
 
-/// A geometry whose Stage One leaves no room for the request loop.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "Stage One takes {needs} bytes of unified buffer with its request loop, {} more than the \
-     {UB_BYTES} that there are", .needs - UB_BYTES
-)]
-pub struct TooLarge {
-    /// Bytes.
-    pub needs: u32,
-}
-
 /// The kernels of a geometry around its Stage One.
 ///
 /// # Errors
 /// If they do not fit the unified buffer.
 pub fn kernels(p: &Params, stage_one: &StageOneText, abi: Abi) -> Result<Vec<Kernel>, TooLarge> {
     let frame = stage_one.ub_free.max(stage_one.ub_bytes).next_multiple_of(32);
-    let plan = frame.saturating_add(FRAME_BYTES);
-    if plan > UB_BYTES {
-        return Err(TooLarge { needs: plan });
+    let limit = UB_BYTES - FRAME_BYTES;
+    if frame > limit {
+        return Err(TooLarge { needs: frame, limit });
     }
+    let plan = frame + FRAME_BYTES;
     let marks = marks(p, stage_one, frame);
     let kernel = |name, text: &str, again: &[&str], ub_bytes| {
         let again = if abi == Abi::Operator { again } else { &[] };

@@ -60,7 +60,7 @@ fn a_queued_step_takes_no_memory() {
     let acl = Acl::open(&Source::Path(library())).unwrap();
     let context = Context::open(Arc::new(acl), 0).unwrap();
     let lifetime = Lifetime::Constant(127);
-    let params = Params { spread: 2, retries: 7, lifetime, ..Params::wide(16, 1, 64) };
+    let params = Params { spread: 2, retries: 7, lifetime, ..Params::wide(16, 1, 128) };
     let format = RowFormat::single(64).unwrap();
     let pool = PoolConfig { pages: Pages::Plain, ..PoolConfig::new(1, 512, format) };
     let pool = RegisteredPool::create(&context, &pool).unwrap();

@@ -1,6 +1,7 @@
 //! The terminal program. Exit status: 0 when everything held, 2 for bad input, 1 for anything else.
 
 mod bench;
+mod doctor;
 mod emit;
 mod geometry;
 mod info;
@@ -40,6 +41,8 @@ enum Command {
     Bench(bench::Bench),
     /// Show the machine, and the memory that a geometry takes, before it is taken
     Info(info::Options),
+    /// Examine an Ascend device and write down what nobody could look up
+    Doctor(doctor::Options),
     /// Write the kernels of a geometry as AscendC, and show the memory that they use
     Emit(emit::Options),
     /// Write a custom operator package of a geometry, for CANN to build
@@ -70,6 +73,7 @@ pub fn run() -> ExitCode {
         Command::Synth(options) => synth::run(&options),
         Command::Bench(bench) => bench::run(bench),
         Command::Info(options) => info::run(&options),
+        Command::Doctor(options) => doctor::run(&options),
         Command::Emit(options) => emit::run(&options),
         Command::Opp(options) => opp::run(&options),
         Command::Completions { shell } => {

@@ -102,8 +102,8 @@ fn handed_over(seed: u64, event_between: bool) -> bool {
         let fresh = [0, 1].map(|layer| pair.device_fresh(layer));
         // SAFETY: everything lives until the streams are waited for.
         unsafe {
-            for layer in 0..2 {
-                pair.ascend.enqueue_append(&batch, layer, &fresh[layer], appends.raw()).unwrap();
+            for (layer, fresh) in fresh.iter().enumerate() {
+                pair.ascend.enqueue_append(&batch, layer, fresh, appends.raw()).unwrap();
             }
             if event_between {
                 done.record(appends.raw()).unwrap();

@@ -298,13 +298,14 @@ impl Pair {
         let mut got = [0; SEGMENTS[0] + SEGMENTS[1]];
         let mut right = true;
         for r in (0..REQUESTS).filter(|&r| a.state[r] >= 0) {
-            for at in a.cu_q[r] as usize * K..a.cu_q[r + 1] as usize * K {
+            let (first, end) = (a.cu_q[r] as usize * K, a.cu_q[r + 1] as usize * K);
+            for (at, &slot) in slots.iter().enumerate().take(end).skip(first) {
                 if a.ids[at] < a.stable[r] || a.ids[at] >= a.seq[r] {
                     continue;
                 }
                 let row = a.cu_q[r] as usize + (a.ids[at] - a.stable[r]) as usize;
                 for layer in 0..LAYERS {
-                    let (state, slot) = (a.state[r] as usize, slots[at] as usize);
+                    let (state, slot) = (a.state[r] as usize, slot as usize);
                     self.ascend.buffer().slot_bytes(state, layer, slot, &mut got).unwrap();
                     let version = self.versions + layer as u32;
                     right &= avsg::content::check_row(row as i32, version, &got);

@@ -22,6 +22,10 @@ fn table_words(p: &Params) -> usize {
 }
 
 /// Device memory as words.
+#[expect(
+    clippy::mut_from_ref,
+    reason = "device memory is nobody's in particular; arrays do not overlap"
+)]
 fn words<'a>(d: &'a Device<'_>, at: u64, n: usize) -> Result<&'a mut [i32], KernelFault> {
     if n == 0 {
         return Ok(&mut []);
@@ -193,9 +197,11 @@ fn append(d: &Device<'_>, p: &Params, t: &Tiling, a: &[u64]) -> Done {
     let n = t.requests as usize;
     let cu_q = words(d, a[0], n + 1)?;
     let [state, stable, seq] = [words(d, a[1], n)?, words(d, a[2], n)?, words(d, a[3], n)?];
-    for r in (0..n).filter(|&r| state[r] >= 0 && stable[r] >= 0) {
-        for at in cu_q[r]..cu_q[r + 1] {
-            let id = stable[r] + at - cu_q[r];
+    for (r, pair) in cu_q.windows(2).enumerate().filter(|(r, _)| state[*r] >= 0 && stable[*r] >= 0)
+    {
+        let (first, end) = (pair[0], pair[1]);
+        for at in first..end {
+            let id = stable[r] + at - first;
             if id >= seq[r] {
                 continue;
             }

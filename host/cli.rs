@@ -1,6 +1,7 @@
 //! The terminal program. Exit status: 0 when everything held, 2 for bad input, 1 for anything else.
 
 mod bench;
+mod estimate;
 mod geometry;
 mod info;
 mod output;
@@ -36,6 +37,8 @@ enum Command {
     /// Measure: match, transfer, reuse, lifetime
     #[command(subcommand)]
     Bench(bench::Bench),
+    /// Estimate what the kernels would take on an Ascend 910B: a model, not a measurement
+    Estimate(Box<estimate::Options>),
     /// Show the machine, and the memory that a geometry takes, before it is taken
     Info(info::Options),
     /// Print a shell completion script
@@ -63,6 +66,7 @@ pub fn run() -> ExitCode {
         Command::Replay(options) => replay::run(&options),
         Command::Synth(options) => synth::run(&options),
         Command::Bench(bench) => bench::run(bench),
+        Command::Estimate(options) => estimate::run(&options),
         Command::Info(options) => info::run(&options),
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Program::command(), "avsg", &mut std::io::stdout());

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod check;
+pub mod cost;
 pub mod record;
 pub mod replay;
 pub mod tape;

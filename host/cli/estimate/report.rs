@@ -1,0 +1,331 @@
+//! The figures of an estimate, all of them a model's.
+
+use std::path::Path;
+
+use anyhow::Result;
+use avsg::device::params::{Params, Table};
+use avsg::trace::Trace;
+use avsg_linker::cost::phase::PHASES;
+use avsg_linker::cost::{UNITS, Work};
+use serde::Serialize;
+
+use super::constants::{CONSTANTS, Constants, Name};
+use super::count::{Counts, Profile, count};
+use super::ours::{Cost, Variant, cost};
+use super::paper::{self, POINTS, What};
+use super::soc::{OF_THE_PAPER, Soc};
+use super::{Options, json, quiet, resident, show, stage_two, tile, wide};
+use crate::cli::output;
+
+/// Printed beside every figure.
+pub const LABEL: &str = "model, not measured";
+/// The rates of Gather that nobody knows: the ends of its range and between.
+const GATHER: [f64; 4] = [0.5, 1.0, 2.0, 4.0];
+/// Steps to fill the buffer, and counted steps, at the paper's points.
+const STEPS: [usize; 2] = [24, 8];
+
+/// What is estimated.
+pub struct Inputs {
+    pub constants: Constants,
+    pub soc: Soc,
+    pub trace: Trace,
+    pub params: Params,
+    pub tile: usize,
+}
+
+/// The whole result.
+#[derive(Serialize)]
+pub struct Report {
+    pub label: &'static str,
+    pub soc: &'static str,
+    pub cores: usize,
+    pub mhz: f64,
+    pub k: u32,
+    pub slots: u32,
+    pub table: &'static str,
+    pub spread: u32,
+    pub retries: u32,
+    pub tile: usize,
+    pub requests: usize,
+    /// Bytes of UB that the table and the columns take, of 188416.
+    pub ub_bytes: usize,
+    pub constants: Vec<Set>,
+    pub counts: Counts,
+    pub phases: Vec<PhaseRow>,
+    pub terms: Vec<Term>,
+    pub totals: Vec<Total>,
+    pub points: Vec<PointRow>,
+    pub gather: Vec<Ratio>,
+    pub variants: Vec<VariantRow>,
+    /// Whether ours takes at most half of the paper's kernel at every rate of Gather.
+    pub target_met: bool,
+}
+
+/// A constant as it was used.
+#[derive(Serialize)]
+pub struct Set {
+    pub name: &'static str,
+    pub value: f64,
+    pub unit: &'static str,
+    pub range: [f64; 2],
+    pub source: &'static str,
+    pub in_range: bool,
+}
+
+/// A phase of one request, ours beside the paper's.
+#[derive(Serialize)]
+pub struct PhaseRow {
+    pub phase: &'static str,
+    pub cycles: f64,
+    pub us: f64,
+    pub paper_us: Option<f64>,
+}
+
+/// What a unit of work adds to Stage One.
+#[derive(Serialize)]
+pub struct Term {
+    pub unit: &'static str,
+    pub cycles: f64,
+    pub us: f64,
+}
+
+/// A step of the whole batch.
+#[derive(Serialize)]
+pub struct Total {
+    pub kernel: &'static str,
+    pub stage_one_us: f64,
+    pub stage_two_us: f64,
+    pub step_us: f64,
+}
+
+/// A figure of the paper, what the model makes of it, and of ours there.
+#[derive(Serialize)]
+pub struct PointRow {
+    pub what: &'static str,
+    pub k: usize,
+    pub slots: u32,
+    pub paper_us: f64,
+    pub model_us: f64,
+    pub error_percent: f64,
+    pub ours_us: Option<f64>,
+    pub ours_deferred_us: Option<f64>,
+}
+
+/// Ours over the paper's kernel at one rate of Gather.
+#[derive(Serialize)]
+pub struct Ratio {
+    pub gather: f64,
+    pub paper_us: f64,
+    pub ours_us: f64,
+    pub ours_deferred_us: f64,
+    pub ratio: f64,
+    pub ratio_deferred: f64,
+}
+
+/// Ours without one of its ideas.
+#[derive(Serialize)]
+pub struct VariantRow {
+    pub variant: &'static str,
+    pub stage_one_us: f64,
+    pub saves_us: f64,
+}
+
+/// Makes the estimate and writes it.
+pub fn run(options: &Options, inputs: &Inputs) -> Result<()> {
+    let Inputs { trace, params, .. } = inputs;
+    let warm = options.warm.min(trace.steps / 2);
+    let bar = output::progress(2 * trace.steps, "steps replayed");
+    let tick = || bar.inc(1);
+    let ours = count(params, trace, inputs.tile, warm, &tick)?;
+    let theirs = Params { page: params.page, ..Params::paper(params.k, 1, params.slots) };
+    let theirs = count(&theirs, trace, inputs.tile, warm, &tick)?;
+    bar.finish_and_clear();
+    let report = report(options, inputs, &ours, &theirs)?;
+    if !quiet(options) {
+        show::report(&report);
+    }
+    json(options).map_or(Ok(()), |to| output::json(to, &report))
+}
+
+fn report(
+    options: &Options,
+    inputs: &Inputs,
+    ours: &Profile,
+    theirs: &Profile,
+) -> Result<Report> {
+    let Inputs { constants: c, soc, params, .. } = inputs;
+    let recorded = cost(ours, Variant::RECORDED);
+    let points = points(c)?;
+    let gather: Vec<Ratio> = GATHER.iter().map(|&g| ratio(g, c, soc, ours, theirs)).collect();
+    Ok(Report {
+        label: LABEL,
+        soc: soc.name,
+        cores: soc.cores,
+        mhz: soc.mhz,
+        k: params.k,
+        slots: params.slots,
+        table: if params.table == Table::Wide { "wide" } else { "paper" },
+        spread: params.spread,
+        retries: params.retries,
+        tile: inputs.tile,
+        requests: options.requests,
+        ub_bytes: resident(params),
+        constants: constants_used(c),
+        counts: ours.counts.clone(),
+        phases: phases(c, soc, &recorded, &paper::kernel(&theirs.params, &theirs.counts, c)),
+        terms: terms(c, soc, recorded.stage_one()),
+        totals: totals(options, inputs, ours, theirs)?,
+        points,
+        target_met: gather.iter().all(|r| r.ratio_deferred <= 0.5),
+        gather,
+        variants: variants(c, soc, ours),
+    })
+}
+
+fn constants_used(c: &Constants) -> Vec<Set> {
+    let each = |(at, k): (usize, &super::constants::Constant)| {
+        let value = c.at(at);
+        let (name, unit, source, range) = (k.name, k.unit, k.source, [k.lo, k.hi]);
+        Set { name, value, unit, range, source, in_range: (k.lo..=k.hi).contains(&value) }
+    };
+    CONSTANTS.iter().enumerate().map(each).collect()
+}
+
+fn phases(c: &Constants, soc: &Soc, ours: &Cost, theirs: &[Work]) -> Vec<PhaseRow> {
+    let prices = c.prices();
+    let row = |phase, ours: Work, theirs: Option<Work>| {
+        let cycles = ours.cycles(&prices);
+        let paper_us = theirs.map(|work| soc.us(work.cycles(&prices)));
+        PhaseRow { phase, cycles, us: soc.us(cycles), paper_us }
+    };
+    let pairs = PHASES.iter().zip(ours.phases).zip(theirs);
+    let mut rows: Vec<_> = pairs.map(|((p, ours), &work)| row(p.1, ours, Some(work))).collect();
+    rows.push(row("Table in and out (the paper's: in Publish)", ours.table, None));
+    let launch = c.get(Name::Launch);
+    let cycles = launch * soc.mhz;
+    rows.push(PhaseRow { phase: "Launch", cycles, us: launch, paper_us: Some(launch) });
+    rows
+}
+
+fn terms(c: &Constants, soc: &Soc, work: Work) -> Vec<Term> {
+    let each = UNITS.iter().zip(work.terms(&c.prices()));
+    let mut terms: Vec<_> =
+        each.map(|(u, cycles)| Term { unit: u.1, cycles, us: soc.us(cycles) }).collect();
+    terms.sort_by(|a, b| b.cycles.total_cmp(&a.cycles));
+    terms
+}
+
+/// The step of a batch: requests beyond the cores take turns, all misses are dealt to all cores.
+fn totals(
+    options: &Options,
+    inputs: &Inputs,
+    ours: &Profile,
+    theirs: &Profile,
+) -> Result<Vec<Total>> {
+    let Inputs { constants: c, soc, .. } = inputs;
+    let segments = super::segments(options)?;
+    let turns = options.requests.div_ceil(soc.cores) as f64;
+    let copy = |p: &Profile| {
+        stage_two::us(c, soc, p.counts.misses * options.requests as f64, &segments)
+    };
+    let total = |kernel, cost: &Cost, copy: f64| {
+        let launch = c.get(Name::Launch);
+        let stage_one_us = launch + turns * (cost.stage_one_us(soc, c) - launch);
+        // Only the last request that a core owns can defer.
+        let kept = cost.deferred * (turns - 1.0);
+        let stage_one_us = stage_one_us + soc.us(kept.cycles(&c.prices()));
+        let one = cost.kernel_us(soc, c, copy) - cost.stage_one_us(soc, c);
+        Total { kernel, stage_one_us, stage_two_us: copy, step_us: stage_one_us + one }
+    };
+    let paper = paper_cost(theirs, c);
+    Ok(vec![
+        total("paper", &paper, copy(theirs)),
+        total("ours", &cost(ours, Variant::RECORDED), copy(ours)),
+        total("ours, refreshes deferred", &cost(ours, Variant::DEFERRED), copy(ours)),
+    ])
+}
+
+/// The paper's kernel, as a cost.
+fn paper_cost(theirs: &Profile, c: &Constants) -> Cost {
+    let phases = paper::kernel(&theirs.params, &theirs.counts, c);
+    Cost { phases, ..Cost::default() }
+}
+
+fn ratio(gather: f64, c: &Constants, soc: &Soc, ours: &Profile, theirs: &Profile) -> Ratio {
+    let c = &c.at_gather(gather);
+    let us = |variant| cost(ours, variant).stage_one_us(soc, c);
+    let paper_us = paper_cost(theirs, c).stage_one_us(soc, c);
+    let (ours_us, ours_deferred_us) = (us(Variant::RECORDED), us(Variant::DEFERRED));
+    let (ratio, ratio_deferred) = (ours_us / paper_us, ours_deferred_us / paper_us);
+    Ratio { gather, paper_us, ours_us, ours_deferred_us, ratio, ratio_deferred }
+}
+
+fn variants(c: &Constants, soc: &Soc, ours: &Profile) -> Vec<VariantRow> {
+    let all = Variant::DEFERRED;
+    let us = |variant| cost(ours, variant).stage_one_us(soc, c);
+    let row = |variant, without| {
+        let stage_one_us = us(without);
+        VariantRow { variant, stage_one_us, saves_us: stage_one_us - us(all) }
+    };
+    vec![
+        row("with all of them", all),
+        row("without compaction", Variant { compaction: false, ..all }),
+        row("without deferral", Variant { deferral: false, ..all }),
+        row("without narrow lifetimes", Variant { narrow: false, ..all }),
+        row("with none", Variant { compaction: false, deferral: false, narrow: false }),
+    ]
+}
+
+/// The paper's figures beside the model's, always on the paper's chip and workload.
+pub fn points(c: &Constants) -> Result<Vec<PointRow>> {
+    let soc = &OF_THE_PAPER;
+    let mut rows = Vec::new();
+    for point in &POINTS {
+        let k = u32::try_from(point.k)?;
+        let theirs = Params::paper(k, 1, point.slots);
+        let theirs = paper::on_its_workload(&theirs, 2048, STEPS)?;
+        let model_us = paper::model_us(point, &theirs, c);
+        let (mut ours_us, mut ours_deferred_us) = (None, None);
+        if point.what != What::DualPointer {
+            let ours = wide(point.k, point.slots);
+            let ours = paper::on_its_workload(&ours, tile(&ours), STEPS)?;
+            let copy = stage_two::us(c, soc, ours.counts.misses, &[1152]);
+            let us = |variant| {
+                let cost = cost(&ours, variant);
+                match point.what {
+                    What::Kernel => cost.kernel_us(soc, c, copy),
+                    _ => cost.stage_one_us(soc, c),
+                }
+            };
+            (ours_us, ours_deferred_us) =
+                (Some(us(Variant::RECORDED)), Some(us(Variant::DEFERRED)));
+        }
+        let what = match point.what {
+            What::StageOne => "Stage One",
+            What::Kernel => "whole kernel",
+            What::DualPointer => "dual pointer",
+        };
+        let error_percent = 100.0 * (model_us / point.us - 1.0);
+        let (k, slots, paper_us) = (point.k, point.slots, point.us);
+        rows.push(PointRow {
+            what,
+            k,
+            slots,
+            paper_us,
+            model_us,
+            error_percent,
+            ours_us,
+            ours_deferred_us,
+        });
+    }
+    Ok(rows)
+}
+
+/// Lists the constants.
+pub fn constants(c: &Constants, to: Option<&Path>) -> Result<()> {
+    let used = constants_used(c);
+    if !output::is_stdout(to) {
+        show::constants(&used);
+    }
+    to.map_or(Ok(()), |to| output::json(to, &used))
+}

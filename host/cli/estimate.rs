@@ -25,12 +25,14 @@ use soc::Soc;
 
 /// What to estimate.
 #[derive(clap::Args, Debug)]
-#[command(after_help = "The model counts what each step of the trace does, by replaying the recorded kernel, and \
+#[command(
+    after_help = "The model counts what each step of the trace does, by replaying the recorded kernel, and \
                         prices it with constants of which some are measured by others and some assumed; see \
                         them with --constants. All its figures are a model's, not measured.\n\n\
                         Start with:\n  avsg estimate\n  \
                         avsg estimate tests/data/nomicon-4k-k256.npz --slots 1024\n  \
-                        avsg estimate --hit-rate 97 --soc ascend910b1 --set gather=0.5")]
+                        avsg estimate --hit-rate 97 --soc ascend910b1 --set gather=0.5"
+)]
 pub struct Options {
     /// Recorded trace, .npy or .npz; every token of it is taken as a step of its own (MTP-0).
     /// Without it: the paper's synthetic workload, or with --hit-rate one with that share of hits
@@ -121,7 +123,9 @@ fn load(options: &Options) -> Result<Trace> {
             }
             let k = options.k.unwrap_or(2048);
             let (gamma, context) = (percent / 100.0, MAX_ID as usize + 1);
-            return Synth { gamma, mu: 0.0, k, steps, seed: 1, context }.trace().map_err(Into::into);
+            return Synth { gamma, mu: 0.0, k, steps, seed: 1, context }
+                .trace()
+                .map_err(Into::into);
         }
     };
     match options.k {

@@ -65,6 +65,11 @@ impl Work {
         Self::of(Unit::Ops, ops as f64) + Self::of(Unit::Repeats, repeats)
     }
 
+    /// `ops` gathers of `lanes` words each.
+    pub fn gathers(ops: usize, lanes: usize) -> Self {
+        Self::of(Unit::Ops, ops as f64) + Self::of(Unit::Gathers, (ops * lanes) as f64)
+    }
+
     /// So much of one unit is in it.
     pub fn get(&self, unit: Unit) -> f64 {
         self.0[unit as usize]

@@ -90,7 +90,8 @@ pub fn count(
     for step in 0..trace.steps {
         let stable = trace.stable.as_ref().map_or(-1, |stable| stable[step]);
         let before = state.life.clone();
-        let (ran, slots, misses) = replay(&tape, params, &mut state, trace.row(step, 0), stable, tile)?;
+        let (ran, slots, misses) =
+            replay(&tape, params, &mut state, trace.row(step, 0), stable, tile)?;
         if step >= warm {
             profile.counts.add(&tape, &phases, &ran, &slots, &misses);
             profile.counts.early += early(params, &before, &slots, &misses);
@@ -221,7 +222,10 @@ impl Counts {
         &mut self,
         tape: &Tape,
         phases: &Phases<'_>,
-        ran: &[Ran<'_>], slots: &[i32], misses: &[usize]) {
+        ran: &[Ran<'_>],
+        slots: &[i32],
+        misses: &[usize],
+    ) {
         self.steps += 1;
         self.hits += (slots.iter().filter(|&&slot| slot >= 0).count() - misses.len()) as f64;
         self.misses += misses.len() as f64;
@@ -236,7 +240,9 @@ impl Counts {
                 (Code::Bisect, _) => self.counts += n,
                 (Code::Age { .. }, Phase::CollectDead) => self.decays += run.active as f64,
                 (Code::LifeAt, _) => self.seeks += n,
-                (Code::Scatter, Phase::UpdateState) if Some(run.op.columns[0]) == tape.find("link") => {
+                (Code::Scatter, Phase::UpdateState)
+                    if Some(run.op.columns[0]) == tape.find("link") =>
+                {
                     self.claims += run.active as f64;
                 }
                 _ => {}

@@ -80,7 +80,7 @@ fn split(profile: &Profile) -> Work {
     let sync = Work::of(Unit::Syncs, 1.0);
     // Frequency lifetimes were gathered to find the next ones.
     let gathered = match profile.params.lifetime {
-        Lifetime::Constant(_) => Work::vector(2, k) + Work::of(Unit::Gathers, k as f64),
+        Lifetime::Constant(_) => Work::vector(2, k) + Work::gathers(1, k),
         Lifetime::Frequency(_) => Work::default(),
     };
     let count = Work::vector(2, k.div_ceil(2)) + sync;

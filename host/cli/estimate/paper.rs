@@ -74,7 +74,6 @@ pub fn kernel(p: &Params, n: &Counts, c: &Constants) -> [Work; PHASES.len()] {
     let (k, s, links) = (p.k as usize, p.slots as usize, p.retries as usize + 1);
     let misses = n.misses.ceil() as usize;
     let sync = Work::of(Unit::Syncs, 1.0);
-    let gathers = |n: usize| Work::of(Unit::Gathers, n as f64);
     let scalars = |n: f64| Work::of(Unit::Scalars, n) + sync * 2.0;
     let dma = |bytes: usize, waits: f64| {
         Work::of(Unit::Dmas, 1.0)
@@ -85,7 +84,7 @@ pub fn kernel(p: &Params, n: &Counts, c: &Constants) -> [Work; PHASES.len()] {
     // Both hashes and the test for padding; per link its position, its byte offset, slot and slot's
     // offset, the compare, two for the result; then hits and misses compacted.
     let hash = Work::vector(7 + 3, k);
-    let link = Work::vector(8, k) + gathers(2 * k);
+    let link = Work::vector(8, k) + Work::gathers(2, k);
     let decay = Work::vector(1, 2 * s) * c.get(Name::PaperDecay);
     let mut work = [Work::default(); PHASES.len()];
     work[Phase::Prologue as usize] = decay;
@@ -93,16 +92,16 @@ pub fn kernel(p: &Params, n: &Counts, c: &Constants) -> [Work; PHASES.len()] {
     work[Phase::Rounds as usize] = link * (links - 1) as f64;
     // The hits' words are gathered and made anew as vectors, then written one by one.
     work[Phase::Refresh as usize] =
-        Work::vector(4, k) + gathers(k) + scalars(n.hits * c.get(Name::PaperRefresh));
+        Work::vector(4, k) + Work::gathers(1, k) + scalars(n.hits * c.get(Name::PaperRefresh));
     // The q of all entries, then, until there are enough dead ones: sign, compare, compaction, a look at
     // the count, and a decay.
     let round = Work::vector(3, s) + sync * 2.0;
     work[Phase::CollectDead as usize] =
         Work::vector(1, 2 * s) + round * (n.decays + 1.0) + decay * n.decays;
-    let seek = Work::vector(9, misses) + gathers(3 * misses);
-    work[Phase::UpdateState as usize] = seek * links as f64
-        + Work::vector(4, misses)
-        + scalars(n.misses * c.get(Name::PaperMiss));
+    // Position and offset, invalid, slot and offset, sign, both tests and their or, three for the result.
+    let seek = Work::vector(12, misses) + Work::gathers(2, misses);
+    work[Phase::UpdateState as usize] =
+        seek * links as f64 + Work::vector(4, misses) + scalars(n.misses * c.get(Name::PaperMiss));
     let lists = dma(4 * misses, 0.0) * 3.0 + dma(4 * k, 0.0);
     work[Phase::Publish as usize] = dma(4 * k, 1.0) + dma(8 * s, 1.0) + dma(8 * s, 1.0) + lists;
     work

@@ -19,7 +19,7 @@ const PASS: usize = 2048;
 /// One execution of an op: on so many lanes, so many of them under its mask.
 pub fn work(op: &Op, lanes: usize, active: usize, life: Life) -> Work {
     let vector = |ops| Work::vector(ops, lanes);
-    let gathers = |n: usize| Work::of(Unit::Gathers, (n * lanes) as f64);
+    let gathers = |n| Work::gathers(n, lanes);
     let sync = Work::of(Unit::Syncs, 1.0);
     let each = |accesses: usize| Work::of(Unit::Scalars, (accesses * active) as f64) + sync + sync;
     // A write of a lifetime: the slot read, the byte written; packed, the word read in between.

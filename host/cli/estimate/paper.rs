@@ -15,7 +15,7 @@ use avsg_linker::cost::{Unit, Work};
 use super::constants::{Constants, Name};
 use super::count::{Counts, Profile, count};
 use super::soc::OF_THE_PAPER;
-use super::stage_two;
+use super::{stage_two, tile, wide};
 
 /// Share of a step's ids that the step before selected, in the paper's workload.
 const GAMMA: f64 = 0.8;
@@ -56,11 +56,16 @@ pub const POINTS: [Point; 6] = [
     Point { what: What::DualPointer, k: 2048, slots: 2048, us: 150.0 },
 ];
 
-/// A profile on the paper's workload.
-pub fn on_its_workload(params: &Params, tile: usize, steps: [usize; 2]) -> Result<Profile> {
-    let [warm, counted] = steps;
-    let trace = workload(params.k as usize, warm + counted)?;
-    count(params, &trace, tile, warm, &|| ())
+/// Steps to fill the buffer, and counted steps.
+const STEPS: [usize; 2] = [24, 8];
+
+/// The paper's table and ours at a point, on the paper's workload.
+pub fn profiles(point: &Point) -> Result<[Profile; 2]> {
+    let [warm, counted] = STEPS;
+    let trace = workload(point.k, warm + counted)?;
+    let ours = wide(point.k, point.slots);
+    let theirs = count(&Params::paper(ours.k, 1, ours.slots), &trace, 2048, warm, &|| ())?;
+    Ok([theirs, count(&ours, &trace, tile(&ours), warm, &|| ())?])
 }
 
 /// The paper's workload.
@@ -108,23 +113,24 @@ pub fn kernel(p: &Params, n: &Counts, c: &Constants) -> [Work; PHASES.len()] {
 }
 
 /// The scalar merge of two sorted lists; the sort is not counted, it is small beside it.
-pub fn dual_pointer(k: usize, c: &Constants) -> Work {
+fn dual_pointer(k: usize, c: &Constants) -> Work {
     // Each id that both lists hold is passed once.
     let steps = k as f64 * (2.0 - GAMMA);
     Work::of(Unit::Scalars, steps * c.get(Name::DualPointer))
 }
 
-/// Microseconds that the model gives for a figure of the paper, on its chip.
-pub fn model_us(point: &Point, profile: &Profile, c: &Constants) -> f64 {
-    let stage_one = || kernel(&profile.params, &profile.counts, c).into_iter().sum::<Work>();
-    let us = |work: Work| c.get(Name::Launch) + OF_THE_PAPER.us(work.cycles(&c.prices()));
-    match point.what {
-        What::StageOne => us(stage_one()),
-        What::Kernel => {
-            let rows = profile.counts.misses;
-            let copy = stage_two::us(c, &OF_THE_PAPER, rows, &[1152]);
-            us(stage_one()) + c.get(Name::Syncall) + copy
-        }
-        What::DualPointer => us(dual_pointer(point.k, c)),
+/// Microseconds of the scalar merge, on the paper's chip.
+pub fn dual_pointer_us(k: usize, c: &Constants) -> f64 {
+    c.get(Name::Launch) + OF_THE_PAPER.us(dual_pointer(k, c).cycles(&c.prices()))
+}
+
+/// Microseconds that the model gives for a figure of the paper's kernel, on its chip.
+pub fn model_us(point: &Point, theirs: &Profile, c: &Constants) -> f64 {
+    let stage_one = kernel(&theirs.params, &theirs.counts, c).into_iter().sum::<Work>();
+    let us = c.get(Name::Launch) + OF_THE_PAPER.us(stage_one.cycles(&c.prices()));
+    if point.what != What::Kernel {
+        return us;
     }
+    let copy = stage_two::us(c, &OF_THE_PAPER, theirs.counts.misses, &[1152]);
+    us + c.get(Name::Syncall) + copy
 }

@@ -14,15 +14,13 @@ use super::count::{Counts, Profile, count};
 use super::ours::{Cost, Variant, cost};
 use super::paper::{self, POINTS, What};
 use super::soc::{OF_THE_PAPER, Soc};
-use super::{Options, json, quiet, resident, show, stage_two, tile, wide};
+use super::{Options, json, quiet, resident, show, stage_two};
 use crate::cli::output;
 
 /// Printed beside every figure.
 pub const LABEL: &str = "model, not measured";
 /// The rates of Gather that nobody knows: the ends of its range and between.
 const GATHER: [f64; 4] = [0.5, 1.0, 2.0, 4.0];
-/// Steps to fill the buffer, and counted steps, at the paper's points.
-const STEPS: [usize; 2] = [24, 8];
 
 /// What is estimated.
 pub struct Inputs {
@@ -281,14 +279,11 @@ pub fn points(c: &Constants) -> Result<Vec<PointRow>> {
     let soc = &OF_THE_PAPER;
     let mut rows = Vec::new();
     for point in &POINTS {
-        let k = u32::try_from(point.k)?;
-        let theirs = Params::paper(k, 1, point.slots);
-        let theirs = paper::on_its_workload(&theirs, 2048, STEPS)?;
-        let model_us = paper::model_us(point, &theirs, c);
         let (mut ours_us, mut ours_deferred_us) = (None, None);
-        if point.what != What::DualPointer {
-            let ours = wide(point.k, point.slots);
-            let ours = paper::on_its_workload(&ours, tile(&ours), STEPS)?;
+        let model_us = if point.what == What::DualPointer {
+            paper::dual_pointer_us(point.k, c)
+        } else {
+            let [theirs, ours] = paper::profiles(point)?;
             let copy = stage_two::us(c, soc, ours.counts.misses, &[1152]);
             let us = |variant| {
                 let cost = cost(&ours, variant);
@@ -299,7 +294,8 @@ pub fn points(c: &Constants) -> Result<Vec<PointRow>> {
             };
             (ours_us, ours_deferred_us) =
                 (Some(us(Variant::RECORDED)), Some(us(Variant::DEFERRED)));
-        }
+            paper::model_us(point, &theirs, c)
+        };
         let what = match point.what {
             What::StageOne => "Stage One",
             What::Kernel => "whole kernel",

@@ -37,4 +37,5 @@ pub mod probe;
 pub mod stage_one;
 pub mod stage_two;
 pub mod state;
+pub mod tiling;
 pub mod update_state;

@@ -131,6 +131,25 @@ pub trait Machine: Copy {
     fn low(self, v: Self::V, bits: u32) -> Self::V {
         v & (((1u32 << bits) - 1) as i32)
     }
+    /// Shift left by a constant 0..=30; no lane may overflow. Ascend: one multiplication.
+    #[inline(always)]
+    fn shl(self, v: Self::V, bits: u32) -> Self::V {
+        v * (1 << bits)
+    }
+    /// v·s for lanes and a scalar in 0..2^15. Ascend: one multiplication. On x86 a full one costs twice
+    /// as much, and wide ones slow the whole core down for a millisecond.
+    #[inline(always)]
+    fn times(self, v: Self::V, s: Self::Scalar) -> Self::V {
+        v * s
+    }
+    /// (x mod 2^16 - 2^15)·p + (x div 2^16 mod 2^6)·q, for `p` and `q` in 0..2^15: a hash's sum of
+    /// products. Nothing overflows for any x. Ascend: seven operations; a CPU with a multiply-add of
+    /// 16-bit halves needs two.
+    #[inline(always)]
+    fn dot(self, x: Self::V, p: i32, q: i32) -> Self::V {
+        let (low, high) = (self.low(x, 16), self.low(self.shr(x, 16), 6));
+        low * p + -32768 * p + high * q
+    }
     /// Lane-wise choice. Ascend: Select on float views.
     fn select(self, mask: Self::Mask, yes: Self::V, no: Self::V) -> Self::V;
     /// Lanes that are equal. Ascend: the only int32 compare that a 910B has.

@@ -42,7 +42,7 @@ pub fn probe<M: Machine>(
             // Cleared first: the difference with the limit must not overflow.
             let x = m.select(padding, m.splat(0), id);
             let valid = m.neg(x - limit) & !padding;
-            let slot = slot_of(m, p, state, hash::first(m, p, x));
+            let slot = slot_of(m, p, state, hash::first(m, p, hash::mixed(m, p, x)));
             let hit = m.eq(m.gather(&state.id, slot), x) & valid;
             m.store(t, &mut work.slot, m.select(hit, slot, m.splat(EMPTY)));
             m.append(t, &mut work.pending, valid & !hit, [x, m.iota(t)]);
@@ -64,7 +64,8 @@ pub fn probe<M: Machine>(
                 #[inline(always)]
                 |t| {
                     let (x, lane) = (m.item(t, &work.pending, 0), m.item(t, &work.pending, 1));
-                    let slot = slot_of(m, p, state, hash::nth(m, p, x, r + 1));
+                    let mixed = hash::mixed(m, p, x);
+                    let slot = slot_of(m, p, state, hash::nth(m, p, mixed, r + 1));
                     let hit = m.eq(m.gather(&state.id, slot), x);
                     m.scatter(t, &mut work.slot, lane, slot, hit);
                     m.append(t, &mut work.next, !hit, [x, lane]);

@@ -14,7 +14,7 @@ pub const PRINT_AND_SLOT_BITS: u32 = 23;
 pub const INVALID: i32 = 1 << PRINT_AND_SLOT_BITS;
 /// The id of a slot that holds nothing.
 pub const EMPTY: i32 = -1;
-/// The lifetime of a victim, of an empty slot of `wide`, and the lowest that there is.
+/// The lowest lifetime that there is: of an empty slot of `wide`, of a victim of `paper` until it is linked.
 pub const DEAD: i8 = i8::MIN;
 
 bitfield! {

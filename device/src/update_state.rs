@@ -1,17 +1,18 @@
 //! UpdateState: a slot and a link for every miss (Algorithm 1, last part).
 //!
-//! 1. `occupy`: write the misses' ids into the victims and mark their lifetimes dead, so that links to
-//!    them can be taken;
-//! 2. `link`: find, per miss, the first of its R + 1 links that is reusable: never used, or its slot is
-//!    dead, or (`wide`) its print is not that of the id in its slot, so it is left over from an earlier
-//!    owner;
-//! 3. write these links, and all new lifetimes: were a lifetime missing, a later token could take the
-//!    slot behind the link;
+//! 1. `occupy`: write the misses' ids into the victims, and their lifetimes: `wide` those of new slots,
+//!    `paper` that of a dead slot, so that links to it can be taken;
+//! 2. `link`: find, per miss, the first of its R + 1 links that is reusable: never used, or left over
+//!    from an earlier owner of its slot, which its print tells, or (`paper`) its slot is dead;
+//! 3. write these links, and (`paper`) the lifetimes of new slots: without them, a later token could
+//!    take the slot behind the link;
 //! 4. (`wide`) misses whose link was overwritten by a later miss look once more. In `paper` they keep
 //!    their slot and lose the mapping: their ids will be fetched again.
 //!
-//! Two misses that take one link write it in list order, so one whole word survives. A victim's id may
-//! be written before links are searched, because whoever looks at it finds the slot dead.
+//! Two misses that take one link write it in list order, so one whole word survives.
+//!
+//! A victim holds its new id before links are searched. So to `wide` a link to a victim is a left-over as
+//! any other: whether it is dead need not be asked, and need not be written.
 
 use crate::hash;
 use crate::machine::Machine;
@@ -30,6 +31,7 @@ pub fn occupy<M: Machine>(
     token: M::Scalar,
 ) {
     m.clear(&mut work.seek);
+    let life = if is_wide(p) { p.new_life() } else { DEAD };
     let first = token * m.scalar(p.k as i32);
     m.sweep(
         m.len(&work.miss),
@@ -38,7 +40,7 @@ pub fn occupy<M: Machine>(
             let (x, position) = (m.item(t, &work.miss, 0), m.item(t, &work.miss, 1));
             let slot = m.item(t, &work.dead, 0);
             let all = !m.neg(slot);
-            m.set_life(t, &mut state.life, slot, DEAD, all);
+            m.set_life(t, &mut state.life, slot, life, all);
             m.scatter(t, &mut state.id, slot, x, all);
             m.scatter(t, &mut work.slot, position - first, slot, all);
             m.append(t, &mut work.seek, all, [x, slot]);
@@ -49,8 +51,7 @@ pub fn occupy<M: Machine>(
 /// Enters `work.seek` into the links. `wide` does it twice: the second time for race losers.
 #[inline(always)]
 pub fn link<M: Machine>(m: M, p: &Params, state: &mut State<'_, M>, work: &mut Work<'_, M>) {
-    let wide = p.table == Table::Wide;
-    let rounds = 1 + u32::from(wide);
+    let rounds = 1 + u32::from(is_wide(p));
     m.repeat(
         rounds,
         m.scalar(rounds as i32),
@@ -59,7 +60,7 @@ pub fn link<M: Machine>(m: M, p: &Params, state: &mut State<'_, M>, work: &mut W
             seek(m, p, state, work);
             claim(m, p, state, work);
             m.clear(&mut work.seek);
-            if wide {
+            if is_wide(p) {
                 lost(m, p, state, work);
             }
         },
@@ -82,9 +83,10 @@ fn seek<M: Machine>(m: M, p: &Params, state: &State<'_, M>, work: &mut Work<'_, 
                 #[inline(always)]
                 |t| {
                     let (x, slot) = (m.item(t, &work.seek, 0), m.item(t, &work.seek, 1));
-                    let at = hash::nth(m, p, x, r);
+                    let mixed = hash::mixed(m, p, x);
+                    let at = hash::nth(m, p, mixed, r);
                     let free = reusable(m, p, state, m.gather(&state.link, at));
-                    m.append(t, &mut work.claim, free, [at, hash::word(m, p, x, slot)]);
+                    m.append(t, &mut work.claim, free, [at, hash::word(m, p, mixed, slot)]);
                     m.append(t, &mut work.seek_next, !free, [x, slot]);
                 },
             );
@@ -98,17 +100,20 @@ fn seek<M: Machine>(m: M, p: &Params, state: &State<'_, M>, work: &mut Work<'_, 
 fn reusable<M: Machine>(m: M, p: &Params, state: &State<'_, M>, link: M::V) -> M::Mask {
     let unused = m.eq_to(link & INVALID, INVALID);
     let slot = m.low(link, p.slot_bits());
-    let life = m.life_at(&state.life, slot);
-    let dead = match p.table {
-        Table::Paper { .. } => m.neg(life),
-        Table::Wide => m.eq_to(life, i32::from(DEAD)),
-    };
     let print = m.low(m.shr(link, p.slot_bits()), p.print_bits());
-    let owner = hash::print(m, p, m.gather(&state.id, slot));
-    unused | dead | !m.eq(print, owner)
+    let owner = hash::print(m, p, hash::mixed(m, p, m.gather(&state.id, slot)));
+    let free = unused | !m.eq(print, owner);
+    if is_wide(p) { free } else { free | m.neg(m.life_at(&state.life, slot)) }
 }
 
-/// Writes the claimed links, in list order, and the lifetimes of all slots, with a link or without.
+/// Whether a table is `wide`: known when a kernel is recorded or compiled for.
+#[inline(always)]
+fn is_wide(p: &Params) -> bool {
+    p.table == Table::Wide
+}
+
+/// Writes the claimed links, in list order, and (`paper`) the lifetimes of all new slots, with a link
+/// or without.
 #[inline(always)]
 fn claim<M: Machine>(m: M, p: &Params, state: &mut State<'_, M>, work: &Work<'_, M>) {
     m.sweep(
@@ -117,10 +122,15 @@ fn claim<M: Machine>(m: M, p: &Params, state: &mut State<'_, M>, work: &Work<'_,
         |t| {
             let (at, word) = (m.item(t, &work.claim, 0), m.item(t, &work.claim, 1));
             let all = !m.neg(word);
-            m.set_life(t, &mut state.life, m.low(word, p.slot_bits()), p.new_life(), all);
             m.scatter(t, &mut state.link, at, word, all);
+            if !is_wide(p) {
+                m.set_life(t, &mut state.life, m.low(word, p.slot_bits()), p.new_life(), all);
+            }
         },
     );
+    if is_wide(p) {
+        return;
+    }
     m.sweep(
         m.len(&work.seek),
         #[inline(always)]

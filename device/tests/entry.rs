@@ -73,6 +73,7 @@ impl Kernel for Word {
     fn run<C: Cpu>(self, m: C) -> Self::Out {
         let mut out = [0; 64];
         let (x, slot) = (Cpu::splat(m, self.0), Cpu::splat(m, self.1));
+        let x = hash::mixed(m, &self.2, x);
         Cpu::store(m, &mut out, 0, hash::word(m, &self.2, x, slot), m.first(1));
         let word = out[0];
         Cpu::store(m, &mut out, 0, hash::print(m, &self.2, x), m.first(1));

@@ -103,10 +103,10 @@ fn rule_4_reusable_sees_refreshed_hits() {
 }
 
 #[test]
-fn rule_4_reusable_sees_marked_victims() {
+fn rule_4_links_to_victims_are_reusable() {
     // A full table, every link of it valid: only the links of victims can be taken. Twenty lengths,
     // because a step that enters nothing leaves links that the next one may take. About 15 of 64 ids
-    // find no link at one link per slot; unmarked victims make it 22.
+    // find no link at one link per slot; if links to victims counted as in use, it would be 22.
     let lost: i32 = (30..50)
         .map(|steps| {
             let mut r = OneRequest::new(Params { spread: 1, retries: 7, ..wide(64, 1, 64) });

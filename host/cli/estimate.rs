@@ -4,6 +4,8 @@ mod constants;
 mod count;
 mod ours;
 mod paper;
+mod phase;
+mod points;
 mod report;
 mod show;
 mod soc;
@@ -66,9 +68,6 @@ pub struct Options {
     /// Steps before them, which fill the buffer
     #[arg(long, value_name = "N", default_value_t = 48)]
     warm: usize,
-    /// Lanes of a tile [default: the largest that fits beside the table]
-    #[arg(long, value_name = "W")]
-    tile: Option<usize>,
     /// Another value for a constant; may be repeated
     #[arg(long, value_name = "NAME=VALUE")]
     set: Vec<String>,
@@ -79,9 +78,6 @@ pub struct Options {
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 }
-
-/// Bytes of UB that a kernel may use: Select scribbles above them.
-const UB: usize = 188_416;
 
 /// Runs it.
 pub fn run(options: &Options) -> Result<ExitCode> {
@@ -98,15 +94,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     }
     let trace = load(options)?;
     let params = params(options, trace.k)?;
-    let tile = match options.tile {
-        None => tile(&params),
-        Some(w) if w.is_power_of_two() && (64..=2048).contains(&w) => w,
-        Some(w) => {
-            let limit = "it must be a power of two in 64..=2048";
-            return Err(Error::invalid("--tile", w, limit, "choose 512").into());
-        }
-    };
-    report::run(options, &report::Inputs { constants, soc, trace, params, tile })?;
+    report::run(options, &report::Inputs { constants, soc, trace, params })?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -148,19 +136,6 @@ fn wide(k: usize, slots: u32) -> Params {
     let lifetime = Lifetime::Constant(127);
     let k = u32::try_from(k).unwrap_or(u32::MAX);
     Params { spread: 2, retries: 7, lifetime, ..Params::wide(k, 1, slots) }
-}
-
-/// Bytes of UB for the table, lifetimes as halfs, and six columns of K words.
-fn resident(p: &Params) -> usize {
-    4 * (p.slots + p.links()) as usize + 2 * p.slots as usize + 6 * 4 * p.k as usize
-}
-
-/// The largest tile whose temporaries fit beside what is resident: eight vectors, and some kilobytes
-/// of masks and constants.
-fn tile(p: &Params) -> usize {
-    let free = UB.saturating_sub(resident(p) + 8192);
-    let fits = |&w: &usize| w * 4 * 8 <= free;
-    [2048, 1024, 512, 256].into_iter().find(fits).unwrap_or(256)
 }
 
 /// Bytes of a row's segments.

@@ -73,6 +73,8 @@ pub enum Why {
     Argument(Range, Range),
     #[error("may reach word {1} of `{0}`, which has {2}")]
     TooLong(String, i32, u32),
+    #[error("the list it moves cannot share the storage of the one that takes it")]
+    Storage,
 }
 
 impl Refused {

@@ -1,21 +1,21 @@
 //! What a kernel takes on a 910B: a model, not a measurement.
 //!
 //! [`Work`] counts what the machine does in units that cost alike: vector ops, their repeats, gathered
-//! words, scalar accesses, flags, DMAs. [`ops`] says how much work an op of the tape is, a replay says
-//! how often it ran and on how many lanes, [`phase`] sorts it by the paper's phases, and [`Prices`] turn
-//! it into cycles. Work is linear, so one replay serves every set of prices. All work of a core is
+//! words, scalar accesses, barriers, flags, DMAs. [`calls`] says how much work the calls are that an op of
+//! the tape was lowered to, a replay how often and on how many lanes, and [`Prices`] turn it into cycles. Work is linear, so one replay serves every set of prices. All work of a core is
 //! added up: no overlap of pipes is assumed, for nobody's kernel.
 
-pub mod ops;
-pub mod phase;
+pub mod calls;
 
 use std::ops::{Add, AddAssign, Mul};
 
 /// What is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
-    /// Vector ops: their heads, and a barrier each.
+    /// Vector ops: their heads.
     Ops,
+    /// Barriers between vector ops.
+    Barriers,
     /// Repeats of 64 words.
     Repeats,
     /// Gathered words.
@@ -33,8 +33,9 @@ pub enum Unit {
 }
 
 /// The units, with their names.
-pub const UNITS: [(Unit, &str); 8] = [
+pub const UNITS: [(Unit, &str); 9] = [
     (Unit::Ops, "vector op heads"),
+    (Unit::Barriers, "vector barriers"),
     (Unit::Repeats, "vector repeats"),
     (Unit::Gathers, "gathers"),
     (Unit::Scalars, "scalar UB accesses"),
@@ -65,9 +66,14 @@ impl Work {
         Self::of(Unit::Ops, ops as f64) + Self::of(Unit::Repeats, repeats)
     }
 
-    /// `ops` gathers of `lanes` words each.
+    /// The same, each behind a barrier.
+    pub fn chain(ops: usize, lanes: usize) -> Self {
+        Self::vector(ops, lanes) + Self::of(Unit::Barriers, ops as f64)
+    }
+
+    /// `ops` gathers of `lanes` words each, each behind a barrier.
     pub fn gathers(ops: usize, lanes: usize) -> Self {
-        Self::of(Unit::Ops, ops as f64) + Self::of(Unit::Gathers, (ops * lanes) as f64)
+        Self::chain(ops, 0) + Self::of(Unit::Gathers, (ops * lanes) as f64)
     }
 
     /// So much of one unit is in it.

@@ -6,8 +6,15 @@
 
 #![forbid(unsafe_code)]
 
+pub mod aiv;
 pub mod check;
 pub mod cost;
+pub mod lower;
+pub mod opp;
 pub mod record;
 pub mod replay;
+pub mod sync;
 pub mod tape;
+pub mod toolchain;
+pub mod ub;
+pub mod write;

@@ -238,19 +238,16 @@ impl<'t> Replay<'t> {
     }
 }
 
-/// How often a search that gallops from `hint` counts until it knows the answer, as the machines of
-/// `avsg-device` do it.
+/// How often the emitted search counts until it knows the answer: at `hint`, beside it, then by halving.
 fn counts(hint: i32, answer: i32) -> usize {
-    let (mut low, mut high) = (-129, 127);
-    let (mut t, mut stride, mut counts) = (hint.clamp(-128, 127), 1, 0);
-    while high - low > 1 {
+    let (mut low, mut high, mut counts) = (-128, 127, 0);
+    let mut t = hint.clamp(-128, 126);
+    while low < high {
         counts += 1;
-        (low, high) = if t >= answer { (low, t) } else { (t, high) };
-        t += if t >= answer { -stride } else { stride };
-        stride *= 2;
-        if t <= low || t >= high {
-            t = low + (high - low) / 2;
-        }
+        let enough = t >= answer;
+        (low, high) = if enough { (low, t) } else { (t + 1, high) };
+        let beside = if enough { high - 1 } else { low }.clamp(low, high);
+        t = if counts == 1 { beside } else { low + (high - low) / 2 };
     }
     counts
 }

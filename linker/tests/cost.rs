@@ -1,164 +1,126 @@
-//! The cost model's counting: phases are found, replays say what ran, work grows with lanes.
+//! The cost model counts what is emitted.
 
-use avsg_device::params::{Lifetime, Params, Table};
-use avsg_device::stage_one::record;
-use avsg_device::state::{INVALID, header};
-use avsg_linker::cost::ops::{Life, work};
-use avsg_linker::cost::phase::{PHASES, Phase, Phases};
+use avsg_device::params::{Lifetime, Params};
+use avsg_linker::cost::calls::{Kernel, of_calls};
 use avsg_linker::cost::{UNITS, Unit, Work};
-use avsg_linker::record::record_stage_one;
-use avsg_linker::replay::{Ran, Replay};
-use avsg_linker::tape::{Code, Op, Tape};
+use avsg_linker::tape::{Block, Code, Op};
+use avsg_linker::write::stage_one;
 
-fn small(table: Table, lifetime: Lifetime) -> Params {
-    let spread = if table == Table::Wide { 2 } else { 1 };
-    Params { table, lifetime, spread, retries: 3, ..Params::wide(128, 1, 512) }
+fn geometries() -> Vec<Params> {
+    let wide = Params { spread: 2, retries: 7, page: 16, ..Params::wide(256, 1, 1024) };
+    let lifetime = Lifetime::frequency();
+    vec![wide, Params { lifetime, ..wide }, Params::paper(256, 1, 1024)]
 }
 
-/// A cold step over `ids`, then the same again: all misses, then all hits.
-fn run<'t>(tape: &'t Tape, p: &Params, width: usize, ids: &[i32]) -> [Vec<Ran<'t>>; 2] {
-    let mut words = vec![0; header::WORDS];
-    words[header::THRESHOLD as usize] = -128;
-    let mut replay = Replay::new(tape, width).unwrap();
-    replay.watch();
-    replay.bind("header", words).unwrap();
-    replay.bind("id", vec![-1; p.slots as usize]).unwrap();
-    replay.bind("link", vec![INVALID; p.links() as usize]).unwrap();
-    replay.bind_life("life", vec![p.empty_life(); p.slots as usize]).unwrap();
-    replay.bind("gm_ids", ids.to_vec()).unwrap();
-    for name in ["gm_slot", "gm_miss_pos", "gm_miss_id", "gm_miss_slot", "gm_miss_row"] {
-        replay.bind(name, vec![0; ids.len()]).unwrap();
+fn sweeps<'t>(block: &'t Block, all: &mut Vec<&'t Op>) {
+    for op in &block.ops {
+        all.extend((op.code == Code::Sweep).then_some(op));
+        op.body.iter().for_each(|body| sweeps(body, all));
     }
-    replay.bind("gm_valid", vec![0]).unwrap();
-    replay.bind("gm_record", vec![0; record::WORDS]).unwrap();
-    replay.bind("gm_blocks", Vec::new()).unwrap();
-    for param in &tape.params {
-        let value = match param.name.as_str() {
-            "tokens" => 1,
-            "k" => ids.len() as i32,
-            "generation" => 7,
-            "stable" | "limit" | "rows" => 1 << 20,
-            _ => 0,
-        };
-        replay.set(&param.name, value).unwrap();
-    }
-    [(); 2].map(|()| {
-        replay.run().unwrap();
-        replay.ran()
-    })
 }
 
-fn lanes(phases: &Phases<'_>, ran: &[Ran<'_>], phase: Phase) -> usize {
-    let sweep = |r: &&Ran<'_>| r.op.code == Code::Sweep && phases.of(r.op) == phase;
-    ran.iter().filter(sweep).map(|r| r.lanes).sum()
-}
-
+/// Every sweep has the calls of one loop of the text, in the same order, none left over; and every
+/// one of the calls is in the text.
 #[test]
-fn phases_are_found_in_every_table_and_come_in_order() {
-    for p in [
-        small(Table::KNUTH_XXHASH, Lifetime::Constant(16)),
-        small(Table::Wide, Lifetime::Constant(127)),
-        small(Table::Wide, Lifetime::frequency()),
-    ] {
-        let tape = record_stage_one(&p).unwrap();
-        let phases = Phases::new(&tape);
-        let tokens =
-            tape.body.ops.iter().find_map(|op| op.body.as_ref().filter(|b| b.ops.len() > 9));
-        let mut seen: Vec<Phase> = Vec::new();
-        for op in &tokens.unwrap().ops {
-            let phase = phases.of(op);
-            // Results are published between the phases that make them; addresses come first.
-            if !matches!(phase, Phase::Publish | Phase::Prologue) && seen.last() != Some(&phase) {
-                seen.push(phase);
+fn sweeps_and_loops_are_the_same() {
+    for p in geometries() {
+        let kernel = Kernel::new(&p).unwrap();
+        let text = stage_one(&p).unwrap().body;
+        let mut all = Vec::new();
+        sweeps(&kernel.tape.body, &mut all);
+        assert_eq!(text.matches("base += TILE").count(), all.len());
+        let mut rest = text.as_str();
+        for sweep in all {
+            let calls = kernel.calls(sweep).expect("a loop");
+            assert!(!calls.is_empty());
+            let (_, body) = rest.split_once("base += TILE").unwrap();
+            let mut body = &body[..body.find("base += TILE").unwrap_or(body.len())];
+            let (mut barriers, mut counted) = (0, 0.0);
+            for call in calls {
+                let at = body.find(&call.text).unwrap_or_else(|| panic!("{} in {body}", call.text));
+                barriers += body[..at].matches("PipeBarrier<PIPE_V>();").count();
+                body = &body[at + call.text.len()..];
+                // Barriers inside of helpers are not in this text.
+                let outside =
+                    of_calls(&[avsg_linker::aiv::Call { acts: Vec::new(), ..call.clone() }], 64);
+                counted += outside.get(Unit::Barriers);
             }
-        }
-        let want: Vec<Phase> = PHASES
-            .iter()
-            .map(|p| p.0)
-            .filter(|p| !matches!(p, Phase::Prologue | Phase::Publish))
-            .collect();
-        assert_eq!(seen[..want.len()], want, "{:?}", p.table);
-        assert!(seen[want.len()..].iter().all(|&p| p == Phase::UpdateState), "{seen:?}");
-    }
-}
-
-#[test]
-fn a_cold_step_works_in_update_state_and_a_warm_one_only_refreshes() {
-    let p = small(Table::Wide, Lifetime::Constant(127));
-    let tape = record_stage_one(&p).unwrap();
-    let phases = Phases::new(&tape);
-    let ids: Vec<i32> = (0..128).map(|i| i * 37).collect();
-    let [cold, warm] = run(&tape, &p, 64, &ids);
-    assert_eq!(lanes(&phases, &cold, Phase::Probe), 128);
-    assert_eq!(lanes(&phases, &cold, Phase::Rounds), 3 * 128);
-    assert!(lanes(&phases, &cold, Phase::UpdateState) >= 3 * 128);
-    assert_eq!(lanes(&phases, &warm, Phase::UpdateState), 0);
-    let scalars = |ran: &[Ran<'_>], phase: Phase| {
-        phases.work(ran, Life::Narrow)[phase as usize].get(Unit::Scalars)
-    };
-    // Two accesses for each of 128 hits, one for the sweep.
-    assert_eq!(scalars(&warm, Phase::Refresh), 257.0);
-    assert_eq!(scalars(&cold, Phase::Refresh), 1.0);
-    assert!(scalars(&cold, Phase::UpdateState) >= 128.0 * 10.0);
-    // Packed lifetimes are read before they are written.
-    let packed = phases.work(&warm, Life::Packed)[Phase::Refresh as usize];
-    assert_eq!(packed.get(Unit::Scalars), 257.0 + 128.0);
-}
-
-#[test]
-fn narrow_tiles_cost_more_heads_and_the_same_lanes() {
-    let p = small(Table::Wide, Lifetime::Constant(127));
-    let tape = record_stage_one(&p).unwrap();
-    let phases = Phases::new(&tape);
-    let ids: Vec<i32> = (0..128).map(|i| i * 37).collect();
-    let sum = |width| {
-        let [cold, _] = run(&tape, &p, width, &ids);
-        phases.work(&cold, Life::Narrow).into_iter().sum::<Work>()
-    };
-    let (wide, narrow) = (sum(128), sum(64));
-    assert!(narrow.get(Unit::Ops) > wide.get(Unit::Ops));
-    for unit in [Unit::Gathers, Unit::Bytes, Unit::Dmas] {
-        assert_eq!(narrow.get(unit), wide.get(unit), "{unit:?}");
-    }
-}
-
-/// Every op that works on lanes costs something but those that only name memory, and more lanes never
-/// cost less.
-#[test]
-fn every_op_has_a_cost_that_grows() {
-    let p = Params { page: 16, ..small(Table::Wide, Lifetime::frequency()) };
-    let tape = record_stage_one(&p).unwrap();
-    fn each<'t>(ops: &'t [Op], all: &mut Vec<&'t Op>) {
-        for op in ops {
-            all.push(op);
-            each(op.body.as_ref().map_or(&[], |b| &b.ops), all);
+            assert_eq!(barriers as f64, counted);
+            rest = rest.split_once("base += TILE").unwrap().1;
         }
     }
-    let mut all = Vec::new();
-    each(&tape.body.ops, &mut all);
-    let total = |op, lanes, active| {
-        let work = work(op, lanes, active, Life::Narrow);
-        UNITS.iter().map(|u| work.get(u.0)).sum::<f64>()
-    };
-    for op in all {
-        let free = matches!(op.code, Code::Load | Code::Item(_) | Code::Splat(_));
-        if op.code.on_lanes() {
-            assert_eq!(total(op, 64, 1) > 0.0, !free, "{:?}", op.code);
+}
+
+#[test]
+fn more_lanes_never_cost_less() {
+    let sum = |work: Work| UNITS.iter().map(|u| work.get(u.0)).sum::<f64>();
+    for p in geometries() {
+        let kernel = Kernel::new(&p).unwrap();
+        let mut all = Vec::new();
+        sweeps(&kernel.tape.body, &mut all);
+        for sweep in all {
+            let calls = kernel.calls(sweep).unwrap();
+            let work = [1, 64, 65, 128].map(|lanes| sum(of_calls(calls, lanes)));
+            assert!(work[0] > 0.0 && work.windows(2).all(|w| w[0] <= w[1]), "{work:?}");
+            assert!(work[1] < work[2]);
         }
-        assert!(total(op, 2048, 100) >= total(op, 64, 1), "{:?}", op.code);
     }
 }
 
-/// The counts of a bisection that starts at its hint: as few as two where nothing changed.
+/// What the model says of the helpers, against their text: vector instructions, and scalar accesses to
+/// UB.
 #[test]
-fn a_good_hint_is_cheap() {
-    let p = small(Table::Wide, Lifetime::Constant(127));
-    let tape = record_stage_one(&p).unwrap();
-    let ids: Vec<i32> = (0..128).map(|i| i * 37).collect();
-    let [cold, warm] = run(&tape, &p, 64, &ids);
-    let counts = |ran: &[Ran<'_>]| {
-        ran.iter().filter(|r| r.op.code == Code::Bisect).map(|r| r.lanes).collect::<Vec<_>>()
-    };
-    // The hint of an empty table is right: every slot is dead. Without misses nothing is counted.
-    assert_eq!((counts(&cold), counts(&warm)), (vec![1], vec![0]));
+fn helpers_are_what_the_model_takes_them_for() {
+    let text = include_str!("../src/write/ascendc/stage_one.h.in");
+    let vector = [
+        "Adds(",
+        "Maxs(",
+        "Select(",
+        "CompareScalar(",
+        "GatherMask(",
+        "Duplicate(",
+        "Or(",
+        "Gather(",
+        "Cast(",
+        "ShiftLeft(",
+        "Pack(",
+        "Keep(",
+        "Append(",
+    ];
+    for (helper, ops, accesses) in [
+        ("Pack", 1, 0),
+        ("Count", 1, 0),
+        ("Keep", 2, 0),
+        // Three of the four where the list does not end with a block; the last but one is one of two.
+        ("Append", 5, 0),
+        ("Scatter", 2, 3),
+        ("SetLife", 1, 2),
+        ("StepLife", 7, 3),
+        ("Age", 2, 0),
+        ("Settle", 3, 0),
+        ("CountLe", 2, 0),
+        // Two, and Keep and Append.
+        ("AppendSlots", 4, 0),
+    ] {
+        let head = format!("//@ {helper}\n");
+        let body = text.split_once(&head).unwrap_or_else(|| panic!("no {helper}")).1;
+        let body = body.split("//@ ").next().unwrap();
+        let body = body.split_once("\n{\n").unwrap().1;
+        let word = |name: &str| {
+            let begins = |&(at, _): &(usize, &str)| {
+                !body[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_')
+            };
+            body.match_indices(name).filter(begins).count()
+        };
+        assert_eq!(vector.iter().map(|name| word(name)).sum::<usize>(), ops, "{helper}: {body}");
+        assert_eq!(word("GetValue(") + word("SetValue("), accesses, "{helper}");
+    }
+}
+
+/// A geometry that does not fit is refused with the number, not estimated.
+#[test]
+fn what_does_not_fit_has_no_cost() {
+    let p = Params { spread: 4, ..Params::wide(2048, 1, 8192) };
+    let error = Kernel::new(&p).err().expect("176 KB of table leave no room").to_string();
+    assert!(error.contains("bytes of unified buffer"), "{error}");
 }

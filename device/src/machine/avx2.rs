@@ -184,6 +184,22 @@ impl Cpu for Avx2 {
         V(shell!(_mm256_or_si256(a.0, b.0)))
     }
     #[inline(always)]
+    fn shl(self, v: V, bits: u32) -> V {
+        V(shell!(_mm256_sll_epi32(v.0, _mm_cvtsi32_si128(bits as i32))))
+    }
+    #[inline(always)]
+    fn times(self, v: V, s: i32) -> V {
+        // As signed halves: the high ones are zero.
+        V(shell!(_mm256_madd_epi16(v.0, _mm256_set1_epi32(s))))
+    }
+    #[inline(always)]
+    fn dot(self, x: V, p: i32, q: i32) -> V {
+        // The low half as a signed word is x mod 2^16 - 2^15 once its highest bit is flipped.
+        let kept = self.and(x, Cpu::splat(self, 0x3F_FFFF));
+        let flipped = shell!(_mm256_xor_si256(kept.0, _mm256_set1_epi32(0x8000)));
+        V(shell!(_mm256_madd_epi16(flipped, _mm256_set1_epi32(p | q << 16))))
+    }
+    #[inline(always)]
     fn shr(self, v: V, bits: u32) -> V {
         V(shell!(_mm256_srl_epi32(v.0, _mm_cvtsi32_si128(bits as i32))))
     }

@@ -19,6 +19,9 @@ pub const WIDE: usize = 4;
 #[derive(Clone, Copy, Debug)]
 pub struct Avx512<const GATHER: bool, const W: usize = WIDE>(());
 
+/// a ^ (b & c), as a table of eight bits.
+const FLIP: i32 = 0b0111_1000;
+
 /// One intrinsic, or a short run of them, in a function that holds the token.
 macro_rules! shell {
     ($e:expr) => {
@@ -187,6 +190,38 @@ impl<const G: bool, const W: usize> Cpu for Avx512<G, W> {
             b,
             #[inline(always)]
             |a, b| shell!(_mm512_or_si512(a, b)),
+        )
+    }
+    #[inline(always)]
+    fn shl(self, v: V<G, W>, bits: u32) -> V<G, W> {
+        let bits = shell!(_mm_cvtsi32_si128(bits as i32));
+        self.map(
+            v,
+            #[inline(always)]
+            |v| shell!(_mm512_sll_epi32(v, bits)),
+        )
+    }
+    #[inline(always)]
+    fn times(self, v: V<G, W>, s: i32) -> V<G, W> {
+        // As signed halves: the high ones are zero.
+        let s = shell!(_mm512_set1_epi32(s));
+        self.map(
+            v,
+            #[inline(always)]
+            |v| shell!(_mm512_madd_epi16(v, s)),
+        )
+    }
+    #[inline(always)]
+    fn dot(self, x: V<G, W>, p: i32, q: i32) -> V<G, W> {
+        // The low half as a signed word is x mod 2^16 - 2^15 once its highest bit is flipped.
+        let factors = shell!(_mm512_set1_epi32(p | q << 16));
+        let (kept, flip) = shell!((_mm512_set1_epi32(0x3F_FFFF), _mm512_set1_epi32(0x8000)));
+        self.map(
+            x,
+            #[inline(always)]
+            |x| {
+                shell!(_mm512_madd_epi16(_mm512_ternarylogic_epi32::<FLIP>(flip, x, kept), factors))
+            },
         )
     }
     #[inline(always)]

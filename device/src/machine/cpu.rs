@@ -34,6 +34,24 @@ pub trait Cpu: Copy {
     fn and(self, a: Self::V, b: Self::V) -> Self::V;
     /// Lane-wise or.
     fn or(self, a: Self::V, b: Self::V) -> Self::V;
+    /// See [`Machine::shl`](super::Machine::shl).
+    #[inline(always)]
+    fn shl(self, v: Self::V, bits: u32) -> Self::V {
+        self.mul(v, self.splat(1 << bits))
+    }
+    /// See [`Machine::times`](super::Machine::times).
+    #[inline(always)]
+    fn times(self, v: Self::V, s: i32) -> Self::V {
+        self.mul(v, self.splat(s))
+    }
+    /// See [`Machine::dot`](super::Machine::dot).
+    #[inline(always)]
+    fn dot(self, x: Self::V, p: i32, q: i32) -> Self::V {
+        let low = self.and(x, self.splat(0xFFFF));
+        let high = self.and(self.shr(x, 16), self.splat(0x3F));
+        let shifted = self.add(self.mul(low, self.splat(p)), self.splat(-32768 * p));
+        self.add(shifted, self.mul(high, self.splat(q)))
+    }
     /// Logical shift right.
     fn shr(self, v: Self::V, bits: u32) -> Self::V;
     /// Lane-wise choice.

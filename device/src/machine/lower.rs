@@ -88,6 +88,18 @@ impl<C: Cpu> Machine for C {
         Cpu::shr(self, v, bits)
     }
     #[inline(always)]
+    fn shl(self, v: C::V, bits: u32) -> C::V {
+        Cpu::shl(self, v, bits)
+    }
+    #[inline(always)]
+    fn times(self, v: C::V, s: Scalar) -> C::V {
+        Cpu::times(self, v, s.0)
+    }
+    #[inline(always)]
+    fn dot(self, x: C::V, p: i32, q: i32) -> C::V {
+        Cpu::dot(self, x, p, q)
+    }
+    #[inline(always)]
     fn select(self, mask: C::K, yes: C::V, no: C::V) -> C::V {
         Cpu::select(self, mask, yes, no)
     }

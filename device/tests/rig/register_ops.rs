@@ -97,6 +97,21 @@ fn arithmetic<C: Cpu>(m: C, noise: &mut Noise) {
         assert_eq!(lanes(m, x - Scalar::new(s)), with(&|a, s| a - s));
         assert_eq!(lanes(m, x * Scalar::new(s)), with(&|a, s| a * s));
         let words = noise.words(C::LANES);
+        let half: Vec<i32> = words.iter().map(|w| w & 0x7FFF).collect();
+        for s in [0, 1, 0x7FFF, noise.within(0..1 << 15)] {
+            let want: Vec<i32> = half.iter().map(|h| h * s).collect();
+            assert_eq!(lanes(m, m.times(register(m, &half), s)), want, "times {s}");
+        }
+        for bits in 0..16 {
+            let want: Vec<i32> = half.iter().map(|h| h << bits).collect();
+            assert_eq!(lanes(m, m.shl(register(m, &half), bits)), want, "shl {bits}");
+        }
+        let (p, q) = (noise.within(0..1 << 15), noise.within(0..1 << 15));
+        for (p, q) in [(p, q), (0x7FFF, 0x7FFF), (0, 1), (1, 0)] {
+            let dot = |w: &i32| ((w & 0xFFFF) - 0x8000) * p + (w >> 16 & 0x3F) * q;
+            let want: Vec<i32> = words.iter().map(dot).collect();
+            assert_eq!(lanes(m, m.dot(register(m, &words), p, q)), want, "dot {p} {q}");
+        }
         for bits in 0..32 {
             let want: Vec<i32> = words.iter().map(|&w| (w as u32 >> bits) as i32).collect();
             assert_eq!(lanes(m, m.shr(register(m, &words), bits)), want, "shr {bits}");

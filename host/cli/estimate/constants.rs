@@ -204,9 +204,9 @@ impl Constants {
     /// Cycles of each unit of work.
     pub fn prices(&self) -> Prices {
         let mut prices = Prices::default();
-        let per_op = self.get(Name::Head) + self.get(Name::Barrier);
         for (unit, cycles) in [
-            (Unit::Ops, per_op),
+            (Unit::Ops, self.get(Name::Head)),
+            (Unit::Barriers, self.get(Name::Barrier)),
             (Unit::Repeats, self.get(Name::Repeat)),
             (Unit::Gathers, 1.0 / self.get(Name::Gather)),
             (Unit::Scalars, self.get(Name::Scalar)),

@@ -1,17 +1,21 @@
 //! What a step does: counted by replaying the recorded kernel over a trace.
 
 use anyhow::{Context, Result};
+use avsg::Error;
 use avsg::device::params::{ID_LIMIT, Lifetime, NO_STABLE_LEN, Params, Table};
 use avsg::device::stage_one::record;
 use avsg::device::state::{DEAD, EMPTY, INVALID, header};
 use avsg::trace::Trace;
+use avsg_linker::aiv::Call;
 use avsg_linker::cost::Work;
-use avsg_linker::cost::ops::{Life, work};
-use avsg_linker::cost::phase::{PHASES, Phase, Phases};
-use avsg_linker::record::record_stage_one;
+use avsg_linker::cost::calls::{Kernel, Life, of_calls};
 use avsg_linker::replay::{Ran, Replay};
-use avsg_linker::tape::{Code, Op, Tape};
+use avsg_linker::tape::{Code, Tape};
+use avsg_linker::ub::TooLarge;
+use avsg_linker::write::Failed;
 use serde::Serialize;
+
+use super::phase::{PHASES, Phase, Phases};
 
 /// Means over the counted steps, of one request with one token each.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -41,7 +45,9 @@ pub struct Profile {
     /// The geometry.
     pub params: Params,
     /// Lanes of a tile.
-    pub tile: usize,
+    pub tile: u32,
+    /// Bytes of UB.
+    pub ub: u32,
     /// Counts.
     pub counts: Counts,
     /// Work by phase, lifetimes in a column of their own.
@@ -61,15 +67,16 @@ struct State {
 }
 
 /// Replays the trace's tokens, each as a step of its own, and counts all but the first `warm` of them.
-pub fn count(
-    params: &Params,
-    trace: &Trace,
-    tile: usize,
-    warm: usize,
-    done: &dyn Fn(),
-) -> Result<Profile> {
-    let tape = record_stage_one(params).context("recording Stage One")?;
-    let phases = Phases::new(&tape);
+pub fn count(params: &Params, trace: &Trace, warm: usize, done: &dyn Fn()) -> Result<Profile> {
+    let kernel = match Kernel::new(params) {
+        Err(Failed::TooLarge(TooLarge { needs, limit })) => {
+            let limit = format!("there are {limit} on a 910B");
+            let remedy = "choose fewer slots, less spread or a smaller K";
+            return Err(Error::invalid("bytes of unified buffer", needs, limit, remedy).into());
+        }
+        lowered => lowered.context("lowering Stage One for a 910B")?,
+    };
+    let phases = Phases::new(&kernel);
     let mut words = vec![0; header::WORDS];
     words[header::THRESHOLD as usize] = i32::from(DEAD);
     let mut state = State {
@@ -78,10 +85,11 @@ pub fn count(
         life: vec![params.empty_life(); params.slots as usize],
         link: vec![INVALID; params.links() as usize],
     };
-    let all_lanes = uncompacted(&tape, &phases, params, tile);
+    let all_lanes = uncompacted(&kernel, &phases, params);
     let mut profile = Profile {
         params: *params,
-        tile,
+        tile: kernel.plan.tile,
+        ub: kernel.plan.bytes,
         counts: Counts { pending: vec![0.0; params.retries as usize], ..Counts::default() },
         work: Default::default(),
         packed: Default::default(),
@@ -90,10 +98,9 @@ pub fn count(
     for step in 0..trace.steps {
         let stable = trace.stable.as_ref().map_or(-1, |stable| stable[step]);
         let before = state.life.clone();
-        let (ran, slots, misses) =
-            replay(&tape, params, &mut state, trace.row(step, 0), stable, tile)?;
+        let (ran, slots, misses) = replay(&kernel, params, &mut state, trace.row(step, 0), stable)?;
         if step >= warm {
-            profile.counts.add(&tape, &phases, &ran, &slots, &misses);
+            profile.counts.add(&kernel.tape, &phases, &ran, &slots, &misses);
             profile.counts.early += early(params, &before, &slots, &misses);
             for (sum, life) in
                 [(&mut profile.work, Life::Narrow), (&mut profile.packed, Life::Packed)]
@@ -110,14 +117,13 @@ pub fn count(
 
 /// One step: what ran, the slot of every lane, and the lanes that missed.
 fn replay<'t>(
-    tape: &'t Tape,
+    kernel: &'t Kernel,
     p: &Params,
     state: &mut State,
     ids: &[i32],
     stable: i32,
-    tile: usize,
 ) -> Result<(Vec<Ran<'t>>, Vec<i32>, Vec<usize>)> {
-    let mut run = Replay::new(tape, tile)?;
+    let mut run = Replay::new(&kernel.tape, kernel.plan.tile as usize)?;
     run.watch();
     let k = ids.len();
     // Host blocks in order: what a lookup costs does not depend on what it finds.
@@ -202,19 +208,19 @@ fn early(p: &Params, before: &[i8], slots: &[i32], misses: &[usize]) -> f64 {
 }
 
 /// The work of Probe's later rounds over all K lanes: what was appended or scattered is selected.
-fn uncompacted(tape: &Tape, phases: &Phases<'_>, p: &Params, tile: usize) -> Work {
-    let tokens = tape.body.ops.iter().filter_map(|op| op.body.as_ref());
+fn uncompacted(kernel: &Kernel, phases: &Phases<'_>, p: &Params) -> Work {
+    let tokens = kernel.tape.body.ops.iter().filter_map(|op| op.body.as_ref());
     let statements = tokens.flat_map(|body| &body.ops);
     let rounds = statements.filter(|op| phases.of(op) == Phase::Rounds);
     let sweeps = rounds.filter_map(|op| op.body.as_ref()).flat_map(|body| &body.ops);
-    let ops = sweeps.filter_map(|op| op.body.as_ref()).flat_map(|body| &body.ops);
-    let lanes = tile.min(p.k as usize);
-    let each = |op: &Op| match op.code {
-        Code::Scatter | Code::Append => Work::vector(1, lanes),
-        _ => work(op, lanes, 0, Life::Narrow),
-    };
-    let tiles = (p.k as usize).div_ceil(tile) * p.retries as usize;
-    ops.map(each).sum::<Work>() * tiles as f64
+    let calls: Vec<Call> =
+        sweeps.flat_map(|op| kernel.calls(op).unwrap_or_default()).cloned().collect();
+    let moves =
+        |c: &Call| ["Scatter(", "Append(", "Keep("].iter().any(|name| c.text.contains(name));
+    let (moved, kept): (Vec<Call>, Vec<Call>) = calls.into_iter().partition(moves);
+    let lanes = kernel.plan.tile.min(p.k) as usize;
+    let tile = of_calls(&kept, lanes) + Work::vector(moved.len().min(2), lanes);
+    tile * f64::from(p.k.div_ceil(kernel.plan.tile) * p.retries)
 }
 
 impl Counts {
@@ -239,7 +245,9 @@ impl Counts {
                 }
                 (Code::Bisect, _) => self.counts += n,
                 (Code::Age { .. }, Phase::CollectDead) => self.decays += run.active as f64,
-                (Code::LifeAt, _) => self.seeks += n,
+                (Code::Append, _) if Some(run.op.columns[0]) == tape.find("seek_next") => {
+                    self.seeks += n;
+                }
                 (Code::Scatter, Phase::UpdateState)
                     if Some(run.op.columns[0]) == tape.find("link") =>
                 {

@@ -1,11 +1,11 @@
 //! Our kernel in the model, and what it would take without one or another of its ideas.
 
 use avsg::device::params::{Lifetime, Params};
-use avsg_linker::cost::phase::{PHASES, Phase};
 use avsg_linker::cost::{Unit, Work};
 
 use super::constants::{Constants, Name};
 use super::count::Profile;
+use super::phase::{PHASES, Phase};
 use super::soc::Soc;
 
 /// Which ideas are in it.
@@ -76,15 +76,15 @@ pub fn cost(profile: &Profile, variant: Variant) -> Cost {
 /// at or below each threshold that is tried; two lists instead of one.
 fn split(profile: &Profile) -> Work {
     let k = profile.params.k as usize;
-    let tiles = k.div_ceil(profile.tile);
+    let tiles = k.div_ceil(profile.tile as usize);
     let sync = Work::of(Unit::Syncs, 1.0);
     // Frequency lifetimes were gathered to find the next ones.
     let gathered = match profile.params.lifetime {
-        Lifetime::Constant(_) => Work::vector(2, k) + Work::gathers(1, k),
+        Lifetime::Constant(_) => Work::chain(2, k) + Work::gathers(1, k),
         Lifetime::Frequency(_) => Work::default(),
     };
-    let count = Work::vector(2, k.div_ceil(2)) + sync;
-    let lists = (Work::vector(4, k.div_ceil(tiles)) + sync * 2.0) * tiles as f64;
+    let count = Work::chain(2, k.div_ceil(2)) + sync;
+    let lists = (Work::chain(4, k.div_ceil(tiles)) + sync * 2.0) * tiles as f64;
     gathered + count * profile.counts.counts + lists
 }
 
@@ -93,7 +93,7 @@ fn table(p: &Params, narrow: bool) -> Work {
     let (slots, links) = (p.slots as usize, p.links() as usize);
     let life = if narrow { slots + 64 } else { 0 };
     let bytes = (64 + 4 * slots + life + 4 * links) as f64;
-    let dmas = if narrow { 3.0 } else { 2.0 };
+    let dmas = if narrow { 4.0 } else { 3.0 };
     let way = Work::of(Unit::Bytes, bytes)
         + Work::of(Unit::Dmas, dmas)
         + Work::of(Unit::Waits, 1.0)

@@ -9,13 +9,13 @@ use anyhow::Result;
 use avsg::device::params::Params;
 use avsg::synth::{CONTEXT, Synth};
 use avsg::trace::Trace;
-use avsg_linker::cost::phase::{PHASES, Phase};
 use avsg_linker::cost::{Unit, Work};
 
 use super::constants::{Constants, Name};
 use super::count::{Counts, Profile, count};
+use super::phase::{PHASES, Phase};
 use super::soc::OF_THE_PAPER;
-use super::{stage_two, tile, wide};
+use super::{stage_two, wide};
 
 /// Share of a step's ids that the step before selected, in the paper's workload.
 const GAMMA: f64 = 0.8;
@@ -64,8 +64,8 @@ pub fn profiles(point: &Point) -> Result<[Profile; 2]> {
     let [warm, counted] = STEPS;
     let trace = workload(point.k, warm + counted)?;
     let ours = wide(point.k, point.slots);
-    let theirs = count(&Params::paper(ours.k, 1, ours.slots), &trace, 2048, warm, &|| ())?;
-    Ok([theirs, count(&ours, &trace, tile(&ours), warm, &|| ())?])
+    let theirs = count(&Params::paper(ours.k, 1, ours.slots), &trace, warm, &|| ())?;
+    Ok([theirs, count(&ours, &trace, warm, &|| ())?])
 }
 
 /// The paper's workload.
@@ -88,25 +88,25 @@ pub fn kernel(p: &Params, n: &Counts, c: &Constants) -> [Work; PHASES.len()] {
     };
     // Both hashes and the test for padding; per link its position, its byte offset, slot and slot's
     // offset, the compare, two for the result; then hits and misses compacted.
-    let hash = Work::vector(7 + 3, k);
-    let link = Work::vector(8, k) + Work::gathers(2, k);
-    let decay = Work::vector(1, 2 * s) * c.get(Name::PaperDecay);
+    let hash = Work::chain(7 + 3, k);
+    let link = Work::chain(8, k) + Work::gathers(2, k);
+    let decay = Work::chain(1, 2 * s) * c.get(Name::PaperDecay);
     let mut work = [Work::default(); PHASES.len()];
     work[Phase::Prologue as usize] = decay;
-    work[Phase::Probe as usize] = hash + link + Work::vector(4, k) + sync * 2.0;
+    work[Phase::Probe as usize] = hash + link + Work::chain(4, k) + sync * 2.0;
     work[Phase::Rounds as usize] = link * (links - 1) as f64;
     // The hits' words are gathered and made anew as vectors, then written one by one.
     work[Phase::Refresh as usize] =
-        Work::vector(4, k) + Work::gathers(1, k) + scalars(n.hits * c.get(Name::PaperRefresh));
+        Work::chain(4, k) + Work::gathers(1, k) + scalars(n.hits * c.get(Name::PaperRefresh));
     // The q of all entries, then, until there are enough dead ones: sign, compare, compaction, a look at
     // the count, and a decay.
-    let round = Work::vector(3, s) + sync * 2.0;
+    let round = Work::chain(3, s) + sync * 2.0;
     work[Phase::CollectDead as usize] =
-        Work::vector(1, 2 * s) + round * (n.decays + 1.0) + decay * n.decays;
+        Work::chain(1, 2 * s) + round * (n.decays + 1.0) + decay * n.decays;
     // Position and offset, invalid, slot and offset, sign, both tests and their or, three for the result.
-    let seek = Work::vector(12, misses) + Work::gathers(2, misses);
+    let seek = Work::chain(12, misses) + Work::gathers(2, misses);
     work[Phase::UpdateState as usize] =
-        seek * links as f64 + Work::vector(4, misses) + scalars(n.misses * c.get(Name::PaperMiss));
+        seek * links as f64 + Work::chain(4, misses) + scalars(n.misses * c.get(Name::PaperMiss));
     let lists = dma(4 * misses, 0.0) * 3.0 + dma(4 * k, 0.0);
     work[Phase::Publish as usize] = dma(4 * k, 1.0) + dma(8 * s, 1.0) + dma(8 * s, 1.0) + lists;
     work

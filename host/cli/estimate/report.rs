@@ -5,16 +5,17 @@ use std::path::Path;
 use anyhow::Result;
 use avsg::device::params::{Params, Table};
 use avsg::trace::Trace;
-use avsg_linker::cost::phase::PHASES;
 use avsg_linker::cost::{UNITS, Unit, Work};
 use serde::Serialize;
 
 use super::constants::{CONSTANTS, Constants, Name};
 use super::count::{Counts, Profile, count};
 use super::ours::{Cost, Variant, cost};
-use super::paper::{self, POINTS, What};
-use super::soc::{OF_THE_PAPER, Soc};
-use super::{Options, json, quiet, resident, show, stage_two};
+use super::paper;
+use super::phase::PHASES;
+use super::points::{PointRow, points};
+use super::soc::Soc;
+use super::{Options, json, quiet, show, stage_two};
 use crate::cli::output;
 
 /// Printed beside every figure.
@@ -28,7 +29,6 @@ pub struct Inputs {
     pub soc: Soc,
     pub trace: Trace,
     pub params: Params,
-    pub tile: usize,
 }
 
 /// The whole result.
@@ -43,10 +43,10 @@ pub struct Report {
     pub table: &'static str,
     pub spread: u32,
     pub retries: u32,
-    pub tile: usize,
+    pub tile: u32,
     pub requests: usize,
-    /// Bytes of UB that the table and the columns take, of 188416.
-    pub ub_bytes: usize,
+    /// Bytes of UB that it takes, of 188416.
+    pub ub_bytes: u32,
     pub constants: Vec<Set>,
     pub counts: Counts,
     pub phases: Vec<PhaseRow>,
@@ -100,19 +100,6 @@ pub struct Total {
     pub step_us: f64,
 }
 
-/// A figure of the paper, what the model makes of it, and of ours there.
-#[derive(Serialize)]
-pub struct PointRow {
-    pub what: &'static str,
-    pub k: usize,
-    pub slots: u32,
-    pub paper_us: f64,
-    pub model_us: f64,
-    pub error_percent: f64,
-    pub ours_us: Option<f64>,
-    pub ours_deferred_us: Option<f64>,
-}
-
 /// Ours over the paper's kernel at one rate of Gather.
 #[derive(Serialize)]
 pub struct Ratio {
@@ -138,9 +125,9 @@ pub fn run(options: &Options, inputs: &Inputs) -> Result<()> {
     let warm = options.warm.min(trace.steps / 2);
     let bar = output::progress(2 * trace.steps, "steps replayed");
     let tick = || bar.inc(1);
-    let ours = count(params, trace, inputs.tile, warm, &tick)?;
+    let ours = count(params, trace, warm, &tick)?;
     let theirs = Params { page: params.page, ..Params::paper(params.k, 1, params.slots) };
-    let theirs = count(&theirs, trace, inputs.tile, warm, &tick)?;
+    let theirs = count(&theirs, trace, warm, &tick)?;
     bar.finish_and_clear();
     let report = report(options, inputs, &ours, &theirs)?;
     if !quiet(options) {
@@ -164,9 +151,9 @@ fn report(options: &Options, inputs: &Inputs, ours: &Profile, theirs: &Profile) 
         table: if params.table == Table::Wide { "wide" } else { "paper" },
         spread: params.spread,
         retries: params.retries,
-        tile: inputs.tile,
+        tile: ours.tile,
         requests: options.requests,
-        ub_bytes: resident(params),
+        ub_bytes: ours.ub,
         constants: constants_used(c),
         counts: ours.counts.clone(),
         phases: phases(c, soc, &recorded, &paper::kernel(&theirs.params, &theirs.counts, c)),
@@ -272,49 +259,6 @@ fn variants(c: &Constants, soc: &Soc, ours: &Profile) -> Vec<VariantRow> {
         row("without narrow lifetimes", Variant { narrow: false, ..all }),
         row("with none", Variant { compaction: false, deferral: false, narrow: false }),
     ]
-}
-
-/// The paper's figures beside the model's, always on the paper's chip and workload.
-pub fn points(c: &Constants) -> Result<Vec<PointRow>> {
-    let soc = &OF_THE_PAPER;
-    let mut rows = Vec::new();
-    for point in &POINTS {
-        let (mut ours_us, mut ours_deferred_us) = (None, None);
-        let model_us = if point.what == What::DualPointer {
-            paper::dual_pointer_us(point.k, c)
-        } else {
-            let [theirs, ours] = paper::profiles(point)?;
-            let copy = stage_two::us(c, soc, ours.counts.misses, &[1152]);
-            let us = |variant| {
-                let cost = cost(&ours, variant);
-                match point.what {
-                    What::Kernel => cost.kernel_us(soc, c, copy),
-                    _ => cost.stage_one_us(soc, c),
-                }
-            };
-            (ours_us, ours_deferred_us) =
-                (Some(us(Variant::RECORDED)), Some(us(Variant::DEFERRED)));
-            paper::model_us(point, &theirs, c)
-        };
-        let what = match point.what {
-            What::StageOne => "Stage One",
-            What::Kernel => "whole kernel",
-            What::DualPointer => "dual pointer",
-        };
-        let error_percent = 100.0 * (model_us / point.us - 1.0);
-        let (k, slots, paper_us) = (point.k, point.slots, point.us);
-        rows.push(PointRow {
-            what,
-            k,
-            slots,
-            paper_us,
-            model_us,
-            error_percent,
-            ours_us,
-            ours_deferred_us,
-        });
-    }
-    Ok(rows)
 }
 
 /// Lists the constants.

@@ -1,8 +1,8 @@
 //! An estimate on the terminal.
 
-use super::UB;
 use super::report::{LABEL, Report, Set};
 use crate::cli::output::table;
+use avsg_linker::write::kernels::UB_BYTES;
 
 fn one(value: f64) -> String {
     format!("{value:.1}")
@@ -17,12 +17,9 @@ pub fn report(r: &Report) {
     let Report { k, slots, table, spread, retries, tile, soc, cores, mhz, .. } = r;
     println!("{soc}: {cores} vector cores at {mhz} MHz. {LABEL}.");
     println!(
-        "K {k}, S {slots}, table {table}, spread {spread}, R {retries}, tile {tile}; {} of {UB} bytes of UB",
+        "K {k}, S {slots}, table {table}, spread {spread}, R {retries}, tile {tile}; {} of {UB_BYTES} bytes of UB",
         r.ub_bytes
     );
-    if r.ub_bytes > UB {
-        println!("THIS GEOMETRY DOES NOT FIT UB: take fewer slots, or --spread 2");
-    }
     let n = &r.counts;
     let pending: Vec<String> = n.pending.iter().map(|n| format!("{n:.0}")).collect();
     println!(

@@ -99,13 +99,22 @@ struct Pass<'t> {
 /// # Errors
 /// The first op that may overflow, leave a column's range, or reach past its end.
 pub fn check(tape: &Tape) -> Result<(), Refused> {
+    of(tape).map(drop)
+}
+
+/// The range of every vector and scalar of a tape whose structure was checked, by number.
+///
+/// # Errors
+/// As [`check`].
+pub fn of(tape: &Tape) -> Result<Vec<Range>, Refused> {
     let n = tape.types.len();
     let (of, facts) = (vec![ANY; n], vec![Facts::default(); n]);
     let mut pass = Pass { tape, of, facts, differences: vec![None; n], lanes: 0 };
     for p in &tape.params {
         pass.of[p.value.0 as usize] = p.range.into();
     }
-    pass.block(&tape.body)
+    pass.block(&tape.body)?;
+    Ok(pass.of.into_iter().map(Interval::range).collect())
 }
 
 impl Pass<'_> {

@@ -42,7 +42,13 @@ impl Replay<'_> {
             Code::Take => (self.memory.list(op.columns[0]).map_or(0, |l| l.len), 0),
             Code::Age { .. } => (self.tape.column(op.columns[0]).len as usize, arg(0)),
             Code::CountLe => (self.tape.column(op.columns[0]).len as usize, 0),
-            Code::AppendLt | Code::AppendEq => (self.tape.column(op.columns[1]).len as usize, 0),
+            // The scan ends where the list is full.
+            Code::AppendLt | Code::AppendEq => {
+                let (all, limit) = (self.tape.column(op.columns[1]).len as usize, arg(1));
+                let last = self.memory.list(op.columns[0]).ok().filter(|l| l.len >= limit);
+                let last = last.map(|l| l.columns[0].last().map_or(0, |&slot| slot + 1));
+                (last.and_then(|n| usize::try_from(n).ok()).unwrap_or(all), 0)
+            }
             _ => (0, 0),
         }
     }

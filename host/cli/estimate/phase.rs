@@ -1,10 +1,11 @@
 //! The paper's phases of a recorded Stage One, found by what its ops write.
 
-use super::Work;
-use super::ops::{Life, work};
-use crate::replay::Ran;
-use crate::tape::{Code, Op, Tape};
 use std::collections::HashMap;
+
+use avsg_linker::cost::Work;
+use avsg_linker::cost::calls::{Kernel, Life};
+use avsg_linker::replay::Ran;
+use avsg_linker::tape::{Code, Op};
 
 /// A phase of Stage One.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -42,17 +43,17 @@ pub const PHASES: [(Phase, &str); 8] = [
 /// Which phase an op belongs to. Ops are told apart by where they lie in memory: a tape is borrowed as
 /// long as anything refers to it.
 pub struct Phases<'t> {
-    tape: &'t Tape,
+    kernel: &'t Kernel,
     of: HashMap<*const Op, Phase>,
 }
 
 impl<'t> Phases<'t> {
     /// Sorts the ops of a Stage One. One that says nothing by itself belongs to what comes before it;
     /// the loop over tokens belongs to no phase, every statement in it to one as a whole.
-    pub fn new(tape: &'t Tape) -> Self {
-        let mut phases = Self { tape, of: HashMap::new() };
+    pub fn new(kernel: &'t Kernel) -> Self {
+        let mut phases = Self { kernel, of: HashMap::new() };
         let mut phase = Phase::Prologue;
-        for op in &tape.body.ops {
+        for op in &kernel.tape.body.ops {
             phases.all(op, phase);
             if let (Code::Repeat { .. }, Some(body)) = (op.code, &op.body) {
                 for op in &body.ops {
@@ -78,7 +79,7 @@ impl<'t> Phases<'t> {
     fn written(&self, op: &Op) -> Option<Phase> {
         let inner = op.body.iter().flat_map(|body| &body.ops).filter_map(|op| self.written(op));
         let column = op.columns.first().filter(|_| op.code.writes());
-        let own = match (op.code, column.map(|&c| self.tape.column(c).name.as_str())) {
+        let own = match (op.code, column.map(|&c| self.kernel.tape.column(c).name.as_str())) {
             (Code::Publish | Code::PublishList(_), _) => Some(Phase::Publish),
             (Code::Bisect | Code::Age { .. }, _) => Some(Phase::CollectDead),
             (Code::Put, _) => None,
@@ -97,18 +98,11 @@ impl<'t> Phases<'t> {
     pub fn work(&self, ran: &[Ran<'_>], life: Life) -> [Work; PHASES.len()] {
         let mut sum = [Work::default(); PHASES.len()];
         for run in ran {
-            let phase = self.of(run.op) as usize;
-            sum[phase] += match (&run.op.body, run.op.code) {
-                // Counted with the search that asks for them, which says how often.
-                (_, Code::CountLe) => Work::default(),
-                (Some(body), Code::Bisect) => {
-                    let slots = self.tape.find("life").map_or(0, |c| self.tape.column(c).len);
-                    let once = body.ops.iter().map(|op| work(op, slots as usize, 0, life));
-                    once.sum::<Work>() * run.lanes as f64
-                }
-                _ => work(run.op, run.lanes, run.active, life),
-            };
+            sum[self.of(run.op) as usize] += self.kernel.work(run, life);
         }
         sum
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,352 @@
+//! What a launch on a device is told besides its arrays: one plain struct, read once per core.
+//!
+//! The host fills it; emitted kernels declare the same struct. Both come from the one list below, and
+//! the emitted text asserts every offset.
+
+use core::mem::{offset_of, size_of};
+
+use crate::params::{Frequency, Params};
+
+/// Segments of a row that a device kernel takes.
+pub const MAX_SEGMENTS: usize = 2;
+/// Pointers of host chunks that a core keeps at hand, per layer.
+pub const MAX_CHUNKS: u32 = 2048;
+/// Rows that one half of the staging area takes at most: that many are in flight before one wait.
+pub const MAX_HALF_ROWS: u32 = 32;
+/// Bytes of one half of the staging area.
+pub const HALF_BYTES: u32 = 76 * 1024;
+
+/// A field of [`Tiling`], for whoever writes the struct in another language.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Field {
+    /// Its name here.
+    pub name: &'static str,
+    /// What it means.
+    pub doc: &'static str,
+    /// Its offset in bytes.
+    pub offset: usize,
+    /// Words; 0 means that it is one, and no array.
+    pub array: usize,
+}
+
+/// A type that a field may have: signed words.
+trait Words {
+    const ARRAY: usize;
+    fn words(&self) -> &[i32];
+}
+
+impl Words for i32 {
+    const ARRAY: usize = 0;
+    fn words(&self) -> &[i32] {
+        core::slice::from_ref(self)
+    }
+}
+
+impl Words for [i32; MAX_SEGMENTS] {
+    const ARRAY: usize = MAX_SEGMENTS;
+    fn words(&self) -> &[i32] {
+        self
+    }
+}
+
+macro_rules! tiling {
+    ($($doc:literal $name:ident: $type:ty,)*) => {
+        /// Every scalar of a launch.
+        #[repr(C)]
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub struct Tiling {
+            $(#[doc = $doc] pub $name: $type,)*
+        }
+
+        impl Tiling {
+            /// The struct, field by field.
+            pub const FIELDS: &'static [Field] = &[$(Field {
+                name: stringify!($name),
+                doc: $doc,
+                offset: offset_of!(Tiling, $name),
+                array: <$type as Words>::ARRAY,
+            },)*];
+
+            /// The struct as words: what a kernel reads.
+            pub fn words(&self) -> [i32; size_of::<Tiling>() / 4] {
+                let mut all = [0; size_of::<Tiling>() / 4];
+                $(
+                    let from = self.$name.words();
+                    all[offset_of!(Tiling, $name) / 4..][..from.len()].copy_from_slice(from);
+                )*
+                all
+            }
+        }
+    };
+}
+
+tiling! {
+    "Requests of the batch, padded ones included." requests: i32,
+    "Ids per row, 1..=K of the geometry." k: i32,
+    "Words from row to row of ids." ids_stride: i32,
+    "Entries of a request in the block table; 0 without one." block_stride: i32,
+    "Rows (without block table) or blocks (with one) of the host pool." pool_units: i32,
+    "Request states: tables, and S slots each." states: i32,
+    "Cores that copy; as many as were launched, if that is less." copy_cores: i32,
+    "Segments of a row: 1 or 2." segments: i32,
+    "Bytes of each segment." bytes: [i32; MAX_SEGMENTS],
+    "Each segment's first pointer in hostChunks." chunk_first: [i32; MAX_SEGMENTS],
+    "A chunk of the segment holds 1 << this rows." chunk_shift: [i32; MAX_SEGMENTS],
+    "Pointers in hostChunks." chunks: i32,
+    "Rows staged in one half of the staging area." half_rows: i32,
+    "Bytes from row to row in a host chunk." host_stride: [i32; MAX_SEGMENTS],
+    "Bytes from slot to slot in the device buffer." kv_stride: [i32; MAX_SEGMENTS],
+    "Bytes from row to row of the fresh rows." fresh_stride: [i32; MAX_SEGMENTS],
+}
+
+const _: () = assert!(size_of::<Tiling>() == 88);
+
+/// One segment of a layer's rows, as a device sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// Bytes that are copied.
+    pub bytes: u32,
+    /// Bytes from row to row in a host chunk.
+    pub host_stride: u32,
+    /// Bytes from slot to slot in the device buffer.
+    pub kv_stride: u32,
+    /// Bytes from row to row of the fresh rows.
+    pub fresh_stride: u32,
+    /// A chunk holds `1 << chunk_shift` rows.
+    pub chunk_shift: u32,
+    /// Chunks of this segment in this layer; their pointers follow the last segment's.
+    pub chunks: u32,
+}
+
+/// What the scalars of a launch are made from.
+#[derive(Clone, Copy, Debug)]
+pub struct Launch<'a> {
+    /// Requests of the batch.
+    pub requests: u32,
+    /// The most rows (tokens) that the batch may have.
+    pub rows: u32,
+    /// Ids per row.
+    pub k: u32,
+    /// Words from row to row of ids.
+    pub ids_stride: u32,
+    /// Entries of a request in the block table.
+    pub block_stride: u32,
+    /// Rows or blocks of the host pool.
+    pub pool_units: u32,
+    /// Request states.
+    pub states: u32,
+    /// Cores that copy.
+    pub copy_cores: u32,
+    /// Segments of a row.
+    pub segments: &'a [Segment],
+}
+
+/// Which limit of a device launch is broken, and by how much.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// So many segments; it must be 1..=[`MAX_SEGMENTS`].
+    Segments(usize),
+    /// A row takes so many bytes of staging memory; at most [`HALF_BYTES`].
+    RowBytes(u64),
+    /// So many host chunks per layer; at most [`MAX_CHUNKS`]. Larger chunks are fewer.
+    Chunks(u64),
+    /// A chunk of `1 << this` rows; at most `1 << 30`.
+    ChunkShift(u32),
+    /// Words of an array, or bytes of a stride; a kernel counts up to `i32::MAX`.
+    Words(u64),
+    /// No copying core.
+    Cores,
+    /// So many ids per row; 1..=K and at most the stride.
+    K(u32),
+}
+
+impl Tiling {
+    /// Fills the struct for a geometry.
+    ///
+    /// # Errors
+    /// If the launch is more than a kernel can count or stage.
+    pub fn new(p: &Params, launch: &Launch<'_>) -> Result<Self, Fault> {
+        let word = |n: u64| i32::try_from(n).map_err(|_| Fault::Words(n));
+        let segments = launch.segments;
+        if segments.is_empty() || segments.len() > MAX_SEGMENTS {
+            return Err(Fault::Segments(segments.len()));
+        }
+        if launch.copy_cores == 0 {
+            return Err(Fault::Cores);
+        }
+        if launch.k == 0 || launch.k > p.k || launch.k > launch.ids_stride {
+            return Err(Fault::K(launch.k));
+        }
+        let staged = segments.iter().map(|s| u64::from(s.bytes).next_multiple_of(32)).sum();
+        if staged == 0 || staged > u64::from(HALF_BYTES) {
+            return Err(Fault::RowBytes(staged));
+        }
+        // A kernel's offsets into these arrays are 32-bit words.
+        let (rows, requests) = (u64::from(launch.rows), u64::from(launch.requests));
+        let units = u64::from(launch.pool_units) * u64::from(p.page.max(1));
+        for words in [
+            rows * u64::from(launch.ids_stride.max(p.k)),
+            requests * u64::from(launch.block_stride),
+            requests * 16,
+            units,
+        ] {
+            word(words)?;
+        }
+        let mut tiling = Self {
+            requests: word(requests)?,
+            k: word(launch.k.into())?,
+            ids_stride: word(launch.ids_stride.into())?,
+            block_stride: word(launch.block_stride.into())?,
+            pool_units: word(launch.pool_units.into())?,
+            states: word(launch.states.into())?,
+            copy_cores: word(launch.copy_cores.into())?,
+            segments: segments.len() as i32,
+            half_rows: (u64::from(HALF_BYTES) / staged).min(MAX_HALF_ROWS.into()) as i32,
+            ..Self::default()
+        };
+        let mut chunks = 0u64;
+        for (i, segment) in segments.iter().enumerate() {
+            if segment.chunk_shift > 30 {
+                return Err(Fault::ChunkShift(segment.chunk_shift));
+            }
+            tiling.bytes[i] = word(segment.bytes.into())?;
+            tiling.chunk_first[i] = word(chunks)?;
+            tiling.chunk_shift[i] = segment.chunk_shift as i32;
+            tiling.host_stride[i] = word(segment.host_stride.into())?;
+            tiling.kv_stride[i] = word(segment.kv_stride.into())?;
+            tiling.fresh_stride[i] = word(segment.fresh_stride.into())?;
+            chunks += u64::from(segment.chunks);
+        }
+        if chunks > MAX_CHUNKS.into() {
+            return Err(Fault::Chunks(chunks));
+        }
+        tiling.chunks = chunks as i32;
+        Ok(tiling)
+    }
+}
+
+/// The rule of a hit as a device wants it: 256 halves, entry life + 128 what a hit makes of `life`.
+pub fn rules(rule: &Frequency) -> [u16; 256] {
+    core::array::from_fn(|i| half(rule.hit[(i + 128) & 0xFF]))
+}
+
+/// The bits of a small number as a half. Every byte is exact.
+fn half(n: i8) -> u16 {
+    let magnitude = u16::from(n.unsigned_abs());
+    if magnitude == 0 {
+        return 0;
+    }
+    let exponent = magnitude.ilog2();
+    let sign = if n < 0 { 1 << 15 } else { 0 };
+    sign | ((exponent as u16 + 15) << 10) | ((magnitude << (10 - exponent)) & 0x3FF)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A half's value, by the definition of the format.
+    fn value(bits: u16) -> f64 {
+        let sign = if bits >> 15 == 1 { -1.0 } else { 1.0 };
+        let exponent = i32::from(bits >> 10 & 31);
+        let fraction = f64::from(bits & 0x3FF) / 1024.0;
+        if exponent == 0 {
+            return sign * fraction * libm::pow(2.0, -14.0);
+        }
+        sign * (1.0 + fraction) * libm::pow(2.0, f64::from(exponent - 15))
+    }
+
+    #[test]
+    fn rules_are_indexed_from_the_lowest_lifetime() {
+        let rule = Frequency::new(0.87).unwrap();
+        let table = rules(&rule);
+        for life in i8::MIN..=i8::MAX {
+            let next = rule.hit[life as u8 as usize];
+            let at = (i32::from(life) + 128) as usize;
+            assert!((value(table[at]) - f64::from(next)).abs() < f64::EPSILON, "{life}");
+        }
+    }
+
+    const SEGMENT: Segment = Segment {
+        bytes: 1152,
+        host_stride: 1152,
+        kv_stride: 1152,
+        fresh_stride: 1152,
+        chunk_shift: 15,
+        chunks: 3,
+    };
+
+    fn launch(segments: &[Segment]) -> Launch<'_> {
+        Launch {
+            requests: 16,
+            rows: 64,
+            k: 2048,
+            ids_stride: 2048,
+            block_stride: 0,
+            pool_units: 65536,
+            states: 16,
+            copy_cores: 40,
+            segments,
+        }
+    }
+
+    #[test]
+    fn fields_follow_each_other_without_a_gap() {
+        let mut at = 0;
+        for field in Tiling::FIELDS {
+            assert_eq!(field.offset, at, "{}", field.name);
+            at += 4 * field.array.max(1);
+        }
+        assert_eq!(at, size_of::<Tiling>());
+    }
+
+    #[test]
+    fn a_row_decides_how_many_are_staged() {
+        let p = Params::wide(2048, 4, 8192);
+        let rows = |bytes: &[u32]| {
+            let mut all = [SEGMENT; 3];
+            for (segment, &bytes) in all.iter_mut().zip(bytes) {
+                segment.bytes = bytes;
+            }
+            Tiling::new(&p, &launch(&all[..bytes.len()])).map(|t| t.half_rows)
+        };
+        assert_eq!(rows(&[1152]), Ok(32));
+        assert_eq!(rows(&[7]), Ok(32));
+        assert_eq!(rows(&[8192, 33]), Ok(9));
+        assert_eq!(rows(&[HALF_BYTES]), Ok(1));
+        assert_eq!(rows(&[HALF_BYTES + 1]), Err(Fault::RowBytes(u64::from(HALF_BYTES) + 32)));
+        assert_eq!(rows(&[0]), Err(Fault::RowBytes(0)));
+        assert_eq!(rows(&[]), Err(Fault::Segments(0)));
+        assert_eq!(rows(&[1, 1, 1]), Err(Fault::Segments(3)));
+    }
+
+    #[test]
+    fn the_second_segment_follows_the_first_in_the_chunk_table() {
+        let p = Params::wide(2048, 1, 8192);
+        let two = [SEGMENT, Segment { bytes: 128, chunk_shift: 18, chunks: 1, ..SEGMENT }];
+        let t = Tiling::new(&p, &launch(&two)).unwrap();
+        assert_eq!((t.chunk_first, t.chunk_shift, t.chunks), ([0, 3], [15, 18], 4));
+        assert_eq!(t.words()[..8], [16, 2048, 2048, 0, 65536, 16, 40, 2]);
+        assert_eq!(t.words()[8..16], [1152, 128, 0, 3, 15, 18, 4, 32]);
+        assert_eq!(t.words()[16..], [1152; 6]);
+        let many = [SEGMENT, Segment { chunks: MAX_CHUNKS - 2, ..SEGMENT }];
+        let chunks = u64::from(MAX_CHUNKS) + 1;
+        assert_eq!(Tiling::new(&p, &launch(&many)), Err(Fault::Chunks(chunks)));
+    }
+
+    #[test]
+    fn what_a_kernel_cannot_count_is_refused() {
+        let p = Params { page: 128, ..Params::wide(2048, 1, 8192) };
+        let one = [SEGMENT];
+        let fault = |l: Launch<'_>| Tiling::new(&p, &l).unwrap_err();
+        let l = launch(&one);
+        assert_eq!(fault(Launch { rows: 1 << 20, ..l }), Fault::Words(1 << 31));
+        assert_eq!(fault(Launch { pool_units: 1 << 24, ..l }), Fault::Words(1 << 31));
+        assert_eq!(fault(Launch { block_stride: 1 << 27, ..l }), Fault::Words(1 << 31));
+        assert_eq!(fault(Launch { copy_cores: 0, ..l }), Fault::Cores);
+        assert_eq!(fault(Launch { k: 2049, ..l }), Fault::K(2049));
+        assert_eq!(fault(Launch { k: 9, ids_stride: 8, ..l }), Fault::K(9));
+        let far = [Segment { chunk_shift: 31, ..SEGMENT }];
+        assert_eq!(fault(Launch { segments: &far, ..l }), Fault::ChunkShift(31));
+    }
+}

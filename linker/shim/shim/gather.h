@@ -1,0 +1,93 @@
+// Gather: dst[i] = the element at byte src + base + offset[i]. An offset that is undefined, unaligned or
+// outside the source column is refused; on the device it is a fault or somebody else's data.
+#pragma once
+
+#include "lanes.h"
+
+namespace AscendC {
+
+template <typename T>
+__aicore__ inline void Gather(const LocalTensor<T> &dst, const LocalTensor<T> &src,
+                              const LocalTensor<uint32_t> &offset, const uint32_t base, const uint32_t count,
+                              AVSG_SHIM_SITE) {
+    static_assert(shim::one_of<T, half, int16_t, uint16_t, int32_t, uint32_t, float>(),
+                  "Gather takes 16-bit and 32-bit elements; 64-bit data is gathered as two halves");
+    shim::Ctx x{"Gather", at};
+    shim::Core &c = shim::core(x);
+    // The library keeps the number of whole repeats in eight bits.
+    constexpr uint32_t lanes = 256 / sizeof(T), limit = 255 * lanes + lanes - 1;
+    if (count > limit) shim::fail("count", x, "count ", count, " is above ", limit, ", where its repeat count wraps");
+    if (!count) return;
+    if (base % sizeof(T)) shim::fail("alignment", x, "base ", base, " is no multiple of ", sizeof(T));
+    shim::Lanes l = shim::count_of(x, count);
+    uint32_t bytes = count * uint32_t(sizeof(T)), off_bytes = count * 4;
+    shim::check_aligned(x, "src", src.addr);
+    shim::operand<4>(c, x, "offset", offset, l, shim::row(offset), false);
+    shim::operand<sizeof(T)>(c, x, "dst", dst, l, shim::row(dst), true);
+    if (src.addr + uint64_t(base) >= src.hi)
+        shim::fail("bounds", x, "base ", base, " is past the source tensor's end");
+    // Which elements are read depends on data; a hazard must not.
+    c.reads(src.addr + base, src.hi);
+    shim::check_apart(x, "src", dst.addr, dst.addr + bytes, src.addr, src.hi);
+    shim::check_apart(x, "offset", dst.addr, dst.addr + bytes, offset.addr, offset.addr + off_bytes);
+    uint32_t to = dst.addr, from = src.addr + base, end = src.hi, offs = offset.addr;
+    c.issue(shim::V, x, [&c, x, to, from, end, offs, count, bytes] {
+        if (c.checks && c.any_undefined(offs, count * 4))
+            for (uint32_t i = 0; i < count; ++i)
+                if (c.any_undefined(offs + 4 * i, 4))
+                    shim::fail("undefined", x, "offset ", i, " (UB byte ", shim::hex(offs + 4 * i),
+                               ") holds bits that no instruction has defined");
+        bool clean = !c.any_undefined(from, end - from);
+        for (uint32_t i = 0; i < count; ++i) {
+            uint32_t o = shim::load<uint32_t>(c.ub + offs + 4 * i);
+            if (o % sizeof(T))
+                shim::fail("alignment", x, "offset ", i, " is ", o, ", no multiple of ", sizeof(T));
+            if (o + uint64_t(sizeof(T)) > end - from)
+                shim::fail("bounds", x, "offset ", i, " is ", o, " (", int32_t(o), "), outside the source's ",
+                           end - from, " bytes");
+            std::memcpy(c.ub + to + i * sizeof(T), c.ub + from + o, sizeof(T));
+            if (!clean) std::memcpy(c.undefined + to + i * sizeof(T), c.undefined + from + o, sizeof(T));
+        }
+        if (clean) c.define(to, bytes);
+    });
+}
+
+// Whole blocks: eight byte offsets, each a multiple of 32, per repeat.
+template <typename T>
+__aicore__ inline void Gatherb(const LocalTensor<T> &dst, const LocalTensor<T> &src,
+                               const LocalTensor<uint32_t> &offset, const uint8_t repeatTime,
+                               const GatherRepeatParams &p, AVSG_SHIM_SITE) {
+    static_assert(shim::one_of<T, uint16_t, uint32_t>(), "Gatherb takes uint16_t or uint32_t views");
+    shim::Ctx x{"Gatherb", at};
+    shim::Core &c = shim::core(x);
+    if (!repeatTime) return;
+    if (!p.dstBlkStride) shim::fail("count", x, "dstBlkStride 0 writes one block eight times");
+    uint32_t n = repeatTime * 8u;
+    uint64_t all[2] = {~uint64_t(0), sizeof(T) == 2 ? ~uint64_t(0) : 0};
+    shim::Lanes l = shim::mask_of<T>(x, all, repeatTime);
+    shim::Walk wd = shim::strided(dst, p.dstBlkStride, p.dstRepStride);
+    shim::check_aligned(x, "src", src.addr);
+    shim::operand<4>(c, x, "offset", offset, shim::count_of(x, n), shim::row(offset), false);
+    shim::operand<sizeof(T)>(c, x, "dst", dst, l, wd, true);
+    c.reads(src.addr, src.hi);
+    for (const shim::Range &r : shim::ranges<sizeof(T)>(l, wd)) {
+        shim::check_apart(x, "src", r.lo, r.hi, src.addr, src.hi);
+        shim::check_apart(x, "offset", r.lo, r.hi, offset.addr, offset.addr + n * 4);
+    }
+    uint32_t from = src.addr, end = src.hi, offs = offset.addr;
+    c.issue(shim::V, x, [&c, x, wd, from, end, offs, n] {
+        for (uint32_t i = 0; i < n; ++i) {
+            if (c.checks && c.any_undefined(offs + 4 * i, 4))
+                shim::fail("undefined", x, "offset ", i, " holds bits that no instruction has defined");
+            uint32_t o = shim::load<uint32_t>(c.ub + offs + 4 * i);
+            if (o % shim::BLOCK) shim::fail("alignment", x, "offset ", i, " is ", o, ", no multiple of 32");
+            if (o + uint64_t(shim::BLOCK) > end - from)
+                shim::fail("bounds", x, "offset ", i, " is ", o, ", outside the source's ", end - from, " bytes");
+            uint32_t to = wd.addr + i / 8 * wd.repeat + i % 8 * wd.block;
+            std::memcpy(c.ub + to, c.ub + from + o, shim::BLOCK);
+            std::memcpy(c.undefined + to, c.undefined + from + o, shim::BLOCK);
+        }
+    });
+}
+
+} // namespace AscendC

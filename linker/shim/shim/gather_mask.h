@@ -1,0 +1,129 @@
+// GatherMask: order-keeping compaction. What lies in dst past the returned count is undefined, and the
+// count is the only thing the scalar unit has without a flag.
+#pragma once
+
+#include "lanes.h"
+
+namespace AscendC {
+namespace shim {
+
+// Which elements a call looks at, and where the mask bit of each is.
+struct Compaction {
+    bool counter;
+    uint32_t per_repeat, repeats; // elements
+    uint32_t src, block, repeat;  // bytes
+    uint32_t pattern, pattern_repeat;
+    uint32_t builtin; // 0: the pattern is in UB
+};
+
+inline bool builtin_bit(uint32_t pattern, uint32_t i) {
+    if (pattern == 7) return true;
+    return pattern < 3 ? i % 2 == pattern - 1 : i % 4 == pattern - 3;
+}
+
+template <class T>
+void compact(const Ctx &x, const LocalTensor<T> &d, const LocalTensor<T> &s, bool counter, uint32_t mask,
+             const GatherMaskParams &p, uint64_t &rsvd, uint32_t builtin, uint32_t pattern, uint32_t pattern_lo,
+             uint32_t pattern_hi) {
+    static_assert(one_of<T, half, int16_t, uint16_t, int32_t, uint32_t, float>(),
+                  "GatherMask takes 16-bit and 32-bit elements");
+    constexpr uint32_t size = sizeof(T), lanes = 256 / size;
+    Core &c = core(x);
+    Compaction k{counter, lanes, p.repeatTimes, s.addr, p.src0BlockStride * BLOCK, p.src0RepeatStride * BLOCK,
+                 pattern, p.src1RepeatStride * BLOCK, builtin};
+    if (counter) {
+        if (mask == 0) fail("count", x, "mask 0 in counter mode: the number of elements is 1..2^32-1");
+        if (p.repeatTimes != 1 || p.src0BlockStride != 1)
+            fail("count", x, "counter mode is modelled for one repeat of contiguous elements: {1, 1, 8, 0}");
+        k.per_repeat = mask;
+    } else if (p.repeatTimes == 0) {
+        rsvd = 0;
+        return;
+    }
+    uint64_t total = uint64_t(k.per_repeat) * k.repeats;
+    if (total > UB_BYTES) fail("bounds", x, total, " elements do not fit UB");
+    check_aligned(x, "src0", s.addr);
+    check_aligned(x, "dst", d.addr);
+    auto at = [=](uint32_t r, uint32_t i) {
+        if (k.counter) return k.src + i * size;
+        return k.src + r * k.repeat + i / (BLOCK / size) * k.block + i % (BLOCK / size) * size;
+    };
+    // No destination may lie where a later repeat still reads, so none may lie in the source at all.
+    uint32_t room = (d.hi - d.addr) / size, most = total < room ? uint32_t(total) : room;
+    auto source = [&](uint32_t lo, uint32_t hi) {
+        check_bounds(x, "src0", lo, hi, s.lo, s.hi);
+        c.reads(lo, hi);
+        check_apart(x, "src0", d.addr, d.addr + most * size, lo, hi);
+    };
+    for (uint32_t r = 0; r < k.repeats; ++r) {
+        if (counter) {
+            source(s.addr, s.addr + mask * size);
+        } else {
+            for (uint32_t b = 0; b < 8; ++b) source(at(r, b * (BLOCK / size)), at(r, b * (BLOCK / size)) + BLOCK);
+        }
+        if (builtin) continue;
+        uint32_t lo = pattern + r * k.pattern_repeat, hi = lo + (k.per_repeat + 7) / 8;
+        check_bounds(x, "pattern", lo, hi, pattern_lo, pattern_hi);
+        c.reads(lo, hi);
+        check_apart(x, "pattern", d.addr, d.addr + most * size, lo, hi);
+    }
+    c.writes(d.addr, d.addr + most * size);
+
+    std::vector<uint8_t> data, junk;
+    uint64_t kept = 0;
+    uint32_t seq = c.issue_now(V, x, [&] {
+        for (uint32_t r = 0; r < k.repeats; ++r)
+            for (uint32_t i = 0; i < k.per_repeat; ++i) {
+                bool take;
+                if (builtin) {
+                    take = builtin_bit(builtin, i);
+                } else {
+                    uint32_t byte = k.pattern + r * k.pattern_repeat + i / 8;
+                    if (c.checks && (c.undefined[byte] >> (i % 8) & 1))
+                        fail("undefined", x, "pattern bit ", i, " of repeat ", r, " (UB byte ", hex(byte),
+                             ") was not defined by any instruction");
+                    take = c.ub[byte] >> (i % 8) & 1;
+                }
+                if (!take) continue;
+                uint32_t from = at(r, i);
+                data.insert(data.end(), c.ub + from, c.ub + from + size);
+                junk.insert(junk.end(), c.undefined + from, c.undefined + from + size);
+                ++kept;
+            }
+        if (kept > room)
+            fail("bounds", x, kept, " elements are kept and the destination has room for ", room);
+    });
+    rsvd = kept;
+    uint32_t to = d.addr;
+    c.later(V, seq, [&c, to, most, data, junk] {
+        std::memcpy(c.ub + to, data.data(), data.size());
+        std::memcpy(c.undefined + to, junk.data(), junk.size());
+        c.undefine(to + uint32_t(data.size()), most * size - uint32_t(data.size()));
+    });
+}
+
+} // namespace shim
+
+template <typename T, typename U>
+__aicore__ inline void GatherMask(const LocalTensor<T> &dst, const LocalTensor<T> &src0,
+                                  const LocalTensor<U> &src1Pattern, const bool reduceMode, const uint32_t mask,
+                                  const GatherMaskParams &params, uint64_t &rsvdCnt, AVSG_SHIM_SITE) {
+    static_assert(std::is_unsigned<U>::value && sizeof(U) == sizeof(T),
+                  "the pattern of a 16-bit GatherMask is uint16_t and of a 32-bit one uint32_t");
+    shim::Ctx x{"GatherMask", at};
+    shim::check_aligned(x, "pattern", src1Pattern.addr);
+    shim::compact(x, dst, src0, reduceMode, mask, params, rsvdCnt, 0, src1Pattern.addr, src1Pattern.lo,
+                  src1Pattern.hi);
+}
+
+template <typename T>
+__aicore__ inline void GatherMask(const LocalTensor<T> &dst, const LocalTensor<T> &src0, const uint8_t src1Pattern,
+                                  const bool reduceMode, const uint32_t mask, const GatherMaskParams &params,
+                                  uint64_t &rsvdCnt, AVSG_SHIM_SITE) {
+    shim::Ctx x{"GatherMask", at};
+    if (src1Pattern < 1 || src1Pattern > 7)
+        shim::fail("count", x, "built-in pattern ", int(src1Pattern), " is not in 1..7");
+    shim::compact(x, dst, src0, reduceMode, mask, params, rsvdCnt, src1Pattern, 0, 0, 0);
+}
+
+} // namespace AscendC

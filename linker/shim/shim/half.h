@@ -1,0 +1,84 @@
+// IEEE 754 binary16, stored exactly and computed through binary32: for + - * one rounding to binary16
+// after a binary32 operation gives the correctly rounded result (24 >= 2 * 11 + 2 bits).
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+#include "fault.h"
+
+namespace AscendC {
+namespace shim {
+
+inline float bits_to_float(uint32_t u) {
+    float f;
+    std::memcpy(&f, &u, 4);
+    return f;
+}
+
+inline uint32_t float_to_bits(float f) {
+    uint32_t u;
+    std::memcpy(&u, &f, 4);
+    return u;
+}
+
+inline float widen_half(uint16_t h) {
+    uint32_t sign = uint32_t(h & 0x8000u) << 16;
+    uint32_t exponent = (h >> 10) & 31u, fraction = h & 0x3ffu;
+    if (exponent == 31) return bits_to_float(sign | 0x7f800000u | (fraction << 13));
+    if (exponent != 0) return bits_to_float(sign | ((exponent + 112) << 23) | (fraction << 13));
+    float tiny = float(fraction) * bits_to_float(0x33800000u); // fraction * 2^-24
+    return sign ? -tiny : tiny;
+}
+
+// All 65536 values once per loaded kernel: lifetimes are halves, and sweeps over them are long.
+struct HalfTable {
+    float value[65536];
+    HalfTable() {
+        for (uint32_t h = 0; h < 65536; ++h) value[h] = widen_half(uint16_t(h));
+    }
+};
+
+AVSG_SHIM_STATE const float *half_values() {
+    static const HalfTable table;
+    return table.value;
+}
+
+// Round to nearest, ties to even.
+inline uint16_t narrow_to_half(float f) {
+    uint32_t u = float_to_bits(f);
+    uint32_t sign = (u >> 16) & 0x8000u, magnitude = u & 0x7fffffffu;
+    if (magnitude > 0x7f800000u) return uint16_t(sign | 0x7e00u);
+    if (magnitude >= 0x477ff000u) return uint16_t(sign | 0x7c00u);
+    if (magnitude >= 0x38800000u) {
+        uint32_t odd = (magnitude >> 13) & 1u;
+        return uint16_t(sign | ((magnitude - 0x38000000u + 0xfffu + odd) >> 13));
+    }
+    // Below 2^-14 the unit is 2^-24; nearbyint rounds ties to even in the default mode.
+    float scaled = bits_to_float(magnitude) * 16777216.0f;
+    return uint16_t(sign | uint32_t(std::nearbyint(scaled)));
+}
+
+struct Half {
+    uint16_t bits;
+
+    Half() = default;
+    // The device's half is an arithmetic type, so numbers convert both ways without a cast.
+    template <class N, class = std::enable_if_t<std::is_arithmetic<N>::value>>
+    Half(N n) : bits(narrow_to_half(float(n))) {}
+    operator float() const { return half_values()[bits]; }
+    static Half of_bits(uint16_t b) {
+        Half h;
+        h.bits = b;
+        return h;
+    }
+};
+
+static_assert(sizeof(Half) == 2 && std::is_trivially_copyable<Half>::value, "half is two bytes");
+
+} // namespace shim
+} // namespace AscendC
+
+using half = AscendC::shim::Half;

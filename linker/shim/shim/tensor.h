@@ -1,0 +1,113 @@
+// LocalTensor: a typed window of UB that knows its bounds; the scalar unit's access to it.
+#pragma once
+
+#include <type_traits>
+
+#include "core.h"
+
+namespace AscendC {
+namespace shim {
+
+template <class T> T load(const uint8_t *p) {
+    T v;
+    std::memcpy(&v, p, sizeof(T));
+    return v;
+}
+
+template <class T> void store(uint8_t *p, T v) { std::memcpy(p, &v, sizeof(T)); }
+
+template <class T, class... U> constexpr bool one_of() {
+    bool any = false;
+    (void)std::initializer_list<bool>{(any = any || std::is_same<T, U>::value)...};
+    return any;
+}
+
+template <class T> constexpr bool element() {
+    return one_of<T, int8_t, uint8_t, int16_t, uint16_t, half, int32_t, uint32_t, float, int64_t, uint64_t>();
+}
+
+} // namespace shim
+
+template <typename T> class LocalTensor {
+    static_assert(shim::element<T>(), "this element type does not exist on dav-c220");
+    template <typename U> friend class LocalTensor;
+
+  public:
+    // Bytes of UB: this window starts at `addr`; the tensor it was cut from spans [lo, hi).
+    uint32_t addr = 0, lo = 0, hi = 0;
+    TPosition position = TPosition::VECCALC;
+
+    LocalTensor() = default;
+
+    LocalTensor(TPosition p, uint32_t byte_addr, uint32_t elems, AVSG_SHIM_SITE)
+        : addr(byte_addr), lo(byte_addr), position(p) {
+        shim::Ctx x{"LocalTensor", at};
+        if (p == TPosition::GM) shim::fail("bounds", x, "a LocalTensor lives in VECIN, VECCALC or VECOUT, not in GM");
+        uint64_t end = byte_addr + uint64_t(elems) * sizeof(T);
+        if (byte_addr % shim::BLOCK)
+            shim::fail("alignment", x, "starts at UB byte ", shim::hex(byte_addr), ", which is no multiple of 32");
+        if (end > shim::UB_BYTES)
+            shim::fail("bounds", x, "ends at UB byte ", end, "; UB has ", shim::UB_BYTES);
+        hi = uint32_t(end);
+    }
+
+    uint32_t GetSize() const { return (hi - addr) / uint32_t(sizeof(T)); }
+    TPosition GetPosition() const { return position; }
+
+    LocalTensor operator[](uint32_t offset) const {
+        uint64_t to = addr + uint64_t(offset) * sizeof(T);
+        // One past the end is a legal empty window; using it is not.
+        if (to > hi)
+            shim::fail("bounds", shim::Ctx{"LocalTensor::operator[]"}, "offset ", offset,
+                       " is past the tensor's ", GetSize(), " elements (UB ", shim::hex(addr), "..", shim::hex(hi), ")");
+        LocalTensor t(*this);
+        t.addr = uint32_t(to);
+        return t;
+    }
+
+    template <typename U> LocalTensor<U> ReinterpretCast() const {
+        LocalTensor<U> t;
+        t.addr = addr, t.lo = lo, t.hi = hi, t.position = position;
+        return t;
+    }
+
+    T GetValue(uint32_t index, AVSG_SHIM_SITE) const {
+        shim::Ctx x{"LocalTensor::GetValue", at};
+        shim::Core &c = shim::core(x);
+        uint32_t a = inside(x, index);
+        c.reads(a, a + uint32_t(sizeof(T)));
+        c.issue_now(shim::S, x, [] {});
+        if (c.checks && c.any_undefined(a, sizeof(T)))
+            shim::fail("undefined", x, "element ", index, " (UB byte ", shim::hex(a),
+                       ") holds bits that no instruction has defined");
+        return shim::load<T>(c.ub + a);
+    }
+
+    template <typename V> void SetValue(uint32_t index, V value, AVSG_SHIM_SITE) const {
+        static_assert(std::is_same<V, T>::value || (std::is_integral<V>::value && std::is_integral<T>::value) ||
+                          (std::is_floating_point<T>::value && std::is_arithmetic<V>::value),
+                      "SetValue converts silently on the device: cast the value to the tensor's element type");
+        shim::Ctx x{"LocalTensor::SetValue", at};
+        shim::Core &c = shim::core(x);
+        uint32_t a = inside(x, index);
+        T v = T(value);
+        c.writes(a, a + uint32_t(sizeof(T)));
+        c.issue(shim::S, x, [&c, a, v] {
+            shim::store<T>(c.ub + a, v);
+            c.define(a, sizeof(T));
+        });
+    }
+
+    T operator()(uint32_t index, AVSG_SHIM_SITE) const { return GetValue(index, at); }
+
+  private:
+    uint32_t inside(const shim::Ctx &x, uint32_t index) const {
+        uint64_t a = addr + uint64_t(index) * sizeof(T);
+        if (a + sizeof(T) > hi)
+            shim::fail("bounds", x, "element ", index, " is outside the tensor's ", GetSize(), " elements (UB ",
+                       shim::hex(addr), "..", shim::hex(hi), ")");
+        return uint32_t(a);
+    }
+};
+
+} // namespace AscendC

@@ -1,0 +1,145 @@
+// The vocabulary of a kernel: qualifiers, enumerations and parameter blocks, dav-c220 only.
+#pragma once
+
+#include <cstdint>
+
+#include "half.h"
+
+#define __aicore__
+#define __gm__
+#define __global__ __attribute__((visibility("default"), used))
+#define GM_ADDR __gm__ uint8_t *
+
+// A vector core: a kernel that guards its cube half with these loses nothing.
+#define ASCEND_IS_AIV constexpr(true)
+#define ASCEND_IS_AIC constexpr(false)
+
+enum pipe_t : int32_t { PIPE_S = 0, PIPE_V = 1, PIPE_MTE2 = 4, PIPE_MTE3 = 5, PIPE_ALL = 6 };
+
+enum event_t : int32_t {
+    EVENT_ID0 = 0,
+    EVENT_ID1,
+    EVENT_ID2,
+    EVENT_ID3,
+    EVENT_ID4,
+    EVENT_ID5,
+    EVENT_ID6,
+    EVENT_ID7,
+};
+
+enum KernelMetaType : int32_t { KERNEL_TYPE_AIV_ONLY = 0, KERNEL_TYPE_MIX_AIV_1_0 = 2 };
+
+namespace AscendC {
+
+enum class TPosition : uint8_t { GM, VECIN, VECOUT, VECCALC };
+
+enum class HardEvent : uint8_t {
+    MTE2_V,
+    MTE2_S,
+    MTE2_MTE3,
+    V_MTE2,
+    V_MTE3,
+    V_S,
+    MTE3_V,
+    MTE3_S,
+    MTE3_MTE2,
+    S_V,
+    S_MTE2,
+    S_MTE3,
+    MAX,
+};
+
+enum class CMPMODE : uint8_t { LT = 0, GT, EQ, LE, GE, NE };
+
+enum class SELMODE : uint8_t {
+    VSEL_CMPMASK_SPR = 0,
+    VSEL_TENSOR_SCALAR_MODE,
+    VSEL_TENSOR_TENSOR_MODE,
+};
+
+enum class RoundMode : uint8_t {
+    CAST_NONE = 0,
+    CAST_RINT,
+    CAST_FLOOR,
+    CAST_CEIL,
+    CAST_ROUND,
+    CAST_TRUNC,
+    CAST_ODD,
+};
+
+enum class CacheLine : uint64_t { SINGLE_CACHE_LINE = 0, ENTIRE_DATA_CACHE = 1 };
+enum class DcciDst : uint64_t { CACHELINE_ALL = 0, CACHELINE_UB, CACHELINE_OUT };
+
+// Strides of repeat forms, in blocks of 32 bytes; the defaults walk contiguous memory.
+struct BinaryRepeatParams {
+    uint8_t dstBlkStride = 1, src0BlkStride = 1, src1BlkStride = 1;
+    uint8_t dstRepStride = 8, src0RepStride = 8, src1RepStride = 8;
+    BinaryRepeatParams() = default;
+    BinaryRepeatParams(uint8_t db, uint8_t b0, uint8_t b1, uint8_t dr, uint8_t r0, uint8_t r1)
+        : dstBlkStride(db), src0BlkStride(b0), src1BlkStride(b1), dstRepStride(dr), src0RepStride(r0),
+          src1RepStride(r1) {}
+};
+
+struct UnaryRepeatParams {
+    uint16_t dstBlkStride = 1, srcBlkStride = 1;
+    uint8_t dstRepStride = 8, srcRepStride = 8;
+    UnaryRepeatParams() = default;
+    UnaryRepeatParams(uint16_t db, uint16_t sb, uint8_t dr, uint8_t sr)
+        : dstBlkStride(db), srcBlkStride(sb), dstRepStride(dr), srcRepStride(sr) {}
+};
+
+struct CopyRepeatParams {
+    uint16_t dstStride = 1, srcStride = 1, dstRepeatSize = 8, srcRepeatSize = 8;
+    CopyRepeatParams() = default;
+    CopyRepeatParams(uint16_t d, uint16_t s, uint16_t dr, uint16_t sr)
+        : dstStride(d), srcStride(s), dstRepeatSize(dr), srcRepeatSize(sr) {}
+};
+
+struct BrcbRepeatParams {
+    uint16_t dstBlkStride = 1, dstRepStride = 8;
+    BrcbRepeatParams() = default;
+    BrcbRepeatParams(uint16_t b, uint16_t r) : dstBlkStride(b), dstRepStride(r) {}
+};
+
+struct GatherRepeatParams {
+    uint8_t dstBlkStride = 1, dstRepStride = 8;
+    GatherRepeatParams() = default;
+    GatherRepeatParams(uint8_t b, uint8_t r) : dstBlkStride(b), dstRepStride(r) {}
+};
+
+struct GatherMaskParams {
+    uint8_t src0BlockStride = 1;
+    uint16_t repeatTimes = 0, src0RepeatStride = 0;
+    uint8_t src1RepeatStride = 0;
+    GatherMaskParams() = default;
+    GatherMaskParams(uint8_t b, uint16_t n, uint16_t r0, uint8_t r1)
+        : src0BlockStride(b), repeatTimes(n), src0RepeatStride(r0), src1RepeatStride(r1) {}
+};
+
+// DMA of whole 32-byte blocks: every number counts blocks.
+struct DataCopyParams {
+    uint16_t blockCount = 1, blockLen = 0, srcGap = 0, dstGap = 0;
+    DataCopyParams() = default;
+    DataCopyParams(uint16_t n, uint16_t len, uint16_t s, uint16_t d)
+        : blockCount(n), blockLen(len), srcGap(s), dstGap(d) {}
+};
+
+// DMA of bytes: blockLen and the gap on the GM side count bytes, the gap on the UB side blocks.
+struct DataCopyExtParams {
+    uint16_t blockCount = 1;
+    uint32_t blockLen = 0, srcStride = 0, dstStride = 0, rsv = 0;
+    DataCopyExtParams() = default;
+    DataCopyExtParams(uint16_t n, uint32_t len, uint32_t s, uint32_t d, uint32_t r)
+        : blockCount(n), blockLen(len), srcStride(s), dstStride(d), rsv(r) {}
+};
+
+template <typename T> struct DataCopyPadExtParams {
+    bool isPad = false;
+    uint8_t leftPadding = 0, rightPadding = 0;
+    T paddingValue = T();
+    DataCopyPadExtParams() = default;
+    DataCopyPadExtParams(bool p, uint8_t l, uint8_t r, T v)
+        : isPad(p), leftPadding(l), rightPadding(r), paddingValue(v) {}
+};
+
+} // namespace AscendC

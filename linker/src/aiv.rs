@@ -1,0 +1,116 @@
+//! A kernel for one vector core (AIV) before it is text: calls over named buffers, in loops.
+//!
+//! A call says what its units read and write, so that [`crate::sync`] can order them and
+//! [`crate::ub`] can place the buffers. A call of a helper function lists all that happens inside it,
+//! its own synchronisation included.
+
+/// A unit of a core. Each works through its own queue; nothing orders two of them but flags.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Pipe {
+    /// Scalar.
+    S,
+    /// Vector.
+    V,
+    /// Global memory to unified buffer.
+    Mte2,
+    /// Unified buffer to global memory.
+    Mte3,
+}
+
+impl Pipe {
+    /// As AscendC calls it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::S => "S",
+            Self::V => "V",
+            Self::Mte2 => "MTE2",
+            Self::Mte3 => "MTE3",
+        }
+    }
+}
+
+/// Memory that a call touches.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Place {
+    /// A buffer in UB, by name.
+    Ub(String),
+    /// A tile's temporary that has no register yet.
+    Temp(usize),
+    /// An array in global memory, by name.
+    Gm(String),
+}
+
+/// What happens in a call, in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Act {
+    /// One unit reads and writes.
+    Use {
+        /// Which unit.
+        pipe: Pipe,
+        /// What it reads.
+        reads: Vec<Place>,
+        /// What it writes.
+        writes: Vec<Place>,
+    },
+    /// Synchronisation that the helper does itself.
+    Sync(Sync),
+}
+
+/// One synchronisation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sync {
+    /// `PipeBarrier`: the unit finishes what it has before it goes on.
+    Barrier(Pipe),
+    /// `SetFlag` and `WaitFlag`: the second unit waits for what the first has.
+    Flag(Pipe, Pipe),
+}
+
+impl Sync {
+    /// The statement.
+    pub fn text(self) -> String {
+        match self {
+            Self::Barrier(p) => format!("PipeBarrier<PIPE_{}>();", p.name()),
+            Self::Flag(a, b) => format!("After<HardEvent::{}_{}>(EVENT_ID0);", a.name(), b.name()),
+        }
+    }
+}
+
+/// One statement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Call {
+    /// C++; a temporary stands as `@number@`.
+    pub text: String,
+    /// What happens.
+    pub acts: Vec<Act>,
+    /// Synchronisation before it.
+    pub sync: Vec<Sync>,
+}
+
+/// A piece of a kernel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Node {
+    /// A statement.
+    Call(Call),
+    /// A loop, by its head.
+    Loop(String, Vec<Node>),
+    /// A comment: a step of the paper.
+    Note(String),
+}
+
+impl Call {
+    /// A call of one unit.
+    pub fn new(pipe: Pipe, text: String, reads: Vec<Place>, writes: Vec<Place>) -> Self {
+        Self { text, acts: vec![Act::Use { pipe, reads, writes }], sync: Vec::new() }
+    }
+}
+
+/// Runs over all calls, in text order.
+pub fn each_call(nodes: &mut [Node], run: &mut impl FnMut(&mut Call)) {
+    for node in nodes {
+        match node {
+            Node::Call(call) => run(call),
+            Node::Loop(_, body) => each_call(body, run),
+            Node::Note(_) => {}
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! From a tape to calls of one vector core: what every op becomes on a 910B.
+//!
+//! A sweep is a loop over tiles of `TILE` lanes. A load is a view of its column, arithmetic one call on
+//! exactly the live lanes, a compare one over whole repeats, whose junk bits behind the live lanes
+//! nothing looks at. What the core lacks, helpers make of what it has (`write/ascendc/stage_one.h.in`):
+//! appends at any length, scatters, lifetimes, look-ups.
+
+mod alias;
+mod lanes;
+mod registers;
+mod schedule;
+pub mod simplify;
+mod whole;
+
+use crate::aiv::{Call, Node, Pipe, Place};
+use crate::check::{Refused, ranges};
+use crate::tape::{Block, Code, ColumnId, Kind, Op, Range, Tape, Value};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A kernel as calls, and what they need to be placed and written.
+#[derive(Debug)]
+pub struct Lowered {
+    /// The tape that was lowered: simplified.
+    pub tape: Tape,
+    /// Stage One of one request, without the table's way in and out.
+    pub body: Vec<Node>,
+    /// Vector and mask registers of a tile.
+    pub registers: [usize; 2],
+    /// Words that `AndWord` and `OrWord` take, in blocks of their own.
+    pub words: BTreeSet<u32>,
+    /// Lists that share another one's storage.
+    pub alias: BTreeMap<ColumnId, ColumnId>,
+    /// Lists, by the name of their length.
+    pub lists: Vec<String>,
+    /// Columns that may begin where another one ends, though both are touched then.
+    pub overlays: Vec<[String; 2]>,
+}
+
+/// Outputs that are one 64-byte line, kept in UB while a request runs.
+pub const LINES: [&str; 2] = ["header", "gm_record"];
+
+struct Lower<'t> {
+    tape: &'t Tape,
+    ranges: Vec<Range>,
+    uses: BTreeMap<Value, usize>,
+    defs: BTreeMap<Value, Op>,
+    names: BTreeMap<Value, String>,
+    /// Vectors and masks: text and place.
+    at: BTreeMap<Value, (String, Place)>,
+    halves: BTreeSet<Value>,
+    /// Whether each temporary of the tile is a mask.
+    temps: Vec<bool>,
+    registers: [usize; 2],
+    words: BTreeSet<u32>,
+    alias: BTreeMap<ColumnId, ColumnId>,
+    overlays: Vec<[String; 2]>,
+    out: Vec<Node>,
+    depth: usize,
+}
+
+/// Lowers a checked tape of Stage One.
+///
+/// # Errors
+/// If the tape breaks a law, or moves a list that cannot share its storage.
+pub fn lower(tape: &Tape) -> Result<Lowered, Refused> {
+    let ranges = ranges::of(tape)?;
+    let tape = simplify::simplify(tape);
+    let alias = alias::find(&tape)?;
+    let (mut uses, mut defs) = (BTreeMap::new(), BTreeMap::new());
+    survey(&tape.body, &mut uses, &mut defs);
+    let params = tape.params.iter().map(|p| (p.value, format!("q.{}", camel(&p.name))));
+    let mut l = Lower {
+        ranges,
+        uses,
+        defs,
+        names: params.collect(),
+        at: BTreeMap::new(),
+        halves: BTreeSet::new(),
+        temps: Vec::new(),
+        registers: [0; 2],
+        words: BTreeSet::new(),
+        alias,
+        overlays: Vec::new(),
+        out: Vec::new(),
+        depth: 0,
+        tape: &tape,
+    };
+    let names = |pair: [(ColumnId, usize); 2]| pair.map(|(list, column)| l.storage(list, column));
+    l.overlays = alias::overlays(&tape).into_iter().map(names).collect();
+    l.block(&tape.body);
+    registers::drop_unused(&mut l.out);
+    let Lower { registers, words, alias, overlays, out, .. } = l;
+    let is_list = |c: &&crate::tape::Column| matches!(c.kind, Kind::List { .. });
+    let lists = tape.columns.iter().filter(is_list).map(|c| c.name.clone()).collect();
+    Ok(Lowered { body: out, registers, words, alias, overlays, lists, tape })
+}
+
+fn survey(block: &Block, uses: &mut BTreeMap<Value, usize>, defs: &mut BTreeMap<Value, Op>) {
+    for op in &block.ops {
+        op.args.iter().for_each(|&a| *uses.entry(a).or_default() += 1);
+        if let Some(out) = op.out {
+            defs.insert(out, Op { body: None, ..op.clone() });
+        }
+        if let Some(body) = &op.body {
+            survey(body, uses, defs);
+        }
+    }
+}
+
+/// `ids_stride` as `idsStride`.
+pub fn camel(name: &str) -> String {
+    let mut up = false;
+    let letter = |c: char| {
+        let c = (c != '_').then(|| if up { c.to_ascii_uppercase() } else { c });
+        up = c.is_none();
+        c
+    };
+    name.chars().filter_map(letter).collect()
+}
+
+impl Lower<'_> {
+    fn block(&mut self, block: &Block) {
+        for (n, op) in block.ops.iter().enumerate() {
+            if let Some(step) = self.step(op) {
+                self.out.push(Node::Note(step.into()));
+            }
+            match (op.code, &op.body) {
+                (Code::Sweep, Some(body)) => self.sweep(op, body),
+                (Code::Repeat { .. }, Some(body)) => self.repeat(op, body),
+                _ => {
+                    let next = block
+                        .ops
+                        .get(n + 1)
+                        .is_some_and(|next| op.out.is_some_and(|out| next.args.contains(&out)));
+                    self.whole(op, next);
+                }
+            }
+        }
+    }
+
+    fn repeat(&mut self, op: &Op, body: &Block) {
+        let var = ["token", "round", "probe"].get(self.depth).copied().unwrap_or("again");
+        let n = self.scalar(op.args[0]);
+        self.names.extend(body.binds.map(|b| (b, var.to_string())));
+        let outer = std::mem::take(&mut self.out);
+        self.depth += 1;
+        self.block(body);
+        self.depth -= 1;
+        let inner = std::mem::replace(&mut self.out, outer);
+        let head = format!("for (int32_t {var} = 0; {var} < {n}; {var}++)");
+        self.out.push(Node::Loop(head, inner));
+    }
+
+    fn sweep(&mut self, op: &Op, body: &Block) {
+        let n = self.scalar(op.args[0]);
+        let outer = std::mem::take(&mut self.out);
+        self.temps.clear();
+        self.statement(format!("const int32_t lanes = Least({n} - base, TILE);"));
+        for op in &body.ops {
+            self.lane(op);
+        }
+        let mut inner = std::mem::replace(&mut self.out, outer);
+        registers::drop_unread(&mut inner);
+        inner = schedule::by_level(inner, &|a, b| {
+            let pair = |x: &str, y: &str| self.overlays.iter().any(|[p, q]| p == x && q == y);
+            match (a, b) {
+                (Place::Ub(x), Place::Ub(y)) => x == y || pair(x, y) || pair(y, x),
+                _ => a == b,
+            }
+        });
+        let used = registers::allocate(&mut inner, &self.temps);
+        self.registers = [0, 1].map(|i| self.registers[i].max(used[i]));
+        let whole = inner.iter().any(|n| matches!(n, Node::Call(c) if c.text.contains("whole")));
+        if whole {
+            let text = "const int32_t whole = Whole(lanes);".into();
+            inner.insert(1, Node::Call(Call { text, acts: Vec::new(), sync: Vec::new() }));
+        }
+        self.out
+            .push(Node::Loop(format!("for (int32_t base = 0; base < {n}; base += TILE)"), inner));
+    }
+
+    /// The paper's name for what begins here.
+    fn step(&self, op: &Op) -> Option<&'static str> {
+        let name = |n: usize| op.columns.get(n).map(|&c| self.tape.column(c).name.as_str());
+        let inside = |code: fn(Code) -> bool, column: &str| {
+            fn any(block: &Block, test: &dyn Fn(&Op) -> bool) -> bool {
+                let deep = |op: &Op| op.body.as_ref().is_some_and(|b| any(b, test));
+                block.ops.iter().any(|op| test(op) || deep(op))
+            }
+            let hit = |op: &Op| {
+                code(op.code) && op.columns.iter().any(|&c| self.tape.column(c).name == column)
+            };
+            op.body.as_ref().is_some_and(|body| any(body, &hit))
+        };
+        let store = |c| c == Code::Store;
+        let load = |c| c == Code::Load;
+        let item = |c| matches!(c, Code::Item(_));
+        let append = |c| c == Code::Append;
+        let take = |c| c == Code::Take;
+        Some(match op.code {
+            Code::Age { .. } => "Decay: one step older.",
+            Code::Fetch => "Probe, first round: which ids does the Hash-State hold?",
+            Code::Bisect => "CollectDead: the slots that live least, as many as there are misses.",
+            Code::Publish if name(0) == Some("gm_slot") => "The token's slots.",
+            Code::PublishList(_) if name(0) == Some("gm_miss_id") => "The token's misses.",
+            Code::Sweep if inside(store, "id") && inside(load, "id") => {
+                "Invalidate: rows that were not final before this step."
+            }
+            Code::Sweep if inside(store, "id") => "Reset, if the generation is another one.",
+            Code::Sweep if inside(load, "slot") => "Refresh: hits live on.",
+            Code::Sweep if inside(append, "miss") => "Locate: the host row of each miss.",
+            Code::Sweep if inside(item, "dead") => "UpdateState: victims take the misses.",
+            Code::Repeat { .. } if self.depth == 1 && inside(take, "pending") => {
+                "Probe, later rounds: what is still pending is the miss list."
+            }
+            Code::Repeat { .. } if self.depth == 1 && inside(append, "claim") => {
+                "UpdateState: a link for every miss; once more for those that lost theirs."
+            }
+            _ => return None,
+        })
+    }
+
+    /// A statement of the scalar unit that touches no memory.
+    fn statement(&mut self, text: String) {
+        self.out.push(Node::Call(Call { text, acts: Vec::new(), sync: Vec::new() }));
+    }
+
+    fn call(&mut self, pipe: Pipe, text: String, reads: Vec<Place>, writes: Vec<Place>) {
+        self.out.push(Node::Call(Call::new(pipe, text, reads, writes)));
+    }
+
+    /// The C++ name of a column's storage.
+    fn storage(&self, id: ColumnId, column: usize) -> String {
+        let c = self.tape.column(*self.alias.get(&id).unwrap_or(&id));
+        match c.kind {
+            // `void` is a word of C++.
+            Kind::List { width } if width > 1 || c.name == "void" => {
+                format!("{}{column}", camel(&c.name))
+            }
+            _ => camel(&c.name),
+        }
+    }
+
+    fn len_name(&self, id: ColumnId) -> String {
+        format!("{}Len", camel(&self.tape.column(id).name))
+    }
+
+    fn scalar(&self, value: Value) -> String {
+        self.names.get(&value).cloned().unwrap_or_else(|| format!("s{}", value.0))
+    }
+}

@@ -1,0 +1,396 @@
+//! Ops on the lanes of a tile.
+
+use super::Lower;
+use crate::aiv::{Act, Call, Node, Pipe, Place, Sync};
+use crate::tape::{Code, ColumnId, Op, Value};
+
+/// A vector unit's use.
+pub fn v(reads: &[&Place], writes: &[&Place]) -> Act {
+    let all = |places: &[&Place]| places.iter().map(|&p| p.clone()).collect();
+    Act::Use { pipe: Pipe::V, reads: all(reads), writes: all(writes) }
+}
+
+/// A scalar unit's use.
+pub fn s(reads: &[&Place], writes: &[&Place]) -> Act {
+    let all = |places: &[&Place]| places.iter().map(|&p| p.clone()).collect();
+    Act::Use { pipe: Pipe::S, reads: all(reads), writes: all(writes) }
+}
+
+pub const BARRIER: Act = Act::Sync(Sync::Barrier(Pipe::V));
+const TO_S: Act = Act::Sync(Sync::Flag(Pipe::V, Pipe::S));
+const FROM_S: Act = Act::Sync(Sync::Flag(Pipe::S, Pipe::V));
+
+/// The end of UB, which `Select` writes over.
+pub const SCRATCH: &str = "184 KB and up";
+
+pub fn ub(name: &str) -> Place {
+    Place::Ub(name.into())
+}
+
+impl Lower<'_> {
+    fn temp(&mut self, mask: bool) -> (String, Place) {
+        self.temps.push(mask);
+        let n = self.temps.len() - 1;
+        (format!("@{n}@"), Place::Temp(n))
+    }
+
+    /// Text and place of a vector or mask. A constant is spread when somebody needs it as one.
+    fn operand(&mut self, value: Value) -> (String, Place) {
+        if let Some(known) = self.at.get(&value) {
+            return known.clone();
+        }
+        let (text, place) = self.temp(false);
+        if let Some(Op { code: Code::Splat(n), .. }) = self.defs.get(&value) {
+            let call = format!("Duplicate({text}, {n}, lanes);");
+            self.call(Pipe::V, call, vec![], vec![place.clone()]);
+        }
+        self.at.insert(value, (text.clone(), place.clone()));
+        (text, place)
+    }
+
+    /// A call whose result is a new temporary. `text` has `$d` for it and `$0`, `$1`.. for operands.
+    fn make(
+        &mut self,
+        out: Option<Value>,
+        mask: bool,
+        text: &str,
+        operands: &[Value],
+        more: &[Place],
+    ) {
+        let operands: Vec<_> = operands.iter().map(|&o| self.operand(o)).collect();
+        let (name, place) = self.temp(mask);
+        let mut text = text.replace("$d", &name);
+        for (n, (operand, _)) in operands.iter().enumerate() {
+            text = text.replace(&format!("${n}"), operand);
+        }
+        let reads = operands.into_iter().map(|o| o.1).chain(more.iter().cloned()).collect();
+        self.call(Pipe::V, text, reads, vec![place.clone()]);
+        self.at.extend(out.map(|out| (out, (name, place))));
+    }
+
+    /// The name of a block that holds one word.
+    fn word(&mut self, word: i32) -> (String, Place) {
+        let bits = word.cast_unsigned();
+        self.words.insert(bits);
+        let name = format!("WORD_{bits:X}");
+        (format!("{name}_AT"), Place::Ub(name))
+    }
+
+    /// The `bits` of a word under a constant; nothing to do where they are all there is.
+    fn and(&mut self, out: Option<Value>, value: Value, mask: i32) {
+        let range = self.ranges[value.0 as usize];
+        if range.lo >= 0 && mask & (mask + 1) == 0 && range.hi <= mask {
+            let same = self.operand(value);
+            self.at.extend(out.map(|out| (out, same)));
+            return;
+        }
+        let (word, place) = self.word(mask);
+        self.make(out, false, &format!("AndWord($d, $0, {word}, lanes);"), &[value], &[place]);
+    }
+
+    /// Byte offsets of indices into a column of `len` elements.
+    fn offsets(&mut self, index: Value, len: u32, shift: u32) -> (String, Place) {
+        let range = self.ranges[index.0 as usize];
+        let last = i32::try_from(len).unwrap_or(i32::MAX) - 1;
+        let (mut text, mut place) = self.operand(index);
+        if range.lo < 0 || range.hi > last {
+            let (word, block) = self.word(last);
+            let (name, to) = self.temp(false);
+            let call = format!("AndWord({name}, {text}, {word}, lanes);");
+            self.call(Pipe::V, call, vec![place, block], vec![to.clone()]);
+            (text, place) = (name, to);
+        }
+        let (name, to) = self.temp(false);
+        let call =
+            format!("ShiftLeft(U32({name}), U32({text}), static_cast<uint32_t>({shift}), lanes);");
+        self.call(Pipe::V, call, vec![place], vec![to.clone()]);
+        (name, to)
+    }
+
+    pub(super) fn lane(&mut self, op: &Op) {
+        let a = &op.args[..];
+        let scalar = |n: usize| self.scalar(a[n]);
+        match op.code {
+            _ if !op.code.on_lanes() => self.whole(op, false),
+            Code::Splat(_) => {}
+            Code::Iota => {
+                self.make(op.out, false, "Adds($d, iota, base, lanes);", &[], &[ub("iota")])
+            }
+            Code::Add => self.make(op.out, false, "Add($d, $0, $1, lanes);", a, &[]),
+            Code::Sub => self.make(op.out, false, "Sub($d, $0, $1, lanes);", a, &[]),
+            Code::Mul => self.make(op.out, false, "Mul($d, $0, $1, lanes);", a, &[]),
+            Code::And | Code::Or => {
+                let name = if op.code == Code::And { "And" } else { "Or" };
+                let text = format!("{name}(U16($d), U16($0), U16($1), 2 * lanes);");
+                self.make(op.out, false, &text, a, &[]);
+            }
+            Code::AddTo(n) => {
+                self.make(op.out, false, &format!("Adds($d, $0, {n}, lanes);"), a, &[])
+            }
+            Code::MulTo(n) => {
+                self.make(op.out, false, &format!("Muls($d, $0, {n}, lanes);"), a, &[])
+            }
+            Code::AndTo(n) => self.and(op.out, a[0], n),
+            Code::Low(bits) => self.and(op.out, a[0], ((1u32 << bits) - 1).cast_signed()),
+            Code::OrTo(n) => {
+                let (word, place) = self.word(n);
+                self.make(op.out, false, &format!("OrWord($d, $0, {word}, lanes);"), a, &[place]);
+            }
+            Code::AddScalar => {
+                let text = format!("Adds($d, $0, {}, lanes);", scalar(1));
+                self.make(op.out, false, &text, &a[..1], &[]);
+            }
+            Code::SubScalar => {
+                let text = format!("Adds($d, $0, -{}, lanes);", scalar(1));
+                self.make(op.out, false, &text, &a[..1], &[]);
+            }
+            Code::MulScalar => {
+                let text = format!("Muls($d, $0, {}, lanes);", scalar(1));
+                self.make(op.out, false, &text, &a[..1], &[]);
+            }
+            Code::Shr(bits) => {
+                let text =
+                    format!("ShiftRight(U32($d), U32($0), static_cast<uint32_t>({bits}), lanes);");
+                self.make(op.out, false, &text, a, &[]);
+            }
+            Code::Select => {
+                let text = "Select(F32($d), $0, F32($1), F32($2), SELMODE::VSEL_TENSOR_TENSOR_MODE, lanes);";
+                self.make(op.out, false, text, a, &[]);
+                self.scribbles();
+            }
+            Code::Eq => self.make(op.out, true, "Compare($d, $0, $1, CMPMODE::EQ, whole);", a, &[]),
+            Code::EqTo(n) if self.halves.contains(&a[0]) => {
+                let text = format!(
+                    "CompareScalar($d, F16($0), static_cast<half>({n}.0f), CMPMODE::EQ, whole);"
+                );
+                self.make(op.out, true, &text, a, &[]);
+            }
+            Code::EqTo(n) => {
+                let text = format!("CompareScalar($d, $0, {n}, CMPMODE::EQ, whole);");
+                self.make(op.out, true, &text, a, &[]);
+            }
+            Code::Neg if self.halves.contains(&a[0]) => {
+                let text =
+                    "CompareScalar($d, F16($0), static_cast<half>(0.0f), CMPMODE::LT, whole);";
+                self.make(op.out, true, text, a, &[]);
+            }
+            // A sign test that is only there to be turned round is made the right way at once.
+            Code::Neg => {
+                if self.uses.get(&op.out.unwrap_or(a[0])).is_some_and(|&n| n > self.turned(op.out))
+                {
+                    self.sign(op.out, a[0], -1);
+                }
+            }
+            Code::MaskNot => match self.defs.get(&a[0]) {
+                Some(Op { code: Code::Neg, args, .. }) if !self.halves.contains(&args[0]) => {
+                    let value = args[0];
+                    self.sign(op.out, value, 0);
+                }
+                _ => self.make(op.out, true, "Not(U16($d), U16($0), whole / 16);", a, &[]),
+            },
+            Code::MaskAnd | Code::MaskOr => {
+                let name = if op.code == Code::MaskAnd { "And" } else { "Or" };
+                let text = format!("{name}(U16($d), U16($0), U16($1), whole / 16);");
+                self.make(op.out, true, &text, a, &[]);
+            }
+            Code::Load => self.view(op, 0),
+            Code::Item(column) => self.view(op, column),
+            Code::Gather => self.gather(op, 2, "Gather($d, $c, U32($o), 0, lanes);"),
+            Code::LifeAt => {
+                self.gather(op, 1, "Gather(F16($d), $c, U32($o), 0, lanes);");
+                self.halves.extend(op.out);
+            }
+            _ => self.effect(op),
+        }
+    }
+
+    /// The last call is a `Select`, which writes over the end of UB.
+    fn scribbles(&mut self) {
+        if let Some(Node::Call(Call { acts, .. })) = self.out.last_mut() {
+            if let [Act::Use { writes, .. }] = &mut acts[..] {
+                writes.push(ub(SCRATCH));
+            }
+        }
+    }
+
+    /// How often a sign test is used only by a `!`.
+    fn turned(&self, mask: Option<Value>) -> usize {
+        let not = |op: &&Op| op.code == Code::MaskNot && Some(op.args[0]) == mask;
+        self.defs.values().filter(not).count()
+    }
+
+    /// Lanes whose sign, spread over the word, is `sign`: the only int32 compare is EQ.
+    fn sign(&mut self, out: Option<Value>, value: Value, sign: i32) {
+        let (text, place) = self.operand(value);
+        let (spread, to) = self.temp(false);
+        let call = format!("ShiftRight({spread}, {text}, 31, lanes);");
+        self.call(Pipe::V, call, vec![place], vec![to.clone()]);
+        let (mask, place) = self.temp(true);
+        let call = format!("CompareScalar({mask}, {spread}, {sign}, CMPMODE::EQ, whole);");
+        self.call(Pipe::V, call, vec![to], vec![place.clone()]);
+        self.at.extend(out.map(|out| (out, (mask, place))));
+    }
+
+    fn view(&mut self, op: &Op, column: usize) {
+        let name = self.storage(op.columns[0], column);
+        let view = (format!("{name}[base]"), Place::Ub(name));
+        self.at.extend(op.out.map(|out| (out, view)));
+    }
+
+    fn gather(&mut self, op: &Op, shift: u32, text: &str) {
+        let len = self.tape.column(op.columns[0]).len;
+        let (offsets, place) = self.offsets(op.args[0], len, shift);
+        let column = self.storage(op.columns[0], 0);
+        let (name, to) = self.temp(false);
+        let text = text.replace("$d", &name).replace("$c", &column).replace("$o", &offsets);
+        self.call(Pipe::V, text, vec![place, Place::Ub(column)], vec![to.clone()]);
+        self.at.extend(op.out.map(|out| (out, (name, to))));
+    }
+
+    fn helper(&mut self, text: String, acts: Vec<Act>) {
+        self.out.push(Node::Call(Call { text, acts, sync: Vec::new() }));
+    }
+
+    fn effect(&mut self, op: &Op) {
+        let a = &op.args[..];
+        let column = op.columns.first().map(|&c| self.storage(c, 0)).unwrap_or_default();
+        let to = Place::Ub(column.clone());
+        let (packed, stage) = (ub("packed"), ub("stage"));
+        match op.code {
+            Code::Store => self.store(op, &column),
+            Code::Scatter => {
+                let [(i, ip), (x, xp), (m, mp)] = [a[1], a[2], a[3]].map(|v| self.operand(v));
+                let acts = vec![
+                    BARRIER,
+                    v(&[&ip, &xp, &mp], &[&packed, &stage]),
+                    TO_S,
+                    s(&[&packed, &stage], &[&to]),
+                    FROM_S,
+                ];
+                self.helper(format!("Scatter({column}, {i}, {x}, {m}, lanes);"), acts);
+            }
+            // Lane i of the sweep is slot i: no scatter at all.
+            Code::SetLife(n) if self.defs.get(&a[1]).is_some_and(|d| d.code == Code::Iota) => {
+                let (m, mp) = self.operand(a[2]);
+                let (x, xp) = self.temp(false);
+                let text = format!("Duplicate(F16({x}), static_cast<half>({n}.0f), lanes);");
+                self.call(Pipe::V, text, vec![], vec![xp.clone()]);
+                let text = format!(
+                    "Select({column}[base], {m}, F16({x}), {column}[base], \
+                     SELMODE::VSEL_TENSOR_TENSOR_MODE, lanes);"
+                );
+                self.call(Pipe::V, text, vec![mp, xp, to.clone()], vec![to]);
+                self.scribbles();
+            }
+            Code::SetLife(n) => {
+                let [(i, ip), (m, mp)] = [a[1], a[2]].map(|v| self.operand(v));
+                let acts =
+                    vec![BARRIER, v(&[&ip, &mp], &[&packed]), TO_S, s(&[&packed], &[&to]), FROM_S];
+                let text =
+                    format!("SetLife({column}, {i}, static_cast<half>({n}.0f), {m}, lanes);");
+                self.helper(text, acts);
+            }
+            Code::StepLife(_) => {
+                let [(i, ip), (m, mp)] = [a[1], a[2]].map(|v| self.operand(v));
+                let (lives, rule) = (ub("lives"), ub("rule"));
+                let mut acts = vec![BARRIER, v(&[&ip, &mp], &[&packed])];
+                for act in [
+                    v(&[&packed], &[&stage]),
+                    v(&[&to, &stage], &[&lives]),
+                    v(&[&lives], &[&stage]),
+                    v(&[&stage], &[&stage]),
+                    v(&[&stage], &[&stage]),
+                    v(&[&stage, &rule], &[&lives]),
+                ] {
+                    acts.extend([BARRIER, act]);
+                }
+                acts.extend([TO_S, s(&[&packed, &lives], &[&to]), FROM_S]);
+                self.helper(format!("StepLife({column}, {i}, {m}, lanes);"), acts);
+            }
+            Code::Append => self.append(op.columns[0], a[1], &a[2..]),
+            Code::Lookup => {
+                let [(i, ip), (m, mp)] = [a[3], a[4]].map(|v| self.operand(v));
+                let (name, place) = self.temp(false);
+                let from = self.gm(op.columns[0]);
+                let text = format!(
+                    "Lookup({name}, gm.{from}, {}, {}, {i}, {m}, lanes);",
+                    self.scalar(a[1]),
+                    self.scalar(a[2])
+                );
+                let (cells, gm) = (ub("cells"), Place::Gm(from));
+                let read =
+                    Act::Use { pipe: Pipe::Mte2, reads: vec![gm], writes: vec![cells.clone()] };
+                let flag = |a, b| Act::Sync(Sync::Flag(a, b));
+                let mut acts = vec![BARRIER, v(&[], &[&packed]), v(&[&ub("iota")], &[&stage])];
+                acts.extend([BARRIER, v(&[&ip, &mp, &packed], &[&packed, &ub(SCRATCH)])]);
+                for _ in 0..2 {
+                    acts.extend([BARRIER, v(&[], &[&cells])]);
+                    acts.extend([
+                        flag(Pipe::V, Pipe::Mte2),
+                        TO_S,
+                        s(&[&packed], &[]),
+                        read.clone(),
+                    ]);
+                    acts.extend([flag(Pipe::Mte2, Pipe::V), v(&[&cells, &stage], &[&place])]);
+                }
+                acts.push(FROM_S);
+                self.helper(text, acts);
+                self.at.extend(op.out.map(|out| (out, (name, place))));
+            }
+            _ => unreachable!("the checker keeps {:?} out of sweeps", op.code),
+        }
+    }
+
+    /// Into the column at once, where the value is the last thing made and nobody else's.
+    fn store(&mut self, op: &Op, column: &str) {
+        let (value, view) = (op.args[1], format!("{column}[base]"));
+        let place = Place::Ub(column.into());
+        if let Some(Op { code: Code::Splat(n), .. }) = self.defs.get(&value) {
+            let text = format!("Duplicate({view}, {n}, lanes);");
+            return self.call(Pipe::V, text, vec![], vec![place]);
+        }
+        let (text, from) = self.operand(value);
+        if let (Some(Node::Call(last)), 1) = (self.out.last_mut(), self.uses[&value]) {
+            if let [Act::Use { writes, .. }] = &mut last.acts[..] {
+                if writes[0] == from && matches!(from, Place::Temp(_)) {
+                    writes[0] = place;
+                    last.text = last.text.replace(&text, &view);
+                    return;
+                }
+            }
+        }
+        self.call(Pipe::V, format!("Adds({view}, {text}, 0, lanes);"), vec![from], vec![place]);
+    }
+
+    fn append(&mut self, list: ColumnId, mask: Value, values: &[Value]) {
+        let (m, mp) = self.operand(mask);
+        let len = self.len_name(list);
+        let (packed, keep) = (ub("packed"), ub("keep"));
+        if values.is_empty() {
+            let acts = vec![BARRIER, v(&[&mp, &ub("iota")], &[&packed])];
+            return self.helper(format!("{len} += Count({m}, lanes);"), acts);
+        }
+        let values: Vec<_> = values.iter().map(|&v| self.operand(v)).collect();
+        self.helper(format!("Keep({m}, {len});"), keep_acts(&mp));
+        for (n, (x, xp)) in values.iter().enumerate() {
+            let column = self.storage(list, n);
+            let text = format!("Append({column}, {len}, {x}, lanes);");
+            let last = n + 1 == values.len();
+            let text = if last { format!("{len} += {text}") } else { text };
+            self.helper(text, append_acts(xp, &Place::Ub(column), &packed, &keep));
+        }
+    }
+}
+
+/// What happens in `Keep`.
+pub fn keep_acts(mask: &Place) -> Vec<Act> {
+    vec![BARRIER, v(&[mask], &[&ub("keep")])]
+}
+
+/// What happens in `Append`.
+pub fn append_acts(value: &Place, list: &Place, packed: &Place, keep: &Place) -> Vec<Act> {
+    let stage = ub("stage");
+    let stages =
+        [v(&[list, value], &[&stage]), v(&[&stage, keep], &[packed]), v(&[packed], &[list])];
+    stages.into_iter().flat_map(|act| [BARRIER, act]).collect()
+}

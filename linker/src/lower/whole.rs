@@ -1,0 +1,163 @@
+//! Scalars, and ops on whole columns.
+
+use super::lanes::{BARRIER, SCRATCH, append_acts, keep_acts, ub, v};
+use super::{LINES, Lower, camel};
+use crate::aiv::{Call, Node, Pipe, Place};
+use crate::tape::{Code, ColumnId, Op, Value};
+
+impl Lower<'_> {
+    /// An array's name in `Gm`.
+    pub(super) fn gm(&self, id: ColumnId) -> String {
+        camel(self.tape.column(id).name.trim_start_matches("gm_"))
+    }
+
+    /// A scalar: in place where it is used once, or by a name.
+    fn define(&mut self, op: &Op, text: String, stays: bool) {
+        let Some(out) = op.out else { return };
+        let literal = matches!(op.code, Code::Constant(_));
+        if literal || (stays && self.uses.get(&out) == Some(&1)) {
+            let compound = text.contains(' ') && !text.ends_with(')');
+            self.names.insert(out, if compound { format!("({text})") } else { text });
+        } else {
+            let name = self.scalar(out);
+            self.statement(format!("const int32_t {name} = {text};"));
+        }
+    }
+
+    /// An op outside of sweeps; `next` says that the op behind it uses its result.
+    pub(super) fn whole(&mut self, op: &Op, next: bool) {
+        let a = |n: usize| self.scalar(op.args[n]);
+        let text = match op.code {
+            Code::Constant(n) => n.to_string(),
+            Code::ScalarAdd => format!("{} + {}", a(0), a(1)),
+            Code::ScalarSub => format!("{} - {}", a(0), a(1)),
+            Code::ScalarMul => format!("{} * {}", a(0), a(1)),
+            Code::ScalarAddTo(n) => format!("{} + {n}", a(0)),
+            Code::Max => format!("Most({}, {})", a(0), a(1)),
+            Code::Min => format!("Least({}, {})", a(0), a(1)),
+            Code::IfNe(n) => format!("{} != {} ? {n} : 0", a(0), a(1)),
+            Code::IfGt(n) => format!("{} > {} ? {n} : 0", a(0), a(1)),
+            Code::Len => {
+                let len = self.len_name(op.columns[0]);
+                return self.define(op, len, next);
+            }
+            _ => return self.memory(op),
+        };
+        self.define(op, text, true);
+    }
+
+    /// The word of a line that an offset means.
+    fn line_word(&self, line: &str, at: Value) -> String {
+        let base = line.strip_prefix("gm_").map(|line| format!("q.{line}At"));
+        let def = self.defs.get(&at);
+        match (base, def.map(|d| (d.code, &d.args))) {
+            (None, _) => self.scalar(at),
+            (Some(base), Some((Code::ScalarAddTo(n), args))) if self.scalar(args[0]) == base => {
+                n.to_string()
+            }
+            (Some(base), Some((Code::ScalarAdd, args))) if self.scalar(args[0]) == base => {
+                self.scalar(args[1])
+            }
+            (Some(base), _) => format!("{} - {base}", self.scalar(at)),
+        }
+    }
+
+    fn memory(&mut self, op: &Op) {
+        let a: Vec<String> = op.args.iter().map(|&v| self.scalar(v)).collect();
+        let name = |n: usize| self.tape.column(op.columns[n]).name.clone();
+        match op.code {
+            Code::Peek if LINES.contains(&name(0).as_str()) => {
+                let line = self.gm(op.columns[0]);
+                let word = self.line_word(&name(0), op.args[0]);
+                let out = op.out.map(|out| self.scalar(out)).unwrap_or_default();
+                let text = format!("const int32_t {out} = {line}.GetValue({word});");
+                self.call(Pipe::S, text, vec![Place::Ub(line)], vec![]);
+            }
+            Code::Put if LINES.contains(&name(0).as_str()) => {
+                let line = self.gm(op.columns[0]);
+                let word = self.line_word(&name(0), op.args[0]);
+                let text = format!("{line}.SetValue({word}, {});", a[1]);
+                self.call(Pipe::S, text, vec![], vec![Place::Ub(line)]);
+            }
+            Code::Put => {
+                let to = self.gm(op.columns[0]);
+                let text = format!("word.SetValue(0, {});", a[1]);
+                self.call(Pipe::S, text, vec![], vec![ub("word")]);
+                let text = format!("Push(gm.{to}[{}], word, 1);", a[0]);
+                self.call(Pipe::Mte3, text, vec![ub("word")], vec![Place::Gm(to)]);
+            }
+            Code::Fetch => {
+                let (to, from) = (self.storage(op.columns[0], 0), self.gm(op.columns[1]));
+                let text = format!("Pull({to}, gm.{from}[{}], {});", a[0], a[1]);
+                self.call(Pipe::Mte2, text, vec![Place::Gm(from)], vec![Place::Ub(to)]);
+            }
+            Code::Publish | Code::PublishList(_) => {
+                let column = if let Code::PublishList(n) = op.code { n } else { 0 };
+                let (to, from) = (self.gm(op.columns[0]), self.storage(op.columns[1], column));
+                let n = a.get(1).cloned().unwrap_or_else(|| self.len_name(op.columns[1]));
+                let text = format!("Push(gm.{to}[{}], {from}, {n});", a[0]);
+                self.call(Pipe::Mte3, text, vec![Place::Ub(from)], vec![Place::Gm(to)]);
+            }
+            Code::Clear => {
+                let text = format!("{} = 0;", self.len_name(op.columns[0]));
+                self.statement(text);
+            }
+            Code::Take => {
+                let [to, from] = [0, 1].map(|n| self.len_name(op.columns[n]));
+                self.statement(format!("{to} = {from};"));
+                self.statement(format!("{from} = 0;"));
+            }
+            _ => self.life(op, &a),
+        }
+    }
+
+    fn life(&mut self, op: &Op, a: &[String]) {
+        let (life, found, packed) = (ub("life"), ub("found"), ub("packed"));
+        let (text, acts) = match op.code {
+            Code::Age { settle } => {
+                if settle {
+                    let stage = ub("stage");
+                    let run = [BARRIER, v(&[&life], &[&found, &stage]), BARRIER];
+                    let run = || {
+                        run.iter()
+                            .cloned()
+                            .chain([v(&[&found, &stage, &life], &[&life, &ub(SCRATCH)])])
+                    };
+                    let (text, acts) = ("Settle(life);".into(), run().chain(run()).collect());
+                    self.out.push(Node::Call(Call { text, acts, sync: Vec::new() }));
+                }
+                let acts = vec![BARRIER, v(&[&life], &[&life]), BARRIER, v(&[&life], &[&life])];
+                (format!("Age(life, {});", a[0]), acts)
+            }
+            Code::Bisect => {
+                let run =
+                    || [BARRIER, v(&[&life], &[&found]), BARRIER, v(&[&found, &life], &[&packed])];
+                let out = op.out.map(|out| self.scalar(out)).unwrap_or_default();
+                let text = format!("const int32_t {out} = LeastLife(life, {}, {});", a[0], a[1]);
+                (text, run().into_iter().chain(run()).collect())
+            }
+            Code::AppendLt | Code::AppendEq => {
+                let mode = if op.code == Code::AppendLt { "LT" } else { "EQ" };
+                let (list, len) = (self.storage(op.columns[0], 0), self.len_name(op.columns[0]));
+                let text = format!(
+                    "{len} = AppendSlots({list}, {len}, life, CMPMODE::{mode}, {}, {});",
+                    a[0], a[1]
+                );
+                let (slot, list) = (ub("numbers"), Place::Ub(list));
+                let run = || {
+                    let first = [BARRIER, v(&[&life, &ub("iota")], &[&found, &slot])];
+                    let keep = keep_acts(&found).into_iter();
+                    first.into_iter().chain(keep).chain(append_acts(
+                        &slot,
+                        &list,
+                        &packed,
+                        &ub("keep"),
+                    ))
+                };
+                (text, run().chain(run()).collect())
+            }
+            _ => unreachable!("the checker keeps {:?} in sweeps", op.code),
+        };
+        self.out.push(Node::Call(Call { text, acts, sync: Vec::new() }));
+    }
+}

@@ -1,0 +1,229 @@
+//! The least synchronisation that a kernel needs.
+//!
+//! What is known: for every buffer, way of access and unit, which units start nothing before that
+//! access is complete. A `PipeBarrier` tells the unit about its own accesses; a flag from Q to P tells P
+//! all that Q did and knew. Where a call would touch what it may not yet, the order is put before it, and
+//! a flag that a loop needs only for what lies before the loop is put there. Loops run until nothing
+//! changes; where paths meet, only what both know is known. In the end every synchronisation that the
+//! others make needless goes: what is left, a mutation test shows to be needed.
+
+use crate::aiv::{Act, Call, Node, Pipe, Place, Sync, each_call};
+use std::collections::BTreeMap;
+
+/// Where buffers lie, as [`crate::ub`] placed them: two that share bytes conflict.
+pub trait Overlap {
+    /// Whether two places share a byte.
+    fn overlap(&self, a: &Place, b: &Place) -> bool;
+}
+
+const PIPES: [Pipe; 4] = [Pipe::S, Pipe::V, Pipe::Mte2, Pipe::Mte3];
+
+/// Who knows of an access, a bit per unit; `None`: there was none.
+type Known = Vec<Option<u8>>;
+
+/// A kernel's places, by number, and which of them conflict.
+struct Map {
+    places: BTreeMap<Place, usize>,
+    overlap: Vec<Vec<usize>>,
+}
+
+fn bit(p: Pipe) -> u8 {
+    1 << unit(p)
+}
+
+fn unit(p: Pipe) -> usize {
+    PIPES.iter().position(|&q| q == p).unwrap_or_default()
+}
+
+/// The number of an access: place, way, unit.
+fn key(place: usize, write: bool, pipe: Pipe) -> usize {
+    (place * 2 + usize::from(write)) * PIPES.len() + unit(pipe)
+}
+
+impl Map {
+    fn new(nodes: &mut [Node], map: &impl Overlap) -> Self {
+        let mut places = BTreeMap::new();
+        each_call(nodes, &mut |call| {
+            for act in &call.acts {
+                let Act::Use { reads, writes, .. } = act else { continue };
+                for place in reads.iter().chain(writes) {
+                    let next = places.len();
+                    places.entry(place.clone()).or_insert(next);
+                }
+            }
+        });
+        let row =
+            |a: &Place| places.iter().filter(|(b, _)| map.overlap(a, b)).map(|(_, &n)| n).collect();
+        let mut overlap = vec![Vec::new(); places.len()];
+        places.iter().for_each(|(place, &n)| overlap[n] = row(place));
+        Self { places, overlap }
+    }
+
+    fn nothing(&self) -> Known {
+        vec![None; self.places.len() * 2 * PIPES.len()]
+    }
+
+    /// One act; what it lacks goes to `lack`.
+    fn act(&self, known: &mut Known, act: &Act, lack: &mut impl FnMut(Sync)) {
+        let (pipe, reads, writes) = match act {
+            Act::Sync(sync) => return learn(known, *sync),
+            Act::Use { pipe, reads, writes } => (*pipe, reads, writes),
+        };
+        let touched = || {
+            let ways = reads.iter().map(|r| (r, false)).chain(writes.iter().map(|w| (w, true)));
+            ways.map(|(place, write)| (self.places[place], write))
+        };
+        for (place, write) in touched() {
+            for &other in &self.overlap[place] {
+                for (wrote, q) in [false, true].into_iter().flat_map(|w| PIPES.map(|q| (w, q))) {
+                    let orders = (write || wrote) && !(q == Pipe::S && pipe == Pipe::S);
+                    let open = known[key(other, wrote, q)].is_some_and(|who| who & bit(pipe) == 0);
+                    if orders && open {
+                        let sync = if q == pipe { Sync::Barrier(q) } else { Sync::Flag(q, pipe) };
+                        lack(sync);
+                        learn(known, sync);
+                    }
+                }
+            }
+        }
+        for (place, write) in touched() {
+            known[key(place, write, pipe)] = Some(0);
+        }
+    }
+
+    /// Walks straight code and loops; returns what was lacking and, with `add`, puts it there.
+    fn walk(&self, nodes: &mut [Node], known: &mut Known, add: bool) -> Vec<Sync> {
+        let mut lacking = Vec::new();
+        for n in 0..nodes.len() {
+            let (before, rest) = nodes.split_at_mut(n);
+            match &mut rest[0] {
+                Node::Note(_) => {}
+                Node::Call(call) => lacking.extend(self.call(call, known, add)),
+                Node::Loop(_, body) => {
+                    if add {
+                        let place = before.last_mut();
+                        self.hoist(body, known, place);
+                    }
+                    loop {
+                        // No round at all leaves the entry; a round ends where the next one starts.
+                        let mut end = known.clone();
+                        lacking.extend(self.walk(body, &mut end, add));
+                        let head = meet(known, &end);
+                        if head == *known {
+                            break;
+                        }
+                        *known = head;
+                    }
+                }
+            }
+        }
+        lacking
+    }
+
+    fn call(&self, call: &mut Call, known: &mut Known, add: bool) -> Vec<Sync> {
+        call.sync.iter().for_each(|&s| learn(known, s));
+        let (start, mut more) = (known.clone(), Vec::new());
+        for act in &call.acts {
+            self.act(known, act, &mut |s| {
+                if !more.contains(&s) {
+                    more.push(s);
+                }
+            });
+        }
+        if add && !more.is_empty() {
+            // What an act inside a helper lacks, it must know before the call.
+            *known = start;
+            more.iter().for_each(|&s| learn(known, s));
+            call.sync.extend(&more);
+            for act in &call.acts {
+                self.act(known, act, &mut |s| panic!("{} lacks {s:?} inside", call.text));
+            }
+        }
+        more
+    }
+
+    /// Puts flags that a loop needs for what happened before it into the empty call before it.
+    fn hoist(&self, body: &mut [Node], known: &mut Known, place: Option<&mut Node>) {
+        let Some(Node::Call(place)) = place else { return };
+        for sync in self.walk(&mut body.to_vec(), &mut known.clone(), true) {
+            let Sync::Flag(..) = sync else { continue };
+            let mut after = known.clone();
+            learn(&mut after, sync);
+            let count = |known: &Known| {
+                let all = self.walk(&mut body.to_vec(), &mut known.clone(), false);
+                all.iter().filter(|&&s| s == sync).count()
+            };
+            if !place.sync.contains(&sync) && count(&after) < count(known) {
+                place.sync.push(sync);
+                *known = after;
+            }
+        }
+    }
+}
+
+fn learn(known: &mut Known, sync: Sync) {
+    let (from, to) = match sync {
+        Sync::Barrier(p) => (p, p),
+        Sync::Flag(a, b) => (a, b),
+    };
+    for (n, who) in known.iter_mut().enumerate() {
+        if let Some(who) = who {
+            if n % PIPES.len() == unit(from) || *who & bit(from) != 0 {
+                *who |= bit(to);
+            }
+        }
+    }
+}
+
+/// Where paths meet: what both know. An access that only one of them made is that one's to say.
+fn meet(a: &Known, b: &Known) -> Known {
+    let both = |(a, b): (&Option<u8>, &Option<u8>)| match (a, b) {
+        (Some(a), Some(b)) => Some(a & b),
+        (a, b) => a.or(*b),
+    };
+    a.iter().zip(b).map(both).collect()
+}
+
+/// Runs on the synchronisation before the n-th call; `None` if there are not so many.
+fn before<T>(nodes: &mut [Node], n: usize, run: impl FnOnce(&mut Vec<Sync>) -> T) -> Option<T> {
+    let (mut at, mut run, mut out) = (0, Some(run), None);
+    each_call(nodes, &mut |call| {
+        if at == n {
+            out = run.take().map(|run| run(&mut call.sync));
+        }
+        at += 1;
+    });
+    out
+}
+
+/// An empty call before every loop: a place for flags.
+fn places(nodes: &mut Vec<Node>) {
+    for mut node in std::mem::take(nodes) {
+        if let Node::Loop(_, body) = &mut node {
+            places(body);
+            let (text, acts, sync) = (String::new(), Vec::new(), Vec::new());
+            nodes.push(Node::Call(Call { text, acts, sync }));
+        }
+        nodes.push(node);
+    }
+}
+
+/// Puts the synchronisation into a kernel that starts and ends with all units idle.
+///
+/// # Panics
+/// If a helper's own synchronisation does not order what is inside it.
+pub fn synchronise(nodes: &mut Vec<Node>, map: &impl Overlap) {
+    places(nodes);
+    let map = Map::new(nodes, map);
+    while !map.walk(nodes, &mut map.nothing(), true).is_empty() {}
+    // From the last to the first: a flag that came early often does a later one's work.
+    let calls = (0..).take_while(|&n| before(nodes, n, |_| ()).is_some()).count();
+    for n in (0..calls).rev() {
+        for i in (0..before(nodes, n, |s| s.len()).unwrap_or(0)).rev() {
+            let sync = before(nodes, n, |s| s.remove(i));
+            if !map.walk(nodes, &mut map.nothing(), false).is_empty() {
+                before(nodes, n, |s| sync.map(|sync| s.insert(i, sync)));
+            }
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! Stage One of a geometry as AscendC: placed, ordered, written.
+
+use crate::aiv::{Call, Node, Pipe, Place};
+use crate::check::{Refused, check};
+use crate::lower::{Lowered, camel, lower};
+use crate::record::record_stage_one;
+use crate::sync::synchronise;
+use crate::ub::{Plan, TooLarge, plan};
+use avsg_device::machine::memory::state_words;
+use avsg_device::params::Params;
+use avsg_device::state::header;
+use core::fmt::Write as _;
+
+/// The generated part of a geometry's kernels: Stage One as AscendC.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StageOneText {
+    /// `constexpr` geometry and addresses, and the helpers that are used.
+    pub constants: String,
+    /// `Setup`: once per core.
+    pub setup: String,
+    /// `StageOne`: one request.
+    pub body: String,
+    /// Unified buffer that it uses.
+    pub ub_bytes: u32,
+    /// The first byte behind it.
+    pub ub_free: u32,
+    /// Where what lies.
+    pub plan: String,
+}
+
+/// Why a geometry has no text.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say it")]
+pub enum Failed {
+    #[error(transparent)]
+    Refused(#[from] Refused),
+    #[error(transparent)]
+    TooLarge(#[from] TooLarge),
+}
+
+/// Writes Stage One of a geometry.
+///
+/// # Errors
+/// If its kernel breaks a law, or does not fit the unified buffer.
+pub fn stage_one(p: &Params) -> Result<StageOneText, Failed> {
+    let tape = record_stage_one(p)?;
+    check(&tape)?;
+    let mut kernel = lower(&tape)?;
+    let plan = plan(&kernel, super::kernels::UB_BYTES - super::kernels::FRAME_BYTES)?;
+    let mut body = [load(p), std::mem::take(&mut kernel.body), save(p)].concat();
+    synchronise(&mut body, &plan);
+    let mut setup = setup(&kernel, &plan);
+    synchronise(&mut setup, &plan);
+    let (setup, body) = (lines(&setup, 1), lines(&body, 1));
+    let body = format!(
+        "// One request: Algorithm 1 for each of its tokens, on one table.\n\
+         __aicore__ inline void StageOne(const Gm &gm, const Request &q)\n{{\n{}{body}}}\n",
+        declarations(&kernel, &plan, &body)
+    );
+    let setup = format!(
+        "// Once per core: what every request needs and none changes.\n\
+         __aicore__ inline void Setup(const Gm &gm)\n{{\n{setup}}}\n"
+    );
+    let helpers = helpers(&[&body, &setup]);
+    let constants = constants(&plan, &[&helpers, &setup, &body]);
+    Ok(StageOneText {
+        constants: format!("{constants}\n{helpers}"),
+        setup,
+        body,
+        ub_bytes: plan.bytes,
+        ub_free: plan.bytes,
+        plan: plan.to_string(),
+    })
+}
+
+fn call(pipe: Pipe, text: &str, reads: &[Place], writes: &[Place]) -> Node {
+    Node::Call(Call::new(pipe, text.into(), reads.into(), writes.into()))
+}
+
+fn ub(name: &str) -> Place {
+    Place::Ub(name.into())
+}
+
+/// The table's planes: name, first word, words.
+fn planes(p: &Params) -> [(&'static str, usize, usize); 4] {
+    let (slots, links) = (p.slots as usize, p.links() as usize);
+    let life = header::WORDS + slots;
+    let link = state_words(p) - links;
+    [
+        ("header", 0, header::WORDS),
+        ("id", header::WORDS, slots),
+        ("bytes", life, slots / 4),
+        ("link", link, links),
+    ]
+}
+
+/// A plane of the table in global memory: they do not overlap.
+fn plane(name: &str) -> Place {
+    Place::Gm(format!("tables.{name}"))
+}
+
+/// The table's way in. Lifetimes are bytes outside and halves inside, which can be compared.
+fn load(p: &Params) -> Vec<Node> {
+    let mut nodes = vec![Node::Note("The table, and a clear record.".into())];
+    for (name, at, n) in planes(p) {
+        let to = if name == "bytes" { "bytes.ReinterpretCast<int32_t>()" } else { name };
+        let text = format!("Pull({to}, gm.tables[q.tableAt + {at}], {n});");
+        nodes.push(call(Pipe::Mte2, &text, &[plane(name)], &[ub(name)]));
+    }
+    nodes.push(call(Pipe::V, "Duplicate(record, 0, 16);", &[], &[ub("record")]));
+    let text = "Cast(life, bytes, RoundMode::CAST_NONE, SLOTS);";
+    nodes.push(call(Pipe::V, text, &[ub("bytes")], &[ub("life")]));
+    nodes
+}
+
+/// Its way out, and the record's.
+fn save(p: &Params) -> Vec<Node> {
+    let mut nodes = vec![Node::Note("The record, and the table as the next step finds it.".into())];
+    let record = Place::Gm("record".into());
+    let text = "Push(gm.record[q.recordAt], record, 16);";
+    nodes.push(call(Pipe::Mte3, text, &[ub("record")], &[record]));
+    let text = "Cast(bytes, life, RoundMode::CAST_RINT, SLOTS);";
+    nodes.push(call(Pipe::V, text, &[ub("life")], &[ub("bytes")]));
+    for (name, at, n) in planes(p) {
+        let from = if name == "bytes" { "bytes.ReinterpretCast<int32_t>()" } else { name };
+        let text = format!("Push(gm.tables[q.tableAt + {at}], {from}, {n});");
+        nodes.push(call(Pipe::Mte3, &text, &[ub(name)], &[plane(name)]));
+    }
+    nodes
+}
+
+fn setup(kernel: &Lowered, plan: &Plan) -> Vec<Node> {
+    let mut nodes = Vec::new();
+    let text = "CreateVecIndex(Local<int32_t>(IOTA_AT, TILE), 0, TILE);";
+    nodes.push(call(Pipe::V, text, &[], &[ub("iota")]));
+    let text = "Duplicate(Local<uint16_t>(KEEP_AT, 16), static_cast<uint16_t>(0), 16);";
+    nodes.push(call(Pipe::V, text, &[], &[ub("keep")]));
+    for word in &kernel.words {
+        let name = format!("WORD_{word:X}");
+        let text = format!("Duplicate(Local<int32_t>({name}_AT, 8), {}, 8);", word.cast_signed());
+        nodes.push(call(Pipe::V, &text, &[], &[ub(&name)]));
+    }
+    if plan.buffers.iter().any(|b| b.name == "rule") {
+        let text = "Pull(Local<half>(RULE_AT, 256), gm.rules, 256);";
+        nodes.push(call(Pipe::Mte2, text, &[Place::Gm("rules".into())], &[ub("rule")]));
+    }
+    nodes
+}
+
+/// Statements, indented. An op's own text is not broken: a call is a line.
+fn lines(nodes: &[Node], depth: usize) -> String {
+    let indent = "    ".repeat(depth);
+    let mut text = String::new();
+    for node in nodes {
+        let _ = match node {
+            Node::Note(note) => writeln!(text, "{indent}// {note}"),
+            Node::Call(call) => {
+                for sync in &call.sync {
+                    let _ = writeln!(text, "{indent}{}", sync.text());
+                }
+                // Before a loop there may be nothing but synchronisation.
+                if call.text.is_empty() { Ok(()) } else { writeln!(text, "{indent}{}", call.text) }
+            }
+            Node::Loop(head, body) => {
+                writeln!(text, "{indent}{head} {{\n{}{indent}}}", lines(body, depth + 1))
+            }
+        };
+    }
+    text
+}
+
+/// The tensors and lengths that a text uses.
+fn declarations(kernel: &Lowered, plan: &Plan, text: &str) -> String {
+    let mut out = String::new();
+    for b in &plan.buffers {
+        let name = camel(&b.name);
+        let fixed = b.name.starts_with("WORD_") || !words(text).any(|w| w == name);
+        if !fixed {
+            let _ = writeln!(
+                out,
+                "    const LocalTensor<{}> {name} = Local<{0}>({}, {});",
+                b.element,
+                address(&b.name),
+                b.len
+            );
+        }
+    }
+    let lens = kernel.lists.iter().map(|l| format!("{}Len", camel(l)));
+    let lens: Vec<_> =
+        lens.filter(|l| words(text).any(|w| w == l)).map(|l| format!("{l} = 0")).collect();
+    let _ = writeln!(out, "    int32_t {};", lens.join(", "));
+    out
+}
+
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+}
+
+fn address(name: &str) -> String {
+    format!("{}_AT", name.to_uppercase())
+}
+
+/// The helpers that a text uses, and those that they use.
+fn helpers(texts: &[&str]) -> String {
+    let all: Vec<(&str, &str)> = include_str!("ascendc/stage_one.h.in")
+        .split("//@ ")
+        .filter_map(|part| part.split_once('\n'))
+        .collect();
+    let defines = |text: &str, name: &str| match name {
+        "views" => true,
+        "whole" => text.contains("Whole("),
+        name => text.contains(&format!("{name}(")),
+    };
+    let mut kept: Vec<bool> =
+        all.iter().map(|(name, _)| texts.iter().any(|text| defines(text, name))).collect();
+    for n in (0..all.len()).rev() {
+        // Helpers use only those above them.
+        kept[n] |= (n + 1..all.len()).any(|m| kept[m] && defines(all[m].1, all[n].0));
+    }
+    let kept = all.iter().zip(&kept).filter(|(_, kept)| **kept);
+    kept.map(|((_, text), _)| format!("{text}\n")).collect()
+}
+
+fn constants(plan: &Plan, texts: &[&str]) -> String {
+    let mut out = format!(
+        "constexpr int32_t TILE = {};                       // lanes of a tile\n",
+        plan.tile
+    );
+    let uses = |name: &str| texts.iter().any(|text| words(text).any(|w| w == name));
+    if uses("RUN") {
+        let _ = writeln!(
+            out,
+            "constexpr int32_t RUN = {};  // slots of a pass over lifetimes",
+            plan.run
+        );
+    }
+    for b in &plan.buffers {
+        let name = address(&b.name);
+        if uses(&name) {
+            let _ = writeln!(out, "constexpr uint32_t {name} = {};", b.at);
+        }
+    }
+    out
+}

@@ -1,0 +1,43 @@
+__aicore__ inline void Setup(const Gm &gm)
+{
+    // Resident words: a request that finds others runs on a core that was not set up.
+    const LocalTensor<int32_t> mark(TPosition::VECCALC, 0, 8);
+    Duplicate(mark, 4711, 8);
+}
+
+// Every id misses and goes to the slot of its own number. What it was called with goes to missPos.
+__aicore__ inline void StageOne(const Gm &gm, const Request &q)
+{
+    const LocalTensor<int32_t> mark(TPosition::VECCALC, 0, 8);
+    const LocalTensor<int32_t> words(TPosition::VECCALC, 32, 24);
+    const LocalTensor<int32_t> ids(TPosition::VECCALC, 128, 64);
+    const int32_t fields[] = {q.tokens, q.k, q.generation, q.stable, q.limit, q.rows, q.idsAt, q.idsStride,
+                              q.blocksAt, q.blocksLen, q.slotAt, q.slotStride, q.validAt, q.missAt, q.recordAt,
+                              static_cast<int32_t>(q.tableAt), mark.GetValue(0)};
+    for (int32_t i = 0; i < 17; i++) {
+        words.SetValue(i, fields[i]);
+    }
+    After<HardEvent::S_MTE3>(EVENT_ID2);
+    Push(gm.record[q.recordAt], words, 16);
+    if (q.tokens > 0) {
+        Push(gm.missPos[q.missAt], words, 17);
+    }
+    for (int32_t g = 0; g < q.tokens; g++) {
+        After<HardEvent::MTE3_MTE2>(EVENT_ID2);
+        Pull(ids, gm.ids[q.idsAt + g * q.idsStride], q.k);
+        After<HardEvent::MTE2_MTE3>(EVENT_ID2);
+        Push(gm.slot[q.slotAt + g * q.slotStride], ids, q.k);
+        Push(gm.missSlot[q.missAt + g * q.k], ids, q.k);
+        Push(gm.missRow[q.missAt + g * q.k], ids, q.k);
+        Push(gm.missId[q.missAt + g * q.k], ids, q.k);
+    }
+    After<HardEvent::MTE3_S>(EVENT_ID2);
+    words.SetValue(0, q.k);
+    words.SetValue(8, q.tokens * q.k);
+    After<HardEvent::S_MTE3>(EVENT_ID2);
+    for (int32_t g = 0; g < q.tokens; g++) {
+        Push(gm.valid[q.validAt + g], words, 1);
+    }
+    PipeBarrier<PIPE_MTE3>();
+    Push(gm.record[q.recordAt], words, 16);
+}

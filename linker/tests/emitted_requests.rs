@@ -1,0 +1,281 @@
+//! The request loop and SyncAll around a Stage One that is easily foretold: every id misses.
+
+#[path = "emitted/mutants.rs"]
+mod mutants;
+#[path = "emitted/pool.rs"]
+mod pool;
+#[path = "shim/mod.rs"]
+mod shim;
+#[path = "emitted/stand.rs"]
+mod stand;
+
+use avsg_device::params::{ID_LIMIT, NO_STABLE_LEN, Params};
+use avsg_device::tiling::Launch;
+use avsg_linker::write::StageOneText;
+use avsg_linker::write::kernels::{Abi, Kernel, kernels, table_words};
+use pool::{Layer, Lot, tiling, with_chunks};
+use shim::{Failure, Kernels, Mode, compile, gxx};
+use stand::{EVERY_ORDER, How, differs, launch, run, small};
+
+fn stage_one() -> StageOneText {
+    let text = include_str!("emitted/everything_misses.h");
+    let (setup, body) = text.split_once("\n\n").expect("two functions");
+    let (setup, body) = (setup.to_string(), body.to_string());
+    StageOneText { constants: String::new(), setup, body, ub_bytes: 384, ub_free: 384 }
+}
+
+fn emitted(p: &Params, name: &str) -> Kernel {
+    let all = kernels(p, &stage_one(), Abi::Direct).expect("they fit");
+    all.into_iter().find(|k| k.name == name).expect("a kernel of that name")
+}
+
+/// A batch, with everything that a host could get wrong in it.
+struct Batch {
+    k: usize,
+    stride: usize,
+    ids: Vec<i32>,
+    cu_q: Vec<i32>,
+    state: Vec<i32>,
+    generation: Vec<i32>,
+    stable: Vec<i32>,
+    seq: Vec<i32>,
+}
+
+const POOL_ROWS: usize = 256;
+
+fn batch(lot: &mut Lot, p: &Params, requests: usize) -> Batch {
+    let k = [64, 1, 37][lot.below(3)];
+    let stride = k + lot.below(9);
+    let mut b = Batch {
+        k,
+        stride,
+        ids: vec![],
+        cu_q: vec![0],
+        state: vec![],
+        generation: vec![],
+        stable: vec![],
+        seq: vec![],
+    };
+    for request in 0..requests {
+        let tokens = lot.below(p.tokens as usize + 1);
+        b.cu_q.push(b.cu_q[request] + tokens as i32);
+        let state = (requests - 1 - request) as i32;
+        b.state.push([state, state, state, -1, requests as i32][lot.below(5)]);
+        b.generation.push(lot.below(1000) as i32 - 500);
+        b.stable.push([-1, lot.below(5000) as i32, i32::MAX][lot.below(3)]);
+        b.seq.push([lot.below(5000) as i32, -9, i32::MAX][lot.below(3)]);
+        // Slots of a request are distinct, as Stage One's are.
+        let mut free: Vec<_> = (0..p.slots as i32).collect();
+        for _ in 0..tokens {
+            b.ids.extend((0..stride).map(|i| match i < k {
+                true => free.swap_remove(lot.below(free.len())),
+                false => -99,
+            }));
+        }
+    }
+    b
+}
+
+/// What the batch's arrays must be afterwards: slot, valid, missSlot, record, fields.
+struct Outputs {
+    slot: Vec<i32>,
+    valid: Vec<i32>,
+    miss: [Vec<i32>; 4],
+    record: Vec<i32>,
+}
+
+const UNTOUCHED: i32 = 0x7E7E_7E7E;
+
+fn foretold(p: &Params, b: &Batch) -> Outputs {
+    let (requests, full) = (b.state.len(), p.k as usize);
+    let rows = *b.cu_q.last().expect("one at least") as usize;
+    let mut out = Outputs {
+        slot: vec![-1; rows * full],
+        valid: vec![0; rows],
+        miss: [(); 4].map(|()| vec![UNTOUCHED; rows * full]),
+        record: vec![0; requests * 16],
+    };
+    for request in 0..requests {
+        if !(0..requests as i32).contains(&b.state[request]) {
+            continue;
+        }
+        let (first, end) = (b.cu_q[request] as usize, b.cu_q[request + 1] as usize);
+        let tokens = end - first;
+        let stable = b.stable[request];
+        let fields = [
+            tokens as i32,
+            b.k as i32,
+            b.generation[request],
+            if stable < 0 { NO_STABLE_LEN } else { stable.min(NO_STABLE_LEN) },
+            b.seq[request].clamp(0, ID_LIMIT),
+            POOL_ROWS as i32,
+            (first * b.stride) as i32,
+            b.stride as i32,
+            0,
+            0,
+            (first * full) as i32,
+            full as i32,
+            first as i32,
+            (first * full) as i32,
+            (request * 16) as i32,
+            b.state[request] * table_words(p) as i32,
+            4711,
+        ];
+        let record = &mut out.record[request * 16..][..16];
+        record.copy_from_slice(&fields[..16]);
+        (record[0], record[8]) = (b.k as i32, (tokens * b.k) as i32);
+        if tokens > 0 {
+            out.miss[0][first * full..][..17].copy_from_slice(&fields);
+        }
+        for g in 0..tokens {
+            let ids = &b.ids[(first + g) * b.stride..][..b.k];
+            out.slot[(first + g) * full..][..b.k].copy_from_slice(ids);
+            out.valid[first + g] = b.k as i32;
+            for miss in &mut out.miss[1..] {
+                miss[first * full + g * b.k..][..b.k].copy_from_slice(ids);
+            }
+        }
+    }
+    out
+}
+
+/// Runs `avsg_plan`, or `avsg_step` with its copies, and compares everything.
+fn check(
+    p: &Params,
+    kernels: &Kernels,
+    step: bool,
+    seed: u64,
+    requests: usize,
+    how: How,
+) -> Result<u32, Failure> {
+    let mut lot = Lot(seed);
+    let b = batch(&mut lot, p, requests);
+    let expected = foretold(p, &b);
+    let slots = requests.max(1) * p.slots as usize;
+    let mut layer = Layer::new(&mut lot, &[(24, 24), (5, 8)], POOL_ROWS, 5, slots, 1);
+    let segments = layer.segments();
+    let scalars = tiling(
+        p,
+        Launch {
+            k: b.k as u32,
+            ids_stride: b.stride as u32,
+            pool_units: POOL_ROWS as u32,
+            ..launch(requests, how.cores, &segments)
+        },
+    );
+    let mut out = Outputs {
+        slot: vec![UNTOUCHED; expected.slot.len()],
+        valid: vec![UNTOUCHED; expected.valid.len()],
+        miss: [(); 4].map(|()| vec![UNTOUCHED; expected.slot.len()]),
+        record: vec![UNTOUCHED; expected.record.len()],
+    };
+    let mut tables = vec![7; requests * table_words(p)];
+    let mut kv: Vec<_> = layer.lanes.iter().map(|lane| lane.kv.clone()).collect();
+    for request in 0..requests {
+        let (first, end) = (b.cu_q[request] as usize, b.cu_q[request + 1] as usize);
+        if !(0..requests as i32).contains(&b.state[request]) {
+            continue;
+        }
+        for row in first..end {
+            for &id in &b.ids[row * b.stride..][..b.k] {
+                for (s, lane) in layer.lanes.iter().enumerate() {
+                    let slot = b.state[request] as usize * p.slots as usize + id as usize;
+                    let from = layer.host(s, id as usize);
+                    let at = slot * lane.segment.kv_stride as usize;
+                    kv[s][at..at + from.len()].copy_from_slice(from);
+                }
+            }
+        }
+    }
+    let null = std::ptr::null_mut();
+    let name = if step { "avsg_step" } else { "avsg_plan" };
+    let run = run(name, how).input(&b.ids).input(&b.cu_q).input(&b.state).input(&b.generation);
+    let run = run.input(&b.stable).input(&b.seq).raw(null).device(&mut tables).raw(null);
+    let mut chunks = vec![];
+    let mut run = if step { run.input(&layer.pointers) } else { run };
+    if step {
+        for lane in &mut layer.lanes {
+            run = run.device(&mut lane.kv);
+            chunks.extend(&mut lane.chunks);
+        }
+        run = run.raw(null).raw(null);
+    }
+    run = run.device(&mut out.slot).device(&mut out.valid);
+    run = out.miss.iter_mut().fold(run, |run, miss| run.device(miss));
+    run = run.device(&mut out.record).raw(null).input(&scalars);
+    let peak = with_chunks(run, chunks.into_iter()).run(kernels)?;
+    if out.slot != expected.slot {
+        return Err(differs("slot"));
+    }
+    if out.valid != expected.valid {
+        return Err(differs("valid"));
+    }
+    if out.record != expected.record {
+        return Err(differs("record"));
+    }
+    if out.miss != expected.miss {
+        return Err(differs("a miss list"));
+    }
+    if step && layer.lanes.iter().zip(&kv).any(|(lane, kv)| lane.kv != *kv) {
+        return Err(differs("the device buffer"));
+    }
+    if tables.iter().any(|&word| word != 7) {
+        return Err(differs("a table"));
+    }
+    Ok(peak)
+}
+
+#[test]
+fn every_request_is_planned_once_on_any_number_of_cores() {
+    if !gxx() {
+        return;
+    }
+    let p = small(0);
+    for step in [false, true] {
+        let kernel = emitted(&p, if step { "avsg_step" } else { "avsg_plan" });
+        let kernels = compile(&kernel.text);
+        for (seed, requests) in
+            [(1, 1), (2, 2), (3, 7), (4, 40), (5, 41), (6, 130), (7, 0), (8, 90)]
+        {
+            for cores in [1, 2, 20, 40] {
+                for mode in EVERY_ORDER {
+                    let done = check(&p, &kernels, step, seed, requests, How { cores, mode, seed });
+                    let what = format!("step {step}, {requests} requests, {cores} cores, {mode:?}");
+                    let peak = done.unwrap_or_else(|e| panic!("{what}: {e:?}"));
+                    assert!(peak <= kernel.ub_bytes, "{what}: {peak} of {}", kernel.ub_bytes);
+                }
+            }
+        }
+    }
+}
+
+/// Every barrier and flag of the loop is needed; those of the Stage One above are its own business.
+#[test]
+fn every_flag_is_needed() {
+    if !gxx() {
+        return;
+    }
+    let p = small(0);
+    let plan = emitted(&p, "avsg_plan").text;
+    let fails = |kernels: &Kernels| {
+        (0..16).any(|seed| {
+            let how = How { cores: 1 + seed as u32 % 3, mode: Mode::Adversarial, seed };
+            check(&p, kernels, false, seed, [5, 60][seed as usize % 2], how).is_err()
+        })
+    };
+    // The window's own flags are shared with Stage Two, whose test needs them.
+    mutants::every_one_dies(&plan, "// ---- Stage One of a batch", fails);
+    let step = emitted(&p, "avsg_step").text;
+    let without = step.replace("    SyncAll<true>();\n", "");
+    assert_ne!(step, without);
+    let kernels = compile(&without);
+    let how = |seed| How { cores: 3, mode: Mode::Adversarial, seed };
+    assert!((0..16).any(|seed| check(&p, &kernels, true, seed, 9, how(seed)).is_err()));
+}
+
+#[test]
+fn a_stage_one_that_leaves_no_room_is_refused_with_the_number() {
+    let large = StageOneText { ub_free: 187_000, ..stage_one() };
+    let error = kernels(&small(0), &large, Abi::Direct).unwrap_err().to_string();
+    assert!(error.contains("188576 bytes") && error.contains("160 more"), "{error}");
+}

@@ -1,0 +1,199 @@
+//! Stage One as it is emitted for the 910B, executed on the shim, leaves the same bits as the tape: over
+//! sequences with everything in them that a request can do.
+
+#[path = "shim/mod.rs"]
+mod shim;
+#[path = "native_equals_replay/step.rs"]
+#[allow(dead_code, reason = "another file's module: only replay is used here")]
+mod step;
+
+use avsg_device::machine::memory;
+use avsg_device::params::{Lifetime, Params, Table};
+use avsg_device::tiling::rules;
+use avsg_linker::check::check;
+use avsg_linker::record::record_stage_one;
+use avsg_linker::write::kernels::{Abi, kernels, table_words};
+use avsg_linker::write::{StageOneText, stage_one};
+use shim::{Kernels, Launch, Mode, compile, gxx};
+use step::{Random, Request, Table as State};
+
+/// Takes a request's fields from memory, so that a test may set each of them.
+const ENTRY: &str = r#"
+extern "C" __global__ __aicore__ void one_request(GM_ADDR ids, GM_ADDR blocks, GM_ADDR slot, GM_ADDR valid,
+    GM_ADDR missPos, GM_ADDR missId, GM_ADDR missSlot, GM_ADDR missRow, GM_ADDR record, GM_ADDR tables,
+    GM_ADDR rules, GM_ADDR fields)
+{
+    KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIV_ONLY);
+    using namespace avsg;
+    Gm gm;
+    gm.ids = Global<int32_t>(ids);
+    gm.blocks = Global<int32_t>(blocks);
+    gm.slot = Global<int32_t>(slot);
+    gm.valid = Global<int32_t>(valid);
+    gm.missPos = Global<int32_t>(missPos);
+    gm.missId = Global<int32_t>(missId);
+    gm.missSlot = Global<int32_t>(missSlot);
+    gm.missRow = Global<int32_t>(missRow);
+    gm.record = Global<int32_t>(record);
+    gm.tables = Global<int32_t>(tables);
+    gm.rules = Global<half>(rules);
+    const GlobalTensor<int32_t> f = Global<int32_t>(fields);
+    const Request q{f.GetValue(0), f.GetValue(1), f.GetValue(2), f.GetValue(3), f.GetValue(4), f.GetValue(5),
+        f.GetValue(6), f.GetValue(7), f.GetValue(8), f.GetValue(9), f.GetValue(10), f.GetValue(11),
+        f.GetValue(12), f.GetValue(13), f.GetValue(14), 0};
+    stage_one::Setup(gm);
+    PipeBarrier<PIPE_ALL>();
+    stage_one::StageOne(gm, q);
+}
+"#;
+
+struct Emitted {
+    text: StageOneText,
+    kernels: Kernels,
+}
+
+fn file(p: &Params, text: &StageOneText) -> String {
+    let all = kernels(p, text, Abi::Direct).expect("it fits");
+    all.into_iter().find(|k| k.name == "avsg_plan").expect("a plan kernel").text + ENTRY
+}
+
+fn emit(p: &Params) -> Emitted {
+    let text = stage_one(p).unwrap_or_else(|e| panic!("{p:?}: {e}"));
+    Emitted { kernels: compile(&file(p, &text)), text }
+}
+
+/// The words of a table, as the CPU lays them out.
+fn words(p: &Params, state: &State) -> Vec<i32> {
+    let mut words = vec![0; table_words(p)];
+    {
+        let mut s: avsg_device::state::State<'_, avsg_device::machine::emu::Emu<1>> =
+            memory::split_state(p, &mut words);
+        s.header.copy_from_slice(state.output("header"));
+        s.id.words_mut().copy_from_slice(state.output("id"));
+        s.link.words_mut().copy_from_slice(state.output("link"));
+        s.life.slots_mut().copy_from_slice(&state.life);
+    }
+    words
+}
+
+/// Runs one step on the shim from `before`; `None` where the model refused it.
+fn run(
+    p: &Params,
+    e: &Emitted,
+    before: &State,
+    want: &State,
+    step: &Request,
+    (mode, seed): (Mode, u64),
+) -> Result<(), String> {
+    let mut tables = words(p, before);
+    let mut out: Vec<Vec<i32>> = want.words[3..].iter().map(|(_, w)| vec![-77; w.len()]).collect();
+    let fields: Vec<i32> = step.params.iter().map(|&(_, value)| value).collect();
+    let rule = match &p.lifetime {
+        Lifetime::Frequency(f) => rules(f),
+        Lifetime::Constant(_) => [0; 256],
+    };
+    let ids = if step.ids.is_empty() { vec![0] } else { step.ids.clone() };
+    let blocks = if step.blocks.is_empty() { vec![0] } else { step.blocks.clone() };
+    let [slot, valid, pos, id, dead, row, record] = &mut out[..] else { panic!("seven outputs") };
+    let peak = Launch::new("one_request")
+        .input(&ids)
+        .input(&blocks)
+        .device(slot)
+        .device(valid)
+        .device(pos)
+        .device(id)
+        .device(dead)
+        .device(row)
+        .device(record)
+        .device(&mut tables)
+        .input(&rule)
+        .input(&fields)
+        .mode(mode, seed)
+        .run(&e.kernels)
+        .map_err(|f| format!("{f:?}"))?;
+    if peak > e.text.ub_bytes {
+        return Err(format!("{peak} bytes of UB, planned are {}", e.text.ub_bytes));
+    }
+    for ((name, want), got) in want.words[3..].iter().zip(&out) {
+        // A kernel writes a request's whole record; the tape only what it knows.
+        let mut want = want.clone();
+        if *name == "gm_record" {
+            want[16..32].iter_mut().filter(|w| **w == -77).for_each(|w| *w = 0);
+        }
+        if let Some(at) = want.iter().zip(got).position(|(a, b)| a != b) {
+            return Err(format!("{name}[{at}] is {}, not {}", got[at], want[at]));
+        }
+    }
+    let good = words(p, want);
+    match good.iter().zip(&tables).position(|(a, b)| a != b) {
+        Some(at) => Err(format!("word {at} of the table is {}, not {}", tables[at], good[at])),
+        None => Ok(()),
+    }
+}
+
+fn compare(p: &Params, random: &mut Random, steps: usize) {
+    p.check().unwrap_or_else(|e| panic!("{p:?}: {e:?}"));
+    let tape = record_stage_one(p).unwrap();
+    check(&tape).unwrap_or_else(|e| panic!("{e}"));
+    let emitted = emit(p);
+    let mut state = State::clear(p);
+    for (n, step) in step::sequence(p, random, steps).iter().enumerate() {
+        let before = state.clone();
+        let want = state.replay(&tape, 16, step);
+        for mode in [Mode::InOrder, Mode::Adversarial] {
+            run(p, &emitted, &before, &want, step, (mode, n as u64))
+                .unwrap_or_else(|e| panic!("step {n} of {p:?}, {mode:?}: {e}"));
+        }
+    }
+}
+
+/// Both tables, all spreads, both lifetimes, with and without a block table: a few of each, because every
+/// geometry is a file for g++.
+#[test]
+fn small_geometries() {
+    if !gxx() {
+        return;
+    }
+    let random = &mut Random(1);
+    let paper = Table::KNUTH_XXHASH;
+    for (table, spread, frequency, page) in [
+        (paper, 1, false, 0),
+        (paper, 1, false, 16),
+        (Table::Wide, 1, true, 0),
+        (Table::Wide, 2, false, 1),
+        (Table::Wide, 2, true, 16),
+        (Table::Wide, 4, false, 16),
+        (Table::Wide, 4, true, 0),
+    ] {
+        let slots = 256 << random.below(3);
+        let k = 64 + random.below(193) as u32;
+        let tokens = (1 + random.below(4) as u32).min(slots / k).max(1);
+        let constant = Lifetime::Constant(1 + random.below(127) as i8);
+        let lifetime = if frequency { Lifetime::frequency() } else { constant };
+        let retries = 1 + random.below(7) as u32;
+        let p = Params { table, lifetime, spread, retries, page, ..Params::wide(k, tokens, slots) };
+        compare(&p, random, 10);
+    }
+}
+
+/// The geometries that matter, at full size.
+#[test]
+fn full_size() {
+    if !gxx() {
+        return;
+    }
+    let random = &mut Random(2);
+    let wide = Params { spread: 2, retries: 7, ..Params::wide(2048, 4, 8192) };
+    compare(&wide, random, 3);
+    let frequency = Params { lifetime: Lifetime::frequency(), page: 16, ..wide };
+    compare(&frequency, random, 3);
+    compare(&Params::paper(2048, 4, 8192), random, 3);
+    compare(&Params { spread: 4, ..Params::wide(2048, 2, 4096) }, random, 3);
+}
+
+#[test]
+fn too_large_names_the_bytes() {
+    let p = Params { spread: 2, retries: 7, ..Params::wide(2048, 1, 16384) };
+    let refused = stage_one(&p).unwrap_err().to_string();
+    assert!(refused.contains("bytes of unified buffer, and there are"), "{refused}");
+}

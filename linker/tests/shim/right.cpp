@@ -1,0 +1,209 @@
+// One instruction each, on 2048 words: a in x, b in y, the result in z, which starts as all -9.
+#include "kernel_operator.h"
+using namespace AscendC;
+
+// At file scope: for every kernel of the file.
+KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_MIX_AIV_1_0);
+
+constexpr uint32_t N = 2048;
+template <class T> using Vec = LocalTensor<T>;
+
+template <class T> static Vec<T> x(uint32_t at = 0) { return Vec<T>(TPosition::VECIN, at * 4, (N - at) * 4 / sizeof(T)); }
+template <class T> static Vec<T> y() { return Vec<T>(TPosition::VECIN, 8192, N * 4 / sizeof(T)); }
+template <class T> static Vec<T> z() { return Vec<T>(TPosition::VECOUT, 16384, N * 4 / sizeof(T)); }
+template <class T> static Vec<T> w() { return Vec<T>(TPosition::VECCALC, 24576, N * 4 / sizeof(T)); }
+static Vec<int32_t> xi() { return x<int32_t>(); }
+static Vec<int32_t> yi() { return y<int32_t>(); }
+static Vec<int32_t> zi() { return z<int32_t>(); }
+static Vec<float> xf() { return x<float>(); }
+static Vec<float> yf() { return y<float>(); }
+static Vec<float> zf() { return z<float>(); }
+static Vec<half> xh() { return x<half>(); }
+static Vec<half> yh() { return y<half>(); }
+static Vec<half> zh() { return z<half>(); }
+static Vec<uint8_t> mask() { return Vec<uint8_t>(TPosition::VECCALC, 32768, N / 4); }
+static void all() { PipeBarrier<PIPE_ALL>(); }
+
+static GlobalTensor<int32_t> words(GM_ADDR a) {
+    GlobalTensor<int32_t> g;
+    g.SetGlobalBuffer((__gm__ int32_t *)a, N);
+    return g;
+}
+
+#define OP(NAME)                                                                             \
+    static void NAME##_body([[maybe_unused]] GM_ADDR a, [[maybe_unused]] GM_ADDR out);       \
+    extern "C" __global__ __aicore__ void NAME(GM_ADDR a, GM_ADDR b, GM_ADDR out) {          \
+        DataCopy(xi(), words(a), N);                                                         \
+        DataCopy(yi(), words(b), N);                                                         \
+        Duplicate(zi(), -9, N);                                                              \
+        all();                                                                               \
+        NAME##_body(a, out);                                                                 \
+        all();                                                                               \
+        DataCopy(words(out), zi(), N);                                                       \
+    }                                                                                        \
+    static void NAME##_body([[maybe_unused]] GM_ADDR a, [[maybe_unused]] GM_ADDR out)
+
+OP(add) { Add(zi(), xi(), yi(), N); }
+OP(sub) { Sub(zi(), xi(), yi(), N); }
+OP(mul) { Mul(zi(), xi(), yi(), N); }
+OP(max) { Max(zi(), xi(), yi(), N); }
+OP(min) { Min(zi(), xi(), yi(), N); }
+OP(adds) { Adds(zi(), xi(), -17, N); }
+OP(muls) { Muls(zi(), xi(), -3, N); }
+OP(maxs) { Maxs(zi(), xi(), 5, N); }
+OP(mins) { Mins(zi(), xi(), 5, N); }
+OP(relu) { Relu(zi(), xi(), N); }
+OP(in_place) {
+    Add(xi(), xi(), yi(), N);
+    all();
+    Adds(zi(), xi(), 0, N);
+}
+OP(synchronised) {
+    Adds(zi(), xi(), 1, N);
+    SyncAll<true>();
+}
+OP(odd_count) { Add(zi(), xi(), yi(), 1001); }
+OP(nothing) { Add(zi(), xi(), yi(), 0); }
+// Every second block of eight, and of those the lanes 0, 1 and 7 of each repeat.
+OP(strided) {
+    uint64_t lanes[2] = {0x83, 0};
+    Add(zi(), xi(), yi(), lanes, 16, BinaryRepeatParams{2, 2, 1, 16, 16, 8});
+}
+OP(contiguous_mask) { Adds(zi(), xi(), 1, (uint64_t)20, 32, UnaryRepeatParams{1, 1, 8, 8}); }
+OP(add_f) { Add(zf(), xf(), yf(), N); }
+OP(mul_f) { Mul(zf(), xf(), yf(), N); }
+OP(max_f) { Maxs(zf(), xf(), 0.5f, N); }
+OP(add_h) { Add(zh(), xh(), yh(), 2 * N); }
+OP(mul_h) { Mul(zh(), xh(), yh(), 2 * N); }
+OP(adds_h) { Adds(zh(), xh(), half(-1), 2 * N); }
+
+OP(bit_and) { And(z<uint16_t>(), x<uint16_t>(), y<uint16_t>(), 2 * N); }
+OP(bit_or) { Or(z<uint16_t>(), x<uint16_t>(), y<uint16_t>(), 2 * N); }
+OP(bit_not) { Not(z<uint16_t>(), x<uint16_t>(), 2 * N); }
+// One block of y under all of x.
+OP(bit_broadcast) {
+    And(z<uint16_t>(), x<uint16_t>(), y<uint16_t>(), (uint64_t)128, 32, BinaryRepeatParams{1, 1, 0, 8, 8, 0});
+}
+OP(shift_left) { ShiftLeft(z<uint32_t>(), x<uint32_t>(), (uint32_t)5, N); }
+OP(shift_logical) { ShiftRight(z<uint32_t>(), x<uint32_t>(), (uint32_t)7, N); }
+OP(shift_arithmetic) { ShiftRight(zi(), xi(), (int32_t)31, N); }
+
+OP(duplicate) { Duplicate(zi(), 77, N); }
+OP(duplicate_mask) { Duplicate(zi(), 77, (uint64_t)3, 4, 1, 8); }
+OP(index) { CreateVecIndex(zi(), 100, N); }
+
+OP(int_to_float) { Cast(zf(), xi(), RoundMode::CAST_NONE, N); }
+OP(float_rint) { Cast(zi(), xf(), RoundMode::CAST_RINT, N); }
+OP(float_floor) { Cast(zi(), xf(), RoundMode::CAST_FLOOR, N); }
+OP(float_ceil) { Cast(zi(), xf(), RoundMode::CAST_CEIL, N); }
+OP(float_round) { Cast(zi(), xf(), RoundMode::CAST_ROUND, N); }
+OP(float_trunc) { Cast(zi(), xf(), RoundMode::CAST_TRUNC, N); }
+OP(float_to_half) { Cast(zh(), xf(), RoundMode::CAST_NONE, N); }
+OP(half_to_float) { Cast(zf(), xh(), RoundMode::CAST_NONE, N); }
+OP(byte_to_half_to_float) {
+    Cast(w<half>(), x<int8_t>(), RoundMode::CAST_NONE, N);
+    all();
+    Cast(zf(), w<half>(), RoundMode::CAST_NONE, N);
+}
+OP(bytes_round_trip) {
+    Cast(w<half>(), x<int8_t>(), RoundMode::CAST_NONE, 2 * N);
+    all();
+    Cast(z<int8_t>(), w<half>(), RoundMode::CAST_RINT, 2 * N);
+}
+OP(half_to_int) { Cast(zi(), xh(), RoundMode::CAST_RINT, N); }
+OP(int_to_short) { Cast(z<int16_t>(), xi(), RoundMode::CAST_NONE, N); }
+
+static void bits_out() {
+    all();
+    DataCopy(z<uint8_t>(), mask(), N / 8);
+}
+OP(equal) {
+    Compare(mask(), xi(), yi(), CMPMODE::EQ, N);
+    bits_out();
+}
+OP(equal_scalar) {
+    CompareScalar(mask(), xi(), -3, CMPMODE::EQ, N);
+    bits_out();
+}
+OP(less_f) {
+    Compare(mask(), xf(), yf(), CMPMODE::LT, N);
+    bits_out();
+}
+OP(less_equal_h) {
+    CompareScalar(mask(), xh(), half(0), CMPMODE::LE, N);
+    bits_out();
+}
+OP(greater_f) {
+    CompareScalar(mask(), xf(), 0.25f, CMPMODE::GT, N);
+    bits_out();
+}
+OP(at_least_f) {
+    CompareScalar(mask(), xf(), 0.25f, CMPMODE::GE, N);
+    bits_out();
+}
+OP(unequal_f) {
+    CompareScalar(mask(), xf(), 0.25f, CMPMODE::NE, N);
+    bits_out();
+}
+
+// The mask is the first words of b.
+OP(select_tensor) { Select(zf(), y<uint8_t>(), xf(), yf(), SELMODE::VSEL_TENSOR_TENSOR_MODE, N); }
+OP(select_scalar) { Select(zf(), y<uint8_t>(), xf(), 0.0f, SELMODE::VSEL_TENSOR_SCALAR_MODE, N); }
+OP(select_first_64) { Select(zf(), y<uint8_t>(), xf(), yf(), SELMODE::VSEL_CMPMASK_SPR, N); }
+
+// y holds byte offsets here, all multiples of 4 below 4096.
+OP(gather) { Gather(zi(), xi(), y<uint32_t>(), 0, N); }
+OP(gather_base) { Gather(zi(), xi(), y<uint32_t>(), 4096, N); }
+// Offsets of blocks: y must hold multiples of 32.
+OP(gather_blocks) { Gatherb(z<uint32_t>(), x<uint32_t>(), y<uint32_t>(), 4, GatherRepeatParams{1, 8}); }
+
+static void counted(uint64_t kept) {
+    all();
+    // What is past the count is rubbish: make it -9 again, and say the count in the last word.
+    for (uint32_t i = uint32_t(kept); i < N; ++i) zi().SetValue(i, -9);
+    zi().SetValue(N - 1, int32_t(kept));
+}
+OP(compact) {
+    uint64_t kept = 0;
+    GatherMask(zi(), xi(), y<uint32_t>(), true, 1900, GatherMaskParams{1, 1, 8, 0}, kept);
+    counted(kept);
+}
+OP(compact_repeats) {
+    uint64_t kept = 0;
+    // Eight bytes of pattern per repeat, one repeat every 32 bytes of y.
+    GatherMask(zi(), xi(), y<uint32_t>(), false, 0, GatherMaskParams{1, 30, 8, 1}, kept);
+    counted(kept);
+}
+OP(even) {
+    uint64_t kept = 0;
+    GatherMask(zi(), xi(), (uint8_t)1, true, 1000, GatherMaskParams{1, 1, 8, 0}, kept);
+    counted(kept);
+}
+OP(every_fourth) {
+    uint64_t kept = 0;
+    GatherMask(zi(), xi(), (uint8_t)5, false, 0, GatherMaskParams{1, 31, 8, 0}, kept);
+    counted(kept);
+}
+
+OP(copy) { DataCopy(zi(), xi(), 1024); }
+// One block of x into every block of z.
+OP(copy_mask) { Copy(zi(), xi(), (uint64_t)64, 32, CopyRepeatParams{1, 0, 8, 0}); }
+OP(broadcast) { Brcb(zi(), xi(), 32, BrcbRepeatParams{1, 8}); }
+OP(sum_repeats) { WholeReduceSum(zf(), xf(), 64, 32, 1, 1, 8); }
+OP(sum) { ReduceSum(zf(), xf(), w<float>(), N); }
+
+// Rows of 5 words, 7 apart in a, padded to 8 in UB with one -1 before and one -1 behind.
+OP(padded) {
+    DataCopyPad(zi(), words(a), DataCopyExtParams{20, 20, 8, 0, 0}, DataCopyPadExtParams<int32_t>{true, 1, 1, -1});
+    all();
+    for (uint32_t r = 0; r < 20; ++r) zi().SetValue(8 * r + 7, -9);
+}
+// Rows of 3 words from every second block of x, 5 words apart in the output.
+OP(scattered_rows) {
+    DataCopyPad(words(out), xi(), DataCopyExtParams{10, 12, 1, 8, 0});
+    all();
+    DataCopy(zi(), words(out), N);
+}
+OP(block_rows) {
+    DataCopy(zi(), words(a), DataCopyParams{10, 2, 3, 1});
+}

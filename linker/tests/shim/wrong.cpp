@@ -1,0 +1,206 @@
+// Kernels that the device would run and get silently wrong, or that it would stop at. Each breaks one
+// rule. `in` holds 4096 words, `out` as many.
+#include "kernel_operator.h"
+using namespace AscendC;
+
+constexpr uint32_t N = 1024;
+using Words = LocalTensor<int32_t>;
+using Mask = LocalTensor<uint8_t>;
+
+static Words buffer(uint32_t i) { return Words(TPosition::VECCALC, i * N * 4, N); }
+static Mask mask() { return Mask(TPosition::VECCALC, 0x18000, 512); }
+
+static GlobalTensor<int32_t> words(GM_ADDR a, uint64_t n = 4096) {
+    GlobalTensor<int32_t> g;
+    g.SetGlobalBuffer((__gm__ int32_t *)a, n);
+    return g;
+}
+
+static void all() { PipeBarrier<PIPE_ALL>(); }
+
+static Words loaded(GM_ADDR in, uint32_t i = 0) {
+    DataCopy(buffer(i), words(in), N);
+    all();
+    return buffer(i);
+}
+
+static const GatherMaskParams IN_A_ROW{1, 1, 8, 0};
+
+#define WRONG(NAME) extern "C" __global__ __aicore__ void NAME([[maybe_unused]] GM_ADDR in, [[maybe_unused]] GM_ADDR out)
+
+// Trap 1.
+WRONG(compare_less) { CompareScalar(mask(), loaded(in), 0, CMPMODE::LT, N); }
+WRONG(compare_unequal) { Compare(mask(), loaded(in), buffer(0), CMPMODE::NE, N); }
+// Trap 5: a buffer above 184 KB does not survive a Select.
+WRONG(select_scratch) {
+    LocalTensor<float> high(TPosition::VECCALC, 184 * 1024, 64), low(TPosition::VECCALC, 0, 128), to = low[64];
+    Duplicate(high, 1.0f, 64);
+    Duplicate(low, 2.0f, 64);
+    Duplicate(mask().ReinterpretCast<uint16_t>(), (uint16_t)0x5555, 16);
+    all();
+    Select(to, mask(), low, 0.0f, SELMODE::VSEL_TENSOR_SCALAR_MODE, 64);
+    all();
+    DataCopy(words(out), high.ReinterpretCast<int32_t>(), 64);
+}
+WRONG(select_operand_in_scratch) {
+    LocalTensor<float> high(TPosition::VECCALC, 184 * 1024, 64), low(TPosition::VECCALC, 0, 64);
+    Select(low, mask(), high, 0.0f, SELMODE::VSEL_TENSOR_SCALAR_MODE, 64);
+}
+// Trap 6: 100 elements are one whole repeat and a tail that is not compared.
+WRONG(compare_tail) {
+    Words x = loaded(in);
+    CompareScalar(mask(), x, 0, CMPMODE::EQ, 100);
+    all();
+    uint64_t kept = 0;
+    GatherMask(buffer(1), x, mask().ReinterpretCast<uint32_t>(), true, 100, IN_A_ROW, kept);
+}
+// Trap 7.
+WRONG(gather_count) {
+    LocalTensor<uint32_t> off(TPosition::VECCALC, 0, 16384);
+    LocalTensor<int32_t> to(TPosition::VECCALC, 65536, 16384), from(TPosition::VECCALC, 131072, 8);
+    Gather(to, from, off, 0, 16384);
+}
+// Trap 9 (10 is a matter of the launch).
+WRONG(aiv_only) {
+    KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIV_ONLY);
+    SyncAll<true>();
+}
+WRONG(no_type) { SyncAll<true>(); }
+WRONG(sync_all) {
+    KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_MIX_AIV_1_0);
+    SyncAll<true>();
+}
+// Trap 11.
+WRONG(multiply_overflow) { Muls(buffer(1), loaded(in), 0x10000000, N); }
+WRONG(add_overflow) {
+    Words x = loaded(in);
+    Duplicate(buffer(1), 0x7fffffff, N);
+    all();
+    Add(buffer(2), buffer(1), x, N);
+}
+
+// Operands.
+WRONG(misaligned) { Adds(buffer(1), loaded(in)[3], 1, 64); }
+WRONG(misaligned_dma) { DataCopy(buffer(0)[1], words(in), 64); }
+WRONG(past_tensor) { Adds(buffer(1), loaded(in)[512], 1, 520); }
+WRONG(past_tensor_dst) { Duplicate(buffer(0)[8], 1, N); }
+WRONG(past_ub) { Words(TPosition::VECCALC, 192 * 1024 - 32, 9); }
+WRONG(slice_past_end) { buffer(0)[N + 1]; }
+WRONG(overlap) { Adds(loaded(in)[8], buffer(0), 1, 64); }
+WRONG(overlap_repeats) {
+    Words x = loaded(in);
+    // Repeat 0 writes what repeat 1 reads.
+    Add(x[64], x, buffer(0), 64, 2, BinaryRepeatParams{1, 1, 1, 8, 8, 8});
+}
+WRONG(cast_overlap) {
+    loaded(in);
+    Cast(buffer(0).ReinterpretCast<float>(), buffer(0).ReinterpretCast<half>(), RoundMode::CAST_NONE, 64);
+}
+WRONG(gather_alias) {
+    Words x = loaded(in);
+    Gather(x, x, buffer(1).ReinterpretCast<uint32_t>(), 0, 64);
+}
+WRONG(mask_too_wide) { Duplicate(buffer(0), 1, (uint64_t)65, 1, 1, 8); }
+WRONG(no_lane) { Duplicate(buffer(0), 1, (uint64_t)0, 1, 1, 8); }
+WRONG(negative_count) { Adds(buffer(1), loaded(in), 1, -1); }
+WRONG(shift_too_far) { ShiftRight(buffer(1), loaded(in), 33, N); }
+
+// Undefined data.
+WRONG(uninitialised_scalar) { buffer(0).GetValue(7); }
+WRONG(uninitialised_store) { DataCopy(words(out), buffer(0), 64); }
+WRONG(spreads) {
+    Adds(buffer(1), buffer(0), 1, 64);
+    PipeBarrier<PIPE_V>();
+    Muls(buffer(2), buffer(1), 0, 64);
+    all();
+    buffer(2).GetValue(63);
+}
+WRONG(past_rsvd) {
+    uint64_t kept = 0;
+    GatherMask(buffer(1), loaded(in), (uint8_t)1, true, N, IN_A_ROW, kept);
+    all();
+    buffer(1).GetValue(uint32_t(kept));
+}
+WRONG(dma_tail) {
+    DataCopyPad(buffer(0), words(in), DataCopyExtParams{1, 20, 0, 0, 0}, DataCopyPadExtParams<int32_t>{false, 0, 0, 0});
+    all();
+    buffer(0).GetValue(5);
+}
+WRONG(gather_undefined_offset) {
+    loaded(in);
+    Gather(buffer(2), buffer(0), buffer(1).ReinterpretCast<uint32_t>(), 0, 64);
+}
+WRONG(gather_outside) {
+    loaded(in);
+    Duplicate(buffer(1), 4096, 64);
+    all();
+    Gather(buffer(2), buffer(0), buffer(1).ReinterpretCast<uint32_t>(), 0, 64);
+}
+WRONG(gather_negative) {
+    loaded(in);
+    Duplicate(buffer(1), -4, 64);
+    all();
+    Gather(buffer(2), buffer(0), buffer(1).ReinterpretCast<uint32_t>(), 0, 64);
+}
+WRONG(gather_unaligned) {
+    loaded(in);
+    Duplicate(buffer(1), 6, 64);
+    all();
+    Gather(buffer(2), buffer(0), buffer(1).ReinterpretCast<uint32_t>(), 0, 64);
+}
+WRONG(no_room) {
+    uint64_t kept = 0;
+    GatherMask(Words(TPosition::VECCALC, N * 8, 8), loaded(in), (uint8_t)7, true, N, IN_A_ROW, kept);
+}
+WRONG(in_place_compaction) {
+    uint64_t kept = 0;
+    GatherMask(loaded(in), buffer(0), (uint8_t)1, true, N, IN_A_ROW, kept);
+}
+
+// Conversions.
+WRONG(round_mode) { Cast(buffer(1), loaded(in).ReinterpretCast<float>(), RoundMode::CAST_NONE, N); }
+WRONG(narrowing) {
+    Duplicate(buffer(0), 70000, 64);
+    all();
+    Cast(buffer(1).ReinterpretCast<int16_t>(), buffer(0), RoundMode::CAST_NONE, 64);
+}
+WRONG(lifetime_too_long) {
+    Duplicate(buffer(0).ReinterpretCast<half>(), half(128), 64);
+    all();
+    Cast(buffer(1).ReinterpretCast<int8_t>(), buffer(0).ReinterpretCast<half>(), RoundMode::CAST_RINT, 64);
+}
+
+// DMA.
+WRONG(odd_copy) { DataCopy(buffer(0), words(in), 7); }
+WRONG(too_many_blocks) {
+    DataCopyPad(buffer(0), words(in), DataCopyExtParams{4096, 4, 0, 0, 0}, DataCopyPadExtParams<int32_t>{});
+}
+WRONG(odd_length) {
+    DataCopyPad(buffer(0), words(in), DataCopyExtParams{1, 6, 0, 0, 0}, DataCopyPadExtParams<int32_t>{});
+}
+WRONG(past_region) { DataCopy(buffer(0), words(in, 0)[4096 - 32], 64); }
+WRONG(past_global) { DataCopy(buffer(0), words(in, 32), 64); }
+WRONG(read_only) {
+    loaded(in);
+    DataCopy(words(in), buffer(0), 64);
+}
+WRONG(unregistered) { DataCopy(buffer(0), words(in), 8); }
+WRONG(scalar_unregistered) { words(in).GetValue(0); }
+
+// Events.
+WRONG(reserved_event) { SetFlag<HardEvent::MTE2_V>(EVENT_ID6); }
+WRONG(wait_without_set) { WaitFlag<HardEvent::MTE2_V>(EVENT_ID0); }
+WRONG(wait_of_another_pair) {
+    SetFlag<HardEvent::MTE2_V>(EVENT_ID0);
+    WaitFlag<HardEvent::V_MTE2>(EVENT_ID0);
+}
+WRONG(set_twice) {
+    SetFlag<HardEvent::MTE2_V>(EVENT_ID1);
+    SetFlag<HardEvent::MTE2_V>(EVENT_ID1);
+}
+WRONG(unpaired) { SetFlag<HardEvent::MTE2_V>(EVENT_ID0); }
+WRONG(index_needs_event) {
+    SetFlag<HardEvent::S_V>(EVENT_ID0);
+    CreateVecIndex(buffer(0), 0, N);
+}
+WRONG(right) { DataCopy(words(out), loaded(in), N); }

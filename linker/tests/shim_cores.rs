@@ -1,0 +1,183 @@
+//! Several cores: the barrier, races between them, the scalar cache, waves, and launches that fail.
+
+#[path = "shim/mod.rs"]
+mod shim;
+
+use shim::{Failure, Launch, Mode, compile, gxx};
+
+fn input() -> Vec<i32> {
+    (0..4096).map(|i| i * 31 % 977).collect()
+}
+
+fn run(name: &str, blocks: u32, mode: Mode) -> (Result<u32, Failure>, Vec<i32>) {
+    let k = compile(include_str!("shim/cores.cpp"));
+    // Lines of 64 bytes are counted from address 0, and a Vec starts anywhere.
+    let (input, mut out) = (input(), vec![1; 4096 + 16]);
+    let skew = out.as_ptr().align_offset(64);
+    let lined = &mut out[skew..skew + 4096];
+    let result = Launch::new(name).blocks(blocks).input(&input).device(lined).mode(mode, 5).run(&k);
+    let out = out[skew..skew + 4096].to_vec();
+    (result, out)
+}
+
+fn refused(name: &str, blocks: u32, code: i32, pieces: &[&str]) {
+    for mode in [Mode::InOrder, Mode::Adversarial] {
+        let failure = run(name, blocks, mode).0.expect_err(name);
+        assert_eq!(failure.code, code, "{name}: {failure:?}");
+        for piece in pieces {
+            assert!(failure.text.contains(piece), "{name}: {failure:?}");
+        }
+    }
+}
+
+#[test]
+fn cores_exchange_data_at_the_barrier() {
+    if !gxx() {
+        return;
+    }
+    let x = input();
+    for mode in [Mode::InOrder, Mode::Adversarial, Mode::Unchecked] {
+        for blocks in [1, 2, 7, 32] {
+            let (result, out) = run("passed", blocks, mode);
+            assert_eq!(result, Ok(256), "{mode:?}");
+            for core in 0..blocks as usize {
+                let next = (core + 1) % blocks as usize;
+                assert_eq!(out[core * 64..][..64], x[core * 64..][..64]);
+                assert_eq!(out[2048 + core * 64..][..64], x[next * 64..][..64]);
+            }
+            let (result, out) = run("scalars", blocks, mode);
+            assert!(result.is_ok(), "{result:?}");
+            let sum: i32 = (0..blocks as i32).map(|c| c + 100).sum();
+            assert!((0..blocks as usize).all(|c| out[2048 + c * 16] == sum), "{mode:?}");
+        }
+    }
+}
+
+#[test]
+fn races_between_cores_are_found() {
+    if !gxx() {
+        return;
+    }
+    refused("race", 2, 1, &["gm-race", "DataCopy(UB to GM) at", "DataCopy(GM to UB) at"]);
+    refused("race", 8, 1, &["gm-race", "no SyncAll between"]);
+    refused("both_write", 2, 1, &["gm-race", "core 0 writes and core 1 writes"]);
+    refused("edge_race", 3, 1, &["gm-race", "writes"]);
+    // One core alone races with nobody.
+    assert!(run("both_write", 1, Mode::InOrder).0.is_ok());
+    assert!(run("edge_race", 1, Mode::InOrder).0.is_ok());
+}
+
+#[test]
+fn the_scalar_cache_is_not_coherent() {
+    if !gxx() {
+        return;
+    }
+    refused("unpublished", 2, 1, &["cache: ", "never published", "SyncAll at"]);
+    refused("unpublished_at_end", 1, 1, &["cache: ", "never published", "the kernel ends"]);
+    refused("one_line", 2, 1, &["gm-race", "64-byte line"]);
+    assert!(run("one_line", 1, Mode::InOrder).0.is_ok());
+    refused("stale", 2, 1, &["cache: ", "memory was written since"]);
+    refused("shared_line_store", 2, 1, &["cache: ", "SetValue", "memory was written since"]);
+    assert!(run("shared_line", 2, Mode::InOrder).0.is_ok());
+    refused("cached", 1, 1, &["cache: ", "only in the scalar cache"]);
+    let (result, out) = run("invalidated", 3, Mode::Adversarial);
+    assert!(result.is_ok(), "{result:?}");
+    assert!((0..3).all(|c| out[2048 + c * 16] == 8));
+    let (result, out) = run("stored", 1, Mode::Adversarial);
+    assert!(result.is_ok(), "{result:?}");
+    assert_eq!((out[0], out[64], out[65]), (5, 5, 1));
+}
+
+#[test]
+fn an_incoherent_cache_gives_wrong_data_when_nobody_checks() {
+    if !gxx() {
+        return;
+    }
+    let (result, out) = run("stale", 2, Mode::Unchecked);
+    assert!(result.is_ok(), "{result:?}");
+    assert_eq!(out[2048 + 16], 1, "core 1 still sees the word from before core 0 wrote 8");
+    let (result, out) = run("cached", 1, Mode::Unchecked);
+    assert!(result.is_ok(), "{result:?}");
+    assert_eq!(out[64], 1, "DMA reads memory, and the 5 is only in the cache");
+    let (result, out) = run("unpublished_at_end", 1, Mode::Unchecked);
+    assert!(result.is_ok(), "{result:?}");
+    assert_eq!(out, vec![1; 4096], "what was never published is not there");
+}
+
+#[test]
+fn a_barrier_that_not_all_reach_is_a_hang() {
+    if !gxx() {
+        return;
+    }
+    refused("early_return", 4, 3, &["hang"]);
+    refused("unequal", 4, 3, &["hang"]);
+    assert!(run("early_return", 1, Mode::InOrder).0.is_ok());
+    let k = compile(include_str!("shim/cores.cpp"));
+    let (input, mut out) = (input(), vec![0; 4096]);
+    let failure = Launch::new("passed")
+        .blocks(5)
+        .cores(4)
+        .input(&input)
+        .device(&mut out)
+        .run(&k)
+        .expect_err("more blocks than cores");
+    assert_eq!(failure.code, 3);
+    assert!(failure.text.contains("5 blocks on 4 cores"), "{failure:?}");
+}
+
+#[test]
+fn without_a_barrier_blocks_run_in_waves() {
+    if !gxx() {
+        return;
+    }
+    let k = compile(include_str!("shim/cores.cpp"));
+    let (input, mut out) = (input(), vec![0; 4096]);
+    Launch::new("waves")
+        .blocks(100)
+        .cores(3)
+        .input(&input)
+        .device(&mut out)
+        .run(&k)
+        .expect("waves are legal");
+    assert!((0..800).all(|i| out[i] == i as i32 / 8));
+}
+
+#[test]
+fn a_failing_core_frees_the_others() {
+    if !gxx() {
+        return;
+    }
+    refused("one_fails", 8, 1, &["undefined", "[core 2]"]);
+    let k = compile(include_str!("shim/cores.cpp"));
+    let (input, mut out) = (input(), vec![0; 4096]);
+    let failure = Launch::new("passed")
+        .blocks(6)
+        .fault(3)
+        .input(&input)
+        .device(&mut out)
+        .run(&k)
+        .expect_err("an injected exception");
+    assert_eq!(failure.code, 1);
+    assert!(failure.text.starts_with("aicore-exception"), "{failure:?}");
+    assert!(failure.text.ends_with("[core 3]"), "{failure:?}");
+    // And the next launch is a fresh one.
+    Launch::new("passed").blocks(6).input(&input).device(&mut out).run(&k).expect("a new launch");
+}
+
+#[test]
+fn bad_launches_are_told_apart() {
+    if !gxx() {
+        return;
+    }
+    let k = compile(include_str!("shim/cores.cpp"));
+    for (launch, piece) in [
+        (Launch::new("nothing"), "no kernel named nothing"),
+        (Launch::new("waves").blocks(0), "0 blocks"),
+        (Launch::new("waves").blocks(65536), "65536 blocks"),
+        (Launch::new("waves").cores(0), "0 cores"),
+    ] {
+        let failure = launch.run(&k).expect_err(piece);
+        assert_eq!(failure.code, 2);
+        assert!(failure.text.contains(piece), "{failure:?}");
+    }
+}

@@ -1,0 +1,127 @@
+//! The hazard checker: every kind of missing order is found and named, and would have mattered.
+
+#[path = "shim/mod.rs"]
+mod shim;
+
+use shim::{Failure, Kernels, Launch, Mode, compile, gxx};
+
+const N: usize = 1024;
+
+fn input() -> Vec<i32> {
+    (0..2 * N as i32).map(|i| i * 7 % 1009 - 300).collect()
+}
+
+fn run(k: &Kernels, name: &str, mode: Mode, seed: u64) -> (Result<u32, Failure>, Vec<i32>) {
+    let (input, mut out) = (input(), vec![0; 2 * N]);
+    let result = Launch::new(name).input(&input).device(&mut out).mode(mode, seed).run(k);
+    (result, out)
+}
+
+type Expected = fn(&[i32], usize) -> i32;
+
+/// Kernel, what the message must propose, and word `i` of the first half of the output.
+const HAZARDS: [(&str, &str, Expected); 19] = [
+    ("v_v", "missing PipeBarrier<PIPE_V>", |x, i| x[i] + 3),
+    ("v_v_read", "missing PipeBarrier<PIPE_V>", |x, i| x[i] + 3),
+    ("mte2_v", "HardEvent::MTE2_V>", |x, i| x[i] + 3),
+    ("v_s", "HardEvent::V_S>", |x, _| x[5] + 1),
+    ("s_v", "HardEvent::S_V>", |_, i| if i < 64 { 3 * i as i32 + 1 } else { 0 }),
+    ("s_mte3", "HardEvent::S_MTE3>", |_, i| if i < 64 { 3 * i as i32 + 1 } else { 0 }),
+    ("v_mte3", "HardEvent::V_MTE3>", |x, i| x[i] + 3),
+    ("mte3_mte2", "HardEvent::MTE3_MTE2>", |x, i| x[i]),
+    ("mte3_mte2_global", "HardEvent::MTE3_MTE2>", |x, i| x[i]),
+    ("v_mte2", "HardEvent::V_MTE2>", |x, i| x[i] + 3),
+    ("mte2_mte3", "HardEvent::MTE2_MTE3>", |x, i| x[i]),
+    ("mte2_s", "HardEvent::MTE2_S>", |x, _| x[5] + 1),
+    ("mte3_v", "HardEvent::MTE3_V>", |x, i| x[i]),
+    ("mte3_s", "HardEvent::MTE3_S>", |x, i| x[i]),
+    ("s_mte2", "HardEvent::S_MTE2>", |x, i| x[i]),
+    ("mte2_mte2", "missing PipeBarrier<PIPE_MTE2>", |x, i| x[i]),
+    ("mte3_mte3", "missing PipeBarrier<PIPE_MTE3>", |x, i| x[i]),
+    ("compacted", "HardEvent::V_S>", |x, _| x[N - 1]),
+    ("edge", "missing PipeBarrier<PIPE_V>", |x, i| x[i] + 3),
+];
+
+#[test]
+fn missing_order_is_found() {
+    if !gxx() {
+        return;
+    }
+    let k = compile(include_str!("shim/hazards.cpp"));
+    for (name, remedy, _) in HAZARDS {
+        for mode in [Mode::InOrder, Mode::Adversarial] {
+            let (result, _) = run(&k, &format!("{name}_wrong"), mode, 1);
+            let failure = result.expect_err(name);
+            assert_eq!(failure.code, 1, "{failure:?}");
+            assert!(failure.text.starts_with("hazard: "), "{name}: {failure:?}");
+            assert!(failure.text.contains(remedy), "{name}: {failure:?}");
+            // Both instructions by line.
+            assert!(failure.text.matches(".cpp:").count() == 2, "{name}: {failure:?}");
+        }
+    }
+}
+
+#[test]
+fn sufficient_order_gives_right_data_in_any_order() {
+    if !gxx() {
+        return;
+    }
+    let k = compile(include_str!("shim/hazards.cpp"));
+    let x = input();
+    for (name, _, expected) in HAZARDS {
+        for (mode, seed) in [(Mode::InOrder, 1)]
+            .into_iter()
+            .chain((1..40).map(|s| (Mode::Adversarial, s)))
+            .chain((1..40).map(|s| (Mode::Unchecked, s)))
+        {
+            let (result, out) = run(&k, &format!("{name}_right"), mode, seed);
+            assert!(result.is_ok(), "{name} {mode:?} {seed}: {result:?}");
+            for (i, &word) in out.iter().enumerate().take(N) {
+                assert_eq!(word, expected(&x, i), "{name} {mode:?} {seed}: word {i}");
+            }
+        }
+    }
+}
+
+#[test]
+fn missing_order_corrupts_when_nobody_checks() {
+    if !gxx() {
+        return;
+    }
+    let k = compile(include_str!("shim/hazards.cpp"));
+    for (name, _, _) in HAZARDS {
+        // `edge` writes the same values twice: wrong in principle, harmless in fact.
+        if name == "edge" {
+            continue;
+        }
+        let (_, right) = run(&k, &format!("{name}_right"), Mode::InOrder, 1);
+        let wrong = (1..60)
+            .filter(|&seed| {
+                let (result, out) = run(&k, &format!("{name}_wrong"), Mode::Unchecked, seed);
+                assert!(result.is_ok(), "{name}: {result:?}");
+                out != right
+            })
+            .count();
+        assert!(wrong > 0, "{name}: no order of 59 showed the missing synchronisation");
+    }
+}
+
+#[test]
+fn order_is_transitive_and_byte_exact() {
+    if !gxx() {
+        return;
+    }
+    let k = compile(include_str!("shim/ordered.cpp"));
+    let x = input();
+    for name in ["transitive", "through_scalar", "all", "bytes", "double_buffer"] {
+        for (mode, seed) in
+            [(Mode::InOrder, 1)].into_iter().chain((1..30).map(|s| (Mode::Adversarial, s)))
+        {
+            let (result, out) = run(&k, name, mode, seed);
+            assert!(result.is_ok(), "{name} {mode:?} {seed}: {result:?}");
+            for i in 0..N {
+                assert_eq!((out[i], out[N + i]), (x[i] + 3, x[i]), "{name} {mode:?} {seed}: {i}");
+            }
+        }
+    }
+}

@@ -1,0 +1,275 @@
+//! Every instruction of the AscendC shim gives the numbers that Rust computes.
+
+#[path = "shim_ops/half.rs"]
+mod half;
+#[path = "shim/mod.rs"]
+mod shim;
+
+use half::{nearest, pack, unpack, value};
+use shim::{Kernels, Launch, Mode, compile, gxx};
+
+const N: usize = 2048;
+
+/// Deterministic words, all bits used.
+fn noise(seed: u64) -> impl Iterator<Item = u32> {
+    let mut x = seed * 2 + 1;
+    std::iter::repeat_with(move || {
+        x = x.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (x >> 33) as u32
+    })
+}
+
+fn words(seed: u64) -> Vec<i32> {
+    noise(seed).map(|x| (x << 1 ^ x >> 7) as i32).take(N).collect()
+}
+
+fn small(seed: u64) -> Vec<i32> {
+    noise(seed).map(|x| x as i32 % 2001 - 1000).take(N).collect()
+}
+
+fn floats(seed: u64) -> Vec<i32> {
+    small(seed).into_iter().map(|x| (x as f32 * 0.25).to_bits() as i32).collect()
+}
+
+/// Any half but infinities and NaN.
+fn halves(seed: u64) -> Vec<i32> {
+    let one = |x: u32| if x >> 10 & 31 == 31 { 0x3C00 } else { x as u16 };
+    noise(seed).map(|x| pack(one(x & 0xFFFF), one(x >> 8 & 0xFFFF))).take(N).collect()
+}
+
+fn f(word: i32) -> f32 {
+    f32::from_bits(word as u32)
+}
+
+fn bits(x: f32) -> i32 {
+    x.to_bits() as i32
+}
+
+fn check(k: &Kernels, name: &str, a: &[i32], b: &[i32], expected: impl Fn(usize) -> i32) {
+    for (mode, seed) in [(Mode::InOrder, 1), (Mode::Adversarial, 2), (Mode::Unchecked, 3)] {
+        let mut out = vec![0; N];
+        let result = Launch::new(name).input(a).input(b).device(&mut out).mode(mode, seed).run(k);
+        assert!(result.is_ok(), "{name}: {result:?}");
+        for (i, &word) in out.iter().enumerate() {
+            assert_eq!(word, expected(i), "{name}, word {i}: a {} b {}", a[i], b[i]);
+        }
+    }
+}
+
+fn kernels() -> Kernels {
+    compile(include_str!("shim/right.cpp"))
+}
+
+#[test]
+fn arithmetic() {
+    if !gxx() {
+        return;
+    }
+    let (k, a, b) = (kernels(), small(1), small(2));
+    check(&k, "add", &a, &b, |i| a[i] + b[i]);
+    check(&k, "sub", &a, &b, |i| a[i] - b[i]);
+    check(&k, "mul", &a, &b, |i| a[i] * b[i]);
+    check(&k, "max", &a, &b, |i| a[i].max(b[i]));
+    check(&k, "min", &a, &b, |i| a[i].min(b[i]));
+    check(&k, "adds", &a, &b, |i| a[i] - 17);
+    check(&k, "muls", &a, &b, |i| a[i] * -3);
+    check(&k, "maxs", &a, &b, |i| a[i].max(5));
+    check(&k, "mins", &a, &b, |i| a[i].min(5));
+    check(&k, "relu", &a, &b, |i| a[i].max(0));
+    check(&k, "in_place", &a, &b, |i| a[i] + b[i]);
+    check(&k, "synchronised", &a, &b, |i| a[i] + 1);
+    check(&k, "odd_count", &a, &b, |i| if i < 1001 { a[i] + b[i] } else { -9 });
+    check(&k, "nothing", &a, &b, |_| -9);
+    check(&k, "strided", &a, &b, |i| {
+        // Repeat r covers 16 blocks of a and z, of which it takes the even ones, and 8 of b.
+        let (repeat, block, lane) = (i / 128, i / 8 % 16, i % 8);
+        let active = block == 0 && [0, 1, 7].contains(&lane);
+        if active { a[i] + b[repeat * 64 + block / 2 * 8 + lane] } else { -9 }
+    });
+    check(&k, "contiguous_mask", &a, &b, |i| if i % 64 < 20 { a[i] + 1 } else { -9 });
+    let (a, b) = (floats(3), floats(4));
+    check(&k, "add_f", &a, &b, |i| bits(f(a[i]) + f(b[i])));
+    check(&k, "mul_f", &a, &b, |i| bits(f(a[i]) * f(b[i])));
+    check(&k, "max_f", &a, &b, |i| bits(f(a[i]).max(0.5)));
+}
+
+#[test]
+fn halves_round_to_nearest_even() {
+    if !gxx() {
+        return;
+    }
+    let (k, a, b) = (kernels(), halves(5), halves(6));
+    let lanes = |op: fn(f64, f64) -> f64, x: i32, y: i32| {
+        let ([x0, x1], [y0, y1]) = (unpack(x), unpack(y));
+        pack(nearest(op(value(x0), value(y0))), nearest(op(value(x1), value(y1))))
+    };
+    check(&k, "add_h", &a, &b, |i| lanes(|x, y| x + y, a[i], b[i]));
+    check(&k, "mul_h", &a, &b, |i| lanes(|x, y| x * y, a[i], b[i]));
+    check(&k, "adds_h", &a, &b, |i| lanes(|x, y| x + y, a[i], pack(0xBC00, 0xBC00)));
+    // Every finite half there is, and back.
+    for start in (0..0x10000).step_by(N) {
+        let all: Vec<i32> = (0..N as u32)
+            .map(|i| start + i)
+            .map(|h| if h >> 10 & 31 == 31 { 0 } else { h as i32 })
+            .collect();
+        let packed: Vec<i32> = (0..N)
+            .map(|i| if i < N / 2 { pack(all[2 * i] as u16, all[2 * i + 1] as u16) } else { 0 })
+            .collect();
+        check(&k, "half_to_float", &packed, &b, |i| bits(value(all[i] as u16) as f32));
+        let wide: Vec<i32> = all.iter().map(|&h| bits(value(h as u16) as f32)).collect();
+        check(&k, "float_to_half", &wide, &b, |i| if i < N / 2 { packed[i] } else { -9 });
+    }
+    // Floats between halves, with exact ties among them.
+    let ties: Vec<f32> = noise(7)
+        .map(|x| {
+            let h = x as u16 & 0x7BFF;
+            let (low, high) = (value(h), value(if h == 0x7BFF { h } else { h + 1 }));
+            ((low + high) / 2.0 + f64::from(x >> 30) * 1e-7 * low) as f32
+        })
+        .take(N)
+        .collect();
+    let a: Vec<i32> = ties.iter().map(|&x| bits(x)).collect();
+    check(&k, "float_to_half", &a, &b, |i| {
+        let half = |j: usize| nearest(f64::from(ties[j]));
+        if i < N / 2 { pack(half(2 * i), half(2 * i + 1)) } else { -9 }
+    });
+}
+
+#[test]
+fn bits_and_shifts() {
+    if !gxx() {
+        return;
+    }
+    let (k, a, b) = (kernels(), words(8), words(9));
+    check(&k, "bit_and", &a, &b, |i| a[i] & b[i]);
+    check(&k, "bit_or", &a, &b, |i| a[i] | b[i]);
+    check(&k, "bit_not", &a, &b, |i| !a[i]);
+    check(&k, "bit_broadcast", &a, &b, |i| a[i] & b[i % 8]);
+    check(&k, "shift_left", &a, &b, |i| a[i] << 5);
+    check(&k, "shift_logical", &a, &b, |i| (a[i] as u32 >> 7) as i32);
+    check(&k, "shift_arithmetic", &a, &b, |i| a[i] >> 31);
+    check(&k, "duplicate", &a, &b, |_| 77);
+    check(&k, "duplicate_mask", &a, &b, |i| if i < 256 && i % 64 < 3 { 77 } else { -9 });
+    check(&k, "index", &a, &b, |i| 100 + i as i32);
+}
+
+#[test]
+fn conversions() {
+    if !gxx() {
+        return;
+    }
+    let (k, a, b) = (kernels(), words(10), small(11));
+    check(&k, "int_to_float", &a, &b, |i| bits(a[i] as f32));
+    let x = floats(12);
+    check(&k, "float_rint", &x, &b, |i| f(x[i]).round_ties_even() as i32);
+    check(&k, "float_floor", &x, &b, |i| f(x[i]).floor() as i32);
+    check(&k, "float_ceil", &x, &b, |i| f(x[i]).ceil() as i32);
+    check(&k, "float_round", &x, &b, |i| f(x[i]).round() as i32);
+    check(&k, "float_trunc", &x, &b, |i| f(x[i]).trunc() as i32);
+    let bytes: Vec<u8> = a.iter().flat_map(|w| w.to_le_bytes()).collect();
+    check(&k, "byte_to_half_to_float", &a, &b, |i| bits(f32::from(bytes[i] as i8)));
+    check(&k, "bytes_round_trip", &a, &b, |i| if i < N / 2 { a[i] } else { -9 });
+    let h: Vec<i32> = (0..N as i32).map(|i| pack(nearest(f64::from(i) / 8.0), 0xC248)).collect();
+    check(&k, "half_to_int", &h, &b, |i| value(unpack(h[i / 2])[i % 2]).round_ties_even() as i32);
+    check(&k, "int_to_short", &b, &a, |i| {
+        if i < N / 2 { pack(b[2 * i] as u16, b[2 * i + 1] as u16) } else { -9 }
+    });
+}
+
+#[test]
+fn comparisons_and_selections() {
+    if !gxx() {
+        return;
+    }
+    let k = kernels();
+    let packed = |holds: &dyn Fn(usize) -> bool, i: usize| {
+        if i >= N / 32 {
+            return -9;
+        }
+        (0..32).fold(0, |word, j| word | i32::from(holds(32 * i + j)) << j)
+    };
+    let near = |seed| -> Vec<i32> { small(seed).into_iter().map(|x| x % 8).collect() };
+    let (a, b) = (near(13), near(14));
+    check(&k, "equal", &a, &b, |i| packed(&|j| a[j] == b[j], i));
+    check(&k, "equal_scalar", &a, &b, |i| packed(&|j| a[j] == -3, i));
+    let quarter = |seed| -> Vec<i32> {
+        small(seed).into_iter().map(|x| bits((x % 8) as f32 * 0.25)).collect()
+    };
+    let (a, b) = (quarter(15), quarter(16));
+    check(&k, "less_f", &a, &b, |i| packed(&|j| f(a[j]) < f(b[j]), i));
+    check(&k, "greater_f", &a, &b, |i| packed(&|j| f(a[j]) > 0.25, i));
+    check(&k, "at_least_f", &a, &b, |i| packed(&|j| f(a[j]) >= 0.25, i));
+    check(&k, "unequal_f", &a, &b, |i| packed(&|j| f(a[j]) != 0.25, i));
+    let h = halves(17);
+    check(&k, "less_equal_h", &h, &b, |i| packed(&|j| value(unpack(h[j / 2])[j % 2]) <= 0.0, i));
+    let (a, b) = (words(18), words(19));
+    let bit = |j: usize| b[j / 32] >> (j % 32) & 1 == 1;
+    check(&k, "select_tensor", &a, &b, |i| if bit(i) { a[i] } else { b[i] });
+    let mut out = vec![0; N];
+    let launch = Launch::new("select_tensor").input(&a).input(&b).device(&mut out);
+    assert_eq!(launch.run(&k), Ok(24576), "the space that Select itself uses does not count");
+    check(&k, "select_scalar", &a, &b, |i| if bit(i) { a[i] } else { 0 });
+    check(&k, "select_first_64", &a, &b, |i| if bit(i % 64) { a[i] } else { b[i] });
+}
+
+#[test]
+fn gathers_and_compactions() {
+    if !gxx() {
+        return;
+    }
+    let (k, a) = (kernels(), words(20));
+    let at: Vec<i32> = noise(21).map(|x| (x as i32 & 1023) * 4).take(N).collect();
+    check(&k, "gather", &a, &at, |i| a[at[i] as usize / 4]);
+    check(&k, "gather_base", &a, &at, |i| a[1024 + at[i] as usize / 4]);
+    let blocks: Vec<i32> = noise(22).map(|x| (x as i32 & 255) * 32).take(N).collect();
+    check(&k, "gather_blocks", &a, &blocks, |i| {
+        if i < 256 { a[blocks[i / 8] as usize / 4 + i % 8] } else { -9 }
+    });
+    let b = words(23);
+    let counted = |kept: Vec<i32>, i: usize| match i {
+        _ if i == N - 1 => kept.len() as i32,
+        _ => kept.get(i).copied().unwrap_or(-9),
+    };
+    let bit = |j: usize| b[j / 32] >> (j % 32) & 1 == 1;
+    check(&k, "compact", &a, &b, |i| {
+        counted((0..1900).filter(|&j| bit(j)).map(|j| a[j]).collect(), i)
+    });
+    check(&k, "compact_repeats", &a, &b, |i| {
+        // Repeat r looks at the first 64 bits of the eight words from 8 * r on.
+        let keep = |j: usize| bit(j / 64 * 256 + j % 64);
+        counted((0..30 * 64).filter(|&j| keep(j)).map(|j| a[j]).collect(), i)
+    });
+    check(&k, "even", &a, &b, |i| counted((0..1000).step_by(2).map(|j| a[j]).collect(), i));
+    check(&k, "every_fourth", &a, &b, |i| {
+        counted((2..31 * 64).step_by(4).map(|j| a[j]).collect(), i)
+    });
+}
+
+#[test]
+fn copies_sums_and_transfers() {
+    if !gxx() {
+        return;
+    }
+    let (k, a, b) = (kernels(), words(24), words(25));
+    check(&k, "copy", &a, &b, |i| if i < 1024 { a[i] } else { -9 });
+    check(&k, "copy_mask", &a, &b, |i| a[i % 8]);
+    check(&k, "broadcast", &a, &b, |i| a[i / 8]);
+    // Quarters of small numbers add exactly, in any order.
+    let x = floats(26);
+    let sum = |from: usize, n: usize| bits(x[from..from + n].iter().map(|&w| f(w)).sum());
+    check(&k, "sum_repeats", &x, &b, |i| if i < 32 { sum(64 * i, 64) } else { -9 });
+    check(&k, "sum", &x, &b, |i| if i == 0 { sum(0, N) } else { -9 });
+    check(&k, "padded", &a, &b, |i| match (i / 8, i % 8) {
+        (20.., _) | (_, 7) => -9,
+        (_, 0 | 6) => -1,
+        (row, lane) => a[row * 7 + lane - 1],
+    });
+    check(&k, "scattered_rows", &a, &b, |i| match (i / 5, i % 5) {
+        (row @ ..10, lane @ ..3) => a[row * 16 + lane],
+        _ => 0,
+    });
+    check(&k, "block_rows", &a, &b, |i| match (i / 24, i % 24) {
+        (row @ ..10, lane @ ..16) => a[row * 40 + lane],
+        _ => -9,
+    });
+}

@@ -1,0 +1,175 @@
+//! The AscendC shim refuses what the device would get silently wrong: `ascendc.md`'s traps 1..11, and
+//! the rules on operands, data, conversions, DMA and events.
+
+#[path = "shim/mod.rs"]
+mod shim;
+
+use shim::{Launch, Mode, compile, complaint, gxx};
+
+/// Kernel, the rule that its failure names, and a piece of the text.
+const REFUSED: &[(&str, &str, &str)] = &[
+    ("compare_less", "dtype", "EQ only"),
+    ("compare_unequal", "dtype", "EQ only"),
+    ("select_scratch", "undefined", "stores byte 0"),
+    ("select_operand_in_scratch", "overlap", "184 KB"),
+    ("compare_tail", "undefined", "pattern bit 64"),
+    ("gather_count", "count", "16384 is above 16383"),
+    ("aiv_only", "sync", "AIV_ONLY does not start the scheduler"),
+    ("no_type", "sync", "no kernel type is set"),
+    ("multiply_overflow", "overflow", "lane"),
+    ("add_overflow", "overflow", "lane"),
+    ("misaligned", "alignment", "no multiple of 32"),
+    ("misaligned_dma", "alignment", "no multiple of 32"),
+    ("past_tensor", "bounds", "src"),
+    ("past_tensor_dst", "bounds", "dst"),
+    ("past_ub", "bounds", "196608"),
+    ("slice_past_end", "bounds", "past the tensor's 1024 elements"),
+    ("overlap", "overlap", "partly overlaps src"),
+    ("overlap_repeats", "overlap", "partly overlaps src"),
+    ("cast_overlap", "overlap", "src"),
+    ("gather_alias", "overlap", "src"),
+    ("mask_too_wide", "count", "not in 1..64"),
+    ("no_lane", "count", "not in 1..64"),
+    ("negative_count", "count", "-1"),
+    ("shift_too_far", "count", "33"),
+    ("uninitialised_scalar", "undefined", "element 7"),
+    ("uninitialised_store", "undefined", "byte 0 of row 0"),
+    ("spreads", "undefined", "element 63"),
+    ("past_rsvd", "undefined", "element 512"),
+    ("dma_tail", "undefined", "element 5"),
+    ("gather_undefined_offset", "undefined", "offset 0"),
+    ("gather_outside", "bounds", "4096"),
+    ("gather_negative", "bounds", "(-4)"),
+    ("gather_unaligned", "alignment", "no multiple of 4"),
+    ("no_room", "bounds", "room for 8"),
+    ("in_place_compaction", "overlap", "src0"),
+    ("round_mode", "dtype", "rounding mode 0"),
+    ("narrowing", "overflow", "70000"),
+    ("lifetime_too_long", "overflow", "128"),
+    ("odd_copy", "count", "use DataCopyPad"),
+    ("too_many_blocks", "count", "4095"),
+    ("odd_length", "count", "4 bytes"),
+    ("past_region", "gm-range", "DDR address of the MTE instruction is out of range"),
+    ("past_global", "bounds", "128 left"),
+    ("read_only", "gm-range", "read-only"),
+    ("reserved_event", "sync", "6 and 7 are reserved"),
+    ("wait_without_set", "sync", "nothing has set"),
+    ("wait_of_another_pair", "sync", "V_MTE2"),
+    ("set_twice", "sync", "second time"),
+    ("unpaired", "sync", "still set when the kernel ends"),
+    ("index_needs_event", "sync", "second time"),
+];
+
+#[test]
+fn wrong_kernels_are_refused() {
+    if !gxx() {
+        return;
+    }
+    let k = compile(include_str!("shim/wrong.cpp"));
+    let input: Vec<i32> = (0..4096).map(|i| i % 100 + 17).collect();
+    for mode in [Mode::InOrder, Mode::Adversarial] {
+        for &(name, rule, piece) in REFUSED {
+            let mut out = vec![0; 4096];
+            let result = Launch::new(name).input(&input).device(&mut out).mode(mode, 3).run(&k);
+            let failure = result.expect_err(name);
+            assert_eq!(failure.code, 1, "{name}: {failure:?}");
+            assert!(failure.text.starts_with(&format!("{rule}: ")), "{name}: {failure:?}");
+            assert!(failure.text.contains(piece), "{name}: {failure:?}");
+            assert!(failure.text.ends_with("[core 0]"), "{name}: {failure:?}");
+        }
+        // The same memory and a kernel that keeps the rules.
+        let mut out = vec![0; 4096];
+        Launch::new("right").input(&input).device(&mut out).mode(mode, 3).run(&k).expect("right");
+        assert_eq!(out[..1024], input[..1024]);
+    }
+}
+
+#[test]
+fn unregistered_memory_is_out_of_range() {
+    if !gxx() {
+        return;
+    }
+    let k = compile(include_str!("shim/wrong.cpp"));
+    let mut foreign = vec![0i32; 4096];
+    for (name, piece) in [
+        ("unregistered", "DDR address of the MTE instruction is out of range"),
+        ("scalar_unregistered", "scalar access is out of range"),
+    ] {
+        for at in [foreign.as_mut_ptr().cast(), std::ptr::null_mut()] {
+            let mut out = vec![0; 4096];
+            let failure = Launch::new(name).raw(at).device(&mut out).run(&k).expect_err(name);
+            assert_eq!(failure.code, 1);
+            assert!(failure.text.contains(piece), "{failure:?}");
+        }
+        // Registered, host memory is as good as any.
+        let mut out = vec![0; 4096];
+        Launch::new(name).host(&mut foreign).device(&mut out).run(&k).expect("registered");
+    }
+}
+
+/// A statement that must not compile, and what the compiler must say about it.
+const UNWRITABLE: &[(&str, &str)] = &[
+    ("And(i, i, i, 64);", "twice the count"),
+    ("Or(u, u, u, 64);", "twice the count"),
+    ("Not(i, i, 64);", "int16_t or uint16_t only"),
+    ("Ands(i, i, 1, 64);", "'Ands' was not declared"),
+    ("Neg(i, i, 64);", "'Neg' was not declared"),
+    ("ReduceSum(i, i, i, 64);", "sums take half or float"),
+    ("WholeReduceSum(i, i, (uint64_t)64, 1, 1, 1, 8);", "sums take half or float"),
+    ("Select(i, m, i, i, SELMODE::VSEL_TENSOR_TENSOR_MODE, 64);", "reinterpret int32 operands"),
+    ("Scatter(i, i, u, 0, 64);", "'Scatter' was not declared"),
+    ("AtomicAdd(nullptr, 1);", "'AtomicAdd' was not declared"),
+    ("Gather(l, l, u, 0, 8);", "gathered as two halves"),
+    ("GatherMask(i, i, s, true, 64, p, n);", "a 32-bit one uint32_t"),
+    ("CompareScalar(s, f, 0.0f, CMPMODE::LT, 64);", "is a LocalTensor<uint8_t>"),
+    ("CompareScalar(m, u, 0u, CMPMODE::EQ, 64);", "half, float or (EQ only) int32_t"),
+    ("Add(u, u, u, 64);", "reinterpret unsigned data"),
+    ("Adds(i, i, 1.0f, 64);", "no matching function for call to 'Adds"),
+    ("Subs(i, i, 1, 64);", "'Subs' was not declared"),
+    ("Div(i, i, i, 64);", "'Div' was not declared"),
+    ("i.SetValue(0, 1.5f);", "cast the value to the tensor's element type"),
+    ("ShiftLeft(i, i, 3, 64);", "reinterpret it as unsigned"),
+    ("ShiftLeft(i, i, i, 64);", "no matching function for call to 'ShiftLeft"),
+    ("Cast(h, i, RoundMode::CAST_NONE, 64);", "int32 to half needs a scale"),
+    ("PipeBarrier<PIPE_S>();", "the scalar unit needs no barrier"),
+    ("SyncAll<false>();", "only vector cores are modelled"),
+    ("SetFlag<HardEvent::V_V>(0);", "'V_V' is not a member of"),
+    ("TPipe pipe;", "'TPipe' was not declared"),
+    ("LocalTensor<double> d;", "does not exist on dav-c220"),
+    ("SetAtomicAdd<int32_t>();", "'SetAtomicAdd' was not declared"),
+];
+
+const OPENING: &str = r#"#include "kernel_operator.h"
+using namespace AscendC;
+[[maybe_unused]] static LocalTensor<int32_t> i;
+[[maybe_unused]] static LocalTensor<uint32_t> u;
+[[maybe_unused]] static LocalTensor<uint16_t> s;
+[[maybe_unused]] static LocalTensor<uint8_t> m;
+[[maybe_unused]] static LocalTensor<int64_t> l;
+[[maybe_unused]] static LocalTensor<half> h;
+[[maybe_unused]] static LocalTensor<float> f;
+[[maybe_unused]] static GatherMaskParams p;
+[[maybe_unused]] static uint64_t n;
+"#;
+
+#[test]
+fn what_the_device_lacks_does_not_compile() {
+    if !gxx() {
+        return;
+    }
+    assert_eq!(complaint(OPENING), None, "the opening alone must compile");
+    // One run of the compiler for all: each statement is a function on a line of its own.
+    let mut text = OPENING.to_owned();
+    let first = OPENING.lines().count() + 1;
+    for (at, (statement, _)) in UNWRITABLE.iter().enumerate() {
+        text.push_str(&format!("void f{at}() {{ {statement} }}\n"));
+    }
+    let said = complaint(&text).expect("none of these may compile");
+    // Locales differ in their quotation marks.
+    let said = said.replace(['\u{2018}', '\u{2019}'], "'");
+    for (at, (statement, piece)) in UNWRITABLE.iter().enumerate() {
+        let line = format!(".cpp:{}:", first + at);
+        assert!(said.contains(&line), "{statement} compiles:\n{said}");
+        assert!(said.contains(piece), "{statement}: no {piece:?} in\n{said}");
+    }
+}

@@ -1,0 +1,100 @@
+// Links the host parts of all operators and shows what they declare and what they tile a launch into.
+#include "register/op_def_registry.h"
+
+#include <cstdio>
+#include <cstring>
+#include <string>
+
+namespace {
+
+// A batch of 3 requests and 5 rows, k = 100, 7 states, rows of 1024 + 128 bytes in 2 + 1 chunks.
+gert::Shape ShapeOf(const std::string &name)
+{
+    if (name == "ids") {
+        return {5, 100};
+    }
+    if (name == "block_table") {
+        return {3, 40};
+    }
+    if (name == "tables") {
+        return {7, 26656};
+    }
+    return name == "host_chunks" ? gert::Shape{3} : gert::Shape{3, 1};
+}
+
+std::vector<int64_t> AttrOf(const std::string &name)
+{
+    if (name == "pool_units") {
+        return {4000};
+    }
+    if (name == "chunks") {
+        return {2, 1};
+    }
+    if (name == "chunk_shift") {
+        return {12, 15};
+    }
+    return name == "copy_cores" ? std::vector<int64_t>{16} : std::vector<int64_t>{1024, 128};
+}
+
+int Show(ops::OpDef &op)
+{
+    std::printf("%s %s", op.type, op.core.unit);
+    std::vector<gert::Shape> shapes;
+    for (const auto &input : op.inputs) {
+        std::printf(" %s%s", input.name, input.option == ops::REQUIRED ? "" : "?");
+        shapes.push_back(ShapeOf(input.name));
+    }
+    std::printf(" ->");
+    gert::InferShapeContext shape;
+    gert::InferDataTypeContext types;
+    gert::TilingContext tiling;
+    std::vector<gert::StorageShape> storage(shapes.begin(), shapes.end());
+    for (size_t i = 0; i < shapes.size(); i++) {
+        shape.in.push_back(&shapes[i]);
+        tiling.in.push_back(&storage[i]);
+        types.in.push_back(ge::DT_INT32);
+    }
+    shape.out.resize(op.outputs.size());
+    types.out.resize(op.outputs.size());
+    if (op.shapes(&shape) != ge::GRAPH_SUCCESS || op.types(&types) != ge::GRAPH_SUCCESS) {
+        return 1;
+    }
+    for (size_t i = 0; i < op.outputs.size(); i++) {
+        std::printf(" %s", op.outputs[i].name);
+        for (size_t axis = 0; axis < shape.out[i].GetDimNum(); axis++) {
+            std::printf("%c%lld", axis == 0 ? ':' : 'x', static_cast<long long>(shape.out[i].GetDim(axis)));
+        }
+    }
+    for (const auto &attr : op.attrs) {
+        tiling.attrs.all.emplace_back(AttrOf(attr.name));
+    }
+    if (op.core.tiling(&tiling) != ge::GRAPH_SUCCESS) {
+        return 1;
+    }
+    std::printf(" | blocks %u schedule %u workspace %zu tiling", tiling.blocks, tiling.schedule, tiling.workspace);
+    for (size_t at = 0; at < tiling.tiling.size; at += 4) {
+        int32_t word = 0;
+        std::memcpy(&word, tiling.tiling.bytes + at, 4);
+        std::printf(" %d", word);
+    }
+    std::printf("\n");
+    // A row larger than half of the staging area must be refused.
+    for (size_t i = 0; i < op.attrs.size(); i++) {
+        if (std::string(op.attrs[i].name) == "bytes") {
+            tiling.attrs.all[i] = gert::IntVector({80000});
+            return op.core.tiling(&tiling) == ge::GRAPH_FAILED ? 0 : 2;
+        }
+    }
+    return 0;
+}
+
+} // namespace
+
+int main()
+{
+    int wrong = 0;
+    for (ops::OpDef *op : ops::Registered()) {
+        wrong += Show(*op);
+    }
+    return wrong;
+}

@@ -1,0 +1,27 @@
+# Stands in for CANN's: records every call, and that the files it names are there.
+set(ASCEND_AUTOGEN_PATH ${CMAKE_BINARY_DIR}/autogen)
+file(WRITE ${ASCEND_AUTOGEN_PATH}/op_proto.cc "")
+file(WRITE ${CMAKE_BINARY_DIR}/calls.txt "")
+
+function(record name)
+  foreach(word ${ARGN})
+    if(IS_ABSOLUTE ${word} AND NOT EXISTS ${word})
+      message(FATAL_ERROR "${name} names ${word}, which does not exist")
+    endif()
+  endforeach()
+  string(REPLACE ";" " " line "${name} ${ARGN}")
+  string(REPLACE "${CMAKE_SOURCE_DIR}/" "" line "${line}")
+  string(REPLACE "${CMAKE_BINARY_DIR}/" "build/" line "${line}")
+  file(APPEND ${CMAKE_BINARY_DIR}/calls.txt "${line}\n")
+endfunction()
+
+foreach(name npu_op_package npu_op_library npu_op_package_add npu_op_kernel_options npu_op_kernel_sources
+        npu_op_kernel_library)
+  cmake_language(EVAL CODE "function(${name})\n  record(${name} \${ARGN})\nendfunction()")
+endforeach()
+
+# The generator writes one call per operator.
+function(npu_op_code_gen)
+  record(npu_op_code_gen ${ARGN})
+  file(WRITE ${ASCEND_AUTOGEN_PATH}/aclnn_avsg.cpp "")
+endfunction()

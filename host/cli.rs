@@ -3,6 +3,7 @@
 mod bench;
 mod doctor;
 mod emit;
+mod estimate;
 mod geometry;
 mod info;
 mod opp;
@@ -39,6 +40,8 @@ enum Command {
     /// Measure: match, transfer, reuse, lifetime
     #[command(subcommand)]
     Bench(bench::Bench),
+    /// Estimate what the kernels would take on an Ascend 910B: a model, not a measurement
+    Estimate(Box<estimate::Options>),
     /// Show the machine, and the memory that a geometry takes, before it is taken
     Info(info::Options),
     /// Examine an Ascend device and write down what nobody could look up
@@ -72,6 +75,7 @@ pub fn run() -> ExitCode {
         Command::Replay(options) => replay::run(&options),
         Command::Synth(options) => synth::run(&options),
         Command::Bench(bench) => bench::run(bench),
+        Command::Estimate(options) => estimate::run(&options),
         Command::Info(options) => info::run(&options),
         Command::Doctor(options) => doctor::run(&options),
         Command::Emit(options) => emit::run(&options),

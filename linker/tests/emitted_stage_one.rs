@@ -260,6 +260,14 @@ fn full_size() {
     compare(&Params { spread: 4, ..Params::wide(2048, 2, 4096) }, random, 3);
 }
 
+/// A whole repeat of halves, no less: the compare of 64 would leave bits undefined.
+#[test]
+fn too_small_names_the_slots() {
+    let refused = stage_one(&Params::wide(16, 1, 64)).unwrap_err().to_string();
+    assert!(refused.contains("S is 64"), "{refused}");
+    assert!(stage_one(&Params::wide(16, 1, 128)).is_ok());
+}
+
 #[test]
 fn too_large_names_the_bytes() {
     let p = Params { spread: 2, retries: 7, ..Params::wide(2048, 1, 16384) };

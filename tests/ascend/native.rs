@@ -172,9 +172,9 @@ fn copy(d: &Device<'_>, to: u64, from: u64, bytes: i32) -> Done {
 /// Stage Two. `a`: cuQ, state, missSlot, missRow, record, hostChunks, kv0, kv1, fresh0, fresh1.
 fn transfer(d: &Device<'_>, p: &Params, t: &Tiling, a: &[u64]) -> Done {
     let cu_q = words(d, a[0], t.requests as usize + 1)?;
-    for r in 0..t.requests as usize {
+    for (r, &first) in cu_q.iter().enumerate().take(t.requests as usize) {
         let n = words(d, a[4] + 4 * (r * record::WORDS) as u64, record::WORDS)?;
-        let (n, first) = (n[record::TOTAL as usize] as usize, cu_q[r]);
+        let n = n[record::TOTAL as usize] as usize;
         let list = |at: u64| words(d, at + 4 * first as u64 * u64::from(p.k), n);
         let (slots, rows) = (list(a[2])?, list(a[3])?);
         for (&slot, &row) in slots.iter().zip(rows.iter()) {

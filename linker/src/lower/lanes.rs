@@ -153,6 +153,9 @@ impl Lower<'_> {
                     format!("ShiftRight(U32($d), U32($0), static_cast<uint32_t>({bits}), lanes);");
                 self.make(op.out, false, &text, a, &[]);
             }
+            Code::Select if self.cuts_at_zero(a) => {
+                self.make(op.out, false, "Maxs($d, $0, 0, lanes);", &a[2..], &[]);
+            }
             Code::Select => {
                 let text = "Select(F32($d), $0, F32($1), F32($2), SELMODE::VSEL_TENSOR_TENSOR_MODE, lanes);";
                 self.make(op.out, false, text, a, &[]);
@@ -213,6 +216,13 @@ impl Lower<'_> {
         }
     }
 
+    /// Whether a choice is max(x, 0): 0 where x is negative, else x.
+    fn cuts_at_zero(&self, a: &[Value]) -> bool {
+        let code = |v: Value| self.defs.get(&v).map(|op| (op.code, op.args.first().copied()));
+        code(a[0]) == Some((Code::Neg, Some(a[2])))
+            && matches!(code(a[1]), Some((Code::Splat(0), _)))
+    }
+
     /// How often a sign test is used only by a `!`.
     fn turned(&self, mask: Option<Value>) -> usize {
         let not = |op: &&Op| op.code == Code::MaskNot && Some(op.args[0]) == mask;
@@ -221,10 +231,15 @@ impl Lower<'_> {
 
     /// Lanes whose sign, spread over the word, is `sign`: the only int32 compare is EQ.
     fn sign(&mut self, out: Option<Value>, value: Value, sign: i32) {
-        let (text, place) = self.operand(value);
-        let (spread, to) = self.temp(false);
-        let call = format!("ShiftRight({spread}, {text}, 31, lanes);");
-        self.call(Pipe::V, call, vec![place], vec![to.clone()]);
+        let known = self.signs.get(&value).cloned();
+        let (spread, to) = known.unwrap_or_else(|| {
+            let (text, place) = self.operand(value);
+            let (spread, to) = self.temp(false);
+            let call = format!("ShiftRight({spread}, {text}, 31, lanes);");
+            self.call(Pipe::V, call, vec![place], vec![to.clone()]);
+            self.signs.insert(value, (spread.clone(), to.clone()));
+            (spread, to)
+        });
         let (mask, place) = self.temp(true);
         let call = format!("CompareScalar({mask}, {spread}, {sign}, CMPMODE::EQ, whole);");
         self.call(Pipe::V, call, vec![to], vec![place.clone()]);

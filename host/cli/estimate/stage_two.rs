@@ -29,7 +29,7 @@ mod tests {
         let c = Constants::default();
         let us = |rows, segments: &[usize]| us(&c, &OF_THE_PAPER, rows, segments);
         assert!((us(1.0, &[1152]) - 3.42).abs() < 1e-9);
-        let link = 100_000.0 * 1152.0 / 105_000.0;
+        let link: f64 = 100_000.0 * 1152.0 / 105_000.0;
         assert!((us(100_000.0, &[1152]) - link.max(3.0 + 2500.0 * 0.42)).abs() < 1e-6);
         assert!(us(400.0, &[1024, 128]) > us(400.0, &[1152]));
         assert_eq!(us(0.0, &[1152]), 0.0);

@@ -1,12 +1,14 @@
-//! The device buffer of the CPU device: the slots of every request state, in process memory.
+//! The device buffer: the slots of every request state, in process memory on the CPU device.
 //!
 //! For each layer and segment there is one base address, and below it the slots of all states, one
 //! state after the other: the layout of a paged KV cache whose pages `state * S / page ..` belong to
 //! a state. The page size is only a way to look at it, so any that divides S will do.
 
 use std::ops::Range;
+use std::sync::Arc;
 use std::{fmt, ptr};
 
+use crate::acl::owned::{Context, DeviceMemory};
 use crate::mapping::Mapping;
 use crate::rows::{self, MAX_SEGMENTS, RowFormat};
 use crate::{Error, Result, memory};
@@ -36,7 +38,13 @@ pub struct BufferConfig {
 pub struct DeviceBuffer {
     config: BufferConfig,
     plan: Layout,
-    mapping: Mapping,
+    memory: Memory,
+}
+
+/// Whose memory it is.
+enum Memory {
+    Process(Mapping),
+    Device(DeviceMemory),
 }
 
 impl DeviceBuffer {
@@ -50,8 +58,23 @@ impl DeviceBuffer {
     pub fn new(config: &BufferConfig) -> Result<Self> {
         let plan = Layout::new(config)?;
         memory::check(WHAT, plan.total)?;
-        let mapping = Mapping::anonymous(WHAT, plan.total)?;
-        Ok(Self { config: config.clone(), plan, mapping })
+        let memory = Memory::Process(Mapping::anonymous(WHAT, plan.total)?);
+        Ok(Self { config: config.clone(), plan, memory })
+    }
+
+    /// The same in a device's memory. Addresses are the device's then, and [`Self::slot_bytes`]
+    /// copies from there.
+    pub(crate) fn on_device(config: &BufferConfig, context: &Arc<Context>) -> Result<Self> {
+        let plan = Layout::new(config)?;
+        let memory = Memory::Device(DeviceMemory::zeroed(context, plan.total)?);
+        Ok(Self { config: config.clone(), plan, memory })
+    }
+
+    fn base(&self) -> *mut u8 {
+        match &self.memory {
+            Memory::Process(mapping) => mapping.ptr(),
+            Memory::Device(memory) => memory.address() as *mut u8,
+        }
     }
 
     /// What it was made from.
@@ -61,12 +84,18 @@ impl DeviceBuffer {
 
     /// Bytes of it.
     pub fn bytes(&self) -> usize {
-        self.mapping.len()
+        match &self.memory {
+            Memory::Process(mapping) => mapping.len(),
+            Memory::Device(memory) => memory.len(),
+        }
     }
 
     /// Bytes of it that transparent hugepages map right now.
     pub fn huge_bytes(&self) -> usize {
-        self.mapping.huge_bytes()
+        match &self.memory {
+            Memory::Process(mapping) => mapping.huge_bytes(),
+            Memory::Device(_) => 0,
+        }
     }
 
     /// The base that the page indices of [`Self::block_table`] count from.
@@ -74,7 +103,7 @@ impl DeviceBuffer {
         rows::index("layer", layer, self.config.layers)?;
         rows::index("segment", segment, self.config.format.as_slice().len())?;
         let at = layer * self.plan.layer_len + self.plan.offsets[segment];
-        Ok(self.mapping.ptr().wrapping_add(at))
+        Ok(self.base().wrapping_add(at))
     }
 
     /// The slots of one state, layer and segment.
@@ -106,6 +135,11 @@ impl DeviceBuffer {
         for (index, segment) in self.config.format.as_slice().iter().enumerate() {
             let from = self.view(state, layer, index)?.ptr(slot);
             let (part, after) = rest.split_at_mut(segment.bytes);
+            if let Memory::Device(memory) = &self.memory {
+                memory.read(from.addr() - self.base().addr(), part)?;
+                rest = after;
+                continue;
+            }
             // SAFETY: the slot exists (`rows::index` above, and `view`), its `segment.bytes` bytes
             // are initialised (`Mapping::anonymous` is zeroed), `part` has as many and is not in the
             // mapping, and a writer of the slot has promised to be alone.

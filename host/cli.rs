@@ -1,9 +1,12 @@
 //! The terminal program. Exit status: 0 when everything held, 2 for bad input, 1 for anything else.
 
 mod bench;
+mod doctor;
+mod emit;
 mod estimate;
 mod geometry;
 mod info;
+mod opp;
 mod output;
 mod replay;
 mod synth;
@@ -41,6 +44,12 @@ enum Command {
     Estimate(Box<estimate::Options>),
     /// Show the machine, and the memory that a geometry takes, before it is taken
     Info(info::Options),
+    /// Examine an Ascend device and write down what nobody could look up
+    Doctor(doctor::Options),
+    /// Write the kernels of a geometry as AscendC, and show the memory that they use
+    Emit(emit::Options),
+    /// Write a custom operator package of a geometry, for CANN to build
+    Opp(opp::Options),
     /// Print a shell completion script
     Completions {
         /// Which shell
@@ -68,6 +77,9 @@ pub fn run() -> ExitCode {
         Command::Bench(bench) => bench::run(bench),
         Command::Estimate(options) => estimate::run(&options),
         Command::Info(options) => info::run(&options),
+        Command::Doctor(options) => doctor::run(&options),
+        Command::Emit(options) => emit::run(&options),
+        Command::Opp(options) => opp::run(&options),
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Program::command(), "avsg", &mut std::io::stdout());
             Ok(ExitCode::SUCCESS)

@@ -9,21 +9,27 @@
 //! A request's state is a table and S slots. Two requests of one batch must not name one state.
 
 mod check;
-mod device;
+pub(crate) mod core;
+mod cpu;
+mod enqueue;
 
-use std::sync::atomic::AtomicUsize;
+use std::sync::Arc;
 
 use avsg_device::params::Params;
 use avsg_device::stage_two::{Strategy, cut};
 
+use crate::acl::owned::Context;
 use crate::buffer::{BufferConfig, DeviceBuffer};
 use crate::copy::Copier;
-use crate::launch::cpu::Team;
+use crate::launch::acl::{Ascend, AscendOptions, RegisteredPool};
 use crate::machine::{Choice, Machine};
 use crate::plan::Plan;
 use crate::pool::{HostPool, Role};
 use crate::{Error, Result};
-use device::{Device, Outputs, Transfer};
+use core::Core;
+use cpu::Cpu;
+
+pub use enqueue::{DeviceBatch, DeviceFresh, DevicePlan};
 
 /// What an engine is to be.
 #[derive(Clone, Copy, Debug)]
@@ -81,12 +87,70 @@ pub struct Fresh<'a> {
     pub segments: &'a [&'a [u8]],
 }
 
+/// The calls of a decode step on some device. The engine has checked what they are given.
+pub(crate) trait Device: Send + Sync {
+    /// Stage One.
+    fn plan(&mut self, core: &Core, batch: &Batch<'_>, plan: &mut Plan) -> Result<()>;
+
+    /// Stage Two of one layer.
+    fn transfer(
+        &mut self,
+        core: &Core,
+        plan: &mut Plan,
+        layer: usize,
+        fresh: Option<&Fresh<'_>>,
+    ) -> Result<()>;
+
+    /// Both.
+    fn step(
+        &mut self,
+        core: &Core,
+        batch: &Batch<'_>,
+        plan: &mut Plan,
+        layer: usize,
+        fresh: Option<&Fresh<'_>>,
+    ) -> Result<()>;
+
+    /// Fresh rows to the host pool. Every one has a place there.
+    fn append(
+        &mut self,
+        core: &Core,
+        batch: &Batch<'_>,
+        layer: usize,
+        fresh: &Fresh<'_>,
+    ) -> Result<()>;
+
+    /// What a new plan needs of the device.
+    fn prepare(&self, _plan: &mut Plan) -> Result<()> {
+        Ok(())
+    }
+
+    /// One table's words.
+    fn read_table(&mut self, core: &Core, state: usize) -> Result<&[i32]>;
+
+    /// The vector machine, where a CPU plays the cores.
+    fn machine(&self) -> Option<Machine> {
+        None
+    }
+
+    /// How rows are copied, where a CPU does it.
+    fn copier(&self) -> Option<Copier> {
+        None
+    }
+
+    /// The Ascend device, if it is one.
+    fn ascend(&mut self) -> Option<&mut Ascend> {
+        None
+    }
+}
+
 /// The operator on one device.
 ///
 /// One thread calls it at a time. A step allocates nothing and takes no blocking lock.
 pub struct Engine {
-    device: Device,
-    team: Team,
+    // Before the core: what a device registered of the pool goes first.
+    device: Box<dyn Device>,
+    core: Core,
     /// States that the batch under check has named.
     named: Box<[bool]>,
 }
@@ -97,69 +161,77 @@ impl Engine {
     /// # Errors
     /// If the geometry is not valid.
     pub fn bytes_needed(config: &Config, buffer: &BufferConfig) -> Result<(usize, usize)> {
-        Device::bytes_needed(config, buffer)
+        Cpu::bytes_needed(config, buffer)
     }
 
-    /// Takes all memory and starts the cores. The engine's layers and row format are the pool's.
+    /// Takes all memory and starts the cores. The engine's layers and row format are the pool's,
+    /// which several engines may share (pass clones of an `Arc`).
     ///
     /// # Errors
     /// If the geometry breaks a rule, memory is short, or a core cannot be started.
-    pub fn new(config: Config, pool: HostPool) -> Result<Self> {
-        let device = Device::new(config, pool)?;
-        let team = Team::new(config.cores)?;
-        Ok(Self { named: vec![false; config.states].into(), device, team })
+    pub fn new(config: Config, pool: impl Into<Arc<HostPool>>) -> Result<Self> {
+        let (core, device) = Cpu::new(config, pool.into())?;
+        Ok(Self { named: vec![false; config.states].into(), device: Box::new(device), core })
     }
 
-    /// What it was made from.
+    /// The same on an Ascend device. It has as many cores as the device at most.
+    ///
+    /// # Errors
+    /// As for [`Self::new`]; or if the device lacks memory, a kernel cannot be loaded, or the
+    /// geometry is none that a device kernel takes.
+    pub fn on_ascend(
+        config: Config,
+        pool: RegisteredPool,
+        options: &AscendOptions,
+    ) -> Result<Self> {
+        let (core, device) = Ascend::new(config, pool, options)?;
+        Ok(Self { named: vec![false; config.states].into(), device: Box::new(device), core })
+    }
+
+    /// What it was made from; on a device, with the cores that it really has.
     pub fn config(&self) -> &Config {
-        &self.device.config
+        &self.core.config
     }
 
-    /// The machine that runs its kernels.
-    pub fn machine(&self) -> Machine {
-        self.device.machine
+    /// The machine that runs its kernels; none on a device.
+    pub fn machine(&self) -> Option<Machine> {
+        self.device.machine()
     }
 
-    /// How it copies rows.
-    pub fn copier(&self) -> Copier {
-        self.device.copier
+    /// How it copies rows; none on a device, whose cores do.
+    pub fn copier(&self) -> Option<Copier> {
+        self.device.copier()
     }
 
     /// Its host pool.
     pub fn pool(&self) -> &HostPool {
-        &self.device.pool
+        &self.core.pool
     }
 
-    /// Its device buffer.
+    /// Its device buffer. On a device its addresses are the device's.
     pub fn buffer(&self) -> &DeviceBuffer {
-        &self.device.buffer
+        &self.core.buffer
     }
 
     /// A plan for batches of at most so many rows (tokens) and requests. Several may be in flight.
     ///
     /// # Errors
-    /// If a number is 0 or above 2^20.
+    /// If a number is 0 or above 2^20, or the device has no memory for it.
     pub fn new_plan(&self, max_rows: usize, max_requests: usize) -> Result<Plan> {
-        let k = self.device.config.params.k as usize;
-        Plan::with_capacity(self.device.id, k, max_rows, max_requests)
+        let k = self.core.config.params.k as usize;
+        let mut plan = Plan::with_capacity(self.core.id, k, max_rows, max_requests)?;
+        self.device.prepare(&mut plan)?;
+        Ok(plan)
     }
 
     /// Stage One: slots and miss lists of a batch.
     ///
     /// # Errors
-    /// If the batch or the plan breaks a rule; nothing has changed then.
+    /// If the batch or the plan breaks a rule; nothing has changed then. If a device fails, the
+    /// next plan starts every table cold.
     pub fn plan(&mut self, batch: &Batch<'_>, plan: &mut Plan) -> Result<()> {
-        check::batch(&self.device, &mut self.named, batch, plan)?;
-        plan.begin(batch);
-        let (outputs, next) = (Outputs::of(plan), AtomicUsize::new(0));
-        let device = &self.device;
-        self.team.launch(
-            work(batch, 0),
-            Some(&|_, worker| device.stage_one(batch, &outputs, worker, &next)),
-            None,
-        )?;
-        plan.finish();
-        Ok(())
+        check::batch(&self.core, &mut self.named, batch, plan)?;
+        self.device.plan(&self.core, batch, plan)
     }
 
     /// Stage Two: copies a plan's misses into one layer's slots.
@@ -173,12 +245,9 @@ impl Engine {
         layer: usize,
         fresh: Option<&Fresh<'_>>,
     ) -> Result<()> {
-        check::plan(&self.device, plan)?;
-        check::fresh(&self.device, layer, plan.rows(), fresh, plan.fresh)?;
-        let outputs = Outputs::of(plan);
-        let transfer = Transfer::new(&self.device, &outputs, layer, fresh)?;
-        let copy = copy_nanoseconds(&self.device, plan.misses);
-        self.team.launch(copy, None, Some(&|core, _| transfer.run(core)))
+        check::plan(&self.core, plan)?;
+        check::fresh(&self.core, layer, plan.rows(), fresh, plan.fresh)?;
+        self.device.transfer(&self.core, plan, layer, fresh)
     }
 
     /// Plan and transfer in one launch, with SyncAll between.
@@ -193,37 +262,32 @@ impl Engine {
         layer: usize,
         fresh: Option<&Fresh<'_>>,
     ) -> Result<()> {
-        check::batch(&self.device, &mut self.named, batch, plan)?;
+        check::batch(&self.core, &mut self.named, batch, plan)?;
         let rows = batch.cu_q.last().map_or(0, |&n| n as usize);
         let may_need_fresh = batch.stable_len.iter().any(|&s| s >= 0);
-        check::fresh(&self.device, layer, rows, fresh, may_need_fresh)?;
-        plan.begin(batch);
-        let (outputs, next) = (Outputs::of(plan), AtomicUsize::new(0));
-        let device = &self.device;
-        let transfer = Transfer::new(device, &outputs, layer, fresh)?;
-        // Plan knows the misses only afterwards: a tenth of the ids is the usual share.
-        let copy = copy_nanoseconds(device, rows * batch.k / 10);
-        self.team.launch(
-            work(batch, copy),
-            Some(&|_, worker| device.stage_one(batch, &outputs, worker, &next)),
-            Some(&|core, _| transfer.run(core)),
-        )?;
-        plan.finish();
-        Ok(())
+        check::fresh(&self.core, layer, rows, fresh, may_need_fresh)?;
+        self.device.step(&self.core, batch, plan, layer, fresh)
     }
 
     /// Writes this step's rows, which were only fresh until now, to one layer of the host pool:
     /// token g of a request becomes the row of id `stable_len` + g. Call it when the layer's gather
-    /// is done and before the next step plans. Requests without `stable_len` or state are passed over.
+    /// is done and before the next step plans. Requests without `stable_len` or state are passed over,
+    /// and so are rows whose id is not below `seq_len`.
     ///
     /// # Errors
     /// If some row has no place in the pool, or this process may not write it; nothing was written
-    /// then.
+    /// then. If a device fails, rows may be missing: call it again before anything else.
     pub fn append(&mut self, batch: &Batch<'_>, layer: usize, fresh: &Fresh<'_>) -> Result<()> {
         let rows = batch.cu_q.last().map_or(0, |&n| n.max(0) as usize);
-        check::shape(&self.device, &mut self.named, batch)?;
-        check::fresh(&self.device, layer, rows, Some(fresh), true)?;
-        if self.device.pool.role() == Role::Reader {
+        check::shape(&self.core, &mut self.named, batch)?;
+        check::fresh(&self.core, layer, rows, Some(fresh), true)?;
+        self.refuse_reader()?;
+        self.core.check_places(batch)?;
+        self.device.append(&self.core, batch, layer, fresh)
+    }
+
+    fn refuse_reader(&self) -> Result<()> {
+        if self.core.pool.role() == Role::Reader {
             let limit = "a reader's mapping is read only";
             return Err(Error::invalid(
                 "pool role",
@@ -232,7 +296,7 @@ impl Engine {
                 "append in the writer process",
             ));
         }
-        self.device.append(batch, layer, fresh)
+        Ok(())
     }
 
     /// Where each core's share of a request's miss list begins, and its end: cores + 1 offsets into
@@ -241,7 +305,7 @@ impl Engine {
     /// # Panics
     /// If there is no such request.
     pub fn cuts(&self, plan: &Plan, request: usize) -> impl Iterator<Item = usize> {
-        let cores = self.device.config.cores;
+        let cores = self.core.config.cores;
         let len = |r| plan.misses(r).id.len();
         let (before, mine): (usize, usize) = ((0..request).map(len).sum(), len(request));
         let total = plan.total_misses();
@@ -251,23 +315,28 @@ impl Engine {
     /// One table as plain words, for snapshots and tests: header, ids, lifetimes, links
     /// ([`avsg_device::machine::memory`]).
     ///
-    /// # Panics
-    /// If there is no such state.
-    pub fn table(&mut self, state: usize) -> &[i32] {
-        assert!(state < self.device.config.states, "state {state}");
-        // SAFETY: `&mut self`: no launch runs.
-        unsafe { self.device.table(state) }
+    /// # Errors
+    /// If there is no such state, or the device does not answer.
+    pub fn read_table(&mut self, state: usize) -> Result<&[i32]> {
+        crate::rows::index("state", state, self.core.config.states)?;
+        self.device.read_table(&self.core, state)
     }
-}
 
-/// About what copying so many rows takes one core: 6 bytes a nanosecond, measured.
-fn copy_nanoseconds(device: &Device, rows: usize) -> u64 {
-    (rows * device.pool.format().bytes() / 6) as u64
-}
+    /// [`Self::read_table`] where it cannot fail.
+    ///
+    /// # Panics
+    /// If there is no such state, or the device does not answer.
+    pub fn table(&mut self, state: usize) -> &[i32] {
+        self.read_table(state).unwrap_or_else(|error| panic!("{error}"))
+    }
 
-/// About what a launch takes one core: 4 ns per id, measured. One request is one core's work.
-fn work(batch: &Batch<'_>, copy: u64) -> u64 {
-    let rows = batch.cu_q.last().map_or(0, |&n| n as usize);
-    let shared = if batch.state.len() > 1 { (rows * batch.k * 4) as u64 } else { 0 };
-    shared + copy
+    /// Waits for the device and destroys the engine.
+    ///
+    /// # Errors
+    /// What went wrong on the way; everything is released nevertheless.
+    pub fn close(mut self) -> Result<()> {
+        let context = self.device.ascend().map(|ascend| Arc::clone(ascend.context()));
+        drop(self);
+        context.map_or(Ok(()), Context::finish)
+    }
 }

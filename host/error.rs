@@ -29,6 +29,42 @@ pub enum Error {
         /// What to do about it.
         remedy: &'static str,
     },
+    /// A call of the Ascend runtime failed.
+    Acl {
+        /// The function.
+        call: &'static str,
+        /// Its answer.
+        code: i32,
+        /// What the runtime said about it on this thread, if anything.
+        text: String,
+        /// What to do about it.
+        remedy: &'static str,
+    },
+    /// Something that is found at run time was not found.
+    Unavailable {
+        /// What was looked for.
+        what: &'static str,
+        /// Every place, with the reason.
+        tried: String,
+        /// What to do about it.
+        remedy: &'static str,
+    },
+    /// More memory than can be given; nothing was taken.
+    Memory {
+        /// What it was for.
+        what: &'static str,
+        /// Bytes asked for.
+        bytes: usize,
+        /// Bytes that can be given now.
+        available: usize,
+    },
+    /// A defect of this library left an object in a state that is not to be trusted.
+    Broken {
+        /// The object.
+        what: &'static str,
+        /// What to do about it.
+        remedy: &'static str,
+    },
 }
 
 // By hand: a derive would bring five crates into every embedder's tree for these two lines.
@@ -41,8 +77,28 @@ impl fmt::Display for Error {
             Self::Os { call, what, source, remedy } => {
                 write!(f, "{call} for {what} failed: {source}; {remedy}")
             }
+            Self::Acl { call, code, text, remedy } => {
+                let gap = if text.is_empty() { "" } else { ": " };
+                write!(f, "{call} failed with code {code}{gap}{}; {remedy}", one_line(text))
+            }
+            Self::Unavailable { what, tried, remedy } => {
+                write!(f, "{what} was not found, tried {}; {remedy}", one_line(tried))
+            }
+            Self::Memory { what, bytes, available } => write!(
+                f,
+                "{what} is {bytes} bytes, but {available} bytes of memory are available; ask for \
+                 fewer rows, layers or slots, or free memory"
+            ),
+            Self::Broken { what, remedy } => {
+                write!(f, "{what} is poisoned, but a kernel panicked; {remedy}")
+            }
         }
     }
+}
+
+/// Runtimes speak in paragraphs.
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 impl std::error::Error for Error {}

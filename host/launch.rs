@@ -1,3 +1,4 @@
 //! How a launch reaches the cores of a device.
 
+pub mod acl;
 pub mod cpu;

@@ -1,8 +1,10 @@
 //! AVSG: exact sparse gather of top-K selected KV rows from host memory into a small device buffer.
 
+pub mod acl;
 #[cfg(feature = "cli")]
 pub mod baseline;
 pub mod buffer;
+pub mod capi;
 #[cfg(feature = "cli")]
 pub mod content;
 pub mod copy;

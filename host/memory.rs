@@ -30,12 +30,7 @@ pub(crate) fn check(what: &'static str, bytes: usize) -> Result<()> {
     if bytes <= available {
         return Ok(());
     }
-    Err(Error::invalid(
-        what,
-        format!("{bytes} bytes"),
-        format!("{available} bytes of memory are available"),
-        "ask for fewer rows, layers or slots, or free memory",
-    ))
+    Err(Error::Memory { what, bytes, available })
 }
 
 /// Free hugetlb pages of `page` bytes that nobody has reserved, and pages that the kernel may still

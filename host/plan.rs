@@ -4,10 +4,13 @@
 //! valid counts, status, and the compact miss lists with their host rows already translated, so a
 //! layer that shares the indexer looks nothing up.
 
+use std::sync::Arc;
+
 use avsg_device::stage_one::record;
 
 use crate::engine::Batch;
-use crate::{Error, Result};
+use crate::launch::acl::Arrays;
+use crate::{Error, Result, memory};
 
 /// The misses of one request, in token order. All slices have one length.
 #[derive(Clone, Copy, Debug)]
@@ -43,6 +46,9 @@ pub struct Plan {
     pub(crate) fresh: bool,
     /// Which engine it belongs to: a plan names slots of that engine's tables.
     pub(crate) engine: u64,
+    /// Its arrays on a device, and the device's count of failures when it was planned.
+    pub(crate) arrays: Option<Arc<Arrays>>,
+    pub(crate) epoch: u64,
 }
 
 impl Plan {
@@ -59,6 +65,8 @@ impl Plan {
             }
         }
         let words = max_rows * k;
+        // Slots and the four columns of the miss list.
+        memory::check("plan", words.saturating_mul(5 * size_of::<i32>()))?;
         Ok(Self {
             k,
             max_rows,
@@ -73,6 +81,8 @@ impl Plan {
             misses: 0,
             fresh: false,
             engine,
+            arrays: None,
+            epoch: 0,
         })
     }
 
@@ -83,6 +93,11 @@ impl Plan {
         self.state[..self.requests].copy_from_slice(batch.state);
         self.record[..self.requests * record::WORDS].fill(0);
         (self.misses, self.fresh) = (0, false);
+    }
+
+    /// After a failure: a plan of nothing.
+    pub(crate) fn forget(&mut self) {
+        (self.requests, self.misses, self.fresh) = (0, 0, false);
     }
 
     /// Notes what only the finished miss lists tell.

@@ -213,6 +213,12 @@ impl HostPool {
         self.chunks.iter().copied()
     }
 
+    /// How a segment's rows lie in each layer: rows per chunk as a shift, and chunks. None if there
+    /// is no such segment.
+    pub(crate) fn chunking(&self, segment: usize) -> Option<(u32, usize)> {
+        self.geometry.lanes.get(segment).map(|lane| (lane.shift, lane.chunks))
+    }
+
     /// The rows of one layer and segment, for copies that look up many of them.
     pub fn view(&self, layer: usize, segment: usize) -> Result<RowView<'_>> {
         let (lane, chunks) = self.lane(layer, segment)?;

@@ -27,6 +27,7 @@
 )]
 
 pub mod collect_dead;
+pub mod defer;
 pub mod hash;
 pub mod invalidate;
 pub mod lifecycle;

@@ -99,10 +99,23 @@ pub fn refresh<M: Machine>(
         |t| {
             let slot = m.load(t, &work.slot);
             let hit = !m.neg(slot);
-            match &p.lifetime {
-                Lifetime::Constant(l) => m.set_life(t, &mut state.life, slot, *l, hit),
-                Lifetime::Frequency(f) => m.step_life(t, &mut state.life, slot, &f.hit, hit),
-            }
+            set_hit(m, p, t, state, slot, hit);
         },
     );
+}
+
+/// What a hit makes of a slot's lifetime. Doing it twice in a request changes nothing.
+#[inline(always)]
+pub fn set_hit<M: Machine>(
+    m: M,
+    p: &Params,
+    t: M::Tile,
+    state: &mut State<'_, M>,
+    slot: M::V,
+    hit: M::Mask,
+) {
+    match &p.lifetime {
+        Lifetime::Constant(l) => m.set_life(t, &mut state.life, slot, *l, hit),
+        Lifetime::Frequency(f) => m.step_life(t, &mut state.life, slot, &f.hit, hit),
+    }
 }

@@ -1,6 +1,7 @@
 //! Stage One: slots and misses of one request, token by token on one table.
 
 use crate::collect_dead::collect_dead;
+use crate::defer::{Refresh, refresh_early};
 use crate::invalidate::invalidate;
 use crate::lifecycle::{decay, reset};
 use crate::locate::locate;
@@ -119,6 +120,19 @@ pub fn stage_one<M: Machine>(
     work: &mut Work<'_, M>,
     request: &mut Request<'_, M>,
 ) {
+    stage_one_with(m, p, state, work, request, Refresh::AtOnce);
+}
+
+/// [`stage_one`], with a choice of when hits are refreshed.
+#[inline(always)]
+pub fn stage_one_with<M: Machine>(
+    m: M,
+    p: &Params,
+    state: &mut State<'_, M>,
+    work: &mut Work<'_, M>,
+    request: &mut Request<'_, M>,
+    when: Refresh,
+) {
     reset(m, p, state, request.generation);
     invalidate(m, p, state, request.stable, request.limit);
     decay(m, p, state);
@@ -134,7 +148,11 @@ pub fn stage_one<M: Machine>(
             let from = request.ids_at + request.ids_stride * g;
             m.fetch(&mut work.ids, &request.ids, from, request.k);
             probe(m, p, state, work, request.k, request.limit);
-            refresh(m, p, state, work, request.k);
+            if when.defers(p) {
+                refresh_early(m, p, state, work, request.k);
+            } else {
+                refresh(m, p, state, work, request.k);
+            }
             let dropped = m.len(&work.outside);
             locate(m, p, work, request, g);
             let valid = request.k - m.len(&work.void) + dropped - m.len(&work.outside);
@@ -154,6 +172,10 @@ pub fn stage_one<M: Machine>(
             let to = request.slot_at + request.slot_stride * g;
             m.publish(&mut request.slot, to, &work.slot, request.k);
             link(m, p, state, work);
+            if when.defers(p) {
+                // The new slots are among them; theirs are as a hit would make them.
+                refresh(m, p, state, work, request.k);
+            }
         },
     );
     let far = m.if_gt(m.len(&work.far), m.scalar(0), status::ID_OUT_OF_RANGE);

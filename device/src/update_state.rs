@@ -141,9 +141,11 @@ fn claim<M: Machine>(m: M, p: &Params, state: &mut State<'_, M>, work: &Work<'_,
     );
 }
 
-/// Moves claims whose link went to a later miss back to `work.seek`.
+/// Moves claims whose link went to a later miss back to `work.seek`, by way of `work.dead`, which nobody
+/// needs any more: they are few, and only their ids are gathered then.
 #[inline(always)]
 fn lost<M: Machine>(m: M, p: &Params, state: &State<'_, M>, work: &mut Work<'_, M>) {
+    m.clear(&mut work.dead);
     m.sweep(
         m.len(&work.claim),
         #[inline(always)]
@@ -151,7 +153,15 @@ fn lost<M: Machine>(m: M, p: &Params, state: &State<'_, M>, work: &mut Work<'_, 
             let (at, word) = (m.item(t, &work.claim, 0), m.item(t, &work.claim, 1));
             let slot = m.low(word, p.slot_bits());
             let lost = !m.eq(m.gather(&state.link, at), word);
-            m.append(t, &mut work.seek, lost, [m.gather(&state.id, slot), slot]);
+            m.append(t, &mut work.dead, lost, [slot]);
+        },
+    );
+    m.sweep(
+        m.len(&work.dead),
+        #[inline(always)]
+        |t| {
+            let slot = m.item(t, &work.dead, 0);
+            m.append(t, &mut work.seek, !m.neg(slot), [m.gather(&state.id, slot), slot]);
         },
     );
 }

@@ -3,7 +3,7 @@
 
 use avsg_device::params::ID_LIMIT;
 
-use super::device::Device;
+use super::core::Core;
 use super::{Batch, Fresh};
 use crate::plan::Plan;
 use crate::{Error, Result, rows};
@@ -18,15 +18,10 @@ fn invalid<T>(
 }
 
 /// The batch and the plan that it is to go into.
-pub(super) fn batch(
-    device: &Device,
-    named: &mut [bool],
-    batch: &Batch<'_>,
-    plan: &Plan,
-) -> Result<()> {
-    shape(device, named, batch)?;
-    ids(device, batch)?;
-    if plan.engine != device.id {
+pub(super) fn batch(core: &Core, named: &mut [bool], batch: &Batch<'_>, plan: &Plan) -> Result<()> {
+    shape(core, named, batch)?;
+    ids(core, batch)?;
+    if plan.engine != core.id {
         let limit = "it was made by another engine".to_string();
         return invalid("plan", "foreign", limit, "make it with this engine's new_plan");
     }
@@ -43,8 +38,8 @@ pub(super) fn batch(
 }
 
 /// Requests, rows, states, lengths and block tables.
-pub(super) fn shape(device: &Device, named: &mut [bool], batch: &Batch<'_>) -> Result<()> {
-    let (config, requests) = (&device.config, batch.state.len());
+pub(super) fn shape(core: &Core, named: &mut [bool], batch: &Batch<'_>) -> Result<()> {
+    let (config, requests) = (&core.config, batch.state.len());
     let arrays = [
         ("cu_q length", batch.cu_q.len(), requests + 1),
         ("generation length", batch.generation.len(), requests),
@@ -117,8 +112,8 @@ pub(super) fn shape(device: &Device, named: &mut [bool], batch: &Batch<'_>) -> R
 }
 
 /// The array of ids.
-fn ids(device: &Device, batch: &Batch<'_>) -> Result<()> {
-    let k = device.config.params.k as usize;
+fn ids(core: &Core, batch: &Batch<'_>) -> Result<()> {
+    let k = core.config.params.k as usize;
     if batch.k == 0 || batch.k > k {
         let limit = format!("this engine's K is {k}");
         return invalid("k", batch.k, limit, "pass 1..=K ids per row");
@@ -140,8 +135,8 @@ fn ids(device: &Device, batch: &Batch<'_>) -> Result<()> {
 }
 
 /// A plan that is to be transferred.
-pub(super) fn plan(device: &Device, plan: &Plan) -> Result<()> {
-    if plan.engine != device.id {
+pub(super) fn plan(core: &Core, plan: &Plan) -> Result<()> {
+    if plan.engine != core.id {
         let limit = "it was made by another engine".to_string();
         return invalid("plan", "foreign", limit, "transfer it on the engine that planned it");
     }
@@ -150,14 +145,14 @@ pub(super) fn plan(device: &Device, plan: &Plan) -> Result<()> {
 
 /// The layer, and the fresh rows of a batch of `rows` rows.
 pub(super) fn fresh(
-    device: &Device,
+    core: &Core,
     layer: usize,
     batch_rows: usize,
     fresh: Option<&Fresh<'_>>,
     needed: bool,
 ) -> Result<()> {
-    rows::index("layer", layer, device.pool.layers())?;
-    let segments = device.pool.format().as_slice();
+    rows::index("layer", layer, core.pool.layers())?;
+    let segments = core.pool.format().as_slice();
     let Some(fresh) = fresh else {
         if needed {
             let limit = "ids >= stable_len are rows that only this step has".to_string();

@@ -158,8 +158,8 @@ impl Team {
 impl Shared {
     fn outcome(&self) -> Result<()> {
         if self.panicked.load(Ordering::Acquire) {
-            let (limit, remedy) = ("a kernel panicked", "destroy the engine and report the defect");
-            return Err(Error::invalid("device state", "poisoned", limit, remedy));
+            let remedy = "destroy the engine and report the defect";
+            return Err(Error::Broken { what: "device state", remedy });
         }
         Ok(())
     }

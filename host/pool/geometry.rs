@@ -38,6 +38,14 @@ impl PoolConfig {
         crate::memory::check("host pool", geometry.total())?;
         Ok(geometry.spans().map(|(_, len)| len).collect())
     }
+
+    /// How many chunks there are.
+    ///
+    /// # Errors
+    /// As [`HostPool::new`](super::HostPool::new) for the geometry.
+    pub fn chunk_count(&self) -> Result<usize> {
+        Geometry::new(self).map(|geometry| geometry.chunk_count())
+    }
 }
 
 /// One segment's rows within a layer.

@@ -2,7 +2,7 @@
 //!
 //! [`record`] runs a kernel of `avsg-device` on a machine that only writes down what it is asked;
 //! [`check`] refuses a [`tape`] that breaks a law of the kernel language; [`replay`] executes one
-//! slowly, and thereby defines what every op means.
+//! slowly, and thereby defines what every op means; [`write`] makes AscendC of it.
 
 #![forbid(unsafe_code)]
 
@@ -13,6 +13,7 @@ pub mod lower;
 pub mod opp;
 pub mod record;
 pub mod replay;
+pub mod soc;
 pub mod sync;
 pub mod tape;
 pub mod toolchain;

@@ -163,8 +163,12 @@ impl Lower<'_> {
         registers::drop_unread(&mut inner);
         inner = schedule::by_level(inner, &|a, b| {
             let pair = |x: &str, y: &str| self.overlays.iter().any(|[p, q]| p == x && q == y);
+            let whole = |name: &str| name.trim_end_matches("[base]").to_string();
             match (a, b) {
-                (Place::Ub(x), Place::Ub(y)) => x == y || pair(x, y) || pair(y, x),
+                (Place::Ub(x), Place::Ub(y)) => {
+                    let (x, y) = (whole(x), whole(y));
+                    x == y || pair(&x, &y) || pair(&y, &x)
+                }
                 _ => a == b,
             }
         });

@@ -11,7 +11,7 @@ mod operators;
 mod stage_one;
 
 pub use operators::{Mask, Scalar, Vector};
-pub use stage_one::record_stage_one;
+pub use stage_one::{record_stage_one, record_stage_one_with};
 
 use crate::check::{Refused, Why};
 use crate::tape::{Block, Code, Column, ColumnId, Kind, Op, Param, Range, Tape, Type, Value};

@@ -52,6 +52,15 @@ impl Map {
                 }
             }
         });
+        // Tiles of a column that earlier rounds were at, and the column itself.
+        for place in places.keys().cloned().collect::<Vec<_>>() {
+            let Place::Ub(name) = place else { continue };
+            let Some(column) = name.strip_suffix("[base]") else { continue };
+            for name in [format!("{column}[past]"), column.to_string()] {
+                let next = places.len();
+                places.entry(Place::Ub(name)).or_insert(next);
+            }
+        }
         let row =
             |a: &Place| places.iter().filter(|(b, _)| map.overlap(a, b)).map(|(_, &n)| n).collect();
         let mut overlap = vec![Vec::new(); places.len()];
@@ -99,17 +108,25 @@ impl Map {
             match &mut rest[0] {
                 Node::Note(_) => {}
                 Node::Call(call) => lacking.extend(self.call(call, known, add)),
-                Node::Loop(_, body) => {
+                Node::Loop(head, body) => {
+                    let always = runs(head);
                     if add {
                         let place = before.last_mut();
                         self.hoist(body, known, place);
                     }
                     loop {
-                        // No round at all leaves the entry; a round ends where the next one starts.
                         let mut end = known.clone();
                         lacking.extend(self.walk(body, &mut end, add));
+                        // A round's tiles are not the next one's, nor any other loop's.
+                        self.rename(&mut end, "[base]", "[past]");
+                        // A round ends where the next one starts.
                         let head = meet(known, &end);
                         if head == *known {
+                            // No round at all leaves the entry.
+                            if always {
+                                *known = end;
+                            }
+                            self.rename(known, "[past]", "");
                             break;
                         }
                         *known = head;
@@ -118,6 +135,24 @@ impl Map {
             }
         }
         lacking
+    }
+
+    /// Books accesses of one kind of places under another.
+    fn rename(&self, known: &mut Known, from: &str, to: &str) {
+        for (place, &n) in &self.places {
+            let Place::Ub(name) = place else { continue };
+            let Some(column) = name.strip_suffix(from) else { continue };
+            let Some(&other) = self.places.get(&Place::Ub(format!("{column}{to}"))) else {
+                continue;
+            };
+            for way in 0..2 * PIPES.len() {
+                let [a, b] = [n, other].map(|place| place * 2 * PIPES.len() + way);
+                known[b] = match (known[a].take(), known[b]) {
+                    (Some(x), Some(y)) => Some(x & y),
+                    (x, y) => x.or(y),
+                };
+            }
+        }
     }
 
     fn call(&self, call: &mut Call, known: &mut Known, add: bool) -> Vec<Sync> {
@@ -161,16 +196,24 @@ impl Map {
     }
 }
 
+/// Whether a loop's body runs at all, whatever the data: its bound is a number.
+fn runs(head: &str) -> bool {
+    let bound = head.split([';', '<']).nth(2).map(str::trim);
+    bound.and_then(|n| n.parse::<u32>().ok()).is_some_and(|n| n > 0)
+}
+
 fn learn(known: &mut Known, sync: Sync) {
     let (from, to) = match sync {
         Sync::Barrier(p) => (p, p),
         Sync::Flag(a, b) => (a, b),
     };
+    // What the scalar unit waits for, everything waits for that it issues afterwards.
+    let told = if to == Pipe::S { PIPES.iter().fold(0, |all, &p| all | bit(p)) } else { bit(to) };
     for (n, who) in known.iter_mut().enumerate() {
-        if let Some(who) = who {
-            if n % PIPES.len() == unit(from) || *who & bit(from) != 0 {
-                *who |= bit(to);
-            }
+        if let Some(who) = who
+            && (n % PIPES.len() == unit(from) || *who & bit(from) != 0)
+        {
+            *who |= told;
         }
     }
 }

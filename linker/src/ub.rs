@@ -44,6 +44,13 @@ pub struct Plan {
 impl Overlap for Plan {
     fn overlap(&self, a: &Place, b: &Place) -> bool {
         let (Place::Ub(x), Place::Ub(y)) = (a, b) else { return a == b };
+        let ways = [x.split_once('['), y.split_once('[')].map(|way| way.unwrap_or(("", "")));
+        if ways[0].0 == ways[1].0 && [ways[0].1, ways[1].1].iter().all(|w| !w.is_empty()) {
+            // One column: this round's tile is not an earlier one's.
+            return ways[0].1 == ways[1].1;
+        }
+        let whole = |name: &str| name.split('[').next().unwrap_or(name).to_string();
+        let (x, y) = (&whole(x), &whole(y));
         let find = |name: &str| self.buffers.iter().find(|b| b.name == name);
         let (Some(x), Some(y)) = (find(x), find(y)) else { return x == y };
         x.at < y.at + y.bytes && y.at < x.at + x.bytes

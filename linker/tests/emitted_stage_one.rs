@@ -13,7 +13,7 @@ use avsg_device::tiling::rules;
 use avsg_linker::check::check;
 use avsg_linker::record::record_stage_one;
 use avsg_linker::write::kernels::{Abi, kernels, table_words};
-use avsg_linker::write::{StageOneText, stage_one};
+use avsg_linker::write::{StageOneText, stage_one, stage_one_within};
 use shim::{Kernels, Launch, Mode, compile, gxx};
 use step::{Random, Request, Table as State};
 
@@ -55,6 +55,75 @@ struct Emitted {
 fn file(p: &Params, text: &StageOneText) -> String {
     let all = kernels(p, text, Abi::Direct).expect("it fits");
     all.into_iter().find(|k| k.name == "avsg_plan").expect("a plan kernel").text + ENTRY
+}
+
+/// A text in which each barrier and flag can be left out: number n by setting the last field to n.
+fn mutable(text: &str) -> (String, Vec<String>) {
+    let (mut out, mut removed) = (String::new(), Vec::new());
+    let mut inside = false;
+    for (number, line) in text.lines().enumerate() {
+        inside |= line.starts_with("namespace stage_one");
+        inside &= !line.starts_with("} // namespace stage_one");
+        let sync = line.trim_start();
+        if inside && ["After<", "PipeBarrier<"].iter().any(|s| sync.starts_with(s)) {
+            let next = text
+                .lines()
+                .skip(number + 1)
+                .find(|l| !l.contains("HardEvent") && !l.contains("PipeB"));
+            removed.push(format!("{sync} before {}", next.unwrap_or("").trim()));
+            out += &format!("if (without != {}) {{ {sync} }}\n", removed.len());
+        } else {
+            out += line;
+            out.push('\n');
+        }
+    }
+    let out = out.replacen("namespace avsg {", "static int32_t without = 0;\nnamespace avsg {", 1);
+    (out.replace("    Gm gm;\n    gm.ids = Global<int32_t>(ids);", "    without = Global<int32_t>(fields).GetValue(15);\n    Gm gm;\n    gm.ids = Global<int32_t>(ids);"), removed)
+}
+
+/// No barrier and no flag is there for nothing: without any single one, some step breaks a rule. (In `paper`,
+/// two are for paths that the analysis cannot know to be closed: a loop of no rounds before one of some.)
+#[test]
+fn every_synchronisation_is_needed() {
+    if !gxx() {
+        return;
+    }
+    let random = &mut Random(3);
+    let p = Params {
+        spread: 2,
+        lifetime: Lifetime::frequency(),
+        page: 16,
+        ..Params::wide(600, 2, 2048)
+    };
+    // As little as it can do with: several tiles.
+    let needs = (1..).map(|n| 1024 * n).find_map(|limit| stage_one_within(&p, limit).ok());
+    let text = needs.expect("it fits somewhere");
+    let (file, removed) = mutable(&file(&p, &text));
+    let emitted = Emitted { kernels: compile(&file), text };
+    let tape = record_stage_one(&p).unwrap();
+    let mut steps = step::sequence(&p, random, 16);
+    // Tokens that select nothing: what orders one after the other then?
+    let nothing =
+        steps.iter().position(|s| s.param("tokens") > 1).expect("some step has two tokens");
+    steps.push(steps[nothing].clone());
+    steps.last_mut().unwrap().params[1].1 = 0;
+    let mut state = State::clear(&p);
+    let states: Vec<_> =
+        steps.iter().map(|step| (state.clone(), state.replay(&tape, 16, step))).collect();
+    let breaks = |n: usize| {
+        steps.iter().zip(&states).find_map(|(step, (before, want))| {
+            let mut step = step.clone();
+            step.params.push(("without", n as i32));
+            run(&p, &emitted, before, want, &step, (Mode::InOrder, 1)).err()
+        })
+    };
+    assert_eq!(breaks(0), None);
+    let alive: Vec<_> = (1..=removed.len())
+        .filter(|&n| breaks(n).is_none())
+        .map(|n| (n, &removed[n - 1]))
+        .collect();
+    assert!(alive.is_empty(), "{p:?}: nothing shows that these are gone: {alive:#?}");
+    println!("{} barriers and flags, all needed", removed.len());
 }
 
 fn emit(p: &Params) -> Emitted {
@@ -189,6 +258,14 @@ fn full_size() {
     compare(&frequency, random, 3);
     compare(&Params::paper(2048, 4, 8192), random, 3);
     compare(&Params { spread: 4, ..Params::wide(2048, 2, 4096) }, random, 3);
+}
+
+/// A whole repeat of halves, no less: the compare of 64 would leave bits undefined.
+#[test]
+fn too_small_names_the_slots() {
+    let refused = stage_one(&Params::wide(16, 1, 64)).unwrap_err().to_string();
+    assert!(refused.contains("S is 64"), "{refused}");
+    assert!(stage_one(&Params::wide(16, 1, 128)).is_ok());
 }
 
 #[test]

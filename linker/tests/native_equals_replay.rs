@@ -4,12 +4,13 @@
 #[path = "native_equals_replay/step.rs"]
 mod step;
 
+use avsg_device::defer::Refresh;
 use avsg_device::machine::cpu::Cpu;
 use avsg_device::machine::emu::Emu;
 use avsg_device::params::{Lifetime, Params, Table};
 use avsg_device::stage_one::{record, status};
 use avsg_linker::check::check;
-use avsg_linker::record::record_stage_one;
+use avsg_linker::record::{record_stage_one, record_stage_one_with};
 use avsg_linker::tape::Tape;
 use step::{Random, Request, Table as State};
 
@@ -46,6 +47,11 @@ fn compare(p: &Params, random: &mut Random, steps: usize) -> Seen {
     for width in [1, 3, 2048] {
         same(&format!("replay at {width}"), replayed(&tape, width, p, &steps));
     }
+    let late = record_stage_one_with(p, Refresh::Late).unwrap();
+    check(&late).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(late == tape, p.table != Table::Wide, "only wide defers");
+    same("deferred replay at 16", replayed(&late, 16, p, &steps));
+    same("deferred replay at 3", replayed(&late, 3, p, &steps));
     same("Emu<1>", native(Emu::<1>, p, &steps));
     same("Emu<3>", native(Emu::<3>, p, &steps));
     same("Emu<16>", native(Emu::<16>, p, &steps));

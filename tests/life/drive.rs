@@ -20,8 +20,15 @@ const MAX_REQUESTS: usize = 6;
 /// # Panics
 /// If a result is not exact.
 pub fn live(life: &Life, choice: Choice) -> Vec<i32> {
-    let layers = life.shape.layers();
-    let engine = life.shape.engine(choice, layers);
+    live_on(life, life.shape.engine(choice, life.shape.layers()))
+}
+
+/// Lives it on an engine of its shape.
+///
+/// # Panics
+/// If a result is not exact.
+#[allow(dead_code, reason = "not every test brings an engine of its own")]
+pub fn live_on(life: &Life, engine: Engine) -> Vec<i32> {
     let params = engine.config().params;
     let states = life.shape.states();
     let mut player = Player {
@@ -151,8 +158,10 @@ impl Player {
             // A step may hold rows that are no tokens yet.
             _ => stable + tokens - usize::from(pick % 4 == 3).min(tokens),
         };
+        // Rows at or above the sequence length are no tokens: they are neither appended nor accepted.
+        let real = if read_only { 0 } else { tokens.min(seq - stable) };
         if !read_only {
-            (stable..stable + tokens).for_each(|id| {
+            (stable..stable + real).for_each(|id| {
                 self.world.renew(state, id);
             });
         }
@@ -197,7 +206,7 @@ impl Player {
             stable: (!read_only).then_some(stable),
             seq,
             cold: self.table[state] != self.generation[state],
-            accepted: if read_only { 0 } else { accepted.min(tokens) },
+            accepted: accepted.min(real),
             blocks,
         }
     }

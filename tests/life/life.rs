@@ -7,7 +7,8 @@ mod shape;
 mod verify;
 mod world;
 
-pub use drive::live;
+#[allow(unused_imports, reason = "not every test brings an engine of its own")]
+pub use drive::{live, live_on};
 pub use shape::Shape;
 
 /// What happens to one request in one step. Fields are read modulo their ranges.

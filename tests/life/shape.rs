@@ -81,21 +81,28 @@ impl Shape {
         1 + usize::from(self.states / 4) % 2
     }
 
-    /// An engine with `layers` of an empty pool.
-    pub fn engine(&self, choice: Choice, layers: usize) -> Engine {
-        let rows = self.states() * OWN_ROWS;
-        let pages = Pages::Plain;
-        // Small chunks: rows of one request lie in several.
-        let config =
-            PoolConfig { pages, chunk_bytes: 4096, ..PoolConfig::new(layers, rows, self.format()) };
+    /// What its engine is to be.
+    pub fn config(&self, choice: Choice) -> Config {
         let strategies = [Strategy::Balanced, Strategy::Request, Strategy::Position];
-        let config_of = Config {
+        Config {
             params: self.params(),
             states: self.states(),
             cores: 1 + usize::from(self.cores) % 7,
             machine: choice,
             strategy: strategies[usize::from(self.strategy) % 3],
-        };
-        Engine::new(config_of, HostPool::new(&config).unwrap()).unwrap()
+        }
+    }
+
+    /// An empty pool of `layers`.
+    pub fn pool(&self, layers: usize) -> PoolConfig {
+        let rows = self.states() * OWN_ROWS;
+        let pages = Pages::Plain;
+        // Small chunks: rows of one request lie in several.
+        PoolConfig { pages, chunk_bytes: 4096, ..PoolConfig::new(layers, rows, self.format()) }
+    }
+
+    /// An engine with `layers` of an empty pool.
+    pub fn engine(&self, choice: Choice, layers: usize) -> Engine {
+        Engine::new(self.config(choice), HostPool::new(&self.pool(layers)).unwrap()).unwrap()
     }
 }

@@ -1,11 +1,12 @@
 //! One request: its table, a core's working columns and its outputs, and Stage One of a step on any
 //! CPU machine. Every output lies between words that nothing may write (invariant 10).
 
+use avsg_device::defer::Refresh;
 use avsg_device::machine::cpu::{Cpu, Scalar};
 use avsg_device::machine::memory::{clear_state, split_state, split_work, state_words, work_words};
 use avsg_device::machine::{Kernel, emu::Emu};
 use avsg_device::params::{ID_LIMIT, NO_STABLE_LEN, Params};
-use avsg_device::stage_one::{Request, record, stage_one};
+use avsg_device::stage_one::{Request, record, stage_one_with};
 use avsg_device::state::header;
 
 /// A machine that can run kernels; each has it as an inherent function.
@@ -79,10 +80,11 @@ pub struct Outcome {
     pub link: Vec<i32>,
 }
 
-/// A request's memory. `state` may be edited between steps.
+/// A request's memory. `state` and `when` may be edited between steps.
 #[derive(Clone)]
 pub struct OneRequest {
     pub p: Params,
+    pub when: Refresh,
     pub state: Vec<i32>,
     work: Vec<i32>,
     outputs: [Vec<i32>; 7],
@@ -96,7 +98,8 @@ impl OneRequest {
         p.check().expect("a geometry of a test");
         let mut state = vec![0; state_words(&p)];
         clear_state(&p, &mut state);
-        Self { p, state, work: vec![UNTOUCHED; work_words(&p)], outputs: Default::default() }
+        let work = vec![UNTOUCHED; work_words(&p)];
+        Self { p, when: Refresh::AtOnce, state, work, outputs: Default::default() }
     }
 
     /// Runs one step.
@@ -166,9 +169,9 @@ impl Kernel for OneStep<'_> {
             core::iter::once(UNTOUCHED).chain(step.tokens.iter().flatten().copied()).collect();
         let mut blocks = vec![UNTOUCHED; GUARD];
         blocks.extend(&step.blocks);
-        let OneRequest { p, state, work, outputs } = memory;
+        let OneRequest { p, when, state, work, outputs } = memory;
         let [slot, valid, miss_pos, miss_id, miss_slot, miss_row, record] = outputs;
-        stage_one(
+        stage_one_with(
             m,
             p,
             &mut split_state::<C>(p, state),
@@ -199,6 +202,7 @@ impl Kernel for OneStep<'_> {
                 record,
                 record_at: guard,
             },
+            *when,
         );
     }
 }

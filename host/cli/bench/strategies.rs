@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use avsg::device::stage_two::{Share, Strategy, pieces};
 use avsg::engine::Engine;
 use avsg::launch::cpu::Team;
@@ -100,7 +100,8 @@ impl Bench<'_> {
         turn: usize,
     ) -> Result<f64> {
         let (engine, order, cores) = (self.engine, self.order, self.team.cores());
-        let (bytes, copier) = (engine.pool().format().bytes(), engine.copier());
+        let bytes = engine.pool().format().bytes();
+        let copier = engine.copier().context("this measures the CPU device")?;
         let rows = engine.pool().view(0, 0)?;
         let first = turn * lists.len() * k;
         let copy = |core: usize, _: usize| {

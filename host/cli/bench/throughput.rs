@@ -187,7 +187,7 @@ pub fn measure(engine: &mut Engine, order: &[i32], repeats: usize) -> Result<Thr
         row_bytes: bytes,
         rows,
         cores,
-        copier: engine.copier().to_string(),
+        copier: engine.copier().map_or_else(|| "device".into(), |c| c.to_string()),
         engine_gbs: rates[LOOPS.len()],
         memcpy_gbs: rates[0],
         best_loop_gbs: rates[best],

@@ -92,8 +92,8 @@ impl Report {
         };
         Self {
             geometry,
-            machine: engine.machine().to_string(),
-            copier: engine.copier().to_string(),
+            machine: engine.machine().map_or_else(|| "device".into(), |m| m.to_string()),
+            copier: engine.copier().map_or_else(|| "device".into(), |c| c.to_string()),
             steps: trace.steps,
             hit_rate: 0.0,
             hit_rate_with_first: 0.0,

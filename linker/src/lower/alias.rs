@@ -16,10 +16,10 @@ pub fn find(tape: &Tape) -> Result<BTreeMap<ColumnId, ColumnId>, Refused> {
     });
     let mut wrong = None;
     appends(&tape.body, &mut |sweep, op| {
-        if let (Some(body), Some(&to)) = (&sweep.body, found.get(&op.columns[0])) {
-            if !closes_up(body, op, to) {
-                wrong.get_or_insert_with(|| Refused::new(tape, op, Why::Storage));
-            }
+        if let (Some(body), Some(&to)) = (&sweep.body, found.get(&op.columns[0]))
+            && !closes_up(body, op, to)
+        {
+            wrong.get_or_insert_with(|| Refused::new(tape, op, Why::Storage));
         }
     });
     wrong.map_or(Ok(found), Err)

@@ -206,10 +206,10 @@ impl Lower<'_> {
 
     /// The last call is a `Select`, which writes over the end of UB.
     fn scribbles(&mut self) {
-        if let Some(Node::Call(Call { acts, .. })) = self.out.last_mut() {
-            if let [Act::Use { writes, .. }] = &mut acts[..] {
-                writes.push(ub(SCRATCH));
-            }
+        if let Some(Node::Call(Call { acts, .. })) = self.out.last_mut()
+            && let [Act::Use { writes, .. }] = &mut acts[..]
+        {
+            writes.push(ub(SCRATCH));
         }
     }
 
@@ -233,7 +233,8 @@ impl Lower<'_> {
 
     fn view(&mut self, op: &Op, column: usize) {
         let name = self.storage(op.columns[0], column);
-        let view = (format!("{name}[base]"), Place::Ub(name));
+        let view = format!("{name}[base]");
+        let view = (view.clone(), Place::Ub(view));
         self.at.extend(op.out.map(|out| (out, view)));
     }
 
@@ -279,7 +280,8 @@ impl Lower<'_> {
                     "Select({column}[base], {m}, F16({x}), {column}[base], \
                      SELMODE::VSEL_TENSOR_TENSOR_MODE, lanes);"
                 );
-                self.call(Pipe::V, text, vec![mp, xp, to.clone()], vec![to]);
+                let tile = Place::Ub(format!("{column}[base]"));
+                self.call(Pipe::V, text, vec![mp, xp, tile.clone()], vec![tile]);
                 self.scribbles();
             }
             Code::SetLife(n) => {
@@ -321,7 +323,7 @@ impl Lower<'_> {
                 let read =
                     Act::Use { pipe: Pipe::Mte2, reads: vec![gm], writes: vec![cells.clone()] };
                 let flag = |a, b| Act::Sync(Sync::Flag(a, b));
-                let mut acts = vec![BARRIER, v(&[], &[&packed]), v(&[&ub("iota")], &[&stage])];
+                let mut acts = vec![v(&[], &[&packed]), v(&[&ub("iota")], &[&stage])];
                 acts.extend([BARRIER, v(&[&ip, &mp, &packed], &[&packed, &ub(SCRATCH)])]);
                 for _ in 0..2 {
                     acts.extend([BARRIER, v(&[], &[&cells])]);
@@ -344,20 +346,20 @@ impl Lower<'_> {
     /// Into the column at once, where the value is the last thing made and nobody else's.
     fn store(&mut self, op: &Op, column: &str) {
         let (value, view) = (op.args[1], format!("{column}[base]"));
-        let place = Place::Ub(column.into());
+        let place = Place::Ub(view.clone());
         if let Some(Op { code: Code::Splat(n), .. }) = self.defs.get(&value) {
             let text = format!("Duplicate({view}, {n}, lanes);");
             return self.call(Pipe::V, text, vec![], vec![place]);
         }
         let (text, from) = self.operand(value);
-        if let (Some(Node::Call(last)), 1) = (self.out.last_mut(), self.uses[&value]) {
-            if let [Act::Use { writes, .. }] = &mut last.acts[..] {
-                if writes[0] == from && matches!(from, Place::Temp(_)) {
-                    writes[0] = place;
-                    last.text = last.text.replace(&text, &view);
-                    return;
-                }
-            }
+        if let (Some(Node::Call(last)), 1) = (self.out.last_mut(), self.uses[&value])
+            && let [Act::Use { writes, .. }] = &mut last.acts[..]
+            && writes[0] == from
+            && matches!(from, Place::Temp(_))
+        {
+            writes[0] = place;
+            last.text = last.text.replace(&text, &view);
+            return;
         }
         self.call(Pipe::V, format!("Adds({view}, {text}, 0, lanes);"), vec![from], vec![place]);
     }

@@ -44,10 +44,10 @@ pub fn allocate(body: &mut [Node], masks: &[bool]) -> [usize; 2] {
             }
         }
         for &t in &seen {
-            if last[t] == n {
-                if let Some(r) = register[t] {
-                    free[usize::from(masks[t])][r] = true;
-                }
+            if last[t] == n
+                && let Some(r) = register[t]
+            {
+                free[usize::from(masks[t])][r] = true;
             }
         }
     }

@@ -6,8 +6,9 @@
 use super::{Recorder, Recording};
 use crate::check::Refused;
 use crate::tape::{Range, Tape};
+use avsg_device::defer::Refresh;
 use avsg_device::params::{ID_LIMIT, Params};
-use avsg_device::stage_one::{Request, Work, record, stage_one};
+use avsg_device::stage_one::{Request, Work, record, stage_one_with};
 use avsg_device::state::{EMPTY, INVALID, State};
 
 /// Records Stage One for a geometry. State columns are `id`, `life`, `link` and `header`, working
@@ -16,12 +17,20 @@ use avsg_device::state::{EMPTY, INVALID, State};
 /// # Errors
 /// If the kernel does what a tape cannot say; [`crate::check`] says the rest.
 pub fn record_stage_one(p: &Params) -> Result<Tape, Refused> {
+    record_stage_one_with(p, Refresh::AtOnce)
+}
+
+/// [`record_stage_one`], with a choice of when hits are refreshed.
+///
+/// # Errors
+/// As there.
+pub fn record_stage_one_with(p: &Params, when: Refresh) -> Result<Tape, Refused> {
     let recording = Recording::new("stage_one");
     let m = recording.recorder();
     let mut state = state(m, p);
     let mut work = work(m, p);
     let mut request = request(m, p);
-    stage_one(m, p, &mut state, &mut work, &mut request);
+    stage_one_with(m, p, &mut state, &mut work, &mut request, when);
     recording.finish()
 }
 

@@ -36,6 +36,8 @@ pub enum Failed {
     Refused(#[from] Refused),
     #[error(transparent)]
     TooLarge(#[from] TooLarge),
+    #[error("S is {0}; a 910B compares 128 lifetimes at once: choose 128 slots or more")]
+    TooSmall(u32),
 }
 
 /// Writes Stage One of a geometry.
@@ -43,10 +45,21 @@ pub enum Failed {
 /// # Errors
 /// If its kernel breaks a law, or does not fit the unified buffer.
 pub fn stage_one(p: &Params) -> Result<StageOneText, Failed> {
+    stage_one_within(p, super::kernels::UB_BYTES - super::kernels::FRAME_BYTES)
+}
+
+/// The same in fewer bytes of unified buffer: with narrower tiles, so that tests meet several.
+///
+/// # Errors
+/// As [`stage_one`].
+pub fn stage_one_within(p: &Params, limit: u32) -> Result<StageOneText, Failed> {
+    if p.slots < 128 {
+        return Err(Failed::TooSmall(p.slots));
+    }
     let tape = record_stage_one(p)?;
     check(&tape)?;
     let mut kernel = lower(&tape)?;
-    let plan = plan(&kernel, super::kernels::UB_BYTES - super::kernels::FRAME_BYTES)?;
+    let plan = plan(&kernel, limit)?;
     let mut body = [load(p), std::mem::take(&mut kernel.body), save(p)].concat();
     synchronise(&mut body, &plan);
     let mut setup = setup(&kernel, &plan);

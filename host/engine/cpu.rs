@@ -1,16 +1,18 @@
-//! The memory of a CPU device and what its cores do with it. Only the engine launches them.
+//! The CPU device: threads play the cores, process memory is the device's.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use avsg_device::machine::memory::{clear_state, work_words};
 use avsg_device::params::{NO_STABLE_LEN, Params};
 use avsg_device::stage_one::record;
 use avsg_device::stage_two::{Share, pieces};
 
-use super::{Batch, Config, Fresh};
+use super::core::Core;
+use super::{Batch, Config, Device, Fresh};
 use crate::buffer::{BufferConfig, DeviceBuffer};
 use crate::copy::Copier;
-use crate::launch::cpu::{allowed_cpus, check_cores};
+use crate::launch::cpu::{Team, allowed_cpus};
 use crate::machine::Machine;
 use crate::mapping::{MIB2, Mapping};
 use crate::plan::Plan;
@@ -18,8 +20,6 @@ use crate::pool::{HostPool, RowView};
 use crate::rows::MAX_SEGMENTS;
 use crate::stage::{POSITION, ROW, SLOT, StageOne, table_words};
 use crate::{Error, Result, geometry, memory};
-
-static ENGINES: AtomicU64 = AtomicU64::new(1);
 
 /// Words in a 64-byte line: two workers share none.
 const LINE: usize = 16;
@@ -34,19 +34,21 @@ fn pages(words: usize) -> usize {
     (4 * words).next_multiple_of(MIB2)
 }
 
-/// All that the cores of one engine touch.
-pub(super) struct Device {
-    pub config: Config,
-    pub machine: Machine,
-    pub copier: Copier,
-    pub pool: HostPool,
-    pub buffer: DeviceBuffer,
-    pub id: u64,
+/// All that the cores of one engine touch, besides its core.
+pub(super) struct Cpu {
+    cores: Cores,
+    team: Team,
+}
+
+/// What the cores share.
+struct Cores {
+    machine: Machine,
+    copier: Copier,
     tables: Mapping,
     work: Mapping,
 }
 
-impl Device {
+impl Cpu {
     pub fn bytes_needed(config: &Config, buffer: &BufferConfig) -> Result<(usize, usize)> {
         geometry::check(&config.params)?;
         let workers = config.cores.min(allowed_cpus().len().max(1));
@@ -61,70 +63,51 @@ impl Device {
         Ok((DeviceBuffer::bytes_needed(buffer)?, words))
     }
 
-    pub fn new(config: Config, pool: HostPool) -> Result<Self> {
+    pub fn new(config: Config, pool: Arc<HostPool>) -> Result<(Core, Self)> {
+        let buffer = Core::check(&config, &pool)?;
         let params = &config.params;
-        geometry::check(params)?;
-        check_cores(config.cores)?;
-        if config.states == 0 {
-            let limit = "it must be at least 1";
-            return Err(Error::invalid("states", 0, limit, "pass your largest batch"));
-        }
-        let page = params.page as usize;
-        if pool.rows() < page {
-            let limit = format!("a block is {page} rows");
-            return Err(Error::invalid("pool rows", pool.rows(), limit, "make the pool larger"));
-        }
-        if pool.rows() > i32::MAX as usize {
-            let limit = format!("kernels count rows up to {}", i32::MAX);
-            return Err(Error::invalid("pool rows", pool.rows(), limit, "split the pool"));
-        }
-        let buffer = BufferConfig {
-            states: config.states,
-            layers: pool.layers(),
-            slots: params.slots as usize,
-            format: pool.format().clone(),
-        };
         let (slots, words) = Self::bytes_needed(&config, &buffer)?;
         memory::check("device memory", slots.saturating_add(words))?;
         let workers = config.cores.min(allowed_cpus().len().max(1));
-        let device = Self {
+        let cores = Cores {
             machine: Machine::find(config.machine, params)?,
             copier: Copier::measure(pool.format().bytes(), workers),
-            buffer: DeviceBuffer::new(&buffer)?,
-            id: ENGINES.fetch_add(1, Ordering::Relaxed),
             tables: Mapping::anonymous("tables", pages(table_words(params) * config.states))?,
             work: Mapping::anonymous("working columns", pages(worker_words(params) * workers))?,
-            config,
-            pool,
         };
+        let team = Team::new(config.cores)?;
         for state in 0..config.states {
             // SAFETY: the device is not shared yet.
-            clear_state(params, unsafe { device.table(state) });
+            clear_state(params, unsafe { cores.table(params, state) });
         }
-        Ok(device)
+        Ok((Core::new(config, pool, DeviceBuffer::new(&buffer)?), Self { cores, team }))
     }
+}
 
+impl Cores {
     /// The words of one table.
     ///
     /// # Safety
     /// `state` is below the number of states, and nobody else uses this table meanwhile.
     #[expect(clippy::mut_from_ref, reason = "the contract is exclusive use of this one table")]
-    pub unsafe fn table(&self, state: usize) -> &mut [i32] {
-        let n = table_words(&self.config.params);
+    unsafe fn table(&self, params: &Params, state: usize) -> &mut [i32] {
+        let n = table_words(params);
         let at = self.tables.ptr().cast::<i32>();
         // SAFETY: `new` made the mapping `states` tables long, zeroed and aligned to a page; the
         // contract gives the index and exclusive use.
         unsafe { core::slice::from_raw_parts_mut(at.add(state * n), n) }
     }
 
-    /// Rows (without block table) or blocks (with one) of the pool.
-    pub fn pool_units(&self) -> usize {
-        self.pool.rows() / (self.config.params.page as usize).max(1)
-    }
-
     /// Stage One on one worker: takes requests off `next` until none is left.
-    pub fn stage_one(&self, batch: &Batch<'_>, out: &Outputs, worker: usize, next: &AtomicUsize) {
-        let n = worker_words(&self.config.params);
+    fn stage_one(
+        &self,
+        core: &Core,
+        batch: &Batch<'_>,
+        out: &Outputs,
+        worker: usize,
+        next: &AtomicUsize,
+    ) {
+        let n = worker_words(&core.config.params);
         let at = self.work.ptr().cast::<i32>();
         // SAFETY: the mapping holds `workers` such runs, zeroed and aligned, and only this worker
         // uses run number `worker`.
@@ -134,12 +117,19 @@ impl Device {
             if request >= batch.state.len() {
                 return;
             }
-            self.request(batch, out, work, request);
+            self.request(core, batch, out, work, request);
         }
     }
 
-    fn request(&self, batch: &Batch<'_>, out: &Outputs, work: &mut [i32], request: usize) {
-        let params = &self.config.params;
+    fn request(
+        &self,
+        core: &Core,
+        batch: &Batch<'_>,
+        out: &Outputs,
+        work: &mut [i32],
+        request: usize,
+    ) {
+        let params = &core.config.params;
         let k = params.k as usize;
         let first = batch.cu_q[request] as usize;
         let tokens = batch.cu_q[request + 1] as usize - first;
@@ -163,14 +153,14 @@ impl Device {
         self.machine.run(StageOne {
             params,
             // SAFETY: `state` is in range and named once in the batch (checked).
-            state: unsafe { self.table(state) },
+            state: unsafe { self.table(params, state) },
             work,
             tokens,
             k: batch.k,
             generation: batch.generation[request],
             stable: if stable < 0 { NO_STABLE_LEN } else { stable },
             limit: batch.seq_len[request],
-            rows: self.pool_units(),
+            rows: core.pool_units(),
             // A request without tokens at the end of the batch may start behind the last row.
             ids: batch.ids.get(first * batch.ids_stride..).unwrap_or(&[]),
             ids_stride: batch.ids_stride,
@@ -181,59 +171,101 @@ impl Device {
             record,
         });
     }
+}
 
-    /// The pool row of an id, if it has one.
-    fn row(&self, batch: &Batch<'_>, request: usize, id: usize) -> Option<usize> {
-        let page = self.config.params.page as usize;
-        let row = match (id.checked_div(page), id.checked_rem(page)) {
-            (Some(entry), Some(within)) => {
-                let inside = entry < batch.block_stride;
-                let at = request * batch.block_stride + entry;
-                let block = *batch.block_table.get(at).filter(|_| inside)?;
-                usize::try_from(block).ok()?.checked_mul(page)? + within
-            }
-            _ => id,
-        };
-        (row < self.pool_units() * page.max(1)).then_some(row)
+impl Device for Cpu {
+    fn plan(&mut self, core: &Core, batch: &Batch<'_>, plan: &mut Plan) -> Result<()> {
+        plan.begin(batch);
+        let (outputs, next, cores) = (Outputs::of(plan), AtomicUsize::new(0), &self.cores);
+        self.team.launch(
+            work(batch, 0),
+            Some(&|_, worker| cores.stage_one(core, batch, &outputs, worker, &next)),
+            None,
+        )?;
+        plan.finish();
+        Ok(())
     }
 
-    /// The fresh rows of a batch, as (row of the batch, request, id).
-    fn fresh_ids<'b>(
-        batch: &'b Batch<'_>,
-    ) -> impl Iterator<Item = (usize, usize, usize)> + use<'b> {
-        (0..batch.state.len())
-            .filter(|&r| batch.state[r] >= 0 && batch.stable_len[r] >= 0)
-            .flat_map(|r| {
-                let (first, end) = (batch.cu_q[r] as usize, batch.cu_q[r + 1] as usize);
-                let stable = batch.stable_len[r] as usize;
-                (first..end).map(move |row| (row, r, stable + row - first))
-            })
+    fn transfer(
+        &mut self,
+        core: &Core,
+        plan: &mut Plan,
+        layer: usize,
+        fresh: Option<&Fresh<'_>>,
+    ) -> Result<()> {
+        let outputs = Outputs::of(plan);
+        let transfer = Transfer::new(core, self.cores.copier, &outputs, layer, fresh)?;
+        let copy = copy_nanoseconds(core, plan.misses);
+        self.team.launch(copy, None, Some(&|core, _| transfer.run(core)))
     }
 
-    pub fn append(&self, batch: &Batch<'_>, layer: usize, fresh: &Fresh<'_>) -> Result<()> {
-        for (_, request, id) in Self::fresh_ids(batch) {
-            if self.row(batch, request, id).is_none() {
-                let limit = format!(
-                    "request {request} has no host row for it (the pool holds {} rows)",
-                    self.pool.rows()
-                );
-                let remedy = "enlarge the pool, or give the block table an entry for it";
-                return Err(Error::invalid("appended id", id, limit, remedy));
-            }
-        }
-        for (at, request, id) in Self::fresh_ids(batch) {
-            let Some(row) = self.row(batch, request, id) else { continue };
-            for (i, segment) in self.pool.format().as_slice().iter().enumerate() {
+    fn step(
+        &mut self,
+        core: &Core,
+        batch: &Batch<'_>,
+        plan: &mut Plan,
+        layer: usize,
+        fresh: Option<&Fresh<'_>>,
+    ) -> Result<()> {
+        plan.begin(batch);
+        let (outputs, next, cores) = (Outputs::of(plan), AtomicUsize::new(0), &self.cores);
+        let transfer = Transfer::new(core, cores.copier, &outputs, layer, fresh)?;
+        // Plan knows the misses only afterwards: a tenth of the ids is the usual share.
+        let copy = copy_nanoseconds(core, plan.rows() * batch.k / 10);
+        self.team.launch(
+            work(batch, copy),
+            Some(&|_, worker| cores.stage_one(core, batch, &outputs, worker, &next)),
+            Some(&|core, _| transfer.run(core)),
+        )?;
+        plan.finish();
+        Ok(())
+    }
+
+    fn append(
+        &mut self,
+        core: &Core,
+        batch: &Batch<'_>,
+        layer: usize,
+        fresh: &Fresh<'_>,
+    ) -> Result<()> {
+        for (at, request, id) in Core::fresh_ids(batch) {
+            let Some(row) = core.row(batch, request, id) else { continue };
+            for (i, segment) in core.pool.format().as_slice().iter().enumerate() {
                 let bytes = &fresh.segments[i][at * segment.stride..][..segment.bytes];
-                self.pool.write_segment(layer, i, row, bytes)?;
+                core.pool.write_segment(layer, i, row, bytes)?;
             }
         }
         Ok(())
     }
+
+    fn read_table(&mut self, core: &Core, state: usize) -> Result<&[i32]> {
+        // SAFETY: `&mut self`: no launch runs; the engine checked the state.
+        Ok(unsafe { self.cores.table(&core.config.params, state) })
+    }
+
+    fn machine(&self) -> Option<Machine> {
+        Some(self.cores.machine)
+    }
+
+    fn copier(&self) -> Option<Copier> {
+        Some(self.cores.copier)
+    }
+}
+
+/// About what copying so many rows takes one core: 6 bytes a nanosecond, measured.
+fn copy_nanoseconds(core: &Core, rows: usize) -> u64 {
+    (rows * core.pool.format().bytes() / 6) as u64
+}
+
+/// About what a launch takes one core: 4 ns per id, measured. One request is one core's work.
+fn work(batch: &Batch<'_>, copy: u64) -> u64 {
+    let rows = batch.cu_q.last().map_or(0, |&n| n as usize);
+    let shared = if batch.state.len() > 1 { (rows * batch.k * 4) as u64 } else { 0 };
+    shared + copy
 }
 
 /// A plan's arrays, shared by the cores of a launch.
-pub(super) struct Outputs {
+struct Outputs {
     requests: usize,
     k: usize,
     cu_q: *const i32,
@@ -253,7 +285,7 @@ type Parts<'a> = (&'a mut [i32], &'a mut [i32], [&'a mut [i32]; 4], &'a mut [i32
 
 impl Outputs {
     /// The arrays of a plan that `begin` has shaped.
-    pub fn of(plan: &mut Plan) -> Self {
+    fn of(plan: &mut Plan) -> Self {
         Self {
             requests: plan.requests,
             k: plan.k,
@@ -298,8 +330,9 @@ impl Outputs {
 }
 
 /// Stage Two of one layer.
-pub(super) struct Transfer<'a> {
-    device: &'a Device,
+struct Transfer<'a> {
+    core: &'a Core,
+    copier: Copier,
     out: &'a Outputs,
     layer: usize,
     fresh: Option<&'a Fresh<'a>>,
@@ -307,32 +340,33 @@ pub(super) struct Transfer<'a> {
 }
 
 impl<'a> Transfer<'a> {
-    pub fn new(
-        device: &'a Device,
+    fn new(
+        core: &'a Core,
+        copier: Copier,
         out: &'a Outputs,
         layer: usize,
         fresh: Option<&'a Fresh<'a>>,
     ) -> Result<Self> {
-        let segments = device.pool.format().as_slice().len();
-        let rows = (0..segments).map(|s| device.pool.view(layer, s)).collect::<Result<_>>()?;
-        Ok(Self { device, out, layer, fresh, rows })
+        let segments = core.pool.format().as_slice().len();
+        let rows = (0..segments).map(|s| core.pool.view(layer, s)).collect::<Result<_>>()?;
+        Ok(Self { core, copier, out, layer, fresh, rows })
     }
 
     /// Copies one core's share.
-    pub fn run(&self, core: usize) {
-        let (device, out) = (self.device, self.out);
+    fn run(&self, at: usize) {
+        let (core, out) = (self.core, self.out);
         let share = |r: usize| Share {
             positions: out.misses(r, POSITION),
             selected: (Outputs::word(out.cu_q, r + 1) - Outputs::word(out.cu_q, r)) * out.k,
         };
-        let config = &device.config;
-        pieces(config.strategy, core, config.cores, out.requests, share, |request, range| {
+        let config = &core.config;
+        pieces(config.strategy, at, config.cores, out.requests, share, |request, range| {
             let slots = &out.misses(request, SLOT)[range.clone()];
             let rows = &out.misses(request, ROW)[range];
             let first = Outputs::word(out.cu_q, request);
             let state = Outputs::word(out.state, request);
-            for (i, segment) in device.pool.format().as_slice().iter().enumerate() {
-                let Ok(to) = device.buffer.view(state, self.layer, i) else { return };
+            for (i, segment) in core.pool.format().as_slice().iter().enumerate() {
+                let Ok(to) = core.buffer.view(state, self.layer, i) else { return };
                 let source = |n: usize| match rows[n] {
                     row @ 0.. => self.rows[i].ptr(row as usize),
                     fresh => {
@@ -345,7 +379,7 @@ impl<'a> Transfer<'a> {
                 // S; a slot is in one miss of one request, so destinations are distinct; pool,
                 // buffer and fresh rows do not overlap, and the caller keeps the pool's promise.
                 unsafe {
-                    device.copier.copy_rows(slots.len(), segment.bytes, source, |n| {
+                    self.copier.copy_rows(slots.len(), segment.bytes, source, |n| {
                         to.ptr(slots[n] as usize)
                     });
                 }

@@ -1,0 +1,121 @@
+//! `include/avsg.h` is what cbindgen makes of `host/capi`, and compiles as every C and C++ it is meant
+//! for. `BLESS=1` writes it anew.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use cbindgen::{Builder, Config, EnumConfig, ExportConfig, Language, Style};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().unwrap()
+}
+
+/// In the order in which a reader meets them.
+const SOURCES: [&str; 11] = [
+    "version",
+    "status",
+    "pool_config",
+    "pool",
+    "rows",
+    "share",
+    "config",
+    "engine",
+    "arrays",
+    "plan",
+    "step",
+];
+
+fn header() -> String {
+    let enums = ["avsg_table", "avsg_lifetime", "avsg_machine", "avsg_strategy"];
+    let more = ["avsg_pages", "avsg_role", "avsg_request_status"];
+    let config = Config {
+        language: Language::C,
+        style: Style::Both,
+        cpp_compat: true,
+        usize_is_size_t: true,
+        include_guard: Some("AVSG_H".into()),
+        no_includes: true,
+        sys_includes: vec!["stddef.h".into(), "stdint.h".into()],
+        header: Some(fs::read_to_string(root().join("capi/intro.txt")).unwrap().trim_end().into()),
+        line_length: 100,
+        sort_by: cbindgen::SortKey::None,
+        documentation_style: cbindgen::DocumentationStyle::Doxy,
+        export: ExportConfig {
+            include: enums.iter().chain(&more).map(ToString::to_string).collect(),
+            ..Default::default()
+        },
+        function: cbindgen::FunctionConfig {
+            sort_by: Some(cbindgen::SortKey::None),
+            ..Default::default()
+        },
+        enumeration: EnumConfig { prefix_with_name: false, ..Default::default() },
+        ..Default::default()
+    };
+    let from = |builder: Builder, name| {
+        builder.with_src(root().join("host/capi").join(name).with_extension("rs"))
+    };
+    let bindings = SOURCES.into_iter().fold(Builder::new().with_config(config), from);
+    let mut bytes = Vec::new();
+    bindings.generate().unwrap().write(&mut bytes);
+    // What Rust's lints call a contract on pointers is just that in C.
+    String::from_utf8(bytes).unwrap().replace(" # Safety\n * ", " Pointers: ")
+}
+
+#[test]
+fn the_header_in_the_repository_is_the_librarys() {
+    let (path, new) = (root().join("include/avsg.h"), header());
+    if std::env::var_os("BLESS").is_some() {
+        fs::write(&path, &new).unwrap();
+    }
+    let old = fs::read_to_string(&path).unwrap_or_default();
+    let differs = old.lines().zip(new.lines()).find(|(old, new)| old != new);
+    assert!(old == new, "run BLESS=1 cargo test -p avsg-capi --test header; first: {differs:?}");
+}
+
+/// Every function that the library exports is declared, and nothing else.
+#[test]
+fn every_export_is_declared_once() {
+    let text = header();
+    for name in SOURCES {
+        let source = fs::read_to_string(root().join(format!("host/capi/{name}.rs"))).unwrap();
+        for part in source.split("extern \"C\" fn ").skip(1) {
+            let function = part.split('(').next().unwrap();
+            let declared = text.matches(&format!("{function}(")).count();
+            assert_eq!(declared, 1, "{function}");
+            assert!(function.starts_with("avsg_"), "{function}");
+        }
+    }
+}
+
+#[test]
+fn it_compiles_as_c_and_cpp() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("avsg.h"), header()).unwrap();
+    let strict = ["-Wall", "-Wextra", "-pedantic", "-Werror", "-fsyntax-only"];
+    let body = "#include \"avsg.h\"\n#include \"avsg.h\"\nint main(void) { avsg_engine_config c; \
+                (void)c; return avsg_abi_version() == AVSG_ABI_VERSION ? AVSG_OK : AVSG_INTERNAL; }\n";
+    let mut compiled = 0;
+    for (compiler, file, standards) in [
+        ("gcc", "user.c", &["c99", "c11", "c17"][..]),
+        ("clang", "user.c", &["c99", "c11", "c17"][..]),
+        ("g++", "user.cpp", &["c++11", "c++14", "c++17", "c++20"][..]),
+        ("clang++", "user.cpp", &["c++11", "c++14", "c++17", "c++20"][..]),
+    ] {
+        if Command::new(compiler).arg("--version").output().is_err() {
+            println!("skipped: no {compiler} here");
+            continue;
+        }
+        let source = folder.path().join(file);
+        fs::write(&source, body).unwrap();
+        for standard in standards {
+            let mut command = Command::new(compiler);
+            command.args(strict).arg(format!("-std={standard}"));
+            let out = command.arg(&source).output().unwrap();
+            let text = String::from_utf8_lossy(&out.stderr);
+            assert!(out.status.success(), "{compiler} -std={standard}: {text}");
+            compiled += 1;
+        }
+    }
+    assert!(compiled > 0, "a C compiler is needed to know that the header is C");
+}

@@ -1,0 +1,84 @@
+//! One command installs the library, and a program finds it by pkg-config and by CMake; the shared library
+//! exports this interface and nothing else; the examples run against it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().unwrap()
+}
+
+/// What a command printed; it must succeed.
+fn run(command: &mut Command) -> String {
+    let out = command.output().unwrap_or_else(|e| panic!("{command:?}: {e}"));
+    let text = String::from_utf8_lossy(&out.stdout).into_owned();
+    assert!(out.status.success(), "{command:?}: {text}{}", String::from_utf8_lossy(&out.stderr));
+    text
+}
+
+fn have(tool: &str) -> bool {
+    let found = Command::new(tool).arg("--version").output().is_ok_and(|out| out.status.success());
+    if !found {
+        println!("skipped: no {tool} here");
+    }
+    found
+}
+
+/// One test, because an installation takes a build.
+#[test]
+fn an_installed_library_is_found_and_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let (prefix, root) = (folder.path().join("prefix"), root());
+    let mut install = Command::new(root.join("capi/install.sh"));
+    install.args(["--profile", "dev", "--prefix"]).arg(&prefix);
+    run(&mut install);
+    let lib = prefix.join("lib");
+
+    let table = run(Command::new("nm").args(["-D", "--defined-only"]).arg(lib.join("libavsg.so")));
+    let names: Vec<&str> = table.lines().filter_map(|l| l.split_whitespace().last()).collect();
+    let strangers: Vec<_> = names.iter().filter(|name| !name.starts_with("avsg_")).collect();
+    assert!(strangers.is_empty() && names.len() > 30, "{strangers:?} among {}", names.len());
+    let header = fs::read_to_string(prefix.join("include/avsg.h")).unwrap();
+    for name in names {
+        assert!(header.contains(&format!("{name}(")), "{name} is exported, but not declared");
+    }
+
+    let source = root.join("examples/c/decode.c");
+    if have("pkg-config") && have("cc") {
+        let ask = |what: &[&str]| {
+            let mut command = Command::new("pkg-config");
+            command.env("PKG_CONFIG_PATH", lib.join("pkgconfig")).args(what).arg("avsg");
+            run(&mut command).split_whitespace().map(str::to_owned).collect::<Vec<_>>()
+        };
+        assert_eq!(ask(&["--modversion"]), [env!("CARGO_PKG_VERSION")]);
+        let program = folder.path().join("decode");
+        let mut cc = Command::new("cc");
+        cc.arg(&source).arg("-o").arg(&program).args(ask(&["--cflags", "--libs"]));
+        run(&mut cc);
+        let text = run(Command::new(&program).env("LD_LIBRARY_PATH", &lib));
+        assert!(text.contains(" 0 wrong"), "{text}");
+    }
+    if have("cmake") && have("cc") {
+        // Moved, because a CMake package may not depend on where it was installed.
+        let moved = folder.path().join("moved");
+        fs::rename(&prefix, &moved).unwrap();
+        let project = format!(
+            "cmake_minimum_required(VERSION 3.10)\nproject(user C)\nfind_package(avsg {} REQUIRED)\n\
+             add_executable(shared {source})\ntarget_link_libraries(shared avsg::avsg)\n\
+             add_executable(static {source})\ntarget_link_libraries(static avsg::avsg_static)\n",
+            env!("CARGO_PKG_VERSION"),
+            source = source.display(),
+        );
+        fs::write(folder.path().join("CMakeLists.txt"), project).unwrap();
+        let build = folder.path().join("build");
+        let mut configure = Command::new("cmake");
+        configure.arg("-S").arg(folder.path()).arg("-B").arg(&build);
+        run(configure.arg(format!("-DCMAKE_PREFIX_PATH={}", moved.display())));
+        run(Command::new("cmake").arg("--build").arg(&build));
+        for program in ["shared", "static"] {
+            let text = run(&mut Command::new(build.join(program)));
+            assert!(text.contains(" 0 wrong"), "{program}: {text}");
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! The Ascend Computing Language (ACL), found at run time.
+//!
+//! Three levels, as in every good driver binding: `sys` is generated from our own header, [`api`] has
+//! one function with a `Result` for each call, [`owned`] has types that release what they hold.
+//! Nothing links against the runtime: a build needs no CANN, and a machine without it gets an error
+//! that lists what was tried.
+
+pub mod api;
+mod functions;
+mod library;
+pub mod owned;
+#[expect(missing_docs, reason = "generated; acl.h has the comments")]
+#[expect(non_camel_case_types, non_snake_case, reason = "the runtime's own names")]
+#[expect(clippy::undocumented_unsafe_blocks, reason = "generated")]
+#[rustfmt::skip]
+pub mod sys;
+
+use std::ffi::{CStr, c_int};
+use std::fmt;
+
+pub use functions::{OPTIONAL, REQUIRED};
+pub use library::{Resolve, Source};
+
+use crate::{Error, Result};
+use sys::Functions;
+
+/// The runtime: its functions and the library that holds them.
+pub struct Acl {
+    functions: Functions,
+    name: String,
+    /// Keeps the functions' code mapped. It is never closed: the runtime starts threads of its own
+    /// that outlive every handle.
+    _library: Option<std::mem::ManuallyDrop<libloading::Library>>,
+}
+
+impl Acl {
+    /// Finds the runtime and initialises it. A second initialisation in a process (a framework was
+    /// there first) is no error, and nothing here ever finalises it.
+    ///
+    /// # Errors
+    /// If no library is found, it is the link stub, or it is older than CANN 8.1.
+    pub fn open(source: &Source) -> Result<Self> {
+        let acl = library::open(source)?;
+        api::process::init(&acl)?;
+        Ok(acl)
+    }
+
+    /// Where the functions came from.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Turns a code into a result. The runtime keeps its message per thread and overwrites it with
+    /// the next call, so it is copied here, at once.
+    fn answer(&self, call: &'static str, code: c_int) -> Result<()> {
+        if code == sys::ACL_SUCCESS {
+            return Ok(());
+        }
+        // SAFETY: the function takes nothing and returns null or a string that stays until this
+        // thread's next call.
+        let text = self.functions.aclGetRecentErrMsg.map(|message| unsafe { message() });
+        let text = text.filter(|text| !text.is_null()).map_or_else(String::new, |text| {
+            // SAFETY: as above; it is copied before any other call.
+            unsafe { CStr::from_ptr(text) }.to_string_lossy().trim().to_owned()
+        });
+        Err(Error::Acl { call, code, text, remedy: remedy(code) })
+    }
+
+    fn missing(&self, call: &'static str) -> Error {
+        let limit = format!("{} does not have it", self.name);
+        Error::invalid("function", call, limit, "use a newer CANN, or do without this feature")
+    }
+}
+
+impl fmt::Debug for Acl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Acl").field("name", &self.name).finish()
+    }
+}
+
+/// What to do about a code.
+fn remedy(code: c_int) -> &'static str {
+    match code {
+        sys::ACL_ERROR_LINK_STUB => "put the runtime's lib64, not devlib, on the library path",
+        sys::ACL_ERROR_RT_CONTEXT_NULL => "set a device on this thread first",
+        sys::ACL_ERROR_RT_STREAM_CONTEXT => "pass a stream of the context that the engine uses",
+        sys::ACL_ERROR_RT_INVALID_DEVICEID => "choose a device that is there",
+        sys::ACL_ERROR_RT_FEATURE_NOT_SUPPORT => "update the driver (24.1 or newer) and CANN",
+        sys::ACL_ERROR_RT_MEMORY_ALLOCATION => {
+            "ask for less memory; one registration has a limit, so pass smaller chunks"
+        }
+        sys::ACL_ERROR_RT_STREAM_SYNC_TIMEOUT | sys::ACL_ERROR_RT_EVENT_SYNC_TIMEOUT => {
+            "the device did not finish in time; destroy the engine"
+        }
+        107_000..=107_099 | 100_000..=100_099 | 148_000..=148_099 => {
+            "a defect of the caller or of this library: report it with the call"
+        }
+        507_000..=507_999 => "the device failed; destroy the engine, and see the device's log",
+        _ => "see the runtime's log (ASCEND_SLOG_PRINT_TO_STDOUT=1)",
+    }
+}

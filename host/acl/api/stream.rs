@@ -1,0 +1,58 @@
+//! Streams: queues of work.
+
+use super::super::{Acl, sys};
+use super::call;
+use crate::Result;
+
+/// A stream of the current context.
+pub fn create(acl: &Acl) -> Result<sys::aclrtStream> {
+    let mut stream = core::ptr::null_mut();
+    call!(acl, aclrtCreateStream(&mut stream))?;
+    Ok(stream)
+}
+
+/// Waits for its work and destroys it.
+///
+/// # Safety
+/// The stream is alive, and this is its last use.
+pub unsafe fn destroy(acl: &Acl, stream: sys::aclrtStream) -> Result<()> {
+    call!(acl, aclrtDestroyStream(stream))
+}
+
+/// Drops its work and destroys it.
+///
+/// # Safety
+/// As for [`destroy`].
+pub unsafe fn destroy_force(acl: &Acl, stream: sys::aclrtStream) -> Result<()> {
+    call!(acl, aclrtDestroyStreamForce(stream))
+}
+
+/// Waits for its work, so many milliseconds at most; -1 waits for ever.
+///
+/// # Safety
+/// The stream is alive.
+pub unsafe fn synchronize(acl: &Acl, stream: sys::aclrtStream, timeout_ms: i32) -> Result<()> {
+    call!(acl, aclrtSynchronizeStreamWithTimeout(stream, timeout_ms))
+}
+
+/// Whether its work is done.
+///
+/// # Safety
+/// The stream is alive.
+pub unsafe fn done(acl: &Acl, stream: sys::aclrtStream) -> Result<bool> {
+    let mut status = 0;
+    call!(acl, aclrtStreamQuery(stream, &mut status))?;
+    Ok(status == sys::ACL_STREAM_STATUS_COMPLETE)
+}
+
+/// Lets later work of the stream wait for the event's latest record.
+///
+/// # Safety
+/// Both are alive.
+pub unsafe fn wait_event(
+    acl: &Acl,
+    stream: sys::aclrtStream,
+    event: sys::aclrtEvent,
+) -> Result<()> {
+    call!(acl, aclrtStreamWaitEvent(stream, event))
+}

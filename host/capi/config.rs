@@ -1,0 +1,216 @@
+//! What an engine is to be.
+
+use std::ffi::{CStr, c_char};
+
+use avsg_device::params::{Lifetime, Params, Table};
+use avsg_device::stage_two::Strategy;
+
+use super::sized::{self, Sized_};
+use super::status::avsg_status::{AVSG_INVALID, AVSG_UNSUPPORTED};
+use super::status::{Fail, Result};
+use crate::engine::Config;
+use crate::geometry::frequency;
+use crate::launch::cpu::allowed_cpus;
+use crate::machine::Choice;
+
+/// Which table an engine keeps.
+#[repr(i32)]
+pub enum avsg_table {
+    /// More links than slots, the least valuable slots as victims: exact-LRU hit rates and better.
+    AVSG_TABLE_WIDE = 0,
+    /// The paper's, bit for bit.
+    AVSG_TABLE_PAPER = 1,
+}
+
+/// What a hit makes of a slot's lifetime.
+#[repr(i32)]
+pub enum avsg_lifetime {
+    /// What pays at this geometry: frequency between K and 4K slots of a wide table, else constant.
+    AVSG_LIFETIME_AUTO = 0,
+    /// `life`, always: least recently used.
+    AVSG_LIFETIME_CONSTANT = 1,
+    /// A count of uses that decays by `lambda` a step. Wide tables only.
+    AVSG_LIFETIME_FREQUENCY = 2,
+}
+
+/// Which vector machine the device `cpu` runs its kernels on.
+#[repr(i32)]
+pub enum avsg_machine {
+    /// The fastest that the CPU has, measured at creation.
+    AVSG_MACHINE_AUTO = 0,
+    /// Scalar code.
+    AVSG_MACHINE_EMU = 1,
+    /// AVX2.
+    AVSG_MACHINE_AVX2 = 2,
+    /// AVX-512.
+    AVSG_MACHINE_AVX512 = 3,
+    /// NEON.
+    AVSG_MACHINE_NEON = 4,
+}
+
+/// How misses are spread over cores.
+#[repr(i32)]
+pub enum avsg_strategy {
+    /// Equal shares of the misses: no two cores differ by more than one row.
+    AVSG_STRATEGY_BALANCED = 0,
+    /// Whole requests to cores. For comparison.
+    AVSG_STRATEGY_REQUEST = 1,
+    /// Equal shares of the selected positions, hits included. For comparison.
+    AVSG_STRATEGY_POSITION = 2,
+}
+
+/// What an engine is to be. Zero the whole struct, set `size`, `k`, `tokens`, `slots` and `states`, and
+/// whatever else is not to be the default: 0 is every other field's.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct avsg_engine_config {
+    /// sizeof(avsg_engine_config).
+    pub size: usize,
+    /// One of `avsg_devices`. NULL: "cpu".
+    pub device: *const c_char,
+    /// K, the most ids a row selects: 1 to S.
+    pub k: u32,
+    /// N_q, the most rows (tokens) of a request in one step: 1 to 8, and N_q * K at most S.
+    pub tokens: u32,
+    /// S, the slots of each request state and layer: a power of two, 64 to 32768.
+    pub slots: u32,
+    /// An `avsg_table`.
+    pub table: i32,
+    /// Multipliers of the paper's hash, odd; both 0: Knuth's and xxHash's. Unused by a wide table.
+    pub paper_a1: u32,
+    /// The second of them.
+    pub paper_a2: u32,
+    /// An `avsg_lifetime`.
+    pub lifetime: i32,
+    /// Of a constant lifetime: 0 to 127 (1 to 127 in a paper table), in decode steps.
+    pub life: i32,
+    /// Of frequency lifetimes: 0.5 to 0.965; 0: 0.87.
+    pub lambda: f64,
+    /// Links per slot: 1, 2 or 4; 0: the table's default (wide 4, paper 1).
+    pub spread: u32,
+    /// R, links looked at after the first: 1 to 15; 0: 3; -1: none.
+    pub retries: i32,
+    /// Tokens per block of the host's block tables: a power of two up to 65536; 0: no block tables, the
+    /// row of token x is row x of the pool.
+    pub page: u32,
+    /// An `avsg_machine`.
+    pub machine: i32,
+    /// An `avsg_strategy`.
+    pub strategy: i32,
+    /// Cores of the device: 1 to 1024; 0: all CPUs that this process may use. The device `cpu` pins a
+    /// thread for each but the caller's.
+    pub cores: u32,
+    /// Request states: the most requests that are resident at once.
+    pub states: usize,
+}
+
+// SAFETY: repr(C), fields in order without padding (88 bytes of them, asserted below), size first, integers,
+// a pointer and a float.
+unsafe impl Sized_ for avsg_engine_config {
+    const NAME: &'static str = "avsg_engine_config";
+    const FIRST: usize = 88;
+}
+
+/// Refuses a number that is none of an enumeration's.
+pub(super) fn unknown<T>(what: &str, value: i32, last: i32) -> Result<T> {
+    let text =
+        format!("{what} is {value}, but it must be 0..={last}; pass a constant of the header");
+    Err(Fail::new(AVSG_INVALID, text))
+}
+
+impl avsg_engine_config {
+    /// The geometry, not yet checked.
+    fn params(&self) -> Result<Params> {
+        let (k, tokens, slots) = (self.k, self.tokens, self.slots);
+        let usual = match self.table {
+            0 => Params::wide(k, tokens, slots),
+            1 => Params::paper(k, tokens, slots),
+            other => return unknown("table", other, 1),
+        };
+        let table = match (usual.table, self.paper_a1, self.paper_a2) {
+            (Table::Paper { .. }, a1, a2) if (a1, a2) != (0, 0) => Table::Paper { a1, a2 },
+            (usual, ..) => usual,
+        };
+        let lifetime = match self.lifetime {
+            0 => usual.lifetime,
+            1 => {
+                let life = i8::try_from(self.life).map_err(|_| {
+                    let life = self.life;
+                    let text = format!("life is {life}, but it must be 0..=127; 127 is plain LRU");
+                    Fail::new(AVSG_INVALID, text)
+                })?;
+                Lifetime::Constant(life)
+            }
+            2 if self.lambda == 0.0 => Lifetime::frequency(),
+            2 => frequency(self.lambda)?,
+            other => return unknown("lifetime", other, 2),
+        };
+        let spread = if self.spread == 0 { usual.spread } else { self.spread };
+        let retries = match self.retries {
+            0 => usual.retries,
+            -1 => 0,
+            n => u32::try_from(n).map_err(|_| {
+                let text = format!("retries is {n}, but it must be -1..=15; 0 is the default");
+                Fail::new(AVSG_INVALID, text)
+            })?,
+        };
+        Ok(Params { table, lifetime, spread, retries, page: self.page, ..usual })
+    }
+
+    fn config(&self) -> Result<Config> {
+        let strategy = match self.strategy {
+            0 => Strategy::Balanced,
+            1 => Strategy::Request,
+            2 => Strategy::Position,
+            other => return unknown("strategy", other, 2),
+        };
+        let machine = match self.machine {
+            0 => Choice::Auto,
+            1 => Choice::Emu,
+            2 => Choice::Avx2,
+            3 => Choice::Avx512,
+            4 => Choice::Neon,
+            other => return unknown("machine", other, 4),
+        };
+        let cores = match self.cores {
+            0 => allowed_cpus().len().max(1),
+            n => n as usize,
+        };
+        Ok(Config { params: self.params()?, states: self.states, cores, machine, strategy })
+    }
+}
+
+/// Refuses a device that this library does not drive.
+///
+/// # Safety
+/// `name` is NULL or a string that ends with a NUL.
+unsafe fn device(name: *const c_char) -> Result<()> {
+    if name.is_null() {
+        return Ok(());
+    }
+    // SAFETY: the contract.
+    let name = unsafe { CStr::from_ptr(name) };
+    let refuse = |status, why| {
+        let name: String = name.to_string_lossy().chars().take(32).collect();
+        Err(Fail::new(status, format!("device is \"{name}\", but {why}; pass NULL or \"cpu\"")))
+    };
+    match name.to_bytes() {
+        b"cpu" => Ok(()),
+        b"ascend" | b"ascend-sim" => refuse(AVSG_UNSUPPORTED, "this libavsg drives only cpu"),
+        _ => refuse(AVSG_INVALID, "there is no such device"),
+    }
+}
+
+/// The engine's configuration.
+///
+/// # Safety
+/// `config` is NULL or valid for as many bytes as its `size` says; its `device` is NULL or a string.
+pub(super) unsafe fn engine_config(config: *const avsg_engine_config) -> Result<Config> {
+    // SAFETY: the contract.
+    let config = unsafe { sized::read(config)? };
+    // SAFETY: the contract.
+    unsafe { device(config.device)? };
+    config.config()
+}
+
+const _: () = assert!(size_of::<avsg_engine_config>() == 88);

@@ -1,0 +1,88 @@
+//! A host pool that a device's kernels read and write.
+
+use std::sync::Arc;
+
+use crate::acl::owned::{Context, Registration};
+use crate::pool::{HostPool, Pages, PoolConfig};
+use crate::{Error, Result};
+
+/// A pool with every chunk registered. Dropped, it unregisters before it unmaps.
+#[derive(Debug)]
+pub struct RegisteredPool {
+    // Before the pool, whose drop unmaps what these refer to.
+    pub(super) registrations: Box<[Registration]>,
+    pub(super) pool: HostPool,
+}
+
+impl RegisteredPool {
+    /// Takes a pool over. If a chunk is refused, those before it are unregistered again.
+    ///
+    /// # Errors
+    /// The refusal, with what may help.
+    pub fn new(context: &Arc<Context>, pool: HostPool) -> Result<Self> {
+        match register(context, &pool) {
+            Ok(registrations) => Ok(Self { registrations, pool }),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Takes the memory by the best rung of the hugepage ladder, from the configuration's down, that
+    /// the device accepts: which pages a driver registers is known only by trying.
+    ///
+    /// # Errors
+    /// If the device accepts none, or there is too little memory.
+    pub fn create(context: &Arc<Context>, config: &PoolConfig) -> Result<Self> {
+        let mut config = config.clone();
+        loop {
+            let pool = HostPool::new(&config)?;
+            let got = pool.pages();
+            match Self::new(context, pool) {
+                Ok(registered) => return Ok(registered),
+                Err(error) => match below(got).filter(|_| refused(&error)) {
+                    Some(next) => config.pages = next,
+                    None => return Err(error),
+                },
+            }
+        }
+    }
+
+    /// Where kernels see each chunk.
+    pub fn addresses(&self) -> impl ExactSizeIterator<Item = u64> + '_ {
+        self.registrations.iter().map(Registration::address)
+    }
+
+    /// The pool.
+    pub fn pool(&self) -> &HostPool {
+        &self.pool
+    }
+}
+
+/// Whether the device said no to this memory, rather than this process made a mistake.
+fn refused(error: &Error) -> bool {
+    matches!(error, Error::Acl { call: "aclrtHostRegister", .. })
+}
+
+fn below(pages: Pages) -> Option<Pages> {
+    match pages {
+        Pages::Huge1G => Some(Pages::Huge2M),
+        Pages::Huge2M => Some(Pages::Thp),
+        Pages::Thp => Some(Pages::Plain),
+        Pages::Plain | Pages::Caller => None,
+    }
+}
+
+fn register(context: &Arc<Context>, pool: &HostPool) -> Result<Box<[Registration]>> {
+    let mut all = Vec::with_capacity(pool.chunks().len());
+    for chunk in pool.chunks() {
+        // SAFETY: the caller keeps the pool at least as long as the registrations, in that order.
+        match unsafe { Registration::new(context, chunk.ptr(), chunk.len()) } {
+            Ok(registration) => all.push(registration),
+            Err(error) => {
+                // Backwards, the last first.
+                while all.pop().is_some() {}
+                return Err(error);
+            }
+        }
+    }
+    Ok(all.into())
+}

@@ -1,0 +1,35 @@
+//! The Ascend chips that kernels are written for: all have dav-c220 vector cores.
+
+/// One chip.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Soc {
+    /// Its name, in lower case.
+    pub name: &'static str,
+    /// Its family, as operator packages call it.
+    pub unit: &'static str,
+    /// Vector cores: the most blocks that a kernel with SyncAll may have.
+    pub cores: u32,
+}
+
+const fn soc(name: &'static str, unit: &'static str, cores: u32) -> Soc {
+    Soc { name, unit, cores }
+}
+
+/// All of them.
+pub const ALL: [Soc; 10] = [
+    soc("ascend910b1", "ascend910b", 48),
+    soc("ascend910b2", "ascend910b", 48),
+    soc("ascend910b3", "ascend910b", 40),
+    soc("ascend910b4", "ascend910b", 40),
+    soc("ascend910_9391", "ascend910_93", 48),
+    soc("ascend910_9392", "ascend910_93", 48),
+    soc("ascend910_9381", "ascend910_93", 48),
+    soc("ascend910_9382", "ascend910_93", 48),
+    soc("ascend910_9372", "ascend910_93", 40),
+    soc("ascend910_9362", "ascend910_93", 40),
+];
+
+/// The chip of a name, in any case.
+pub fn find(name: &str) -> Option<Soc> {
+    ALL.into_iter().find(|soc| soc.name.eq_ignore_ascii_case(name))
+}

@@ -1,0 +1,237 @@
+//! A batch, its memory, and two ways to run it: by the CPU engine's rules on a CPU machine, and by the
+//! emitted kernels. Both work on the same plain arrays.
+
+use std::ptr::null_mut;
+
+use avsg_device::machine::cpu::Scalar;
+use avsg_device::machine::emu::Emu;
+use avsg_device::machine::memory::{clear_state, split_state, split_work, state_words, work_words};
+use avsg_device::params::{Lifetime, NO_STABLE_LEN, Params};
+use avsg_device::stage_one::{Request, record, stage_one};
+use avsg_device::tiling::{Launch, rules};
+use avsg_linker::write::kernels::table_words;
+
+use super::pool::{Layer, tiling, with_chunks};
+use super::shim::{Failure, Kernels};
+use super::stand::{How, run};
+
+type M = Emu<16>;
+
+/// One step's batch, as the engine takes it.
+#[derive(Clone, Debug, Default)]
+pub struct Batch {
+    pub k: usize,
+    pub ids_stride: usize,
+    pub ids: Vec<i32>,
+    pub cu_q: Vec<i32>,
+    pub state: Vec<i32>,
+    pub generation: Vec<i32>,
+    pub stable: Vec<i32>,
+    pub seq: Vec<i32>,
+    pub blocks: Vec<i32>,
+    pub block_stride: usize,
+}
+
+/// What a plan holds afterwards. Miss lists are cut to their lengths.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    pub slot: Vec<i32>,
+    pub valid: Vec<i32>,
+    pub record: Vec<i32>,
+    /// For each request position, id, slot and row.
+    pub miss: Vec<[Vec<i32>; 4]>,
+}
+
+impl Plan {
+    pub fn misses(&self) -> usize {
+        self.miss.iter().map(|list| list[0].len()).sum()
+    }
+}
+
+/// Tables and rows of all request states.
+pub struct World {
+    pub p: Params,
+    pub states: usize,
+    pub pool_units: usize,
+    pub tables: Vec<i32>,
+    pub layer: Layer,
+}
+
+const UNTOUCHED: i32 = 0x7E7E_7E7E;
+
+impl World {
+    pub fn new(p: &Params, states: usize, pool_units: usize, layer: Layer) -> Self {
+        let mut tables = vec![0; states * table_words(p)];
+        tables.chunks_exact_mut(table_words(p)).for_each(|table| clear_state(p, table));
+        Self { p: *p, states, pool_units, tables, layer }
+    }
+
+    /// Everything that a step may change.
+    pub fn contents(&self) -> (Vec<i32>, Vec<Vec<u8>>) {
+        (self.tables.clone(), self.layer.lanes.iter().map(|lane| lane.kv.clone()).collect())
+    }
+
+    pub fn restore(&mut self, (tables, kv): &(Vec<i32>, Vec<Vec<u8>>)) {
+        self.tables.copy_from_slice(tables);
+        self.layer.lanes.iter_mut().zip(kv).for_each(|(lane, kv)| lane.kv.copy_from_slice(kv));
+    }
+
+    fn cut(&self, b: &Batch, words: [Vec<i32>; 3], lists: [Vec<i32>; 4]) -> Plan {
+        let [slot, valid, record] = words;
+        let miss = (0..b.state.len()).map(|r| {
+            let at = b.cu_q[r] as usize * self.p.k as usize;
+            let n = record[r * record::WORDS + record::TOTAL as usize] as usize;
+            lists.each_ref().map(|list| list[at..at + n].to_vec())
+        });
+        Plan { miss: miss.collect(), slot, valid, record }
+    }
+
+    /// One step as `Engine::step` does it.
+    pub fn cpu(&mut self, b: &Batch) -> Plan {
+        let (p, k) = (self.p, self.p.k as usize);
+        let rows = *b.cu_q.last().expect("one at least") as usize;
+        let (mut slot, mut valid) = (vec![-1; rows * k], vec![0; rows]);
+        let mut record = vec![0; b.state.len() * record::WORDS];
+        let mut lists = [(); 4].map(|()| vec![0; rows * k]);
+        let mut work = vec![0x5A5A_5A5A; work_words(&p)];
+        for r in 0..b.state.len() {
+            let (first, end) = (b.cu_q[r] as usize, b.cu_q[r + 1] as usize);
+            let Ok(state) = usize::try_from(b.state[r]) else { continue };
+            let words = &mut self.tables[state * table_words(&p)..][..state_words(&p)];
+            let mut state = split_state::<M>(&p, words);
+            let mut work = split_work::<M>(&p, &mut work);
+            let word = |n: usize| Scalar::new(n as i32);
+            let stable = if b.stable[r] < 0 { NO_STABLE_LEN } else { b.stable[r] };
+            let [pos, id, miss_slot, row] = &mut lists;
+            let mut request = Request::<M> {
+                tokens: word(end - first),
+                k: word(b.k),
+                generation: Scalar::new(b.generation[r]),
+                stable: Scalar::new(stable),
+                limit: Scalar::new(b.seq[r]),
+                rows: word(self.pool_units),
+                ids: &b.ids,
+                ids_at: word(first * b.ids_stride),
+                ids_stride: word(b.ids_stride),
+                blocks: &b.blocks,
+                blocks_at: word(r * b.block_stride),
+                blocks_len: word(b.block_stride),
+                slot: &mut slot,
+                slot_at: word(first * k),
+                slot_stride: word(k),
+                valid: &mut valid,
+                valid_at: word(first),
+                miss_pos: pos,
+                miss_id: id,
+                miss_slot,
+                miss_row: row,
+                miss_at: word(first * k),
+                record: &mut record,
+                record_at: word(r * record::WORDS),
+            };
+            stage_one(Emu, &p, &mut state, &mut work, &mut request);
+        }
+        let plan = self.cut(b, [slot, valid, record], lists);
+        for (r, [_, _, slots, rows]) in plan.miss.iter().enumerate() {
+            for (&slot, &row) in slots.iter().zip(rows) {
+                let to = b.state[r] as usize * p.slots as usize + slot as usize;
+                self.copy(to, row, b.cu_q[r] as usize);
+            }
+        }
+        plan
+    }
+
+    fn copy(&mut self, slot: usize, row: i32, first: usize) {
+        for s in 0..self.layer.lanes.len() {
+            let t = self.layer.lanes[s].segment;
+            let bytes = match usize::try_from(row) {
+                Ok(row) => self.layer.host(s, row).to_vec(),
+                Err(_) => {
+                    let at = (first + !row as usize) * t.fresh_stride as usize;
+                    self.layer.lanes[s].fresh[at..at + t.bytes as usize].to_vec()
+                }
+            };
+            let to = slot * t.kv_stride as usize;
+            self.layer.lanes[s].kv[to..to + bytes.len()].copy_from_slice(&bytes);
+        }
+    }
+
+    /// The same step by emitted kernels: `[avsg_step]`, or `[avsg_plan, avsg_transfer]`. Returns the
+    /// highest byte of unified buffer that each touched, too.
+    pub fn emitted(
+        &mut self,
+        b: &Batch,
+        kernels: &[&Kernels],
+        how: How,
+    ) -> Result<(Plan, Vec<u32>), Failure> {
+        let (p, k) = (self.p, self.p.k as usize);
+        let rows = *b.cu_q.last().expect("one at least") as usize;
+        let words = |n: usize| vec![UNTOUCHED; n];
+        let (mut slot, mut valid) = (words(rows * k), words(rows));
+        let mut record = words(b.state.len() * record::WORDS);
+        let mut lists = [(); 4].map(|()| words(rows * k));
+        let segments = self.layer.segments();
+        let scalars = tiling(
+            &p,
+            Launch {
+                requests: b.state.len() as u32,
+                rows: rows as u32,
+                k: b.k as u32,
+                ids_stride: b.ids_stride as u32,
+                block_stride: b.block_stride as u32,
+                pool_units: self.pool_units as u32,
+                states: self.states as u32,
+                copy_cores: how.cores,
+                segments: &segments,
+            },
+        );
+        let rule = match &p.lifetime {
+            Lifetime::Frequency(rule) => rules(rule).to_vec(),
+            Lifetime::Constant(_) => vec![],
+        };
+        let mut peaks = vec![];
+        let step = kernels.len() == 1;
+
+        let launch = run(if step { "avsg_step" } else { "avsg_plan" }, how);
+        let launch = launch.input(&b.ids).input(&b.cu_q).input(&b.state).input(&b.generation);
+        let launch = launch.input(&b.stable).input(&b.seq);
+        let launch = if p.page == 0 { launch.raw(null_mut()) } else { launch.input(&b.blocks) };
+        let launch = launch.device(&mut self.tables);
+        let launch = if rule.is_empty() { launch.raw(null_mut()) } else { launch.input(&rule) };
+        let mut chunks = vec![];
+        let launch = if step { rows_of(launch, &mut self.layer, &mut chunks) } else { launch };
+        let launch = launch.device(&mut slot).device(&mut valid);
+        let launch = lists.iter_mut().fold(launch, |launch, list| launch.device(list));
+        let launch = launch.device(&mut record).raw(null_mut()).input(&scalars);
+        peaks.push(with_chunks(launch, chunks.into_iter()).run(kernels[0])?);
+
+        if !step {
+            let launch = run("avsg_transfer", how).input(&b.cu_q).input(&b.state);
+            let launch = launch.input(&lists[2]).input(&lists[3]).input(&record);
+            let mut chunks = vec![];
+            let launch = rows_of(launch, &mut self.layer, &mut chunks);
+            let launch = launch.raw(null_mut()).input(&scalars);
+            peaks.push(with_chunks(launch, chunks.into_iter()).run(kernels[1])?);
+        }
+        Ok((self.cut(b, [slot, valid, record], lists), peaks))
+    }
+}
+
+/// The arguments hostChunks, kv0, kv1, fresh0, fresh1; null for a second segment that is not there.
+pub fn rows_of<'a>(
+    launch: super::shim::Launch<'a>,
+    layer: &'a mut Layer,
+    chunks: &mut Vec<&'a mut Vec<u8>>,
+) -> super::shim::Launch<'a> {
+    let one = layer.lanes.len() == 1;
+    let mut launch = launch.input(&layer.pointers);
+    let mut fresh = vec![];
+    for lane in &mut layer.lanes {
+        launch = launch.device(&mut lane.kv);
+        fresh.push(&lane.fresh);
+        chunks.extend(&mut lane.chunks);
+    }
+    launch = if one { launch.raw(null_mut()) } else { launch };
+    launch = fresh.into_iter().fold(launch, |launch, fresh| launch.input(fresh));
+    if one { launch.raw(null_mut()) } else { launch }
+}

@@ -1,0 +1,48 @@
+//! The shared library has the runtime's symbols and no others, and works by path.
+
+use std::ffi::{c_char, c_int};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use libloading::Library;
+
+/// The library that cargo built for this test.
+fn library() -> PathBuf {
+    let deps = std::env::current_exe().unwrap().parent().unwrap().to_owned();
+    let name = "libavsg_ascendcl_sim.so";
+    [deps.parent().unwrap().join(name), deps.join(name)]
+        .into_iter()
+        .find(|path| path.exists())
+        .unwrap_or_else(|| panic!("cargo builds {name} beside {}", deps.display()))
+}
+
+fn exported(path: &Path) -> Vec<String> {
+    let out = Command::new("nm").args(["-D", "--defined-only"]).arg(path).output().unwrap();
+    assert!(out.status.success());
+    let text = String::from_utf8(out.stdout).unwrap();
+    text.lines().filter_map(|line| line.split_whitespace().last().map(str::to_owned)).collect()
+}
+
+#[test]
+fn it_exports_the_runtimes_symbols_alone() {
+    let symbols = exported(&library());
+    assert!(symbols.iter().all(|name| name.starts_with("acl")), "{symbols:?}");
+    assert!(symbols.len() > 50 && symbols.iter().any(|name| name == "aclrtLaunchKernelWithConfig"));
+}
+
+#[test]
+fn it_works_by_path() {
+    // SAFETY: the library is the simulator, which has no initialisers.
+    let library = unsafe { Library::new(library()) }.unwrap();
+    type Init = unsafe extern "C" fn(*const c_char) -> c_int;
+    // SAFETY: the signatures are those of the header.
+    let init = unsafe { library.get::<Init>(b"aclInit\0") }.unwrap();
+    // SAFETY: as above.
+    let set = unsafe { library.get::<unsafe extern "C" fn(i32) -> c_int>(b"aclrtSetDevice\0") };
+    let set = set.unwrap();
+    // SAFETY: the runtime is initialised once in this process.
+    unsafe {
+        assert_eq!(init(std::ptr::null()), 0);
+        assert_eq!((set(0), set(1)), (0, 107_001));
+    }
+}

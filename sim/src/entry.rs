@@ -1,0 +1,162 @@
+//! The functions of the runtime, under their own names.
+//!
+//! The list below is the only place that knows their signatures: this crate makes plain functions of
+//! it, the shared library exports them, and [`symbol`] finds them by name.
+
+mod context;
+mod event;
+mod kernel;
+mod memory;
+mod process;
+mod stream;
+
+use std::ffi::{CStr, c_void};
+
+/// Calls a macro with every function that returns a code.
+#[macro_export]
+macro_rules! for_each_function {
+    ($with:ident) => {
+        $with! {
+            process {
+                aclInit(config: *const c_char);
+                aclrtGetDeviceCount(count: *mut u32);
+                aclrtSetDevice(device: i32);
+                aclrtResetDevice(device: i32);
+                aclrtResetDeviceForce(device: i32);
+                aclrtGetDeviceInfo(device: u32, attr: i32, value: *mut i64);
+                aclGetDeviceCapability(device: u32, info: i32, value: *mut i64);
+                aclrtGetMemInfo(attr: i32, free: *mut usize, total: *mut usize);
+                aclrtSynchronizeDevice();
+                aclrtSynchronizeDeviceWithTimeout(timeout: i32);
+            }
+            context {
+                aclrtCreateContext(context: *mut *mut c_void, device: i32);
+                aclrtDestroyContext(context: *mut c_void);
+                aclrtSetCurrentContext(context: *mut c_void);
+                aclrtGetCurrentContext(context: *mut *mut c_void);
+            }
+            stream {
+                aclrtCreateStream(stream: *mut *mut c_void);
+                aclrtCreateStreamWithConfig(stream: *mut *mut c_void, priority: u32, flag: u32);
+                aclrtDestroyStream(stream: *mut c_void);
+                aclrtDestroyStreamForce(stream: *mut c_void);
+                aclrtSynchronizeStream(stream: *mut c_void);
+                aclrtSynchronizeStreamWithTimeout(stream: *mut c_void, timeout: i32);
+                aclrtStreamQuery(stream: *mut c_void, status: *mut i32);
+                aclrtSetStreamFailureMode(stream: *mut c_void, mode: u64);
+                aclrtStreamWaitEvent(stream: *mut c_void, event: *mut c_void);
+                aclmdlRICaptureBegin(stream: *mut c_void, mode: i32);
+                aclmdlRICaptureEnd(stream: *mut c_void, graph: *mut *mut c_void);
+                aclmdlRIExecuteAsync(graph: *mut c_void, stream: *mut c_void);
+                aclmdlRIDestroy(graph: *mut c_void);
+            }
+            event {
+                aclrtCreateEvent(event: *mut *mut c_void);
+                aclrtCreateEventExWithFlag(event: *mut *mut c_void, flag: u32);
+                aclrtDestroyEvent(event: *mut c_void);
+                aclrtRecordEvent(event: *mut c_void, stream: *mut c_void);
+                aclrtSynchronizeEvent(event: *mut c_void);
+                aclrtEventElapsedTime(ms: *mut f32, start: *mut c_void, end: *mut c_void);
+            }
+            memory {
+                aclrtMalloc(at: *mut *mut c_void, bytes: usize, policy: i32);
+                aclrtFree(at: *mut c_void);
+                aclrtMallocHost(at: *mut *mut c_void, bytes: usize);
+                aclrtFreeHost(at: *mut c_void);
+                aclrtMemcpy(to: *mut c_void, max: usize, from: *const c_void, bytes: usize, kind: i32);
+                aclrtMemcpyAsync(to: *mut c_void, max: usize, from: *const c_void, bytes: usize, kind: i32, stream: *mut c_void);
+                aclrtMemset(at: *mut c_void, max: usize, value: i32, bytes: usize);
+                aclrtMemsetAsync(at: *mut c_void, max: usize, value: i32, bytes: usize, stream: *mut c_void);
+                aclrtMemcpyBatchAsync(to: *mut *mut c_void, max: *mut usize, from: *mut *mut c_void, bytes: *mut usize, count: usize, attrs: *mut aclrtMemcpyBatchAttr, indexes: *mut usize, attr_count: usize, fail_index: *mut usize, stream: *mut c_void);
+                aclrtHostRegister(at: *mut c_void, bytes: u64, kind: i32, device: *mut *mut c_void);
+                aclrtHostUnregister(at: *mut c_void);
+                aclrtHostRegisterV2(at: *mut c_void, bytes: u64, flag: u32);
+                aclrtHostGetDevicePointer(at: *mut c_void, device: *mut *mut c_void, flag: u32);
+            }
+            kernel {
+                aclrtBinaryLoadFromFile(path: *const c_char, options: *mut aclrtBinaryLoadOptions, binary: *mut *mut c_void);
+                aclrtBinaryGetFunction(binary: *mut c_void, name: *const c_char, function: *mut *mut c_void);
+                aclrtBinaryUnLoad(binary: *mut c_void);
+                aclrtKernelArgsInit(function: *mut c_void, args: *mut *mut c_void);
+                aclrtKernelArgsAppend(args: *mut c_void, param: *mut c_void, bytes: usize, handle: *mut *mut c_void);
+                aclrtKernelArgsAppendPlaceHolder(args: *mut c_void, handle: *mut *mut c_void);
+                aclrtKernelArgsGetPlaceHolderBuffer(args: *mut c_void, handle: *mut c_void, bytes: usize, buffer: *mut *mut c_void);
+                aclrtKernelArgsParaUpdate(args: *mut c_void, handle: *mut c_void, param: *mut c_void, bytes: usize);
+                aclrtKernelArgsFinalize(args: *mut c_void);
+                aclrtLaunchKernelWithConfig(function: *mut c_void, blocks: u32, stream: *mut c_void, config: *mut aclrtLaunchKernelCfg, args: *mut c_void, reserved: *mut c_void);
+            }
+        }
+    };
+}
+
+macro_rules! define {
+    ($($group:ident { $($name:ident($($arg:ident: $ty:ty),*);)* })*) => {
+        /// Every function, with the runtime's own name and signature and its C calling convention.
+        #[expect(non_snake_case, reason = "the runtime's own names")]
+        pub mod functions {
+            use std::ffi::{c_char, c_int, c_void};
+
+            use crate::sys::{aclrtBinaryLoadOptions, aclrtLaunchKernelCfg, aclrtMemcpyBatchAttr};
+            use crate::world::{call, message};
+
+            $($(
+                /// As documented for the real one.
+                ///
+                /// # Safety
+                /// As for the real one: pointers are valid for what is read from and written to them.
+                pub unsafe extern "C" fn $name($($arg: $ty),*) -> c_int {
+                    // SAFETY: the contract.
+                    call(stringify!($name), |world| unsafe { super::$group::$name(world, $($arg),*) })
+                }
+            )*)*
+
+            /// What went wrong in this thread's last call. The pointer dies with the next one.
+            pub extern "C" fn aclGetRecentErrMsg() -> *const c_char {
+                message()
+            }
+
+            /// The chip that is simulated.
+            pub extern "C" fn aclrtGetSocName() -> *const c_char {
+                c"Ascend910B3".as_ptr()
+            }
+        }
+
+        /// A function by its name, as a dynamic loader finds it.
+        pub fn symbol(name: &str) -> Option<*const c_void> {
+            match name {
+                $($(stringify!($name) => Some(functions::$name as *const c_void),)*)*
+                "aclGetRecentErrMsg" => Some(functions::aclGetRecentErrMsg as *const c_void),
+                "aclrtGetSocName" => Some(functions::aclrtGetSocName as *const c_void),
+                _ => None,
+            }
+        }
+    };
+}
+
+for_each_function!(define);
+
+/// [`symbol`] as the host's loader wants it: null where there is none.
+pub fn resolve(name: &CStr) -> *mut c_void {
+    name.to_str().ok().and_then(symbol).map_or(core::ptr::null_mut(), <*const c_void>::cast_mut)
+}
+
+/// Writes a result to where the caller wants it.
+///
+/// # Safety
+/// `to` is null or valid for a write.
+unsafe fn give<T>(to: *mut T, value: T) -> crate::fault::Outcome {
+    if to.is_null() {
+        return crate::fault::fail(crate::sys::ACL_ERROR_INVALID_PARAM, "a null pointer");
+    }
+    // SAFETY: not null, hence valid by the contract.
+    unsafe { to.write(value) };
+    Ok(())
+}
+
+/// Refuses null before anything has happened.
+fn not_null<T>(pointer: *const T) -> crate::fault::Outcome {
+    if pointer.is_null() {
+        return crate::fault::fail(crate::sys::ACL_ERROR_INVALID_PARAM, "a null pointer");
+    }
+    Ok(())
+}

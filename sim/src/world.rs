@@ -1,0 +1,203 @@
+//! The whole simulated machine, one per process.
+
+use std::cell::{Cell, RefCell};
+use std::ffi::{CString, c_char, c_int};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::{collections::BTreeMap, ptr};
+
+use crate::binary::{Binary, Code};
+use crate::fault::{Fail, Faults, Outcome, fail, invalid};
+use crate::kernel::Kernel;
+use crate::memory::Memory;
+use crate::options::Options;
+use crate::registry::Registry;
+use crate::stream::{Context, Event, Stream};
+use crate::sys;
+use crate::task::Task;
+
+/// A kernel of a loaded file.
+#[derive(Debug)]
+pub(crate) struct Function {
+    pub binary: u64,
+    pub name: String,
+    pub code: Code,
+}
+
+/// A list of arguments.
+#[derive(Debug)]
+pub(crate) struct ArgList {
+    pub function: u64,
+    pub values: Vec<u64>,
+    /// Buffers by argument. Boxed: their addresses are the caller's to write to.
+    pub buffers: BTreeMap<usize, Option<Box<[u8]>>>,
+    pub finished: bool,
+}
+
+pub(crate) struct World {
+    /// Grows with every session, so that a thread's context of an old one is none.
+    pub epoch: u64,
+    pub options: Options,
+    pub dice: u64,
+    pub clock: u64,
+    pub initialised: bool,
+    pub faults: Faults,
+    pub memory: Memory,
+    /// How often each device is set, and its shared context.
+    pub set: BTreeMap<u32, (u32, u64)>,
+    pub contexts: Registry<Context>,
+    pub streams: Registry<Stream>,
+    pub events: Registry<Event>,
+    pub binaries: Registry<(u64, Binary)>,
+    pub functions: Registry<Function>,
+    pub args: Registry<ArgList>,
+    pub graphs: Registry<Vec<Task>>,
+    pub kernels: BTreeMap<String, Kernel>,
+    /// What was still alive when its device was reset.
+    pub leaked: Vec<String>,
+    pub unknown_options: Vec<String>,
+}
+
+impl World {
+    pub fn new(options: Options, epoch: u64) -> Self {
+        Self {
+            epoch,
+            dice: options.seed,
+            options,
+            clock: 0,
+            initialised: false,
+            faults: Faults::default(),
+            memory: Memory::new(),
+            set: BTreeMap::new(),
+            contexts: Registry::new("context", 1),
+            streams: Registry::new("stream", 2),
+            events: Registry::new("event", 3),
+            binaries: Registry::new("binary", 4),
+            functions: Registry::new("function", 5),
+            args: Registry::new("argument list", 6),
+            graphs: Registry::new("captured graph", 7),
+            kernels: BTreeMap::new(),
+            leaked: Vec::new(),
+            unknown_options: Vec::new(),
+        }
+    }
+
+    /// Throws the dice (SplitMix64).
+    pub fn draw(&mut self) -> u64 {
+        self.dice = self.dice.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.dice;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    /// This thread's context.
+    pub fn current(&self) -> Outcome<u64> {
+        let (epoch, context) = CURRENT.get();
+        if epoch == self.epoch && self.contexts.get(context).is_ok() {
+            return Ok(context);
+        }
+        fail(sys::ACL_ERROR_RT_CONTEXT_NULL, "this thread has no current context")
+    }
+
+    pub fn set_current(&self, context: u64) {
+        CURRENT.set((self.epoch, context));
+    }
+
+    /// This thread's device.
+    pub fn device(&self) -> Outcome<u32> {
+        Ok(self.contexts.get(self.current()?)?.device)
+    }
+
+    /// A stream of this thread's context.
+    pub fn own_stream(&mut self, stream: u64) -> Outcome<&mut Stream> {
+        let context = self.current()?;
+        let found = self.streams.get_mut(stream)?;
+        if found.context != context {
+            let text = "the stream belongs to another context";
+            return fail(sys::ACL_ERROR_RT_STREAM_CONTEXT, text);
+        }
+        Ok(found)
+    }
+
+    /// Refuses to give up memory that queued work will use. Stricter: the device would go on and
+    /// read what is no longer there.
+    pub fn refuse_in_flight(&self, at: u64, bytes: usize, kernels: bool) -> Outcome {
+        let uses = |task: &Task| task.touches(at, bytes) || (kernels && task.is_launch());
+        if self.streams.iter().any(|(_, s)| s.queue.iter().any(uses)) {
+            return invalid(format!("memory at {at:#x} is in use by queued work"));
+        }
+        Ok(())
+    }
+
+    /// A line for each thing that is alive.
+    pub fn leaks(&self) -> Vec<String> {
+        let mut lines = self.leaked.clone();
+        lines.extend(self.memory.leaks());
+        lines.extend(self.streams.leaks());
+        lines.extend(self.events.leaks());
+        lines.extend(self.binaries.leaks());
+        lines.extend(self.graphs.leaks());
+        lines.extend(self.set.iter().map(|(d, (n, _))| format!("device {d} is set {n} times")));
+        let own = self.contexts.iter().filter(|(_, c)| !c.shared);
+        lines.extend(own.map(|(handle, _)| format!("context {handle:#x}")));
+        lines
+    }
+}
+
+static WORLD: Mutex<Option<World>> = Mutex::new(None);
+
+thread_local! {
+    static CURRENT: Cell<(u64, u64)> = const { Cell::new((0, 0)) };
+    static MESSAGE: RefCell<Option<CString>> = const { RefCell::new(None) };
+}
+
+/// The machine, made at the first call.
+pub(crate) fn with_world<T>(body: impl FnOnce(&mut World) -> T) -> T {
+    let mut guard: MutexGuard<'_, Option<World>> =
+        WORLD.lock().unwrap_or_else(PoisonError::into_inner);
+    let world = guard.get_or_insert_with(|| {
+        let (options, unknown) = Options::from_env();
+        World { unknown_options: unknown, ..World::new(options, 1) }
+    });
+    body(world)
+}
+
+/// Replaces the machine by a new one.
+pub(crate) fn replace(options: Options) {
+    with_world(|world| *world = World::new(options, world.epoch + 1));
+}
+
+/// One call of the runtime: counted, perhaps failed on order, its message kept for this thread.
+pub(crate) fn call(name: &'static str, body: impl FnOnce(&mut World) -> Outcome) -> c_int {
+    forget_message();
+    let done = with_world(|world| {
+        world.faults.enter(name)?;
+        if world.draw() % 100 < u64::from(world.options.jitter) {
+            crate::schedule::some(world);
+        }
+        body(world)
+    });
+    match done {
+        Ok(()) => sys::ACL_SUCCESS,
+        Err(Fail { code, text }) => {
+            // The runtime's messages have a first line with the code and run over several.
+            let text = format!("E{code}: {name}\n        {text}");
+            MESSAGE.set(CString::new(text.replace('\0', " ")).ok());
+            code
+        }
+    }
+}
+
+/// This thread's message. The pointer dies with the next call, as documented.
+pub(crate) fn message() -> *const c_char {
+    MESSAGE.with_borrow(|message| message.as_ref().map_or(ptr::null(), |text| text.as_ptr()))
+}
+
+/// Overwrites the message before it goes, so that whoever kept the pointer sees it.
+fn forget_message() {
+    if let Some(text) = MESSAGE.take() {
+        let mut bytes = text.into_bytes();
+        bytes.fill(b'?');
+        drop(bytes);
+    }
+}

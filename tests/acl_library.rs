@@ -1,0 +1,152 @@
+//! Finding the runtime: what is tried, what is refused, and what errors say.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::{env, fs};
+
+use avsg::acl::owned::{Context, DeviceMemory, Event, PinnedMemory, Stream};
+use avsg::acl::{Acl, OPTIONAL, REQUIRED, Source};
+use avsg_sim::{Options, Session, resolve};
+
+fn simulated() -> Source {
+    // SAFETY: the simulator's functions have the signatures of the header that both share.
+    unsafe { Source::process("the simulator", resolve) }
+}
+
+/// A library of these functions, each returning a code.
+fn library(name: &str, functions: &[&str], code: i32) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let (source, library) = (folder.join(format!("{name}.c")), folder.join(format!("{name}.so")));
+    let text: String =
+        functions.iter().map(|f| format!("int {f}(void) {{ return {code}; }}\n")).collect();
+    // No message and no name: these return pointers.
+    let text = text.replace(
+        &format!("int aclGetRecentErrMsg(void) {{ return {code}; }}"),
+        "const char *aclGetRecentErrMsg(void) { return 0; }",
+    );
+    fs::write(&source, text).unwrap();
+    let mut compiler = Command::new("cc");
+    compiler.args(["-shared", "-fPIC", "-o"]).arg(&library).arg(&source);
+    assert!(compiler.status().expect("a C compiler").success());
+    library
+}
+
+#[test]
+fn a_missing_library_lists_what_was_tried() {
+    // No Ascend machine runs this: there the next lines would find the real one.
+    if let Err(error) = Acl::open(&Source::System) {
+        let text = error.to_string();
+        assert!(text.contains("libacl_rt.so") && text.contains("libascendcl.so"), "{text}");
+        assert!(text.contains("set_env.sh"), "{text}");
+    }
+    let error = Acl::open(&Source::Path("/nowhere/libascendcl.so".into())).unwrap_err();
+    let text = error.to_string();
+    assert!(text.contains("/nowhere/libascendcl.so") && text.contains("No such file"), "{text}");
+    assert!(!text.contains("libacl_rt.so"), "only the path was tried: {text}");
+}
+
+#[test]
+fn the_link_stub_is_recognised() {
+    let all: Vec<&str> = REQUIRED.iter().chain(OPTIONAL).copied().collect();
+    let error = Acl::open(&Source::Path(library("stub", &all, 100_039))).unwrap_err();
+    assert!(error.to_string().contains("stub for linking"), "{error}");
+}
+
+#[test]
+fn an_old_runtime_is_refused_by_the_name_that_it_lacks() {
+    for lacks in ["aclrtHostRegister", "aclrtLaunchKernelWithConfig"] {
+        let most: Vec<&str> = REQUIRED.iter().copied().filter(|name| *name != lacks).collect();
+        let error = Acl::open(&Source::Path(library(lacks, &most, 0))).unwrap_err();
+        let text = error.to_string();
+        assert!(text.contains(&format!("lacks {lacks}")) && text.contains("8.1"), "{text}");
+    }
+    // Without what came later, it is whole.
+    Acl::open(&Source::Path(library("floor", REQUIRED, 0))).unwrap();
+}
+
+#[test]
+fn a_second_initialisation_is_no_error() {
+    let session = Session::new(Options::default());
+    Acl::open(&simulated()).unwrap();
+    let acl = Acl::open(&simulated()).unwrap();
+    assert_eq!(session.calls().iter().filter(|call| **call == "aclInit").count(), 2);
+    assert!(acl.name().contains("simulator"));
+    drop(acl);
+    assert!(!session.calls().iter().any(|call| call.starts_with("aclFinalize")));
+}
+
+#[test]
+fn an_error_names_the_call_its_code_and_the_runtimes_words() {
+    let session = Session::new(Options::default());
+    let context = Context::open(Arc::new(Acl::open(&simulated()).unwrap()), 0).unwrap();
+    session.fail("aclrtMalloc", 1, 207_001);
+    let text = DeviceMemory::new(&context, 64).unwrap_err().to_string();
+    for part in ["aclrtMalloc failed with code 207001", "injected into call 1", "smaller chunks"] {
+        assert!(text.contains(part), "{text}");
+    }
+    assert!(!text.contains('\n'), "one line: {text}");
+    let none = Context::open(Arc::new(Acl::open(&simulated()).unwrap()), 3).unwrap_err();
+    assert!(none.to_string().contains("device is 3"), "{none}");
+}
+
+#[test]
+fn a_drop_that_failed_is_reported_by_the_next_call() {
+    let session = Session::new(Options::default());
+    let context = Context::open(Arc::new(Acl::open(&simulated()).unwrap()), 0).unwrap();
+    let memory = DeviceMemory::new(&context, 64).unwrap();
+    session.fail("aclrtFree", 1, 507_899);
+    drop(memory);
+    let error = Event::sync(&context).unwrap_err();
+    assert!(error.to_string().contains("aclrtFree failed with code 507899"), "{error}");
+    // Told once; and the second attempt has freed it.
+    drop(Event::sync(&context).unwrap());
+    drop(context);
+    assert_eq!(session.leaks(), Vec::<String>::new());
+}
+
+#[test]
+fn another_thread_and_another_context_are_handled() {
+    let session = Session::new(Options { devices: 2, ..Options::default() });
+    let acl = Arc::new(Acl::open(&simulated()).unwrap());
+    let other = Context::open(Arc::clone(&acl), 1).unwrap();
+    let context = Context::open(acl, 0).unwrap();
+    // This thread's context is device 1's still, the first that was set.
+    let (stream, foreign) = (Stream::new(&context).unwrap(), Stream::new(&other).unwrap());
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            // A thread without any context.
+            let memory = DeviceMemory::zeroed(&context, 4096).unwrap();
+            let mut bytes = [7; 16];
+            memory.read(64, &mut bytes).unwrap();
+            assert_eq!(bytes, [0; 16]);
+            stream.synchronize(1000).unwrap();
+        });
+    });
+    assert!(stream.done().unwrap() && foreign.done().unwrap());
+    drop((stream, foreign, context, other));
+    assert_eq!(session.leaks(), Vec::<String>::new());
+}
+
+#[test]
+fn work_in_a_stream_is_not_done_before_its_wait() {
+    let session = Session::new(Options { jitter: 0, ..Options::default() });
+    let context = Context::open(Arc::new(Acl::open(&simulated()).unwrap()), 0).unwrap();
+    let stream = Stream::new(&context).unwrap();
+    let memory = DeviceMemory::new(&context, 4096).unwrap();
+    let mut from = PinnedMemory::new(&context, 4096).unwrap();
+    let to = PinnedMemory::new(&context, 4096).unwrap();
+    from.words_mut()[3] = 77;
+    let current = context.bind().unwrap();
+    // SAFETY: nothing is dropped before the stream is waited for.
+    unsafe {
+        memory.upload(0, &from, 0, 4096, stream.raw()).unwrap();
+        memory.download(0, &to, 0, 4096, stream.raw()).unwrap();
+    }
+    drop(current);
+    assert_eq!(to.words()[3], 0);
+    stream.synchronize(1000).unwrap();
+    assert_eq!(to.words()[3], 77);
+    drop((stream, memory, from, to, context));
+    assert_eq!(session.leaks(), Vec::<String>::new());
+}

@@ -1,0 +1,67 @@
+//! `host/acl/sys.rs` is what bindgen makes of `host/acl/acl.h`, and nobody edited it by hand.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::process::Command;
+use std::{env, fs};
+
+const HEADER: &str = "host/acl/acl.h";
+const CHECKED_IN: &str = "host/acl/sys.rs";
+
+/// The bindings, as rustfmt leaves them; None where no libclang is.
+fn generate() -> Option<String> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    // libclang alone lacks the compiler's own headers; a gcc has the same ones.
+    let gcc = Command::new("cc").arg("-print-file-name=include").output().ok()?;
+    let include = String::from_utf8(gcc.stdout).ok()?;
+    let builder = bindgen::builder()
+        .header(root.join(HEADER).to_str()?)
+        .clang_arg(format!("-I{}", include.trim()))
+        .allowlist_file(format!(".*/{HEADER}"))
+        .use_core()
+        .derive_default(true)
+        .merge_extern_blocks(true)
+        .layout_tests(false)
+        .disable_header_comment()
+        .raw_line("// Generated from acl.h by `BLESS=1 cargo test --test acl_sys`; do not edit.");
+    // Without libclang bindgen panics; the hook keeps that off the terminal.
+    let hook = std::panic::take_hook();
+    std::panic::set_hook(Box::new(|_| {}));
+    let made = catch_unwind(AssertUnwindSafe(|| builder.generate().map(|b| b.to_string())));
+    std::panic::set_hook(hook);
+    made.ok().map(|text| text.expect("the header compiles"))
+}
+
+#[test]
+fn the_bindings_are_those_of_the_header() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let Some(text) = generate() else {
+        println!("skipped: no libclang here (LIBCLANG_PATH names its folder)");
+        return;
+    };
+    let path = root.join(CHECKED_IN);
+    if env::var_os("BLESS").is_some() {
+        fs::write(&path, &text).unwrap();
+    }
+    assert_eq!(fs::read_to_string(path).unwrap(), text, "run BLESS=1 cargo test --test acl_sys");
+}
+
+#[test]
+fn every_function_of_the_header_is_looked_up() {
+    // Whoever adds a function to the struct and forgets the list would see it always absent.
+    let sys = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(CHECKED_IN)).unwrap();
+    let at = sys.find("pub struct Functions {").expect("the struct");
+    let fields: Vec<&str> = sys[at..]
+        .lines()
+        .skip(1)
+        .take_while(|line| *line != "}")
+        .filter_map(|line| line.trim().strip_prefix("pub ")?.split_once(':').map(|f| f.0))
+        .collect();
+    let listed: Vec<&str> =
+        avsg::acl::REQUIRED.iter().chain(avsg::acl::OPTIONAL).copied().collect();
+    assert!(fields.len() > 50, "{fields:?}");
+    for field in &fields {
+        assert_eq!(listed.iter().filter(|name| *name == field).count(), 1, "{field}");
+    }
+    assert_eq!(fields.len(), listed.len());
+}

@@ -1,0 +1,246 @@
+//! The five kernels as closures for the simulator: Stage One on the scalar machine, copies one by
+//! one. They keep the kernels' calling convention and nothing else of them, so that the host side can
+//! be tested without a C++ compiler, and thousands of times.
+
+use std::slice;
+
+use avsg::device::machine::cpu::{Cpu, Scalar};
+use avsg::device::machine::emu::Emu;
+use avsg::device::machine::memory::{
+    clear_state, split_state, split_work, state_words, work_words,
+};
+use avsg::device::params::{NO_STABLE_LEN, Params};
+use avsg::device::stage_one::{Request, record, stage_one};
+use avsg::device::tiling::Tiling;
+use avsg_sim::{Device, Kernel, KernelFault, Session};
+
+type Done = Result<(), KernelFault>;
+
+/// Words of one table, as the host lays them out.
+fn table_words(p: &Params) -> usize {
+    state_words(p).next_multiple_of(16)
+}
+
+/// Device memory as words.
+#[expect(
+    clippy::mut_from_ref,
+    reason = "device memory is nobody's in particular; arrays do not overlap"
+)]
+fn words<'a>(d: &'a Device<'_>, at: u64, n: usize) -> Result<&'a mut [i32], KernelFault> {
+    if n == 0 {
+        return Ok(&mut []);
+    }
+    let at = d.slice(at, 4 * n)?;
+    // SAFETY: `slice` found the range alive; kernels run one at a time and arrays do not overlap.
+    Ok(unsafe { slice::from_raw_parts_mut(at.cast(), n) })
+}
+
+fn tiling(d: &Device<'_>) -> Result<Tiling, KernelFault> {
+    let at = d.slice(d.args[d.args.len() - 1], size_of::<Tiling>())?;
+    // SAFETY: the range is alive and holds the struct that the host wrote.
+    Ok(unsafe { at.cast::<Tiling>().read_unaligned() })
+}
+
+/// One request's Stage One.
+struct One<'a> {
+    p: &'a Params,
+    table: &'a mut [i32],
+    work: &'a mut [i32],
+    tokens: usize,
+    /// k, generation, stable, limit, rows, ids stride, block entries.
+    numbers: [i32; 7],
+    ids: &'a [i32],
+    blocks: &'a [i32],
+    slot: &'a mut [i32],
+    valid: &'a mut [i32],
+    miss: [&'a mut [i32]; 4],
+    record: &'a mut [i32],
+}
+
+impl avsg::device::machine::Kernel for One<'_> {
+    type Out = ();
+
+    #[inline(always)]
+    fn run<C: Cpu>(self, c: C) {
+        let [k, generation, stable, limit, rows, ids_stride, blocks_len] =
+            self.numbers.map(Scalar::new);
+        let zero = Scalar::new(0);
+        let mut state = split_state::<C>(self.p, self.table);
+        let mut work = split_work::<C>(self.p, self.work);
+        let [miss_pos, miss_id, miss_slot, miss_row] = self.miss;
+        let mut request = Request::<C> {
+            tokens: Scalar::new(self.tokens as i32),
+            k,
+            generation,
+            stable,
+            limit,
+            rows,
+            ids: self.ids,
+            ids_at: zero,
+            ids_stride,
+            blocks: self.blocks,
+            blocks_at: zero,
+            blocks_len,
+            slot: self.slot,
+            slot_at: zero,
+            slot_stride: Scalar::new(self.p.k as i32),
+            valid: self.valid,
+            valid_at: zero,
+            miss_pos,
+            miss_id,
+            miss_slot,
+            miss_row,
+            miss_at: zero,
+            record: self.record,
+            record_at: zero,
+        };
+        stage_one(c, self.p, &mut state, &mut work, &mut request);
+    }
+}
+
+/// Stage One of a batch. `a`: ids, cuQ, state, generation, stableLen, seqLen, blockTable, tables;
+/// `out`: slot, valid, the miss lists, record.
+fn plan(d: &Device<'_>, p: &Params, t: &Tiling, a: &[u64], out: &[u64]) -> Done {
+    let (n, big_k) = (t.requests as usize, p.k as usize);
+    let cu_q = words(d, a[1], n + 1)?;
+    let [state, generation, stable, seq] = [a[2], a[3], a[4], a[5]];
+    let (k, stride) = (t.k as usize, t.ids_stride as usize);
+    let mut work = vec![0; work_words(p)];
+    for r in 0..n {
+        let one = |at: u64| words(d, at + 4 * r as u64, 1).map(|w| w[0]);
+        let (first, tokens) = (cu_q[r] as usize, (cu_q[r + 1] - cu_q[r]) as usize);
+        let at = |base: u64, word: usize| base + 4 * word as u64;
+        let slot = words(d, at(out[0], first * big_k), tokens * big_k)?;
+        let valid = words(d, at(out[1], first), tokens)?;
+        let record = words(d, at(out[6], r * record::WORDS), record::WORDS)?;
+        slot.fill(-1);
+        valid.fill(0);
+        record.fill(0);
+        let Ok(state) = usize::try_from(one(state)?) else { continue };
+        let table = words(d, at(a[7], state * table_words(p)), table_words(p))?;
+        let stable = one(stable)?;
+        let ids = if tokens == 0 { 0 } else { (tokens - 1) * stride + k };
+        let blocks = if p.page == 0 { 0 } else { t.block_stride as usize };
+        let list = |i: usize| words(d, at(out[2 + i], first * big_k), tokens * big_k);
+        Emu::<1>.run(One {
+            p,
+            table,
+            work: &mut work,
+            tokens,
+            numbers: [
+                t.k,
+                one(generation)?,
+                if stable < 0 { NO_STABLE_LEN } else { stable },
+                one(seq)?,
+                t.pool_units,
+                t.ids_stride,
+                blocks as i32,
+            ],
+            ids: words(d, at(a[0], first * stride), ids)?,
+            blocks: words(d, at(a[6], r * blocks), blocks)?,
+            slot,
+            valid,
+            miss: [list(0)?, list(1)?, list(2)?, list(3)?],
+            record,
+        });
+    }
+    Ok(())
+}
+
+/// Where a row of the host pool is.
+fn host_row(
+    d: &Device<'_>,
+    t: &Tiling,
+    chunks: u64,
+    segment: usize,
+    row: i32,
+) -> Result<u64, KernelFault> {
+    let index = t.chunk_first[segment] + (row >> t.chunk_shift[segment]);
+    let pair = words(d, chunks + 8 * index as u64, 2)?;
+    let base = u64::from(pair[0] as u32) | u64::from(pair[1] as u32) << 32;
+    let within = row & ((1 << t.chunk_shift[segment]) - 1);
+    Ok(base + within as u64 * t.host_stride[segment] as u64)
+}
+
+fn copy(d: &Device<'_>, to: u64, from: u64, bytes: i32) -> Done {
+    let (to, from) = (d.slice(to, bytes as usize)?, d.slice(from, bytes as usize)?);
+    // SAFETY: `slice` found both alive; a row and its slot never overlap.
+    unsafe { std::ptr::copy_nonoverlapping(from, to, bytes as usize) };
+    Ok(())
+}
+
+/// Stage Two. `a`: cuQ, state, missSlot, missRow, record, hostChunks, kv0, kv1, fresh0, fresh1.
+fn transfer(d: &Device<'_>, p: &Params, t: &Tiling, a: &[u64]) -> Done {
+    let cu_q = words(d, a[0], t.requests as usize + 1)?;
+    for r in 0..t.requests as usize {
+        let n = words(d, a[4] + 4 * (r * record::WORDS) as u64, record::WORDS)?;
+        let (n, first) = (n[record::TOTAL as usize] as usize, cu_q[r]);
+        let list = |at: u64| words(d, at + 4 * first as u64 * u64::from(p.k), n);
+        let (slots, rows) = (list(a[2])?, list(a[3])?);
+        for (&slot, &row) in slots.iter().zip(rows.iter()) {
+            let state = words(d, a[1] + 4 * r as u64, 1)?[0];
+            for s in 0..t.segments as usize {
+                let from = match row {
+                    0.. => host_row(d, t, a[5], s, row)?,
+                    fresh => a[8 + s] + (first + !fresh) as u64 * t.fresh_stride[s] as u64,
+                };
+                let slot = state as u64 * u64::from(p.slots) + slot as u64;
+                copy(d, a[6 + s] + slot * t.kv_stride[s] as u64, from, t.bytes[s])?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Fresh rows to the pool. `a`: cuQ, state, stableLen, seqLen, blockTable, hostChunks, fresh0, fresh1.
+fn append(d: &Device<'_>, p: &Params, t: &Tiling, a: &[u64]) -> Done {
+    let n = t.requests as usize;
+    let cu_q = words(d, a[0], n + 1)?;
+    let [state, stable, seq] = [words(d, a[1], n)?, words(d, a[2], n)?, words(d, a[3], n)?];
+    for (r, pair) in cu_q.windows(2).enumerate().filter(|(r, _)| state[*r] >= 0 && stable[*r] >= 0)
+    {
+        let (first, end) = (pair[0], pair[1]);
+        for at in first..end {
+            let id = stable[r] + at - first;
+            if id >= seq[r] {
+                continue;
+            }
+            let mut row = id;
+            if p.page != 0 {
+                let page = p.page as i32;
+                let entry = r as u64 * t.block_stride as u64 + (id / page) as u64;
+                row = words(d, a[4] + 4 * entry, 1)?[0] * page + id % page;
+            }
+            for s in 0..t.segments as usize {
+                let from = a[6 + s] + at as u64 * t.fresh_stride[s] as u64;
+                copy(d, host_row(d, t, a[5], s, row)?, from, t.bytes[s])?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Gives the session all five for a geometry.
+pub fn install(session: &Session, p: Params) {
+    let kernel = |name, sync, body: fn(&Device<'_>, &Params, &Tiling, &[u64]) -> Done| {
+        let run = move |d: &Device<'_>| body(d, &p, &tiling(d)?, d.args);
+        session.kernel(name, Kernel::new(sync, run));
+    };
+    kernel("avsg_plan", false, |d, p, t, a| plan(d, p, t, a, &a[9..16]));
+    kernel("avsg_transfer", false, transfer);
+    kernel("avsg_step", true, |d, p, t, a| {
+        plan(d, p, t, a, &a[14..21])?;
+        let two = [a[1], a[2], a[18], a[19], a[20], a[9], a[10], a[11], a[12], a[13]];
+        transfer(d, p, t, &two)
+    });
+    kernel("avsg_append", false, append);
+    kernel("avsg_reset", false, |d, p, t, a| {
+        for state in 0..t.states as usize {
+            let at = a[0] + 4 * (state * table_words(p)) as u64;
+            let table = words(d, at, table_words(p))?;
+            table.fill(0);
+            clear_state(p, &mut table[..state_words(p)]);
+        }
+        Ok(())
+    });
+}

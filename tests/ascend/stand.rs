@@ -1,0 +1,40 @@
+//! An engine on the simulated device.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use avsg::Result;
+use avsg::acl::owned::Context;
+use avsg::acl::{Acl, Source};
+use avsg::engine::{Config, Engine};
+use avsg::launch::acl::{AscendOptions, RegisteredPool};
+use avsg::pool::PoolConfig;
+use avsg_sim::{Session, resolve};
+
+use super::native;
+
+/// The simulator in this process.
+pub fn source() -> Source {
+    // SAFETY: the simulator's functions have the signatures of the header that both share.
+    unsafe { Source::process("the simulator", resolve) }
+}
+
+/// The first device.
+pub fn context() -> Result<Arc<Context>> {
+    Context::open(Arc::new(Acl::open(&source())?), 0)
+}
+
+/// The session's own kernels.
+pub fn kernels(session: &Session, config: &Config) -> PathBuf {
+    native::install(session, config.params);
+    session.kernel_file(env!("CARGO_TARGET_TMPDIR").as_ref()).unwrap()
+}
+
+/// An engine with a pool of its own, by these kernels.
+#[allow(dead_code, reason = "not every test takes a pool as it comes")]
+pub fn engine(config: Config, pool: &PoolConfig, kernels: PathBuf) -> Result<Engine> {
+    let context = context()?;
+    let pool = RegisteredPool::create(&context, pool)?;
+    let options = AscendOptions { timeout_ms: 50, ..AscendOptions::new(context, kernels) };
+    Engine::on_ascend(config, pool, &options)
+}

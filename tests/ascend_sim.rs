@@ -1,0 +1,92 @@
+//! The Ascend device over the simulated runtime: the same lives as on the CPU, with identical slots,
+//! miss lists and bytes.
+
+#[path = "life/life.rs"]
+mod life;
+#[path = "ascend/lives.rs"]
+mod lives;
+#[path = "ascend/native.rs"]
+mod native;
+#[path = "ascend/stand.rs"]
+mod stand;
+
+use avsg::machine::Choice;
+use avsg_sim::{Options, Session};
+use life::{Life, Request, Shape, Step, live, live_on};
+use proptest::prelude::*;
+use proptest::test_runner::Config as Cases;
+
+fn request() -> impl Strategy<Value = Request> {
+    let ids = prop::collection::vec(any::<u16>(), 0..80);
+    (any::<u8>(), any::<u8>(), any::<u8>(), any::<u8>(), any::<u16>(), ids).prop_map(
+        |(who, act, tokens, accept, pick, ids)| Request { who, act, tokens, accept, pick, ids },
+    )
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    (any::<u8>(), any::<u8>(), prop::collection::vec(request(), 0..6))
+        .prop_map(|(form, swap, requests)| Step { form, swap, requests })
+}
+
+/// A geometry that device kernels take: at most two segments, misses spread evenly.
+fn shape() -> impl Strategy<Value = Shape> {
+    any::<[u8; 10]>().prop_map(|mut bytes| {
+        bytes[6] = [0, 1, 3, 4][usize::from(bytes[6]) % 4];
+        bytes[9] = 0;
+        Shape::from(bytes)
+    })
+}
+
+fn life() -> impl Strategy<Value = Life> {
+    (shape(), prop::collection::vec(step(), 1..14)).prop_map(|(shape, steps)| Life { shape, steps })
+}
+
+/// Lives it on the simulated device, and looks for what is left behind.
+fn live_there(life: &Life, seed: u64) -> Vec<i32> {
+    let session = Session::new(Options { seed, ..Options::default() });
+    let config = life.shape.config(Choice::Auto);
+    let kernels = stand::kernels(&session, &config);
+    let pool = life.shape.pool(life.shape.layers());
+    let log = live_on(life, stand::engine(config, &pool, kernels).unwrap());
+    assert_eq!(session.leaks(), Vec::<String>::new());
+    log
+}
+
+proptest! {
+    #![proptest_config(Cases { cases: 40, failure_persistence: None, ..Cases::default() })]
+
+    #[test]
+    fn lives_are_the_same_as_on_the_cpu(life in life(), seed in any::<u64>()) {
+        prop_assert!(live(&life, Choice::Emu) == live_there(&life, seed));
+    }
+}
+
+/// Whether a C++ compiler is here; says so if not.
+fn compiler() -> bool {
+    let there = std::process::Command::new("g++").arg("--version").output().is_ok();
+    if !there {
+        println!("skipped: no g++, which the emitted kernels need here");
+    }
+    there
+}
+
+/// The kernels that are shipped, executed: paper and wide tables, with and without block tables and
+/// frequency lifetimes, one to seven cores.
+#[test]
+fn emitted_kernels_give_the_same_lives() {
+    if !compiler() {
+        return;
+    }
+    for bytes in lives::SHAPES {
+        let life = lives::long_life(bytes, 12);
+        let expected = live(&life, Choice::Emu);
+        assert!(expected.len() > 500, "the life is not empty");
+        let session = Session::new(Options::default());
+        let config = life.shape.config(Choice::Auto);
+        let kernels = avsg::launch::acl::simulated::emit(&config.params).unwrap();
+        let pool = life.shape.pool(life.shape.layers());
+        let log = live_on(&life, stand::engine(config, &pool, kernels).unwrap());
+        assert!(log == expected, "{bytes:?}: other slots or misses than the CPU's");
+        assert_eq!(session.leaks(), Vec::<String>::new());
+    }
+}

@@ -1,0 +1,206 @@
+//! The device arrays' side of the Ascend device: the caller's streams, captured work, threads; and
+//! that what is not ordered goes wrong.
+
+#[path = "ascend/lockstep.rs"]
+mod lockstep;
+#[path = "ascend/native.rs"]
+mod native;
+#[path = "ascend/stand.rs"]
+mod stand;
+
+use avsg::acl::owned::{Event, Stream};
+use avsg::engine::{Config, DeviceBatch, DevicePlan, Engine};
+use avsg::launch::acl::{AscendOptions, RegisteredPool};
+use avsg::pool::{HostPool, Pages, PoolConfig, Role};
+use avsg::rows::RowFormat;
+use avsg_sim::{Options, Session};
+use lockstep::Pair;
+
+#[test]
+fn steps_in_a_callers_stream_are_the_cpus() {
+    for one_launch in [false, true] {
+        let session = Session::new(Options { seed: 3, ..Options::default() });
+        let context = stand::context().unwrap();
+        let stream = Stream::new(&context).unwrap();
+        let mut pair = Pair::new(&session, &context, 11, one_launch);
+        for _ in 0..40 {
+            pair.next();
+            pair.enqueue(stream.raw()).unwrap();
+            stream.synchronize(1000).unwrap();
+            pair.compare();
+        }
+        assert!(pair.rows > 10_000);
+        drop((pair, stream, context));
+        assert_eq!(session.leaks(), Vec::<String>::new());
+    }
+}
+
+/// One captured graph, replayed over a random life: joins, leaves, permuted states, padded requests,
+/// any number of tokens, bad ids, rows of the step itself.
+#[test]
+fn one_captured_step_is_replayed_over_a_life() {
+    for one_launch in [false, true] {
+        let session = Session::new(Options { seed: 4, ..Options::default() });
+        let context = stand::context().unwrap();
+        let stream = Stream::new(&context).unwrap();
+        let mut pair = Pair::new(&session, &context, 12, one_launch);
+        let before = session.launches();
+        let graph = stream.capture(|| pair.enqueue(stream.raw())).unwrap();
+        assert_eq!(session.launches(), before, "captured work does not run");
+        for _ in 0..60 {
+            pair.next();
+            let before = session.calls().len();
+            stream.replay(&graph).unwrap();
+            let calls = session.calls()[before..].to_vec();
+            let own = ["aclrtGetCurrentContext", "aclmdlRIExecuteAsync"];
+            assert!(calls.iter().all(|call| own.contains(call)), "no host work: {calls:?}");
+            stream.synchronize(1000).unwrap();
+            pair.compare();
+        }
+        assert!(pair.rows > 10_000);
+        drop((graph, pair, stream, context));
+        assert_eq!(session.leaks(), Vec::<String>::new());
+    }
+}
+
+/// What a step in a stream calls: arguments and launches, nothing that waits or allocates.
+#[test]
+fn a_queued_step_neither_waits_nor_allocates() {
+    let session = Session::new(Options::default());
+    let context = stand::context().unwrap();
+    let stream = Stream::new(&context).unwrap();
+    let mut pair = Pair::new(&session, &context, 13, false);
+    for _ in 0..3 {
+        pair.next();
+        let before = session.calls().len();
+        pair.enqueue(stream.raw()).unwrap();
+        let calls = session.calls()[before..].to_vec();
+        let allowed = [
+            "aclrtGetCurrentContext",
+            "aclrtKernelArgsParaUpdate",
+            "aclrtKernelArgsFinalize",
+            "aclrtLaunchKernelWithConfig",
+        ];
+        assert!(calls.iter().all(|call| allowed.contains(call)), "{calls:?}");
+        assert_eq!(calls.iter().filter(|c| **c == "aclrtLaunchKernelWithConfig").count(), 5);
+        stream.synchronize(1000).unwrap();
+        pair.compare();
+    }
+}
+
+/// Step n appends in one stream; step n + 1 gathers in another. Says whether its rows came right.
+fn handed_over(seed: u64, event_between: bool) -> bool {
+    let session = Session::new(Options { seed, jitter: 0, ..Options::default() });
+    let context = stand::context().unwrap();
+    let (appends, gathers) = (Stream::new(&context).unwrap(), Stream::new(&context).unwrap());
+    let done = Event::sync(&context).unwrap();
+    let mut pair = Pair::new(&session, &context, 7, false);
+    let mut right = true;
+    for _ in 0..6 {
+        pair.next();
+        let (batch, plan) = (pair.device_batch(), pair.device_plan());
+        let fresh = [0, 1].map(|layer| pair.device_fresh(layer));
+        // SAFETY: everything lives until the streams are waited for.
+        unsafe {
+            for (layer, fresh) in fresh.iter().enumerate() {
+                pair.ascend.enqueue_append(&batch, layer, fresh, appends.raw()).unwrap();
+            }
+            if event_between {
+                done.record(appends.raw()).unwrap();
+                gathers.wait(&done).unwrap();
+            }
+            // No fresh rows are given: the gather has to find them in the pool.
+            right &= gather_right(&mut pair, &batch, &plan, &gathers);
+        }
+        appends.synchronize(1000).unwrap();
+    }
+    right
+}
+
+/// Steps without fresh rows and compares the rows of this step with what was appended.
+///
+/// # Safety
+/// As for [`Engine::enqueue_step`].
+unsafe fn gather_right(
+    pair: &mut Pair,
+    batch: &DeviceBatch,
+    plan: &DevicePlan,
+    stream: &Stream,
+) -> bool {
+    // stable_len -1: every row is the pool's.
+    let none = avsg::acl::owned::DeviceMemory::new(&stand::context().unwrap(), 16).unwrap();
+    none.write(0, &[0xFF; 16]).unwrap();
+    let all = DeviceBatch { stable_len: none.address(), ..*batch };
+    // SAFETY: the contract.
+    unsafe {
+        pair.ascend.enqueue_step(&all, plan, 0, None, stream.raw()).unwrap();
+        pair.ascend.enqueue_transfer(&all, plan, 1, None, stream.raw()).unwrap();
+    }
+    stream.synchronize(1000).unwrap();
+    pair.fresh_rows_arrived()
+}
+
+#[test]
+fn a_gather_before_its_append_arrives_is_wrong() {
+    assert!((0..12).all(|seed| handed_over(seed, true)), "ordered, every row is right");
+    let right = (0..12).filter(|&seed| handed_over(seed, false)).count();
+    assert!(right < 12, "without the event some gather must come too early");
+}
+
+/// Four threads with an engine each, over one shared pool.
+#[test]
+fn four_threads_share_a_pool() {
+    let session = Session::new(Options { seed: 6, ..Options::default() });
+    let params = avsg::device::params::Params::wide(16, 1, 64);
+    let config = Config { cores: 3, ..Config::new(params, 2) };
+    let kernels = stand::kernels(&session, &config);
+    let context = stand::context().unwrap();
+    let format = RowFormat::single(64).unwrap();
+    let shape = PoolConfig { pages: Pages::Plain, ..PoolConfig::new(1, 512, format) };
+    let writer = HostPool::new(&shape).unwrap();
+    let mut bytes = [0; 64];
+    for row in 0..512 {
+        avsg::content::fill_row(row, 0, &mut bytes);
+        writer.write_row(0, row as usize, &bytes).unwrap();
+    }
+    std::thread::scope(|scope| {
+        for thread in 0..4usize {
+            let (writer, context, kernels) = (&writer, &context, kernels.clone());
+            scope.spawn(move || {
+                let export = writer.export().unwrap();
+                let pool = HostPool::import(&export.desc, export.fd, Role::Reader).unwrap();
+                let pool = RegisteredPool::new(context, pool).unwrap();
+                let options = AscendOptions::new(context.clone(), kernels);
+                let mut engine = Engine::on_ascend(config, pool, &options).unwrap();
+                let mut plan = engine.new_plan(2, 2).unwrap();
+                for step in 0..30 {
+                    let ids: Vec<i32> =
+                        (0..32).map(|i| ((i * 37 + step * 11 + thread * 5) % 512) as i32).collect();
+                    let batch = avsg::engine::Batch {
+                        ids: &ids,
+                        ids_stride: 16,
+                        k: 16,
+                        cu_q: &[0, 1, 2],
+                        state: &[1, 0],
+                        generation: &[1, 1],
+                        stable_len: &[-1, -1],
+                        seq_len: &[512, 512],
+                        block_table: &[],
+                        block_stride: 0,
+                    };
+                    engine.step(&batch, &mut plan, 0, None).unwrap();
+                    let mut got = [0; 64];
+                    for (at, &id) in ids.iter().enumerate() {
+                        let slot = plan.slots(at / 16)[at % 16] as usize;
+                        engine.buffer().slot_bytes(1 - at / 16, 0, slot, &mut got).unwrap();
+                        assert!(avsg::content::check_row(id, 0, &got), "thread {thread}, id {id}");
+                    }
+                }
+                drop(plan);
+                engine.close().unwrap();
+            });
+        }
+    });
+    drop((writer, context));
+    assert_eq!(session.leaks(), Vec::<String>::new());
+}

@@ -20,7 +20,8 @@ fn json(line: &str) -> Value {
 }
 
 /// Few steps of a small geometry; the trace's tokens are rows of their own.
-const SMALL: &str = "estimate tests/data/nomicon-4k-k256.npz --slots 1024 --steps 8 --warm 24";
+const SMALL: &str = "estimate tests/data/nomicon-4k-k256.npz --slots 1024 --steps 8 --warm 24 \
+                     --no-points";
 
 fn number(value: &Value, path: &str) -> f64 {
     value.pointer(path).and_then(Value::as_f64).unwrap_or_else(|| panic!("{path} of {value}"))
@@ -77,27 +78,15 @@ fn constants_are_listed_with_range_and_source() {
 fn terminal_output_says_that_it_is_a_model() {
     let output = avsg(SMALL);
     let text = String::from_utf8(output.stdout).unwrap();
-    assert!(text.matches("model, not measured").count() >= 6, "{text}");
-    let tables: Vec<&str> =
-        text.lines().filter(|l| l.ends_with("us (model, not measured)")).collect();
-    assert!(tables.is_empty());
+    assert!(text.matches("model, not measured").count() >= 5, "{text}");
+    let figures = text.lines().filter(|l| l.contains("┌")).count();
+    assert!(text.matches("model, not measured").count() >= figures, "every table says so");
 }
 
 #[test]
-fn every_chip_works_and_a_faster_clock_takes_less() {
+fn a_faster_clock_takes_less() {
     let mut times = Vec::new();
-    for (soc, cores) in [
-        ("ascend910b1", 48),
-        ("ascend910b2", 48),
-        ("ascend910b3", 40),
-        ("ascend910b4", 40),
-        ("ascend910_9391", 48),
-        ("ascend910_9392", 48),
-        ("ascend910_9381", 48),
-        ("ascend910_9382", 48),
-        ("ascend910_9372", 40),
-        ("Ascend910_9362", 40),
-    ] {
+    for (soc, cores) in [("ascend910b1", 48), ("ascend910b4", 40), ("Ascend910_9362", 40)] {
         let report = json(&format!("{SMALL} --soc {soc}"));
         assert_eq!(report["label"], "model, not measured");
         assert_eq!(report["cores"], cores, "{soc}");
@@ -127,30 +116,14 @@ fn phases_and_terms_add_up() {
     assert_eq!(counts["pending"].as_array().unwrap().len(), 7);
 }
 
-/// More expensive constants, more requests than cores and wider rows never take less.
+/// More expensive constants, more requests than cores and wider rows take longer.
 #[test]
 fn the_model_is_monotone() {
     let base = json(SMALL);
     let step = |r: &Value| number(row(r, "totals", "kernel", "ours"), "/step_us");
-    let us = stage_one(&base, "ours");
-    for set in [
-        "head=30",
-        "barrier=60",
-        "repeat=2",
-        "gather=0.5",
-        "scalar=11",
-        "sync=150",
-        "dma=30",
-        "latency=1500",
-        "bandwidth=20",
-        "launch=5",
-    ] {
-        assert!(stage_one(&json(&format!("{SMALL} --set {set}")), "ours") > us, "{set}");
-    }
     for more in [
-        "--set syncall=5",
-        "--set h2d-start=5",
-        "--set h2d-row=0.6",
+        "--set syncall=5 --set scalar=11",
+        "--set h2d-start=5 --set h2d-row=0.6",
         "--row-bytes 4096",
         "--requests 41",
     ] {
@@ -158,7 +131,8 @@ fn the_model_is_monotone() {
     }
     // Turns: 41 requests on 40 cores take two.
     let turns = stage_one(&json(&format!("{SMALL} --requests 41 --set launch=0")), "ours");
-    let one = stage_one(&json(&format!("{SMALL} --set launch=0")), "ours");
+    let launch = number(row(&base, "constants", "name", "launch"), "/value");
+    let one = stage_one(&base, "ours") - launch;
     assert!((turns / one - 2.0).abs() < 1e-9);
     let segments = json(&format!("{SMALL} --segments 1024,128"));
     assert!(step(&segments) > step(&base));
@@ -171,7 +145,9 @@ fn the_model_is_monotone() {
 #[test]
 fn a_hit_rate_can_be_asked_for() {
     for percent in [50.0, 93.0] {
-        let line = format!("estimate --hit-rate {percent} --k 256 --slots 2048 --steps 8 --warm 8");
+        let line = format!(
+            "estimate --hit-rate {percent} --k 256 --slots 2048 --steps 8 --warm 8 --no-points"
+        );
         let report = json(&line);
         let hits = number(&report, "/counts/hits") / 2.56;
         assert!((hits - percent).abs() < 1.0, "{hits} for {percent}");

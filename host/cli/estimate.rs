@@ -71,6 +71,9 @@ pub struct Options {
     /// Another value for a constant; may be repeated
     #[arg(long, value_name = "NAME=VALUE")]
     set: Vec<String>,
+    /// Leave the paper's figures out, which take most of the time
+    #[arg(long)]
+    no_points: bool,
     /// List the constants, with range and source, and stop
     #[arg(long)]
     constants: bool,

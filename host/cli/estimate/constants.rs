@@ -220,3 +220,53 @@ impl Constants {
         prices
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use avsg_linker::cost::{UNITS, Work};
+
+    use super::*;
+
+    #[test]
+    fn names_and_table_are_in_one_order() {
+        let c = Constants::default();
+        for (name, text) in [
+            (Name::Head, "head"),
+            (Name::Gather, "gather"),
+            (Name::Launch, "launch"),
+            (Name::H2dLink, "h2d-link"),
+            (Name::DualPointer, "dual-pointer"),
+        ] {
+            assert_eq!(CONSTANTS[name as usize].name, text);
+        }
+        assert_eq!(c.with("gather = 0.5").unwrap().get(Name::Gather), 0.5);
+        assert_eq!(c.with("barrier=0").unwrap().get(Name::Barrier), 0.0);
+        assert!(CONSTANTS.iter().all(|k| (k.lo..=k.hi).contains(&k.default)));
+        for bad in ["gather", "gather=", "gather=0", "gather=nan", "nothing=1", "=1"] {
+            assert!(c.with(bad).is_err(), "{bad}");
+        }
+    }
+
+    /// The slow end of every range makes some unit dearer and none cheaper.
+    #[test]
+    fn every_unit_has_a_price_that_follows_its_constant() {
+        let c = Constants::default();
+        let price = |c: &Constants| UNITS.map(|u| Work::of(u.0, 1.0).cycles(&c.prices()));
+        assert!(price(&c).iter().all(|&p| p > 0.0));
+        for slow in [
+            "head=30",
+            "barrier=60",
+            "repeat=2",
+            "gather=0.5",
+            "scalar=11",
+            "sync=150",
+            "dma=30",
+            "latency=1500",
+            "bandwidth=20",
+        ] {
+            let pairs = price(&c.with(slow).unwrap()).into_iter().zip(price(&c));
+            let dearer = pairs.clone().filter(|(slow, base)| slow > base).count();
+            assert!(dearer == 1 && pairs.filter(|(s, b)| s < b).count() == 0, "{slow}");
+        }
+    }
+}

@@ -279,3 +279,6 @@ impl Profile {
         self.work.iter_mut().chain(&mut self.packed).for_each(|work| *work = *work * by);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -122,7 +122,9 @@ pub struct VariantRow {
 /// Makes the estimate and writes it.
 pub fn run(options: &Options, inputs: &Inputs) -> Result<()> {
     let Inputs { trace, params, .. } = inputs;
-    let warm = options.warm.min(trace.steps / 2);
+    // A trace that is too short for both is halved.
+    let fits = trace.steps >= options.warm + options.steps;
+    let warm = if fits { options.warm } else { trace.steps / 2 };
     let bar = output::progress(2 * trace.steps, "steps replayed");
     let tick = || bar.inc(1);
     let ours = count(params, trace, warm, &tick)?;
@@ -139,7 +141,7 @@ pub fn run(options: &Options, inputs: &Inputs) -> Result<()> {
 fn report(options: &Options, inputs: &Inputs, ours: &Profile, theirs: &Profile) -> Result<Report> {
     let Inputs { constants: c, soc, params, .. } = inputs;
     let recorded = cost(ours, Variant::RECORDED);
-    let points = points(c)?;
+    let points = if options.no_points { Vec::new() } else { points(c)? };
     let gather: Vec<Ratio> = GATHER.iter().map(|&g| ratio(g, c, soc, ours, theirs)).collect();
     Ok(Report {
         label: LABEL,

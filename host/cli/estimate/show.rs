@@ -36,7 +36,13 @@ pub fn report(r: &Report) {
     );
     phases(r);
     whole(r);
-    beside(r);
+    if !r.points.is_empty() {
+        beside(r);
+    }
+    for c in r.constants.iter().filter(|c| !c.in_range) {
+        let [lo, hi] = c.range;
+        println!("{} = {} is outside of its documented range {lo}..{hi}", c.name, c.value);
+    }
 }
 
 fn phases(r: &Report) {
@@ -105,10 +111,6 @@ fn beside(r: &Report) {
         ]);
     }
     println!("{t}");
-    for c in r.constants.iter().filter(|c| !c.in_range) {
-        let [lo, hi] = c.range;
-        println!("{} = {} is outside of its documented range {lo}..{hi}", c.name, c.value);
-    }
 }
 
 /// Prints the constants.

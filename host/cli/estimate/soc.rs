@@ -47,3 +47,20 @@ impl Soc {
         cycles / self.mhz
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_chip_is_found_by_its_name() {
+        for soc in &SOCS {
+            let found = Soc::named(&soc.name.to_uppercase()).unwrap();
+            assert_eq!(found.name, soc.name);
+            assert!([40, 48].contains(&soc.cores));
+            assert!((1.0..1.3).contains(&soc.us(1850.0)), "{}", soc.name);
+        }
+        assert!(Soc::named("ascend310p").is_err());
+        assert_eq!((OF_THE_PAPER.cores, OF_THE_PAPER.mhz), (40, 1800.0));
+    }
+}

@@ -9,6 +9,7 @@ mod alias;
 mod lanes;
 mod registers;
 mod schedule;
+mod signs;
 pub mod simplify;
 mod whole;
 

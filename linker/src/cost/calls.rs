@@ -163,7 +163,8 @@ pub fn of_calls(calls: &[Call], lanes: usize) -> Work {
                 Act::Use { pipe: Pipe::V, .. } => {
                     Work::vector(1, if bits { lanes.div_ceil(32) } else { lanes })
                 }
-                Act::Use { .. } => Work::default(),
+                // Helpers that may do nothing work on whole columns; they are priced as ops.
+                Act::Use { .. } | Act::Maybe(_) => Work::default(),
                 Act::Sync(sync) => of_sync(*sync),
             };
         }

@@ -1,10 +1,10 @@
 //! The constants of the model: what each is, where it is from, and how far off it may be.
 //!
 //! "measured" and "documented" name a public source, "fit" was chosen by figures of the paper, and
-//! "assumed" has nothing behind it but its range. The vectorised figures of the paper fit none: least
-//! squares over the four of them drives every constant to an end of its range and still leaves -30,
-//! +43, -55 and -26 %. What is missing there is in the paper's kernel (some 20 us at any size, 5 ns a
-//! slot), so nothing else was moved to hide it, and nothing was chosen by what it makes of ours.
+//! "assumed" has nothing behind it but its range. The vectorised figures of the paper fit none: a descent
+//! by coordinates on their squared errors drives nearly every constant to an end of its range and still
+//! leaves -28, +37, -53 and -27 %. What is missing there is in the paper's kernel (some 20 us at any size,
+//! 5 ns a slot), so nothing was moved to hide it, and nothing was chosen by what it makes of ours.
 
 use anyhow::Result;
 use avsg::Error;

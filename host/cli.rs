@@ -1,7 +1,9 @@
 //! The terminal program. Exit status: 0 when everything held, 2 for bad input, 1 for anything else.
 
 mod bench;
+mod doctor;
 mod emit;
+mod estimate;
 mod geometry;
 mod info;
 mod opp;
@@ -38,8 +40,12 @@ enum Command {
     /// Measure: match, transfer, reuse, lifetime
     #[command(subcommand)]
     Bench(bench::Bench),
+    /// Estimate what the kernels would take on an Ascend 910B: a model, not a measurement
+    Estimate(Box<estimate::Options>),
     /// Show the machine, and the memory that a geometry takes, before it is taken
     Info(info::Options),
+    /// Examine an Ascend device and write down what nobody could look up
+    Doctor(doctor::Options),
     /// Write the kernels of a geometry as AscendC, and show the memory that they use
     Emit(emit::Options),
     /// Write a custom operator package of a geometry, for CANN to build
@@ -69,7 +75,9 @@ pub fn run() -> ExitCode {
         Command::Replay(options) => replay::run(&options),
         Command::Synth(options) => synth::run(&options),
         Command::Bench(bench) => bench::run(bench),
+        Command::Estimate(options) => estimate::run(&options),
         Command::Info(options) => info::run(&options),
+        Command::Doctor(options) => doctor::run(&options),
         Command::Emit(options) => emit::run(&options),
         Command::Opp(options) => opp::run(&options),
         Command::Completions { shell } => {

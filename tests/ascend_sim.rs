@@ -3,6 +3,8 @@
 
 #[path = "life/life.rs"]
 mod life;
+#[path = "ascend/lives.rs"]
+mod lives;
 #[path = "ascend/native.rs"]
 mod native;
 #[path = "ascend/stand.rs"]
@@ -59,24 +61,6 @@ proptest! {
     }
 }
 
-/// A life with everything in it, long enough to fill tables.
-fn long_life(bytes: [u8; 10], steps: usize) -> Life {
-    let ids = |seed: usize| (0..60).map(|i| ((i * seed * 2_741 + i * i) % 65_536) as u16).collect();
-    let requests = |step: usize| {
-        let one = |r: usize| Request {
-            who: r as u8,
-            act: [6, 6, 6, 5, 2, 1, 6, 0][(step * 3 + r * 5) % 8] * u8::from(step > 0),
-            tokens: (4 - r) as u8,
-            accept: (step + r) as u8,
-            pick: (step * 3 + r) as u16,
-            ids: ids(step * 5 + r + 1),
-        };
-        (0..4).map(one).collect()
-    };
-    let step = |s: usize| Step { form: s as u8, swap: s as u8, requests: requests(s) };
-    Life { shape: Shape::from(bytes), steps: (0..steps).map(step).collect() }
-}
-
 /// Whether a C++ compiler is here; says so if not.
 fn compiler() -> bool {
     let there = std::process::Command::new("g++").arg("--version").output().is_ok();
@@ -93,13 +77,8 @@ fn emitted_kernels_give_the_same_lives() {
     if !compiler() {
         return;
     }
-    // Table, lifetime, K, tokens, slots, page, format, states, cores, strategy.
-    for bytes in [
-        [0, 0, 29, 3, 1, 0, 0, 2, 0, 0],
-        [1, 1, 29, 3, 2, 2, 1, 6, 3, 0],
-        [3, 3, 17, 1, 1, 3, 4, 3, 6, 0],
-    ] {
-        let life = long_life(bytes, 12);
+    for bytes in lives::SHAPES {
+        let life = lives::long_life(bytes, 12);
         let expected = live(&life, Choice::Emu);
         assert!(expected.len() > 500, "the life is not empty");
         let session = Session::new(Options::default());

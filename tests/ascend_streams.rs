@@ -63,6 +63,28 @@ fn one_captured_step_is_replayed_over_a_life() {
     }
 }
 
+/// The same with the kernels that are shipped.
+#[test]
+fn emitted_kernels_are_captured_and_replayed() {
+    if std::process::Command::new("g++").arg("--version").output().is_err() {
+        println!("skipped: no g++, which the emitted kernels need here");
+        return;
+    }
+    for one_launch in [false, true] {
+        let _session = Session::new(Options { seed: 8, ..Options::default() });
+        let context = stand::context().unwrap();
+        let stream = Stream::new(&context).unwrap();
+        let mut pair = Pair::emitted(&context, 21, one_launch);
+        let graph = stream.capture(|| pair.enqueue(stream.raw())).unwrap();
+        for _ in 0..12 {
+            pair.next();
+            stream.replay(&graph).unwrap();
+            stream.synchronize(60_000).unwrap();
+            pair.compare();
+        }
+    }
+}
+
 /// What a step in a stream calls: arguments and launches, nothing that waits or allocates.
 #[test]
 fn a_queued_step_neither_waits_nor_allocates() {
@@ -102,8 +124,8 @@ fn handed_over(seed: u64, event_between: bool) -> bool {
         let fresh = [0, 1].map(|layer| pair.device_fresh(layer));
         // SAFETY: everything lives until the streams are waited for.
         unsafe {
-            for layer in 0..2 {
-                pair.ascend.enqueue_append(&batch, layer, &fresh[layer], appends.raw()).unwrap();
+            for (layer, fresh) in fresh.iter().enumerate() {
+                pair.ascend.enqueue_append(&batch, layer, fresh, appends.raw()).unwrap();
             }
             if event_between {
                 done.record(appends.raw()).unwrap();

@@ -1,9 +1,16 @@
 //! The options that say which table, and how rows look.
 
+use std::path::PathBuf;
+use std::sync::Arc;
+
 use anyhow::Result;
+use avsg::acl::owned::Context;
+use avsg::acl::{Acl, Source};
 use avsg::device::params::{Lifetime, Params, Table};
-use avsg::engine::Config;
+use avsg::engine::{Config, Engine};
+use avsg::launch::acl::{AscendOptions, RegisteredPool, simulated};
 use avsg::machine::Choice;
+use avsg::pool::{HostPool, PoolConfig};
 use avsg::rows::RowFormat;
 use avsg::{Error, geometry};
 use clap::{Args, ValueEnum};
@@ -45,6 +52,10 @@ impl MachineKind {
 pub enum Device {
     /// Threads as cores, process memory as device memory
     Cpu,
+    /// An Ascend 910B
+    Ascend,
+    /// The emitted kernels on the simulated runtime: slow, and exact
+    AscendSim,
 }
 
 /// The table's geometry and rules.
@@ -152,6 +163,9 @@ pub struct DeviceOptions {
     /// Which device
     #[arg(long, value_enum, default_value = "cpu")]
     pub device: Device,
+    /// Folder with the kernels of the geometry, compiled for the device
+    #[arg(long, value_name = "DIR")]
+    pub kernels: Option<PathBuf>,
     /// Copying cores; above the CPUs of this machine they are played in turns [default: the CPUs]
     #[arg(long, value_name = "C")]
     pub cores: Option<usize>,
@@ -163,10 +177,29 @@ pub struct DeviceOptions {
 impl DeviceOptions {
     /// An engine's configuration.
     pub fn config(&self, params: Params, states: usize) -> Config {
-        let Device::Cpu = self.device;
         let mut config = Config::new(params, states);
         config.cores = self.cores.unwrap_or(config.cores);
         config.machine = self.machine.choice();
         config
+    }
+
+    /// An engine with a pool of its own.
+    pub fn engine(&self, config: Config, pool: &PoolConfig) -> Result<Engine> {
+        let context = match self.device {
+            Device::Cpu => return Ok(Engine::new(config, HostPool::new(pool)?)?),
+            Device::AscendSim => simulated::context()?,
+            Device::Ascend => Context::open(Arc::new(Acl::open(&Source::System)?), 0)?,
+        };
+        let kernels = match (&self.kernels, self.device) {
+            (Some(folder), _) => folder.clone(),
+            (None, Device::AscendSim) => simulated::emit(&config.params)?,
+            (None, _) => {
+                let limit = "a device needs compiled kernels";
+                let remedy = "pass the folder with this geometry's objects (avsg emit)";
+                return Err(Error::invalid("--kernels", "none", limit, remedy).into());
+            }
+        };
+        let pool = RegisteredPool::create(&context, pool)?;
+        Ok(Engine::on_ascend(config, pool, &AscendOptions::new(context, kernels))?)
     }
 }

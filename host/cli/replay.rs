@@ -99,7 +99,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
             output::bytes(memory::available()?)
         );
     }
-    let engine = Engine::new(config, HostPool::new(&pool)?)?;
+    let engine = options.device.engine(config, &pool)?;
     let report = replay(options, &trace, engine)?;
     if let Some(path) = &options.json {
         output::json(path, &report)?;

@@ -54,6 +54,8 @@ pub enum Act {
     },
     /// Synchronisation that the helper does itself.
     Sync(Sync),
+    /// What the helper does only if there is something to do.
+    Maybe(Vec<Act>),
 }
 
 /// One synchronisation.

@@ -8,6 +8,7 @@
 
 pub mod aiv;
 pub mod check;
+pub mod cost;
 pub mod lower;
 pub mod opp;
 pub mod record;

@@ -9,6 +9,7 @@ mod alias;
 mod lanes;
 mod registers;
 mod schedule;
+mod signs;
 pub mod simplify;
 mod whole;
 
@@ -48,6 +49,8 @@ struct Lower<'t> {
     /// Vectors and masks: text and place.
     at: BTreeMap<Value, (String, Place)>,
     halves: BTreeSet<Value>,
+    /// Signs, spread over the word, of the tile's vectors.
+    signs: BTreeMap<Value, (String, Place)>,
     /// Whether each temporary of the tile is a mask.
     temps: Vec<bool>,
     registers: [usize; 2],
@@ -76,6 +79,7 @@ pub fn lower(tape: &Tape) -> Result<Lowered, Refused> {
         names: params.collect(),
         at: BTreeMap::new(),
         halves: BTreeSet::new(),
+        signs: BTreeMap::new(),
         temps: Vec::new(),
         registers: [0; 2],
         words: BTreeSet::new(),
@@ -155,6 +159,7 @@ impl Lower<'_> {
         let n = self.scalar(op.args[0]);
         let outer = std::mem::take(&mut self.out);
         self.temps.clear();
+        self.signs.clear();
         self.statement(format!("const int32_t lanes = Least({n} - base, TILE);"));
         for op in &body.ops {
             self.lane(op);
@@ -213,7 +218,9 @@ impl Lower<'_> {
             Code::Sweep if inside(store, "id") => "Reset, if the generation is another one.",
             Code::Sweep if inside(load, "slot") => "Refresh: hits live on.",
             Code::Sweep if inside(append, "miss") => "Locate: the host row of each miss.",
-            Code::Sweep if inside(item, "dead") => "UpdateState: victims take the misses.",
+            Code::Sweep if self.depth == 1 && inside(item, "dead") => {
+                "UpdateState: victims take the misses."
+            }
             Code::Repeat { .. } if self.depth == 1 && inside(take, "pending") => {
                 "Probe, later rounds: what is still pending is the miss list."
             }

@@ -40,6 +40,18 @@ struct Tile {
     n: usize,
 }
 
+/// One execution of an op, for whoever counts: see [`Replay::watch`].
+#[derive(Clone, Copy, Debug)]
+pub struct Ran<'t> {
+    /// The op.
+    pub op: &'t Op,
+    /// Live lanes of its tile; the length of what an op on a whole column worked on, the bound of a
+    /// sweep, the counts that a bisection starting at its hint takes.
+    pub lanes: usize,
+    /// The lanes under an effect's mask; how far lifetimes fell.
+    pub active: usize,
+}
+
 /// A tape with its memory, ready to run.
 pub struct Replay<'t> {
     tape: &'t Tape,
@@ -50,6 +62,7 @@ pub struct Replay<'t> {
     vectors: Vec<Vec<Lane>>,
     masks: Vec<Vec<Option<bool>>>,
     tile: Tile,
+    ran: Option<Vec<Ran<'t>>>,
 }
 
 impl<'t> Replay<'t> {
@@ -68,7 +81,18 @@ impl<'t> Replay<'t> {
             vectors: vec![Vec::new(); n],
             masks: vec![Vec::new(); n],
             tile: Tile::default(),
+            ran: None,
         })
+    }
+
+    /// From now on keeps what runs, op by op.
+    pub fn watch(&mut self) {
+        self.ran = Some(Vec::new());
+    }
+
+    /// What ran since the last call, in order; nothing without [`Self::watch`].
+    pub fn ran(&mut self) -> Vec<Ran<'t>> {
+        self.ran.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     /// Gives a column of words, an input or an output its words.
@@ -139,6 +163,14 @@ impl<'t> Replay<'t> {
                 (None, code) => {
                     let done = if code.on_lanes() { self.lanes(op) } else { self.whole(op) };
                     done.map_err(|what| Fault { op: self.tape.line(op), what })?;
+                    if self.ran.is_some() {
+                        let (lanes, active) = if code.on_lanes() {
+                            (self.tile.live, self.masked(op))
+                        } else {
+                            self.extent(op)
+                        };
+                        self.note(op, lanes, active);
+                    }
                 }
             }
         }
@@ -147,6 +179,7 @@ impl<'t> Replay<'t> {
 
     fn sweep(&mut self, op: &'t Op, body: &'t Block) -> Result<(), Fault> {
         let n = usize::try_from(self.scalar(op.args[0])).unwrap_or(0);
+        self.note(op, n, 0);
         for at in (0..n).step_by(self.width) {
             self.tile = Tile { at, live: self.width.min(n - at), n };
             self.block(body)?;
@@ -178,7 +211,15 @@ impl<'t> Replay<'t> {
             }
         }
         self.define(op.out, high);
+        let hint = self.scalar(op.args[0]);
+        self.note(op, if need <= 0 { 0 } else { counts(hint, high) }, 0);
         Ok(())
+    }
+
+    fn note(&mut self, op: &'t Op, lanes: usize, active: usize) {
+        if let Some(ran) = &mut self.ran {
+            ran.push(Ran { op, lanes, active });
+        }
     }
 
     fn bound(&mut self, body: &Block, value: i32) {
@@ -195,6 +236,20 @@ impl<'t> Replay<'t> {
             self.scalars[out.0 as usize] = Some(value);
         }
     }
+}
+
+/// How often the emitted search counts until it knows the answer: at `hint`, beside it, then by halving.
+fn counts(hint: i32, answer: i32) -> usize {
+    let (mut low, mut high, mut counts) = (-128, 127, 0);
+    let mut t = hint.clamp(-128, 126);
+    while low < high {
+        counts += 1;
+        let enough = t >= answer;
+        (low, high) = if enough { (low, t) } else { (t + 1, high) };
+        let beside = if enough { high - 1 } else { low }.clamp(low, high);
+        t = if counts == 1 { beside } else { low + (high - low) / 2 };
+    }
+    counts
 }
 
 fn named(name: &str, what: String) -> Fault {

@@ -27,6 +27,17 @@ struct Map {
     overlap: Vec<Vec<usize>>,
 }
 
+/// All places of some acts.
+fn uses(acts: &[Act], run: &mut dyn FnMut(&Place)) {
+    for act in acts {
+        match act {
+            Act::Use { reads, writes, .. } => reads.iter().chain(writes).for_each(&mut *run),
+            Act::Maybe(acts) => uses(acts, run),
+            Act::Sync(_) => {}
+        }
+    }
+}
+
 fn bit(p: Pipe) -> u8 {
     1 << unit(p)
 }
@@ -44,13 +55,10 @@ impl Map {
     fn new(nodes: &mut [Node], map: &impl Overlap) -> Self {
         let mut places = BTreeMap::new();
         each_call(nodes, &mut |call| {
-            for act in &call.acts {
-                let Act::Use { reads, writes, .. } = act else { continue };
-                for place in reads.iter().chain(writes) {
-                    let next = places.len();
-                    places.entry(place.clone()).or_insert(next);
-                }
-            }
+            uses(&call.acts, &mut |place| {
+                let next = places.len();
+                places.entry(place.clone()).or_insert(next);
+            })
         });
         // Tiles of a column that earlier rounds were at, and the column itself.
         for place in places.keys().cloned().collect::<Vec<_>>() {
@@ -73,9 +81,15 @@ impl Map {
     }
 
     /// One act; what it lacks goes to `lack`.
-    fn act(&self, known: &mut Known, act: &Act, lack: &mut impl FnMut(Sync)) {
+    fn act(&self, known: &mut Known, act: &Act, lack: &mut dyn FnMut(Sync)) {
         let (pipe, reads, writes) = match act {
             Act::Sync(sync) => return learn(known, *sync),
+            Act::Maybe(acts) => {
+                let not = known.clone();
+                acts.iter().for_each(|act| self.act(known, act, lack));
+                *known = meet(&not, known);
+                return;
+            }
             Act::Use { pipe, reads, writes } => (*pipe, reads, writes),
         };
         let touched = || {

@@ -143,8 +143,12 @@ fn place(kernel: &Lowered, tile: u32, slots: u32) -> Plan {
     let links = kernel.tape.columns.iter().find(|c| c.name == "link").map_or(0, |c| c.len);
     put(&mut plan, "link", "int32_t", links);
     let work = plan.bytes;
-    put(&mut plan, "bytes", "int8_t", slots);
+    plan.bytes += slots;
     share(&mut plan, work, columns(kernel), &kernel.overlays);
+    // Before and after the tokens: over the columns that a token is done with first.
+    let at = (plan.bytes - slots) / 32 * 32;
+    let (name, element) = ("bytes".into(), "int8_t");
+    plan.buffers.push(Buffer { name, element, len: slots, at, bytes: slots, live: None });
     plan
 }
 

@@ -260,9 +260,39 @@ fn full_size() {
     compare(&Params { spread: 4, ..Params::wide(2048, 2, 4096) }, random, 3);
 }
 
+/// A whole repeat of halves, no less: the compare of 64 would leave bits undefined.
+#[test]
+fn too_small_names_the_slots() {
+    let refused = stage_one(&Params::wide(16, 1, 64)).unwrap_err().to_string();
+    assert!(refused.contains("S is 64"), "{refused}");
+    assert!(stage_one(&Params::wide(16, 1, 128)).is_ok());
+}
+
 #[test]
 fn too_large_names_the_bytes() {
     let p = Params { spread: 2, retries: 7, ..Params::wide(2048, 1, 16384) };
     let refused = stage_one(&p).unwrap_err().to_string();
     assert!(refused.contains("bytes of unified buffer, and there are"), "{refused}");
+}
+
+/// Corners of the geometry rules: the fewest slots that a core compares, one id, no retry and the most, pages
+/// of two rows and of 65536, lists that are no whole blocks, and tables that are all hits.
+#[test]
+fn corners() {
+    if !gxx() {
+        return;
+    }
+    let random = &mut Random(7);
+    let (wide, frequency) = (Params::wide, Lifetime::frequency());
+    for p in [
+        wide(128, 1, 128),
+        wide(16, 8, 128),
+        Params { retries: 0, ..Params::paper(7, 8, 128) },
+        Params { spread: 1, retries: 0, lifetime: frequency, ..wide(1, 2, 128) },
+        Params { lifetime: Lifetime::Constant(0), retries: 15, page: 65536, ..wide(100, 1, 128) },
+        Params { spread: 2, lifetime: frequency, page: 2, ..wide(300, 3, 1024) },
+        Params { spread: 2, ..wide(2048, 1, 2048) },
+    ] {
+        compare(&p, random, 6);
+    }
 }

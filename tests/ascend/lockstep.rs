@@ -1,6 +1,7 @@
 //! A random life in device arrays beside the same life on the CPU device: two engines, two pools with
 //! the same rows, and every step's results compared.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use avsg::acl::owned::{Context, DeviceMemory, RawStream};
@@ -18,6 +19,7 @@ use avsg_sim::Session;
 use super::stand;
 
 const K: usize = 12;
+const SLOTS: usize = 128;
 const TOKENS: usize = 2;
 const REQUESTS: usize = 4;
 const STATES: usize = 3;
@@ -65,7 +67,7 @@ pub struct Pair {
 }
 
 fn params() -> Params {
-    Params { page: PAGE as u32, ..Params::wide(K as u32, TOKENS as u32, 64) }
+    Params { page: PAGE as u32, ..Params::wide(K as u32, TOKENS as u32, SLOTS as u32) }
 }
 
 fn pool_config() -> PoolConfig {
@@ -83,9 +85,24 @@ fn fill(pool: &HostPool) {
 }
 
 impl Pair {
+    /// With the session's kernels.
     pub fn new(session: &Session, context: &Arc<Context>, seed: u64, one_launch: bool) -> Self {
-        let config = Config { cores: 5, ..Config::new(params(), STATES) };
-        let kernels = stand::kernels(session, &config);
+        let kernels = stand::kernels(session, &Self::config());
+        Self::with(kernels, context, seed, one_launch)
+    }
+
+    /// With the kernels that are shipped.
+    pub fn emitted(context: &Arc<Context>, seed: u64, one_launch: bool) -> Self {
+        let kernels = avsg::launch::acl::simulated::emit(&params()).unwrap();
+        Self::with(kernels, context, seed, one_launch)
+    }
+
+    fn config() -> Config {
+        Config { cores: 5, ..Config::new(params(), STATES) }
+    }
+
+    fn with(kernels: PathBuf, context: &Arc<Context>, seed: u64, one_launch: bool) -> Self {
+        let config = Self::config();
         let options = AscendOptions {
             one_launch: Some(one_launch),
             ..AscendOptions::new(context.clone(), kernels)
@@ -298,13 +315,14 @@ impl Pair {
         let mut got = [0; SEGMENTS[0] + SEGMENTS[1]];
         let mut right = true;
         for r in (0..REQUESTS).filter(|&r| a.state[r] >= 0) {
-            for at in a.cu_q[r] as usize * K..a.cu_q[r + 1] as usize * K {
+            let (first, end) = (a.cu_q[r] as usize * K, a.cu_q[r + 1] as usize * K);
+            for (at, &slot) in slots.iter().enumerate().take(end).skip(first) {
                 if a.ids[at] < a.stable[r] || a.ids[at] >= a.seq[r] {
                     continue;
                 }
                 let row = a.cu_q[r] as usize + (a.ids[at] - a.stable[r]) as usize;
                 for layer in 0..LAYERS {
-                    let (state, slot) = (a.state[r] as usize, slots[at] as usize);
+                    let (state, slot) = (a.state[r] as usize, slot as usize);
                     self.ascend.buffer().slot_bytes(state, layer, slot, &mut got).unwrap();
                     let version = self.versions + layer as u32;
                     right &= avsg::content::check_row(row as i32, version, &got);
@@ -319,7 +337,7 @@ impl Pair {
         let engines = [&self.ascend, &self.cpu];
         for layer in 0..LAYERS {
             for state in 0..STATES {
-                for slot in 0..64 {
+                for slot in 0..SLOTS {
                     for (engine, row) in engines.iter().zip(&mut rows) {
                         engine.buffer().slot_bytes(state, layer, slot, row).unwrap();
                     }
@@ -337,7 +355,7 @@ impl Pair {
         for state in 0..STATES {
             // Between lifetimes and links lie 64 bytes that a machine may scribble on.
             let parts = |table: &[i32]| {
-                let pad = 16 + 64 + 64 / 4;
+                let pad = 16 + SLOTS + SLOTS / 4;
                 [&table[..pad], &table[pad + 16..]].concat()
             };
             let (there, here) = (parts(self.ascend.table(state)), parts(self.cpu.table(state)));

@@ -22,6 +22,10 @@ fn table_words(p: &Params) -> usize {
 }
 
 /// Device memory as words.
+#[expect(
+    clippy::mut_from_ref,
+    reason = "device memory is nobody's in particular; arrays do not overlap"
+)]
 fn words<'a>(d: &'a Device<'_>, at: u64, n: usize) -> Result<&'a mut [i32], KernelFault> {
     if n == 0 {
         return Ok(&mut []);
@@ -168,9 +172,9 @@ fn copy(d: &Device<'_>, to: u64, from: u64, bytes: i32) -> Done {
 /// Stage Two. `a`: cuQ, state, missSlot, missRow, record, hostChunks, kv0, kv1, fresh0, fresh1.
 fn transfer(d: &Device<'_>, p: &Params, t: &Tiling, a: &[u64]) -> Done {
     let cu_q = words(d, a[0], t.requests as usize + 1)?;
-    for r in 0..t.requests as usize {
+    for (r, &first) in cu_q.iter().enumerate().take(t.requests as usize) {
         let n = words(d, a[4] + 4 * (r * record::WORDS) as u64, record::WORDS)?;
-        let (n, first) = (n[record::TOTAL as usize] as usize, cu_q[r]);
+        let n = n[record::TOTAL as usize] as usize;
         let list = |at: u64| words(d, at + 4 * first as u64 * u64::from(p.k), n);
         let (slots, rows) = (list(a[2])?, list(a[3])?);
         for (&slot, &row) in slots.iter().zip(rows.iter()) {
@@ -193,9 +197,11 @@ fn append(d: &Device<'_>, p: &Params, t: &Tiling, a: &[u64]) -> Done {
     let n = t.requests as usize;
     let cu_q = words(d, a[0], n + 1)?;
     let [state, stable, seq] = [words(d, a[1], n)?, words(d, a[2], n)?, words(d, a[3], n)?];
-    for r in (0..n).filter(|&r| state[r] >= 0 && stable[r] >= 0) {
-        for at in cu_q[r]..cu_q[r + 1] {
-            let id = stable[r] + at - cu_q[r];
+    for (r, pair) in cu_q.windows(2).enumerate().filter(|(r, _)| state[*r] >= 0 && stable[*r] >= 0)
+    {
+        let (first, end) = (pair[0], pair[1]);
+        for at in first..end {
+            let id = stable[r] + at - first;
             if id >= seq[r] {
                 continue;
             }

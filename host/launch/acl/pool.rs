@@ -64,6 +64,11 @@ impl RegisteredPool {
         }
     }
 
+    /// Where kernels see each chunk.
+    pub fn addresses(&self) -> impl ExactSizeIterator<Item = u64> + '_ {
+        self.registrations.iter().map(Registration::address)
+    }
+
     /// The pool.
     pub fn pool(&self) -> &HostPool {
         &self.pool

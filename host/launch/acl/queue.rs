@@ -92,8 +92,11 @@ fn explain(fault: Fault, params: &Params) -> Error {
 }
 
 impl Ascend {
+    /// The layer's slots, segment by segment. An error would take memory, so none is made.
     fn kv(core: &Core, layer: usize) -> [u64; 2] {
-        [0, 1].map(|i| core.buffer.segment_base(layer, i).map_or(0, |base| base as u64))
+        let segments = core.pool.format().as_slice().len();
+        let base = |i| core.buffer.segment_base(layer, i).map_or(0, |base| base as u64);
+        [0, 1].map(|i| if i < segments { base(i) } else { 0 })
     }
 
     /// The layer's chunk addresses, segment by segment.

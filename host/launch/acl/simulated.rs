@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::{env, fs};
 
 use avsg_device::params::Params;
-use avsg_linker::write::kernels::{Abi, kernels};
-use avsg_linker::write::stage_one;
+use avsg_linker::write::ascendc;
+use avsg_linker::write::kernels::Abi;
 
 use crate::acl::owned::Context;
 use crate::acl::{Acl, Source};
@@ -33,17 +33,11 @@ pub fn context() -> Result<Arc<Context>> {
 /// # Errors
 /// If the geometry does not fit a vector core's memory, or the files cannot be written.
 pub fn emit(params: &Params) -> Result<PathBuf> {
-    let too_large = |error: &dyn std::fmt::Display| {
+    let kernels = ascendc(params, Abi::Direct).map_err(|error| {
         let limit = format!("a vector core cannot run it: {error}");
-        Error::invalid(
-            "geometry",
-            format!("{params:?}"),
-            limit,
-            "choose fewer slots or a smaller K",
-        )
-    };
-    let text = stage_one(params).map_err(|error| too_large(&error))?;
-    let kernels = kernels(params, &text, Abi::Direct).map_err(|error| too_large(&error))?;
+        let remedy = "choose fewer slots, a smaller spread or a smaller K";
+        Error::invalid("geometry", format!("{params:?}"), limit, remedy)
+    })?;
     let mut hasher = DefaultHasher::new();
     kernels.iter().for_each(|kernel| kernel.text.hash(&mut hasher));
     let folder = env::temp_dir().join(format!("avsg-kernels-{:016x}", hasher.finish()));

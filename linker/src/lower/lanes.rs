@@ -28,14 +28,14 @@ pub fn ub(name: &str) -> Place {
 }
 
 impl Lower<'_> {
-    fn temp(&mut self, mask: bool) -> (String, Place) {
+    pub(super) fn temp(&mut self, mask: bool) -> (String, Place) {
         self.temps.push(mask);
         let n = self.temps.len() - 1;
         (format!("@{n}@"), Place::Temp(n))
     }
 
     /// Text and place of a vector or mask. A constant is spread when somebody needs it as one.
-    fn operand(&mut self, value: Value) -> (String, Place) {
+    pub(super) fn operand(&mut self, value: Value) -> (String, Place) {
         if let Some(known) = self.at.get(&value) {
             return known.clone();
         }
@@ -153,6 +153,9 @@ impl Lower<'_> {
                     format!("ShiftRight(U32($d), U32($0), static_cast<uint32_t>({bits}), lanes);");
                 self.make(op.out, false, &text, a, &[]);
             }
+            Code::Select if self.cuts_at_zero(a) => {
+                self.make(op.out, false, "Maxs($d, $0, 0, lanes);", &a[2..], &[]);
+            }
             Code::Select => {
                 let text = "Select(F32($d), $0, F32($1), F32($2), SELMODE::VSEL_TENSOR_TENSOR_MODE, lanes);";
                 self.make(op.out, false, text, a, &[]);
@@ -211,24 +214,6 @@ impl Lower<'_> {
         {
             writes.push(ub(SCRATCH));
         }
-    }
-
-    /// How often a sign test is used only by a `!`.
-    fn turned(&self, mask: Option<Value>) -> usize {
-        let not = |op: &&Op| op.code == Code::MaskNot && Some(op.args[0]) == mask;
-        self.defs.values().filter(not).count()
-    }
-
-    /// Lanes whose sign, spread over the word, is `sign`: the only int32 compare is EQ.
-    fn sign(&mut self, out: Option<Value>, value: Value, sign: i32) {
-        let (text, place) = self.operand(value);
-        let (spread, to) = self.temp(false);
-        let call = format!("ShiftRight({spread}, {text}, 31, lanes);");
-        self.call(Pipe::V, call, vec![place], vec![to.clone()]);
-        let (mask, place) = self.temp(true);
-        let call = format!("CompareScalar({mask}, {spread}, {sign}, CMPMODE::EQ, whole);");
-        self.call(Pipe::V, call, vec![to], vec![place.clone()]);
-        self.at.extend(out.map(|out| (out, (mask, place))));
     }
 
     fn view(&mut self, op: &Op, column: usize) {

@@ -31,7 +31,8 @@ fn uses(node: &Node) -> Vec<(Place, bool)> {
     let Node::Call(call) = node else { return Vec::new() };
     let acts = call.acts.iter().filter_map(|act| match act {
         Act::Use { reads, writes, .. } => Some((reads, writes)),
-        Act::Sync(_) => None,
+        // No op on lanes does something only maybe.
+        Act::Sync(_) | Act::Maybe(_) => None,
     });
     let ways = |(r, w): (&Vec<Place>, &Vec<Place>)| {
         let reads: Vec<_> = r.iter().map(|p| (p.clone(), false)).collect();

@@ -2,7 +2,7 @@
 
 use super::lanes::{BARRIER, SCRATCH, append_acts, keep_acts, ub, v};
 use super::{LINES, Lower, camel};
-use crate::aiv::{Call, Node, Pipe, Place};
+use crate::aiv::{Act, Call, Node, Pipe, Place};
 use crate::tape::{Code, ColumnId, Op, Value};
 
 impl Lower<'_> {
@@ -134,7 +134,7 @@ impl Lower<'_> {
                     || [BARRIER, v(&[&life], &[&found]), BARRIER, v(&[&found, &life], &[&packed])];
                 let out = op.out.map(|out| self.scalar(out)).unwrap_or_default();
                 let text = format!("const int32_t {out} = LeastLife(life, {}, {});", a[0], a[1]);
-                (text, run().into_iter().chain(run()).collect())
+                (text, vec![Act::Maybe(run().into_iter().chain(run()).collect())])
             }
             Code::AppendLt | Code::AppendEq => {
                 let mode = if op.code == Code::AppendLt { "LT" } else { "EQ" };
@@ -154,7 +154,7 @@ impl Lower<'_> {
                         &ub("keep"),
                     ))
                 };
-                (text, run().chain(run()).collect())
+                (text, vec![Act::Maybe(run().chain(run()).collect())])
             }
             _ => unreachable!("the checker keeps {:?} in sweeps", op.code),
         };

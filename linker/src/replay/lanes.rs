@@ -31,6 +31,12 @@ impl Replay<'_> {
         done
     }
 
+    /// How many lanes the mask of an op that just ran picks.
+    pub(super) fn masked(&self, op: &Op) -> usize {
+        let mask = op.args.iter().find(|&&v| self.tape.type_of(v) == Type::Mask);
+        mask.map_or(0, |m| self.masks[m.0 as usize].iter().filter(|&&b| b == Some(true)).count())
+    }
+
     fn vector(&self, value: Value) -> &[Lane] {
         &self.vectors[value.0 as usize]
     }

@@ -33,6 +33,26 @@ impl Replay<'_> {
         Ok(())
     }
 
+    /// How much an op that just ran worked on, and how far lifetimes fell.
+    pub(super) fn extent(&mut self, op: &Op) -> (usize, usize) {
+        let arg = |n: usize| usize::try_from(self.scalar(op.args[n])).unwrap_or(0);
+        match op.code {
+            Code::Fetch | Code::Publish => (arg(1), 0),
+            Code::PublishList(_) => (self.memory.list(op.columns[1]).map_or(0, |l| l.len), 0),
+            Code::Take => (self.memory.list(op.columns[0]).map_or(0, |l| l.len), 0),
+            Code::Age { .. } => (self.tape.column(op.columns[0]).len as usize, arg(0)),
+            Code::CountLe => (self.tape.column(op.columns[0]).len as usize, 0),
+            // The scan ends where the list is full.
+            Code::AppendLt | Code::AppendEq => {
+                let (all, limit) = (self.tape.column(op.columns[1]).len as usize, arg(1));
+                let last = self.memory.list(op.columns[0]).ok().filter(|l| l.len >= limit);
+                let last = last.map(|l| l.columns[0].last().map_or(0, |&slot| slot + 1));
+                (last.and_then(|n| usize::try_from(n).ok()).unwrap_or(all), 0)
+            }
+            _ => (0, 0),
+        }
+    }
+
     /// Executes an op that defines nothing.
     fn change(&mut self, op: &Op) -> Result<(), String> {
         let args: Vec<i32> = op.args.iter().map(|&v| self.scalar(v)).collect();

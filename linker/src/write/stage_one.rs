@@ -36,6 +36,8 @@ pub enum Failed {
     Refused(#[from] Refused),
     #[error(transparent)]
     TooLarge(#[from] TooLarge),
+    #[error("S is {0}; a 910B compares 128 lifetimes at once: choose 128 slots or more")]
+    TooSmall(u32),
 }
 
 /// Writes Stage One of a geometry.
@@ -51,6 +53,9 @@ pub fn stage_one(p: &Params) -> Result<StageOneText, Failed> {
 /// # Errors
 /// As [`stage_one`].
 pub fn stage_one_within(p: &Params, limit: u32) -> Result<StageOneText, Failed> {
+    if p.slots < 128 {
+        return Err(Failed::TooSmall(p.slots));
+    }
     let tape = record_stage_one(p)?;
     check(&tape)?;
     let mut kernel = lower(&tape)?;

@@ -226,7 +226,6 @@ constexpr uint32_t X6_AT = 23392;
 constexpr uint32_t ID_AT = 25440;
 constexpr uint32_t LIFE_AT = 58208;
 constexpr uint32_t LINK_AT = 74592;
-constexpr uint32_t BYTES_AT = 140128;
 constexpr uint32_t IDS_AT = 140128;
 constexpr uint32_t MISS2_AT = 140128;
 constexpr uint32_t DEAD_AT = 140128;
@@ -240,6 +239,7 @@ constexpr uint32_t SLOT_AT = 164704;
 constexpr uint32_t CLAIM0_AT = 164704;
 constexpr uint32_t VOID0_AT = 172896;
 constexpr uint32_t CLAIM1_AT = 172896;
+constexpr uint32_t BYTES_AT = 172896;
 
 __aicore__ inline int32_t Most(int32_t a, int32_t b)
 {
@@ -445,7 +445,6 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
     const LocalTensor<int32_t> id = Local<int32_t>(ID_AT, 8192);
     const LocalTensor<half> life = Local<half>(LIFE_AT, 8192);
     const LocalTensor<int32_t> link = Local<int32_t>(LINK_AT, 16384);
-    const LocalTensor<int8_t> bytes = Local<int8_t>(BYTES_AT, 8192);
     const LocalTensor<int32_t> ids = Local<int32_t>(IDS_AT, 2048);
     const LocalTensor<int32_t> miss2 = Local<int32_t>(MISS2_AT, 2048);
     const LocalTensor<int32_t> dead = Local<int32_t>(DEAD_AT, 2048);
@@ -459,6 +458,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
     const LocalTensor<int32_t> claim0 = Local<int32_t>(CLAIM0_AT, 2048);
     const LocalTensor<int32_t> void0 = Local<int32_t>(VOID0_AT, 2048);
     const LocalTensor<int32_t> claim1 = Local<int32_t>(CLAIM1_AT, 2048);
+    const LocalTensor<int8_t> bytes = Local<int8_t>(BYTES_AT, 8192);
     int32_t pendingLen = 0, nextLen = 0, missLen = 0, deadLen = 0, seekLen = 0, seekNextLen = 0, claimLen = 0, voidLen = 0, farLen = 0, outsideLen = 0;
     // The table, and a clear record.
     Pull(header, gm.tables[q.tableAt + 0], 16);
@@ -525,60 +525,55 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
             const int32_t lanes = Least(q.k - base, TILE);
             const int32_t whole = Whole(lanes);
             ShiftRight(x0, ids[base], 31, lanes);
-            Duplicate(x1, 0, lanes);
-            ShiftRight(x2, ids[base], 31, lanes);
-            Duplicate(x3, -1, lanes);
-            Adds(x4, iota, base, lanes);
+            Maxs(x1, ids[base], 0, lanes);
+            Duplicate(x2, -1, lanes);
+            Adds(x3, iota, base, lanes);
             PipeBarrier<PIPE_V>();
-            CompareScalar(m0, x0, -1, CMPMODE::EQ, whole);
-            CompareScalar(m1, x2, 0, CMPMODE::EQ, whole);
+            Adds(x4, x1, -q.limit, lanes);
+            CompareScalar(m0, x0, 0, CMPMODE::EQ, whole);
             PipeBarrier<PIPE_V>();
-            Select(F32(x0), m0, F32(x1), F32(ids[base]), SELMODE::VSEL_TENSOR_TENSOR_MODE, lanes);
+            AndWord(x0, x1, WORD_FFFF_AT, lanes);
+            ShiftRight(U32(x5), U32(x1), static_cast<uint32_t>(16), lanes);
+            ShiftRight(x6, x4, 31, lanes);
             PipeBarrier<PIPE_V>();
-            Adds(x1, x0, -q.limit, lanes);
-            AndWord(x2, x0, WORD_FFFF_AT, lanes);
-            ShiftRight(U32(x5), U32(x0), static_cast<uint32_t>(16), lanes);
+            AndWord(x4, x5, WORD_3F_AT, lanes);
             PipeBarrier<PIPE_V>();
-            ShiftRight(x6, x1, 31, lanes);
+            Muls(x5, x0, 27381, lanes);
+            CompareScalar(m1, x6, -1, CMPMODE::EQ, whole);
             PipeBarrier<PIPE_V>();
-            AndWord(x1, x5, WORD_3F_AT, lanes);
+            Adds(x0, x5, -897220608, lanes);
             PipeBarrier<PIPE_V>();
-            Muls(x5, x2, 27381, lanes);
-            CompareScalar(m0, x6, -1, CMPMODE::EQ, whole);
+            Muls(x5, x4, 2305, lanes);
+            And(U16(m2), U16(m1), U16(m0), whole / 16);
             PipeBarrier<PIPE_V>();
-            Adds(x2, x5, -897220608, lanes);
+            Add(x4, x0, x5, lanes);
             PipeBarrier<PIPE_V>();
-            Muls(x5, x1, 2305, lanes);
-            And(U16(m2), U16(m0), U16(m1), whole / 16);
-            PipeBarrier<PIPE_V>();
-            Add(x1, x2, x5, lanes);
-            PipeBarrier<PIPE_V>();
-            ShiftRight(U32(x2), U32(x1), static_cast<uint32_t>(6), lanes);
+            ShiftRight(U32(x0), U32(x4), static_cast<uint32_t>(6), lanes);
             Not(U16(m0), U16(m2), whole / 16);
             PipeBarrier<PIPE_V>();
-            AndWord(x1, x2, WORD_3FFF_AT, lanes);
+            AndWord(x4, x0, WORD_3FFF_AT, lanes);
             PipeBarrier<PIPE_V>();
-            ShiftLeft(U32(x2), U32(x1), static_cast<uint32_t>(2), lanes);
+            ShiftLeft(U32(x0), U32(x4), static_cast<uint32_t>(2), lanes);
             PipeBarrier<PIPE_V>();
-            Gather(x1, link, U32(x2), 0, lanes);
+            Gather(x4, link, U32(x0), 0, lanes);
             PipeBarrier<PIPE_V>();
-            AndWord(x2, x1, WORD_1FFF_AT, lanes);
+            AndWord(x0, x4, WORD_1FFF_AT, lanes);
             PipeBarrier<PIPE_V>();
-            ShiftLeft(U32(x1), U32(x2), static_cast<uint32_t>(2), lanes);
+            ShiftLeft(U32(x4), U32(x0), static_cast<uint32_t>(2), lanes);
             PipeBarrier<PIPE_V>();
-            Gather(x5, id, U32(x1), 0, lanes);
+            Gather(x5, id, U32(x4), 0, lanes);
             PipeBarrier<PIPE_V>();
-            Compare(m1, x5, x0, CMPMODE::EQ, whole);
+            Compare(m1, x5, x1, CMPMODE::EQ, whole);
             PipeBarrier<PIPE_V>();
             And(U16(m3), U16(m1), U16(m2), whole / 16);
             PipeBarrier<PIPE_V>();
-            Select(F32(slot[base]), m3, F32(x2), F32(x3), SELMODE::VSEL_TENSOR_TENSOR_MODE, lanes);
+            Select(F32(slot[base]), m3, F32(x0), F32(x2), SELMODE::VSEL_TENSOR_TENSOR_MODE, lanes);
             Not(U16(m1), U16(m3), whole / 16);
             PipeBarrier<PIPE_V>();
             And(U16(m3), U16(m2), U16(m1), whole / 16);
             Keep(m3, pendingLen);
-            Append(pending0, pendingLen, x0, lanes);
-            pendingLen += Append(pending1, pendingLen, x4, lanes);
+            Append(pending0, pendingLen, x1, lanes);
+            pendingLen += Append(pending1, pendingLen, x3, lanes);
             Keep(m0, voidLen);
             voidLen += Append(void0, voidLen, ids[base], lanes);
         }
@@ -867,7 +862,6 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
                 Keep(m1, deadLen);
                 deadLen += Append(dead, deadLen, x0, lanes);
             }
-            // UpdateState: victims take the misses.
             for (int32_t base = 0; base < deadLen; base += TILE) {
                 const int32_t lanes = Least(deadLen - base, TILE);
                 const int32_t whole = Whole(lanes);
@@ -888,7 +882,6 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
     // The record, and the table as the next step finds it.
     After<HardEvent::S_MTE3>(EVENT_ID0);
     Push(gm.record[q.recordAt], record, 16);
-    PipeBarrier<PIPE_V>();
     Cast(bytes, life, RoundMode::CAST_RINT, SLOTS);
     Push(gm.tables[q.tableAt + 0], header, 16);
     Push(gm.tables[q.tableAt + 16], id, 8192);

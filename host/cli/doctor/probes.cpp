@@ -1,0 +1,110 @@
+// What only hardware can tell, one kernel each. Written for AVSG's doctor; Apache-2.0.
+// Arguments: memory to read, memory to write, four words: n, depth, bytes of a row, rows of a core.
+
+#include "kernel_operator.h"
+
+using namespace AscendC;
+
+namespace probes {
+
+constexpr uint32_t SETTING_AT = 0;
+constexpr uint32_t A_AT = 64;
+constexpr uint32_t B_AT = A_AT + 32768;
+constexpr uint32_t C_AT = B_AT + 8192;
+
+template <typename T> __aicore__ inline GlobalTensor<T> Global(GM_ADDR at)
+{
+    GlobalTensor<T> all;
+    all.SetGlobalBuffer(reinterpret_cast<__gm__ T *>(at));
+    return all;
+}
+
+template <HardEvent event> __aicore__ inline void After()
+{
+    SetFlag<event>(EVENT_ID0);
+    WaitFlag<event>(EVENT_ID0);
+}
+
+struct Setting {
+    int32_t n, depth, bytes, rows;
+};
+
+__aicore__ inline Setting Read(GM_ADDR from)
+{
+    const LocalTensor<int32_t> words(TPosition::VECCALC, SETTING_AT, 8);
+    DataCopyPad(words, Global<int32_t>(from), DataCopyExtParams{1, 16, 0, 0, 0},
+                DataCopyPadExtParams<int32_t>{false, 0, 0, 0});
+    After<HardEvent::MTE2_S>();
+    return {words.GetValue(0), words.GetValue(1), words.GetValue(2), words.GetValue(3)};
+}
+
+} // namespace probes
+
+extern "C" __global__ __aicore__ void avsg_probe_empty(GM_ADDR from, GM_ADDR to, GM_ADDR setting)
+{
+    KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIV_ONLY);
+}
+
+// INT32_MAX + 1, which no kernel of AVSG ever computes.
+extern "C" __global__ __aicore__ void avsg_probe_overflow(GM_ADDR from, GM_ADDR to, GM_ADDR setting)
+{
+    KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIV_ONLY);
+    const LocalTensor<int32_t> words(TPosition::VECCALC, probes::A_AT, 64);
+    Duplicate(words, static_cast<int32_t>(2147483647), 64);
+    PipeBarrier<PIPE_V>();
+    Adds(words, words, static_cast<int32_t>(1), 64);
+    probes::After<HardEvent::V_MTE3>();
+    DataCopyPad(probes::Global<int32_t>(to), words, DataCopyExtParams{1, 256, 0, 0, 0});
+}
+
+// n times 2048 words gathered out of 8192.
+extern "C" __global__ __aicore__ void avsg_probe_gather(GM_ADDR from, GM_ADDR to, GM_ADDR setting)
+{
+    KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIV_ONLY);
+    const probes::Setting s = probes::Read(setting);
+    const LocalTensor<int32_t> table(TPosition::VECCALC, probes::A_AT, 8192);
+    const LocalTensor<int32_t> offsets(TPosition::VECCALC, probes::B_AT, 2048);
+    const LocalTensor<int32_t> found(TPosition::VECCALC, probes::C_AT, 2048);
+    Duplicate(table, static_cast<int32_t>(7), 8192);
+    CreateVecIndex(offsets, static_cast<int32_t>(0), 2048);
+    PipeBarrier<PIPE_V>();
+    Muls(offsets, offsets, static_cast<int32_t>(16), 2048);
+    PipeBarrier<PIPE_V>();
+    for (int32_t i = 0; i < s.n; i++) {
+        Gather(found, table, offsets.ReinterpretCast<uint32_t>(), static_cast<uint32_t>(0),
+               static_cast<uint32_t>(2048));
+        PipeBarrier<PIPE_V>();
+    }
+    probes::After<HardEvent::V_MTE3>();
+    if (GetBlockIdx() == 0) {
+        DataCopyPad(probes::Global<int32_t>(to), found, DataCopyExtParams{1, 256, 0, 0, 0});
+    }
+}
+
+// n times all cores wait for each other.
+extern "C" __global__ __aicore__ void avsg_probe_sync(GM_ADDR from, GM_ADDR to, GM_ADDR setting)
+{
+    KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_MIX_AIV_1_0);
+    const probes::Setting s = probes::Read(setting);
+    for (int32_t i = 0; i < s.n; i++) {
+        SyncAll<true>();
+    }
+}
+
+// Every core reads `rows` rows of its own, `depth` of them on their way before each wait.
+extern "C" __global__ __aicore__ void avsg_probe_rows(GM_ADDR from, GM_ADDR to, GM_ADDR setting)
+{
+    KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIV_ONLY);
+    const probes::Setting s = probes::Read(setting);
+    const uint32_t bytes = static_cast<uint32_t>(s.bytes);
+    const GlobalTensor<uint8_t> rows = probes::Global<uint8_t>(from);
+    const uint64_t first = static_cast<uint64_t>(GetBlockIdx()) * static_cast<uint64_t>(s.rows);
+    for (int32_t at = 0; at < s.rows; at += s.depth) {
+        for (int32_t i = 0; i < s.depth && at + i < s.rows; i++) {
+            const LocalTensor<uint8_t> row(TPosition::VECCALC, probes::A_AT + i * bytes, bytes);
+            DataCopyPad(row, rows[(first + at + i) * bytes], DataCopyExtParams{1, bytes, 0, 0, 0},
+                        DataCopyPadExtParams<uint8_t>{false, 0, 0, 0});
+        }
+        probes::After<HardEvent::MTE2_S>();
+    }
+}

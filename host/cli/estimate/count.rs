@@ -1,0 +1,284 @@
+//! What a step does: counted by replaying the recorded kernel over a trace.
+
+use anyhow::{Context, Result};
+use avsg::Error;
+use avsg::device::params::{ID_LIMIT, Lifetime, NO_STABLE_LEN, Params, Table};
+use avsg::device::stage_one::record;
+use avsg::device::state::{DEAD, EMPTY, INVALID, header};
+use avsg::trace::Trace;
+use avsg_linker::aiv::Call;
+use avsg_linker::cost::Work;
+use avsg_linker::cost::calls::{Kernel, Life, of_calls};
+use avsg_linker::replay::{Ran, Replay};
+use avsg_linker::tape::{Code, Tape};
+use avsg_linker::ub::TooLarge;
+use avsg_linker::write::Failed;
+use serde::Serialize;
+
+use super::phase::{PHASES, Phase, Phases};
+
+/// Means over the counted steps, of one request with one token each.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Counts {
+    /// Steps counted.
+    pub steps: usize,
+    /// Ids found.
+    pub hits: f64,
+    /// Ids not found.
+    pub misses: f64,
+    /// Ids pending before each later round of Probe.
+    pub pending: Vec<f64>,
+    /// Counts over the lifetimes until the threshold was known.
+    pub counts: f64,
+    /// How far the lifetimes fell in CollectDead; the paper decays step by step.
+    pub decays: f64,
+    /// Ids that looked for a link, over all rounds.
+    pub seeks: f64,
+    /// Links written.
+    pub claims: f64,
+    /// Hits that must be refreshed before victims are chosen, when the others wait.
+    pub early: f64,
+}
+
+/// The kernel's work a step.
+pub struct Profile {
+    /// The geometry.
+    pub params: Params,
+    /// Lanes of a tile.
+    pub tile: u32,
+    /// Bytes of UB.
+    pub ub: u32,
+    /// Counts.
+    pub counts: Counts,
+    /// Work by phase, lifetimes in a column of their own.
+    pub work: [Work; PHASES.len()],
+    /// The same, lifetimes in the links' words.
+    pub packed: [Work; PHASES.len()],
+    /// Probe's later rounds, were they to run over all K ids.
+    pub all_lanes: Work,
+}
+
+/// The table between steps.
+struct State {
+    header: Vec<i32>,
+    id: Vec<i32>,
+    life: Vec<i8>,
+    link: Vec<i32>,
+}
+
+/// Replays the trace's tokens, each as a step of its own, and counts all but the first `warm` of them.
+pub fn count(params: &Params, trace: &Trace, warm: usize, done: &dyn Fn()) -> Result<Profile> {
+    let kernel = match Kernel::new(params) {
+        Err(Failed::TooLarge(TooLarge { needs, limit })) => {
+            let limit = format!("there are {limit} on a 910B");
+            let remedy = "choose fewer slots, less spread or a smaller K";
+            return Err(Error::invalid("bytes of unified buffer", needs, limit, remedy).into());
+        }
+        lowered => lowered.context("lowering Stage One for a 910B")?,
+    };
+    let phases = Phases::new(&kernel);
+    let mut words = vec![0; header::WORDS];
+    words[header::THRESHOLD as usize] = i32::from(DEAD);
+    let mut state = State {
+        header: words,
+        id: vec![EMPTY; params.slots as usize],
+        life: vec![params.empty_life(); params.slots as usize],
+        link: vec![INVALID; params.links() as usize],
+    };
+    let all_lanes = uncompacted(&kernel, &phases, params);
+    let mut profile = Profile {
+        params: *params,
+        tile: kernel.plan.tile,
+        ub: kernel.plan.bytes,
+        counts: Counts { pending: vec![0.0; params.retries as usize], ..Counts::default() },
+        work: Default::default(),
+        packed: Default::default(),
+        all_lanes,
+    };
+    for step in 0..trace.steps {
+        let stable = trace.stable.as_ref().map_or(-1, |stable| stable[step]);
+        let before = state.life.clone();
+        let (ran, slots, misses) = replay(&kernel, params, &mut state, trace.row(step, 0), stable)?;
+        if step >= warm {
+            profile.counts.add(&kernel.tape, &phases, &ran, &slots, &misses);
+            profile.counts.early += early(params, &before, &slots, &misses);
+            for (sum, life) in
+                [(&mut profile.work, Life::Narrow), (&mut profile.packed, Life::Packed)]
+            {
+                let work = phases.work(&ran, life);
+                sum.iter_mut().zip(work).for_each(|(sum, work)| *sum += work);
+            }
+        }
+        done();
+    }
+    profile.divide();
+    Ok(profile)
+}
+
+/// One step: what ran, the slot of every lane, and the lanes that missed.
+fn replay<'t>(
+    kernel: &'t Kernel,
+    p: &Params,
+    state: &mut State,
+    ids: &[i32],
+    stable: i32,
+) -> Result<(Vec<Ran<'t>>, Vec<i32>, Vec<usize>)> {
+    let mut run = Replay::new(&kernel.tape, kernel.plan.tile as usize)?;
+    run.watch();
+    let k = ids.len();
+    // Host blocks in order: what a lookup costs does not depend on what it finds.
+    let blocks: Vec<i32> = (0..ID_LIMIT / p.page.max(1).cast_signed()).collect();
+    let blocks = if p.page == 0 { Vec::new() } else { blocks };
+    let rows = if p.page == 0 { ID_LIMIT } else { i32::try_from(blocks.len())? };
+    let scalars = [
+        ("tokens", 1),
+        ("k", i32::try_from(k)?),
+        ("generation", 1),
+        ("stable", if stable < 0 { NO_STABLE_LEN } else { stable }),
+        ("limit", if stable < 0 { NO_STABLE_LEN } else { stable + 1 }),
+        ("rows", rows),
+        ("ids_at", 0),
+        ("ids_stride", i32::try_from(k)?),
+        ("blocks_at", 0),
+        ("blocks_len", i32::try_from(blocks.len())?),
+        ("slot_at", 0),
+        ("slot_stride", i32::try_from(k)?),
+        ("valid_at", 0),
+        ("miss_at", 0),
+        ("record_at", 0),
+    ];
+    for (name, value) in scalars {
+        run.set(name, value)?;
+    }
+    for (name, words) in
+        [("header", &mut state.header), ("id", &mut state.id), ("link", &mut state.link)]
+    {
+        run.bind(name, std::mem::take(words))?;
+    }
+    run.bind_life("life", std::mem::take(&mut state.life))?;
+    run.bind("gm_ids", ids.to_vec())?;
+    run.bind("gm_blocks", blocks)?;
+    run.bind("gm_valid", vec![0])?;
+    run.bind("gm_record", vec![0; record::WORDS])?;
+    for name in ["gm_slot", "gm_miss_pos", "gm_miss_id", "gm_miss_slot", "gm_miss_row"] {
+        run.bind(name, vec![EMPTY; k])?;
+    }
+    run.run()?;
+    *state = State {
+        header: run.take("header")?,
+        id: run.take("id")?,
+        life: run.take_life("life")?,
+        link: run.take("link")?,
+    };
+    let n = usize::try_from(run.take("gm_record")?[record::TOTAL as usize])?;
+    let misses = run.take("gm_miss_pos")?[..n].iter().map(|&at| at as usize).collect();
+    Ok((run.ran(), run.take("gm_slot")?, misses))
+}
+
+/// How many hits must be refreshed before the victims are chosen, the rest waiting until after the
+/// misses are published: with th' the least t with count(life <= t) - count(hits with life <= t) >=
+/// misses, those with life <= th'. `paper` takes links of slots with life < 0, so those as well.
+fn early(p: &Params, before: &[i8], slots: &[i32], misses: &[usize]) -> f64 {
+    let settle = matches!(p.lifetime, Lifetime::Frequency(_));
+    let aged = |life: i8| {
+        let life = i32::from(life);
+        (life - if settle && life >= 0 { 129 } else { 1 }).max(-128)
+    };
+    let bucket = |life: i8| (aged(life) + 128) as usize;
+    let (mut others, mut hits) = ([0usize; 256], [0usize; 256]);
+    before.iter().for_each(|&life| others[bucket(life)] += 1);
+    let mut missed = vec![false; slots.len()];
+    misses.iter().for_each(|&lane| missed[lane] = true);
+    for (&slot, missed) in slots.iter().zip(missed) {
+        if slot >= 0 && !missed {
+            let bucket = bucket(before[slot as usize]);
+            hits[bucket] += 1;
+            // An id that was selected twice in one row is one slot.
+            others[bucket] = others[bucket].saturating_sub(1);
+        }
+    }
+    let mut sum = 0;
+    let reached = |&t: &usize| {
+        sum += others[t];
+        sum >= misses.len()
+    };
+    let threshold = (0..256).find(reached).unwrap_or(255);
+    let threshold = if p.table == Table::Wide { threshold } else { threshold.max(127) };
+    hits[..=threshold].iter().sum::<usize>() as f64
+}
+
+/// The work of Probe's later rounds over all K lanes: what was appended or scattered is selected.
+fn uncompacted(kernel: &Kernel, phases: &Phases<'_>, p: &Params) -> Work {
+    let tokens = kernel.tape.body.ops.iter().filter_map(|op| op.body.as_ref());
+    let statements = tokens.flat_map(|body| &body.ops);
+    let rounds = statements.filter(|op| phases.of(op) == Phase::Rounds);
+    let sweeps = rounds.filter_map(|op| op.body.as_ref()).flat_map(|body| &body.ops);
+    let calls: Vec<Call> =
+        sweeps.flat_map(|op| kernel.calls(op).unwrap_or_default()).cloned().collect();
+    let moves =
+        |c: &Call| ["Scatter(", "Append(", "Keep("].iter().any(|name| c.text.contains(name));
+    let (moved, kept): (Vec<Call>, Vec<Call>) = calls.into_iter().partition(moves);
+    let lanes = kernel.plan.tile.min(p.k) as usize;
+    let tile = of_calls(&kept, lanes) + Work::vector(moved.len().min(2), lanes);
+    tile * f64::from(p.k.div_ceil(kernel.plan.tile) * p.retries)
+}
+
+impl Counts {
+    fn add(
+        &mut self,
+        tape: &Tape,
+        phases: &Phases<'_>,
+        ran: &[Ran<'_>],
+        slots: &[i32],
+        misses: &[usize],
+    ) {
+        self.steps += 1;
+        self.hits += (slots.iter().filter(|&&slot| slot >= 0).count() - misses.len()) as f64;
+        self.misses += misses.len() as f64;
+        let mut round = 0;
+        for run in ran {
+            let n = run.lanes as f64;
+            match (run.op.code, phases.of(run.op)) {
+                (Code::Sweep, Phase::Rounds) => {
+                    self.pending[round] += n;
+                    round += 1;
+                }
+                (Code::Bisect, _) => self.counts += n,
+                (Code::Age { .. }, Phase::CollectDead) => self.decays += run.active as f64,
+                (Code::Append, _) if Some(run.op.columns[0]) == tape.find("seek_next") => {
+                    self.seeks += n;
+                }
+                (Code::Scatter, Phase::UpdateState)
+                    if Some(run.op.columns[0]) == tape.find("link") =>
+                {
+                    self.claims += run.active as f64;
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+impl Profile {
+    /// From sums to means.
+    fn divide(&mut self) {
+        let by = 1.0 / self.counts.steps.max(1) as f64;
+        let c = &mut self.counts;
+        for sum in [
+            &mut c.hits,
+            &mut c.misses,
+            &mut c.counts,
+            &mut c.decays,
+            &mut c.seeks,
+            &mut c.claims,
+            &mut c.early,
+        ] {
+            *sum *= by;
+        }
+        c.pending.iter_mut().for_each(|n| *n *= by);
+        self.work.iter_mut().chain(&mut self.packed).for_each(|work| *work = *work * by);
+    }
+}
+
+#[cfg(test)]
+mod tests;

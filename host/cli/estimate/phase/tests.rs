@@ -1,0 +1,120 @@
+//! Phases are found, and replays say what ran in them.
+
+use avsg::device::params::{Lifetime, Params, Table};
+use avsg::device::stage_one::record;
+use avsg::device::state::{INVALID, header};
+use avsg_linker::cost::Unit;
+use avsg_linker::cost::calls::{Kernel, Life};
+use avsg_linker::replay::{Ran, Replay};
+use avsg_linker::tape::Code;
+
+use super::{PHASES, Phase, Phases};
+
+fn small(table: Table, lifetime: Lifetime) -> Params {
+    let spread = if table == Table::Wide { 2 } else { 1 };
+    Params { table, lifetime, spread, retries: 3, ..Params::wide(128, 1, 512) }
+}
+
+/// A cold step over `ids`, then the same again: all misses, then all hits.
+fn run<'t>(kernel: &'t Kernel, p: &Params, ids: &[i32]) -> [Vec<Ran<'t>>; 2] {
+    let mut words = vec![0; header::WORDS];
+    words[header::THRESHOLD as usize] = -128;
+    let mut replay = Replay::new(&kernel.tape, 64).unwrap();
+    replay.watch();
+    replay.bind("header", words).unwrap();
+    replay.bind("id", vec![-1; p.slots as usize]).unwrap();
+    replay.bind("link", vec![INVALID; p.links() as usize]).unwrap();
+    replay.bind_life("life", vec![p.empty_life(); p.slots as usize]).unwrap();
+    replay.bind("gm_ids", ids.to_vec()).unwrap();
+    for name in ["gm_slot", "gm_miss_pos", "gm_miss_id", "gm_miss_slot", "gm_miss_row"] {
+        replay.bind(name, vec![0; ids.len()]).unwrap();
+    }
+    replay.bind("gm_valid", vec![0]).unwrap();
+    replay.bind("gm_record", vec![0; record::WORDS]).unwrap();
+    replay.bind("gm_blocks", Vec::new()).unwrap();
+    for param in &kernel.tape.params {
+        let value = match param.name.as_str() {
+            "tokens" => 1,
+            "k" => ids.len() as i32,
+            "generation" => 7,
+            "stable" | "limit" | "rows" => 1 << 20,
+            _ => 0,
+        };
+        replay.set(&param.name, value).unwrap();
+    }
+    [(); 2].map(|()| {
+        replay.run().unwrap();
+        replay.ran()
+    })
+}
+
+fn lanes(phases: &Phases<'_>, ran: &[Ran<'_>], phase: Phase) -> usize {
+    let sweep = |r: &&Ran<'_>| r.op.code == Code::Sweep && phases.of(r.op) == phase;
+    ran.iter().filter(sweep).map(|r| r.lanes).sum()
+}
+
+#[test]
+fn phases_are_found_in_every_table_and_come_in_order() {
+    for p in [
+        small(Table::KNUTH_XXHASH, Lifetime::Constant(16)),
+        small(Table::Wide, Lifetime::Constant(127)),
+        small(Table::Wide, Lifetime::frequency()),
+    ] {
+        let kernel = Kernel::new(&p).unwrap();
+        let phases = Phases::new(&kernel);
+        let tokens =
+            kernel.tape.body.ops.iter().find_map(|op| op.body.as_ref().filter(|b| b.ops.len() > 9));
+        let mut seen: Vec<Phase> = Vec::new();
+        for op in &tokens.unwrap().ops {
+            let phase = phases.of(op);
+            // Results are published between the phases that make them; addresses come first.
+            if !matches!(phase, Phase::Publish | Phase::Prologue) && seen.last() != Some(&phase) {
+                seen.push(phase);
+            }
+        }
+        let want: Vec<Phase> = PHASES
+            .iter()
+            .map(|p| p.0)
+            .filter(|p| !matches!(p, Phase::Prologue | Phase::Publish))
+            .collect();
+        assert_eq!(seen[..want.len()], want, "{:?}", p.table);
+        assert!(seen[want.len()..].iter().all(|&p| p == Phase::UpdateState), "{seen:?}");
+    }
+}
+
+#[test]
+fn a_cold_step_works_in_update_state_and_a_warm_one_only_refreshes() {
+    let p = small(Table::Wide, Lifetime::Constant(127));
+    let kernel = Kernel::new(&p).unwrap();
+    let phases = Phases::new(&kernel);
+    let ids: Vec<i32> = (0..128).map(|i| i * 37).collect();
+    let [cold, warm] = run(&kernel, &p, &ids);
+    assert_eq!(lanes(&phases, &cold, Phase::Probe), 128);
+    assert_eq!(lanes(&phases, &cold, Phase::Rounds), 3 * 128);
+    assert!(lanes(&phases, &cold, Phase::UpdateState) >= 3 * 128);
+    assert_eq!(lanes(&phases, &warm, Phase::UpdateState), 0);
+    let scalars = |ran: &[Ran<'_>], phase: Phase| {
+        phases.work(ran, Life::Narrow)[phase as usize].get(Unit::Scalars)
+    };
+    // Two accesses for each of 128 hits, one for the sweep.
+    assert_eq!(scalars(&warm, Phase::Refresh), 257.0);
+    assert_eq!(scalars(&cold, Phase::Refresh), 1.0);
+    assert!(scalars(&cold, Phase::UpdateState) >= 128.0 * 10.0);
+    // Packed lifetimes are read before they are written.
+    let packed = phases.work(&warm, Life::Packed)[Phase::Refresh as usize];
+    assert_eq!(packed.get(Unit::Scalars), 257.0 + 128.0);
+}
+
+/// The counts of a bisection that starts at its hint: as few as two where nothing changed.
+#[test]
+fn a_good_hint_is_cheap() {
+    let p = small(Table::Wide, Lifetime::Constant(127));
+    let kernel = Kernel::new(&p).unwrap();
+    let ids: Vec<i32> = (0..128).map(|i| i * 37).collect();
+    let [cold, warm] = run(&kernel, &p, &ids);
+    let counts = |ran: &[Ran<'_>]| {
+        ran.iter().filter(|r| r.op.code == Code::Bisect).map(|r| r.lanes).collect::<Vec<_>>()
+    };
+    // The hint of an empty table is right: every slot is dead. Without misses nothing is counted.
+    assert_eq!((counts(&cold), counts(&warm)), (vec![1], vec![0]));
+}

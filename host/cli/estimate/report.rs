@@ -1,0 +1,273 @@
+//! The figures of an estimate, all of them a model's.
+
+use std::path::Path;
+
+use anyhow::Result;
+use avsg::device::params::{Params, Table};
+use avsg::trace::Trace;
+use avsg_linker::cost::{UNITS, Unit, Work};
+use serde::Serialize;
+
+use super::constants::{CONSTANTS, Constants, Name};
+use super::count::{Counts, Profile, count};
+use super::ours::{Cost, Variant, cost};
+use super::paper;
+use super::phase::PHASES;
+use super::points::{PointRow, points};
+use super::soc::Soc;
+use super::{Options, json, quiet, show, stage_two};
+use crate::cli::output;
+
+/// Printed beside every figure.
+pub const LABEL: &str = "model, not measured";
+/// The rates of Gather that nobody knows: the ends of its range and between.
+const GATHER: [f64; 4] = [0.5, 1.0, 2.0, 4.0];
+
+/// What is estimated.
+pub struct Inputs {
+    pub constants: Constants,
+    pub soc: Soc,
+    pub trace: Trace,
+    pub params: Params,
+}
+
+/// The whole result.
+#[derive(Serialize)]
+pub struct Report {
+    pub label: &'static str,
+    pub soc: &'static str,
+    pub cores: usize,
+    pub mhz: f64,
+    pub k: u32,
+    pub slots: u32,
+    pub table: &'static str,
+    pub spread: u32,
+    pub retries: u32,
+    pub tile: u32,
+    pub requests: usize,
+    /// Bytes of UB that it takes, of 188416.
+    pub ub_bytes: u32,
+    pub constants: Vec<Set>,
+    pub counts: Counts,
+    pub phases: Vec<PhaseRow>,
+    pub terms: Vec<Term>,
+    pub totals: Vec<Total>,
+    pub points: Vec<PointRow>,
+    pub gather: Vec<Ratio>,
+    pub variants: Vec<VariantRow>,
+    /// Whether ours, refreshes deferred, takes at most half of the modelled paper kernel at every rate of
+    /// Gather.
+    pub target_met: bool,
+}
+
+/// A constant as it was used.
+#[derive(Serialize)]
+pub struct Set {
+    pub name: &'static str,
+    pub value: f64,
+    pub unit: &'static str,
+    pub range: [f64; 2],
+    pub source: &'static str,
+    pub in_range: bool,
+}
+
+/// A phase of one request, ours beside the paper's.
+#[derive(Serialize)]
+pub struct PhaseRow {
+    pub phase: &'static str,
+    pub vector_ops: f64,
+    pub gathers: f64,
+    pub scalars: f64,
+    pub cycles: f64,
+    pub us: f64,
+    pub paper_us: Option<f64>,
+}
+
+/// What a unit of work adds to Stage One.
+#[derive(Serialize)]
+pub struct Term {
+    pub unit: &'static str,
+    pub cycles: f64,
+    pub us: f64,
+}
+
+/// A step of the whole batch.
+#[derive(Serialize)]
+pub struct Total {
+    pub kernel: &'static str,
+    pub stage_one_us: f64,
+    pub stage_two_us: f64,
+    pub step_us: f64,
+}
+
+/// Ours over the paper's kernel at one rate of Gather.
+#[derive(Serialize)]
+pub struct Ratio {
+    pub gather: f64,
+    pub paper_us: f64,
+    pub ours_us: f64,
+    pub ours_deferred_us: f64,
+    pub ratio: f64,
+    pub ratio_deferred: f64,
+}
+
+/// Ours without one of its ideas.
+#[derive(Serialize)]
+pub struct VariantRow {
+    pub variant: &'static str,
+    pub stage_one_us: f64,
+    pub saves_us: f64,
+}
+
+/// Makes the estimate and writes it.
+pub fn run(options: &Options, inputs: &Inputs) -> Result<()> {
+    let Inputs { trace, params, .. } = inputs;
+    // A trace that is too short for both is halved.
+    let fits = trace.steps >= options.warm + options.steps;
+    let warm = if fits { options.warm } else { trace.steps / 2 };
+    let bar = output::progress(2 * trace.steps, "steps replayed");
+    let tick = || bar.inc(1);
+    let ours = count(params, trace, warm, &tick)?;
+    let theirs = Params { page: params.page, ..Params::paper(params.k, 1, params.slots) };
+    let theirs = count(&theirs, trace, warm, &tick)?;
+    bar.finish_and_clear();
+    let report = report(options, inputs, &ours, &theirs)?;
+    if !quiet(options) {
+        show::report(&report);
+    }
+    json(options).map_or(Ok(()), |to| output::json(to, &report))
+}
+
+fn report(options: &Options, inputs: &Inputs, ours: &Profile, theirs: &Profile) -> Result<Report> {
+    let Inputs { constants: c, soc, params, .. } = inputs;
+    let recorded = cost(ours, Variant::RECORDED);
+    let points = if options.no_points { Vec::new() } else { points(c)? };
+    let gather: Vec<Ratio> = GATHER.iter().map(|&g| ratio(g, c, soc, ours, theirs)).collect();
+    Ok(Report {
+        label: LABEL,
+        soc: soc.name,
+        cores: soc.cores,
+        mhz: soc.mhz,
+        k: params.k,
+        slots: params.slots,
+        table: if params.table == Table::Wide { "wide" } else { "paper" },
+        spread: params.spread,
+        retries: params.retries,
+        tile: ours.tile,
+        requests: options.requests,
+        ub_bytes: ours.ub,
+        constants: constants_used(c),
+        counts: ours.counts.clone(),
+        phases: phases(c, soc, &recorded, &paper::kernel(&theirs.params, &theirs.counts, c)),
+        terms: terms(c, soc, recorded.stage_one()),
+        totals: totals(options, inputs, ours, theirs)?,
+        points,
+        target_met: gather.iter().all(|r| r.ratio_deferred <= 0.5),
+        gather,
+        variants: variants(c, soc, ours),
+    })
+}
+
+fn constants_used(c: &Constants) -> Vec<Set> {
+    let each = |(at, k): (usize, &super::constants::Constant)| {
+        let value = c.at(at);
+        let (name, unit, source, range) = (k.name, k.unit, k.source, [k.lo, k.hi]);
+        Set { name, value, unit, range, source, in_range: (k.lo..=k.hi).contains(&value) }
+    };
+    CONSTANTS.iter().enumerate().map(each).collect()
+}
+
+fn phases(c: &Constants, soc: &Soc, ours: &Cost, theirs: &[Work]) -> Vec<PhaseRow> {
+    let prices = c.prices();
+    let row = |phase, ours: Work, theirs: Option<Work>| {
+        let cycles = ours.cycles(&prices);
+        let paper_us = theirs.map(|work| soc.us(work.cycles(&prices)));
+        let [vector_ops, gathers, scalars] =
+            [Unit::Ops, Unit::Gathers, Unit::Scalars].map(|unit| ours.get(unit));
+        PhaseRow { phase, vector_ops, gathers, scalars, cycles, us: soc.us(cycles), paper_us }
+    };
+    let pairs = PHASES.iter().zip(ours.phases).zip(theirs);
+    let mut rows: Vec<_> = pairs.map(|((p, ours), &work)| row(p.1, ours, Some(work))).collect();
+    rows.push(row("Table in and out (the paper's: in Publish)", ours.table, None));
+    let launch = c.get(Name::Launch);
+    let row = row("Launch", Work::default(), None);
+    rows.push(PhaseRow { cycles: launch * soc.mhz, us: launch, paper_us: Some(launch), ..row });
+    rows
+}
+
+fn terms(c: &Constants, soc: &Soc, work: Work) -> Vec<Term> {
+    let each = UNITS.iter().zip(work.terms(&c.prices()));
+    let mut terms: Vec<_> =
+        each.map(|(u, cycles)| Term { unit: u.1, cycles, us: soc.us(cycles) }).collect();
+    terms.sort_by(|a, b| b.cycles.total_cmp(&a.cycles));
+    terms
+}
+
+/// The step of a batch: requests beyond the cores take turns, all misses are dealt to all cores.
+fn totals(
+    options: &Options,
+    inputs: &Inputs,
+    ours: &Profile,
+    theirs: &Profile,
+) -> Result<Vec<Total>> {
+    let Inputs { constants: c, soc, .. } = inputs;
+    let segments = super::segments(options)?;
+    let turns = options.requests.div_ceil(soc.cores) as f64;
+    let copy =
+        |p: &Profile| stage_two::us(c, soc, p.counts.misses * options.requests as f64, &segments);
+    let total = |kernel, cost: &Cost, copy: f64| {
+        let launch = c.get(Name::Launch);
+        let stage_one_us = launch + turns * (cost.stage_one_us(soc, c) - launch);
+        // Only the last request that a core owns can defer.
+        let kept = cost.deferred * (turns - 1.0);
+        let stage_one_us = stage_one_us + soc.us(kept.cycles(&c.prices()));
+        let one = cost.kernel_us(soc, c, copy) - cost.stage_one_us(soc, c);
+        Total { kernel, stage_one_us, stage_two_us: copy, step_us: stage_one_us + one }
+    };
+    let paper = paper_cost(theirs, c);
+    Ok(vec![
+        total("paper", &paper, copy(theirs)),
+        total("ours", &cost(ours, Variant::RECORDED), copy(ours)),
+        total("ours, refreshes deferred", &cost(ours, Variant::DEFERRED), copy(ours)),
+    ])
+}
+
+/// The paper's kernel, as a cost.
+fn paper_cost(theirs: &Profile, c: &Constants) -> Cost {
+    let phases = paper::kernel(&theirs.params, &theirs.counts, c);
+    Cost { phases, ..Cost::default() }
+}
+
+fn ratio(gather: f64, c: &Constants, soc: &Soc, ours: &Profile, theirs: &Profile) -> Ratio {
+    let c = &c.at_gather(gather);
+    let us = |variant| cost(ours, variant).stage_one_us(soc, c);
+    let paper_us = paper_cost(theirs, c).stage_one_us(soc, c);
+    let (ours_us, ours_deferred_us) = (us(Variant::RECORDED), us(Variant::DEFERRED));
+    let (ratio, ratio_deferred) = (ours_us / paper_us, ours_deferred_us / paper_us);
+    Ratio { gather, paper_us, ours_us, ours_deferred_us, ratio, ratio_deferred }
+}
+
+fn variants(c: &Constants, soc: &Soc, ours: &Profile) -> Vec<VariantRow> {
+    let all = Variant::DEFERRED;
+    let us = |variant| cost(ours, variant).stage_one_us(soc, c);
+    let row = |variant, without| {
+        let stage_one_us = us(without);
+        VariantRow { variant, stage_one_us, saves_us: stage_one_us - us(all) }
+    };
+    vec![
+        row("with all of them", all),
+        row("without compaction", Variant { compaction: false, ..all }),
+        row("without deferral", Variant { deferral: false, ..all }),
+        row("without narrow lifetimes", Variant { narrow: false, ..all }),
+        row("with none", Variant { compaction: false, deferral: false, narrow: false }),
+    ]
+}
+
+/// Lists the constants.
+pub fn constants(c: &Constants, to: Option<&Path>) -> Result<()> {
+    let used = constants_used(c);
+    if !output::is_stdout(to) {
+        show::constants(&used);
+    }
+    to.map_or(Ok(()), |to| output::json(to, &used))
+}

@@ -1,0 +1,126 @@
+//! The cost model counts what is emitted.
+
+use avsg_device::params::{Lifetime, Params};
+use avsg_linker::cost::calls::{Kernel, of_calls};
+use avsg_linker::cost::{UNITS, Unit, Work};
+use avsg_linker::tape::{Block, Code, Op};
+use avsg_linker::write::stage_one;
+
+fn geometries() -> Vec<Params> {
+    let wide = Params { spread: 2, retries: 7, page: 16, ..Params::wide(256, 1, 1024) };
+    let lifetime = Lifetime::frequency();
+    vec![wide, Params { lifetime, ..wide }, Params::paper(256, 1, 1024)]
+}
+
+fn sweeps<'t>(block: &'t Block, all: &mut Vec<&'t Op>) {
+    for op in &block.ops {
+        all.extend((op.code == Code::Sweep).then_some(op));
+        op.body.iter().for_each(|body| sweeps(body, all));
+    }
+}
+
+/// Every sweep has the calls of one loop of the text, in the same order, none left over; and every
+/// one of the calls is in the text.
+#[test]
+fn sweeps_and_loops_are_the_same() {
+    for p in geometries() {
+        let kernel = Kernel::new(&p).unwrap();
+        let text = stage_one(&p).unwrap().body;
+        let mut all = Vec::new();
+        sweeps(&kernel.tape.body, &mut all);
+        assert_eq!(text.matches("base += TILE").count(), all.len());
+        let mut rest = text.as_str();
+        for sweep in all {
+            let calls = kernel.calls(sweep).expect("a loop");
+            assert!(!calls.is_empty());
+            let (_, body) = rest.split_once("base += TILE").unwrap();
+            let mut body = &body[..body.find("base += TILE").unwrap_or(body.len())];
+            let (mut barriers, mut counted) = (0, 0.0);
+            for call in calls {
+                let at = body.find(&call.text).unwrap_or_else(|| panic!("{} in {body}", call.text));
+                barriers += body[..at].matches("PipeBarrier<PIPE_V>();").count();
+                body = &body[at + call.text.len()..];
+                // Barriers inside of helpers are not in this text.
+                let outside =
+                    of_calls(&[avsg_linker::aiv::Call { acts: Vec::new(), ..call.clone() }], 64);
+                counted += outside.get(Unit::Barriers);
+            }
+            assert_eq!(barriers as f64, counted);
+            rest = rest.split_once("base += TILE").unwrap().1;
+        }
+    }
+}
+
+#[test]
+fn more_lanes_never_cost_less() {
+    let sum = |work: Work| UNITS.iter().map(|u| work.get(u.0)).sum::<f64>();
+    for p in geometries() {
+        let kernel = Kernel::new(&p).unwrap();
+        let mut all = Vec::new();
+        sweeps(&kernel.tape.body, &mut all);
+        for sweep in all {
+            let calls = kernel.calls(sweep).unwrap();
+            let work = [1, 64, 65, 128].map(|lanes| sum(of_calls(calls, lanes)));
+            assert!(work[0] > 0.0 && work.windows(2).all(|w| w[0] <= w[1]), "{work:?}");
+            assert!(work[1] < work[2]);
+        }
+    }
+}
+
+/// What the model says of the helpers, against their text: vector instructions, and scalar accesses to
+/// UB.
+#[test]
+fn helpers_are_what_the_model_takes_them_for() {
+    let text = include_str!("../src/write/ascendc/stage_one.h.in");
+    let vector = [
+        "Adds(",
+        "Maxs(",
+        "Select(",
+        "CompareScalar(",
+        "GatherMask(",
+        "Duplicate(",
+        "Or(",
+        "Gather(",
+        "Cast(",
+        "ShiftLeft(",
+        "Pack(",
+        "Keep(",
+        "Append(",
+    ];
+    for (helper, ops, accesses) in [
+        ("Pack", 1, 0),
+        ("Count", 1, 0),
+        ("Keep", 2, 0),
+        // Three of the four where the list does not end with a block; the last but one is one of two.
+        ("Append", 5, 0),
+        ("Scatter", 2, 3),
+        ("SetLife", 1, 2),
+        ("StepLife", 7, 3),
+        ("Age", 2, 0),
+        ("Settle", 3, 0),
+        ("CountLe", 2, 0),
+        // Two, and Keep and Append.
+        ("AppendSlots", 4, 0),
+    ] {
+        let head = format!("//@ {helper}\n");
+        let body = text.split_once(&head).unwrap_or_else(|| panic!("no {helper}")).1;
+        let body = body.split("//@ ").next().unwrap();
+        let body = body.split_once("\n{\n").unwrap().1;
+        let word = |name: &str| {
+            let begins = |&(at, _): &(usize, &str)| {
+                !body[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_')
+            };
+            body.match_indices(name).filter(begins).count()
+        };
+        assert_eq!(vector.iter().map(|name| word(name)).sum::<usize>(), ops, "{helper}: {body}");
+        assert_eq!(word("GetValue(") + word("SetValue("), accesses, "{helper}");
+    }
+}
+
+/// A geometry that does not fit is refused with the number, not estimated.
+#[test]
+fn what_does_not_fit_has_no_cost() {
+    let p = Params { spread: 4, ..Params::wide(2048, 1, 8192) };
+    let error = Kernel::new(&p).err().expect("176 KB of table leave no room").to_string();
+    assert!(error.contains("bytes of unified buffer"), "{error}");
+}

@@ -1,0 +1,78 @@
+//! On a machine with an Ascend 910B: the emitted kernels, compiled by CANN, live the CPU's lives.
+//! Elsewhere it says "skipped: no device".
+//!
+//! `AVSG_ASCEND_LIBRARY` names another runtime; with the simulator's library the same test runs on any
+//! machine with g++.
+
+#[path = "life/life.rs"]
+mod life;
+#[path = "ascend/lives.rs"]
+mod lives;
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use avsg::acl::owned::{Context, Stream};
+use avsg::acl::{Acl, Source};
+use avsg::device::params::Params;
+use avsg::engine::Engine;
+use avsg::launch::acl::{AscendOptions, RegisteredPool, simulated};
+use avsg::machine::Choice;
+use avsg_linker::toolchain::Toolchain;
+use life::{live, live_on};
+
+/// The device, or why there is none.
+fn device() -> Option<(Arc<Context>, bool)> {
+    let library = env::var_os("AVSG_ASCEND_LIBRARY").map(PathBuf::from);
+    let simulated = library.as_deref().and_then(Path::file_name);
+    let simulated = simulated.is_some_and(|name| name == "libavsg_ascendcl_sim.so");
+    let source = library.map_or(Source::System, Source::Path);
+    match Acl::open(&source).and_then(|acl| Context::open(Arc::new(acl), 0)) {
+        Ok(context) => Some((context, simulated)),
+        Err(error) => {
+            println!("skipped: no device: {error}");
+            None
+        }
+    }
+}
+
+/// The kernels of a geometry, compiled.
+fn kernels(params: &Params, simulated: bool) -> PathBuf {
+    let folder = simulated::emit(params).unwrap();
+    if !simulated {
+        let toolchain = Toolchain::find().expect("a device without CANN's compiler");
+        for name in ["plan", "transfer", "step", "append", "reset"] {
+            let source = folder.join(format!("avsg_{name}.cpp"));
+            toolchain.compile(&source, &source.with_extension("o")).unwrap();
+        }
+    }
+    folder
+}
+
+#[test]
+fn lives_are_the_same_on_the_device() {
+    let Some((context, simulated)) = device() else { return };
+    for bytes in lives::SHAPES {
+        let life = lives::long_life(bytes, if simulated { 4 } else { 200 });
+        let config = life.shape.config(Choice::Auto);
+        for one_launch in [true, false] {
+            let mut options =
+                AscendOptions::new(context.clone(), kernels(&config.params, simulated));
+            options.one_launch = Some(one_launch);
+            let pool = RegisteredPool::create(&context, &life.shape.pool(life.shape.layers()));
+            let engine = Engine::on_ascend(config, pool.unwrap(), &options).unwrap();
+            assert!(live_on(&life, engine) == live(&life, Choice::Emu), "{bytes:?}");
+        }
+    }
+}
+
+#[test]
+fn streams_and_captures_are_there() {
+    let Some((context, _)) = device() else { return };
+    let stream = Stream::new(&context).unwrap();
+    let graph = stream.capture(|| Ok(())).unwrap();
+    stream.replay(&graph).unwrap();
+    stream.synchronize(1000).unwrap();
+    assert!(stream.done().unwrap() && context.vector_cores().unwrap() > 0);
+}

@@ -1,0 +1,112 @@
+//! Work that is queued on an Ascend device takes no memory of the host. The simulator is a shared
+//! library here, so that its own allocations are not counted. One test, so that nothing else runs in
+//! this process while it counts.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use avsg::acl::owned::{Context, DeviceMemory, Stream};
+use avsg::acl::{Acl, Source};
+use avsg::device::params::{Lifetime, Params};
+use avsg::engine::{Config, DeviceBatch, DevicePlan, Engine};
+use avsg::launch::acl::{AscendOptions, RegisteredPool, simulated};
+use avsg::pool::{Pages, PoolConfig};
+use avsg::rows::RowFormat;
+
+struct Counting;
+
+static ARMED: AtomicBool = AtomicBool::new(false);
+static CALLS: AtomicUsize = AtomicUsize::new(0);
+
+fn count() {
+    if ARMED.load(Ordering::SeqCst) {
+        CALLS.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+// SAFETY: everything is passed on to the system's allocator; counting touches two atomics.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count();
+        // SAFETY: the caller's contract is `System`'s.
+        unsafe { System.alloc(layout) }
+    }
+    unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
+        count();
+        // SAFETY: as for `alloc`.
+        unsafe { System.dealloc(ptr, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// The simulator's shared library, which cargo builds as a dependency of this test.
+fn library() -> PathBuf {
+    let deps = std::env::current_exe().unwrap().parent().unwrap().to_owned();
+    let name = "libavsg_ascendcl_sim.so";
+    let places = [deps.join(name), deps.parent().unwrap().join(name)];
+    places.into_iter().find(|path| path.exists()).expect("cargo builds the simulator's library")
+}
+
+#[test]
+fn a_queued_step_takes_no_memory() {
+    if std::process::Command::new("g++").arg("--version").output().is_err() {
+        println!("skipped: no g++, which the emitted kernels need here");
+        return;
+    }
+    let acl = Acl::open(&Source::Path(library())).unwrap();
+    let context = Context::open(Arc::new(acl), 0).unwrap();
+    let lifetime = Lifetime::Constant(127);
+    let params = Params { spread: 2, retries: 7, lifetime, ..Params::wide(16, 1, 128) };
+    let format = RowFormat::single(64).unwrap();
+    let pool = PoolConfig { pages: Pages::Plain, ..PoolConfig::new(1, 512, format) };
+    let pool = RegisteredPool::create(&context, &pool).unwrap();
+    let kernels = simulated::emit(&params).unwrap();
+    let options = AscendOptions::new(context.clone(), kernels);
+    let config = Config { cores: 2, ..Config::new(params, 1) };
+    let mut engine = Engine::on_ascend(config, pool, &options).unwrap();
+    let stream = Stream::new(&context).unwrap();
+
+    let arrays = DeviceMemory::zeroed(&context, 4096).unwrap();
+    let at = |i: u64| arrays.address() + 64 * i;
+    let words: Vec<u8> =
+        [(0, 0), (1, 1)].iter().flat_map(|w: &(i32, i32)| w.1.to_ne_bytes()).collect();
+    arrays.write(0, &words).unwrap();
+    arrays.write(64 * 4, &512i32.to_ne_bytes()).unwrap();
+    let batch = DeviceBatch {
+        requests: 1,
+        rows: 1,
+        k: 16,
+        ids: at(5),
+        ids_stride: 16,
+        cu_q: at(0),
+        state: at(1),
+        generation: at(2),
+        stable_len: at(3),
+        seq_len: at(4),
+        ..DeviceBatch::default()
+    };
+    let plan = DevicePlan {
+        slot: at(6),
+        valid: at(7),
+        miss: [at(8), at(9), at(10), at(11)],
+        record: at(12),
+    };
+    arrays.write(64 * 3, &(-1i32).to_ne_bytes()).unwrap();
+    for round in 0..4 {
+        let ids: Vec<u8> = (0..16i32).flat_map(|i| (i * 3 + round * 50).to_ne_bytes()).collect();
+        arrays.write(64 * 5, &ids).unwrap();
+        ARMED.store(round > 0, Ordering::SeqCst);
+        // SAFETY: the arrays hold one request of 16 ids and live until the stream is waited for.
+        unsafe { engine.enqueue_step(&batch, &plan, 0, None, stream.raw()).unwrap() };
+        ARMED.store(false, Ordering::SeqCst);
+        stream.synchronize(60_000).unwrap();
+    }
+    assert_eq!(CALLS.load(Ordering::SeqCst), 0, "allocator calls while a step is queued");
+    let mut valid = [0; 4];
+    arrays.read(64 * 7, &mut valid).unwrap();
+    assert_eq!(i32::from_ne_bytes(valid), 16, "the kernels have run");
+}

@@ -500,7 +500,8 @@ typedef struct avsg_engine_config {
    */
   uint32_t tokens;
   /**
-   * S, the slots of each request state and layer: a power of two, 64 to 32768.
+   * S, the slots of each request state and layer: a power of two, 64 to 32768; from 128
+   * on an Ascend device.
    */
   uint32_t slots;
   /**

@@ -76,7 +76,8 @@ pub struct avsg_engine_config {
     pub k: u32,
     /// N_q, the most rows (tokens) of a request in one step: 1 to 8, and N_q * K at most S.
     pub tokens: u32,
-    /// S, the slots of each request state and layer: a power of two, 64 to 32768.
+    /// S, the slots of each request state and layer: a power of two, 64 to 32768; from 128
+    /// on an Ascend device.
     pub slots: u32,
     /// An `avsg_table`.
     pub table: i32,

@@ -173,7 +173,8 @@ pub(super) unsafe fn transfer(
     };
     let out = outputs(engine, plan, &from)?;
     // SAFETY: the contract.
-    Ok(unsafe { engine.enqueue_transfer(&from, &out, layer, rows.as_ref(), stream)? })
+    unsafe { engine.enqueue_transfer(&from, &out, layer, rows.as_ref(), stream)? };
+    Ok(())
 }
 
 /// # Safety
@@ -213,7 +214,8 @@ pub(super) unsafe fn append(
         return Err(Fail::new(AVSG_NULL, text.into()));
     };
     // SAFETY: the contract.
-    Ok(unsafe { engine.enqueue_append(&from, layer, &rows, stream)? })
+    unsafe { engine.enqueue_append(&from, layer, &rows, stream)? };
+    Ok(())
 }
 
 /// Refuses to look at what a stream plans.

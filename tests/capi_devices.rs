@@ -348,7 +348,7 @@ fn devices_that_are_not_there() {
         let parts = ["libacl_rt.so", "libascendcl.so", "set_env.sh"];
         refuse(&|c| c.device = c"ascend".as_ptr(), AVSG_UNSUPPORTED, &parts);
     }
-    let sim = |c: &mut avsg_engine_config| c.device = c"ascend-sim".as_ptr();
+    let sim = |c: &mut avsg_engine_config| (c.device, c.slots) = (c"ascend-sim".as_ptr(), 128);
     let far = |c: &mut avsg_engine_config| {
         sim(c);
         c.device_id = 77;

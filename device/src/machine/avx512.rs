@@ -3,12 +3,9 @@
 //! Gathers come in two forms, because the better one depends on the CPU: `vpgatherdd`, and sixteen
 //! scalar loads ([`Avx512`]'s parameter). The host measures both at start-up.
 
-mod registers;
-
 use super::Kernel;
 use super::cpu::{Column, Cpu, Life};
 use core::arch::x86_64::*;
-use registers::BYTES;
 pub use registers::{Mask, V};
 
 /// Registers in a vector. One id costs two dependent gathers; with more registers in flight they
@@ -32,6 +29,9 @@ macro_rules! shell {
     };
 }
 
+mod parts;
+mod registers;
+
 impl<const G: bool, const W: usize> Avx512<G, W> {
     /// The machine, if this CPU and its operating system have AVX-512 F, BW, VL and VBMI2.
     pub fn detect() -> Option<Self> {
@@ -50,70 +50,6 @@ impl<const G: bool, const W: usize> Avx512<G, W> {
         }
         // The name is how tests/codegen.rs finds the machine code.
         shell!(avsg_kernel_avx512(self, kernel))
-    }
-
-    /// Applies `f` to each register.
-    #[inline(always)]
-    fn map(self, mut a: V<G, W>, f: impl Fn(__m512i) -> __m512i) -> V<G, W> {
-        for r in &mut a.0 {
-            *r = f(*r);
-        }
-        a
-    }
-
-    /// Applies `f` to each pair of registers.
-    #[inline(always)]
-    fn zip(self, mut a: V<G, W>, b: V<G, W>, f: impl Fn(__m512i, __m512i) -> __m512i) -> V<G, W> {
-        for i in 0..W {
-            a.0[i] = f(a.0[i], b.0[i]);
-        }
-        a
-    }
-
-    /// The lanes of a register as scalars. By 64-bit halves of each quarter: left alone, the compiler
-    /// extracts lane by lane, which is twice the work for the shuffle port.
-    #[inline(always)]
-    fn lanes(self, v: __m512i) -> [u32; 16] {
-        let quarters = shell!([
-            _mm512_castsi512_si128(v),
-            _mm512_extracti32x4_epi32::<1>(v),
-            _mm512_extracti32x4_epi32::<2>(v),
-            _mm512_extracti32x4_epi32::<3>(v)
-        ]);
-        let mut out = [0; 16];
-        for (four, q) in out.chunks_exact_mut(4).zip(quarters) {
-            let (a, b) = shell!((_mm_cvtsi128_si64(q) as u64, _mm_extract_epi64::<1>(q) as u64));
-            four.copy_from_slice(&[a as u32, (a >> 32) as u32, b as u32, (b >> 32) as u32]);
-        }
-        out
-    }
-
-    /// 0, 1, … 63.
-    #[inline(always)]
-    fn byte_iota(self) -> __m512i {
-        // `BYTES` is 64 bytes, the size of the load.
-        shell!(_mm512_loadu_si512(BYTES.as_ptr().cast()))
-    }
-
-    /// from, from + 1, … of one register.
-    #[inline(always)]
-    fn count_up(self, from: i32) -> __m512i {
-        let lanes = shell!(_mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15));
-        shell!(_mm512_add_epi32(lanes, _mm512_set1_epi32(from)))
-    }
-
-    /// A register's indices, reduced into 0..=mask.
-    #[inline(always)]
-    fn reduced(self, index: __m512i, mask: u32) -> __m512i {
-        shell!(_mm512_and_si512(index, _mm512_set1_epi32(mask as i32)))
-    }
-
-    /// A register's indices of live lanes reduced into 0..=mask; those of dead lanes go to the pad,
-    /// each lane to a byte of its own: were it one byte, each would wait for the store before it.
-    #[inline(always)]
-    fn padded(self, slot: __m512i, mask: u32, k: __mmask16) -> [u32; 16] {
-        let pad = self.count_up(mask as i32 + 1);
-        self.lanes(shell!(_mm512_mask_and_epi32(pad, k, slot, _mm512_set1_epi32(mask as i32))))
     }
 }
 

@@ -1,0 +1,76 @@
+//! What the machine's ops are made of: registers one by one, their lanes as scalars, indices.
+
+use super::Avx512;
+use super::registers::{BYTES, V};
+use core::arch::x86_64::*;
+
+impl<const G: bool, const W: usize> Avx512<G, W> {
+    /// Applies `f` to each register.
+    #[inline(always)]
+    pub(super) fn map(self, mut a: V<G, W>, f: impl Fn(__m512i) -> __m512i) -> V<G, W> {
+        for r in &mut a.0 {
+            *r = f(*r);
+        }
+        a
+    }
+
+    /// Applies `f` to each pair of registers.
+    #[inline(always)]
+    pub(super) fn zip(
+        self,
+        mut a: V<G, W>,
+        b: V<G, W>,
+        f: impl Fn(__m512i, __m512i) -> __m512i,
+    ) -> V<G, W> {
+        for i in 0..W {
+            a.0[i] = f(a.0[i], b.0[i]);
+        }
+        a
+    }
+
+    /// The lanes of a register as scalars. By 64-bit halves of each quarter: left alone, the compiler
+    /// extracts lane by lane, which is twice the work for the shuffle port.
+    #[inline(always)]
+    pub(super) fn lanes(self, v: __m512i) -> [u32; 16] {
+        let quarters = shell!([
+            _mm512_castsi512_si128(v),
+            _mm512_extracti32x4_epi32::<1>(v),
+            _mm512_extracti32x4_epi32::<2>(v),
+            _mm512_extracti32x4_epi32::<3>(v)
+        ]);
+        let mut out = [0; 16];
+        for (four, q) in out.chunks_exact_mut(4).zip(quarters) {
+            let (a, b) = shell!((_mm_cvtsi128_si64(q) as u64, _mm_extract_epi64::<1>(q) as u64));
+            four.copy_from_slice(&[a as u32, (a >> 32) as u32, b as u32, (b >> 32) as u32]);
+        }
+        out
+    }
+
+    /// 0, 1, … 63.
+    #[inline(always)]
+    pub(super) fn byte_iota(self) -> __m512i {
+        // `BYTES` is 64 bytes, the size of the load.
+        shell!(_mm512_loadu_si512(BYTES.as_ptr().cast()))
+    }
+
+    /// from, from + 1, … of one register.
+    #[inline(always)]
+    pub(super) fn count_up(self, from: i32) -> __m512i {
+        let lanes = shell!(_mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15));
+        shell!(_mm512_add_epi32(lanes, _mm512_set1_epi32(from)))
+    }
+
+    /// A register's indices, reduced into 0..=mask.
+    #[inline(always)]
+    pub(super) fn reduced(self, index: __m512i, mask: u32) -> __m512i {
+        shell!(_mm512_and_si512(index, _mm512_set1_epi32(mask as i32)))
+    }
+
+    /// A register's indices of live lanes reduced into 0..=mask; those of dead lanes go to the pad,
+    /// each lane to a byte of its own: were it one byte, each would wait for the store before it.
+    #[inline(always)]
+    pub(super) fn padded(self, slot: __m512i, mask: u32, k: __mmask16) -> [u32; 16] {
+        let pad = self.count_up(mask as i32 + 1);
+        self.lanes(shell!(_mm512_mask_and_epi32(pad, k, slot, _mm512_set1_epi32(mask as i32))))
+    }
+}

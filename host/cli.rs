@@ -9,6 +9,7 @@ mod info;
 mod opp;
 mod output;
 mod replay;
+mod soc;
 mod synth;
 
 use std::path::PathBuf;

@@ -2,18 +2,13 @@
 
 use avsg_device::machine::Kernel;
 use avsg_device::machine::cpu::{Cpu, Scalar};
-use avsg_device::machine::memory::{clear_state, split_state, split_work, state_words, work_words};
+use avsg_device::machine::memory::{clear_state, split_state, split_work, table_words, work_words};
 use avsg_device::params::{NO_STABLE_LEN, Params};
 use avsg_device::stage_one::{Request, record, stage_one};
 
 use crate::machine::Machine;
 use crate::mapping::{MIB2, Mapping};
 use crate::{Result, geometry};
-
-/// Words of one table, rounded up to whole 64-byte lines so that two states share none.
-pub(crate) fn table_words(params: &Params) -> usize {
-    state_words(params).next_multiple_of(16)
-}
 
 /// One request's Stage One, as a kernel. All slices belong to this request alone.
 pub(crate) struct StageOne<'a> {

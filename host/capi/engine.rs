@@ -22,7 +22,7 @@ use crate::acl::{Acl, Source};
 use crate::buffer::BufferConfig;
 use crate::engine::{Config, Engine};
 use crate::launch::acl::AscendOptions;
-use crate::stage::table_words;
+use avsg_device::machine::memory::table_words;
 
 /// The operator on one device: the tables and device buffer of every request state.
 ///

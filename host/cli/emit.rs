@@ -6,15 +6,16 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use avsg::Error;
+use avsg::device::machine::memory::table_words;
 use avsg::device::params::Params;
-use avsg_linker::soc::{self, Soc};
+use avsg_linker::soc::Soc;
 use avsg_linker::ub::TooLarge;
-use avsg_linker::write::kernels::{Abi, Kernel, UB_BYTES, geometry, kernels, table_words};
+use avsg_linker::write::kernels::{Abi, Kernel, UB_BYTES, geometry, kernels};
 use avsg_linker::write::{Failed, stage_one};
 use clap::Args;
 
 use super::geometry::{TableKind, TableOptions};
-use super::output;
+use super::{output, soc};
 
 /// The targets that there are.
 const TARGETS: [&str; 1] = ["ascendc"];
@@ -44,12 +45,7 @@ pub struct KernelOptions {
 impl KernelOptions {
     /// The chip.
     pub fn soc(&self) -> Result<Soc> {
-        let known = || soc::ALL.map(|soc| soc.name).join(", ");
-        let unknown = || {
-            let limit = format!("kernels are written for {}", known());
-            Error::invalid("--soc", &self.soc, limit, "choose one of those")
-        };
-        Ok(soc::find(&self.soc).ok_or_else(unknown)?)
+        soc::named(&self.soc)
     }
 
     /// The geometry: two links per slot unless told otherwise, so that a table fits the unified buffer.

@@ -8,7 +8,6 @@ mod phase;
 mod points;
 mod report;
 mod show;
-mod soc;
 mod stage_two;
 
 use std::path::PathBuf;
@@ -23,7 +22,6 @@ use avsg::trace::{MAX_ID, Trace};
 use super::geometry::{RowOptions, TableKind, TableOptions};
 use super::output;
 use constants::Constants;
-use soc::Soc;
 
 /// What to estimate.
 #[derive(clap::Args, Debug)]
@@ -89,7 +87,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         report::constants(&constants, options.json.as_deref())?;
         return Ok(ExitCode::SUCCESS);
     }
-    let soc = Soc::named(&options.soc)?;
+    let soc = super::soc::named(&options.soc)?;
     for (what, n) in [("--requests", options.requests), ("--steps", options.steps)] {
         if n == 0 {
             return Err(Error::invalid(what, 0, "it must be at least 1", "ask for one").into());

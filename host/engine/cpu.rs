@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use avsg_device::machine::memory::{clear_state, work_words};
+use avsg_device::machine::memory::{clear_state, table_words, work_words};
 use avsg_device::params::{NO_STABLE_LEN, Params};
 use avsg_device::stage_one::record;
 use avsg_device::stage_two::{Share, pieces};
@@ -18,7 +18,7 @@ use crate::mapping::{MIB2, Mapping};
 use crate::plan::Plan;
 use crate::pool::{HostPool, RowView};
 use crate::rows::MAX_SEGMENTS;
-use crate::stage::{POSITION, ROW, SLOT, StageOne, table_words};
+use crate::stage::{POSITION, ROW, SLOT, StageOne};
 use crate::{Error, Result, geometry, memory};
 
 /// Words in a 64-byte line: two workers share none.

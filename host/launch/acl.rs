@@ -27,9 +27,9 @@ use crate::buffer::DeviceBuffer;
 use crate::engine::core::Core;
 use crate::engine::{Batch, Config, Device, Fresh};
 use crate::plan::Plan;
-use crate::stage::table_words;
 use crate::{Error, Result};
 use arrays::FreshRows;
+use avsg_device::machine::memory::table_words;
 use kernels::Kernels;
 
 pub(crate) use arrays::Arrays;

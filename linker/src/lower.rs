@@ -15,7 +15,7 @@ mod whole;
 
 use crate::aiv::{Call, Node, Pipe, Place};
 use crate::check::{Refused, ranges};
-use crate::tape::{Block, Code, ColumnId, Kind, Op, Range, Tape, Value};
+use crate::tape::{Block, Code, Column, ColumnId, Kind, Op, Range, Tape, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A kernel as calls, and what they need to be placed and written.
@@ -94,7 +94,7 @@ pub fn lower(tape: &Tape) -> Result<Lowered, Refused> {
     l.block(&tape.body);
     registers::drop_unused(&mut l.out);
     let Lower { registers, words, alias, overlays, out, .. } = l;
-    let is_list = |c: &&crate::tape::Column| matches!(c.kind, Kind::List { .. });
+    let is_list = |c: &&Column| matches!(c.kind, Kind::List { .. });
     let lists = tape.columns.iter().filter(is_list).map(|c| c.name.clone()).collect();
     Ok(Lowered { body: out, registers, words, alias, overlays, lists, tape })
 }
@@ -108,6 +108,17 @@ fn survey(block: &Block, uses: &mut BTreeMap<Value, usize>, defs: &mut BTreeMap<
         if let Some(body) = &op.body {
             survey(body, uses, defs);
         }
+    }
+}
+
+/// The name of a column's storage, or of one column of a list.
+pub fn buffer_name(c: &Column, column: usize) -> String {
+    match c.kind {
+        // `void` is a word of C++.
+        Kind::List { width } if width > 1 || c.name == "void" => {
+            format!("{}{column}", camel(&c.name))
+        }
+        _ => camel(&c.name),
     }
 }
 
@@ -242,14 +253,7 @@ impl Lower<'_> {
 
     /// The C++ name of a column's storage.
     fn storage(&self, id: ColumnId, column: usize) -> String {
-        let c = self.tape.column(*self.alias.get(&id).unwrap_or(&id));
-        match c.kind {
-            // `void` is a word of C++.
-            Kind::List { width } if width > 1 || c.name == "void" => {
-                format!("{}{column}", camel(&c.name))
-            }
-            _ => camel(&c.name),
-        }
+        buffer_name(self.tape.column(*self.alias.get(&id).unwrap_or(&id)), column)
     }
 
     fn len_name(&self, id: ColumnId) -> String {

@@ -5,7 +5,8 @@ use avsg_device::params::{Lifetime, Params};
 use avsg_device::stage_one::record;
 use avsg_device::tiling::{HALF_BYTES, MAX_CHUNKS, MAX_HALF_ROWS, Tiling, rules};
 
-use crate::write::kernels::{Kernel, geometry, table_words};
+use crate::write::kernels::{Kernel, geometry};
+use avsg_device::machine::memory::table_words;
 
 /// One file of a project.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,4 +1,5 @@
-//! The Ascend chips that kernels are written for: all have dav-c220 vector cores.
+//! The Ascend chips that kernels are written for: all have dav-c220 vector cores. Cores and
+//! clocks are those of the platform files of CANN 8.1.
 
 /// One chip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,25 +10,37 @@ pub struct Soc {
     pub unit: &'static str,
     /// Vector cores: the most blocks that a kernel with SyncAll may have.
     pub cores: u32,
+    /// Their clock.
+    pub mhz: u32,
 }
 
-const fn soc(name: &'static str, unit: &'static str, cores: u32) -> Soc {
-    Soc { name, unit, cores }
+impl Soc {
+    /// Microseconds of cycles.
+    pub fn us(&self, cycles: f64) -> f64 {
+        cycles / f64::from(self.mhz)
+    }
+}
+
+const fn soc(name: &'static str, unit: &'static str, cores: u32, mhz: u32) -> Soc {
+    Soc { name, unit, cores, mhz }
 }
 
 /// All of them.
 pub const ALL: [Soc; 10] = [
-    soc("ascend910b1", "ascend910b", 48),
-    soc("ascend910b2", "ascend910b", 48),
-    soc("ascend910b3", "ascend910b", 40),
-    soc("ascend910b4", "ascend910b", 40),
-    soc("ascend910_9391", "ascend910_93", 48),
-    soc("ascend910_9392", "ascend910_93", 48),
-    soc("ascend910_9381", "ascend910_93", 48),
-    soc("ascend910_9382", "ascend910_93", 48),
-    soc("ascend910_9372", "ascend910_93", 40),
-    soc("ascend910_9362", "ascend910_93", 40),
+    soc("ascend910b1", "ascend910b", 48, 1850),
+    soc("ascend910b2", "ascend910b", 48, 1800),
+    soc("ascend910b3", "ascend910b", 40, 1800),
+    soc("ascend910b4", "ascend910b", 40, 1500),
+    soc("ascend910_9391", "ascend910_93", 48, 1850),
+    soc("ascend910_9392", "ascend910_93", 48, 1850),
+    soc("ascend910_9381", "ascend910_93", 48, 1800),
+    soc("ascend910_9382", "ascend910_93", 48, 1800),
+    soc("ascend910_9372", "ascend910_93", 40, 1800),
+    soc("ascend910_9362", "ascend910_93", 40, 1500),
 ];
+
+/// The paper's: 40 copying cores fit its transfer times.
+pub const OF_THE_PAPER: Soc = ALL[2];
 
 /// The chip of a name, in any case.
 pub fn find(name: &str) -> Option<Soc> {

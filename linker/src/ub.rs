@@ -7,7 +7,7 @@
 use crate::lower::Lowered;
 use crate::sync::Overlap;
 use crate::tape::{Block, Code, Column, Kind, Op};
-use crate::{aiv::Place, lower::camel};
+use crate::{aiv::Place, lower::buffer_name};
 use std::collections::BTreeMap;
 use std::fmt::{Display, Formatter};
 
@@ -197,22 +197,13 @@ fn columns(kernel: &Lowered) -> BTreeMap<String, (u32, (usize, usize))> {
     let ops = tokens.and_then(|op| op.body.as_ref()).map_or(&[][..], |body| &body.ops);
     for (n, op) in ops.iter().enumerate() {
         touched(kernel, op, &mut |column, at| {
-            let (name, len) = named(column, at);
+            let len = column.len.next_multiple_of(128);
+            let name = buffer_name(column, at);
             let (_, live) = found.entry(name).or_insert((len, (n, n)));
             live.1 = n;
         });
     }
     found
-}
-
-fn named(column: &Column, at: usize) -> (String, u32) {
-    let len = column.len.next_multiple_of(128);
-    match column.kind {
-        Kind::List { width } if width > 1 || column.name == "void" => {
-            (format!("{}{at}", camel(&column.name)), len)
-        }
-        _ => (camel(&column.name), len),
-    }
 }
 
 fn touched(kernel: &Lowered, op: &Op, run: &mut impl FnMut(&Column, usize)) {

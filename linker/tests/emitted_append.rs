@@ -4,15 +4,15 @@
 mod mutants;
 #[path = "emitted/pool.rs"]
 mod pool;
-#[path = "shim/mod.rs"]
+#[path = "shim/harness.rs"]
 mod shim;
 #[path = "emitted/stand.rs"]
 mod stand;
 
 use avsg_device::machine::memory::clear_state;
+use avsg_device::machine::memory::table_words;
 use avsg_device::params::Params;
 use avsg_device::tiling::Launch;
-use avsg_linker::write::kernels::table_words;
 use pool::{Layer, Lot, tiling, with_chunks};
 use shim::{Failure, Kernels, Mode, compile, gxx};
 use stand::{EVERY_ORDER, How, differs, kernel, launch, run, small};

@@ -4,15 +4,16 @@
 mod mutants;
 #[path = "emitted/pool.rs"]
 mod pool;
-#[path = "shim/mod.rs"]
+#[path = "shim/harness.rs"]
 mod shim;
 #[path = "emitted/stand.rs"]
 mod stand;
 
+use avsg_device::machine::memory::table_words;
 use avsg_device::params::{ID_LIMIT, NO_STABLE_LEN, Params};
 use avsg_device::tiling::Launch;
 use avsg_linker::write::StageOneText;
-use avsg_linker::write::kernels::{Abi, Kernel, kernels, table_words};
+use avsg_linker::write::kernels::{Abi, Kernel, kernels};
 use pool::{Layer, Lot, tiling, with_chunks};
 use shim::{Failure, Kernels, Mode, compile, gxx};
 use stand::{EVERY_ORDER, How, differs, launch, run, small};

@@ -1,10 +1,10 @@
 //! Stage One as it is emitted for the 910B, executed on the shim, leaves the same bits as the tape: over
 //! sequences with everything in them that a request can do.
 
-#[path = "shim/mod.rs"]
+#[path = "shim/harness.rs"]
 mod shim;
 #[path = "native_equals_replay/step.rs"]
-#[allow(dead_code, reason = "another file's module: only replay is used here")]
+#[expect(dead_code, reason = "another file's module: only replay is used here")]
 mod step;
 
 use avsg_device::machine::memory;
@@ -12,7 +12,7 @@ use avsg_device::params::{Lifetime, Params, Table};
 use avsg_device::tiling::rules;
 use avsg_linker::check::check;
 use avsg_linker::record::record_stage_one;
-use avsg_linker::write::kernels::{Abi, kernels, table_words};
+use avsg_linker::write::kernels::{Abi, kernels};
 use avsg_linker::write::{StageOneText, stage_one, stage_one_within};
 use shim::{Kernels, Launch, Mode, compile, gxx};
 use step::{Random, Request, Table as State};
@@ -133,7 +133,7 @@ fn emit(p: &Params) -> Emitted {
 
 /// The words of a table, as the CPU lays them out.
 fn words(p: &Params, state: &State) -> Vec<i32> {
-    let mut words = vec![0; table_words(p)];
+    let mut words = vec![0; memory::table_words(p)];
     {
         let mut s: avsg_device::state::State<'_, avsg_device::machine::emu::Emu<1>> =
             memory::split_state(p, &mut words);

@@ -5,7 +5,7 @@
 mod engine;
 #[path = "emitted/pool.rs"]
 mod pool;
-#[path = "shim/mod.rs"]
+#[path = "shim/harness.rs"]
 mod shim;
 #[path = "emitted/stand.rs"]
 mod stand;

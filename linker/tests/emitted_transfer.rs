@@ -4,7 +4,7 @@
 mod mutants;
 #[path = "emitted/pool.rs"]
 mod pool;
-#[path = "shim/mod.rs"]
+#[path = "shim/harness.rs"]
 mod shim;
 #[path = "emitted/stand.rs"]
 mod stand;

@@ -1,6 +1,6 @@
 //! Several cores: the barrier, races between them, the scalar cache, waves, and launches that fail.
 
-#[path = "shim/mod.rs"]
+#[path = "shim/harness.rs"]
 mod shim;
 
 use shim::{Failure, Launch, Mode, compile, gxx};

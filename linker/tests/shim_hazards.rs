@@ -1,6 +1,6 @@
 //! The hazard checker: every kind of missing order is found and named, and would have mattered.
 
-#[path = "shim/mod.rs"]
+#[path = "shim/harness.rs"]
 mod shim;
 
 use shim::{Failure, Kernels, Launch, Mode, compile, gxx};

@@ -2,7 +2,7 @@
 
 #[path = "shim_ops/half.rs"]
 mod half;
-#[path = "shim/mod.rs"]
+#[path = "shim/harness.rs"]
 mod shim;
 
 use half::{nearest, pack, unpack, value};

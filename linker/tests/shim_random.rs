@@ -1,7 +1,7 @@
 //! Random programs: what the hazard checker accepts gives the same data in every order that clocks
 //! allow, and the synchronisation that it proposes is both enough and needed.
 
-#[path = "shim/mod.rs"]
+#[path = "shim/harness.rs"]
 mod shim;
 
 use shim::{Failure, Kernels, Launch, Mode, compile, gxx};

@@ -1,7 +1,7 @@
 //! The AscendC shim refuses what the device would get silently wrong: `ascendc.md`'s traps 1..11, and
 //! the rules on operands, data, conversions, DMA and events.
 
-#[path = "shim/mod.rs"]
+#[path = "shim/harness.rs"]
 mod shim;
 
 use shim::{Launch, Mode, compile, complaint, gxx};

@@ -14,6 +14,11 @@ pub fn state_words(p: &Params) -> usize {
     header::WORDS + p.slots as usize + life_words(p) + p.links() as usize
 }
 
+/// Words from one table to the next: whole 64-byte lines, so that two share none.
+pub fn table_words(p: &Params) -> usize {
+    state_words(p).next_multiple_of(16)
+}
+
 /// Words of the working columns of one core.
 pub fn work_words(p: &Params) -> usize {
     column_words(p) * COLUMNS

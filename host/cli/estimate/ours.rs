@@ -6,7 +6,7 @@ use avsg_linker::cost::{Unit, Work};
 use super::constants::{Constants, Name};
 use super::count::Profile;
 use super::phase::{PHASES, Phase};
-use super::soc::Soc;
+use avsg_linker::soc::Soc;
 
 /// Which ideas are in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

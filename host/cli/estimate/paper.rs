@@ -14,8 +14,8 @@ use avsg_linker::cost::{Unit, Work};
 use super::constants::{Constants, Name};
 use super::count::{Counts, Profile, count};
 use super::phase::{PHASES, Phase};
-use super::soc::OF_THE_PAPER;
 use super::{stage_two, wide};
+use avsg_linker::soc::OF_THE_PAPER;
 
 /// Share of a step's ids that the step before selected, in the paper's workload.
 const GAMMA: f64 = 0.8;

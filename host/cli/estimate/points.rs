@@ -6,8 +6,8 @@ use serde::Serialize;
 use super::constants::Constants;
 use super::ours::{Variant, cost};
 use super::paper::{self, POINTS, What};
-use super::soc::OF_THE_PAPER;
 use super::stage_two;
+use avsg_linker::soc::OF_THE_PAPER;
 
 /// A figure of the paper, what the model makes of it, and of ours there.
 #[derive(Serialize)]

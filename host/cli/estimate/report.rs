@@ -14,9 +14,9 @@ use super::ours::{Cost, Variant, cost};
 use super::paper;
 use super::phase::PHASES;
 use super::points::{PointRow, points};
-use super::soc::Soc;
 use super::{Options, json, quiet, show, stage_two};
 use crate::cli::output;
+use avsg_linker::soc::Soc;
 
 /// Printed beside every figure.
 pub const LABEL: &str = "model, not measured";
@@ -146,8 +146,8 @@ fn report(options: &Options, inputs: &Inputs, ours: &Profile, theirs: &Profile) 
     Ok(Report {
         label: LABEL,
         soc: soc.name,
-        cores: soc.cores,
-        mhz: soc.mhz,
+        cores: soc.cores as usize,
+        mhz: f64::from(soc.mhz),
         k: params.k,
         slots: params.slots,
         table: if params.table == Table::Wide { "wide" } else { "paper" },
@@ -191,7 +191,12 @@ fn phases(c: &Constants, soc: &Soc, ours: &Cost, theirs: &[Work]) -> Vec<PhaseRo
     rows.push(row("Table in and out (the paper's: in Publish)", ours.table, None));
     let launch = c.get(Name::Launch);
     let row = row("Launch", Work::default(), None);
-    rows.push(PhaseRow { cycles: launch * soc.mhz, us: launch, paper_us: Some(launch), ..row });
+    rows.push(PhaseRow {
+        cycles: launch * f64::from(soc.mhz),
+        us: launch,
+        paper_us: Some(launch),
+        ..row
+    });
     rows
 }
 
@@ -212,7 +217,7 @@ fn totals(
 ) -> Result<Vec<Total>> {
     let Inputs { constants: c, soc, .. } = inputs;
     let segments = super::segments(options)?;
-    let turns = options.requests.div_ceil(soc.cores) as f64;
+    let turns = options.requests.div_ceil(soc.cores as usize) as f64;
     let copy =
         |p: &Profile| stage_two::us(c, soc, p.counts.misses * options.requests as f64, &segments);
     let total = |kernel, cost: &Cost, copy: f64| {

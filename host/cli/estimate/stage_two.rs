@@ -1,7 +1,7 @@
 //! Stage Two in the model: the paper's host-to-device times, fitted.
 
 use super::constants::{Constants, Name};
-use super::soc::Soc;
+use avsg_linker::soc::Soc;
 
 /// Bytes of the row that the fit is of.
 const ROW: f64 = 1152.0;
@@ -21,8 +21,8 @@ pub fn us(c: &Constants, soc: &Soc, rows: f64, segments: &[usize]) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::soc::OF_THE_PAPER;
     use super::*;
+    use avsg_linker::soc::OF_THE_PAPER;
 
     #[test]
     fn many_rows_take_what_the_link_gives_and_few_take_the_start() {

@@ -307,18 +307,13 @@ impl Lower<'_> {
                 let (cells, gm) = (ub("cells"), Place::Gm(from));
                 let read =
                     Act::Use { pipe: Pipe::Mte2, reads: vec![gm], writes: vec![cells.clone()] };
-                let flag = |a, b| Act::Sync(Sync::Flag(a, b));
                 let mut acts = vec![v(&[], &[&packed]), v(&[&ub("iota")], &[&stage])];
                 acts.extend([BARRIER, v(&[&ip, &mp, &packed], &[&packed, &ub(SCRATCH)])]);
                 for _ in 0..2 {
                     acts.extend([BARRIER, v(&[], &[&cells])]);
-                    acts.extend([
-                        flag(Pipe::V, Pipe::Mte2),
-                        TO_S,
-                        s(&[&packed], &[]),
-                        read.clone(),
-                    ]);
-                    acts.extend([flag(Pipe::Mte2, Pipe::V), v(&[&cells, &stage], &[&place])]);
+                    acts.extend([TO_S, s(&[&packed], &[]), read.clone()]);
+                    acts.push(Act::Sync(Sync::Flag(Pipe::Mte2, Pipe::V)));
+                    acts.push(v(&[&cells, &stage], &[&place]));
                 }
                 acts.push(FROM_S);
                 self.helper(text, acts);

@@ -3,13 +3,14 @@
 //! One kernel is one file that includes `kernel_operator.h` and nothing else. The texts lie in
 //! `write/ascendc`; `@NAME@` is replaced, everything else stands there as it is shipped.
 
-use avsg_device::machine::memory::state_words;
+use avsg_device::machine::memory::{state_words, table_words};
 use avsg_device::params::{ID_LIMIT, Lifetime, NO_STABLE_LEN, Params};
 use avsg_device::stage_one::record;
 use avsg_device::state::{DEAD, EMPTY, INVALID, header};
 use avsg_device::tiling::{HALF_BYTES, MAX_CHUNKS, MAX_HALF_ROWS, Tiling};
 
 use super::StageOneText;
+use crate::lower::camel;
 use crate::ub::TooLarge;
 
 /// Bytes of unified buffer that a kernel may use: `Select` scribbles above.
@@ -149,11 +150,6 @@ pub fn geometry(p: &Params) -> String {
     )
 }
 
-/// Whole 64-byte lines of one table, in words.
-pub fn table_words(p: &Params) -> usize {
-    state_words(p).next_multiple_of(16)
-}
-
 /// The launch's scalars: the struct, and that its fields are where the host puts them.
 fn tiling() -> String {
     let (mut fields, mut asserts) = (String::new(), vec![]);
@@ -171,14 +167,4 @@ fn tiling() -> String {
          static_assert({}, \"Tiling\");",
         asserts.join("\n    && ")
     )
-}
-
-/// `ids_stride` as `idsStride`.
-fn camel(name: &str) -> String {
-    let mut words = name.split('_');
-    let first = words.next().unwrap_or_default().to_string();
-    words.fold(first, |all, word| {
-        let (head, tail) = word.split_at(1);
-        all + &head.to_uppercase() + tail
-    })
 }

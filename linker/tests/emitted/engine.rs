@@ -5,11 +5,11 @@ use std::ptr::null_mut;
 
 use avsg_device::machine::cpu::Scalar;
 use avsg_device::machine::emu::Emu;
+use avsg_device::machine::memory::table_words;
 use avsg_device::machine::memory::{clear_state, split_state, split_work, state_words, work_words};
 use avsg_device::params::{Lifetime, NO_STABLE_LEN, Params};
 use avsg_device::stage_one::{Request, record, stage_one};
 use avsg_device::tiling::{Launch, rules};
-use avsg_linker::write::kernels::table_words;
 
 use super::pool::{Layer, tiling, with_chunks};
 use super::shim::{Failure, Kernels};

@@ -222,24 +222,23 @@ constexpr uint32_t X2_AT = 15200;
 constexpr uint32_t X3_AT = 17248;
 constexpr uint32_t X4_AT = 19296;
 constexpr uint32_t X5_AT = 21344;
-constexpr uint32_t X6_AT = 23392;
-constexpr uint32_t ID_AT = 25440;
-constexpr uint32_t LIFE_AT = 58208;
-constexpr uint32_t LINK_AT = 74592;
-constexpr uint32_t IDS_AT = 140128;
-constexpr uint32_t MISS2_AT = 140128;
-constexpr uint32_t DEAD_AT = 140128;
-constexpr uint32_t PENDING0_AT = 148320;
-constexpr uint32_t MISS0_AT = 148320;
-constexpr uint32_t SEEK0_AT = 148320;
-constexpr uint32_t PENDING1_AT = 156512;
-constexpr uint32_t MISS1_AT = 156512;
-constexpr uint32_t SEEK1_AT = 156512;
-constexpr uint32_t SLOT_AT = 164704;
-constexpr uint32_t CLAIM0_AT = 164704;
-constexpr uint32_t VOID0_AT = 172896;
-constexpr uint32_t CLAIM1_AT = 172896;
-constexpr uint32_t BYTES_AT = 172896;
+constexpr uint32_t ID_AT = 23392;
+constexpr uint32_t LIFE_AT = 56160;
+constexpr uint32_t LINK_AT = 72544;
+constexpr uint32_t IDS_AT = 138080;
+constexpr uint32_t MISS2_AT = 138080;
+constexpr uint32_t DEAD_AT = 138080;
+constexpr uint32_t PENDING0_AT = 146272;
+constexpr uint32_t MISS0_AT = 146272;
+constexpr uint32_t SEEK0_AT = 146272;
+constexpr uint32_t PENDING1_AT = 154464;
+constexpr uint32_t MISS1_AT = 154464;
+constexpr uint32_t SEEK1_AT = 154464;
+constexpr uint32_t SLOT_AT = 162656;
+constexpr uint32_t CLAIM0_AT = 162656;
+constexpr uint32_t VOID0_AT = 170848;
+constexpr uint32_t CLAIM1_AT = 170848;
+constexpr uint32_t BYTES_AT = 170848;
 
 __aicore__ inline int32_t Most(int32_t a, int32_t b)
 {
@@ -270,6 +269,25 @@ __aicore__ inline void OrWord(
     const LocalTensor<int32_t> &dst, const LocalTensor<int32_t> &src, uint32_t word, int32_t lanes)
 {
     Or(U16(dst), U16(src), U16(Local<int32_t>(word, 8)), 128, (lanes + 63) / 64, {1, 1, 0, 8, 8, 0});
+}
+
+// dst = (x mod 2^16 - 2^15) * p + (x div 2^16 mod 2^6) * q, for an x of so many bits: the sum of products that
+// hashes are made of. No product overflows; `high` is scratch.
+__aicore__ inline void Mix(const LocalTensor<int32_t> &dst, const LocalTensor<int32_t> &x, int32_t bits, int32_t p,
+    int32_t q, const LocalTensor<int32_t> &high, int32_t lanes)
+{
+    AndWord(dst, x, WORD_FFFF_AT, lanes);
+    ShiftRight(U32(high), U32(x), static_cast<uint32_t>(16), lanes);
+    PipeBarrier<PIPE_V>();
+    Adds(dst, dst, -32768, lanes);
+    if (bits > 22) {
+        AndWord(high, high, WORD_3F_AT, lanes);
+    }
+    PipeBarrier<PIPE_V>();
+    Muls(dst, dst, p, lanes);
+    Muls(high, high, q, lanes);
+    PipeBarrier<PIPE_V>();
+    Add(dst, dst, high, lanes);
 }
 
 // The lanes under a mask, closed up; returns how many.
@@ -441,7 +459,6 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
     const LocalTensor<int32_t> x3 = Local<int32_t>(X3_AT, 512);
     const LocalTensor<int32_t> x4 = Local<int32_t>(X4_AT, 512);
     const LocalTensor<int32_t> x5 = Local<int32_t>(X5_AT, 512);
-    const LocalTensor<int32_t> x6 = Local<int32_t>(X6_AT, 512);
     const LocalTensor<int32_t> id = Local<int32_t>(ID_AT, 8192);
     const LocalTensor<half> life = Local<half>(LIFE_AT, 8192);
     const LocalTensor<int32_t> link = Local<int32_t>(LINK_AT, 16384);
@@ -532,42 +549,32 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
             Adds(x4, x1, -q.limit, lanes);
             CompareScalar(m0, x0, 0, CMPMODE::EQ, whole);
             PipeBarrier<PIPE_V>();
-            AndWord(x0, x1, WORD_FFFF_AT, lanes);
-            ShiftRight(U32(x5), U32(x1), static_cast<uint32_t>(16), lanes);
-            ShiftRight(x6, x4, 31, lanes);
+            Mix(x0, x1, 32, 27381, 2305, x5, lanes);
             PipeBarrier<PIPE_V>();
-            AndWord(x4, x5, WORD_3F_AT, lanes);
+            ShiftRight(x5, x4, 31, lanes);
             PipeBarrier<PIPE_V>();
-            Muls(x5, x0, 27381, lanes);
-            CompareScalar(m1, x6, -1, CMPMODE::EQ, whole);
+            ShiftRight(U32(x4), U32(x0), static_cast<uint32_t>(6), lanes);
+            CompareScalar(m1, x5, -1, CMPMODE::EQ, whole);
             PipeBarrier<PIPE_V>();
-            Adds(x0, x5, -897220608, lanes);
-            PipeBarrier<PIPE_V>();
-            Muls(x5, x4, 2305, lanes);
+            AndWord(x0, x4, WORD_3FFF_AT, lanes);
             And(U16(m2), U16(m1), U16(m0), whole / 16);
-            PipeBarrier<PIPE_V>();
-            Add(x4, x0, x5, lanes);
-            PipeBarrier<PIPE_V>();
-            ShiftRight(U32(x0), U32(x4), static_cast<uint32_t>(6), lanes);
-            Not(U16(m0), U16(m2), whole / 16);
-            PipeBarrier<PIPE_V>();
-            AndWord(x4, x0, WORD_3FFF_AT, lanes);
-            PipeBarrier<PIPE_V>();
-            ShiftLeft(U32(x0), U32(x4), static_cast<uint32_t>(2), lanes);
-            PipeBarrier<PIPE_V>();
-            Gather(x4, link, U32(x0), 0, lanes);
-            PipeBarrier<PIPE_V>();
-            AndWord(x0, x4, WORD_1FFF_AT, lanes);
             PipeBarrier<PIPE_V>();
             ShiftLeft(U32(x4), U32(x0), static_cast<uint32_t>(2), lanes);
             PipeBarrier<PIPE_V>();
-            Gather(x5, id, U32(x4), 0, lanes);
+            Gather(x0, link, U32(x4), 0, lanes);
+            Not(U16(m0), U16(m2), whole / 16);
+            PipeBarrier<PIPE_V>();
+            AndWord(x4, x0, WORD_1FFF_AT, lanes);
+            PipeBarrier<PIPE_V>();
+            ShiftLeft(U32(x0), U32(x4), static_cast<uint32_t>(2), lanes);
+            PipeBarrier<PIPE_V>();
+            Gather(x5, id, U32(x0), 0, lanes);
             PipeBarrier<PIPE_V>();
             Compare(m1, x5, x1, CMPMODE::EQ, whole);
             PipeBarrier<PIPE_V>();
             And(U16(m3), U16(m1), U16(m2), whole / 16);
             PipeBarrier<PIPE_V>();
-            Select(F32(slot[base]), m3, F32(x0), F32(x2), SELMODE::VSEL_TENSOR_TENSOR_MODE, lanes);
+            Select(F32(slot[base]), m3, F32(x4), F32(x2), SELMODE::VSEL_TENSOR_TENSOR_MODE, lanes);
             Not(U16(m1), U16(m3), whole / 16);
             PipeBarrier<PIPE_V>();
             And(U16(m3), U16(m2), U16(m1), whole / 16);
@@ -591,42 +598,21 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
             for (int32_t base = 0; base < pendingLen; base += TILE) {
                 const int32_t lanes = Least(pendingLen - base, TILE);
                 const int32_t whole = Whole(lanes);
-                AndWord(x0, pending0[base], WORD_FFFF_AT, lanes);
-                ShiftRight(U32(x1), U32(pending0[base]), static_cast<uint32_t>(16), lanes);
-                PipeBarrier<PIPE_V>();
-                Muls(x2, x0, 27381, lanes);
-                PipeBarrier<PIPE_V>();
-                Muls(x0, x1, 2305, lanes);
-                PipeBarrier<PIPE_V>();
-                Adds(x1, x2, -897220608, lanes);
-                PipeBarrier<PIPE_V>();
-                Add(x2, x1, x0, lanes);
-                PipeBarrier<PIPE_V>();
-                ShiftRight(U32(x0), U32(x2), static_cast<uint32_t>(6), lanes);
-                AndWord(x1, x2, WORD_FFFF_AT, lanes);
-                ShiftRight(U32(x3), U32(x2), static_cast<uint32_t>(16), lanes);
-                PipeBarrier<PIPE_V>();
-                AndWord(x2, x0, WORD_3FFF_AT, lanes);
-                PipeBarrier<PIPE_V>();
-                AndWord(x0, x3, WORD_3F_AT, lanes);
-                PipeBarrier<PIPE_V>();
-                Muls(x3, x1, 15605, lanes);
-                PipeBarrier<PIPE_V>();
-                Adds(x1, x3, -511344640, lanes);
-                PipeBarrier<PIPE_V>();
-                Muls(x3, x0, 3809, lanes);
-                PipeBarrier<PIPE_V>();
-                Add(x0, x1, x3, lanes);
+                Mix(x0, pending0[base], 22, 27381, 2305, x1, lanes);
                 PipeBarrier<PIPE_V>();
                 ShiftRight(U32(x1), U32(x0), static_cast<uint32_t>(6), lanes);
-                PipeBarrier<PIPE_V>();
+                Mix(x2, x0, 32, 15605, 3809, x3, lanes);
                 AndWord(x0, x1, WORD_3FFF_AT, lanes);
                 PipeBarrier<PIPE_V>();
-                OrWord(x1, x0, WORD_1_AT, lanes);
+                ShiftRight(U32(x1), U32(x2), static_cast<uint32_t>(6), lanes);
                 PipeBarrier<PIPE_V>();
-                Muls(x0, x1, (round + 1), lanes);
+                AndWord(x2, x1, WORD_3FFF_AT, lanes);
                 PipeBarrier<PIPE_V>();
-                Add(x1, x2, x0, lanes);
+                OrWord(x1, x2, WORD_1_AT, lanes);
+                PipeBarrier<PIPE_V>();
+                Muls(x2, x1, (round + 1), lanes);
+                PipeBarrier<PIPE_V>();
+                Add(x1, x0, x2, lanes);
                 PipeBarrier<PIPE_V>();
                 AndWord(x0, x1, WORD_3FFF_AT, lanes);
                 PipeBarrier<PIPE_V>();
@@ -659,9 +645,9 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
             CompareScalar(m0, x0, 0, CMPMODE::EQ, whole);
             SetLife(life, slot[base], static_cast<half>(127.0f), m0, lanes);
         }
-        const int32_t s117 = outsideLen;
+        const int32_t s99 = outsideLen;
         missLen = 0;
-        const int32_t s119 = token * 2048;
+        const int32_t s101 = token * 2048;
         // Locate: the host row of each miss.
         for (int32_t base = 0; base < pendingLen; base += TILE) {
             const int32_t lanes = Least(pendingLen - base, TILE);
@@ -669,7 +655,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
             Adds(x0, pending0[base], -q.stable, lanes);
             Adds(x1, pending0[base], -q.rows, lanes);
             PipeBarrier<PIPE_V>();
-            Adds(x2, pending1[base], s119, lanes);
+            Adds(x2, pending1[base], s101, lanes);
             ShiftRight(x3, x0, 31, lanes);
             ShiftRight(x4, x1, 31, lanes);
             PipeBarrier<PIPE_V>();
@@ -689,30 +675,30 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
             outsideLen += Count(m0, lanes);
         }
         After<HardEvent::MTE3_S>(EVENT_ID0);
-        word.SetValue(0, (((q.k - voidLen) + s117) - outsideLen));
+        word.SetValue(0, (((q.k - voidLen) + s99) - outsideLen));
         After<HardEvent::S_MTE3>(EVENT_ID0);
         Push(gm.valid[(q.validAt + token)], word, 1);
-        const int32_t s141 = missLen;
-        const int32_t s142 = record.GetValue(8);
-        const int32_t s143 = q.missAt + s142;
+        const int32_t s123 = missLen;
+        const int32_t s124 = record.GetValue(8);
+        const int32_t s125 = q.missAt + s124;
         // The token's misses.
         After<HardEvent::V_MTE3>(EVENT_ID0);
-        Push(gm.missId[s143], miss0, missLen);
-        Push(gm.missPos[s143], miss1, missLen);
-        Push(gm.missRow[s143], miss2, missLen);
-        record.SetValue(token, s141);
-        record.SetValue(8, (s142 + s141));
-        const int32_t s146 = missLen;
-        const int32_t s148 = header.GetValue(2);
+        Push(gm.missId[s125], miss0, missLen);
+        Push(gm.missPos[s125], miss1, missLen);
+        Push(gm.missRow[s125], miss2, missLen);
+        record.SetValue(token, s123);
+        record.SetValue(8, (s124 + s123));
+        const int32_t s128 = missLen;
+        const int32_t s130 = header.GetValue(2);
         // CollectDead: the slots that live least, as many as there are misses.
-        const int32_t s151 = LeastLife(life, s148, s146);
-        header.SetValue(2, s151);
+        const int32_t s133 = LeastLife(life, s130, s128);
+        header.SetValue(2, s133);
         deadLen = 0;
         After<HardEvent::MTE3_V>(EVENT_ID0);
-        deadLen = AppendSlots(dead, deadLen, life, CMPMODE::LT, s151, s146);
-        deadLen = AppendSlots(dead, deadLen, life, CMPMODE::EQ, s151, s146);
+        deadLen = AppendSlots(dead, deadLen, life, CMPMODE::LT, s133, s128);
+        deadLen = AppendSlots(dead, deadLen, life, CMPMODE::EQ, s133, s128);
         After<HardEvent::V_MTE3>(EVENT_ID0);
-        Push(gm.missSlot[s143], dead, deadLen);
+        Push(gm.missSlot[s125], dead, deadLen);
         seekLen = 0;
         // UpdateState: victims take the misses.
         for (int32_t base = 0; base < missLen; base += TILE) {
@@ -720,7 +706,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
             const int32_t whole = Whole(lanes);
             PipeBarrier<PIPE_V>();
             ShiftRight(x0, dead[base], 31, lanes);
-            Adds(x1, miss1[base], -s119, lanes);
+            Adds(x1, miss1[base], -s101, lanes);
             PipeBarrier<PIPE_V>();
             CompareScalar(m0, x0, 0, CMPMODE::EQ, whole);
             SetLife(life, dead[base], static_cast<half>(127.0f), m0, lanes);
@@ -742,94 +728,62 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
                 for (int32_t base = 0; base < seekLen; base += TILE) {
                     const int32_t lanes = Least(seekLen - base, TILE);
                     const int32_t whole = Whole(lanes);
-                    AndWord(x0, seek0[base], WORD_FFFF_AT, lanes);
-                    ShiftRight(U32(x1), U32(seek0[base]), static_cast<uint32_t>(16), lanes);
+                    Mix(x0, seek0[base], 32, 27381, 2305, x1, lanes);
                     PipeBarrier<PIPE_V>();
-                    AndWord(x2, x1, WORD_3F_AT, lanes);
+                    ShiftRight(U32(x1), U32(x0), static_cast<uint32_t>(6), lanes);
+                    Mix(x2, x0, 32, 15605, 3809, x3, lanes);
                     PipeBarrier<PIPE_V>();
-                    Muls(x1, x0, 27381, lanes);
+                    ShiftRight(U32(x3), U32(x0), static_cast<uint32_t>(10), lanes);
                     PipeBarrier<PIPE_V>();
-                    Adds(x0, x1, -897220608, lanes);
+                    AndWord(x0, x1, WORD_3FFF_AT, lanes);
                     PipeBarrier<PIPE_V>();
-                    Muls(x1, x2, 2305, lanes);
+                    ShiftRight(U32(x1), U32(x2), static_cast<uint32_t>(6), lanes);
+                    PipeBarrier<PIPE_V>();
+                    AndWord(x2, x3, WORD_3FF_AT, lanes);
+                    PipeBarrier<PIPE_V>();
+                    AndWord(x3, x1, WORD_3FFF_AT, lanes);
+                    PipeBarrier<PIPE_V>();
+                    Muls(x1, x2, 8192, lanes);
+                    PipeBarrier<PIPE_V>();
+                    OrWord(x2, x3, WORD_1_AT, lanes);
+                    PipeBarrier<PIPE_V>();
+                    Or(U16(x3), U16(x1), U16(seek1[base]), 2 * lanes);
+                    PipeBarrier<PIPE_V>();
+                    Muls(x1, x2, probe, lanes);
                     PipeBarrier<PIPE_V>();
                     Add(x2, x0, x1, lanes);
                     PipeBarrier<PIPE_V>();
-                    ShiftRight(U32(x0), U32(x2), static_cast<uint32_t>(6), lanes);
-                    AndWord(x1, x2, WORD_FFFF_AT, lanes);
-                    ShiftRight(U32(x3), U32(x2), static_cast<uint32_t>(16), lanes);
-                    ShiftRight(U32(x4), U32(x2), static_cast<uint32_t>(10), lanes);
+                    AndWord(x0, x2, WORD_3FFF_AT, lanes);
                     PipeBarrier<PIPE_V>();
-                    AndWord(x2, x0, WORD_3FFF_AT, lanes);
+                    ShiftLeft(U32(x1), U32(x0), static_cast<uint32_t>(2), lanes);
                     PipeBarrier<PIPE_V>();
-                    AndWord(x0, x3, WORD_3F_AT, lanes);
+                    Gather(x2, link, U32(x1), 0, lanes);
                     PipeBarrier<PIPE_V>();
-                    Muls(x3, x1, 15605, lanes);
-                    PipeBarrier<PIPE_V>();
-                    AndWord(x1, x4, WORD_3FF_AT, lanes);
-                    PipeBarrier<PIPE_V>();
-                    Adds(x4, x3, -511344640, lanes);
-                    PipeBarrier<PIPE_V>();
-                    Muls(x3, x0, 3809, lanes);
-                    PipeBarrier<PIPE_V>();
-                    Muls(x0, x1, 8192, lanes);
-                    PipeBarrier<PIPE_V>();
-                    Add(x1, x4, x3, lanes);
-                    PipeBarrier<PIPE_V>();
-                    Or(U16(x3), U16(x0), U16(seek1[base]), 2 * lanes);
-                    PipeBarrier<PIPE_V>();
-                    ShiftRight(U32(x0), U32(x1), static_cast<uint32_t>(6), lanes);
-                    PipeBarrier<PIPE_V>();
-                    AndWord(x1, x0, WORD_3FFF_AT, lanes);
-                    PipeBarrier<PIPE_V>();
-                    OrWord(x0, x1, WORD_1_AT, lanes);
-                    PipeBarrier<PIPE_V>();
-                    Muls(x1, x0, probe, lanes);
-                    PipeBarrier<PIPE_V>();
-                    Add(x0, x2, x1, lanes);
-                    PipeBarrier<PIPE_V>();
-                    AndWord(x1, x0, WORD_3FFF_AT, lanes);
-                    PipeBarrier<PIPE_V>();
-                    ShiftLeft(U32(x0), U32(x1), static_cast<uint32_t>(2), lanes);
-                    PipeBarrier<PIPE_V>();
-                    Gather(x2, link, U32(x0), 0, lanes);
-                    PipeBarrier<PIPE_V>();
-                    AndWord(x0, x2, WORD_800000_AT, lanes);
+                    AndWord(x1, x2, WORD_800000_AT, lanes);
                     AndWord(x4, x2, WORD_1FFF_AT, lanes);
                     ShiftRight(U32(x5), U32(x2), static_cast<uint32_t>(13), lanes);
                     PipeBarrier<PIPE_V>();
-                    CompareScalar(m0, x0, 8388608, CMPMODE::EQ, whole);
+                    CompareScalar(m0, x1, 8388608, CMPMODE::EQ, whole);
                     PipeBarrier<PIPE_V>();
-                    AndWord(x0, x5, WORD_3FF_AT, lanes);
+                    AndWord(x1, x5, WORD_3FF_AT, lanes);
                     ShiftLeft(U32(x2), U32(x4), static_cast<uint32_t>(2), lanes);
                     PipeBarrier<PIPE_V>();
                     Gather(x4, id, U32(x2), 0, lanes);
                     PipeBarrier<PIPE_V>();
-                    AndWord(x2, x4, WORD_FFFF_AT, lanes);
-                    ShiftRight(U32(x5), U32(x4), static_cast<uint32_t>(16), lanes);
+                    Mix(x2, x4, 32, 27381, 2305, x5, lanes);
                     PipeBarrier<PIPE_V>();
-                    AndWord(x4, x5, WORD_3F_AT, lanes);
+                    ShiftRight(U32(x4), U32(x2), static_cast<uint32_t>(10), lanes);
                     PipeBarrier<PIPE_V>();
-                    Muls(x5, x2, 27381, lanes);
+                    AndWord(x2, x4, WORD_3FF_AT, lanes);
                     PipeBarrier<PIPE_V>();
-                    Adds(x2, x5, -897220608, lanes);
-                    PipeBarrier<PIPE_V>();
-                    Muls(x5, x4, 2305, lanes);
-                    PipeBarrier<PIPE_V>();
-                    Add(x4, x2, x5, lanes);
-                    PipeBarrier<PIPE_V>();
-                    ShiftRight(U32(x2), U32(x4), static_cast<uint32_t>(10), lanes);
-                    PipeBarrier<PIPE_V>();
-                    AndWord(x4, x2, WORD_3FF_AT, lanes);
-                    PipeBarrier<PIPE_V>();
-                    Compare(m1, x0, x4, CMPMODE::EQ, whole);
+                    Compare(m1, x1, x2, CMPMODE::EQ, whole);
                     PipeBarrier<PIPE_V>();
                     Not(U16(m2), U16(m1), whole / 16);
                     PipeBarrier<PIPE_V>();
                     Or(U16(m1), U16(m0), U16(m2), whole / 16);
                     Keep(m1, claimLen);
                     Not(U16(m0), U16(m1), whole / 16);
-                    Append(claim0, claimLen, x1, lanes);
+                    Append(claim0, claimLen, x0, lanes);
                     claimLen += Append(claim1, claimLen, x3, lanes);
                     Keep(m0, seekNextLen);
                     Append(seek0, seekNextLen, seek0[base], lanes);
@@ -896,7 +850,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
 
 constexpr int32_t TILE = 16;            // requests whose words are read at once
 constexpr int32_t MINUS = 128;          // words of -1
-constexpr uint32_t FRAME = 181088;       // behind Stage One's memory, kept while it runs
+constexpr uint32_t FRAME = 179040;       // behind Stage One's memory, kept while it runs
 constexpr uint32_t FRAME_BYTES = 1056;
 constexpr uint32_t TILING_AT = FRAME;
 constexpr uint32_t WORDS_AT = TILING_AT + 128;

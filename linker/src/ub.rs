@@ -121,16 +121,20 @@ fn place(kernel: &Lowered, tile: u32, slots: u32) -> Plan {
     }
     put(&mut plan, "keep", "uint8_t", 32 + tile / 8);
     put(&mut plan, "found", "uint8_t", run / 8);
-    for n in 0..kernel.registers[1] {
-        put(&mut plan, &format!("m{n}"), "uint8_t", tile / 8);
-    }
+    let registers = |plan: &mut Plan, mask: bool, element: &'static str, len: u32| {
+        let start = plan.bytes;
+        for r in kernel.registers.iter().filter(|r| r.mask == mask) {
+            let size = if mask { len } else { 4 * len };
+            plan.bytes = start + r.number as u32 * size.next_multiple_of(32);
+            put(plan, &r.name, element, len);
+        }
+    };
+    registers(&mut plan, true, "uint8_t", tile / 8);
     put(&mut plan, "iota", "int32_t", tile);
     put(&mut plan, "stage", "int32_t", 256 + tile);
     put(&mut plan, "packed", "int32_t", 256 + tile);
     put(&mut plan, "numbers", "int32_t", tile);
-    for n in 0..kernel.registers[0] {
-        put(&mut plan, &format!("x{n}"), "int32_t", tile);
-    }
+    registers(&mut plan, false, "int32_t", tile);
     if !kernel.tape.rules.is_empty() {
         put(&mut plan, "rule", "half", 256);
         put(&mut plan, "lives", "half", tile);

@@ -7,7 +7,7 @@
 
 namespace avsg::stage_one {
 
-constexpr int32_t TILE = 512;                       // lanes of a tile
+constexpr int32_t TILE = 512;  // lanes of a tile
 constexpr int32_t RUN = 1024;  // slots of a pass over lifetimes
 constexpr uint32_t WORD_1_AT = 160;
 constexpr uint32_t WORD_3F_AT = 192;

@@ -24,21 +24,10 @@ struct Found {
     bytes: Vec<u8>,
 }
 
-fn life(device: &CStr) -> Life {
-    let mut life = Life { pool: null_mut(), engine: null_mut(), plan: null_mut() };
-    let mut config = engine_config();
-    (config.device, config.cores, config.slots) = (device.as_ptr(), 3, 128);
-    // SAFETY: structs with their sizes, and places for results, all alive during the call.
-    unsafe {
-        ok(avsg_pool_create(&pool_config(), &mut life.pool));
-        for (layer, at) in (0..2).flat_map(|l| (0..ROWS).map(move |at| (l, at))) {
-            let bytes = row(layer, at);
-            ok(avsg_pool_write_row(life.pool, layer, at, bytes.as_ptr().cast(), ROW));
-        }
-        ok(avsg_engine_create(&config, life.pool, &mut life.engine));
-        ok(avsg_plan_create(life.engine, 4, 2, &mut life.plan));
-    }
-    life
+fn life(device: &'static CStr) -> Life {
+    let mut config = config_on(device);
+    (config.cores, config.slots) = (3, 128);
+    Life::with(&config, (device != c"cpu").then(|| simulated::context().unwrap()))
 }
 
 /// A random step: permuted states, new generations, padded requests, bad ids, fresh rows.
@@ -55,26 +44,15 @@ fn arrays(random: &mut SplitMix64, step: i32) -> Arrays {
 }
 
 /// The device buffer, whosever memory it is.
-fn buffer(life: &Life, context: Option<&Context>) -> Vec<u8> {
+fn buffer(life: &Life) -> Vec<u8> {
     let mut all = Vec::new();
     for (layer, segment) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
         let mut at: avsg_buffer = sized();
-        // SAFETY: a struct with its size.
-        unsafe { ok(avsg_engine_buffer(life.engine, layer, segment, &mut at)) };
-        let mut bytes = vec![0u8; 2 * at.state_stride];
-        match context {
-            // SAFETY: the slots of both states; no call runs.
-            None => unsafe {
-                bytes.as_mut_ptr().copy_from(at.base.cast(), bytes.len());
-            },
-            Some(context) => {
-                let _current = context.bind().unwrap();
-                let to = bytes.as_mut_ptr().cast();
-                // SAFETY: as above.
-                unsafe { copy(context.acl(), to, at.base, bytes.len(), Way::ToHost) }.unwrap();
-            }
+        // SAFETY: a struct with its size; the slots of both states, while no call runs.
+        unsafe {
+            ok(avsg_engine_buffer(life.engine, layer, segment, &mut at));
+            all.extend(life.bytes(at.base, 2 * at.state_stride));
         }
-        all.extend(bytes);
     }
     all
 }
@@ -104,9 +82,8 @@ fn found(life: &Life) -> Vec<i32> {
 const STEPS: i32 = 24;
 
 /// Lives a life with host arrays; every other step is a plan and transfers.
-fn live(device: &CStr) -> Vec<Found> {
+fn live(device: &'static CStr) -> Vec<Found> {
     let life = life(device);
-    let context = (device != c"cpu").then(|| simulated::context().unwrap());
     let mut random = SplitMix64::new(5);
     let mut log = Vec::new();
     for step in 0..STEPS {
@@ -125,7 +102,7 @@ fn live(device: &CStr) -> Vec<Found> {
                 ok(avsg_engine_append(life.engine, &batch, 0, &fresh, null_mut()));
             }
         }
-        let bytes = buffer(&life, context.as_deref());
+        let bytes = buffer(&life);
         log.push(Found { words: found(&life), bytes });
     }
     for state in 0..2 {
@@ -139,15 +116,6 @@ fn live(device: &CStr) -> Vec<Found> {
     }
     life.end();
     log
-}
-
-/// Whether a C++ compiler is here; says so if not.
-fn compiler() -> bool {
-    let there = std::process::Command::new("g++").arg("--version").output().is_ok();
-    if !there {
-        println!("skipped: no g++, which the emitted kernels need here");
-    }
-    there
 }
 
 #[test]
@@ -221,7 +189,7 @@ fn a_step_in_a_stream_is_the_cpus() {
     }
     let session = Session::new(Options { seed: 2, ..Options::default() });
     let (cpu, device) = (life(c"cpu"), life(c"ascend-sim"));
-    let context = simulated::context().unwrap();
+    let context = device.context.clone().unwrap();
     let stream = Stream::new(&context).unwrap();
     let raw = stream.raw().handle();
     let mut random = SplitMix64::new(8);
@@ -293,7 +261,7 @@ fn a_step_in_a_stream_is_the_cpus() {
                 }
             }
         }
-        assert!(buffer(&cpu, None) == buffer(&device, Some(&context)), "step {step}: other bytes");
+        assert!(buffer(&cpu) == buffer(&device), "step {step}: other bytes");
     }
     // What a stream planned is not the host's to read or transfer.
     let (mut counters, mut one) = (sized::<avsg_plan_counters>(), sized::<avsg_plan_request>());

@@ -57,6 +57,7 @@ pub const ACL_DEVICE_INFO_AI_CORE_NUM: ::core::ffi::c_int = 0;
 pub const ACL_DEVICE_INFO_VECTOR_CORE_NUM: ::core::ffi::c_int = 1;
 pub const ACL_DEV_ATTR_VECTOR_CORE_NUM: ::core::ffi::c_int = 201;
 pub const ACL_DEV_ATTR_NPU_ARCH: ::core::ffi::c_int = 601;
+pub const ACL_RT_DEV_RES_VECTOR_CORE: ::core::ffi::c_int = 1;
 pub const ACL_RT_LAUNCH_KERNEL_ATTR_SCHEM_MODE: ::core::ffi::c_int = 1;
 pub const ACL_RT_LAUNCH_KERNEL_ATTR_TIMEOUT: ::core::ffi::c_int = 7;
 pub const ACL_RT_LAUNCH_KERNEL_ATTR_TIMEOUT_US: ::core::ffi::c_int = 8;
@@ -169,6 +170,9 @@ pub struct Functions {
         ::core::option::Option<unsafe extern "C" fn(stream: aclrtStream, mode: u64) -> aclError>,
     pub aclrtStreamWaitEvent: ::core::option::Option<
         unsafe extern "C" fn(stream: aclrtStream, event: aclrtEvent) -> aclError,
+    >,
+    pub aclrtGetStreamResLimit: ::core::option::Option<
+        unsafe extern "C" fn(stream: aclrtStream, type_: i32, value: *mut u32) -> aclError,
     >,
     pub aclrtCreateEvent:
         ::core::option::Option<unsafe extern "C" fn(event: *mut aclrtEvent) -> aclError>,

@@ -77,7 +77,7 @@ pub unsafe extern "C" fn avsg_engine_transfer(
     })
 }
 
-/// Plan and transfer of one layer in one launch, in the order that `avsg_engine_transfer` demands. `fresh` may
+/// Plan and transfer of one layer (avsg_engine_config.launches), in the order that `avsg_engine_transfer` demands. `fresh` may
 /// be NULL if every `stable_len` is -1.
 ///
 /// # Safety

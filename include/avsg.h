@@ -551,7 +551,8 @@ typedef struct avsg_engine_config {
   int32_t strategy;
   /**
    * Cores of the device: 1 to 1024; 0: all of a device, or all CPUs that this process may use. The
-   * device `cpu` pins a thread for each but the caller's; others have as many as they have at most.
+   * device `cpu` pins a thread for each but the caller's; others have as many as they have at most, and
+   * in a stream as many as its own limit (aclrtSetStreamResLimit) leaves when a call is queued.
    */
   uint32_t cores;
   /**
@@ -576,6 +577,16 @@ typedef struct avsg_engine_config {
    * Milliseconds after which a call stops waiting for an Ascend device; 0: 10000.
    */
   uint32_t timeout_ms;
+  /**
+   * Kernels that `avsg_engine_step` launches on an Ascend device. 1: one, whose cores wait for each
+   * other between the stages; it starts when all of them are idle. 2: one a stage. 0: one with a NULL
+   * stream, two in a stream of the caller's, beside which other streams may compute.
+   */
+  uint32_t launches;
+  /**
+   * 0.
+   */
+  uint32_t reserved;
 } avsg_engine_config;
 
 /**
@@ -934,7 +945,8 @@ typedef struct avsg_fresh {
    */
   const void *data[AVSG_MAX_SEGMENTS];
   /**
-   * Bytes of each, at least (rows - 1) * stride + bytes of a row.
+   * Bytes of each, at least (rows - 1) * stride + bytes of a row; in a stream for all rows that the
+   * batch may have.
    */
   size_t bytes[AVSG_MAX_SEGMENTS];
 } avsg_fresh;
@@ -1272,7 +1284,7 @@ avsg_status avsg_engine_transfer(struct avsg_engine *engine,
                                  void *stream);
 
 /**
- * Plan and transfer of one layer in one launch, in the order that `avsg_engine_transfer` demands. `fresh` may
+ * Plan and transfer of one layer (avsg_engine_config.launches), in the order that `avsg_engine_transfer` demands. `fresh` may
  * be NULL if every `stable_len` is -1.
  *
  * Pointers: As for `avsg_engine_plan` and `avsg_engine_transfer`.

@@ -1,5 +1,6 @@
-//! A caller's stream has a limit of vector cores of its own: kernels never have more blocks, cut their
-//! work by that number, and a captured step keeps what it was captured with.
+//! A caller's streams. They have limits of vector cores of their own: kernels never have more blocks, cut
+//! their work by that number, and a captured step keeps what it was captured with. And what is queued in
+//! them, or replayed, keeps the pool registered and mapped.
 
 #[allow(dead_code, reason = "other tests need the rest of it")]
 #[path = "ascend/lockstep.rs"]
@@ -143,4 +144,81 @@ fn enqueue(mut engine: Engine, context: &Arc<Context>, stream: &Stream) -> usize
     drop(memory);
     engine.close().unwrap();
     2
+}
+
+/// What is left to do when an engine goes, in a stream that it does not own.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Left {
+    Queued,
+    Replayed,
+    /// And an earlier drop has failed, which is still to be reported.
+    AfterFailedDrop,
+}
+
+/// An engine waits for every stream of its context before its pool is unregistered: the simulator
+/// refuses to unregister what a queued kernel may read.
+#[test]
+fn a_pool_stays_registered_while_work_is_queued() {
+    for left in [Left::Queued, Left::Replayed, Left::AfterFailedDrop] {
+        let session = Session::new(Options { seed: 3, jitter: 0, ..Options::default() });
+        let context = stand::context().unwrap();
+        let (stream, other) = (Stream::new(&context).unwrap(), Stream::new(&context).unwrap());
+        let mut pair = Pair::new(&session, &context, 15, false);
+        pair.next();
+        let graph = stream.capture(|| pair.enqueue(stream.raw())).unwrap();
+        let launched = session.launches();
+        match left {
+            Left::Replayed => other.replay(&graph).unwrap(),
+            _ => pair.enqueue(other.raw()).unwrap(),
+        }
+        if left == Left::AfterFailedDrop {
+            let so_far = session.calls().iter().filter(|call| **call == "aclrtFree").count();
+            let memory = DeviceMemory::new(&context, 64).unwrap();
+            session.fail("aclrtFree", so_far + 1, 507_899);
+            drop(memory);
+        }
+        assert_eq!(session.launches(), launched, "nothing has run");
+        let before = session.calls().len();
+        drop(pair);
+        let calls = session.calls()[before..].to_vec();
+        let first = |part: &str| calls.iter().position(|call| call.starts_with(part)).unwrap();
+        assert!(first("aclrtSynchronizeDevice") < first("aclrtHostUnregister"), "{calls:?}");
+        assert_eq!(session.launches(), launched + 5, "it has waited");
+        assert_eq!(context.take_error().is_err(), left == Left::AfterFailedDrop);
+        context.take_error().unwrap();
+        drop((graph, stream, other, context));
+        assert_eq!(session.leaks(), Vec::<String>::new());
+    }
+}
+
+/// Work that never ends: then the pool stays what it is, and the engine says so.
+#[test]
+fn a_pool_that_a_kernel_never_leaves_is_never_unmapped() {
+    let session = Session::new(Options { seed: 3, jitter: 0, ..Options::default() });
+    let context = stand::context().unwrap();
+    let stream = Stream::new(&context).unwrap();
+    let mut pair = Pair::new(&session, &context, 15, false);
+    pair.next();
+    session.hang(session.launches() + 2);
+    pair.enqueue(stream.raw()).unwrap();
+    let at = pair.pool_address();
+    let mapped = |at: usize| {
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        let range = |line: &str| {
+            let (from, to) = line.split(' ').next()?.split_once('-')?;
+            let number = |text| usize::from_str_radix(text, 16).ok();
+            Some(number(from)?..number(to)?)
+        };
+        maps.lines().filter_map(range).any(|range| range.contains(&at))
+    };
+    assert!(mapped(at));
+    drop(pair);
+    assert!(!session.calls().contains(&"aclrtHostUnregister") && mapped(at));
+    let mut said = Vec::new();
+    while let Err(error) = context.take_error() {
+        said.push(error.to_string());
+    }
+    let all = said.join("\n");
+    assert!(all.contains("code 507046") && all.contains("host pool is"), "{all}");
+    assert!(all.contains("stays registered and mapped"), "{all}");
 }

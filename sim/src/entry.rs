@@ -2,6 +2,10 @@
 //!
 //! The list below is the only place that knows their signatures: this crate makes plain functions of
 //! it, the shared library exports them, and [`symbol`] finds them by name.
+//!
+//! # Safety
+//! Of every unsafe function below this module: pointers are null or valid for what the real function reads
+//! and writes there. Handles may be anything, they are looked up; so may device addresses.
 
 mod context;
 mod event;

@@ -3,6 +3,7 @@
 //! One kernel is one file that includes `kernel_operator.h` and nothing else. The texts lie in
 //! `write/ascendc`; `@NAME@` is replaced, everything else stands there as it is shipped.
 
+use avsg_device::defer::Refresh;
 use avsg_device::machine::memory::{state_words, table_words};
 use avsg_device::params::{ID_LIMIT, Lifetime, NO_STABLE_LEN, Params};
 use avsg_device::stage_one::record;
@@ -76,7 +77,7 @@ pub fn kernels(p: &Params, stage_one: &StageOneText, abi: Abi) -> Result<Vec<Ker
             "avsg_step",
             include_str!("ascendc/avsg_step.cpp.in"),
             &["tables", "kv0", "kv1"],
-            plan.max(COPY_BYTES),
+            plan.max(if defers(p) { step_bytes(p) } else { COPY_BYTES }),
         ),
         kernel(
             "avsg_append",
@@ -93,7 +94,8 @@ fn marks(p: &Params, stage_one: &StageOneText, frame: u32) -> Vec<(&'static str,
     let generated = [&stage_one.constants, &stage_one.setup, &stage_one.body].map(|t| t.trim_end());
     let lives = i32::from_ne_bytes([p.empty_life().cast_unsigned(); 4]);
     let life_words = state_words(p) - header::WORDS - (p.slots + p.links()) as usize;
-    vec![
+    let mut marks = late(p);
+    marks.extend([
         ("@HEAD@", include_str!("ascendc/head.h.in").into()),
         ("@TILING@", tiling()),
         ("@COMMON@", include_str!("ascendc/common.h.in").into()),
@@ -116,6 +118,7 @@ fn marks(p: &Params, stage_one: &StageOneText, frame: u32) -> Vec<(&'static str,
         ("@NO_STABLE_LEN@", NO_STABLE_LEN.to_string()),
         ("@RECORD_WORDS@", record::WORDS.to_string()),
         ("@RECORD_TOTAL@", record::TOTAL.to_string()),
+        ("@LIFE_WORD@", (header::WORDS + p.slots as usize).to_string()),
         ("@TABLE_WORDS@", table_words(p).to_string()),
         ("@HEADER_WORDS@", header::WORDS.to_string()),
         ("@HEADER_THRESHOLD@", header::THRESHOLD.to_string()),
@@ -134,6 +137,50 @@ fn marks(p: &Params, stage_one: &StageOneText, frame: u32) -> Vec<(&'static str,
         ("@RESET_BYTES@", RESET_BYTES.to_string()),
         // Last: nothing in generated text is a mark.
         ("@STAGE_ONE@", generated.join("\n\n")),
+    ]);
+    marks
+}
+
+/// Whether a step's last refreshes come after its miss list.
+fn defers(p: &Params) -> bool {
+    // More slots do not fit beside Stage Two's memory at once.
+    Refresh::Late.defers(p) && p.k <= 2048
+}
+
+/// Room for a row's slots in `late.h.in`, and log2 of those in a part at most.
+fn late_shape(p: &Params) -> (u32, u32) {
+    (p.k.next_multiple_of(256), p.slot_bits().min(13))
+}
+
+/// What a step keeps beside Stage Two's memory: two columns of slots, a mask, a rule, lifetimes.
+fn step_bytes(p: &Params) -> u32 {
+    let (lanes, shift) = late_shape(p);
+    COPY_BYTES + 8 * lanes + lanes / 8 + 512 + (1 << shift)
+}
+
+/// The marks of deferral, for tables that have it.
+fn late(p: &Params) -> Vec<(&'static str, String)> {
+    let (lanes, shift) = late_shape(p);
+    let lines = |text: &str| if defers(p) { text.to_string() } else { String::new() };
+    let (rule, life) = match p.lifetime {
+        Lifetime::Constant(l) => (String::new(), l.to_string()),
+        Lifetime::Frequency(_) => (
+            "        Pull(Local<half>(LATE_RULE_AT, 256), gm.rules, 256);\n".into(),
+            "static_cast<float>(Local<half>(LATE_RULE_AT, 256).GetValue(life.GetValue(at) + 128))"
+                .into(),
+        ),
+    };
+    vec![
+        ("@LATE@", lines(include_str!("ascendc/late.h.in"))),
+        ("@ASK_LATE@", lines("    avsg::Late late(t, gm, cuQ, state);\n")),
+        ("@RUN_LATE@", lines("    late.Run();\n")),
+        ("@DEFERS@", defers(p).to_string()),
+        ("@LATE_LANES@", lanes.to_string()),
+        ("@LATE_SHIFT@", shift.to_string()),
+        ("@LATE_RULE@", rule),
+        ("@LATE_LIFE@", life),
+        ("@SLOT_BITS@", p.slot_bits().to_string()),
+        ("@STEP_BYTES@", step_bytes(p).to_string()),
     ]
 }
 

@@ -91,7 +91,7 @@ fn few_early(p: &Params, like: &Request) -> Vec<Request> {
             let n = blocks.len() as i32;
             let set = match name {
                 "tokens" | "late" => tokens,
-                "k" | "ids_stride" => k,
+                "k" | "ids_stride" | "slot_stride" => k,
                 "generation" => -1,
                 "stable" | "limit" => 4 * slots,
                 "rows" | "blocks_len" => n,
@@ -100,7 +100,8 @@ fn few_early(p: &Params, like: &Request) -> Vec<Request> {
             };
             (name, set)
         });
-        Request { params: params.collect(), ids, blocks, ..like.clone() }
+        let words = (2 * k + 32) as usize;
+        Request { params: params.collect(), ids, blocks, slots: words, misses: words }
     };
     let some: Vec<i32> = (slots - k..slots - k + 20).chain(2 * slots..2 * slots + 20).collect();
     vec![step((0..2 * k).collect(), 2, k), step((2 * k..4 * k).collect(), 2, k), step(some, 1, 40)]

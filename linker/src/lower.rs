@@ -89,7 +89,7 @@ pub fn lower(tape: &Tape) -> Result<Lowered, Refused> {
         called: BTreeMap::new(),
         temps: Vec::new(),
         registers: registers::Names::default(),
-        taken: tape.columns.iter().map(|c| camel(&c.name)).collect(),
+        taken: tape.columns.iter().flat_map(|c| ["", "Len"].map(|s| camel(&c.name) + s)).collect(),
         words: BTreeSet::new(),
         alias,
         overlays: Vec::new(),
@@ -170,7 +170,14 @@ impl Lower<'_> {
     }
 
     fn sweep(&mut self, op: &Op, body: &Block) {
-        let n = self.bare(op.args[0]);
+        let mut n = self.bare(op.args[0]);
+        if n.contains(' ') {
+            let column = body.ops.iter().find_map(|op| op.columns.first());
+            let column = column.map_or("", |&c| &self.tape.column(c).name);
+            let name = self.fresh_name(op.args[0], &format!("{column}Lanes"));
+            self.statement(format!("const int32_t {name} = {n};"));
+            n = name;
+        }
         let outer = std::mem::take(&mut self.out);
         self.called = names::of(self.tape, &self.defs, body);
         self.temps.clear();
@@ -230,6 +237,17 @@ impl Lower<'_> {
         Some(match op.code {
             Code::Age { .. } => "Decay: one step older.",
             Code::Fetch => "Probe, first round: which ids does the Hash-State hold?",
+            Code::Bisect
+                if self.defs.get(&op.args[1]).is_some_and(|need| need.code != Code::Len) =>
+            {
+                "Deferral: a life that bounds the victims'; hits above it can wait."
+            }
+            Code::Sweep if inside(load, "slot") && inside(append, "dead") => {
+                "Deferral: hits up to there, which must not wait."
+            }
+            Code::Sweep if self.depth == 1 && inside(item, "dead") && !inside(item, "miss") => {
+                "Refresh: if those are few, only they."
+            }
             Code::Bisect => "CollectDead: the slots that live least, as many as there are misses.",
             Code::Publish if name(0) == Some("gm_slot") => "The token's slots.",
             Code::PublishList(_) if name(0) == Some("gm_miss_id") => "The token's misses.",

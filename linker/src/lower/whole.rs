@@ -46,21 +46,30 @@ impl Lower<'_> {
             _ => return self.memory(op),
         };
         let once = op.out.is_some_and(|out| self.uses.get(&out) == Some(&1));
-        let name = match op.code {
-            Code::ScalarMul => "first".into(),
-            _ => op.args.first().map_or(String::new(), |&v| self.bare(v)).replace("q.", ""),
+        let name = self.scalar_name(op);
+        self.define(op, text, &name, once || matches!(op.code, Code::Constant(_)));
+    }
+
+    /// What a scalar is called that is used more than once.
+    fn scalar_name(&self, op: &Op) -> String {
+        let capital = |name: &str| camel(&format!("_{name}"));
+        let list = |v: &Value| {
+            let len = self.defs.get(v).filter(|d| d.code == Code::Len)?;
+            Some(capital(&self.tape.column(len.columns[0]).name))
         };
-        let name = if name.chars().all(char::is_alphanumeric) { name } else { "sum".into() };
-        let choice = matches!(op.code, Code::IfNe(_) | Code::IfGt(_));
-        let bound =
-            rest.iter().find(|op_| op_.code == Code::Sweep && op_.args.first() == op.out.as_ref());
-        match bound.filter(|_| choice).and_then(|sweep| sweep.body.as_ref()) {
-            Some(body) => {
-                let column = body.ops.iter().find_map(|op| op.columns.first());
-                let column = column.map_or("", |&c| &self.tape.column(c).name);
-                self.define(op, text, &format!("{column}Lanes"), false);
+        let param = |v: &Value| Some(&self.tape.params.iter().find(|p| p.value == *v)?.name);
+        match op.code {
+            Code::ScalarMul if self.defs.contains_key(&op.args[0]) => "both".into(),
+            Code::ScalarMul => "first".into(),
+            Code::IfNe(n) | Code::IfGt(n) if n > 1 => "allOrNone".into(),
+            Code::IfGt(_) if list(&op.args[0]).is_some() => {
+                list(&op.args[0]).map_or(String::new(), |list| format!("many{list}"))
             }
-            None => self.define(op, text, &name, once || matches!(op.code, Code::Constant(_))),
+            Code::IfNe(_) | Code::IfGt(_) => {
+                let of = op.args.iter().find_map(param);
+                of.map_or_else(|| "other".into(), |name| format!("not{}", capital(name)))
+            }
+            _ => op.args.iter().find_map(param).map_or_else(|| "sum".into(), |name| camel(name)),
         }
     }
 

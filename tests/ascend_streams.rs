@@ -99,6 +99,7 @@ fn a_queued_step_neither_waits_nor_allocates() {
         let calls = session.calls()[before..].to_vec();
         let allowed = [
             "aclrtGetCurrentContext",
+            "aclrtGetStreamResLimit",
             "aclrtKernelArgsParaUpdate",
             "aclrtKernelArgsFinalize",
             "aclrtLaunchKernelWithConfig",

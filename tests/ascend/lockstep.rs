@@ -171,6 +171,12 @@ impl Pair {
         DeviceFresh { segments: self.device.fresh[layer].each_ref().map(DeviceMemory::address) }
     }
 
+    /// Where the device's pool begins.
+    #[allow(dead_code, reason = "one test looks for it")]
+    pub fn pool_address(&self) -> usize {
+        self.ascend.pool().chunks().next().unwrap().ptr().addr()
+    }
+
     /// Puts a whole step into a stream: what is captured once.
     pub fn enqueue(&mut self, stream: RawStream) -> avsg::Result<()> {
         let (batch, plan) = (self.device_batch(), self.device_plan());

@@ -1,9 +1,16 @@
-// ---- Stage One of a batch ----------------------------------------------------------------------
+// avsg_plan.h: the requests of a batch, core by core.
+// Wide table, K 2048, N_q 1, S 8192, spread 2, R 7, constant lifetime 127, page 0
+// Written by AVSG's linker; do not edit. Apache-2.0.
+#pragma once
+
+#include "avsg_stage_one.h"
+
+namespace avsg {
 
 constexpr int32_t TILE = 16;            // requests whose words are read at once
 constexpr int32_t MINUS = 128;          // words of -1
-constexpr uint32_t FRAME = @FRAME@;       // behind Stage One's memory, kept while it runs
-constexpr uint32_t FRAME_BYTES = @FRAME_BYTES@;
+constexpr uint32_t FRAME = 179040;       // behind Stage One's memory, kept while it runs
+constexpr uint32_t FRAME_BYTES = 1056;
 constexpr uint32_t TILING_AT = FRAME;
 constexpr uint32_t WORDS_AT = TILING_AT + 128;
 constexpr uint32_t ZERO_AT = WORDS_AT + 5 * TILE * 4 + BLOCK;
@@ -20,8 +27,7 @@ __aicore__ inline void PadSlots(const Gm &gm, int32_t row, int32_t from)
 
 // Every core takes a run of requests; no two runs differ by more than one. Nothing returns early: a
 // core without requests still has to reach SyncAll.
-// `late`: refreshes of a request's last token are left to whoever comes after.
-__aicore__ inline void PlanBatch(const Gm &gm, Window &w, const Tiling &t, bool late)
+__aicore__ inline void PlanBatch(const Gm &gm, Window &w, const Tiling &t)
 {
     const int32_t core = GetBlockIdx();
     const int32_t cores = GetBlockNum();
@@ -60,7 +66,6 @@ __aicore__ inline void PlanBatch(const Gm &gm, Window &w, const Tiling &t, bool 
             q.slotStride = K;
             q.validAt = first;
             q.recordAt = request * RECORD_WORDS;
-            q.late = late ? tokens : 0;
             q.tableAt = static_cast<uint64_t>(state) * TABLE_WORDS;
             stage_one::StageOne(gm, q);
         }
@@ -82,3 +87,5 @@ __aicore__ inline Window BatchWindow(
     w.Add(generation, 1);
     return w;
 }
+
+} // namespace avsg

@@ -291,7 +291,7 @@ fn every_flag_is_needed() {
             check(&p, kernels, true, seed, [5, 60][seed as usize % 2], how).is_err()
         })
     };
-    mutants::every_one_dies(&step, "constexpr int32_t LATE_LANES", fails);
+    mutants::every_one_dies(&step, "// What the requests' last tokens hit", fails);
     let without = step.replace("    SyncAll<true>();\n", "");
     assert_ne!(step, without);
     let kernels = compile(&without);

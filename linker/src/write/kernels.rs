@@ -81,36 +81,37 @@ pub fn kernels(p: &Params, stage_one: &StageOneText, abi: Abi) -> Result<Kernels
         let again: String = again.iter().map(|name| format!(", GM_ADDR {name}Out")).collect();
         Kernel { name, text: fill(&text.replace("@OUT@", &again)), ub_bytes }
     };
-    let [append, transfer, both, first, reset] = [
+    let [a, t, s, plan_text, r] = [
         include_str!("ascendc/avsg_append.cpp.in"),
         include_str!("ascendc/avsg_transfer.cpp.in"),
         include_str!("ascendc/avsg_step.cpp.in"),
         include_str!("ascendc/avsg_plan.cpp.in"),
         include_str!("ascendc/avsg_reset.cpp.in"),
     ];
-    let step = plan.max(if defers(p) { step_bytes(p) } else { COPY_BYTES });
-    let headers = HEADERS.iter().filter(|(name, _)| defers(p) || *name != "avsg_late.h");
+    let (late, step) = if defers(p) { (1, step_bytes(p)) } else { (0, COPY_BYTES) };
+    let headers = HEADERS.iter().chain(&LATE[..late]);
     Ok(Kernels {
-        headers: headers.map(|&(name, text)| (name, fill(text))).collect(),
+        headers: headers.map(|(name, text)| (*name, fill(text))).collect(),
         kernels: vec![
-            kernel("avsg_plan", first, &["tables"], plan),
-            kernel("avsg_transfer", transfer, &["kv0", "kv1"], COPY_BYTES),
-            kernel("avsg_step", both, &["tables", "kv0", "kv1"], step),
-            kernel("avsg_append", append, &["hostChunks"], COPY_BYTES),
-            kernel("avsg_reset", reset, &["tables"], RESET_BYTES),
+            kernel("avsg_plan", plan_text, &["tables"], plan),
+            kernel("avsg_transfer", t, &["kv0", "kv1"], COPY_BYTES),
+            kernel("avsg_step", s, &["tables", "kv0", "kv1"], plan.max(step)),
+            kernel("avsg_append", a, &["hostChunks"], COPY_BYTES),
+            kernel("avsg_reset", r, &["tables"], RESET_BYTES),
         ],
     })
 }
 
-const HEADERS: [(&str, &str); 7] = [
+const HEADERS: [(&str, &str); 6] = [
     ("avsg_kernel.h", include_str!("ascendc/avsg_kernel.h.in")),
     ("avsg_ops.h", include_str!("ascendc/avsg_ops.h.in")),
     ("avsg_stage_one.h", include_str!("ascendc/avsg_stage_one.h.in")),
     ("avsg_plan.h", include_str!("ascendc/avsg_plan.h.in")),
     ("avsg_rows.h", include_str!("ascendc/avsg_rows.h.in")),
     ("avsg_transfer.h", include_str!("ascendc/avsg_transfer.h.in")),
-    ("avsg_late.h", include_str!("ascendc/avsg_late.h.in")),
 ];
+/// For steps that defer refreshes.
+const LATE: [(&str, &str); 1] = [("avsg_late.h", include_str!("ascendc/avsg_late.h.in"))];
 
 /// What is replaced, in order: parts first, then the values in them.
 fn marks(p: &Params, stage_one: &StageOneText, frame: u32) -> Vec<(&'static str, String)> {

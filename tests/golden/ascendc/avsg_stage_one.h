@@ -14,6 +14,7 @@ struct Request {
     int32_t limit;                      // ids are below it
     int32_t rows;                       // rows or blocks of the host pool
     int32_t idsAt, idsStride, blocksAt, blocksLen, slotAt, slotStride, validAt, missAt, recordAt;
+    int32_t late;                       // the token, from 1, whose hits wait to be refreshed; 0: none
     uint64_t tableAt;
 };
 
@@ -45,21 +46,20 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
     const LocalTensor<int32_t> header = Local<int32_t>(0, 16);
     const LocalTensor<int32_t> record = Local<int32_t>(64, 16);
     const LocalTensor<int32_t> word = Local<int32_t>(128, 8);
-    const LocalTensor<uint8_t> equal = Local<uint8_t>(608, 64), notNegative = equal, isVoid = equal, isSeek = equal,
-        isOutside = equal, isSeekNext = equal, isFar = equal, isNext = equal;
-    const LocalTensor<uint8_t> notVoid = Local<uint8_t>(672, 64), equal2 = notVoid, isClaim = notVoid,
-        isMiss = notVoid, isDead = notVoid;
-    const LocalTensor<uint8_t> negative = Local<uint8_t>(736, 64), hit = negative, isPending = negative,
-        notEqual = negative;
-    const LocalTensor<uint8_t> notHit = Local<uint8_t>(800, 64);
+    const LocalTensor<uint8_t> notNegative = Local<uint8_t>(608, 64), equal = notNegative, hit = notNegative,
+        isPending = notNegative, isSeek = notNegative, isSeekNext = notNegative, isFar = notNegative;
+    const LocalTensor<uint8_t> notVoid = Local<uint8_t>(672, 64), equal2 = notVoid, isMiss = notVoid, isDead = notVoid,
+        isNext = notVoid;
+    const LocalTensor<uint8_t> negative = Local<uint8_t>(736, 64), notHit = negative, isClaim = negative;
+    const LocalTensor<uint8_t> isVoid = Local<uint8_t>(800, 64), notEqual = isVoid, isOutside = isVoid;
     const LocalTensor<int32_t> iota = Local<int32_t>(864, 512);
-    const LocalTensor<int32_t> at = Local<int32_t>(11104, 512), position = at, over = at, fill2 = at;
-    const LocalTensor<int32_t> lane = Local<int32_t>(13152, 512), newLink = lane, row = lane, beyond = lane;
+    const LocalTensor<int32_t> at = Local<int32_t>(11104, 512), position = at, over = at, fill2 = at, lives = at;
+    const LocalTensor<int32_t> lane = Local<int32_t>(13152, 512), newLink = lane, row = lane;
     const LocalTensor<int32_t> x = Local<int32_t>(15200, 512), print = x, fresh = x, stride = x;
     const LocalTensor<int32_t> fill = Local<int32_t>(17248, 512), sign2 = fill, bit = fill, print2 = fill;
-    const LocalTensor<int32_t> sign = Local<int32_t>(19296, 512), candidate = sign, high = sign;
-    const LocalTensor<int32_t> held = Local<int32_t>(21344, 512), entry = held;
-    const LocalTensor<int32_t> mixed = Local<int32_t>(23392, 512), offset = mixed;
+    const LocalTensor<int32_t> sign = Local<int32_t>(19296, 512), held = sign, entry = sign;
+    const LocalTensor<int32_t> offset = Local<int32_t>(21344, 512), mixed = offset, beyond = offset;
+    const LocalTensor<int32_t> candidate = Local<int32_t>(23392, 512), high = candidate;
     const LocalTensor<int32_t> id = Local<int32_t>(25440, 8192);
     const LocalTensor<half> life = Local<half>(58208, 8192);
     const LocalTensor<int32_t> link = Local<int32_t>(74592, 16384);
@@ -81,8 +81,8 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
     Cast(life, bytes, RoundMode::CAST_NONE, SLOTS);
     After<HardEvent::MTE2_S>(EVENT_ID0);
     const int32_t generation = header.GetValue(0);
-    const int32_t idLanes = generation != q.generation ? 8192 : 0;
     // Reset, if the generation is another one.
+    const int32_t idLanes = generation != q.generation ? 8192 : 0;
     for (int32_t base = 0; base < idLanes; base += TILE) {
         const int32_t lanes = Least(idLanes - base, TILE);
         const int32_t whole = Whole(lanes);
@@ -103,8 +103,8 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
     }
     header.SetValue(0, q.generation);
     const int32_t top = header.GetValue(1);
-    const int32_t idLanes2 = top > q.stable ? 8192 : 0;
     // Invalidate: rows that were not final before this step.
+    const int32_t idLanes2 = top > q.stable ? 8192 : 0;
     for (int32_t base = 0; base < idLanes2; base += TILE) {
         const int32_t lanes = Least(idLanes2 - base, TILE);
         const int32_t whole = Whole(lanes);
@@ -145,9 +145,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
             PipeBarrier<PIPE_V>();
             Adds(over, x, -q.limit, lanes);
             CompareScalar(notNegative, sign, 0, CMPMODE::EQ, whole);
-            PipeBarrier<PIPE_V>();
             Mix(mixed, x, 32, 27381, 2305, high, lanes);
-            PipeBarrier<PIPE_V>();
             ShiftRight(sign, over, 31, lanes);
             PipeBarrier<PIPE_V>();
             ShiftRight(U32(at), U32(mixed), 6u, lanes);
@@ -233,15 +231,6 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
             pendingLen = nextLen;
             nextLen = 0;
         }
-        // Refresh: hits live on.
-        for (int32_t base = 0; base < q.k; base += TILE) {
-            const int32_t lanes = Least(q.k - base, TILE);
-            const int32_t whole = Whole(lanes);
-            ShiftRight(sign, slot[base], 31, lanes);
-            PipeBarrier<PIPE_V>();
-            CompareScalar(notNegative, sign, 0, CMPMODE::EQ, whole);
-            SetLife(life, slot[base], static_cast<half>(127.0f), notNegative, lanes);
-        }
         const int32_t outsideBefore = outsideLen;
         missLen = 0;
         const int32_t first = token * 2048;
@@ -255,11 +244,10 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
             Adds(position, pending1[base], first, lanes);
             ShiftRight(sign, fresh, 31, lanes);
             ShiftRight(sign2, beyond, 31, lanes);
-            PipeBarrier<PIPE_V>();
             Muls(row, fresh, -1, lanes);
+            PipeBarrier<PIPE_V>();
             CompareScalar(notNegative, sign, 0, CMPMODE::EQ, whole);
             CompareScalar(negative, sign2, -1, CMPMODE::EQ, whole);
-            PipeBarrier<PIPE_V>();
             Adds(row, row, -1, lanes);
             PipeBarrier<PIPE_V>();
             Select(F32(row), notNegative, F32(row), F32(pending0[base]), SELMODE::VSEL_TENSOR_TENSOR_MODE, lanes);
@@ -284,14 +272,61 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
         Push(gm.missRow[missAt], miss2, missLen);
         record.SetValue(token, missLen);
         record.SetValue(8, total + missLen);
+        const int32_t notLate = token + 1 != q.late ? 1 : 0;
+        const int32_t both = (missLen > 0 ? 1 : 0) * (1 - notLate);
         const int32_t lastThreshold = header.GetValue(2);
-        // CollectDead: the slots that live least, as many as there are misses.
-        const int32_t threshold = LeastLife(life, lastThreshold, missLen);
-        header.SetValue(2, threshold);
+        // Deferral: a life that bounds the victims'; hits above it can wait.
+        const int32_t threshold = LeastLife(life, lastThreshold, (missLen + 64) * both);
         deadLen = 0;
+        // Deferral: hits up to there, which must not wait.
+        const int32_t slotLanes = q.k * both;
         After<HardEvent::MTE3_V>(EVENT_ID0);
-        deadLen = AppendSlots(dead, deadLen, life, CMPMODE::LT, threshold, missLen);
-        deadLen = AppendSlots(dead, deadLen, life, CMPMODE::EQ, threshold, missLen);
+        for (int32_t base = 0; base < slotLanes; base += TILE) {
+            const int32_t lanes = Least(slotLanes - base, TILE);
+            const int32_t whole = Whole(lanes);
+            AndWord(offset, slot[base], WORD_1FFF_AT, lanes);
+            ShiftRight(sign, slot[base], 31, lanes);
+            PipeBarrier<PIPE_V>();
+            ShiftLeft(U32(offset), U32(offset), 1u, lanes);
+            CompareScalar(notNegative, sign, 0, CMPMODE::EQ, whole);
+            PipeBarrier<PIPE_V>();
+            Gather(F16(lives), life, U32(offset), 0, lanes);
+            PipeBarrier<PIPE_V>();
+            CompareScalar(negative, F16(lives), static_cast<half>(static_cast<float>(threshold + 1)), CMPMODE::LT, whole);
+            PipeBarrier<PIPE_V>();
+            And(U16(isDead), U16(negative), U16(notNegative), whole / 16);
+            Keep(isDead, deadLen);
+            deadLen += Append(dead, deadLen, slot[base], lanes);
+        }
+        const int32_t manyDead = deadLen > 64 ? 1 : 0;
+        // Refresh: hits live on.
+        const int32_t slotLanes2 = q.k * Most(notLate, manyDead);
+        for (int32_t base = 0; base < slotLanes2; base += TILE) {
+            const int32_t lanes = Least(slotLanes2 - base, TILE);
+            const int32_t whole = Whole(lanes);
+            ShiftRight(sign, slot[base], 31, lanes);
+            PipeBarrier<PIPE_V>();
+            CompareScalar(notNegative, sign, 0, CMPMODE::EQ, whole);
+            SetLife(life, slot[base], static_cast<half>(127.0f), notNegative, lanes);
+        }
+        // Refresh: if those are few, only they.
+        const int32_t deadLanes = deadLen * (1 - manyDead);
+        for (int32_t base = 0; base < deadLanes; base += TILE) {
+            const int32_t lanes = Least(deadLanes - base, TILE);
+            const int32_t whole = Whole(lanes);
+            PipeBarrier<PIPE_V>();
+            ShiftRight(sign, dead[base], 31, lanes);
+            PipeBarrier<PIPE_V>();
+            CompareScalar(notNegative, sign, 0, CMPMODE::EQ, whole);
+            SetLife(life, dead[base], static_cast<half>(127.0f), notNegative, lanes);
+        }
+        const int32_t lastThreshold2 = header.GetValue(2);
+        // CollectDead: the slots that live least, as many as there are misses.
+        const int32_t threshold2 = LeastLife(life, lastThreshold2, missLen);
+        header.SetValue(2, threshold2);
+        deadLen = 0;
+        deadLen = AppendSlots(dead, deadLen, life, CMPMODE::LT, threshold2, missLen);
+        deadLen = AppendSlots(dead, deadLen, life, CMPMODE::EQ, threshold2, missLen);
         After<HardEvent::V_MTE3>(EVENT_ID0);
         Push(gm.missSlot[missAt], dead, deadLen);
         seekLen = 0;

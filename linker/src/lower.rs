@@ -43,6 +43,13 @@ pub struct Lowered {
 /// Outputs that are one 64-byte line, kept in UB while a request runs.
 pub const LINES: [&str; 2] = ["header", "gm_record"];
 
+/// Names that the text has besides those of columns: buffers of helpers, and variables.
+const FIXED: [&str; 22] = [
+    "header", "record", "word", "keep", "found", "iota", "stage", "packed", "numbers", "rule",
+    "lives", "cells", "bytes", "lanes", "whole", "base", "token", "round", "probe", "again", "gm",
+    "q",
+];
+
 struct Lower<'t> {
     tape: &'t Tape,
     ranges: Vec<Range>,
@@ -89,7 +96,7 @@ pub fn lower(tape: &Tape) -> Result<Lowered, Refused> {
         called: BTreeMap::new(),
         temps: Vec::new(),
         registers: registers::Names::default(),
-        taken: tape.columns.iter().flat_map(|c| ["", "Len"].map(|s| camel(&c.name) + s)).collect(),
+        taken: FIXED.iter().map(|name| (*name).into()).collect(),
         words: BTreeSet::new(),
         alias,
         overlays: Vec::new(),
@@ -97,6 +104,11 @@ pub fn lower(tape: &Tape) -> Result<Lowered, Refused> {
         depth: 0,
         tape: &tape,
     };
+    for c in &tape.columns {
+        let width = if let Kind::List { width } = c.kind { width } else { 1 };
+        l.taken.extend((0..width).map(|n| buffer_name(c, n)));
+        l.taken.insert(format!("{}Len", camel(&c.name)));
+    }
     let names = |pair: [(ColumnId, usize); 2]| pair.map(|(list, column)| l.storage(list, column));
     l.overlays = alias::overlays(&tape).into_iter().map(names).collect();
     l.block(&tape.body);
@@ -199,7 +211,7 @@ impl Lower<'_> {
                 _ => a == b,
             }
         });
-        self.registers.name(&mut inner, &self.temps);
+        self.registers.name(&mut inner, &self.temps, &mut self.taken);
         let whole = inner.iter().any(|n| matches!(n, Node::Call(c) if c.text.contains("whole")));
         if whole {
             let text = "const int32_t whole = Whole(lanes);".into();

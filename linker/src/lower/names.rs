@@ -81,7 +81,7 @@ impl Names<'_> {
         Some(match op.code {
             Code::Gather if self.column(op) == "link" => "entry",
             Code::Gather => "held",
-            Code::LifeAt => "lives",
+            Code::LifeAt => "lived",
             Code::Dot(..) if self.made_by_dot(op.args[0]) => "stride",
             Code::Dot(..) => "mixed",
             Code::Iota => "lane",

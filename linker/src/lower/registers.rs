@@ -56,8 +56,8 @@ const IN_PLACE: [&str; 14] = [
 
 impl Names {
     /// Names every temporary in the calls of a sweep's body. A temporary takes over the name of one that
-    /// ends where it begins, if that call may write where it reads.
-    pub fn name(&mut self, body: &mut [Node], all: &[Temp]) {
+    /// ends where it begins, if that call may write where it reads. `taken` are the kernel's other names.
+    pub fn name(&mut self, body: &mut [Node], all: &[Temp], taken: &mut BTreeSet<String>) {
         let mut lives: Vec<Option<(usize, usize)>> = vec![None; all.len()];
         for (n, node) in body.iter().enumerate() {
             temps(node, &mut |t| lives[t] = Some((lives[t].map_or(n, |l| l.0), n)));
@@ -77,10 +77,12 @@ impl Names {
                 let beside = |&(_, end, ref other): &(usize, usize, String)| {
                     other == name && (end > a || end == a && !place(a))
                 };
-                self.0.get(name).is_none_or(|n| n.mask == *mask) && !named.iter().any(beside)
+                self.0.get(name).map_or(!taken.contains(name), |n| n.mask == *mask)
+                    && !named.iter().any(beside)
             };
             let numbered = (2..).map(|n| format!("{name}{n}"));
             let name = std::iter::once(name.clone()).chain(numbered).find(free).unwrap_or_default();
+            taken.insert(name.clone());
             self.0.entry(name.clone()).or_default().mask = *mask;
             for (_, end, other) in named.iter().filter(|(_, _, other)| *other != name) {
                 for (one, two) in [(&name, other), (other, &name)] {

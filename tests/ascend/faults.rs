@@ -1,15 +1,10 @@
 //! What happens when the runtime fails: every call in turn, kernels that hang or raise exceptions, a
 //! device that is lost.
 
-#[path = "ascend/native.rs"]
-mod native;
-#[path = "ascend/scenario.rs"]
-mod scenario;
-#[path = "ascend/stand.rs"]
-mod stand;
-
 use avsg_sim::{Options, Session};
-use scenario::{Outcome, run};
+
+use crate::scenario::{self, Outcome, run};
+use crate::stand;
 
 fn session() -> Session {
     Session::new(Options { seed: 5, ..Options::default() })

@@ -1,0 +1,15 @@
+//! The Ascend device over the simulated runtime, beside the CPU device.
+
+mod conformance;
+mod faults;
+#[path = "../life/life.rs"]
+mod life;
+mod lives;
+mod lockstep;
+mod native;
+mod random;
+mod scenario;
+mod stand;
+mod streams;
+mod traced;
+mod traces;

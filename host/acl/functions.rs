@@ -106,6 +106,7 @@ functions! {
         aclrtBinaryLoadFromData
         aclmdlRICaptureBegin
         aclmdlRICaptureEnd
+        aclmdlRICaptureGetInfo
         aclmdlRIExecuteAsync
         aclmdlRIDestroy
     }

@@ -7,6 +7,7 @@ mod life;
 mod lives;
 mod lockstep;
 mod native;
+mod queued_faults;
 mod random;
 mod scenario;
 mod stand;

@@ -104,6 +104,20 @@ impl Random {
         self.pair.bring(step, |row| (row as i32, version));
     }
 
+    /// Brings the same step again, with a new generation of every request: what a runtime does when work
+    /// in its stream has failed.
+    pub fn renew(&mut self) {
+        let mut step = self.pair.step.clone();
+        for (generation, &state) in step.generation.iter_mut().zip(&step.state) {
+            if let Ok(state) = usize::try_from(state) {
+                self.generation[state] += 1;
+                *generation = self.generation[state];
+            }
+        }
+        let version = self.versions;
+        self.pair.bring(step, |row| (row as i32, version));
+    }
+
     /// Whether every returned slot of a row that this step made holds it, on both layers: for gathers
     /// that read them from the pool.
     pub fn fresh_rows_arrived(&mut self) -> bool {

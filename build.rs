@@ -48,9 +48,12 @@ fn objects() -> Result<()> {
     };
     let out = PathBuf::from(env::var_os("OUT_DIR").context("OUT_DIR")?);
     let p = Params { spread: 2, retries: 7, ..Params::wide(2048, 1, 8192) };
-    for kernel in ascendc(&p, Abi::Direct)? {
+    let all = ascendc(&p, Abi::Direct)?;
+    for (name, text) in all.files() {
+        fs::write(out.join(&name), text).with_context(|| out.join(&name).display().to_string())?;
+    }
+    for kernel in &all.kernels {
         let source = out.join(format!("{}.cpp", kernel.name));
-        fs::write(&source, &kernel.text).with_context(|| source.display().to_string())?;
         let Some(toolchain) = &toolchain else { continue };
         match toolchain.compile(&source, &source.with_extension("o")) {
             Err(refused) if required => return Err(refused.into()),

@@ -12,6 +12,7 @@ mod check;
 pub(crate) mod core;
 mod cpu;
 mod enqueue;
+mod order;
 
 use std::sync::Arc;
 
@@ -28,6 +29,7 @@ use crate::pool::{HostPool, Role};
 use crate::{Error, Result};
 use core::Core;
 use cpu::Cpu;
+use order::Order;
 
 pub use enqueue::{DeviceBatch, DeviceFresh, DevicePlan};
 
@@ -128,6 +130,11 @@ pub(crate) trait Device: Send + Sync {
     /// One table's words.
     fn read_table(&mut self, core: &Core, state: usize) -> Result<&[i32]>;
 
+    /// A number that is another one for the next plan if a failure has left every table cold.
+    fn epoch(&self) -> u64 {
+        0
+    }
+
     /// What it is called.
     fn name(&self) -> &'static str {
         "cpu"
@@ -158,6 +165,7 @@ pub struct Engine {
     core: Core,
     /// States that the batch under check has named.
     named: Box<[bool]>,
+    order: Order,
 }
 
 impl Engine {
@@ -176,7 +184,13 @@ impl Engine {
     /// If the geometry breaks a rule, memory is short, or a core cannot be started.
     pub fn new(config: Config, pool: impl Into<Arc<HostPool>>) -> Result<Self> {
         let (core, device) = Cpu::new(config, pool.into())?;
-        Ok(Self { named: vec![false; config.states].into(), device: Box::new(device), core })
+        Ok(Self::with(core, Box::new(device)))
+    }
+
+    fn with(core: Core, device: Box<dyn Device>) -> Self {
+        let states = core.config.states;
+        let order = Order::new(states, core.pool.layers());
+        Self { named: vec![false; states].into(), order, device, core }
     }
 
     /// The same on an Ascend device. It has as many cores as the device at most.
@@ -190,7 +204,7 @@ impl Engine {
         options: &AscendOptions,
     ) -> Result<Self> {
         let (core, device) = Ascend::new(config, pool, options)?;
-        Ok(Self { named: vec![false; config.states].into(), device: Box::new(device), core })
+        Ok(Self::with(core, Box::new(device)))
     }
 
     /// What it was made from; on a device, with the cores that it really has.
@@ -246,14 +260,21 @@ impl Engine {
     /// next plan starts every table cold.
     pub fn plan(&mut self, batch: &Batch<'_>, plan: &mut Plan) -> Result<()> {
         check::batch(&self.core, &mut self.named, batch, plan)?;
-        self.device.plan(&self.core, batch, plan)
+        self.order.begin(self.device.epoch());
+        self.device.plan(&self.core, batch, plan)?;
+        self.order.planned(batch, plan);
+        Ok(())
     }
 
-    /// Stage Two: copies a plan's misses into one layer's slots.
+    /// Stage Two: copies a plan's misses into one layer's slots. Every plan that missed a row goes to
+    /// every layer that is read; for one layer and state, in the order in which they were planned.
+    /// Beyond that the order is free: the next batch may be planned, and transferred to the layers that
+    /// are ready, while others wait for this one; a plan may go to one layer twice.
     ///
     /// # Errors
-    /// If the layer does not exist, the plan is another engine's, or it has fresh rows and `fresh`
-    /// does not hold them; nothing was copied then.
+    /// If the layer does not exist, the plan is another engine's, it has fresh rows and `fresh` does not
+    /// hold them, or it comes out of order: the layer has the rows of a newer plan of some state, or
+    /// lacks those of an older one. Nothing was copied then.
     pub fn transfer(
         &mut self,
         plan: &mut Plan,
@@ -262,7 +283,10 @@ impl Engine {
     ) -> Result<()> {
         check::plan(&self.core, plan)?;
         check::fresh(&self.core, layer, plan.rows(), fresh, plan.fresh)?;
-        self.device.transfer(&self.core, plan, layer, fresh)
+        self.order.check(plan, layer)?;
+        self.device.transfer(&self.core, plan, layer, fresh)?;
+        self.order.transferred(plan, layer);
+        Ok(())
     }
 
     /// Plan and transfer in one launch, with SyncAll between.
@@ -281,7 +305,12 @@ impl Engine {
         let rows = batch.cu_q.last().map_or(0, |&n| n as usize);
         let may_need_fresh = batch.stable_len.iter().any(|&s| s >= 0);
         check::fresh(&self.core, layer, rows, fresh, may_need_fresh)?;
-        self.device.step(&self.core, batch, plan, layer, fresh)
+        self.order.begin(self.device.epoch());
+        self.order.check_next(batch, layer)?;
+        self.device.step(&self.core, batch, plan, layer, fresh)?;
+        self.order.planned(batch, plan);
+        self.order.transferred(plan, layer);
+        Ok(())
     }
 
     /// Writes this step's rows, which were only fresh until now, to one layer of the host pool:

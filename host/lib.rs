@@ -5,7 +5,7 @@ pub mod acl;
 pub mod baseline;
 pub mod buffer;
 pub mod capi;
-#[cfg(feature = "cli")]
+#[cfg(any(feature = "cli", fuzzing))]
 pub mod content;
 pub mod copy;
 #[cfg(feature = "cli")]
@@ -24,7 +24,7 @@ pub mod pool;
 #[cfg(feature = "cli")]
 pub mod results;
 pub mod rows;
-#[cfg(feature = "cli")]
+#[cfg(any(feature = "cli", fuzzing))]
 pub mod splitmix;
 pub mod stage;
 #[cfg(feature = "cli")]

@@ -46,6 +46,11 @@ pub struct Plan {
     pub(crate) fresh: bool,
     /// Which engine it belongs to: a plan names slots of that engine's tables.
     pub(crate) engine: u64,
+    /// Its number among the plans of that engine, from 1.
+    pub(crate) number: u64,
+    /// For each request, the number of the plan whose rows a layer must hold before it gets this one's;
+    /// 0: the state starts cold.
+    pub(crate) before: Vec<u64>,
     /// Its arrays on a device, and the device's count of failures when it was planned.
     pub(crate) arrays: Option<Arc<Arrays>>,
     pub(crate) epoch: u64,
@@ -83,6 +88,8 @@ impl Plan {
             misses: 0,
             fresh: false,
             engine,
+            number: 0,
+            before: vec![0; max_requests],
             arrays: None,
             epoch: 0,
             queued: None,
@@ -101,12 +108,24 @@ impl Plan {
     /// After a failure: a plan of nothing.
     pub(crate) fn forget(&mut self) {
         (self.requests, self.misses, self.fresh, self.queued) = (0, 0, false, None);
+        self.number = 0;
     }
 
     /// Notes what only the finished miss lists tell.
     pub(crate) fn finish(&mut self) {
         self.misses = (0..self.requests).map(|r| self.misses(r).id.len()).sum();
         self.fresh = (0..self.requests).any(|r| self.misses(r).row.iter().any(|&row| row < 0));
+    }
+
+    /// Whether a request missed a row: otherwise its transfer changes nothing.
+    pub(crate) fn missed(&self, request: usize) -> bool {
+        self.records(request)[record::TOTAL as usize] > 0
+    }
+
+    /// Which of its engine's plans the last batch was, from 1: errors name plans by it. 0 if there
+    /// is none, and for what a stream plans.
+    pub fn number(&self) -> u64 {
+        self.number
     }
 
     /// Requests of the planned batch.

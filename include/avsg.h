@@ -551,7 +551,8 @@ typedef struct avsg_engine_config {
   int32_t strategy;
   /**
    * Cores of the device: 1 to 1024; 0: all of a device, or all CPUs that this process may use. The
-   * device `cpu` pins a thread for each but the caller's; others have as many as they have at most.
+   * device `cpu` pins a thread for each but the caller's; others have as many as they have at most, and
+   * in a stream as many as its own limit (aclrtSetStreamResLimit) leaves when a call is queued.
    */
   uint32_t cores;
   /**
@@ -576,6 +577,16 @@ typedef struct avsg_engine_config {
    * Milliseconds after which a call stops waiting for an Ascend device; 0: 10000.
    */
   uint32_t timeout_ms;
+  /**
+   * Kernels that `avsg_engine_step` launches on an Ascend device. 1: one, whose cores wait for each
+   * other between the stages; it starts when all of them are idle. 2: one a stage. 0: one with a NULL
+   * stream, two in a stream of the caller's, beside which other streams may compute.
+   */
+  uint32_t launches;
+  /**
+   * 0.
+   */
+  uint32_t reserved;
 } avsg_engine_config;
 
 /**
@@ -782,6 +793,10 @@ typedef struct avsg_plan_counters {
    * 0.
    */
   int32_t reserved;
+  /**
+   * Which of its engine's plans it is, from 1: errors name plans by it.
+   */
+  uint64_t number;
 } avsg_plan_counters;
 
 /**
@@ -930,7 +945,8 @@ typedef struct avsg_fresh {
    */
   const void *data[AVSG_MAX_SEGMENTS];
   /**
-   * Bytes of each, at least (rows - 1) * stride + bytes of a row.
+   * Bytes of each, at least (rows - 1) * stride + bytes of a row; in a stream for all rows that the
+   * batch may have.
    */
   size_t bytes[AVSG_MAX_SEGMENTS];
 } avsg_fresh;
@@ -1187,7 +1203,7 @@ avsg_status avsg_engine_buffer(const struct avsg_engine *engine,
                                struct avsg_buffer *buffer);
 
 /**
- * Makes a plan for batches of at most so many rows (tokens) and requests: 20 * K bytes a row and 72 a
+ * Makes a plan for batches of at most so many rows (tokens) and requests: 20 * K bytes a row and 80 a
  * request.
  *
  * Pointers: `plan` may be written. It is NULL after a failure.
@@ -1249,9 +1265,15 @@ avsg_status avsg_engine_plan(struct avsg_engine *engine,
 
 /**
  * Stage Two: copies a plan's misses into one layer's slots. `fresh` may be NULL if no miss is a row of
- * this step. In each layer, plans that name one state must be transferred in the order in which they were
- * planned: an older plan's rows would overwrite newer ones, unseen. A plan is transferred as it was planned:
- * with NULL, or in a stream behind its plan, where the batch's `cu_q` and `state` must still be there.
+ * this step. A plan is transferred as it was planned: with NULL, or in a stream behind its plan, where the
+ * batch's `cu_q` and `state` must still be there.
+ *
+ * Order: every plan that missed a row goes to every layer that is read. For one layer and state, plans go
+ * in the order in which they were planned: one that comes after a newer one, or before an older one that
+ * the layer lacks, is AVSG_INVALID with nothing copied. Everything else is free: a plan may go to layers in
+ * any order and to one twice, plans of different states do not wait for each other, and the next batch may
+ * be planned, and transferred to the layers that have this one, while this one is on its way to others. In
+ * a stream the states are not looked at, and a replay is not seen at all: there the order is the caller's.
  *
  * Pointers: `fresh` is NULL or as its type says. `stream` as for `avsg_engine_plan`.
  */
@@ -1262,7 +1284,8 @@ avsg_status avsg_engine_transfer(struct avsg_engine *engine,
                                  void *stream);
 
 /**
- * Plan and transfer of one layer in one launch. `fresh` may be NULL if every `stable_len` is -1.
+ * Plan and transfer of one layer (avsg_engine_config.launches), in the order that `avsg_engine_transfer` demands. `fresh` may
+ * be NULL if every `stable_len` is -1.
  *
  * Pointers: As for `avsg_engine_plan` and `avsg_engine_transfer`.
  */

@@ -8,6 +8,20 @@ use std::{env, fs};
 const HEADER: &str = "host/acl/acl.h";
 const CHECKED_IN: &str = "host/acl/sys.rs";
 
+/// What a reader of generated code has to know before it is trusted.
+const NOTE: &str = "\
+// Generated from acl.h by `BLESS=1 cargo test --test acl_sys`; do not edit.
+//
+// SAFETY. What is unsafe here rests on these facts:
+// - `Default` writes zeros over structs of integers and pointers, of which all zeros are a value.
+// - A function type is a promise about a library that no compiler checks. Names, arguments and their order
+//   were typed into acl.h from the runtime's public documentation, CANN 8.1 to 9.1. C enumerations are
+//   passed as the 32-bit integers that they are on x86-64 and aarch64; handles are pointers that are never
+//   followed here. Sizes of structs are compared with a C compiler's in functions.rs.
+// - `functions::fill` gives each member the address of the symbol that bears its name, or leaves it empty,
+//   and a library that lacks a required one is refused as a whole.
+// - What a call may be given is in the `# Safety` of its function in `api`.";
+
 /// The bindings, as rustfmt leaves them; None where no libclang is.
 fn generate() -> Option<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -23,7 +37,7 @@ fn generate() -> Option<String> {
         .merge_extern_blocks(true)
         .layout_tests(false)
         .disable_header_comment()
-        .raw_line("// Generated from acl.h by `BLESS=1 cargo test --test acl_sys`; do not edit.");
+        .raw_line(NOTE);
     // Without libclang bindgen panics; the hook keeps that off the terminal.
     let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(|_| {}));

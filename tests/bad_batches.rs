@@ -177,8 +177,7 @@ fn plans() {
     let (mut few, mut short) = (b.engine.new_plan(4, 1).unwrap(), b.engine.new_plan(3, 2).unwrap());
     expect(b.engine.plan(&good(1).batch(), &mut few), &["requests is 2", "holds 1", "larger plan"]);
     expect(b.engine.plan(&good(1).batch(), &mut short), &["rows is 4", "holds 3", "larger plan"]);
-    // A plan that was never planned into has nothing to transfer.
-    b.engine.transfer(&mut few, 1, None).unwrap();
+    expect(b.engine.transfer(&mut few, 1, None), &["plan is empty", "plan one first"]);
     expect(b.engine.new_plan(0, 1), &["plan rows is 0", "1..=1048576"]);
     expect(b.engine.new_plan(1, 0), &["plan requests is 0"]);
     expect(b.engine.new_plan(usize::MAX, 1), &["plan rows is", "1..=1048576"]);

@@ -1,9 +1,14 @@
-//! Misuse through C: a code and a sentence each, nothing changed, and the next good step exact.
+//! Misuse through C: a code and a sentence each, nothing changed, and the next good step exact. On the CPU
+//! and on the simulated Ascend.
 
+#[path = "capi/batches.rs"]
+mod batches;
 #[path = "capi/c.rs"]
 mod c;
+#[path = "capi/misuse.rs"]
+mod misuse;
 
-use std::ffi::{CStr, c_char, c_void};
+use std::ffi::{CStr, c_char};
 use std::ptr::{null, null_mut, without_provenance_mut};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -51,7 +56,11 @@ fn versions_and_names() {
 
 #[test]
 fn handles() {
-    let life = Life::new();
+    each_device(handles_on);
+}
+
+fn handles_on(device: &'static CStr) {
+    let life = Life::on(device);
     let owned = Arrays::new(0);
     let (batch, fresh) = (owned.batch(), owned.fresh());
     let mut info: avsg_pool_info = sized();
@@ -80,11 +89,11 @@ fn handles() {
         );
     }
     goes_on(&life, 1);
-    let Life { pool, engine, plan } = life;
+    let Life { pool, engine, plan, context } = life;
     // The pool's handle may go first: the engine has its memory.
     ok(avsg_pool_destroy(pool));
     fails(avsg_pool_destroy(pool), AVSG_HANDLE, &["pool is", "destroyed", "before destroy"]);
-    goes_on(&Life { pool, engine, plan }, 2);
+    goes_on(&Life { context, ..Life::of(pool, engine, plan) }, 2);
     ok(avsg_engine_destroy(engine));
     fails(avsg_engine_destroy(engine), AVSG_HANDLE, &["engine is", "destroyed"]);
     stale(engine, plan, AVSG_HANDLE, "destroyed");
@@ -103,10 +112,14 @@ fn handles() {
 
 #[test]
 fn struct_sizes() {
-    let life = Life::new();
+    each_device(struct_sizes_on);
+}
+
+fn struct_sizes_on(device: &'static CStr) {
+    let life = Life::on(device);
     let mut engine = null_mut();
     for size in [0, 1, 87, 4097, usize::MAX] {
-        let config = avsg_engine_config { size, ..engine_config() };
+        let config = avsg_engine_config { size, ..config_on(device) };
         // SAFETY: a size that is wrong is refused before anything else is read.
         let status = unsafe { avsg_engine_create(&config, life.pool, &mut engine) };
         let parts = [&format!("avsg_engine_config.size is {size}")[..], "sizeof"];
@@ -135,7 +148,7 @@ fn struct_sizes() {
         config: avsg_engine_config,
         field: u64,
     }
-    let mut later = Later { config: engine_config(), field: 0 };
+    let mut later = Later { config: config_on(device), field: 0 };
     later.config.size = size_of::<Later>();
     // SAFETY: the struct has the bytes that it says.
     unsafe {
@@ -150,92 +163,14 @@ fn struct_sizes() {
 }
 
 #[test]
-fn batches() {
-    let life = Life::new();
-    let step = std::cell::Cell::new(0);
-    let refuse = |spoil: &dyn Fn(&mut avsg_batch, &mut avsg_fresh), want, parts: &[&str]| {
-        let owned = Arrays::new(step.get());
-        let (mut batch, mut fresh) = (owned.batch(), owned.fresh());
-        spoil(&mut batch, &mut fresh);
-        // SAFETY: arrays are `owned`'s, with lengths not above the true ones, or refused as such.
-        let status =
-            unsafe { avsg_engine_step(life.engine, &batch, life.plan, 0, &fresh, null_mut()) };
-        fails(status, want, parts);
-        step.set(step.get() + 1);
-        goes_on(&life, step.get());
-    };
-    refuse(&|b, _| b.ids.len = 31, AVSG_INVALID, &["ids length is 31", "need 32"]);
-    refuse(&|b, _| b.ids.data = null(), AVSG_NULL, &["ids is NULL"]);
-    refuse(&|b, _| b.ids.len = usize::MAX, AVSG_INVALID, &["ids has", "address space"]);
-    refuse(
-        &|b, _| b.ids.data = b.ids.data.wrapping_byte_add(2),
-        AVSG_INVALID,
-        &["ids is", "multiple of 4"],
-    );
-    refuse(&|b, _| b.k = 9, AVSG_INVALID, &["k is 9", "K is 8"]);
-    refuse(&|b, _| b.k = 0, AVSG_INVALID, &["k is 0"]);
-    refuse(&|b, _| b.ids_stride = 7, AVSG_INVALID, &["ids_stride is 7"]);
-    refuse(&|b, _| b.cu_q.len = 2, AVSG_INVALID, &["cu_q length is 2", "has 3"]);
-    refuse(
-        &|b, _| b.cu_q = avsg_i32s { data: null(), len: 0 },
-        AVSG_INVALID,
-        &["cu_q length is 0"],
-    );
-    refuse(&|b, _| b.generation.len = 1, AVSG_INVALID, &["generation length is 1"]);
-    refuse(&|b, _| b.stable_len.len = 0, AVSG_INVALID, &["stable_len length is 0"]);
-    refuse(&|b, _| b.seq_len.len = 1, AVSG_INVALID, &["seq_len length is 1"]);
-    refuse(&|b, _| b.block_table.len = 15, AVSG_INVALID, &["block_table length is 15", "need 16"]);
-    refuse(&|b, _| b.block_stride = usize::MAX, AVSG_INVALID, &["block_table length"]);
-    refuse(&|_, f| f.segments = 1, AVSG_INVALID, &["fresh segments is 1", "a row has 2"]);
-    refuse(&|_, f| f.segments = 5, AVSG_INVALID, &["segments is 5", "1 to 4"]);
-    refuse(&|_, f| f.bytes[1] = 63, AVSG_INVALID, &["fresh bytes is 63", "need 64"]);
-    refuse(&|_, f| f.data[0] = null(), AVSG_NULL, &["fresh data is NULL"]);
-    refuse(&|_, f| f.size = 8, AVSG_SIZE, &["avsg_fresh.size is 8"]);
-
-    let mut owned = Arrays::new(0);
-    for bad in [2, -2, i32::MAX, i32::MIN] {
-        owned.state[0] = bad;
-        fails(life.step(&owned, 0), AVSG_INVALID, &[&format!("state is {bad}"), "0..2"]);
-    }
-    owned.state[0] = 0;
-    fails(life.step(&owned, 0), AVSG_INVALID, &["state is 0", "second to name it"]);
-    let owned = Arrays::new(0);
-    fails(life.step(&owned, 2), AVSG_INVALID, &["layer is 2", "there are 2"]);
-    // SAFETY: everything is there; a stream is refused, not used.
-    unsafe {
-        let (batch, fresh) = (owned.batch(), owned.fresh());
-        let stream = without_provenance_mut::<c_void>(16);
-        let status = avsg_engine_step(life.engine, &batch, life.plan, 0, &fresh, stream);
-        fails(status, AVSG_UNSUPPORTED, &["stream is 0x10", "pass NULL"]);
-        let status = avsg_engine_step(life.engine, &batch, life.plan, 0, null(), null_mut());
-        fails(status, AVSG_INVALID, &["fresh rows is none"]);
-        let status = avsg_engine_append(life.engine, &batch, 0, null(), null_mut());
-        fails(status, AVSG_NULL, &["fresh is NULL"]);
-        fails(
-            avsg_engine_step(life.engine, null(), life.plan, 0, &fresh, null_mut()),
-            AVSG_NULL,
-            &["avsg_batch is NULL"],
-        );
-    }
-    // Ids out of range are data, not mistakes: padding and a bit of the request's status.
-    let mut owned = Arrays::new(7);
-    owned.ids[2] = 128;
-    ok(life.step(&owned, 0));
-    let mut found: avsg_plan_request = sized();
-    // SAFETY: a struct with its size; the plan's arrays hold the batch.
-    unsafe {
-        ok(avsg_plan_get_request(life.plan, 0, &mut found));
-        assert_eq!((found.first_row, found.rows, *found.valid, *found.slot.add(2)), (0, 2, 7, -1));
-        assert_eq!(found.status, avsg_request_status::AVSG_REQUEST_ID_OUT_OF_RANGE as i32);
-        fails(avsg_plan_get_request(life.plan, 2, &mut found), AVSG_INVALID, &["request is 2"]);
-    }
-    goes_on(&life, 8);
-    life.end();
+fn plans_and_views() {
+    each_device(plans_and_views_on);
 }
 
-#[test]
-fn plans_and_views() {
-    let (life, other) = (Life::new(), Life::new());
+fn plans_and_views_on(device: &'static CStr) {
+    let (life, other) = (Life::on(device), Life::on(device));
+    // Four pages a state.
+    let page = config_on(device).slots as usize / 4;
     let (mut plan, mut buffer) = (null_mut(), sized::<avsg_buffer>());
     let owned = Arrays::new(0);
     let (batch, fresh) = (owned.batch(), owned.fresh());
@@ -269,17 +204,17 @@ fn plans_and_views() {
             let (t, l) = (table.as_mut_ptr(), lengths.as_mut_ptr());
             avsg_engine_block_table(life.engine, states.as_ptr(), 3, page, t, stride, l)
         };
-        fails(view(48, 5), AVSG_INVALID, &["page is 48", "divide the 64 slots"]);
-        fails(view(16, 3), AVSG_INVALID, &["capacity is 3", "there are 4 pages"]);
-        ok(view(16, 5));
+        fails(view(48, 5), AVSG_INVALID, &["page is 48", "divide the"]);
+        fails(view(page, 3), AVSG_INVALID, &["capacity is 3", "there are 4 pages"]);
+        ok(view(page, 5));
         assert_eq!(table, [4, 5, 6, 7, 9, -1, -1, -1, -1, 9, 0, 1, 2, 3, 9]);
-        assert_eq!(lengths, [64, 0, 64]);
+        assert_eq!(lengths, [4 * page as i32, 0, 4 * page as i32]);
         let wrong = [0, 2];
         let status = avsg_engine_block_table(
             life.engine,
             wrong.as_ptr(),
             2,
-            16,
+            page,
             table.as_mut_ptr(),
             4,
             lengths.as_mut_ptr(),
@@ -293,13 +228,17 @@ fn plans_and_views() {
 /// A second thread in the same engine or plan is refused at once, whatever it calls.
 #[test]
 fn a_step_during_a_step_is_busy() {
-    let life = Life::new();
+    each_device(busy_on);
+}
+
+fn busy_on(device: &'static CStr) {
+    let life = Life::on(device);
     let (engine, plan) = (life.engine as usize, life.plan as usize);
     let (stop, busy) = (AtomicBool::new(false), AtomicBool::new(false));
     std::thread::scope(|scope| {
         for _ in 0..3 {
             scope.spawn(|| {
-                let own = Life { pool: null_mut(), engine: engine as *mut _, plan: plan as *mut _ };
+                let own = Life::of(null_mut(), engine as *mut _, plan as *mut _);
                 let owned = Arrays::new(3);
                 while !stop.load(Ordering::Relaxed) {
                     match own.step(&owned, 0) {
@@ -319,6 +258,13 @@ fn a_step_during_a_step_is_busy() {
         stop.store(true, Ordering::Relaxed);
     });
     assert!(busy.load(Ordering::Relaxed), "three threads in one engine have met");
+    // In turns, any thread may call.
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let own = Life::of(null_mut(), engine as *mut _, plan as *mut _);
+            ok(own.step(&Arrays::new(5), 0));
+        });
+    });
     goes_on(&life, 4);
     life.end();
 }

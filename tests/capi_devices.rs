@@ -3,42 +3,28 @@
 
 #[path = "capi/c.rs"]
 mod c;
+#[path = "capi/streams.rs"]
+mod streams;
+#[path = "capi/there.rs"]
+mod there;
 
-use std::ffi::{CStr, c_void};
+use std::ffi::CStr;
 use std::ptr::{null, null_mut};
-use std::sync::Arc;
 
 use avsg::acl::api::memory::{Way, copy};
-use avsg::acl::owned::{Context, DeviceMemory, Stream};
+use avsg::acl::owned::{Context, Stream};
 use avsg::capi::avsg_status::*;
 use avsg::capi::*;
-use avsg::launch::acl::simulated;
 use avsg::splitmix::SplitMix64;
 use avsg_sim::{Options, Session};
 use c::*;
+use there::{There, life};
 
 /// What a step found, for comparison.
 #[derive(Debug, Default, PartialEq)]
 struct Found {
     words: Vec<i32>,
     bytes: Vec<u8>,
-}
-
-fn life(device: &CStr) -> Life {
-    let mut life = Life { pool: null_mut(), engine: null_mut(), plan: null_mut() };
-    let mut config = engine_config();
-    (config.device, config.cores, config.slots) = (device.as_ptr(), 3, 128);
-    // SAFETY: structs with their sizes, and places for results, all alive during the call.
-    unsafe {
-        ok(avsg_pool_create(&pool_config(), &mut life.pool));
-        for (layer, at) in (0..2).flat_map(|l| (0..ROWS).map(move |at| (l, at))) {
-            let bytes = row(layer, at);
-            ok(avsg_pool_write_row(life.pool, layer, at, bytes.as_ptr().cast(), ROW));
-        }
-        ok(avsg_engine_create(&config, life.pool, &mut life.engine));
-        ok(avsg_plan_create(life.engine, 4, 2, &mut life.plan));
-    }
-    life
 }
 
 /// A random step: permuted states, new generations, padded requests, bad ids, fresh rows.
@@ -55,26 +41,15 @@ fn arrays(random: &mut SplitMix64, step: i32) -> Arrays {
 }
 
 /// The device buffer, whosever memory it is.
-fn buffer(life: &Life, context: Option<&Context>) -> Vec<u8> {
+fn buffer(life: &Life) -> Vec<u8> {
     let mut all = Vec::new();
     for (layer, segment) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
         let mut at: avsg_buffer = sized();
-        // SAFETY: a struct with its size.
-        unsafe { ok(avsg_engine_buffer(life.engine, layer, segment, &mut at)) };
-        let mut bytes = vec![0u8; 2 * at.state_stride];
-        match context {
-            // SAFETY: the slots of both states; no call runs.
-            None => unsafe {
-                bytes.as_mut_ptr().copy_from(at.base.cast(), bytes.len());
-            },
-            Some(context) => {
-                let _current = context.bind().unwrap();
-                let to = bytes.as_mut_ptr().cast();
-                // SAFETY: as above.
-                unsafe { copy(context.acl(), to, at.base, bytes.len(), Way::ToHost) }.unwrap();
-            }
+        // SAFETY: a struct with its size; the slots of both states, while no call runs.
+        unsafe {
+            ok(avsg_engine_buffer(life.engine, layer, segment, &mut at));
+            all.extend(life.bytes(at.base, 2 * at.state_stride));
         }
-        all.extend(bytes);
     }
     all
 }
@@ -104,9 +79,8 @@ fn found(life: &Life) -> Vec<i32> {
 const STEPS: i32 = 24;
 
 /// Lives a life with host arrays; every other step is a plan and transfers.
-fn live(device: &CStr) -> Vec<Found> {
+fn live(device: &'static CStr) -> Vec<Found> {
     let life = life(device);
-    let context = (device != c"cpu").then(|| simulated::context().unwrap());
     let mut random = SplitMix64::new(5);
     let mut log = Vec::new();
     for step in 0..STEPS {
@@ -125,7 +99,7 @@ fn live(device: &CStr) -> Vec<Found> {
                 ok(avsg_engine_append(life.engine, &batch, 0, &fresh, null_mut()));
             }
         }
-        let bytes = buffer(&life, context.as_deref());
+        let bytes = buffer(&life);
         log.push(Found { words: found(&life), bytes });
     }
     for state in 0..2 {
@@ -141,26 +115,20 @@ fn live(device: &CStr) -> Vec<Found> {
     log
 }
 
-/// Whether a C++ compiler is here; says so if not.
-fn compiler() -> bool {
-    let there = std::process::Command::new("g++").arg("--version").output().is_ok();
-    if !there {
-        println!("skipped: no g++, which the emitted kernels need here");
-    }
-    there
-}
-
+/// "ascend" is the device's own code over a library by path, which is the simulator's.
 #[test]
 fn a_life_is_the_same_on_every_device() {
     if !compiler() {
         return;
     }
     let session = Session::new(Options { seed: 9, ..Options::default() });
-    let (cpu, simulated) = (live(c"cpu"), live(c"ascend-sim"));
+    let cpu = live(c"cpu");
     assert!(cpu.iter().map(|f| f.words.len()).sum::<usize>() > 1000);
-    for (step, (cpu, simulated)) in cpu.iter().zip(&simulated).enumerate() {
-        assert_eq!(cpu.words, simulated.words, "step {step}");
-        assert!(cpu.bytes == simulated.bytes, "step {step}: other bytes");
+    for device in [c"ascend-sim", c"ascend"] {
+        for (step, (cpu, found)) in cpu.iter().zip(live(device)).enumerate() {
+            assert_eq!(cpu.words, found.words, "step {step} on {device:?}");
+            assert!(cpu.bytes == found.bytes, "step {step} on {device:?}: other bytes");
+        }
     }
     assert_eq!(session.leaks(), Vec::<String>::new());
 }
@@ -198,13 +166,6 @@ fn engines_share_a_registered_pool() {
     assert_eq!(session.leaks(), Vec::<String>::new());
 }
 
-fn memory(context: &Arc<Context>, words: &[i32]) -> DeviceMemory {
-    let bytes: Vec<u8> = words.iter().flat_map(|w| w.to_ne_bytes()).collect();
-    let memory = DeviceMemory::new(context, bytes.len()).unwrap();
-    memory.write(0, &bytes).unwrap();
-    memory
-}
-
 fn on_host<const N: usize>(context: &Context, from: *const i32) -> [i32; N] {
     let mut words = [0; N];
     let _current = context.bind().unwrap();
@@ -216,44 +177,30 @@ fn on_host<const N: usize>(context: &Context, from: *const i32) -> [i32; N] {
 
 #[test]
 fn a_step_in_a_stream_is_the_cpus() {
-    if !compiler() {
-        return;
+    if compiler() {
+        let session = Session::new(Options { seed: 2, ..Options::default() });
+        [c"ascend-sim", c"ascend"].into_iter().for_each(in_a_stream);
+        assert_eq!(session.leaks(), Vec::<String>::new());
     }
-    let session = Session::new(Options { seed: 2, ..Options::default() });
-    let (cpu, device) = (life(c"cpu"), life(c"ascend-sim"));
-    let context = simulated::context().unwrap();
+}
+
+fn in_a_stream(device: &'static CStr) {
+    let (cpu, device) = (life(c"cpu"), life(device));
+    let context = device.context.clone().unwrap();
     let stream = Stream::new(&context).unwrap();
     let raw = stream.raw().handle();
     let mut random = SplitMix64::new(8);
     for step in 0..STEPS {
         let owned = arrays(&mut random, step);
-        let (mut batch, mut fresh) = (owned.batch(), owned.fresh());
+        let (batch, fresh) = (owned.batch(), owned.fresh());
         // SAFETY: `owned` keeps all arrays.
         unsafe {
             ok(avsg_engine_step(cpu.engine, &batch, cpu.plan, 0, &fresh, null_mut()));
             ok(avsg_engine_transfer(cpu.engine, cpu.plan, 1, &fresh, null_mut()));
             ok(avsg_engine_append(cpu.engine, &batch, 0, &fresh, null_mut()));
         }
-        let mut kept = Vec::new();
-        for (to, from) in [
-            (&mut batch.ids, &owned.ids),
-            (&mut batch.cu_q, &owned.cu_q),
-            (&mut batch.state, &owned.state),
-            (&mut batch.generation, &owned.generation),
-            (&mut batch.stable_len, &owned.stable),
-            (&mut batch.seq_len, &owned.seq),
-            (&mut batch.block_table, &owned.blocks),
-        ] {
-            let there = memory(&context, from);
-            to.data = std::ptr::without_provenance(there.address() as usize);
-            kept.push(there);
-        }
-        for (to, from) in fresh.data.iter_mut().zip(&owned.fresh) {
-            let there = DeviceMemory::new(&context, from.len()).unwrap();
-            there.write(0, from).unwrap();
-            *to = std::ptr::without_provenance::<c_void>(there.address() as usize);
-            kept.push(there);
-        }
+        let there = There::new(&context, &owned);
+        let (batch, fresh) = (there.batch, there.fresh);
         // SAFETY: everything stays until the stream was waited for.
         unsafe {
             if step % 2 == 0 {
@@ -266,34 +213,34 @@ fn a_step_in_a_stream_is_the_cpus() {
             ok(avsg_engine_append(device.engine, &batch, 0, &fresh, raw));
         }
         stream.synchronize(10_000).unwrap();
-        let mut there: avsg_plan_arrays = sized();
+        let mut found: avsg_plan_arrays = sized();
         let mut here: avsg_plan_arrays = sized();
         // SAFETY: structs with their sizes; 4 rows and 2 requests.
         unsafe {
-            ok(avsg_plan_get_device_arrays(device.plan, &mut there));
+            ok(avsg_plan_get_device_arrays(device.plan, &mut found));
             ok(avsg_plan_get_device_arrays(cpu.plan, &mut here));
             assert_eq!(
-                &on_host::<{ 4 * K }>(&context, there.slot)[..],
+                &on_host::<{ 4 * K }>(&context, found.slot)[..],
                 std::slice::from_raw_parts(here.slot, 4 * K)
             );
             assert_eq!(
-                &on_host::<4>(&context, there.valid)[..],
+                &on_host::<4>(&context, found.valid)[..],
                 std::slice::from_raw_parts(here.valid, 4)
             );
             for request in 0..2 {
                 let counts = std::slice::from_raw_parts(here.record.add(16 * request), 10);
-                let same = on_host::<10>(&context, there.record.wrapping_add(16 * request));
+                let same = on_host::<10>(&context, found.record.wrapping_add(16 * request));
                 assert_eq!(&same[8..], &counts[8..], "step {step}");
                 let (at, n) = (request * 2 * K, counts[8] as usize);
                 for (there, here) in
-                    [(there.miss_id, here.miss_id), (there.miss_row, here.miss_row)]
+                    [(found.miss_id, here.miss_id), (found.miss_row, here.miss_row)]
                 {
                     let there = on_host::<{ 2 * K }>(&context, there.wrapping_add(at));
                     assert_eq!(&there[..n], std::slice::from_raw_parts(here.add(at), n));
                 }
             }
         }
-        assert!(buffer(&cpu, None) == buffer(&device, Some(&context)), "step {step}: other bytes");
+        assert!(buffer(&cpu) == buffer(&device), "step {step}: other bytes");
     }
     // What a stream planned is not the host's to read or transfer.
     let (mut counters, mut one) = (sized::<avsg_plan_counters>(), sized::<avsg_plan_request>());
@@ -310,21 +257,36 @@ fn a_step_in_a_stream_is_the_cpus() {
         let status = avsg_engine_transfer(device.engine, device.plan, 0, &fresh, raw);
         fails(status, AVSG_INVALID, &["not a stream's"]);
         ok(avsg_engine_transfer(device.engine, device.plan, 0, &fresh, null_mut()));
-        let mut none = batch;
-        none.state.data = null();
-        let status = avsg_engine_plan(device.engine, &none, device.plan, raw);
-        fails(status, AVSG_NULL, &["state is NULL"]);
-        none = batch;
-        none.k = K + 1;
-        let status = avsg_engine_plan(device.engine, &none, device.plan, raw);
-        fails(status, AVSG_INVALID, &["k is 9", "1..=8"]);
-        let status = avsg_engine_transfer(device.engine, cpu.plan, 0, &fresh, raw);
-        fails(status, AVSG_INVALID, &["not a stream's"]);
     }
     device.end();
     cpu.end();
     drop((stream, context));
-    assert_eq!(session.leaks(), Vec::<String>::new());
+}
+
+/// The device's name, and what only it asks for.
+#[test]
+fn the_device_by_path() {
+    if !compiler() {
+        return;
+    }
+    let life = life(c"ascend");
+    let (mut info, mut engine) = (sized::<avsg_engine_info>(), null_mut());
+    let mut config = config_on(c"ascend");
+    let runtime = there::library().into_os_string().into_encoded_bytes();
+    let runtime = std::ffi::CString::new(runtime).unwrap();
+    config.runtime = runtime.as_ptr();
+    // SAFETY: structs with their sizes, strings that live until the call returns.
+    unsafe {
+        ok(avsg_engine_get_info(life.engine, &mut info));
+        assert_eq!(CStr::from_ptr(info.device.as_ptr()), c"ascend");
+        let status = avsg_engine_create(&config, life.pool, &mut engine);
+        fails(status, AVSG_NULL, &["kernels is NULL", "avsg emit"]);
+        config.device_id = 9;
+        config.kernels = c"/nowhere".as_ptr();
+        let status = avsg_engine_create(&config, life.pool, &mut engine);
+        fails(status, AVSG_INVALID, &["device is 9", "libavsg_ascendcl_sim.so has 1"]);
+    }
+    life.end();
 }
 
 #[test]

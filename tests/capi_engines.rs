@@ -37,6 +37,9 @@ fn engine_configurations() {
     refuse(&|c| c.retries = -2, AVSG_INVALID, &["retries is -2", "0 is the default"]);
     refuse(&|c| c.page = 48, AVSG_INVALID, &["page is 48"]);
     refuse(&|c| c.machine = 9, AVSG_INVALID, &["machine is 9"]);
+    refuse(&|c| c.launches = 3, AVSG_INVALID, &["launches is 3", "0..=2"]);
+    refuse(&|c| c.launches = u32::MAX, AVSG_INVALID, &["launches is", "0..=2"]);
+    refuse(&|c| c.reserved = 1, AVSG_INVALID, &["reserved is 1", "zero the struct"]);
     refuse(&|c| c.strategy = 3, AVSG_INVALID, &["strategy is 3"]);
     refuse(&|c| c.cores = 1025, AVSG_INVALID, &["cores is 1025", "1024"]);
     refuse(&|c| c.states = 0, AVSG_INVALID, &["states is 0"]);

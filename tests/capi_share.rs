@@ -78,7 +78,7 @@ fn a_reader_gathers_what_the_writer_appends_and_outlives_it() {
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
-    let mut life = Life { pool: null_mut(), engine: null_mut(), plan: null_mut() };
+    let mut life = Life::of(null_mut(), null_mut(), null_mut());
     let (mut fd, mut desc) = (-1, [0; AVSG_POOL_DESC_BYTES]);
     // SAFETY: places for results, structs with their sizes.
     unsafe {
@@ -217,7 +217,7 @@ fn the_callers_memory() {
         let status = avsg_pool_export(pool, desc.as_mut_ptr(), 112, &mut fd);
         fails(status, AVSG_INVALID, &["caller's memory"]);
 
-        let mut life = Life { pool, engine: null_mut(), plan: null_mut() };
+        let mut life = Life::of(pool, null_mut(), null_mut());
         ok(avsg_engine_create(&engine_config(), pool, &mut life.engine));
         ok(avsg_plan_create(life.engine, 4, 2, &mut life.plan));
         let owned = Arrays::new(5);

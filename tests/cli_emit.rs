@@ -109,9 +109,21 @@ fn emit_writes_every_kernel_and_the_same_bytes_again() {
         let given: Vec<_> =
             signature.split(',').map(|a| a.trim().trim_start_matches("GM_ADDR ")).collect();
         assert_eq!(given.join(" "), args);
-        for text in text.lines() {
-            assert!(!text.contains('@'), "{name}: a mark was left in {text}");
+    }
+    for (path, bytes) in tree(&one) {
+        let text = String::from_utf8(bytes).expect("UTF-8");
+        for line in text.lines() {
+            assert!(!line.contains('@'), "{}: a mark was left in {line}", path.display());
         }
+        includes_are_there(&one, &text);
+    }
+}
+
+/// Every header that a kernel or a header includes lies beside it.
+fn includes_are_there(dir: &Path, text: &str) {
+    let included = text.lines().filter_map(|line| line.strip_prefix("#include \""));
+    for name in included.map(|rest| rest.trim_end_matches('"')) {
+        assert!(name == "kernel_operator.h" || dir.join(name).exists(), "no {name}");
     }
 }
 
@@ -176,7 +188,10 @@ fn the_operator_project_configures() {
     );
     for (name, _) in KERNELS {
         assert!(calls.contains(&format!("op_host/{name}.cpp")), "{calls}");
-        assert!(project.join(format!("op_kernel/{name}.cpp")).exists());
+        let folder = project.join("op_kernel");
+        let kernel = fs::read_to_string(folder.join(format!("{name}.cpp"))).expect("the kernel");
+        assert!(kernel.contains("#include \"avsg_"), "{kernel}");
+        includes_are_there(&folder, &kernel);
     }
     let presets = fs::read_to_string(project.join("CMakePresets.json")).expect("presets");
     let presets: serde_json::Value = serde_json::from_str(&presets).expect("JSON");
@@ -209,7 +224,7 @@ fn the_operators_agree_with_the_kernels() {
         "-I",
         concat!(env!("CARGO_MANIFEST_DIR"), "/linker/shim"),
     ]);
-    tool(kernel.arg(dir.join("op_kernel/avsg_step.cpp")));
+    tool(kernel.args(KERNELS.map(|(name, _)| dir.join(format!("op_kernel/{name}.cpp")))));
 
     let p = Params { page: 64, ..Params::wide(2048, 1, 8192) };
     let lane = |bytes, chunk_shift, chunks| Segment {

@@ -38,6 +38,9 @@ fn replay_and_check(args: &[&str], name: &str) -> serde_json::Value {
 
     let trace = Trace::read(SAMPLE).expect("the sample");
     let trace = if args.contains(&"--mtp0") { trace.as_mtp0() } else { trace };
+    let steps = args.iter().position(|arg| *arg == "--steps");
+    let steps = steps.map_or(trace.steps, |at| args[at + 1].parse().expect("a number"));
+    let trace = trace.truncated(steps).expect("so many steps");
     let stable = trace.stable.as_ref().expect("the sample has it");
     let (tokens, k) = (trace.tokens, trace.k);
     let (shape, slot) = array::<i32>(&out, "slot");
@@ -107,6 +110,28 @@ fn results_agree_with_an_outside_model() {
     replay_and_check(&["--table", "paper", "--slots", "2048", "--segments", "64,9"], "paper");
     replay_and_check(&["--page", "16", "--requests", "3", "--row-bytes", "656"], "paged");
     replay_and_check(&["--spread", "2", "--lifetime", "constant:127"], "spread-2");
+    let json = replay_and_check(&["--launches", "1"], "one-launch");
+    assert!(json["step_us"]["p50"].as_f64().expect("a number") > 0.0 && json["plan_us"].is_null());
+}
+
+/// Both ways of a step, by the kernels that are shipped: the CPU's results.
+#[test]
+fn the_simulated_device_agrees_in_one_launch_and_in_two() {
+    if Command::new("g++").arg("--version").output().is_err() {
+        println!("skipped: no g++, which the emitted kernels need here");
+        return;
+    }
+    let file = |args: &[&str], name: &str| {
+        let mut all = vec!["--slots", "1024", "--steps", "6", "--cores", "3"];
+        all.extend(args);
+        replay_and_check(&all, name);
+        ["slot", "miss"].map(|array| self::array::<i32>(&scratch(&format!("{name}.npz")), array).1)
+    };
+    let cpu = file(&[], "cpu-6");
+    for launches in ["1", "2"] {
+        let args = ["--device", "ascend-sim", "--launches", launches];
+        assert!(file(&args, &format!("sim-6-{launches}")) == cpu, "{launches} launches");
+    }
 }
 
 #[test]

@@ -143,7 +143,7 @@ pub trait Machine: Copy {
         v * s
     }
     /// (x mod 2^16 - 2^15)·p + (x div 2^16 mod 2^6)·q, for `p` and `q` in 0..2^15: a hash's sum of
-    /// products. Nothing overflows for any x. Ascend: seven operations; a CPU with a multiply-add of
+    /// products. Nothing overflows for any x. Ascend: six or seven operations; a CPU with a multiply-add of
     /// 16-bit halves needs two.
     #[inline(always)]
     fn dot(self, x: Self::V, p: i32, q: i32) -> Self::V {

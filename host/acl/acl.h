@@ -68,6 +68,7 @@ static const int ACL_DEVICE_INFO_AI_CORE_NUM = 0;
 static const int ACL_DEVICE_INFO_VECTOR_CORE_NUM = 1;
 static const int ACL_DEV_ATTR_VECTOR_CORE_NUM = 201;
 static const int ACL_DEV_ATTR_NPU_ARCH = 601;
+static const int ACL_RT_DEV_RES_VECTOR_CORE = 1;
 static const int ACL_RT_LAUNCH_KERNEL_ATTR_SCHEM_MODE = 1;
 static const int ACL_RT_LAUNCH_KERNEL_ATTR_TIMEOUT = 7;
 static const int ACL_RT_LAUNCH_KERNEL_ATTR_TIMEOUT_US = 8;
@@ -134,6 +135,7 @@ typedef struct {
   aclError (*aclrtStreamQuery)(aclrtStream stream, int32_t *status);
   aclError (*aclrtSetStreamFailureMode)(aclrtStream stream, uint64_t mode);
   aclError (*aclrtStreamWaitEvent)(aclrtStream stream, aclrtEvent event);
+  aclError (*aclrtGetStreamResLimit)(aclrtStream stream, int32_t type, uint32_t *value);
   /* event */
   aclError (*aclrtCreateEvent)(aclrtEvent *event);
   aclError (*aclrtCreateEventExWithFlag)(aclrtEvent *event, uint32_t flag);

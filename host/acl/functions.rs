@@ -98,6 +98,7 @@ functions! {
         aclrtCreateStreamWithConfig
         aclrtDestroyStreamForce
         aclrtSetStreamFailureMode
+        aclrtGetStreamResLimit
         aclrtCreateEvent
         aclrtCreateEventExWithFlag
         aclrtMemcpyBatchAsync

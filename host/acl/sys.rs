@@ -1,4 +1,14 @@
 // Generated from acl.h by `BLESS=1 cargo test --test acl_sys`; do not edit.
+//
+// SAFETY. What is unsafe here rests on these facts:
+// - `Default` writes zeros over structs of integers and pointers, of which all zeros are a value.
+// - A function type is a promise about a library that no compiler checks. Names, arguments and their order
+//   were typed into acl.h from the runtime's public documentation, CANN 8.1 to 9.1. C enumerations are
+//   passed as the 32-bit integers that they are on x86-64 and aarch64; handles are pointers that are never
+//   followed here. Sizes of structs are compared with a C compiler's in functions.rs.
+// - `functions::fill` gives each member the address of the symbol that bears its name, or leaves it empty,
+//   and a library that lacks a required one is refused as a whole.
+// - What a call may be given is in the `# Safety` of its function in `api`.
 
 pub type aclError = ::core::ffi::c_int;
 pub type aclrtContext = *mut ::core::ffi::c_void;
@@ -57,6 +67,7 @@ pub const ACL_DEVICE_INFO_AI_CORE_NUM: ::core::ffi::c_int = 0;
 pub const ACL_DEVICE_INFO_VECTOR_CORE_NUM: ::core::ffi::c_int = 1;
 pub const ACL_DEV_ATTR_VECTOR_CORE_NUM: ::core::ffi::c_int = 201;
 pub const ACL_DEV_ATTR_NPU_ARCH: ::core::ffi::c_int = 601;
+pub const ACL_RT_DEV_RES_VECTOR_CORE: ::core::ffi::c_int = 1;
 pub const ACL_RT_LAUNCH_KERNEL_ATTR_SCHEM_MODE: ::core::ffi::c_int = 1;
 pub const ACL_RT_LAUNCH_KERNEL_ATTR_TIMEOUT: ::core::ffi::c_int = 7;
 pub const ACL_RT_LAUNCH_KERNEL_ATTR_TIMEOUT_US: ::core::ffi::c_int = 8;
@@ -171,6 +182,9 @@ pub struct Functions {
         ::core::option::Option<unsafe extern "C" fn(stream: aclrtStream, mode: u64) -> aclError>,
     pub aclrtStreamWaitEvent: ::core::option::Option<
         unsafe extern "C" fn(stream: aclrtStream, event: aclrtEvent) -> aclError,
+    >,
+    pub aclrtGetStreamResLimit: ::core::option::Option<
+        unsafe extern "C" fn(stream: aclrtStream, type_: i32, value: *mut u32) -> aclError,
     >,
     pub aclrtCreateEvent:
         ::core::option::Option<unsafe extern "C" fn(event: *mut aclrtEvent) -> aclError>,

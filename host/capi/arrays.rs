@@ -75,7 +75,8 @@ pub struct avsg_fresh {
     pub segments: usize,
     /// Where each segment's rows begin.
     pub data: [*const c_void; AVSG_MAX_SEGMENTS],
-    /// Bytes of each, at least (rows - 1) * stride + bytes of a row.
+    /// Bytes of each, at least (rows - 1) * stride + bytes of a row; in a stream for all rows that the
+    /// batch may have.
     pub bytes: [usize; AVSG_MAX_SEGMENTS],
 }
 

@@ -103,7 +103,8 @@ pub struct avsg_engine_config {
     /// An `avsg_strategy`.
     pub strategy: i32,
     /// Cores of the device: 1 to 1024; 0: all of a device, or all CPUs that this process may use. The
-    /// device `cpu` pins a thread for each but the caller's; others have as many as they have at most.
+    /// device `cpu` pins a thread for each but the caller's; others have as many as they have at most, and
+    /// in a stream as many as its own limit (aclrtSetStreamResLimit) leaves when a call is queued.
     pub cores: u32,
     /// Request states: the most requests that are resident at once.
     pub states: usize,
@@ -117,9 +118,15 @@ pub struct avsg_engine_config {
     pub device_id: i32,
     /// Milliseconds after which a call stops waiting for an Ascend device; 0: 10000.
     pub timeout_ms: u32,
+    /// Kernels that `avsg_engine_step` launches on an Ascend device. 1: one, whose cores wait for each
+    /// other between the stages; it starts when all of them are idle. 2: one a stage. 0: one with a NULL
+    /// stream, two in a stream of the caller's, beside which other streams may compute.
+    pub launches: u32,
+    /// 0.
+    pub reserved: u32,
 }
 
-// SAFETY: repr(C), fields in order without padding (112 bytes, asserted below), size first, integers,
+// SAFETY: repr(C), fields in order without padding (120 bytes, asserted below), size first, integers,
 // pointers and a float.
 unsafe impl Sized_ for avsg_engine_config {
     const NAME: &'static str = "avsg_engine_config";
@@ -173,6 +180,14 @@ impl avsg_engine_config {
     }
 
     fn config(&self, on_cpu: bool) -> Result<Config> {
+        if self.launches > 2 {
+            return unknown("launches", i32::try_from(self.launches).unwrap_or(i32::MAX), 2);
+        }
+        if self.reserved != 0 {
+            let value = self.reserved;
+            let text = format!("reserved is {value}, but it must be 0; zero the struct first");
+            return Err(Fail::new(AVSG_INVALID, text));
+        }
         let strategy = match self.strategy {
             0 => Strategy::Balanced,
             1 => Strategy::Request,
@@ -210,6 +225,7 @@ pub(super) struct Place {
     pub runtime: Option<PathBuf>,
     pub id: i32,
     pub timeout_ms: u32,
+    pub one_launch: Option<bool>,
 }
 
 /// A path that C passed.
@@ -258,6 +274,7 @@ unsafe fn target(config: &avsg_engine_config) -> Result<Target> {
         runtime: unsafe { path(config.runtime) },
         id: config.device_id,
         timeout_ms: if config.timeout_ms == 0 { 10_000 } else { config.timeout_ms },
+        one_launch: (config.launches != 0).then_some(config.launches == 1),
     }))
 }
 
@@ -274,4 +291,4 @@ pub(super) unsafe fn engine_config(config: *const avsg_engine_config) -> Result<
     Ok((config.config(matches!(target, Target::Cpu))?, target))
 }
 
-const _: () = assert!(size_of::<avsg_engine_config>() == 112);
+const _: () = assert!(size_of::<avsg_engine_config>() == 120);

@@ -244,6 +244,7 @@ fn on_ascend(config: Config, pool: &Pool, place: &Place) -> Result<Engine> {
     };
     let options = AscendOptions {
         timeout_ms: place.timeout_ms,
+        one_launch: place.one_launch,
         ..AscendOptions::new(Arc::clone(context), kernels)
     };
     Ok(Engine::on_ascend(config, pool, &options)?)

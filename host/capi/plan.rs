@@ -34,7 +34,7 @@ pub enum avsg_request_status {
     AVSG_REQUEST_ROW_OUT_OF_POOL = 2,
 }
 
-/// Makes a plan for batches of at most so many rows (tokens) and requests: 20 * K bytes a row and 72 a
+/// Makes a plan for batches of at most so many rows (tokens) and requests: 20 * K bytes a row and 80 a
 /// request.
 ///
 /// # Safety
@@ -188,14 +188,16 @@ pub struct avsg_plan_counters {
     pub status: i32,
     /// 0.
     pub reserved: i32,
+    /// Which of its engine's plans it is, from 1: errors name plans by it.
+    pub number: u64,
 }
 
-// SAFETY: repr(C) without padding (56 bytes, asserted below), size first, integers only.
+// SAFETY: repr(C) without padding (64 bytes, asserted below), size first, integers only.
 unsafe impl Sized_ for avsg_plan_counters {
     const NAME: &'static str = "avsg_plan_counters";
     const FIRST: usize = 56;
 }
-const _: () = assert!(size_of::<avsg_plan_counters>() == 56);
+const _: () = assert!(size_of::<avsg_plan_counters>() == 64);
 
 /// A plan's counters. O(rows). AVSG_UNSUPPORTED for a batch that was planned in a stream: nobody has waited
 /// for it; the same numbers are in `record` of `avsg_plan_get_device_arrays`.
@@ -223,6 +225,7 @@ pub unsafe extern "C" fn avsg_plan_get_counters(
             misses,
             status: (0..plan.requests()).fold(0, |bits, request| bits | plan.status(request)),
             reserved: 0,
+            number: plan.number(),
         });
         Ok(())
     })

@@ -60,7 +60,8 @@ unsafe fn batch(engine: &Engine, batch: *const avsg_batch, append: bool) -> Resu
     if requests > 1 << 20 {
         return refuse("requests", requests, "it must be 0..=1048576", "split the batch");
     }
-    let rows = if append {
+    // The rows that `ids` has room for; an append may do without.
+    let rows = if append && (batch.ids.len < batch.k || batch.k == 0 || batch.ids_stride == 0) {
         most
     } else {
         if !(1..=k).contains(&batch.k) {
@@ -94,23 +95,34 @@ unsafe fn batch(engine: &Engine, batch: *const avsg_batch, append: bool) -> Resu
     })
 }
 
-/// Fresh rows in device memory.
+/// Fresh rows in device memory, of a batch of at most so many rows.
 ///
 /// # Safety
 /// `fresh` is NULL or valid for as many bytes as its `size` says.
-unsafe fn fresh(engine: &Engine, fresh: *const avsg_fresh) -> Result<Option<DeviceFresh>> {
+unsafe fn fresh(
+    engine: &Engine,
+    fresh: *const avsg_fresh,
+    rows: usize,
+) -> Result<Option<DeviceFresh>> {
     if fresh.is_null() {
         return Ok(None);
     }
     // SAFETY: the contract.
     let fresh = unsafe { sized::read(fresh)? };
-    let need = engine.pool().format().as_slice().len();
-    if fresh.segments != need {
-        let limit = format!("a row has {need}");
+    let format = engine.pool().format().as_slice();
+    if fresh.segments != format.len() {
+        let limit = format!("a row has {}", format.len());
         return refuse("fresh segments", fresh.segments, &limit, "pass the pool's number");
     }
     let mut segments = [0; 2];
-    for (to, from) in segments.iter_mut().zip(&fresh.data[..need]) {
+    let given = fresh.data.iter().zip(fresh.bytes).zip(format);
+    for (to, ((from, bytes), segment)) in segments.iter_mut().zip(given) {
+        let last = if rows == 0 { 0 } else { segment.bytes };
+        let need = rows.saturating_sub(1).saturating_mul(segment.stride).saturating_add(last);
+        if bytes < need {
+            let limit = format!("{rows} rows of stride {} need {need}", segment.stride);
+            return refuse("fresh bytes", bytes, &limit, "pass as many rows as the batch may have");
+        }
         if from.is_null() {
             let text = "fresh data is NULL, but device memory is needed; pass its address";
             return Err(Fail::new(AVSG_NULL, text.into()));
@@ -165,12 +177,12 @@ pub(super) unsafe fn transfer(
     rows: *const avsg_fresh,
     stream: RawStream,
 ) -> Result<()> {
-    // SAFETY: the contract.
-    let rows = unsafe { fresh(engine, rows)? };
     let Some(from) = plan.queued else {
         let text = "plan is not a stream's, but stream is not NULL; plan it in the stream";
         return Err(Fail::new(AVSG_INVALID, text.into()));
     };
+    // SAFETY: the contract.
+    let rows = unsafe { fresh(engine, rows, from.rows)? };
     let out = outputs(engine, plan, &from)?;
     // SAFETY: the contract.
     unsafe { engine.enqueue_transfer(&from, &out, layer, rows.as_ref(), stream)? };
@@ -188,7 +200,9 @@ pub(super) unsafe fn step(
     stream: RawStream,
 ) -> Result<()> {
     // SAFETY: the contract.
-    let (from, rows) = unsafe { (batch(engine, from, false)?, fresh(engine, rows)?) };
+    let from = unsafe { batch(engine, from, false)? };
+    // SAFETY: the contract.
+    let rows = unsafe { fresh(engine, rows, from.rows)? };
     crate::rows::index("layer", layer, engine.pool().layers())?;
     let out = outputs(engine, plan, &from)?;
     plan.forget();
@@ -208,7 +222,9 @@ pub(super) unsafe fn append(
     stream: RawStream,
 ) -> Result<()> {
     // SAFETY: the contract.
-    let (from, rows) = unsafe { (batch(engine, from, true)?, fresh(engine, rows)?) };
+    let from = unsafe { batch(engine, from, true)? };
+    // SAFETY: the contract.
+    let rows = unsafe { fresh(engine, rows, from.rows)? };
     let Some(rows) = rows else {
         let text = "fresh is NULL, but it holds the rows to append; pass the step's";
         return Err(Fail::new(AVSG_NULL, text.into()));

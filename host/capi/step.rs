@@ -42,9 +42,15 @@ pub unsafe extern "C" fn avsg_engine_plan(
 }
 
 /// Stage Two: copies a plan's misses into one layer's slots. `fresh` may be NULL if no miss is a row of
-/// this step. In each layer, plans that name one state must be transferred in the order in which they were
-/// planned: an older plan's rows would overwrite newer ones, unseen. A plan is transferred as it was planned:
-/// with NULL, or in a stream behind its plan, where the batch's `cu_q` and `state` must still be there.
+/// this step. A plan is transferred as it was planned: with NULL, or in a stream behind its plan, where the
+/// batch's `cu_q` and `state` must still be there.
+///
+/// Order: every plan that missed a row goes to every layer that is read. For one layer and state, plans go
+/// in the order in which they were planned: one that comes after a newer one, or before an older one that
+/// the layer lacks, is AVSG_INVALID with nothing copied. Everything else is free: a plan may go to layers in
+/// any order and to one twice, plans of different states do not wait for each other, and the next batch may
+/// be planned, and transferred to the layers that have this one, while this one is on its way to others. In
+/// a stream the states are not looked at, and a replay is not seen at all: there the order is the caller's.
 ///
 /// # Safety
 /// `fresh` is NULL or as its type says. `stream` as for `avsg_engine_plan`.
@@ -71,7 +77,8 @@ pub unsafe extern "C" fn avsg_engine_transfer(
     })
 }
 
-/// Plan and transfer of one layer in one launch. `fresh` may be NULL if every `stable_len` is -1.
+/// Plan and transfer of one layer (avsg_engine_config.launches), in the order that `avsg_engine_transfer` demands. `fresh` may
+/// be NULL if every `stable_len` is -1.
 ///
 /// # Safety
 /// As for `avsg_engine_plan` and `avsg_engine_transfer`.

@@ -10,7 +10,7 @@ use avsg::device::machine::memory::table_words;
 use avsg::device::params::Params;
 use avsg_linker::soc::Soc;
 use avsg_linker::ub::TooLarge;
-use avsg_linker::write::kernels::{Abi, Kernel, UB_BYTES, geometry, kernels};
+use avsg_linker::write::kernels::{Abi, Kernels, UB_BYTES, geometry, kernels};
 use avsg_linker::write::{Failed, stage_one};
 use clap::Args;
 
@@ -58,7 +58,7 @@ impl KernelOptions {
     }
 
     /// The kernels, and where what lies in the unified buffer.
-    pub fn kernels(&self, abi: Abi) -> Result<(Vec<Kernel>, String)> {
+    pub fn kernels(&self, abi: Abi) -> Result<(Kernels, String)> {
         let p = self.params()?;
         let text = match stage_one(&p) {
             Err(Failed::TooLarge(TooLarge { needs, limit })) => {
@@ -75,7 +75,7 @@ impl KernelOptions {
 /// What to write.
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  avsg emit --soc ascend910b3 --slots 8192 --out kernels\n\n\
-                        Every file is complete: it includes kernel_operator.h and nothing else.")]
+                        The kernels include the headers beside them, and those kernel_operator.h.")]
 pub struct Options {
     /// The language
     #[arg(long, value_name = "TARGET", default_value = "ascendc")]
@@ -100,8 +100,8 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     let soc = options.kernels.soc()?;
     let (kernels, plan) = options.kernels.kernels(Abi::Direct)?;
     if let Some(dir) = &options.out {
-        for kernel in &kernels {
-            write(dir, &format!("{}.cpp", kernel.name), kernel.text.as_bytes())?;
+        for (name, text) in kernels.files() {
+            write(dir, &name, text.as_bytes())?;
         }
     }
     print(&options.kernels.params()?, soc, &kernels);
@@ -109,7 +109,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         println!("Stage One: {plan}");
     }
     match &options.out {
-        Some(dir) => println!("{} files written to {}", kernels.len(), dir.display()),
+        Some(dir) => println!("{} files written to {}", kernels.files().count(), dir.display()),
         None => println!("Nothing was written: pass --out DIR for the text."),
     }
     Ok(ExitCode::SUCCESS)
@@ -126,12 +126,16 @@ pub fn write(dir: &Path, path: &str, bytes: &[u8]) -> Result<PathBuf> {
 }
 
 /// The plan: unified buffer per kernel, and what the geometry takes elsewhere.
-pub fn print(p: &Params, soc: Soc, kernels: &[Kernel]) {
+pub fn print(p: &Params, soc: Soc, kernels: &Kernels) {
     println!("chip      {}: {} vector cores of dav-c220", soc.name, soc.cores);
     println!("geometry  {}", geometry(p));
     println!("table     {} of device memory per request state", output::bytes(4 * table_words(p)));
-    let mut table = output::table(["kernel", "lines", "unified buffer", "of 184 KiB", "blocks"]);
-    for kernel in kernels {
+    let mut table = output::table(["file", "lines", "unified buffer", "of 184 KiB", "blocks"]);
+    for (name, text) in &kernels.headers {
+        let lines = text.lines().count().to_string();
+        table.add_row([(*name).into(), lines, String::new(), String::new(), String::new()]);
+    }
+    for kernel in &kernels.kernels {
         let share = 100.0 * f64::from(kernel.ub_bytes) / f64::from(UB_BYTES);
         // All blocks of a kernel with SyncAll must run at once.
         let blocks = if kernel.text.contains("SyncAll<true>()") {
@@ -140,7 +144,7 @@ pub fn print(p: &Params, soc: Soc, kernels: &[Kernel]) {
             "any".into()
         };
         table.add_row([
-            kernel.name.into(),
+            format!("{}.cpp", kernel.name),
             kernel.text.lines().count().to_string(),
             format!("{} B", kernel.ub_bytes),
             format!("{share:.0} %"),

@@ -45,6 +45,9 @@ pub struct Options {
     /// Replay this many steps only
     #[arg(long, value_name = "N")]
     steps: Option<usize>,
+    /// Launches of a step: 1 is plan and transfer with SyncAll between them, 2 is one each
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=2))]
+    launches: u8,
     /// Take every token as a step of its own (no speculation)
     #[arg(long)]
     mtp0: bool,
@@ -155,10 +158,15 @@ fn replay(options: &Options, trace: &Trace, mut engine: Engine) -> Result<Report
         let fresh = world.has_fresh().then_some(&fresh);
 
         let start = Instant::now();
-        engine.plan(&world.batch(), &mut plan)?;
-        let planned = Instant::now();
-        engine.transfer(&mut plan, 0, fresh)?;
-        report.times(planned - start, planned.elapsed());
+        if options.launches == 1 {
+            engine.step(&world.batch(), &mut plan, 0, fresh)?;
+            report.times(start.elapsed(), None);
+        } else {
+            engine.plan(&world.batch(), &mut plan)?;
+            let planned = Instant::now();
+            engine.transfer(&mut plan, 0, fresh)?;
+            report.times(planned - start, Some(planned.elapsed()));
+        }
 
         for request in 0..b {
             world.verify(&engine, &plan, request, &mut report, (request == 0).then_some(&mut tag));

@@ -175,6 +175,11 @@ mod portable {
 
     pub(in super::super) fn fence() {}
 
+    /// Copies one row and prefetches the next one's lines, of both ends.
+    ///
+    /// # Safety
+    /// That of [`RowCopier`]: `from` and `to` are valid for `bytes` and do not overlap. `next` may be
+    /// anything: it is prefetched, never accessed.
     unsafe fn row(from: *const u8, to: *mut u8, bytes: usize, next: (*const u8, *const u8)) {
         #[cfg(target_arch = "aarch64")]
         for at in (0..bytes).step_by(LINE) {

@@ -140,6 +140,10 @@ pub(super) fn plan(core: &Core, plan: &Plan) -> Result<()> {
         let limit = "it was made by another engine".to_string();
         return invalid("plan", "foreign", limit, "transfer it on the engine that planned it");
     }
+    if plan.number == 0 {
+        let limit = "no batch was planned into it".to_string();
+        return invalid("plan", "empty", limit, "plan one first");
+    }
     Ok(())
 }
 

@@ -88,6 +88,7 @@ impl Engine {
         plan: &DevicePlan,
         stream: RawStream,
     ) -> Result<()> {
+        self.order.forget();
         let (core, ascend) = self.ascend()?;
         // SAFETY: the contract.
         unsafe { ascend.enqueue_plan(core, batch, plan, stream) }
@@ -97,7 +98,9 @@ impl Engine {
     ///
     /// # Safety
     /// As for [`Self::enqueue_plan`]; and `plan` was planned from `batch`. Fresh rows are there
-    /// whenever some `stable_len` is not -1.
+    /// whenever some `stable_len` is not -1. For one layer and state, plans come in the order in which
+    /// they were planned, and none that missed a row is left out ([`Self::transfer`] checks that; here
+    /// the host sees no states, and nothing at all of a replay).
     ///
     /// # Errors
     /// If there is no such layer, or the runtime refuses.
@@ -131,6 +134,7 @@ impl Engine {
         fresh: Option<&DeviceFresh>,
         stream: RawStream,
     ) -> Result<()> {
+        self.order.forget();
         let (core, ascend) = self.ascend()?;
         rows::index("layer", layer, core.pool.layers())?;
         // SAFETY: the contract.

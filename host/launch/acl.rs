@@ -22,7 +22,7 @@ use avsg_device::params::Lifetime;
 use avsg_device::stage_two::Strategy;
 use avsg_device::tiling::rules;
 
-use crate::acl::owned::{Context, DeviceMemory, RawStream, Registration, Stream};
+use crate::acl::owned::{Context, DeviceMemory, RawStream, Stream};
 use crate::buffer::DeviceBuffer;
 use crate::engine::core::Core;
 use crate::engine::{Batch, Config, Device, Fresh};
@@ -34,6 +34,7 @@ use kernels::Kernels;
 
 pub(crate) use arrays::Arrays;
 pub use options::AscendOptions;
+use pool::Lease;
 pub use pool::RegisteredPool;
 
 /// How far the device is to be trusted.
@@ -61,7 +62,7 @@ pub(crate) struct Ascend {
     tables: DeviceMemory,
     rules: Option<DeviceMemory>,
     table: Vec<i32>,
-    _registrations: Arc<[Registration]>,
+    lease: Lease,
     options: AscendOptions,
     timeout: i32,
     health: Health,
@@ -75,8 +76,7 @@ impl Ascend {
         registered: RegisteredPool,
         options: &AscendOptions,
     ) -> Result<(Core, Self)> {
-        // The pool first in, last out.
-        let RegisteredPool { registrations, pool } = registered;
+        let pool = Arc::clone(&registered.pool);
         let buffer = Core::check(&config, &pool)?;
         if config.strategy != Strategy::Balanced {
             let value = format!("{:?}", config.strategy).to_lowercase();
@@ -103,8 +103,7 @@ impl Ascend {
             }
             Lifetime::Constant(_) => None,
         };
-        let addresses: Vec<u8> =
-            registrations.iter().flat_map(|r| r.address().to_ne_bytes()).collect();
+        let addresses: Vec<u8> = registered.addresses().flat_map(u64::to_ne_bytes).collect();
         let chunks = DeviceMemory::new(context, addresses.len())?;
         chunks.write(0, &addresses)?;
         let core = Core::new(config, pool, DeviceBuffer::on_device(&buffer, context)?);
@@ -118,7 +117,7 @@ impl Ascend {
             tables,
             rules,
             table: vec![0; words],
-            _registrations: registrations,
+            lease: Lease::new(registered),
             options: options.clone(),
             timeout,
             health: Health::Shaken,
@@ -341,6 +340,11 @@ impl Device for Ascend {
         Ok(&self.table)
     }
 
+    fn epoch(&self) -> u64 {
+        // Whatever comes next makes it good first.
+        self.epoch + u64::from(self.health != Health::Good)
+    }
+
     fn name(&self) -> &'static str {
         if self.context().acl().simulated() { "ascend-sim" } else { "ascend" }
     }
@@ -353,8 +357,10 @@ impl Device for Ascend {
 impl Drop for Ascend {
     fn drop(&mut self) {
         // Callers' streams and replays may still use tables, slots and the pool.
-        if let Err(error) = self.options.context.synchronize(self.timeout) {
+        if let Err(error) = self.options.context.settle(self.timeout) {
             self.options.context.record(error);
+            // Asked again when our own stream was destroyed by force.
+            self.lease.doubt(self.timeout);
         }
     }
 }

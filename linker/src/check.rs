@@ -3,7 +3,7 @@
 //! - values are defined once, before their use, in a block around it, and have the right types;
 //! - ops on lanes stand in a sweep, ops on whole columns outside, no control op inside one, and a
 //!   bisection's block has no effect, so that how often it runs cannot matter;
-//! - constants are in range: shifts, `low`, columns of lists; lifetime rules are idempotent;
+//! - constants are in range: shifts, `low`, `dot`, columns of lists; lifetime rules are idempotent;
 //! - [`roles`]: in one sweep every column has one role, so the tile width cannot matter;
 //! - [`ranges`]: no vector op overflows, and no column leaves its declared range.
 //!
@@ -53,6 +53,10 @@ pub enum Why {
     EffectInBisect,
     #[error("shifts go from 0 to 31, `low` takes 1 to 31 bits")]
     Bits,
+    #[error(
+        "a dot takes multipliers from 0 to 32767, so that nothing overflows; these are {0} and {1}"
+    )]
+    Multipliers(i32, i32),
     #[error("column {0} of a list of {1}")]
     ListColumn(usize, usize),
     #[error("indices into `{0}` are reduced by a mask, but its {1} words are no power of two")]
@@ -220,6 +224,9 @@ impl Scope<'_> {
         let column = || self.tape.column(op.columns[0]);
         match op.code {
             Code::Shr(bits) if bits > 31 => Err(Why::Bits),
+            Code::Dot(p, q) if [p, q].iter().any(|n| !(0..1 << 15).contains(n)) => {
+                Err(Why::Multipliers(p, q))
+            }
             Code::Low(bits) if !(1..=31).contains(&bits) => Err(Why::Bits),
             Code::Item(n) | Code::PublishList(n) if n >= self.width(op) => {
                 Err(Why::ListColumn(n, self.width(op)))

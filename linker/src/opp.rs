@@ -5,7 +5,7 @@ use avsg_device::params::{Lifetime, Params};
 use avsg_device::stage_one::record;
 use avsg_device::tiling::{HALF_BYTES, MAX_CHUNKS, MAX_HALF_ROWS, Tiling, rules};
 
-use crate::write::kernels::{Kernel, geometry};
+use crate::write::kernels::{Kernels, geometry};
 use avsg_device::machine::memory::table_words;
 
 /// One file of a project.
@@ -37,7 +37,7 @@ const TEXTS: [(&str, &str); 13] = [
 
 /// The project of a geometry. `unit` is the compute unit's name, such as `ascend910b`; `kernels` are
 /// written for [`crate::write::kernels::Abi::Operator`].
-pub fn project(p: &Params, unit: &str, kernels: &[Kernel]) -> Vec<File> {
+pub fn project(p: &Params, unit: &str, kernels: &Kernels) -> Vec<File> {
     let marks: [(&str, String); 10] = [
         ("@UNIT@", unit.into()),
         ("@GEOMETRY@", geometry(p)),
@@ -55,9 +55,8 @@ pub fn project(p: &Params, unit: &str, kernels: &[Kernel]) -> Vec<File> {
         marks.iter().fold(text.to_string(), |text, (mark, value)| text.replace(mark, value))
     };
     let texts = TEXTS.iter().map(|(path, text)| file((*path).into(), fill(text).into_bytes()));
-    let kernels = kernels
-        .iter()
-        .map(|k| file(format!("op_kernel/{}.cpp", k.name), k.text.clone().into_bytes()));
+    let kernels =
+        kernels.files().map(|(name, text)| file(format!("op_kernel/{name}"), text.into()));
     let mut files: Vec<_> = texts.chain(kernels).collect();
     if let Lifetime::Frequency(rule) = &p.lifetime {
         let halves = rules(rule);

@@ -6,12 +6,12 @@ mod stage_one;
 pub use stage_one::{Failed, StageOneText, stage_one, stage_one_within};
 
 use avsg_device::params::Params;
-use kernels::{Abi, Kernel, kernels};
+use kernels::{Abi, Kernels, kernels};
 
 /// All kernels of a geometry as AscendC.
 ///
 /// # Errors
 /// If Stage One breaks a law of the kernel language, or does not fit the unified buffer.
-pub fn ascendc(p: &Params, abi: Abi) -> Result<Vec<Kernel>, Failed> {
+pub fn ascendc(p: &Params, abi: Abi) -> Result<Kernels, Failed> {
     Ok(kernels(p, &stage_one(p)?, abi)?)
 }

@@ -83,11 +83,17 @@ fn helpers_are_what_the_model_takes_them_for() {
         "Gather(",
         "Cast(",
         "ShiftLeft(",
+        "ShiftRight(",
+        "AndWord(",
+        "Muls(",
+        "Add(",
         "Pack(",
         "Keep(",
         "Append(",
     ];
     for (helper, ops, accesses) in [
+        // One of the seven only for words of more than 22 bits.
+        ("Mix", 7, 0),
         ("Pack", 1, 0),
         ("Count", 1, 0),
         ("Keep", 2, 0),

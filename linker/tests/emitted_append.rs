@@ -194,7 +194,11 @@ fn every_flag_is_needed() {
             check_append(&paged, kernels, seed, 300, how).is_err()
         })
     });
-    mutants::every_one_dies(&kernel(&p, "avsg_reset").text, "// ---- moving", |kernels| {
-        (0..4).any(|seed| check_reset(&p, kernels, 3, How { cores: 1, mode, seed }).is_err())
-    });
+    mutants::every_one_dies(
+        &kernel(&p, "avsg_reset").text,
+        "constexpr int32_t HEADER_WORDS",
+        |kernels| {
+            (0..4).any(|seed| check_reset(&p, kernels, 3, How { cores: 1, mode, seed }).is_err())
+        },
+    );
 }

@@ -16,7 +16,7 @@ use avsg_linker::write::StageOneText;
 use avsg_linker::write::kernels::{Abi, Kernel, kernels};
 use pool::{Layer, Lot, tiling, with_chunks};
 use shim::{Failure, Kernels, Mode, compile, gxx};
-use stand::{EVERY_ORDER, How, differs, launch, run, small};
+use stand::{EVERY_ORDER, How, differs, kernel_around, launch, run, small};
 
 fn stage_one() -> StageOneText {
     let text = include_str!("emitted/everything_misses.h");
@@ -26,8 +26,7 @@ fn stage_one() -> StageOneText {
 }
 
 fn emitted(p: &Params, name: &str) -> Kernel {
-    let all = kernels(p, &stage_one(), Abi::Direct).expect("they fit");
-    all.into_iter().find(|k| k.name == name).expect("a kernel of that name")
+    kernel_around(p, &stage_one(), name)
 }
 
 /// A batch, with everything that a host could get wrong in it.
@@ -265,7 +264,7 @@ fn every_flag_is_needed() {
         })
     };
     // The window's own flags are shared with Stage Two, whose test needs them.
-    mutants::every_one_dies(&plan, "// ---- Stage One of a batch", fails);
+    mutants::every_one_dies(&plan, "constexpr int32_t TILE = 16;", fails);
     let step = emitted(&p, "avsg_step").text;
     let without = step.replace("    SyncAll<true>();\n", "");
     assert_ne!(step, without);

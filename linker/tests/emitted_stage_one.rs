@@ -14,7 +14,7 @@ use avsg_linker::check::check;
 use avsg_linker::record::record_stage_one;
 use avsg_linker::write::kernels::{Abi, kernels};
 use avsg_linker::write::{StageOneText, stage_one, stage_one_within};
-use shim::{Kernels, Launch, Mode, compile, gxx};
+use shim::{Kernels, Launch, Mode, compile, gxx, one_file};
 use step::{Random, Request, Table as State};
 
 /// Takes a request's fields from memory, so that a test may set each of them.
@@ -54,7 +54,8 @@ struct Emitted {
 
 fn file(p: &Params, text: &StageOneText) -> String {
     let all = kernels(p, text, Abi::Direct).expect("it fits");
-    all.into_iter().find(|k| k.name == "avsg_plan").expect("a plan kernel").text + ENTRY
+    let plan = all.kernels.iter().find(|k| k.name == "avsg_plan").expect("a plan kernel");
+    one_file(&plan.text, &all.headers) + ENTRY
 }
 
 /// A text in which each barrier and flag can be left out: number n by setting the last field to n.
@@ -62,8 +63,8 @@ fn mutable(text: &str) -> (String, Vec<String>) {
     let (mut out, mut removed) = (String::new(), Vec::new());
     let mut inside = false;
     for (number, line) in text.lines().enumerate() {
-        inside |= line.starts_with("namespace stage_one");
-        inside &= !line.starts_with("} // namespace stage_one");
+        inside |= line.starts_with("namespace ") && line.ends_with("stage_one {");
+        inside &= !(line.starts_with("} // namespace ") && line.ends_with("stage_one"));
         let sync = line.trim_start();
         if inside && ["After<", "PipeBarrier<"].iter().any(|s| sync.starts_with(s)) {
             let next = text

@@ -17,7 +17,7 @@ use avsg_linker::write::kernels::{Abi, Kernel};
 use engine::{Batch, World};
 use npyz::npz::NpzArchive;
 use pool::{Layer, Lot};
-use shim::{Kernels, Mode, compile, gxx};
+use shim::{Kernels, Mode, compile, gxx, one_file};
 use stand::{EVERY_ORDER, How};
 
 /// A geometry's kernels, compiled.
@@ -27,10 +27,11 @@ struct Emitted {
 
 impl Emitted {
     fn new(p: &Params) -> Self {
-        let kernels = ascendc(p, Abi::Direct).unwrap_or_else(|e| panic!("{p:?}: {e}"));
+        let all = ascendc(p, Abi::Direct).unwrap_or_else(|e| panic!("{p:?}: {e}"));
         let wanted = ["avsg_plan", "avsg_transfer", "avsg_step"];
-        let kernels = kernels.into_iter().filter(|k| wanted.contains(&k.name));
-        Self { kernels: kernels.map(|k| (k.clone(), compile(&k.text))).collect() }
+        let kernels = all.kernels.iter().filter(|k| wanted.contains(&k.name));
+        let built = |k: &Kernel| (k.clone(), compile(&one_file(&k.text, &all.headers)));
+        Self { kernels: kernels.map(built).collect() }
     }
 
     fn named(&self, name: &str) -> &(Kernel, Kernels) {

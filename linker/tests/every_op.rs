@@ -18,7 +18,8 @@ impl Kernel for Lanes {
             let (low, high) = (m.low(x, 11), m.shr(x, 21));
             let sum = low + high * 3 + (low * d.s + 7) - two + m.splat(5);
             let mixed = (low * high) & 0xFFFFF | (sum & high) | 1;
-            let product = m.low(mixed, 10) * two - lane;
+            let hash = m.low(m.dot(x, 27_381, 0x7FFF), 20) + m.low(m.dot(mixed, 0, 3), 8);
+            let product = m.low(mixed, 10) * two - lane + hash;
             let odd = m.eq_to(low & 1, 1);
             let chosen = m.select(odd | m.neg(x), product, mixed | lane);
             let permuted = m.low(lane * 5 + two, LEN.ilog2());

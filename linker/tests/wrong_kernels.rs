@@ -194,6 +194,10 @@ fn constants_are_in_range() {
     assert_eq!(shift, Why::Bits);
     let low = refused(|m, d| m.sweep(d.n, |t| drop(vec![m.low(m.iota(t), 32)])));
     assert_eq!(low, Why::Bits);
+    for (p, q) in [(1 << 15, 1), (1, 1 << 15), (-1, 1)] {
+        let dot = refused(|m, d| m.sweep(d.n, |t| drop(vec![m.dot(m.iota(t), p, q)])));
+        assert_eq!(dot, Why::Multipliers(p, q));
+    }
     let column = refused(|m, d| m.sweep(d.n, |t| drop(vec![m.item(t, &d.list, 1)])));
     assert_eq!(column, Why::ListColumn(1, 1));
     let wraps = refused(|m, d| m.sweep(d.n, |t| drop(vec![m.gather(&d.odd, m.iota(t))])));

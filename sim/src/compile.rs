@@ -13,7 +13,10 @@ pub(crate) fn compile(source: &Path, shim: &Path) -> Result<PathBuf, String> {
     let text = fs::read(source).map_err(|e| format!("{}: {e}", source.display()))?;
     let mut hasher = DefaultHasher::new();
     (&text, FLAGS).hash(&mut hasher);
-    hash_headers(shim, &mut hasher).map_err(|e| format!("{}: {e}", shim.display()))?;
+    // A kernel's own headers lie beside it.
+    for folder in [source.parent().unwrap_or(Path::new(".")), shim, &shim.join("shim")] {
+        hash_headers(folder, &mut hasher).map_err(|e| format!("{}: {e}", folder.display()))?;
+    }
     let folder = env::var_os("AVSG_SIM_CACHE")
         .map_or_else(|| env::temp_dir().join("avsg-sim-kernels"), PathBuf::from);
     fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
@@ -47,17 +50,11 @@ pub(crate) fn compile(source: &Path, shim: &Path) -> Result<PathBuf, String> {
 
 const FLAGS: [&str; 6] = ["-std=c++17", "-O1", "-g", "-fPIC", "-shared", "-pthread"];
 
-/// The shim is part of what is compiled.
+/// What is included is part of what is compiled.
 fn hash_headers(folder: &Path, hasher: &mut DefaultHasher) -> io::Result<()> {
-    let mut paths: Vec<PathBuf> =
-        fs::read_dir(folder)?.map(|entry| entry.map(|e| e.path())).collect::<io::Result<_>>()?;
-    paths.sort();
-    for path in paths {
-        if path.is_dir() {
-            hash_headers(&path, hasher)?;
-        } else {
-            fs::read(&path)?.hash(hasher);
-        }
-    }
-    Ok(())
+    let all = fs::read_dir(folder)?.map(|entry| entry.map(|e| e.path()));
+    let mut headers: Vec<PathBuf> = all.collect::<io::Result<_>>()?;
+    headers.retain(|path| path.extension().is_some_and(|end| end == "h"));
+    headers.sort();
+    headers.iter().try_for_each(|path| fs::read(path).map(|text| text.hash(hasher)))
 }

@@ -2,6 +2,10 @@
 //!
 //! The list below is the only place that knows their signatures: this crate makes plain functions of
 //! it, the shared library exports them, and [`symbol`] finds them by name.
+//!
+//! # Safety
+//! Of every unsafe function below this module: pointers are null or valid for what the real function reads
+//! and writes there. Handles may be anything, they are looked up; so may device addresses.
 
 mod context;
 mod event;
@@ -45,6 +49,8 @@ macro_rules! for_each_function {
                 aclrtStreamQuery(stream: *mut c_void, status: *mut i32);
                 aclrtSetStreamFailureMode(stream: *mut c_void, mode: u64);
                 aclrtStreamWaitEvent(stream: *mut c_void, event: *mut c_void);
+                aclrtGetStreamResLimit(stream: *mut c_void, kind: i32, value: *mut u32);
+                aclrtSetStreamResLimit(stream: *mut c_void, kind: i32, value: u32);
                 aclmdlRICaptureBegin(stream: *mut c_void, mode: i32);
                 aclmdlRICaptureEnd(stream: *mut c_void, graph: *mut *mut c_void);
                 aclmdlRICaptureGetInfo(

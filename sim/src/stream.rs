@@ -28,6 +28,8 @@ pub(crate) struct Stream {
     /// Whether a failure stops the whole context.
     pub stops: bool,
     pub capture: Option<Capture>,
+    /// Vector cores that its kernels may have, if that was limited.
+    pub cores: Option<u32>,
 }
 
 /// A recording under way.

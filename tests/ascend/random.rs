@@ -8,9 +8,11 @@ use avsg::acl::owned::Context;
 use avsg::content::check_row;
 use avsg::device::params::Params;
 use avsg::splitmix::SplitMix64;
+use avsg_sim::Session;
 
 use super::life::owned::Owned;
 use super::lockstep::{Form, Pair};
+use super::stand;
 
 const K: usize = 12;
 const SLOTS: usize = 128;
@@ -38,6 +40,12 @@ pub fn form(cores: usize, one_launch: bool) -> Form {
         pool_rows,
         made: pool_rows,
     }
+}
+
+/// A life on five cores by the session's own kernels.
+pub fn life(session: &Session, context: &Arc<Context>, seed: u64, one_launch: bool) -> Random {
+    let form = form(5, one_launch);
+    Random::new(&form, context, stand::kernels(session, &form.config()), seed)
 }
 
 /// The life.

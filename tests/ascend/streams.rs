@@ -1,16 +1,14 @@
 //! The device arrays' side of the Ascend device: the caller's streams, captured work, threads; and
 //! that what is not ordered goes wrong.
 
-use std::sync::Arc;
-
-use avsg::acl::owned::{Context, DeviceMemory, Event, Stream};
+use avsg::acl::owned::{DeviceMemory, Event, Stream};
 use avsg::engine::{Config, DeviceBatch, DevicePlan, Engine};
 use avsg::launch::acl::{AscendOptions, RegisteredPool, simulated};
 use avsg::pool::{HostPool, Pages, PoolConfig, Role};
 use avsg::rows::RowFormat;
 use avsg_sim::{Options, Session};
 
-use crate::random::{Random, form};
+use crate::random::{Random, form, life};
 use crate::stand;
 
 #[test]
@@ -97,6 +95,7 @@ fn a_queued_step_neither_waits_nor_allocates() {
         let calls = session.calls()[before..].to_vec();
         let allowed = [
             "aclrtGetCurrentContext",
+            "aclrtGetStreamResLimit",
             "aclrtKernelArgsParaUpdate",
             "aclrtKernelArgsFinalize",
             "aclrtLaunchKernelWithConfig",
@@ -106,12 +105,6 @@ fn a_queued_step_neither_waits_nor_allocates() {
         stream.synchronize(1000).unwrap();
         life.pair.compare();
     }
-}
-
-/// A life by the session's own kernels.
-fn life(session: &Session, context: &Arc<Context>, seed: u64, one_launch: bool) -> Random {
-    let form = form(5, one_launch);
-    Random::new(&form, context, stand::kernels(session, &form.config()), seed)
 }
 
 /// Step n appends in one stream; step n + 1 gathers in another. Says whether its rows came right.

@@ -4,10 +4,16 @@
 
 use std::ffi::{CStr, c_void};
 use std::mem::zeroed;
+use std::process::Command;
 use std::ptr::{null, null_mut};
+use std::sync::Arc;
 
+use avsg::acl::api::memory::{Way, copy};
+use avsg::acl::owned::Context;
 use avsg::capi::avsg_status::AVSG_OK;
 use avsg::capi::*;
+use avsg::launch::acl::simulated;
+use avsg_sim::{Options, Session};
 
 /// A zeroed struct that knows its size.
 pub fn sized<T>() -> T {
@@ -60,6 +66,33 @@ pub fn engine_config() -> avsg_engine_config {
     config
 }
 
+/// [`engine_config`] on a device, which takes no fewer slots than 128.
+pub fn config_on(device: &'static CStr) -> avsg_engine_config {
+    let mut config = engine_config();
+    config.device = device.as_ptr();
+    config.slots = if device == c"cpu" { 64 } else { 128 };
+    config
+}
+
+/// Whether a C++ compiler is here; says so if not.
+pub fn compiler() -> bool {
+    let there = Command::new("g++").arg("--version").output().is_ok();
+    if !there {
+        println!("skipped: no g++, which the emitted kernels need here");
+    }
+    there
+}
+
+/// The same test on the CPU and on the simulated Ascend, where nothing is left behind.
+pub fn each_device(test: impl Fn(&'static CStr)) {
+    test(c"cpu");
+    if compiler() {
+        let session = Session::new(Options { seed: 4, ..Options::default() });
+        test(c"ascend-sim");
+        assert_eq!(session.leaks(), Vec::<String>::new());
+    }
+}
+
 /// The bytes of a row.
 pub fn row(layer: usize, at: usize) -> [u8; ROW] {
     core::array::from_fn(|i| (at * 31 + layer * 101 + i * 7 + at * i) as u8)
@@ -70,11 +103,30 @@ pub struct Life {
     pub pool: *mut avsg_pool,
     pub engine: *mut avsg_engine,
     pub plan: *mut avsg_plan,
+    /// Reads the slots of a device.
+    pub context: Option<Arc<Context>>,
 }
 
 impl Life {
+    /// Of handles, on the CPU.
+    pub fn of(pool: *mut avsg_pool, engine: *mut avsg_engine, plan: *mut avsg_plan) -> Self {
+        Self { pool, engine, plan, context: None }
+    }
+
+    /// On the CPU.
     pub fn new() -> Self {
-        let mut life = Self { pool: null_mut(), engine: null_mut(), plan: null_mut() };
+        Self::on(c"cpu")
+    }
+
+    /// On "cpu" or "ascend-sim".
+    pub fn on(device: &'static CStr) -> Self {
+        let context = (device != c"cpu").then(|| simulated::context().unwrap());
+        Self::with(&config_on(device), context)
+    }
+
+    /// With an engine of the test's own; `context` is its device's, if it is one.
+    pub fn with(config: &avsg_engine_config, context: Option<Arc<Context>>) -> Self {
+        let mut life = Self { context, ..Self::of(null_mut(), null_mut(), null_mut()) };
         // SAFETY: structs with their sizes, and places for results, all alive during the call.
         unsafe {
             ok(avsg_pool_create(&pool_config(), &mut life.pool));
@@ -82,7 +134,7 @@ impl Life {
                 let bytes = row(layer, at);
                 ok(avsg_pool_write_row(life.pool, layer, at, bytes.as_ptr().cast(), ROW));
             }
-            ok(avsg_engine_create(&engine_config(), life.pool, &mut life.engine));
+            ok(avsg_engine_create(config, life.pool, &mut life.engine));
             ok(avsg_plan_create(life.engine, 4, 2, &mut life.plan));
         }
         life
@@ -122,10 +174,9 @@ impl Life {
                     + usize::try_from(slot)
                         .unwrap_or_else(|_| panic!("id {id} at {at}: {owned:?}"))
                         * buffer.slot_stride;
+                let from = buffer.base.wrapping_byte_add(place);
                 // SAFETY: a slot of a state of the engine's buffer; no call runs.
-                let got = unsafe {
-                    std::slice::from_raw_parts(buffer.base.cast::<u8>().add(place), buffer.bytes)
-                };
+                let got = unsafe { self.bytes(from, buffer.bytes) };
                 let (part, after) = rest.split_at(buffer.bytes);
                 assert_eq!(got, part, "id {id} in slot {slot}");
                 rest = after;
@@ -133,6 +184,25 @@ impl Life {
             checked += 1;
         }
         checked
+    }
+
+    /// Bytes of the device's memory.
+    ///
+    /// # Safety
+    /// There are so many at this address, and no call is under way.
+    pub unsafe fn bytes(&self, from: *const c_void, n: usize) -> Vec<u8> {
+        let mut bytes = vec![0u8; n];
+        match &self.context {
+            // SAFETY: the contract.
+            None => unsafe { bytes.as_mut_ptr().copy_from(from.cast(), n) },
+            Some(context) => {
+                let _current = context.bind().unwrap();
+                let to = bytes.as_mut_ptr().cast();
+                // SAFETY: the contract.
+                unsafe { copy(context.acl(), to, from, n, Way::ToHost) }.unwrap();
+            }
+        }
+        bytes
     }
 
     pub fn end(self) {

@@ -2,7 +2,25 @@
 
 use super::super::{Acl, sys};
 use super::call;
-use crate::Result;
+use crate::{Error, Result};
+
+/// Vector cores that the stream's kernels may have: its own limit, else the process's, else the
+/// device's. None where the runtime has no limits (before CANN 8.3, or without the driver's part).
+///
+/// # Safety
+/// The stream is alive.
+pub unsafe fn vector_cores(acl: &Acl, stream: sys::aclrtStream) -> Result<Option<usize>> {
+    if acl.functions.aclrtGetStreamResLimit.is_none() {
+        return Ok(None);
+    }
+    let mut n = 0;
+    match call!(acl, aclrtGetStreamResLimit(stream, sys::ACL_RT_DEV_RES_VECTOR_CORE, &mut n)) {
+        // Nothing could run on none.
+        Ok(()) => Ok(Some(n as usize).filter(|&n| n > 0)),
+        Err(Error::Acl { code: sys::ACL_ERROR_RT_FEATURE_NOT_SUPPORT, .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
 
 /// A stream of the current context.
 pub fn create(acl: &Acl) -> Result<sys::aclrtStream> {

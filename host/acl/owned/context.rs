@@ -142,6 +142,12 @@ impl Context {
 }
 
 impl Context {
+    /// [`Self::synchronize`] for a `Drop`: it waits whatever other drops have left to report.
+    pub(crate) fn settle(&self, timeout_ms: i32) -> Result<()> {
+        let _current = self.enter()?;
+        api::device::synchronize(&self.acl, timeout_ms)
+    }
+
     /// Reports what drops left; and gives the device up, if nothing else holds it.
     ///
     /// # Errors

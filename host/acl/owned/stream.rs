@@ -25,6 +25,19 @@ impl RawStream {
         Self(stream)
     }
 
+    /// Vector cores that its kernels may have, if the runtime tells. `context` is its context, and
+    /// this thread's current one.
+    ///
+    /// # Safety
+    /// It is alive.
+    ///
+    /// # Errors
+    /// If the runtime refuses.
+    pub unsafe fn vector_cores(self, context: &Context) -> Result<Option<usize>> {
+        // SAFETY: the contract.
+        unsafe { api::stream::vector_cores(context.acl(), self.0) }
+    }
+
     /// The handle.
     pub fn handle(self) -> *mut core::ffi::c_void {
         self.0

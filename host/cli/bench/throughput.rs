@@ -104,7 +104,8 @@ impl Cold {
         let ids = &self.order[self.at..][..need];
         self.at += need;
         self.generation += 1;
-        let states = engine.config().states;
+        // The last one is `rouse`'s.
+        let states = engine.config().states - 1;
         self.first =
             if self.first + 2 * self.requests > states { 0 } else { self.first + self.requests };
         let (n, first) = (self.requests as i32, self.first as i32);
@@ -127,7 +128,7 @@ impl Cold {
     }
 }
 
-/// A plan of one request, of a state that the others leave alone where there is one: its transfer
+/// A plan of one request, of a state that the others leave alone: its transfer, again and again,
 /// wakes the workers before the clock starts.
 fn rouse(engine: &mut Engine, ids: &[i32]) -> Result<Plan> {
     let mut plan = engine.new_plan(1, 1)?;
@@ -147,11 +148,11 @@ fn rouse(engine: &mut Engine, ids: &[i32]) -> Result<Plan> {
     Ok(plan)
 }
 
-/// Measures; `order` are the pool's rows in random order. At least one batch of rows.
+/// Measures on an engine of two states or more; `order` are the pool's rows in random order. At least one batch of rows.
 pub fn measure(engine: &mut Engine, order: &[i32], repeats: usize) -> Result<Throughput> {
     let (config, bytes) = (*engine.config(), engine.pool().format().bytes());
     let (k, cores) = (config.params.k as usize, config.cores);
-    let requests = REQUESTS.min(config.states).min(order.len() / k);
+    let requests = REQUESTS.min(config.states - 1).min(order.len() / k);
     let mut cold = Cold { order: order.to_vec(), at: 0, generation: 0, k, requests, first: 0 };
     let mut plan = engine.new_plan(requests, requests)?;
     let mut first = rouse(engine, &order[..k])?;

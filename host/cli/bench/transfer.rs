@@ -104,9 +104,10 @@ impl Options {
         Ok(())
     }
 
-    /// Enough for the largest batch, and so many that their slots outgrow the caches.
+    /// Enough for the largest batch, and so many that their slots outgrow the caches; and one that wakes
+    /// the workers.
     fn states(&self) -> usize {
-        self.requests.iter().copied().fold(32, usize::max)
+        self.requests.iter().copied().fold(32, usize::max) + 1
     }
 
     /// The engine for rows of one size, if it fits the limit.

@@ -52,8 +52,13 @@ pub struct Report {
     pub verified_rows: u64,
     /// Rows with a wrong byte, and padding that got a slot.
     pub wrong_rows: u64,
-    plan_us: Percentiles,
-    transfer_us: Percentiles,
+    /// Of plan and transfer, or of both as one launch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    plan_us: Option<Percentiles>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    transfer_us: Option<Percentiles>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    step_us: Option<Percentiles>,
     pages: String,
     pool_bytes: usize,
     #[serde(skip)]
@@ -102,8 +107,9 @@ impl Report {
             bytes_copied: 0,
             verified_rows: 0,
             wrong_rows: 0,
-            plan_us: Percentiles::default(),
-            transfer_us: Percentiles::default(),
+            plan_us: None,
+            transfer_us: None,
+            step_us: None,
             pages: engine.pool().pages().to_string(),
             pool_bytes: engine.pool().bytes(),
             selected: [0; 2],
@@ -113,11 +119,13 @@ impl Report {
         }
     }
 
-    /// One step's latencies.
-    pub fn times(&mut self, plan: Duration, transfer: Duration) {
+    /// One step's latencies: of the plan and the transfer, or of both in one.
+    pub fn times(&mut self, plan: Duration, transfer: Option<Duration>) {
         // Saturating: a step of over 100 s would not be counted otherwise.
         self.plan.saturating_record(plan.as_nanos() as u64);
-        self.transfer.saturating_record(transfer.as_nanos() as u64);
+        if let Some(transfer) = transfer {
+            self.transfer.saturating_record(transfer.as_nanos() as u64);
+        }
     }
 
     /// One step's misses.
@@ -144,7 +152,11 @@ impl Report {
             p50: h.value_at_quantile(0.5) as f64 / 1e3,
             p99: h.value_at_quantile(0.99) as f64 / 1e3,
         };
-        (self.plan_us, self.transfer_us) = (us(&self.plan), us(&self.transfer));
+        if self.transfer.is_empty() {
+            self.step_us = Some(us(&self.plan));
+        } else {
+            (self.plan_us, self.transfer_us) = (Some(us(&self.plan)), Some(us(&self.transfer)));
+        }
     }
 
     /// For a reader.
@@ -173,10 +185,12 @@ impl Report {
             output::bytes(self.bytes_copied as usize),
             output::bytes(((self.selected[0] + self.selected[1]) as usize) * g.row_bytes)
         );
-        println!(
-            "latency    plan {:.1} us (p99 {:.1}), transfer {:.1} us (p99 {:.1}) per step",
-            self.plan_us.p50, self.plan_us.p99, self.transfer_us.p50, self.transfer_us.p99
-        );
+        let parts =
+            [("plan", &self.plan_us), ("transfer", &self.transfer_us), ("both", &self.step_us)];
+        let times = parts.iter().filter_map(|(name, us)| {
+            us.as_ref().map(|us| format!("{name} {:.1} us (p99 {:.1})", us.p50, us.p99))
+        });
+        println!("latency    {} per step", times.collect::<Vec<_>>().join(", "));
         println!("host pool  {}, {}", output::bytes(self.pool_bytes), self.pages);
         println!("verified   {} rows, {} wrong", self.verified_rows, self.wrong_rows);
     }

@@ -1,8 +1,10 @@
 //! A host pool that a device's kernels read and write.
 
+use std::mem;
 use std::sync::{Arc, Weak};
 
 use crate::acl::owned::{Context, Registration};
+use crate::acl::sys;
 use crate::pool::{HostPool, Pages, PoolConfig};
 use crate::{Error, Result};
 
@@ -72,6 +74,44 @@ impl RegisteredPool {
     /// The pool.
     pub fn pool(&self) -> &HostPool {
         &self.pool
+    }
+}
+
+/// An engine's use of a pool. Whatever is queued with the pool's addresses, in whosever stream, and
+/// whatever replays it, is queued by an engine or recorded from one; so an engine's end waits for every
+/// stream of its context, and one wait stands for a lease per stream. A captured graph could not carry
+/// any other: nobody is told of its replays.
+pub(super) struct Lease {
+    pool: RegisteredPool,
+    /// Milliseconds to wait once more: the first wait failed.
+    doubt: Option<i32>,
+}
+
+impl Lease {
+    pub fn new(pool: RegisteredPool) -> Self {
+        Self { pool, doubt: None }
+    }
+
+    /// Work may still be under way.
+    pub fn doubt(&mut self, timeout_ms: i32) {
+        self.doubt = Some(timeout_ms);
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        let (Some(timeout), Some(context)) = (self.doubt, self.pool.context()) else { return };
+        // Work that failed is no longer there; only what does not end uses the pool still. Then its
+        // memory stays what it is for ever: a kernel must not find it unmapped.
+        if let Err(Error::Acl { code: sys::ACL_ERROR_RT_STREAM_SYNC_TIMEOUT, .. }) =
+            context.settle(timeout)
+        {
+            let value = format!("{} bytes", self.pool.pool.bytes());
+            let limit = "work that does not end may use it, so it stays registered and mapped";
+            let remedy = "end the process, or reset the device with force";
+            context.record(Error::invalid("host pool", value, limit, remedy));
+            mem::forget(self.pool.clone());
+        }
     }
 }
 

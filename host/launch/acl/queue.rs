@@ -16,14 +16,10 @@ use crate::{Error, Result};
 pub(super) fn check(config: &Config, pool: &HostPool) -> Result<()> {
     let k = config.params.k as usize;
     let smallest = DeviceBatch { requests: 1, rows: 1, k, ids_stride: k, ..Default::default() };
-    tiling_of(config, pool, &smallest).map(drop)
+    tiling(config, pool, &smallest, config.cores).map(drop)
 }
 
-fn tiling(core: &Core, batch: &DeviceBatch) -> Result<Tiling> {
-    tiling_of(&core.config, &core.pool, batch)
-}
-
-fn tiling_of(config: &Config, pool: &HostPool, batch: &DeviceBatch) -> Result<Tiling> {
+fn tiling(config: &Config, pool: &HostPool, batch: &DeviceBatch, cores: usize) -> Result<Tiling> {
     let params = &config.params;
     let word = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
     let mut segments = heapless::Vec::<Segment, { crate::rows::MAX_SEGMENTS }>::new();
@@ -48,7 +44,7 @@ fn tiling_of(config: &Config, pool: &HostPool, batch: &DeviceBatch) -> Result<Ti
         block_stride: word(batch.block_stride),
         pool_units: word(pool.rows() / (params.page as usize).max(1)),
         states: word(config.states),
-        copy_cores: word(config.cores),
+        copy_cores: word(cores),
         segments: &segments,
     };
     Tiling::new(params, &shape).map_err(|fault| explain(fault, params))
@@ -108,6 +104,23 @@ impl Ascend {
         self.chunks.address() + 8 * (layer * per_layer) as u64
     }
 
+    /// Cores of a launch and its scalars, which go together: kernels cut their work by that number.
+    /// Never more than the stream may have now; a captured launch keeps what it was captured with.
+    ///
+    /// # Safety
+    /// The stream is alive.
+    unsafe fn shape(
+        &self,
+        core: &Core,
+        b: &DeviceBatch,
+        stream: RawStream,
+    ) -> Result<(usize, Tiling)> {
+        // SAFETY: the contract.
+        let limit = unsafe { stream.vector_cores(self.context())? };
+        let cores = limit.map_or(core.config.cores, |limit| limit.min(core.config.cores));
+        Ok((cores, tiling(&core.config, &core.pool, b, cores)?))
+    }
+
     fn rules(&self) -> u64 {
         self.rules.as_ref().map_or(0, |rules| rules.address())
     }
@@ -116,11 +129,11 @@ impl Ascend {
     pub(super) fn reset(&mut self, core: &Core, stream: RawStream) -> Result<()> {
         let k = core.config.params.k as usize;
         let shape = DeviceBatch { k, ids_stride: k, ..DeviceBatch::default() };
-        let tiling = tiling(core, &shape)?;
         let context = std::sync::Arc::clone(self.context());
         let _current = context.bind()?;
+        // SAFETY: the stream is ours, or the caller's of an `enqueue_*`.
+        let (cores, tiling) = unsafe { self.shape(core, &shape, stream)? };
         let addresses = [self.tables.address(), 0];
-        let cores = core.config.cores;
         // SAFETY: the tables live as long as this, whose drop waits.
         unsafe { launch(&mut self.kernels.reset, &addresses, &tiling, cores, false, stream) }
     }
@@ -134,7 +147,8 @@ impl Ascend {
         out: &DevicePlan,
         stream: RawStream,
     ) -> Result<()> {
-        let tiling = tiling(core, b)?;
+        // SAFETY: the contract.
+        let (cores, tiling) = unsafe { self.shape(core, b, stream)? };
         let [pos, id, slot, row] = out.miss;
         let (tables, rules, none) = (self.tables.address(), self.rules(), 0);
         let addresses = [
@@ -157,7 +171,7 @@ impl Ascend {
             none,
         ];
         // A request is one core's work.
-        let cores = core.config.cores.min(b.requests.max(1));
+        let cores = cores.min(b.requests.max(1));
         // SAFETY: the contract; tables and rules live as long as this.
         unsafe { launch(&mut self.kernels.plan, &addresses, &tiling, cores, false, stream) }
     }
@@ -173,12 +187,12 @@ impl Ascend {
         fresh: [u64; 2],
         stream: RawStream,
     ) -> Result<()> {
-        let tiling = tiling(core, b)?;
+        // SAFETY: the contract.
+        let (cores, tiling) = unsafe { self.shape(core, b, stream)? };
         let ([kv0, kv1], [_, _, slot, row]) = (Self::kv(core, layer), out.miss);
         let chunks = self.host_chunks(core, layer);
         let addresses =
             [b.cu_q, b.state, slot, row, out.record, chunks, kv0, kv1, fresh[0], fresh[1], 0];
-        let cores = core.config.cores;
         // SAFETY: the contract; chunks and slots live as long as the engine, whose drop waits.
         unsafe { launch(&mut self.kernels.transfer, &addresses, &tiling, cores, false, stream) }
     }
@@ -194,7 +208,8 @@ impl Ascend {
         fresh: [u64; 2],
         stream: RawStream,
     ) -> Result<()> {
-        let tiling = tiling(core, b)?;
+        // SAFETY: the contract.
+        let (cores, tiling) = unsafe { self.shape(core, b, stream)? };
         let ([kv0, kv1], [pos, id, slot, row]) = (Self::kv(core, layer), out.miss);
         let (tables, rules) = (self.tables.address(), self.rules());
         let (chunks, none) = (self.host_chunks(core, layer), 0);
@@ -222,7 +237,6 @@ impl Ascend {
             out.record,
             none,
         ];
-        let cores = core.config.cores;
         // SAFETY: as above. In batch mode all cores start together, which SyncAll needs.
         unsafe { launch(&mut self.kernels.step, &addresses, &tiling, cores, true, stream) }
     }
@@ -237,7 +251,8 @@ impl Ascend {
         fresh: [u64; 2],
         stream: RawStream,
     ) -> Result<()> {
-        let tiling = tiling(core, b)?;
+        // SAFETY: the contract.
+        let (cores, tiling) = unsafe { self.shape(core, b, stream)? };
         let chunks = self.host_chunks(core, layer);
         let addresses = [
             b.cu_q,
@@ -250,7 +265,6 @@ impl Ascend {
             fresh[1],
             0,
         ];
-        let cores = core.config.cores;
         // SAFETY: as for `launch_transfer`.
         unsafe { launch(&mut self.kernels.append, &addresses, &tiling, cores, false, stream) }
     }

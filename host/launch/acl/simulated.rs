@@ -39,7 +39,7 @@ pub fn emit(params: &Params) -> Result<PathBuf> {
         Error::invalid("geometry", format!("{params:?}"), limit, remedy)
     })?;
     let mut hasher = DefaultHasher::new();
-    kernels.iter().for_each(|kernel| kernel.text.hash(&mut hasher));
+    kernels.files().for_each(|(_, text)| text.hash(&mut hasher));
     let folder = env::temp_dir().join(format!("avsg-kernels-{:016x}", hasher.finish()));
     let refused = |source| Error::Os {
         call: "write",
@@ -48,14 +48,14 @@ pub fn emit(params: &Params) -> Result<PathBuf> {
         remedy: "set TMPDIR to a folder that can be written",
     };
     fs::create_dir_all(&folder).map_err(refused)?;
-    for kernel in &kernels {
-        let file = folder.join(format!("{}.cpp", kernel.name));
-        if fs::read_to_string(&file).is_ok_and(|text| text == kernel.text) {
+    for (name, text) in kernels.files() {
+        let file = folder.join(&name);
+        if fs::read_to_string(&file).is_ok_and(|there| there == text) {
             continue;
         }
         // Replaced as a whole: another process may be reading it.
-        let fresh = file.with_extension(std::process::id().to_string());
-        fs::write(&fresh, &kernel.text).map_err(refused)?;
+        let fresh = folder.join(format!("{name}.{}", std::process::id()));
+        fs::write(&fresh, text).map_err(refused)?;
         fs::rename(&fresh, &file).map_err(refused)?;
     }
     Ok(folder)

@@ -207,6 +207,11 @@ impl Pass<'_> {
                 let low = span(0, (1 << n) - 1);
                 is(if arg(0).within(low) { arg(0) } else { low })
             }
+            Code::Dot(p, q) => {
+                let (p, q) = (Interval::point(p), Interval::point(q));
+                let low = times(span(-(1 << 15), (1 << 15) - 1), p);
+                fits(plus(low, times(span(0, (1 << 6) - 1), q)))
+            }
             Code::Select => {
                 let facts = &self.facts[op.args[0].0 as usize];
                 let yes = self.given(op.args[1], &facts.set);

@@ -107,6 +107,24 @@ impl Lower<'_> {
         (name, to)
     }
 
+    /// A sum of products, in one helper. An id has no bits above the 22 that it takes.
+    fn dot(&mut self, op: &Op, p: i32, q: i32) {
+        let range = self.ranges[op.args[0].0 as usize];
+        let bits = if range.lo >= 0 && range.hi < 1 << 22 { 22 } else { 32 };
+        let (x, from) = self.operand(op.args[0]);
+        let ((low, high), (sum, to), (rest, scratch)) =
+            ((self.word(0xFFFF).1, self.word(0x3F).1), self.temp(false), self.temp(false));
+        let mut acts = vec![v(&[&from, &low], &[&to]), v(&[&from], &[&scratch])];
+        acts.extend([BARRIER, v(&[&to], &[&to])]);
+        if bits > 22 {
+            acts.push(v(&[&scratch, &high], &[&scratch]));
+        }
+        acts.extend([BARRIER, v(&[&to], &[&to]), v(&[&scratch], &[&scratch])]);
+        acts.extend([BARRIER, v(&[&to, &scratch], &[&to])]);
+        self.helper(format!("Mix({sum}, {x}, {bits}, {p}, {q}, {rest}, lanes);"), acts);
+        self.at.extend(op.out.map(|out| (out, (sum, to))));
+    }
+
     pub(super) fn lane(&mut self, op: &Op) {
         let a = &op.args[..];
         let scalar = |n: usize| self.scalar(a[n]);
@@ -153,6 +171,7 @@ impl Lower<'_> {
                     format!("ShiftRight(U32($d), U32($0), static_cast<uint32_t>({bits}), lanes);");
                 self.make(op.out, false, &text, a, &[]);
             }
+            Code::Dot(p, q) => self.dot(op, p, q),
             Code::Select if self.cuts_at_zero(a) => {
                 self.make(op.out, false, "Maxs($d, $0, 0, lanes);", &a[2..], &[]);
             }

@@ -79,6 +79,9 @@ impl<'t> Machine for Recorder<'t> {
     fn low(self, v: Vector<'t>, bits: u32) -> Vector<'t> {
         self.vector_of(Code::Low(bits), &[v.value], &[])
     }
+    fn dot(self, x: Vector<'t>, p: i32, q: i32) -> Vector<'t> {
+        self.vector_of(Code::Dot(p, q), &[x.value], &[])
+    }
     fn select(self, mask: Mask<'t>, yes: Vector<'t>, no: Vector<'t>) -> Vector<'t> {
         self.vector_of(Code::Select, &[mask.value, yes.value, no.value], &[])
     }

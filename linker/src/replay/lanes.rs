@@ -71,6 +71,10 @@ impl Replay<'_> {
             Code::OrTo(n) => with(out, a(), n, |a, n| Some(a | n)),
             Code::Low(n) => with(out, a(), ((1u32 << n) - 1).cast_signed(), |a, low| Some(a & low)),
             Code::Shr(n) => with(out, a(), 0, |a, _| Some((a.cast_unsigned() >> n).cast_signed())),
+            Code::Dot(p, q) => with(out, a(), p, |a, p| {
+                let (low, high) = ((a & 0xFFFF) - 0x8000, (a >> 16) & 0x3F);
+                low.checked_mul(p)?.checked_add(high.checked_mul(q)?)
+            }),
             Code::Select => {
                 let choices = b().iter().zip(self.vector(op.args[2]));
                 let lanes = self.masks[op.args[0].0 as usize].iter().zip(choices);

@@ -37,6 +37,7 @@ pub enum Code {
     MulScalar,
     Shr(u32),
     Low(u32),
+    Dot(i32, i32),
     Select,
     Eq,
     EqTo(i32),
@@ -138,7 +139,7 @@ impl Code {
             Self::AddTo(_) | Self::MulTo(_) | Self::AndTo(_) | Self::OrTo(_) => {
                 (&[V], &[], Some(V))
             }
-            Self::Shr(_) | Self::Low(_) => (&[V], &[], Some(V)),
+            Self::Shr(_) | Self::Low(_) | Self::Dot(..) => (&[V], &[], Some(V)),
             Self::AddScalar | Self::SubScalar | Self::MulScalar => (&[V, S], &[], Some(V)),
             Self::Select => (&[M, V, V], &[], Some(V)),
             Self::Eq => (&[V, V], &[], Some(M)),

@@ -98,6 +98,7 @@ impl Tape {
             Code::Iota => format!("iota {}", a[0]),
             Code::Shr(n) => format!("{} >> {n}", a[0]),
             Code::Low(n) => format!("low {n} of {}", a[0]),
+            Code::Dot(p, q) => format!("dot {} by {p}, {q}", a[0]),
             Code::Select => format!("select {} ? {} : {}", a[0], a[1], a[2]),
             Code::Eq => format!("{} == {}", a[0], a[1]),
             Code::EqTo(n) => format!("{} == {n}", a[0]),

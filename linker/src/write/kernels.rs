@@ -1,7 +1,7 @@
 //! The AscendC kernels of a geometry: hand-written text around the generated Stage One.
 //!
-//! One kernel is one file that includes `kernel_operator.h` and nothing else. The texts lie in
-//! `write/ascendc`; `@NAME@` is replaced, everything else stands there as it is shipped.
+//! A kernel is a file that includes some of the headers, which lie beside it, and `kernel_operator.h`. The
+//! texts lie in `write/ascendc`; `@NAME@` is replaced, everything else stands there as it is shipped.
 
 use avsg_device::machine::memory::{state_words, table_words};
 use avsg_device::params::{ID_LIMIT, Lifetime, NO_STABLE_LEN, Params};
@@ -18,10 +18,10 @@ pub const UB_BYTES: u32 = 184 * 1024;
 /// What the request loop keeps behind Stage One's memory: scalars, words of a tile of requests, a
 /// column of zeros and one of -1.
 pub const FRAME_BYTES: u32 = 128 + (5 * 64 + 32) + 64 + 512;
-/// As `copy.h.in` lays them out: scalars, window, lists, chunk pointers, two halves.
+/// As `avsg_rows.h.in` lays them out: scalars, window, lists, chunk pointers, two halves.
 const COPY_BYTES: u32 =
     128 + (128 * 18 * 4 + 32) + 2 * 32 * MAX_HALF_ROWS + 8 * MAX_CHUNKS + 2 * HALF_BYTES;
-/// As `reset.h.in` does: scalars, a header, three runs.
+/// As `avsg_reset.cpp.in` does: scalars, a header, three runs.
 const RESET_BYTES: u32 = 128 + 64 + 3 * 2048 * 4;
 
 /// Who launches a kernel.
@@ -34,7 +34,7 @@ pub enum Abi {
     Operator,
 }
 
-/// One kernel, ready to compile.
+/// One kernel, ready to compile beside the headers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kernel {
     /// Its entry point, and its file's name.
@@ -45,11 +45,28 @@ pub struct Kernel {
     pub ub_bytes: u32,
 }
 
+/// The kernels of a geometry, and what they share.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kernels {
+    /// Name and text of each header. One includes only those before it.
+    pub headers: Vec<(&'static str, String)>,
+    /// The kernels, each a file that includes some of the headers.
+    pub kernels: Vec<Kernel>,
+}
+
+impl Kernels {
+    /// All files, by name. They lie in one folder.
+    pub fn files(&self) -> impl Iterator<Item = (String, &str)> {
+        let headers = self.headers.iter().map(|(name, text)| ((*name).into(), text.as_str()));
+        headers.chain(self.kernels.iter().map(|k| (format!("{}.cpp", k.name), k.text.as_str())))
+    }
+}
+
 /// The kernels of a geometry around its Stage One.
 ///
 /// # Errors
 /// If they do not fit the unified buffer.
-pub fn kernels(p: &Params, stage_one: &StageOneText, abi: Abi) -> Result<Vec<Kernel>, TooLarge> {
+pub fn kernels(p: &Params, stage_one: &StageOneText, abi: Abi) -> Result<Kernels, TooLarge> {
     let frame = stage_one.ub_free.max(stage_one.ub_bytes).next_multiple_of(32);
     let limit = UB_BYTES - FRAME_BYTES;
     if frame > limit {
@@ -57,53 +74,49 @@ pub fn kernels(p: &Params, stage_one: &StageOneText, abi: Abi) -> Result<Vec<Ker
     }
     let plan = frame + FRAME_BYTES;
     let marks = marks(p, stage_one, frame);
+    let fill = |text: &str| marks.iter().fold(text.into(), |t: String, (m, v)| t.replace(m, v));
     let kernel = |name, text: &str, again: &[&str], ub_bytes| {
         let again = if abi == Abi::Operator { again } else { &[] };
         let again: String = again.iter().map(|name| format!(", GM_ADDR {name}Out")).collect();
-        let text = text.replace("@OUT@", &again);
-        let text = marks.iter().fold(text, |text, (mark, value)| text.replace(mark, value));
-        Kernel { name, text, ub_bytes }
+        Kernel { name, text: fill(&text.replace("@OUT@", &again)), ub_bytes }
     };
-    Ok(vec![
-        kernel("avsg_plan", include_str!("ascendc/avsg_plan.cpp.in"), &["tables"], plan),
-        kernel(
-            "avsg_transfer",
-            include_str!("ascendc/avsg_transfer.cpp.in"),
-            &["kv0", "kv1"],
-            COPY_BYTES,
-        ),
-        kernel(
-            "avsg_step",
-            include_str!("ascendc/avsg_step.cpp.in"),
-            &["tables", "kv0", "kv1"],
-            plan.max(COPY_BYTES),
-        ),
-        kernel(
-            "avsg_append",
-            include_str!("ascendc/avsg_append.cpp.in"),
-            &["hostChunks"],
-            COPY_BYTES,
-        ),
-        kernel("avsg_reset", include_str!("ascendc/avsg_reset.cpp.in"), &["tables"], RESET_BYTES),
-    ])
+    let [a, t, s, p, r] = [
+        include_str!("ascendc/avsg_append.cpp.in"),
+        include_str!("ascendc/avsg_transfer.cpp.in"),
+        include_str!("ascendc/avsg_step.cpp.in"),
+        include_str!("ascendc/avsg_plan.cpp.in"),
+        include_str!("ascendc/avsg_reset.cpp.in"),
+    ];
+    Ok(Kernels {
+        headers: HEADERS.map(|(name, text)| (name, fill(text))).into(),
+        kernels: vec![
+            kernel("avsg_plan", p, &["tables"], plan),
+            kernel("avsg_transfer", t, &["kv0", "kv1"], COPY_BYTES),
+            kernel("avsg_step", s, &["tables", "kv0", "kv1"], plan.max(COPY_BYTES)),
+            kernel("avsg_append", a, &["hostChunks"], COPY_BYTES),
+            kernel("avsg_reset", r, &["tables"], RESET_BYTES),
+        ],
+    })
 }
+
+const HEADERS: [(&str, &str); 6] = [
+    ("avsg_kernel.h", include_str!("ascendc/avsg_kernel.h.in")),
+    ("avsg_ops.h", include_str!("ascendc/avsg_ops.h.in")),
+    ("avsg_stage_one.h", include_str!("ascendc/avsg_stage_one.h.in")),
+    ("avsg_plan.h", include_str!("ascendc/avsg_plan.h.in")),
+    ("avsg_rows.h", include_str!("ascendc/avsg_rows.h.in")),
+    ("avsg_transfer.h", include_str!("ascendc/avsg_transfer.h.in")),
+];
 
 /// What is replaced, in order: parts first, then the values in them.
 fn marks(p: &Params, stage_one: &StageOneText, frame: u32) -> Vec<(&'static str, String)> {
-    let generated = [&stage_one.constants, &stage_one.setup, &stage_one.body].map(|t| t.trim_end());
+    let generated = [&stage_one.setup, &stage_one.body].map(|t| t.trim_end());
     let lives = i32::from_ne_bytes([p.empty_life().cast_unsigned(); 4]);
     let life_words = state_words(p) - header::WORDS - (p.slots + p.links()) as usize;
+    let preamble = "// @GEOMETRY@\n// Written by AVSG's linker; do not edit. Apache-2.0.";
     vec![
-        ("@HEAD@", include_str!("ascendc/head.h.in").into()),
+        ("@PREAMBLE@", preamble.into()),
         ("@TILING@", tiling()),
-        ("@COMMON@", include_str!("ascendc/common.h.in").into()),
-        ("@WINDOW@", include_str!("ascendc/window.h.in").into()),
-        ("@REQUESTS@", include_str!("ascendc/requests.h.in").into()),
-        ("@PLAN@", include_str!("ascendc/plan.h.in").into()),
-        ("@COPY@", include_str!("ascendc/copy.h.in").into()),
-        ("@TRANSFER@", include_str!("ascendc/transfer.h.in").into()),
-        ("@APPEND@", include_str!("ascendc/append.h.in").into()),
-        ("@RESET@", include_str!("ascendc/reset.h.in").into()),
         ("@ARRAYS@", include_str!("ascendc/arrays.h.in").trim_end().into()),
         ("@GEOMETRY@", geometry(p)),
         ("@K@", p.k.to_string()),
@@ -133,6 +146,7 @@ fn marks(p: &Params, stage_one: &StageOneText, frame: u32) -> Vec<(&'static str,
         ("@COPY_BYTES@", COPY_BYTES.to_string()),
         ("@RESET_BYTES@", RESET_BYTES.to_string()),
         // Last: nothing in generated text is a mark.
+        ("@OPS@", stage_one.ops.trim_end().into()),
         ("@STAGE_ONE@", generated.join("\n\n")),
     ]
 }

@@ -14,8 +14,8 @@ use core::fmt::Write as _;
 /// The generated part of a geometry's kernels: Stage One as AscendC.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StageOneText {
-    /// `constexpr` geometry and addresses, and the helpers that are used.
-    pub constants: String,
+    /// Addresses of scratch memory and constants, and the helpers that are used.
+    pub ops: String,
     /// `Setup`: once per core.
     pub setup: String,
     /// `StageOne`: one request.
@@ -77,7 +77,7 @@ pub fn stage_one_within(p: &Params, limit: u32) -> Result<StageOneText, Failed> 
     let helpers = helpers(&[&body, &setup]);
     let constants = constants(&plan, &[&helpers, &setup, &body]);
     Ok(StageOneText {
-        constants: format!("{constants}\n{helpers}"),
+        ops: format!("{constants}\n{helpers}"),
         setup,
         body,
         ub_bytes: plan.bytes,
@@ -192,9 +192,7 @@ fn declarations(kernel: &Lowered, plan: &Plan, text: &str) -> String {
             let _ = writeln!(
                 out,
                 "    const LocalTensor<{}> {name} = Local<{0}>({}, {});",
-                b.element,
-                address(&b.name),
-                b.len
+                b.element, b.at, b.len
             );
         }
     }

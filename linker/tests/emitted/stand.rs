@@ -7,7 +7,7 @@ use avsg_device::tiling::{Launch, Segment};
 use avsg_linker::write::StageOneText;
 use avsg_linker::write::kernels::{Abi, Kernel, kernels};
 
-use super::shim::{Failure, Launch as Shim, Mode};
+use super::shim::{Failure, Launch as Shim, Mode, one_file};
 
 /// Few slots: every slot is soon in some miss list.
 pub fn small(page: u32) -> Params {
@@ -16,8 +16,14 @@ pub fn small(page: u32) -> Params {
 
 /// A kernel that needs no Stage One.
 pub fn kernel(p: &Params, name: &str) -> Kernel {
-    let all = kernels(p, &StageOneText::default(), Abi::Direct).expect("they fit");
-    all.into_iter().find(|k| k.name == name).expect("a kernel of that name")
+    kernel_around(p, &StageOneText::default(), name)
+}
+
+/// A kernel around some Stage One, its headers pasted in.
+pub fn kernel_around(p: &Params, stage_one: &StageOneText, name: &str) -> Kernel {
+    let all = kernels(p, stage_one, Abi::Direct).expect("they fit");
+    let kernel = all.kernels.into_iter().find(|k| k.name == name).expect("a kernel of that name");
+    Kernel { text: one_file(&kernel.text, &all.headers), ..kernel }
 }
 
 /// A launch of so many requests, each with at most four rows.

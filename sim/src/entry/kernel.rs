@@ -193,7 +193,10 @@ pub(super) unsafe fn aclrtLaunchKernelWithConfig(
     args: *mut c_void,
     reserved: *mut c_void,
 ) -> Outcome {
-    w.own_stream(number(stream))?;
+    // Stricter: what the device does with more blocks than the stream's limit nobody says.
+    if let Some(limit) = w.own_stream(number(stream))?.cores.filter(|&limit| blocks > limit) {
+        return invalid(format!("{blocks} blocks in a stream that may have {limit} vector cores"));
+    }
     let list = w.args.get(number(args))?;
     if blocks == 0 || !reserved.is_null() {
         return invalid(format!("{blocks} blocks, reserved {reserved:?}"));

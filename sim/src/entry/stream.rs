@@ -28,6 +28,7 @@ pub(super) unsafe fn aclrtCreateStream(w: &mut World, stream: *mut *mut c_void) 
         hung: false,
         stops: false,
         capture: None,
+        cores: None,
     });
     // SAFETY: the caller's contract.
     unsafe { give(stream, made as *mut c_void) }
@@ -132,6 +133,40 @@ pub(super) unsafe fn aclrtStreamWaitEvent(
     // One that nobody has recorded counts as complete.
     let task = Task::Wait { event: number(event), nth: found.recorded };
     enqueue(w, number(stream), task)
+}
+
+/// Only the limit of vector cores is known here.
+fn vector_cores(kind: i32) -> Outcome {
+    if kind == sys::ACL_RT_DEV_RES_VECTOR_CORE {
+        return Ok(());
+    }
+    invalid(format!("resource {kind}"))
+}
+
+pub(super) unsafe fn aclrtGetStreamResLimit(
+    w: &mut World,
+    stream: *mut c_void,
+    kind: i32,
+    value: *mut u32,
+) -> Outcome {
+    vector_cores(kind)?;
+    let limit = w.own_stream(number(stream))?.cores;
+    // SAFETY: the caller's contract.
+    unsafe { give(value, limit.unwrap_or(w.options.cores)) }
+}
+
+pub(super) unsafe fn aclrtSetStreamResLimit(
+    w: &mut World,
+    stream: *mut c_void,
+    kind: i32,
+    value: u32,
+) -> Outcome {
+    vector_cores(kind)?;
+    if value == 0 || value > w.options.cores {
+        return invalid(format!("a limit of {value} vector cores"));
+    }
+    w.own_stream(number(stream))?.cores = Some(value);
+    Ok(())
 }
 
 pub(super) unsafe fn aclmdlRICaptureBegin(

@@ -166,6 +166,72 @@ fn a_gather_before_its_append_arrives_is_wrong() {
     assert!(right < 12, "without the event some gather must come too early");
 }
 
+/// Steps whose own rows are read from where this step's rows are, or from the host pool, where they
+/// only come when the step is over. Says whether they came right.
+fn read_from(pool: bool) -> bool {
+    let session = Session::new(Options { seed: 2, ..Options::default() });
+    let context = stand::context().unwrap();
+    let stream = Stream::new(&context).unwrap();
+    let mut life = life(&session, &context, 7, false);
+    let mut right = true;
+    for _ in 0..6 {
+        life.next();
+        let (batch, plan) = (life.pair.device_batch(), life.pair.device_plan());
+        if pool {
+            // SAFETY: everything lives until the stream is waited for, here and below.
+            right &= unsafe { gather_right(&mut life, &batch, &plan, &stream) };
+        }
+        life.pair.enqueue(stream.raw()).unwrap();
+        stream.synchronize(1000).unwrap();
+        if !pool {
+            right &= life.fresh_rows_arrived();
+        }
+    }
+    right
+}
+
+#[test]
+fn a_fresh_row_read_from_the_pool_is_wrong() {
+    assert!(read_from(false), "from the device, every row is right");
+    assert!(!read_from(true), "the pool does not have them yet");
+}
+
+/// What a kernel writes to the pool, the host sees when its stream has come so far: not when it is
+/// queued, and not when another stream is waited for.
+#[test]
+fn appended_rows_are_there_when_their_stream_is() {
+    let session = Session::new(Options { seed: 2, jitter: 0, ..Options::default() });
+    let context = stand::context().unwrap();
+    let (stream, other) = (Stream::new(&context).unwrap(), Stream::new(&context).unwrap());
+    let mut life = life(&session, &context, 9, false);
+    let pool = |life: &Random| {
+        let pool = life.pair.ascend.pool();
+        let mut rows = vec![[0; 48]; pool.rows()];
+        for (at, row) in rows.iter_mut().enumerate() {
+            pool.read_row(0, at, row).unwrap();
+        }
+        rows
+    };
+    let mut appended = 0;
+    for _ in 0..20 {
+        life.next();
+        let before = pool(&life);
+        let (batch, fresh) = (life.pair.device_batch(), life.pair.device_fresh(0));
+        // SAFETY: everything lives until the stream is waited for.
+        unsafe { life.pair.ascend.enqueue_append(&batch, 0, &fresh, stream.raw()).unwrap() };
+        other.synchronize(1000).unwrap();
+        assert!(pool(&life) == before, "it is only queued");
+        stream.synchronize(1000).unwrap();
+        let changed = pool(&life).iter().zip(&before).filter(|(now, then)| now != then).count();
+        let step = &life.pair.step;
+        let rows = |r: usize| (step.cu_q[r + 1] - step.cu_q[r]) as usize;
+        let made: usize = (0..step.state.len()).filter(|&r| step.state[r] >= 0).map(rows).sum();
+        assert_eq!(changed, made, "each row of the step, and no other");
+        appended += changed;
+    }
+    assert!(appended > 10, "{appended} rows");
+}
+
 /// Four threads with an engine each, over one shared pool.
 #[test]
 fn four_threads_share_a_pool() {

@@ -73,6 +73,7 @@ impl Kernel for StageOne<'_> {
             miss_at: zero,
             record: self.record,
             record_at: zero,
+            late: zero,
         };
         stage_one(c, p, &mut state, &mut work, &mut request);
     }

@@ -1,18 +1,18 @@
-//! Deferral: only the hits that could be taken for victims are refreshed before victims are chosen.
+//! Deferral: of a request's last token, only the hits that could be taken for victims are refreshed before
+//! victims are chosen.
 //!
 //! Where a scattered write is a scalar one, refreshing all hits of a token is the longest piece of its way
-//! to the miss list, and nearly all of it can wait until that list is published. With b so large that at
-//! least n_g slots of lifetime <= b are no hits, no victim has a lifetime above b. A refresh raises a
-//! lifetime; so a hit above b is no victim before or after its own, and no count up to b contains it.
-//! Hence the outcome is the same to the last bit (`tests/deferral.rs`).
-//!
-//! b comes down from above: the least t with count(life <= t) >= n_g + h, where h bounds the hits up to t:
-//! first all of them, then those up to the last b. Where S = K that finds nothing to defer. `paper` defers
+//! to the miss list, and nearly all of it can wait until that list is published: then other cores can help
+//! ([`refresh_late`] takes any part of the slots). Let b be the least t with count(life <= t) >= n_g +
+//! [`SPARE`]. If no more than [`SPARE`] hits have a lifetime of at most b, then n_g slots up to b are no
+//! hits, and no victim has a lifetime above b. A refresh raises a lifetime; so a hit above b is no victim
+//! before or after its own, and no count up to b contains it. Hence the outcome is the same to the last bit
+//! (`tests/deferral.rs`). If there are more, as where S = K, all are refreshed at once. `paper` defers
 //! nothing: its extra decays fall on what was refreshed before.
 
 use crate::machine::Machine;
-use crate::params::{Params, Table};
-use crate::probe::set_hit;
+use crate::params::{Lifetime, Params, Table};
+use crate::probe::{refresh, set_hit};
 use crate::stage_one::Work;
 use crate::state::{State, header};
 
@@ -21,7 +21,7 @@ use crate::state::{State, header};
 pub enum Refresh {
     /// Before victims are chosen: less work in all, right for CPUs.
     AtOnce,
-    /// Most of them after the token's miss list is published.
+    /// Of the token that a request names, most of them after Stage One, by [`refresh_late`].
     Late,
 }
 
@@ -33,11 +33,11 @@ impl Refresh {
     }
 }
 
-/// Rounds that bring b down.
-const ROUNDS: u32 = 2;
+/// Hits up to b, at most, that may be refreshed alone: real traces have a handful.
+pub const SPARE: i32 = 64;
 
-/// Refreshes the hits that could be taken for victims. `work.pending` holds the misses, `work.slot` the hits;
-/// `work.seek` and `work.seek_next` are overwritten.
+/// Refreshes the hits that could be taken for victims, or all if `now` is 1. `work.miss` holds the misses,
+/// `work.slot` the hits; `work.dead` is overwritten.
 #[inline(always)]
 pub fn refresh_early<M: Machine>(
     m: M,
@@ -45,57 +45,53 @@ pub fn refresh_early<M: Machine>(
     state: &mut State<'_, M>,
     work: &mut Work<'_, M>,
     k: M::Scalar,
+    now: M::Scalar,
 ) {
+    let need = m.len(&work.miss);
+    // Without misses there are no victims.
+    let waits = m.if_gt(need, m.scalar(0), 1) * (m.scalar(1) - now);
     let hint = m.peek(&state.header, m.scalar(header::THRESHOLD));
-    let misses = m.len(&work.pending);
-    m.clear(&mut work.seek);
-    m.clear(&mut work.seek_next);
-    let above = bound(m, state, hint, k - m.len(&work.void));
+    let life = &state.life;
+    let bound = m.bisect(
+        hint,
+        (need + SPARE) * waits,
+        #[inline(always)]
+        |t| m.count_le(life, t),
+    );
+    let above = bound + 1;
+    m.clear(&mut work.dead);
     m.sweep(
-        k,
+        k * waits,
         #[inline(always)]
         |t| {
             let slot = m.load(t, &work.slot);
             let low = m.neg(m.life_at(&state.life, slot) - above);
-            m.append(t, &mut work.seek, !m.neg(slot) & low, [slot, slot]);
+            m.append(t, &mut work.dead, low & !m.neg(slot), [slot]);
         },
     );
-    m.repeat(
-        ROUNDS,
-        m.scalar(ROUNDS as i32),
-        #[inline(always)]
-        |_| {
-            let above = bound(m, state, hint, misses + m.len(&work.seek));
-            m.sweep(
-                m.len(&work.seek),
-                #[inline(always)]
-                |t| {
-                    let slot = m.item(t, &work.seek, 1);
-                    let low = m.neg(m.life_at(&state.life, slot) - above);
-                    m.append(t, &mut work.seek_next, low, [slot, slot]);
-                },
-            );
-            m.take(&mut work.seek, &mut work.seek_next);
-        },
-    );
+    let early = m.len(&work.dead);
+    let all = m.if_gt(early, m.scalar(SPARE), 1);
+    refresh(m, p, state, work, k * m.max(now, all));
     m.sweep(
-        m.len(&work.seek),
+        early * (m.scalar(1) - all),
         #[inline(always)]
         |t| {
-            let slot = m.item(t, &work.seek, 1);
+            let slot = m.item(t, &work.dead, 0);
             set_hit(m, p, t, state, slot, !m.neg(slot));
         },
     );
 }
 
-/// b + 1.
-#[inline(always)]
-fn bound<M: Machine>(m: M, state: &State<'_, M>, hint: M::Scalar, need: M::Scalar) -> M::Scalar {
-    let life = &state.life;
-    m.bisect(
-        hint,
-        need,
-        #[inline(always)]
-        |t| m.count_le(life, t),
-    ) + 1
+/// Refreshes the slots that a token was given, as bytes of a table: what [`Refresh::Late`] left out. New slots
+/// are among them, whose lifetimes are as a hit would make them; -1 is nobody's.
+pub fn refresh_late(p: &Params, life: &mut [i8], slots: &[i32]) {
+    for &slot in slots {
+        let Some(life) = usize::try_from(slot).ok().and_then(|slot| life.get_mut(slot)) else {
+            continue;
+        };
+        *life = match &p.lifetime {
+            Lifetime::Constant(l) => *l,
+            Lifetime::Frequency(f) => f.hit[usize::from(life.cast_unsigned())],
+        };
+    }
 }

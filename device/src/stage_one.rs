@@ -109,6 +109,8 @@ pub struct Request<'a, M: Machine> {
     pub record: M::Output<'a>,
     /// This request's.
     pub record_at: M::Scalar,
+    /// The token, counted from 1, whose hits wait for [`crate::defer::refresh_late`]: the last one. 0: none.
+    pub late: M::Scalar,
 }
 
 /// Runs Stage One of one request: Algorithm 1 per token, on one table.
@@ -148,11 +150,6 @@ pub fn stage_one_with<M: Machine>(
             let from = request.ids_at + request.ids_stride * g;
             m.fetch(&mut work.ids, &request.ids, from, request.k);
             probe(m, p, state, work, request.k, request.limit);
-            if when.defers(p) {
-                refresh_early(m, p, state, work, request.k);
-            } else {
-                refresh(m, p, state, work, request.k);
-            }
             let dropped = m.len(&work.outside);
             locate(m, p, work, request, g);
             let valid = request.k - m.len(&work.void) + dropped - m.len(&work.outside);
@@ -166,16 +163,18 @@ pub fn stage_one_with<M: Machine>(
             m.publish_list(&mut request.miss_row, to, &work.miss, 2);
             m.put(&mut request.record, request.record_at + g, n);
             m.put(&mut request.record, total_at, total + n);
+            if when.defers(p) {
+                let now = m.if_ne(g + 1, request.late, 1);
+                refresh_early(m, p, state, work, request.k, now);
+            } else {
+                refresh(m, p, state, work, request.k);
+            }
             collect_dead(m, p, state, work);
             m.publish_list(&mut request.miss_slot, to, &work.dead, 0);
             occupy(m, p, state, work, g);
             let to = request.slot_at + request.slot_stride * g;
             m.publish(&mut request.slot, to, &work.slot, request.k);
             link(m, p, state, work);
-            if when.defers(p) {
-                // The new slots are among them; theirs are as a hit would make them.
-                refresh(m, p, state, work, request.k);
-            }
         },
     );
     let far = m.if_gt(m.len(&work.far), m.scalar(0), status::ID_OUT_OF_RANGE);

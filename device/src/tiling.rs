@@ -14,7 +14,7 @@ pub const MAX_CHUNKS: u32 = 2048;
 /// Rows that one half of the staging area takes at most: that many are in flight before one wait.
 pub const MAX_HALF_ROWS: u32 = 32;
 /// Bytes of one half of the staging area.
-pub const HALF_BYTES: u32 = 76 * 1024;
+pub const HALF_BYTES: u32 = 64 * 1024;
 
 /// A field of [`Tiling`], for whoever writes the struct in another language.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

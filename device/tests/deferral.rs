@@ -8,13 +8,9 @@ mod one_request;
 #[path = "rig/sequences.rs"]
 mod sequences;
 
-use avsg_device::defer::{Refresh, refresh_early};
-use avsg_device::machine::Kernel;
-use avsg_device::machine::cpu::{Cpu, Scalar};
+use avsg_device::defer::Refresh;
 use avsg_device::machine::emu::Emu;
-use avsg_device::machine::memory::{split_state, split_work, work_words};
-use avsg_device::params::{ID_LIMIT, Lifetime, Params};
-use avsg_device::probe::probe;
+use avsg_device::params::{Lifetime, Params};
 use one_request::{OneRequest, Runner, Step};
 use proptest::prelude::*;
 
@@ -51,42 +47,21 @@ fn x86() {
     Avx512::<true>::detect().map_or_else(|| println!("skipped: no AVX-512"), changes_nothing);
 }
 
-/// Counts a token's hits, and the lifetimes that change before victims are chosen.
-struct Early<'a>(&'a mut OneRequest, &'a [i32]);
-
-impl Kernel for Early<'_> {
-    type Out = (usize, usize);
-    #[inline(always)]
-    fn run<C: Cpu>(self, m: C) -> (usize, usize) {
-        let Self(OneRequest { p, state, .. }, ids) = self;
-        let mut words = vec![0; work_words(p)];
-        let mut work = split_work::<C>(p, &mut words);
-        let mut state = split_state::<C>(p, state);
-        work.ids.words_mut()[..ids.len()].copy_from_slice(ids);
-        let k = Scalar::new(i32::try_from(ids.len()).expect("small"));
-        probe(m, p, &state, &mut work, k, Scalar::new(ID_LIMIT));
-        let before = state.life.slots().to_vec();
-        refresh_early(m, p, &mut state, &mut work, k);
-        let changed = before.iter().zip(state.life.slots()).filter(|(a, b)| a != b).count();
-        (work.slot.words()[..ids.len()].iter().filter(|&&s| s >= 0).count(), changed)
-    }
-}
-
 #[test]
 fn most_hits_wait_where_slots_outnumber_ids() {
-    let k = 64;
     for lifetime in [Lifetime::Constant(127), Lifetime::frequency()] {
-        let mut r = OneRequest::new(Params { lifetime, ..Params::wide(k, 1, 512) });
-        let (mut hits, mut early) = (0, 0);
-        for step in 0..40 {
+        let mut r = OneRequest::new(Params { lifetime, ..Params::wide(640, 1, 4096) });
+        r.when = Refresh::Late;
+        let (mut hits, mut deferred) = (0, 0);
+        for step in 0..20 {
             // A tenth of the selection is new in every step.
-            let ids: Vec<i32> = (0..64).map(|i| 6 * step + i).collect();
+            let ids: Vec<i32> = (0..640).map(|i| 64 * step + i).collect();
+            let outcome = r.step(Emu::<1>, &Step::from(vec![ids]));
             if step > 10 {
-                let (h, e) = Emu::<1>.run(Early(&mut r.clone(), &ids));
-                (hits, early) = (hits + h, early + e);
+                hits += 640 - outcome.misses.len();
+                deferred += r.deferred;
             }
-            let _ = r.step(Emu::<1>, &Step::from(vec![ids]));
         }
-        assert!(hits > 1000 && early * 20 < hits, "{early} of {hits} hits, {lifetime:?}");
+        assert!(hits > 5000 && deferred * 20 > hits * 19, "{deferred} of {hits}, {lifetime:?}");
     }
 }

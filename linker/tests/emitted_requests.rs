@@ -9,8 +9,11 @@ mod shim;
 #[path = "emitted/stand.rs"]
 mod stand;
 
-use avsg_device::machine::memory::table_words;
+use avsg_device::defer::refresh_late;
+use avsg_device::machine::emu::Emu;
+use avsg_device::machine::memory::{split_state, state_words, table_words};
 use avsg_device::params::{ID_LIMIT, NO_STABLE_LEN, Params};
+use avsg_device::state::State;
 use avsg_device::tiling::Launch;
 use avsg_linker::write::StageOneText;
 use avsg_linker::write::kernels::{Abi, Kernel, kernels};
@@ -86,7 +89,22 @@ struct Outputs {
 
 const UNTOUCHED: i32 = 0x7E7E_7E7E;
 
-fn foretold(p: &Params, b: &Batch) -> Outputs {
+/// The tables after this Stage One, which leaves them alone, and a step's refreshes of what it published.
+fn lives(p: &Params, step: bool, b: &Batch, out: &Outputs) -> Vec<i32> {
+    let mut tables = vec![7; b.state.len() * table_words(p)];
+    for (request, &state) in b.state.iter().enumerate() {
+        let (first, end) = (b.cu_q[request], b.cu_q[request + 1]);
+        if step && first < end && (0..b.state.len() as i32).contains(&state) {
+            let table = &mut tables[state as usize * table_words(p)..][..state_words(p)];
+            let mut table: State<'_, Emu<1>> = split_state(p, table);
+            let slots = &out.slot[(end - 1) as usize * p.k as usize..][..b.k];
+            refresh_late(p, table.life.slots_mut(), slots);
+        }
+    }
+    tables
+}
+
+fn foretold(p: &Params, b: &Batch, step: bool) -> Outputs {
     let (requests, full) = (b.state.len(), p.k as usize);
     let rows = *b.cu_q.last().expect("one at least") as usize;
     let mut out = Outputs {
@@ -119,13 +137,14 @@ fn foretold(p: &Params, b: &Batch) -> Outputs {
             (first * full) as i32,
             (request * 16) as i32,
             b.state[request] * table_words(p) as i32,
+            if step { tokens as i32 } else { 0 },
             4711,
         ];
         let record = &mut out.record[request * 16..][..16];
         record.copy_from_slice(&fields[..16]);
         (record[0], record[8]) = (b.k as i32, (tokens * b.k) as i32);
         if tokens > 0 {
-            out.miss[0][first * full..][..17].copy_from_slice(&fields);
+            out.miss[0][first * full..][..18].copy_from_slice(&fields);
         }
         for g in 0..tokens {
             let ids = &b.ids[(first + g) * b.stride..][..b.k];
@@ -150,7 +169,7 @@ fn check(
 ) -> Result<u32, Failure> {
     let mut lot = Lot(seed);
     let b = batch(&mut lot, p, requests);
-    let expected = foretold(p, &b);
+    let expected = foretold(p, &b, step);
     let slots = requests.max(1) * p.slots as usize;
     let mut layer = Layer::new(&mut lot, &[(24, 24), (5, 8)], POOL_ROWS, 5, slots, 1);
     let segments = layer.segments();
@@ -219,7 +238,7 @@ fn check(
     if step && layer.lanes.iter().zip(&kv).any(|(lane, kv)| lane.kv != *kv) {
         return Err(differs("the device buffer"));
     }
-    if tables.iter().any(|&word| word != 7) {
+    if tables != lives(p, step, &b, &expected) {
         return Err(differs("a table"));
     }
     Ok(peak)
@@ -266,6 +285,13 @@ fn every_flag_is_needed() {
     // The window's own flags are shared with Stage Two, whose test needs them.
     mutants::every_one_dies(&plan, "constexpr int32_t TILE = 16;", fails);
     let step = emitted(&p, "avsg_step").text;
+    let fails = |kernels: &Kernels| {
+        (0..16).any(|seed| {
+            let how = How { cores: 1 + seed as u32 % 3, mode: Mode::Adversarial, seed };
+            check(&p, kernels, true, seed, [5, 60][seed as usize % 2], how).is_err()
+        })
+    };
+    mutants::every_one_dies(&step, "// What the requests' last tokens hit", fails);
     let without = step.replace("    SyncAll<true>();\n", "");
     assert_ne!(step, without);
     let kernels = compile(&without);

@@ -40,7 +40,7 @@ extern "C" __global__ __aicore__ void one_request(GM_ADDR ids, GM_ADDR blocks, G
     const GlobalTensor<int32_t> f = Global<int32_t>(fields);
     const Request q{f.GetValue(0), f.GetValue(1), f.GetValue(2), f.GetValue(3), f.GetValue(4), f.GetValue(5),
         f.GetValue(6), f.GetValue(7), f.GetValue(8), f.GetValue(9), f.GetValue(10), f.GetValue(11),
-        f.GetValue(12), f.GetValue(13), f.GetValue(14), 0};
+        f.GetValue(12), f.GetValue(13), f.GetValue(14), f.GetValue(15), 0};
     stage_one::Setup(gm);
     PipeBarrier<PIPE_ALL>();
     stage_one::StageOne(gm, q);
@@ -79,7 +79,33 @@ fn mutable(text: &str) -> (String, Vec<String>) {
         }
     }
     let out = out.replacen("namespace avsg {", "static int32_t without = 0;\nnamespace avsg {", 1);
-    (out.replace("    Gm gm;\n    gm.ids = Global<int32_t>(ids);", "    without = Global<int32_t>(fields).GetValue(15);\n    Gm gm;\n    gm.ids = Global<int32_t>(ids);"), removed)
+    (out.replace("    Gm gm;\n    gm.ids = Global<int32_t>(ids);", "    without = Global<int32_t>(fields).GetValue(16);\n    Gm gm;\n    gm.ids = Global<int32_t>(ids);"), removed)
+}
+
+/// Two steps that fill a table, and one that finds some of its oldest ids beside new ones: a few hits that
+/// must not wait.
+fn few_early(p: &Params, like: &Request) -> Vec<Request> {
+    let (k, slots) = (p.k as i32, p.slots as i32);
+    let step = |ids: Vec<i32>, tokens, k| {
+        let blocks: Vec<i32> = (0..4 * slots / p.page as i32).collect();
+        let params = like.params.iter().map(|&(name, value)| {
+            let n = blocks.len() as i32;
+            let set = match name {
+                "tokens" | "late" => tokens,
+                "k" | "ids_stride" | "slot_stride" => k,
+                "generation" => -1,
+                "stable" | "limit" => 4 * slots,
+                "rows" | "blocks_len" => n,
+                "ids_at" | "blocks_at" => 0,
+                _ => value,
+            };
+            (name, set)
+        });
+        let words = (2 * k + 32) as usize;
+        Request { params: params.collect(), ids, blocks, slots: words, misses: words }
+    };
+    let some: Vec<i32> = (slots - k..slots - k + 20).chain(2 * slots..2 * slots + 20).collect();
+    vec![step((0..2 * k).collect(), 2, k), step((2 * k..4 * k).collect(), 2, k), step(some, 1, 40)]
 }
 
 /// No barrier and no flag is there for nothing: without any single one, some step breaks a rule. (In `paper`,
@@ -108,9 +134,14 @@ fn every_synchronisation_is_needed() {
         steps.iter().position(|s| s.param("tokens") > 1).expect("some step has two tokens");
     steps.push(steps[nothing].clone());
     steps.last_mut().unwrap().params[1].1 = 0;
+    steps.extend(few_early(&p, &steps[nothing]));
     let mut state = State::clear(&p);
-    let states: Vec<_> =
-        steps.iter().map(|step| (state.clone(), state.replay(&tape, 16, step))).collect();
+    let one = |step| {
+        let both = (state.clone(), state.replay(&tape, 16, step));
+        state.finish(&p, step);
+        both
+    };
+    let states: Vec<_> = steps.iter().map(one).collect();
     let breaks = |n: usize| {
         steps.iter().zip(&states).find_map(|(step, (before, want))| {
             let mut step = step.clone();
@@ -214,6 +245,7 @@ fn compare(p: &Params, random: &mut Random, steps: usize) {
             run(p, &emitted, &before, &want, step, (mode, n as u64))
                 .unwrap_or_else(|e| panic!("step {n} of {p:?}, {mode:?}: {e}"));
         }
+        state.finish(p, step);
     }
 }
 

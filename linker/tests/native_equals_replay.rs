@@ -22,7 +22,23 @@ fn native<C: Cpu>(m: C, p: &Params, steps: &[Request]) -> Vec<State> {
 
 fn replayed(tape: &Tape, width: usize, p: &Params, steps: &[Request]) -> Vec<State> {
     let mut state = State::clear(p);
-    steps.iter().map(|step| state.replay(tape, width, step)).collect()
+    let one = |step| {
+        state.replay(tape, width, step);
+        state.finish(p, step);
+        state.clone()
+    };
+    steps.iter().map(one).collect()
+}
+
+/// The same steps with nothing deferred.
+fn at_once(tape: &Tape, width: usize, p: &Params, steps: &[Request]) -> Vec<State> {
+    let mut state = State::clear(p);
+    let one = |step: &Request| {
+        let mut step = step.clone();
+        step.params.iter_mut().filter(|p| p.0 == "late").for_each(|p| p.1 = 0);
+        state.replay(tape, width, &step)
+    };
+    steps.iter().map(one).collect()
 }
 
 /// What happened in the steps of a test, so that it cannot pass on empty ones.
@@ -35,21 +51,22 @@ struct Seen {
 
 fn compare(p: &Params, random: &mut Random, steps: usize) -> Seen {
     p.check().unwrap_or_else(|e| panic!("{p:?}: {e:?}"));
-    let tape = record_stage_one(p).unwrap();
+    let tape = record_stage_one_with(p, Refresh::AtOnce).unwrap();
     check(&tape).unwrap_or_else(|e| panic!("{e}"));
     let steps = step::sequence(p, random, steps);
-    let want = replayed(&tape, 16, p, &steps);
+    let want = at_once(&tape, 16, p, &steps);
     let same = |name: &str, got: Vec<State>| {
         for (n, (got, want)) in got.iter().zip(&want).enumerate() {
             got.expect_same(want, &format!("{name}, step {n} of {p:?}"));
         }
     };
     for width in [1, 3, 2048] {
-        same(&format!("replay at {width}"), replayed(&tape, width, p, &steps));
+        same(&format!("replay at {width}"), at_once(&tape, width, p, &steps));
     }
-    let late = record_stage_one_with(p, Refresh::Late).unwrap();
+    let late = record_stage_one(p).unwrap();
     check(&late).unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(late == tape, p.table != Table::Wide, "only wide defers");
+    same("late replay that defers nothing", at_once(&late, 16, p, &steps));
     same("deferred replay at 16", replayed(&late, 16, p, &steps));
     same("deferred replay at 3", replayed(&late, 3, p, &steps));
     same("Emu<1>", native(Emu::<1>, p, &steps));

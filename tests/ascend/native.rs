@@ -93,6 +93,7 @@ impl avsg::device::machine::Kernel for One<'_> {
             miss_at: zero,
             record: self.record,
             record_at: zero,
+            late: zero,
         };
         stage_one(c, self.p, &mut state, &mut work, &mut request);
     }

@@ -1,7 +1,7 @@
 //! One request: its table, a core's working columns and its outputs, and Stage One of a step on any
 //! CPU machine. Every output lies between words that nothing may write (invariant 10).
 
-use avsg_device::defer::Refresh;
+use avsg_device::defer::{Refresh, refresh_late};
 use avsg_device::machine::cpu::{Cpu, Scalar};
 use avsg_device::machine::memory::{clear_state, split_state, split_work, state_words, work_words};
 use avsg_device::machine::{Kernel, emu::Emu};
@@ -85,6 +85,8 @@ pub struct Outcome {
 pub struct OneRequest {
     pub p: Params,
     pub when: Refresh,
+    /// Lifetimes that the last step changed after Stage One.
+    pub deferred: usize,
     pub state: Vec<i32>,
     work: Vec<i32>,
     outputs: [Vec<i32>; 7],
@@ -99,7 +101,7 @@ impl OneRequest {
         let mut state = vec![0; state_words(&p)];
         clear_state(&p, &mut state);
         let work = vec![UNTOUCHED; work_words(&p)];
-        Self { p, when: Refresh::AtOnce, state, work, outputs: Default::default() }
+        Self { p, when: Refresh::AtOnce, deferred: 0, state, work, outputs: Default::default() }
     }
 
     /// Runs one step.
@@ -169,7 +171,7 @@ impl Kernel for OneStep<'_> {
             core::iter::once(UNTOUCHED).chain(step.tokens.iter().flatten().copied()).collect();
         let mut blocks = vec![UNTOUCHED; GUARD];
         blocks.extend(&step.blocks);
-        let OneRequest { p, when, state, work, outputs } = memory;
+        let OneRequest { p, when, deferred, state, work, outputs } = memory;
         let [slot, valid, miss_pos, miss_id, miss_slot, miss_row, record] = outputs;
         stage_one_with(
             m,
@@ -201,8 +203,17 @@ impl Kernel for OneStep<'_> {
                 miss_at: guard,
                 record,
                 record_at: guard,
+                late: scalar(step.tokens.len()),
             },
             *when,
         );
+        if when.defers(p) && !step.tokens.is_empty() {
+            let last = &slot[GUARD + stride * (step.tokens.len() - 1)..][..k];
+            let mut state = split_state::<C>(p, state);
+            let life = state.life.slots_mut();
+            let before = life.to_vec();
+            refresh_late(p, life, last);
+            *deferred = before.iter().zip(life).filter(|(a, b)| *a != *b).count();
+        }
     }
 }

@@ -2,7 +2,8 @@
 
 use anyhow::{Context, Result};
 use avsg::Error;
-use avsg::device::params::{ID_LIMIT, Lifetime, NO_STABLE_LEN, Params, Table};
+use avsg::device::defer::refresh_late;
+use avsg::device::params::{ID_LIMIT, NO_STABLE_LEN, Params};
 use avsg::device::stage_one::record;
 use avsg::device::state::{DEAD, EMPTY, INVALID, header};
 use avsg::trace::Trace;
@@ -36,7 +37,7 @@ pub struct Counts {
     pub seeks: f64,
     /// Links written.
     pub claims: f64,
-    /// Hits that must be refreshed before victims are chosen, when the others wait.
+    /// Hits that are refreshed before victims are chosen, the others waiting.
     pub early: f64,
 }
 
@@ -50,15 +51,15 @@ pub struct Profile {
     pub ub: u32,
     /// Counts.
     pub counts: Counts,
-    /// Work by phase, lifetimes in a column of their own.
-    pub work: [Work; PHASES.len()],
-    /// The same, lifetimes in the links' words.
-    pub packed: [Work; PHASES.len()],
+    /// Work by phase: lifetimes in a column of their own and in the links' words, each with every refresh
+    /// at once and with those that can wait left out.
+    pub work: [[[Work; PHASES.len()]; 2]; 2],
     /// Probe's later rounds, were they to run over all K ids.
     pub all_lanes: Work,
 }
 
 /// The table between steps.
+#[derive(Clone)]
 struct State {
     header: Vec<i32>,
     id: Vec<i32>,
@@ -92,21 +93,27 @@ pub fn count(params: &Params, trace: &Trace, warm: usize, done: &dyn Fn()) -> Re
         ub: kernel.plan.bytes,
         counts: Counts { pending: vec![0.0; params.retries as usize], ..Counts::default() },
         work: Default::default(),
-        packed: Default::default(),
         all_lanes,
     };
     for step in 0..trace.steps {
         let stable = trace.stable.as_ref().map_or(-1, |stable| stable[step]);
-        let before = state.life.clone();
-        let (ran, slots, misses) = replay(&kernel, params, &mut state, trace.row(step, 0), stable)?;
-        if step >= warm {
-            profile.counts.add(&kernel.tape, &phases, &ran, &slots, &misses);
-            profile.counts.early += early(params, &before, &slots, &misses);
-            for (sum, life) in
-                [(&mut profile.work, Life::Narrow), (&mut profile.packed, Life::Packed)]
-            {
-                let work = phases.work(&ran, life);
-                sum.iter_mut().zip(work).for_each(|(sum, work)| *sum += work);
+        let before = state.clone();
+        for late in [0, 1] {
+            state = before.clone();
+            let (ran, slots, misses) =
+                replay(&kernel, params, &mut state, trace.row(step, 0), stable, late)?;
+            if late == 1 {
+                refresh_late(params, &mut state.life, &slots);
+            }
+            if step < warm {
+                continue;
+            }
+            if late == 1 {
+                profile.counts.add(&kernel.tape, &phases, &ran, &slots, &misses);
+            }
+            for (n, life) in [Life::Narrow, Life::Packed].into_iter().enumerate() {
+                let sum = &mut profile.work[n][late as usize];
+                sum.iter_mut().zip(phases.work(&ran, life)).for_each(|(sum, work)| *sum += work);
             }
         }
         done();
@@ -122,6 +129,7 @@ fn replay<'t>(
     state: &mut State,
     ids: &[i32],
     stable: i32,
+    late: i32,
 ) -> Result<(Vec<Ran<'t>>, Vec<i32>, Vec<usize>)> {
     let mut run = Replay::new(&kernel.tape, kernel.plan.tile as usize)?;
     run.watch();
@@ -146,6 +154,7 @@ fn replay<'t>(
         ("valid_at", 0),
         ("miss_at", 0),
         ("record_at", 0),
+        ("late", late),
     ];
     for (name, value) in scalars {
         run.set(name, value)?;
@@ -173,38 +182,6 @@ fn replay<'t>(
     let n = usize::try_from(run.take("gm_record")?[record::TOTAL as usize])?;
     let misses = run.take("gm_miss_pos")?[..n].iter().map(|&at| at as usize).collect();
     Ok((run.ran(), run.take("gm_slot")?, misses))
-}
-
-/// How many hits must be refreshed before the victims are chosen, the rest waiting until after the
-/// misses are published: with th' the least t with count(life <= t) - count(hits with life <= t) >=
-/// misses, those with life <= th'. `paper` takes links of slots with life < 0, so those as well.
-fn early(p: &Params, before: &[i8], slots: &[i32], misses: &[usize]) -> f64 {
-    let settle = matches!(p.lifetime, Lifetime::Frequency(_));
-    let aged = |life: i8| {
-        let life = i32::from(life);
-        (life - if settle && life >= 0 { 129 } else { 1 }).max(-128)
-    };
-    let bucket = |life: i8| (aged(life) + 128) as usize;
-    let (mut others, mut hits) = ([0usize; 256], [0usize; 256]);
-    before.iter().for_each(|&life| others[bucket(life)] += 1);
-    let mut missed = vec![false; slots.len()];
-    misses.iter().for_each(|&lane| missed[lane] = true);
-    for (&slot, missed) in slots.iter().zip(missed) {
-        if slot >= 0 && !missed {
-            let bucket = bucket(before[slot as usize]);
-            hits[bucket] += 1;
-            // An id that was selected twice in one row is one slot.
-            others[bucket] = others[bucket].saturating_sub(1);
-        }
-    }
-    let mut sum = 0;
-    let reached = |&t: &usize| {
-        sum += others[t];
-        sum >= misses.len()
-    };
-    let threshold = (0..256).find(reached).unwrap_or(255);
-    let threshold = if p.table == Table::Wide { threshold } else { threshold.max(127) };
-    hits[..=threshold].iter().sum::<usize>() as f64
 }
 
 /// The work of Probe's later rounds over all K lanes: what was appended or scattered is selected.
@@ -244,6 +221,7 @@ impl Counts {
                     round += 1;
                 }
                 (Code::Bisect, _) => self.counts += n,
+                (Code::Append, Phase::Refresh) => self.early += run.active as f64,
                 (Code::Age { .. }, Phase::CollectDead) => self.decays += run.active as f64,
                 (Code::Append, _) if Some(run.op.columns[0]) == tape.find("seek_next") => {
                     self.seeks += n;
@@ -276,9 +254,6 @@ impl Profile {
             *sum *= by;
         }
         c.pending.iter_mut().for_each(|n| *n *= by);
-        self.work.iter_mut().chain(&mut self.packed).for_each(|work| *work = *work * by);
+        self.work.iter_mut().flatten().flatten().for_each(|work| *work = *work * by);
     }
 }
-
-#[cfg(test)]
-mod tests;

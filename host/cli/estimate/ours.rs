@@ -20,10 +20,10 @@ pub struct Variant {
 }
 
 impl Variant {
-    /// The kernel as it is recorded today.
-    pub const RECORDED: Self = Self { compaction: true, deferral: false, narrow: true };
-    /// With deferral.
-    pub const DEFERRED: Self = Self { deferral: true, ..Self::RECORDED };
+    /// The kernel as it is emitted.
+    pub const EMITTED: Self = Self { compaction: true, deferral: true, narrow: true };
+    /// The same, all refreshes before victims are chosen.
+    pub const AT_ONCE: Self = Self { deferral: false, ..Self::EMITTED };
 }
 
 /// A kernel's work on one core for one request.
@@ -55,37 +55,40 @@ impl Cost {
     }
 }
 
-/// The cost of a variant.
-pub fn cost(profile: &Profile, variant: Variant) -> Cost {
-    let mut phases = if variant.narrow { profile.work } else { profile.packed };
+/// The cost of a variant, for one request of so many on so many cores.
+pub fn cost(profile: &Profile, variant: Variant, requests: usize, cores: usize) -> Cost {
+    let work = &profile.work[usize::from(!variant.narrow)];
+    let mut phases = work[usize::from(variant.deferral)];
     if !variant.compaction {
         phases[Phase::Rounds as usize] = profile.all_lanes;
     }
-    let mut deferred = Work::default();
-    if variant.deferral {
-        let n = &profile.counts;
-        // The slot read, the byte written; the word in between where it holds more than the byte.
-        let accesses = if variant.narrow { 2.0 } else { 3.0 };
-        deferred = Work::of(Unit::Scalars, accesses * (n.hits - n.early).max(0.0));
-        phases[Phase::Refresh as usize] += deferred * -1.0 + split(profile);
-    }
+    let deferred =
+        if variant.deferral { late(profile, variant, requests, cores) } else { Work::default() };
     Cost { phases, table: table(&profile.params, variant.narrow), deferred }
 }
 
-/// What it takes to know which refreshes cannot wait: the hits' lifetimes, gathered; how many of them are
-/// at or below each threshold that is tried; two lists instead of one.
-fn split(profile: &Profile) -> Work {
-    let k = profile.params.k as usize;
-    let tiles = k.div_ceil(profile.tile as usize);
-    let sync = Work::of(Unit::Syncs, 1.0);
-    // Frequency lifetimes were gathered to find the next ones.
-    let gathered = match profile.params.lifetime {
-        Lifetime::Constant(_) => Work::chain(2, k) + Work::gathers(1, k),
-        Lifetime::Frequency(_) => Work::default(),
+/// What the busiest core has to do with the refreshes that waited, as `write/ascendc/avsg_late.h.in` deals them.
+fn late(profile: &Profile, variant: Variant, requests: usize, cores: usize) -> Work {
+    let (p, n) = (&profile.params, &profile.counts);
+    let most = p.slot_bits().min(13);
+    let parts = |shift: u32| (p.slots >> shift) as usize;
+    let shift = (6..most).find(|&shift| requests * parts(shift) <= cores).unwrap_or(most);
+    let units = (requests * parts(shift)).div_ceil(cores) as f64;
+    // The slot read, the byte written; in between what the next lifetime is of, or the word around it.
+    let reads = match p.lifetime {
+        Lifetime::Constant(_) if variant.narrow => 2.0,
+        Lifetime::Constant(_) => 3.0,
+        Lifetime::Frequency(_) => 4.0,
     };
-    let count = Work::chain(2, k.div_ceil(2)) + sync;
-    let lists = (Work::chain(4, k.div_ceil(tiles)) + sync * 2.0) * tiles as f64;
-    gathered + count * profile.counts.counts + lists
+    let set = (n.hits + n.misses) / parts(shift) as f64;
+    let (k, part) = (p.k as usize, if variant.narrow { 1 } else { 4 } << shift);
+    let once = Work::of(Unit::Bytes, (4 * k + 2 * part) as f64)
+        + Work::of(Unit::Dmas, 3.0)
+        + Work::of(Unit::Waits, 1.0)
+        + Work::of(Unit::Syncs, 4.0)
+        + Work::chain(3, k)
+        + Work::of(Unit::Scalars, reads * set);
+    once * units
 }
 
 /// Ids, lifetimes and links by DMA, both ways; lifetimes turned from bytes to halfs and back.

@@ -16,10 +16,10 @@ pub enum Phase {
     Probe,
     /// The other links, of what is still pending.
     Rounds,
-    /// Lifetimes of the hits.
-    Refresh,
     /// Host rows of the misses.
     Locate,
+    /// Lifetimes of the hits, or of those that cannot wait, and which those are.
+    Refresh,
     /// The victims.
     CollectDead,
     /// Slots and links of the misses.
@@ -33,8 +33,8 @@ pub const PHASES: [(Phase, &str); 8] = [
     (Phase::Prologue, "Reset, Invalidate, Decay"),
     (Phase::Probe, "Probe, round 0"),
     (Phase::Rounds, "Probe, later rounds"),
-    (Phase::Refresh, "Refresh"),
     (Phase::Locate, "Locate"),
+    (Phase::Refresh, "Refresh"),
     (Phase::CollectDead, "CollectDead"),
     (Phase::UpdateState, "UpdateState"),
     (Phase::Publish, "Publish"),
@@ -56,8 +56,11 @@ impl<'t> Phases<'t> {
         for op in &kernel.tape.body.ops {
             phases.all(op, phase);
             if let (Code::Repeat { .. }, Some(body)) = (op.code, &op.body) {
-                for op in &body.ops {
-                    phase = phases.written(op).unwrap_or(phase);
+                let bisects = body.ops.iter().rposition(|op| op.code == Code::Bisect);
+                for (n, op) in body.ops.iter().enumerate() {
+                    let early = op.code == Code::Bisect && Some(n) != bisects || asks_lives(op);
+                    let written = if early { Some(Phase::Refresh) } else { phases.written(op) };
+                    phase = written.unwrap_or(phase);
                     phases.all(op, phase);
                 }
             }
@@ -102,6 +105,12 @@ impl<'t> Phases<'t> {
         }
         sum
     }
+}
+
+/// Whether a statement looks at single lifetimes: to find the hits that cannot wait.
+fn asks_lives(op: &Op) -> bool {
+    let body = op.body.iter().flat_map(|body| &body.ops);
+    op.code == Code::Sweep && body.into_iter().any(|op| op.code == Code::LifeAt)
 }
 
 #[cfg(test)]

@@ -19,7 +19,6 @@ pub struct PointRow {
     pub model_us: f64,
     pub error_percent: f64,
     pub ours_us: Option<f64>,
-    pub ours_deferred_us: Option<f64>,
 }
 
 /// The paper's figures beside the model's, always on the paper's chip and workload.
@@ -27,21 +26,17 @@ pub fn points(c: &Constants) -> Result<Vec<PointRow>> {
     let soc = &OF_THE_PAPER;
     let mut rows = Vec::new();
     for point in &POINTS {
-        let (mut ours_us, mut ours_deferred_us) = (None, None);
+        let mut ours_us = None;
         let model_us = if point.what == What::DualPointer {
             paper::dual_pointer_us(point.k, c)
         } else {
             let [theirs, ours] = paper::profiles(point)?;
             let copy = stage_two::us(c, soc, ours.counts.misses, &[1152]);
-            let us = |variant| {
-                let cost = cost(&ours, variant);
-                match point.what {
-                    What::Kernel => cost.kernel_us(soc, c, copy),
-                    _ => cost.stage_one_us(soc, c),
-                }
-            };
-            (ours_us, ours_deferred_us) =
-                (Some(us(Variant::RECORDED)), Some(us(Variant::DEFERRED)));
+            let cost = cost(&ours, Variant::EMITTED, 1, soc.cores as usize);
+            ours_us = Some(match point.what {
+                What::Kernel => cost.kernel_us(soc, c, copy),
+                _ => cost.stage_one_us(soc, c),
+            });
             paper::model_us(point, &theirs, c)
         };
         let what = match point.what {
@@ -51,16 +46,7 @@ pub fn points(c: &Constants) -> Result<Vec<PointRow>> {
         };
         let error_percent = 100.0 * (model_us / point.us - 1.0);
         let (k, slots, paper_us) = (point.k, point.slots, point.us);
-        rows.push(PointRow {
-            what,
-            k,
-            slots,
-            paper_us,
-            model_us,
-            error_percent,
-            ours_us,
-            ours_deferred_us,
-        });
+        rows.push(PointRow { what, k, slots, paper_us, model_us, error_percent, ours_us });
     }
     Ok(rows)
 }

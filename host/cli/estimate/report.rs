@@ -55,7 +55,7 @@ pub struct Report {
     pub points: Vec<PointRow>,
     pub gather: Vec<Ratio>,
     pub variants: Vec<VariantRow>,
-    /// Whether ours, refreshes deferred, takes at most half of the modelled paper kernel at every rate of
+    /// Whether ours takes at most half of the modelled paper kernel at every rate of
     /// Gather.
     pub target_met: bool,
 }
@@ -106,9 +106,7 @@ pub struct Ratio {
     pub gather: f64,
     pub paper_us: f64,
     pub ours_us: f64,
-    pub ours_deferred_us: f64,
     pub ratio: f64,
-    pub ratio_deferred: f64,
 }
 
 /// Ours without one of its ideas.
@@ -140,7 +138,8 @@ pub fn run(options: &Options, inputs: &Inputs) -> Result<()> {
 
 fn report(options: &Options, inputs: &Inputs, ours: &Profile, theirs: &Profile) -> Result<Report> {
     let Inputs { constants: c, soc, params, .. } = inputs;
-    let recorded = cost(ours, Variant::RECORDED);
+    let cores = soc.cores as usize;
+    let emitted = cost(ours, Variant::EMITTED, 1, cores);
     let points = if options.no_points { Vec::new() } else { points(c)? };
     let gather: Vec<Ratio> = GATHER.iter().map(|&g| ratio(g, c, soc, ours, theirs)).collect();
     Ok(Report {
@@ -158,11 +157,11 @@ fn report(options: &Options, inputs: &Inputs, ours: &Profile, theirs: &Profile) 
         ub_bytes: ours.ub,
         constants: constants_used(c),
         counts: ours.counts.clone(),
-        phases: phases(c, soc, &recorded, &paper::kernel(&theirs.params, &theirs.counts, c)),
-        terms: terms(c, soc, recorded.stage_one()),
+        phases: phases(c, soc, &emitted, &paper::kernel(&theirs.params, &theirs.counts, c)),
+        terms: terms(c, soc, emitted.stage_one()),
         totals: totals(options, inputs, ours, theirs)?,
         points,
-        target_met: gather.iter().all(|r| r.ratio_deferred <= 0.5),
+        target_met: gather.iter().all(|r| r.ratio <= 0.5),
         gather,
         variants: variants(c, soc, ours),
     })
@@ -223,17 +222,15 @@ fn totals(
     let total = |kernel, cost: &Cost, copy: f64| {
         let launch = c.get(Name::Launch);
         let stage_one_us = launch + turns * (cost.stage_one_us(soc, c) - launch);
-        // Only the last request that a core owns can defer.
-        let kept = cost.deferred * (turns - 1.0);
-        let stage_one_us = stage_one_us + soc.us(kept.cycles(&c.prices()));
         let one = cost.kernel_us(soc, c, copy) - cost.stage_one_us(soc, c);
         Total { kernel, stage_one_us, stage_two_us: copy, step_us: stage_one_us + one }
     };
     let paper = paper_cost(theirs, c);
+    let variant = |variant| cost(ours, variant, options.requests, soc.cores as usize);
     Ok(vec![
         total("paper", &paper, copy(theirs)),
-        total("ours", &cost(ours, Variant::RECORDED), copy(ours)),
-        total("ours, refreshes deferred", &cost(ours, Variant::DEFERRED), copy(ours)),
+        total("ours", &variant(Variant::EMITTED), copy(ours)),
+        total("ours, refreshes at once", &variant(Variant::AT_ONCE), copy(ours)),
     ])
 }
 
@@ -245,16 +242,14 @@ fn paper_cost(theirs: &Profile, c: &Constants) -> Cost {
 
 fn ratio(gather: f64, c: &Constants, soc: &Soc, ours: &Profile, theirs: &Profile) -> Ratio {
     let c = &c.at_gather(gather);
-    let us = |variant| cost(ours, variant).stage_one_us(soc, c);
+    let ours_us = cost(ours, Variant::EMITTED, 1, soc.cores as usize).stage_one_us(soc, c);
     let paper_us = paper_cost(theirs, c).stage_one_us(soc, c);
-    let (ours_us, ours_deferred_us) = (us(Variant::RECORDED), us(Variant::DEFERRED));
-    let (ratio, ratio_deferred) = (ours_us / paper_us, ours_deferred_us / paper_us);
-    Ratio { gather, paper_us, ours_us, ours_deferred_us, ratio, ratio_deferred }
+    Ratio { gather, paper_us, ours_us, ratio: ours_us / paper_us }
 }
 
 fn variants(c: &Constants, soc: &Soc, ours: &Profile) -> Vec<VariantRow> {
-    let all = Variant::DEFERRED;
-    let us = |variant| cost(ours, variant).stage_one_us(soc, c);
+    let all = Variant::EMITTED;
+    let us = |variant| cost(ours, variant, 1, soc.cores as usize).stage_one_us(soc, c);
     let row = |variant, without| {
         let stage_one_us = us(without);
         VariantRow { variant, stage_one_us, saves_us: stage_one_us - us(all) }

@@ -24,7 +24,7 @@ pub fn report(r: &Report) {
     let pending: Vec<String> = n.pending.iter().map(|n| format!("{n:.0}")).collect();
     println!(
         "A step, mean of {}: {:.1} hits, {:.1} misses; pending before later rounds {}; {:.1} counts for the \
-         threshold, {:.1} link searches, {:.1} claims; {:.1} of the hits must be refreshed early",
+         threshold, {:.1} link searches, {:.1} claims; {:.1} of the hits are refreshed early",
         n.steps,
         n.hits,
         n.misses,
@@ -46,7 +46,7 @@ pub fn report(r: &Report) {
 }
 
 fn phases(r: &Report) {
-    println!("\nOne request's Stage One as recorded, by phase ({LABEL})");
+    println!("\nOne request's Stage One as emitted, by phase ({LABEL})");
     let mut t = table(["phase", "vector ops", "gathers", "scalars", "cycles", "us", "paper, us"]);
     for p in &r.phases {
         let [ops, gathers, scalars, cycles] =
@@ -68,22 +68,15 @@ fn whole(r: &Report) {
         t.add_row([x.kernel.into(), one(x.stage_one_us), one(x.stage_two_us), one(x.step_us)]);
     }
     println!("{t}\nStage One over the assumed rate of Gather ({LABEL})");
-    let columns =
-        ["words/cycle", "paper, us", "ours, us", "ratio", "ours, deferred, us", "ratio, deferred"];
-    let mut t = table(columns);
+    let mut t = table(["words/cycle", "paper, us", "ours, us", "ratio"]);
     for x in &r.gather {
-        let ratio = |v: f64| format!("{v:.2}");
-        let (ours, deferred) = (one(x.ours_us), one(x.ours_deferred_us));
-        let rates = [x.gather.to_string(), one(x.paper_us)];
-        t.add_row(
-            [&rates[..], &[ours, ratio(x.ratio), deferred, ratio(x.ratio_deferred)]].concat(),
-        );
+        let ratio = format!("{:.2}", x.ratio);
+        t.add_row([x.gather.to_string(), one(x.paper_us), one(x.ours_us), ratio]);
     }
     println!("{t}");
-    let worst = r.gather.iter().map(|x| x.ratio_deferred).fold(0.0, f64::max);
+    let worst = r.gather.iter().map(|x| x.ratio).fold(0.0, f64::max);
     println!(
-        "Target: with refreshes deferred at most half of the modelled paper kernel at every rate. {}, at \
-         worst {worst:.2}. Deferral is a variant of the model; the recorded kernel has none yet.",
+        "Target: at most half of the modelled paper kernel at every rate. {}, at worst {worst:.2}.",
         if r.target_met { "Met" } else { "MISSED" }
     );
     println!("\nWhat the ideas save in Stage One ({LABEL})");
@@ -96,8 +89,7 @@ fn whole(r: &Report) {
 
 fn beside(r: &Report) {
     println!("\nThe paper's figures, on its workload and chip; the model's and ours ({LABEL})");
-    let mut t =
-        table(["what", "K", "S", "paper, us", "model, us", "error", "ours, us", "deferred, us"]);
+    let mut t = table(["what", "K", "S", "paper, us", "model, us", "error", "ours, us"]);
     for p in &r.points {
         t.add_row([
             p.what.into(),
@@ -107,7 +99,6 @@ fn beside(r: &Report) {
             one(p.model_us),
             format!("{:+.0} %", p.error_percent),
             some(p.ours_us),
-            some(p.ours_deferred_us),
         ]);
     }
     println!("{t}");

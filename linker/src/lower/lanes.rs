@@ -158,6 +158,8 @@ impl Lower<'_> {
                 let text = format!("Adds($d, $0, {}, lanes);", scalar(1));
                 self.make(op.out, false, &text, &a[..1], &[]);
             }
+            // Halves are compared with the scalar itself.
+            Code::SubScalar if self.halves.contains(&a[0]) => {}
             Code::SubScalar => {
                 let text = format!("Adds($d, $0, -{}, lanes);", scalar(1));
                 self.make(op.out, false, &text, &a[..1], &[]);
@@ -195,6 +197,13 @@ impl Lower<'_> {
                 let text =
                     "CompareScalar($d, F16($0), static_cast<half>(0.0f), CMPMODE::LT, whole);";
                 self.make(op.out, true, text, a, &[]);
+            }
+            Code::Neg if self.below(a[0]).is_some() => {
+                let (life, bound) = self.below(a[0]).unwrap_or((a[0], String::new()));
+                let text = format!(
+                    "CompareScalar($d, F16($0), static_cast<half>(static_cast<float>({bound})), CMPMODE::LT, whole);"
+                );
+                self.make(op.out, true, &text, &[life], &[]);
             }
             // A sign test that is only there to be turned round is made the right way at once.
             Code::Neg => {

@@ -12,6 +12,14 @@ impl Lower<'_> {
             && matches!(code(a[1]), Some((Code::Splat(0), _)))
     }
 
+    /// A lifetime, and the scalar that it lies below where this difference is negative.
+    pub(super) fn below(&self, difference: Value) -> Option<(Value, String)> {
+        let Op { code: Code::SubScalar, args, .. } = self.defs.get(&difference)? else {
+            return None;
+        };
+        self.halves.contains(&args[0]).then(|| (args[0], self.scalar(args[1])))
+    }
+
     /// How often a sign test is used only by a `!`.
     pub(super) fn turned(&self, mask: Option<Value>) -> usize {
         let not = |op: &&Op| op.code == Code::MaskNot && Some(op.args[0]) == mask;

@@ -11,13 +11,13 @@ use avsg_device::params::{ID_LIMIT, Params};
 use avsg_device::stage_one::{Request, Work, record, stage_one_with};
 use avsg_device::state::{EMPTY, INVALID, State};
 
-/// Records Stage One for a geometry. State columns are `id`, `life`, `link` and `header`, working
+/// Records Stage One for a geometry, as vector cores run it: with [`Refresh::Late`]. State columns are `id`, `life`, `link` and `header`, working
 /// columns have their field's name, global arrays `gm_` before it.
 ///
 /// # Errors
 /// If the kernel does what a tape cannot say; [`crate::check`] says the rest.
 pub fn record_stage_one(p: &Params) -> Result<Tape, Refused> {
-    record_stage_one_with(p, Refresh::AtOnce)
+    record_stage_one_with(p, Refresh::Late)
 }
 
 /// [`record_stage_one`], with a choice of when hits are refreshed.
@@ -106,6 +106,7 @@ pub fn request<'a, 't>(m: Recorder<'t>, p: &Params) -> Request<'a, Recorder<'t>>
         miss_at: at("miss_at"),
         record: words("gm_record"),
         record_at: m.param("record_at", Range::new(0, i32::MAX - record_words())),
+        late: m.param("late", Range::new(0, Range::below(p.tokens).hi + 1)),
     }
 }
 

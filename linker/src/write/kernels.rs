@@ -3,6 +3,7 @@
 //! A kernel is a file that includes some of the headers, which lie beside it, and `kernel_operator.h`. The
 //! texts lie in `write/ascendc`; `@NAME@` is replaced, everything else stands there as it is shipped.
 
+use avsg_device::defer::Refresh;
 use avsg_device::machine::memory::{state_words, table_words};
 use avsg_device::params::{ID_LIMIT, Lifetime, NO_STABLE_LEN, Params};
 use avsg_device::stage_one::record;
@@ -80,19 +81,21 @@ pub fn kernels(p: &Params, stage_one: &StageOneText, abi: Abi) -> Result<Kernels
         let again: String = again.iter().map(|name| format!(", GM_ADDR {name}Out")).collect();
         Kernel { name, text: fill(&text.replace("@OUT@", &again)), ub_bytes }
     };
-    let [a, t, s, p, r] = [
+    let [a, t, s, plan_text, r] = [
         include_str!("ascendc/avsg_append.cpp.in"),
         include_str!("ascendc/avsg_transfer.cpp.in"),
         include_str!("ascendc/avsg_step.cpp.in"),
         include_str!("ascendc/avsg_plan.cpp.in"),
         include_str!("ascendc/avsg_reset.cpp.in"),
     ];
+    let (late, step) = if defers(p) { (1, step_bytes(p)) } else { (0, COPY_BYTES) };
+    let headers = HEADERS.iter().chain(&LATE[..late]);
     Ok(Kernels {
-        headers: HEADERS.map(|(name, text)| (name, fill(text))).into(),
+        headers: headers.map(|(name, text)| (*name, fill(text))).collect(),
         kernels: vec![
-            kernel("avsg_plan", p, &["tables"], plan),
+            kernel("avsg_plan", plan_text, &["tables"], plan),
             kernel("avsg_transfer", t, &["kv0", "kv1"], COPY_BYTES),
-            kernel("avsg_step", s, &["tables", "kv0", "kv1"], plan.max(COPY_BYTES)),
+            kernel("avsg_step", s, &["tables", "kv0", "kv1"], plan.max(step)),
             kernel("avsg_append", a, &["hostChunks"], COPY_BYTES),
             kernel("avsg_reset", r, &["tables"], RESET_BYTES),
         ],
@@ -107,6 +110,8 @@ const HEADERS: [(&str, &str); 6] = [
     ("avsg_rows.h", include_str!("ascendc/avsg_rows.h.in")),
     ("avsg_transfer.h", include_str!("ascendc/avsg_transfer.h.in")),
 ];
+/// For steps that defer refreshes.
+const LATE: [(&str, &str); 1] = [("avsg_late.h", include_str!("ascendc/avsg_late.h.in"))];
 
 /// What is replaced, in order: parts first, then the values in them.
 fn marks(p: &Params, stage_one: &StageOneText, frame: u32) -> Vec<(&'static str, String)> {
@@ -114,7 +119,8 @@ fn marks(p: &Params, stage_one: &StageOneText, frame: u32) -> Vec<(&'static str,
     let lives = i32::from_ne_bytes([p.empty_life().cast_unsigned(); 4]);
     let life_words = state_words(p) - header::WORDS - (p.slots + p.links()) as usize;
     let preamble = "// @GEOMETRY@\n// Written by AVSG's linker; do not edit. Apache-2.0.";
-    vec![
+    let mut marks = late(p);
+    marks.extend([
         ("@PREAMBLE@", preamble.into()),
         ("@TILING@", tiling()),
         ("@ARRAYS@", include_str!("ascendc/arrays.h.in").trim_end().into()),
@@ -129,6 +135,7 @@ fn marks(p: &Params, stage_one: &StageOneText, frame: u32) -> Vec<(&'static str,
         ("@NO_STABLE_LEN@", NO_STABLE_LEN.to_string()),
         ("@RECORD_WORDS@", record::WORDS.to_string()),
         ("@RECORD_TOTAL@", record::TOTAL.to_string()),
+        ("@LIFE_WORD@", (header::WORDS + p.slots as usize).to_string()),
         ("@TABLE_WORDS@", table_words(p).to_string()),
         ("@HEADER_WORDS@", header::WORDS.to_string()),
         ("@HEADER_THRESHOLD@", header::THRESHOLD.to_string()),
@@ -148,6 +155,50 @@ fn marks(p: &Params, stage_one: &StageOneText, frame: u32) -> Vec<(&'static str,
         // Last: nothing in generated text is a mark.
         ("@OPS@", stage_one.ops.trim_end().into()),
         ("@STAGE_ONE@", generated.join("\n\n")),
+    ]);
+    marks
+}
+
+/// Whether a step's last refreshes come after its miss list.
+fn defers(p: &Params) -> bool {
+    // More slots do not fit beside Stage Two's memory at once.
+    Refresh::Late.defers(p) && p.k <= 2048
+}
+
+/// Room for a row's slots in `avsg_late.h.in`, and log2 of those in a part at most.
+fn late_shape(p: &Params) -> (u32, u32) {
+    (p.k.next_multiple_of(256), p.slot_bits().min(13))
+}
+
+/// What a step keeps beside Stage Two's memory: two columns of slots, a mask, a rule, lifetimes.
+fn step_bytes(p: &Params) -> u32 {
+    let (lanes, shift) = late_shape(p);
+    COPY_BYTES + 8 * lanes + lanes / 8 + 512 + (1 << shift)
+}
+
+/// The marks of deferral, for tables that have it.
+fn late(p: &Params) -> Vec<(&'static str, String)> {
+    let (lanes, shift) = late_shape(p);
+    let lines = |text: &str| if defers(p) { text.to_string() } else { String::new() };
+    let (rule, life) = match p.lifetime {
+        Lifetime::Constant(l) => (String::new(), l.to_string()),
+        Lifetime::Frequency(_) => (
+            "        Pull(Local<half>(LATE_RULE_AT, 256), gm.rules, 256);\n".into(),
+            "static_cast<float>(Local<half>(LATE_RULE_AT, 256).GetValue(life.GetValue(at) + 128))"
+                .into(),
+        ),
+    };
+    vec![
+        ("@LATE@", lines("#include \"avsg_late.h\"\n")),
+        ("@ASK_LATE@", lines("    avsg::Late late(t, gm, cuQ, state);\n")),
+        ("@RUN_LATE@", lines("    late.Run();\n")),
+        ("@DEFERS@", defers(p).to_string()),
+        ("@LATE_LANES@", lanes.to_string()),
+        ("@LATE_SHIFT@", shift.to_string()),
+        ("@LATE_RULE@", rule),
+        ("@LATE_LIFE@", life),
+        ("@SLOT_BITS@", p.slot_bits().to_string()),
+        ("@STEP_BYTES@", step_bytes(p).to_string()),
     ]
 }
 

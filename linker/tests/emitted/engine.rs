@@ -128,6 +128,7 @@ impl World {
                 miss_at: word(first * k),
                 record: &mut record,
                 record_at: word(r * record::WORDS),
+                late: word(0),
             };
             stage_one(Emu, &p, &mut state, &mut work, &mut request);
         }

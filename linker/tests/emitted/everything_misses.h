@@ -13,14 +13,14 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
     const LocalTensor<int32_t> ids(TPosition::VECCALC, 128, 64);
     const int32_t fields[] = {q.tokens, q.k, q.generation, q.stable, q.limit, q.rows, q.idsAt, q.idsStride,
                               q.blocksAt, q.blocksLen, q.slotAt, q.slotStride, q.validAt, q.missAt, q.recordAt,
-                              static_cast<int32_t>(q.tableAt), mark.GetValue(0)};
-    for (int32_t i = 0; i < 17; i++) {
+                              static_cast<int32_t>(q.tableAt), q.late, mark.GetValue(0)};
+    for (int32_t i = 0; i < 18; i++) {
         words.SetValue(i, fields[i]);
     }
     After<HardEvent::S_MTE3>(EVENT_ID2);
     Push(gm.record[q.recordAt], words, 16);
     if (q.tokens > 0) {
-        Push(gm.missPos[q.missAt], words, 17);
+        Push(gm.missPos[q.missAt], words, 18);
     }
     for (int32_t g = 0; g < q.tokens; g++) {
         After<HardEvent::MTE3_MTE2>(EVENT_ID2);

@@ -1,5 +1,6 @@
 //! Steps of a request for tests: made at random, run natively or replayed, compared.
 
+use avsg_device::defer::{Refresh, refresh_late};
 use avsg_device::machine::cpu::{Cpu, Scalar};
 use avsg_device::machine::memory;
 use avsg_device::params::{NO_STABLE_LEN, Params};
@@ -101,6 +102,7 @@ fn step(
         ("valid_at", 3),
         ("miss_at", 5),
         ("record_at", record::WORDS as i32),
+        ("late", if random.one_in(3) { 0 } else { tokens as i32 }),
     ];
     let slots = (slot_at + stride * tokens + slack) as usize;
     Request { params, ids, blocks, slots, misses: (5 + k * tokens + slack) as usize }
@@ -186,6 +188,7 @@ impl Table {
                 miss_at: s("miss_at"),
                 record: &mut record.1,
                 record_at: s("record_at"),
+                late: s("late"),
             };
             let mut state = memory::split_state(p, &mut words);
             let mut work = memory::split_work(p, &mut work);
@@ -212,6 +215,17 @@ impl Table {
         let words = names.map(|name| (name, replay.take(name).unwrap())).collect();
         *self = Self { words, life: replay.take_life("life").unwrap() };
         self.clone()
+    }
+
+    /// What a step that deferred refreshes left to be done.
+    pub fn finish(&mut self, p: &Params, step: &Request) {
+        let late = step.param("late") as usize;
+        if late > 0 && Refresh::Late.defers(p) {
+            let at =
+                step.param("slot_at") as usize + (late - 1) * step.param("slot_stride") as usize;
+            let slots = self.output("gm_slot")[at..][..step.param("k") as usize].to_vec();
+            refresh_late(p, &mut self.life, &slots);
+        }
     }
 
     pub fn output(&self, name: &str) -> &[i32] {

@@ -34,8 +34,6 @@ pub struct Lowered {
     pub words: BTreeSet<u32>,
     /// Lists that share another one's storage.
     pub alias: BTreeMap<ColumnId, ColumnId>,
-    /// Lists, by the name of their length.
-    pub lists: Vec<String>,
     /// Columns that may begin where another one ends, though both are touched then.
     pub overlays: Vec<[String; 2]>,
 }
@@ -114,10 +112,8 @@ pub fn lower(tape: &Tape) -> Result<Lowered, Refused> {
     l.block(&tape.body);
     registers::drop_unused(&mut l.out);
     let Lower { registers, words, alias, overlays, out, .. } = l;
-    let is_list = |c: &&Column| matches!(c.kind, Kind::List { .. });
-    let lists = tape.columns.iter().filter(is_list).map(|c| c.name.clone()).collect();
     let registers = registers.registers();
-    Ok(Lowered { body: out, registers, words, alias, overlays, lists, tape })
+    Ok(Lowered { body: out, registers, words, alias, overlays, tape })
 }
 
 fn survey(block: &Block, uses: &mut BTreeMap<Value, usize>, defs: &mut BTreeMap<Value, Op>) {

@@ -20,10 +20,8 @@ pub struct StageOneText {
     pub setup: String,
     /// `StageOne`: one request.
     pub body: String,
-    /// Unified buffer that it uses.
+    /// Unified buffer that it uses, from 0.
     pub ub_bytes: u32,
-    /// The first byte behind it.
-    pub ub_free: u32,
     /// Where what lies.
     pub plan: String,
 }
@@ -81,7 +79,6 @@ pub fn stage_one_within(p: &Params, limit: u32) -> Result<StageOneText, Failed> 
         setup,
         body,
         ub_bytes: plan.bytes,
-        ub_free: plan.bytes,
         plan: plan.to_string(),
     })
 }
@@ -202,7 +199,7 @@ fn declarations(kernel: &Lowered, plan: &Plan, text: &str) -> String {
         out += &line;
         out += ";\n";
     }
-    let lens = kernel.lists.iter().map(|l| format!("{}Len", camel(l)));
+    let lens = kernel.tape.columns.iter().map(|c| format!("{}Len", camel(&c.name)));
     let lens: Vec<_> =
         lens.filter(|l| words(text).any(|w| w == l)).map(|l| format!("{l} = 0")).collect();
     for some in lens.chunks(6) {

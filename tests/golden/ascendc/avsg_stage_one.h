@@ -53,7 +53,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
     const LocalTensor<uint8_t> negative = Local<uint8_t>(736, 64), notHit = negative, isClaim = negative;
     const LocalTensor<uint8_t> isVoid = Local<uint8_t>(800, 64), notEqual = isVoid, isOutside = isVoid;
     const LocalTensor<int32_t> iota = Local<int32_t>(864, 512);
-    const LocalTensor<int32_t> at = Local<int32_t>(11104, 512), position = at, over = at, fill2 = at, lives = at;
+    const LocalTensor<int32_t> at = Local<int32_t>(11104, 512), position = at, over = at, fill2 = at, lived = at;
     const LocalTensor<int32_t> lane = Local<int32_t>(13152, 512), newLink = lane, row = lane;
     const LocalTensor<int32_t> x = Local<int32_t>(15200, 512), print = x, fresh = x, stride = x;
     const LocalTensor<int32_t> fill = Local<int32_t>(17248, 512), sign2 = fill, bit = fill, print2 = fill;
@@ -290,9 +290,9 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
             ShiftLeft(U32(offset), U32(offset), 1u, lanes);
             CompareScalar(notNegative, sign, 0, CMPMODE::EQ, whole);
             PipeBarrier<PIPE_V>();
-            Gather(F16(lives), life, U32(offset), 0, lanes);
+            Gather(F16(lived), life, U32(offset), 0, lanes);
             PipeBarrier<PIPE_V>();
-            CompareScalar(negative, F16(lives), static_cast<half>(static_cast<float>(threshold + 1)), CMPMODE::LT, whole);
+            CompareScalar(negative, F16(lived), static_cast<half>(static_cast<float>(threshold + 1)), CMPMODE::LT, whole);
             PipeBarrier<PIPE_V>();
             And(U16(isDead), U16(negative), U16(notNegative), whole / 16);
             Keep(isDead, deadLen);

@@ -375,32 +375,36 @@ impl Lower<'_> {
     fn append(&mut self, list: ColumnId, mask: Value, values: &[Value]) {
         let (m, mp) = self.operand(mask);
         let len = self.len_name(list);
-        let (packed, keep) = (ub("packed"), ub("keep"));
+        let packed = ub("packed");
         if values.is_empty() {
             let acts = vec![BARRIER, v(&[&mp, &ub("iota")], &[&packed])];
             return self.helper(format!("{len} += Count({m}, lanes);"), acts);
         }
         let values: Vec<_> = values.iter().map(|&v| self.operand(v)).collect();
-        self.helper(format!("Keep({m}, {len});"), keep_acts(&mp));
         for (n, (x, xp)) in values.iter().enumerate() {
             let column = self.storage(list, n);
-            let text = format!("Append({column}, {len}, {x}, lanes);");
+            let own = |name: &str| {
+                let pair = |[a, b]: &[String; 2]| *a == column && b == name;
+                name == column || self.overlays.iter().any(pair)
+            };
+            let closes = matches!(xp, Place::Ub(name) if own(name.trim_end_matches("[base]")));
+            let helper = if closes { "Close" } else { "Append" };
+            let text = format!("{helper}({column}, {len}, {x}, {m}, lanes, {});", n == 0);
             let last = n + 1 == values.len();
             let text = if last { format!("{len} += {text}") } else { text };
-            self.helper(text, append_acts(xp, &Place::Ub(column), &packed, &keep));
+            self.helper(text, append_acts(closes, xp, &mp, &Place::Ub(column)));
         }
     }
 }
 
-/// What happens in `Keep`.
-pub fn keep_acts(mask: &Place) -> Vec<Act> {
-    vec![BARRIER, v(&[mask], &[&ub("keep")])]
-}
-
-/// What happens in `Append`.
-pub fn append_acts(value: &Place, list: &Place, packed: &Place, keep: &Place) -> Vec<Act> {
-    let stage = ub("stage");
-    let stages =
-        [v(&[list, value], &[&stage]), v(&[&stage, keep], &[packed]), v(&[packed], &[list])];
-    stages.into_iter().flat_map(|act| [BARRIER, act]).collect()
+/// What happens in `Append` or `Close`.
+fn append_acts(closes: bool, value: &Place, mask: &Place, list: &Place) -> Vec<Act> {
+    let (stage, packed, keep) = (ub("stage"), ub("packed"), ub("keep"));
+    let mut inside = vec![v(&[list], &[&stage, &keep]), BARRIER];
+    if closes {
+        let pack = v(&[value, mask, &stage, &keep], &[&packed]);
+        return vec![BARRIER, Act::Maybe(inside), pack, BARRIER, v(&[&packed], &[list])];
+    }
+    inside.extend([v(&[&stage, &keep], &[&packed]), BARRIER]);
+    vec![BARRIER, Act::Maybe(inside), v(&[value, mask, &packed], &[list])]
 }

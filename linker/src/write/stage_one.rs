@@ -238,12 +238,12 @@ fn constants(plan: &Plan, texts: &[&str]) -> String {
         plan.tile
     );
     let uses = |name: &str| texts.iter().any(|text| words(text).any(|w| w == name));
-    if uses("RUN") {
-        let _ = writeln!(
-            out,
-            "constexpr int32_t RUN = {};  // slots of a pass over lifetimes",
-            plan.run
-        );
+    for (name, n, what) in
+        [("RUN", plan.run, "slots numbered at once"), ("PASS", plan.pass, "slots counted at once")]
+    {
+        if uses(name) {
+            let _ = writeln!(out, "constexpr int32_t {name} = {n};  // {what}");
+        }
     }
     for b in &plan.buffers {
         let name = address(&b.name);

@@ -104,7 +104,7 @@ fn few_early(p: &Params, like: &Request) -> Vec<Request> {
         let words = (2 * k + 32) as usize;
         Request { params: params.collect(), ids, blocks, slots: words, misses: words }
     };
-    let some: Vec<i32> = (slots - k..slots - k + 20).chain(2 * slots..2 * slots + 20).collect();
+    let some: Vec<i32> = (2 * k - 200..2 * k - 180).chain(4 * k..4 * k + 20).collect();
     vec![step((0..2 * k).collect(), 2, k), step((2 * k..4 * k).collect(), 2, k), step(some, 1, 40)]
 }
 

@@ -120,6 +120,7 @@ impl Kernel {
                 let slots = self.slots();
                 let looks = sync * f64::from(slots.div_ceil(pass));
                 (passes(slots as usize, pass, 2) + looks) * run.lanes as f64
+                    + Work::of(Unit::Barriers, 1.0)
             }
             Code::AppendLt | Code::AppendEq => {
                 let runs = run.lanes.div_ceil(run_of as usize) as f64;

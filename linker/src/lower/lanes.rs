@@ -275,7 +275,6 @@ impl Lower<'_> {
             Code::Scatter => {
                 let [(i, ip), (x, xp), (m, mp)] = [a[1], a[2], a[3]].map(|v| self.operand(v));
                 let acts = vec![
-                    BARRIER,
                     v(&[&ip, &xp, &mp], &[&packed, &stage]),
                     TO_S,
                     s(&[&packed, &stage], &[&to]),
@@ -299,8 +298,7 @@ impl Lower<'_> {
             }
             Code::SetLife(n) => {
                 let [(i, ip), (m, mp)] = [a[1], a[2]].map(|v| self.operand(v));
-                let acts =
-                    vec![BARRIER, v(&[&ip, &mp], &[&packed]), TO_S, s(&[&packed], &[&to]), FROM_S];
+                let acts = vec![v(&[&ip, &mp], &[&packed]), TO_S, s(&[&packed], &[&to]), FROM_S];
                 let text =
                     format!("SetLife({column}, {i}, static_cast<half>({n}.0f), {m}, lanes);");
                 self.helper(text, acts);
@@ -308,7 +306,7 @@ impl Lower<'_> {
             Code::StepLife(_) => {
                 let [(i, ip), (m, mp)] = [a[1], a[2]].map(|v| self.operand(v));
                 let (lives, rule) = (ub("lives"), ub("rule"));
-                let mut acts = vec![BARRIER, v(&[&ip, &mp], &[&packed])];
+                let mut acts = vec![v(&[&ip, &mp], &[&packed])];
                 for act in [
                     v(&[&packed], &[&stage]),
                     v(&[&to, &stage], &[&lives]),
@@ -377,7 +375,7 @@ impl Lower<'_> {
         let len = self.len_name(list);
         let packed = ub("packed");
         if values.is_empty() {
-            let acts = vec![BARRIER, v(&[&mp, &ub("iota")], &[&packed])];
+            let acts = vec![v(&[&mp, &ub("iota")], &[&packed])];
             return self.helper(format!("{len} += Count({m}, lanes);"), acts);
         }
         let values: Vec<_> = values.iter().map(|&v| self.operand(v)).collect();
@@ -389,10 +387,12 @@ impl Lower<'_> {
             };
             let closes = matches!(xp, Place::Ub(name) if own(name.trim_end_matches("[base]")));
             let helper = if closes { "Close" } else { "Append" };
-            let text = format!("{helper}({column}, {len}, {x}, {m}, lanes, {});", n == 0);
-            let last = n + 1 == values.len();
+            let (first, last) = (n == 0, n + 1 == values.len());
+            let text = format!("{helper}({column}, {len}, {x}, {m}, lanes, {first}, {last});");
             let text = if last { format!("{len} += {text}") } else { text };
-            self.helper(text, append_acts(closes, xp, &mp, &Place::Ub(column)));
+            let mut acts = append_acts(closes, xp, &mp, &Place::Ub(column));
+            acts.extend(last.then_some(BARRIER));
+            self.helper(text, acts);
         }
     }
 }
@@ -400,11 +400,11 @@ impl Lower<'_> {
 /// What happens in `Append` or `Close`.
 fn append_acts(closes: bool, value: &Place, mask: &Place, list: &Place) -> Vec<Act> {
     let (stage, packed, keep) = (ub("stage"), ub("packed"), ub("keep"));
-    let mut inside = vec![v(&[list], &[&stage, &keep]), BARRIER];
+    let mut behind = vec![v(&[list], &[&stage, &keep]), BARRIER];
     if closes {
         let pack = v(&[value, mask, &stage, &keep], &[&packed]);
-        return vec![BARRIER, Act::Maybe(inside), pack, BARRIER, v(&[&packed], &[list])];
+        return vec![Act::Maybe(behind), pack, BARRIER, v(&[&packed], &[list])];
     }
-    inside.extend([v(&[&stage, &keep], &[&packed]), BARRIER]);
-    vec![BARRIER, Act::Maybe(inside), v(&[value, mask, &packed], &[list])]
+    behind.extend([v(&[&stage, &keep], &[&packed]), BARRIER]);
+    vec![Act::Maybe(behind), v(&[value, mask, &packed], &[list])]
 }

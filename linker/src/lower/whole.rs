@@ -133,7 +133,7 @@ impl Lower<'_> {
                     || [BARRIER, v(&[&life], &[&keep]), BARRIER, v(&[&keep, &life], &[&scratch])];
                 let out = op.out.map(|out| self.scalar(out)).unwrap_or_default();
                 let text = format!("const int32_t {out} = LeastLife(life, {}, {});", a[0], a[1]);
-                (text, vec![Act::Maybe(run().into_iter().chain(run()).collect())])
+                (text, vec![Act::Maybe(run().into_iter().chain(run()).collect()), BARRIER])
             }
             Code::AppendLt | Code::AppendEq => {
                 let mode = if op.code == Code::AppendLt { "LT" } else { "EQ" };
@@ -143,7 +143,7 @@ impl Lower<'_> {
                     a[0], a[1]
                 );
                 let list = Place::Ub(list);
-                let numbers = [BARRIER, v(&[&ub("iota")], &[&scratch])];
+                let numbers = [v(&[&ub("iota")], &[&scratch])];
                 let run = || {
                     let steps = [
                         v(&[&life, &list], &[&keep, &scratch]),
@@ -157,6 +157,7 @@ impl Lower<'_> {
                 };
                 let mut acts = numbers.to_vec();
                 acts.push(Act::Maybe(run().chain(run()).collect()));
+                acts.push(BARRIER);
                 (text, acts)
             }
             _ => unreachable!("the checker keeps {:?} in sweeps", op.code),

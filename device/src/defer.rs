@@ -16,12 +16,14 @@ use crate::probe::{refresh, set_hit};
 use crate::stage_one::Work;
 use crate::state::{State, header};
 
-/// When hits are refreshed. Both give the same results.
+/// Who runs Stage One, to whom what is dear: an access to a single lane, or a lane more. Both get the same
+/// results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refresh {
-    /// Before victims are chosen: less work in all, right for CPUs.
+    /// CPUs: hits are refreshed before victims are chosen, and links looked at one by one. Less work in all.
     AtOnce,
-    /// Of the token that a request names, most of them after Stage One, by [`refresh_late`].
+    /// Vector cores: of the token that a request names, most hits after Stage One, by [`refresh_late`]; and
+    /// Probe looks at two links at once.
     Late,
 }
 
@@ -30,6 +32,12 @@ impl Refresh {
     #[inline(always)]
     pub fn defers(self, p: &Params) -> bool {
         self == Self::Late && p.table == Table::Wide
+    }
+
+    /// Whether Probe looks at two links at once: where their number is even.
+    #[inline(always)]
+    pub fn pairs(self, p: &Params) -> bool {
+        self.defers(p) && p.retries % 2 == 1
     }
 }
 

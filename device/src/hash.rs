@@ -79,6 +79,44 @@ pub fn nth<M: Machine>(m: M, p: &Params, mixed: M::V, r: M::Scalar) -> M::V {
     m.low(first(m, p, mixed) + m.times(stride(m, p, mixed), r), p.link_bits())
 }
 
+/// The position of the link after the one at `at`.
+#[inline(always)]
+pub fn next<M: Machine>(m: M, p: &Params, mixed: M::V, at: M::V) -> M::V {
+    m.low(at + stride(m, p, mixed), p.link_bits())
+}
+
+/// Bits of a stride in a [`way`].
+fn stride_bits(p: &Params) -> u32 {
+    p.link_bits().min(STRIDE_BITS)
+}
+
+/// Whether an id's first link and stride fit one word, so that they need not be made again in every round.
+pub fn fits_way(p: &Params) -> bool {
+    p.link_bits() + stride_bits(p) < 32
+}
+
+/// What a list of ids that look for links keeps of each: its first link and its stride, or where these do
+/// not fit the id itself.
+#[inline(always)]
+pub fn way<M: Machine>(m: M, p: &Params, x: M::V, mixed: M::V) -> M::V {
+    if fits_way(p) { m.shl(stride(m, p, mixed), p.link_bits()) | first(m, p, mixed) } else { x }
+}
+
+/// The largest [`way`].
+pub fn last_way(p: &Params) -> i32 {
+    (u32::MAX >> (32 - p.link_bits() - stride_bits(p))).cast_signed()
+}
+
+/// The position of link number r on a way.
+#[inline(always)]
+pub fn along<M: Machine>(m: M, p: &Params, way: M::V, r: M::Scalar) -> M::V {
+    if !fits_way(p) {
+        return nth(m, p, mixed(m, p, way), r);
+    }
+    let stride = m.shr(way, p.link_bits());
+    m.low(m.low(way, p.link_bits()) + m.times(stride, r), p.link_bits())
+}
+
 /// An id's print, of 23 - m bits. `paper`: the bits above the lowest m.
 #[inline(always)]
 pub fn print<M: Machine>(m: M, p: &Params, mixed: M::V) -> M::V {

@@ -8,6 +8,9 @@
 //!     the same with h = nth(x, r)
 //! for each hit: refresh life[slot]
 //! ```
+//! With `pairs`, a round looks at two links, of which the first that hits counts: half the rounds and fewer ids
+//! found late, which have to be scattered, for more gathers.
+//!
 //! The id decides, so there is no false hit; the link's print and its invalid bit are not looked at:
 //! a slot that is dead and not yet reused may still be hit, and is then revived. What is pending at
 //! the end is the token's misses, in token order.
@@ -29,6 +32,7 @@ pub fn probe<M: Machine>(
     work: &mut Work<'_, M>,
     k: M::Scalar,
     limit: M::Scalar,
+    pairs: bool,
 ) {
     m.clear(&mut work.pending);
     m.clear(&mut work.next);
@@ -42,8 +46,9 @@ pub fn probe<M: Machine>(
             // Cleared first: the difference with the limit must not overflow.
             let x = m.select(padding, m.splat(0), id);
             let valid = m.neg(x - limit) & !padding;
-            let slot = slot_of(m, p, state, hash::first(m, p, hash::mixed(m, p, x)));
-            let hit = m.eq(m.gather(&state.id, slot), x) & valid;
+            let mixed = hash::mixed(m, p, x);
+            let (slot, found) = find(m, p, state, x, mixed, hash::first(m, p, mixed), pairs);
+            let hit = found & valid;
             m.store(t, &mut work.slot, m.select(hit, slot, m.splat(EMPTY)));
             m.append(t, &mut work.pending, valid & !hit, [x, m.iota(t)]);
             m.append(t, &mut work.void, !valid, [id]);
@@ -54,19 +59,22 @@ pub fn probe<M: Machine>(
         #[inline(always)]
         |t| m.append(t, &mut work.far, !m.neg(m.item(t, &work.void, 0)), []),
     );
+    let links = 1 + u32::from(pairs);
+    let rounds = p.retries.div_ceil(links) - u32::from(pairs);
     m.repeat(
-        p.retries,
-        m.scalar(p.retries as i32),
+        rounds,
+        m.scalar(rounds as i32),
         #[inline(always)]
         |r| {
+            let r = if pairs { r + r } else { r };
             m.sweep(
                 m.len(&work.pending),
                 #[inline(always)]
                 |t| {
                     let (x, lane) = (m.item(t, &work.pending, 0), m.item(t, &work.pending, 1));
                     let mixed = hash::mixed(m, p, x);
-                    let slot = slot_of(m, p, state, hash::nth(m, p, mixed, r + 1));
-                    let hit = m.eq(m.gather(&state.id, slot), x);
+                    let at = hash::nth(m, p, mixed, r + links as i32);
+                    let (slot, hit) = find(m, p, state, x, mixed, at, pairs);
                     m.scatter(t, &mut work.slot, lane, slot, hit);
                     m.append(t, &mut work.next, !hit, [x, lane]);
                 },
@@ -74,6 +82,27 @@ pub fn probe<M: Machine>(
             m.take(&mut work.pending, &mut work.next);
         },
     );
+}
+
+/// The slot that the link at `at`, or with `pairs` the one after it, names, and whether it holds the id.
+#[inline(always)]
+fn find<M: Machine>(
+    m: M,
+    p: &Params,
+    state: &State<'_, M>,
+    x: M::V,
+    mixed: M::V,
+    at: M::V,
+    pairs: bool,
+) -> (M::V, M::Mask) {
+    let slot = slot_of(m, p, state, at);
+    let hit = m.eq(m.gather(&state.id, slot), x);
+    if !pairs {
+        return (slot, hit);
+    }
+    let other = slot_of(m, p, state, hash::next(m, p, mixed, at));
+    let hits = m.eq(m.gather(&state.id, other), x);
+    (m.select(hit, slot, other), hit | hits)
 }
 
 /// The slot that the link at `h` names.

@@ -45,7 +45,7 @@ pub struct Work<'a, M: Machine> {
     pub miss: M::List<'a, 3>,
     /// Their slots.
     pub dead: M::List<'a, 1>,
-    /// (id, slot) of misses without a link yet.
+    /// (way, word) of misses without a link yet: see [`crate::hash::way`].
     pub seek: M::List<'a, 2>,
     /// The same, of the next round.
     pub seek_next: M::List<'a, 2>,
@@ -149,7 +149,7 @@ pub fn stage_one_with<M: Machine>(
         |g| {
             let from = request.ids_at + request.ids_stride * g;
             m.fetch(&mut work.ids, &request.ids, from, request.k);
-            probe(m, p, state, work, request.k, request.limit);
+            probe(m, p, state, work, request.k, request.limit, when.pairs(p));
             let dropped = m.len(&work.outside);
             locate(m, p, work, request, g);
             let valid = request.k - m.len(&work.void) + dropped - m.len(&work.outside);

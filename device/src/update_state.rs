@@ -20,8 +20,8 @@ use crate::params::{Params, Table};
 use crate::stage_one::Work;
 use crate::state::{DEAD, INVALID, State};
 
-/// Gives `work.miss` the slots of `work.dead`: into `work.slot`, into the slots' ids, and as (id, slot)
-/// into `work.seek`.
+/// Gives `work.miss` the slots of `work.dead`: into `work.slot`, into the slots' ids, and as (way,
+/// word) into `work.seek`.
 #[inline(always)]
 pub fn occupy<M: Machine>(
     m: M,
@@ -43,7 +43,9 @@ pub fn occupy<M: Machine>(
             m.set_life(t, &mut state.life, slot, life, all);
             m.scatter(t, &mut state.id, slot, x, all);
             m.scatter(t, &mut work.slot, position - first, slot, all);
-            m.append(t, &mut work.seek, all, [x, slot]);
+            let mixed = hash::mixed(m, p, x);
+            let word = hash::word(m, p, mixed, slot);
+            m.append(t, &mut work.seek, all, [hash::way(m, p, x, mixed), word]);
         },
     );
 }
@@ -67,7 +69,7 @@ pub fn link<M: Machine>(m: M, p: &Params, state: &mut State<'_, M>, work: &mut W
     );
 }
 
-/// Moves `work.seek` (id, slot) to `work.claim` (link position, word), where a link is reusable; what
+/// Moves `work.seek` (way, word) to `work.claim` (link position, word), where a link is reusable; what
 /// finds none stays.
 #[inline(always)]
 fn seek<M: Machine>(m: M, p: &Params, state: &State<'_, M>, work: &mut Work<'_, M>) {
@@ -82,12 +84,11 @@ fn seek<M: Machine>(m: M, p: &Params, state: &State<'_, M>, work: &mut Work<'_, 
                 m.len(&work.seek),
                 #[inline(always)]
                 |t| {
-                    let (x, slot) = (m.item(t, &work.seek, 0), m.item(t, &work.seek, 1));
-                    let mixed = hash::mixed(m, p, x);
-                    let at = hash::nth(m, p, mixed, r);
+                    let (way, word) = (m.item(t, &work.seek, 0), m.item(t, &work.seek, 1));
+                    let at = hash::along(m, p, way, r);
                     let free = reusable(m, p, state, m.gather(&state.link, at));
-                    m.append(t, &mut work.claim, free, [at, hash::word(m, p, mixed, slot)]);
-                    m.append(t, &mut work.seek_next, !free, [x, slot]);
+                    m.append(t, &mut work.claim, free, [at, word]);
+                    m.append(t, &mut work.seek_next, !free, [way, word]);
                 },
             );
             m.take(&mut work.seek, &mut work.seek_next);
@@ -135,8 +136,9 @@ fn claim<M: Machine>(m: M, p: &Params, state: &mut State<'_, M>, work: &Work<'_,
         m.len(&work.seek),
         #[inline(always)]
         |t| {
-            let slot = m.item(t, &work.seek, 1);
-            m.set_life(t, &mut state.life, slot, p.new_life(), !m.neg(slot));
+            let word = m.item(t, &work.seek, 1);
+            let slot = m.low(word, p.slot_bits());
+            m.set_life(t, &mut state.life, slot, p.new_life(), !m.neg(word));
         },
     );
 }
@@ -161,7 +163,10 @@ fn lost<M: Machine>(m: M, p: &Params, state: &State<'_, M>, work: &mut Work<'_, 
         #[inline(always)]
         |t| {
             let slot = m.item(t, &work.dead, 0);
-            m.append(t, &mut work.seek, !m.neg(slot), [m.gather(&state.id, slot), slot]);
+            let x = m.gather(&state.id, slot);
+            let mixed = hash::mixed(m, p, x);
+            let word = hash::word(m, p, mixed, slot);
+            m.append(t, &mut work.seek, !m.neg(slot), [hash::way(m, p, x, mixed), word]);
         },
     );
 }

@@ -48,8 +48,10 @@ pub struct Ran<'t> {
     /// Live lanes of its tile; the length of what an op on a whole column worked on, the bound of a
     /// sweep, the counts that a bisection starting at its hint takes.
     pub lanes: usize,
-    /// The lanes under an effect's mask; how far lifetimes fell.
+    /// The lanes under an effect's mask; how far lifetimes fell; the slots in a list that some were appended to.
     pub active: usize,
+    /// How long the list was that lanes are appended to.
+    pub at: usize,
 }
 
 /// A tape with its memory, ready to run.
@@ -218,7 +220,9 @@ impl<'t> Replay<'t> {
 
     fn note(&mut self, op: &'t Op, lanes: usize, active: usize) {
         if let Some(ran) = &mut self.ran {
-            ran.push(Ran { op, lanes, active });
+            let len = |op: &Op, m: &mut Memory<'_>| m.list(op.columns[0]).map_or(0, |l| l.len);
+            let at = if op.code == Code::Append { len(op, &mut self.memory) - active } else { 0 };
+            ran.push(Ran { op, lanes, active, at });
         }
     }
 

@@ -33,8 +33,10 @@ pub struct Buffer {
 pub struct Plan {
     /// Lanes of a tile.
     pub tile: u32,
-    /// Slots that a pass over lifetimes takes at once.
+    /// Slots that are numbered at once.
     pub run: u32,
+    /// Slots that are counted at once.
+    pub pass: u32,
     /// By name.
     pub buffers: Vec<Buffer>,
     /// The first byte behind them.
@@ -100,8 +102,12 @@ pub fn plan(kernel: &Lowered, limit: u32) -> Result<Plan, TooLarge> {
 }
 
 fn place(kernel: &Lowered, tile: u32, slots: u32) -> Plan {
-    let run = (2 * tile).min(slots);
-    let mut plan = Plan { tile, run, buffers: Vec::new(), bytes: 0 };
+    // What passes over whole columns use: all that tiles do, between two sweeps.
+    let words = kernel.registers.iter().filter(|r| !r.mask).map(|r| r.number as u32 + 1).max();
+    let scratch = 4 * (2 * (256 + tile) + words.unwrap_or(0) * tile);
+    let run = (1 << ((scratch - 1024) / 4).ilog2()).min(slots);
+    let pass = (2 * run).min(slots);
+    let mut plan = Plan { tile, run, pass, buffers: Vec::new(), bytes: 0 };
     let put = |plan: &mut Plan, name: &str, element: &'static str, len: u32| {
         let size = match element {
             "half" => 2,
@@ -119,8 +125,7 @@ fn place(kernel: &Lowered, tile: u32, slots: u32) -> Plan {
     for word in &kernel.words {
         put(&mut plan, &format!("WORD_{word:X}"), "int32_t", 8);
     }
-    put(&mut plan, "keep", "uint8_t", 32 + tile / 8);
-    put(&mut plan, "found", "uint8_t", run / 8);
+    put(&mut plan, "keep", "uint8_t", 32 + pass / 8);
     let registers = |plan: &mut Plan, mask: bool, element: &'static str, len: u32| {
         let start = plan.bytes;
         for r in kernel.registers.iter().filter(|r| r.mask == mask) {
@@ -133,8 +138,11 @@ fn place(kernel: &Lowered, tile: u32, slots: u32) -> Plan {
     put(&mut plan, "iota", "int32_t", tile);
     put(&mut plan, "stage", "int32_t", 256 + tile);
     put(&mut plan, "packed", "int32_t", 256 + tile);
-    put(&mut plan, "numbers", "int32_t", tile);
     registers(&mut plan, false, "int32_t", tile);
+    let stage = plan.buffers.iter().find(|b| b.name == "stage").map_or(0, |b| b.at);
+    let (name, element) = ("scratch".into(), "int16_t");
+    let len = scratch / 2;
+    plan.buffers.push(Buffer { name, element, len, at: stage, bytes: scratch, live: None });
     if !kernel.tape.rules.is_empty() {
         put(&mut plan, "rule", "half", 256);
         put(&mut plan, "lives", "half", tile);

@@ -88,25 +88,27 @@ fn helpers_are_what_the_model_takes_them_for() {
         "Muls(",
         "Add(",
         "Pack(",
-        "Keep(",
-        "Append(",
+        "Behind(",
     ];
     for (helper, ops, accesses) in [
         // One of the seven only for words of more than 22 bits.
         ("Mix", 7, 0),
         ("Pack", 1, 0),
         ("Count", 1, 0),
-        ("Keep", 2, 0),
-        // Three of the four where the list does not end with a block; the last but one is one of two.
-        ("Append", 5, 0),
-        ("Scatter", 2, 3),
-        ("SetLife", 1, 2),
+        // One where the list ends with a block; else what is behind, and a copy.
+        ("Append", 3, 0),
+        ("Close", 3, 0),
+        ("Behind", 5, 0),
+        // Four for every two lanes, and three for an odd one.
+        ("Scatter", 2, 7),
+        // Three, and two.
+        ("SetLife", 1, 5),
         ("StepLife", 7, 3),
         ("Age", 2, 0),
         ("Settle", 3, 0),
         ("CountLe", 2, 0),
-        // Two, and Keep and Append.
-        ("AppendSlots", 4, 0),
+        // Two and more for the numbers, eight for each run.
+        ("AppendSlots", 10, 0),
     ] {
         let head = format!("//@ {helper}\n");
         let body = text.split_once(&head).unwrap_or_else(|| panic!("no {helper}")).1;

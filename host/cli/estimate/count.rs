@@ -193,7 +193,7 @@ fn uncompacted(kernel: &Kernel, phases: &Phases<'_>, p: &Params) -> Work {
     let calls: Vec<Call> =
         sweeps.flat_map(|op| kernel.calls(op).unwrap_or_default()).cloned().collect();
     let moves =
-        |c: &Call| ["Scatter(", "Append(", "Keep("].iter().any(|name| c.text.contains(name));
+        |c: &Call| ["Scatter(", "Append(", "Close("].iter().any(|name| c.text.contains(name));
     let (moved, kept): (Vec<Call>, Vec<Call>) = calls.into_iter().partition(moves);
     let lanes = kernel.plan.tile.min(p.k) as usize;
     let tile = of_calls(&kept, lanes) + Work::vector(moved.len().min(2), lanes);

@@ -71,6 +71,7 @@ impl Kernel {
     /// The work of one execution.
     pub fn work(&self, run: &Ran<'_>, life: Life) -> Work {
         let (op, n) = (run.op, run.active as f64);
+        let odd = (run.active % 2) as f64;
         let sync = Work::of(Unit::Syncs, 1.0);
         let scalars = |n: f64| Work::of(Unit::Scalars, n);
         let packed = f64::from(life == Life::Packed);
@@ -88,7 +89,7 @@ impl Kernel {
             let bytes = Work::of(Unit::Bytes, 4.0 * words as f64);
             Work::of(Unit::Dmas, 1.0) + bytes + Work::of(Unit::Waits, waits) + sync
         };
-        let (tile, pass) = (self.plan.tile, self.plan.run);
+        let (tile, run_of, pass) = (self.plan.tile, self.plan.run, self.plan.pass);
         match op.code {
             Code::Sweep => {
                 let calls = self.calls(op).unwrap_or_default();
@@ -97,9 +98,17 @@ impl Kernel {
                 scalars(1.0) + of_calls(calls, tile as usize) * whole as f64 + last
             }
             // Its head is among the calls; here only what the mask decides.
-            Code::Scatter => scalars(3.0 * n),
-            Code::SetLife(_) => scalars((2.0 + packed) * n),
+            Code::Scatter => scalars(2.0 * n + odd),
+            Code::SetLife(_) => scalars((1.5 + packed) * n + 0.5 * odd),
             Code::StepLife(_) => scalars((3.0 + packed) * n) + Work::of(Unit::Gathers, 2.0 * n),
+            // What comes on top where the list ends inside a block: two ops for the mask, and for each
+            // column its last block, a copy of the value, one of what was packed, and two waits.
+            Code::Append if run.at % 8 > 0 && op.args.len() > 2 => {
+                let stage = Work::vector(1, 8) + Work::vector(1, run.lanes);
+                let column =
+                    stage + Work::chain(1, run.active) + Work::of(Unit::Barriers, 1.0) + sync;
+                Work::vector(2, run.lanes.div_ceil(32)) + column * (op.args.len() - 2) as f64
+            }
             Code::Lookup => {
                 let wait = Work::of(Unit::Waits, run.lanes.div_ceil(64) as f64);
                 scalars(run.lanes as f64) + dma(1, 0.0) * n + wait
@@ -111,9 +120,21 @@ impl Kernel {
                 let slots = self.slots();
                 let looks = sync * f64::from(slots.div_ceil(pass));
                 (passes(slots as usize, pass, 2) + looks) * run.lanes as f64
+                    + Work::of(Unit::Barriers, 1.0)
             }
             Code::AppendLt | Code::AppendEq => {
-                passes(run.lanes, tile, 8) + sync * run.lanes.div_ceil(tile as usize) as f64
+                let runs = run.lanes.div_ceil(run_of as usize) as f64;
+                // Numbers first; then of each run a fill, a compare and the list's last words at once, a
+                // cast, the packing; the slots that were found become words of the list in three steps.
+                let numbers = 1 + (run_of / tile).ilog2() as usize;
+                let found = run.active.div_ceil(runs as usize);
+                Work::chain(numbers, run_of as usize / 2 / numbers)
+                    + (passes(run_of as usize, run_of, 2)
+                        + Work::vector(2, 8)
+                        + Work::chain(1, 8)
+                        + Work::chain(3, found)
+                        + sync)
+                        * runs
             }
             Code::Peek => scalars(1.0),
             Code::Put if LINES.contains(&self.tape.column(op.columns[0]).name.as_str()) => {
@@ -150,15 +171,12 @@ pub fn of_calls(calls: &[Call], lanes: usize) -> Work {
     for call in calls {
         let name = call.text.split('(').next().unwrap_or_default();
         let bits = call.text.contains("whole / 16");
-        let asks = call.text.contains("Append(") || call.text.contains("Count(");
+        let asks = ["+= Append(", "Close(", "Count("].iter().any(|name| call.text.contains(name));
         sum += Work::of(Unit::Syncs, f64::from(asks));
         for act in &call.acts {
             sum += match act {
                 Act::Use { pipe: Pipe::V, .. } if name == "Gather" => {
                     Work::vector(1, 0) + Work::of(Unit::Gathers, lanes as f64)
-                }
-                Act::Use { pipe: Pipe::V, .. } if name == "Keep" => {
-                    Work::vector(2, lanes.div_ceil(32))
                 }
                 Act::Use { pipe: Pipe::V, .. } => {
                     Work::vector(1, if bits { lanes.div_ceil(32) } else { lanes })

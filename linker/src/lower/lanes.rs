@@ -261,7 +261,6 @@ impl Lower<'_> {
             Code::Scatter => {
                 let [(i, ip), (x, xp), (m, mp)] = [a[1], a[2], a[3]].map(|v| self.operand(v));
                 let acts = vec![
-                    BARRIER,
                     v(&[&ip, &xp, &mp], &[&packed, &stage]),
                     TO_S,
                     s(&[&packed, &stage], &[&to]),
@@ -285,8 +284,7 @@ impl Lower<'_> {
             }
             Code::SetLife(n) => {
                 let [(i, ip), (m, mp)] = [a[1], a[2]].map(|v| self.operand(v));
-                let acts =
-                    vec![BARRIER, v(&[&ip, &mp], &[&packed]), TO_S, s(&[&packed], &[&to]), FROM_S];
+                let acts = vec![v(&[&ip, &mp], &[&packed]), TO_S, s(&[&packed], &[&to]), FROM_S];
                 let text =
                     format!("SetLife({column}, {i}, static_cast<half>({n}.0f), {m}, lanes);");
                 self.helper(text, acts);
@@ -294,7 +292,7 @@ impl Lower<'_> {
             Code::StepLife(_) => {
                 let [(i, ip), (m, mp)] = [a[1], a[2]].map(|v| self.operand(v));
                 let (lives, rule) = (ub("lives"), ub("rule"));
-                let mut acts = vec![BARRIER, v(&[&ip, &mp], &[&packed])];
+                let mut acts = vec![v(&[&ip, &mp], &[&packed])];
                 for act in [
                     v(&[&packed], &[&stage]),
                     v(&[&to, &stage], &[&lives]),
@@ -361,32 +359,38 @@ impl Lower<'_> {
     fn append(&mut self, list: ColumnId, mask: Value, values: &[Value]) {
         let (m, mp) = self.operand(mask);
         let len = self.len_name(list);
-        let (packed, keep) = (ub("packed"), ub("keep"));
+        let packed = ub("packed");
         if values.is_empty() {
-            let acts = vec![BARRIER, v(&[&mp, &ub("iota")], &[&packed])];
+            let acts = vec![v(&[&mp, &ub("iota")], &[&packed])];
             return self.helper(format!("{len} += Count({m}, lanes);"), acts);
         }
         let values: Vec<_> = values.iter().map(|&v| self.operand(v)).collect();
-        self.helper(format!("Keep({m}, {len});"), keep_acts(&mp));
         for (n, (x, xp)) in values.iter().enumerate() {
             let column = self.storage(list, n);
-            let text = format!("Append({column}, {len}, {x}, lanes);");
-            let last = n + 1 == values.len();
+            let own = |name: &str| {
+                let pair = |[a, b]: &[String; 2]| *a == column && b == name;
+                name == column || self.overlays.iter().any(pair)
+            };
+            let closes = matches!(xp, Place::Ub(name) if own(name.trim_end_matches("[base]")));
+            let helper = if closes { "Close" } else { "Append" };
+            let (first, last) = (n == 0, n + 1 == values.len());
+            let text = format!("{helper}({column}, {len}, {x}, {m}, lanes, {first}, {last});");
             let text = if last { format!("{len} += {text}") } else { text };
-            self.helper(text, append_acts(xp, &Place::Ub(column), &packed, &keep));
+            let mut acts = append_acts(closes, xp, &mp, &Place::Ub(column));
+            acts.extend(last.then_some(BARRIER));
+            self.helper(text, acts);
         }
     }
 }
 
-/// What happens in `Keep`.
-pub fn keep_acts(mask: &Place) -> Vec<Act> {
-    vec![BARRIER, v(&[mask], &[&ub("keep")])]
-}
-
-/// What happens in `Append`.
-pub fn append_acts(value: &Place, list: &Place, packed: &Place, keep: &Place) -> Vec<Act> {
-    let stage = ub("stage");
-    let stages =
-        [v(&[list, value], &[&stage]), v(&[&stage, keep], &[packed]), v(&[packed], &[list])];
-    stages.into_iter().flat_map(|act| [BARRIER, act]).collect()
+/// What happens in `Append` or `Close`.
+fn append_acts(closes: bool, value: &Place, mask: &Place, list: &Place) -> Vec<Act> {
+    let (stage, packed, keep) = (ub("stage"), ub("packed"), ub("keep"));
+    let mut behind = vec![v(&[list], &[&stage, &keep]), BARRIER];
+    if closes {
+        let pack = v(&[value, mask, &stage, &keep], &[&packed]);
+        return vec![Act::Maybe(behind), pack, BARRIER, v(&[&packed], &[list])];
+    }
+    behind.extend([v(&[&stage, &keep], &[&packed]), BARRIER]);
+    vec![Act::Maybe(behind), v(&[value, mask, &packed], &[list])]
 }

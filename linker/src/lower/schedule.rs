@@ -29,11 +29,15 @@ pub fn by_level(body: Vec<Node>, same: &impl Fn(&Place, &Place) -> bool) -> Vec<
 /// Places that a node touches, and whether it writes them.
 fn uses(node: &Node) -> Vec<(Place, bool)> {
     let Node::Call(call) = node else { return Vec::new() };
-    let acts = call.acts.iter().filter_map(|act| match act {
-        Act::Use { reads, writes, .. } => Some((reads, writes)),
-        // No op on lanes does something only maybe.
-        Act::Sync(_) | Act::Maybe(_) => None,
-    });
+    fn all(acts: &[Act]) -> Vec<(&Vec<Place>, &Vec<Place>)> {
+        let of = |act| match act {
+            &Act::Use { ref reads, ref writes, .. } => vec![(reads, writes)],
+            Act::Maybe(acts) => all(acts),
+            Act::Sync(_) => Vec::new(),
+        };
+        acts.iter().flat_map(of).collect()
+    }
+    let acts = all(&call.acts).into_iter();
     let ways = |(r, w): (&Vec<Place>, &Vec<Place>)| {
         let reads: Vec<_> = r.iter().map(|p| (p.clone(), false)).collect();
         reads.into_iter().chain(w.iter().map(|p| (p.clone(), true))).collect::<Vec<_>>()

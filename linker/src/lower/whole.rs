@@ -1,6 +1,6 @@
 //! Scalars, and ops on whole columns.
 
-use super::lanes::{BARRIER, SCRATCH, append_acts, keep_acts, ub, v};
+use super::lanes::{BARRIER, SCRATCH, ub, v};
 use super::{LINES, Lower, camel};
 use crate::aiv::{Act, Call, Node, Pipe, Place};
 use crate::tape::code::{Need, Role};
@@ -146,16 +146,15 @@ impl Lower<'_> {
     }
 
     fn life(&mut self, op: &Op, a: &[String]) {
-        let (life, found, packed) = (ub("life"), ub("found"), ub("packed"));
+        let (life, keep, scratch) = (ub("life"), ub("keep"), ub("scratch"));
         let (text, acts) = match op.code {
             Code::Age { settle } => {
                 if settle {
-                    let stage = ub("stage");
-                    let run = [BARRIER, v(&[&life], &[&found, &stage]), BARRIER];
+                    let run = [BARRIER, v(&[&life], &[&keep, &scratch]), BARRIER];
                     let run = || {
                         run.iter()
                             .cloned()
-                            .chain([v(&[&found, &stage, &life], &[&life, &ub(SCRATCH)])])
+                            .chain([v(&[&keep, &scratch, &life], &[&life, &ub(SCRATCH)])])
                     };
                     let (text, acts) = ("Settle(life);".into(), run().chain(run()).collect());
                     self.out.push(Node::Call(Call { text, acts, sync: Vec::new() }));
@@ -165,10 +164,10 @@ impl Lower<'_> {
             }
             Code::Bisect => {
                 let run =
-                    || [BARRIER, v(&[&life], &[&found]), BARRIER, v(&[&found, &life], &[&packed])];
+                    || [BARRIER, v(&[&life], &[&keep]), BARRIER, v(&[&keep, &life], &[&scratch])];
                 let out = op.out.map(|out| self.fresh_name(out, "threshold")).unwrap_or_default();
                 let text = format!("const int32_t {out} = LeastLife(life, {}, {});", a[0], a[1]);
-                (text, vec![Act::Maybe(run().into_iter().chain(run()).collect())])
+                (text, vec![Act::Maybe(run().into_iter().chain(run()).collect()), BARRIER])
             }
             Code::AppendLt | Code::AppendEq => {
                 let mode = if op.code == Code::AppendLt { "LT" } else { "EQ" };
@@ -177,18 +176,23 @@ impl Lower<'_> {
                     "{len} = AppendSlots({list}, {len}, life, CMPMODE::{mode}, {}, {});",
                     a[0], a[1]
                 );
-                let (slot, list) = (ub("numbers"), Place::Ub(list));
+                let list = Place::Ub(list);
+                let numbers = [v(&[&ub("iota")], &[&scratch])];
                 let run = || {
-                    let first = [BARRIER, v(&[&life, &ub("iota")], &[&found, &slot])];
-                    let keep = keep_acts(&found).into_iter();
-                    first.into_iter().chain(keep).chain(append_acts(
-                        &slot,
-                        &list,
-                        &packed,
-                        &ub("keep"),
-                    ))
+                    let steps = [
+                        v(&[&life, &list], &[&keep, &scratch]),
+                        v(&[&scratch], &[&scratch]),
+                        v(&[&scratch, &keep], &[&scratch]),
+                        v(&[&scratch], &[&list]),
+                        v(&[&list], &[&list]),
+                        v(&[&list], &[&list]),
+                    ];
+                    steps.into_iter().flat_map(|act| [BARRIER, act])
                 };
-                (text, vec![Act::Maybe(run().chain(run()).collect())])
+                let mut acts = numbers.to_vec();
+                acts.push(Act::Maybe(run().chain(run()).collect()));
+                acts.push(BARRIER);
+                (text, acts)
             }
             _ => unreachable!("the checker keeps {:?} in sweeps", op.code),
         };

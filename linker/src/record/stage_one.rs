@@ -7,6 +7,7 @@ use super::{Recorder, Recording};
 use crate::check::Refused;
 use crate::tape::{Range, Tape};
 use avsg_device::defer::Refresh;
+use avsg_device::hash::{fits_way, last_way};
 use avsg_device::params::{ID_LIMIT, Params};
 use avsg_device::stage_one::{Request, Work, record, stage_one_with};
 use avsg_device::state::{EMPTY, INVALID, State};
@@ -57,6 +58,7 @@ pub fn work<'a, 't>(m: Recorder<'t>, p: &Params) -> Work<'a, Recorder<'t>> {
     let (lane, slot) = (Range::below(k), Range::below(p.slots));
     let row = Range::new(-ID_LIMIT, i32::MAX);
     let word = Range::new(0, INVALID - 1);
+    let way = if fits_way(p) { Range::new(0, last_way(p)) } else { ID_OR_EMPTY };
     Work {
         ids: m.column("ids", k, Range::ANY),
         // Scattered by lane, so its length is a power of two.
@@ -65,8 +67,8 @@ pub fn work<'a, 't>(m: Recorder<'t>, p: &Params) -> Work<'a, Recorder<'t>> {
         next: m.list("next", k, [ID, lane]),
         miss: m.list("miss", k, [ID, Range::below(step), row]),
         dead: m.list("dead", k, [slot]),
-        seek: m.list("seek", k, [ID_OR_EMPTY, slot]),
-        seek_next: m.list("seek_next", k, [ID_OR_EMPTY, slot]),
+        seek: m.list("seek", k, [way, word]),
+        seek_next: m.list("seek_next", k, [way, word]),
         claim: m.list("claim", k, [Range::below(p.links()), word]),
         void: m.list("void", k, [Range::ANY]),
         far: m.list("far", step, []),

@@ -47,7 +47,8 @@ impl Replay<'_> {
                 let (all, limit) = (self.tape.column(op.columns[1]).len as usize, arg(1));
                 let last = self.memory.list(op.columns[0]).ok().filter(|l| l.len >= limit);
                 let last = last.map(|l| l.columns[0].last().map_or(0, |&slot| slot + 1));
-                (last.and_then(|n| usize::try_from(n).ok()).unwrap_or(all), 0)
+                let listed = self.memory.list(op.columns[0]).map_or(0, |l| l.len);
+                (last.and_then(|n| usize::try_from(n).ok()).unwrap_or(all), listed)
             }
             _ => (0, 0),
         }

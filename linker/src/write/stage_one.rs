@@ -240,9 +240,12 @@ fn helpers(texts: &[&str]) -> String {
 fn constants(plan: &Plan, texts: &[&str]) -> String {
     let mut out = format!("constexpr int32_t TILE = {};  // lanes of a tile\n", plan.tile);
     let uses = |name: &str| texts.iter().any(|text| words(text).any(|w| w == name));
-    if uses("RUN") {
-        let run = plan.run;
-        let _ = writeln!(out, "constexpr int32_t RUN = {run};  // slots of a pass over lifetimes");
+    for (name, n, what) in
+        [("RUN", plan.run, "slots numbered at once"), ("PASS", plan.pass, "slots counted at once")]
+    {
+        if uses(name) {
+            let _ = writeln!(out, "constexpr int32_t {name} = {n};  // {what}");
+        }
     }
     for b in &plan.buffers {
         let name = address(&b.name);

@@ -46,29 +46,34 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
     const LocalTensor<int32_t> header = Local<int32_t>(0, 16);
     const LocalTensor<int32_t> record = Local<int32_t>(64, 16);
     const LocalTensor<int32_t> word = Local<int32_t>(128, 8);
-    const LocalTensor<uint8_t> notNegative = Local<uint8_t>(608, 64), equal = notNegative, hit = notNegative,
-        isPending = notNegative, isSeek = notNegative, isSeekNext = notNegative, isFar = notNegative;
-    const LocalTensor<uint8_t> notVoid = Local<uint8_t>(672, 64), equal2 = notVoid, isMiss = notVoid, isDead = notVoid,
-        isNext = notVoid;
-    const LocalTensor<uint8_t> negative = Local<uint8_t>(736, 64), notHit = negative, isClaim = negative;
-    const LocalTensor<uint8_t> isVoid = Local<uint8_t>(800, 64), notEqual = isVoid, isOutside = isVoid;
-    const LocalTensor<int32_t> iota = Local<int32_t>(864, 512);
-    const LocalTensor<int32_t> at = Local<int32_t>(11104, 512), position = at, over = at, fill2 = at, lived = at;
-    const LocalTensor<int32_t> lane = Local<int32_t>(13152, 512), newLink = lane, row = lane;
-    const LocalTensor<int32_t> x = Local<int32_t>(15200, 512), print = x, fresh = x, stride = x;
-    const LocalTensor<int32_t> fill = Local<int32_t>(17248, 512), sign2 = fill, bit = fill, print2 = fill;
-    const LocalTensor<int32_t> sign = Local<int32_t>(19296, 512), held = sign, entry = sign;
-    const LocalTensor<int32_t> offset = Local<int32_t>(21344, 512), mixed = offset, beyond = offset;
-    const LocalTensor<int32_t> candidate = Local<int32_t>(23392, 512), high = candidate;
-    const LocalTensor<int32_t> id = Local<int32_t>(25440, 8192);
-    const LocalTensor<half> life = Local<half>(58208, 8192);
-    const LocalTensor<int32_t> link = Local<int32_t>(74592, 16384);
-    const LocalTensor<int32_t> ids = Local<int32_t>(140128, 2048), miss2 = ids, dead = ids;
-    const LocalTensor<int32_t> pending0 = Local<int32_t>(148320, 2048), miss0 = pending0, seek0 = pending0;
-    const LocalTensor<int32_t> pending1 = Local<int32_t>(156512, 2048), miss1 = pending1, seek1 = pending1;
-    const LocalTensor<int32_t> slot = Local<int32_t>(164704, 2048), claim0 = slot;
-    const LocalTensor<int32_t> void0 = Local<int32_t>(172896, 2048), claim1 = void0;
-    const LocalTensor<int8_t> bytes = Local<int8_t>(172896, 8192);
+    const LocalTensor<uint8_t> notNegative = Local<uint8_t>(1440, 64), isVoid = notNegative, equal = notNegative,
+        isSeek = notNegative, notNext = notNegative, isOutside = notNegative, isFar = notNegative,
+        isSeekNext = notNegative;
+    const LocalTensor<uint8_t> notVoid = Local<uint8_t>(1504, 64), equal2 = notVoid, isMiss = notVoid,
+        isClaim = notVoid, isDead = notVoid, isNext = notVoid;
+    const LocalTensor<uint8_t> negative = Local<uint8_t>(1568, 64), hit = negative, isPending = negative,
+        notEqual = negative;
+    const LocalTensor<uint8_t> hit2 = Local<uint8_t>(1632, 64), notHit = hit2;
+    const LocalTensor<int32_t> iota = Local<int32_t>(1696, 512);
+    const LocalTensor<int32_t> at = Local<int32_t>(9888, 512), candidate2 = at, position = at, over = at, fill2 = at,
+        offset2 = at, lived = at;
+    const LocalTensor<int32_t> lane = Local<int32_t>(11936, 512), print = lane, row = lane, beyond = lane,
+        stride2 = lane, part = lane;
+    const LocalTensor<int32_t> x = Local<int32_t>(13984, 512), fresh = x, bit = x, print2 = x;
+    const LocalTensor<int32_t> fill = Local<int32_t>(16032, 512), sign2 = fill;
+    const LocalTensor<int32_t> candidate = Local<int32_t>(18080, 512), sign = candidate;
+    const LocalTensor<int32_t> held = Local<int32_t>(20128, 512), stride = held;
+    const LocalTensor<int32_t> entry = Local<int32_t>(22176, 512), mixed = entry;
+    const LocalTensor<int32_t> offset = Local<int32_t>(24224, 512), high = offset;
+    const LocalTensor<int32_t> id = Local<int32_t>(26272, 8192);
+    const LocalTensor<half> life = Local<half>(59040, 8192);
+    const LocalTensor<int32_t> link = Local<int32_t>(75424, 16384);
+    const LocalTensor<int32_t> ids = Local<int32_t>(140960, 2048), miss2 = ids, dead = ids;
+    const LocalTensor<int32_t> pending0 = Local<int32_t>(149152, 2048), miss0 = pending0, seek0 = pending0;
+    const LocalTensor<int32_t> pending1 = Local<int32_t>(157344, 2048), miss1 = pending1, seek1 = pending1;
+    const LocalTensor<int32_t> slot = Local<int32_t>(165536, 2048), claim0 = slot;
+    const LocalTensor<int32_t> void0 = Local<int32_t>(173728, 2048), claim1 = void0;
+    const LocalTensor<int8_t> bytes = Local<int8_t>(173728, 8192);
     int32_t pendingLen = 0, nextLen = 0, missLen = 0, deadLen = 0, seekLen = 0, seekNextLen = 0;
     int32_t claimLen = 0, voidLen = 0, farLen = 0, outsideLen = 0;
     // The table, and a clear record.
@@ -149,47 +154,65 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
             ShiftRight(sign, over, 31, lanes);
             PipeBarrier<PIPE_V>();
             ShiftRight(U32(at), U32(mixed), 6u, lanes);
+            Mix(stride, mixed, 32, 15605, 3809, high, lanes);
             CompareScalar(negative, sign, -1, CMPMODE::EQ, whole);
-            PipeBarrier<PIPE_V>();
             AndWord(at, at, WORD_3FFF_AT, lanes);
-            And(U16(notVoid), U16(negative), U16(notNegative), whole / 16);
             PipeBarrier<PIPE_V>();
+            ShiftRight(U32(stride), U32(stride), 6u, lanes);
+            And(U16(notVoid), U16(negative), U16(notNegative), whole / 16);
             ShiftLeft(U32(offset), U32(at), 2u, lanes);
             PipeBarrier<PIPE_V>();
+            AndWord(stride, stride, WORD_3FFF_AT, lanes);
             Gather(entry, link, U32(offset), 0, lanes);
-            Not(U16(isVoid), U16(notVoid), whole / 16);
             PipeBarrier<PIPE_V>();
+            OrWord(stride, stride, WORD_1_AT, lanes);
+            Not(U16(isVoid), U16(notVoid), whole / 16);
             AndWord(candidate, entry, WORD_1FFF_AT, lanes);
             PipeBarrier<PIPE_V>();
+            Add(at, at, stride, lanes);
             ShiftLeft(U32(offset), U32(candidate), 2u, lanes);
+            PipeBarrier<PIPE_V>();
+            AndWord(at, at, WORD_3FFF_AT, lanes);
+            Gather(held, id, U32(offset), 0, lanes);
+            PipeBarrier<PIPE_V>();
+            ShiftLeft(U32(offset), U32(at), 2u, lanes);
+            Compare(hit, held, x, CMPMODE::EQ, whole);
+            PipeBarrier<PIPE_V>();
+            Gather(entry, link, U32(offset), 0, lanes);
+            PipeBarrier<PIPE_V>();
+            AndWord(candidate2, entry, WORD_1FFF_AT, lanes);
+            PipeBarrier<PIPE_V>();
+            ShiftLeft(U32(offset), U32(candidate2), 2u, lanes);
+            Select(F32(entry), hit, F32(candidate), F32(candidate2), SELMODE::VSEL_TENSOR_TENSOR_MODE, lanes);
             PipeBarrier<PIPE_V>();
             Gather(held, id, U32(offset), 0, lanes);
             PipeBarrier<PIPE_V>();
-            Compare(hit, held, x, CMPMODE::EQ, whole);
+            Compare(hit2, held, x, CMPMODE::EQ, whole);
+            PipeBarrier<PIPE_V>();
+            Or(U16(hit), U16(hit), U16(hit2), whole / 16);
             PipeBarrier<PIPE_V>();
             And(U16(hit), U16(hit), U16(notVoid), whole / 16);
             PipeBarrier<PIPE_V>();
-            Select(F32(slot[base]), hit, F32(candidate), F32(fill), SELMODE::VSEL_TENSOR_TENSOR_MODE, lanes);
+            Select(F32(slot[base]), hit, F32(entry), F32(fill), SELMODE::VSEL_TENSOR_TENSOR_MODE, lanes);
             Not(U16(notHit), U16(hit), whole / 16);
             PipeBarrier<PIPE_V>();
             And(U16(isPending), U16(notVoid), U16(notHit), whole / 16);
-            Keep(isPending, pendingLen);
-            Append(pending0, pendingLen, x, lanes);
-            pendingLen += Append(pending1, pendingLen, lane, lanes);
-            Keep(isVoid, voidLen);
-            voidLen += Append(void0, voidLen, ids[base], lanes);
+            PipeBarrier<PIPE_V>();
+            Append(pending0, pendingLen, x, isPending, lanes, true, false);
+            pendingLen += Append(pending1, pendingLen, lane, isPending, lanes, false, true);
+            voidLen += Append(void0, voidLen, ids[base], isVoid, lanes, true, true);
         }
         for (int32_t base = 0; base < voidLen; base += TILE) {
             const int32_t lanes = Least(voidLen - base, TILE);
             const int32_t whole = Whole(lanes);
-            PipeBarrier<PIPE_V>();
             ShiftRight(sign, void0[base], 31, lanes);
             PipeBarrier<PIPE_V>();
             CompareScalar(isFar, sign, 0, CMPMODE::EQ, whole);
+            PipeBarrier<PIPE_V>();
             farLen += Count(isFar, lanes);
         }
         // Probe, later rounds: what is still pending is the miss list.
-        for (int32_t round = 0; round < 7; round++) {
+        for (int32_t round = 0; round < 3; round++) {
             for (int32_t base = 0; base < pendingLen; base += TILE) {
                 const int32_t lanes = Least(pendingLen - base, TILE);
                 const int32_t whole = Whole(lanes);
@@ -205,28 +228,45 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
                 PipeBarrier<PIPE_V>();
                 OrWord(stride, stride, WORD_1_AT, lanes);
                 PipeBarrier<PIPE_V>();
-                Muls(stride, stride, round + 1, lanes);
+                Muls(stride2, stride, round + round + 2, lanes);
                 PipeBarrier<PIPE_V>();
-                Add(at, at, stride, lanes);
+                Add(at, at, stride2, lanes);
                 PipeBarrier<PIPE_V>();
                 AndWord(at, at, WORD_3FFF_AT, lanes);
                 PipeBarrier<PIPE_V>();
                 ShiftLeft(U32(offset), U32(at), 2u, lanes);
                 PipeBarrier<PIPE_V>();
+                Add(at, at, stride, lanes);
                 Gather(entry, link, U32(offset), 0, lanes);
                 PipeBarrier<PIPE_V>();
+                AndWord(at, at, WORD_3FFF_AT, lanes);
                 AndWord(candidate, entry, WORD_1FFF_AT, lanes);
                 PipeBarrier<PIPE_V>();
-                ShiftLeft(U32(offset), U32(candidate), 2u, lanes);
+                ShiftLeft(U32(offset), U32(at), 2u, lanes);
+                PipeBarrier<PIPE_V>();
+                ShiftLeft(U32(offset2), U32(candidate), 2u, lanes);
+                Gather(entry, link, U32(offset), 0, lanes);
+                PipeBarrier<PIPE_V>();
+                Gather(held, id, U32(offset2), 0, lanes);
+                PipeBarrier<PIPE_V>();
+                AndWord(candidate2, entry, WORD_1FFF_AT, lanes);
+                Compare(hit, held, pending0[base], CMPMODE::EQ, whole);
+                PipeBarrier<PIPE_V>();
+                ShiftLeft(U32(offset), U32(candidate2), 2u, lanes);
                 PipeBarrier<PIPE_V>();
                 Gather(held, id, U32(offset), 0, lanes);
+                Select(F32(entry), hit, F32(candidate), F32(candidate2), SELMODE::VSEL_TENSOR_TENSOR_MODE, lanes);
                 PipeBarrier<PIPE_V>();
-                Compare(hit, held, pending0[base], CMPMODE::EQ, whole);
-                Scatter(slot, pending1[base], candidate, hit, lanes);
-                Not(U16(isNext), U16(hit), whole / 16);
-                Keep(isNext, nextLen);
-                Append(pending0, nextLen, pending0[base], lanes);
-                nextLen += Append(pending1, nextLen, pending1[base], lanes);
+                Compare(hit2, held, pending0[base], CMPMODE::EQ, whole);
+                PipeBarrier<PIPE_V>();
+                Or(U16(notNext), U16(hit), U16(hit2), whole / 16);
+                PipeBarrier<PIPE_V>();
+                Scatter(slot, pending1[base], entry, notNext, lanes);
+                Not(U16(isNext), U16(notNext), whole / 16);
+                PipeBarrier<PIPE_V>();
+                Close(pending0, nextLen, pending0[base], isNext, lanes, true, false);
+                PipeBarrier<PIPE_V>();
+                nextLen += Close(pending1, nextLen, pending1[base], isNext, lanes, false, true);
             }
             pendingLen = nextLen;
             nextLen = 0;
@@ -240,23 +280,24 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
             const int32_t whole = Whole(lanes);
             Adds(fresh, pending0[base], -q.stable, lanes);
             Adds(beyond, pending0[base], -q.rows, lanes);
-            PipeBarrier<PIPE_V>();
             Adds(position, pending1[base], first, lanes);
+            PipeBarrier<PIPE_V>();
             ShiftRight(sign, fresh, 31, lanes);
             ShiftRight(sign2, beyond, 31, lanes);
-            Muls(row, fresh, -1, lanes);
             PipeBarrier<PIPE_V>();
+            Muls(row, fresh, -1, lanes);
             CompareScalar(notNegative, sign, 0, CMPMODE::EQ, whole);
             CompareScalar(negative, sign2, -1, CMPMODE::EQ, whole);
+            PipeBarrier<PIPE_V>();
             Adds(row, row, -1, lanes);
             PipeBarrier<PIPE_V>();
             Select(F32(row), notNegative, F32(row), F32(pending0[base]), SELMODE::VSEL_TENSOR_TENSOR_MODE, lanes);
             Or(U16(isMiss), U16(notNegative), U16(negative), whole / 16);
-            Keep(isMiss, missLen);
+            PipeBarrier<PIPE_V>();
+            Close(miss0, missLen, pending0[base], isMiss, lanes, true, false);
             Not(U16(isOutside), U16(isMiss), whole / 16);
-            Append(miss0, missLen, pending0[base], lanes);
-            Append(miss1, missLen, position, lanes);
-            missLen += Append(miss2, missLen, row, lanes);
+            Append(miss1, missLen, position, isMiss, lanes, false, false);
+            missLen += Append(miss2, missLen, row, isMiss, lanes, false, true);
             outsideLen += Count(isOutside, lanes);
         }
         After<HardEvent::MTE3_S>(EVENT_ID0);
@@ -295,8 +336,8 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
             CompareScalar(negative, F16(lived), static_cast<half>(static_cast<float>(threshold + 1)), CMPMODE::LT, whole);
             PipeBarrier<PIPE_V>();
             And(U16(isDead), U16(negative), U16(notNegative), whole / 16);
-            Keep(isDead, deadLen);
-            deadLen += Append(dead, deadLen, slot[base], lanes);
+            PipeBarrier<PIPE_V>();
+            deadLen += Append(dead, deadLen, slot[base], isDead, lanes, true, true);
         }
         const int32_t manyDead = deadLen > 64 ? 1 : 0;
         // Refresh: hits live on.
@@ -307,6 +348,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
             ShiftRight(sign, slot[base], 31, lanes);
             PipeBarrier<PIPE_V>();
             CompareScalar(notNegative, sign, 0, CMPMODE::EQ, whole);
+            PipeBarrier<PIPE_V>();
             SetLife(life, slot[base], static_cast<half>(127.0f), notNegative, lanes);
         }
         // Refresh: if those are few, only they.
@@ -314,10 +356,10 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
         for (int32_t base = 0; base < deadLanes; base += TILE) {
             const int32_t lanes = Least(deadLanes - base, TILE);
             const int32_t whole = Whole(lanes);
-            PipeBarrier<PIPE_V>();
             ShiftRight(sign, dead[base], 31, lanes);
             PipeBarrier<PIPE_V>();
             CompareScalar(notNegative, sign, 0, CMPMODE::EQ, whole);
+            PipeBarrier<PIPE_V>();
             SetLife(life, dead[base], static_cast<half>(127.0f), notNegative, lanes);
         }
         const int32_t lastThreshold2 = header.GetValue(2);
@@ -334,17 +376,31 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
         for (int32_t base = 0; base < missLen; base += TILE) {
             const int32_t lanes = Least(missLen - base, TILE);
             const int32_t whole = Whole(lanes);
-            PipeBarrier<PIPE_V>();
             ShiftRight(sign, dead[base], 31, lanes);
             Adds(lane, miss1[base], -first, lanes);
-            PipeBarrier<PIPE_V>();
+            Mix(mixed, miss0[base], 22, 27381, 2305, high, lanes);
             CompareScalar(isSeek, sign, 0, CMPMODE::EQ, whole);
+            PipeBarrier<PIPE_V>();
+            ShiftRight(U32(candidate), U32(mixed), 10u, lanes);
+            Mix(stride, mixed, 32, 15605, 3809, high, lanes);
+            ShiftRight(U32(mixed), U32(mixed), 6u, lanes);
             SetLife(life, dead[base], static_cast<half>(127.0f), isSeek, lanes);
-            Keep(isSeek, seekLen);
+            AndWord(candidate, candidate, WORD_3FF_AT, lanes);
+            ShiftRight(U32(x), U32(stride), 6u, lanes);
+            AndWord(mixed, mixed, WORD_3FFF_AT, lanes);
             Scatter(id, dead[base], miss0[base], isSeek, lanes);
+            Muls(candidate, candidate, 8192, lanes);
+            AndWord(x, x, WORD_3FFF_AT, lanes);
             Scatter(slot, lane, dead[base], isSeek, lanes);
-            Append(seek0, seekLen, miss0[base], lanes);
-            seekLen += Append(seek1, seekLen, dead[base], lanes);
+            Or(U16(candidate), U16(candidate), U16(dead[base]), 2 * lanes);
+            OrWord(x, x, WORD_1_AT, lanes);
+            PipeBarrier<PIPE_V>();
+            Muls(x, x, 16384, lanes);
+            PipeBarrier<PIPE_V>();
+            Or(U16(x), U16(x), U16(mixed), 2 * lanes);
+            PipeBarrier<PIPE_V>();
+            Append(seek0, seekLen, x, isSeek, lanes, true, false);
+            seekLen += Append(seek1, seekLen, candidate, isSeek, lanes, false, true);
         }
         // The token's slots.
         After<HardEvent::S_MTE3>(EVENT_ID0);
@@ -358,25 +414,12 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
                 for (int32_t base = 0; base < seekLen; base += TILE) {
                     const int32_t lanes = Least(seekLen - base, TILE);
                     const int32_t whole = Whole(lanes);
-                    Mix(mixed, seek0[base], 32, 27381, 2305, high, lanes);
+                    ShiftRight(U32(part), U32(seek0[base]), 14u, lanes);
+                    AndWord(at, seek0[base], WORD_3FFF_AT, lanes);
                     PipeBarrier<PIPE_V>();
-                    ShiftRight(U32(at), U32(mixed), 6u, lanes);
-                    Mix(stride, mixed, 32, 15605, 3809, high, lanes);
-                    ShiftRight(U32(newLink), U32(mixed), 10u, lanes);
-                    AndWord(at, at, WORD_3FFF_AT, lanes);
+                    Muls(part, part, probe, lanes);
                     PipeBarrier<PIPE_V>();
-                    ShiftRight(U32(stride), U32(stride), 6u, lanes);
-                    AndWord(newLink, newLink, WORD_3FF_AT, lanes);
-                    PipeBarrier<PIPE_V>();
-                    AndWord(stride, stride, WORD_3FFF_AT, lanes);
-                    Muls(newLink, newLink, 8192, lanes);
-                    PipeBarrier<PIPE_V>();
-                    OrWord(stride, stride, WORD_1_AT, lanes);
-                    Or(U16(newLink), U16(newLink), U16(seek1[base]), 2 * lanes);
-                    PipeBarrier<PIPE_V>();
-                    Muls(stride, stride, probe, lanes);
-                    PipeBarrier<PIPE_V>();
-                    Add(at, at, stride, lanes);
+                    Add(at, at, part, lanes);
                     PipeBarrier<PIPE_V>();
                     AndWord(at, at, WORD_3FFF_AT, lanes);
                     PipeBarrier<PIPE_V>();
@@ -405,13 +448,13 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
                     Not(U16(notEqual), U16(equal2), whole / 16);
                     PipeBarrier<PIPE_V>();
                     Or(U16(isClaim), U16(equal), U16(notEqual), whole / 16);
-                    Keep(isClaim, claimLen);
+                    PipeBarrier<PIPE_V>();
+                    Append(claim0, claimLen, at, isClaim, lanes, true, false);
                     Not(U16(isSeekNext), U16(isClaim), whole / 16);
-                    Append(claim0, claimLen, at, lanes);
-                    claimLen += Append(claim1, claimLen, newLink, lanes);
-                    Keep(isSeekNext, seekNextLen);
-                    Append(seek0, seekNextLen, seek0[base], lanes);
-                    seekNextLen += Append(seek1, seekNextLen, seek1[base], lanes);
+                    claimLen += Append(claim1, claimLen, seek1[base], isClaim, lanes, false, true);
+                    Close(seek0, seekNextLen, seek0[base], isSeekNext, lanes, true, false);
+                    PipeBarrier<PIPE_V>();
+                    seekNextLen += Close(seek1, seekNextLen, seek1[base], isSeekNext, lanes, false, true);
                 }
                 seekLen = seekNextLen;
                 seekNextLen = 0;
@@ -423,6 +466,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
                 ShiftRight(sign, claim1[base], 31, lanes);
                 PipeBarrier<PIPE_V>();
                 CompareScalar(notNegative, sign, 0, CMPMODE::EQ, whole);
+                PipeBarrier<PIPE_V>();
                 Scatter(link, claim0[base], claim1[base], notNegative, lanes);
             }
             seekLen = 0;
@@ -439,21 +483,40 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
                 Compare(equal, entry, claim1[base], CMPMODE::EQ, whole);
                 PipeBarrier<PIPE_V>();
                 Not(U16(isDead), U16(equal), whole / 16);
-                Keep(isDead, deadLen);
-                deadLen += Append(dead, deadLen, candidate, lanes);
+                PipeBarrier<PIPE_V>();
+                deadLen += Append(dead, deadLen, candidate, isDead, lanes, true, true);
             }
             for (int32_t base = 0; base < deadLen; base += TILE) {
                 const int32_t lanes = Least(deadLen - base, TILE);
                 const int32_t whole = Whole(lanes);
-                PipeBarrier<PIPE_V>();
-                ShiftRight(sign, dead[base], 31, lanes);
                 ShiftLeft(U32(offset), U32(dead[base]), 2u, lanes);
+                ShiftRight(sign, dead[base], 31, lanes);
                 PipeBarrier<PIPE_V>();
+                Gather(held, id, U32(offset), 0, lanes);
                 CompareScalar(isSeek, sign, 0, CMPMODE::EQ, whole);
-                Gather(x, id, U32(offset), 0, lanes);
-                Keep(isSeek, seekLen);
-                Append(seek0, seekLen, x, lanes);
-                seekLen += Append(seek1, seekLen, dead[base], lanes);
+                PipeBarrier<PIPE_V>();
+                Mix(mixed, held, 32, 27381, 2305, high, lanes);
+                PipeBarrier<PIPE_V>();
+                ShiftRight(U32(candidate), U32(mixed), 10u, lanes);
+                Mix(stride, mixed, 32, 15605, 3809, high, lanes);
+                ShiftRight(U32(mixed), U32(mixed), 6u, lanes);
+                AndWord(candidate, candidate, WORD_3FF_AT, lanes);
+                PipeBarrier<PIPE_V>();
+                ShiftRight(U32(x), U32(stride), 6u, lanes);
+                AndWord(mixed, mixed, WORD_3FFF_AT, lanes);
+                Muls(candidate, candidate, 8192, lanes);
+                PipeBarrier<PIPE_V>();
+                AndWord(x, x, WORD_3FFF_AT, lanes);
+                Or(U16(candidate), U16(candidate), U16(dead[base]), 2 * lanes);
+                PipeBarrier<PIPE_V>();
+                OrWord(x, x, WORD_1_AT, lanes);
+                PipeBarrier<PIPE_V>();
+                Muls(x, x, 16384, lanes);
+                PipeBarrier<PIPE_V>();
+                Or(U16(x), U16(x), U16(mixed), 2 * lanes);
+                PipeBarrier<PIPE_V>();
+                Append(seek0, seekLen, x, isSeek, lanes, true, false);
+                seekLen += Append(seek1, seekLen, candidate, isSeek, lanes, false, true);
             }
         }
     }

@@ -42,10 +42,9 @@ pub struct Lowered {
 pub const LINES: [&str; 2] = ["header", "gm_record"];
 
 /// Names that the text has besides those of columns: buffers of helpers, and variables.
-const FIXED: [&str; 22] = [
-    "header", "record", "word", "keep", "found", "iota", "stage", "packed", "numbers", "rule",
-    "lives", "cells", "bytes", "lanes", "whole", "base", "token", "round", "probe", "again", "gm",
-    "q",
+const FIXED: [&str; 21] = [
+    "header", "record", "word", "keep", "iota", "stage", "packed", "scratch", "rule", "lives",
+    "cells", "bytes", "lanes", "whole", "base", "token", "round", "probe", "again", "gm", "q",
 ];
 
 struct Lower<'t> {

@@ -194,7 +194,7 @@ fn a_million_rows_and_rows_as_large_as_a_half() {
     )
     .expect("a million rows");
     let m = misses(&mut lot, &p, 1, 40, 30);
-    let mut layer = Layer::new(&mut lot, &[(70_000, 70_016), (7_808, 7_808)], 40, 3, 256, 4);
+    let mut layer = Layer::new(&mut lot, &[(57_712, 57_728), (7_808, 7_808)], 40, 3, 256, 4);
     let peak = check_transfer(
         &p,
         &kernels,

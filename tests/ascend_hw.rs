@@ -20,7 +20,7 @@ use avsg::engine::Engine;
 use avsg::launch::acl::{AscendOptions, RegisteredPool, simulated};
 use avsg::machine::Choice;
 use avsg_linker::toolchain::Toolchain;
-use life::{live, live_on};
+use life::live;
 
 /// The device, or why there is none.
 fn device() -> Option<(Arc<Context>, bool)> {
@@ -60,9 +60,12 @@ fn lives_are_the_same_on_the_device() {
             let mut options =
                 AscendOptions::new(context.clone(), kernels(&config.params, simulated));
             options.one_launch = Some(one_launch);
-            let pool = RegisteredPool::create(&context, &life.shape.pool(life.shape.layers()));
+            let pool = RegisteredPool::create(&context, &life.shape.pool());
             let engine = Engine::on_ascend(config, pool.unwrap(), &options).unwrap();
-            assert!(live_on(&life, engine) == live(&life, Choice::Emu), "{bytes:?}");
+            assert!(
+                live(&life, engine) == live(&life, life.shape.engine(Choice::Emu)),
+                "{bytes:?}"
+            );
         }
     }
 }

@@ -43,7 +43,7 @@ proptest! {
 
     #[test]
     fn every_slot_holds_its_row(life in life()) {
-        live(&life, Choice::Auto);
+        live(&life, life.shape.engine(Choice::Auto));
     }
 }
 
@@ -53,13 +53,13 @@ proptest! {
     /// Machine, cores, strategy and row format must not show in slots and miss lists.
     #[test]
     fn every_device_gives_the_same_lists(life in life(), other in any::<[u8; 3]>()) {
-        let first = live(&life, Choice::Emu);
+        let first = live(&life, life.shape.engine(Choice::Emu));
         let config = Config::new(life.shape.params(), 1);
         for (i, choice) in choices(&config).into_iter().enumerate() {
             let i = i as u8;
             let [cores, strategy, format] = other.map(|x| x.wrapping_add(i));
             let shape = Shape { cores, strategy, format, ..life.shape };
-            let again = live(&Life { shape, ..life.clone() }, choice);
+            let again = live(&Life { shape, ..life.clone() }, shape.engine(choice));
             prop_assert!(first == again, "{choice:?}, cores {cores}, strategy {strategy}");
         }
     }
@@ -104,7 +104,7 @@ fn strategies_and_core_counts_copy_the_same_rows() {
         for cores in [0, 1, 2, 6] {
             let bytes = [1, 3, 29, 3, 1, 2, 2, 7, cores, strategy];
             let life = Life { shape: Shape::from(bytes), steps: steps.clone() };
-            logs.push(live(&life, Choice::Auto));
+            logs.push(live(&life, life.shape.engine(Choice::Auto)));
         }
     }
     assert!(logs.windows(2).all(|pair| pair[0] == pair[1]));

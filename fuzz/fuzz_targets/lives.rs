@@ -55,6 +55,6 @@ fuzz_target!(|bytes: &[u8]| {
         all.extend(rest.word().to_le_bytes());
     }
     if let Ok(life) = Life::arbitrary(&mut Unstructured::new(&all)) {
-        live(&life, Choice::Auto);
+        live(&life, life.shape.engine(Choice::Auto));
     }
 });

@@ -75,6 +75,8 @@ static const int ACL_RT_LAUNCH_KERNEL_ATTR_TIMEOUT_US = 8;
 static const int ACL_MODEL_RI_CAPTURE_MODE_GLOBAL = 0;
 static const int ACL_MODEL_RI_CAPTURE_MODE_THREAD_LOCAL = 1;
 static const int ACL_MODEL_RI_CAPTURE_MODE_RELAXED = 2;
+static const int ACL_MODEL_RI_CAPTURE_STATUS_NONE = 0;
+static const int ACL_MODEL_RI_CAPTURE_STATUS_ACTIVE = 1;
 
 typedef struct {
   uint32_t id;
@@ -188,6 +190,7 @@ typedef struct {
   /* capture */
   aclError (*aclmdlRICaptureBegin)(aclrtStream stream, int32_t mode);
   aclError (*aclmdlRICaptureEnd)(aclrtStream stream, aclmdlRI *modelRI);
+  aclError (*aclmdlRICaptureGetInfo)(aclrtStream stream, int32_t *status, aclmdlRI *modelRI);
   aclError (*aclmdlRIExecuteAsync)(aclmdlRI modelRI, aclrtStream stream);
   aclError (*aclmdlRIDestroy)(aclmdlRI modelRI);
 } Functions;

@@ -107,6 +107,7 @@ functions! {
         aclrtBinaryLoadFromData
         aclmdlRICaptureBegin
         aclmdlRICaptureEnd
+        aclmdlRICaptureGetInfo
         aclmdlRIExecuteAsync
         aclmdlRIDestroy
     }

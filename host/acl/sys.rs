@@ -74,6 +74,8 @@ pub const ACL_RT_LAUNCH_KERNEL_ATTR_TIMEOUT_US: ::core::ffi::c_int = 8;
 pub const ACL_MODEL_RI_CAPTURE_MODE_GLOBAL: ::core::ffi::c_int = 0;
 pub const ACL_MODEL_RI_CAPTURE_MODE_THREAD_LOCAL: ::core::ffi::c_int = 1;
 pub const ACL_MODEL_RI_CAPTURE_MODE_RELAXED: ::core::ffi::c_int = 2;
+pub const ACL_MODEL_RI_CAPTURE_STATUS_NONE: ::core::ffi::c_int = 0;
+pub const ACL_MODEL_RI_CAPTURE_STATUS_ACTIVE: ::core::ffi::c_int = 1;
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone)]
 pub struct aclrtLaunchKernelAttr {
@@ -358,6 +360,13 @@ pub struct Functions {
         ::core::option::Option<unsafe extern "C" fn(stream: aclrtStream, mode: i32) -> aclError>,
     pub aclmdlRICaptureEnd: ::core::option::Option<
         unsafe extern "C" fn(stream: aclrtStream, modelRI: *mut aclmdlRI) -> aclError,
+    >,
+    pub aclmdlRICaptureGetInfo: ::core::option::Option<
+        unsafe extern "C" fn(
+            stream: aclrtStream,
+            status: *mut i32,
+            modelRI: *mut aclmdlRI,
+        ) -> aclError,
     >,
     pub aclmdlRIExecuteAsync: ::core::option::Option<
         unsafe extern "C" fn(modelRI: aclmdlRI, stream: aclrtStream) -> aclError,

@@ -1,5 +1,9 @@
 //! The same calls over arrays in device memory, in a stream of the caller's: nothing is read by the
 //! host, nothing waits, so that the calls can be captured and replayed.
+//!
+//! After a call that failed, the next plan starts every table cold, but not in a recording: there it
+//! is refused. How queued work itself ends, only the caller's wait tells. If it says that some failed,
+//! a table may name rows that were never copied: give every request a new generation.
 
 use super::Engine;
 use crate::acl::owned::RawStream;

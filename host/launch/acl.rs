@@ -23,6 +23,7 @@ use avsg_device::stage_two::Strategy;
 use avsg_device::tiling::rules;
 
 use crate::acl::owned::{Context, DeviceMemory, RawStream, Stream};
+use crate::acl::sys;
 use crate::buffer::DeviceBuffer;
 use crate::engine::core::Core;
 use crate::engine::{Batch, Config, Device, Fresh};
@@ -45,6 +46,19 @@ enum Health {
     Shaken,
     /// It does not answer.
     Lost,
+}
+
+impl Health {
+    /// What is known after a wait that failed: of one that was refused because this thread captures a
+    /// stream, nothing new.
+    fn after(error: &Error) -> Self {
+        match error {
+            Error::Acl { code: sys::ACL_ERROR_RT_STREAM_CAPTURE_MODE_NOT_SUPPORT, .. } => {
+                Self::Shaken
+            }
+            _ => Self::Lost,
+        }
+    }
 }
 
 /// The device of one engine.
@@ -139,7 +153,7 @@ impl Ascend {
             Health::Shaken => {}
         }
         if let Err(error) = self.stream.synchronize(self.timeout) {
-            self.health = Health::Lost;
+            self.health = Health::after(&error);
             return Err(error);
         }
         self.epoch += 1;
@@ -156,10 +170,8 @@ impl Ascend {
         let stream = self.stream.raw();
         let done = calls(self, stream).and_then(|()| self.stream.synchronize(self.timeout));
         if done.is_err() {
-            self.health = Health::Shaken;
-            if self.stream.synchronize(self.timeout).is_err() {
-                self.health = Health::Lost;
-            }
+            let waited = self.stream.synchronize(self.timeout);
+            self.health = waited.map_or_else(|error| Health::after(&error), |()| Health::Shaken);
         }
         done
     }

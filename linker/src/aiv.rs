@@ -93,10 +93,34 @@ pub struct Call {
 pub enum Node {
     /// A statement.
     Call(Call),
-    /// A loop, by its head.
-    Loop(String, Vec<Node>),
+    /// A loop.
+    Loop(Loop),
     /// A comment: a step of the paper.
     Note(String),
+}
+
+/// A loop from 0.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Loop {
+    /// What counts.
+    pub variable: &'static str,
+    /// Where it ends: C++.
+    pub bound: String,
+    /// Whether it goes over the tiles of a sweep, not one by one.
+    pub tiles: bool,
+    /// Whether it runs at all, whatever the data.
+    pub always: bool,
+    /// What runs.
+    pub body: Vec<Node>,
+}
+
+impl Loop {
+    /// The head, as C++.
+    pub fn head(&self) -> String {
+        let Self { variable, bound, .. } = self;
+        let step = if self.tiles { " += TILE" } else { "++" };
+        format!("for (int32_t {variable} = 0; {variable} < {bound}; {variable}{step})")
+    }
 }
 
 impl Call {
@@ -111,7 +135,7 @@ pub fn each_call(nodes: &mut [Node], run: &mut impl FnMut(&mut Call)) {
     for node in nodes {
         match node {
             Node::Call(call) => run(call),
-            Node::Loop(_, body) => each_call(body, run),
+            Node::Loop(l) => each_call(&mut l.body, run),
             Node::Note(_) => {}
         }
     }

@@ -6,16 +6,19 @@
 //! appends at any length, scatters, lifetimes, look-ups.
 
 mod alias;
+mod dot;
 mod lanes;
-mod registers;
+mod names;
+pub mod registers;
 mod schedule;
 mod signs;
 pub mod simplify;
 mod whole;
 
-use crate::aiv::{Call, Node, Pipe, Place};
+use crate::aiv::{Call, Loop, Node, Pipe, Place};
 use crate::check::{Refused, ranges};
 use crate::tape::{Block, Code, Column, ColumnId, Kind, Op, Range, Tape, Value};
+use registers::{Register, Temp};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A kernel as calls, and what they need to be placed and written.
@@ -26,19 +29,24 @@ pub struct Lowered {
     /// Stage One of one request, without the table's way in and out.
     pub body: Vec<Node>,
     /// Vector and mask registers of a tile.
-    pub registers: [usize; 2],
+    pub registers: Vec<Register>,
     /// Words that `AndWord` and `OrWord` take, in blocks of their own.
     pub words: BTreeSet<u32>,
     /// Lists that share another one's storage.
     pub alias: BTreeMap<ColumnId, ColumnId>,
-    /// Lists, by the name of their length.
-    pub lists: Vec<String>,
     /// Columns that may begin where another one ends, though both are touched then.
     pub overlays: Vec<[String; 2]>,
 }
 
 /// Outputs that are one 64-byte line, kept in UB while a request runs.
 pub const LINES: [&str; 2] = ["header", "gm_record"];
+
+/// Names that the text has besides those of columns: buffers of helpers, and variables.
+const FIXED: [&str; 22] = [
+    "header", "record", "word", "keep", "found", "iota", "stage", "packed", "numbers", "rule",
+    "lives", "cells", "bytes", "lanes", "whole", "base", "token", "round", "probe", "again", "gm",
+    "q",
+];
 
 struct Lower<'t> {
     tape: &'t Tape,
@@ -51,9 +59,12 @@ struct Lower<'t> {
     halves: BTreeSet<Value>,
     /// Signs, spread over the word, of the tile's vectors.
     signs: BTreeMap<Value, (String, Place)>,
-    /// Whether each temporary of the tile is a mask.
-    temps: Vec<bool>,
-    registers: [usize; 2],
+    /// What the tile's values are called.
+    called: BTreeMap<Value, String>,
+    temps: Vec<Temp>,
+    registers: registers::Names,
+    /// Names of scalars that are taken.
+    taken: BTreeSet<String>,
     words: BTreeSet<u32>,
     alias: BTreeMap<ColumnId, ColumnId>,
     overlays: Vec<[String; 2]>,
@@ -80,8 +91,10 @@ pub fn lower(tape: &Tape) -> Result<Lowered, Refused> {
         at: BTreeMap::new(),
         halves: BTreeSet::new(),
         signs: BTreeMap::new(),
+        called: BTreeMap::new(),
         temps: Vec::new(),
-        registers: [0; 2],
+        registers: registers::Names::default(),
+        taken: FIXED.iter().map(|name| (*name).into()).collect(),
         words: BTreeSet::new(),
         alias,
         overlays: Vec::new(),
@@ -89,14 +102,18 @@ pub fn lower(tape: &Tape) -> Result<Lowered, Refused> {
         depth: 0,
         tape: &tape,
     };
+    for c in &tape.columns {
+        let width = if let Kind::List { width } = c.kind { width } else { 1 };
+        l.taken.extend((0..width).map(|n| buffer_name(c, n)));
+        l.taken.insert(format!("{}Len", camel(&c.name)));
+    }
     let names = |pair: [(ColumnId, usize); 2]| pair.map(|(list, column)| l.storage(list, column));
     l.overlays = alias::overlays(&tape).into_iter().map(names).collect();
     l.block(&tape.body);
     registers::drop_unused(&mut l.out);
     let Lower { registers, words, alias, overlays, out, .. } = l;
-    let is_list = |c: &&Column| matches!(c.kind, Kind::List { .. });
-    let lists = tape.columns.iter().filter(is_list).map(|c| c.name.clone()).collect();
-    Ok(Lowered { body: out, registers, words, alias, overlays, lists, tape })
+    let registers = registers.registers();
+    Ok(Lowered { body: out, registers, words, alias, overlays, tape })
 }
 
 fn survey(block: &Block, uses: &mut BTreeMap<Value, usize>, defs: &mut BTreeMap<Value, Op>) {
@@ -142,33 +159,35 @@ impl Lower<'_> {
             match (op.code, &op.body) {
                 (Code::Sweep, Some(body)) => self.sweep(op, body),
                 (Code::Repeat { .. }, Some(body)) => self.repeat(op, body),
-                _ => {
-                    let next = block
-                        .ops
-                        .get(n + 1)
-                        .is_some_and(|next| op.out.is_some_and(|out| next.args.contains(&out)));
-                    self.whole(op, next);
-                }
+                _ => self.whole(op, &block.ops[n + 1..]),
             }
         }
     }
 
     fn repeat(&mut self, op: &Op, body: &Block) {
-        let var = ["token", "round", "probe"].get(self.depth).copied().unwrap_or("again");
-        let n = self.scalar(op.args[0]);
-        self.names.extend(body.binds.map(|b| (b, var.to_string())));
+        let variable = ["token", "round", "probe"].get(self.depth).copied().unwrap_or("again");
+        let bound = self.scalar(op.args[0]);
+        self.names.extend(body.binds.map(|b| (b, variable.to_string())));
         let outer = std::mem::take(&mut self.out);
         self.depth += 1;
         self.block(body);
         self.depth -= 1;
-        let inner = std::mem::replace(&mut self.out, outer);
-        let head = format!("for (int32_t {var} = 0; {var} < {n}; {var}++)");
-        self.out.push(Node::Loop(head, inner));
+        let body = std::mem::replace(&mut self.out, outer);
+        let always = self.positive(op.args[0]);
+        self.out.push(Node::Loop(Loop { variable, bound, tiles: false, always, body }));
     }
 
     fn sweep(&mut self, op: &Op, body: &Block) {
-        let n = self.scalar(op.args[0]);
+        let mut n = self.bare(op.args[0]);
+        if n.contains(' ') {
+            let column = body.ops.iter().find_map(|op| op.columns.first());
+            let column = column.map_or("", |&c| &self.tape.column(c).name);
+            let name = self.fresh_name(op.args[0], &format!("{column}Lanes"));
+            self.statement(format!("const int32_t {name} = {n};"));
+            n = name;
+        }
         let outer = std::mem::take(&mut self.out);
+        self.called = names::of(self.tape, &self.defs, body);
         self.temps.clear();
         self.signs.clear();
         self.statement(format!("const int32_t lanes = Least({n} - base, TILE);"));
@@ -188,15 +207,20 @@ impl Lower<'_> {
                 _ => a == b,
             }
         });
-        let used = registers::allocate(&mut inner, &self.temps);
-        self.registers = [0, 1].map(|i| self.registers[i].max(used[i]));
+        self.registers.name(&mut inner, &self.temps, &mut self.taken);
         let whole = inner.iter().any(|n| matches!(n, Node::Call(c) if c.text.contains("whole")));
         if whole {
             let text = "const int32_t whole = Whole(lanes);".into();
             inner.insert(1, Node::Call(Call { text, acts: Vec::new(), sync: Vec::new() }));
         }
-        self.out
-            .push(Node::Loop(format!("for (int32_t base = 0; base < {n}; base += TILE)"), inner));
+        let always = self.positive(op.args[0]);
+        let (variable, bound, body) = ("base", n, inner);
+        self.out.push(Node::Loop(Loop { variable, bound, tiles: true, always, body }));
+    }
+
+    /// Whether a scalar is a number above 0, whatever the data.
+    fn positive(&self, n: Value) -> bool {
+        self.defs.get(&n).is_some_and(|op| matches!(op.code, Code::Constant(n) if n > 0))
     }
 
     /// The paper's name for what begins here.
@@ -213,6 +237,7 @@ impl Lower<'_> {
             op.body.as_ref().is_some_and(|body| any(body, &hit))
         };
         let store = |c| c == Code::Store;
+        let scatter = |c| c == Code::Scatter;
         let load = |c| c == Code::Load;
         let item = |c| matches!(c, Code::Item(_));
         let append = |c| c == Code::Append;
@@ -220,6 +245,17 @@ impl Lower<'_> {
         Some(match op.code {
             Code::Age { .. } => "Decay: one step older.",
             Code::Fetch => "Probe, first round: which ids does the Hash-State hold?",
+            Code::Bisect
+                if self.defs.get(&op.args[1]).is_some_and(|need| need.code != Code::Len) =>
+            {
+                "Deferral: a life that bounds the victims'; hits above it can wait."
+            }
+            Code::Sweep if inside(load, "slot") && inside(append, "dead") => {
+                "Deferral: hits up to there, which must not wait."
+            }
+            Code::Sweep if self.depth == 1 && inside(item, "dead") && !inside(item, "miss") => {
+                "Refresh: if those are few, only they."
+            }
             Code::Bisect => "CollectDead: the slots that live least, as many as there are misses.",
             Code::Publish if name(0) == Some("gm_slot") => "The token's slots.",
             Code::PublishList(_) if name(0) == Some("gm_miss_id") => "The token's misses.",
@@ -232,6 +268,10 @@ impl Lower<'_> {
             Code::Sweep if self.depth == 1 && inside(item, "dead") => {
                 "UpdateState: victims take the misses."
             }
+            Code::Sweep if inside(scatter, "link") => {
+                "The claimed links: of two claims the later stays."
+            }
+            Code::Sweep if inside(append, "dead") => "Those whose link went to a later claim.",
             Code::Repeat { .. } if self.depth == 1 && inside(take, "pending") => {
                 "Probe, later rounds: what is still pending is the miss list."
             }
@@ -260,7 +300,23 @@ impl Lower<'_> {
         format!("{}Len", camel(&self.tape.column(id).name))
     }
 
+    /// A scalar as an operand.
     fn scalar(&self, value: Value) -> String {
-        self.names.get(&value).cloned().unwrap_or_else(|| format!("s{}", value.0))
+        whole::wrapped(&self.bare(value), "?+-*")
+    }
+
+    /// A scalar where nothing binds closer.
+    fn bare(&self, value: Value) -> String {
+        self.names.get(&value).cloned().unwrap_or_default()
+    }
+
+    /// A name for a scalar that no other one has.
+    fn fresh_name(&mut self, value: Value, name: &str) -> String {
+        let numbered = (2..).map(|n| format!("{name}{n}"));
+        let mut all = std::iter::once(name.to_string()).chain(numbered);
+        let name = all.find(|name| !self.taken.contains(name)).unwrap_or_default();
+        self.taken.insert(name.clone());
+        self.names.insert(value, name.clone());
+        name
     }
 }

@@ -7,7 +7,7 @@
 //! changes; where paths meet, only what both know is known. In the end every synchronisation that the
 //! others make needless goes: what is left, a mutation test shows to be needed.
 
-use crate::aiv::{Act, Call, Node, Pipe, Place, Sync, each_call};
+use crate::aiv::{Act, Call, Loop, Node, Pipe, Place, Sync, each_call};
 use std::collections::BTreeMap;
 
 /// Where buffers lie, as [`crate::ub`] placed them: two that share bytes conflict.
@@ -122,8 +122,7 @@ impl Map {
             match &mut rest[0] {
                 Node::Note(_) => {}
                 Node::Call(call) => lacking.extend(self.call(call, known, add)),
-                Node::Loop(head, body) => {
-                    let always = runs(head);
+                Node::Loop(Loop { always, body, .. }) => {
                     if add {
                         let place = before.last_mut();
                         self.hoist(body, known, place);
@@ -137,7 +136,7 @@ impl Map {
                         let head = meet(known, &end);
                         if head == *known {
                             // No round at all leaves the entry.
-                            if always {
+                            if *always {
                                 *known = end;
                             }
                             self.rename(known, "[past]", "");
@@ -210,12 +209,6 @@ impl Map {
     }
 }
 
-/// Whether a loop's body runs at all, whatever the data: its bound is a number.
-fn runs(head: &str) -> bool {
-    let bound = head.split([';', '<']).nth(2).map(str::trim);
-    bound.and_then(|n| n.parse::<u32>().ok()).is_some_and(|n| n > 0)
-}
-
 fn learn(known: &mut Known, sync: Sync) {
     let (from, to) = match sync {
         Sync::Barrier(p) => (p, p),
@@ -256,8 +249,8 @@ fn before<T>(nodes: &mut [Node], n: usize, run: impl FnOnce(&mut Vec<Sync>) -> T
 /// An empty call before every loop: a place for flags.
 fn places(nodes: &mut Vec<Node>) {
     for mut node in std::mem::take(nodes) {
-        if let Node::Loop(_, body) = &mut node {
-            places(body);
+        if let Node::Loop(l) = &mut node {
+            places(&mut l.body);
             let (text, acts, sync) = (String::new(), Vec::new(), Vec::new());
             nodes.push(Node::Call(Call { text, acts, sync }));
         }

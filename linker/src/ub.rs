@@ -103,7 +103,8 @@ pub fn plan(kernel: &Lowered, limit: u32) -> Result<Plan, TooLarge> {
 
 fn place(kernel: &Lowered, tile: u32, slots: u32) -> Plan {
     // What passes over whole columns use: all that tiles do, between two sweeps.
-    let scratch = 4 * (2 * (256 + tile) + kernel.registers[0] as u32 * tile);
+    let words = kernel.registers.iter().filter(|r| !r.mask).map(|r| r.number as u32 + 1).max();
+    let scratch = 4 * (2 * (256 + tile) + words.unwrap_or(0) * tile);
     let run = (1 << ((scratch - 1024) / 4).ilog2()).min(slots);
     let pass = (2 * run).min(slots);
     let mut plan = Plan { tile, run, pass, buffers: Vec::new(), bytes: 0 };
@@ -125,15 +126,19 @@ fn place(kernel: &Lowered, tile: u32, slots: u32) -> Plan {
         put(&mut plan, &format!("WORD_{word:X}"), "int32_t", 8);
     }
     put(&mut plan, "keep", "uint8_t", 32 + pass / 8);
-    for n in 0..kernel.registers[1] {
-        put(&mut plan, &format!("m{n}"), "uint8_t", tile / 8);
-    }
+    let registers = |plan: &mut Plan, mask: bool, element: &'static str, len: u32| {
+        let start = plan.bytes;
+        for r in kernel.registers.iter().filter(|r| r.mask == mask) {
+            let size = if mask { len } else { 4 * len };
+            plan.bytes = start + r.number as u32 * size.next_multiple_of(32);
+            put(plan, &r.name, element, len);
+        }
+    };
+    registers(&mut plan, true, "uint8_t", tile / 8);
     put(&mut plan, "iota", "int32_t", tile);
     put(&mut plan, "stage", "int32_t", 256 + tile);
     put(&mut plan, "packed", "int32_t", 256 + tile);
-    for n in 0..kernel.registers[0] {
-        put(&mut plan, &format!("x{n}"), "int32_t", tile);
-    }
+    registers(&mut plan, false, "int32_t", tile);
     let stage = plan.buffers.iter().find(|b| b.name == "stage").map_or(0, |b| b.at);
     let (name, element) = ("scratch".into(), "int16_t");
     let len = scratch / 2;

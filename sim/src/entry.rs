@@ -53,6 +53,9 @@ macro_rules! for_each_function {
                 aclrtSetStreamResLimit(stream: *mut c_void, kind: i32, value: u32);
                 aclmdlRICaptureBegin(stream: *mut c_void, mode: i32);
                 aclmdlRICaptureEnd(stream: *mut c_void, graph: *mut *mut c_void);
+                aclmdlRICaptureGetInfo(
+                    stream: *mut c_void, status: *mut i32, graph: *mut *mut c_void
+                );
                 aclmdlRIExecuteAsync(graph: *mut c_void, stream: *mut c_void);
                 aclmdlRIDestroy(graph: *mut c_void);
             }

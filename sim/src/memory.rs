@@ -263,11 +263,15 @@ impl Memory {
         self.ranges.values().try_for_each(|range| protect(range.at, range.span, open))
     }
 
-    /// Runs `body` with one device range open.
-    pub fn with_open<T>(&self, range: Range, body: impl FnOnce() -> T) -> Outcome<T> {
-        protect(range.at, range.span, true)?;
+    /// Runs `body` with some bytes of device memory open: their pages alone, or a copy of a row would
+    /// take the time of a pass over the whole range.
+    pub fn with_open<T>(&self, at: u64, bytes: usize, body: impl FnOnce() -> T) -> Outcome<T> {
+        self.device_range(at, bytes)?;
+        let first = at - at % PAGE as u64;
+        let span = (at + bytes as u64).next_multiple_of(PAGE as u64) - first;
+        protect(first, span as usize, true)?;
         let value = body();
-        protect(range.at, range.span, false)?;
+        protect(first, span as usize, false)?;
         Ok(value)
     }
 

@@ -181,28 +181,29 @@ fn run(world: &mut World, stream: u64, task: &Task) -> Outcome<bool> {
 pub(crate) fn copy(world: &World, to: u64, from: u64, bytes: usize) -> Outcome {
     let memory = &world.memory;
     let raw = || {
-        // SAFETY: device ranges were found alive and are open; host ranges are the caller's promise,
-        // as they are the real runtime's.
+        // SAFETY: `with_open` finds device ranges alive and opens them; host ranges are the caller's
+        // promise, as they are the real runtime's.
         unsafe { core::ptr::copy(from as *const u8, to as *mut u8, bytes) };
     };
     match (memory.is_device(to), memory.is_device(from)) {
         (true, true) => {
-            let (to, from) = (memory.device_range(to, bytes)?, memory.device_range(from, bytes)?);
-            // The two may be one range, which must not be closed in between.
-            if to.at == from.at {
-                return memory.with_open(to, raw);
+            // The two may share pages, which must not be closed in between.
+            let (low, high) = (to.min(from), to.max(from) + bytes as u64);
+            if memory.device_range(to, bytes)?.at == memory.device_range(from, bytes)?.at {
+                return memory.with_open(low, (high - low) as usize, raw);
             }
-            memory.with_open(to, || memory.with_open(from, raw))?
+            memory.with_open(to, bytes, || memory.with_open(from, bytes, raw))?
         }
-        (true, false) => memory.with_open(memory.device_range(to, bytes)?, raw),
-        (false, true) => memory.with_open(memory.device_range(from, bytes)?, raw),
+        (true, false) => memory.with_open(to, bytes, raw),
+        (false, true) => memory.with_open(from, bytes, raw),
         (false, false) => fail(sys::ACL_ERROR_RT_FEATURE_NOT_SUPPORT, "a copy from host to host"),
     }
 }
 
 /// Sets bytes of device memory.
 pub(crate) fn set(world: &World, at: u64, value: u8, bytes: usize) -> Outcome {
-    let range = world.memory.device_range(at, bytes)?;
-    // SAFETY: the range is alive and open, and holds so many bytes from `at`.
-    world.memory.with_open(range, || unsafe { core::ptr::write_bytes(at as *mut u8, value, bytes) })
+    // SAFETY: `with_open` runs it only if so many bytes from `at` are alive, and opens them.
+    world.memory.with_open(at, bytes, || unsafe {
+        core::ptr::write_bytes(at as *mut u8, value, bytes);
+    })
 }

@@ -1,5 +1,5 @@
-//! A random life in device arrays beside the same life on the CPU device: two engines, two pools with
-//! the same rows, and every step's results compared.
+//! One life on two engines: the Ascend device, with device arrays or host arrays, and the CPU device.
+//! Two pools begin with the same rows, and after every step everything is compared.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -8,156 +8,186 @@ use avsg::acl::owned::{Context, DeviceMemory, RawStream};
 use avsg::content::fill_row;
 use avsg::device::params::Params;
 use avsg::device::stage_one::record;
-use avsg::engine::{Batch, Config, DeviceBatch, DeviceFresh, DevicePlan, Engine, Fresh};
+use avsg::engine::{Config, DeviceBatch, DeviceFresh, DevicePlan, Engine, Fresh};
 use avsg::launch::acl::{AscendOptions, RegisteredPool};
+use avsg::machine::Choice;
 use avsg::plan::Plan;
 use avsg::pool::{HostPool, Pages, PoolConfig};
 use avsg::rows::RowFormat;
-use avsg::splitmix::SplitMix64;
-use avsg_sim::Session;
 
-use super::stand;
+use super::life::owned::Owned;
 
-const K: usize = 12;
-const SLOTS: usize = 128;
-const TOKENS: usize = 2;
-const REQUESTS: usize = 4;
-const STATES: usize = 3;
-const ROWS: usize = REQUESTS * TOKENS;
-const PAGE: usize = 16;
-/// Blocks of a request.
-const BLOCKS: usize = 8;
-pub const LAYERS: usize = 2;
-const SEGMENTS: [usize; 2] = [40, 8];
+/// What a row holds that nobody has made yet.
+const UNMADE: u32 = 9_999;
 
-/// A step's arrays on the host.
-#[derive(Default)]
-struct Arrays {
-    ids: Vec<i32>,
-    cu_q: Vec<i32>,
-    state: Vec<i32>,
-    generation: Vec<i32>,
-    stable: Vec<i32>,
-    seq: Vec<i32>,
-    blocks: Vec<i32>,
+/// What both engines are.
+#[derive(Clone, Debug)]
+pub struct Form {
+    pub params: Params,
+    pub states: usize,
+    pub cores: usize,
+    pub one_launch: bool,
+    /// Requests of every batch, and the most rows of one.
+    pub requests: usize,
+    pub rows: usize,
+    /// Block table entries of a request.
+    pub blocks: usize,
+    pub layers: usize,
+    pub segments: &'static [usize],
+    pub pool_rows: usize,
+    /// Rows below it are in the pool from the beginning, with the layer as their version.
+    pub made: usize,
 }
 
-/// Device memory for them and for what comes out.
+impl Form {
+    fn k(&self) -> usize {
+        self.params.k as usize
+    }
+
+    pub fn config(&self) -> Config {
+        // The one machine that is not measured first: engines are made by the hundred here.
+        let machine = Choice::Emu;
+        Config { cores: self.cores, machine, ..Config::new(self.params, self.states) }
+    }
+
+    fn pool_config(&self) -> PoolConfig {
+        let format = RowFormat::segments(self.segments).unwrap();
+        // Several chunks, so that rows of a request lie in more than one.
+        let chunk_bytes = (self.pool_rows * self.segments[0] / 5).next_multiple_of(4096);
+        let config = PoolConfig::new(self.layers, self.pool_rows, format);
+        PoolConfig { pages: Pages::Plain, chunk_bytes, ..config }
+    }
+
+    fn fill(&self, pool: &HostPool) {
+        let mut bytes = vec![0; self.segments.iter().sum()];
+        for layer in 0..self.layers {
+            for row in 0..self.pool_rows {
+                let version = if row < self.made { layer as u32 } else { UNMADE };
+                fill_row(row as i32, version, &mut bytes);
+                pool.write_row(layer, row, &bytes).unwrap();
+            }
+        }
+    }
+
+    /// A pool for engines on the device, several perhaps.
+    pub fn pool(&self, context: &Arc<Context>) -> RegisteredPool {
+        let pool = RegisteredPool::create(context, &self.pool_config()).unwrap();
+        self.fill(pool.pool());
+        pool
+    }
+}
+
+/// Device memory for a step's arrays and for what comes out.
 struct Device {
     inputs: [DeviceMemory; 7],
     outputs: [DeviceMemory; 7],
-    fresh: [[DeviceMemory; 2]; LAYERS],
+    /// By layer and segment.
+    fresh: Vec<Vec<DeviceMemory>>,
+}
+
+/// What a step found, request by request.
+#[derive(Debug, Default, PartialEq)]
+pub struct Found {
+    /// K slots for each row.
+    pub slots: Vec<i32>,
+    valid: Vec<i32>,
+    /// Positions, ids, slots and host rows of the misses.
+    misses: Vec<[Vec<i32>; 4]>,
+    /// Misses by token, of all tokens, and status bits.
+    counts: Vec<i32>,
+}
+
+impl Found {
+    fn of(plan: &Plan, step: &Owned) -> Self {
+        let mut found = Self { valid: plan.valid().to_vec(), ..Self::default() };
+        (0..plan.rows()).for_each(|row| found.slots.extend(plan.slots(row)));
+        for r in 0..plan.requests() {
+            let misses = plan.misses(r);
+            let lists = [misses.position, misses.id, misses.slot, misses.row];
+            found.misses.push(lists.map(<[i32]>::to_vec));
+            let tokens = (step.cu_q[r + 1] - step.cu_q[r]) as usize;
+            found.counts.extend((0..tokens).map(|t| plan.token_misses(r, t) as i32));
+            found.counts.extend([misses.id.len() as i32, plan.status(r)]);
+        }
+        found
+    }
 }
 
 /// Both engines.
 pub struct Pair {
     pub ascend: Engine,
     cpu: Engine,
+    ascend_plan: Plan,
     cpu_plan: Plan,
     device: Device,
-    arrays: Arrays,
-    /// This step's rows, by layer and segment.
-    fresh: Vec<[Vec<u8>; 2]>,
-    dice: SplitMix64,
-    generation: [i32; STATES],
-    stable: [usize; STATES],
-    versions: u32,
-    /// Rows that were compared.
-    pub rows: usize,
-}
-
-fn params() -> Params {
-    Params { page: PAGE as u32, ..Params::wide(K as u32, TOKENS as u32, SLOTS as u32) }
-}
-
-fn pool_config() -> PoolConfig {
-    let format = RowFormat::segments(&SEGMENTS).unwrap();
-    let rows = STATES * BLOCKS * PAGE;
-    PoolConfig { pages: Pages::Plain, chunk_bytes: 4096, ..PoolConfig::new(LAYERS, rows, format) }
-}
-
-fn fill(pool: &HostPool) {
-    let mut bytes = [0; SEGMENTS[0] + SEGMENTS[1]];
-    for (layer, row) in (0..LAYERS).flat_map(|layer| (0..pool.rows()).map(move |r| (layer, r))) {
-        fill_row(row as i32, layer as u32, &mut bytes);
-        pool.write_row(layer, row, &bytes).unwrap();
-    }
+    form: Form,
+    /// This step's batch.
+    pub step: Owned,
+    /// Its rows, by layer and segment.
+    fresh: Vec<Vec<Vec<u8>>>,
+    /// What the device found in it.
+    pub found: Found,
+    /// Whether nobody else writes the pool.
+    alone: bool,
+    /// Slots that were compared.
+    pub compared: usize,
 }
 
 impl Pair {
-    /// With the session's kernels.
-    pub fn new(session: &Session, context: &Arc<Context>, seed: u64, one_launch: bool) -> Self {
-        let kernels = stand::kernels(session, &Self::config());
-        Self::with(kernels, context, seed, one_launch)
+    /// With a pool of its own, by these kernels.
+    pub fn new(form: &Form, context: &Arc<Context>, kernels: PathBuf) -> Self {
+        Self { alone: true, ..Self::on(form, context, kernels, form.pool(context)) }
     }
 
-    /// With the kernels that are shipped.
-    pub fn emitted(context: &Arc<Context>, seed: u64, one_launch: bool) -> Self {
-        let kernels = avsg::launch::acl::simulated::emit(&params()).unwrap();
-        Self::with(kernels, context, seed, one_launch)
-    }
-
-    fn config() -> Config {
-        Config { cores: 5, ..Config::new(params(), STATES) }
-    }
-
-    fn with(kernels: PathBuf, context: &Arc<Context>, seed: u64, one_launch: bool) -> Self {
-        let config = Self::config();
+    /// On a pool of the form, which others write as well.
+    pub fn on(form: &Form, context: &Arc<Context>, kernels: PathBuf, pool: RegisteredPool) -> Self {
         let options = AscendOptions {
-            one_launch: Some(one_launch),
+            one_launch: Some(form.one_launch),
             ..AscendOptions::new(context.clone(), kernels)
         };
-        let pool = RegisteredPool::create(context, &pool_config()).unwrap();
-        fill(pool.pool());
-        let ascend = Engine::on_ascend(config, pool, &options).unwrap();
-        let pool = HostPool::new(&pool_config()).unwrap();
-        fill(&pool);
-        let cpu = Engine::new(config, pool).unwrap();
-        let cpu_plan = cpu.new_plan(ROWS, REQUESTS).unwrap();
-        let words = |n: usize| DeviceMemory::zeroed(context, 4 * n).unwrap();
-        let n = REQUESTS;
-        let inputs = [ROWS * K, n + 1, n, n, n, n, n * BLOCKS].map(words);
-        let list = ROWS * K;
-        let outputs = [list, ROWS, list, list, list, list, n * record::WORDS].map(words);
-        let rows = |_| SEGMENTS.map(|bytes| DeviceMemory::zeroed(context, ROWS * bytes).unwrap());
-        let fresh = [0, 1].map(rows);
+        let ascend = Engine::on_ascend(form.config(), pool, &options).unwrap();
+        let pool = HostPool::new(&form.pool_config()).unwrap();
+        form.fill(&pool);
+        let cpu = Engine::new(form.config(), pool).unwrap();
+        let words = |n: usize| DeviceMemory::zeroed(context, 4 * n.max(1)).unwrap();
+        let (n, rows, list) = (form.requests, form.rows, form.rows * form.k());
+        let inputs = [list, n + 1, n, n, n, n, n * form.blocks].map(words);
+        let outputs = [list, rows, list, list, list, list, n * record::WORDS].map(words);
+        let part = |&bytes: &usize| DeviceMemory::zeroed(context, rows * bytes).unwrap();
+        let fresh = (0..form.layers).map(|_| form.segments.iter().map(part).collect()).collect();
         Self {
+            ascend_plan: ascend.new_plan(rows, n).unwrap(),
+            cpu_plan: cpu.new_plan(rows, n).unwrap(),
             ascend,
             cpu,
-            cpu_plan,
             device: Device { inputs, outputs, fresh },
-            arrays: Arrays::default(),
+            form: form.clone(),
+            step: Owned::new(form.k(), 0),
             fresh: Vec::new(),
-            dice: SplitMix64::new(seed),
-            generation: [0; STATES],
-            stable: [20; STATES],
-            versions: 100,
-            rows: 0,
+            found: Found::default(),
+            alone: false,
+            compared: 0,
         }
     }
 
-    fn roll(&mut self, n: usize) -> usize {
-        (self.dice.word() % n as u64) as usize
-    }
-
+    /// Where the device's arrays are: what a graph is captured with.
     pub fn device_batch(&self) -> DeviceBatch {
         let [ids, cu_q, state, generation, stable_len, seq_len, block_table] =
             self.device.inputs.each_ref().map(DeviceMemory::address);
-        let (k, ids_stride, block_stride) = (K, K, BLOCKS);
-        let (requests, rows) = (REQUESTS, ROWS);
+        let (requests, rows, k) = (self.form.requests, self.form.rows, self.form.k());
         DeviceBatch {
             requests,
             rows,
             k,
             ids,
-            ids_stride,
+            ids_stride: k,
             cu_q,
             state,
             generation,
             stable_len,
             seq_len,
             block_table,
-            block_stride,
+            block_stride: self.form.blocks,
         }
     }
 
@@ -168,204 +198,200 @@ impl Pair {
     }
 
     pub fn device_fresh(&self, layer: usize) -> DeviceFresh {
-        DeviceFresh { segments: self.device.fresh[layer].each_ref().map(DeviceMemory::address) }
-    }
-
-    /// Where the device's pool begins.
-    #[allow(dead_code, reason = "one test looks for it")]
-    pub fn pool_address(&self) -> usize {
-        self.ascend.pool().chunks().next().unwrap().ptr().addr()
-    }
-
-    /// Puts a whole step into a stream: what is captured once.
-    pub fn enqueue(&mut self, stream: RawStream) -> avsg::Result<()> {
-        let (batch, plan) = (self.device_batch(), self.device_plan());
-        let fresh = [self.device_fresh(0), self.device_fresh(1)];
-        // SAFETY: the arrays have the sizes that the batch says and live until the test has waited.
-        unsafe {
-            self.ascend.enqueue_step(&batch, &plan, 0, Some(&fresh[0]), stream)?;
-            self.ascend.enqueue_transfer(&batch, &plan, 1, Some(&fresh[1]), stream)?;
-            self.ascend.enqueue_append(&batch, 0, &fresh[0], stream)?;
-            self.ascend.enqueue_append(&batch, 1, &fresh[1], stream)
+        let mut segments = [0; 2];
+        for (to, memory) in segments.iter_mut().zip(&self.device.fresh[layer]) {
+            *to = memory.address();
         }
+        DeviceFresh { segments }
     }
 
-    /// Draws the next step and brings its arrays to the device: joins, leaves, permuted states,
-    /// padded requests, any number of tokens, bad ids, and rows of this very step.
-    pub fn next(&mut self) {
-        let mut a = Arrays { cu_q: vec![0], ids: vec![-9; ROWS * K], ..Arrays::default() };
-        let mut order: Vec<usize> = (0..STATES).collect();
-        self.dice.shuffle(&mut order);
-        for request in 0..REQUESTS {
-            let state = order.get(request).copied().filter(|_| self.roll(5) > 0);
-            let tokens = self.roll(TOKENS + 1);
-            let first = a.cu_q[request] as usize;
-            a.cu_q.push((first + tokens) as i32);
-            a.blocks.extend((0..BLOCKS).map(|b| (state.unwrap_or(0) * BLOCKS + b) as i32));
-            let Some(state) = state else {
-                a.state.push(-1);
-                let junk = self.roll(99) as i32;
-                a.generation.push(junk);
-                a.stable.push(junk - 50);
-                a.seq.push(-junk);
-                continue;
-            };
-            if self.roll(6) == 0 || self.stable[state] + TOKENS > BLOCKS * PAGE {
-                // Another request takes the state.
-                self.generation[state] += 1;
-                self.stable[state] = self.roll(60);
-            }
-            let stable = self.stable[state];
-            for token in 0..tokens {
-                for lane in 0..K {
-                    let seq = stable + tokens;
-                    a.ids[(first + token) * K + lane] = match self.roll(12) {
-                        0 => -1 - self.roll(3) as i32,
-                        1 => (seq + self.roll(9)) as i32,
-                        2 => i32::MAX - self.roll(2) as i32,
-                        3 | 4 => (stable + self.roll(tokens)) as i32,
-                        _ => self.roll(seq) as i32,
-                    };
-                }
-            }
-            a.state.push(state as i32);
-            a.generation.push(self.generation[state]);
-            a.stable.push(stable as i32);
-            a.seq.push((stable + tokens) as i32);
-            // Some drafts are rejected.
-            self.stable[state] += if tokens == 0 { 0 } else { 1 + self.roll(tokens) };
-        }
-        self.versions += 10;
-        self.fresh = (0..LAYERS).map(|layer| self.rows_of(&a, layer)).collect();
-        self.arrays = a;
-        let a = &self.arrays;
-        let arrays = [&a.ids, &a.cu_q, &a.state, &a.generation, &a.stable, &a.seq, &a.blocks];
+    /// Takes the next step and brings its arrays to the device. `content` says what a fresh row is on
+    /// layer 0: id and version, which grows by the layer.
+    pub fn bring(&mut self, mut step: Owned, content: impl Fn(usize) -> (i32, u32)) {
+        let (n, form) = (step.ids.len(), &self.form);
+        assert!(step.state.len() == form.requests && n <= form.rows * form.k());
+        // Behind the last row lies junk.
+        step.ids.resize(form.rows * form.k(), -9);
+        let arrays = [
+            &step.ids,
+            &step.cu_q,
+            &step.state,
+            &step.generation,
+            &step.stable,
+            &step.seq,
+            &step.blocks,
+        ];
         for (memory, array) in self.device.inputs.iter().zip(arrays) {
             let bytes: Vec<u8> = array.iter().flat_map(|word| word.to_ne_bytes()).collect();
             memory.write(0, &bytes).unwrap();
         }
-        for (memories, rows) in self.device.fresh.iter().zip(&self.fresh) {
-            for (memory, bytes) in memories.iter().zip(rows) {
-                memory.write(0, bytes).unwrap();
+        self.fresh = (0..form.layers).map(|_| vec![Vec::new(); form.segments.len()]).collect();
+        let mut bytes = vec![0; form.segments.iter().sum()];
+        for (layer, parts) in self.fresh.iter_mut().enumerate() {
+            for row in 0..form.rows {
+                let (id, version) = content(row);
+                fill_row(id, version + layer as u32, &mut bytes);
+                let mut at = 0;
+                for (part, bytes_of) in parts.iter_mut().zip(form.segments) {
+                    part.extend(&bytes[at..at + bytes_of]);
+                    at += bytes_of;
+                }
+            }
+            for (memory, part) in self.device.fresh[layer].iter().zip(parts) {
+                memory.write(0, part).unwrap();
             }
         }
+        self.step = step;
     }
 
-    fn rows_of(&self, a: &Arrays, layer: usize) -> [Vec<u8>; 2] {
-        let mut parts = [Vec::new(), Vec::new()];
-        let mut bytes = [0; SEGMENTS[0] + SEGMENTS[1]];
-        for row in 0..ROWS {
-            fill_row(row as i32, self.versions + layer as u32, &mut bytes);
-            parts[0].extend(&bytes[..SEGMENTS[0]]);
-            parts[1].extend(&bytes[SEGMENTS[0]..]);
+    /// Puts the whole step into a stream: what is captured once.
+    pub fn enqueue(&mut self, stream: RawStream) -> avsg::Result<()> {
+        let (batch, plan) = (self.device_batch(), self.device_plan());
+        let layers = 0..self.form.layers;
+        let fresh: Vec<_> = layers.map(|layer| self.device_fresh(layer)).collect();
+        // SAFETY: the arrays have the sizes that the batch says and live until the test has waited.
+        unsafe {
+            self.ascend.enqueue_step(&batch, &plan, 0, Some(&fresh[0]), stream)?;
+            for (layer, fresh) in fresh.iter().enumerate().skip(1) {
+                self.ascend.enqueue_transfer(&batch, &plan, layer, Some(fresh), stream)?;
+            }
+            for (layer, fresh) in fresh.iter().enumerate() {
+                self.ascend.enqueue_append(&batch, layer, fresh, stream)?;
+            }
         }
-        assert_eq!(a.cu_q.len(), REQUESTS + 1);
-        parts
+        Ok(())
     }
 
-    /// Does the same step on the CPU and compares everything. Call it when the stream is done.
+    /// Compares a step in a stream, which is done.
     pub fn compare(&mut self) {
-        let a = &self.arrays;
-        let batch = Batch {
-            ids: &a.ids,
-            ids_stride: K,
-            k: K,
-            cu_q: &a.cu_q,
-            state: &a.state,
-            generation: &a.generation,
-            stable_len: &a.stable,
-            seq_len: &a.seq,
-            block_table: &a.blocks,
-            block_stride: BLOCKS,
-        };
-        let parts: Vec<[&[u8]; 2]> =
-            self.fresh.iter().map(|l| l.each_ref().map(Vec::as_slice)).collect();
-        let fresh: Vec<_> = parts.iter().map(|parts| Fresh { segments: parts }).collect();
-        self.cpu.step(&batch, &mut self.cpu_plan, 0, Some(&fresh[0])).unwrap();
-        self.cpu.transfer(&mut self.cpu_plan, 1, Some(&fresh[1])).unwrap();
-        for (layer, fresh) in fresh.iter().enumerate() {
-            self.cpu.append(&batch, layer, fresh).unwrap();
+        self.read();
+        self.compare_found();
+    }
+
+    /// Compares a step in a stream, which is done, where the device may have started cold since: its
+    /// slots may be others then, but what they hold may not.
+    pub fn compare_rows(&mut self) {
+        self.read();
+        run(&mut self.cpu, &mut self.cpu_plan, &self.step, &self.fresh).unwrap();
+        let bytes: usize = self.form.segments.iter().sum();
+        let (mut there, mut here) = (vec![0; bytes], vec![0; bytes]);
+        for (r, pair) in self.step.cu_q.windows(2).enumerate() {
+            for row in pair[0] as usize..pair[1] as usize {
+                let found = &self.found.slots[row * self.form.k()..];
+                for (&other, &slot) in found.iter().zip(self.cpu_plan.slots(row)) {
+                    assert_eq!(other < 0, slot < 0, "row {row}");
+                    let Ok(slot) = usize::try_from(slot) else { continue };
+                    let (state, other) = (self.step.state[r] as usize, other as usize);
+                    for layer in 0..self.form.layers {
+                        self.ascend.buffer().slot_bytes(state, layer, other, &mut there).unwrap();
+                        self.cpu.buffer().slot_bytes(state, layer, slot, &mut here).unwrap();
+                        assert!(there == here, "layer {layer}, row {row}, slot {other}");
+                    }
+                    self.compared += 1;
+                }
+            }
         }
+        self.compare_pools();
+    }
+
+    /// Does the step by host arrays, and compares it.
+    pub fn step_by_host(&mut self) {
+        run(&mut self.ascend, &mut self.ascend_plan, &self.step, &self.fresh).unwrap();
+        self.found = Found::of(&self.ascend_plan, &self.step);
+        self.compare_found();
+        for r in 0..self.form.requests {
+            let cuts = self.ascend.cuts(&self.ascend_plan, r);
+            assert!(cuts.eq(self.cpu.cuts(&self.cpu_plan, r)), "cuts of request {r}");
+        }
+    }
+
+    /// Reads what a step in a stream, which is done, left in the device's arrays.
+    pub fn read(&mut self) {
         let read = |i: usize| -> Vec<i32> {
             let memory = &self.device.outputs[i];
             let mut bytes = vec![0; memory.len()];
             memory.read(0, &mut bytes).unwrap();
             bytes.as_chunks::<4>().0.iter().map(|b| i32::from_ne_bytes(*b)).collect()
         };
-        let [slot, valid, position, id, to, from, record] = std::array::from_fn(read);
-        let plan = &self.cpu_plan;
-        for row in 0..plan.rows() {
-            assert_eq!(&slot[row * K..][..K], plan.slots(row), "slots of row {row}");
+        let [mut slots, mut valid, position, id, to, from, records] = std::array::from_fn(read);
+        let (step, k) = (&self.step, self.form.k());
+        let rows = *step.cu_q.last().unwrap() as usize;
+        slots.truncate(rows * k);
+        valid.truncate(rows);
+        let mut found = Found { slots, valid, ..Found::default() };
+        for (r, pair) in step.cu_q.windows(2).enumerate() {
+            let record = &records[r * record::WORDS..][..record::WORDS];
+            let (total, status) = (record[record::TOTAL as usize], record[record::STATUS as usize]);
+            let (at, n) = (pair[0] as usize * k, total as usize);
+            found.misses.push([&position, &id, &to, &from].map(|list| list[at..at + n].to_vec()));
+            found.counts.extend(&record[..(pair[1] - pair[0]) as usize]);
+            found.counts.extend([total, status]);
         }
-        assert_eq!(&valid[..plan.rows()], plan.valid());
-        for r in 0..REQUESTS {
-            let misses = plan.misses(r);
-            let (at, n) = (a.cu_q[r] as usize * K, misses.id.len());
-            let lists = [&position, &id, &to, &from].map(|list| &list[at..at + n]);
-            assert_eq!(lists, [misses.position, misses.id, misses.slot, misses.row]);
-            let record = &record[r * record::WORDS..][..record::WORDS];
-            assert_eq!(record[record::TOTAL as usize] as usize, n);
-            assert_eq!(record[record::STATUS as usize], plan.status(r));
-        }
-        self.compare_bytes();
+        self.found = found;
     }
 
-    /// Whether every returned slot of a row that this step made holds it, on both layers: for gathers
-    /// that read them from the pool.
-    pub fn fresh_rows_arrived(&self) -> bool {
-        let a = &self.arrays;
-        let mut slots = vec![0; 4 * ROWS * K];
-        self.device.outputs[0].read(0, &mut slots).unwrap();
-        let slots: Vec<i32> =
-            slots.as_chunks::<4>().0.iter().map(|b| i32::from_ne_bytes(*b)).collect();
-        let mut got = [0; SEGMENTS[0] + SEGMENTS[1]];
-        let mut right = true;
-        for r in (0..REQUESTS).filter(|&r| a.state[r] >= 0) {
-            let (first, end) = (a.cu_q[r] as usize * K, a.cu_q[r + 1] as usize * K);
-            for (at, &slot) in slots.iter().enumerate().take(end).skip(first) {
-                if a.ids[at] < a.stable[r] || a.ids[at] >= a.seq[r] {
-                    continue;
-                }
-                let row = a.cu_q[r] as usize + (a.ids[at] - a.stable[r]) as usize;
-                for layer in 0..LAYERS {
-                    let (state, slot) = (a.state[r] as usize, slot as usize);
-                    self.ascend.buffer().slot_bytes(state, layer, slot, &mut got).unwrap();
-                    let version = self.versions + layer as u32;
-                    right &= avsg::content::check_row(row as i32, version, &got);
-                }
-            }
-        }
-        right
-    }
-
-    fn compare_bytes(&mut self) {
-        let mut rows = [[0; SEGMENTS[0] + SEGMENTS[1]]; 2];
+    fn compare_found(&mut self) {
+        run(&mut self.cpu, &mut self.cpu_plan, &self.step, &self.fresh).unwrap();
+        assert_eq!(self.found, Found::of(&self.cpu_plan, &self.step));
+        let bytes: usize = self.form.segments.iter().sum();
+        let mut rows = [vec![0; bytes], vec![0; bytes]];
         let engines = [&self.ascend, &self.cpu];
-        for layer in 0..LAYERS {
-            for state in 0..STATES {
-                for slot in 0..SLOTS {
-                    for (engine, row) in engines.iter().zip(&mut rows) {
-                        engine.buffer().slot_bytes(state, layer, slot, row).unwrap();
-                    }
-                    assert!(rows[0] == rows[1], "layer {layer}, state {state}, slot {slot}");
-                    self.rows += 1;
+        let slots = self.form.params.slots as usize;
+        for layer in 0..self.form.layers {
+            for (state, slot) in
+                (0..self.form.states).flat_map(|state| (0..slots).map(move |slot| (state, slot)))
+            {
+                for (engine, row) in engines.iter().zip(&mut rows) {
+                    engine.buffer().slot_bytes(state, layer, slot, row).unwrap();
                 }
-            }
-            for row in 0..self.cpu.pool().rows() {
-                for (engine, bytes) in engines.iter().zip(&mut rows) {
-                    engine.pool().read_row(layer, row, bytes).unwrap();
-                }
-                assert!(rows[0] == rows[1], "layer {layer}, row {row} of the pool");
+                assert!(rows[0] == rows[1], "layer {layer}, state {state}, slot {slot}");
+                self.compared += 1;
             }
         }
-        for state in 0..STATES {
+        for state in 0..self.form.states {
             // Between lifetimes and links lie 64 bytes that a machine may scribble on.
             let parts = |table: &[i32]| {
-                let pad = 16 + SLOTS + SLOTS / 4;
+                let pad = 16 + slots + slots / 4;
                 [&table[..pad], &table[pad + 16..]].concat()
             };
             let (there, here) = (parts(self.ascend.table(state)), parts(self.cpu.table(state)));
             assert!(there == here, "table {state}");
         }
+        if self.alone {
+            self.compare_pools();
+        }
     }
+
+    /// Every row of the pools. With others at work on one, call it when all are done.
+    pub fn compare_pools(&self) {
+        let bytes: usize = self.form.segments.iter().sum();
+        let (mut there, mut here) = (vec![0; bytes], vec![0; bytes]);
+        for layer in 0..self.form.layers {
+            for row in 0..self.form.pool_rows {
+                self.ascend.pool().read_row(layer, row, &mut there).unwrap();
+                self.cpu.pool().read_row(layer, row, &mut here).unwrap();
+                assert!(there == here, "layer {layer}, row {row} of the pool");
+            }
+        }
+    }
+}
+
+/// One step on one engine: every layer is transferred, then appended.
+fn run(
+    engine: &mut Engine,
+    plan: &mut Plan,
+    step: &Owned,
+    fresh: &[Vec<Vec<u8>>],
+) -> avsg::Result<()> {
+    let parts: Vec<Vec<&[u8]>> =
+        fresh.iter().map(|layer| layer.iter().map(Vec::as_slice).collect()).collect();
+    let fresh: Vec<_> = parts.iter().map(|parts| Fresh { segments: parts }).collect();
+    engine.step(&step.batch(), plan, 0, Some(&fresh[0]))?;
+    for (layer, fresh) in fresh.iter().enumerate().skip(1) {
+        engine.transfer(plan, layer, Some(fresh))?;
+    }
+    fresh
+        .iter()
+        .enumerate()
+        .try_for_each(|(layer, fresh)| engine.append(&step.batch(), layer, fresh))
 }

@@ -42,10 +42,10 @@ pub struct Outcome {
     pub rows: usize,
 }
 
-/// Runs it all. `patience` is how often a call is made again.
-pub fn run(kernels: PathBuf, patience: usize) -> Outcome {
+/// Runs it all, a step as one launch or as two. `patience` is how often a call is made again.
+pub fn run(kernels: PathBuf, patience: usize, one_launch: bool) -> Outcome {
     let mut outcome = Outcome { errors: Vec::new(), created: false, finished: false, rows: 0 };
-    let mut engine = match create(kernels) {
+    let mut engine = match create(kernels, one_launch) {
         Ok(engine) => engine,
         Err(error) => {
             outcome.errors.push(error.to_string());
@@ -74,7 +74,7 @@ pub fn run(kernels: PathBuf, patience: usize) -> Outcome {
     outcome
 }
 
-fn create(kernels: PathBuf) -> Result<Engine> {
+fn create(kernels: PathBuf, one_launch: bool) -> Result<Engine> {
     let context = stand::context()?;
     let format = RowFormat::segments(&[32, 8])?;
     // A chunk is a page: many registrations.
@@ -89,7 +89,11 @@ fn create(kernels: PathBuf) -> Result<Engine> {
         fill_row(row as i32, layer as u32, &mut bytes);
         pool.pool().write_row(layer, row, &bytes)?;
     }
-    let options = AscendOptions { timeout_ms: 20, ..AscendOptions::new(context, kernels) };
+    let options = AscendOptions {
+        timeout_ms: 20,
+        one_launch: Some(one_launch),
+        ..AscendOptions::new(context, kernels)
+    };
     Engine::on_ascend(config(), pool, &options)
 }
 

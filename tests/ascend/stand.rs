@@ -30,11 +30,28 @@ pub fn kernels(session: &Session, config: &Config) -> PathBuf {
     session.kernel_file(env!("CARGO_TARGET_TMPDIR").as_ref()).unwrap()
 }
 
-/// An engine with a pool of its own, by these kernels.
-#[allow(dead_code, reason = "not every test takes a pool as it comes")]
-pub fn engine(config: Config, pool: &PoolConfig, kernels: PathBuf) -> Result<Engine> {
+/// An engine with a pool of its own, by these kernels; `one_launch` as in its options.
+pub fn engine(
+    config: Config,
+    pool: &PoolConfig,
+    kernels: PathBuf,
+    one_launch: bool,
+) -> Result<Engine> {
     let context = context()?;
     let pool = RegisteredPool::create(&context, pool)?;
-    let options = AscendOptions { timeout_ms: 50, ..AscendOptions::new(context, kernels) };
+    let options = AscendOptions {
+        timeout_ms: 50,
+        one_launch: Some(one_launch),
+        ..AscendOptions::new(context, kernels)
+    };
     Engine::on_ascend(config, pool, &options)
+}
+
+/// Whether a C++ compiler is here; says so if not.
+pub fn compiler() -> bool {
+    let there = std::process::Command::new("g++").arg("--version").output().is_ok();
+    if !there {
+        println!("skipped: no g++, which the emitted kernels need here");
+    }
+    there
 }

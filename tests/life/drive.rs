@@ -4,7 +4,6 @@
 use avsg::content::fill_row;
 use avsg::device::params::ID_LIMIT;
 use avsg::engine::{Engine, Fresh};
-use avsg::machine::Choice;
 use avsg::plan::Plan;
 
 use super::owned::Owned;
@@ -15,20 +14,11 @@ use super::{Life, Request, Step};
 /// The most requests of a batch; more than the states, so some are padded.
 const MAX_REQUESTS: usize = 6;
 
-/// Lives it on one machine. Returns every slot and miss list, to compare machines by.
+/// Lives it on an engine of its shape. Returns every slot and miss list, to compare machines by.
 ///
 /// # Panics
 /// If a result is not exact.
-pub fn live(life: &Life, choice: Choice) -> Vec<i32> {
-    live_on(life, life.shape.engine(choice, life.shape.layers()))
-}
-
-/// Lives it on an engine of its shape.
-///
-/// # Panics
-/// If a result is not exact.
-#[allow(dead_code, reason = "not every test brings an engine of its own")]
-pub fn live_on(life: &Life, engine: Engine) -> Vec<i32> {
+pub fn live(life: &Life, engine: Engine) -> Vec<i32> {
     let params = engine.config().params;
     let states = life.shape.states();
     let mut player = Player {

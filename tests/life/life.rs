@@ -2,13 +2,12 @@
 //! bytes make one (proptest shrinks it, the fuzzer mutates it).
 
 mod drive;
-mod owned;
+pub mod owned;
 mod shape;
 mod verify;
 mod world;
 
-#[allow(unused_imports, reason = "not every test brings an engine of its own")]
-pub use drive::{live, live_on};
+pub use drive::live;
 pub use shape::Shape;
 
 /// What happens to one request in one step. Fields are read modulo their ranges.

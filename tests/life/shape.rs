@@ -77,7 +77,7 @@ impl Shape {
         1 + usize::from(self.states) % 4
     }
 
-    pub fn layers(&self) -> usize {
+    fn layers(&self) -> usize {
         1 + usize::from(self.states / 4) % 2
     }
 
@@ -93,16 +93,16 @@ impl Shape {
         }
     }
 
-    /// An empty pool of `layers`.
-    pub fn pool(&self, layers: usize) -> PoolConfig {
-        let rows = self.states() * OWN_ROWS;
+    /// An empty pool.
+    pub fn pool(&self) -> PoolConfig {
+        let (rows, layers) = (self.states() * OWN_ROWS, self.layers());
         let pages = Pages::Plain;
         // Small chunks: rows of one request lie in several.
         PoolConfig { pages, chunk_bytes: 4096, ..PoolConfig::new(layers, rows, self.format()) }
     }
 
-    /// An engine with `layers` of an empty pool.
-    pub fn engine(&self, choice: Choice, layers: usize) -> Engine {
-        Engine::new(self.config(choice), HostPool::new(&self.pool(layers)).unwrap()).unwrap()
+    /// An engine on the CPU with an empty pool.
+    pub fn engine(&self, choice: Choice) -> Engine {
+        Engine::new(self.config(choice), HostPool::new(&self.pool()).unwrap()).unwrap()
     }
 }

@@ -23,6 +23,20 @@ pub unsafe fn end(acl: &Acl, stream: sys::aclrtStream) -> Result<sys::aclmdlRI> 
     Ok(graph)
 }
 
+/// Whether a stream is being recorded. A runtime that cannot say so is taken at its word that it
+/// is not.
+///
+/// # Safety
+/// The stream is alive.
+pub unsafe fn under_way(acl: &Acl, stream: sys::aclrtStream) -> Result<bool> {
+    if acl.functions.aclmdlRICaptureGetInfo.is_none() {
+        return Ok(false);
+    }
+    let (mut status, mut graph) = (sys::ACL_MODEL_RI_CAPTURE_STATUS_NONE, core::ptr::null_mut());
+    call!(acl, aclmdlRICaptureGetInfo(stream, &mut status, &mut graph))?;
+    Ok(status != sys::ACL_MODEL_RI_CAPTURE_STATUS_NONE)
+}
+
 /// Puts the recorded work into a stream.
 ///
 /// # Safety

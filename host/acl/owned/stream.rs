@@ -109,8 +109,12 @@ impl Stream {
         let done = work();
         // Ended in any case, or the stream would stay unusable.
         // SAFETY: as above.
-        let graph = unsafe { api::capture::end(acl, self.raw.0) };
-        let graph = graph.map(|handle| Graph { context: Arc::clone(&self.context), handle });
+        let end = || unsafe { api::capture::end(acl, self.raw.0) };
+        let graph = |handle| Graph { context: Arc::clone(&self.context), handle };
+        let graph = end().map(graph).inspect_err(|_| {
+            // As every release, tried once more; what it recorded is thrown away.
+            let _ = end().map(graph);
+        });
         done.and(graph)
     }
 

@@ -5,6 +5,7 @@ use avsg_device::tiling::{Fault, HALF_BYTES, Launch, MAX_CHUNKS, MAX_SEGMENTS, S
 
 use super::kernels::launch;
 use super::{Ascend, Health, lost};
+use crate::acl::api::capture;
 use crate::acl::owned::RawStream;
 use crate::engine::core::Core;
 use crate::engine::{Config, DeviceBatch, DeviceFresh, DevicePlan};
@@ -268,8 +269,12 @@ impl Ascend {
         unsafe { launch(&mut self.kernels.append, &addresses, &tiling, cores, false, stream) }
     }
 
-    /// What comes before work in a caller's stream. After a failure its tables start cold there.
-    fn enqueue(
+    /// What comes before work in a caller's stream. After a failure its tables start cold there, but
+    /// not in a recording: there the reset would run at every replay, or never, if it is thrown away.
+    ///
+    /// # Safety
+    /// The stream is alive.
+    unsafe fn enqueue(
         &mut self,
         core: &Core,
         plans: bool,
@@ -279,15 +284,25 @@ impl Ascend {
         if self.health == Health::Lost {
             return Err(lost());
         }
+        let context = std::sync::Arc::clone(self.context());
+        let recorded = || {
+            let _current = context.bind()?;
+            // SAFETY: the contract.
+            unsafe { capture::under_way(context.acl(), stream.handle()) }
+        };
         if plans && self.health == Health::Shaken {
+            if recorded()? {
+                let limit = "tables start cold after a failure, which a recording cannot hold";
+                let remedy = "plan once outside of a capture, then capture again";
+                return Err(Error::invalid("device state", "shaken", limit, remedy));
+            }
             self.reset(core, stream)?;
             self.epoch += 1;
             self.health = Health::Good;
         }
-        let context = std::sync::Arc::clone(self.context());
-        let _current = context.bind()?;
-        let done = work(self);
-        if done.is_err() {
+        let done = context.bind().and_then(|_current| work(self));
+        // Nothing that is recorded has run yet, and this recording never will.
+        if done.is_err() && !recorded().unwrap_or(false) {
             self.health = Health::Shaken;
         }
         done
@@ -303,9 +318,9 @@ impl Ascend {
         stream: RawStream,
     ) -> Result<()> {
         // SAFETY: the contract.
-        self.enqueue(core, true, stream, |this| unsafe {
-            this.launch_plan(core, batch, plan, stream)
-        })
+        unsafe {
+            self.enqueue(core, true, stream, |this| this.launch_plan(core, batch, plan, stream))
+        }
     }
 
     /// # Safety
@@ -321,9 +336,11 @@ impl Ascend {
     ) -> Result<()> {
         let fresh = fresh.map_or([0; 2], |fresh| fresh.segments);
         // SAFETY: the contract.
-        self.enqueue(core, false, stream, |this| unsafe {
-            this.launch_transfer(core, batch, plan, layer, fresh, stream)
-        })
+        unsafe {
+            self.enqueue(core, false, stream, |this| {
+                this.launch_transfer(core, batch, plan, layer, fresh, stream)
+            })
+        }
     }
 
     /// # Safety
@@ -340,13 +357,15 @@ impl Ascend {
         let fresh = fresh.map_or([0; 2], |fresh| fresh.segments);
         let one = self.one_launch(false);
         // SAFETY: the contract.
-        self.enqueue(core, true, stream, |this| unsafe {
-            if one {
-                return this.launch_step(core, batch, plan, layer, fresh, stream);
-            }
-            this.launch_plan(core, batch, plan, stream)?;
-            this.launch_transfer(core, batch, plan, layer, fresh, stream)
-        })
+        unsafe {
+            self.enqueue(core, true, stream, |this| {
+                if one {
+                    return this.launch_step(core, batch, plan, layer, fresh, stream);
+                }
+                this.launch_plan(core, batch, plan, stream)?;
+                this.launch_transfer(core, batch, plan, layer, fresh, stream)
+            })
+        }
     }
 
     /// # Safety
@@ -360,8 +379,10 @@ impl Ascend {
         stream: RawStream,
     ) -> Result<()> {
         // SAFETY: the contract.
-        self.enqueue(core, false, stream, |this| unsafe {
-            this.launch_append(core, batch, layer, fresh.segments, stream)
-        })
+        unsafe {
+            self.enqueue(core, false, stream, |this| {
+                this.launch_append(core, batch, layer, fresh.segments, stream)
+            })
+        }
     }
 }

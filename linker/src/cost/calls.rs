@@ -5,7 +5,7 @@
 //! columns, are below, as `write/ascendc/stage_one.h.in` has them.
 
 use super::{Unit, Work};
-use crate::aiv::{Act, Call, Node, Pipe, Sync};
+use crate::aiv::{Act, Call, Loop, Node, Pipe, Sync};
 use crate::check::check;
 use crate::lower::{LINES, lower};
 use crate::record::record_stage_one;
@@ -154,13 +154,13 @@ impl Kernel {
 
 fn tiles(nodes: &[Node], loops: &mut Vec<Vec<Call>>) {
     for node in nodes {
-        if let Node::Loop(head, body) = node {
-            if head.contains("base += TILE") {
+        match node {
+            Node::Loop(Loop { tiles: true, body, .. }) => {
                 let call = |n: &Node| if let Node::Call(c) = n { Some(c.clone()) } else { None };
                 loops.push(body.iter().filter_map(call).collect());
-            } else {
-                tiles(body, loops);
             }
+            Node::Loop(Loop { body, .. }) => tiles(body, loops),
+            Node::Call(_) | Node::Note(_) => {}
         }
     }
 }

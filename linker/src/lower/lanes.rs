@@ -1,6 +1,6 @@
 //! Ops on the lanes of a tile.
 
-use super::Lower;
+use super::{Lower, registers::Temp};
 use crate::aiv::{Act, Call, Node, Pipe, Place, Sync};
 use crate::tape::{Code, ColumnId, Op, Value};
 
@@ -28,10 +28,16 @@ pub fn ub(name: &str) -> Place {
 }
 
 impl Lower<'_> {
-    pub(super) fn temp(&mut self, mask: bool) -> (String, Place) {
-        self.temps.push(mask);
+    /// A new temporary, to be called so if it can.
+    pub(super) fn temp(&mut self, mask: bool, name: &str) -> (String, Place) {
+        self.temps.push(Temp { mask, name: name.into() });
         let n = self.temps.len() - 1;
         (format!("@{n}@"), Place::Temp(n))
+    }
+
+    /// What a value is called.
+    pub(super) fn called(&self, value: Option<Value>) -> String {
+        value.and_then(|v| self.called.get(&v)).cloned().unwrap_or_else(|| "part".into())
     }
 
     /// Text and place of a vector or mask. A constant is spread when somebody needs it as one.
@@ -39,7 +45,7 @@ impl Lower<'_> {
         if let Some(known) = self.at.get(&value) {
             return known.clone();
         }
-        let (text, place) = self.temp(false);
+        let (text, place) = self.temp(false, &self.called(Some(value)));
         if let Some(Op { code: Code::Splat(n), .. }) = self.defs.get(&value) {
             let call = format!("Duplicate({text}, {n}, lanes);");
             self.call(Pipe::V, call, vec![], vec![place.clone()]);
@@ -58,7 +64,7 @@ impl Lower<'_> {
         more: &[Place],
     ) {
         let operands: Vec<_> = operands.iter().map(|&o| self.operand(o)).collect();
-        let (name, place) = self.temp(mask);
+        let (name, place) = self.temp(mask, &self.called(out));
         let mut text = text.replace("$d", &name);
         for (n, (operand, _)) in operands.iter().enumerate() {
             text = text.replace(&format!("${n}"), operand);
@@ -69,7 +75,7 @@ impl Lower<'_> {
     }
 
     /// The name of a block that holds one word.
-    fn word(&mut self, word: i32) -> (String, Place) {
+    pub(super) fn word(&mut self, word: i32) -> (String, Place) {
         let bits = word.cast_unsigned();
         self.words.insert(bits);
         let name = format!("WORD_{bits:X}");
@@ -95,41 +101,22 @@ impl Lower<'_> {
         let (mut text, mut place) = self.operand(index);
         if range.lo < 0 || range.hi > last {
             let (word, block) = self.word(last);
-            let (name, to) = self.temp(false);
+            let (name, to) = self.temp(false, "offset");
             let call = format!("AndWord({name}, {text}, {word}, lanes);");
             self.call(Pipe::V, call, vec![place, block], vec![to.clone()]);
             (text, place) = (name, to);
         }
-        let (name, to) = self.temp(false);
-        let call =
-            format!("ShiftLeft(U32({name}), U32({text}), static_cast<uint32_t>({shift}), lanes);");
+        let (name, to) = self.temp(false, "offset");
+        let call = format!("ShiftLeft(U32({name}), U32({text}), {shift}u, lanes);");
         self.call(Pipe::V, call, vec![place], vec![to.clone()]);
         (name, to)
-    }
-
-    /// A sum of products, in one helper. An id has no bits above the 22 that it takes.
-    fn dot(&mut self, op: &Op, p: i32, q: i32) {
-        let range = self.ranges[op.args[0].0 as usize];
-        let bits = if range.lo >= 0 && range.hi < 1 << 22 { 22 } else { 32 };
-        let (x, from) = self.operand(op.args[0]);
-        let ((low, high), (sum, to), (rest, scratch)) =
-            ((self.word(0xFFFF).1, self.word(0x3F).1), self.temp(false), self.temp(false));
-        let mut acts = vec![v(&[&from, &low], &[&to]), v(&[&from], &[&scratch])];
-        acts.extend([BARRIER, v(&[&to], &[&to])]);
-        if bits > 22 {
-            acts.push(v(&[&scratch, &high], &[&scratch]));
-        }
-        acts.extend([BARRIER, v(&[&to], &[&to]), v(&[&scratch], &[&scratch])]);
-        acts.extend([BARRIER, v(&[&to, &scratch], &[&to])]);
-        self.helper(format!("Mix({sum}, {x}, {bits}, {p}, {q}, {rest}, lanes);"), acts);
-        self.at.extend(op.out.map(|out| (out, (sum, to))));
     }
 
     pub(super) fn lane(&mut self, op: &Op) {
         let a = &op.args[..];
         let scalar = |n: usize| self.scalar(a[n]);
         match op.code {
-            _ if !op.code.on_lanes() => self.whole(op, false),
+            _ if !op.code.on_lanes() => self.whole(op, &[]),
             Code::Splat(_) => {}
             Code::Iota => {
                 self.make(op.out, false, "Adds($d, iota, base, lanes);", &[], &[ub("iota")])
@@ -155,7 +142,7 @@ impl Lower<'_> {
                 self.make(op.out, false, &format!("OrWord($d, $0, {word}, lanes);"), a, &[place]);
             }
             Code::AddScalar => {
-                let text = format!("Adds($d, $0, {}, lanes);", scalar(1));
+                let text = format!("Adds($d, $0, {}, lanes);", self.bare(a[1]));
                 self.make(op.out, false, &text, &a[..1], &[]);
             }
             // Halves are compared with the scalar itself.
@@ -165,12 +152,11 @@ impl Lower<'_> {
                 self.make(op.out, false, &text, &a[..1], &[]);
             }
             Code::MulScalar => {
-                let text = format!("Muls($d, $0, {}, lanes);", scalar(1));
+                let text = format!("Muls($d, $0, {}, lanes);", self.bare(a[1]));
                 self.make(op.out, false, &text, &a[..1], &[]);
             }
             Code::Shr(bits) => {
-                let text =
-                    format!("ShiftRight(U32($d), U32($0), static_cast<uint32_t>({bits}), lanes);");
+                let text = format!("ShiftRight(U32($d), U32($0), {bits}u, lanes);");
                 self.make(op.out, false, &text, a, &[]);
             }
             Code::Dot(p, q) => self.dot(op, p, q),
@@ -255,13 +241,13 @@ impl Lower<'_> {
         let len = self.tape.column(op.columns[0]).len;
         let (offsets, place) = self.offsets(op.args[0], len, shift);
         let column = self.storage(op.columns[0], 0);
-        let (name, to) = self.temp(false);
+        let (name, to) = self.temp(false, &self.called(op.out));
         let text = text.replace("$d", &name).replace("$c", &column).replace("$o", &offsets);
         self.call(Pipe::V, text, vec![place, Place::Ub(column)], vec![to.clone()]);
         self.at.extend(op.out.map(|out| (out, (name, to))));
     }
 
-    fn helper(&mut self, text: String, acts: Vec<Act>) {
+    pub(super) fn helper(&mut self, text: String, acts: Vec<Act>) {
         self.out.push(Node::Call(Call { text, acts, sync: Vec::new() }));
     }
 
@@ -285,7 +271,7 @@ impl Lower<'_> {
             // Lane i of the sweep is slot i: no scatter at all.
             Code::SetLife(n) if self.defs.get(&a[1]).is_some_and(|d| d.code == Code::Iota) => {
                 let (m, mp) = self.operand(a[2]);
-                let (x, xp) = self.temp(false);
+                let (x, xp) = self.temp(false, "fill");
                 let text = format!("Duplicate(F16({x}), static_cast<half>({n}.0f), lanes);");
                 self.call(Pipe::V, text, vec![], vec![xp.clone()]);
                 let text = format!(
@@ -323,7 +309,7 @@ impl Lower<'_> {
             Code::Append => self.append(op.columns[0], a[1], &a[2..]),
             Code::Lookup => {
                 let [(i, ip), (m, mp)] = [a[3], a[4]].map(|v| self.operand(v));
-                let (name, place) = self.temp(false);
+                let (name, place) = self.temp(false, &self.called(op.out));
                 let from = self.gm(op.columns[0]);
                 let text = format!(
                     "Lookup({name}, gm.{from}, {}, {}, {i}, {m}, lanes);",

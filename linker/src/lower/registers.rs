@@ -1,62 +1,160 @@
-//! Registers for a tile's temporaries: a linear scan over straight code.
+//! Registers for a tile's temporaries: every name has one, and names that live at once have different ones.
 
-use crate::aiv::{Act, Node, Place};
+use crate::aiv::{Act, Call, Loop, Node, Place};
+use std::collections::{BTreeMap, BTreeSet};
 
-/// Names every temporary's register in the calls of a sweep's body; returns how many vector and mask
-/// registers it takes. A call's result never shares a register with its operands: not every
-/// instruction may write where it reads.
-pub fn allocate(body: &mut [Node], masks: &[bool]) -> [usize; 2] {
-    let mut last = vec![0; masks.len()];
-    for (n, node) in body.iter().enumerate() {
-        temps(node, &mut |t| last[t] = n);
-    }
-    let mut register: Vec<Option<usize>> = vec![None; masks.len()];
-    let mut free: [Vec<bool>; 2] = [Vec::new(), Vec::new()];
-    for (n, node) in body.iter_mut().enumerate() {
-        let mut seen = Vec::new();
-        temps(node, &mut |t| seen.push(t));
-        for &t in &seen {
-            if register[t].is_none() {
-                let bank = &mut free[usize::from(masks[t])];
-                let r = bank.iter().position(|&f| f).unwrap_or_else(|| {
-                    bank.push(true);
-                    bank.len() - 1
-                });
-                bank[r] = false;
-                register[t] = Some(r);
-            }
+/// A temporary of a tile.
+#[derive(Clone, Debug)]
+pub struct Temp {
+    /// Whether it is a mask.
+    pub mask: bool,
+    /// What it would be called.
+    pub name: String,
+}
+
+/// A named register.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Register {
+    /// Its name, in the whole kernel.
+    pub name: String,
+    /// Whether it holds masks.
+    pub mask: bool,
+    /// Which of the masks or vectors it is: names that never live at once share one.
+    pub number: usize,
+}
+
+/// The names of a kernel.
+#[derive(Debug, Default)]
+pub struct Names(BTreeMap<String, Name>);
+
+#[derive(Debug, Default)]
+struct Name {
+    mask: bool,
+    /// Those that live when it does.
+    with: BTreeSet<String>,
+    /// Those of the same sweeps.
+    beside: BTreeSet<String>,
+}
+
+/// Calls that may write where they read.
+const IN_PLACE: [&str; 14] = [
+    "AndWord(",
+    "OrWord(",
+    "ShiftRight(",
+    "ShiftLeft(",
+    "Adds(",
+    "Muls(",
+    "Maxs(",
+    "Add(",
+    "Sub(",
+    "Mul(",
+    "And(",
+    "Select(",
+    "Or(",
+    "Not(",
+];
+
+impl Names {
+    /// Names every temporary in the calls of a sweep's body. A temporary takes over the name of one that
+    /// ends where it begins, if that call may write where it reads. `taken` are the kernel's other names.
+    pub fn name(&mut self, body: &mut [Node], all: &[Temp], taken: &mut BTreeSet<String>) {
+        let mut lives: Vec<Option<(usize, usize)>> = vec![None; all.len()];
+        for (n, node) in body.iter().enumerate() {
+            temps(node, &mut |t| lives[t] = Some((lives[t].map_or(n, |l| l.0), n)));
         }
-        let Node::Call(call) = node else { continue };
-        let name = |t: usize| {
-            let letter = if masks[t] { 'm' } else { 'x' };
-            register[t].map_or_else(String::new, |r| format!("{letter}{r}"))
+        let place = |n: usize| {
+            let Node::Call(call) = &body[n] else { return false };
+            IN_PLACE.iter().any(|op| call.text.starts_with(op))
         };
-        for &t in &seen {
-            call.text = call.text.replace(&format!("@{t}@"), &name(t));
+        let mut order: Vec<_> =
+            (0..all.len()).filter_map(|t| lives[t].map(|(a, z)| (a, z, t))).collect();
+        order.sort_unstable();
+        let mut named: Vec<(usize, usize, String)> = Vec::new();
+        let mut names = vec![String::new(); all.len()];
+        for (a, z, t) in order {
+            let Temp { mask, name } = &all[t];
+            let free = |name: &String| {
+                let beside = |&(_, end, ref other): &(usize, usize, String)| {
+                    other == name && (end > a || end == a && !place(a))
+                };
+                self.0.get(name).map_or(!taken.contains(name), |n| n.mask == *mask)
+                    && !named.iter().any(beside)
+            };
+            let numbered = (2..).map(|n| format!("{name}{n}"));
+            let name = std::iter::once(name.clone()).chain(numbered).find(free).unwrap_or_default();
+            taken.insert(name.clone());
+            self.0.entry(name.clone()).or_default().mask = *mask;
+            for (_, end, other) in named.iter().filter(|(_, _, other)| *other != name) {
+                for (one, two) in [(&name, other), (other, &name)] {
+                    let one = self.0.entry(one.clone()).or_default();
+                    let set = if *end >= a { &mut one.with } else { &mut one.beside };
+                    set.insert(two.clone());
+                }
+            }
+            names[t].clone_from(&name);
+            named.push((a, z, name));
         }
-        for act in &mut call.acts {
-            if let Act::Use { reads, writes, .. } = act {
-                for place in reads.iter_mut().chain(writes) {
-                    if let Place::Temp(t) = place {
-                        *place = Place::Ub(name(*t));
-                    }
+        body.iter_mut().for_each(|node| rename(node, &names));
+    }
+
+    /// A register for every name. Names with most others first; of the registers that it takes one that
+    /// the fewest names of the same sweeps have: they would wait for each other.
+    pub fn registers(&self) -> Vec<Register> {
+        let mut order: Vec<_> = self.0.iter().collect();
+        let width = |name: &Name| std::cmp::Reverse(name.with.len());
+        order.sort_by_key(|(text, name)| (name.mask, width(name), *text));
+        let color = |counts: [usize; 2]| {
+            let mut found: Vec<Register> = Vec::new();
+            for (text, name) in &order {
+                let of = |number: usize, set: &BTreeSet<String>| {
+                    let same = |r: &&Register| r.mask == name.mask && r.number == number;
+                    found.iter().filter(same).filter(|r| set.contains(&r.name)).count()
+                };
+                let free = |&number: &usize| of(number, &name.with) == 0;
+                let known = (0..counts[usize::from(name.mask)]).filter(free);
+                let best = known.min_by_key(|&number| (of(number, &name.beside), number));
+                let number = best.or_else(|| (0..).find(free)).unwrap_or_default();
+                found.push(Register { name: (*text).clone(), mask: name.mask, number });
+            }
+            found
+        };
+        let count = |all: &[Register], mask| {
+            let numbers = all.iter().filter(|r| r.mask == mask).map(|r| r.number + 1);
+            numbers.max().unwrap_or(0)
+        };
+        // As many as it takes when every name has the first that is free.
+        let least = color([0, 0]);
+        let counts = [false, true].map(|mask| count(&least, mask));
+        let apart = color(counts);
+        let mut found =
+            if [false, true].map(|mask| count(&apart, mask)) == counts { apart } else { least };
+        found.sort_by_key(|r| (r.mask, r.number));
+        found
+    }
+}
+
+/// Puts names into a call, in the place of numbers.
+fn rename(node: &mut Node, names: &[String]) {
+    let mut seen = BTreeSet::new();
+    temps(node, &mut |t| _ = seen.insert(t));
+    let Node::Call(call) = node else { return };
+    for t in seen {
+        call.text = call.text.replace(&format!("@{t}@"), &names[t]);
+    }
+    for act in &mut call.acts {
+        if let Act::Use { reads, writes, .. } = act {
+            for place in reads.iter_mut().chain(writes) {
+                if let Place::Temp(t) = place {
+                    *place = Place::Ub(names[*t].clone());
                 }
             }
         }
-        for &t in &seen {
-            if last[t] == n
-                && let Some(r) = register[t]
-            {
-                free[usize::from(masks[t])][r] = true;
-            }
-        }
     }
-    free.map(|bank| bank.len())
 }
 
 /// Drops calls whose result nobody reads.
 pub fn drop_unread(body: &mut Vec<Node>) {
-    let mut read = std::collections::BTreeSet::new();
+    let mut read = BTreeSet::new();
     for n in (0..body.len()).rev() {
         let Node::Call(call) = &body[n] else { continue };
         if let [Act::Use { writes, .. }] = &call.acts[..] {
@@ -79,12 +177,12 @@ pub fn drop_unread(body: &mut Vec<Node>) {
 pub fn drop_unused(nodes: &mut Vec<Node>) {
     let mut text = String::new();
     gather(nodes, &mut text);
-    let words: Vec<_> =
-        text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|w| w.starts_with('s')).collect();
+    // A field of the same name is another thing.
+    let words: Vec<_> = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '.').collect();
     let once = |name: &str| words.iter().filter(|&&w| w == name).count() == 1;
     remove(nodes, &|call| {
         let name = call.text.strip_prefix("const int32_t ").and_then(|t| t.split(' ').next());
-        name.is_some_and(|name| call.acts.is_empty() && name.starts_with('s') && once(name))
+        call.acts.is_empty() && name.is_some_and(once)
     });
 }
 
@@ -92,9 +190,9 @@ fn gather(nodes: &[Node], text: &mut String) {
     for node in nodes {
         match node {
             Node::Call(call) => *text += &call.text,
-            Node::Loop(head, body) => {
-                *text += head;
-                gather(body, text);
+            Node::Loop(l) => {
+                *text += &l.bound;
+                gather(&l.body, text);
             }
             Node::Note(_) => {}
         }
@@ -102,10 +200,10 @@ fn gather(nodes: &[Node], text: &mut String) {
     }
 }
 
-fn remove(nodes: &mut Vec<Node>, which: &impl Fn(&crate::aiv::Call) -> bool) {
+fn remove(nodes: &mut Vec<Node>, which: &impl Fn(&Call) -> bool) {
     nodes.retain(|node| !matches!(node, Node::Call(call) if which(call)));
     for node in nodes {
-        if let Node::Loop(_, body) = node {
+        if let Node::Loop(Loop { body, .. }) = node {
             remove(body, which);
         }
     }

@@ -17,7 +17,7 @@ impl Lower<'_> {
         let Op { code: Code::SubScalar, args, .. } = self.defs.get(&difference)? else {
             return None;
         };
-        self.halves.contains(&args[0]).then(|| (args[0], self.scalar(args[1])))
+        self.halves.contains(&args[0]).then(|| (args[0], self.bare(args[1])))
     }
 
     /// How often a sign test is used only by a `!`.
@@ -31,13 +31,13 @@ impl Lower<'_> {
         let known = self.signs.get(&value).cloned();
         let (spread, to) = known.unwrap_or_else(|| {
             let (text, place) = self.operand(value);
-            let (spread, to) = self.temp(false);
+            let (spread, to) = self.temp(false, "sign");
             let call = format!("ShiftRight({spread}, {text}, 31, lanes);");
             self.call(Pipe::V, call, vec![place], vec![to.clone()]);
             self.signs.insert(value, (spread.clone(), to.clone()));
             (spread, to)
         });
-        let (mask, place) = self.temp(true);
+        let (mask, place) = self.temp(true, &self.called(out));
         let call = format!("CompareScalar({mask}, {spread}, {sign}, CMPMODE::EQ, whole);");
         self.call(Pipe::V, call, vec![to], vec![place.clone()]);
         self.at.extend(out.map(|out| (out, (mask, place))));

@@ -3,7 +3,10 @@
 use super::lanes::{BARRIER, SCRATCH, ub, v};
 use super::{LINES, Lower, camel};
 use crate::aiv::{Act, Call, Node, Pipe, Place};
+use crate::tape::code::{Need, Role};
 use crate::tape::{Code, ColumnId, Op, Value};
+use avsg_device::stage_one::record;
+use avsg_device::state::header;
 
 impl Lower<'_> {
     /// An array's name in `Gm`.
@@ -11,39 +14,63 @@ impl Lower<'_> {
         camel(self.tape.column(id).name.trim_start_matches("gm_"))
     }
 
-    /// A scalar: in place where it is used once, or by a name.
-    fn define(&mut self, op: &Op, text: String, stays: bool) {
+    /// A scalar: in place where that is as good, or by a name.
+    fn define(&mut self, op: &Op, text: String, name: &str, stays: bool) {
         let Some(out) = op.out else { return };
-        let literal = matches!(op.code, Code::Constant(_));
-        if literal || (stays && self.uses.get(&out) == Some(&1)) {
-            let compound = text.contains(' ') && !text.ends_with(')');
-            self.names.insert(out, if compound { format!("({text})") } else { text });
+        if stays {
+            self.names.insert(out, text);
         } else {
-            let name = self.scalar(out);
+            let name = self.fresh_name(out, name);
             self.statement(format!("const int32_t {name} = {text};"));
         }
     }
 
-    /// An op outside of sweeps; `next` says that the op behind it uses its result.
-    pub(super) fn whole(&mut self, op: &Op, next: bool) {
-        let a = |n: usize| self.scalar(op.args[n]);
+    /// An op outside of sweeps, and the ops behind it.
+    pub(super) fn whole(&mut self, op: &Op, rest: &[Op]) {
+        let a = |n: usize, looser: &str| wrapped(&self.bare(op.args[n]), looser);
         let text = match op.code {
             Code::Constant(n) => n.to_string(),
-            Code::ScalarAdd => format!("{} + {}", a(0), a(1)),
-            Code::ScalarSub => format!("{} - {}", a(0), a(1)),
-            Code::ScalarMul => format!("{} * {}", a(0), a(1)),
-            Code::ScalarAddTo(n) => format!("{} + {n}", a(0)),
-            Code::Max => format!("Most({}, {})", a(0), a(1)),
-            Code::Min => format!("Least({}, {})", a(0), a(1)),
-            Code::IfNe(n) => format!("{} != {} ? {n} : 0", a(0), a(1)),
-            Code::IfGt(n) => format!("{} > {} ? {n} : 0", a(0), a(1)),
+            Code::ScalarAdd => format!("{} + {}", a(0, "?"), a(1, "?+-")),
+            Code::ScalarSub => format!("{} - {}", a(0, "?"), a(1, "?+-")),
+            Code::ScalarMul => format!("{} * {}", a(0, "?+-"), a(1, "?+-")),
+            Code::ScalarAddTo(n) => format!("{} + {n}", a(0, "?")),
+            Code::Max => format!("Most({}, {})", a(0, ""), a(1, "")),
+            Code::Min => format!("Least({}, {})", a(0, ""), a(1, "")),
+            Code::IfNe(n) => format!("{} != {} ? {n} : 0", a(0, "?"), a(1, "?")),
+            Code::IfGt(n) => format!("{} > {} ? {n} : 0", a(0, "?"), a(1, "?")),
             Code::Len => {
-                let len = self.len_name(op.columns[0]);
-                return self.define(op, len, next);
+                let (list, len) = (op.columns[0], self.len_name(op.columns[0]));
+                let before = format!("{}Before", camel(&self.tape.column(list).name));
+                return self.define(op, len, &before, op.out.is_some_and(|l| lasts(l, list, rest)));
             }
             _ => return self.memory(op),
         };
-        self.define(op, text, true);
+        let once = op.out.is_some_and(|out| self.uses.get(&out) == Some(&1));
+        let name = self.scalar_name(op);
+        self.define(op, text, &name, once || matches!(op.code, Code::Constant(_)));
+    }
+
+    /// What a scalar is called that is used more than once.
+    fn scalar_name(&self, op: &Op) -> String {
+        let capital = |name: &str| camel(&format!("_{name}"));
+        let list = |v: &Value| {
+            let len = self.defs.get(v).filter(|d| d.code == Code::Len)?;
+            Some(capital(&self.tape.column(len.columns[0]).name))
+        };
+        let param = |v: &Value| Some(&self.tape.params.iter().find(|p| p.value == *v)?.name);
+        match op.code {
+            Code::ScalarMul if self.defs.contains_key(&op.args[0]) => "both".into(),
+            Code::ScalarMul => "first".into(),
+            Code::IfNe(n) | Code::IfGt(n) if n > 1 => "allOrNone".into(),
+            Code::IfGt(_) if list(&op.args[0]).is_some() => {
+                list(&op.args[0]).map_or(String::new(), |list| format!("many{list}"))
+            }
+            Code::IfNe(_) | Code::IfGt(_) => {
+                let of = op.args.iter().find_map(param);
+                of.map_or_else(|| "other".into(), |name| format!("not{}", capital(name)))
+            }
+            _ => op.args.iter().find_map(param).map_or_else(|| "sum".into(), |name| camel(name)),
+        }
     }
 
     /// The word of a line that an offset means.
@@ -63,13 +90,20 @@ impl Lower<'_> {
     }
 
     fn memory(&mut self, op: &Op) {
-        let a: Vec<String> = op.args.iter().map(|&v| self.scalar(v)).collect();
+        let a: Vec<String> = op.args.iter().map(|&v| self.bare(v)).collect();
         let name = |n: usize| self.tape.column(op.columns[n]).name.clone();
         match op.code {
             Code::Peek if LINES.contains(&name(0).as_str()) => {
                 let line = self.gm(op.columns[0]);
                 let word = self.line_word(&name(0), op.args[0]);
-                let out = op.out.map(|out| self.scalar(out)).unwrap_or_default();
+                let holds = match (line.as_str(), word.parse()) {
+                    ("header", Ok(header::GENERATION)) => "generation",
+                    ("header", Ok(header::TOP)) => "top",
+                    ("header", Ok(header::THRESHOLD)) => "lastThreshold",
+                    ("record", Ok(record::TOTAL)) => "total",
+                    _ => "count",
+                };
+                let out = op.out.map(|out| self.fresh_name(out, holds)).unwrap_or_default();
                 let text = format!("const int32_t {out} = {line}.GetValue({word});");
                 self.call(Pipe::S, text, vec![Place::Ub(line)], vec![]);
             }
@@ -131,7 +165,7 @@ impl Lower<'_> {
             Code::Bisect => {
                 let run =
                     || [BARRIER, v(&[&life], &[&keep]), BARRIER, v(&[&keep, &life], &[&scratch])];
-                let out = op.out.map(|out| self.scalar(out)).unwrap_or_default();
+                let out = op.out.map(|out| self.fresh_name(out, "threshold")).unwrap_or_default();
                 let text = format!("const int32_t {out} = LeastLife(life, {}, {});", a[0], a[1]);
                 (text, vec![Act::Maybe(run().into_iter().chain(run()).collect()), BARRIER])
             }
@@ -163,5 +197,37 @@ impl Lower<'_> {
             _ => unreachable!("the checker keeps {:?} in sweeps", op.code),
         };
         self.out.push(Node::Call(Call { text, acts, sync: Vec::new() }));
+    }
+}
+
+/// Whether a list is as long as it was when an op read it, wherever the length is used.
+fn lasts(len: Value, list: ColumnId, rest: &[Op]) -> bool {
+    fn any(op: &Op, test: &dyn Fn(&Op) -> bool) -> bool {
+        test(op) || op.body.iter().any(|b| b.ops.iter().any(|op| any(op, test)))
+    }
+    let uses = |op: &Op| any(op, &|op| op.args.contains(&len));
+    let changes = |&(_, role): &(Need, Role)| matches!(role, Role::Appended | Role::WholeWrite);
+    let writes = |op: &Op| {
+        let mut roles = op.columns.iter().zip(op.code.signature().columns);
+        roles.any(|(&id, role)| id == list && changes(role))
+    };
+    let writes = |op: &Op| any(op, &writes);
+    let last = rest.iter().rposition(uses).map_or(0, |n| n + 1);
+    !rest[..last].iter().any(writes)
+}
+
+/// An expression, in parentheses if one of these operators stands outside of any.
+pub fn wrapped(text: &str, looser: &str) -> String {
+    let mut depth = 0;
+    let outside = |c: char| {
+        depth += i32::from("([".contains(c)) - i32::from(")]".contains(c));
+        depth == 0 && looser.contains(c)
+    };
+    // A sign is no operator.
+    let text_of = text.strip_prefix('-').unwrap_or(text);
+    if text_of.contains(' ') && text_of.chars().any(outside) {
+        format!("({text})")
+    } else {
+        text.into()
     }
 }

@@ -68,7 +68,7 @@ impl Kernels {
 /// # Errors
 /// If they do not fit the unified buffer.
 pub fn kernels(p: &Params, stage_one: &StageOneText, abi: Abi) -> Result<Kernels, TooLarge> {
-    let frame = stage_one.ub_free.max(stage_one.ub_bytes).next_multiple_of(32);
+    let frame = stage_one.ub_bytes.next_multiple_of(32);
     let limit = UB_BYTES - FRAME_BYTES;
     if frame > limit {
         return Err(TooLarge { needs: frame, limit });

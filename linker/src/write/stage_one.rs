@@ -5,7 +5,7 @@ use crate::check::{Refused, check};
 use crate::lower::{Lowered, camel, lower};
 use crate::record::record_stage_one;
 use crate::sync::synchronise;
-use crate::ub::{Plan, TooLarge, plan};
+use crate::ub::{Buffer, Plan, TooLarge, plan};
 use avsg_device::machine::memory::state_words;
 use avsg_device::params::Params;
 use avsg_device::state::header;
@@ -20,10 +20,8 @@ pub struct StageOneText {
     pub setup: String,
     /// `StageOne`: one request.
     pub body: String,
-    /// Unified buffer that it uses.
+    /// Unified buffer that it uses, from 0.
     pub ub_bytes: u32,
-    /// The first byte behind it.
-    pub ub_free: u32,
     /// Where what lies.
     pub plan: String,
 }
@@ -81,7 +79,6 @@ pub fn stage_one_within(p: &Params, limit: u32) -> Result<StageOneText, Failed> 
         setup,
         body,
         ub_bytes: plan.bytes,
-        ub_free: plan.bytes,
         plan: plan.to_string(),
     })
 }
@@ -174,8 +171,8 @@ fn lines(nodes: &[Node], depth: usize) -> String {
                 // Before a loop there may be nothing but synchronisation.
                 if call.text.is_empty() { Ok(()) } else { writeln!(text, "{indent}{}", call.text) }
             }
-            Node::Loop(head, body) => {
-                writeln!(text, "{indent}{head} {{\n{}{indent}}}", lines(body, depth + 1))
+            Node::Loop(l) => {
+                writeln!(text, "{indent}{} {{\n{}{indent}}}", l.head(), lines(&l.body, depth + 1))
             }
         };
     }
@@ -184,22 +181,30 @@ fn lines(nodes: &[Node], depth: usize) -> String {
 
 /// The tensors and lengths that a text uses.
 fn declarations(kernel: &Lowered, plan: &Plan, text: &str) -> String {
-    let mut out = String::new();
-    for b in &plan.buffers {
-        let name = camel(&b.name);
-        let fixed = b.name.starts_with("WORD_") || !words(text).any(|w| w == name);
-        if !fixed {
-            let _ = writeln!(
-                out,
-                "    const LocalTensor<{}> {name} = Local<{0}>({}, {});",
-                b.element, b.at, b.len
-            );
+    let mut out =
+        String::from("    // Names of one declaration share a buffer, one after the other.\n");
+    let used = |b: &&Buffer| words(text).any(|w| w == camel(&b.name));
+    let buffers: Vec<&Buffer> = plan.buffers.iter().filter(used).collect();
+    for shared in buffers.chunk_by(|a, b| (a.at, a.element, a.len) == (b.at, b.element, b.len)) {
+        let Buffer { name, element, at, len, .. } = shared[0];
+        let first = camel(name);
+        let mut line =
+            format!("    const LocalTensor<{element}> {first} = Local<{element}>({at}, {len})");
+        for b in &shared[1..] {
+            let more = format!("{} = {first}", camel(&b.name));
+            let full = line.len() - line.rfind('\n').unwrap_or(0) + more.len() > 116;
+            line += if full { ",\n        " } else { ", " };
+            line += &more;
         }
+        out += &line;
+        out += ";\n";
     }
-    let lens = kernel.lists.iter().map(|l| format!("{}Len", camel(l)));
+    let lens = kernel.tape.columns.iter().map(|c| format!("{}Len", camel(&c.name)));
     let lens: Vec<_> =
         lens.filter(|l| words(text).any(|w| w == l)).map(|l| format!("{l} = 0")).collect();
-    let _ = writeln!(out, "    int32_t {};", lens.join(", "));
+    for some in lens.chunks(6) {
+        let _ = writeln!(out, "    int32_t {};", some.join(", "));
+    }
     out
 }
 
@@ -233,10 +238,7 @@ fn helpers(texts: &[&str]) -> String {
 }
 
 fn constants(plan: &Plan, texts: &[&str]) -> String {
-    let mut out = format!(
-        "constexpr int32_t TILE = {};                       // lanes of a tile\n",
-        plan.tile
-    );
+    let mut out = format!("constexpr int32_t TILE = {};  // lanes of a tile\n", plan.tile);
     let uses = |name: &str| texts.iter().any(|text| words(text).any(|w| w == name));
     for (name, n, what) in
         [("RUN", plan.run, "slots numbered at once"), ("PASS", plan.pass, "slots counted at once")]

@@ -188,6 +188,19 @@ pub(super) unsafe fn aclmdlRICaptureEnd(
     unsafe { give(graph, made as *mut c_void) }
 }
 
+pub(super) unsafe fn aclmdlRICaptureGetInfo(
+    w: &mut World,
+    stream: *mut c_void,
+    status: *mut i32,
+    _graph: *mut *mut c_void,
+) -> Outcome {
+    let captured = w.own_stream(number(stream))?.capture.is_some();
+    let (active, none) =
+        (sys::ACL_MODEL_RI_CAPTURE_STATUS_ACTIVE, sys::ACL_MODEL_RI_CAPTURE_STATUS_NONE);
+    // SAFETY: the caller's contract.
+    unsafe { give(status, if captured { active } else { none }) }
+}
+
 pub(super) unsafe fn aclmdlRIExecuteAsync(
     w: &mut World,
     graph: *mut c_void,

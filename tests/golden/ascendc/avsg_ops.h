@@ -7,8 +7,9 @@
 
 namespace avsg::stage_one {
 
-constexpr int32_t TILE = 512;                       // lanes of a tile
-constexpr int32_t RUN = 1024;  // slots of a pass over lifetimes
+constexpr int32_t TILE = 512;  // lanes of a tile
+constexpr int32_t RUN = 4096;  // slots numbered at once
+constexpr int32_t PASS = 8192;  // slots counted at once
 constexpr uint32_t WORD_1_AT = 160;
 constexpr uint32_t WORD_3F_AT = 192;
 constexpr uint32_t WORD_3FF_AT = 224;
@@ -17,11 +18,10 @@ constexpr uint32_t WORD_3FFF_AT = 288;
 constexpr uint32_t WORD_FFFF_AT = 320;
 constexpr uint32_t WORD_800000_AT = 352;
 constexpr uint32_t KEEP_AT = 384;
-constexpr uint32_t FOUND_AT = 480;
-constexpr uint32_t IOTA_AT = 864;
-constexpr uint32_t STAGE_AT = 2912;
-constexpr uint32_t PACKED_AT = 5984;
-constexpr uint32_t NUMBERS_AT = 9056;
+constexpr uint32_t IOTA_AT = 1696;
+constexpr uint32_t STAGE_AT = 3744;
+constexpr uint32_t PACKED_AT = 6816;
+constexpr uint32_t SCRATCH_AT = 3744;
 
 __aicore__ inline int32_t Most(int32_t a, int32_t b)
 {
@@ -85,41 +85,65 @@ __aicore__ inline int32_t Pack(const LocalTensor<T> &dst, const LocalTensor<T> &
 // How many lanes are under a mask.
 __aicore__ inline int32_t Count(const LocalTensor<uint8_t> &mask, int32_t lanes)
 {
-    PipeBarrier<PIPE_V>();
     return Pack(Local<int32_t>(PACKED_AT, TILE), Local<int32_t>(IOTA_AT, TILE),
         mask.ReinterpretCast<uint32_t>(), lanes);
 }
 
-// The lanes that Append appends to a list of len words. A list ends anywhere, and GatherMask writes from a
-// block's start on: so the q words that the list's last block holds go first, under q bits of their own.
-__aicore__ inline void Keep(const LocalTensor<uint8_t> &mask, int32_t len)
-{
-    const LocalTensor<uint16_t> keep = Local<uint16_t>(KEEP_AT, 16 + TILE / 16);
-    PipeBarrier<PIPE_V>();
-    Duplicate(keep, static_cast<uint16_t>((1 << len % 8) - 1), 1);
-    Or(keep[16], U16(mask), U16(mask), TILE / 16);
-}
-
-// Appends a value's lanes to one column of a list of len words, `most` at most; returns how many.
-__aicore__ inline int32_t Append(const LocalTensor<int32_t> &list, int32_t len, const LocalTensor<int32_t> &value,
-    int32_t lanes, int32_t most = TILE)
+// The words of a list's last block, and behind them a value's lanes under a mask.
+__aicore__ inline int32_t Behind(const LocalTensor<int32_t> &packed, const LocalTensor<int32_t> &list, int32_t len,
+    const LocalTensor<int32_t> &value, const LocalTensor<uint8_t> &mask, int32_t lanes, bool first)
 {
     const LocalTensor<int32_t> stage = Local<int32_t>(STAGE_AT, 256 + TILE);
-    const LocalTensor<int32_t> packed = Local<int32_t>(PACKED_AT, 256 + TILE);
-    const LocalTensor<int32_t> last = list[len / 8 * 8];
-    const int32_t skip = len % 8 == 0 ? 256 : 0;    // the list ends with a block: nothing goes first
+    const LocalTensor<uint16_t> keep = Local<uint16_t>(KEEP_AT, 16 + TILE / 16);
+    if (first) {
+        Duplicate(keep, static_cast<uint16_t>((1 << len % 8) - 1), 1);
+        Or(keep[16], U16(mask), U16(mask), TILE / 16);
+    }
+    Adds(stage, list[len / 8 * 8], 0, 8);
+    Adds(stage[256], value, 0, lanes);
     PipeBarrier<PIPE_V>();
-    if (skip == 0) {
-        Adds(stage, last, 0, 8);
-        Adds(stage[256], value, 0, lanes);
+    return Pack(packed, stage, keep.ReinterpretCast<uint32_t>(), 256 + lanes);
+}
+
+// Appends a value's lanes under a mask to one column of a list of len words; returns how many. A list ends
+// anywhere, and GatherMask writes from a block's start on: so where it ends inside a block, the words that the
+// block holds go first, under as many bits of their own. `first` and `last` say which of the list's columns it is;
+// behind the last all is done.
+__aicore__ inline int32_t Append(const LocalTensor<int32_t> &list, int32_t len, const LocalTensor<int32_t> &value,
+    const LocalTensor<uint8_t> &mask, int32_t lanes, bool first, bool last)
+{
+    const LocalTensor<int32_t> packed = Local<int32_t>(PACKED_AT, 256 + TILE);
+    int32_t kept = 0;
+    if (len % 8 == 0) {
+        kept = Pack(list[len], value, mask.ReinterpretCast<uint32_t>(), lanes);
+    } else {
+        kept = Behind(packed, list, len, value, mask, lanes, first);
+        PipeBarrier<PIPE_V>();
+        Adds(list[len / 8 * 8], packed, 0, kept);
+    }
+    if (last) {
         PipeBarrier<PIPE_V>();
     }
-    const LocalTensor<uint32_t> keep = Local<uint32_t>(KEEP_AT, 8 + TILE / 32);
-    const int32_t kept = skip == 0 ? Pack(packed, stage, keep, 256 + lanes) : Pack(packed, value, keep[8], lanes);
-    const int32_t n = Least(kept, len % 8 + most);
+    return kept - len % 8;
+}
+
+// The same where the list grows in the value's own place.
+__aicore__ inline int32_t Close(const LocalTensor<int32_t> &list, int32_t len, const LocalTensor<int32_t> &value,
+    const LocalTensor<uint8_t> &mask, int32_t lanes, bool first, bool last)
+{
+    const LocalTensor<int32_t> packed = Local<int32_t>(PACKED_AT, 256 + TILE);
+    int32_t kept = 0;
+    if (len % 8 == 0) {
+        kept = Pack(packed, value, mask.ReinterpretCast<uint32_t>(), lanes);
+    } else {
+        kept = Behind(packed, list, len, value, mask, lanes, first);
+    }
     PipeBarrier<PIPE_V>();
-    Adds(last, packed, 0, n);
-    return n - len % 8;
+    Adds(list[len / 8 * 8], packed, 0, kept);
+    if (last) {
+        PipeBarrier<PIPE_V>();
+    }
+    return kept - len % 8;
 }
 
 // column[index] = value under a mask, lane by lane: a 910B has no scatter.
@@ -129,12 +153,20 @@ __aicore__ inline void Scatter(const LocalTensor<int32_t> &column, const LocalTe
     const LocalTensor<int32_t> at = Local<int32_t>(PACKED_AT, TILE);
     const LocalTensor<int32_t> words = Local<int32_t>(STAGE_AT, TILE);
     const LocalTensor<uint32_t> keep = mask.ReinterpretCast<uint32_t>();
-    PipeBarrier<PIPE_V>();
     const int32_t n = Pack(at, index, keep, lanes);
     Pack(words, value, keep, lanes);
     After<HardEvent::V_S>(EVENT_ID0);
-    for (int32_t i = 0; i < n; i++) {
-        column.SetValue(at.GetValue(i), words.GetValue(i));
+    // Two lanes' words come with one access.
+    const LocalTensor<uint64_t> ats = at.ReinterpretCast<uint64_t>();
+    const LocalTensor<uint64_t> both = words.ReinterpretCast<uint64_t>();
+    for (int32_t i = 0; i < n / 2; i++) {
+        const uint64_t to = ats.GetValue(i);
+        const uint64_t word = both.GetValue(i);
+        column.SetValue(static_cast<uint32_t>(to), static_cast<int32_t>(word));
+        column.SetValue(static_cast<uint32_t>(to >> 32), static_cast<int32_t>(word >> 32));
+    }
+    if (n % 2 != 0) {
+        column.SetValue(at.GetValue(n - 1), words.GetValue(n - 1));
     }
     After<HardEvent::S_V>(EVENT_ID0);
 }
@@ -144,11 +176,16 @@ __aicore__ inline void SetLife(const LocalTensor<half> &life, const LocalTensor<
     const LocalTensor<uint8_t> &mask, int32_t lanes)
 {
     const LocalTensor<int32_t> at = Local<int32_t>(PACKED_AT, TILE);
-    PipeBarrier<PIPE_V>();
     const int32_t n = Pack(at, slot, mask.ReinterpretCast<uint32_t>(), lanes);
     After<HardEvent::V_S>(EVENT_ID0);
-    for (int32_t i = 0; i < n; i++) {
-        life.SetValue(at.GetValue(i), value);
+    const LocalTensor<uint64_t> ats = at.ReinterpretCast<uint64_t>();
+    for (int32_t i = 0; i < n / 2; i++) {
+        const uint64_t to = ats.GetValue(i);
+        life.SetValue(static_cast<uint32_t>(to), value);
+        life.SetValue(static_cast<uint32_t>(to >> 32), value);
+    }
+    if (n % 2 != 0) {
+        life.SetValue(at.GetValue(n - 1), value);
     }
     After<HardEvent::S_V>(EVENT_ID0);
 }
@@ -165,13 +202,13 @@ __aicore__ inline void Age(const LocalTensor<half> &life, int32_t by)
 // How many slots have life <= t.
 __aicore__ inline int32_t CountLe(const LocalTensor<half> &life, int32_t t)
 {
-    const LocalTensor<uint8_t> found = Local<uint8_t>(FOUND_AT, RUN / 8);
+    const LocalTensor<uint8_t> found = Local<uint8_t>(KEEP_AT + BLOCK, PASS / 8);
     int32_t n = 0;
-    for (int32_t base = 0; base < SLOTS; base += RUN) {
+    for (int32_t base = 0; base < SLOTS; base += PASS) {
         PipeBarrier<PIPE_V>();
-        CompareScalar(found, life[base], static_cast<half>(static_cast<float>(t)), CMPMODE::LE, RUN);
+        CompareScalar(found, life[base], static_cast<half>(static_cast<float>(t)), CMPMODE::LE, PASS);
         PipeBarrier<PIPE_V>();
-        n += Pack(Local<half>(PACKED_AT, RUN), life[base], U16(found), RUN);
+        n += Pack(Local<half>(SCRATCH_AT, PASS), life[base], U16(found), PASS);
     }
     return n;
 }
@@ -191,23 +228,45 @@ __aicore__ inline int32_t LeastLife(const LocalTensor<half> &life, int32_t hint,
         }
         t = first ? Between(low, enough ? high - 1 : low, high) : low + (high - low) / 2;
     }
+    PipeBarrier<PIPE_V>();
     return low;
 }
 
-// Appends the slots whose life is `mode` t to a list of len words, in order, until it has `limit`.
+// Appends the slots whose life is `mode` t to a list of len words, in order, until it has `limit`. Slots of a run
+// are numbered by 16-bit words, which are packed twice as fast; behind the words of the list's last block, as in
+// Append.
 __aicore__ inline int32_t AppendSlots(const LocalTensor<int32_t> &list, int32_t len, const LocalTensor<half> &life,
     CMPMODE mode, int32_t t, int32_t limit)
 {
-    const LocalTensor<uint8_t> found = Local<uint8_t>(FOUND_AT, TILE / 8);
-    const LocalTensor<int32_t> slot = Local<int32_t>(NUMBERS_AT, TILE);
-    for (int32_t base = 0; base < SLOTS && len < limit; base += TILE) {
-        const int32_t lanes = Least(SLOTS - base, TILE);
+    const LocalTensor<int16_t> number = Local<int16_t>(SCRATCH_AT, 256 + RUN);
+    const LocalTensor<int16_t> packed = Local<int16_t>(SCRATCH_AT + (256 + RUN) * 2, 256 + RUN);
+    const LocalTensor<uint16_t> keep = Local<uint16_t>(KEEP_AT, 16 + RUN / 16);
+    Cast(number[256], Local<int32_t>(IOTA_AT, TILE), RoundMode::CAST_NONE, TILE);
+    for (int32_t n = TILE; n < RUN; n *= 2) {
         PipeBarrier<PIPE_V>();
-        CompareScalar(found, life[base], static_cast<half>(static_cast<float>(t)), mode, lanes);
-        Adds(slot, Local<int32_t>(IOTA_AT, TILE), base, lanes);
-        Keep(found, len);
-        len += Append(list, len, slot, lanes, limit - len);
+        Adds(number[256 + n], number[256], static_cast<int16_t>(n), n);
     }
+    for (int32_t base = 0; base < SLOTS && len < limit; base += RUN) {
+        const int32_t begun = len % 8;
+        const LocalTensor<int32_t> last = list[len - begun];
+        const LocalTensor<int32_t> before = packed.ReinterpretCast<int32_t>();
+        PipeBarrier<PIPE_V>();
+        Duplicate(keep, static_cast<uint16_t>((1 << begun) - 1), 1);
+        CompareScalar(keep[16].ReinterpretCast<uint8_t>(), life[base], static_cast<half>(static_cast<float>(t)), mode, RUN);
+        Adds(before, last, -base, begun);
+        PipeBarrier<PIPE_V>();
+        Cast(number, before, RoundMode::CAST_NONE, begun);
+        PipeBarrier<PIPE_V>();
+        const int32_t n = Least(Pack(packed, number, keep, 256 + RUN), begun + limit - len);
+        PipeBarrier<PIPE_V>();
+        Cast(F32(last), packed, RoundMode::CAST_NONE, n);
+        PipeBarrier<PIPE_V>();
+        Cast(last, F32(last), RoundMode::CAST_RINT, n);
+        PipeBarrier<PIPE_V>();
+        Adds(last, last, base, n);
+        len += n - begun;
+    }
+    PipeBarrier<PIPE_V>();
     return len;
 }
 

@@ -18,5 +18,5 @@ extern "C" __global__ __aicore__ void avsg_plan(
         avsg::Global<int32_t>(missSlot), avsg::Global<int32_t>(missRow), avsg::Global<int32_t>(record),
         avsg::Global<int32_t>(tables), avsg::Global<half>(rules)};
     avsg::Window words = avsg::BatchWindow(t, cuQ, state, generation, stableLen, seqLen);
-    avsg::PlanBatch(gm, words, t);
+    avsg::PlanBatch(gm, words, t, false);
 }

@@ -9,7 +9,7 @@ namespace avsg {
 
 constexpr int32_t TILE = 16;            // requests whose words are read at once
 constexpr int32_t MINUS = 128;          // words of -1
-constexpr uint32_t FRAME = 179040;       // behind Stage One's memory, kept while it runs
+constexpr uint32_t FRAME = 181920;       // behind Stage One's memory, kept while it runs
 constexpr uint32_t FRAME_BYTES = 1056;
 constexpr uint32_t TILING_AT = FRAME;
 constexpr uint32_t WORDS_AT = TILING_AT + 128;
@@ -27,7 +27,8 @@ __aicore__ inline void PadSlots(const Gm &gm, int32_t row, int32_t from)
 
 // Every core takes a run of requests; no two runs differ by more than one. Nothing returns early: a
 // core without requests still has to reach SyncAll.
-__aicore__ inline void PlanBatch(const Gm &gm, Window &w, const Tiling &t)
+// `late`: refreshes of a request's last token are left to whoever comes after.
+__aicore__ inline void PlanBatch(const Gm &gm, Window &w, const Tiling &t, bool late)
 {
     const int32_t core = GetBlockIdx();
     const int32_t cores = GetBlockNum();
@@ -66,6 +67,7 @@ __aicore__ inline void PlanBatch(const Gm &gm, Window &w, const Tiling &t)
             q.slotStride = K;
             q.validAt = first;
             q.recordAt = request * RECORD_WORDS;
+            q.late = late ? tokens : 0;
             q.tableAt = static_cast<uint64_t>(state) * TABLE_WORDS;
             stage_one::StageOne(gm, q);
         }

@@ -9,7 +9,7 @@ namespace avsg {
 
 constexpr int32_t WINDOW = 128;                     // requests whose words are read at once
 constexpr uint32_t HALF_ROWS = 32;                  // rows in half of the staging area at most
-constexpr uint32_t HALF_BYTES = 77824;
+constexpr uint32_t HALF_BYTES = 65536;
 constexpr uint32_t MAX_CHUNKS = 2048;               // host chunks of a layer
 constexpr uint32_t COPY_TILING_AT = 0;
 constexpr uint32_t WINDOW_AT = COPY_TILING_AT + 128;
@@ -17,7 +17,7 @@ constexpr uint32_t LIST_AT = WINDOW_AT + WINDOW * (2 + RECORD_WORDS) * 4 + BLOCK
 constexpr uint32_t LIST_BYTES = HALF_ROWS * BLOCK;  // every row may be alone in its block
 constexpr uint32_t CHUNKS_AT = LIST_AT + 2 * LIST_BYTES;
 constexpr uint32_t STAGING_AT = CHUNKS_AT + MAX_CHUNKS * 8;
-static_assert(STAGING_AT + 2 * HALF_BYTES == 183456 && 183456 <= UB_BYTES, "both halves fit");
+static_assert(STAGING_AT + 2 * HALF_BYTES == 158880 && 158880 <= UB_BYTES, "both halves fit");
 
 // A row's way: where each segment comes from and goes to.
 struct Move {

@@ -14,6 +14,7 @@ struct Request {
     int32_t limit;                      // ids are below it
     int32_t rows;                       // rows or blocks of the host pool
     int32_t idsAt, idsStride, blocksAt, blocksLen, slotAt, slotStride, validAt, missAt, recordAt;
+    int32_t late;                       // the token, from 1, whose hits wait to be refreshed; 0: none
     uint64_t tableAt;
 };
 
@@ -41,38 +42,40 @@ __aicore__ inline void Setup(const Gm &gm)
 // One request: Algorithm 1 for each of its tokens, on one table.
 __aicore__ inline void StageOne(const Gm &gm, const Request &q)
 {
+    // Names of one declaration share a buffer, one after the other.
     const LocalTensor<int32_t> header = Local<int32_t>(0, 16);
     const LocalTensor<int32_t> record = Local<int32_t>(64, 16);
     const LocalTensor<int32_t> word = Local<int32_t>(128, 8);
-    const LocalTensor<uint8_t> m0 = Local<uint8_t>(608, 64);
-    const LocalTensor<uint8_t> m1 = Local<uint8_t>(672, 64);
-    const LocalTensor<uint8_t> m2 = Local<uint8_t>(736, 64);
-    const LocalTensor<uint8_t> m3 = Local<uint8_t>(800, 64);
-    const LocalTensor<int32_t> iota = Local<int32_t>(864, 512);
-    const LocalTensor<int32_t> x0 = Local<int32_t>(11104, 512);
-    const LocalTensor<int32_t> x1 = Local<int32_t>(13152, 512);
-    const LocalTensor<int32_t> x2 = Local<int32_t>(15200, 512);
-    const LocalTensor<int32_t> x3 = Local<int32_t>(17248, 512);
-    const LocalTensor<int32_t> x4 = Local<int32_t>(19296, 512);
-    const LocalTensor<int32_t> x5 = Local<int32_t>(21344, 512);
-    const LocalTensor<int32_t> id = Local<int32_t>(23392, 8192);
-    const LocalTensor<half> life = Local<half>(56160, 8192);
-    const LocalTensor<int32_t> link = Local<int32_t>(72544, 16384);
-    const LocalTensor<int32_t> ids = Local<int32_t>(138080, 2048);
-    const LocalTensor<int32_t> miss2 = Local<int32_t>(138080, 2048);
-    const LocalTensor<int32_t> dead = Local<int32_t>(138080, 2048);
-    const LocalTensor<int32_t> pending0 = Local<int32_t>(146272, 2048);
-    const LocalTensor<int32_t> miss0 = Local<int32_t>(146272, 2048);
-    const LocalTensor<int32_t> seek0 = Local<int32_t>(146272, 2048);
-    const LocalTensor<int32_t> pending1 = Local<int32_t>(154464, 2048);
-    const LocalTensor<int32_t> miss1 = Local<int32_t>(154464, 2048);
-    const LocalTensor<int32_t> seek1 = Local<int32_t>(154464, 2048);
-    const LocalTensor<int32_t> slot = Local<int32_t>(162656, 2048);
-    const LocalTensor<int32_t> claim0 = Local<int32_t>(162656, 2048);
-    const LocalTensor<int32_t> void0 = Local<int32_t>(170848, 2048);
-    const LocalTensor<int32_t> claim1 = Local<int32_t>(170848, 2048);
-    const LocalTensor<int8_t> bytes = Local<int8_t>(170848, 8192);
-    int32_t pendingLen = 0, nextLen = 0, missLen = 0, deadLen = 0, seekLen = 0, seekNextLen = 0, claimLen = 0, voidLen = 0, farLen = 0, outsideLen = 0;
+    const LocalTensor<uint8_t> notNegative = Local<uint8_t>(1440, 64), isVoid = notNegative, equal = notNegative,
+        isSeek = notNegative, notNext = notNegative, isOutside = notNegative, isFar = notNegative,
+        isSeekNext = notNegative;
+    const LocalTensor<uint8_t> notVoid = Local<uint8_t>(1504, 64), equal2 = notVoid, isMiss = notVoid,
+        isClaim = notVoid, isDead = notVoid, isNext = notVoid;
+    const LocalTensor<uint8_t> negative = Local<uint8_t>(1568, 64), hit = negative, isPending = negative,
+        notEqual = negative;
+    const LocalTensor<uint8_t> hit2 = Local<uint8_t>(1632, 64), notHit = hit2;
+    const LocalTensor<int32_t> iota = Local<int32_t>(1696, 512);
+    const LocalTensor<int32_t> at = Local<int32_t>(9888, 512), candidate2 = at, position = at, over = at, fill2 = at,
+        offset2 = at, lived = at;
+    const LocalTensor<int32_t> lane = Local<int32_t>(11936, 512), print = lane, row = lane, beyond = lane,
+        stride2 = lane, part = lane;
+    const LocalTensor<int32_t> x = Local<int32_t>(13984, 512), fresh = x, bit = x, print2 = x;
+    const LocalTensor<int32_t> fill = Local<int32_t>(16032, 512), sign2 = fill;
+    const LocalTensor<int32_t> candidate = Local<int32_t>(18080, 512), sign = candidate;
+    const LocalTensor<int32_t> held = Local<int32_t>(20128, 512), stride = held;
+    const LocalTensor<int32_t> entry = Local<int32_t>(22176, 512), mixed = entry;
+    const LocalTensor<int32_t> offset = Local<int32_t>(24224, 512), high = offset;
+    const LocalTensor<int32_t> id = Local<int32_t>(26272, 8192);
+    const LocalTensor<half> life = Local<half>(59040, 8192);
+    const LocalTensor<int32_t> link = Local<int32_t>(75424, 16384);
+    const LocalTensor<int32_t> ids = Local<int32_t>(140960, 2048), miss2 = ids, dead = ids;
+    const LocalTensor<int32_t> pending0 = Local<int32_t>(149152, 2048), miss0 = pending0, seek0 = pending0;
+    const LocalTensor<int32_t> pending1 = Local<int32_t>(157344, 2048), miss1 = pending1, seek1 = pending1;
+    const LocalTensor<int32_t> slot = Local<int32_t>(165536, 2048), claim0 = slot;
+    const LocalTensor<int32_t> void0 = Local<int32_t>(173728, 2048), claim1 = void0;
+    const LocalTensor<int8_t> bytes = Local<int8_t>(173728, 8192);
+    int32_t pendingLen = 0, nextLen = 0, missLen = 0, deadLen = 0, seekLen = 0, seekNextLen = 0;
+    int32_t claimLen = 0, voidLen = 0, farLen = 0, outsideLen = 0;
     // The table, and a clear record.
     Pull(header, gm.tables[q.tableAt + 0], 16);
     Pull(id, gm.tables[q.tableAt + 16], 8192);
@@ -82,44 +85,47 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
     After<HardEvent::MTE2_V>(EVENT_ID0);
     Cast(life, bytes, RoundMode::CAST_NONE, SLOTS);
     After<HardEvent::MTE2_S>(EVENT_ID0);
-    const int32_t s16 = header.GetValue(0);
+    const int32_t generation = header.GetValue(0);
     // Reset, if the generation is another one.
-    for (int32_t base = 0; base < (s16 != q.generation ? 8192 : 0); base += TILE) {
-        const int32_t lanes = Least((s16 != q.generation ? 8192 : 0) - base, TILE);
+    const int32_t idLanes = generation != q.generation ? 8192 : 0;
+    for (int32_t base = 0; base < idLanes; base += TILE) {
+        const int32_t lanes = Least(idLanes - base, TILE);
         const int32_t whole = Whole(lanes);
-        Adds(x0, iota, base, lanes);
+        Adds(lane, iota, base, lanes);
         Duplicate(id[base], -1, lanes);
         PipeBarrier<PIPE_V>();
-        Duplicate(F16(x1), static_cast<half>(-128.0f), lanes);
-        ShiftRight(x2, x0, 31, lanes);
+        Duplicate(F16(fill), static_cast<half>(-128.0f), lanes);
+        ShiftRight(sign, lane, 31, lanes);
         PipeBarrier<PIPE_V>();
-        CompareScalar(m0, x2, 0, CMPMODE::EQ, whole);
+        CompareScalar(notNegative, sign, 0, CMPMODE::EQ, whole);
         PipeBarrier<PIPE_V>();
-        Select(life[base], m0, F16(x1), life[base], SELMODE::VSEL_TENSOR_TENSOR_MODE, lanes);
+        Select(life[base], notNegative, F16(fill), life[base], SELMODE::VSEL_TENSOR_TENSOR_MODE, lanes);
     }
-    for (int32_t base = 0; base < (s16 != q.generation ? 16384 : 0); base += TILE) {
-        const int32_t lanes = Least((s16 != q.generation ? 16384 : 0) - base, TILE);
+    const int32_t linkLanes = generation != q.generation ? 16384 : 0;
+    for (int32_t base = 0; base < linkLanes; base += TILE) {
+        const int32_t lanes = Least(linkLanes - base, TILE);
         Duplicate(link[base], 8388608, lanes);
     }
     header.SetValue(0, q.generation);
-    const int32_t s27 = header.GetValue(1);
+    const int32_t top = header.GetValue(1);
     // Invalidate: rows that were not final before this step.
-    for (int32_t base = 0; base < (s27 > q.stable ? 8192 : 0); base += TILE) {
-        const int32_t lanes = Least((s27 > q.stable ? 8192 : 0) - base, TILE);
+    const int32_t idLanes2 = top > q.stable ? 8192 : 0;
+    for (int32_t base = 0; base < idLanes2; base += TILE) {
+        const int32_t lanes = Least(idLanes2 - base, TILE);
         const int32_t whole = Whole(lanes);
-        Adds(x0, id[base], -q.stable, lanes);
+        Adds(fresh, id[base], -q.stable, lanes);
         PipeBarrier<PIPE_V>();
-        Duplicate(x1, -1, lanes);
-        Duplicate(F16(x2), static_cast<half>(-128.0f), lanes);
-        ShiftRight(x3, x0, 31, lanes);
+        Duplicate(fill, -1, lanes);
+        Duplicate(F16(fill2), static_cast<half>(-128.0f), lanes);
+        ShiftRight(sign, fresh, 31, lanes);
         PipeBarrier<PIPE_V>();
-        CompareScalar(m0, x3, 0, CMPMODE::EQ, whole);
+        CompareScalar(notNegative, sign, 0, CMPMODE::EQ, whole);
         PipeBarrier<PIPE_V>();
-        Select(F32(id[base]), m0, F32(x1), F32(id[base]), SELMODE::VSEL_TENSOR_TENSOR_MODE, lanes);
+        Select(F32(id[base]), notNegative, F32(fill), F32(id[base]), SELMODE::VSEL_TENSOR_TENSOR_MODE, lanes);
         PipeBarrier<PIPE_V>();
-        Select(life[base], m0, F16(x2), life[base], SELMODE::VSEL_TENSOR_TENSOR_MODE, lanes);
+        Select(life[base], notNegative, F16(fill2), life[base], SELMODE::VSEL_TENSOR_TENSOR_MODE, lanes);
     }
-    header.SetValue(1, Most(Least(s27, q.stable), q.limit));
+    header.SetValue(1, Most(Least(top, q.stable), q.limit));
     // Decay: one step older.
     Age(life, 1);
     farLen = 0;
@@ -129,7 +135,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
     for (int32_t token = 0; token < q.tokens; token++) {
         // Probe, first round: which ids does the Hash-State hold?
         After<HardEvent::V_MTE2>(EVENT_ID0);
-        Pull(ids, gm.ids[q.idsAt + (q.idsStride * token)], q.k);
+        Pull(ids, gm.ids[q.idsAt + q.idsStride * token], q.k);
         pendingLen = 0;
         nextLen = 0;
         voidLen = 0;
@@ -137,184 +143,268 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
         for (int32_t base = 0; base < q.k; base += TILE) {
             const int32_t lanes = Least(q.k - base, TILE);
             const int32_t whole = Whole(lanes);
-            ShiftRight(x0, ids[base], 31, lanes);
-            Maxs(x1, ids[base], 0, lanes);
-            Duplicate(x2, -1, lanes);
-            Adds(x3, iota, base, lanes);
+            ShiftRight(sign, ids[base], 31, lanes);
+            Maxs(x, ids[base], 0, lanes);
+            Duplicate(fill, -1, lanes);
+            Adds(lane, iota, base, lanes);
             PipeBarrier<PIPE_V>();
-            Adds(x4, x1, -q.limit, lanes);
-            CompareScalar(m0, x0, 0, CMPMODE::EQ, whole);
+            Adds(over, x, -q.limit, lanes);
+            CompareScalar(notNegative, sign, 0, CMPMODE::EQ, whole);
+            Mix(mixed, x, 32, 27381, 2305, high, lanes);
+            ShiftRight(sign, over, 31, lanes);
             PipeBarrier<PIPE_V>();
-            Mix(x0, x1, 32, 27381, 2305, x5, lanes);
+            ShiftRight(U32(at), U32(mixed), 6u, lanes);
+            Mix(stride, mixed, 32, 15605, 3809, high, lanes);
+            CompareScalar(negative, sign, -1, CMPMODE::EQ, whole);
+            AndWord(at, at, WORD_3FFF_AT, lanes);
             PipeBarrier<PIPE_V>();
-            ShiftRight(x5, x4, 31, lanes);
+            ShiftRight(U32(stride), U32(stride), 6u, lanes);
+            And(U16(notVoid), U16(negative), U16(notNegative), whole / 16);
+            ShiftLeft(U32(offset), U32(at), 2u, lanes);
             PipeBarrier<PIPE_V>();
-            ShiftRight(U32(x4), U32(x0), static_cast<uint32_t>(6), lanes);
-            CompareScalar(m1, x5, -1, CMPMODE::EQ, whole);
+            AndWord(stride, stride, WORD_3FFF_AT, lanes);
+            Gather(entry, link, U32(offset), 0, lanes);
             PipeBarrier<PIPE_V>();
-            AndWord(x0, x4, WORD_3FFF_AT, lanes);
-            And(U16(m2), U16(m1), U16(m0), whole / 16);
+            OrWord(stride, stride, WORD_1_AT, lanes);
+            Not(U16(isVoid), U16(notVoid), whole / 16);
+            AndWord(candidate, entry, WORD_1FFF_AT, lanes);
             PipeBarrier<PIPE_V>();
-            ShiftLeft(U32(x4), U32(x0), static_cast<uint32_t>(2), lanes);
+            Add(at, at, stride, lanes);
+            ShiftLeft(U32(offset), U32(candidate), 2u, lanes);
             PipeBarrier<PIPE_V>();
-            Gather(x0, link, U32(x4), 0, lanes);
-            Not(U16(m0), U16(m2), whole / 16);
+            AndWord(at, at, WORD_3FFF_AT, lanes);
+            Gather(held, id, U32(offset), 0, lanes);
             PipeBarrier<PIPE_V>();
-            AndWord(x4, x0, WORD_1FFF_AT, lanes);
+            ShiftLeft(U32(offset), U32(at), 2u, lanes);
+            Compare(hit, held, x, CMPMODE::EQ, whole);
             PipeBarrier<PIPE_V>();
-            ShiftLeft(U32(x0), U32(x4), static_cast<uint32_t>(2), lanes);
+            Gather(entry, link, U32(offset), 0, lanes);
             PipeBarrier<PIPE_V>();
-            Gather(x5, id, U32(x0), 0, lanes);
+            AndWord(candidate2, entry, WORD_1FFF_AT, lanes);
             PipeBarrier<PIPE_V>();
-            Compare(m1, x5, x1, CMPMODE::EQ, whole);
+            ShiftLeft(U32(offset), U32(candidate2), 2u, lanes);
+            Select(F32(entry), hit, F32(candidate), F32(candidate2), SELMODE::VSEL_TENSOR_TENSOR_MODE, lanes);
             PipeBarrier<PIPE_V>();
-            And(U16(m3), U16(m1), U16(m2), whole / 16);
+            Gather(held, id, U32(offset), 0, lanes);
             PipeBarrier<PIPE_V>();
-            Select(F32(slot[base]), m3, F32(x4), F32(x2), SELMODE::VSEL_TENSOR_TENSOR_MODE, lanes);
-            Not(U16(m1), U16(m3), whole / 16);
+            Compare(hit2, held, x, CMPMODE::EQ, whole);
             PipeBarrier<PIPE_V>();
-            And(U16(m3), U16(m2), U16(m1), whole / 16);
-            Keep(m3, pendingLen);
-            Append(pending0, pendingLen, x1, lanes);
-            pendingLen += Append(pending1, pendingLen, x3, lanes);
-            Keep(m0, voidLen);
-            voidLen += Append(void0, voidLen, ids[base], lanes);
+            Or(U16(hit), U16(hit), U16(hit2), whole / 16);
+            PipeBarrier<PIPE_V>();
+            And(U16(hit), U16(hit), U16(notVoid), whole / 16);
+            PipeBarrier<PIPE_V>();
+            Select(F32(slot[base]), hit, F32(entry), F32(fill), SELMODE::VSEL_TENSOR_TENSOR_MODE, lanes);
+            Not(U16(notHit), U16(hit), whole / 16);
+            PipeBarrier<PIPE_V>();
+            And(U16(isPending), U16(notVoid), U16(notHit), whole / 16);
+            PipeBarrier<PIPE_V>();
+            Append(pending0, pendingLen, x, isPending, lanes, true, false);
+            pendingLen += Append(pending1, pendingLen, lane, isPending, lanes, false, true);
+            voidLen += Append(void0, voidLen, ids[base], isVoid, lanes, true, true);
         }
         for (int32_t base = 0; base < voidLen; base += TILE) {
             const int32_t lanes = Least(voidLen - base, TILE);
             const int32_t whole = Whole(lanes);
+            ShiftRight(sign, void0[base], 31, lanes);
             PipeBarrier<PIPE_V>();
-            ShiftRight(x0, void0[base], 31, lanes);
+            CompareScalar(isFar, sign, 0, CMPMODE::EQ, whole);
             PipeBarrier<PIPE_V>();
-            CompareScalar(m0, x0, 0, CMPMODE::EQ, whole);
-            farLen += Count(m0, lanes);
+            farLen += Count(isFar, lanes);
         }
         // Probe, later rounds: what is still pending is the miss list.
-        for (int32_t round = 0; round < 7; round++) {
+        for (int32_t round = 0; round < 3; round++) {
             for (int32_t base = 0; base < pendingLen; base += TILE) {
                 const int32_t lanes = Least(pendingLen - base, TILE);
                 const int32_t whole = Whole(lanes);
-                Mix(x0, pending0[base], 22, 27381, 2305, x1, lanes);
+                Mix(mixed, pending0[base], 22, 27381, 2305, high, lanes);
                 PipeBarrier<PIPE_V>();
-                ShiftRight(U32(x1), U32(x0), static_cast<uint32_t>(6), lanes);
-                Mix(x2, x0, 32, 15605, 3809, x3, lanes);
-                AndWord(x0, x1, WORD_3FFF_AT, lanes);
+                ShiftRight(U32(at), U32(mixed), 6u, lanes);
+                Mix(stride, mixed, 32, 15605, 3809, high, lanes);
+                AndWord(at, at, WORD_3FFF_AT, lanes);
                 PipeBarrier<PIPE_V>();
-                ShiftRight(U32(x1), U32(x2), static_cast<uint32_t>(6), lanes);
+                ShiftRight(U32(stride), U32(stride), 6u, lanes);
                 PipeBarrier<PIPE_V>();
-                AndWord(x2, x1, WORD_3FFF_AT, lanes);
+                AndWord(stride, stride, WORD_3FFF_AT, lanes);
                 PipeBarrier<PIPE_V>();
-                OrWord(x1, x2, WORD_1_AT, lanes);
+                OrWord(stride, stride, WORD_1_AT, lanes);
                 PipeBarrier<PIPE_V>();
-                Muls(x2, x1, (round + 1), lanes);
+                Muls(stride2, stride, round + round + 2, lanes);
                 PipeBarrier<PIPE_V>();
-                Add(x1, x0, x2, lanes);
+                Add(at, at, stride2, lanes);
                 PipeBarrier<PIPE_V>();
-                AndWord(x0, x1, WORD_3FFF_AT, lanes);
+                AndWord(at, at, WORD_3FFF_AT, lanes);
                 PipeBarrier<PIPE_V>();
-                ShiftLeft(U32(x1), U32(x0), static_cast<uint32_t>(2), lanes);
+                ShiftLeft(U32(offset), U32(at), 2u, lanes);
                 PipeBarrier<PIPE_V>();
-                Gather(x0, link, U32(x1), 0, lanes);
+                Add(at, at, stride, lanes);
+                Gather(entry, link, U32(offset), 0, lanes);
                 PipeBarrier<PIPE_V>();
-                AndWord(x1, x0, WORD_1FFF_AT, lanes);
+                AndWord(at, at, WORD_3FFF_AT, lanes);
+                AndWord(candidate, entry, WORD_1FFF_AT, lanes);
                 PipeBarrier<PIPE_V>();
-                ShiftLeft(U32(x0), U32(x1), static_cast<uint32_t>(2), lanes);
+                ShiftLeft(U32(offset), U32(at), 2u, lanes);
                 PipeBarrier<PIPE_V>();
-                Gather(x2, id, U32(x0), 0, lanes);
+                ShiftLeft(U32(offset2), U32(candidate), 2u, lanes);
+                Gather(entry, link, U32(offset), 0, lanes);
                 PipeBarrier<PIPE_V>();
-                Compare(m0, x2, pending0[base], CMPMODE::EQ, whole);
-                Scatter(slot, pending1[base], x1, m0, lanes);
-                Not(U16(m1), U16(m0), whole / 16);
-                Keep(m1, nextLen);
-                Append(pending0, nextLen, pending0[base], lanes);
-                nextLen += Append(pending1, nextLen, pending1[base], lanes);
+                Gather(held, id, U32(offset2), 0, lanes);
+                PipeBarrier<PIPE_V>();
+                AndWord(candidate2, entry, WORD_1FFF_AT, lanes);
+                Compare(hit, held, pending0[base], CMPMODE::EQ, whole);
+                PipeBarrier<PIPE_V>();
+                ShiftLeft(U32(offset), U32(candidate2), 2u, lanes);
+                PipeBarrier<PIPE_V>();
+                Gather(held, id, U32(offset), 0, lanes);
+                Select(F32(entry), hit, F32(candidate), F32(candidate2), SELMODE::VSEL_TENSOR_TENSOR_MODE, lanes);
+                PipeBarrier<PIPE_V>();
+                Compare(hit2, held, pending0[base], CMPMODE::EQ, whole);
+                PipeBarrier<PIPE_V>();
+                Or(U16(notNext), U16(hit), U16(hit2), whole / 16);
+                PipeBarrier<PIPE_V>();
+                Scatter(slot, pending1[base], entry, notNext, lanes);
+                Not(U16(isNext), U16(notNext), whole / 16);
+                PipeBarrier<PIPE_V>();
+                Close(pending0, nextLen, pending0[base], isNext, lanes, true, false);
+                PipeBarrier<PIPE_V>();
+                nextLen += Close(pending1, nextLen, pending1[base], isNext, lanes, false, true);
             }
             pendingLen = nextLen;
             nextLen = 0;
         }
-        // Refresh: hits live on.
-        for (int32_t base = 0; base < q.k; base += TILE) {
-            const int32_t lanes = Least(q.k - base, TILE);
-            const int32_t whole = Whole(lanes);
-            ShiftRight(x0, slot[base], 31, lanes);
-            PipeBarrier<PIPE_V>();
-            CompareScalar(m0, x0, 0, CMPMODE::EQ, whole);
-            SetLife(life, slot[base], static_cast<half>(127.0f), m0, lanes);
-        }
-        const int32_t s99 = outsideLen;
+        const int32_t outsideBefore = outsideLen;
         missLen = 0;
-        const int32_t s101 = token * 2048;
+        const int32_t first = token * 2048;
         // Locate: the host row of each miss.
         for (int32_t base = 0; base < pendingLen; base += TILE) {
             const int32_t lanes = Least(pendingLen - base, TILE);
             const int32_t whole = Whole(lanes);
-            Adds(x0, pending0[base], -q.stable, lanes);
-            Adds(x1, pending0[base], -q.rows, lanes);
+            Adds(fresh, pending0[base], -q.stable, lanes);
+            Adds(beyond, pending0[base], -q.rows, lanes);
+            Adds(position, pending1[base], first, lanes);
             PipeBarrier<PIPE_V>();
-            Adds(x2, pending1[base], s101, lanes);
-            ShiftRight(x3, x0, 31, lanes);
-            ShiftRight(x4, x1, 31, lanes);
+            ShiftRight(sign, fresh, 31, lanes);
+            ShiftRight(sign2, beyond, 31, lanes);
             PipeBarrier<PIPE_V>();
-            Muls(x1, x0, -1, lanes);
-            CompareScalar(m0, x3, 0, CMPMODE::EQ, whole);
-            CompareScalar(m1, x4, -1, CMPMODE::EQ, whole);
+            Muls(row, fresh, -1, lanes);
+            CompareScalar(notNegative, sign, 0, CMPMODE::EQ, whole);
+            CompareScalar(negative, sign2, -1, CMPMODE::EQ, whole);
             PipeBarrier<PIPE_V>();
-            Adds(x0, x1, -1, lanes);
+            Adds(row, row, -1, lanes);
             PipeBarrier<PIPE_V>();
-            Select(F32(x1), m0, F32(x0), F32(pending0[base]), SELMODE::VSEL_TENSOR_TENSOR_MODE, lanes);
-            Or(U16(m2), U16(m0), U16(m1), whole / 16);
-            Keep(m2, missLen);
-            Not(U16(m0), U16(m2), whole / 16);
-            Append(miss0, missLen, pending0[base], lanes);
-            Append(miss1, missLen, x2, lanes);
-            missLen += Append(miss2, missLen, x1, lanes);
-            outsideLen += Count(m0, lanes);
+            Select(F32(row), notNegative, F32(row), F32(pending0[base]), SELMODE::VSEL_TENSOR_TENSOR_MODE, lanes);
+            Or(U16(isMiss), U16(notNegative), U16(negative), whole / 16);
+            PipeBarrier<PIPE_V>();
+            Close(miss0, missLen, pending0[base], isMiss, lanes, true, false);
+            Not(U16(isOutside), U16(isMiss), whole / 16);
+            Append(miss1, missLen, position, isMiss, lanes, false, false);
+            missLen += Append(miss2, missLen, row, isMiss, lanes, false, true);
+            outsideLen += Count(isOutside, lanes);
         }
         After<HardEvent::MTE3_S>(EVENT_ID0);
-        word.SetValue(0, (((q.k - voidLen) + s99) - outsideLen));
+        word.SetValue(0, q.k - voidLen + outsideBefore - outsideLen);
         After<HardEvent::S_MTE3>(EVENT_ID0);
-        Push(gm.valid[(q.validAt + token)], word, 1);
-        const int32_t s123 = missLen;
-        const int32_t s124 = record.GetValue(8);
-        const int32_t s125 = q.missAt + s124;
+        Push(gm.valid[q.validAt + token], word, 1);
+        const int32_t total = record.GetValue(8);
+        const int32_t missAt = q.missAt + total;
         // The token's misses.
         After<HardEvent::V_MTE3>(EVENT_ID0);
-        Push(gm.missId[s125], miss0, missLen);
-        Push(gm.missPos[s125], miss1, missLen);
-        Push(gm.missRow[s125], miss2, missLen);
-        record.SetValue(token, s123);
-        record.SetValue(8, (s124 + s123));
-        const int32_t s128 = missLen;
-        const int32_t s130 = header.GetValue(2);
-        // CollectDead: the slots that live least, as many as there are misses.
-        const int32_t s133 = LeastLife(life, s130, s128);
-        header.SetValue(2, s133);
+        Push(gm.missId[missAt], miss0, missLen);
+        Push(gm.missPos[missAt], miss1, missLen);
+        Push(gm.missRow[missAt], miss2, missLen);
+        record.SetValue(token, missLen);
+        record.SetValue(8, total + missLen);
+        const int32_t notLate = token + 1 != q.late ? 1 : 0;
+        const int32_t both = (missLen > 0 ? 1 : 0) * (1 - notLate);
+        const int32_t lastThreshold = header.GetValue(2);
+        // Deferral: a life that bounds the victims'; hits above it can wait.
+        const int32_t threshold = LeastLife(life, lastThreshold, (missLen + 64) * both);
         deadLen = 0;
+        // Deferral: hits up to there, which must not wait.
+        const int32_t slotLanes = q.k * both;
         After<HardEvent::MTE3_V>(EVENT_ID0);
-        deadLen = AppendSlots(dead, deadLen, life, CMPMODE::LT, s133, s128);
-        deadLen = AppendSlots(dead, deadLen, life, CMPMODE::EQ, s133, s128);
+        for (int32_t base = 0; base < slotLanes; base += TILE) {
+            const int32_t lanes = Least(slotLanes - base, TILE);
+            const int32_t whole = Whole(lanes);
+            AndWord(offset, slot[base], WORD_1FFF_AT, lanes);
+            ShiftRight(sign, slot[base], 31, lanes);
+            PipeBarrier<PIPE_V>();
+            ShiftLeft(U32(offset), U32(offset), 1u, lanes);
+            CompareScalar(notNegative, sign, 0, CMPMODE::EQ, whole);
+            PipeBarrier<PIPE_V>();
+            Gather(F16(lived), life, U32(offset), 0, lanes);
+            PipeBarrier<PIPE_V>();
+            CompareScalar(negative, F16(lived), static_cast<half>(static_cast<float>(threshold + 1)), CMPMODE::LT, whole);
+            PipeBarrier<PIPE_V>();
+            And(U16(isDead), U16(negative), U16(notNegative), whole / 16);
+            PipeBarrier<PIPE_V>();
+            deadLen += Append(dead, deadLen, slot[base], isDead, lanes, true, true);
+        }
+        const int32_t manyDead = deadLen > 64 ? 1 : 0;
+        // Refresh: hits live on.
+        const int32_t slotLanes2 = q.k * Most(notLate, manyDead);
+        for (int32_t base = 0; base < slotLanes2; base += TILE) {
+            const int32_t lanes = Least(slotLanes2 - base, TILE);
+            const int32_t whole = Whole(lanes);
+            ShiftRight(sign, slot[base], 31, lanes);
+            PipeBarrier<PIPE_V>();
+            CompareScalar(notNegative, sign, 0, CMPMODE::EQ, whole);
+            PipeBarrier<PIPE_V>();
+            SetLife(life, slot[base], static_cast<half>(127.0f), notNegative, lanes);
+        }
+        // Refresh: if those are few, only they.
+        const int32_t deadLanes = deadLen * (1 - manyDead);
+        for (int32_t base = 0; base < deadLanes; base += TILE) {
+            const int32_t lanes = Least(deadLanes - base, TILE);
+            const int32_t whole = Whole(lanes);
+            ShiftRight(sign, dead[base], 31, lanes);
+            PipeBarrier<PIPE_V>();
+            CompareScalar(notNegative, sign, 0, CMPMODE::EQ, whole);
+            PipeBarrier<PIPE_V>();
+            SetLife(life, dead[base], static_cast<half>(127.0f), notNegative, lanes);
+        }
+        const int32_t lastThreshold2 = header.GetValue(2);
+        // CollectDead: the slots that live least, as many as there are misses.
+        const int32_t threshold2 = LeastLife(life, lastThreshold2, missLen);
+        header.SetValue(2, threshold2);
+        deadLen = 0;
+        deadLen = AppendSlots(dead, deadLen, life, CMPMODE::LT, threshold2, missLen);
+        deadLen = AppendSlots(dead, deadLen, life, CMPMODE::EQ, threshold2, missLen);
         After<HardEvent::V_MTE3>(EVENT_ID0);
-        Push(gm.missSlot[s125], dead, deadLen);
+        Push(gm.missSlot[missAt], dead, deadLen);
         seekLen = 0;
         // UpdateState: victims take the misses.
         for (int32_t base = 0; base < missLen; base += TILE) {
             const int32_t lanes = Least(missLen - base, TILE);
             const int32_t whole = Whole(lanes);
+            ShiftRight(sign, dead[base], 31, lanes);
+            Adds(lane, miss1[base], -first, lanes);
+            Mix(mixed, miss0[base], 22, 27381, 2305, high, lanes);
+            CompareScalar(isSeek, sign, 0, CMPMODE::EQ, whole);
             PipeBarrier<PIPE_V>();
-            ShiftRight(x0, dead[base], 31, lanes);
-            Adds(x1, miss1[base], -s101, lanes);
+            ShiftRight(U32(candidate), U32(mixed), 10u, lanes);
+            Mix(stride, mixed, 32, 15605, 3809, high, lanes);
+            ShiftRight(U32(mixed), U32(mixed), 6u, lanes);
+            SetLife(life, dead[base], static_cast<half>(127.0f), isSeek, lanes);
+            AndWord(candidate, candidate, WORD_3FF_AT, lanes);
+            ShiftRight(U32(x), U32(stride), 6u, lanes);
+            AndWord(mixed, mixed, WORD_3FFF_AT, lanes);
+            Scatter(id, dead[base], miss0[base], isSeek, lanes);
+            Muls(candidate, candidate, 8192, lanes);
+            AndWord(x, x, WORD_3FFF_AT, lanes);
+            Scatter(slot, lane, dead[base], isSeek, lanes);
+            Or(U16(candidate), U16(candidate), U16(dead[base]), 2 * lanes);
+            OrWord(x, x, WORD_1_AT, lanes);
             PipeBarrier<PIPE_V>();
-            CompareScalar(m0, x0, 0, CMPMODE::EQ, whole);
-            SetLife(life, dead[base], static_cast<half>(127.0f), m0, lanes);
-            Keep(m0, seekLen);
-            Scatter(id, dead[base], miss0[base], m0, lanes);
-            Scatter(slot, x1, dead[base], m0, lanes);
-            Append(seek0, seekLen, miss0[base], lanes);
-            seekLen += Append(seek1, seekLen, dead[base], lanes);
+            Muls(x, x, 16384, lanes);
+            PipeBarrier<PIPE_V>();
+            Or(U16(x), U16(x), U16(mixed), 2 * lanes);
+            PipeBarrier<PIPE_V>();
+            Append(seek0, seekLen, x, isSeek, lanes, true, false);
+            seekLen += Append(seek1, seekLen, candidate, isSeek, lanes, false, true);
         }
         // The token's slots.
         After<HardEvent::S_MTE3>(EVENT_ID0);
-        Push(gm.slot[q.slotAt + (q.slotStride * token)], slot, q.k);
+        Push(gm.slot[q.slotAt + q.slotStride * token], slot, q.k);
         // UpdateState: a link for every miss; once more for those that lost theirs.
         for (int32_t round = 0; round < 2; round++) {
             claimLen = 0;
@@ -324,107 +414,109 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
                 for (int32_t base = 0; base < seekLen; base += TILE) {
                     const int32_t lanes = Least(seekLen - base, TILE);
                     const int32_t whole = Whole(lanes);
-                    Mix(x0, seek0[base], 32, 27381, 2305, x1, lanes);
+                    ShiftRight(U32(part), U32(seek0[base]), 14u, lanes);
+                    AndWord(at, seek0[base], WORD_3FFF_AT, lanes);
                     PipeBarrier<PIPE_V>();
-                    ShiftRight(U32(x1), U32(x0), static_cast<uint32_t>(6), lanes);
-                    Mix(x2, x0, 32, 15605, 3809, x3, lanes);
+                    Muls(part, part, probe, lanes);
                     PipeBarrier<PIPE_V>();
-                    ShiftRight(U32(x3), U32(x0), static_cast<uint32_t>(10), lanes);
+                    Add(at, at, part, lanes);
                     PipeBarrier<PIPE_V>();
-                    AndWord(x0, x1, WORD_3FFF_AT, lanes);
+                    AndWord(at, at, WORD_3FFF_AT, lanes);
                     PipeBarrier<PIPE_V>();
-                    ShiftRight(U32(x1), U32(x2), static_cast<uint32_t>(6), lanes);
+                    ShiftLeft(U32(offset), U32(at), 2u, lanes);
                     PipeBarrier<PIPE_V>();
-                    AndWord(x2, x3, WORD_3FF_AT, lanes);
+                    Gather(entry, link, U32(offset), 0, lanes);
                     PipeBarrier<PIPE_V>();
-                    AndWord(x3, x1, WORD_3FFF_AT, lanes);
+                    AndWord(bit, entry, WORD_800000_AT, lanes);
+                    AndWord(candidate, entry, WORD_1FFF_AT, lanes);
+                    ShiftRight(U32(print), U32(entry), 13u, lanes);
                     PipeBarrier<PIPE_V>();
-                    Muls(x1, x2, 8192, lanes);
+                    CompareScalar(equal, bit, 8388608, CMPMODE::EQ, whole);
+                    AndWord(print, print, WORD_3FF_AT, lanes);
+                    ShiftLeft(U32(offset), U32(candidate), 2u, lanes);
                     PipeBarrier<PIPE_V>();
-                    OrWord(x2, x3, WORD_1_AT, lanes);
+                    Gather(held, id, U32(offset), 0, lanes);
                     PipeBarrier<PIPE_V>();
-                    Or(U16(x3), U16(x1), U16(seek1[base]), 2 * lanes);
+                    Mix(mixed, held, 32, 27381, 2305, high, lanes);
                     PipeBarrier<PIPE_V>();
-                    Muls(x1, x2, probe, lanes);
+                    ShiftRight(U32(print2), U32(mixed), 10u, lanes);
                     PipeBarrier<PIPE_V>();
-                    Add(x2, x0, x1, lanes);
+                    AndWord(print2, print2, WORD_3FF_AT, lanes);
                     PipeBarrier<PIPE_V>();
-                    AndWord(x0, x2, WORD_3FFF_AT, lanes);
+                    Compare(equal2, print, print2, CMPMODE::EQ, whole);
                     PipeBarrier<PIPE_V>();
-                    ShiftLeft(U32(x1), U32(x0), static_cast<uint32_t>(2), lanes);
+                    Not(U16(notEqual), U16(equal2), whole / 16);
                     PipeBarrier<PIPE_V>();
-                    Gather(x2, link, U32(x1), 0, lanes);
+                    Or(U16(isClaim), U16(equal), U16(notEqual), whole / 16);
                     PipeBarrier<PIPE_V>();
-                    AndWord(x1, x2, WORD_800000_AT, lanes);
-                    AndWord(x4, x2, WORD_1FFF_AT, lanes);
-                    ShiftRight(U32(x5), U32(x2), static_cast<uint32_t>(13), lanes);
+                    Append(claim0, claimLen, at, isClaim, lanes, true, false);
+                    Not(U16(isSeekNext), U16(isClaim), whole / 16);
+                    claimLen += Append(claim1, claimLen, seek1[base], isClaim, lanes, false, true);
+                    Close(seek0, seekNextLen, seek0[base], isSeekNext, lanes, true, false);
                     PipeBarrier<PIPE_V>();
-                    CompareScalar(m0, x1, 8388608, CMPMODE::EQ, whole);
-                    PipeBarrier<PIPE_V>();
-                    AndWord(x1, x5, WORD_3FF_AT, lanes);
-                    ShiftLeft(U32(x2), U32(x4), static_cast<uint32_t>(2), lanes);
-                    PipeBarrier<PIPE_V>();
-                    Gather(x4, id, U32(x2), 0, lanes);
-                    PipeBarrier<PIPE_V>();
-                    Mix(x2, x4, 32, 27381, 2305, x5, lanes);
-                    PipeBarrier<PIPE_V>();
-                    ShiftRight(U32(x4), U32(x2), static_cast<uint32_t>(10), lanes);
-                    PipeBarrier<PIPE_V>();
-                    AndWord(x2, x4, WORD_3FF_AT, lanes);
-                    PipeBarrier<PIPE_V>();
-                    Compare(m1, x1, x2, CMPMODE::EQ, whole);
-                    PipeBarrier<PIPE_V>();
-                    Not(U16(m2), U16(m1), whole / 16);
-                    PipeBarrier<PIPE_V>();
-                    Or(U16(m1), U16(m0), U16(m2), whole / 16);
-                    Keep(m1, claimLen);
-                    Not(U16(m0), U16(m1), whole / 16);
-                    Append(claim0, claimLen, x0, lanes);
-                    claimLen += Append(claim1, claimLen, x3, lanes);
-                    Keep(m0, seekNextLen);
-                    Append(seek0, seekNextLen, seek0[base], lanes);
-                    seekNextLen += Append(seek1, seekNextLen, seek1[base], lanes);
+                    seekNextLen += Close(seek1, seekNextLen, seek1[base], isSeekNext, lanes, false, true);
                 }
                 seekLen = seekNextLen;
                 seekNextLen = 0;
             }
+            // The claimed links: of two claims the later stays.
             for (int32_t base = 0; base < claimLen; base += TILE) {
                 const int32_t lanes = Least(claimLen - base, TILE);
                 const int32_t whole = Whole(lanes);
-                ShiftRight(x0, claim1[base], 31, lanes);
+                ShiftRight(sign, claim1[base], 31, lanes);
                 PipeBarrier<PIPE_V>();
-                CompareScalar(m0, x0, 0, CMPMODE::EQ, whole);
-                Scatter(link, claim0[base], claim1[base], m0, lanes);
+                CompareScalar(notNegative, sign, 0, CMPMODE::EQ, whole);
+                PipeBarrier<PIPE_V>();
+                Scatter(link, claim0[base], claim1[base], notNegative, lanes);
             }
             seekLen = 0;
             deadLen = 0;
+            // Those whose link went to a later claim.
             for (int32_t base = 0; base < claimLen; base += TILE) {
                 const int32_t lanes = Least(claimLen - base, TILE);
                 const int32_t whole = Whole(lanes);
-                AndWord(x0, claim1[base], WORD_1FFF_AT, lanes);
-                ShiftLeft(U32(x1), U32(claim0[base]), static_cast<uint32_t>(2), lanes);
+                AndWord(candidate, claim1[base], WORD_1FFF_AT, lanes);
+                ShiftLeft(U32(offset), U32(claim0[base]), 2u, lanes);
                 PipeBarrier<PIPE_V>();
-                Gather(x2, link, U32(x1), 0, lanes);
+                Gather(entry, link, U32(offset), 0, lanes);
                 PipeBarrier<PIPE_V>();
-                Compare(m0, x2, claim1[base], CMPMODE::EQ, whole);
+                Compare(equal, entry, claim1[base], CMPMODE::EQ, whole);
                 PipeBarrier<PIPE_V>();
-                Not(U16(m1), U16(m0), whole / 16);
-                Keep(m1, deadLen);
-                deadLen += Append(dead, deadLen, x0, lanes);
+                Not(U16(isDead), U16(equal), whole / 16);
+                PipeBarrier<PIPE_V>();
+                deadLen += Append(dead, deadLen, candidate, isDead, lanes, true, true);
             }
             for (int32_t base = 0; base < deadLen; base += TILE) {
                 const int32_t lanes = Least(deadLen - base, TILE);
                 const int32_t whole = Whole(lanes);
+                ShiftLeft(U32(offset), U32(dead[base]), 2u, lanes);
+                ShiftRight(sign, dead[base], 31, lanes);
                 PipeBarrier<PIPE_V>();
-                ShiftRight(x0, dead[base], 31, lanes);
-                ShiftLeft(U32(x1), U32(dead[base]), static_cast<uint32_t>(2), lanes);
+                Gather(held, id, U32(offset), 0, lanes);
+                CompareScalar(isSeek, sign, 0, CMPMODE::EQ, whole);
                 PipeBarrier<PIPE_V>();
-                CompareScalar(m0, x0, 0, CMPMODE::EQ, whole);
+                Mix(mixed, held, 32, 27381, 2305, high, lanes);
                 PipeBarrier<PIPE_V>();
-                Gather(x0, id, U32(x1), 0, lanes);
-                Keep(m0, seekLen);
-                Append(seek0, seekLen, x0, lanes);
-                seekLen += Append(seek1, seekLen, dead[base], lanes);
+                ShiftRight(U32(candidate), U32(mixed), 10u, lanes);
+                Mix(stride, mixed, 32, 15605, 3809, high, lanes);
+                ShiftRight(U32(mixed), U32(mixed), 6u, lanes);
+                AndWord(candidate, candidate, WORD_3FF_AT, lanes);
+                PipeBarrier<PIPE_V>();
+                ShiftRight(U32(x), U32(stride), 6u, lanes);
+                AndWord(mixed, mixed, WORD_3FFF_AT, lanes);
+                Muls(candidate, candidate, 8192, lanes);
+                PipeBarrier<PIPE_V>();
+                AndWord(x, x, WORD_3FFF_AT, lanes);
+                Or(U16(candidate), U16(candidate), U16(dead[base]), 2 * lanes);
+                PipeBarrier<PIPE_V>();
+                OrWord(x, x, WORD_1_AT, lanes);
+                PipeBarrier<PIPE_V>();
+                Muls(x, x, 16384, lanes);
+                PipeBarrier<PIPE_V>();
+                Or(U16(x), U16(x), U16(mixed), 2 * lanes);
+                PipeBarrier<PIPE_V>();
+                Append(seek0, seekLen, x, isSeek, lanes, true, false);
+                seekLen += Append(seek1, seekLen, candidate, isSeek, lanes, false, true);
             }
         }
     }

@@ -5,6 +5,7 @@
 
 #include "avsg_plan.h"
 #include "avsg_transfer.h"
+#include "avsg_late.h"
 
 extern "C" __global__ __aicore__ void avsg_step(
     GM_ADDR ids, GM_ADDR cuQ, GM_ADDR state, GM_ADDR generation, GM_ADDR stableLen,
@@ -23,7 +24,9 @@ extern "C" __global__ __aicore__ void avsg_step(
         avsg::Global<int32_t>(tables), avsg::Global<half>(rules)};
     avsg::Window words = avsg::BatchWindow(t, cuQ, state, generation, stableLen, seqLen);
     // Every request ends with a barrier over all pipes, so nothing is on its way here.
-    avsg::PlanBatch(gm, words, t);
+    avsg::PlanBatch(gm, words, t, true);
     SyncAll<true>();
+    avsg::Late late(t, gm, cuQ, state);
     avsg::Transfer(t, cuQ, state, missSlot, missRow, record, hostChunks, kv0, kv1, fresh0, fresh1);
+    late.Run();
 }

@@ -1,16 +1,6 @@
 //! In which order plans may be transferred: what is legal gives exact rows, what would overwrite newer
 //! rows or return slots that were never filled is refused, on the CPU and on the simulated device.
 
-#[path = "ascend/native.rs"]
-mod native;
-#[path = "life/owned.rs"]
-mod owned;
-#[allow(dead_code, reason = "engines of two kinds are made here")]
-#[path = "life/small.rs"]
-mod small;
-#[path = "ascend/stand.rs"]
-mod stand;
-
 use avsg::device::params::Params;
 use avsg::engine::{Config, Engine};
 use avsg::launch::acl::{AscendOptions, RegisteredPool};
@@ -18,7 +8,9 @@ use avsg::plan::Plan;
 use avsg::rows::RowFormat;
 use avsg::splitmix::SplitMix64;
 use avsg_sim::{Options, Session};
-use owned::Owned;
+
+use crate::life::owned::Owned;
+use crate::{small, stand};
 
 const K: usize = 24;
 const LAYERS: usize = 2;
@@ -30,7 +22,7 @@ fn on_both(test: impl Fn(&mut Engine, &Session)) {
     let params = Params::wide(K as u32, 2, 128);
     let config = Config { cores: 3, ..Config::new(params, STATES) };
     let pool = || small::pool(LAYERS, 600, RowFormat::single(64).unwrap());
-    test(&mut Engine::new(config, pool()).unwrap(), &session);
+    test(&mut small::engine(params, STATES, config.cores, pool()), &session);
     let kernels = stand::kernels(&session, &config);
     let context = stand::context().unwrap();
     let pool = RegisteredPool::new(&context, pool()).unwrap();

@@ -1,20 +1,15 @@
 //! The device arrays' side of the Ascend device: the caller's streams, captured work, threads; and
 //! that what is not ordered goes wrong.
 
-#[path = "ascend/lockstep.rs"]
-mod lockstep;
-#[path = "ascend/native.rs"]
-mod native;
-#[path = "ascend/stand.rs"]
-mod stand;
-
-use avsg::acl::owned::{Event, Stream};
+use avsg::acl::owned::{DeviceMemory, Event, Stream};
 use avsg::engine::{Config, DeviceBatch, DevicePlan, Engine};
-use avsg::launch::acl::{AscendOptions, RegisteredPool};
+use avsg::launch::acl::{AscendOptions, RegisteredPool, simulated};
 use avsg::pool::{HostPool, Pages, PoolConfig, Role};
 use avsg::rows::RowFormat;
 use avsg_sim::{Options, Session};
-use lockstep::Pair;
+
+use crate::random::{Random, form, life};
+use crate::stand;
 
 #[test]
 fn steps_in_a_callers_stream_are_the_cpus() {
@@ -22,15 +17,15 @@ fn steps_in_a_callers_stream_are_the_cpus() {
         let session = Session::new(Options { seed: 3, ..Options::default() });
         let context = stand::context().unwrap();
         let stream = Stream::new(&context).unwrap();
-        let mut pair = Pair::new(&session, &context, 11, one_launch);
+        let mut life = life(&session, &context, 11, one_launch);
         for _ in 0..40 {
-            pair.next();
-            pair.enqueue(stream.raw()).unwrap();
+            life.next();
+            life.pair.enqueue(stream.raw()).unwrap();
             stream.synchronize(1000).unwrap();
-            pair.compare();
+            life.pair.compare();
         }
-        assert!(pair.rows > 10_000);
-        drop((pair, stream, context));
+        assert!(life.pair.compared > 10_000);
+        drop((life, stream, context));
         assert_eq!(session.leaks(), Vec::<String>::new());
     }
 }
@@ -43,22 +38,22 @@ fn one_captured_step_is_replayed_over_a_life() {
         let session = Session::new(Options { seed: 4, ..Options::default() });
         let context = stand::context().unwrap();
         let stream = Stream::new(&context).unwrap();
-        let mut pair = Pair::new(&session, &context, 12, one_launch);
+        let mut life = life(&session, &context, 12, one_launch);
         let before = session.launches();
-        let graph = stream.capture(|| pair.enqueue(stream.raw())).unwrap();
+        let graph = stream.capture(|| life.pair.enqueue(stream.raw())).unwrap();
         assert_eq!(session.launches(), before, "captured work does not run");
         for _ in 0..60 {
-            pair.next();
+            life.next();
             let before = session.calls().len();
             stream.replay(&graph).unwrap();
             let calls = session.calls()[before..].to_vec();
             let own = ["aclrtGetCurrentContext", "aclmdlRIExecuteAsync"];
             assert!(calls.iter().all(|call| own.contains(call)), "no host work: {calls:?}");
             stream.synchronize(1000).unwrap();
-            pair.compare();
+            life.pair.compare();
         }
-        assert!(pair.rows > 10_000);
-        drop((graph, pair, stream, context));
+        assert!(life.pair.compared > 10_000);
+        drop((graph, life, stream, context));
         assert_eq!(session.leaks(), Vec::<String>::new());
     }
 }
@@ -66,21 +61,22 @@ fn one_captured_step_is_replayed_over_a_life() {
 /// The same with the kernels that are shipped.
 #[test]
 fn emitted_kernels_are_captured_and_replayed() {
-    if std::process::Command::new("g++").arg("--version").output().is_err() {
-        println!("skipped: no g++, which the emitted kernels need here");
+    if !stand::compiler() {
         return;
     }
     for one_launch in [false, true] {
         let _session = Session::new(Options { seed: 8, ..Options::default() });
         let context = stand::context().unwrap();
         let stream = Stream::new(&context).unwrap();
-        let mut pair = Pair::emitted(&context, 21, one_launch);
-        let graph = stream.capture(|| pair.enqueue(stream.raw())).unwrap();
+        let form = form(5, one_launch);
+        let kernels = simulated::emit(&form.params).unwrap();
+        let mut life = Random::new(&form, &context, kernels, 21);
+        let graph = stream.capture(|| life.pair.enqueue(stream.raw())).unwrap();
         for _ in 0..12 {
-            pair.next();
+            life.next();
             stream.replay(&graph).unwrap();
             stream.synchronize(60_000).unwrap();
-            pair.compare();
+            life.pair.compare();
         }
     }
 }
@@ -91,11 +87,11 @@ fn a_queued_step_neither_waits_nor_allocates() {
     let session = Session::new(Options::default());
     let context = stand::context().unwrap();
     let stream = Stream::new(&context).unwrap();
-    let mut pair = Pair::new(&session, &context, 13, false);
+    let mut life = life(&session, &context, 13, false);
     for _ in 0..3 {
-        pair.next();
+        life.next();
         let before = session.calls().len();
-        pair.enqueue(stream.raw()).unwrap();
+        life.pair.enqueue(stream.raw()).unwrap();
         let calls = session.calls()[before..].to_vec();
         let allowed = [
             "aclrtGetCurrentContext",
@@ -107,7 +103,7 @@ fn a_queued_step_neither_waits_nor_allocates() {
         assert!(calls.iter().all(|call| allowed.contains(call)), "{calls:?}");
         assert_eq!(calls.iter().filter(|c| **c == "aclrtLaunchKernelWithConfig").count(), 5);
         stream.synchronize(1000).unwrap();
-        pair.compare();
+        life.pair.compare();
     }
 }
 
@@ -117,23 +113,23 @@ fn handed_over(seed: u64, event_between: bool) -> bool {
     let context = stand::context().unwrap();
     let (appends, gathers) = (Stream::new(&context).unwrap(), Stream::new(&context).unwrap());
     let done = Event::sync(&context).unwrap();
-    let mut pair = Pair::new(&session, &context, 7, false);
+    let mut life = life(&session, &context, 7, false);
     let mut right = true;
     for _ in 0..6 {
-        pair.next();
-        let (batch, plan) = (pair.device_batch(), pair.device_plan());
-        let fresh = [0, 1].map(|layer| pair.device_fresh(layer));
+        life.next();
+        let (batch, plan) = (life.pair.device_batch(), life.pair.device_plan());
+        let fresh = [0, 1].map(|layer| life.pair.device_fresh(layer));
         // SAFETY: everything lives until the streams are waited for.
         unsafe {
             for (layer, fresh) in fresh.iter().enumerate() {
-                pair.ascend.enqueue_append(&batch, layer, fresh, appends.raw()).unwrap();
+                life.pair.ascend.enqueue_append(&batch, layer, fresh, appends.raw()).unwrap();
             }
             if event_between {
                 done.record(appends.raw()).unwrap();
                 gathers.wait(&done).unwrap();
             }
             // No fresh rows are given: the gather has to find them in the pool.
-            right &= gather_right(&mut pair, &batch, &plan, &gathers);
+            right &= gather_right(&mut life, &batch, &plan, &gathers);
         }
         appends.synchronize(1000).unwrap();
     }
@@ -145,22 +141,22 @@ fn handed_over(seed: u64, event_between: bool) -> bool {
 /// # Safety
 /// As for [`Engine::enqueue_step`].
 unsafe fn gather_right(
-    pair: &mut Pair,
+    life: &mut Random,
     batch: &DeviceBatch,
     plan: &DevicePlan,
     stream: &Stream,
 ) -> bool {
     // stable_len -1: every row is the pool's.
-    let none = avsg::acl::owned::DeviceMemory::new(&stand::context().unwrap(), 16).unwrap();
+    let none = DeviceMemory::new(&stand::context().unwrap(), 16).unwrap();
     none.write(0, &[0xFF; 16]).unwrap();
     let all = DeviceBatch { stable_len: none.address(), ..*batch };
     // SAFETY: the contract.
     unsafe {
-        pair.ascend.enqueue_step(&all, plan, 0, None, stream.raw()).unwrap();
-        pair.ascend.enqueue_transfer(&all, plan, 1, None, stream.raw()).unwrap();
+        life.pair.ascend.enqueue_step(&all, plan, 0, None, stream.raw()).unwrap();
+        life.pair.ascend.enqueue_transfer(&all, plan, 1, None, stream.raw()).unwrap();
     }
     stream.synchronize(1000).unwrap();
-    pair.fresh_rows_arrived()
+    life.fresh_rows_arrived()
 }
 
 #[test]
@@ -168,6 +164,72 @@ fn a_gather_before_its_append_arrives_is_wrong() {
     assert!((0..12).all(|seed| handed_over(seed, true)), "ordered, every row is right");
     let right = (0..12).filter(|&seed| handed_over(seed, false)).count();
     assert!(right < 12, "without the event some gather must come too early");
+}
+
+/// Steps whose own rows are read from where this step's rows are, or from the host pool, where they
+/// only come when the step is over. Says whether they came right.
+fn read_from(pool: bool) -> bool {
+    let session = Session::new(Options { seed: 2, ..Options::default() });
+    let context = stand::context().unwrap();
+    let stream = Stream::new(&context).unwrap();
+    let mut life = life(&session, &context, 7, false);
+    let mut right = true;
+    for _ in 0..6 {
+        life.next();
+        let (batch, plan) = (life.pair.device_batch(), life.pair.device_plan());
+        if pool {
+            // SAFETY: everything lives until the stream is waited for, here and below.
+            right &= unsafe { gather_right(&mut life, &batch, &plan, &stream) };
+        }
+        life.pair.enqueue(stream.raw()).unwrap();
+        stream.synchronize(1000).unwrap();
+        if !pool {
+            right &= life.fresh_rows_arrived();
+        }
+    }
+    right
+}
+
+#[test]
+fn a_fresh_row_read_from_the_pool_is_wrong() {
+    assert!(read_from(false), "from the device, every row is right");
+    assert!(!read_from(true), "the pool does not have them yet");
+}
+
+/// What a kernel writes to the pool, the host sees when its stream has come so far: not when it is
+/// queued, and not when another stream is waited for.
+#[test]
+fn appended_rows_are_there_when_their_stream_is() {
+    let session = Session::new(Options { seed: 2, jitter: 0, ..Options::default() });
+    let context = stand::context().unwrap();
+    let (stream, other) = (Stream::new(&context).unwrap(), Stream::new(&context).unwrap());
+    let mut life = life(&session, &context, 9, false);
+    let pool = |life: &Random| {
+        let pool = life.pair.ascend.pool();
+        let mut rows = vec![[0; 48]; pool.rows()];
+        for (at, row) in rows.iter_mut().enumerate() {
+            pool.read_row(0, at, row).unwrap();
+        }
+        rows
+    };
+    let mut appended = 0;
+    for _ in 0..20 {
+        life.next();
+        let before = pool(&life);
+        let (batch, fresh) = (life.pair.device_batch(), life.pair.device_fresh(0));
+        // SAFETY: everything lives until the stream is waited for.
+        unsafe { life.pair.ascend.enqueue_append(&batch, 0, &fresh, stream.raw()).unwrap() };
+        other.synchronize(1000).unwrap();
+        assert!(pool(&life) == before, "it is only queued");
+        stream.synchronize(1000).unwrap();
+        let changed = pool(&life).iter().zip(&before).filter(|(now, then)| now != then).count();
+        let step = &life.pair.step;
+        let rows = |r: usize| (step.cu_q[r + 1] - step.cu_q[r]) as usize;
+        let made: usize = (0..step.state.len()).filter(|&r| step.state[r] >= 0).map(rows).sum();
+        assert_eq!(changed, made, "each row of the step, and no other");
+        appended += changed;
+    }
+    assert!(appended > 10, "{appended} rows");
 }
 
 /// Four threads with an engine each, over one shared pool.

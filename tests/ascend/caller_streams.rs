@@ -2,25 +2,18 @@
 //! their work by that number, and a captured step keeps what it was captured with. And what is queued in
 //! them, or replayed, keeps the pool registered and mapped.
 
-#[allow(dead_code, reason = "other tests need the rest of it")]
-#[path = "ascend/lockstep.rs"]
-mod lockstep;
-#[path = "ascend/native.rs"]
-mod native;
-#[path = "ascend/stand.rs"]
-mod stand;
-
 use std::sync::{Arc, Mutex};
 
 use avsg::acl::owned::{Context, DeviceMemory, Stream};
 use avsg::device::params::Params;
 use avsg::device::tiling::Tiling;
 use avsg::engine::{Config, DeviceBatch, DevicePlan, Engine};
-
 use avsg::pool::{Pages, PoolConfig};
 use avsg::rows::RowFormat;
 use avsg_sim::{Kernel, Options, Session, entries, sys};
-use lockstep::Pair;
+
+use crate::random::life;
+use crate::stand;
 
 /// Limits a stream, as a framework that shares the device between streams does.
 fn limit(context: &Context, stream: &Stream, cores: u32) {
@@ -39,31 +32,31 @@ fn steps_in_a_limited_stream_are_the_cpus() {
         let session = Session::new(Options { seed: 6, ..Options::default() });
         let context = stand::context().unwrap();
         let (stream, other) = (Stream::new(&context).unwrap(), Stream::new(&context).unwrap());
-        let mut pair = Pair::new(&session, &context, 14, one_launch);
+        let mut life = life(&session, &context, 14, one_launch);
         for cores in [1, 2, 3, 40] {
             limit(&context, &stream, cores);
             for _ in 0..4 {
-                pair.next();
-                pair.enqueue(stream.raw()).unwrap();
+                life.next();
+                life.pair.enqueue(stream.raw()).unwrap();
                 stream.synchronize(1000).unwrap();
-                pair.compare();
+                life.pair.compare();
             }
         }
         // What a limit was when it was captured counts, and another stream has another one.
         limit(&context, &stream, 2);
-        let graph = stream.capture(|| pair.enqueue(stream.raw())).unwrap();
+        let graph = stream.capture(|| life.pair.enqueue(stream.raw())).unwrap();
         for cores in [1, 40] {
             limit(&context, &stream, cores);
-            pair.next();
+            life.next();
             stream.replay(&graph).unwrap();
             stream.synchronize(1000).unwrap();
-            pair.compare();
-            pair.next();
-            pair.enqueue(other.raw()).unwrap();
+            life.pair.compare();
+            life.next();
+            life.pair.enqueue(other.raw()).unwrap();
             other.synchronize(1000).unwrap();
-            pair.compare();
+            life.pair.compare();
         }
-        drop((graph, pair, stream, other, context));
+        drop((graph, life, stream, other, context));
         assert_eq!(session.leaks(), Vec::<String>::new());
     }
 }
@@ -98,7 +91,7 @@ fn cores_are_the_least_of_three() {
         let config = Config { cores: asked, ..Config::new(Params::wide(16, 1, 128), 1) };
         let kernels = session.kernel_file(env!("CARGO_TARGET_TMPDIR").as_ref()).unwrap();
         let seen = noted(&session);
-        let engine = stand::engine(config, &pool(), kernels).unwrap();
+        let engine = stand::engine(config, &pool(), kernels, false).unwrap();
         let context = stand::context().unwrap();
         let stream = Stream::new(&context).unwrap();
         if let Some(cores) = stream_limit {
@@ -163,13 +156,13 @@ fn a_pool_stays_registered_while_work_is_queued() {
         let session = Session::new(Options { seed: 3, jitter: 0, ..Options::default() });
         let context = stand::context().unwrap();
         let (stream, other) = (Stream::new(&context).unwrap(), Stream::new(&context).unwrap());
-        let mut pair = Pair::new(&session, &context, 15, false);
-        pair.next();
-        let graph = stream.capture(|| pair.enqueue(stream.raw())).unwrap();
+        let mut life = life(&session, &context, 15, false);
+        life.next();
+        let graph = stream.capture(|| life.pair.enqueue(stream.raw())).unwrap();
         let launched = session.launches();
         match left {
             Left::Replayed => other.replay(&graph).unwrap(),
-            _ => pair.enqueue(other.raw()).unwrap(),
+            _ => life.pair.enqueue(other.raw()).unwrap(),
         }
         if left == Left::AfterFailedDrop {
             let so_far = session.calls().iter().filter(|call| **call == "aclrtFree").count();
@@ -179,7 +172,7 @@ fn a_pool_stays_registered_while_work_is_queued() {
         }
         assert_eq!(session.launches(), launched, "nothing has run");
         let before = session.calls().len();
-        drop(pair);
+        drop(life);
         let calls = session.calls()[before..].to_vec();
         let first = |part: &str| calls.iter().position(|call| call.starts_with(part)).unwrap();
         assert!(first("aclrtSynchronizeDevice") < first("aclrtHostUnregister"), "{calls:?}");
@@ -197,11 +190,11 @@ fn a_pool_that_a_kernel_never_leaves_is_never_unmapped() {
     let session = Session::new(Options { seed: 3, jitter: 0, ..Options::default() });
     let context = stand::context().unwrap();
     let stream = Stream::new(&context).unwrap();
-    let mut pair = Pair::new(&session, &context, 15, false);
-    pair.next();
+    let mut life = life(&session, &context, 15, false);
+    life.next();
     session.hang(session.launches() + 2);
-    pair.enqueue(stream.raw()).unwrap();
-    let at = pair.pool_address();
+    life.pair.enqueue(stream.raw()).unwrap();
+    let at = life.pair.ascend.pool().chunks().next().unwrap().ptr().addr();
     let mapped = |at: usize| {
         let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
         let range = |line: &str| {
@@ -212,7 +205,7 @@ fn a_pool_that_a_kernel_never_leaves_is_never_unmapped() {
         maps.lines().filter_map(range).any(|range| range.contains(&at))
     };
     assert!(mapped(at));
-    drop(pair);
+    drop(life);
     assert!(!session.calls().contains(&"aclrtHostUnregister") && mapped(at));
     let mut said = Vec::new();
     while let Err(error) = context.take_error() {

@@ -1,20 +1,15 @@
-//! The Ascend device over the simulated runtime: the same lives as on the CPU, with identical slots,
-//! miss lists and bytes.
+//! The same lives on the Ascend device as on the CPU, by host arrays: identical slots, miss lists and
+//! bytes.
 
-#[path = "life/life.rs"]
-mod life;
-#[path = "ascend/lives.rs"]
-mod lives;
-#[path = "ascend/native.rs"]
-mod native;
-#[path = "ascend/stand.rs"]
-mod stand;
-
+use avsg::engine::Config;
+use avsg::launch::acl::simulated;
 use avsg::machine::Choice;
 use avsg_sim::{Options, Session};
-use life::{Life, Request, Shape, Step, live, live_on};
 use proptest::prelude::*;
 use proptest::test_runner::Config as Cases;
+
+use crate::life::{Life, Request, Shape, Step, live};
+use crate::{lives, stand};
 
 fn request() -> impl Strategy<Value = Request> {
     let ids = prop::collection::vec(any::<u16>(), 0..80);
@@ -46,8 +41,8 @@ fn live_there(life: &Life, seed: u64) -> Vec<i32> {
     let session = Session::new(Options { seed, ..Options::default() });
     let config = life.shape.config(Choice::Auto);
     let kernels = stand::kernels(&session, &config);
-    let pool = life.shape.pool(life.shape.layers());
-    let log = live_on(life, stand::engine(config, &pool, kernels).unwrap());
+    let pool = life.shape.pool();
+    let log = live(life, stand::engine(config, &pool, kernels, seed.is_multiple_of(2)).unwrap());
     assert_eq!(session.leaks(), Vec::<String>::new());
     log
 }
@@ -57,36 +52,34 @@ proptest! {
 
     #[test]
     fn lives_are_the_same_as_on_the_cpu(life in life(), seed in any::<u64>()) {
-        prop_assert!(live(&life, Choice::Emu) == live_there(&life, seed));
+        prop_assert!(live(&life, life.shape.engine(Choice::Emu)) == live_there(&life, seed));
     }
-}
-
-/// Whether a C++ compiler is here; says so if not.
-fn compiler() -> bool {
-    let there = std::process::Command::new("g++").arg("--version").output().is_ok();
-    if !there {
-        println!("skipped: no g++, which the emitted kernels need here");
-    }
-    there
 }
 
 /// The kernels that are shipped, executed: paper and wide tables, with and without block tables and
-/// frequency lifetimes, one to seven cores.
+/// frequency lifetimes, on few cores and on many, as one launch and as two.
 #[test]
 fn emitted_kernels_give_the_same_lives() {
-    if !compiler() {
+    if !stand::compiler() {
         return;
     }
     for bytes in lives::SHAPES {
         let life = lives::long_life(bytes, 12);
-        let expected = live(&life, Choice::Emu);
+        let expected = live(&life, life.shape.engine(Choice::Emu));
         assert!(expected.len() > 500, "the life is not empty");
-        let session = Session::new(Options::default());
-        let config = life.shape.config(Choice::Auto);
-        let kernels = avsg::launch::acl::simulated::emit(&config.params).unwrap();
-        let pool = life.shape.pool(life.shape.layers());
-        let log = live_on(&life, stand::engine(config, &pool, kernels).unwrap());
-        assert!(log == expected, "{bytes:?}: other slots or misses than the CPU's");
-        assert_eq!(session.leaks(), Vec::<String>::new());
+        let few = life.shape.config(Choice::Auto);
+        let kernels = simulated::emit(&few.params).unwrap();
+        for cores in [few.cores, 8, 40] {
+            for one_launch in [true, false] {
+                let session = Session::new(Options::default());
+                let config = Config { cores, ..few };
+                let pool = life.shape.pool();
+                let engine = stand::engine(config, &pool, kernels.clone(), one_launch).unwrap();
+                let log = live(&life, engine);
+                let case = format!("{bytes:?} on {cores} cores, one launch {one_launch}");
+                assert!(log == expected, "{case}: other slots or misses than the CPU's");
+                assert_eq!(session.leaks(), Vec::<String>::new(), "{case}");
+            }
+        }
     }
 }

@@ -1,15 +1,10 @@
 //! What happens when the runtime fails: every call in turn, kernels that hang or raise exceptions, a
 //! device that is lost.
 
-#[path = "ascend/native.rs"]
-mod native;
-#[path = "ascend/scenario.rs"]
-mod scenario;
-#[path = "ascend/stand.rs"]
-mod stand;
-
 use avsg_sim::{Options, Session};
-use scenario::{Outcome, run};
+
+use crate::scenario::{self, Outcome, run};
+use crate::stand;
 
 fn session() -> Session {
     Session::new(Options { seed: 5, ..Options::default() })
@@ -17,10 +12,18 @@ fn session() -> Session {
 
 /// Runs the scenario with what `order` orders, and looks for leaks.
 fn with(patience: usize, order: impl FnOnce(&Session)) -> (Outcome, Vec<&'static str>) {
+    with_launches(patience, true, order)
+}
+
+fn with_launches(
+    patience: usize,
+    one_launch: bool,
+    order: impl FnOnce(&Session),
+) -> (Outcome, Vec<&'static str>) {
     let session = session();
     let kernels = stand::kernels(&session, &scenario::config());
     order(&session);
-    let outcome = run(kernels, patience);
+    let outcome = run(kernels, patience, one_launch);
     assert_eq!(session.leaks(), Vec::<String>::new(), "{:?}", outcome.errors);
     (outcome, session.calls())
 }
@@ -37,40 +40,47 @@ fn nothing_fails_unasked() {
 /// the engine goes on.
 #[test]
 fn every_call_may_fail_once() {
-    let calls = with(0, |_| ()).1;
-    let codes = [107_000, 207_001, 507_899, 507_014];
-    let mut resumed = 0;
-    for (at, name) in calls.iter().enumerate() {
-        let code = codes[at % codes.len()];
-        // Getting no current context is an answer, and so is a second initialisation.
-        let (outcome, after) = with(6, |session| session.fail_any(at + 1, code));
-        assert_eq!(after[at], *name, "the same calls up to the failure");
-        let said = outcome.errors.join("\n");
-        let told = format!("{name} failed with code {code}");
-        assert!(said.contains(&told), "call {at}, {name}: {said}");
-        // Everything else that was said follows from it.
-        for error in &outcome.errors {
-            assert!(error.contains(&told) || error.contains("plan is stale"), "{at}: {error}");
-        }
-        // An engine that was made goes on to the end.
-        assert_eq!(outcome.finished, outcome.created, "call {at}, {name}: {said}");
-        resumed += usize::from(outcome.finished);
+    let [one, two] = [true, false].map(|one_launch| with_launches(0, one_launch, |_| ()).1);
+    // Before the first step launches, all is the same.
+    let differ = one.iter().zip(&two).position(|(a, b)| a != b).unwrap();
+    for (one_launch, calls, from) in [(true, one, 0), (false, two, differ)] {
+        let resumed = (from..calls.len()).filter(|&at| resumes(one_launch, at, calls[at])).count();
+        let points = calls.len() - from;
+        println!("one launch {one_launch}: {points} points of failure, resumed after {resumed}");
+        assert!(points >= 200 && resumed * 2 > points, "{resumed} of {points}");
     }
-    println!("{} points of failure, resumed after {resumed}", calls.len());
-    assert!(calls.len() >= 200 && resumed * 2 > calls.len(), "{resumed} of {}", calls.len());
+}
+
+/// Fails the call at `at`, which is `name`. Says whether there was an engine that went on.
+fn resumes(one_launch: bool, at: usize, name: &str) -> bool {
+    let code = [107_000, 207_001, 507_899, 507_014][at % 4];
+    let (outcome, after) = with_launches(6, one_launch, |session| session.fail_any(at + 1, code));
+    assert_eq!(after[at], name, "the same calls up to the failure");
+    let said = outcome.errors.join("\n");
+    let told = format!("{name} failed with code {code}");
+    assert!(said.contains(&told), "call {at}, {name}: {said}");
+    // Everything else that was said follows from it.
+    for error in &outcome.errors {
+        assert!(error.contains(&told) || error.contains("plan is stale"), "{at}: {error}");
+    }
+    // An engine that was made goes on to the end.
+    assert_eq!(outcome.finished, outcome.created, "call {at}, {name}: {said}");
+    outcome.finished
 }
 
 /// A kernel that never ends: the wait gives up, the engine says that it is lost, and everything is
 /// released by force.
 #[test]
 fn every_kernel_may_hang() {
-    let session = session();
-    let outcome = run(stand::kernels(&session, &scenario::config()), 0);
-    let launches = session.launches();
-    assert!(outcome.finished && launches >= 10, "{launches} kernels");
-    drop(session);
-    for nth in 1..=launches {
-        let (outcome, _) = with(2, |session| session.hang(nth));
+    for (one_launch, nth) in [true, false].into_iter().flat_map(|one_launch| {
+        let session = session();
+        let kernels = stand::kernels(&session, &scenario::config());
+        let outcome = run(kernels, 0, one_launch);
+        let launches = session.launches();
+        assert!(outcome.finished && launches >= 10, "{launches} kernels");
+        (1..=launches).map(move |nth| (one_launch, nth))
+    }) {
+        let (outcome, _) = with_launches(2, one_launch, |session| session.hang(nth));
         let said = outcome.errors.join("\n");
         let told = "aclrtSynchronizeStreamWithTimeout failed with code 507046";
         assert!(said.contains(told) && !outcome.finished, "kernel {nth}: {said}");

@@ -1,0 +1,22 @@
+//! The Ascend device over the simulated runtime, beside the CPU device.
+
+mod caller_streams;
+mod conformance;
+mod faults;
+#[path = "../life/life.rs"]
+mod life;
+mod lives;
+mod lockstep;
+mod native;
+mod plan_order;
+mod queued_faults;
+mod random;
+mod scenario;
+#[path = "../life/small.rs"]
+mod small;
+mod stand;
+mod streams;
+mod traced;
+mod traces;
+
+use life::owned;

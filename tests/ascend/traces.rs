@@ -1,0 +1,198 @@
+//! Traces and lives by the kernels that are shipped, on the simulated device and on the CPU in
+//! lockstep: on 1 to 40 cores, as one launch and as two, by host arrays, in a stream, captured. After
+//! every step slots, miss lists, counts, tables, slots' bytes and the pool are the same.
+
+use std::sync::Arc;
+
+use avsg::acl::owned::{Context, Stream};
+use avsg::launch::acl::simulated;
+use avsg::trace::Trace;
+use avsg_sim::{Options, Session};
+
+use crate::lockstep::{Form, Pair};
+use crate::random::Random;
+use crate::traced::Traced;
+use crate::{random, stand, traced};
+
+/// How a step comes to the device.
+#[derive(Clone, Copy, Debug)]
+enum Way {
+    Host,
+    Stream,
+    Captured,
+}
+
+const WAYS: [Way; 3] = [Way::Host, Way::Stream, Way::Captured];
+
+/// Lives `steps` steps; `next` brings each to the device, and `check` has the last word on it.
+fn live<T>(
+    life: &mut T,
+    way: Way,
+    steps: usize,
+    context: &Arc<Context>,
+    pair: impl Fn(&mut T) -> &mut Pair,
+    next: impl Fn(&mut T),
+    check: impl Fn(&mut T),
+) {
+    let stream = Stream::new(context).unwrap();
+    let graph = match way {
+        Way::Captured => Some(stream.capture(|| pair(life).enqueue(stream.raw())).unwrap()),
+        _ => None,
+    };
+    for _ in 0..steps {
+        next(life);
+        let pair = pair(life);
+        match (way, &graph) {
+            (Way::Host, _) => pair.step_by_host(),
+            (_, graph) => {
+                match graph {
+                    Some(graph) => stream.replay(graph).unwrap(),
+                    None => pair.enqueue(stream.raw()).unwrap(),
+                }
+                stream.synchronize(60_000).unwrap();
+                pair.compare();
+            }
+        }
+        check(life);
+    }
+}
+
+fn sample() -> Trace {
+    Trace::read(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/nomicon-4k-k256.npz")).unwrap()
+}
+
+/// Every step of the committed trace, in pieces, each piece another way.
+#[test]
+fn the_trace_is_the_same_on_any_cores_by_any_launch() {
+    if !stand::compiler() {
+        return;
+    }
+    let trace = sample();
+    let kernels = simulated::emit(&traced::form(&trace, 0, 1024, 1).params).unwrap();
+    let mut case = 0;
+    for cores in [1, 2, 8, 20, 40] {
+        for one_launch in [false, true] {
+            for way in WAYS {
+                let session = Session::new(Options { seed: case as u64, ..Options::default() });
+                let context = simulated::context().unwrap();
+                let form = Form { one_launch, ..traced::form(&trace, case * 2, 1024, cores) };
+                let pair = Pair::new(&form, &context, kernels.clone());
+                let mut life = Traced::new(&trace, pair, case * 2);
+                live(
+                    &mut life,
+                    way,
+                    3,
+                    &context,
+                    |life| &mut life.pair,
+                    Traced::next,
+                    Traced::expect_exact,
+                );
+                assert!(life.pair.compared == 3 * 2 * 1024, "{cores} {one_launch} {way:?}");
+                drop((life, context));
+                assert_eq!(session.leaks(), Vec::<String>::new());
+                case += 1;
+            }
+        }
+    }
+}
+
+/// Random lives, with block tables, two segments and two layers, where cores outnumber requests.
+#[test]
+fn lives_are_the_same_on_many_cores() {
+    if !stand::compiler() {
+        return;
+    }
+    for (case, cores) in [8, 40].into_iter().enumerate() {
+        for one_launch in [false, true] {
+            for way in WAYS {
+                let session = Session::new(Options { seed: 5, ..Options::default() });
+                let context = simulated::context().unwrap();
+                let form = random::form(cores, one_launch);
+                let kernels = simulated::emit(&form.params).unwrap();
+                let mut life = Random::new(&form, &context, kernels, 31 + case as u64);
+                live(&mut life, way, 8, &context, |life| &mut life.pair, Random::next, |_| ());
+                drop((life, context));
+                assert_eq!(session.leaks(), Vec::<String>::new());
+            }
+        }
+    }
+}
+
+/// Four threads, each with an engine, a stream and a captured step of its own, over one pool that all
+/// of them write.
+#[test]
+fn four_threads_replay_over_one_pool() {
+    if !stand::compiler() {
+        return;
+    }
+    let session = Session::new(Options { seed: 7, ..Options::default() });
+    let trace = sample();
+    let context = simulated::context().unwrap();
+    let form = traced::form(&trace, 0, 1024, 8);
+    let pool = form.pool(&context);
+    let kernels = simulated::emit(&form.params).unwrap();
+    std::thread::scope(|scope| {
+        for (thread, way) in
+            [Way::Captured, Way::Stream, Way::Captured, Way::Host].into_iter().enumerate()
+        {
+            let form = Form { one_launch: thread < 2, ..form.clone() };
+            let (trace, context, kernels, pool) = (&trace, &context, kernels.clone(), pool.clone());
+            scope.spawn(move || {
+                let pair = Pair::on(&form, context, kernels, pool);
+                let mut life = Traced::new(trace, pair, 0);
+                live(
+                    &mut life,
+                    way,
+                    10,
+                    context,
+                    |life| &mut life.pair,
+                    Traced::next,
+                    Traced::expect_exact,
+                );
+                assert!(life.pair.compared == 10 * 2 * 1024, "thread {thread}");
+            });
+        }
+    });
+    drop((pool, context));
+    assert_eq!(session.leaks(), Vec::<String>::new());
+}
+
+/// A trace of the reader's own, K = 2048 perhaps, on 40 cores, in turn by each way and launch:
+/// ```text
+/// AVSG_TRACE=../shared/traces/prose-rustbook-34k-l5-rope.npz AVSG_STEPS=12 \
+///   cargo test --release --test ascend -- --ignored --nocapture
+/// ```
+/// `AVSG_SLOTS` is 8192 unless it says otherwise.
+#[test]
+#[ignore = "needs a trace: AVSG_TRACE=file.npz"]
+fn a_given_trace_is_the_same() {
+    let number = |name: &str, or: usize| {
+        std::env::var(name).map_or(or, |text| text.parse().expect("a number"))
+    };
+    let path = std::env::var("AVSG_TRACE").expect("AVSG_TRACE names a trace");
+    let trace = Trace::read(&path).unwrap();
+    let (steps, slots) = (number("AVSG_STEPS", 6), number("AVSG_SLOTS", 8192));
+    let kernels = simulated::emit(&traced::form(&trace, 0, slots, 1).params).unwrap();
+    let mut compared = 0;
+    for one_launch in [false, true] {
+        for way in WAYS {
+            let _session = Session::new(Options::default());
+            let context = simulated::context().unwrap();
+            let form = Form { one_launch, ..traced::form(&trace, 0, slots, 40) };
+            let pair = Pair::new(&form, &context, kernels.clone());
+            let mut life = Traced::new(&trace, pair, 0);
+            live(
+                &mut life,
+                way,
+                steps,
+                &context,
+                |life| &mut life.pair,
+                Traced::next,
+                Traced::expect_exact,
+            );
+            compared += life.pair.compared;
+            println!("{path}: {way:?}, one launch {one_launch}: {steps} steps are the same");
+        }
+    }
+    println!("{path}: {compared} slots compared, 0 differ");
+}

@@ -11,7 +11,7 @@ use avsg_linker::aiv::Call;
 use avsg_linker::cost::Work;
 use avsg_linker::cost::calls::{Kernel, Life, of_calls};
 use avsg_linker::replay::{Ran, Replay};
-use avsg_linker::tape::{Code, Tape};
+use avsg_linker::tape::{Code, Op, Tape};
 use avsg_linker::ub::TooLarge;
 use avsg_linker::write::Failed;
 use serde::Serialize;
@@ -87,11 +87,12 @@ pub fn count(params: &Params, trace: &Trace, warm: usize, done: &dyn Fn()) -> Re
         link: vec![INVALID; params.links() as usize],
     };
     let all_lanes = uncompacted(&kernel, &phases, params);
+    let rounds = later_rounds(&kernel, &phases);
     let mut profile = Profile {
         params: *params,
         tile: kernel.plan.tile,
         ub: kernel.plan.bytes,
-        counts: Counts { pending: vec![0.0; params.retries as usize], ..Counts::default() },
+        counts: Counts { pending: vec![0.0; rounds as usize], ..Counts::default() },
         work: Default::default(),
         all_lanes,
     };
@@ -197,7 +198,17 @@ fn uncompacted(kernel: &Kernel, phases: &Phases<'_>, p: &Params) -> Work {
     let (moved, kept): (Vec<Call>, Vec<Call>) = calls.into_iter().partition(moves);
     let lanes = kernel.plan.tile.min(p.k) as usize;
     let tile = of_calls(&kept, lanes) + Work::vector(moved.len().min(2), lanes);
-    tile * f64::from(p.k.div_ceil(kernel.plan.tile) * p.retries)
+    tile * f64::from(p.k.div_ceil(kernel.plan.tile) * later_rounds(kernel, phases))
+}
+
+/// How many later rounds Probe has.
+fn later_rounds(kernel: &Kernel, phases: &Phases<'_>) -> u32 {
+    let tokens = kernel.tape.body.ops.iter().filter_map(|op| op.body.as_ref());
+    let max = |op: &Op| match op.code {
+        Code::Repeat { max } if phases.of(op) == Phase::Rounds => Some(max),
+        _ => None,
+    };
+    tokens.flat_map(|body| &body.ops).find_map(max).unwrap_or(0)
 }
 
 impl Counts {

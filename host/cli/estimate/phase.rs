@@ -85,7 +85,7 @@ impl<'t> Phases<'t> {
         let own = match (op.code, column.map(|&c| self.kernel.tape.column(c).name.as_str())) {
             (Code::Publish | Code::PublishList(_), _) => Some(Phase::Publish),
             (Code::Bisect | Code::Age { .. }, _) => Some(Phase::CollectDead),
-            (Code::Put, _) => None,
+            (Code::Put | Code::Clear, _) => None,
             (_, Some("seek" | "seek_next" | "claim" | "id" | "link")) => Some(Phase::UpdateState),
             (_, Some("dead")) => Some(Phase::CollectDead),
             (_, Some("miss" | "outside")) => Some(Phase::Locate),

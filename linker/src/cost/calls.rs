@@ -123,7 +123,7 @@ impl Kernel {
                     + Work::of(Unit::Barriers, 1.0)
             }
             Code::AppendLt | Code::AppendEq => {
-                let runs = run.lanes.div_ceil(run_of as usize) as f64;
+                let runs = run.lanes.div_ceil(run_of as usize).max(1) as f64;
                 // Numbers first; then of each run a fill, a compare and the list's last words at once, a
                 // cast, the packing; the slots that were found become words of the list in three steps.
                 let numbers = 1 + (run_of / tile).ilog2() as usize;

@@ -90,19 +90,20 @@ fn a_cold_step_works_in_update_state_and_a_warm_one_only_refreshes() {
     let ids: Vec<i32> = (0..128).map(|i| i * 37).collect();
     let [cold, warm] = run(&kernel, &p, &ids);
     assert_eq!(lanes(&phases, &cold, Phase::Probe), 128);
-    assert_eq!(lanes(&phases, &cold, Phase::Rounds), 3 * 128);
+    // Two links at once.
+    assert_eq!(lanes(&phases, &cold, Phase::Rounds), 128);
     assert!(lanes(&phases, &cold, Phase::UpdateState) >= 3 * 128);
     assert_eq!(lanes(&phases, &warm, Phase::UpdateState), 0);
     let scalars = |ran: &[Ran<'_>], phase: Phase| {
         phases.work(ran, Life::Narrow)[phase as usize].get(Unit::Scalars)
     };
-    // Two accesses for each of 128 hits, one for the sweep.
-    assert_eq!(scalars(&warm, Phase::Refresh), 257.0);
-    assert_eq!(scalars(&cold, Phase::Refresh), 1.0);
-    assert!(scalars(&cold, Phase::UpdateState) >= 128.0 * 10.0);
+    // Three accesses for every two of 128 hits, which are refreshed at once; a peek and three sweeps.
+    assert_eq!(scalars(&warm, Phase::Refresh), 192.0 + 4.0);
+    assert_eq!(scalars(&cold, Phase::Refresh), 4.0);
+    assert!(scalars(&cold, Phase::UpdateState) >= 128.0 * 7.0);
     // Packed lifetimes are read before they are written.
     let packed = phases.work(&warm, Life::Packed)[Phase::Refresh as usize];
-    assert_eq!(packed.get(Unit::Scalars), 257.0 + 128.0);
+    assert_eq!(packed.get(Unit::Scalars), 196.0 + 128.0);
 }
 
 /// The counts of a bisection that starts at its hint: as few as two where nothing changed.
@@ -116,5 +117,6 @@ fn a_good_hint_is_cheap() {
         ran.iter().filter(|r| r.op.code == Code::Bisect).map(|r| r.lanes).collect::<Vec<_>>()
     };
     // The hint of an empty table is right: every slot is dead. Without misses nothing is counted.
-    assert_eq!((counts(&cold), counts(&warm)), (vec![1], vec![0]));
+    // The first is for refreshes that wait: here none.
+    assert_eq!((counts(&cold), counts(&warm)), (vec![0, 1], vec![0, 0]));
 }

@@ -312,7 +312,7 @@ mod tests {
         };
         assert_eq!(rows(&[1152]), Ok(32));
         assert_eq!(rows(&[7]), Ok(32));
-        assert_eq!(rows(&[8192, 33]), Ok(9));
+        assert_eq!(rows(&[8192, 33]), Ok(7));
         assert_eq!(rows(&[HALF_BYTES]), Ok(1));
         assert_eq!(rows(&[HALF_BYTES + 1]), Err(Fault::RowBytes(u64::from(HALF_BYTES) + 32)));
         assert_eq!(rows(&[0]), Err(Fault::RowBytes(0)));

@@ -65,15 +65,15 @@ pub fn probe<M: Machine>(
         rounds,
         m.scalar(rounds as i32),
         #[inline(always)]
-        |r| {
-            let r = if pairs { r + r } else { r };
+        |round| {
+            let link = if pairs { round + round } else { round };
             m.sweep(
                 m.len(&work.pending),
                 #[inline(always)]
                 |t| {
                     let (x, lane) = (m.item(t, &work.pending, 0), m.item(t, &work.pending, 1));
                     let mixed = hash::mixed(m, p, x);
-                    let at = hash::nth(m, p, mixed, r + links as i32);
+                    let at = hash::nth(m, p, mixed, link + links as i32);
                     let (slot, hit) = find(m, p, state, x, mixed, at, pairs);
                     m.scatter(t, &mut work.slot, lane, slot, hit);
                     m.append(t, &mut work.next, !hit, [x, lane]);

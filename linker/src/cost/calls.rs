@@ -103,7 +103,7 @@ impl Kernel {
             Code::StepLife(_) => scalars((3.0 + packed) * n) + Work::of(Unit::Gathers, 2.0 * n),
             // What comes on top where the list ends inside a block: two ops for the mask, and for each
             // column its last block, a copy of the value, one of what was packed, and two waits.
-            Code::Append if run.at % 8 > 0 && op.args.len() > 2 => {
+            Code::Append if !run.at.is_multiple_of(8) && op.args.len() > 2 => {
                 let stage = Work::vector(1, 8) + Work::vector(1, run.lanes);
                 let column =
                     stage + Work::chain(1, run.active) + Work::of(Unit::Barriers, 1.0) + sync;

@@ -30,12 +30,12 @@ pub fn by_level(body: Vec<Node>, same: &impl Fn(&Place, &Place) -> bool) -> Vec<
 fn uses(node: &Node) -> Vec<(Place, bool)> {
     let Node::Call(call) = node else { return Vec::new() };
     fn all(acts: &[Act]) -> Vec<(&Vec<Place>, &Vec<Place>)> {
-        let of = |act| match act {
-            &Act::Use { ref reads, ref writes, .. } => vec![(reads, writes)],
+        let uses = acts.iter().flat_map(|act| match act {
+            Act::Use { reads, writes, .. } => vec![(reads, writes)],
             Act::Maybe(acts) => all(acts),
             Act::Sync(_) => Vec::new(),
-        };
-        acts.iter().flat_map(of).collect()
+        });
+        uses.collect()
     }
     let acts = all(&call.acts).into_iter();
     let ways = |(r, w): (&Vec<Place>, &Vec<Place>)| {

@@ -86,11 +86,13 @@ pub fn next<M: Machine>(m: M, p: &Params, mixed: M::V, at: M::V) -> M::V {
 }
 
 /// Bits of a stride in a [`way`].
+#[inline(always)]
 fn stride_bits(p: &Params) -> u32 {
     p.link_bits().min(STRIDE_BITS)
 }
 
 /// Whether an id's first link and stride fit one word, so that they need not be made again in every round.
+#[inline(always)]
 pub fn fits_way(p: &Params) -> bool {
     p.link_bits() + stride_bits(p) < 32
 }

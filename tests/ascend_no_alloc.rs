@@ -2,10 +2,11 @@
 //! library here, so that its own allocations are not counted. One test, so that nothing else runs in
 //! this process while it counts.
 
-use std::alloc::{GlobalAlloc, Layout, System};
+#[path = "life/allocations.rs"]
+mod allocations;
+
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use avsg::acl::owned::{Context, DeviceMemory, Stream};
 use avsg::acl::{Acl, Source};
@@ -14,34 +15,6 @@ use avsg::engine::{Config, DeviceBatch, DevicePlan, Engine};
 use avsg::launch::acl::{AscendOptions, RegisteredPool, simulated};
 use avsg::pool::{Pages, PoolConfig};
 use avsg::rows::RowFormat;
-
-struct Counting;
-
-static ARMED: AtomicBool = AtomicBool::new(false);
-static CALLS: AtomicUsize = AtomicUsize::new(0);
-
-fn count() {
-    if ARMED.load(Ordering::SeqCst) {
-        CALLS.fetch_add(1, Ordering::SeqCst);
-    }
-}
-
-// SAFETY: everything is passed on to the system's allocator; counting touches two atomics.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count();
-        // SAFETY: the caller's contract is `System`'s.
-        unsafe { System.alloc(layout) }
-    }
-    unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
-        count();
-        // SAFETY: as for `alloc`.
-        unsafe { System.dealloc(ptr, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 /// The simulator's shared library, which cargo builds as a dependency of this test.
 fn library() -> PathBuf {
@@ -99,13 +72,14 @@ fn a_queued_step_takes_no_memory() {
     for round in 0..4 {
         let ids: Vec<u8> = (0..16i32).flat_map(|i| (i * 3 + round * 50).to_ne_bytes()).collect();
         arrays.write(64 * 5, &ids).unwrap();
-        ARMED.store(round > 0, Ordering::SeqCst);
-        // SAFETY: the arrays hold one request of 16 ids and live until the stream is waited for.
-        unsafe { engine.enqueue_step(&batch, &plan, 0, None, stream.raw()).unwrap() };
-        ARMED.store(false, Ordering::SeqCst);
+        let calls = allocations::calls(|| {
+            // SAFETY: the arrays hold one request of 16 ids and live until the stream is waited for.
+            unsafe { engine.enqueue_step(&batch, &plan, 0, None, stream.raw()).unwrap() };
+        });
+        assert!(round == 0 || calls == 0, "{calls} allocator calls while a step is queued");
         stream.synchronize(60_000).unwrap();
     }
-    assert_eq!(CALLS.load(Ordering::SeqCst), 0, "allocator calls while a step is queued");
+    allocations::check();
     let mut valid = [0; 4];
     arrays.read(64 * 7, &mut valid).unwrap();
     assert_eq!(i32::from_ne_bytes(valid), 16, "the kernels have run");

@@ -1,62 +1,20 @@
 //! The step path takes no memory and starts no thread, on any thread of the process. One test, so
 //! that nothing else runs in this process while it counts.
 
+#[path = "life/allocations.rs"]
+mod allocations;
 #[path = "life/owned.rs"]
 mod owned;
 #[path = "life/small.rs"]
 mod small;
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-
+use allocations::calls;
 use avsg::content::fill_row;
 use avsg::device::params::Params;
 use avsg::device::stage_two::Strategy;
 use avsg::engine::{Config, Engine, Fresh};
 use avsg::rows::RowFormat;
 use owned::Owned;
-
-struct Counting;
-
-static ARMED: AtomicBool = AtomicBool::new(false);
-static CALLS: AtomicUsize = AtomicUsize::new(0);
-
-fn count() {
-    if ARMED.load(Ordering::SeqCst) {
-        CALLS.fetch_add(1, Ordering::SeqCst);
-    }
-}
-
-// SAFETY: everything is passed on to the system's allocator; counting touches two atomics.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count();
-        // SAFETY: the caller's contract is `System`'s.
-        unsafe { System.alloc(layout) }
-    }
-    unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
-        count();
-        // SAFETY: as for `alloc`.
-        unsafe { System.dealloc(ptr, layout) }
-    }
-    unsafe fn realloc(&self, ptr: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        count();
-        // SAFETY: as for `alloc`.
-        unsafe { System.realloc(ptr, layout, size) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
-/// Calls of the allocator while `run` runs, on all threads.
-fn calls(run: impl FnOnce()) -> usize {
-    CALLS.store(0, Ordering::SeqCst);
-    ARMED.store(true, Ordering::SeqCst);
-    run();
-    ARMED.store(false, Ordering::SeqCst);
-    CALLS.load(Ordering::SeqCst)
-}
 
 fn threads() -> usize {
     std::fs::read_dir("/proc/self/task").unwrap().count()
@@ -115,7 +73,7 @@ fn steps_on(cores: usize, strategy: Strategy, page: u32) {
 
 #[test]
 fn the_step_path_allocates_nothing() {
-    assert!(calls(|| drop(Box::new(1u8))) >= 2, "the counter counts");
+    allocations::check();
     let before = threads();
     let pool = small::pool(1, 64, RowFormat::single(8).unwrap());
     drop(small::engine(Params::wide(4, 1, 64), 1, 1, pool));

@@ -10,12 +10,13 @@ mod machine;
 mod operators;
 mod stage_one;
 
+use operators::Defined;
 pub use operators::{Mask, Scalar, Vector};
 pub use stage_one::{record_stage_one, record_stage_one_with};
 
 use crate::check::{Refused, Why};
 use crate::tape::{Block, Code, Column, ColumnId, Kind, Op, Param, Range, Tape, Type, Value};
-use std::cell::RefCell;
+use std::cell::{RefCell, RefMut};
 
 /// A tape that is being recorded.
 pub struct Recording(RefCell<Growing>);
@@ -36,7 +37,9 @@ pub struct Recorder<'t>(&'t Recording);
 
 /// A sweep's position.
 #[derive(Clone, Copy)]
-pub struct Tile(Value);
+pub struct Tile {
+    value: Value,
+}
 /// A column of words.
 pub struct Words(ColumnId);
 /// A lifetime column.
@@ -51,14 +54,7 @@ pub struct Output(ColumnId);
 impl Recording {
     /// An empty tape.
     pub fn new(name: &str) -> Self {
-        let tape = Tape {
-            name: name.into(),
-            columns: Vec::new(),
-            params: Vec::new(),
-            types: Vec::new(),
-            rules: Vec::new(),
-            body: Block { binds: None, ops: Vec::new(), yields: None },
-        };
+        let tape = Tape { name: name.into(), ..Tape::default() };
         Self(RefCell::new(Growing { tape, open: vec![Vec::new()], mark: 0, wrong: None }))
     }
 
@@ -106,77 +102,70 @@ impl<'t> Recorder<'t> {
 
     /// A scalar that the caller gives.
     pub fn param(self, name: &str, range: Range) -> Scalar<'t> {
-        let mut g = self.0.0.borrow_mut();
+        let mut g = self.growing();
         let value = g.value(Type::Scalar);
         g.tape.params.push(Param { name: name.into(), value, range });
-        Scalar { m: self, value }
+        self.named(value)
+    }
+
+    fn growing(self) -> RefMut<'t, Growing> {
+        self.0.0.borrow_mut()
+    }
+
+    /// A scalar by its number.
+    fn named(self, value: Value) -> Scalar<'t> {
+        Scalar::of(self, Some(value))
     }
 
     fn declare(self, name: &str, kind: Kind, len: u32, ranges: Vec<Range>) -> ColumnId {
-        let mut g = self.0.0.borrow_mut();
+        let mut g = self.growing();
         g.tape.columns.push(Column { name: name.into(), kind, len, ranges });
         ColumnId(number(g.tape.columns.len() - 1))
     }
 
-    /// Records an op and gives the value that it defines.
-    fn push(self, code: Code, args: &[Value], columns: &[ColumnId]) -> Option<Value> {
-        let mut g = self.0.0.borrow_mut();
-        let out = code.signature().out.map(|ty| g.value(ty));
-        g.write(Op { code, args: args.into(), columns: columns.into(), out, body: None });
-        out
-    }
-
-    /// Records an op that defines a value.
-    fn define(self, code: Code, args: &[Value], columns: &[ColumnId]) -> Value {
-        self.push(code, args, columns).expect("ops that define nothing are recorded by `push`")
+    /// Records an op and gives back what it defines.
+    fn op<O: Defined<'t>>(self, code: Code, args: &[Value], columns: &[ColumnId]) -> O {
+        let op = Op { code, args: args.into(), columns: columns.into(), out: None, body: None };
+        O::of(self, self.growing().write(op))
     }
 
     /// Records an op with a body.
-    fn control(
+    fn control<O: Defined<'t>>(
         self,
         code: Code,
         args: &[Value],
         mut body: impl FnMut(Value) -> Option<Value>,
-    ) -> Option<Value> {
-        let (start, outer) = {
-            let mut g = self.0.0.borrow_mut();
-            (g.tape.types.len(), std::mem::replace(&mut g.mark, TRIAL))
-        };
+    ) -> O {
+        let start = self.growing().tape.types.len();
+        let outer = std::mem::replace(&mut self.growing().mark, TRIAL);
         let trial = self.block(code, &mut body);
-        {
-            let mut g = self.0.0.borrow_mut();
-            g.tape.types.truncate(start);
-            g.mark = outer;
-        }
+        self.growing().tape.types.truncate(start);
+        self.growing().mark = outer;
         let block = self.block(code, &mut body);
-        let mut g = self.0.0.borrow_mut();
+        let mut g = self.growing();
         let op = Op { code, args: args.into(), columns: Vec::new(), out: None, body: None };
         // In a trial run both runs are marked; the run that counts comes back here.
         let same = if outer == TRIAL { trial == block } else { unmarked(&trial) == block };
         if !same && g.wrong.is_none() {
             g.wrong = Some(Refused::new(&g.tape, &op, Why::Carried));
         }
-        let out = code.signature().out.map(|ty| g.value(ty));
         // The second run is kept: a value that leaks out of the body is the second run's.
-        g.write(Op { out, body: Some(block), ..op });
-        out
+        O::of(self, g.write(Op { body: Some(block), ..op }))
     }
 
     /// Records one run of a body.
     fn block(self, code: Code, body: &mut impl FnMut(Value) -> Option<Value>) -> Block {
-        let binds = {
-            let mut g = self.0.0.borrow_mut();
-            g.open.push(Vec::new());
-            g.value(code.signature().binds.expect("control binds a value"))
-        };
+        self.growing().open.push(Vec::new());
+        let binds = code.signature().binds.expect("control binds a value");
+        let binds = self.growing().value(binds);
         // Not borrowed here: the body records.
         let yields = body(binds);
-        let ops = self.0.0.borrow_mut().open.pop().unwrap_or_default();
+        let ops = self.growing().open.pop().unwrap_or_default();
         Block { binds: Some(binds), ops, yields }
     }
 
     fn rule(self, rule: &[i8; 256]) -> usize {
-        let rules = &mut self.0.0.borrow_mut().tape.rules;
+        let rules = &mut self.growing().tape.rules;
         rules.iter().position(|r| r == rule).unwrap_or_else(|| {
             rules.push(*rule);
             rules.len() - 1
@@ -190,8 +179,11 @@ impl Growing {
         Value(number(self.tape.types.len() - 1) | self.mark)
     }
 
-    fn write(&mut self, op: Op) {
-        self.open.last_mut().expect("the kernel's block stays open").push(op);
+    /// Puts an op into the innermost block, and names the value that it defines.
+    fn write(&mut self, op: Op) -> Option<Value> {
+        let out = op.code.signature().out.map(|ty| self.value(ty));
+        self.open.last_mut().expect("the kernel's block stays open").push(Op { out, ..op });
+        out
     }
 }
 

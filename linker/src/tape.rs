@@ -144,7 +144,7 @@ pub struct Op {
 }
 
 /// Ops in order.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Block {
     /// What the block binds: a tile in a sweep, a scalar otherwise; the whole kernel binds nothing.
     pub binds: Option<Value>,
@@ -155,7 +155,7 @@ pub struct Block {
 }
 
 /// A recorded kernel.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tape {
     /// The kernel's name.
     pub name: String,

@@ -1,19 +1,18 @@
 //! The kernel language as seen by the recorder: every method writes one op.
 
 use super::{Input, Life, List, Mask, Output, Recorder, Scalar, Tile, Vector, Words};
-use crate::tape::{Code, ColumnId, Value};
+use crate::tape::{Code, Value};
 use avsg_device::machine::Machine;
 
-impl<'t> Recorder<'t> {
-    fn scalar_of(self, code: Code, args: &[Value], columns: &[ColumnId]) -> Scalar<'t> {
-        Scalar { m: self, value: self.define(code, args, columns) }
-    }
-    fn vector_of(self, code: Code, args: &[Value], columns: &[ColumnId]) -> Vector<'t> {
-        Vector { m: self, value: self.define(code, args, columns) }
-    }
-    fn mask_of(self, code: Code, args: &[Value]) -> Mask<'t> {
-        Mask { m: self, value: self.define(code, args, &[]) }
-    }
+/// Methods as `Machine` has them, `= ` the op that each writes, and the op's operands in the tape's order:
+/// values, then columns. A result is the value that the op defines.
+macro_rules! ops {
+    ($(fn $f:ident $(<const $w:ident: usize>)? ($($arg:ident: $ty:ty),*) $(-> $out:ty)?
+        = $code:expr, [$($value:ident),*], [$($column:ident),*];)*) => {
+        $(fn $f$(<const $w: usize>)?(self, $($arg: $ty),*) $(-> $out)? {
+            self.op($code, &[$($value.value),*], &[$($column.0),*])
+        })*
+    };
 }
 
 impl<'t> Machine for Recorder<'t> {
@@ -27,33 +26,71 @@ impl<'t> Machine for Recorder<'t> {
     type Input<'a> = Input;
     type Output<'a> = Output;
 
-    fn scalar(self, value: i32) -> Scalar<'t> {
-        self.scalar_of(Code::Constant(value), &[], &[])
-    }
-    fn max(self, a: Scalar<'t>, b: Scalar<'t>) -> Scalar<'t> {
-        self.scalar_of(Code::Max, &[a.value, b.value], &[])
-    }
-    fn min(self, a: Scalar<'t>, b: Scalar<'t>) -> Scalar<'t> {
-        self.scalar_of(Code::Min, &[a.value, b.value], &[])
-    }
-    fn if_ne(self, a: Scalar<'t>, b: Scalar<'t>, then: i32) -> Scalar<'t> {
-        self.scalar_of(Code::IfNe(then), &[a.value, b.value], &[])
-    }
-    fn if_gt(self, a: Scalar<'t>, b: Scalar<'t>, then: i32) -> Scalar<'t> {
-        self.scalar_of(Code::IfGt(then), &[a.value, b.value], &[])
+    ops! {
+        fn scalar(value: i32) -> Scalar<'t> = Code::Constant(value), [], [];
+        fn max(a: Scalar<'t>, b: Scalar<'t>) -> Scalar<'t> = Code::Max, [a, b], [];
+        fn min(a: Scalar<'t>, b: Scalar<'t>) -> Scalar<'t> = Code::Min, [a, b], [];
+        fn if_ne(a: Scalar<'t>, b: Scalar<'t>, then: i32) -> Scalar<'t> = Code::IfNe(then), [a, b], [];
+        fn if_gt(a: Scalar<'t>, b: Scalar<'t>, then: i32) -> Scalar<'t> = Code::IfGt(then), [a, b], [];
+
+        fn iota(t: Tile) -> Vector<'t> = Code::Iota, [t], [];
+        fn splat(value: i32) -> Vector<'t> = Code::Splat(value), [], [];
+        fn shr(v: Vector<'t>, bits: u32) -> Vector<'t> = Code::Shr(bits), [v], [];
+        fn low(v: Vector<'t>, bits: u32) -> Vector<'t> = Code::Low(bits), [v], [];
+        fn dot(x: Vector<'t>, p: i32, q: i32) -> Vector<'t> = Code::Dot(p, q), [x], [];
+        fn select(mask: Mask<'t>, yes: Vector<'t>, no: Vector<'t>) -> Vector<'t>
+            = Code::Select, [mask, yes, no], [];
+        fn eq(a: Vector<'t>, b: Vector<'t>) -> Mask<'t> = Code::Eq, [a, b], [];
+        fn eq_to(a: Vector<'t>, b: i32) -> Mask<'t> = Code::EqTo(b), [a], [];
+        fn neg(v: Vector<'t>) -> Mask<'t> = Code::Neg, [v], [];
+
+        fn load(t: Tile, column: &Words) -> Vector<'t> = Code::Load, [t], [column];
+        fn store(t: Tile, column: &mut Words, v: Vector<'t>) = Code::Store, [t, v], [column];
+        fn gather(column: &Words, index: Vector<'t>) -> Vector<'t> = Code::Gather, [index], [column];
+        fn scatter(t: Tile, column: &mut Words, index: Vector<'t>, v: Vector<'t>, mask: Mask<'t>)
+            = Code::Scatter, [t, index, v, mask], [column];
+
+        fn len<const W: usize>(list: &List<W>) -> Scalar<'t> = Code::Len, [], [list];
+        fn clear<const W: usize>(list: &mut List<W>) = Code::Clear, [], [list];
+        fn item<const W: usize>(t: Tile, list: &List<W>, column: usize) -> Vector<'t>
+            = Code::Item(column), [t], [list];
+
+        fn age(life: &mut Life, by: Scalar<'t>, settle: bool) = Code::Age { settle }, [by], [life];
+        fn count_le(life: &Life, t: Scalar<'t>) -> Scalar<'t> = Code::CountLe, [t], [life];
+        fn append_lt(list: &mut List<1>, life: &Life, t: Scalar<'t>, limit: Scalar<'t>)
+            = Code::AppendLt, [t, limit], [list, life];
+        fn append_eq(list: &mut List<1>, life: &Life, t: Scalar<'t>, limit: Scalar<'t>)
+            = Code::AppendEq, [t, limit], [list, life];
+        fn life_at(life: &Life, slot: Vector<'t>) -> Vector<'t> = Code::LifeAt, [slot], [life];
+        fn set_life(t: Tile, life: &mut Life, slot: Vector<'t>, value: i8, mask: Mask<'t>)
+            = Code::SetLife(value), [t, slot, mask], [life];
+
+        fn get(from: &Input, at: Scalar<'t>) -> Scalar<'t> = Code::Get, [at], [from];
+        fn peek(from: &Output, at: Scalar<'t>) -> Scalar<'t> = Code::Peek, [at], [from];
+        fn put(to: &mut Output, at: Scalar<'t>, value: Scalar<'t>) = Code::Put, [at, value], [to];
+        fn fetch(column: &mut Words, from: &Input, at: Scalar<'t>, n: Scalar<'t>)
+            = Code::Fetch, [at, n], [column, from];
+        fn publish(to: &mut Output, at: Scalar<'t>, column: &Words, n: Scalar<'t>)
+            = Code::Publish, [at, n], [to, column];
+        fn publish_list<const W: usize>(to: &mut Output, at: Scalar<'t>, list: &List<W>, column: usize)
+            = Code::PublishList(column), [at], [to, list];
+        fn lookup(t: Tile, from: &Input, base: Scalar<'t>, n: Scalar<'t>, index: Vector<'t>, mask: Mask<'t>)
+            -> Vector<'t> = Code::Lookup, [t, base, n, index, mask], [from];
     }
 
+    // What a line does not say: closures, lists of operands, tables of constants.
+
     fn sweep(self, n: Scalar<'t>, mut body: impl FnMut(Tile)) {
-        self.control(Code::Sweep, &[n.value], |t| {
-            body(Tile(t));
+        self.control(Code::Sweep, &[n.value], |value| {
+            body(Tile { value });
             None
-        });
+        })
     }
     fn repeat(self, max: u32, n: Scalar<'t>, mut body: impl FnMut(Scalar<'t>)) {
         self.control(Code::Repeat { max }, &[n.value], |r| {
-            body(Scalar { m: self, value: r });
+            body(self.named(r));
             None
-        });
+        })
     }
     fn bisect(
         self,
@@ -61,69 +98,10 @@ impl<'t> Machine for Recorder<'t> {
         need: Scalar<'t>,
         mut count: impl FnMut(Scalar<'t>) -> Scalar<'t>,
     ) -> Scalar<'t> {
-        let value = self.control(Code::Bisect, &[hint.value, need.value], |t| {
-            Some(count(Scalar { m: self, value: t }).value)
-        });
-        Scalar { m: self, value: value.expect("a bisection defines a scalar") }
+        let args = [hint.value, need.value];
+        self.control(Code::Bisect, &args, |t| Some(count(self.named(t)).value))
     }
 
-    fn iota(self, t: Tile) -> Vector<'t> {
-        self.vector_of(Code::Iota, &[t.0], &[])
-    }
-    fn splat(self, value: i32) -> Vector<'t> {
-        self.vector_of(Code::Splat(value), &[], &[])
-    }
-    fn shr(self, v: Vector<'t>, bits: u32) -> Vector<'t> {
-        self.vector_of(Code::Shr(bits), &[v.value], &[])
-    }
-    fn low(self, v: Vector<'t>, bits: u32) -> Vector<'t> {
-        self.vector_of(Code::Low(bits), &[v.value], &[])
-    }
-    fn dot(self, x: Vector<'t>, p: i32, q: i32) -> Vector<'t> {
-        self.vector_of(Code::Dot(p, q), &[x.value], &[])
-    }
-    fn select(self, mask: Mask<'t>, yes: Vector<'t>, no: Vector<'t>) -> Vector<'t> {
-        self.vector_of(Code::Select, &[mask.value, yes.value, no.value], &[])
-    }
-    fn eq(self, a: Vector<'t>, b: Vector<'t>) -> Mask<'t> {
-        self.mask_of(Code::Eq, &[a.value, b.value])
-    }
-    fn eq_to(self, a: Vector<'t>, b: i32) -> Mask<'t> {
-        self.mask_of(Code::EqTo(b), &[a.value])
-    }
-    fn neg(self, v: Vector<'t>) -> Mask<'t> {
-        self.mask_of(Code::Neg, &[v.value])
-    }
-
-    fn load(self, t: Tile, column: &Words) -> Vector<'t> {
-        self.vector_of(Code::Load, &[t.0], &[column.0])
-    }
-    fn store(self, t: Tile, column: &mut Words, v: Vector<'t>) {
-        self.push(Code::Store, &[t.0, v.value], &[column.0]);
-    }
-    fn gather(self, column: &Words, index: Vector<'t>) -> Vector<'t> {
-        self.vector_of(Code::Gather, &[index.value], &[column.0])
-    }
-    fn scatter(
-        self,
-        t: Tile,
-        column: &mut Words,
-        index: Vector<'t>,
-        v: Vector<'t>,
-        mask: Mask<'t>,
-    ) {
-        self.push(Code::Scatter, &[t.0, index.value, v.value, mask.value], &[column.0]);
-    }
-
-    fn len<const W: usize>(self, list: &List<W>) -> Scalar<'t> {
-        self.scalar_of(Code::Len, &[], &[list.0])
-    }
-    fn clear<const W: usize>(self, list: &mut List<W>) {
-        self.push(Code::Clear, &[], &[list.0]);
-    }
-    fn item<const W: usize>(self, t: Tile, list: &List<W>, column: usize) -> Vector<'t> {
-        self.vector_of(Code::Item(column), &[t.0], &[list.0])
-    }
     fn append<const W: usize>(
         self,
         t: Tile,
@@ -132,31 +110,13 @@ impl<'t> Machine for Recorder<'t> {
         values: [Vector<'t>; W],
     ) {
         let args: Vec<Value> =
-            [t.0, mask.value].into_iter().chain(values.iter().map(|v| v.value)).collect();
-        self.push(Code::Append, &args, &[list.0]);
+            [t.value, mask.value].into_iter().chain(values.map(|v| v.value)).collect();
+        self.op(Code::Append, &args, &[list.0])
     }
     fn take<'a, const W: usize>(self, to: &mut List<W>, from: &mut List<W>) {
-        self.push(Code::Take, &[], &[to.0, from.0]);
+        self.op(Code::Take, &[], &[to.0, from.0])
     }
 
-    fn age(self, life: &mut Life, by: Scalar<'t>, settle: bool) {
-        self.push(Code::Age { settle }, &[by.value], &[life.0]);
-    }
-    fn count_le(self, life: &Life, t: Scalar<'t>) -> Scalar<'t> {
-        self.scalar_of(Code::CountLe, &[t.value], &[life.0])
-    }
-    fn append_lt(self, list: &mut List<1>, life: &Life, t: Scalar<'t>, limit: Scalar<'t>) {
-        self.push(Code::AppendLt, &[t.value, limit.value], &[list.0, life.0]);
-    }
-    fn append_eq(self, list: &mut List<1>, life: &Life, t: Scalar<'t>, limit: Scalar<'t>) {
-        self.push(Code::AppendEq, &[t.value, limit.value], &[list.0, life.0]);
-    }
-    fn life_at(self, life: &Life, slot: Vector<'t>) -> Vector<'t> {
-        self.vector_of(Code::LifeAt, &[slot.value], &[life.0])
-    }
-    fn set_life(self, t: Tile, life: &mut Life, slot: Vector<'t>, value: i8, mask: Mask<'t>) {
-        self.push(Code::SetLife(value), &[t.0, slot.value, mask.value], &[life.0]);
-    }
     fn step_life(
         self,
         t: Tile,
@@ -166,43 +126,6 @@ impl<'t> Machine for Recorder<'t> {
         mask: Mask<'t>,
     ) {
         let code = Code::StepLife(self.rule(rule));
-        self.push(code, &[t.0, slot.value, mask.value], &[life.0]);
-    }
-
-    fn get(self, from: &Input, at: Scalar<'t>) -> Scalar<'t> {
-        self.scalar_of(Code::Get, &[at.value], &[from.0])
-    }
-    fn peek(self, from: &Output, at: Scalar<'t>) -> Scalar<'t> {
-        self.scalar_of(Code::Peek, &[at.value], &[from.0])
-    }
-    fn put(self, to: &mut Output, at: Scalar<'t>, value: Scalar<'t>) {
-        self.push(Code::Put, &[at.value, value.value], &[to.0]);
-    }
-    fn fetch(self, column: &mut Words, from: &Input, at: Scalar<'t>, n: Scalar<'t>) {
-        self.push(Code::Fetch, &[at.value, n.value], &[column.0, from.0]);
-    }
-    fn publish(self, to: &mut Output, at: Scalar<'t>, column: &Words, n: Scalar<'t>) {
-        self.push(Code::Publish, &[at.value, n.value], &[to.0, column.0]);
-    }
-    fn publish_list<const W: usize>(
-        self,
-        to: &mut Output,
-        at: Scalar<'t>,
-        list: &List<W>,
-        column: usize,
-    ) {
-        self.push(Code::PublishList(column), &[at.value], &[to.0, list.0]);
-    }
-    fn lookup(
-        self,
-        t: Tile,
-        from: &Input,
-        base: Scalar<'t>,
-        n: Scalar<'t>,
-        index: Vector<'t>,
-        mask: Mask<'t>,
-    ) -> Vector<'t> {
-        let args = [t.0, base.value, n.value, index.value, mask.value];
-        self.vector_of(Code::Lookup, &args, &[from.0])
+        self.op(code, &[t.value, slot.value, mask.value], &[life.0])
     }
 }

@@ -4,13 +4,29 @@ use super::Recorder;
 use crate::tape::{Code, Value};
 use std::ops::{Add, BitAnd, BitOr, Mul, Not, Sub};
 
+/// What a method of the machine gives back: the value that its op defines, or nothing.
+pub trait Defined<'t> {
+    /// Names it for the kernel.
+    fn of(m: Recorder<'t>, value: Option<Value>) -> Self;
+}
+
+impl Defined<'_> for () {
+    fn of(_: Recorder<'_>, _: Option<Value>) {}
+}
+
 macro_rules! value {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
         #[derive(Clone, Copy)]
         pub struct $name<'t> {
-            pub(super) m: Recorder<'t>,
+            m: Recorder<'t>,
             pub(super) value: Value,
+        }
+
+        impl<'t> Defined<'t> for $name<'t> {
+            fn of(m: Recorder<'t>, value: Option<Value>) -> Self {
+                Self { m, value: value.expect("this op defines a value") }
+            }
         }
     };
 }
@@ -28,26 +44,21 @@ value! {
     Scalar
 }
 
-/// An operator whose right side is a value of the tape.
+/// An operator: its left side, its trait, and its right side, a value of the tape or a constant.
 macro_rules! operator {
+    ($left:ident $trait:ident $f:ident i32 $code:ident) => {
+        impl $trait<i32> for $left<'_> {
+            type Output = Self;
+            fn $f(self, right: i32) -> Self {
+                self.m.op(Code::$code(right), &[self.value], &[])
+            }
+        }
+    };
     ($left:ident $trait:ident $f:ident $right:ident $code:ident) => {
         impl<'t> $trait<$right<'t>> for $left<'t> {
             type Output = Self;
             fn $f(self, right: $right<'t>) -> Self {
-                let value = self.m.define(Code::$code, &[self.value, right.value], &[]);
-                Self { value, ..self }
-            }
-        }
-    };
-}
-
-/// An operator whose right side is a constant.
-macro_rules! constant {
-    ($left:ident $trait:ident $f:ident $code:ident) => {
-        impl<'t> $trait<i32> for $left<'t> {
-            type Output = Self;
-            fn $f(self, right: i32) -> Self {
-                Self { value: self.m.define(Code::$code(right), &[self.value], &[]), ..self }
+                self.m.op(Code::$code, &[self.value, right.value], &[])
             }
         }
     };
@@ -66,15 +77,15 @@ operator!(Scalar Sub sub Scalar ScalarSub);
 operator!(Scalar Mul mul Scalar ScalarMul);
 operator!(Mask BitAnd bitand Mask MaskAnd);
 operator!(Mask BitOr bitor Mask MaskOr);
-constant!(Vector Add add AddTo);
-constant!(Vector Mul mul MulTo);
-constant!(Vector BitAnd bitand AndTo);
-constant!(Vector BitOr bitor OrTo);
-constant!(Scalar Add add ScalarAddTo);
+operator!(Vector Add add i32 AddTo);
+operator!(Vector Mul mul i32 MulTo);
+operator!(Vector BitAnd bitand i32 AndTo);
+operator!(Vector BitOr bitor i32 OrTo);
+operator!(Scalar Add add i32 ScalarAddTo);
 
 impl Not for Mask<'_> {
     type Output = Self;
     fn not(self) -> Self {
-        Self { value: self.m.define(Code::MaskNot, &[self.value], &[]), ..self }
+        self.m.op(Code::MaskNot, &[self.value], &[])
     }
 }

@@ -123,20 +123,41 @@ impl Loop {
     }
 }
 
+impl Act {
+    /// The places that it touches, and whether it writes them.
+    pub fn uses(&self) -> Vec<(&Place, bool)> {
+        match self {
+            Self::Use { reads, writes, .. } => {
+                let reads = reads.iter().map(|place| (place, false));
+                reads.chain(writes.iter().map(|place| (place, true))).collect()
+            }
+            Self::Maybe(acts) => acts.iter().flat_map(Self::uses).collect(),
+            Self::Sync(_) => Vec::new(),
+        }
+    }
+}
+
 impl Call {
     /// A call of one unit.
     pub fn new(pipe: Pipe, text: String, reads: Vec<Place>, writes: Vec<Place>) -> Self {
         Self { text, acts: vec![Act::Use { pipe, reads, writes }], sync: Vec::new() }
     }
+
+    /// The places that it touches, and whether it writes them.
+    pub fn uses(&self) -> impl Iterator<Item = (&Place, bool)> {
+        self.acts.iter().flat_map(Act::uses)
+    }
 }
 
-/// Runs over all calls, in text order.
-pub fn each_call(nodes: &mut [Node], run: &mut impl FnMut(&mut Call)) {
+/// All calls, in text order.
+pub fn calls(nodes: &mut [Node]) -> Vec<&mut Call> {
+    let mut all = Vec::new();
     for node in nodes {
         match node {
-            Node::Call(call) => run(call),
-            Node::Loop(l) => each_call(&mut l.body, run),
+            Node::Call(call) => all.push(call),
+            Node::Loop(l) => all.extend(calls(&mut l.body)),
             Node::Note(_) => {}
         }
     }
+    all
 }

@@ -7,7 +7,7 @@
 //! changes; where paths meet, only what both know is known. In the end every synchronisation that the
 //! others make needless goes: what is left, a mutation test shows to be needed.
 
-use crate::aiv::{Act, Call, Loop, Node, Pipe, Place, Sync, each_call};
+use crate::aiv::{Act, Call, Loop, Node, Pipe, Place, Sync, calls};
 use std::collections::BTreeMap;
 
 /// Where buffers lie, as [`crate::ub`] placed them: two that share bytes conflict.
@@ -18,24 +18,16 @@ pub trait Overlap {
 
 const PIPES: [Pipe; 4] = [Pipe::S, Pipe::V, Pipe::Mte2, Pipe::Mte3];
 
-/// Who knows of an access, a bit per unit; `None`: there was none.
-type Known = Vec<Option<u8>>;
+/// Who knows of an access, a bit per unit.
+type Known = Vec<u8>;
+
+/// Every unit: of an access that there was not, nobody must learn.
+const ALL: u8 = (1 << PIPES.len()) - 1;
 
 /// A kernel's places, by number, and which of them conflict.
 struct Map {
     places: BTreeMap<Place, usize>,
     overlap: Vec<Vec<usize>>,
-}
-
-/// All places of some acts.
-fn uses(acts: &[Act], run: &mut dyn FnMut(&Place)) {
-    for act in acts {
-        match act {
-            Act::Use { reads, writes, .. } => reads.iter().chain(writes).for_each(&mut *run),
-            Act::Maybe(acts) => uses(acts, run),
-            Act::Sync(_) => {}
-        }
-    }
 }
 
 fn bit(p: Pipe) -> u8 {
@@ -54,12 +46,10 @@ fn key(place: usize, write: bool, pipe: Pipe) -> usize {
 impl Map {
     fn new(nodes: &mut [Node], map: &impl Overlap) -> Self {
         let mut places = BTreeMap::new();
-        each_call(nodes, &mut |call| {
-            uses(&call.acts, &mut |place| {
-                let next = places.len();
-                places.entry(place.clone()).or_insert(next);
-            })
-        });
+        for (place, _) in calls(nodes).iter().flat_map(|call| call.uses()) {
+            let next = places.len();
+            places.entry(place.clone()).or_insert(next);
+        }
         // Tiles of a column that earlier rounds were at, and the column itself.
         for place in places.keys().cloned().collect::<Vec<_>>() {
             let Place::Ub(name) = place else { continue };
@@ -77,12 +67,12 @@ impl Map {
     }
 
     fn nothing(&self) -> Known {
-        vec![None; self.places.len() * 2 * PIPES.len()]
+        vec![ALL; self.places.len() * 2 * PIPES.len()]
     }
 
     /// One act; what it lacks goes to `lack`.
     fn act(&self, known: &mut Known, act: &Act, lack: &mut dyn FnMut(Sync)) {
-        let (pipe, reads, writes) = match act {
+        let pipe = match act {
             Act::Sync(sync) => return learn(known, *sync),
             Act::Maybe(acts) => {
                 let not = known.clone();
@@ -90,18 +80,15 @@ impl Map {
                 *known = meet(&not, known);
                 return;
             }
-            Act::Use { pipe, reads, writes } => (*pipe, reads, writes),
+            Act::Use { pipe, .. } => *pipe,
         };
-        let touched = || {
-            let ways = reads.iter().map(|r| (r, false)).chain(writes.iter().map(|w| (w, true)));
-            ways.map(|(place, write)| (self.places[place], write))
-        };
-        for (place, write) in touched() {
+        let touched = act.uses().into_iter().map(|(place, write)| (self.places[place], write));
+        let touched: Vec<_> = touched.collect();
+        for &(place, write) in &touched {
             for &other in &self.overlap[place] {
                 for (wrote, q) in [false, true].into_iter().flat_map(|w| PIPES.map(|q| (w, q))) {
                     let orders = (write || wrote) && !(q == Pipe::S && pipe == Pipe::S);
-                    let open = known[key(other, wrote, q)].is_some_and(|who| who & bit(pipe) == 0);
-                    if orders && open {
+                    if orders && known[key(other, wrote, q)] & bit(pipe) == 0 {
                         let sync = if q == pipe { Sync::Barrier(q) } else { Sync::Flag(q, pipe) };
                         lack(sync);
                         learn(known, sync);
@@ -109,8 +96,8 @@ impl Map {
                 }
             }
         }
-        for (place, write) in touched() {
-            known[key(place, write, pipe)] = Some(0);
+        for (place, write) in touched {
+            known[key(place, write, pipe)] = 0;
         }
     }
 
@@ -160,10 +147,7 @@ impl Map {
             };
             for way in 0..2 * PIPES.len() {
                 let [a, b] = [n, other].map(|place| place * 2 * PIPES.len() + way);
-                known[b] = match (known[a].take(), known[b]) {
-                    (Some(x), Some(y)) => Some(x & y),
-                    (x, y) => x.or(y),
-                };
+                known[b] &= std::mem::replace(&mut known[a], ALL);
             }
         }
     }
@@ -215,11 +199,9 @@ fn learn(known: &mut Known, sync: Sync) {
         Sync::Flag(a, b) => (a, b),
     };
     // What the scalar unit waits for, everything waits for that it issues afterwards.
-    let told = if to == Pipe::S { PIPES.iter().fold(0, |all, &p| all | bit(p)) } else { bit(to) };
+    let told = if to == Pipe::S { ALL } else { bit(to) };
     for (n, who) in known.iter_mut().enumerate() {
-        if let Some(who) = who
-            && (n % PIPES.len() == unit(from) || *who & bit(from) != 0)
-        {
+        if n % PIPES.len() == unit(from) || *who & bit(from) != 0 {
             *who |= told;
         }
     }
@@ -227,23 +209,7 @@ fn learn(known: &mut Known, sync: Sync) {
 
 /// Where paths meet: what both know. An access that only one of them made is that one's to say.
 fn meet(a: &Known, b: &Known) -> Known {
-    let both = |(a, b): (&Option<u8>, &Option<u8>)| match (a, b) {
-        (Some(a), Some(b)) => Some(a & b),
-        (a, b) => a.or(*b),
-    };
-    a.iter().zip(b).map(both).collect()
-}
-
-/// Runs on the synchronisation before the n-th call; `None` if there are not so many.
-fn before<T>(nodes: &mut [Node], n: usize, run: impl FnOnce(&mut Vec<Sync>) -> T) -> Option<T> {
-    let (mut at, mut run, mut out) = (0, Some(run), None);
-    each_call(nodes, &mut |call| {
-        if at == n {
-            out = run.take().map(|run| run(&mut call.sync));
-        }
-        at += 1;
-    });
-    out
+    a.iter().zip(b).map(|(a, b)| a & b).collect()
 }
 
 /// An empty call before every loop: a place for flags.
@@ -267,12 +233,11 @@ pub fn synchronise(nodes: &mut Vec<Node>, map: &impl Overlap) {
     let map = Map::new(nodes, map);
     while !map.walk(nodes, &mut map.nothing(), true).is_empty() {}
     // From the last to the first: a flag that came early often does a later one's work.
-    let calls = (0..).take_while(|&n| before(nodes, n, |_| ()).is_some()).count();
-    for n in (0..calls).rev() {
-        for i in (0..before(nodes, n, |s| s.len()).unwrap_or(0)).rev() {
-            let sync = before(nodes, n, |s| s.remove(i));
+    for n in (0..calls(nodes).len()).rev() {
+        for i in (0..calls(nodes)[n].sync.len()).rev() {
+            let sync = calls(nodes)[n].sync.remove(i);
             if !map.walk(nodes, &mut map.nothing(), false).is_empty() {
-                before(nodes, n, |s| sync.map(|sync| s.insert(i, sync)));
+                calls(nodes)[n].sync.insert(i, sync);
             }
         }
     }

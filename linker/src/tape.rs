@@ -171,6 +171,20 @@ pub struct Tape {
     pub body: Block,
 }
 
+impl Op {
+    /// The op, and all in its block, in the order in which they print.
+    pub fn all(&self) -> Box<dyn Iterator<Item = &Self> + '_> {
+        Box::new(std::iter::once(self).chain(self.body.iter().flat_map(Block::all)))
+    }
+}
+
+impl Block {
+    /// All ops, and those of the blocks in it.
+    pub fn all(&self) -> impl Iterator<Item = &Op> {
+        self.ops.iter().flat_map(Op::all)
+    }
+}
+
 impl Tape {
     /// A column by number.
     pub fn column(&self, id: ColumnId) -> &Column {
@@ -190,10 +204,7 @@ impl Tape {
 
     /// How many ops there are, in all blocks.
     pub fn len(&self) -> usize {
-        fn count(block: &Block) -> usize {
-            block.ops.iter().map(|op| 1 + op.body.as_ref().map_or(0, count)).sum()
-        }
-        count(&self.body)
+        self.body.all().count()
     }
 
     /// Whether the kernel does nothing.

@@ -2,7 +2,7 @@
 //! it is that other one closed up, and never overtakes the sweep.
 
 use crate::check::{Refused, Why};
-use crate::tape::{Block, Code, ColumnId, Op, Tape, Value};
+use crate::tape::{Block, Code, ColumnId, Tape, Value};
 use std::collections::BTreeMap;
 
 /// For every list that is `take`n, the list that takes it.
@@ -10,50 +10,32 @@ use std::collections::BTreeMap;
 /// # Errors
 /// If one grows elsewhere, or its sweep still reads what it wrote over.
 pub fn find(tape: &Tape) -> Result<BTreeMap<ColumnId, ColumnId>, Refused> {
-    let mut found = BTreeMap::new();
-    takes(&tape.body, &mut |op| {
-        found.insert(op.columns[1], op.columns[0]);
-    });
-    let mut wrong = None;
-    appends(&tape.body, &mut |sweep, op| {
-        if let (Some(body), Some(&to)) = (&sweep.body, found.get(&op.columns[0]))
-            && !closes_up(body, op, to)
-        {
-            wrong.get_or_insert_with(|| Refused::new(tape, op, Why::Storage));
-        }
-    });
-    wrong.map_or(Ok(found), Err)
-}
-
-fn takes(block: &Block, run: &mut impl FnMut(&Op)) {
-    for op in &block.ops {
-        if op.code == Code::Take {
-            run(op);
-        }
-        if let Some(body) = &op.body {
-            takes(body, run);
+    let takes = tape.body.all().filter(|op| op.code == Code::Take);
+    let found: BTreeMap<_, _> = takes.map(|op| (op.columns[1], op.columns[0])).collect();
+    for (body, at) in appends(tape) {
+        let to = found.get(&body.ops[at].columns[0]);
+        if to.is_some_and(|&to| !closes_up(body, at, to)) {
+            return Err(Refused::new(tape, &body.ops[at], Why::Storage));
         }
     }
+    Ok(found)
 }
 
-fn appends(block: &Block, run: &mut impl FnMut(&Op, &Op)) {
-    for op in &block.ops {
-        let Some(body) = &op.body else { continue };
-        if op.code == Code::Sweep {
-            body.ops.iter().filter(|o| o.code == Code::Append).for_each(|o| run(op, o));
-        } else {
-            appends(body, run);
-        }
-    }
+/// Every append: its sweep's block, and where it stands in it.
+fn appends(tape: &Tape) -> impl Iterator<Item = (&Block, usize)> {
+    let sweeps = tape.body.all().filter(|op| op.code == Code::Sweep);
+    sweeps.filter_map(|op| op.body.as_ref()).flat_map(|body| {
+        let append = |&at: &usize| body.ops[at].code == Code::Append;
+        (0..body.ops.len()).filter(append).map(move |at| (body, at))
+    })
 }
 
 /// Columns that may begin where another one ends: list and column that grow, and list and column that
 /// are swept meanwhile and not read again behind the append.
 pub fn overlays(tape: &Tape) -> Vec<[(ColumnId, usize); 2]> {
     let mut found = Vec::new();
-    appends(&tape.body, &mut |sweep, append| {
-        let Some(body) = &sweep.body else { return };
-        let at = body.ops.iter().position(|op| op == append).unwrap_or(0);
+    for (body, at) in appends(tape) {
+        let append = &body.ops[at];
         for op in &body.ops[..at] {
             let (Code::Item(column), Some(item)) = (op.code, op.out) else { continue };
             let later = body.ops[at + 1..].iter().any(|op| op.args.contains(&item));
@@ -64,13 +46,13 @@ pub fn overlays(tape: &Tape) -> Vec<[(ColumnId, usize); 2]> {
                 }
             }
         }
-    });
+    }
     found
 }
 
-/// Whether `append` only moves lanes of `list` down: column c of it to column c, and nothing reads a
+/// Whether the append only moves lanes of `list` down: column c of it to column c, and nothing reads a
 /// column after it was written.
-fn closes_up(body: &Block, append: &Op, list: ColumnId) -> bool {
+fn closes_up(body: &Block, at: usize, list: ColumnId) -> bool {
     let items: BTreeMap<Value, usize> = body
         .ops
         .iter()
@@ -79,10 +61,9 @@ fn closes_up(body: &Block, append: &Op, list: ColumnId) -> bool {
             _ => None,
         })
         .collect();
-    let at = body.ops.iter().position(|op| op == append).unwrap_or(0);
     let later = body.ops[at + 1..].iter().flat_map(|op| &op.args);
-    let own = append.args[2..].iter().enumerate();
+    let mut own = body.ops[at].args[2..].iter().enumerate();
     !items.is_empty()
-        && own.clone().all(|(c, v)| items.get(v).is_none_or(|&item| item >= c))
+        && own.all(|(c, v)| items.get(v).is_none_or(|&item| item >= c))
         && later.copied().all(|v| !items.contains_key(&v))
 }

@@ -1,6 +1,6 @@
 //! Registers for a tile's temporaries: every name has one, and names that live at once have different ones.
 
-use crate::aiv::{Act, Call, Loop, Node, Place};
+use crate::aiv::{Act, Call, Node, Place};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A temporary of a tile.
@@ -60,7 +60,7 @@ impl Names {
     pub fn name(&mut self, body: &mut [Node], all: &[Temp], taken: &mut BTreeSet<String>) {
         let mut lives: Vec<Option<(usize, usize)>> = vec![None; all.len()];
         for (n, node) in body.iter().enumerate() {
-            temps(node, &mut |t| lives[t] = Some((lives[t].map_or(n, |l| l.0), n)));
+            temps(node).into_iter().for_each(|t| lives[t] = Some((lives[t].map_or(n, |l| l.0), n)));
         }
         let place = |n: usize| {
             let Node::Call(call) = &body[n] else { return false };
@@ -135,21 +135,21 @@ impl Names {
 
 /// Puts names into a call, in the place of numbers.
 fn rename(node: &mut Node, names: &[String]) {
-    let mut seen = BTreeSet::new();
-    temps(node, &mut |t| _ = seen.insert(t));
-    let Node::Call(call) = node else { return };
-    for t in seen {
+    for t in temps(node) {
+        let Node::Call(call) = &mut *node else { continue };
         call.text = call.text.replace(&format!("@{t}@"), &names[t]);
-    }
-    for act in &mut call.acts {
-        if let Act::Use { reads, writes, .. } = act {
-            for place in reads.iter_mut().chain(writes) {
-                if let Place::Temp(t) = place {
-                    *place = Place::Ub(names[*t].clone());
-                }
-            }
+        for act in &mut call.acts {
+            let Act::Use { reads, writes, .. } = act else { continue };
+            let all = reads.iter_mut().chain(writes);
+            all.filter(|p| **p == Place::Temp(t)).for_each(|p| *p = Place::Ub(names[t].clone()));
         }
     }
+}
+
+/// The temporaries of a node.
+fn temps(node: &Node) -> BTreeSet<usize> {
+    let Node::Call(call) = node else { return BTreeSet::new() };
+    call.uses().filter_map(|(p, _)| if let Place::Temp(t) = p { Some(*t) } else { None }).collect()
 }
 
 /// Drops calls whose result nobody reads.
@@ -157,18 +157,12 @@ pub fn drop_unread(body: &mut Vec<Node>) {
     let mut read = BTreeSet::new();
     for n in (0..body.len()).rev() {
         let Node::Call(call) = &body[n] else { continue };
-        if let [Act::Use { writes, .. }] = &call.acts[..] {
-            let unread = |w: &Place| matches!(w, Place::Temp(t) if !read.contains(t));
-            if !writes.is_empty() && writes.iter().all(unread) {
+        let unread = |w: &Place| matches!(w, Place::Temp(_)) && !read.contains(w);
+        match &call.acts[..] {
+            [Act::Use { writes, .. }] if !writes.is_empty() && writes.iter().all(unread) => {
                 body.remove(n);
-                continue;
             }
-        }
-        for act in &call.acts {
-            let Act::Use { reads, .. } = act else { continue };
-            read.extend(
-                reads.iter().filter_map(|r| if let Place::Temp(t) = r { Some(*t) } else { None }),
-            );
+            _ => read.extend(call.uses().filter(|(_, write)| !write).map(|(p, _)| p.clone())),
         }
     }
 }
@@ -201,23 +195,12 @@ fn gather(nodes: &[Node], text: &mut String) {
 }
 
 fn remove(nodes: &mut Vec<Node>, which: &impl Fn(&Call) -> bool) {
-    nodes.retain(|node| !matches!(node, Node::Call(call) if which(call)));
-    for node in nodes {
-        if let Node::Loop(Loop { body, .. }) = node {
-            remove(body, which);
+    nodes.retain_mut(|node| match node {
+        Node::Call(call) => !which(call),
+        Node::Loop(l) => {
+            remove(&mut l.body, which);
+            true
         }
-    }
-}
-
-fn temps(node: &Node, run: &mut impl FnMut(usize)) {
-    let Node::Call(call) = node else { return };
-    for act in &call.acts {
-        if let Act::Use { reads, writes, .. } = act {
-            for place in reads.iter().chain(writes) {
-                if let Place::Temp(t) = place {
-                    run(*t);
-                }
-            }
-        }
-    }
+        Node::Note(_) => true,
+    });
 }

@@ -78,7 +78,7 @@ impl Sync {
 }
 
 /// One statement.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Call {
     /// C++; a temporary stands as `@number@`.
     pub text: String,
@@ -140,7 +140,7 @@ impl Act {
 impl Call {
     /// A call of one unit.
     pub fn new(pipe: Pipe, text: String, reads: Vec<Place>, writes: Vec<Place>) -> Self {
-        Self { text, acts: vec![Act::Use { pipe, reads, writes }], sync: Vec::new() }
+        Self { text, acts: vec![Act::Use { pipe, reads, writes }], ..Self::default() }
     }
 
     /// The places that it touches, and whether it writes them.

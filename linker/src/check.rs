@@ -138,8 +138,10 @@ struct Scope<'t> {
 
 impl Scope<'_> {
     fn block(&mut self, block: &Block, within: Within) -> Result<(), Refused> {
+        let tape = self.tape;
         for op in &block.ops {
-            self.op(op, within).map_err(|why| Refused::new(self.tape, op, why))?;
+            let refused = |why| Refused::new(tape, op, why);
+            self.op(op, within).map_err(refused)?;
             if let Some(body) = &op.body {
                 let inner = match op.code {
                     Code::Sweep => Within::Sweep,
@@ -147,16 +149,16 @@ impl Scope<'_> {
                     _ => within,
                 };
                 let outer = self.defined.clone();
-                self.bind(body.binds).map_err(|why| Refused::new(self.tape, op, why))?;
+                self.bind(body.binds).map_err(refused)?;
                 self.block(body, inner)?;
                 let end = body.yields.map_or(Ok(()), |y| self.used(y, Type::Scalar));
-                end.map_err(|why| Refused::new(self.tape, op, why))?;
+                end.map_err(refused)?;
                 self.defined = outer;
                 if op.code == Code::Sweep {
-                    roles::check(self.tape, body)?;
+                    roles::check(tape, body)?;
                 }
             }
-            self.bind(op.out).map_err(|why| Refused::new(self.tape, op, why))?;
+            self.bind(op.out).map_err(refused)?;
         }
         Ok(())
     }
@@ -192,12 +194,12 @@ impl Scope<'_> {
         for (&value, ty) in op.args.iter().zip(types) {
             self.used(value, ty)?;
         }
-        let bound = op.body.as_ref().and_then(|b| b.binds);
-        let yields = op.body.as_ref().is_some_and(|b| b.yields.is_some());
-        if op.out.map(|v| self.tape.type_of(v)) != out
-            || bound.map(|v| self.tape.type_of(v)) != binds
-            || op.body.is_some() != binds.is_some()
-            || yields != (op.code == Code::Bisect)
+        let body = op.body.as_ref();
+        let typed = |value: Option<Value>| value.map(|v| self.tape.type_of(v));
+        if typed(op.out) != out
+            || typed(body.and_then(|b| b.binds)) != binds
+            || body.is_some() != binds.is_some()
+            || body.is_some_and(|b| b.yields.is_some()) != (op.code == Code::Bisect)
         {
             return Err(Why::Operands);
         }
@@ -243,27 +245,20 @@ impl Scope<'_> {
 
 fn memory(tape: &Tape, id: ColumnId, need: Need) -> Result<(), Why> {
     let column = tape.columns.get(id.0 as usize).ok_or(Why::Operands)?;
-    let (fits, ranges) = match (need, column.kind) {
-        (Need::Words, Kind::Words) => (true, 1),
-        (Need::Life, Kind::Life) => (true, 0),
-        (Need::List, Kind::List { width }) => (true, width),
-        (Need::Single, Kind::List { width }) => (width == 1, 1),
-        (Need::Input, Kind::Input) | (Need::Output, Kind::Output) => (true, 1),
-        _ => (false, 0),
+    let ranges = match (need, column.kind) {
+        (Need::Life, Kind::Life) => Some(0),
+        (Need::Words, Kind::Words) | (Need::Single, Kind::List { width: 1 }) => Some(1),
+        (Need::Input, Kind::Input) | (Need::Output, Kind::Output) => Some(1),
+        (Need::List, Kind::List { width }) => Some(width),
+        _ => None,
     };
-    if fits && column.ranges.len() == ranges {
-        Ok(())
-    } else {
-        Err(Why::Memory(column.name.clone()))
-    }
+    let fits = ranges == Some(column.ranges.len());
+    fits.then_some(()).ok_or_else(|| Why::Memory(column.name.clone()))
 }
 
 fn power(column: &Column) -> Result<(), Why> {
-    if column.len.is_power_of_two() {
-        Ok(())
-    } else {
-        Err(Why::NotPowerOfTwo(column.name.clone(), column.len))
-    }
+    let power = column.len.is_power_of_two().then_some(());
+    power.ok_or_else(|| Why::NotPowerOfTwo(column.name.clone(), column.len))
 }
 
 fn idempotent(n: usize, rule: &[i8; 256]) -> Result<(), Why> {

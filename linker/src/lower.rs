@@ -15,11 +15,14 @@ mod signs;
 pub mod simplify;
 mod whole;
 
+pub(crate) use lanes::ub;
+
 use crate::aiv::{Call, Loop, Node, Pipe, Place};
 use crate::check::{Refused, ranges};
 use crate::tape::{Block, Code, Column, ColumnId, Kind, Op, Range, Tape, Value};
 use registers::{Register, Temp};
 use std::collections::{BTreeMap, BTreeSet};
+use std::mem::discriminant;
 
 /// A kernel as calls, and what they need to be placed and written.
 #[derive(Debug)]
@@ -79,13 +82,14 @@ pub fn lower(tape: &Tape) -> Result<Lowered, Refused> {
     let ranges = ranges::of(tape)?;
     let tape = simplify::simplify(tape);
     let alias = alias::find(&tape)?;
-    let (mut uses, mut defs) = (BTreeMap::new(), BTreeMap::new());
-    survey(&tape.body, &mut uses, &mut defs);
+    let mut uses = BTreeMap::new();
+    tape.body.all().flat_map(|op| &op.args).for_each(|&a| *uses.entry(a).or_default() += 1);
+    let def = |op: &Op| Some((op.out?, Op { body: None, ..op.clone() }));
     let params = tape.params.iter().map(|p| (p.value, format!("q.{}", camel(&p.name))));
     let mut l = Lower {
         ranges,
         uses,
-        defs,
+        defs: tape.body.all().filter_map(def).collect(),
         names: params.collect(),
         at: BTreeMap::new(),
         halves: BTreeSet::new(),
@@ -113,18 +117,6 @@ pub fn lower(tape: &Tape) -> Result<Lowered, Refused> {
     let Lower { registers, words, alias, overlays, out, .. } = l;
     let registers = registers.registers();
     Ok(Lowered { body: out, registers, words, alias, overlays, tape })
-}
-
-fn survey(block: &Block, uses: &mut BTreeMap<Value, usize>, defs: &mut BTreeMap<Value, Op>) {
-    for op in &block.ops {
-        op.args.iter().for_each(|&a| *uses.entry(a).or_default() += 1);
-        if let Some(out) = op.out {
-            defs.insert(out, Op { body: None, ..op.clone() });
-        }
-        if let Some(body) = &op.body {
-            survey(body, uses, defs);
-        }
-    }
 }
 
 /// The name of a column's storage, or of one column of a list.
@@ -210,7 +202,7 @@ impl Lower<'_> {
         let whole = inner.iter().any(|n| matches!(n, Node::Call(c) if c.text.contains("whole")));
         if whole {
             let text = "const int32_t whole = Whole(lanes);".into();
-            inner.insert(1, Node::Call(Call { text, acts: Vec::new(), sync: Vec::new() }));
+            inner.insert(1, Node::Call(Call { text, ..Call::default() }));
         }
         let always = self.positive(op.args[0]);
         let (variable, bound, body) = ("base", n, inner);
@@ -224,57 +216,46 @@ impl Lower<'_> {
 
     /// The paper's name for what begins here.
     fn step(&self, op: &Op) -> Option<&'static str> {
-        let name = |n: usize| op.columns.get(n).map(|&c| self.tape.column(c).name.as_str());
-        let inside = |code: fn(Code) -> bool, column: &str| {
-            fn any(block: &Block, test: &dyn Fn(&Op) -> bool) -> bool {
-                let deep = |op: &Op| op.body.as_ref().is_some_and(|b| any(b, test));
-                block.ops.iter().any(|op| test(op) || deep(op))
-            }
-            let hit = |op: &Op| {
-                code(op.code) && op.columns.iter().any(|&c| self.tape.column(c).name == column)
-            };
-            op.body.as_ref().is_some_and(|body| any(body, &hit))
+        let column = |op: &Op, n: usize| op.columns.get(n).map(|&c| &*self.tape.column(c).name);
+        let has = |code: Code, name: &str| {
+            let same = |op: &Op| discriminant(&op.code) == discriminant(&code);
+            let on = |op: &Op| (0..op.columns.len()).any(|n| column(op, n) == Some(name));
+            op.all().any(|op| same(op) && on(op))
         };
-        let store = |c| c == Code::Store;
-        let scatter = |c| c == Code::Scatter;
-        let load = |c| c == Code::Load;
-        let item = |c| matches!(c, Code::Item(_));
-        let append = |c| c == Code::Append;
-        let take = |c| c == Code::Take;
+        let of_list = |n: Value| self.defs.get(&n).is_none_or(|need| need.code == Code::Len);
+        let (load, item, append) = (Code::Load, Code::Item(0), Code::Append);
         Some(match op.code {
             Code::Age { .. } => "Decay: one step older.",
             Code::Fetch => "Probe, first round: which ids does the Hash-State hold?",
-            Code::Bisect
-                if self.defs.get(&op.args[1]).is_some_and(|need| need.code != Code::Len) =>
-            {
+            Code::Bisect if !of_list(op.args[1]) => {
                 "Deferral: a life that bounds the victims'; hits above it can wait."
             }
-            Code::Sweep if inside(load, "slot") && inside(append, "dead") => {
+            Code::Bisect => "CollectDead: the slots that live least, as many as there are misses.",
+            Code::Publish if column(op, 0) == Some("gm_slot") => "The token's slots.",
+            Code::PublishList(_) if column(op, 0) == Some("gm_miss_id") => "The token's misses.",
+            Code::Sweep if has(load, "slot") && has(append, "dead") => {
                 "Deferral: hits up to there, which must not wait."
             }
-            Code::Sweep if self.depth == 1 && inside(item, "dead") && !inside(item, "miss") => {
+            Code::Sweep if self.depth == 1 && has(item, "dead") && !has(item, "miss") => {
                 "Refresh: if those are few, only they."
             }
-            Code::Bisect => "CollectDead: the slots that live least, as many as there are misses.",
-            Code::Publish if name(0) == Some("gm_slot") => "The token's slots.",
-            Code::PublishList(_) if name(0) == Some("gm_miss_id") => "The token's misses.",
-            Code::Sweep if inside(store, "id") && inside(load, "id") => {
+            Code::Sweep if has(Code::Store, "id") && has(load, "id") => {
                 "Invalidate: rows that were not final before this step."
             }
-            Code::Sweep if inside(store, "id") => "Reset, if the generation is another one.",
-            Code::Sweep if inside(load, "slot") => "Refresh: hits live on.",
-            Code::Sweep if inside(append, "miss") => "Locate: the host row of each miss.",
-            Code::Sweep if self.depth == 1 && inside(item, "dead") => {
+            Code::Sweep if has(Code::Store, "id") => "Reset, if the generation is another one.",
+            Code::Sweep if has(load, "slot") => "Refresh: hits live on.",
+            Code::Sweep if has(append, "miss") => "Locate: the host row of each miss.",
+            Code::Sweep if self.depth == 1 && has(item, "dead") => {
                 "UpdateState: victims take the misses."
             }
-            Code::Sweep if inside(scatter, "link") => {
+            Code::Sweep if has(Code::Scatter, "link") => {
                 "The claimed links: of two claims the later stays."
             }
-            Code::Sweep if inside(append, "dead") => "Those whose link went to a later claim.",
-            Code::Repeat { .. } if self.depth == 1 && inside(take, "pending") => {
+            Code::Sweep if has(append, "dead") => "Those whose link went to a later claim.",
+            Code::Repeat { .. } if self.depth == 1 && has(Code::Take, "pending") => {
                 "Probe, later rounds: what is still pending is the miss list."
             }
-            Code::Repeat { .. } if self.depth == 1 && inside(append, "claim") => {
+            Code::Repeat { .. } if self.depth == 1 && has(append, "claim") => {
                 "UpdateState: a link for every miss; once more for those that lost theirs."
             }
             _ => return None,
@@ -283,7 +264,7 @@ impl Lower<'_> {
 
     /// A statement of the scalar unit that touches no memory.
     fn statement(&mut self, text: String) {
-        self.out.push(Node::Call(Call { text, acts: Vec::new(), sync: Vec::new() }));
+        self.helper(text, Vec::new());
     }
 
     fn call(&mut self, pipe: Pipe, text: String, reads: Vec<Place>, writes: Vec<Place>) {

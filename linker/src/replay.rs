@@ -13,7 +13,7 @@ mod memory;
 mod whole;
 
 use crate::check::{self, Refused};
-use crate::tape::{Block, Code, Op, Tape, Value};
+use crate::tape::{Block, Code, Op, Param, Tape, Value};
 use memory::Memory;
 
 /// A lane; `None` is poison.
@@ -97,22 +97,6 @@ impl<'t> Replay<'t> {
         self.ran.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// Gives a column of words, an input or an output its words.
-    ///
-    /// # Errors
-    /// If there is no such memory, or a word or the length is not what it declares.
-    pub fn bind(&mut self, name: &str, words: Vec<i32>) -> Result<(), Fault> {
-        self.memory.bind(name, words).map_err(|what| named(name, what))
-    }
-
-    /// Gives a lifetime column its bytes.
-    ///
-    /// # Errors
-    /// If there is no such column of that length.
-    pub fn bind_life(&mut self, name: &str, life: Vec<i8>) -> Result<(), Fault> {
-        self.memory.bind_life(name, life).map_err(|what| named(name, what))
-    }
-
     /// Sets a parameter.
     ///
     /// # Errors
@@ -127,28 +111,12 @@ impl<'t> Replay<'t> {
         Ok(())
     }
 
-    /// Takes words back. Undefined words of a column read as 0.
-    ///
-    /// # Errors
-    /// If there is no such memory.
-    pub fn take(&mut self, name: &str) -> Result<Vec<i32>, Fault> {
-        self.memory.take(name).map_err(|what| named(name, what))
-    }
-
-    /// Takes lifetimes back.
-    ///
-    /// # Errors
-    /// If there is no such column.
-    pub fn take_life(&mut self, name: &str) -> Result<Vec<i8>, Fault> {
-        self.memory.take_life(name).map_err(|what| named(name, what))
-    }
-
     /// Runs the kernel once. Lists start empty; columns keep what they hold.
     ///
     /// # Errors
     /// The first op that faults, or a parameter that was not set.
     pub fn run(&mut self) -> Result<(), Fault> {
-        let unset = |p: &&crate::tape::Param| self.scalars[p.value.0 as usize].is_none();
+        let unset = |p: &&Param| self.scalars[p.value.0 as usize].is_none();
         if let Some(p) = self.tape.params.iter().find(unset) {
             return Err(named(&p.name, "the parameter was not set".into()));
         }
@@ -192,7 +160,7 @@ impl<'t> Replay<'t> {
     fn repeat(&mut self, op: &'t Op, body: &'t Block, max: u32) -> Result<(), Fault> {
         let n = self.scalar(op.args[0]).min(i32::try_from(max).unwrap_or(i32::MAX));
         for r in 0..n {
-            self.bound(body, r);
+            self.define(body.binds, r);
             self.block(body)?;
         }
         Ok(())
@@ -204,7 +172,7 @@ impl<'t> Replay<'t> {
         let (mut low, mut high) = (-128, if need <= 0 { -128 } else { 127 });
         while low < high {
             let t = i32::midpoint(low, high - 1);
-            self.bound(body, t);
+            self.define(body.binds, t);
             self.block(body)?;
             if body.yields.map_or(0, |y| self.scalar(y)) >= need {
                 high = t;
@@ -219,15 +187,10 @@ impl<'t> Replay<'t> {
     }
 
     fn note(&mut self, op: &'t Op, lanes: usize, active: usize) {
-        if let Some(ran) = &mut self.ran {
-            let len = |op: &Op, m: &mut Memory<'_>| m.list(op.columns[0]).map_or(0, |l| l.len);
-            let at = if op.code == Code::Append { len(op, &mut self.memory) - active } else { 0 };
-            ran.push(Ran { op, lanes, active, at });
-        }
-    }
-
-    fn bound(&mut self, body: &Block, value: i32) {
-        self.define(body.binds, value);
+        let Some(ran) = &mut self.ran else { return };
+        let grown = op.columns.first().filter(|_| op.code == Code::Append);
+        let len = grown.and_then(|&id| self.memory.list(id).ok()).map(|list| list.len);
+        ran.push(Ran { op, lanes, active, at: len.map_or(0, |len| len - active) });
     }
 
     /// A scalar. The checker saw that its definition comes before.

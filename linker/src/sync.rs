@@ -217,8 +217,7 @@ fn places(nodes: &mut Vec<Node>) {
     for mut node in std::mem::take(nodes) {
         if let Node::Loop(l) = &mut node {
             places(&mut l.body);
-            let (text, acts, sync) = (String::new(), Vec::new(), Vec::new());
-            nodes.push(Node::Call(Call { text, acts, sync }));
+            nodes.push(Node::Call(Call::default()));
         }
         nodes.push(node);
     }

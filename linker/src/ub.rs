@@ -6,7 +6,7 @@
 
 use crate::lower::Lowered;
 use crate::sync::Overlap;
-use crate::tape::{Block, Code, Column, Kind, Op};
+use crate::tape::{Code, Kind};
 use crate::{aiv::Place, lower::buffer_name};
 use std::collections::BTreeMap;
 use std::fmt::{Display, Formatter};
@@ -46,16 +46,14 @@ pub struct Plan {
 impl Overlap for Plan {
     fn overlap(&self, a: &Place, b: &Place) -> bool {
         let (Place::Ub(x), Place::Ub(y)) = (a, b) else { return a == b };
-        let ways = [x.split_once('['), y.split_once('[')].map(|way| way.unwrap_or(("", "")));
-        if ways[0].0 == ways[1].0 && [ways[0].1, ways[1].1].iter().all(|w| !w.is_empty()) {
+        let [x, y] = [x, y].map(|name| name.split_once('[').unwrap_or((name, "")));
+        if x.0 == y.0 && !x.1.is_empty() && !y.1.is_empty() {
             // One column: this round's tile is not an earlier one's.
-            return ways[0].1 == ways[1].1;
+            return x.1 == y.1;
         }
-        let whole = |name: &str| name.split('[').next().unwrap_or(name).to_string();
-        let (x, y) = (&whole(x), &whole(y));
         let find = |name: &str| self.buffers.iter().find(|b| b.name == name);
-        let (Some(x), Some(y)) = (find(x), find(y)) else { return x == y };
-        x.at < y.at + y.bytes && y.at < x.at + x.bytes
+        let (Some(a), Some(b)) = (find(x.0), find(y.0)) else { return x.0 == y.0 };
+        a.at < b.at + b.bytes && b.at < a.at + a.bytes
     }
 }
 
@@ -108,65 +106,65 @@ fn place(kernel: &Lowered, tile: u32, slots: u32) -> Plan {
     let run = (1 << ((scratch - 1024) / 4).ilog2()).min(slots);
     let pass = (2 * run).min(slots);
     let mut plan = Plan { tile, run, pass, buffers: Vec::new(), bytes: 0 };
-    let put = |plan: &mut Plan, name: &str, element: &'static str, len: u32| {
-        let size = match element {
-            "half" => 2,
-            "uint8_t" | "int8_t" => 1,
-            _ => 4,
-        };
-        let bytes = (len * size).next_multiple_of(32);
-        let at = plan.bytes;
-        plan.bytes += bytes;
-        plan.buffers.push(Buffer { name: name.into(), element, len, at, bytes, live: None });
-    };
-    put(&mut plan, "header", "int32_t", 16);
-    put(&mut plan, "record", "int32_t", 16);
-    put(&mut plan, "word", "int32_t", 8);
+    plan.put("header", "int32_t", 16);
+    plan.put("record", "int32_t", 16);
+    plan.put("word", "int32_t", 8);
     for word in &kernel.words {
-        put(&mut plan, &format!("WORD_{word:X}"), "int32_t", 8);
+        plan.put(&format!("WORD_{word:X}"), "int32_t", 8);
     }
-    put(&mut plan, "keep", "uint8_t", 32 + pass / 8);
-    let registers = |plan: &mut Plan, mask: bool, element: &'static str, len: u32| {
-        let start = plan.bytes;
-        for r in kernel.registers.iter().filter(|r| r.mask == mask) {
-            let size = if mask { len } else { 4 * len };
-            plan.bytes = start + r.number as u32 * size.next_multiple_of(32);
-            put(plan, &r.name, element, len);
-        }
-    };
-    registers(&mut plan, true, "uint8_t", tile / 8);
-    put(&mut plan, "iota", "int32_t", tile);
-    put(&mut plan, "stage", "int32_t", 256 + tile);
-    put(&mut plan, "packed", "int32_t", 256 + tile);
-    registers(&mut plan, false, "int32_t", tile);
-    let stage = plan.buffers.iter().find(|b| b.name == "stage").map_or(0, |b| b.at);
-    let (name, element) = ("scratch".into(), "int16_t");
-    let len = scratch / 2;
-    plan.buffers.push(Buffer { name, element, len, at: stage, bytes: scratch, live: None });
+    plan.put("keep", "uint8_t", 32 + pass / 8);
+    plan.registers(kernel, true, "uint8_t", tile / 8);
+    plan.put("iota", "int32_t", tile);
+    let stage = plan.bytes;
+    plan.put("stage", "int32_t", 256 + tile);
+    plan.put("packed", "int32_t", 256 + tile);
+    plan.registers(kernel, false, "int32_t", tile);
+    plan.lay("scratch", "int16_t", scratch / 2, stage);
     if !kernel.tape.rules.is_empty() {
-        put(&mut plan, "rule", "half", 256);
-        put(&mut plan, "lives", "half", tile);
+        plan.put("rule", "half", 256);
+        plan.put("lives", "half", tile);
     }
-    if mentions(&kernel.tape.body, Code::Lookup) {
-        put(&mut plan, "cells", "int32_t", 64 * 8);
+    if kernel.tape.body.all().any(|op| op.code == Code::Lookup) {
+        plan.put("cells", "int32_t", 64 * 8);
     }
-    put(&mut plan, "id", "int32_t", slots);
-    put(&mut plan, "life", "half", slots);
+    plan.put("id", "int32_t", slots);
+    plan.put("life", "half", slots);
     let links = kernel.tape.columns.iter().find(|c| c.name == "link").map_or(0, |c| c.len);
-    put(&mut plan, "link", "int32_t", links);
+    plan.put("link", "int32_t", links);
     let work = plan.bytes;
     plan.bytes += slots;
     share(&mut plan, work, columns(kernel), &kernel.overlays);
     // Before and after the tokens: over the columns that a token is done with first.
-    let at = (plan.bytes - slots) / 32 * 32;
-    let (name, element) = ("bytes".into(), "int8_t");
-    plan.buffers.push(Buffer { name, element, len: slots, at, bytes: slots, live: None });
+    plan.lay("bytes", "int8_t", slots, (plan.bytes - slots) / 32 * 32);
     plan
 }
 
-fn mentions(block: &Block, code: Code) -> bool {
-    let deep = |op: &Op| op.body.as_ref().is_some_and(|b| mentions(b, code));
-    block.ops.iter().any(|op| op.code == code || deep(op))
+impl Plan {
+    /// A buffer at an address; gives its end.
+    fn lay(&mut self, name: &str, element: &'static str, len: u32, at: u32) -> u32 {
+        let size = match element {
+            "half" | "int16_t" => 2,
+            "uint8_t" | "int8_t" => 1,
+            _ => 4,
+        };
+        let bytes = (len * size).next_multiple_of(32);
+        self.buffers.push(Buffer { name: name.into(), element, len, at, bytes, live: None });
+        at + bytes
+    }
+
+    /// A buffer behind all others.
+    fn put(&mut self, name: &str, element: &'static str, len: u32) {
+        self.bytes = self.lay(name, element, len, self.bytes);
+    }
+
+    /// The masks or the vectors, by number: names that share one lie at one address.
+    fn registers(&mut self, kernel: &Lowered, mask: bool, element: &'static str, len: u32) {
+        let start = self.bytes;
+        let size = if mask { len } else { 4 * len }.next_multiple_of(32);
+        for r in kernel.registers.iter().filter(|r| r.mask == mask) {
+            self.bytes = self.lay(&r.name, element, len, start + r.number as u32 * size);
+        }
+    }
 }
 
 /// Lays columns out from `start` on, in the order in which they begin: where one may close up another
@@ -208,28 +206,21 @@ fn columns(kernel: &Lowered) -> BTreeMap<String, (u32, (usize, usize))> {
     let tokens = kernel.tape.body.ops.iter().find(|op| matches!(op.code, Code::Repeat { .. }));
     let ops = tokens.and_then(|op| op.body.as_ref()).map_or(&[][..], |body| &body.ops);
     for (n, op) in ops.iter().enumerate() {
-        touched(kernel, op, &mut |column, at| {
-            let len = column.len.next_multiple_of(128);
-            let name = buffer_name(column, at);
-            let (_, live) = found.entry(name).or_insert((len, (n, n)));
-            live.1 = n;
-        });
-    }
-    found
-}
-
-fn touched(kernel: &Lowered, op: &Op, run: &mut impl FnMut(&Column, usize)) {
-    for &id in &op.columns {
-        let column = kernel.tape.column(*kernel.alias.get(&id).unwrap_or(&id));
-        match (column.kind, op.code) {
-            (Kind::List { .. }, Code::Len | Code::Clear | Code::Take) => {}
-            (Kind::List { .. }, Code::Item(c) | Code::PublishList(c)) => run(column, c),
-            (Kind::List { width }, _) => (0..width).for_each(|c| run(column, c)),
-            (Kind::Words, _) if !["id", "link"].contains(&column.name.as_str()) => run(column, 0),
-            _ => {}
+        for (op, &id) in op.all().flat_map(|op| op.columns.iter().map(move |id| (op, id))) {
+            let column = kernel.tape.column(*kernel.alias.get(&id).unwrap_or(&id));
+            let touched = match (column.kind, op.code) {
+                (Kind::List { .. }, Code::Len | Code::Clear | Code::Take) => 0..0,
+                (Kind::List { .. }, Code::Item(c) | Code::PublishList(c)) => c..c + 1,
+                (Kind::List { width }, _) => 0..width,
+                (Kind::Words, _) if !["id", "link"].contains(&&*column.name) => 0..1,
+                _ => 0..0,
+            };
+            for at in touched {
+                let len = column.len.next_multiple_of(128);
+                let (_, live) = found.entry(buffer_name(column, at)).or_insert((len, (n, n)));
+                live.1 = n;
+            }
         }
     }
-    if let Some(body) = &op.body {
-        body.ops.iter().for_each(|op| touched(kernel, op, run));
-    }
+    found
 }

@@ -120,7 +120,9 @@ pub fn of(tape: &Tape) -> Result<Vec<Range>, Refused> {
 impl Pass<'_> {
     fn block(&mut self, block: &Block) -> Result<(), Refused> {
         for op in &block.ops {
-            if let (Some(body), Some(binds)) = (&op.body, block_binds(op)) {
+            if let Some(body) = &op.body
+                && let Some(binds) = body.binds
+            {
                 let n = self.at(op.args[0]).hi.max(0);
                 match op.code {
                     Code::Sweep => self.lanes = n,
@@ -300,20 +302,17 @@ impl Pass<'_> {
     }
 
     fn keeps(&self, id: ColumnId, column: usize, interval: Interval) -> Result<(), Why> {
-        let column_of = self.tape.column(id);
-        if interval.within(self.declared(id, column)) {
-            return Ok(());
-        }
-        Err(Why::Range(column_of.name.clone(), column_of.ranges[column], interval.range()))
+        let (of, fits) = (self.tape.column(id), interval.within(self.declared(id, column)));
+        let why = || Why::Range(of.name.clone(), of.ranges[column], interval.range());
+        fits.then_some(()).ok_or_else(why)
     }
 
     fn reaches(&self, id: ColumnId, n: i64) -> Result<(), Why> {
         let column = self.tape.column(id);
         let global = matches!(column.kind, Kind::Input | Kind::Output);
-        if global || n <= i64::from(column.len) {
-            return Ok(());
-        }
-        Err(Why::TooLong(column.name.clone(), span(0, n - 1).range().hi, column.len))
+        let fits = global || n <= i64::from(column.len);
+        let why = || Why::TooLong(column.name.clone(), span(0, n - 1).range().hi, column.len);
+        fits.then_some(()).ok_or_else(why)
     }
 }
 
@@ -322,9 +321,5 @@ const LIFE: Range = Range { lo: -128, hi: 127 };
 
 fn takes(interval: Interval, range: Range) -> Result<(), Why> {
     let fits = interval.within(range.into());
-    if fits { Ok(()) } else { Err(Why::Argument(range, interval.range())) }
-}
-
-fn block_binds(op: &Op) -> Option<Value> {
-    op.body.as_ref().and_then(|b| b.binds)
+    fits.then_some(()).ok_or_else(|| Why::Argument(range, interval.range()))
 }

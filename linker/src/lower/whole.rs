@@ -2,7 +2,7 @@
 
 use super::lanes::{BARRIER, SCRATCH, ub, v};
 use super::{LINES, Lower, camel};
-use crate::aiv::{Act, Call, Node, Pipe, Place};
+use crate::aiv::{Act, Pipe, Place};
 use crate::tape::code::{Need, Role};
 use crate::tape::{Code, ColumnId, Op, Value};
 use avsg_device::stage_one::record;
@@ -150,24 +150,20 @@ impl Lower<'_> {
         let (text, acts) = match op.code {
             Code::Age { settle } => {
                 if settle {
-                    let run = [BARRIER, v(&[&life], &[&keep, &scratch]), BARRIER];
-                    let run = || {
-                        run.iter()
-                            .cloned()
-                            .chain([v(&[&keep, &scratch, &life], &[&life, &ub(SCRATCH)])])
-                    };
-                    let (text, acts) = ("Settle(life);".into(), run().chain(run()).collect());
-                    self.out.push(Node::Call(Call { text, acts, sync: Vec::new() }));
+                    let choice = v(&[&keep, &scratch, &life], &[&life, &ub(SCRATCH)]);
+                    let run = [BARRIER, v(&[&life], &[&keep, &scratch]), BARRIER, choice];
+                    let (text, acts) = ("Settle(life);".into(), [run.clone(), run].concat());
+                    self.helper(text, acts);
                 }
                 let acts = vec![BARRIER, v(&[&life], &[&life]), BARRIER, v(&[&life], &[&life])];
                 (format!("Age(life, {});", a[0]), acts)
             }
             Code::Bisect => {
                 let run =
-                    || [BARRIER, v(&[&life], &[&keep]), BARRIER, v(&[&keep, &life], &[&scratch])];
+                    [BARRIER, v(&[&life], &[&keep]), BARRIER, v(&[&keep, &life], &[&scratch])];
                 let out = op.out.map(|out| self.fresh_name(out, "threshold")).unwrap_or_default();
                 let text = format!("const int32_t {out} = LeastLife(life, {}, {});", a[0], a[1]);
-                (text, vec![Act::Maybe(run().into_iter().chain(run()).collect()), BARRIER])
+                (text, vec![Act::Maybe([run.clone(), run].concat()), BARRIER])
             }
             Code::AppendLt | Code::AppendEq => {
                 let mode = if op.code == Code::AppendLt { "LT" } else { "EQ" };
@@ -177,43 +173,34 @@ impl Lower<'_> {
                     a[0], a[1]
                 );
                 let list = Place::Ub(list);
-                let numbers = [v(&[&ub("iota")], &[&scratch])];
-                let run = || {
-                    let steps = [
-                        v(&[&life, &list], &[&keep, &scratch]),
-                        v(&[&scratch], &[&scratch]),
-                        v(&[&scratch, &keep], &[&scratch]),
-                        v(&[&scratch], &[&list]),
-                        v(&[&list], &[&list]),
-                        v(&[&list], &[&list]),
-                    ];
-                    steps.into_iter().flat_map(|act| [BARRIER, act])
-                };
-                let mut acts = numbers.to_vec();
-                acts.push(Act::Maybe(run().chain(run()).collect()));
-                acts.push(BARRIER);
-                (text, acts)
+                let numbers = v(&[&ub("iota")], &[&scratch]);
+                let steps = [
+                    v(&[&life, &list], &[&keep, &scratch]),
+                    v(&[&scratch], &[&scratch]),
+                    v(&[&scratch, &keep], &[&scratch]),
+                    v(&[&scratch], &[&list]),
+                    v(&[&list], &[&list]),
+                    v(&[&list], &[&list]),
+                ];
+                let run = steps.map(|act| [BARRIER, act]).concat();
+                (text, vec![numbers, Act::Maybe([run.clone(), run].concat()), BARRIER])
             }
             _ => unreachable!("the checker keeps {:?} in sweeps", op.code),
         };
-        self.out.push(Node::Call(Call { text, acts, sync: Vec::new() }));
+        self.helper(text, acts);
     }
 }
 
 /// Whether a list is as long as it was when an op read it, wherever the length is used.
 fn lasts(len: Value, list: ColumnId, rest: &[Op]) -> bool {
-    fn any(op: &Op, test: &dyn Fn(&Op) -> bool) -> bool {
-        test(op) || op.body.iter().any(|b| b.ops.iter().any(|op| any(op, test)))
-    }
-    let uses = |op: &Op| any(op, &|op| op.args.contains(&len));
+    let uses = |op: &Op| op.all().any(|op| op.args.contains(&len));
     let changes = |&(_, role): &(Need, Role)| matches!(role, Role::Appended | Role::WholeWrite);
     let writes = |op: &Op| {
         let mut roles = op.columns.iter().zip(op.code.signature().columns);
         roles.any(|(&id, role)| id == list && changes(role))
     };
-    let writes = |op: &Op| any(op, &writes);
     let last = rest.iter().rposition(uses).map_or(0, |n| n + 1);
-    !rest[..last].iter().any(writes)
+    !rest[..last].iter().flat_map(Op::all).any(writes)
 }
 
 /// An expression, in parentheses if one of these operators stands outside of any.

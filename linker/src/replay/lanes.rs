@@ -45,7 +45,7 @@ impl Replay<'_> {
         let Tile { at, live, .. } = self.tile;
         let (add, sub, mul) = (i32::checked_add, i32::checked_sub, i32::checked_mul);
         let a = || self.vector(op.args[0]);
-        let b = || self.vector(op.args[1]);
+        let b = || self.vector(op.args[1]).iter().copied();
         let s = || self.scalar(op.args[1]);
         match op.code {
             Code::Iota => {
@@ -76,9 +76,9 @@ impl Replay<'_> {
                 low.checked_mul(p)?.checked_add(high.checked_mul(q)?)
             }),
             Code::Select => {
-                let choices = b().iter().zip(self.vector(op.args[2]));
+                let choices = b().zip(self.vector(op.args[2]));
                 let lanes = self.masks[op.args[0].0 as usize].iter().zip(choices);
-                out.extend(lanes.map(|(&m, (yes, no))| if m? { *yes } else { *no }));
+                out.extend(lanes.map(|(&m, (yes, no))| if m? { yes } else { *no }));
                 Ok(())
             }
             _ => Err("not an op on lanes".into()),
@@ -215,14 +215,12 @@ fn reduced(index: i32, low: usize) -> usize {
 fn zip(
     out: &mut Vec<Lane>,
     a: &[Lane],
-    b: &[Lane],
+    b: impl IntoIterator<Item = Lane>,
     f: impl Fn(i32, i32) -> Option<i32>,
 ) -> Result<(), String> {
-    for (&a, &b) in a.iter().zip(b) {
-        out.push(match (a, b) {
-            (Some(a), Some(b)) => Some(f(a, b).ok_or_else(|| overflow(a, b))?),
-            _ => None,
-        });
+    for (a, b) in a.iter().copied().zip(b) {
+        let lane = a.zip(b).map(|(a, b)| f(a, b).ok_or_else(|| overflow(a, b)));
+        out.push(lane.transpose()?);
     }
     Ok(())
 }
@@ -233,13 +231,7 @@ fn with(
     b: i32,
     f: impl Fn(i32, i32) -> Option<i32>,
 ) -> Result<(), String> {
-    for &a in a {
-        out.push(match a {
-            Some(a) => Some(f(a, b).ok_or_else(|| overflow(a, b))?),
-            None => None,
-        });
-    }
-    Ok(())
+    zip(out, a, std::iter::repeat(Some(b)), f)
 }
 
 fn overflow(a: i32, b: i32) -> String {

@@ -61,10 +61,8 @@ impl Replay<'_> {
         match op.code {
             Code::Clear => memory.list(op.columns[0])?.clear(),
             Code::Take => {
-                let from = std::mem::take(memory.list(op.columns[1])?);
-                let empty = vec![Vec::new(); from.columns.len()];
-                memory.list(op.columns[1])?.columns = empty;
-                *memory.list(op.columns[0])? = from;
+                *memory.list(op.columns[0])? = memory.list(op.columns[1])?.clone();
+                memory.list(op.columns[1])?.clear();
                 memory.fits(op.columns[0])?;
             }
             Code::Age { settle } => {

@@ -2,7 +2,7 @@
 
 use crate::aiv::{Call, Node, Pipe, Place};
 use crate::check::{Refused, check};
-use crate::lower::{Lowered, camel, lower};
+use crate::lower::{Lowered, camel, lower, ub};
 use crate::record::record_stage_one;
 use crate::sync::synchronise;
 use crate::ub::{Buffer, Plan, TooLarge, plan};
@@ -85,10 +85,6 @@ pub fn stage_one_within(p: &Params, limit: u32) -> Result<StageOneText, Failed> 
 
 fn call(pipe: Pipe, text: &str, reads: &[Place], writes: &[Place]) -> Node {
     Node::Call(Call::new(pipe, text.into(), reads.into(), writes.into()))
-}
-
-fn ub(name: &str) -> Place {
-    Place::Ub(name.into())
 }
 
 /// The table's planes: name, first word, words.

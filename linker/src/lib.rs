@@ -9,12 +9,12 @@
 pub mod aiv;
 pub mod check;
 pub mod cost;
-pub mod lower;
+mod lower;
 pub mod opp;
 pub mod record;
 pub mod replay;
 pub mod soc;
-pub mod sync;
+mod sync;
 pub mod tape;
 pub mod toolchain;
 pub mod ub;

@@ -8,7 +8,7 @@
 //! others make needless goes: what is left, a mutation test shows to be needed.
 
 use crate::aiv::{Act, Call, Loop, Node, Pipe, Place, Sync, calls};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Where buffers lie, as [`crate::ub`] placed them: two that share bytes conflict.
 pub trait Overlap {
@@ -16,6 +16,7 @@ pub trait Overlap {
     fn overlap(&self, a: &Place, b: &Place) -> bool;
 }
 
+/// All units, in the order of their declaration.
 const PIPES: [Pipe; 4] = [Pipe::S, Pipe::V, Pipe::Mte2, Pipe::Mte3];
 
 /// Who knows of an access, a bit per unit.
@@ -28,42 +29,45 @@ const ALL: u8 = (1 << PIPES.len()) - 1;
 struct Map {
     places: BTreeMap<Place, usize>,
     overlap: Vec<Vec<usize>>,
+    /// Of every column that is swept: the tile at hand, those that earlier rounds were at, and all of it.
+    tiles: BTreeSet<[usize; 3]>,
 }
+
+/// Numbers of a column's places in [`Map::tiles`].
+const BASE: usize = 0;
+const PAST: usize = 1;
+const WHOLE: usize = 2;
 
 fn bit(p: Pipe) -> u8 {
-    1 << unit(p)
-}
-
-fn unit(p: Pipe) -> usize {
-    PIPES.iter().position(|&q| q == p).unwrap_or_default()
+    1 << p as usize
 }
 
 /// The number of an access: place, way, unit.
 fn key(place: usize, write: bool, pipe: Pipe) -> usize {
-    (place * 2 + usize::from(write)) * PIPES.len() + unit(pipe)
+    (place * 2 + usize::from(write)) * PIPES.len() + pipe as usize
 }
 
 impl Map {
     fn new(nodes: &mut [Node], map: &impl Overlap) -> Self {
-        let mut places = BTreeMap::new();
-        for (place, _) in calls(nodes).iter().flat_map(|call| call.uses()) {
+        let (mut places, mut tiles) = (BTreeMap::new(), BTreeSet::new());
+        let mut number = |place: Place| {
             let next = places.len();
-            places.entry(place.clone()).or_insert(next);
-        }
-        // Tiles of a column that earlier rounds were at, and the column itself.
-        for place in places.keys().cloned().collect::<Vec<_>>() {
-            let Place::Ub(name) = place else { continue };
-            let Some(column) = name.strip_suffix("[base]") else { continue };
-            for name in [format!("{column}[past]"), column.to_string()] {
-                let next = places.len();
-                places.entry(Place::Ub(name)).or_insert(next);
+            *places.entry(place).or_insert(next)
+        };
+        for (place, _) in calls(nodes).iter().flat_map(|call| call.uses()) {
+            number(place.clone());
+            if let Place::Ub(name) = place
+                && let Some(column) = name.strip_suffix("[base]")
+            {
+                let names = ["[base]", "[past]", ""].map(|tile| format!("{column}{tile}"));
+                tiles.insert(names.map(|name| number(Place::Ub(name))));
             }
         }
         let row =
             |a: &Place| places.iter().filter(|(b, _)| map.overlap(a, b)).map(|(_, &n)| n).collect();
         let mut overlap = vec![Vec::new(); places.len()];
         places.iter().for_each(|(place, &n)| overlap[n] = row(place));
-        Self { places, overlap }
+        Self { places, overlap, tiles }
     }
 
     fn nothing(&self) -> Known {
@@ -118,7 +122,7 @@ impl Map {
                         let mut end = known.clone();
                         lacking.extend(self.walk(body, &mut end, add));
                         // A round's tiles are not the next one's, nor any other loop's.
-                        self.rename(&mut end, "[base]", "[past]");
+                        self.rename(&mut end, BASE, PAST);
                         // A round ends where the next one starts.
                         let head = meet(known, &end);
                         if head == *known {
@@ -126,7 +130,7 @@ impl Map {
                             if *always {
                                 *known = end;
                             }
-                            self.rename(known, "[past]", "");
+                            self.rename(known, PAST, WHOLE);
                             break;
                         }
                         *known = head;
@@ -137,18 +141,13 @@ impl Map {
         lacking
     }
 
-    /// Books accesses of one kind of places under another.
-    fn rename(&self, known: &mut Known, from: &str, to: &str) {
-        for (place, &n) in &self.places {
-            let Place::Ub(name) = place else { continue };
-            let Some(column) = name.strip_suffix(from) else { continue };
-            let Some(&other) = self.places.get(&Place::Ub(format!("{column}{to}"))) else {
-                continue;
-            };
-            for way in 0..2 * PIPES.len() {
-                let [a, b] = [n, other].map(|place| place * 2 * PIPES.len() + way);
-                known[b] &= std::mem::replace(&mut known[a], ALL);
-            }
+    /// Books accesses of one kind of a column's places under another.
+    fn rename(&self, known: &mut Known, from: usize, to: usize) {
+        let ways = 2 * PIPES.len();
+        for (tile, way) in self.tiles.iter().flat_map(|tile| (0..ways).map(move |way| (tile, way)))
+        {
+            let [from, to] = [from, to].map(|n| tile[n] * ways + way);
+            known[to] &= std::mem::replace(&mut known[from], ALL);
         }
     }
 
@@ -201,7 +200,7 @@ fn learn(known: &mut Known, sync: Sync) {
     // What the scalar unit waits for, everything waits for that it issues afterwards.
     let told = if to == Pipe::S { ALL } else { bit(to) };
     for (n, who) in known.iter_mut().enumerate() {
-        if n % PIPES.len() == unit(from) || *who & bit(from) != 0 {
+        if n % PIPES.len() == from as usize || *who & bit(from) != 0 {
             *who |= told;
         }
     }

@@ -37,22 +37,8 @@ struct Name {
 }
 
 /// Calls that may write where they read.
-const IN_PLACE: [&str; 14] = [
-    "AndWord(",
-    "OrWord(",
-    "ShiftRight(",
-    "ShiftLeft(",
-    "Adds(",
-    "Muls(",
-    "Maxs(",
-    "Add(",
-    "Sub(",
-    "Mul(",
-    "And(",
-    "Select(",
-    "Or(",
-    "Not(",
-];
+const IN_PLACE: &str =
+    "AndWord OrWord ShiftRight ShiftLeft Adds Muls Maxs Add Sub Mul And Or Not Select";
 
 impl Names {
     /// Names every temporary in the calls of a sweep's body. A temporary takes over the name of one that
@@ -64,7 +50,7 @@ impl Names {
         }
         let place = |n: usize| {
             let Node::Call(call) = &body[n] else { return false };
-            IN_PLACE.iter().any(|op| call.text.starts_with(op))
+            call.text.split_once('(').is_some_and(|(op, _)| IN_PLACE.split(' ').any(|p| p == op))
         };
         let mut order: Vec<_> =
             (0..all.len()).filter_map(|t| lives[t].map(|(a, z)| (a, z, t))).collect();

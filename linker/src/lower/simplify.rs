@@ -21,25 +21,18 @@ fn pure(code: Code) -> bool {
 }
 
 fn merge(block: &mut Block, seen: &mut BTreeMap<String, Value>, same: &mut BTreeMap<Value, Value>) {
-    let mut kept = Vec::new();
-    for mut op in std::mem::take(&mut block.ops) {
+    block.ops.retain_mut(|op| {
         for arg in &mut op.args {
             *arg = *same.get(arg).unwrap_or(arg);
         }
         if let Some(body) = &mut op.body {
             merge(body, &mut seen.clone(), same);
         }
-        if let (true, Some(out)) = (pure(op.code), op.out) {
-            let key = format!("{:?} {:?}", op.code, op.args);
-            if let Some(&first) = seen.get(&key) {
-                same.insert(out, first);
-                continue;
-            }
-            seen.insert(key, out);
-        }
-        kept.push(op);
-    }
-    block.ops = kept;
+        let Some(out) = op.out.filter(|_| pure(op.code)) else { return true };
+        let first = *seen.entry(format!("{:?} {:?}", op.code, op.args)).or_insert(out);
+        same.insert(out, first);
+        first == out
+    });
     if let Some(yields) = &mut block.yields {
         *yields = *same.get(yields).unwrap_or(yields);
     }
@@ -53,17 +46,15 @@ fn sweep(block: &mut Block, used: &mut BTreeSet<Value>) {
             && op.out.is_some()
             && op.code.signature().columns.iter().all(|&(_, role)| reads(role))
     };
-    let mut kept = Vec::new();
-    for mut op in std::mem::take(&mut block.ops).into_iter().rev() {
-        if idle(&op) && op.out.is_some_and(|out| !used.contains(&out)) {
-            continue;
+    // From the last to the first: uses come before what they use.
+    block.ops.reverse();
+    block.ops.retain_mut(|op| {
+        let kept = !idle(op) || op.out.is_some_and(|out| used.contains(&out));
+        if kept {
+            op.body.iter_mut().for_each(|body| sweep(body, used));
+            used.extend(&op.args);
         }
-        if let Some(body) = &mut op.body {
-            sweep(body, used);
-        }
-        used.extend(&op.args);
-        kept.push(op);
-    }
-    kept.reverse();
-    block.ops = kept;
+        kept
+    });
+    block.ops.reverse();
 }

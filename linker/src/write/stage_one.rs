@@ -83,20 +83,20 @@ pub fn stage_one_within(p: &Params, limit: u32) -> Result<StageOneText, Failed> 
     })
 }
 
-fn call(pipe: Pipe, text: &str, reads: &[Place], writes: &[Place]) -> Node {
-    Node::Call(Call::new(pipe, text.into(), reads.into(), writes.into()))
+fn call(pipe: Pipe, text: &str, read: &[Place], written: Place) -> Node {
+    Node::Call(Call::new(pipe, text.into(), read.into(), vec![written]))
 }
 
-/// The table's planes: name, first word, words.
-fn planes(p: &Params) -> [(&'static str, usize, usize); 4] {
+/// The table's planes: name, words in UB, first word and words in global memory.
+fn planes(p: &Params) -> [(&'static str, &'static str, usize, usize); 4] {
     let (slots, links) = (p.slots as usize, p.links() as usize);
     let life = header::WORDS + slots;
     let link = state_words(p) - links;
     [
-        ("header", 0, header::WORDS),
-        ("id", header::WORDS, slots),
-        ("bytes", life, slots / 4),
-        ("link", link, links),
+        ("header", "header", 0, header::WORDS),
+        ("id", "id", header::WORDS, slots),
+        ("bytes", "bytes.ReinterpretCast<int32_t>()", life, slots / 4),
+        ("link", "link", link, links),
     ]
 }
 
@@ -108,47 +108,43 @@ fn plane(name: &str) -> Place {
 /// The table's way in. Lifetimes are bytes outside and halves inside, which can be compared.
 fn load(p: &Params) -> Vec<Node> {
     let mut nodes = vec![Node::Note("The table, and a clear record.".into())];
-    for (name, at, n) in planes(p) {
-        let to = if name == "bytes" { "bytes.ReinterpretCast<int32_t>()" } else { name };
+    nodes.extend(planes(p).map(|(name, to, at, n)| {
         let text = format!("Pull({to}, gm.tables[q.tableAt + {at}], {n});");
-        nodes.push(call(Pipe::Mte2, &text, &[plane(name)], &[ub(name)]));
-    }
-    nodes.push(call(Pipe::V, "Duplicate(record, 0, 16);", &[], &[ub("record")]));
+        call(Pipe::Mte2, &text, &[plane(name)], ub(name))
+    }));
+    nodes.push(call(Pipe::V, "Duplicate(record, 0, 16);", &[], ub("record")));
     let text = "Cast(life, bytes, RoundMode::CAST_NONE, SLOTS);";
-    nodes.push(call(Pipe::V, text, &[ub("bytes")], &[ub("life")]));
+    nodes.push(call(Pipe::V, text, &[ub("bytes")], ub("life")));
     nodes
 }
 
 /// Its way out, and the record's.
 fn save(p: &Params) -> Vec<Node> {
     let mut nodes = vec![Node::Note("The record, and the table as the next step finds it.".into())];
-    let record = Place::Gm("record".into());
     let text = "Push(gm.record[q.recordAt], record, 16);";
-    nodes.push(call(Pipe::Mte3, text, &[ub("record")], &[record]));
+    nodes.push(call(Pipe::Mte3, text, &[ub("record")], Place::Gm("record".into())));
     let text = "Cast(bytes, life, RoundMode::CAST_RINT, SLOTS);";
-    nodes.push(call(Pipe::V, text, &[ub("life")], &[ub("bytes")]));
-    for (name, at, n) in planes(p) {
-        let from = if name == "bytes" { "bytes.ReinterpretCast<int32_t>()" } else { name };
+    nodes.push(call(Pipe::V, text, &[ub("life")], ub("bytes")));
+    nodes.extend(planes(p).map(|(name, from, at, n)| {
         let text = format!("Push(gm.tables[q.tableAt + {at}], {from}, {n});");
-        nodes.push(call(Pipe::Mte3, &text, &[ub(name)], &[plane(name)]));
-    }
+        call(Pipe::Mte3, &text, &[ub(name)], plane(name))
+    }));
     nodes
 }
 
 fn setup(kernel: &Lowered, plan: &Plan) -> Vec<Node> {
-    let mut nodes = Vec::new();
     let text = "CreateVecIndex(Local<int32_t>(IOTA_AT, TILE), 0, TILE);";
-    nodes.push(call(Pipe::V, text, &[], &[ub("iota")]));
+    let mut nodes = vec![call(Pipe::V, text, &[], ub("iota"))];
     let text = "Duplicate(Local<uint16_t>(KEEP_AT, 16), static_cast<uint16_t>(0), 16);";
-    nodes.push(call(Pipe::V, text, &[], &[ub("keep")]));
+    nodes.push(call(Pipe::V, text, &[], ub("keep")));
     for word in &kernel.words {
         let name = format!("WORD_{word:X}");
         let text = format!("Duplicate(Local<int32_t>({name}_AT, 8), {}, 8);", word.cast_signed());
-        nodes.push(call(Pipe::V, &text, &[], &[ub(&name)]));
+        nodes.push(call(Pipe::V, &text, &[], ub(&name)));
     }
     if plan.buffers.iter().any(|b| b.name == "rule") {
         let text = "Pull(Local<half>(RULE_AT, 256), gm.rules, 256);";
-        nodes.push(call(Pipe::Mte2, text, &[Place::Gm("rules".into())], &[ub("rule")]));
+        nodes.push(call(Pipe::Mte2, text, &[Place::Gm("rules".into())], ub("rule")));
     }
     nodes
 }
@@ -179,8 +175,8 @@ fn lines(nodes: &[Node], depth: usize) -> String {
 fn declarations(kernel: &Lowered, plan: &Plan, text: &str) -> String {
     let mut out =
         String::from("    // Names of one declaration share a buffer, one after the other.\n");
-    let used = |b: &&Buffer| words(text).any(|w| w == camel(&b.name));
-    let buffers: Vec<&Buffer> = plan.buffers.iter().filter(used).collect();
+    let used = |name: &str| words(text).any(|w| w == name);
+    let buffers: Vec<_> = plan.buffers.iter().filter(|b| used(&camel(&b.name))).collect();
     for shared in buffers.chunk_by(|a, b| (a.at, a.element, a.len) == (b.at, b.element, b.len)) {
         let Buffer { name, element, at, len, .. } = shared[0];
         let first = camel(name);
@@ -192,12 +188,10 @@ fn declarations(kernel: &Lowered, plan: &Plan, text: &str) -> String {
             line += if full { ",\n        " } else { ", " };
             line += &more;
         }
-        out += &line;
-        out += ";\n";
+        out += &format!("{line};\n");
     }
     let lens = kernel.tape.columns.iter().map(|c| format!("{}Len", camel(&c.name)));
-    let lens: Vec<_> =
-        lens.filter(|l| words(text).any(|w| w == l)).map(|l| format!("{l} = 0")).collect();
+    let lens: Vec<_> = lens.filter(|l| used(l)).map(|l| format!("{l} = 0")).collect();
     for some in lens.chunks(6) {
         let _ = writeln!(out, "    int32_t {};", some.join(", "));
     }
@@ -208,46 +202,38 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
 }
 
-fn address(name: &str) -> String {
-    format!("{}_AT", name.to_uppercase())
-}
-
 /// The helpers that a text uses, and those that they use.
 fn helpers(texts: &[&str]) -> String {
-    let all: Vec<(&str, &str)> = include_str!("ascendc/stage_one.h.in")
-        .split("//@ ")
-        .filter_map(|part| part.split_once('\n'))
-        .collect();
-    let defines = |text: &str, name: &str| match name {
-        "views" => true,
-        "whole" => text.contains("Whole("),
-        name => text.contains(&format!("{name}(")),
-    };
-    let mut kept: Vec<bool> =
-        all.iter().map(|(name, _)| texts.iter().any(|text| defines(text, name))).collect();
-    for n in (0..all.len()).rev() {
-        // Helpers use only those above them.
-        kept[n] |= (n + 1..all.len()).any(|m| kept[m] && defines(all[m].1, all[n].0));
+    let (mut using, mut kept) = (texts.join("\n"), String::new());
+    // From the last to the first: they use only those above them.
+    let all = include_str!("ascendc/stage_one.h.in").rsplit("//@ ");
+    for (name, text) in all.filter_map(|part| part.split_once('\n')) {
+        let used = match name {
+            "views" => true,
+            "whole" => using.contains("Whole("),
+            name => using.contains(&format!("{name}(")),
+        };
+        if used {
+            using += text;
+            kept.insert_str(0, &format!("{text}\n"));
+        }
     }
-    let kept = all.iter().zip(&kept).filter(|(_, kept)| **kept);
-    kept.map(|((_, text), _)| format!("{text}\n")).collect()
+    kept
 }
 
 fn constants(plan: &Plan, texts: &[&str]) -> String {
     let mut out = format!("constexpr int32_t TILE = {};  // lanes of a tile\n", plan.tile);
-    let uses = |name: &str| texts.iter().any(|text| words(text).any(|w| w == name));
-    for (name, n, what) in
-        [("RUN", plan.run, "slots numbered at once"), ("PASS", plan.pass, "slots counted at once")]
-    {
-        if uses(name) {
-            let _ = writeln!(out, "constexpr int32_t {name} = {n};  // {what}");
+    let mut one = |name: &str, line: String| {
+        if texts.iter().any(|text| words(text).any(|w| w == name)) {
+            out += &line;
         }
-    }
+    };
+    let Plan { run, pass, .. } = plan;
+    one("RUN", format!("constexpr int32_t RUN = {run};  // slots numbered at once\n"));
+    one("PASS", format!("constexpr int32_t PASS = {pass};  // slots counted at once\n"));
     for b in &plan.buffers {
-        let name = address(&b.name);
-        if uses(&name) {
-            let _ = writeln!(out, "constexpr uint32_t {name} = {};", b.at);
-        }
+        let name = format!("{}_AT", b.name.to_uppercase());
+        one(&name, format!("constexpr uint32_t {name} = {};\n", b.at));
     }
     out
 }

@@ -100,7 +100,7 @@ pub enum Node {
 }
 
 /// A loop from 0.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Loop {
     /// What counts.
     pub variable: &'static str,
@@ -110,6 +110,8 @@ pub struct Loop {
     pub tiles: bool,
     /// Whether it runs at all, whatever the data.
     pub always: bool,
+    /// Synchronisation before it.
+    pub sync: Vec<Sync>,
     /// What runs.
     pub body: Vec<Node>,
 }
@@ -149,13 +151,29 @@ impl Call {
     }
 }
 
-/// All calls, in text order.
-pub fn calls(nodes: &mut [Node]) -> Vec<&mut Call> {
+impl Node {
+    /// The statement, if it is one.
+    pub fn call(&self) -> Option<&Call> {
+        if let Self::Call(call) = self { Some(call) } else { None }
+    }
+
+    /// The node, and those in it, in text order.
+    pub fn all(&self) -> Box<dyn Iterator<Item = &Self> + '_> {
+        let body = if let Self::Loop(l) = self { &l.body[..] } else { &[] };
+        Box::new(std::iter::once(self).chain(body.iter().flat_map(Self::all)))
+    }
+}
+
+/// Where the units can be synchronised, in text order.
+pub fn syncs(nodes: &mut [Node]) -> Vec<&mut Vec<Sync>> {
     let mut all = Vec::new();
     for node in nodes {
         match node {
-            Node::Call(call) => all.push(call),
-            Node::Loop(l) => all.extend(calls(&mut l.body)),
+            Node::Call(call) => all.push(&mut call.sync),
+            Node::Loop(l) => {
+                all.push(&mut l.sync);
+                all.extend(syncs(&mut l.body));
+            }
             Node::Note(_) => {}
         }
     }

@@ -164,8 +164,7 @@ impl Lower<'_> {
         self.block(body);
         self.depth -= 1;
         let body = std::mem::replace(&mut self.out, outer);
-        let always = self.positive(op.args[0]);
-        self.out.push(Node::Loop(Loop { variable, bound, tiles: false, always, body }));
+        self.push_loop(op, Loop { variable, bound, body, ..Loop::default() });
     }
 
     fn sweep(&mut self, op: &Op, body: &Block) {
@@ -204,14 +203,14 @@ impl Lower<'_> {
             let text = "const int32_t whole = Whole(lanes);".into();
             inner.insert(1, Node::Call(Call { text, ..Call::default() }));
         }
-        let always = self.positive(op.args[0]);
         let (variable, bound, body) = ("base", n, inner);
-        self.out.push(Node::Loop(Loop { variable, bound, tiles: true, always, body }));
+        self.push_loop(op, Loop { variable, bound, tiles: true, body, ..Loop::default() });
     }
 
-    /// Whether a scalar is a number above 0, whatever the data.
-    fn positive(&self, n: Value) -> bool {
-        self.defs.get(&n).is_some_and(|op| matches!(op.code, Code::Constant(n) if n > 0))
+    fn push_loop(&mut self, op: &Op, l: Loop) {
+        let count = self.defs.get(&op.args[0]).map(|op| op.code);
+        let always = matches!(count, Some(Code::Constant(n)) if n > 0);
+        self.out.push(Node::Loop(Loop { always, ..l }));
     }
 
     /// The paper's name for what begins here.

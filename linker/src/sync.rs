@@ -7,7 +7,7 @@
 //! changes; where paths meet, only what both know is known. In the end every synchronisation that the
 //! others make needless goes: what is left, a mutation test shows to be needed.
 
-use crate::aiv::{Act, Call, Loop, Node, Pipe, Place, Sync, calls};
+use crate::aiv::{Act, Call, Loop, Node, Pipe, Place, Sync, syncs};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Where buffers lie, as [`crate::ub`] placed them: two that share bytes conflict.
@@ -48,13 +48,14 @@ fn key(place: usize, write: bool, pipe: Pipe) -> usize {
 }
 
 impl Map {
-    fn new(nodes: &mut [Node], map: &impl Overlap) -> Self {
+    fn new(nodes: &[Node], map: &impl Overlap) -> Self {
         let (mut places, mut tiles) = (BTreeMap::new(), BTreeSet::new());
         let mut number = |place: Place| {
             let next = places.len();
             *places.entry(place).or_insert(next)
         };
-        for (place, _) in calls(nodes).iter().flat_map(|call| call.uses()) {
+        let calls = nodes.iter().flat_map(Node::all).filter_map(Node::call);
+        for (place, _) in calls.flat_map(Call::uses) {
             number(place.clone());
             if let Place::Ub(name) = place
                 && let Some(column) = name.strip_suffix("[base]")
@@ -108,15 +109,14 @@ impl Map {
     /// Walks straight code and loops; returns what was lacking and, with `add`, puts it there.
     fn walk(&self, nodes: &mut [Node], known: &mut Known, add: bool) -> Vec<Sync> {
         let mut lacking = Vec::new();
-        for n in 0..nodes.len() {
-            let (before, rest) = nodes.split_at_mut(n);
-            match &mut rest[0] {
+        for node in nodes {
+            match node {
                 Node::Note(_) => {}
                 Node::Call(call) => lacking.extend(self.call(call, known, add)),
-                Node::Loop(Loop { always, body, .. }) => {
+                Node::Loop(Loop { always, sync, body, .. }) => {
+                    sync.iter().for_each(|&s| learn(known, s));
                     if add {
-                        let place = before.last_mut();
-                        self.hoist(body, known, place);
+                        self.hoist(body, known, sync);
                     }
                     loop {
                         let mut end = known.clone();
@@ -173,9 +173,8 @@ impl Map {
         more
     }
 
-    /// Puts flags that a loop needs for what happened before it into the empty call before it.
-    fn hoist(&self, body: &mut [Node], known: &mut Known, place: Option<&mut Node>) {
-        let Some(Node::Call(place)) = place else { return };
+    /// Puts flags that a loop needs for what happened before it there.
+    fn hoist(&self, body: &[Node], known: &mut Known, before: &mut Vec<Sync>) {
         for sync in self.walk(&mut body.to_vec(), &mut known.clone(), true) {
             let Sync::Flag(..) = sync else { continue };
             let mut after = known.clone();
@@ -184,8 +183,8 @@ impl Map {
                 let all = self.walk(&mut body.to_vec(), &mut known.clone(), false);
                 all.iter().filter(|&&s| s == sync).count()
             };
-            if !place.sync.contains(&sync) && count(&after) < count(known) {
-                place.sync.push(sync);
+            if !before.contains(&sync) && count(&after) < count(known) {
+                before.push(sync);
                 *known = after;
             }
         }
@@ -211,31 +210,19 @@ fn meet(a: &Known, b: &Known) -> Known {
     a.iter().zip(b).map(|(a, b)| a & b).collect()
 }
 
-/// An empty call before every loop: a place for flags.
-fn places(nodes: &mut Vec<Node>) {
-    for mut node in std::mem::take(nodes) {
-        if let Node::Loop(l) = &mut node {
-            places(&mut l.body);
-            nodes.push(Node::Call(Call::default()));
-        }
-        nodes.push(node);
-    }
-}
-
 /// Puts the synchronisation into a kernel that starts and ends with all units idle.
 ///
 /// # Panics
 /// If a helper's own synchronisation does not order what is inside it.
-pub fn synchronise(nodes: &mut Vec<Node>, map: &impl Overlap) {
-    places(nodes);
+pub fn synchronise(nodes: &mut [Node], map: &impl Overlap) {
     let map = Map::new(nodes, map);
     while !map.walk(nodes, &mut map.nothing(), true).is_empty() {}
     // From the last to the first: a flag that came early often does a later one's work.
-    for n in (0..calls(nodes).len()).rev() {
-        for i in (0..calls(nodes)[n].sync.len()).rev() {
-            let sync = calls(nodes)[n].sync.remove(i);
+    for n in (0..syncs(nodes).len()).rev() {
+        for i in (0..syncs(nodes)[n].len()).rev() {
+            let sync = syncs(nodes)[n].remove(i);
             if !map.walk(nodes, &mut map.nothing(), false).is_empty() {
-                calls(nodes)[n].sync.insert(i, sync);
+                syncs(nodes)[n].insert(i, sync);
             }
         }
     }

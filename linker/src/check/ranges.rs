@@ -29,6 +29,11 @@ fn span(lo: i64, hi: i64) -> Interval {
     Interval { lo, hi }
 }
 
+/// The numbers of n rounds or lanes, at least of one.
+fn first(n: i64) -> Interval {
+    span(0, (n - 1).max(0))
+}
+
 impl Interval {
     fn point(n: i32) -> Self {
         span(n.into(), n.into())
@@ -49,9 +54,6 @@ impl Interval {
     fn within(self, o: Self) -> bool {
         self.lo >= o.lo && self.hi <= o.hi
     }
-    fn negative(self) -> bool {
-        self.lo < 0
-    }
     /// As a range, cut to words.
     fn range(self) -> Range {
         let cut = |n: i64| i32::try_from(n.clamp(ANY.lo, ANY.hi)).unwrap_or_default();
@@ -65,7 +67,7 @@ fn bits_of(n: i64) -> i64 {
 }
 
 fn and(a: Interval, b: Interval) -> Interval {
-    match (a.negative(), b.negative()) {
+    match (a.lo < 0, b.lo < 0) {
         (false, false) => span(0, a.hi.min(b.hi)),
         (false, true) => span(0, a.hi),
         (true, false) => span(0, b.hi),
@@ -74,7 +76,7 @@ fn and(a: Interval, b: Interval) -> Interval {
 }
 
 fn or(a: Interval, b: Interval) -> Interval {
-    if a.negative() || b.negative() { ANY } else { span(a.lo.max(b.lo), bits_of(a.hi.max(b.hi))) }
+    if a.lo < 0 || b.lo < 0 { ANY } else { span(a.lo.max(b.lo), bits_of(a.hi.max(b.hi))) }
 }
 
 /// What is known of vectors in the lanes where a mask is set, and where it is not.
@@ -126,10 +128,8 @@ impl Pass<'_> {
                 let n = self.at(op.args[0]).hi.max(0);
                 match op.code {
                     Code::Sweep => self.lanes = n,
-                    Code::Repeat { max } => {
-                        self.set(binds, span(0, (n.min(max.into()) - 1).max(0)))
-                    }
-                    _ => self.set(binds, span(-128, 127)),
+                    Code::Repeat { max } => self.set(binds, first(n.min(max.into()))),
+                    _ => self.set(binds, LIFE.into()),
                 }
                 self.block(body)?;
             }
@@ -184,8 +184,8 @@ impl Pass<'_> {
             Code::Max => is(arg(0).corners(arg(1), i64::max)),
             Code::Min => is(arg(0).corners(arg(1), i64::min)),
             Code::IfNe(n) | Code::IfGt(n) => is(Interval::point(n).join(Interval::point(0))),
-            Code::Bisect | Code::LifeAt => is(span(-128, 127)),
-            Code::Iota => is(span(0, (self.lanes - 1).max(0))),
+            Code::Bisect | Code::LifeAt => is(LIFE.into()),
+            Code::Iota => is(first(self.lanes)),
             Code::Add | Code::AddScalar => fits(plus(arg(0), arg(1))),
             Code::Mul | Code::MulScalar => fits(times(arg(0), arg(1))),
             Code::Sub => fits(minus(arg(0), arg(1))),
@@ -203,7 +203,7 @@ impl Pass<'_> {
             Code::AndTo(n) => is(and(arg(0), Interval::point(n))),
             Code::OrTo(n) => is(or(arg(0), Interval::point(n))),
             Code::Shr(0) => is(arg(0)),
-            Code::Shr(n) if arg(0).negative() => is(span(0, (1 << (32 - n)) - 1)),
+            Code::Shr(n) if arg(0).lo < 0 => is(span(0, (1 << (32 - n)) - 1)),
             Code::Shr(n) => is(span(arg(0).lo >> n, arg(0).hi >> n)),
             Code::Low(n) => {
                 let low = span(0, (1 << n) - 1);

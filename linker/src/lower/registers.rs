@@ -49,8 +49,8 @@ impl Names {
             temps(node).into_iter().for_each(|t| lives[t] = Some((lives[t].map_or(n, |l| l.0), n)));
         }
         let place = |n: usize| {
-            let Node::Call(call) = &body[n] else { return false };
-            call.text.split_once('(').is_some_and(|(op, _)| IN_PLACE.split(' ').any(|p| p == op))
+            let op = body[n].call().and_then(|call| call.text.split_once('('));
+            op.is_some_and(|(op, _)| IN_PLACE.split(' ').any(|p| p == op))
         };
         let mut order: Vec<_> =
             (0..all.len()).filter_map(|t| lives[t].map(|(a, z)| (a, z, t))).collect();
@@ -134,8 +134,8 @@ fn rename(node: &mut Node, names: &[String]) {
 
 /// The temporaries of a node.
 fn temps(node: &Node) -> BTreeSet<usize> {
-    let Node::Call(call) = node else { return BTreeSet::new() };
-    call.uses().filter_map(|(p, _)| if let Place::Temp(t) = p { Some(*t) } else { None }).collect()
+    let places = node.call().into_iter().flat_map(Call::uses);
+    places.filter_map(|(p, _)| if let Place::Temp(t) = p { Some(*t) } else { None }).collect()
 }
 
 /// Drops calls whose result nobody reads.
@@ -155,8 +155,12 @@ pub fn drop_unread(body: &mut Vec<Node>) {
 
 /// Drops scalars that nobody reads.
 pub fn drop_unused(nodes: &mut Vec<Node>) {
-    let mut text = String::new();
-    gather(nodes, &mut text);
+    let text = |node: &Node| match node {
+        Node::Call(call) => call.text.clone(),
+        Node::Loop(l) => l.bound.clone(),
+        Node::Note(_) => String::new(),
+    };
+    let text = nodes.iter().flat_map(Node::all).map(text).collect::<Vec<_>>().join("\n");
     // A field of the same name is another thing.
     let words: Vec<_> = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '.').collect();
     let once = |name: &str| words.iter().filter(|&&w| w == name).count() == 1;
@@ -164,20 +168,6 @@ pub fn drop_unused(nodes: &mut Vec<Node>) {
         let name = call.text.strip_prefix("const int32_t ").and_then(|t| t.split(' ').next());
         call.acts.is_empty() && name.is_some_and(once)
     });
-}
-
-fn gather(nodes: &[Node], text: &mut String) {
-    for node in nodes {
-        match node {
-            Node::Call(call) => *text += &call.text,
-            Node::Loop(l) => {
-                *text += &l.bound;
-                gather(&l.body, text);
-            }
-            Node::Note(_) => {}
-        }
-        text.push('\n');
-    }
 }
 
 fn remove(nodes: &mut Vec<Node>, which: &impl Fn(&Call) -> bool) {

@@ -4,16 +4,13 @@
 //! that do not need each other go side by side: as many waits as the longest chain has links, instead
 //! of one for nearly every call.
 
-use crate::aiv::{Node, Place};
+use crate::aiv::{Call, Node, Place};
 
 /// Reorders straight code; what touches one place, one of them writing, keeps its order.
 pub fn by_level(body: Vec<Node>, same: &impl Fn(&Place, &Place) -> bool) -> Vec<Node> {
-    let uses = |node: &Node| match node {
-        Node::Call(call) => call.uses().map(|(place, write)| (place.clone(), write)).collect(),
-        _ => Vec::new(),
-    };
-    let all: Vec<_> = body.iter().map(uses).collect();
-    let conflict = |a: &[(Place, bool)], b: &[(Place, bool)]| {
+    let uses = |node| Node::call(node).into_iter().flat_map(Call::uses).collect();
+    let all: Vec<Vec<_>> = body.iter().map(uses).collect();
+    let conflict = |a: &[(&Place, bool)], b: &[(&Place, bool)]| {
         a.iter().any(|(p, w)| b.iter().any(|(q, x)| (*w || *x) && same(p, q)))
     };
     // Scalars of the tile have level 0: they depend on nothing in it.

@@ -1,17 +1,13 @@
 //! The same tape with no pure op twice and none for nothing: a text has one line for each op.
 
-use crate::tape::code::Role;
-use crate::tape::{Block, Code, Op, Tape, Value};
+use crate::tape::{Block, Code, Tape, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A tape without common subexpressions and dead ops.
 pub fn simplify(tape: &Tape) -> Tape {
     let mut tape = tape.clone();
-    let mut body = tape.body.clone();
-    merge(&mut body, &mut BTreeMap::new(), &mut BTreeMap::new());
-    let mut used = BTreeSet::new();
-    sweep(&mut body, &mut used);
-    tape.body = body;
+    merge(&mut tape.body, &mut BTreeMap::new(), &mut BTreeMap::new());
+    sweep(&mut tape.body, &mut BTreeSet::new());
     tape
 }
 
@@ -40,16 +36,11 @@ fn merge(block: &mut Block, seen: &mut BTreeMap<String, Value>, same: &mut BTree
 
 fn sweep(block: &mut Block, used: &mut BTreeSet<Value>) {
     used.extend(block.yields);
-    let reads = |role| matches!(role, Role::Gathered | Role::Streamed | Role::WholeRead);
-    let idle = |op: &Op| {
-        op.body.is_none()
-            && op.out.is_some()
-            && op.code.signature().columns.iter().all(|&(_, role)| reads(role))
-    };
     // From the last to the first: uses come before what they use.
     block.ops.reverse();
     block.ops.retain_mut(|op| {
-        let kept = !idle(op) || op.out.is_some_and(|out| used.contains(&out));
+        let acts = op.body.is_some() || op.code.writes();
+        let kept = acts || op.out.is_none_or(|out| used.contains(&out));
         if kept {
             op.body.iter_mut().for_each(|body| sweep(body, used));
             used.extend(&op.args);

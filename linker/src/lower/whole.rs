@@ -3,7 +3,6 @@
 use super::lanes::{BARRIER, SCRATCH, ub, v};
 use super::{LINES, Lower, camel};
 use crate::aiv::{Act, Pipe, Place};
-use crate::tape::code::{Need, Role};
 use crate::tape::{Code, ColumnId, Op, Value};
 use avsg_device::stage_one::record;
 use avsg_device::state::header;
@@ -194,10 +193,9 @@ impl Lower<'_> {
 /// Whether a list is as long as it was when an op read it, wherever the length is used.
 fn lasts(len: Value, list: ColumnId, rest: &[Op]) -> bool {
     let uses = |op: &Op| op.all().any(|op| op.args.contains(&len));
-    let changes = |&(_, role): &(Need, Role)| matches!(role, Role::Appended | Role::WholeWrite);
     let writes = |op: &Op| {
         let mut roles = op.columns.iter().zip(op.code.signature().columns);
-        roles.any(|(&id, role)| id == list && changes(role))
+        roles.any(|(&id, (_, role))| id == list && role.writes())
     };
     let last = rest.iter().rposition(uses).map_or(0, |n| n + 1);
     !rest[..last].iter().flat_map(Op::all).any(writes)

@@ -14,8 +14,8 @@ impl Defined<'_> for () {
     fn of(_: Recorder<'_>, _: Option<Value>) {}
 }
 
-macro_rules! value {
-    ($(#[$doc:meta])* $name:ident) => {
+macro_rules! values {
+    ($($(#[$doc:meta])* $name:ident;)*) => {$(
         $(#[$doc])*
         #[derive(Clone, Copy)]
         pub struct $name<'t> {
@@ -28,20 +28,16 @@ macro_rules! value {
                 Self { m, value: value.expect("this op defines a value") }
             }
         }
-    };
+    )*};
 }
 
-value! {
+values! {
     /// A vector: the number of the value that will be one.
-    Vector
-}
-value! {
+    Vector;
     /// A mask.
-    Mask
-}
-value! {
+    Mask;
     /// A run-time scalar.
-    Scalar
+    Scalar;
 }
 
 /// An operator: its left side, its trait, and its right side, a value of the tape or a constant.

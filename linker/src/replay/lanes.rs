@@ -106,11 +106,7 @@ impl Replay<'_> {
         let scalar = |n: usize| scalars[op.args[n].0 as usize].unwrap_or_default();
         match op.code {
             Code::Load => {
-                let words = memory.words(op.columns[0])?;
-                let len = words.len();
-                let lanes = words.get(at..at + live);
-                let lanes = lanes.ok_or_else(|| format!("lane {len} is past the column"))?;
-                out.extend_from_slice(lanes);
+                out.extend_from_slice(memory.tile(op.columns[0], at, live)?);
             }
             Code::Item(column) => {
                 let words = &memory.list(op.columns[0])?.columns[column];
@@ -118,13 +114,11 @@ impl Replay<'_> {
             }
             Code::Gather => {
                 let words = memory.words(op.columns[0])?;
-                let low = words.len() - 1;
-                out.extend(vector(0).map(|&i| words[reduced(i?, low)]));
+                out.extend(vector(0).map(|&i| words[reduced(i?, words.len())]));
             }
             Code::LifeAt => {
                 let life = memory.life(op.columns[0])?;
-                let low = life.len() - 1;
-                out.extend(vector(0).map(|&i| Some(i32::from(life[reduced(i?, low)]))));
+                out.extend(vector(0).map(|&i| Some(i32::from(life[reduced(i?, life.len())]))));
             }
             _ => {
                 let window = memory.window(op.columns[0], scalar(1), scalar(2).into())?;
@@ -150,19 +144,14 @@ impl Replay<'_> {
                 if lanes(1).iter().any(Option::is_none) {
                     return Err(POISON.into());
                 }
-                let words = memory.words(id)?;
-                let len = words.len();
-                let to = words.get_mut(at..at + live);
-                to.ok_or_else(|| format!("lane {len} is past the column"))?
-                    .copy_from_slice(lanes(1));
-                words[n..].fill(None);
+                memory.tile(id, at, live)?.copy_from_slice(lanes(1));
+                memory.words(id)?[n..].fill(None);
             }
             Code::Scatter => {
                 let words = memory.words(id)?;
-                let low = words.len() - 1;
                 for lane in mask(3)? {
                     let index = lanes(1)[lane].ok_or(POISON)?;
-                    words[reduced(index, low)] = Some(lanes(2)[lane].ok_or(POISON)?);
+                    words[reduced(index, words.len())] = Some(lanes(2)[lane].ok_or(POISON)?);
                 }
             }
             Code::Append => {
@@ -178,9 +167,9 @@ impl Replay<'_> {
             }
             Code::SetLife(_) | Code::StepLife(_) => {
                 let life = memory.life(id)?;
-                let low = life.len() - 1;
                 for lane in mask(2)? {
-                    let byte = &mut life[reduced(lanes(1)[lane].ok_or(POISON)?, low)];
+                    let slot = reduced(lanes(1)[lane].ok_or(POISON)?, life.len());
+                    let byte = &mut life[slot];
                     *byte = match op.code {
                         Code::StepLife(rule) => rules[rule][usize::from(byte.cast_unsigned())],
                         Code::SetLife(value) => value,
@@ -207,9 +196,9 @@ fn picked(mask: &[Bit]) -> Result<Vec<usize>, String> {
     Ok(lanes)
 }
 
-/// An index into a column of low + 1 words, a power of two.
-fn reduced(index: i32, low: usize) -> usize {
-    index.cast_unsigned() as usize & low
+/// An index into a column of so many words, a power of two.
+fn reduced(index: i32, len: usize) -> usize {
+    index.cast_unsigned() as usize & (len - 1)
 }
 
 fn zip(

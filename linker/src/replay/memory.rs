@@ -59,6 +59,18 @@ impl<'t> Memory<'t> {
         }
     }
 
+    /// The words of a tile.
+    pub(super) fn tile(
+        &mut self,
+        id: ColumnId,
+        at: usize,
+        live: usize,
+    ) -> Result<&mut [Lane], String> {
+        let words = self.words(id)?;
+        let len = words.len();
+        words.get_mut(at..at + live).ok_or_else(|| format!("lane {len} is past the column"))
+    }
+
     pub(super) fn life(&mut self, id: ColumnId) -> Result<&mut [i8], String> {
         match &mut self.held[id.0 as usize] {
             Held::Life(life) if life.is_empty() => Err("the lifetimes were not bound".into()),

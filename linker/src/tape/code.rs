@@ -108,6 +108,13 @@ pub enum Role {
     WholeWrite,
 }
 
+impl Role {
+    /// Whether it changes a column; a stream may or may not.
+    pub fn writes(self) -> bool {
+        matches!(self, Self::Scattered | Self::Appended | Self::WholeWrite)
+    }
+}
+
 /// What an op takes and gives.
 #[derive(Clone, Copy, Debug)]
 pub struct Signature {
@@ -186,7 +193,6 @@ impl Code {
 
     /// Whether it changes a column.
     pub fn writes(self) -> bool {
-        let writes = |role| matches!(role, Role::Scattered | Role::Appended | Role::WholeWrite);
-        self == Self::Store || self.signature().columns.iter().any(|&(_, role)| writes(role))
+        self == Self::Store || self.signature().columns.iter().any(|(_, role)| role.writes())
     }
 }

@@ -1,6 +1,6 @@
 //! Stage One of a geometry as AscendC: placed, ordered, written.
 
-use crate::aiv::{Call, Node, Pipe, Place};
+use crate::aiv::{Call, Node, Pipe, Place, Sync};
 use crate::check::{Refused, check};
 use crate::lower::{Lowered, camel, lower, ub};
 use crate::record::record_stage_one;
@@ -152,23 +152,18 @@ fn setup(kernel: &Lowered, plan: &Plan) -> Vec<Node> {
 /// Statements, indented. An op's own text is not broken: a call is a line.
 fn lines(nodes: &[Node], depth: usize) -> String {
     let indent = "    ".repeat(depth);
-    let mut text = String::new();
-    for node in nodes {
-        let _ = match node {
-            Node::Note(note) => writeln!(text, "{indent}// {note}"),
-            Node::Call(call) => {
-                for sync in &call.sync {
-                    let _ = writeln!(text, "{indent}{}", sync.text());
-                }
-                // Before a loop there may be nothing but synchronisation.
-                if call.text.is_empty() { Ok(()) } else { writeln!(text, "{indent}{}", call.text) }
-            }
-            Node::Loop(l) => {
-                writeln!(text, "{indent}{} {{\n{}{indent}}}", l.head(), lines(&l.body, depth + 1))
-            }
-        };
-    }
-    text
+    let ordered = |sync: &[Sync], text: &str| -> String {
+        let lines = sync.iter().map(|s| format!("{indent}{}\n", s.text()));
+        lines.chain([format!("{indent}{text}\n")]).collect()
+    };
+    let one = |node: &Node| match node {
+        Node::Note(note) => ordered(&[], &format!("// {note}")),
+        Node::Call(call) => ordered(&call.sync, &call.text),
+        Node::Loop(l) => {
+            ordered(&l.sync, &format!("{} {{\n{}{indent}}}", l.head(), lines(&l.body, depth + 1)))
+        }
+    };
+    nodes.iter().map(one).collect()
 }
 
 /// The tensors and lengths that a text uses.

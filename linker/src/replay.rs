@@ -59,10 +59,9 @@ pub struct Replay<'t> {
     tape: &'t Tape,
     width: usize,
     memory: Memory<'t>,
-    /// Values by number; those of other types stay empty.
+    /// Values by number; those of other types stay empty. A mask is a vector of 0 and 1.
     scalars: Vec<Option<i32>>,
     vectors: Vec<Vec<Lane>>,
-    masks: Vec<Vec<Option<bool>>>,
     tile: Tile,
     ran: Option<Vec<Ran<'t>>>,
 }
@@ -81,7 +80,6 @@ impl<'t> Replay<'t> {
             memory: Memory::new(tape),
             scalars: vec![None; n],
             vectors: vec![Vec::new(); n],
-            masks: vec![Vec::new(); n],
             tile: Tile::default(),
             ran: None,
         })

@@ -5,36 +5,26 @@
 use super::{Lane, Replay, Tile};
 use crate::tape::{Code, ColumnId, Op, Type, Value};
 
-type Bit = Option<bool>;
-
 impl Replay<'_> {
     /// Executes an op that stands in a sweep, on the live lanes.
     pub(super) fn lanes(&mut self, op: &Op) -> Result<(), String> {
-        let Some(out) = op.out else { return self.effect(op) };
-        let out = out.0 as usize;
+        let Some(Value(out)) = op.out else { return self.effect(op) };
         // Taken out while its operands are read: no op reads what it defines. It keeps its memory.
-        if op.code.signature().out == Some(Type::Mask) {
-            let mut mask = std::mem::take(&mut self.masks[out]);
-            mask.clear();
-            self.mask(op, &mut mask);
-            self.masks[out] = mask;
-            return Ok(());
-        }
-        let mut vector = std::mem::take(&mut self.vectors[out]);
-        vector.clear();
+        let mut lanes = std::mem::take(&mut self.vectors[out as usize]);
+        lanes.clear();
         let done = if op.columns.is_empty() {
-            self.arithmetic(op, &mut vector)
+            self.arithmetic(op, &mut lanes)
         } else {
-            self.read(op, &mut vector)
+            self.read(op, &mut lanes)
         };
-        self.vectors[out] = vector;
+        self.vectors[out as usize] = lanes;
         done
     }
 
     /// How many lanes the mask of an op that just ran picks.
     pub(super) fn masked(&self, op: &Op) -> usize {
         let mask = op.args.iter().find(|&&v| self.tape.type_of(v) == Type::Mask);
-        mask.map_or(0, |m| self.masks[m.0 as usize].iter().filter(|&&b| b == Some(true)).count())
+        mask.map_or(0, |&m| self.vector(m).iter().filter(|&&bit| bit == Some(1)).count())
     }
 
     fn vector(&self, value: Value) -> &[Lane] {
@@ -60,8 +50,8 @@ impl Replay<'_> {
             Code::Add => zip(out, a(), b(), add),
             Code::Sub => zip(out, a(), b(), sub),
             Code::Mul => zip(out, a(), b(), mul),
-            Code::And => zip(out, a(), b(), |a, b| Some(a & b)),
-            Code::Or => zip(out, a(), b(), |a, b| Some(a | b)),
+            Code::And | Code::MaskAnd => zip(out, a(), b(), |a, b| Some(a & b)),
+            Code::Or | Code::MaskOr => zip(out, a(), b(), |a, b| Some(a | b)),
             Code::AddScalar => with(out, a(), s(), add),
             Code::SubScalar => with(out, a(), s(), sub),
             Code::MulScalar => with(out, a(), s(), mul),
@@ -76,38 +66,26 @@ impl Replay<'_> {
                 low.checked_mul(p)?.checked_add(high.checked_mul(q)?)
             }),
             Code::Select => {
-                let choices = b().zip(self.vector(op.args[2]));
-                let lanes = self.masks[op.args[0].0 as usize].iter().zip(choices);
-                out.extend(lanes.map(|(&m, (yes, no))| if m? { yes } else { *no }));
+                let lanes = a().iter().zip(b()).zip(self.vector(op.args[2]));
+                out.extend(lanes.map(|((mask, yes), &no)| if (*mask)? == 1 { yes } else { no }));
                 Ok(())
             }
+            Code::Eq => zip(out, a(), b(), |a, b| bit(a == b)),
+            Code::EqTo(n) => with(out, a(), n, |a, n| bit(a == n)),
+            Code::Neg => with(out, a(), 0, |a, _| bit(a < 0)),
+            Code::MaskNot => with(out, a(), 1, |a, one| Some(a ^ one)),
             _ => Err("not an op on lanes".into()),
-        }
-    }
-
-    fn mask(&self, op: &Op, out: &mut Vec<Bit>) {
-        let vector = |n: usize| self.vector(op.args[n]).iter();
-        let bits = |n: usize| self.masks[op.args[n].0 as usize].iter();
-        match op.code {
-            Code::Eq => out.extend(vector(0).zip(vector(1)).map(|(&a, &b)| Some(a? == b?))),
-            Code::EqTo(n) => out.extend(vector(0).map(|&a| Some(a? == n))),
-            Code::Neg => out.extend(vector(0).map(|&a| Some(a? < 0))),
-            Code::MaskNot => out.extend(bits(0).map(|&a| Some(!a?))),
-            Code::MaskAnd => out.extend(bits(0).zip(bits(1)).map(|(&a, &b)| Some(a? & b?))),
-            _ => out.extend(bits(0).zip(bits(1)).map(|(&a, &b)| Some(a? | b?))),
         }
     }
 
     /// Reads a column. What lies past a list's length is poison, what lies past a column a fault.
     fn read(&mut self, op: &Op, out: &mut Vec<Lane>) -> Result<(), String> {
         let Tile { at, live, .. } = self.tile;
-        let Self { memory, vectors, masks, scalars, .. } = self;
+        let Self { memory, vectors, scalars, .. } = self;
         let vector = |n: usize| vectors[op.args[n].0 as usize].iter();
         let scalar = |n: usize| scalars[op.args[n].0 as usize].unwrap_or_default();
         match op.code {
-            Code::Load => {
-                out.extend_from_slice(memory.tile(op.columns[0], at, live)?);
-            }
+            Code::Load => out.extend_from_slice(memory.tile(op.columns[0], at, live)?),
             Code::Item(column) => {
                 let words = &memory.list(op.columns[0])?.columns[column];
                 out.extend((at..at + live).map(|i| words.get(i).copied()));
@@ -123,8 +101,8 @@ impl Replay<'_> {
             _ => {
                 let window = memory.window(op.columns[0], scalar(1), scalar(2).into())?;
                 let at = |i: i32| usize::try_from(i).ok().and_then(|i| window.get(i)).copied();
-                for (&index, &bit) in vector(3).zip(&masks[op.args[4].0 as usize]) {
-                    let index = if bit.ok_or(POISON)? { index.ok_or(POISON)? } else { -1 };
+                for (&index, &bit) in vector(3).zip(vector(4)) {
+                    let index = if bit.ok_or(POISON)? == 1 { index.ok_or(POISON)? } else { -1 };
                     out.push(Some(at(index).unwrap_or(-1)));
                 }
             }
@@ -135,9 +113,9 @@ impl Replay<'_> {
     fn effect(&mut self, op: &Op) -> Result<(), String> {
         let Tile { at, live, n } = self.tile;
         let rules = &self.tape.rules;
-        let Self { memory, vectors, masks, .. } = self;
+        let Self { memory, vectors, .. } = self;
         let lanes = |n: usize| vectors[op.args[n].0 as usize].as_slice();
-        let mask = |n: usize| picked(&masks[op.args[n].0 as usize]);
+        let mask = |n: usize| picked(lanes(n));
         let id: ColumnId = op.columns[0];
         match op.code {
             Code::Store => {
@@ -158,10 +136,7 @@ impl Replay<'_> {
                 let list = memory.list(id)?;
                 for lane in mask(1)? {
                     let entry = op.args[2..].iter().map(|v| vectors[v.0 as usize][lane]);
-                    if entry.clone().any(|word| word.is_none()) {
-                        return Err(POISON.into());
-                    }
-                    list.push(entry.flatten());
+                    list.push(entry.collect::<Option<Vec<_>>>().ok_or(POISON)?);
                 }
                 memory.fits(id)?;
             }
@@ -185,11 +160,16 @@ impl Replay<'_> {
 
 const POISON: &str = "a live lane uses poison: memory that nothing wrote, or that is past an end";
 
+/// A lane of a mask: 0 or 1.
+fn bit(set: bool) -> Lane {
+    Some(set.into())
+}
+
 /// The lanes that a mask picks, in order.
-fn picked(mask: &[Bit]) -> Result<Vec<usize>, String> {
+fn picked(mask: &[Lane]) -> Result<Vec<usize>, String> {
     let mut lanes = Vec::with_capacity(mask.len());
     for (lane, bit) in mask.iter().enumerate() {
-        if bit.ok_or(POISON)? {
+        if bit.ok_or(POISON)? == 1 {
             lanes.push(lane);
         }
     }

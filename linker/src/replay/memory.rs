@@ -172,7 +172,7 @@ impl List {
     }
 
     /// Appends one entry.
-    pub(super) fn push(&mut self, entry: impl Iterator<Item = i32>) {
+    pub(super) fn push(&mut self, entry: impl IntoIterator<Item = i32>) {
         self.columns.iter_mut().zip(entry).for_each(|(column, word)| column.push(word));
         self.len += 1;
     }

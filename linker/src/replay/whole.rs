@@ -83,7 +83,7 @@ impl Replay<'_> {
                     .collect();
                 let list = memory.list(op.columns[0])?;
                 let room = limit.saturating_sub(list.len);
-                slots.iter().take(room).for_each(|&slot| list.push([slot].into_iter()));
+                slots.iter().take(room).for_each(|&slot| list.push([slot]));
                 memory.fits(op.columns[0])?;
             }
             Code::Put => memory.window(op.columns[0], args[0], 1)?[0] = args[1],
@@ -97,11 +97,8 @@ impl Replay<'_> {
             Code::Publish => {
                 let n = usize::try_from(args[1]).map_err(|_| format!("{} words", args[1]))?;
                 let from = memory.words(op.columns[1])?.get(..n);
-                let from: Option<Vec<i32>> = from
-                    .ok_or_else(|| format!("{n} words are too many"))?
-                    .iter()
-                    .copied()
-                    .collect();
+                let from = from.ok_or_else(|| format!("{n} words are too many"))?;
+                let from: Option<Vec<i32>> = from.iter().copied().collect();
                 let from = from.ok_or("it publishes poison")?;
                 let to = memory.window(op.columns[0], args[0], i64::from(args[1]))?;
                 to.copy_from_slice(&from);

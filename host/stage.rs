@@ -73,6 +73,9 @@ impl Kernel for StageOne<'_> {
             miss_at: zero,
             record: self.record,
             record_at: zero,
+            shared: zero,
+            part_at: zero,
+            part_len: zero,
             late: zero,
         };
         stage_one(c, p, &mut state, &mut work, &mut request);

@@ -131,10 +131,10 @@ fn the_model_is_monotone() {
         assert!(step(&json(&format!("{SMALL} {more}"))) > step(&base), "{more}");
     }
     // Turns: 41 requests on 40 cores take two.
-    let turns = stage_one(&json(&format!("{SMALL} --requests 41 --set launch=0")), "ours");
-    let launch = number(row(&base, "constants", "name", "launch"), "/value");
-    let one = stage_one(&base, "ours") - launch;
-    assert!((turns / one - 2.0).abs() < 1e-9);
+    let of = |n: usize| stage_one(&json(&format!("{SMALL} --requests {n} --set launch=0")), "ours");
+    assert!((of(41) / of(40) - 2.0).abs() < 1e-9);
+    // Cores that would have nothing to do share a request.
+    assert!(of(10) < of(11) && of(11) == of(40));
     let segments = json(&format!("{SMALL} --segments 1024,128"));
     assert!(step(&segments) > step(&base));
     let paged = json(&format!("{SMALL} --page 128"));
@@ -163,11 +163,11 @@ fn figures_stay_where_they_were() {
         assert!((got / want - 1.0).abs() < 0.1, "{what}: {got}, was {want}");
     };
     let phases = [
-        ("Probe, round 0", 10.8, 3.3),
-        ("Probe, later rounds", 11.0, 8.0),
-        ("Refresh", 2.3, 18.2),
+        ("Probe, round 0 or part", 3.26, 3.3),
+        ("Probe, later rounds", 0.4, 8.0),
+        ("Refresh", 1.8, 18.2),
         ("CollectDead", 1.4, 0.7),
-        ("UpdateState", 20.7, 23.7),
+        ("UpdateState", 11.5, 23.7),
     ];
     for (phase, ours, paper) in phases {
         let row = row(&report, "phases", "phase", phase);
@@ -175,8 +175,8 @@ fn figures_stay_where_they_were() {
         near(phase, number(row, "/paper_us"), paper);
     }
     near("paper", stage_one(&report, "paper"), 60.0);
-    near("ours", stage_one(&report, "ours"), 54.3);
-    near("at once", stage_one(&report, "ours, refreshes at once"), 67.2);
+    near("ours", stage_one(&report, "ours"), 27.9);
+    near("at once", stage_one(&report, "ours, refreshes at once"), 59.2);
     // The model of the paper's kernel at the paper's points.
     let points = report["points"].as_array().unwrap();
     let got: Vec<f64> = points.iter().map(|p| number(p, "/model_us")).collect();

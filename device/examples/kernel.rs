@@ -51,6 +51,9 @@ impl Kernel for Step<'_> {
             miss_at: s(0),
             record: self.record,
             record_at: s(0),
+            shared: s(0),
+            part_at: s(0),
+            part_len: s(0),
             late: s(0),
         };
         stage_one(m, self.p, &mut state, &mut work, &mut request);

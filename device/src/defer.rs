@@ -10,6 +10,7 @@
 //! (`tests/deferral.rs`). If there are more, as where S = K, all are refreshed at once. `paper` defers
 //! nothing: its extra decays fall on what was refreshed before.
 
+use crate::hash::STRIDE_BITS;
 use crate::machine::Machine;
 use crate::params::{Lifetime, Params, Table};
 use crate::probe::{refresh, set_hit};
@@ -22,8 +23,8 @@ use crate::state::{State, header};
 pub enum Refresh {
     /// CPUs: hits are refreshed before victims are chosen, and links looked at one by one. Less work in all.
     AtOnce,
-    /// Vector cores: of the token that a request names, most hits after Stage One, by [`refresh_late`]; and
-    /// Probe looks at two links at once.
+    /// Vector cores: of the token that a request names, most hits after Stage One, by [`refresh_late`]; Probe
+    /// looks at two links at once, UpdateState and Probe for a shared token at all of them.
     Late,
 }
 
@@ -32,6 +33,13 @@ impl Refresh {
     #[inline(always)]
     pub fn defers(self, p: &Params) -> bool {
         self == Self::Late && p.table == Table::Wide
+    }
+
+    /// Whether all links of an id are looked at at once, and so whether cores can share a token. In a table of
+    /// more links, a way's positions would overflow before they are cut.
+    #[inline(always)]
+    pub fn searches(self, p: &Params) -> bool {
+        self.defers(p) && p.link_bits() <= STRIDE_BITS
     }
 
     /// Whether Probe looks at two links at once: where their number is even.
@@ -66,17 +74,8 @@ pub fn refresh_early<M: Machine>(
         #[inline(always)]
         |t| m.count_le(life, t),
     );
-    let above = bound + 1;
     m.clear(&mut work.dead);
-    m.sweep(
-        k * waits,
-        #[inline(always)]
-        |t| {
-            let slot = m.load(t, &work.slot);
-            let low = m.neg(m.life_at(&state.life, slot) - above);
-            m.append(t, &mut work.dead, low & !m.neg(slot), [slot]);
-        },
-    );
+    m.append_low(&mut work.dead, &work.slot, k * waits, &state.life, bound);
     let early = m.len(&work.dead);
     let all = m.if_gt(early, m.scalar(SPARE), 1);
     refresh(m, p, state, work, k * m.max(now, all));

@@ -18,6 +18,7 @@
 
 use crate::machine::Machine;
 use crate::params::{Params, Table};
+use crate::state::PRINT_AND_SLOT_BITS;
 
 /// Bits that links, strides and prints are the highest of.
 pub const MIX_BITS: u32 = 20;
@@ -109,6 +110,12 @@ pub fn last_way(p: &Params) -> i32 {
     (u32::MAX >> (32 - p.link_bits() - stride_bits(p))).cast_signed()
 }
 
+/// The position of the first link on a way.
+#[inline(always)]
+pub fn begin<M: Machine>(m: M, p: &Params, way: M::V) -> M::V {
+    if fits_way(p) { m.low(way, p.link_bits()) } else { first(m, p, mixed(m, p, way)) }
+}
+
 /// The position of link number r on a way.
 #[inline(always)]
 pub fn along<M: Machine>(m: M, p: &Params, way: M::V, r: M::Scalar) -> M::V {
@@ -126,6 +133,13 @@ pub fn print<M: Machine>(m: M, p: &Params, mixed: M::V) -> M::V {
         Table::Paper { .. } => m.low(m.shr(mixed, p.slot_bits()), p.print_bits()),
         Table::Wide => top(m, mixed, p.print_bits()),
     }
+}
+
+/// The print of `wide` of a single id, for S = 2^`slot_bits`: for whoever is no machine.
+pub fn print_of(slot_bits: u32, x: i32) -> i32 {
+    let bits = PRINT_AND_SLOT_BITS - slot_bits;
+    let ((low, high), (p, q)) = (((x & 0xFFFF) - 0x8000, (x >> 16) & 0x3F), MULTIPLIERS[0]);
+    ((low * p + high * q) >> (MIX_BITS - bits)) & ((1 << bits) - 1)
 }
 
 /// The word of a valid link from an id to a slot.

@@ -35,6 +35,8 @@ pub mod locate;
 pub mod machine;
 pub mod params;
 pub mod probe;
+pub mod search;
+pub mod share;
 pub mod stage_one;
 pub mod stage_two;
 pub mod state;

@@ -17,6 +17,9 @@
 //! Costs below are per vector of 64 lanes on Ascend (one repeat, about one cycle, unless said) and
 //! per register on a CPU.
 
+use crate::params::Params;
+use crate::search;
+use crate::state::State;
 use core::ops::{Add, BitAnd, BitOr, Mul, Not, Sub};
 
 mod columns;
@@ -203,6 +206,33 @@ pub trait Machine: Copy {
     /// Moves `from` onto `to` and leaves `from` empty. CPU: swaps pointers.
     fn take<'a, const W: usize>(self, to: &mut Self::List<'a, W>, from: &mut Self::List<'a, W>);
 
+    // ---- all links at once --------------------------------------------------------------------------
+
+    /// [`search::find`]. Ascend: all links of some ids at once, in about 40 ops; two gathers a link.
+    #[inline(always)]
+    fn find<'a>(
+        self,
+        p: &Params,
+        slot: &mut Self::Column<'a>,
+        [way, wanted]: [&Self::Column<'a>; 2],
+        n: Self::Scalar,
+        state: &State<'_, Self>,
+    ) {
+        search::find(self, p, slot, [way, wanted], n, state);
+    }
+    /// [`search::find_free`], for the `wide` table. Ascend: as [`Self::find`].
+    #[inline(always)]
+    fn find_free<'a>(
+        self,
+        p: &Params,
+        at: &mut Self::Column<'a>,
+        way: &Self::Column<'a>,
+        n: Self::Scalar,
+        state: &State<'_, Self>,
+    ) {
+        search::find_free(self, p, at, way, n, state);
+    }
+
     // ---- the lifetime column --------------------------------------------------------------------
 
     /// life -= by for every slot, saturating at -128; `by` in 0..=128. With `settle`, a slot in use
@@ -226,6 +256,40 @@ pub trait Machine: Copy {
         t: Self::Scalar,
         limit: Self::Scalar,
     );
+    /// [`crate::share::collect`], over the first `n` lanes. Ascend: the whole columns at once.
+    #[inline(always)]
+    fn collect<'a>(
+        self,
+        pending: &mut Self::List<'a, 2>,
+        void: &mut Self::List<'a, 1>,
+        ids: &Self::Column<'a>,
+        slot: &mut Self::Column<'a>,
+        n: Self::Scalar,
+    ) {
+        crate::share::collect(self, pending, void, ids, slot, n);
+    }
+    /// Appends the first `n` of `slots` that are not negative and whose lifetime is at most `t`, in order.
+    /// Ascend: the whole column at once.
+    #[inline(always)]
+    fn append_low(
+        self,
+        list: &mut Self::List<'_, 1>,
+        slots: &Self::Column<'_>,
+        n: Self::Scalar,
+        life: &Self::Life<'_>,
+        t: Self::Scalar,
+    ) {
+        let above = t + 1;
+        self.sweep(
+            n,
+            #[inline(always)]
+            |tile| {
+                let slot = self.load(tile, slots);
+                let low = self.neg(self.life_at(life, slot) - above);
+                self.append(tile, list, low & !self.neg(slot), [slot]);
+            },
+        );
+    }
     /// life\[slot mod S\], sign-extended.
     fn life_at(self, life: &Self::Life<'_>, slot: Self::V) -> Self::V;
     /// life\[slot mod S\] = value under the mask.
@@ -271,6 +335,18 @@ pub trait Machine: Copy {
         to: &mut Self::Output<'_>,
         at: Self::Scalar,
         column: &Self::Column<'_>,
+        n: Self::Scalar,
+    );
+    /// Publishes the first `part` words of a column at `at + first`, waits until all cores of the request
+    /// have, and takes the `n` words at `at`; those that do not own it stop here. All that happens only if
+    /// `n` is not 0. A machine alone waits for nobody. Ascend: a DMA, SyncAll, another DMA.
+    fn share(
+        self,
+        column: &mut Self::Column<'_>,
+        with: &mut Self::Output<'_>,
+        at: Self::Scalar,
+        first: Self::Scalar,
+        part: Self::Scalar,
         n: Self::Scalar,
     );
     /// Copies one column of a list to global memory at `at`. One DMA.

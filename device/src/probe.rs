@@ -22,8 +22,7 @@ use crate::stage_one::Work;
 use crate::state::{EMPTY, State};
 
 /// Looks the first `k` ids of `work.ids` up. Fills `work.slot` (-1 where not found or not valid),
-/// leaves the misses in `work.pending` as (id, lane) and ids that are not valid in `work.void`, and counts
-/// ids at or above `limit` in `work.far`.
+/// leaves the misses in `work.pending` as (id, lane) and ids that are not valid in `work.void`.
 #[inline(always)]
 pub fn probe<M: Machine>(
     m: M,
@@ -41,11 +40,7 @@ pub fn probe<M: Machine>(
         k,
         #[inline(always)]
         |t| {
-            let id = m.load(t, &work.ids);
-            let padding = m.neg(id);
-            // Cleared first: the difference with the limit must not overflow.
-            let x = m.select(padding, m.splat(0), id);
-            let valid = m.neg(x - limit) & !padding;
+            let (id, x, valid) = selected(m, t, work, limit);
             let mixed = hash::mixed(m, p, x);
             let (slot, found) = find(m, p, state, x, mixed, hash::first(m, p, mixed), pairs);
             let hit = found & valid;
@@ -54,16 +49,11 @@ pub fn probe<M: Machine>(
             m.append(t, &mut work.void, !valid, [id]);
         },
     );
-    m.sweep(
-        m.len(&work.void),
-        #[inline(always)]
-        |t| m.append(t, &mut work.far, !m.neg(m.item(t, &work.void, 0)), []),
-    );
     let links = 1 + u32::from(pairs);
     let rounds = p.retries.div_ceil(links) - u32::from(pairs);
     m.repeat(
         rounds,
-        m.scalar(rounds as i32),
+        m.if_gt(k, m.scalar(0), rounds as i32),
         #[inline(always)]
         |round| {
             let link = if pairs { round + round } else { round };
@@ -81,6 +71,31 @@ pub fn probe<M: Machine>(
             );
             m.take(&mut work.pending, &mut work.next);
         },
+    );
+}
+
+/// The tile's ids, the same with 0 for padding, and which of them are valid.
+#[inline(always)]
+pub fn selected<M: Machine>(
+    m: M,
+    t: M::Tile,
+    work: &Work<'_, M>,
+    limit: M::Scalar,
+) -> (M::V, M::V, M::Mask) {
+    let id = m.load(t, &work.ids);
+    let padding = m.neg(id);
+    // Cleared first: the difference with the limit must not overflow.
+    let x = m.select(padding, m.splat(0), id);
+    (id, x, m.neg(x - limit) & !padding)
+}
+
+/// Counts those of the ids that are not valid that are at or above the limit: in `work.far`.
+#[inline(always)]
+pub fn count_far<M: Machine>(m: M, work: &mut Work<'_, M>) {
+    m.sweep(
+        m.len(&work.void),
+        #[inline(always)]
+        |t| m.append(t, &mut work.far, !m.neg(m.item(t, &work.void, 0)), []),
     );
 }
 

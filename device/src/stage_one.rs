@@ -6,10 +6,11 @@ use crate::invalidate::invalidate;
 use crate::lifecycle::{decay, reset};
 use crate::locate::locate;
 use crate::machine::Machine;
-use crate::params::{MAX_TOKENS, Params};
-use crate::probe::{probe, refresh};
+use crate::params::{Lifetime, MAX_TOKENS, Params};
+use crate::probe::{count_far, probe, refresh};
+use crate::share::probe_part;
 use crate::state::State;
-use crate::update_state::{link, occupy};
+use crate::update_state::{enliven, link, occupy};
 
 /// Words of a request's record: one 64-byte line, so that two cores never write one line.
 pub mod record {
@@ -37,6 +38,10 @@ pub struct Work<'a, M: Machine> {
     pub ids: M::Column<'a>,
     /// Their slots.
     pub slot: M::Column<'a>,
+    /// Of a shared token's part the ways of its ids.
+    pub part_way: M::Column<'a>,
+    /// And the ids, [`crate::share::NOBODY`] where they are not valid.
+    pub wanted: M::Column<'a>,
     /// (id, lane) of ids not found yet.
     pub pending: M::List<'a, 2>,
     /// The same, of the next round.
@@ -45,12 +50,16 @@ pub struct Work<'a, M: Machine> {
     pub miss: M::List<'a, 3>,
     /// Their slots.
     pub dead: M::List<'a, 1>,
-    /// (way, word) of misses without a link yet: see [`crate::hash::way`].
-    pub seek: M::List<'a, 2>,
+    /// Of misses that are linked: see [`crate::hash::way`].
+    pub way: M::Column<'a>,
+    /// The word of each new link.
+    pub new_link: M::Column<'a>,
+    /// (way, place in `way`) of those for which no link was found yet.
+    pub open: M::List<'a, 2>,
     /// The same, of the next round.
-    pub seek_next: M::List<'a, 2>,
-    /// (position, word) of links to write.
-    pub claim: M::List<'a, 2>,
+    pub open_next: M::List<'a, 2>,
+    /// The link found for each of `way`: its position, or -1.
+    pub at: M::Column<'a>,
     /// The token's ids that are padding or above the sequence length.
     pub void: M::List<'a, 1>,
     /// Counts the request's ids above its sequence length.
@@ -109,6 +118,12 @@ pub struct Request<'a, M: Machine> {
     pub record: M::Output<'a>,
     /// This request's.
     pub record_at: M::Scalar,
+    /// Whether several cores probe the first token, each a part of it (see [`crate::share`]): 1 or 0.
+    pub shared: M::Scalar,
+    /// Its first lane.
+    pub part_at: M::Scalar,
+    /// Its lanes.
+    pub part_len: M::Scalar,
     /// The token, counted from 1, whose hits wait for [`crate::defer::refresh_late`]: the last one. 0: none.
     pub late: M::Scalar,
 }
@@ -147,9 +162,23 @@ pub fn stage_one_with<M: Machine>(
         request.tokens,
         #[inline(always)]
         |g| {
-            let from = request.ids_at + request.ids_stride * g;
-            m.fetch(&mut work.ids, &request.ids, from, request.k);
-            probe(m, p, state, work, request.k, request.limit, when.pairs(p));
+            let (from, k) = (request.ids_at + request.ids_stride * g, request.k);
+            if when.searches(p) {
+                // The first token may be shared; then nothing is left to be probed here. The owner's part
+                // is the first, so it has all ids.
+                let shared = request.shared * m.if_gt(m.scalar(1), g, 1);
+                let before = request.part_at * shared;
+                m.fetch(&mut work.ids, &request.ids, from + before, k - before);
+                probe_part(m, p, state, work, request, shared);
+                let alone = k * (m.scalar(1) - shared);
+                probe(m, p, state, work, alone, request.limit, when.pairs(p));
+                let Work { pending, void, ids, slot, .. } = work;
+                m.collect(pending, void, ids, slot, k * shared);
+            } else {
+                m.fetch(&mut work.ids, &request.ids, from, k);
+                probe(m, p, state, work, k, request.limit, when.pairs(p));
+            }
+            count_far(m, work);
             let dropped = m.len(&work.outside);
             locate(m, p, work, request, g);
             let valid = request.k - m.len(&work.void) + dropped - m.len(&work.outside);
@@ -163,18 +192,23 @@ pub fn stage_one_with<M: Machine>(
             m.publish_list(&mut request.miss_row, to, &work.miss, 2);
             m.put(&mut request.record, request.record_at + g, n);
             m.put(&mut request.record, total_at, total + n);
+            let now = m.if_ne(g + 1, request.late, 1);
             if when.defers(p) {
-                let now = m.if_ne(g + 1, request.late, 1);
                 refresh_early(m, p, state, work, request.k, now);
             } else {
                 refresh(m, p, state, work, request.k);
             }
             collect_dead(m, p, state, work);
             m.publish_list(&mut request.miss_slot, to, &work.dead, 0);
-            occupy(m, p, state, work, g);
+            // What is refreshed late has no other lifetime until then, and needs none.
+            let late = when.defers(p) && matches!(p.lifetime, Lifetime::Constant(_));
+            occupy(m, p, state, work, g, !late);
+            if late {
+                enliven(m, p, state, work, m.len(&work.dead) * now);
+            }
             let to = request.slot_at + request.slot_stride * g;
             m.publish(&mut request.slot, to, &work.slot, request.k);
-            link(m, p, state, work);
+            link(m, p, state, work, when);
         },
     );
     let far = m.if_gt(m.len(&work.far), m.scalar(0), status::ID_OUT_OF_RANGE);

@@ -1,7 +1,6 @@
 //! The paper in plain scalar Rust, sharing no code with the kernels: its packed 64-bit Hash-State, its
 //! arithmetic in `u64`, Algorithm 1 lane by lane. The `paper` table must equal it bit for bit, races
-//! included: of two misses that take one link in one round, the later lane's word stays, and what an
-//! earlier round wrote falls to a later one.
+//! included: of two misses that take one link, the later lane's word stays.
 
 #[path = "rig/one_request.rs"]
 mod one_request;
@@ -141,20 +140,19 @@ impl HashState {
             self.set_lifetime(slot, -128);
         }
         // UpdateState: every miss chooses its link on the state before any of them writes.
-        let mut chosen: Vec<(u64, usize, u64)> = vec![];
+        let mut chosen: Vec<(usize, u64)> = vec![];
         for (n, &lane) in misses.iter().enumerate() {
             slots[lane] = dead[n] as i64;
             let choice = (0..=self.retries)
-                .map(|r| (r, self.link(ids[lane].into(), r)))
-                .find(|&(_, link)| self.reusable(link));
-            chosen.extend(choice.map(|(r, link)| (r, n, link)));
+                .map(|r| self.link(ids[lane].into(), r))
+                .find(|&link| self.reusable(link));
+            chosen.extend(choice.map(|link| (n, link)));
         }
         for (&lane, &slot) in misses.iter().zip(&dead) {
             self.set_id(slot, ids[lane].into());
             self.set_lifetime(slot, self.life);
         }
-        chosen.sort_unstable();
-        for (_, n, link) in chosen {
+        for (n, link) in chosen {
             self.set_link(link, ids[misses[n]].into(), dead[n]);
         }
         Seen { slots, hits }

@@ -1,6 +1,6 @@
 //! A kernel for one vector core (AIV) before it is text: calls over named buffers, in loops.
 //!
-//! A call says what its units read and write, so that [`crate::sync`] can order them and
+//! A call says what its units read and write, so that `sync` can order them and
 //! [`crate::ub`] can place the buffers. A call of a helper function lists all that happens inside it,
 //! its own synchronisation included.
 

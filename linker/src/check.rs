@@ -13,6 +13,8 @@
 pub mod ranges;
 pub mod roles;
 
+use avsg_device::params::MAX_RETRIES;
+
 use crate::tape::code::{Need, Role, Signature};
 use crate::tape::{Block, Code, Column, ColumnId, Kind, Op, Range, Tape, Type, Value};
 
@@ -234,6 +236,14 @@ impl Scope<'_> {
                 Err(Why::ListColumn(n, self.width(op)))
             }
             Code::Gather | Code::Scatter | Code::LifeAt | Code::SetLife(_) => power(column()),
+            Code::Find(retries) | Code::FindFree(retries) if retries > MAX_RETRIES => {
+                Err(Why::Operands)
+            }
+            Code::Collect if column().ranges.len() != 2 => Err(Why::Operands),
+            Code::Find(_) => power(self.tape.column(op.columns[3]))
+                .and_then(|()| power(self.tape.column(op.columns[4]))),
+            Code::FindFree(_) => power(self.tape.column(op.columns[2]))
+                .and_then(|()| power(self.tape.column(op.columns[3]))),
             Code::StepLife(n) => {
                 power(column())?;
                 idempotent(n, self.tape.rules.get(n).ok_or(Why::Operands)?)

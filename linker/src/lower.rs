@@ -10,7 +10,9 @@ mod dot;
 mod lanes;
 mod names;
 pub mod registers;
+mod scatters;
 mod schedule;
+pub mod search;
 mod signs;
 pub mod simplify;
 mod whole;
@@ -59,6 +61,8 @@ struct Lower<'t> {
     /// Vectors and masks: text and place.
     at: BTreeMap<Value, (String, Place)>,
     halves: BTreeSet<Value>,
+    /// Masks that hold for all lanes. They are made only if somebody needs one.
+    all: BTreeSet<Value>,
     /// Signs, spread over the word, of the tile's vectors.
     signs: BTreeMap<Value, (String, Place)>,
     /// What the tile's values are called.
@@ -93,6 +97,7 @@ pub fn lower(tape: &Tape) -> Result<Lowered, Refused> {
         names: params.collect(),
         at: BTreeMap::new(),
         halves: BTreeSet::new(),
+        all: BTreeSet::new(),
         signs: BTreeMap::new(),
         called: BTreeMap::new(),
         temps: Vec::new(),
@@ -187,19 +192,13 @@ impl Lower<'_> {
         let mut inner = std::mem::replace(&mut self.out, outer);
         registers::drop_unread(&mut inner);
         inner = schedule::by_level(inner, &|a, b| {
-            let pair = |x: &str, y: &str| self.overlays.iter().any(|[p, q]| p == x && q == y);
-            let whole = |name: &str| name.trim_end_matches("[base]").to_string();
-            match (a, b) {
-                (Place::Ub(x), Place::Ub(y)) => {
-                    let (x, y) = (whole(x), whole(y));
-                    x == y || pair(&x, &y) || pair(&y, &x)
-                }
-                _ => a == b,
-            }
+            let (Place::Ub(x), Place::Ub(y)) = (a, b) else { return a == b };
+            let [x, y] = [x, y].map(|name| name.trim_end_matches("[base]"));
+            let over = |x, y| self.overlays.iter().any(|[p, q]| p == x && q == y);
+            x == y || over(x, y) || over(y, x)
         });
         self.registers.name(&mut inner, &self.temps, &mut self.taken);
-        let whole = inner.iter().any(|n| matches!(n, Node::Call(c) if c.text.contains("whole")));
-        if whole {
+        if inner.iter().filter_map(Node::call).any(|call| call.text.contains("whole")) {
             let text = "const int32_t whole = Whole(lanes);".into();
             inner.insert(1, Node::Call(Call { text, ..Call::default() }));
         }
@@ -222,27 +221,35 @@ impl Lower<'_> {
             op.all().any(|op| same(op) && on(op))
         };
         let of_list = |n: Value| self.defs.get(&n).is_none_or(|need| need.code == Code::Len);
-        let (load, item, append) = (Code::Load, Code::Item(0), Code::Append);
+        let (store, load, item, append) = (Code::Store, Code::Load, Code::Item(0), Code::Append);
+        let lives = || has(Code::SetLife(0), "life") || has(Code::StepLife(0), "life");
         Some(match op.code {
             Code::Age { .. } => "Decay: one step older.",
-            Code::Fetch => "Probe, first round: which ids does the Hash-State hold?",
+            Code::Sweep if has(store, "wanted") => {
+                "Probe, shared: this core's part of the token, and then the others'."
+            }
+            Code::Collect => "What the cores did not find of a shared token.",
+            Code::Sweep if has(append, "void") => {
+                "Probe, first round: which ids does the Hash-State hold?"
+            }
             Code::Bisect if !of_list(op.args[1]) => {
                 "Deferral: a life that bounds the victims'; hits above it can wait."
             }
             Code::Bisect => "CollectDead: the slots that live least, as many as there are misses.",
+            Code::AppendLow => "Deferral: hits up to there, which must not wait.",
             Code::Publish if column(op, 0) == Some("gm_slot") => "The token's slots.",
             Code::PublishList(_) if column(op, 0) == Some("gm_miss_id") => "The token's misses.",
-            Code::Sweep if has(load, "slot") && has(append, "dead") => {
-                "Deferral: hits up to there, which must not wait."
+            Code::Sweep if self.depth == 1 && lives() && self.of_new_slots(op) => {
+                "UpdateState: lifetimes of new slots, unless they wait too."
             }
             Code::Sweep if self.depth == 1 && has(item, "dead") && !has(item, "miss") => {
                 "Refresh: if those are few, only they."
             }
-            Code::Sweep if has(Code::Store, "id") && has(load, "id") => {
+            Code::Sweep if has(store, "id") && has(load, "id") => {
                 "Invalidate: rows that were not final before this step."
             }
-            Code::Sweep if has(Code::Store, "id") => "Reset, if the generation is another one.",
-            Code::Sweep if has(load, "slot") => "Refresh: hits live on.",
+            Code::Sweep if has(store, "id") => "Reset, if the generation is another one.",
+            Code::Sweep if has(load, "slot") && lives() => "Refresh: hits live on.",
             Code::Sweep if has(append, "miss") => "Locate: the host row of each miss.",
             Code::Sweep if self.depth == 1 && has(item, "dead") => {
                 "UpdateState: victims take the misses."
@@ -259,6 +266,13 @@ impl Lower<'_> {
             }
             _ => return None,
         })
+    }
+
+    /// Whether a sweep goes over all new slots or none: so many times whether it is a token's turn.
+    fn of_new_slots(&self, sweep: &Op) -> bool {
+        let factor = |op: &Op| op.args.get(1).and_then(|v| self.defs.get(v)).map(|op| op.code);
+        let n = self.defs.get(&sweep.args[0]).filter(|op| op.code == Code::ScalarMul);
+        n.and_then(factor).is_some_and(|code| matches!(code, Code::IfNe(_)))
     }
 
     /// A statement of the scalar unit that touches no memory.

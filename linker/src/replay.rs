@@ -10,6 +10,7 @@
 
 mod lanes;
 mod memory;
+mod search;
 mod whole;
 
 use crate::check::{self, Refused};
@@ -186,9 +187,9 @@ impl<'t> Replay<'t> {
 
     fn note(&mut self, op: &'t Op, lanes: usize, active: usize) {
         let Some(ran) = &mut self.ran else { return };
-        let grown = op.columns.first().filter(|_| op.code == Code::Append);
-        let len = grown.and_then(|&id| self.memory.list(id).ok()).map(|list| list.len);
-        ran.push(Ran { op, lanes, active, at: len.map_or(0, |len| len - active) });
+        let grows = op.code == Code::Append;
+        let at = if grows { self.memory.entries(op.columns[0]).len - active } else { 0 };
+        ran.push(Ran { op, lanes, active, at });
     }
 
     /// A scalar. The checker saw that its definition comes before.

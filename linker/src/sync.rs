@@ -64,10 +64,11 @@ impl Map {
                 tiles.insert(names.map(|name| number(Place::Ub(name))));
             }
         }
-        let row =
-            |a: &Place| places.iter().filter(|(b, _)| map.overlap(a, b)).map(|(_, &n)| n).collect();
         let mut overlap = vec![Vec::new(); places.len()];
-        places.iter().for_each(|(place, &n)| overlap[n] = row(place));
+        for (a, &n) in &places {
+            let with = places.iter().filter(|(b, _)| map.overlap(a, b));
+            overlap[n] = with.map(|(_, &m)| m).collect();
+        }
         Self { places, overlap, tiles }
     }
 
@@ -87,8 +88,8 @@ impl Map {
             }
             Act::Use { pipe, .. } => *pipe,
         };
-        let touched = act.uses().into_iter().map(|(place, write)| (self.places[place], write));
-        let touched: Vec<_> = touched.collect();
+        let numbers = act.uses().into_iter().map(|(place, write)| (self.places[place], write));
+        let touched: Vec<_> = numbers.collect();
         for &(place, write) in &touched {
             for &other in &self.overlap[place] {
                 for (wrote, q) in [false, true].into_iter().flat_map(|w| PIPES.map(|q| (w, q))) {

@@ -99,6 +99,16 @@ pub fn plan(kernel: &Lowered, limit: u32) -> Result<Plan, TooLarge> {
     Err(TooLarge { needs, limit })
 }
 
+/// Words of each of two columns in so many bytes of scratch memory.
+fn wide(scratch: u32) -> u32 {
+    scratch / (2 * 4) / 256 * 256
+}
+
+/// Words of a search's column in so many bytes of scratch memory.
+fn span(scratch: u32) -> u32 {
+    scratch / (3 * 4) / 256 * 256
+}
+
 fn place(kernel: &Lowered, tile: u32, slots: u32) -> Plan {
     // What passes over whole columns use: all that tiles do, between two sweeps.
     let words = kernel.registers.iter().filter(|r| !r.mask).map(|r| r.number as u32 + 1).max();
@@ -112,7 +122,7 @@ fn place(kernel: &Lowered, tile: u32, slots: u32) -> Plan {
     for word in &kernel.words {
         plan.put(&format!("WORD_{word:X}"), "int32_t", 8);
     }
-    plan.put("keep", "uint8_t", 32 + pass / 8);
+    plan.put("keep", "uint8_t", 32 + pass.max(2 * wide(scratch)) / 8);
     plan.registers(kernel, true, "uint8_t", tile / 8);
     plan.put("iota", "int32_t", tile);
     let stage = plan.bytes;
@@ -140,6 +150,22 @@ fn place(kernel: &Lowered, tile: u32, slots: u32) -> Plan {
 }
 
 impl Plan {
+    /// Lanes of a pass over a whole column.
+    pub fn wide(&self) -> u32 {
+        wide(self.scratch())
+    }
+
+    fn scratch(&self) -> u32 {
+        self.buffers.iter().find(|b| b.name == "scratch").map_or(0, |b| b.bytes)
+    }
+
+    /// How many ids of so many links each a search takes at once, and the words of one of its three columns.
+    /// All of them lie in the scratch memory.
+    pub fn search(&self, links: u32) -> (u32, u32) {
+        let span = span(self.scratch());
+        (span / links / 8 * 8, span)
+    }
+
     /// A buffer at an address; gives its end.
     fn lay(&mut self, name: &str, element: &'static str, len: u32, at: u32) -> u32 {
         let size = match element {
@@ -183,7 +209,9 @@ fn share(
         let lives = |b: &&Buffer| b.live.is_none_or(|(a, z)| a <= live.1 && live.0 <= z);
         let under = |b: &&Buffer| {
             let may = |[x, y]: &[String; 2]| *x == name && *y == b.name;
-            b.bytes >= bytes && b.live.is_some_and(|l| l.1 == live.0) && overlays.iter().any(may)
+            // It ends where this one begins.
+            let ends = b.live.is_some_and(|l| l.0 < live.0 && l.1 == live.0);
+            b.bytes >= bytes && ends && overlays.iter().any(may)
         };
         let free = |at: u32, except: &str| {
             let beside = placed.iter().filter(lives).filter(|b| b.name != except);

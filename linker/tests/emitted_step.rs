@@ -11,6 +11,7 @@ mod shim;
 mod stand;
 
 use avsg_device::params::{Lifetime, Params};
+use avsg_device::share::sharers;
 use avsg_device::stage_one::status;
 use avsg_linker::write::ascendc;
 use avsg_linker::write::kernels::{Abi, Kernel};
@@ -46,6 +47,8 @@ struct Seen {
     valid: usize,
     fresh: usize,
     status: i32,
+    /// Steps whose requests several cores shared.
+    shared: usize,
     /// The highest byte of unified buffer that plan touched.
     peak: u32,
 }
@@ -74,6 +77,7 @@ fn compare(world: &mut World, emitted: &Emitted, b: &Batch, how: How, seen: &mut
         assert!(now.0 == after.0, "{what}: tables");
         assert!(now.1 == after.1, "{what}: rows");
     }
+    seen.shared += usize::from(sharers(b.state.len(), b.k, how.cores as usize) > 1);
     seen.misses += want.misses();
     seen.valid += want.valid.iter().map(|&n| n as usize).sum::<usize>();
     seen.fresh += want.miss.iter().flat_map(|list| &list[3]).filter(|&&row| row < 0).count();
@@ -120,7 +124,7 @@ fn the_real_trace() {
             compare(&mut world, &emitted, &b, How { cores, mode, seed: step as u64 }, &mut seen);
         }
         let hits = 1.0 - seen.misses as f64 / seen.valid as f64;
-        assert!(hits > 0.7 && seen.misses > 3000, "{seen:?}: {hits}");
+        assert!(hits > 0.7 && seen.misses > 3000 && seen.shared > 5, "{seen:?}: {hits}");
     }
 }
 
@@ -177,6 +181,8 @@ fn anything_that_a_batch_may_hold() {
         Params { page: 16, ..wide },
         Params { lifetime: Lifetime::Constant(9), spread: 4, retries: 3, ..wide },
         Params { page: 128, ..Params::paper(100, 2, 512) },
+        // Room for cores to share a token.
+        Params { spread: 2, retries: 7, ..Params::wide(320, 2, 1024) },
     ];
     for (i, p) in geometries.iter().enumerate() {
         let emitted = Emitted::new(p);
@@ -194,6 +200,7 @@ fn anything_that_a_batch_may_hold() {
             let how = How { cores, mode: EVERY_ORDER[step % 3], seed: step as u64 };
             compare(&mut world, &emitted, &b, how, &mut seen);
         }
+        assert_eq!(seen.shared > 3, p.k == 320, "{p:?}: {seen:?}");
         let hits = seen.valid - seen.misses;
         assert!(hits > 500 && seen.misses > 500 && seen.fresh > 20, "{p:?}: {seen:?}");
         let both = status::ID_OUT_OF_RANGE | status::ROW_OUT_OF_POOL;

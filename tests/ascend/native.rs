@@ -93,6 +93,9 @@ impl avsg::device::machine::Kernel for One<'_> {
             miss_at: zero,
             record: self.record,
             record_at: zero,
+            shared: zero,
+            part_at: zero,
+            part_len: zero,
             late: zero,
         };
         stage_one(c, self.p, &mut state, &mut work, &mut request);

@@ -238,6 +238,22 @@ impl<C: Cpu> Machine for C {
         to[at..at + n].copy_from_slice(&column.data[..n]);
     }
     #[inline(always)]
+    fn share(
+        self,
+        column: &mut Column<'_>,
+        with: &mut &mut [i32],
+        at: Scalar,
+        first: Scalar,
+        part: Scalar,
+        n: Scalar,
+    ) {
+        let (at, n) = (at.0 as usize, n.0 as usize);
+        if n > 0 {
+            self.publish(with, Scalar(at as i32 + first.0), column, part);
+            column.data[..n].copy_from_slice(&with[at..at + n]);
+        }
+    }
+    #[inline(always)]
     fn publish_list<const W: usize>(
         self,
         to: &mut &mut [i32],

@@ -24,7 +24,7 @@ pub fn work_words(p: &Params) -> usize {
     column_words(p) * COLUMNS
 }
 
-const COLUMNS: usize = 2 + 2 + 2 + 3 + 1 + 2 + 2 + 2 + 1;
+const COLUMNS: usize = 2 + 2 + 2 + 2 + 3 + 1 + 2 + 2 + 2 + 1 + 1;
 
 fn life_words(p: &Params) -> usize {
     (p.slots as usize + SLACK) / 4
@@ -77,13 +77,17 @@ pub fn split_work<'a, C: Cpu>(p: &Params, mut words: &'a mut [i32]) -> Work<'a, 
     Work {
         ids: Column::new(cut()),
         slot: Column::new(cut()),
+        part_way: Column::new(cut()),
+        wanted: Column::new(cut()),
         pending: List::new([cut(), cut()]),
         next: List::new([cut(), cut()]),
         miss: List::new([cut(), cut(), cut()]),
         dead: List::new([cut()]),
-        seek: List::new([cut(), cut()]),
-        seek_next: List::new([cut(), cut()]),
-        claim: List::new([cut(), cut()]),
+        way: Column::new(cut()),
+        new_link: Column::new(cut()),
+        open: List::new([cut(), cut()]),
+        open_next: List::new([cut(), cut()]),
+        at: Column::new(cut()),
         void: List::new([cut()]),
         far: List::new([]),
         outside: List::new([]),

@@ -80,11 +80,13 @@ pub struct Outcome {
     pub link: Vec<i32>,
 }
 
-/// A request's memory. `state` and `when` may be edited between steps.
+/// A request's memory. `state`, `when` and `shared` may be edited between steps.
 #[derive(Clone)]
 pub struct OneRequest {
     pub p: Params,
     pub when: Refresh,
+    /// Whether the first token is probed as a shared one, by one core.
+    pub shared: bool,
     /// Lifetimes that the last step changed after Stage One.
     pub deferred: usize,
     pub state: Vec<i32>,
@@ -101,7 +103,8 @@ impl OneRequest {
         let mut state = vec![0; state_words(&p)];
         clear_state(&p, &mut state);
         let work = vec![UNTOUCHED; work_words(&p)];
-        Self { p, when: Refresh::AtOnce, deferred: 0, state, work, outputs: Default::default() }
+        let when = Refresh::AtOnce;
+        Self { p, when, shared: false, deferred: 0, state, work, outputs: Default::default() }
     }
 
     /// Runs one step.
@@ -171,7 +174,7 @@ impl Kernel for OneStep<'_> {
             core::iter::once(UNTOUCHED).chain(step.tokens.iter().flatten().copied()).collect();
         let mut blocks = vec![UNTOUCHED; GUARD];
         blocks.extend(&step.blocks);
-        let OneRequest { p, when, deferred, state, work, outputs } = memory;
+        let OneRequest { p, when, shared, deferred, state, work, outputs } = memory;
         let [slot, valid, miss_pos, miss_id, miss_slot, miss_row, record] = outputs;
         stage_one_with(
             m,
@@ -203,6 +206,9 @@ impl Kernel for OneStep<'_> {
                 miss_at: guard,
                 record,
                 record_at: guard,
+                shared: scalar(usize::from(*shared)),
+                part_at: scalar(0),
+                part_len: scalar(k),
                 late: scalar(step.tokens.len()),
             },
             *when,

@@ -39,6 +39,7 @@ pub enum Name {
     Dma,
     Latency,
     Bandwidth,
+    Crowd,
     Syncall,
     Launch,
     H2dStart,
@@ -59,7 +60,7 @@ const fn constant(
 }
 
 /// All of them.
-pub const CONSTANTS: [Constant; 18] = [
+pub const CONSTANTS: [Constant; 19] = [
     constant(
         ("head", "cycles"),
         [24.0, 20.0, 30.0],
@@ -104,6 +105,11 @@ pub const CONSTANTS: [Constant; 18] = [
         ("bandwidth", "B/cycle"),
         [32.0, 20.0, 64.0],
         "of one core, GM to UB and back; documented (platform .ini: HBM 32, UB to GM 64; all cores 20)",
+    ),
+    constant(
+        ("crowd", "times"),
+        [1.64, 1.0, 1.64],
+        "longer that a table takes into UB where all cores read the same one; measured, the most (data_copy, scenario 7)",
     ),
     constant(("syncall", "us"), [1.0, 0.5, 5.0], "of SyncAll over all cores; assumed"),
     constant(

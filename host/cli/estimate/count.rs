@@ -2,8 +2,9 @@
 
 use anyhow::{Context, Result};
 use avsg::Error;
-use avsg::device::defer::refresh_late;
+use avsg::device::defer::{Refresh, refresh_late};
 use avsg::device::params::{ID_LIMIT, NO_STABLE_LEN, Params};
+use avsg::device::share::part;
 use avsg::device::stage_one::record;
 use avsg::device::state::{DEAD, EMPTY, INVALID, header};
 use avsg::trace::Trace;
@@ -51,12 +52,27 @@ pub struct Profile {
     pub ub: u32,
     /// Counts.
     pub counts: Counts,
-    /// Work by phase: lifetimes in a column of their own and in the links' words, each with every refresh
-    /// at once and with those that can wait left out.
-    pub work: [[[Work; PHASES.len()]; 2]; 2],
+    /// Cores that probe for a request where [`How::Shared`] is counted; 1: it is not.
+    pub sharers: usize,
+    /// Work by phase: lifetimes in a column of their own and in the links' words, each in every way.
+    pub work: [[[Work; PHASES.len()]; HOWS.len()]; 2],
     /// Probe's later rounds, were they to run over all K ids.
     pub all_lanes: Work,
 }
+
+/// A way to run Stage One; see [`HOWS`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum How {
+    /// Every refresh at once.
+    AtOnce,
+    /// Refreshes that can wait are left out.
+    Late,
+    /// Those too, and other cores probe most of the token.
+    Shared,
+}
+
+/// All of them, in the order of [`Profile::work`].
+pub const HOWS: [How; 3] = [How::AtOnce, How::Late, How::Shared];
 
 /// The table between steps.
 #[derive(Clone)]
@@ -68,7 +84,16 @@ struct State {
 }
 
 /// Replays the trace's tokens, each as a step of its own, and counts all but the first `warm` of them.
-pub fn count(params: &Params, trace: &Trace, warm: usize, done: &dyn Fn()) -> Result<Profile> {
+///
+/// With more than one of `sharers`, also as one of so many cores that share the token.
+pub fn count(
+    params: &Params,
+    trace: &Trace,
+    warm: usize,
+    sharers: usize,
+    done: &dyn Fn(),
+) -> Result<Profile> {
+    let sharers = if Refresh::Late.searches(params) { sharers } else { 1 };
     let kernel = match Kernel::new(params) {
         Err(Failed::TooLarge(TooLarge { needs, limit })) => {
             let limit = format!("there are {limit} on a 910B");
@@ -93,27 +118,33 @@ pub fn count(params: &Params, trace: &Trace, warm: usize, done: &dyn Fn()) -> Re
         tile: kernel.plan.tile,
         ub: kernel.plan.bytes,
         counts: Counts { pending: vec![0.0; rounds as usize], ..Counts::default() },
+        sharers,
         work: Default::default(),
         all_lanes,
     };
     for step in 0..trace.steps {
         let stable = trace.stable.as_ref().map_or(-1, |stable| stable[step]);
         let before = state.clone();
-        for late in [0, 1] {
+        // The slots that the other cores of a shared token find.
+        let mut found = Vec::new();
+        for how in HOWS.into_iter().filter(|&how| how != How::Shared || sharers > 1) {
             state = before.clone();
-            let (ran, slots, misses) =
-                replay(&kernel, params, &mut state, trace.row(step, 0), stable, late)?;
-            if late == 1 {
+            let part = if how == How::Shared { part(params.k as usize, sharers) } else { 0 };
+            let step_of = StepOf { ids: trace.row(step, 0), stable, how, part, found: &found };
+            let (ran, slots, misses) = replay(&kernel, params, &mut state, &step_of)?;
+            if how != How::AtOnce {
                 refresh_late(params, &mut state.life, &slots);
             }
+            found.clone_from(&slots);
+            misses.iter().for_each(|&lane| found[lane] = EMPTY);
             if step < warm {
                 continue;
             }
-            if late == 1 {
+            if how == How::Late {
                 profile.counts.add(&kernel.tape, &phases, &ran, &slots, &misses);
             }
             for (n, life) in [Life::Narrow, Life::Packed].into_iter().enumerate() {
-                let sum = &mut profile.work[n][late as usize];
+                let sum = &mut profile.work[n][how as usize];
                 sum.iter_mut().zip(phases.work(&ran, life)).for_each(|(sum, work)| *sum += work);
             }
         }
@@ -123,21 +154,31 @@ pub fn count(params: &Params, trace: &Trace, warm: usize, done: &dyn Fn()) -> Re
     Ok(profile)
 }
 
+/// What a step is replayed on.
+struct StepOf<'a> {
+    ids: &'a [i32],
+    stable: i32,
+    how: How,
+    /// Lanes that this core probes of a shared token.
+    part: usize,
+    /// What the others found, and this one will.
+    found: &'a [i32],
+}
+
 /// One step: what ran, the slot of every lane, and the lanes that missed.
 fn replay<'t>(
     kernel: &'t Kernel,
     p: &Params,
     state: &mut State,
-    ids: &[i32],
-    stable: i32,
-    late: i32,
+    step: &StepOf<'_>,
 ) -> Result<(Vec<Ran<'t>>, Vec<i32>, Vec<usize>)> {
     let mut run = Replay::new(&kernel.tape, kernel.plan.tile as usize)?;
     run.watch();
+    let &StepOf { ids, stable, how, part, found } = step;
     let k = ids.len();
     // Host blocks in order: what a lookup costs does not depend on what it finds.
-    let blocks: Vec<i32> = (0..ID_LIMIT / p.page.max(1).cast_signed()).collect();
-    let blocks = if p.page == 0 { Vec::new() } else { blocks };
+    let entries = if p.page == 0 { 0 } else { ID_LIMIT / p.page.cast_signed() };
+    let blocks: Vec<i32> = (0..entries).collect();
     let rows = if p.page == 0 { ID_LIMIT } else { i32::try_from(blocks.len())? };
     let scalars = [
         ("tokens", 1),
@@ -155,7 +196,10 @@ fn replay<'t>(
         ("valid_at", 0),
         ("miss_at", 0),
         ("record_at", 0),
-        ("late", late),
+        ("shared", i32::from(how == How::Shared)),
+        ("part_at", 0),
+        ("part_len", i32::try_from(part.min(k))?),
+        ("late", i32::from(how != How::AtOnce)),
     ];
     for (name, value) in scalars {
         run.set(name, value)?;
@@ -172,6 +216,9 @@ fn replay<'t>(
     run.bind("gm_record", vec![0; record::WORDS])?;
     for name in ["gm_slot", "gm_miss_pos", "gm_miss_id", "gm_miss_slot", "gm_miss_row"] {
         run.bind(name, vec![EMPTY; k])?;
+    }
+    if how == How::Shared {
+        run.bind("gm_slot", found.to_vec())?;
     }
     run.run()?;
     *state = State {
@@ -227,16 +274,15 @@ impl Counts {
         for run in ran {
             let n = run.lanes as f64;
             match (run.op.code, phases.of(run.op)) {
-                (Code::Sweep, Phase::Rounds) => {
+                // Behind the rounds, ids that are not valid are swept.
+                (Code::Sweep, Phase::Rounds) if round < self.pending.len() => {
                     self.pending[round] += n;
                     round += 1;
                 }
                 (Code::Bisect, _) => self.counts += n,
-                (Code::Append, Phase::Refresh) => self.early += run.active as f64,
+                (Code::AppendLow, _) => self.early += run.active as f64,
                 (Code::Age { .. }, Phase::CollectDead) => self.decays += run.active as f64,
-                (Code::Append, _) if Some(run.op.columns[0]) == tape.find("seek_next") => {
-                    self.seeks += n;
-                }
+                (Code::FindFree(_), _) => self.seeks += n,
                 (Code::Scatter, Phase::UpdateState)
                     if Some(run.op.columns[0]) == tape.find("link") =>
                 {

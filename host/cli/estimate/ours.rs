@@ -1,10 +1,12 @@
 //! Our kernel in the model, and what it would take without one or another of its ideas.
 
+use avsg::device::defer::Refresh;
 use avsg::device::params::{Lifetime, Params};
+use avsg::device::share::{PIECES, sharers};
 use avsg_linker::cost::{Unit, Work};
 
 use super::constants::{Constants, Name};
-use super::count::Profile;
+use super::count::{How, Profile};
 use super::phase::{PHASES, Phase};
 use avsg_linker::soc::Soc;
 
@@ -17,12 +19,17 @@ pub struct Variant {
     pub deferral: bool,
     /// Lifetimes have a column of their own, narrow.
     pub narrow: bool,
+    /// Where there are cores for it, several probe for a request.
+    pub sharing: bool,
 }
 
 impl Variant {
     /// The kernel as it is emitted.
-    pub const EMITTED: Self = Self { compaction: true, deferral: true, narrow: true };
-    /// The same, all refreshes before victims are chosen.
+    pub const EMITTED: Self =
+        Self { compaction: true, deferral: true, narrow: true, sharing: true };
+    /// The same on a core that shares with nobody.
+    pub const ALONE: Self = Self { sharing: false, ..Self::EMITTED };
+    /// As emitted, all refreshes before victims are chosen.
     pub const AT_ONCE: Self = Self { deferral: false, ..Self::EMITTED };
 }
 
@@ -33,6 +40,10 @@ pub struct Cost {
     pub phases: [Work; PHASES.len()],
     /// The table into UB and back.
     pub table: Work,
+    /// The table into UB, where all sharers read it at once: by how much the slowest takes longer.
+    pub crowd: Work,
+    /// Whether cores meet before Stage One's end.
+    pub meets: bool,
     /// After the misses are published, beside the copying.
     pub deferred: Work,
 }
@@ -45,7 +56,14 @@ impl Cost {
 
     /// Microseconds of Stage One, launch included.
     pub fn stage_one_us(&self, soc: &Soc, c: &Constants) -> f64 {
-        c.get(Name::Launch) + soc.us(self.stage_one().cycles(&c.prices()))
+        let own = soc.us(self.stage_one().cycles(&c.prices()));
+        c.get(Name::Launch) + self.meeting_us(soc, c) + own
+    }
+
+    /// Microseconds that sharers wait for each other, and longer for the table.
+    pub fn meeting_us(&self, soc: &Soc, c: &Constants) -> f64 {
+        let crowd = (c.get(Name::Crowd) - 1.0) * self.crowd.cycles(&c.prices());
+        if self.meets { c.get(Name::Syncall) + soc.us(crowd) } else { 0.0 }
     }
 
     /// Microseconds of the whole kernel, beside `copy_us` of copying.
@@ -58,13 +76,24 @@ impl Cost {
 /// The cost of a variant, for one request of so many on so many cores.
 pub fn cost(profile: &Profile, variant: Variant, requests: usize, cores: usize) -> Cost {
     let work = &profile.work[usize::from(!variant.narrow)];
-    let mut phases = work[usize::from(variant.deferral)];
-    if !variant.compaction {
+    let shared = variant.sharing
+        && variant.deferral
+        && profile.sharers > 1
+        && profile.sharers == sharers(requests, profile.params.k as usize, cores);
+    let how = match (variant.deferral, shared) {
+        (false, _) => How::AtOnce,
+        (true, false) => How::Late,
+        (true, true) => How::Shared,
+    };
+    let mut phases = work[how as usize];
+    if !variant.compaction && !shared {
         phases[Phase::Rounds as usize] = profile.all_lanes;
     }
     let deferred =
         if variant.deferral { late(profile, variant, requests, cores) } else { Work::default() };
-    Cost { phases, table: table(&profile.params, variant.narrow), deferred }
+    let table = table(&profile.params, variant.narrow);
+    let crowd = crowd(&profile.params, profile.sharers);
+    Cost { phases, table, crowd, meets: shared, deferred }
 }
 
 /// What the busiest core has to do with the refreshes that waited, as `write/ascendc/avsg_late.h.in` deals them.
@@ -91,16 +120,26 @@ fn late(profile: &Profile, variant: Variant, requests: usize, cores: usize) -> W
     once * units
 }
 
+/// Bytes of the table that other cores read at the same time: all of the header and of the lifetimes, and of ids and
+/// links, which sharers read by pieces in turn, as much as of the others are at the same piece.
+fn crowd(p: &Params, sharers: usize) -> Work {
+    let at_once = (sharers.div_ceil(PIECES) - 1) as f64 / (sharers.max(2) - 1) as f64;
+    let (all, turns) = (p.slots as usize + 128, 4 * (p.slots + p.links()) as usize);
+    Work::of(Unit::Bytes, all as f64 + at_once * turns as f64)
+}
+
 /// Ids, lifetimes and links by DMA, both ways; lifetimes turned from bytes to halfs and back.
 fn table(p: &Params, narrow: bool) -> Work {
     let (slots, links) = (p.slots as usize, p.links() as usize);
     let life = if narrow { slots + 64 } else { 0 };
     let bytes = (64 + 4 * slots + life + 4 * links) as f64;
     let dmas = if narrow { 4.0 } else { 3.0 };
+    let pieces = if Refresh::Late.searches(p) { PIECES as f64 - 1.0 } else { 0.0 };
     let way = Work::of(Unit::Bytes, bytes)
         + Work::of(Unit::Dmas, dmas)
         + Work::of(Unit::Waits, 1.0)
         + Work::of(Unit::Syncs, 2.0);
     let cast = if narrow { Work::vector(1, slots.div_ceil(2)) } else { Work::default() };
-    (way + cast) * 2.0
+    // Ids and links come in pieces.
+    (way + cast) * 2.0 + Work::of(Unit::Dmas, 2.0 * pieces)
 }

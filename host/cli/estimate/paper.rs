@@ -7,6 +7,7 @@
 
 use anyhow::Result;
 use avsg::device::params::Params;
+use avsg::device::share::sharers;
 use avsg::synth::{CONTEXT, Synth};
 use avsg::trace::Trace;
 use avsg_linker::cost::{Unit, Work};
@@ -64,8 +65,9 @@ pub fn profiles(point: &Point) -> Result<[Profile; 2]> {
     let [warm, counted] = STEPS;
     let trace = workload(point.k, warm + counted)?;
     let ours = wide(point.k, point.slots);
-    let theirs = count(&Params::paper(ours.k, 1, ours.slots), &trace, warm, &|| ())?;
-    Ok([theirs, count(&ours, &trace, warm, &|| ())?])
+    let theirs = count(&Params::paper(ours.k, 1, ours.slots), &trace, warm, 1, &|| ())?;
+    let sharers = sharers(1, point.k, OF_THE_PAPER.cores as usize);
+    Ok([theirs, count(&ours, &trace, warm, sharers, &|| ())?])
 }
 
 /// The paper's workload.

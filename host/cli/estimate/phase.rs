@@ -14,7 +14,7 @@ pub enum Phase {
     Prologue,
     /// The first link of every id.
     Probe,
-    /// The other links, of what is still pending.
+    /// The other links, of what is still pending; or what sharers left.
     Rounds,
     /// Host rows of the misses.
     Locate,
@@ -31,7 +31,7 @@ pub enum Phase {
 /// The phases, with their names.
 pub const PHASES: [(Phase, &str); 8] = [
     (Phase::Prologue, "Reset, Invalidate, Decay"),
-    (Phase::Probe, "Probe, round 0"),
+    (Phase::Probe, "Probe, round 0 or part"),
     (Phase::Rounds, "Probe, later rounds"),
     (Phase::Locate, "Locate"),
     (Phase::Refresh, "Refresh"),
@@ -60,7 +60,9 @@ impl<'t> Phases<'t> {
                 for (n, op) in body.ops.iter().enumerate() {
                     let early = op.code == Code::Bisect && Some(n) != bisects || asks_lives(op);
                     let written = if early { Some(Phase::Refresh) } else { phases.written(op) };
-                    phase = written.unwrap_or(phase);
+                    // Lifetimes behind the victims are those of new slots.
+                    let new = written == Some(Phase::Refresh) && n > bisects.unwrap_or(n);
+                    phase = if new { Phase::UpdateState } else { written.unwrap_or(phase) };
                     phases.all(op, phase);
                 }
             }
@@ -83,15 +85,22 @@ impl<'t> Phases<'t> {
         let inner = op.body.iter().flat_map(|body| &body.ops).filter_map(|op| self.written(op));
         let column = op.columns.first().filter(|_| op.code.writes());
         let own = match (op.code, column.map(|&c| self.kernel.tape.column(c).name.as_str())) {
+            (Code::Find(_) | Code::Share, _) => Some(Phase::Probe),
+            (Code::Collect, _) | (Code::Append, Some("far")) => Some(Phase::Rounds),
+            (Code::AppendLow, _) => Some(Phase::Refresh),
             (Code::Publish | Code::PublishList(_), _) => Some(Phase::Publish),
             (Code::Bisect | Code::Age { .. }, _) => Some(Phase::CollectDead),
             (Code::Put | Code::Clear, _) => None,
-            (_, Some("seek" | "seek_next" | "claim" | "id" | "link")) => Some(Phase::UpdateState),
+            (_, Some("way" | "new_link" | "open" | "open_next" | "at" | "id" | "link")) => {
+                Some(Phase::UpdateState)
+            }
             (_, Some("dead")) => Some(Phase::CollectDead),
             (_, Some("miss" | "outside")) => Some(Phase::Locate),
             (Code::SetLife(_) | Code::StepLife(_), _) => Some(Phase::Refresh),
             (Code::Take, _) | (Code::Append, Some("next")) => Some(Phase::Rounds),
-            (_, Some("ids" | "pending" | "next" | "void" | "far")) => Some(Phase::Probe),
+            (_, Some("ids" | "part_way" | "wanted" | "pending" | "next" | "void")) => {
+                Some(Phase::Probe)
+            }
             _ => None,
         };
         inner.chain(own).max()

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use avsg::device::params::{Params, Table};
+use avsg::device::share::sharers;
 use avsg::trace::Trace;
 use avsg_linker::cost::{UNITS, Unit, Work};
 use serde::Serialize;
@@ -107,6 +108,9 @@ pub struct Ratio {
     pub paper_us: f64,
     pub ours_us: f64,
     pub ratio: f64,
+    /// As in a batch that leaves no core to share with.
+    pub alone_us: f64,
+    pub alone_ratio: f64,
 }
 
 /// Ours without one of its ideas.
@@ -125,9 +129,10 @@ pub fn run(options: &Options, inputs: &Inputs) -> Result<()> {
     let warm = if fits { options.warm } else { trace.steps / 2 };
     let bar = output::progress(2 * trace.steps, "steps replayed");
     let tick = || bar.inc(1);
-    let ours = count(params, trace, warm, &tick)?;
+    let each = sharers(options.requests, params.k as usize, inputs.soc.cores as usize);
+    let ours = count(params, trace, warm, each, &tick)?;
     let theirs = Params { page: params.page, ..Params::paper(params.k, 1, params.slots) };
-    let theirs = count(&theirs, trace, warm, &tick)?;
+    let theirs = count(&theirs, trace, warm, 1, &tick)?;
     bar.finish_and_clear();
     let report = report(options, inputs, &ours, &theirs)?;
     if !quiet(options) {
@@ -139,9 +144,11 @@ pub fn run(options: &Options, inputs: &Inputs) -> Result<()> {
 fn report(options: &Options, inputs: &Inputs, ours: &Profile, theirs: &Profile) -> Result<Report> {
     let Inputs { constants: c, soc, params, .. } = inputs;
     let cores = soc.cores as usize;
-    let emitted = cost(ours, Variant::EMITTED, 1, cores);
+    let emitted = cost(ours, Variant::EMITTED, options.requests, cores);
     let points = if options.no_points { Vec::new() } else { points(c)? };
-    let gather: Vec<Ratio> = GATHER.iter().map(|&g| ratio(g, c, soc, ours, theirs)).collect();
+    let requests = options.requests;
+    let rate = |&g: &f64| ratio(g, requests, &c.at_gather(g), soc, [ours, theirs]);
+    let gather: Vec<Ratio> = GATHER.iter().map(rate).collect();
     Ok(Report {
         label: LABEL,
         soc: soc.name,
@@ -158,12 +165,12 @@ fn report(options: &Options, inputs: &Inputs, ours: &Profile, theirs: &Profile) 
         constants: constants_used(c),
         counts: ours.counts.clone(),
         phases: phases(c, soc, &emitted, &paper::kernel(&theirs.params, &theirs.counts, c)),
-        terms: terms(c, soc, emitted.stage_one()),
+        terms: terms(c, soc, &emitted),
         totals: totals(options, inputs, ours, theirs)?,
         points,
         target_met: gather.iter().all(|r| r.ratio <= 0.5),
         gather,
-        variants: variants(c, soc, ours),
+        variants: variants(requests, c, soc, ours),
     })
 }
 
@@ -188,6 +195,13 @@ fn phases(c: &Constants, soc: &Soc, ours: &Cost, theirs: &[Work]) -> Vec<PhaseRo
     let pairs = PHASES.iter().zip(ours.phases).zip(theirs);
     let mut rows: Vec<_> = pairs.map(|((p, ours), &work)| row(p.1, ours, Some(work))).collect();
     rows.push(row("Table in and out (the paper's: in Publish)", ours.table, None));
+    if ours.meets {
+        let meeting = ours.meeting_us(soc, c);
+        let row =
+            row("Sharers: their meeting, and that they read one table", Work::default(), None);
+        let cycles = meeting * f64::from(soc.mhz);
+        rows.push(PhaseRow { cycles, us: meeting, ..row });
+    }
     let launch = c.get(Name::Launch);
     let row = row("Launch", Work::default(), None);
     rows.push(PhaseRow {
@@ -199,10 +213,14 @@ fn phases(c: &Constants, soc: &Soc, ours: &Cost, theirs: &[Work]) -> Vec<PhaseRo
     rows
 }
 
-fn terms(c: &Constants, soc: &Soc, work: Work) -> Vec<Term> {
-    let each = UNITS.iter().zip(work.terms(&c.prices()));
+fn terms(c: &Constants, soc: &Soc, ours: &Cost) -> Vec<Term> {
+    let each = UNITS.iter().zip(ours.stage_one().terms(&c.prices()));
     let mut terms: Vec<_> =
         each.map(|(u, cycles)| Term { unit: u.1, cycles, us: soc.us(cycles) }).collect();
+    if ours.meets {
+        let us = ours.meeting_us(soc, c);
+        terms.push(Term { unit: "sharers' meeting", cycles: us * f64::from(soc.mhz), us });
+    }
     terms.sort_by(|a, b| b.cycles.total_cmp(&a.cycles));
     terms
 }
@@ -240,26 +258,36 @@ fn paper_cost(theirs: &Profile, c: &Constants) -> Cost {
     Cost { phases, ..Cost::default() }
 }
 
-fn ratio(gather: f64, c: &Constants, soc: &Soc, ours: &Profile, theirs: &Profile) -> Ratio {
-    let c = &c.at_gather(gather);
-    let ours_us = cost(ours, Variant::EMITTED, 1, soc.cores as usize).stage_one_us(soc, c);
+fn ratio(
+    gather: f64,
+    requests: usize,
+    c: &Constants,
+    soc: &Soc,
+    [ours, theirs]: [&Profile; 2],
+) -> Ratio {
+    let us = |variant| cost(ours, variant, requests, soc.cores as usize).stage_one_us(soc, c);
+    let (ours_us, alone_us) = (us(Variant::EMITTED), us(Variant::ALONE));
     let paper_us = paper_cost(theirs, c).stage_one_us(soc, c);
-    Ratio { gather, paper_us, ours_us, ratio: ours_us / paper_us }
+    let [ratio, alone_ratio] = [ours_us, alone_us].map(|us| us / paper_us);
+    Ratio { gather, paper_us, ours_us, ratio, alone_us, alone_ratio }
 }
 
-fn variants(c: &Constants, soc: &Soc, ours: &Profile) -> Vec<VariantRow> {
-    let all = Variant::EMITTED;
-    let us = |variant| cost(ours, variant, 1, soc.cores as usize).stage_one_us(soc, c);
-    let row = |variant, without| {
+/// What each idea saves. Compaction is part of what a core does that shares with nobody.
+fn variants(requests: usize, c: &Constants, soc: &Soc, ours: &Profile) -> Vec<VariantRow> {
+    let (all, alone) = (Variant::EMITTED, Variant::ALONE);
+    let us = |variant| cost(ours, variant, requests, soc.cores as usize).stage_one_us(soc, c);
+    let row = |variant, without, with| {
         let stage_one_us = us(without);
-        VariantRow { variant, stage_one_us, saves_us: stage_one_us - us(all) }
+        VariantRow { variant, stage_one_us, saves_us: stage_one_us - us(with) }
     };
+    let none = Variant { compaction: false, deferral: false, narrow: false, sharing: false };
     vec![
-        row("with all of them", all),
-        row("without compaction", Variant { compaction: false, ..all }),
-        row("without deferral", Variant { deferral: false, ..all }),
-        row("without narrow lifetimes", Variant { narrow: false, ..all }),
-        row("with none", Variant { compaction: false, deferral: false, narrow: false }),
+        row("with all of them", all, all),
+        row("without sharing", alone, all),
+        row("without sharing and compaction", Variant { compaction: false, ..alone }, alone),
+        row("without sharing and deferral", Variant { deferral: false, ..alone }, alone),
+        row("without narrow lifetimes", Variant { narrow: false, ..all }, all),
+        row("with none", none, all),
     ]
 }
 

@@ -68,10 +68,25 @@ fn whole(r: &Report) {
         t.add_row([x.kernel.into(), one(x.stage_one_us), one(x.stage_two_us), one(x.step_us)]);
     }
     println!("{t}\nStage One over the assumed rate of Gather ({LABEL})");
-    let mut t = table(["words/cycle", "paper, us", "ours, us", "ratio"]);
+    let mut t = table([
+        "words/cycle",
+        "paper, us",
+        "ours, us",
+        "ratio",
+        "no core to share with, us",
+        "ratio",
+    ]);
     for x in &r.gather {
         let ratio = format!("{:.2}", x.ratio);
-        t.add_row([x.gather.to_string(), one(x.paper_us), one(x.ours_us), ratio]);
+        let alone = format!("{:.2}", x.alone_ratio);
+        t.add_row([
+            x.gather.to_string(),
+            one(x.paper_us),
+            one(x.ours_us),
+            ratio,
+            one(x.alone_us),
+            alone,
+        ]);
     }
     println!("{t}");
     let worst = r.gather.iter().map(|x| x.ratio).fold(0.0, f64::max);

@@ -133,12 +133,7 @@ impl Pass<'_> {
                 }
                 self.block(body)?;
             }
-            let result = self.op(op).and_then(|interval| {
-                if let (Some(out), Some(interval)) = (op.out, interval) {
-                    self.set(out, interval);
-                }
-                self.effect(op)
-            });
+            let result = self.define(op).and_then(|()| self.effect(op));
             result.map_err(|why| Refused::new(self.tape, op, why))?;
         }
         Ok(())
@@ -162,76 +157,66 @@ impl Pass<'_> {
         self.tape.column(id).ranges[column].into()
     }
 
-    /// The interval of what an op defines; `None` for masks and for nothing.
-    fn op(&mut self, op: &Op) -> Result<Option<Interval>, Why> {
+    /// Finds the interval of what an op defines, or what it says if that is a mask.
+    fn define(&mut self, op: &Op) -> Result<(), Why> {
+        let Some(out) = op.out else { return Ok(()) };
+        if op.code == Code::SubScalar {
+            self.differences[out.0 as usize] = Some((op.args[0], op.args[1]));
+        }
         let arg = |n: usize| self.at(op.args[n]);
         let len = || i64::from(self.tape.column(op.columns[0]).len);
         let plus = |a: Interval, b: Interval| a.corners(b, |a, b| a + b);
         let minus = |a: Interval, b: Interval| a.corners(b, |a, b| a - b);
         let times = |a: Interval, b: Interval| a.corners(b, |a, b| a * b);
-        // Vector arithmetic must fit; scalar arithmetic is any word where it may not.
-        let fits = |i: Interval| {
-            if i.within(ANY) { Ok(Some(i)) } else { Err(Why::Overflow(i.lo, i.hi)) }
-        };
-        let wide = |i: Interval| Ok(Some(if i.within(ANY) { i } else { ANY }));
-        let is = |i: Interval| Ok(Some(i));
-        match op.code {
-            Code::Constant(n) | Code::Splat(n) => is(Interval::point(n)),
-            Code::ScalarAdd => wide(plus(arg(0), arg(1))),
-            Code::ScalarSub => wide(minus(arg(0), arg(1))),
-            Code::ScalarMul => wide(times(arg(0), arg(1))),
-            Code::ScalarAddTo(n) => wide(plus(arg(0), Interval::point(n))),
-            Code::Max => is(arg(0).corners(arg(1), i64::max)),
-            Code::Min => is(arg(0).corners(arg(1), i64::min)),
-            Code::IfNe(n) | Code::IfGt(n) => is(Interval::point(n).join(Interval::point(0))),
-            Code::Bisect | Code::LifeAt => is(LIFE.into()),
-            Code::Iota => is(first(self.lanes)),
-            Code::Add | Code::AddScalar => fits(plus(arg(0), arg(1))),
-            Code::Mul | Code::MulScalar => fits(times(arg(0), arg(1))),
-            Code::Sub => fits(minus(arg(0), arg(1))),
-            Code::SubScalar => {
-                let interval = minus(arg(0), arg(1));
-                if let Some(out) = op.out {
-                    self.differences[out.0 as usize] = Some((op.args[0], op.args[1]));
-                }
-                fits(interval)
-            }
-            Code::AddTo(n) => fits(plus(arg(0), Interval::point(n))),
-            Code::MulTo(n) => fits(times(arg(0), Interval::point(n))),
-            Code::And => is(and(arg(0), arg(1))),
-            Code::Or => is(or(arg(0), arg(1))),
-            Code::AndTo(n) => is(and(arg(0), Interval::point(n))),
-            Code::OrTo(n) => is(or(arg(0), Interval::point(n))),
-            Code::Shr(0) => is(arg(0)),
-            Code::Shr(n) if arg(0).lo < 0 => is(span(0, (1 << (32 - n)) - 1)),
-            Code::Shr(n) => is(span(arg(0).lo >> n, arg(0).hi >> n)),
+        let point = Interval::point;
+        let interval = match op.code {
+            Code::Constant(n) | Code::Splat(n) => point(n),
+            Code::Add | Code::AddScalar | Code::ScalarAdd => plus(arg(0), arg(1)),
+            Code::Sub | Code::SubScalar | Code::ScalarSub => minus(arg(0), arg(1)),
+            Code::Mul | Code::MulScalar | Code::ScalarMul => times(arg(0), arg(1)),
+            Code::AddTo(n) | Code::ScalarAddTo(n) => plus(arg(0), point(n)),
+            Code::MulTo(n) => times(arg(0), point(n)),
+            Code::Max => arg(0).corners(arg(1), i64::max),
+            Code::Min => arg(0).corners(arg(1), i64::min),
+            Code::IfNe(n) | Code::IfGt(n) => point(n).join(point(0)),
+            Code::Bisect | Code::LifeAt => LIFE.into(),
+            Code::Iota => first(self.lanes),
+            Code::And => and(arg(0), arg(1)),
+            Code::Or => or(arg(0), arg(1)),
+            Code::AndTo(n) => and(arg(0), point(n)),
+            Code::OrTo(n) => or(arg(0), point(n)),
+            Code::Shr(0) => arg(0),
+            Code::Shr(n) if arg(0).lo < 0 => span(0, (1 << (32 - n)) - 1),
+            Code::Shr(n) => span(arg(0).lo >> n, arg(0).hi >> n),
             Code::Low(n) => {
                 let low = span(0, (1 << n) - 1);
-                is(if arg(0).within(low) { arg(0) } else { low })
+                if arg(0).within(low) { arg(0) } else { low }
             }
             Code::Dot(p, q) => {
-                let (p, q) = (Interval::point(p), Interval::point(q));
-                let low = times(span(-(1 << 15), (1 << 15) - 1), p);
-                fits(plus(low, times(span(0, (1 << 6) - 1), q)))
+                let low = times(span(-(1 << 15), (1 << 15) - 1), point(p));
+                plus(low, times(span(0, (1 << 6) - 1), point(q)))
             }
             Code::Select => {
                 let facts = &self.facts[op.args[0].0 as usize];
                 let yes = self.given(op.args[1], &facts.set);
-                is(yes.join(self.given(op.args[2], &facts.unset)))
+                yes.join(self.given(op.args[2], &facts.unset))
             }
-            Code::Load | Code::Gather | Code::Get | Code::Peek => {
-                is(self.declared(op.columns[0], 0))
-            }
-            Code::Lookup => is(self.declared(op.columns[0], 0).join(Interval::point(-1))),
-            Code::Item(n) => is(self.declared(op.columns[0], n)),
-            Code::Len | Code::CountLe => is(span(0, len())),
+            Code::Load | Code::Gather | Code::Get | Code::Peek => self.declared(op.columns[0], 0),
+            Code::Lookup => self.declared(op.columns[0], 0).join(point(-1)),
+            Code::Item(n) => self.declared(op.columns[0], n),
+            Code::Len | Code::CountLe => span(0, len()),
             _ => {
-                if let Some(out) = op.out {
-                    self.facts[out.0 as usize] = self.learn(op);
-                }
-                Ok(None)
+                self.facts[out.0 as usize] = self.learn(op);
+                return Ok(());
             }
+        };
+        // Vector arithmetic must fit; scalar arithmetic is any word where it may not.
+        let fits = interval.within(ANY);
+        if !fits && op.code.on_lanes() {
+            return Err(Why::Overflow(interval.lo, interval.hi));
         }
+        self.set(out, if fits { interval } else { ANY });
+        Ok(())
     }
 
     /// What a mask says about vectors.
@@ -274,6 +259,30 @@ impl Pass<'_> {
                 .iter()
                 .enumerate()
                 .try_for_each(|(n, &v)| self.keeps(op.columns[0], n, self.given(v, set(1)))),
+            Code::Find(_) | Code::FindFree(_) => {
+                let inputs = if matches!(op.code, Code::Find(_)) { 2 } else { 1 };
+                let [columns, planes] = [&op.columns[..=inputs], &op.columns[inputs + 1..]];
+                columns.iter().try_for_each(|&id| self.reaches(id, arg(0).hi))?;
+                let plane = planes[usize::from(inputs == 2)];
+                self.keeps(op.columns[0], 0, span(-1, i64::from(self.tape.column(plane).len) - 1))
+            }
+            // What is appended is a valid id, or any word.
+            Code::Collect => {
+                op.columns.iter().try_for_each(|&id| self.reaches(id, arg(0).hi))?;
+                self.keeps(op.columns[0], 1, span(0, (arg(0).hi - 1).max(0)))?;
+                self.keeps(op.columns[1], 0, self.declared(op.columns[2], 0))
+            }
+            Code::AppendLow => {
+                takes(arg(1), LIFE)?;
+                self.reaches(op.columns[0], arg(0).hi)?;
+                self.reaches(op.columns[1], arg(0).hi)?;
+                let slots = self.declared(op.columns[1], 0);
+                self.keeps(op.columns[0], 0, slots.meet(span(0, ANY.hi)))
+            }
+            Code::Share => {
+                self.reaches(op.columns[0], arg(2).hi.max(arg(3).hi))?;
+                self.keeps(op.columns[1], 0, self.declared(op.columns[0], 0))
+            }
             Code::Age { .. } => takes(arg(0), Range::new(0, 128)),
             Code::CountLe => takes(arg(0), LIFE),
             Code::AppendLt | Code::AppendEq => {

@@ -6,15 +6,13 @@
 
 use super::{Unit, Work};
 use crate::aiv::{Act, Call, Loop, Node, Pipe, Sync};
-use crate::check::check;
-use crate::lower::{LINES, lower};
-use crate::record::record_stage_one;
+use crate::lower::LINES;
 use crate::replay::Ran;
-use crate::sync::synchronise;
 use crate::tape::{Block, Code, Op, Tape};
-use crate::ub::{Plan, plan};
+use crate::ub::Plan;
 use crate::write::Failed;
 use crate::write::kernels::{FRAME_BYTES, UB_BYTES};
+use crate::write::stage_one::placed;
 use avsg_device::params::Params;
 
 /// How lifetimes are kept.
@@ -43,27 +41,16 @@ impl Kernel {
     /// # Errors
     /// If it breaks a law, or does not fit UB.
     pub fn new(p: &Params) -> Result<Self, Failed> {
-        let tape = record_stage_one(p)?;
-        check(&tape)?;
-        let mut kernel = lower(&tape)?;
-        let plan = plan(&kernel, UB_BYTES - FRAME_BYTES)?;
-        let mut body = std::mem::take(&mut kernel.body);
-        synchronise(&mut body, &plan);
+        let (kernel, plan) = placed(p, UB_BYTES - FRAME_BYTES)?;
         let mut loops = Vec::new();
-        tiles(&body, &mut loops);
+        tiles(&kernel.body, &mut loops);
         Ok(Self { tape: kernel.tape, plan, loops })
     }
 
     /// The calls of a sweep's tile; `None` for another op.
     pub fn calls(&self, sweep: &Op) -> Option<&[Call]> {
-        fn find<'t>(block: &'t Block, all: &mut Vec<&'t Op>) {
-            for op in &block.ops {
-                all.extend((op.code == Code::Sweep).then_some(op));
-                op.body.iter().for_each(|body| find(body, all));
-            }
-        }
         let mut sweeps = Vec::new();
-        find(&self.tape.body, &mut sweeps);
+        sweeps_of(&self.tape.body, &mut sweeps);
         let at = sweeps.iter().position(|op| std::ptr::eq(*op, sweep))?;
         self.loops.get(at).map(Vec::as_slice)
     }
@@ -98,6 +85,8 @@ impl Kernel {
                 scalars(1.0) + of_calls(calls, tile as usize) * whole as f64 + last
             }
             // Its head is among the calls; here only what the mask decides.
+            // Two together take three accesses a lane, and five where they are no four.
+            Code::Scatter if self.both(op) => scalars(1.5 * n + (run.active % 4) as f64),
             Code::Scatter => scalars(2.0 * n + odd),
             Code::SetLife(_) => scalars((1.5 + packed) * n + 0.5 * odd),
             Code::StepLife(_) => scalars((3.0 + packed) * n) + Work::of(Unit::Gathers, 2.0 * n),
@@ -113,6 +102,34 @@ impl Kernel {
                 let wait = Work::of(Unit::Waits, run.lanes.div_ceil(64) as f64);
                 scalars(run.lanes as f64) + dma(1, 0.0) * n + wait
             }
+            // As `Find` and `FindFree` look at all links of some ids at once.
+            Code::Find(retries) | Code::FindFree(retries) => {
+                let links = retries as usize + 1;
+                let (chunk, _) = self.plan.search(retries + 1);
+                let chunks = |n: usize| n.div_ceil(chunk as usize);
+                let some = |at: usize| (run.lanes - at * chunk as usize).min(chunk as usize);
+                let mut sum = Work::default();
+                for step in (0..chunks(run.lanes)).map(|n| some(n).next_multiple_of(8)) {
+                    sum += search(matches!(op.code, Code::Find(_)), links, step);
+                }
+                sum
+            }
+            // Six ops, a gather, and what is found closed up; or numbers, three ops and three lists.
+            Code::AppendLow | Code::Collect => {
+                let (ops, gathers, barriers, looks) =
+                    if op.code == Code::Collect { (9, 0, 6, 2.0) } else { (7, 1, 7, 1.0) };
+                let wide = self.plan.wide() as usize;
+                let step = if run.lanes <= wide { wide } else { tile as usize };
+                let pass = |lanes: usize| {
+                    Work::vector(ops, lanes)
+                        + Work::gathers(gathers, lanes)
+                        + sync * looks
+                        + Work::of(Unit::Barriers, f64::from(barriers))
+                };
+                (0..run.lanes).step_by(step).map(|at| pass(step.min(run.lanes - at))).sum()
+            }
+            // A part out; when all have met, the whole row in.
+            Code::Share if run.lanes > 0 => dma(run.active, 0.0) + dma(run.lanes, 1.0),
             Code::Age { settle: false } => passes(run.lanes, self.slots(), 2),
             Code::Age { .. } => passes(run.lanes, self.slots(), 2) + passes(run.lanes, pass, 3),
             // The search says how often it counts: a compare, a compaction, a look at how many.
@@ -141,14 +158,33 @@ impl Kernel {
                 scalars(1.0)
             }
             Code::Put => scalars(1.0) + dma(1, 0.0),
-            Code::Fetch => dma(run.lanes, 1.0),
+            // None is a no-op.
+            Code::Fetch => dma(run.lanes, f64::from(run.lanes > 0)),
             Code::Publish | Code::PublishList(_) => dma(run.lanes, 0.0),
             _ => Work::default(),
         }
     }
 
+    /// Whether a scatter shares its loop with another one.
+    fn both(&self, scatter: &Op) -> bool {
+        let mut sweeps = Vec::new();
+        sweeps_of(&self.tape.body, &mut sweeps);
+        let inside = |op: &&Op| {
+            op.body.iter().flat_map(|body| &body.ops).any(|op| std::ptr::eq(op, scatter))
+        };
+        let calls = sweeps.into_iter().find(inside).and_then(|sweep| self.calls(sweep));
+        calls.is_some_and(|calls| calls.iter().any(|call| call.text.starts_with("ScatterBoth(")))
+    }
+
     fn slots(&self) -> u32 {
         self.tape.find("life").map_or(0, |life| self.tape.column(life).len)
+    }
+}
+
+fn sweeps_of<'t>(block: &'t Block, all: &mut Vec<&'t Op>) {
+    for op in &block.ops {
+        all.extend((op.code == Code::Sweep).then_some(op));
+        op.body.iter().for_each(|body| sweeps_of(body, all));
     }
 }
 
@@ -163,6 +199,24 @@ fn tiles(nodes: &[Node], loops: &mut Vec<Vec<Call>>) {
             Node::Call(_) | Node::Note(_) => {}
         }
     }
+}
+
+/// One round of a search over `links` links of `step` ids each, as `Follow`, `Find` or `FindFree`, and `First` have
+/// it: the ops over all of them, those over one link's, and the barriers between them.
+fn search(find: bool, links: usize, step: usize) -> Work {
+    let all = links * step;
+    let halves = links.next_power_of_two().ilog2() as usize;
+    let (wide, narrow, barriers) = if find {
+        (6, 7 + 3 * links, 13 + links + halves)
+    } else {
+        (17, 14 + 2 * links, 24 + links + halves)
+    };
+    Work::vector(wide, all)
+        + Work::vector(narrow, step)
+        + Work::vector(halves, all / 2)
+        + Work::vector(2, 0)
+        + Work::of(Unit::Gathers, 2.0 * all as f64)
+        + Work::of(Unit::Barriers, barriers as f64)
 }
 
 /// The work of calls on so many lanes; a look at GatherMask's count waits for it.

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 pub fn find(tape: &Tape) -> Result<BTreeMap<ColumnId, ColumnId>, Refused> {
     let takes = tape.body.all().filter(|op| op.code == Code::Take);
     let found: BTreeMap<_, _> = takes.map(|op| (op.columns[1], op.columns[0])).collect();
-    for (body, at) in appends(tape) {
+    for (body, at) in swept(tape, |code| code == Code::Append) {
         let to = found.get(&body.ops[at].columns[0]);
         if to.is_some_and(|&to| !closes_up(body, at, to)) {
             return Err(Refused::new(tape, &body.ops[at], Why::Storage));
@@ -21,28 +21,29 @@ pub fn find(tape: &Tape) -> Result<BTreeMap<ColumnId, ColumnId>, Refused> {
     Ok(found)
 }
 
-/// Every append: its sweep's block, and where it stands in it.
-fn appends(tape: &Tape) -> impl Iterator<Item = (&Block, usize)> {
+/// Every op of these that a sweep has: the sweep's block, and where it stands in it.
+fn swept(tape: &Tape, which: fn(Code) -> bool) -> impl Iterator<Item = (&Block, usize)> {
     let sweeps = tape.body.all().filter(|op| op.code == Code::Sweep);
-    sweeps.filter_map(|op| op.body.as_ref()).flat_map(|body| {
-        let append = |&at: &usize| body.ops[at].code == Code::Append;
-        (0..body.ops.len()).filter(append).map(move |at| (body, at))
+    sweeps.filter_map(|op| op.body.as_ref()).flat_map(move |body| {
+        (0..body.ops.len()).filter(move |&at| which(body.ops[at].code)).map(move |at| (body, at))
     })
 }
 
-/// Columns that may begin where another one ends: list and column that grow, and list and column that
-/// are swept meanwhile and not read again behind the append.
+/// Columns that may begin where another one ends: column, or list and column, that are written in the order
+/// of the lanes, and list and column that are swept meanwhile and not read again behind that.
 pub fn overlays(tape: &Tape) -> Vec<[(ColumnId, usize); 2]> {
     let mut found = Vec::new();
-    for (body, at) in appends(tape) {
-        let append = &body.ops[at];
+    for (body, at) in swept(tape, |code| matches!(code, Code::Append | Code::Store)) {
+        let write = &body.ops[at];
+        // Behind the tile, and an append's mask.
+        let values = if write.code == Code::Append { 2 } else { 1 };
         for op in &body.ops[..at] {
             let (Code::Item(column), Some(item)) = (op.code, op.out) else { continue };
             let later = body.ops[at + 1..].iter().any(|op| op.args.contains(&item));
-            for c in 0..append.args.len() - 2 {
-                let own = append.args[2 + c + 1..].contains(&item);
-                if !later && !own && op.columns[0] != append.columns[0] {
-                    found.push([(append.columns[0], c), (op.columns[0], column)]);
+            for c in 0..write.args.len() - values {
+                let own = write.args[values + c + 1..].contains(&item);
+                if !later && !own && op.columns[0] != write.columns[0] {
+                    found.push([(write.columns[0], c), (op.columns[0], column)]);
                 }
             }
         }

@@ -17,7 +17,7 @@ pub fn s(reads: &[&Place], writes: &[&Place]) -> Act {
 }
 
 pub const BARRIER: Act = Act::Sync(Sync::Barrier(Pipe::V));
-const TO_S: Act = Act::Sync(Sync::Flag(Pipe::V, Pipe::S));
+pub const TO_S: Act = Act::Sync(Sync::Flag(Pipe::V, Pipe::S));
 const FROM_S: Act = Act::Sync(Sync::Flag(Pipe::S, Pipe::V));
 
 /// The end of UB, which `Select` writes over.
@@ -44,6 +44,14 @@ impl Lower<'_> {
     pub(super) fn operand(&mut self, value: Value) -> (String, Place) {
         if let Some(known) = self.at.get(&value) {
             return known.clone();
+        }
+        if self.all.contains(&value) {
+            let (text, place) = self.temp(true, &self.called(Some(value)));
+            let call =
+                format!("Duplicate(U16({text}), static_cast<uint16_t>(0xffff), whole / 16);");
+            self.call(Pipe::V, call, vec![], vec![place.clone()]);
+            self.at.insert(value, (text.clone(), place.clone()));
+            return (text, place);
         }
         let (text, place) = self.temp(false, &self.called(Some(value)));
         if let Some(Op { code: Code::Splat(n), .. }) = self.defs.get(&value) {
@@ -198,6 +206,7 @@ impl Lower<'_> {
                     self.sign(op.out, a[0], -1);
                 }
             }
+            Code::MaskNot if self.everywhere(a[0]) => self.all.extend(op.out),
             Code::MaskNot => match self.defs.get(&a[0]) {
                 Some(Op { code: Code::Neg, args, .. }) if !self.halves.contains(&args[0]) => {
                     let value = args[0];
@@ -222,7 +231,7 @@ impl Lower<'_> {
     }
 
     /// The last call is a `Select`, which writes over the end of UB.
-    fn scribbles(&mut self) {
+    pub(super) fn scribbles(&mut self) {
         if let Some(Node::Call(Call { acts, .. })) = self.out.last_mut()
             && let [Act::Use { writes, .. }] = &mut acts[..]
         {
@@ -254,58 +263,10 @@ impl Lower<'_> {
     fn effect(&mut self, op: &Op) {
         let a = &op.args[..];
         let column = op.columns.first().map(|&c| self.storage(c, 0)).unwrap_or_default();
-        let to = Place::Ub(column.clone());
         let (packed, stage) = (ub("packed"), ub("stage"));
         match op.code {
             Code::Store => self.store(op, &column),
-            Code::Scatter => {
-                let [(i, ip), (x, xp), (m, mp)] = [a[1], a[2], a[3]].map(|v| self.operand(v));
-                let acts = vec![
-                    v(&[&ip, &xp, &mp], &[&packed, &stage]),
-                    TO_S,
-                    s(&[&packed, &stage], &[&to]),
-                    FROM_S,
-                ];
-                self.helper(format!("Scatter({column}, {i}, {x}, {m}, lanes);"), acts);
-            }
-            // Lane i of the sweep is slot i: no scatter at all.
-            Code::SetLife(n) if self.defs.get(&a[1]).is_some_and(|d| d.code == Code::Iota) => {
-                let (m, mp) = self.operand(a[2]);
-                let (x, xp) = self.temp(false, "fill");
-                let text = format!("Duplicate(F16({x}), static_cast<half>({n}.0f), lanes);");
-                self.call(Pipe::V, text, vec![], vec![xp.clone()]);
-                let text = format!(
-                    "Select({column}[base], {m}, F16({x}), {column}[base], \
-                     SELMODE::VSEL_TENSOR_TENSOR_MODE, lanes);"
-                );
-                let tile = Place::Ub(format!("{column}[base]"));
-                self.call(Pipe::V, text, vec![mp, xp, tile.clone()], vec![tile]);
-                self.scribbles();
-            }
-            Code::SetLife(n) => {
-                let [(i, ip), (m, mp)] = [a[1], a[2]].map(|v| self.operand(v));
-                let acts = vec![v(&[&ip, &mp], &[&packed]), TO_S, s(&[&packed], &[&to]), FROM_S];
-                let text =
-                    format!("SetLife({column}, {i}, static_cast<half>({n}.0f), {m}, lanes);");
-                self.helper(text, acts);
-            }
-            Code::StepLife(_) => {
-                let [(i, ip), (m, mp)] = [a[1], a[2]].map(|v| self.operand(v));
-                let (lives, rule) = (ub("lives"), ub("rule"));
-                let mut acts = vec![v(&[&ip, &mp], &[&packed])];
-                for act in [
-                    v(&[&packed], &[&stage]),
-                    v(&[&to, &stage], &[&lives]),
-                    v(&[&lives], &[&stage]),
-                    v(&[&stage], &[&stage]),
-                    v(&[&stage], &[&stage]),
-                    v(&[&stage, &rule], &[&lives]),
-                ] {
-                    acts.extend([BARRIER, act]);
-                }
-                acts.extend([TO_S, s(&[&packed, &lives], &[&to]), FROM_S]);
-                self.helper(format!("StepLife({column}, {i}, {m}, lanes);"), acts);
-            }
+            Code::Scatter | Code::SetLife(_) | Code::StepLife(_) => self.scatter(op),
             Code::Append => self.append(op.columns[0], a[1], &a[2..]),
             Code::Lookup => {
                 let [(i, ip), (m, mp)] = [a[3], a[4]].map(|v| self.operand(v));
@@ -373,11 +334,9 @@ impl Lower<'_> {
             };
             let closes = matches!(xp, Place::Ub(name) if own(name.trim_end_matches("[base]")));
             let helper = if closes { "Close" } else { "Append" };
-            let (first, last) = (n == 0, n + 1 == values.len());
-            let text = format!("{helper}({column}, {len}, {x}, {m}, lanes, {first}, {last});");
-            let text = if last { format!("{len} += {text}") } else { text };
-            let mut acts = append_acts(closes, xp, &mp, &Place::Ub(column));
-            acts.extend(last.then_some(BARRIER));
+            let text = format!("{helper}({column}, {len}, {x}, {m}, lanes, {});", n == 0);
+            let text = if n + 1 == values.len() { format!("{len} += {text}") } else { text };
+            let acts = append_acts(closes, xp, &mp, &Place::Ub(column));
             self.helper(text, acts);
         }
     }

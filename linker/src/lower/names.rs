@@ -10,7 +10,8 @@ pub fn of(tape: &Tape, defs: &BTreeMap<Value, Op>, body: &Block) -> BTreeMap<Val
     let name = |op: &Op| {
         let out = op.out?;
         let mask = op.code.signature().out == Some(Type::Mask);
-        Some((out, if mask { names.mask(out) } else { names.vector(out) }))
+        let vector = || names.goal(out).unwrap_or_else(|| names.source(out)).into();
+        Some((out, if mask { names.mask(out) } else { vector() }))
     };
     body.ops.iter().filter_map(name).collect()
 }
@@ -41,10 +42,6 @@ impl Names<'_> {
 
     fn column(&self, op: &Op) -> &str {
         op.columns.first().map_or("", |&id| &self.tape.column(id).name)
-    }
-
-    fn vector(&self, v: Value) -> String {
-        self.goal(v).unwrap_or_else(|| self.source(v)).into()
     }
 
     /// Where it goes: what an index points at, what a list's column holds, what is compared.
@@ -82,8 +79,10 @@ impl Names<'_> {
             Code::Gather if self.column(op) == "link" => "entry",
             Code::Gather => "held",
             Code::LifeAt => "lived",
-            Code::Dot(..) if self.made_by_dot(op.args[0]) => "stride",
-            Code::Dot(..) => "mixed",
+            Code::Dot(..) => match self.defs.get(&op.args[0]).map(|x| x.code) {
+                Some(Code::Dot(..)) => "stride",
+                _ => "mixed",
+            },
             Code::Iota => "lane",
             Code::Splat(_) => "fill",
             Code::Lookup => "block",
@@ -94,10 +93,6 @@ impl Names<'_> {
             },
             _ => return None,
         })
-    }
-
-    fn made_by_dot(&self, v: Value) -> bool {
-        self.defs.get(&v).is_some_and(|op| matches!(op.code, Code::Dot(..)))
     }
 
     fn param(&self, v: Value) -> &str {

@@ -44,33 +44,31 @@ impl Names {
     /// Names every temporary in the calls of a sweep's body. A temporary takes over the name of one that
     /// ends where it begins, if that call may write where it reads. `taken` are the kernel's other names.
     pub fn name(&mut self, body: &mut [Node], all: &[Temp], taken: &mut BTreeSet<String>) {
-        let mut lives: Vec<Option<(usize, usize)>> = vec![None; all.len()];
-        for (n, node) in body.iter().enumerate() {
-            temps(node).into_iter().for_each(|t| lives[t] = Some((lives[t].map_or(n, |l| l.0), n)));
+        let mut lives: BTreeMap<usize, (usize, usize)> = BTreeMap::new();
+        for (n, t) in body.iter().enumerate().flat_map(|(n, node)| temps(node).map(move |t| (n, t)))
+        {
+            lives.entry(t).or_insert((n, n)).1 = n;
         }
         let place = |n: usize| {
             let op = body[n].call().and_then(|call| call.text.split_once('('));
             op.is_some_and(|(op, _)| IN_PLACE.split(' ').any(|p| p == op))
         };
-        let mut order: Vec<_> =
-            (0..all.len()).filter_map(|t| lives[t].map(|(a, z)| (a, z, t))).collect();
+        let mut order: Vec<_> = lives.into_iter().map(|(t, (a, z))| (a, z, t)).collect();
         order.sort_unstable();
-        let mut named: Vec<(usize, usize, String)> = Vec::new();
+        let mut named: Vec<(usize, String)> = Vec::new();
         let mut names = vec![String::new(); all.len()];
         for (a, z, t) in order {
             let Temp { mask, name } = &all[t];
             let free = |name: &String| {
-                let beside = |&(_, end, ref other): &(usize, usize, String)| {
-                    other == name && (end > a || end == a && !place(a))
-                };
+                let lives = |end: usize| end > a || end == a && !place(a);
                 self.0.get(name).map_or(!taken.contains(name), |n| n.mask == *mask)
-                    && !named.iter().any(beside)
+                    && !named.iter().any(|(end, other)| other == name && lives(*end))
             };
             let numbered = (2..).map(|n| format!("{name}{n}"));
             let name = std::iter::once(name.clone()).chain(numbered).find(free).unwrap_or_default();
             taken.insert(name.clone());
             self.0.entry(name.clone()).or_default().mask = *mask;
-            for (_, end, other) in named.iter().filter(|(_, _, other)| *other != name) {
+            for (end, other) in named.iter().filter(|(_, other)| *other != name) {
                 for (one, two) in [(&name, other), (other, &name)] {
                     let one = self.0.entry(one.clone()).or_default();
                     let set = if *end >= a { &mut one.with } else { &mut one.beside };
@@ -78,7 +76,7 @@ impl Names {
                 }
             }
             names[t].clone_from(&name);
-            named.push((a, z, name));
+            named.push((z, name));
         }
         body.iter_mut().for_each(|node| rename(node, &names));
     }
@@ -121,7 +119,7 @@ impl Names {
 
 /// Puts names into a call, in the place of numbers.
 fn rename(node: &mut Node, names: &[String]) {
-    for t in temps(node) {
+    for t in temps(node).collect::<BTreeSet<_>>() {
         let Node::Call(call) = &mut *node else { continue };
         call.text = call.text.replace(&format!("@{t}@"), &names[t]);
         for act in &mut call.acts {
@@ -133,9 +131,9 @@ fn rename(node: &mut Node, names: &[String]) {
 }
 
 /// The temporaries of a node.
-fn temps(node: &Node) -> BTreeSet<usize> {
+fn temps(node: &Node) -> impl Iterator<Item = usize> {
     let places = node.call().into_iter().flat_map(Call::uses);
-    places.filter_map(|(p, _)| if let Place::Temp(t) = p { Some(*t) } else { None }).collect()
+    places.filter_map(|(p, _)| if let Place::Temp(t) = p { Some(*t) } else { None })
 }
 
 /// Drops calls whose result nobody reads.

@@ -58,7 +58,17 @@ impl Lower<'_> {
         };
         let param = |v: &Value| Some(&self.tape.params.iter().find(|p| p.value == *v)?.name);
         match op.code {
-            Code::ScalarMul if self.defs.contains_key(&op.args[0]) => "both".into(),
+            Code::ScalarMul if param(&op.args[0]).is_some_and(|name| name == "shared") => {
+                "shares".into()
+            }
+            Code::ScalarMul if param(&op.args[0]).is_some_and(|name| name == "part_len") => {
+                "part".into()
+            }
+            Code::ScalarMul if param(&op.args[0]).is_some_and(|name| name == "k") => {
+                let one = self.defs.get(&op.args[1]).is_some_and(|d| d.code == Code::ScalarSub);
+                if one { "own" } else { "row" }.into()
+            }
+            Code::ScalarMul if self.defs.contains_key(&op.args[0]) => "waits".into(),
             Code::ScalarMul => "first".into(),
             Code::IfNe(n) | Code::IfGt(n) if n > 1 => "allOrNone".into(),
             Code::IfGt(_) if list(&op.args[0]).is_some() => {
@@ -140,6 +150,10 @@ impl Lower<'_> {
                 self.statement(format!("{to} = {from};"));
                 self.statement(format!("{from} = 0;"));
             }
+            Code::Find(retries) | Code::FindFree(retries) => self.search(op, retries),
+            Code::Collect => self.collect(op),
+            Code::AppendLow => self.append_low(op),
+            Code::Share => self.share(op),
             _ => self.life(op, &a),
         }
     }

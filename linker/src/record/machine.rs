@@ -3,13 +3,15 @@
 use super::{Input, Life, List, Mask, Output, Recorder, Scalar, Tile, Vector, Words};
 use crate::tape::{Code, Value};
 use avsg_device::machine::Machine;
+use avsg_device::params::Params;
+use avsg_device::state::State;
 
-/// Methods as `Machine` has them, `= ` the op that each writes, and the op's operands in the tape's order:
-/// values, then columns. A result is the value that the op defines.
+/// Methods as `Machine` has them, generics in brackets; `=` the op that each writes, and the op's operands in
+/// the tape's order: values, then columns. A result is the value that the op defines.
 macro_rules! ops {
-    ($(fn $f:ident $(<const $w:ident: usize>)? ($($arg:ident: $ty:ty),*) $(-> $out:ty)?
-        = $code:expr, [$($value:ident),*], [$($column:ident),*];)*) => {
-        $(fn $f$(<const $w: usize>)?(self, $($arg: $ty),*) $(-> $out)? {
+    ($(fn $f:ident $([$($generic:tt)*])? ($($arg:ident: $ty:ty),*) $(-> $out:ty)?
+        = $code:expr, [$($value:ident),*], [$($column:expr),*];)*) => {
+        $(fn $f$(<$($generic)*>)?(self, $($arg: $ty),*) $(-> $out)? {
             self.op($code, &[$($value.value),*], &[$($column.0),*])
         })*
     };
@@ -50,10 +52,20 @@ impl<'t> Machine for Recorder<'t> {
         fn scatter(t: Tile, column: &mut Words, index: Vector<'t>, v: Vector<'t>, mask: Mask<'t>)
             = Code::Scatter, [t, index, v, mask], [column];
 
-        fn len<const W: usize>(list: &List<W>) -> Scalar<'t> = Code::Len, [], [list];
-        fn clear<const W: usize>(list: &mut List<W>) = Code::Clear, [], [list];
-        fn item<const W: usize>(t: Tile, list: &List<W>, column: usize) -> Vector<'t>
+        fn len[const W: usize](list: &List<W>) -> Scalar<'t> = Code::Len, [], [list];
+        fn clear[const W: usize](list: &mut List<W>) = Code::Clear, [], [list];
+        fn item[const W: usize](t: Tile, list: &List<W>, column: usize) -> Vector<'t>
             = Code::Item(column), [t], [list];
+        fn take['a, const W: usize](to: &mut List<W>, from: &mut List<W>) = Code::Take, [], [to, from];
+
+        fn find['a](p: &Params, slot: &mut Words, of: [&Words; 2], n: Scalar<'t>, state: &State<'_, Self>)
+            = Code::Find(p.retries), [n], [slot, of[0], of[1], state.link, state.id];
+        fn find_free['a](p: &Params, at: &mut Words, way: &Words, n: Scalar<'t>, state: &State<'_, Self>)
+            = Code::FindFree(p.retries), [n], [at, way, state.link, state.id];
+        fn collect['a](pending: &mut List<2>, void: &mut List<1>, ids: &Words, slot: &mut Words, n: Scalar<'t>)
+            = Code::Collect, [n], [pending, void, ids, slot];
+        fn append_low(list: &mut List<1>, slots: &Words, n: Scalar<'t>, life: &Life, t: Scalar<'t>)
+            = Code::AppendLow, [n, t], [list, slots, life];
 
         fn age(life: &mut Life, by: Scalar<'t>, settle: bool) = Code::Age { settle }, [by], [life];
         fn count_le(life: &Life, t: Scalar<'t>) -> Scalar<'t> = Code::CountLe, [t], [life];
@@ -72,7 +84,9 @@ impl<'t> Machine for Recorder<'t> {
             = Code::Fetch, [at, n], [column, from];
         fn publish(to: &mut Output, at: Scalar<'t>, column: &Words, n: Scalar<'t>)
             = Code::Publish, [at, n], [to, column];
-        fn publish_list<const W: usize>(to: &mut Output, at: Scalar<'t>, list: &List<W>, column: usize)
+        fn share(column: &mut Words, with: &mut Output, at: Scalar<'t>, first: Scalar<'t>,
+            part: Scalar<'t>, n: Scalar<'t>) = Code::Share, [at, first, part, n], [column, with];
+        fn publish_list[const W: usize](to: &mut Output, at: Scalar<'t>, list: &List<W>, column: usize)
             = Code::PublishList(column), [at], [to, list];
         fn lookup(t: Tile, from: &Input, base: Scalar<'t>, n: Scalar<'t>, index: Vector<'t>, mask: Mask<'t>)
             -> Vector<'t> = Code::Lookup, [t, base, n, index, mask], [from];
@@ -112,9 +126,6 @@ impl<'t> Machine for Recorder<'t> {
         let args: Vec<Value> =
             [t.value, mask.value].into_iter().chain(values.map(|v| v.value)).collect();
         self.op(Code::Append, &args, &[list.0])
-    }
-    fn take<'a, const W: usize>(self, to: &mut List<W>, from: &mut List<W>) {
-        self.op(Code::Take, &[], &[to.0, from.0])
     }
 
     fn step_life(

@@ -9,6 +9,7 @@ use crate::tape::{Range, Tape};
 use avsg_device::defer::Refresh;
 use avsg_device::hash::{fits_way, last_way};
 use avsg_device::params::{ID_LIMIT, Params};
+use avsg_device::share::NOBODY;
 use avsg_device::stage_one::{Request, Work, record, stage_one_with};
 use avsg_device::state::{EMPTY, INVALID, State};
 
@@ -62,14 +63,19 @@ pub fn work<'a, 't>(m: Recorder<'t>, p: &Params) -> Work<'a, Recorder<'t>> {
     Work {
         ids: m.column("ids", k, Range::ANY),
         // Scattered by lane, so its length is a power of two.
-        slot: m.column("slot", k.next_power_of_two(), Range::new(EMPTY, slot.hi)),
+        slot: m.column("slot", k.next_power_of_two(), Range::new(NOBODY, slot.hi)),
+        part_way: m.column("part_way", k, way),
+        wanted: m.column("wanted", k, Range::new(NOBODY, ID.hi)),
         pending: m.list("pending", k, [ID, lane]),
         next: m.list("next", k, [ID, lane]),
         miss: m.list("miss", k, [ID, Range::below(step), row]),
         dead: m.list("dead", k, [slot]),
-        seek: m.list("seek", k, [way, word]),
-        seek_next: m.list("seek_next", k, [way, word]),
-        claim: m.list("claim", k, [Range::below(p.links()), word]),
+        way: m.column("way", k, way),
+        new_link: m.column("new_link", k, word),
+        open: m.list("open", k, [way, lane]),
+        open_next: m.list("open_next", k, [way, lane]),
+        // Scattered by place, so its length is a power of two.
+        at: m.column("at", k.next_power_of_two(), Range::new(-1, Range::below(p.links()).hi)),
         void: m.list("void", k, [Range::ANY]),
         far: m.list("far", step, []),
         outside: m.list("outside", step, []),
@@ -108,6 +114,9 @@ pub fn request<'a, 't>(m: Recorder<'t>, p: &Params) -> Request<'a, Recorder<'t>>
         miss_at: at("miss_at"),
         record: words("gm_record"),
         record_at: m.param("record_at", Range::new(0, i32::MAX - record_words())),
+        shared: m.param("shared", Range::new(0, 1)),
+        part_at: m.param("part_at", Range::new(0, Range::below(p.k).hi)),
+        part_len: m.param("part_len", Range::new(0, Range::below(p.k).hi + 1)),
         late: m.param("late", Range::new(0, Range::below(p.tokens).hi + 1)),
     }
 }

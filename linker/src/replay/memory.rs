@@ -86,6 +86,12 @@ impl<'t> Memory<'t> {
         }
     }
 
+    /// A list whose op ran.
+    pub(super) fn entries(&self, id: ColumnId) -> &List {
+        let Held::List(list) = &self.held[id.0 as usize] else { unreachable!("{MISFIT}") };
+        list
+    }
+
     /// The words `at..at + n` of global memory.
     pub(super) fn window(&mut self, id: ColumnId, at: i32, n: i64) -> Result<&mut [i32], String> {
         let Held::Global(words) = &mut self.held[id.0 as usize] else {
@@ -96,6 +102,42 @@ impl<'t> Memory<'t> {
         let window = from.and_then(|(at, n)| words.get_mut(at..at.checked_add(n)?));
         let name = &self.tape.column(id).name;
         window.ok_or_else(|| format!("{n} words at {at} of `{name}`, which has {len}"))
+    }
+
+    /// Copies `n` words of global memory at `at` to the front of a column; they must be in its range.
+    pub(super) fn fetch(
+        &mut self,
+        to: ColumnId,
+        from: ColumnId,
+        at: i32,
+        n: i32,
+    ) -> Result<(), String> {
+        let words = self.window(from, at, n.into())?.to_vec();
+        let range = self.tape.column(to).ranges[0];
+        if let Some(bad) = words.iter().find(|&&w| !range.holds(w)) {
+            return Err(format!("it takes {bad}, which is not in {range}"));
+        }
+        let to = self.words(to)?.get_mut(..words.len());
+        let to = to.ok_or_else(|| format!("{n} words are too many"))?;
+        to.iter_mut().zip(words).for_each(|(to, word)| *to = Some(word));
+        Ok(())
+    }
+
+    /// Copies the first `n` words of a column to global memory at `at`.
+    pub(super) fn publish(
+        &mut self,
+        to: ColumnId,
+        at: i32,
+        from: ColumnId,
+        n: i32,
+    ) -> Result<(), String> {
+        let len = usize::try_from(n).map_err(|_| format!("{n} words"))?;
+        let words = self.words(from)?.get(..len);
+        let words = words.ok_or_else(|| format!("{n} words are too many"))?;
+        let words: Option<Vec<i32>> = words.iter().copied().collect();
+        let words = words.ok_or("it publishes poison")?;
+        self.window(to, at, n.into())?.copy_from_slice(&words);
+        Ok(())
     }
 
     /// Faults if a list has grown past its memory.

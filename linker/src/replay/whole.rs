@@ -1,7 +1,10 @@
 //! Scalars, and ops on whole columns.
 
 use super::Replay;
+use super::search::Planes;
 use crate::tape::{Code, Op};
+use avsg_device::share::NOBODY;
+use avsg_device::state::EMPTY;
 
 impl Replay<'_> {
     /// Executes an op that stands outside of sweeps, or works on scalars.
@@ -34,21 +37,24 @@ impl Replay<'_> {
     }
 
     /// How much an op that just ran worked on, and how far lifetimes fell.
-    pub(super) fn extent(&mut self, op: &Op) -> (usize, usize) {
+    pub(super) fn extent(&self, op: &Op) -> (usize, usize) {
         let arg = |n: usize| usize::try_from(self.scalar(op.args[n])).unwrap_or(0);
+        let all = |n: usize| self.tape.column(op.columns[n]).len as usize;
+        let list = |n: usize| self.memory.entries(op.columns[n]);
         match op.code {
             Code::Fetch | Code::Publish => (arg(1), 0),
-            Code::PublishList(_) => (self.memory.list(op.columns[1]).map_or(0, |l| l.len), 0),
-            Code::Take => (self.memory.list(op.columns[0]).map_or(0, |l| l.len), 0),
-            Code::Age { .. } => (self.tape.column(op.columns[0]).len as usize, arg(0)),
-            Code::CountLe => (self.tape.column(op.columns[0]).len as usize, 0),
+            Code::Find(_) | Code::FindFree(_) | Code::Collect => (arg(0), 0),
+            Code::AppendLow => (arg(0), list(0).len),
+            Code::PublishList(_) => (list(1).len, 0),
+            Code::Share => (arg(3), arg(2)),
+            Code::Take => (list(0).len, 0),
+            Code::Age { .. } => (all(0), arg(0)),
+            Code::CountLe => (all(0), 0),
             // The scan ends where the list is full.
             Code::AppendLt | Code::AppendEq => {
-                let (all, limit) = (self.tape.column(op.columns[1]).len as usize, arg(1));
-                let last = self.memory.list(op.columns[0]).ok().filter(|l| l.len >= limit);
-                let last = last.map(|l| l.columns[0].last().map_or(0, |&slot| slot + 1));
-                let listed = self.memory.list(op.columns[0]).map_or(0, |l| l.len);
-                (last.and_then(|n| usize::try_from(n).ok()).unwrap_or(all), listed)
+                let last = list(0).columns[0].last().map_or(0, |&slot| slot + 1);
+                let full = Some(last).filter(|_| list(0).len >= arg(1));
+                (full.and_then(|n| usize::try_from(n).ok()).unwrap_or(all(1)), list(0).len)
             }
             _ => (0, 0),
         }
@@ -57,6 +63,8 @@ impl Replay<'_> {
     /// Executes an op that defines nothing.
     fn change(&mut self, op: &Op) -> Result<(), String> {
         let args: Vec<i32> = op.args.iter().map(|&v| self.scalar(v)).collect();
+        let tape = self.tape;
+        let range_of = |n: usize| tape.column(op.columns[n]).ranges[0];
         let memory = &mut self.memory;
         match op.code {
             Code::Clear => memory.list(op.columns[0])?.clear(),
@@ -64,6 +72,66 @@ impl Replay<'_> {
                 *memory.list(op.columns[0])? = memory.list(op.columns[1])?.clone();
                 memory.list(op.columns[1])?.clear();
                 memory.fits(op.columns[0])?;
+            }
+            Code::Find(_) | Code::FindFree(_) => {
+                let n = usize::try_from(args[0]).unwrap_or(0);
+                let mut column = |c: usize| Ok::<_, String>(memory.words(op.columns[c])?.to_vec());
+                let ids = if matches!(op.code, Code::Find(_)) { 2 } else { 1 };
+                let (ways, ids, link, id) =
+                    (column(1)?, column(ids)?, column(ids + 1)?, column(ids + 2)?);
+                let planes = Planes { link, id };
+                let pairs = ways.iter().zip(&ids).take(n);
+                let first = pairs.map(|(&way, &id)| planes.first(op.code, way?, id?));
+                let first: Option<Vec<i32>> = first.collect();
+                let first = first.ok_or("it depends on poison")?;
+                let to = memory.words(op.columns[0])?;
+                if first.len() < n || to.len() < n {
+                    return Err(format!("{n} ids are too many"));
+                }
+                to.iter_mut().zip(first).for_each(|(to, n)| *to = Some(n));
+            }
+            Code::Collect => {
+                let n = usize::try_from(args[0]).unwrap_or(0);
+                let [ids, slots] = [
+                    memory.words(op.columns[2])?.to_vec(),
+                    memory.words(op.columns[3])?[..n].to_vec(),
+                ];
+                for (lane, (id, slot)) in (0..).zip(ids.into_iter().zip(slots)) {
+                    let (id, slot) = id.zip(slot).ok_or("it depends on poison")?;
+                    match slot {
+                        NOBODY => memory.list(op.columns[1])?.push([id]),
+                        EMPTY if !range_of(0).holds(id) => {
+                            return Err(format!("{id} is no valid id"));
+                        }
+                        EMPTY => memory.list(op.columns[0])?.push([id, lane]),
+                        _ => {}
+                    }
+                }
+                memory.words(op.columns[3])?[..n]
+                    .iter_mut()
+                    .flatten()
+                    .for_each(|s| *s = (*s).max(EMPTY));
+                memory.fits(op.columns[0])?;
+                memory.fits(op.columns[1])?;
+            }
+            Code::AppendLow => {
+                let (n, t) = (usize::try_from(args[0]).unwrap_or(0), life(args[1])?);
+                let slots: Option<Vec<i32>> =
+                    memory.words(op.columns[1])?.iter().take(n).copied().collect();
+                let slots = slots.ok_or("it depends on poison")?;
+                let lives = memory.life(op.columns[2])?.to_vec();
+                let low = |&slot: &i32| usize::try_from(slot).is_ok_and(|at| lives[at] <= t);
+                let list = memory.list(op.columns[0])?;
+                slots.into_iter().filter(low).for_each(|slot| list.push([slot]));
+                memory.fits(op.columns[0])?;
+            }
+            // Alone: the part is what this core publishes, the rest is there already.
+            Code::Share if args[3] == 0 => {}
+            Code::Share => {
+                let (first, [column, row]) =
+                    (sum(args[0].checked_add(args[1]))?, [0, 1].map(|n| op.columns[n]));
+                memory.publish(row, first, column, args[2])?;
+                memory.fetch(column, row, args[0], args[3])?;
             }
             Code::Age { settle } => {
                 if !(0..=128).contains(&args[0]) {
@@ -87,22 +155,8 @@ impl Replay<'_> {
                 memory.fits(op.columns[0])?;
             }
             Code::Put => memory.window(op.columns[0], args[0], 1)?[0] = args[1],
-            Code::Fetch => {
-                let n = i64::from(args[1]);
-                let from: Vec<_> =
-                    memory.window(op.columns[1], args[0], n)?.iter().copied().map(Some).collect();
-                let to = memory.words(op.columns[0])?.get_mut(..from.len());
-                to.ok_or_else(|| format!("{n} words are too many"))?.copy_from_slice(&from);
-            }
-            Code::Publish => {
-                let n = usize::try_from(args[1]).map_err(|_| format!("{} words", args[1]))?;
-                let from = memory.words(op.columns[1])?.get(..n);
-                let from = from.ok_or_else(|| format!("{n} words are too many"))?;
-                let from: Option<Vec<i32>> = from.iter().copied().collect();
-                let from = from.ok_or("it publishes poison")?;
-                let to = memory.window(op.columns[0], args[0], i64::from(args[1]))?;
-                to.copy_from_slice(&from);
-            }
+            Code::Fetch => memory.fetch(op.columns[0], op.columns[1], args[0], args[1])?,
+            Code::Publish => memory.publish(op.columns[0], args[0], op.columns[1], args[1])?,
             Code::PublishList(column) => {
                 let from = memory.list(op.columns[1])?.columns[column].clone();
                 let n = i64::from(count(from.len())?);

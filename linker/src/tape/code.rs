@@ -56,11 +56,16 @@ pub enum Code {
     Item(usize),
     Append,
     Take,
+    // All links at once, with so many retries.
+    Find(u32),
+    FindFree(u32),
+    Collect,
     // Lifetimes. `StepLife` names its rule by its number in the tape.
     Age { settle: bool },
     CountLe,
     AppendLt,
     AppendEq,
+    AppendLow,
     LifeAt,
     SetLife(i8),
     StepLife(usize),
@@ -71,6 +76,7 @@ pub enum Code {
     Fetch,
     Publish,
     PublishList(usize),
+    Share,
     Lookup,
 }
 
@@ -128,6 +134,17 @@ pub struct Signature {
     pub binds: Option<Type>,
 }
 
+/// The columns of a search: what it writes; ways, the ids themselves, links, ids of slots.
+const FIND: [(Need, Role); 5] = [
+    (Need::Words, Role::WholeWrite),
+    (Need::Words, Role::WholeRead),
+    (Need::Words, Role::WholeRead),
+    (Need::Words, Role::WholeRead),
+    (Need::Words, Role::WholeRead),
+];
+/// The same without the ids.
+const FIND_FREE: [(Need, Role); 4] = [FIND[0], FIND[1], FIND[3], FIND[4]];
+
 impl Code {
     /// What it takes and gives.
     pub fn signature(self) -> Signature {
@@ -162,6 +179,20 @@ impl Code {
             Self::Item(_) => (&[T], &[(List, Streamed)], Some(V)),
             Self::Append => (&[T, M], &[(List, Appended)], None),
             Self::Take => (&[], &[(List, WholeWrite), (List, WholeWrite)], None),
+            Self::Find(_) => (&[S], &FIND, None),
+            Self::FindFree(_) => (&[S], &FIND_FREE, None),
+            Self::Collect => {
+                let lists = &[
+                    (List, WholeWrite),
+                    (Single, WholeWrite),
+                    (Words, WholeRead),
+                    (Words, WholeWrite),
+                ];
+                (&[S], lists, None)
+            }
+            Self::AppendLow => {
+                (&[S, S], &[(Single, WholeWrite), (Words, WholeRead), (Life, WholeRead)], None)
+            }
             Self::Age { .. } => (&[S], &[(Life, WholeWrite)], None),
             Self::CountLe => (&[S], &[(Life, WholeRead)], Some(S)),
             Self::AppendLt | Self::AppendEq => {
@@ -175,6 +206,7 @@ impl Code {
             Self::Fetch => (&[S, S], &[(Words, WholeWrite), (Input, WholeRead)], None),
             Self::Publish => (&[S, S], &[(Output, WholeWrite), (Words, WholeRead)], None),
             Self::PublishList(_) => (&[S], &[(Output, WholeWrite), (List, WholeRead)], None),
+            Self::Share => (&[S, S, S, S], &[(Words, WholeWrite), (Output, WholeWrite)], None),
             Self::Lookup => (&[T, S, S, V, M], &[(Input, Gathered)], Some(V)),
         };
         let binds = match self {

@@ -114,6 +114,26 @@ impl Tape {
             Code::Append if a.len() == 2 => format!("count {} where {}", c[0], a[1]),
             Code::Append => format!("append {} <- {} where {}", c[0], a[2..].join(", "), a[1]),
             Code::Take => format!("take {} <- {}", c[0], c[1]),
+            Code::Find(n) => {
+                let [out, way, id] = [c[0], c[1], c[2]];
+                format!(
+                    "find {out} <- {id} by {way}, {} ids, {n} retries, in {}, {}",
+                    a[0], c[3], c[4]
+                )
+            }
+            Code::FindFree(n) => {
+                let [out, way] = [c[0], c[1]];
+                format!(
+                    "find {out} <- free by {way}, {} ids, {n} retries, in {}, {}",
+                    a[0], c[2], c[3]
+                )
+            }
+            Code::Collect => {
+                format!("collect {}, {} <- {} of {} by {}", c[0], c[1], a[0], c[2], c[3])
+            }
+            Code::AppendLow => {
+                format!("append {} <- {} of {} where {} <= {}", c[0], a[0], c[1], c[2], a[1])
+            }
             Code::Age { settle: false } => format!("age {} by {}", c[0], a[0]),
             Code::Age { settle: true } => format!("age {} by {}, settling", c[0], a[0]),
             Code::CountLe => format!("count {} <= {}", c[0], a[0]),
@@ -128,6 +148,10 @@ impl Tape {
             Code::Fetch => format!("fetch {} <- {}[{}], {} words", c[0], c[1], a[0], a[1]),
             Code::Publish => format!("publish {}[{}] <- {}, {} words", c[0], a[0], c[1], a[1]),
             Code::PublishList(n) => format!("publish {}[{}] <- {}.{n}", c[0], a[0], c[1]),
+            Code::Share => {
+                let row = format!("{}[{} + {}], {} words", c[1], a[0], a[1], a[2]);
+                format!("share {row} <- {}; {} <- {} words", c[0], c[0], a[3])
+            }
             Code::Lookup => {
                 format!("lookup {}[{} + {}] below {} where {}", c[0], a[1], a[3], a[2], a[4])
             }

@@ -6,6 +6,7 @@
 use avsg_device::defer::Refresh;
 use avsg_device::machine::memory::{state_words, table_words};
 use avsg_device::params::{ID_LIMIT, Lifetime, NO_STABLE_LEN, Params};
+use avsg_device::share::{PART, SHARERS};
 use avsg_device::stage_one::record;
 use avsg_device::state::{DEAD, EMPTY, INVALID, header};
 use avsg_device::tiling::{HALF_BYTES, MAX_CHUNKS, MAX_HALF_ROWS, Tiling};
@@ -24,6 +25,13 @@ const COPY_BYTES: u32 =
     128 + (128 * 18 * 4 + 32) + 2 * 32 * MAX_HALF_ROWS + 8 * MAX_CHUNKS + 2 * HALF_BYTES;
 /// As `avsg_reset.cpp.in` does: scalars, a header, three runs.
 const RESET_BYTES: u32 = 128 + 64 + 3 * 2048 * 4;
+
+/// The text of a kernel or header.
+macro_rules! text {
+    ($name:literal) => {
+        include_str!(concat!("ascendc/", $name, ".in"))
+    };
+}
 
 /// Who launches a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,37 +89,30 @@ pub fn kernels(p: &Params, stage_one: &StageOneText, abi: Abi) -> Result<Kernels
         let again: String = again.iter().map(|name| format!(", GM_ADDR {name}Out")).collect();
         Kernel { name, text: fill(&text.replace("@OUT@", &again)), ub_bytes }
     };
-    let [a, t, s, plan_text, r] = [
-        include_str!("ascendc/avsg_append.cpp.in"),
-        include_str!("ascendc/avsg_transfer.cpp.in"),
-        include_str!("ascendc/avsg_step.cpp.in"),
-        include_str!("ascendc/avsg_plan.cpp.in"),
-        include_str!("ascendc/avsg_reset.cpp.in"),
-    ];
     let (late, step) = if defers(p) { (1, step_bytes(p)) } else { (0, COPY_BYTES) };
     let headers = HEADERS.iter().chain(&LATE[..late]);
     Ok(Kernels {
         headers: headers.map(|(name, text)| (*name, fill(text))).collect(),
         kernels: vec![
-            kernel("avsg_plan", plan_text, &["tables"], plan),
-            kernel("avsg_transfer", t, &["kv0", "kv1"], COPY_BYTES),
-            kernel("avsg_step", s, &["tables", "kv0", "kv1"], plan.max(step)),
-            kernel("avsg_append", a, &["hostChunks"], COPY_BYTES),
-            kernel("avsg_reset", r, &["tables"], RESET_BYTES),
+            kernel("avsg_plan", text!("avsg_plan.cpp"), &["tables"], plan),
+            kernel("avsg_transfer", text!("avsg_transfer.cpp"), &["kv0", "kv1"], COPY_BYTES),
+            kernel("avsg_step", text!("avsg_step.cpp"), &["tables", "kv0", "kv1"], plan.max(step)),
+            kernel("avsg_append", text!("avsg_append.cpp"), &["hostChunks"], COPY_BYTES),
+            kernel("avsg_reset", text!("avsg_reset.cpp"), &["tables"], RESET_BYTES),
         ],
     })
 }
 
 const HEADERS: [(&str, &str); 6] = [
-    ("avsg_kernel.h", include_str!("ascendc/avsg_kernel.h.in")),
-    ("avsg_ops.h", include_str!("ascendc/avsg_ops.h.in")),
-    ("avsg_stage_one.h", include_str!("ascendc/avsg_stage_one.h.in")),
-    ("avsg_plan.h", include_str!("ascendc/avsg_plan.h.in")),
-    ("avsg_rows.h", include_str!("ascendc/avsg_rows.h.in")),
-    ("avsg_transfer.h", include_str!("ascendc/avsg_transfer.h.in")),
+    ("avsg_kernel.h", text!("avsg_kernel.h")),
+    ("avsg_ops.h", text!("avsg_ops.h")),
+    ("avsg_stage_one.h", text!("avsg_stage_one.h")),
+    ("avsg_plan.h", text!("avsg_plan.h")),
+    ("avsg_rows.h", text!("avsg_rows.h")),
+    ("avsg_transfer.h", text!("avsg_transfer.h")),
 ];
 /// For steps that defer refreshes.
-const LATE: [(&str, &str); 1] = [("avsg_late.h", include_str!("ascendc/avsg_late.h.in"))];
+const LATE: [(&str, &str); 1] = [("avsg_late.h", text!("avsg_late.h"))];
 
 /// What is replaced, in order: parts first, then the values in them.
 fn marks(p: &Params, stage_one: &StageOneText, frame: u32) -> Vec<(&'static str, String)> {
@@ -133,6 +134,8 @@ fn marks(p: &Params, stage_one: &StageOneText, frame: u32) -> Vec<(&'static str,
         ("@PAGE_SHIFT@", p.page.max(1).ilog2().to_string()),
         ("@ID_LIMIT@", ID_LIMIT.to_string()),
         ("@NO_STABLE_LEN@", NO_STABLE_LEN.to_string()),
+        ("@PART@", PART.to_string()),
+        ("@SHARERS@", SHARERS.to_string()),
         ("@RECORD_WORDS@", record::WORDS.to_string()),
         ("@RECORD_TOTAL@", record::TOTAL.to_string()),
         ("@LIFE_WORD@", (header::WORDS + p.slots as usize).to_string()),

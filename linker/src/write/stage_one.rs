@@ -2,12 +2,15 @@
 
 use crate::aiv::{Call, Node, Pipe, Place, Sync};
 use crate::check::{Refused, check};
+use crate::lower::search::{FOUND_BITS, Shape};
 use crate::lower::{Lowered, camel, lower, ub};
 use crate::record::record_stage_one;
 use crate::sync::synchronise;
 use crate::ub::{Buffer, Plan, TooLarge, plan};
+use avsg_device::defer::Refresh;
 use avsg_device::machine::memory::state_words;
 use avsg_device::params::Params;
+use avsg_device::share::PIECES;
 use avsg_device::state::header;
 use core::fmt::Write as _;
 
@@ -51,18 +54,11 @@ pub fn stage_one(p: &Params) -> Result<StageOneText, Failed> {
 /// # Errors
 /// As [`stage_one`].
 pub fn stage_one_within(p: &Params, limit: u32) -> Result<StageOneText, Failed> {
-    if p.slots < 128 {
-        return Err(Failed::TooSmall(p.slots));
-    }
-    let tape = record_stage_one(p)?;
-    check(&tape)?;
-    let mut kernel = lower(&tape)?;
-    let plan = plan(&kernel, limit)?;
-    let mut body = [load(p), std::mem::take(&mut kernel.body), save(p)].concat();
-    synchronise(&mut body, &plan);
+    let (kernel, plan) = placed(p, limit)?;
+    let body = &kernel.body;
     let mut setup = setup(&kernel, &plan);
     synchronise(&mut setup, &plan);
-    let (setup, body) = (lines(&setup, 1), lines(&body, 1));
+    let (setup, body) = (lines(&setup, 1), lines(body, 1));
     let body = format!(
         "// One request: Algorithm 1 for each of its tokens, on one table.\n\
          __aicore__ inline void StageOne(const Gm &gm, const Request &q)\n{{\n{}{body}}}\n",
@@ -73,7 +69,7 @@ pub fn stage_one_within(p: &Params, limit: u32) -> Result<StageOneText, Failed> 
          __aicore__ inline void Setup(const Gm &gm)\n{{\n{setup}}}\n"
     );
     let helpers = helpers(&[&body, &setup]);
-    let constants = constants(&plan, &[&helpers, &setup, &body]);
+    let constants = constants(p, &plan, &[&helpers, &setup, &body]);
     Ok(StageOneText {
         ops: format!("{constants}\n{helpers}"),
         setup,
@@ -81,6 +77,21 @@ pub fn stage_one_within(p: &Params, limit: u32) -> Result<StageOneText, Failed> 
         ub_bytes: plan.bytes,
         plan: plan.to_string(),
     })
+}
+
+/// A geometry's Stage One as calls, the table's way in and out and all synchronisation with it, and where its
+/// buffers lie.
+pub(crate) fn placed(p: &Params, limit: u32) -> Result<(Lowered, Plan), Failed> {
+    if p.slots < 128 {
+        return Err(Failed::TooSmall(p.slots));
+    }
+    let tape = record_stage_one(p)?;
+    check(&tape)?;
+    let mut kernel = lower(&tape)?;
+    let plan = plan(&kernel, limit)?;
+    kernel.body = [load(p), kernel.body, save(p)].concat();
+    synchronise(&mut kernel.body, &plan);
+    Ok((kernel, plan))
 }
 
 fn call(pipe: Pipe, text: &str, read: &[Place], written: Place) -> Node {
@@ -109,7 +120,11 @@ fn plane(name: &str) -> Place {
 fn load(p: &Params) -> Vec<Node> {
     let mut nodes = vec![Node::Note("The table, and a clear record.".into())];
     nodes.extend(planes(p).map(|(name, to, at, n)| {
-        let text = format!("Pull({to}, gm.tables[q.tableAt + {at}], {n});");
+        let text = if Refresh::Late.searches(p) && matches!(name, "id" | "link") {
+            format!("PullInTurn({to}, gm.tables[q.tableAt + {at}], {n}, q.turn);")
+        } else {
+            format!("Pull({to}, gm.tables[q.tableAt + {at}], {n});")
+        };
         call(Pipe::Mte2, &text, &[plane(name)], ub(name))
     }));
     nodes.push(call(Pipe::V, "Duplicate(record, 0, 16);", &[], ub("record")));
@@ -197,6 +212,10 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
 }
 
+fn address(name: &str) -> String {
+    format!("{}_AT", name.to_uppercase())
+}
+
 /// The helpers that a text uses, and those that they use.
 fn helpers(texts: &[&str]) -> String {
     let (mut using, mut kept) = (texts.join("\n"), String::new());
@@ -216,19 +235,46 @@ fn helpers(texts: &[&str]) -> String {
     kept
 }
 
-fn constants(plan: &Plan, texts: &[&str]) -> String {
+fn constants(p: &Params, plan: &Plan, texts: &[&str]) -> String {
     let mut out = format!("constexpr int32_t TILE = {};  // lanes of a tile\n", plan.tile);
-    let mut one = |name: &str, line: String| {
-        if texts.iter().any(|text| words(text).any(|w| w == name)) {
-            out += &line;
-        }
-    };
+    let uses = |name: &str| texts.iter().any(|text| words(text).any(|w| w == name));
+    let mut one = |name: &str, line: String| out += if uses(name) { &line } else { "" };
     let Plan { run, pass, .. } = plan;
     one("RUN", format!("constexpr int32_t RUN = {run};  // slots numbered at once\n"));
     one("PASS", format!("constexpr int32_t PASS = {pass};  // slots counted at once\n"));
     for b in &plan.buffers {
-        let name = format!("{}_AT", b.name.to_uppercase());
+        let name = address(&b.name);
         one(&name, format!("constexpr uint32_t {name} = {};\n", b.at));
     }
+    if uses("WIDE") {
+        out += &searches(p, plan);
+    }
     out
+}
+
+/// What searches over all links are told. Their five columns lie in the scratch memory, which is free between
+/// sweeps.
+fn searches(p: &Params, plan: &Plan) -> String {
+    let shape = Shape { links: p.retries + 1, link_bits: p.link_bits(), slot_bits: p.slot_bits() };
+    let (chunk, span) = plan.search(shape.links);
+    let numbers = [
+        ("LINKS", shape.links, "of an id"),
+        ("LINK_BITS", shape.link_bits, "of a position"),
+        ("SLOT_BITS", shape.slot_bits, "of a slot"),
+        ("PRINT_SHIFT", shape.print_shift(), "of a print in the mixed word"),
+        ("FOUND_BITS", FOUND_BITS, "of what a search finds"),
+        ("CHUNK", chunk, "ids searched at once"),
+        ("SPAN", span, "words of their links at most"),
+        ("WIDE", plan.wide(), "lanes of a pass over a whole column"),
+        ("PIECES", PIECES as u32, "of a plane on its way in"),
+    ];
+    let numbers = numbers.map(|(name, n, what)| {
+        let ty =
+            if name.ends_with("BITS") || name == "PRINT_SHIFT" { "uint32_t" } else { "int32_t" };
+        format!("constexpr {ty} {name} = {n};  // {what}\n")
+    });
+    let words = shape.words().map(|(name, word)| {
+        format!("constexpr uint32_t {name} = {};\n", address(&format!("word_{word:X}")))
+    });
+    numbers.concat() + &words.concat()
 }

@@ -128,6 +128,9 @@ impl World {
                 miss_at: word(first * k),
                 record: &mut record,
                 record_at: word(r * record::WORDS),
+                shared: word(0),
+                part_at: word(0),
+                part_len: word(0),
                 late: word(0),
             };
             stage_one(Emu, &p, &mut state, &mut work, &mut request);

@@ -6,7 +6,7 @@ use avsg_device::machine::emu::Emu;
 use avsg_linker::check::check;
 use avsg_linker::record::Recording;
 use avsg_linker::replay::Replay;
-use avsg_linker::tape::{Block, Range, Tape};
+use avsg_linker::tape::{Range, Tape};
 
 /// Words of a column, slots of the lifetimes.
 pub const LEN: i32 = 256;
@@ -132,14 +132,7 @@ pub fn everywhere<K: Kernel>() {
 
 /// The names of the ops of a tape.
 pub fn codes(tape: &Tape) -> Vec<String> {
-    fn walk(block: &Block, out: &mut Vec<String>) {
-        for op in &block.ops {
-            let code = format!("{:?}", op.code);
-            out.push(code.split(|c: char| !c.is_alphanumeric()).next().unwrap_or("").to_owned());
-            op.body.iter().for_each(|b| walk(b, out));
-        }
-    }
-    let mut out = Vec::new();
-    walk(&tape.body, &mut out);
-    out
+    let name =
+        |code: String| code.split(|c: char| !c.is_alphanumeric()).next().unwrap_or("").into();
+    tape.body.all().map(|op| name(format!("{:?}", op.code))).collect()
 }

@@ -102,6 +102,9 @@ fn step(
         ("valid_at", 3),
         ("miss_at", 5),
         ("record_at", record::WORDS as i32),
+        ("shared", random.below(2) as i32),
+        ("part_at", 0),
+        ("part_len", k as i32),
         ("late", if random.one_in(3) { 0 } else { tokens as i32 }),
     ];
     let slots = (slot_at + stride * tokens + slack) as usize;
@@ -188,6 +191,9 @@ impl Table {
                 miss_at: s("miss_at"),
                 record: &mut record.1,
                 record_at: s("record_at"),
+                shared: s("shared"),
+                part_at: s("part_at"),
+                part_len: s("part_len"),
                 late: s("late"),
             };
             let mut state = memory::split_state(p, &mut words);

@@ -16,12 +16,25 @@ constexpr uint32_t WORD_3FF_AT = 224;
 constexpr uint32_t WORD_1FFF_AT = 256;
 constexpr uint32_t WORD_3FFF_AT = 288;
 constexpr uint32_t WORD_FFFF_AT = 320;
-constexpr uint32_t WORD_800000_AT = 352;
+constexpr uint32_t WORD_FFFFF_AT = 352;
 constexpr uint32_t KEEP_AT = 384;
 constexpr uint32_t IOTA_AT = 1696;
 constexpr uint32_t STAGE_AT = 3744;
 constexpr uint32_t PACKED_AT = 6816;
 constexpr uint32_t SCRATCH_AT = 3744;
+constexpr int32_t LINKS = 8;  // of an id
+constexpr uint32_t LINK_BITS = 14;  // of a position
+constexpr uint32_t SLOT_BITS = 13;  // of a slot
+constexpr uint32_t PRINT_SHIFT = 10;  // of a print in the mixed word
+constexpr uint32_t FOUND_BITS = 20;  // of what a search finds
+constexpr int32_t CHUNK = 224;  // ids searched at once
+constexpr int32_t SPAN = 1792;  // words of their links at most
+constexpr int32_t WIDE = 2816;  // lanes of a pass over a whole column
+constexpr int32_t PIECES = 4;  // of a plane on its way in
+constexpr uint32_t POSITION_WORD_AT = WORD_3FFF_AT;
+constexpr uint32_t SLOT_WORD_AT = WORD_1FFF_AT;
+constexpr uint32_t PRINT_WORD_AT = WORD_3FF_AT;
+constexpr uint32_t FOUND_WORD_AT = WORD_FFFFF_AT;
 
 __aicore__ inline int32_t Most(int32_t a, int32_t b)
 {
@@ -54,13 +67,10 @@ __aicore__ inline void OrWord(
     Or(U16(dst), U16(src), U16(Local<int32_t>(word, 8)), 128, (lanes + 63) / 64, {1, 1, 0, 8, 8, 0});
 }
 
-// dst = (x mod 2^16 - 2^15) * p + (x div 2^16 mod 2^6) * q, for an x of so many bits: the sum of products that
-// hashes are made of. No product overflows; `high` is scratch.
-__aicore__ inline void Mix(const LocalTensor<int32_t> &dst, const LocalTensor<int32_t> &x, int32_t bits, int32_t p,
-    int32_t q, const LocalTensor<int32_t> &high, int32_t lanes)
+// dst = (dst - 2^15) * p + (high mod 2^6) * q: the end of Mix.
+__aicore__ inline void Blend(const LocalTensor<int32_t> &dst, const LocalTensor<int32_t> &high, int32_t bits, int32_t p,
+    int32_t q, int32_t lanes)
 {
-    AndWord(dst, x, WORD_FFFF_AT, lanes);
-    ShiftRight(U32(high), U32(x), static_cast<uint32_t>(16), lanes);
     PipeBarrier<PIPE_V>();
     Adds(dst, dst, -32768, lanes);
     if (bits > 22) {
@@ -71,6 +81,16 @@ __aicore__ inline void Mix(const LocalTensor<int32_t> &dst, const LocalTensor<in
     Muls(high, high, q, lanes);
     PipeBarrier<PIPE_V>();
     Add(dst, dst, high, lanes);
+}
+
+// dst = (x mod 2^16 - 2^15) * p + (x div 2^16 mod 2^6) * q, for an x of so many bits: the sum of products that
+// hashes are made of. No product overflows; `high` is scratch.
+__aicore__ inline void Mix(const LocalTensor<int32_t> &dst, const LocalTensor<int32_t> &x, int32_t bits, int32_t p,
+    int32_t q, const LocalTensor<int32_t> &high, int32_t lanes)
+{
+    AndWord(dst, x, WORD_FFFF_AT, lanes);
+    ShiftRight(U32(high), U32(x), static_cast<uint32_t>(16), lanes);
+    Blend(dst, high, bits, p, q, lanes);
 }
 
 // The lanes under a mask, closed up; returns how many.
@@ -107,10 +127,10 @@ __aicore__ inline int32_t Behind(const LocalTensor<int32_t> &packed, const Local
 
 // Appends a value's lanes under a mask to one column of a list of len words; returns how many. A list ends
 // anywhere, and GatherMask writes from a block's start on: so where it ends inside a block, the words that the
-// block holds go first, under as many bits of their own. `first` and `last` say which of the list's columns it is;
-// behind the last all is done.
+// block holds go first, under as many bits of their own. `first`: of the
+// list's columns it is the first.
 __aicore__ inline int32_t Append(const LocalTensor<int32_t> &list, int32_t len, const LocalTensor<int32_t> &value,
-    const LocalTensor<uint8_t> &mask, int32_t lanes, bool first, bool last)
+    const LocalTensor<uint8_t> &mask, int32_t lanes, bool first)
 {
     const LocalTensor<int32_t> packed = Local<int32_t>(PACKED_AT, 256 + TILE);
     int32_t kept = 0;
@@ -121,15 +141,12 @@ __aicore__ inline int32_t Append(const LocalTensor<int32_t> &list, int32_t len, 
         PipeBarrier<PIPE_V>();
         Adds(list[len / 8 * 8], packed, 0, kept);
     }
-    if (last) {
-        PipeBarrier<PIPE_V>();
-    }
     return kept - len % 8;
 }
 
 // The same where the list grows in the value's own place.
 __aicore__ inline int32_t Close(const LocalTensor<int32_t> &list, int32_t len, const LocalTensor<int32_t> &value,
-    const LocalTensor<uint8_t> &mask, int32_t lanes, bool first, bool last)
+    const LocalTensor<uint8_t> &mask, int32_t lanes, bool first)
 {
     const LocalTensor<int32_t> packed = Local<int32_t>(PACKED_AT, 256 + TILE);
     int32_t kept = 0;
@@ -140,13 +157,56 @@ __aicore__ inline int32_t Close(const LocalTensor<int32_t> &list, int32_t len, c
     }
     PipeBarrier<PIPE_V>();
     Adds(list[len / 8 * 8], packed, 0, kept);
-    if (last) {
-        PipeBarrier<PIPE_V>();
-    }
     return kept - len % 8;
 }
 
-// column[index] = value under a mask, lane by lane: a 910B has no scatter.
+// column[index] = value, lane by lane: a 910B has no scatter.
+__aicore__ inline void ScatterAll(const LocalTensor<int32_t> &column, const LocalTensor<int32_t> &index,
+    const LocalTensor<int32_t> &value, int32_t n)
+{
+    // Two lanes' words come with one access.
+    const LocalTensor<uint64_t> ats = index.ReinterpretCast<uint64_t>();
+    const LocalTensor<uint64_t> both = value.ReinterpretCast<uint64_t>();
+    for (int32_t i = 0; i < n / 2; i++) {
+        const uint64_t to = ats.GetValue(i);
+        const uint64_t word = both.GetValue(i);
+        column.SetValue(static_cast<uint32_t>(to), static_cast<int32_t>(word));
+        column.SetValue(static_cast<uint32_t>(to >> 32), static_cast<int32_t>(word >> 32));
+    }
+    if (n % 2 != 0) {
+        column.SetValue(index.GetValue(n - 1), value.GetValue(n - 1));
+    }
+}
+
+// The same for two columns, of which one's index is the other's value. Four lanes' indices come with one access.
+__aicore__ inline void ScatterBoth(const LocalTensor<int32_t> &column, const LocalTensor<int32_t> &index,
+    const LocalTensor<int32_t> &value, const LocalTensor<int32_t> &other, const LocalTensor<int32_t> &place, int32_t n)
+{
+    const LocalTensor<int16_t> indices = Local<int16_t>(PACKED_AT, TILE);
+    const LocalTensor<int16_t> places = Local<int16_t>(STAGE_AT, TILE);
+    Cast(indices, index, RoundMode::CAST_NONE, n);
+    Cast(places, place, RoundMode::CAST_NONE, n);
+    After<HardEvent::V_S>(EVENT_ID0);
+    for (int32_t i = 0; i < n / 4; i++) {
+        const uint64_t ats = indices.ReinterpretCast<uint64_t>().GetValue(i);
+        const uint64_t tos = places.ReinterpretCast<uint64_t>().GetValue(i);
+        for (int32_t j = 0; j < 2; j++) {
+            const uint64_t words = value.ReinterpretCast<uint64_t>().GetValue(2 * i + j);
+            const uint32_t at = static_cast<uint32_t>(ats >> 32 * j), to = static_cast<uint32_t>(tos >> 32 * j);
+            column.SetValue(at & 0xffff, static_cast<int32_t>(words));
+            column.SetValue(at >> 16, static_cast<int32_t>(words >> 32));
+            other.SetValue(to & 0xffff, static_cast<int32_t>(at & 0xffff));
+            other.SetValue(to >> 16, static_cast<int32_t>(at >> 16));
+        }
+    }
+    for (int32_t i = n / 4 * 4; i < n; i++) {
+        const int32_t at = index.GetValue(i);
+        column.SetValue(at, value.GetValue(i));
+        other.SetValue(place.GetValue(i), at);
+    }
+}
+
+// The same under a mask.
 __aicore__ inline void Scatter(const LocalTensor<int32_t> &column, const LocalTensor<int32_t> &index,
     const LocalTensor<int32_t> &value, const LocalTensor<uint8_t> &mask, int32_t lanes)
 {
@@ -156,38 +216,31 @@ __aicore__ inline void Scatter(const LocalTensor<int32_t> &column, const LocalTe
     const int32_t n = Pack(at, index, keep, lanes);
     Pack(words, value, keep, lanes);
     After<HardEvent::V_S>(EVENT_ID0);
-    // Two lanes' words come with one access.
-    const LocalTensor<uint64_t> ats = at.ReinterpretCast<uint64_t>();
-    const LocalTensor<uint64_t> both = words.ReinterpretCast<uint64_t>();
-    for (int32_t i = 0; i < n / 2; i++) {
-        const uint64_t to = ats.GetValue(i);
-        const uint64_t word = both.GetValue(i);
-        column.SetValue(static_cast<uint32_t>(to), static_cast<int32_t>(word));
-        column.SetValue(static_cast<uint32_t>(to >> 32), static_cast<int32_t>(word >> 32));
-    }
-    if (n % 2 != 0) {
-        column.SetValue(at.GetValue(n - 1), words.GetValue(n - 1));
-    }
-    After<HardEvent::S_V>(EVENT_ID0);
+    ScatterAll(column, at, words, n);
 }
 
-// life[slot] = one value under a mask.
+// life[slot] = one value.
+__aicore__ inline void SetLifeAll(const LocalTensor<half> &life, const LocalTensor<int32_t> &slot, half value, int32_t n)
+{
+    const LocalTensor<uint64_t> both = slot.ReinterpretCast<uint64_t>();
+    for (int32_t i = 0; i < n / 2; i++) {
+        const uint64_t to = both.GetValue(i);
+        life.SetValue(static_cast<uint32_t>(to), value);
+        life.SetValue(static_cast<uint32_t>(to >> 32), value);
+    }
+    if (n % 2 != 0) {
+        life.SetValue(slot.GetValue(n - 1), value);
+    }
+}
+
+// The same under a mask.
 __aicore__ inline void SetLife(const LocalTensor<half> &life, const LocalTensor<int32_t> &slot, half value,
     const LocalTensor<uint8_t> &mask, int32_t lanes)
 {
     const LocalTensor<int32_t> at = Local<int32_t>(PACKED_AT, TILE);
     const int32_t n = Pack(at, slot, mask.ReinterpretCast<uint32_t>(), lanes);
     After<HardEvent::V_S>(EVENT_ID0);
-    const LocalTensor<uint64_t> ats = at.ReinterpretCast<uint64_t>();
-    for (int32_t i = 0; i < n / 2; i++) {
-        const uint64_t to = ats.GetValue(i);
-        life.SetValue(static_cast<uint32_t>(to), value);
-        life.SetValue(static_cast<uint32_t>(to >> 32), value);
-    }
-    if (n % 2 != 0) {
-        life.SetValue(at.GetValue(n - 1), value);
-    }
-    After<HardEvent::S_V>(EVENT_ID0);
+    SetLifeAll(life, at, value, n);
 }
 
 // life -= by, no lower than -128.
@@ -268,6 +321,209 @@ __aicore__ inline int32_t AppendSlots(const LocalTensor<int32_t> &list, int32_t 
     }
     PipeBarrier<PIPE_V>();
     return len;
+}
+
+// n words in pieces, of which sharers begin with different ones: cores that read one address at once wait for each
+// other.
+__aicore__ inline void PullInTurn(
+    const LocalTensor<int32_t> &to, const GlobalTensor<int32_t> &from, int32_t n, int32_t turn)
+{
+    for (int32_t piece = 0; piece < PIECES; piece++) {
+        const int32_t at = (piece + turn) % PIECES * (n / PIECES);
+        Pull(to[at], from[at], n / PIECES);
+    }
+}
+
+// All cores wait for each other; whether this one has nothing more to do.
+__aicore__ inline bool Leaves(bool owner)
+{
+    SyncAll<true>();
+    return !owner;
+}
+
+// Column n of three of SPAN words in scratch memory.
+__aicore__ inline LocalTensor<int32_t> Column(uint32_t n) { return Local<int32_t>(SCRATCH_AT + n * SPAN * 4, SPAN); }
+
+// Mask n of two.
+__aicore__ inline LocalTensor<uint8_t> Fits(uint32_t n) { return Local<uint8_t>(KEEP_AT + BLOCK + n * WIDE / 8, WIDE / 8); }
+
+// Sorts n ids out whose slots are known: those with slot -1 go to one list as id and lane, those with slot -2,
+// which are not valid, to another. All at once, where the lists can take them so.
+__aicore__ inline void Collect(const LocalTensor<int32_t> &missed, const LocalTensor<int32_t> &lanes, int32_t &missedLen,
+    const LocalTensor<int32_t> &invalid, int32_t &invalidLen, const LocalTensor<int32_t> &ids,
+    const LocalTensor<int32_t> &slots, int32_t n)
+{
+    const LocalTensor<int32_t> lane = Local<int32_t>(SCRATCH_AT + WIDE * 4, WIDE);
+    const bool whole = missedLen % 8 == 0 && invalidLen % 8 == 0 && n <= WIDE;
+    const int32_t step = whole ? WIDE : TILE;
+    for (int32_t base = 0; base < n; base += step) {
+        const int32_t some = Least(n - base, step);
+        Adds(lane, Local<int32_t>(IOTA_AT, TILE), base, TILE);
+        for (int32_t done = TILE; done < some; done *= 2) {
+            PipeBarrier<PIPE_V>();
+            Adds(lane[done], lane, done, Least(done, WIDE - done));
+        }
+        CompareScalar(Fits(0), slots[base], -1, CMPMODE::EQ, Whole(some));
+        CompareScalar(Fits(1), slots[base], -2, CMPMODE::EQ, Whole(some));
+        PipeBarrier<PIPE_V>();
+        Maxs(slots[base], slots[base], -1, some);
+        Append(missed, missedLen, ids[base], Fits(0), some, true);
+        missedLen += Append(lanes, missedLen, lane, Fits(0), some, false);
+        PipeBarrier<PIPE_V>();
+        invalidLen += Append(invalid, invalidLen, ids[base], Fits(1), some, true);
+        PipeBarrier<PIPE_V>();
+    }
+}
+
+// Appends those of n slots that are not negative and live no longer than t to a list of len words; returns how
+// many. All at once, where the list can take them so.
+__aicore__ inline int32_t AppendLow(const LocalTensor<int32_t> &list, int32_t len, const LocalTensor<int32_t> &slots,
+    int32_t n, const LocalTensor<half> &life, int32_t t)
+{
+    const LocalTensor<int32_t> offset = Local<int32_t>(SCRATCH_AT, WIDE);
+    const LocalTensor<int32_t> sign = Local<int32_t>(SCRATCH_AT + WIDE * 4, WIDE);
+    const LocalTensor<half> lived = sign.ReinterpretCast<half>();
+    const int32_t step = len % 8 == 0 && n <= WIDE ? WIDE : TILE;
+    const int32_t begun = len;
+    for (int32_t base = 0; base < n; base += step) {
+        const int32_t some = Least(n - base, step);
+        AndWord(offset, slots[base], SLOT_WORD_AT, some);
+        ShiftRight(sign, slots[base], 31, some);
+        PipeBarrier<PIPE_V>();
+        ShiftLeft(U32(offset), U32(offset), static_cast<uint32_t>(1), some);
+        CompareScalar(Fits(1), sign, 0, CMPMODE::EQ, Whole(some));
+        PipeBarrier<PIPE_V>();
+        Gather(lived, life, U32(offset), 0, some);
+        PipeBarrier<PIPE_V>();
+        CompareScalar(Fits(0), lived, static_cast<half>(static_cast<float>(t)), CMPMODE::LE, Whole(some));
+        PipeBarrier<PIPE_V>();
+        And(U16(Fits(0)), U16(Fits(0)), U16(Fits(1)), Whole(some) / 16);
+        PipeBarrier<PIPE_V>();
+        // The next slots begin elsewhere.
+        len += Append(list, len, slots[base], Fits(0), some, true);
+    }
+    return len - begun;
+}
+
+// The links of some ids along their ways, link after link, `step` lanes each: column 1 has what they hold.
+__aicore__ inline void Follow(const LocalTensor<int32_t> &way, const LocalTensor<int32_t> &link, int32_t some, int32_t step)
+{
+    const LocalTensor<int32_t> at = Column(0), stride = Column(2);
+    // What is behind the last id is looked at, too.
+    Duplicate(at, 0, step);
+    Duplicate(stride, 0, step);
+    PipeBarrier<PIPE_V>();
+    Adds(at, way, 0, some);
+    ShiftRight(U32(stride), U32(way), LINK_BITS, some);
+    PipeBarrier<PIPE_V>();
+    AndWord(at, at, POSITION_WORD_AT, step);
+    for (int32_t n = 1; n < LINKS; n++) {
+        PipeBarrier<PIPE_V>();
+        Add(at[n * step], at[(n - 1) * step], stride, step);
+    }
+    PipeBarrier<PIPE_V>();
+    AndWord(at, at, POSITION_WORD_AT, LINKS * step);
+    PipeBarrier<PIPE_V>();
+    ShiftLeft(U32(at), U32(at), static_cast<uint32_t>(2), LINKS * step);
+    PipeBarrier<PIPE_V>();
+    Gather(Column(1), link, U32(at), 0, LINKS * step);
+    PipeBarrier<PIPE_V>();
+}
+
+// On top of what a search finds at link n: an earlier link's word is the larger one, and none is 0.
+__aicore__ inline int32_t Rank(int32_t n) { return (LINKS - 1 - n) * (1 << FOUND_BITS) + 1; }
+
+// Of the ranked words of each lane's links, link after link, the first one's under a mask; -1 where there is none.
+__aicore__ inline void First(const LocalTensor<int32_t> &dst, const LocalTensor<int32_t> &found, int32_t some, int32_t step)
+{
+    PipeBarrier<PIPE_V>();
+    Select(F32(found), Fits(0), F32(found), 0.0f, SELMODE::VSEL_TENSOR_SCALAR_MODE, LINKS * step);
+    for (int32_t n = LINKS; n > 1; n -= n / 2) {
+        PipeBarrier<PIPE_V>();
+        Max(found, found, found[(n - n / 2) * step], n / 2 * step);
+    }
+    PipeBarrier<PIPE_V>();
+    AndWord(found, found, FOUND_WORD_AT, some);
+    PipeBarrier<PIPE_V>();
+    Adds(dst, found, -1, some);
+}
+
+// For each of n ids and its way the slot that the first of its links names whose slot holds the id; -1 where none
+// does.
+__aicore__ inline void Find(const LocalTensor<int32_t> &slot, const LocalTensor<int32_t> &way,
+    const LocalTensor<int32_t> &wanted, int32_t n, const LocalTensor<int32_t> &link, const LocalTensor<int32_t> &id)
+{
+    const LocalTensor<int32_t> offset = Column(0), named = Column(1), held = Column(2);
+    for (int32_t base = 0; base < n; base += CHUNK) {
+        const int32_t some = Least(n - base, CHUNK);
+        const int32_t step = (some + 7) / 8 * 8;
+        Follow(way[base], link, some, step);
+        AndWord(named, named, SLOT_WORD_AT, LINKS * step);
+        PipeBarrier<PIPE_V>();
+        ShiftLeft(U32(offset), U32(named), static_cast<uint32_t>(2), LINKS * step);
+        PipeBarrier<PIPE_V>();
+        Gather(held, id, U32(offset), 0, LINKS * step);
+        PipeBarrier<PIPE_V>();
+        for (int32_t nth = 0; nth < LINKS; nth++) {
+            Sub(held[nth * step], held[nth * step], wanted[base], step);
+            Adds(named[nth * step], named[nth * step], Rank(nth), step);
+        }
+        PipeBarrier<PIPE_V>();
+        CompareScalar(Fits(0), held, 0, CMPMODE::EQ, Whole(LINKS * step));
+        // The next ids begin in other columns.
+        First(slot[base], named, some, step);
+    }
+}
+
+// For each of n ways where the first of its links lies whose print is not that of the id in its slot; -1 where there
+// is none. A link that was never used has the print of no id. p and q mix an id.
+__aicore__ inline void FindFree(const LocalTensor<int32_t> &at, const LocalTensor<int32_t> &way, int32_t n,
+    const LocalTensor<int32_t> &link, const LocalTensor<int32_t> &id, int32_t p, int32_t q)
+{
+    const LocalTensor<int32_t> mixed = Column(0), print = Column(1), held = Column(2);
+    for (int32_t base = 0; base < n; base += CHUNK) {
+        const int32_t some = Least(n - base, CHUNK);
+        const int32_t step = (some + 7) / 8 * 8;
+        Follow(way[base], link, some, step);
+        AndWord(mixed, print, SLOT_WORD_AT, LINKS * step);
+        PipeBarrier<PIPE_V>();
+        ShiftLeft(U32(mixed), U32(mixed), static_cast<uint32_t>(2), LINKS * step);
+        ShiftRight(U32(print), U32(print), SLOT_BITS, LINKS * step);
+        PipeBarrier<PIPE_V>();
+        Gather(held, id, U32(mixed), 0, LINKS * step);
+        PipeBarrier<PIPE_V>();
+        AndWord(mixed, held, WORD_FFFF_AT, LINKS * step);
+        PipeBarrier<PIPE_V>();
+        ShiftRight(U32(held), U32(held), static_cast<uint32_t>(16), LINKS * step);
+        Blend(mixed, held, 32, p, q, LINKS * step);
+        PipeBarrier<PIPE_V>();
+        ShiftRight(U32(mixed), U32(mixed), PRINT_SHIFT, LINKS * step);
+        PipeBarrier<PIPE_V>();
+        AndWord(mixed, mixed, PRINT_WORD_AT, LINKS * step);
+        PipeBarrier<PIPE_V>();
+        Compare(Fits(0), print, mixed, CMPMODE::EQ, Whole(LINKS * step));
+        PipeBarrier<PIPE_V>();
+        Not(U16(Fits(0)), U16(Fits(0)), Whole(LINKS * step) / 16);
+        // Which link it is.
+        for (int32_t nth = 0; nth < LINKS; nth++) {
+            Duplicate(print[nth * step], Rank(nth) + nth, step);
+        }
+        First(print, print, some, step);
+        // And where that lies.
+        ShiftRight(U32(held), U32(way[base]), LINK_BITS, some);
+        Adds(mixed, way[base], 0, some);
+        PipeBarrier<PIPE_V>();
+        Mul(held, held, print, some);
+        AndWord(mixed, mixed, POSITION_WORD_AT, some);
+        PipeBarrier<PIPE_V>();
+        Add(held, held, mixed, some);
+        ShiftRight(print, print, 31, some);
+        PipeBarrier<PIPE_V>();
+        AndWord(held, held, POSITION_WORD_AT, some);
+        PipeBarrier<PIPE_V>();
+        Or(U16(at[base]), U16(held), U16(print), 2 * some);
+        PipeBarrier<PIPE_V>();
+    }
 }
 
 } // namespace avsg::stage_one

@@ -1,0 +1,35 @@
+//! What searches find, link by link.
+
+use super::Lane;
+use crate::tape::Code;
+use avsg_device::hash::print_of;
+
+/// A table's planes as a search sees them, both of a power of two of words.
+pub(super) struct Planes {
+    pub link: Vec<Lane>,
+    pub id: Vec<Lane>,
+}
+
+impl Planes {
+    /// What `search` finds for an entry: the first of its links that will do, -1 where none does; `None`
+    /// where that depends on poison.
+    pub(super) fn first(&self, search: Code, way: i32, word: i32) -> Lane {
+        let low = |n: usize| i32::try_from(n - 1).unwrap_or(i32::MAX);
+        let (last, slots) = (low(self.link.len()), low(self.id.len()));
+        let (position, stride) = (way & last, way >> self.link.len().ilog2());
+        let (Code::Find(retries) | Code::FindFree(retries)) = search else { return None };
+        for r in 0..=retries.cast_signed() {
+            let at = (position + r * stride) & last;
+            let link = self.link[at.cast_unsigned() as usize]?;
+            let slot = link & slots;
+            let held = self.id[slot.cast_unsigned() as usize]?;
+            let bits = self.id.len().ilog2();
+            match search {
+                Code::Find(_) if held == word => return Some(slot),
+                Code::FindFree(_) if link >> bits != print_of(bits, held) => return Some(at),
+                _ => {}
+            }
+        }
+        Some(-1)
+    }
+}

@@ -240,6 +240,7 @@ impl Scope<'_> {
                 Err(Why::Operands)
             }
             Code::Collect if column().ranges.len() != 2 => Err(Why::Operands),
+            Code::AppendLow => power(self.tape.column(op.columns[2])),
             Code::Find(_) => power(self.tape.column(op.columns[3]))
                 .and_then(|()| power(self.tape.column(op.columns[4]))),
             Code::FindFree(_) => power(self.tape.column(op.columns[2]))

@@ -3,7 +3,9 @@
 use avsg_device::machine::Machine;
 use avsg_device::machine::cpu::{Column, Cpu, Scalar};
 use avsg_device::machine::emu::Emu;
+use avsg_device::params::Params;
 use avsg_linker::check::{Refused, Why, check};
+use avsg_linker::record::record_stage_one;
 use avsg_linker::record::{Input, Life, List, Output, Recorder, Recording, Scalar as S, Words};
 use avsg_linker::replay::{Fault, Replay};
 use avsg_linker::tape::code::Role;
@@ -302,4 +304,15 @@ fn bounds_are_faults() {
     assert!(replay.bind("x", vec![0; 63]).is_err(), "too short");
     assert!(replay.set("n", 65).is_err(), "out of its range");
     assert!(replay.run().is_err(), "n was not set");
+}
+
+/// A search cuts a way's positions before it adds them up, which a negative way would survive.
+#[test]
+fn searches_take_ways() {
+    let mut tape = record_stage_one(&Params::wide(64, 1, 256)).unwrap();
+    let way = tape.find("way").expect("a column").0 as usize;
+    check(&tape).unwrap();
+    tape.columns[way].ranges[0].lo = -1;
+    let why = check(&tape).expect_err("a wrong tape passed").why;
+    assert!(matches!(why, Why::Argument(..)), "{why}");
 }

@@ -263,6 +263,15 @@ impl Pass<'_> {
                 let inputs = if matches!(op.code, Code::Find(_)) { 2 } else { 1 };
                 let [columns, planes] = [&op.columns[..=inputs], &op.columns[inputs + 1..]];
                 columns.iter().try_for_each(|&id| self.reaches(id, arg(0).hi))?;
+                // A way's positions are cut before they are added up.
+                takes(self.declared(op.columns[1], 0), Range::new(0, i32::MAX))?;
+                if inputs == 2 {
+                    let [held, wanted] = [4, 2].map(|n| self.declared(op.columns[n], 0));
+                    let apart = held.corners(wanted, |a, b| a - b);
+                    if !apart.within(ANY) {
+                        return Err(Why::Overflow(apart.lo, apart.hi));
+                    }
+                }
                 let plane = planes[usize::from(inputs == 2)];
                 self.keeps(op.columns[0], 0, span(-1, i64::from(self.tape.column(plane).len) - 1))
             }

@@ -12,14 +12,14 @@ pub(super) struct Planes {
 
 impl Planes {
     /// What `search` finds for an entry: the first of its links that will do, -1 where none does; `None`
-    /// where that depends on poison.
+    /// where that depends on poison, or overflows.
     pub(super) fn first(&self, search: Code, way: i32, word: i32) -> Lane {
         let low = |n: usize| i32::try_from(n - 1).unwrap_or(i32::MAX);
         let (last, slots) = (low(self.link.len()), low(self.id.len()));
         let (position, stride) = (way & last, way >> self.link.len().ilog2());
         let (Code::Find(retries) | Code::FindFree(retries)) = search else { return None };
         for r in 0..=retries.cast_signed() {
-            let at = (position + r * stride) & last;
+            let at = r.checked_mul(stride)?.checked_add(position)? & last;
             let link = self.link[at.cast_unsigned() as usize]?;
             let slot = link & slots;
             let held = self.id[slot.cast_unsigned() as usize]?;

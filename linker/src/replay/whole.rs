@@ -83,7 +83,7 @@ impl Replay<'_> {
                 let pairs = ways.iter().zip(&ids).take(n);
                 let first = pairs.map(|(&way, &id)| planes.first(op.code, way?, id?));
                 let first: Option<Vec<i32>> = first.collect();
-                let first = first.ok_or("it depends on poison")?;
+                let first = first.ok_or("it depends on poison, or overflows")?;
                 let to = memory.words(op.columns[0])?;
                 if first.len() < n || to.len() < n {
                     return Err(format!("{n} ids are too many"));
@@ -92,10 +92,9 @@ impl Replay<'_> {
             }
             Code::Collect => {
                 let n = usize::try_from(args[0]).unwrap_or(0);
-                let [ids, slots] = [
-                    memory.words(op.columns[2])?.to_vec(),
-                    memory.words(op.columns[3])?[..n].to_vec(),
-                ];
+                let ids = memory.words(op.columns[2])?.to_vec();
+                let slots = memory.words(op.columns[3])?.get(..n);
+                let slots = slots.ok_or_else(|| format!("{n} slots are too many"))?.to_vec();
                 for (lane, (id, slot)) in (0..).zip(ids.into_iter().zip(slots)) {
                     let (id, slot) = id.zip(slot).ok_or("it depends on poison")?;
                     match slot {
@@ -120,7 +119,9 @@ impl Replay<'_> {
                     memory.words(op.columns[1])?.iter().take(n).copied().collect();
                 let slots = slots.ok_or("it depends on poison")?;
                 let lives = memory.life(op.columns[2])?.to_vec();
-                let low = |&slot: &i32| usize::try_from(slot).is_ok_and(|at| lives[at] <= t);
+                let last = lives.len() - 1;
+                let low =
+                    |&slot: &i32| slot >= 0 && lives[slot.cast_unsigned() as usize & last] <= t;
                 let list = memory.list(op.columns[0])?;
                 slots.into_iter().filter(low).for_each(|slot| list.push([slot]));
                 memory.fits(op.columns[0])?;

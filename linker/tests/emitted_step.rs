@@ -128,6 +128,42 @@ fn the_real_trace() {
     }
 }
 
+/// Sharers do the work: where one of four has nothing to probe, its ids are not what they should be.
+#[test]
+fn an_idle_sharer_is_noticed() {
+    if !gxx() {
+        return;
+    }
+    let p = Params { spread: 2, retries: 7, ..Params::wide(256, 1, 1024) };
+    let all = ascendc(&p, Abi::Direct).unwrap();
+    let step = all.kernels.iter().find(|k| k.name == "avsg_step").expect("a kernel");
+    let text = one_file(&step.text, &all.headers);
+    let idle = text.replace("q.turn = sharer;", "q.turn = sharer; if (sharer == 3) q.partLen = 0;");
+    assert!(idle != text && sharers(1, 256, 4) == 4);
+    let layer = Layer::new(&mut Lot(1), &[(40, 40)], 400, 1, 1024, 1);
+    let mut world = World::new(&p, 1, 400, layer);
+    let b = Batch {
+        k: 256,
+        ids_stride: 256,
+        ids: (0..256).collect(),
+        cu_q: vec![0, 1],
+        state: vec![0],
+        generation: vec![1],
+        stable: vec![-1],
+        seq: vec![400],
+        ..Batch::default()
+    };
+    let before = world.contents();
+    let want = world.cpu(&b);
+    let how = How { cores: 4, mode: Mode::InOrder, seed: 1 };
+    let mut same = |text: &str| {
+        world.restore(&before);
+        let got = world.emitted(&b, &[&compile(text)], how);
+        got.is_ok_and(|(got, _)| got.slot == want.slot)
+    };
+    assert!(same(&text) && !same(&idle));
+}
+
 /// A step with everything in it that a batch may hold.
 fn anything(world: &World, lot: &mut Lot, requests: usize) -> Batch {
     let p = &world.p;

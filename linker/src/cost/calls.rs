@@ -8,7 +8,7 @@ use super::{Unit, Work};
 use crate::aiv::{Act, Call, Loop, Node, Pipe, Sync};
 use crate::lower::LINES;
 use crate::replay::Ran;
-use crate::tape::{Block, Code, Op, Tape};
+use crate::tape::{Code, Op, Tape};
 use crate::ub::Plan;
 use crate::write::Failed;
 use crate::write::kernels::{FRAME_BYTES, UB_BYTES};
@@ -42,16 +42,21 @@ impl Kernel {
     /// If it breaks a law, or does not fit UB.
     pub fn new(p: &Params) -> Result<Self, Failed> {
         let (kernel, plan) = placed(p, UB_BYTES - FRAME_BYTES)?;
-        let mut loops = Vec::new();
-        tiles(&kernel.body, &mut loops);
-        Ok(Self { tape: kernel.tape, plan, loops })
+        let tiles = kernel.body.iter().flat_map(Node::all).filter_map(|node| match node {
+            Node::Loop(Loop { tiles: true, body, .. }) => Some(body),
+            _ => None,
+        });
+        let calls = |body: &Vec<Node>| body.iter().filter_map(Node::call).cloned().collect();
+        Ok(Self { loops: tiles.map(calls).collect(), tape: kernel.tape, plan })
+    }
+
+    fn sweeps(&self) -> impl Iterator<Item = &Op> {
+        self.tape.body.all().filter(|op| op.code == Code::Sweep)
     }
 
     /// The calls of a sweep's tile; `None` for another op.
     pub fn calls(&self, sweep: &Op) -> Option<&[Call]> {
-        let mut sweeps = Vec::new();
-        sweeps_of(&self.tape.body, &mut sweeps);
-        let at = sweeps.iter().position(|op| std::ptr::eq(*op, sweep))?;
+        let at = self.sweeps().position(|op| std::ptr::eq(op, sweep))?;
         self.loops.get(at).map(Vec::as_slice)
     }
 
@@ -84,8 +89,8 @@ impl Kernel {
                 let last = if rest > 0 { of_calls(calls, rest) } else { Work::default() };
                 scalars(1.0) + of_calls(calls, tile as usize) * whole as f64 + last
             }
-            // Its head is among the calls; here only what the mask decides.
-            // Two together take three accesses a lane, and five where they are no four.
+            // Its head is among the calls; here only what the mask decides. Two scatters together take three
+            // accesses a lane, and five where they are no four.
             Code::Scatter if self.both(op) => scalars(1.5 * n + (run.active % 4) as f64),
             Code::Scatter => scalars(2.0 * n + odd),
             Code::SetLife(_) => scalars((1.5 + packed) * n + 0.5 * odd),
@@ -167,37 +172,15 @@ impl Kernel {
 
     /// Whether a scatter shares its loop with another one.
     fn both(&self, scatter: &Op) -> bool {
-        let mut sweeps = Vec::new();
-        sweeps_of(&self.tape.body, &mut sweeps);
         let inside = |op: &&Op| {
             op.body.iter().flat_map(|body| &body.ops).any(|op| std::ptr::eq(op, scatter))
         };
-        let calls = sweeps.into_iter().find(inside).and_then(|sweep| self.calls(sweep));
+        let calls = self.sweeps().find(inside).and_then(|sweep| self.calls(sweep));
         calls.is_some_and(|calls| calls.iter().any(|call| call.text.starts_with("ScatterBoth(")))
     }
 
     fn slots(&self) -> u32 {
         self.tape.find("life").map_or(0, |life| self.tape.column(life).len)
-    }
-}
-
-fn sweeps_of<'t>(block: &'t Block, all: &mut Vec<&'t Op>) {
-    for op in &block.ops {
-        all.extend((op.code == Code::Sweep).then_some(op));
-        op.body.iter().for_each(|body| sweeps_of(body, all));
-    }
-}
-
-fn tiles(nodes: &[Node], loops: &mut Vec<Vec<Call>>) {
-    for node in nodes {
-        match node {
-            Node::Loop(Loop { tiles: true, body, .. }) => {
-                let call = |n: &Node| if let Node::Call(c) = n { Some(c.clone()) } else { None };
-                loops.push(body.iter().filter_map(call).collect());
-            }
-            Node::Loop(Loop { body, .. }) => tiles(body, loops),
-            Node::Call(_) | Node::Note(_) => {}
-        }
     }
 }
 

@@ -64,7 +64,8 @@ impl Lower<'_> {
         let words: Vec<u32> = shape.words().map(|(_, word)| word).into_iter().collect();
         let more = if ids == 1 { vec![0xFFFF, 0x3F] } else { Vec::new() };
         let columns: Vec<Place> = columns.into_iter().map(Place::Ub).collect();
-        self.passes(text, &[words, more].concat(), &columns[1..], &columns[..1]);
+        // A round of `Find` begins where nothing of the last one lies.
+        self.passes(ids == 1, text, &[words, more].concat(), &columns[1..], &columns[..1]);
     }
 
     /// `Collect`: a helper over the columns of a token's ids and slots.
@@ -76,7 +77,7 @@ impl Lower<'_> {
         let text = format!("Collect({x}, {lane}, {len}, {void}, {voids}, {ids}, {slot}, {n});");
         let places = [x, lane, void, ids, slot].map(Place::Ub);
         let writes = [&places[..3], &places[4..]].concat();
-        self.passes(text, &[], &[&places[..], &[ub("iota")]].concat(), &writes);
+        self.passes(true, text, &[], &[&places[..], &[ub("iota")]].concat(), &writes);
     }
 
     /// `AppendLow`: a helper over the column of a token's slots.
@@ -87,22 +88,25 @@ impl Lower<'_> {
         let [n, t] = [0, 1].map(|n| self.bare(op.args[n]));
         let text = format!("{len} += AppendLow({list}, {len}, {slots}, {n}, {life}, {t});");
         let [list, slots, life] = [list, slots, life].map(Place::Ub);
-        self.passes(text, &[slot_word], &[slots, life, list.clone()], &[list]);
+        self.passes(false, text, &[slot_word], &[slots, life, list.clone()], &[list]);
     }
 
-    /// A helper that makes what it writes in scratch memory, in any number of passes.
-    fn passes(&mut self, text: String, words: &[u32], reads: &[Place], writes: &[Place]) {
+    /// A helper that makes what it writes in scratch memory, in any number of passes; `waits`: each for the last.
+    fn passes(
+        &mut self,
+        waits: bool,
+        text: String,
+        words: &[u32],
+        reads: &[Place],
+        writes: &[Place],
+    ) {
         let words: Vec<Place> = words.iter().map(|w| self.word(w.cast_signed()).1).collect();
         let [scratch, keep, select] = [ub("scratch"), ub("keep"), ub(SCRATCH)];
         let all: Vec<&Place> = words.iter().chain(reads).chain([&scratch, &keep]).collect();
         let writes: Vec<&Place> = writes.iter().collect();
         let once = [v(&all, &[&scratch, &keep, &select]), BARRIER, v(&[&scratch, &keep], &writes)];
-        // Their rounds begin where nothing of the last one lies.
-        let acts = if text.starts_with("Find(") || text.contains("AppendLow(") {
-            once.to_vec()
-        } else {
-            [&once[..], &[BARRIER], &once, &[BARRIER]].concat()
-        };
+        let again = [&once[..], &[BARRIER], &once, &[BARRIER]].concat();
+        let acts = if waits { again } else { once.to_vec() };
         self.helper(text, vec![Act::Maybe(acts)]);
     }
 

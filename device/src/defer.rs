@@ -10,10 +10,10 @@
 //! (`tests/deferral.rs`). If there are more, as where S = K, all are refreshed at once. `paper` defers
 //! nothing: its extra decays fall on what was refreshed before.
 
-use crate::hash::STRIDE_BITS;
+use crate::hash::fits_way;
 use crate::machine::Machine;
 use crate::params::{Lifetime, Params, Table};
-use crate::probe::{refresh, set_hit};
+use crate::probe::{refresh, refresh_listed};
 use crate::stage_one::Work;
 use crate::state::{State, header};
 
@@ -35,11 +35,10 @@ impl Refresh {
         self == Self::Late && p.table == Table::Wide
     }
 
-    /// Whether all links of an id are looked at at once, and so whether cores can share a token. In a table of
-    /// more links, a way's positions would overflow before they are cut.
+    /// Whether all links of an id are looked at at once, and so whether cores can share a token.
     #[inline(always)]
     pub fn searches(self, p: &Params) -> bool {
-        self.defers(p) && p.link_bits() <= STRIDE_BITS
+        self.defers(p) && fits_way(p)
     }
 
     /// Whether Probe looks at two links at once: where their number is even.
@@ -79,14 +78,7 @@ pub fn refresh_early<M: Machine>(
     let early = m.len(&work.dead);
     let all = m.if_gt(early, m.scalar(SPARE), 1);
     refresh(m, p, state, work, k * m.max(now, all));
-    m.sweep(
-        early * (m.scalar(1) - all),
-        #[inline(always)]
-        |t| {
-            let slot = m.item(t, &work.dead, 0);
-            set_hit(m, p, t, state, slot, !m.neg(slot));
-        },
-    );
+    refresh_listed(m, p, state, work, early * (m.scalar(1) - all));
 }
 
 /// Refreshes the slots that a token was given, as bytes of a table: what [`Refresh::Late`] left out. New slots

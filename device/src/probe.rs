@@ -148,6 +148,25 @@ pub fn refresh<M: Machine>(
     );
 }
 
+/// Refreshes the first `n` slots of `work.dead`.
+#[inline(always)]
+pub fn refresh_listed<M: Machine>(
+    m: M,
+    p: &Params,
+    state: &mut State<'_, M>,
+    work: &Work<'_, M>,
+    n: M::Scalar,
+) {
+    m.sweep(
+        n,
+        #[inline(always)]
+        |t| {
+            let slot = m.item(t, &work.dead, 0);
+            set_hit(m, p, t, state, slot, !m.neg(slot));
+        },
+    );
+}
+
 /// What a hit makes of a slot's lifetime. Doing it twice in a request changes nothing.
 #[inline(always)]
 pub fn set_hit<M: Machine>(

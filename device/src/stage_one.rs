@@ -7,10 +7,10 @@ use crate::lifecycle::{decay, reset};
 use crate::locate::locate;
 use crate::machine::Machine;
 use crate::params::{Lifetime, MAX_TOKENS, Params};
-use crate::probe::{count_far, probe, refresh};
+use crate::probe::{count_far, probe, refresh, refresh_listed};
 use crate::share::probe_part;
 use crate::state::State;
-use crate::update_state::{enliven, link, occupy};
+use crate::update_state::{link, occupy};
 
 /// Words of a request's record: one 64-byte line, so that two cores never write one line.
 pub mod record {
@@ -204,7 +204,8 @@ pub fn stage_one_with<M: Machine>(
             let late = when.defers(p) && matches!(p.lifetime, Lifetime::Constant(_));
             occupy(m, p, state, work, g, !late);
             if late {
-                enliven(m, p, state, work, m.len(&work.dead) * now);
+                // To a constant rule a new slot is one that was hit.
+                refresh_listed(m, p, state, work, m.len(&work.dead) * now);
             }
             let to = request.slot_at + request.slot_stride * g;
             m.publish(&mut request.slot, to, &work.slot, request.k);

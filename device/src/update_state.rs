@@ -55,25 +55,6 @@ pub fn occupy<M: Machine>(
     );
 }
 
-/// Gives the first `n` new slots, `work.dead`, their lifetimes.
-#[inline(always)]
-pub fn enliven<M: Machine>(
-    m: M,
-    p: &Params,
-    state: &mut State<'_, M>,
-    work: &Work<'_, M>,
-    n: M::Scalar,
-) {
-    m.sweep(
-        n,
-        #[inline(always)]
-        |t| {
-            let slot = m.item(t, &work.dead, 0);
-            m.set_life(t, &mut state.life, slot, p.new_life(), !m.neg(slot));
-        },
-    );
-}
-
 /// Enters `work.new_link` into the links, as many as `work.dead` is long. `wide` does it twice: the second time for race losers.
 #[inline(always)]
 pub fn link<M: Machine>(

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 use avsg::Error;
-use avsg::device::defer::{Refresh, refresh_late};
+use avsg::device::defer::refresh_late;
 use avsg::device::params::{ID_LIMIT, NO_STABLE_LEN, Params};
 use avsg::device::share::part;
 use avsg::device::stage_one::record;
@@ -15,6 +15,7 @@ use avsg_linker::replay::{Ran, Replay};
 use avsg_linker::tape::{Code, Op, Tape};
 use avsg_linker::ub::TooLarge;
 use avsg_linker::write::Failed;
+use avsg_linker::write::kernels::defers;
 use serde::Serialize;
 
 use super::phase::{PHASES, Phase, Phases};
@@ -93,7 +94,7 @@ pub fn count(
     sharers: usize,
     done: &dyn Fn(),
 ) -> Result<Profile> {
-    let sharers = if Refresh::Late.searches(params) { sharers } else { 1 };
+    let sharers = if defers(params) { sharers } else { 1 };
     let kernel = match Kernel::new(params) {
         Err(Failed::TooLarge(TooLarge { needs, limit })) => {
             let limit = format!("there are {limit} on a 910B");

@@ -4,6 +4,7 @@ use avsg::device::defer::Refresh;
 use avsg::device::params::{Lifetime, Params};
 use avsg::device::share::{PIECES, sharers};
 use avsg_linker::cost::{Unit, Work};
+use avsg_linker::write::kernels::defers;
 
 use super::constants::{Constants, Name};
 use super::count::{How, Profile};
@@ -80,7 +81,8 @@ pub fn cost(profile: &Profile, variant: Variant, requests: usize, cores: usize) 
         && variant.deferral
         && profile.sharers > 1
         && profile.sharers == sharers(requests, profile.params.k as usize, cores);
-    let how = match (variant.deferral, shared) {
+    let deferral = variant.deferral && defers(&profile.params);
+    let how = match (deferral, shared) {
         (false, _) => How::AtOnce,
         (true, false) => How::Late,
         (true, true) => How::Shared,
@@ -89,8 +91,7 @@ pub fn cost(profile: &Profile, variant: Variant, requests: usize, cores: usize) 
     if !variant.compaction && !shared {
         phases[Phase::Rounds as usize] = profile.all_lanes;
     }
-    let deferred =
-        if variant.deferral { late(profile, variant, requests, cores) } else { Work::default() };
+    let deferred = if deferral { late(profile, variant, requests, cores) } else { Work::default() };
     let table = table(&profile.params, variant.narrow);
     let crowd = crowd(&profile.params, profile.sharers);
     Cost { phases, table, crowd, meets: shared, deferred }

@@ -162,10 +162,10 @@ fn marks(p: &Params, stage_one: &StageOneText, frame: u32) -> Vec<(&'static str,
     marks
 }
 
-/// Whether a step's last refreshes come after its miss list.
-fn defers(p: &Params) -> bool {
+/// Whether a step's last refreshes come after its miss list, and cores may share a token.
+pub fn defers(p: &Params) -> bool {
     // More slots do not fit beside Stage Two's memory at once.
-    Refresh::Late.defers(p) && p.k <= 2048
+    Refresh::Late.searches(p) && p.k <= 2048
 }
 
 /// Room for a row's slots in `avsg_late.h.in`, and log2 of those in a part at most.

@@ -7,6 +7,7 @@ use std::process::{Command, Output};
 
 use avsg::content::tag;
 use avsg::trace::Trace;
+use npyz::WriterBuilder;
 use npyz::npz::NpzArchive;
 
 const SAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/nomicon-4k-k256.npz");
@@ -112,6 +113,28 @@ fn results_agree_with_an_outside_model() {
     replay_and_check(&["--spread", "2", "--lifetime", "constant:127"], "spread-2");
     let json = replay_and_check(&["--launches", "1"], "one-launch");
     assert!(json["step_us"]["p50"].as_f64().expect("a number") > 0.0 && json["plan_us"].is_null());
+}
+
+/// Hits of an implementation written from the paper's equations alone, in another language, on the positions
+/// of the committed trace one by one. A fingerprint of other bits than the lowest loses up to ten points.
+#[test]
+fn the_papers_table_hits_as_the_papers_equations_do() {
+    let trace = Trace::read(SAMPLE).expect("the sample").as_mtp0();
+    let ids = scratch("ids.npy");
+    let file = std::fs::File::create(&ids).expect("scratch");
+    let shape = [trace.steps as u64, 1, trace.k as u64];
+    let options = npyz::WriteOptions::new().default_dtype().shape(&shape).writer(file);
+    let mut writer = options.begin_nd().expect("a header");
+    writer.extend(trace.ids.iter().copied()).expect("ids");
+    writer.finish().expect("written");
+    for (slots, hits) in [("256", 37_337), ("512", 53_386), ("1024", 61_303)] {
+        let ids = ids.to_str().expect("UTF-8");
+        let table = ["--table", "paper", "--lifetime", "constant:16"];
+        let size = ["--primes", "244529,1003273", "--slots", slots, "--json", "-"];
+        let output = avsg(&[&["replay", ids][..], &table, &size].concat());
+        let json: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        assert_eq!(trace.ids.len() as u64 - json["misses"].as_u64().expect("a count"), hits);
+    }
 }
 
 /// Both ways of a step, by the kernels that are shipped: the CPU's results.

@@ -126,11 +126,12 @@ pub fn along<M: Machine>(m: M, p: &Params, way: M::V, r: M::Scalar) -> M::V {
     m.low(m.low(way, p.link_bits()) + m.times(stride, r), p.link_bits())
 }
 
-/// An id's print, of 23 - m bits. `paper`: the bits above the lowest m.
+/// An id's print, of 23 - m bits. `paper`: phi(x) = x mod F with F = 2^(23-m), as the paper defines it before
+/// its Eq. 3 (packed-hash-mapping).
 #[inline(always)]
 pub fn print<M: Machine>(m: M, p: &Params, mixed: M::V) -> M::V {
     match p.table {
-        Table::Paper { .. } => m.low(m.shr(mixed, p.slot_bits()), p.print_bits()),
+        Table::Paper { .. } => m.low(mixed, p.print_bits()),
         Table::Wide => top(m, mixed, p.print_bits()),
     }
 }

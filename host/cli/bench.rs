@@ -4,6 +4,7 @@ mod contenders;
 mod hits;
 mod lifetime;
 mod matching;
+mod miss_lists;
 mod model;
 mod reuse;
 mod stats;

@@ -122,7 +122,8 @@ pub fn lifetime(rule: &str) -> Result<Lifetime> {
     }
 }
 
-fn multipliers(primes: &str, table: Table) -> Result<Table> {
+/// The paper's table with the multipliers A1,A2.
+pub fn multipliers(primes: &str, table: Table) -> Result<Table> {
     let bad =
         |limit| Error::invalid("--primes", primes, limit, "for example 2654435761,2246822519");
     if table == Table::Wide {

@@ -8,7 +8,7 @@ use avsg::draw::{self, Series};
 use avsg::geometry;
 use avsg::machine::Machine;
 use clap::Args;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::workload::Workload;
 use super::{folder, hits};
@@ -24,7 +24,9 @@ const FACTORS: [f64; 7] = [0.8, 0.85, 0.87, 0.9, 0.93, 0.95, 0.96];
     after_help = "Constant L: a hit sets the lifetime to L, and every step takes one off; a table forgets the\n\
                         order of what is older than it can tell. Frequency LAMBDA: the lifetime is the logarithm\n\
                         of a count of uses that decays by LAMBDA a step (wide only). Hit rates are in percent,\n\
-                        after the first step, beside exact LRU and Belady's optimum on the same steps."
+                        after the first step, beside exact LRU and Belady's optimum on the same steps. The paper states\n\
+                        reuse rates for L = 1, 8 and 16 on its own requests (K = 2048, S = 8192): they stand in a column\n\
+                        of their own, for the trend over L, as its requests are not public."
 )]
 pub struct Options {
     #[command(flatten)]
@@ -62,6 +64,36 @@ struct Row {
     /// L, or lambda.
     value: f64,
     hit_rate: f64,
+    /// What the paper states for this L on its own requests, in percent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    paper: Option<f64>,
+}
+
+/// The paper's ablation (appendix "Max Lifetime Ablation").
+#[derive(Deserialize)]
+struct Published {
+    k: usize,
+    slots: u32,
+    reuse: Vec<Reuse>,
+}
+
+#[derive(Deserialize)]
+struct Reuse {
+    l: f64,
+    percent: f64,
+}
+
+impl Published {
+    fn read() -> Result<Self> {
+        Ok(serde_json::from_str(include_str!("../published/lifetime.json"))?)
+    }
+
+    /// The paper's reuse rate in percent where it states one: for its table at its size.
+    fn percent(&self, k: usize, params: &Params, l: f64) -> Option<f64> {
+        let there = params.table != Table::Wide && (k, params.slots) == (self.k, self.slots);
+        let reuse = self.reuse.iter().find(|reuse| reuse.l == l);
+        reuse.filter(|_| there).map(|reuse| reuse.percent)
+    }
 }
 
 #[derive(Serialize)]
@@ -96,6 +128,7 @@ pub fn run(options: &Options) -> Result<()> {
         }
     }
     let bar = output::progress(tables.len() + options.slots.len(), "lifetime");
+    let published = Published::read()?;
     let mut rows = Vec::new();
     for params in tables {
         let machine = Machine::find(options.machine.choice(), &params)?;
@@ -103,7 +136,8 @@ pub fn run(options: &Options) -> Result<()> {
         for (rule, value, lifetime) in rules(&params) {
             let steps = hits::of_table(&trace, &Params { lifetime, ..params }, machine)?;
             let hit_rate = hits::after_first(&steps);
-            rows.push(Row { slots: params.slots, table, rule, value, hit_rate });
+            let paper = published.percent(trace.k, &params, value);
+            rows.push(Row { slots: params.slots, table, rule, value, hit_rate, paper });
         }
         bar.inc(1);
     }
@@ -129,7 +163,15 @@ pub fn run(options: &Options) -> Result<()> {
 fn print(report: &Report) {
     let Report { workload, steps, k, .. } = report;
     println!("hit rate in percent after the first step; {workload}, {steps} steps, K = {k}");
-    let mut table = output::table(["S", "table", "lifetime", "hit %", "beside LRU", "beside OPT"]);
+    let mut table = output::table([
+        "S",
+        "table",
+        "lifetime",
+        "hit %",
+        "beside LRU",
+        "beside OPT",
+        "the paper, its requests",
+    ]);
     for scale in &report.scale {
         for row in report.rows.iter().filter(|row| row.slots == scale.slots) {
             table.add_row([
@@ -139,13 +181,15 @@ fn print(report: &Report) {
                 format!("{:.2}", row.hit_rate),
                 format!("{:+.2}", row.hit_rate - scale.lru),
                 format!("{:+.2}", row.hit_rate - scale.opt),
+                row.paper.map_or_else(String::new, |percent| format!("{percent:.2}")),
             ]);
         }
         let exact = |name: &str, value: f64| {
             let (lru, opt) = (value - scale.lru, value - scale.opt);
             let rates = [value, lru, opt].map(|rate| format!("{rate:.2}"));
             let [value, lru, opt] = rates;
-            [scale.slots.to_string(), name.to_owned(), "-".to_owned(), value, lru, opt]
+            let (slots, name, none) = (scale.slots.to_string(), name.to_owned(), String::new());
+            [slots, name, "-".to_owned(), value, lru, opt, none]
         };
         table.add_row(exact("exact LRU", scale.lru));
         table.add_row(exact("Belady OPT", scale.opt));

@@ -13,29 +13,31 @@ use serde::{Deserialize, Serialize};
 
 use super::hits::{self, Hits};
 use super::{folder, short};
-use crate::cli::geometry::MachineKind;
+use crate::cli::geometry::{MachineKind, multipliers};
 use crate::cli::{Sinks, output};
 
 /// Reuse is averaged over these steps, the first step being 0.
 const FROM: usize = 4;
 const TO: usize = 14;
 
-const NOTE: &str = "The paper's own 18 cell values are not at hand here, so these are not compared \
-                    with them; --reference FILE does it for whoever has them.";
+/// The paper's figures, and the K that they hold for.
+const PUBLISHED: &str = include_str!("../published/reuse.json");
+const PUBLISHED_K: usize = 2048;
+/// L of the paper's table in this experiment.
+const LIFETIME: Lifetime = Lifetime::Constant(8);
 
 /// Which cells.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Reuse is the share of a step's ids found in the buffer, averaged over steps 4 to 14 (the first\n\
-                        is 0) and over the seeds. The paper's own 18 cell values are not at hand to this project,\n\
-                        so no comparison with them is built in, and the grid is ours: gamma x mu x S. Whoever has\n\
-                        the paper writes its cells as JSON and gets the rms difference of the paper table:\n  \
+                        is 0) and over the seeds. The default cells are the paper's 18 (K = 2048, L = 8, 16384 ids of\n\
+                        context, 5 seeds), and its figures stand beside ours. Other figures to compare with are a file:\n  \
                         [{\"gamma\": 0.8, \"mu\": 0.5, \"slots\": 4096, \"reuse\": 88.7}, ...]   (reuse in percent)\n  \
-                        avsg bench reuse --reference paper.json"
+                        avsg bench reuse --reference cells.json"
 )]
 pub struct Options {
     /// Shares of ids that the step before selected, too
-    #[arg(long, value_name = "SHARE,..", value_delimiter = ',', default_value = "0.6,0.8,0.9")]
+    #[arg(long, value_name = "SHARE,..", value_delimiter = ',', default_value = "0.5,0.7,0.9")]
     gamma: Vec<f64>,
     /// Of the other ids, shares that an earlier step selected
     #[arg(long, value_name = "SHARE,..", value_delimiter = ',', default_value = "0.5,0.7,0.9")]
@@ -52,6 +54,9 @@ pub struct Options {
     /// Cells to compare the paper table with; they replace --gamma, --mu and --slots
     #[arg(long, value_name = "FILE.json", conflicts_with_all = ["gamma", "mu", "slots"])]
     reference: Option<PathBuf>,
+    /// Multipliers of the paper's hash, which the paper does not state
+    #[arg(long, value_name = "A1,A2")]
+    primes: Option<String>,
     /// Which vector machine
     #[arg(long, value_enum, default_value = "auto")]
     machine: MachineKind,
@@ -73,8 +78,7 @@ struct Report {
     context: usize,
     steps: [usize; 2],
     seeds: u64,
-    note: &'static str,
-    /// Of the paper table against the reference, in percentage points.
+    /// Root mean square of the paper table's differences from the reference, in percentage points.
     #[serde(skip_serializing_if = "Option::is_none")]
     rms: Option<f64>,
     rows: Vec<Row>,
@@ -98,22 +102,33 @@ fn cells(options: &Options) -> Result<Vec<Cell>> {
     if let Some(path) = &options.reference {
         let text =
             std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
-        let cells: Vec<Cell> = serde_json::from_str(&text).map_err(|error| {
-            let limit = format!("it must be a list of {{gamma, mu, slots, reuse}}: {error}");
-            Error::invalid("--reference", path.display(), limit, "see avsg bench reuse --help")
-        })?;
-        if cells.is_empty() || cells.iter().any(|cell| cell.reuse.is_none()) {
-            let limit = "it must hold at least one cell, each with its reuse in percent";
+        let cells = parse(&text).map_err(|limit| {
             let remedy = "see avsg bench reuse --help";
-            return Err(Error::invalid("--reference", path.display(), limit, remedy).into());
-        }
+            Error::invalid("--reference", path.display(), limit, remedy)
+        })?;
         return Ok(cells);
     }
+    let published =
+        if options.k == PUBLISHED_K { parse(PUBLISHED).unwrap_or_default() } else { vec![] };
     let mut cells = Vec::new();
     for &slots in &options.slots {
         for &gamma in &options.gamma {
-            cells.extend(options.mu.iter().map(|&mu| Cell { gamma, mu, slots, reuse: None }));
+            for &mu in &options.mu {
+                let same = |cell: &&Cell| (cell.gamma, cell.mu, cell.slots) == (gamma, mu, slots);
+                let reuse = published.iter().find(same).and_then(|cell| cell.reuse);
+                cells.push(Cell { gamma, mu, slots, reuse });
+            }
         }
+    }
+    Ok(cells)
+}
+
+/// The cells of a reference, or what is wrong with it.
+fn parse(text: &str) -> std::result::Result<Vec<Cell>, String> {
+    let cells: Vec<Cell> = serde_json::from_str(text)
+        .map_err(|error| format!("it must be a list of {{gamma, mu, slots, reuse}}: {error}"))?;
+    if cells.is_empty() || cells.iter().any(|cell| cell.reuse.is_none()) {
+        return Err("it must hold at least one cell, each with its reuse in percent".into());
     }
     Ok(cells)
 }
@@ -132,13 +147,11 @@ pub fn run(options: &Options) -> Result<()> {
         bar.inc(1);
     }
     bar.finish_and_clear();
-    let rms = options.reference.is_some().then(|| {
-        let squares = rows.iter().filter_map(|row| Some((row.paper - row.reference?).powi(2)));
-        (squares.sum::<f64>() / rows.len() as f64).sqrt()
-    });
+    let squares = rows.iter().filter_map(|row| Some((row.paper - row.reference?).powi(2)));
+    let (n, sum) = squares.fold((0, 0.0), |(n, sum), square| (n + 1, sum + square));
+    let rms = (n > 0).then(|| (sum / f64::from(n)).sqrt());
     let (k, context, seeds) = (options.k, CONTEXT, options.seeds);
-    let note = if rms.is_some() { "compared with --reference" } else { NOTE };
-    let report = Report { k, context, steps: [FROM, TO], seeds, note, rms, rows };
+    let report = Report { k, context, steps: [FROM, TO], seeds, rms, rows };
     let json = options.sinks.json.as_deref();
     if !output::is_stdout(json) {
         print(&report);
@@ -153,7 +166,11 @@ fn measure(options: &Options, cell: &Cell) -> Result<Row> {
     let k = u32::try_from(options.k).unwrap_or(u32::MAX);
     let wide = Params { lifetime: Lifetime::frequency(), ..Params::wide(k, 1, cell.slots) };
     let constant = Params { lifetime: Lifetime::Constant(127), ..wide };
-    let tables = [Params::paper(k, 1, cell.slots), constant, wide];
+    let mut paper = Params { lifetime: LIFETIME, ..Params::paper(k, 1, cell.slots) };
+    if let Some(primes) = &options.primes {
+        paper.table = multipliers(primes, paper.table)?;
+    }
+    let tables = [paper, constant, wide];
     tables.iter().try_for_each(geometry::check)?;
     let machine = Machine::find(options.machine.choice(), &wide)?;
     let mut sums = [0.0; 5];
@@ -207,9 +224,8 @@ fn print(report: &Report) {
         ]);
     }
     println!("{table}");
-    match report.rms {
-        Some(rms) => println!("paper table against the reference: {rms:.2} pp rms"),
-        None => println!("{}", report.note),
+    if let Some(rms) = report.rms {
+        println!("paper table against the reference: {rms:.2} percentage points rms");
     }
 }
 

@@ -6,14 +6,11 @@ use anyhow::{Context, Result};
 use avsg::device::stage_two::{Share, Strategy, pieces};
 use avsg::engine::Engine;
 use avsg::launch::cpu::Team;
-use avsg::splitmix::SplitMix64;
 use serde::Serialize;
 
+use super::miss_lists::{STRATEGIES, miss_lists};
 use super::model::Model;
 use super::stats::summary;
-
-/// In the order of the columns.
-pub const STRATEGIES: [Strategy; 3] = [Strategy::Request, Strategy::Position, Strategy::Balanced];
 
 /// One row of the table; arrays are S1, S2, S3.
 #[derive(Serialize)]
@@ -32,22 +29,6 @@ pub struct Row {
     pub model_gbs: [f64; 3],
     /// S3 over S1 and over S2.
     pub model_speedup: [f64; 2],
-}
-
-/// Positions that miss, for each request.
-fn miss_lists(k: usize, requests: usize, reuse: u32, scattered: bool, seed: u64) -> Vec<Vec<i32>> {
-    let hits = k * reuse as usize / 100;
-    let mut random = SplitMix64::new(seed);
-    let list = |_| {
-        let mut positions: Vec<i32> = (0..k as i32).collect();
-        if scattered {
-            random.shuffle(&mut positions);
-        }
-        let mut missing = positions.split_off(hits);
-        missing.sort_unstable();
-        missing
-    };
-    (0..requests).map(list).collect()
 }
 
 /// What all cells share.
@@ -77,16 +58,15 @@ impl Bench<'_> {
         let measured_us = times.map(|mut t| summary(&mut t).quiet);
         let model_us = STRATEGIES.map(|s| self.model.time_us(s, &lists, k));
         let bytes = self.engine.pool().format().bytes();
-        let gbs = |us: f64, row_bytes: usize| (rows * row_bytes) as f64 / us / 1e3;
         Ok(Row {
             requests,
             reuse,
             hits: if scattered { "scattered" } else { "contiguous" },
             rows,
             measured_us,
-            measured_gbs: measured_us.map(|us| gbs(us, bytes)),
+            measured_gbs: measured_us.map(|us| (rows * bytes) as f64 / us / 1e3),
             model_us,
-            model_gbs: model_us.map(|us| gbs(us, self.model.row_bytes)),
+            model_gbs: STRATEGIES.map(|s| self.model.gbs(s, &lists, k)),
             model_speedup: [model_us[0] / model_us[2], model_us[1] / model_us[2]],
         })
     }

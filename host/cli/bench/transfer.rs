@@ -15,7 +15,7 @@ use avsg::{Error, geometry};
 use clap::Args;
 use serde::Serialize;
 
-use super::model::{ANCHORS, Anchor, Model};
+use super::model::{Model, PAPER_CORES, Published, published};
 use super::strategies::{Bench, Row};
 use super::throughput::{self, Throughput};
 use super::{Host, folder, short};
@@ -34,7 +34,7 @@ const MOST_BYTES: usize = 2_000_000_000;
                   S3  equal shares of the misses (this operator)\n\
                   measured with the cores of this machine, and modelled for the paper's device: a core takes 3 us\n\
                   and 0.42 us for each 1152-byte row, the link gives at most 105 GB/s. Row counts come from the\n\
-                  operator's own code. Of the paper's table only two figures are at hand; they stand below ours."
+                  operator's own code. The paper's own table, 24 rows, stands beside the model at the end."
 )]
 pub struct Options {
     /// Ids of a request
@@ -44,7 +44,7 @@ pub struct Options {
     #[arg(long, value_name = "C")]
     cores: Option<usize>,
     /// Copying cores of the modelled device
-    #[arg(long, value_name = "C", default_value_t = 40)]
+    #[arg(long, value_name = "C", default_value_t = PAPER_CORES)]
     model_cores: usize,
     /// Rows of the host pool; many times the cache, for an honest figure
     #[arg(long, value_name = "ROWS", default_value_t = 262_144)]
@@ -73,8 +73,8 @@ struct Report {
     throughput: Vec<Throughput>,
     cores: usize,
     model: Model,
-    anchors: [Anchor; 2],
     strategies: Vec<Row>,
+    published: Published,
 }
 
 impl Options {
@@ -164,8 +164,8 @@ pub fn run(options: &Options) -> Result<()> {
     }
     bar.finish_and_clear();
     let cores = options.cores.unwrap_or_else(|| allowed_cpus().len().max(1));
-    let (machine, k, anchors) = (Host::here(), options.k, ANCHORS);
-    let report = Report { machine, k, throughput, cores, model, anchors, strategies };
+    let (machine, k, published) = (Host::here(), options.k, published()?);
+    let report = Report { machine, k, throughput, cores, model, strategies, published };
     let json = options.sinks.json.as_deref();
     if !output::is_stdout(json) {
         print(&report);
@@ -230,12 +230,23 @@ fn print(report: &Report) {
         ]);
     }
     println!("{table}");
-    for anchor in &report.anchors {
-        let reuse = anchor.reuse.map_or(String::new(), |percent| format!(", {percent} % reuse"));
-        let Anchor { requests, over, speedup, .. } = anchor;
-        println!("the paper: S3 {speedup}x over {over} at B = {requests}{reuse}");
+    println!(
+        "the paper's table beside the model of its {PAPER_CORES} cores, hits contiguous, S1 / S2 / S3"
+    );
+    let mut table = output::table(["reuse %", "B", "the paper GB/s", "modelled GB/s", "error %"]);
+    for row in &report.published.rows {
+        let error = |at: usize| 100.0 * (row.model_gbs[at] / row.paper_gbs[at] - 1.0);
+        table.add_row([
+            row.reuse.to_string(),
+            row.requests.to_string(),
+            row.paper_gbs.map(short).join(" / "),
+            row.model_gbs.map(short).join(" / "),
+            [0, 1, 2].map(|at| format!("{:+.1}", error(at))).join(" / "),
+        ]);
     }
-    println!("the rest of the paper's table is not at hand here");
+    println!("{table}");
+    let rms = report.published.rms_percent.map(|rms| format!("{rms:.1}")).join(" / ");
+    println!("root mean square of the model's errors: {rms} %");
 }
 
 /// Modelled throughput over B, one chart for each reuse and layout.

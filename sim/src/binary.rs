@@ -28,6 +28,20 @@ impl Code {
             Self::Shim(shim) => shim.sync_all,
         }
     }
+
+    pub fn launch(
+        &self,
+        setting: &Setting<'_>,
+        args: &[u64],
+        regions: &[(u64, usize, bool)],
+    ) -> Result<(), KernelFault> {
+        match self {
+            Self::Native(kernel) => {
+                kernel.launch(setting.blocks, args, regions, setting.fault_block)
+            }
+            Self::Shim(shim) => shim.launch(setting, args, regions),
+        }
+    }
 }
 
 /// A loaded file.
@@ -134,7 +148,7 @@ impl Shim {
         unsafe { self.library.get::<*mut c_void>(name.to_bytes_with_nul()) }.is_ok()
     }
 
-    pub fn launch(
+    fn launch(
         &self,
         setting: &Setting<'_>,
         args: &[u64],

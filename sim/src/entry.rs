@@ -105,8 +105,8 @@ macro_rules! define {
         pub mod functions {
             use std::ffi::{c_char, c_int, c_void};
 
+            use crate::call::{call, message};
             use crate::sys::{aclrtBinaryLoadOptions, aclrtLaunchKernelCfg, aclrtMemcpyBatchAttr};
-            use crate::world::{call, message};
 
             $($(
                 /// As documented for the real one.

@@ -14,11 +14,13 @@
 //! The runtime is one per process, as the real one is; a [`Session`] has it for itself.
 
 mod binary;
+mod call;
 mod capture;
 mod compile;
 mod entry;
 mod fault;
 mod kernel;
+mod launch;
 mod memory;
 mod options;
 mod registry;

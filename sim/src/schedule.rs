@@ -1,7 +1,7 @@
 //! Which stream goes next, and what its task does.
 
 use crate::fault::{Fail, Outcome, fail};
-use crate::kernel::{self, End};
+use crate::launch::{self, End};
 use crate::sys;
 use crate::task::Task;
 use crate::world::World;
@@ -158,7 +158,7 @@ fn run(world: &mut World, stream: u64, task: &Task) -> Outcome<bool> {
         Task::Set { at, value, bytes } => set(world, *at, *value, *bytes)?,
         Task::Launch(launch) => {
             world.clock += 4_000;
-            match kernel::run(world, launch) {
+            match launch::run(world, launch) {
                 End::Done => {}
                 End::Failed(failure) => return Err(failure),
                 End::Hung => return Ok(false),

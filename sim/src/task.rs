@@ -1,6 +1,6 @@
 //! What a stream does, one thing after the other.
 
-use crate::kernel::Launch;
+use crate::binary::Code;
 
 /// One thing.
 #[derive(Clone, Debug)]
@@ -33,4 +33,18 @@ impl Task {
     pub fn is_launch(&self) -> bool {
         matches!(self, Self::Launch(_))
     }
+}
+
+/// A launch is a queued kernel with its arguments, which were copied when it was queued.
+#[derive(Clone, Debug)]
+pub(crate) struct Launch {
+    pub name: String,
+    pub code: Code,
+    pub device: u32,
+    pub args: Vec<u64>,
+    /// These small buffers travel with the arguments, each with the index of the one that points to it.
+    pub carried: Vec<(usize, Vec<u8>)>,
+    pub blocks: u32,
+    /// The flag says whether the launch waits until all its cores are idle.
+    pub batch: bool,
 }

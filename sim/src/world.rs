@@ -1,12 +1,11 @@
 //! The whole simulated machine, one per process.
 
-use std::cell::{Cell, RefCell};
-use std::ffi::{CString, c_char, c_int};
+use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::{collections::BTreeMap, ptr};
 
 use crate::binary::{Binary, Code};
-use crate::fault::{Fail, Faults, Outcome, fail, invalid};
+use crate::fault::{Faults, Outcome, fail, invalid};
 use crate::kernel::Kernel;
 use crate::memory::Memory;
 use crate::options::Options;
@@ -148,7 +147,6 @@ static WORLD: Mutex<Option<World>> = Mutex::new(None);
 
 thread_local! {
     static CURRENT: Cell<(u64, u64)> = const { Cell::new((0, 0)) };
-    static MESSAGE: RefCell<Option<CString>> = const { RefCell::new(None) };
 }
 
 /// The machine, made at the first call.
@@ -165,39 +163,4 @@ pub(crate) fn with_world<T>(body: impl FnOnce(&mut World) -> T) -> T {
 /// Replaces the machine by a new one.
 pub(crate) fn replace(options: Options) {
     with_world(|world| *world = World::new(options, world.epoch + 1));
-}
-
-/// One call of the runtime: counted, perhaps failed on order, its message kept for this thread.
-pub(crate) fn call(name: &'static str, body: impl FnOnce(&mut World) -> Outcome) -> c_int {
-    forget_message();
-    let done = with_world(|world| {
-        world.faults.enter(name)?;
-        if world.draw() % 100 < u64::from(world.options.jitter) {
-            crate::schedule::some(world);
-        }
-        body(world)
-    });
-    match done {
-        Ok(()) => sys::ACL_SUCCESS,
-        Err(Fail { code, text }) => {
-            // The runtime's messages have a first line with the code and run over several.
-            let text = format!("E{code}: {name}\n        {text}");
-            MESSAGE.set(CString::new(text.replace('\0', " ")).ok());
-            code
-        }
-    }
-}
-
-/// This thread's message. The pointer dies with the next call, as documented.
-pub(crate) fn message() -> *const c_char {
-    MESSAGE.with_borrow(|message| message.as_ref().map_or(ptr::null(), |text| text.as_ptr()))
-}
-
-/// Overwrites the message before it goes, so that whoever kept the pointer sees it.
-fn forget_message() {
-    if let Some(text) = MESSAGE.take() {
-        let mut bytes = text.into_bytes();
-        bytes.fill(b'?');
-        drop(bytes);
-    }
 }

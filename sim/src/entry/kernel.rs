@@ -9,10 +9,9 @@ use super::{give, not_null};
 use crate::binary::{Binary, Code};
 use crate::capture::enqueue;
 use crate::fault::{Outcome, invalid};
-use crate::kernel::Launch;
 use crate::registry::number;
 use crate::sys;
-use crate::task::Task;
+use crate::task::{Launch, Task};
 use crate::world::{ArgList, Function, World};
 
 /// The most arguments of a kernel.

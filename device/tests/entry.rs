@@ -95,7 +95,7 @@ fn a_kernels_word_is_an_entrys_link() {
                     assert_eq!((entry.slot(m) as i32, entry.print(m) as i32), (slot, print));
                     assert!(!entry.invalid() && entry.link() == word);
                     if p.spread == 1 {
-                        assert_eq!(print, (x >> m) & ((1 << (23 - m)) - 1), "the paper's print");
+                        assert_eq!(print, x % (1 << (23 - m)), "the paper's phi");
                     }
                 }
             }

@@ -173,7 +173,7 @@ fn rule_7_of_writers_of_one_link_one_whole_word_survives() {
     assert_eq!(o.slots[0], [0, 1, 2, 3, 4], "losers keep their slots");
     assert_eq!(o.id[..5], [7, 71, 135, 199, 263]);
     let words: Vec<i32> = o.link.iter().copied().filter(|l| l & INVALID == 0).collect();
-    assert_eq!(words, [(263 >> 6 << 6) | 4], "the later lane's print and its slot");
+    assert_eq!(words, [(263 << 6) | 4], "the later lane's print and its slot");
     // `wide` lets losers look once more: all of them are found again.
     // A quarter of as many ids as links: one in eight races, and nearly every loser finds another.
     let mut lost = 0;

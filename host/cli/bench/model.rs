@@ -24,7 +24,7 @@ pub struct Model {
     pub link_gbs: f64,
 }
 
-/// Copying cores of the paper's device.
+/// Copying cores with which the model fits the paper's table; the paper does not state their number.
 pub const PAPER_CORES: usize = 40;
 
 /// A row of the paper's table beside the model; arrays are S1, S2, S3.

@@ -52,7 +52,7 @@ pub const POINTS: [Point; 6] = [
     Point { what: What::StageOne, k: 256, slots: 256, us: 38.2 },
     Point { what: What::StageOne, k: 2048, slots: 2048, us: 53.7 },
     Point { what: What::StageOne, k: 512, slots: 8192, us: 61.9 },
-    Point { what: What::Kernel, k: 2048, slots: 8192, us: 101.0 },
+    Point { what: What::Kernel, k: 2048, slots: 8192, us: 101.27 },
     Point { what: What::DualPointer, k: 256, slots: 256, us: 20.8 },
     Point { what: What::DualPointer, k: 2048, slots: 2048, us: 150.0 },
 ];

@@ -17,7 +17,7 @@ done
 # A relative prefix would mean another folder to everybody who reads the pkg-config file.
 case $prefix in /*) ;; *) prefix=$PWD/$prefix ;; esac
 
-cargo build --manifest-path "$here/Cargo.toml" --package avsg-capi --profile "$profile" --locked
+cargo build --manifest-path "$here/so/Cargo.toml" --profile "$profile" --locked
 target=${CARGO_TARGET_DIR:-$here/../target}
 case $profile in dev) built=$target/debug ;; *) built=$target/$profile ;; esac
 version=$(sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"$/\1/p' "$here/../Cargo.toml")

@@ -5,10 +5,8 @@
 //! a state. The page size is only a way to look at it, so any that divides S will do.
 
 use std::ops::Range;
-use std::sync::Arc;
 use std::{fmt, ptr};
 
-use crate::acl::owned::{Context, DeviceMemory};
 use crate::mapping::Mapping;
 use crate::rows::{self, MAX_SEGMENTS, RowFormat};
 use crate::{Error, Result, memory};
@@ -41,10 +39,20 @@ pub struct DeviceBuffer {
     memory: Memory,
 }
 
+/// Memory of a device that this process cannot read by itself.
+pub(crate) trait DeviceMemory: Send + Sync {
+    /// Where it begins, in the device's addresses.
+    fn address(&self) -> u64;
+    /// Its bytes.
+    fn bytes(&self) -> usize;
+    /// Copies bytes that begin at `from` to this process.
+    fn read(&self, from: usize, into: &mut [u8]) -> Result<()>;
+}
+
 /// Whose memory it is.
 enum Memory {
     Process(Mapping),
-    Device(DeviceMemory),
+    Device(Box<dyn DeviceMemory>),
 }
 
 impl DeviceBuffer {
@@ -62,11 +70,14 @@ impl DeviceBuffer {
         Ok(Self { config: config.clone(), plan, memory })
     }
 
-    /// The same in a device's memory. Addresses are the device's then, and [`Self::slot_bytes`]
+    /// The same in zeroed memory of a device. Addresses are the device's then, and [`Self::slot_bytes`]
     /// copies from there.
-    pub(crate) fn on_device(config: &BufferConfig, context: &Arc<Context>) -> Result<Self> {
+    pub(crate) fn on_device<M: DeviceMemory + 'static>(
+        config: &BufferConfig,
+        zeroed: impl FnOnce(usize) -> Result<M>,
+    ) -> Result<Self> {
         let plan = Layout::new(config)?;
-        let memory = Memory::Device(DeviceMemory::zeroed(context, plan.total)?);
+        let memory = Memory::Device(Box::new(zeroed(plan.total)?));
         Ok(Self { config: config.clone(), plan, memory })
     }
 
@@ -86,7 +97,7 @@ impl DeviceBuffer {
     pub fn bytes(&self) -> usize {
         match &self.memory {
             Memory::Process(mapping) => mapping.len(),
-            Memory::Device(memory) => memory.len(),
+            Memory::Device(memory) => memory.bytes(),
         }
     }
 

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use avsg_device::stage_one::record;
 
-use crate::engine::{Batch, DeviceBatch};
-use crate::launch::acl::Arrays;
+use crate::batch::Batch;
+use crate::queued::{DevicePlan, QueuedBatch};
 use crate::{Error, Result, memory};
 
 /// The misses of one request, in token order. All slices have one length.
@@ -23,6 +23,23 @@ pub struct Misses<'a> {
     pub slot: &'a [i32],
     /// Host rows; -1 - n is fresh row n of the request.
     pub row: &'a [i32],
+}
+
+/// All arrays of a plan, as long as the largest batch that it holds.
+#[derive(Clone, Copy, Debug)]
+pub struct PlanArrays<'a> {
+    /// Elements from row to row of `slot` and the miss lists: K.
+    pub k: usize,
+    /// The slot of each id, row by row; -1 for padding.
+    pub slot: &'a [i32],
+    /// Valid ids of each row.
+    pub valid: &'a [i32],
+    /// First row of each request, and the number of rows.
+    pub cu_q: &'a [i32],
+    /// Records of [`record::WORDS`] words, request by request.
+    pub record: &'a [i32],
+    /// Miss lists; a request's begins at its first row * K.
+    pub miss: Misses<'a>,
 }
 
 /// A preallocated plan.
@@ -51,11 +68,13 @@ pub struct Plan {
     /// For each request, the number of the plan whose rows a layer must hold before it gets this one's;
     /// 0: the state starts cold.
     pub(crate) before: Vec<u64>,
-    /// Its arrays on a device, and the device's count of failures when it was planned.
-    pub(crate) arrays: Option<Arc<Arrays>>,
+    /// Lives as long as the plan: a device keeps what it made for a plan until then.
+    pub(crate) alive: Arc<()>,
+    /// Where its outputs lie on a device, and the device's count of failures when it was planned.
+    pub(crate) device: Option<DevicePlan>,
     pub(crate) epoch: u64,
-    /// The batch in device memory that a caller's stream plans into those arrays.
-    pub(crate) queued: Option<DeviceBatch>,
+    /// The batch in device memory that a caller's stream plans into those outputs.
+    pub(crate) queued: Option<QueuedBatch>,
 }
 
 impl Plan {
@@ -90,7 +109,8 @@ impl Plan {
             engine,
             number: 0,
             before: vec![0; max_requests],
-            arrays: None,
+            alive: Arc::new(()),
+            device: None,
             epoch: 0,
             queued: None,
         })
@@ -126,6 +146,30 @@ impl Plan {
     /// is none, and for what a stream plans.
     pub fn number(&self) -> u64 {
         self.number
+    }
+
+    /// Whether the last batch was planned in a caller's stream. Then its results are in
+    /// [`Self::device_arrays`], and everything else here is empty.
+    pub fn is_queued(&self) -> bool {
+        self.queued.is_some()
+    }
+
+    /// Where its outputs lie on a device, for its whole life; none on the CPU device.
+    pub fn device_arrays(&self) -> Option<DevicePlan> {
+        self.device
+    }
+
+    /// Its arrays in host memory, which stay where they are for its whole life.
+    pub fn arrays(&self) -> PlanArrays<'_> {
+        let [position, id, slot, row] = &self.miss;
+        PlanArrays {
+            k: self.k,
+            slot: &self.slot,
+            valid: &self.valid,
+            cu_q: &self.cu_q,
+            record: &self.record,
+            miss: Misses { position, id, slot, row },
+        }
     }
 
     /// Requests of the planned batch.

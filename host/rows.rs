@@ -103,7 +103,7 @@ impl RowFormat {
 }
 
 /// Refuses an index outside `0..count`.
-pub(crate) fn index(what: &'static str, value: usize, count: usize) -> Result<()> {
+pub fn index(what: &'static str, value: usize, count: usize) -> Result<()> {
     if value < count {
         return Ok(());
     }

@@ -1,6 +1,6 @@
 /* AVSG: exact sparse gather of top-K selected KV rows from host memory into a small device buffer.
  *
- * Generated from host/capi by cbindgen (BLESS=1 cargo test -p avsg-capi --test header): do not edit.
+ * Generated from capi/src by cbindgen (BLESS=1 cargo test -p avsg-capi --test header): do not edit.
  *
  * A life:
  *   avsg_pool_create      host memory for every row of every layer

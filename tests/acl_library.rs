@@ -5,8 +5,8 @@ use std::process::Command;
 use std::sync::Arc;
 use std::{env, fs};
 
-use avsg::acl::owned::{Context, DeviceMemory, Event, PinnedMemory, Stream};
-use avsg::acl::{Acl, OPTIONAL, REQUIRED, Source};
+use avsg::ascend::acl::owned::{Context, DeviceMemory, Event, PinnedMemory, Stream};
+use avsg::ascend::acl::{Acl, OPTIONAL, REQUIRED, Source};
 use avsg_sim::{Options, Session, resolve};
 
 fn simulated() -> Source {

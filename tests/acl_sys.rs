@@ -1,12 +1,12 @@
-//! `host/acl/sys.rs` is what bindgen makes of `host/acl/acl.h`, and nobody edited it by hand.
+//! `host/ascend/acl/sys.rs` is what bindgen makes of `host/ascend/acl/acl.h`, and nobody edited it by hand.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::process::Command;
 use std::{env, fs};
 
-const HEADER: &str = "host/acl/acl.h";
-const CHECKED_IN: &str = "host/acl/sys.rs";
+const HEADER: &str = "host/ascend/acl/acl.h";
+const CHECKED_IN: &str = "host/ascend/acl/sys.rs";
 
 /// What a reader of generated code has to know before it is trusted.
 const NOTE: &str = "\
@@ -72,7 +72,7 @@ fn every_function_of_the_header_is_looked_up() {
         .filter_map(|line| line.trim().strip_prefix("pub ")?.split_once(':').map(|f| f.0))
         .collect();
     let listed: Vec<&str> =
-        avsg::acl::REQUIRED.iter().chain(avsg::acl::OPTIONAL).copied().collect();
+        avsg::ascend::acl::REQUIRED.iter().chain(avsg::ascend::acl::OPTIONAL).copied().collect();
     assert!(fields.len() > 50, "{fields:?}");
     for field in &fields {
         assert_eq!(listed.iter().filter(|name| *name == field).count(), 1, "{field}");

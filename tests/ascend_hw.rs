@@ -4,8 +4,6 @@
 //! `AVSG_ASCEND_LIBRARY` names another runtime; with the simulator's library the same test runs on any
 //! machine with g++.
 
-#[path = "life/life.rs"]
-mod life;
 #[path = "ascend/lives.rs"]
 mod lives;
 
@@ -13,14 +11,14 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use avsg::acl::owned::{Context, Stream};
-use avsg::acl::{Acl, Source};
+use avsg::ascend::acl::owned::{Context, Stream};
+use avsg::ascend::acl::{Acl, Source};
+use avsg::ascend::{AscendOptions, RegisteredPool, simulated};
 use avsg::device::params::Params;
+use avsg::engine::Choice;
 use avsg::engine::Engine;
-use avsg::launch::acl::{AscendOptions, RegisteredPool, simulated};
-use avsg::machine::Choice;
 use avsg_linker::toolchain::Toolchain;
-use life::live;
+use avsg_testkit::life::live;
 
 /// The device, or why there is none.
 fn device() -> Option<(Arc<Context>, bool)> {

@@ -2,19 +2,18 @@
 //! library here, so that its own allocations are not counted. One test, so that nothing else runs in
 //! this process while it counts.
 
-#[path = "life/allocations.rs"]
-mod allocations;
-
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use avsg::acl::owned::{Context, DeviceMemory, Stream};
-use avsg::acl::{Acl, Source};
+use avsg::ascend::acl::api::memory::{Way, copy};
+use avsg::ascend::acl::owned::{Context, DeviceMemory, Stream};
+use avsg::ascend::acl::{Acl, Source};
+use avsg::ascend::{AscendOptions, RegisteredPool, simulated};
 use avsg::device::params::{Lifetime, Params};
-use avsg::engine::{Config, DeviceBatch, DevicePlan, Engine};
-use avsg::launch::acl::{AscendOptions, RegisteredPool, simulated};
+use avsg::engine::{Config, DeviceArray, DeviceBatch, Engine};
 use avsg::pool::{Pages, PoolConfig};
 use avsg::rows::RowFormat;
+use avsg_testkit::allocations;
 
 /// The simulator's shared library, which cargo builds as a dependency of this test.
 fn library() -> PathBuf {
@@ -44,14 +43,13 @@ fn a_queued_step_takes_no_memory() {
     let stream = Stream::new(&context).unwrap();
 
     let arrays = DeviceMemory::zeroed(&context, 4096).unwrap();
-    let at = |i: u64| arrays.address() + 64 * i;
+    let at = |i: u64| DeviceArray { address: arrays.address() + 64 * i, len: 16 };
     let words: Vec<u8> =
         [(0, 0), (1, 1)].iter().flat_map(|w: &(i32, i32)| w.1.to_ne_bytes()).collect();
     arrays.write(0, &words).unwrap();
     arrays.write(64 * 4, &512i32.to_ne_bytes()).unwrap();
     let batch = DeviceBatch {
         requests: 1,
-        rows: 1,
         k: 16,
         ids: at(5),
         ids_stride: 16,
@@ -62,25 +60,23 @@ fn a_queued_step_takes_no_memory() {
         seq_len: at(4),
         ..DeviceBatch::default()
     };
-    let plan = DevicePlan {
-        slot: at(6),
-        valid: at(7),
-        miss: [at(8), at(9), at(10), at(11)],
-        record: at(12),
-    };
+    let mut plan = engine.new_plan(1, 1).unwrap();
     arrays.write(64 * 3, &(-1i32).to_ne_bytes()).unwrap();
     for round in 0..4 {
         let ids: Vec<u8> = (0..16i32).flat_map(|i| (i * 3 + round * 50).to_ne_bytes()).collect();
         arrays.write(64 * 5, &ids).unwrap();
         let calls = allocations::calls(|| {
             // SAFETY: the arrays hold one request of 16 ids and live until the stream is waited for.
-            unsafe { engine.enqueue_step(&batch, &plan, 0, None, stream.raw()).unwrap() };
+            unsafe { engine.enqueue_step(&batch, &mut plan, 0, None, stream.raw()).unwrap() };
         });
         assert!(round == 0 || calls == 0, "{calls} allocator calls while a step is queued");
         stream.synchronize(60_000).unwrap();
     }
     allocations::check();
+    let from = std::ptr::without_provenance(plan.device_arrays().unwrap().valid as usize);
     let mut valid = [0; 4];
-    arrays.read(64 * 7, &mut valid).unwrap();
+    let _current = context.bind().unwrap();
+    // SAFETY: the plan's array of valid counts on the device, which has a word for its one row.
+    unsafe { copy(context.acl(), valid.as_mut_ptr().cast(), from, 4, Way::ToHost) }.unwrap();
     assert_eq!(i32::from_ne_bytes(valid), 16, "the kernels have run");
 }

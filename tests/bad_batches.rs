@@ -1,17 +1,13 @@
 //! Everything that a caller can get wrong: each mistake is one line that names the value, the limit
 //! and the remedy, and leaves everything as it was.
 
-#[path = "life/owned.rs"]
-mod owned;
-#[path = "life/small.rs"]
-mod small;
-
 use avsg::device::params::{Lifetime, Params, Table};
 use avsg::engine::{Batch, Config, Engine, Fresh};
 use avsg::plan::Plan;
 use avsg::pool::{Chunk, HostPool, Pages, PoolConfig};
 use avsg::rows::RowFormat;
-use owned::Owned;
+use avsg_testkit::batch::Owned;
+use avsg_testkit::small;
 
 const K: usize = 8;
 

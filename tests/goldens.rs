@@ -1,6 +1,5 @@
 //! The kernels of the small default geometry, as they ship: a change of the generated text is seen in
 //! review. `BLESS=1 cargo test --test goldens` writes them anew.
-#![cfg(feature = "cli")]
 
 use std::fs;
 use std::path::Path;

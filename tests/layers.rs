@@ -1,15 +1,11 @@
 //! Layers that share an indexer: one plan, a transfer each, in any order, and nothing else touched.
 
-#[path = "life/owned.rs"]
-mod owned;
-#[path = "life/small.rs"]
-mod small;
-
-use avsg::content::fill_row;
 use avsg::device::params::Params;
 use avsg::engine::{Engine, Fresh};
 use avsg::rows::{RowFormat, Segment};
-use owned::Owned;
+use avsg_testkit::batch::Owned;
+use avsg_testkit::content::fill_row;
+use avsg_testkit::small;
 
 const K: usize = 24;
 

@@ -1,20 +1,15 @@
 //! The step path takes no memory and starts no thread, on any thread of the process. One test, so
 //! that nothing else runs in this process while it counts.
 
-#[path = "life/allocations.rs"]
-mod allocations;
-#[path = "life/owned.rs"]
-mod owned;
-#[path = "life/small.rs"]
-mod small;
-
 use allocations::calls;
-use avsg::content::fill_row;
 use avsg::device::params::Params;
 use avsg::device::stage_two::Strategy;
 use avsg::engine::{Config, Engine, Fresh};
 use avsg::rows::RowFormat;
-use owned::Owned;
+use avsg_testkit::allocations;
+use avsg_testkit::batch::Owned;
+use avsg_testkit::content::fill_row;
+use avsg_testkit::small;
 
 fn threads() -> usize {
     std::fs::read_dir("/proc/self/task").unwrap().count()

@@ -2,13 +2,11 @@
 //! padded and read-only requests, rejected drafts and rewritten rows, bad ids and bad block tables,
 //! on every kind of table, row and device. Nothing here knows how the engine works.
 
-#[path = "life/life.rs"]
-mod life;
-
+use avsg::cpu::machine::Machine;
+use avsg::cpu::stage::Trial;
+use avsg::engine::Choice;
 use avsg::engine::Config;
-use avsg::machine::{Choice, Machine};
-use avsg::stage::Trial;
-use life::{Life, Request, Shape, Step, live};
+use avsg_testkit::life::{Life, Request, Shape, Step, live};
 use proptest::prelude::*;
 use proptest::test_runner::Config as Cases;
 

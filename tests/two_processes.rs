@@ -1,24 +1,20 @@
 //! One pool, two processes: the writer makes rows, the reader gathers them through an engine of its
 //! own, also when the writer has been killed. On the CPU, on the simulated Ascend, and on one of each.
 
-#[path = "life/owned.rs"]
-mod owned;
-#[path = "life/small.rs"]
-mod small;
-
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
 
-use avsg::content::fill_row;
+use avsg::ascend::{AscendOptions, RegisteredPool, simulated};
 use avsg::device::params::Params;
 use avsg::engine::{Config, Engine, Fresh};
-use avsg::launch::acl::{AscendOptions, RegisteredPool, simulated};
 use avsg::plan::Plan;
 use avsg::pool::{HostPool, Role};
 use avsg::rows::RowFormat;
-use owned::Owned;
+use avsg_testkit::batch::Owned;
+use avsg_testkit::content::fill_row;
+use avsg_testkit::small;
 
 /// Set for the second process, which is this binary again, to the writer's device.
 const CHILD: &str = "AVSG_TWO_PROCESSES_WRITER";

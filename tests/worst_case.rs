@@ -1,18 +1,14 @@
 //! The corners of the range: everything misses, nothing is asked, the longest contexts, many more
 //! requests and cores than CPUs.
 
-#[path = "life/owned.rs"]
-mod owned;
-#[path = "life/small.rs"]
-mod small;
-
-use avsg::content::fill_row;
 use avsg::device::params::{ID_LIMIT, Params, Table};
 use avsg::device::stage_one::status;
 use avsg::device::stage_two::Strategy;
 use avsg::engine::{Config, Engine, Fresh};
 use avsg::rows::RowFormat;
-use owned::Owned;
+use avsg_testkit::batch::Owned;
+use avsg_testkit::content::fill_row;
+use avsg_testkit::small;
 
 fn plain(_: usize, id: i32) -> (i32, u32) {
     (id, 0)

@@ -1,4 +1,4 @@
-//! `include/avsg.h` is what cbindgen makes of `host/capi`, and compiles as every C and C++ it is meant
+//! `include/avsg.h` is what cbindgen makes of `capi/src`, and compiles as every C and C++ it is meant
 //! for. `BLESS=1` writes it anew.
 
 use std::fs;
@@ -53,7 +53,7 @@ fn header() -> String {
         ..Default::default()
     };
     let from = |builder: Builder, name| {
-        builder.with_src(root().join("host/capi").join(name).with_extension("rs"))
+        builder.with_src(root().join("capi/src").join(name).with_extension("rs"))
     };
     let bindings = SOURCES.into_iter().fold(Builder::new().with_config(config), from);
     let mut bytes = Vec::new();
@@ -78,7 +78,7 @@ fn the_header_in_the_repository_is_the_librarys() {
 fn every_export_is_declared_once() {
     let text = header();
     for name in SOURCES {
-        let source = fs::read_to_string(root().join(format!("host/capi/{name}.rs"))).unwrap();
+        let source = fs::read_to_string(root().join(format!("capi/src/{name}.rs"))).unwrap();
         for part in source.split("extern \"C\" fn ").skip(1) {
             let function = part.split('(').next().unwrap();
             let declared = text.matches(&format!("{function}(")).count();

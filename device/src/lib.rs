@@ -30,6 +30,7 @@ pub mod collect_dead;
 pub mod defer;
 pub mod hash;
 pub mod invalidate;
+pub mod kernels;
 pub mod lifecycle;
 pub mod locate;
 pub mod machine;

@@ -1,47 +1,38 @@
-//! Any bytes are a life of requests (`tests/life`); no life may go wrong.
+//! Any bytes are a life of requests (`testkit/src/life.rs`); no life may go wrong.
 //!
 //! `cargo +nightly fuzz run lives -- -max_total_time=20`
 
 #![no_main]
 
-#[path = "../../tests/life/life.rs"]
-mod life;
-
-use arbitrary::{Arbitrary, Result, Unstructured};
-use avsg::machine::Choice;
-use avsg::splitmix::{SplitMix64, mix};
+use arbitrary::{Result, Unstructured};
+use avsg::engine::Choice;
+use avsg_testkit::splitmix::{SplitMix64, mix};
 use libfuzzer_sys::fuzz_target;
-use life::{Life, Request, Shape, Step, live};
+use avsg_testkit::life::{Life, Request, Shape, Step, live};
 
 /// More steps tell no more, and libFuzzer wants many short runs.
 const MAX_STEPS: usize = 24;
 
-impl<'a> Arbitrary<'a> for Request {
-    fn arbitrary(u: &mut Unstructured<'a>) -> Result<Self> {
-        let (who, act, tokens, accept, pick) = u.arbitrary()?;
-        let count = u.int_in_range(0..=60)?;
-        let ids = (0..count).map(|_| u.arbitrary()).collect::<Result<_>>()?;
-        Ok(Self { who, act, tokens, accept, pick, ids })
-    }
+fn request(u: &mut Unstructured<'_>) -> Result<Request> {
+    let (who, act, tokens, accept, pick) = u.arbitrary()?;
+    let count = u.int_in_range(0..=60)?;
+    let ids = (0..count).map(|_| u.arbitrary()).collect::<Result<_>>()?;
+    Ok(Request { who, act, tokens, accept, pick, ids })
 }
 
-impl<'a> Arbitrary<'a> for Step {
-    fn arbitrary(u: &mut Unstructured<'a>) -> Result<Self> {
-        let (form, swap) = u.arbitrary()?;
-        let requests = (0..u.int_in_range(0..=5)?).map(|_| u.arbitrary()).collect::<Result<_>>()?;
-        Ok(Self { form, swap, requests })
-    }
+fn step(u: &mut Unstructured<'_>) -> Result<Step> {
+    let (form, swap) = u.arbitrary()?;
+    let requests = (0..u.int_in_range(0..=5)?).map(|_| request(u)).collect::<Result<_>>()?;
+    Ok(Step { form, swap, requests })
 }
 
-impl<'a> Arbitrary<'a> for Life {
-    fn arbitrary(u: &mut Unstructured<'a>) -> Result<Self> {
-        let shape = Shape::from(u.arbitrary::<[u8; 10]>()?);
-        let mut steps = Vec::new();
-        while !u.is_empty() && steps.len() < MAX_STEPS {
-            steps.push(u.arbitrary()?);
-        }
-        Ok(Self { shape, steps })
+fn life(u: &mut Unstructured<'_>) -> Result<Life> {
+    let shape = Shape::from(u.arbitrary::<[u8; 10]>()?);
+    let mut steps = Vec::new();
+    while !u.is_empty() && steps.len() < MAX_STEPS {
+        steps.push(step(u)?);
     }
+    Ok(Life { shape, steps })
 }
 
 /// libFuzzer begins with inputs of a few bytes, which are no life yet: they are seeds of one.
@@ -54,7 +45,7 @@ fuzz_target!(|bytes: &[u8]| {
     while all.len() < SHORTEST {
         all.extend(rest.word().to_le_bytes());
     }
-    if let Ok(life) = Life::arbitrary(&mut Unstructured::new(&all)) {
+    if let Ok(life) = life(&mut Unstructured::new(&all)) {
         live(&life, life.shape.engine(Choice::Auto));
     }
 });

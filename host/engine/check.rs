@@ -3,9 +3,10 @@
 
 use avsg_device::params::ID_LIMIT;
 
-use super::core::Core;
-use super::{Batch, Fresh};
+use crate::batch::{Batch, Fresh};
 use crate::plan::Plan;
+use crate::pool::Role;
+use crate::resources::Resources;
 use crate::{Error, Result, rows};
 
 fn invalid<T>(
@@ -18,10 +19,15 @@ fn invalid<T>(
 }
 
 /// The batch and the plan that it is to go into.
-pub(super) fn batch(core: &Core, named: &mut [bool], batch: &Batch<'_>, plan: &Plan) -> Result<()> {
-    shape(core, named, batch)?;
-    ids(core, batch)?;
-    if plan.engine != core.id {
+pub(super) fn batch(
+    resources: &Resources,
+    named: &mut [bool],
+    batch: &Batch<'_>,
+    plan: &Plan,
+) -> Result<()> {
+    shape(resources, named, batch)?;
+    ids(resources, batch)?;
+    if plan.engine != resources.id {
         let limit = "it was made by another engine".to_string();
         return invalid("plan", "foreign", limit, "make it with this engine's new_plan");
     }
@@ -38,8 +44,8 @@ pub(super) fn batch(core: &Core, named: &mut [bool], batch: &Batch<'_>, plan: &P
 }
 
 /// Requests, rows, states, lengths and block tables.
-pub(super) fn shape(core: &Core, named: &mut [bool], batch: &Batch<'_>) -> Result<()> {
-    let (config, requests) = (&core.config, batch.state.len());
+pub(super) fn shape(resources: &Resources, named: &mut [bool], batch: &Batch<'_>) -> Result<()> {
+    let (config, requests) = (&resources.config, batch.state.len());
     let arrays = [
         ("cu_q length", batch.cu_q.len(), requests + 1),
         ("generation length", batch.generation.len(), requests),
@@ -112,8 +118,8 @@ pub(super) fn shape(core: &Core, named: &mut [bool], batch: &Batch<'_>) -> Resul
 }
 
 /// The array of ids.
-fn ids(core: &Core, batch: &Batch<'_>) -> Result<()> {
-    let k = core.config.params.k as usize;
+fn ids(resources: &Resources, batch: &Batch<'_>) -> Result<()> {
+    let k = resources.config.params.k as usize;
     if batch.k == 0 || batch.k > k {
         let limit = format!("this engine's K is {k}");
         return invalid("k", batch.k, limit, "pass 1..=K ids per row");
@@ -135,8 +141,8 @@ fn ids(core: &Core, batch: &Batch<'_>) -> Result<()> {
 }
 
 /// A plan that is to be transferred.
-pub(super) fn plan(core: &Core, plan: &Plan) -> Result<()> {
-    if plan.engine != core.id {
+pub(super) fn plan(resources: &Resources, plan: &Plan) -> Result<()> {
+    if plan.engine != resources.id {
         let limit = "it was made by another engine".to_string();
         return invalid("plan", "foreign", limit, "transfer it on the engine that planned it");
     }
@@ -149,14 +155,14 @@ pub(super) fn plan(core: &Core, plan: &Plan) -> Result<()> {
 
 /// The layer, and the fresh rows of a batch of `rows` rows.
 pub(super) fn fresh(
-    core: &Core,
+    resources: &Resources,
     layer: usize,
     batch_rows: usize,
     fresh: Option<&Fresh<'_>>,
     needed: bool,
 ) -> Result<()> {
-    rows::index("layer", layer, core.pool.layers())?;
-    let segments = core.pool.format().as_slice();
+    rows::index("layer", layer, resources.pool.layers())?;
+    let segments = resources.pool.format().as_slice();
     let Some(fresh) = fresh else {
         if needed {
             let limit = "ids >= stable_len are rows that only this step has".to_string();
@@ -176,6 +182,15 @@ pub(super) fn fresh(
             let limit = format!("{batch_rows} rows of stride {} need {need}", segment.stride);
             return invalid("fresh bytes", have.len(), limit, "pass one row per row of the batch");
         }
+    }
+    Ok(())
+}
+
+/// Refuses to write a pool that this process only reads.
+pub(super) fn writer(resources: &Resources) -> Result<()> {
+    if resources.pool.role() == Role::Reader {
+        let limit = "a reader's mapping is read only".to_string();
+        return invalid("pool role", "reader", limit, "append in the writer process");
     }
     Ok(())
 }

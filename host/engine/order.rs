@@ -9,7 +9,7 @@
 //!
 //! Of what a caller's stream plans the host sees nothing: there the order is the caller's.
 
-use super::Batch;
+use crate::batch::Batch;
 use crate::plan::Plan;
 use crate::{Error, Result};
 

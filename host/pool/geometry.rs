@@ -1,6 +1,6 @@
 //! Where a row lies: rows to chunks, chunks to bytes of the pool's file.
 
-use super::Pages;
+use super::pages::Pages;
 use crate::mapping::MIB2;
 use crate::rows::{self, MAX_SEGMENTS, RowFormat, Segment};
 use crate::{Error, Result};

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::fs::{self, MemfdFlags, SealFlags};
 
-use super::Pages;
+use super::pages::Pages;
 use crate::mapping::{MIB2, Mapping};
 use crate::{Error, Result, memory};
 

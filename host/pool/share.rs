@@ -6,16 +6,19 @@
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
-use rustix::fs::{self, FlockOperation, Mode, OFlags, SealFlags};
+use rustix::fs::{self, SealFlags};
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
 };
 
-use super::{Backing, HostPool, Pages, PoolConfig, Role, cut, geometry::Geometry};
+use super::geometry::{Geometry, PoolConfig};
+use super::host::{Backing, HostPool, Role, cut};
+use super::lease::{Lease, os};
+use super::pages::Pages;
 use crate::mapping::{MIB2, Mapping};
 use crate::rows::{MAX_SEGMENTS, RowFormat, Segment};
 use crate::{Error, Result};
@@ -128,31 +131,6 @@ impl PoolExport {
     }
 }
 
-/// The right to write a pool: an exclusive lock on its file, held through an open file description
-/// of its own. Descriptors that were sent or inherited share the description of the memfd and so
-/// must not be what holds it. The kernel ends it with the process, however that ends.
-pub(super) struct Lease {
-    _locked: OwnedFd,
-}
-
-impl Lease {
-    pub(super) fn take(fd: &OwnedFd) -> Result<Self> {
-        let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
-        let own = fs::open(&path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
-            .map_err(|error| os("open", &path, error, "mount /proc"))?;
-        match fs::flock(&own, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Self { _locked: own }),
-            Err(rustix::io::Errno::WOULDBLOCK) => Err(Error::invalid(
-                "pool role",
-                "writer",
-                "the pool has a writer and takes one at a time",
-                "import it with Role::Reader, or call HostPool::demote where it is written",
-            )),
-            Err(error) => Err(os("flock", path, error, "import the pool with Role::Reader")),
-        }
-    }
-}
-
 impl HostPool {
     /// What another process needs to map this pool. Of its file, so not for a caller's memory.
     pub fn export(&self) -> Result<PoolExport> {
@@ -256,13 +234,4 @@ fn socket_error(call: &'static str, source: io::Error) -> Error {
         source,
         remedy: "use a blocking unix socket for nothing else meanwhile",
     }
-}
-
-fn os(
-    call: &'static str,
-    what: impl Into<String>,
-    error: rustix::io::Errno,
-    remedy: &'static str,
-) -> Error {
-    Error::Os { call, what: what.into(), source: error.into(), remedy }
 }

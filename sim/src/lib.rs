@@ -35,7 +35,7 @@ mod world;
 #[expect(non_camel_case_types, non_snake_case, reason = "the runtime's own names")]
 #[expect(clippy::undocumented_unsafe_blocks, reason = "generated")]
 #[rustfmt::skip]
-#[path = "../../host/acl/sys.rs"]
+#[path = "../../host/ascend/acl/sys.rs"]
 pub mod sys;
 
 pub use entry::functions as entries;

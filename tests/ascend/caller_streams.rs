@@ -4,10 +4,10 @@
 
 use std::sync::{Arc, Mutex};
 
-use avsg::acl::owned::{Context, DeviceMemory, Stream};
+use avsg::ascend::acl::owned::{Context, DeviceMemory, Stream};
 use avsg::device::params::Params;
 use avsg::device::tiling::Tiling;
-use avsg::engine::{Config, DeviceBatch, DevicePlan, Engine};
+use avsg::engine::{Config, DeviceArray, DeviceBatch, Engine};
 use avsg::pool::{Pages, PoolConfig};
 use avsg::rows::RowFormat;
 use avsg_sim::{Kernel, Options, Session, entries, sys};
@@ -116,10 +116,9 @@ fn pool() -> PoolConfig {
 /// Queues one step, waits, and says how many kernels that was.
 fn enqueue(mut engine: Engine, context: &Arc<Context>, stream: &Stream) -> usize {
     let memory = DeviceMemory::zeroed(context, 4096).unwrap();
-    let at = memory.address();
+    let at = DeviceArray { address: memory.address(), len: 16 };
     let batch = DeviceBatch {
         requests: 1,
-        rows: 1,
         k: 16,
         ids: at,
         ids_stride: 16,
@@ -130,11 +129,11 @@ fn enqueue(mut engine: Engine, context: &Arc<Context>, stream: &Stream) -> usize
         seq_len: at,
         ..DeviceBatch::default()
     };
-    let plan = DevicePlan { slot: at, valid: at, miss: [at; 4], record: at };
+    let mut plan = engine.new_plan(1, 1).unwrap();
     // SAFETY: the kernels touch nothing, and the memory lives until the stream is waited for.
-    unsafe { engine.enqueue_step(&batch, &plan, 0, None, stream.raw()).unwrap() };
+    unsafe { engine.enqueue_step(&batch, &mut plan, 0, None, stream.raw()).unwrap() };
     stream.synchronize(1000).unwrap();
-    drop(memory);
+    drop((plan, memory));
     engine.close().unwrap();
     2
 }

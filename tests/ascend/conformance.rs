@@ -1,15 +1,15 @@
 //! The same lives on the Ascend device as on the CPU, by host arrays: identical slots, miss lists and
 //! bytes.
 
+use avsg::ascend::simulated;
+use avsg::engine::Choice;
 use avsg::engine::Config;
-use avsg::launch::acl::simulated;
-use avsg::machine::Choice;
 use avsg_sim::{Options, Session};
 use proptest::prelude::*;
 use proptest::test_runner::Config as Cases;
 
-use crate::life::{Life, Request, Shape, Step, live};
 use crate::{lives, stand};
+use avsg_testkit::life::{Life, Request, Shape, Step, live};
 
 fn request() -> impl Strategy<Value = Request> {
     let ids = prop::collection::vec(any::<u16>(), 0..80);

@@ -112,7 +112,7 @@ fn a_device_may_be_lost_at_any_call() {
 /// The rung of the hugepage ladder is what the device registers.
 #[test]
 fn registration_decides_the_pages() {
-    use avsg::launch::acl::RegisteredPool;
+    use avsg::ascend::RegisteredPool;
     use avsg::pool::{Pages, PoolConfig};
     use avsg::rows::RowFormat;
 

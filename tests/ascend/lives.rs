@@ -1,6 +1,6 @@
 //! Lives that are long enough to fill tables, on geometries that differ in everything.
 
-use super::life::{Life, Request, Shape, Step};
+use avsg_testkit::life::{Life, Request, Shape, Step};
 
 /// Table, lifetime, K, tokens, slots, page, format, states, cores, strategy: see [`Shape`].
 pub const SHAPES: [[u8; 10]; 3] = [

@@ -4,18 +4,19 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use avsg::acl::owned::{Context, DeviceMemory, RawStream};
-use avsg::content::fill_row;
+use avsg::ascend::acl::api::memory::{Way, copy};
+use avsg::ascend::acl::owned::{Context, DeviceMemory, RawStream};
+use avsg::ascend::{AscendOptions, RegisteredPool};
 use avsg::device::params::Params;
 use avsg::device::stage_one::record;
-use avsg::engine::{Config, DeviceBatch, DeviceFresh, DevicePlan, Engine, Fresh};
-use avsg::launch::acl::{AscendOptions, RegisteredPool};
-use avsg::machine::Choice;
+use avsg::engine::Choice;
+use avsg::engine::{Config, DeviceArray, DeviceBatch, DeviceFresh, DeviceRows, Engine, Fresh};
 use avsg::plan::Plan;
 use avsg::pool::{HostPool, Pages, PoolConfig};
 use avsg::rows::RowFormat;
+use avsg_testkit::content::fill_row;
 
-use super::life::owned::Owned;
+use avsg_testkit::batch::Owned;
 
 /// What a row holds that nobody has made yet.
 const UNMADE: u32 = 9_999;
@@ -80,7 +81,6 @@ impl Form {
 /// Device memory for a step's arrays and for what comes out.
 struct Device {
     inputs: [DeviceMemory; 7],
-    outputs: [DeviceMemory; 7],
     /// By layer and segment.
     fresh: Vec<Vec<DeviceMemory>>,
 }
@@ -117,8 +117,9 @@ impl Found {
 pub struct Pair {
     pub ascend: Engine,
     cpu: Engine,
-    ascend_plan: Plan,
+    pub ascend_plan: Plan,
     cpu_plan: Plan,
+    context: Arc<Context>,
     device: Device,
     form: Form,
     /// This step's batch.
@@ -152,7 +153,6 @@ impl Pair {
         let words = |n: usize| DeviceMemory::zeroed(context, 4 * n.max(1)).unwrap();
         let (n, rows, list) = (form.requests, form.rows, form.rows * form.k());
         let inputs = [list, n + 1, n, n, n, n, n * form.blocks].map(words);
-        let outputs = [list, rows, list, list, list, list, n * record::WORDS].map(words);
         let part = |&bytes: &usize| DeviceMemory::zeroed(context, rows * bytes).unwrap();
         let fresh = (0..form.layers).map(|_| form.segments.iter().map(part).collect()).collect();
         Self {
@@ -160,7 +160,8 @@ impl Pair {
             cpu_plan: cpu.new_plan(rows, n).unwrap(),
             ascend,
             cpu,
-            device: Device { inputs, outputs, fresh },
+            context: Arc::clone(context),
+            device: Device { inputs, fresh },
             form: form.clone(),
             step: Owned::new(form.k(), 0),
             fresh: Vec::new(),
@@ -172,12 +173,12 @@ impl Pair {
 
     /// Where the device's arrays are: what a graph is captured with.
     pub fn device_batch(&self) -> DeviceBatch {
+        let array = |m: &DeviceMemory| DeviceArray { address: m.address(), len: m.len() / 4 };
         let [ids, cu_q, state, generation, stable_len, seq_len, block_table] =
-            self.device.inputs.each_ref().map(DeviceMemory::address);
-        let (requests, rows, k) = (self.form.requests, self.form.rows, self.form.k());
+            self.device.inputs.each_ref().map(array);
+        let (requests, k) = (self.form.requests, self.form.k());
         DeviceBatch {
             requests,
-            rows,
             k,
             ids,
             ids_stride: k,
@@ -191,18 +192,10 @@ impl Pair {
         }
     }
 
-    pub fn device_plan(&self) -> DevicePlan {
-        let [slot, valid, position, id, to, row, record] =
-            self.device.outputs.each_ref().map(DeviceMemory::address);
-        DevicePlan { slot, valid, miss: [position, id, to, row], record }
-    }
-
-    pub fn device_fresh(&self, layer: usize) -> DeviceFresh {
-        let mut segments = [0; 2];
-        for (to, memory) in segments.iter_mut().zip(&self.device.fresh[layer]) {
-            *to = memory.address();
-        }
-        DeviceFresh { segments }
+    /// A layer's fresh rows on the device.
+    pub fn device_fresh(&self, layer: usize) -> Vec<DeviceRows> {
+        let rows = |m: &DeviceMemory| DeviceRows { address: m.address(), bytes: m.len() };
+        self.device.fresh[layer].iter().map(rows).collect()
     }
 
     /// Takes the next step and brings its arrays to the device. `content` says what a fresh row is on
@@ -246,17 +239,18 @@ impl Pair {
 
     /// Puts the whole step into a stream: what is captured once.
     pub fn enqueue(&mut self, stream: RawStream) -> avsg::Result<()> {
-        let (batch, plan) = (self.device_batch(), self.device_plan());
-        let layers = 0..self.form.layers;
-        let fresh: Vec<_> = layers.map(|layer| self.device_fresh(layer)).collect();
+        let batch = self.device_batch();
+        let rows: Vec<_> = (0..self.form.layers).map(|layer| self.device_fresh(layer)).collect();
+        let fresh: Vec<_> = rows.iter().map(|rows| DeviceFresh { segments: rows }).collect();
+        let (engine, plan) = (&mut self.ascend, &mut self.ascend_plan);
         // SAFETY: the arrays have the sizes that the batch says and live until the test has waited.
         unsafe {
-            self.ascend.enqueue_step(&batch, &plan, 0, Some(&fresh[0]), stream)?;
+            engine.enqueue_step(&batch, plan, 0, Some(&fresh[0]), stream)?;
             for (layer, fresh) in fresh.iter().enumerate().skip(1) {
-                self.ascend.enqueue_transfer(&batch, &plan, layer, Some(fresh), stream)?;
+                engine.enqueue_transfer(plan, layer, Some(fresh), stream)?;
             }
             for (layer, fresh) in fresh.iter().enumerate() {
-                self.ascend.enqueue_append(&batch, layer, fresh, stream)?;
+                engine.enqueue_append(&batch, layer, fresh, stream)?;
             }
         }
         Ok(())
@@ -307,13 +301,12 @@ impl Pair {
 
     /// Reads what a step in a stream, which is done, left in the device's arrays.
     pub fn read(&mut self) {
-        let read = |i: usize| -> Vec<i32> {
-            let memory = &self.device.outputs[i];
-            let mut bytes = vec![0; memory.len()];
-            memory.read(0, &mut bytes).unwrap();
-            bytes.as_chunks::<4>().0.iter().map(|b| i32::from_ne_bytes(*b)).collect()
-        };
-        let [mut slots, mut valid, position, id, to, from, records] = std::array::from_fn(read);
+        let (n, rows, list) = (self.form.requests, self.form.rows, self.form.rows * self.form.k());
+        let there = self.ascend_plan.device_arrays().expect("a device's plan");
+        let read = |address, words| read_words(&self.context, address, words);
+        let (mut slots, mut valid) = (read(there.slot, list), read(there.valid, rows));
+        let [position, id, to, from] = there.miss.map(|address| read(address, list));
+        let records = read(there.record, n * record::WORDS);
         let (step, k) = (&self.step, self.form.k());
         let rows = *step.cu_q.last().unwrap() as usize;
         slots.truncate(rows * k);
@@ -374,6 +367,16 @@ impl Pair {
             }
         }
     }
+}
+
+/// Words of an array in device memory.
+pub fn read_words(context: &Context, address: u64, words: usize) -> Vec<i32> {
+    let mut read = vec![0; words];
+    let _current = context.bind().unwrap();
+    let (to, from) = (read.as_mut_ptr().cast(), std::ptr::without_provenance(address as usize));
+    // SAFETY: an array of a living plan on the device, which holds so many words.
+    unsafe { copy(context.acl(), to, from, 4 * words, Way::ToHost) }.unwrap();
+    read
 }
 
 /// One step on one engine: every layer is transferred, then appended.

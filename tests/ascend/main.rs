@@ -3,8 +3,6 @@
 mod caller_streams;
 mod conformance;
 mod faults;
-#[path = "../life/life.rs"]
-mod life;
 mod lives;
 mod lockstep;
 mod native;
@@ -12,11 +10,7 @@ mod plan_order;
 mod queued_faults;
 mod random;
 mod scenario;
-#[path = "../life/small.rs"]
-mod small;
 mod stand;
 mod streams;
 mod traced;
 mod traces;
-
-use life::owned;

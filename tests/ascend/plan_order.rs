@@ -1,16 +1,17 @@
 //! In which order plans may be transferred: what is legal gives exact rows, what would overwrite newer
 //! rows or return slots that were never filled is refused, on the CPU and on the simulated device.
 
+use avsg::ascend::{AscendOptions, RegisteredPool};
 use avsg::device::params::Params;
 use avsg::engine::{Config, Engine};
-use avsg::launch::acl::{AscendOptions, RegisteredPool};
 use avsg::plan::Plan;
 use avsg::rows::RowFormat;
-use avsg::splitmix::SplitMix64;
 use avsg_sim::{Options, Session};
+use avsg_testkit::small;
+use avsg_testkit::splitmix::SplitMix64;
 
-use crate::life::owned::Owned;
-use crate::{small, stand};
+use crate::stand;
+use avsg_testkit::batch::Owned;
 
 const K: usize = 24;
 const LAYERS: usize = 2;

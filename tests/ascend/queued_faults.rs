@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use avsg::Result;
-use avsg::acl::owned::Stream;
+use avsg::ascend::acl::owned::Stream;
 use avsg_sim::{Options, Session};
 
 use crate::random::{Random, form};

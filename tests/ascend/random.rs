@@ -4,15 +4,15 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use avsg::acl::owned::Context;
-use avsg::content::check_row;
+use avsg::ascend::acl::owned::Context;
 use avsg::device::params::Params;
-use avsg::splitmix::SplitMix64;
 use avsg_sim::Session;
+use avsg_testkit::content::check_row;
+use avsg_testkit::splitmix::SplitMix64;
 
-use super::life::owned::Owned;
 use super::lockstep::{Form, Pair};
 use super::stand;
+use avsg_testkit::batch::Owned;
 
 const K: usize = 12;
 const SLOTS: usize = 128;

@@ -3,14 +3,14 @@
 
 use std::path::PathBuf;
 
-use avsg::content::{check_row, fill_row};
+use avsg::ascend::{AscendOptions, RegisteredPool};
 use avsg::device::params::{Lifetime, Params};
 use avsg::engine::{Batch, Config, Engine, Fresh};
-use avsg::launch::acl::{AscendOptions, RegisteredPool};
 use avsg::plan::Plan;
 use avsg::pool::{Pages, PoolConfig};
 use avsg::rows::RowFormat;
 use avsg::{Result, geometry};
+use avsg_testkit::content::{check_row, fill_row};
 
 use super::stand;
 

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use avsg::Result;
-use avsg::acl::owned::Context;
-use avsg::acl::{Acl, Source};
+use avsg::ascend::acl::owned::Context;
+use avsg::ascend::acl::{Acl, Source};
+use avsg::ascend::{AscendOptions, RegisteredPool};
 use avsg::engine::{Config, Engine};
-use avsg::launch::acl::{AscendOptions, RegisteredPool};
 use avsg::pool::PoolConfig;
 use avsg_sim::{Session, resolve};
 

@@ -1,9 +1,9 @@
 //! The device arrays' side of the Ascend device: the caller's streams, captured work, threads; and
 //! that what is not ordered goes wrong.
 
-use avsg::acl::owned::{DeviceMemory, Event, Stream};
-use avsg::engine::{Config, DeviceBatch, DevicePlan, Engine};
-use avsg::launch::acl::{AscendOptions, RegisteredPool, simulated};
+use avsg::ascend::acl::owned::{DeviceMemory, Event, Stream};
+use avsg::ascend::{AscendOptions, RegisteredPool, simulated};
+use avsg::engine::{Config, DeviceArray, DeviceBatch, DeviceFresh, Engine};
 use avsg::pool::{HostPool, Pages, PoolConfig, Role};
 use avsg::rows::RowFormat;
 use avsg_sim::{Options, Session};
@@ -117,19 +117,20 @@ fn handed_over(seed: u64, event_between: bool) -> bool {
     let mut right = true;
     for _ in 0..6 {
         life.next();
-        let (batch, plan) = (life.pair.device_batch(), life.pair.device_plan());
-        let fresh = [0, 1].map(|layer| life.pair.device_fresh(layer));
+        let batch = life.pair.device_batch();
+        let rows = [0, 1].map(|layer| life.pair.device_fresh(layer));
         // SAFETY: everything lives until the streams are waited for.
         unsafe {
-            for (layer, fresh) in fresh.iter().enumerate() {
-                life.pair.ascend.enqueue_append(&batch, layer, fresh, appends.raw()).unwrap();
+            for (layer, rows) in rows.iter().enumerate() {
+                let fresh = DeviceFresh { segments: rows };
+                life.pair.ascend.enqueue_append(&batch, layer, &fresh, appends.raw()).unwrap();
             }
             if event_between {
                 done.record(appends.raw()).unwrap();
                 gathers.wait(&done).unwrap();
             }
             // No fresh rows are given: the gather has to find them in the pool.
-            right &= gather_right(&mut life, &batch, &plan, &gathers);
+            right &= gather_right(&mut life, &batch, &gathers);
         }
         appends.synchronize(1000).unwrap();
     }
@@ -140,20 +141,17 @@ fn handed_over(seed: u64, event_between: bool) -> bool {
 ///
 /// # Safety
 /// As for [`Engine::enqueue_step`].
-unsafe fn gather_right(
-    life: &mut Random,
-    batch: &DeviceBatch,
-    plan: &DevicePlan,
-    stream: &Stream,
-) -> bool {
+unsafe fn gather_right(life: &mut Random, batch: &DeviceBatch, stream: &Stream) -> bool {
     // stable_len -1: every row is the pool's.
     let none = DeviceMemory::new(&stand::context().unwrap(), 16).unwrap();
     none.write(0, &[0xFF; 16]).unwrap();
-    let all = DeviceBatch { stable_len: none.address(), ..*batch };
+    let stable_len = DeviceArray { address: none.address(), len: none.len() / 4 };
+    let all = DeviceBatch { stable_len, ..*batch };
+    let (engine, plan) = (&mut life.pair.ascend, &mut life.pair.ascend_plan);
     // SAFETY: the contract.
     unsafe {
-        life.pair.ascend.enqueue_step(&all, plan, 0, None, stream.raw()).unwrap();
-        life.pair.ascend.enqueue_transfer(&all, plan, 1, None, stream.raw()).unwrap();
+        engine.enqueue_step(&all, plan, 0, None, stream.raw()).unwrap();
+        engine.enqueue_transfer(plan, 1, None, stream.raw()).unwrap();
     }
     stream.synchronize(1000).unwrap();
     life.fresh_rows_arrived()
@@ -176,10 +174,10 @@ fn read_from(pool: bool) -> bool {
     let mut right = true;
     for _ in 0..6 {
         life.next();
-        let (batch, plan) = (life.pair.device_batch(), life.pair.device_plan());
+        let batch = life.pair.device_batch();
         if pool {
             // SAFETY: everything lives until the stream is waited for, here and below.
-            right &= unsafe { gather_right(&mut life, &batch, &plan, &stream) };
+            right &= unsafe { gather_right(&mut life, &batch, &stream) };
         }
         life.pair.enqueue(stream.raw()).unwrap();
         stream.synchronize(1000).unwrap();
@@ -216,7 +214,8 @@ fn appended_rows_are_there_when_their_stream_is() {
     for _ in 0..20 {
         life.next();
         let before = pool(&life);
-        let (batch, fresh) = (life.pair.device_batch(), life.pair.device_fresh(0));
+        let (batch, rows) = (life.pair.device_batch(), life.pair.device_fresh(0));
+        let fresh = DeviceFresh { segments: &rows };
         // SAFETY: everything lives until the stream is waited for.
         unsafe { life.pair.ascend.enqueue_append(&batch, 0, &fresh, stream.raw()).unwrap() };
         other.synchronize(1000).unwrap();
@@ -245,7 +244,7 @@ fn four_threads_share_a_pool() {
     let writer = HostPool::new(&shape).unwrap();
     let mut bytes = [0; 64];
     for row in 0..512 {
-        avsg::content::fill_row(row, 0, &mut bytes);
+        avsg_testkit::content::fill_row(row, 0, &mut bytes);
         writer.write_row(0, row as usize, &bytes).unwrap();
     }
     std::thread::scope(|scope| {
@@ -278,7 +277,10 @@ fn four_threads_share_a_pool() {
                     for (at, &id) in ids.iter().enumerate() {
                         let slot = plan.slots(at / 16)[at % 16] as usize;
                         engine.buffer().slot_bytes(1 - at / 16, 0, slot, &mut got).unwrap();
-                        assert!(avsg::content::check_row(id, 0, &got), "thread {thread}, id {id}");
+                        assert!(
+                            avsg_testkit::content::check_row(id, 0, &got),
+                            "thread {thread}, id {id}"
+                        );
                     }
                 }
                 drop(plan);

@@ -1,11 +1,11 @@
 //! A recorded trace in lockstep: two requests decode it some steps apart, on the same rows of a pool.
 
-use avsg::content::check_row;
 use avsg::device::params::Params;
-use avsg::trace::Trace;
+use avsg_cli::trace::Trace;
+use avsg_testkit::content::check_row;
 
-use super::life::owned::Owned;
 use super::lockstep::{Form, Pair};
+use avsg_testkit::batch::Owned;
 
 /// Steps that the second request is ahead.
 const AHEAD: usize = 3;

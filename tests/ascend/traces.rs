@@ -4,9 +4,9 @@
 
 use std::sync::Arc;
 
-use avsg::acl::owned::{Context, Stream};
-use avsg::launch::acl::simulated;
-use avsg::trace::Trace;
+use avsg::ascend::acl::owned::{Context, Stream};
+use avsg::ascend::simulated;
+use avsg_cli::trace::Trace;
 use avsg_sim::{Options, Session};
 
 use crate::lockstep::{Form, Pair};

@@ -4,6 +4,7 @@
 //! texts lie in `write/ascendc`; `@NAME@` is replaced, everything else stands there as it is shipped.
 
 use avsg_device::defer::Refresh;
+use avsg_device::kernels::KernelName;
 use avsg_device::machine::memory::{state_words, table_words};
 use avsg_device::params::{ID_LIMIT, Lifetime, NO_STABLE_LEN, Params};
 use avsg_device::share::{PART, SHARERS};
@@ -84,23 +85,46 @@ pub fn kernels(p: &Params, stage_one: &StageOneText, abi: Abi) -> Result<Kernels
     let plan = frame + FRAME_BYTES;
     let marks = marks(p, stage_one, frame);
     let fill = |text: &str| marks.iter().fold(text.into(), |t: String, (m, v)| t.replace(m, v));
-    let kernel = |name, text: &str, again: &[&str], ub_bytes| {
-        let again = if abi == Abi::Operator { again } else { &[] };
-        let again: String = again.iter().map(|name| format!(", GM_ADDR {name}Out")).collect();
-        Kernel { name, text: fill(&text.replace("@OUT@", &again)), ub_bytes }
+    let kernel = |name: KernelName, text: &str, ub_bytes| {
+        let text = fill(&text.replace("@PARAMETERS@", &parameters(name, abi)));
+        Kernel { name: name.entry().to_str().unwrap_or_default(), text, ub_bytes }
     };
     let (late, step) = if defers(p) { (1, step_bytes(p)) } else { (0, COPY_BYTES) };
     let headers = HEADERS.iter().chain(&LATE[..late]);
     Ok(Kernels {
         headers: headers.map(|(name, text)| (*name, fill(text))).collect(),
         kernels: vec![
-            kernel("avsg_plan", text!("avsg_plan.cpp"), &["tables"], plan),
-            kernel("avsg_transfer", text!("avsg_transfer.cpp"), &["kv0", "kv1"], COPY_BYTES),
-            kernel("avsg_step", text!("avsg_step.cpp"), &["tables", "kv0", "kv1"], plan.max(step)),
-            kernel("avsg_append", text!("avsg_append.cpp"), &["hostChunks"], COPY_BYTES),
-            kernel("avsg_reset", text!("avsg_reset.cpp"), &["tables"], RESET_BYTES),
+            kernel(KernelName::Plan, text!("avsg_plan.cpp"), plan),
+            kernel(KernelName::Transfer, text!("avsg_transfer.cpp"), COPY_BYTES),
+            kernel(KernelName::Step, text!("avsg_step.cpp"), plan.max(step)),
+            kernel(KernelName::Append, text!("avsg_append.cpp"), COPY_BYTES),
+            kernel(KernelName::Reset, text!("avsg_reset.cpp"), RESET_BYTES),
         ],
     })
+}
+
+/// A kernel's parameters as C++, in lines of at most 100 columns.
+fn parameters(kernel: KernelName, abi: Abi) -> String {
+    let mut names: Vec<String> = kernel.args().iter().map(|arg| arg.name().into()).collect();
+    if abi == Abi::Operator {
+        names.extend(kernel.updated().iter().map(|arg| format!("{}Out", arg.name())));
+    }
+    names.extend(["workspace", "tiling"].map(String::from));
+    let mut lines = vec![String::from("    ")];
+    for (at, name) in names.iter().enumerate() {
+        let end = if at + 1 < names.len() { "," } else { "" };
+        let parameter = format!("GM_ADDR {name}{end}");
+        let line = lines.last_mut().expect("one line at least");
+        if line.trim().is_empty() {
+            line.push_str(&parameter);
+        } else if line.len() + 1 + parameter.len() <= 100 {
+            line.push(' ');
+            line.push_str(&parameter);
+        } else {
+            lines.push(format!("    {parameter}"));
+        }
+    }
+    lines.join("\n")
 }
 
 const HEADERS: [(&str, &str); 6] = [

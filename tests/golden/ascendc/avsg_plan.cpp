@@ -5,10 +5,10 @@
 #include "avsg_plan.h"
 
 extern "C" __global__ __aicore__ void avsg_plan(
-    GM_ADDR ids, GM_ADDR cuQ, GM_ADDR state, GM_ADDR generation, GM_ADDR stableLen,
-    GM_ADDR seqLen, GM_ADDR blockTable, GM_ADDR tables, GM_ADDR rules, GM_ADDR slot,
-    GM_ADDR valid, GM_ADDR missPos, GM_ADDR missId, GM_ADDR missSlot, GM_ADDR missRow,
-    GM_ADDR record, GM_ADDR workspace, GM_ADDR tiling)
+    GM_ADDR ids, GM_ADDR cuQ, GM_ADDR state, GM_ADDR generation, GM_ADDR stableLen, GM_ADDR seqLen,
+    GM_ADDR blockTable, GM_ADDR tables, GM_ADDR rules, GM_ADDR slot, GM_ADDR valid, GM_ADDR missPos,
+    GM_ADDR missId, GM_ADDR missSlot, GM_ADDR missRow, GM_ADDR record, GM_ADDR workspace,
+    GM_ADDR tiling)
 {
     KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIV_ONLY);
     const avsg::Tiling t = avsg::ReadTiling(tiling, avsg::TILING_AT);

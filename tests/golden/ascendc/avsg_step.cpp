@@ -8,11 +8,10 @@
 #include "avsg_late.h"
 
 extern "C" __global__ __aicore__ void avsg_step(
-    GM_ADDR ids, GM_ADDR cuQ, GM_ADDR state, GM_ADDR generation, GM_ADDR stableLen,
-    GM_ADDR seqLen, GM_ADDR blockTable, GM_ADDR tables, GM_ADDR rules, GM_ADDR hostChunks,
-    GM_ADDR kv0, GM_ADDR kv1, GM_ADDR fresh0, GM_ADDR fresh1, GM_ADDR slot, GM_ADDR valid,
-    GM_ADDR missPos, GM_ADDR missId, GM_ADDR missSlot, GM_ADDR missRow, GM_ADDR record,
-    GM_ADDR workspace, GM_ADDR tiling)
+    GM_ADDR ids, GM_ADDR cuQ, GM_ADDR state, GM_ADDR generation, GM_ADDR stableLen, GM_ADDR seqLen,
+    GM_ADDR blockTable, GM_ADDR tables, GM_ADDR rules, GM_ADDR hostChunks, GM_ADDR kv0, GM_ADDR kv1,
+    GM_ADDR fresh0, GM_ADDR fresh1, GM_ADDR slot, GM_ADDR valid, GM_ADDR missPos, GM_ADDR missId,
+    GM_ADDR missSlot, GM_ADDR missRow, GM_ADDR record, GM_ADDR workspace, GM_ADDR tiling)
 {
     // Vector cores only, with the scheduler that the hard SyncAll needs.
     KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_MIX_AIV_1_0);

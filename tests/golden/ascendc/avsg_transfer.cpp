@@ -6,8 +6,8 @@
 
 extern "C" __global__ __aicore__ void avsg_transfer(
     GM_ADDR cuQ, GM_ADDR state, GM_ADDR missSlot, GM_ADDR missRow, GM_ADDR record,
-    GM_ADDR hostChunks, GM_ADDR kv0, GM_ADDR kv1, GM_ADDR fresh0, GM_ADDR fresh1,
-    GM_ADDR workspace, GM_ADDR tiling)
+    GM_ADDR hostChunks, GM_ADDR kv0, GM_ADDR kv1, GM_ADDR fresh0, GM_ADDR fresh1, GM_ADDR workspace,
+    GM_ADDR tiling)
 {
     KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIV_ONLY);
     const avsg::Tiling t = avsg::ReadTiling(tiling, avsg::COPY_TILING_AT);

@@ -1,0 +1,97 @@
+//! Configurations of engines through C: what is refused, and what a zero means.
+
+#[path = "c_side/c.rs"]
+mod c;
+
+use std::ffi::c_char;
+use std::ptr::{null, null_mut};
+
+use avsg_capi::avsg_status::*;
+use avsg_capi::*;
+use c::*;
+
+#[test]
+fn engine_configurations() {
+    let life = Life::new();
+    let refuse = |spoil: &dyn Fn(&mut avsg_engine_config), want, parts: &[&str]| {
+        let (mut config, mut engine) = (engine_config(), null_mut());
+        spoil(&mut config);
+        // SAFETY: a struct with its size; strings below are literals.
+        fails(unsafe { avsg_engine_create(&config, life.pool, &mut engine) }, want, parts);
+        assert!(engine.is_null(), "NULL after a failure");
+    };
+    refuse(&|c| c.device = c"gpu".as_ptr(), AVSG_INVALID, &["\"gpu\"", "no such device"]);
+    refuse(&|c| c.device = c"".as_ptr(), AVSG_INVALID, &["device is \"\""]);
+    refuse(&|c| c.k = 0, AVSG_INVALID, &["K is 0", "1..=64"]);
+    refuse(&|c| c.slots = 100, AVSG_INVALID, &["S (slots) is 100", "power of two"]);
+    refuse(&|c| c.tokens = 9, AVSG_INVALID, &["N_q", "1..=8"]);
+    refuse(&|c| c.table = 2, AVSG_INVALID, &["table is 2", "0..=1"]);
+    refuse(&|c| c.lifetime = -1, AVSG_INVALID, &["lifetime is -1"]);
+    refuse(&|c| (c.lifetime, c.life) = (1, 128), AVSG_INVALID, &["life is 128", "127"]);
+    refuse(&|c| (c.lifetime, c.lambda) = (2, 1.5), AVSG_INVALID, &["lambda is 1.5", "0.965"]);
+    refuse(&|c| (c.lifetime, c.lambda) = (2, f64::NAN), AVSG_INVALID, &["lambda is NaN"]);
+    refuse(&|c| (c.table, c.lifetime) = (1, 2), AVSG_INVALID, &["frequency", "paper"]);
+    refuse(&|c| (c.table, c.paper_a1) = (1, 4), AVSG_INVALID, &["primes is 4,0", "odd"]);
+    refuse(&|c| c.spread = 3, AVSG_INVALID, &["spread is 3"]);
+    refuse(&|c| c.retries = 16, AVSG_INVALID, &["retries) is 16"]);
+    refuse(&|c| c.retries = -2, AVSG_INVALID, &["retries is -2", "0 is the default"]);
+    refuse(&|c| c.page = 48, AVSG_INVALID, &["page is 48"]);
+    refuse(&|c| c.machine = 9, AVSG_INVALID, &["machine is 9"]);
+    refuse(&|c| c.launches = 3, AVSG_INVALID, &["launches is 3", "0..=2"]);
+    refuse(&|c| c.launches = u32::MAX, AVSG_INVALID, &["launches is", "0..=2"]);
+    refuse(&|c| c.reserved = 1, AVSG_INVALID, &["reserved is 1", "zero the struct"]);
+    refuse(&|c| c.strategy = 3, AVSG_INVALID, &["strategy is 3"]);
+    refuse(&|c| c.cores = 1025, AVSG_INVALID, &["cores is 1025", "1024"]);
+    refuse(&|c| c.states = 0, AVSG_INVALID, &["states is 0"]);
+    refuse(&|c| c.states = 1 << 36, AVSG_NO_MEMORY, &["device memory is", "available"]);
+    refuse(&|c| c.states = usize::MAX, AVSG_INVALID, &["address space"]);
+    let mut memory: avsg_engine_memory = sized();
+    // SAFETY: structs with their sizes, or NULL.
+    unsafe {
+        let (engine, pool) = (engine_config(), pool_config());
+        ok(avsg_engine_bytes(&engine, &pool, &mut memory));
+        assert_eq!(memory.buffer, 2 * 64 * 40 * 2);
+        assert!(memory.tables > 2 * 64 * 21);
+        let status = avsg_engine_bytes(null(), &pool, &mut memory);
+        fails(status, AVSG_NULL, &["avsg_engine_config is NULL"]);
+        fails(avsg_engine_bytes(&engine, null(), &mut memory), AVSG_NULL, &["avsg_pool_config"]);
+        fails(avsg_engine_bytes(&engine, &pool, null_mut()), AVSG_NULL, &["avsg_engine_memory"]);
+        fails(avsg_engine_create(&engine, life.pool, null_mut()), AVSG_NULL, &["engine is NULL"]);
+        let odd = (&raw const engine).wrapping_byte_add(4);
+        fails(avsg_engine_bytes(odd, &pool, &mut memory), AVSG_INVALID, &["multiple of 8"]);
+    }
+    life.end();
+}
+
+#[test]
+fn defaults_are_filled_in() {
+    let mut life = Life::new();
+    ok(avsg_engine_destroy(life.engine));
+    let made = |life: &mut Life, set: &dyn Fn(&mut avsg_engine_config)| {
+        let (mut config, mut info) = (engine_config(), sized::<avsg_engine_info>());
+        set(&mut config);
+        // SAFETY: structs with their sizes.
+        unsafe {
+            ok(avsg_engine_create(&config, life.pool, &mut life.engine));
+            ok(avsg_engine_get_info(life.engine, &mut info));
+        }
+        ok(avsg_engine_destroy(life.engine));
+        info
+    };
+    let wide = made(&mut life, &|_| ());
+    assert_eq!((wide.spread, wide.retries, wide.lifetime, wide.life), (4, 3, 1, 127));
+    assert_eq!((wide.k, wide.tokens, wide.slots, wide.page), (8, 2, 64, 16));
+    assert_eq!((wide.states, wide.layers, wide.cores), (2, 2, 1));
+    let text = |field: &[c_char]| -> String {
+        field.iter().take_while(|&&c| c != 0).map(|&c| c as u8 as char).collect()
+    };
+    assert_eq!((text(&wide.device), text(&wide.machine)), ("cpu".into(), "emu".into()));
+    assert!(!text(&wide.copier).is_empty());
+    let paper = made(&mut life, &|c| (c.table, c.retries) = (1, -1));
+    assert_eq!((paper.spread, paper.retries, paper.lifetime, paper.life), (1, 0, 1, 16));
+    let counting = made(&mut life, &|c| (c.lifetime, c.spread, c.retries) = (2, 2, 7));
+    assert_eq!((counting.spread, counting.retries, counting.lifetime), (2, 7, 2));
+    assert!(made(&mut life, &|c| (c.cores, c.page) = (0, 0)).cores >= 1);
+    ok(avsg_plan_destroy(life.plan));
+    ok(avsg_pool_destroy(life.pool));
+}

@@ -1,0 +1,254 @@
+//! `avsg bench reuse`: hit rates on the paper's synthetic workload.
+
+use std::path::{Path, PathBuf};
+
+use crate::draw::{self, Bars};
+use crate::synth::{CONTEXT, Synth};
+use anyhow::{Context, Result};
+use avsg::cpu::machine::Machine;
+use avsg::device::params::{Lifetime, Params};
+use avsg::{Error, geometry};
+use clap::Args;
+use serde::{Deserialize, Serialize};
+
+use super::hits::{self, Hits};
+use super::{folder, short};
+use crate::command::geometry::{MachineKind, multipliers};
+use crate::command::output::{self, Sinks};
+
+/// Reuse is averaged over these steps, the first step being 0.
+const FROM: usize = 4;
+const TO: usize = 14;
+
+/// The paper's figures, and the K that they hold for.
+const PUBLISHED: &str = include_str!("../../published/reuse.json");
+const PUBLISHED_K: usize = 2048;
+/// L of the paper's table in this experiment.
+const LIFETIME: Lifetime = Lifetime::Constant(8);
+
+/// Which cells.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Reuse is the share of a step's ids found in the buffer, averaged over steps 4 to 14 (the first\n\
+                        is 0) and over the seeds. The default cells are the paper's 18 (K = 2048, L = 8, 16384 ids of\n\
+                        context, 5 seeds), and its figures stand beside ours. Other figures to compare with are a file:\n  \
+                        [{\"gamma\": 0.8, \"mu\": 0.5, \"slots\": 4096, \"reuse\": 88.7}, ...]   (reuse in percent)\n  \
+                        avsg bench reuse --reference cells.json"
+)]
+pub struct Options {
+    /// Shares of ids that the step before selected, too
+    #[arg(long, value_name = "SHARE,..", value_delimiter = ',', default_value = "0.5,0.7,0.9")]
+    gamma: Vec<f64>,
+    /// Of the other ids, shares that an earlier step selected
+    #[arg(long, value_name = "SHARE,..", value_delimiter = ',', default_value = "0.5,0.7,0.9")]
+    mu: Vec<f64>,
+    /// Slots of the buffer, powers of two
+    #[arg(long, value_name = "S,..", value_delimiter = ',', default_value = "4096,8192")]
+    slots: Vec<u32>,
+    /// Ids of a step
+    #[arg(long, value_name = "K", default_value_t = 2048)]
+    k: usize,
+    /// Seeds to average over: 1, 2, ..
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    seeds: u64,
+    /// Cells to compare the paper table with; they replace --gamma, --mu and --slots
+    #[arg(long, value_name = "FILE.json", conflicts_with_all = ["gamma", "mu", "slots"])]
+    reference: Option<PathBuf>,
+    /// Multipliers of the paper's hash, which the paper does not state
+    #[arg(long, value_name = "A1,A2")]
+    primes: Option<String>,
+    /// Which vector machine
+    #[arg(long, value_enum, default_value = "auto")]
+    machine: MachineKind,
+    #[command(flatten)]
+    sinks: Sinks,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct Cell {
+    gamma: f64,
+    mu: f64,
+    slots: u32,
+    reuse: Option<f64>,
+}
+
+#[derive(Serialize)]
+struct Report {
+    k: usize,
+    context: usize,
+    steps: [usize; 2],
+    seeds: u64,
+    /// Root mean square of the paper table's differences from the reference, in percentage points.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rms: Option<f64>,
+    rows: Vec<Row>,
+}
+
+#[derive(Serialize)]
+struct Row {
+    gamma: f64,
+    mu: f64,
+    slots: u32,
+    paper: f64,
+    wide_constant: f64,
+    wide_frequency: f64,
+    lru: f64,
+    opt: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reference: Option<f64>,
+}
+
+fn cells(options: &Options) -> Result<Vec<Cell>> {
+    if let Some(path) = &options.reference {
+        let text =
+            std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
+        let cells = parse(&text).map_err(|limit| {
+            let remedy = "see avsg bench reuse --help";
+            Error::invalid("--reference", path.display(), limit, remedy)
+        })?;
+        return Ok(cells);
+    }
+    let published =
+        if options.k == PUBLISHED_K { parse(PUBLISHED).unwrap_or_default() } else { vec![] };
+    let mut cells = Vec::new();
+    for &slots in &options.slots {
+        for &gamma in &options.gamma {
+            for &mu in &options.mu {
+                let same = |cell: &&Cell| (cell.gamma, cell.mu, cell.slots) == (gamma, mu, slots);
+                let reuse = published.iter().find(same).and_then(|cell| cell.reuse);
+                cells.push(Cell { gamma, mu, slots, reuse });
+            }
+        }
+    }
+    Ok(cells)
+}
+
+/// The cells of a reference, or what is wrong with it.
+fn parse(text: &str) -> std::result::Result<Vec<Cell>, String> {
+    let cells: Vec<Cell> = serde_json::from_str(text)
+        .map_err(|error| format!("it must be a list of {{gamma, mu, slots, reuse}}: {error}"))?;
+    if cells.is_empty() || cells.iter().any(|cell| cell.reuse.is_none()) {
+        return Err("it must hold at least one cell, each with its reuse in percent".into());
+    }
+    Ok(cells)
+}
+
+/// Runs it.
+pub fn run(options: &Options) -> Result<()> {
+    if !(1..=1000).contains(&options.seeds) {
+        let limit = "it must be 1..=1000";
+        return Err(Error::invalid("--seeds", options.seeds, limit, "the paper takes 5").into());
+    }
+    let cells = cells(options)?;
+    let bar = output::progress(cells.len(), "reuse");
+    let mut rows = Vec::with_capacity(cells.len());
+    for cell in &cells {
+        rows.push(measure(options, cell)?);
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    let squares = rows.iter().filter_map(|row| Some((row.paper - row.reference?).powi(2)));
+    let (n, sum) = squares.fold((0, 0.0), |(n, sum), square| (n + 1, sum + square));
+    let rms = (n > 0).then(|| (sum / f64::from(n)).sqrt());
+    let (k, context, seeds) = (options.k, CONTEXT, options.seeds);
+    let report = Report { k, context, steps: [FROM, TO], seeds, rms, rows };
+    let json = options.sinks.json.as_deref();
+    if !output::is_stdout(json) {
+        print(&report);
+    }
+    if let Some(to) = json {
+        output::json(to, &report)?;
+    }
+    options.sinks.plot.as_deref().map_or(Ok(()), |plot| chart(folder(plot)?, &report))
+}
+
+fn measure(options: &Options, cell: &Cell) -> Result<Row> {
+    let k = u32::try_from(options.k).unwrap_or(u32::MAX);
+    let wide = Params { lifetime: Lifetime::frequency(), ..Params::wide(k, 1, cell.slots) };
+    let constant = Params { lifetime: Lifetime::Constant(127), ..wide };
+    let mut paper = Params { lifetime: LIFETIME, ..Params::paper(k, 1, cell.slots) };
+    if let Some(primes) = &options.primes {
+        paper.table = multipliers(primes, paper.table)?;
+    }
+    let tables = [paper, constant, wide];
+    tables.iter().try_for_each(geometry::check)?;
+    let machine = Machine::find(options.machine.choice(), &wide)?;
+    let mut sums = [0.0; 5];
+    for seed in 1..=options.seeds {
+        let &Cell { gamma, mu, .. } = cell;
+        let synth = Synth { gamma, mu, k: options.k, steps: TO + 1, seed, context: CONTEXT };
+        let trace = synth.trace()?;
+        let [lru, opt] = hits::of_scale(&trace, cell.slots as usize)?;
+        let mut all = Vec::with_capacity(5);
+        for params in &tables {
+            all.push(hits::of_table(&trace, params, machine)?);
+        }
+        all.extend([lru, opt]);
+        // The mean of the steps' shares; they all have K ids, so it is the share of their sum.
+        let share = |steps: Hits| hits::percent(&steps[FROM..=TO]);
+        for (sum, steps) in sums.iter_mut().zip(all) {
+            *sum += share(steps) / options.seeds as f64;
+        }
+    }
+    let [paper, wide_constant, wide_frequency, lru, opt] = sums;
+    let &Cell { gamma, mu, slots, reuse: reference } = cell;
+    Ok(Row { gamma, mu, slots, paper, wide_constant, wide_frequency, lru, opt, reference })
+}
+
+fn print(report: &Report) {
+    let (k, seeds) = (report.k, report.seeds);
+    println!("reuse in percent, K = {k}, context {CONTEXT}, steps {FROM} to {TO}, {seeds} seeds");
+    let mut table = output::table([
+        "gamma",
+        "mu",
+        "S",
+        "paper",
+        "wide constant",
+        "wide frequency",
+        "exact LRU",
+        "Belady OPT",
+        "reference",
+    ]);
+    for row in &report.rows {
+        let percent = |value: f64| format!("{value:.2}");
+        table.add_row([
+            short(row.gamma),
+            short(row.mu),
+            row.slots.to_string(),
+            percent(row.paper),
+            percent(row.wide_constant),
+            percent(row.wide_frequency),
+            percent(row.lru),
+            percent(row.opt),
+            row.reference.map_or("-".into(), percent),
+        ]);
+    }
+    println!("{table}");
+    if let Some(rms) = report.rms {
+        println!("paper table against the reference: {rms:.2} percentage points rms");
+    }
+}
+
+fn chart(folder: &Path, report: &Report) -> Result<()> {
+    let mut sizes: Vec<u32> = report.rows.iter().map(|row| row.slots).collect();
+    sizes.sort_unstable();
+    sizes.dedup();
+    type Column = fn(&Row) -> f64;
+    let columns: [(&str, Column); 5] = [
+        ("paper", |r| r.paper),
+        ("wide, constant", |r| r.wide_constant),
+        ("wide, frequency", |r| r.wide_frequency),
+        ("exact LRU", |r| r.lru),
+        ("Belady OPT", |r| r.opt),
+    ];
+    for slots in sizes {
+        let rows = || report.rows.iter().filter(|row| row.slots == slots);
+        let groups: Vec<_> = rows().map(|r| format!("{}/{}", r.gamma, r.mu)).collect();
+        let series =
+            columns.map(|(name, of)| Bars { name: name.into(), values: rows().map(of).collect() });
+        let title = format!("Reuse by gamma/mu, K = {}, S = {slots}", report.k);
+        let path = folder.join(format!("reuse-{slots}.svg"));
+        draw::bars(path, &title, "ids found in the buffer, %", &groups, &series)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,107 @@
+//! S1, S2 and S3: measured on this machine's cores, and modelled for the paper's.
+
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+use avsg::cpu::team::Team;
+use avsg::device::stage_two::{Share, Strategy, pieces};
+use avsg::engine::Engine;
+use serde::Serialize;
+
+use super::miss_lists::{STRATEGIES, miss_lists};
+use super::model::Model;
+use super::stats::summary;
+
+/// One row of the table; arrays are S1, S2, S3.
+#[derive(Serialize)]
+pub struct Row {
+    pub requests: usize,
+    /// Percent of the selected ids that are resident.
+    pub reuse: u32,
+    /// How the hits lie inside a row.
+    pub hits: &'static str,
+    /// Rows copied.
+    pub rows: usize,
+    /// Of the quiet tenth.
+    pub measured_us: [f64; 3],
+    pub measured_gbs: [f64; 3],
+    pub model_us: [f64; 3],
+    pub model_gbs: [f64; 3],
+    /// S3 over S1 and over S2.
+    pub model_speedup: [f64; 2],
+}
+
+/// What all cells share.
+pub struct Bench<'a> {
+    pub engine: &'a Engine,
+    pub team: Team,
+    /// The pool's rows in random order.
+    pub order: &'a [i32],
+    pub model: Model,
+    pub repeats: usize,
+}
+
+impl Bench<'_> {
+    /// One cell: all three strategies over the same misses, in turns.
+    pub fn cell(&mut self, requests: usize, reuse: u32, scattered: bool) -> Result<Row> {
+        let k = self.engine.config().params.k as usize;
+        let lists = miss_lists(k, requests, reuse, scattered, 7);
+        let rows = lists.iter().map(Vec::len).sum();
+        let mut times = [const { Vec::new() }; 3];
+        for repeat in 0..self.repeats {
+            for turn in 0..3 {
+                let who = (repeat + turn) % 3;
+                let time = self.transfer(STRATEGIES[who], &lists, k, 3 * repeat + turn)?;
+                times[who].push(time);
+            }
+        }
+        let measured_us = times.map(|mut t| summary(&mut t).quiet);
+        let model_us = STRATEGIES.map(|s| self.model.time_us(s, &lists, k));
+        let bytes = self.engine.pool().format().bytes();
+        Ok(Row {
+            requests,
+            reuse,
+            hits: if scattered { "scattered" } else { "contiguous" },
+            rows,
+            measured_us,
+            measured_gbs: measured_us.map(|us| (rows * bytes) as f64 / us / 1e3),
+            model_us,
+            model_gbs: STRATEGIES.map(|s| self.model.gbs(s, &lists, k)),
+            model_speedup: [model_us[0] / model_us[2], model_us[1] / model_us[2]],
+        })
+    }
+
+    /// Microseconds of one transfer; `turn` chooses other rows and states.
+    fn transfer(
+        &mut self,
+        strategy: Strategy,
+        lists: &[Vec<i32>],
+        k: usize,
+        turn: usize,
+    ) -> Result<f64> {
+        let (engine, order, cores) = (self.engine, self.order, self.team.cores());
+        let bytes = engine.pool().format().bytes();
+        let copier = engine.copier().context("this measures the CPU device")?;
+        let rows = engine.pool().view(0, 0)?;
+        let first = turn * lists.len() * k;
+        let copy = |core: usize, _: usize| {
+            let share = |r: usize| Share { positions: &lists[r], selected: k };
+            pieces(strategy, core, cores, lists.len(), share, |request, range| {
+                // Other states in each turn: slots of many layers are not in the cache either.
+                let state = (turn * lists.len() + request) % engine.config().states;
+                let Ok(to) = engine.buffer().view(state, 0, 0) else { return };
+                let row = |i: usize| order[(first + request * k + range.start + i) % order.len()];
+                let from = |i: usize| rows.ptr(row(i) as usize);
+                // A miss gets the slot of its number in the list: distinct, and below K <= S.
+                let slot = |i: usize| to.ptr(range.start + i);
+                // SAFETY: `order` names rows of the pool; pieces of a list are disjoint, and so are
+                // their slots; all ends have `bytes` bytes (one segment); the engine is at rest.
+                unsafe { copier.copy_rows(range.len(), bytes, from, slot) };
+            });
+        };
+        self.team.launch(u64::MAX, None, Some(&|_, _| ()))?;
+        let start = Instant::now();
+        self.team.launch(u64::MAX, None, Some(&copy))?;
+        Ok(start.elapsed().as_secs_f64() * 1e6)
+    }
+}

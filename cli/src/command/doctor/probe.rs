@@ -1,0 +1,71 @@
+//! Launches of single kernels, timed by events.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::Result;
+use avsg::ascend::acl::owned::{Args, Binary, Context, DeviceMemory, Event, Stream};
+
+/// A stream with two events around what is measured.
+pub struct Probe {
+    pub context: Arc<Context>,
+    pub stream: Stream,
+    binary: Arc<Binary>,
+    start: Event,
+    end: Event,
+    pub timeout: i32,
+}
+
+impl Probe {
+    pub fn new(context: &Arc<Context>, kernels: &Path) -> Result<Self> {
+        Ok(Self {
+            context: Arc::clone(context),
+            stream: Stream::new(context)?,
+            binary: Binary::load(context, kernels)?,
+            start: Event::timing(context)?,
+            end: Event::timing(context)?,
+            timeout: 20_000,
+        })
+    }
+
+    /// Runs a probe kernel and returns the microseconds that it took.
+    pub fn run(
+        &self,
+        name: &std::ffi::CStr,
+        from: u64,
+        to: &DeviceMemory,
+        setting: [i32; 4],
+        blocks: usize,
+    ) -> Result<f64> {
+        let mut args = Args::new(self.binary.function(name)?, 2, 16)?;
+        let mut words = [0; 16];
+        for (bytes, word) in words.as_chunks_mut::<4>().0.iter_mut().zip(setting) {
+            *bytes = word.to_ne_bytes();
+        }
+        let addresses = [from, to.address()];
+        let current = self.context.bind()?;
+        self.start.record(self.stream.raw())?;
+        let batch = name == c"avsg_probe_sync";
+        // SAFETY: the probes write at most 256 bytes of `to`, read rows of `from` that the caller has
+        // registered, and the stream is waited for below.
+        unsafe { args.launch(&addresses, &words, blocks, batch, self.stream.raw())? };
+        self.end.record(self.stream.raw())?;
+        drop(current);
+        self.stream.synchronize(self.timeout)?;
+        Ok(f64::from(self.end.since(&self.start)?) * 1e3)
+    }
+
+    /// The least of some runs.
+    pub fn best(&self, mut run: impl FnMut(&Self) -> Result<f64>) -> Result<f64> {
+        (0..5).try_fold(f64::MAX, |best, _| Ok(run(self)?.min(best)))
+    }
+
+    /// Runs `work` in the stream and returns its microseconds.
+    pub fn time(&self, work: impl FnOnce() -> Result<()>) -> Result<f64> {
+        self.start.record(self.stream.raw())?;
+        work()?;
+        self.end.record(self.stream.raw())?;
+        self.stream.synchronize(self.timeout)?;
+        Ok(f64::from(self.end.since(&self.start)?) * 1e3)
+    }
+}

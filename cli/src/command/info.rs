@@ -1,0 +1,259 @@
+//! `avsg info`: the machine, and what a geometry takes, before anything is taken.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use avsg::Error;
+use avsg::buffer::{BufferConfig, DeviceBuffer};
+use avsg::cpu::machine::Machine;
+use avsg::device::machine::memory::state_words;
+use avsg::device::params::Params;
+use avsg::engine::Engine;
+use avsg::pool::{HostPool, Pages, PoolConfig};
+use avsg::rows::RowFormat;
+use avsg::{cpus::allowed_cpus, memory};
+use clap::Args;
+use serde::Serialize;
+
+use super::geometry::{DeviceOptions, RowOptions, TableOptions};
+use super::output;
+
+/// The geometry to size.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Nothing of the deployment is allocated: sizes are computed, and a pool of 4 MiB is taken for a\n\
+                        moment to see which pages the hugepage ladder gets here. Example, GLM-5.2 with 64K context:\n  \
+                        avsg info --k 2048 --slots 8192 --layers 78 --requests 16 --context 65536"
+)]
+pub struct Options {
+    /// Ids of a token, K
+    #[arg(long, value_name = "K", default_value_t = 2048)]
+    k: usize,
+    /// Tokens per request and step, N_q (speculated tokens + 1)
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    tokens: usize,
+    /// Slots of a request, S, a power of two
+    #[arg(long, value_name = "S", default_value_t = 8192)]
+    slots: u32,
+    #[command(flatten)]
+    table: TableOptions,
+    /// Layers whose rows are kept
+    #[arg(long, value_name = "N", default_value_t = 78)]
+    layers: usize,
+    /// Tables of a request: layers with an indexer of their own, the others share [default: layers]
+    #[arg(long, value_name = "N")]
+    indexers: Option<usize>,
+    /// Requests that are resident at once
+    #[arg(long, value_name = "B", default_value_t = 1)]
+    requests: usize,
+    #[command(flatten)]
+    rows: RowOptions,
+    /// Tokens of context of each request in the host pool
+    #[arg(long, value_name = "N", default_value_t = 65536)]
+    context: usize,
+    /// Rows per block of the host's block table, a power of two; 0: none
+    #[arg(long, value_name = "P", default_value_t = 0)]
+    page: u32,
+    #[command(flatten)]
+    device: DeviceOptions,
+    /// Write it as JSON to this file, - for standard output
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+#[derive(Serialize)]
+struct Report {
+    cpu: Cpu,
+    memory: Memory,
+    geometry: Geometry,
+    bytes: Bytes,
+}
+
+#[derive(Serialize)]
+struct Cpu {
+    machines: Vec<String>,
+    chosen: String,
+    cores: usize,
+}
+
+#[derive(Serialize)]
+struct Memory {
+    available_bytes: usize,
+    /// What a pool of 4 MiB got; a large one may get less.
+    pages_of_trial_pool: String,
+}
+
+#[derive(Serialize)]
+struct Geometry {
+    k: usize,
+    tokens: usize,
+    slots: u32,
+    table: String,
+    spread: u32,
+    retries: u32,
+    layers: usize,
+    indexers: usize,
+    requests: usize,
+    row_bytes: usize,
+    context: usize,
+}
+
+#[derive(Serialize)]
+struct Bytes {
+    /// One table, by the formula and as the device lays it out.
+    table: usize,
+    tables_per_request: usize,
+    tables: usize,
+    /// Working columns of all cores.
+    working_columns: usize,
+    slots_per_request_and_layer: usize,
+    slots_per_request: usize,
+    slots: usize,
+    host_pool_per_request: usize,
+    host_pool: usize,
+    fits_here: bool,
+}
+
+/// Header, ids, lifetimes with the slack of one register, links.
+fn table_bytes(p: &Params) -> usize {
+    let (slots, spread) = (p.slots as usize, p.spread as usize);
+    64 + 4 * slots + (slots + 64) + 4 * slots * spread
+}
+
+/// What a small pool gets from the ladder.
+fn pages(format: RowFormat) -> Result<Pages> {
+    let stride: usize = format.as_slice().iter().map(|segment| segment.stride).sum();
+    let mut config = PoolConfig::new(1, (4usize << 20).div_ceil(stride), format);
+    config.chunk_bytes = config.chunk_bytes.max(stride);
+    Ok(HostPool::new(&config)?.pages())
+}
+
+fn product(what: &'static str, factors: &[usize]) -> Result<usize> {
+    let all = factors.iter().try_fold(1usize, |all, &factor| all.checked_mul(factor));
+    all.ok_or_else(|| {
+        let limit = "the bytes must fit the address space";
+        Error::invalid(what, format!("{factors:?}"), limit, "ask for less of one of them").into()
+    })
+}
+
+fn measure(options: &Options) -> Result<Report> {
+    let params = options.table.params(options.k, options.tokens, options.slots, options.page)?;
+    let format = options.rows.format()?;
+    let (layers, requests) = (options.layers, options.requests);
+    let indexers = options.indexers.unwrap_or(layers);
+    for (what, n) in [("--layers", layers), ("--requests", requests), ("--indexers", indexers)] {
+        if n == 0 {
+            return Err(Error::invalid(what, n, "it must be at least 1", "pass 1 or more").into());
+        }
+    }
+    let config = options.device.config(params, requests);
+    let slots = params.slots as usize;
+    let buffer = |states| BufferConfig { states, layers, slots, format: format.clone() };
+    // A batch's requests and the indexers have tables alike: as many states as both.
+    let (_, words) = Engine::bytes_needed(&config, &buffer(requests))?;
+    let table = table_bytes(&params);
+    debug_assert_eq!(table, 4 * state_words(&params));
+    let own = product("tables", &[table.next_multiple_of(64), requests])?;
+    let context = match options.page as usize {
+        0 => options.context,
+        page => options.context.checked_next_multiple_of(page).unwrap_or(usize::MAX),
+    };
+    let pool = PoolConfig::new(layers, context, format.clone());
+    let host_pool_per_request = HostPool::plan_bytes(&pool)?;
+    let machine = Machine::find(config.machine, &params)?;
+    let available_bytes = memory::available()?;
+    let row = format.bytes();
+    let bytes = Bytes {
+        table,
+        tables_per_request: product("tables", &[table, indexers])?,
+        tables: product("tables", &[own, indexers])?,
+        working_columns: words.saturating_sub(own),
+        slots_per_request_and_layer: product("slots", &[slots, row])?,
+        slots_per_request: product("slots", &[slots, row, layers])?,
+        slots: DeviceBuffer::bytes_needed(&buffer(requests))?,
+        host_pool_per_request,
+        host_pool: product("host pool", &[host_pool_per_request, requests])?,
+        fits_here: false,
+    };
+    let total = bytes.tables.saturating_add(bytes.working_columns).saturating_add(bytes.slots);
+    let fits_here = total.saturating_add(bytes.host_pool) <= available_bytes;
+    Ok(Report {
+        cpu: Cpu {
+            machines: Machine::all().iter().map(ToString::to_string).collect(),
+            chosen: machine.to_string(),
+            cores: allowed_cpus().len().max(1),
+        },
+        memory: Memory { available_bytes, pages_of_trial_pool: pages(format)?.to_string() },
+        geometry: Geometry {
+            k: options.k,
+            tokens: options.tokens,
+            slots: params.slots,
+            table: format!("{:?}", options.table.table).to_lowercase(),
+            spread: params.spread,
+            retries: params.retries,
+            layers,
+            indexers,
+            requests,
+            row_bytes: row,
+            context,
+        },
+        bytes: Bytes { fits_here, ..bytes },
+    })
+}
+
+/// Shows it.
+pub fn run(options: &Options) -> Result<ExitCode> {
+    let report = measure(options)?;
+    let json = options.json.as_deref();
+    if !output::is_stdout(json) {
+        print(&report);
+    }
+    if let Some(to) = json {
+        output::json(to, &report)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn print(report: &Report) {
+    let Report { cpu, memory, geometry: g, bytes: b } = report;
+    let size = output::bytes;
+    println!("CPU       {}; {} chosen, {} cores", cpu.machines.join(", "), cpu.chosen, cpu.cores);
+    println!("memory    {} available", size(memory.available_bytes));
+    println!(
+        "pages     {} (a pool of 4 MiB, taken for a moment; a large one may get less)",
+        memory.pages_of_trial_pool
+    );
+    println!(
+        "geometry  {} table, K = {}, N_q = {}, S = {}, spread {}, R = {}, rows of {} bytes, {} layers ({} indexers), {} requests, {} tokens of context",
+        g.table,
+        g.k,
+        g.tokens,
+        g.slots,
+        g.spread,
+        g.retries,
+        g.row_bytes,
+        g.layers,
+        g.indexers,
+        g.requests,
+        g.context
+    );
+    let mut table = output::table(["memory", "per request", "in all", "is"]);
+    let formula = format!(
+        "{} indexers x {} B; a table: header 64 + ids 4*S + lifetimes S + 64 + links 4*S*{}",
+        g.indexers, b.table, g.spread
+    );
+    table.add_row(["tables".into(), size(b.tables_per_request), size(b.tables), formula]);
+    let (slots, layers) = (g.slots, g.layers);
+    let product = format!("{layers} layers x {slots} slots x {} B", g.row_bytes);
+    table.add_row(["slots".into(), size(b.slots_per_request), size(b.slots), product]);
+    let product = format!("{layers} layers x {} rows x {} B, whole pages", g.context, g.row_bytes);
+    table.add_row(["host pool".into(), size(b.host_pool_per_request), size(b.host_pool), product]);
+    let cores = format!("{} cores", cpu.cores);
+    table.add_row(["working columns".into(), "-".into(), size(b.working_columns), cores]);
+    println!("{table}");
+    let verdict = if b.fits_here { "fits" } else { "does not fit" };
+    println!(
+        "Nothing of it was allocated. Device and host part together: {verdict} this machine's memory."
+    );
+}

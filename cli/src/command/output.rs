@@ -1,0 +1,67 @@
+//! What several commands print alike.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use comfy_table::{Table, presets::UTF8_BORDERS_ONLY};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
+
+/// Where measuring commands put their results besides the terminal.
+#[derive(clap::Args, Clone, Debug, Default)]
+pub struct Sinks {
+    /// Write the results as JSON to this file, - for standard output
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Write charts (SVG) of the results into this directory
+    #[arg(long, value_name = "DIR")]
+    pub plot: Option<PathBuf>,
+}
+
+/// Writes JSON to a file, or to standard output for `-`.
+pub fn json(to: &Path, value: &impl Serialize) -> Result<()> {
+    let mut text = serde_json::to_string_pretty(value).context("writing JSON")?;
+    text.push('\n');
+    if to.as_os_str() == "-" {
+        print!("{text}");
+        return Ok(());
+    }
+    // Whole or not at all: a reader never sees half a file.
+    let part = to.with_extension("part");
+    fs::write(&part, text)
+        .and_then(|()| fs::rename(&part, to))
+        .with_context(|| format!("writing {}", to.display()))
+}
+
+/// Whether JSON goes to standard output, so that nothing else may.
+pub fn is_stdout(to: Option<&Path>) -> bool {
+    to.is_some_and(|path| path.as_os_str() == "-")
+}
+
+/// An empty table with these columns.
+pub fn table<const N: usize>(columns: [&str; N]) -> Table {
+    let mut table = Table::new();
+    table.load_style(UTF8_BORDERS_ONLY).set_header(columns);
+    table
+}
+
+/// A progress bar on standard error, which shows itself only on a terminal.
+pub fn progress(steps: usize, what: &'static str) -> ProgressBar {
+    let bar = ProgressBar::new(steps as u64).with_message(what);
+    if let Ok(style) = ProgressStyle::with_template("{msg} {bar:40} {pos}/{len} {eta}") {
+        bar.set_style(style);
+    }
+    bar
+}
+
+/// Bytes for a reader: 1.5 GB.
+pub fn bytes(n: usize) -> String {
+    let units = ["B", "kB", "MB", "GB", "TB"];
+    let (mut value, mut unit) = (n as f64, 0);
+    while value >= 1000.0 && unit + 1 < units.len() {
+        value /= 1000.0;
+        unit += 1;
+    }
+    if unit == 0 { format!("{n} B") } else { format!("{value:.2} {}", units[unit]) }
+}

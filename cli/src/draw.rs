@@ -1,0 +1,189 @@
+//! Charts of measurements as SVG.
+//!
+//! Text is laid out by the viewer, no font is looked for, and nothing depends on time or place: the
+//! same numbers give the same file.
+
+use std::ops::Range;
+use std::path::Path;
+
+use plotters::coord::Shift;
+use plotters::coord::types::RangedCoordf64;
+use plotters::prelude::*;
+
+use avsg::{Error, Result};
+
+const SIZE: (u32, u32) = (960, 600);
+/// Where the chart ends and the legend begins: beside the chart, so that it covers no data.
+const LEGEND_AT: i32 = 770;
+/// Told apart in print and by most colour-blind readers (Okabe and Ito).
+const COLOURS: [RGBColor; 7] = [
+    RGBColor(0, 114, 178),
+    RGBColor(213, 94, 0),
+    RGBColor(0, 158, 115),
+    RGBColor(204, 121, 167),
+    RGBColor(230, 159, 0),
+    RGBColor(86, 180, 233),
+    RGBColor(0, 0, 0),
+];
+
+/// One line of a chart.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Series {
+    /// For the legend.
+    pub name: String,
+    /// (x, y), in the order in which they are joined. A point that is not finite is left out.
+    pub points: Vec<(f64, f64)>,
+}
+
+/// One colour of a bar chart.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Bars {
+    /// For the legend.
+    pub name: String,
+    /// One value a group. A value that is not finite has no bar.
+    pub values: Vec<f64>,
+}
+
+type Canvas<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
+
+/// Draws lines with a mark at every point. The y axis starts at 0 unless all values are far above it.
+pub fn lines(
+    path: impl AsRef<Path>,
+    title: &str,
+    x_label: &str,
+    y_label: &str,
+    series: &[Series],
+) -> Result<()> {
+    let points = || series.iter().flat_map(|s| s.points.iter().copied()).filter(finite);
+    let x = span(points().map(|p| p.0));
+    let y = from_zero(span(points().map(|p| p.1)));
+    save(path.as_ref(), |canvas| {
+        let mut chart = frame(canvas, title, x, y)?;
+        let mut mesh = chart.configure_mesh();
+        mesh.x_desc(x_label).y_desc(y_label).max_light_lines(1).light_line_style(TRANSPARENT);
+        mesh.x_labels(11).x_label_formatter(&|v| tick(*v)).y_label_formatter(&|v| tick(*v));
+        mesh.label_style(("sans-serif", 16)).axis_desc_style(("sans-serif", 18)).draw()?;
+        for (one, colour) in series.iter().zip(COLOURS.iter().cycle()) {
+            let points: Vec<_> = one.points.iter().copied().filter(finite).collect();
+            let line = LineSeries::new(points.iter().copied(), colour.stroke_width(2));
+            chart.draw_series(line)?;
+            chart.draw_series(points.iter().map(|&p| Circle::new(p, 3, colour.filled())))?;
+        }
+        legend(canvas, series.iter().map(|one| &one.name))
+    })
+}
+
+/// Draws groups of bars side by side, one bar of each colour in a group.
+pub fn bars(
+    path: impl AsRef<Path>,
+    title: &str,
+    y_label: &str,
+    groups: &[String],
+    series: &[Bars],
+) -> Result<()> {
+    let y = from_zero(span(series.iter().flat_map(|s| s.values.iter().copied()).chain([0.0])));
+    let count = groups.len().max(1);
+    let width = 0.8 / series.len().max(1) as f64;
+    // Ticks fall on whole numbers, the middles of the groups; the others stay without a label.
+    let name = |v: &f64| {
+        let at = v.round();
+        let near = (v - at).abs() < 1e-6 && at >= 0.0;
+        groups.get(at as usize).filter(|_| near).cloned().unwrap_or_default()
+    };
+    save(path.as_ref(), |canvas| {
+        let mut chart = frame(canvas, title, -0.5..count as f64 - 0.5, y)?;
+        let mut mesh = chart.configure_mesh();
+        mesh.disable_x_mesh().y_desc(y_label).max_light_lines(1).light_line_style(TRANSPARENT);
+        mesh.x_labels(count + 1).x_label_formatter(&name).y_label_formatter(&|v| tick(*v));
+        mesh.label_style(("sans-serif", 16)).axis_desc_style(("sans-serif", 18)).draw()?;
+        for (number, (one, colour)) in series.iter().zip(COLOURS.iter().cycle()).enumerate() {
+            let values = one.values.iter().take(groups.len()).enumerate();
+            let shown = values.filter(|(_, value)| value.is_finite());
+            let rectangles = shown.map(|(group, &value)| {
+                let left = group as f64 - 0.4 + number as f64 * width;
+                Rectangle::new([(left, 0.0), (left + width * 0.92, value)], colour.filled())
+            });
+            chart.draw_series(rectangles)?;
+        }
+        legend(canvas, series.iter().map(|one| &one.name))
+    })
+}
+
+type Drawn<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+
+/// Draws in memory and writes the file at once, so that a failure is an error with the path in it.
+fn save(path: &Path, draw: impl FnOnce(&Canvas<'_>) -> Drawn<()>) -> Result<()> {
+    let mut text = String::new();
+    {
+        let canvas = SVGBackend::with_string(&mut text, SIZE).into_drawing_area();
+        let drawn = draw(&canvas).and_then(|()| Ok(canvas.present()?));
+        drawn.map_err(|e| failed("draw", path, &e.to_string()))?;
+    }
+    let remedy = "check that the folder exists, is writable and has room";
+    let what = path.display().to_string();
+    std::fs::write(path, text).map_err(|source| Error::Os { call: "write", what, source, remedy })
+}
+
+fn failed(what: &'static str, path: &Path, why: &str) -> Error {
+    Error::invalid(what, path.display(), why, "check the numbers of the chart")
+}
+
+fn frame<'b>(
+    canvas: &Canvas<'b>,
+    title: &str,
+    x: Range<f64>,
+    y: Range<f64>,
+) -> Drawn<Chart<'b, 'b>> {
+    canvas.fill(&WHITE)?;
+    let (left, _) = canvas.split_horizontally(LEGEND_AT);
+    let mut builder = ChartBuilder::on(&left);
+    builder.caption(title, ("sans-serif", 24)).margin(16);
+    builder.x_label_area_size(52).y_label_area_size(76);
+    Ok(builder.build_cartesian_2d(x, y)?)
+}
+
+/// A swatch and a name for each, one below the other.
+fn legend<'a>(canvas: &Canvas<'_>, names: impl Iterator<Item = &'a String>) -> Drawn<()> {
+    for ((name, colour), y) in names.zip(COLOURS.iter().cycle()).zip((64..).step_by(26)) {
+        let swatch = [(LEGEND_AT, y), (LEGEND_AT + 18, y + 8)];
+        canvas.draw(&Rectangle::new(swatch, colour.filled()))?;
+        canvas.draw(&Text::new(name.as_str(), (LEGEND_AT + 26, y - 4), ("sans-serif", 16)))?;
+    }
+    Ok(())
+}
+
+fn finite(point: &(f64, f64)) -> bool {
+    point.0.is_finite() && point.1.is_finite()
+}
+
+/// The range of the values, never empty.
+fn span(values: impl Iterator<Item = f64>) -> Range<f64> {
+    let finite = values.filter(|v| v.is_finite());
+    let (low, high) = finite.fold((f64::MAX, f64::MIN), |(l, h), v| (l.min(v), h.max(v)));
+    match low.partial_cmp(&high) {
+        Some(std::cmp::Ordering::Less) => low..high,
+        Some(std::cmp::Ordering::Equal) => low - 0.5..low + 0.5,
+        _ => 0.0..1.0,
+    }
+}
+
+/// Room above, and 0 below where it does not flatten the curves.
+fn from_zero(range: Range<f64>) -> Range<f64> {
+    let room = (range.end - range.start) * 0.08;
+    let near = range.start <= 2.0 * (range.end - range.start);
+    let low = if range.start >= 0.0 && near { 0.0 } else { range.start - room };
+    low..range.end + room
+}
+
+/// A number as short as it can be read: 1500000 as 1.5M, 0.25 as it is.
+fn tick(value: f64) -> String {
+    let (scaled, unit) = match value.abs() {
+        v if v >= 1e9 => (value / 1e9, "G"),
+        v if v >= 1e6 => (value / 1e6, "M"),
+        v if v >= 1e4 => (value / 1e3, "k"),
+        _ => (value, ""),
+    };
+    let rounded = (scaled * 1e4).round() / 1e4;
+    format!("{rounded}{unit}")
+}

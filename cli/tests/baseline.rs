@@ -1,0 +1,367 @@
+//! The baselines against what they should be: brute force on small cases, sets, known values.
+
+use std::collections::{BTreeSet, HashSet};
+
+use avsg_cli::baseline::{
+    Belady, ExactLru, HashMapLru, HiSparse, IdealFrequency, LruCrate, Matcher, Miss, Policy,
+    PreviousStep, ScalarTable, SetFifo, Timed, count_hits, hit_rate, hit_rate_with_first,
+};
+use avsg_cli::trace::Trace;
+use avsg_testkit::content::{check_row, fill_row, tag};
+use avsg_testkit::splitmix::SplitMix64;
+
+/// Rows of distinct ids (some padding) out of a small context of `least` ids and below `spread` more,
+/// so that everything collides.
+fn random_trace(
+    random: &mut SplitMix64,
+    [steps, tokens, k]: [usize; 3],
+    (least, spread): (usize, usize),
+) -> Trace {
+    let context = least + random.below(spread);
+    let mut ids = Vec::new();
+    for _ in 0..steps * tokens {
+        let mut pool: Vec<i32> = (0..context as i32).collect();
+        random.shuffle(&mut pool);
+        pool.truncate(k);
+        if random.below(4) == 0 {
+            pool[random.below(k)] = -1;
+        }
+        ids.extend(pool);
+    }
+    Trace::new(ids, None, [steps, tokens, k]).unwrap()
+}
+
+fn selected(row: &[i32]) -> impl Iterator<Item = i32> + '_ {
+    row.iter().copied().filter(|&id| id >= 0)
+}
+
+/// LRU on a plain list, oldest first: what a token misses evicts the oldest that it does not select.
+struct ListLru {
+    list: Vec<i32>,
+    slots: usize,
+    order: Order,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Order {
+    Row,
+    MissesThenHits,
+}
+
+impl Policy for ListLru {
+    fn token(&mut self, ids: &[i32], misses: &mut Vec<i32>) {
+        let first = misses.len();
+        misses.extend(selected(ids).filter(|id| !self.list.contains(id)));
+        let missed = &misses[first..];
+        let (hits, mut stale): (Vec<i32>, Vec<i32>) =
+            self.list.iter().partition(|id| ids.contains(id));
+        let room = self.slots - hits.len() - missed.len();
+        stale.drain(..stale.len().saturating_sub(room));
+        match self.order {
+            Order::Row => stale.extend(selected(ids)),
+            Order::MissesThenHits => {
+                stale.extend(missed);
+                stale.extend(hits);
+            }
+        }
+        self.list = stale;
+    }
+}
+
+#[test]
+fn lru_and_hisparse_are_the_list() {
+    let mut random = SplitMix64::new(1);
+    for case in 0..300 {
+        let tokens = 1 + case % 3;
+        let k = 1 + random.below(5);
+        let slots = tokens * k + random.below(6);
+        let trace = random_trace(&mut random, [12, tokens, k], (k, 20));
+        for order in [Order::Row, Order::MissesThenHits] {
+            let list = count_hits(&trace, &mut ListLru { list: Vec::new(), slots, order });
+            let mut lru = ExactLru::new(slots).unwrap();
+            let mut hisparse = Timed::new(HiSparse::new(slots, k).unwrap());
+            let policy: &mut dyn Policy =
+                if order == Order::Row { &mut lru } else { &mut hisparse };
+            assert_eq!(count_hits(&trace, policy), list, "case {case}, {slots} slots");
+        }
+    }
+}
+
+/// The fewest misses from here on, by trying every set of victims.
+fn fewest_misses(
+    trace: &Trace,
+    at: usize,
+    slots: usize,
+    have: &BTreeSet<i32>,
+    used: &BTreeSet<i32>,
+) -> usize {
+    if at == trace.steps * trace.tokens {
+        return 0;
+    }
+    let (step, token) = (at / trace.tokens, at % trace.tokens);
+    let row: BTreeSet<i32> = selected(trace.row(step, token)).collect();
+    let mut in_use = if token == 0 { BTreeSet::new() } else { used.clone() };
+    in_use.extend(&row);
+    let missed = row.difference(have).count();
+    let all: BTreeSet<i32> = have.union(&row).copied().collect();
+    let free: Vec<i32> = all.difference(&in_use).copied().collect();
+    let out = all.len().saturating_sub(slots);
+    let choices = (0u32..1 << free.len()).filter(|set| set.count_ones() as usize == out);
+    let rest = choices.map(|set| {
+        let gone = |id: &i32| free.iter().position(|f| f == id).is_some_and(|i| set >> i & 1 == 1);
+        let kept = all.iter().copied().filter(|id| !gone(id)).collect();
+        fewest_misses(trace, at + 1, slots, &kept, &in_use)
+    });
+    missed + rest.min().unwrap()
+}
+
+#[test]
+fn belady_is_the_optimum() {
+    let mut random = SplitMix64::new(2);
+    for case in 0..120 {
+        let tokens = 1 + case % 2;
+        let k = 1 + random.below(2);
+        let slots = tokens * k + random.below(3);
+        let trace = random_trace(&mut random, [6, tokens, k], (k + 1, 5));
+        let count = count_hits(&trace, &mut Belady::new(&trace, slots).unwrap());
+        let none = BTreeSet::new();
+        let best = fewest_misses(&trace, 0, slots, &none, &none);
+        assert_eq!((count.selected - count.hits) as usize, best, "case {case}, {slots} slots");
+    }
+}
+
+#[test]
+fn belady_is_above_every_other() {
+    let mut random = SplitMix64::new(3);
+    for _ in 0..40 {
+        let (tokens, k) = (1 + random.below(3), 1 + random.below(20));
+        let trace = random_trace(&mut random, [30, tokens, k], (k, 100));
+        let slots = (tokens * k).next_multiple_of(16).next_power_of_two();
+        let best = count_hits(&trace, &mut Belady::new(&trace, slots).unwrap()).hits;
+        let others: [&mut dyn Policy; 4] = [
+            &mut ExactLru::new(slots).unwrap(),
+            &mut IdealFrequency::new(slots, 0.9).unwrap(),
+            &mut Timed::new(HiSparse::new(slots, k).unwrap()),
+            &mut Timed::new(PreviousStep::new(k).unwrap()),
+        ];
+        for other in others {
+            assert!(count_hits(&trace, other).hits <= best);
+        }
+    }
+}
+
+#[test]
+fn previous_step_is_an_intersection() {
+    let mut random = SplitMix64::new(4);
+    for _ in 0..100 {
+        let k = 1 + random.below(30);
+        let trace = random_trace(&mut random, [10, 2, k], (k, 40));
+        let rows: Vec<HashSet<i32>> =
+            trace.ids.chunks(k).map(|row| selected(row).collect()).collect();
+        let hits: usize = rows.windows(2).map(|w| w[0].intersection(&w[1]).count()).sum();
+        let mut policy = Timed::new(PreviousStep::new(k).unwrap());
+        assert_eq!(count_hits(&trace, &mut policy).hits, hits as u64);
+    }
+}
+
+/// Replays with a buffer that really holds ids: hits must be there, misses are put there.
+fn check_matcher(matcher: &mut dyn Matcher, slots: usize, trace: &Trace) {
+    let mut buffer = vec![-1; slots];
+    let (mut out, mut misses) = (vec![7; trace.k], Vec::new());
+    for row in trace.ids.chunks(trace.k) {
+        matcher.step(row, &mut out, &mut misses);
+        for &Miss { index, id, slot } in &misses {
+            assert_eq!((row[index as usize], out[index as usize]), (id, slot));
+            buffer[slot as usize] = id;
+        }
+        for (&id, &slot) in row.iter().zip(&out) {
+            if id < 0 {
+                assert_eq!(slot, -1);
+            } else {
+                assert_eq!(buffer[slot as usize], id, "slot {slot}");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_slot_holds_its_id() {
+    let mut random = SplitMix64::new(5);
+    for case in 0..150 {
+        let k = 1 + random.below(40);
+        let slots = k + random.below(60);
+        let mut trace = random_trace(&mut random, [20, 1, k], (k, 100));
+        if case % 2 == 0 {
+            // Repeated ids are legal input.
+            for _ in 0..20 {
+                let row = random.below(20) * k;
+                trace.ids[row + random.below(k)] = trace.ids[row + random.below(k)];
+            }
+        }
+        check_matcher(&mut PreviousStep::new(k).unwrap(), k, &trace);
+        check_matcher(&mut HashMapLru::new(slots).unwrap(), slots, &trace);
+        check_matcher(&mut LruCrate::new(slots).unwrap(), slots, &trace);
+        check_matcher(&mut ScalarTable::new(slots).unwrap(), slots, &trace);
+        check_matcher(&mut HiSparse::new(slots, k).unwrap(), slots, &trace);
+    }
+}
+
+#[test]
+fn odd_rows_do_no_harm() {
+    let rows: [&[i32]; 5] =
+        [&[], &[-1, -1, -5], &[3, 3, 3], &[1, 2, 3, 4, 5, 6, 7, 8, 9], &[i32::MIN, 0]];
+    let trace = Trace::new(vec![1, 2, 1, 2], None, [2, 1, 2]).unwrap();
+    let policies: [&mut dyn Policy; 9] = [
+        &mut ExactLru::new(3).unwrap(),
+        &mut Belady::new(&trace, 3).unwrap(),
+        &mut IdealFrequency::new(3, 0.9).unwrap(),
+        &mut SetFifo::new(16).unwrap(),
+        &mut Timed::new(PreviousStep::new(3).unwrap()),
+        &mut Timed::new(HiSparse::new(3, 3).unwrap()),
+        &mut Timed::new(HashMapLru::new(3).unwrap()),
+        &mut Timed::new(LruCrate::new(3).unwrap()),
+        &mut Timed::new(ScalarTable::new(3).unwrap()),
+    ];
+    for policy in policies {
+        let mut misses = Vec::new();
+        for row in rows.iter().cycle().take(20) {
+            policy.begin_step();
+            policy.token(row, &mut misses);
+        }
+    }
+}
+
+/// Frequency scores computed step by step in floating point from the definition, on a list.
+#[test]
+fn ideal_frequency_follows_its_definition() {
+    let (lambda, slots) = (0.9f64, 12);
+    let u = -lambda.ln();
+    let top = ((-(1.0 - lambda).ln()) / u + 0.5).floor();
+    let mut random = SplitMix64::new(6);
+    let trace = random_trace(&mut random, [200, 2, 5], (25, 1));
+    let mut table: Vec<(i32, f64, usize)> = vec![(-1, -1000.0, usize::MAX); slots];
+    let mut policy = IdealFrequency::new(slots, lambda).unwrap();
+    for step in 0..trace.steps {
+        policy.begin_step();
+        table.iter_mut().filter(|e| e.0 >= 0).for_each(|e| e.1 = (e.1 - 1.0).max(top - 127.0));
+        for token in 0..2 {
+            let (mut found, mut due) = (Vec::new(), Vec::new());
+            policy.token(trace.row(step, token), &mut found);
+            for id in selected(trace.row(step, token)) {
+                match table.iter_mut().find(|e| e.0 == id) {
+                    Some(e) if e.2 == step => {}
+                    Some(e) => {
+                        let hit = ((1.0 + (u * e.1).exp()).ln() / u).round().min(top);
+                        (e.1, e.2) = (hit, step);
+                    }
+                    None => due.push(id),
+                }
+            }
+            assert_eq!(found, due, "step {step}");
+            for id in due {
+                let free = table.iter_mut().filter(|e| e.2 != step);
+                *free.min_by(|a, b| a.1.total_cmp(&b.1)).unwrap() = (id, 0.0, step);
+            }
+        }
+    }
+}
+
+#[test]
+fn set_fifo_replaces_in_turn() {
+    // One set of 16: id 0 is hit and goes nevertheless when 16 others have come.
+    let mut policy = SetFifo::new(16).unwrap();
+    let mut misses = Vec::new();
+    for id in 0..16 {
+        policy.begin_step();
+        policy.token(&[0, id], &mut misses);
+    }
+    policy.begin_step();
+    misses.clear();
+    policy.token(&[0, 15, 16], &mut misses);
+    assert_eq!(misses, [16]);
+    policy.begin_step();
+    misses.clear();
+    policy.token(&[0, 1], &mut misses);
+    assert_eq!(misses, [0]);
+}
+
+#[test]
+fn rates_with_and_without_the_first_step() {
+    let trace = Trace::new(vec![1, 2, 2, 3], None, [2, 1, 2]).unwrap();
+    let lru = || ExactLru::new(4).unwrap();
+    assert_eq!(hit_rate(&trace, &mut lru()), 0.5);
+    assert_eq!(hit_rate_with_first(&trace, &mut lru()), 0.25);
+    let only = trace.truncated(1).unwrap();
+    assert_eq!(hit_rate(&only, &mut lru()), 0.0);
+}
+
+#[test]
+fn geometry_is_refused_in_one_line() {
+    let errors = [
+        ExactLru::new(0).unwrap_err(),
+        HiSparse::new(4, 5).unwrap_err(),
+        HiSparse::new(65537, 5).unwrap_err(),
+        PreviousStep::new(0).unwrap_err(),
+        SetFifo::new(48).unwrap_err(),
+        IdealFrequency::new(8, 1.0).unwrap_err(),
+        IdealFrequency::new(8, f64::NAN).unwrap_err(),
+        IdealFrequency::new(8, 0.99).unwrap_err(),
+    ];
+    for error in errors {
+        let text = error.to_string();
+        assert!(!text.contains('\n') && text.contains("; "), "{text}");
+    }
+}
+
+#[test]
+fn contents_are_splitmix() {
+    assert_eq!(SplitMix64::new(0).word(), 0xE220_A839_7B1D_CDAF);
+    assert_eq!(tag(0, 0), 0xE220_A839_7B1D_CDAF);
+    let mut generator = SplitMix64::new(5 << 32 | 7);
+    let mut row = [0u8; 21];
+    fill_row(5, 7, &mut row);
+    let stream: Vec<u8> = (0..3).flat_map(|_| generator.word().to_le_bytes()).collect();
+    assert_eq!(row, stream[..21]);
+    assert_eq!(tag(5, 7).to_le_bytes(), row[..8]);
+    assert!(check_row(5, 7, &row) && !check_row(5, 8, &row) && !check_row(6, 7, &row));
+    for at in 0..row.len() {
+        row[at] ^= 1;
+        assert!(!check_row(5, 7, &row), "byte {at}");
+        row[at] ^= 1;
+    }
+}
+
+/// The lists have their final size from the beginning, so a timed step allocates nothing.
+#[test]
+fn miss_lists_do_not_grow() {
+    let mut random = SplitMix64::new(8);
+    let trace = random_trace(&mut random, [50, 1, 40], (60, 100));
+    let matchers: [&mut dyn Matcher; 5] = [
+        &mut PreviousStep::new(40).unwrap(),
+        &mut HiSparse::new(64, 40).unwrap(),
+        &mut HashMapLru::new(64).unwrap(),
+        &mut LruCrate::new(64).unwrap(),
+        &mut ScalarTable::new(64).unwrap(),
+    ];
+    for matcher in matchers {
+        let (mut slots, mut misses) = (vec![0; 40], Vec::with_capacity(40));
+        for row in trace.ids.chunks(40) {
+            matcher.step(row, &mut slots, &mut misses);
+        }
+        assert_eq!(misses.capacity(), 40);
+    }
+}
+
+/// Two and two that keep the same order of use by different means.
+#[test]
+fn cousins_of_lru_hit_alike() {
+    let mut random = SplitMix64::new(11);
+    let trace = random_trace(&mut random, [200, 1, 40], (80, 300));
+    let exact = count_hits(&trace, &mut ExactLru::new(64).unwrap());
+    let scalar = count_hits(&trace, &mut Timed::new(ScalarTable::new(64).unwrap()));
+    // They break ties within a step differently, nothing else.
+    assert!((exact.rate() - scalar.rate()).abs() < 0.03, "{exact:?} {scalar:?}");
+    let two = count_hits(&trace, &mut Timed::new(HashMapLru::new(64).unwrap()));
+    let one = count_hits(&trace, &mut Timed::new(LruCrate::new(64).unwrap()));
+    assert_eq!(one, two);
+}

@@ -1,0 +1,249 @@
+//! The measuring commands as a user runs them, on tiny settings. Times are looked at for being there
+//! and positive, never for being good.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn avsg(line: &str) -> Output {
+    let words = line.split_whitespace();
+    Command::new(env!("CARGO_BIN_EXE_avsg")).args(words).output().expect("the binary starts")
+}
+
+/// Runs a command with `--json -`; nothing else may go to standard output.
+fn json(line: &str) -> Value {
+    let output = avsg(&format!("{line} --json -"));
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{line}: {errors}");
+    serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
+/// Bad input: status 2, one line that names the value, no panic, nothing on standard output.
+fn refused(line: &str, names: &[&str]) {
+    let output = avsg(line);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{line}: {errors}");
+    let said: Vec<&str> = errors.lines().filter(|l| !l.starts_with("skipped: ")).collect();
+    assert_eq!(said.len(), 1, "{line}: {errors}");
+    assert!(said[0].starts_with("avsg: ") && !said[0].contains("panicked"), "{errors}");
+    names.iter().for_each(|name| assert!(said[0].contains(name), "{line}: {errors}"));
+}
+
+/// A folder of this test alone.
+fn folder(name: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("cli_bench_{name}"));
+    let _ = fs::remove_dir_all(&path);
+    fs::create_dir_all(&path).unwrap();
+    path
+}
+
+fn charts(folder: &Path) -> Vec<String> {
+    let names = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let svg = names.filter(|path| path.extension().is_some_and(|e| e == "svg"));
+    svg.map(|path| path.file_name().unwrap().to_string_lossy().into_owned()).collect()
+}
+
+fn positive(row: &Value, fields: &[&str]) {
+    for field in fields {
+        assert!(row[field].as_f64().is_some_and(|v| v > 0.0), "{field} of {row}");
+    }
+}
+
+const TIMES: [&str; 8] = [
+    "median_us",
+    "trimmed_mean_us",
+    "mean_us",
+    "emu_us",
+    "scalar_us",
+    "dual_pointer_us",
+    "hashmap_lru_us",
+    "lru_crate_us",
+];
+
+#[test]
+fn synth_writes_what_match_and_lifetime_read() {
+    let dir = folder("synth");
+    let trace = dir.join("t.npz");
+    let trace = trace.display();
+    let line =
+        format!("synth --gamma 0.7 --mu 0.5 --k 128 --steps 60 --context 2048 --out {trace}");
+    let made = json(&line);
+    assert_eq!((made["k"].as_u64(), made["steps"].as_u64()), (Some(128), Some(60)));
+
+    let plots = dir.join("plots");
+    let report = json(&format!(
+        "bench match --trace {trace} --k 64,128,256 --slots 64,256 --steps 30 --plot {}",
+        plots.display()
+    ));
+    let rows = report["rows"].as_array().unwrap();
+    // K = 128 does not fit S = 64, and K = 256 is more than the trace has.
+    assert_eq!(rows.len(), 6);
+    for row in rows {
+        positive(row, &TIMES);
+        let rate = row["hit_rate"].as_f64().unwrap();
+        assert!((20.0..100.0).contains(&rate), "{row}");
+        assert_eq!(row["steps"], 30);
+        assert!(row["machine"].is_string() && row["k"].is_u64() && row["slots"].is_u64());
+        assert!(row["table"] == "paper" || row["table"] == "wide");
+    }
+    assert!(report["machine"]["cores"].as_u64() > Some(0));
+    assert_eq!(charts(&plots).len(), 4);
+
+    let report = json(&format!(
+        "bench lifetime --trace {trace} --slots 256,512 --k 100 --plot {}",
+        plots.display()
+    ));
+    let rows = report["rows"].as_array().unwrap();
+    // wide: 9 constants and 7 factors; paper: L = 0 is not one of its rules.
+    assert_eq!(rows.len(), 2 * (9 + 7 + 8));
+    let scale = &report["scale"][0];
+    let (lru, opt) = (scale["lru"].as_f64().unwrap(), scale["opt"].as_f64().unwrap());
+    assert!(0.0 < lru && lru <= opt && opt <= 100.0, "{scale}");
+    assert_eq!(charts(&plots).len(), 8);
+}
+
+#[test]
+fn match_on_the_default_workload_prints_a_table() {
+    let output = avsg("bench match --k 256 --slots 1024 --table wide --machine emu --steps 3");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && text.contains("dual pointer"), "{text}");
+    assert!(text.contains("x)") && text.contains("emu"), "{text}");
+}
+
+#[test]
+fn transfer_reports_throughput_and_strategies() {
+    let plots = folder("transfer");
+    let report = json(&format!(
+        "bench transfer --k 64 --rows-in-pool 4096 --row-bytes 1152,656 --requests 1,8 \
+         --reuse 0,75 --repeats 2 --cores 2 --plot {}",
+        plots.display()
+    ));
+    let throughput = report["throughput"].as_array().unwrap();
+    assert_eq!(throughput.len(), 2);
+    for row in throughput {
+        positive(row, &["engine_gbs", "memcpy_gbs", "best_loop_gbs", "percent_of_best"]);
+        assert_eq!(row["rows"], 512);
+    }
+    let rows = report["strategies"].as_array().unwrap();
+    assert_eq!(rows.len(), 8);
+    for row in rows {
+        let model = row["model_us"].as_array().unwrap();
+        let us: Vec<f64> = model.iter().map(|v| v.as_f64().unwrap()).collect();
+        assert!(us[2] <= us[0] && us[2] <= us[1] && us[2] > 0.0, "{row}");
+        let measured = row["measured_us"].as_array().unwrap();
+        assert!(measured.iter().all(|v| v.as_f64().is_some_and(|v| v > 0.0)), "{row}");
+    }
+    assert_eq!(report["published"]["rows"].as_array().unwrap().len(), 24);
+    assert_eq!(report["published"]["rows"][1]["paper_gbs"][2], 93.7022);
+    assert_eq!(charts(&plots).len(), 4);
+}
+
+#[test]
+fn reuse_orders_the_policies_and_compares_with_a_reference() {
+    let dir = folder("reuse");
+    let grid = "bench reuse --gamma 0.8 --mu 0.5,0.9 --slots 512 --k 256 --seeds 2";
+    let report = json(&format!("{grid} --plot {}", dir.display()));
+    let rows = report["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 2);
+    for row in rows {
+        let rate = |field: &str| row[field].as_f64().unwrap();
+        assert!(rate("opt") >= rate("lru") && rate("lru") > 70.0, "{row}");
+        assert!((rate("wide_constant") - rate("lru")).abs() < 2.0, "{row}");
+        assert!(rate("paper") <= rate("opt") && rate("wide_frequency") <= rate("opt"), "{row}");
+    }
+    assert!(report["rms"].is_null() && rows[0]["reference"].is_null(), "{report}");
+    assert_eq!(charts(&dir), ["reuse-512.svg"]);
+
+    let cells = dir.join("paper.json");
+    fs::write(&cells, r#"[{"gamma": 0.8, "mu": 0.5, "slots": 512, "reuse": 80.0}]"#).unwrap();
+    let line = format!("bench reuse --reference {} --k 256 --seeds 1", cells.display());
+    let report = json(&line);
+    let paper = report["rows"][0]["paper"].as_f64().unwrap();
+    assert!((report["rms"].as_f64().unwrap() - (paper - 80.0).abs()).abs() < 1e-9);
+    fs::write(&cells, "{}").unwrap();
+    refused(&line, &["--reference", "gamma, mu, slots, reuse"]);
+}
+
+/// The paper's own 18 cells at the paper's setting: its table is within a point of its figures.
+#[test]
+fn reuse_is_the_papers_on_the_papers_cells() {
+    let report = json("bench reuse");
+    let rows = report["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 18);
+    assert!(rows.iter().all(|row| row["reference"].is_f64()), "{report}");
+    assert!(report["rms"].as_f64().unwrap() < 1.0, "{report}");
+    let other = json("bench reuse --gamma 0.5 --mu 0.9 --slots 8192 --primes 244529,1003273");
+    assert_eq!(other["rows"][0]["reference"], 94.15);
+    assert!((other["rows"][0]["paper"].as_f64().unwrap() - 94.15).abs() < 3.0, "{other}");
+    refused("bench reuse --primes 2,4", &["odd"]);
+    refused("bench reuse --primes 7", &["--primes is 7"]);
+}
+
+/// The paper's lifetime ablation stands beside its table at its size, and nowhere else.
+#[test]
+fn lifetime_shows_the_papers_figures_at_the_papers_size() {
+    let report = json("bench lifetime --steps 2 --slots 4096,8192");
+    let rows = report["rows"].as_array().unwrap();
+    let with = |row: &&Value| row["paper"].is_f64();
+    let stated: Vec<_> = rows.iter().filter(with).collect();
+    assert_eq!(stated.len(), 3);
+    for row in stated {
+        assert_eq!((&row["table"], &row["slots"]), (&"paper".into(), &8192.into()));
+    }
+}
+
+#[test]
+fn info_computes_the_documented_sizes() {
+    let report = json("info --k 2048 --slots 8192 --layers 78 --requests 2 --context 65536");
+    let bytes = &report["bytes"];
+    assert_eq!(bytes["table"].as_u64(), Some(64 + 4 * 8192 + 8192 + 64 + 4 * 8192 * 4));
+    assert_eq!(bytes["slots_per_request"].as_u64(), Some(78 * 8192 * 1152));
+    assert_eq!(bytes["slots"].as_u64(), Some(2 * 78 * 8192 * 1152));
+    let pool = bytes["host_pool_per_request"].as_u64().unwrap();
+    assert!((78 * 65536 * 1152..78 * 65536 * 1160).contains(&pool), "{pool}");
+    assert!(report["memory"]["pages_of_trial_pool"].is_string());
+    assert!(!report["cpu"]["machines"].as_array().unwrap().is_empty());
+
+    let two = json("info --segments 1024,128 --spread 2 --indexers 21 --page 128 --context 100");
+    assert_eq!(
+        (&two["geometry"]["retries"], &two["geometry"]["context"]),
+        (&7.into(), &128.into())
+    );
+    let table = two["bytes"]["table"].as_u64().unwrap();
+    assert_eq!(two["bytes"]["tables_per_request"].as_u64(), Some(21 * table));
+    let output = avsg("info");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains("Nothing of it was allocated") && text.contains("736"), "{text}");
+}
+
+#[test]
+fn bad_input_is_one_line_and_status_2() {
+    refused("synth --gamma 1.5 --out /nonexistent/x.npz", &["gamma", "1.5"]);
+    refused("synth --k 0 --out /nonexistent/x.npz", &["k is 0"]);
+    refused("synth --steps 2 --k 16 --out /nonexistent/x.npz", &["/nonexistent"]);
+    refused("bench match --trace /nonexistent.npz", &["/nonexistent.npz"]);
+    refused("bench match --steps 0", &["--steps is 0"]);
+    refused("bench match --steps 1 --k 64 --slots 100", &["100", "power of two"]);
+    refused("bench match --steps 1 --k 64 --slots 256 --spread 3", &["spread is 3"]);
+    refused("bench match --steps 1 --k 64 --slots 256 --lifetime constant:x", &["constant:x"]);
+    refused("bench match --steps 1 --k 4096 --slots 8192", &["4096"]);
+    let other = if cfg!(target_arch = "aarch64") { "avx512" } else { "neon" };
+    let line = format!("bench match --steps 1 --k 64 --slots 256 --machine {other}");
+    refused(&line, &[other]);
+    refused("bench transfer --reuse 100", &["--reuse is 100"]);
+    refused("bench transfer --row-bytes 0", &["--row-bytes is 0"]);
+    refused("bench transfer --requests 0", &["--requests is 0"]);
+    refused("bench transfer --rows-in-pool 4000000", &["memory", "at most"]);
+    refused("bench transfer --k 64 --rows-in-pool 4096 --cores 0", &["cores is 0"]);
+    refused("bench reuse --seeds 0", &["--seeds is 0"]);
+    refused("bench reuse --k 9000 --slots 8192 --seeds 1", &["K is 9000"]);
+    refused("bench lifetime --steps 3 --slots 1000", &["1000"]);
+    refused("bench lifetime --steps 3 --slots 4096 --k 3000", &["3000"]);
+    refused("info --k 9000", &["K is 9000"]);
+    refused("info --requests 0", &["--requests is 0"]);
+    refused("info --layers 0", &["layers is 0"]);
+    refused("info --row-bytes 0", &["segment bytes is 0"]);
+    refused("info --context 18446744073709551615", &["address space"]);
+}

@@ -1,0 +1,295 @@
+//! `avsg emit` and `avsg opp` as a user runs them: complete, alike on every run, and what an operator
+//! package declares agrees with the kernels. CANN is not here: our own stand-ins play its part.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use avsg::device::params::Params;
+use avsg::device::tiling::{Launch, Segment, Tiling};
+
+/// The kernels' arguments, as launches pass them.
+const KERNELS: [(&str, &str); 5] = [
+    (
+        "avsg_plan",
+        "ids cuQ state generation stableLen seqLen blockTable tables rules slot valid missPos missId \
+         missSlot missRow record workspace tiling",
+    ),
+    (
+        "avsg_transfer",
+        "cuQ state missSlot missRow record hostChunks kv0 kv1 fresh0 fresh1 workspace tiling",
+    ),
+    (
+        "avsg_step",
+        "ids cuQ state generation stableLen seqLen blockTable tables rules hostChunks kv0 kv1 fresh0 \
+         fresh1 slot valid missPos missId missSlot missRow record workspace tiling",
+    ),
+    (
+        "avsg_append",
+        "cuQ state stableLen seqLen blockTable hostChunks fresh0 fresh1 workspace tiling",
+    ),
+    ("avsg_reset", "tables workspace tiling"),
+];
+
+const STAND_IN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/opp/stand_in");
+
+fn avsg(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_avsg")).args(args).output().expect("the program starts")
+}
+
+/// A fresh folder.
+fn scratch(name: &str) -> PathBuf {
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("emit").join(name);
+    let _ = fs::remove_dir_all(&dir);
+    fs::create_dir_all(&dir).expect("a scratch folder");
+    dir
+}
+
+/// Runs the program into a folder; returns what it said.
+fn write(command: &str, dir: &Path, more: &[&str]) -> String {
+    let mut args = vec![command, "--out", dir.to_str().expect("UTF-8")];
+    args.extend(more);
+    let output = avsg(&args);
+    assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("UTF-8")
+}
+
+/// Whether a tool is here; says so if not.
+fn have(tool: &str) -> bool {
+    let found = Command::new(tool).arg("--version").output().is_ok_and(|out| out.status.success());
+    if !found {
+        println!("skipped: no {tool} here");
+    }
+    found
+}
+
+/// Runs a tool; its standard output, and standard error if it fails.
+fn tool(command: &mut Command) -> String {
+    let output = command.output().expect("it starts");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        output.status.success(),
+        "{command:?}:\n{}{said}",
+        String::from_utf8_lossy(&output.stdout)
+    );
+    String::from_utf8(output.stdout).expect("UTF-8")
+}
+
+/// Every file below a folder, by its path.
+fn tree(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut all = vec![];
+    let mut folders = vec![dir.to_path_buf()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                let bytes = fs::read(&path).expect("a file");
+                all.push((path.strip_prefix(dir).expect("below it").to_path_buf(), bytes));
+            }
+        }
+    }
+    all.sort();
+    all
+}
+
+#[test]
+fn emit_writes_every_kernel_and_the_same_bytes_again() {
+    let (one, two) = (scratch("one"), scratch("two"));
+    let said = write("emit", &one, &[]);
+    write("emit", &two, &["--soc", "Ascend910B3", "--target", "ascendc"]);
+    assert_eq!(tree(&one), tree(&two));
+    for (name, args) in KERNELS {
+        assert!(said.contains(name), "{said}");
+        let text = fs::read_to_string(one.join(format!("{name}.cpp"))).expect("the kernel");
+        let (_, signature) = text.split_once(&format!("void {name}(")).expect("an entry point");
+        let (signature, _) = signature.split_once(')').expect("its arguments");
+        let given: Vec<_> =
+            signature.split(',').map(|a| a.trim().trim_start_matches("GM_ADDR ")).collect();
+        assert_eq!(given.join(" "), args);
+    }
+    for (path, bytes) in tree(&one) {
+        let text = String::from_utf8(bytes).expect("UTF-8");
+        for line in text.lines() {
+            assert!(!line.contains('@'), "{}: a mark was left in {line}", path.display());
+        }
+        includes_are_there(&one, &text);
+    }
+}
+
+/// Every header that a kernel or a header includes lies beside it.
+fn includes_are_there(dir: &Path, text: &str) {
+    let included = text.lines().filter_map(|line| line.strip_prefix("#include \""));
+    for name in included.map(|rest| rest.trim_end_matches('"')) {
+        assert!(name == "kernel_operator.h" || dir.join(name).exists(), "no {name}");
+    }
+}
+
+#[test]
+fn every_mistake_is_one_line_that_says_what_is_known() {
+    let cases: [(&[&str], &[&str]); 5] = [
+        (&["emit", "--soc", "ascend310p"], &["--soc is ascend310p", "ascend910b3"]),
+        (&["emit", "--target", "cuda"], &["--target is cuda", "ascendc"]),
+        (&["emit", "--slots", "1000"], &["1000", "power of two"]),
+        (&["opp", "--out", "/dev/null/x", "--soc", "b5"], &["--soc is b5"]),
+        (
+            &["emit", "--slots", "32768", "--spread", "4"],
+            &["unified buffer is", "S 32768", "187360"],
+        ),
+    ];
+    for (args, parts) in cases {
+        let output = avsg(args);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {said}");
+        assert_eq!(said.lines().count(), 1, "{said}");
+        for part in parts {
+            assert!(said.contains(part), "{said}");
+        }
+    }
+}
+
+/// The project configures under plain CMake, and every file that it names is there.
+#[test]
+fn the_operator_project_configures() {
+    if !have("cmake") {
+        return;
+    }
+    let dir = scratch("configures");
+    let project = dir.join("project");
+    write("opp", &project, &[]);
+    let build = dir.join("build");
+    let modules = format!("{STAND_IN}/cmake");
+    tool(
+        Command::new("cmake")
+            .arg("-S")
+            .arg(&project)
+            .arg("-B")
+            .arg(&build)
+            .arg(format!("-DASC_DIR={modules}")),
+    );
+    let calls = fs::read_to_string(build.join("calls.txt")).expect("the recorded calls");
+    let lines: Vec<_> = calls.lines().map(|line| line.split(' ').next().unwrap_or("")).collect();
+    assert_eq!(
+        lines,
+        [
+            "npu_op_package",
+            "npu_op_code_gen",
+            "npu_op_library",
+            "npu_op_library",
+            "npu_op_library",
+            "npu_op_package_add",
+            "npu_op_kernel_options",
+            "npu_op_kernel_sources",
+            "npu_op_kernel_library",
+            "npu_op_package_add",
+        ]
+    );
+    for (name, _) in KERNELS {
+        assert!(calls.contains(&format!("op_host/{name}.cpp")), "{calls}");
+        let folder = project.join("op_kernel");
+        let kernel = fs::read_to_string(folder.join(format!("{name}.cpp"))).expect("the kernel");
+        assert!(kernel.contains("#include \"avsg_"), "{kernel}");
+        includes_are_there(&folder, &kernel);
+    }
+    let presets = fs::read_to_string(project.join("CMakePresets.json")).expect("presets");
+    let presets: serde_json::Value = serde_json::from_str(&presets).expect("JSON");
+    let unit = &presets["configurePresets"][0]["cacheVariables"]["ASCEND_COMPUTE_UNIT"]["value"];
+    assert_eq!(unit, "ascend910b");
+}
+
+/// The host parts compile, declare the kernels' arguments in their order, and tile a launch into the
+/// words that the library would give it.
+#[test]
+fn the_operators_agree_with_the_kernels() {
+    if !have("g++") {
+        return;
+    }
+    let dir = scratch("agree");
+    write("opp", &dir, &["--page", "64", "--lifetime", "frequency:0.87"]);
+    assert_eq!(fs::read(dir.join("rules.f16")).expect("the rules").len(), 512);
+    let program = dir.join("check");
+    let mut compile = Command::new("g++");
+    compile.args(["-std=c++17", "-Wall", "-Wextra", "-Werror", "-I", STAND_IN, "-I"]);
+    compile.arg(dir.join("op_host")).arg("-o").arg(&program);
+    compile.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/opp/check.cpp"));
+    compile.args(KERNELS.map(|(name, _)| dir.join(format!("op_host/{name}.cpp"))));
+    tool(&mut compile);
+    let said = tool(&mut Command::new(&program));
+    let mut kernel = Command::new("g++");
+    kernel.args([
+        "-std=c++17",
+        "-fsyntax-only",
+        "-I",
+        concat!(env!("CARGO_MANIFEST_DIR"), "/../linker/shim"),
+    ]);
+    tool(kernel.args(KERNELS.map(|(name, _)| dir.join(format!("op_kernel/{name}.cpp")))));
+
+    let p = Params { page: 64, ..Params::wide(2048, 1, 8192) };
+    let lane = |bytes, chunk_shift, chunks| Segment {
+        bytes,
+        host_stride: bytes,
+        kv_stride: bytes,
+        fresh_stride: bytes,
+        chunk_shift,
+        chunks,
+    };
+    let segments = [lane(1024, 12, 2), lane(128, 15, 1)];
+    let launch = Launch {
+        requests: 3,
+        rows: 5,
+        k: 100,
+        ids_stride: 100,
+        block_stride: 40,
+        pool_units: 4000,
+        states: 7,
+        copy_cores: 16,
+        segments: &segments,
+    };
+    let words = Tiling::new(&p, &launch).expect("a launch within limits").words();
+    let words: Vec<_> = words.iter().map(i32::to_string).collect();
+    let step = said.lines().find(|line| line.starts_with("AvsgStep ")).expect("the step");
+    let expected = format!("blocks 40 schedule 1 workspace 16777216 tiling {}", words.join(" "));
+    assert!(step.contains(&expected), "{step}\n{expected}");
+
+    assert_eq!(said.lines().count(), KERNELS.len());
+    for (name, _) in KERNELS {
+        let kind = name.split('_').map(|word| word[..1].to_uppercase() + &word[1..]);
+        let kind: String = kind.collect();
+        let line = said.lines().find(|line| line.starts_with(&format!("{kind} ")));
+        let line = line.unwrap_or_else(|| panic!("no {kind} in\n{said}"));
+        let (declared, _) = line.split_once(" |").expect("a launch");
+        let text = fs::read_to_string(dir.join(format!("op_kernel/{name}.cpp"))).expect("it");
+        let (_, signature) = text.split_once(&format!("void {name}(")).expect("an entry point");
+        let (signature, _) = signature.split_once(')').expect("its arguments");
+        let given: Vec<_> =
+            signature.split(',').map(|a| a.trim().trim_start_matches("GM_ADDR ")).collect();
+        // Inputs, outputs, workspace, tiling; what is updated in place is in both.
+        let word =
+            |w: &str| w.trim_end_matches('?').split(':').next().unwrap_or("").replace('_', "");
+        let (inputs, outputs) = declared.split_once(" ->").expect("outputs");
+        let inputs: Vec<_> = inputs.split(' ').skip(2).map(word).collect();
+        let outputs = outputs.split(' ').filter(|w| !w.is_empty()).map(word);
+        let outputs: Vec<_> =
+            outputs.map(|w| if inputs.contains(&w) { w + "out" } else { w }).collect();
+        let last = ["workspace".to_string(), "tiling".to_string()];
+        let declared: Vec<_> = inputs.into_iter().chain(outputs).chain(last).collect();
+        let given: Vec<_> = given.iter().map(|name| name.to_lowercase()).collect();
+        assert_eq!(declared, given, "{name}");
+    }
+}
+
+/// The example is a whole program.
+#[test]
+fn the_example_compiles() {
+    if !have("g++") {
+        return;
+    }
+    let dir = scratch("example");
+    write("opp", &dir, &[]);
+    tool(
+        Command::new("g++")
+            .args(["-std=c++17", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-I", STAND_IN])
+            .arg(dir.join("example/avsg_step.cpp")),
+    );
+}

@@ -1,0 +1,190 @@
+//! `avsg estimate` as a user runs it: what it refuses, the shape of its JSON, and its figures, held with
+//! a tolerance so that a change of the model or of the kernel is seen.
+
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn avsg(line: &str) -> Output {
+    let words = line.split_whitespace();
+    Command::new(env!("CARGO_BIN_EXE_avsg")).args(words).output().expect("the binary starts")
+}
+
+fn json(line: &str) -> Value {
+    let output = avsg(&format!("{line} --json -"));
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{line}: {errors}");
+    serde_json::from_slice(&output.stdout).expect("JSON and nothing else")
+}
+
+/// Few steps of a small geometry; the trace's tokens are rows of their own.
+const SMALL: &str = "estimate ../tests/data/nomicon-4k-k256.npz --slots 1024 --steps 8 --warm 24 \
+                     --no-points";
+
+fn number(value: &Value, path: &str) -> f64 {
+    value.pointer(path).and_then(Value::as_f64).unwrap_or_else(|| panic!("{path} of {value}"))
+}
+
+fn row<'v>(report: &'v Value, list: &str, key: &str, name: &str) -> &'v Value {
+    let rows = report[list].as_array().unwrap_or_else(|| panic!("{list}"));
+    rows.iter().find(|r| r[key] == name).unwrap_or_else(|| panic!("{list} has no {name}"))
+}
+
+fn stage_one(report: &Value, kernel: &str) -> f64 {
+    number(row(report, "totals", "kernel", kernel), "/stage_one_us")
+}
+
+#[test]
+fn bad_input_names_value_limit_and_remedy() {
+    for (line, names) in [
+        ("estimate --set gather", ["gather", "NAME=VALUE", "--constants"]),
+        ("estimate --set gather=fast", ["gather=fast", "number", "--constants"]),
+        ("estimate --set gather=0", ["gather=0", "positive", "--constants"]),
+        ("estimate --set scalar=-1", ["scalar=-1", "positive", "--constants"]),
+        ("estimate --set scalar=inf", ["scalar=inf", "finite", "--constants"]),
+        ("estimate --set speed=1", ["speed=1", "no constant", "--constants"]),
+        ("estimate --soc ascend310", ["ascend310", "ascend910b3", "choose"]),
+        ("estimate --hit-rate 101", ["101", "0 to 100", "93"]),
+        ("estimate --requests 0", ["--requests", "at least 1", "one"]),
+        ("estimate --spread 4", ["unified buffer", "910B", "fewer slots"]),
+        ("estimate --slots 1000", ["1000", "power of two", "next"]),
+    ] {
+        let output = avsg(line);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{line}: {errors}");
+        assert!(errors.starts_with("avsg: ") && errors.lines().count() == 1, "{errors}");
+        names.iter().for_each(|name| assert!(errors.contains(name), "{line}: {errors}"));
+    }
+}
+
+#[test]
+fn constants_are_listed_with_range_and_source() {
+    let list = json("estimate --constants --set gather=0.25");
+    let list = list.as_array().unwrap();
+    assert!(list.len() >= 14);
+    for c in list {
+        let (lo, hi) = (number(c, "/range/0"), number(c, "/range/1"));
+        assert!(lo < hi && c["source"].as_str().unwrap().len() > 20, "{c}");
+        assert_eq!(c["in_range"], (lo..=hi).contains(&number(c, "/value")), "{c}");
+    }
+    let outside: Vec<_> = list.iter().filter(|c| c["in_range"] == false).collect();
+    assert_eq!(outside.len(), 1, "only the one that was set: the defaults are inside");
+    assert_eq!(outside[0]["name"], "gather");
+}
+
+#[test]
+fn terminal_output_says_that_it_is_a_model() {
+    let output = avsg(SMALL);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.matches("model, not measured").count() >= 5, "{text}");
+    let figures = text.lines().filter(|l| l.contains("┌")).count();
+    assert!(text.matches("model, not measured").count() >= figures, "every table says so");
+}
+
+#[test]
+fn a_faster_clock_takes_less() {
+    let mut times = Vec::new();
+    for (soc, cores) in [("ascend910b1", 48), ("ascend910b4", 40), ("Ascend910_9362", 40)] {
+        let report = json(&format!("{SMALL} --soc {soc}"));
+        assert_eq!(report["label"], "model, not measured");
+        assert_eq!(report["cores"], cores, "{soc}");
+        times.push((number(&report, "/mhz"), stage_one(&report, "ours")));
+    }
+    times.sort_by(|a, b| a.partial_cmp(b).unwrap());
+    assert!(times.windows(2).all(|w| w[0].0 == w[1].0 || w[0].1 > w[1].1), "{times:?}");
+}
+
+#[test]
+fn phases_and_terms_add_up() {
+    let report = json(SMALL);
+    let sum = |list: &str, field: &str| -> f64 {
+        report[list].as_array().unwrap().iter().map(|r| number(r, field)).sum()
+    };
+    let total = stage_one(&report, "ours");
+    assert!((sum("phases", "/us") / total - 1.0).abs() < 1e-9);
+    let launch = number(row(&report, "constants", "name", "launch"), "/value");
+    assert!(((sum("terms", "/us") + launch) / total - 1.0).abs() < 1e-9);
+    for phase in report["phases"].as_array().unwrap() {
+        assert!(number(phase, "/us") > 0.0, "{phase}");
+    }
+    let counts = &report["counts"];
+    assert_eq!(number(counts, "/steps"), 8.0);
+    assert_eq!(number(counts, "/hits") + number(counts, "/misses"), 256.0);
+    assert!(number(counts, "/early") <= number(counts, "/hits"));
+    // Two links a round.
+    assert_eq!(counts["pending"].as_array().unwrap().len(), 3);
+}
+
+/// More expensive constants, more requests than cores and wider rows take longer.
+#[test]
+fn the_model_is_monotone() {
+    let base = json(SMALL);
+    let step = |r: &Value| number(row(r, "totals", "kernel", "ours"), "/step_us");
+    for more in [
+        "--set syncall=5 --set scalar=11",
+        "--set h2d-start=5 --set h2d-row=0.6",
+        "--row-bytes 4096",
+        "--requests 41",
+    ] {
+        assert!(step(&json(&format!("{SMALL} {more}"))) > step(&base), "{more}");
+    }
+    // Turns: 41 requests on 40 cores take two.
+    let of = |n: usize| stage_one(&json(&format!("{SMALL} --requests {n} --set launch=0")), "ours");
+    assert!((of(41) / of(40) - 2.0).abs() < 1e-9);
+    // Cores that would have nothing to do share a request.
+    assert!(of(10) < of(11) && of(11) == of(40));
+    let segments = json(&format!("{SMALL} --segments 1024,128"));
+    assert!(step(&segments) > step(&base));
+    let paged = json(&format!("{SMALL} --page 128"));
+    let locate = |r: &Value| number(row(r, "phases", "phase", "Locate"), "/us");
+    assert!(locate(&paged) > locate(&base));
+}
+
+/// What was asked for is about what came: ids that the step before selected are found.
+#[test]
+fn a_hit_rate_can_be_asked_for() {
+    for percent in [50.0, 93.0] {
+        let line = format!(
+            "estimate --hit-rate {percent} --k 256 --slots 2048 --steps 8 --warm 8 --no-points"
+        );
+        let report = json(&line);
+        let hits = number(&report, "/counts/hits") / 2.56;
+        assert!((hits - percent).abs() < 1.0, "{hits} for {percent}");
+    }
+}
+
+/// Within a tenth. Whoever changes the kernel or the model looks at these again; none was chosen.
+#[test]
+fn figures_stay_where_they_were() {
+    let report = json("estimate --steps 32 --warm 48");
+    let near = |what: &str, got: f64, want: f64| {
+        assert!((got / want - 1.0).abs() < 0.1, "{what}: {got}, was {want}");
+    };
+    let phases = [
+        ("Probe, round 0 or part", 3.26, 3.3),
+        ("Probe, later rounds", 0.4, 8.0),
+        ("Refresh", 1.8, 19.4),
+        ("CollectDead", 1.4, 0.5),
+        ("UpdateState", 11.5, 17.7),
+    ];
+    for (phase, ours, paper) in phases {
+        let row = row(&report, "phases", "phase", phase);
+        near(phase, number(row, "/us"), ours);
+        near(phase, number(row, "/paper_us"), paper);
+    }
+    near("paper", stage_one(&report, "paper"), 55.5);
+    near("ours", stage_one(&report, "ours"), 27.9);
+    near("at once", stage_one(&report, "ours, refreshes at once"), 59.2);
+    // The model of the paper's kernel at the paper's points.
+    let points = report["points"].as_array().unwrap();
+    let got: Vec<f64> = points.iter().map(|p| number(p, "/model_us")).collect();
+    for (n, want) in POINTS.into_iter().enumerate() {
+        near(&format!("point {n}"), got[n], want);
+    }
+    let gather = report["gather"].as_array().unwrap();
+    assert_eq!(gather.len(), 4);
+    let met = gather.iter().all(|g| number(g, "/ratio") <= 0.5);
+    assert_eq!(report["target_met"], met);
+}
+
+const POINTS: [f64; 6] = [17.4, 72.4, 20.0, 63.3, 20.1, 145.0];

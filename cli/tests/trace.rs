@@ -1,0 +1,310 @@
+//! Trace files: what is written is read back, and what is wrong is refused in one clear line.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use avsg_cli::draw::{Bars, Series, bars, lines};
+use avsg_cli::results::{Results, StepResults};
+use avsg_cli::trace::{MAX_ID, Trace};
+use npyz::npz::{NpzArchive, NpzWriter};
+use npyz::{AutoSerialize, WriteOptions, WriterBuilder};
+
+const COMMITTED: &str = "../tests/data/nomicon-4k-k256.npz";
+
+/// A path of this test's own.
+fn file(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("trace-{name}"))
+}
+
+fn npy<T: AutoSerialize + Copy>(name: &str, shape: &[u64], data: &[T]) -> PathBuf {
+    let path = file(name);
+    let mut image = Vec::new();
+    let mut out =
+        WriteOptions::new().default_dtype().shape(shape).writer(&mut image).begin_nd().unwrap();
+    out.extend(data.iter().copied()).unwrap();
+    out.finish().unwrap();
+    fs::write(&path, image).unwrap();
+    path
+}
+
+/// An archive of (name, shape, values); the type is the same for all but for bytes.
+fn npz(name: &str, arrays: &[(&str, &[u64], Column<'_>)]) -> PathBuf {
+    let path = file(name);
+    let mut out = NpzWriter::create(&path).unwrap();
+    for &(name, shape, column) in arrays {
+        match column {
+            Column::Ids(ids) => {
+                let array = out.array::<i32>(name, Default::default()).unwrap();
+                let mut array = array.default_dtype().shape(shape).begin_nd().unwrap();
+                array.extend(ids.iter().copied()).unwrap();
+                array.finish().unwrap();
+            }
+            Column::Bytes(bytes) => {
+                let array = out.array::<u8>(name, Default::default()).unwrap();
+                let mut array = array.default_dtype().shape(shape).begin_nd().unwrap();
+                array.extend(bytes.iter().copied()).unwrap();
+                array.finish().unwrap();
+            }
+        }
+    }
+    path
+}
+
+#[derive(Clone, Copy)]
+enum Column<'a> {
+    Ids(&'a [i32]),
+    Bytes(&'a [u8]),
+}
+use Column::{Bytes, Ids};
+
+/// The file must be refused with one line that holds all of `parts`.
+fn refused(path: &Path, parts: &[&str]) {
+    let text = Trace::read(path).unwrap_err().to_string();
+    assert!(!text.contains('\n'), "{text}");
+    for part in parts {
+        assert!(text.contains(part), "`{part}` is not in: {text}");
+    }
+}
+
+fn small() -> Trace {
+    let ids = vec![5, -1, 9, 4, 5, 6, 1, 2, 3, 7, 8, MAX_ID];
+    Trace::new(ids, Some(vec![10, -1]), [2, 2, 3]).unwrap()
+}
+
+#[test]
+fn what_is_written_is_read() {
+    let path = file("round.npz");
+    small().write(&path).unwrap();
+    assert_eq!(Trace::read(&path).unwrap(), small());
+    let plain = Trace { stable: None, ..small() };
+    plain.write(&path).unwrap();
+    assert_eq!(Trace::read(&path).unwrap(), plain);
+    assert_eq!(Trace::read(npy("3d.npy", &[2, 2, 3], &plain.ids)).unwrap(), plain);
+    let flat = Trace::read(npy("2d.npy", &[4, 3], &plain.ids)).unwrap();
+    assert_eq!(flat, plain.as_mtp0());
+}
+
+#[test]
+fn the_compressed_form_is_read() {
+    let low = [3, 1, 0, 255, 1, 2];
+    let high = [0, 0, 1, 255, 0, 0];
+    let path = npz(
+        "gaps.npz",
+        &[
+            ("gap_lo", &[2, 1, 3], Bytes(&low)),
+            ("gap_hi", &[2, 1, 3], Bytes(&high)),
+            ("context_len", &[2], Ids(&[300, 70000])),
+        ],
+    );
+    let trace = Trace::read(path).unwrap();
+    assert_eq!(trace.ids, [3, 4, 260, 65535, 65536, 65538]);
+    assert_eq!(trace.stable, Some(vec![300, 70000]));
+
+    let full = vec![255; 200];
+    let far = npz(
+        "gaps-far.npz",
+        &[
+            ("gap_lo", &[1, 1, 200], Bytes(&full)),
+            ("gap_hi", &[1, 1, 200], Bytes(&full)),
+            ("context_len", &[1], Ids(&[1])),
+        ],
+    );
+    refused(&far, &["4194304 at step 0, row 0, position 64", "4194303"]);
+}
+
+#[test]
+fn the_committed_trace_is_read() {
+    let trace = Trace::read(COMMITTED).unwrap();
+    assert_eq!((trace.steps, trace.tokens, trace.k), (64, 4, 256));
+    assert_eq!(trace.stable.as_ref().unwrap()[..2], [4096, 4100]);
+    assert!(fs::metadata(COMMITTED).unwrap().len() < 300 << 10);
+}
+
+#[test]
+fn bad_files_are_refused() {
+    refused(&file("nowhere.npz"), &["open", "nowhere.npz", "check that the path"]);
+    refused(Path::new(env!("CARGO_TARGET_TMPDIR")), &["check that the path"]);
+    fs::write(file("text.npy"), "hello").unwrap();
+    refused(&file("text.npy"), &["text.npy", "5 bytes", "numpy.save"]);
+    fs::write(file("empty.npz"), "").unwrap();
+    refused(&file("empty.npz"), &["empty.npz", "0 bytes"]);
+
+    refused(&npy("i64.npy", &[1, 3], &[1i64, 2, 3]), &["dtype", "'<i8'", "'<i4'", "astype"]);
+    refused(&npy("f32.npy", &[1, 3], &[1f32, 2.0, 3.0]), &["dtype", "'<f4'", "astype"]);
+    refused(&npy("1d.npy", &[3], &[1, 2, 3]), &["[3]", "[steps, N_q, K]"]);
+    refused(&npy("4d.npy", &[1, 1, 1, 2], &[1, 2]), &["[1, 1, 1, 2]", "reshape"]);
+    refused(&npy("none.npy", &[0, 2, 2], &[0i32; 0]), &["[0, 2, 2]", "at least 1"]);
+    refused(&npy("no-k.npy", &[2, 0], &[0i32; 0]), &["[2, 1, 0]", "at least 1"]);
+    let far = npy("far.npy", &[2, 1, 2], &[1, 2, 3, MAX_ID + 1]);
+    refused(&far, &["4194304 at step 1, row 0, position 1", "4194303", "renumber"]);
+}
+
+#[test]
+fn bad_stable_is_refused() {
+    let with = |stable: &[i32]| {
+        npz(
+            "stable.npz",
+            &[("ids", &[2, 1, 1], Ids(&[1, 2])), ("stable", &[stable.len() as u64], Ids(stable))],
+        )
+    };
+    assert_eq!(Trace::read(with(&[-1, 5])).unwrap().stable, Some(vec![-1, 5]));
+    refused(&with(&[1]), &["stable", "1 values", "2 steps"]);
+    refused(&with(&[0, -2]), &["stable is -2 at step 1", "-1"]);
+    refused(&with(&[MAX_ID + 1, 0]), &["stable is 4194304 at step 0"]);
+    let wide =
+        npz("wide.npz", &[("ids", &[2, 1, 1], Ids(&[1, 2])), ("stable", &[2, 1], Ids(&[1, 2]))]);
+    refused(&wide, &["[2, 1] (array stable)", "[steps]"]);
+    let other = npz("other.npz", &[("rows", &[1, 1], Ids(&[1]))]);
+    refused(&other, &["no array 'ids'", "rows"]);
+}
+
+/// Every cut of a file is an error or, where only padding of the archive is lost, the trace.
+#[test]
+fn cut_files_are_refused() {
+    let whole = file("whole.npz");
+    small().write(&whole).unwrap();
+    let npy = npy("whole.npy", &[2, 2, 3], &small().ids);
+    for path in [whole, npy] {
+        let bytes = fs::read(&path).unwrap();
+        for len in 0..bytes.len() {
+            fs::write(file("cut"), &bytes[..len]).unwrap();
+            let text = Trace::read(file("cut")).unwrap_err().to_string();
+            assert!(!text.contains('\n'), "{text}");
+        }
+        // Flipped bytes may go unseen in an .npy without a checksum, but nothing may panic.
+        for at in 0..bytes.len() {
+            let mut wrong = bytes.clone();
+            wrong[at] ^= 0x55;
+            fs::write(file("cut"), wrong).unwrap();
+            let _ = Trace::read(file("cut"));
+        }
+    }
+    refused_cut_data();
+}
+
+fn refused_cut_data() {
+    let path = npy("data.npy", &[2, 3], &[1, 2, 3, 4, 5, 6]);
+    let bytes = fs::read(&path).unwrap();
+    fs::write(&path, &bytes[..bytes.len() - 4]).unwrap();
+    refused(&path, &["20 bytes", "needs 24", "cut short"]);
+}
+
+#[test]
+fn hostile_headers_are_refused() {
+    let with = |header: &str| {
+        let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
+        bytes.extend((header.len() as u16).to_le_bytes());
+        bytes.extend(header.as_bytes());
+        bytes.extend([0; 64]);
+        fs::write(file("header.npy"), bytes).unwrap();
+        file("header.npy")
+    };
+    let shape =
+        |shape: &str| format!("{{'descr': '<i4', 'fortran_order': False, 'shape': ({shape}), }}\n");
+    assert!(Trace::read(with(&shape("2, 2, 2"))).is_ok());
+    refused(&with(&shape("4294967296, 4294967296, 2")), &["header", "4294967296"]);
+    refused(&with(&shape("99999999999999999999999, 1")), &["99999999999999999999999"]);
+    refused(&with(&shape("65536, 32767")), &["needs 8589672448 bytes"]);
+    refused(&with(&"(".repeat(60000)), &["60000 bytes"]);
+    refused(&with("nonsense shape"), &["header"]);
+    refused(&with("no such thing\n"), &["no shape"]);
+    refused(&with(&format!("{}shape", "(".repeat(1000))), &["header"]);
+    refused(&with(&shape("2, 2,\n99999999999")), &["99999999999"]);
+    refused(&with(&shape("2, 2, 2").replace("<i4", "<i4\n")), &["header"]);
+    refused(&with(&shape("2, 2, 2").replace("<i4", "<i4\\n")), &["header"]);
+    refused(&with(&shape("2, 2, 2").replace("<i4", "|O")), &["dtype", "O"]);
+    let turned = shape("2, 2, 2").replace("False", "True");
+    refused(&with(&turned), &["Fortran", "ascontiguousarray"]);
+}
+
+#[test]
+fn positions_become_steps() {
+    let flat = small().as_mtp0();
+    assert_eq!((flat.steps, flat.tokens, flat.k), (4, 1, 3));
+    assert_eq!(flat.stable, Some(vec![10, 11, -1, -1]));
+    assert_eq!(flat.row(2, 0), small().row(1, 0));
+}
+
+#[test]
+fn rows_are_shuffled_and_thinned() {
+    let trace = Trace::read(COMMITTED).unwrap();
+    let shuffled = trace.shuffled(3);
+    assert_eq!(shuffled, trace.shuffled(3));
+    assert_ne!(shuffled, trace.shuffled(4));
+    let sorted = |row: &[i32]| row.iter().copied().collect::<BTreeSet<i32>>();
+    for step in 0..trace.steps {
+        assert_eq!(sorted(trace.row(step, 1)), sorted(shuffled.row(step, 1)));
+        assert_ne!(trace.row(step, 1), shuffled.row(step, 1));
+    }
+    let thin = trace.take_k(64).unwrap();
+    assert_eq!((thin.steps, thin.tokens, thin.k), (64, 4, 64));
+    let other = shuffled.take_k(64).unwrap();
+    // The choice is by id: it is the same from rows in another order.
+    for row in 0..256 {
+        let (step, token) = (row / 4, row % 4);
+        assert!(thin.row(step, token).is_sorted());
+        assert_eq!(sorted(thin.row(step, token)), sorted(other.row(step, token)));
+    }
+    let padded = Trace::new(vec![-1, 7, -1, 3], None, [1, 1, 4]).unwrap();
+    assert_eq!(padded.take_k(2).unwrap().ids, [7, 3]);
+    assert_eq!(padded.take_k(3).unwrap().ids, [-1, 7, 3]);
+    assert!(trace.take_k(257).unwrap_err().to_string().contains("256"));
+    assert!(trace.take_k(0).is_err() && trace.truncated(0).is_err());
+    assert_eq!(trace.truncated(9).unwrap().stable.unwrap().len(), 9);
+    assert_eq!(trace.truncated(1000).unwrap(), trace);
+}
+
+#[test]
+fn results_have_the_announced_arrays() {
+    let mut results = Results::new(2, 2, 3);
+    let step = StepResults {
+        slot: &[0, 1, -1, 2],
+        hit: &[1, 0, 0, 0],
+        tag: &[u64::MAX, 2, 0, 4],
+        misses: &[1, 1],
+        miss: &[[1, 8, 1], [3, 9, 2]],
+        cut: &[0, 0, 1, 2],
+    };
+    results.push(step).unwrap();
+    results.push(step).unwrap();
+    assert!(results.push(StepResults { cut: &[0], ..step }).is_err());
+    let path = file("results.npz");
+    results.write(&path).unwrap();
+    let mut archive = NpzArchive::open(&path).unwrap();
+    let mut read = |name: &str| {
+        let array = archive.by_name(name).unwrap().unwrap();
+        (array.dtype().descr(), array.shape().to_vec())
+    };
+    assert_eq!(read("slot"), ("'<i4'".into(), vec![2, 2, 2]));
+    assert_eq!(read("hit"), ("'|u1'".into(), vec![2, 2, 2]));
+    assert_eq!(read("misses"), ("'<i4'".into(), vec![2, 2]));
+    assert_eq!(read("cut"), ("'<i4'".into(), vec![2, 4]));
+    assert_eq!(read("tag"), ("'<u8'".into(), vec![2, 2, 2]));
+    let miss = archive.by_name("miss").unwrap().unwrap();
+    assert_eq!(miss.shape(), [4, 4]);
+    let miss: Vec<i32> = miss.into_vec().unwrap();
+    assert_eq!(miss, [0, 1, 8, 1, 0, 3, 9, 2, 1, 1, 8, 1, 1, 3, 9, 2]);
+    assert!(results.write("/nonexistent/out.npz").unwrap_err().to_string().contains("folder"));
+}
+
+#[test]
+fn charts_are_the_same_each_time() {
+    let points = vec![(2048.0, 59.8), (4096.0, 85.1), (8192.0, f64::NAN), (16384.0, 99.2)];
+    let series = [Series { name: "LRU <exact>".into(), points }];
+    let groups = ["1".to_owned(), "2".to_owned()];
+    let values = [Bars { name: "S3".into(), values: vec![1.0, 2.5] }];
+    let draw = |name: &str| {
+        lines(file(name), "Hit rate", "slots", "%", &series).unwrap();
+        let first = fs::read_to_string(file(name)).unwrap();
+        bars(file(name), "Transfer", "GB/s", &groups, &values).unwrap();
+        (first, fs::read_to_string(file(name)).unwrap())
+    };
+    let (line, bar) = draw("a.svg");
+    assert_eq!((line.clone(), bar.clone()), draw("b.svg"));
+    assert!(line.starts_with("<svg") && line.contains("LRU &lt;exact&gt;"));
+    assert!(bar.contains("GB/s") && bar.contains("S3"));
+    lines(file("c.svg"), "Nothing", "x", "y", &[]).unwrap();
+    bars(file("c.svg"), "Nothing", "y", &[], &[]).unwrap();
+    assert!(lines("/nonexistent/a.svg", "", "", "", &series).is_err());
+}

@@ -1,0 +1,296 @@
+//! A batch's arrays and a plan's outputs, in device memory and in the pinned memory that they are
+//! copied through.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use avsg_device::stage_one::record;
+
+use super::acl::owned::{Context, DeviceMemory, PinnedMemory, RawStream};
+use crate::batch::Batch;
+use crate::plan::Plan;
+use crate::queued::{DevicePlan, QueuedBatch};
+use crate::{Error, Result};
+
+/// Words to which arrays are aligned: 64 bytes.
+const LINE: usize = 16;
+
+/// Where each array begins, in words; the same in both memories.
+#[derive(Clone, Copy, Debug)]
+struct Places {
+    cu_q: usize,
+    state: usize,
+    generation: usize,
+    stable: usize,
+    seq: usize,
+    ids: usize,
+    record: usize,
+    valid: usize,
+    slot: usize,
+    miss: [usize; 4],
+    words: usize,
+}
+
+impl Places {
+    fn new(k: usize, rows: usize, requests: usize) -> Option<Self> {
+        let mut words = 0usize;
+        let mut place = |n: usize| {
+            let at = words;
+            words = words.checked_add(n.checked_next_multiple_of(LINE)?)?;
+            Some(at)
+        };
+        let selected = rows.checked_mul(k)?;
+        let mut places = Self {
+            cu_q: place(requests + 1)?,
+            state: place(requests)?,
+            generation: place(requests)?,
+            stable: place(requests)?,
+            seq: place(requests)?,
+            ids: place(selected)?,
+            record: place(requests.checked_mul(record::WORDS)?)?,
+            valid: place(rows)?,
+            slot: place(selected)?,
+            miss: [place(selected)?, place(selected)?, place(selected)?, place(selected)?],
+            words: 0,
+        };
+        places.words = words;
+        places.words.checked_mul(4)?;
+        Some(places)
+    }
+}
+
+/// The pinned side, and the block tables, which grow to the longest that came.
+#[derive(Debug)]
+struct Staging {
+    pinned: PinnedMemory,
+    blocks: Option<(DeviceMemory, PinnedMemory, usize)>,
+}
+
+/// Arrays for batches of at most so many rows and requests.
+#[derive(Debug)]
+pub(crate) struct Arrays {
+    context: Arc<Context>,
+    k: usize,
+    pub(super) rows: usize,
+    pub(super) requests: usize,
+    places: Places,
+    device: DeviceMemory,
+    staging: Mutex<Staging>,
+}
+
+impl Arrays {
+    pub fn new(context: &Arc<Context>, k: usize, rows: usize, requests: usize) -> Result<Self> {
+        let places = Places::new(k, rows, requests).ok_or_else(|| {
+            let limit = "its arrays must fit the address space";
+            Error::invalid("plan rows", rows, limit, "size it for your largest batch")
+        })?;
+        let device = DeviceMemory::new(context, 4 * places.words)?;
+        let pinned = PinnedMemory::new(context, 4 * places.words)?;
+        let staging = Mutex::new(Staging { pinned, blocks: None });
+        Ok(Self { context: Arc::clone(context), k, rows, requests, places, device, staging })
+    }
+
+    fn staging(&self) -> MutexGuard<'_, Staging> {
+        self.staging.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn at(&self, word: usize) -> u64 {
+        self.device.address() + 4 * word as u64
+    }
+
+    /// Puts the copies of a checked batch into a stream, and says where it lies then.
+    ///
+    /// # Safety
+    /// The stream's earlier use of these arrays is done, and they live until this one is.
+    pub unsafe fn upload(
+        &self,
+        batch: &Batch<'_>,
+        page: usize,
+        stream: RawStream,
+    ) -> Result<QueuedBatch> {
+        let (requests, p) = (batch.state.len(), &self.places);
+        let rows = batch.cu_q[requests] as usize;
+        // Lengths of a padded request mean nothing.
+        let longest = batch.seq_len.iter().zip(batch.state).filter(|(_, s)| **s >= 0);
+        let longest = longest.map(|(&seq, _)| seq.max(0) as usize).max().unwrap_or(0);
+        // Entries behind the longest sequence are never looked at.
+        let entries = match page {
+            0 => 0,
+            _ => batch.block_stride.min(longest.div_ceil(page)),
+        };
+        let mut staging = self.staging();
+        let words = staging.pinned.words_mut();
+        for (at, array) in [
+            (p.cu_q, batch.cu_q),
+            (p.state, batch.state),
+            (p.generation, batch.generation),
+            (p.stable, batch.stable_len),
+            (p.seq, batch.seq_len),
+        ] {
+            words[at..][..array.len()].copy_from_slice(array);
+        }
+        // A batch that is appended has no ids.
+        let k = if batch.ids.is_empty() { 0 } else { batch.k };
+        for row in 0..if k == 0 { 0 } else { rows } {
+            let ids = &batch.ids[row * batch.ids_stride..][..k];
+            words[p.ids + row * k..][..k].copy_from_slice(ids);
+        }
+        for (at, n) in [
+            // The small arrays follow each other.
+            (p.cu_q, p.seq + requests - p.cu_q),
+            (p.ids, rows * k),
+        ] {
+            // SAFETY: the contract.
+            unsafe { self.device.upload(4 * at, &staging.pinned, 4 * at, 4 * n, stream)? };
+        }
+        // SAFETY: the contract.
+        let block_table = unsafe { self.blocks(&mut staging, batch, requests, entries, stream)? };
+        Ok(QueuedBatch {
+            requests,
+            rows,
+            k: batch.k,
+            ids: self.at(p.ids),
+            ids_stride: batch.k,
+            cu_q: self.at(p.cu_q),
+            state: self.at(p.state),
+            generation: self.at(p.generation),
+            stable_len: self.at(p.stable),
+            seq_len: self.at(p.seq),
+            block_table,
+            block_stride: entries,
+        })
+    }
+
+    /// # Safety
+    /// As for [`Self::upload`].
+    unsafe fn blocks(
+        &self,
+        staging: &mut Staging,
+        batch: &Batch<'_>,
+        requests: usize,
+        entries: usize,
+        stream: RawStream,
+    ) -> Result<u64> {
+        let words = requests * entries;
+        if words == 0 {
+            return Ok(0);
+        }
+        if staging.blocks.as_ref().is_none_or(|(_, _, room)| *room < words) {
+            // Twice as much, so that growing contexts seldom come here.
+            let room = words.next_power_of_two();
+            staging.blocks = None;
+            let device = DeviceMemory::new(&self.context, 4 * room)?;
+            staging.blocks = Some((device, PinnedMemory::new(&self.context, 4 * room)?, room));
+        }
+        let Some((device, pinned, _)) = &mut staging.blocks else { return Ok(0) };
+        for request in 0..requests {
+            let from = &batch.block_table[request * batch.block_stride..][..entries];
+            pinned.words_mut()[request * entries..][..entries].copy_from_slice(from);
+        }
+        // SAFETY: the contract.
+        unsafe { device.upload(0, pinned, 0, 4 * words, stream)? };
+        Ok(device.address())
+    }
+
+    /// Where a batch that was planned lies still.
+    pub fn planned(&self, plan: &Plan) -> QueuedBatch {
+        let p = &self.places;
+        QueuedBatch {
+            requests: plan.requests,
+            rows: plan.rows(),
+            k: self.k,
+            ids: self.at(p.ids),
+            ids_stride: self.k,
+            cu_q: self.at(p.cu_q),
+            state: self.at(p.state),
+            ..QueuedBatch::default()
+        }
+    }
+
+    /// Where the outputs go.
+    pub fn outputs(&self) -> DevicePlan {
+        let p = &self.places;
+        DevicePlan {
+            slot: self.at(p.slot),
+            valid: self.at(p.valid),
+            miss: p.miss.map(|at| self.at(at)),
+            record: self.at(p.record),
+        }
+    }
+
+    /// Puts the copies of a plan's outputs into a stream.
+    ///
+    /// # Safety
+    /// The arrays live until they are done.
+    pub unsafe fn download(&self, plan: &Plan, stream: RawStream) -> Result<()> {
+        let (p, staging) = (&self.places, self.staging());
+        let (rows, selected) = (plan.rows(), plan.rows() * self.k);
+        let [a, b, c, d] = p.miss;
+        for (at, n) in [
+            (p.record, plan.requests * record::WORDS),
+            (p.valid, rows),
+            (p.slot, selected),
+            (a, selected),
+            (b, selected),
+            (c, selected),
+            (d, selected),
+        ] {
+            // SAFETY: the contract.
+            unsafe { self.device.download(4 * at, &staging.pinned, 4 * at, 4 * n, stream)? };
+        }
+        Ok(())
+    }
+
+    /// Hands them to the plan, after the wait.
+    pub fn give(&self, plan: &mut Plan) {
+        let (p, staging) = (&self.places, self.staging());
+        let words = staging.pinned.words();
+        let (rows, requests) = (plan.rows(), plan.requests);
+        let selected = rows * self.k;
+        plan.record[..requests * record::WORDS]
+            .copy_from_slice(&words[p.record..][..requests * record::WORDS]);
+        plan.valid[..rows].copy_from_slice(&words[p.valid..][..rows]);
+        plan.slot[..selected].copy_from_slice(&words[p.slot..][..selected]);
+        for (list, at) in plan.miss.iter_mut().zip(p.miss) {
+            list[..selected].copy_from_slice(&words[at..][..selected]);
+        }
+    }
+}
+
+/// This step's rows on their way to the device; grows to the largest batch that came.
+#[derive(Debug, Default)]
+pub(super) struct FreshRows {
+    memory: Option<(DeviceMemory, PinnedMemory, usize)>,
+}
+
+impl FreshRows {
+    /// Puts the copy of `parts`, one per segment, into a stream; returns where each lies then.
+    ///
+    /// # Safety
+    /// The stream's earlier use of these rows is done, and they live until this one is.
+    pub unsafe fn upload(
+        &mut self,
+        context: &Arc<Context>,
+        parts: &[&[u8]],
+        stream: RawStream,
+    ) -> Result<[u64; 2]> {
+        let room = |part: &&[u8]| part.len().next_multiple_of(64);
+        let bytes = parts.iter().map(room).sum::<usize>().max(64);
+        if self.memory.as_ref().is_none_or(|(_, _, room)| *room < bytes) {
+            let room = bytes.next_power_of_two();
+            self.memory = None;
+            let device = DeviceMemory::new(context, room)?;
+            self.memory = Some((device, PinnedMemory::new(context, room)?, room));
+        }
+        let mut addresses = [0; 2];
+        let Some((device, pinned, _)) = &mut self.memory else { return Ok(addresses) };
+        let mut at = 0;
+        for (address, part) in addresses.iter_mut().zip(parts) {
+            pinned.bytes_mut()[at..][..part.len()].copy_from_slice(part);
+            *address = device.address() + at as u64;
+            at += room(part);
+        }
+        // SAFETY: the contract.
+        unsafe { device.upload(0, pinned, 0, at, stream)? };
+        Ok(addresses)
+    }
+}

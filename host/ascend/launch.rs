@@ -1,0 +1,207 @@
+//! Launches: which kernels a call takes, which address goes where, and what the scalars are. Nothing here
+//! allocates or waits.
+
+use std::sync::Arc;
+
+use avsg_device::kernels::{Arg, KernelName, MOST_ARGS};
+use avsg_device::params::Params;
+use avsg_device::tiling::{Fault, HALF_BYTES, Launch, MAX_CHUNKS, MAX_SEGMENTS, Segment, Tiling};
+
+use super::acl::owned::{Context, DeviceMemory, RawStream};
+use super::kernels::Kernels;
+use crate::pool::HostPool;
+use crate::queued::{QueuedBatch, QueuedStep, Work};
+use crate::resources::{Config, Resources};
+use crate::{Error, Result};
+
+/// Refuses a geometry that no batch could be launched with.
+pub(super) fn check(config: &Config, pool: &HostPool) -> Result<()> {
+    let k = config.params.k as usize;
+    let smallest = QueuedBatch { requests: 1, rows: 1, k, ids_stride: k, ..Default::default() };
+    tiling(config, pool, &smallest, config.cores).map(drop)
+}
+
+fn tiling(config: &Config, pool: &HostPool, batch: &QueuedBatch, cores: usize) -> Result<Tiling> {
+    let params = &config.params;
+    let word = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+    let mut segments = heapless::Vec::<Segment, { crate::rows::MAX_SEGMENTS }>::new();
+    for (i, segment) in pool.format().as_slice().iter().enumerate() {
+        let (chunk_shift, chunks) = pool.chunking(i).unwrap_or_default();
+        let stride = word(segment.stride);
+        // Cannot fail: a format has no more segments than this holds.
+        let _ = segments.push(Segment {
+            bytes: word(segment.bytes),
+            host_stride: stride,
+            kv_stride: stride,
+            fresh_stride: stride,
+            chunk_shift,
+            chunks: word(chunks),
+        });
+    }
+    let shape = Launch {
+        requests: word(batch.requests),
+        rows: word(batch.rows),
+        k: word(batch.k),
+        ids_stride: word(batch.ids_stride),
+        block_stride: word(batch.block_stride),
+        pool_units: word(pool.rows() / (params.page as usize).max(1)),
+        states: word(config.states),
+        copy_cores: word(cores),
+        segments: &segments,
+    };
+    Tiling::new(params, &shape).map_err(|fault| explain(fault, params))
+}
+
+fn explain(fault: Fault, params: &Params) -> Error {
+    let most = |n: u64| format!("a device kernel takes at most {n}");
+    match fault {
+        Fault::Segments(n) => Error::invalid(
+            "segments",
+            n,
+            most(MAX_SEGMENTS as u64),
+            "merge segments that are adjacent in memory",
+        ),
+        Fault::RowBytes(n) => Error::invalid(
+            "row bytes",
+            n,
+            most(HALF_BYTES.into()),
+            "split the row into layers of their own",
+        ),
+        Fault::Chunks(n) => Error::invalid(
+            "chunks of a layer",
+            n,
+            most(MAX_CHUNKS.into()),
+            "pass a larger chunk_bytes to the pool",
+        ),
+        Fault::ChunkShift(n) => Error::invalid(
+            "rows of a chunk",
+            format!("2^{n}"),
+            "a device kernel counts 2^30",
+            "pass a smaller chunk_bytes to the pool",
+        ),
+        Fault::Words(n) => {
+            Error::invalid("words of an array", n, most(i32::MAX as u64), "split the batch")
+        }
+        Fault::Cores => Error::invalid("cores", 0, "one at least copies", "pass more cores"),
+        Fault::K(k) => {
+            let limit = format!("it must be 1..={} and at most the stride", params.k);
+            Error::invalid("k", k, limit, "pass 1..=K ids per row")
+        }
+    }
+}
+
+/// An engine's kernels, and the memory that every launch of them names.
+pub(super) struct Launcher {
+    pub kernels: Kernels,
+    /// Addresses of the pool's chunks.
+    pub chunks: DeviceMemory,
+    pub tables: DeviceMemory,
+    pub rules: Option<DeviceMemory>,
+    pub context: Arc<Context>,
+}
+
+impl Launcher {
+    /// Puts a call's kernels into a stream. Both stages are one launch if `one_launch` says so.
+    ///
+    /// # Safety
+    /// As for [`crate::engine::Engine::enqueue_plan`], in the current context.
+    pub unsafe fn run(
+        &mut self,
+        resources: &Resources,
+        step: &QueuedStep,
+        one_launch: bool,
+        stream: RawStream,
+    ) -> Result<()> {
+        let kernels: &[KernelName] = match step.work {
+            Work::Plan => &[KernelName::Plan],
+            Work::Transfer => &[KernelName::Transfer],
+            Work::Both if one_launch => &[KernelName::Step],
+            Work::Both => &[KernelName::Plan, KernelName::Transfer],
+            Work::Append => &[KernelName::Append],
+        };
+        // SAFETY: the contract.
+        kernels.iter().try_for_each(|&k| unsafe { self.launch(k, resources, step, stream) })
+    }
+
+    /// Puts a reset of every table into a stream.
+    pub fn reset(&mut self, resources: &Resources, stream: RawStream) -> Result<()> {
+        let k = resources.config.params.k as usize;
+        let batch = QueuedBatch { k, ids_stride: k, ..QueuedBatch::default() };
+        let out = Default::default();
+        let nothing = QueuedStep { work: Work::Plan, batch, out, layer: 0, fresh: [0; 2] };
+        let context = Arc::clone(&self.context);
+        let _current = context.bind()?;
+        // SAFETY: the stream is the engine's, or the caller's of an `enqueue_*`; the tables live as long as
+        // the engine, whose drop waits.
+        unsafe { self.launch(KernelName::Reset, resources, &nothing, stream) }
+    }
+
+    /// # Safety
+    /// As for [`Self::run`].
+    unsafe fn launch(
+        &mut self,
+        kernel: KernelName,
+        resources: &Resources,
+        step: &QueuedStep,
+        stream: RawStream,
+    ) -> Result<()> {
+        // Kernels cut their work by the number of cores, so it goes into the scalars, too. It is never more than
+        // the stream may have now; a captured launch keeps what it was captured with.
+        // SAFETY: the contract.
+        let limit = unsafe { self.context.stream_vector_cores(stream)? };
+        let most = resources.config.cores;
+        let cores = limit.map_or(most, |limit| limit.min(most));
+        let tiling = tiling(&resources.config, &resources.pool, &step.batch, cores)?;
+        let mut addresses = heapless::Vec::<u64, MOST_ARGS>::new();
+        for &arg in kernel.args() {
+            // Cannot fail: no kernel has more arguments than this holds, the workspace included.
+            let _ = addresses.push(self.address(resources, step, arg));
+        }
+        let _ = addresses.push(0);
+        // A request is one core's work.
+        let requests = step.batch.requests.max(1);
+        let cores = if kernel == KernelName::Plan { cores.min(requests) } else { cores };
+        // SAFETY: the contract; tables, rules, chunks and slots live as long as the engine, whose drop waits.
+        unsafe { self.kernels.launch(kernel, &addresses, &tiling, cores, stream) }
+    }
+
+    /// What a kernel is given for a parameter. An error would allocate, so no call here may fail.
+    fn address(&self, resources: &Resources, step: &QueuedStep, arg: Arg) -> u64 {
+        let (b, out) = (&step.batch, &step.out);
+        let [miss_pos, miss_id, miss_slot, miss_row] = out.miss;
+        let segments = resources.pool.format().as_slice().len();
+        let kv = |segment: usize| {
+            if segment >= segments {
+                return 0;
+            }
+            resources.buffer.segment_base(step.layer, segment).map_or(0, |base| base as u64)
+        };
+        match arg {
+            Arg::Ids => b.ids,
+            Arg::CuQ => b.cu_q,
+            Arg::State => b.state,
+            Arg::Generation => b.generation,
+            Arg::StableLen => b.stable_len,
+            Arg::SeqLen => b.seq_len,
+            Arg::BlockTable => b.block_table,
+            Arg::Tables => self.tables.address(),
+            Arg::Rules => self.rules.as_ref().map_or(0, |rules| rules.address()),
+            Arg::HostChunks => {
+                let chunks = |i| resources.pool.chunking(i).map_or(0, |(_, chunks)| chunks);
+                let per_layer: usize = (0..segments).map(chunks).sum();
+                self.chunks.address() + 8 * (step.layer * per_layer) as u64
+            }
+            Arg::Kv0 => kv(0),
+            Arg::Kv1 => kv(1),
+            Arg::Fresh0 => step.fresh[0],
+            Arg::Fresh1 => step.fresh[1],
+            Arg::Slot => out.slot,
+            Arg::Valid => out.valid,
+            Arg::MissPos => miss_pos,
+            Arg::MissId => miss_id,
+            Arg::MissSlot => miss_slot,
+            Arg::MissRow => miss_row,
+            Arg::Record => out.record,
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! The vector machines that a CPU may have.
+
+use avsg_device::machine::Kernel;
+use avsg_device::machine::emu::Emu;
+#[cfg(target_arch = "aarch64")]
+use avsg_device::machine::neon::Neon;
+#[cfg(target_arch = "x86_64")]
+use avsg_device::machine::{avx2::Avx2, avx512::Avx512};
+use std::fmt;
+
+/// A machine that this CPU has. The value holds the proof, so that no step asks CPUID again (in a
+/// virtual machine that is a trap of several microseconds).
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub enum Machine {
+    /// One lane at a time; any CPU.
+    Emu(Emu<1>),
+    /// Eight lanes.
+    #[cfg(target_arch = "x86_64")]
+    Avx2(Avx2),
+    /// AVX-512 with gathers by scalar loads.
+    #[cfg(target_arch = "x86_64")]
+    Avx512(Avx512<false>),
+    /// AVX-512 with `vpgatherdd`.
+    #[cfg(target_arch = "x86_64")]
+    Avx512Gather(Avx512<true>),
+    /// Four lanes.
+    #[cfg(target_arch = "aarch64")]
+    Neon(Neon),
+}
+
+impl fmt::Display for Machine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl Machine {
+    /// What it is called.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Emu(_) => "emu",
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2(_) => "avx2",
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512(_) => "avx512",
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512Gather(_) => "avx512 (vpgatherdd)",
+            #[cfg(target_arch = "aarch64")]
+            Self::Neon(_) => "neon",
+        }
+    }
+
+    /// Every machine that this CPU has, the widest last.
+    pub fn all() -> heapless::Vec<Self, 5> {
+        let mut all = heapless::Vec::new();
+        let mut add = |m: Option<Self>| {
+            if let Some(m) = m {
+                // Cannot fail: there are five variants.
+                let _ = all.push(m);
+            }
+        };
+        add(Some(Self::Emu(Emu)));
+        #[cfg(target_arch = "aarch64")]
+        add(Neon::detect().map(Self::Neon));
+        #[cfg(target_arch = "x86_64")]
+        {
+            add(Avx2::detect().map(Self::Avx2));
+            add(Avx512::detect().map(Self::Avx512));
+            add(Avx512::detect().map(Self::Avx512Gather));
+        }
+        all
+    }
+
+    /// Runs a kernel.
+    #[inline]
+    pub fn run<K: Kernel>(self, kernel: K) -> K::Out {
+        match self {
+            Self::Emu(m) => m.run(kernel),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2(m) => m.run(kernel),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512(m) => m.run(kernel),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512Gather(m) => m.run(kernel),
+            #[cfg(target_arch = "aarch64")]
+            Self::Neon(m) => m.run(kernel),
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! Stage One of one request on a CPU machine: from plain memory to the kernel's columns.
+
+use avsg_device::machine::Kernel;
+use avsg_device::machine::cpu::{Cpu, Scalar};
+use avsg_device::machine::memory::{clear_state, split_state, split_work, table_words, work_words};
+use avsg_device::params::{NO_STABLE_LEN, Params};
+use avsg_device::stage_one::{Request, record, stage_one};
+
+use super::machine::Machine;
+use crate::mapping::{MIB2, Mapping};
+use crate::{Result, geometry};
+
+/// One request's Stage One, as a kernel. All slices belong to this request alone.
+pub(crate) struct StageOne<'a> {
+    pub params: &'a Params,
+    pub state: &'a mut [i32],
+    pub work: &'a mut [i32],
+    pub tokens: usize,
+    pub k: usize,
+    pub generation: i32,
+    pub stable: i32,
+    pub limit: i32,
+    pub rows: usize,
+    pub ids: &'a [i32],
+    pub ids_stride: usize,
+    pub blocks: &'a [i32],
+    pub slot: &'a mut [i32],
+    pub valid: &'a mut [i32],
+    pub miss: [&'a mut [i32]; 4],
+    pub record: &'a mut [i32],
+}
+
+/// The order of [`StageOne::miss`].
+pub(crate) const POSITION: usize = 0;
+pub(crate) const SLOT: usize = 2;
+pub(crate) const ROW: usize = 3;
+
+impl Kernel for StageOne<'_> {
+    type Out = ();
+
+    #[inline(always)]
+    fn run<C: Cpu>(self, c: C) {
+        let word = |n: usize| Scalar::new(n as i32);
+        let zero = Scalar::new(0);
+        // A copy that nothing else can point to: the kernel's byte stores might otherwise change it, as
+        // far as the compiler knows, and every tile would read it again.
+        let p = &{ *self.params };
+        let mut state = split_state::<C>(p, self.state);
+        let mut work = split_work::<C>(p, self.work);
+        let [miss_pos, miss_id, miss_slot, miss_row] = self.miss;
+        let mut request = Request::<C> {
+            tokens: word(self.tokens),
+            k: word(self.k),
+            generation: Scalar::new(self.generation),
+            stable: Scalar::new(self.stable),
+            limit: Scalar::new(self.limit),
+            rows: word(self.rows),
+            ids: self.ids,
+            ids_at: zero,
+            ids_stride: word(self.ids_stride),
+            blocks: self.blocks,
+            blocks_at: zero,
+            blocks_len: word(self.blocks.len()),
+            slot: self.slot,
+            slot_at: zero,
+            slot_stride: word(p.k as usize),
+            valid: self.valid,
+            valid_at: zero,
+            miss_pos,
+            miss_id,
+            miss_slot,
+            miss_row,
+            miss_at: zero,
+            record: self.record,
+            record_at: zero,
+            shared: zero,
+            part_at: zero,
+            part_len: zero,
+            late: zero,
+        };
+        stage_one(c, p, &mut state, &mut work, &mut request);
+    }
+}
+
+/// One request with memory of its own: what a machine is measured with, and a table without an
+/// engine for whoever wants hit rates only.
+pub struct Trial {
+    params: Params,
+    memory: Mapping,
+    ids: Vec<i32>,
+    slot: Vec<i32>,
+    valid: Vec<i32>,
+    miss: [Vec<i32>; 4],
+    record: [i32; record::WORDS],
+}
+
+impl Trial {
+    /// A cold table.
+    ///
+    /// # Errors
+    /// If the geometry breaks a rule or memory is short.
+    pub fn new(params: &Params) -> Result<Self> {
+        let params = Params { page: 0, ..*params };
+        geometry::check(&params)?;
+        let selected = (params.k * params.tokens) as usize;
+        // The memory that an engine's tables get, hugepages included.
+        let bytes = (4 * (table_words(&params) + work_words(&params))).next_multiple_of(MIB2);
+        let mut trial = Self {
+            params,
+            memory: Mapping::anonymous("trial table", bytes)?,
+            ids: vec![-1; selected],
+            slot: vec![-1; selected],
+            valid: vec![0; params.tokens as usize],
+            miss: [(); 4].map(|()| vec![0; selected]),
+            record: [0; record::WORDS],
+        };
+        trial.clear();
+        Ok(trial)
+    }
+
+    /// The table's words and the working columns'. Not a method of `&mut self`: a step also borrows
+    /// the outputs.
+    fn split<'m>(memory: &'m mut Mapping, params: &Params) -> (&'m mut [i32], &'m mut [i32]) {
+        let table = table_words(params);
+        let words = table + work_words(params);
+        // SAFETY: `new` made the mapping at least that long; it is zeroed, aligned to a page, and
+        // borrowed mutably.
+        unsafe { core::slice::from_raw_parts_mut(memory.ptr().cast(), words) }.split_at_mut(table)
+    }
+
+    /// Empties the table.
+    pub fn clear(&mut self) {
+        clear_state(&self.params, Self::split(&mut self.memory, &self.params).0);
+    }
+
+    /// Selects ids that shift by a tenth from step to step, spread over 16 K.
+    pub fn select(&mut self, step: usize) {
+        let k = self.ids.len();
+        for (i, id) in self.ids.iter_mut().enumerate() {
+            *id = (((i + step * k / 10) * 40503) % (16 * k)) as i32;
+        }
+    }
+
+    /// One step over the selected ids, without invalidation.
+    pub fn step(&mut self, machine: Machine) {
+        let tokens = self.params.tokens as usize;
+        let ids = core::mem::take(&mut self.ids);
+        self.step_on(machine, &ids, tokens, -1);
+        self.ids = ids;
+    }
+
+    /// One step over `tokens` rows of K ids; `stable` -1 means no invalidation. Returns the number
+    /// of misses.
+    pub fn step_on(&mut self, machine: Machine, ids: &[i32], tokens: usize, stable: i32) -> usize {
+        let k = self.params.k as usize;
+        let params = self.params;
+        let [a, b, c, d] = &mut self.miss;
+        let (state, work) = Self::split(&mut self.memory, &params);
+        machine.run(StageOne {
+            params: &params,
+            state,
+            work,
+            tokens,
+            k,
+            generation: 0,
+            stable: if stable < 0 { NO_STABLE_LEN } else { stable },
+            limit: if stable < 0 { NO_STABLE_LEN } else { stable + tokens as i32 },
+            rows: NO_STABLE_LEN as usize,
+            ids,
+            ids_stride: k,
+            blocks: &[],
+            slot: &mut self.slot,
+            valid: &mut self.valid,
+            miss: [a, b, c, d],
+            record: &mut self.record,
+        });
+        self.record[record::TOTAL as usize] as usize
+    }
+
+    /// Slots of the last step, row by row.
+    pub fn slots(&self) -> &[i32] {
+        &self.slot
+    }
+
+    /// Misses of token `token` in the last step.
+    pub fn misses(&self, token: usize) -> usize {
+        self.record[record::MISSES as usize + token] as usize
+    }
+}

@@ -1,4 +1,0 @@
-//! How a launch reaches the cores of a device.
-
-pub mod acl;
-pub mod cpu;

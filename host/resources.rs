@@ -1,0 +1,146 @@
+//! What an engine has, whatever device it is on: geometry, pool, buffer.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use avsg_device::params::Params;
+use avsg_device::stage_two::Strategy;
+
+use crate::batch::Batch;
+use crate::buffer::{BufferConfig, DeviceBuffer};
+use crate::cpus::{allowed_cpus, check_cores};
+use crate::pool::HostPool;
+use crate::{Error, Result, geometry};
+
+/// Which vector machine plays the cores, where a CPU does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Choice {
+    /// The fastest that is there.
+    #[default]
+    Auto,
+    /// The scalar one.
+    Emu,
+    /// AVX2.
+    Avx2,
+    /// AVX-512, the faster form of gather.
+    Avx512,
+    /// NEON.
+    Neon,
+}
+
+/// What an engine is to be.
+#[derive(Clone, Copy, Debug)]
+pub struct Config {
+    /// Geometry and rules of every table.
+    pub params: Params,
+    /// Request states: the most requests that are resident at once.
+    pub states: usize,
+    /// Cores of the device; stage two is cut for as many.
+    pub cores: usize,
+    /// Which vector machine.
+    pub machine: Choice,
+    /// How misses are spread over cores.
+    pub strategy: Strategy,
+}
+
+impl Config {
+    /// All CPUs of this process, the fastest machine, balanced.
+    pub fn new(params: Params, states: usize) -> Self {
+        let cores = allowed_cpus().len().max(1);
+        Self { params, states, cores, machine: Choice::Auto, strategy: Strategy::Balanced }
+    }
+}
+
+static ENGINES: AtomicU64 = AtomicU64::new(1);
+
+/// What every device's calls refer to.
+pub(crate) struct Resources {
+    pub config: Config,
+    pub buffer: DeviceBuffer,
+    pub id: u64,
+    // Last: whatever a device still holds of it goes first.
+    pub pool: Arc<HostPool>,
+}
+
+impl Resources {
+    /// Checks everything that does not depend on the device.
+    pub fn check(config: &Config, pool: &HostPool) -> Result<BufferConfig> {
+        let params = &config.params;
+        geometry::check(params)?;
+        check_cores(config.cores)?;
+        if config.states == 0 {
+            let limit = "it must be at least 1";
+            return Err(Error::invalid("states", 0, limit, "pass your largest batch"));
+        }
+        let page = params.page as usize;
+        if pool.rows() < page {
+            let limit = format!("a block is {page} rows");
+            return Err(Error::invalid("pool rows", pool.rows(), limit, "make the pool larger"));
+        }
+        if pool.rows() > i32::MAX as usize {
+            let limit = format!("kernels count rows up to {}", i32::MAX);
+            return Err(Error::invalid("pool rows", pool.rows(), limit, "split the pool"));
+        }
+        Ok(BufferConfig {
+            states: config.states,
+            layers: pool.layers(),
+            slots: params.slots as usize,
+            format: pool.format().clone(),
+        })
+    }
+
+    pub fn new(config: Config, pool: impl Into<Arc<HostPool>>, buffer: DeviceBuffer) -> Self {
+        Self { config, buffer, id: ENGINES.fetch_add(1, Ordering::Relaxed), pool: pool.into() }
+    }
+
+    /// Rows (without block table) or blocks (with one) of the pool.
+    pub fn pool_units(&self) -> usize {
+        self.pool.rows() / (self.config.params.page as usize).max(1)
+    }
+
+    /// The pool row of an id, if it has one.
+    pub fn row(&self, batch: &Batch<'_>, request: usize, id: usize) -> Option<usize> {
+        let page = self.config.params.page as usize;
+        let row = match (id.checked_div(page), id.checked_rem(page)) {
+            (Some(entry), Some(within)) => {
+                let inside = entry < batch.block_stride;
+                let at = request * batch.block_stride + entry;
+                let block = *batch.block_table.get(at).filter(|_| inside)?;
+                usize::try_from(block).ok()?.checked_mul(page)? + within
+            }
+            _ => id,
+        };
+        (row < self.pool_units() * page.max(1)).then_some(row)
+    }
+
+    /// The fresh rows of a batch, as (row of the batch, request, id). A row at or above the sequence
+    /// length is no token: its block may be another request's.
+    pub fn fresh_ids<'b>(
+        batch: &'b Batch<'_>,
+    ) -> impl Iterator<Item = (usize, usize, usize)> + use<'b> {
+        (0..batch.state.len())
+            .filter(|&r| batch.state[r] >= 0 && batch.stable_len[r] >= 0)
+            .flat_map(|r| {
+                let (first, end) = (batch.cu_q[r] as usize, batch.cu_q[r + 1] as usize);
+                let (stable, seq) = (batch.stable_len[r] as usize, batch.seq_len[r] as usize);
+                (first..end)
+                    .map(move |row| (row, r, stable + row - first))
+                    .filter(move |&(_, _, id)| id < seq)
+            })
+    }
+
+    /// Refuses a batch some of whose fresh rows have no place in the pool.
+    pub fn check_places(&self, batch: &Batch<'_>) -> Result<()> {
+        for (_, request, id) in Self::fresh_ids(batch) {
+            if self.row(batch, request, id).is_none() {
+                let limit = format!(
+                    "request {request} has no host row for it (the pool holds {} rows)",
+                    self.pool.rows()
+                );
+                let remedy = "enlarge the pool, or give the block table an entry for it";
+                return Err(Error::invalid("appended id", id, limit, remedy));
+            }
+        }
+        Ok(())
+    }
+}

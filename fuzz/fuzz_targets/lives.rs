@@ -6,9 +6,9 @@
 
 use arbitrary::{Result, Unstructured};
 use avsg::engine::Choice;
+use avsg_testkit::life::{Life, Request, Shape, Step, live};
 use avsg_testkit::splitmix::{SplitMix64, mix};
 use libfuzzer_sys::fuzz_target;
-use avsg_testkit::life::{Life, Request, Shape, Step, live};
 
 /// More steps tell no more, and libFuzzer wants many short runs.
 const MAX_STEPS: usize = 24;

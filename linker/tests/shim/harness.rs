@@ -91,27 +91,6 @@ fn build(text: &str, name: &str) -> Result<PathBuf, String> {
     Ok(library)
 }
 
-/// A text with the headers that it includes in the place of their first `#include`: one file, which tests
-/// change as they need.
-pub fn one_file(text: &str, headers: &[(&'static str, String)]) -> String {
-    fn paste<'h>(text: &'h str, headers: &'h [(&str, String)], seen: &mut Vec<&'h str>) -> String {
-        let line = |line: &'h str| match line.strip_prefix("#include \"avsg_") {
-            Some(_) => {
-                let name = line.split('"').nth(1).unwrap_or_default();
-                if seen.contains(&name) {
-                    return String::new();
-                }
-                seen.push(name);
-                let header = headers.iter().find(|(n, _)| *n == name);
-                paste(&header.unwrap_or_else(|| panic!("no header {name}")).1, headers, seen)
-            }
-            None => format!("{line}\n"),
-        };
-        text.lines().filter(|&line| line != "#pragma once").map(line).collect()
-    }
-    paste(text, headers, &mut Vec::new())
-}
-
 type Built = Arc<OnceLock<Result<PathBuf, String>>>;
 
 /// Compiles `text` (once per content) and loads it; the error is what g++ said.

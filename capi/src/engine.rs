@@ -192,7 +192,7 @@ pub unsafe extern "C" fn avsg_engine_bytes(
 /// Takes all memory and starts the cores; layers and row format are the pool's. More memory than the
 /// machine can give is refused (AVSG_NO_MEMORY) with nothing taken. Takes milliseconds: it measures which
 /// machine and which copy are fastest. An Ascend device loads its kernels, and the simulated one compiles
-/// them first, with g++. AVSG_UNSUPPORTED if this library or this machine does not have the device: the
+/// them first, with the C++ compiler. AVSG_UNSUPPORTED if this library or this machine does not have the device: the
 /// sentence lists what was tried.
 ///
 /// # Safety

@@ -22,9 +22,9 @@ pub const FILE: &str = "embedded.rs";
 #[expect(missing_docs, reason = "the messages say it")]
 pub enum Error {
     #[error("Stage One of {0}: {1}")]
-    Refused(Params, Refused),
+    Refused(String, Refused),
     #[error("the kernels of {0}: {1}")]
-    Failed(Params, Failed),
+    Failed(String, Failed),
     #[error("{0}: {1}")]
     File(PathBuf, io::Error),
     #[error("AVSG_REQUIRE_CANN is 1, but {0}")]
@@ -56,7 +56,7 @@ pub fn check() -> Result<(), Error> {
             for page in [0, 128] {
                 let p = Params { page, tokens: slots / p.k, ..p };
                 let checked = record_stage_one(&p).and_then(|tape| check_tape(&tape));
-                checked.map_err(|refused| Error::Refused(p, refused))?;
+                checked.map_err(|refused| Error::Refused(p.to_string(), refused))?;
             }
         }
     }
@@ -82,7 +82,7 @@ pub fn embed(
     for (n, p) in geometries().enumerate() {
         let kernels = match ascendc(&p, Abi::Direct) {
             Err(Failed::TooLarge(_)) => continue,
-            made => made.map_err(|failed| Error::Failed(p, failed))?,
+            made => made.map_err(|failed| Error::Failed(p.to_string(), failed))?,
         };
         let name = format!("kernels{n}");
         let folder = out.join(&name);

@@ -272,7 +272,7 @@ fn compare(p: &Params, random: &mut Random, steps: usize) {
 }
 
 /// Both tables, all spreads, both lifetimes, with and without a block table: a few of each, because every
-/// geometry is a file for g++.
+/// geometry is a file for the compiler.
 #[test]
 fn small_geometries() {
     if !gxx() {

@@ -22,8 +22,8 @@ pub fn kernel(p: &Params, name: &str) -> Kernel {
 /// A kernel around some Stage One, its headers pasted in.
 pub fn kernel_around(p: &Params, stage_one: &StageOneText, name: &str) -> Kernel {
     let all = kernels(p, stage_one, Abi::Direct).expect("they fit");
-    let kernel = all.kernels.into_iter().find(|k| k.name == name).expect("a kernel of that name");
-    Kernel { text: all.whole(&kernel.text), ..kernel }
+    let kernel = all.kernels.iter().find(|k| k.name == name).expect("a kernel of that name");
+    Kernel { text: all.whole(&kernel.text), ..kernel.clone() }
 }
 
 /// A launch of so many requests, each with at most four rows.

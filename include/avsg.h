@@ -1158,7 +1158,7 @@ avsg_status avsg_engine_bytes(const struct avsg_engine_config *config,
  * Takes all memory and starts the cores; layers and row format are the pool's. More memory than the
  * machine can give is refused (AVSG_NO_MEMORY) with nothing taken. Takes milliseconds: it measures which
  * machine and which copy are fastest. An Ascend device loads its kernels, and the simulated one compiles
- * them first, with g++. AVSG_UNSUPPORTED if this library or this machine does not have the device: the
+ * them first, with the C++ compiler. AVSG_UNSUPPORTED if this library or this machine does not have the device: the
  * sentence lists what was tried.
  *
  * Pointers: `config` as its type says, its strings NULL or with a NUL at their end; `engine` may be written. It is

@@ -59,7 +59,12 @@ pub struct Random {
 
 impl Random {
     /// On engines of [`form`].
-    pub fn new(form: &Form, context: &Arc<Context>, kernels: PathBuf, seed: u64) -> Self {
+    pub fn new(
+        form: &Form,
+        context: &Arc<Context>,
+        kernels: impl Into<Option<PathBuf>>,
+        seed: u64,
+    ) -> Self {
         Self {
             pair: Pair::new(form, context, kernels),
             dice: SplitMix64::new(seed),

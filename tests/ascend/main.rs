@@ -3,7 +3,6 @@
 mod caller_streams;
 mod conformance;
 mod faults;
-mod lives;
 mod lockstep;
 mod native;
 mod plan_order;

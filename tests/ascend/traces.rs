@@ -110,7 +110,15 @@ fn lives_are_the_same_on_many_cores() {
                 let form = random::form(cores, one_launch);
                 let kernels = simulated::emit(&form.params).unwrap();
                 let mut life = Random::new(&form, &context, kernels, 31 + case as u64);
-                live(&mut life, way, 8, &context, |life| &mut life.pair, Random::next, |_| ());
+                live(
+                    &mut life,
+                    way,
+                    8,
+                    &context,
+                    |life| &mut life.pair,
+                    Random::next,
+                    Random::check,
+                );
                 drop((life, context));
                 assert_eq!(session.leaks(), Vec::<String>::new());
             }

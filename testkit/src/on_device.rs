@@ -32,7 +32,9 @@ impl OnDevice {
         }
         let layer = |rows: &FreshRows| rows.parts().iter().map(|p| memory(p.len())).collect();
         let fresh = fresh.iter().map(layer).collect::<Result<_>>()?;
-        let arrays: [DeviceMemory; 7] = arrays.try_into().ok().expect("seven arrays");
+        let Ok(arrays) = <[DeviceMemory; 7]>::try_from(arrays) else {
+            unreachable!("seven arrays")
+        };
         let lengths = like.arrays().map(<[i32]>::len);
         let at = |i: usize| DeviceArray { address: arrays[i].address(), len: lengths[i] };
         let batch = DeviceBatch {

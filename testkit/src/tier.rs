@@ -41,3 +41,31 @@ pub fn sample<K: PartialEq>(
     println!("{what}: {} of {of} points by seed {seed}; AVSG_THOROUGH=1 takes all", taken.len());
     taken
 }
+
+/// The cases of 0..`of` that this run takes, in order: all of them if it is thorough, else as few as have every
+/// value of each axis once; which, the seed says, which is printed. `axes` are a case's values.
+pub fn cover<const N: usize>(
+    what: &str,
+    seed: u64,
+    of: usize,
+    axes: impl Fn(usize) -> [usize; N],
+) -> Vec<usize> {
+    if thorough() {
+        return (0..of).collect();
+    }
+    let mut order: Vec<usize> = (0..of).collect();
+    SplitMix64::new(seed).shuffle(&mut order);
+    let mut seen: Vec<(usize, usize)> = Vec::new();
+    let mut taken = Vec::new();
+    for case in order {
+        let new = |axis: &(usize, usize)| !seen.contains(axis);
+        let values: Vec<_> = axes(case).into_iter().enumerate().filter(new).collect();
+        if !values.is_empty() {
+            seen.extend(values);
+            taken.push(case);
+        }
+    }
+    taken.sort_unstable();
+    println!("{what}: cases {taken:?} of {of} by seed {seed}; AVSG_THOROUGH=1 takes all");
+    taken
+}

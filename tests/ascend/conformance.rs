@@ -7,6 +7,7 @@ use avsg::engine::Config;
 use avsg_sim::{Options, Session};
 use avsg_testkit::life::strategies::{device_shape, life};
 use avsg_testkit::life::{DEVICE_SHAPES, EVERYTHING, Life, live, long_life};
+use avsg_testkit::tier::cover;
 use proptest::prelude::*;
 use proptest::test_runner::Config as Cases;
 
@@ -45,17 +46,19 @@ fn emitted_kernels_give_the_same_lives() {
         assert!(expected.len() > 500, "the life is not empty");
         let few = life.shape.config(Choice::Auto);
         let kernels = simulated::emit(&few.params).unwrap();
-        for cores in [few.cores, 8, 40] {
-            for one_launch in [true, false] {
-                let session = Session::new(Options::default());
-                let config = Config { cores, ..few };
-                let pool = life.shape.pool();
-                let engine = stand::engine(config, &pool, kernels.clone(), one_launch).unwrap();
-                let log = live(&life, engine);
-                let case = format!("{bytes:?} on {cores} cores, one launch {one_launch}");
-                assert!(log == expected, "{case}: other slots or misses than the CPU's");
-                assert_eq!(session.leaks(), Vec::<String>::new(), "{case}");
-            }
+        let cases = [few.cores, 8, 40].map(|cores| [true, false].map(|one| (cores, one)));
+        let cases = cases.as_flattened();
+        let axes = |at: usize| [cases[at].0, usize::from(cases[at].1)];
+        for at in cover(&format!("{bytes:?}"), u64::from(bytes[0]), cases.len(), axes) {
+            let (cores, one_launch) = cases[at];
+            let session = Session::new(Options::default());
+            let config = Config { cores, ..few };
+            let pool = life.shape.pool();
+            let engine = stand::engine(config, &pool, kernels.clone(), one_launch).unwrap();
+            let log = live(&life, engine);
+            let case = format!("{bytes:?} on {cores} cores, one launch {one_launch}");
+            assert!(log == expected, "{case}: other slots or misses than the CPU's");
+            assert_eq!(session.leaks(), Vec::<String>::new(), "{case}");
         }
     }
 }

@@ -136,8 +136,8 @@ pub fn found_on_host(life: &Life, cu_q: &[i32]) -> Found {
     let found = read(None, &arrays, cu_q);
     let selected: i32 = found.valid.iter().sum();
     assert_eq!((counters.requests, counters.rows), (cu_q.len() - 1, found.valid.len()));
-    assert_eq!(counters.misses as usize, found.total());
-    assert_eq!(counters.hits as usize + found.total(), selected as usize);
+    assert_eq!(counters.misses, found.total());
+    assert_eq!(counters.hits + found.total(), selected as usize);
     for (n, of) in found.requests.iter().enumerate() {
         let mut one: avsg_plan_request = sized();
         let [first, end] = [cu_q[n] as usize, cu_q[n + 1] as usize];

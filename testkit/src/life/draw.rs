@@ -22,7 +22,7 @@ pub fn random_step(dice: &mut SplitMix64, form: u8, states: usize, requests: usi
         // A multiple of five would spoil a block.
         let pick = if pick.is_multiple_of(5) { pick + 1 } else { pick };
         // Every second id at least is a row of the pool.
-        let ids = (0..40).map(|i| dice.word() as u16 | 9 * (i % 2)).collect();
+        let ids = (0..40).map(|i| dice.word() as u16 | (9 * (i % 2))).collect();
         Request { who, act, tokens, accept, pick, ids }
     };
     let requests = (0..requests).map(&mut request).collect();

@@ -4,9 +4,6 @@
 //! `AVSG_ASCEND_LIBRARY` names another runtime; with the simulator's library the same test runs on any
 //! machine with g++.
 
-#[path = "ascend/lives.rs"]
-mod lives;
-
 use std::env;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,7 +15,7 @@ use avsg::device::params::Params;
 use avsg::engine::Choice;
 use avsg::engine::Engine;
 use avsg_linker::toolchain::Toolchain;
-use avsg_testkit::life::live;
+use avsg_testkit::life::{DEVICE_SHAPES, EVERYTHING, live, long_life};
 
 /// The device, or why there is none.
 fn device() -> Option<(Arc<Context>, bool)> {
@@ -51,8 +48,8 @@ fn kernels(params: &Params, simulated: bool) -> PathBuf {
 #[test]
 fn lives_are_the_same_on_the_device() {
     let Some((context, simulated)) = device() else { return };
-    for bytes in lives::SHAPES {
-        let life = lives::long_life(bytes, if simulated { 4 } else { 200 });
+    for bytes in DEVICE_SHAPES {
+        let life = long_life(bytes, if simulated { 4 } else { 200 }, EVERYTHING);
         let config = life.shape.config(Choice::Auto);
         for one_launch in [true, false] {
             let kernels = kernels(&config.params, simulated);

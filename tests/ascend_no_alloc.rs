@@ -3,17 +3,20 @@
 //! this process while it counts.
 
 use std::path::PathBuf;
+use std::ptr::without_provenance;
 use std::sync::Arc;
 
-use avsg::ascend::acl::api::memory::{Way, copy};
-use avsg::ascend::acl::owned::{Context, DeviceMemory, Stream};
+use avsg::ascend::acl::owned::{Context, Stream};
 use avsg::ascend::acl::{Acl, Source};
 use avsg::ascend::{AscendOptions, RegisteredPool, simulated};
 use avsg::device::params::{Lifetime, Params};
-use avsg::engine::{Config, DeviceArray, DeviceBatch, Engine};
+use avsg::engine::{Config, Engine};
 use avsg::pool::{Pages, PoolConfig};
 use avsg::rows::RowFormat;
 use avsg_testkit::allocations;
+use avsg_testkit::batch::Owned;
+use avsg_testkit::memory::words;
+use avsg_testkit::on_device::OnDevice;
 
 /// The simulator's shared library, which cargo builds as a dependency of this test.
 fn library() -> PathBuf {
@@ -42,29 +45,13 @@ fn a_queued_step_takes_no_memory() {
     let mut engine = Engine::on_ascend(config, pool, &options).unwrap();
     let stream = Stream::new(&context).unwrap();
 
-    let arrays = DeviceMemory::zeroed(&context, 4096).unwrap();
-    let at = |i: u64| DeviceArray { address: arrays.address() + 64 * i, len: 16 };
-    let words: Vec<u8> =
-        [(0, 0), (1, 1)].iter().flat_map(|w: &(i32, i32)| w.1.to_ne_bytes()).collect();
-    arrays.write(0, &words).unwrap();
-    arrays.write(64 * 4, &512i32.to_ne_bytes()).unwrap();
-    let batch = DeviceBatch {
-        requests: 1,
-        k: 16,
-        ids: at(5),
-        ids_stride: 16,
-        cu_q: at(0),
-        state: at(1),
-        generation: at(2),
-        stable_len: at(3),
-        seq_len: at(4),
-        ..DeviceBatch::default()
-    };
+    let there = OnDevice::new(&context, &Owned::room(16, 1, 1, 0), &[]).unwrap();
+    let batch = there.batch();
     let mut plan = engine.new_plan(1, 1).unwrap();
-    arrays.write(64 * 3, &(-1i32).to_ne_bytes()).unwrap();
     for round in 0..4 {
-        let ids: Vec<u8> = (0..16i32).flat_map(|i| (i * 3 + round * 50).to_ne_bytes()).collect();
-        arrays.write(64 * 5, &ids).unwrap();
+        let mut step = Owned::new(16, 0);
+        step.push([0, 0, -1, 512], &[(0..16).map(|i| i * 3 + round * 50).collect()]);
+        there.write(&step, &[]).unwrap();
         let calls = allocations::calls(|| {
             // SAFETY: the arrays hold one request of 16 ids and live until the stream is waited for.
             unsafe { engine.enqueue_step(&batch, &mut plan, 0, None, stream.raw()).unwrap() };
@@ -73,10 +60,8 @@ fn a_queued_step_takes_no_memory() {
         stream.synchronize(60_000).unwrap();
     }
     allocations::check();
-    let from = std::ptr::without_provenance(plan.device_arrays().unwrap().valid as usize);
-    let mut valid = [0; 4];
-    let _current = context.bind().unwrap();
+    let valid = without_provenance(plan.device_arrays().unwrap().valid as usize);
     // SAFETY: the plan's array of valid counts on the device, which has a word for its one row.
-    unsafe { copy(context.acl(), valid.as_mut_ptr().cast(), from, 4, Way::ToHost) }.unwrap();
-    assert_eq!(i32::from_ne_bytes(valid), 16, "the kernels have run");
+    let valid = unsafe { words(Some(&context), valid, 1) };
+    assert_eq!(valid, [16], "the kernels have run");
 }

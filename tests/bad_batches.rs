@@ -7,7 +7,7 @@ use avsg::plan::Plan;
 use avsg::pool::{Chunk, HostPool, Pages, PoolConfig};
 use avsg::rows::RowFormat;
 use avsg_testkit::batch::Owned;
-use avsg_testkit::small;
+use avsg_testkit::{exact, small};
 
 const K: usize = 8;
 
@@ -95,7 +95,7 @@ impl Bench {
         let owned = good(self.steps);
         self.engine.step(&owned.batch(), &mut self.plan, 0, Some(&FRESH)).unwrap();
         let row = |_, id| (id, 0);
-        assert_eq!(small::expect_exact(&self.engine, &self.plan, &owned, 0, row), 4 * K);
+        assert_eq!(exact::expect(&self.engine, &self.plan, &owned, 0, row), 4 * K);
     }
 }
 
@@ -243,8 +243,7 @@ fn bad_ids_are_no_error() {
         b.engine.step(&owned.batch(), &mut b.plan, 0, Some(&FRESH)).unwrap();
         assert!(b.plan.slots(0)[2] == -1 && b.plan.valid() == [7, 8, 8, 8]);
         assert_eq!([b.plan.status(0), b.plan.status(1)], [i32::from(id > 0), 0]);
-        owned.ids[2] = -1;
-        small::expect_exact(&b.engine, &b.plan, &owned, 0, |_, id| (id, 0));
+        exact::expect(&b.engine, &b.plan, &owned, 0, |_, id| (id, 0));
     }
     b.goes_on();
 }

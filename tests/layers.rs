@@ -5,7 +5,8 @@ use avsg::engine::{Engine, Fresh};
 use avsg::rows::{RowFormat, Segment};
 use avsg_testkit::batch::Owned;
 use avsg_testkit::content::fill_row;
-use avsg_testkit::small;
+use avsg_testkit::life::cuts;
+use avsg_testkit::{exact, memory, small};
 
 const K: usize = 24;
 
@@ -22,18 +23,7 @@ fn ids(step: usize) -> Vec<i32> {
 
 /// All bytes of the device buffer's slots, the gaps of the strides included.
 fn buffer(engine: &Engine) -> Vec<u8> {
-    let config = engine.buffer().config();
-    let mut bytes = Vec::new();
-    for layer in 0..config.layers {
-        for (i, segment) in config.format.as_slice().iter().enumerate() {
-            let base = engine.buffer().segment_base(layer, i).unwrap();
-            let len = config.states * config.slots * segment.stride;
-            // SAFETY: a segment's base is followed by the slots of all states, `stride` apart, zeroed
-            // at first; no launch runs while the engine is borrowed here.
-            bytes.extend(unsafe { std::slice::from_raw_parts(base, len) });
-        }
-    }
-    bytes
+    (0..engine.buffer().config().layers).flat_map(|l| memory::slots(engine, None, l)).collect()
 }
 
 fn host(engine: &Engine) -> Vec<u8> {
@@ -69,7 +59,7 @@ fn any_number_of_layers_in_any_order() {
             }
             for layer in 0..layers {
                 let content = |_, id| (id, layer as u32);
-                assert_eq!(small::expect_exact(&engine, &plan, &owned, layer, content), 3 * K);
+                assert_eq!(exact::expect(&engine, &plan, &owned, layer, content), 3 * K);
             }
         }
         assert!(host(&engine) == before, "the host pool is only read");
@@ -140,7 +130,7 @@ fn two_plans_in_flight() {
             engine.transfer(&mut plans[which], layer, None).unwrap();
             let content = |_, id| (id, layer as u32);
             let (plan, owned) = (&plans[which], &batches[which]);
-            assert_eq!(small::expect_exact(&engine, plan, owned, layer, content), 2 * K);
+            assert_eq!(exact::expect(&engine, plan, owned, layer, content), 2 * K);
         }
     }
 }
@@ -176,14 +166,7 @@ fn cuts_differ_by_at_most_one_row() {
         for step in 0..12 {
             let owned = two_requests(step);
             engine.step(&owned.batch(), &mut plan, 0, None).unwrap();
-            let mut shares = vec![0; cores];
-            for r in 0..3 {
-                let cuts: Vec<_> = engine.cuts(&plan, r).collect();
-                assert!(cuts[0] == 0 && cuts[cores] == plan.misses(r).id.len());
-                cuts.windows(2).zip(&mut shares).for_each(|(c, share)| *share += c[1] - c[0]);
-            }
-            let n = plan.total_misses();
-            assert!(shares.iter().all(|&s| s == n / cores || s == n.div_ceil(cores)), "{shares:?}");
+            cuts(&engine, &plan);
         }
     }
 }

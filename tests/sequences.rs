@@ -6,29 +6,10 @@ use avsg::cpu::machine::Machine;
 use avsg::cpu::stage::Trial;
 use avsg::engine::Choice;
 use avsg::engine::Config;
-use avsg_testkit::life::{Life, Request, Shape, Step, live};
+use avsg_testkit::life::strategies::{life, shape};
+use avsg_testkit::life::{Life, Shape, live, long_life};
 use proptest::prelude::*;
 use proptest::test_runner::Config as Cases;
-
-fn request() -> impl Strategy<Value = Request> {
-    let ids = prop::collection::vec(any::<u16>(), 0..80);
-    (any::<u8>(), any::<u8>(), any::<u8>(), any::<u8>(), any::<u16>(), ids).prop_map(
-        |(who, act, tokens, accept, pick, ids)| Request { who, act, tokens, accept, pick, ids },
-    )
-}
-
-fn step() -> impl Strategy<Value = Step> {
-    (any::<u8>(), any::<u8>(), prop::collection::vec(request(), 0..6))
-        .prop_map(|(form, swap, requests)| Step { form, swap, requests })
-}
-
-fn shape() -> impl Strategy<Value = Shape> {
-    any::<[u8; 10]>().prop_map(Shape::from)
-}
-
-fn life() -> impl Strategy<Value = Life> {
-    (shape(), prop::collection::vec(step(), 1..14)).prop_map(|(shape, steps)| Life { shape, steps })
-}
 
 /// The machines that an engine can be asked for on this CPU.
 fn choices(engine: &Config) -> Vec<Choice> {
@@ -40,7 +21,7 @@ proptest! {
     #![proptest_config(Cases { cases: 56, failure_persistence: None, ..Cases::default() })]
 
     #[test]
-    fn every_slot_holds_its_row(life in life()) {
+    fn every_slot_holds_its_row(life in life(shape())) {
         live(&life, life.shape.engine(Choice::Auto));
     }
 }
@@ -50,7 +31,7 @@ proptest! {
 
     /// Machine, cores, strategy and row format must not show in slots and miss lists.
     #[test]
-    fn every_device_gives_the_same_lists(life in life(), other in any::<[u8; 3]>()) {
+    fn every_device_gives_the_same_lists(life in life(shape()), other in any::<[u8; 3]>()) {
         let first = live(&life, life.shape.engine(Choice::Emu));
         let config = Config::new(life.shape.params(), 1);
         for (i, choice) in choices(&config).into_iter().enumerate() {
@@ -83,25 +64,11 @@ proptest! {
 /// Each strategy, core count and layer of its own, on one long life: no case is left to chance.
 #[test]
 fn strategies_and_core_counts_copy_the_same_rows() {
-    let ids = |seed: usize| (0..60).map(|i| ((i * seed * 2_741 + i * i) % 65_536) as u16).collect();
-    let requests = |step: usize| {
-        let one = |r: usize| Request {
-            who: r as u8,
-            act: if step == 0 { 0 } else { 6 },
-            tokens: (4 - r) as u8,
-            accept: (step + r) as u8,
-            pick: (step * 3 + r) as u16,
-            ids: ids(step * 5 + r + 1),
-        };
-        (0..4).map(one).collect()
-    };
-    let step = |s: usize| Step { form: s as u8, swap: 1, requests: requests(s) };
-    let steps: Vec<_> = (0..20).map(step).collect();
     let mut logs = Vec::new();
     for strategy in 0..3 {
         for cores in [0, 1, 2, 6] {
             let bytes = [1, 3, 29, 3, 1, 2, 2, 7, cores, strategy];
-            let life = Life { shape: Shape::from(bytes), steps: steps.clone() };
+            let life = long_life(bytes, 20, [6; 8]);
             logs.push(live(&life, life.shape.engine(Choice::Auto)));
         }
     }

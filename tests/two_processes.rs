@@ -14,7 +14,8 @@ use avsg::pool::{HostPool, Role};
 use avsg::rows::RowFormat;
 use avsg_testkit::batch::Owned;
 use avsg_testkit::content::fill_row;
-use avsg_testkit::small;
+use avsg_testkit::fresh::FreshRows;
+use avsg_testkit::{exact, small};
 
 /// Set for the second process, which is this binary again, to the writer's device.
 const CHILD: &str = "AVSG_TWO_PROCESSES_WRITER";
@@ -82,15 +83,11 @@ fn writer() {
         let stable = PROMPT + NEW * step;
         let rows = [ids(step, stable + 1, true), ids(step + 1, stable + 2, true)];
         let owned = owned([0, 1, stable, stable + NEW], &rows, 0);
-        let (mut first, mut second, mut row) = (vec![0; 200], vec![0; 56], [0; 128]);
-        for g in 0..2 {
-            fill_row(stable + g as i32, step as u32 + 1, &mut row);
-            first[g * 100..][..100].copy_from_slice(&row[..100]);
-            second[g * 28..][..28].copy_from_slice(&row[100..]);
-        }
-        let fresh = Fresh { segments: &[&first, &second] };
+        let mut fresh = FreshRows::new(&format(), 2);
+        (0..2).for_each(|g| fresh.put(g, stable + g as i32, step as u32 + 1));
+        let fresh = Fresh { segments: &fresh.segments() };
         engine.step(&owned.batch(), &mut plan, 0, Some(&fresh)).unwrap();
-        assert!(small::expect_exact(&engine, &plan, &owned, 0, content) > K);
+        assert!(exact::expect(&engine, &plan, &owned, 0, content) > K);
         engine.append(&owned.batch(), 0, &fresh).unwrap();
         socket.write_all(&order).unwrap();
     }
@@ -100,7 +97,7 @@ fn gather(engine: &mut Engine, plan: &mut Plan, step: i32, len: i32) {
     let rows = [ids(step, len, true), ids(step * 3 + 1, len, false)];
     let owned = owned([0, 4, -1, len], &rows, 3);
     engine.step(&owned.batch(), plan, 0, None).unwrap();
-    assert!(small::expect_exact(engine, plan, &owned, 0, content) > K, "step {step}");
+    assert!(exact::expect(engine, plan, &owned, 0, content) > K, "step {step}");
     assert_eq!(plan.status(0), 0);
 }
 

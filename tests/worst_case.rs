@@ -7,8 +7,8 @@ use avsg::device::stage_two::Strategy;
 use avsg::engine::{Config, Engine, Fresh};
 use avsg::rows::RowFormat;
 use avsg_testkit::batch::Owned;
-use avsg_testkit::content::fill_row;
-use avsg_testkit::small;
+use avsg_testkit::fresh::FreshRows;
+use avsg_testkit::{exact, small};
 
 fn plain(_: usize, id: i32) -> (i32, u32) {
     (id, 0)
@@ -42,7 +42,7 @@ fn a_cold_start_fills_every_slot() {
             let mut slots = plan.misses(0).slot.to_vec();
             slots.sort_unstable();
             assert!(slots.iter().enumerate().all(|(i, &s)| i as i32 == s), "each slot once");
-            assert_eq!(small::expect_exact(&engine, &plan, &owned, 0, plain), 8192);
+            assert_eq!(exact::expect(&engine, &plan, &owned, 0, plain), 8192);
         }
     }
 }
@@ -62,7 +62,7 @@ fn steps_without_anything_to_do() {
     void.push([0, 1, -1, 0], &[]);
     engine.step(&void.batch(), &mut plan, 0, None).unwrap();
     assert!(plan.total_misses() == 0 && plan.valid() == [0, 0] && plan.status(0) == 0);
-    assert_eq!(small::expect_exact(&engine, &plan, &void, 0, plain), 0);
+    assert_eq!(exact::expect(&engine, &plan, &void, 0, plain), 0);
 
     let none = Owned::new(64, 0);
     engine.plan(&none.batch(), &mut plan).unwrap();
@@ -74,7 +74,7 @@ fn steps_without_anything_to_do() {
     // What was there is still there: one step of padding ages it and no more.
     engine.step(&warm.batch(), &mut plan, 0, None).unwrap();
     assert_eq!(plan.total_misses(), 0);
-    assert_eq!(small::expect_exact(&engine, &plan, &warm, 0, plain), 128);
+    assert_eq!(exact::expect(&engine, &plan, &warm, 0, plain), 128);
 }
 
 #[test]
@@ -90,12 +90,12 @@ fn a_rollback_to_nothing_forgets_everything() {
             [0, 1, 0, 4],
             &[0, 1, 2, 3].map(|g| (0..8).map(|i| if i <= g { i } else { -1 }).collect()),
         );
-        let mut fresh = vec![0; 4 * 32];
-        (0..4).for_each(|g| fill_row(g, version, &mut fresh[g as usize * 32..][..32]));
-        let fresh = Fresh { segments: &[&fresh] };
+        let mut fresh = FreshRows::new(&row_of(32), 4);
+        (0..4).for_each(|g| fresh.put(g as usize, g, version));
+        let fresh = Fresh { segments: &fresh.segments() };
         engine.step(&owned.batch(), &mut plan, 0, Some(&fresh)).unwrap();
         assert_eq!(plan.misses(0).row, [-1, -2, -3, -4], "all four are fresh, and miss once");
-        assert_eq!(small::expect_exact(&engine, &plan, &owned, 0, |_, id| (id, version)), 10);
+        assert_eq!(exact::expect(&engine, &plan, &owned, 0, |_, id| (id, version)), 10);
         engine.append(&owned.batch(), 0, &fresh).unwrap();
     }
     // Ids above the new sequence are gone, their old rows in the table included.
@@ -128,7 +128,7 @@ fn the_longest_context_through_a_sparse_block_table() {
             now.push([0, 1, -1, ID_LIMIT], &rows);
             engine.step(&now.batch(), &mut plan, 0, None).unwrap();
             let row = |_, id: i32| (now.blocks[(id / PAGE) as usize] * PAGE + id % PAGE, 0);
-            assert_eq!(small::expect_exact(&engine, &plan, &now, 0, row), 64);
+            assert_eq!(exact::expect(&engine, &plan, &now, 0, row), 64);
             assert_eq!(plan.status(0), 0);
         }
         let mut last = owned.clone();
@@ -157,7 +157,7 @@ fn crowd(cores: usize, strategy: Strategy) -> Vec<i32> {
         }
         engine.step(&owned.batch(), &mut plan, 0, None).unwrap();
         let rows = plan.rows();
-        assert_eq!(small::expect_exact(&engine, &plan, &owned, 0, plain), rows * 16);
+        assert_eq!(exact::expect(&engine, &plan, &owned, 0, plain), rows * 16);
         (0..rows).for_each(|row| log.extend(plan.slots(row)));
     }
     log
@@ -182,6 +182,6 @@ fn more_cores_than_misses() {
         owned.push([0, 1, -1, 64], &[vec![step, (step + 1) % 64, (step * 2 + 20) % 64]]);
         engine.step(&owned.batch(), &mut plan, 0, None).unwrap();
         assert!(plan.total_misses() <= 3);
-        assert_eq!(small::expect_exact(&engine, &plan, &owned, 0, plain), 3);
+        assert_eq!(exact::expect(&engine, &plan, &owned, 0, plain), 3);
     }
 }

@@ -3,6 +3,8 @@
 
 #[path = "c_side/c.rs"]
 mod c;
+#[path = "c_side/lives.rs"]
+mod lives;
 #[path = "c_side/streams.rs"]
 mod streams;
 #[path = "c_side/there.rs"]
@@ -11,108 +13,36 @@ mod there;
 use std::ffi::CStr;
 use std::ptr::{null, null_mut};
 
-use avsg::ascend::acl::api::memory::{Way, copy};
-use avsg::ascend::acl::owned::{Context, Stream};
+use avsg::ascend::acl::owned::Stream;
 use avsg_capi::avsg_status::*;
 use avsg_capi::*;
 use avsg_sim::{Options, Session};
-use avsg_testkit::splitmix::SplitMix64;
+use avsg_testkit::found::Found;
+use avsg_testkit::life::PLAIN;
 use c::*;
+use lives::{RandomLife, buffer, by_host, found, found_on_host, room, tables, whole_step};
 use there::{There, life};
-
-/// What a step found, for comparison.
-#[derive(Debug, Default, PartialEq)]
-struct Found {
-    words: Vec<i32>,
-    bytes: Vec<u8>,
-}
-
-/// A random step: permuted states, new generations, padded requests, bad ids, fresh rows.
-fn arrays(random: &mut SplitMix64, step: i32) -> Arrays {
-    let mut below = |n: usize| random.below(n) as i32;
-    let mut arrays = Arrays::new(step);
-    arrays.ids.iter_mut().for_each(|id| *id = below(108) - 4);
-    arrays.state = if below(2) == 0 { vec![0, 1] } else { vec![1, 0] };
-    if below(5) == 0 {
-        arrays.state[below(2) as usize] = -1;
-    }
-    arrays.generation = vec![1 + step / 7, 1 + step / 5];
-    arrays
-}
-
-/// The device buffer, whosever memory it is.
-fn buffer(life: &Life) -> Vec<u8> {
-    let mut all = Vec::new();
-    for (layer, segment) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
-        let mut at: avsg_buffer = sized();
-        // SAFETY: a struct with its size; the slots of both states, while no call runs.
-        unsafe {
-            ok(avsg_engine_buffer(life.engine, layer, segment, &mut at));
-            all.extend(life.bytes(at.base, 2 * at.state_stride));
-        }
-    }
-    all
-}
-
-/// Slots, valid counts and miss lists of a plan that was made with a NULL stream.
-fn found(life: &Life) -> Vec<i32> {
-    let (mut words, mut counters) = (Vec::new(), sized::<avsg_plan_counters>());
-    // SAFETY: structs with their sizes; the plan's arrays have the lengths that it says.
-    unsafe {
-        ok(avsg_plan_get_counters(life.plan, &mut counters));
-        for n in 0..counters.requests {
-            let mut one: avsg_plan_request = sized();
-            ok(avsg_plan_get_request(life.plan, n, &mut one));
-            let array = |at: *const i32, len| std::slice::from_raw_parts(at, len).to_vec();
-            words.extend([one.status, one.misses as i32]);
-            words.extend(array(one.slot, one.rows * K));
-            words.extend(array(one.valid, one.rows));
-            for list in [one.miss_position, one.miss_id, one.miss_slot, one.miss_row] {
-                words.extend(array(list, one.misses));
-            }
-        }
-    }
-    words.extend([counters.hits as i32, counters.misses as i32]);
-    words
-}
 
 const STEPS: i32 = 24;
 
+/// What a life comes to: for each step what it found and all slots, and the tables at its end.
+type Lived = (Vec<(Found, Vec<u8>)>, [Vec<i32>; 2]);
+
 /// Lives a life with host arrays; every other step is a plan and transfers.
-fn live(device: &'static CStr) -> Vec<Found> {
+fn live(device: &'static CStr) -> Lived {
     let life = life(device);
-    let mut random = SplitMix64::new(5);
+    let mut random = RandomLife::new(5, &[&life]);
     let mut log = Vec::new();
     for step in 0..STEPS {
-        let owned = arrays(&mut random, step);
-        let (batch, fresh) = (owned.batch(), owned.fresh());
-        // SAFETY: `owned` keeps all arrays.
-        unsafe {
-            if step % 2 == 0 {
-                ok(avsg_engine_step(life.engine, &batch, life.plan, 0, &fresh, null_mut()));
-            } else {
-                ok(avsg_engine_plan(life.engine, &batch, life.plan, null_mut()));
-                ok(avsg_engine_transfer(life.engine, life.plan, 0, &fresh, null_mut()));
-            }
-            ok(avsg_engine_transfer(life.engine, life.plan, 1, &fresh, null_mut()));
-            if step % 3 == 0 {
-                ok(avsg_engine_append(life.engine, &batch, 0, &fresh, null_mut()));
-            }
-        }
-        let bytes = buffer(&life);
-        log.push(Found { words: found(&life), bytes });
+        let turn = random.next(None, &[&life]);
+        by_host(&life, &turn, step % 2 == 0);
+        let found = found_on_host(&life, &turn.batch.cu_q);
+        random.check(&turn, &found, &life);
+        log.push((found, buffer(&life)));
     }
-    for state in 0..2 {
-        let (mut words, mut count) = (null(), 0);
-        // SAFETY: places for results; the table stays until the next call.
-        let table = unsafe {
-            ok(avsg_engine_table(life.engine, state, &mut words, &mut count));
-            std::slice::from_raw_parts(words, count).to_vec()
-        };
-        log.push(Found { words: table, bytes: Vec::new() });
-    }
+    let tables = tables(&life);
     life.end();
-    log
+    (log, tables)
 }
 
 /// "ascend" is the device's own code over a library by path, which is the simulator's.
@@ -122,13 +52,17 @@ fn a_life_is_the_same_on_every_device() {
         return;
     }
     let session = Session::new(Options { seed: 9, ..Options::default() });
-    let cpu = live(c"cpu");
-    assert!(cpu.iter().map(|f| f.words.len()).sum::<usize>() > 1000);
+    let (cpu, cpu_tables) = live(c"cpu");
+    let mut words = Vec::new();
+    cpu.iter().for_each(|(found, _)| found.note(&mut words));
+    assert!(words.len() > 1000);
     for device in [c"ascend-sim", c"ascend"] {
-        for (step, (cpu, found)) in cpu.iter().zip(live(device)).enumerate() {
-            assert_eq!(cpu.words, found.words, "step {step} on {device:?}");
-            assert!(cpu.bytes == found.bytes, "step {step} on {device:?}: other bytes");
+        let (log, tables) = live(device);
+        for (step, (cpu, there)) in cpu.iter().zip(&log).enumerate() {
+            assert_eq!(cpu.0, there.0, "step {step} on {device:?}");
+            assert!(cpu.1 == there.1, "step {step} on {device:?}: other bytes");
         }
+        assert!(cpu_tables == tables, "other tables on {device:?}");
     }
     assert_eq!(session.leaks(), Vec::<String>::new());
 }
@@ -166,15 +100,6 @@ fn engines_share_a_registered_pool() {
     assert_eq!(session.leaks(), Vec::<String>::new());
 }
 
-fn on_host<const N: usize>(context: &Context, from: *const i32) -> [i32; N] {
-    let mut words = [0; N];
-    let _current = context.bind().unwrap();
-    let (to, bytes) = (words.as_mut_ptr().cast(), 4 * N);
-    // SAFETY: an array of the plan in device memory that holds so many words.
-    unsafe { copy(context.acl(), to, from.cast(), bytes, Way::ToHost) }.unwrap();
-    words
-}
-
 #[test]
 fn a_step_in_a_stream_is_the_cpus() {
     if compiler() {
@@ -189,57 +114,20 @@ fn in_a_stream(device: &'static CStr) {
     let context = device.context.clone().unwrap();
     let stream = Stream::new(&context).unwrap();
     let raw = stream.raw().handle();
-    let mut random = SplitMix64::new(8);
+    let mut random = RandomLife::new(8, &[&cpu, &device]);
+    let (like, rows) = room();
+    let there = There::room(&context, &like, &rows);
     for step in 0..STEPS {
-        let owned = arrays(&mut random, step);
-        let (batch, fresh) = (owned.batch(), owned.fresh());
-        // SAFETY: `owned` keeps all arrays.
-        unsafe {
-            ok(avsg_engine_step(cpu.engine, &batch, cpu.plan, 0, &fresh, null_mut()));
-            ok(avsg_engine_transfer(cpu.engine, cpu.plan, 1, &fresh, null_mut()));
-            ok(avsg_engine_append(cpu.engine, &batch, 0, &fresh, null_mut()));
-        }
-        let there = There::new(&context, &owned);
-        let (batch, fresh) = (there.batch, there.fresh);
+        let turn = random.next(Some(PLAIN), &[&cpu, &device]);
+        by_host(&cpu, &turn, true);
+        there.write(&turn.batch, &turn.fresh);
+        let batch = [&there.batch; 2];
         // SAFETY: everything stays until the stream was waited for.
-        unsafe {
-            if step % 2 == 0 {
-                ok(avsg_engine_step(device.engine, &batch, device.plan, 0, &fresh, raw));
-            } else {
-                ok(avsg_engine_plan(device.engine, &batch, device.plan, raw));
-                ok(avsg_engine_transfer(device.engine, device.plan, 0, &fresh, raw));
-            }
-            ok(avsg_engine_transfer(device.engine, device.plan, 1, &fresh, raw));
-            ok(avsg_engine_append(device.engine, &batch, 0, &fresh, raw));
-        }
+        unsafe { whole_step(&device, batch, &there.fresh, raw, step % 2 == 0) };
         stream.synchronize(10_000).unwrap();
-        let mut found: avsg_plan_arrays = sized();
-        let mut here: avsg_plan_arrays = sized();
-        // SAFETY: structs with their sizes; 4 rows and 2 requests.
-        unsafe {
-            ok(avsg_plan_get_device_arrays(device.plan, &mut found));
-            ok(avsg_plan_get_device_arrays(cpu.plan, &mut here));
-            assert_eq!(
-                &on_host::<{ 4 * K }>(&context, found.slot)[..],
-                std::slice::from_raw_parts(here.slot, 4 * K)
-            );
-            assert_eq!(
-                &on_host::<4>(&context, found.valid)[..],
-                std::slice::from_raw_parts(here.valid, 4)
-            );
-            for request in 0..2 {
-                let counts = std::slice::from_raw_parts(here.record.add(16 * request), 10);
-                let same = on_host::<10>(&context, found.record.wrapping_add(16 * request));
-                assert_eq!(&same[8..], &counts[8..], "step {step}");
-                let (at, n) = (request * 2 * K, counts[8] as usize);
-                for (there, here) in
-                    [(found.miss_id, here.miss_id), (found.miss_row, here.miss_row)]
-                {
-                    let there = on_host::<{ 2 * K }>(&context, there.wrapping_add(at));
-                    assert_eq!(&there[..n], std::slice::from_raw_parts(here.add(at), n));
-                }
-            }
-        }
+        let found = [&cpu, &device].map(|life| found(life, &turn.batch.cu_q));
+        assert_eq!(found[0], found[1], "step {step}");
+        random.check(&turn, &found[0], &cpu);
         assert!(buffer(&cpu) == buffer(&device), "step {step}: other bytes");
     }
     // What a stream planned is not the host's to read or transfer.
@@ -260,7 +148,7 @@ fn in_a_stream(device: &'static CStr) {
     }
     device.end();
     cpu.end();
-    drop((stream, context));
+    drop((there, stream, context));
 }
 
 /// The device's name, and what only it asks for.

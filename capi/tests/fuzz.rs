@@ -10,6 +10,7 @@ mod player;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use avsg_capi::avsg_status::*;
+use avsg_testkit::splitmix::SplitMix64;
 use player::{Kind, Player, Shared};
 
 fn calls() -> usize {
@@ -22,7 +23,7 @@ fn run(threads: usize, limit: usize) -> (usize, [usize; 10]) {
     let mut players: Vec<_> = (0..threads)
         .map(|seed| Player {
             shared: &shared,
-            seed: seed as u64,
+            dice: SplitMix64::new(seed as u64),
             verify: threads == 1,
             epoch: 1,
             checked: 0,
@@ -38,7 +39,14 @@ fn run(threads: usize, limit: usize) -> (usize, [usize; 10]) {
     players.iter().for_each(|p| seen.iter_mut().zip(p.seen).for_each(|(sum, n)| *sum += n));
     let checked = players.iter().map(|p| p.checked).sum();
     // Whatever is left can be destroyed, once.
-    let mut last = Player { shared: &shared, seed: 0, verify: false, epoch: 1, checked: 0, seen };
+    let mut last = Player {
+        shared: &shared,
+        dice: SplitMix64::new(0),
+        verify: false,
+        epoch: 1,
+        checked: 0,
+        seen,
+    };
     for (kind, places) in
         [Kind::Plan, Kind::Engine, Kind::Pool].map(|k| (k, &shared.handles[k as usize]))
     {

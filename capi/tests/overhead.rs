@@ -9,19 +9,16 @@ use std::time::{Duration, Instant};
 
 use avsg::device::params::Params;
 use avsg::engine::Choice;
-use avsg::engine::{Batch, Config, Engine, Fresh};
-use avsg::pool::{HostPool, Pages, PoolConfig};
-use avsg::rows::RowFormat;
+use avsg::engine::{Config, Engine, Fresh};
 use avsg_capi::*;
-use avsg_testkit::allocations;
+use avsg_testkit::batch::Owned;
+use avsg_testkit::{allocations, small};
 use c::*;
 
 const TURNS: usize = if cfg!(debug_assertions) { 500 } else { 20_000 };
 
 fn rust() -> Engine {
-    let format = RowFormat::segments(&[24, 16]).unwrap();
-    let config = PoolConfig { pages: Pages::Plain, ..PoolConfig::new(2, ROWS, format) };
-    let pool = HostPool::new(&config).unwrap();
+    let pool = small::pool(2, ROWS, format());
     let params = Params { page: 16, ..Params::wide(K as u32, 2, 64) };
     let config = Config { cores: 1, machine: Choice::Emu, ..Config::new(params, 2) };
     Engine::new(config, pool).unwrap()
@@ -34,20 +31,9 @@ fn medians(all: &[Arrays]) -> (Duration, Duration) {
     let (mut through_c, mut direct) = (Vec::with_capacity(TURNS), Vec::with_capacity(TURNS));
     for turn in 0..TURNS {
         let owned = &all[turn % all.len()];
-        let slices = [&owned.fresh[0][..], &owned.fresh[1][..]];
+        let slices = owned.rows.segments();
         let fresh = Fresh { segments: &slices };
-        let batch = Batch {
-            ids: &owned.ids,
-            ids_stride: K,
-            k: K,
-            cu_q: &owned.cu_q,
-            state: &owned.state,
-            generation: &owned.generation,
-            stable_len: &owned.stable,
-            seq_len: &owned.seq,
-            block_table: &owned.blocks,
-            block_stride: 8,
-        };
+        let batch = Owned::batch(owned);
         let (c_batch, c_fresh) = (owned.batch(), owned.fresh());
         let rust = |engine: &mut Engine, plan: &mut _| {
             let start = Instant::now();
@@ -89,7 +75,8 @@ fn a_step_through_c_costs_at_most_two_microseconds_more() {
     // Padded requests: nothing but the calls themselves. Time decides in release builds only: CI's are not, and a
     // busy machine must not fail it.
     let sharp = !cfg!(debug_assertions);
-    let padded = real.iter().map(|a| Arrays { state: vec![-1, -1], ..a.clone() }).collect();
+    let mut padded = real.clone();
+    padded.iter_mut().for_each(|arrays| arrays.state.fill(-1));
     for (what, all) in [("steps", real), ("calls", padded)] {
         let (rust, c) = medians(&all);
         let ratio = c.as_secs_f64() / rust.as_secs_f64();

@@ -29,8 +29,7 @@ fn writer() {
     let life = Life::new();
     // Rows that only an append can bring back.
     for at in 100..ROWS {
-        // SAFETY: a row.
-        ok(unsafe { avsg_pool_write_row(life.pool, 0, at, [0xEE; ROW].as_ptr().cast(), ROW) });
+        life.write_row(0, at, &[0xEE; ROW]);
     }
     ok(avsg_pool_send(life.pool, socket.as_raw_fd()));
     let mut order = [0];
@@ -50,13 +49,8 @@ fn writer() {
 fn step(n: i32) -> Arrays {
     let mut owned = Arrays::new(n);
     let stable = 100 + 2 * n;
-    (owned.stable[1], owned.seq[1]) = (stable, stable + 2);
+    owned.decode_at(stable);
     owned.ids[16..18].copy_from_slice(&[stable, stable + 1]);
-    for g in 0..2usize {
-        let bytes = row(0, stable as usize + g);
-        owned.fresh[0][(2 + g) * 24..][..24].copy_from_slice(&bytes[..24]);
-        owned.fresh[1][(2 + g) * 16..][..16].copy_from_slice(&bytes[24..]);
-    }
     owned
 }
 
@@ -198,10 +192,8 @@ fn the_callers_memory() {
         fails(status, AVSG_NULL, &["chunks is NULL"]);
 
         ok(avsg_pool_from_memory(&config, chunks.as_ptr(), 4, &mut pool));
-        for at in 0..ROWS {
-            let bytes = row(0, at);
-            ok(avsg_pool_write_row(pool, 0, at, bytes.as_ptr().cast(), ROW));
-        }
+        let mut life = Life::of(pool, null_mut(), null_mut());
+        (0..ROWS).for_each(|at| life.write_row(0, at, &row(0, at)));
         let (mut info, mut at) = (sized::<avsg_pool_info>(), null());
         ok(avsg_pool_get_info(pool, &mut info));
         assert_eq!((info.chunks, info.row_bytes, info.role), (4, ROW, WRITER));
@@ -217,7 +209,6 @@ fn the_callers_memory() {
         let status = avsg_pool_export(pool, desc.as_mut_ptr(), 112, &mut fd);
         fails(status, AVSG_INVALID, &["caller's memory"]);
 
-        let mut life = Life::of(pool, null_mut(), null_mut());
         ok(avsg_engine_create(&engine_config(), pool, &mut life.engine));
         ok(avsg_plan_create(life.engine, 4, 2, &mut life.plan));
         let owned = Arrays::new(5);

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use avsg_testkit::tier::thorough;
 use serde_json::Value;
 
 fn avsg(line: &str) -> Output {
@@ -169,7 +170,8 @@ fn reuse_orders_the_policies_and_compares_with_a_reference() {
 /// The paper's own 18 cells at the paper's setting: its table is within a point of its figures.
 #[test]
 fn reuse_is_the_papers_on_the_papers_cells() {
-    let report = json("bench reuse");
+    // One of the five seeds holds the bound as well.
+    let report = json(if thorough() { "bench reuse" } else { "bench reuse --seeds 1" });
     let rows = report["rows"].as_array().unwrap();
     assert_eq!(rows.len(), 18);
     assert!(rows.iter().all(|row| row["reference"].is_f64()), "{report}");

@@ -36,6 +36,15 @@ impl Owned {
         Self { k, stride, ids, cu_q, state, generation, stable, seq, blocks, block_stride: 0 }
     }
 
+    /// Zeroed arrays of the largest batch: so many requests, rows, and blocks of a request.
+    pub fn room(k: usize, requests: usize, rows: usize, blocks: usize) -> Self {
+        let [state, generation, stable, seq] = [(); 4].map(|()| vec![0; requests]);
+        let (ids, cu_q, table) =
+            (vec![0; rows * k], vec![0; requests + 1], vec![0; requests * blocks]);
+        let (stride, blocks, block_stride) = (k, table, blocks);
+        Self { k, stride, ids, cu_q, state, generation, stable, seq, blocks, block_stride }
+    }
+
     /// Adds a request with these rows of ids: (state, generation, stable_len, seq_len).
     pub fn push(&mut self, [state, generation, stable, seq]: [i32; 4], rows: &[Vec<i32>]) {
         for row in rows {
@@ -64,6 +73,24 @@ impl Owned {
             block_table: &self.blocks,
             block_stride: self.block_stride,
         }
+    }
+
+    /// All arrays, in the order in which kernels and the C ABI take them.
+    pub fn arrays(&self) -> [&[i32]; 7] {
+        [
+            &self.ids,
+            &self.cu_q,
+            &self.state,
+            &self.generation,
+            &self.stable,
+            &self.seq,
+            &self.blocks,
+        ]
+    }
+
+    /// The number of rows.
+    pub fn rows(&self) -> usize {
+        self.cu_q[self.state.len()] as usize
     }
 
     /// The ids of one row.

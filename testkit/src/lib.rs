@@ -1,9 +1,16 @@
-//! What tests of AVSG share: rows that say which row they are, batches that own their arrays, lives of
-//! requests and the verification of every step of one.
+//! What tests of AVSG share: rows that say which row they are ([`content`]), how a batch is made
+//! ([`batch`], [`fresh`], [`on_device`]), how a life goes on ([`life`]), and what must hold after a step
+//! ([`exact`] of every row, [`life`] of everything else).
 
 pub mod allocations;
 pub mod batch;
 pub mod content;
+pub mod exact;
+pub mod found;
+pub mod fresh;
 pub mod life;
+pub mod memory;
+pub mod on_device;
 pub mod small;
 pub mod splitmix;
+pub mod tier;

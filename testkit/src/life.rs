@@ -1,13 +1,22 @@
 //! Random lives of requests: a life is plain numbers, and every number has a meaning, so that any
 //! bytes make one (proptest shrinks it, the fuzzer mutates it).
 
+mod draw;
 mod drive;
+mod player;
+mod setting;
 mod shape;
+#[cfg(feature = "strategies")]
+pub mod strategies;
 mod verify;
 mod world;
 
-pub use drive::live;
-pub use shape::Shape;
+pub use draw::{DEVICE_SHAPES, EVERYTHING, PLAIN, long_life, random_step};
+pub use drive::{append, live, transfer};
+pub use player::{Player, Turn};
+pub use setting::Setting;
+pub use shape::{OWN_ROWS, Shape};
+pub use verify::cuts;
 
 /// What happens to one request in one step. Fields are read modulo their ranges.
 #[derive(Clone, Debug)]

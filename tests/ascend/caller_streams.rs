@@ -39,7 +39,7 @@ fn steps_in_a_limited_stream_are_the_cpus() {
                 life.next();
                 life.pair.enqueue(stream.raw()).unwrap();
                 stream.synchronize(1000).unwrap();
-                life.pair.compare();
+                life.compare();
             }
         }
         // What a limit was when it was captured counts, and another stream has another one.
@@ -50,11 +50,11 @@ fn steps_in_a_limited_stream_are_the_cpus() {
             life.next();
             stream.replay(&graph).unwrap();
             stream.synchronize(1000).unwrap();
-            life.pair.compare();
+            life.compare();
             life.next();
             life.pair.enqueue(other.raw()).unwrap();
             other.synchronize(1000).unwrap();
-            life.pair.compare();
+            life.compare();
         }
         drop((graph, life, stream, other, context));
         assert_eq!(session.leaks(), Vec::<String>::new());

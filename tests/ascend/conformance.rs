@@ -5,36 +5,13 @@ use avsg::ascend::simulated;
 use avsg::engine::Choice;
 use avsg::engine::Config;
 use avsg_sim::{Options, Session};
+use avsg_testkit::life::strategies::{device_shape, life};
+use avsg_testkit::life::{DEVICE_SHAPES, EVERYTHING, Life, live, long_life};
+use avsg_testkit::tier::cover;
 use proptest::prelude::*;
 use proptest::test_runner::Config as Cases;
 
-use crate::{lives, stand};
-use avsg_testkit::life::{Life, Request, Shape, Step, live};
-
-fn request() -> impl Strategy<Value = Request> {
-    let ids = prop::collection::vec(any::<u16>(), 0..80);
-    (any::<u8>(), any::<u8>(), any::<u8>(), any::<u8>(), any::<u16>(), ids).prop_map(
-        |(who, act, tokens, accept, pick, ids)| Request { who, act, tokens, accept, pick, ids },
-    )
-}
-
-fn step() -> impl Strategy<Value = Step> {
-    (any::<u8>(), any::<u8>(), prop::collection::vec(request(), 0..6))
-        .prop_map(|(form, swap, requests)| Step { form, swap, requests })
-}
-
-/// A geometry that device kernels take: at most two segments, misses spread evenly.
-fn shape() -> impl Strategy<Value = Shape> {
-    any::<[u8; 10]>().prop_map(|mut bytes| {
-        bytes[6] = [0, 1, 3, 4][usize::from(bytes[6]) % 4];
-        bytes[9] = 0;
-        Shape::from(bytes)
-    })
-}
-
-fn life() -> impl Strategy<Value = Life> {
-    (shape(), prop::collection::vec(step(), 1..14)).prop_map(|(shape, steps)| Life { shape, steps })
-}
+use crate::stand;
 
 /// Lives it on the simulated device, and looks for what is left behind.
 fn live_there(life: &Life, seed: u64) -> Vec<i32> {
@@ -51,7 +28,7 @@ proptest! {
     #![proptest_config(Cases { cases: 40, failure_persistence: None, ..Cases::default() })]
 
     #[test]
-    fn lives_are_the_same_as_on_the_cpu(life in life(), seed in any::<u64>()) {
+    fn lives_are_the_same_as_on_the_cpu(life in life(device_shape()), seed in any::<u64>()) {
         prop_assert!(live(&life, life.shape.engine(Choice::Emu)) == live_there(&life, seed));
     }
 }
@@ -63,23 +40,25 @@ fn emitted_kernels_give_the_same_lives() {
     if !stand::compiler() {
         return;
     }
-    for bytes in lives::SHAPES {
-        let life = lives::long_life(bytes, 12);
+    for bytes in DEVICE_SHAPES {
+        let life = long_life(bytes, 12, EVERYTHING);
         let expected = live(&life, life.shape.engine(Choice::Emu));
         assert!(expected.len() > 500, "the life is not empty");
         let few = life.shape.config(Choice::Auto);
         let kernels = simulated::emit(&few.params).unwrap();
-        for cores in [few.cores, 8, 40] {
-            for one_launch in [true, false] {
-                let session = Session::new(Options::default());
-                let config = Config { cores, ..few };
-                let pool = life.shape.pool();
-                let engine = stand::engine(config, &pool, kernels.clone(), one_launch).unwrap();
-                let log = live(&life, engine);
-                let case = format!("{bytes:?} on {cores} cores, one launch {one_launch}");
-                assert!(log == expected, "{case}: other slots or misses than the CPU's");
-                assert_eq!(session.leaks(), Vec::<String>::new(), "{case}");
-            }
+        let cases = [few.cores, 8, 40].map(|cores| [true, false].map(|one| (cores, one)));
+        let cases = cases.as_flattened();
+        let axes = |at: usize| [cases[at].0, usize::from(cases[at].1)];
+        for at in cover(&format!("{bytes:?}"), u64::from(bytes[0]), cases.len(), axes) {
+            let (cores, one_launch) = cases[at];
+            let session = Session::new(Options::default());
+            let config = Config { cores, ..few };
+            let pool = life.shape.pool();
+            let engine = stand::engine(config, &pool, kernels.clone(), one_launch).unwrap();
+            let log = live(&life, engine);
+            let case = format!("{bytes:?} on {cores} cores, one launch {one_launch}");
+            assert!(log == expected, "{case}: other slots or misses than the CPU's");
+            assert_eq!(session.leaks(), Vec::<String>::new(), "{case}");
         }
     }
 }

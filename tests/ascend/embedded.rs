@@ -15,6 +15,7 @@ use avsg_linker::bridge::geometries;
 use avsg_linker::toolchain::Toolchain;
 use avsg_sim::{Options, Session, resolve};
 use avsg_testkit::batch::Owned;
+use avsg_testkit::fresh::FreshRows;
 
 use super::lockstep::{Form, Pair};
 use super::random::{self, Random};
@@ -60,7 +61,7 @@ fn an_embedded_geometry_lives_the_cpus_life() {
         let ids = (0..k).map(|i| ((i + step * 1300) * 7 % rows) as i32).collect();
         let mut owned = Owned { blocks: vec![0], block_stride: 1, ..Owned::new(k, 0) };
         owned.push([0, 1, -1, rows as i32], &[ids]);
-        pair.bring(owned, |_| (0, 0));
+        pair.bring(owned, vec![FreshRows::new(&form.format(), 1)]);
         pair.step_by_host();
     }
     assert!(pair.compared >= 3 * k, "{} slots were compared", pair.compared);

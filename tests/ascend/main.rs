@@ -4,7 +4,6 @@ mod caller_streams;
 mod conformance;
 mod embedded;
 mod faults;
-mod lives;
 mod lockstep;
 mod native;
 mod plan_order;

@@ -7,11 +7,11 @@ use avsg::engine::{Config, Engine};
 use avsg::plan::Plan;
 use avsg::rows::RowFormat;
 use avsg_sim::{Options, Session};
-use avsg_testkit::small;
+use avsg_testkit::batch::Owned;
 use avsg_testkit::splitmix::SplitMix64;
+use avsg_testkit::{exact, small};
 
 use crate::stand;
-use avsg_testkit::batch::Owned;
 
 const K: usize = 24;
 const LAYERS: usize = 2;
@@ -60,7 +60,7 @@ fn arrives(engine: &mut Engine, owned: &Owned, plan: &mut Plan, layer: usize) {
 }
 
 fn exact(engine: &Engine, owned: &Owned, plan: &Plan, layer: usize) {
-    small::expect_exact(engine, plan, owned, layer, |_, id| (id, layer as u32));
+    exact::expect(engine, plan, owned, layer, |_, id| (id, layer as u32));
 }
 
 #[track_caller]

@@ -1,5 +1,4 @@
-//! A random life in lockstep: joins, leaves, permuted states, padded requests, any number of tokens,
-//! bad ids, and rows of the step itself.
+//! A random life in lockstep: testkit's, in steps of one form, so that a captured one can be replayed.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -7,12 +6,12 @@ use std::sync::Arc;
 use avsg::ascend::acl::owned::Context;
 use avsg::device::params::Params;
 use avsg_sim::Session;
-use avsg_testkit::content::check_row;
+use avsg_testkit::exact::look;
+use avsg_testkit::life::{PLAIN, Player, Setting, Turn, random_step};
 use avsg_testkit::splitmix::SplitMix64;
 
 use super::lockstep::{Form, Pair};
 use super::stand;
-use avsg_testkit::batch::Owned;
 
 const K: usize = 12;
 const SLOTS: usize = 128;
@@ -51,10 +50,9 @@ pub fn life(session: &Session, context: &Arc<Context>, seed: u64, one_launch: bo
 /// The life.
 pub struct Random {
     pub pair: Pair,
+    player: Player,
     dice: SplitMix64,
-    generation: [i32; STATES],
-    stable: [usize; STATES],
-    versions: u32,
+    turn: Option<Turn>,
 }
 
 impl Random {
@@ -65,95 +63,92 @@ impl Random {
         kernels: impl Into<Option<PathBuf>>,
         seed: u64,
     ) -> Self {
-        Self {
-            pair: Pair::new(form, context, kernels),
-            dice: SplitMix64::new(seed),
-            generation: [0; STATES],
-            stable: [20; STATES],
-            versions: 100,
-        }
-    }
-
-    fn roll(&mut self, n: usize) -> usize {
-        (self.dice.word() % n as u64) as usize
+        let pair = Pair::new(form, context, kernels);
+        let setting = Setting {
+            params: form.params,
+            states: STATES,
+            layers: LAYERS,
+            format: form.format(),
+            own: BLOCKS * PAGE,
+            requests: REQUESTS,
+        };
+        let player = Player::new(setting, &mut write(&pair));
+        Self { player, pair, dice: SplitMix64::new(seed), turn: None }
     }
 
     /// Draws the next step and brings its arrays to the device.
     pub fn next(&mut self) {
-        let mut step = Owned::new(K, 0);
-        step.block_stride = BLOCKS;
-        let mut order: Vec<usize> = (0..STATES).collect();
-        self.dice.shuffle(&mut order);
-        for request in 0..REQUESTS {
-            let state = order.get(request).copied().filter(|_| self.roll(5) > 0);
-            let tokens = self.roll(TOKENS + 1);
-            step.blocks.extend((0..BLOCKS).map(|b| (state.unwrap_or(0) * BLOCKS + b) as i32));
-            let Some(state) = state else {
-                let junk = self.roll(99) as i32;
-                step.push([-1, junk, junk - 50, -junk], &vec![vec![-9; K]; tokens]);
-                continue;
-            };
-            if self.roll(6) == 0 || self.stable[state] + TOKENS > BLOCKS * PAGE {
-                // Another request takes the state.
-                self.generation[state] += 1;
-                self.stable[state] = self.roll(60);
-            }
-            let (stable, seq) = (self.stable[state], self.stable[state] + tokens);
-            let mut id = || match self.roll(12) {
-                0 => -1 - self.roll(3) as i32,
-                1 => (seq + self.roll(9)) as i32,
-                2 => i32::MAX - self.roll(2) as i32,
-                3 | 4 => (stable + self.roll(tokens)) as i32,
-                _ => self.roll(seq) as i32,
-            };
-            let rows: Vec<Vec<i32>> = (0..tokens).map(|_| (0..K).map(|_| id()).collect()).collect();
-            let numbers = [state as i32, self.generation[state], stable as i32, seq as i32];
-            step.push(numbers, &rows);
-            // Some drafts are rejected.
-            self.stable[state] += if tokens == 0 { 0 } else { 1 + self.roll(tokens) };
-        }
-        self.versions += 10;
-        let version = self.versions;
-        self.pair.bring(step, |row| (row as i32, version));
+        let step = random_step(&mut self.dice, PLAIN, STATES, REQUESTS);
+        self.turn = Some(self.player.turn(&step, &mut write(&self.pair)));
+        self.bring();
     }
 
     /// Brings the same step again, with a new generation of every request: what a runtime does when work
     /// in its stream has failed.
     pub fn renew(&mut self) {
-        let mut step = self.pair.step.clone();
-        for (generation, &state) in step.generation.iter_mut().zip(&step.state) {
-            if let Ok(state) = usize::try_from(state) {
-                self.generation[state] += 1;
-                *generation = self.generation[state];
-            }
-        }
-        let version = self.versions;
-        self.pair.bring(step, |row| (row as i32, version));
+        self.player.renew(self.turn.as_mut().expect("a step"));
+        self.bring();
+    }
+
+    fn bring(&mut self) {
+        let turn = self.turn();
+        let (batch, fresh) = (turn.batch.clone(), turn.fresh.clone());
+        self.pair.bring(batch, fresh);
+    }
+
+    /// The last step.
+    pub fn turn(&self) -> &Turn {
+        self.turn.as_ref().expect("a step")
+    }
+
+    /// Compares the step in a stream, which is done.
+    pub fn compare(&mut self) {
+        self.pair.compare();
+        self.check();
+    }
+
+    /// The same where the device may have started cold since.
+    pub fn compare_rows(&mut self) {
+        self.pair.compare_rows();
+        self.check();
+    }
+
+    /// What the CPU did, to which the device was compared, is what a step must do.
+    pub fn check(&mut self) {
+        let (turn, pair) = (self.turn.as_ref().expect("a step"), &self.pair);
+        self.player.check(turn, &pair.cpu_found, |state, layer, slot, bytes| {
+            pair.cpu.buffer().slot_bytes(state, layer, slot, bytes).unwrap();
+        });
+        self.player.check_pool(|l, row, bytes| pair.cpu.pool().read_row(l, row, bytes).unwrap());
     }
 
     /// Whether every returned slot of a row that this step made holds it, on both layers: for gathers
     /// that read them from the pool.
     pub fn fresh_rows_arrived(&mut self) -> bool {
         self.pair.read();
-        let (step, slots) = (&self.pair.step, &self.pair.found.slots);
-        let mut got = [0; 48];
+        let (step, pair) = (&self.pair.step, &self.pair);
         let mut right = true;
-        for r in (0..REQUESTS).filter(|&r| step.state[r] >= 0) {
-            for row in step.cu_q[r]..step.cu_q[r + 1] {
-                let slots = &slots[row as usize * K..][..K];
-                for (&id, &slot) in step.row(row as usize).iter().zip(slots) {
-                    if id < step.stable[r] || id >= step.seq[r] {
-                        continue;
-                    }
-                    let made = step.cu_q[r] + id - step.stable[r];
-                    for layer in 0..LAYERS {
-                        let (state, slot) = (step.state[r] as usize, slot as usize);
-                        self.pair.ascend.buffer().slot_bytes(state, layer, slot, &mut got).unwrap();
-                        right &= check_row(made, self.versions + layer as u32, &got);
-                    }
-                }
-            }
+        for layer in 0..LAYERS {
+            look(
+                &step.batch(),
+                48,
+                |row| pair.found.row(row),
+                |state, slot, bytes| {
+                    pair.ascend.buffer().slot_bytes(state, layer, slot, bytes).is_ok()
+                },
+                |request, id| self.player.content(self.turn(), request, layer, id),
+                |seen| right &= seen.right || !self.turn().makes(seen.request, seen.id),
+            );
         }
         right
+    }
+}
+
+/// Writes a row into both pools.
+fn write(pair: &Pair) -> impl FnMut(usize, usize, &[u8]) {
+    |layer, row, bytes| {
+        for engine in [&pair.ascend, &pair.cpu] {
+            engine.pool().write_row(layer, row, bytes).unwrap();
+        }
     }
 }

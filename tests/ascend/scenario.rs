@@ -1,16 +1,20 @@
 //! Create, three steps on two layers, destroy: with every error noted and every call that failed
 //! made again, as a runtime would that wants to go on.
 
+use std::cell::Cell;
 use std::path::PathBuf;
 
 use avsg::ascend::{AscendOptions, RegisteredPool};
 use avsg::device::params::{Lifetime, Params};
-use avsg::engine::{Batch, Config, Engine, Fresh};
+use avsg::engine::{Config, Engine, Fresh};
 use avsg::plan::Plan;
 use avsg::pool::{Pages, PoolConfig};
 use avsg::rows::RowFormat;
 use avsg::{Result, geometry};
-use avsg_testkit::content::{check_row, fill_row};
+use avsg_testkit::batch::Owned;
+use avsg_testkit::exact::{expect_right, look};
+use avsg_testkit::fresh::FreshRows;
+use avsg_testkit::small;
 
 use super::stand;
 
@@ -28,6 +32,10 @@ pub fn config() -> Config {
     assert!(matches!(lifetime, Lifetime::Frequency(_)));
     let params = Params { lifetime, page: 16, ..Params::wide(K as u32, 2, 64) };
     Config { cores: 4, ..Config::new(params, 2) }
+}
+
+fn format() -> RowFormat {
+    RowFormat::segments(&[32, 8]).unwrap()
 }
 
 /// How it went.
@@ -76,19 +84,14 @@ pub fn run(kernels: PathBuf, patience: usize, one_launch: bool) -> Outcome {
 
 fn create(kernels: PathBuf, one_launch: bool) -> Result<Engine> {
     let context = stand::context()?;
-    let format = RowFormat::segments(&[32, 8])?;
     // A chunk is a page: many registrations.
     let pool = PoolConfig {
         pages: Pages::Plain,
         chunk_bytes: 4096,
-        ..PoolConfig::new(LAYERS, 256, format)
+        ..PoolConfig::new(LAYERS, 256, format())
     };
     let pool = RegisteredPool::create(&context, &pool)?;
-    let mut bytes = [0; 40];
-    for (layer, row) in (0..LAYERS).flat_map(|layer| (0..OLD).map(move |row| (layer, row))) {
-        fill_row(row as i32, layer as u32, &mut bytes);
-        pool.pool().write_row(layer, row, &bytes)?;
-    }
+    small::fill(pool.pool(), OLD, |layer, row| (row as i32, layer as u32));
     let options = AscendOptions {
         timeout_ms: 20,
         one_launch: Some(one_launch),
@@ -124,29 +127,24 @@ fn one_step(
 ) -> bool {
     // Two requests of two tokens on the same rows; one selects a row of this very step.
     let stable = (OLD + 2 * step) as i32;
-    let ids: Vec<i32> = (0..4 * K)
-        .map(|i| match i % K {
-            0 => stable + (i / K % 2) as i32,
-            1 => -1,
-            2 if step > 0 => stable - 1,
-            _ => ((i * 13 + step * 5) % OLD) as i32,
-        })
-        .collect();
-    let blocks: Vec<i32> = (0..16).chain(0..16).collect();
-    let batch = Batch {
-        ids: &ids,
-        ids_stride: K,
-        k: K,
-        cu_q: &[0, 2, 4],
-        state: &[1, 0],
-        generation: &[7, 7],
-        stable_len: &[stable; 2],
-        seq_len: &[stable + 2; 2],
-        block_table: &blocks,
-        block_stride: 16,
+    let id = |i: usize| match i % K {
+        0 => stable + (i / K % 2) as i32,
+        1 => -1,
+        2 if step > 0 => stable - 1,
+        _ => ((i * 13 + step * 5) % OLD) as i32,
     };
-    let rows = [0, 1].map(|layer| fresh_rows(stable, layer));
-    let parts = [0, 1].map(|l: usize| [&rows[l].0[..], &rows[l].1[..]]);
+    let ids = [0, 1, 2, 3].map(|row| (row * K..(row + 1) * K).map(id).collect::<Vec<_>>());
+    let blocks = (0..16).chain(0..16).collect();
+    let mut owned = Owned { blocks, block_stride: 16, ..Owned::new(K, 0) };
+    owned.push([1, 7, stable, stable + 2], &ids[..2]);
+    owned.push([0, 7, stable, stable + 2], &ids[2..]);
+    let batch = owned.batch();
+    let rows = [0, 1].map(|layer| {
+        let mut rows = FreshRows::new(&format(), 4);
+        (0..4).for_each(|at| rows.put(at, stable + at as i32 % 2, NEW + layer));
+        rows
+    });
+    let parts = [0, 1].map(|l: usize| rows[l].segments());
     let fresh = [0, 1].map(|l: usize| Fresh { segments: &parts[l] });
     loop {
         let planned =
@@ -165,7 +163,7 @@ fn one_step(
         *left -= 1;
     }
     for layer in 0..LAYERS {
-        if !verify(engine, plan, &ids, layer, left, outcome) {
+        if !verify(engine, plan, &owned, layer, left, outcome) {
             return false;
         }
     }
@@ -174,43 +172,36 @@ fn one_step(
     })
 }
 
-/// The four rows of a step, segment by segment.
-fn fresh_rows(stable: i32, layer: usize) -> (Vec<u8>, Vec<u8>) {
-    let (mut first, mut second, mut row) = (Vec::new(), Vec::new(), [0; 40]);
-    for at in 0..4 {
-        fill_row(stable + at % 2, NEW + layer as u32, &mut row);
-        first.extend(&row[..32]);
-        second.extend(&row[32..]);
-    }
-    (first, second)
-}
-
-/// Every returned row is what the pool and this step say.
+/// Every returned row is what the pool and this step say. False when patience has run out.
 fn verify(
     engine: &mut Engine,
     plan: &Plan,
-    ids: &[i32],
+    owned: &Owned,
     layer: usize,
     left: &mut usize,
     outcome: &mut Outcome,
 ) -> bool {
-    let mut got = [0; 40];
-    for (at, &id) in ids.iter().enumerate() {
-        let (row, state) = (at / K, 1 - at / K / 2);
-        let slot = plan.slots(row)[at % K];
-        let Ok(slot) = usize::try_from(slot) else {
-            assert_eq!(id, -1, "row {row}: only padding has no slot");
-            continue;
-        };
-        let read = insist(left, &mut outcome.errors, || {
-            engine.buffer().slot_bytes(state, layer, slot, &mut got)
-        });
-        if !read {
-            return false;
-        }
-        let version = if id < OLD as i32 { 0 } else { NEW } + layer as u32;
-        assert!(check_row(id, version, &got), "layer {layer}, row {row}, id {id}, slot {slot}");
-        outcome.rows += 1;
-    }
-    true
+    let read_all = Cell::new(true);
+    look(
+        &owned.batch(),
+        40,
+        |row| plan.slots(row),
+        |state, slot, bytes| {
+            if !read_all.get() {
+                return false;
+            }
+            let read = insist(left, &mut outcome.errors, || {
+                engine.buffer().slot_bytes(state, layer, slot, bytes)
+            });
+            read_all.set(read);
+            read
+        },
+        |_, id| (id, if id < OLD as i32 { 0 } else { NEW } + layer as u32),
+        |seen| {
+            if read_all.get() {
+                outcome.rows += expect_right(seen, layer);
+            }
+        },
+    );
+    read_all.get()
 }

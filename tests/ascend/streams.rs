@@ -3,10 +3,13 @@
 
 use avsg::ascend::acl::owned::{DeviceMemory, Event, Stream};
 use avsg::ascend::{AscendOptions, RegisteredPool, simulated};
+use avsg::device::params::Params;
 use avsg::engine::{Config, DeviceArray, DeviceBatch, DeviceFresh, Engine};
-use avsg::pool::{HostPool, Pages, PoolConfig, Role};
+use avsg::pool::{HostPool, Role};
 use avsg::rows::RowFormat;
 use avsg_sim::{Options, Session};
+use avsg_testkit::batch::Owned;
+use avsg_testkit::{exact, small};
 
 use crate::random::{Random, form, life};
 use crate::stand;
@@ -22,7 +25,7 @@ fn steps_in_a_callers_stream_are_the_cpus() {
             life.next();
             life.pair.enqueue(stream.raw()).unwrap();
             stream.synchronize(1000).unwrap();
-            life.pair.compare();
+            life.compare();
         }
         assert!(life.pair.compared > 10_000);
         drop((life, stream, context));
@@ -50,7 +53,7 @@ fn one_captured_step_is_replayed_over_a_life() {
             let own = ["aclrtGetCurrentContext", "aclmdlRIExecuteAsync"];
             assert!(calls.iter().all(|call| own.contains(call)), "no host work: {calls:?}");
             stream.synchronize(1000).unwrap();
-            life.pair.compare();
+            life.compare();
         }
         assert!(life.pair.compared > 10_000);
         drop((graph, life, stream, context));
@@ -76,7 +79,7 @@ fn emitted_kernels_are_captured_and_replayed() {
             life.next();
             stream.replay(&graph).unwrap();
             stream.synchronize(60_000).unwrap();
-            life.pair.compare();
+            life.compare();
         }
     }
 }
@@ -103,7 +106,7 @@ fn a_queued_step_neither_waits_nor_allocates() {
         assert!(calls.iter().all(|call| allowed.contains(call)), "{calls:?}");
         assert_eq!(calls.iter().filter(|c| **c == "aclrtLaunchKernelWithConfig").count(), 5);
         stream.synchronize(1000).unwrap();
-        life.pair.compare();
+        life.compare();
     }
 }
 
@@ -117,8 +120,8 @@ fn handed_over(seed: u64, event_between: bool) -> bool {
     let mut right = true;
     for _ in 0..6 {
         life.next();
-        let batch = life.pair.device_batch();
-        let rows = [0, 1].map(|layer| life.pair.device_fresh(layer));
+        let batch = life.pair.device.batch();
+        let rows = [0, 1].map(|layer| life.pair.device.fresh(layer));
         // SAFETY: everything lives until the streams are waited for.
         unsafe {
             for (layer, rows) in rows.iter().enumerate() {
@@ -174,7 +177,7 @@ fn read_from(pool: bool) -> bool {
     let mut right = true;
     for _ in 0..6 {
         life.next();
-        let batch = life.pair.device_batch();
+        let batch = life.pair.device.batch();
         if pool {
             // SAFETY: everything lives until the stream is waited for, here and below.
             right &= unsafe { gather_right(&mut life, &batch, &stream) };
@@ -214,7 +217,7 @@ fn appended_rows_are_there_when_their_stream_is() {
     for _ in 0..20 {
         life.next();
         let before = pool(&life);
-        let (batch, rows) = (life.pair.device_batch(), life.pair.device_fresh(0));
+        let (batch, rows) = (life.pair.device.batch(), life.pair.device.fresh(0));
         let fresh = DeviceFresh { segments: &rows };
         // SAFETY: everything lives until the stream is waited for.
         unsafe { life.pair.ascend.enqueue_append(&batch, 0, &fresh, stream.raw()).unwrap() };
@@ -222,10 +225,7 @@ fn appended_rows_are_there_when_their_stream_is() {
         assert!(pool(&life) == before, "it is only queued");
         stream.synchronize(1000).unwrap();
         let changed = pool(&life).iter().zip(&before).filter(|(now, then)| now != then).count();
-        let step = &life.pair.step;
-        let rows = |r: usize| (step.cu_q[r + 1] - step.cu_q[r]) as usize;
-        let made: usize = (0..step.state.len()).filter(|&r| step.state[r] >= 0).map(rows).sum();
-        assert_eq!(changed, made, "each row of the step, and no other");
+        assert_eq!(changed, life.turn().appended(), "each row of the step, and no other");
         appended += changed;
     }
     assert!(appended > 10, "{appended} rows");
@@ -235,18 +235,12 @@ fn appended_rows_are_there_when_their_stream_is() {
 #[test]
 fn four_threads_share_a_pool() {
     let session = Session::new(Options { seed: 6, ..Options::default() });
-    let params = avsg::device::params::Params::wide(16, 1, 64);
+    let params = Params::wide(16, 1, 64);
     let config = Config { cores: 3, ..Config::new(params, 2) };
     let kernels = stand::kernels(&session, &config);
     let context = stand::context().unwrap();
     let format = RowFormat::single(64).unwrap();
-    let shape = PoolConfig { pages: Pages::Plain, ..PoolConfig::new(1, 512, format) };
-    let writer = HostPool::new(&shape).unwrap();
-    let mut bytes = [0; 64];
-    for row in 0..512 {
-        avsg_testkit::content::fill_row(row, 0, &mut bytes);
-        writer.write_row(0, row as usize, &bytes).unwrap();
-    }
+    let writer = small::pool(1, 512, format);
     std::thread::scope(|scope| {
         for thread in 0..4usize {
             let (writer, context, kernels) = (&writer, &context, kernels.clone());
@@ -260,28 +254,14 @@ fn four_threads_share_a_pool() {
                 for step in 0..30 {
                     let ids: Vec<i32> =
                         (0..32).map(|i| ((i * 37 + step * 11 + thread * 5) % 512) as i32).collect();
-                    let batch = avsg::engine::Batch {
-                        ids: &ids,
-                        ids_stride: 16,
-                        k: 16,
-                        cu_q: &[0, 1, 2],
-                        state: &[1, 0],
-                        generation: &[1, 1],
-                        stable_len: &[-1, -1],
-                        seq_len: &[512, 512],
-                        block_table: &[],
-                        block_stride: 0,
-                    };
-                    engine.step(&batch, &mut plan, 0, None).unwrap();
-                    let mut got = [0; 64];
-                    for (at, &id) in ids.iter().enumerate() {
-                        let slot = plan.slots(at / 16)[at % 16] as usize;
-                        engine.buffer().slot_bytes(1 - at / 16, 0, slot, &mut got).unwrap();
-                        assert!(
-                            avsg_testkit::content::check_row(id, 0, &got),
-                            "thread {thread}, id {id}"
-                        );
-                    }
+                    let rows = ids.as_chunks::<16>().0;
+                    let mut owned = Owned::new(16, 0);
+                    owned.push([1, 1, -1, 512], &[rows[0].to_vec()]);
+                    owned.push([0, 1, -1, 512], &[rows[1].to_vec()]);
+                    engine.step(&owned.batch(), &mut plan, 0, None).unwrap();
+                    let content = |_, id| (id, 0);
+                    let exact = exact::expect(&engine, &plan, &owned, 0, content);
+                    assert_eq!(exact, 32, "thread {thread}");
                 }
                 drop(plan);
                 engine.close().unwrap();

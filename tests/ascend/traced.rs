@@ -1,11 +1,13 @@
 //! A recorded trace in lockstep: two requests decode it some steps apart, on the same rows of a pool.
 
 use avsg::device::params::Params;
+use avsg::rows::RowFormat;
 use avsg_cli::trace::Trace;
-use avsg_testkit::content::check_row;
+use avsg_testkit::batch::Owned;
+use avsg_testkit::exact::{expect_right, look};
+use avsg_testkit::fresh::FreshRows;
 
 use super::lockstep::{Form, Pair};
-use avsg_testkit::batch::Owned;
 
 /// Steps that the second request is ahead.
 const AHEAD: usize = 3;
@@ -61,19 +63,26 @@ impl<'a> Traced<'a> {
             let stable = stable[at];
             step.push([1 - request as i32, 7, stable, stable + tokens as i32], &rows);
         }
-        self.pair.bring(step, |row| (stable[steps[row / tokens]] + (row % tokens) as i32, 0));
+        let mut fresh = FreshRows::new(&RowFormat::single(ROW).unwrap(), 2 * tokens);
+        for row in 0..2 * tokens {
+            fresh.put(row, stable[steps[row / tokens]] + (row % tokens) as i32, 0);
+        }
+        self.pair.bring(step, vec![fresh]);
         self.at += 1;
     }
 
     /// Every id of the step has a slot that holds its row.
     pub fn expect_exact(&mut self) {
-        let (pair, mut got) = (&mut self.pair, [0; ROW]);
-        let (step, k) = (&pair.step, self.trace.k);
-        for (at, (&id, &slot)) in step.ids.iter().zip(&pair.found.slots).enumerate() {
-            let state = step.state[at / k / self.trace.tokens] as usize;
-            pair.ascend.buffer().slot_bytes(state, 0, slot as usize, &mut got).unwrap();
-            assert!(check_row(id, 0, &got), "request {state}, id {id}, slot {slot}");
-        }
-        self.verified += pair.found.slots.len();
+        let (pair, mut compared) = (&self.pair, 0);
+        look(
+            &pair.step.batch(),
+            ROW,
+            |row| pair.found.row(row),
+            |state, slot, bytes| pair.ascend.buffer().slot_bytes(state, 0, slot, bytes).is_ok(),
+            |_, id| (id, 0),
+            |seen| compared += expect_right(seen, 0),
+        );
+        assert_eq!(compared, pair.found.slots.len(), "no id of a trace is padding");
+        self.verified += compared;
     }
 }

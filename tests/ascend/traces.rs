@@ -8,6 +8,7 @@ use avsg::ascend::acl::owned::{Context, Stream};
 use avsg::ascend::simulated;
 use avsg_cli::trace::Trace;
 use avsg_sim::{Options, Session};
+use avsg_testkit::tier::cover;
 
 use crate::lockstep::{Form, Pair};
 use crate::random::Random;
@@ -24,24 +25,49 @@ enum Way {
 
 const WAYS: [Way; 3] = [Way::Host, Way::Stream, Way::Captured];
 
-/// Lives `steps` steps; `next` brings each to the device, and `check` has the last word on it.
-fn live<T>(
-    life: &mut T,
-    way: Way,
-    steps: usize,
-    context: &Arc<Context>,
-    pair: impl Fn(&mut T) -> &mut Pair,
-    next: impl Fn(&mut T),
-    check: impl Fn(&mut T),
-) {
+/// A life in lockstep.
+trait Lockstep {
+    fn pair(&mut self) -> &mut Pair;
+    /// Brings the next step to the device.
+    fn next(&mut self);
+    /// Has the last word on it.
+    fn check(&mut self);
+}
+
+impl Lockstep for Random {
+    fn pair(&mut self) -> &mut Pair {
+        &mut self.pair
+    }
+    fn next(&mut self) {
+        self.next();
+    }
+    fn check(&mut self) {
+        self.check();
+    }
+}
+
+impl Lockstep for Traced<'_> {
+    fn pair(&mut self) -> &mut Pair {
+        &mut self.pair
+    }
+    fn next(&mut self) {
+        self.next();
+    }
+    fn check(&mut self) {
+        self.expect_exact();
+    }
+}
+
+/// Lives `steps` steps.
+fn live(life: &mut impl Lockstep, way: Way, steps: usize, context: &Arc<Context>) {
     let stream = Stream::new(context).unwrap();
     let graph = match way {
-        Way::Captured => Some(stream.capture(|| pair(life).enqueue(stream.raw())).unwrap()),
+        Way::Captured => Some(stream.capture(|| life.pair().enqueue(stream.raw())).unwrap()),
         _ => None,
     };
     for _ in 0..steps {
-        next(life);
-        let pair = pair(life);
+        life.next();
+        let pair = life.pair();
         match (way, &graph) {
             (Way::Host, _) => pair.step_by_host(),
             (_, graph) => {
@@ -53,8 +79,20 @@ fn live<T>(
                 pair.compare();
             }
         }
-        check(life);
+        life.check();
     }
+}
+
+/// Every number of cores with each launch and way, as many cases as that is.
+fn cases(cores: &[usize]) -> Vec<(usize, bool, Way)> {
+    let launches = cores.iter().flat_map(|&cores| [false, true].map(|one| (cores, one)));
+    launches.flat_map(|(cores, one)| WAYS.map(|way| (cores, one, way))).collect()
+}
+
+/// The cases that this run takes: any value of each axis.
+fn taken(what: &str, cases: &[(usize, bool, Way)]) -> Vec<usize> {
+    let axes = |at: usize| [cases[at].0, usize::from(cases[at].1), cases[at].2 as usize];
+    cover(what, 3, cases.len(), axes)
 }
 
 fn sample() -> Trace {
@@ -69,30 +107,18 @@ fn the_trace_is_the_same_on_any_cores_by_any_launch() {
     }
     let trace = sample();
     let kernels = simulated::emit(&traced::form(&trace, 0, 1024, 1).params).unwrap();
-    let mut case = 0;
-    for cores in [1, 2, 8, 20, 40] {
-        for one_launch in [false, true] {
-            for way in WAYS {
-                let session = Session::new(Options { seed: case as u64, ..Options::default() });
-                let context = simulated::context().unwrap();
-                let form = Form { one_launch, ..traced::form(&trace, case * 2, 1024, cores) };
-                let pair = Pair::new(&form, &context, kernels.clone());
-                let mut life = Traced::new(&trace, pair, case * 2);
-                live(
-                    &mut life,
-                    way,
-                    3,
-                    &context,
-                    |life| &mut life.pair,
-                    Traced::next,
-                    Traced::expect_exact,
-                );
-                assert!(life.pair.compared == 3 * 2 * 1024, "{cores} {one_launch} {way:?}");
-                drop((life, context));
-                assert_eq!(session.leaks(), Vec::<String>::new());
-                case += 1;
-            }
-        }
+    let cases = cases(&[1, 2, 8, 20, 40]);
+    for case in taken("trace", &cases) {
+        let (cores, one_launch, way) = cases[case];
+        let session = Session::new(Options { seed: case as u64, ..Options::default() });
+        let context = simulated::context().unwrap();
+        let form = Form { one_launch, ..traced::form(&trace, case * 2, 1024, cores) };
+        let pair = Pair::new(&form, &context, kernels.clone());
+        let mut life = Traced::new(&trace, pair, case * 2);
+        live(&mut life, way, 3, &context);
+        assert!(life.pair.compared == 3 * 2 * 1024, "{cores} {one_launch} {way:?}");
+        drop((life, context));
+        assert_eq!(session.leaks(), Vec::<String>::new());
     }
 }
 
@@ -102,19 +128,17 @@ fn lives_are_the_same_on_many_cores() {
     if !stand::compiler() {
         return;
     }
-    for (case, cores) in [8, 40].into_iter().enumerate() {
-        for one_launch in [false, true] {
-            for way in WAYS {
-                let session = Session::new(Options { seed: 5, ..Options::default() });
-                let context = simulated::context().unwrap();
-                let form = random::form(cores, one_launch);
-                let kernels = simulated::emit(&form.params).unwrap();
-                let mut life = Random::new(&form, &context, kernels, 31 + case as u64);
-                live(&mut life, way, 8, &context, |life| &mut life.pair, Random::next, |_| ());
-                drop((life, context));
-                assert_eq!(session.leaks(), Vec::<String>::new());
-            }
-        }
+    let cases = cases(&[8, 40]);
+    for case in taken("lives", &cases) {
+        let (cores, one_launch, way) = cases[case];
+        let session = Session::new(Options { seed: 5, ..Options::default() });
+        let context = simulated::context().unwrap();
+        let form = random::form(cores, one_launch);
+        let kernels = simulated::emit(&form.params).unwrap();
+        let mut life = Random::new(&form, &context, kernels, 31 + u64::from(cores == 40));
+        live(&mut life, way, 8, &context);
+        drop((life, context));
+        assert_eq!(session.leaks(), Vec::<String>::new());
     }
 }
 
@@ -140,15 +164,7 @@ fn four_threads_replay_over_one_pool() {
             scope.spawn(move || {
                 let pair = Pair::on(&form, context, kernels, pool);
                 let mut life = Traced::new(trace, pair, 0);
-                live(
-                    &mut life,
-                    way,
-                    10,
-                    context,
-                    |life| &mut life.pair,
-                    Traced::next,
-                    Traced::expect_exact,
-                );
+                live(&mut life, way, 10, context);
                 assert!(life.pair.compared == 10 * 2 * 1024, "thread {thread}");
             });
         }
@@ -181,15 +197,7 @@ fn a_given_trace_is_the_same() {
             let form = Form { one_launch, ..traced::form(&trace, 0, slots, 40) };
             let pair = Pair::new(&form, &context, kernels.clone());
             let mut life = Traced::new(&trace, pair, 0);
-            live(
-                &mut life,
-                way,
-                steps,
-                &context,
-                |life| &mut life.pair,
-                Traced::next,
-                Traced::expect_exact,
-            );
+            live(&mut life, way, steps, &context);
             compared += life.pair.compared;
             println!("{path}: {way:?}, one launch {one_launch}: {steps} steps are the same");
         }

@@ -4,15 +4,21 @@
 
 use std::ffi::{CStr, c_void};
 use std::mem::zeroed;
+use std::ops::{Deref, DerefMut};
 use std::ptr::{null, null_mut};
 use std::sync::Arc;
 
-use avsg::ascend::acl::api::memory::{Way, copy};
 use avsg::ascend::acl::owned::Context;
 use avsg::ascend::simulated;
+use avsg::rows::RowFormat;
 use avsg_capi::avsg_status::AVSG_OK;
 use avsg_capi::*;
 use avsg_sim::{Options, Session};
+use avsg_testkit::batch::Owned;
+use avsg_testkit::content::fill_row;
+use avsg_testkit::exact::{expect_right, look};
+use avsg_testkit::fresh::FreshRows;
+use avsg_testkit::memory;
 
 /// A zeroed struct that knows its size.
 pub fn sized<T>() -> T {
@@ -47,6 +53,11 @@ pub fn fails(status: avsg_status, want: avsg_status, parts: &[&str]) {
 pub const ROW: usize = 40;
 pub const ROWS: usize = 128;
 pub const K: usize = 8;
+
+/// The format of a row.
+pub fn format() -> RowFormat {
+    RowFormat::segments(&[24, 16]).unwrap()
+}
 
 pub fn pool_config() -> avsg_pool_config {
     let mut config: avsg_pool_config = sized();
@@ -92,9 +103,11 @@ pub fn each_device(test: impl Fn(&'static CStr)) {
     }
 }
 
-/// The bytes of a row.
+/// The bytes of a row that nobody has changed.
 pub fn row(layer: usize, at: usize) -> [u8; ROW] {
-    core::array::from_fn(|i| (at * 31 + layer * 101 + i * 7 + at * i) as u8)
+    let mut bytes = [0; ROW];
+    fill_row(at as i32, layer as u32, &mut bytes);
+    bytes
 }
 
 /// A pool whose rows are [`row`], an engine and a plan.
@@ -125,18 +138,34 @@ impl Life {
 
     /// With an engine of the test's own; `context` is its device's, if it is one.
     pub fn with(config: &avsg_engine_config, context: Option<Arc<Context>>) -> Self {
+        Self::with_rows(ROWS, config, context)
+    }
+
+    /// The same on a pool of so many rows.
+    pub fn with_rows(
+        rows: usize,
+        config: &avsg_engine_config,
+        context: Option<Arc<Context>>,
+    ) -> Self {
         let mut life = Self { context, ..Self::of(null_mut(), null_mut(), null_mut()) };
+        let pool = avsg_pool_config { rows, ..pool_config() };
         // SAFETY: structs with their sizes, and places for results, all alive during the call.
         unsafe {
-            ok(avsg_pool_create(&pool_config(), &mut life.pool));
-            for (layer, at) in (0..2).flat_map(|l| (0..ROWS).map(move |at| (l, at))) {
-                let bytes = row(layer, at);
-                ok(avsg_pool_write_row(life.pool, layer, at, bytes.as_ptr().cast(), ROW));
+            ok(avsg_pool_create(&pool, &mut life.pool));
+            for (layer, at) in (0..2).flat_map(|l| (0..rows).map(move |at| (l, at))) {
+                life.write_row(layer, at, &row(layer, at));
             }
             ok(avsg_engine_create(config, life.pool, &mut life.engine));
             ok(avsg_plan_create(life.engine, 4, 2, &mut life.plan));
         }
         life
+    }
+
+    /// Writes a row into the pool.
+    pub fn write_row(&self, layer: usize, at: usize, bytes: &[u8]) {
+        let (from, len) = (bytes.as_ptr().cast(), bytes.len());
+        // SAFETY: so many bytes.
+        ok(unsafe { avsg_pool_write_row(self.pool, layer, at, from, len) });
     }
 
     pub fn step(&self, owned: &Arrays, layer: usize) -> avsg_status {
@@ -148,41 +177,42 @@ impl Life {
     }
 
     /// Every selected id has a slot with its row in it. Returns how many were looked at.
-    pub fn expect_exact(&self, owned: &Arrays, layer: usize) -> usize {
+    pub fn expect_exact(&self, owned: &Owned, layer: usize) -> usize {
         let (mut out, mut checked) = (sized::<avsg_plan_arrays>(), 0);
-        let mut buffers = [sized::<avsg_buffer>(); 2];
-        // SAFETY: structs with their sizes.
-        unsafe {
+        // SAFETY: a struct with its size; the plan's arrays hold the batch's rows.
+        let slots = unsafe {
             ok(avsg_plan_get_arrays(self.plan, &mut out));
-            for (segment, buffer) in buffers.iter_mut().enumerate() {
-                ok(avsg_engine_buffer(self.engine, layer, segment, buffer));
-            }
-        }
-        for (at, &id) in owned.ids.iter().enumerate() {
-            // SAFETY: the plan's arrays hold the batch's rows.
-            let slot = unsafe { *out.slot.add(at) };
-            let request = at / K / 2;
-            if id < 0 || owned.state[request] < 0 {
-                assert_eq!(slot, -1);
-                continue;
-            }
-            let want = row(layer, id as usize);
-            let mut rest = &want[..];
-            for buffer in &buffers {
-                let place = owned.state[request] as usize * buffer.state_stride
-                    + usize::try_from(slot)
-                        .unwrap_or_else(|_| panic!("id {id} at {at}: {owned:?}"))
-                        * buffer.slot_stride;
-                let from = buffer.base.wrapping_byte_add(place);
-                // SAFETY: a slot of a state of the engine's buffer; no call runs.
-                let got = unsafe { self.bytes(from, buffer.bytes) };
-                let (part, after) = rest.split_at(buffer.bytes);
-                assert_eq!(got, part, "id {id} in slot {slot}");
-                rest = after;
-            }
-            checked += 1;
-        }
+            memory::words(None, out.slot, owned.rows() * K)
+        };
+        look(
+            &owned.batch(),
+            ROW,
+            |row| &slots[row * K..][..K],
+            |state, slot, bytes| {
+                self.read_slot(state, layer, slot, bytes);
+                true
+            },
+            |_, id| (id, layer as u32),
+            |seen| checked += expect_right(seen, layer),
+        );
         checked
+    }
+
+    /// Reads the row in a slot, while no call runs.
+    pub fn read_slot(&self, state: usize, layer: usize, slot: usize, into: &mut [u8]) {
+        let mut rest = into;
+        for segment in 0..2 {
+            let mut buffer: avsg_buffer = sized();
+            // SAFETY: a struct with its size.
+            unsafe { ok(avsg_engine_buffer(self.engine, layer, segment, &mut buffer)) };
+            let place = state * buffer.state_stride + slot * buffer.slot_stride;
+            let (part, after) = rest.split_at_mut(buffer.bytes);
+            // SAFETY: a slot of a state of the engine's buffer; no call runs.
+            part.copy_from_slice(&unsafe {
+                self.bytes(buffer.base.wrapping_byte_add(place), buffer.bytes)
+            });
+            rest = after;
+        }
     }
 
     /// Bytes of the device's memory.
@@ -190,18 +220,8 @@ impl Life {
     /// # Safety
     /// There are so many at this address, and no call is under way.
     pub unsafe fn bytes(&self, from: *const c_void, n: usize) -> Vec<u8> {
-        let mut bytes = vec![0u8; n];
-        match &self.context {
-            // SAFETY: the contract.
-            None => unsafe { bytes.as_mut_ptr().copy_from(from.cast(), n) },
-            Some(context) => {
-                let _current = context.bind().unwrap();
-                let to = bytes.as_mut_ptr().cast();
-                // SAFETY: the contract.
-                unsafe { copy(context.acl(), to, from, n, Way::ToHost) }.unwrap();
-            }
-        }
-        bytes
+        // SAFETY: the contract.
+        unsafe { memory::bytes(self.context.as_deref(), from, n) }
     }
 
     pub fn end(self) {
@@ -211,64 +231,82 @@ impl Life {
     }
 }
 
-/// The arrays of a batch of two requests with two rows each, the second with fresh rows.
+/// The struct of a batch.
+pub fn c_batch(owned: &Owned) -> avsg_batch {
+    let array = |v: &[i32]| avsg_i32s { data: v.as_ptr(), len: v.len() };
+    let [ids, cu_q, state, generation, stable_len, seq_len, block_table] =
+        owned.arrays().map(array);
+    avsg_batch {
+        size: size_of::<avsg_batch>(),
+        ids,
+        ids_stride: owned.stride,
+        k: owned.k,
+        cu_q,
+        state,
+        generation,
+        stable_len,
+        seq_len,
+        block_table,
+        block_stride: owned.block_stride,
+    }
+}
+
+/// The struct of a step's own rows.
+pub fn c_fresh(rows: &FreshRows) -> avsg_fresh {
+    let [first, second] = rows.parts() else { panic!("a row has two segments") };
+    avsg_fresh {
+        size: size_of::<avsg_fresh>(),
+        segments: 2,
+        data: [first.as_ptr().cast(), second.as_ptr().cast(), null(), null()],
+        bytes: [first.len(), second.len(), 0, 0],
+    }
+}
+
+/// A batch of two requests with two rows each, the second with fresh rows, which both layers share.
 #[derive(Clone, Debug)]
 pub struct Arrays {
-    pub ids: Vec<i32>,
-    pub cu_q: Vec<i32>,
-    pub state: Vec<i32>,
-    pub generation: Vec<i32>,
-    pub stable: Vec<i32>,
-    pub seq: Vec<i32>,
-    pub blocks: Vec<i32>,
-    pub fresh: [Vec<u8>; 2],
+    owned: Owned,
+    pub rows: FreshRows,
 }
 
 impl Arrays {
     pub fn new(step: i32) -> Self {
-        let ids = (0..32).map(|i| (step * 3 + i / 8 * 5 + i * 7) % 100).collect();
-        let mut fresh = [vec![0; 4 * 24], vec![0; 4 * 16]];
-        for g in 0..4 {
-            let bytes = row(0, 100 + g % 2);
-            fresh[0][g * 24..][..24].copy_from_slice(&bytes[..24]);
-            fresh[1][g * 16..][..16].copy_from_slice(&bytes[24..]);
-        }
-        Self {
-            ids,
-            cu_q: vec![0, 2, 4],
-            state: vec![1, 0],
-            generation: vec![1, 1],
-            stable: vec![-1, 100],
-            seq: vec![128, 102],
-            blocks: (0..16).map(|b| b % 8).collect(),
-            fresh,
-        }
+        let id = |i: i32| (step * 3 + i / 8 * 5 + i * 7) % 100;
+        let ids = [0, 8, 16, 24].map(|from| (from..from + 8).map(id).collect::<Vec<_>>());
+        let blocks = (0..16).map(|b| b % 8).collect();
+        let mut owned = Owned { blocks, block_stride: 8, ..Owned::new(K, 0) };
+        owned.push([1, 1, -1, 128], &ids[..2]);
+        owned.push([0, 1, 100, 102], &ids[2..]);
+        let mut rows = FreshRows::new(&format(), 4);
+        (0..4).for_each(|at| rows.put(at, 100 + at as i32 % 2, 0));
+        Self { owned, rows }
+    }
+
+    /// The second request makes the rows from `stable` on.
+    pub fn decode_at(&mut self, stable: i32) {
+        (self.stable[1], self.seq[1]) = (stable, stable + 2);
+        (0..2).for_each(|g| self.rows.put(2 + g, stable + g as i32, 0));
     }
 
     pub fn batch(&self) -> avsg_batch {
-        let array = |v: &Vec<i32>| avsg_i32s { data: v.as_ptr(), len: v.len() };
-        avsg_batch {
-            size: size_of::<avsg_batch>(),
-            ids: array(&self.ids),
-            ids_stride: K,
-            k: K,
-            cu_q: array(&self.cu_q),
-            state: array(&self.state),
-            generation: array(&self.generation),
-            stable_len: array(&self.stable),
-            seq_len: array(&self.seq),
-            block_table: array(&self.blocks),
-            block_stride: 8,
-        }
+        c_batch(&self.owned)
     }
 
     pub fn fresh(&self) -> avsg_fresh {
-        let data = |i: usize| self.fresh[i].as_ptr().cast::<c_void>();
-        avsg_fresh {
-            size: size_of::<avsg_fresh>(),
-            segments: 2,
-            data: [data(0), data(1), null(), null()],
-            bytes: [self.fresh[0].len(), self.fresh[1].len(), 0, 0],
-        }
+        c_fresh(&self.rows)
+    }
+}
+
+impl Deref for Arrays {
+    type Target = Owned;
+
+    fn deref(&self) -> &Owned {
+        &self.owned
+    }
+}
+
+impl DerefMut for Arrays {
+    fn deref_mut(&mut self) -> &mut Owned {
+        &mut self.owned
     }
 }

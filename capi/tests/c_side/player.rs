@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use avsg_capi::avsg_status::*;
 use avsg_capi::*;
+use avsg_testkit::splitmix::SplitMix64;
 
 use super::c::*;
 
@@ -28,7 +29,7 @@ pub enum Kind {
 
 pub struct Player<'a> {
     pub shared: &'a Shared,
-    pub seed: u64,
+    pub dice: SplitMix64,
     /// Alone: results may be looked at.
     pub verify: bool,
     /// Raised when a plan was made and not transferred: everything starts cold then.
@@ -39,10 +40,7 @@ pub struct Player<'a> {
 
 impl Player<'_> {
     fn word(&mut self) -> u64 {
-        self.seed = self.seed.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let z = (self.seed ^ (self.seed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
+        self.dice.word()
     }
 
     fn below(&mut self, n: usize) -> usize {
@@ -133,12 +131,7 @@ impl Player<'_> {
         let mut owned = Arrays::new(step);
         owned.generation = vec![2 * self.epoch + step / 2000, self.epoch];
         let stable = 100 + self.below(26) as i32;
-        (owned.stable[1], owned.seq[1]) = (stable, stable + 2);
-        for g in 0..2 {
-            let bytes = row(0, (stable + g as i32) as usize);
-            owned.fresh[0][(2 + g) * 24..][..24].copy_from_slice(&bytes[..24]);
-            owned.fresh[1][(2 + g) * 16..][..16].copy_from_slice(&bytes[24..]);
-        }
+        owned.decode_at(stable);
         if self.rarely(3) {
             owned.ids[16 + self.below(16)] = stable + self.below(2) as i32;
         }
@@ -215,9 +208,7 @@ impl Player<'_> {
                         return self.destroy(Kind::Pool, made.addr());
                     }
                     for at in 0..ROWS {
-                        let bytes = row(0, at);
-                        // SAFETY: a row.
-                        ok(unsafe { avsg_pool_write_row(made, 0, at, bytes.as_ptr().cast(), ROW) });
+                        Life::of(made, null_mut(), null_mut()).write_row(0, at, &row(0, at));
                     }
                     self.keep(Kind::Pool, made.addr());
                 }

@@ -31,7 +31,7 @@ fn a_step_has_the_launches_that_were_asked_for() {
         // SAFETY: `there` keeps all arrays until the stream was waited for.
         unsafe {
             let raw = stream.raw().handle();
-            ok(avsg_engine_step(life.engine, &there.batch, life.plan, 0, &there.fresh, raw));
+            ok(avsg_engine_step(life.engine, &there.batch, life.plan, 0, &there.fresh[0], raw));
         }
         stream.synchronize(10_000).unwrap();
         assert_eq!(session.launches() - before, queued, "launches {launches}");
@@ -85,22 +85,26 @@ fn what_a_stream_cannot_hold_is_refused() {
         (|_, f| f.bytes[0] = 4 * 24 - 1, AVSG_INVALID, &["fresh bytes is 95", "need 96"]),
     ];
     for (spoil, want, parts) in cases {
-        let (mut batch, mut fresh) = (there.batch, there.fresh);
+        let (mut batch, mut fresh) = (there.batch, there.fresh[0]);
         spoil(&mut batch, &mut fresh);
         fails(step(&batch, &fresh, life.plan, 0), want, parts);
     }
-    fails(step(&there.batch, &there.fresh, life.plan, 2), AVSG_INVALID, &["layer is 2"]);
-    fails(step(&there.batch, &there.fresh, other.plan, 0), AVSG_INVALID, &["plan is foreign"]);
+    fails(step(&there.batch, &there.fresh[0], life.plan, 2), AVSG_INVALID, &["layer is 2"]);
+    fails(step(&there.batch, &there.fresh[0], other.plan, 0), AVSG_INVALID, &["plan is foreign"]);
     let mut small = null_mut();
     // SAFETY: places for results, and as above.
     unsafe {
         ok(avsg_plan_create(life.engine, 3, 2, &mut small));
-        fails(step(&there.batch, &there.fresh, small, 0), AVSG_INVALID, &["rows is 4", "holds 3"]);
-        let status = avsg_engine_transfer(life.engine, small, 0, &there.fresh, raw);
+        fails(
+            step(&there.batch, &there.fresh[0], small, 0),
+            AVSG_INVALID,
+            &["rows is 4", "holds 3"],
+        );
+        let status = avsg_engine_transfer(life.engine, small, 0, &there.fresh[0], raw);
         fails(status, AVSG_INVALID, &["not a stream's", "plan it in the stream"]);
         let status = avsg_engine_append(life.engine, &there.batch, 0, null(), raw);
         fails(status, AVSG_NULL, &["fresh is NULL", "append"]);
-        let status = avsg_engine_append(life.engine, &there.batch, 2, &there.fresh, raw);
+        let status = avsg_engine_append(life.engine, &there.batch, 2, &there.fresh[0], raw);
         fails(status, AVSG_INVALID, &["layer is 2"]);
         ok(avsg_plan_destroy(small));
     }
@@ -108,7 +112,7 @@ fn what_a_stream_cannot_hold_is_refused() {
     // An address that is none is found by the device, and the next plan starts cold.
     let mut wild = there.batch;
     wild.ids.data = without_provenance(4096);
-    ok(step(&wild, &there.fresh, life.plan, 0));
+    ok(step(&wild, &there.fresh[0], life.plan, 0));
     assert!(stream.synchronize(10_000).is_err());
     drop((there, stream));
     other.end();

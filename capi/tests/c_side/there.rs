@@ -1,4 +1,5 @@
-//! A batch's arrays in device memory, and the device by path.
+//! A batch in device memory, and the device by path.
+#![allow(dead_code, reason = "each test uses its part")]
 
 use std::ffi::{CStr, CString, c_void};
 use std::os::unix::ffi::OsStrExt;
@@ -6,13 +7,18 @@ use std::path::{Path, PathBuf};
 use std::ptr::without_provenance;
 use std::sync::Arc;
 
-use avsg::ascend::acl::owned::{Context, DeviceMemory};
+use avsg::ascend::acl::owned::Context;
 use avsg::ascend::acl::{Acl, Source};
 use avsg::ascend::simulated;
 use avsg::device::params::Params;
+use avsg::engine::DeviceArray;
 use avsg_capi::*;
+use avsg_testkit::batch::Owned;
+use avsg_testkit::fresh::FreshRows;
+use avsg_testkit::on_device::OnDevice;
 
 use super::c::*;
+use super::lives;
 
 /// Slots of every life here.
 pub const SLOTS: u32 = 128;
@@ -32,18 +38,22 @@ pub fn life_with(device: &'static CStr, set: impl FnOnce(&mut avsg_engine_config
     let context = match device.to_bytes() {
         b"cpu" => None,
         b"ascend" => {
-            // The geometry of `config`.
-            let params = Params { page: 16, ..Params::wide(K as u32, 2, SLOTS) };
-            (runtime, kernels) = (text(&library()), text(&simulated::emit(&params).unwrap()));
+            let emitted = simulated::emit(&params()).unwrap();
+            (runtime, kernels) = (text(&library()), text(&emitted));
             (config.runtime, config.kernels) = (runtime.as_ptr(), kernels.as_ptr());
             let acl = Acl::open(&Source::Path(library())).unwrap();
             Some(Context::open(Arc::new(acl), 0).unwrap())
         }
         _ => Some(simulated::context().unwrap()),
     };
-    let life = Life::with(&config, context);
+    let life = Life::with_rows(lives::POOL_ROWS, &config, context);
     let _: (CString, CString) = (runtime, kernels);
     life
+}
+
+/// The geometry of [`config_on`] a device.
+pub fn params() -> Params {
+    Params { page: 16, ..Params::wide(K as u32, 2, SLOTS) }
 }
 
 fn text(path: &Path) -> CString {
@@ -58,38 +68,52 @@ pub fn library() -> PathBuf {
     places.into_iter().find(|path| path.exists()).expect("cargo builds the simulator's library")
 }
 
-/// A batch and its fresh rows for a stream. The memory goes with it.
+/// The structs that a C program fills for a stream: addresses and lengths, which a graph keeps. The memory
+/// goes with them.
 pub struct There {
     pub batch: avsg_batch,
-    pub fresh: avsg_fresh,
-    _memory: Vec<DeviceMemory>,
+    /// By layer.
+    pub fresh: [avsg_fresh; 2],
+    memory: OnDevice,
 }
 
 impl There {
-    pub fn new(context: &Arc<Context>, owned: &Arrays) -> Self {
-        let (mut batch, mut fresh) = (owned.batch(), owned.fresh());
-        let mut memory = Vec::new();
-        let mut bring = |bytes: &[u8]| {
-            let there = DeviceMemory::new(context, bytes.len()).unwrap();
-            there.write(0, bytes).unwrap();
-            memory.push(there);
-            memory.last().map_or(0, DeviceMemory::address) as usize
+    /// A step's arrays, which are there.
+    pub fn new(context: &Arc<Context>, arrays: &Arrays) -> Self {
+        let rows = [arrays.rows.clone(), arrays.rows.clone()];
+        let there = Self::room(context, arrays, &rows);
+        there.write(arrays, &rows);
+        there
+    }
+
+    /// Room for steps with arrays of these lengths.
+    pub fn room(context: &Arc<Context>, like: &Owned, rows: &[FreshRows; 2]) -> Self {
+        let memory = OnDevice::new(context, like, rows).unwrap();
+        let on_device = memory.batch();
+        let array =
+            |a: DeviceArray| avsg_i32s { data: without_provenance(a.address as usize), len: a.len };
+        let batch = avsg_batch {
+            ids: array(on_device.ids),
+            cu_q: array(on_device.cu_q),
+            state: array(on_device.state),
+            generation: array(on_device.generation),
+            stable_len: array(on_device.stable_len),
+            seq_len: array(on_device.seq_len),
+            block_table: array(on_device.block_table),
+            ..c_batch(like)
         };
-        for (to, from) in [
-            (&mut batch.ids, &owned.ids),
-            (&mut batch.cu_q, &owned.cu_q),
-            (&mut batch.state, &owned.state),
-            (&mut batch.generation, &owned.generation),
-            (&mut batch.stable_len, &owned.stable),
-            (&mut batch.seq_len, &owned.seq),
-            (&mut batch.block_table, &owned.blocks),
-        ] {
-            let bytes: Vec<u8> = from.iter().flat_map(|w| w.to_ne_bytes()).collect();
-            to.data = without_provenance(bring(&bytes));
-        }
-        for (to, from) in fresh.data.iter_mut().zip(&owned.fresh) {
-            *to = without_provenance::<c_void>(bring(from));
-        }
-        Self { batch, fresh, _memory: memory }
+        let fresh = [0, 1].map(|layer| {
+            let mut fresh = c_fresh(&rows[layer]);
+            for (place, rows) in fresh.data.iter_mut().zip(memory.fresh(layer)) {
+                *place = without_provenance::<c_void>(rows.address as usize);
+            }
+            fresh
+        });
+        Self { batch, fresh, memory }
+    }
+
+    /// Brings a step there.
+    pub fn write(&self, step: &Owned, rows: &[FreshRows]) {
+        self.memory.write(step, rows).unwrap();
     }
 }

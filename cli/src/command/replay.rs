@@ -168,9 +168,7 @@ fn replay(options: &Options, trace: &Trace, mut engine: Engine) -> Result<Report
             report.times(planned - start, Some(planned.elapsed()));
         }
 
-        for request in 0..b {
-            world.verify(&engine, &plan, request, &mut report, (request == 0).then_some(&mut tag));
-        }
+        world.verify(&engine, &plan, &mut report, &mut tag);
         report.count(step, &plan);
         if let Some(results) = &mut results {
             let list = plan.misses(0);

@@ -8,6 +8,8 @@ use avsg::geometry::frequency;
 use avsg::pool::{HostPool, Pages, PoolConfig};
 use avsg::rows::{RowFormat, Segment};
 
+use super::setting::Setting;
+
 /// Rows of the host pool that belong to one request.
 pub const OWN_ROWS: usize = 192;
 
@@ -102,6 +104,13 @@ impl Shape {
             machine: choice,
             strategy: strategies[usize::from(self.strategy) % 3],
         }
+    }
+
+    /// What a life on it needs to know, with so many requests to a batch.
+    pub fn setting(&self, requests: usize) -> Setting {
+        let (params, format) = (self.params(), self.format());
+        let (states, layers) = (self.states(), self.layers());
+        Setting { params, states, layers, format, own: OWN_ROWS, requests }
     }
 
     /// An empty pool.

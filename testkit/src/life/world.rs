@@ -1,10 +1,11 @@
 //! What the requests' rows really hold, kept apart from the engine: whoever asks for the current
 //! bytes of an id is answered from here.
 
-use crate::content::fill_row;
-use avsg::pool::HostPool;
+use super::setting::Setting;
+use crate::content::{check_row, fill_row};
 
-use super::shape::OWN_ROWS;
+/// Writes the row of a layer into the pool.
+pub type Write<'a> = &'a mut dyn FnMut(usize, usize, &[u8]);
 
 /// One request: its rows, and how far it has come.
 pub struct Sequence {
@@ -14,57 +15,72 @@ pub struct Sequence {
     pub stable: usize,
     /// Its blocks in order; empty without block tables.
     pub blocks: Vec<i32>,
-    /// Version of each row in the pool.
-    pub version: Vec<u32>,
+    /// Version of each of its rows.
+    version: Vec<u32>,
 }
 
 impl Sequence {
     /// One past its largest possible id.
     pub fn end(&self) -> usize {
-        self.base + OWN_ROWS
+        self.base + self.version.len()
     }
 }
 
 /// All requests and the pool.
 pub struct World {
-    pub page: usize,
     pub pool_rows: usize,
     /// By state.
     pub sequences: Vec<Sequence>,
+    page: usize,
+    layers: usize,
+    row_bytes: usize,
     /// Every write of a row gets a number that was never used.
     versions: u32,
 }
 
 impl World {
     /// As many requests as states, each with rows in the pool, on a shuffled set of blocks.
-    pub fn new(states: usize, page: usize, pool: &HostPool) -> Self {
-        let per = OWN_ROWS.checked_div(page).unwrap_or(0);
+    pub fn new(setting: &Setting, write: Write<'_>) -> Self {
+        let Setting { states, own, layers, .. } = *setting;
+        let page = setting.params.page as usize;
+        let per = own.checked_div(page).unwrap_or(0);
         let blocks = (states * per) as i32;
         // 5 is coprime to every count of blocks here (2^a · 3^b): a permutation.
         let block = |i: usize| (i as i32 * 5 + 2) % blocks;
         let sequence = |s: usize| Sequence {
-            base: if page == 0 { s * OWN_ROWS } else { 0 },
+            base: if page == 0 { s * own } else { 0 },
             stable: 0,
             blocks: (s * per..(s + 1) * per).map(block).collect(),
-            version: vec![0; OWN_ROWS],
+            version: vec![0; own],
         };
-        let sequences = (0..states).map(sequence).collect();
-        let mut world = Self { page, pool_rows: pool.rows(), sequences, versions: 0 };
-        (0..states).for_each(|s| world.join(s, 0, pool));
+        let (sequences, pool_rows) = ((0..states).map(sequence).collect(), setting.pool_rows());
+        let row_bytes = setting.format.bytes();
+        let mut world = Self { pool_rows, sequences, page, layers, row_bytes, versions: 0 };
+        (0..states).for_each(|s| world.join(s, 0, write));
         world
     }
 
     /// A new request in place of another: new contents, a prompt of some length, other block order.
-    pub fn join(&mut self, state: usize, pick: usize, pool: &HostPool) {
+    pub fn join(&mut self, state: usize, pick: usize, write: Write<'_>) {
         let sequence = &mut self.sequences[state];
-        sequence.stable = sequence.base + pick % (OWN_ROWS - 8);
+        sequence.stable = sequence.base + pick % (sequence.version.len() - 8);
         if !sequence.blocks.is_empty() {
             let n = sequence.blocks.len();
             sequence.blocks.rotate_left(pick % n);
         }
-        for id in sequence.base..sequence.end() {
-            self.write(state, id, pool);
+        let mut bytes = vec![0; self.row_bytes];
+        for id in self.sequences[state].base..self.sequences[state].end() {
+            let (version, row) = (self.renew(state, id), self.own_row(state, id));
+            for layer in 0..self.layers {
+                fill_row(id as i32, version + layer as u32, &mut bytes);
+                write(layer, row, &bytes);
+            }
         }
+    }
+
+    /// Where a request has an id's row.
+    fn own_row(&self, state: usize, id: usize) -> usize {
+        self.host_row(id, &self.sequences[state].blocks).expect("it owns this row")
     }
 
     /// The host row of an id through a block table of `blocks`.
@@ -74,16 +90,6 @@ impl World {
         }
         let block = usize::try_from(*blocks.get(id / self.page)?).ok()?;
         (block < self.pool_rows / self.page).then_some(block * self.page + id % self.page)
-    }
-
-    fn write(&mut self, state: usize, id: usize, pool: &HostPool) {
-        let version = self.renew(state, id);
-        let row = self.host_row(id, &self.sequences[state].blocks).expect("it owns this row");
-        let mut bytes = vec![0; pool.format().bytes()];
-        for layer in 0..pool.layers() {
-            fill_row(id as i32, version + layer as u32, &mut bytes);
-            pool.write_row(layer, row, &bytes).unwrap();
-        }
     }
 
     /// Gives a row a version that was never used; the bytes are the caller's to bring to the pool.
@@ -102,16 +108,18 @@ impl World {
     }
 
     /// Every row of the pool is what this world says.
-    pub fn expect_pool(&self, pool: &HostPool) {
-        let (mut bytes, mut want) =
-            (vec![0; pool.format().bytes()], vec![0; pool.format().bytes()]);
+    pub fn expect_pool(&self, mut read: impl FnMut(usize, usize, &mut [u8])) {
+        let mut bytes = vec![0; self.row_bytes];
         for (state, sequence) in self.sequences.iter().enumerate() {
             for id in sequence.base..sequence.end() {
-                let row = self.host_row(id, &sequence.blocks).expect("it owns this row");
-                for layer in 0..pool.layers() {
-                    pool.read_row(layer, row, &mut bytes).unwrap();
-                    fill_row(id as i32, self.version(state, id) + layer as u32, &mut want);
-                    assert!(bytes == want, "host row {row} of id {id}, state {state}");
+                let row = self.own_row(state, id);
+                for layer in 0..self.layers {
+                    read(layer, row, &mut bytes);
+                    let version = self.version(state, id) + layer as u32;
+                    assert!(
+                        check_row(id as i32, version, &bytes),
+                        "layer {layer}, host row {row} of id {id}, state {state}"
+                    );
                 }
             }
         }

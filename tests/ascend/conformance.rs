@@ -7,7 +7,7 @@ use avsg::engine::Config;
 use avsg_sim::{Options, Session};
 use avsg_testkit::life::strategies::{device_shape, life};
 use avsg_testkit::life::{DEVICE_SHAPES, EVERYTHING, Life, live, long_life};
-use avsg_testkit::tier::cover;
+use avsg_testkit::tier;
 use proptest::prelude::*;
 use proptest::test_runner::Config as Cases;
 
@@ -47,10 +47,9 @@ fn emitted_kernels_give_the_same_lives() {
         let few = life.shape.config(Choice::Auto);
         let kernels = simulated::emit(&few.params).unwrap();
         let cases = [few.cores, 8, 40].map(|cores| [true, false].map(|one| (cores, one)));
-        let cases = cases.as_flattened();
-        let axes = |at: usize| [cases[at].0, usize::from(cases[at].1)];
-        for at in cover(&format!("{bytes:?}"), u64::from(bytes[0]), cases.len(), axes) {
-            let (cores, one_launch) = cases[at];
+        let axes = |(cores, one): &(usize, bool)| vec![cores.to_string(), one.to_string()];
+        let taken = tier::cases(&format!("{bytes:?}"), cases.as_flattened().to_vec(), 0, axes);
+        for (cores, one_launch) in taken {
             let session = Session::new(Options::default());
             let config = Config { cores, ..few };
             let pool = life.shape.pool();

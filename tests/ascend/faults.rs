@@ -2,7 +2,7 @@
 //! device that is lost.
 
 use avsg_sim::{Options, Session};
-use avsg_testkit::tier::sample;
+use avsg_testkit::tier;
 
 use crate::scenario::{self, Outcome, run};
 use crate::stand;
@@ -47,18 +47,35 @@ fn every_call_may_fail_once() {
     for (one_launch, calls, from) in [(true, one, 0), (false, two, differ)] {
         let points = calls.len() - from;
         let what = format!("failing calls, one launch {one_launch}");
-        let taken = sample(&what, 1, points, 24, |at| calls[from + at]);
-        let resumed =
-            taken.iter().filter(|&&at| resumes(one_launch, from + at, calls[from + at])).count();
+        let all = (from..calls.len()).collect();
+        let taken = points_of_failure(&what, &calls, all, 160);
+        let resumed = taken.iter().filter(|&&at| resumes(one_launch, at, calls[at])).count();
         let of = taken.len();
-        println!("{what}: {of} of {points} points of failure, resumed after {resumed}");
+        println!("{what}: {of} points of failure, resumed after {resumed}");
         assert!(points >= 200 && resumed * 2 > of, "{resumed} of {of}");
     }
 }
 
+/// What a call fails with.
+pub fn code(at: usize) -> i32 {
+    [107_000, 207_001, 507_899, 507_014][at % 4]
+}
+
+/// Those of the calls `at` that this run fails: among them the first and the last of each name, and some with
+/// each code.
+pub fn points_of_failure(what: &str, calls: &[&str], at: Vec<usize>, least: usize) -> Vec<usize> {
+    let places = at.clone();
+    tier::cases(what, at, least, |&at| {
+        let same = |place: &&usize| calls[**place] == calls[at];
+        let first = places.iter().find(same) == Some(&at);
+        let last = places.iter().rfind(same) == Some(&at);
+        vec![format!("{} {first} {last}", calls[at]), code(at).to_string()]
+    })
+}
+
 /// Fails the call at `at`, which is `name`. Says whether there was an engine that went on.
 fn resumes(one_launch: bool, at: usize, name: &str) -> bool {
-    let code = [107_000, 207_001, 507_899, 507_014][at % 4];
+    let code = code(at);
     let (outcome, after) = with_launches(6, one_launch, |session| session.fail_any(at + 1, code));
     assert_eq!(after[at], name, "the same calls up to the failure");
     let said = outcome.errors.join("\n");

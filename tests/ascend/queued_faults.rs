@@ -6,8 +6,8 @@ use std::ops::Range;
 use avsg::Result;
 use avsg::ascend::acl::owned::Stream;
 use avsg_sim::{Options, Session};
-use avsg_testkit::tier::sample;
 
+use crate::faults::{code, points_of_failure};
 use crate::random::{Random, form};
 use crate::stand;
 
@@ -94,15 +94,13 @@ fn live(one_launch: bool, captured: bool, order: impl FnOnce(&Session)) -> Outco
 /// work goes on.
 #[test]
 fn every_queued_call_may_fail_once() {
-    let codes = [107_000, 207_001, 507_899, 507_014];
     for (one_launch, captured) in [(false, true), (true, true), (false, false)] {
         let quiet = live(one_launch, captured, |_| ());
         assert!(quiet.errors.is_empty(), "{:?}", quiet.errors);
         let points: Vec<usize> = quiet.spans.into_iter().flatten().collect();
         let what = format!("failing queued calls, captured {captured}, one launch {one_launch}");
-        for i in sample(&what, 2, points.len(), 6, |i| quiet.calls[points[i]]) {
-            let at = points[i];
-            let (name, code) = (quiet.calls[at], codes[at % codes.len()]);
+        for at in points_of_failure(&what, &quiet.calls, points.clone(), 60) {
+            let (name, code) = (quiet.calls[at], code(at));
             let outcome = live(one_launch, captured, |session| session.fail_any(at + 1, code));
             assert_eq!(outcome.calls[at], name, "the same calls up to the failure");
             let told = format!("{name} failed with code {code}");

@@ -8,7 +8,7 @@ use avsg::ascend::acl::owned::{Context, Stream};
 use avsg::ascend::simulated;
 use avsg_cli::trace::Trace;
 use avsg_sim::{Options, Session};
-use avsg_testkit::tier::cover;
+use avsg_testkit::tier;
 
 use crate::lockstep::{Form, Pair};
 use crate::random::Random;
@@ -83,16 +83,14 @@ fn live(life: &mut impl Lockstep, way: Way, steps: usize, context: &Arc<Context>
     }
 }
 
-/// Every number of cores with each launch and way, as many cases as that is.
-fn cases(cores: &[usize]) -> Vec<(usize, bool, Way)> {
+/// Numbers of cores with each launch and way, numbered: as many as this run takes.
+fn cases(what: &str, cores: &[usize]) -> Vec<(usize, usize, bool, Way)> {
     let launches = cores.iter().flat_map(|&cores| [false, true].map(|one| (cores, one)));
-    launches.flat_map(|(cores, one)| WAYS.map(|way| (cores, one, way))).collect()
-}
-
-/// The cases that this run takes: any value of each axis.
-fn taken(what: &str, cases: &[(usize, bool, Way)]) -> Vec<usize> {
-    let axes = |at: usize| [cases[at].0, usize::from(cases[at].1), cases[at].2 as usize];
-    cover(what, 3, cases.len(), axes)
+    let all = launches.flat_map(|(cores, one)| WAYS.map(|way| (cores, one, way))).enumerate();
+    let all = all.map(|(case, (cores, one, way))| (case, cores, one, way)).collect();
+    tier::cases(what, all, 0, |(_, cores, one, way)| {
+        vec![cores.to_string(), one.to_string(), format!("{way:?}")]
+    })
 }
 
 fn sample() -> Trace {
@@ -107,9 +105,7 @@ fn the_trace_is_the_same_on_any_cores_by_any_launch() {
     }
     let trace = sample();
     let kernels = simulated::emit(&traced::form(&trace, 0, 1024, 1).params).unwrap();
-    let cases = cases(&[1, 2, 8, 20, 40]);
-    for case in taken("trace", &cases) {
-        let (cores, one_launch, way) = cases[case];
+    for (case, cores, one_launch, way) in cases("trace", &[1, 2, 8, 20, 40]) {
         let session = Session::new(Options { seed: case as u64, ..Options::default() });
         let context = simulated::context().unwrap();
         let form = Form { one_launch, ..traced::form(&trace, case * 2, 1024, cores) };
@@ -128,9 +124,7 @@ fn lives_are_the_same_on_many_cores() {
     if !stand::compiler() {
         return;
     }
-    let cases = cases(&[8, 40]);
-    for case in taken("lives", &cases) {
-        let (cores, one_launch, way) = cases[case];
+    for (_, cores, one_launch, way) in cases("lives", &[8, 40]) {
         let session = Session::new(Options { seed: 5, ..Options::default() });
         let context = simulated::context().unwrap();
         let form = random::form(cores, one_launch);

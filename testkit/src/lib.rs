@@ -7,3 +7,4 @@ pub mod content;
 pub mod life;
 pub mod small;
 pub mod splitmix;
+pub mod tier;

@@ -15,6 +15,8 @@ use std::process::Command;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::{fmt, fs, process};
 
+use super::tier;
+
 /// Is there a C++ compiler? Asked once.
 pub fn gxx() -> bool {
     static FOUND: OnceLock<bool> = OnceLock::new();
@@ -32,14 +34,27 @@ pub fn include() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("shim")
 }
 
-// Without -g: it would take a third of the time, and the shim names lines itself.
-const FLAGS: [&str; 8] =
-    ["-std=c++17", "-O1", "-fPIC", "-shared", "-pthread", "-Wall", "-Werror", "-ldl"];
+/// Without -g: it would take a third of the time, and the shim names lines itself. -O1 takes a third
+/// more than -Og, and its kernels run as long.
+fn flags() -> [&'static str; 8] {
+    let level = if tier::thorough() { "-O1" } else { "-Og" };
+    ["-std=c++17", level, "-fPIC", "-shared", "-pthread", "-Wall", "-Werror", "-ldl"]
+}
 
 /// A compiled kernel file.
-pub struct Kernels(libloading::Library);
+#[derive(Clone)]
+pub struct Kernels(Arc<libloading::Library>);
 
-/// A number that changes with the text, the shim and the flags.
+impl Kernels {
+    /// Says which statement of a file of mutants does not run; 0 is none.
+    pub fn leave_out(&self, number: c_int) {
+        // SAFETY: the file of mutants defines it with this signature.
+        let set = unsafe { self.0.get::<extern "C" fn(c_int)>(b"avsg_leave_out\0") };
+        set.expect("a file of mutants")(number);
+    }
+}
+
+/// A number that changes with the text, the shim, the flags and the compiler.
 fn fingerprint(text: &str) -> u64 {
     static SHIM: OnceLock<u64> = OnceLock::new();
     let shim = SHIM.get_or_init(|| {
@@ -54,7 +69,9 @@ fn fingerprint(text: &str) -> u64 {
         for f in files {
             fs::read(f).expect("a readable header").hash(&mut h);
         }
-        FLAGS.hash(&mut h);
+        flags().hash(&mut h);
+        let version = Command::new("g++").arg("--version").output().map(|o| o.stdout);
+        version.unwrap_or_default().hash(&mut h);
         h.finish()
     });
     let mut h = DefaultHasher::new();
@@ -76,7 +93,7 @@ fn build(text: &str, name: &str) -> Result<PathBuf, String> {
     fs::write(&written, text).map_err(|e| e.to_string())?;
     fs::rename(&written, &source).map_err(|e| e.to_string())?;
     let out = Command::new("g++")
-        .args(FLAGS)
+        .args(flags())
         .arg("-I")
         .arg(include())
         .arg(&source)
@@ -124,7 +141,9 @@ pub fn try_compile(text: &str) -> Result<Kernels, String> {
     let library = built.as_ref().map_err(Clone::clone)?;
     // SAFETY: the library was built from the shim, whose load-time code is one table and one number.
     let loaded = unsafe { libloading::Library::new(library) };
-    loaded.map(Kernels).map_err(|e| format!("{}: {e:?}", library.display()))
+    loaded
+        .map(|library| Kernels(Arc::new(library)))
+        .map_err(|e| format!("{}: {e:?}", library.display()))
 }
 
 /// What g++ says to `text`, without building anything; `None` if it has no complaint.

@@ -1,5 +1,6 @@
 //! Texts with one synchronisation less.
 
+use super::tier;
 use super::together::Compiled;
 
 /// The statements that synchronise, without the definition of `After`.
@@ -22,7 +23,8 @@ pub fn every_one_dies(text: &str, from: &str, calls: &[&str], fails: impl Fn(&Co
         kernels.kernels.leave_out(number as i32 + 1);
         assert!(fails(&kernels), "nothing shows that this is gone: {statement}");
     }
-    println!("below {from}: {} mutants, all found", left_out.len());
+    let n = left_out.len();
+    println!("below {from}: {}, {n} of {n} mutants, all found", tier::name());
 }
 
 /// The text with a switch around each such statement, and the statements with their lines.

@@ -176,7 +176,8 @@ fn every_synchronisation_is_needed() {
         .collect();
     assert!(alive.is_empty(), "{p:?}: nothing shows that these are gone: {alive:#?}");
     let spare = removed.iter().filter(|sync| known(sync)).count();
-    println!("{} barriers and flags, all needed but {spare}", removed.len());
+    let n = removed.len();
+    println!("{}, {n} of {n} barriers and flags, all needed but {spare}", tier::name());
 }
 
 fn emit(geometries: &[Params]) -> Vec<Emitted> {

@@ -28,9 +28,12 @@ impl Compiled {
 
 /// Compiles texts with the names of everything in them: together, or each alone in the thorough tier.
 pub fn compile_all(texts: &[String]) -> Vec<Compiled> {
+    let n = texts.len();
     if tier::thorough() {
+        println!("{}: {n} files for the compiler, {n} of {n} compiled alone", tier::name());
         return texts.iter().map(|text| Compiled::alone(text)).collect();
     }
+    println!("{}: 1 file for the compiler, {n} of {n} texts in it", tier::name());
     let all: String = texts.iter().enumerate().map(|(n, text)| own(text, n)).collect();
     (0..texts.len()).map(|n| Compiled { kernels: compile(&all), number: Some(n) }).collect()
 }

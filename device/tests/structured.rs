@@ -8,6 +8,8 @@
 
 #[path = "rig/one_request.rs"]
 mod one_request;
+#[path = "../../testkit/src/tier.rs"]
+mod tier;
 
 use avsg_device::machine::emu::Emu;
 use avsg_device::params::{ID_LIMIT, Lifetime, Params};
@@ -99,27 +101,33 @@ fn wide_hits_as_exact_lru_does() {
     let mut short = vec![];
     let strides = (1..=12).map(|b| format!("stride {}", 1 << b));
     let patterns = ["one run", "runs of 256", "8 of 64"].map(String::from);
+    let mut all = vec![];
     for pattern in patterns.into_iter().chain(strides) {
         for k in [512, 1024, 2048] {
             for more in [1, 2, 4] {
-                let slots = (k * more) as u32;
                 let ids = pool(&pattern, 6 * k as i32);
-                if ids.len() < k + k / 4 {
-                    continue;
-                }
-                let rates = hit_rates(&ids, k, slots, &geometries);
-                println!(
-                    "{pattern:12} K {k:4} S {slots:4} pool {:5}: LRU {:.2}, spread 4 R 3 {:.2}, \
-                     spread 2 R 7 {:.2}",
-                    ids.len(),
-                    rates[0],
-                    rates[1],
-                    rates[2]
-                );
-                if rates[1..].iter().any(|r| rates[0] - r > 0.5) {
-                    short.push(format!("{pattern}, K {k}, S {slots}: {rates:.2?}"));
+                if ids.len() >= k + k / 4 {
+                    all.push((pattern.clone(), k, more, ids));
                 }
             }
+        }
+    }
+    let axes = |(pattern, k, more, _): &(String, usize, usize, Vec<i32>)| {
+        vec![pattern.clone(), k.to_string(), more.to_string(), format!("{k} {more}")]
+    };
+    for (pattern, k, more, ids) in tier::cases("structured selections", all, 20, axes) {
+        let slots = (k * more) as u32;
+        let rates = hit_rates(&ids, k, slots, &geometries);
+        println!(
+            "{pattern:12} K {k:4} S {slots:4} pool {:5}: LRU {:.2}, spread 4 R 3 {:.2}, \
+             spread 2 R 7 {:.2}",
+            ids.len(),
+            rates[0],
+            rates[1],
+            rates[2]
+        );
+        if rates[1..].iter().any(|r| rates[0] - r > 0.5) {
+            short.push(format!("{pattern}, K {k}, S {slots}: {rates:.2?}"));
         }
     }
     assert!(short.is_empty(), "more than 0.5 points below LRU:\n{}", short.join("\n"));

@@ -11,12 +11,17 @@ pub fn thorough() -> bool {
     std::env::var_os("AVSG_THOROUGH").is_some_and(|value| value == "1")
 }
 
+/// What tests call the tier when they say what they ran.
+pub fn name() -> &'static str {
+    if thorough() { "thorough tier" } else { "default tier" }
+}
+
 /// The cases of a matrix that this tier runs, in their order: all of them, or a sample of at least
 /// `least` in which every value of every axis occurs. `axes` names a case's value on each axis.
 pub fn cases<T>(what: &str, all: Vec<T>, least: usize, axes: impl Fn(&T) -> Vec<String>) -> Vec<T> {
     let of = all.len();
     if thorough() {
-        println!("{what}: thorough tier, {of} of {of} cases");
+        println!("{what}: {}, {of} of {of} cases", name());
         return all;
     }
     let values: Vec<Vec<_>> =
@@ -42,7 +47,7 @@ pub fn cases<T>(what: &str, all: Vec<T>, least: usize, axes: impl Fn(&T) -> Vec<
         seen.extend(&values[best]);
         taken.insert(best);
     }
-    println!("{what}: default tier, {} of {of} cases, seed {SEED:#x}", taken.len());
+    println!("{what}: {}, {} of {of} cases, seed {SEED:#x}", name(), taken.len());
     all.into_iter().enumerate().filter(|(n, _)| taken.contains(n)).map(|(_, case)| case).collect()
 }
 

@@ -12,8 +12,9 @@ use avsg_device::stage_one::{Request, record, stage_one};
 use avsg_device::tiling::{Launch, rules};
 
 use super::pool::{Layer, tiling, with_chunks};
-use super::shim::{Failure, Kernels};
+use super::shim::Failure;
 use super::stand::{How, run};
+use super::together::Compiled;
 
 type M = Emu<16>;
 
@@ -165,7 +166,7 @@ impl World {
     pub fn emitted(
         &mut self,
         b: &Batch,
-        kernels: &[&Kernels],
+        kernels: &[&Compiled],
         how: How,
     ) -> Result<(Plan, Vec<u32>), Failure> {
         let (p, k) = (self.p, self.p.k as usize);
@@ -196,7 +197,8 @@ impl World {
         let mut peaks = vec![];
         let step = kernels.len() == 1;
 
-        let launch = run(if step { "avsg_step" } else { "avsg_plan" }, how);
+        let name = kernels[0].name(if step { "avsg_step" } else { "avsg_plan" });
+        let launch = run(&name, how);
         let launch = launch.input(&b.ids).input(&b.cu_q).input(&b.state).input(&b.generation);
         let launch = launch.input(&b.stable).input(&b.seq);
         let launch = if p.page == 0 { launch.raw(null_mut()) } else { launch.input(&b.blocks) };
@@ -207,15 +209,16 @@ impl World {
         let launch = launch.device(&mut slot).device(&mut valid);
         let launch = lists.iter_mut().fold(launch, |launch, list| launch.device(list));
         let launch = launch.device(&mut record).raw(null_mut()).input(&scalars);
-        peaks.push(with_chunks(launch, chunks.into_iter()).run(kernels[0])?);
+        peaks.push(with_chunks(launch, chunks.into_iter()).run(&kernels[0].kernels)?);
 
         if !step {
-            let launch = run("avsg_transfer", how).input(&b.cu_q).input(&b.state);
+            let name = kernels[1].name("avsg_transfer");
+            let launch = run(&name, how).input(&b.cu_q).input(&b.state);
             let launch = launch.input(&lists[2]).input(&lists[3]).input(&record);
             let mut chunks = vec![];
             let launch = rows_of(launch, &mut self.layer, &mut chunks);
             let launch = launch.raw(null_mut()).input(&scalars);
-            peaks.push(with_chunks(launch, chunks.into_iter()).run(kernels[1])?);
+            peaks.push(with_chunks(launch, chunks.into_iter()).run(&kernels[1].kernels)?);
         }
         Ok((self.cut(b, [slot, valid, record], lists), peaks))
     }

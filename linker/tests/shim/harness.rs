@@ -16,6 +16,8 @@ use std::{fmt, fs, process};
 
 use avsg_sim::compiler;
 
+use super::tier;
+
 /// Whether there is a C++ compiler; says so if not.
 pub fn gxx() -> bool {
     let found = compiler::cpp().is_some();
@@ -30,14 +32,27 @@ pub fn include() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("shim")
 }
 
-// Without -g: it would take a third of the time, and the shim names lines itself.
-const FLAGS: [&str; 8] =
-    ["-std=c++17", "-O1", "-fPIC", "-shared", "-pthread", "-Wall", "-Werror", "-ldl"];
+/// Without -g: it would take a third of the time, and the shim names lines itself. -O1 takes a third
+/// more than -Og, and its kernels run as long.
+fn flags() -> [&'static str; 8] {
+    let level = if tier::thorough() { "-O1" } else { "-Og" };
+    ["-std=c++17", level, "-fPIC", "-shared", "-pthread", "-Wall", "-Werror", "-ldl"]
+}
 
 /// A compiled kernel file.
-pub struct Kernels(libloading::Library);
+#[derive(Clone)]
+pub struct Kernels(Arc<libloading::Library>);
 
-/// A number that changes with the text, the shim and the flags.
+impl Kernels {
+    /// Says which statement of a file of mutants does not run; 0 is none.
+    pub fn leave_out(&self, number: c_int) {
+        // SAFETY: the file of mutants defines it with this signature.
+        let set = unsafe { self.0.get::<extern "C" fn(c_int)>(b"avsg_leave_out\0") };
+        set.expect("a file of mutants")(number);
+    }
+}
+
+/// A number that changes with the text, the shim, the flags and the compiler.
 fn fingerprint(text: &str) -> u64 {
     static SHIM: OnceLock<u64> = OnceLock::new();
     let shim = SHIM.get_or_init(|| {
@@ -52,7 +67,11 @@ fn fingerprint(text: &str) -> u64 {
         for f in files {
             fs::read(f).expect("a readable header").hash(&mut h);
         }
-        FLAGS.hash(&mut h);
+        flags().hash(&mut h);
+        let mut compiler = compiler::cpp().expect("a C++ compiler");
+        let version = compiler.arg("--version").output().map(|o| o.stdout);
+        version.unwrap_or_default().hash(&mut h);
+        format!("{compiler:?}").hash(&mut h);
         h.finish()
     });
     let mut h = DefaultHasher::new();
@@ -75,7 +94,7 @@ fn build(text: &str, name: &str) -> Result<PathBuf, String> {
     fs::rename(&written, &source).map_err(|e| e.to_string())?;
     let out = compiler::cpp()
         .expect("a C++ compiler")
-        .args(FLAGS)
+        .args(flags())
         .arg("-I")
         .arg(include())
         .arg(&source)
@@ -102,7 +121,9 @@ pub fn try_compile(text: &str) -> Result<Kernels, String> {
     let library = built.as_ref().map_err(Clone::clone)?;
     // SAFETY: the library was built from the shim, whose load-time code is one table and one number.
     let loaded = unsafe { libloading::Library::new(library) };
-    loaded.map(Kernels).map_err(|e| format!("{}: {e:?}", library.display()))
+    loaded
+        .map(|library| Kernels(Arc::new(library)))
+        .map_err(|e| format!("{}: {e:?}", library.display()))
 }
 
 /// What the compiler says to `text`, without building anything; `None` if it has no complaint.

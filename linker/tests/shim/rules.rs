@@ -1,10 +1,7 @@
 //! The AscendC shim refuses what the device would get silently wrong: `ascendc.md`'s traps 1..11, and
 //! the rules on operands, data, conversions, DMA and events.
 
-#[path = "shim/harness.rs"]
-mod shim;
-
-use shim::{Launch, Mode, compile, complaint, gxx};
+use super::harness::{Launch, Mode, compile, complaint, gxx};
 
 /// Kernel, the rule that its failure names, and a piece of the text.
 const REFUSED: &[(&str, &str, &str)] = &[
@@ -65,7 +62,7 @@ fn wrong_kernels_are_refused() {
     if !gxx() {
         return;
     }
-    let k = compile(include_str!("shim/wrong.cpp"));
+    let k = compile(include_str!("wrong.cpp"));
     let input: Vec<i32> = (0..4096).map(|i| i % 100 + 17).collect();
     for mode in [Mode::InOrder, Mode::Adversarial] {
         for &(name, rule, piece) in REFUSED {
@@ -89,7 +86,7 @@ fn unregistered_memory_is_out_of_range() {
     if !gxx() {
         return;
     }
-    let k = compile(include_str!("shim/wrong.cpp"));
+    let k = compile(include_str!("wrong.cpp"));
     let mut foreign = vec![0i32; 4096];
     for (name, piece) in [
         ("unregistered", "DDR address of the MTE instruction is out of range"),

@@ -1,41 +1,55 @@
 //! The whole operator, emitted and executed: plan and transfer, and both in one launch, leave the same
 //! tables, slots, miss lists, records and rows as the CPU engine, bit for bit, on any number of cores.
 
-#[path = "emitted/engine.rs"]
-mod engine;
-#[path = "emitted/pool.rs"]
-mod pool;
-#[path = "shim/harness.rs"]
-mod shim;
-#[path = "emitted/stand.rs"]
-mod stand;
-
+use super::engine::{Batch, World};
+use super::pool::{Layer, Lot};
+use super::shim::{Mode, gxx};
+use super::stand::{EVERY_ORDER, How};
+use super::tier;
+use super::together::{Compiled, compile_all};
 use avsg_device::params::{Lifetime, Params};
 use avsg_device::share::sharers;
 use avsg_device::stage_one::status;
 use avsg_linker::write::ascendc;
 use avsg_linker::write::kernels::{Abi, Kernel};
-use engine::{Batch, World};
 use npyz::npz::NpzArchive;
-use pool::{Layer, Lot};
-use shim::{Kernels, Mode, compile, gxx};
-use stand::{EVERY_ORDER, How};
 
 /// A geometry's kernels, compiled.
 struct Emitted {
-    kernels: Vec<(Kernel, Kernels)>,
+    kernels: Vec<(Kernel, Compiled)>,
 }
 
 impl Emitted {
-    fn new(p: &Params) -> Self {
-        let all = ascendc(p, Abi::Direct).unwrap_or_else(|e| panic!("{p:?}: {e}"));
-        let wanted = ["avsg_plan", "avsg_transfer", "avsg_step"];
-        let kernels = all.kernels.iter().filter(|k| wanted.contains(&k.name));
-        let built = |k: &Kernel| (k.clone(), compile(&all.whole(&k.text)));
-        Self { kernels: kernels.map(built).collect() }
+    /// In the thorough tier each kernel is a file of its own; otherwise all kernels of all geometries are
+    /// one file.
+    fn all(geometries: &[Params]) -> Vec<Self> {
+        let (mut texts, mut kernels) = (vec![], vec![]);
+        for p in geometries {
+            let all = ascendc(p, Abi::Direct).unwrap_or_else(|e| panic!("{p:?}: {e}"));
+            let wanted = ["avsg_plan", "avsg_transfer", "avsg_step"];
+            let three: Vec<_> =
+                all.kernels.iter().filter(|k| wanted.contains(&k.name)).cloned().collect();
+            if tier::thorough() {
+                texts.extend(three.iter().map(|k| all.whole(&k.text)));
+            } else {
+                let text: String = three.iter().map(|k| k.text.as_str()).collect();
+                texts.push(all.whole(&text));
+            }
+            kernels.push(three);
+        }
+        let files = if tier::thorough() { 3 } else { 1 };
+        let built = compile_all(&texts);
+        let of = |(three, built): (Vec<Kernel>, &[Compiled])| Self {
+            kernels: three.into_iter().zip(built.iter().cycle().cloned()).collect(),
+        };
+        kernels.into_iter().zip(built.chunks(files)).map(of).collect()
     }
 
-    fn named(&self, name: &str) -> &(Kernel, Kernels) {
+    fn new(p: &Params) -> Self {
+        Self::all(&[*p]).remove(0)
+    }
+
+    fn named(&self, name: &str) -> &(Kernel, Compiled) {
         self.kernels.iter().find(|(kernel, _)| kernel.name == name).expect("a kernel")
     }
 }
@@ -103,8 +117,8 @@ fn the_real_trace() {
     }
     let (ids, stable) = trace();
     let p = Params { spread: 2, retries: 7, ..Params::wide(256, 4, 1024) };
-    for (i, p) in [p, Params::paper(256, 4, 1024)].iter().enumerate() {
-        let emitted = Emitted::new(p);
+    let geometries = [p, Params::paper(256, 4, 1024)];
+    for (i, (p, emitted)) in geometries.iter().zip(Emitted::all(&geometries)).enumerate() {
         let (requests, mut lot, mut seen) = (3, Lot(i as u64), Seen::default());
         let layer = Layer::new(&mut lot, &[(40, 40)], 4400, 9, requests * 1024, requests * 4);
         let mut world = World::new(p, requests, 4400, layer);
@@ -158,7 +172,7 @@ fn an_idle_sharer_is_noticed() {
     let how = How { cores: 4, mode: Mode::InOrder, seed: 1 };
     let mut same = |text: &str| {
         world.restore(&before);
-        let got = world.emitted(&b, &[&compile(text)], how);
+        let got = world.emitted(&b, &[&Compiled::alone(text)], how);
         got.is_ok_and(|(got, _)| got.slot == want.slot)
     };
     assert!(same(&text) && !same(&idle));
@@ -220,8 +234,7 @@ fn anything_that_a_batch_may_hold() {
         // Room for cores to share a token.
         Params { spread: 2, retries: 7, ..Params::wide(320, 2, 1024) },
     ];
-    for (i, p) in geometries.iter().enumerate() {
-        let emitted = Emitted::new(p);
+    for (i, (p, emitted)) in geometries.iter().zip(Emitted::all(&geometries)).enumerate() {
         let (mut lot, mut seen) = (Lot(i as u64), Seen::default());
         let (units, page) = (900 / p.page.max(1) as usize + 9, p.page.max(1) as usize);
         let format: &[(usize, usize)] = [&[(33, 33)][..], &[(64, 64), (7, 12)]][i % 2];

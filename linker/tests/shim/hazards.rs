@@ -1,9 +1,6 @@
 //! The hazard checker: every kind of missing order is found and named, and would have mattered.
 
-#[path = "shim/harness.rs"]
-mod shim;
-
-use shim::{Failure, Kernels, Launch, Mode, compile, gxx};
+use super::harness::{Failure, Kernels, Launch, Mode, compile, gxx};
 
 const N: usize = 1024;
 
@@ -47,7 +44,7 @@ fn missing_order_is_found() {
     if !gxx() {
         return;
     }
-    let k = compile(include_str!("shim/hazards.cpp"));
+    let k = compile(include_str!("hazards.cpp"));
     for (name, remedy, _) in HAZARDS {
         for mode in [Mode::InOrder, Mode::Adversarial] {
             let (result, _) = run(&k, &format!("{name}_wrong"), mode, 1);
@@ -66,7 +63,7 @@ fn sufficient_order_gives_right_data_in_any_order() {
     if !gxx() {
         return;
     }
-    let k = compile(include_str!("shim/hazards.cpp"));
+    let k = compile(include_str!("hazards.cpp"));
     let x = input();
     for (name, _, expected) in HAZARDS {
         for (mode, seed) in [(Mode::InOrder, 1)]
@@ -88,7 +85,7 @@ fn missing_order_corrupts_when_nobody_checks() {
     if !gxx() {
         return;
     }
-    let k = compile(include_str!("shim/hazards.cpp"));
+    let k = compile(include_str!("hazards.cpp"));
     for (name, _, _) in HAZARDS {
         // `edge` writes the same values twice: wrong in principle, harmless in fact.
         if name == "edge" {
@@ -111,7 +108,7 @@ fn order_is_transitive_and_byte_exact() {
     if !gxx() {
         return;
     }
-    let k = compile(include_str!("shim/ordered.cpp"));
+    let k = compile(include_str!("ordered.cpp"));
     let x = input();
     for name in ["transitive", "through_scalar", "all", "bytes", "double_buffer"] {
         for (mode, seed) in

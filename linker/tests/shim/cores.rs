@@ -1,16 +1,13 @@
 //! Several cores: the barrier, races between them, the scalar cache, waves, and launches that fail.
 
-#[path = "shim/harness.rs"]
-mod shim;
-
-use shim::{Failure, Launch, Mode, compile, gxx};
+use super::harness::{Failure, Launch, Mode, compile, gxx};
 
 fn input() -> Vec<i32> {
     (0..4096).map(|i| i * 31 % 977).collect()
 }
 
 fn run(name: &str, blocks: u32, mode: Mode) -> (Result<u32, Failure>, Vec<i32>) {
-    let k = compile(include_str!("shim/cores.cpp"));
+    let k = compile(include_str!("cores.cpp"));
     // Lines of 64 bytes are counted from address 0, and a Vec starts anywhere.
     let (input, mut out) = (input(), vec![1; 4096 + 16]);
     let skew = out.as_ptr().align_offset(64);
@@ -112,7 +109,7 @@ fn a_barrier_that_not_all_reach_is_a_hang() {
     refused("early_return", 4, 3, &["hang"]);
     refused("unequal", 4, 3, &["hang"]);
     assert!(run("early_return", 1, Mode::InOrder).0.is_ok());
-    let k = compile(include_str!("shim/cores.cpp"));
+    let k = compile(include_str!("cores.cpp"));
     let (input, mut out) = (input(), vec![0; 4096]);
     let failure = Launch::new("passed")
         .blocks(5)
@@ -130,7 +127,7 @@ fn without_a_barrier_blocks_run_in_waves() {
     if !gxx() {
         return;
     }
-    let k = compile(include_str!("shim/cores.cpp"));
+    let k = compile(include_str!("cores.cpp"));
     let (input, mut out) = (input(), vec![0; 4096]);
     Launch::new("waves")
         .blocks(100)
@@ -148,7 +145,7 @@ fn a_failing_core_frees_the_others() {
         return;
     }
     refused("one_fails", 8, 1, &["undefined", "[core 2]"]);
-    let k = compile(include_str!("shim/cores.cpp"));
+    let k = compile(include_str!("cores.cpp"));
     let (input, mut out) = (input(), vec![0; 4096]);
     let failure = Launch::new("passed")
         .blocks(6)
@@ -169,7 +166,7 @@ fn bad_launches_are_told_apart() {
     if !gxx() {
         return;
     }
-    let k = compile(include_str!("shim/cores.cpp"));
+    let k = compile(include_str!("cores.cpp"));
     for (launch, piece) in [
         (Launch::new("nothing"), "no kernel named nothing"),
         (Launch::new("waves").blocks(0), "0 blocks"),

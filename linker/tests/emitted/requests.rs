@@ -1,14 +1,10 @@
 //! The request loop and SyncAll around a Stage One that is easily foretold: every id misses.
 
-#[path = "emitted/mutants.rs"]
-mod mutants;
-#[path = "emitted/pool.rs"]
-mod pool;
-#[path = "shim/harness.rs"]
-mod shim;
-#[path = "emitted/stand.rs"]
-mod stand;
-
+use super::mutants::{self, CALLS};
+use super::pool::{Layer, Lot, tiling, with_chunks};
+use super::shim::{Failure, Mode, gxx};
+use super::stand::{EVERY_ORDER, How, differs, kernel_around, launch, run, small};
+use super::together::Compiled;
 use avsg_device::defer::refresh_late;
 use avsg_device::machine::emu::Emu;
 use avsg_device::machine::memory::{split_state, state_words, table_words};
@@ -17,12 +13,9 @@ use avsg_device::state::State;
 use avsg_device::tiling::Launch;
 use avsg_linker::write::StageOneText;
 use avsg_linker::write::kernels::{Abi, Kernel, kernels};
-use pool::{Layer, Lot, tiling, with_chunks};
-use shim::{Failure, Kernels, Mode, compile, gxx};
-use stand::{EVERY_ORDER, How, differs, kernel_around, launch, run, small};
 
 fn stage_one() -> StageOneText {
-    let text = include_str!("emitted/everything_misses.h");
+    let text = include_str!("everything_misses.h");
     let (setup, body) = text.split_once("\n\n").expect("two functions");
     let (setup, body) = (setup.to_string(), body.to_string());
     StageOneText { setup, body, ub_bytes: 384, ..StageOneText::default() }
@@ -161,7 +154,7 @@ fn foretold(p: &Params, b: &Batch, step: bool) -> Outputs {
 /// Runs `avsg_plan`, or `avsg_step` with its copies, and compares everything.
 fn check(
     p: &Params,
-    kernels: &Kernels,
+    kernels: &Compiled,
     step: bool,
     seed: u64,
     requests: usize,
@@ -222,7 +215,7 @@ fn check(
     run = run.device(&mut out.slot).device(&mut out.valid);
     run = out.miss.iter_mut().fold(run, |run, miss| run.device(miss));
     run = run.device(&mut out.record).raw(null).input(&scalars);
-    let peak = with_chunks(run, chunks.into_iter()).run(kernels)?;
+    let peak = with_chunks(run, chunks.into_iter()).run(&kernels.kernels)?;
     if out.slot != expected.slot {
         return Err(differs("slot"));
     }
@@ -252,7 +245,7 @@ fn every_request_is_planned_once_on_any_number_of_cores() {
     let p = small(0);
     for step in [false, true] {
         let kernel = emitted(&p, if step { "avsg_step" } else { "avsg_plan" });
-        let kernels = compile(&kernel.text);
+        let kernels = Compiled::alone(&kernel.text);
         for (seed, requests) in
             [(1, 1), (2, 2), (3, 7), (4, 40), (5, 41), (6, 130), (7, 0), (8, 90)]
         {
@@ -268,7 +261,7 @@ fn every_request_is_planned_once_on_any_number_of_cores() {
     }
 }
 
-/// Every barrier and flag of the loop is needed; those of the Stage One above are its own business.
+/// Every barrier and flag of the loop is needed, SyncAll too; those of the Stage One above are its own business.
 #[test]
 fn every_flag_is_needed() {
     if !gxx() {
@@ -276,27 +269,23 @@ fn every_flag_is_needed() {
     }
     let p = small(0);
     let plan = emitted(&p, "avsg_plan").text;
-    let fails = |kernels: &Kernels| {
+    let fails = |kernels: &Compiled| {
         (0..16).any(|seed| {
             let how = How { cores: 1 + seed as u32 % 3, mode: Mode::Adversarial, seed };
             check(&p, kernels, false, seed, [5, 60][seed as usize % 2], how).is_err()
         })
     };
     // The window's own flags are shared with Stage Two, whose test needs them.
-    mutants::every_one_dies(&plan, "constexpr int32_t TILE = 16;", fails);
+    mutants::every_one_dies(&plan, "constexpr int32_t TILE = 16;", &CALLS, fails);
     let step = emitted(&p, "avsg_step").text;
-    let fails = |kernels: &Kernels| {
+    let fails = |kernels: &Compiled| {
         (0..16).any(|seed| {
             let how = How { cores: 1 + seed as u32 % 3, mode: Mode::Adversarial, seed };
             check(&p, kernels, true, seed, [5, 60][seed as usize % 2], how).is_err()
         })
     };
-    mutants::every_one_dies(&step, "// What the requests' last tokens hit", fails);
-    let without = step.replace("    SyncAll<true>();\n", "");
-    assert_ne!(step, without);
-    let kernels = compile(&without);
-    let how = |seed| How { cores: 3, mode: Mode::Adversarial, seed };
-    assert!((0..16).any(|seed| check(&p, &kernels, true, seed, 9, how(seed)).is_err()));
+    let late = "// What the requests' last tokens hit";
+    mutants::every_one_dies(&step, late, &[&CALLS[..], &["SyncAll<"]].concat(), fails);
 }
 
 #[test]

@@ -1,10 +1,7 @@
 //! Random programs: what the hazard checker accepts gives the same data in every order that clocks
 //! allow, and the synchronisation that it proposes is both enough and needed.
 
-#[path = "shim/harness.rs"]
-mod shim;
-
-use shim::{Failure, Kernels, Launch, Mode, compile, gxx};
+use super::harness::{Failure, Kernels, Launch, Mode, compile, gxx};
 
 type Instruction = [i32; 4];
 
@@ -100,7 +97,7 @@ fn accepted_programs_do_not_depend_on_the_order() {
     if !gxx() {
         return;
     }
-    let k = compile(include_str!("shim/random.cpp"));
+    let k = compile(include_str!("random.cpp"));
     let mut dice = Dice(7);
     let (mut needed, mut spare, mut shown) = (0, 0, 0);
     for turn in 0..60 {

@@ -1,18 +1,11 @@
 //! The emitted Stage Two, executed by the shim and compared with plain copies.
 
-#[path = "emitted/mutants.rs"]
-mod mutants;
-#[path = "emitted/pool.rs"]
-mod pool;
-#[path = "shim/harness.rs"]
-mod shim;
-#[path = "emitted/stand.rs"]
-mod stand;
-
+use super::mutants::{self, CALLS};
+use super::pool::{Layer, Lot, tiling, with_chunks};
+use super::shim::{Failure, Mode, gxx};
+use super::stand::{EVERY_ORDER, How, differs, kernel, launch, run, small};
+use super::together::Compiled;
 use avsg_device::params::Params;
-use pool::{Layer, Lot, tiling, with_chunks};
-use shim::{Failure, Kernels, Mode, compile, gxx};
-use stand::{EVERY_ORDER, How, differs, kernel, launch, run, small};
 
 /// Miss lists of a batch as Stage One leaves them, and the copies that they mean.
 struct Misses {
@@ -71,7 +64,7 @@ fn misses(lot: &mut Lot, p: &Params, requests: usize, pool_rows: usize, share: u
 /// Runs Stage Two and compares every byte of the device buffer.
 fn check_transfer(
     p: &Params,
-    kernels: &Kernels,
+    kernels: &Compiled,
     layer: &mut Layer,
     m: &Misses,
     copy_cores: u32,
@@ -105,7 +98,8 @@ fn check_transfer(
     run = if lanes == 1 { run.raw(null) } else { run };
     run = fresh.into_iter().fold(run, |run, fresh| run.input(fresh));
     run = if lanes == 1 { run.raw(null) } else { run };
-    let peak = with_chunks(run.raw(null).input(&scalars), chunks.into_iter()).run(kernels)?;
+    let peak =
+        with_chunks(run.raw(null).input(&scalars), chunks.into_iter()).run(&kernels.kernels)?;
     let same = layer.lanes.iter().zip(&expected).all(|(lane, expected)| lane.kv == *expected);
     if same { Ok(peak) } else { Err(differs("the device buffer")) }
 }
@@ -116,7 +110,7 @@ fn transfer_copies_every_miss_and_nothing_else() {
     if !gxx() {
         return;
     }
-    let kernels = compile(&kernel(&p, "avsg_transfer").text);
+    let kernels = Compiled::alone(&kernel(&p, "avsg_transfer").text);
     let formats: [&[(usize, usize)]; 6] = [
         &[(656, 656)],
         &[(1152, 1152)],
@@ -147,7 +141,7 @@ fn transfer_takes_more_requests_than_one_window_and_fewer_copying_cores() {
     if !gxx() {
         return;
     }
-    let kernels = compile(&kernel(&p, "avsg_transfer").text);
+    let kernels = Compiled::alone(&kernel(&p, "avsg_transfer").text);
     for (requests, share, cores, copy_cores) in [
         (300, 4, 3, 3),
         (129, 1, 20, 7),
@@ -180,7 +174,7 @@ fn a_million_rows_and_rows_as_large_as_a_half() {
     if !gxx() {
         return;
     }
-    let kernels = compile(&kernel(&p, "avsg_transfer").text);
+    let kernels = Compiled::alone(&kernel(&p, "avsg_transfer").text);
     let mut lot = Lot(9);
     let m = misses(&mut lot, &p, 2, 1 << 20, 80);
     let mut layer = Layer::new(&mut lot, &[(7, 7)], 1 << 20, 17, 512, 8);
@@ -215,15 +209,20 @@ fn every_flag_is_needed() {
         return;
     }
     let p = small(0);
-    mutants::every_one_dies(&kernel(&p, "avsg_transfer").text, "// ---- moving", |kernels| {
-        (0..12).any(|seed| {
-            let mut lot = Lot(seed);
-            let (requests, share) = [(300, 3), (6, 90)][seed as usize % 2];
-            let m = misses(&mut lot, &p, requests, 200, share);
-            let slots = requests * p.slots as usize;
-            let mut layer = Layer::new(&mut lot, &[(40, 41)], 200, 6, slots, 4 * requests);
-            let how = How { cores: 1 + seed as u32 / 2 % 2, mode: Mode::Adversarial, seed };
-            check_transfer(&p, kernels, &mut layer, &m, how.cores, how).is_err()
-        })
-    });
+    mutants::every_one_dies(
+        &kernel(&p, "avsg_transfer").text,
+        "// ---- moving",
+        &CALLS,
+        |kernels| {
+            (0..12).any(|seed| {
+                let mut lot = Lot(seed);
+                let (requests, share) = [(300, 3), (6, 90)][seed as usize % 2];
+                let m = misses(&mut lot, &p, requests, 200, share);
+                let slots = requests * p.slots as usize;
+                let mut layer = Layer::new(&mut lot, &[(40, 41)], 200, 6, slots, 4 * requests);
+                let how = How { cores: 1 + seed as u32 / 2 % 2, mode: Mode::Adversarial, seed };
+                check_transfer(&p, kernels, &mut layer, &m, how.cores, how).is_err()
+            })
+        },
+    );
 }

@@ -1,12 +1,7 @@
 //! Every instruction of the AscendC shim gives the numbers that Rust computes.
 
-#[path = "shim_ops/half.rs"]
-mod half;
-#[path = "shim/harness.rs"]
-mod shim;
-
-use half::{nearest, pack, unpack, value};
-use shim::{Kernels, Launch, Mode, compile, gxx};
+use super::half::{nearest, pack, unpack, value};
+use super::harness::{Kernels, Launch, Mode, compile, gxx};
 
 const N: usize = 2048;
 
@@ -57,7 +52,7 @@ fn check(k: &Kernels, name: &str, a: &[i32], b: &[i32], expected: impl Fn(usize)
 }
 
 fn kernels() -> Kernels {
-    compile(include_str!("shim/right.cpp"))
+    compile(include_str!("right.cpp"))
 }
 
 #[test]

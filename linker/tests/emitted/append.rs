@@ -1,21 +1,14 @@
 //! The emitted append and reset, executed by the shim and compared with plain stores.
 
-#[path = "emitted/mutants.rs"]
-mod mutants;
-#[path = "emitted/pool.rs"]
-mod pool;
-#[path = "shim/harness.rs"]
-mod shim;
-#[path = "emitted/stand.rs"]
-mod stand;
-
+use super::mutants::{self, CALLS};
+use super::pool::{Layer, Lot, tiling, with_chunks};
+use super::shim::{Failure, Mode, gxx};
+use super::stand::{EVERY_ORDER, How, differs, kernel, launch, run, small};
+use super::together::{Compiled, compile_all};
 use avsg_device::machine::memory::clear_state;
 use avsg_device::machine::memory::table_words;
 use avsg_device::params::Params;
 use avsg_device::tiling::Launch;
-use pool::{Layer, Lot, tiling, with_chunks};
-use shim::{Failure, Kernels, Mode, compile, gxx};
-use stand::{EVERY_ORDER, How, differs, kernel, launch, run, small};
 
 /// Batches for append: lengths and blocks around every limit.
 struct Arrivals {
@@ -60,7 +53,7 @@ fn arrivals(lot: &mut Lot, p: &Params, requests: usize, units: usize) -> Arrival
 
 fn check_append(
     p: &Params,
-    kernels: &Kernels,
+    kernels: &Compiled,
     seed: u64,
     requests: usize,
     how: How,
@@ -110,7 +103,8 @@ fn check_append(
             }
         }
     }
-    let run = run("avsg_append", how).input(&a.cu_q).input(&a.state).input(&a.stable).input(&a.seq);
+    let name = kernels.name("avsg_append");
+    let run = run(&name, how).input(&a.cu_q).input(&a.state).input(&a.stable).input(&a.seq);
     let null = std::ptr::null_mut();
     let run = if p.page == 0 { run.raw(null) } else { run.input(&a.blocks) };
     let mut run = run.input(&layer.pointers);
@@ -120,7 +114,7 @@ fn check_append(
         chunks.extend(&mut lane.chunks);
     }
     run = if lanes == 1 { run.raw(null) } else { run };
-    with_chunks(run.raw(null).input(&scalars), chunks.into_iter()).run(kernels)?;
+    with_chunks(run.raw(null).input(&scalars), chunks.into_iter()).run(&kernels.kernels)?;
     let same = layer.lanes.iter().zip(&expected).all(|(lane, expected)| lane.chunks == *expected);
     if same { Ok(()) } else { Err(differs("the host pool")) }
 }
@@ -130,9 +124,10 @@ fn append_writes_the_rows_that_have_a_place_and_no_others() {
     if !gxx() {
         return;
     }
-    for page in [0, 16] {
+    let pages = [0, 16];
+    let texts = pages.map(|page| kernel(&small(page), "avsg_append").text);
+    for (page, kernels) in pages.into_iter().zip(compile_all(&texts)) {
         let p = small(page);
-        let kernels = compile(&kernel(&p, "avsg_append").text);
         for (seed, requests) in [(1, 1), (2, 5), (3, 40), (4, 200), (5, 300), (6, 0)] {
             for cores in [1, 2, 20, 40] {
                 for mode in EVERY_ORDER {
@@ -148,7 +143,7 @@ fn append_writes_the_rows_that_have_a_place_and_no_others() {
     }
 }
 
-fn check_reset(p: &Params, kernels: &Kernels, states: usize, how: How) -> Result<(), Failure> {
+fn check_reset(p: &Params, kernels: &Compiled, states: usize, how: How) -> Result<(), Failure> {
     let words = table_words(p);
     let mut tables = vec![0x5A5A_5A5A; words * states];
     let mut expected = tables.clone();
@@ -158,7 +153,8 @@ fn check_reset(p: &Params, kernels: &Kernels, states: usize, how: How) -> Result
         Launch { k: p.k, ids_stride: p.k, states: states as u32, ..launch(1, 1, &segments) };
     let scalars = tiling(p, sized);
     let null = std::ptr::null_mut();
-    run("avsg_reset", how).device(&mut tables).raw(null).input(&scalars).run(kernels)?;
+    let name = kernels.name("avsg_reset");
+    run(&name, how).device(&mut tables).raw(null).input(&scalars).run(&kernels.kernels)?;
     if tables == expected { Ok(()) } else { Err(differs("a table")) }
 }
 
@@ -169,8 +165,9 @@ fn reset_writes_what_the_cpu_calls_an_empty_table() {
     }
     let large = Params { spread: 2, retries: 7, ..Params::wide(2048, 1, 8192) };
     let least = Params::wide(16, 1, 64);
-    for p in &[least, small(0), large, Params::paper(64, 1, 256)] {
-        let kernels = compile(&kernel(p, "avsg_reset").text);
+    let geometries = [least, small(0), large, Params::paper(64, 1, 256)];
+    let texts = geometries.map(|p| kernel(&p, "avsg_reset").text);
+    for (p, kernels) in geometries.iter().zip(compile_all(&texts)) {
         for (states, cores) in [(1, 1), (1, 40), (3, 2), (7, 20), (50, 40)] {
             for mode in EVERY_ORDER {
                 let done = check_reset(p, &kernels, states, How { cores, mode, seed: 3 });
@@ -188,15 +185,21 @@ fn every_flag_is_needed() {
     }
     let (p, paged) = (small(0), small(16));
     let mode = Mode::Adversarial;
-    mutants::every_one_dies(&kernel(&paged, "avsg_append").text, "// ---- moving", |kernels| {
-        (0..12).any(|seed| {
-            let how = How { cores: 1 + seed as u32 % 2, mode, seed };
-            check_append(&paged, kernels, seed, 300, how).is_err()
-        })
-    });
+    mutants::every_one_dies(
+        &kernel(&paged, "avsg_append").text,
+        "// ---- moving",
+        &CALLS,
+        |kernels| {
+            (0..12).any(|seed| {
+                let how = How { cores: 1 + seed as u32 % 2, mode, seed };
+                check_append(&paged, kernels, seed, 300, how).is_err()
+            })
+        },
+    );
     mutants::every_one_dies(
         &kernel(&p, "avsg_reset").text,
         "constexpr int32_t HEADER_WORDS",
+        &CALLS,
         |kernels| {
             (0..4).any(|seed| check_reset(&p, kernels, 3, How { cores: 1, mode, seed }).is_err())
         },

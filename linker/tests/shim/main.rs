@@ -1,0 +1,12 @@
+//! The shim itself: right programs give right data, wrong ones are refused, and what orders them is known.
+
+mod cores;
+mod half;
+mod harness;
+mod hazards;
+mod ops;
+mod random;
+mod rules;
+#[path = "../../../testkit/src/tier.rs"]
+#[allow(dead_code, reason = "every test uses its own part")]
+mod tier;

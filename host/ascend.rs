@@ -3,6 +3,7 @@
 pub mod acl;
 mod arrays;
 mod device;
+mod embedded;
 mod kernels;
 mod launch;
 mod options;

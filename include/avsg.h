@@ -560,8 +560,10 @@ typedef struct avsg_engine_config {
    */
   size_t states;
   /**
-   * "ascend": the compiled kernels of this geometry, one file or a folder (`avsg emit` writes their
-   * sources). "ascend-sim": a folder of sources, or NULL, which emits them. Unused by "cpu".
+   * The kernels of this geometry, one file or a folder: for "ascend" compiled ones (`avsg emit` writes
+   * their sources), for "ascend-sim" sources. NULL: those in this library, which for "ascend" are those
+   * of the default geometries, if it was built where CANN's compiler is with the package feature
+   * `kernels` (AVSG_INVALID otherwise), and for "ascend-sim" every geometry's. Unused by "cpu".
    */
   const char *kernels;
   /**
@@ -1156,7 +1158,7 @@ avsg_status avsg_engine_bytes(const struct avsg_engine_config *config,
  * Takes all memory and starts the cores; layers and row format are the pool's. More memory than the
  * machine can give is refused (AVSG_NO_MEMORY) with nothing taken. Takes milliseconds: it measures which
  * machine and which copy are fastest. An Ascend device loads its kernels, and the simulated one compiles
- * them first, with g++. AVSG_UNSUPPORTED if this library or this machine does not have the device: the
+ * them first, with the C++ compiler. AVSG_UNSUPPORTED if this library or this machine does not have the device: the
  * sentence lists what was tried.
  *
  * Pointers: `config` as its type says, its strings NULL or with a NUL at their end; `engine` may be written. It is

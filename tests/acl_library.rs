@@ -1,7 +1,6 @@
 //! Finding the runtime: what is tried, what is refused, and what errors say.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::Arc;
 use std::{env, fs};
 
@@ -26,9 +25,9 @@ fn library(name: &str, functions: &[&str], code: i32) -> PathBuf {
         "const char *aclGetRecentErrMsg(void) { return 0; }",
     );
     fs::write(&source, text).unwrap();
-    let mut compiler = Command::new("cc");
+    let mut compiler = avsg_sim::compiler::c().expect("a C compiler");
     compiler.args(["-shared", "-fPIC", "-o"]).arg(&library).arg(&source);
-    assert!(compiler.status().expect("a C compiler").success());
+    assert!(compiler.status().expect("it starts").success());
     library
 }
 

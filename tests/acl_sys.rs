@@ -2,7 +2,6 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::process::Command;
 use std::{env, fs};
 
 const HEADER: &str = "host/ascend/acl/acl.h";
@@ -26,7 +25,7 @@ const NOTE: &str = "\
 fn generate() -> Option<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     // libclang alone lacks the compiler's own headers; a gcc has the same ones.
-    let gcc = Command::new("cc").arg("-print-file-name=include").output().ok()?;
+    let gcc = avsg_sim::compiler::c()?.arg("-print-file-name=include").output().ok()?;
     let include = String::from_utf8(gcc.stdout).ok()?;
     let builder = bindgen::builder()
         .header(root.join(HEADER).to_str()?)

@@ -52,8 +52,8 @@ fn lives_are_the_same_on_the_device() {
         let life = long_life(bytes, if simulated { 4 } else { 200 }, EVERYTHING);
         let config = life.shape.config(Choice::Auto);
         for one_launch in [true, false] {
-            let mut options =
-                AscendOptions::new(context.clone(), kernels(&config.params, simulated));
+            let kernels = kernels(&config.params, simulated);
+            let mut options = AscendOptions::new(context.clone()).with_kernels(kernels);
             options.one_launch = Some(one_launch);
             let pool = RegisteredPool::create(&context, &life.shape.pool());
             let engine = Engine::on_ascend(config, pool.unwrap(), &options).unwrap();

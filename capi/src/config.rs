@@ -108,8 +108,10 @@ pub struct avsg_engine_config {
     pub cores: u32,
     /// Request states: the most requests that are resident at once.
     pub states: usize,
-    /// "ascend": the compiled kernels of this geometry, one file or a folder (`avsg emit` writes their
-    /// sources). "ascend-sim": a folder of sources, or NULL, which emits them. Unused by "cpu".
+    /// The kernels of this geometry, one file or a folder: for "ascend" compiled ones (`avsg emit` writes
+    /// their sources), for "ascend-sim" sources. NULL: those in this library, which for "ascend" are those
+    /// of the default geometries, if it was built where CANN's compiler is with the package feature
+    /// `kernels` (AVSG_INVALID otherwise), and for "ascend-sim" every geometry's. Unused by "cpu".
     pub kernels: *const c_char,
     /// "ascend": path of the runtime's library (libascendcl.so). NULL: looked for by the system's library
     /// path.

@@ -2,7 +2,6 @@
 
 use std::ffi::{c_char, c_void};
 use std::fmt::{self, Display, Write as _};
-use std::path::PathBuf;
 use std::ptr;
 use std::sync::Arc;
 
@@ -13,9 +12,9 @@ use crate::handle::{self, Object};
 use crate::pool::{Pool, avsg_pool};
 use crate::pool_config::{avsg_pool_config, pool_config};
 use crate::sized::{Out, Room, Sized_};
+use crate::status::avsg_status::AVSG_INVALID;
 #[cfg(not(feature = "sim"))]
 use crate::status::avsg_status::AVSG_UNSUPPORTED;
-use crate::status::avsg_status::{AVSG_INVALID, AVSG_NULL};
 use crate::status::{Fail, Result, avsg_status, enter};
 use avsg::ascend::AscendOptions;
 use avsg::ascend::acl::owned::Context;
@@ -193,7 +192,7 @@ pub unsafe extern "C" fn avsg_engine_bytes(
 /// Takes all memory and starts the cores; layers and row format are the pool's. More memory than the
 /// machine can give is refused (AVSG_NO_MEMORY) with nothing taken. Takes milliseconds: it measures which
 /// machine and which copy are fastest. An Ascend device loads its kernels, and the simulated one compiles
-/// them first, with g++. AVSG_UNSUPPORTED if this library or this machine does not have the device: the
+/// them first, with the C++ compiler. AVSG_UNSUPPORTED if this library or this machine does not have the device: the
 /// sentence lists what was tried.
 ///
 /// # Safety
@@ -227,15 +226,6 @@ fn on_ascend(config: Config, pool: &Pool, place: &Place) -> Result<Engine> {
         None => Source::System,
     };
     let acl = Arc::new(Acl::open(&source)?);
-    let kernels = match &place.kernels {
-        Some(kernels) => kernels.clone(),
-        None if place.simulated => emitted(&config)?,
-        None => {
-            let text = "kernels is NULL, but device \"ascend\" needs the kernels of this geometry; \
-                        compile what `avsg emit` writes and pass their folder";
-            return Err(Fail::new(AVSG_NULL, text.into()));
-        }
-    };
     let same = |c: &Context| c.device() == place.id && c.acl().simulated() == place.simulated;
     let pool = pool.registered(same, || Context::open(acl, place.id))?;
     let Some(context) = pool.context() else {
@@ -245,7 +235,8 @@ fn on_ascend(config: Config, pool: &Pool, place: &Place) -> Result<Engine> {
     let options = AscendOptions {
         timeout_ms: place.timeout_ms,
         one_launch: place.one_launch,
-        ..AscendOptions::new(Arc::clone(context), kernels)
+        kernels: place.kernels.clone(),
+        ..AscendOptions::new(Arc::clone(context))
     };
     Ok(Engine::on_ascend(config, pool, &options)?)
 }
@@ -255,12 +246,6 @@ fn simulator() -> Result<Source> {
     Ok(avsg::ascend::simulated::source())
 }
 
-#[cfg(feature = "sim")]
-fn emitted(config: &Config) -> Result<PathBuf> {
-    avsg::geometry::check(&config.params)?;
-    Ok(avsg::ascend::simulated::emit(&config.params)?)
-}
-
 // A configuration that names the simulator was refused before.
 #[cfg(not(feature = "sim"))]
 fn simulator() -> Result<Source> {
@@ -268,11 +253,6 @@ fn simulator() -> Result<Source> {
         AVSG_UNSUPPORTED,
         "device is \"ascend-sim\", but it is not built in; rebuild".into(),
     ))
-}
-
-#[cfg(not(feature = "sim"))]
-fn emitted(_: &Config) -> Result<PathBuf> {
-    simulator().map(|_| PathBuf::new())
 }
 
 /// What an engine is.

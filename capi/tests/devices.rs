@@ -168,7 +168,7 @@ fn the_device_by_path() {
         ok(avsg_engine_get_info(life.engine, &mut info));
         assert_eq!(CStr::from_ptr(info.device.as_ptr()), c"ascend");
         let status = avsg_engine_create(&config, life.pool, &mut engine);
-        fails(status, AVSG_NULL, &["kernels is NULL", "avsg emit"]);
+        fails(status, AVSG_INVALID, &["geometry is Wide table, K 8", "this library", "avsg emit"]);
         config.device_id = 9;
         config.kernels = c"/nowhere".as_ptr();
         let status = avsg_engine_create(&config, life.pool, &mut engine);

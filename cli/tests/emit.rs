@@ -63,6 +63,15 @@ fn have(tool: &str) -> bool {
     found
 }
 
+/// The C++ compiler; says so if there is none.
+fn cpp() -> Option<Command> {
+    let found = avsg_sim::compiler::cpp();
+    if found.is_none() {
+        println!("skipped: no C++ compiler here");
+    }
+    found
+}
+
 /// Runs a tool; its standard output, and standard error if it fails.
 fn tool(command: &mut Command) -> String {
     let output = command.output().expect("it starts");
@@ -202,21 +211,18 @@ fn the_operator_project_configures() {
 /// words that the library would give it.
 #[test]
 fn the_operators_agree_with_the_kernels() {
-    if !have("g++") {
-        return;
-    }
+    let Some(mut compile) = cpp() else { return };
     let dir = scratch("agree");
     write("opp", &dir, &["--page", "64", "--lifetime", "frequency:0.87"]);
     assert_eq!(fs::read(dir.join("rules.f16")).expect("the rules").len(), 512);
     let program = dir.join("check");
-    let mut compile = Command::new("g++");
     compile.args(["-std=c++17", "-Wall", "-Wextra", "-Werror", "-I", STAND_IN, "-I"]);
     compile.arg(dir.join("op_host")).arg("-o").arg(&program);
     compile.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/opp/check.cpp"));
     compile.args(KERNELS.map(|(name, _)| dir.join(format!("op_host/{name}.cpp"))));
     tool(&mut compile);
     let said = tool(&mut Command::new(&program));
-    let mut kernel = Command::new("g++");
+    let mut kernel = cpp().expect("it was there before");
     kernel.args([
         "-std=c++17",
         "-fsyntax-only",
@@ -282,13 +288,11 @@ fn the_operators_agree_with_the_kernels() {
 /// The example is a whole program.
 #[test]
 fn the_example_compiles() {
-    if !have("g++") {
-        return;
-    }
+    let Some(mut compile) = cpp() else { return };
     let dir = scratch("example");
     write("opp", &dir, &[]);
     tool(
-        Command::new("g++")
+        compile
             .args(["-std=c++17", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-I", STAND_IN])
             .arg(dir.join("example/avsg_step.cpp")),
     );

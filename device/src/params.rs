@@ -1,5 +1,7 @@
 //! The geometry of a table and the rules that it lives by: constants when a kernel is recorded.
 
+use core::fmt;
+
 use crate::state::PRINT_AND_SLOT_BITS;
 
 /// Ids are below 2^22: larger ones would overflow the hash (§6 of the design).
@@ -138,6 +140,21 @@ pub enum Fault {
     Primes,
     /// The host's page is not 0 or a power of two in 1..=65536.
     Page,
+}
+
+impl fmt::Display for Params {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { table, lifetime, k, tokens, slots, spread, retries, page } = self;
+        write!(
+            f,
+            "{table:?} table, K {k}, N_q {tokens}, S {slots}, spread {spread}, R {retries}, "
+        )?;
+        match lifetime {
+            Lifetime::Constant(l) => write!(f, "constant lifetime {l}")?,
+            Lifetime::Frequency(rule) => write!(f, "frequency lifetimes from {}", rule.new)?,
+        }
+        write!(f, ", page {page}")
+    }
 }
 
 impl Params {

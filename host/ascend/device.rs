@@ -128,7 +128,7 @@ impl Ascend {
         config.cores = config.cores.min(context.vector_cores()?.max(1));
         let params = &config.params;
         launch::check(&config, &pool)?;
-        let kernels = Kernels::load(options)?;
+        let kernels = Kernels::load(options, params)?;
         let words = table_words(params);
         let bytes = words.checked_mul(4 * config.states).ok_or_else(|| {
             let limit = "the tables must fit the address space";

@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::{env, fs};
 
+use avsg_device::kernels::KernelName;
 use avsg_device::params::Params;
 use avsg_linker::write::ascendc;
-use avsg_linker::write::kernels::Abi;
+use avsg_linker::write::kernels::{Abi, Kernels};
 
 use super::acl::owned::Context;
 use super::acl::{Acl, Source};
@@ -27,17 +28,30 @@ pub fn context() -> Result<Arc<Context>> {
     Context::open(Arc::new(Acl::open(&source())?), 0)
 }
 
+fn emitted(params: &Params) -> Result<Kernels> {
+    ascendc(params, Abi::Direct).map_err(|error| {
+        let limit = format!("a vector core cannot run it: {error}");
+        let remedy = "choose fewer slots, a smaller spread or a smaller K";
+        Error::invalid("geometry", params, limit, remedy)
+    })
+}
+
+/// The kernels of a geometry as AscendC, each a text of its own, in the order of `KernelName::ALL`.
+///
+/// # Errors
+/// If the geometry does not fit a vector core's memory.
+pub(super) fn texts(params: &Params) -> Result<[String; KernelName::ALL.len()]> {
+    let kernels = emitted(params)?;
+    Ok(KernelName::ALL.map(|name| kernels.whole(&kernels.kernels[name as usize].text)))
+}
+
 /// Writes the kernels of a geometry, as AscendC, into a folder of the system's temporary one, and
-/// returns it. The simulator compiles them when an engine loads them.
+/// returns it: for who wants files, to compile for a device or to change.
 ///
 /// # Errors
 /// If the geometry does not fit a vector core's memory, or the files cannot be written.
 pub fn emit(params: &Params) -> Result<PathBuf> {
-    let kernels = ascendc(params, Abi::Direct).map_err(|error| {
-        let limit = format!("a vector core cannot run it: {error}");
-        let remedy = "choose fewer slots, a smaller spread or a smaller K";
-        Error::invalid("geometry", format!("{params:?}"), limit, remedy)
-    })?;
+    let kernels = emitted(params)?;
     let mut hasher = DefaultHasher::new();
     kernels.files().for_each(|(_, text)| text.hash(&mut hasher));
     let folder = env::temp_dir().join(format!("avsg-kernels-{:016x}", hasher.finish()));

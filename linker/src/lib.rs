@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod aiv;
+pub mod bridge;
 pub mod check;
 pub mod cost;
 mod lower;

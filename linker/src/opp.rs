@@ -5,7 +5,7 @@ use avsg_device::params::{Lifetime, Params};
 use avsg_device::stage_one::record;
 use avsg_device::tiling::{HALF_BYTES, MAX_CHUNKS, MAX_HALF_ROWS, Tiling, rules};
 
-use crate::write::kernels::{Kernels, geometry};
+use crate::write::kernels::Kernels;
 use avsg_device::machine::memory::table_words;
 
 /// One file of a project.
@@ -40,7 +40,7 @@ const TEXTS: [(&str, &str); 13] = [
 pub fn project(p: &Params, unit: &str, kernels: &Kernels) -> Vec<File> {
     let marks: [(&str, String); 10] = [
         ("@UNIT@", unit.into()),
-        ("@GEOMETRY@", geometry(p)),
+        ("@GEOMETRY@", p.to_string()),
         ("@FIELDS@", fields()),
         ("@K@", p.k.to_string()),
         ("@SLOTS@", p.slots.to_string()),

@@ -1,6 +1,7 @@
 //! From a checked kernel to the text of a device's language.
 
 pub mod kernels;
+mod one_file;
 pub(crate) mod stage_one;
 
 pub use stage_one::{Failed, StageOneText, stage_one, stage_one_within};

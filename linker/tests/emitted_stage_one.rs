@@ -14,7 +14,7 @@ use avsg_linker::check::check;
 use avsg_linker::record::record_stage_one;
 use avsg_linker::write::kernels::{Abi, kernels};
 use avsg_linker::write::{StageOneText, stage_one, stage_one_within};
-use shim::{Kernels, Launch, Mode, compile, gxx, one_file};
+use shim::{Kernels, Launch, Mode, compile, gxx};
 use step::{Random, Request, Table as State};
 
 /// Takes a request's fields from memory, so that a test may set each of them.
@@ -56,7 +56,7 @@ struct Emitted {
 fn file(p: &Params, text: &StageOneText) -> String {
     let all = kernels(p, text, Abi::Direct).expect("it fits");
     let plan = all.kernels.iter().find(|k| k.name == "avsg_plan").expect("a plan kernel");
-    one_file(&plan.text, &all.headers) + ENTRY
+    all.whole(&plan.text) + ENTRY
 }
 
 /// A text in which each barrier and flag can be left out: number n by setting the last field to n.
@@ -272,7 +272,7 @@ fn compare(p: &Params, random: &mut Random, steps: usize) {
 }
 
 /// Both tables, all spreads, both lifetimes, with and without a block table: a few of each, because every
-/// geometry is a file for g++.
+/// geometry is a file for the compiler.
 #[test]
 fn small_geometries() {
     if !gxx() {

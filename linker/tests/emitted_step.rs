@@ -18,7 +18,7 @@ use avsg_linker::write::kernels::{Abi, Kernel};
 use engine::{Batch, World};
 use npyz::npz::NpzArchive;
 use pool::{Layer, Lot};
-use shim::{Kernels, Mode, compile, gxx, one_file};
+use shim::{Kernels, Mode, compile, gxx};
 use stand::{EVERY_ORDER, How};
 
 /// A geometry's kernels, compiled.
@@ -31,7 +31,7 @@ impl Emitted {
         let all = ascendc(p, Abi::Direct).unwrap_or_else(|e| panic!("{p:?}: {e}"));
         let wanted = ["avsg_plan", "avsg_transfer", "avsg_step"];
         let kernels = all.kernels.iter().filter(|k| wanted.contains(&k.name));
-        let built = |k: &Kernel| (k.clone(), compile(&one_file(&k.text, &all.headers)));
+        let built = |k: &Kernel| (k.clone(), compile(&all.whole(&k.text)));
         Self { kernels: kernels.map(built).collect() }
     }
 
@@ -137,7 +137,7 @@ fn an_idle_sharer_is_noticed() {
     let p = Params { spread: 2, retries: 7, ..Params::wide(256, 1, 1024) };
     let all = ascendc(&p, Abi::Direct).unwrap();
     let step = all.kernels.iter().find(|k| k.name == "avsg_step").expect("a kernel");
-    let text = one_file(&step.text, &all.headers);
+    let text = all.whole(&step.text);
     let idle = text.replace("q.turn = sharer;", "q.turn = sharer; if (sharer == 3) q.partLen = 0;");
     assert!(idle != text && sharers(1, 256, 4) == 4);
     let layer = Layer::new(&mut Lot(1), &[(40, 40)], 400, 1, 1024, 1);

@@ -7,7 +7,7 @@ use std::{env, fmt, fs};
 
 use libloading::Library;
 
-use crate::compile::compile;
+use crate::compile::{compile, keep};
 use crate::fault::{Outcome, invalid};
 use crate::kernel::{Kernel, KernelFault};
 
@@ -64,10 +64,21 @@ impl Binary {
         } else {
             compile(path, &shim_folder())
         };
-        match library.and_then(|library| Shim::load(&library, path)) {
-            Ok(shim) => Ok(Self::Shim(Arc::new(shim))),
-            Err(text) => invalid(text),
+        Self::shim(library.and_then(|library| Shim::load(&library, path)))
+    }
+
+    /// C++ that needs no file beside it but the shim's.
+    pub fn from_data(text: &[u8]) -> Outcome<Self> {
+        if text == NATIVE {
+            return Ok(Self::Native);
         }
+        let source = keep(text);
+        let library = source.and_then(|source| Ok((compile(&source, &shim_folder())?, source)));
+        Self::shim(library.and_then(|(library, source)| Shim::load(&library, &source)))
+    }
+
+    fn shim(loaded: Result<Shim, String>) -> Outcome<Self> {
+        loaded.map_or_else(invalid, |shim| Ok(Self::Shim(Arc::new(shim))))
     }
 }
 
@@ -138,8 +149,10 @@ impl Shim {
         // SAFETY: the shim defines the launcher with this signature.
         let launch = unsafe { library.get::<LaunchFn>(c"avsg_shim_launch".to_bytes_with_nul()) };
         let launch = *launch.map_err(|_| "the file has no launcher of the shim".to_owned())?;
-        // Which kernels wait for each other, the ELF of a real one tells.
-        let sync_all = fs::read_to_string(source).is_ok_and(|text| text.contains("SyncAll<"));
+        // Which kernels wait for each other, the ELF of a real one tells. Here it is their type, without
+        // which the shim refuses SyncAll.
+        let waits = |text: String| text.contains("KERNEL_TYPE_MIX_AIV_1_0");
+        let sync_all = fs::read_to_string(source).is_ok_and(waits);
         Ok(Self { library, launch, sync_all })
     }
 

@@ -1,12 +1,13 @@
-//! From a kernel's C++ to a library that this machine runs: g++ against the shim, on first use.
+//! From a kernel's C++ to a library that this machine runs: the C++ compiler against the shim, on first use.
 //!
 //! The result is kept under the hash of the text, so that a kernel is compiled once per machine.
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::{env, fs, io, process};
+
+use crate::compiler;
 
 /// Compiles `source`, if nobody did so before. `shim` is the folder of `kernel_operator.h`.
 pub(crate) fn compile(source: &Path, shim: &Path) -> Result<PathBuf, String> {
@@ -17,17 +18,17 @@ pub(crate) fn compile(source: &Path, shim: &Path) -> Result<PathBuf, String> {
     for folder in [source.parent().unwrap_or(Path::new(".")), shim, &shim.join("shim")] {
         hash_headers(folder, &mut hasher).map_err(|e| format!("{}: {e}", folder.display()))?;
     }
-    let folder = env::var_os("AVSG_SIM_CACHE")
-        .map_or_else(|| env::temp_dir().join("avsg-sim-kernels"), PathBuf::from);
-    fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-    let library = folder.join(format!("{:016x}.so", hasher.finish()));
+    let library = cache()?.join(format!("{:016x}.so", hasher.finish()));
     if library.exists() {
         return Ok(library);
     }
     // Under a name of its own first: another process may be compiling the same text.
-    let fresh = folder.join(format!("{:016x}.{}.tmp", hasher.finish(), process::id()));
-    let compiler = env::var_os("CXX").unwrap_or_else(|| "g++".into());
-    let done = Command::new(&compiler)
+    let fresh = library.with_extension(format!("{}.tmp", process::id()));
+    let compiler = compiler::cpp().ok_or(
+        "a C++ compiler is needed to run kernels in the simulator, and neither CXX nor the system's \
+         c++ starts; install g++",
+    );
+    let done = compiler?
         .args(FLAGS)
         .arg("-I")
         .arg(shim)
@@ -36,16 +37,33 @@ pub(crate) fn compile(source: &Path, shim: &Path) -> Result<PathBuf, String> {
         .arg("-o")
         .arg(&fresh)
         .output()
-        .map_err(|e| {
-            let compiler = compiler.display();
-            format!("{compiler} is needed to run kernels in the simulator: {e}; install g++")
-        })?;
+        .map_err(|e| format!("the C++ compiler: {e}"))?;
     if !done.status.success() {
         let words = String::from_utf8_lossy(&done.stderr);
         return Err(format!("{} does not compile: {words}", source.display()));
     }
     fs::rename(&fresh, &library).map_err(|e| format!("{}: {e}", library.display()))?;
     Ok(library)
+}
+
+/// Keeps a kernel's text as a file, under its hash, for [`compile`] to read.
+pub(crate) fn keep(text: &[u8]) -> Result<PathBuf, String> {
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    let source = cache()?.join(format!("{:016x}.cpp", hasher.finish()));
+    let failed = |e: io::Error| format!("{}: {e}", source.display());
+    let fresh = source.with_extension(format!("{}.tmp", process::id()));
+    fs::write(&fresh, text).map_err(failed)?;
+    fs::rename(&fresh, &source).map_err(failed)?;
+    Ok(source)
+}
+
+/// Where compiled kernels are kept.
+fn cache() -> Result<PathBuf, String> {
+    let folder = env::var_os("AVSG_SIM_CACHE")
+        .map_or_else(|| env::temp_dir().join("avsg-sim-kernels"), PathBuf::from);
+    fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    Ok(folder)
 }
 
 // Without -g: it would take a third of the time, and the shim names lines itself.

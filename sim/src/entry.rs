@@ -84,6 +84,7 @@ macro_rules! for_each_function {
             }
             kernel {
                 aclrtBinaryLoadFromFile(path: *const c_char, options: *mut aclrtBinaryLoadOptions, binary: *mut *mut c_void);
+                aclrtBinaryLoadFromData(data: *const c_void, length: usize, options: *const aclrtBinaryLoadOptions, binary: *mut *mut c_void);
                 aclrtBinaryGetFunction(binary: *mut c_void, name: *const c_char, function: *mut *mut c_void);
                 aclrtBinaryUnLoad(binary: *mut c_void);
                 aclrtKernelArgsInit(function: *mut c_void, args: *mut *mut c_void);

@@ -8,7 +8,7 @@
 //!   which stream goes next is drawn as well: an event that is missing makes results wrong.
 //! - **Memory**: device addresses are pages that the host cannot touch; only kernels and copies that
 //!   run can. A registered host range is mapped a second time among them.
-//! - **Kernels** are C++ files for the shim (compiled on first use), or closures of the test.
+//! - **Kernels** are C++, in files or memory, for the shim (compiled on first use), or closures of the test.
 //! - **Faults** are injected by [`Session`].
 //!
 //! The runtime is one per process, as the real one is; a [`Session`] has it for itself.
@@ -17,6 +17,7 @@ mod binary;
 mod call;
 mod capture;
 mod compile;
+pub mod compiler;
 mod entry;
 mod fault;
 mod kernel;

@@ -6,7 +6,7 @@
 mod calls;
 
 use std::ffi::CStr;
-use std::ptr::null_mut;
+use std::ptr::{null, null_mut};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use avsg_sim::entries::*;
@@ -97,6 +97,39 @@ fn kernels_run_in_their_streams_with_the_arguments_of_their_launch() {
     assert_eq!(code!(aclrtSynchronizeStream(stream)), exception);
     assert_eq!(code!(aclrtDestroyStream(stream)) + code!(aclrtBinaryUnLoad(kernel.binary)), OK);
     assert_eq!(code!(aclrtFreeHost(host)), OK);
+    end(&session);
+}
+
+#[test]
+fn kernels_are_loaded_from_memory_with_the_cores_that_they_are_for() {
+    let session = begin(quiet());
+    session.kernel("add", adder(false));
+    let path = session.kernel_file(std::path::Path::new(env!("CARGO_TARGET_TMPDIR"))).unwrap();
+    let text = std::fs::read(path).unwrap();
+    let (data, len, mut binary) = (text.as_ptr().cast(), text.len(), null_mut());
+    let options = |option: &mut sys::aclrtBinaryLoadOption| sys::aclrtBinaryLoadOptions {
+        options: option,
+        numOpt: 1,
+    };
+    let value = [sys::ACL_RT_BINARY_MAGIC_ELF_VECTOR_CORE, 0, 0, 0];
+    let mut vector = sys::aclrtBinaryLoadOption { type_: sys::ACL_RT_BINARY_LOAD_OPT_MAGIC, value };
+    let (mut cube, mut lazy) = (vector, vector);
+    (cube.value[0], lazy.type_) = (0x4149_4343, 1);
+    let good = options(&mut vector);
+    assert_eq!(code!(aclrtBinaryLoadFromData(null(), len, &good, &mut binary)), 100_000);
+    assert_eq!(code!(aclrtBinaryLoadFromData(data, len, null(), &mut binary)), 100_000);
+    assert_eq!(code!(aclrtBinaryLoadFromData(data, len, &good, null_mut())), 100_000);
+    assert_eq!(code!(aclrtBinaryLoadFromData(data, 0, &good, &mut binary)), INVALID);
+    for bad in [options(&mut cube), options(&mut lazy), sys::aclrtBinaryLoadOptions::default()] {
+        assert_eq!(code!(aclrtBinaryLoadFromData(data, len, &bad, &mut binary)), INVALID);
+    }
+    assert!(binary.is_null(), "a call that failed gives nothing");
+    assert_eq!(code!(aclrtBinaryLoadFromData(data, len, &good, &mut binary)), OK);
+    drop(text);
+    let mut function = null_mut();
+    assert_eq!(code!(aclrtBinaryGetFunction(binary, c"nobody".as_ptr(), &mut function)), INVALID);
+    assert_eq!(code!(aclrtBinaryGetFunction(binary, c"add".as_ptr(), &mut function)), OK);
+    assert_eq!(code!(aclrtBinaryUnLoad(binary)), OK);
     end(&session);
 }
 

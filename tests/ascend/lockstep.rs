@@ -101,16 +101,22 @@ pub struct Pair {
 }
 
 impl Pair {
-    /// With a pool of its own, by these kernels.
-    pub fn new(form: &Form, context: &Arc<Context>, kernels: PathBuf) -> Self {
+    /// With a pool of its own, by these kernels, or without any the library's own.
+    pub fn new(form: &Form, context: &Arc<Context>, kernels: impl Into<Option<PathBuf>>) -> Self {
         Self { alone: true, ..Self::on(form, context, kernels, form.pool(context)) }
     }
 
     /// On a pool of the form, which others write as well.
-    pub fn on(form: &Form, context: &Arc<Context>, kernels: PathBuf, pool: RegisteredPool) -> Self {
+    pub fn on(
+        form: &Form,
+        context: &Arc<Context>,
+        kernels: impl Into<Option<PathBuf>>,
+        pool: RegisteredPool,
+    ) -> Self {
         let options = AscendOptions {
             one_launch: Some(form.one_launch),
-            ..AscendOptions::new(context.clone(), kernels)
+            kernels: kernels.into(),
+            ..AscendOptions::new(context.clone())
         };
         let ascend = Engine::on_ascend(form.config(), pool, &options).unwrap();
         let pool = HostPool::new(&form.pool_config()).unwrap();

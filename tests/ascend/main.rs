@@ -2,6 +2,7 @@
 
 mod caller_streams;
 mod conformance;
+mod embedded;
 mod faults;
 mod lockstep;
 mod native;

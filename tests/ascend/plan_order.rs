@@ -27,7 +27,7 @@ fn on_both(test: impl Fn(&mut Engine, &Session)) {
     let kernels = stand::kernels(&session, &config);
     let context = stand::context().unwrap();
     let pool = RegisteredPool::new(&context, pool()).unwrap();
-    let options = AscendOptions::new(context, kernels);
+    let options = AscendOptions::new(context).with_kernels(kernels);
     let mut engine = Engine::on_ascend(config, pool, &options).unwrap();
     drop(options);
     test(&mut engine, &session);

@@ -57,7 +57,12 @@ pub struct Random {
 
 impl Random {
     /// On engines of [`form`].
-    pub fn new(form: &Form, context: &Arc<Context>, kernels: PathBuf, seed: u64) -> Self {
+    pub fn new(
+        form: &Form,
+        context: &Arc<Context>,
+        kernels: impl Into<Option<PathBuf>>,
+        seed: u64,
+    ) -> Self {
         let pair = Pair::new(form, context, kernels);
         let setting = Setting {
             params: form.params,

@@ -95,7 +95,7 @@ fn create(kernels: PathBuf, one_launch: bool) -> Result<Engine> {
     let options = AscendOptions {
         timeout_ms: 20,
         one_launch: Some(one_launch),
-        ..AscendOptions::new(context, kernels)
+        ..AscendOptions::new(context).with_kernels(kernels)
     };
     Engine::on_ascend(config(), pool, &options)
 }

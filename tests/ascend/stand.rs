@@ -42,16 +42,24 @@ pub fn engine(
     let options = AscendOptions {
         timeout_ms: 50,
         one_launch: Some(one_launch),
-        ..AscendOptions::new(context, kernels)
+        ..AscendOptions::new(context).with_kernels(kernels)
     };
     Engine::on_ascend(config, pool, &options)
 }
 
+/// The simulator's shared library, which cargo builds as a dependency of this test.
+pub fn library() -> PathBuf {
+    let deps = std::env::current_exe().unwrap().parent().unwrap().to_owned();
+    let name = "libavsg_ascendcl_sim.so";
+    let places = [deps.join(name), deps.parent().unwrap().join(name)];
+    places.into_iter().find(|path| path.exists()).expect("cargo builds the simulator's library")
+}
+
 /// Whether a C++ compiler is here; says so if not.
 pub fn compiler() -> bool {
-    let there = std::process::Command::new("g++").arg("--version").output().is_ok();
+    let there = avsg_sim::compiler::cpp().is_some();
     if !there {
-        println!("skipped: no g++, which the emitted kernels need here");
+        println!("skipped: no C++ compiler, which the emitted kernels need here");
     }
     there
 }

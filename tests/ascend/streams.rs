@@ -248,7 +248,7 @@ fn four_threads_share_a_pool() {
                 let export = writer.export().unwrap();
                 let pool = HostPool::import(&export.desc, export.fd, Role::Reader).unwrap();
                 let pool = RegisteredPool::new(context, pool).unwrap();
-                let options = AscendOptions::new(context.clone(), kernels);
+                let options = AscendOptions::new(context.clone()).with_kernels(kernels);
                 let mut engine = Engine::on_ascend(config, pool, &options).unwrap();
                 let mut plan = engine.new_plan(2, 2).unwrap();
                 for step in 0..30 {

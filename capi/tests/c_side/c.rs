@@ -5,7 +5,6 @@
 use std::ffi::{CStr, c_void};
 use std::mem::zeroed;
 use std::ops::{Deref, DerefMut};
-use std::process::Command;
 use std::ptr::{null, null_mut};
 use std::sync::Arc;
 
@@ -87,9 +86,9 @@ pub fn config_on(device: &'static CStr) -> avsg_engine_config {
 
 /// Whether a C++ compiler is here; says so if not.
 pub fn compiler() -> bool {
-    let there = Command::new("g++").arg("--version").output().is_ok();
+    let there = avsg_sim::compiler::cpp().is_some();
     if !there {
-        println!("skipped: no g++, which the emitted kernels need here");
+        println!("skipped: no C++ compiler, which the emitted kernels need here");
     }
     there
 }

@@ -10,7 +10,7 @@ use avsg::device::machine::memory::table_words;
 use avsg::device::params::Params;
 use avsg_linker::soc::Soc;
 use avsg_linker::ub::TooLarge;
-use avsg_linker::write::kernels::{Abi, Kernels, UB_BYTES, geometry, kernels};
+use avsg_linker::write::kernels::{Abi, Kernels, UB_BYTES, kernels};
 use avsg_linker::write::{Failed, stage_one};
 use clap::Args;
 
@@ -62,7 +62,7 @@ impl KernelOptions {
         let p = self.params()?;
         let text = match stage_one(&p) {
             Err(Failed::TooLarge(TooLarge { needs, limit })) => {
-                let limit = format!("there are {limit} for Stage One of {}", geometry(&p));
+                let limit = format!("there are {limit} for Stage One of {p}");
                 let remedy = "choose fewer slots, less spread or a smaller K";
                 return Err(Error::invalid("unified buffer", needs, limit, remedy).into());
             }
@@ -128,7 +128,7 @@ pub fn write(dir: &Path, path: &str, bytes: &[u8]) -> Result<PathBuf> {
 /// The plan: unified buffer per kernel, and what the geometry takes elsewhere.
 pub fn print(p: &Params, soc: Soc, kernels: &Kernels) {
     println!("chip      {}: {} vector cores of dav-c220", soc.name, soc.cores);
-    println!("geometry  {}", geometry(p));
+    println!("geometry  {p}");
     println!("table     {} of device memory per request state", output::bytes(4 * table_words(p)));
     let mut table = output::table(["file", "lines", "unified buffer", "of 184 KiB", "blocks"]);
     for (name, text) in &kernels.headers {

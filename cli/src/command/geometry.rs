@@ -164,7 +164,7 @@ pub struct DeviceOptions {
     /// Which device
     #[arg(long, value_enum, default_value = "cpu")]
     pub device: Device,
-    /// Folder with the kernels of the geometry, compiled for the device
+    /// Folder with the kernels of the geometry, compiled for the device [default: those built in]
     #[arg(long, value_name = "DIR")]
     pub kernels: Option<PathBuf>,
     /// Copying cores; above the CPUs of this machine they are played in turns [default: the CPUs]
@@ -191,16 +191,9 @@ impl DeviceOptions {
             Device::AscendSim => simulated::context()?,
             Device::Ascend => Context::open(Arc::new(Acl::open(&Source::System)?), 0)?,
         };
-        let kernels = match (&self.kernels, self.device) {
-            (Some(folder), _) => folder.clone(),
-            (None, Device::AscendSim) => simulated::emit(&config.params)?,
-            (None, _) => {
-                let limit = "a device needs compiled kernels";
-                let remedy = "pass the folder with this geometry's objects (avsg emit)";
-                return Err(Error::invalid("--kernels", "none", limit, remedy).into());
-            }
-        };
         let pool = RegisteredPool::create(&context, pool)?;
-        Ok(Engine::on_ascend(config, pool, &AscendOptions::new(context, kernels))?)
+        let options =
+            AscendOptions { kernels: self.kernels.clone(), ..AscendOptions::new(context) };
+        Ok(Engine::on_ascend(config, pool, &options)?)
     }
 }

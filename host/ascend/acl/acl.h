@@ -69,6 +69,8 @@ static const int ACL_DEVICE_INFO_VECTOR_CORE_NUM = 1;
 static const int ACL_DEV_ATTR_VECTOR_CORE_NUM = 201;
 static const int ACL_DEV_ATTR_NPU_ARCH = 601;
 static const int ACL_RT_DEV_RES_VECTOR_CORE = 1;
+static const int ACL_RT_BINARY_LOAD_OPT_MAGIC = 2;
+static const uint32_t ACL_RT_BINARY_MAGIC_ELF_VECTOR_CORE = 0x41415246;
 static const int ACL_RT_LAUNCH_KERNEL_ATTR_SCHEM_MODE = 1;
 static const int ACL_RT_LAUNCH_KERNEL_ATTR_TIMEOUT = 7;
 static const int ACL_RT_LAUNCH_KERNEL_ATTR_TIMEOUT_US = 8;
@@ -100,7 +102,12 @@ typedef struct {
 } aclrtMemcpyBatchAttr;
 
 typedef struct {
-  void *options;
+  int32_t type;
+  uint32_t value[4]; /* a union of small numbers, little-endian, in 16 bytes */
+} aclrtBinaryLoadOption;
+
+typedef struct {
+  aclrtBinaryLoadOption *options;
   size_t numOpt;
 } aclrtBinaryLoadOptions;
 

@@ -9,6 +9,7 @@ const _: () = assert!(
     size_of::<sys::aclrtLaunchKernelAttr>() == 20
         && size_of::<sys::aclrtLaunchKernelCfg>() == 16
         && size_of::<sys::aclrtMemcpyBatchAttr>() == 32
+        && size_of::<sys::aclrtBinaryLoadOption>() == 20
         && size_of::<sys::aclrtBinaryLoadOptions>() == 16
 );
 

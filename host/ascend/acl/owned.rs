@@ -8,6 +8,7 @@ mod context;
 mod event;
 mod kernel;
 mod memory;
+mod private_file;
 mod registration;
 mod stream;
 

@@ -68,6 +68,8 @@ pub const ACL_DEVICE_INFO_VECTOR_CORE_NUM: ::core::ffi::c_int = 1;
 pub const ACL_DEV_ATTR_VECTOR_CORE_NUM: ::core::ffi::c_int = 201;
 pub const ACL_DEV_ATTR_NPU_ARCH: ::core::ffi::c_int = 601;
 pub const ACL_RT_DEV_RES_VECTOR_CORE: ::core::ffi::c_int = 1;
+pub const ACL_RT_BINARY_LOAD_OPT_MAGIC: ::core::ffi::c_int = 2;
+pub const ACL_RT_BINARY_MAGIC_ELF_VECTOR_CORE: u32 = 1094799942;
 pub const ACL_RT_LAUNCH_KERNEL_ATTR_SCHEM_MODE: ::core::ffi::c_int = 1;
 pub const ACL_RT_LAUNCH_KERNEL_ATTR_TIMEOUT: ::core::ffi::c_int = 7;
 pub const ACL_RT_LAUNCH_KERNEL_ATTR_TIMEOUT_US: ::core::ffi::c_int = 8;
@@ -111,9 +113,15 @@ pub struct aclrtMemcpyBatchAttr {
     pub rsv: [u8; 16usize],
 }
 #[repr(C)]
+#[derive(Debug, Default, Copy, Clone)]
+pub struct aclrtBinaryLoadOption {
+    pub type_: i32,
+    pub value: [u32; 4usize],
+}
+#[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct aclrtBinaryLoadOptions {
-    pub options: *mut ::core::ffi::c_void,
+    pub options: *mut aclrtBinaryLoadOption,
     pub numOpt: usize,
 }
 impl Default for aclrtBinaryLoadOptions {

@@ -13,6 +13,7 @@ use avsg_device::state::{DEAD, EMPTY, INVALID, header};
 use avsg_device::tiling::{HALF_BYTES, MAX_CHUNKS, MAX_HALF_ROWS, Tiling};
 
 use super::StageOneText;
+use super::one_file::one_file;
 use crate::lower::camel;
 use crate::ub::TooLarge;
 
@@ -69,6 +70,11 @@ impl Kernels {
     pub fn files(&self) -> impl Iterator<Item = (String, &str)> {
         let headers = self.headers.iter().map(|(name, text)| ((*name).into(), text.as_str()));
         headers.chain(self.kernels.iter().map(|k| (format!("{}.cpp", k.name), k.text.as_str())))
+    }
+
+    /// A kernel's text with these headers in it: a file that needs none of them beside it.
+    pub fn whole(&self, text: &str) -> String {
+        one_file(text, &self.headers)
     }
 }
 
@@ -149,7 +155,7 @@ fn marks(p: &Params, stage_one: &StageOneText, frame: u32) -> Vec<(&'static str,
         ("@PREAMBLE@", preamble.into()),
         ("@TILING@", tiling()),
         ("@ARRAYS@", include_str!("ascendc/arrays.h.in").trim_end().into()),
-        ("@GEOMETRY@", geometry(p)),
+        ("@GEOMETRY@", p.to_string()),
         ("@K@", p.k.to_string()),
         ("@TOKENS@", p.tokens.to_string()),
         ("@SLOTS@", p.slots.to_string()),
@@ -227,19 +233,6 @@ fn late(p: &Params) -> Vec<(&'static str, String)> {
         ("@SLOT_BITS@", p.slot_bits().to_string()),
         ("@STEP_BYTES@", step_bytes(p).to_string()),
     ]
-}
-
-/// A geometry in one line.
-pub fn geometry(p: &Params) -> String {
-    let Params { table, lifetime, k, tokens, slots, spread, retries, page } = p;
-    let lifetime = match lifetime {
-        Lifetime::Constant(l) => format!("constant lifetime {l}"),
-        Lifetime::Frequency(f) => format!("frequency lifetimes from {}", f.new),
-    };
-    format!(
-        "{table:?} table, K {k}, N_q {tokens}, S {slots}, spread {spread}, R {retries}, {lifetime}, \
-         page {page}"
-    )
 }
 
 /// The launch's scalars: the struct, and that its fields are where the host puts them.

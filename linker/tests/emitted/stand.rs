@@ -7,7 +7,7 @@ use avsg_device::tiling::{Launch, Segment};
 use avsg_linker::write::StageOneText;
 use avsg_linker::write::kernels::{Abi, Kernel, kernels};
 
-use super::shim::{Failure, Launch as Shim, Mode, one_file};
+use super::shim::{Failure, Launch as Shim, Mode};
 
 /// Few slots: every slot is soon in some miss list.
 pub fn small(page: u32) -> Params {
@@ -22,8 +22,8 @@ pub fn kernel(p: &Params, name: &str) -> Kernel {
 /// A kernel around some Stage One, its headers pasted in.
 pub fn kernel_around(p: &Params, stage_one: &StageOneText, name: &str) -> Kernel {
     let all = kernels(p, stage_one, Abi::Direct).expect("they fit");
-    let kernel = all.kernels.into_iter().find(|k| k.name == name).expect("a kernel of that name");
-    Kernel { text: one_file(&kernel.text, &all.headers), ..kernel }
+    let kernel = all.kernels.iter().find(|k| k.name == name).expect("a kernel of that name");
+    Kernel { text: all.whole(&kernel.text), ..kernel.clone() }
 }
 
 /// A launch of so many requests, each with at most four rows.

@@ -1,7 +1,7 @@
 //! Compiles AscendC text against `linker/shim` and launches it on this machine.
 //!
 //! Included by path from the test files that need it; nothing here knows any kernel. Without a C++
-//! compiler `gxx` is false, and tests say "skipped: no g++".
+//! compiler `gxx` is false, and tests say "skipped: no C++ compiler".
 
 #![allow(dead_code, reason = "every test file includes this and uses a part of it")]
 
@@ -11,20 +11,18 @@ use std::ffi::{CString, c_char, c_int, c_void};
 use std::hash::{Hash, Hasher};
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::{fmt, fs, process};
 
-/// Is there a C++ compiler? Asked once.
+use avsg_sim::compiler;
+
+/// Whether there is a C++ compiler; says so if not.
 pub fn gxx() -> bool {
-    static FOUND: OnceLock<bool> = OnceLock::new();
-    *FOUND.get_or_init(|| {
-        let found = Command::new("g++").arg("--version").output().is_ok_and(|o| o.status.success());
-        if !found {
-            println!("skipped: no g++");
-        }
-        found
-    })
+    let found = compiler::cpp().is_some();
+    if !found {
+        println!("skipped: no C++ compiler");
+    }
+    found
 }
 
 /// Where `kernel_operator.h` lies.
@@ -62,7 +60,7 @@ fn fingerprint(text: &str) -> u64 {
     h.finish()
 }
 
-/// Builds the library of `text`; the error is what g++ said.
+/// Builds the library of `text`; the error is what the compiler said.
 fn build(text: &str, name: &str) -> Result<PathBuf, String> {
     let dir = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let library = dir.join(format!("{name}.so"));
@@ -75,7 +73,8 @@ fn build(text: &str, name: &str) -> Result<PathBuf, String> {
     let source = dir.join(format!("{name}.cpp"));
     fs::write(&written, text).map_err(|e| e.to_string())?;
     fs::rename(&written, &source).map_err(|e| e.to_string())?;
-    let out = Command::new("g++")
+    let out = compiler::cpp()
+        .expect("a C++ compiler")
         .args(FLAGS)
         .arg("-I")
         .arg(include())
@@ -91,30 +90,9 @@ fn build(text: &str, name: &str) -> Result<PathBuf, String> {
     Ok(library)
 }
 
-/// A text with the headers that it includes in the place of their first `#include`: one file, which tests
-/// change as they need.
-pub fn one_file(text: &str, headers: &[(&'static str, String)]) -> String {
-    fn paste<'h>(text: &'h str, headers: &'h [(&str, String)], seen: &mut Vec<&'h str>) -> String {
-        let line = |line: &'h str| match line.strip_prefix("#include \"avsg_") {
-            Some(_) => {
-                let name = line.split('"').nth(1).unwrap_or_default();
-                if seen.contains(&name) {
-                    return String::new();
-                }
-                seen.push(name);
-                let header = headers.iter().find(|(n, _)| *n == name);
-                paste(&header.unwrap_or_else(|| panic!("no header {name}")).1, headers, seen)
-            }
-            None => format!("{line}\n"),
-        };
-        text.lines().filter(|&line| line != "#pragma once").map(line).collect()
-    }
-    paste(text, headers, &mut Vec::new())
-}
-
 type Built = Arc<OnceLock<Result<PathBuf, String>>>;
 
-/// Compiles `text` (once per content) and loads it; the error is what g++ said.
+/// Compiles `text` (once per content) and loads it; the error is what the compiler said.
 pub fn try_compile(text: &str) -> Result<Kernels, String> {
     // Tests are threads, and several want the same text at once.
     static BUILDS: Mutex<BTreeMap<u64, Built>> = Mutex::new(BTreeMap::new());
@@ -127,17 +105,18 @@ pub fn try_compile(text: &str) -> Result<Kernels, String> {
     loaded.map(Kernels).map_err(|e| format!("{}: {e:?}", library.display()))
 }
 
-/// What g++ says to `text`, without building anything; `None` if it has no complaint.
+/// What the compiler says to `text`, without building anything; `None` if it has no complaint.
 pub fn complaint(text: &str) -> Option<String> {
     let dir = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let source = dir.join(format!("shim-{:016x}-syntax.cpp", fingerprint(text)));
     fs::write(&source, text).expect("a writable target directory");
-    let out = Command::new("g++")
+    let out = compiler::cpp()
+        .expect("a C++ compiler")
         .args(["-std=c++17", "-fsyntax-only", "-I"])
         .arg(include())
         .arg(&source)
         .output()
-        .expect("g++ was there before");
+        .expect("it started before");
     (!out.status.success()).then(|| String::from_utf8_lossy(&out.stderr).into_owned())
 }
 
@@ -145,7 +124,7 @@ pub fn complaint(text: &str) -> Option<String> {
 pub fn compile(text: &str) -> Kernels {
     match try_compile(text) {
         Ok(k) => k,
-        Err(e) => panic!("g++ refused the kernel:\n{e}"),
+        Err(e) => panic!("the compiler refused the kernel:\n{e}"),
     }
 }
 

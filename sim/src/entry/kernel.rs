@@ -34,6 +34,53 @@ pub(super) unsafe fn aclrtBinaryLoadFromFile(
     unsafe { give(binary, made as *mut c_void) }
 }
 
+pub(super) unsafe fn aclrtBinaryLoadFromData(
+    w: &mut World,
+    data: *const c_void,
+    length: usize,
+    options: *const sys::aclrtBinaryLoadOptions,
+    binary: *mut *mut c_void,
+) -> Outcome {
+    not_null(data)?;
+    not_null(options)?;
+    not_null(binary)?;
+    if length == 0 {
+        return invalid("a kernel of 0 bytes");
+    }
+    // SAFETY: the caller's contract.
+    if !unsafe { for_vector_cores(options)? } {
+        // Stricter: which cores the device takes such code to be for nobody says.
+        return invalid("the options do not say that the kernel is for vector cores");
+    }
+    let context = w.current()?;
+    // SAFETY: not null, hence so many bytes by the caller's contract.
+    let code = unsafe { core::slice::from_raw_parts(data.cast::<u8>(), length) };
+    let made = w.binaries.add((context, Binary::from_data(code)?));
+    // SAFETY: the caller's contract.
+    unsafe { give(binary, made as *mut c_void) }
+}
+
+/// Whether the options say that a kernel is for vector cores.
+///
+/// # Safety
+/// They are valid, with as many of them as they say.
+unsafe fn for_vector_cores(options: *const sys::aclrtBinaryLoadOptions) -> Outcome<bool> {
+    // SAFETY: the contract, here and below.
+    let options = unsafe { &*options };
+    let mut vector = false;
+    for i in 0..options.numOpt {
+        // SAFETY: as above.
+        let option = unsafe { *options.options.add(i) };
+        match (option.type_, option.value[0]) {
+            (sys::ACL_RT_BINARY_LOAD_OPT_MAGIC, sys::ACL_RT_BINARY_MAGIC_ELF_VECTOR_CORE) => {
+                vector = true;
+            }
+            (kind, value) => return invalid(format!("load option {kind} of {value:#x}")),
+        }
+    }
+    Ok(vector)
+}
+
 pub(super) unsafe fn aclrtBinaryGetFunction(
     w: &mut World,
     binary: *mut c_void,

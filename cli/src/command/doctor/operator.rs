@@ -22,7 +22,7 @@ fn engine(p: &Patient) -> Result<Engine> {
         fill_row(row as i32, 1, &mut bytes);
         pool.pool().write_row(0, row, &bytes)?;
     }
-    let options = AscendOptions::new(p.context.clone(), &p.kernels);
+    let options = AscendOptions::new(p.context.clone()).with_kernels(&p.kernels);
     Ok(Engine::on_ascend(Config { cores: p.cores, ..Config::new(p.params, 1) }, pool, &options)?)
 }
 

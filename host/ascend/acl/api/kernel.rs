@@ -15,6 +15,22 @@ pub fn load(acl: &Acl, path: &CStr) -> Result<sys::aclrtBinHandle> {
     Ok(binary)
 }
 
+/// Loads a kernel for vector cores that lies in memory, which is only read during the call.
+pub fn load_data(acl: &Acl, code: &[u8]) -> Result<sys::aclrtBinHandle> {
+    let mut binary = core::ptr::null_mut();
+    // A file beside an object may say which cores it is for; here the caller does.
+    let value = [sys::ACL_RT_BINARY_MAGIC_ELF_VECTOR_CORE, 0, 0, 0];
+    let mut magic = sys::aclrtBinaryLoadOption { type_: sys::ACL_RT_BINARY_LOAD_OPT_MAGIC, value };
+    let options = sys::aclrtBinaryLoadOptions { options: &mut magic, numOpt: 1 };
+    call!(acl, aclrtBinaryLoadFromData(code.as_ptr().cast(), code.len(), &options, &mut binary))?;
+    Ok(binary)
+}
+
+/// Whether the runtime has [`load_data`].
+pub fn loads_data(acl: &Acl) -> bool {
+    acl.functions.aclrtBinaryLoadFromData.is_some()
+}
+
 /// Unloads it.
 ///
 /// # Safety

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::super::{api, sys};
+use super::private_file::PrivateFile;
 use super::{Context, RawStream};
 use crate::{Error, Result};
 
@@ -36,6 +37,21 @@ impl Binary {
         let text = text.ok_or_else(|| bad("its name must be text without NUL"))?;
         let _current = context.bind()?;
         let handle = api::kernel::load(context.acl(), &text)?;
+        Ok(Arc::new(Self { context: Arc::clone(context), handle }))
+    }
+
+    /// Loads a kernel for vector cores that lies in memory. A runtime older than CANN 8.5 takes only
+    /// files: it is given one, which is gone afterwards.
+    ///
+    /// # Errors
+    /// If the runtime refuses the kernel, or such a file cannot be written.
+    pub fn from_data(context: &Arc<Context>, code: &[u8]) -> Result<Arc<Self>> {
+        if !api::kernel::loads_data(context.acl()) {
+            let file = PrivateFile::new(code)?;
+            return Self::load(context, file.path());
+        }
+        let _current = context.bind()?;
+        let handle = api::kernel::load_data(context.acl(), code)?;
         Ok(Arc::new(Self { context: Arc::clone(context), handle }))
     }
 

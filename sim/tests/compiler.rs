@@ -1,0 +1,41 @@
+//! Which C++ compiler runs, and with which flags.
+
+use std::env;
+use std::process::Command;
+
+use avsg_sim::compiler;
+
+const CHILD: &str = "AVSG_SIM_COMPILER";
+
+/// What another process, with these variables, finds.
+fn found(variables: &[(&str, &str)]) -> String {
+    let mut child = Command::new(env::current_exe().unwrap());
+    child.args(["--exact", "child", "--nocapture"]).env(CHILD, "1");
+    child.env_remove("CXX").env_remove("CXXFLAGS").envs(variables.iter().copied());
+    let said = child.output().unwrap();
+    let said = String::from_utf8(said.stdout).unwrap();
+    let line = said.lines().find_map(|line| line.split_once("found: "));
+    line.unwrap_or_else(|| panic!("{said}")).1.to_owned()
+}
+
+#[test]
+fn child() {
+    if env::var_os(CHILD).is_some() {
+        let words = |c: Command| {
+            let words = std::iter::once(c.get_program()).chain(c.get_args());
+            words.map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")
+        };
+        println!("found: {}", compiler::cpp().map_or("nothing".into(), words));
+    }
+}
+
+#[test]
+fn the_variables_name_it_and_only_warnings_are_added() {
+    assert_eq!(found(&[("CXX", "/nowhere/c++")]), "nothing");
+    if compiler::cpp().is_none() {
+        println!("skipped: no C++ compiler here");
+        return;
+    }
+    assert_eq!(found(&[]), "c++ -Wall", "the system's");
+    assert_eq!(found(&[("CXX", "c++"), ("CXXFLAGS", "-DX=1 -g0")]), "c++ -Wall -DX=1 -g0");
+}

@@ -1,0 +1,117 @@
+#!/usr/bin/env python3
+"""Draws mutants of device/, linker/ and host/ by a seed and says which tests of the default tier kill them.
+
+    cargo install cargo-mutants --locked        # lists the mutants; this script applies and runs them
+    tests/mutants.py --seed 1 --count 40        # about a minute for each
+    tests/mutants.py --seed 1 --count 40 --thorough
+
+A mutant that survives the default tier is run once more with AVSG_THOROUGH=1 if --thorough is given. One that only
+the thorough tier kills is a gap of the default tier, and makes the exit status 1. Mutants are applied in a copy of the
+committed tree below target/mutants.
+"""
+
+import argparse
+import json
+import os
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+COPY = ROOT / "target" / "mutants" / "tree"
+PACKAGES = ["avsg-device", "avsg-linker", "avsg"]
+# Compiled for another processor only, or text for a debugger.
+SKIP = ("/neon.rs", "fmt::Debug", "acl/sys.rs")
+
+# The quick tests of a package come first; a mutant is killed by the first stage that fails.
+STAGES = {
+    "avsg-device": ["-p avsg-device", "-p avsg-linker", "-p avsg", "-p avsg-cli", "-p avsg-capi"],
+    "avsg-linker": [
+        "-p avsg-linker --lib --test recording --test every_op --test native_equals_replay --test cost",
+        "-p avsg --test goldens",
+        "-p avsg-linker",
+        "-p avsg-cli",
+        "-p avsg",
+    ],
+    "avsg": [
+        "-p avsg --lib --test sequences --test layers --test bad_batches --test pool --test worst_case",
+        "-p avsg",
+        "-p avsg-capi",
+        "-p avsg-cli",
+    ],
+}
+
+
+def run(command, seconds, **env):
+    """The exit status of a command in the copy; None if it did not end in time."""
+    child = subprocess.Popen(
+        command, shell=True, cwd=COPY, env={**os.environ, **env}, start_new_session=True,
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        return child.wait(seconds)
+    except subprocess.TimeoutExpired:
+        os.killpg(child.pid, 9)
+        child.wait()
+        return None
+
+
+def mutants(seed, count):
+    """Mutants of the packages in turns, each package's in an order that the seed draws."""
+    listed = subprocess.run(
+        ["cargo", "mutants", "--list", "--json", "--diff"] + [f"--package={p}" for p in PACKAGES],
+        cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    every = [m for m in json.loads(listed) if not any(word in m["file"] + m["name"] for word in SKIP)]
+    dice = random.Random(seed)
+    drawn = {p: [m for m in every if m["package"] == p] for p in PACKAGES}
+    for of_package in drawn.values():
+        dice.shuffle(of_package)
+    print(f"{len(every)} mutants, {count} drawn with seed {seed}", flush=True)
+    return drawn
+
+
+def killed_by(mutant, **env):
+    """The stage that kills an applied mutant; None if all pass."""
+    for stage in STAGES[mutant["package"]]:
+        if run(f"cargo test {stage}", 900, **env) != 0:
+            return stage
+    return None
+
+
+def main():
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    options.add_argument("--seed", type=int, default=1)
+    options.add_argument("--count", type=int, default=40)
+    options.add_argument("--thorough", action="store_true")
+    options = options.parse_args()
+    drawn = mutants(options.seed, options.count)
+    if not COPY.exists():
+        subprocess.run(["git", "worktree", "add", "--detach", COPY], cwd=ROOT, check=True)
+    subprocess.run(["git", "checkout", "--force", "--detach",
+                    subprocess.check_output(["git", "rev-parse", "HEAD"], cwd=ROOT, text=True).strip()],
+                   cwd=COPY, check=True, capture_output=True)
+    assert run("cargo test --workspace --no-run", 3600) == 0, "the tree does not build"
+    gaps = done = 0
+    while done < options.count:
+        package = PACKAGES[done % len(PACKAGES)]
+        mutant = drawn[package].pop()
+        patch = subprocess.run(["patch", "--forward", mutant["file"]], cwd=COPY, input=mutant["diff"],
+                               text=True, capture_output=True)
+        assert patch.returncode == 0, patch.stdout
+        began = time.time()
+        # A mutant that does not compile is none.
+        if run(f"cargo check -p {package}", 900) == 0:
+            stage = killed_by(mutant)
+            verdict = f"killed by {stage}" if stage else "survived"
+            if stage is None and options.thorough and (stage := killed_by(mutant, AVSG_THOROUGH="1")):
+                verdict, gaps = f"GAP: killed only by AVSG_THOROUGH=1 {stage}", gaps + 1
+            done += 1
+            print(f"{done:3} {time.time() - began:4.0f} s  {mutant['name']}\n      {verdict}", flush=True)
+        subprocess.run(["git", "checkout", "--force", "."], cwd=COPY, check=True, capture_output=True)
+    print(f"{gaps} gaps of the default tier")
+    sys.exit(1 if gaps else 0)
+
+
+if __name__ == "__main__":
+    main()

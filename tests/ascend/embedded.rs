@@ -96,6 +96,7 @@ fn an_older_runtime_is_given_files_which_are_gone_afterwards() {
     for _ in 0..3 {
         life.next();
         life.pair.step_by_host();
+        life.check();
     }
     drop((life, context));
     assert_eq!(session.leaks(), Vec::<String>::new());

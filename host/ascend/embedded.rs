@@ -55,15 +55,15 @@ fn fits(params: &Params, kernels: &Params) -> bool {
 }
 
 fn absent(params: &Params, as_text: bool) -> Error {
-    let known = EMBEDDED.iter().map(|embedded| format!("[{}]", embedded.params));
-    let known: Vec<_> = known.collect();
-    let limit = if as_text {
-        "this library was built where CANN's compiler was not, so it has no objects".into()
-    } else if known.is_empty() {
+    let known: Vec<_> = EMBEDDED.iter().map(|known| format!("[{}]", known.params)).collect();
+    let known = known.join(", ");
+    let limit = if known.is_empty() {
         "this library was built without the feature `kernels`, so it has no geometry's kernels"
             .into()
+    } else if as_text {
+        format!("CANN's compiler was not there, or refused it, when this library embedded {known}")
     } else {
-        format!("this library has only the kernels of {} and of fewer tokens", known.join(", "))
+        format!("this library has only the kernels of {known} and of fewer tokens")
     };
     let remedy = "write its kernels with `avsg emit`, compile them, and name their folder";
     Error::invalid("geometry", params, limit, remedy)

@@ -7,7 +7,7 @@
 //! [`SPARE`]. If no more than [`SPARE`] hits have a lifetime of at most b, then n_g slots up to b are no
 //! hits, and no victim has a lifetime above b. A refresh raises a lifetime; so a hit above b is no victim
 //! before or after its own, and no count up to b contains it. Hence the outcome is the same to the last bit
-//! (`tests/deferral.rs`). If there are more, as where S = K, all are refreshed at once. `paper` defers
+//! (`tests/kernels/deferral.rs`). If there are more, as where S = K, all are refreshed at once. `paper` defers
 //! nothing: its extra decays fall on what was refreshed before.
 
 use crate::hash::fits_way;

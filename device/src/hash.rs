@@ -11,7 +11,7 @@
 //! a lattice of ids does meet a lattice of links, the ways part.
 //!
 //! `cargo run --release -p avsg-device --example hash_search` measures the constants and repeats the search
-//! for them; `tests/structured.rs` guards the outcome. Over 36 patterns, two offsets, five sizes and both
+//! for them; `tests/kernels/structured.rs` guards the outcome. Over 36 patterns, two offsets, five sizes and both
 //! geometries at worst 1.11 % of the ids find no link in a full table, 0.10 % on average; the best of three
 //! million sets has 1.07 %. A first link that is not linear is as good as an ideal hash here (0.39 and 0.06
 //! %), but ids of real traces meet more often on it: Stage One takes 4 to 14 % longer.

@@ -4,15 +4,11 @@
 // Safe code over machines that the conformance suite shows to Miri; here it would take minutes.
 #![cfg(not(miri))]
 
-#[path = "rig/one_request.rs"]
-mod one_request;
-#[path = "rig/sequences.rs"]
-mod sequences;
-
+use super::one_request::{OneRequest, Runner, Step};
+use super::sequences;
 use avsg_device::defer::Refresh;
 use avsg_device::machine::emu::Emu;
 use avsg_device::params::{Lifetime, Params};
-use one_request::{OneRequest, Runner, Step};
 use proptest::prelude::*;
 
 /// Deferred on `m` against at once on the scalar machine: all that a step leaves behind must be equal.

@@ -1,19 +1,15 @@
 //! Structured selections are the test of a hash: the `wide` table must hit as an exact LRU does.
 //!
 //! Each pattern is a pool of ids; a step keeps nine in ten of the last selection and draws the rest
-//! anew. `cargo test --test structured -- --nocapture` prints the table.
+//! anew. `cargo test -p avsg-device --test kernels structured -- --nocapture` prints the table.
 
 // Miri is for the unsafe code, which the other tests reach; these only run the same kernels longer.
 #![cfg(not(miri))]
 
-#[path = "rig/one_request.rs"]
-mod one_request;
-#[path = "../../testkit/src/tier.rs"]
-mod tier;
-
+use super::one_request::{OneRequest, Step};
+use super::tier;
 use avsg_device::machine::emu::Emu;
 use avsg_device::params::{ID_LIMIT, Lifetime, Params};
-use one_request::{OneRequest, Step};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// The least recently used of S ids goes.

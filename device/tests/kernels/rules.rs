@@ -3,14 +3,11 @@
 // Miri is for the unsafe code, which the other tests reach; these only run the same kernels longer.
 #![cfg(not(miri))]
 
-#[path = "rig/one_request.rs"]
-mod one_request;
-
+use super::one_request::{OneRequest, Outcome, Step};
 use avsg_device::machine::emu::Emu;
 use avsg_device::params::{Fault, Lifetime, Params};
 use avsg_device::stage_one::status;
 use avsg_device::state::{DEAD, EMPTY, INVALID, header};
-use one_request::{OneRequest, Outcome, Step};
 use std::collections::HashSet;
 
 fn ids(range: core::ops::Range<i32>) -> Vec<i32> {

@@ -2,15 +2,11 @@
 //! bit for bit. Equations, algorithms and their lines have the numbers that the paper prints. A
 //! comment "Rule n" says where the project departs from the paper, or where the paper is silent.
 
-#[path = "rig/one_request.rs"]
-mod one_request;
-#[path = "rig/sequences.rs"]
-mod sequences;
-
+use super::one_request::{OneRequest, Step};
+use super::sequences;
 use avsg_device::machine::emu::Emu;
 use avsg_device::params::{ID_LIMIT, Lifetime, Params, Table};
 use avsg_device::state::Entry;
-use one_request::{OneRequest, Step};
 use proptest::prelude::*;
 
 /// O of Algorithm 4, n_g of each token, and the transfer list of Algorithm 4, line 4: position, id

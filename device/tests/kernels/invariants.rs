@@ -1,15 +1,9 @@
 //! The invariants of any result, after every step of random decodings.
 
-#[path = "rig/checker.rs"]
-mod checker;
-#[path = "rig/one_request.rs"]
-mod one_request;
-#[path = "rig/sequences.rs"]
-mod sequences;
-
+use super::checker::Checker;
+use super::one_request::OneRequest;
+use super::sequences;
 use avsg_device::machine::emu::Emu;
-use checker::Checker;
-use one_request::OneRequest;
 use proptest::prelude::*;
 
 proptest! {

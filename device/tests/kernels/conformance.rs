@@ -1,15 +1,10 @@
 //! Every machine against plain loops, op by op, and against `Emu<1>`, step by step. One suite, stamped
 //! on each; a machine that this CPU does not have says so and passes.
 
-#[path = "rig/one_request.rs"]
-mod one_request;
-#[path = "rig/register_ops.rs"]
-mod register_ops;
-#[path = "rig/sequences.rs"]
-mod sequences;
-
+use super::one_request::{OneRequest, Runner};
+use super::register_ops;
+use super::sequences;
 use avsg_device::machine::emu::Emu;
-use one_request::{OneRequest, Runner};
 use proptest::prelude::*;
 
 /// Runs random sequences on `m` and on `Emu<1>`: all that a step leaves behind must be equal.

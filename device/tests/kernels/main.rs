@@ -1,0 +1,14 @@
+//! The kernels on every machine of this CPU. One program, so that each kernel is compiled once for each machine.
+
+mod checker;
+mod conformance;
+mod deferral;
+mod invariants;
+mod one_request;
+mod paper_oracle;
+mod register_ops;
+mod rules;
+mod sequences;
+mod structured;
+#[path = "../../../testkit/src/tier.rs"]
+mod tier;

@@ -4,6 +4,7 @@ pub mod acl;
 mod arrays;
 mod device;
 mod embedded;
+mod health;
 mod kernels;
 mod launch;
 mod options;

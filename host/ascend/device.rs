@@ -17,8 +17,8 @@ use avsg_device::tiling::rules;
 
 use super::acl::api::capture;
 use super::acl::owned::{Context, DeviceMemory, RawStream, Stream};
-use super::acl::sys;
 use super::arrays::{Arrays, FreshRows};
+use super::health::{Health, lost};
 use super::kernels::Kernels;
 use super::launch::{self, Launcher};
 use super::options::AscendOptions;
@@ -31,29 +31,6 @@ use crate::plan::Plan;
 use crate::queued::{DevicePlan, QueuedStep, Work};
 use crate::resources::{Config, Resources};
 use crate::{Error, Result};
-
-/// How far the device is to be trusted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Health {
-    Good,
-    /// Something failed: tables and rows may disagree.
-    Shaken,
-    /// It does not answer.
-    Lost,
-}
-
-impl Health {
-    /// What is known after a wait that failed: of one that was refused because this thread captures a
-    /// stream, nothing new.
-    fn after(error: &Error) -> Self {
-        match error {
-            Error::Acl { code: sys::ACL_ERROR_RT_STREAM_CAPTURE_MODE_NOT_SUPPORT, .. } => {
-                Self::Shaken
-            }
-            _ => Self::Lost,
-        }
-    }
-}
 
 /// What a plan has on the device, as long as the plan lives.
 struct PlanArrays {
@@ -240,11 +217,6 @@ impl Ascend {
             None => Ok([0; 2]),
         }
     }
-}
-
-fn lost() -> Error {
-    let limit = "it did not answer after a failure";
-    Error::invalid("device state", "lost", limit, "destroy the engine and make a new one")
 }
 
 impl Device for Ascend {

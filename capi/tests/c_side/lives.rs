@@ -3,6 +3,7 @@
 use std::ptr::{null, null_mut};
 
 use avsg::ascend::acl::owned::Context;
+use avsg::device::params::Params;
 use avsg::engine::DevicePlan;
 use avsg_capi::*;
 use avsg_testkit::batch::Owned;
@@ -13,13 +14,20 @@ use avsg_testkit::memory::words;
 use avsg_testkit::splitmix::SplitMix64;
 
 use super::c::*;
-use super::there::params;
 
 /// Requests of every batch, and states.
 const REQUESTS: usize = 2;
 /// Rows of a request, and of both.
 const OWN: usize = 192;
 pub const POOL_ROWS: usize = REQUESTS * OWN;
+
+/// Slots of every life here.
+pub const SLOTS: u32 = 128;
+
+/// The geometry of these lives.
+pub fn params() -> Params {
+    Params { page: 16, ..Params::wide(K as u32, 2, SLOTS) }
+}
 
 /// Room for the batches of a life in steps of one form, and for their rows.
 pub fn room() -> (Owned, [FreshRows; 2]) {

@@ -10,7 +10,6 @@ use std::sync::Arc;
 use avsg::ascend::acl::owned::Context;
 use avsg::ascend::acl::{Acl, Source};
 use avsg::ascend::simulated;
-use avsg::device::params::Params;
 use avsg::engine::DeviceArray;
 use avsg_capi::*;
 use avsg_testkit::batch::Owned;
@@ -18,10 +17,7 @@ use avsg_testkit::fresh::FreshRows;
 use avsg_testkit::on_device::OnDevice;
 
 use super::c::*;
-use super::lives;
-
-/// Slots of every life here.
-pub const SLOTS: u32 = 128;
+use super::lives::{self, SLOTS, params};
 
 /// A life on "cpu", "ascend-sim", or "ascend": the real device's code, with a runtime that is found by
 /// path, and the simulator's shared library as that.
@@ -49,11 +45,6 @@ pub fn life_with(device: &'static CStr, set: impl FnOnce(&mut avsg_engine_config
     let life = Life::with_rows(lives::POOL_ROWS, &config, context);
     let _: (CString, CString) = (runtime, kernels);
     life
-}
-
-/// The geometry of [`config_on`] a device.
-pub fn params() -> Params {
-    Params { page: 16, ..Params::wide(K as u32, 2, SLOTS) }
 }
 
 fn text(path: &Path) -> CString {

@@ -1229,7 +1229,7 @@ avsg_status avsg_plan_get_arrays(const struct avsg_plan *plan, struct avsg_plan_
 
 /**
  * Where a plan's outputs are in device memory, which is where a stream leaves them. `cu_q` is NULL: it is
- * the batch's own. On "cpu" this is `avsg_plan_get_arrays`.
+ * the batch's own. On "cpu" this is `avsg_plan_get_arrays`. On a device the memory is the engine's and ends with it.
  *
  * Pointers: `arrays` has as many bytes as its `size` says.
  */

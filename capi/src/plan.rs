@@ -131,7 +131,7 @@ pub unsafe extern "C" fn avsg_plan_get_arrays(
 }
 
 /// Where a plan's outputs are in device memory, which is where a stream leaves them. `cu_q` is NULL: it is
-/// the batch's own. On "cpu" this is `avsg_plan_get_arrays`.
+/// the batch's own. On "cpu" this is `avsg_plan_get_arrays`. On a device the memory is the engine's and ends with it.
 ///
 /// # Safety
 /// `arrays` has as many bytes as its `size` says.

@@ -46,8 +46,10 @@ STAGES = {
 
 def run(command, seconds, **env):
     """The exit status of a command in the copy; None if it did not end in time."""
+    # A target folder that the tree shares would later give mutated code to the tree: Cargo takes both for one workspace.
+    env = {**os.environ, "CARGO_TARGET_DIR": str(COPY / "target"), **env}
     child = subprocess.Popen(
-        command, shell=True, cwd=COPY, env={**os.environ, **env}, start_new_session=True,
+        command, shell=True, cwd=COPY, env=env, start_new_session=True,
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         return child.wait(seconds)

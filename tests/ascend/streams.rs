@@ -110,7 +110,7 @@ fn a_queued_step_neither_waits_nor_allocates() {
     }
 }
 
-/// Step n appends in one stream; step n + 1 gathers in another. Says whether its rows came right.
+/// Appends step n in one stream and gathers step n + 1 in another; returns whether the gathered rows are right.
 fn handed_over(seed: u64, event_between: bool) -> bool {
     let session = Session::new(Options { seed, jitter: 0, ..Options::default() });
     let context = stand::context().unwrap();

@@ -153,7 +153,7 @@ impl Player<'_> {
         let mut batch = owned.batch();
         batch.k = self.spoilt(batch.k);
         batch.ids_stride = self.spoilt(batch.ids_stride);
-        // A stride between would be another, valid block table: rows that `row` does not know.
+        // Any other stride would make another valid block table, whose rows `row` does not know.
         batch.block_stride = match self.spoilt(8) {
             1..8 => 0,
             other => other,

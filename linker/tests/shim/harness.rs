@@ -294,7 +294,7 @@ impl<'a> Launch<'a> {
         self.region(memory, Kind::Host).raw(at)
     }
 
-    /// An argument: memory that the kernel only reads.
+    /// Passes memory that the kernel only reads as the next argument.
     pub fn input<T: Plain>(mut self, memory: &'a [T]) -> Self {
         let at = memory.as_ptr().cast_mut().cast();
         self.add(at, size_of_val(memory), Kind::ReadOnly);

@@ -180,7 +180,7 @@ impl Engine {
     }
 
     /// One table as plain words, for snapshots and tests: header, ids, lifetimes, links
-    /// ([`avsg_device::machine::memory`]).
+    /// ([`avsg_device::memory`]).
     ///
     /// # Errors
     /// If there is no such state, or the device does not answer.

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use avsg_device::stage_one::record;
+use avsg_device::request::record;
 
 use crate::batch::Batch;
 use crate::queued::{DevicePlan, QueuedBatch};
@@ -195,7 +195,7 @@ impl Plan {
         &self.valid[..self.rows()]
     }
 
-    /// A request's status bits, [`avsg_device::stage_one::status`]; 0 if nothing was wrong.
+    /// A request's status bits, [`avsg_device::request::status`]; 0 if nothing was wrong.
     ///
     /// # Panics
     /// If there is no such request.

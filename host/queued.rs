@@ -64,7 +64,7 @@ pub struct DevicePlan {
     pub valid: u64,
     /// Miss lists, rows * K each: position, id, slot, row. A request's begins at its first row * K.
     pub miss: [u64; 4],
-    /// Records: requests * 16, as [`crate::device::stage_one::record`] says.
+    /// Records: requests * 16, as [`crate::device::request::record`] says.
     pub record: u64,
 }
 

@@ -2,7 +2,7 @@
 //! requests and cores than CPUs.
 
 use avsg::device::params::{ID_LIMIT, Params, Table};
-use avsg::device::stage_one::status;
+use avsg::device::request::status;
 use avsg::device::stage_two::Strategy;
 use avsg::engine::{Config, Engine, Fresh};
 use avsg::rows::RowFormat;

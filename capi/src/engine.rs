@@ -20,7 +20,7 @@ use avsg::ascend::AscendOptions;
 use avsg::ascend::acl::owned::Context;
 use avsg::ascend::acl::{Acl, Source};
 use avsg::buffer::BufferConfig;
-use avsg::device::machine::memory::table_words;
+use avsg::device::memory::table_words;
 use avsg::engine::{Config, Engine};
 
 /// The operator on one device: the tables and device buffer of every request state.

@@ -2,10 +2,13 @@
 //! hits. `tests/codegen.rs` looks at the machine code of this program.
 
 use avsg_device::machine::cpu::{Cpu, Scalar};
-use avsg_device::machine::memory::{clear_state, split_state, split_work, state_words, work_words};
 use avsg_device::machine::{Kernel, emu::Emu};
+use avsg_device::memory::{clear_state, split_state, state_words};
 use avsg_device::params::{ID_LIMIT, NO_STABLE_LEN, Params};
-use avsg_device::stage_one::{Request, record, stage_one};
+use avsg_device::request::{Blocks, MissList, Request, Rows, Share, Span, record};
+use avsg_device::sequential::Sequential;
+use avsg_device::stage_one::stage_one;
+use avsg_device::work::{split_work, work_words};
 
 struct Step<'a> {
     p: &'a Params,
@@ -24,8 +27,8 @@ impl Kernel for Step<'_> {
     fn run<C: Cpu>(self, m: C) {
         let (s, k) = (Scalar::new, Scalar::new(self.p.k.cast_signed()));
         let mut state = split_state::<C>(self.p, self.state);
-        let mut work = split_work::<C>(self.p, self.work);
-        let [miss_pos, miss_id, miss_slot, miss_row] = self.miss;
+        let mut work = split_work::<C, Sequential>(self.p, self.work);
+        let [position, id, slot, row] = self.miss;
         let mut request = Request::<C> {
             tokens: s(1),
             k,
@@ -33,27 +36,13 @@ impl Kernel for Step<'_> {
             stable: s(NO_STABLE_LEN),
             limit: s(ID_LIMIT),
             rows: s(ID_LIMIT),
-            ids: self.ids,
-            ids_at: s(0),
-            ids_stride: k,
-            blocks: &[],
-            blocks_at: s(0),
-            blocks_len: s(0),
-            slot: self.slot,
-            slot_at: s(0),
-            slot_stride: k,
-            valid: self.valid,
-            valid_at: s(0),
-            miss_pos,
-            miss_id,
-            miss_slot,
-            miss_row,
-            miss_at: s(0),
-            record: self.record,
-            record_at: s(0),
-            shared: s(0),
-            part_at: s(0),
-            part_len: s(0),
+            ids: Rows { words: self.ids, at: s(0), stride: k },
+            blocks: Blocks { words: &[], at: s(0), len: s(0) },
+            slot: Rows { words: self.slot, at: s(0), stride: k },
+            valid: Span { words: self.valid, at: s(0) },
+            misses: MissList { position, id, slot, row, at: s(0) },
+            record: Span { words: self.record, at: s(0) },
+            share: Share { shared: s(0), at: s(0), len: s(0) },
             late: s(0),
         };
         stage_one(m, self.p, &mut state, &mut work, &mut request);
@@ -78,7 +67,7 @@ fn on_this_cpu(step: Step<'_>) {
 fn main() {
     let p = Params::wide(64, 1, 256);
     let mut state = vec![0; state_words(&p)];
-    let mut work = vec![0; work_words(&p)];
+    let mut work = vec![0; work_words::<Sequential>(&p)];
     clear_state(&p, &mut state);
     let ids: Vec<i32> = (0..64).map(|i| i * 7).collect();
     let (mut slot, mut valid, mut rec) = ([0; 64], [0; 1], [0; record::WORDS]);

@@ -26,20 +26,11 @@
     reason = "the paper's names; an Output is a slice, lent; a rule is a table, no_std has no box"
 )]
 
-pub mod collect_dead;
-pub mod defer;
-pub mod hash;
-pub mod invalidate;
-pub mod kernels;
-pub mod lifecycle;
-pub mod locate;
+mod launch;
 pub mod machine;
-pub mod params;
-pub mod probe;
-pub mod search;
-pub mod share;
-pub mod stage_one;
-pub mod stage_two;
-pub mod state;
-pub mod tiling;
-pub mod update_state;
+mod step;
+mod table;
+
+pub use launch::{kernels, share, stage_two, tiling};
+pub use step::{batched, request, schedule, sequential, stage_one, work};
+pub use table::{hash, memory, params, state};

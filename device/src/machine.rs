@@ -1,9 +1,10 @@
 //! The kernel language: what a machine must offer for the kernels of this crate to run on it.
 //!
 //! A kernel is generic over [`Machine`] and never learns its width. The trait holds only what a
-//! kernel calls. Control is structured ([`Machine::sweep`], [`Machine::repeat`],
+//! kernel calls. Control is structured ([`Machine::sweep`], [`Machine::repeat`], [`Machine::when`],
 //! [`Machine::bisect`]); masks and run-time scalars are opaque, so a data-dependent `if` cannot
-//! type-check. Early exit is a list that got short: a sweep over an empty list is a no-op.
+//! type-check. A branch is uniform: its condition is a scalar, the same for all lanes. Early exit is a
+//! list that got short: a sweep over an empty list is a no-op.
 //!
 //! **In one sweep every column has exactly one role**: streamed (`load`, `store`, `item`), gathered,
 //! scattered, or appended. Then the width of a tile cannot matter, and every machine gives the same
@@ -17,16 +18,18 @@
 //! Costs below are per vector of 64 lanes on Ascend (one repeat, about one cycle, unless said) and
 //! per register on a CPU.
 
-use crate::params::Params;
-use crate::search;
-use crate::state::State;
 use core::ops::{Add, BitAnd, BitOr, Mul, Not, Sub};
+use links::Links;
+use phase::Phase;
 
 mod columns;
 pub mod cpu;
+pub mod declare;
 pub mod emu;
+pub mod links;
 mod lower;
-pub mod memory;
+pub mod phase;
+pub mod search;
 
 #[cfg(target_arch = "x86_64")]
 #[expect(clippy::unused_self, reason = "self is the proof")]
@@ -101,10 +104,12 @@ pub trait Machine: Copy {
     fn max(self, a: Self::Scalar, b: Self::Scalar) -> Self::Scalar;
     /// The smaller of the two. Scalar unit; free.
     fn min(self, a: Self::Scalar, b: Self::Scalar) -> Self::Scalar;
-    /// `then` where a != b, else 0: how a kernel says "sweep this, or nothing".
-    fn if_ne(self, a: Self::Scalar, b: Self::Scalar, then: i32) -> Self::Scalar;
-    /// `then` where a > b, else 0.
-    fn if_gt(self, a: Self::Scalar, b: Self::Scalar, then: i32) -> Self::Scalar;
+    /// 1 where a != b, else 0: a condition.
+    fn ne(self, a: Self::Scalar, b: Self::Scalar) -> Self::Scalar;
+    /// 1 where a > b, else 0: a condition.
+    fn gt(self, a: Self::Scalar, b: Self::Scalar) -> Self::Scalar;
+    /// 1 - c: the opposite of a condition.
+    fn not(self, c: Self::Scalar) -> Self::Scalar;
 
     // ---- control ------------------------------------------------------------------------------
 
@@ -112,6 +117,17 @@ pub trait Machine: Copy {
     fn sweep(self, n: Self::Scalar, body: impl FnMut(Self::Tile));
     /// Runs `body` for r = 0..n. `max` bounds n at record time.
     fn repeat(self, max: u32, n: Self::Scalar, body: impl FnMut(Self::Scalar));
+    /// Runs `body` if the condition, 0 or 1, is 1. Ascend: an `if` of the scalar unit.
+    fn when(self, condition: Self::Scalar, body: impl FnMut());
+    /// Says which step of the algorithm begins here, and what it does: a heading of the emitted text, nothing to
+    /// a CPU.
+    #[inline(always)]
+    fn phase(self, _phase: Phase, _does: &'static str) {}
+    /// Says what a run-time scalar is called in the emitted text.
+    #[inline(always)]
+    fn named(self, _name: &'static str, value: Self::Scalar) -> Self::Scalar {
+        value
+    }
     /// The smallest t in -128..=127 with `count(t)` >= `need`, or 127. `count` is monotone in t;
     /// `hint` is where to look first and changes the cost only. `need` <= 0 gives -128 uncounted.
     fn bisect(
@@ -208,30 +224,33 @@ pub trait Machine: Copy {
 
     // ---- all links at once --------------------------------------------------------------------------
 
-    /// [`search::find`]. Ascend: all links of some ids at once, in about 40 ops; two gathers a link.
-    #[inline(always)]
-    fn find<'a>(
+    /// `of` are probe sequences and ids: see [`search::find`]. Ascend: all links of some ids at once, in about 40 ops; two gathers a link.
+    fn find(
         self,
-        p: &Params,
-        slot: &mut Self::Column<'a>,
-        [way, wanted]: [&Self::Column<'a>; 2],
+        links: &Links,
+        slot: &mut Self::Column<'_>,
+        of: [&Self::Column<'_>; 2],
         n: Self::Scalar,
-        state: &State<'_, Self>,
-    ) {
-        search::find(self, p, slot, [way, wanted], n, state);
-    }
-    /// [`search::find_free`], for the `wide` table. Ascend: as [`Self::find`].
-    #[inline(always)]
-    fn find_free<'a>(
+        table: [&Self::Column<'_>; 2],
+    );
+    /// [`search::find_free`]. Ascend: as [`Self::find`].
+    fn find_free(
         self,
-        p: &Params,
-        at: &mut Self::Column<'a>,
-        way: &Self::Column<'a>,
+        links: &Links,
+        position: &mut Self::Column<'_>,
+        sequence: &Self::Column<'_>,
         n: Self::Scalar,
-        state: &State<'_, Self>,
-    ) {
-        search::find_free(self, p, at, way, n, state);
-    }
+        table: [&Self::Column<'_>; 2],
+    );
+    /// [`search::sort_out`], over the first `n` lanes. Ascend: the whole columns at once.
+    fn sort_out(
+        self,
+        pending: &mut Self::List<'_, 2>,
+        invalid: &mut Self::List<'_, 1>,
+        ids: &Self::Column<'_>,
+        slot: &mut Self::Column<'_>,
+        n: Self::Scalar,
+    );
 
     // ---- the lifetime column --------------------------------------------------------------------
 
@@ -256,21 +275,8 @@ pub trait Machine: Copy {
         t: Self::Scalar,
         limit: Self::Scalar,
     );
-    /// [`crate::share::collect`], over the first `n` lanes. Ascend: the whole columns at once.
-    #[inline(always)]
-    fn collect<'a>(
-        self,
-        pending: &mut Self::List<'a, 2>,
-        void: &mut Self::List<'a, 1>,
-        ids: &Self::Column<'a>,
-        slot: &mut Self::Column<'a>,
-        n: Self::Scalar,
-    ) {
-        crate::share::collect(self, pending, void, ids, slot, n);
-    }
     /// Appends the first `n` of `slots` that are not negative and whose lifetime is at most `t`, in order.
     /// Ascend: the whole column at once.
-    #[inline(always)]
     fn append_low(
         self,
         list: &mut Self::List<'_, 1>,
@@ -278,18 +284,7 @@ pub trait Machine: Copy {
         n: Self::Scalar,
         life: &Self::Life<'_>,
         t: Self::Scalar,
-    ) {
-        let above = t + 1;
-        self.sweep(
-            n,
-            #[inline(always)]
-            |tile| {
-                let slot = self.load(tile, slots);
-                let low = self.neg(self.life_at(life, slot) - above);
-                self.append(tile, list, low & !self.neg(slot), [slot]);
-            },
-        );
-    }
+    );
     /// life\[slot mod S\], sign-extended.
     fn life_at(self, life: &Self::Life<'_>, slot: Self::V) -> Self::V;
     /// life\[slot mod S\] = value under the mask.
@@ -338,8 +333,8 @@ pub trait Machine: Copy {
         n: Self::Scalar,
     );
     /// Publishes the first `part` words of a column at `at + first`, waits until all cores of the request
-    /// have, and takes the `n` words at `at`; those that do not own it stop here. All that happens only if
-    /// `n` is not 0. A machine alone waits for nobody. Ascend: a DMA, SyncAll, another DMA.
+    /// have, and takes the `n` words at `at`; cores that do not own the request stop here. A machine alone waits
+    /// for nobody. Ascend: a DMA, SyncAll, another DMA.
     fn share(
         self,
         column: &mut Self::Column<'_>,

@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use avsg_device::stage_one::record;
+use avsg_device::request::record;
 
 use super::acl::owned::{Context, DeviceMemory, PinnedMemory, RawStream};
 use crate::batch::Batch;

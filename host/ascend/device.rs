@@ -10,7 +10,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use avsg_device::machine::memory::table_words;
+use avsg_device::memory::table_words;
 use avsg_device::params::Lifetime;
 use avsg_device::stage_two::Strategy;
 use avsg_device::tiling::rules;

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use avsg_device::machine::memory::{clear_state, table_words, work_words};
+use avsg_device::memory::{clear_state, table_words};
 use avsg_device::params::{NO_STABLE_LEN, Params};
-use avsg_device::stage_one::record;
+use avsg_device::request::record;
+use avsg_device::sequential::Sequential;
 use avsg_device::stage_two::{Share, pieces};
+use avsg_device::work::work_words;
 
 use super::machine::Machine;
 use super::stage::{POSITION, ROW, SLOT, StageOne};
@@ -28,7 +30,7 @@ use crate::{Error, Result, geometry, memory};
 const LINE: usize = 16;
 
 fn worker_words(params: &Params) -> usize {
-    work_words(params).next_multiple_of(LINE)
+    work_words::<Sequential>(params).next_multiple_of(LINE)
 }
 
 /// Bytes of so many words in whole 2 MiB pages: a table's random accesses then miss no TLB where the

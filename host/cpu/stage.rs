@@ -2,9 +2,12 @@
 
 use avsg_device::machine::Kernel;
 use avsg_device::machine::cpu::{Cpu, Scalar};
-use avsg_device::machine::memory::{clear_state, split_state, split_work, table_words, work_words};
+use avsg_device::memory::{clear_state, split_state, table_words};
 use avsg_device::params::{NO_STABLE_LEN, Params};
-use avsg_device::stage_one::{Request, record, stage_one};
+use avsg_device::request::{Blocks, MissList, Request, Rows, Share, Span, record};
+use avsg_device::sequential::Sequential;
+use avsg_device::stage_one::stage_one;
+use avsg_device::work::{split_work, work_words};
 
 use super::machine::Machine;
 use crate::mapping::{MIB2, Mapping};
@@ -46,8 +49,8 @@ impl Kernel for StageOne<'_> {
         // far as the compiler knows, and every tile would read it again.
         let p = &{ *self.params };
         let mut state = split_state::<C>(p, self.state);
-        let mut work = split_work::<C>(p, self.work);
-        let [miss_pos, miss_id, miss_slot, miss_row] = self.miss;
+        let mut work = split_work::<C, Sequential>(p, self.work);
+        let [position, id, slot, row] = self.miss;
         let mut request = Request::<C> {
             tokens: word(self.tokens),
             k: word(self.k),
@@ -55,27 +58,13 @@ impl Kernel for StageOne<'_> {
             stable: Scalar::new(self.stable),
             limit: Scalar::new(self.limit),
             rows: word(self.rows),
-            ids: self.ids,
-            ids_at: zero,
-            ids_stride: word(self.ids_stride),
-            blocks: self.blocks,
-            blocks_at: zero,
-            blocks_len: word(self.blocks.len()),
-            slot: self.slot,
-            slot_at: zero,
-            slot_stride: word(p.k as usize),
-            valid: self.valid,
-            valid_at: zero,
-            miss_pos,
-            miss_id,
-            miss_slot,
-            miss_row,
-            miss_at: zero,
-            record: self.record,
-            record_at: zero,
-            shared: zero,
-            part_at: zero,
-            part_len: zero,
+            ids: Rows { words: self.ids, at: zero, stride: word(self.ids_stride) },
+            blocks: Blocks { words: self.blocks, at: zero, len: word(self.blocks.len()) },
+            slot: Rows { words: self.slot, at: zero, stride: word(p.k as usize) },
+            valid: Span { words: self.valid, at: zero },
+            misses: MissList { position, id, slot, row, at: zero },
+            record: Span { words: self.record, at: zero },
+            share: Share { shared: zero, at: zero, len: zero },
             late: zero,
         };
         stage_one(c, p, &mut state, &mut work, &mut request);
@@ -104,7 +93,8 @@ impl Trial {
         geometry::check(&params)?;
         let selected = (params.k * params.tokens) as usize;
         // The memory that an engine's tables get, hugepages included.
-        let bytes = (4 * (table_words(&params) + work_words(&params))).next_multiple_of(MIB2);
+        let bytes =
+            (4 * (table_words(&params) + work_words::<Sequential>(&params))).next_multiple_of(MIB2);
         let mut trial = Self {
             params,
             memory: Mapping::anonymous("trial table", bytes)?,
@@ -122,7 +112,7 @@ impl Trial {
     /// the outputs.
     fn split<'m>(memory: &'m mut Mapping, params: &Params) -> (&'m mut [i32], &'m mut [i32]) {
         let table = table_words(params);
-        let words = table + work_words(params);
+        let words = table + work_words::<Sequential>(params);
         // SAFETY: `new` made the mapping at least that long; it is zeroed, aligned to a page, and
         // borrowed mutably.
         unsafe { core::slice::from_raw_parts_mut(memory.ptr().cast(), words) }.split_at_mut(table)

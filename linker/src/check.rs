@@ -200,16 +200,16 @@ impl Scope<'_> {
         let typed = |value: Option<Value>| value.map(|v| self.tape.type_of(v));
         if typed(op.out) != out
             || typed(body.and_then(|b| b.binds)) != binds
-            || body.is_some() != binds.is_some()
+            || body.is_some() != op.code.controls()
             || body.is_some_and(|b| b.yields.is_some()) != (op.code == Code::Bisect)
         {
             return Err(Why::Operands);
         }
         let whole = columns.iter().any(|c| matches!(c.1, Role::WholeRead | Role::WholeWrite));
         match within {
-            Within::Sweep if whole || binds.is_some() => return Err(Why::InsideSweep),
+            Within::Sweep if whole || op.code.controls() => return Err(Why::InsideSweep),
             Within::Kernel | Within::Bisect if op.code.on_lanes() => return Err(Why::OutsideSweep),
-            Within::Bisect if op.code.writes() || binds.is_some() => {
+            Within::Bisect if op.code.writes() || op.code.controls() => {
                 return Err(Why::EffectInBisect);
             }
             _ => {}
@@ -239,7 +239,7 @@ impl Scope<'_> {
             Code::Find(retries) | Code::FindFree(retries) if retries > MAX_RETRIES => {
                 Err(Why::Operands)
             }
-            Code::Collect if column().ranges.len() != 2 => Err(Why::Operands),
+            Code::SortOut if column().ranges.len() != 2 => Err(Why::Operands),
             Code::AppendLow => power(self.tape.column(op.columns[2])),
             Code::Find(_) => power(self.tape.column(op.columns[3]))
                 .and_then(|()| power(self.tape.column(op.columns[4]))),

@@ -2,11 +2,11 @@
 //! functions build. All text is ours; what it calls is the documented interface.
 
 use avsg_device::params::{Lifetime, Params};
-use avsg_device::stage_one::record;
+use avsg_device::request::record;
 use avsg_device::tiling::{HALF_BYTES, MAX_CHUNKS, MAX_HALF_ROWS, Tiling, rules};
 
 use crate::write::kernels::Kernels;
-use avsg_device::machine::memory::table_words;
+use avsg_device::memory::table_words;
 
 /// One file of a project.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Recording: a machine that runs nothing and writes down what a kernel asks for.
 //!
 //! A [`Recording`] holds the growing tape; [`Recorder`] is the machine, a token that refers to it.
-//! The kernel runs once, and each body of a `sweep`, `repeat` or `bisect` twice: a kernel that
+//! The kernel runs once, and each body of a `sweep`, `repeat`, `when` or `bisect` twice: a kernel that
 //! carries a value round a loop in a Rust variable, or swaps two lists by `mem::swap`, records
 //! something else the second time, and is refused. Native code would run such a loop as written,
 //! and a tape could not.
@@ -12,7 +12,7 @@ mod stage_one;
 
 use operators::Defined;
 pub use operators::{Mask, Scalar, Vector};
-pub use stage_one::{record_stage_one, record_stage_one_with};
+pub use stage_one::{record_scheduled, record_stage_one};
 
 use crate::check::{Refused, Why};
 use crate::tape::{Block, Code, Column, ColumnId, Kind, Op, Param, Range, Tape, Type, Value};
@@ -76,8 +76,8 @@ impl Recording {
 
 impl<'t> Recorder<'t> {
     /// A column of `len` words in fast memory.
-    pub fn column(self, name: &str, len: u32, range: Range) -> Words {
-        Words(self.declare(name, Kind::Words, len, vec![range]))
+    pub fn column(self, name: &'static str, len: u32, range: Range) -> Words {
+        Words(self.declare(name, Kind::Words, len, vec![(name, range)]))
     }
 
     /// A lifetime column of `slots` bytes.
@@ -85,27 +85,32 @@ impl<'t> Recorder<'t> {
         Life(self.declare(name, Kind::Life, slots, Vec::new()))
     }
 
-    /// A list of at most `len` entries.
-    pub fn list<const W: usize>(self, name: &str, len: u32, ranges: [Range; W]) -> List<W> {
-        List(self.declare(name, Kind::List { width: W }, len, ranges.to_vec()))
+    /// A list of at most `len` entries: name and range of each column.
+    pub fn list<const W: usize>(
+        self,
+        name: &str,
+        len: u32,
+        columns: [(&'static str, Range); W],
+    ) -> List<W> {
+        List(self.declare(name, Kind::List { width: W }, len, columns.to_vec()))
     }
 
     /// Global memory to read.
-    pub fn input(self, name: &str, range: Range) -> Input {
-        Input(self.declare(name, Kind::Input, 0, vec![range]))
+    pub fn input(self, name: &'static str, range: Range) -> Input {
+        Input(self.declare(name, Kind::Input, 0, vec![(name, range)]))
     }
 
     /// Global memory to write.
-    pub fn output(self, name: &str, range: Range) -> Output {
-        Output(self.declare(name, Kind::Output, 0, vec![range]))
+    pub fn output(self, name: &'static str, range: Range) -> Output {
+        Output(self.declare(name, Kind::Output, 0, vec![(name, range)]))
     }
 
     /// A scalar that the caller gives.
-    pub fn param(self, name: &str, range: Range) -> Scalar<'t> {
+    pub fn param(self, name: &str, doc: &'static str, range: Range) -> Scalar<'t> {
         let mut g = self.growing();
         let value = g.value(Type::Scalar);
-        g.tape.params.push(Param { name: name.into(), value, range });
-        self.named(value)
+        g.tape.params.push(Param { name: name.into(), doc, value, range });
+        self.scalar_of(value)
     }
 
     fn growing(self) -> RefMut<'t, Growing> {
@@ -113,13 +118,20 @@ impl<'t> Recorder<'t> {
     }
 
     /// A scalar by its number.
-    fn named(self, value: Value) -> Scalar<'t> {
+    fn scalar_of(self, value: Value) -> Scalar<'t> {
         Scalar::of(self, Some(value))
     }
 
-    fn declare(self, name: &str, kind: Kind, len: u32, ranges: Vec<Range>) -> ColumnId {
+    fn declare(
+        self,
+        name: &str,
+        kind: Kind,
+        len: u32,
+        columns: Vec<(&'static str, Range)>,
+    ) -> ColumnId {
         let mut g = self.growing();
-        g.tape.columns.push(Column { name: name.into(), kind, len, ranges });
+        let (items, ranges) = columns.into_iter().unzip();
+        g.tape.columns.push(Column { name: name.into(), kind, len, ranges, items });
         ColumnId(number(g.tape.columns.len() - 1))
     }
 
@@ -134,12 +146,14 @@ impl<'t> Recorder<'t> {
         self,
         code: Code,
         args: &[Value],
-        mut body: impl FnMut(Value) -> Option<Value>,
+        mut body: impl FnMut(Option<Value>) -> Option<Value>,
     ) -> O {
         let start = self.growing().tape.types.len();
+        let names = self.growing().tape.names.len();
         let outer = std::mem::replace(&mut self.growing().mark, TRIAL);
         let mut trial = self.block(code, &mut body);
         self.growing().tape.types.truncate(start);
+        self.growing().tape.names.truncate(names);
         self.growing().mark = outer;
         let block = self.block(code, &mut body);
         let mut g = self.growing();
@@ -156,14 +170,13 @@ impl<'t> Recorder<'t> {
     }
 
     /// Records one run of a body.
-    fn block(self, code: Code, body: &mut impl FnMut(Value) -> Option<Value>) -> Block {
+    fn block(self, code: Code, body: &mut impl FnMut(Option<Value>) -> Option<Value>) -> Block {
         self.growing().open.push(Vec::new());
-        let binds = code.signature().binds.expect("control binds a value");
-        let binds = self.growing().value(binds);
+        let binds = code.signature().binds.map(|ty| self.growing().value(ty));
         // Not borrowed here: the body records.
         let yields = body(binds);
         let ops = self.growing().open.pop().unwrap_or_default();
-        Block { binds: Some(binds), ops, yields }
+        Block { binds, ops, yields }
     }
 
     fn rule(self, rule: &[i8; 256]) -> usize {

@@ -128,7 +128,10 @@ impl<'t> Replay<'t> {
             match (&op.body, op.code) {
                 (Some(body), Code::Sweep) => self.sweep(op, body)?,
                 (Some(body), Code::Repeat { max }) => self.repeat(op, body, max)?,
+                (Some(body), Code::When) if self.scalar(op.args[0]) != 0 => self.block(body)?,
+                (Some(_), Code::When) => {}
                 (Some(body), _) => self.bisect(op, body)?,
+                (None, Code::Phase(..)) => {}
                 (None, code) => {
                     let done = if code.on_lanes() { self.lanes(op) } else { self.whole(op) };
                     done.map_err(|what| Fault { op: self.tape.line(op), what })?;

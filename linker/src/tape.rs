@@ -16,9 +16,10 @@
 //! every parameter its own: whoever binds memory answers for it, and [`crate::check`] proves that
 //! the kernel keeps it.
 //!
-//! **Blocks** nest in three ops. `sweep n |t|` runs its block once per tile over lanes 0..n, in
+//! **Blocks** nest in four ops. `sweep n |t|` runs its block once per tile over lanes 0..n, in
 //! order; the tile width is the machine's, so a tape that passed the checker gives the same result
-//! for every width. `repeat n |s|` runs its block for s = 0..n in order. `bisect` evaluates its
+//! for every width. `repeat n |s|` runs its block for s = 0..n in order. `when c` runs its block if c, which
+//! is 0 or 1, is 1: a uniform branch. `bisect` evaluates its
 //! block, which has no effect, for some scalars and yields the smallest that suffices.
 //!
 //! **When ops run.** Ops of a block run in order. Pure ops (arithmetic, masks, scalars) may run
@@ -115,6 +116,8 @@ pub struct Column {
     pub len: u32,
     /// The range of its words: one entry, `width` entries for a list.
     pub ranges: Vec<Range>,
+    /// What its words are called: one name for each range.
+    pub items: Vec<&'static str>,
 }
 
 /// A scalar that the caller gives.
@@ -122,6 +125,8 @@ pub struct Column {
 pub struct Param {
     /// Its name, unique among columns and parameters.
     pub name: String,
+    /// What it means.
+    pub doc: &'static str,
     /// The value that it defines.
     pub value: Value,
     /// Its range.
@@ -139,14 +144,14 @@ pub struct Op {
     pub columns: Vec<ColumnId>,
     /// The value it defines.
     pub out: Option<Value>,
-    /// What it runs, for the three ops of control.
+    /// What it runs, for ops of control.
     pub body: Option<Block>,
 }
 
 /// Ops in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Block {
-    /// What the block binds: a tile in a sweep, a scalar otherwise; the whole kernel binds nothing.
+    /// What the block binds: a tile in a sweep, a scalar in a repeat or bisection, else nothing.
     pub binds: Option<Value>,
     /// The ops.
     pub ops: Vec<Op>,
@@ -165,6 +170,8 @@ pub struct Tape {
     pub params: Vec<Param>,
     /// The type of every value.
     pub types: Vec<Type>,
+    /// What some scalars are called in the text that the tape becomes.
+    pub names: Vec<(Value, &'static str)>,
     /// Tables of [`Code::StepLife`]: the next byte by the byte before, as unsigned.
     pub rules: Vec<[i8; 256]>,
     /// What it does.
@@ -195,6 +202,11 @@ impl Tape {
     pub fn find(&self, name: &str) -> Option<ColumnId> {
         let at = self.columns.iter().position(|c| c.name == name)?;
         Some(ColumnId(u32::try_from(at).unwrap_or(u32::MAX)))
+    }
+
+    /// What a scalar is called, if somebody said so.
+    pub fn name_of(&self, value: Value) -> Option<&'static str> {
+        self.names.iter().find(|(named, _)| *named == value).map(|(_, name)| *name)
     }
 
     /// The type of a value.

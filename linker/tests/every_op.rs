@@ -4,6 +4,7 @@
 mod desk;
 
 use avsg_device::machine::Machine;
+use avsg_device::machine::phase::Phase;
 use avsg_device::params::Params;
 use avsg_linker::record::record_stage_one;
 use desk::{Desk, Kernel, LEN};
@@ -63,11 +64,17 @@ impl Kernel for Lists {
             let again = m.peek(&d.out, at) + r;
             m.put(&mut d.out, at + 1, again);
         });
+        m.phase(Phase::Probe, "branches.");
+        let many = m.named("many", m.gt(m.len(&d.pairs), m.scalar(30)));
+        m.when(many, || m.clear(&mut d.more));
+        m.when(m.not(many), || {
+            m.when(m.ne(d.n, m.scalar(16)), || m.put(&mut d.out, m.scalar(30), d.n));
+        });
         m.publish_list(&mut d.out, m.scalar(40), &d.pairs, 0);
         m.publish_list(&mut d.out, m.scalar(40) + m.len(&d.pairs), &d.pairs, 1);
         let (a, b) = (m.len(&d.pairs), m.len(&d.more));
-        let tests = [m.max(a, b), m.min(a, b), m.if_ne(a, b, 11), m.if_ne(b, b, 12)];
-        for (n, s) in (20..).zip(tests.into_iter().chain([m.if_gt(a, b, 13), m.if_gt(b, a, 14)])) {
+        let tests = [m.max(a, b), m.min(a, b), m.ne(a, b), m.ne(b, b), m.not(m.ne(a, b))];
+        for (n, s) in (20..).zip(tests.into_iter().chain([m.gt(a, b), m.gt(b, a)])) {
             m.put(&mut d.out, m.scalar(n), s);
         }
     }

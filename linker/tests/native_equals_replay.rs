@@ -4,13 +4,14 @@
 #[path = "native_equals_replay/step.rs"]
 mod step;
 
-use avsg_device::defer::Refresh;
+use avsg_device::batched::Batched;
 use avsg_device::machine::cpu::Cpu;
 use avsg_device::machine::emu::Emu;
 use avsg_device::params::{Lifetime, Params, Table};
-use avsg_device::stage_one::{record, status};
+use avsg_device::request::{record, status};
+use avsg_device::sequential::Sequential;
 use avsg_linker::check::check;
-use avsg_linker::record::{record_stage_one, record_stage_one_with};
+use avsg_linker::record::{record_scheduled, record_stage_one};
 use avsg_linker::tape::Tape;
 use step::{Random, Request, Table as State};
 
@@ -51,7 +52,7 @@ struct Seen {
 
 fn compare(p: &Params, random: &mut Random, steps: usize) -> Seen {
     p.check().unwrap_or_else(|e| panic!("{p:?}: {e:?}"));
-    let tape = record_stage_one_with(p, Refresh::AtOnce).unwrap();
+    let tape = record_scheduled::<Sequential>(p).unwrap();
     check(&tape).unwrap_or_else(|e| panic!("{e}"));
     let steps = step::sequence(p, random, steps);
     let want = at_once(&tape, 16, p, &steps);
@@ -65,7 +66,7 @@ fn compare(p: &Params, random: &mut Random, steps: usize) -> Seen {
     }
     let late = record_stage_one(p).unwrap();
     check(&late).unwrap_or_else(|e| panic!("{e}"));
-    assert_eq!(late == tape, p.table != Table::Wide, "only wide defers");
+    assert_eq!(late == tape, !Batched::serves(p), "only wide defers");
     same("late replay that defers nothing", at_once(&late, 16, p, &steps));
     same("deferred replay at 16", replayed(&late, 16, p, &steps));
     same("deferred replay at 3", replayed(&late, 3, p, &steps));

@@ -30,13 +30,13 @@ fn record(kernel: impl FnOnce(Recorder<'_>, Memory<'_>)) -> Result<Tape, Refused
     let recording = Recording::new("wrong");
     let m = recording.recorder();
     let memory = Memory {
-        n: m.param("n", Range::new(0, 64)),
+        n: m.param("n", "Lanes.", Range::new(0, 64)),
         x: m.column("x", 64, BYTE),
         y: m.column("y", 64, Range::ANY),
         odd: m.column("odd", 63, BYTE),
         life: m.life("life", 64),
-        list: m.list("list", 64, [BYTE]),
-        more: m.list("more", 64, [BYTE]),
+        list: m.list("list", 64, [("byte", BYTE)]),
+        more: m.list("more", 64, [("byte", BYTE)]),
         ids: m.input("ids", Range::ANY),
         out: m.output("out", Range::ANY),
     };
@@ -228,7 +228,7 @@ fn ranges_are_kept() {
     check(&append.unwrap()).unwrap();
     let long = refused(|m, mut d| m.sweep(d.n + 1, |t| m.store(t, &mut d.x, m.splat(0))));
     assert_eq!(long, Why::TooLong("x".into(), 64, 64));
-    let name = refused(|m, _| drop(vec![m.param("x", BYTE)]));
+    let name = refused(|m, _| drop(vec![m.param("x", "Twice.", BYTE)]));
     assert_eq!(name, Why::Name("x".into()));
 }
 
@@ -306,13 +306,37 @@ fn bounds_are_faults() {
     assert!(replay.run().is_err(), "n was not set");
 }
 
-/// A search cuts a way's positions before it adds them up, which a negative way would survive.
 #[test]
-fn searches_take_ways() {
+fn a_branch_is_uniform_and_keeps_what_it_defines() {
+    let number = refused(|m, mut d| m.when(d.n, || m.clear(&mut d.list)));
+    assert!(matches!(number, Why::Argument(..)), "{number}");
+    let inside = refused(|m, mut d| {
+        m.sweep(d.n, |t| {
+            let one = m.scalar(1);
+            m.when(one, || m.store(t, &mut d.x, m.splat(0)));
+        });
+    });
+    assert_eq!(inside, Why::InsideSweep);
+    let leaks = refused(|m, mut d| {
+        let mut known = d.n;
+        m.when(m.gt(d.n, m.scalar(3)), || known = m.len(&d.list));
+        m.put(&mut d.out, m.scalar(0), known);
+    });
+    assert!(matches!(leaks, Why::Undefined(_)), "{leaks}");
+    let right = record(|m, mut d| {
+        let some = m.gt(d.n, m.scalar(0));
+        m.when(m.not(some), || m.put(&mut d.out, m.scalar(0), d.n));
+    });
+    check(&right.unwrap()).unwrap();
+}
+
+/// A search cuts the positions of a probe sequence before it adds them up, which a negative sequence would survive.
+#[test]
+fn searches_take_probe_sequences() {
     let mut tape = record_stage_one(&Params::wide(64, 1, 256)).unwrap();
-    let way = tape.find("way").expect("a column").0 as usize;
+    let sequence = tape.find("sequence").expect("a column").0 as usize;
     check(&tape).unwrap();
-    tape.columns[way].ranges[0].lo = -1;
+    tape.columns[sequence].ranges[0].lo = -1;
     let why = check(&tape).expect_err("a wrong tape passed").why;
     assert!(matches!(why, Why::Argument(..)), "{why}");
 }

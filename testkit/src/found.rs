@@ -4,7 +4,7 @@
 use std::ptr::without_provenance;
 
 use avsg::ascend::acl::owned::Context;
-use avsg::device::stage_one::record;
+use avsg::device::request::record;
 use avsg::engine::DevicePlan;
 use avsg::plan::Plan;
 

@@ -4,17 +4,39 @@
 
 use std::slice;
 
+use avsg::device::kernels::{Arg, KernelName};
 use avsg::device::machine::cpu::{Cpu, Scalar};
 use avsg::device::machine::emu::Emu;
-use avsg::device::machine::memory::{
-    clear_state, split_state, split_work, state_words, work_words,
-};
+use avsg::device::memory::{clear_state, split_state, state_words};
 use avsg::device::params::{NO_STABLE_LEN, Params};
-use avsg::device::stage_one::{Request, record, stage_one};
+use avsg::device::request::{Blocks, MissList, Request, Rows, Share, Span, record};
+use avsg::device::sequential::Sequential;
+use avsg::device::stage_one::stage_one;
 use avsg::device::tiling::Tiling;
+use avsg::device::work::{split_work, work_words};
 use avsg_sim::{Device, Kernel, KernelFault, Session};
 
 type Done = Result<(), KernelFault>;
+
+/// The addresses that a kernel was launched with, by the parameter's name.
+#[derive(Clone, Copy)]
+struct Args<'a> {
+    kernel: KernelName,
+    words: &'a [u64],
+}
+
+impl Args<'_> {
+    fn of(self, arg: Arg) -> u64 {
+        let at = self.kernel.args().iter().position(|&a| a == arg);
+        self.words[at.expect("a parameter of this kernel")]
+    }
+}
+
+/// The miss lists, in the order of [`One::miss`].
+const MISSES: [Arg; 4] = [Arg::MissPos, Arg::MissId, Arg::MissSlot, Arg::MissRow];
+/// Segments of the device buffer, and of fresh rows.
+const KV: [Arg; 2] = [Arg::Kv0, Arg::Kv1];
+const FRESH: [Arg; 2] = [Arg::Fresh0, Arg::Fresh1];
 
 /// Words of one table, as the host lays them out.
 fn table_words(p: &Params) -> usize {
@@ -66,8 +88,8 @@ impl avsg::device::machine::Kernel for One<'_> {
             self.numbers.map(Scalar::new);
         let zero = Scalar::new(0);
         let mut state = split_state::<C>(self.p, self.table);
-        let mut work = split_work::<C>(self.p, self.work);
-        let [miss_pos, miss_id, miss_slot, miss_row] = self.miss;
+        let mut work = split_work::<C, Sequential>(self.p, self.work);
+        let [position, id, slot, row] = self.miss;
         let mut request = Request::<C> {
             tokens: Scalar::new(self.tokens as i32),
             k,
@@ -75,57 +97,43 @@ impl avsg::device::machine::Kernel for One<'_> {
             stable,
             limit,
             rows,
-            ids: self.ids,
-            ids_at: zero,
-            ids_stride,
-            blocks: self.blocks,
-            blocks_at: zero,
-            blocks_len,
-            slot: self.slot,
-            slot_at: zero,
-            slot_stride: Scalar::new(self.p.k as i32),
-            valid: self.valid,
-            valid_at: zero,
-            miss_pos,
-            miss_id,
-            miss_slot,
-            miss_row,
-            miss_at: zero,
-            record: self.record,
-            record_at: zero,
-            shared: zero,
-            part_at: zero,
-            part_len: zero,
+            ids: Rows { words: self.ids, at: zero, stride: ids_stride },
+            blocks: Blocks { words: self.blocks, at: zero, len: blocks_len },
+            slot: Rows { words: self.slot, at: zero, stride: Scalar::new(self.p.k as i32) },
+            valid: Span { words: self.valid, at: zero },
+            misses: MissList { position, id, slot, row, at: zero },
+            record: Span { words: self.record, at: zero },
+            share: Share { shared: zero, at: zero, len: zero },
             late: zero,
         };
         stage_one(c, self.p, &mut state, &mut work, &mut request);
     }
 }
 
-/// Stage One of a batch. `a`: ids, cuQ, state, generation, stableLen, seqLen, blockTable, tables;
-/// `out`: slot, valid, the miss lists, record.
-fn plan(d: &Device<'_>, p: &Params, t: &Tiling, a: &[u64], out: &[u64]) -> Done {
+/// Stage One of a batch.
+fn plan(d: &Device<'_>, p: &Params, t: &Tiling, a: Args<'_>) -> Done {
     let (n, big_k) = (t.requests as usize, p.k as usize);
-    let cu_q = words(d, a[1], n + 1)?;
-    let [state, generation, stable, seq] = [a[2], a[3], a[4], a[5]];
+    let cu_q = words(d, a.of(Arg::CuQ), n + 1)?;
+    let [state, generation, stable, seq] =
+        [a.of(Arg::State), a.of(Arg::Generation), a.of(Arg::StableLen), a.of(Arg::SeqLen)];
     let (k, stride) = (t.k as usize, t.ids_stride as usize);
-    let mut work = vec![0; work_words(p)];
+    let mut work = vec![0; work_words::<Sequential>(p)];
     for r in 0..n {
         let one = |at: u64| words(d, at + 4 * r as u64, 1).map(|w| w[0]);
         let (first, tokens) = (cu_q[r] as usize, (cu_q[r + 1] - cu_q[r]) as usize);
         let at = |base: u64, word: usize| base + 4 * word as u64;
-        let slot = words(d, at(out[0], first * big_k), tokens * big_k)?;
-        let valid = words(d, at(out[1], first), tokens)?;
-        let record = words(d, at(out[6], r * record::WORDS), record::WORDS)?;
+        let slot = words(d, at(a.of(Arg::Slot), first * big_k), tokens * big_k)?;
+        let valid = words(d, at(a.of(Arg::Valid), first), tokens)?;
+        let record = words(d, at(a.of(Arg::Record), r * record::WORDS), record::WORDS)?;
         slot.fill(-1);
         valid.fill(0);
         record.fill(0);
         let Ok(state) = usize::try_from(one(state)?) else { continue };
-        let table = words(d, at(a[7], state * table_words(p)), table_words(p))?;
+        let table = words(d, at(a.of(Arg::Tables), state * table_words(p)), table_words(p))?;
         let stable = one(stable)?;
         let ids = if tokens == 0 { 0 } else { (tokens - 1) * stride + k };
         let blocks = if p.page == 0 { 0 } else { t.block_stride as usize };
-        let list = |i: usize| words(d, at(out[2 + i], first * big_k), tokens * big_k);
+        let list = |i: usize| words(d, at(a.of(MISSES[i]), first * big_k), tokens * big_k);
         Emu::<1>.run(One {
             p,
             table,
@@ -140,8 +148,8 @@ fn plan(d: &Device<'_>, p: &Params, t: &Tiling, a: &[u64], out: &[u64]) -> Done 
                 t.ids_stride,
                 blocks as i32,
             ],
-            ids: words(d, at(a[0], first * stride), ids)?,
-            blocks: words(d, at(a[6], r * blocks), blocks)?,
+            ids: words(d, at(a.of(Arg::Ids), first * stride), ids)?,
+            blocks: words(d, at(a.of(Arg::BlockTable), r * blocks), blocks)?,
             slot,
             valid,
             miss: [list(0)?, list(1)?, list(2)?, list(3)?],
@@ -173,34 +181,38 @@ fn copy(d: &Device<'_>, to: u64, from: u64, bytes: i32) -> Done {
     Ok(())
 }
 
-/// Stage Two. `a`: cuQ, state, missSlot, missRow, record, hostChunks, kv0, kv1, fresh0, fresh1.
-fn transfer(d: &Device<'_>, p: &Params, t: &Tiling, a: &[u64]) -> Done {
-    let cu_q = words(d, a[0], t.requests as usize + 1)?;
+/// Stage Two.
+fn transfer(d: &Device<'_>, p: &Params, t: &Tiling, a: Args<'_>) -> Done {
+    let cu_q = words(d, a.of(Arg::CuQ), t.requests as usize + 1)?;
     for (r, &first) in cu_q.iter().enumerate().take(t.requests as usize) {
-        let n = words(d, a[4] + 4 * (r * record::WORDS) as u64, record::WORDS)?;
+        let n = words(d, a.of(Arg::Record) + 4 * (r * record::WORDS) as u64, record::WORDS)?;
         let n = n[record::TOTAL as usize] as usize;
         let list = |at: u64| words(d, at + 4 * first as u64 * u64::from(p.k), n);
-        let (slots, rows) = (list(a[2])?, list(a[3])?);
+        let (slots, rows) = (list(a.of(Arg::MissSlot))?, list(a.of(Arg::MissRow))?);
         for (&slot, &row) in slots.iter().zip(rows.iter()) {
-            let state = words(d, a[1] + 4 * r as u64, 1)?[0];
+            let state = words(d, a.of(Arg::State) + 4 * r as u64, 1)?[0];
             for s in 0..t.segments as usize {
                 let from = match row {
-                    0.. => host_row(d, t, a[5], s, row)?,
-                    fresh => a[8 + s] + (first + !fresh) as u64 * t.fresh_stride[s] as u64,
+                    0.. => host_row(d, t, a.of(Arg::HostChunks), s, row)?,
+                    fresh => a.of(FRESH[s]) + (first + !fresh) as u64 * t.fresh_stride[s] as u64,
                 };
                 let slot = state as u64 * u64::from(p.slots) + slot as u64;
-                copy(d, a[6 + s] + slot * t.kv_stride[s] as u64, from, t.bytes[s])?;
+                copy(d, a.of(KV[s]) + slot * t.kv_stride[s] as u64, from, t.bytes[s])?;
             }
         }
     }
     Ok(())
 }
 
-/// Fresh rows to the pool. `a`: cuQ, state, stableLen, seqLen, blockTable, hostChunks, fresh0, fresh1.
-fn append(d: &Device<'_>, p: &Params, t: &Tiling, a: &[u64]) -> Done {
+/// Fresh rows to the pool.
+fn append(d: &Device<'_>, p: &Params, t: &Tiling, a: Args<'_>) -> Done {
     let n = t.requests as usize;
-    let cu_q = words(d, a[0], n + 1)?;
-    let [state, stable, seq] = [words(d, a[1], n)?, words(d, a[2], n)?, words(d, a[3], n)?];
+    let cu_q = words(d, a.of(Arg::CuQ), n + 1)?;
+    let [state, stable, seq] = [
+        words(d, a.of(Arg::State), n)?,
+        words(d, a.of(Arg::StableLen), n)?,
+        words(d, a.of(Arg::SeqLen), n)?,
+    ];
     for (r, pair) in cu_q.windows(2).enumerate().filter(|(r, _)| state[*r] >= 0 && stable[*r] >= 0)
     {
         let (first, end) = (pair[0], pair[1]);
@@ -213,38 +225,42 @@ fn append(d: &Device<'_>, p: &Params, t: &Tiling, a: &[u64]) -> Done {
             if p.page != 0 {
                 let page = p.page as i32;
                 let entry = r as u64 * t.block_stride as u64 + (id / page) as u64;
-                row = words(d, a[4] + 4 * entry, 1)?[0] * page + id % page;
+                row = words(d, a.of(Arg::BlockTable) + 4 * entry, 1)?[0] * page + id % page;
             }
             for s in 0..t.segments as usize {
-                let from = a[6 + s] + at as u64 * t.fresh_stride[s] as u64;
-                copy(d, host_row(d, t, a[5], s, row)?, from, t.bytes[s])?;
+                let from = a.of(FRESH[s]) + at as u64 * t.fresh_stride[s] as u64;
+                copy(d, host_row(d, t, a.of(Arg::HostChunks), s, row)?, from, t.bytes[s])?;
             }
         }
     }
     Ok(())
 }
 
+/// Empties every table.
+fn reset(d: &Device<'_>, p: &Params, t: &Tiling, a: Args<'_>) -> Done {
+    for state in 0..t.states as usize {
+        let at = a.of(Arg::Tables) + 4 * (state * table_words(p)) as u64;
+        let table = words(d, at, table_words(p))?;
+        table.fill(0);
+        clear_state(p, &mut table[..state_words(p)]);
+    }
+    Ok(())
+}
+
 /// Gives the session all five for a geometry.
 pub fn install(session: &Session, p: Params) {
-    let kernel = |name, sync, body: fn(&Device<'_>, &Params, &Tiling, &[u64]) -> Done| {
-        let run = move |d: &Device<'_>| body(d, &p, &tiling(d)?, d.args);
-        session.kernel(name, Kernel::new(sync, run));
-    };
-    kernel("avsg_plan", false, |d, p, t, a| plan(d, p, t, a, &a[9..16]));
-    kernel("avsg_transfer", false, transfer);
-    kernel("avsg_step", true, |d, p, t, a| {
-        plan(d, p, t, a, &a[14..21])?;
-        let two = [a[1], a[2], a[18], a[19], a[20], a[9], a[10], a[11], a[12], a[13]];
-        transfer(d, p, t, &two)
-    });
-    kernel("avsg_append", false, append);
-    kernel("avsg_reset", false, |d, p, t, a| {
-        for state in 0..t.states as usize {
-            let at = a[0] + 4 * (state * table_words(p)) as u64;
-            let table = words(d, at, table_words(p))?;
-            table.fill(0);
-            clear_state(p, &mut table[..state_words(p)]);
-        }
-        Ok(())
-    });
+    for kernel in KernelName::ALL {
+        let run = move |d: &Device<'_>| {
+            let (t, a) = (&tiling(d)?, Args { kernel, words: d.args });
+            match kernel {
+                KernelName::Plan => plan(d, &p, t, a),
+                KernelName::Transfer => transfer(d, &p, t, a),
+                KernelName::Step => plan(d, &p, t, a).and_then(|()| transfer(d, &p, t, a)),
+                KernelName::Append => append(d, &p, t, a),
+                KernelName::Reset => reset(d, &p, t, a),
+            }
+        };
+        let name = kernel.entry().to_str().expect("ASCII");
+        session.kernel(name, Kernel::new(kernel == KernelName::Step, run));
+    }
 }

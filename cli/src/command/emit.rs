@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use avsg::Error;
-use avsg::device::machine::memory::table_words;
+use avsg::device::memory::table_words;
 use avsg::device::params::Params;
 use avsg_linker::soc::Soc;
 use avsg_linker::ub::TooLarge;

@@ -7,7 +7,7 @@ use anyhow::Result;
 use avsg::Error;
 use avsg::buffer::{BufferConfig, DeviceBuffer};
 use avsg::cpu::machine::Machine;
-use avsg::device::machine::memory::state_words;
+use avsg::device::memory::state_words;
 use avsg::device::params::Params;
 use avsg::engine::Engine;
 use avsg::pool::{HostPool, Pages, PoolConfig};

@@ -2,6 +2,8 @@
 
 use super::Machine;
 use super::cpu::{Column, Cpu, Life, List, Scalar, Tile};
+use super::links::Links;
+use super::search;
 
 impl<C: Cpu> Machine for C {
     type V = C::V;
@@ -27,12 +29,16 @@ impl<C: Cpu> Machine for C {
         Scalar(a.0.min(b.0))
     }
     #[inline(always)]
-    fn if_ne(self, a: Scalar, b: Scalar, then: i32) -> Scalar {
-        Scalar(if a.0 == b.0 { 0 } else { then })
+    fn ne(self, a: Scalar, b: Scalar) -> Scalar {
+        Scalar(i32::from(a.0 != b.0))
     }
     #[inline(always)]
-    fn if_gt(self, a: Scalar, b: Scalar, then: i32) -> Scalar {
-        Scalar(if a.0 > b.0 { then } else { 0 })
+    fn gt(self, a: Scalar, b: Scalar) -> Scalar {
+        Scalar(i32::from(a.0 > b.0))
+    }
+    #[inline(always)]
+    fn not(self, c: Scalar) -> Scalar {
+        Scalar(1 - c.0)
     }
 
     #[inline(always)]
@@ -48,6 +54,12 @@ impl<C: Cpu> Machine for C {
     fn repeat(self, max: u32, n: Scalar, mut body: impl FnMut(Scalar)) {
         for r in 0..n.0.min(max as i32) {
             body(Scalar(r));
+        }
+    }
+    #[inline(always)]
+    fn when(self, condition: Scalar, mut body: impl FnMut()) {
+        if condition.0 != 0 {
+            body();
         }
     }
     #[inline(always)]
@@ -176,6 +188,51 @@ impl<C: Cpu> Machine for C {
     }
 
     #[inline(always)]
+    fn find(
+        self,
+        links: &Links,
+        slot: &mut Column<'_>,
+        of: [&Column<'_>; 2],
+        n: Scalar,
+        table: [&Column<'_>; 2],
+    ) {
+        search::find(self, links, slot, of, n, table);
+    }
+    #[inline(always)]
+    fn find_free(
+        self,
+        links: &Links,
+        position: &mut Column<'_>,
+        sequence: &Column<'_>,
+        n: Scalar,
+        table: [&Column<'_>; 2],
+    ) {
+        search::find_free(self, links, position, sequence, n, table);
+    }
+    #[inline(always)]
+    fn sort_out(
+        self,
+        pending: &mut List<'_, 2>,
+        invalid: &mut List<'_, 1>,
+        ids: &Column<'_>,
+        slot: &mut Column<'_>,
+        n: Scalar,
+    ) {
+        search::sort_out(self, pending, invalid, ids, slot, n);
+    }
+    #[inline(always)]
+    fn append_low(
+        self,
+        list: &mut List<'_, 1>,
+        slots: &Column<'_>,
+        n: Scalar,
+        life: &Life<'_>,
+        t: Scalar,
+    ) {
+        search::append_low(self, list, slots, n, life, t);
+    }
+
+    #[inline(always)]
     fn age(self, life: &mut Life<'_>, by: Scalar, settle: bool) {
         Cpu::age(self, life.slots_mut(), by.0.clamp(0, 128) as u8, settle);
     }
@@ -247,11 +304,9 @@ impl<C: Cpu> Machine for C {
         part: Scalar,
         n: Scalar,
     ) {
-        let (at, n) = (at.0 as usize, n.0 as usize);
-        if n > 0 {
-            self.publish(with, Scalar(at as i32 + first.0), column, part);
-            column.data[..n].copy_from_slice(&with[at..at + n]);
-        }
+        let (from, n) = (at.0 as usize, n.0 as usize);
+        self.publish(with, Scalar(at.0 + first.0), column, part);
+        column.data[..n].copy_from_slice(&with[from..from + n]);
     }
     #[inline(always)]
     fn publish_list<const W: usize>(

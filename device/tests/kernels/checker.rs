@@ -4,7 +4,7 @@
 
 use super::one_request::{Outcome, Step};
 use avsg_device::params::Params;
-use avsg_device::stage_one::status;
+use avsg_device::request::status;
 use proptest::prelude::*;
 use std::collections::{HashMap, HashSet};
 

@@ -6,7 +6,6 @@
 
 use super::one_request::{OneRequest, Runner, Step};
 use super::sequences;
-use avsg_device::defer::Refresh;
 use avsg_device::machine::emu::Emu;
 use avsg_device::params::{Lifetime, Params};
 use proptest::prelude::*;
@@ -16,7 +15,7 @@ fn changes_nothing(m: impl Runner) {
     let mut runner = proptest::test_runner::TestRunner::new(sequences::config(192));
     let result = runner.run(&sequences::sequences(false), |(p, steps)| {
         let (mut one, mut other) = (OneRequest::new(p), OneRequest::new(p));
-        other.when = Refresh::Late;
+        other.batched = true;
         for (i, step) in steps.iter().enumerate() {
             other.shared = i % 2 == 0;
             prop_assert_eq!(one.step(Emu::<1>, step), other.step(m, step), "step {}", i);
@@ -49,7 +48,7 @@ fn x86() {
 fn most_hits_wait_where_slots_outnumber_ids() {
     for lifetime in [Lifetime::Constant(127), Lifetime::frequency()] {
         let mut r = OneRequest::new(Params { lifetime, ..Params::wide(640, 1, 4096) });
-        r.when = Refresh::Late;
+        r.batched = true;
         let (mut hits, mut deferred) = (0, 0);
         for step in 0..20 {
             // A tenth of the selection is new in every step.

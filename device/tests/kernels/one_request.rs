@@ -1,13 +1,19 @@
 //! One request: its table, a core's working columns and its outputs, and Stage One of a step on any
 //! CPU machine. Every output lies between words that nothing may write (invariant 10).
 
-use avsg_device::defer::{Refresh, refresh_late};
+use core::marker::PhantomData;
+
+use avsg_device::batched::{Batched, refresh_late};
 use avsg_device::machine::cpu::{Cpu, Scalar};
-use avsg_device::machine::memory::{clear_state, split_state, split_work, state_words, work_words};
 use avsg_device::machine::{Kernel, emu::Emu};
+use avsg_device::memory::{clear_state, split_state, state_words};
 use avsg_device::params::{ID_LIMIT, NO_STABLE_LEN, Params};
-use avsg_device::stage_one::{Request, record, stage_one_with};
+use avsg_device::request::{Blocks, MissList, Request, Rows, Share, Span, record};
+use avsg_device::schedule::Schedule;
+use avsg_device::sequential::Sequential;
+use avsg_device::stage_one::stage_one;
 use avsg_device::state::header;
+use avsg_device::work::{split_work, work_words};
 
 /// A machine that can run kernels; each has it as an inherent function.
 pub trait Runner: Copy {
@@ -80,11 +86,12 @@ pub struct Outcome {
     pub link: Vec<i32>,
 }
 
-/// A request's memory. `state`, `when` and `shared` may be edited between steps.
+/// A request's memory. `state`, `batched` and `shared` may be edited between steps.
 #[derive(Clone)]
 pub struct OneRequest {
     pub p: Params,
-    pub when: Refresh,
+    /// Whether [`Batched`] runs it, where it serves the table.
+    pub batched: bool,
     /// Whether the first token is probed as a shared one, by one core.
     pub shared: bool,
     /// Lifetimes that the last step changed after Stage One.
@@ -102,9 +109,17 @@ impl OneRequest {
         p.check().expect("a geometry of a test");
         let mut state = vec![0; state_words(&p)];
         clear_state(&p, &mut state);
-        let work = vec![UNTOUCHED; work_words(&p)];
-        let when = Refresh::AtOnce;
-        Self { p, when, shared: false, deferred: 0, state, work, outputs: Default::default() }
+        let words = work_words::<Sequential>(&p).max(work_words::<Batched>(&p));
+        let work = vec![UNTOUCHED; words];
+        Self {
+            p,
+            batched: false,
+            shared: false,
+            deferred: 0,
+            state,
+            work,
+            outputs: Default::default(),
+        }
     }
 
     /// Runs one step.
@@ -114,7 +129,12 @@ impl OneRequest {
         let most = self.p.k as usize * n;
         let sizes = [stride * n, n, most, most, most, most, record::WORDS];
         self.outputs = sizes.map(|words| vec![UNTOUCHED; words + 2 * GUARD]);
-        m.run(OneStep { memory: self, step, k, stride });
+        if self.batched && Batched::serves(&self.p) {
+            m.run(OneStep { memory: self, step, k, stride, schedule: PhantomData::<Batched> });
+            self.finish(step, k, stride);
+        } else {
+            m.run(OneStep { memory: self, step, k, stride, schedule: PhantomData::<Sequential> });
+        }
 
         let [slot, valid, pos, id, miss_slot, row, rec] = self.outputs.each_ref().map(|o| {
             let (front, rest) = o.split_at(GUARD);
@@ -147,6 +167,17 @@ impl OneRequest {
         }
     }
 
+    /// Refreshes what [`Batched`] left out of the last token.
+    fn finish(&mut self, step: &Step, k: usize, stride: usize) {
+        let Some(last) = step.tokens.len().checked_sub(1) else { return };
+        let slots = &self.outputs[0][GUARD + stride * last..][..k];
+        let mut state = split_state::<Emu<1>>(&self.p, &mut self.state);
+        let life = state.life.slots_mut();
+        let before = life.to_vec();
+        refresh_late(&self.p, life, slots);
+        self.deferred = before.iter().zip(life).filter(|(a, b)| a != b).count();
+    }
+
     fn k(&self, step: &Step) -> usize {
         let k = step.tokens.first().map_or(0, Vec::len);
         assert!(k <= self.p.k as usize && step.tokens.len() <= self.p.tokens as usize);
@@ -155,18 +186,19 @@ impl OneRequest {
     }
 }
 
-struct OneStep<'a> {
+struct OneStep<'a, S> {
     memory: &'a mut OneRequest,
     step: &'a Step,
     k: usize,
     stride: usize,
+    schedule: PhantomData<S>,
 }
 
-impl Kernel for OneStep<'_> {
+impl<S: Schedule> Kernel for OneStep<'_, S> {
     type Out = ();
     #[inline(always)]
     fn run<C: Cpu>(self, m: C) {
-        let Self { memory, step, k, stride } = self;
+        let Self { memory, step, k, stride, .. } = self;
         let scalar = |n: usize| Scalar::new(i32::try_from(n).expect("small"));
         let guard = scalar(GUARD);
         // Inputs start behind a word too, and end where the last row does.
@@ -174,13 +206,13 @@ impl Kernel for OneStep<'_> {
             core::iter::once(UNTOUCHED).chain(step.tokens.iter().flatten().copied()).collect();
         let mut blocks = vec![UNTOUCHED; GUARD];
         blocks.extend(&step.blocks);
-        let OneRequest { p, when, shared, deferred, state, work, outputs } = memory;
-        let [slot, valid, miss_pos, miss_id, miss_slot, miss_row, record] = outputs;
-        stage_one_with(
+        let OneRequest { p, shared, state, work, outputs, .. } = memory;
+        let [slot, valid, position, id, miss_slot, row, record] = outputs;
+        stage_one(
             m,
             p,
             &mut split_state::<C>(p, state),
-            &mut split_work::<C>(p, work),
+            &mut split_work::<C, S>(p, work),
             &mut Request {
                 tokens: scalar(step.tokens.len()),
                 k: scalar(k),
@@ -188,38 +220,19 @@ impl Kernel for OneStep<'_> {
                 stable: Scalar::new(step.stable),
                 limit: Scalar::new(step.limit),
                 rows: Scalar::new(step.rows),
-                ids: &ids,
-                ids_at: scalar(1),
-                ids_stride: scalar(k),
-                blocks: &blocks,
-                blocks_at: guard,
-                blocks_len: scalar(step.blocks.len()),
-                slot,
-                slot_at: guard,
-                slot_stride: scalar(stride),
-                valid,
-                valid_at: guard,
-                miss_pos,
-                miss_id,
-                miss_slot,
-                miss_row,
-                miss_at: guard,
-                record,
-                record_at: guard,
-                shared: scalar(usize::from(*shared)),
-                part_at: scalar(0),
-                part_len: scalar(k),
+                ids: Rows { words: &ids, at: scalar(1), stride: scalar(k) },
+                blocks: Blocks { words: &blocks, at: guard, len: scalar(step.blocks.len()) },
+                slot: Rows { words: slot, at: guard, stride: scalar(stride) },
+                valid: Span { words: valid, at: guard },
+                misses: MissList { position, id, slot: miss_slot, row, at: guard },
+                record: Span { words: record, at: guard },
+                share: Share {
+                    shared: scalar(usize::from(*shared)),
+                    at: scalar(0),
+                    len: scalar(k),
+                },
                 late: scalar(step.tokens.len()),
             },
-            *when,
         );
-        if when.defers(p) && !step.tokens.is_empty() {
-            let last = &slot[GUARD + stride * (step.tokens.len() - 1)..][..k];
-            let mut state = split_state::<C>(p, state);
-            let life = state.life.slots_mut();
-            let before = life.to_vec();
-            refresh_late(p, life, last);
-            *deferred = before.iter().zip(life).filter(|(a, b)| *a != *b).count();
-        }
     }
 }

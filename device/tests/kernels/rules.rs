@@ -6,7 +6,7 @@
 use super::one_request::{OneRequest, Outcome, Step};
 use avsg_device::machine::emu::Emu;
 use avsg_device::params::{Fault, Lifetime, Params};
-use avsg_device::stage_one::status;
+use avsg_device::request::status;
 use avsg_device::state::{DEAD, EMPTY, INVALID, header};
 use std::collections::HashSet;
 

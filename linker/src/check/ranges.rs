@@ -122,14 +122,13 @@ pub fn of(tape: &Tape) -> Result<Vec<Range>, Refused> {
 impl Pass<'_> {
     fn block(&mut self, block: &Block) -> Result<(), Refused> {
         for op in &block.ops {
-            if let Some(body) = &op.body
-                && let Some(binds) = body.binds
-            {
+            if let Some(body) = &op.body {
                 let n = self.at(op.args[0]).hi.max(0);
-                match op.code {
-                    Code::Sweep => self.lanes = n,
-                    Code::Repeat { max } => self.set(binds, first(n.min(max.into()))),
-                    _ => self.set(binds, LIFE.into()),
+                match (op.code, body.binds) {
+                    (Code::Sweep, _) => self.lanes = n,
+                    (Code::Repeat { max }, Some(r)) => self.set(r, first(n.min(max.into()))),
+                    (_, Some(t)) => self.set(t, LIFE.into()),
+                    (_, None) => {}
                 }
                 self.block(body)?;
             }
@@ -178,7 +177,8 @@ impl Pass<'_> {
             Code::MulTo(n) => times(arg(0), point(n)),
             Code::Max => arg(0).corners(arg(1), i64::max),
             Code::Min => arg(0).corners(arg(1), i64::min),
-            Code::IfNe(n) | Code::IfGt(n) => point(n).join(point(0)),
+            Code::ScalarNe | Code::ScalarGt => span(0, 1),
+            Code::ScalarNot => minus(point(1), arg(0)),
             Code::Bisect | Code::LifeAt => LIFE.into(),
             Code::Iota => first(self.lanes),
             Code::And => and(arg(0), arg(1)),
@@ -263,7 +263,7 @@ impl Pass<'_> {
                 let inputs = if matches!(op.code, Code::Find(_)) { 2 } else { 1 };
                 let [columns, planes] = [&op.columns[..=inputs], &op.columns[inputs + 1..]];
                 columns.iter().try_for_each(|&id| self.reaches(id, arg(0).hi))?;
-                // A way's positions are cut before they are added up.
+                // A probe sequence's positions are cut before they are added up.
                 takes(self.declared(op.columns[1], 0), Range::new(0, i32::MAX))?;
                 if inputs == 2 {
                     let [held, wanted] = [4, 2].map(|n| self.declared(op.columns[n], 0));
@@ -276,7 +276,7 @@ impl Pass<'_> {
                 self.keeps(op.columns[0], 0, span(-1, i64::from(self.tape.column(plane).len) - 1))
             }
             // What is appended is a valid id, or any word.
-            Code::Collect => {
+            Code::SortOut => {
                 op.columns.iter().try_for_each(|&id| self.reaches(id, arg(0).hi))?;
                 self.keeps(op.columns[0], 1, span(0, (arg(0).hi - 1).max(0)))?;
                 self.keeps(op.columns[1], 0, self.declared(op.columns[2], 0))
@@ -292,6 +292,7 @@ impl Pass<'_> {
                 self.reaches(op.columns[0], arg(2).hi.max(arg(3).hi))?;
                 self.keeps(op.columns[1], 0, self.declared(op.columns[0], 0))
             }
+            Code::When | Code::ScalarNot => takes(arg(0), CONDITION),
             Code::Age { .. } => takes(arg(0), Range::new(0, 128)),
             Code::CountLe => takes(arg(0), LIFE),
             Code::AppendLt | Code::AppendEq => {
@@ -334,6 +335,8 @@ impl Pass<'_> {
     }
 }
 
+/// A condition.
+const CONDITION: Range = Range { lo: 0, hi: 1 };
 /// A lifetime.
 const LIFE: Range = Range { lo: -128, hi: 127 };
 

@@ -120,9 +120,9 @@ impl Kernel {
                 sum
             }
             // Six ops, a gather, and what is found closed up; or numbers, three ops and three lists.
-            Code::AppendLow | Code::Collect => {
+            Code::AppendLow | Code::SortOut => {
                 let (ops, gathers, barriers, looks) =
-                    if op.code == Code::Collect { (9, 0, 6, 2.0) } else { (7, 1, 7, 1.0) };
+                    if op.code == Code::SortOut { (9, 0, 6, 2.0) } else { (7, 1, 7, 1.0) };
                 let wide = self.plan.wide() as usize;
                 let step = if run.lanes <= wide { wide } else { tile as usize };
                 let pass = |lanes: usize| {

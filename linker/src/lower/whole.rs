@@ -4,7 +4,7 @@ use super::lanes::{BARRIER, SCRATCH, ub, v};
 use super::{LINES, Lower, camel};
 use crate::aiv::{Act, Pipe, Place};
 use crate::tape::{Code, ColumnId, Op, Value};
-use avsg_device::stage_one::record;
+use avsg_device::request::record;
 use avsg_device::state::header;
 
 impl Lower<'_> {
@@ -35,8 +35,9 @@ impl Lower<'_> {
             Code::ScalarAddTo(n) => format!("{} + {n}", a(0, "?")),
             Code::Max => format!("Most({}, {})", a(0, ""), a(1, "")),
             Code::Min => format!("Least({}, {})", a(0, ""), a(1, "")),
-            Code::IfNe(n) => format!("{} != {} ? {n} : 0", a(0, "?"), a(1, "?")),
-            Code::IfGt(n) => format!("{} > {} ? {n} : 0", a(0, "?"), a(1, "?")),
+            Code::ScalarNe => format!("({} != {})", a(0, "?"), a(1, "?")),
+            Code::ScalarGt => format!("({} > {})", a(0, "?"), a(1, "?")),
+            Code::ScalarNot => format!("1 - {}", a(0, "?+-")),
             Code::Len => {
                 let (list, len) = (op.columns[0], self.len_name(op.columns[0]));
                 let before = format!("{}Before", camel(&self.tape.column(list).name));
@@ -51,33 +52,11 @@ impl Lower<'_> {
 
     /// What a scalar is called that is used more than once.
     fn scalar_name(&self, op: &Op) -> String {
-        let capital = |name: &str| camel(&format!("_{name}"));
-        let list = |v: &Value| {
-            let len = self.defs.get(v).filter(|d| d.code == Code::Len)?;
-            Some(capital(&self.tape.column(len.columns[0]).name))
-        };
+        if let Some(name) = op.out.and_then(|out| self.tape.name_of(out)) {
+            return name.into();
+        }
         let param = |v: &Value| Some(&self.tape.params.iter().find(|p| p.value == *v)?.name);
         match op.code {
-            Code::ScalarMul if param(&op.args[0]).is_some_and(|name| name == "shared") => {
-                "shares".into()
-            }
-            Code::ScalarMul if param(&op.args[0]).is_some_and(|name| name == "part_len") => {
-                "part".into()
-            }
-            Code::ScalarMul if param(&op.args[0]).is_some_and(|name| name == "k") => {
-                let one = self.defs.get(&op.args[1]).is_some_and(|d| d.code == Code::ScalarSub);
-                if one { "own" } else { "row" }.into()
-            }
-            Code::ScalarMul if self.defs.contains_key(&op.args[0]) => "waits".into(),
-            Code::ScalarMul => "first".into(),
-            Code::IfNe(n) | Code::IfGt(n) if n > 1 => "allOrNone".into(),
-            Code::IfGt(_) if list(&op.args[0]).is_some() => {
-                list(&op.args[0]).map_or(String::new(), |list| format!("many{list}"))
-            }
-            Code::IfNe(_) | Code::IfGt(_) => {
-                let of = op.args.iter().find_map(param);
-                of.map_or_else(|| "other".into(), |name| format!("not{}", capital(name)))
-            }
             _ => op.args.iter().find_map(param).map_or_else(|| "sum".into(), |name| camel(name)),
         }
     }
@@ -151,7 +130,7 @@ impl Lower<'_> {
                 self.statement(format!("{from} = 0;"));
             }
             Code::Find(retries) | Code::FindFree(retries) => self.search(op, retries),
-            Code::Collect => self.collect(op),
+            Code::SortOut => self.collect(op),
             Code::AppendLow => self.append_low(op),
             Code::Share => self.share(op),
             _ => self.life(op, &a),

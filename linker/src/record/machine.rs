@@ -3,8 +3,8 @@
 use super::{Input, Life, List, Mask, Output, Recorder, Scalar, Tile, Vector, Words};
 use crate::tape::{Code, Value};
 use avsg_device::machine::Machine;
-use avsg_device::params::Params;
-use avsg_device::state::State;
+use avsg_device::machine::links::Links;
+use avsg_device::machine::phase::Phase;
 
 /// Methods as `Machine` has them, generics in brackets; `=` the op that each writes, and the op's operands in
 /// the tape's order: values, then columns. A result is the value that the op defines.
@@ -32,8 +32,10 @@ impl<'t> Machine for Recorder<'t> {
         fn scalar(value: i32) -> Scalar<'t> = Code::Constant(value), [], [];
         fn max(a: Scalar<'t>, b: Scalar<'t>) -> Scalar<'t> = Code::Max, [a, b], [];
         fn min(a: Scalar<'t>, b: Scalar<'t>) -> Scalar<'t> = Code::Min, [a, b], [];
-        fn if_ne(a: Scalar<'t>, b: Scalar<'t>, then: i32) -> Scalar<'t> = Code::IfNe(then), [a, b], [];
-        fn if_gt(a: Scalar<'t>, b: Scalar<'t>, then: i32) -> Scalar<'t> = Code::IfGt(then), [a, b], [];
+        fn ne(a: Scalar<'t>, b: Scalar<'t>) -> Scalar<'t> = Code::ScalarNe, [a, b], [];
+        fn gt(a: Scalar<'t>, b: Scalar<'t>) -> Scalar<'t> = Code::ScalarGt, [a, b], [];
+        fn not(c: Scalar<'t>) -> Scalar<'t> = Code::ScalarNot, [c], [];
+        fn phase(phase: Phase, does: &'static str) = Code::Phase(phase, does), [], [];
 
         fn iota(t: Tile) -> Vector<'t> = Code::Iota, [t], [];
         fn splat(value: i32) -> Vector<'t> = Code::Splat(value), [], [];
@@ -58,12 +60,12 @@ impl<'t> Machine for Recorder<'t> {
             = Code::Item(column), [t], [list];
         fn take['a, const W: usize](to: &mut List<W>, from: &mut List<W>) = Code::Take, [], [to, from];
 
-        fn find['a](p: &Params, slot: &mut Words, of: [&Words; 2], n: Scalar<'t>, state: &State<'_, Self>)
-            = Code::Find(p.retries), [n], [slot, of[0], of[1], state.link, state.id];
-        fn find_free['a](p: &Params, at: &mut Words, way: &Words, n: Scalar<'t>, state: &State<'_, Self>)
-            = Code::FindFree(p.retries), [n], [at, way, state.link, state.id];
-        fn collect['a](pending: &mut List<2>, void: &mut List<1>, ids: &Words, slot: &mut Words, n: Scalar<'t>)
-            = Code::Collect, [n], [pending, void, ids, slot];
+        fn find(links: &Links, slot: &mut Words, of: [&Words; 2], n: Scalar<'t>, table: [&Words; 2])
+            = Code::Find(links.retries), [n], [slot, of[0], of[1], table[0], table[1]];
+        fn find_free(links: &Links, position: &mut Words, sequence: &Words, n: Scalar<'t>, table: [&Words; 2])
+            = Code::FindFree(links.retries), [n], [position, sequence, table[0], table[1]];
+        fn sort_out(pending: &mut List<2>, invalid: &mut List<1>, ids: &Words, slot: &mut Words, n: Scalar<'t>)
+            = Code::SortOut, [n], [pending, invalid, ids, slot];
         fn append_low(list: &mut List<1>, slots: &Words, n: Scalar<'t>, life: &Life, t: Scalar<'t>)
             = Code::AppendLow, [n, t], [list, slots, life];
 
@@ -95,16 +97,26 @@ impl<'t> Machine for Recorder<'t> {
     // What a line does not say: closures, lists of operands, tables of constants.
 
     fn sweep(self, n: Scalar<'t>, mut body: impl FnMut(Tile)) {
-        self.control(Code::Sweep, &[n.value], |value| {
-            body(Tile { value });
+        self.control(Code::Sweep, &[n.value], |tile| {
+            body(Tile { value: tile.expect("a sweep binds a tile") });
             None
         })
     }
     fn repeat(self, max: u32, n: Scalar<'t>, mut body: impl FnMut(Scalar<'t>)) {
         self.control(Code::Repeat { max }, &[n.value], |r| {
-            body(self.named(r));
+            body(self.scalar_of(r.expect("a repeat binds a scalar")));
             None
         })
+    }
+    fn when(self, condition: Scalar<'t>, mut body: impl FnMut()) {
+        self.control(Code::When, &[condition.value], |_| {
+            body();
+            None
+        })
+    }
+    fn named(self, name: &'static str, value: Scalar<'t>) -> Scalar<'t> {
+        self.growing().tape.names.push((value.value, name));
+        value
     }
     fn bisect(
         self,
@@ -113,7 +125,9 @@ impl<'t> Machine for Recorder<'t> {
         mut count: impl FnMut(Scalar<'t>) -> Scalar<'t>,
     ) -> Scalar<'t> {
         let args = [hint.value, need.value];
-        self.control(Code::Bisect, &args, |t| Some(count(self.named(t)).value))
+        self.control(Code::Bisect, &args, |t| {
+            Some(count(self.scalar_of(t.expect("a bisection binds a scalar"))).value)
+        })
     }
 
     fn append<const W: usize>(

@@ -3,7 +3,7 @@
 use super::Replay;
 use super::search::Planes;
 use crate::tape::{Code, Op};
-use avsg_device::share::NOBODY;
+use avsg_device::machine::search::INVALID_ID;
 use avsg_device::state::EMPTY;
 
 impl Replay<'_> {
@@ -18,9 +18,9 @@ impl Replay<'_> {
             Code::ScalarAddTo(n) => sum(arg(0).checked_add(n))?,
             Code::Max => arg(0).max(arg(1)),
             Code::Min => arg(0).min(arg(1)),
-            Code::IfNe(then) if arg(0) != arg(1) => then,
-            Code::IfGt(then) if arg(0) > arg(1) => then,
-            Code::IfNe(_) | Code::IfGt(_) => 0,
+            Code::ScalarNe => i32::from(arg(0) != arg(1)),
+            Code::ScalarGt => i32::from(arg(0) > arg(1)),
+            Code::ScalarNot => sum(1i32.checked_sub(arg(0)))?,
             Code::Len => count(self.memory.list(op.columns[0])?.len)?,
             Code::CountLe => {
                 let t = life(arg(0))?;
@@ -43,7 +43,7 @@ impl Replay<'_> {
         let list = |n: usize| self.memory.entries(op.columns[n]);
         match op.code {
             Code::Fetch | Code::Publish => (arg(1), 0),
-            Code::Find(_) | Code::FindFree(_) | Code::Collect => (arg(0), 0),
+            Code::Find(_) | Code::FindFree(_) | Code::SortOut => (arg(0), 0),
             Code::AppendLow => (arg(0), list(0).len),
             Code::PublishList(_) => (list(1).len, 0),
             Code::Share => (arg(3), arg(2)),
@@ -90,7 +90,7 @@ impl Replay<'_> {
                 }
                 to.iter_mut().zip(first).for_each(|(to, n)| *to = Some(n));
             }
-            Code::Collect => {
+            Code::SortOut => {
                 let n = usize::try_from(args[0]).unwrap_or(0);
                 let ids = memory.words(op.columns[2])?.to_vec();
                 let slots = memory.words(op.columns[3])?.get(..n);
@@ -98,7 +98,7 @@ impl Replay<'_> {
                 for (lane, (id, slot)) in (0..).zip(ids.into_iter().zip(slots)) {
                     let (id, slot) = id.zip(slot).ok_or("it depends on poison")?;
                     match slot {
-                        NOBODY => memory.list(op.columns[1])?.push([id]),
+                        INVALID_ID => memory.list(op.columns[1])?.push([id]),
                         EMPTY if !range_of(0).holds(id) => {
                             return Err(format!("{id} is no valid id"));
                         }

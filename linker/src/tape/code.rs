@@ -1,5 +1,7 @@
 //! The ops: which there are, and what each takes. The checker and every back-end read this table.
 
+use avsg_device::machine::phase::Phase;
+
 use super::Type::{self, Mask as M, Scalar as S, Tile as T, Vector as V};
 
 /// Which op. Constants are part of it: on Ascend they are immediate forms.
@@ -14,12 +16,17 @@ pub enum Code {
     ScalarAddTo(i32),
     Max,
     Min,
-    IfNe(i32),
-    IfGt(i32),
+    // Conditions: 1 or 0.
+    ScalarNe,
+    ScalarGt,
+    ScalarNot,
     // Control.
     Sweep,
     Repeat { max: u32 },
+    When,
     Bisect,
+    // A heading of the text that a tape becomes.
+    Phase(Phase, &'static str),
     // Lanes. `..To` forms take a constant, `..Scalar` forms a run-time scalar.
     Iota,
     Splat(i32),
@@ -59,7 +66,7 @@ pub enum Code {
     // All links at once, with so many retries.
     Find(u32),
     FindFree(u32),
-    Collect,
+    SortOut,
     // Lifetimes. `StepLife` names its rule by its number in the tape.
     Age { settle: bool },
     CountLe,
@@ -153,9 +160,10 @@ impl Code {
         let (args, columns, out): (&[Type], &[(Need, Role)], Option<Type>) = match self {
             Self::Constant(_) => (&[], &[], Some(S)),
             Self::ScalarAdd | Self::ScalarSub | Self::ScalarMul => (&[S, S], &[], Some(S)),
-            Self::Max | Self::Min | Self::IfNe(_) | Self::IfGt(_) => (&[S, S], &[], Some(S)),
-            Self::ScalarAddTo(_) => (&[S], &[], Some(S)),
-            Self::Sweep | Self::Repeat { .. } => (&[S], &[], None),
+            Self::Max | Self::Min | Self::ScalarNe | Self::ScalarGt => (&[S, S], &[], Some(S)),
+            Self::ScalarAddTo(_) | Self::ScalarNot => (&[S], &[], Some(S)),
+            Self::Sweep | Self::Repeat { .. } | Self::When => (&[S], &[], None),
+            Self::Phase(..) => (&[], &[], None),
             Self::Bisect => (&[S, S], &[], Some(S)),
             Self::Iota => (&[T], &[], Some(V)),
             Self::Splat(_) => (&[], &[], Some(V)),
@@ -181,7 +189,7 @@ impl Code {
             Self::Take => (&[], &[(List, WholeWrite), (List, WholeWrite)], None),
             Self::Find(_) => (&[S], &FIND, None),
             Self::FindFree(_) => (&[S], &FIND_FREE, None),
-            Self::Collect => {
+            Self::SortOut => {
                 let lists = &[
                     (List, WholeWrite),
                     (Single, WholeWrite),
@@ -215,6 +223,11 @@ impl Code {
             _ => None,
         };
         Signature { args, columns, out, binds }
+    }
+
+    /// Whether an op has a block that it runs.
+    pub fn controls(self) -> bool {
+        matches!(self, Self::Sweep | Self::Repeat { .. } | Self::When | Self::Bisect)
     }
 
     /// Whether an op works on lanes, and so stands in a sweep.

@@ -90,8 +90,11 @@ impl Tape {
             Code::OrTo(n) => format!("{} | {n:#x}", a[0]),
             Code::Max => format!("max({}, {})", a[0], a[1]),
             Code::Min => format!("min({}, {})", a[0], a[1]),
-            Code::IfNe(n) => format!("if {} != {} then {n} else 0", a[0], a[1]),
-            Code::IfGt(n) => format!("if {} > {} then {n} else 0", a[0], a[1]),
+            Code::ScalarNe => format!("{} != {}", a[0], a[1]),
+            Code::ScalarGt => format!("{} > {}", a[0], a[1]),
+            Code::ScalarNot => format!("1 - {}", a[0]),
+            Code::When => format!("when {}", a[0]),
+            Code::Phase(phase, does) => format!("# {phase}: {does}"),
             Code::Sweep => format!("sweep {} |{binds}|", a[0]),
             Code::Repeat { max } => format!("repeat {}, at most {max} |{binds}|", a[0]),
             Code::Bisect => format!("bisect from {} until {} |{binds}|", a[0], a[1]),
@@ -115,21 +118,21 @@ impl Tape {
             Code::Append => format!("append {} <- {} where {}", c[0], a[2..].join(", "), a[1]),
             Code::Take => format!("take {} <- {}", c[0], c[1]),
             Code::Find(n) => {
-                let [out, way, id] = [c[0], c[1], c[2]];
+                let [out, sequence, id] = [c[0], c[1], c[2]];
                 format!(
-                    "find {out} <- {id} by {way}, {} ids, {n} retries, in {}, {}",
+                    "find {out} <- {id} by {sequence}, {} ids, {n} retries, in {}, {}",
                     a[0], c[3], c[4]
                 )
             }
             Code::FindFree(n) => {
-                let [out, way] = [c[0], c[1]];
+                let [out, sequence] = [c[0], c[1]];
                 format!(
-                    "find {out} <- free by {way}, {} ids, {n} retries, in {}, {}",
+                    "find {out} <- free by {sequence}, {} ids, {n} retries, in {}, {}",
                     a[0], c[2], c[3]
                 )
             }
-            Code::Collect => {
-                format!("collect {}, {} <- {} of {} by {}", c[0], c[1], a[0], c[2], c[3])
+            Code::SortOut => {
+                format!("sort out {}, {} <- {} of {} by {}", c[0], c[1], a[0], c[2], c[3])
             }
             Code::AppendLow => {
                 format!("append {} <- {} of {} where {} <= {}", c[0], a[0], c[1], c[2], a[1])

@@ -3,12 +3,12 @@
 //! A kernel is a file that includes some of the headers, which lie beside it, and `kernel_operator.h`. The
 //! texts lie in `write/ascendc`; `@NAME@` is replaced, everything else stands there as it is shipped.
 
-use avsg_device::defer::Refresh;
+use avsg_device::batched::Batched;
 use avsg_device::kernels::KernelName;
-use avsg_device::machine::memory::{state_words, table_words};
+use avsg_device::memory::{state_words, table_words};
 use avsg_device::params::{ID_LIMIT, Lifetime, NO_STABLE_LEN, Params};
+use avsg_device::request::record;
 use avsg_device::share::{PART, SHARERS};
-use avsg_device::stage_one::record;
 use avsg_device::state::{DEAD, EMPTY, INVALID, header};
 use avsg_device::tiling::{HALF_BYTES, MAX_CHUNKS, MAX_HALF_ROWS, Tiling};
 
@@ -195,7 +195,7 @@ fn marks(p: &Params, stage_one: &StageOneText, frame: u32) -> Vec<(&'static str,
 /// Whether a step's last refreshes come after its miss list, and cores may share a token.
 pub fn defers(p: &Params) -> bool {
     // More slots do not fit beside Stage Two's memory at once.
-    Refresh::Late.searches(p) && p.k <= 2048
+    Batched::serves(p) && p.k <= 2048
 }
 
 /// Room for a row's slots in `avsg_late.h.in`, and log2 of those in a part at most.

@@ -7,8 +7,8 @@ use crate::lower::{Lowered, camel, lower, ub};
 use crate::record::record_stage_one;
 use crate::sync::synchronise;
 use crate::ub::{Buffer, Plan, TooLarge, plan};
-use avsg_device::defer::Refresh;
-use avsg_device::machine::memory::state_words;
+use avsg_device::batched::Batched;
+use avsg_device::memory::state_words;
 use avsg_device::params::Params;
 use avsg_device::share::PIECES;
 use avsg_device::state::header;
@@ -120,7 +120,7 @@ fn plane(name: &str) -> Place {
 fn load(p: &Params) -> Vec<Node> {
     let mut nodes = vec![Node::Note("The table, and a clear record.".into())];
     nodes.extend(planes(p).map(|(name, to, at, n)| {
-        let text = if Refresh::Late.searches(p) && matches!(name, "id" | "link") {
+        let text = if Batched::serves(p) && matches!(name, "id" | "link") {
             format!("PullInTurn({to}, gm.tables[q.tableAt + {at}], {n}, q.turn);")
         } else {
             format!("Pull({to}, gm.tables[q.tableAt + {at}], {n});")

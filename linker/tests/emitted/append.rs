@@ -5,8 +5,8 @@ use super::pool::{Layer, Lot, tiling, with_chunks};
 use super::shim::{Failure, Mode, gxx};
 use super::stand::{EVERY_ORDER, How, differs, kernel, launch, run, small};
 use super::together::{Compiled, compile_all};
-use avsg_device::machine::memory::clear_state;
-use avsg_device::machine::memory::table_words;
+use avsg_device::memory::clear_state;
+use avsg_device::memory::table_words;
 use avsg_device::params::Params;
 use avsg_device::tiling::Launch;
 

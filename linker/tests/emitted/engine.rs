@@ -5,11 +5,14 @@ use std::ptr::null_mut;
 
 use avsg_device::machine::cpu::Scalar;
 use avsg_device::machine::emu::Emu;
-use avsg_device::machine::memory::table_words;
-use avsg_device::machine::memory::{clear_state, split_state, split_work, state_words, work_words};
+use avsg_device::memory::table_words;
+use avsg_device::memory::{clear_state, split_state, state_words};
 use avsg_device::params::{Lifetime, NO_STABLE_LEN, Params};
-use avsg_device::stage_one::{Request, record, stage_one};
+use avsg_device::request::{Blocks, MissList, Request, Rows, Share, Span, record};
+use avsg_device::sequential::Sequential;
+use avsg_device::stage_one::stage_one;
 use avsg_device::tiling::{Launch, rules};
+use avsg_device::work::{split_work, work_words};
 
 use super::pool::{Layer, tiling, with_chunks};
 use super::shim::Failure;
@@ -94,16 +97,16 @@ impl World {
         let (mut slot, mut valid) = (vec![-1; rows * k], vec![0; rows]);
         let mut record = vec![0; b.state.len() * record::WORDS];
         let mut lists = [(); 4].map(|()| vec![0; rows * k]);
-        let mut work = vec![0x5A5A_5A5A; work_words(&p)];
+        let mut work = vec![0x5A5A_5A5A; work_words::<Sequential>(&p)];
         for r in 0..b.state.len() {
             let (first, end) = (b.cu_q[r] as usize, b.cu_q[r + 1] as usize);
             let Ok(state) = usize::try_from(b.state[r]) else { continue };
             let words = &mut self.tables[state * table_words(&p)..][..state_words(&p)];
             let mut state = split_state::<M>(&p, words);
-            let mut work = split_work::<M>(&p, &mut work);
+            let mut work = split_work::<M, Sequential>(&p, &mut work);
             let word = |n: usize| Scalar::new(n as i32);
             let stable = if b.stable[r] < 0 { NO_STABLE_LEN } else { b.stable[r] };
-            let [pos, id, miss_slot, row] = &mut lists;
+            let [position, id, miss_slot, row] = &mut lists;
             let mut request = Request::<M> {
                 tokens: word(end - first),
                 k: word(b.k),
@@ -111,27 +114,21 @@ impl World {
                 stable: Scalar::new(stable),
                 limit: Scalar::new(b.seq[r]),
                 rows: word(self.pool_units),
-                ids: &b.ids,
-                ids_at: word(first * b.ids_stride),
-                ids_stride: word(b.ids_stride),
-                blocks: &b.blocks,
-                blocks_at: word(r * b.block_stride),
-                blocks_len: word(b.block_stride),
-                slot: &mut slot,
-                slot_at: word(first * k),
-                slot_stride: word(k),
-                valid: &mut valid,
-                valid_at: word(first),
-                miss_pos: pos,
-                miss_id: id,
-                miss_slot,
-                miss_row: row,
-                miss_at: word(first * k),
-                record: &mut record,
-                record_at: word(r * record::WORDS),
-                shared: word(0),
-                part_at: word(0),
-                part_len: word(0),
+                ids: Rows {
+                    words: &b.ids,
+                    at: word(first * b.ids_stride),
+                    stride: word(b.ids_stride),
+                },
+                blocks: Blocks {
+                    words: &b.blocks,
+                    at: word(r * b.block_stride),
+                    len: word(b.block_stride),
+                },
+                slot: Rows { words: &mut slot, at: word(first * k), stride: word(k) },
+                valid: Span { words: &mut valid, at: word(first) },
+                misses: MissList { position, id, slot: miss_slot, row, at: word(first * k) },
+                record: Span { words: &mut record, at: word(r * record::WORDS) },
+                share: Share { shared: word(0), at: word(0), len: word(0) },
                 late: word(0),
             };
             stage_one(Emu, &p, &mut state, &mut work, &mut request);

@@ -6,7 +6,7 @@ use super::steps;
 use super::steps::{Random, Request, Table as State};
 use super::tier;
 use super::together::{Compiled, compile_all};
-use avsg_device::machine::memory;
+use avsg_device::memory;
 use avsg_device::params::{Lifetime, Params, Table};
 use avsg_device::tiling::rules;
 use avsg_linker::check::check;

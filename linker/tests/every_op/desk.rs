@@ -35,17 +35,17 @@ pub trait Kernel {
 pub fn record<K: Kernel>() -> Tape {
     let recording = Recording::new(std::any::type_name::<K>());
     let m = recording.recorder();
-    let pair = [Range::new(0, (1 << 20) - 1), Range::below(256)];
+    let pair = [("x", Range::new(0, (1 << 20) - 1)), ("lane", Range::below(256))];
     let mut desk = Desk {
-        n: m.param("n", Range::new(0, LEN)),
-        s: m.param("s", Range::new(0, 100)),
+        n: m.param("n", "Lanes.", Range::new(0, LEN)),
+        s: m.param("s", "Some number.", Range::new(0, 100)),
         x: m.column("x", 256, Range::ANY),
         y: m.column("y", 256, Range::new(0, (1 << 20) - 1)),
         z: m.column("z", 256, Range::ANY),
         life: m.life("life", 256),
         pairs: m.list("pairs", 256, pair),
         more: m.list("more", 256, pair),
-        singles: m.list("singles", 256, [Range::below(256)]),
+        singles: m.list("singles", 256, [("slot", Range::below(256))]),
         count: m.list("count", 100_000, []),
         input: m.input("input", Range::ANY),
         out: m.output("out", Range::ANY),

@@ -1,11 +1,15 @@
 //! Steps of a request for tests: made at random, run natively or replayed, compared.
 
-use avsg_device::defer::{Refresh, refresh_late};
+use avsg_device::batched::{Batched, refresh_late};
 use avsg_device::machine::cpu::{Cpu, Scalar};
-use avsg_device::machine::memory;
+use avsg_device::machine::declare::Arguments;
+use avsg_device::memory;
 use avsg_device::params::{NO_STABLE_LEN, Params};
-use avsg_device::stage_one::{self, record, stage_one};
+use avsg_device::request::{self as stage, record};
+use avsg_device::sequential::Sequential;
+use avsg_device::stage_one::stage_one;
 use avsg_device::state::State;
+use avsg_device::work::{split_work, work_words};
 use avsg_linker::replay::Replay;
 use avsg_linker::tape::Tape;
 
@@ -38,6 +42,36 @@ pub struct Request {
 impl Request {
     pub fn param(&self, name: &str) -> i32 {
         self.params.iter().find(|p| p.0 == name).expect("a known parameter").1
+    }
+}
+
+/// The arguments of a step, for a kernel that asks for them by name.
+struct Named<'a> {
+    step: &'a Request,
+    outputs: Vec<&'a mut (&'static str, Vec<i32>)>,
+}
+
+impl<'a, C: Cpu> Arguments<'a, C> for Named<'a> {
+    fn scalar(
+        &mut self,
+        name: &'static str,
+        _: &'static str,
+        range: core::ops::RangeInclusive<i32>,
+    ) -> Scalar {
+        let value = self.step.param(name);
+        assert!(range.contains(&value), "{name} is {value}");
+        Scalar::new(value)
+    }
+    fn input(&mut self, name: &'static str) -> &'a [i32] {
+        match name {
+            "gm_ids" => &self.step.ids,
+            "gm_blocks" => &self.step.blocks,
+            _ => panic!("no input {name}"),
+        }
+    }
+    fn output(&mut self, name: &'static str) -> &'a mut [i32] {
+        let at = self.outputs.iter().position(|o| o.0 == name).expect("a known output");
+        &mut self.outputs.swap_remove(at).1
     }
 }
 
@@ -158,46 +192,13 @@ impl Table {
             s.life.slots_mut().copy_from_slice(&self.life);
         }
         // Junk, so that a kernel that reads what it did not write differs.
-        let mut work = vec![0x5A5A_5A5A; memory::work_words(p)];
+        let mut work = vec![0x5A5A_5A5A; work_words::<Sequential>(p)];
         let mut outputs = Self::outputs(step);
-        let s = |name: &str| Scalar::new(step.param(name));
         {
-            let [slot, valid, miss_pos, miss_id, miss_slot, miss_row, record] = &mut outputs[..]
-            else {
-                panic!("seven outputs")
-            };
-            let mut request = stage_one::Request::<'_, C> {
-                tokens: s("tokens"),
-                k: s("k"),
-                generation: s("generation"),
-                stable: s("stable"),
-                limit: s("limit"),
-                rows: s("rows"),
-                ids: &step.ids,
-                ids_at: s("ids_at"),
-                ids_stride: s("ids_stride"),
-                blocks: &step.blocks,
-                blocks_at: s("blocks_at"),
-                blocks_len: s("blocks_len"),
-                slot: &mut slot.1,
-                slot_at: s("slot_at"),
-                slot_stride: s("slot_stride"),
-                valid: &mut valid.1,
-                valid_at: s("valid_at"),
-                miss_pos: &mut miss_pos.1,
-                miss_id: &mut miss_id.1,
-                miss_slot: &mut miss_slot.1,
-                miss_row: &mut miss_row.1,
-                miss_at: s("miss_at"),
-                record: &mut record.1,
-                record_at: s("record_at"),
-                shared: s("shared"),
-                part_at: s("part_at"),
-                part_len: s("part_len"),
-                late: s("late"),
-            };
+            let mut named = Named { step, outputs: outputs.iter_mut().collect() };
+            let mut request = stage::Request::<'_, C>::declare(p, &mut named);
             let mut state = memory::split_state(p, &mut words);
-            let mut work = memory::split_work(p, &mut work);
+            let mut work = split_work::<C, Sequential>(p, &mut work);
             stage_one(m, p, &mut state, &mut work, &mut request);
         }
         *self = Self::from_words(p, &mut words, outputs);
@@ -226,7 +227,7 @@ impl Table {
     /// What a step that deferred refreshes left to be done.
     pub fn finish(&mut self, p: &Params, step: &Request) {
         let late = step.param("late") as usize;
-        if late > 0 && Refresh::Late.defers(p) {
+        if late > 0 && Batched::serves(p) {
             let at =
                 step.param("slot_at") as usize + (late - 1) * step.param("slot_stride") as usize;
             let slots = self.output("gm_slot")[at..][..step.param("k") as usize].to_vec();

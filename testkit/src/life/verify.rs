@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use avsg::device::stage_one::status;
+use avsg::device::request::status;
 use avsg::engine::Engine;
 use avsg::plan::Plan;
 

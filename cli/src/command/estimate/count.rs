@@ -3,10 +3,10 @@
 use crate::trace::Trace;
 use anyhow::{Context, Result};
 use avsg::Error;
-use avsg::device::defer::refresh_late;
+use avsg::device::batched::refresh_late;
 use avsg::device::params::{ID_LIMIT, NO_STABLE_LEN, Params};
+use avsg::device::request::record;
 use avsg::device::share::part;
-use avsg::device::stage_one::record;
 use avsg::device::state::{DEAD, EMPTY, INVALID, header};
 use avsg_linker::aiv::Call;
 use avsg_linker::cost::Work;
@@ -235,12 +235,9 @@ fn replay<'t>(
 
 /// The work of Probe's later rounds over all K lanes: what was appended or scattered is selected.
 fn uncompacted(kernel: &Kernel, phases: &Phases<'_>, p: &Params) -> Work {
-    let tokens = kernel.tape.body.ops.iter().filter_map(|op| op.body.as_ref());
-    let statements = tokens.flat_map(|body| &body.ops);
-    let rounds = statements.filter(|op| phases.of(op) == Phase::Rounds);
-    let sweeps = rounds.filter_map(|op| op.body.as_ref()).flat_map(|body| &body.ops);
+    let rounds = kernel.tape.body.all().filter(|op| phases.of(op) == Phase::Rounds);
     let calls: Vec<Call> =
-        sweeps.flat_map(|op| kernel.calls(op).unwrap_or_default()).cloned().collect();
+        rounds.flat_map(|op| kernel.calls(op).unwrap_or_default()).cloned().collect();
     let moves =
         |c: &Call| ["Scatter(", "Append(", "Close("].iter().any(|name| c.text.contains(name));
     let (moved, kept): (Vec<Call>, Vec<Call>) = calls.into_iter().partition(moves);
@@ -251,12 +248,11 @@ fn uncompacted(kernel: &Kernel, phases: &Phases<'_>, p: &Params) -> Work {
 
 /// How many later rounds Probe has.
 fn later_rounds(kernel: &Kernel, phases: &Phases<'_>) -> u32 {
-    let tokens = kernel.tape.body.ops.iter().filter_map(|op| op.body.as_ref());
     let max = |op: &Op| match op.code {
         Code::Repeat { max } if phases.of(op) == Phase::Rounds => Some(max),
         _ => None,
     };
-    tokens.flat_map(|body| &body.ops).find_map(max).unwrap_or(0)
+    kernel.tape.body.all().find_map(max).unwrap_or(0)
 }
 
 impl Counts {
@@ -275,8 +271,7 @@ impl Counts {
         for run in ran {
             let n = run.lanes as f64;
             match (run.op.code, phases.of(run.op)) {
-                // Behind the rounds, ids that are not valid are swept.
-                (Code::Sweep, Phase::Rounds) if round < self.pending.len() => {
+                (Code::Sweep, Phase::Rounds) => {
                     self.pending[round] += n;
                     round += 1;
                 }

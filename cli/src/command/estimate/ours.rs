@@ -1,6 +1,6 @@
 //! Our kernel in the model, and what it would take without one or another of its ideas.
 
-use avsg::device::defer::Refresh;
+use avsg::device::batched::Batched;
 use avsg::device::params::{Lifetime, Params};
 use avsg::device::share::{PIECES, sharers};
 use avsg_linker::cost::{Unit, Work};
@@ -135,7 +135,7 @@ fn table(p: &Params, narrow: bool) -> Work {
     let life = if narrow { slots + 64 } else { 0 };
     let bytes = (64 + 4 * slots + life + 4 * links) as f64;
     let dmas = if narrow { 4.0 } else { 3.0 };
-    let pieces = if Refresh::Late.searches(p) { PIECES as f64 - 1.0 } else { 0.0 };
+    let pieces = if Batched::serves(p) { PIECES as f64 - 1.0 } else { 0.0 };
     let way = Work::of(Unit::Bytes, bytes)
         + Work::of(Unit::Dmas, dmas)
         + Work::of(Unit::Waits, 1.0)

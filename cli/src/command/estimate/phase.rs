@@ -1,11 +1,12 @@
-//! The paper's phases of a recorded Stage One, found by what its ops write.
+//! The work of a recorded Stage One by the steps that its tape names.
 
 use std::collections::HashMap;
 
+use avsg::device::machine::phase::Phase as Step;
 use avsg_linker::cost::Work;
 use avsg_linker::cost::calls::{Kernel, Life};
 use avsg_linker::replay::Ran;
-use avsg_linker::tape::{Code, Op};
+use avsg_linker::tape::{Block, Code, Op};
 
 /// A phase of Stage One.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -48,62 +49,36 @@ pub struct Phases<'t> {
 }
 
 impl<'t> Phases<'t> {
-    /// Sorts the ops of a Stage One. One that says nothing by itself belongs to what comes before it;
-    /// the loop over tokens belongs to no phase, every statement in it to one as a whole.
+    /// Sorts the ops of a Stage One: each belongs to the step that was named last before it; what goes to global
+    /// memory is [`Phase::Publish`].
     pub fn new(kernel: &'t Kernel) -> Self {
         let mut phases = Self { kernel, of: HashMap::new() };
-        let mut phase = Phase::Prologue;
-        for op in &kernel.tape.body.ops {
-            phases.all(op, phase);
-            if let (Code::Repeat { .. }, Some(body)) = (op.code, &op.body) {
-                let bisects = body.ops.iter().rposition(|op| op.code == Code::Bisect);
-                for (n, op) in body.ops.iter().enumerate() {
-                    let early = op.code == Code::Bisect && Some(n) != bisects || asks_lives(op);
-                    let written = if early { Some(Phase::Refresh) } else { phases.written(op) };
-                    // Lifetimes behind the victims are those of new slots.
-                    let new = written == Some(Phase::Refresh) && n > bisects.unwrap_or(n);
-                    phase = if new { Phase::UpdateState } else { written.unwrap_or(phase) };
-                    phases.all(op, phase);
-                }
-            }
-        }
+        phases.block(&kernel.tape.body, &mut Phase::Prologue);
         phases
+    }
+
+    fn block(&mut self, block: &'t Block, phase: &mut Phase) {
+        for op in &block.ops {
+            if let Code::Phase(step, _) = op.code {
+                *phase = match step {
+                    Step::Reset | Step::Invalidate | Step::Decay => Phase::Prologue,
+                    Step::Probe => Phase::Probe,
+                    Step::ProbePending => Phase::Rounds,
+                    Step::Locate => Phase::Locate,
+                    Step::Refresh => Phase::Refresh,
+                    Step::CollectDead => Phase::CollectDead,
+                    Step::UpdateState => Phase::UpdateState,
+                };
+            }
+            let publishes = matches!(op.code, Code::Publish | Code::PublishList(_));
+            self.of.insert(std::ptr::from_ref(op), if publishes { Phase::Publish } else { *phase });
+            op.body.iter().for_each(|body| self.block(body, phase));
+        }
     }
 
     /// The phase of an op of this tape.
     pub fn of(&self, op: &Op) -> Phase {
         self.of.get(&std::ptr::from_ref(op)).copied().unwrap_or(Phase::Prologue)
-    }
-
-    fn all(&mut self, op: &'t Op, phase: Phase) {
-        self.of.insert(std::ptr::from_ref(op), phase);
-        op.body.iter().flat_map(|body| &body.ops).for_each(|op| self.all(op, phase));
-    }
-
-    /// The latest phase that writes what a statement writes.
-    fn written(&self, op: &Op) -> Option<Phase> {
-        let inner = op.body.iter().flat_map(|body| &body.ops).filter_map(|op| self.written(op));
-        let column = op.columns.first().filter(|_| op.code.writes());
-        let own = match (op.code, column.map(|&c| self.kernel.tape.column(c).name.as_str())) {
-            (Code::Find(_) | Code::Share, _) => Some(Phase::Probe),
-            (Code::Collect, _) | (Code::Append, Some("far")) => Some(Phase::Rounds),
-            (Code::AppendLow, _) => Some(Phase::Refresh),
-            (Code::Publish | Code::PublishList(_), _) => Some(Phase::Publish),
-            (Code::Bisect | Code::Age { .. }, _) => Some(Phase::CollectDead),
-            (Code::Put | Code::Clear, _) => None,
-            (_, Some("way" | "new_link" | "open" | "open_next" | "at" | "id" | "link")) => {
-                Some(Phase::UpdateState)
-            }
-            (_, Some("dead")) => Some(Phase::CollectDead),
-            (_, Some("miss" | "outside")) => Some(Phase::Locate),
-            (Code::SetLife(_) | Code::StepLife(_), _) => Some(Phase::Refresh),
-            (Code::Take, _) | (Code::Append, Some("next")) => Some(Phase::Rounds),
-            (_, Some("ids" | "part_way" | "wanted" | "pending" | "next" | "void")) => {
-                Some(Phase::Probe)
-            }
-            _ => None,
-        };
-        inner.chain(own).max()
     }
 
     /// What ran, as work by phase.
@@ -114,12 +89,6 @@ impl<'t> Phases<'t> {
         }
         sum
     }
-}
-
-/// Whether a statement looks at single lifetimes: to find the hits that cannot wait.
-fn asks_lives(op: &Op) -> bool {
-    let body = op.body.iter().flat_map(|body| &body.ops);
-    op.code == Code::Sweep && body.into_iter().any(|op| op.code == Code::LifeAt)
 }
 
 #[cfg(test)]

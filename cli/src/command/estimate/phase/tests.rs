@@ -1,7 +1,7 @@
 //! Phases are found, and replays say what ran in them.
 
 use avsg::device::params::{Lifetime, Params, Table};
-use avsg::device::stage_one::record;
+use avsg::device::request::record;
 use avsg::device::state::{INVALID, header};
 use avsg_linker::cost::Unit;
 use avsg_linker::cost::calls::{Kernel, Life};
@@ -62,12 +62,10 @@ fn phases_are_found_in_every_table_and_come_in_order() {
     ] {
         let kernel = Kernel::new(&p).unwrap();
         let phases = Phases::new(&kernel);
-        let tokens =
-            kernel.tape.body.ops.iter().find_map(|op| op.body.as_ref().filter(|b| b.ops.len() > 9));
         let mut seen: Vec<Phase> = Vec::new();
-        for op in &tokens.unwrap().ops {
+        for op in kernel.tape.body.all() {
             let phase = phases.of(op);
-            // Results are published between the phases that make them; addresses come first.
+            // Results are published between the phases that make them.
             if !matches!(phase, Phase::Publish | Phase::Prologue) && seen.last() != Some(&phase) {
                 seen.push(phase);
             }
@@ -77,8 +75,10 @@ fn phases_are_found_in_every_table_and_come_in_order() {
             .map(|p| p.0)
             .filter(|p| !matches!(p, Phase::Prologue | Phase::Publish))
             .collect();
-        assert_eq!(seen[..want.len()], want, "{:?}", p.table);
-        assert!(seen[want.len()..].iter().all(|&p| p == Phase::UpdateState), "{seen:?}");
+        // Before them a token that cores share: a part, and what no core found.
+        let (shared, alone) = seen.split_at(seen.len() - want.len());
+        assert_eq!(alone, want, "{:?}", p.table);
+        assert!(shared.is_empty() || shared == [Phase::Probe, Phase::Rounds], "{shared:?}");
     }
 }
 
@@ -97,13 +97,13 @@ fn a_cold_step_works_in_update_state_and_a_warm_one_only_refreshes() {
     let scalars = |ran: &[Ran<'_>], phase: Phase| {
         phases.work(ran, Life::Narrow)[phase as usize].get(Unit::Scalars)
     };
-    // Three accesses for every two of 128 hits, which are refreshed at once; a peek and two sweeps.
-    assert_eq!(scalars(&warm, Phase::Refresh), 192.0 + 3.0);
-    assert_eq!(scalars(&cold, Phase::Refresh), 3.0);
+    // Three accesses for every two of 128 hits, which are refreshed at once; a sweep.
+    assert_eq!(scalars(&warm, Phase::Refresh), 192.0 + 1.0);
+    assert_eq!(scalars(&cold, Phase::Refresh), 1.0);
     assert!(scalars(&cold, Phase::UpdateState) >= 128.0 * 5.0);
     // Packed lifetimes are read before they are written.
     let packed = phases.work(&warm, Life::Packed)[Phase::Refresh as usize];
-    assert_eq!(packed.get(Unit::Scalars), 195.0 + 128.0);
+    assert_eq!(packed.get(Unit::Scalars), 193.0 + 128.0);
 }
 
 /// The counts of a bisection that starts at its hint: as few as two where nothing changed.
@@ -117,6 +117,6 @@ fn a_good_hint_is_cheap() {
         ran.iter().filter(|r| r.op.code == Code::Bisect).map(|r| r.lanes).collect::<Vec<_>>()
     };
     // The hint of an empty table is right: every slot is dead. Without misses nothing is counted.
-    // The first is for refreshes that wait: here none.
-    assert_eq!((counts(&cold), counts(&warm)), (vec![0, 1], vec![0, 0]));
+    // No refresh waits here, and so nothing is counted for those that must not.
+    assert_eq!((counts(&cold), counts(&warm)), (vec![1], vec![0]));
 }

@@ -8,7 +8,7 @@
 //! 15 bits ([`Machine::dot`]: two instructions on x86). The first link and the print are the *high* bits of
 //! its low 20. That is linear, so runs of ids, which is what an indexer selects, fall evenly over the links
 //! and seldom on each other. The stride is made of the mixed word in the same way, which is not linear: where
-//! a lattice of ids does meet a lattice of links, the ways part.
+//! a lattice of ids does meet a lattice of links, their probe sequences part.
 //!
 //! `cargo run --release -p avsg-device --example hash_search` measures the constants and repeats the search
 //! for them; `tests/kernels/structured.rs` guards the outcome. Over 36 patterns, two offsets, five sizes and both
@@ -16,9 +16,10 @@
 //! million sets has 1.07 %. A first link that is not linear is as good as an ideal hash here (0.39 and 0.06
 //! %), but ids of real traces meet more often on it: Stage One takes 4 to 14 % longer.
 
-use crate::machine::Machine;
-use crate::params::{Params, Table};
-use crate::state::PRINT_AND_SLOT_BITS;
+use super::params::{Params, Table};
+use super::state::PRINT_AND_SLOT_BITS;
+use crate::machine::links::Links;
+use crate::machine::{Machine, search};
 
 /// Bits that links, strides and prints are the highest of.
 pub const MIX_BITS: u32 = 20;
@@ -38,6 +39,7 @@ pub fn mixed<M: Machine>(m: M, p: &Params, x: M::V) -> M::V {
     }
 }
 
+/// [`Machine::dot`] with a pair of multipliers.
 #[inline(always)]
 fn dot<M: Machine>(m: M, x: M::V, (p, q): Multipliers) -> M::V {
     m.dot(x, p, q)
@@ -86,7 +88,7 @@ pub fn next<M: Machine>(m: M, p: &Params, mixed: M::V, at: M::V) -> M::V {
     m.low(at + stride(m, p, mixed), p.link_bits())
 }
 
-/// Bits of a stride in a [`way`].
+/// Bits of a stride in a [`sequence`].
 #[inline(always)]
 fn stride_bits(p: &Params) -> u32 {
     p.link_bits().min(STRIDE_BITS)
@@ -94,36 +96,56 @@ fn stride_bits(p: &Params) -> u32 {
 
 /// Whether an id's first link and stride fit one word, so that they need not be made again in every round.
 #[inline(always)]
-pub fn fits_way(p: &Params) -> bool {
+pub fn sequence_fits(p: &Params) -> bool {
     p.link_bits() + stride_bits(p) < 32
 }
 
-/// What a list of ids that look for links keeps of each: its first link and its stride, or where these do
-/// not fit the id itself.
+/// An id's probe sequence as a word: its stride above its first position, or where these do not fit the id
+/// itself.
 #[inline(always)]
-pub fn way<M: Machine>(m: M, p: &Params, x: M::V, mixed: M::V) -> M::V {
-    if fits_way(p) { m.shl(stride(m, p, mixed), p.link_bits()) | first(m, p, mixed) } else { x }
+pub fn sequence<M: Machine>(m: M, p: &Params, x: M::V, mixed: M::V) -> M::V {
+    if sequence_fits(p) {
+        m.shl(stride(m, p, mixed), p.link_bits()) | first(m, p, mixed)
+    } else {
+        x
+    }
 }
 
-/// The largest [`way`].
-pub fn last_way(p: &Params) -> i32 {
+/// The largest [`sequence`].
+pub fn max_sequence(p: &Params) -> i32 {
     (u32::MAX >> (32 - p.link_bits() - stride_bits(p))).cast_signed()
 }
 
-/// The position of the first link on a way.
+/// The first position of a probe sequence.
 #[inline(always)]
-pub fn begin<M: Machine>(m: M, p: &Params, way: M::V) -> M::V {
-    if fits_way(p) { m.low(way, p.link_bits()) } else { first(m, p, mixed(m, p, way)) }
+pub fn first_of<M: Machine>(m: M, p: &Params, sequence: M::V) -> M::V {
+    if sequence_fits(p) {
+        m.low(sequence, p.link_bits())
+    } else {
+        first(m, p, mixed(m, p, sequence))
+    }
 }
 
-/// The position of link number r on a way.
+/// Position number r of a probe sequence.
 #[inline(always)]
-pub fn along<M: Machine>(m: M, p: &Params, way: M::V, r: M::Scalar) -> M::V {
-    if !fits_way(p) {
-        return nth(m, p, mixed(m, p, way), r);
+pub fn nth_of<M: Machine>(m: M, p: &Params, sequence: M::V, r: M::Scalar) -> M::V {
+    if sequence_fits(p) {
+        search::position(m, p.link_bits(), sequence, r)
+    } else {
+        nth(m, p, mixed(m, p, sequence), r)
     }
-    let stride = m.shr(way, p.link_bits());
-    m.low(m.low(way, p.link_bits()) + m.times(stride, r), p.link_bits())
+}
+
+/// What a search over all links of an id has to know of a `wide` table.
+pub fn links(p: &Params) -> Links {
+    Links {
+        retries: p.retries,
+        position_bits: p.link_bits(),
+        slot_bits: p.slot_bits(),
+        multipliers: MULTIPLIERS[0],
+        print_shift: MIX_BITS - p.print_bits(),
+        print_bits: p.print_bits(),
+    }
 }
 
 /// An id's print, of 23 - m bits. `paper`: phi(x) = x mod F with F = 2^(23-m), as the paper defines it before

@@ -6,24 +6,26 @@
 //!
 //! Slots that the running request uses outlive all others, and N_q·K <= S, so there are always enough.
 
+use super::schedule::{Schedule, Work};
 use crate::machine::Machine;
-use crate::params::{Params, Table};
-use crate::stage_one::Work;
-use crate::state::{State, header};
+use crate::machine::phase::Phase;
+use crate::table::params::{Params, Table};
+use crate::table::state::{State, header};
 
 /// Fills `work.dead` with as many slots as `work.miss` has entries.
 #[inline(always)]
-pub fn collect_dead<M: Machine>(
+pub fn collect_dead<M: Machine, S: Schedule>(
     m: M,
     p: &Params,
     state: &mut State<'_, M>,
-    work: &mut Work<'_, M>,
+    work: &mut Work<'_, M, S>,
 ) {
+    m.phase(Phase::CollectDead, "the slots that live least, as many as there are misses.");
     let need = m.len(&work.miss);
     let at = m.scalar(header::THRESHOLD);
     let life = &mut state.life;
     let th = m.bisect(
-        m.peek(&state.header, at),
+        m.named("lastThreshold", m.peek(&state.header, at)),
         need,
         #[inline(always)]
         |t| m.count_le(life, t),

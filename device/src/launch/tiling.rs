@@ -5,7 +5,7 @@
 
 use core::mem::{offset_of, size_of};
 
-use crate::params::{Frequency, Params};
+use crate::table::params::{Frequency, Params};
 
 /// Segments of a row that a device kernel takes.
 pub const MAX_SEGMENTS: usize = 2;

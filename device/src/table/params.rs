@@ -2,9 +2,9 @@
 
 use core::fmt;
 
-use crate::state::PRINT_AND_SLOT_BITS;
+use super::state::PRINT_AND_SLOT_BITS;
 
-/// Ids are below 2^22: larger ones would overflow the hash (§6 of the design).
+/// Ids are below 2^22: larger ones would overflow the hash ([`crate::hash`]).
 pub const ID_LIMIT: i32 = 1 << 22;
 /// Most tokens per request and step: N_q.
 pub const MAX_TOKENS: u32 = 8;
@@ -61,7 +61,7 @@ impl Lifetime {
 /// at most `top`, where the sum of lambda^i converges. A new slot has s = 0. A byte holds
 /// s - top - 1, so that every slot at rest is negative, and s - top + 127 while the running request
 /// uses the slot, so that every slot in use is not: no second column is needed, a second hit changes
-/// nothing, and [`crate::lifecycle`] settles all of it with one or over the column.
+/// nothing, and the next step settles all of it in one pass over the column.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Frequency {
     /// The byte after a hit, by the byte before it (as unsigned).

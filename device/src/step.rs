@@ -1,0 +1,14 @@
+//! Stage One: one step of one request on its table (Algorithm 1).
+
+pub mod batched;
+pub mod collect_dead;
+pub mod locate;
+pub mod open;
+pub mod probe;
+pub mod refresh;
+pub mod request;
+pub mod schedule;
+pub mod sequential;
+pub mod stage_one;
+pub mod update_state;
+pub mod work;

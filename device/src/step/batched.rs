@@ -1,0 +1,244 @@
+//! The schedule of vector cores: all links of an id at once, a token that several cores probe, and hits that are
+//! refreshed late. It serves the `wide` table.
+//!
+//! **Sharing.** Probe only reads the table, and its lanes do not know of each other. So where requests are few,
+//! each core of a request probes a part of its first token and writes the slots that it found where all of the
+//! token's slots will be. The core that owns the request waits for the others, takes the row, and goes on with
+//! what was not found; the others are done. Later tokens see what the first one changed, and are the owner's alone.
+//!
+//! **Deferral.** Where a scattered write is a scalar one, refreshing all hits of a token is the longest piece of its
+//! way to the miss list, and nearly all of it can wait until that list is published: then other cores can help
+//! ([`refresh_late`] takes any part of the slots). Let b be the least t with count(life <= t) >= n_g +
+//! [`SPARE`]. If no more than [`SPARE`] hits have a lifetime of at most b, then n_g slots up to b are no
+//! hits, and no victim has a lifetime above b. A refresh raises a lifetime; so a hit above b is no victim
+//! before or after its own, and no count up to b contains it. Hence the outcome is the same to the last bit
+//! (`tests/kernels/deferral.rs`). If there are more, as where S = K, all are refreshed at once. The `paper` table
+//! cannot defer: its extra decays fall on what was refreshed before.
+
+use super::probe::{probe, selected};
+use super::refresh::{refresh, refresh_listed};
+use super::request::Request;
+use super::schedule::{IDS, Schedule, Work, sequences};
+use crate::machine::Machine;
+use crate::machine::declare::Columns;
+use crate::machine::phase::Phase;
+use crate::machine::search::INVALID_ID;
+use crate::table::hash;
+use crate::table::params::{Lifetime, Params, Table};
+use crate::table::state::{State, header};
+
+/// Hits up to b, at most, that may be refreshed alone: real traces have a handful.
+pub const SPARE: i32 = 64;
+
+/// All links of an id at once, refreshes late.
+#[derive(Clone, Copy, Debug)]
+pub struct Batched;
+
+/// The working columns of [`Batched`].
+pub struct Own<'a, M: Machine> {
+    /// Probe sequences of the ids in this core's part of a shared token.
+    pub part_sequence: M::Column<'a>,
+    /// Those ids, [`INVALID_ID`] where they are not valid.
+    pub sought: M::Column<'a>,
+}
+
+impl Batched {
+    /// Whether this schedule serves a table: `wide`, with probe sequences that fit a word.
+    pub fn serves(p: &Params) -> bool {
+        p.table == Table::Wide && hash::sequence_fits(p)
+    }
+}
+
+impl Schedule for Batched {
+    type Own<'a, M: Machine> = Own<'a, M>;
+    const COLUMNS: usize = 2;
+
+    #[inline(always)]
+    fn declare<'a, M: Machine>(p: &Params, c: &mut impl Columns<'a, M>) -> Own<'a, M> {
+        Own {
+            part_sequence: c.column("part_sequence", p.k, sequences(p)),
+            sought: c.column("sought", p.k, INVALID_ID..=*IDS.end()),
+        }
+    }
+
+    #[inline(always)]
+    fn probe<M: Machine>(
+        m: M,
+        p: &Params,
+        state: &State<'_, M>,
+        work: &mut Work<'_, M, Self>,
+        request: &mut Request<'_, M>,
+        token: M::Scalar,
+    ) {
+        let from = m.named("from", request.ids.at + request.ids.stride * token);
+        // Of the tokens only the first may be shared.
+        let shared = m.named("shared", m.gt(request.share.shared, token));
+        m.when(
+            shared,
+            #[inline(always)]
+            || {
+                // The owner's part is the first, so the owner has all ids.
+                let part_at = request.share.at;
+                m.fetch(&mut work.ids, &request.ids.words, from + part_at, request.k - part_at);
+                probe_part(m, p, state, work, request);
+                m.phase(Phase::ProbePending, "what no core found.");
+                m.clear(&mut work.pending);
+                m.clear(&mut work.invalid);
+                let Work { pending, invalid, ids, slot, .. } = &mut *work;
+                m.sort_out(pending, invalid, ids, slot, request.k);
+            },
+        );
+        m.when(
+            m.not(shared),
+            #[inline(always)]
+            || {
+                m.fetch(&mut work.ids, &request.ids.words, from, request.k);
+                // Two links at a time where their number is even: half the rounds, for more gathers.
+                probe(m, p, state, work, request.k, request.limit, p.retries % 2 == 1);
+            },
+        );
+    }
+
+    #[inline(always)]
+    fn refresh<M: Machine>(
+        m: M,
+        p: &Params,
+        state: &mut State<'_, M>,
+        work: &mut Work<'_, M, Self>,
+        request: &Request<'_, M>,
+        token: M::Scalar,
+    ) {
+        m.phase(Phase::Refresh, "hits that could be taken for victims must not wait.");
+        let now = m.named("now", m.ne(token + 1, request.late));
+        let need = m.named("need", m.len(&work.miss));
+        m.clear(&mut work.dead);
+        // Without misses there are no victims.
+        let waits = m.gt(need, m.scalar(0)) * m.not(now);
+        m.when(
+            waits,
+            #[inline(always)]
+            || {
+                let hint =
+                    m.named("lastThreshold", m.peek(&state.header, m.scalar(header::THRESHOLD)));
+                let life = &state.life;
+                let bound = m.bisect(
+                    hint,
+                    need + SPARE,
+                    #[inline(always)]
+                    |t| m.count_le(life, t),
+                );
+                m.append_low(&mut work.dead, &work.slot, request.k, &state.life, bound);
+            },
+        );
+        m.phase(Phase::Refresh, "all hits now, or only those.");
+        let all = m.named("all", m.max(now, m.gt(m.len(&work.dead), m.scalar(SPARE))));
+        m.when(
+            all,
+            #[inline(always)]
+            || refresh(m, p, state, work, request.k),
+        );
+        m.when(
+            m.not(all),
+            #[inline(always)]
+            || refresh_listed(m, p, state, work),
+        );
+    }
+
+    #[inline(always)]
+    fn set_new<M: Machine>(
+        m: M,
+        p: &Params,
+        tile: M::Tile,
+        state: &mut State<'_, M>,
+        slot: M::V,
+        all: M::Mask,
+    ) {
+        // A slot that is refreshed late has no other lifetime until then, and needs none.
+        if let Lifetime::Frequency(f) = &p.lifetime {
+            m.set_life(tile, &mut state.life, slot, f.new, all);
+        }
+    }
+
+    #[inline(always)]
+    fn refresh_new<M: Machine>(
+        m: M,
+        p: &Params,
+        state: &mut State<'_, M>,
+        work: &mut Work<'_, M, Self>,
+        request: &Request<'_, M>,
+        token: M::Scalar,
+    ) {
+        // To a constant rule a new slot is one that was hit.
+        if let Lifetime::Constant(_) = p.lifetime {
+            m.when(
+                m.ne(token + 1, request.late),
+                #[inline(always)]
+                || refresh_listed(m, p, state, work),
+            );
+        }
+    }
+
+    #[inline(always)]
+    fn find_links<M: Machine>(
+        m: M,
+        p: &Params,
+        state: &State<'_, M>,
+        work: &mut Work<'_, M, Self>,
+    ) {
+        let n = m.len(&work.dead);
+        let table = [&state.link, &state.id];
+        m.find_free(&hash::links(p), &mut work.link_at, &work.sequence, n, table);
+    }
+}
+
+/// Probes this core's part of a token, the first of `work.ids`, and waits for the other cores: `work.slot`
+/// then holds the slots of the whole token, -1 for a miss and [`INVALID_ID`] for an id that is not valid.
+#[inline(always)]
+fn probe_part<M: Machine>(
+    m: M,
+    p: &Params,
+    state: &State<'_, M>,
+    work: &mut Work<'_, M, Batched>,
+    request: &mut Request<'_, M>,
+) {
+    m.phase(Phase::Probe, "this core's part of a shared token.");
+    let n = request.share.len;
+    m.sweep(
+        n,
+        #[inline(always)]
+        |t| {
+            let (_, x, valid) = selected(m, t, &work.ids, request.limit);
+            let sequence = hash::sequence(m, p, x, hash::mixed(m, p, x));
+            m.store(t, &mut work.own.part_sequence, sequence);
+            m.store(t, &mut work.own.sought, m.select(valid, x, m.splat(INVALID_ID)));
+        },
+    );
+    let of = [&work.own.part_sequence, &work.own.sought];
+    m.find(&hash::links(p), &mut work.slot, of, n, [&state.link, &state.id]);
+    m.sweep(
+        n,
+        #[inline(always)]
+        |t| {
+            let not_valid = m.eq_to(m.load(t, &work.own.sought), INVALID_ID);
+            let slot = m.load(t, &work.slot);
+            m.store(t, &mut work.slot, m.select(not_valid, m.splat(INVALID_ID), slot));
+        },
+    );
+    m.phase(Phase::Probe, "the other cores' parts.");
+    let (at, k) = (request.slot.at, request.k);
+    m.share(&mut work.slot, &mut request.slot.words, at, request.share.at, n, k);
+}
+
+/// Refreshes the slots that a token was given, as bytes of a table: what [`Batched`] left out. New slots
+/// are among them, whose lifetimes are as a hit would make them; -1 is the slot of an id that is not valid.
+pub fn refresh_late(p: &Params, life: &mut [i8], slots: &[i32]) {
+    for &slot in slots {
+        let Some(life) = usize::try_from(slot).ok().and_then(|slot| life.get_mut(slot)) else {
+            continue;
+        };
+        *life = match &p.lifetime {
+            Lifetime::Constant(l) => *l,
+            Lifetime::Frequency(f) => f.hit[usize::from(life.cast_unsigned())],
+        };
+    }
+}

@@ -1,0 +1,83 @@
+//! The opening of a step: a table may start cold, loses rows that were not final, and ages.
+//!
+//! `stable` is the number of tokens whose KV was final before this forward. Invalidation at the start of a step
+//! keeps accepted drafts, handles any rollback, and cannot be off by one; the paper's pass at the end of a step
+//! leaves stale hits when N is chosen wrongly. It is a scan over the slots, because a slot without a link (an
+//! orphan) holds an id too. The header bounds the ids that a table may hold, so a step that rejected no draft
+//! scans nothing.
+
+use crate::machine::Machine;
+use crate::machine::phase::Phase;
+use crate::table::params::{Lifetime, Params};
+use crate::table::state::{DEAD, EMPTY, INVALID, State, header};
+
+/// Empties the table if the request's generation is not the table's: a join, a leave, a preemption
+/// or a recomputation needs no launch of its own.
+#[inline(always)]
+pub fn reset<M: Machine>(m: M, p: &Params, state: &mut State<'_, M>, generation: M::Scalar) {
+    let at = m.scalar(header::GENERATION);
+    let known = m.named("known", m.peek(&state.header, at));
+    m.phase(Phase::Reset, "another generation starts with an empty table.");
+    m.when(
+        m.ne(known, generation),
+        #[inline(always)]
+        || {
+            m.sweep(
+                m.scalar(p.slots as i32),
+                #[inline(always)]
+                |t| {
+                    let slot = m.iota(t);
+                    m.store(t, &mut state.id, m.splat(EMPTY));
+                    m.set_life(t, &mut state.life, slot, p.empty_life(), !m.neg(slot));
+                },
+            );
+            m.sweep(
+                m.scalar(p.links() as i32),
+                #[inline(always)]
+                |t| m.store(t, &mut state.link, m.splat(INVALID)),
+            );
+        },
+    );
+    m.put(&mut state.header, at, generation);
+}
+
+/// Clears every slot with an id >= `stable`; ids of this step will be below `limit`.
+#[inline(always)]
+pub fn invalidate<M: Machine>(
+    m: M,
+    p: &Params,
+    state: &mut State<'_, M>,
+    stable: M::Scalar,
+    limit: M::Scalar,
+) {
+    let at = m.scalar(header::TOP);
+    let top = m.named("top", m.peek(&state.header, at));
+    m.phase(Phase::Invalidate, "rows that were not final before this step.");
+    m.when(
+        m.gt(top, stable),
+        #[inline(always)]
+        || {
+            m.sweep(
+                m.scalar(p.slots as i32),
+                #[inline(always)]
+                |t| {
+                    let id = m.load(t, &state.id);
+                    let stale = !m.neg(id - stable);
+                    m.store(t, &mut state.id, m.select(stale, m.splat(EMPTY), id));
+                    m.set_life(t, &mut state.life, m.iota(t), DEAD, stale);
+                },
+            );
+        },
+    );
+    m.put(&mut state.header, at, m.max(m.min(top, stable), limit));
+}
+
+/// Decays every lifetime by one. A lifetime saturates at -128 as a field: an 8-bit wrap would revive slots and hand
+/// out the step's own hits. Frequency lifetimes also leave the range that means "in use" here, instead of at the
+/// end of the request that used them.
+#[inline(always)]
+pub fn decay<M: Machine>(m: M, p: &Params, state: &mut State<'_, M>) {
+    m.phase(Phase::Decay, "every slot is one step older.");
+    let settle = matches!(p.lifetime, Lifetime::Frequency(_));
+    m.age(&mut state.life, m.scalar(1), settle);
+}

@@ -1,0 +1,61 @@
+//! Refresh: the lifetimes of slots that were hit.
+
+use super::schedule::{Schedule, Work};
+use crate::machine::Machine;
+use crate::table::params::{Lifetime, Params};
+use crate::table::state::State;
+
+/// Refreshes the lifetime of every hit: per token, as Algorithm 1 has it, not per request as the text
+/// says. A sweep of its own: inside the first round its dependent byte accesses kept the gathers of
+/// the next tiles from running ahead, which cost a quarter of Probe.
+#[inline(always)]
+pub fn refresh<M: Machine, S: Schedule>(
+    m: M,
+    p: &Params,
+    state: &mut State<'_, M>,
+    work: &Work<'_, M, S>,
+    k: M::Scalar,
+) {
+    m.sweep(
+        k,
+        #[inline(always)]
+        |t| {
+            let slot = m.load(t, &work.slot);
+            set_hit(m, p, t, state, slot, !m.neg(slot));
+        },
+    );
+}
+
+/// Refreshes the slots in `work.dead`.
+#[inline(always)]
+pub fn refresh_listed<M: Machine, S: Schedule>(
+    m: M,
+    p: &Params,
+    state: &mut State<'_, M>,
+    work: &Work<'_, M, S>,
+) {
+    m.sweep(
+        m.len(&work.dead),
+        #[inline(always)]
+        |t| {
+            let slot = m.item(t, &work.dead, 0);
+            set_hit(m, p, t, state, slot, !m.neg(slot));
+        },
+    );
+}
+
+/// What a hit makes of a slot's lifetime. Doing it twice in a request changes nothing.
+#[inline(always)]
+fn set_hit<M: Machine>(
+    m: M,
+    p: &Params,
+    t: M::Tile,
+    state: &mut State<'_, M>,
+    slot: M::V,
+    hit: M::Mask,
+) {
+    match &p.lifetime {
+        Lifetime::Constant(l) => m.set_life(t, &mut state.life, slot, *l, hit),
+        Lifetime::Frequency(f) => m.step_life(t, &mut state.life, slot, &f.hit, hit),
+    }
+}

@@ -1,0 +1,132 @@
+//! The schedule of CPUs: hits are refreshed before victims are chosen, and links looked at one by one, because
+//! each lane less is work less.
+
+use super::probe::probe;
+use super::refresh::refresh;
+use super::request::Request;
+use super::schedule::{Schedule, Work, lanes, sequences};
+use super::update_state::{reusable, unlinked_life};
+use crate::machine::Machine;
+use crate::machine::declare::Columns;
+use crate::machine::phase::Phase;
+use crate::table::hash;
+use crate::table::params::Params;
+use crate::table::state::State;
+
+/// One link of each id at a time.
+#[derive(Clone, Copy, Debug)]
+pub struct Sequential;
+
+/// The working columns of [`Sequential`].
+pub struct Own<'a, M: Machine> {
+    /// (probe sequence, entry) of misses for which no link was found yet.
+    pub unlinked: M::List<'a, 2>,
+    /// The same after this round.
+    pub next_unlinked: M::List<'a, 2>,
+}
+
+impl Schedule for Sequential {
+    type Own<'a, M: Machine> = Own<'a, M>;
+    const COLUMNS: usize = 4;
+
+    #[inline(always)]
+    fn declare<'a, M: Machine>(p: &Params, c: &mut impl Columns<'a, M>) -> Own<'a, M> {
+        let columns = || [("probes", sequences(p)), ("entry", lanes(p))];
+        Own {
+            unlinked: c.list("unlinked", p.k, columns()),
+            next_unlinked: c.list("next_unlinked", p.k, columns()),
+        }
+    }
+
+    #[inline(always)]
+    fn probe<M: Machine>(
+        m: M,
+        p: &Params,
+        state: &State<'_, M>,
+        work: &mut Work<'_, M, Self>,
+        request: &mut Request<'_, M>,
+        token: M::Scalar,
+    ) {
+        let from = request.ids.at + request.ids.stride * token;
+        m.fetch(&mut work.ids, &request.ids.words, from, request.k);
+        probe(m, p, state, work, request.k, request.limit, false);
+    }
+
+    #[inline(always)]
+    fn refresh<M: Machine>(
+        m: M,
+        p: &Params,
+        state: &mut State<'_, M>,
+        work: &mut Work<'_, M, Self>,
+        request: &Request<'_, M>,
+        _token: M::Scalar,
+    ) {
+        m.phase(Phase::Refresh, "hits live on.");
+        refresh(m, p, state, work, request.k);
+    }
+
+    #[inline(always)]
+    fn set_new<M: Machine>(
+        m: M,
+        p: &Params,
+        tile: M::Tile,
+        state: &mut State<'_, M>,
+        slot: M::V,
+        all: M::Mask,
+    ) {
+        m.set_life(tile, &mut state.life, slot, unlinked_life(p), all);
+    }
+
+    #[inline(always)]
+    fn refresh_new<M: Machine>(
+        _m: M,
+        _p: &Params,
+        _state: &mut State<'_, M>,
+        _work: &mut Work<'_, M, Self>,
+        _request: &Request<'_, M>,
+        _token: M::Scalar,
+    ) {
+    }
+
+    #[inline(always)]
+    fn find_links<M: Machine>(
+        m: M,
+        p: &Params,
+        state: &State<'_, M>,
+        work: &mut Work<'_, M, Self>,
+    ) {
+        m.clear(&mut work.own.unlinked);
+        m.clear(&mut work.own.next_unlinked);
+        m.sweep(
+            m.len(&work.dead),
+            #[inline(always)]
+            |t| {
+                let sequence = m.load(t, &work.sequence);
+                let at = hash::first_of(m, p, sequence);
+                let free = reusable(m, p, state, m.gather(&state.link, at));
+                m.store(t, &mut work.link_at, m.select(free, at, m.splat(-1)));
+                m.append(t, &mut work.own.unlinked, !free, [sequence, m.iota(t)]);
+            },
+        );
+        m.repeat(
+            p.retries,
+            m.scalar(p.retries as i32),
+            #[inline(always)]
+            |r| {
+                m.sweep(
+                    m.len(&work.own.unlinked),
+                    #[inline(always)]
+                    |t| {
+                        let sequence = m.item(t, &work.own.unlinked, 0);
+                        let entry = m.item(t, &work.own.unlinked, 1);
+                        let at = hash::nth_of(m, p, sequence, r + 1);
+                        let free = reusable(m, p, state, m.gather(&state.link, at));
+                        m.scatter(t, &mut work.link_at, entry, at, free);
+                        m.append(t, &mut work.own.next_unlinked, !free, [sequence, entry]);
+                    },
+                );
+                m.take(&mut work.own.unlinked, &mut work.own.next_unlinked);
+            },
+        );
+    }
+}

@@ -1,0 +1,64 @@
+//! Stage One: slots and misses of one request, token by token on one table.
+
+use super::collect_dead::collect_dead;
+use super::locate::locate;
+use super::open::{decay, invalidate, reset};
+use super::request::{Request, record, status};
+use super::schedule::{Schedule, Work};
+use super::update_state::update_state;
+use crate::machine::Machine;
+use crate::table::params::{MAX_TOKENS, Params};
+use crate::table::state::State;
+
+/// Runs Stage One of one request: Algorithm 1 for each token, on one table.
+#[inline(always)]
+pub fn stage_one<M: Machine, S: Schedule>(
+    m: M,
+    p: &Params,
+    state: &mut State<'_, M>,
+    work: &mut Work<'_, M, S>,
+    request: &mut Request<'_, M>,
+) {
+    open(m, p, state, work, request);
+    m.repeat(
+        p.tokens.min(MAX_TOKENS),
+        request.tokens,
+        #[inline(always)]
+        |token| {
+            S::probe(m, p, state, work, request, token);
+            let misses_at = locate(m, p, work, request, token);
+            S::refresh(m, p, state, work, request, token);
+            collect_dead(m, p, state, work);
+            m.publish_list(&mut request.misses.slot, misses_at, &work.dead, 0);
+            update_state(m, p, state, work, request, token);
+        },
+    );
+    close(m, work, request);
+}
+
+/// Prepares the table for the step, and clears what is counted over its tokens.
+#[inline(always)]
+fn open<M: Machine, S: Schedule>(
+    m: M,
+    p: &Params,
+    state: &mut State<'_, M>,
+    work: &mut Work<'_, M, S>,
+    request: &mut Request<'_, M>,
+) {
+    reset(m, p, state, request.generation);
+    invalidate(m, p, state, request.stable, request.limit);
+    decay(m, p, state);
+    m.clear(&mut work.out_of_range);
+    m.clear(&mut work.out_of_pool);
+    m.put(&mut request.record.words, request.record.at + record::TOTAL, m.scalar(0));
+}
+
+/// Writes the request's status.
+#[inline(always)]
+fn close<M: Machine, S: Schedule>(m: M, work: &Work<'_, M, S>, request: &mut Request<'_, M>) {
+    let some = |n| m.gt(n, m.scalar(0));
+    let out_of_range = some(m.len(&work.out_of_range)) * m.scalar(status::ID_OUT_OF_RANGE);
+    let out_of_pool = some(m.len(&work.out_of_pool)) * m.scalar(status::ROW_OUT_OF_POOL);
+    let at = request.record.at + record::STATUS;
+    m.put(&mut request.record.words, at, out_of_range + out_of_pool);
+}

@@ -1,0 +1,56 @@
+//! How a table lies in plain words, and how a CPU splits it into columns.
+//!
+//! The size depends on the geometry alone. A table is header | ids | lifetimes and pad | links:
+//! 64 + 4·S + (S + 64) + 4·S·spread bytes.
+
+use super::params::Params;
+use super::state::{DEAD, EMPTY, INVALID, State, header};
+use crate::machine::Machine;
+use crate::machine::cpu::{Column, Life, SLACK};
+
+/// Words of one table.
+pub fn state_words(p: &Params) -> usize {
+    header::WORDS + p.slots as usize + life_words(p) + p.links() as usize
+}
+
+/// Words from one table to the next: whole 64-byte lines, so that two share none.
+pub fn table_words(p: &Params) -> usize {
+    state_words(p).next_multiple_of(16)
+}
+
+fn life_words(p: &Params) -> usize {
+    (p.slots as usize + SLACK) / 4
+}
+
+/// The words of a table that nothing was ever put in.
+pub fn clear_state(p: &Params, words: &mut [i32]) {
+    let (header, rest) = words.split_at_mut(header::WORDS);
+    let (id, rest) = rest.split_at_mut(p.slots as usize);
+    let (life, link) = rest.split_at_mut(life_words(p));
+    header.fill(0);
+    header[header::THRESHOLD as usize] = i32::from(DEAD);
+    id.fill(EMPTY);
+    bytes(life).fill(p.empty_life());
+    link.fill(INVALID);
+}
+
+/// Splits a table's words.
+///
+/// # Panics
+/// If there are fewer than [`state_words`].
+pub fn split_state<'a, M>(p: &Params, words: &'a mut [i32]) -> State<'a, M>
+where
+    M: Machine<Column<'a> = Column<'a>, Life<'a> = Life<'a>, Output<'a> = &'a mut [i32]>,
+{
+    let (header, rest) = words.split_at_mut(header::WORDS);
+    let (id, rest) = rest.split_at_mut(p.slots as usize);
+    let (life, rest) = rest.split_at_mut(life_words(p));
+    let (link, _) = rest.split_at_mut(p.links() as usize);
+    State { id: Column::new(id), life: Life::new(bytes(life)), link: Column::new(link), header }
+}
+
+fn bytes(words: &mut [i32]) -> &mut [i8] {
+    let len = core::mem::size_of_val(words);
+    // SAFETY: the same memory under the same exclusive borrow, and any byte is a valid `i8`.
+    unsafe { core::slice::from_raw_parts_mut(words.as_mut_ptr().cast(), len) }
+}

@@ -249,6 +249,7 @@ fn the_operators_agree_with_the_kernels() {
         block_stride: 40,
         pool_units: 4000,
         states: 7,
+        cores: 40,
         copy_cores: 16,
         segments: &segments,
     };

@@ -46,6 +46,7 @@ fn tiling(config: &Config, pool: &HostPool, batch: &QueuedBatch, cores: usize) -
         block_stride: word(batch.block_stride),
         pool_units: word(pool.rows() / (params.page as usize).max(1)),
         states: word(config.states),
+        cores: word(cores),
         copy_cores: word(cores),
         segments: &segments,
     };

@@ -3,6 +3,7 @@
 
 use avsg_device::params::{Lifetime, Params};
 use avsg_device::request::record;
+use avsg_device::share::{PART, SHARERS};
 use avsg_device::tiling::{HALF_BYTES, MAX_CHUNKS, MAX_HALF_ROWS, Tiling, rules};
 
 use crate::write::kernels::Kernels;
@@ -38,7 +39,7 @@ const TEXTS: [(&str, &str); 13] = [
 /// The project of a geometry. `unit` is the compute unit's name, such as `ascend910b`; `kernels` are
 /// written for [`crate::write::kernels::Abi::Operator`].
 pub fn project(p: &Params, unit: &str, kernels: &Kernels) -> Vec<File> {
-    let marks: [(&str, String); 10] = [
+    let marks: [(&str, String); 12] = [
         ("@UNIT@", unit.into()),
         ("@GEOMETRY@", p.to_string()),
         ("@FIELDS@", fields()),
@@ -49,6 +50,8 @@ pub fn project(p: &Params, unit: &str, kernels: &Kernels) -> Vec<File> {
         ("@HALF_BYTES@", HALF_BYTES.to_string()),
         ("@HALF_ROWS@", MAX_HALF_ROWS.to_string()),
         ("@MAX_CHUNKS@", MAX_CHUNKS.to_string()),
+        ("@PART@", PART.to_string()),
+        ("@SHARERS@", SHARERS.to_string()),
     ];
     let file = |path: String, bytes| File { executable: path.ends_with(".sh"), path, bytes };
     let fill = |text: &str| {

@@ -6,7 +6,7 @@
 
 use crate::lower::Lowered;
 use crate::sync::Overlap;
-use crate::tape::{Code, Kind};
+use crate::tape::{Block, Code, Kind, Op};
 use crate::{aiv::Place, lower::buffer_name};
 use std::collections::BTreeMap;
 use std::fmt::{Display, Formatter};
@@ -228,12 +228,23 @@ fn share(
     plan.buffers.extend(placed);
 }
 
+/// The ops of a block in the order in which they run; those of a branch, which runs once at most, one by one.
+fn in_turn<'t>(block: &'t Block, ops: &mut Vec<&'t Op>) {
+    for op in &block.ops {
+        match &op.body {
+            Some(body) if op.code == Code::When => in_turn(body, ops),
+            _ => ops.push(op),
+        }
+    }
+}
+
 /// Every working column: its length, and the ops of a token that it lives through.
 fn columns(kernel: &Lowered) -> BTreeMap<String, (u32, (usize, usize))> {
     let mut found = BTreeMap::new();
     let tokens = kernel.tape.body.ops.iter().find(|op| matches!(op.code, Code::Repeat { .. }));
-    let ops = tokens.and_then(|op| op.body.as_ref()).map_or(&[][..], |body| &body.ops);
-    for (n, op) in ops.iter().enumerate() {
+    let mut ops = Vec::new();
+    tokens.iter().filter_map(|op| op.body.as_ref()).for_each(|body| in_turn(body, &mut ops));
+    for (n, op) in ops.into_iter().enumerate() {
         for (op, &id) in op.all().flat_map(|op| op.columns.iter().map(move |id| (op, id))) {
             let column = kernel.tape.column(*kernel.alias.get(&id).unwrap_or(&id));
             let touched = match (column.kind, op.code) {

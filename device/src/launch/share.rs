@@ -9,8 +9,7 @@ pub const SHARERS: usize = 4;
 /// Pieces of a table's plane on its way in, of which sharers begin with different ones.
 pub const PIECES: usize = 4;
 
-/// How many cores probe for each request of a batch: one, or as many as there are for each. As
-/// `avsg_plan.h` deals them.
+/// How many cores probe for each request of a batch: one, or as many as there are for each.
 pub fn sharers(requests: usize, k: usize, cores: usize) -> usize {
     let each = (cores / requests.max(1)).min(k.div_ceil(PART));
     if each < SHARERS { 1 } else { each }

@@ -5,6 +5,7 @@
 
 use core::mem::{offset_of, size_of};
 
+use super::share::{part, sharers};
 use crate::table::params::{Frequency, Params};
 
 /// Segments of a row that a device kernel takes.
@@ -88,6 +89,8 @@ tiling! {
     "Rows (without block table) or blocks (with one) of the host pool." pool_units: i32,
     "Request states: tables, and S slots each." states: i32,
     "Cores that copy; as many as were launched, if that is less." copy_cores: i32,
+    "Cores that probe for each request of a step; 1: none shares." sharers: i32,
+    "Ids of each sharer's part but the last." part: i32,
     "Segments of a row: 1 or 2." segments: i32,
     "Bytes of each segment." bytes: [i32; MAX_SEGMENTS],
     "Each segment's first pointer in hostChunks." chunk_first: [i32; MAX_SEGMENTS],
@@ -99,7 +102,7 @@ tiling! {
     "Bytes from row to row of the fresh rows." fresh_stride: [i32; MAX_SEGMENTS],
 }
 
-const _: () = assert!(size_of::<Tiling>() == 88);
+const _: () = assert!(size_of::<Tiling>() == 96);
 
 /// One segment of a layer's rows, as a device sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -135,6 +138,8 @@ pub struct Launch<'a> {
     pub pool_units: u32,
     /// Request states.
     pub states: u32,
+    /// Cores that the kernel is launched on.
+    pub cores: u32,
     /// Cores that copy.
     pub copy_cores: u32,
     /// Segments of a row.
@@ -192,6 +197,7 @@ impl Tiling {
         ] {
             word(words)?;
         }
+        let sharers = sharers(launch.requests as usize, launch.k as usize, launch.cores as usize);
         let mut tiling = Self {
             requests: word(requests)?,
             k: word(launch.k.into())?,
@@ -200,6 +206,8 @@ impl Tiling {
             pool_units: word(launch.pool_units.into())?,
             states: word(launch.states.into())?,
             copy_cores: word(launch.copy_cores.into())?,
+            sharers: word(sharers as u64)?,
+            part: word(part(launch.k as usize, sharers) as u64)?,
             segments: segments.len() as i32,
             half_rows: (u64::from(HALF_BYTES) / staged).min(MAX_HALF_ROWS.into()) as i32,
             ..Self::default()
@@ -285,6 +293,7 @@ mod tests {
             block_stride: 0,
             pool_units: 65536,
             states: 16,
+            cores: 40,
             copy_cores: 40,
             segments,
         }
@@ -326,9 +335,12 @@ mod tests {
         let two = [SEGMENT, Segment { bytes: 128, chunk_shift: 18, chunks: 1, ..SEGMENT }];
         let t = Tiling::new(&p, &launch(&two)).unwrap();
         assert_eq!((t.chunk_first, t.chunk_shift, t.chunks), ([0, 3], [15, 18], 4));
-        assert_eq!(t.words()[..8], [16, 2048, 2048, 0, 65536, 16, 40, 2]);
-        assert_eq!(t.words()[8..16], [1152, 128, 0, 3, 15, 18, 4, 32]);
-        assert_eq!(t.words()[16..], [1152; 6]);
+        assert_eq!(t.words()[..10], [16, 2048, 2048, 0, 65536, 16, 40, 1, 2048, 2]);
+        assert_eq!(t.words()[10..18], [1152, 128, 0, 3, 15, 18, 4, 32]);
+        assert_eq!(t.words()[18..], [1152; 6]);
+        // Ten cores for each of four requests.
+        let few = Tiling::new(&p, &Launch { requests: 4, ..launch(&two) }).unwrap();
+        assert_eq!((few.sharers, few.part), (10, 208));
         let many = [SEGMENT, Segment { chunks: MAX_CHUNKS - 2, ..SEGMENT }];
         let chunks = u64::from(MAX_CHUNKS) + 1;
         assert_eq!(Tiling::new(&p, &launch(&many)), Err(Fault::Chunks(chunks)));

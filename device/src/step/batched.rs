@@ -77,6 +77,7 @@ impl Schedule for Batched {
             shared,
             #[inline(always)]
             || {
+                m.phase(Phase::Probe, "this core's part of a shared token.");
                 // The owner's part is the first, so the owner has all ids.
                 let part_at = request.share.at;
                 m.fetch(&mut work.ids, &request.ids.words, from + part_at, request.k - part_at);
@@ -92,6 +93,7 @@ impl Schedule for Batched {
             m.not(shared),
             #[inline(always)]
             || {
+                m.phase(Phase::Probe, "which ids does the Hash-State hold?");
                 m.fetch(&mut work.ids, &request.ids.words, from, request.k);
                 // Two links at a time where their number is even: half the rounds, for more gathers.
                 probe(m, p, state, work, request.k, request.limit, p.retries % 2 == 1);
@@ -201,7 +203,6 @@ fn probe_part<M: Machine>(
     work: &mut Work<'_, M, Batched>,
     request: &mut Request<'_, M>,
 ) {
-    m.phase(Phase::Probe, "this core's part of a shared token.");
     let n = request.share.len;
     m.sweep(
         n,

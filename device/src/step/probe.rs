@@ -36,7 +36,6 @@ pub fn probe<M: Machine, S: Schedule>(
     m.clear(&mut work.pending);
     m.clear(&mut work.next);
     m.clear(&mut work.invalid);
-    m.phase(Phase::Probe, "which ids does the Hash-State hold?");
     m.sweep(
         k,
         #[inline(always)]

@@ -47,6 +47,7 @@ impl Schedule for Sequential {
         request: &mut Request<'_, M>,
         token: M::Scalar,
     ) {
+        m.phase(Phase::Probe, "which ids does the Hash-State hold?");
         let from = request.ids.at + request.ids.stride * token;
         m.fetch(&mut work.ids, &request.ids.words, from, request.k);
         probe(m, p, state, work, request.k, request.limit, false);

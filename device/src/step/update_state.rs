@@ -73,8 +73,10 @@ fn occupy<M: Machine, S: Schedule>(
             let slot = m.item(t, &work.dead, 0);
             let all = !m.neg(slot);
             S::set_new(m, p, t, state, slot, all);
+            // Made before both scatters, which then share a loop on a vector core.
+            let lane = position - first;
             m.scatter(t, &mut state.id, slot, x, all);
-            m.scatter(t, &mut work.slot, position - first, slot, all);
+            m.scatter(t, &mut work.slot, lane, slot, all);
             let mixed = hash::mixed(m, p, x);
             m.store(t, &mut work.sequence, hash::sequence(m, p, x, mixed));
             m.store(t, &mut work.new_link, hash::word(m, p, mixed, slot));

@@ -8,7 +8,6 @@ use avsg_device::kernels::KernelName;
 use avsg_device::memory::{state_words, table_words};
 use avsg_device::params::{ID_LIMIT, Lifetime, NO_STABLE_LEN, Params};
 use avsg_device::request::record;
-use avsg_device::share::{PART, SHARERS};
 use avsg_device::state::{DEAD, EMPTY, INVALID, header};
 use avsg_device::tiling::{HALF_BYTES, MAX_CHUNKS, MAX_HALF_ROWS, Tiling};
 
@@ -164,8 +163,6 @@ fn marks(p: &Params, stage_one: &StageOneText, frame: u32) -> Vec<(&'static str,
         ("@PAGE_SHIFT@", p.page.max(1).ilog2().to_string()),
         ("@ID_LIMIT@", ID_LIMIT.to_string()),
         ("@NO_STABLE_LEN@", NO_STABLE_LEN.to_string()),
-        ("@PART@", PART.to_string()),
-        ("@SHARERS@", SHARERS.to_string()),
         ("@RECORD_WORDS@", record::WORDS.to_string()),
         ("@RECORD_TOTAL@", record::TOTAL.to_string()),
         ("@LIFE_WORD@", (header::WORDS + p.slots as usize).to_string()),

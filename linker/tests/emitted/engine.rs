@@ -183,6 +183,7 @@ impl World {
                 block_stride: b.block_stride as u32,
                 pool_units: self.pool_units as u32,
                 states: self.states as u32,
+                cores: how.cores,
                 copy_cores: how.cores,
                 segments: &segments,
             },

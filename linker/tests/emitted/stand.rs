@@ -36,6 +36,7 @@ pub fn launch<'a>(requests: usize, copy_cores: u32, segments: &'a [Segment]) -> 
         block_stride: 0,
         pool_units: 0,
         states: requests as u32,
+        cores: copy_cores,
         copy_cores,
         segments,
     }

@@ -30,6 +30,8 @@ struct Tiling {
     int32_t poolUnits;              // Rows (without block table) or blocks (with one) of the host pool.
     int32_t states;                 // Request states: tables, and S slots each.
     int32_t copyCores;              // Cores that copy; as many as were launched, if that is less.
+    int32_t sharers;                // Cores that probe for each request of a step; 1: none shares.
+    int32_t part;                   // Ids of each sharer's part but the last.
     int32_t segments;               // Segments of a row: 1 or 2.
     int32_t bytes[2];               // Bytes of each segment.
     int32_t chunkFirst[2];          // Each segment's first pointer in hostChunks.
@@ -43,12 +45,13 @@ struct Tiling {
 static_assert(__builtin_offsetof(Tiling, requests) == 0 && __builtin_offsetof(Tiling, k) == 4
     && __builtin_offsetof(Tiling, idsStride) == 8 && __builtin_offsetof(Tiling, blockStride) == 12
     && __builtin_offsetof(Tiling, poolUnits) == 16 && __builtin_offsetof(Tiling, states) == 20
-    && __builtin_offsetof(Tiling, copyCores) == 24 && __builtin_offsetof(Tiling, segments) == 28
-    && __builtin_offsetof(Tiling, bytes) == 32 && __builtin_offsetof(Tiling, chunkFirst) == 40
-    && __builtin_offsetof(Tiling, chunkShift) == 48 && __builtin_offsetof(Tiling, chunks) == 56
-    && __builtin_offsetof(Tiling, halfRows) == 60 && __builtin_offsetof(Tiling, hostStride) == 64
-    && __builtin_offsetof(Tiling, kvStride) == 72 && __builtin_offsetof(Tiling, freshStride) == 80
-    && sizeof(Tiling) == 88, "Tiling");
+    && __builtin_offsetof(Tiling, copyCores) == 24 && __builtin_offsetof(Tiling, sharers) == 28
+    && __builtin_offsetof(Tiling, part) == 32 && __builtin_offsetof(Tiling, segments) == 36
+    && __builtin_offsetof(Tiling, bytes) == 40 && __builtin_offsetof(Tiling, chunkFirst) == 48
+    && __builtin_offsetof(Tiling, chunkShift) == 56 && __builtin_offsetof(Tiling, chunks) == 64
+    && __builtin_offsetof(Tiling, halfRows) == 68 && __builtin_offsetof(Tiling, hostStride) == 72
+    && __builtin_offsetof(Tiling, kvStride) == 80 && __builtin_offsetof(Tiling, freshStride) == 88
+    && sizeof(Tiling) == 96, "Tiling");
 
 // ---- moving data ---------------------------------------------------------------------------------
 

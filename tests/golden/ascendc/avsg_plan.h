@@ -9,9 +9,7 @@ namespace avsg {
 
 constexpr int32_t TILE = 16;            // requests whose words are read at once
 constexpr int32_t MINUS = 128;          // words of -1
-constexpr int32_t PART = 64;            // ids below which a core's part is not made smaller
-constexpr int32_t SHARERS = 4;          // cores below which a request is not shared
-constexpr uint32_t FRAME = 181920;       // behind Stage One's memory, kept while it runs
+constexpr uint32_t FRAME = 186400;       // behind Stage One's memory, kept while it runs
 constexpr uint32_t FRAME_BYTES = 1056;
 constexpr uint32_t TILING_AT = FRAME;
 constexpr uint32_t WORDS_AT = TILING_AT + 128;
@@ -27,25 +25,18 @@ __aicore__ inline void PadSlots(const Gm &gm, int32_t row, int32_t from)
     }
 }
 
-// How many cores probe for a request: one, or as many as there are for each, where that pays.
-__aicore__ inline int32_t Sharers(const Tiling &t)
-{
-    const int32_t each = Least(GetBlockNum() / (t.requests + (t.requests == 0)), (t.k + PART - 1) / PART);
-    return each < SHARERS ? 1 : each;
-}
-
 // Every core takes a run of requests; no two runs differ by more than one. Or several share one: then all meet
 // once, whether they have one or not. Nothing returns early: a core without requests still has to reach SyncAll.
 // `late`: refreshes of a request's last token are left to whoever comes after, and cores may share.
 __aicore__ inline void PlanBatch(const Gm &gm, Window &w, const Tiling &t, bool late)
 {
-    const int32_t sharers = late ? Sharers(t) : 1;
+    // A launch on fewer cores than the host counted on shares nothing: a part would have no core.
+    const int32_t sharers = late && t.sharers * t.requests <= GetBlockNum() ? t.sharers : 1;
     const int32_t core = GetBlockIdx() / sharers;
     const int32_t cores = sharers > 1 ? t.requests : GetBlockNum();
     const int32_t begin = core < cores ? Cut(t.requests, core, cores) : 0;
     const int32_t end = core < cores ? Cut(t.requests, core + 1, cores) : 0;
     const int32_t sharer = GetBlockIdx() % sharers;
-    const int32_t part = (t.k + sharers * 8 - 1) / (sharers * 8) * 8;
     bool met = sharers == 1;
     const LocalTensor<int32_t> zero = Local<int32_t>(ZERO_AT, RECORD_WORDS);
     if (begin < end) {
@@ -84,8 +75,8 @@ __aicore__ inline void PlanBatch(const Gm &gm, Window &w, const Tiling &t, bool 
             q.validAt = first;
             q.recordAt = request * RECORD_WORDS;
             q.shared = sharers > 1 && tokens > 0 ? 1 : 0;
-            q.partAt = Least(sharer * part, t.k);
-            q.partLen = Least(part, t.k - q.partAt);
+            q.partAt = Least(sharer * t.part, t.k);
+            q.partLen = Least(t.part, t.k - q.partAt);
             q.turn = sharer;
             q.owner = sharer == 0;
             q.late = late ? tokens : 0;

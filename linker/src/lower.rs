@@ -2,29 +2,28 @@
 //!
 //! A sweep is a loop over tiles of `TILE` lanes. A load is a view of its column, arithmetic one call on
 //! exactly the live lanes, a compare one over whole repeats, whose junk bits behind the live lanes
-//! nothing looks at. What the core lacks, helpers make of what it has (`write/ascendc/stage_one.h.in`):
+//! nothing looks at. What the core lacks, helpers make of what it has ([`crate::ascendc::helpers`]):
 //! appends at any length, scatters, lifetimes, look-ups.
 
 mod alias;
 mod dot;
 mod lanes;
 mod names;
-pub mod registers;
+mod phases;
+mod registers;
 mod scatters;
 mod schedule;
-pub mod search;
+mod search;
 mod signs;
-pub mod simplify;
+mod simplify;
 mod whole;
 
-pub(crate) use lanes::ub;
-
-use crate::aiv::{Call, Loop, Node, Pipe, Place};
+use crate::aiv::{Call, Expr, Length, Loop, Node, Operation, Place, Tensor};
+use crate::ascendc::helpers::basic;
 use crate::check::{Refused, ranges};
 use crate::tape::{Block, Code, Column, ColumnId, Kind, Op, Range, Tape, Value};
 use registers::{Register, Temp};
 use std::collections::{BTreeMap, BTreeSet};
-use std::mem::discriminant;
 
 /// A kernel as calls, and what they need to be placed and written.
 #[derive(Debug)]
@@ -35,7 +34,7 @@ pub struct Lowered {
     pub body: Vec<Node>,
     /// Vector and mask registers of a tile.
     pub registers: Vec<Register>,
-    /// Words that `AndWord` and `OrWord` take, in blocks of their own.
+    /// Words that calls take from blocks of their own.
     pub words: BTreeSet<u32>,
     /// Lists that share another one's storage.
     pub alias: BTreeMap<ColumnId, ColumnId>,
@@ -57,21 +56,20 @@ struct Lower<'t> {
     ranges: Vec<Range>,
     uses: BTreeMap<Value, usize>,
     defs: BTreeMap<Value, Op>,
-    names: BTreeMap<Value, String>,
-    /// Vectors and masks: text and place.
-    at: BTreeMap<Value, (String, Place)>,
+    scalars: BTreeMap<Value, Expr>,
+    /// Vectors and masks.
+    at: BTreeMap<Value, Tensor>,
     halves: BTreeSet<Value>,
     /// Masks that hold for all lanes. They are made only if somebody needs one.
     all: BTreeSet<Value>,
     /// Signs, spread over the word, of the tile's vectors.
-    signs: BTreeMap<Value, (String, Place)>,
+    signs: BTreeMap<Value, Tensor>,
     /// What the tile's values are called.
     called: BTreeMap<Value, String>,
     temps: Vec<Temp>,
     registers: registers::Names,
     /// Names of scalars that are taken.
     taken: BTreeSet<String>,
-    words: BTreeSet<u32>,
     alias: BTreeMap<ColumnId, ColumnId>,
     overlays: Vec<[String; 2]>,
     out: Vec<Node>,
@@ -89,12 +87,12 @@ pub fn lower(tape: &Tape) -> Result<Lowered, Refused> {
     let mut uses = BTreeMap::new();
     tape.body.all().flat_map(|op| &op.args).for_each(|&a| *uses.entry(a).or_default() += 1);
     let def = |op: &Op| Some((op.out?, Op { body: None, ..op.clone() }));
-    let params = tape.params.iter().map(|p| (p.value, format!("q.{}", camel(&p.name))));
+    let params = tape.params.iter().map(|p| (p.value, Expr::field(camel(&p.name))));
     let mut l = Lower {
         ranges,
         uses,
         defs: tape.body.all().filter_map(def).collect(),
-        names: params.collect(),
+        scalars: params.collect(),
         at: BTreeMap::new(),
         halves: BTreeSet::new(),
         all: BTreeSet::new(),
@@ -103,7 +101,6 @@ pub fn lower(tape: &Tape) -> Result<Lowered, Refused> {
         temps: Vec::new(),
         registers: registers::Names::default(),
         taken: FIXED.iter().map(|name| (*name).into()).collect(),
-        words: BTreeSet::new(),
         alias,
         overlays: Vec::new(),
         out: Vec::new(),
@@ -119,7 +116,9 @@ pub fn lower(tape: &Tape) -> Result<Lowered, Refused> {
     l.overlays = alias::overlays(&tape).into_iter().map(names).collect();
     l.block(&tape.body);
     registers::drop_unused(&mut l.out);
-    let Lower { registers, words, alias, overlays, out, .. } = l;
+    let calls = l.out.iter().flat_map(Node::all).filter_map(Node::call);
+    let words = calls.flat_map(Call::words).collect();
+    let Lower { registers, alias, overlays, out, .. } = l;
     let registers = registers.registers();
     Ok(Lowered { body: out, registers, words, alias, overlays, tape })
 }
@@ -163,128 +162,62 @@ impl Lower<'_> {
     fn repeat(&mut self, op: &Op, body: &Block) {
         let variable = ["token", "round", "probe"].get(self.depth).copied().unwrap_or("again");
         let bound = self.scalar(op.args[0]);
-        self.names.extend(body.binds.map(|b| (b, variable.to_string())));
+        self.scalars.extend(body.binds.map(|b| (b, Expr::name(variable))));
         let outer = std::mem::take(&mut self.out);
         self.depth += 1;
         self.block(body);
         self.depth -= 1;
         let body = std::mem::replace(&mut self.out, outer);
-        self.push_loop(op, Loop { variable, bound, body, ..Loop::default() });
+        self.push_loop(op, variable, (bound, false), body);
     }
 
     fn sweep(&mut self, op: &Op, body: &Block) {
-        let mut n = self.bare(op.args[0]);
-        if n.contains(' ') {
+        let mut n = self.scalar(op.args[0]);
+        if !n.is_atom() {
             let column = body.ops.iter().find_map(|op| op.columns.first());
             let column = column.map_or("", |&c| &self.tape.column(c).name);
             let name = self.fresh_name(op.args[0], &format!("{column}Lanes"));
-            self.statement(format!("const int32_t {name} = {n};"));
-            n = name;
+            self.call(Call::from(Operation::Let(name.clone(), n)));
+            n = Expr::Name(name);
         }
         let outer = std::mem::take(&mut self.out);
         self.called = names::of(self.tape, &self.defs, body);
         self.temps.clear();
         self.signs.clear();
-        self.statement(format!("const int32_t lanes = Least({n} - base, TILE);"));
+        let lanes = Expr::min(n.clone() - Expr::name("base"), Expr::Constant("TILE"));
+        self.call(Call::from(Operation::Let("lanes".into(), lanes)));
         for op in &body.ops {
             self.lane(op);
         }
         let mut inner = std::mem::replace(&mut self.out, outer);
         registers::drop_unread(&mut inner);
         inner = schedule::by_level(inner, &|a, b| {
-            let (Place::Ub(x), Place::Ub(y)) = (a, b) else { return a == b };
-            let [x, y] = [x, y].map(|name| name.trim_end_matches("[base]"));
+            let (Place::Ub(x, _), Place::Ub(y, _)) = (a, b) else { return a == b };
             let over = |x, y| self.overlays.iter().any(|[p, q]| p == x && q == y);
             x == y || over(x, y) || over(y, x)
         });
         self.registers.name(&mut inner, &self.temps, &mut self.taken);
-        if inner.iter().filter_map(Node::call).any(|call| call.text.contains("whole")) {
-            let text = "const int32_t whole = Whole(lanes);".into();
-            inner.insert(1, Node::Call(Call { text, ..Call::default() }));
+        let mut lengths = inner.iter().filter_map(Node::call).flat_map(Call::lengths);
+        if lengths.any(Length::whole_repeats) {
+            inner.insert(1, Node::Call(basic::whole()));
         }
-        let (variable, bound, body) = ("base", n, inner);
-        self.push_loop(op, Loop { variable, bound, tiles: true, body, ..Loop::default() });
+        self.push_loop(op, "base", (n, true), inner);
     }
 
-    fn push_loop(&mut self, op: &Op, l: Loop) {
+    fn push_loop(
+        &mut self,
+        op: &Op,
+        variable: &'static str,
+        (bound, tiles): (Expr, bool),
+        body: Vec<Node>,
+    ) {
         let count = self.defs.get(&op.args[0]).map(|op| op.code);
         let always = matches!(count, Some(Code::Constant(n)) if n > 0);
-        self.out.push(Node::Loop(Loop { always, ..l }));
+        let sync = Vec::new();
+        self.out.push(Node::Loop(Loop { variable, bound, tiles, always, sync, body }));
     }
 
-    /// The paper's name for what begins here.
-    fn step(&self, op: &Op) -> Option<&'static str> {
-        let column = |op: &Op, n: usize| op.columns.get(n).map(|&c| &*self.tape.column(c).name);
-        let has = |code: Code, name: &str| {
-            let same = |op: &Op| discriminant(&op.code) == discriminant(&code);
-            let on = |op: &Op| (0..op.columns.len()).any(|n| column(op, n) == Some(name));
-            op.all().any(|op| same(op) && on(op))
-        };
-        let of_list = |n: Value| self.defs.get(&n).is_none_or(|need| need.code == Code::Len);
-        let (store, load, item, append) = (Code::Store, Code::Load, Code::Item(0), Code::Append);
-        let lives = || has(Code::SetLife(0), "life") || has(Code::StepLife(0), "life");
-        Some(match op.code {
-            Code::Age { .. } => "Decay: one step older.",
-            Code::Sweep if has(store, "wanted") => {
-                "Probe, shared: this core's part of the token, and then the others'."
-            }
-            Code::Collect => "What the cores did not find of a shared token.",
-            Code::Sweep if has(append, "void") => {
-                "Probe, first round: which ids does the Hash-State hold?"
-            }
-            Code::Bisect if !of_list(op.args[1]) => {
-                "Deferral: a life that bounds the victims'; hits above it can wait."
-            }
-            Code::Bisect => "CollectDead: the slots that live least, as many as there are misses.",
-            Code::AppendLow => "Deferral: hits up to there, which must not wait.",
-            Code::Publish if column(op, 0) == Some("gm_slot") => "The token's slots.",
-            Code::PublishList(_) if column(op, 0) == Some("gm_miss_id") => "The token's misses.",
-            Code::Sweep if self.depth == 1 && lives() && self.of_new_slots(op) => {
-                "UpdateState: lifetimes of new slots, unless they wait too."
-            }
-            Code::Sweep if self.depth == 1 && has(item, "dead") && !has(item, "miss") => {
-                "Refresh: if those are few, only they."
-            }
-            Code::Sweep if has(store, "id") && has(load, "id") => {
-                "Invalidate: rows that were not final before this step."
-            }
-            Code::Sweep if has(store, "id") => "Reset, if the generation is another one.",
-            Code::Sweep if has(load, "slot") && lives() => "Refresh: hits live on.",
-            Code::Sweep if has(append, "miss") => "Locate: the host row of each miss.",
-            Code::Sweep if self.depth == 1 && has(item, "dead") => {
-                "UpdateState: victims take the misses."
-            }
-            Code::Sweep if has(Code::Scatter, "link") => {
-                "The claimed links: of two claims the later stays."
-            }
-            Code::Sweep if has(append, "dead") => "Those whose link went to a later claim.",
-            Code::Repeat { .. } if self.depth == 1 && has(Code::Take, "pending") => {
-                "Probe, later rounds: what is still pending is the miss list."
-            }
-            Code::Repeat { .. } if self.depth == 1 && has(append, "claim") => {
-                "UpdateState: a link for every miss; once more for those that lost theirs."
-            }
-            _ => return None,
-        })
-    }
-
-    /// Whether a sweep goes over all new slots or none: so many times whether it is a token's turn.
-    fn of_new_slots(&self, sweep: &Op) -> bool {
-        let factor = |op: &Op| op.args.get(1).and_then(|v| self.defs.get(v)).map(|op| op.code);
-        let n = self.defs.get(&sweep.args[0]).filter(|op| op.code == Code::ScalarMul);
-        n.and_then(factor).is_some_and(|code| matches!(code, Code::IfNe(_)))
-    }
-
-    /// A statement of the scalar unit that touches no memory.
-    fn statement(&mut self, text: String) {
-        self.helper(text, Vec::new());
-    }
-
-    fn call(&mut self, pipe: Pipe, text: String, reads: Vec<Place>, writes: Vec<Place>) {
-        self.out.push(Node::Call(Call::new(pipe, text, reads, writes)));
-    }
-
-    /// The C++ name of a column's storage.
+    /// The name of a column's storage.
     fn storage(&self, id: ColumnId, column: usize) -> String {
         buffer_name(self.tape.column(*self.alias.get(&id).unwrap_or(&id)), column)
     }
@@ -294,13 +227,8 @@ impl Lower<'_> {
     }
 
     /// A scalar as an operand.
-    fn scalar(&self, value: Value) -> String {
-        whole::wrapped(&self.bare(value), "?+-*")
-    }
-
-    /// A scalar where nothing binds closer.
-    fn bare(&self, value: Value) -> String {
-        self.names.get(&value).cloned().unwrap_or_default()
+    fn scalar(&self, value: Value) -> Expr {
+        self.scalars.get(&value).cloned().unwrap_or(Expr::Number(0))
     }
 
     /// A name for a scalar that no other one has.
@@ -309,7 +237,7 @@ impl Lower<'_> {
         let mut all = std::iter::once(name.to_string()).chain(numbered);
         let name = all.find(|name| !self.taken.contains(name)).unwrap_or_default();
         self.taken.insert(name.clone());
-        self.names.insert(value, name.clone());
+        self.scalars.insert(value, Expr::name(&name));
         name
     }
 }

@@ -5,7 +5,7 @@ use avsg_device::params::{Lifetime, Params};
 use avsg_device::stage_one::record;
 use avsg_device::tiling::{HALF_BYTES, MAX_CHUNKS, MAX_HALF_ROWS, Tiling, rules};
 
-use crate::write::kernels::Kernels;
+use crate::ascendc::kernels::Kernels;
 use avsg_device::machine::memory::table_words;
 
 /// One file of a project.
@@ -36,7 +36,7 @@ const TEXTS: [(&str, &str); 13] = [
 ];
 
 /// The project of a geometry. `unit` is the compute unit's name, such as `ascend910b`; `kernels` are
-/// written for [`crate::write::kernels::Abi::Operator`].
+/// written for [`crate::ascendc::kernels::Abi::Operator`].
 pub fn project(p: &Params, unit: &str, kernels: &Kernels) -> Vec<File> {
     let marks: [(&str, String); 10] = [
         ("@UNIT@", unit.into()),

@@ -1,6 +1,7 @@
-//! What a tile's values are called in the text: by where they go, else by what they are made of.
+//! What values are called in the text: a tile's by where they go, else by what they are made of; scalars by
+//! what they are made of.
 
-use super::camel;
+use super::{Lower, camel};
 use crate::tape::{Block, Code, Op, Tape, Type, Value};
 use std::collections::BTreeMap;
 
@@ -142,6 +143,41 @@ impl Names<'_> {
                 turned.unwrap_or_else(|| format!("not{}", capital(&name)))
             }
             _ => self.mask(op.args[0]),
+        }
+    }
+}
+
+impl Lower<'_> {
+    /// What a scalar is called that is used more than once.
+    pub(super) fn scalar_name(&self, op: &Op) -> String {
+        let capital = |name: &str| camel(&format!("_{name}"));
+        let list = |v: &Value| {
+            let len = self.defs.get(v).filter(|d| d.code == Code::Len)?;
+            Some(capital(&self.tape.column(len.columns[0]).name))
+        };
+        let param = |v: &Value| Some(&self.tape.params.iter().find(|p| p.value == *v)?.name);
+        match op.code {
+            Code::ScalarMul if param(&op.args[0]).is_some_and(|name| name == "shared") => {
+                "shares".into()
+            }
+            Code::ScalarMul if param(&op.args[0]).is_some_and(|name| name == "part_len") => {
+                "part".into()
+            }
+            Code::ScalarMul if param(&op.args[0]).is_some_and(|name| name == "k") => {
+                let one = self.defs.get(&op.args[1]).is_some_and(|d| d.code == Code::ScalarSub);
+                if one { "own" } else { "row" }.into()
+            }
+            Code::ScalarMul if self.defs.contains_key(&op.args[0]) => "waits".into(),
+            Code::ScalarMul => "first".into(),
+            Code::IfNe(n) | Code::IfGt(n) if n > 1 => "allOrNone".into(),
+            Code::IfGt(_) if list(&op.args[0]).is_some() => {
+                list(&op.args[0]).map_or(String::new(), |list| format!("many{list}"))
+            }
+            Code::IfNe(_) | Code::IfGt(_) => {
+                let of = op.args.iter().find_map(param);
+                of.map_or_else(|| "other".into(), |name| format!("not{}", capital(name)))
+            }
+            _ => op.args.iter().find_map(param).map_or_else(|| "sum".into(), |name| camel(name)),
         }
     }
 }

@@ -8,17 +8,14 @@
 //! others make needless goes: what is left, a mutation test shows to be needed.
 
 mod known;
+mod overlap;
 mod step;
 
-use crate::aiv::{Node, Place, Sync, syncs};
+pub use overlap::Overlap;
+
+use crate::aiv::{Node, Sync, syncs};
 use known::{Known, Map, learn, meet};
 use step::Step;
-
-/// Where buffers lie, as [`crate::ub`] placed them: two that share bytes conflict.
-pub trait Overlap {
-    /// Whether two places share a byte.
-    fn overlap(&self, a: &Place, b: &Place) -> bool;
-}
 
 /// Puts the synchronisation into a kernel that starts and ends with all units idle.
 ///

@@ -11,7 +11,7 @@ use avsg_device::share::PIECES;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-fn calls<'n>(nodes: &'n [Node]) -> impl Iterator<Item = &'n Call> {
+fn calls(nodes: &[Node]) -> impl Iterator<Item = &Call> {
     nodes.iter().flat_map(Node::all).filter_map(Node::call)
 }
 

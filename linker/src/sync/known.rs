@@ -1,6 +1,6 @@
 //! Which unit knows which accesses to be complete.
 
-use super::Overlap;
+use super::overlap::Overlap;
 use super::step::{Deed, Step};
 use crate::aiv::{Act, Call, Loop, Node, Part, Pipe, Place, Sync};
 use std::collections::{BTreeMap, BTreeSet};

@@ -7,8 +7,8 @@ use std::{env, fs};
 
 use avsg_device::kernels::KernelName;
 use avsg_device::params::Params;
-use avsg_linker::write::ascendc;
-use avsg_linker::write::kernels::{Abi, Kernels};
+use avsg_linker::ascendc::ascendc;
+use avsg_linker::ascendc::kernels::{Abi, Kernels};
 
 use super::acl::owned::Context;
 use super::acl::{Acl, Source};

@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 
 use avsg_device::params::{Lifetime, Params};
 
+use crate::ascendc::kernels::{Abi, Kernels};
+use crate::ascendc::{Failed, ascendc};
 use crate::check::{Refused, check as check_tape};
 use crate::record::record_stage_one;
 use crate::toolchain::{self, Toolchain};
-use crate::write::kernels::{Abi, Kernels};
-use crate::write::{Failed, ascendc};
 
 /// The name of the Rust file that [`embed`] writes.
 pub const FILE: &str = "embedded.rs";

@@ -6,6 +6,7 @@
 //! added up: no overlap of pipes is assumed, for nobody's kernel.
 
 pub mod calls;
+pub mod setting;
 
 use std::ops::{Add, AddAssign, Mul};
 

@@ -2,11 +2,12 @@
 //!
 //! [`record`] runs a kernel of `avsg-device` on a machine that only writes down what it is asked;
 //! [`check`] refuses a [`tape`] that breaks a law of the kernel language; [`replay`] executes one
-//! slowly, and thereby defines what every op means; [`write`] makes AscendC of it.
+//! slowly, and thereby defines what every op means; [`ascendc`] makes text of it.
 
 #![forbid(unsafe_code)]
 
 pub mod aiv;
+pub mod ascendc;
 pub mod bridge;
 pub mod check;
 pub mod cost;
@@ -19,4 +20,3 @@ mod sync;
 pub mod tape;
 pub mod toolchain;
 pub mod ub;
-pub mod write;

@@ -2,24 +2,23 @@
 //!
 //! A sweep is a loop over tiles of `TILE` lanes. A load is a view of its column, arithmetic one call on
 //! exactly the live lanes, a compare one over whole repeats, whose junk bits behind the live lanes
-//! nothing looks at. What the core lacks, helpers make of what it has (`write/ascendc/stage_one.h.in`):
+//! nothing looks at. What the core lacks, helpers make of what it has ([`crate::ascendc::helpers`]):
 //! appends at any length, scatters, lifetimes, look-ups.
 
 mod alias;
 mod dot;
 mod lanes;
 mod names;
-pub mod registers;
+mod registers;
 mod scatters;
 mod schedule;
-pub mod search;
+mod search;
 mod signs;
-pub mod simplify;
+mod simplify;
 mod whole;
 
-pub(crate) use lanes::ub;
-
-use crate::aiv::{Call, Loop, Node, Pipe, Place};
+use crate::aiv::{Call, Expr, If, Length, Loop, Node, Operation, Place, Tensor};
+use crate::ascendc::helpers::basic;
 use crate::check::{Refused, ranges};
 use crate::tape::{Block, Code, Column, ColumnId, Kind, Op, Range, Tape, Value};
 use registers::{Register, Temp};
@@ -34,7 +33,7 @@ pub struct Lowered {
     pub body: Vec<Node>,
     /// Vector and mask registers of a tile.
     pub registers: Vec<Register>,
-    /// Words that `AndWord` and `OrWord` take, in blocks of their own.
+    /// Words that calls take from blocks of their own.
     pub words: BTreeSet<u32>,
     /// Lists that share another one's storage.
     pub alias: BTreeMap<ColumnId, ColumnId>,
@@ -56,21 +55,20 @@ struct Lower<'t> {
     ranges: Vec<Range>,
     uses: BTreeMap<Value, usize>,
     defs: BTreeMap<Value, Op>,
-    names: BTreeMap<Value, String>,
-    /// Vectors and masks: text and place.
-    at: BTreeMap<Value, (String, Place)>,
+    scalars: BTreeMap<Value, Expr>,
+    /// Vectors and masks.
+    at: BTreeMap<Value, Tensor>,
     halves: BTreeSet<Value>,
     /// Masks that hold for all lanes. They are made only if somebody needs one.
     all: BTreeSet<Value>,
     /// Signs, spread over the word, of the tile's vectors.
-    signs: BTreeMap<Value, (String, Place)>,
+    signs: BTreeMap<Value, Tensor>,
     /// What the tile's values are called.
     called: BTreeMap<Value, String>,
     temps: Vec<Temp>,
     registers: registers::Names,
     /// Names of scalars that are taken.
     taken: BTreeSet<String>,
-    words: BTreeSet<u32>,
     alias: BTreeMap<ColumnId, ColumnId>,
     overlays: Vec<[String; 2]>,
     out: Vec<Node>,
@@ -88,12 +86,12 @@ pub fn lower(tape: &Tape) -> Result<Lowered, Refused> {
     let mut uses = BTreeMap::new();
     tape.body.all().flat_map(|op| &op.args).for_each(|&a| *uses.entry(a).or_default() += 1);
     let def = |op: &Op| Some((op.out?, Op { body: None, ..op.clone() }));
-    let params = tape.params.iter().map(|p| (p.value, format!("q.{}", camel(&p.name))));
+    let params = tape.params.iter().map(|p| (p.value, Expr::field(camel(&p.name))));
     let mut l = Lower {
         ranges,
         uses,
         defs: tape.body.all().filter_map(def).collect(),
-        names: params.collect(),
+        scalars: params.collect(),
         at: BTreeMap::new(),
         halves: BTreeSet::new(),
         all: BTreeSet::new(),
@@ -102,7 +100,6 @@ pub fn lower(tape: &Tape) -> Result<Lowered, Refused> {
         temps: Vec::new(),
         registers: registers::Names::default(),
         taken: FIXED.iter().map(|name| (*name).into()).collect(),
-        words: BTreeSet::new(),
         alias,
         overlays: Vec::new(),
         out: Vec::new(),
@@ -118,7 +115,9 @@ pub fn lower(tape: &Tape) -> Result<Lowered, Refused> {
     l.overlays = alias::overlays(&tape).into_iter().map(names).collect();
     l.block(&tape.body);
     registers::drop_unused(&mut l.out);
-    let Lower { registers, words, alias, overlays, out, .. } = l;
+    let calls = l.out.iter().flat_map(Node::all).filter_map(Node::call);
+    let words = calls.flat_map(Call::words).collect();
+    let Lower { registers, alias, overlays, out, .. } = l;
     let registers = registers.registers();
     Ok(Lowered { body: out, registers, words, alias, overlays, tape })
 }
@@ -126,10 +125,7 @@ pub fn lower(tape: &Tape) -> Result<Lowered, Refused> {
 /// The name of a column's storage, or of one column of a list.
 pub fn buffer_name(c: &Column, column: usize) -> String {
     match c.kind {
-        // `void` is a word of C++.
-        Kind::List { width } if width > 1 || c.name == "void" => {
-            format!("{}{column}", camel(&c.name))
-        }
+        Kind::List { width } if width > 1 => format!("{}{column}", camel(&c.name)),
         _ => camel(&c.name),
     }
 }
@@ -164,73 +160,70 @@ impl Lower<'_> {
     fn repeat(&mut self, op: &Op, body: &Block) {
         let variable = ["token", "round", "probe"].get(self.depth).copied().unwrap_or("again");
         let bound = self.scalar(op.args[0]);
-        self.names.extend(body.binds.map(|b| (b, variable.to_string())));
+        self.scalars.extend(body.binds.map(|b| (b, Expr::name(variable))));
         let outer = std::mem::take(&mut self.out);
         self.depth += 1;
         self.block(body);
         self.depth -= 1;
         let body = std::mem::replace(&mut self.out, outer);
-        self.push_loop(op, Loop { variable, bound, body, ..Loop::default() });
+        self.push_loop(op, variable, (bound, false), body);
     }
 
     fn when(&mut self, op: &Op, body: &Block) {
-        let bound = self.scalar(op.args[0]);
+        let condition = self.scalar(op.args[0]);
         let outer = std::mem::take(&mut self.out);
         self.block(body);
         let body = std::mem::replace(&mut self.out, outer);
-        self.out.push(Node::Loop(Loop { variable: "once", bound, body, ..Loop::default() }));
+        self.out.push(Node::If(If { condition, body }));
     }
 
     fn sweep(&mut self, op: &Op, body: &Block) {
-        let mut n = self.bare(op.args[0]);
-        if n.contains(' ') {
+        let mut n = self.scalar(op.args[0]);
+        if !n.is_atom() {
             let column = body.ops.iter().find_map(|op| op.columns.first());
             let column = column.map_or("", |&c| &self.tape.column(c).name);
             let name = self.fresh_name(op.args[0], &format!("{column}Lanes"));
-            self.statement(format!("const int32_t {name} = {n};"));
-            n = name;
+            self.call(Call::from(Operation::Let(name.clone(), n)));
+            n = Expr::Name(name);
         }
         let outer = std::mem::take(&mut self.out);
         self.called = names::of(self.tape, &self.defs, body);
         self.temps.clear();
         self.signs.clear();
-        self.statement(format!("const int32_t lanes = Least({n} - base, TILE);"));
+        let lanes = Expr::min(n.clone() - Expr::name("base"), Expr::Constant("TILE"));
+        self.call(Call::from(Operation::Let("lanes".into(), lanes)));
         for op in &body.ops {
             self.lane(op);
         }
         let mut inner = std::mem::replace(&mut self.out, outer);
         registers::drop_unread(&mut inner);
         inner = schedule::by_level(inner, &|a, b| {
-            let (Place::Ub(x), Place::Ub(y)) = (a, b) else { return a == b };
-            let [x, y] = [x, y].map(|name| name.trim_end_matches("[base]"));
+            let (Place::Ub(x, _), Place::Ub(y, _)) = (a, b) else { return a == b };
             let over = |x, y| self.overlays.iter().any(|[p, q]| p == x && q == y);
             x == y || over(x, y) || over(y, x)
         });
         self.registers.name(&mut inner, &self.temps, &mut self.taken);
-        if inner.iter().filter_map(Node::call).any(|call| call.text.contains("whole")) {
-            let text = "const int32_t whole = Whole(lanes);".into();
-            inner.insert(1, Node::Call(Call { text, ..Call::default() }));
+        let mut lengths = inner.iter().filter_map(Node::call).flat_map(Call::lengths);
+        if lengths.any(Length::whole_repeats) {
+            inner.insert(1, Node::Call(basic::whole()));
         }
-        let (variable, bound, body) = ("base", n, inner);
-        self.push_loop(op, Loop { variable, bound, tiles: true, body, ..Loop::default() });
+        self.push_loop(op, "base", (n, true), inner);
     }
 
-    fn push_loop(&mut self, op: &Op, l: Loop) {
+    fn push_loop(
+        &mut self,
+        op: &Op,
+        variable: &'static str,
+        (bound, tiles): (Expr, bool),
+        body: Vec<Node>,
+    ) {
         let count = self.defs.get(&op.args[0]).map(|op| op.code);
         let always = matches!(count, Some(Code::Constant(n)) if n > 0);
-        self.out.push(Node::Loop(Loop { always, ..l }));
+        let sync = Vec::new();
+        self.out.push(Node::Loop(Loop { variable, bound, tiles, always, sync, body }));
     }
 
-    /// A statement of the scalar unit that touches no memory.
-    fn statement(&mut self, text: String) {
-        self.helper(text, Vec::new());
-    }
-
-    fn call(&mut self, pipe: Pipe, text: String, reads: Vec<Place>, writes: Vec<Place>) {
-        self.out.push(Node::Call(Call::new(pipe, text, reads, writes)));
-    }
-
-    /// The C++ name of a column's storage.
+    /// The name of a column's storage.
     fn storage(&self, id: ColumnId, column: usize) -> String {
         buffer_name(self.tape.column(*self.alias.get(&id).unwrap_or(&id)), column)
     }
@@ -240,13 +233,8 @@ impl Lower<'_> {
     }
 
     /// A scalar as an operand.
-    fn scalar(&self, value: Value) -> String {
-        whole::wrapped(&self.bare(value), "?+-*")
-    }
-
-    /// A scalar where nothing binds closer.
-    fn bare(&self, value: Value) -> String {
-        self.names.get(&value).cloned().unwrap_or_default()
+    fn scalar(&self, value: Value) -> Expr {
+        self.scalars.get(&value).cloned().unwrap_or(Expr::Number(0))
     }
 
     /// A name for a scalar that no other one has.
@@ -255,7 +243,7 @@ impl Lower<'_> {
         let mut all = std::iter::once(name.to_string()).chain(numbered);
         let name = all.find(|name| !self.taken.contains(name)).unwrap_or_default();
         self.taken.insert(name.clone());
-        self.names.insert(value, name.clone());
+        self.scalars.insert(value, Expr::name(&name));
         name
     }
 }

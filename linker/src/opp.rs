@@ -6,7 +6,7 @@ use avsg_device::request::record;
 use avsg_device::share::{PART, SHARERS};
 use avsg_device::tiling::{HALF_BYTES, MAX_CHUNKS, MAX_HALF_ROWS, Tiling, rules};
 
-use crate::write::kernels::Kernels;
+use crate::ascendc::kernels::Kernels;
 use avsg_device::memory::table_words;
 
 /// One file of a project.
@@ -37,7 +37,7 @@ const TEXTS: [(&str, &str); 13] = [
 ];
 
 /// The project of a geometry. `unit` is the compute unit's name, such as `ascend910b`; `kernels` are
-/// written for [`crate::write::kernels::Abi::Operator`].
+/// written for [`crate::ascendc::kernels::Abi::Operator`].
 pub fn project(p: &Params, unit: &str, kernels: &Kernels) -> Vec<File> {
     let marks: [(&str, String); 12] = [
         ("@UNIT@", unit.into()),

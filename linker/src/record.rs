@@ -10,12 +10,11 @@ mod machine;
 mod operators;
 mod stage_one;
 
-use operators::Defined;
 pub use operators::{Mask, Scalar, Vector};
 pub use stage_one::{record_scheduled, record_stage_one};
 
 use crate::check::{Refused, Why};
-use crate::tape::{Block, Code, Column, ColumnId, Kind, Op, Param, Range, Tape, Type, Value};
+use crate::tape::{Block, Code, Column, ColumnId, Kind, Op, Range, Tape, Type, Value};
 use std::cell::{RefCell, RefMut};
 
 /// A tape that is being recorded.
@@ -29,6 +28,16 @@ struct Growing {
     mark: u32,
     /// The first thing that went wrong; the checker cannot see it in the tape.
     wrong: Option<Refused>,
+}
+
+/// What a method of the machine gives back: the value that its op defines, or nothing.
+pub trait Defined<'t> {
+    /// Names it for the kernel.
+    fn of(m: Recorder<'t>, value: Option<Value>) -> Self;
+}
+
+impl Defined<'_> for () {
+    fn of(_: Recorder<'_>, _: Option<Value>) {}
 }
 
 /// The recording machine.
@@ -105,21 +114,8 @@ impl<'t> Recorder<'t> {
         Output(self.declare(name, Kind::Output, 0, vec![(name, range)]))
     }
 
-    /// A scalar that the caller gives.
-    pub fn param(self, name: &str, doc: &'static str, range: Range) -> Scalar<'t> {
-        let mut g = self.growing();
-        let value = g.value(Type::Scalar);
-        g.tape.params.push(Param { name: name.into(), doc, value, range });
-        self.scalar_of(value)
-    }
-
     fn growing(self) -> RefMut<'t, Growing> {
         self.0.0.borrow_mut()
-    }
-
-    /// A scalar by its number.
-    fn scalar_of(self, value: Value) -> Scalar<'t> {
-        Scalar::of(self, Some(value))
     }
 
     fn declare(

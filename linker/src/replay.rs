@@ -8,6 +8,8 @@
 //! as its tile has live ones. No op combines different lanes, so nothing could read a dead one.
 //! What a machine may leave behind the last lane of a stored column is poison to the column's end.
 
+mod bind;
+mod fault;
 mod lanes;
 mod memory;
 mod search;
@@ -15,20 +17,10 @@ mod whole;
 
 use crate::check::{self, Refused};
 use crate::tape::{Block, Code, Op, Param, Tape, Value};
+use fault::{Lane, named};
 use memory::Memory;
 
-/// A lane; `None` is poison.
-type Lane = Option<i32>;
-
-/// A run that broke a law, at which op, and how.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{op}`: {what}")]
-pub struct Fault {
-    /// The op as it prints, or what was called.
-    pub op: String,
-    /// What went wrong.
-    pub what: String,
-}
+pub use fault::Fault;
 
 /// Where a sweep stands.
 #[derive(Clone, Copy, Default)]
@@ -219,8 +211,4 @@ fn counts(hint: i32, answer: i32) -> usize {
         t = if counts == 1 { beside } else { low + (high - low) / 2 };
     }
     counts
-}
-
-fn named(name: &str, what: String) -> Fault {
-    Fault { op: name.into(), what }
 }

@@ -4,10 +4,11 @@
 //! touches it to the last within a token; columns that never live at once share bytes. Every buffer is a
 //! whole number of 32-byte blocks and starts at one.
 
+use crate::aiv::{Element, Part, Place, word};
 use crate::lower::Lowered;
+use crate::lower::buffer_name;
 use crate::sync::Overlap;
 use crate::tape::{Block, Code, Kind, Op};
-use crate::{aiv::Place, lower::buffer_name};
 use std::collections::BTreeMap;
 use std::fmt::{Display, Formatter};
 
@@ -16,8 +17,8 @@ use std::fmt::{Display, Formatter};
 pub struct Buffer {
     /// Its name in the text.
     pub name: String,
-    /// C++ type of an element.
-    pub element: &'static str,
+    /// What its elements are.
+    pub element: Element,
     /// Elements.
     pub len: u32,
     /// First byte.
@@ -45,14 +46,13 @@ pub struct Plan {
 
 impl Overlap for Plan {
     fn overlap(&self, a: &Place, b: &Place) -> bool {
-        let (Place::Ub(x), Place::Ub(y)) = (a, b) else { return a == b };
-        let [x, y] = [x, y].map(|name| name.split_once('[').unwrap_or((name, "")));
-        if x.0 == y.0 && !x.1.is_empty() && !y.1.is_empty() {
+        let (Place::Ub(x, one), Place::Ub(y, other)) = (a, b) else { return a == b };
+        if x == y && *one != Part::Whole && *other != Part::Whole {
             // One column: this round's tile is not an earlier one's.
-            return x.1 == y.1;
+            return one == other;
         }
         let find = |name: &str| self.buffers.iter().find(|b| b.name == name);
-        let (Some(a), Some(b)) = (find(x.0), find(y.0)) else { return x.0 == y.0 };
+        let (Some(a), Some(b)) = (find(x), find(y)) else { return x == y };
         a.at < b.at + b.bytes && b.at < a.at + a.bytes
     }
 }
@@ -116,36 +116,36 @@ fn place(kernel: &Lowered, tile: u32, slots: u32) -> Plan {
     let run = (1 << ((scratch - 1024) / 4).ilog2()).min(slots);
     let pass = (2 * run).min(slots);
     let mut plan = Plan { tile, run, pass, buffers: Vec::new(), bytes: 0 };
-    plan.put("header", "int32_t", 16);
-    plan.put("record", "int32_t", 16);
-    plan.put("word", "int32_t", 8);
-    for word in &kernel.words {
-        plan.put(&format!("WORD_{word:X}"), "int32_t", 8);
+    plan.put("header", Element::Word, 16);
+    plan.put("record", Element::Word, 16);
+    plan.put("word", Element::Word, 8);
+    for bits in &kernel.words {
+        plan.put(&word(*bits), Element::Word, 8);
     }
-    plan.put("keep", "uint8_t", 32 + pass.max(2 * wide(scratch)) / 8);
-    plan.registers(kernel, true, "uint8_t", tile / 8);
-    plan.put("iota", "int32_t", tile);
+    plan.put("keep", Element::Mask, 32 + pass.max(2 * wide(scratch)) / 8);
+    plan.registers(kernel, true, Element::Mask, tile / 8);
+    plan.put("iota", Element::Word, tile);
     let stage = plan.bytes;
-    plan.put("stage", "int32_t", 256 + tile);
-    plan.put("packed", "int32_t", 256 + tile);
-    plan.registers(kernel, false, "int32_t", tile);
-    plan.lay("scratch", "int16_t", scratch / 2, stage);
+    plan.put("stage", Element::Word, 256 + tile);
+    plan.put("packed", Element::Word, 256 + tile);
+    plan.registers(kernel, false, Element::Word, tile);
+    plan.lay("scratch", Element::Short, scratch / 2, stage);
     if !kernel.tape.rules.is_empty() {
-        plan.put("rule", "half", 256);
-        plan.put("lives", "half", tile);
+        plan.put("rule", Element::Half, 256);
+        plan.put("lives", Element::Half, tile);
     }
     if kernel.tape.body.all().any(|op| op.code == Code::Lookup) {
-        plan.put("cells", "int32_t", 64 * 8);
+        plan.put("cells", Element::Word, 64 * 8);
     }
-    plan.put("id", "int32_t", slots);
-    plan.put("life", "half", slots);
+    plan.put("id", Element::Word, slots);
+    plan.put("life", Element::Half, slots);
     let links = kernel.tape.columns.iter().find(|c| c.name == "link").map_or(0, |c| c.len);
-    plan.put("link", "int32_t", links);
+    plan.put("link", Element::Word, links);
     let work = plan.bytes;
     plan.bytes += slots;
     share(&mut plan, work, columns(kernel), &kernel.overlays);
     // Before and after the tokens: over the columns that a token is done with first.
-    plan.lay("bytes", "int8_t", slots, (plan.bytes - slots) / 32 * 32);
+    plan.lay("bytes", Element::Byte, slots, (plan.bytes - slots) / 32 * 32);
     plan
 }
 
@@ -159,32 +159,30 @@ impl Plan {
         self.buffers.iter().find(|b| b.name == "scratch").map_or(0, |b| b.bytes)
     }
 
-    /// How many ids of so many links each a search takes at once, and the words of one of its three columns.
-    /// All of them lie in the scratch memory.
-    pub fn search(&self, links: u32) -> (u32, u32) {
-        let span = span(self.scratch());
-        (span / links / 8 * 8, span)
+    /// Words of one of a search's three columns. All of them lie in the scratch memory.
+    pub fn span(&self) -> u32 {
+        span(self.scratch())
+    }
+
+    /// How many ids of so many links each a search takes at once.
+    pub fn chunk(&self, links: u32) -> u32 {
+        self.span() / links / 8 * 8
     }
 
     /// A buffer at an address; gives its end.
-    fn lay(&mut self, name: &str, element: &'static str, len: u32, at: u32) -> u32 {
-        let size = match element {
-            "half" | "int16_t" => 2,
-            "uint8_t" | "int8_t" => 1,
-            _ => 4,
-        };
-        let bytes = (len * size).next_multiple_of(32);
+    fn lay(&mut self, name: &str, element: Element, len: u32, at: u32) -> u32 {
+        let bytes = (len * element.size()).next_multiple_of(32);
         self.buffers.push(Buffer { name: name.into(), element, len, at, bytes, live: None });
         at + bytes
     }
 
     /// A buffer behind all others.
-    fn put(&mut self, name: &str, element: &'static str, len: u32) {
+    fn put(&mut self, name: &str, element: Element, len: u32) {
         self.bytes = self.lay(name, element, len, self.bytes);
     }
 
     /// The masks or the vectors, by number: names that share one lie at one address.
-    fn registers(&mut self, kernel: &Lowered, mask: bool, element: &'static str, len: u32) {
+    fn registers(&mut self, kernel: &Lowered, mask: bool, element: Element, len: u32) {
         let start = self.bytes;
         let size = if mask { len } else { 4 * len }.next_multiple_of(32);
         for r in kernel.registers.iter().filter(|r| r.mask == mask) {
@@ -221,7 +219,7 @@ fn share(
         let ends = placed.iter().map(|b| b.at + b.bytes).chain([start]);
         let gap = || ends.filter(|&at| free(at, "")).min().unwrap_or(start);
         let at = over.unwrap_or_else(gap);
-        placed.push(Buffer { name, element: "int32_t", len, at, bytes, live: Some(live) });
+        placed.push(Buffer { name, element: Element::Word, len, at, bytes, live: Some(live) });
     }
     placed.sort_by_key(|b| (b.at, b.live));
     plan.bytes = placed.iter().map(|b| b.at + b.bytes).fold(plan.bytes, u32::max);

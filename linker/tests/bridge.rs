@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 
 use avsg_device::kernels::KernelName;
 use avsg_device::params::Params;
+use avsg_linker::ascendc::ascendc;
+use avsg_linker::ascendc::kernels::Abi;
 use avsg_linker::bridge::{Error, FILE, embed, geometries};
 use avsg_linker::toolchain::{self, Toolchain};
-use avsg_linker::write::ascendc;
-use avsg_linker::write::kernels::Abi;
 
 /// A fresh folder, removed at the end of the test run with the target folder.
 fn scratch(name: &str) -> PathBuf {

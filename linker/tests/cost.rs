@@ -1,11 +1,12 @@
 //! The cost model counts what is emitted.
 
 use avsg_device::params::{Lifetime, Params};
-use avsg_linker::aiv::{Act, Pipe};
+use avsg_linker::aiv::{Act, Call, Pipe, Sync, Use};
+use avsg_linker::ascendc::helpers::ALL;
+use avsg_linker::ascendc::{stage_one, statement};
 use avsg_linker::cost::calls::{Kernel, of_calls};
-use avsg_linker::cost::{UNITS, Unit, Work};
+use avsg_linker::cost::{UNITS, Work};
 use avsg_linker::tape::{Code, Op, Tape};
-use avsg_linker::write::stage_one;
 
 fn geometries() -> Vec<Params> {
     let wide = Params { spread: 2, retries: 7, page: 16, ..Params::wide(256, 1, 1024) };
@@ -32,17 +33,17 @@ fn sweeps_and_loops_are_the_same() {
             assert!(!calls.is_empty());
             let (_, body) = rest.split_once("base += TILE").unwrap();
             let mut body = &body[..body.find("base += TILE").unwrap_or(body.len())];
-            let (mut barriers, mut counted) = (0, 0.0);
+            let (mut barriers, mut counted) = (0, 0);
             for call in calls {
-                let at = body.find(&call.text).unwrap_or_else(|| panic!("{} in {body}", call.text));
+                let text = statement(call);
+                let at = body.find(&text).unwrap_or_else(|| panic!("{text} in {body}"));
                 barriers += body[..at].matches("PipeBarrier<PIPE_V>();").count();
-                body = &body[at + call.text.len()..];
+                body = &body[at + text.len()..];
                 // Barriers inside of helpers are not in this text.
-                let outside =
-                    of_calls(&[avsg_linker::aiv::Call { acts: Vec::new(), ..call.clone() }], 64);
-                counted += outside.get(Unit::Barriers);
+                let barrier = |sync: &&Sync| **sync == Sync::Barrier(Pipe::V);
+                counted += call.sync.iter().filter(barrier).count();
             }
-            assert_eq!(barriers as f64, counted, "{calls:?}");
+            assert_eq!(barriers, counted, "{calls:?}");
             rest = rest.split_once("base += TILE").unwrap().1;
         }
     }
@@ -57,8 +58,8 @@ fn more_lanes_never_cost_less() {
         for sweep in all {
             let calls = kernel.calls(sweep).unwrap();
             // A scalar loop alone is priced by its op.
-            let vector = |act: &Act| matches!(act, Act::Use { pipe: Pipe::V, .. });
-            if !calls.iter().flat_map(|call| &call.acts).any(vector) {
+            let vector = |act: Act| matches!(act, Act::Use { pipe: Pipe::V, .. });
+            if !calls.iter().flat_map(Call::acts).any(vector) {
                 continue;
             }
             let work = [1, 64, 65, 128].map(|lanes| sum(of_calls(calls, lanes)));
@@ -72,7 +73,6 @@ fn more_lanes_never_cost_less() {
 /// UB.
 #[test]
 fn helpers_are_what_the_model_takes_them_for() {
-    let text = include_str!("../src/write/ascendc/stage_one.h.in");
     let vector = [
         "Adds(",
         "Maxs(",
@@ -130,9 +130,8 @@ fn helpers_are_what_the_model_takes_them_for() {
         // Two and more for the numbers, eight for each run.
         ("AppendSlots", 10, 0),
     ] {
-        let head = format!("//@ {helper}\n");
-        let body = text.split_once(&head).unwrap_or_else(|| panic!("no {helper}")).1;
-        let body = body.split("//@ ").next().unwrap();
+        let body = ALL.iter().find(|known| known.name == helper);
+        let body = body.unwrap_or_else(|| panic!("no {helper}")).text;
         let body = body.split_once("\n{\n").unwrap().1;
         let word = |name: &str| {
             let begins = |&(at, _): &(usize, &str)| {
@@ -151,4 +150,49 @@ fn what_does_not_fit_has_no_cost() {
     let p = Params { spread: 4, ..Params::wide(2048, 1, 8192) };
     let error = Kernel::new(&p).err().expect("176 KB of table leave no room").to_string();
     assert!(error.contains("bytes of unified buffer"), "{error}");
+}
+
+/// A helper's text calls what it says that it uses, and defines what it is called.
+#[test]
+fn helpers_say_what_they_use() {
+    for helper in ALL {
+        assert!(helper.text.contains(&format!("{}(", helper.name)), "{}", helper.name);
+        let code = helper.text.lines().filter(|line| !line.trim_start().starts_with("//"));
+        let code: Vec<_> = code.collect();
+        let code = code.join("\n");
+        let words: Vec<_> = code.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').collect();
+        for other in ALL.iter().filter(|other| other.name != helper.name && other.name != "U32") {
+            let calls = words.contains(&other.name);
+            let says = helper.uses.iter().any(|u| matches!(u, Use::Helper(h) if h == other));
+            assert_eq!(calls, says, "{} and {}", helper.name, other.name);
+        }
+        for buffer in ["packed", "stage", "keep", "iota", "scratch", "lives", "rule", "cells"] {
+            let refers = words.contains(&format!("{}_AT", buffer.to_uppercase()).as_str());
+            let says = helper.uses.iter().any(|u| matches!(u, Use::Buffer(b) if *b == buffer));
+            assert_eq!(refers, says, "{} and {buffer}", helper.name);
+        }
+        let numbers = [
+            "LINKS",
+            "LINK_BITS",
+            "SLOT_BITS",
+            "PRINT_SHIFT",
+            "FOUND_BITS",
+            "CHUNK",
+            "SPAN",
+            "WIDE",
+            "PIECES",
+            "POSITION_WORD_AT",
+            "SLOT_WORD_AT",
+            "PRINT_WORD_AT",
+            "FOUND_WORD_AT",
+        ];
+        for (refers, which) in [
+            (words.contains(&"RUN"), "Run"),
+            (words.contains(&"PASS"), "Pass"),
+            (numbers.iter().any(|name| words.contains(name)), "Searches"),
+        ] {
+            let says = helper.uses.iter().any(|used| format!("{used:?}") == which);
+            assert_eq!(refers, says, "{} and {which}", helper.name);
+        }
+    }
 }

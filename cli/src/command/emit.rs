@@ -8,10 +8,11 @@ use anyhow::{Context, Result};
 use avsg::Error;
 use avsg::device::memory::table_words;
 use avsg::device::params::Params;
+use avsg_linker::ascendc::kernels::{Abi, Kernels, kernels};
+use avsg_linker::ascendc::limits::UB_BYTES;
+use avsg_linker::ascendc::{Failed, stage_one};
 use avsg_linker::soc::Soc;
 use avsg_linker::ub::TooLarge;
-use avsg_linker::write::kernels::{Abi, Kernels, UB_BYTES, kernels};
-use avsg_linker::write::{Failed, stage_one};
 use clap::Args;
 
 use super::geometry::{TableKind, TableOptions};

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
+use avsg_linker::ascendc::kernels::Abi;
 use avsg_linker::opp::project;
-use avsg_linker::write::kernels::Abi;
 use clap::Args;
 
 use super::emit::{self, KernelOptions};

@@ -112,25 +112,11 @@ impl Schedule for Batched {
     ) {
         m.phase(Phase::Refresh, "hits that could be taken for victims must not wait.");
         let now = m.named("now", m.ne(token + 1, request.late));
-        let need = m.named("need", m.len(&work.miss));
         m.clear(&mut work.dead);
-        // Without misses there are no victims.
-        let waits = m.gt(need, m.scalar(0)) * m.not(now);
         m.when(
-            waits,
+            m.not(now),
             #[inline(always)]
-            || {
-                let hint =
-                    m.named("lastThreshold", m.peek(&state.header, m.scalar(header::THRESHOLD)));
-                let life = &state.life;
-                let bound = m.bisect(
-                    hint,
-                    need + SPARE,
-                    #[inline(always)]
-                    |t| m.count_le(life, t),
-                );
-                m.append_low(&mut work.dead, &work.slot, request.k, &state.life, bound);
-            },
+            || find_early(m, state, work, request.k),
         );
         m.phase(Phase::Refresh, "all hits now, or only those.");
         let all = m.named("all", m.max(now, m.gt(m.len(&work.dead), m.scalar(SPARE))));
@@ -191,6 +177,33 @@ impl Schedule for Batched {
         let table = [&state.link, &state.id];
         m.find_free(&hash::links(p), &mut work.link_at, &work.sequence, n, table);
     }
+}
+
+/// Finds the hits that could be taken for victims: to `work.dead`.
+#[inline(always)]
+fn find_early<M: Machine>(
+    m: M,
+    state: &State<'_, M>,
+    work: &mut Work<'_, M, Batched>,
+    k: M::Scalar,
+) {
+    let need = m.named("need", m.len(&work.miss));
+    // Without misses there are no victims.
+    m.when(
+        m.gt(need, m.scalar(0)),
+        #[inline(always)]
+        || {
+            let hint = m.peek(&state.header, m.scalar(header::THRESHOLD));
+            let life = &state.life;
+            let bound = m.bisect(
+                m.named("lastThreshold", hint),
+                need + SPARE,
+                #[inline(always)]
+                |t| m.count_le(life, t),
+            );
+            m.append_low(&mut work.dead, &work.slot, k, &state.life, bound);
+        },
+    );
 }
 
 /// Probes this core's part of a token, the first of `work.ids`, and waits for the other cores: `work.slot`

@@ -1,93 +1,119 @@
 //! Ops on the lanes of a tile.
 
 use super::{Lower, registers::Temp};
-use crate::aiv::{Act, Call, Node, Pipe, Place, Sync};
+use crate::aiv::{
+    Call, Comparison, Expr, Length, Node, Operation, Scalar, Tensor, Type, Vector, VectorOp, View,
+};
+use crate::ascendc::helpers::{append, lookup, words};
 use crate::tape::{Code, ColumnId, Op, Value};
 
-/// A vector unit's use.
-pub fn v(reads: &[&Place], writes: &[&Place]) -> Act {
-    let all = |places: &[&Place]| places.iter().map(|&p| p.clone()).collect();
-    Act::Use { pipe: Pipe::V, reads: all(reads), writes: all(writes) }
+/// A 32-bit number as an operand.
+fn number(n: impl Into<Expr>) -> Option<Scalar> {
+    Some(Scalar::new(n, Type::I32))
 }
 
-/// A scalar unit's use.
-pub fn s(reads: &[&Place], writes: &[&Place]) -> Act {
-    let all = |places: &[&Place]| places.iter().map(|&p| p.clone()).collect();
-    Act::Use { pipe: Pipe::S, reads: all(reads), writes: all(writes) }
+/// An instruction on tensors, and maybe a scalar.
+pub fn vector(
+    op: VectorOp,
+    to: Tensor,
+    from: Vec<Tensor>,
+    scalar: Option<Scalar>,
+    over: Length,
+) -> Call {
+    Call::from(Operation::Vector(Vector { op, to, from, scalar, over }))
 }
 
-pub const BARRIER: Act = Act::Sync(Sync::Barrier(Pipe::V));
-pub const TO_S: Act = Act::Sync(Sync::Flag(Pipe::V, Pipe::S));
-const FROM_S: Act = Act::Sync(Sync::Flag(Pipe::S, Pipe::V));
+/// A choice between tensors of 32 bits.
+fn select(to: Tensor, mask: Tensor, [yes, no]: [Tensor; 2]) -> Call {
+    let from = vec![mask, yes.seen_as(View::F32), no.seen_as(View::F32)];
+    vector(VectorOp::Select, to.seen_as(View::F32), from, None, Length::Lanes)
+}
 
-/// The end of UB, which `Select` writes over.
-pub const SCRATCH: &str = "184 KB and up";
+/// `op(U16(to), U16(from)..)`: what has 16-bit lanes only.
+fn bits(op: VectorOp, to: Tensor, from: Vec<Tensor>, over: Length) -> Call {
+    let from = from.into_iter().map(|t| t.seen_as(View::U16)).collect();
+    vector(op, to.seen_as(View::U16), from, None, over)
+}
 
-pub fn ub(name: &str) -> Place {
-    Place::Ub(name.into())
+/// A shift of numbers without a sign.
+fn shift(op: VectorOp, to: Tensor, from: Tensor, by: u32) -> Call {
+    let [to, from] = [to, from].map(|t| t.seen_as(View::U32));
+    let by = Some(Scalar::new(by.cast_signed(), Type::U32));
+    vector(op, to, vec![from], by, Length::Lanes)
 }
 
 impl Lower<'_> {
     /// A new temporary, to be called so if it can.
-    pub(super) fn temp(&mut self, mask: bool, name: &str) -> (String, Place) {
+    pub(super) fn temp(&mut self, mask: bool, name: &str) -> Tensor {
         self.temps.push(Temp { mask, name: name.into() });
-        let n = self.temps.len() - 1;
-        (format!("@{n}@"), Place::Temp(n))
+        Tensor::temp(self.temps.len() - 1)
     }
 
-    /// What a value is called.
-    pub(super) fn called(&self, value: Option<Value>) -> String {
-        value.and_then(|v| self.called.get(&v)).cloned().unwrap_or_else(|| "part".into())
+    /// A new temporary for a value.
+    pub(super) fn temp_of(&mut self, value: Option<Value>, mask: bool) -> Tensor {
+        let name = value.and_then(|v| self.called.get(&v)).cloned();
+        self.temp(mask, &name.unwrap_or_else(|| "part".into()))
     }
 
-    /// Text and place of a vector or mask. A constant is spread when somebody needs it as one.
-    pub(super) fn operand(&mut self, value: Value) -> (String, Place) {
+    pub(super) fn call(&mut self, call: Call) {
+        self.out.push(Node::Call(call));
+    }
+
+    /// The memory of a vector or mask. A constant is spread when somebody needs it as one.
+    pub(super) fn operand(&mut self, value: Value) -> Tensor {
         if let Some(known) = self.at.get(&value) {
             return known.clone();
         }
-        if self.all.contains(&value) {
-            let (text, place) = self.temp(true, &self.called(Some(value)));
-            let call =
-                format!("Duplicate(U16({text}), static_cast<uint16_t>(0xffff), whole / 16);");
-            self.call(Pipe::V, call, vec![], vec![place.clone()]);
-            self.at.insert(value, (text.clone(), place.clone()));
-            return (text, place);
+        let all = self.all.contains(&value);
+        let to = self.temp_of(Some(value), all);
+        if all {
+            let ones = Some(Scalar::new(0xffff, Type::U16));
+            let mask = to.clone().seen_as(View::U16);
+            self.call(vector(VectorOp::Duplicate, mask, vec![], ones, Length::MaskWords));
+        } else if let Some(Op { code: Code::Splat(n), .. }) = self.defs.get(&value) {
+            let n = number(*n);
+            self.call(vector(VectorOp::Duplicate, to.clone(), vec![], n, Length::Lanes));
         }
-        let (text, place) = self.temp(false, &self.called(Some(value)));
-        if let Some(Op { code: Code::Splat(n), .. }) = self.defs.get(&value) {
-            let call = format!("Duplicate({text}, {n}, lanes);");
-            self.call(Pipe::V, call, vec![], vec![place.clone()]);
-        }
-        self.at.insert(value, (text.clone(), place.clone()));
-        (text, place)
+        self.at.insert(value, to.clone());
+        to
     }
 
-    /// A call whose result is a new temporary. `text` has `$d` for it and `$0`, `$1`.. for operands.
+    /// A call whose result is a new temporary.
     fn make(
         &mut self,
         out: Option<Value>,
         mask: bool,
-        text: &str,
         operands: &[Value],
-        more: &[Place],
+        call: impl FnOnce(Tensor, Vec<Tensor>) -> Call,
     ) {
         let operands: Vec<_> = operands.iter().map(|&o| self.operand(o)).collect();
-        let (name, place) = self.temp(mask, &self.called(out));
-        let mut text = text.replace("$d", &name);
-        for (n, (operand, _)) in operands.iter().enumerate() {
-            text = text.replace(&format!("${n}"), operand);
-        }
-        let reads = operands.into_iter().map(|o| o.1).chain(more.iter().cloned()).collect();
-        self.call(Pipe::V, text, reads, vec![place.clone()]);
-        self.at.extend(out.map(|out| (out, (name, place))));
+        let to = self.temp_of(out, mask);
+        self.call(call(to.clone(), operands));
+        self.at.extend(out.map(|out| (out, to)));
     }
 
-    /// The name of a block that holds one word.
-    pub(super) fn word(&mut self, word: i32) -> (String, Place) {
-        let bits = word.cast_unsigned();
-        self.words.insert(bits);
-        let name = format!("WORD_{bits:X}");
-        (format!("{name}_AT"), Place::Ub(name))
+    /// An instruction on all live lanes.
+    fn plain(&mut self, op: &Op, instruction: VectorOp, scalar: Option<Scalar>) {
+        let vectors = if scalar.is_some() { &op.args[..1] } else { &op.args[..] };
+        self.make(op.out, false, vectors, |to, from| {
+            vector(instruction, to, from, scalar, Length::Lanes)
+        });
+    }
+
+    /// A comparison of vectors, or of one with a scalar.
+    fn compare(&mut self, out: Option<Value>, of: &[Value], with: Option<(Comparison, Scalar)>) {
+        self.make(out, true, of, |to, from| match with {
+            None => {
+                let equal = VectorOp::Compare(Comparison::Equal);
+                vector(equal, to, from, None, Length::Repeats)
+            }
+            Some((how, scalar)) => {
+                let view = if scalar.ty == Type::F16 { View::F16 } else { View::Own };
+                let from = from.into_iter().map(|t| t.seen_as(view)).collect();
+                let instruction = VectorOp::CompareScalar(how);
+                vector(instruction, to, from, Some(scalar), Length::Repeats)
+            }
+        });
     }
 
     /// The `bits` of a word under a constant; nothing to do where they are all there is.
@@ -98,199 +124,161 @@ impl Lower<'_> {
             self.at.extend(out.map(|out| (out, same)));
             return;
         }
-        let (word, place) = self.word(mask);
-        self.make(out, false, &format!("AndWord($d, $0, {word}, lanes);"), &[value], &[place]);
+        self.with_word(out, value, &words::AND_WORD, mask);
+    }
+
+    fn with_word(
+        &mut self,
+        out: Option<Value>,
+        value: Value,
+        helper: &'static crate::aiv::Helper,
+        word: i32,
+    ) {
+        self.make(out, false, &[value], |to, mut from| {
+            words::with_word(helper, to, from.remove(0), word.cast_unsigned())
+        });
     }
 
     /// Byte offsets of indices into a column of `len` elements.
-    fn offsets(&mut self, index: Value, len: u32, shift: u32) -> (String, Place) {
+    fn offsets(&mut self, index: Value, len: u32, by: u32) -> Tensor {
         let range = self.ranges[index.0 as usize];
         let last = i32::try_from(len).unwrap_or(i32::MAX) - 1;
-        let (mut text, mut place) = self.operand(index);
+        let mut from = self.operand(index);
         if range.lo < 0 || range.hi > last {
-            let (word, block) = self.word(last);
-            let (name, to) = self.temp(false, "offset");
-            let call = format!("AndWord({name}, {text}, {word}, lanes);");
-            self.call(Pipe::V, call, vec![place, block], vec![to.clone()]);
-            (text, place) = (name, to);
+            let to = self.temp(false, "offset");
+            let word = last.cast_unsigned();
+            self.call(words::with_word(&words::AND_WORD, to.clone(), from, word));
+            from = to;
         }
-        let (name, to) = self.temp(false, "offset");
-        let call = format!("ShiftLeft(U32({name}), U32({text}), {shift}u, lanes);");
-        self.call(Pipe::V, call, vec![place], vec![to.clone()]);
-        (name, to)
+        let to = self.temp(false, "offset");
+        self.call(shift(VectorOp::ShiftLeft, to.clone(), from, by));
+        to
     }
 
     pub(super) fn lane(&mut self, op: &Op) {
         let a = &op.args[..];
-        let scalar = |n: usize| self.scalar(a[n]);
         match op.code {
             _ if !op.code.on_lanes() => self.whole(op, &[]),
             Code::Splat(_) => {}
             Code::Iota => {
-                self.make(op.out, false, "Adds($d, iota, base, lanes);", &[], &[ub("iota")])
+                let base = number(Expr::name("base"));
+                self.make(op.out, false, &[], |to, _| {
+                    vector(VectorOp::Adds, to, vec![Tensor::named("iota")], base, Length::Lanes)
+                });
             }
-            Code::Add => self.make(op.out, false, "Add($d, $0, $1, lanes);", a, &[]),
-            Code::Sub => self.make(op.out, false, "Sub($d, $0, $1, lanes);", a, &[]),
-            Code::Mul => self.make(op.out, false, "Mul($d, $0, $1, lanes);", a, &[]),
+            Code::Add => self.plain(op, VectorOp::Add, None),
+            Code::Sub => self.plain(op, VectorOp::Sub, None),
+            Code::Mul => self.plain(op, VectorOp::Mul, None),
             Code::And | Code::Or => {
-                let name = if op.code == Code::And { "And" } else { "Or" };
-                let text = format!("{name}(U16($d), U16($0), U16($1), 2 * lanes);");
-                self.make(op.out, false, &text, a, &[]);
+                let name = if op.code == Code::And { VectorOp::And } else { VectorOp::Or };
+                self.make(op.out, false, a, |to, from| bits(name, to, from, Length::HalfLanes));
             }
-            Code::AddTo(n) => {
-                self.make(op.out, false, &format!("Adds($d, $0, {n}, lanes);"), a, &[])
-            }
-            Code::MulTo(n) => {
-                self.make(op.out, false, &format!("Muls($d, $0, {n}, lanes);"), a, &[])
-            }
+            Code::AddTo(n) => self.plain(op, VectorOp::Adds, number(n)),
+            Code::MulTo(n) => self.plain(op, VectorOp::Muls, number(n)),
             Code::AndTo(n) => self.and(op.out, a[0], n),
             Code::Low(bits) => self.and(op.out, a[0], ((1u32 << bits) - 1).cast_signed()),
-            Code::OrTo(n) => {
-                let (word, place) = self.word(n);
-                self.make(op.out, false, &format!("OrWord($d, $0, {word}, lanes);"), a, &[place]);
-            }
-            Code::AddScalar => {
-                let text = format!("Adds($d, $0, {}, lanes);", self.bare(a[1]));
-                self.make(op.out, false, &text, &a[..1], &[]);
-            }
+            Code::OrTo(n) => self.with_word(op.out, a[0], &words::OR_WORD, n),
             // Halves are compared with the scalar itself.
             Code::SubScalar if self.halves.contains(&a[0]) => {}
+            Code::AddScalar => self.plain(op, VectorOp::Adds, number(self.scalar(a[1]))),
             Code::SubScalar => {
-                let text = format!("Adds($d, $0, -{}, lanes);", scalar(1));
-                self.make(op.out, false, &text, &a[..1], &[]);
+                self.plain(op, VectorOp::Adds, number(self.scalar(a[1]).negative()));
             }
-            Code::MulScalar => {
-                let text = format!("Muls($d, $0, {}, lanes);", self.bare(a[1]));
-                self.make(op.out, false, &text, &a[..1], &[]);
-            }
-            Code::Shr(bits) => {
-                let text = format!("ShiftRight(U32($d), U32($0), {bits}u, lanes);");
-                self.make(op.out, false, &text, a, &[]);
-            }
+            Code::MulScalar => self.plain(op, VectorOp::Muls, number(self.scalar(a[1]))),
+            Code::Shr(by) => self.make(op.out, false, a, |to, mut from| {
+                shift(VectorOp::ShiftRight, to, from.remove(0), by)
+            }),
             Code::Dot(p, q) => self.dot(op, p, q),
             Code::Select if self.cuts_at_zero(a) => {
-                self.make(op.out, false, "Maxs($d, $0, 0, lanes);", &a[2..], &[]);
+                self.make(op.out, false, &a[2..], |to, from| {
+                    vector(VectorOp::Maxs, to, from, number(0), Length::Lanes)
+                });
             }
-            Code::Select => {
-                let text = "Select(F32($d), $0, F32($1), F32($2), SELMODE::VSEL_TENSOR_TENSOR_MODE, lanes);";
-                self.make(op.out, false, text, a, &[]);
-                self.scribbles();
-            }
-            Code::Eq => self.make(op.out, true, "Compare($d, $0, $1, CMPMODE::EQ, whole);", a, &[]),
-            Code::EqTo(n) if self.halves.contains(&a[0]) => {
-                let text = format!(
-                    "CompareScalar($d, F16($0), static_cast<half>({n}.0f), CMPMODE::EQ, whole);"
-                );
-                self.make(op.out, true, &text, a, &[]);
-            }
+            Code::Select => self.make(op.out, false, a, |to, mut from| {
+                let (no, yes) = (from.remove(2), from.remove(1));
+                select(to, from.remove(0), [yes, no])
+            }),
+            Code::Eq => self.compare(op.out, a, None),
             Code::EqTo(n) => {
-                let text = format!("CompareScalar($d, $0, {n}, CMPMODE::EQ, whole);");
-                self.make(op.out, true, &text, a, &[]);
+                let ty = if self.halves.contains(&a[0]) { Type::F16 } else { Type::I32 };
+                self.compare(op.out, a, Some((Comparison::Equal, Scalar::new(n, ty))));
             }
             Code::Neg if self.halves.contains(&a[0]) => {
-                let text =
-                    "CompareScalar($d, F16($0), static_cast<half>(0.0f), CMPMODE::LT, whole);";
-                self.make(op.out, true, text, a, &[]);
+                self.compare(op.out, a, Some((Comparison::Less, Scalar::new(0, Type::F16))));
             }
-            Code::Neg if self.below(a[0]).is_some() => {
-                let (life, bound) = self.below(a[0]).unwrap_or((a[0], String::new()));
-                let text = format!(
-                    "CompareScalar($d, F16($0), static_cast<half>(static_cast<float>({bound})), CMPMODE::LT, whole);"
-                );
-                self.make(op.out, true, &text, &[life], &[]);
-            }
-            // A sign test that is only there to be turned round is made the right way at once.
-            Code::Neg => {
-                if self.uses.get(&op.out.unwrap_or(a[0])).is_some_and(|&n| n > self.turned(op.out))
-                {
-                    self.sign(op.out, a[0], -1);
+            Code::Neg => match self.below(a[0]) {
+                Some((life, bound)) => {
+                    let bound = Scalar::new(bound, Type::F16);
+                    self.compare(op.out, &[life], Some((Comparison::Less, bound)));
                 }
-            }
+                // A sign test that is only there to be turned round is made the right way at once.
+                None => {
+                    let used = self.uses.get(&op.out.unwrap_or(a[0]));
+                    if used.is_some_and(|&n| n > self.turned(op.out)) {
+                        self.sign(op.out, a[0], -1);
+                    }
+                }
+            },
             Code::MaskNot if self.everywhere(a[0]) => self.all.extend(op.out),
             Code::MaskNot => match self.defs.get(&a[0]) {
                 Some(Op { code: Code::Neg, args, .. }) if !self.halves.contains(&args[0]) => {
                     let value = args[0];
                     self.sign(op.out, value, 0);
                 }
-                _ => self.make(op.out, true, "Not(U16($d), U16($0), whole / 16);", a, &[]),
+                _ => self.mask(op, VectorOp::Not),
             },
-            Code::MaskAnd | Code::MaskOr => {
-                let name = if op.code == Code::MaskAnd { "And" } else { "Or" };
-                let text = format!("{name}(U16($d), U16($0), U16($1), whole / 16);");
-                self.make(op.out, true, &text, a, &[]);
-            }
+            Code::MaskAnd => self.mask(op, VectorOp::And),
+            Code::MaskOr => self.mask(op, VectorOp::Or),
             Code::Load => self.view(op, 0),
             Code::Item(column) => self.view(op, column),
-            Code::Gather => self.gather(op, 2, "Gather($d, $c, U32($o), 0, lanes);"),
+            Code::Gather => self.gather(op, 2, View::Own),
             Code::LifeAt => {
-                self.gather(op, 1, "Gather(F16($d), $c, U32($o), 0, lanes);");
+                self.gather(op, 1, View::F16);
                 self.halves.extend(op.out);
             }
             _ => self.effect(op),
         }
     }
 
-    /// The last call is a `Select`, which writes over the end of UB.
-    pub(super) fn scribbles(&mut self) {
-        if let Some(Node::Call(Call { acts, .. })) = self.out.last_mut()
-            && let [Act::Use { writes, .. }] = &mut acts[..]
-        {
-            writes.push(ub(SCRATCH));
-        }
+    fn mask(&mut self, op: &Op, instruction: VectorOp) {
+        self.make(op.out, true, &op.args, |to, from| {
+            bits(instruction, to, from, Length::MaskWords)
+        });
     }
 
     fn view(&mut self, op: &Op, column: usize) {
-        let name = self.storage(op.columns[0], column);
-        let view = format!("{name}[base]");
-        let view = (view.clone(), Place::Ub(view));
+        let view = Tensor::tile(self.storage(op.columns[0], column));
         self.at.extend(op.out.map(|out| (out, view)));
     }
 
-    fn gather(&mut self, op: &Op, shift: u32, text: &str) {
+    fn gather(&mut self, op: &Op, by: u32, view: View) {
         let len = self.tape.column(op.columns[0]).len;
-        let (offsets, place) = self.offsets(op.args[0], len, shift);
-        let column = self.storage(op.columns[0], 0);
-        let (name, to) = self.temp(false, &self.called(op.out));
-        let text = text.replace("$d", &name).replace("$c", &column).replace("$o", &offsets);
-        self.call(Pipe::V, text, vec![place, Place::Ub(column)], vec![to.clone()]);
-        self.at.extend(op.out.map(|out| (out, (name, to))));
-    }
-
-    pub(super) fn helper(&mut self, text: String, acts: Vec<Act>) {
-        self.out.push(Node::Call(Call { text, acts, sync: Vec::new() }));
+        let offsets = self.offsets(op.args[0], len, by).seen_as(View::U32);
+        let column = Tensor::named(self.storage(op.columns[0], 0));
+        let to = self.temp_of(op.out, false);
+        let from = vec![column, offsets];
+        self.call(vector(
+            VectorOp::Gather,
+            to.clone().seen_as(view),
+            from,
+            number(0),
+            Length::Lanes,
+        ));
+        self.at.extend(op.out.map(|out| (out, to)));
     }
 
     fn effect(&mut self, op: &Op) {
         let a = &op.args[..];
-        let column = op.columns.first().map(|&c| self.storage(c, 0)).unwrap_or_default();
-        let (packed, stage) = (ub("packed"), ub("stage"));
         match op.code {
-            Code::Store => self.store(op, &column),
+            Code::Store => self.store(op, &self.storage(op.columns[0], 0)),
             Code::Scatter | Code::SetLife(_) | Code::StepLife(_) => self.scatter(op),
             Code::Append => self.append(op.columns[0], a[1], &a[2..]),
             Code::Lookup => {
-                let [(i, ip), (m, mp)] = [a[3], a[4]].map(|v| self.operand(v));
-                let (name, place) = self.temp(false, &self.called(op.out));
-                let from = self.gm(op.columns[0]);
-                let text = format!(
-                    "Lookup({name}, gm.{from}, {}, {}, {i}, {m}, lanes);",
-                    self.scalar(a[1]),
-                    self.scalar(a[2])
-                );
-                let (cells, gm) = (ub("cells"), Place::Gm(from));
-                let read =
-                    Act::Use { pipe: Pipe::Mte2, reads: vec![gm], writes: vec![cells.clone()] };
-                let mut acts = vec![v(&[], &[&packed]), v(&[&ub("iota")], &[&stage])];
-                acts.extend([BARRIER, v(&[&ip, &mp, &packed], &[&packed, &ub(SCRATCH)])]);
-                for _ in 0..2 {
-                    acts.extend([BARRIER, v(&[], &[&cells])]);
-                    acts.extend([TO_S, s(&[&packed], &[]), read.clone()]);
-                    acts.push(Act::Sync(Sync::Flag(Pipe::Mte2, Pipe::V)));
-                    acts.push(v(&[&cells, &stage], &[&place]));
-                }
-                acts.push(FROM_S);
-                self.helper(text, acts);
-                self.at.extend(op.out.map(|out| (out, (name, place))));
+                let [index, mask] = [a[3], a[4]].map(|v| self.operand(v));
+                let to = self.temp_of(op.out, false);
+                let (from, bounds) = (self.gm(op.columns[0]), [a[1], a[2]].map(|v| self.scalar(v)));
+                self.call(lookup::lookup(to.clone(), from, bounds, [index, mask]));
+                self.at.extend(op.out.map(|out| (out, to)));
             }
             _ => unreachable!("the checker keeps {:?} out of sweeps", op.code),
         }
@@ -298,58 +286,53 @@ impl Lower<'_> {
 
     /// Into the column at once, where the value is the last thing made and nobody else's.
     fn store(&mut self, op: &Op, column: &str) {
-        let (value, view) = (op.args[1], format!("{column}[base]"));
-        let place = Place::Ub(view.clone());
+        let (value, view) = (op.args[1], Tensor::tile(column));
         if let Some(Op { code: Code::Splat(n), .. }) = self.defs.get(&value) {
-            let text = format!("Duplicate({view}, {n}, lanes);");
-            return self.call(Pipe::V, text, vec![], vec![place]);
+            let n = number(*n);
+            return self.call(vector(VectorOp::Duplicate, view, vec![], n, Length::Lanes));
         }
-        let (text, from) = self.operand(value);
-        if let (Some(Node::Call(last)), 1) = (self.out.last_mut(), self.uses[&value])
-            && let [Act::Use { writes, .. }] = &mut last.acts[..]
-            && writes[0] == from
-            && matches!(from, Place::Temp(_))
+        let from = self.operand(value);
+        if self.uses[&value] == 1
+            && let (Some(temp), Some(Node::Call(last))) = (from.as_temp(), self.out.last_mut())
+            && last.makes(temp)
         {
-            writes[0] = place;
-            last.text = last.text.replace(&text, &view);
-            return;
+            return last.put(temp, &view);
         }
-        self.call(Pipe::V, format!("Adds({view}, {text}, 0, lanes);"), vec![from], vec![place]);
+        self.call(vector(VectorOp::Adds, view, vec![from], number(0), Length::Lanes));
     }
 
     fn append(&mut self, list: ColumnId, mask: Value, values: &[Value]) {
-        let (m, mp) = self.operand(mask);
+        let mask = self.operand(mask);
         let len = self.len_name(list);
-        let packed = ub("packed");
         if values.is_empty() {
-            let acts = vec![v(&[&mp, &ub("iota")], &[&packed])];
-            return self.helper(format!("{len} += Count({m}, lanes);"), acts);
+            return self.call(append::count(len, mask));
         }
         let values: Vec<_> = values.iter().map(|&v| self.operand(v)).collect();
-        for (n, (x, xp)) in values.iter().enumerate() {
+        let last = values.len() - 1;
+        for (n, value) in values.into_iter().enumerate() {
             let column = self.storage(list, n);
             let own = |name: &str| {
                 let pair = |[a, b]: &[String; 2]| *a == column && b == name;
                 name == column || self.overlays.iter().any(pair)
             };
-            let closes = matches!(xp, Place::Ub(name) if own(name.trim_end_matches("[base]")));
-            let helper = if closes { "Close" } else { "Append" };
-            let text = format!("{helper}({column}, {len}, {x}, {m}, lanes, {});", n == 0);
-            let text = if n + 1 == values.len() { format!("{len} += {text}") } else { text };
-            let acts = append_acts(closes, xp, &mp, &Place::Ub(column));
-            self.helper(text, acts);
+            let closes = value.column().is_some_and(own);
+            let helper = if closes { &append::CLOSE } else { &append::APPEND };
+            let to = (column, len.clone());
+            self.call(append::append(helper, to, [value, mask.clone()], n == 0, n == last));
         }
     }
-}
 
-/// What happens in `Append` or `Close`.
-fn append_acts(closes: bool, value: &Place, mask: &Place, list: &Place) -> Vec<Act> {
-    let (stage, packed, keep) = (ub("stage"), ub("packed"), ub("keep"));
-    let mut behind = vec![v(&[list], &[&stage, &keep]), BARRIER];
-    if closes {
-        let pack = v(&[value, mask, &stage, &keep], &[&packed]);
-        return vec![Act::Maybe(behind), pack, BARRIER, v(&[&packed], &[list])];
+    /// One lifetime for the tile's slots under a mask.
+    pub(super) fn fill(&mut self, life: i8, column: &str, mask: Value) {
+        let tile = Tensor::tile(column);
+        let value = Some(crate::ascendc::helpers::life::lifetime(life));
+        if self.all.contains(&mask) {
+            return self.call(vector(VectorOp::Duplicate, tile, vec![], value, Length::Lanes));
+        }
+        let mask = self.operand(mask);
+        let fill = self.temp(false, "fill").seen_as(View::F16);
+        self.call(vector(VectorOp::Duplicate, fill.clone(), vec![], value, Length::Lanes));
+        let from = vec![mask, fill, tile.clone()];
+        self.call(vector(VectorOp::Select, tile, from, None, Length::Lanes));
     }
-    behind.extend([v(&[&stage, &keep], &[&packed]), BARRIER]);
-    vec![Act::Maybe(behind), v(&[value, mask, &packed], &[list])]
 }

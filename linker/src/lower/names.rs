@@ -1,6 +1,7 @@
-//! What a tile's values are called in the text: by where they go, else by what they are made of.
+//! What values are called in the text: a tile's by where they go, else by what they are made of; scalars by
+//! what they are made of.
 
-use super::camel;
+use super::{Lower, camel};
 use crate::tape::{Block, Code, Op, Tape, Type, Value};
 use std::collections::BTreeMap;
 
@@ -143,5 +144,16 @@ impl Names<'_> {
             }
             _ => self.mask(op.args[0]),
         }
+    }
+}
+
+impl Lower<'_> {
+    /// What a scalar is called that is used more than once.
+    pub(super) fn scalar_name(&self, op: &Op) -> String {
+        let param = |v: &Value| Some(&self.tape.params.iter().find(|p| p.value == *v)?.name);
+        let named = op.out.and_then(|out| self.tape.name_of(out)).map(String::from);
+        named
+            .or_else(|| op.args.iter().find_map(param).map(|name| camel(name)))
+            .unwrap_or("sum".into())
     }
 }

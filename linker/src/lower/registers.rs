@@ -1,6 +1,6 @@
 //! Registers for a tile's temporaries: every name has one, and names that live at once have different ones.
 
-use crate::aiv::{Act, Call, Node, Place};
+use crate::aiv::{Act, Buffer, Call, Expr, If, Length, Loop, Node, Operation, Place, Tensor};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A temporary of a tile.
@@ -36,10 +36,6 @@ struct Name {
     beside: BTreeSet<String>,
 }
 
-/// Calls that may write where they read.
-const IN_PLACE: &str =
-    "AndWord OrWord ShiftRight ShiftLeft Adds Muls Maxs Add Sub Mul And Or Not Select";
-
 impl Names {
     /// Names every temporary in the calls of a sweep's body. A temporary takes over the name of one that
     /// ends where it begins, if that call may write where it reads. `taken` are the kernel's other names.
@@ -49,10 +45,7 @@ impl Names {
         {
             lives.entry(t).or_insert((n, n)).1 = n;
         }
-        let place = |n: usize| {
-            let op = body[n].call().and_then(|call| call.text.split_once('('));
-            op.is_some_and(|(op, _)| IN_PLACE.split(' ').any(|p| p == op))
-        };
+        let place = |n: usize| body[n].call().is_some_and(Call::in_place);
         let mut order: Vec<_> = lives.into_iter().map(|(t, (a, z))| (a, z, t)).collect();
         order.sort_unstable();
         let mut named: Vec<(usize, String)> = Vec::new();
@@ -119,60 +112,60 @@ impl Names {
 
 /// Puts names into a call, in the place of numbers.
 fn rename(node: &mut Node, names: &[String]) {
-    for t in temps(node).collect::<BTreeSet<_>>() {
-        let Node::Call(call) = &mut *node else { continue };
-        call.text = call.text.replace(&format!("@{t}@"), &names[t]);
-        for act in &mut call.acts {
-            let Act::Use { reads, writes, .. } = act else { continue };
-            let all = reads.iter_mut().chain(writes);
-            all.filter(|p| **p == Place::Temp(t)).for_each(|p| *p = Place::Ub(names[t].clone()));
+    let Node::Call(call) = node else { return };
+    for tensor in call.tensors_mut() {
+        if let Buffer::Temp(t) = tensor.buffer {
+            tensor.buffer = Buffer::Named(names[t].clone());
         }
     }
 }
 
 /// The temporaries of a node.
 fn temps(node: &Node) -> impl Iterator<Item = usize> {
-    let places = node.call().into_iter().flat_map(Call::uses);
-    places.filter_map(|(p, _)| if let Place::Temp(t) = p { Some(*t) } else { None })
+    node.call().into_iter().flat_map(Call::tensors).filter_map(Tensor::as_temp)
 }
 
 /// Drops calls whose result nobody reads.
 pub fn drop_unread(body: &mut Vec<Node>) {
     let mut read = BTreeSet::new();
     for n in (0..body.len()).rev() {
-        let Node::Call(call) = &body[n] else { continue };
+        let Some(acts) = body[n].call().map(Call::acts) else { continue };
         let unread = |w: &Place| matches!(w, Place::Temp(_)) && !read.contains(w);
-        match &call.acts[..] {
+        match &acts[..] {
             [Act::Use { writes, .. }] if !writes.is_empty() && writes.iter().all(unread) => {
                 body.remove(n);
             }
-            _ => read.extend(call.uses().filter(|(_, write)| !write).map(|(p, _)| p.clone())),
+            _ => {
+                let uses = acts.iter().flat_map(Act::uses);
+                read.extend(uses.filter(|(_, write)| !write).map(|(p, _)| p.clone()));
+            }
         }
     }
 }
 
 /// Drops scalars that nobody reads.
 pub fn drop_unused(nodes: &mut Vec<Node>) {
-    let text = |node: &Node| match node {
-        Node::Call(call) => call.text.clone(),
-        Node::Loop(l) => l.bound.clone(),
-        Node::Note(_) => String::new(),
-    };
-    let text = nodes.iter().flat_map(Node::all).map(text).collect::<Vec<_>>().join("\n");
-    // A field of the same name is another thing.
-    let words: Vec<_> = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '.').collect();
-    let once = |name: &str| words.iter().filter(|&&w| w == name).count() == 1;
+    let mut used = BTreeSet::new();
+    for expr in nodes.iter().flat_map(Node::all).flat_map(Node::expressions) {
+        expr.each(&mut |e| {
+            if let Expr::Name(name) = e {
+                used.insert(name.clone());
+            }
+        });
+    }
+    let calls = nodes.iter().flat_map(Node::all).filter_map(Node::call);
+    used.extend(calls.flat_map(Call::lengths).filter_map(Length::variable).map(String::from));
     remove(nodes, &|call| {
-        let name = call.text.strip_prefix("const int32_t ").and_then(|t| t.split(' ').next());
-        call.acts.is_empty() && name.is_some_and(once)
+        let Operation::Let(name, value) = &call.operation else { return false };
+        !matches!(value, Expr::Word(..)) && !used.contains(name)
     });
 }
 
 fn remove(nodes: &mut Vec<Node>, which: &impl Fn(&Call) -> bool) {
     nodes.retain_mut(|node| match node {
         Node::Call(call) => !which(call),
-        Node::Loop(l) => {
-            remove(&mut l.body, which);
+        Node::Loop(Loop { body, .. }) | Node::If(If { body, .. }) => {
+            remove(body, which);
             true
         }
         Node::Note(_) => true,

@@ -4,12 +4,14 @@
 //! that do not need each other go side by side: as many waits as the longest chain has links, instead
 //! of one for nearly every call.
 
-use crate::aiv::{Call, Node, Place};
+use crate::aiv::{Act, Call, Node, Place};
 
 /// Reorders straight code; what touches one place, one of them writing, keeps its order.
 pub fn by_level(body: Vec<Node>, same: &impl Fn(&Place, &Place) -> bool) -> Vec<Node> {
-    let uses = |node| Node::call(node).into_iter().flat_map(Call::uses).collect();
-    let all: Vec<Vec<_>> = body.iter().map(uses).collect();
+    let acts: Vec<Vec<Act>> =
+        body.iter().map(|node| node.call().map(Call::acts).unwrap_or_default()).collect();
+    let all: Vec<Vec<_>> =
+        acts.iter().map(|acts| acts.iter().flat_map(Act::uses).collect()).collect();
     let conflict = |a: &[(&Place, bool)], b: &[(&Place, bool)]| {
         a.iter().any(|(p, w)| b.iter().any(|(q, x)| (*w || *x) && same(p, q)))
     };

@@ -1,7 +1,8 @@
 //! Signs: int32 has no compare but EQ, so "below zero" is a shift that spreads the sign, and EQ.
 
 use super::Lower;
-use crate::aiv::Pipe;
+use super::lanes::vector;
+use crate::aiv::{Comparison, Expr, Length, Scalar, Type, VectorOp};
 use crate::tape::{Code, Op, Value};
 
 impl Lower<'_> {
@@ -13,11 +14,11 @@ impl Lower<'_> {
     }
 
     /// A lifetime, and the scalar that it lies below where this difference is negative.
-    pub(super) fn below(&self, difference: Value) -> Option<(Value, String)> {
+    pub(super) fn below(&self, difference: Value) -> Option<(Value, Expr)> {
         let Op { code: Code::SubScalar, args, .. } = self.defs.get(&difference)? else {
             return None;
         };
-        self.halves.contains(&args[0]).then(|| (args[0], self.bare(args[1])))
+        self.halves.contains(&args[0]).then(|| (args[0], self.scalar(args[1])))
     }
 
     /// How often a sign test is used only by a `!`.
@@ -26,20 +27,29 @@ impl Lower<'_> {
         self.defs.values().filter(not).count()
     }
 
+    /// Whether a sign test is the same for all lanes: false.
+    pub(super) fn everywhere(&self, test: Value) -> bool {
+        let test = self.defs.get(&test).filter(|op| op.code == Code::Neg);
+        test.is_some_and(|op| {
+            !self.halves.contains(&op.args[0]) && self.ranges[op.args[0].0 as usize].lo >= 0
+        })
+    }
+
     /// Lanes whose sign, spread over the word, is `sign`: the only int32 compare is EQ.
     pub(super) fn sign(&mut self, out: Option<Value>, value: Value, sign: i32) {
+        let number = |n: i32| Some(Scalar::new(n, Type::I32));
         let known = self.signs.get(&value).cloned();
-        let (spread, to) = known.unwrap_or_else(|| {
-            let (text, place) = self.operand(value);
-            let (spread, to) = self.temp(false, "sign");
-            let call = format!("ShiftRight({spread}, {text}, 31, lanes);");
-            self.call(Pipe::V, call, vec![place], vec![to.clone()]);
-            self.signs.insert(value, (spread.clone(), to.clone()));
-            (spread, to)
+        let spread = known.unwrap_or_else(|| {
+            let from = self.operand(value);
+            let to = self.temp(false, "sign");
+            let op = VectorOp::ShiftRight;
+            self.call(vector(op, to.clone(), vec![from], number(31), Length::Lanes));
+            self.signs.insert(value, to.clone());
+            to
         });
-        let (mask, place) = self.temp(true, &self.called(out));
-        let call = format!("CompareScalar({mask}, {spread}, {sign}, CMPMODE::EQ, whole);");
-        self.call(Pipe::V, call, vec![to], vec![place.clone()]);
-        self.at.extend(out.map(|out| (out, (mask, place))));
+        let mask = self.temp_of(out, true);
+        let op = VectorOp::CompareScalar(Comparison::Equal);
+        self.call(vector(op, mask.clone(), vec![spread], number(sign), Length::Repeats));
+        self.at.extend(out.map(|out| (out, mask)));
     }
 }

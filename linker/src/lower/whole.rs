@@ -1,8 +1,8 @@
 //! Scalars, and ops on whole columns.
 
-use super::lanes::{BARRIER, SCRATCH, ub, v};
 use super::{LINES, Lower, camel};
-use crate::aiv::{Act, Pipe, Place};
+use crate::aiv::{Call, Comparison, Copy, Expr, Global, Operation, Relation, Tensor};
+use crate::ascendc::helpers::{life, victims};
 use crate::tape::{Code, ColumnId, Op, Value};
 use avsg_device::request::record;
 use avsg_device::state::header;
@@ -14,172 +14,145 @@ impl Lower<'_> {
     }
 
     /// A scalar: in place where that is as good, or by a name.
-    fn define(&mut self, op: &Op, text: String, name: &str, stays: bool) {
+    fn define(&mut self, op: &Op, value: Expr, name: &str, stays: bool) {
         let Some(out) = op.out else { return };
         if stays {
-            self.names.insert(out, text);
+            self.scalars.insert(out, value);
         } else {
             let name = self.fresh_name(out, name);
-            self.statement(format!("const int32_t {name} = {text};"));
+            self.call(Call::from(Operation::Let(name, value)));
         }
     }
 
     /// An op outside of sweeps, and the ops behind it.
     pub(super) fn whole(&mut self, op: &Op, rest: &[Op]) {
-        let a = |n: usize, looser: &str| wrapped(&self.bare(op.args[n]), looser);
-        let text = match op.code {
-            Code::Constant(n) => n.to_string(),
-            Code::ScalarAdd => format!("{} + {}", a(0, "?"), a(1, "?+-")),
-            Code::ScalarSub => format!("{} - {}", a(0, "?"), a(1, "?+-")),
-            Code::ScalarMul => format!("{} * {}", a(0, "?+-"), a(1, "?+-")),
-            Code::ScalarAddTo(n) => format!("{} + {n}", a(0, "?")),
-            Code::Max => format!("Most({}, {})", a(0, ""), a(1, "")),
-            Code::Min => format!("Least({}, {})", a(0, ""), a(1, "")),
-            Code::ScalarNe => format!("({} != {})", a(0, "?"), a(1, "?")),
-            Code::ScalarGt => format!("({} > {})", a(0, "?"), a(1, "?")),
-            Code::ScalarNot => format!("1 - {}", a(0, "?+-")),
+        let a = |n: usize| self.scalar(op.args[n]);
+        let value = match op.code {
+            Code::Constant(n) => n.into(),
+            Code::ScalarAdd => a(0) + a(1),
+            Code::ScalarSub => a(0) - a(1),
+            Code::ScalarMul => a(0) * a(1),
+            Code::ScalarAddTo(n) => a(0) + n.into(),
+            Code::Max if self.conditions(op) => Expr::either(a(0), a(1)),
+            Code::Max => Expr::max(a(0), a(1)),
+            Code::Min => Expr::min(a(0), a(1)),
+            Code::ScalarNe => Expr::test(Relation::Differs, a(0), a(1)),
+            Code::ScalarGt => Expr::test(Relation::Above, a(0), a(1)),
+            Code::ScalarNot => a(0).opposite(),
             Code::Len => {
                 let (list, len) = (op.columns[0], self.len_name(op.columns[0]));
                 let before = format!("{}Before", camel(&self.tape.column(list).name));
-                return self.define(op, len, &before, op.out.is_some_and(|l| lasts(l, list, rest)));
+                let stays = op.out.is_some_and(|l| lasts(l, list, rest));
+                return self.define(op, Expr::name(len), &before, stays);
             }
             _ => return self.memory(op),
         };
         let once = op.out.is_some_and(|out| self.uses.get(&out) == Some(&1));
         let name = self.scalar_name(op);
-        self.define(op, text, &name, once || matches!(op.code, Code::Constant(_)));
+        self.define(op, value, &name, once || matches!(op.code, Code::Constant(_)));
     }
 
-    /// What a scalar is called that is used more than once.
-    fn scalar_name(&self, op: &Op) -> String {
-        if let Some(name) = op.out.and_then(|out| self.tape.name_of(out)) {
-            return name.into();
-        }
-        let param = |v: &Value| Some(&self.tape.params.iter().find(|p| p.value == *v)?.name);
-        match op.code {
-            _ => op.args.iter().find_map(param).map_or_else(|| "sum".into(), |name| camel(name)),
-        }
+    /// Whether all operands are conditions.
+    fn conditions(&self, op: &Op) -> bool {
+        let condition = |v: &Value| {
+            let code = self.defs.get(v).map(|def| def.code);
+            matches!(code, Some(Code::ScalarNe | Code::ScalarGt | Code::ScalarNot))
+        };
+        op.args.iter().all(condition)
     }
 
     /// The word of a line that an offset means.
-    fn line_word(&self, line: &str, at: Value) -> String {
-        let base = line.strip_prefix("gm_").map(|line| format!("q.{line}At"));
-        let def = self.defs.get(&at);
-        match (base, def.map(|d| (d.code, &d.args))) {
-            (None, _) => self.scalar(at),
-            (Some(base), Some((Code::ScalarAddTo(n), args))) if self.scalar(args[0]) == base => {
-                n.to_string()
-            }
-            (Some(base), Some((Code::ScalarAdd, args))) if self.scalar(args[0]) == base => {
-                self.scalar(args[1])
-            }
-            (Some(base), _) => format!("{} - {base}", self.scalar(at)),
+    fn line_word(&self, line: &str, at: Value) -> Expr {
+        let Some(line) = line.strip_prefix("gm_") else { return self.scalar(at) };
+        let base = Expr::field(format!("{line}At"));
+        match self.defs.get(&at).map(|d| (d.code, &d.args)) {
+            Some((Code::ScalarAddTo(n), args)) if self.scalar(args[0]) == base => n.into(),
+            Some((Code::ScalarAdd, args)) if self.scalar(args[0]) == base => self.scalar(args[1]),
+            _ => self.scalar(at) - base,
         }
     }
 
     fn memory(&mut self, op: &Op) {
-        let a: Vec<String> = op.args.iter().map(|&v| self.bare(v)).collect();
+        let a: Vec<Expr> = op.args.iter().map(|&v| self.scalar(v)).collect();
         let name = |n: usize| self.tape.column(op.columns[n]).name.clone();
+        let copy = |out: bool, ub: String, gm: Global, n: Expr| {
+            Call::from(Operation::Copy(Copy { out, ub: Tensor::named(ub), gm, n }))
+        };
         match op.code {
             Code::Peek if LINES.contains(&name(0).as_str()) => {
                 let line = self.gm(op.columns[0]);
                 let word = self.line_word(&name(0), op.args[0]);
-                let holds = match (line.as_str(), word.parse()) {
-                    ("header", Ok(header::GENERATION)) => "generation",
-                    ("header", Ok(header::TOP)) => "top",
-                    ("header", Ok(header::THRESHOLD)) => "lastThreshold",
-                    ("record", Ok(record::TOTAL)) => "total",
+                let holds = match (line.as_str(), &word) {
+                    ("header", Expr::Number(header::GENERATION)) => "generation",
+                    ("header", Expr::Number(header::TOP)) => "top",
+                    ("header", Expr::Number(header::THRESHOLD)) => "lastThreshold",
+                    ("record", Expr::Number(record::TOTAL)) => "total",
                     _ => "count",
                 };
                 let out = op.out.map(|out| self.fresh_name(out, holds)).unwrap_or_default();
-                let text = format!("const int32_t {out} = {line}.GetValue({word});");
-                self.call(Pipe::S, text, vec![Place::Ub(line)], vec![]);
+                self.call(Call::from(Operation::Let(out, Expr::word(&line, word))));
             }
             Code::Put if LINES.contains(&name(0).as_str()) => {
                 let line = self.gm(op.columns[0]);
-                let word = self.line_word(&name(0), op.args[0]);
-                let text = format!("{line}.SetValue({word}, {});", a[1]);
-                self.call(Pipe::S, text, vec![], vec![Place::Ub(line)]);
+                let (at, value) = (self.line_word(&name(0), op.args[0]), a[1].clone());
+                self.call(Call::from(Operation::SetWord { line, at, value }));
             }
             Code::Put => {
-                let to = self.gm(op.columns[0]);
-                let text = format!("word.SetValue(0, {});", a[1]);
-                self.call(Pipe::S, text, vec![], vec![ub("word")]);
-                let text = format!("Push(gm.{to}[{}], word, 1);", a[0]);
-                self.call(Pipe::Mte3, text, vec![ub("word")], vec![Place::Gm(to)]);
+                let (line, value) = ("word".into(), a[1].clone());
+                self.call(Call::from(Operation::SetWord { line, at: 0.into(), value }));
+                let to = Global::at(self.gm(op.columns[0]), a[0].clone());
+                self.call(copy(true, "word".into(), to, 1.into()));
             }
             Code::Fetch => {
-                let (to, from) = (self.storage(op.columns[0], 0), self.gm(op.columns[1]));
-                let text = format!("Pull({to}, gm.{from}[{}], {});", a[0], a[1]);
-                self.call(Pipe::Mte2, text, vec![Place::Gm(from)], vec![Place::Ub(to)]);
+                let from = Global::at(self.gm(op.columns[1]), a[0].clone());
+                self.call(copy(false, self.storage(op.columns[0], 0), from, a[1].clone()));
             }
             Code::Publish | Code::PublishList(_) => {
                 let column = if let Code::PublishList(n) = op.code { n } else { 0 };
-                let (to, from) = (self.gm(op.columns[0]), self.storage(op.columns[1], column));
-                let n = a.get(1).cloned().unwrap_or_else(|| self.len_name(op.columns[1]));
-                let text = format!("Push(gm.{to}[{}], {from}, {n});", a[0]);
-                self.call(Pipe::Mte3, text, vec![Place::Ub(from)], vec![Place::Gm(to)]);
+                let to = Global::at(self.gm(op.columns[0]), a[0].clone());
+                let n = a.get(1).cloned();
+                let n = n.unwrap_or_else(|| Expr::name(self.len_name(op.columns[1])));
+                self.call(copy(true, self.storage(op.columns[1], column), to, n));
             }
-            Code::Clear => {
-                let text = format!("{} = 0;", self.len_name(op.columns[0]));
-                self.statement(text);
-            }
+            Code::Clear => self.assign(self.len_name(op.columns[0]), 0.into()),
             Code::Take => {
                 let [to, from] = [0, 1].map(|n| self.len_name(op.columns[n]));
-                self.statement(format!("{to} = {from};"));
-                self.statement(format!("{from} = 0;"));
+                self.assign(to, Expr::name(&from));
+                self.assign(from, 0.into());
             }
             Code::Find(retries) | Code::FindFree(retries) => self.search(op, retries),
             Code::SortOut => self.collect(op),
             Code::AppendLow => self.append_low(op),
             Code::Share => self.share(op),
-            _ => self.life(op, &a),
+            _ => self.life(op, a),
         }
     }
 
-    fn life(&mut self, op: &Op, a: &[String]) {
-        let (life, keep, scratch) = (ub("life"), ub("keep"), ub("scratch"));
-        let (text, acts) = match op.code {
+    fn assign(&mut self, name: String, value: Expr) {
+        self.call(Call::from(Operation::Assign(name, value)));
+    }
+
+    fn life(&mut self, op: &Op, mut a: Vec<Expr>) {
+        let call = match op.code {
             Code::Age { settle } => {
                 if settle {
-                    let choice = v(&[&keep, &scratch, &life], &[&life, &ub(SCRATCH)]);
-                    let run = [BARRIER, v(&[&life], &[&keep, &scratch]), BARRIER, choice];
-                    let (text, acts) = ("Settle(life);".into(), [run.clone(), run].concat());
-                    self.helper(text, acts);
+                    self.call(life::settle());
                 }
-                let acts = vec![BARRIER, v(&[&life], &[&life]), BARRIER, v(&[&life], &[&life])];
-                (format!("Age(life, {});", a[0]), acts)
+                life::age(a.remove(0))
             }
             Code::Bisect => {
-                let run =
-                    [BARRIER, v(&[&life], &[&keep]), BARRIER, v(&[&keep, &life], &[&scratch])];
                 let out = op.out.map(|out| self.fresh_name(out, "threshold")).unwrap_or_default();
-                let text = format!("const int32_t {out} = LeastLife(life, {}, {});", a[0], a[1]);
-                (text, vec![Act::Maybe([run.clone(), run].concat()), BARRIER])
+                victims::least_life(out, a.remove(0), a.remove(0))
             }
             Code::AppendLt | Code::AppendEq => {
-                let mode = if op.code == Code::AppendLt { "LT" } else { "EQ" };
-                let (list, len) = (self.storage(op.columns[0], 0), self.len_name(op.columns[0]));
-                let text = format!(
-                    "{len} = AppendSlots({list}, {len}, life, CMPMODE::{mode}, {}, {});",
-                    a[0], a[1]
-                );
-                let list = Place::Ub(list);
-                let numbers = v(&[&ub("iota")], &[&scratch]);
-                let steps = [
-                    v(&[&life, &list], &[&keep, &scratch]),
-                    v(&[&scratch], &[&scratch]),
-                    v(&[&scratch, &keep], &[&scratch]),
-                    v(&[&scratch], &[&list]),
-                    v(&[&list], &[&list]),
-                    v(&[&list], &[&list]),
-                ];
-                let run = steps.map(|act| [BARRIER, act]).concat();
-                (text, vec![numbers, Act::Maybe([run.clone(), run].concat()), BARRIER])
+                let less = op.code == Code::AppendLt;
+                let how = if less { Comparison::Less } else { Comparison::Equal };
+                let list = (self.storage(op.columns[0], 0), self.len_name(op.columns[0]));
+                victims::append_slots(list, how, [a.remove(0), a.remove(0)])
             }
             _ => unreachable!("the checker keeps {:?} in sweeps", op.code),
         };
-        self.helper(text, acts);
+        self.call(call);
     }
 }
 
@@ -192,20 +165,4 @@ fn lasts(len: Value, list: ColumnId, rest: &[Op]) -> bool {
     };
     let last = rest.iter().rposition(uses).map_or(0, |n| n + 1);
     !rest[..last].iter().flat_map(Op::all).any(writes)
-}
-
-/// An expression, in parentheses if one of these operators stands outside of any.
-pub fn wrapped(text: &str, looser: &str) -> String {
-    let mut depth = 0;
-    let outside = |c: char| {
-        depth += i32::from("([".contains(c)) - i32::from(")]".contains(c));
-        depth == 0 && looser.contains(c)
-    };
-    // A sign is no operator.
-    let text_of = text.strip_prefix('-').unwrap_or(text);
-    if text_of.contains(' ') && text_of.chars().any(outside) {
-        format!("({text})")
-    } else {
-        text.into()
-    }
 }

@@ -1,18 +1,8 @@
 //! What the recorder's vectors, masks and scalars are, and their operators.
 
-use super::Recorder;
-use crate::tape::{Code, Value};
+use super::{Defined, Recorder};
+use crate::tape::{Code, Param, Range, Type, Value};
 use std::ops::{Add, BitAnd, BitOr, Mul, Not, Sub};
-
-/// What a method of the machine gives back: the value that its op defines, or nothing.
-pub trait Defined<'t> {
-    /// Names it for the kernel.
-    fn of(m: Recorder<'t>, value: Option<Value>) -> Self;
-}
-
-impl Defined<'_> for () {
-    fn of(_: Recorder<'_>, _: Option<Value>) {}
-}
 
 macro_rules! values {
     ($($(#[$doc:meta])* $name:ident;)*) => {$(
@@ -83,5 +73,20 @@ impl Not for Mask<'_> {
     type Output = Self;
     fn not(self) -> Self {
         self.m.op(Code::MaskNot, &[self.value], &[])
+    }
+}
+
+impl<'t> Recorder<'t> {
+    /// A scalar that the caller gives.
+    pub fn param(self, name: &str, doc: &'static str, range: Range) -> Scalar<'t> {
+        let mut g = self.growing();
+        let value = g.value(Type::Scalar);
+        g.tape.params.push(Param { name: name.into(), doc, value, range });
+        drop(g);
+        self.scalar_of(value)
+    }
+    /// A scalar by its number.
+    pub(super) fn scalar_of(self, value: Value) -> Scalar<'t> {
+        Scalar { m: self, value }
     }
 }

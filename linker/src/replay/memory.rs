@@ -1,6 +1,6 @@
 //! What a replay's columns hold, and the checks of every access to them.
 
-use super::{Fault, Lane, Replay, named};
+use super::fault::{Fault, Lane, named};
 use crate::tape::{Column, ColumnId, Kind, Tape};
 
 /// The memory of a tape.
@@ -10,7 +10,7 @@ pub(super) struct Memory<'t> {
 }
 
 /// What one column holds.
-enum Held {
+pub(super) enum Held {
     Words(Vec<Lane>),
     Life(Vec<i8>),
     List(List),
@@ -25,7 +25,6 @@ pub(super) struct List {
 }
 
 const MISFIT: &str = "the wrong kind of memory";
-const WORDLESS: &str = "it has no words of its own";
 
 impl<'t> Memory<'t> {
     /// Words are undefined, lists empty, global memory and lifetimes not bound.
@@ -39,7 +38,7 @@ impl<'t> Memory<'t> {
         Self { tape, held: tape.columns.iter().map(held).collect() }
     }
 
-    fn find(&mut self, name: &str) -> Result<(&'t Column, &mut Held), Fault> {
+    pub(super) fn find(&mut self, name: &str) -> Result<(&'t Column, &mut Held), Fault> {
         let id = self.tape.find(name).ok_or_else(|| named(name, "no such column".into()))?;
         Ok((self.tape.column(id), &mut self.held[id.0 as usize]))
     }
@@ -145,65 +144,6 @@ impl<'t> Memory<'t> {
         let (name, most) = (&self.tape.column(id).name, self.tape.column(id).len as usize);
         let len = self.list(id)?.len;
         if len <= most { Ok(()) } else { Err(format!("`{name}` holds {most}, not {len}")) }
-    }
-}
-
-impl Replay<'_> {
-    /// Gives a column of words, an input or an output its words.
-    ///
-    /// # Errors
-    /// If there is no such memory, or a word or the length is not what it declares.
-    pub fn bind(&mut self, name: &str, words: Vec<i32>) -> Result<(), Fault> {
-        let (column, held) = self.memory.find(name)?;
-        let [range] = column.ranges[..] else { return Err(named(name, WORDLESS.into())) };
-        if let Some(bad) = words.iter().find(|&&w| !range.holds(w)) {
-            return Err(named(name, format!("the word {bad} is not in its range {range}")));
-        }
-        match held {
-            Held::Words(held) if held.len() == words.len() => {
-                *held = words.into_iter().map(Some).collect();
-            }
-            Held::Global(held) => *held = words,
-            _ => {
-                return Err(named(name, format!("{} words bound to {}", words.len(), column.len)));
-            }
-        }
-        Ok(())
-    }
-
-    /// Gives a lifetime column its bytes.
-    ///
-    /// # Errors
-    /// If there is no such column of that length.
-    pub fn bind_life(&mut self, name: &str, life: Vec<i8>) -> Result<(), Fault> {
-        match self.memory.find(name)? {
-            (c, Held::Life(held)) if life.len() == c.len as usize => *held = life,
-            (c, _) => return Err(named(name, format!("{} bytes bound to {}", life.len(), c.len))),
-        }
-        Ok(())
-    }
-
-    /// Takes words back. Undefined words of a column read as 0.
-    ///
-    /// # Errors
-    /// If there is no such memory.
-    pub fn take(&mut self, name: &str) -> Result<Vec<i32>, Fault> {
-        match self.memory.find(name)?.1 {
-            Held::Words(words) => Ok(words.iter().map(|w| w.unwrap_or_default()).collect()),
-            Held::Global(words) => Ok(std::mem::take(words)),
-            _ => Err(named(name, WORDLESS.into())),
-        }
-    }
-
-    /// Takes lifetimes back.
-    ///
-    /// # Errors
-    /// If there is no such column.
-    pub fn take_life(&mut self, name: &str) -> Result<Vec<i8>, Fault> {
-        match self.memory.find(name)?.1 {
-            Held::Life(life) => Ok(std::mem::take(life)),
-            _ => Err(named(name, "it is no lifetime column".into())),
-        }
     }
 }
 

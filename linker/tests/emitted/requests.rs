@@ -11,8 +11,8 @@ use avsg_device::memory::{split_state, state_words, table_words};
 use avsg_device::params::{ID_LIMIT, NO_STABLE_LEN, Params};
 use avsg_device::state::State;
 use avsg_device::tiling::Launch;
-use avsg_linker::write::StageOneText;
-use avsg_linker::write::kernels::{Abi, Kernel, kernels};
+use avsg_linker::ascendc::StageOneText;
+use avsg_linker::ascendc::kernels::{Abi, Kernel, kernels};
 
 fn stage_one() -> StageOneText {
     let text = include_str!("everything_misses.h");

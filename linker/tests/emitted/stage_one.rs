@@ -9,10 +9,10 @@ use super::together::{Compiled, compile_all};
 use avsg_device::memory;
 use avsg_device::params::{Lifetime, Params, Table};
 use avsg_device::tiling::rules;
+use avsg_linker::ascendc::kernels::{Abi, kernels};
+use avsg_linker::ascendc::{StageOneText, stage_one, stage_one_within};
 use avsg_linker::check::check;
 use avsg_linker::record::record_stage_one;
-use avsg_linker::write::kernels::{Abi, kernels};
-use avsg_linker::write::{StageOneText, stage_one, stage_one_within};
 
 /// Takes a request's fields from memory, so that a test may set each of them.
 const ENTRY: &str = r#"

@@ -4,8 +4,8 @@
 
 use avsg_device::params::Params;
 use avsg_device::tiling::{Launch, Segment};
-use avsg_linker::write::StageOneText;
-use avsg_linker::write::kernels::{Abi, Kernel, kernels};
+use avsg_linker::ascendc::StageOneText;
+use avsg_linker::ascendc::kernels::{Abi, Kernel, kernels};
 
 use super::shim::{Failure, Launch as Shim, Mode};
 

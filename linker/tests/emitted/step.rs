@@ -10,8 +10,8 @@ use super::together::{Compiled, compile_all};
 use avsg_device::params::{Lifetime, Params};
 use avsg_device::request::status;
 use avsg_device::share::sharers;
-use avsg_linker::write::ascendc;
-use avsg_linker::write::kernels::{Abi, Kernel};
+use avsg_linker::ascendc::ascendc;
+use avsg_linker::ascendc::kernels::{Abi, Kernel};
 use npyz::npz::NpzArchive;
 
 /// A geometry's kernels, compiled.

@@ -7,9 +7,9 @@
 
 namespace avsg::stage_one {
 
-constexpr int32_t TILE = 256;  // lanes of a tile
-constexpr int32_t RUN = 2048;  // slots numbered at once
-constexpr int32_t PASS = 4096;  // slots counted at once
+constexpr int32_t TILE = 512;  // lanes of a tile
+constexpr int32_t RUN = 4096;  // slots numbered at once
+constexpr int32_t PASS = 8192;  // slots counted at once
 constexpr uint32_t WORD_1_AT = 160;
 constexpr uint32_t WORD_3F_AT = 192;
 constexpr uint32_t WORD_3FF_AT = 224;
@@ -18,18 +18,18 @@ constexpr uint32_t WORD_3FFF_AT = 288;
 constexpr uint32_t WORD_FFFF_AT = 320;
 constexpr uint32_t WORD_FFFFF_AT = 352;
 constexpr uint32_t KEEP_AT = 384;
-constexpr uint32_t IOTA_AT = 1056;
-constexpr uint32_t STAGE_AT = 2080;
-constexpr uint32_t PACKED_AT = 4128;
-constexpr uint32_t SCRATCH_AT = 2080;
+constexpr uint32_t IOTA_AT = 1696;
+constexpr uint32_t STAGE_AT = 3744;
+constexpr uint32_t PACKED_AT = 6816;
+constexpr uint32_t SCRATCH_AT = 3744;
 constexpr int32_t LINKS = 8;  // of an id
 constexpr uint32_t LINK_BITS = 14;  // of a position
 constexpr uint32_t SLOT_BITS = 13;  // of a slot
 constexpr uint32_t PRINT_SHIFT = 10;  // of a print in the mixed word
 constexpr uint32_t FOUND_BITS = 20;  // of what a search finds
-constexpr int32_t CHUNK = 128;  // ids searched at once
-constexpr int32_t SPAN = 1024;  // words of their links at most
-constexpr int32_t WIDE = 1536;  // lanes of a pass over a whole column
+constexpr int32_t CHUNK = 224;  // ids searched at once
+constexpr int32_t SPAN = 1792;  // words of their links at most
+constexpr int32_t WIDE = 2816;  // lanes of a pass over a whole column
 constexpr int32_t PIECES = 4;  // of a plane on its way in
 constexpr uint32_t POSITION_WORD_AT = WORD_3FFF_AT;
 constexpr uint32_t SLOT_WORD_AT = WORD_1FFF_AT;
@@ -175,6 +175,34 @@ __aicore__ inline void ScatterAll(const LocalTensor<int32_t> &column, const Loca
     }
     if (n % 2 != 0) {
         column.SetValue(index.GetValue(n - 1), value.GetValue(n - 1));
+    }
+}
+
+// The same for two columns, of which one's index is the other's value. Four lanes' indices come with one access.
+__aicore__ inline void ScatterBoth(const LocalTensor<int32_t> &column, const LocalTensor<int32_t> &index,
+    const LocalTensor<int32_t> &value, const LocalTensor<int32_t> &other, const LocalTensor<int32_t> &place, int32_t n)
+{
+    const LocalTensor<int16_t> indices = Local<int16_t>(PACKED_AT, TILE);
+    const LocalTensor<int16_t> places = Local<int16_t>(STAGE_AT, TILE);
+    Cast(indices, index, RoundMode::CAST_NONE, n);
+    Cast(places, place, RoundMode::CAST_NONE, n);
+    After<HardEvent::V_S>(EVENT_ID0);
+    for (int32_t i = 0; i < n / 4; i++) {
+        const uint64_t ats = indices.ReinterpretCast<uint64_t>().GetValue(i);
+        const uint64_t tos = places.ReinterpretCast<uint64_t>().GetValue(i);
+        for (int32_t j = 0; j < 2; j++) {
+            const uint64_t words = value.ReinterpretCast<uint64_t>().GetValue(2 * i + j);
+            const uint32_t at = static_cast<uint32_t>(ats >> 32 * j), to = static_cast<uint32_t>(tos >> 32 * j);
+            column.SetValue(at & 0xffff, static_cast<int32_t>(words));
+            column.SetValue(at >> 16, static_cast<int32_t>(words >> 32));
+            other.SetValue(to & 0xffff, static_cast<int32_t>(at & 0xffff));
+            other.SetValue(to >> 16, static_cast<int32_t>(at >> 16));
+        }
+    }
+    for (int32_t i = n / 4 * 4; i < n; i++) {
+        const int32_t at = index.GetValue(i);
+        column.SetValue(at, value.GetValue(i));
+        other.SetValue(place.GetValue(i), at);
     }
 }
 

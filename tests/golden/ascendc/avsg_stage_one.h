@@ -49,34 +49,34 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
     const LocalTensor<int32_t> header = Local<int32_t>(0, 16);
     const LocalTensor<int32_t> record = Local<int32_t>(64, 16);
     const LocalTensor<int32_t> word = Local<int32_t>(128, 8);
-    const LocalTensor<uint8_t> notNegative = Local<uint8_t>(928, 32), isInvalid = notNegative, notNext = notNegative,
+    const LocalTensor<uint8_t> notNegative = Local<uint8_t>(1440, 64), isInvalid = notNegative, notNext = notNegative,
         isOutOfPool = notNegative, isOutOfRange = notNegative;
-    const LocalTensor<uint8_t> notInvalid = Local<uint8_t>(960, 32), equal = notInvalid, isMiss = notInvalid,
+    const LocalTensor<uint8_t> notInvalid = Local<uint8_t>(1504, 64), equal = notInvalid, isMiss = notInvalid,
         isDead = notInvalid, isNext = notInvalid;
-    const LocalTensor<uint8_t> negative = Local<uint8_t>(992, 32), hit = negative, isPending = negative,
+    const LocalTensor<uint8_t> negative = Local<uint8_t>(1568, 64), hit = negative, isPending = negative,
         notEqual = negative;
-    const LocalTensor<uint8_t> hit2 = Local<uint8_t>(1024, 32), notHit = hit2;
-    const LocalTensor<int32_t> iota = Local<int32_t>(1056, 256);
-    const LocalTensor<int32_t> fill = Local<int32_t>(6176, 256), position = fill, offset2 = fill, mixed2 = fill,
+    const LocalTensor<uint8_t> hit2 = Local<uint8_t>(1632, 64), notHit = hit2;
+    const LocalTensor<int32_t> iota = Local<int32_t>(1696, 512);
+    const LocalTensor<int32_t> fill = Local<int32_t>(9888, 512), position = fill, offset2 = fill, mixed2 = fill,
         stride2 = fill;
-    const LocalTensor<int32_t> lane = Local<int32_t>(7200, 256), part = lane, row = lane, beyond = lane, fill2 = lane;
-    const LocalTensor<int32_t> x = Local<int32_t>(8224, 256), fresh = x;
-    const LocalTensor<int32_t> sign = Local<int32_t>(9248, 256), entry = sign;
-    const LocalTensor<int32_t> candidate = Local<int32_t>(10272, 256), mixed = candidate, sign2 = candidate;
-    const LocalTensor<int32_t> stride = Local<int32_t>(11296, 256), held = stride, over = stride;
-    const LocalTensor<int32_t> at = Local<int32_t>(12320, 256), candidate2 = at;
-    const LocalTensor<int32_t> offset = Local<int32_t>(13344, 256), high = offset;
-    const LocalTensor<int32_t> id = Local<int32_t>(14368, 8192);
-    const LocalTensor<half> life = Local<half>(47136, 8192);
-    const LocalTensor<int32_t> link = Local<int32_t>(63520, 16384);
-    const LocalTensor<int32_t> ids = Local<int32_t>(129056, 2048), miss2 = ids, dead = ids;
-    const LocalTensor<int32_t> invalid = Local<int32_t>(137248, 2048), linkAt = invalid;
-    const LocalTensor<int32_t> partSequence = Local<int32_t>(145440, 2048);
-    const LocalTensor<int32_t> pending0 = Local<int32_t>(153632, 2048), miss0 = pending0, newLink = pending0;
-    const LocalTensor<int32_t> pending1 = Local<int32_t>(161824, 2048), miss1 = pending1, sequence = pending1;
-    const LocalTensor<int32_t> slot = Local<int32_t>(170016, 2048);
-    const LocalTensor<int32_t> sought = Local<int32_t>(178208, 2048);
-    const LocalTensor<int8_t> bytes = Local<int8_t>(178208, 8192);
+    const LocalTensor<int32_t> lane = Local<int32_t>(11936, 512), part = lane, row = lane, beyond = lane, fill2 = lane;
+    const LocalTensor<int32_t> x = Local<int32_t>(13984, 512), fresh = x;
+    const LocalTensor<int32_t> sign = Local<int32_t>(16032, 512), entry = sign;
+    const LocalTensor<int32_t> candidate = Local<int32_t>(18080, 512), mixed = candidate, sign2 = candidate;
+    const LocalTensor<int32_t> stride = Local<int32_t>(20128, 512), held = stride, over = stride;
+    const LocalTensor<int32_t> at = Local<int32_t>(22176, 512), candidate2 = at;
+    const LocalTensor<int32_t> offset = Local<int32_t>(24224, 512), high = offset;
+    const LocalTensor<int32_t> id = Local<int32_t>(26272, 8192);
+    const LocalTensor<half> life = Local<half>(59040, 8192);
+    const LocalTensor<int32_t> link = Local<int32_t>(75424, 16384);
+    const LocalTensor<int32_t> ids = Local<int32_t>(140960, 2048), miss2 = ids, dead = ids;
+    const LocalTensor<int32_t> partSequence = Local<int32_t>(149152, 2048), invalid = partSequence,
+        linkAt = partSequence;
+    const LocalTensor<int32_t> sought = Local<int32_t>(157344, 2048), pending0 = sought, miss0 = sought,
+        newLink = sought;
+    const LocalTensor<int32_t> slot = Local<int32_t>(165536, 2048);
+    const LocalTensor<int32_t> pending1 = Local<int32_t>(173728, 2048), miss1 = pending1, sequence = pending1;
+    const LocalTensor<int8_t> bytes = Local<int8_t>(173728, 8192);
     int32_t pendingLen = 0, nextLen = 0, missLen = 0, deadLen = 0, invalidLen = 0, outOfRangeLen = 0;
     int32_t outOfPoolLen = 0;
     // The table, and a clear record.
@@ -90,7 +90,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
     After<HardEvent::MTE2_S>(EVENT_ID0);
     const int32_t generation = header.GetValue(0);
     // Reset: another generation starts with an empty table.
-    for (int32_t once = 0; once < (generation != q.generation); once++) {
+    if (generation != q.generation) {
         for (int32_t base = 0; base < 8192; base += TILE) {
             const int32_t lanes = Least(8192 - base, TILE);
             Duplicate(id[base], -1, lanes);
@@ -105,7 +105,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
     header.SetValue(0, q.generation);
     const int32_t top = header.GetValue(1);
     // Invalidate: rows that were not final before this step.
-    for (int32_t once = 0; once < (top > q.stable); once++) {
+    if (top > q.stable) {
         for (int32_t base = 0; base < 8192; base += TILE) {
             const int32_t lanes = Least(8192 - base, TILE);
             const int32_t whole = Whole(lanes);
@@ -131,11 +131,11 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
     record.SetValue(8, 0);
     for (int32_t token = 0; token < q.tokens; token++) {
         const int32_t from = q.idsAt + q.idsStride * token;
-        const int32_t shared = (q.shared > token);
-        for (int32_t once = 0; once < shared; once++) {
+        const bool shared = q.shared > token;
+        if (shared) {
+            // Probe: this core's part of a shared token.
             After<HardEvent::V_MTE2>(EVENT_ID0);
             Pull(ids, gm.ids[from + q.partAt], q.k - q.partAt);
-            // Probe: this core's part of a shared token.
             After<HardEvent::MTE2_V>(EVENT_ID0);
             for (int32_t base = 0; base < q.partLen; base += TILE) {
                 const int32_t lanes = Least(q.partLen - base, TILE);
@@ -180,7 +180,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
             // Probe: the other cores' parts.
             After<HardEvent::V_MTE3>(EVENT_ID0);
             Push(gm.slot[q.slotAt + q.partAt], slot, q.partLen);
-            if (q.k > 0 && Leaves(q.owner)) {
+            if (Leaves(q.owner)) {
                 return;
             }
             Pull(slot, gm.slot[q.slotAt], q.k);
@@ -190,13 +190,13 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
             After<HardEvent::MTE2_V>(EVENT_ID0);
             Collect(pending0, pending1, pendingLen, invalid, invalidLen, ids, slot, q.k);
         }
-        for (int32_t once = 0; once < (1 - shared); once++) {
+        if (!shared) {
+            // Probe: which ids does the Hash-State hold?
             After<HardEvent::V_MTE2>(EVENT_ID0);
             Pull(ids, gm.ids[from], q.k);
             pendingLen = 0;
             nextLen = 0;
             invalidLen = 0;
-            // Probe: which ids does the Hash-State hold?
             After<HardEvent::MTE2_V>(EVENT_ID0);
             for (int32_t base = 0; base < q.k; base += TILE) {
                 const int32_t lanes = Least(q.k - base, TILE);
@@ -365,6 +365,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
             outOfPoolLen += Count(isOutOfPool, lanes);
         }
         // Locate: the token's misses, published at once, so that their columns are free.
+        After<HardEvent::MTE3_S>(EVENT_ID0);
         word.SetValue(0, q.k - invalidLen + outOfPoolBefore - outOfPoolLen);
         After<HardEvent::S_MTE3>(EVENT_ID0);
         Push(gm.valid[q.validAt + token], word, 1);
@@ -374,20 +375,22 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
         Push(gm.missId[missesAt], miss0, missLen);
         Push(gm.missPos[missesAt], miss1, missLen);
         Push(gm.missRow[missesAt], miss2, missLen);
-        record.SetValue((q.recordAt + token + 0) - q.recordAt, missLen);
+        record.SetValue(q.recordAt + token + 0 - q.recordAt, missLen);
         record.SetValue(8, total + missLen);
         // Refresh: hits that could be taken for victims must not wait.
-        const int32_t now = (token + 1 != q.late);
+        const bool now = token + 1 != q.late;
         deadLen = 0;
-        After<HardEvent::MTE3_V>(EVENT_ID0);
-        for (int32_t once = 0; once < ((missLen > 0) * (1 - now)); once++) {
-            const int32_t lastThreshold = header.GetValue(2);
-            const int32_t threshold = LeastLife(life, lastThreshold, missLen + 64);
-            deadLen += AppendLow(dead, deadLen, slot, q.k, life, threshold);
+        if (!now) {
+            if (missLen > 0) {
+                const int32_t lastThreshold = header.GetValue(2);
+                const int32_t threshold = LeastLife(life, lastThreshold, missLen + 64);
+                After<HardEvent::MTE3_V>(EVENT_ID0);
+                deadLen += AppendLow(dead, deadLen, slot, q.k, life, threshold);
+            }
         }
         // Refresh: all hits now, or only those.
-        const int32_t all = Most(now, (deadLen > 64));
-        for (int32_t once = 0; once < all; once++) {
+        const bool all = now || deadLen > 64;
+        if (all) {
             for (int32_t base = 0; base < q.k; base += TILE) {
                 const int32_t lanes = Least(q.k - base, TILE);
                 const int32_t whole = Whole(lanes);
@@ -400,7 +403,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
                 SetLife(life, slot[base], static_cast<half>(127.0f), notNegative, lanes);
             }
         }
-        for (int32_t once = 0; once < (1 - all); once++) {
+        if (!all) {
             After<HardEvent::V_S>(EVENT_ID0);
             for (int32_t base = 0; base < deadLen; base += TILE) {
                 const int32_t lanes = Least(deadLen - base, TILE);
@@ -413,20 +416,18 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
         const int32_t threshold2 = LeastLife(life, lastThreshold2, missLen);
         header.SetValue(2, threshold2);
         deadLen = 0;
+        After<HardEvent::MTE3_V>(EVENT_ID0);
         deadLen = AppendSlots(dead, deadLen, life, CMPMODE::LT, threshold2, missLen);
         deadLen = AppendSlots(dead, deadLen, life, CMPMODE::EQ, threshold2, missLen);
         After<HardEvent::V_MTE3>(EVENT_ID0);
         Push(gm.missSlot[missesAt], dead, deadLen);
         // UpdateState: victims take the misses.
-        After<HardEvent::V_S>(EVENT_ID0);
         for (int32_t base = 0; base < missLen; base += TILE) {
             const int32_t lanes = Least(missLen - base, TILE);
-            After<HardEvent::V_S>(EVENT_ID0);
-            ScatterAll(id, dead[base], miss0[base], lanes);
+            PipeBarrier<PIPE_V>();
             Adds(lane, miss1[base], -first, lanes);
             Mix(mixed, miss0[base], 22, 27381, 2305, high, lanes);
-            After<HardEvent::V_S>(EVENT_ID0);
-            ScatterAll(slot, lane, dead[base], lanes);
+            ScatterBoth(id, dead[base], miss0[base], slot, lane, lanes);
             Mix(stride, mixed, 32, 15605, 3809, high, lanes);
             ShiftRight(U32(mixed2), U32(mixed), 6u, lanes);
             PipeBarrier<PIPE_V>();
@@ -446,7 +447,8 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
             PipeBarrier<PIPE_V>();
             Or(U16(sequence[base]), U16(stride), U16(mixed2), 2 * lanes);
         }
-        for (int32_t once = 0; once < now; once++) {
+        if (now) {
+            After<HardEvent::V_S>(EVENT_ID0);
             for (int32_t base = 0; base < deadLen; base += TILE) {
                 const int32_t lanes = Least(deadLen - base, TILE);
                 SetLifeAll(life, dead[base], static_cast<half>(127.0f), lanes);
@@ -528,6 +530,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
     // The record, and the table as the next step finds it.
     After<HardEvent::S_MTE3>(EVENT_ID0);
     Push(gm.record[q.recordAt], record, 16);
+    PipeBarrier<PIPE_V>();
     Cast(bytes, life, RoundMode::CAST_RINT, SLOTS);
     Push(gm.tables[q.tableAt + 0], header, 16);
     Push(gm.tables[q.tableAt + 16], id, 8192);

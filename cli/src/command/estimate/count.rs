@@ -9,13 +9,15 @@ use avsg::device::request::record;
 use avsg::device::share::part;
 use avsg::device::state::{DEAD, EMPTY, INVALID, header};
 use avsg_linker::aiv::Call;
+use avsg_linker::ascendc::Failed;
+use avsg_linker::ascendc::helpers::append::{APPEND, CLOSE};
+use avsg_linker::ascendc::helpers::scatter::SCATTER;
+use avsg_linker::ascendc::kernels::defers;
 use avsg_linker::cost::Work;
 use avsg_linker::cost::calls::{Kernel, Life, of_calls};
 use avsg_linker::replay::{Ran, Replay};
 use avsg_linker::tape::{Code, Op, Tape};
 use avsg_linker::ub::TooLarge;
-use avsg_linker::write::Failed;
-use avsg_linker::write::kernels::defers;
 use serde::Serialize;
 
 use super::phase::{PHASES, Phase, Phases};
@@ -238,8 +240,8 @@ fn uncompacted(kernel: &Kernel, phases: &Phases<'_>, p: &Params) -> Work {
     let rounds = kernel.tape.body.all().filter(|op| phases.of(op) == Phase::Rounds);
     let calls: Vec<Call> =
         rounds.flat_map(|op| kernel.calls(op).unwrap_or_default()).cloned().collect();
-    let moves =
-        |c: &Call| ["Scatter(", "Append(", "Close("].iter().any(|name| c.text.contains(name));
+    let moving = [&SCATTER, &APPEND, &CLOSE];
+    let moves = |c: &Call| c.helper().is_some_and(|call| moving.contains(&call.helper));
     let (moved, kept): (Vec<Call>, Vec<Call>) = calls.into_iter().partition(moves);
     let lanes = kernel.plan.tile.min(p.k) as usize;
     let tile = of_calls(&kept, lanes) + Work::vector(moved.len().min(2), lanes);

@@ -3,8 +3,8 @@
 use avsg::device::batched::Batched;
 use avsg::device::params::{Lifetime, Params};
 use avsg::device::share::{PIECES, sharers};
+use avsg_linker::ascendc::kernels::defers;
 use avsg_linker::cost::{Unit, Work};
-use avsg_linker::write::kernels::defers;
 
 use super::constants::{Constants, Name};
 use super::count::{How, Profile};

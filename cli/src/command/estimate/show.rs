@@ -2,7 +2,7 @@
 
 use super::report::{LABEL, Report, Set};
 use crate::command::output::table;
-use avsg_linker::write::kernels::UB_BYTES;
+use avsg_linker::ascendc::limits::UB_BYTES;
 
 fn one(value: f64) -> String {
     format!("{value:.1}")

@@ -1,9 +1,15 @@
-//! From a checked kernel to the text of a device's language.
+//! From a checked kernel to the text of a device's language. All C++ lies here.
 
+mod declare;
+pub mod helpers;
 pub mod kernels;
+pub mod limits;
 mod one_file;
+mod print;
 pub(crate) mod stage_one;
+mod table;
 
+pub use print::statement;
 pub use stage_one::{Failed, StageOneText, stage_one, stage_one_within};
 
 use avsg_device::params::Params;

@@ -1,7 +1,7 @@
 //! The AscendC kernels of a geometry: hand-written text around the generated Stage One.
 //!
 //! A kernel is a file that includes some of the headers, which lie beside it, and `kernel_operator.h`. The
-//! texts lie in `write/ascendc`; `@NAME@` is replaced, everything else stands there as it is shipped.
+//! texts lie in `ascendc/kernels`; `@NAME@` is replaced, everything else stands there as it is shipped.
 
 use avsg_device::batched::Batched;
 use avsg_device::kernels::KernelName;
@@ -11,16 +11,12 @@ use avsg_device::request::record;
 use avsg_device::state::{DEAD, EMPTY, INVALID, header};
 use avsg_device::tiling::{HALF_BYTES, MAX_CHUNKS, MAX_HALF_ROWS, Tiling};
 
-use super::StageOneText;
+use super::limits::{FRAME_BYTES, UB_BYTES};
 use super::one_file::one_file;
+use super::stage_one::StageOneText;
 use crate::lower::camel;
 use crate::ub::TooLarge;
 
-/// Bytes of unified buffer that a kernel may use: `Select` scribbles above.
-pub const UB_BYTES: u32 = 184 * 1024;
-/// What the request loop keeps behind Stage One's memory: scalars, words of a tile of requests, a
-/// column of zeros and one of -1.
-pub const FRAME_BYTES: u32 = 128 + (5 * 64 + 32) + 64 + 512;
 /// As `avsg_rows.h.in` lays them out: scalars, window, lists, chunk pointers, two halves.
 const COPY_BYTES: u32 =
     128 + (128 * 18 * 4 + 32) + 2 * 32 * MAX_HALF_ROWS + 8 * MAX_CHUNKS + 2 * HALF_BYTES;
@@ -30,7 +26,7 @@ const RESET_BYTES: u32 = 128 + 64 + 3 * 2048 * 4;
 /// The text of a kernel or header.
 macro_rules! text {
     ($name:literal) => {
-        include_str!(concat!("ascendc/", $name, ".in"))
+        include_str!(concat!("kernels/", $name, ".in"))
     };
 }
 
@@ -153,7 +149,7 @@ fn marks(p: &Params, stage_one: &StageOneText, frame: u32) -> Vec<(&'static str,
     marks.extend([
         ("@PREAMBLE@", preamble.into()),
         ("@TILING@", tiling()),
-        ("@ARRAYS@", include_str!("ascendc/arrays.h.in").trim_end().into()),
+        ("@ARRAYS@", include_str!("kernels/arrays.h.in").trim_end().into()),
         ("@GEOMETRY@", p.to_string()),
         ("@K@", p.k.to_string()),
         ("@TOKENS@", p.tokens.to_string()),

@@ -1,0 +1,91 @@
+//! Calls in loops and branches.
+
+use super::act::Sync;
+use super::call::Call;
+use super::expr::Expr;
+
+/// A piece of a kernel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Node {
+    /// A statement.
+    Call(Call),
+    /// A loop.
+    Loop(Loop),
+    /// A branch.
+    If(If),
+    /// A comment: a step of the paper.
+    Note(String),
+}
+
+/// A loop from 0.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Loop {
+    /// What counts.
+    pub variable: &'static str,
+    /// Where it ends.
+    pub bound: Expr,
+    /// Whether it goes over the tiles of a sweep, not one by one.
+    pub tiles: bool,
+    /// Whether it runs at all, whatever the data.
+    pub always: bool,
+    /// Synchronisation before it.
+    pub sync: Vec<Sync>,
+    /// What runs.
+    pub body: Vec<Node>,
+}
+
+/// What runs only if a condition of the run holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct If {
+    /// The condition. It reads no memory.
+    pub condition: Expr,
+    /// What runs.
+    pub body: Vec<Node>,
+}
+
+impl Node {
+    /// The statement, if it is one.
+    pub fn call(&self) -> Option<&Call> {
+        if let Self::Call(call) = self { Some(call) } else { None }
+    }
+
+    /// The nodes in it.
+    pub fn body(&self) -> &[Self] {
+        match self {
+            Self::Loop(Loop { body, .. }) | Self::If(If { body, .. }) => body,
+            Self::Call(_) | Self::Note(_) => &[],
+        }
+    }
+
+    /// The node, and those in it, in text order.
+    pub fn all(&self) -> Box<dyn Iterator<Item = &Self> + '_> {
+        Box::new(std::iter::once(self).chain(self.body().iter().flat_map(Self::all)))
+    }
+
+    /// Its own scalar expressions, without those of the nodes in it.
+    pub fn expressions(&self) -> Vec<&Expr> {
+        match self {
+            Self::Call(call) => call.expressions(),
+            Self::Loop(l) => vec![&l.bound],
+            Self::If(branch) => vec![&branch.condition],
+            Self::Note(_) => Vec::new(),
+        }
+    }
+}
+
+/// Where the units can be synchronised, in text order.
+pub fn syncs(nodes: &mut [Node]) -> Vec<&mut Vec<Sync>> {
+    let mut all = Vec::new();
+    for node in nodes {
+        match node {
+            Node::Call(call) => all.push(&mut call.sync),
+            Node::Loop(l) => {
+                all.push(&mut l.sync);
+                all.extend(syncs(&mut l.body));
+            }
+            Node::If(branch) => all.extend(syncs(&mut branch.body)),
+            Node::Note(_) => {}
+        }
+    }
+    all
+}

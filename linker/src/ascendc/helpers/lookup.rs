@@ -1,0 +1,55 @@
+//! Words of global memory at computed indices.
+
+use super::basic::call;
+use crate::aiv::{
+    Act, Argument, Asks, BARRIER, Call, Expr, FROM_S, Global, Helper, HelperCall, Length, Outcome,
+    Pipe, SELECT_SCRATCH, Sync, TO_S, Tensor, Use, s, ub, v,
+};
+use crate::cost::setting::{Load, dma, scalars};
+use crate::cost::{Unit, Work};
+
+/// One small DMA for each lane.
+pub static LOOKUP: Helper = Helper {
+    name: "Lookup",
+    text: include_str!("lookup.h.in"),
+    uses: &[Use::Buffer("packed"), Use::Buffer("stage"), Use::Buffer("cells"), Use::Buffer("iota")],
+    acts,
+    asks: Asks::Never,
+    in_place: false,
+};
+
+/// `to = from[at + index]` under a mask and where the index is below `n`, else -1.
+pub fn lookup(to: Tensor, from: String, [at, n]: [Expr; 2], [index, mask]: [Tensor; 2]) -> Call {
+    let args = vec![
+        to.into(),
+        Argument::Global(Global::array(from)),
+        at.into(),
+        n.into(),
+        index.into(),
+        mask.into(),
+        Argument::Length(Length::Lanes),
+    ];
+    call(&LOOKUP, args, Outcome::None)
+}
+
+fn acts(call: &HelperCall) -> Vec<Act> {
+    let [to, gm, index, mask] = [0, 1, 4, 5].map(|n| call.place(n));
+    let [packed, stage, cells] = ["packed", "stage", "cells"].map(ub);
+    let read = Act::Use { pipe: Pipe::Mte2, reads: vec![gm], writes: vec![cells.clone()] };
+    let mut acts = vec![v(&[], &[&packed]), v(&[&ub("iota")], &[&stage])];
+    acts.extend([BARRIER, v(&[&index, &mask, &packed], &[&packed, &ub(SELECT_SCRATCH)])]);
+    for _ in 0..2 {
+        acts.extend([BARRIER, v(&[], &[&cells])]);
+        acts.extend([TO_S, s(&[&packed], &[]), read.clone()]);
+        acts.push(Act::Sync(Sync::Flag(Pipe::Mte2, Pipe::V)));
+        acts.push(v(&[&cells, &stage], &[&to]));
+    }
+    acts.push(FROM_S);
+    acts
+}
+
+/// What the mask decides.
+pub fn work(load: &Load) -> Work {
+    let wait = Work::of(Unit::Waits, load.lanes.div_ceil(64) as f64);
+    scalars(load.lanes as f64) + dma(1, 0.0) * load.active as f64 + wait
+}

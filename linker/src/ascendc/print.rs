@@ -1,0 +1,265 @@
+//! Calls as C++.
+
+use crate::aiv::{
+    Argument, Buffer, Call, Comparison, Copy, Element, Expr, Global, HelperCall, Length, Loop,
+    Node, Operation, Outcome, Pipe, Relation, Rounding, Scalar, Sync, Tensor, Type, Vector,
+    VectorOp, View, word,
+};
+use std::fmt::{Display, Formatter};
+
+/// Statements, indented. A call is not broken: it is a line.
+pub fn lines(nodes: &[Node], depth: usize) -> String {
+    let indent = "    ".repeat(depth);
+    let ordered = |syncs: &[Sync], text: &str| -> String {
+        let lines = syncs.iter().map(|&s| format!("{indent}{}\n", sync(s)));
+        let text = text.lines().map(|line| format!("{indent}{line}\n"));
+        lines.chain(text).collect()
+    };
+    let one = |node: &Node| match node {
+        Node::Note(note) => ordered(&[], &format!("// {note}")),
+        Node::Call(call) => ordered(&call.sync, &statement(call)),
+        Node::Loop(l) => {
+            let head = ordered(&l.sync, &format!("{} {{", head(l)));
+            format!("{head}{}{indent}}}\n", lines(&l.body, depth + 1))
+        }
+        Node::If(branch) => {
+            let head = format!("{indent}if ({}) {{\n", expr(&branch.condition));
+            format!("{head}{}{indent}}}\n", lines(&branch.body, depth + 1))
+        }
+    };
+    nodes.iter().map(one).collect()
+}
+
+fn head(l: &Loop) -> String {
+    let (variable, bound) = (l.variable, within(&l.bound, Level::Compare));
+    let step = if l.tiles { " += TILE" } else { "++" };
+    format!("for (int32_t {variable} = 0; {variable} < {bound}; {variable}{step})")
+}
+
+fn pipe(pipe: Pipe) -> &'static str {
+    match pipe {
+        Pipe::S => "S",
+        Pipe::V => "V",
+        Pipe::Mte2 => "MTE2",
+        Pipe::Mte3 => "MTE3",
+    }
+}
+
+fn sync(sync: Sync) -> String {
+    match sync {
+        Sync::Barrier(p) => format!("PipeBarrier<PIPE_{}>();", pipe(p)),
+        Sync::Flag(a, b) => format!("After<HardEvent::{}_{}>(EVENT_ID0);", pipe(a), pipe(b)),
+    }
+}
+
+/// A call as a statement, without the synchronisation before it.
+pub fn statement(call: &Call) -> String {
+    match &call.operation {
+        Operation::Let(name, value) if value.is_condition() => {
+            format!("const bool {name} = {};", expr(value))
+        }
+        Operation::Let(name, value) => format!("const int32_t {name} = {};", expr(value)),
+        Operation::Assign(name, value) => format!("{name} = {};", expr(value)),
+        Operation::SetWord { line, at, value } => {
+            format!("{line}.SetValue({}, {});", expr(at), expr(value))
+        }
+        Operation::Vector(vector) => instruction(vector),
+        Operation::Copy(Copy { out: true, ub, gm, n }) => {
+            format!("Push({}, {}, {});", global(gm), tensor(ub), expr(n))
+        }
+        Operation::Copy(Copy { out: false, ub, gm, n }) => {
+            format!("Pull({}, {}, {});", tensor(ub), global(gm), expr(n))
+        }
+        Operation::Helper(call) => helper(call),
+    }
+}
+
+fn helper(HelperCall { helper, args, outcome, .. }: &HelperCall) -> String {
+    let args: Vec<_> = args.iter().map(argument).collect();
+    let call = format!("{}({})", helper.name, args.join(", "));
+    match outcome {
+        Outcome::None => format!("{call};"),
+        Outcome::Let(name) => format!("const int32_t {name} = {call};"),
+        Outcome::Assign(name) => format!("{name} = {call};"),
+        Outcome::Increase(name) => format!("{name} += {call};"),
+        Outcome::Return => format!("if ({call}) {{\n    return;\n}}"),
+    }
+}
+
+fn argument(argument: &Argument) -> String {
+    match argument {
+        Argument::Tensor(t) => tensor(t),
+        Argument::Global(gm) => global(gm),
+        Argument::Scalar(s) => scalar(s),
+        Argument::Length(l) => length(l),
+        Argument::Word(bits) => format!("{}_AT", word(*bits)),
+        Argument::Flag(flag) => flag.to_string(),
+        Argument::Comparison(how) => comparison(*how).into(),
+    }
+}
+
+/// An instruction: its name, what it writes and reads, and what else AscendC wants to know.
+fn instruction(Vector { op, to, from, scalar: s, over }: &Vector) -> String {
+    let scalar = s.as_ref().map(scalar);
+    let (name, more) = match op {
+        VectorOp::Add => ("Add", vec![]),
+        VectorOp::Sub => ("Sub", vec![]),
+        VectorOp::Mul => ("Mul", vec![]),
+        VectorOp::Adds => ("Adds", vec![]),
+        VectorOp::Muls => ("Muls", vec![]),
+        VectorOp::Maxs => ("Maxs", vec![]),
+        VectorOp::And => ("And", vec![]),
+        VectorOp::Or => ("Or", vec![]),
+        VectorOp::Not => ("Not", vec![]),
+        VectorOp::ShiftLeft => ("ShiftLeft", vec![]),
+        VectorOp::ShiftRight => ("ShiftRight", vec![]),
+        VectorOp::Duplicate => ("Duplicate", vec![]),
+        VectorOp::CreateVecIndex => ("CreateVecIndex", vec![]),
+        VectorOp::Gather => ("Gather", vec![]),
+        VectorOp::Select => ("Select", vec!["SELMODE::VSEL_TENSOR_TENSOR_MODE"]),
+        VectorOp::Compare(how) => ("Compare", vec![comparison(*how)]),
+        VectorOp::CompareScalar(how) => ("CompareScalar", vec![comparison(*how)]),
+        VectorOp::Cast(Rounding::Exact) => ("Cast", vec!["RoundMode::CAST_NONE"]),
+        VectorOp::Cast(Rounding::Nearest) => ("Cast", vec!["RoundMode::CAST_RINT"]),
+    };
+    let mut args: Vec<_> = [to].into_iter().chain(from).map(tensor).collect();
+    args.extend(scalar);
+    args.extend(more.into_iter().map(String::from));
+    args.push(length(over));
+    format!("{name}({});", args.join(", "))
+}
+
+fn comparison(how: Comparison) -> &'static str {
+    match how {
+        Comparison::Equal => "CMPMODE::EQ",
+        Comparison::Less => "CMPMODE::LT",
+    }
+}
+
+fn length(length: &Length) -> String {
+    match length {
+        Length::Lanes => "lanes".into(),
+        Length::HalfLanes => "2 * lanes".into(),
+        Length::Repeats => "whole".into(),
+        Length::MaskWords => "whole / 16".into(),
+        Length::Of(n) => expr(n),
+    }
+}
+
+fn scalar(Scalar { value, ty }: &Scalar) -> String {
+    match (ty, value) {
+        (Type::I32, _) => expr(value),
+        (Type::U32, _) => format!("{}u", expr(value)),
+        (Type::U16, Expr::Number(n)) if *n > 9 => format!("static_cast<uint16_t>({n:#x})"),
+        (Type::U16, _) => format!("static_cast<uint16_t>({})", expr(value)),
+        (Type::F16, Expr::Number(n)) => format!("static_cast<half>({n}.0f)"),
+        (Type::F16, _) => format!("static_cast<half>(static_cast<float>({}))", expr(value)),
+    }
+}
+
+fn global(Global { array, at, .. }: &Global) -> String {
+    match at {
+        Some(at) => format!("gm.{array}[{}]", expr(at)),
+        None => format!("gm.{array}"),
+    }
+}
+
+fn tensor(Tensor { buffer, tile, view }: &Tensor) -> String {
+    let text = match buffer {
+        Buffer::Named(name) => name.clone(),
+        // Registers have been assigned.
+        Buffer::Temp(n) => unreachable!("temporary {n} has no register"),
+        Buffer::Placed { name, element, len } => {
+            format!("Local<{element}>({}, {})", address(name), expr(len))
+        }
+    };
+    let text = if *tile { format!("{text}[base]") } else { text };
+    match view {
+        View::Own => text,
+        View::I32 => format!("{text}.ReinterpretCast<int32_t>()"),
+        View::U32 => format!("U32({text})"),
+        View::U16 => format!("U16({text})"),
+        View::F32 => format!("F32({text})"),
+        View::F16 => format!("F16({text})"),
+    }
+}
+
+/// The constant that holds a buffer's address.
+pub fn address(name: &str) -> String {
+    format!("{}_AT", name.to_uppercase())
+}
+
+impl Display for Element {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Word => "int32_t",
+            Self::Half => "half",
+            Self::Short => "int16_t",
+            Self::Bits => "uint16_t",
+            Self::Mask => "uint8_t",
+            Self::Byte => "int8_t",
+        })
+    }
+}
+
+/// How close an expression's parts are bound, from the loosest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Level {
+    Either,
+    Compare,
+    Sum,
+    Product,
+    Atom,
+}
+
+fn level(e: &Expr) -> Level {
+    match e {
+        Expr::Either(..) => Level::Either,
+        Expr::Test(..) => Level::Compare,
+        Expr::Sum(..) | Expr::Difference(..) => Level::Sum,
+        Expr::Product(..) => Level::Product,
+        _ => Level::Atom,
+    }
+}
+
+/// An expression where nothing binds closer.
+fn expr(e: &Expr) -> String {
+    match e {
+        Expr::Number(n) => n.to_string(),
+        Expr::Name(name) => name.clone(),
+        Expr::Field(name) => format!("q.{name}"),
+        Expr::Constant(name) => (*name).into(),
+        Expr::Word(line, at) => format!("{line}.GetValue({})", expr(at)),
+        Expr::Negative(a) => format!("-{}", within(a, Level::Atom)),
+        Expr::Sum(a, b) => {
+            format!("{} + {}", within(a, Level::Sum), within(b, Level::Product))
+        }
+        Expr::Difference(a, b) => {
+            format!("{} - {}", within(a, Level::Sum), within(b, Level::Product))
+        }
+        // All factors are integers, so the order does not matter.
+        Expr::Product(a, b) => {
+            format!("{} * {}", within(a, Level::Product), within(b, Level::Product))
+        }
+        Expr::Max(a, b) => format!("Most({}, {})", expr(a), expr(b)),
+        Expr::Min(a, b) => format!("Least({}, {})", expr(a), expr(b)),
+        Expr::Test(relation, a, b) => {
+            let sign = match relation {
+                Relation::Differs => "!=",
+                Relation::Equals => "==",
+                Relation::Above => ">",
+                Relation::NotAbove => "<=",
+            };
+            format!("{} {sign} {}", within(a, Level::Sum), within(b, Level::Sum))
+        }
+        Expr::Not(a) => format!("!{}", within(a, Level::Atom)),
+        Expr::Either(a, b) => {
+            format!("{} || {}", within(a, Level::Either), within(b, Level::Either))
+        }
+    }
+}
+
+/// An expression, in parentheses if it is bound looser than this.
+fn within(e: &Expr, least: Level) -> String {
+    if level(e) < least { format!("({})", expr(e)) } else { expr(e) }
+}

@@ -123,6 +123,16 @@ pub trait Machine: Copy {
     /// a CPU.
     #[inline(always)]
     fn phase(self, _phase: Phase, _does: &'static str) {}
+    /// Says what a vector is called in the emitted text.
+    #[inline(always)]
+    fn called(self, _name: &'static str, v: Self::V) -> Self::V {
+        v
+    }
+    /// Says what a mask is called in the emitted text.
+    #[inline(always)]
+    fn called_mask(self, _name: &'static str, mask: Self::Mask) -> Self::Mask {
+        mask
+    }
     /// Says what a run-time scalar is called in the emitted text.
     #[inline(always)]
     fn named(self, _name: &'static str, value: Self::Scalar) -> Self::Scalar {

@@ -86,7 +86,12 @@ impl Recording {
 impl<'t> Recorder<'t> {
     /// A column of `len` words in fast memory.
     pub fn column(self, name: &'static str, len: u32, range: Range) -> Words {
-        Words(self.declare(name, Kind::Words, len, vec![(name, range)]))
+        self.column_of(name, name, len, range)
+    }
+
+    /// The same, and what its words are called.
+    pub fn column_of(self, name: &str, item: &'static str, len: u32, range: Range) -> Words {
+        Words(self.declare(name, Kind::Words, len, vec![(item, range)]))
     }
 
     /// A lifetime column of `slots` bytes.
@@ -112,6 +117,11 @@ impl<'t> Recorder<'t> {
     /// Global memory to write.
     pub fn output(self, name: &'static str, range: Range) -> Output {
         Output(self.declare(name, Kind::Output, 0, vec![(name, range)]))
+    }
+
+    /// Says what a value is called.
+    fn name(self, value: Value, name: &'static str) {
+        self.growing().tape.names.push((value, name));
     }
 
     fn growing(self) -> RefMut<'t, Growing> {

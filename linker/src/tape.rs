@@ -170,7 +170,7 @@ pub struct Tape {
     pub params: Vec<Param>,
     /// The type of every value.
     pub types: Vec<Type>,
-    /// What some scalars are called in the text that the tape becomes.
+    /// What some values are called in the text that the tape becomes.
     pub names: Vec<(Value, &'static str)>,
     /// Tables of [`Code::StepLife`]: the next byte by the byte before, as unsigned.
     pub rules: Vec<[i8; 256]>,
@@ -204,7 +204,7 @@ impl Tape {
         Some(ColumnId(u32::try_from(at).unwrap_or(u32::MAX)))
     }
 
-    /// What a scalar is called, if somebody said so.
+    /// What a value is called, if the kernel said so.
     pub fn name_of(&self, value: Value) -> Option<&'static str> {
         self.names.iter().find(|(named, _)| *named == value).map(|(_, name)| *name)
     }

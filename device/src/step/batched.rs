@@ -193,14 +193,15 @@ fn find_early<M: Machine>(
         m.gt(need, m.scalar(0)),
         #[inline(always)]
         || {
-            let hint = m.peek(&state.header, m.scalar(header::THRESHOLD));
+            let hint = m.named("hint", m.peek(&state.header, m.scalar(header::THRESHOLD)));
             let life = &state.life;
             let bound = m.bisect(
-                m.named("lastThreshold", hint),
+                hint,
                 need + SPARE,
                 #[inline(always)]
                 |t| m.count_le(life, t),
             );
+            let bound = m.named("bound", bound);
             m.append_low(&mut work.dead, &work.slot, k, &state.life, bound);
         },
     );

@@ -30,6 +30,7 @@ pub fn collect_dead<M: Machine, S: Schedule>(
         #[inline(always)]
         |t| m.count_le(life, t),
     );
+    m.named("threshold", th);
     m.put(&mut state.header, at, th);
     m.clear(&mut work.dead);
     match p.table {

@@ -40,7 +40,7 @@ pub fn locate<M: Machine, S: Schedule>(
     m.publish_list(&mut request.misses.id, at, &work.miss, 0);
     m.publish_list(&mut request.misses.position, at, &work.miss, 1);
     m.publish_list(&mut request.misses.row, at, &work.miss, 2);
-    m.put(&mut request.record.words, request.record.at + token + record::MISSES, n);
+    m.put(&mut request.record.words, request.record.at + (token + record::MISSES), n);
     m.put(&mut request.record.words, total_at, total + n);
     at
 }
@@ -74,10 +74,10 @@ fn find_rows<M: Machine, S: Schedule>(
         #[inline(always)]
         |t| {
             let (x, lane) = (m.item(t, &work.pending, 0), m.item(t, &work.pending, 1));
-            let n = x - request.stable;
-            let fresh = !m.neg(n);
+            let n = m.called("fresh", x - request.stable);
+            let fresh = m.called_mask("isFresh", !m.neg(n));
             let (row, inside) = if p.page == 0 {
-                (x, m.neg(x - request.rows))
+                (x, m.neg(m.called("beyond", x - request.rows)))
             } else {
                 let bits = p.page.ilog2();
                 let block = m.lookup(
@@ -88,14 +88,17 @@ fn find_rows<M: Machine, S: Schedule>(
                     if bits == 0 { x } else { m.shr(x, bits) },
                     !fresh,
                 );
+                let block = m.called("block", block);
                 // Cleared first: a row's number must not overflow.
                 let negative = m.neg(block);
                 let block = m.select(negative, m.splat(0), block);
-                let inside = m.neg(block - request.rows) & !negative;
+                let beyond = m.called("beyond", block - request.rows);
+                let inside = m.neg(beyond) & !negative;
                 let block = m.select(inside, block, m.splat(0)) * (p.page as i32);
                 (if bits == 0 { block } else { block | m.low(x, bits) }, inside)
             };
-            let row = m.select(fresh, n * -1 + -1, row);
+            let fresh_row = m.called("freshRow", n * -1 + -1);
+            let row = m.select(fresh, fresh_row, row);
             let found = fresh | inside;
             m.append(t, &mut work.miss, found, [x, lane + first, row]);
             m.append(t, &mut work.out_of_pool, !found, []);

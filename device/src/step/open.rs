@@ -16,7 +16,7 @@ use crate::table::state::{DEAD, EMPTY, INVALID, State, header};
 #[inline(always)]
 pub fn reset<M: Machine>(m: M, p: &Params, state: &mut State<'_, M>, generation: M::Scalar) {
     let at = m.scalar(header::GENERATION);
-    let known = m.named("known", m.peek(&state.header, at));
+    let known = m.named("generation", m.peek(&state.header, at));
     m.phase(Phase::Reset, "another generation starts with an empty table.");
     m.when(
         m.ne(known, generation),

@@ -43,7 +43,7 @@ pub fn probe<M: Machine, S: Schedule>(
             let (id, x, valid) = selected(m, t, &work.ids, limit);
             let mixed = hash::mixed(m, p, x);
             let (slot, found) = find(m, p, state, x, mixed, hash::first(m, p, mixed), pairs);
-            let hit = found & valid;
+            let hit = m.called_mask("hit", found & valid);
             m.store(t, &mut work.slot, m.select(hit, slot, m.splat(EMPTY)));
             m.append(t, &mut work.pending, valid & !hit, [x, m.iota(t)]);
             m.append(t, &mut work.invalid, !valid, [id]);
@@ -86,8 +86,9 @@ pub fn selected<M: Machine>(
     let id = m.load(t, ids);
     let padding = m.neg(id);
     // Cleared first: the difference with the limit must not overflow.
-    let x = m.select(padding, m.splat(0), id);
-    (id, x, m.neg(x - limit) & !padding)
+    let x = m.called("x", m.select(padding, m.splat(0), id));
+    let over = m.called("over", x - limit);
+    (id, x, m.called_mask("valid", m.neg(over) & !padding))
 }
 
 /// The slot that the link at `at`, or with `pairs` the one after it, names, and whether it holds the id.
@@ -101,14 +102,15 @@ fn find<M: Machine>(
     at: M::V,
     pairs: bool,
 ) -> (M::V, M::Mask) {
-    let slot = slot_of(m, p, state, at);
-    let hit = m.eq(m.gather(&state.id, slot), x);
+    let slot = m.called("candidate", slot_of(m, p, state, at));
+    let hit = m.called_mask("hit", m.eq(m.gather(&state.id, slot), x));
     if !pairs {
         return (slot, hit);
     }
-    let other = slot_of(m, p, state, hash::next(m, p, mixed, at));
-    let hits = m.eq(m.gather(&state.id, other), x);
-    (m.select(hit, slot, other), hit | hits)
+    let other = m.called("other", slot_of(m, p, state, hash::next(m, p, mixed, at)));
+    let hits = m.called_mask("otherHit", m.eq(m.gather(&state.id, other), x));
+    let slot = m.called("found", m.select(hit, slot, other));
+    (slot, m.called_mask("anyHit", hit | hits))
 }
 
 /// The slot that the link at `h` names.

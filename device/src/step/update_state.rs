@@ -74,7 +74,7 @@ fn occupy<M: Machine, S: Schedule>(
             let all = !m.neg(slot);
             S::set_new(m, p, t, state, slot, all);
             // Made before both scatters, which then share a loop on a vector core.
-            let lane = position - first;
+            let lane = m.called("lane", position - first);
             m.scatter(t, &mut state.id, slot, x, all);
             m.scatter(t, &mut work.slot, lane, slot, all);
             let mixed = hash::mixed(m, p, x);
@@ -148,7 +148,7 @@ fn keep_losers<M: Machine, S: Schedule>(
         #[inline(always)]
         |t| {
             let (at, word) = (m.load(t, &work.link_at), m.load(t, &work.new_link));
-            let slot = m.low(word, p.slot_bits());
+            let slot = m.called("victim", m.low(word, p.slot_bits()));
             let lost = !m.eq(m.gather(&state.link, at), word) & !m.neg(at);
             m.append(t, &mut work.dead, lost, [slot]);
         },

@@ -35,7 +35,7 @@ pub const MULTIPLIERS: [Multipliers; 2] = [(27_381, 2_305), (15_605, 3_809)];
 pub fn mixed<M: Machine>(m: M, p: &Params, x: M::V) -> M::V {
     match p.table {
         Table::Paper { .. } => x,
-        Table::Wide => dot(m, x, MULTIPLIERS[0]),
+        Table::Wide => m.called("mixed", dot(m, x, MULTIPLIERS[0])),
     }
 }
 
@@ -62,30 +62,32 @@ fn product<M: Machine>(m: M, p: &Params, x: M::V, a: u32) -> M::V {
 #[inline(always)]
 pub fn first<M: Machine>(m: M, p: &Params, mixed: M::V) -> M::V {
     match p.table {
-        Table::Paper { a1, .. } => product(m, p, mixed, a1),
-        Table::Wide => top(m, mixed, p.link_bits()),
+        Table::Paper { a1, .. } => m.called("at", product(m, p, mixed, a1)),
+        Table::Wide => m.called("at", top(m, mixed, p.link_bits())),
     }
 }
 
 /// The distance between an id's links: odd, so all positions differ, and below 2^15.
 #[inline(always)]
 fn stride<M: Machine>(m: M, p: &Params, mixed: M::V) -> M::V {
-    match p.table {
-        Table::Paper { a2, .. } => product(m, p, mixed, a2) | 1,
-        Table::Wide => top(m, dot(m, mixed, MULTIPLIERS[1]), p.link_bits().min(STRIDE_BITS)) | 1,
-    }
+    let even = match p.table {
+        Table::Paper { a2, .. } => product(m, p, mixed, a2),
+        Table::Wide => top(m, dot(m, mixed, MULTIPLIERS[1]), stride_bits(p)),
+    };
+    m.called("stride", even | 1)
 }
 
 /// The position of an id's link number r.
 #[inline(always)]
 pub fn nth<M: Machine>(m: M, p: &Params, mixed: M::V, r: M::Scalar) -> M::V {
-    m.low(first(m, p, mixed) + m.times(stride(m, p, mixed), r), p.link_bits())
+    let step = m.called("step", m.times(stride(m, p, mixed), r));
+    m.called("at", m.low(first(m, p, mixed) + step, p.link_bits()))
 }
 
 /// The position of the link after the one at `at`.
 #[inline(always)]
 pub fn next<M: Machine>(m: M, p: &Params, mixed: M::V, at: M::V) -> M::V {
-    m.low(at + stride(m, p, mixed), p.link_bits())
+    m.called("at", m.low(at + stride(m, p, mixed), p.link_bits()))
 }
 
 /// Bits of a stride in a [`sequence`].
@@ -152,10 +154,11 @@ pub fn links(p: &Params) -> Links {
 /// its Eq. 3 (packed-hash-mapping).
 #[inline(always)]
 pub fn print<M: Machine>(m: M, p: &Params, mixed: M::V) -> M::V {
-    match p.table {
+    let print = match p.table {
         Table::Paper { .. } => m.low(mixed, p.print_bits()),
         Table::Wide => top(m, mixed, p.print_bits()),
-    }
+    };
+    m.called("print", print)
 }
 
 /// The print of `wide` of a single id, for S = 2^`slot_bits`: for whoever is no machine.

@@ -142,6 +142,9 @@ impl From<i32> for Expr {
 impl Add for Expr {
     type Output = Self;
     fn add(self, b: Self) -> Self {
+        if b == Self::Number(0) {
+            return self;
+        }
         Self::Sum(Box::new(self), Box::new(b))
     }
 }
@@ -156,6 +159,9 @@ impl Sub for Expr {
 impl Mul for Expr {
     type Output = Self;
     fn mul(self, b: Self) -> Self {
+        if b == Self::Number(1) {
+            return self;
+        }
         Self::Product(Box::new(self), Box::new(b))
     }
 }

@@ -1,8 +1,8 @@
-//! What values are called in the text: a tile's by where they go, else by what they are made of; scalars by
-//! what they are made of.
+//! What values are called in the text: as the kernel says, else by the list that they go to or the column that
+//! they come from, else by the operation.
 
 use super::{Lower, camel};
-use crate::tape::{Block, Code, Op, Tape, Type, Value};
+use crate::tape::{Block, Code, ColumnId, Op, Tape, Type, Value};
 use std::collections::BTreeMap;
 
 /// The names of the vectors and masks that a sweep defines.
@@ -23,128 +23,91 @@ struct Names<'t> {
     ops: &'t [Op],
 }
 
-/// What the columns of a list hold.
-fn item(list: &str, column: usize) -> &'static str {
-    match (list, column) {
-        ("pending" | "next", 1) => "lane",
-        ("miss", 1) => "position",
-        ("miss", 2) => "row",
-        ("claim", 0) => "at",
-        ("claim", 1) => "newLink",
-        ("seek" | "seek_next", 1) | ("dead", _) => "candidate",
-        _ => "x",
-    }
-}
-
 impl Names<'_> {
     fn users(&self, v: Value) -> impl Iterator<Item = &Op> {
         self.ops.iter().filter(move |op| op.args.contains(&v))
     }
 
-    fn column(&self, op: &Op) -> &str {
-        op.columns.first().map_or("", |&id| &self.tape.column(id).name)
+    /// What a column of the tape, or of a list, holds.
+    fn item(&self, id: ColumnId, column: usize) -> Option<&'static str> {
+        self.tape.column(id).items.get(column).copied()
     }
 
-    /// Where it goes: what an index points at, what a list's column holds, what is compared.
+    /// As the kernel says, or as the list says that it is appended to, or as its only user is called.
     fn goal(&self, v: Value) -> Option<&'static str> {
-        let direct = |op: &Op| match op.code {
-            Code::Gather if self.column(op) == "link" => Some("at"),
-            Code::Gather | Code::LifeAt => Some("candidate"),
-            Code::Lookup if op.args[3] == v => Some("page"),
-            Code::Scatter if self.column(op) == "slot" && op.args[1] == v => Some("lane"),
-            Code::Append => {
-                let n = op.args[2..].iter().position(|&arg| arg == v)?;
-                Some(item(self.column(op), n))
-            }
-            _ => None,
+        let appended = |op: &Op| {
+            let list = *op.columns.first().filter(|_| op.code == Code::Append)?;
+            self.item(list, op.args[2..].iter().position(|&arg| arg == v)?)
         };
+        let said = self.tape.name_of(v).or_else(|| self.users(v).find_map(appended));
         let onward = || {
-            let mut users = self.users(v).filter(|op| op.out.is_some());
+            let mut users = self.users(v);
             let user = users.next().filter(|_| users.next().is_none())?;
-            match user.code {
-                Code::Eq if self.computed(v) => Some("print"),
-                Code::EqTo(_) if self.computed(v) => Some("bit"),
-                Code::Select if user.args[1] == v && self.computed(v) => self.goal(user.out?),
-                _ if self.computed(user.out?) && user.args[0] == v => self.goal(user.out?),
-                _ => None,
-            }
+            self.goal(user.out.filter(|_| self.computed(user) && user.args[0] == v)?)
         };
-        let named = self.named(v);
-        self.users(v).find_map(direct).or_else(|| if named.is_none() { onward() } else { None })
+        said.or_else(|| if self.computed(self.defs.get(&v)?) { onward() } else { None })
     }
 
-    /// What a value is by the op that makes it, whatever becomes of it.
-    fn named(&self, v: Value) -> Option<&'static str> {
-        let op = self.defs.get(&v)?;
-        Some(match op.code {
-            Code::Gather if self.column(op) == "link" => "entry",
-            Code::Gather => "held",
-            Code::LifeAt => "lived",
-            Code::Dot(..) => match self.defs.get(&op.args[0]).map(|x| x.code) {
-                Some(Code::Dot(..)) => "stride",
-                _ => "mixed",
-            },
+    /// Whether an op is arithmetic on vectors.
+    fn computed(&self, op: &Op) -> bool {
+        let vector = |v: &Value| self.tape.type_of(*v) == Type::Vector;
+        op.columns.is_empty()
+            && op.code.signature().out == Some(Type::Vector)
+            && op.args.iter().any(vector)
+    }
+
+    /// By what it is made of.
+    fn source(&self, v: Value) -> &'static str {
+        let op = &self.defs[&v];
+        let held = || op.columns.first().and_then(|&id| self.item(id, column(op.code)));
+        let operand = || {
+            let vectors = op.args.iter().filter(|&&v| self.tape.type_of(v) == Type::Vector);
+            let made =
+                |v: &&Value| self.defs.get(v).is_some_and(|op| !matches!(op.code, Code::Splat(_)));
+            let first = vectors.clone().find(made).or(vectors.clone().next());
+            first.map(|&v| self.tape.name_of(v).unwrap_or_else(|| self.source(v)))
+        };
+        match op.code {
             Code::Iota => "lane",
             Code::Splat(_) => "fill",
-            Code::Lookup => "block",
-            Code::SubScalar => match self.param(op.args[1]) {
-                "stable" => "fresh",
-                "limit" => "over",
-                _ => "beyond",
-            },
-            _ => return None,
-        })
-    }
-
-    fn param(&self, v: Value) -> &str {
-        self.tape.params.iter().find(|p| p.value == v).map_or("", |p| &p.name)
-    }
-
-    /// Whether it is plain arithmetic.
-    fn computed(&self, v: Value) -> bool {
-        self.named(v).is_none()
-            && self.defs.get(&v).is_some_and(|op| op.columns.is_empty() && !op.args.is_empty())
-    }
-
-    /// What it is made of.
-    fn source(&self, v: Value) -> &'static str {
-        let first = || {
-            let op = self.defs.get(&v).filter(|op| op.columns.is_empty())?;
-            let vector = |v: &&Value| self.tape.type_of(**v) == Type::Vector;
-            let constant = |v: &Value| self.named(*v) == Some("fill");
-            Some(self.source(*op.args.iter().filter(vector).min_by_key(|&v| constant(v))?))
-        };
-        self.named(v).or_else(first).unwrap_or("part")
+            Code::LifeAt => "lived",
+            _ => held().or_else(operand).unwrap_or("value"),
+        }
     }
 
     fn mask(&self, v: Value) -> String {
         let capital = |name: &str| camel(&format!("_{name}"));
         let list = |v: Value| {
             let append = self.users(v).find(|op| op.code == Code::Append && op.args[1] == v)?;
-            Some(capital(self.column(append)))
+            Some(capital(&self.tape.column(append.columns[0]).name))
         };
         let turned = || {
             let not = self.users(v).find(|op| op.code == Code::MaskNot)?;
             list(not.out?)
         };
+        if let Some(name) = self.tape.name_of(v) {
+            return name.into();
+        }
         let op = &self.defs[&v];
-        let held = |v: &Value| {
-            self.defs.get(v).is_some_and(|d| d.code == Code::Gather && self.column(d) == "id")
-        };
         match (list(v), turned(), op.code) {
             (Some(list), _, _) => format!("is{list}"),
-            (_, _, Code::Eq) if op.args.iter().any(held) => "hit".into(),
             (_, _, Code::Eq | Code::EqTo(_)) => "equal".into(),
             (_, Some(list), _) => format!("not{list}"),
             (_, _, Code::Neg) => "negative".into(),
             (_, _, Code::MaskNot) => {
                 let name = self.mask(op.args[0]);
                 let turned = name.strip_prefix("not").map(str::to_lowercase);
-                turned.unwrap_or_else(|| format!("not{}", capital(&name)))
+                let bare = name.strip_prefix("is").unwrap_or(&name);
+                turned.unwrap_or_else(|| format!("not{}", capital(bare)))
             }
             _ => self.mask(op.args[0]),
         }
     }
+}
+
+/// Which column of a list an op reads.
+fn column(code: Code) -> usize {
+    if let Code::Item(column) = code { column } else { 0 }
 }
 
 impl Lower<'_> {

@@ -4,8 +4,6 @@ use super::{LINES, Lower, camel};
 use crate::aiv::{Call, Comparison, Copy, Expr, Global, Operation, Relation, Tensor};
 use crate::ascendc::helpers::{life, victims};
 use crate::tape::{Code, ColumnId, Op, Value};
-use avsg_device::request::record;
-use avsg_device::state::header;
 
 impl Lower<'_> {
     /// An array's name in `Gm`.
@@ -82,13 +80,7 @@ impl Lower<'_> {
             Code::Peek if LINES.contains(&name(0).as_str()) => {
                 let line = self.gm(op.columns[0]);
                 let word = self.line_word(&name(0), op.args[0]);
-                let holds = match (line.as_str(), &word) {
-                    ("header", Expr::Number(header::GENERATION)) => "generation",
-                    ("header", Expr::Number(header::TOP)) => "top",
-                    ("header", Expr::Number(header::THRESHOLD)) => "lastThreshold",
-                    ("record", Expr::Number(record::TOTAL)) => "total",
-                    _ => "count",
-                };
+                let holds = op.out.and_then(|out| self.tape.name_of(out)).unwrap_or("count");
                 let out = op.out.map(|out| self.fresh_name(out, holds)).unwrap_or_default();
                 self.call(Call::from(Operation::Let(out, Expr::word(&line, word))));
             }
@@ -141,7 +133,8 @@ impl Lower<'_> {
                 life::age(a.remove(0))
             }
             Code::Bisect => {
-                let out = op.out.map(|out| self.fresh_name(out, "threshold")).unwrap_or_default();
+                let name = op.out.and_then(|out| self.tape.name_of(out)).unwrap_or("threshold");
+                let out = op.out.map(|out| self.fresh_name(out, name)).unwrap_or_default();
                 victims::least_life(out, a.remove(0), a.remove(0))
             }
             Code::AppendLt | Code::AppendEq => {

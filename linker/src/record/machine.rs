@@ -115,8 +115,16 @@ impl<'t> Machine for Recorder<'t> {
         })
     }
     fn named(self, name: &'static str, value: Scalar<'t>) -> Scalar<'t> {
-        self.growing().tape.names.push((value.value, name));
+        self.name(value.value, name);
         value
+    }
+    fn called(self, name: &'static str, v: Vector<'t>) -> Vector<'t> {
+        self.name(v.value, name);
+        v
+    }
+    fn called_mask(self, name: &'static str, mask: Mask<'t>) -> Mask<'t> {
+        self.name(mask.value, name);
+        mask
     }
     fn bisect(
         self,

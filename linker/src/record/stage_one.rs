@@ -46,9 +46,9 @@ pub fn record_scheduled<S: Schedule>(p: &Params) -> Result<Tape, Refused> {
 /// Declares the columns of a table.
 fn state<'a, 't>(m: Recorder<'t>, p: &Params) -> State<'a, Recorder<'t>> {
     State {
-        id: m.column("id", p.slots, Range::new(EMPTY, ID_LIMIT - 1)),
+        id: m.column_of("id", "held", p.slots, Range::new(EMPTY, ID_LIMIT - 1)),
         life: m.life("life", p.slots),
-        link: m.column("link", p.links(), Range::new(0, 2 * INVALID - 1)),
+        link: m.column_of("link", "entry", p.links(), Range::new(0, 2 * INVALID - 1)),
         header: m.output("header", Range::ANY),
     }
 }

@@ -82,8 +82,8 @@ fn mutable(text: &str) -> (String, Vec<String>) {
     (out.replace("    Gm gm;\n    gm.ids = Global<int32_t>(ids);", "    without = Global<int32_t>(fields).GetValue(19);\n    Gm gm;\n    gm.ids = Global<int32_t>(ids);"), removed)
 }
 
-/// Two steps that fill a table, and one that finds some of its oldest ids beside new ones: a few hits that
-/// must not wait.
+/// Two steps that fill a table; one that finds some of its oldest ids beside new ones, a few hits that must not
+/// wait; the same again, which leaves nothing pending; and one that misses a few ids and has no other than valid ones.
 fn few_early(p: &Params, like: &Request) -> Vec<Request> {
     let (k, slots) = (p.k as i32, p.slots as i32);
     let step = |ids: Vec<i32>, tokens, k| {
@@ -96,7 +96,7 @@ fn few_early(p: &Params, like: &Request) -> Vec<Request> {
                 "generation" => -1,
                 "stable" | "limit" => 4 * slots,
                 "rows" | "blocks_len" => n,
-                "ids_at" | "blocks_at" => 0,
+                "ids_at" | "blocks_at" | "shared" => 0,
                 _ => value,
             };
             (name, set)
@@ -109,7 +109,10 @@ fn few_early(p: &Params, like: &Request) -> Vec<Request> {
         some[45 * i] = 2 * k - 200 + i as i32;
         some[45 * i + 1] = 4 * k + i as i32;
     }
-    vec![step((0..2 * k).collect(), 2, k), step((2 * k..4 * k).collect(), 2, k), step(some, 1, k)]
+    let (first, second) = (step((0..2 * k).collect(), 2, k), step((2 * k..4 * k).collect(), 2, k));
+    let mut valid: Vec<i32> = (3 * k..4 * k).collect();
+    (0..20).for_each(|i| valid[i] = 5 * k + i as i32);
+    vec![first, second, step(some.clone(), 1, k), step(some, 1, k), step(valid, 1, k)]
 }
 
 /// What the analysis cannot know: either all hits are refreshed or those few, no run has both; what a shared token left

@@ -49,38 +49,37 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
     const LocalTensor<int32_t> header = Local<int32_t>(0, 16);
     const LocalTensor<int32_t> record = Local<int32_t>(64, 16);
     const LocalTensor<int32_t> word = Local<int32_t>(128, 8);
-    const LocalTensor<uint8_t> notNegative = Local<uint8_t>(1440, 64), isInvalid = notNegative, notNext = notNegative,
-        isOutOfPool = notNegative, isOutOfRange = notNegative;
-    const LocalTensor<uint8_t> notInvalid = Local<uint8_t>(1504, 64), equal = notInvalid, isMiss = notInvalid,
-        isDead = notInvalid, isNext = notInvalid;
-    const LocalTensor<uint8_t> negative = Local<uint8_t>(1568, 64), hit = negative, isPending = negative,
-        notEqual = negative;
-    const LocalTensor<uint8_t> hit2 = Local<uint8_t>(1632, 64), notHit = hit2;
-    const LocalTensor<int32_t> iota = Local<int32_t>(1696, 512);
-    const LocalTensor<int32_t> fill = Local<int32_t>(9888, 512), position = fill, offset2 = fill, mixed2 = fill,
-        stride2 = fill;
-    const LocalTensor<int32_t> lane = Local<int32_t>(11936, 512), part = lane, row = lane, beyond = lane, fill2 = lane;
-    const LocalTensor<int32_t> x = Local<int32_t>(13984, 512), fresh = x;
-    const LocalTensor<int32_t> sign = Local<int32_t>(16032, 512), entry = sign;
-    const LocalTensor<int32_t> candidate = Local<int32_t>(18080, 512), mixed = candidate, sign2 = candidate;
-    const LocalTensor<int32_t> stride = Local<int32_t>(20128, 512), held = stride, over = stride;
-    const LocalTensor<int32_t> at = Local<int32_t>(22176, 512), candidate2 = at;
-    const LocalTensor<int32_t> offset = Local<int32_t>(24224, 512), high = offset;
-    const LocalTensor<int32_t> id = Local<int32_t>(26272, 8192);
-    const LocalTensor<half> life = Local<half>(59040, 8192);
-    const LocalTensor<int32_t> link = Local<int32_t>(75424, 16384);
-    const LocalTensor<int32_t> ids = Local<int32_t>(140960, 2048), miss2 = ids, dead = ids;
-    const LocalTensor<int32_t> partSequence = Local<int32_t>(149152, 2048), invalid = partSequence,
+    const LocalTensor<uint8_t> valid = Local<uint8_t>(1440, 64), isFresh = valid, equal = valid, isDead = valid,
+        isOutOfPool = valid, isNext = valid, isOutOfRange = valid;
+    const LocalTensor<uint8_t> notNegative = Local<uint8_t>(1504, 64), isInvalid = notNegative, isMiss = notNegative;
+    const LocalTensor<uint8_t> hit = Local<uint8_t>(1568, 64), negative = hit, isPending = hit, notEqual = hit;
+    const LocalTensor<uint8_t> anyHit = Local<uint8_t>(1632, 64), notHit = anyHit;
+    const LocalTensor<uint8_t> otherHit = Local<uint8_t>(1696, 64);
+    const LocalTensor<int32_t> iota = Local<int32_t>(1760, 512);
+    const LocalTensor<int32_t> fill = Local<int32_t>(9952, 512), position = fill, victim = fill, offset2 = fill,
+        print = fill, step = fill;
+    const LocalTensor<int32_t> lane = Local<int32_t>(12000, 512), freshRow = lane, beyond = lane, fill2 = lane;
+    const LocalTensor<int32_t> x = Local<int32_t>(14048, 512), sign2 = x, row = x;
+    const LocalTensor<int32_t> sign = Local<int32_t>(16096, 512), entry = sign, found = sign;
+    const LocalTensor<int32_t> held = Local<int32_t>(18144, 512), stride = held, over = held, fresh = held;
+    const LocalTensor<int32_t> at = Local<int32_t>(20192, 512), other = at;
+    const LocalTensor<int32_t> offset = Local<int32_t>(22240, 512), mixed = offset;
+    const LocalTensor<int32_t> candidate = Local<int32_t>(24288, 512), high = candidate;
+    const LocalTensor<int32_t> id = Local<int32_t>(26336, 8192);
+    const LocalTensor<half> life = Local<half>(59104, 8192);
+    const LocalTensor<int32_t> link = Local<int32_t>(75488, 16384);
+    const LocalTensor<int32_t> ids = Local<int32_t>(141024, 2048), miss2 = ids, dead = ids;
+    const LocalTensor<int32_t> partSequence = Local<int32_t>(149216, 2048), invalid = partSequence,
         linkAt = partSequence;
-    const LocalTensor<int32_t> sought = Local<int32_t>(157344, 2048), pending0 = sought, miss0 = sought,
+    const LocalTensor<int32_t> sought = Local<int32_t>(157408, 2048), pending0 = sought, miss0 = sought,
         newLink = sought;
-    const LocalTensor<int32_t> slot = Local<int32_t>(165536, 2048);
-    const LocalTensor<int32_t> pending1 = Local<int32_t>(173728, 2048), miss1 = pending1, sequence = pending1;
-    const LocalTensor<int8_t> bytes = Local<int8_t>(173728, 8192);
+    const LocalTensor<int32_t> slot = Local<int32_t>(165600, 2048);
+    const LocalTensor<int32_t> pending1 = Local<int32_t>(173792, 2048), miss1 = pending1, sequence = pending1;
+    const LocalTensor<int8_t> bytes = Local<int8_t>(173792, 8192);
     int32_t pendingLen = 0, nextLen = 0, missLen = 0, deadLen = 0, invalidLen = 0, outOfRangeLen = 0;
     int32_t outOfPoolLen = 0;
     // The table, and a clear record.
-    Pull(header, gm.tables[q.tableAt + 0], 16);
+    Pull(header, gm.tables[q.tableAt], 16);
     PullInTurn(id, gm.tables[q.tableAt + 16], 8192, q.turn);
     Pull(bytes.ReinterpretCast<int32_t>(), gm.tables[q.tableAt + 8208], 2048);
     PullInTurn(link, gm.tables[q.tableAt + 10272], 16384, q.turn);
@@ -109,11 +108,11 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
         for (int32_t base = 0; base < 8192; base += TILE) {
             const int32_t lanes = Least(8192 - base, TILE);
             const int32_t whole = Whole(lanes);
-            Adds(fresh, id[base], -q.stable, lanes);
+            Adds(held, id[base], -q.stable, lanes);
             Duplicate(fill, -1, lanes);
             PipeBarrier<PIPE_V>();
             Duplicate(F16(fill2), static_cast<half>(-128.0f), lanes);
-            ShiftRight(sign, fresh, 31, lanes);
+            ShiftRight(sign, held, 31, lanes);
             PipeBarrier<PIPE_V>();
             CompareScalar(notNegative, sign, 0, CMPMODE::EQ, whole);
             PipeBarrier<PIPE_V>();
@@ -141,30 +140,30 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
                 const int32_t lanes = Least(q.partLen - base, TILE);
                 const int32_t whole = Whole(lanes);
                 ShiftRight(sign, ids[base], 31, lanes);
-                Maxs(part, ids[base], 0, lanes);
+                Maxs(x, ids[base], 0, lanes);
                 Duplicate(fill, -2, lanes);
                 PipeBarrier<PIPE_V>();
-                Adds(over, part, -q.limit, lanes);
+                Adds(over, x, -q.limit, lanes);
                 CompareScalar(notNegative, sign, 0, CMPMODE::EQ, whole);
-                Mix(mixed, part, 32, 27381, 2305, high, lanes);
+                Mix(mixed, x, 32, 27381, 2305, high, lanes);
                 ShiftRight(sign, over, 31, lanes);
                 PipeBarrier<PIPE_V>();
                 Mix(stride, mixed, 32, 15605, 3809, high, lanes);
-                ShiftRight(U32(mixed), U32(mixed), 6u, lanes);
+                ShiftRight(U32(at), U32(mixed), 6u, lanes);
                 CompareScalar(negative, sign, -1, CMPMODE::EQ, whole);
                 PipeBarrier<PIPE_V>();
                 ShiftRight(U32(stride), U32(stride), 6u, lanes);
-                AndWord(mixed, mixed, WORD_3FFF_AT, lanes);
-                And(U16(negative), U16(negative), U16(notNegative), whole / 16);
+                AndWord(at, at, WORD_3FFF_AT, lanes);
+                And(U16(valid), U16(negative), U16(notNegative), whole / 16);
                 PipeBarrier<PIPE_V>();
                 AndWord(stride, stride, WORD_3FFF_AT, lanes);
                 PipeBarrier<PIPE_V>();
                 OrWord(stride, stride, WORD_1_AT, lanes);
-                Select(F32(sought[base]), negative, F32(part), F32(fill), SELMODE::VSEL_TENSOR_TENSOR_MODE, lanes);
+                Select(F32(sought[base]), valid, F32(x), F32(fill), SELMODE::VSEL_TENSOR_TENSOR_MODE, lanes);
                 PipeBarrier<PIPE_V>();
                 Muls(stride, stride, 16384, lanes);
                 PipeBarrier<PIPE_V>();
-                Or(U16(partSequence[base]), U16(stride), U16(mixed), 2 * lanes);
+                Or(U16(partSequence[base]), U16(stride), U16(at), 2 * lanes);
             }
             PipeBarrier<PIPE_V>();
             Find(slot, partSequence, sought, q.partLen, link, id);
@@ -218,14 +217,14 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
                 AndWord(at, at, WORD_3FFF_AT, lanes);
                 PipeBarrier<PIPE_V>();
                 ShiftRight(U32(stride), U32(stride), 6u, lanes);
-                And(U16(notInvalid), U16(negative), U16(notNegative), whole / 16);
+                And(U16(valid), U16(negative), U16(notNegative), whole / 16);
                 ShiftLeft(U32(offset), U32(at), 2u, lanes);
                 PipeBarrier<PIPE_V>();
                 AndWord(stride, stride, WORD_3FFF_AT, lanes);
                 Gather(entry, link, U32(offset), 0, lanes);
                 PipeBarrier<PIPE_V>();
                 OrWord(stride, stride, WORD_1_AT, lanes);
-                Not(U16(isInvalid), U16(notInvalid), whole / 16);
+                Not(U16(isInvalid), U16(valid), whole / 16);
                 AndWord(candidate, entry, WORD_1FFF_AT, lanes);
                 PipeBarrier<PIPE_V>();
                 Add(at, at, stride, lanes);
@@ -239,23 +238,23 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
                 PipeBarrier<PIPE_V>();
                 Gather(entry, link, U32(offset), 0, lanes);
                 PipeBarrier<PIPE_V>();
-                AndWord(candidate2, entry, WORD_1FFF_AT, lanes);
+                AndWord(other, entry, WORD_1FFF_AT, lanes);
                 PipeBarrier<PIPE_V>();
-                ShiftLeft(U32(offset), U32(candidate2), 2u, lanes);
-                Select(F32(entry), hit, F32(candidate), F32(candidate2), SELMODE::VSEL_TENSOR_TENSOR_MODE, lanes);
+                ShiftLeft(U32(offset), U32(other), 2u, lanes);
+                Select(F32(found), hit, F32(candidate), F32(other), SELMODE::VSEL_TENSOR_TENSOR_MODE, lanes);
                 PipeBarrier<PIPE_V>();
                 Gather(held, id, U32(offset), 0, lanes);
                 PipeBarrier<PIPE_V>();
-                Compare(hit2, held, x, CMPMODE::EQ, whole);
+                Compare(otherHit, held, x, CMPMODE::EQ, whole);
                 PipeBarrier<PIPE_V>();
-                Or(U16(hit), U16(hit), U16(hit2), whole / 16);
+                Or(U16(anyHit), U16(hit), U16(otherHit), whole / 16);
                 PipeBarrier<PIPE_V>();
-                And(U16(hit), U16(hit), U16(notInvalid), whole / 16);
+                And(U16(hit), U16(anyHit), U16(valid), whole / 16);
                 PipeBarrier<PIPE_V>();
-                Select(F32(slot[base]), hit, F32(entry), F32(fill), SELMODE::VSEL_TENSOR_TENSOR_MODE, lanes);
+                Select(F32(slot[base]), hit, F32(found), F32(fill), SELMODE::VSEL_TENSOR_TENSOR_MODE, lanes);
                 Not(U16(notHit), U16(hit), whole / 16);
                 PipeBarrier<PIPE_V>();
-                And(U16(isPending), U16(notInvalid), U16(notHit), whole / 16);
+                And(U16(isPending), U16(valid), U16(notHit), whole / 16);
                 PipeBarrier<PIPE_V>();
                 Append(pending0, pendingLen, x, isPending, lanes, true);
                 pendingLen += Append(pending1, pendingLen, lane, isPending, lanes, false);
@@ -269,19 +268,19 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
                     PipeBarrier<PIPE_V>();
                     Mix(mixed, pending0[base], 22, 27381, 2305, high, lanes);
                     PipeBarrier<PIPE_V>();
-                    ShiftRight(U32(at), U32(mixed), 6u, lanes);
                     Mix(stride, mixed, 32, 15605, 3809, high, lanes);
-                    AndWord(at, at, WORD_3FFF_AT, lanes);
+                    ShiftRight(U32(at), U32(mixed), 6u, lanes);
                     PipeBarrier<PIPE_V>();
                     ShiftRight(U32(stride), U32(stride), 6u, lanes);
+                    AndWord(at, at, WORD_3FFF_AT, lanes);
                     PipeBarrier<PIPE_V>();
                     AndWord(stride, stride, WORD_3FFF_AT, lanes);
                     PipeBarrier<PIPE_V>();
                     OrWord(stride, stride, WORD_1_AT, lanes);
                     PipeBarrier<PIPE_V>();
-                    Muls(stride2, stride, round + round + 2, lanes);
+                    Muls(step, stride, round + round + 2, lanes);
                     PipeBarrier<PIPE_V>();
-                    Add(at, at, stride2, lanes);
+                    Add(at, at, step, lanes);
                     PipeBarrier<PIPE_V>();
                     AndWord(at, at, WORD_3FFF_AT, lanes);
                     PipeBarrier<PIPE_V>();
@@ -299,20 +298,20 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
                     Gather(entry, link, U32(offset), 0, lanes);
                     Gather(held, id, U32(offset2), 0, lanes);
                     PipeBarrier<PIPE_V>();
-                    AndWord(candidate2, entry, WORD_1FFF_AT, lanes);
+                    AndWord(other, entry, WORD_1FFF_AT, lanes);
                     Compare(hit, held, pending0[base], CMPMODE::EQ, whole);
                     PipeBarrier<PIPE_V>();
-                    ShiftLeft(U32(offset), U32(candidate2), 2u, lanes);
+                    ShiftLeft(U32(offset), U32(other), 2u, lanes);
                     PipeBarrier<PIPE_V>();
                     Gather(held, id, U32(offset), 0, lanes);
-                    Select(F32(entry), hit, F32(candidate), F32(candidate2), SELMODE::VSEL_TENSOR_TENSOR_MODE, lanes);
+                    Select(F32(found), hit, F32(candidate), F32(other), SELMODE::VSEL_TENSOR_TENSOR_MODE, lanes);
                     PipeBarrier<PIPE_V>();
-                    Compare(hit2, held, pending0[base], CMPMODE::EQ, whole);
+                    Compare(otherHit, held, pending0[base], CMPMODE::EQ, whole);
                     PipeBarrier<PIPE_V>();
-                    Or(U16(notNext), U16(hit), U16(hit2), whole / 16);
+                    Or(U16(anyHit), U16(hit), U16(otherHit), whole / 16);
                     PipeBarrier<PIPE_V>();
-                    Scatter(slot, pending1[base], entry, notNext, lanes);
-                    Not(U16(isNext), U16(notNext), whole / 16);
+                    Scatter(slot, pending1[base], found, anyHit, lanes);
+                    Not(U16(isNext), U16(anyHit), whole / 16);
                     After<HardEvent::S_V>(EVENT_ID0);
                     PipeBarrier<PIPE_V>();
                     Close(pending0, nextLen, pending0[base], isNext, lanes, true);
@@ -348,14 +347,14 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
             ShiftRight(sign, fresh, 31, lanes);
             ShiftRight(sign2, beyond, 31, lanes);
             PipeBarrier<PIPE_V>();
-            Muls(row, fresh, -1, lanes);
-            CompareScalar(notNegative, sign, 0, CMPMODE::EQ, whole);
+            Muls(freshRow, fresh, -1, lanes);
+            CompareScalar(isFresh, sign, 0, CMPMODE::EQ, whole);
             CompareScalar(negative, sign2, -1, CMPMODE::EQ, whole);
             PipeBarrier<PIPE_V>();
-            Adds(row, row, -1, lanes);
+            Adds(freshRow, freshRow, -1, lanes);
             PipeBarrier<PIPE_V>();
-            Select(F32(row), notNegative, F32(row), F32(pending0[base]), SELMODE::VSEL_TENSOR_TENSOR_MODE, lanes);
-            Or(U16(isMiss), U16(notNegative), U16(negative), whole / 16);
+            Select(F32(row), isFresh, F32(freshRow), F32(pending0[base]), SELMODE::VSEL_TENSOR_TENSOR_MODE, lanes);
+            Or(U16(isMiss), U16(isFresh), U16(negative), whole / 16);
             PipeBarrier<PIPE_V>();
             Close(miss0, missLen, pending0[base], isMiss, lanes, true);
             Not(U16(isOutOfPool), U16(isMiss), whole / 16);
@@ -375,17 +374,17 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
         Push(gm.missId[missesAt], miss0, missLen);
         Push(gm.missPos[missesAt], miss1, missLen);
         Push(gm.missRow[missesAt], miss2, missLen);
-        record.SetValue(q.recordAt + token + 0 - q.recordAt, missLen);
+        record.SetValue(token, missLen);
         record.SetValue(8, total + missLen);
         // Refresh: hits that could be taken for victims must not wait.
         const bool now = token + 1 != q.late;
         deadLen = 0;
         if (!now) {
             if (missLen > 0) {
-                const int32_t lastThreshold = header.GetValue(2);
-                const int32_t threshold = LeastLife(life, lastThreshold, missLen + 64);
+                const int32_t hint = header.GetValue(2);
+                const int32_t bound = LeastLife(life, hint, missLen + 64);
                 After<HardEvent::MTE3_V>(EVENT_ID0);
-                deadLen += AppendLow(dead, deadLen, slot, q.k, life, threshold);
+                deadLen += AppendLow(dead, deadLen, slot, q.k, life, bound);
             }
         }
         // Refresh: all hits now, or only those.
@@ -411,14 +410,14 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
             }
         }
         // CollectDead: the slots that live least, as many as there are misses.
-        const int32_t lastThreshold2 = header.GetValue(2);
+        const int32_t lastThreshold = header.GetValue(2);
         After<HardEvent::S_V>(EVENT_ID0);
-        const int32_t threshold2 = LeastLife(life, lastThreshold2, missLen);
-        header.SetValue(2, threshold2);
+        const int32_t threshold = LeastLife(life, lastThreshold, missLen);
+        header.SetValue(2, threshold);
         deadLen = 0;
         After<HardEvent::MTE3_V>(EVENT_ID0);
-        deadLen = AppendSlots(dead, deadLen, life, CMPMODE::LT, threshold2, missLen);
-        deadLen = AppendSlots(dead, deadLen, life, CMPMODE::EQ, threshold2, missLen);
+        deadLen = AppendSlots(dead, deadLen, life, CMPMODE::LT, threshold, missLen);
+        deadLen = AppendSlots(dead, deadLen, life, CMPMODE::EQ, threshold, missLen);
         After<HardEvent::V_MTE3>(EVENT_ID0);
         Push(gm.missSlot[missesAt], dead, deadLen);
         // UpdateState: victims take the misses.
@@ -429,23 +428,23 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
             Mix(mixed, miss0[base], 22, 27381, 2305, high, lanes);
             ScatterBoth(id, dead[base], miss0[base], slot, lane, lanes);
             Mix(stride, mixed, 32, 15605, 3809, high, lanes);
-            ShiftRight(U32(mixed2), U32(mixed), 6u, lanes);
+            ShiftRight(U32(at), U32(mixed), 6u, lanes);
+            ShiftRight(U32(print), U32(mixed), 10u, lanes);
             PipeBarrier<PIPE_V>();
-            ShiftRight(U32(mixed), U32(mixed), 10u, lanes);
             ShiftRight(U32(stride), U32(stride), 6u, lanes);
-            AndWord(mixed2, mixed2, WORD_3FFF_AT, lanes);
+            AndWord(at, at, WORD_3FFF_AT, lanes);
+            AndWord(print, print, WORD_3FF_AT, lanes);
             PipeBarrier<PIPE_V>();
-            AndWord(mixed, mixed, WORD_3FF_AT, lanes);
             AndWord(stride, stride, WORD_3FFF_AT, lanes);
+            Muls(print, print, 8192, lanes);
             PipeBarrier<PIPE_V>();
-            Muls(mixed, mixed, 8192, lanes);
             OrWord(stride, stride, WORD_1_AT, lanes);
-            PipeBarrier<PIPE_V>();
             After<HardEvent::S_V>(EVENT_ID0);
-            Or(U16(newLink[base]), U16(mixed), U16(dead[base]), 2 * lanes);
+            Or(U16(newLink[base]), U16(print), U16(dead[base]), 2 * lanes);
+            PipeBarrier<PIPE_V>();
             Muls(stride, stride, 16384, lanes);
             PipeBarrier<PIPE_V>();
-            Or(U16(sequence[base]), U16(stride), U16(mixed2), 2 * lanes);
+            Or(U16(sequence[base]), U16(stride), U16(at), 2 * lanes);
         }
         if (now) {
             After<HardEvent::V_S>(EVENT_ID0);
@@ -480,7 +479,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
                 const int32_t lanes = Least(deadBefore - base, TILE);
                 const int32_t whole = Whole(lanes);
                 PipeBarrier<PIPE_V>();
-                AndWord(candidate, newLink[base], WORD_1FFF_AT, lanes);
+                AndWord(victim, newLink[base], WORD_1FFF_AT, lanes);
                 AndWord(offset, linkAt[base], WORD_3FFF_AT, lanes);
                 ShiftRight(sign, linkAt[base], 31, lanes);
                 PipeBarrier<PIPE_V>();
@@ -495,7 +494,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
                 PipeBarrier<PIPE_V>();
                 And(U16(isDead), U16(notEqual), U16(notNegative), whole / 16);
                 PipeBarrier<PIPE_V>();
-                deadLen += Append(dead, deadLen, candidate, isDead, lanes, true);
+                deadLen += Append(dead, deadLen, victim, isDead, lanes, true);
             }
             for (int32_t base = 0; base < deadLen; base += TILE) {
                 const int32_t lanes = Least(deadLen - base, TILE);
@@ -507,32 +506,32 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
                 Mix(mixed, held, 32, 27381, 2305, high, lanes);
                 PipeBarrier<PIPE_V>();
                 Mix(stride, mixed, 32, 15605, 3809, high, lanes);
-                ShiftRight(U32(mixed2), U32(mixed), 6u, lanes);
+                ShiftRight(U32(at), U32(mixed), 6u, lanes);
+                ShiftRight(U32(print), U32(mixed), 10u, lanes);
                 PipeBarrier<PIPE_V>();
-                ShiftRight(U32(mixed), U32(mixed), 10u, lanes);
                 ShiftRight(U32(stride), U32(stride), 6u, lanes);
-                AndWord(mixed2, mixed2, WORD_3FFF_AT, lanes);
+                AndWord(at, at, WORD_3FFF_AT, lanes);
+                AndWord(print, print, WORD_3FF_AT, lanes);
                 PipeBarrier<PIPE_V>();
-                AndWord(mixed, mixed, WORD_3FF_AT, lanes);
                 AndWord(stride, stride, WORD_3FFF_AT, lanes);
+                Muls(print, print, 8192, lanes);
                 PipeBarrier<PIPE_V>();
-                Muls(mixed, mixed, 8192, lanes);
                 OrWord(stride, stride, WORD_1_AT, lanes);
+                Or(U16(newLink[base]), U16(print), U16(dead[base]), 2 * lanes);
                 PipeBarrier<PIPE_V>();
-                Or(U16(newLink[base]), U16(mixed), U16(dead[base]), 2 * lanes);
                 Muls(stride, stride, 16384, lanes);
                 PipeBarrier<PIPE_V>();
-                Or(U16(sequence[base]), U16(stride), U16(mixed2), 2 * lanes);
+                Or(U16(sequence[base]), U16(stride), U16(at), 2 * lanes);
             }
         }
     }
-    record.SetValue(9, (outOfRangeLen > 0) * 1 + (outOfPoolLen > 0) * 2);
+    record.SetValue(9, (outOfRangeLen > 0) + (outOfPoolLen > 0) * 2);
     // The record, and the table as the next step finds it.
     After<HardEvent::S_MTE3>(EVENT_ID0);
     Push(gm.record[q.recordAt], record, 16);
     PipeBarrier<PIPE_V>();
     Cast(bytes, life, RoundMode::CAST_RINT, SLOTS);
-    Push(gm.tables[q.tableAt + 0], header, 16);
+    Push(gm.tables[q.tableAt], header, 16);
     Push(gm.tables[q.tableAt + 16], id, 8192);
     After<HardEvent::V_MTE3>(EVENT_ID0);
     Push(gm.tables[q.tableAt + 8208], bytes.ReinterpretCast<int32_t>(), 2048);

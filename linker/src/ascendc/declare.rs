@@ -22,7 +22,7 @@ pub fn helpers(nodes: &[Node]) -> Vec<&'static Helper> {
     for e in nodes.iter().flat_map(Node::all).flat_map(Node::expressions) {
         e.each(&mut |e| {
             if matches!(e, Expr::Max(..)) {
-                wanted.push(&basic::MOST);
+                wanted.push(&basic::SCALAR_MAX);
             }
         });
     }

@@ -114,7 +114,7 @@ impl Names<'_> {
             let constant = |v: &Value| self.named(*v) == Some("fill");
             Some(self.source(*op.args.iter().filter(vector).min_by_key(|&v| constant(v))?))
         };
-        self.named(v).or_else(first).unwrap_or("part")
+        self.named(v).or_else(first).unwrap_or("x")
     }
 
     fn mask(&self, v: Value) -> String {
@@ -165,7 +165,7 @@ impl Lower<'_> {
             }
             Code::ScalarMul if param(&op.args[0]).is_some_and(|name| name == "k") => {
                 let one = self.defs.get(&op.args[1]).is_some_and(|d| d.code == Code::ScalarSub);
-                if one { "own" } else { "row" }.into()
+                if one { "own" } else { "sharedRow" }.into()
             }
             Code::ScalarMul if self.defs.contains_key(&op.args[0]) => "waits".into(),
             Code::ScalarMul => "first".into(),

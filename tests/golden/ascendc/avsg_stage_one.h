@@ -53,19 +53,17 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
         isOutside = notNegative, isFar = notNegative;
     const LocalTensor<uint8_t> notVoid = Local<uint8_t>(1504, 64), equal = notVoid, isMiss = notVoid, isDead = notVoid,
         isNext = notVoid;
-    const LocalTensor<uint8_t> negative = Local<uint8_t>(1568, 64), hit = negative, isPending = negative,
-        notEqual = negative;
+    const LocalTensor<uint8_t> hit = Local<uint8_t>(1568, 64), negative = hit, isPending = hit, notEqual = hit;
     const LocalTensor<uint8_t> hit2 = Local<uint8_t>(1632, 64), notHit = hit2;
     const LocalTensor<int32_t> iota = Local<int32_t>(1696, 512);
     const LocalTensor<int32_t> fill = Local<int32_t>(9888, 512), position = fill, offset2 = fill, mixed2 = fill,
         stride2 = fill;
-    const LocalTensor<int32_t> lane = Local<int32_t>(11936, 512), part2 = lane, row2 = lane, beyond = lane,
-        fill2 = lane;
+    const LocalTensor<int32_t> lane = Local<int32_t>(11936, 512), row = lane, beyond = lane, fill2 = lane;
     const LocalTensor<int32_t> x = Local<int32_t>(13984, 512), fresh = x;
     const LocalTensor<int32_t> sign = Local<int32_t>(16032, 512), entry = sign;
     const LocalTensor<int32_t> candidate = Local<int32_t>(18080, 512), mixed = candidate, sign2 = candidate;
-    const LocalTensor<int32_t> stride = Local<int32_t>(20128, 512), held = stride, over = stride;
-    const LocalTensor<int32_t> at2 = Local<int32_t>(22176, 512), candidate2 = at2;
+    const LocalTensor<int32_t> at2 = Local<int32_t>(20128, 512), candidate2 = at2, over = at2;
+    const LocalTensor<int32_t> stride = Local<int32_t>(22176, 512), held = stride;
     const LocalTensor<int32_t> offset = Local<int32_t>(24224, 512), high = offset;
     const LocalTensor<int32_t> id = Local<int32_t>(26272, 8192);
     const LocalTensor<half> life = Local<half>(59040, 8192);
@@ -80,34 +78,34 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
     int32_t pendingLen = 0, nextLen = 0, missLen = 0, deadLen = 0, voidLen = 0, farLen = 0;
     int32_t outsideLen = 0;
     // The table, and a clear record.
-    Pull(header, gm.tables[q.tableAt + 0], 16);
-    PullInTurn(id, gm.tables[q.tableAt + 16], 8192, q.turn);
-    Pull(bytes.ReinterpretCast<int32_t>(), gm.tables[q.tableAt + 8208], 2048);
-    PullInTurn(link, gm.tables[q.tableAt + 10272], 16384, q.turn);
-    Duplicate(record, 0, 16);
+    CopyIn(header, gm.tables[q.tableAt], HEADER_WORDS);
+    CopyInTurn(id, gm.tables[q.tableAt + 16], SLOTS, q.turn);
+    CopyIn(bytes.ReinterpretCast<int32_t>(), gm.tables[q.tableAt + 8208], 2048);
+    CopyInTurn(link, gm.tables[q.tableAt + 10272], 16384, q.turn);
+    Duplicate(record, 0, RECORD_WORDS);
     After<HardEvent::MTE2_V>(EVENT_ID0);
     Cast(life, bytes, RoundMode::CAST_NONE, SLOTS);
     After<HardEvent::MTE2_S>(EVENT_ID0);
-    const int32_t generation = header.GetValue(0);
+    const int32_t generation = header.GetValue(HEADER_GENERATION);
     // Reset, if the generation is another one.
     const int32_t idLanes = generation != q.generation ? 8192 : 0;
     for (int32_t base = 0; base < idLanes; base += TILE) {
-        const int32_t lanes = Least(idLanes - base, TILE);
+        const int32_t lanes = ScalarMin(idLanes - base, TILE);
         Duplicate(id[base], -1, lanes);
         PipeBarrier<PIPE_V>();
         Duplicate(life[base], static_cast<half>(-128.0f), lanes);
     }
     const int32_t linkLanes = generation != q.generation ? 16384 : 0;
     for (int32_t base = 0; base < linkLanes; base += TILE) {
-        const int32_t lanes = Least(linkLanes - base, TILE);
+        const int32_t lanes = ScalarMin(linkLanes - base, TILE);
         Duplicate(link[base], 8388608, lanes);
     }
-    header.SetValue(0, q.generation);
-    const int32_t top = header.GetValue(1);
+    header.SetValue(HEADER_GENERATION, q.generation);
+    const int32_t top = header.GetValue(HEADER_TOP);
     // Invalidate: rows that were not final before this step.
     const int32_t idLanes2 = top > q.stable ? 8192 : 0;
     for (int32_t base = 0; base < idLanes2; base += TILE) {
-        const int32_t lanes = Least(idLanes2 - base, TILE);
+        const int32_t lanes = ScalarMin(idLanes2 - base, TILE);
         const int32_t whole = Whole(lanes);
         Adds(fresh, id[base], -q.stable, lanes);
         Duplicate(fill, -1, lanes);
@@ -121,31 +119,31 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
         PipeBarrier<PIPE_V>();
         Select(life[base], notNegative, F16(fill2), life[base], SELMODE::VSEL_TENSOR_TENSOR_MODE, lanes);
     }
-    header.SetValue(1, Most(Least(top, q.stable), q.limit));
+    header.SetValue(HEADER_TOP, ScalarMax(ScalarMin(top, q.stable), q.limit));
     // Decay: one step older.
     Age(life, 1);
     farLen = 0;
     outsideLen = 0;
     After<HardEvent::V_S>(EVENT_ID0);
-    record.SetValue(8, 0);
+    record.SetValue(RECORD_TOTAL, 0);
     for (int32_t token = 0; token < q.tokens; token++) {
         const int32_t shares = q.shared * (1 > token ? 1 : 0);
         const int32_t first = q.partAt * shares;
         After<HardEvent::V_MTE2>(EVENT_ID0);
-        Pull(ids, gm.ids[q.idsAt + q.idsStride * token + first], q.k - first);
+        CopyIn(ids, gm.ids[q.idsAt + q.idsStride * token + first], q.k - first);
         const int32_t part = q.partLen * shares;
         // Probe, shared: this core's part of the token, and then the others'.
         After<HardEvent::MTE2_V>(EVENT_ID0);
         for (int32_t base = 0; base < part; base += TILE) {
-            const int32_t lanes = Least(part - base, TILE);
+            const int32_t lanes = ScalarMin(part - base, TILE);
             const int32_t whole = Whole(lanes);
             ShiftRight(sign, ids[base], 31, lanes);
-            Maxs(part2, ids[base], 0, lanes);
+            Maxs(x, ids[base], 0, lanes);
             Duplicate(fill, -2, lanes);
             PipeBarrier<PIPE_V>();
-            Adds(over, part2, -q.limit, lanes);
+            Adds(over, x, -q.limit, lanes);
             CompareScalar(notNegative, sign, 0, CMPMODE::EQ, whole);
-            Mix(mixed, part2, 32, 27381, 2305, high, lanes);
+            Mix(mixed, x, 32, 27381, 2305, high, lanes);
             ShiftRight(sign, over, 31, lanes);
             PipeBarrier<PIPE_V>();
             Mix(stride, mixed, 32, 15605, 3809, high, lanes);
@@ -159,7 +157,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
             AndWord(stride, stride, WORD_3FFF_AT, lanes);
             PipeBarrier<PIPE_V>();
             OrWord(stride, stride, WORD_1_AT, lanes);
-            Select(F32(wanted[base]), negative, F32(part2), F32(fill), SELMODE::VSEL_TENSOR_TENSOR_MODE, lanes);
+            Select(F32(wanted[base]), negative, F32(x), F32(fill), SELMODE::VSEL_TENSOR_TENSOR_MODE, lanes);
             PipeBarrier<PIPE_V>();
             Muls(stride, stride, 16384, lanes);
             PipeBarrier<PIPE_V>();
@@ -168,7 +166,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
         PipeBarrier<PIPE_V>();
         Find(slot, partWay, wanted, part, link, id);
         for (int32_t base = 0; base < part; base += TILE) {
-            const int32_t lanes = Least(part - base, TILE);
+            const int32_t lanes = ScalarMin(part - base, TILE);
             const int32_t whole = Whole(lanes);
             PipeBarrier<PIPE_V>();
             CompareScalar(equal, wanted[base], -2, CMPMODE::EQ, whole);
@@ -176,13 +174,13 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
             PipeBarrier<PIPE_V>();
             Select(F32(slot[base]), equal, F32(fill), F32(slot[base]), SELMODE::VSEL_TENSOR_TENSOR_MODE, lanes);
         }
-        const int32_t row = q.k * shares;
+        const int32_t sharedRow = q.k * shares;
         After<HardEvent::V_MTE3>(EVENT_ID0);
-        Push(gm.slot[q.slotAt + q.partAt], slot, part);
-        if (row > 0 && Leaves(q.owner)) {
+        CopyOut(gm.slot[q.slotAt + q.partAt], slot, part);
+        if (sharedRow > 0 && Leaves(q.owner)) {
             return;
         }
-        Pull(slot, gm.slot[q.slotAt], row);
+        CopyIn(slot, gm.slot[q.slotAt], sharedRow);
         const int32_t own = q.k * (1 - shares);
         pendingLen = 0;
         nextLen = 0;
@@ -190,7 +188,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
         // Probe, first round: which ids does the Hash-State hold?
         After<HardEvent::MTE2_V>(EVENT_ID0);
         for (int32_t base = 0; base < own; base += TILE) {
-            const int32_t lanes = Least(own - base, TILE);
+            const int32_t lanes = ScalarMin(own - base, TILE);
             const int32_t whole = Whole(lanes);
             ShiftRight(sign, ids[base], 31, lanes);
             PipeBarrier<PIPE_V>();
@@ -255,7 +253,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
         // Probe, later rounds: what is still pending is the miss list.
         for (int32_t round = 0; round < (own > 0 ? 3 : 0); round++) {
             for (int32_t base = 0; base < pendingLen; base += TILE) {
-                const int32_t lanes = Least(pendingLen - base, TILE);
+                const int32_t lanes = ScalarMin(pendingLen - base, TILE);
                 const int32_t whole = Whole(lanes);
                 PipeBarrier<PIPE_V>();
                 Mix(mixed, pending0[base], 22, 27381, 2305, high, lanes);
@@ -302,22 +300,22 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
                 PipeBarrier<PIPE_V>();
                 Or(U16(notNext), U16(hit), U16(hit2), whole / 16);
                 PipeBarrier<PIPE_V>();
-                Scatter(slot, pending1[base], entry, notNext, lanes);
+                ScatterMasked(slot, pending1[base], entry, notNext, lanes);
                 Not(U16(isNext), U16(notNext), whole / 16);
                 After<HardEvent::S_V>(EVENT_ID0);
                 PipeBarrier<PIPE_V>();
-                Close(pending0, nextLen, pending0[base], isNext, lanes, true);
+                AppendInPlace(pending0, nextLen, pending0[base], isNext, lanes, true);
                 PipeBarrier<PIPE_V>();
-                nextLen += Close(pending1, nextLen, pending1[base], isNext, lanes, false);
+                nextLen += AppendInPlace(pending1, nextLen, pending1[base], isNext, lanes, false);
             }
             pendingLen = nextLen;
             nextLen = 0;
         }
         // What the cores did not find of a shared token.
         PipeBarrier<PIPE_V>();
-        Collect(pending0, pending1, pendingLen, void0, voidLen, ids, slot, row);
+        Collect(pending0, pending1, pendingLen, void0, voidLen, ids, slot, sharedRow);
         for (int32_t base = 0; base < voidLen; base += TILE) {
-            const int32_t lanes = Least(voidLen - base, TILE);
+            const int32_t lanes = ScalarMin(voidLen - base, TILE);
             const int32_t whole = Whole(lanes);
             ShiftRight(sign, void0[base], 31, lanes);
             PipeBarrier<PIPE_V>();
@@ -330,7 +328,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
         const int32_t first2 = token * 2048;
         // Locate: the host row of each miss.
         for (int32_t base = 0; base < pendingLen; base += TILE) {
-            const int32_t lanes = Least(pendingLen - base, TILE);
+            const int32_t lanes = ScalarMin(pendingLen - base, TILE);
             const int32_t whole = Whole(lanes);
             Adds(fresh, pending0[base], -q.stable, lanes);
             Adds(beyond, pending0[base], -q.rows, lanes);
@@ -339,37 +337,37 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
             ShiftRight(sign, fresh, 31, lanes);
             ShiftRight(sign2, beyond, 31, lanes);
             PipeBarrier<PIPE_V>();
-            Muls(row2, fresh, -1, lanes);
+            Muls(row, fresh, -1, lanes);
             CompareScalar(notNegative, sign, 0, CMPMODE::EQ, whole);
             CompareScalar(negative, sign2, -1, CMPMODE::EQ, whole);
             PipeBarrier<PIPE_V>();
-            Adds(row2, row2, -1, lanes);
+            Adds(row, row, -1, lanes);
             PipeBarrier<PIPE_V>();
-            Select(F32(row2), notNegative, F32(row2), F32(pending0[base]), SELMODE::VSEL_TENSOR_TENSOR_MODE, lanes);
+            Select(F32(row), notNegative, F32(row), F32(pending0[base]), SELMODE::VSEL_TENSOR_TENSOR_MODE, lanes);
             Or(U16(isMiss), U16(notNegative), U16(negative), whole / 16);
             PipeBarrier<PIPE_V>();
-            Close(miss0, missLen, pending0[base], isMiss, lanes, true);
+            AppendInPlace(miss0, missLen, pending0[base], isMiss, lanes, true);
             Not(U16(isOutside), U16(isMiss), whole / 16);
             Append(miss1, missLen, position, isMiss, lanes, false);
-            missLen += Append(miss2, missLen, row2, isMiss, lanes, false);
+            missLen += Append(miss2, missLen, row, isMiss, lanes, false);
             PipeBarrier<PIPE_V>();
             outsideLen += Count(isOutside, lanes);
         }
         word.SetValue(0, q.k - voidLen + outsideBefore - outsideLen);
         After<HardEvent::S_MTE3>(EVENT_ID0);
-        Push(gm.valid[q.validAt + token], word, 1);
-        const int32_t total = record.GetValue(8);
+        CopyOut(gm.valid[q.validAt + token], word, 1);
+        const int32_t total = record.GetValue(RECORD_TOTAL);
         const int32_t missAt = q.missAt + total;
         // The token's misses.
         After<HardEvent::V_MTE3>(EVENT_ID0);
-        Push(gm.missId[missAt], miss0, missLen);
-        Push(gm.missPos[missAt], miss1, missLen);
-        Push(gm.missRow[missAt], miss2, missLen);
+        CopyOut(gm.missId[missAt], miss0, missLen);
+        CopyOut(gm.missPos[missAt], miss1, missLen);
+        CopyOut(gm.missRow[missAt], miss2, missLen);
         record.SetValue(token, missLen);
-        record.SetValue(8, total + missLen);
+        record.SetValue(RECORD_TOTAL, total + missLen);
         const int32_t notLate = token + 1 != q.late ? 1 : 0;
         const int32_t waits = (missLen > 0 ? 1 : 0) * (1 - notLate);
-        const int32_t lastThreshold = header.GetValue(2);
+        const int32_t lastThreshold = header.GetValue(HEADER_THRESHOLD);
         // Deferral: a life that bounds the victims'; hits above it can wait.
         const int32_t threshold = LeastLife(life, lastThreshold, (missLen + 64) * waits);
         deadLen = 0;
@@ -378,9 +376,9 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
         deadLen += AppendLow(dead, deadLen, slot, q.k * waits, life, threshold);
         const int32_t manyDead = deadLen > 64 ? 1 : 0;
         // Refresh: hits live on.
-        const int32_t slotLanes = q.k * Most(notLate, manyDead);
+        const int32_t slotLanes = q.k * ScalarMax(notLate, manyDead);
         for (int32_t base = 0; base < slotLanes; base += TILE) {
-            const int32_t lanes = Least(slotLanes - base, TILE);
+            const int32_t lanes = ScalarMin(slotLanes - base, TILE);
             const int32_t whole = Whole(lanes);
             PipeBarrier<PIPE_V>();
             ShiftRight(sign, slot[base], 31, lanes);
@@ -394,22 +392,22 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
         const int32_t deadLanes = deadLen * (1 - manyDead);
         After<HardEvent::V_S>(EVENT_ID0);
         for (int32_t base = 0; base < deadLanes; base += TILE) {
-            const int32_t lanes = Least(deadLanes - base, TILE);
+            const int32_t lanes = ScalarMin(deadLanes - base, TILE);
             SetLifeAll(life, dead[base], static_cast<half>(127.0f), lanes);
         }
-        const int32_t lastThreshold2 = header.GetValue(2);
+        const int32_t lastThreshold2 = header.GetValue(HEADER_THRESHOLD);
         // CollectDead: the slots that live least, as many as there are misses.
         After<HardEvent::S_V>(EVENT_ID0);
         const int32_t threshold2 = LeastLife(life, lastThreshold2, missLen);
-        header.SetValue(2, threshold2);
+        header.SetValue(HEADER_THRESHOLD, threshold2);
         deadLen = 0;
         deadLen = AppendSlots(dead, deadLen, life, CMPMODE::LT, threshold2, missLen);
         deadLen = AppendSlots(dead, deadLen, life, CMPMODE::EQ, threshold2, missLen);
         After<HardEvent::V_MTE3>(EVENT_ID0);
-        Push(gm.missSlot[missAt], dead, deadLen);
+        CopyOut(gm.missSlot[missAt], dead, deadLen);
         // UpdateState: victims take the misses.
         for (int32_t base = 0; base < missLen; base += TILE) {
-            const int32_t lanes = Least(missLen - base, TILE);
+            const int32_t lanes = ScalarMin(missLen - base, TILE);
             PipeBarrier<PIPE_V>();
             Adds(lane, miss1[base], -first2, lanes);
             Mix(mixed, miss0[base], 22, 27381, 2305, high, lanes);
@@ -438,32 +436,32 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
         const int32_t deadLanes2 = deadLen * notLate;
         After<HardEvent::V_S>(EVENT_ID0);
         for (int32_t base = 0; base < deadLanes2; base += TILE) {
-            const int32_t lanes = Least(deadLanes2 - base, TILE);
+            const int32_t lanes = ScalarMin(deadLanes2 - base, TILE);
             SetLifeAll(life, dead[base], static_cast<half>(127.0f), lanes);
         }
         // The token's slots.
-        Push(gm.slot[q.slotAt + q.slotStride * token], slot, q.k);
+        CopyOut(gm.slot[q.slotAt + q.slotStride * token], slot, q.k);
         After<HardEvent::MTE3_V>(EVENT_ID0);
         for (int32_t round = 0; round < 2; round++) {
             PipeBarrier<PIPE_V>();
             FindFree(at, way, deadLen, link, id, 27381, 2305);
             // The claimed links: of two claims the later stays.
             for (int32_t base = 0; base < deadLen; base += TILE) {
-                const int32_t lanes = Least(deadLen - base, TILE);
+                const int32_t lanes = ScalarMin(deadLen - base, TILE);
                 const int32_t whole = Whole(lanes);
                 ShiftRight(sign, at[base], 31, lanes);
                 PipeBarrier<PIPE_V>();
                 CompareScalar(notNegative, sign, 0, CMPMODE::EQ, whole);
                 PipeBarrier<PIPE_V>();
                 After<HardEvent::S_V>(EVENT_ID0);
-                Scatter(link, at[base], newLink[base], notNegative, lanes);
+                ScatterMasked(link, at[base], newLink[base], notNegative, lanes);
             }
             const int32_t deadBefore = deadLen;
             deadLen = 0;
             // Those whose link went to a later claim.
             After<HardEvent::S_V>(EVENT_ID0);
             for (int32_t base = 0; base < deadBefore; base += TILE) {
-                const int32_t lanes = Least(deadBefore - base, TILE);
+                const int32_t lanes = ScalarMin(deadBefore - base, TILE);
                 const int32_t whole = Whole(lanes);
                 PipeBarrier<PIPE_V>();
                 AndWord(candidate, newLink[base], WORD_1FFF_AT, lanes);
@@ -484,7 +482,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
                 deadLen += Append(dead, deadLen, candidate, isDead, lanes, true);
             }
             for (int32_t base = 0; base < deadLen; base += TILE) {
-                const int32_t lanes = Least(deadLen - base, TILE);
+                const int32_t lanes = ScalarMin(deadLen - base, TILE);
                 PipeBarrier<PIPE_V>();
                 ShiftLeft(U32(offset), U32(dead[base]), 2u, lanes);
                 PipeBarrier<PIPE_V>();
@@ -512,16 +510,16 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
             }
         }
     }
-    record.SetValue(9, (farLen > 0 ? 1 : 0) + (outsideLen > 0 ? 2 : 0));
+    record.SetValue(RECORD_STATUS, (farLen > 0 ? 1 : 0) + (outsideLen > 0 ? 2 : 0));
     // The record, and the table as the next step finds it.
     After<HardEvent::S_MTE3>(EVENT_ID0);
-    Push(gm.record[q.recordAt], record, 16);
+    CopyOut(gm.record[q.recordAt], record, RECORD_WORDS);
     Cast(bytes, life, RoundMode::CAST_RINT, SLOTS);
-    Push(gm.tables[q.tableAt + 0], header, 16);
-    Push(gm.tables[q.tableAt + 16], id, 8192);
+    CopyOut(gm.tables[q.tableAt], header, HEADER_WORDS);
+    CopyOut(gm.tables[q.tableAt + 16], id, SLOTS);
     After<HardEvent::V_MTE3>(EVENT_ID0);
-    Push(gm.tables[q.tableAt + 8208], bytes.ReinterpretCast<int32_t>(), 2048);
-    Push(gm.tables[q.tableAt + 10272], link, 16384);
+    CopyOut(gm.tables[q.tableAt + 8208], bytes.ReinterpretCast<int32_t>(), 2048);
+    CopyOut(gm.tables[q.tableAt + 10272], link, 16384);
 }
 
 } // namespace stage_one

@@ -88,8 +88,8 @@ fn helpers_are_what_the_model_takes_them_for() {
         "AndWord(",
         "Muls(",
         "Add(",
-        "Pack(",
-        "Behind(",
+        "Compact(",
+        "CompactAfterTail(",
         "And(",
         "Not(",
         "Compare(",
@@ -101,15 +101,15 @@ fn helpers_are_what_the_model_takes_them_for() {
         // One of the seven only for words of more than 22 bits.
         ("Mix", 2, 0),
         ("Blend", 5, 0),
-        ("Pack", 1, 0),
+        ("Compact", 1, 0),
         ("Count", 1, 0),
         // One where the list ends with a block; else what is behind, and a copy.
         ("Append", 3, 0),
-        ("Close", 3, 0),
-        ("Behind", 5, 0),
+        ("AppendInPlace", 3, 0),
+        ("CompactAfterTail", 5, 0),
         // Four for every two lanes, and three for an odd one.
         ("ScatterAll", 0, 7),
-        ("Scatter", 2, 0),
+        ("ScatterMasked", 2, 0),
         // Five, twice, for four lanes with two more; and five for another one.
         ("ScatterBoth", 2, 12),
         // Three, and two.
@@ -123,7 +123,8 @@ fn helpers_are_what_the_model_takes_them_for() {
         ("First", 4, 0),
         ("Find", 6, 0),
         ("FindFree", 19, 0),
-        ("StepLife", 7, 3),
+        ("StepLifeAll", 6, 3),
+        ("StepLife", 1, 0),
         ("Age", 2, 0),
         ("Settle", 3, 0),
         ("CountLe", 2, 0),

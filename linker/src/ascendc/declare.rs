@@ -22,7 +22,7 @@ pub fn helpers(nodes: &[Node]) -> Vec<&'static Helper> {
     for e in nodes.iter().flat_map(Node::all).flat_map(Node::expressions) {
         e.each(&mut |e| {
             if matches!(e, Expr::Max(..)) {
-                wanted.push(&basic::MOST);
+                wanted.push(&basic::SCALAR_MAX);
             }
         });
     }
@@ -117,22 +117,20 @@ pub fn constants(p: &Params, plan: &Plan, nodes: &[Node], helpers: &[&'static He
 /// sweeps.
 fn searches(p: &Params, plan: &Plan) -> String {
     let shape = Shape { links: p.retries + 1, link_bits: p.link_bits(), slot_bits: p.slot_bits() };
+    let (signed, unsigned) = ("int32_t", "uint32_t");
     let numbers = [
-        ("LINKS", shape.links, "of an id"),
-        ("LINK_BITS", shape.link_bits, "of a position"),
-        ("SLOT_BITS", shape.slot_bits, "of a slot"),
-        ("PRINT_SHIFT", shape.print_shift(), "of a print in the mixed word"),
-        ("FOUND_BITS", FOUND_BITS, "of what a search finds"),
-        ("CHUNK", plan.chunk(shape.links), "ids searched at once"),
-        ("SPAN", plan.span(), "words of their links at most"),
-        ("WIDE", plan.wide(), "lanes of a pass over a whole column"),
-        ("PIECES", PIECES as u32, "of a plane on its way in"),
+        (signed, "LINKS", shape.links, "of an id"),
+        (unsigned, "LINK_BITS", shape.link_bits, "of a position"),
+        (unsigned, "SLOT_BITS", shape.slot_bits, "of a slot"),
+        (unsigned, "PRINT_SHIFT", shape.print_shift(), "of a print in the mixed word"),
+        (unsigned, "FOUND_BITS", FOUND_BITS, "of what a search finds"),
+        (signed, "CHUNK", plan.chunk(shape.links), "ids searched at once"),
+        (signed, "SPAN", plan.span(), "words of their links at most"),
+        (signed, "WIDE", plan.wide(), "lanes of a pass over a whole column"),
+        (signed, "PIECES", PIECES as u32, "of a plane on its way in"),
     ];
-    let numbers = numbers.map(|(name, n, what)| {
-        let ty =
-            if name.ends_with("BITS") || name == "PRINT_SHIFT" { "uint32_t" } else { "int32_t" };
-        format!("constexpr {ty} {name} = {n};  // {what}\n")
-    });
+    let numbers =
+        numbers.map(|(ty, name, n, what)| format!("constexpr {ty} {name} = {n};  // {what}\n"));
     let words = shape
         .words()
         .map(|(name, bits)| format!("constexpr uint32_t {name} = {};\n", address(&word(bits))));

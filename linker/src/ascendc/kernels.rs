@@ -161,6 +161,9 @@ fn marks(p: &Params, stage_one: &StageOneText, frame: u32) -> Vec<(&'static str,
         ("@NO_STABLE_LEN@", NO_STABLE_LEN.to_string()),
         ("@RECORD_WORDS@", record::WORDS.to_string()),
         ("@RECORD_TOTAL@", record::TOTAL.to_string()),
+        ("@RECORD_STATUS@", record::STATUS.to_string()),
+        ("@HEADER_GENERATION@", header::GENERATION.to_string()),
+        ("@HEADER_TOP@", header::TOP.to_string()),
         ("@LIFE_WORD@", (header::WORDS + p.slots as usize).to_string()),
         ("@TABLE_WORDS@", table_words(p).to_string()),
         ("@HEADER_WORDS@", header::WORDS.to_string()),
@@ -209,7 +212,7 @@ fn late(p: &Params) -> Vec<(&'static str, String)> {
     let (rule, life) = match p.lifetime {
         Lifetime::Constant(l) => (String::new(), l.to_string()),
         Lifetime::Frequency(_) => (
-            "        Pull(Local<half>(LATE_RULE_AT, 256), gm.rules, 256);\n".into(),
+            "        CopyIn(Local<half>(LATE_RULE_AT, 256), gm.rules, 256);\n".into(),
             "static_cast<float>(Local<half>(LATE_RULE_AT, 256).GetValue(life.GetValue(at) + 128))"
                 .into(),
         ),

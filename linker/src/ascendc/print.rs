@@ -5,6 +5,8 @@ use crate::aiv::{
     Node, Operation, Outcome, Pipe, Relation, Rounding, Scalar, Sync, Tensor, Type, Vector,
     VectorOp, View, word,
 };
+use avsg_device::request::record;
+use avsg_device::state::header;
 use std::fmt::{Display, Formatter};
 
 /// Statements, indented. A call is not broken: it is a line.
@@ -61,14 +63,14 @@ pub fn statement(call: &Call) -> String {
         Operation::Let(name, value) => format!("const int32_t {name} = {};", expr(value)),
         Operation::Assign(name, value) => format!("{name} = {};", expr(value)),
         Operation::SetWord { line, at, value } => {
-            format!("{line}.SetValue({}, {});", expr(at), expr(value))
+            format!("{line}.SetValue({}, {});", word_of(line, at), expr(value))
         }
         Operation::Vector(vector) => instruction(vector),
         Operation::Copy(Copy { out: true, ub, gm, n }) => {
-            format!("Push({}, {}, {});", global(gm), tensor(ub), expr(n))
+            format!("CopyOut({}, {}, {});", global(gm), tensor(ub), expr(n))
         }
         Operation::Copy(Copy { out: false, ub, gm, n }) => {
-            format!("Pull({}, {}, {});", tensor(ub), global(gm), expr(n))
+            format!("CopyIn({}, {}, {});", tensor(ub), global(gm), expr(n))
         }
         Operation::Helper(call) => helper(call),
     }
@@ -229,7 +231,7 @@ fn expr(e: &Expr) -> String {
         Expr::Name(name) => name.clone(),
         Expr::Field(name) => format!("q.{name}"),
         Expr::Constant(name) => (*name).into(),
-        Expr::Word(line, at) => format!("{line}.GetValue({})", expr(at)),
+        Expr::Word(line, at) => format!("{line}.GetValue({})", word_of(line, at)),
         Expr::Negative(a) => format!("-{}", within(a, Level::Atom)),
         Expr::Sum(a, b) => {
             format!("{} + {}", within(a, Level::Sum), within(b, Level::Product))
@@ -241,8 +243,8 @@ fn expr(e: &Expr) -> String {
         Expr::Product(a, b) => {
             format!("{} * {}", within(a, Level::Product), within(b, Level::Product))
         }
-        Expr::Max(a, b) => format!("Most({}, {})", expr(a), expr(b)),
-        Expr::Min(a, b) => format!("Least({}, {})", expr(a), expr(b)),
+        Expr::Max(a, b) => format!("ScalarMax({}, {})", expr(a), expr(b)),
+        Expr::Min(a, b) => format!("ScalarMin({}, {})", expr(a), expr(b)),
         Expr::Test(relation, a, b) => {
             let sign = match relation {
                 Relation::Differs => "!=",
@@ -257,6 +259,19 @@ fn expr(e: &Expr) -> String {
             format!("{} || {}", within(a, Level::Either), within(b, Level::Either))
         }
     }
+}
+
+/// A word of a line, by its name in the headers where it has one.
+fn word_of(line: &str, at: &Expr) -> String {
+    let name = match (line, at) {
+        ("header", Expr::Number(header::GENERATION)) => "HEADER_GENERATION",
+        ("header", Expr::Number(header::TOP)) => "HEADER_TOP",
+        ("header", Expr::Number(header::THRESHOLD)) => "HEADER_THRESHOLD",
+        ("record", Expr::Number(record::TOTAL)) => "RECORD_TOTAL",
+        ("record", Expr::Number(record::STATUS)) => "RECORD_STATUS",
+        _ => return expr(at),
+    };
+    name.into()
 }
 
 /// An expression, in parentheses if it is bound looser than this.

@@ -12,8 +12,8 @@ use avsg_device::memory::state_words;
 use avsg_device::params::Params;
 use avsg_device::state::header;
 
-fn copy(out: bool, ub: Tensor, gm: Global, n: i32) -> Node {
-    Node::Call(Call::from(Operation::Copy(Copy { out, ub, gm, n: n.into() })))
+fn copy(out: bool, ub: Tensor, gm: Global, n: Expr) -> Node {
+    Node::Call(Call::from(Operation::Copy(Copy { out, ub, gm, n })))
 }
 
 fn vector(op: VectorOp, to: Tensor, from: Vec<Tensor>, scalar: Option<Scalar>, n: Expr) -> Node {
@@ -26,19 +26,20 @@ fn number(n: usize) -> i32 {
 }
 
 /// The table's planes: their buffers, where they begin in global memory, and their words.
-fn planes(p: &Params) -> [(Tensor, Global, i32); 4] {
+fn planes(p: &Params) -> [(Tensor, Global, Expr); 4] {
     let (slots, links) = (p.slots as usize, p.links() as usize);
     let life = header::WORDS + slots;
     let link = state_words(p) - links;
     [
-        ("header", Tensor::named("header"), 0, header::WORDS),
-        ("id", Tensor::named("id"), header::WORDS, slots),
-        ("bytes", Tensor::named("bytes").seen_as(View::I32), life, slots / 4),
-        ("link", Tensor::named("link"), link, links),
+        ("header", Tensor::named("header"), 0, Expr::Constant("HEADER_WORDS")),
+        ("id", Tensor::named("id"), header::WORDS, Expr::Constant("SLOTS")),
+        ("bytes", Tensor::named("bytes").seen_as(View::I32), life, number(slots / 4).into()),
+        ("link", Tensor::named("link"), link, number(links).into()),
     ]
     .map(|(plane, ub, at, n)| {
-        let at = Expr::field("tableAt") + number(at).into();
-        (ub, Global { plane: Some(plane), ..Global::at("tables", at) }, number(n))
+        let table = Expr::field("tableAt");
+        let at = if at == 0 { table } else { table + number(at).into() };
+        (ub, Global { plane: Some(plane), ..Global::at("tables", at) }, n)
     })
 }
 
@@ -47,13 +48,13 @@ pub fn load(p: &Params) -> Vec<Node> {
     let mut nodes = vec![Node::Note("The table, and a clear record.".into())];
     nodes.extend(planes(p).map(|(ub, gm, n)| {
         if Batched::serves(p) && matches!(gm.plane, Some("id" | "link")) {
-            Node::Call(share::pull_in_turn(ub, gm, n.into(), Expr::field("turn")))
+            Node::Call(share::copy_in_turn(ub, gm, n, Expr::field("turn")))
         } else {
             copy(false, ub, gm, n)
         }
     }));
     let (record, zero) = (Tensor::named("record"), Some(Scalar::new(0, Type::I32)));
-    nodes.push(vector(VectorOp::Duplicate, record, vec![], zero, 16.into()));
+    nodes.push(vector(VectorOp::Duplicate, record, vec![], zero, Expr::Constant("RECORD_WORDS")));
     nodes.push(cast("life", "bytes", Rounding::Exact));
     nodes
 }
@@ -62,7 +63,7 @@ pub fn load(p: &Params) -> Vec<Node> {
 pub fn save(p: &Params) -> Vec<Node> {
     let mut nodes = vec![Node::Note("The record, and the table as the next step finds it.".into())];
     let record = Global::at("record", Expr::field("recordAt"));
-    nodes.push(copy(true, Tensor::named("record"), record, 16));
+    nodes.push(copy(true, Tensor::named("record"), record, Expr::Constant("RECORD_WORDS")));
     nodes.push(cast("bytes", "life", Rounding::Nearest));
     nodes.extend(planes(p).map(|(ub, gm, n)| copy(true, ub, gm, n)));
     nodes
@@ -88,7 +89,7 @@ pub fn setup(kernel: &Lowered, plan: &Plan) -> Vec<Node> {
     }
     if plan.buffers.iter().any(|b| b.name == "rule") {
         let rule = Tensor::placed("rule", Element::Half, 256.into());
-        nodes.push(copy(false, rule, Global::array("rules"), 256));
+        nodes.push(copy(false, rule, Global::array("rules"), 256.into()));
     }
     nodes
 }

@@ -72,7 +72,7 @@ impl Kernel {
             Code::Scatter => scatter::work(load),
             Code::SetLife(_) => life::set_work(setting, load),
             Code::StepLife(_) => life::step_work(setting, load),
-            Code::Append => append::behind_work(load, op.args.len() - 2),
+            Code::Append => append::tail_work(load, op.args.len() - 2),
             Code::Lookup => lookup::work(load),
             Code::Find(retries) => search::work(setting, load, true, retries as usize + 1),
             Code::FindFree(retries) => search::work(setting, load, false, retries as usize + 1),

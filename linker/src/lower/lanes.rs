@@ -52,7 +52,7 @@ impl Lower<'_> {
     /// A new temporary for a value.
     pub(super) fn temp_of(&mut self, value: Option<Value>, mask: bool) -> Tensor {
         let name = value.and_then(|v| self.called.get(&v)).cloned();
-        self.temp(mask, &name.unwrap_or_else(|| "part".into()))
+        self.temp(mask, &name.unwrap_or_else(|| "x".into()))
     }
 
     pub(super) fn call(&mut self, call: Call) {
@@ -316,7 +316,7 @@ impl Lower<'_> {
                 name == column || self.overlays.iter().any(pair)
             };
             let closes = value.column().is_some_and(own);
-            let helper = if closes { &append::CLOSE } else { &append::APPEND };
+            let helper = if closes { &append::APPEND_IN_PLACE } else { &append::APPEND };
             let to = (column, len.clone());
             self.call(append::append(helper, to, [value, mask.clone()], n == 0, n == last));
         }

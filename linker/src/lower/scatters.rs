@@ -34,7 +34,8 @@ impl Lower<'_> {
                 life::set(column, slot, n, mask)
             }
             _ => {
-                let [slot, mask] = [a[1], a[2]].map(|v| self.operand(v));
+                let slot = self.operand(a[1]);
+                let mask = self.mask_of(a[2]);
                 life::step(column, slot, mask)
             }
         };

@@ -198,7 +198,7 @@ fn every_flag_is_needed() {
     );
     mutants::every_one_dies(
         &kernel(&p, "avsg_reset").text,
-        "constexpr int32_t HEADER_WORDS",
+        "constexpr int32_t PARTS",
         &CALLS,
         |kernels| {
             (0..4).any(|seed| check_reset(&p, kernels, 3, How { cores: 1, mode, seed }).is_err())

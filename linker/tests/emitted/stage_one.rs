@@ -121,7 +121,7 @@ fn few_early(p: &Params, like: &Request) -> Vec<Request> {
 const KNOWN: [&str; 5] = [
     "PIPE_V>(); before ShiftRight(sign, slot[base]",
     "PIPE_V>(); before Collect(",
-    "S_V>(EVENT_ID0); before StepLife(life, dead[base]",
+    "S_V>(EVENT_ID0); before StepLifeAll(life, dead[base]",
     "PIPE_V>(); before Find(",
     "PIPE_V>(); before FindFree(",
 ];

@@ -40,7 +40,7 @@ __aicore__ inline void CopyArrivals(
     if constexpr (PAGE > 0) {
         After<HardEvent::S_MTE2>(EVENT_ID1);
         for (int32_t i = 0; i < n; i++) {
-            Pull(Local<int32_t>(LIST_AT + i * BLOCK, 1), blocks[rows[i].entry], 1);
+            CopyIn(Local<int32_t>(LIST_AT + i * BLOCK, 1), blocks[rows[i].entry], 1);
         }
         After<HardEvent::MTE2_S>(EVENT_ID1);
     }
@@ -69,7 +69,7 @@ __aicore__ inline void Append(
 {
     const uint64_t fresh[2] = {reinterpret_cast<uint64_t>(fresh0), reinterpret_cast<uint64_t>(fresh1)};
     const GlobalTensor<int32_t> blocks = Global<int32_t>(blockTable);
-    Pull(Local<uint64_t>(CHUNKS_AT, MAX_CHUNKS), Global<uint64_t>(hostChunks), t.chunks);
+    CopyIn(Local<uint64_t>(CHUNKS_AT, MAX_CHUNKS), Global<uint64_t>(hostChunks), t.chunks);
     Window w(WINDOW_AT, WINDOW, t, cuQ);
     w.Add(state, 1);
     w.Add(stableLen, 1);
@@ -82,7 +82,7 @@ __aicore__ inline void Append(
     OpenHalves();
     int32_t row = share.begin;
     for (int32_t request = 0; request < t.requests && row < share.end; request++) {
-        for (; row < Least(w.Word(CU_Q, request, 1), share.end); row++) {
+        for (; row < ScalarMin(w.Word(CU_Q, request, 1), share.end); row++) {
             n += Arrives(t, w, request, row, rows[n]) ? 1 : 0;
             if (n == t.halfRows) {
                 CopyArrivals(t, blocks, fresh, rows, n, half);

@@ -17,7 +17,12 @@ constexpr int32_t PAGE_SHIFT = 0;
 constexpr int32_t ID_LIMIT = 4194304;  // ids are below it
 constexpr int32_t NO_STABLE_LEN = 4194304;  // no id reaches it
 constexpr int32_t RECORD_WORDS = 16;  // a 64-byte line
-constexpr int32_t RECORD_TOTAL = 8;  // the request's misses
+constexpr int32_t RECORD_TOTAL = 8;  // the request's misses; token g's are word g
+constexpr int32_t RECORD_STATUS = 9;  // bits: 1 an id out of range, 2 a row outside of the pool
+constexpr int32_t HEADER_WORDS = 16;  // a 64-byte line
+constexpr int32_t HEADER_GENERATION = 0;  // that the table was built for; 0: none
+constexpr int32_t HEADER_TOP = 1;  // one above the largest id that the table may hold
+constexpr int32_t HEADER_THRESHOLD = 2;  // the last step's, where the next bisection starts
 constexpr uint64_t TABLE_WORDS = 26656;  // header, ids, lifetimes and pad, links
 constexpr uint32_t UB_BYTES = 188416;  // Select scribbles above
 
@@ -63,14 +68,14 @@ __aicore__ inline int32_t Cut(int32_t n, int32_t core, int32_t cores)
     return core * (n / cores) + core * (n % cores) / cores;
 }
 
-__aicore__ inline int32_t Least(int32_t a, int32_t b)
+__aicore__ inline int32_t ScalarMin(int32_t a, int32_t b)
 {
     return a < b ? a : b;
 }
 
 __aicore__ inline int32_t Between(int32_t low, int32_t n, int32_t high)
 {
-    return n < low ? low : Least(n, high);
+    return n < low ? low : ScalarMin(n, high);
 }
 
 __aicore__ inline uint64_t Times(int64_t n, int32_t stride)
@@ -97,7 +102,7 @@ template <typename T> __aicore__ inline LocalTensor<T> Local(uint32_t at, uint32
 
 // n elements from global memory; UB takes them in whole blocks. None is a no-op.
 template <typename T>
-__aicore__ inline void Pull(const LocalTensor<T> &to, const GlobalTensor<T> &from, int32_t n)
+__aicore__ inline void CopyIn(const LocalTensor<T> &to, const GlobalTensor<T> &from, int32_t n)
 {
     const DataCopyExtParams shape{1, static_cast<uint32_t>(n * sizeof(T)), 0, 0, 0};
     DataCopyPad(to, from, shape, DataCopyPadExtParams<T>{false, 0, 0, 0});
@@ -105,7 +110,7 @@ __aicore__ inline void Pull(const LocalTensor<T> &to, const GlobalTensor<T> &fro
 
 // n elements to global memory, and not a byte more.
 template <typename T>
-__aicore__ inline void Push(const GlobalTensor<T> &to, const LocalTensor<T> &from, int32_t n)
+__aicore__ inline void CopyOut(const GlobalTensor<T> &to, const LocalTensor<T> &from, int32_t n)
 {
     DataCopyPad(to, from, DataCopyExtParams{1, static_cast<uint32_t>(n * sizeof(T)), 0, 0, 0});
 }
@@ -121,7 +126,7 @@ template <HardEvent event, typename Id> __aicore__ inline void After(Id id)
 __aicore__ inline Tiling ReadTiling(GM_ADDR from, uint32_t at)
 {
     const LocalTensor<int32_t> words = Local<int32_t>(at, sizeof(Tiling) / 4);
-    Pull(words, Global<int32_t>(from), sizeof(Tiling) / 4);
+    CopyIn(words, Global<int32_t>(from), sizeof(Tiling) / 4);
     After<HardEvent::MTE2_S>(EVENT_ID0);
     Tiling t;
     int32_t *to = &t.requests;
@@ -163,11 +168,11 @@ struct Window {
     {
         if (request < at || request >= at + n) {
             at = request;
-            n = Least(requests - at, size);
+            n = ScalarMin(requests - at, size);
             After<HardEvent::S_MTE2>(EVENT_ID0);
             for (int32_t a = 0; a < arrays; a++) {
                 const int32_t words = n * width[a] + (a == CU_Q ? 1 : 0);
-                Pull(Local<int32_t>(ub[a], words), from[a][at * width[a]], words);
+                CopyIn(Local<int32_t>(ub[a], words), from[a][at * width[a]], words);
             }
             After<HardEvent::MTE2_S>(EVENT_ID0);
         }

@@ -52,8 +52,8 @@ struct Late {
             const int32_t row = w.Word(CU_Q, request, 1) - 1;
             if (state >= 0 && state < t.states && row >= w.Word(CU_Q, request)) {
                 lives = Times(state, TABLE_WORDS) + 8208 + (Part() << shift) / 4;
-                Pull(Local<int32_t>(LATE_SLOTS_AT, LATE_LANES), gm.slot[row * K], t.k);
-                Pull(Lives(), gm.tables[lives], (1 << shift) / 4);
+                CopyIn(Local<int32_t>(LATE_SLOTS_AT, LATE_LANES), gm.slot[row * K], t.k);
+                CopyIn(Lives(), gm.tables[lives], (1 << shift) / 4);
                 SetFlag<HardEvent::MTE2_V>(EVENT_ID2);
                 asked = true;
                 return;
@@ -89,7 +89,7 @@ struct Late {
             WaitFlag<HardEvent::MTE2_V>(EVENT_ID2);
             Set(t.k);
             After<HardEvent::S_MTE3>(EVENT_ID2);
-            Push(gm.tables[lives], Lives(), (1 << shift) / 4);
+            CopyOut(gm.tables[lives], Lives(), (1 << shift) / 4);
             After<HardEvent::MTE3_MTE2>(EVENT_ID2);
             unit += cores;
             Ask();

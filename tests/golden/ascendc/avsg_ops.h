@@ -36,7 +36,7 @@ constexpr uint32_t SLOT_WORD_AT = WORD_1FFF_AT;
 constexpr uint32_t PRINT_WORD_AT = WORD_3FF_AT;
 constexpr uint32_t FOUND_WORD_AT = WORD_FFFFF_AT;
 
-__aicore__ inline int32_t Most(int32_t a, int32_t b)
+__aicore__ inline int32_t ScalarMax(int32_t a, int32_t b)
 {
     return a > b ? a : b;
 }
@@ -95,7 +95,8 @@ __aicore__ inline void Mix(const LocalTensor<int32_t> &dst, const LocalTensor<in
 
 // The lanes under a mask, closed up; returns how many.
 template <typename T, typename U>
-__aicore__ inline int32_t Pack(const LocalTensor<T> &dst, const LocalTensor<T> &src, const LocalTensor<U> &mask, int32_t lanes)
+__aicore__ inline int32_t Compact(
+    const LocalTensor<T> &dst, const LocalTensor<T> &src, const LocalTensor<U> &mask, int32_t lanes)
 {
     uint64_t kept = 0;
     GatherMask(dst, src, mask, true, lanes, {1, 1, 8, 0}, kept);
@@ -105,13 +106,13 @@ __aicore__ inline int32_t Pack(const LocalTensor<T> &dst, const LocalTensor<T> &
 // How many lanes are under a mask.
 __aicore__ inline int32_t Count(const LocalTensor<uint8_t> &mask, int32_t lanes)
 {
-    return Pack(Local<int32_t>(PACKED_AT, TILE), Local<int32_t>(IOTA_AT, TILE),
+    return Compact(Local<int32_t>(PACKED_AT, TILE), Local<int32_t>(IOTA_AT, TILE),
         mask.ReinterpretCast<uint32_t>(), lanes);
 }
 
 // The words of a list's last block, and behind them a value's lanes under a mask.
-__aicore__ inline int32_t Behind(const LocalTensor<int32_t> &packed, const LocalTensor<int32_t> &list, int32_t len,
-    const LocalTensor<int32_t> &value, const LocalTensor<uint8_t> &mask, int32_t lanes, bool first)
+__aicore__ inline int32_t CompactAfterTail(const LocalTensor<int32_t> &packed, const LocalTensor<int32_t> &list,
+    int32_t len, const LocalTensor<int32_t> &value, const LocalTensor<uint8_t> &mask, int32_t lanes, bool first)
 {
     const LocalTensor<int32_t> stage = Local<int32_t>(STAGE_AT, 256 + TILE);
     const LocalTensor<uint16_t> keep = Local<uint16_t>(KEEP_AT, 16 + TILE / 16);
@@ -122,7 +123,7 @@ __aicore__ inline int32_t Behind(const LocalTensor<int32_t> &packed, const Local
     Adds(stage, list[len / 8 * 8], 0, 8);
     Adds(stage[256], value, 0, lanes);
     PipeBarrier<PIPE_V>();
-    return Pack(packed, stage, keep.ReinterpretCast<uint32_t>(), 256 + lanes);
+    return Compact(packed, stage, keep.ReinterpretCast<uint32_t>(), 256 + lanes);
 }
 
 // Appends a value's lanes under a mask to one column of a list of len words; returns how many. A list ends
@@ -135,9 +136,9 @@ __aicore__ inline int32_t Append(const LocalTensor<int32_t> &list, int32_t len, 
     const LocalTensor<int32_t> packed = Local<int32_t>(PACKED_AT, 256 + TILE);
     int32_t kept = 0;
     if (len % 8 == 0) {
-        kept = Pack(list[len], value, mask.ReinterpretCast<uint32_t>(), lanes);
+        kept = Compact(list[len], value, mask.ReinterpretCast<uint32_t>(), lanes);
     } else {
-        kept = Behind(packed, list, len, value, mask, lanes, first);
+        kept = CompactAfterTail(packed, list, len, value, mask, lanes, first);
         PipeBarrier<PIPE_V>();
         Adds(list[len / 8 * 8], packed, 0, kept);
     }
@@ -145,15 +146,15 @@ __aicore__ inline int32_t Append(const LocalTensor<int32_t> &list, int32_t len, 
 }
 
 // The same where the list grows in the value's own place.
-__aicore__ inline int32_t Close(const LocalTensor<int32_t> &list, int32_t len, const LocalTensor<int32_t> &value,
-    const LocalTensor<uint8_t> &mask, int32_t lanes, bool first)
+__aicore__ inline int32_t AppendInPlace(const LocalTensor<int32_t> &list, int32_t len,
+    const LocalTensor<int32_t> &value, const LocalTensor<uint8_t> &mask, int32_t lanes, bool first)
 {
     const LocalTensor<int32_t> packed = Local<int32_t>(PACKED_AT, 256 + TILE);
     int32_t kept = 0;
     if (len % 8 == 0) {
-        kept = Pack(packed, value, mask.ReinterpretCast<uint32_t>(), lanes);
+        kept = Compact(packed, value, mask.ReinterpretCast<uint32_t>(), lanes);
     } else {
-        kept = Behind(packed, list, len, value, mask, lanes, first);
+        kept = CompactAfterTail(packed, list, len, value, mask, lanes, first);
     }
     PipeBarrier<PIPE_V>();
     Adds(list[len / 8 * 8], packed, 0, kept);
@@ -206,15 +207,15 @@ __aicore__ inline void ScatterBoth(const LocalTensor<int32_t> &column, const Loc
     }
 }
 
-// The same under a mask.
-__aicore__ inline void Scatter(const LocalTensor<int32_t> &column, const LocalTensor<int32_t> &index,
+// column[index] = value under a mask.
+__aicore__ inline void ScatterMasked(const LocalTensor<int32_t> &column, const LocalTensor<int32_t> &index,
     const LocalTensor<int32_t> &value, const LocalTensor<uint8_t> &mask, int32_t lanes)
 {
     const LocalTensor<int32_t> at = Local<int32_t>(PACKED_AT, TILE);
     const LocalTensor<int32_t> words = Local<int32_t>(STAGE_AT, TILE);
     const LocalTensor<uint32_t> keep = mask.ReinterpretCast<uint32_t>();
-    const int32_t n = Pack(at, index, keep, lanes);
-    Pack(words, value, keep, lanes);
+    const int32_t n = Compact(at, index, keep, lanes);
+    Compact(words, value, keep, lanes);
     After<HardEvent::V_S>(EVENT_ID0);
     ScatterAll(column, at, words, n);
 }
@@ -238,7 +239,7 @@ __aicore__ inline void SetLife(const LocalTensor<half> &life, const LocalTensor<
     const LocalTensor<uint8_t> &mask, int32_t lanes)
 {
     const LocalTensor<int32_t> at = Local<int32_t>(PACKED_AT, TILE);
-    const int32_t n = Pack(at, slot, mask.ReinterpretCast<uint32_t>(), lanes);
+    const int32_t n = Compact(at, slot, mask.ReinterpretCast<uint32_t>(), lanes);
     After<HardEvent::V_S>(EVENT_ID0);
     SetLifeAll(life, at, value, n);
 }
@@ -261,7 +262,7 @@ __aicore__ inline int32_t CountLe(const LocalTensor<half> &life, int32_t t)
         PipeBarrier<PIPE_V>();
         CompareScalar(found, life[base], static_cast<half>(static_cast<float>(t)), CMPMODE::LE, PASS);
         PipeBarrier<PIPE_V>();
-        n += Pack(Local<half>(SCRATCH_AT, PASS), life[base], U16(found), PASS);
+        n += Compact(Local<half>(SCRATCH_AT, PASS), life[base], U16(found), PASS);
     }
     return n;
 }
@@ -310,7 +311,7 @@ __aicore__ inline int32_t AppendSlots(const LocalTensor<int32_t> &list, int32_t 
         PipeBarrier<PIPE_V>();
         Cast(number, before, RoundMode::CAST_NONE, begun);
         PipeBarrier<PIPE_V>();
-        const int32_t n = Least(Pack(packed, number, keep, 256 + RUN), begun + limit - len);
+        const int32_t n = ScalarMin(Compact(packed, number, keep, 256 + RUN), begun + limit - len);
         PipeBarrier<PIPE_V>();
         Cast(F32(last), packed, RoundMode::CAST_NONE, n);
         PipeBarrier<PIPE_V>();
@@ -325,12 +326,12 @@ __aicore__ inline int32_t AppendSlots(const LocalTensor<int32_t> &list, int32_t 
 
 // n words in pieces, of which sharers begin with different ones: cores that read one address at once wait for each
 // other.
-__aicore__ inline void PullInTurn(
+__aicore__ inline void CopyInTurn(
     const LocalTensor<int32_t> &to, const GlobalTensor<int32_t> &from, int32_t n, int32_t turn)
 {
     for (int32_t piece = 0; piece < PIECES; piece++) {
         const int32_t at = (piece + turn) % PIECES * (n / PIECES);
-        Pull(to[at], from[at], n / PIECES);
+        CopyIn(to[at], from[at], n / PIECES);
     }
 }
 
@@ -357,11 +358,11 @@ __aicore__ inline void Collect(const LocalTensor<int32_t> &missed, const LocalTe
     const bool whole = missedLen % 8 == 0 && invalidLen % 8 == 0 && n <= WIDE;
     const int32_t step = whole ? WIDE : TILE;
     for (int32_t base = 0; base < n; base += step) {
-        const int32_t some = Least(n - base, step);
+        const int32_t some = ScalarMin(n - base, step);
         Adds(lane, Local<int32_t>(IOTA_AT, TILE), base, TILE);
         for (int32_t done = TILE; done < some; done *= 2) {
             PipeBarrier<PIPE_V>();
-            Adds(lane[done], lane, done, Least(done, WIDE - done));
+            Adds(lane[done], lane, done, ScalarMin(done, WIDE - done));
         }
         CompareScalar(Fits(0), slots[base], -1, CMPMODE::EQ, Whole(some));
         CompareScalar(Fits(1), slots[base], -2, CMPMODE::EQ, Whole(some));
@@ -386,7 +387,7 @@ __aicore__ inline int32_t AppendLow(const LocalTensor<int32_t> &list, int32_t le
     const int32_t step = len % 8 == 0 && n <= WIDE ? WIDE : TILE;
     const int32_t begun = len;
     for (int32_t base = 0; base < n; base += step) {
-        const int32_t some = Least(n - base, step);
+        const int32_t some = ScalarMin(n - base, step);
         AndWord(offset, slots[base], SLOT_WORD_AT, some);
         ShiftRight(sign, slots[base], 31, some);
         PipeBarrier<PIPE_V>();
@@ -455,7 +456,7 @@ __aicore__ inline void Find(const LocalTensor<int32_t> &slot, const LocalTensor<
 {
     const LocalTensor<int32_t> offset = Column(0), named = Column(1), held = Column(2);
     for (int32_t base = 0; base < n; base += CHUNK) {
-        const int32_t some = Least(n - base, CHUNK);
+        const int32_t some = ScalarMin(n - base, CHUNK);
         const int32_t step = (some + 7) / 8 * 8;
         Follow(way[base], link, some, step);
         AndWord(named, named, SLOT_WORD_AT, LINKS * step);
@@ -482,7 +483,7 @@ __aicore__ inline void FindFree(const LocalTensor<int32_t> &at, const LocalTenso
 {
     const LocalTensor<int32_t> mixed = Column(0), print = Column(1), held = Column(2);
     for (int32_t base = 0; base < n; base += CHUNK) {
-        const int32_t some = Least(n - base, CHUNK);
+        const int32_t some = ScalarMin(n - base, CHUNK);
         const int32_t step = (some + 7) / 8 * 8;
         Follow(way[base], link, some, step);
         AndWord(mixed, print, SLOT_WORD_AT, LINKS * step);

@@ -21,7 +21,7 @@ static_assert(MINUS_AT + MINUS * 4 == FRAME + FRAME_BYTES && FRAME + FRAME_BYTES
 __aicore__ inline void PadSlots(const Gm &gm, int32_t row, int32_t from)
 {
     for (int32_t at = from; at < K; at += MINUS) {
-        Push(gm.slot[row * K + at], Local<int32_t>(MINUS_AT, MINUS), Least(K - at, MINUS));
+        CopyOut(gm.slot[row * K + at], Local<int32_t>(MINUS_AT, MINUS), ScalarMin(K - at, MINUS));
     }
 }
 
@@ -55,15 +55,15 @@ __aicore__ inline void PlanBatch(const Gm &gm, Window &w, const Tiling &t, bool 
             continue;
         }
         if (padded) {
-            Push(gm.valid[first], zero, tokens);
-            Push(gm.record[request * RECORD_WORDS], zero, RECORD_WORDS);
+            CopyOut(gm.valid[first], zero, tokens);
+            CopyOut(gm.record[request * RECORD_WORDS], zero, RECORD_WORDS);
         } else {
             const int32_t stable = w.Word(STABLE, request);
             Request q;
             q.tokens = tokens;
             q.k = t.k;
             q.generation = w.Word(GENERATION, request);
-            q.stable = stable < 0 ? NO_STABLE_LEN : Least(stable, NO_STABLE_LEN);
+            q.stable = stable < 0 ? NO_STABLE_LEN : ScalarMin(stable, NO_STABLE_LEN);
             q.limit = Between(0, w.Word(SEQ, request), ID_LIMIT);
             q.rows = t.poolUnits;
             q.idsAt = first * t.idsStride;
@@ -75,8 +75,8 @@ __aicore__ inline void PlanBatch(const Gm &gm, Window &w, const Tiling &t, bool 
             q.validAt = first;
             q.recordAt = request * RECORD_WORDS;
             q.shared = sharers > 1 && tokens > 0 ? 1 : 0;
-            q.partAt = Least(sharer * t.part, t.k);
-            q.partLen = Least(t.part, t.k - q.partAt);
+            q.partAt = ScalarMin(sharer * t.part, t.k);
+            q.partLen = ScalarMin(t.part, t.k - q.partAt);
             q.turn = sharer;
             q.owner = sharer == 0;
             q.late = late ? tokens : 0;

@@ -6,7 +6,6 @@
 
 namespace avsg {
 
-constexpr int32_t HEADER_WORDS = 16;
 constexpr int32_t LIFE_WORDS = 2064;               // lifetimes and their pad
 constexpr int32_t PARTS = 8;                        // of a table, each one core's work
 constexpr int32_t FILL = 2048;                      // words of one store
@@ -20,7 +19,7 @@ __aicore__ inline void ClearRun(
 {
     const int32_t end = from + Cut(n, part + 1, PARTS);
     for (int32_t at = from + Cut(n, part, PARTS); at < end; at += FILL) {
-        Push(table[at], Local<int32_t>(fill, FILL), Least(end - at, FILL));
+        CopyOut(table[at], Local<int32_t>(fill, FILL), ScalarMin(end - at, FILL));
     }
 }
 
@@ -32,7 +31,7 @@ __aicore__ inline void Reset(const Tiling &t, GM_ADDR tables)
     Duplicate(Local<int32_t>(FILL_AT + FILL * 4, FILL), -2139062144, FILL);
     Duplicate(Local<int32_t>(FILL_AT + 2 * FILL * 4, FILL), 8388608, FILL);
     After<HardEvent::V_S>(EVENT_ID0);
-    header.SetValue(2, -128);
+    header.SetValue(HEADER_THRESHOLD, -128);
     After<HardEvent::S_MTE3>(EVENT_ID0);
     const int32_t core = GetBlockIdx();
     const int32_t cores = GetBlockNum();
@@ -42,7 +41,7 @@ __aicore__ inline void Reset(const Tiling &t, GM_ADDR tables)
         const GlobalTensor<int32_t> table = Global<int32_t>(tables + words * 4);
         const int32_t part = at % PARTS;
         if (part == 0) {
-            Push(table, header, HEADER_WORDS);
+            CopyOut(table, header, HEADER_WORDS);
         }
         ClearRun(table, HEADER_WORDS, SLOTS, part, FILL_AT);
         ClearRun(table, HEADER_WORDS + SLOTS, LIFE_WORDS, part, FILL_AT + FILL * 4);

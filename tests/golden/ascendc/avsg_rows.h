@@ -54,7 +54,7 @@ __aicore__ inline void CopyRows(const Tiling &t, const Move *moves, int32_t n, i
     uint32_t at = staging;
     for (int32_t i = 0; i < n; i++) {
         for (int32_t s = 0; s < t.segments; s++) {
-            Pull(Local<uint8_t>(at, t.bytes[s]), Bytes(moves[i].from[s]), t.bytes[s]);
+            CopyIn(Local<uint8_t>(at, t.bytes[s]), Bytes(moves[i].from[s]), t.bytes[s]);
             at += Blocks(t.bytes[s]);
         }
     }
@@ -62,7 +62,7 @@ __aicore__ inline void CopyRows(const Tiling &t, const Move *moves, int32_t n, i
     at = staging;
     for (int32_t i = 0; i < n; i++) {
         for (int32_t s = 0; s < t.segments; s++) {
-            Push(Bytes(moves[i].to[s]), Local<uint8_t>(at, t.bytes[s]), t.bytes[s]);
+            CopyOut(Bytes(moves[i].to[s]), Local<uint8_t>(at, t.bytes[s]), t.bytes[s]);
             at += Blocks(t.bytes[s]);
         }
     }
@@ -86,7 +86,7 @@ struct Share {
 __aicore__ inline Share ShareOf(const Tiling &t, int32_t n)
 {
     const int32_t core = GetBlockIdx();
-    const int32_t cores = Least(t.copyCores, GetBlockNum());
+    const int32_t cores = ScalarMin(t.copyCores, GetBlockNum());
     return core < cores ? Share{Cut(n, core, cores), Cut(n, core + 1, cores)} : Share{0, 0};
 }
 

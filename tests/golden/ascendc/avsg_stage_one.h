@@ -79,34 +79,34 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
     int32_t pendingLen = 0, nextLen = 0, missLen = 0, deadLen = 0, invalidLen = 0, outOfRangeLen = 0;
     int32_t outOfPoolLen = 0;
     // The table, and a clear record.
-    Pull(header, gm.tables[q.tableAt], 16);
-    PullInTurn(id, gm.tables[q.tableAt + 16], 8192, q.turn);
-    Pull(bytes.ReinterpretCast<int32_t>(), gm.tables[q.tableAt + 8208], 2048);
-    PullInTurn(link, gm.tables[q.tableAt + 10272], 16384, q.turn);
-    Duplicate(record, 0, 16);
+    CopyIn(header, gm.tables[q.tableAt], HEADER_WORDS);
+    CopyInTurn(id, gm.tables[q.tableAt + 16], SLOTS, q.turn);
+    CopyIn(bytes.ReinterpretCast<int32_t>(), gm.tables[q.tableAt + 8208], 2048);
+    CopyInTurn(link, gm.tables[q.tableAt + 10272], 16384, q.turn);
+    Duplicate(record, 0, RECORD_WORDS);
     After<HardEvent::MTE2_V>(EVENT_ID0);
     Cast(life, bytes, RoundMode::CAST_NONE, SLOTS);
     After<HardEvent::MTE2_S>(EVENT_ID0);
-    const int32_t generation = header.GetValue(0);
+    const int32_t generation = header.GetValue(HEADER_GENERATION);
     // Reset: another generation starts with an empty table.
     if (generation != q.generation) {
         for (int32_t base = 0; base < 8192; base += TILE) {
-            const int32_t lanes = Least(8192 - base, TILE);
+            const int32_t lanes = ScalarMin(8192 - base, TILE);
             Duplicate(id[base], -1, lanes);
             PipeBarrier<PIPE_V>();
             Duplicate(life[base], static_cast<half>(-128.0f), lanes);
         }
         for (int32_t base = 0; base < 16384; base += TILE) {
-            const int32_t lanes = Least(16384 - base, TILE);
+            const int32_t lanes = ScalarMin(16384 - base, TILE);
             Duplicate(link[base], 8388608, lanes);
         }
     }
-    header.SetValue(0, q.generation);
-    const int32_t top = header.GetValue(1);
+    header.SetValue(HEADER_GENERATION, q.generation);
+    const int32_t top = header.GetValue(HEADER_TOP);
     // Invalidate: rows that were not final before this step.
     if (top > q.stable) {
         for (int32_t base = 0; base < 8192; base += TILE) {
-            const int32_t lanes = Least(8192 - base, TILE);
+            const int32_t lanes = ScalarMin(8192 - base, TILE);
             const int32_t whole = Whole(lanes);
             Adds(held, id[base], -q.stable, lanes);
             Duplicate(fill, -1, lanes);
@@ -121,23 +121,23 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
             Select(life[base], notNegative, F16(fill2), life[base], SELMODE::VSEL_TENSOR_TENSOR_MODE, lanes);
         }
     }
-    header.SetValue(1, Most(Least(top, q.stable), q.limit));
+    header.SetValue(HEADER_TOP, ScalarMax(ScalarMin(top, q.stable), q.limit));
     // Decay: every slot is one step older.
     Age(life, 1);
     outOfRangeLen = 0;
     outOfPoolLen = 0;
     After<HardEvent::V_S>(EVENT_ID0);
-    record.SetValue(8, 0);
+    record.SetValue(RECORD_TOTAL, 0);
     for (int32_t token = 0; token < q.tokens; token++) {
         const int32_t from = q.idsAt + q.idsStride * token;
         const bool shared = q.shared > token;
         if (shared) {
             // Probe: this core's part of a shared token.
             After<HardEvent::V_MTE2>(EVENT_ID0);
-            Pull(ids, gm.ids[from + q.partAt], q.k - q.partAt);
+            CopyIn(ids, gm.ids[from + q.partAt], q.k - q.partAt);
             After<HardEvent::MTE2_V>(EVENT_ID0);
             for (int32_t base = 0; base < q.partLen; base += TILE) {
-                const int32_t lanes = Least(q.partLen - base, TILE);
+                const int32_t lanes = ScalarMin(q.partLen - base, TILE);
                 const int32_t whole = Whole(lanes);
                 ShiftRight(sign, ids[base], 31, lanes);
                 Maxs(x, ids[base], 0, lanes);
@@ -168,7 +168,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
             PipeBarrier<PIPE_V>();
             Find(slot, partSequence, sought, q.partLen, link, id);
             for (int32_t base = 0; base < q.partLen; base += TILE) {
-                const int32_t lanes = Least(q.partLen - base, TILE);
+                const int32_t lanes = ScalarMin(q.partLen - base, TILE);
                 const int32_t whole = Whole(lanes);
                 PipeBarrier<PIPE_V>();
                 CompareScalar(equal, sought[base], -2, CMPMODE::EQ, whole);
@@ -178,11 +178,11 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
             }
             // Probe: the other cores' parts.
             After<HardEvent::V_MTE3>(EVENT_ID0);
-            Push(gm.slot[q.slotAt + q.partAt], slot, q.partLen);
+            CopyOut(gm.slot[q.slotAt + q.partAt], slot, q.partLen);
             if (Leaves(q.owner)) {
                 return;
             }
-            Pull(slot, gm.slot[q.slotAt], q.k);
+            CopyIn(slot, gm.slot[q.slotAt], q.k);
             // Probe, later rounds: what no core found.
             pendingLen = 0;
             invalidLen = 0;
@@ -192,13 +192,13 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
         if (!shared) {
             // Probe: which ids does the Hash-State hold?
             After<HardEvent::V_MTE2>(EVENT_ID0);
-            Pull(ids, gm.ids[from], q.k);
+            CopyIn(ids, gm.ids[from], q.k);
             pendingLen = 0;
             nextLen = 0;
             invalidLen = 0;
             After<HardEvent::MTE2_V>(EVENT_ID0);
             for (int32_t base = 0; base < q.k; base += TILE) {
-                const int32_t lanes = Least(q.k - base, TILE);
+                const int32_t lanes = ScalarMin(q.k - base, TILE);
                 const int32_t whole = Whole(lanes);
                 ShiftRight(sign, ids[base], 31, lanes);
                 PipeBarrier<PIPE_V>();
@@ -263,7 +263,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
             // Probe, later rounds: what is pending in the end is the miss list.
             for (int32_t round = 0; round < 3; round++) {
                 for (int32_t base = 0; base < pendingLen; base += TILE) {
-                    const int32_t lanes = Least(pendingLen - base, TILE);
+                    const int32_t lanes = ScalarMin(pendingLen - base, TILE);
                     const int32_t whole = Whole(lanes);
                     PipeBarrier<PIPE_V>();
                     Mix(mixed, pending0[base], 22, 27381, 2305, high, lanes);
@@ -310,13 +310,13 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
                     PipeBarrier<PIPE_V>();
                     Or(U16(anyHit), U16(hit), U16(otherHit), whole / 16);
                     PipeBarrier<PIPE_V>();
-                    Scatter(slot, pending1[base], found, anyHit, lanes);
+                    ScatterMasked(slot, pending1[base], found, anyHit, lanes);
                     Not(U16(isNext), U16(anyHit), whole / 16);
                     After<HardEvent::S_V>(EVENT_ID0);
                     PipeBarrier<PIPE_V>();
-                    Close(pending0, nextLen, pending0[base], isNext, lanes, true);
+                    AppendInPlace(pending0, nextLen, pending0[base], isNext, lanes, true);
                     PipeBarrier<PIPE_V>();
-                    nextLen += Close(pending1, nextLen, pending1[base], isNext, lanes, false);
+                    nextLen += AppendInPlace(pending1, nextLen, pending1[base], isNext, lanes, false);
                 }
                 pendingLen = nextLen;
                 nextLen = 0;
@@ -324,7 +324,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
         }
         // Locate: the host row of each miss.
         for (int32_t base = 0; base < invalidLen; base += TILE) {
-            const int32_t lanes = Least(invalidLen - base, TILE);
+            const int32_t lanes = ScalarMin(invalidLen - base, TILE);
             const int32_t whole = Whole(lanes);
             PipeBarrier<PIPE_V>();
             ShiftRight(sign, invalid[base], 31, lanes);
@@ -337,7 +337,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
         missLen = 0;
         const int32_t first = token * 2048;
         for (int32_t base = 0; base < pendingLen; base += TILE) {
-            const int32_t lanes = Least(pendingLen - base, TILE);
+            const int32_t lanes = ScalarMin(pendingLen - base, TILE);
             const int32_t whole = Whole(lanes);
             PipeBarrier<PIPE_V>();
             Adds(fresh, pending0[base], -q.stable, lanes);
@@ -356,7 +356,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
             Select(F32(row), isFresh, F32(freshRow), F32(pending0[base]), SELMODE::VSEL_TENSOR_TENSOR_MODE, lanes);
             Or(U16(isMiss), U16(isFresh), U16(negative), whole / 16);
             PipeBarrier<PIPE_V>();
-            Close(miss0, missLen, pending0[base], isMiss, lanes, true);
+            AppendInPlace(miss0, missLen, pending0[base], isMiss, lanes, true);
             Not(U16(isOutOfPool), U16(isMiss), whole / 16);
             Append(miss1, missLen, position, isMiss, lanes, false);
             missLen += Append(miss2, missLen, row, isMiss, lanes, false);
@@ -367,21 +367,21 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
         After<HardEvent::MTE3_S>(EVENT_ID0);
         word.SetValue(0, q.k - invalidLen + outOfPoolBefore - outOfPoolLen);
         After<HardEvent::S_MTE3>(EVENT_ID0);
-        Push(gm.valid[q.validAt + token], word, 1);
-        const int32_t total = record.GetValue(8);
+        CopyOut(gm.valid[q.validAt + token], word, 1);
+        const int32_t total = record.GetValue(RECORD_TOTAL);
         const int32_t missesAt = q.missAt + total;
         After<HardEvent::V_MTE3>(EVENT_ID0);
-        Push(gm.missId[missesAt], miss0, missLen);
-        Push(gm.missPos[missesAt], miss1, missLen);
-        Push(gm.missRow[missesAt], miss2, missLen);
+        CopyOut(gm.missId[missesAt], miss0, missLen);
+        CopyOut(gm.missPos[missesAt], miss1, missLen);
+        CopyOut(gm.missRow[missesAt], miss2, missLen);
         record.SetValue(token, missLen);
-        record.SetValue(8, total + missLen);
+        record.SetValue(RECORD_TOTAL, total + missLen);
         // Refresh: hits that could be taken for victims must not wait.
         const bool now = token + 1 != q.late;
         deadLen = 0;
         if (!now) {
             if (missLen > 0) {
-                const int32_t hint = header.GetValue(2);
+                const int32_t hint = header.GetValue(HEADER_THRESHOLD);
                 const int32_t bound = LeastLife(life, hint, missLen + 64);
                 After<HardEvent::MTE3_V>(EVENT_ID0);
                 deadLen += AppendLow(dead, deadLen, slot, q.k, life, bound);
@@ -391,7 +391,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
         const bool all = now || deadLen > 64;
         if (all) {
             for (int32_t base = 0; base < q.k; base += TILE) {
-                const int32_t lanes = Least(q.k - base, TILE);
+                const int32_t lanes = ScalarMin(q.k - base, TILE);
                 const int32_t whole = Whole(lanes);
                 PipeBarrier<PIPE_V>();
                 ShiftRight(sign, slot[base], 31, lanes);
@@ -405,24 +405,24 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
         if (!all) {
             After<HardEvent::V_S>(EVENT_ID0);
             for (int32_t base = 0; base < deadLen; base += TILE) {
-                const int32_t lanes = Least(deadLen - base, TILE);
+                const int32_t lanes = ScalarMin(deadLen - base, TILE);
                 SetLifeAll(life, dead[base], static_cast<half>(127.0f), lanes);
             }
         }
         // CollectDead: the slots that live least, as many as there are misses.
-        const int32_t lastThreshold = header.GetValue(2);
+        const int32_t lastThreshold = header.GetValue(HEADER_THRESHOLD);
         After<HardEvent::S_V>(EVENT_ID0);
         const int32_t threshold = LeastLife(life, lastThreshold, missLen);
-        header.SetValue(2, threshold);
+        header.SetValue(HEADER_THRESHOLD, threshold);
         deadLen = 0;
         After<HardEvent::MTE3_V>(EVENT_ID0);
         deadLen = AppendSlots(dead, deadLen, life, CMPMODE::LT, threshold, missLen);
         deadLen = AppendSlots(dead, deadLen, life, CMPMODE::EQ, threshold, missLen);
         After<HardEvent::V_MTE3>(EVENT_ID0);
-        Push(gm.missSlot[missesAt], dead, deadLen);
+        CopyOut(gm.missSlot[missesAt], dead, deadLen);
         // UpdateState: victims take the misses.
         for (int32_t base = 0; base < missLen; base += TILE) {
-            const int32_t lanes = Least(missLen - base, TILE);
+            const int32_t lanes = ScalarMin(missLen - base, TILE);
             PipeBarrier<PIPE_V>();
             Adds(lane, miss1[base], -first, lanes);
             Mix(mixed, miss0[base], 22, 27381, 2305, high, lanes);
@@ -449,26 +449,26 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
         if (now) {
             After<HardEvent::V_S>(EVENT_ID0);
             for (int32_t base = 0; base < deadLen; base += TILE) {
-                const int32_t lanes = Least(deadLen - base, TILE);
+                const int32_t lanes = ScalarMin(deadLen - base, TILE);
                 SetLifeAll(life, dead[base], static_cast<half>(127.0f), lanes);
             }
         }
         After<HardEvent::S_MTE3>(EVENT_ID0);
-        Push(gm.slot[q.slotAt + q.slotStride * token], slot, q.k);
+        CopyOut(gm.slot[q.slotAt + q.slotStride * token], slot, q.k);
         // UpdateState: a link for every miss.
         for (int32_t round = 0; round < 2; round++) {
             PipeBarrier<PIPE_V>();
             FindFree(linkAt, sequence, deadLen, link, id, 27381, 2305);
             // UpdateState: the links; of two claims the later one stays.
             for (int32_t base = 0; base < deadLen; base += TILE) {
-                const int32_t lanes = Least(deadLen - base, TILE);
+                const int32_t lanes = ScalarMin(deadLen - base, TILE);
                 const int32_t whole = Whole(lanes);
                 ShiftRight(sign, linkAt[base], 31, lanes);
                 PipeBarrier<PIPE_V>();
                 CompareScalar(notNegative, sign, 0, CMPMODE::EQ, whole);
                 PipeBarrier<PIPE_V>();
                 After<HardEvent::S_V>(EVENT_ID0);
-                Scatter(link, linkAt[base], newLink[base], notNegative, lanes);
+                ScatterMasked(link, linkAt[base], newLink[base], notNegative, lanes);
             }
             // UpdateState: misses whose link went to a later one.
             const int32_t deadBefore = deadLen;
@@ -476,7 +476,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
             After<HardEvent::S_V>(EVENT_ID0);
             After<HardEvent::MTE3_V>(EVENT_ID0);
             for (int32_t base = 0; base < deadBefore; base += TILE) {
-                const int32_t lanes = Least(deadBefore - base, TILE);
+                const int32_t lanes = ScalarMin(deadBefore - base, TILE);
                 const int32_t whole = Whole(lanes);
                 PipeBarrier<PIPE_V>();
                 AndWord(victim, newLink[base], WORD_1FFF_AT, lanes);
@@ -497,7 +497,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
                 deadLen += Append(dead, deadLen, victim, isDead, lanes, true);
             }
             for (int32_t base = 0; base < deadLen; base += TILE) {
-                const int32_t lanes = Least(deadLen - base, TILE);
+                const int32_t lanes = ScalarMin(deadLen - base, TILE);
                 PipeBarrier<PIPE_V>();
                 ShiftLeft(U32(offset), U32(dead[base]), 2u, lanes);
                 PipeBarrier<PIPE_V>();
@@ -525,17 +525,17 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
             }
         }
     }
-    record.SetValue(9, (outOfRangeLen > 0) + (outOfPoolLen > 0) * 2);
+    record.SetValue(RECORD_STATUS, (outOfRangeLen > 0) + (outOfPoolLen > 0) * 2);
     // The record, and the table as the next step finds it.
     After<HardEvent::S_MTE3>(EVENT_ID0);
-    Push(gm.record[q.recordAt], record, 16);
+    CopyOut(gm.record[q.recordAt], record, RECORD_WORDS);
     PipeBarrier<PIPE_V>();
     Cast(bytes, life, RoundMode::CAST_RINT, SLOTS);
-    Push(gm.tables[q.tableAt], header, 16);
-    Push(gm.tables[q.tableAt + 16], id, 8192);
+    CopyOut(gm.tables[q.tableAt], header, HEADER_WORDS);
+    CopyOut(gm.tables[q.tableAt + 16], id, SLOTS);
     After<HardEvent::V_MTE3>(EVENT_ID0);
-    Push(gm.tables[q.tableAt + 8208], bytes.ReinterpretCast<int32_t>(), 2048);
-    Push(gm.tables[q.tableAt + 10272], link, 16384);
+    CopyOut(gm.tables[q.tableAt + 8208], bytes.ReinterpretCast<int32_t>(), 2048);
+    CopyOut(gm.tables[q.tableAt + 10272], link, 16384);
 }
 
 } // namespace stage_one

@@ -24,18 +24,18 @@ __aicore__ inline int32_t NextPieces(
 {
     int32_t count = 0;
     int32_t at = 0;
-    int32_t room = Least(t.halfRows, place.left);
+    int32_t room = ScalarMin(t.halfRows, place.left);
     place.left -= room;
     After<HardEvent::S_MTE2>(EVENT_ID1);
     while (room > 0) {
         const int32_t misses = w.Word(RECORD, place.request, RECORD_TOTAL);
-        const int32_t n = Least(misses - place.taken, room);
+        const int32_t n = ScalarMin(misses - place.taken, room);
         if (n > 0) {
             Piece &piece = pieces[count++];
             piece = {n, at, w.Word(CU_Q, place.request), w.Word(STATE, place.request)};
             const int32_t from = piece.first * K + place.taken;
-            Pull(Local<int32_t>(LIST_AT + at * 4, n), missSlot[from], n);
-            Pull(Local<int32_t>(LIST_AT + LIST_BYTES + at * 4, n), missRow[from], n);
+            CopyIn(Local<int32_t>(LIST_AT + at * 4, n), missSlot[from], n);
+            CopyIn(Local<int32_t>(LIST_AT + LIST_BYTES + at * 4, n), missRow[from], n);
             at += Blocks(n * 4) / 4;
             place.taken += n;
             room -= n;
@@ -81,7 +81,7 @@ __aicore__ inline void Transfer(
     const uint64_t fresh[2] = {reinterpret_cast<uint64_t>(fresh0), reinterpret_cast<uint64_t>(fresh1)};
     const GlobalTensor<int32_t> gmSlot = Global<int32_t>(missSlot);
     const GlobalTensor<int32_t> gmRow = Global<int32_t>(missRow);
-    Pull(Local<uint64_t>(CHUNKS_AT, MAX_CHUNKS), Global<uint64_t>(hostChunks), t.chunks);
+    CopyIn(Local<uint64_t>(CHUNKS_AT, MAX_CHUNKS), Global<uint64_t>(hostChunks), t.chunks);
     Window w(WINDOW_AT, WINDOW, t, cuQ);
     w.Add(state, 1);
     w.Add(record, RECORD_WORDS);

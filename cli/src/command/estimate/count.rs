@@ -10,8 +10,8 @@ use avsg::device::share::part;
 use avsg::device::state::{DEAD, EMPTY, INVALID, header};
 use avsg_linker::aiv::Call;
 use avsg_linker::ascendc::Failed;
-use avsg_linker::ascendc::helpers::append::{APPEND, CLOSE};
-use avsg_linker::ascendc::helpers::scatter::SCATTER;
+use avsg_linker::ascendc::helpers::append::{APPEND, APPEND_IN_PLACE};
+use avsg_linker::ascendc::helpers::scatter::SCATTER_MASKED;
 use avsg_linker::ascendc::kernels::defers;
 use avsg_linker::cost::Work;
 use avsg_linker::cost::calls::{Kernel, Life, of_calls};
@@ -240,7 +240,7 @@ fn uncompacted(kernel: &Kernel, phases: &Phases<'_>, p: &Params) -> Work {
     let rounds = kernel.tape.body.all().filter(|op| phases.of(op) == Phase::Rounds);
     let calls: Vec<Call> =
         rounds.flat_map(|op| kernel.calls(op).unwrap_or_default()).cloned().collect();
-    let moving = [&SCATTER, &APPEND, &CLOSE];
+    let moving = [&SCATTER_MASKED, &APPEND, &APPEND_IN_PLACE];
     let moves = |c: &Call| c.helper().is_some_and(|call| moving.contains(&call.helper));
     let (moved, kept): (Vec<Call>, Vec<Call>) = calls.into_iter().partition(moves);
     let lanes = kernel.plan.tile.min(p.k) as usize;

@@ -1,6 +1,6 @@
 //! Lists that grow by the lanes under a mask.
 
-use super::basic::{PACK, call};
+use super::basic::{COMPACT, call};
 use crate::aiv::{
     Act, Argument, Asks, BARRIER, Call, Expr, Helper, HelperCall, Length, Outcome, Tensor, Use, ub,
     v,
@@ -12,34 +12,34 @@ use crate::cost::{Unit, Work};
 pub static COUNT: Helper = Helper {
     name: "Count",
     text: include_str!("count.h.in"),
-    uses: &[Use::Helper(&PACK), Use::Buffer("packed"), Use::Buffer("iota")],
+    uses: &[Use::Helper(&COMPACT), Use::Buffer("packed"), Use::Buffer("iota")],
     acts: |call| vec![v(&[&call.place(0), &ub("iota")], &[&ub("packed")])],
     asks: Asks::Always,
     in_place: false,
 };
 
 /// The words of a list's last block, and a value's lanes behind them.
-pub static BEHIND: Helper = Helper::inner(
-    "Behind",
-    include_str!("behind.h.in"),
-    &[Use::Helper(&PACK), Use::Buffer("stage"), Use::Buffer("keep")],
+pub static COMPACT_AFTER_TAIL: Helper = Helper::inner(
+    "CompactAfterTail",
+    include_str!("compact_after_tail.h.in"),
+    &[Use::Helper(&COMPACT), Use::Buffer("stage"), Use::Buffer("keep")],
 );
 
 /// Appends a value's lanes to a column of a list.
 pub static APPEND: Helper = Helper {
     name: "Append",
     text: include_str!("append.h.in"),
-    uses: &[Use::Helper(&PACK), Use::Helper(&BEHIND), Use::Buffer("packed")],
+    uses: &[Use::Helper(&COMPACT), Use::Helper(&COMPACT_AFTER_TAIL), Use::Buffer("packed")],
     acts: |call| append_acts(call, false),
     asks: Asks::IfTaken,
     in_place: false,
 };
 
 /// The same where the list grows in the value's own place.
-pub static CLOSE: Helper = Helper {
-    name: "Close",
-    text: include_str!("close.h.in"),
-    uses: &[Use::Helper(&PACK), Use::Helper(&BEHIND), Use::Buffer("packed")],
+pub static APPEND_IN_PLACE: Helper = Helper {
+    name: "AppendInPlace",
+    text: include_str!("append_in_place.h.in"),
+    uses: &[Use::Helper(&COMPACT), Use::Helper(&COMPACT_AFTER_TAIL), Use::Buffer("packed")],
     acts: |call| append_acts(call, true),
     asks: Asks::Always,
     in_place: false,
@@ -51,7 +51,7 @@ pub fn count(len: String, mask: Tensor) -> Call {
     call(&COUNT, args, Outcome::Increase(len))
 }
 
-/// Appends with [`APPEND`] or [`CLOSE`]: to a column of a list of length `len` a value under a mask. `first`: of
+/// Appends with [`APPEND`] or [`APPEND_IN_PLACE`]: to a column of a list of length `len` a value under a mask. `first`: of
 /// the list's columns it is the first; `last`: the list is longer now.
 pub fn append(
     helper: &'static Helper,
@@ -85,7 +85,7 @@ fn append_acts(call: &HelperCall, closes: bool) -> Vec<Act> {
 
 /// What comes on top where a list of so many columns ends inside a block: two ops for the mask, and for each
 /// column its last block, a copy of the value, one of what was packed, and two waits.
-pub fn behind_work(load: &Load, columns: usize) -> Work {
+pub fn tail_work(load: &Load, columns: usize) -> Work {
     if load.at.is_multiple_of(8) || columns == 0 {
         return Work::default();
     }

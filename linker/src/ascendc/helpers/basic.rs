@@ -3,7 +3,7 @@
 use crate::aiv::{Argument, Call, Helper, HelperCall, Length, Operation, Outcome};
 
 /// The larger of two scalars.
-pub static MOST: Helper = Helper::inner("Most", include_str!("most.h.in"), &[]);
+pub static SCALAR_MAX: Helper = Helper::inner("ScalarMax", include_str!("scalar_max.h.in"), &[]);
 
 /// Views of a tensor as another type.
 pub static VIEWS: Helper = Helper::inner("U32", include_str!("views.h.in"), &[]);
@@ -12,7 +12,7 @@ pub static VIEWS: Helper = Helper::inner("U32", include_str!("views.h.in"), &[])
 pub static WHOLE: Helper = Helper::inner("Whole", include_str!("whole.h.in"), &[]);
 
 /// Closes lanes up.
-pub static PACK: Helper = Helper::inner("Pack", include_str!("pack.h.in"), &[]);
+pub static COMPACT: Helper = Helper::inner("Compact", include_str!("compact.h.in"), &[]);
 
 /// A call of a helper.
 pub fn call(helper: &'static Helper, args: Vec<Argument>, outcome: Outcome) -> Call {

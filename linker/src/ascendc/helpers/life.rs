@@ -1,8 +1,8 @@
 //! Lifetimes of slots: set, stepped, aged.
 
-use super::basic::{PACK, call};
+use super::basic::{COMPACT, call};
 use crate::aiv::{
-    Act, Argument, Asks, BARRIER, Call, Expr, Helper, HelperCall, Length, Outcome, SELECT_SCRATCH,
+    Act, Argument, Asks, BARRIER, Call, Expr, Helper, Length, Outcome, Place, SELECT_SCRATCH,
     Scalar, TO_S, Tensor, Type, Use, s, ub, v,
 };
 use crate::cost::setting::{Load, Setting, scalars};
@@ -22,7 +22,7 @@ pub static SET_LIFE_ALL: Helper = Helper {
 pub static SET_LIFE: Helper = Helper {
     name: "SetLife",
     text: include_str!("set_life.h.in"),
-    uses: &[Use::Helper(&SET_LIFE_ALL), Use::Helper(&PACK), Use::Buffer("packed")],
+    uses: &[Use::Helper(&SET_LIFE_ALL), Use::Helper(&COMPACT), Use::Buffer("packed")],
     acts: |call| {
         let packed = ub("packed");
         let pack = v(&[&call.place(1), &call.place(3)], &[&packed]);
@@ -32,18 +32,26 @@ pub static SET_LIFE: Helper = Helper {
     in_place: false,
 };
 
+/// The next lifetime for slots.
+pub static STEP_LIFE_ALL: Helper = Helper {
+    name: "StepLifeAll",
+    text: include_str!("step_life_all.h.in"),
+    uses: &[Use::Buffer("stage"), Use::Buffer("lives"), Use::Buffer("rule")],
+    acts: |call| step_acts(&call.place(0), &call.place(1)),
+    asks: Asks::Never,
+    in_place: false,
+};
+
 /// The next lifetime for the slots under a mask.
 pub static STEP_LIFE: Helper = Helper {
     name: "StepLife",
     text: include_str!("step_life.h.in"),
-    uses: &[
-        Use::Helper(&PACK),
-        Use::Buffer("packed"),
-        Use::Buffer("stage"),
-        Use::Buffer("lives"),
-        Use::Buffer("rule"),
-    ],
-    acts: step_acts,
+    uses: &[Use::Helper(&STEP_LIFE_ALL), Use::Helper(&COMPACT), Use::Buffer("packed")],
+    acts: |call| {
+        let packed = ub("packed");
+        let compact = v(&[&call.place(1), &call.place(2)], &[&packed]);
+        [vec![compact, BARRIER], step_acts(&call.place(0), &packed)].concat()
+    },
     asks: Asks::Never,
     in_place: false,
 };
@@ -90,11 +98,13 @@ pub fn set(life: String, slot: Tensor, value: i8, mask: Option<Tensor>) -> Call 
     call(helper, args, Outcome::None)
 }
 
-/// `life[slot] = rule[life[slot]]` under a mask.
-pub fn step(life: String, slot: Tensor, mask: Tensor) -> Call {
-    let args =
-        vec![Tensor::named(life).into(), slot.into(), mask.into(), Argument::Length(Length::Lanes)];
-    call(&STEP_LIFE, args, Outcome::None)
+/// `life[slot] = rule[life[slot]]`, under a mask or for all lanes.
+pub fn step(life: String, slot: Tensor, mask: Option<Tensor>) -> Call {
+    let helper = if mask.is_some() { &STEP_LIFE } else { &STEP_LIFE_ALL };
+    let mut args = vec![Tensor::named(life).into(), slot.into()];
+    args.extend(mask.map(Argument::from));
+    args.push(Argument::Length(Length::Lanes));
+    call(helper, args, Outcome::None)
 }
 
 /// All lifetimes fall by this.
@@ -107,13 +117,12 @@ pub fn settle() -> Call {
     call(&SETTLE, vec![Tensor::named("life").into()], Outcome::None)
 }
 
-fn step_acts(call: &HelperCall) -> Vec<Act> {
-    let [to, slot, mask] = [0, 1, 2].map(|n| call.place(n));
-    let [packed, stage, lives, rule] = ["packed", "stage", "lives", "rule"].map(ub);
-    let mut acts = vec![v(&[&slot, &mask], &[&packed])];
+/// The lifetimes of these slots are read, looked up and written.
+fn step_acts(life: &Place, slot: &Place) -> Vec<Act> {
+    let [stage, lives, rule] = ["stage", "lives", "rule"].map(ub);
+    let mut acts = vec![v(&[slot], &[&stage])];
     for act in [
-        v(&[&packed], &[&stage]),
-        v(&[&to, &stage], &[&lives]),
+        v(&[life, &stage], &[&lives]),
         v(&[&lives], &[&stage]),
         v(&[&stage], &[&stage]),
         v(&[&stage], &[&stage]),
@@ -121,7 +130,7 @@ fn step_acts(call: &HelperCall) -> Vec<Act> {
     ] {
         acts.extend([BARRIER, act]);
     }
-    acts.extend([TO_S, s(&[&packed, &lives], &[&to])]);
+    acts.extend([TO_S, s(&[slot, &lives], &[life])]);
     acts
 }
 

@@ -1,6 +1,6 @@
 //! Writes at computed indices, lane by lane: a 910B has no scatter.
 
-use super::basic::{PACK, call};
+use super::basic::{COMPACT, call};
 use crate::aiv::{Argument, Asks, Call, Helper, Length, Outcome, TO_S, Tensor, Use, s, ub, v};
 use crate::cost::Work;
 use crate::cost::setting::{Load, scalars};
@@ -31,12 +31,12 @@ pub static SCATTER_BOTH: Helper = Helper {
 };
 
 /// The lanes under a mask.
-pub static SCATTER: Helper = Helper {
-    name: "Scatter",
-    text: include_str!("scatter.h.in"),
+pub static SCATTER_MASKED: Helper = Helper {
+    name: "ScatterMasked",
+    text: include_str!("scatter_masked.h.in"),
     uses: &[
         Use::Helper(&SCATTER_ALL),
-        Use::Helper(&PACK),
+        Use::Helper(&COMPACT),
         Use::Buffer("packed"),
         Use::Buffer("stage"),
     ],
@@ -57,7 +57,7 @@ fn lanes(mut tensors: Vec<Argument>) -> Vec<Argument> {
 
 /// `column[index] = value`, under a mask or for all lanes.
 pub fn scatter(column: String, index: Tensor, value: Tensor, mask: Option<Tensor>) -> Call {
-    let helper = if mask.is_some() { &SCATTER } else { &SCATTER_ALL };
+    let helper = if mask.is_some() { &SCATTER_MASKED } else { &SCATTER_ALL };
     let mut args = vec![Tensor::named(column).into(), index.into(), value.into()];
     args.extend(mask.map(Argument::from));
     call(helper, lanes(args), Outcome::None)

@@ -6,9 +6,9 @@ use crate::aiv::{
 };
 
 /// A table's column in pieces, of which sharers begin with different ones.
-pub static PULL_IN_TURN: Helper = Helper {
-    name: "PullInTurn",
-    text: include_str!("pull_in_turn.h.in"),
+pub static COPY_IN_TURN: Helper = Helper {
+    name: "CopyInTurn",
+    text: include_str!("copy_in_turn.h.in"),
     uses: &[Use::Searches],
     acts: |call| {
         let (reads, writes) = (vec![call.place(1)], vec![call.place(0)]);
@@ -29,9 +29,9 @@ pub static LEAVES: Helper = Helper {
 };
 
 /// `n` words of a table.
-pub fn pull_in_turn(to: Tensor, from: Global, n: Expr, turn: Expr) -> Call {
+pub fn copy_in_turn(to: Tensor, from: Global, n: Expr, turn: Expr) -> Call {
     let args = vec![to.into(), Argument::Global(from), n.into(), turn.into()];
-    call(&PULL_IN_TURN, args, Outcome::None)
+    call(&COPY_IN_TURN, args, Outcome::None)
 }
 
 /// All cores meet, and those that do not own the request are done.

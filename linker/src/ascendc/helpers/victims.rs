@@ -1,6 +1,6 @@
 //! The slots that live least.
 
-use super::basic::{PACK, call};
+use super::basic::{COMPACT, call};
 use crate::aiv::{
     Act, Argument, Asks, BARRIER, Call, Comparison, Expr, Helper, HelperCall, Outcome, Tensor, Use,
     ub, v,
@@ -12,7 +12,7 @@ use crate::cost::{Unit, Work};
 pub static COUNT_LE: Helper = Helper::inner(
     "CountLe",
     include_str!("count_le.h.in"),
-    &[Use::Helper(&PACK), Use::Buffer("keep"), Use::Buffer("scratch"), Use::Pass],
+    &[Use::Helper(&COMPACT), Use::Buffer("keep"), Use::Buffer("scratch"), Use::Pass],
 );
 
 /// The least lifetime that enough slots do not outlive.
@@ -34,7 +34,7 @@ pub static APPEND_SLOTS: Helper = Helper {
     name: "AppendSlots",
     text: include_str!("append_slots.h.in"),
     uses: &[
-        Use::Helper(&PACK),
+        Use::Helper(&COMPACT),
         Use::Buffer("scratch"),
         Use::Buffer("keep"),
         Use::Buffer("iota"),

@@ -6,9 +6,11 @@ pub mod kernels;
 pub mod limits;
 mod one_file;
 mod print;
+mod request;
 pub(crate) mod stage_one;
 mod table;
 
+pub use crate::lower::camel;
 pub use print::statement;
 pub use stage_one::{Failed, StageOneText, stage_one, stage_one_within};
 

@@ -47,12 +47,13 @@ pub struct Plan {
 impl Overlap for Plan {
     fn overlap(&self, a: &Place, b: &Place) -> bool {
         let (Place::Ub(x, one), Place::Ub(y, other)) = (a, b) else { return a == b };
-        if x == y && *one != Part::Whole && *other != Part::Whole {
-            // One column: this round's tile is not an earlier one's.
-            return one == other;
-        }
+        let tiles = *one != Part::Whole && *other != Part::Whole;
         let find = |name: &str| self.buffers.iter().find(|b| b.name == name);
         let (Some(a), Some(b)) = (find(x), find(y)) else { return x == y };
+        if tiles && a.at == b.at && a.element.size() == b.element.size() {
+            // One column, or two that lie in one place: this round's tile is not an earlier one's.
+            return one == other;
+        }
         a.at < b.at + b.bytes && b.at < a.at + a.bytes
     }
 }

@@ -140,7 +140,7 @@ impl<'a, M: Machine> Request<'a, M> {
                 stride: at(a, "ids_stride", "Words from row to row of ids."),
             },
             blocks: Blocks {
-                words: a.input("gm_blocks"),
+                words: a.input("gm_block_table"),
                 at: at(a, "blocks_at", "First entry of the block table."),
                 len: at(a, "blocks_len", "Entries of the block table."),
             },

@@ -13,6 +13,7 @@ use avsg_device::tiling::{HALF_BYTES, MAX_CHUNKS, MAX_HALF_ROWS, Tiling};
 
 use super::limits::{FRAME_BYTES, UB_BYTES};
 use super::one_file::one_file;
+use super::request;
 use super::stage_one::StageOneText;
 use crate::lower::camel;
 use crate::ub::TooLarge;
@@ -150,6 +151,9 @@ fn marks(p: &Params, stage_one: &StageOneText, frame: u32) -> Vec<(&'static str,
         ("@PREAMBLE@", preamble.into()),
         ("@TILING@", tiling()),
         ("@ARRAYS@", include_str!("kernels/arrays.h.in").trim_end().into()),
+        ("@INITIALISERS@", request::initialisers(p)),
+        ("@REQUEST@", request::fields(p)),
+        ("@MEMBERS@", request::members(p)),
         ("@GEOMETRY@", p.to_string()),
         ("@K@", p.k.to_string()),
         ("@TOKENS@", p.tokens.to_string()),

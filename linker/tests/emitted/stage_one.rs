@@ -9,10 +9,12 @@ use super::together::{Compiled, compile_all};
 use avsg_device::memory;
 use avsg_device::params::{Lifetime, Params, Table};
 use avsg_device::tiling::rules;
+use avsg_linker::ascendc::camel;
 use avsg_linker::ascendc::kernels::{Abi, kernels};
 use avsg_linker::ascendc::{StageOneText, stage_one, stage_one_within};
 use avsg_linker::check::check;
 use avsg_linker::record::record_stage_one;
+use avsg_linker::tape::Param;
 
 /// Takes a request's fields from memory, so that a test may set each of them.
 const ENTRY: &str = r#"
@@ -24,7 +26,7 @@ extern "C" __global__ __aicore__ void one_request(GM_ADDR ids, GM_ADDR blocks, G
     using namespace avsg;
     Gm gm;
     gm.ids = Global<int32_t>(ids);
-    gm.blocks = Global<int32_t>(blocks);
+    gm.blockTable = Global<int32_t>(blocks);
     gm.slot = Global<int32_t>(slot);
     gm.valid = Global<int32_t>(valid);
     gm.missPos = Global<int32_t>(missPos);
@@ -35,10 +37,11 @@ extern "C" __global__ __aicore__ void one_request(GM_ADDR ids, GM_ADDR blocks, G
     gm.tables = Global<int32_t>(tables);
     gm.rules = Global<half>(rules);
     const GlobalTensor<int32_t> f = Global<int32_t>(fields);
-    const Request q{f.GetValue(0), f.GetValue(1), f.GetValue(2), f.GetValue(3), f.GetValue(4), f.GetValue(5),
-        f.GetValue(6), f.GetValue(7), f.GetValue(8), f.GetValue(9), f.GetValue(10), f.GetValue(11),
-        f.GetValue(12), f.GetValue(13), f.GetValue(14), f.GetValue(15), f.GetValue(16), f.GetValue(17), 3, true,
-        f.GetValue(18), 0};
+    Request q;
+FIELDS
+    q.turn = 3;
+    q.owner = true;
+    q.tableAt = 0;
     stage_one::Setup(gm);
     PipeBarrier<PIPE_ALL>();
     stage_one::StageOne(gm, q);
@@ -55,7 +58,11 @@ fn file(p: &Params, text: &StageOneText) -> String {
     let plan = all.kernels.iter().find(|k| k.name == "avsg_plan").expect("a plan kernel");
     // The kernel itself costs a compiler as much as Stage One, and is not called here.
     let text = if tier::thorough() { &plan.text } else { "#include \"avsg_plan.h\"\n" };
-    all.whole(text) + ENTRY
+    let fields = record_stage_one(p).expect("it records").params.into_iter().enumerate();
+    let field =
+        |(n, param): (usize, Param)| format!("    q.{} = f.GetValue({n});", camel(&param.name));
+    let fields: Vec<String> = fields.map(field).collect();
+    all.whole(text) + &ENTRY.replace("FIELDS", &fields.join("\n"))
 }
 
 /// A text in which each barrier and flag can be left out: number n by setting the last field to n.
@@ -79,11 +86,15 @@ fn mutable(text: &str) -> (String, Vec<String>) {
         }
     }
     let out = out.replacen("namespace avsg {", "static int32_t without = 0;\nnamespace avsg {", 1);
-    (out.replace("    Gm gm;\n    gm.ids = Global<int32_t>(ids);", "    without = Global<int32_t>(fields).GetValue(19);\n    Gm gm;\n    gm.ids = Global<int32_t>(ids);"), removed)
+    // The number comes before the request's fields.
+    let entry = "    const GlobalTensor<int32_t> f = Global<int32_t>(fields)";
+    let set = "    without = Global<int32_t>(fields).GetValue(0);\n";
+    (out.replace(&format!("{entry};"), &format!("{set}{entry}[1];")), removed)
 }
 
 /// Two steps that fill a table; one that finds some of its oldest ids beside new ones, a few hits that must not
-/// wait; the same again, which leaves nothing pending; and one that misses a few ids and has no other than valid ones.
+/// wait; the same again; one that misses a few ids and has no other
+/// than valid ones; and one that misses none and has a few that are not valid.
 fn few_early(p: &Params, like: &Request) -> Vec<Request> {
     let (k, slots) = (p.k as i32, p.slots as i32);
     let step = |ids: Vec<i32>, tokens, k| {
@@ -112,13 +123,21 @@ fn few_early(p: &Params, like: &Request) -> Vec<Request> {
     let (first, second) = (step((0..2 * k).collect(), 2, k), step((2 * k..4 * k).collect(), 2, k));
     let mut valid: Vec<i32> = (3 * k..4 * k).collect();
     (0..20).for_each(|i| valid[i] = 5 * k + i as i32);
-    vec![first, second, step(some.clone(), 1, k), step(some, 1, k), step(valid, 1, k)]
+    // So few that all of them found a link.
+    let mut hits = valid[700..].to_vec();
+    hits.iter_mut().step_by(45).for_each(|id| *id = -1);
+    let few = hits.len() as i32;
+    let one = |ids: Vec<i32>| step(ids, 1, k);
+    vec![first, second, one(some.clone()), one(some), one(valid), step(hits, 1, few)]
 }
 
-/// What the analysis cannot know: either all hits are refreshed or those few, no run has both; what a shared token left
-/// is sorted out behind a SyncAll; and in this geometry nothing that is still needed lies where a search, or what follows
-/// one, begins.
-const KNOWN: [&str; 5] = [
+/// What the analysis cannot know: either all hits are refreshed or those few, no run has both; only the first token is
+/// shared, so no earlier one uses what a part is copied to; what a shared token left is sorted out behind a SyncAll;
+/// in this geometry nothing that is still needed lies where a search, or what follows one, begins; and no miss of a
+/// last token loses its link twice.
+const KNOWN: [&str; 7] = [
+    "V_MTE2>(EVENT_ID0); before CopyIn(ids, gm.ids[from + q.partAt]",
+    "PIPE_V>(); before Cast(bytes, life",
     "PIPE_V>(); before ShiftRight(sign, slot[base]",
     "PIPE_V>(); before Collect(",
     "S_V>(EVENT_ID0); before StepLifeAll(life, dead[base]",
@@ -216,7 +235,10 @@ fn run(
 ) -> Result<(), String> {
     let mut tables = words(p, before);
     let mut out: Vec<Vec<i32>> = want.words[3..].iter().map(|(_, w)| vec![-77; w.len()]).collect();
-    let fields: Vec<i32> = step.params.iter().map(|&(_, value)| value).collect();
+    let tape = record_stage_one(p).expect("it records");
+    let fields = tape.params.iter().map(|param| step.param(&param.name));
+    let without = step.params.iter().find(|param| param.0 == "without").map(|param| param.1);
+    let fields: Vec<i32> = without.into_iter().chain(fields).collect();
     let rule = match &p.lifetime {
         Lifetime::Frequency(f) => rules(f),
         Lifetime::Constant(_) => [0; 256],

@@ -65,7 +65,7 @@ impl<'a, C: Cpu> Arguments<'a, C> for Named<'a> {
     fn input(&mut self, name: &'static str) -> &'a [i32] {
         match name {
             "gm_ids" => &self.step.ids,
-            "gm_blocks" => &self.step.blocks,
+            "gm_block_table" => &self.step.blocks,
             _ => panic!("no input {name}"),
         }
     }
@@ -213,7 +213,7 @@ impl Table {
         }
         replay.bind_life("life", self.life.clone()).unwrap();
         replay.bind("gm_ids", step.ids.clone()).unwrap();
-        replay.bind("gm_blocks", step.blocks.clone()).unwrap();
+        replay.bind("gm_block_table", step.blocks.clone()).unwrap();
         for &(name, value) in &step.params {
             replay.set(name, value).unwrap();
         }

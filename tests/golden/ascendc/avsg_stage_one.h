@@ -7,22 +7,34 @@
 
 namespace avsg {
 
-// Fields that end in At are offsets in elements.
+// What Stage One is told of a request.
 struct Request {
-    int32_t tokens, k, generation;
-    int32_t stable;                     // tokens that were final before this step
-    int32_t limit;                      // ids are below it
-    int32_t rows;                       // rows or blocks of the host pool
-    int32_t idsAt, idsStride, blocksAt, blocksLen, slotAt, slotStride, validAt, missAt, recordAt;
-    int32_t shared, partAt, partLen;    // 1: this core probes a part of the first token, others the rest
-    int32_t turn;                       // which of them it is
-    bool owner;                         // and goes on when all have
-    int32_t late;                       // the token, from 1, whose hits wait to be refreshed; 0: none
-    uint64_t tableAt;
+    int32_t tokens;             // Tokens in this step.
+    int32_t k;                  // Ids per token.
+    int32_t generation;         // Another generation than the table's empties it.
+    int32_t stable;             // Tokens that were final before this step.
+    int32_t limit;              // Ids are below it.
+    int32_t rows;               // Rows or blocks of the host pool.
+    int32_t idsAt;              // First word of the ids.
+    int32_t idsStride;          // Words from row to row of ids.
+    int32_t blocksAt;           // First entry of the block table.
+    int32_t blocksLen;          // Entries of the block table.
+    int32_t slotAt;             // First word of the slots.
+    int32_t slotStride;         // Words from row to row of slots.
+    int32_t validAt;            // First word of the valid counts.
+    int32_t missAt;             // First entry of the miss list.
+    int32_t recordAt;           // First word of the record.
+    int32_t shared;             // 1: several cores probe the first token, each a part of it.
+    int32_t partAt;             // First lane of this core's part.
+    int32_t partLen;            // Lanes of this core's part.
+    int32_t late;               // The token, from 1, whose hits are refreshed after the step; 0: none.
+    int32_t turn;               // Which of the cores that share the request this is.
+    bool owner;                 // Whether this core goes on when all have probed their parts.
+    uint64_t tableAt;           // First word of the table.
 };
 
 struct Gm {
-    GlobalTensor<int32_t> ids, blocks, slot, valid, missPos, missId, missSlot, missRow, record, tables;
+    GlobalTensor<int32_t> ids, blockTable, slot, valid, missPos, missId, missSlot, missRow, record, tables;
     GlobalTensor<half> rules;
 };
 
@@ -423,7 +435,6 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
         // UpdateState: victims take the misses.
         for (int32_t base = 0; base < missLen; base += TILE) {
             const int32_t lanes = ScalarMin(missLen - base, TILE);
-            PipeBarrier<PIPE_V>();
             Adds(lane, miss1[base], -first, lanes);
             Mix(mixed, miss0[base], 22, 27381, 2305, high, lanes);
             ScatterBoth(id, dead[base], miss0[base], slot, lane, lanes);

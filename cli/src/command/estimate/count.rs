@@ -214,7 +214,7 @@ fn replay<'t>(
     }
     run.bind_life("life", std::mem::take(&mut state.life))?;
     run.bind("gm_ids", ids.to_vec())?;
-    run.bind("gm_blocks", blocks)?;
+    run.bind("gm_block_table", blocks)?;
     run.bind("gm_valid", vec![0])?;
     run.bind("gm_record", vec![0; record::WORDS])?;
     for name in ["gm_slot", "gm_miss_pos", "gm_miss_id", "gm_miss_slot", "gm_miss_row"] {

@@ -97,7 +97,7 @@ pub fn cost(profile: &Profile, variant: Variant, requests: usize, cores: usize) 
     Cost { phases, table, crowd, meets: shared, deferred }
 }
 
-/// What the busiest core has to do with the refreshes that waited, as `write/ascendc/avsg_late.h.in` deals them.
+/// What the busiest core has to do with the refreshes that waited, as `avsg_late.h.in` deals them.
 fn late(profile: &Profile, variant: Variant, requests: usize, cores: usize) -> Work {
     let (p, n) = (&profile.params, &profile.counts);
     let most = p.slot_bits().min(13);

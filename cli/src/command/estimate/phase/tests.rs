@@ -31,7 +31,7 @@ fn run<'t>(kernel: &'t Kernel, p: &Params, ids: &[i32]) -> [Vec<Ran<'t>>; 2] {
     }
     replay.bind("gm_valid", vec![0]).unwrap();
     replay.bind("gm_record", vec![0; record::WORDS]).unwrap();
-    replay.bind("gm_blocks", Vec::new()).unwrap();
+    replay.bind("gm_block_table", Vec::new()).unwrap();
     for param in &kernel.tape.params {
         let value = match param.name.as_str() {
             "tokens" => 1,

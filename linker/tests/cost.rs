@@ -116,7 +116,7 @@ fn helpers_are_what_the_model_takes_them_for() {
         ("SetLifeAll", 0, 5),
         ("SetLife", 1, 0),
         // The numbers take two ops more where a pass is four tiles.
-        ("Collect", 5, 0),
+        ("SortOut", 5, 0),
         ("AppendLow", 7, 0),
         // Searches: what is done once a link stands here once.
         ("Follow", 9, 0),

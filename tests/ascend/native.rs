@@ -227,8 +227,8 @@ fn append(d: &Device<'_>, p: &Params, t: &Tiling, a: Args<'_>) -> Done {
                 let entry = r as u64 * t.block_stride as u64 + (id / page) as u64;
                 row = words(d, a.of(Arg::BlockTable) + 4 * entry, 1)?[0] * page + id % page;
             }
-            for s in 0..t.segments as usize {
-                let from = a.of(FRESH[s]) + at as u64 * t.fresh_stride[s] as u64;
+            for (s, &fresh) in FRESH.iter().enumerate().take(t.segments as usize) {
+                let from = a.of(fresh) + at as u64 * t.fresh_stride[s] as u64;
                 copy(d, host_row(d, t, a.of(Arg::HostChunks), s, row)?, from, t.bytes[s])?;
             }
         }

@@ -6,7 +6,7 @@
 
 pub mod append;
 pub mod basic;
-pub mod collect;
+pub mod columns;
 pub mod life;
 pub mod lookup;
 pub mod mix;
@@ -48,9 +48,9 @@ pub static ALL: [&Helper; 36] = [
     &share::COPY_IN_TURN,
     &share::LEAVES,
     &search::COLUMN,
-    &collect::FITS,
-    &collect::COLLECT,
-    &collect::APPEND_LOW,
+    &columns::FITS,
+    &columns::SORT_OUT,
+    &columns::APPEND_LOW,
     &search::FOLLOW,
     &search::RANK,
     &search::FIRST,

@@ -9,7 +9,7 @@ use super::{Unit, Work};
 use crate::aiv::{
     Act, Asks, Call, Length, Loop, Node, Operation, Outcome, Pipe, Sync, Vector, VectorOp,
 };
-use crate::ascendc::helpers::{append, collect, life, lookup, scatter, search, victims};
+use crate::ascendc::helpers::{append, columns, life, lookup, scatter, search, victims};
 use crate::ascendc::limits::{FRAME_BYTES, UB_BYTES};
 use crate::ascendc::stage_one::{Failed, placed};
 use crate::lower::LINES;
@@ -76,8 +76,8 @@ impl Kernel {
             Code::Lookup => lookup::work(load),
             Code::Find(retries) => search::work(setting, load, true, retries as usize + 1),
             Code::FindFree(retries) => search::work(setting, load, false, retries as usize + 1),
-            Code::SortOut => collect::collect_work(setting, load),
-            Code::AppendLow => collect::append_low_work(setting, load),
+            Code::SortOut => columns::sort_out_work(setting, load),
+            Code::AppendLow => columns::append_low_work(setting, load),
             // A part out; when all have met, the whole row in.
             Code::Share if run.lanes > 0 => dma(run.active, 0.0) + dma(run.lanes, 1.0),
             Code::Age { settle } => life::age_work(setting, load, settle),

@@ -139,7 +139,7 @@ const KNOWN: [&str; 7] = [
     "V_MTE2>(EVENT_ID0); before CopyIn(ids, gm.ids[from + q.partAt]",
     "PIPE_V>(); before Cast(bytes, life",
     "PIPE_V>(); before ShiftRight(sign, slot[base]",
-    "PIPE_V>(); before Collect(",
+    "PIPE_V>(); before SortOut(",
     "S_V>(EVENT_ID0); before StepLifeAll(life, dead[base]",
     "PIPE_V>(); before Find(",
     "PIPE_V>(); before FindFree(",

@@ -350,7 +350,7 @@ __aicore__ inline LocalTensor<uint8_t> Fits(uint32_t n) { return Local<uint8_t>(
 
 // Sorts n ids out whose slots are known: those with slot -1 go to one list as id and lane, those with slot -2,
 // which are not valid, to another. All at once, where the lists can take them so.
-__aicore__ inline void Collect(const LocalTensor<int32_t> &missed, const LocalTensor<int32_t> &lanes, int32_t &missedLen,
+__aicore__ inline void SortOut(const LocalTensor<int32_t> &missed, const LocalTensor<int32_t> &lanes, int32_t &missedLen,
     const LocalTensor<int32_t> &invalid, int32_t &invalidLen, const LocalTensor<int32_t> &ids,
     const LocalTensor<int32_t> &slots, int32_t n)
 {
@@ -406,16 +406,16 @@ __aicore__ inline int32_t AppendLow(const LocalTensor<int32_t> &list, int32_t le
     return len - begun;
 }
 
-// The links of some ids along their ways, link after link, `step` lanes each: column 1 has what they hold.
-__aicore__ inline void Follow(const LocalTensor<int32_t> &way, const LocalTensor<int32_t> &link, int32_t some, int32_t step)
+// The links of some ids along their probe sequences, link after link, `step` lanes each: column 1 has what they hold.
+__aicore__ inline void Follow(const LocalTensor<int32_t> &sequence, const LocalTensor<int32_t> &link, int32_t some, int32_t step)
 {
     const LocalTensor<int32_t> at = Column(0), stride = Column(2);
     // What is behind the last id is looked at, too.
     Duplicate(at, 0, step);
     Duplicate(stride, 0, step);
     PipeBarrier<PIPE_V>();
-    Adds(at, way, 0, some);
-    ShiftRight(U32(stride), U32(way), LINK_BITS, some);
+    Adds(at, sequence, 0, some);
+    ShiftRight(U32(stride), U32(sequence), LINK_BITS, some);
     PipeBarrier<PIPE_V>();
     AndWord(at, at, POSITION_WORD_AT, step);
     for (int32_t n = 1; n < LINKS; n++) {
@@ -449,16 +449,16 @@ __aicore__ inline void First(const LocalTensor<int32_t> &dst, const LocalTensor<
     Adds(dst, found, -1, some);
 }
 
-// For each of n ids and its way the slot that the first of its links names whose slot holds the id; -1 where none
+// For each of n ids and its probe sequence the slot that the first of its links names whose slot holds the id; -1 where none
 // does.
-__aicore__ inline void Find(const LocalTensor<int32_t> &slot, const LocalTensor<int32_t> &way,
-    const LocalTensor<int32_t> &wanted, int32_t n, const LocalTensor<int32_t> &link, const LocalTensor<int32_t> &id)
+__aicore__ inline void Find(const LocalTensor<int32_t> &slot, const LocalTensor<int32_t> &sequence,
+    const LocalTensor<int32_t> &sought, int32_t n, const LocalTensor<int32_t> &link, const LocalTensor<int32_t> &id)
 {
     const LocalTensor<int32_t> offset = Column(0), named = Column(1), held = Column(2);
     for (int32_t base = 0; base < n; base += CHUNK) {
         const int32_t some = ScalarMin(n - base, CHUNK);
         const int32_t step = (some + 7) / 8 * 8;
-        Follow(way[base], link, some, step);
+        Follow(sequence[base], link, some, step);
         AndWord(named, named, SLOT_WORD_AT, LINKS * step);
         PipeBarrier<PIPE_V>();
         ShiftLeft(U32(offset), U32(named), static_cast<uint32_t>(2), LINKS * step);
@@ -466,7 +466,7 @@ __aicore__ inline void Find(const LocalTensor<int32_t> &slot, const LocalTensor<
         Gather(held, id, U32(offset), 0, LINKS * step);
         PipeBarrier<PIPE_V>();
         for (int32_t nth = 0; nth < LINKS; nth++) {
-            Sub(held[nth * step], held[nth * step], wanted[base], step);
+            Sub(held[nth * step], held[nth * step], sought[base], step);
             Adds(named[nth * step], named[nth * step], Rank(nth), step);
         }
         PipeBarrier<PIPE_V>();
@@ -476,16 +476,16 @@ __aicore__ inline void Find(const LocalTensor<int32_t> &slot, const LocalTensor<
     }
 }
 
-// For each of n ways where the first of its links lies whose print is not that of the id in its slot; -1 where there
+// For each of n probe sequences where the first of its links lies whose print is not that of the id in its slot; -1 where there
 // is none. A link that was never used has the print of no id. p and q mix an id.
-__aicore__ inline void FindFree(const LocalTensor<int32_t> &at, const LocalTensor<int32_t> &way, int32_t n,
+__aicore__ inline void FindFree(const LocalTensor<int32_t> &at, const LocalTensor<int32_t> &sequence, int32_t n,
     const LocalTensor<int32_t> &link, const LocalTensor<int32_t> &id, int32_t p, int32_t q)
 {
     const LocalTensor<int32_t> mixed = Column(0), print = Column(1), held = Column(2);
     for (int32_t base = 0; base < n; base += CHUNK) {
         const int32_t some = ScalarMin(n - base, CHUNK);
         const int32_t step = (some + 7) / 8 * 8;
-        Follow(way[base], link, some, step);
+        Follow(sequence[base], link, some, step);
         AndWord(mixed, print, SLOT_WORD_AT, LINKS * step);
         PipeBarrier<PIPE_V>();
         ShiftLeft(U32(mixed), U32(mixed), static_cast<uint32_t>(2), LINKS * step);
@@ -511,8 +511,8 @@ __aicore__ inline void FindFree(const LocalTensor<int32_t> &at, const LocalTenso
         }
         First(print, print, some, step);
         // And where that lies.
-        ShiftRight(U32(held), U32(way[base]), LINK_BITS, some);
-        Adds(mixed, way[base], 0, some);
+        ShiftRight(U32(held), U32(sequence[base]), LINK_BITS, some);
+        Adds(mixed, sequence[base], 0, some);
         PipeBarrier<PIPE_V>();
         Mul(held, held, print, some);
         AndWord(mixed, mixed, POSITION_WORD_AT, some);

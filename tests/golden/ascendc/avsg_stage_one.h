@@ -199,7 +199,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
             pendingLen = 0;
             invalidLen = 0;
             After<HardEvent::MTE2_V>(EVENT_ID0);
-            Collect(pending0, pending1, pendingLen, invalid, invalidLen, ids, slot, q.k);
+            SortOut(pending0, pending1, pendingLen, invalid, invalidLen, ids, slot, q.k);
         }
         if (!shared) {
             // Probe: which ids does the Hash-State hold?

@@ -1,7 +1,7 @@
 //! Searches over all links of a list's ids.
 
 use super::basic::{WHOLE, call};
-use super::collect::{FITS, passes};
+use super::columns::{FITS, passes};
 use super::mix::{BLEND, WORDS};
 use super::words::AND_WORD;
 use crate::aiv::{Asks, Call, Expr, Helper, Operation, Outcome, Tensor, Use};
@@ -49,9 +49,9 @@ pub static FIND: Helper = Helper {
         Use::Searches,
     ],
     acts: |call| {
-        let [slot, way, wanted, link, id] = [0, 1, 2, 4, 5].map(|n| call.place(n));
+        let [slot, sequence, sought, link, id] = [0, 1, 2, 4, 5].map(|n| call.place(n));
         // A round begins where nothing of the last one lies.
-        passes(call, false, &[&way, &wanted, &link, &id], &[&slot])
+        passes(call, false, &[&sequence, &sought, &link, &id], &[&slot])
     },
     asks: Asks::Never,
     in_place: false,
@@ -73,8 +73,8 @@ pub static FIND_FREE: Helper = Helper {
         Use::Searches,
     ],
     acts: |call| {
-        let [at, way, link, id] = [0, 1, 3, 4].map(|n| call.place(n));
-        passes(call, true, &[&way, &link, &id], &[&at])
+        let [at, sequence, link, id] = [0, 1, 3, 4].map(|n| call.place(n));
+        passes(call, true, &[&sequence, &link, &id], &[&at])
     },
     asks: Asks::Never,
     in_place: false,
@@ -113,20 +113,20 @@ impl Shape {
     }
 }
 
-/// For each of `n` ids and its way the slot that holds it.
+/// For each of `n` ids and its probe sequence the slot that holds it.
 pub fn find(columns: [String; 5], n: Expr, shape: Shape) -> Call {
-    let [slot, way, wanted, link, id] = columns.map(Tensor::named);
-    let args = vec![slot.into(), way.into(), wanted.into(), n.into(), link.into(), id.into()];
+    let [slot, sequence, sought, link, id] = columns.map(Tensor::named);
+    let args = vec![slot.into(), sequence.into(), sought.into(), n.into(), link.into(), id.into()];
     let words = shape.words().map(|(_, word)| word);
     with_words(call(&FIND, args, Outcome::None), words.into())
 }
 
-/// For each of `n` ways a link that no id in a slot has.
+/// For each of `n` probe sequences a link that no id in a slot has.
 pub fn find_free(columns: [String; 4], n: Expr, shape: Shape) -> Call {
-    let [at, way, link, id] = columns.map(Tensor::named);
+    let [at, sequence, link, id] = columns.map(Tensor::named);
     let (p, q) = MULTIPLIERS[0];
     let numbers = [p, q].map(|n| Expr::from(n).into());
-    let mut args = vec![at.into(), way.into(), n.into(), link.into(), id.into()];
+    let mut args = vec![at.into(), sequence.into(), n.into(), link.into(), id.into()];
     args.extend(numbers);
     let words = shape.words().into_iter().map(|(_, word)| word).chain(WORDS).collect();
     with_words(call(&FIND_FREE, args, Outcome::None), words)

@@ -15,9 +15,9 @@ pub static FITS: Helper =
     Helper::inner("Fits", include_str!("fits.h.in"), &[Use::Buffer("keep"), Use::Searches]);
 
 /// Sorts out the ids of a shared token that no core found.
-pub static COLLECT: Helper = Helper {
-    name: "Collect",
-    text: include_str!("collect.h.in"),
+pub static SORT_OUT: Helper = Helper {
+    name: "SortOut",
+    text: include_str!("sort_out.h.in"),
     uses: &[
         Use::Helper(&APPEND),
         Use::Helper(&FITS),
@@ -68,7 +68,7 @@ pub struct Row {
 }
 
 /// Sorts out `n` ids whose slots are known.
-pub fn collect(row: Row, n: Expr) -> Call {
+pub fn sort_out(row: Row, n: Expr) -> Call {
     let Row { missed: [missed, lanes, missed_len], invalid: [invalid, invalid_len], ids, slots } =
         row;
     let args = vec![
@@ -81,7 +81,7 @@ pub fn collect(row: Row, n: Expr) -> Call {
         Tensor::named(slots).into(),
         n.into(),
     ];
-    call(&COLLECT, args, Outcome::None)
+    call(&SORT_OUT, args, Outcome::None)
 }
 
 /// Appends those of `n` slots that live no longer than `t`. `slot_word` has the bits of a slot.
@@ -119,7 +119,7 @@ pub fn passes(call: &HelperCall, waits: bool, reads: &[&Place], writes: &[&Place
 }
 
 /// Numbers, three ops and three lists.
-pub fn collect_work(setting: &Setting, load: &Load) -> Work {
+pub fn sort_out_work(setting: &Setting, load: &Load) -> Work {
     work(setting, load, 9, 0, (6, 2.0))
 }
 

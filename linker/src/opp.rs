@@ -1,6 +1,9 @@
 //! A custom operator package around the kernels of a geometry: a project that CANN's own CMake
 //! functions build. All text is ours; what it calls is the documented interface.
 
+mod operator;
+
+use avsg_device::kernels::KernelName;
 use avsg_device::params::{Lifetime, Params};
 use avsg_device::request::record;
 use avsg_device::share::{PART, SHARERS};
@@ -20,7 +23,7 @@ pub struct File {
     pub executable: bool,
 }
 
-const TEXTS: [(&str, &str); 13] = [
+const TEXTS: [(&str, &str); 8] = [
     ("CMakeLists.txt", include_str!("opp/CMakeLists.txt.in")),
     ("CMakePresets.json", include_str!("opp/CMakePresets.json.in")),
     ("README.md", include_str!("opp/README.md.in")),
@@ -28,11 +31,6 @@ const TEXTS: [(&str, &str); 13] = [
     ("example/avsg_step.cpp", include_str!("opp/example.cpp.in")),
     ("op_host/CMakeLists.txt", include_str!("opp/op_host.txt.in")),
     ("op_host/avsg_launch.h", include_str!("opp/launch.h.in")),
-    ("op_host/avsg_plan.cpp", include_str!("opp/op_host/avsg_plan.cpp.in")),
-    ("op_host/avsg_transfer.cpp", include_str!("opp/op_host/avsg_transfer.cpp.in")),
-    ("op_host/avsg_step.cpp", include_str!("opp/op_host/avsg_step.cpp.in")),
-    ("op_host/avsg_append.cpp", include_str!("opp/op_host/avsg_append.cpp.in")),
-    ("op_host/avsg_reset.cpp", include_str!("opp/op_host/avsg_reset.cpp.in")),
     ("op_kernel/CMakeLists.txt", include_str!("opp/op_kernel.txt.in")),
 ];
 
@@ -57,10 +55,23 @@ pub fn project(p: &Params, unit: &str, kernels: &Kernels) -> Vec<File> {
     let fill = |text: &str| {
         marks.iter().fold(text.to_string(), |text, (mark, value)| text.replace(mark, value))
     };
+    let operators = KernelName::ALL.map(|kernel| {
+        let marks = [
+            ("@OP@", operator::name(kernel)),
+            ("@PLACES@", operator::places(kernel)),
+            ("@SHAPES@", operator::shapes(kernel)),
+            ("@TYPES@", operator::types(kernel)),
+            ("@PROTOTYPE@", operator::prototype(kernel)),
+        ];
+        let text = include_str!("opp/op_host.cpp.in").to_string();
+        let text = marks.iter().fold(text, |text, (mark, value)| text.replace(mark, value));
+        let path = format!("op_host/{}.cpp", operator::entry(kernel));
+        file(path, fill(&text).into_bytes())
+    });
     let texts = TEXTS.iter().map(|(path, text)| file((*path).into(), fill(text).into_bytes()));
     let kernels =
         kernels.files().map(|(name, text)| file(format!("op_kernel/{name}"), text.into()));
-    let mut files: Vec<_> = texts.chain(kernels).collect();
+    let mut files: Vec<_> = texts.chain(operators).chain(kernels).collect();
     if let Lifetime::Frequency(rule) = &p.lifetime {
         let halves = rules(rule);
         files.push(file("rules.f16".into(), halves.iter().flat_map(|h| h.to_le_bytes()).collect()));

@@ -118,6 +118,14 @@ impl KernelName {
         }
     }
 
+    /// Which of its parameters it only writes.
+    pub fn outputs(self) -> &'static [Arg] {
+        match self {
+            Self::Plan | Self::Step => &OUTPUTS,
+            Self::Transfer | Self::Append | Self::Reset => &[],
+        }
+    }
+
     /// Which of its parameters an operator package passes once more as outputs: they are updated in place.
     pub fn updated(self) -> &'static [Arg] {
         match self {
@@ -134,6 +142,7 @@ use Arg::{
     MissRow, MissSlot, Record, Rules, SeqLen, Slot, StableLen, State, Tables, Valid,
 };
 
+const OUTPUTS: [Arg; 7] = [Slot, Valid, MissPos, MissId, MissSlot, MissRow, Record];
 const PLAN: [Arg; 16] = [
     Ids, CuQ, State, Generation, StableLen, SeqLen, BlockTable, Tables, Rules, Slot, Valid,
     MissPos, MissId, MissSlot, MissRow, Record,

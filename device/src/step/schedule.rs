@@ -17,11 +17,13 @@ use core::ops::RangeInclusive;
 pub const IDS: RangeInclusive<i32> = 0..=ID_LIMIT - 1;
 
 /// Words that a probe sequence may be.
+#[inline(always)]
 pub fn sequences(p: &Params) -> RangeInclusive<i32> {
     if sequence_fits(p) { 0..=max_sequence(p) } else { EMPTY..=ID_LIMIT - 1 }
 }
 
 /// Lanes of a token.
+#[inline(always)]
 pub fn lanes(p: &Params) -> RangeInclusive<i32> {
     0..=p.k as i32 - 1
 }
@@ -58,6 +60,7 @@ pub struct Work<'a, M: Machine, S: Schedule> {
 
 impl<'a, M: Machine, S: Schedule> Work<'a, M, S> {
     /// The columns from whoever has them.
+    #[inline(always)]
     pub fn declare(p: &Params, c: &mut impl Columns<'a, M>) -> Self {
         let (k, step) = (p.k, p.k * p.tokens);
         let id_and_lane = || [("x", IDS), ("lane", lanes(p))];

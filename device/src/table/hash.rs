@@ -114,6 +114,7 @@ pub fn sequence<M: Machine>(m: M, p: &Params, x: M::V, mixed: M::V) -> M::V {
 }
 
 /// The largest [`sequence`].
+#[inline(always)]
 pub fn max_sequence(p: &Params) -> i32 {
     (u32::MAX >> (32 - p.link_bits() - stride_bits(p))).cast_signed()
 }

@@ -77,7 +77,7 @@ pub trait Cpu: Copy {
     /// Replaces a byte by its successor under the mask.
     fn step_life(self, life: &mut Life<'_>, slot: Self::V, rule: &[i8; 256], k: Self::K);
 
-    /// See [`Machine::age`].
+    /// See [`Machine::age`](super::Machine::age).
     #[inline(always)]
     fn age(self, life: &mut [i8], by: u8, settle: bool) {
         for l in life {

@@ -41,9 +41,6 @@ pub struct Lowered {
     pub overlays: Vec<[String; 2]>,
 }
 
-/// Outputs that are one 64-byte line, kept in UB while a request runs.
-pub const LINES: [&str; 2] = ["header", "gm_record"];
-
 /// Names that the text has besides those of columns: buffers of helpers, and variables.
 const FIXED: [&str; 21] = [
     "header", "record", "word", "keep", "iota", "stage", "packed", "scratch", "rule", "lives",

@@ -86,17 +86,17 @@ impl Recording {
 impl<'t> Recorder<'t> {
     /// A column of `len` words in fast memory.
     pub fn column(self, name: &'static str, len: u32, range: Range) -> Words {
-        self.column_of(name, name, len, range)
+        Words(self.declare(name, Kind::Words, len, vec![(name, range)]))
     }
 
-    /// The same, and what its words are called.
-    pub fn column_of(self, name: &str, item: &'static str, len: u32, range: Range) -> Words {
-        Words(self.declare(name, Kind::Words, len, vec![(item, range)]))
+    /// A plane of a table: a column that stays while a request runs, and what its words are called.
+    pub fn plane(self, name: &str, item: &'static str, len: u32, range: Range) -> Words {
+        Words(self.stays(self.declare(name, Kind::Words, len, vec![(item, range)])))
     }
 
     /// A lifetime column of `slots` bytes.
     pub fn life(self, name: &str, slots: u32) -> Life {
-        Life(self.declare(name, Kind::Life, slots, Vec::new()))
+        Life(self.stays(self.declare(name, Kind::Life, slots, Vec::new())))
     }
 
     /// A list of at most `len` entries: name and range of each column.
@@ -119,6 +119,17 @@ impl<'t> Recorder<'t> {
         Output(self.declare(name, Kind::Output, 0, vec![(name, range)]))
     }
 
+    /// One line of 16 words in global memory, to write and to read back.
+    pub fn line(self, name: &'static str, range: Range) -> Output {
+        Output(self.stays(self.declare(name, Kind::Output, 0, vec![(name, range)])))
+    }
+
+    /// Says that a column stays while a request runs.
+    fn stays(self, id: ColumnId) -> ColumnId {
+        self.growing().tape.columns[id.0 as usize].stays = true;
+        id
+    }
+
     /// Says what a value is called.
     fn name(self, value: Value, name: &'static str) {
         self.growing().tape.names.push((value, name));
@@ -137,7 +148,7 @@ impl<'t> Recorder<'t> {
     ) -> ColumnId {
         let mut g = self.growing();
         let (items, ranges) = columns.into_iter().unzip();
-        g.tape.columns.push(Column { name: name.into(), kind, len, ranges, items });
+        g.tape.columns.push(Column { name: name.into(), kind, len, ranges, items, stays: false });
         ColumnId(number(g.tape.columns.len() - 1))
     }
 

@@ -118,6 +118,9 @@ pub struct Column {
     pub ranges: Vec<Range>,
     /// What its words are called: one name for each range.
     pub items: Vec<&'static str>,
+    /// Whether it stays in fast memory while a request runs, as a table's planes do. In global memory: whether
+    /// it is one line of 16 words, which is kept there so.
+    pub stays: bool,
 }
 
 /// A scalar that the caller gives.

@@ -138,10 +138,13 @@ fn place(kernel: &Lowered, tile: u32, slots: u32) -> Plan {
     if kernel.tape.body.all().any(|op| op.code == Code::Lookup) {
         plan.put("cells", Element::Word, 64 * 8);
     }
-    plan.put("id", Element::Word, slots);
-    plan.put("life", Element::Half, slots);
-    let links = kernel.tape.columns.iter().find(|c| c.name == "link").map_or(0, |c| c.len);
-    plan.put("link", Element::Word, links);
+    for plane in kernel.tape.columns.iter().filter(|c| c.stays) {
+        match plane.kind {
+            Kind::Words => plan.put(&plane.name, Element::Word, plane.len),
+            Kind::Life => plan.put(&plane.name, Element::Half, plane.len),
+            Kind::List { .. } | Kind::Input | Kind::Output => {}
+        }
+    }
     let work = plan.bytes;
     plan.bytes += slots;
     share(&mut plan, work, columns(kernel), &kernel.overlays);
@@ -250,7 +253,7 @@ fn columns(kernel: &Lowered) -> BTreeMap<String, (u32, (usize, usize))> {
                 (Kind::List { .. }, Code::Len | Code::Clear | Code::Take) => 0..0,
                 (Kind::List { .. }, Code::Item(c) | Code::PublishList(c)) => c..c + 1,
                 (Kind::List { width }, _) => 0..width,
-                (Kind::Words, _) if !["id", "link"].contains(&&*column.name) => 0..1,
+                (Kind::Words, _) if !column.stays => 0..1,
                 _ => 0..0,
             };
             for at in touched {

@@ -3,7 +3,7 @@
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::{env, fmt, fs};
+use std::{env, fmt, fs, thread};
 
 use libloading::Library;
 
@@ -80,6 +80,18 @@ impl Binary {
     fn shim(loaded: Result<Shim, String>) -> Outcome<Self> {
         loaded.map_or_else(invalid, |shim| Ok(Self::Shim(Arc::new(shim))))
     }
+}
+
+/// Compiles texts, as many at once as there are: loading them then takes no time. What does not compile is said
+/// by the load.
+pub fn compile_ahead(texts: &[impl AsRef<str> + Sync]) {
+    thread::scope(|scope| {
+        for text in texts {
+            scope.spawn(|| {
+                keep(text.as_ref().as_bytes()).and_then(|source| compile(&source, &shim_folder()))
+            });
+        }
+    });
 }
 
 /// The shim's headers: `AVSG_SHIM`, or where this crate was built.

@@ -2,9 +2,11 @@
 //!
 //! The result is kept under the hash of the text, so that a kernel is compiled once per machine.
 
+use std::collections::BTreeMap;
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::{env, fs, io, process};
 
 use crate::compiler;
@@ -19,6 +21,8 @@ pub(crate) fn compile(source: &Path, shim: &Path) -> Result<PathBuf, String> {
         hash_headers(folder, &mut hasher).map_err(|e| format!("{}: {e}", folder.display()))?;
     }
     let library = cache()?.join(format!("{:016x}.so", hasher.finish()));
+    let turn = turn(&library);
+    let _compiling = turn.lock().unwrap_or_else(PoisonError::into_inner);
     if library.exists() {
         return Ok(library);
     }
@@ -66,8 +70,18 @@ fn cache() -> Result<PathBuf, String> {
     Ok(folder)
 }
 
-// Without -g: it would take a third of the time, and the shim names lines itself.
-const FLAGS: [&str; 5] = ["-std=c++17", "-O1", "-fPIC", "-shared", "-pthread"];
+// Without -g: it would take a third of the time, and the shim names lines itself. -O1 takes a third more than
+// -Og, and its kernels run as long.
+const FLAGS: [&str; 5] = ["-std=c++17", "-Og", "-fPIC", "-shared", "-pthread"];
+
+/// The libraries that threads of this process are at.
+static AT: Mutex<BTreeMap<PathBuf, Arc<Mutex<()>>>> = Mutex::new(BTreeMap::new());
+
+/// The lock of a library: who waits for it finds the library there.
+fn turn(library: &Path) -> Arc<Mutex<()>> {
+    let mut at = AT.lock().unwrap_or_else(PoisonError::into_inner);
+    Arc::clone(at.entry(library.to_owned()).or_default())
+}
 
 /// What is included is part of what is compiled.
 fn hash_headers(folder: &Path, hasher: &mut DefaultHasher) -> io::Result<()> {

@@ -39,6 +39,7 @@ mod world;
 #[path = "../../host/ascend/acl/sys.rs"]
 pub mod sys;
 
+pub use binary::compile_ahead;
 pub use entry::functions as entries;
 pub use entry::{resolve, symbol};
 pub use kernel::{Device, Kernel, KernelFault};

@@ -33,4 +33,6 @@ pub trait Arguments<'a, M: Machine> {
     fn input(&mut self, name: &'static str) -> M::Input<'a>;
     /// An array in global memory, to write and to read back.
     fn output(&mut self, name: &'static str) -> M::Output<'a>;
+    /// An array in global memory of which a kernel writes and reads back one line of 64 bytes.
+    fn line(&mut self, name: &'static str) -> M::Output<'a>;
 }

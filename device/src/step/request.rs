@@ -161,7 +161,7 @@ impl<'a, M: Machine> Request<'a, M> {
                 at: at(a, "miss_at", "First entry of the miss list."),
             },
             record: Span {
-                words: a.output("gm_record"),
+                words: a.line("gm_record"),
                 at: a.scalar(
                     "record_at",
                     "First word of the record.",

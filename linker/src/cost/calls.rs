@@ -12,9 +12,8 @@ use crate::aiv::{
 use crate::ascendc::helpers::{append, columns, life, lookup, scatter, search, victims};
 use crate::ascendc::limits::{FRAME_BYTES, UB_BYTES};
 use crate::ascendc::stage_one::{Failed, placed};
-use crate::lower::LINES;
 use crate::replay::Ran;
-use crate::tape::{Code, Op, Tape};
+use crate::tape::{Code, Kind, Op, Tape};
 use crate::ub::Plan;
 use avsg_device::params::Params;
 
@@ -84,9 +83,7 @@ impl Kernel {
             Code::Bisect => victims::least_life_work(setting, load),
             Code::AppendLt | Code::AppendEq => victims::append_slots_work(setting, load),
             Code::Peek => scalars(1.0),
-            Code::Put if LINES.contains(&self.tape.column(op.columns[0]).name.as_str()) => {
-                scalars(1.0)
-            }
+            Code::Put if self.tape.column(op.columns[0]).stays => scalars(1.0),
             Code::Put => scalars(1.0) + dma(1, 0.0),
             // None is a no-op.
             Code::Fetch => dma(run.lanes, f64::from(run.lanes > 0)),
@@ -96,7 +93,7 @@ impl Kernel {
     }
 
     fn setting(&self, life: Life) -> Setting {
-        let slots = self.tape.find("life").map_or(0, |life| self.tape.column(life).len);
+        let slots = self.tape.columns.iter().find(|c| c.kind == Kind::Life).map_or(0, |c| c.len);
         let Plan { tile, run, pass, .. } = self.plan;
         let (wide, span) = (self.plan.wide(), self.plan.span());
         Setting { life, slots, tile, run, pass, wide, span }

@@ -1,6 +1,6 @@
 //! Scalars, and ops on whole columns.
 
-use super::{LINES, Lower, camel};
+use super::{Lower, camel};
 use crate::aiv::{Call, Comparison, Copy, Expr, Global, Operation, Relation, Tensor};
 use crate::ascendc::helpers::{life, victims};
 use crate::tape::{Code, ColumnId, Op, Value};
@@ -73,18 +73,19 @@ impl Lower<'_> {
     fn memory(&mut self, op: &Op) {
         let a: Vec<Expr> = op.args.iter().map(|&v| self.scalar(v)).collect();
         let name = |n: usize| self.tape.column(op.columns[n]).name.clone();
+        let line = op.columns.first().is_some_and(|&id| self.tape.column(id).stays);
         let copy = |out: bool, ub: String, gm: Global, n: Expr| {
             Call::from(Operation::Copy(Copy { out, ub: Tensor::named(ub), gm, n }))
         };
         match op.code {
-            Code::Peek if LINES.contains(&name(0).as_str()) => {
+            Code::Peek if line => {
                 let line = self.gm(op.columns[0]);
                 let word = self.line_word(&name(0), op.args[0]);
                 let holds = op.out.and_then(|out| self.tape.name_of(out)).unwrap_or("count");
                 let out = op.out.map(|out| self.fresh_name(out, holds)).unwrap_or_default();
                 self.call(Call::from(Operation::Let(out, Expr::word(&line, word))));
             }
-            Code::Put if LINES.contains(&name(0).as_str()) => {
+            Code::Put if line => {
                 let line = self.gm(op.columns[0]);
                 let (at, value) = (self.line_word(&name(0), op.args[0]), a[1].clone());
                 self.call(Call::from(Operation::SetWord { line, at, value }));

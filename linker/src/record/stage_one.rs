@@ -46,10 +46,10 @@ pub fn record_scheduled<S: Schedule>(p: &Params) -> Result<Tape, Refused> {
 /// Declares the columns of a table.
 fn state<'a, 't>(m: Recorder<'t>, p: &Params) -> State<'a, Recorder<'t>> {
     State {
-        id: m.column_of("id", "held", p.slots, Range::new(EMPTY, ID_LIMIT - 1)),
+        id: m.plane("id", "held", p.slots, Range::new(EMPTY, ID_LIMIT - 1)),
         life: m.life("life", p.slots),
-        link: m.column_of("link", "entry", p.links(), Range::new(0, 2 * INVALID - 1)),
-        header: m.output("header", Range::ANY),
+        link: m.plane("link", "entry", p.links(), Range::new(0, 2 * INVALID - 1)),
+        header: m.line("header", Range::ANY),
     }
 }
 
@@ -86,5 +86,8 @@ impl<'t> Arguments<'_, Recorder<'t>> for Recorder<'t> {
     }
     fn output(&mut self, name: &'static str) -> Output {
         Recorder::output(*self, name, Range::ANY)
+    }
+    fn line(&mut self, name: &'static str) -> Output {
+        Recorder::line(*self, name, Range::ANY)
     }
 }

@@ -73,6 +73,9 @@ impl<'a, C: Cpu> Arguments<'a, C> for Named<'a> {
         let at = self.outputs.iter().position(|o| o.0 == name).expect("a known output");
         &mut self.outputs.swap_remove(at).1
     }
+    fn line(&mut self, name: &'static str) -> &'a mut [i32] {
+        Arguments::<C>::output(self, name)
+    }
 }
 
 /// A sequence of steps: a growing context, a drifting selection, and every irregularity.

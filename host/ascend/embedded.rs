@@ -37,19 +37,13 @@ pub(super) fn code(params: &Params, simulated: bool) -> Result<Each<Cow<'static,
     let found = EMBEDDED.iter().find(|embedded| fits(params, &embedded.params));
     match found {
         Some(Embedded { texts, .. }) if simulated => {
-            #[cfg(feature = "ascend-sim")]
-            avsg_sim::compile_ahead(texts);
             Ok(texts.map(|text| Cow::Borrowed(text.as_bytes())))
         }
         Some(Embedded { objects: Some(objects), .. }) if !simulated => {
             Ok(objects.map(Cow::Borrowed))
         }
         #[cfg(feature = "ascend-sim")]
-        None if simulated => {
-            let texts = simulated::texts(params)?;
-            avsg_sim::compile_ahead(&texts);
-            Ok(texts.map(|text| text.into_bytes().into()))
-        }
+        None if simulated => Ok(simulated::texts(params)?.map(|text| text.into_bytes().into())),
         _ => Err(absent(params, found.is_some())),
     }
 }

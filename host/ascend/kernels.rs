@@ -39,6 +39,12 @@ impl Kernels {
             Some(folder) => Place::Folder(folder),
             None => Place::Memory(embedded::code(params, context.acl().simulated())?),
         };
+        #[cfg(feature = "ascend-sim")]
+        if let Place::Memory(code) = &place
+            && context.acl().simulated()
+        {
+            avsg_sim::compile_ahead(code);
+        }
         let load = |kernel: KernelName| {
             let name = kernel.entry();
             let binary = match &place {

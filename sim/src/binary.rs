@@ -84,12 +84,10 @@ impl Binary {
 
 /// Compiles texts, as many at once as there are: loading them then takes no time. What does not compile is said
 /// by the load.
-pub fn compile_ahead(texts: &[impl AsRef<str> + Sync]) {
+pub fn compile_ahead(texts: &[impl AsRef<[u8]> + Sync]) {
     thread::scope(|scope| {
         for text in texts {
-            scope.spawn(|| {
-                keep(text.as_ref().as_bytes()).and_then(|source| compile(&source, &shim_folder()))
-            });
+            scope.spawn(|| keep(text.as_ref()).and_then(|source| compile(&source, &shim_folder())));
         }
     });
 }

@@ -69,7 +69,8 @@ struct One<'a> {
     table: &'a mut [i32],
     work: &'a mut [i32],
     tokens: usize,
-    /// k, generation, stable, limit, rows, ids stride, block entries.
+    /// The scalars of the request are k, generation, stable, limit, rows, the stride of ids, and the entries of the
+    /// block table.
     numbers: [i32; 7],
     ids: &'a [i32],
     blocks: &'a [i32],

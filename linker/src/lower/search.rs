@@ -8,7 +8,7 @@ use crate::ascendc::helpers::share;
 use crate::tape::{Code, Op};
 
 impl Lower<'_> {
-    /// `Find` and `FindFree`: all links of some of a column's ids at once.
+    /// Lowers `Find` and `FindFree` to helpers, which look at all links of several ids at once.
     pub(super) fn search(&mut self, op: &Op, retries: u32) {
         let ids = if matches!(op.code, Code::Find(_)) { 2 } else { 1 };
         let bits = |n: usize| self.tape.column(op.columns[n]).len.ilog2();

@@ -27,7 +27,7 @@ impl Lower<'_> {
         self.defs.values().filter(not).count()
     }
 
-    /// Whether a sign test is the same for all lanes: false.
+    /// Whether a sign test holds in no lane, because no lane can be negative.
     pub(super) fn everywhere(&self, test: Value) -> bool {
         let test = self.defs.get(&test).filter(|op| op.code == Code::Neg);
         test.is_some_and(|op| {

@@ -14,7 +14,6 @@ mod step;
 #[expect(dead_code, reason = "another file's module: only replay is used here")]
 mod steps;
 #[path = "../../../testkit/src/tier.rs"]
-#[allow(dead_code, reason = "every test uses its own part")]
 mod tier;
 mod together;
 mod transfer;

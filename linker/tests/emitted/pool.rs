@@ -1,8 +1,6 @@
 //! Rows in host chunks, in the device buffer and fresh, and a batch's scalars: what Stage Two and
 //! append work on, and a plain model of both.
 
-#![allow(dead_code, reason = "every test uses its own part")]
-
 use avsg_device::params::Params;
 use avsg_device::tiling::{Launch, Segment, Tiling};
 

@@ -1,7 +1,5 @@
 //! What the tests of emitted kernels have in common: small geometries, texts, and how they are run.
 
-#![allow(dead_code, reason = "every test uses its own part")]
-
 use avsg_device::params::Params;
 use avsg_device::tiling::{Launch, Segment};
 use avsg_linker::ascendc::StageOneText;

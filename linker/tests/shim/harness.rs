@@ -3,7 +3,7 @@
 //! Included by path from the test files that need it; nothing here knows any kernel. Without a C++
 //! compiler `gxx` is false, and tests say "skipped: no C++ compiler".
 
-#![allow(dead_code, reason = "every test file includes this and uses a part of it")]
+#![expect(dead_code, reason = "every test file includes this and uses a part of it")]
 
 use std::collections::BTreeMap;
 use std::collections::hash_map::DefaultHasher;

@@ -8,5 +8,4 @@ mod ops;
 mod random;
 mod rules;
 #[path = "../../../testkit/src/tier.rs"]
-#[allow(dead_code, reason = "every test uses its own part")]
 mod tier;

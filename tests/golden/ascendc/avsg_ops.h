@@ -335,7 +335,7 @@ __aicore__ inline void CopyInTurn(
     }
 }
 
-// All cores wait for each other; whether this one has nothing more to do.
+// All cores wait for each other. The result says whether this core has nothing more to do.
 __aicore__ inline bool Leaves(bool owner)
 {
     SyncAll<true>();

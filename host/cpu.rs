@@ -4,4 +4,4 @@ mod choose;
 mod device;
 pub mod machine;
 pub mod stage;
-pub mod team;
+pub mod worker_pool;

@@ -1,4 +1,4 @@
-//! On a machine with an Ascend 910B: the emitted kernels, compiled by CANN, live the CPU's lives.
+//! On a machine with an Ascend 910B: the emitted kernels, compiled by CANN, run the CPU's workloads.
 //! Elsewhere it says "skipped: no device".
 //!
 //! `AVSG_ASCEND_LIBRARY` names another runtime; with the simulator's library the same test runs on any
@@ -15,7 +15,7 @@ use avsg::device::params::Params;
 use avsg::engine::Choice;
 use avsg::engine::Engine;
 use avsg_linker::toolchain::Toolchain;
-use avsg_testkit::life::{DEVICE_SHAPES, EVERYTHING, live, long_life};
+use avsg_testkit::workload::{DEVICE_SHAPES, EVERYTHING, long_workload, run};
 
 /// The device, or why there is none.
 fn device() -> Option<(Arc<Context>, bool)> {
@@ -49,16 +49,16 @@ fn kernels(params: &Params, simulated: bool) -> PathBuf {
 fn lives_are_the_same_on_the_device() {
     let Some((context, simulated)) = device() else { return };
     for bytes in DEVICE_SHAPES {
-        let life = long_life(bytes, if simulated { 4 } else { 200 }, EVERYTHING);
-        let config = life.shape.config(Choice::Auto);
+        let workload = long_workload(bytes, if simulated { 4 } else { 200 }, EVERYTHING);
+        let config = workload.shape.config(Choice::Auto);
         for one_launch in [true, false] {
             let kernels = kernels(&config.params, simulated);
             let mut options = AscendOptions::new(context.clone()).with_kernels(kernels);
             options.one_launch = Some(one_launch);
-            let pool = RegisteredPool::create(&context, &life.shape.pool());
+            let pool = RegisteredPool::create(&context, &workload.shape.pool());
             let engine = Engine::on_ascend(config, pool.unwrap(), &options).unwrap();
             assert!(
-                live(&life, engine) == live(&life, life.shape.engine(Choice::Emu)),
+                run(&workload, engine) == run(&workload, workload.shape.engine(Choice::Emu)),
                 "{bytes:?}"
             );
         }

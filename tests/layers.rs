@@ -5,7 +5,7 @@ use avsg::engine::{Engine, Fresh};
 use avsg::rows::{RowFormat, Segment};
 use avsg_testkit::batch::Owned;
 use avsg_testkit::content::fill_row;
-use avsg_testkit::life::cuts;
+use avsg_testkit::workload::cuts;
 use avsg_testkit::{exact, memory, small};
 
 const K: usize = 24;

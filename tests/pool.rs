@@ -280,7 +280,7 @@ fn memory_of_the_caller() {
     let mut memory: Vec<Vec<u8>> = lens.iter().map(|&len| vec![0; len]).collect();
     let chunks: Vec<_> =
         memory.iter_mut().map(|part| Chunk::new(part.as_mut_ptr(), part.len()).unwrap()).collect();
-    // SAFETY: the vectors outlive the pool, are distinct, and are not touched while it lives.
+    // SAFETY: the vectors outlive the pool, are distinct, and are not touched while it workloads.
     let pool = unsafe { HostPool::from_caller(&config, &chunks) }.unwrap();
     fill(&pool);
     expect_filled(&pool);

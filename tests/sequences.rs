@@ -1,13 +1,13 @@
-//! Random lives of requests, shrunk when one goes wrong: joins, leaves, permuted and swapped states,
+//! Random workloads of requests, shrunk when one goes wrong: joins, leaves, permuted and swapped states,
 //! padded and read-only requests, rejected drafts and rewritten rows, bad ids and bad block tables,
 //! on every kind of table, row and device. Nothing here knows how the engine works.
 
 use avsg::cpu::machine::Machine;
-use avsg::cpu::stage::Trial;
+use avsg::cpu::stage::StandaloneTable;
 use avsg::engine::Choice;
 use avsg::engine::Config;
-use avsg_testkit::life::strategies::{life, shape};
-use avsg_testkit::life::{Life, Shape, live, long_life};
+use avsg_testkit::workload::strategies::{shape, workload};
+use avsg_testkit::workload::{Shape, Workload, long_workload, run};
 use proptest::prelude::*;
 use proptest::test_runner::Config as Cases;
 
@@ -21,8 +21,8 @@ proptest! {
     #![proptest_config(Cases { cases: 56, failure_persistence: None, ..Cases::default() })]
 
     #[test]
-    fn every_slot_holds_its_row(life in life(shape())) {
-        live(&life, life.shape.engine(Choice::Auto));
+    fn every_slot_holds_its_row(workload in workload(shape())) {
+        run(&workload, workload.shape.engine(Choice::Auto));
     }
 }
 
@@ -31,14 +31,14 @@ proptest! {
 
     /// Machine, cores, strategy and row format must not show in slots and miss lists.
     #[test]
-    fn every_device_gives_the_same_lists(life in life(shape()), other in any::<[u8; 3]>()) {
-        let first = live(&life, life.shape.engine(Choice::Emu));
-        let config = Config::new(life.shape.params(), 1);
+    fn every_device_gives_the_same_lists(workload in workload(shape()), other in any::<[u8; 3]>()) {
+        let first = run(&workload, workload.shape.engine(Choice::Emu));
+        let config = Config::new(workload.shape.params(), 1);
         for (i, choice) in choices(&config).into_iter().enumerate() {
             let i = i as u8;
             let [cores, strategy, format] = other.map(|x| x.wrapping_add(i));
-            let shape = Shape { cores, strategy, format, ..life.shape };
-            let again = live(&Life { shape, ..life.clone() }, shape.engine(choice));
+            let shape = Shape { cores, strategy, format, ..workload.shape };
+            let again = run(&Workload { shape, ..workload.clone() }, shape.engine(choice));
             prop_assert!(first == again, "{choice:?}, cores {cores}, strategy {strategy}");
         }
     }
@@ -48,7 +48,7 @@ proptest! {
     fn every_machine_gives_the_same_lists(shape in shape(), raw in prop::collection::vec(any::<u16>(), 1..400)) {
         let params = shape.params();
         let (k, tokens) = (params.k as usize, params.tokens as usize);
-        let mut trials: Vec<_> = Machine::all().into_iter().map(|m| (m, Trial::new(&params).expect("a checked geometry"))).collect();
+        let mut trials: Vec<_> = Machine::all().into_iter().map(|m| (m, StandaloneTable::new(&params).expect("a checked geometry"))).collect();
         for step in 0..8 {
             let id = |i: usize| i32::from(raw[(i * 7 + step * 31) % raw.len()] as i16) / 16;
             let ids: Vec<i32> = (0..k * tokens).map(id).collect();
@@ -61,17 +61,17 @@ proptest! {
     }
 }
 
-/// Each strategy, core count and layer of its own, on one long life: no case is left to chance.
+/// Each strategy, core count and layer of its own, on one long workload: no case is left to chance.
 #[test]
 fn strategies_and_core_counts_copy_the_same_rows() {
     let mut logs = Vec::new();
     for strategy in 0..3 {
         for cores in [0, 1, 2, 6] {
             let bytes = [1, 3, 29, 3, 1, 2, 2, 7, cores, strategy];
-            let life = long_life(bytes, 20, [6; 8]);
-            logs.push(live(&life, life.shape.engine(Choice::Auto)));
+            let workload = long_workload(bytes, 20, [6; 8]);
+            logs.push(run(&workload, workload.shape.engine(Choice::Auto)));
         }
     }
     assert!(logs.windows(2).all(|pair| pair[0] == pair[1]));
-    assert!(logs[0].len() > 1000, "the life is not empty");
+    assert!(logs[0].len() > 1000, "the workload is not empty");
 }

@@ -149,7 +149,7 @@ fn outlives(writer: &str, reader: &str) {
     // It dies in the middle of a step, whose rows may be half there; nobody was told of them.
     here.write_all(&[40]).unwrap();
     child.kill().unwrap();
-    assert!(!child.wait().unwrap().success(), "it was killed in the middle of its life");
+    assert!(!child.wait().unwrap().success(), "it was killed in the middle of its workload");
     for step in 40..80 {
         gather(&mut engine, &mut plan, step, PROMPT + NEW * 40);
     }

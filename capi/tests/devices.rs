@@ -3,12 +3,12 @@
 
 #[path = "c_side/c.rs"]
 mod c;
-#[path = "c_side/lives.rs"]
-mod lives;
 #[path = "c_side/streams.rs"]
 mod streams;
 #[path = "c_side/there.rs"]
 mod there;
+#[path = "c_side/workload.rs"]
+mod workload;
 
 use std::ffi::CStr;
 use std::ptr::{null, null_mut};
@@ -18,10 +18,10 @@ use avsg_capi::avsg_status::*;
 use avsg_capi::*;
 use avsg_sim::{Options, Session};
 use avsg_testkit::found::Found;
-use avsg_testkit::life::PLAIN;
+use avsg_testkit::workload::PLAIN;
 use c::*;
-use lives::{RandomLife, buffer, by_host, found, found_on_host, room, tables, whole_step};
 use there::{There, life};
+use workload::{RandomLife, buffer, by_host, found, found_on_host, room, tables, whole_step};
 
 const STEPS: i32 = 24;
 

@@ -5,7 +5,7 @@ use std::time::Instant;
 use avsg_device::params::Params;
 
 use super::machine::Machine;
-use super::stage::Trial;
+use super::stage::StandaloneTable;
 use crate::resources::Choice;
 use crate::{Error, Result};
 
@@ -51,8 +51,8 @@ fn names(all: &[Machine]) -> String {
 fn fastest(machines: &[Machine], params: &Params) -> Result<Machine> {
     const STEPS: usize = 24;
     const COLD: usize = 4;
-    let mut trials: Vec<Trial> =
-        machines.iter().map(|_| Trial::new(params)).collect::<Result<_>>()?;
+    let mut trials: Vec<StandaloneTable> =
+        machines.iter().map(|_| StandaloneTable::new(params)).collect::<Result<_>>()?;
     let mut times = vec![Vec::with_capacity(STEPS); machines.len()];
     for step in 0..STEPS + COLD {
         for ((&machine, trial), times) in machines.iter().zip(&mut trials).zip(&mut times) {

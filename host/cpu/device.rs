@@ -12,7 +12,7 @@ use avsg_device::work::work_words;
 
 use super::machine::Machine;
 use super::stage::{POSITION, ROW, SLOT, StageOne};
-use super::team::Team;
+use super::worker_pool::WorkerPool;
 use crate::backend::Device;
 use crate::batch::{Batch, Layer, Step};
 use crate::buffer::{BufferConfig, DeviceBuffer};
@@ -42,7 +42,7 @@ fn pages(words: usize) -> usize {
 /// All that the cores of one engine touch, besides its core.
 pub(crate) struct Cpu {
     cores: Cores,
-    team: Team,
+    workers: WorkerPool,
 }
 
 /// What the cores share.
@@ -100,12 +100,12 @@ impl Cpu {
             tables: Mapping::anonymous("tables", pages(table_words(params) * config.states))?,
             work: Mapping::anonymous("working columns", pages(worker_words(params) * workers))?,
         };
-        let team = Team::new(config.cores)?;
+        let workers = WorkerPool::new(config.cores)?;
         for state in 0..config.states {
             // SAFETY: the device is not shared yet.
             clear_state(params, unsafe { cores.table(params, state) });
         }
-        Ok((Resources::new(config, pool, DeviceBuffer::new(&buffer)?), Self { cores, team }))
+        Ok((Resources::new(config, pool, DeviceBuffer::new(&buffer)?), Self { cores, workers }))
     }
 }
 
@@ -217,7 +217,7 @@ impl Device for Cpu {
             move |_: usize, worker: usize| cores.stage_one(resources, batch, outputs, worker, next)
         });
         let two = transfer.as_ref().map(|transfer| |core: usize, _: usize| transfer.run(core));
-        self.team.launch(
+        self.workers.launch(
             step.batch().map_or(0, |batch| match_nanoseconds(batch)) + copy,
             one.as_ref().map(|stage| stage as &(dyn Fn(usize, usize) + Sync)),
             two.as_ref().map(|stage| stage as &(dyn Fn(usize, usize) + Sync)),

@@ -73,7 +73,7 @@ impl Kernel for StageOne<'_> {
 
 /// One request with memory of its own: what a machine is measured with, and a table without an
 /// engine for whoever wants hit rates only.
-pub struct Trial {
+pub struct StandaloneTable {
     params: Params,
     memory: Mapping,
     ids: Vec<i32>,
@@ -83,7 +83,7 @@ pub struct Trial {
     record: [i32; record::WORDS],
 }
 
-impl Trial {
+impl StandaloneTable {
     /// A cold table.
     ///
     /// # Errors

@@ -12,7 +12,7 @@ use avsg::pool::{Pages, PoolConfig};
 use avsg::rows::RowFormat;
 use avsg_sim::{Kernel, Options, Session, entries, sys};
 
-use crate::random::life;
+use crate::random::workload;
 use crate::stand;
 
 /// Limits a stream, as a framework that shares the device between streams does.
@@ -32,31 +32,31 @@ fn steps_in_a_limited_stream_are_the_cpus() {
         let session = Session::new(Options { seed: 6, ..Options::default() });
         let context = stand::context().unwrap();
         let (stream, other) = (Stream::new(&context).unwrap(), Stream::new(&context).unwrap());
-        let mut life = life(&session, &context, 14, one_launch);
+        let mut workload = workload(&session, &context, 14, one_launch);
         for cores in [1, 2, 3, 40] {
             limit(&context, &stream, cores);
             for _ in 0..4 {
-                life.next();
-                life.pair.enqueue(stream.raw()).unwrap();
+                workload.next();
+                workload.pair.enqueue(stream.raw()).unwrap();
                 stream.synchronize(1000).unwrap();
-                life.compare();
+                workload.compare();
             }
         }
         // What a limit was when it was captured counts, and another stream has another one.
         limit(&context, &stream, 2);
-        let graph = stream.capture(|| life.pair.enqueue(stream.raw())).unwrap();
+        let graph = stream.capture(|| workload.pair.enqueue(stream.raw())).unwrap();
         for cores in [1, 40] {
             limit(&context, &stream, cores);
-            life.next();
+            workload.next();
             stream.replay(&graph).unwrap();
             stream.synchronize(1000).unwrap();
-            life.compare();
-            life.next();
-            life.pair.enqueue(other.raw()).unwrap();
+            workload.compare();
+            workload.next();
+            workload.pair.enqueue(other.raw()).unwrap();
             other.synchronize(1000).unwrap();
-            life.compare();
+            workload.compare();
         }
-        drop((graph, life, stream, other, context));
+        drop((graph, workload, stream, other, context));
         assert_eq!(session.leaks(), Vec::<String>::new());
     }
 }
@@ -155,13 +155,13 @@ fn a_pool_stays_registered_while_work_is_queued() {
         let session = Session::new(Options { seed: 3, jitter: 0, ..Options::default() });
         let context = stand::context().unwrap();
         let (stream, other) = (Stream::new(&context).unwrap(), Stream::new(&context).unwrap());
-        let mut life = life(&session, &context, 15, false);
-        life.next();
-        let graph = stream.capture(|| life.pair.enqueue(stream.raw())).unwrap();
+        let mut workload = workload(&session, &context, 15, false);
+        workload.next();
+        let graph = stream.capture(|| workload.pair.enqueue(stream.raw())).unwrap();
         let launched = session.launches();
         match left {
             Left::Replayed => other.replay(&graph).unwrap(),
-            _ => life.pair.enqueue(other.raw()).unwrap(),
+            _ => workload.pair.enqueue(other.raw()).unwrap(),
         }
         if left == Left::AfterFailedDrop {
             let so_far = session.calls().iter().filter(|call| **call == "aclrtFree").count();
@@ -171,7 +171,7 @@ fn a_pool_stays_registered_while_work_is_queued() {
         }
         assert_eq!(session.launches(), launched, "nothing has run");
         let before = session.calls().len();
-        drop(life);
+        drop(workload);
         let calls = session.calls()[before..].to_vec();
         let first = |part: &str| calls.iter().position(|call| call.starts_with(part)).unwrap();
         assert!(first("aclrtSynchronizeDevice") < first("aclrtHostUnregister"), "{calls:?}");
@@ -189,11 +189,11 @@ fn a_pool_that_a_kernel_never_leaves_is_never_unmapped() {
     let session = Session::new(Options { seed: 3, jitter: 0, ..Options::default() });
     let context = stand::context().unwrap();
     let stream = Stream::new(&context).unwrap();
-    let mut life = life(&session, &context, 15, false);
-    life.next();
+    let mut workload = workload(&session, &context, 15, false);
+    workload.next();
     session.hang(session.launches() + 2);
-    life.pair.enqueue(stream.raw()).unwrap();
-    let at = life.pair.ascend.pool().chunks().next().unwrap().ptr().addr();
+    workload.pair.enqueue(stream.raw()).unwrap();
+    let at = workload.pair.ascend.pool().chunks().next().unwrap().ptr().addr();
     let mapped = |at: usize| {
         let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
         let range = |line: &str| {
@@ -204,7 +204,7 @@ fn a_pool_that_a_kernel_never_leaves_is_never_unmapped() {
         maps.lines().filter_map(range).any(|range| range.contains(&at))
     };
     assert!(mapped(at));
-    drop(life);
+    drop(workload);
     assert!(!session.calls().contains(&"aclrtHostUnregister") && mapped(at));
     let mut said = Vec::new();
     while let Err(error) = context.take_error() {

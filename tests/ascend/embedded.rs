@@ -90,15 +90,15 @@ fn an_older_runtime_is_given_files_which_are_gone_afterwards() {
     let source = unsafe { Source::process("an older simulator", older) };
     let context = Context::open(Arc::new(Acl::open(&source).unwrap()), 0).unwrap();
     let form = random::form(3, true);
-    let mut life = Random::new(&form, &context, None, 17);
+    let mut workload = Random::new(&form, &context, None, 17);
     assert_eq!(count(&session, "aclrtBinaryLoadFromFile"), 5);
     assert_eq!(kernel_folders(), 0, "nothing is left of the files");
     for _ in 0..3 {
-        life.next();
-        life.pair.step_by_host();
-        life.check();
+        workload.next();
+        workload.pair.step_by_host();
+        workload.check();
     }
-    drop((life, context));
+    drop((workload, context));
     assert_eq!(session.leaks(), Vec::<String>::new());
 }
 

@@ -1,4 +1,4 @@
-//! One life on two engines: the Ascend device, with device arrays or host arrays, and the CPU device.
+//! One workload on two engines: the Ascend device, with device arrays or host arrays, and the CPU device.
 //! Two pools begin with the same rows, and after every step everything is compared.
 
 use std::path::PathBuf;
@@ -15,8 +15,8 @@ use avsg::rows::RowFormat;
 use avsg_testkit::batch::Owned;
 use avsg_testkit::found::Found;
 use avsg_testkit::fresh::FreshRows;
-use avsg_testkit::life::{append, transfer};
 use avsg_testkit::on_device::OnDevice;
+use avsg_testkit::workload::{append, transfer};
 use avsg_testkit::{memory, small};
 
 /// The version of a row that nobody has made yet.

@@ -15,7 +15,7 @@ use crate::stand;
 const PATIENCE: i32 = 20;
 const STEPS: usize = 3;
 
-/// How a life went.
+/// How a workload went.
 struct Outcome {
     /// Every error, as text.
     errors: Vec<String>,
@@ -48,36 +48,36 @@ impl Watch<'_> {
     }
 }
 
-/// Captures a step (or not), lives three of them, destroys everything; verifies every row.
-fn live(one_launch: bool, captured: bool, order: impl FnOnce(&Session)) -> Outcome {
+/// Captures a step (or not), runs three of them, destroys everything; verifies every row.
+fn run(one_launch: bool, captured: bool, order: impl FnOnce(&Session)) -> Outcome {
     let session = Session::new(Options { seed: 5, ..Options::default() });
     let context = stand::context().unwrap();
     let form = form(1, one_launch);
-    let mut life = Random::new(&form, &context, stand::kernels(&session, &form.config()), 17);
+    let mut workload = Random::new(&form, &context, stand::kernels(&session, &form.config()), 17);
     let stream = Stream::new(&context).unwrap();
     let none = Outcome { errors: Vec::new(), calls: Vec::new(), spans: Vec::new() };
     let mut watch = Watch { session: &session, outcome: none };
     order(&session);
     let graph =
-        captured.then(|| watch.insist(|| stream.capture(|| life.pair.enqueue(stream.raw()))));
+        captured.then(|| watch.insist(|| stream.capture(|| workload.pair.enqueue(stream.raw()))));
     watch.insist(|| context.take_error());
     for step in 0..STEPS {
-        life.next();
+        workload.next();
         match &graph {
             Some(graph) => watch.insist(|| stream.replay(graph)),
-            None => watch.insist(|| life.pair.enqueue(stream.raw())),
+            None => watch.insist(|| workload.pair.enqueue(stream.raw())),
         }
         watch.insist(|| stream.synchronize(PATIENCE));
         watch.insist(|| context.take_error());
         // No captured work that failed has run, so slots and tables are the same as well.
         if captured && step == STEPS - 1 {
-            life.compare();
+            workload.compare();
         } else {
-            life.compare_rows();
+            workload.compare_rows();
         }
     }
     let from = session.calls().len();
-    drop((graph, life, stream));
+    drop((graph, workload, stream));
     watch.insist(|| context.take_error());
     if let Err(error) = context.finish() {
         watch.outcome.errors.push(error.to_string());
@@ -95,13 +95,13 @@ fn live(one_launch: bool, captured: bool, order: impl FnOnce(&Session)) -> Outco
 #[test]
 fn every_queued_call_may_fail_once() {
     for (one_launch, captured) in [(false, true), (true, true), (false, false)] {
-        let quiet = live(one_launch, captured, |_| ());
+        let quiet = run(one_launch, captured, |_| ());
         assert!(quiet.errors.is_empty(), "{:?}", quiet.errors);
         let points: Vec<usize> = quiet.spans.into_iter().flatten().collect();
         let what = format!("failing queued calls, captured {captured}, one launch {one_launch}");
         for at in points_of_failure(&what, &quiet.calls, points.clone(), 60) {
             let (name, code) = (quiet.calls[at], code(at));
-            let outcome = live(one_launch, captured, |session| session.fail_any(at + 1, code));
+            let outcome = run(one_launch, captured, |session| session.fail_any(at + 1, code));
             assert_eq!(outcome.calls[at], name, "the same calls up to the failure");
             let told = format!("{name} failed with code {code}");
             let said = outcome.errors.join("\n");
@@ -122,26 +122,26 @@ fn a_cold_start_is_not_recorded() {
     let session = Session::new(Options { seed: 7, ..Options::default() });
     let context = stand::context().unwrap();
     let form = form(1, false);
-    let mut life = Random::new(&form, &context, stand::kernels(&session, &form.config()), 19);
+    let mut workload = Random::new(&form, &context, stand::kernels(&session, &form.config()), 19);
     let stream = Stream::new(&context).unwrap();
-    life.next();
+    workload.next();
     let launch = "aclrtLaunchKernelWithConfig";
     let launches = session.calls().iter().filter(|call| **call == launch).count();
     // The plan is launched, its transfer is not.
     session.fail(launch, launches + 2, 507_899);
-    life.pair.enqueue(stream.raw()).unwrap_err();
+    workload.pair.enqueue(stream.raw()).unwrap_err();
     stream.synchronize(PATIENCE).unwrap();
-    let refused = stream.capture(|| life.pair.enqueue(stream.raw())).unwrap_err().to_string();
+    let refused = stream.capture(|| workload.pair.enqueue(stream.raw())).unwrap_err().to_string();
     assert!(refused.contains("shaken") && refused.contains("outside of a capture"), "{refused}");
-    life.pair.enqueue(stream.raw()).unwrap();
+    workload.pair.enqueue(stream.raw()).unwrap();
     stream.synchronize(PATIENCE).unwrap();
-    life.compare_rows();
-    let graph = stream.capture(|| life.pair.enqueue(stream.raw())).unwrap();
+    workload.compare_rows();
+    let graph = stream.capture(|| workload.pair.enqueue(stream.raw())).unwrap();
     for _ in 0..STEPS {
-        life.next();
+        workload.next();
         stream.replay(&graph).unwrap();
         stream.synchronize(PATIENCE).unwrap();
-        life.compare_rows();
+        workload.compare_rows();
     }
 }
 
@@ -156,9 +156,9 @@ fn every_replayed_kernel_may_fail() {
             let context = stand::context().unwrap();
             let form = form(1, one_launch);
             let kernels = stand::kernels(&session, &form.config());
-            let mut life = Random::new(&form, &context, kernels, 18);
+            let mut workload = Random::new(&form, &context, kernels, 18);
             let mut stream = Stream::new(&context).unwrap();
-            let graph = stream.capture(|| life.pair.enqueue(stream.raw())).unwrap();
+            let graph = stream.capture(|| workload.pair.enqueue(stream.raw())).unwrap();
             let at = session.launches() + nth;
             if hang {
                 session.hang(at)
@@ -167,7 +167,7 @@ fn every_replayed_kernel_may_fail() {
             }
             let mut errors = Vec::new();
             for _ in 0..STEPS {
-                life.next();
+                workload.next();
                 stream.replay(&graph).unwrap();
                 if let Err(error) = stream.synchronize(PATIENCE) {
                     errors.push(error.to_string());
@@ -176,16 +176,16 @@ fn every_replayed_kernel_may_fail() {
                     if let Err(error) = context.take_error() {
                         errors.push(error.to_string());
                     }
-                    life.renew();
+                    workload.renew();
                     stream.replay(&graph).unwrap();
                     stream.synchronize(PATIENCE).unwrap();
                 }
-                life.compare_rows();
+                workload.compare_rows();
             }
             let code = if hang { "code 507046" } else { "code 507035" };
             let told = format!("aclrtSynchronizeStreamWithTimeout failed with {code}");
             assert!(errors[0].contains(&told), "kernel {nth}: {errors:?}");
-            drop((graph, life, stream));
+            drop((graph, workload, stream));
             context.finish().unwrap();
             assert_eq!(session.leaks(), Vec::<String>::new(), "kernel {nth}");
         }

@@ -1,4 +1,4 @@
-//! A random life in lockstep: testkit's, in steps of one form, so that a captured one can be replayed.
+//! A random workload in lockstep: testkit's, in steps of one form, so that a captured one can be replayed.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -7,8 +7,8 @@ use avsg::ascend::acl::owned::Context;
 use avsg::device::params::Params;
 use avsg_sim::Session;
 use avsg_testkit::exact::look;
-use avsg_testkit::life::{PLAIN, Player, Setting, Turn, random_step};
 use avsg_testkit::splitmix::SplitMix64;
+use avsg_testkit::workload::{PLAIN, Player, Setting, Turn, random_step};
 
 use super::lockstep::{Form, Pair};
 use super::stand;
@@ -23,7 +23,7 @@ const PAGE: usize = 16;
 const BLOCKS: usize = 8;
 pub const LAYERS: usize = 2;
 
-/// The engines of such a life: block tables, two segments, two layers.
+/// The engines of such a workload: block tables, two segments, two layers.
 pub fn form(cores: usize, one_launch: bool) -> Form {
     let pool_rows = STATES * BLOCKS * PAGE;
     Form {
@@ -41,13 +41,13 @@ pub fn form(cores: usize, one_launch: bool) -> Form {
     }
 }
 
-/// A life on five cores by the session's own kernels.
-pub fn life(session: &Session, context: &Arc<Context>, seed: u64, one_launch: bool) -> Random {
+/// A workload on five cores by the session's own kernels.
+pub fn workload(session: &Session, context: &Arc<Context>, seed: u64, one_launch: bool) -> Random {
     let form = form(5, one_launch);
     Random::new(&form, context, stand::kernels(session, &form.config()), seed)
 }
 
-/// The life.
+/// The workload.
 pub struct Random {
     pub pair: Pair,
     player: Player,

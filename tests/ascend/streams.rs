@@ -11,7 +11,7 @@ use avsg_sim::{Options, Session};
 use avsg_testkit::batch::Owned;
 use avsg_testkit::{exact, small};
 
-use crate::random::{Random, form, life};
+use crate::random::{Random, form, workload};
 use crate::stand;
 
 #[test]
@@ -20,20 +20,20 @@ fn steps_in_a_callers_stream_are_the_cpus() {
         let session = Session::new(Options { seed: 3, ..Options::default() });
         let context = stand::context().unwrap();
         let stream = Stream::new(&context).unwrap();
-        let mut life = life(&session, &context, 11, one_launch);
+        let mut workload = workload(&session, &context, 11, one_launch);
         for _ in 0..40 {
-            life.next();
-            life.pair.enqueue(stream.raw()).unwrap();
+            workload.next();
+            workload.pair.enqueue(stream.raw()).unwrap();
             stream.synchronize(1000).unwrap();
-            life.compare();
+            workload.compare();
         }
-        assert!(life.pair.compared > 10_000);
-        drop((life, stream, context));
+        assert!(workload.pair.compared > 10_000);
+        drop((workload, stream, context));
         assert_eq!(session.leaks(), Vec::<String>::new());
     }
 }
 
-/// One captured graph, replayed over a random life: joins, leaves, permuted states, padded requests,
+/// One captured graph, replayed over a random workload: joins, leaves, permuted states, padded requests,
 /// any number of tokens, bad ids, rows of the step itself.
 #[test]
 fn one_captured_step_is_replayed_over_a_life() {
@@ -41,22 +41,22 @@ fn one_captured_step_is_replayed_over_a_life() {
         let session = Session::new(Options { seed: 4, ..Options::default() });
         let context = stand::context().unwrap();
         let stream = Stream::new(&context).unwrap();
-        let mut life = life(&session, &context, 12, one_launch);
+        let mut workload = workload(&session, &context, 12, one_launch);
         let before = session.launches();
-        let graph = stream.capture(|| life.pair.enqueue(stream.raw())).unwrap();
+        let graph = stream.capture(|| workload.pair.enqueue(stream.raw())).unwrap();
         assert_eq!(session.launches(), before, "captured work does not run");
         for _ in 0..60 {
-            life.next();
+            workload.next();
             let before = session.calls().len();
             stream.replay(&graph).unwrap();
             let calls = session.calls()[before..].to_vec();
             let own = ["aclrtGetCurrentContext", "aclmdlRIExecuteAsync"];
             assert!(calls.iter().all(|call| own.contains(call)), "no host work: {calls:?}");
             stream.synchronize(1000).unwrap();
-            life.compare();
+            workload.compare();
         }
-        assert!(life.pair.compared > 10_000);
-        drop((graph, life, stream, context));
+        assert!(workload.pair.compared > 10_000);
+        drop((graph, workload, stream, context));
         assert_eq!(session.leaks(), Vec::<String>::new());
     }
 }
@@ -73,13 +73,13 @@ fn emitted_kernels_are_captured_and_replayed() {
         let stream = Stream::new(&context).unwrap();
         let form = form(5, one_launch);
         let kernels = simulated::emit(&form.params).unwrap();
-        let mut life = Random::new(&form, &context, kernels, 21);
-        let graph = stream.capture(|| life.pair.enqueue(stream.raw())).unwrap();
+        let mut workload = Random::new(&form, &context, kernels, 21);
+        let graph = stream.capture(|| workload.pair.enqueue(stream.raw())).unwrap();
         for _ in 0..12 {
-            life.next();
+            workload.next();
             stream.replay(&graph).unwrap();
             stream.synchronize(60_000).unwrap();
-            life.compare();
+            workload.compare();
         }
     }
 }
@@ -90,11 +90,11 @@ fn a_queued_step_neither_waits_nor_allocates() {
     let session = Session::new(Options::default());
     let context = stand::context().unwrap();
     let stream = Stream::new(&context).unwrap();
-    let mut life = life(&session, &context, 13, false);
+    let mut workload = workload(&session, &context, 13, false);
     for _ in 0..3 {
-        life.next();
+        workload.next();
         let before = session.calls().len();
-        life.pair.enqueue(stream.raw()).unwrap();
+        workload.pair.enqueue(stream.raw()).unwrap();
         let calls = session.calls()[before..].to_vec();
         let allowed = [
             "aclrtGetCurrentContext",
@@ -106,7 +106,7 @@ fn a_queued_step_neither_waits_nor_allocates() {
         assert!(calls.iter().all(|call| allowed.contains(call)), "{calls:?}");
         assert_eq!(calls.iter().filter(|c| **c == "aclrtLaunchKernelWithConfig").count(), 5);
         stream.synchronize(1000).unwrap();
-        life.compare();
+        workload.compare();
     }
 }
 
@@ -116,24 +116,24 @@ fn handed_over(seed: u64, event_between: bool) -> bool {
     let context = stand::context().unwrap();
     let (appends, gathers) = (Stream::new(&context).unwrap(), Stream::new(&context).unwrap());
     let done = Event::sync(&context).unwrap();
-    let mut life = life(&session, &context, 7, false);
+    let mut workload = workload(&session, &context, 7, false);
     let mut right = true;
     for _ in 0..6 {
-        life.next();
-        let batch = life.pair.device.batch();
-        let rows = [0, 1].map(|layer| life.pair.device.fresh(layer));
+        workload.next();
+        let batch = workload.pair.device.batch();
+        let rows = [0, 1].map(|layer| workload.pair.device.fresh(layer));
         // SAFETY: everything lives until the streams are waited for.
         unsafe {
             for (layer, rows) in rows.iter().enumerate() {
                 let fresh = DeviceFresh { segments: rows };
-                life.pair.ascend.enqueue_append(&batch, layer, &fresh, appends.raw()).unwrap();
+                workload.pair.ascend.enqueue_append(&batch, layer, &fresh, appends.raw()).unwrap();
             }
             if event_between {
                 done.record(appends.raw()).unwrap();
                 gathers.wait(&done).unwrap();
             }
             // No fresh rows are given: the gather has to find them in the pool.
-            right &= gather_right(&mut life, &batch, &gathers);
+            right &= gather_right(&mut workload, &batch, &gathers);
         }
         appends.synchronize(1000).unwrap();
     }
@@ -144,20 +144,20 @@ fn handed_over(seed: u64, event_between: bool) -> bool {
 ///
 /// # Safety
 /// As for [`Engine::enqueue_step`].
-unsafe fn gather_right(life: &mut Random, batch: &DeviceBatch, stream: &Stream) -> bool {
+unsafe fn gather_right(workload: &mut Random, batch: &DeviceBatch, stream: &Stream) -> bool {
     // stable_len -1: every row is the pool's.
     let none = DeviceMemory::new(&stand::context().unwrap(), 16).unwrap();
     none.write(0, &[0xFF; 16]).unwrap();
     let stable_len = DeviceArray { address: none.address(), len: none.len() / 4 };
     let all = DeviceBatch { stable_len, ..*batch };
-    let (engine, plan) = (&mut life.pair.ascend, &mut life.pair.ascend_plan);
+    let (engine, plan) = (&mut workload.pair.ascend, &mut workload.pair.ascend_plan);
     // SAFETY: the contract.
     unsafe {
         engine.enqueue_step(&all, plan, 0, None, stream.raw()).unwrap();
         engine.enqueue_transfer(plan, 1, None, stream.raw()).unwrap();
     }
     stream.synchronize(1000).unwrap();
-    life.fresh_rows_arrived()
+    workload.fresh_rows_arrived()
 }
 
 #[test]
@@ -173,19 +173,19 @@ fn read_from(pool: bool) -> bool {
     let session = Session::new(Options { seed: 2, ..Options::default() });
     let context = stand::context().unwrap();
     let stream = Stream::new(&context).unwrap();
-    let mut life = life(&session, &context, 7, false);
+    let mut workload = workload(&session, &context, 7, false);
     let mut right = true;
     for _ in 0..6 {
-        life.next();
-        let batch = life.pair.device.batch();
+        workload.next();
+        let batch = workload.pair.device.batch();
         if pool {
             // SAFETY: everything lives until the stream is waited for, here and below.
-            right &= unsafe { gather_right(&mut life, &batch, &stream) };
+            right &= unsafe { gather_right(&mut workload, &batch, &stream) };
         }
-        life.pair.enqueue(stream.raw()).unwrap();
+        workload.pair.enqueue(stream.raw()).unwrap();
         stream.synchronize(1000).unwrap();
         if !pool {
-            right &= life.fresh_rows_arrived();
+            right &= workload.fresh_rows_arrived();
         }
     }
     right
@@ -204,9 +204,9 @@ fn appended_rows_are_there_when_their_stream_is() {
     let session = Session::new(Options { seed: 2, jitter: 0, ..Options::default() });
     let context = stand::context().unwrap();
     let (stream, other) = (Stream::new(&context).unwrap(), Stream::new(&context).unwrap());
-    let mut life = life(&session, &context, 9, false);
-    let pool = |life: &Random| {
-        let pool = life.pair.ascend.pool();
+    let mut workload = workload(&session, &context, 9, false);
+    let pool = |workload: &Random| {
+        let pool = workload.pair.ascend.pool();
         let mut rows = vec![[0; 48]; pool.rows()];
         for (at, row) in rows.iter_mut().enumerate() {
             pool.read_row(0, at, row).unwrap();
@@ -215,17 +215,17 @@ fn appended_rows_are_there_when_their_stream_is() {
     };
     let mut appended = 0;
     for _ in 0..20 {
-        life.next();
-        let before = pool(&life);
-        let (batch, rows) = (life.pair.device.batch(), life.pair.device.fresh(0));
+        workload.next();
+        let before = pool(&workload);
+        let (batch, rows) = (workload.pair.device.batch(), workload.pair.device.fresh(0));
         let fresh = DeviceFresh { segments: &rows };
         // SAFETY: everything lives until the stream is waited for.
-        unsafe { life.pair.ascend.enqueue_append(&batch, 0, &fresh, stream.raw()).unwrap() };
+        unsafe { workload.pair.ascend.enqueue_append(&batch, 0, &fresh, stream.raw()).unwrap() };
         other.synchronize(1000).unwrap();
-        assert!(pool(&life) == before, "it is only queued");
+        assert!(pool(&workload) == before, "it is only queued");
         stream.synchronize(1000).unwrap();
-        let changed = pool(&life).iter().zip(&before).filter(|(now, then)| now != then).count();
-        assert_eq!(changed, life.turn().appended(), "each row of the step, and no other");
+        let changed = pool(&workload).iter().zip(&before).filter(|(now, then)| now != then).count();
+        assert_eq!(changed, workload.turn().appended(), "each row of the step, and no other");
         appended += changed;
     }
     assert!(appended > 10, "{appended} rows");

@@ -1,4 +1,4 @@
-//! Traces and lives by the kernels that are shipped, on the simulated device and on the CPU in
+//! Traces and workloads by the kernels that are shipped, on the simulated device and on the CPU in
 //! lockstep: on 1 to 40 cores, as one launch and as two, by host arrays, in a stream, captured. After
 //! every step slots, miss lists, counts, tables, slots' bytes and the pool are the same.
 
@@ -25,7 +25,7 @@ enum Way {
 
 const WAYS: [Way; 3] = [Way::Host, Way::Stream, Way::Captured];
 
-/// A life in lockstep.
+/// A workload in lockstep.
 trait Lockstep {
     fn pair(&mut self) -> &mut Pair;
     /// Brings the next step to the device.
@@ -59,15 +59,15 @@ impl Lockstep for Traced<'_> {
 }
 
 /// Lives `steps` steps.
-fn live(life: &mut impl Lockstep, way: Way, steps: usize, context: &Arc<Context>) {
+fn run(workload: &mut impl Lockstep, way: Way, steps: usize, context: &Arc<Context>) {
     let stream = Stream::new(context).unwrap();
     let graph = match way {
-        Way::Captured => Some(stream.capture(|| life.pair().enqueue(stream.raw())).unwrap()),
+        Way::Captured => Some(stream.capture(|| workload.pair().enqueue(stream.raw())).unwrap()),
         _ => None,
     };
     for _ in 0..steps {
-        life.next();
-        let pair = life.pair();
+        workload.next();
+        let pair = workload.pair();
         match (way, &graph) {
             (Way::Host, _) => pair.step_by_host(),
             (_, graph) => {
@@ -79,7 +79,7 @@ fn live(life: &mut impl Lockstep, way: Way, steps: usize, context: &Arc<Context>
                 pair.compare();
             }
         }
-        life.check();
+        workload.check();
     }
 }
 
@@ -110,28 +110,28 @@ fn the_trace_is_the_same_on_any_cores_by_any_launch() {
         let context = simulated::context().unwrap();
         let form = Form { one_launch, ..traced::form(&trace, case * 2, 1024, cores) };
         let pair = Pair::new(&form, &context, kernels.clone());
-        let mut life = Traced::new(&trace, pair, case * 2);
-        live(&mut life, way, 3, &context);
-        assert!(life.pair.compared == 3 * 2 * 1024, "{cores} {one_launch} {way:?}");
-        drop((life, context));
+        let mut workload = Traced::new(&trace, pair, case * 2);
+        run(&mut workload, way, 3, &context);
+        assert!(workload.pair.compared == 3 * 2 * 1024, "{cores} {one_launch} {way:?}");
+        drop((workload, context));
         assert_eq!(session.leaks(), Vec::<String>::new());
     }
 }
 
-/// Random lives, with block tables, two segments and two layers, where cores outnumber requests.
+/// Random workloads, with block tables, two segments and two layers, where cores outnumber requests.
 #[test]
 fn lives_are_the_same_on_many_cores() {
     if !stand::compiler() {
         return;
     }
-    for (_, cores, one_launch, way) in cases("lives", &[8, 40]) {
+    for (_, cores, one_launch, way) in cases("workloads", &[8, 40]) {
         let session = Session::new(Options { seed: 5, ..Options::default() });
         let context = simulated::context().unwrap();
         let form = random::form(cores, one_launch);
         let kernels = simulated::emit(&form.params).unwrap();
-        let mut life = Random::new(&form, &context, kernels, 31 + u64::from(cores == 40));
-        live(&mut life, way, 8, &context);
-        drop((life, context));
+        let mut workload = Random::new(&form, &context, kernels, 31 + u64::from(cores == 40));
+        run(&mut workload, way, 8, &context);
+        drop((workload, context));
         assert_eq!(session.leaks(), Vec::<String>::new());
     }
 }
@@ -157,9 +157,9 @@ fn four_threads_replay_over_one_pool() {
             let (trace, context, kernels, pool) = (&trace, &context, kernels.clone(), pool.clone());
             scope.spawn(move || {
                 let pair = Pair::on(&form, context, kernels, pool);
-                let mut life = Traced::new(trace, pair, 0);
-                live(&mut life, way, 10, context);
-                assert!(life.pair.compared == 10 * 2 * 1024, "thread {thread}");
+                let mut workload = Traced::new(trace, pair, 0);
+                run(&mut workload, way, 10, context);
+                assert!(workload.pair.compared == 10 * 2 * 1024, "thread {thread}");
             });
         }
     });
@@ -190,9 +190,9 @@ fn a_given_trace_is_the_same() {
             let context = simulated::context().unwrap();
             let form = Form { one_launch, ..traced::form(&trace, 0, slots, 40) };
             let pair = Pair::new(&form, &context, kernels.clone());
-            let mut life = Traced::new(&trace, pair, 0);
-            live(&mut life, way, steps, &context);
-            compared += life.pair.compared;
+            let mut workload = Traced::new(&trace, pair, 0);
+            run(&mut workload, way, steps, &context);
+            compared += workload.pair.compared;
             println!("{path}: {way:?}, one launch {one_launch}: {steps} steps are the same");
         }
     }

@@ -17,7 +17,7 @@ use avsg_testkit::fresh::FreshRows;
 use avsg_testkit::on_device::OnDevice;
 
 use super::c::*;
-use super::lives::{self, SLOTS, params};
+use super::workload::{self, SLOTS, params};
 
 /// A life on "cpu", "ascend-sim", or "ascend": the real device's code, with a runtime that is found by
 /// path, and the simulator's shared library as that.
@@ -42,7 +42,7 @@ pub fn life_with(device: &'static CStr, set: impl FnOnce(&mut avsg_engine_config
         }
         _ => Some(simulated::context().unwrap()),
     };
-    let life = Life::with_rows(lives::POOL_ROWS, &config, context);
+    let life = Life::with_rows(workload::POOL_ROWS, &config, context);
     let _: (CString, CString) = (runtime, kernels);
     life
 }

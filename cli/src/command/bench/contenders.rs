@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use crate::baseline::{HashMapLru, LruCrate, Matcher, Miss, PreviousStep, ScalarTable};
 use anyhow::Result;
 use avsg::cpu::machine::Machine;
-use avsg::cpu::stage::Trial;
+use avsg::cpu::stage::StandaloneTable;
 use avsg::device::params::Params;
 
 /// Matches one token's ids: slots for all, a list of what is to be copied.
@@ -24,7 +24,7 @@ pub trait Contender {
 
 /// This operator's Stage One.
 struct Ours {
-    trial: Trial,
+    trial: StandaloneTable,
     machine: Machine,
 }
 
@@ -57,7 +57,7 @@ pub fn line_up(params: &Params, machines: [Machine; 2]) -> Result<Vec<Box<dyn Co
     let (k, slots) = (params.k as usize, params.slots as usize);
     let mut all: Vec<Box<dyn Contender>> = Vec::new();
     for machine in machines {
-        all.push(Box::new(Ours { trial: Trial::new(params)?, machine }));
+        all.push(Box::new(Ours { trial: StandaloneTable::new(params)?, machine }));
     }
     all.extend([
         other(ScalarTable::new(slots)?, k),

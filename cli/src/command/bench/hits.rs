@@ -4,7 +4,7 @@ use crate::baseline::{Belady, ExactLru, Policy};
 use crate::trace::Trace;
 use anyhow::Result;
 use avsg::cpu::machine::Machine;
-use avsg::cpu::stage::Trial;
+use avsg::cpu::stage::StandaloneTable;
 use avsg::device::params::Params;
 
 /// Per step (hits, ids selected).
@@ -16,7 +16,7 @@ fn selected(ids: &[i32]) -> u64 {
 
 /// A table's hits; nothing is invalidated.
 pub fn of_table(trace: &Trace, params: &Params, machine: Machine) -> Result<Hits> {
-    let mut trial = Trial::new(params)?;
+    let mut trial = StandaloneTable::new(params)?;
     let step = |step: usize| {
         let ids = &trace.ids[step * trace.tokens * trace.k..][..trace.tokens * trace.k];
         let misses = trial.step_on(machine, ids, trace.tokens, -1) as u64;

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use anyhow::{Context, Result};
-use avsg::cpu::team::Team;
+use avsg::cpu::worker_pool::WorkerPool;
 use avsg::device::stage_two::{Share, Strategy, pieces};
 use avsg::engine::Engine;
 use serde::Serialize;
@@ -34,7 +34,7 @@ pub struct Row {
 /// What all cells share.
 pub struct Bench<'a> {
     pub engine: &'a Engine,
-    pub team: Team,
+    pub workers: WorkerPool,
     /// The pool's rows in random order.
     pub order: &'a [i32],
     pub model: Model,
@@ -79,7 +79,7 @@ impl Bench<'_> {
         k: usize,
         turn: usize,
     ) -> Result<f64> {
-        let (engine, order, cores) = (self.engine, self.order, self.team.cores());
+        let (engine, order, cores) = (self.engine, self.order, self.workers.cores());
         let bytes = engine.pool().format().bytes();
         let copier = engine.copier().context("this measures the CPU device")?;
         let rows = engine.pool().view(0, 0)?;
@@ -99,9 +99,9 @@ impl Bench<'_> {
                 unsafe { copier.copy_rows(range.len(), bytes, from, slot) };
             });
         };
-        self.team.launch(u64::MAX, None, Some(&|_, _| ()))?;
+        self.workers.launch(u64::MAX, None, Some(&|_, _| ()))?;
         let start = Instant::now();
-        self.team.launch(u64::MAX, None, Some(&copy))?;
+        self.workers.launch(u64::MAX, None, Some(&copy))?;
         Ok(start.elapsed().as_secs_f64() * 1e6)
     }
 }

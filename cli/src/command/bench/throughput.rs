@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use avsg::copy::Copier;
-use avsg::cpu::team::Team;
+use avsg::cpu::worker_pool::WorkerPool;
 use avsg::device::stage_two::cut;
 use avsg::engine::{Batch, Engine};
 use avsg::plan::Plan;
@@ -156,7 +156,7 @@ pub fn measure(engine: &mut Engine, order: &[i32], repeats: usize) -> Result<Thr
     let mut cold = Cold { order: order.to_vec(), at: 0, generation: 0, k, requests, first: 0 };
     let mut plan = engine.new_plan(requests, requests)?;
     let mut first = rouse(engine, &order[..k])?;
-    let mut team = Team::new(cores)?;
+    let mut workers = WorkerPool::new(cores)?;
     let mut times = vec![Vec::with_capacity(repeats); LOOPS.len() + 1];
     for repeat in 0..repeats {
         for turn in 0..times.len() {
@@ -171,10 +171,10 @@ pub fn measure(engine: &mut Engine, order: &[i32], repeats: usize) -> Result<Thr
                 start.elapsed()
             } else {
                 let moves = Moves::of(engine, &plan, cold.first)?;
-                team.launch(u64::MAX, None, Some(&|_, _| ()))?;
+                workers.launch(u64::MAX, None, Some(&|_, _| ()))?;
                 let start = Instant::now();
                 let copy = |core, _| moves.copy(LOOPS[who], bytes, core, cores);
-                team.launch(u64::MAX, None, Some(&copy))?;
+                workers.launch(u64::MAX, None, Some(&copy))?;
                 start.elapsed()
             };
             times[who].push(time.as_secs_f64() * 1e6);

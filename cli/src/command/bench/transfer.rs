@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::draw::{self, Series};
 use anyhow::Result;
 use avsg::buffer::BufferConfig;
-use avsg::cpu::team::Team;
+use avsg::cpu::worker_pool::WorkerPool;
 use avsg::cpus::{MAX_CORES, allowed_cpus};
 use avsg::device::params::Params;
 use avsg::engine::{Config, Engine};
@@ -151,9 +151,9 @@ pub fn run(options: &Options) -> Result<()> {
         if index > 0 {
             continue;
         }
-        let team = Team::new(engine.config().cores)?;
+        let workers = WorkerPool::new(engine.config().cores)?;
         let (repeats, engine) = (options.repeats, &engine);
-        let mut bench = Bench { engine, team, order: &order, model, repeats };
+        let mut bench = Bench { engine, workers, order: &order, model, repeats };
         for scattered in [false, true] {
             for &reuse in &options.reuse {
                 for &requests in &options.requests {

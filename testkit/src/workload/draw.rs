@@ -1,13 +1,13 @@
 //! Lives that nobody has to shrink: drawn from a seed, or long enough to fill tables.
 
-use super::{Life, Request, Shape, Step};
+use super::{Request, Shape, Step, Workload};
 use crate::splitmix::SplitMix64;
 
 /// The form of a step whose batch has the same sizes as every other, as a graph needs it: K ids a row,
 /// nothing between rows, tables of exactly a request's blocks.
 pub const PLAIN: u8 = 48;
 
-/// The next step of a random life: joins, leaves, permuted and swapped states, padded and read-only
+/// The next step of a random workload: joins, leaves, permuted and swapped states, padded and read-only
 /// requests, rejected drafts, any number of tokens, bad ids, rows of the step itself. Block tables are
 /// whole, so that the rows can be appended by them. Always so many requests, by tables of `states`.
 pub fn random_step(dice: &mut SplitMix64, form: u8, states: usize, requests: usize) -> Step {
@@ -39,12 +39,12 @@ pub const DEVICE_SHAPES: [[u8; 10]; 3] = [
     [3, 3, 17, 1, 1, 3, 4, 3, 6, 0],
 ];
 
-/// What requests of a [`long_life`] do, to have everything in it: they decode, roll back, only read, are
+/// What requests of a [`long_workload`] do, to have everything in it: they decode, roll back, only read, are
 /// padded, and join.
 pub const EVERYTHING: [u8; 8] = [6, 6, 6, 5, 2, 1, 6, 0];
 
-/// A life long enough to fill tables. `acts` are what its four requests do in turn, after they have joined.
-pub fn long_life(bytes: [u8; 10], steps: usize, acts: [u8; 8]) -> Life {
+/// A workload long enough to fill tables. `acts` are what its four requests do in turn, after they have joined.
+pub fn long_workload(bytes: [u8; 10], steps: usize, acts: [u8; 8]) -> Workload {
     let ids = |seed: usize| (0..60).map(|i| ((i * seed * 2_741 + i * i) % 65_536) as u16).collect();
     let requests = |step: usize| {
         let one = |r: usize| Request {
@@ -58,5 +58,5 @@ pub fn long_life(bytes: [u8; 10], steps: usize, acts: [u8; 8]) -> Life {
         (0..4).map(one).collect()
     };
     let step = |s: usize| Step { form: s as u8, swap: s as u8, requests: requests(s) };
-    Life { shape: Shape::from(bytes), steps: (0..steps).map(step).collect() }
+    Workload { shape: Shape::from(bytes), steps: (0..steps).map(step).collect() }
 }

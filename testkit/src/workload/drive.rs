@@ -1,11 +1,11 @@
-//! Lives a life on an engine by host arrays, as a runtime would.
+//! Lives a workload on an engine by host arrays, as a runtime would.
 
 use avsg::Result;
 use avsg::engine::{Engine, Fresh};
 use avsg::plan::Plan;
 
 use super::player::Player;
-use super::{Life, verify};
+use super::{Workload, verify};
 use crate::batch::Owned;
 use crate::found::Found;
 use crate::fresh::FreshRows;
@@ -17,15 +17,15 @@ const MAX_REQUESTS: usize = 6;
 ///
 /// # Panics
 /// If a result is not exact.
-pub fn live(life: &Life, mut engine: Engine) -> Vec<i32> {
-    let setting = life.shape.setting(MAX_REQUESTS);
+pub fn run(workload: &Workload, mut engine: Engine) -> Vec<i32> {
+    let setting = workload.shape.setting(MAX_REQUESTS);
     let write = |engine: &Engine, layer: usize, row: usize, bytes: &[u8]| {
         engine.pool().write_row(layer, row, bytes).unwrap();
     };
     let mut plan = engine.new_plan(setting.batch_rows(), setting.requests).unwrap();
     let mut player = Player::new(setting, &mut |l, row, bytes| write(&engine, l, row, bytes));
     let mut log = Vec::new();
-    for step in &life.steps {
+    for step in &workload.steps {
         let turn = player.turn(step, &mut |l, row, bytes| write(&engine, l, row, bytes));
         let fresh = turn.has_fresh().then_some(&turn.fresh[..]);
         let at_once = step.form.is_multiple_of(2);

@@ -1,4 +1,4 @@
-//! Random lives of requests: a life is plain numbers, and every number has a meaning, so that any
+//! Random workloads of requests: a workload is plain numbers, and every number has a meaning, so that any
 //! bytes make one (proptest shrinks it, the fuzzer mutates it).
 
 mod draw;
@@ -11,8 +11,8 @@ pub mod strategies;
 mod verify;
 mod world;
 
-pub use draw::{DEVICE_SHAPES, EVERYTHING, PLAIN, long_life, random_step};
-pub use drive::{append, live, transfer};
+pub use draw::{DEVICE_SHAPES, EVERYTHING, PLAIN, long_workload, random_step};
+pub use drive::{append, run, transfer};
 pub use player::{Player, Turn};
 pub use setting::Setting;
 pub use shape::{OWN_ROWS, Shape};
@@ -48,7 +48,7 @@ pub struct Step {
 
 /// A geometry and what happens on it.
 #[derive(Clone, Debug)]
-pub struct Life {
+pub struct Workload {
     /// The engine.
     pub shape: Shape,
     /// The steps.

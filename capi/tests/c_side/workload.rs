@@ -9,9 +9,9 @@ use avsg_capi::*;
 use avsg_testkit::batch::Owned;
 use avsg_testkit::found::Found;
 use avsg_testkit::fresh::FreshRows;
-use avsg_testkit::life::{Player, Setting, Turn, random_step};
 use avsg_testkit::memory::words;
 use avsg_testkit::splitmix::SplitMix64;
+use avsg_testkit::workload::{Player, Setting, Turn, random_step};
 
 use super::c::*;
 

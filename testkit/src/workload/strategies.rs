@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::{Life, Request, Shape, Step};
+use super::{Request, Shape, Step, Workload};
 
 fn request() -> impl Strategy<Value = Request> {
     let ids = prop::collection::vec(any::<u16>(), 0..80);
@@ -30,7 +30,8 @@ pub fn device_shape() -> impl Strategy<Value = Shape> {
     })
 }
 
-/// Any life on such a geometry.
-pub fn life(shape: impl Strategy<Value = Shape>) -> impl Strategy<Value = Life> {
-    (shape, prop::collection::vec(step(), 1..14)).prop_map(|(shape, steps)| Life { shape, steps })
+/// Any workload on such a geometry.
+pub fn workload(shape: impl Strategy<Value = Shape>) -> impl Strategy<Value = Workload> {
+    (shape, prop::collection::vec(step(), 1..14))
+        .prop_map(|(shape, steps)| Workload { shape, steps })
 }

@@ -1,4 +1,4 @@
-//! Which engine a life is lived on.
+//! Which engine a workload is lived on.
 
 use avsg::device::params::{Lifetime, Params};
 use avsg::device::stage_two::Strategy;
@@ -106,7 +106,7 @@ impl Shape {
         }
     }
 
-    /// What a life on it needs to know, with so many requests to a batch.
+    /// What a workload on it needs to know, with so many requests to a batch.
     pub fn setting(&self, requests: usize) -> Setting {
         let (params, format) = (self.params(), self.format());
         let (states, layers) = (self.states(), self.layers());

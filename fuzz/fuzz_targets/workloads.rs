@@ -1,12 +1,12 @@
-//! Any bytes are a life of requests (`testkit/src/life.rs`); no life may go wrong.
+//! Any bytes are a workload of requests (`testkit/src/workload.rs`); no workload may go wrong.
 //!
-//! `cargo +nightly fuzz run lives -- -max_total_time=20`
+//! `cargo +nightly fuzz run workloads -- -max_total_time=20`
 
 #![no_main]
 
 use arbitrary::{Result, Unstructured};
 use avsg::engine::Choice;
-use avsg_testkit::life::{Life, Request, Shape, Step, live};
+use avsg_testkit::workload::{Workload, Request, Shape, Step, run};
 use avsg_testkit::splitmix::{SplitMix64, mix};
 use libfuzzer_sys::fuzz_target;
 
@@ -26,16 +26,16 @@ fn step(u: &mut Unstructured<'_>) -> Result<Step> {
     Ok(Step { form, swap, requests })
 }
 
-fn life(u: &mut Unstructured<'_>) -> Result<Life> {
+fn workload(u: &mut Unstructured<'_>) -> Result<Workload> {
     let shape = Shape::from(u.arbitrary::<[u8; 10]>()?);
     let mut steps = Vec::new();
     while !u.is_empty() && steps.len() < MAX_STEPS {
         steps.push(step(u)?);
     }
-    Ok(Life { shape, steps })
+    Ok(Workload { shape, steps })
 }
 
-/// libFuzzer begins with inputs of a few bytes, which are no life yet: they are seeds of one.
+/// libFuzzer begins with inputs of a few bytes, which are no workload yet: they are seeds of one.
 const SHORTEST: usize = 900;
 
 fuzz_target!(|bytes: &[u8]| {
@@ -45,7 +45,7 @@ fuzz_target!(|bytes: &[u8]| {
     while all.len() < SHORTEST {
         all.extend(rest.word().to_le_bytes());
     }
-    if let Ok(life) = life(&mut Unstructured::new(&all)) {
-        live(&life, life.shape.engine(Choice::Auto));
+    if let Ok(workload) = workload(&mut Unstructured::new(&all)) {
+        run(&workload, workload.shape.engine(Choice::Auto));
     }
 });

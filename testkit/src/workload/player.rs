@@ -1,4 +1,4 @@
-//! Plays a life's steps: makes each step's batch and rows, and has its results checked, whichever engine
+//! Plays a workload's steps: makes each step's batch and rows, and has its results checked, whichever engine
 //! takes them and by whichever interface.
 
 use avsg::device::params::ID_LIMIT;
@@ -11,7 +11,7 @@ use crate::batch::Owned;
 use crate::found::Found;
 use crate::fresh::FreshRows;
 
-/// One step of a life, as an engine takes it.
+/// One step of a workload, as an engine takes it.
 pub struct Turn {
     /// The batch to plan.
     pub batch: Owned,
@@ -40,7 +40,7 @@ impl Turn {
     }
 }
 
-/// The requests of a life, the rows that they have, and what its engine's slots must hold.
+/// The requests of a workload, the rows that they have, and what its engine's slots must hold.
 pub struct Player {
     setting: Setting,
     world: World,

@@ -2,7 +2,7 @@
 //!
 //! A launch is two stages over numbered cores. The caller's thread is worker 0; the others wait for a
 //! launch by spinning for a while and parking after that. Nothing here allocates or takes a blocking
-//! lock once the team exists. There are never more workers than CPUs, because workers spin; a core
+//! lock once the workers run. There are never more workers than CPUs, because workers spin; a core
 //! count above that is played by fewer workers, core c by worker c mod workers.
 
 use std::cell::UnsafeCell;
@@ -51,14 +51,14 @@ struct Shared {
 // read by workers only after they have seen the new `launch` number, which is stored after it.
 unsafe impl Sync for Shared {}
 
-/// The cores of one device.
-pub struct Team {
+/// The threads that play the cores of one device.
+pub struct WorkerPool {
     shared: Arc<Shared>,
     threads: Box<[Thread]>,
     joins: Vec<JoinHandle<()>>,
 }
 
-impl Team {
+impl WorkerPool {
     /// Starts the workers of a device of `cores` cores, each pinned to a CPU of its own.
     ///
     /// # Errors
@@ -78,9 +78,9 @@ impl Team {
             sync_all: spin::Barrier::new(workers),
             parked: (0..workers).map(|_| AtomicBool::new(false)).collect(),
         });
-        let mut team = Self { shared, threads: Box::default(), joins: Vec::new() };
+        let mut pool = Self { shared, threads: Box::default(), joins: Vec::new() };
         for worker in 1..workers {
-            let shared = Arc::clone(&team.shared);
+            let shared = Arc::clone(&pool.shared);
             // The caller's thread keeps the first CPU in practice, and is not ours to pin.
             let cpu = cpus.get(worker).copied();
             let body = move || work(&shared, worker, cpu);
@@ -93,14 +93,14 @@ impl Team {
                     source,
                     remedy: "ask for fewer cores",
                 })?;
-            team.joins.push(join);
+            pool.joins.push(join);
         }
         // A thread takes memory while it starts, which must not fall into the first step.
-        while team.shared.running.load(Ordering::Acquire) != 0 {
+        while pool.shared.running.load(Ordering::Acquire) != 0 {
             thread::yield_now();
         }
-        team.threads = team.joins.iter().map(|j| j.thread().clone()).collect();
-        Ok(team)
+        pool.threads = pool.joins.iter().map(|j| j.thread().clone()).collect();
+        Ok(pool)
     }
 
     /// Cores of the device.
@@ -164,7 +164,7 @@ impl Shared {
     }
 }
 
-impl Drop for Team {
+impl Drop for WorkerPool {
     fn drop(&mut self) {
         self.shared.stop.store(true, Ordering::SeqCst);
         for join in self.joins.drain(..) {

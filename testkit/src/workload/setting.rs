@@ -1,4 +1,4 @@
-//! What a life needs to know of the engine that lives it.
+//! What a workload needs to know of the engine that runs it.
 
 use avsg::device::params::Params;
 use avsg::rows::RowFormat;

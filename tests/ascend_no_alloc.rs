@@ -9,7 +9,6 @@ use std::sync::Arc;
 use avsg::ascend::acl::owned::{Context, Stream};
 use avsg::ascend::acl::{Acl, Source};
 use avsg::ascend::{AscendOptions, RegisteredPool, simulated};
-use avsg::device::params::{Lifetime, Params};
 use avsg::engine::{Config, Engine};
 use avsg::pool::{Pages, PoolConfig};
 use avsg::rows::RowFormat;
@@ -17,6 +16,7 @@ use avsg_testkit::allocations;
 use avsg_testkit::batch::Owned;
 use avsg_testkit::memory::words;
 use avsg_testkit::on_device::OnDevice;
+use avsg_testkit::workload::{DEVICE_SHAPES, Shape};
 
 /// The simulator's shared library, which cargo builds as a dependency of this test.
 fn library() -> PathBuf {
@@ -34,8 +34,8 @@ fn a_queued_step_takes_no_memory() {
     }
     let acl = Acl::open(&Source::Path(library())).unwrap();
     let context = Context::open(Arc::new(acl), 0).unwrap();
-    let lifetime = Lifetime::Constant(127);
-    let params = Params { spread: 2, retries: 7, lifetime, ..Params::wide(16, 1, 128) };
+    let params = Shape::from(DEVICE_SHAPES[1]).params();
+    let (k, page) = (params.k as usize, params.page as usize);
     let format = RowFormat::single(64).unwrap();
     let pool = PoolConfig { pages: Pages::Plain, ..PoolConfig::new(1, 512, format) };
     let pool = RegisteredPool::create(&context, &pool).unwrap();
@@ -45,15 +45,19 @@ fn a_queued_step_takes_no_memory() {
     let mut engine = Engine::on_ascend(config, pool, &options).unwrap();
     let stream = Stream::new(&context).unwrap();
 
-    let there = OnDevice::new(&context, &Owned::room(16, 1, 1, 0), &[]).unwrap();
+    let there = OnDevice::new(&context, &Owned::room(k, 1, 1, 512 / page), &[]).unwrap();
     let batch = there.batch();
     let mut plan = engine.new_plan(1, 1).unwrap();
     for round in 0..4 {
-        let mut step = Owned::new(16, 0);
-        step.push([0, 0, -1, 512], &[(0..16).map(|i| i * 3 + round * 50).collect()]);
+        let mut step = Owned {
+            blocks: (0..512 / page as i32).collect(),
+            block_stride: 512 / page,
+            ..Owned::new(k, 0)
+        };
+        step.push([0, 0, -1, 512], &[(0..k as i32).map(|i| i * 3 + round * 50).collect()]);
         there.write(&step, &[]).unwrap();
         let calls = allocations::calls(|| {
-            // SAFETY: the arrays hold one request of 16 ids and live until the stream is waited for.
+            // SAFETY: the arrays hold one request of K ids and live until the stream is waited for.
             unsafe { engine.enqueue_step(&batch, &mut plan, 0, None, stream.raw()).unwrap() };
         });
         assert!(round == 0 || calls == 0, "{calls} allocator calls while a step is queued");
@@ -63,5 +67,5 @@ fn a_queued_step_takes_no_memory() {
     let valid = without_provenance(plan.device_arrays().unwrap().valid as usize);
     // SAFETY: the plan's array of valid counts on the device, which has a word for its one row.
     let valid = unsafe { words(Some(&context), valid, 1) };
-    assert_eq!(valid, [16], "the kernels have run");
+    assert_eq!(valid, [params.k as i32], "the kernels have run");
 }

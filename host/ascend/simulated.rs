@@ -8,7 +8,7 @@ use std::{env, fs};
 use avsg_device::kernels::KernelName;
 use avsg_device::params::Params;
 use avsg_linker::ascendc::ascendc;
-use avsg_linker::ascendc::kernels::{Abi, Kernels};
+use avsg_linker::ascendc::kernels::Abi;
 
 use super::acl::owned::Context;
 use super::acl::{Acl, Source};
@@ -28,32 +28,29 @@ pub fn context() -> Result<Arc<Context>> {
     Context::open(Arc::new(Acl::open(&source())?), 0)
 }
 
-fn emitted(params: &Params) -> Result<Kernels> {
-    ascendc(params, Abi::Direct).map_err(|error| {
-        let limit = format!("a vector core cannot run it: {error}");
-        let remedy = "choose fewer slots, a smaller spread or a smaller K";
-        Error::invalid("geometry", params, limit, remedy)
-    })
-}
-
 /// The kernels of a geometry as AscendC, each a text of its own, in the order of `KernelName::ALL`.
 ///
 /// # Errors
 /// If the geometry does not fit a vector core's memory.
 pub(super) fn texts(params: &Params) -> Result<[String; KernelName::ALL.len()]> {
-    let kernels = emitted(params)?;
+    let kernels = ascendc(params, Abi::Direct).map_err(|error| {
+        let limit = format!("a vector core cannot run it: {error}");
+        let remedy = "choose fewer slots, a smaller spread or a smaller K";
+        Error::invalid("geometry", params, limit, remedy)
+    })?;
     Ok(KernelName::ALL.map(|name| kernels.whole(&kernels.kernels[name as usize].text)))
 }
 
-/// Writes the kernels of a geometry, as AscendC, into a folder of the system's temporary one, and
-/// returns it: for who wants files, to compile for a device or to change.
+/// Writes the kernels of a geometry, as AscendC, into a folder below the system's temporary folder, and returns the
+/// path of that folder. Each file holds one kernel with its headers pasted in, which is the text that an engine
+/// without a folder loads, so the simulator compiles a geometry once for both.
 ///
 /// # Errors
 /// If the geometry does not fit a vector core's memory, or the files cannot be written.
 pub fn emit(params: &Params) -> Result<PathBuf> {
-    let kernels = emitted(params)?;
+    let texts = texts(params)?;
     let mut hasher = DefaultHasher::new();
-    kernels.files().for_each(|(_, text)| text.hash(&mut hasher));
+    texts.hash(&mut hasher);
     let folder = env::temp_dir().join(format!("avsg-kernels-{:016x}", hasher.finish()));
     let refused = |source| Error::Os {
         call: "write",
@@ -62,9 +59,10 @@ pub fn emit(params: &Params) -> Result<PathBuf> {
         remedy: "set TMPDIR to a folder that can be written",
     };
     fs::create_dir_all(&folder).map_err(refused)?;
-    for (name, text) in kernels.files() {
+    for (kernel, text) in KernelName::ALL.iter().zip(&texts) {
+        let name = format!("{}.cpp", kernel.entry().to_string_lossy());
         let file = folder.join(&name);
-        if fs::read_to_string(&file).is_ok_and(|there| there == text) {
+        if fs::read_to_string(&file).is_ok_and(|written| written == *text) {
             continue;
         }
         // Replaced as a whole: another process may be reading it.

@@ -1,7 +1,6 @@
 //! The same workloads on the Ascend device as on the CPU, by host arrays: identical slots, miss lists and
 //! bytes.
 
-use avsg::ascend::simulated;
 use avsg::engine::Choice;
 use avsg::engine::Config;
 use avsg_sim::{Options, Session};
@@ -45,7 +44,6 @@ fn emitted_kernels_give_the_same_lives() {
         let expected = run(&workload, workload.shape.engine(Choice::Emu));
         assert!(expected.len() > 500, "the workload is not empty");
         let few = workload.shape.config(Choice::Auto);
-        let kernels = simulated::emit(&few.params).unwrap();
         let cases = [few.cores, 8, 40].map(|cores| [true, false].map(|one| (cores, one)));
         let axes = |(cores, one): &(usize, bool)| vec![cores.to_string(), one.to_string()];
         let taken = tier::cases(&format!("{bytes:?}"), cases.as_flattened().to_vec(), 0, axes);
@@ -53,7 +51,7 @@ fn emitted_kernels_give_the_same_lives() {
             let session = Session::new(Options::default());
             let config = Config { cores, ..few };
             let pool = workload.shape.pool();
-            let engine = stand::engine(config, &pool, kernels.clone(), one_launch).unwrap();
+            let engine = stand::engine(config, &pool, None, one_launch).unwrap();
             let log = run(&workload, engine);
             let case = format!("{bytes:?} on {cores} cores, one launch {one_launch}");
             assert!(log == expected, "{case}: other slots or misses than the CPU's");

@@ -128,7 +128,7 @@ fn a_load_from_memory_that_fails_names_the_call_and_leaves_nothing() {
         let session = Session::new(Options::default());
         let context = stand::context().unwrap();
         session.fail("aclrtBinaryLoadFromData", nth, 507_899);
-        let text = refusal(&context, Params::wide(12, 1, 128), None);
+        let text = refusal(&context, random::form(2, true).params, None);
         assert!(text.contains("aclrtBinaryLoadFromData failed with code 507899"), "{text}");
         drop(context);
         assert_eq!(session.leaks(), Vec::<String>::new());

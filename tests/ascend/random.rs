@@ -4,35 +4,32 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use avsg::ascend::acl::owned::Context;
-use avsg::device::params::Params;
 use avsg_sim::Session;
 use avsg_testkit::exact::look;
 use avsg_testkit::splitmix::SplitMix64;
-use avsg_testkit::workload::{PLAIN, Player, Setting, Turn, random_step};
+use avsg_testkit::workload::{DEVICE_SHAPES, PLAIN, Player, Setting, Shape, Turn, random_step};
 
 use super::lockstep::{Form, Pair};
 use super::stand;
 
-const K: usize = 12;
-const SLOTS: usize = 128;
-const TOKENS: usize = 2;
 const REQUESTS: usize = 4;
 const STATES: usize = 3;
-const PAGE: usize = 16;
 /// Blocks of a request.
 const BLOCKS: usize = 8;
 pub const LAYERS: usize = 2;
 
-/// The engines of such a workload: block tables, two segments, two layers.
+/// The engines of such a workload: block tables, two segments, two layers. The geometry is one that other tests use
+/// too, so that its kernels are compiled once.
 pub fn form(cores: usize, one_launch: bool) -> Form {
-    let pool_rows = STATES * BLOCKS * PAGE;
+    let params = Shape::from(DEVICE_SHAPES[1]).params();
+    let pool_rows = STATES * BLOCKS * params.page as usize;
     Form {
-        params: Params { page: PAGE as u32, ..Params::wide(K as u32, TOKENS as u32, SLOTS as u32) },
+        params,
         states: STATES,
         cores,
         one_launch,
         requests: REQUESTS,
-        rows: REQUESTS * TOKENS,
+        rows: REQUESTS * params.tokens as usize,
         blocks: BLOCKS,
         layers: LAYERS,
         segments: &[40, 8],
@@ -69,7 +66,7 @@ impl Random {
             states: STATES,
             layers: LAYERS,
             format: form.format(),
-            own: BLOCKS * PAGE,
+            own: BLOCKS * form.params.page as usize,
             requests: REQUESTS,
         };
         let player = Player::new(setting, &mut write(&pair));

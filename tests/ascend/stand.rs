@@ -30,19 +30,20 @@ pub fn kernels(session: &Session, config: &Config) -> PathBuf {
     session.kernel_file(env!("CARGO_TARGET_TMPDIR").as_ref()).unwrap()
 }
 
-/// An engine with a pool of its own, by these kernels; `one_launch` as in its options.
+/// Makes an engine with a pool of its own. Without `kernels` it loads the ones that the library emits.
 pub fn engine(
     config: Config,
     pool: &PoolConfig,
-    kernels: PathBuf,
+    kernels: impl Into<Option<PathBuf>>,
     one_launch: bool,
 ) -> Result<Engine> {
     let context = context()?;
     let pool = RegisteredPool::create(&context, pool)?;
     let options = AscendOptions {
+        kernels: kernels.into(),
         timeout_ms: 50,
         one_launch: Some(one_launch),
-        ..AscendOptions::new(context).with_kernels(kernels)
+        ..AscendOptions::new(context)
     };
     Engine::on_ascend(config, pool, &options)
 }

@@ -104,12 +104,11 @@ fn the_trace_is_the_same_on_any_cores_by_any_launch() {
         return;
     }
     let trace = sample();
-    let kernels = simulated::emit(&traced::form(&trace, 0, 1024, 1).params).unwrap();
     for (case, cores, one_launch, way) in cases("trace", &[1, 2, 8, 20, 40]) {
         let session = Session::new(Options { seed: case as u64, ..Options::default() });
         let context = simulated::context().unwrap();
         let form = Form { one_launch, ..traced::form(&trace, case * 2, 1024, cores) };
-        let pair = Pair::new(&form, &context, kernels.clone());
+        let pair = Pair::new(&form, &context, None);
         let mut workload = Traced::new(&trace, pair, case * 2);
         run(&mut workload, way, 3, &context);
         assert!(workload.pair.compared == 3 * 2 * 1024, "{cores} {one_launch} {way:?}");
@@ -128,8 +127,7 @@ fn lives_are_the_same_on_many_cores() {
         let session = Session::new(Options { seed: 5, ..Options::default() });
         let context = simulated::context().unwrap();
         let form = random::form(cores, one_launch);
-        let kernels = simulated::emit(&form.params).unwrap();
-        let mut workload = Random::new(&form, &context, kernels, 31 + u64::from(cores == 40));
+        let mut workload = Random::new(&form, &context, None, 31 + u64::from(cores == 40));
         run(&mut workload, way, 8, &context);
         drop((workload, context));
         assert_eq!(session.leaks(), Vec::<String>::new());
@@ -148,15 +146,14 @@ fn four_threads_replay_over_one_pool() {
     let context = simulated::context().unwrap();
     let form = traced::form(&trace, 0, 1024, 8);
     let pool = form.pool(&context);
-    let kernels = simulated::emit(&form.params).unwrap();
     std::thread::scope(|scope| {
         for (thread, way) in
             [Way::Captured, Way::Stream, Way::Captured, Way::Host].into_iter().enumerate()
         {
             let form = Form { one_launch: thread < 2, ..form.clone() };
-            let (trace, context, kernels, pool) = (&trace, &context, kernels.clone(), pool.clone());
+            let (trace, context, pool) = (&trace, &context, pool.clone());
             scope.spawn(move || {
-                let pair = Pair::on(&form, context, kernels, pool);
+                let pair = Pair::on(&form, context, None, pool);
                 let mut workload = Traced::new(trace, pair, 0);
                 run(&mut workload, way, 10, context);
                 assert!(workload.pair.compared == 10 * 2 * 1024, "thread {thread}");
@@ -182,14 +179,13 @@ fn a_given_trace_is_the_same() {
     let path = std::env::var("AVSG_TRACE").expect("AVSG_TRACE names a trace");
     let trace = Trace::read(&path).unwrap();
     let (steps, slots) = (number("AVSG_STEPS", 6), number("AVSG_SLOTS", 8192));
-    let kernels = simulated::emit(&traced::form(&trace, 0, slots, 1).params).unwrap();
     let mut compared = 0;
     for one_launch in [false, true] {
         for way in WAYS {
             let _session = Session::new(Options::default());
             let context = simulated::context().unwrap();
             let form = Form { one_launch, ..traced::form(&trace, 0, slots, 40) };
-            let pair = Pair::new(&form, &context, kernels.clone());
+            let pair = Pair::new(&form, &context, None);
             let mut workload = Traced::new(&trace, pair, 0);
             run(&mut workload, way, steps, &context);
             compared += workload.pair.compared;

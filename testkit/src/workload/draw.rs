@@ -35,8 +35,8 @@ pub fn random_step(dice: &mut SplitMix64, form: u8, states: usize, requests: usi
 /// cores, strategy: see [`Shape`].
 pub const DEVICE_SHAPES: [[u8; 10]; 3] = [
     [0, 0, 29, 3, 1, 0, 0, 2, 0, 0],
-    [1, 1, 29, 3, 2, 2, 1, 6, 3, 0],
-    [3, 3, 17, 1, 1, 3, 4, 3, 6, 0],
+    [1, 0, 7, 1, 1, 2, 1, 6, 3, 0],
+    [3, 3, 17, 3, 1, 3, 4, 3, 6, 0],
 ];
 
 /// What requests of a [`long_workload`] do, to have everything in it: they decode, roll back, only read, are

@@ -252,15 +252,6 @@ pub trait Machine: Copy {
         n: Self::Scalar,
         table: [&Self::Column<'_>; 2],
     );
-    /// [`search::sort_out`], over the first `n` lanes. Ascend: the whole columns at once.
-    fn sort_out(
-        self,
-        pending: &mut Self::List<'_, 2>,
-        invalid: &mut Self::List<'_, 1>,
-        ids: &Self::Column<'_>,
-        slot: &mut Self::Column<'_>,
-        n: Self::Scalar,
-    );
 
     // ---- the lifetime column --------------------------------------------------------------------
 
@@ -284,16 +275,6 @@ pub trait Machine: Copy {
         life: &Self::Life<'_>,
         t: Self::Scalar,
         limit: Self::Scalar,
-    );
-    /// Appends the first `n` of `slots` that are not negative and whose lifetime is at most `t`, in order.
-    /// Ascend: the whole column at once.
-    fn append_low(
-        self,
-        list: &mut Self::List<'_, 1>,
-        slots: &Self::Column<'_>,
-        n: Self::Scalar,
-        life: &Self::Life<'_>,
-        t: Self::Scalar,
     );
     /// life\[slot mod S\], sign-extended.
     fn life_at(self, life: &Self::Life<'_>, slot: Self::V) -> Self::V;

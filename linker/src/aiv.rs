@@ -18,6 +18,6 @@ pub use act::{
 pub use call::{Call, Copy, Operation};
 pub use expr::{Expr, Relation};
 pub use helper::{Argument, Asks, Helper, HelperCall, Outcome, Use};
-pub use node::{If, Loop, Node, syncs};
+pub use node::{If, Loop, Node, Width, syncs};
 pub use tensor::{Buffer, Element, Global, Tensor, View};
 pub use vector::{Comparison, Length, Rounding, Scalar, Type, Vector, VectorOp};

@@ -239,8 +239,6 @@ impl Scope<'_> {
             Code::Find(retries) | Code::FindFree(retries) if retries > MAX_RETRIES => {
                 Err(Why::Operands)
             }
-            Code::SortOut if column().ranges.len() != 2 => Err(Why::Operands),
-            Code::AppendLow => power(self.tape.column(op.columns[2])),
             Code::Find(_) => power(self.tape.column(op.columns[3]))
                 .and_then(|()| power(self.tape.column(op.columns[4]))),
             Code::FindFree(_) => power(self.tape.column(op.columns[2]))

@@ -1,6 +1,6 @@
 //! From a tape to calls of one vector core: what every op becomes on a 910B.
 //!
-//! A sweep is a loop over tiles of `TILE` lanes. A load is a view of its column, arithmetic one call on
+//! A sweep is a loop over tiles of `TILE` lanes, or of `WIDE` where it needs few registers ([`widths`]). A load is a view of its column, arithmetic one call on
 //! exactly the live lanes, a compare one over whole repeats, whose junk bits behind the live lanes
 //! nothing looks at. What the core lacks, helpers make of what it has ([`crate::ascendc::helpers`]):
 //! appends at any length, scatters, lifetimes, look-ups.
@@ -16,13 +16,16 @@ mod search;
 mod signs;
 mod simplify;
 mod whole;
+mod widths;
 
-use crate::aiv::{Call, Expr, If, Length, Loop, Node, Operation, Place, Tensor};
+use crate::aiv::{Call, Expr, If, Length, Loop, Node, Operation, Place, Tensor, Width};
 use crate::ascendc::helpers::basic;
 use crate::check::{Refused, ranges};
 use crate::tape::{Block, Code, Column, ColumnId, Kind, Op, Range, Tape, Value};
-use registers::{Register, Temp};
+pub use registers::Register;
+use registers::Temp;
 use std::collections::{BTreeMap, BTreeSet};
+pub use widths::{WIDE_VECTORS, count};
 
 /// A kernel as calls, and what they need to be placed and written.
 #[derive(Debug)]
@@ -33,6 +36,8 @@ pub struct Lowered {
     pub body: Vec<Node>,
     /// Vector and mask registers of a tile.
     pub registers: Vec<Register>,
+    /// Vector and mask registers of sweeps that take `WIDE` lanes per round.
+    pub wide: Vec<Register>,
     /// Words that calls take from blocks of their own.
     pub words: BTreeSet<u32>,
     /// Lists that share another one's storage.
@@ -64,6 +69,10 @@ struct Lower<'t> {
     called: BTreeMap<Value, String>,
     temps: Vec<Temp>,
     registers: registers::Names,
+    /// The registers of wide sweeps.
+    wide: registers::Names,
+    /// Lists that are empty where the next op runs.
+    empty: BTreeSet<ColumnId>,
     /// Names of scalars that are taken.
     taken: BTreeSet<String>,
     alias: BTreeMap<ColumnId, ColumnId>,
@@ -96,6 +105,8 @@ pub fn lower(tape: &Tape) -> Result<Lowered, Refused> {
         called: BTreeMap::new(),
         temps: Vec::new(),
         registers: registers::Names::default(),
+        wide: registers::Names::default(),
+        empty: BTreeSet::new(),
         taken: FIXED.iter().map(|name| (*name).into()).collect(),
         alias,
         overlays: Vec::new(),
@@ -114,9 +125,9 @@ pub fn lower(tape: &Tape) -> Result<Lowered, Refused> {
     registers::drop_unused(&mut l.out);
     let calls = l.out.iter().flat_map(Node::all).filter_map(Node::call);
     let words = calls.flat_map(Call::words).collect();
-    let Lower { registers, alias, overlays, out, .. } = l;
-    let registers = registers.registers();
-    Ok(Lowered { body: out, registers, words, alias, overlays, tape })
+    let Lower { registers, wide, alias, overlays, out, .. } = l;
+    let (registers, wide) = (registers.registers(), wide.registers());
+    Ok(Lowered { body: out, registers, wide, words, alias, overlays, tape })
 }
 
 /// The name of a column's storage, or of one column of a list.
@@ -151,6 +162,7 @@ impl Lower<'_> {
                 (Code::When, Some(body)) => self.when(op, body),
                 _ => self.whole(op, &block.ops[n + 1..]),
             }
+            self.track_empty(op);
         }
     }
 
@@ -160,18 +172,31 @@ impl Lower<'_> {
         self.scalars.extend(body.binds.map(|b| (b, Expr::name(variable))));
         let outer = std::mem::take(&mut self.out);
         self.depth += 1;
+        // A later round begins with what an earlier one left.
+        self.empty.clear();
         self.block(body);
+        self.empty.clear();
         self.depth -= 1;
         let body = std::mem::replace(&mut self.out, outer);
-        self.push_loop(op, variable, (bound, false), body);
+        self.push_loop(op, variable, (bound, None), body);
     }
 
     fn when(&mut self, op: &Op, body: &Block) {
         let condition = self.scalar(op.args[0]);
         let outer = std::mem::take(&mut self.out);
+        let empty = self.empty.clone();
         self.block(body);
+        // What the body cleared is empty only if the body ran.
+        self.empty.retain(|list| empty.contains(list));
         let body = std::mem::replace(&mut self.out, outer);
-        self.out.push(Node::If(If { condition, body }));
+        if let (Some(Node::If(before)), Expr::Not(same)) = (self.out.last_mut(), &condition)
+            && before.otherwise.is_empty()
+            && before.condition == **same
+        {
+            before.otherwise = body;
+            return;
+        }
+        self.out.push(Node::If(If { condition, body, otherwise: Vec::new() }));
     }
 
     fn sweep(&mut self, op: &Op, body: &Block) {
@@ -187,7 +212,7 @@ impl Lower<'_> {
         self.called = names::of(self.tape, &self.defs, body);
         self.temps.clear();
         self.signs.clear();
-        let lanes = Expr::min(n.clone() - Expr::name("base"), Expr::Constant("TILE"));
+        let lanes = Expr::min(n.clone() - Expr::name("base"), Width::Tile.constant());
         self.call(Call::from(Operation::Let("lanes".into(), lanes)));
         for op in &body.ops {
             self.lane(op);
@@ -199,25 +224,25 @@ impl Lower<'_> {
             let over = |x, y| self.overlays.iter().any(|[p, q]| p == x && q == y);
             x == y || over(x, y) || over(y, x)
         });
-        self.registers.name(&mut inner, &self.temps, &mut self.taken);
+        let width = self.fit_width(op, &mut inner);
         let mut lengths = inner.iter().filter_map(Node::call).flat_map(Call::lengths);
         if lengths.any(Length::whole_repeats) {
             inner.insert(1, Node::Call(basic::whole()));
         }
-        self.push_loop(op, "base", (n, true), inner);
+        self.push_loop(op, "base", (n, Some(width)), inner);
     }
 
     fn push_loop(
         &mut self,
         op: &Op,
         variable: &'static str,
-        (bound, tiles): (Expr, bool),
+        (bound, width): (Expr, Option<Width>),
         body: Vec<Node>,
     ) {
         let count = self.defs.get(&op.args[0]).map(|op| op.code);
         let always = matches!(count, Some(Code::Constant(n)) if n > 0);
         let sync = Vec::new();
-        self.out.push(Node::Loop(Loop { variable, bound, tiles, always, sync, body }));
+        self.out.push(Node::Loop(Loop { variable, bound, width, always, sync, body }));
     }
 
     /// The name of a column's storage.

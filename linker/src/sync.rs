@@ -45,11 +45,11 @@ fn walk(map: &Map, steps: &mut [Step], known: &mut Known, add: bool) -> Vec<Sync
     for step in steps {
         match step {
             Step::Call { deeds, sync } => lacking.extend(call(map, deeds, sync, known, add)),
-            Step::If { body } => {
-                // The branch is taken, or it is not.
-                let mut end = known.clone();
-                lacking.extend(walk(map, body, &mut end, add));
-                *known = meet(known, &end);
+            Step::If { body, otherwise } => {
+                let mut taken = known.clone();
+                lacking.extend(walk(map, body, &mut taken, add));
+                lacking.extend(walk(map, otherwise, known, add));
+                *known = meet(known, &taken);
             }
             Step::Loop { always, sync, body } => {
                 sync.iter().for_each(|&s| learn(known, s));

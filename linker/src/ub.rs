@@ -5,8 +5,7 @@
 //! whole number of 32-byte blocks and starts at one.
 
 use crate::aiv::{Element, Part, Place, word};
-use crate::lower::Lowered;
-use crate::lower::buffer_name;
+use crate::lower::{Lowered, Register, WIDE_VECTORS, buffer_name, count};
 use crate::sync::Overlap;
 use crate::tape::{Block, Code, Kind, Op};
 use std::collections::BTreeMap;
@@ -34,6 +33,8 @@ pub struct Buffer {
 pub struct Plan {
     /// Lanes of a tile.
     pub tile: u32,
+    /// Lanes per round of a sweep that needs few registers.
+    pub wide: u32,
     /// Slots that are numbered at once.
     pub run: u32,
     /// Slots that are counted at once.
@@ -100,11 +101,6 @@ pub fn plan(kernel: &Lowered, limit: u32) -> Result<Plan, TooLarge> {
     Err(TooLarge { needs, limit })
 }
 
-/// Words of each of two columns in so many bytes of scratch memory.
-fn wide(scratch: u32) -> u32 {
-    scratch / (2 * 4) / 256 * 256
-}
-
 /// Words of a search's column in so many bytes of scratch memory.
 fn span(scratch: u32) -> u32 {
     scratch / (3 * 4) / 256 * 256
@@ -112,24 +108,30 @@ fn span(scratch: u32) -> u32 {
 
 fn place(kernel: &Lowered, tile: u32, slots: u32) -> Plan {
     // What passes over whole columns use: all that tiles do, between two sweeps.
-    let words = kernel.registers.iter().filter(|r| !r.mask).map(|r| r.number as u32 + 1).max();
-    let scratch = 4 * (2 * (256 + tile) + words.unwrap_or(0) * tile);
+    let words = count(&kernel.registers, false) * tile;
+    let scratch = 4 * (2 * (256 + tile) + words);
+    let wide = (words / WIDE_VECTORS as u32 / 64 * 64).max(tile);
     let run = (1 << ((scratch - 1024) / 4).ilog2()).min(slots);
     let pass = (2 * run).min(slots);
-    let mut plan = Plan { tile, run, pass, buffers: Vec::new(), bytes: 0 };
+    let mut plan = Plan { tile, wide, run, pass, buffers: Vec::new(), bytes: 0 };
     plan.put("header", Element::Word, 16);
     plan.put("record", Element::Word, 16);
     plan.put("word", Element::Word, 8);
     for bits in &kernel.words {
         plan.put(&word(*bits), Element::Word, 8);
     }
-    plan.put("keep", Element::Mask, 32 + pass.max(2 * wide(scratch)) / 8);
-    plan.registers(kernel, true, Element::Mask, tile / 8);
+    plan.put("keep", Element::Mask, 32 + pass.max(span(scratch)) / 8);
+    plan.registers(&kernel.registers, true, tile);
+    plan.registers(&kernel.wide, true, wide);
     plan.put("iota", Element::Word, tile);
     let stage = plan.bytes;
     plan.put("stage", Element::Word, 256 + tile);
     plan.put("packed", Element::Word, 256 + tile);
-    plan.registers(kernel, false, Element::Word, tile);
+    let vectors = plan.bytes;
+    plan.registers(&kernel.registers, false, tile);
+    let end = std::mem::replace(&mut plan.bytes, vectors);
+    plan.registers(&kernel.wide, false, wide);
+    plan.bytes = plan.bytes.max(end);
     plan.lay("scratch", Element::Short, scratch / 2, stage);
     if !kernel.tape.rules.is_empty() {
         plan.put("rule", Element::Half, 256);
@@ -154,11 +156,6 @@ fn place(kernel: &Lowered, tile: u32, slots: u32) -> Plan {
 }
 
 impl Plan {
-    /// Lanes of a pass over a whole column.
-    pub fn wide(&self) -> u32 {
-        wide(self.scratch())
-    }
-
     fn scratch(&self) -> u32 {
         self.buffers.iter().find(|b| b.name == "scratch").map_or(0, |b| b.bytes)
     }
@@ -185,13 +182,14 @@ impl Plan {
         self.bytes = self.lay(name, element, len, self.bytes);
     }
 
-    /// The masks or the vectors, by number: names that share one lie at one address.
-    fn registers(&mut self, kernel: &Lowered, mask: bool, element: Element, len: u32) {
-        let start = self.bytes;
-        let size = if mask { len } else { 4 * len }.next_multiple_of(32);
-        for r in kernel.registers.iter().filter(|r| r.mask == mask) {
-            self.bytes = self.lay(&r.name, element, len, start + r.number as u32 * size);
+    /// The masks or the vectors of so many lanes, by number: names that share one lie at one address.
+    fn registers(&mut self, registers: &[Register], mask: bool, lanes: u32) {
+        let (element, len) = if mask { (Element::Mask, lanes / 8) } else { (Element::Word, lanes) };
+        let (start, size) = (self.bytes, (len * element.size()).next_multiple_of(32));
+        for r in registers.iter().filter(|r| r.mask == mask) {
+            self.lay(&r.name, element, len, start + r.number as u32 * size);
         }
+        self.bytes = start + count(registers, mask) * size;
     }
 }
 

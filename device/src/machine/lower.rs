@@ -209,28 +209,6 @@ impl<C: Cpu> Machine for C {
     ) {
         search::find_free(self, links, position, sequence, n, table);
     }
-    #[inline(always)]
-    fn sort_out(
-        self,
-        pending: &mut List<'_, 2>,
-        invalid: &mut List<'_, 1>,
-        ids: &Column<'_>,
-        slot: &mut Column<'_>,
-        n: Scalar,
-    ) {
-        search::sort_out(self, pending, invalid, ids, slot, n);
-    }
-    #[inline(always)]
-    fn append_low(
-        self,
-        list: &mut List<'_, 1>,
-        slots: &Column<'_>,
-        n: Scalar,
-        life: &Life<'_>,
-        t: Scalar,
-    ) {
-        search::append_low(self, list, slots, n, life, t);
-    }
 
     #[inline(always)]
     fn age(self, life: &mut Life<'_>, by: Scalar, settle: bool) {

@@ -18,13 +18,12 @@
 use super::probe::{probe, selected};
 use super::refresh::{refresh, refresh_listed};
 use super::request::Request;
-use super::schedule::{IDS, Schedule, Work, sequences};
+use super::schedule::{IDS, INVALID_ID, Schedule, Work, sequences};
 use crate::machine::Machine;
 use crate::machine::declare::Columns;
 use crate::machine::phase::Phase;
-use crate::machine::search::INVALID_ID;
 use crate::table::hash;
-use crate::table::params::{Lifetime, Params, Table};
+use crate::table::params::{ID_LIMIT, Lifetime, Params, Table};
 use crate::table::state::{State, header};
 
 /// Hits up to b, at most, that may be refreshed alone: real traces have a handful.
@@ -85,8 +84,7 @@ impl Schedule for Batched {
                 m.phase(Phase::ProbePending, "what no core found.");
                 m.clear(&mut work.pending);
                 m.clear(&mut work.invalid);
-                let Work { pending, invalid, ids, slot, .. } = &mut *work;
-                m.sort_out(pending, invalid, ids, slot, request.k);
+                sort_out(m, work, request.k);
             },
         );
         m.when(
@@ -202,7 +200,16 @@ fn find_early<M: Machine>(
                 |t| m.count_le(life, t),
             );
             let bound = m.named("bound", bound);
-            m.append_low(&mut work.dead, &work.slot, k, &state.life, bound);
+            let above = bound + 1;
+            m.sweep(
+                k,
+                #[inline(always)]
+                |t| {
+                    let slot = m.load(t, &work.slot);
+                    let early = m.neg(m.life_at(life, slot) - above);
+                    m.append(t, &mut work.dead, early & !m.neg(slot), [slot]);
+                },
+            );
         },
     );
 }
@@ -242,6 +249,31 @@ fn probe_part<M: Machine>(
     m.phase(Phase::Probe, "the other cores' parts.");
     let (at, k) = (request.slot.at, request.k);
     m.share(&mut work.slot, &mut request.slot.words, at, request.share.at, n, k);
+}
+
+/// Sorts the first `n` ids of a shared token by their slots: an id with slot -1 goes to `work.pending` with its lane, one
+/// with slot [`INVALID_ID`] to `work.invalid`. Both have slot -1 afterwards.
+#[inline(always)]
+fn sort_out<M: Machine>(m: M, work: &mut Work<'_, M, Batched>, n: M::Scalar) {
+    m.sweep(
+        n,
+        #[inline(always)]
+        |t| {
+            let (id, slot) = (m.load(t, &work.ids), m.load(t, &work.slot));
+            // A pending id is valid, so it is below ID_LIMIT; other lanes are not appended.
+            let x = m.low(id, ID_LIMIT.ilog2());
+            m.append(t, &mut work.pending, m.eq_to(slot, -1), [x, m.iota(t)]);
+            m.append(t, &mut work.invalid, m.eq_to(slot, INVALID_ID), [id]);
+        },
+    );
+    m.sweep(
+        n,
+        #[inline(always)]
+        |t| {
+            let slot = m.load(t, &work.slot);
+            m.store(t, &mut work.slot, m.select(m.neg(slot), m.splat(-1), slot));
+        },
+    );
 }
 
 /// Refreshes the slots that a token was given, as bytes of a table: what [`Batched`] left out. New slots

@@ -7,11 +7,13 @@
 use super::request::Request;
 use crate::machine::Machine;
 use crate::machine::declare::Columns;
-use crate::machine::search::INVALID_ID;
 use crate::table::hash::{max_sequence, sequence_fits};
 use crate::table::params::{ID_LIMIT, Params};
 use crate::table::state::{EMPTY, INVALID, State};
 use core::ops::RangeInclusive;
+
+/// The slot of an id that is not valid, while the cores that share a token probe it. It is -1 afterwards.
+pub const INVALID_ID: i32 = -2;
 
 /// Valid ids.
 pub const IDS: RangeInclusive<i32> = 0..=ID_LIMIT - 1;

@@ -17,6 +17,29 @@ pub enum Node {
     Note(String),
 }
 
+/// How many lanes a sweep takes per round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Width {
+    /// `TILE`: all registers are in use.
+    Tile,
+    /// `WIDE`: few registers are in use, and two vectors have the bytes of all vectors of a tile.
+    Wide {
+        /// The most lanes that the sweep has, if it must take all of them in one round: it appends to an empty list, and
+        /// a list that ends inside a block takes no more than a tile.
+        in_one_round: Option<u32>,
+    },
+}
+
+impl Width {
+    /// The constant in the text.
+    pub fn constant(self) -> Expr {
+        Expr::Constant(match self {
+            Self::Tile => "TILE",
+            Self::Wide { .. } => "WIDE",
+        })
+    }
+}
+
 /// A loop from 0.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loop {
@@ -24,8 +47,8 @@ pub struct Loop {
     pub variable: &'static str,
     /// Where it ends.
     pub bound: Expr,
-    /// Whether it goes over the tiles of a sweep, not one by one.
-    pub tiles: bool,
+    /// Lanes per round of a sweep; `None` for a loop that counts by one.
+    pub width: Option<Width>,
     /// Whether it runs at all, whatever the data.
     pub always: bool,
     /// Synchronisation before it.
@@ -39,8 +62,10 @@ pub struct Loop {
 pub struct If {
     /// The condition. It reads no memory.
     pub condition: Expr,
-    /// What runs.
+    /// What runs if it holds.
     pub body: Vec<Node>,
+    /// What runs if it does not hold.
+    pub otherwise: Vec<Node>,
 }
 
 impl Node {
@@ -50,16 +75,18 @@ impl Node {
     }
 
     /// The nodes in it.
-    pub fn body(&self) -> &[Self] {
-        match self {
-            Self::Loop(Loop { body, .. }) | Self::If(If { body, .. }) => body,
-            Self::Call(_) | Self::Note(_) => &[],
-        }
+    pub fn bodies(&self) -> impl Iterator<Item = &Self> {
+        let [body, otherwise]: [&[Self]; 2] = match self {
+            Self::Loop(Loop { body, .. }) => [body, &[]],
+            Self::If(If { body, otherwise, .. }) => [body, otherwise],
+            Self::Call(_) | Self::Note(_) => [&[]; 2],
+        };
+        body.iter().chain(otherwise)
     }
 
     /// The node, and those in it, in text order.
     pub fn all(&self) -> Box<dyn Iterator<Item = &Self> + '_> {
-        Box::new(std::iter::once(self).chain(self.body().iter().flat_map(Self::all)))
+        Box::new(std::iter::once(self).chain(self.bodies().flat_map(Self::all)))
     }
 
     /// Its own scalar expressions, without those of the nodes in it.
@@ -83,7 +110,10 @@ pub fn syncs(nodes: &mut [Node]) -> Vec<&mut Vec<Sync>> {
                 all.push(&mut l.sync);
                 all.extend(syncs(&mut l.body));
             }
-            Node::If(branch) => all.extend(syncs(&mut branch.body)),
+            Node::If(branch) => {
+                all.extend(syncs(&mut branch.body));
+                all.extend(syncs(&mut branch.otherwise));
+            }
             Node::Note(_) => {}
         }
     }

@@ -3,7 +3,7 @@
 use super::helpers::search::{FOUND_BITS, Shape};
 use super::helpers::{basic, with_used};
 use super::print::address;
-use crate::aiv::{Buffer, Call, Expr, Helper, Node, Use, word};
+use crate::aiv::{Buffer, Call, Expr, Helper, Loop, Node, Use, Width, word};
 use crate::lower::{Lowered, camel};
 use crate::ub::{self, Plan};
 use avsg_device::params::Params;
@@ -95,6 +95,15 @@ fn addresses(nodes: &[Node], helpers: &[&'static Helper]) -> BTreeSet<String> {
 /// The constants that these statements and helpers use.
 pub fn constants(p: &Params, plan: &Plan, nodes: &[Node], helpers: &[&'static Helper]) -> String {
     let mut out = format!("constexpr int32_t TILE = {};  // lanes of a tile\n", plan.tile);
+    let wide =
+        |node: &Node| matches!(node, Node::Loop(Loop { width: Some(Width::Wide { .. }), .. }));
+    if nodes.iter().flat_map(Node::all).any(wide) {
+        let _ = writeln!(
+            out,
+            "constexpr int32_t WIDE = {};  // lanes of a sweep with few registers",
+            plan.wide
+        );
+    }
     let uses = |wanted: fn(&Use) -> bool| helpers.iter().flat_map(|h| h.uses).any(wanted);
     let Plan { run, pass, .. } = plan;
     if uses(|used| matches!(used, Use::Run)) {
@@ -126,7 +135,6 @@ fn searches(p: &Params, plan: &Plan) -> String {
         (unsigned, "FOUND_BITS", FOUND_BITS, "of what a search finds"),
         (signed, "CHUNK", plan.chunk(shape.links), "ids searched at once"),
         (signed, "SPAN", plan.span(), "words of their links at most"),
-        (signed, "WIDE", plan.wide(), "lanes of a pass over a whole column"),
         (signed, "PIECES", PIECES as u32, "of a plane on its way in"),
     ];
     let numbers =

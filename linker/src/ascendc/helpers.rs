@@ -6,7 +6,6 @@
 
 pub mod append;
 pub mod basic;
-pub mod columns;
 pub mod life;
 pub mod lookup;
 pub mod mix;
@@ -19,12 +18,13 @@ pub mod words;
 use crate::aiv::{Helper, Use};
 
 /// All of them, in the order in which they are printed: each refers only to those before it.
-pub static ALL: [&Helper; 36] = [
+pub static ALL: [&Helper; 35] = [
     &basic::SCALAR_MAX,
     &basic::VIEWS,
     &basic::WHOLE,
     &words::AND_WORD,
     &words::OR_WORD,
+    &words::INDICES,
     &mix::BLEND,
     &mix::MIX,
     &basic::COMPACT,
@@ -48,9 +48,7 @@ pub static ALL: [&Helper; 36] = [
     &share::COPY_IN_TURN,
     &share::LEAVES,
     &search::COLUMN,
-    &columns::FITS,
-    &columns::SORT_OUT,
-    &columns::APPEND_LOW,
+    &search::FITS,
     &search::FOLLOW,
     &search::RANK,
     &search::FIRST,

@@ -26,7 +26,12 @@ pub fn lines(nodes: &[Node], depth: usize) -> String {
         }
         Node::If(branch) => {
             let head = format!("{indent}if ({}) {{\n", expr(&branch.condition));
-            format!("{head}{}{indent}}}\n", lines(&branch.body, depth + 1))
+            let body = lines(&branch.body, depth + 1);
+            if branch.otherwise.is_empty() {
+                return format!("{head}{body}{indent}}}\n");
+            }
+            let otherwise = lines(&branch.otherwise, depth + 1);
+            format!("{head}{body}{indent}}} else {{\n{otherwise}{indent}}}\n")
         }
     };
     nodes.iter().map(one).collect()
@@ -34,7 +39,7 @@ pub fn lines(nodes: &[Node], depth: usize) -> String {
 
 fn head(l: &Loop) -> String {
     let (variable, bound) = (l.variable, within(&l.bound, Level::Compare));
-    let step = if l.tiles { " += TILE" } else { "++" };
+    let step = l.width.map_or("++".into(), |width| format!(" += {}", expr(&width.constant())));
     format!("for (int32_t {variable} = 0; {variable} < {bound}; {variable}{step})")
 }
 

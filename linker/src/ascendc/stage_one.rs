@@ -88,6 +88,7 @@ pub(crate) fn placed(p: &Params, limit: u32) -> Result<(Lowered, Plan), Failed> 
     check(&tape)?;
     let mut kernel = lower(&tape)?;
     let plan = plan(&kernel, limit)?;
+    kernel.narrow(plan.wide);
     kernel.body = [load(p), kernel.body, save(p)].concat();
     synchronise(&mut kernel.body, &plan);
     Ok((kernel, plan))

@@ -275,19 +275,6 @@ impl Pass<'_> {
                 let plane = planes[usize::from(inputs == 2)];
                 self.keeps(op.columns[0], 0, span(-1, i64::from(self.tape.column(plane).len) - 1))
             }
-            // What is appended is a valid id, or any word.
-            Code::SortOut => {
-                op.columns.iter().try_for_each(|&id| self.reaches(id, arg(0).hi))?;
-                self.keeps(op.columns[0], 1, span(0, (arg(0).hi - 1).max(0)))?;
-                self.keeps(op.columns[1], 0, self.declared(op.columns[2], 0))
-            }
-            Code::AppendLow => {
-                takes(arg(1), LIFE)?;
-                self.reaches(op.columns[0], arg(0).hi)?;
-                self.reaches(op.columns[1], arg(0).hi)?;
-                let slots = self.declared(op.columns[1], 0);
-                self.keeps(op.columns[0], 0, slots.meet(span(0, ANY.hi)))
-            }
             Code::Share => {
                 self.reaches(op.columns[0], arg(2).hi.max(arg(3).hi))?;
                 self.keeps(op.columns[1], 0, self.declared(op.columns[0], 0))

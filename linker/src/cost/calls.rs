@@ -7,9 +7,9 @@
 use super::setting::{Load, dma, scalars};
 use super::{Unit, Work};
 use crate::aiv::{
-    Act, Asks, Call, Length, Loop, Node, Operation, Outcome, Pipe, Sync, Vector, VectorOp,
+    Act, Asks, Call, Length, Loop, Node, Operation, Outcome, Pipe, Sync, Vector, VectorOp, Width,
 };
-use crate::ascendc::helpers::{append, columns, life, lookup, scatter, search, victims};
+use crate::ascendc::helpers::{append, life, lookup, scatter, search, victims};
 use crate::ascendc::limits::{FRAME_BYTES, UB_BYTES};
 use crate::ascendc::stage_one::{Failed, placed};
 use crate::replay::Ran;
@@ -26,7 +26,7 @@ pub struct Kernel {
     /// Where its buffers lie.
     pub plan: Plan,
     /// The calls of each sweep's tile, sweeps in the order of the tape.
-    loops: Vec<Vec<Call>>,
+    loops: Vec<(Width, Vec<Call>)>,
 }
 
 impl Kernel {
@@ -37,21 +37,32 @@ impl Kernel {
     pub fn new(p: &Params) -> Result<Self, Failed> {
         let (kernel, plan) = placed(p, UB_BYTES - FRAME_BYTES)?;
         let tiles = kernel.body.iter().flat_map(Node::all).filter_map(|node| match node {
-            Node::Loop(Loop { tiles: true, body, .. }) => Some(body),
+            Node::Loop(Loop { width: Some(width), body, .. }) => Some((*width, body)),
             _ => None,
         });
-        let calls = |body: &Vec<Node>| body.iter().filter_map(Node::call).cloned().collect();
-        Ok(Self { loops: tiles.map(calls).collect(), tape: kernel.tape, plan })
+        let calls = |body: &[Node]| body.iter().filter_map(Node::call).cloned().collect();
+        let loops = tiles.map(|(width, body)| (width, calls(body))).collect();
+        Ok(Self { loops, tape: kernel.tape, plan })
     }
 
     fn sweeps(&self) -> impl Iterator<Item = &Op> {
         self.tape.body.all().filter(|op| op.code == Code::Sweep)
     }
 
-    /// The calls of a sweep's tile; `None` for another op.
+    /// The calls of one round of a sweep; `None` for another op.
     pub fn calls(&self, sweep: &Op) -> Option<&[Call]> {
+        self.round(sweep).map(|(_, calls)| calls)
+    }
+
+    /// The lanes of one round of a sweep, and its calls.
+    fn round(&self, sweep: &Op) -> Option<(usize, &[Call])> {
         let at = self.sweeps().position(|op| std::ptr::eq(op, sweep))?;
-        self.loops.get(at).map(Vec::as_slice)
+        let (width, calls) = self.loops.get(at)?;
+        let lanes = match width {
+            Width::Tile => self.plan.tile,
+            Width::Wide { .. } => self.plan.wide,
+        };
+        Some((lanes as usize, calls))
     }
 
     /// The work of one execution.
@@ -61,7 +72,7 @@ impl Kernel {
         let setting = &self.setting(life);
         match op.code {
             Code::Sweep => {
-                let (calls, tile) = (self.calls(op).unwrap_or_default(), setting.tile as usize);
+                let Some((tile, calls)) = self.round(op) else { return Work::default() };
                 let (whole, rest) = (run.lanes / tile, run.lanes % tile);
                 let last = if rest > 0 { of_calls(calls, rest) } else { Work::default() };
                 scalars(1.0) + of_calls(calls, tile) * whole as f64 + last
@@ -75,8 +86,6 @@ impl Kernel {
             Code::Lookup => lookup::work(load),
             Code::Find(retries) => search::work(setting, load, true, retries as usize + 1),
             Code::FindFree(retries) => search::work(setting, load, false, retries as usize + 1),
-            Code::SortOut => columns::sort_out_work(setting, load),
-            Code::AppendLow => columns::append_low_work(setting, load),
             // A part out; when all have met, the whole row in.
             Code::Share if run.lanes > 0 => dma(run.active, 0.0) + dma(run.lanes, 1.0),
             Code::Age { settle } => life::age_work(setting, load, settle),
@@ -95,8 +104,7 @@ impl Kernel {
     fn setting(&self, life: Life) -> Setting {
         let slots = self.tape.columns.iter().find(|c| c.kind == Kind::Life).map_or(0, |c| c.len);
         let Plan { tile, run, pass, .. } = self.plan;
-        let (wide, span) = (self.plan.wide(), self.plan.span());
-        Setting { life, slots, tile, run, pass, wide, span }
+        Setting { life, slots, tile, run, pass, span: self.plan.span() }
     }
 
     /// Whether a scatter shares its loop with another one.

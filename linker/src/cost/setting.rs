@@ -25,8 +25,6 @@ pub struct Setting {
     pub run: u32,
     /// Slots that are counted at once.
     pub pass: u32,
-    /// Lanes of a pass over a whole column.
-    pub wide: u32,
     /// Words of a search's column.
     pub span: u32,
 }

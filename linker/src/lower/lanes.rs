@@ -1,6 +1,7 @@
 //! Ops on the lanes of a tile.
 
-use super::{Lower, registers::Temp};
+use super::Lower;
+use super::registers::Temp;
 use crate::aiv::{
     Call, Comparison, Expr, Length, Node, Operation, Scalar, Tensor, Type, Vector, VectorOp, View,
 };
@@ -21,6 +22,12 @@ pub fn vector(
     over: Length,
 ) -> Call {
     Call::from(Operation::Vector(Vector { op, to, from, scalar, over }))
+}
+
+/// `to[i] = base + i` for the live lanes of a tile.
+pub fn iota(to: Tensor) -> Call {
+    let base = Scalar::new(Expr::name("base"), Type::I32);
+    vector(VectorOp::Adds, to, vec![Tensor::named("iota")], Some(base), Length::Lanes)
 }
 
 /// A choice between tensors of 32 bits.
@@ -161,10 +168,7 @@ impl Lower<'_> {
             _ if !op.code.on_lanes() => self.whole(op, &[]),
             Code::Splat(_) => {}
             Code::Iota => {
-                let base = number(Expr::name("base"));
-                self.make(op.out, false, &[], |to, _| {
-                    vector(VectorOp::Adds, to, vec![Tensor::named("iota")], base, Length::Lanes)
-                });
+                self.make(op.out, false, &[], |to, _| iota(to));
             }
             Code::Add => self.plain(op, VectorOp::Add, None),
             Code::Sub => self.plain(op, VectorOp::Sub, None),

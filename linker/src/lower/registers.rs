@@ -24,10 +24,10 @@ pub struct Register {
 }
 
 /// The names of a kernel.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Names(BTreeMap<String, Name>);
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Name {
     mask: bool,
     /// Those that live when it does.
@@ -164,8 +164,13 @@ pub fn drop_unused(nodes: &mut Vec<Node>) {
 fn remove(nodes: &mut Vec<Node>, which: &impl Fn(&Call) -> bool) {
     nodes.retain_mut(|node| match node {
         Node::Call(call) => !which(call),
-        Node::Loop(Loop { body, .. }) | Node::If(If { body, .. }) => {
+        Node::Loop(Loop { body, .. }) => {
             remove(body, which);
+            true
+        }
+        Node::If(If { body, otherwise, .. }) => {
+            remove(body, which);
+            remove(otherwise, which);
             true
         }
         Node::Note(_) => true,

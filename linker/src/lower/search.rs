@@ -2,7 +2,6 @@
 
 use super::Lower;
 use crate::aiv::{Call, Copy, Expr, Global, Operation, Tensor};
-use crate::ascendc::helpers::columns::{self, Row};
 use crate::ascendc::helpers::search::{self, Shape};
 use crate::ascendc::helpers::share;
 use crate::tape::{Code, Op};
@@ -22,27 +21,6 @@ impl Lower<'_> {
             search::find_free([0, 1, 2, 3].map(column), n, shape)
         };
         self.call(call);
-    }
-
-    /// `SortOut`: over the columns of a token's ids and slots.
-    pub(super) fn sort_out(&mut self, op: &Op) {
-        let [missed, invalid] = [0, 1].map(|n| op.columns[n]);
-        let row = Row {
-            missed: [self.storage(missed, 0), self.storage(missed, 1), self.len_name(missed)],
-            invalid: [self.storage(invalid, 0), self.len_name(invalid)],
-            ids: self.storage(op.columns[2], 0),
-            slots: self.storage(op.columns[3], 0),
-        };
-        self.call(columns::sort_out(row, self.scalar(op.args[0])));
-    }
-
-    /// `AppendLow`: over the column of a token's slots.
-    pub(super) fn append_low(&mut self, op: &Op) {
-        let [list, slots, life] = [0, 1, 2].map(|n| self.storage(op.columns[n], 0));
-        let list = (list, self.len_name(op.columns[0]));
-        let slot_word = self.tape.column(op.columns[2]).len - 1;
-        let bounds = [0, 1].map(|n| self.scalar(op.args[n]));
-        self.call(columns::append_low(list, [slots, life], bounds, slot_word));
     }
 
     /// The row that cores share: this core's part out, and once all are there, the whole row in.

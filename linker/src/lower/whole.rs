@@ -114,8 +114,6 @@ impl Lower<'_> {
                 self.assign(from, 0.into());
             }
             Code::Find(retries) | Code::FindFree(retries) => self.search(op, retries),
-            Code::SortOut => self.sort_out(op),
-            Code::AppendLow => self.append_low(op),
             Code::Share => self.share(op),
             _ => self.life(op, a),
         }

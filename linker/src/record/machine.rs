@@ -64,10 +64,6 @@ impl<'t> Machine for Recorder<'t> {
             = Code::Find(links.retries), [n], [slot, of[0], of[1], table[0], table[1]];
         fn find_free(links: &Links, position: &mut Words, sequence: &Words, n: Scalar<'t>, table: [&Words; 2])
             = Code::FindFree(links.retries), [n], [position, sequence, table[0], table[1]];
-        fn sort_out(pending: &mut List<2>, invalid: &mut List<1>, ids: &Words, slot: &mut Words, n: Scalar<'t>)
-            = Code::SortOut, [n], [pending, invalid, ids, slot];
-        fn append_low(list: &mut List<1>, slots: &Words, n: Scalar<'t>, life: &Life, t: Scalar<'t>)
-            = Code::AppendLow, [n, t], [list, slots, life];
 
         fn age(life: &mut Life, by: Scalar<'t>, settle: bool) = Code::Age { settle }, [by], [life];
         fn count_le(life: &Life, t: Scalar<'t>) -> Scalar<'t> = Code::CountLe, [t], [life];

@@ -3,8 +3,6 @@
 use super::Replay;
 use super::search::Planes;
 use crate::tape::{Code, Op};
-use avsg_device::machine::search::INVALID_ID;
-use avsg_device::state::EMPTY;
 
 impl Replay<'_> {
     /// Executes an op that stands outside of sweeps, or works on scalars.
@@ -43,8 +41,7 @@ impl Replay<'_> {
         let list = |n: usize| self.memory.entries(op.columns[n]);
         match op.code {
             Code::Fetch | Code::Publish => (arg(1), 0),
-            Code::Find(_) | Code::FindFree(_) | Code::SortOut => (arg(0), 0),
-            Code::AppendLow => (arg(0), list(0).len),
+            Code::Find(_) | Code::FindFree(_) => (arg(0), 0),
             Code::PublishList(_) => (list(1).len, 0),
             Code::Share => (arg(3), arg(2)),
             Code::Take => (list(0).len, 0),
@@ -63,8 +60,6 @@ impl Replay<'_> {
     /// Executes an op that defines nothing.
     fn change(&mut self, op: &Op) -> Result<(), String> {
         let args: Vec<i32> = op.args.iter().map(|&v| self.scalar(v)).collect();
-        let tape = self.tape;
-        let range_of = |n: usize| tape.column(op.columns[n]).ranges[0];
         let memory = &mut self.memory;
         match op.code {
             Code::Clear => memory.list(op.columns[0])?.clear(),
@@ -89,42 +84,6 @@ impl Replay<'_> {
                     return Err(format!("{n} ids are too many"));
                 }
                 to.iter_mut().zip(first).for_each(|(to, n)| *to = Some(n));
-            }
-            Code::SortOut => {
-                let n = usize::try_from(args[0]).unwrap_or(0);
-                let ids = memory.words(op.columns[2])?.to_vec();
-                let slots = memory.words(op.columns[3])?.get(..n);
-                let slots = slots.ok_or_else(|| format!("{n} slots are too many"))?.to_vec();
-                for (lane, (id, slot)) in (0..).zip(ids.into_iter().zip(slots)) {
-                    let (id, slot) = id.zip(slot).ok_or("it depends on poison")?;
-                    match slot {
-                        INVALID_ID => memory.list(op.columns[1])?.push([id]),
-                        EMPTY if !range_of(0).holds(id) => {
-                            return Err(format!("{id} is no valid id"));
-                        }
-                        EMPTY => memory.list(op.columns[0])?.push([id, lane]),
-                        _ => {}
-                    }
-                }
-                memory.words(op.columns[3])?[..n]
-                    .iter_mut()
-                    .flatten()
-                    .for_each(|s| *s = (*s).max(EMPTY));
-                memory.fits(op.columns[0])?;
-                memory.fits(op.columns[1])?;
-            }
-            Code::AppendLow => {
-                let (n, t) = (usize::try_from(args[0]).unwrap_or(0), life(args[1])?);
-                let slots: Option<Vec<i32>> =
-                    memory.words(op.columns[1])?.iter().take(n).copied().collect();
-                let slots = slots.ok_or("it depends on poison")?;
-                let lives = memory.life(op.columns[2])?.to_vec();
-                let last = lives.len() - 1;
-                let low =
-                    |&slot: &i32| slot >= 0 && lives[slot.cast_unsigned() as usize & last] <= t;
-                let list = memory.list(op.columns[0])?;
-                slots.into_iter().filter(low).for_each(|slot| list.push([slot]));
-                memory.fits(op.columns[0])?;
             }
             // Alone: the part is what this core publishes, the rest is there already.
             Code::Share if args[3] == 0 => {}

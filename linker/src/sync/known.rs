@@ -67,7 +67,10 @@ impl Map {
                 let body = self.steps(body);
                 Some(Step::Loop { always: *always, sync: Vec::new(), body })
             }
-            Node::If(branch) => Some(Step::If { body: self.steps(&branch.body) }),
+            Node::If(branch) => Some(Step::If {
+                body: self.steps(&branch.body),
+                otherwise: self.steps(&branch.otherwise),
+            }),
         };
         nodes.iter().filter_map(step).collect()
     }

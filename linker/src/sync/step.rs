@@ -39,8 +39,10 @@ pub enum Step {
     },
     /// A branch.
     If {
-        /// What runs if it is taken.
+        /// What runs if its condition holds.
         body: Vec<Step>,
+        /// What runs if it does not hold.
+        otherwise: Vec<Step>,
     },
 }
 
@@ -54,7 +56,10 @@ pub fn syncs(steps: &mut [Step]) -> Vec<&mut Vec<Sync>> {
                 all.push(sync);
                 all.extend(syncs(body));
             }
-            Step::If { body } => all.extend(syncs(body)),
+            Step::If { body, otherwise } => {
+                all.extend(syncs(body));
+                all.extend(syncs(otherwise));
+            }
         }
     }
     all

@@ -28,7 +28,7 @@ fn fetch(to: &str) -> Node {
 }
 
 fn when(body: Vec<Node>) -> Node {
-    Node::If(If { condition: Expr::name("turn"), body })
+    Node::If(If { condition: Expr::name("turn"), body, otherwise: Vec::new() })
 }
 
 /// What lies before each call, in text order.
@@ -74,7 +74,7 @@ fn a_branch_in_a_loop_meets_its_next_round() {
     let l = crate::aiv::Loop {
         variable: "round",
         bound: Expr::Number(2),
-        tiles: false,
+        width: None,
         always: true,
         sync: Vec::new(),
         body,

@@ -66,13 +66,11 @@ pub enum Code {
     // All links at once, with so many retries.
     Find(u32),
     FindFree(u32),
-    SortOut,
     // Lifetimes. `StepLife` names its rule by its number in the tape.
     Age { settle: bool },
     CountLe,
     AppendLt,
     AppendEq,
-    AppendLow,
     LifeAt,
     SetLife(i8),
     StepLife(usize),
@@ -189,18 +187,6 @@ impl Code {
             Self::Take => (&[], &[(List, WholeWrite), (List, WholeWrite)], None),
             Self::Find(_) => (&[S], &FIND, None),
             Self::FindFree(_) => (&[S], &FIND_FREE, None),
-            Self::SortOut => {
-                let lists = &[
-                    (List, WholeWrite),
-                    (Single, WholeWrite),
-                    (Words, WholeRead),
-                    (Words, WholeWrite),
-                ];
-                (&[S], lists, None)
-            }
-            Self::AppendLow => {
-                (&[S, S], &[(Single, WholeWrite), (Words, WholeRead), (Life, WholeRead)], None)
-            }
             Self::Age { .. } => (&[S], &[(Life, WholeWrite)], None),
             Self::CountLe => (&[S], &[(Life, WholeRead)], Some(S)),
             Self::AppendLt | Self::AppendEq => {

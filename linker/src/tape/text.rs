@@ -131,12 +131,6 @@ impl Tape {
                     a[0], c[2], c[3]
                 )
             }
-            Code::SortOut => {
-                format!("sort out {}, {} <- {} of {} by {}", c[0], c[1], a[0], c[2], c[3])
-            }
-            Code::AppendLow => {
-                format!("append {} <- {} of {} where {} <= {}", c[0], a[0], c[1], c[2], a[1])
-            }
             Code::Age { settle: false } => format!("age {} by {}", c[0], a[0]),
             Code::Age { settle: true } => format!("age {} by {}, settling", c[0], a[0]),
             Code::CountLe => format!("count {} <= {}", c[0], a[0]),

@@ -132,14 +132,12 @@ fn few_early(p: &Params, like: &Request) -> Vec<Request> {
 }
 
 /// What the analysis cannot know: either all hits are refreshed or those few, no run has both; only the first token is
-/// shared, so no earlier one uses what a part is copied to; what a shared token left is sorted out behind a SyncAll;
-/// in this geometry nothing that is still needed lies where a search, or what follows one, begins; and no miss of a
+/// shared, so no earlier one uses what a part is copied to; in this geometry nothing that is still needed lies where a search, or what follows one, begins; and no miss of a
 /// last token loses its link twice.
-const KNOWN: [&str; 7] = [
+const KNOWN: [&str; 6] = [
     "V_MTE2>(EVENT_ID0); before CopyIn(ids, gm.ids[from + q.partAt]",
     "PIPE_V>(); before Cast(bytes, life",
     "PIPE_V>(); before ShiftRight(sign, slot[base]",
-    "PIPE_V>(); before SortOut(",
     "S_V>(EVENT_ID0); before StepLifeAll(life, dead[base]",
     "PIPE_V>(); before Find(",
     "PIPE_V>(); before FindFree(",

@@ -8,6 +8,7 @@
 namespace avsg::stage_one {
 
 constexpr int32_t TILE = 512;  // lanes of a tile
+constexpr int32_t WIDE = 2048;  // lanes of a sweep with few registers
 constexpr int32_t RUN = 4096;  // slots numbered at once
 constexpr int32_t PASS = 8192;  // slots counted at once
 constexpr uint32_t WORD_1_AT = 160;
@@ -17,11 +18,12 @@ constexpr uint32_t WORD_1FFF_AT = 256;
 constexpr uint32_t WORD_3FFF_AT = 288;
 constexpr uint32_t WORD_FFFF_AT = 320;
 constexpr uint32_t WORD_FFFFF_AT = 352;
-constexpr uint32_t KEEP_AT = 384;
-constexpr uint32_t IOTA_AT = 1760;
-constexpr uint32_t STAGE_AT = 3808;
-constexpr uint32_t PACKED_AT = 6880;
-constexpr uint32_t SCRATCH_AT = 3808;
+constexpr uint32_t WORD_3FFFFF_AT = 384;
+constexpr uint32_t KEEP_AT = 416;
+constexpr uint32_t IOTA_AT = 2560;
+constexpr uint32_t STAGE_AT = 4608;
+constexpr uint32_t PACKED_AT = 7680;
+constexpr uint32_t SCRATCH_AT = 4608;
 constexpr int32_t LINKS = 8;  // of an id
 constexpr uint32_t LINK_BITS = 14;  // of a position
 constexpr uint32_t SLOT_BITS = 13;  // of a slot
@@ -29,7 +31,6 @@ constexpr uint32_t PRINT_SHIFT = 10;  // of a print in the mixed word
 constexpr uint32_t FOUND_BITS = 20;  // of what a search finds
 constexpr int32_t CHUNK = 224;  // ids searched at once
 constexpr int32_t SPAN = 1792;  // words of their links at most
-constexpr int32_t WIDE = 2816;  // lanes of a pass over a whole column
 constexpr int32_t PIECES = 4;  // of a plane on its way in
 constexpr uint32_t POSITION_WORD_AT = WORD_3FFF_AT;
 constexpr uint32_t SLOT_WORD_AT = WORD_1FFF_AT;
@@ -65,6 +66,17 @@ __aicore__ inline void OrWord(
     const LocalTensor<int32_t> &dst, const LocalTensor<int32_t> &src, uint32_t word, int32_t lanes)
 {
     Or(U16(dst), U16(src), U16(Local<int32_t>(word, 8)), 128, (lanes + 63) / 64, {1, 1, 0, 8, 8, 0});
+}
+
+// dst[i] = base + i for n lanes: a tile of numbers, then doubled.
+__aicore__ inline void Indices(const LocalTensor<int32_t> &dst, int32_t base, int32_t n)
+{
+    Adds(dst, Local<int32_t>(IOTA_AT, TILE), base, ScalarMin(n, TILE));
+    PipeBarrier<PIPE_V>();
+    for (int32_t done = TILE; done < n; done *= 2) {
+        Adds(dst[done], dst, done, ScalarMin(done, n - done));
+        PipeBarrier<PIPE_V>();
+    }
 }
 
 // dst = (dst - 2^15) * p + (high mod 2^6) * q: the end of Mix.
@@ -345,66 +357,8 @@ __aicore__ inline bool Leaves(bool owner)
 // Column n of three of SPAN words in scratch memory.
 __aicore__ inline LocalTensor<int32_t> Column(uint32_t n) { return Local<int32_t>(SCRATCH_AT + n * SPAN * 4, SPAN); }
 
-// Mask n of two.
-__aicore__ inline LocalTensor<uint8_t> Fits(uint32_t n) { return Local<uint8_t>(KEEP_AT + BLOCK + n * WIDE / 8, WIDE / 8); }
-
-// Sorts n ids out whose slots are known: those with slot -1 go to one list as id and lane, those with slot -2,
-// which are not valid, to another. All at once, where the lists can take them so.
-__aicore__ inline void SortOut(const LocalTensor<int32_t> &missed, const LocalTensor<int32_t> &lanes, int32_t &missedLen,
-    const LocalTensor<int32_t> &invalid, int32_t &invalidLen, const LocalTensor<int32_t> &ids,
-    const LocalTensor<int32_t> &slots, int32_t n)
-{
-    const LocalTensor<int32_t> lane = Local<int32_t>(SCRATCH_AT + WIDE * 4, WIDE);
-    const bool whole = missedLen % 8 == 0 && invalidLen % 8 == 0 && n <= WIDE;
-    const int32_t step = whole ? WIDE : TILE;
-    for (int32_t base = 0; base < n; base += step) {
-        const int32_t some = ScalarMin(n - base, step);
-        Adds(lane, Local<int32_t>(IOTA_AT, TILE), base, TILE);
-        for (int32_t done = TILE; done < some; done *= 2) {
-            PipeBarrier<PIPE_V>();
-            Adds(lane[done], lane, done, ScalarMin(done, WIDE - done));
-        }
-        CompareScalar(Fits(0), slots[base], -1, CMPMODE::EQ, Whole(some));
-        CompareScalar(Fits(1), slots[base], -2, CMPMODE::EQ, Whole(some));
-        PipeBarrier<PIPE_V>();
-        Maxs(slots[base], slots[base], -1, some);
-        Append(missed, missedLen, ids[base], Fits(0), some, true);
-        missedLen += Append(lanes, missedLen, lane, Fits(0), some, false);
-        PipeBarrier<PIPE_V>();
-        invalidLen += Append(invalid, invalidLen, ids[base], Fits(1), some, true);
-        PipeBarrier<PIPE_V>();
-    }
-}
-
-// Appends those of n slots that are not negative and live no longer than t to a list of len words; returns how
-// many. All at once, where the list can take them so.
-__aicore__ inline int32_t AppendLow(const LocalTensor<int32_t> &list, int32_t len, const LocalTensor<int32_t> &slots,
-    int32_t n, const LocalTensor<half> &life, int32_t t)
-{
-    const LocalTensor<int32_t> offset = Local<int32_t>(SCRATCH_AT, WIDE);
-    const LocalTensor<int32_t> sign = Local<int32_t>(SCRATCH_AT + WIDE * 4, WIDE);
-    const LocalTensor<half> lived = sign.ReinterpretCast<half>();
-    const int32_t step = len % 8 == 0 && n <= WIDE ? WIDE : TILE;
-    const int32_t begun = len;
-    for (int32_t base = 0; base < n; base += step) {
-        const int32_t some = ScalarMin(n - base, step);
-        AndWord(offset, slots[base], SLOT_WORD_AT, some);
-        ShiftRight(sign, slots[base], 31, some);
-        PipeBarrier<PIPE_V>();
-        ShiftLeft(U32(offset), U32(offset), static_cast<uint32_t>(1), some);
-        CompareScalar(Fits(1), sign, 0, CMPMODE::EQ, Whole(some));
-        PipeBarrier<PIPE_V>();
-        Gather(lived, life, U32(offset), 0, some);
-        PipeBarrier<PIPE_V>();
-        CompareScalar(Fits(0), lived, static_cast<half>(static_cast<float>(t)), CMPMODE::LE, Whole(some));
-        PipeBarrier<PIPE_V>();
-        And(U16(Fits(0)), U16(Fits(0)), U16(Fits(1)), Whole(some) / 16);
-        PipeBarrier<PIPE_V>();
-        // The next slots begin elsewhere.
-        len += Append(list, len, slots[base], Fits(0), some, true);
-    }
-    return len - begun;
-}
+// Masks of a search's lanes.
+__aicore__ inline LocalTensor<uint8_t> Fits() { return Local<uint8_t>(KEEP_AT + BLOCK, SPAN / 8); }
 
 // The links of some ids along their probe sequences, link after link, `step` lanes each: column 1 has what they hold.
 __aicore__ inline void Follow(const LocalTensor<int32_t> &sequence, const LocalTensor<int32_t> &link, int32_t some, int32_t step)
@@ -438,7 +392,7 @@ __aicore__ inline int32_t Rank(int32_t n) { return (LINKS - 1 - n) * (1 << FOUND
 __aicore__ inline void First(const LocalTensor<int32_t> &dst, const LocalTensor<int32_t> &found, int32_t some, int32_t step)
 {
     PipeBarrier<PIPE_V>();
-    Select(F32(found), Fits(0), F32(found), 0.0f, SELMODE::VSEL_TENSOR_SCALAR_MODE, LINKS * step);
+    Select(F32(found), Fits(), F32(found), 0.0f, SELMODE::VSEL_TENSOR_SCALAR_MODE, LINKS * step);
     for (int32_t n = LINKS; n > 1; n -= n / 2) {
         PipeBarrier<PIPE_V>();
         Max(found, found, found[(n - n / 2) * step], n / 2 * step);
@@ -470,7 +424,7 @@ __aicore__ inline void Find(const LocalTensor<int32_t> &slot, const LocalTensor<
             Adds(named[nth * step], named[nth * step], Rank(nth), step);
         }
         PipeBarrier<PIPE_V>();
-        CompareScalar(Fits(0), held, 0, CMPMODE::EQ, Whole(LINKS * step));
+        CompareScalar(Fits(), held, 0, CMPMODE::EQ, Whole(LINKS * step));
         // The next ids begin in other columns.
         First(slot[base], named, some, step);
     }
@@ -502,9 +456,9 @@ __aicore__ inline void FindFree(const LocalTensor<int32_t> &at, const LocalTenso
         PipeBarrier<PIPE_V>();
         AndWord(mixed, mixed, PRINT_WORD_AT, LINKS * step);
         PipeBarrier<PIPE_V>();
-        Compare(Fits(0), print, mixed, CMPMODE::EQ, Whole(LINKS * step));
+        Compare(Fits(), print, mixed, CMPMODE::EQ, Whole(LINKS * step));
         PipeBarrier<PIPE_V>();
-        Not(U16(Fits(0)), U16(Fits(0)), Whole(LINKS * step) / 16);
+        Not(U16(Fits()), U16(Fits()), Whole(LINKS * step) / 16);
         // Which link it is.
         for (int32_t nth = 0; nth < LINKS; nth++) {
             Duplicate(print[nth * step], Rank(nth) + nth, step);

@@ -9,7 +9,7 @@ namespace avsg {
 
 constexpr int32_t TILE = 16;            // requests whose words are read at once
 constexpr int32_t MINUS = 128;          // words of -1
-constexpr uint32_t FRAME = 181984;       // behind Stage One's memory, kept while it runs
+constexpr uint32_t FRAME = 182784;       // behind Stage One's memory, kept while it runs
 constexpr uint32_t FRAME_BYTES = 1056;
 constexpr uint32_t TILING_AT = FRAME;
 constexpr uint32_t WORDS_AT = TILING_AT + 128;

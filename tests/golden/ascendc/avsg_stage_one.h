@@ -52,6 +52,7 @@ __aicore__ inline void Setup(const Gm &gm)
     Duplicate(Local<int32_t>(WORD_3FFF_AT, 8), 16383, 8);
     Duplicate(Local<int32_t>(WORD_FFFF_AT, 8), 65535, 8);
     Duplicate(Local<int32_t>(WORD_FFFFF_AT, 8), 1048575, 8);
+    Duplicate(Local<int32_t>(WORD_3FFFFF_AT, 8), 4194303, 8);
 }
 
 // One request: Algorithm 1 for each of its tokens, on one table.
@@ -61,33 +62,39 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
     const LocalTensor<int32_t> header = Local<int32_t>(0, 16);
     const LocalTensor<int32_t> record = Local<int32_t>(64, 16);
     const LocalTensor<int32_t> word = Local<int32_t>(128, 8);
-    const LocalTensor<uint8_t> valid = Local<uint8_t>(1440, 64), isFresh = valid, equal = valid, isDead = valid,
+    const LocalTensor<uint8_t> valid = Local<uint8_t>(1472, 64), isFresh = valid, equal = valid, isDead = valid,
         isOutOfPool = valid, isNext = valid, isOutOfRange = valid;
-    const LocalTensor<uint8_t> notNegative = Local<uint8_t>(1504, 64), isInvalid = notNegative, isMiss = notNegative;
-    const LocalTensor<uint8_t> hit = Local<uint8_t>(1568, 64), negative = hit, isPending = hit, notEqual = hit;
-    const LocalTensor<uint8_t> anyHit = Local<uint8_t>(1632, 64), notHit = anyHit;
-    const LocalTensor<uint8_t> otherHit = Local<uint8_t>(1696, 64);
-    const LocalTensor<int32_t> iota = Local<int32_t>(1760, 512);
-    const LocalTensor<int32_t> fill = Local<int32_t>(9952, 512), position = fill, victim = fill, offset2 = fill,
-        print = fill, step = fill;
-    const LocalTensor<int32_t> lane = Local<int32_t>(12000, 512), freshRow = lane, beyond = lane, fill2 = lane;
-    const LocalTensor<int32_t> x = Local<int32_t>(14048, 512), sign2 = x, row = x;
-    const LocalTensor<int32_t> sign = Local<int32_t>(16096, 512), entry = sign, found = sign;
-    const LocalTensor<int32_t> held = Local<int32_t>(18144, 512), stride = held, over = held, fresh = held;
-    const LocalTensor<int32_t> at = Local<int32_t>(20192, 512), other = at;
-    const LocalTensor<int32_t> offset = Local<int32_t>(22240, 512), mixed = offset;
-    const LocalTensor<int32_t> candidate = Local<int32_t>(24288, 512), high = candidate;
-    const LocalTensor<int32_t> id = Local<int32_t>(26336, 8192);
-    const LocalTensor<half> life = Local<half>(59104, 8192);
-    const LocalTensor<int32_t> link = Local<int32_t>(75488, 16384);
-    const LocalTensor<int32_t> ids = Local<int32_t>(141024, 2048), miss2 = ids, dead = ids;
-    const LocalTensor<int32_t> partSequence = Local<int32_t>(149216, 2048), invalid = partSequence,
+    const LocalTensor<uint8_t> notNegative = Local<uint8_t>(1536, 64), isInvalid = notNegative, isMiss = notNegative;
+    const LocalTensor<uint8_t> hit = Local<uint8_t>(1600, 64), negative = hit, isPending = hit, notEqual = hit;
+    const LocalTensor<uint8_t> anyHit = Local<uint8_t>(1664, 64), notHit = anyHit;
+    const LocalTensor<uint8_t> otherHit = Local<uint8_t>(1728, 64);
+    const LocalTensor<uint8_t> wideNegative = Local<uint8_t>(1792, 256), wideIsInvalid = wideNegative,
+        wideEqual = wideNegative;
+    const LocalTensor<uint8_t> wideNotNegative = Local<uint8_t>(2048, 256), wideIsPending = wideNotNegative;
+    const LocalTensor<uint8_t> wideIsDead = Local<uint8_t>(2304, 256);
+    const LocalTensor<int32_t> iota = Local<int32_t>(2560, 512);
+    const LocalTensor<int32_t> lane = Local<int32_t>(10752, 512), position = lane, victim = lane, fill2 = lane,
+        offset2 = lane, print = lane, step = lane;
+    const LocalTensor<int32_t> x = Local<int32_t>(12800, 512), freshRow = x, beyond = x;
+    const LocalTensor<int32_t> fill = Local<int32_t>(14848, 512), sign2 = fill, row = fill;
+    const LocalTensor<int32_t> sign = Local<int32_t>(16896, 512), entry = sign, found = sign;
+    const LocalTensor<int32_t> held = Local<int32_t>(18944, 512), stride = held, over = held, fresh = held;
+    const LocalTensor<int32_t> at = Local<int32_t>(20992, 512), other = at;
+    const LocalTensor<int32_t> offset = Local<int32_t>(23040, 512), mixed = offset;
+    const LocalTensor<int32_t> candidate = Local<int32_t>(25088, 512), high = candidate;
+    const LocalTensor<int32_t> wideSign = Local<int32_t>(10752, 2048), wideLane = wideSign, wideLived = wideSign;
+    const LocalTensor<int32_t> wideFill = Local<int32_t>(18944, 2048), wideOffset = wideFill, wideX = wideFill;
+    const LocalTensor<int32_t> id = Local<int32_t>(27136, 8192);
+    const LocalTensor<half> life = Local<half>(59904, 8192);
+    const LocalTensor<int32_t> link = Local<int32_t>(76288, 16384);
+    const LocalTensor<int32_t> ids = Local<int32_t>(141824, 2048), miss2 = ids, dead = ids;
+    const LocalTensor<int32_t> partSequence = Local<int32_t>(150016, 2048), invalid = partSequence,
         linkAt = partSequence;
-    const LocalTensor<int32_t> sought = Local<int32_t>(157408, 2048), pending0 = sought, miss0 = sought,
+    const LocalTensor<int32_t> sought = Local<int32_t>(158208, 2048), pending0 = sought, miss0 = sought,
         newLink = sought;
-    const LocalTensor<int32_t> slot = Local<int32_t>(165600, 2048);
-    const LocalTensor<int32_t> pending1 = Local<int32_t>(173792, 2048), miss1 = pending1, sequence = pending1;
-    const LocalTensor<int8_t> bytes = Local<int8_t>(173792, 8192);
+    const LocalTensor<int32_t> slot = Local<int32_t>(166400, 2048);
+    const LocalTensor<int32_t> pending1 = Local<int32_t>(174592, 2048), miss1 = pending1, sequence = pending1;
+    const LocalTensor<int8_t> bytes = Local<int8_t>(174592, 8192);
     int32_t pendingLen = 0, nextLen = 0, missLen = 0, deadLen = 0, invalidLen = 0, outOfRangeLen = 0;
     int32_t outOfPoolLen = 0;
     // The table, and a clear record.
@@ -102,14 +109,14 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
     const int32_t generation = header.GetValue(HEADER_GENERATION);
     // Reset: another generation starts with an empty table.
     if (generation != q.generation) {
-        for (int32_t base = 0; base < 8192; base += TILE) {
-            const int32_t lanes = ScalarMin(8192 - base, TILE);
+        for (int32_t base = 0; base < 8192; base += WIDE) {
+            const int32_t lanes = ScalarMin(8192 - base, WIDE);
             Duplicate(id[base], -1, lanes);
             PipeBarrier<PIPE_V>();
             Duplicate(life[base], static_cast<half>(-128.0f), lanes);
         }
-        for (int32_t base = 0; base < 16384; base += TILE) {
-            const int32_t lanes = ScalarMin(16384 - base, TILE);
+        for (int32_t base = 0; base < 16384; base += WIDE) {
+            const int32_t lanes = ScalarMin(16384 - base, WIDE);
             Duplicate(link[base], 8388608, lanes);
         }
     }
@@ -179,14 +186,14 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
             }
             PipeBarrier<PIPE_V>();
             Find(slot, partSequence, sought, q.partLen, link, id);
-            for (int32_t base = 0; base < q.partLen; base += TILE) {
-                const int32_t lanes = ScalarMin(q.partLen - base, TILE);
+            for (int32_t base = 0; base < q.partLen; base += WIDE) {
+                const int32_t lanes = ScalarMin(q.partLen - base, WIDE);
                 const int32_t whole = Whole(lanes);
                 PipeBarrier<PIPE_V>();
-                CompareScalar(equal, sought[base], -2, CMPMODE::EQ, whole);
-                Duplicate(fill, -2, lanes);
+                CompareScalar(wideEqual, sought[base], -2, CMPMODE::EQ, whole);
+                Duplicate(wideFill, -2, lanes);
                 PipeBarrier<PIPE_V>();
-                Select(F32(slot[base]), equal, F32(fill), F32(slot[base]), SELMODE::VSEL_TENSOR_TENSOR_MODE, lanes);
+                Select(F32(slot[base]), wideEqual, F32(wideFill), F32(slot[base]), SELMODE::VSEL_TENSOR_TENSOR_MODE, lanes);
             }
             // Probe: the other cores' parts.
             After<HardEvent::V_MTE3>(EVENT_ID0);
@@ -199,9 +206,29 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
             pendingLen = 0;
             invalidLen = 0;
             After<HardEvent::MTE2_V>(EVENT_ID0);
-            SortOut(pending0, pending1, pendingLen, invalid, invalidLen, ids, slot, q.k);
-        }
-        if (!shared) {
+            for (int32_t base = 0; base < q.k; base += WIDE) {
+                const int32_t lanes = ScalarMin(q.k - base, WIDE);
+                const int32_t whole = Whole(lanes);
+                AndWord(wideX, ids[base], WORD_3FFFFF_AT, lanes);
+                CompareScalar(wideIsPending, slot[base], -1, CMPMODE::EQ, whole);
+                Indices(wideLane, base, lanes);
+                CompareScalar(wideIsInvalid, slot[base], -2, CMPMODE::EQ, whole);
+                Append(pending0, pendingLen, wideX, wideIsPending, lanes, true);
+                pendingLen += Append(pending1, pendingLen, wideLane, wideIsPending, lanes, false);
+                PipeBarrier<PIPE_V>();
+                invalidLen += Append(invalid, invalidLen, ids[base], wideIsInvalid, lanes, true);
+            }
+            for (int32_t base = 0; base < q.k; base += WIDE) {
+                const int32_t lanes = ScalarMin(q.k - base, WIDE);
+                const int32_t whole = Whole(lanes);
+                ShiftRight(wideSign, slot[base], 31, lanes);
+                PipeBarrier<PIPE_V>();
+                Duplicate(wideFill, -1, lanes);
+                CompareScalar(wideNegative, wideSign, -1, CMPMODE::EQ, whole);
+                PipeBarrier<PIPE_V>();
+                Select(F32(slot[base]), wideNegative, F32(wideFill), F32(slot[base]), SELMODE::VSEL_TENSOR_TENSOR_MODE, lanes);
+            }
+        } else {
             // Probe: which ids does the Hash-State hold?
             After<HardEvent::V_MTE2>(EVENT_ID0);
             CopyIn(ids, gm.ids[from], q.k);
@@ -396,7 +423,23 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
                 const int32_t hint = header.GetValue(HEADER_THRESHOLD);
                 const int32_t bound = LeastLife(life, hint, missLen + 64);
                 After<HardEvent::MTE3_V>(EVENT_ID0);
-                deadLen += AppendLow(dead, deadLen, slot, q.k, life, bound);
+                for (int32_t base = 0; base < q.k; base += WIDE) {
+                    const int32_t lanes = ScalarMin(q.k - base, WIDE);
+                    const int32_t whole = Whole(lanes);
+                    AndWord(wideOffset, slot[base], WORD_1FFF_AT, lanes);
+                    ShiftRight(wideSign, slot[base], 31, lanes);
+                    PipeBarrier<PIPE_V>();
+                    ShiftLeft(U32(wideOffset), U32(wideOffset), 1u, lanes);
+                    CompareScalar(wideNotNegative, wideSign, 0, CMPMODE::EQ, whole);
+                    PipeBarrier<PIPE_V>();
+                    Gather(F16(wideLived), life, U32(wideOffset), 0, lanes);
+                    PipeBarrier<PIPE_V>();
+                    CompareScalar(wideNegative, F16(wideLived), static_cast<half>(static_cast<float>(bound + 1)), CMPMODE::LT, whole);
+                    PipeBarrier<PIPE_V>();
+                    And(U16(wideIsDead), U16(wideNegative), U16(wideNotNegative), whole / 16);
+                    PipeBarrier<PIPE_V>();
+                    deadLen += Append(dead, deadLen, slot[base], wideIsDead, lanes, true);
+                }
             }
         }
         // Refresh: all hits now, or only those.
@@ -413,11 +456,10 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
                 After<HardEvent::S_V>(EVENT_ID0);
                 SetLife(life, slot[base], static_cast<half>(127.0f), notNegative, lanes);
             }
-        }
-        if (!all) {
+        } else {
             After<HardEvent::V_S>(EVENT_ID0);
-            for (int32_t base = 0; base < deadLen; base += TILE) {
-                const int32_t lanes = ScalarMin(deadLen - base, TILE);
+            for (int32_t base = 0; base < deadLen; base += WIDE) {
+                const int32_t lanes = ScalarMin(deadLen - base, WIDE);
                 SetLifeAll(life, dead[base], static_cast<half>(127.0f), lanes);
             }
         }
@@ -440,6 +482,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
             ScatterBoth(id, dead[base], miss0[base], slot, lane, lanes);
             Mix(stride, mixed, 32, 15605, 3809, high, lanes);
             ShiftRight(U32(at), U32(mixed), 6u, lanes);
+            After<HardEvent::S_V>(EVENT_ID0);
             ShiftRight(U32(print), U32(mixed), 10u, lanes);
             PipeBarrier<PIPE_V>();
             ShiftRight(U32(stride), U32(stride), 6u, lanes);
@@ -450,7 +493,6 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
             Muls(print, print, 8192, lanes);
             PipeBarrier<PIPE_V>();
             OrWord(stride, stride, WORD_1_AT, lanes);
-            After<HardEvent::S_V>(EVENT_ID0);
             Or(U16(newLink[base]), U16(print), U16(dead[base]), 2 * lanes);
             PipeBarrier<PIPE_V>();
             Muls(stride, stride, 16384, lanes);
@@ -459,8 +501,8 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
         }
         if (now) {
             After<HardEvent::V_S>(EVENT_ID0);
-            for (int32_t base = 0; base < deadLen; base += TILE) {
-                const int32_t lanes = ScalarMin(deadLen - base, TILE);
+            for (int32_t base = 0; base < deadLen; base += WIDE) {
+                const int32_t lanes = ScalarMin(deadLen - base, WIDE);
                 SetLifeAll(life, dead[base], static_cast<half>(127.0f), lanes);
             }
         }

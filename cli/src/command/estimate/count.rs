@@ -278,7 +278,7 @@ impl Counts {
                     round += 1;
                 }
                 (Code::Bisect, _) => self.counts += n,
-                (Code::AppendLow, _) => self.early += run.active as f64,
+                (Code::Append, Phase::Refresh) => self.early += run.active as f64,
                 (Code::Age { .. }, Phase::CollectDead) => self.decays += run.active as f64,
                 (Code::FindFree(_), _) => self.seeks += n,
                 (Code::Scatter, Phase::UpdateState)

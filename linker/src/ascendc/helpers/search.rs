@@ -1,10 +1,12 @@
 //! Searches over all links of a list's ids.
 
 use super::basic::{WHOLE, call};
-use super::columns::{FITS, passes};
 use super::mix::{BLEND, WORDS};
 use super::words::AND_WORD;
-use crate::aiv::{Asks, Call, Expr, Helper, Operation, Outcome, Tensor, Use};
+use crate::aiv::{
+    Act, Asks, BARRIER, Call, Expr, Helper, HelperCall, Operation, Outcome, Place, SELECT_SCRATCH,
+    Tensor, Use, ub, v, word,
+};
 use crate::cost::setting::{Load, Setting};
 use crate::cost::{Unit, Work};
 use avsg_device::hash::{MIX_BITS, MULTIPLIERS};
@@ -16,6 +18,10 @@ pub const FOUND_BITS: u32 = 20;
 /// A column in scratch memory.
 pub static COLUMN: Helper =
     Helper::inner("Column", include_str!("column.h.in"), &[Use::Buffer("scratch"), Use::Searches]);
+
+/// A mask over a whole column.
+pub static FITS: Helper =
+    Helper::inner("Fits", include_str!("fits.h.in"), &[Use::Buffer("keep"), Use::Searches]);
 
 /// What an id's links hold.
 pub static FOLLOW: Helper = Helper::inner(
@@ -79,6 +85,18 @@ pub static FIND_FREE: Helper = Helper {
     asks: Asks::Never,
     in_place: false,
 };
+
+/// What happens where a helper makes what it writes in scratch memory, in any number of passes; `waits`: each
+/// for the last.
+fn passes(call: &HelperCall, waits: bool, reads: &[&Place], writes: &[&Place]) -> Vec<Act> {
+    let words: Vec<Place> = call.words.iter().map(|&bits| ub(&word(bits))).collect();
+    let [scratch, keep, select] = [ub("scratch"), ub("keep"), ub(SELECT_SCRATCH)];
+    let reads = reads.iter().copied();
+    let all: Vec<&Place> = words.iter().chain(reads).chain([&scratch, &keep]).collect();
+    let once = [v(&all, &[&scratch, &keep, &select]), BARRIER, v(&[&scratch, &keep], writes)];
+    let again = [&once[..], &[BARRIER], &once, &[BARRIER]].concat();
+    vec![Act::Maybe(if waits { again } else { once.to_vec() })]
+}
 
 /// The numbers of a table that its searches use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,9 @@
-//! Bits of lanes with one word.
+//! Bits of lanes with one word, and the numbers of lanes.
 
 use super::basic::call;
-use crate::aiv::{Argument, Asks, Call, Helper, Length, Outcome, Tensor, v};
+use crate::aiv::{
+    Argument, Asks, BARRIER, Call, Expr, Helper, Length, Outcome, Tensor, Use, ub, v,
+};
 
 /// What both helpers share.
 const WITH_WORD: Helper = Helper {
@@ -25,4 +27,23 @@ pub static OR_WORD: Helper =
 pub fn with_word(helper: &'static Helper, to: Tensor, from: Tensor, word: u32) -> Call {
     let args = vec![to.into(), from.into(), Argument::Word(word), Argument::Length(Length::Lanes)];
     call(helper, args, Outcome::None)
+}
+
+/// The numbers of more lanes than a tile has.
+pub static INDICES: Helper = Helper {
+    name: "Indices",
+    text: include_str!("indices.h.in"),
+    uses: &[Use::Buffer("iota")],
+    acts: |call| {
+        let to = call.place(0);
+        vec![v(&[&ub("iota")], &[&to]), BARRIER, v(&[&to], &[&to]), BARRIER]
+    },
+    asks: Asks::Never,
+    in_place: false,
+};
+
+/// `to[i] = base + i` for the live lanes, however many they are.
+pub fn indices(to: Tensor, base: Expr) -> Call {
+    let args = vec![to.into(), base.into(), Argument::Length(Length::Lanes)];
+    call(&INDICES, args, Outcome::None)
 }

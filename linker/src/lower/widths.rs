@@ -1,0 +1,166 @@
+//! How many lanes a sweep takes per round.
+//!
+//! A tile's registers share a part of the unified buffer. A sweep that needs no more than two vectors and three
+//! masks can use the same bytes for longer vectors, and takes `WIDE` lanes per round instead of `TILE`.
+
+use super::lanes::iota;
+use super::registers::{Register, Temp};
+use super::{Lower, Lowered};
+use crate::aiv::{
+    Call, Expr, Helper, HelperCall, Loop, Node, Operation, Tensor, Use, Vector, VectorOp, Width,
+};
+use crate::ascendc::helpers::{append, words};
+use crate::tape::code::Need;
+use crate::tape::{Block, Code, ColumnId, Op};
+
+/// Vector registers that a wide sweep may need.
+pub const WIDE_VECTORS: usize = 2;
+/// Mask registers that a wide sweep may need. They have memory of their own, because a mask takes little.
+const WIDE_MASKS: usize = 3;
+
+impl Lower<'_> {
+    /// Names the temporaries of a sweep's body and returns its width: wide if the body can be, else a tile.
+    pub(super) fn fit_width(&mut self, op: &Op, body: &mut Vec<Node>) -> Width {
+        if let Some(width) = self.widen(op, body) {
+            return width;
+        }
+        self.registers.name(body, &self.temps, &mut self.taken);
+        Width::Tile
+    }
+
+    fn widen(&mut self, op: &Op, body: &mut Vec<Node>) -> Option<Width> {
+        let appends = appended(op).next().is_some();
+        if !appended(op).all(|list| self.empty.contains(&list)) {
+            return None;
+        }
+        let most = u32::try_from(self.ranges[op.args[0].0 as usize].hi).ok()?;
+        let width = Width::Wide { in_one_round: appends.then_some(most) };
+        let mut wide_body = body.clone();
+        for call in wide_body.iter_mut().filter_map(call_mut) {
+            if call.helper().is_some_and(|c| *c.helper != append::APPEND && by_tile(c.helper)) {
+                return None;
+            }
+            widen_call(call, width);
+        }
+        let (mut names, mut taken) = (self.wide.clone(), self.taken.clone());
+        names.name(
+            &mut wide_body,
+            &self.temps.iter().map(wide_name).collect::<Vec<_>>(),
+            &mut taken,
+        );
+        let limit = |mask: bool| if mask { WIDE_MASKS } else { WIDE_VECTORS };
+        if names.registers().iter().any(|r| r.number >= limit(r.mask)) {
+            return None;
+        }
+        (self.wide, self.taken, *body) = (names, taken, wide_body);
+        Some(width)
+    }
+
+    /// Keeps track of the lists that are empty: `op` ran.
+    pub(super) fn track_empty(&mut self, op: &Op) {
+        if op.code == Code::Clear {
+            self.empty.insert(op.columns[0]);
+            return;
+        }
+        written(op).for_each(|list| {
+            self.empty.remove(&list);
+        });
+    }
+}
+
+impl Lowered {
+    /// Turns wide sweeps that would take several rounds, and must not, into sweeps over tiles; `wide` is `WIDE`. Their
+    /// registers stay where they are: a tile's lanes fit, too.
+    pub fn narrow(&mut self, wide: u32) {
+        narrow(&mut self.body, wide);
+    }
+}
+
+fn narrow(nodes: &mut [Node], wide: u32) {
+    for node in nodes {
+        match node {
+            Node::Loop(Loop { width, body, .. }) => {
+                if let Some(Width::Wide { in_one_round: Some(most) }) = *width
+                    && most > wide
+                {
+                    *width = Some(Width::Tile);
+                    body.iter_mut()
+                        .filter_map(call_mut)
+                        .for_each(|call| widen_call(call, Width::Tile));
+                }
+                narrow(body, wide);
+            }
+            Node::If(branch) => {
+                narrow(&mut branch.body, wide);
+                narrow(&mut branch.otherwise, wide);
+            }
+            Node::Call(_) | Node::Note(_) => {}
+        }
+    }
+}
+
+fn call_mut(node: &mut Node) -> Option<&mut Call> {
+    if let Node::Call(call) = node { Some(call) } else { None }
+}
+
+/// Makes a call fit a width: the number of live lanes, and the numbers of lanes.
+fn widen_call(call: &mut Call, width: Width) {
+    match &mut call.operation {
+        Operation::Let(name, Expr::Min(_, limit)) if name == "lanes" => {
+            **limit = width.constant();
+        }
+        Operation::Vector(Vector { op: VectorOp::Adds, to, from, scalar: Some(base), .. })
+            if from[0] == Tensor::named("iota") =>
+        {
+            call.operation = words::indices(to.clone(), base.value.clone()).operation;
+        }
+        Operation::Helper(HelperCall { helper, args, .. })
+            if **helper == words::INDICES && width == Width::Tile =>
+        {
+            let to = args[0].tensor().expect("the first argument of Indices is a tensor");
+            call.operation = iota(to.clone()).operation;
+        }
+        _ => {}
+    }
+}
+
+/// A wide register's name differs from those of a tile: the text declares it for itself.
+fn wide_name(temp: &Temp) -> Temp {
+    let mut letters = temp.name.chars();
+    let first = letters.next().map(|c| c.to_ascii_uppercase());
+    Temp {
+        mask: temp.mask,
+        name: format!("wide{}", first.into_iter().chain(letters).collect::<String>()),
+    }
+}
+
+/// Whether a helper uses memory that has the length of a tile.
+fn by_tile(helper: &Helper) -> bool {
+    helper.uses.iter().any(|used| match used {
+        Use::Helper(other) => by_tile(other),
+        Use::Buffer(_) | Use::Run | Use::Pass | Use::Searches => true,
+    })
+}
+
+/// The lists that a sweep appends to.
+fn appended(sweep: &Op) -> impl Iterator<Item = ColumnId> + '_ {
+    let ops = sweep.body.iter().flat_map(Block::all);
+    ops.filter(|op| op.code == Code::Append).map(|op| op.columns[0])
+}
+
+/// The lists that an op, or an op in its body, changes.
+fn written(op: &Op) -> impl Iterator<Item = ColumnId> + '_ {
+    let all = std::iter::once(op).chain(op.body.iter().flat_map(Block::all));
+    all.flat_map(|op| {
+        let columns = op.columns.iter().zip(op.code.signature().columns);
+        columns
+            .filter(|(_, (need, role))| matches!(need, Need::List | Need::Single) && role.writes())
+            .map(|(&id, _)| id)
+    })
+}
+
+/// The number of registers among these, vectors and masks apart.
+pub fn count(registers: &[Register], mask: bool) -> u32 {
+    let numbers = registers.iter().filter(|r| r.mask == mask).map(|r| r.number as u32 + 1);
+    numbers.max().unwrap_or(0)
+}

@@ -43,7 +43,7 @@
  * Handles. The caller owns a handle until its destroy function, which accepts NULL. Handles are
  * looked up and never dereferenced: a handle that was destroyed, never created or is of another
  * kind is AVSG_HANDLE. A pool's memory is freed when its handle and every engine on it are
- * destroyed.
+ * destroyed, and until then every address in it is valid.
  *
  * Threads. Any thread may call. Calls with the same handle may overlap if each of them takes it as
  * a const pointer. Any other overlap is refused at once with AVSG_BUSY; no call waits for another.
@@ -58,8 +58,9 @@
  *   its work to the stream and returns. The arrays must stay allocated until that work and every
  *   replay of it are done. The host reads no array, so that a captured call can be replayed, and
  *   their contents are not checked: `cu_q` must ascend from 0 by at most N_q, and each state must
- *   be -1 or a distinct one in range. The plan's outputs are in device memory
- *   (avsg_plan_get_device_arrays).
+ *   be -1 or a distinct one in range. The plan's outputs are in device memory only
+ *   (avsg_plan_get_device_arrays): avsg_plan_get_counters, avsg_plan_get_request and a transfer
+ *   with a NULL stream are AVSG_UNSUPPORTED.
  *
  * Units. Sizes are bytes, except that lengths and strides of int32_t arrays are elements.
  */
@@ -898,10 +899,10 @@ typedef struct avsg_i32s {
 } avsg_i32s;
 
 /**
- * The batch of one decode step. The rule Streams says whose memory its arrays are; they must not
- * overlap memory of the engine or of a plan. In a stream the number of rows is read on the device
- * and is at most what `ids` has elements for. Arrays have one element per request unless their
- * comment says otherwise.
+ * The batch of one decode step. The rule Streams states which memory the arrays are in, and
+ * they must not overlap memory of the engine or of a plan. In a stream the number of rows is read
+ * on the device and is at most what `ids` has elements for. An array has one element per request
+ * unless its comment states a different length.
  */
 typedef struct avsg_batch {
   /**
@@ -961,7 +962,7 @@ typedef struct avsg_batch {
 
 /**
  * The fresh rows of a step. In each segment, row r of the batch is at r * (the segment's stride).
- * The rule Streams says whose memory they are.
+ * The rule Streams states which memory they are in.
  */
 typedef struct avsg_fresh {
   /**
@@ -1059,8 +1060,7 @@ avsg_status avsg_pool_get_info(const struct avsg_pool *pool, struct avsg_pool_in
 
 /**
  * Gives every chunk of a pool, for registration with a device, in the order and with the
- * `capacity` and `count` of `avsg_pool_chunk_bytes`. The memory is valid until the pool's handle
- * and every engine on the pool are destroyed. It is read-only for a reader.
+ * `capacity` and `count` of `avsg_pool_chunk_bytes`. The chunks are read-only for a reader.
  */
 avsg_status avsg_pool_chunks(const struct avsg_pool *pool,
                              struct avsg_chunk *chunks,
@@ -1099,7 +1099,7 @@ avsg_status avsg_pool_read_row(const struct avsg_pool *pool,
 
 /**
  * Gives the address of a segment of a row, for reads in place while no thread or process writes
- * the row. The address is valid as long as the pool's memory.
+ * the row.
  */
 avsg_status avsg_pool_row(const struct avsg_pool *pool,
                           size_t layer,
@@ -1215,28 +1215,25 @@ avsg_status avsg_plan_create(const struct avsg_engine *engine,
 avsg_status avsg_plan_destroy(struct avsg_plan *plan);
 
 /**
- * Gives the addresses of a plan's arrays in host memory. A call in a stream does not write these.
+ * Gives the addresses of a plan's arrays in host memory.
  */
 avsg_status avsg_plan_get_arrays(const struct avsg_plan *plan, struct avsg_plan_arrays *arrays);
 
 /**
- * Gives the addresses of a plan's arrays in device memory, which a call in a stream writes. `cu_q`
- * is NULL, because the batch has it. The memory is valid until the engine is destroyed. On "cpu"
- * this is `avsg_plan_get_arrays`.
+ * Gives the addresses of a plan's arrays in device memory, which is freed with the engine. `cu_q`
+ * is NULL, because the batch has it. On "cpu" this is `avsg_plan_get_arrays`.
  */
 avsg_status avsg_plan_get_device_arrays(const struct avsg_plan *plan,
                                         struct avsg_plan_arrays *arrays);
 
 /**
- * Computes a plan's counters in O(rows). AVSG_UNSUPPORTED for a batch that was planned in a
- * stream: its numbers are in `record` of `avsg_plan_get_device_arrays`.
+ * Computes a plan's counters in O(rows).
  */
 avsg_status avsg_plan_get_counters(const struct avsg_plan *plan,
                                    struct avsg_plan_counters *counters);
 
 /**
- * Gives the outputs for one request of the last batch planned. AVSG_UNSUPPORTED for a batch that
- * was planned in a stream.
+ * Gives the outputs for one request of the last batch planned.
  */
 avsg_status avsg_plan_get_request(const struct avsg_plan *plan,
                                   size_t request,
@@ -1303,10 +1300,11 @@ avsg_status avsg_engine_append(struct avsg_engine *engine,
                                void *stream);
 
 /**
- * Fills the block table of a paged attention kernel. A page has `page` slots (0 selects S). The S
- * / page pages of a request's state, which count from avsg_buffer.base, are written from
- * table[request * stride] on, and S to lengths[request]. Slot s is row s % page of the page at
- * index s / page. A padded request (state -1) gets pages of -1 and length 0.
+ * Fills the block table of a paged attention kernel, with pages of `page` slots (0 selects S). The
+ * pages of a request's state are written from table[request * stride] on, as indices that count
+ * from avsg_buffer.base, and S is written to lengths[request]. A state has S / page pages: slot s
+ * is row s % page of the page at index s / page. A padded request (state -1) gets pages of -1 and
+ * length 0.
  *
  * Pointers: `states` and `lengths` have `requests` elements, and `table` has requests * stride.
  */

@@ -19,10 +19,10 @@ pub struct avsg_i32s {
     pub len: usize,
 }
 
-/// The batch of one decode step. The rule Streams says whose memory its arrays are; they must not
-/// overlap memory of the engine or of a plan. In a stream the number of rows is read on the device
-/// and is at most what `ids` has elements for. Arrays have one element per request unless their
-/// comment says otherwise.
+/// The batch of one decode step. The rule Streams states which memory the arrays are in, and
+/// they must not overlap memory of the engine or of a plan. In a stream the number of rows is read
+/// on the device and is at most what `ids` has elements for. An array has one element per request
+/// unless its comment states a different length.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct avsg_batch {
@@ -68,7 +68,7 @@ unsafe impl SizedStruct for avsg_batch {
 const _: () = assert!(size_of::<avsg_batch>() == 144);
 
 /// The fresh rows of a step. In each segment, row r of the batch is at r * (the segment's stride).
-/// The rule Streams says whose memory they are.
+/// The rule Streams states which memory they are in.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct avsg_fresh {
@@ -94,7 +94,7 @@ const _: () = assert!(size_of::<avsg_fresh>() == 80);
 /// Reads a batch in host memory.
 ///
 /// # Safety
-/// `batch` is NULL or valid for reads of as many bytes as its `size` says. During 'a each of its
+/// `batch` is NULL or valid for reads of the number of bytes in its `size`. During 'a each of its
 /// arrays is NULL or valid for reads of its length, and not written.
 pub(crate) unsafe fn read_batch<'a>(batch: *const avsg_batch) -> Result<Batch<'a>> {
     // SAFETY: the caller keeps the contract of this function (`# Safety`).
@@ -121,7 +121,7 @@ type Segments<'a> = ([&'a [u8]; MAX_SEGMENTS], usize);
 /// Reads fresh rows in host memory; None for NULL.
 ///
 /// # Safety
-/// `fresh` is NULL or valid for reads of as many bytes as its `size` says. During 'a each of its
+/// `fresh` is NULL or valid for reads of the number of bytes in its `size`. During 'a each of its
 /// `data` is NULL or valid for reads of its `bytes`, and not written.
 pub(crate) unsafe fn read_fresh<'a>(fresh: *const avsg_fresh) -> Result<Option<Segments<'a>>> {
     if fresh.is_null() {

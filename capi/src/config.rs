@@ -292,7 +292,7 @@ unsafe fn device(config: &avsg_engine_config) -> Result<Device> {
 /// Reads the configuration of an engine, and its device.
 ///
 /// # Safety
-/// `config` is NULL or valid for reads of as many bytes as its `size` says, and its strings are
+/// `config` is NULL or valid for reads of the number of bytes in its `size`, and its strings are
 /// NULL or NUL-terminated.
 pub(crate) unsafe fn engine_config(config: *const avsg_engine_config) -> Result<(Config, Device)> {
     // SAFETY: the caller keeps the contract of this function (`# Safety`).

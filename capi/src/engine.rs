@@ -201,7 +201,7 @@ pub unsafe extern "C" fn avsg_engine_create(
         let (config, device) = unsafe { engine_config(config)? };
         let pool = handle::shared::<Pool>(pool)?;
         let engine = match device {
-            Device::Cpu => Engine::new(config, Arc::clone(&pool.0))?,
+            Device::Cpu => Engine::new(config, Arc::clone(&pool.host))?,
             Device::Ascend(device) => create_on_ascend(config, &pool, &device)?,
         };
         out.write(handle::create(engine)?);

@@ -53,9 +53,15 @@ static TABLE: [Entry; MAX_HANDLES] =
     [const { Entry { word: AtomicU64::new(0), object: AtomicPtr::new(ptr::null_mut()) } };
         MAX_HANDLES];
 
-/// Entries that are free again, oldest first, each with its next generation; and the first entry
-/// never used.
-static FREE: Mutex<(VecDeque<(usize, u64)>, usize)> = Mutex::new((VecDeque::new(), 0));
+/// The entries that are free.
+struct FreeEntries {
+    /// Entries that were used before, each with its next generation, in the order of their release.
+    released: VecDeque<(usize, u64)>,
+    /// The first entry that was never used.
+    unused: usize,
+}
+
+static FREE: Mutex<FreeEntries> = Mutex::new(FreeEntries { released: VecDeque::new(), unused: 0 });
 
 /// Returns the part of a handle that its entry stores: generation and kind. It is never 0.
 fn tag<T: Object>(generation: u64) -> u64 {
@@ -74,11 +80,11 @@ fn index_and_tag<C>(handle: *const C) -> Option<(usize, u64)> {
 /// Makes a handle that owns `object`.
 pub(crate) fn create<T: Object>(object: T) -> Result<*mut T::C> {
     let mut free = FREE.lock().unwrap_or_else(PoisonError::into_inner);
-    let (index, generation) = match free.0.pop_front() {
-        Some(used) => used,
-        None if free.1 < MAX_HANDLES => {
-            free.1 += 1;
-            (free.1 - 1, 1)
+    let (index, generation) = match free.released.pop_front() {
+        Some(released) => released,
+        None if free.unused < MAX_HANDLES => {
+            free.unused += 1;
+            (free.unused - 1, 1)
         }
         None => {
             let text = format!(
@@ -114,9 +120,9 @@ impl Guard {
             let text = format!("{} is NULL, but a handle is needed; create one", T::NAME);
             return Err(Failure::new(AVSG_NULL, text));
         }
-        let invalid = |why| {
+        let invalid = |reason| {
             let text = format!(
-                "{} is {handle:p}, but {why}; pass what its create function gave, before destroy",
+                "{} is {handle:p}, but {reason}; pass a handle from its create function until it is destroyed",
                 T::NAME
             );
             Failure::new(AVSG_HANDLE, text)
@@ -226,7 +232,7 @@ pub(crate) fn destroy<T: Object>(handle: *mut T::C) -> Result<()> {
     let generation = (tag >> KIND_BITS) + 1;
     // An entry whose next generation does not fit stays empty.
     if generation >> GENERATION_BITS == 0 {
-        FREE.lock().unwrap_or_else(PoisonError::into_inner).0.push_back((index, generation));
+        FREE.lock().unwrap_or_else(PoisonError::into_inner).released.push_back((index, generation));
     }
     // SAFETY: `create` made the pointer from a box of T, and the exclusive guard and the swap gave
     // it to this call only.

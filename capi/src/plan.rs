@@ -112,7 +112,7 @@ fn host_arrays(plan: &Plan) -> avsg_plan_arrays {
     }
 }
 
-/// Gives the addresses of a plan's arrays in host memory. A call in a stream does not write these.
+/// Gives the addresses of a plan's arrays in host memory.
 ///
 /// # Safety
 /// The pointers keep the rule Pointers.
@@ -130,9 +130,8 @@ pub unsafe extern "C" fn avsg_plan_get_arrays(
     })
 }
 
-/// Gives the addresses of a plan's arrays in device memory, which a call in a stream writes. `cu_q`
-/// is NULL, because the batch has it. The memory is valid until the engine is destroyed. On "cpu"
-/// this is `avsg_plan_get_arrays`.
+/// Gives the addresses of a plan's arrays in device memory, which is freed with the engine. `cu_q`
+/// is NULL, because the batch has it. On "cpu" this is `avsg_plan_get_arrays`.
 ///
 /// # Safety
 /// The pointers keep the rule Pointers.
@@ -201,8 +200,7 @@ unsafe impl SizedStruct for avsg_plan_counters {
 }
 const _: () = assert!(size_of::<avsg_plan_counters>() == 64);
 
-/// Computes a plan's counters in O(rows). AVSG_UNSUPPORTED for a batch that was planned in a
-/// stream: its numbers are in `record` of `avsg_plan_get_device_arrays`.
+/// Computes a plan's counters in O(rows).
 ///
 /// # Safety
 /// The pointers keep the rule Pointers.
@@ -271,8 +269,7 @@ unsafe impl SizedStruct for avsg_plan_request {
 }
 const _: () = assert!(size_of::<avsg_plan_request>() == 88);
 
-/// Gives the outputs for one request of the last batch planned. AVSG_UNSUPPORTED for a batch that
-/// was planned in a stream.
+/// Gives the outputs for one request of the last batch planned.
 ///
 /// # Safety
 /// The pointers keep the rule Pointers.

@@ -18,9 +18,13 @@ pub struct avsg_pool {
     _opaque: [u8; 0],
 }
 
-/// The object of a pool's handle: the pool, which its engines share, and its registrations with
-/// devices.
-pub(crate) struct Pool(pub Arc<HostPool>, Mutex<Vec<WeakRegisteredPool>>);
+/// The object of a pool's handle.
+pub(crate) struct Pool {
+    /// The pool, which its engines share.
+    pub host: Arc<HostPool>,
+    /// The pool's registrations with devices, which its engines share per device.
+    registrations: Mutex<Vec<WeakRegisteredPool>>,
+}
 
 impl Object for Pool {
     type C = avsg_pool;
@@ -36,19 +40,19 @@ impl Pool {
         same_device: impl Fn(&Context) -> bool,
         open: impl FnOnce() -> avsg::Result<Arc<Context>>,
     ) -> avsg::Result<RegisteredPool> {
-        let mut all = self.1.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.registrations.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(WeakRegisteredPool::is_alive);
-        let mut known = all.iter().filter_map(|known| known.upgrade(&self.0));
+        let mut known = all.iter().filter_map(|known| known.upgrade(&self.host));
         if let Some(known) = known.find(|known| known.context().is_some_and(|c| same_device(c))) {
             return Ok(known);
         }
-        let new = RegisteredPool::new(&open()?, Arc::clone(&self.0))?;
+        let new = RegisteredPool::new(&open()?, Arc::clone(&self.host))?;
         all.push(new.downgrade());
         Ok(new)
     }
 
-    pub fn handle(pool: HostPool) -> Result<*mut avsg_pool, Failure> {
-        handle::create(Self(Arc::new(pool), Mutex::default()))
+    pub fn create_handle(pool: HostPool) -> Result<*mut avsg_pool, Failure> {
+        handle::create(Self { host: Arc::new(pool), registrations: Mutex::default() })
     }
 }
 
@@ -94,7 +98,7 @@ pub unsafe extern "C" fn avsg_pool_create(
         let out = unsafe { OutPtr::new("pool", pool, core::ptr::null_mut())? };
         // SAFETY: the caller keeps the contract of this function (`# Safety`).
         let config = unsafe { pool_config(config)? };
-        out.write(Pool::handle(HostPool::new(&config)?)?);
+        out.write(Pool::create_handle(HostPool::new(&config)?)?);
         Ok(())
     })
 }
@@ -166,7 +170,7 @@ pub unsafe extern "C" fn avsg_pool_from_memory(
         let chunks: Box<[Chunk]> = chunks.collect::<Result<_, _>>()?;
         // SAFETY: the caller keeps the contract of this function (`# Safety`), and does not write a
         // row while an engine copies it (`avsg_pool`).
-        out.write(Pool::handle(unsafe { HostPool::from_caller(&config, &chunks)? })?);
+        out.write(Pool::create_handle(unsafe { HostPool::from_caller(&config, &chunks)? })?);
         Ok(())
     })
 }
@@ -183,14 +187,13 @@ pub unsafe extern "C" fn avsg_pool_get_info(
     enter(|| {
         // SAFETY: the caller keeps the contract of this function (`# Safety`).
         let out = unsafe { OutStruct::new(info)? };
-        out.write(pool_info(&handle::shared::<Pool>(pool)?.0));
+        out.write(pool_info(&handle::shared::<Pool>(pool)?.host));
         Ok(())
     })
 }
 
 /// Gives every chunk of a pool, for registration with a device, in the order and with the
-/// `capacity` and `count` of `avsg_pool_chunk_bytes`. The memory is valid until the pool's handle
-/// and every engine on the pool are destroyed. It is read-only for a reader.
+/// `capacity` and `count` of `avsg_pool_chunk_bytes`. The chunks are read-only for a reader.
 ///
 /// # Safety
 /// The pointers keep the rule Pointers.
@@ -205,7 +208,7 @@ pub unsafe extern "C" fn avsg_pool_chunks(
         // SAFETY: the caller keeps the contract of this function (`# Safety`).
         let out = unsafe { OutPtr::new("count", count, 0)? };
         let pool = handle::shared::<Pool>(pool)?;
-        let all = pool.0.chunks();
+        let all = pool.host.chunks();
         let count = all.len();
         out.write(count);
         if capacity != 0 {
@@ -227,7 +230,7 @@ pub unsafe extern "C" fn avsg_pool_chunks(
 pub extern "C" fn avsg_pool_demote(pool: *mut avsg_pool) -> avsg_status {
     enter(|| {
         let mut pool = handle::exclusive::<Pool>(pool)?;
-        let Some(host_pool) = Arc::get_mut(&mut pool.0) else {
+        let Some(host_pool) = Arc::get_mut(&mut pool.host) else {
             let text = "pool is in use by an engine, but demote makes its memory read-only; destroy \
                         the pool's engines first";
             return Err(Failure::new(AVSG_BUSY, text.into()));

@@ -75,7 +75,7 @@ const _: () = assert!(size_of::<avsg_pool_config>() == 112);
 /// Reads the configuration of a pool.
 ///
 /// # Safety
-/// `config` is NULL or valid for reads of as many bytes as its `size` says.
+/// `config` is NULL or valid for reads of the number of bytes in its `size`.
 pub(crate) unsafe fn pool_config(config: *const avsg_pool_config) -> Result<PoolConfig> {
     // SAFETY: the caller keeps the contract of this function (`# Safety`).
     let config = unsafe { sized::read(config)? };

@@ -39,7 +39,7 @@ fn array(what: &str, array: avsg_i32s) -> Result<DeviceArray> {
 /// Reads the struct of a batch in device memory.
 ///
 /// # Safety
-/// `batch` is NULL or valid for reads of as many bytes as its `size` says.
+/// `batch` is NULL or valid for reads of the number of bytes in its `size`.
 unsafe fn read_device_batch(batch: *const avsg_batch) -> Result<DeviceBatch> {
     // SAFETY: the caller keeps the contract of this function (`# Safety`).
     let batch = unsafe { sized::read(batch)? };
@@ -61,7 +61,7 @@ unsafe fn read_device_batch(batch: *const avsg_batch) -> Result<DeviceBatch> {
 /// Calls `run` with fresh rows in device memory, or with None for NULL.
 ///
 /// # Safety
-/// `fresh` is NULL or valid for reads of as many bytes as its `size` says.
+/// `fresh` is NULL or valid for reads of the number of bytes in its `size`.
 unsafe fn with_device_fresh<R>(
     engine: &mut Engine,
     fresh: *const avsg_fresh,

@@ -27,7 +27,7 @@ pub unsafe extern "C" fn avsg_pool_write_row(
         let pool = handle::shared::<Pool>(pool)?;
         // SAFETY: the caller keeps the contract of this function (`# Safety`).
         let data = unsafe { sized::array::<u8>("data", data.cast(), bytes)? };
-        Ok(pool.0.write_row(layer, row, data)?)
+        Ok(pool.host.write_row(layer, row, data)?)
     })
 }
 
@@ -47,7 +47,7 @@ pub unsafe extern "C" fn avsg_pool_read_row(
         let pool = handle::shared::<Pool>(pool)?;
         // SAFETY: the caller keeps the contract of this function (`# Safety`).
         let data = unsafe { sized::array_mut::<u8>("data", data.cast(), bytes)? };
-        Ok(pool.0.read_row(layer, row, data)?)
+        Ok(pool.host.read_row(layer, row, data)?)
     })
 }
 
@@ -63,7 +63,7 @@ fn locate(pool: &HostPool, layer: usize, segment: usize, row: usize) -> Result<*
 }
 
 /// Gives the address of a segment of a row, for reads in place while no thread or process writes
-/// the row. The address is valid as long as the pool's memory.
+/// the row.
 ///
 /// # Safety
 /// The pointers keep the rule Pointers.
@@ -78,7 +78,7 @@ pub unsafe extern "C" fn avsg_pool_row(
     enter(|| {
         // SAFETY: the caller keeps the contract of this function (`# Safety`).
         let out = unsafe { OutPtr::new("data", data, ptr::null())? };
-        out.write(locate(&handle::shared::<Pool>(pool)?.0, layer, segment, row)?);
+        out.write(locate(&handle::shared::<Pool>(pool)?.host, layer, segment, row)?);
         Ok(())
     })
 }
@@ -100,12 +100,12 @@ pub unsafe extern "C" fn avsg_pool_row_mut(
         // SAFETY: the caller keeps the contract of this function (`# Safety`).
         let out = unsafe { OutPtr::new("data", data, ptr::null_mut())? };
         let pool = handle::shared::<Pool>(pool)?;
-        if pool.0.role() == Role::Reader {
+        if pool.host.role() == Role::Reader {
             let text = "pool role is reader, but only the writer writes rows; import the pool as \
                         AVSG_ROLE_WRITER after its writer has destroyed or demoted it";
             return Err(Failure::new(AVSG_INVALID, text.into()));
         }
-        out.write(locate(&pool.0, layer, segment, row)?.cast_mut());
+        out.write(locate(&pool.host, layer, segment, row)?.cast_mut());
         Ok(())
     })
 }

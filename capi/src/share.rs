@@ -52,7 +52,7 @@ pub unsafe extern "C" fn avsg_pool_export(
         check_desc_bytes(desc_bytes >= DESC_BYTES, desc_bytes)?;
         // SAFETY: the caller keeps the contract of this function (`# Safety`).
         let desc = unsafe { sized::array_mut("desc", desc, DESC_BYTES)? };
-        let export = handle::shared::<Pool>(pool)?.0.export()?;
+        let export = handle::shared::<Pool>(pool)?.host.export()?;
         desc.copy_from_slice(&export.desc.to_bytes());
         out.write(export.fd.into_raw_fd());
         Ok(())
@@ -90,7 +90,7 @@ pub unsafe extern "C" fn avsg_pool_import(
         // SAFETY: the caller keeps the contract of this function (`# Safety`).
         let desc = PoolDesc::from_bytes(unsafe { sized::array("desc", desc, desc_bytes)? })?;
         let (role, fd) = (role(as_role)?, duplicate(fd, "fd")?);
-        out.write(Pool::handle(HostPool::import(&desc, fd, role)?)?);
+        out.write(Pool::create_handle(HostPool::import(&desc, fd, role)?)?);
         Ok(())
     })
 }
@@ -101,7 +101,7 @@ pub unsafe extern "C" fn avsg_pool_import(
 pub extern "C" fn avsg_pool_send(pool: *const avsg_pool, socket: i32) -> avsg_status {
     enter(|| {
         let pool = handle::shared::<Pool>(pool)?;
-        Ok(pool.0.send(&UnixStream::from(duplicate(socket, "socket")?))?)
+        Ok(pool.host.send(&UnixStream::from(duplicate(socket, "socket")?))?)
     })
 }
 
@@ -120,7 +120,7 @@ pub unsafe extern "C" fn avsg_pool_recv(
         let out = unsafe { OutPtr::new("pool", pool, ptr::null_mut())? };
         let role = role(as_role)?;
         let socket = UnixStream::from(duplicate(socket, "socket")?);
-        out.write(Pool::handle(HostPool::recv(&socket, role)?)?);
+        out.write(Pool::create_handle(HostPool::recv(&socket, role)?)?);
         Ok(())
     })
 }

@@ -22,10 +22,7 @@ pub(crate) unsafe trait SizedStruct: Copy {
 }
 
 fn null(what: &str) -> Failure {
-    Failure::new(
-        AVSG_NULL,
-        format!("{what} is NULL, but a pointer is needed; pass the address of one"),
-    )
+    Failure::new(AVSG_NULL, format!("{what} is NULL, but the call needs it; pass its address"))
 }
 
 /// Refuses a pointer that is NULL or not aligned for a T.
@@ -64,7 +61,7 @@ unsafe fn checked_size<T: SizedStruct>(at: *const T) -> Result<usize> {
 /// fields that only the caller's version has must be 0.
 ///
 /// # Safety
-/// `at` is NULL or valid for reads of as many bytes as its `size` says.
+/// `at` is NULL or valid for reads of the number of bytes in its `size`.
 pub(crate) unsafe fn read<T: SizedStruct>(at: *const T) -> Result<T> {
     // SAFETY: `at` is NULL or valid for reads of its `size`.
     let size = unsafe { checked_size(at)? };
@@ -107,7 +104,7 @@ impl<T: SizedStruct> OutStruct<T> {
     /// Checks the pointer and the struct's `size`.
     ///
     /// # Safety
-    /// `at` is NULL or valid for reads and writes of as many bytes as its `size` says.
+    /// `at` is NULL or valid for reads and writes of the number of bytes in its `size`.
     pub unsafe fn new(at: *mut T) -> Result<Self> {
         // SAFETY: `at` is NULL or valid for reads of its `size`.
         unsafe { checked_size(at).map(|size| Self { at, size }) }

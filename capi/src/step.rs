@@ -138,10 +138,11 @@ pub unsafe extern "C" fn avsg_engine_append(
     })
 }
 
-/// Fills the block table of a paged attention kernel. A page has `page` slots (0 selects S). The S
-/// / page pages of a request's state, which count from avsg_buffer.base, are written from
-/// table[request * stride] on, and S to lengths[request]. Slot s is row s % page of the page at
-/// index s / page. A padded request (state -1) gets pages of -1 and length 0.
+/// Fills the block table of a paged attention kernel, with pages of `page` slots (0 selects S). The
+/// pages of a request's state are written from table[request * stride] on, as indices that count
+/// from avsg_buffer.base, and S is written to lengths[request]. A state has S / page pages: slot s
+/// is row s % page of the page at index s / page. A padded request (state -1) gets pages of -1 and
+/// length 0.
 ///
 /// # Safety
 /// `states` and `lengths` have `requests` elements, and `table` has requests * stride.

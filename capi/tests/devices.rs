@@ -196,7 +196,7 @@ fn a_missing_device_is_refused_with_what_was_tried() {
         (c.device, c.runtime) = (c"ascend".as_ptr(), c"/nowhere/libascendcl.so".as_ptr());
     };
     refuse(&nowhere, AVSG_UNSUPPORTED, &["Ascend runtime", "tried /nowhere/libascendcl.so"]);
-    // An Ascend machine has a runtime, which this configuration finds.
+    // On an Ascend machine this configuration would find the real runtime.
     if avsg::ascend::acl::Acl::open(&avsg::ascend::acl::Source::System).is_err() {
         let parts = ["libacl_rt.so", "libascendcl.so", "set_env.sh"];
         refuse(&|c| c.device = c"ascend".as_ptr(), AVSG_UNSUPPORTED, &parts);

@@ -21,14 +21,14 @@ pub(crate) unsafe trait SizedStruct: Copy {
     const FIRST_SIZE: usize;
 }
 
-fn null(what: &str) -> Failure {
+fn null_error(what: &str) -> Failure {
     Failure::new(AVSG_NULL, format!("{what} is NULL, but the call needs it; pass its address"))
 }
 
 /// Refuses a pointer that is NULL or not aligned for a T.
 fn check_pointer<T>(what: &str, at: *const T) -> Result<()> {
     if at.is_null() {
-        return Err(null(what));
+        return Err(null_error(what));
     }
     if !at.is_aligned() {
         let (align, remedy) = (align_of::<T>(), "pass memory that the compiler aligned");

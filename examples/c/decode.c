@@ -2,8 +2,8 @@
  *
  *   cc decode.c $(pkg-config --cflags --libs avsg) -o decode && ./decode
  *
- * Two requests decode with one draft token each (N_q = 2). Their KV rows are in host memory, and the fresh
- * rows of a step are "on the device" until avsg_engine_append writes them to the pool.
+ * Two requests decode with one draft token each (N_q = 2). Their KV rows are in host memory, and the
+ * fresh rows of a step are "on the device" until avsg_engine_append writes them to the pool.
  */
 #include <avsg.h>
 
@@ -33,7 +33,7 @@ static void make_row(int request, int32_t id, unsigned char *row) {
     }
 }
 
-/* Selects K distinct ids as an indexer would: the newest tokens, the first ones, and a window that drifts. */
+/* Selects K distinct ids, as an indexer does: the newest, the first, and a window that drifts. */
 static void select_ids(int step, int32_t seq_len, int32_t *ids) {
     unsigned char taken[4096] = {0};
     for (int i = 0; i < K; i++) {

@@ -1,4 +1,4 @@
-/* Mistakes and the statuses that they return. Each prints its status and message, and changes nothing.
+/* Mistakes and the statuses that they return. Each prints its status and message.
  *
  *   cc mistakes.c $(pkg-config --cflags --libs avsg) -o mistakes && ./mistakes
  */
@@ -76,7 +76,7 @@ int main(void) {
     zero[0] = 0;
     expect(avsg_engine_step(engine, &batch, plan, 0, NULL, NULL), AVSG_OK, "a step");
 
-    /* An id out of range is no error: it is treated as padding and sets a status bit of its request. */
+    /* An id out of range is no error: it is padding and sets a status bit of its request. */
     avsg_plan_counters counters;
     memset(&counters, 0, sizeof counters);
     counters.size = sizeof counters;

@@ -1,5 +1,6 @@
-// A small paged KV cache on AVSG. Four layers share an indexer and therefore one plan, each step has three
-// draft tokens (MTP-3), requests join and leave, and every row that attention would read is compared.
+// A small paged KV cache on AVSG. Four layers share an indexer and therefore one plan, each step
+// has three draft tokens (MTP-3), requests join and leave, and every row that attention would read
+// is compared.
 //
 //   c++ -std=c++17 paged_kv.cpp $(pkg-config --cflags --libs avsg) -o paged_kv && ./paged_kv
 #include <avsg.h>
@@ -193,7 +194,8 @@ class Cache {
         }
     }
 
-    // Returns the fresh rows that this step's forward pass has made on the device, one vector per segment.
+    // Returns the fresh rows that this step's forward pass has made on the device, one vector per
+    // segment.
     std::vector<std::vector<unsigned char>> fresh_rows(const std::vector<std::int32_t> &state, int layer) const {
         std::vector<std::vector<unsigned char>> rows(2);
         std::vector<unsigned char> row(kSegments[0] + kSegments[1]);
@@ -206,7 +208,8 @@ class Cache {
         return rows;
     }
 
-    // Reads the device buffer as a paged attention kernel does, through page tables in which slots are positions.
+    // Reads the device buffer as a paged attention kernel does, through page tables in which slots
+    // are positions.
     void attend(int layer, const std::vector<std::int32_t> &ids, const std::vector<std::int32_t> &state) {
         const std::size_t pages = kSlots / kPage;
         std::vector<std::int32_t> table(state.size() * pages), lengths(state.size());

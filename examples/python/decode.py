@@ -3,7 +3,7 @@
 
   python3 decode.py [PATH/TO/libavsg.so]
 
-The default path is that of the environment variable AVSG_LIBRARY, and then libavsg.so.1 on the loader's path.
+The default is the environment variable AVSG_LIBRARY, and else libavsg.so.1 on the loader's path.
 """
 
 import ctypes as c
@@ -41,8 +41,8 @@ def fields_of(kind, *names):
 
 EngineConfig = sized("avsg_engine_config", [
     ("device", c.c_char_p), *fields_of(c.c_uint32, "k", "tokens", "slots"), ("table", c.c_int32),
-    *fields_of(c.c_uint32, "paper_a1", "paper_a2"), *fields_of(c.c_int32, "lifetime", "life"), ("lambda_", c.c_double),
-    ("spread", c.c_uint32), ("retries", c.c_int32), ("page", c.c_uint32),
+    *fields_of(c.c_uint32, "paper_a1", "paper_a2"), *fields_of(c.c_int32, "lifetime", "life"),
+    ("lambda_", c.c_double), ("spread", c.c_uint32), ("retries", c.c_int32), ("page", c.c_uint32),
     *fields_of(c.c_int32, "machine", "strategy"), ("cores", c.c_uint32), ("states", c.c_size_t)])
 PoolConfig = sized("avsg_pool_config", [
     *fields_of(c.c_size_t, "layers", "rows", "segments"),
@@ -56,10 +56,11 @@ Fresh = sized("avsg_fresh", [
     ("segments", c.c_size_t), ("data", c.c_void_p * SEGMENTS), ("bytes", c.c_size_t * SEGMENTS)])
 PlanArrays = sized("avsg_plan_arrays", [
     ("k", c.c_size_t),
-    *fields_of(c.POINTER(c.c_int32), "slot", "valid", "cu_q", "record", "miss_position", "miss_id", "miss_slot",
-        "miss_row")])
+    *fields_of(c.POINTER(c.c_int32), "slot", "valid", "cu_q", "record", "miss_position",
+        "miss_id", "miss_slot", "miss_row")])
 Counters = sized("avsg_plan_counters", [
-    *fields_of(c.c_size_t, "requests", "rows", "selected", "hits", "misses"), *fields_of(c.c_int32, "status", "reserved")])
+    *fields_of(c.c_size_t, "requests", "rows", "selected", "hits", "misses"),
+    *fields_of(c.c_int32, "status", "reserved")])
 Buffer = sized("avsg_buffer", [
     ("base", c.c_void_p), *fields_of(c.c_size_t, "slot_stride", "state_stride", "bytes")])
 

@@ -216,25 +216,25 @@ impl RandomCaller<'_> {
     fn create(&mut self) {
         match self.below(3) {
             0 => {
-                let (mut config, mut made) = (pool_config(), null_mut());
+                let (mut config, mut created) = (pool_config(), null_mut());
                 config.layers = self.mostly(1);
                 config.segments = self.mostly(2);
                 config.pages = if self.rarely(20) { self.word() as i32 } else { config.pages };
                 self.corrupt_size(&mut config);
-                let to = self.pointer(&mut made);
+                let to = self.pointer(&mut created);
                 // SAFETY: `config` is a struct with a `size` that may be wrong, and `to` is NULL or
                 // a local variable.
                 if self.record(unsafe { avsg_pool_create(&config, to) }) {
                     if config.segments != 2 {
-                        return self.destroy(Kind::Pool, made.addr());
+                        return self.destroy(Kind::Pool, created.addr());
                     }
-                    let handles = Handles::from_raw(made, null_mut(), null_mut());
+                    let handles = Handles::from_raw(created, null_mut(), null_mut());
                     (0..ROWS).for_each(|i| handles.write_row(0, i, &row(0, i)));
-                    self.keep(Kind::Pool, made.addr());
+                    self.keep(Kind::Pool, created.addr());
                 }
             }
             1 => {
-                let (mut config, mut made) = (engine_config(), null_mut());
+                let (mut config, mut created) = (engine_config(), null_mut());
                 config.slots = if self.rarely(10) { self.word() as u32 } else { 64 };
                 config.table =
                     if self.rarely(10) { self.word() as i32 } else { self.below(2) as i32 };
@@ -242,20 +242,20 @@ impl RandomCaller<'_> {
                 config.states = self.mostly(2);
                 config.page = if self.rarely(10) { self.word() as u32 } else { 16 };
                 self.corrupt_size(&mut config);
-                let (pool, to) = (self.handle(Kind::Pool), self.pointer(&mut made));
+                let (pool, to) = (self.handle(Kind::Pool), self.pointer(&mut created));
                 // SAFETY: `config` is a struct with a `size` that may be wrong, and `to` is NULL or
                 // a local variable.
                 if self.record(unsafe { avsg_engine_create(&config, pool, to) }) {
-                    self.keep(Kind::Engine, made.addr());
+                    self.keep(Kind::Engine, created.addr());
                 }
             }
             _ => {
-                let mut made = null_mut();
+                let mut created = null_mut();
                 let (rows, requests) = (self.mostly(4), self.mostly(2));
-                let (engine, to) = (self.handle(Kind::Engine), self.pointer(&mut made));
+                let (engine, to) = (self.handle(Kind::Engine), self.pointer(&mut created));
                 // SAFETY: `to` is NULL or a local variable, and handles are looked up.
                 if self.record(unsafe { avsg_plan_create(engine, rows, requests, to) }) {
-                    self.keep(Kind::Plan, made.addr());
+                    self.keep(Kind::Plan, created.addr());
                 }
             }
         }
@@ -293,7 +293,7 @@ impl RandomCaller<'_> {
             match self.below(8) {
                 0 => {
                     let planned = self.record(avsg_engine_plan(engine, &batch, plan, stream));
-                    // A plan other than the one just made may be too old for the layer.
+                    // A plan other than the one just created may be too old for the layer.
                     let other = if self.rarely(8) { self.handle(Kind::Plan) } else { plan };
                     let moved = avsg_engine_transfer(engine, other, layer, fresh, stream);
                     // Without this transfer every later one is refused, until the states start

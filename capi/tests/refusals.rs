@@ -64,14 +64,14 @@ fn refuse_handles(device: &'static CStr) {
     let mut info: avsg_pool_info = sized();
     let refuse = |engine: *mut avsg_engine, plan, expected, part: &str| {
         // SAFETY: handles are looked up, and `owned` owns the arrays.
-        let statuses = unsafe {
-            [
-                avsg_engine_plan(engine, &batch, plan, null_mut()),
-                avsg_engine_step(engine, &batch, plan, 0, &fresh, null_mut()),
-                avsg_engine_transfer(engine, plan, 0, &fresh, null_mut()),
-            ]
-        };
-        statuses.into_iter().for_each(|status| expect_error(status, expected, &[part]));
+        unsafe {
+            let status = avsg_engine_plan(engine, &batch, plan, null_mut());
+            expect_error(status, expected, &[part]);
+            let status = avsg_engine_step(engine, &batch, plan, 0, &fresh, null_mut());
+            expect_error(status, expected, &[part]);
+            let status = avsg_engine_transfer(engine, plan, 0, &fresh, null_mut());
+            expect_error(status, expected, &[part]);
+        }
     };
     refuse(null_mut(), handles.plan, AVSG_NULL, "engine is NULL");
     refuse(handles.engine, null_mut(), AVSG_NULL, "plan is NULL");

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds libavsg and installs it with its header, pkg-config file and CMake package:
 #   capi/install.sh [--prefix DIR] [--destdir DIR] [--profile dev|release]
-# The prefix is /usr/local unless said otherwise; --destdir is put before it, for packagers.
+# The default prefix is /usr/local. Packagers pass --destdir, a folder that precedes the prefix.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 prefix=/usr/local destdir= profile=release
@@ -11,10 +11,10 @@ while [ $# -gt 0 ]; do
     --destdir) destdir=${2:?"--destdir needs a folder"}; shift 2 ;;
     --profile) profile=${2:?"--profile needs dev or release"}; shift 2 ;;
     -h | --help) sed -n '2,4s/^# //p' "$0"; exit 0 ;;
-    *) printf 'unknown argument %s; try --help\n' "$1" >&2; exit 2 ;;
+    *) printf 'argument is %s, but the options are --prefix, --destdir and --profile; try --help\n' "$1" >&2; exit 2 ;;
   esac
 done
-# A relative prefix would mean another folder to everybody who reads the pkg-config file.
+# The pkg-config file needs an absolute prefix.
 case $prefix in /*) ;; *) prefix=$PWD/$prefix ;; esac
 
 cargo build --manifest-path "$here/so/Cargo.toml" --profile "$profile" --locked
@@ -22,7 +22,7 @@ target=${CARGO_TARGET_DIR:-$here/../target}
 case $profile in dev) built=$target/debug ;; *) built=$target/$profile ;; esac
 version=$(sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"$/\1/p' "$here/../Cargo.toml")
 abi=$(sed -n 's/^#define AVSG_ABI_VERSION //p' "$here/../include/avsg.h")
-# What `rustc --print native-static-libs` names on Linux with glibc.
+# The libraries that `rustc --print native-static-libs` lists on Linux with glibc.
 static_libs='-lgcc_s -lutil -lrt -lpthread -lm -ldl -lc'
 
 to=$destdir$prefix

@@ -1,29 +1,68 @@
-/* AVSG: exact sparse gather of top-K selected KV rows from host memory into a small device buffer.
+/* AVSG: exact sparse gather of the top-K selected KV rows from host memory into a small device buffer.
  *
  * Generated from capi/src by cbindgen (BLESS=1 cargo test -p avsg-capi --test header): do not edit.
  *
- * A life:
- *   avsg_pool_create      host memory for every row of every layer
- *   avsg_engine_create    tables and device buffer of one device, on that pool
- *   avsg_plan_create      the outputs of a step
- *   each decode step:     avsg_engine_step, or avsg_engine_plan once and avsg_engine_transfer per layer;
- *                         attention reads avsg_engine_buffer through the plan's slots;
- *                         avsg_engine_append brings the step's rows to the pool
+ * Use:
+ *   avsg_pool_create      allocates host memory for every row of every layer
+ *   avsg_engine_create    allocates the tables and the device buffer of one device, on that pool
+ *   avsg_plan_create      allocates the outputs of a step
+ *   each decode step:     avsg_engine_step, or avsg_engine_plan and then avsg_engine_transfer
+ *                         for each layer; attention reads avsg_engine_buffer at the plan's slots;
+ *                         avsg_engine_append writes the step's fresh rows to the pool
  *   avsg_..._destroy      in any order
  *
+ * Terms:
+ *   row          in a pool or a buffer, the KV data of one token in one layer, in 1 to 4 segments; in a
+ *                batch, one token of a request with the ids that it selects
+ *   id           the position of a token in its request's sequence
+ *   fresh row    the row of a token of the current step, which is not in the pool yet
+ *   state        the table and the S slots per layer that one resident request uses
+ *   link         an entry of a table, which can point to a slot; an id is searched in up to R + 1 links
+ *   lifetime     the value of a slot, which a hit sets and every step lowers by one; misses replace the
+ *                slots of the smallest lifetimes
+ *   hit, miss    a selected id that has a slot already, or that gets one and whose row is copied
+ *
  * Rules that hold for every function:
- * - It returns an avsg_status. After a failure avsg_last_error has a sentence for the calling thread
- *   that names the value, the limit and the remedy. A failed call has changed nothing, unless the
- *   status is AVSG_INTERNAL or AVSG_OS.
- * - Handles are looked up, not followed: one that was destroyed, was never made or is of another kind is
- *   AVSG_HANDLE. One that another thread's call uses is AVSG_BUSY. Nothing waits.
- * - Any thread may call. Calls on one engine or plan must not overlap; which ones may, is said at each
- *   handle's type. Arrays that a call reads must not change while it runs.
- * - Structs begin with `size`, which the caller sets to sizeof. They grow at the end only; zero every
- *   struct before you fill it, and 0 is the default of every field.
- * - Sizes are bytes, lengths are elements, ids and indices are int32 unless a size_t says otherwise.
- * - No function aborts or unwinds. The library starts no thread but an engine's cores and, while memory is
- *   taken, those that touch it; it installs no signal handler.
+ *
+ * Status. A function returns an avsg_status, unless it returns a string or a version. After a
+ * failure avsg_last_error has a message that names the value, the limit and the remedy. A failed
+ * call has changed nothing, unless the status is AVSG_OS, AVSG_INTERNAL or AVSG_DEVICE. No function
+ * aborts or unwinds.
+ *
+ * Pointers. A pointer must be aligned and not NULL, unless its comment allows NULL; an array of
+ * length 0 may be NULL. An array has as many elements as the length beside it (bytes for void and
+ * uint8_t), and must not change during a call that reads it. A call that fails sets the handle or
+ * address that it would return to NULL, a file descriptor to -1 and a count to 0.
+ *
+ * Structs. A struct with a field `size` needs it set to sizeof by the caller, also where the
+ * library fills the struct. Zero a struct before you fill it: 0 is the default of every field, and
+ * reserved fields must be 0. Structs grow only at the end, so that programs and libraries of
+ * different versions work together; a later field that this library lacks must be 0 (AVSG_SIZE
+ * otherwise).
+ *
+ * Handles. The caller owns a handle until its destroy function, which accepts NULL. Handles are
+ * looked up and never dereferenced: a handle that was destroyed, never created or is of another
+ * kind is AVSG_HANDLE. A pool's memory is freed when its handle and every engine on it are
+ * destroyed, and until then every address in it is valid.
+ *
+ * Threads. Any thread may call. Calls with the same handle may overlap if each of them takes it as
+ * a const pointer. Any other overlap is refused at once with AVSG_BUSY; no call waits for another.
+ * The library starts only the threads of an engine's cores and, while it allocates memory, threads
+ * that touch it. It installs no signal handler.
+ *
+ * Streams. The functions of a step (avsg_engine_plan, _transfer, _step, _append) take a stream:
+ * - NULL: the arrays are host memory, the call waits until its work is done, and the plan can be
+ *   read on the host. The device "cpu" takes nothing else (AVSG_UNSUPPORTED). An Ascend device
+ *   copies the arrays, and allocates when a batch is larger than every earlier one.
+ * - an aclrtStream of the engine's Ascend device: the arrays are device memory, and the call adds
+ *   its work to the stream and returns. The arrays must stay allocated until that work and every
+ *   replay of it are done. The host reads no array, so that a captured call can be replayed, and
+ *   their contents are not checked: `cu_q` must ascend from 0 by at most N_q, and each state must
+ *   be -1 or a distinct one in range. The plan's outputs are in device memory only
+ *   (avsg_plan_get_device_arrays): avsg_plan_get_counters, avsg_plan_get_request and a transfer
+ *   with a NULL stream are AVSG_UNSUPPORTED.
+ *
+ * Units. Sizes are bytes, except that lengths and strides of int32_t arrays are elements.
  */
 
 #ifndef AVSG_H
@@ -33,24 +72,24 @@
 #include <stdint.h>
 
 /**
- * The version of this interface. It is raised only when a program that was built against an older
- * header would no longer work; functions, codes and fields at the end of structs come without.
+ * The version of this interface. It changes only if programs that were built with an older header
+ * would break; new functions, constants, and fields at the end of structs do not change it.
  */
 #define AVSG_ABI_VERSION 1
 
 /**
- * Most segments of a row.
+ * The largest number of segments of a row.
  */
 #define AVSG_MAX_SEGMENTS 4
 
 /**
- * Bytes of a pool's descriptor, its geometry. They may be sent anywhere, stored, and compared.
+ * Bytes of a pool's descriptor, which is its geometry and can be sent, stored and compared.
  */
 #define AVSG_POOL_DESC_BYTES 112
 
 /**
- * What a function of this library answers. Numbers never change their meaning and are never used
- * again; later versions may add some, so treat an unknown one as a failure.
+ * The status that a function returns. The numbers never change. Later versions may add some: treat
+ * an unknown number as a failure.
  */
 enum avsg_status
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
@@ -58,48 +97,48 @@ enum avsg_status
 #endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
  {
   /**
-   * Done.
+   * The call succeeded.
    */
   AVSG_OK = 0,
   /**
-   * A value is outside its range, or an array is too short. Nothing has changed.
+   * A value is outside its range, a pointer is misaligned, or an array is too short.
    */
   AVSG_INVALID = 1,
   /**
-   * A pointer that must not be NULL is. Nothing has changed.
+   * A pointer that must not be NULL is NULL.
    */
   AVSG_NULL = 2,
   /**
-   * A handle is not one: destroyed before, never made, or of another kind.
+   * A handle was destroyed, never created, or is of another kind.
    */
   AVSG_HANDLE = 3,
   /**
-   * A struct's `size` is none that this library knows.
+   * The `size` of a struct is wrong, or a field that this library lacks is not 0.
    */
   AVSG_SIZE = 4,
   /**
-   * Another thread is inside a call on the same handle. Nothing has changed; call again.
+   * Another thread's call uses the same handle. Call again when it has returned.
    */
   AVSG_BUSY = 5,
   /**
-   * This library, or this device, does not have what was asked for.
+   * The library or the device lacks the requested feature.
    */
   AVSG_UNSUPPORTED = 6,
   /**
-   * More memory than can be given. Nothing was taken.
+   * The machine cannot give that much memory, and nothing was allocated.
    */
   AVSG_NO_MEMORY = 7,
   /**
-   * The operating system refused a call.
+   * A call of the operating system failed.
    */
   AVSG_OS = 8,
   /**
-   * A defect of this library. The handle answers this for ever after: destroy it, and report the
-   * sentence of `avsg_last_error`.
+   * The library has a defect. Every later call on the handle fails likewise: destroy it, and
+   * report the message.
    */
   AVSG_INTERNAL = 9,
   /**
-   * The device's runtime refused a call; the sentence names the call and its code.
+   * A call of the device's runtime failed. The message names the call and its code.
    */
   AVSG_DEVICE = 10,
 };
@@ -112,7 +151,7 @@ typedef int32_t avsg_status;
 #endif // __cplusplus
 
 /**
- * Which table an engine keeps.
+ * The table that maps ids to slots.
  */
 enum avsg_table
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
@@ -120,11 +159,12 @@ enum avsg_table
 #endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
  {
   /**
-   * More links than slots, the least valuable slots as victims: exact-LRU hit rates and better.
+   * Several links per slot, with the least valuable slots as victims. Hit rates are those of
+   * exact LRU or better.
    */
   AVSG_TABLE_WIDE = 0,
   /**
-   * The paper's, bit for bit.
+   * The paper's table, bit for bit.
    */
   AVSG_TABLE_PAPER = 1,
 };
@@ -137,7 +177,7 @@ typedef int32_t avsg_table;
 #endif // __cplusplus
 
 /**
- * What a hit makes of a slot's lifetime.
+ * The lifetime that a hit gives to a slot.
  */
 enum avsg_lifetime
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
@@ -145,15 +185,15 @@ enum avsg_lifetime
 #endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
  {
   /**
-   * What pays at this geometry: frequency between K and 4K slots of a wide table, else constant.
+   * AVSG_LIFETIME_FREQUENCY for a wide table of K to 4 K slots, else AVSG_LIFETIME_CONSTANT.
    */
   AVSG_LIFETIME_AUTO = 0,
   /**
-   * `life`, always: least recently used.
+   * The constant `life`, which evicts the least recently used slot.
    */
   AVSG_LIFETIME_CONSTANT = 1,
   /**
-   * A count of uses that decays by `lambda` a step. Wide tables only.
+   * A count of uses that decays by the factor `lambda` per step. Only for a wide table.
    */
   AVSG_LIFETIME_FREQUENCY = 2,
 };
@@ -166,7 +206,7 @@ typedef int32_t avsg_lifetime;
 #endif // __cplusplus
 
 /**
- * Which vector machine the device `cpu` runs its kernels on.
+ * The vector instructions that the device "cpu" runs its kernels with.
  */
 enum avsg_machine
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
@@ -174,7 +214,7 @@ enum avsg_machine
 #endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
  {
   /**
-   * The fastest that the CPU has, measured at creation.
+   * The fastest that the CPU supports, measured when the engine is created.
    */
   AVSG_MACHINE_AUTO = 0,
   /**
@@ -203,7 +243,7 @@ typedef int32_t avsg_machine;
 #endif // __cplusplus
 
 /**
- * How misses are spread over cores.
+ * The distribution of misses over cores.
  */
 enum avsg_strategy
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
@@ -211,15 +251,15 @@ enum avsg_strategy
 #endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
  {
   /**
-   * Equal shares of the misses: no two cores differ by more than one row.
+   * Equal shares of the misses: the shares of two cores differ by at most one row.
    */
   AVSG_STRATEGY_BALANCED = 0,
   /**
-   * Whole requests to cores. For comparison.
+   * Whole requests per core, for comparison.
    */
   AVSG_STRATEGY_REQUEST = 1,
   /**
-   * Equal shares of the selected positions, hits included. For comparison.
+   * Equal shares of the selected positions, hits included, for comparison.
    */
   AVSG_STRATEGY_POSITION = 2,
 };
@@ -232,7 +272,7 @@ typedef int32_t avsg_strategy;
 #endif // __cplusplus
 
 /**
- * What backs a pool.
+ * The pages of a pool's memory.
  */
 enum avsg_pages
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
@@ -240,19 +280,19 @@ enum avsg_pages
 #endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
  {
   /**
-   * The best of 2 MiB hugepages, transparent hugepages and plain pages that can be had.
+   * The same as AVSG_PAGES_HUGE_2M.
    */
   AVSG_PAGES_DEFAULT = 0,
   /**
-   * Explicit hugepages of 1 GiB, or else the next that can be had.
+   * Explicit hugepages of 1 GiB; if the system has none free, AVSG_PAGES_HUGE_2M.
    */
   AVSG_PAGES_HUGE_1G = 1,
   /**
-   * Explicit hugepages of 2 MiB, or else the next.
+   * Explicit hugepages of 2 MiB; if the system has none free, AVSG_PAGES_THP.
    */
   AVSG_PAGES_HUGE_2M = 2,
   /**
-   * Transparent hugepages, or else plain pages.
+   * Transparent hugepages; if the system does not give them, AVSG_PAGES_PLAIN.
    */
   AVSG_PAGES_THP = 3,
   /**
@@ -260,7 +300,7 @@ enum avsg_pages
    */
   AVSG_PAGES_PLAIN = 4,
   /**
-   * The caller's memory. Only reported.
+   * The caller's memory. It appears only in `avsg_pool_info`.
    */
   AVSG_PAGES_CALLER = 5,
 };
@@ -273,7 +313,7 @@ typedef int32_t avsg_pages;
 #endif // __cplusplus
 
 /**
- * What a process may do with a pool. One process at a time is its writer.
+ * The access of a process to a pool. A pool has at most one writer at a time.
  */
 enum avsg_role
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
@@ -281,11 +321,11 @@ enum avsg_role
 #endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
  {
   /**
-   * Reads rows; an imported mapping is read-only.
+   * The process reads rows, and its mapping is read-only.
    */
   AVSG_ROLE_READER = 0,
   /**
-   * Reads and writes rows.
+   * The process reads and writes rows.
    */
   AVSG_ROLE_WRITER = 1,
 };
@@ -298,7 +338,7 @@ typedef int32_t avsg_role;
 #endif // __cplusplus
 
 /**
- * Status bits of a request. Ids that raise them were treated as padding.
+ * Status bits of a request. The ids that set them were treated as padding.
  */
 enum avsg_request_status
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
@@ -306,11 +346,11 @@ enum avsg_request_status
 #endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
  {
   /**
-   * Some id was at or above the request's seq_len.
+   * An id was at or above the request's `seq_len`.
    */
   AVSG_REQUEST_ID_OUT_OF_RANGE = 1,
   /**
-   * Some id's row was outside the host pool.
+   * The row of an id was outside the host pool.
    */
   AVSG_REQUEST_ROW_OUT_OF_POOL = 2,
 };
@@ -323,48 +363,29 @@ typedef int32_t avsg_request_status;
 #endif // __cplusplus
 
 /**
- * The operator on one device: the tables and device buffer of every request state.
- *
- * Threads: one may be inside plan, transfer, step, append, table or destroy at a time, whichever it is; a
- * second one gets AVSG_BUSY at once and nothing has changed. Different engines share nothing but a pool
- * and may run side by side. No call of a step (plan, transfer, step, append) allocates or waits for a
- * lock.
- *
- * Devices: on "cpu" every address is this process's memory and a call has done its work when it returns.
- * On "ascend" and "ascend-sim" the device buffer is device memory, and `stream` says what a call of a
- * step is:
- * - NULL: its arrays are host memory. It copies them to the device (which allocates when a batch is
- *   larger than any before), waits, and the plan can be read as on "cpu".
- * - an aclrtStream of the engine's device: its arrays are device memory, it puts its work into the stream
- *   and returns. Nothing is read by the host, so that a capture may replay it, and contents cannot be
- *   checked: `cu_q` must ascend from 0 by at most N_q, and states be in range and named once. The plan's
- *   outputs are in device memory (`avsg_plan_get_device_arrays`).
- *
- * A failed device (AVSG_DEVICE) makes the next plan start every table cold; calls with plans from before
- * are refused.
+ * The operator on one device: the tables and the device buffer of every state. Engines share
+ * nothing but a pool, so that calls on different engines may overlap. On "cpu" the functions of a
+ * step allocate nothing and wait for no lock. After AVSG_DEVICE the next plan empties every state,
+ * and plans that were made before are refused.
  */
 typedef struct avsg_engine avsg_engine;
 
 /**
- * What a plan found for a batch: slots, miss lists, counters. Allocated once for the largest batch, and
- * used again at each step. Several may be in flight on one engine.
- *
- * Threads: as for the engine; reading it while a call writes it is AVSG_BUSY.
+ * The outputs of Stage One for a batch: slots, miss lists and counters. A plan is allocated once
+ * for the largest batch and reused in every step. An engine may have several plans that are not
+ * transferred to every layer yet.
  */
 typedef struct avsg_plan avsg_plan;
 
 /**
- * A host pool: every row of every layer, in memory that processes can share. Its handle may be
- * destroyed while engines use it: the memory stays until the last of them is gone.
- *
- * Threads: any number may be inside calls on one pool, except for destroy and demote. Rows are written
- * by one thread at a time; a row must not be written while an engine copies it.
+ * A host pool: the rows of every layer, in memory that processes can share. The caller must not
+ * write a row while another thread writes it or an engine copies it.
  */
 typedef struct avsg_pool avsg_pool;
 
 /**
- * What a host pool is to be. Zero the whole struct, set `size`, `layers`, `rows`, `segments` and
- * `segment_bytes`: 0 is every other field's default.
+ * The configuration of a host pool. `size`, `layers`, `rows`, `segments` and `segment_bytes` must
+ * be set.
  */
 typedef struct avsg_pool_config {
   /**
@@ -372,66 +393,66 @@ typedef struct avsg_pool_config {
    */
   size_t size;
   /**
-   * Layers.
+   * The number of layers.
    */
   size_t layers;
   /**
-   * Rows (tokens) of each layer.
+   * Rows of each layer.
    */
   size_t rows;
   /**
-   * Contiguous parts of a row that lie apart in memory: 1 to 4. One of 1152 bytes for BF16 MLA, or two
-   * of 1024 and 128.
+   * Segments, the contiguous parts of a row that are apart in memory: 1 to 4. A row of BF16 MLA
+   * is one segment of 1152 bytes, or two of 1024 and 128.
    */
   size_t segments;
   /**
-   * Bytes of each segment that are copied.
+   * Bytes of each segment.
    */
   size_t segment_bytes[AVSG_MAX_SEGMENTS];
   /**
-   * Bytes from one row's segment to the next row's, in host memory, device buffer and fresh rows
-   * alike; 0: rows are packed.
+   * Bytes from the segment of one row to that of the next, in the pool, the device buffer and
+   * the fresh rows; 0 selects `segment_bytes`.
    */
   size_t segment_stride[AVSG_MAX_SEGMENTS];
   /**
-   * Most bytes of a chunk, which is what a device registers; 0: 64 MiB. SIZE_MAX makes one chunk of
-   * each layer and segment.
+   * The largest length of a chunk, the unit that a device registers; 0 selects 64 MiB, and
+   * SIZE_MAX makes one chunk of each layer and segment.
    */
   size_t chunk_bytes;
   /**
-   * An `avsg_pages`: what to try first.
+   * An `avsg_pages`.
    */
   int32_t pages;
   /**
-   * 0.
+   * Must be 0.
    */
   uint32_t reserved;
 } avsg_pool_config;
 
 /**
- * One contiguous range of rows of one layer and segment.
+ * A contiguous range of rows of one layer and segment.
  */
 typedef struct avsg_chunk {
   /**
-   * Where it begins.
+   * The first byte.
    */
   void *data;
   /**
-   * Its bytes.
+   * The length in bytes.
    */
   size_t bytes;
 } avsg_chunk;
 
 /**
- * What a pool is.
+ * The description of a pool.
  */
 typedef struct avsg_pool_info {
   /**
-   * sizeof(avsg_pool_info), set by the caller.
+   * sizeof(avsg_pool_info).
    */
   size_t size;
   /**
-   * Layers.
+   * The number of layers.
    */
   size_t layers;
   /**
@@ -443,15 +464,15 @@ typedef struct avsg_pool_info {
    */
   size_t segments;
   /**
-   * Bytes of each.
+   * Bytes of each segment.
    */
   size_t segment_bytes[AVSG_MAX_SEGMENTS];
   /**
-   * Stride of each.
+   * Bytes from the segment of one row to that of the next.
    */
   size_t segment_stride[AVSG_MAX_SEGMENTS];
   /**
-   * Bytes of a whole row, without the gaps of strides.
+   * Bytes of a row: the sum of `segment_bytes`.
    */
   size_t row_bytes;
   /**
@@ -459,26 +480,25 @@ typedef struct avsg_pool_info {
    */
   size_t bytes;
   /**
-   * Bytes of it that hugepages map.
+   * Bytes of the chunks that are in hugepages.
    */
   size_t huge_bytes;
   /**
-   * Chunks.
+   * The number of chunks.
    */
   size_t chunks;
   /**
-   * An `avsg_pages`: what it really got.
+   * An `avsg_pages`: the kind that the pool has, or AVSG_PAGES_CALLER.
    */
   int32_t pages;
   /**
-   * An `avsg_role`.
+   * An `avsg_role` of this process.
    */
   int32_t role;
 } avsg_pool_info;
 
 /**
- * What an engine is to be. Zero the whole struct, set `size`, `k`, `tokens`, `slots` and `states`, and
- * whatever else is not to be the default: 0 is every other field's.
+ * The configuration of an engine. `size`, `k`, `tokens`, `slots` and `states` must be set.
  */
 typedef struct avsg_engine_config {
   /**
@@ -486,22 +506,22 @@ typedef struct avsg_engine_config {
    */
   size_t size;
   /**
-   * One of `avsg_devices`. NULL: "cpu". An Ascend device takes pools whose pages its driver registers
-   * (AVSG_DEVICE otherwise: try smaller `pages`), rows of one or two segments and the balanced strategy;
-   * all its engines on one pool share one registration of it.
+   * A name of `avsg_devices`, or NULL for "cpu". An Ascend device needs a pool of pages that its
+   * driver can register (AVSG_DEVICE otherwise; try smaller `pages`), rows of one or two
+   * segments, and AVSG_STRATEGY_BALANCED. Its engines on one pool share one registration.
    */
   const char *device;
   /**
-   * K, the most ids a row selects: 1 to S.
+   * K, the largest number of ids per row: 1 to S.
    */
   uint32_t k;
   /**
-   * N_q, the most rows (tokens) of a request in one step: 1 to 8, and N_q * K at most S.
+   * N_q, the largest number of rows of a request in one step: 1 to 8, with N_q * K at most S.
    */
   uint32_t tokens;
   /**
-   * S, the slots of each request state and layer: a power of two, 64 to 32768; from 128
-   * on an Ascend device.
+   * S, the number of slots per state and layer: a power of two from 64 (128 on an Ascend device)
+   * to 32768.
    */
   uint32_t slots;
   /**
@@ -509,11 +529,12 @@ typedef struct avsg_engine_config {
    */
   int32_t table;
   /**
-   * Multipliers of the paper's hash, odd; both 0: Knuth's and xxHash's. Unused by a wide table.
+   * The first multiplier of the paper's hash, odd. If both are 0, they are Knuth's and xxHash's.
+   * A wide table ignores both.
    */
   uint32_t paper_a1;
   /**
-   * The second of them.
+   * The second multiplier of the paper's hash, odd.
    */
   uint32_t paper_a2;
   /**
@@ -521,28 +542,28 @@ typedef struct avsg_engine_config {
    */
   int32_t lifetime;
   /**
-   * Of a constant lifetime: 0 to 127 (1 to 127 in a paper table), in decode steps.
+   * The constant lifetime in decode steps: 0 to 127 (1 to 127 in a paper table).
    */
   int32_t life;
   /**
-   * Of frequency lifetimes: 0.5 to 0.965; 0: 0.87.
+   * The decay of frequency lifetimes per step: 0.5 to 0.965; 0 selects 0.87.
    */
   double lambda;
   /**
-   * Links per slot: 1, 2 or 4; 0: the table's default (wide 4, paper 1).
+   * Links per slot: 1, 2 or 4; 0 selects 4 for a wide table and 1 for a paper table.
    */
   uint32_t spread;
   /**
-   * R, links looked at after the first: 1 to 15; 0: 3; -1: none.
+   * R, the number of links probed after the first: 1 to 15; 0 selects 3, and -1 selects none.
    */
   int32_t retries;
   /**
-   * Tokens per block of the host's block tables: a power of two up to 65536; 0: no block tables, the
-   * row of token x is row x of the pool.
+   * Tokens per block of the host's block tables: a power of two up to 65536. 0 means no block
+   * tables: row x of the pool belongs to id x.
    */
   uint32_t page;
   /**
-   * An `avsg_machine`. Only for "cpu".
+   * An `avsg_machine`, used by "cpu".
    */
   int32_t machine;
   /**
@@ -550,95 +571,100 @@ typedef struct avsg_engine_config {
    */
   int32_t strategy;
   /**
-   * Cores of the device: 1 to 1024; 0: all of a device, or all CPUs that this process may use. The
-   * device `cpu` pins a thread for each but the caller's; others have as many as they have at most, and
-   * in a stream as many as its own limit (aclrtSetStreamResLimit) leaves when a call is queued.
+   * Cores to use: 1 to 1024; 0 selects all cores of the device, or all CPUs that this process
+   * may use. "cpu" pins a thread for each core but the caller's. An Ascend device uses at most
+   * the cores that it has, and in a stream at most the stream's limit (aclrtSetStreamResLimit)
+   * at the time of the call.
    */
   uint32_t cores;
   /**
-   * Request states: the most requests that are resident at once.
+   * Request states: the largest number of requests that are resident at a time.
    */
   size_t states;
   /**
-   * The kernels of this geometry, one file or a folder: for "ascend" compiled ones (`avsg emit` writes
-   * their sources), for "ascend-sim" sources. NULL: those in this library, which for "ascend" are those
-   * of the default geometries, if it was built where CANN's compiler is with the package feature
-   * `kernels` (AVSG_INVALID otherwise), and for "ascend-sim" every geometry's. Unused by "cpu".
+   * The path of the kernels of this geometry, a file or a folder: compiled ones for "ascend"
+   * (`avsg emit` writes their sources), sources for "ascend-sim". NULL selects the kernels in
+   * this library. For "ascend" these are the kernels of the default geometries, and only if the
+   * library was built with the package feature `kernels` where CANN's compiler is installed
+   * (AVSG_INVALID otherwise); for "ascend-sim" they are those of every geometry. "cpu" ignores
+   * it.
    */
   const char *kernels;
   /**
-   * "ascend": path of the runtime's library (libascendcl.so). NULL: looked for by the system's library
-   * path.
+   * The path of the runtime's library (libascendcl.so) for "ascend". NULL searches the system's
+   * library path.
    */
   const char *runtime;
   /**
-   * Which of several devices, as the runtime counts them.
+   * The index of the device, as the runtime counts devices.
    */
   int32_t device_id;
   /**
-   * Milliseconds after which a call stops waiting for an Ascend device; 0: 10000.
+   * Milliseconds after which a call stops waiting for an Ascend device; 0 selects 10000.
    */
   uint32_t timeout_ms;
   /**
-   * Kernels that `avsg_engine_step` launches on an Ascend device. 1: one, whose cores wait for each
-   * other between the stages; it starts when all of them are idle. 2: one a stage. 0: one with a NULL
-   * stream, two in a stream of the caller's, beside which other streams may compute.
+   * Kernels that `avsg_engine_step` launches on an Ascend device. 1: a single kernel, which
+   * starts when all its cores are idle, and whose cores wait for each other between the stages.
+   * 2: one per stage, so that other streams can compute beside them. 0: one with a NULL stream,
+   * and two in a stream.
    */
   uint32_t launches;
   /**
-   * 0.
+   * Must be 0.
    */
   uint32_t reserved;
 } avsg_engine_config;
 
 /**
- * Bytes of memory.
+ * Device memory of an engine, in bytes.
  */
 typedef struct avsg_engine_memory {
   /**
-   * sizeof(avsg_engine_memory), set by the caller.
+   * sizeof(avsg_engine_memory).
    */
   size_t size;
   /**
-   * The device buffer: S rows for each state and layer.
+   * Bytes of the device buffer: S rows for each state and layer.
    */
   size_t buffer;
   /**
-   * Tables and working columns.
+   * Bytes of the tables and, on "cpu", of the cores' working memory.
    */
   size_t tables;
 } avsg_engine_memory;
 
 /**
- * What an engine is: its configuration with every default filled in, and what was found at creation.
+ * The description of an engine: its configuration with the defaults filled in, and what creation
+ * measured.
  */
 typedef struct avsg_engine_info {
   /**
-   * sizeof(avsg_engine_info), set by the caller.
+   * sizeof(avsg_engine_info).
    */
   size_t size;
   /**
-   * The device.
+   * The name of the device.
    */
   char device[16];
   /**
-   * The vector machine, such as "avx512"; "none" on a device.
+   * The vector instructions, such as "avx512"; "none" on an Ascend device.
    */
   char machine[32];
   /**
-   * How rows are copied, such as "stream+8"; "none" on a device.
+   * The method that copies rows, such as "stream+8"; "none" on an Ascend device.
    */
   char copier[32];
   /**
-   * K.
+   * K, the largest number of ids per row.
    */
   uint32_t k;
   /**
-   * N_q.
+   * N_q, the largest number of rows of a request in one step.
    */
   uint32_t tokens;
   /**
-   * S.
+   * S, the number of slots per state and layer.
    */
   uint32_t slots;
   /**
@@ -650,7 +676,7 @@ typedef struct avsg_engine_info {
    */
   int32_t lifetime;
   /**
-   * L, if constant.
+   * The constant lifetime in decode steps; 0 with AVSG_LIFETIME_FREQUENCY.
    */
   int32_t life;
   /**
@@ -658,15 +684,15 @@ typedef struct avsg_engine_info {
    */
   uint32_t spread;
   /**
-   * R.
+   * R, the number of links probed after the first.
    */
   uint32_t retries;
   /**
-   * Tokens per block of the host's block tables; 0: none.
+   * Tokens per block of the host's block tables; 0 if there are none.
    */
   uint32_t page;
   /**
-   * Cores.
+   * Cores in use.
    */
   uint32_t cores;
   /**
@@ -674,7 +700,7 @@ typedef struct avsg_engine_info {
    */
   size_t states;
   /**
-   * Layers, the pool's.
+   * Layers of the pool.
    */
   size_t layers;
   /**
@@ -684,87 +710,89 @@ typedef struct avsg_engine_info {
 } avsg_engine_info;
 
 /**
- * The device buffer of one layer and segment: state t's slot s is at
+ * The device buffer of one layer and segment. Slot s of state t is at
  * base + t * state_stride + s * slot_stride.
  */
 typedef struct avsg_buffer {
   /**
-   * sizeof(avsg_buffer), set by the caller.
+   * sizeof(avsg_buffer).
    */
   size_t size;
   /**
-   * The first slot of state 0, in memory of the device. Page indices count from here.
+   * Slot 0 of state 0, in the device's memory. The pages of `avsg_engine_block_table` count from
+   * here.
    */
   void *base;
   /**
-   * Bytes from slot to slot: the segment's stride.
+   * Bytes from one slot to the next: the segment's stride.
    */
   size_t slot_stride;
   /**
-   * Bytes from state to state: S of them.
+   * Bytes from one state to the next: S * slot_stride.
    */
   size_t state_stride;
   /**
-   * Bytes of a row's segment.
+   * Bytes of the segment in a row.
    */
   size_t bytes;
 } avsg_buffer;
 
 /**
- * A plan's arrays. The addresses are the same for the plan's whole life; the contents are those of the
- * last batch, until the next call that plans into it.
+ * The arrays of a plan. Their addresses never change. Their contents are those of the last batch,
+ * until the next call that plans into the same plan.
  */
 typedef struct avsg_plan_arrays {
   /**
-   * sizeof(avsg_plan_arrays), set by the caller.
+   * sizeof(avsg_plan_arrays).
    */
   size_t size;
   /**
-   * Elements from row to row of `slot` and the miss lists: the engine's K.
+   * Elements from one row of `slot` and of the miss lists to the next: the engine's K.
    */
   size_t k;
   /**
-   * slot[row * k + i]: the slot of the i-th id of a row; -1 for padding, and from the batch's k on.
+   * slot[row * k + i] is the slot of the i-th id of a row, or -1 for padding and for i at or
+   * above the batch's `k`.
    */
   const int32_t *slot;
   /**
-   * valid[row]: how many ids of a row have a slot.
+   * valid[row] is the number of ids of a row that have a slot.
    */
   const int32_t *valid;
   /**
-   * First row of each request, and the number of rows: the batch's.
+   * The batch's `cu_q`.
    */
   const int32_t *cu_q;
   /**
-   * record[request * 16 + ..]: at g < 8 the misses of the request's g-th row, at 8 all its misses, at
-   * 9 its status bits.
+   * record[request * 16 + g] is the number of misses of the request's g-th row (g < 8). Element
+   * 8 of the 16 is the request's number of misses, and element 9 its `avsg_request_status` bits.
    */
   const int32_t *record;
   /**
-   * Miss j of a request is at cu_q[request] * k + j of the next four, in token order. First: which
-   * selection missed, row within the request * k + i.
+   * The miss lists: miss j of a request, in row order, is at index cu_q[request] * k + j of each
+   * of the four arrays. This one has its position: (row within the request) * k + i.
    */
   const int32_t *miss_position;
   /**
-   * Its id.
+   * The id of each miss.
    */
   const int32_t *miss_id;
   /**
-   * The slot that it got.
+   * The slot that each miss got.
    */
   const int32_t *miss_slot;
   /**
-   * Its row in the host pool; -1 - g: the request's g-th fresh row.
+   * The row of each miss in the host pool, or -1 - g for the request's g-th fresh row.
    */
   const int32_t *miss_row;
 } avsg_plan_arrays;
 
 /**
- * Counters of the last batch planned; all 0 before the first.
+ * The counters of the last batch planned; all 0 before the first.
  */
 typedef struct avsg_plan_counters {
   /**
-   * sizeof(avsg_plan_counters), set by the caller.
+   * sizeof(avsg_plan_counters).
    */
   size_t size;
   /**
@@ -772,109 +800,109 @@ typedef struct avsg_plan_counters {
    */
   size_t requests;
   /**
-   * Rows.
+   * Rows of the batch.
    */
   size_t rows;
   /**
-   * Ids that have a slot.
+   * Selected ids that have a slot.
    */
   size_t selected;
   /**
-   * Of those, the ones whose row was there already.
+   * Hits among `selected`.
    */
   size_t hits;
   /**
-   * The others: the rows that one transfer copies.
+   * Misses among `selected`: the rows that one transfer copies.
    */
   size_t misses;
   /**
-   * `avsg_request_status` bits of all requests together.
+   * The `avsg_request_status` bits of all requests, combined by OR.
    */
   int32_t status;
   /**
-   * 0.
+   * Always 0.
    */
   int32_t reserved;
   /**
-   * Which of its engine's plans it is, from 1: errors name plans by it.
+   * The number of this batch among all that its engine has planned, from 1. Messages name plans
+   * by it.
    */
   uint64_t number;
 } avsg_plan_counters;
 
 /**
- * What a plan found for one request. Arrays as in `avsg_plan_arrays`.
+ * The outputs for one request: the parts of `avsg_plan_arrays` that belong to it.
  */
 typedef struct avsg_plan_request {
   /**
-   * sizeof(avsg_plan_request), set by the caller.
+   * sizeof(avsg_plan_request).
    */
   size_t size;
   /**
-   * Its first row in the batch.
+   * The first row of the request in the batch.
    */
   size_t first_row;
   /**
-   * Its rows.
+   * The number of rows of the request.
    */
   size_t rows;
   /**
-   * slot[row within the request * k + i].
+   * The slots, from the request's first row on.
    */
   const int32_t *slot;
   /**
-   * valid[row within the request].
+   * The numbers of valid ids, from the request's first row on.
    */
   const int32_t *valid;
   /**
-   * Elements of the next four: its misses, in token order.
+   * The number of misses, which is the length of the four arrays below.
    */
   size_t misses;
   /**
-   * Which selection missed: row within the request * k + i.
+   * The position of each miss.
    */
   const int32_t *miss_position;
   /**
-   * Its id.
+   * The id of each miss.
    */
   const int32_t *miss_id;
   /**
-   * The slot that it got.
+   * The slot of each miss.
    */
   const int32_t *miss_slot;
   /**
-   * Its row in the host pool; -1 - g: the request's g-th fresh row.
+   * The row of each miss.
    */
   const int32_t *miss_row;
   /**
-   * `avsg_request_status` bits; 0 if nothing was wrong.
+   * The request's `avsg_request_status` bits.
    */
   int32_t status;
   /**
-   * 0.
+   * Always 0.
    */
   int32_t reserved;
 } avsg_plan_request;
 
 /**
- * An array of int32 and its length in elements. The length is checked against what the batch needs.
+ * An array of int32_t. Its length is checked against the batch.
  */
 typedef struct avsg_i32s {
   /**
-   * The first element. NULL only if `len` is 0.
+   * The first element.
    */
   const int32_t *data;
   /**
-   * Elements.
+   * The number of elements.
    */
   size_t len;
 } avsg_i32s;
 
 /**
- * One decode step's batch. With a NULL `stream`, arrays are host memory and are read during the call only;
- * with a stream, they are memory of the device, must stay until its work (and every replay) is done, and
- * the batch has as many rows as `ids` has room for, at most. Neither may overlap memory of the engine or a
- * plan. All are per request unless they say
- * otherwise.
+ * The batch of one decode step. The rule Streams states which memory the arrays are in, and
+ * they must not overlap memory of the engine or of a plan. In a stream the number of rows is read
+ * on the device and is at most what `ids` has elements for. An array has one element per request
+ * unless its comment states a different length.
  */
 typedef struct avsg_batch {
   /**
@@ -882,56 +910,59 @@ typedef struct avsg_batch {
    */
   size_t size;
   /**
-   * Selected ids, row by row (a row is a token of a request); negative is padding. An id that is not
-   * below its request's `seq_len`, or whose block is outside the pool, is treated as padding and
-   * raises a status bit of the request.
+   * The selected ids: row r has `k` of them from r * ids_stride on. A negative id is padding. An
+   * id at or above its request's `seq_len`, or whose row is outside the pool, is treated as
+   * padding and sets an `avsg_request_status` bit.
    */
   struct avsg_i32s ids;
   /**
-   * Elements from row to row of `ids`, at least `k`.
+   * Elements from one row of `ids` to the next, at least `k`.
    */
   size_t ids_stride;
   /**
-   * Ids per row, 1 to the engine's K.
+   * Ids per row: 1 to the engine's K.
    */
   size_t k;
   /**
-   * First row of each request, and the number of rows at the end: requests + 1 elements, from 0,
-   * ascending by at most N_q.
+   * The first row of each request, and then the number of rows: requests + 1 elements that begin
+   * at 0 and ascend by at most N_q.
    */
   struct avsg_i32s cu_q;
   /**
-   * State of each request, each at most once; -1 for a padded request: its slots are -1 and it copies
-   * nothing. Its length is the number of requests.
+   * The state of each request, distinct, or -1 for a padded request, whose slots become -1 and
+   * which copies nothing. Its length is the number of requests.
    */
   struct avsg_i32s state;
   /**
-   * Generation: a value other than the state's last one starts cold. Change it when another request
-   * takes the state, or when the request's rows were computed anew.
+   * The generation of each request. A value other than the state's last one empties the state
+   * first. Change it when another request takes the state, or when the request's rows have
+   * changed.
    */
   struct avsg_i32s generation;
   /**
-   * Tokens whose KV was final before this step: the context length without this step's rows. Slots
-   * of ids from there on are dropped first, and those ids come from the fresh rows. -1: neither.
+   * The number of tokens whose rows were final before this step: the context length without this
+   * step's tokens. Slots of ids from there on are emptied first, and the rows of those ids are
+   * fresh rows. -1 disables both.
    */
   struct avsg_i32s stable_len;
   /**
-   * Sequence length with this step's tokens: ids must be below it. At most 4194304.
+   * The sequence length with this step's tokens, at most 4194304.
    */
   struct avsg_i32s seq_len;
   /**
-   * Host blocks of each request, `block_stride` elements each; empty if the engine's page is 0.
+   * The pool's blocks of each request, `block_stride` elements per request; empty if the
+   * engine's `page` is 0.
    */
   struct avsg_i32s block_table;
   /**
-   * Elements of one request in `block_table`.
+   * Elements from one request of `block_table` to the next.
    */
   size_t block_stride;
 } avsg_batch;
 
 /**
- * The rows of this step, which exist only on the device so far: for each segment, row r of the batch
- * is at r * (the segment's stride). Host memory with a NULL `stream`, else memory of the device.
+ * The fresh rows of a step. In each segment, row r of the batch is at r * (the segment's stride).
+ * The rule Streams states which memory they are in.
  */
 typedef struct avsg_fresh {
   /**
@@ -939,16 +970,16 @@ typedef struct avsg_fresh {
    */
   size_t size;
   /**
-   * Segments, as many as the pool's rows have.
+   * The number of segments, which is the pool's.
    */
   size_t segments;
   /**
-   * Where each segment's rows begin.
+   * The first row of each segment.
    */
   const void *data[AVSG_MAX_SEGMENTS];
   /**
-   * Bytes of each, at least (rows - 1) * stride + bytes of a row; in a stream for all rows that the
-   * batch may have.
+   * Bytes at each of `data`: at least (rows - 1) * stride + (bytes of the segment), in a stream
+   * for the largest number of rows that the batch can have.
    */
   size_t bytes[AVSG_MAX_SEGMENTS];
 } avsg_fresh;
@@ -958,58 +989,52 @@ extern "C" {
 #endif // __cplusplus
 
 /**
- * The interface version of the library that is loaded. A program built with another
- * `AVSG_ABI_VERSION` must not go on.
+ * Returns the interface version of the loaded library. A program must not use a library whose
+ * version differs from the `AVSG_ABI_VERSION` that it was built with.
  */
 uint32_t avsg_abi_version(void);
 
 /**
- * The library's version, such as "0.1.0". Valid for ever.
+ * Returns the version of the library, such as "0.1.0". The string is valid for ever.
  */
 const char *avsg_version(void);
 
 /**
- * The devices that this library drives, separated by spaces: names for `avsg_engine_config.device`.
- * "ascend" needs a runtime that is looked for when an engine is created; "ascend-sim" is there only if
- * the library was built with its simulator (`cargo build -p avsg-capi --features sim`). Valid for ever.
+ * Returns the names for `avsg_engine_config.device`, separated by spaces. "ascend" needs a runtime
+ * library, which the creation of an engine searches. "ascend-sim" is among them if the library was
+ * built with the simulator (`cargo build -p avsg-capi-so --features sim`). The string is valid for
+ * ever.
  */
 const char *avsg_devices(void);
 
 /**
- * The sentence of the last failure on the calling thread: it names the value, the limit and the
- * remedy. Empty before the first. A success does not change it. The text is valid until the next
- * call that fails on this thread, or the thread's end; other threads have their own.
+ * Returns the message of the last failure on the calling thread, or an empty string before the
+ * first one. Calls that succeed do not change it. The string is valid until the next call that
+ * fails on this thread, or until the thread ends.
  */
 const char *avsg_last_error(void);
 
 /**
- * The name of a status, such as "AVSG_BUSY"; "unknown status" for a number that is none. Never NULL,
- * and valid for ever.
+ * Returns the name of a status, such as "AVSG_BUSY", or "unknown status" for another number. The
+ * string is never NULL and valid for ever.
  */
 const char *avsg_status_name(int32_t status);
 
 /**
- * Bytes that `avsg_pool_create` takes at most, without taking them.
- *
- * Pointers: `config` as its type says; `bytes` may be written.
+ * Computes the largest number of bytes that `avsg_pool_create` allocates with this configuration.
  */
 avsg_status avsg_pool_bytes(const struct avsg_pool_config *config, size_t *bytes);
 
 /**
- * Takes a pool's memory, zeroed and present, and makes this process its writer. More than the machine
- * can give is refused (AVSG_NO_MEMORY) with nothing taken.
- *
- * Pointers: `config` as its type says; `pool` may be written. It is NULL after a failure.
+ * Creates a pool in zeroed memory that is resident from the start, and makes this process its
+ * writer.
  */
-avsg_status avsg_pool_create(const struct avsg_pool_config *config,
-                             struct avsg_pool **pool);
+avsg_status avsg_pool_create(const struct avsg_pool_config *config, struct avsg_pool **pool);
 
 /**
- * The bytes of each chunk of a pool over the caller's memory, layer by layer and segment by segment.
- * `count` gets the number of chunks. Call it with `capacity` 0 to learn that number; otherwise the
- * lengths are written to `bytes`, and too small a `capacity` is AVSG_INVALID.
- *
- * Pointers: `config` as its type says; `bytes` has room for `capacity` numbers; `count` may be written.
+ * Computes the length of each chunk of a pool over the caller's memory, layer by layer and segment
+ * by segment in each. `count` receives the number of chunks, even if `capacity` is below it, which
+ * is AVSG_INVALID. A `capacity` of 0 asks for `count` only.
  */
 avsg_status avsg_pool_chunk_bytes(const struct avsg_pool_config *config,
                                   size_t *bytes,
@@ -1017,12 +1042,11 @@ avsg_status avsg_pool_chunk_bytes(const struct avsg_pool_config *config,
                                   size_t *count);
 
 /**
- * A pool over memory of the caller, for example what a device's own allocator gave: one chunk for each
- * length of `avsg_pool_chunk_bytes`, at least as long. It cannot be exported. The memory must stay
- * until the pool and every engine on it are destroyed.
+ * Creates a pool over memory of the caller, such as that of a device's own allocator. Each chunk
+ * has at least the length that `avsg_pool_chunk_bytes` gives. The pool cannot be exported.
  *
- * Pointers: `config` as its type says; `chunks` has `count` elements that are valid for reads and writes and do
- * not overlap; `pool` may be written. It is NULL after a failure.
+ * Pointers: The chunks do not overlap, and their memory is valid for reads and writes until the pool's
+ * handle and every engine on the pool are destroyed.
  */
 avsg_status avsg_pool_from_memory(const struct avsg_pool_config *config,
                                   const struct avsg_chunk *chunks,
@@ -1030,18 +1054,13 @@ avsg_status avsg_pool_from_memory(const struct avsg_pool_config *config,
                                   struct avsg_pool **pool);
 
 /**
- * What a pool is and has got.
- *
- * Pointers: `info` has as many bytes as its `size` says.
+ * Describes a pool.
  */
 avsg_status avsg_pool_get_info(const struct avsg_pool *pool, struct avsg_pool_info *info);
 
 /**
- * Every chunk of a pool, layer by layer and segment by segment: what a device registers. `count` gets
- * their number; the rest is as for `avsg_pool_chunk_bytes`. The memory is valid until the pool and every
- * engine on it are destroyed, and read-only for a reader.
- *
- * Pointers: `chunks` has room for `capacity` elements; `count` may be written.
+ * Gives every chunk of a pool, for registration with a device, in the order and with the
+ * `capacity` and `count` of `avsg_pool_chunk_bytes`. The chunks are read-only for a reader.
  */
 avsg_status avsg_pool_chunks(const struct avsg_pool *pool,
                              struct avsg_chunk *chunks,
@@ -1049,21 +1068,19 @@ avsg_status avsg_pool_chunks(const struct avsg_pool *pool,
                              size_t *count);
 
 /**
- * Lets go of the right to write, so that another process may take it: this process is a reader from now
- * on. AVSG_BUSY while engines use the pool; destroy them first.
+ * Makes this process a reader of the pool, so that another process can become its writer.
+ * AVSG_BUSY while the pool has engines; destroy them first.
  */
 avsg_status avsg_pool_demote(struct avsg_pool *pool);
 
 /**
- * Ends a handle. The memory is unmapped when no engine uses it any more. NULL does nothing.
+ * Destroys the handle of a pool.
  */
 avsg_status avsg_pool_destroy(struct avsg_pool *pool);
 
 /**
- * Writes a whole row, its segments back to back in `data`. Beside a reader of the same row (another
- * thread or process) the reader may see a mix of old and new bytes.
- *
- * Pointers: `data` has `bytes` bytes.
+ * Writes a row from `data`, which has its segments one after another. Another thread or process
+ * that reads the row at the same time may read a mix of old and new bytes.
  */
 avsg_status avsg_pool_write_row(const struct avsg_pool *pool,
                                 size_t layer,
@@ -1072,9 +1089,7 @@ avsg_status avsg_pool_write_row(const struct avsg_pool *pool,
                                 size_t bytes);
 
 /**
- * Reads a whole row into `data`, its segments back to back.
- *
- * Pointers: `data` has room for `bytes` bytes.
+ * Copies a row to `data`, with its segments one after another.
  */
 avsg_status avsg_pool_read_row(const struct avsg_pool *pool,
                                size_t layer,
@@ -1083,10 +1098,8 @@ avsg_status avsg_pool_read_row(const struct avsg_pool *pool,
                                size_t bytes);
 
 /**
- * Where a segment of a row begins, to read it in place. Whoever does so makes sure that no thread or
- * process writes the row meanwhile. Valid as long as the pool's memory.
- *
- * Pointers: `data` may be written. It is NULL after a failure.
+ * Gives the address of a segment of a row, for reads in place while no thread or process writes
+ * the row.
  */
 avsg_status avsg_pool_row(const struct avsg_pool *pool,
                           size_t layer,
@@ -1095,9 +1108,8 @@ avsg_status avsg_pool_row(const struct avsg_pool *pool,
                           const void **data);
 
 /**
- * `avsg_pool_row` for writing in place. AVSG_INVALID for a reader, whose memory is read-only.
- *
- * Pointers: `data` may be written. It is NULL after a failure.
+ * Gives the address of a segment of a row as `avsg_pool_row` does, for writes in place.
+ * AVSG_INVALID if this process is a reader.
  */
 avsg_status avsg_pool_row_mut(const struct avsg_pool *pool,
                               size_t layer,
@@ -1106,12 +1118,10 @@ avsg_status avsg_pool_row_mut(const struct avsg_pool *pool,
                               void **data);
 
 /**
- * What another process needs to map this pool: the descriptor in `desc`, and a new file descriptor of
- * its memory in `fd`, which the caller passes on (by inheritance or SCM_RIGHTS) and closes. Whoever has
- * `fd` can map the memory. AVSG_INVALID for a pool over the caller's memory.
- *
- * Pointers: `desc` has room for `desc_bytes` bytes, at least AVSG_POOL_DESC_BYTES; `fd` may be written. It is -1
- * after a failure.
+ * Gives what another process needs to map this pool: the descriptor in `desc`, whose `desc_bytes`
+ * must be at least AVSG_POOL_DESC_BYTES, and a new file descriptor of the memory in `fd`. The
+ * caller passes `fd` on (by inheritance or SCM_RIGHTS) and closes it. A process that has `fd` can
+ * map the memory. AVSG_INVALID for a pool over the caller's memory.
  */
 avsg_status avsg_pool_export(const struct avsg_pool *pool,
                              uint8_t *desc,
@@ -1119,11 +1129,9 @@ avsg_status avsg_pool_export(const struct avsg_pool *pool,
                              int32_t *fd);
 
 /**
- * Maps a pool that another process exported. `fd` stays the caller's, to close when it likes. A
- * reader's mapping is read-only. A pool has one writer: AVSG_ROLE_WRITER fails until the present one
- * has let go (destroy, demote, or the end of its process).
- *
- * Pointers: `desc` has `desc_bytes` bytes; `pool` may be written. It is NULL after a failure.
+ * Maps a pool that another process exported, as an `avsg_role`. The caller still owns `fd` and may
+ * close it. AVSG_INVALID for AVSG_ROLE_WRITER while the pool has a writer, which ceases to be one
+ * by `avsg_pool_destroy`, by `avsg_pool_demote` or when its process ends.
  */
 avsg_status avsg_pool_import(const uint8_t *desc,
                              size_t desc_bytes,
@@ -1132,55 +1140,45 @@ avsg_status avsg_pool_import(const uint8_t *desc,
                              struct avsg_pool **pool);
 
 /**
- * `avsg_pool_export` over a connected unix socket, which stays the caller's. It must be blocking and
- * used for nothing else meanwhile.
+ * Exports a pool as `avsg_pool_export` does and sends it over a connected Unix socket. The caller
+ * owns the socket, which must be blocking and not be used by anything else during the call.
  */
-avsg_status avsg_pool_send(const struct avsg_pool *pool,
-                           int32_t socket);
+avsg_status avsg_pool_send(const struct avsg_pool *pool, int32_t socket);
 
 /**
- * `avsg_pool_import` of what `avsg_pool_send` sent. Waits until it comes.
- *
- * Pointers: `pool` may be written. It is NULL after a failure.
+ * Waits for a pool that `avsg_pool_send` sends, and imports it as `avsg_pool_import` does.
  */
 avsg_status avsg_pool_recv(int32_t socket, int32_t as_role, struct avsg_pool **pool);
 
 /**
- * Device memory that an engine on a pool of this kind takes, without taking it.
- *
- * Pointers: `config` and `pool` as their types say; `memory` has as many bytes as its `size` says.
+ * Computes the device memory of an engine with this configuration on a pool of that one, and
+ * allocates nothing.
  */
 avsg_status avsg_engine_bytes(const struct avsg_engine_config *config,
                               const struct avsg_pool_config *pool,
                               struct avsg_engine_memory *memory);
 
 /**
- * Takes all memory and starts the cores; layers and row format are the pool's. More memory than the
- * machine can give is refused (AVSG_NO_MEMORY) with nothing taken. Takes milliseconds: it measures which
- * machine and which copy are fastest. An Ascend device loads its kernels, and the simulated one compiles
- * them first, with the C++ compiler. AVSG_UNSUPPORTED if this library or this machine does not have the device: the
- * sentence lists what was tried.
- *
- * Pointers: `config` as its type says, its strings NULL or with a NUL at their end; `engine` may be written. It is
- * NULL after a failure.
+ * Creates an engine with the layers and the row format of the pool, allocates all its memory and
+ * starts its cores. On "cpu" this takes milliseconds, because the automatic choices of
+ * instructions and copy method are measured. On an Ascend device it loads the kernels, which
+ * "ascend-sim" first compiles with the C++ compiler. AVSG_UNSUPPORTED: the library or the machine
+ * lacks the device, and the message lists what was tried.
  */
 avsg_status avsg_engine_create(const struct avsg_engine_config *config,
                                const struct avsg_pool *pool,
                                struct avsg_engine **engine);
 
 /**
- * What an engine is.
- *
- * Pointers: `info` has as many bytes as its `size` says.
+ * Describes an engine.
  */
 avsg_status avsg_engine_get_info(const struct avsg_engine *engine, struct avsg_engine_info *info);
 
 /**
- * One state's table as plain words: header, ids, lifetimes, links. For snapshots and tests. It may be
- * read until the next call on the engine. From a device it is copied, behind nothing: wait for your
- * streams first.
- *
- * Pointers: `words` and `count` may be written. They are NULL and 0 after a failure.
+ * Gives the table of one state as words: header, ids, lifetimes, links. It is meant for snapshots
+ * and tests. The words are valid until the next call that takes the engine's handle as a non-const
+ * pointer. On an Ascend device they are copied without waiting for the caller's streams:
+ * synchronize those first.
  */
 avsg_status avsg_engine_table(struct avsg_engine *engine,
                               size_t state,
@@ -1188,16 +1186,14 @@ avsg_status avsg_engine_table(struct avsg_engine *engine,
                               size_t *count);
 
 /**
- * Ends an engine: its cores, tables and device buffer. Plans stay readable and are destroyed by
- * themselves. NULL does nothing.
+ * Destroys an engine with its cores, tables and device buffer. Its plans are destroyed separately,
+ * and their host arrays stay readable until then.
  */
 avsg_status avsg_engine_destroy(struct avsg_engine *engine);
 
 /**
- * Where attention finds the rows of a layer and segment. The same for the engine's whole life; its
- * memory must not be used after destroy, nor a slot be written by anyone else.
- *
- * Pointers: `buffer` has as many bytes as its `size` says.
+ * Describes the device buffer of a layer and segment, which attention reads. Its memory is valid
+ * until the engine is destroyed, and only the engine may write it.
  */
 avsg_status avsg_engine_buffer(const struct avsg_engine *engine,
                                size_t layer,
@@ -1205,10 +1201,8 @@ avsg_status avsg_engine_buffer(const struct avsg_engine *engine,
                                struct avsg_buffer *buffer);
 
 /**
- * Makes a plan for batches of at most so many rows (tokens) and requests: 20 * K bytes a row and 80 a
- * request.
- *
- * Pointers: `plan` may be written. It is NULL after a failure.
+ * Creates a plan for batches of at most `max_rows` rows and `max_requests` requests, each 1 to
+ * 1048576. It takes 20 * K bytes per row and 80 bytes per request.
  */
 avsg_status avsg_plan_create(const struct avsg_engine *engine,
                              size_t max_rows,
@@ -1216,49 +1210,40 @@ avsg_status avsg_plan_create(const struct avsg_engine *engine,
                              struct avsg_plan **plan);
 
 /**
- * Ends a plan. NULL does nothing.
+ * Destroys a plan.
  */
 avsg_status avsg_plan_destroy(struct avsg_plan *plan);
 
 /**
- * Where a plan's arrays are in host memory. What a stream plans does not come here.
- *
- * Pointers: `arrays` has as many bytes as its `size` says.
+ * Gives the addresses of a plan's arrays in host memory.
  */
 avsg_status avsg_plan_get_arrays(const struct avsg_plan *plan, struct avsg_plan_arrays *arrays);
 
 /**
- * Where a plan's outputs are in device memory, which is where a stream leaves them. `cu_q` is NULL: it is
- * the batch's own. On "cpu" this is `avsg_plan_get_arrays`. On a device the memory is the engine's and ends with it.
- *
- * Pointers: `arrays` has as many bytes as its `size` says.
+ * Gives the addresses of a plan's arrays in device memory, which is freed with the engine. `cu_q`
+ * is NULL, because the batch has it. On "cpu" this is `avsg_plan_get_arrays`.
  */
 avsg_status avsg_plan_get_device_arrays(const struct avsg_plan *plan,
                                         struct avsg_plan_arrays *arrays);
 
 /**
- * A plan's counters. O(rows). AVSG_UNSUPPORTED for a batch that was planned in a stream: nobody has waited
- * for it; the same numbers are in `record` of `avsg_plan_get_device_arrays`.
- *
- * Pointers: `counters` has as many bytes as its `size` says.
+ * Computes a plan's counters in O(rows).
  */
 avsg_status avsg_plan_get_counters(const struct avsg_plan *plan,
                                    struct avsg_plan_counters *counters);
 
 /**
- * One request of the last batch planned. AVSG_UNSUPPORTED for a batch that was planned in a stream.
- *
- * Pointers: `found` has as many bytes as its `size` says.
+ * Gives the outputs for one request of the last batch planned.
  */
 avsg_status avsg_plan_get_request(const struct avsg_plan *plan,
                                   size_t request,
-                                  struct avsg_plan_request *found);
+                                  struct avsg_plan_request *outputs);
 
 /**
- * Stage One: slots and miss lists of a batch. Layers that share an indexer need it once.
+ * Stage One: finds the slots and miss lists of a batch. Layers that share an indexer share one
+ * plan.
  *
- * Pointers: `batch` as its type says. `stream`: NULL waits, and is all that the device `cpu` knows; else an
- * aclrtStream of the engine's device, and all arrays are device memory (see `avsg_engine`).
+ * Rules: Pointers and Streams.
  */
 avsg_status avsg_engine_plan(struct avsg_engine *engine,
                              const struct avsg_batch *batch,
@@ -1266,18 +1251,20 @@ avsg_status avsg_engine_plan(struct avsg_engine *engine,
                              void *stream);
 
 /**
- * Stage Two: copies a plan's misses into one layer's slots. `fresh` may be NULL if no miss is a row of
- * this step. A plan is transferred as it was planned: with NULL, or in a stream behind its plan, where the
- * batch's `cu_q` and `state` must still be there.
+ * Stage Two: copies the rows of a plan's misses to the slots of one layer. `fresh` may be NULL if
+ * no miss is a fresh row. A plan that was made with a NULL stream is transferred with one. A plan
+ * that was made in a stream is transferred in a stream after the plan's work, and the batch's
+ * `cu_q` and `state` must not change before.
  *
- * Order: every plan that missed a row goes to every layer that is read. For one layer and state, plans go
- * in the order in which they were planned: one that comes after a newer one, or before an older one that
- * the layer lacks, is AVSG_INVALID with nothing copied. Everything else is free: a plan may go to layers in
- * any order and to one twice, plans of different states do not wait for each other, and the next batch may
- * be planned, and transferred to the layers that have this one, while this one is on its way to others. In
- * a stream the states are not looked at, and a replay is not seen at all: there the order is the caller's.
+ * Order: every plan with a miss must be transferred to every layer that attention reads. The plans
+ * of one state must be transferred to a layer in the order in which they were made: a plan older
+ * than the last one transferred, or one with an older plan missing, is AVSG_INVALID. There is no
+ * other constraint: a plan may go to the layers in any order and to a layer twice, plans of
+ * different states are independent, and the next batch may be planned, and transferred to the
+ * layers that have this plan, before the other layers have it. In a stream, states are not checked
+ * and replays are unknown to the library, so that the caller ensures the order.
  *
- * Pointers: `fresh` is NULL or as its type says. `stream` as for `avsg_engine_plan`.
+ * Rules: Pointers and Streams.
  */
 avsg_status avsg_engine_transfer(struct avsg_engine *engine,
                                  struct avsg_plan *plan,
@@ -1286,10 +1273,10 @@ avsg_status avsg_engine_transfer(struct avsg_engine *engine,
                                  void *stream);
 
 /**
- * Plan and transfer of one layer (avsg_engine_config.launches), in the order that `avsg_engine_transfer` demands. `fresh` may
- * be NULL if every `stable_len` is -1.
+ * Does `avsg_engine_plan` and `avsg_engine_transfer` for one layer, in
+ * `avsg_engine_config.launches` kernels. `fresh` may be NULL if every `stable_len` is -1.
  *
- * Pointers: As for `avsg_engine_plan` and `avsg_engine_transfer`.
+ * Rules: Pointers and Streams.
  */
 avsg_status avsg_engine_step(struct avsg_engine *engine,
                              const struct avsg_batch *batch,
@@ -1299,12 +1286,12 @@ avsg_status avsg_engine_step(struct avsg_engine *engine,
                              void *stream);
 
 /**
- * Writes this step's rows, which were only fresh until now, to one layer of the host pool: row g of a
- * request becomes the row of id stable_len + g. Call it when the layer's gather is done and before the
- * next step plans. In a stream, rows without a place are passed over. Requests without `stable_len` or state are passed over. AVSG_INVALID, with nothing
- * written, if some row has no place in the pool or this process is a reader of it.
+ * Writes the step's fresh rows to one layer of the host pool: fresh row g of a request becomes the
+ * row of id stable_len + g. Call it after the layer's transfer and before the next plan. Requests
+ * whose `stable_len` or `state` is -1 are skipped. AVSG_INVALID if the pool has no row for an id,
+ * or if this process is a reader; in a stream, rows without one in the pool are skipped.
  *
- * Pointers: As for `avsg_engine_step`; `fresh` is not NULL.
+ * Rules: Pointers and Streams.
  */
 avsg_status avsg_engine_append(struct avsg_engine *engine,
                                const struct avsg_batch *batch,
@@ -1313,12 +1300,13 @@ avsg_status avsg_engine_append(struct avsg_engine *engine,
                                void *stream);
 
 /**
- * What a paged attention kernel wants to know of a batch: for each request the pages of its state, as
- * indices of pages of `page` slots that count from avsg_buffer.base, S / page of them at
- * table[request * stride]; and the number of slots, S, in lengths[request]. Slot s is row s % page of the
- * page at index s / page. A padded request (state -1) gets pages of -1 and length 0. A `page` of 0 means S.
+ * Fills the block table of a paged attention kernel, with pages of `page` slots (0 selects S). The
+ * pages of a request's state are written from table[request * stride] on, as indices that count
+ * from avsg_buffer.base, and S is written to lengths[request]. A state has S / page pages: slot s
+ * is row s % page of the page at index s / page. A padded request (state -1) gets pages of -1 and
+ * length 0.
  *
- * Pointers: `states` has `requests` elements; `table` has room for requests * stride, `lengths` for `requests`.
+ * Pointers: `states` and `lengths` have `requests` elements, and `table` has requests * stride.
  */
 avsg_status avsg_engine_block_table(const struct avsg_engine *engine,
                                     const int32_t *states,

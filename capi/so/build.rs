@@ -1,4 +1,5 @@
-//! Gives `libavsg.so` its soname: the interface version, so that a loader never takes one for another.
+//! Sets the soname of `libavsg.so`, which ends with the interface version, so that a loader rejects
+//! another version.
 
 use std::fs;
 use std::path::Path;

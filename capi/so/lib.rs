@@ -1,4 +1,4 @@
-//! `libavsg.so` and `libavsg.a`: the C ABI of [`avsg_capi`] and nothing else.
+//! `libavsg.so` and `libavsg.a`, which export the C ABI of [`avsg_capi`].
 
-// Naming the crate links it; its `no_mangle` functions are the exports.
+// The import links the crate, whose `no_mangle` functions are the exports.
 use avsg_capi as _;

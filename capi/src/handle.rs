@@ -1,9 +1,10 @@
-//! Handles: what C holds in place of pointers.
+//! Handles: the values that C holds in place of pointers.
 //!
-//! A handle is a number that looks like a pointer: place in a static table, kind, and how often the
-//! place had been used before. It is never dereferenced, so that one that was destroyed, comes from
-//! elsewhere or was mistyped is found out, whatever became of the memory. A place's word says who is
-//! inside: an entry is one compare-and-swap, and a second thread is refused, not kept waiting.
+//! A handle has the type of a pointer, but it is a number: an index into a static table, the kind
+//! of the object, and a generation that changes at each use of the table's entry. It is looked up
+//! and never dereferenced, so that a stale, foreign or mistyped handle is detected whatever became
+//! of its memory. The entry's word counts the calls that use the object. Acquiring an object is one
+//! compare-and-swap, and a call that conflicts is refused at once.
 
 use std::collections::VecDeque;
 use std::marker::PhantomData;
@@ -14,207 +15,227 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::panicking;
 
 use crate::status::avsg_status::{AVSG_BUSY, AVSG_HANDLE, AVSG_INTERNAL, AVSG_INVALID, AVSG_NULL};
-use crate::status::{Fail, Result};
+use crate::status::{Failure, Result};
 
 const _: () = assert!(usize::BITS == 64, "a handle needs 47 bits");
 
-/// Handles that may be alive at a time.
-const PLACES: usize = 1 << PLACE_BITS;
-const PLACE_BITS: u32 = 16;
+/// Handles that may exist at a time.
+const MAX_HANDLES: usize = 1 << INDEX_BITS;
+const INDEX_BITS: u32 = 16;
 const KIND_BITS: u32 = 2;
 const GENERATION_BITS: u32 = 28;
 
-// A place's word: the handle without its place number in the low bits, and above it who is inside.
+// The word of an entry has the handle's tag in its low bits, and above it the calls that use the
+// object.
 const ONE_USER: u64 = 1 << 40;
 const EXCLUSIVE: u64 = 1 << 62;
-/// A panic went through a call on this object.
+/// The bit that is set when a panic unwinds through a call on the object.
 const BROKEN: u64 = 1 << 63;
 const USERS: u64 = (EXCLUSIVE - 1) & !(ONE_USER - 1);
-const NAME: u64 = ONE_USER - 1;
+const TAG: u64 = ONE_USER - 1;
 
-/// What has handles.
+/// A type that C holds handles of.
 pub(crate) trait Object: Sized + Send + Sync {
     /// The opaque type in C.
     type C;
-    /// 1 to 3, different for each.
+    /// The kind in the handle: 1 to 3, different for each type.
     const KIND: u64;
-    /// For messages.
+    /// The name of the type in messages.
     const NAME: &'static str;
 }
 
-struct Place {
+struct Entry {
     word: AtomicU64,
     object: AtomicPtr<()>,
 }
 
-static TABLE: [Place; PLACES] =
-    [const { Place { word: AtomicU64::new(0), object: AtomicPtr::new(ptr::null_mut()) } }; PLACES];
+static TABLE: [Entry; MAX_HANDLES] =
+    [const { Entry { word: AtomicU64::new(0), object: AtomicPtr::new(ptr::null_mut()) } };
+        MAX_HANDLES];
 
-/// Places that are free again, oldest first, with their next generation; and the first one never used.
-static FREE: Mutex<(VecDeque<(usize, u64)>, usize)> = Mutex::new((VecDeque::new(), 0));
+/// The entries that are free.
+struct FreeEntries {
+    /// Entries that were used before, each with its next generation, in the order of their release.
+    released: VecDeque<(usize, u64)>,
+    /// The first entry that was never used.
+    unused: usize,
+}
 
-/// The part of a handle that its place remembers: generation and kind. Never 0.
-fn name<T: Object>(generation: u64) -> u64 {
+static FREE: Mutex<FreeEntries> = Mutex::new(FreeEntries { released: VecDeque::new(), unused: 0 });
+
+/// Returns the part of a handle that its entry stores: generation and kind. It is never 0.
+fn tag<T: Object>(generation: u64) -> u64 {
     generation << KIND_BITS | T::KIND
 }
 
-/// A handle's place and name, if it can be one: odd, so no pointer to anything of this library's.
-fn parts<C>(handle: *const C) -> Option<(usize, u64)> {
+/// Returns the index and tag of a handle, or None if no handle has these bits. The lowest bit of a
+/// handle is 1, unlike that of a pointer to an aligned object.
+fn index_and_tag<C>(handle: *const C) -> Option<(usize, u64)> {
     let bits = handle.addr() as u64;
-    let inside = bits >> (1 + PLACE_BITS + KIND_BITS + GENERATION_BITS) == 0;
-    (bits & 1 == 1 && inside)
-        .then_some(((bits >> 1) as usize & (PLACES - 1), bits >> (1 + PLACE_BITS)))
+    let fits = bits >> (1 + INDEX_BITS + KIND_BITS + GENERATION_BITS) == 0;
+    (bits & 1 == 1 && fits)
+        .then_some(((bits >> 1) as usize & (MAX_HANDLES - 1), bits >> (1 + INDEX_BITS)))
 }
 
 /// Makes a handle that owns `object`.
 pub(crate) fn create<T: Object>(object: T) -> Result<*mut T::C> {
     let mut free = FREE.lock().unwrap_or_else(PoisonError::into_inner);
-    let (at, generation) = match free.0.pop_front() {
-        Some(used) => used,
-        None if free.1 < PLACES => {
-            free.1 += 1;
-            (free.1 - 1, 1)
+    let (index, generation) = match free.released.pop_front() {
+        Some(released) => released,
+        None if free.unused < MAX_HANDLES => {
+            free.unused += 1;
+            (free.unused - 1, 1)
         }
         None => {
-            let text =
-                format!("{} is handle {PLACES}, but no more may be alive; destroy some", T::NAME);
-            return Err(Fail::new(AVSG_INVALID, text));
+            let text = format!(
+                "{} is handle {}, but {MAX_HANDLES} may exist at a time; destroy some",
+                T::NAME,
+                MAX_HANDLES + 1
+            );
+            return Err(Failure::new(AVSG_INVALID, text));
         }
     };
     drop(free);
-    let name = name::<T>(generation);
-    TABLE[at].object.store(Box::into_raw(Box::new(object)).cast(), Ordering::Relaxed);
-    TABLE[at].word.store(name, Ordering::Release);
-    let bits = name << (1 + PLACE_BITS) | (at as u64) << 1 | 1;
+    let tag = tag::<T>(generation);
+    TABLE[index].object.store(Box::into_raw(Box::new(object)).cast(), Ordering::Relaxed);
+    TABLE[index].word.store(tag, Ordering::Release);
+    let bits = tag << (1 + INDEX_BITS) | (index as u64) << 1 | 1;
     Ok(ptr::without_provenance_mut(bits as usize))
 }
 
-/// An entry into an object. It ends when this is dropped; by a panic, the object is unusable.
-struct Entry {
-    place: &'static Place,
-    /// What to take off the word at the end.
-    mark: u64,
+/// The right to use an object, given back on drop. If a panic drops it, the object becomes
+/// unusable.
+struct Guard {
+    entry: &'static Entry,
+    /// The amount that the entry's word was raised by.
+    increment: u64,
+    /// Whether the thread was panicking when it acquired the object.
     panicking: bool,
 }
 
-impl Entry {
-    /// Enters alone, or with others that do not enter alone.
-    fn new<T: Object>(handle: *const T::C, alone: bool, broken_too: bool) -> Result<Self> {
+impl Guard {
+    /// Acquires an object for one call, or together with other calls that are not exclusive.
+    fn new<T: Object>(handle: *const T::C, exclusive: bool, allow_broken: bool) -> Result<Self> {
         if handle.is_null() {
             let text = format!("{} is NULL, but a handle is needed; create one", T::NAME);
-            return Err(Fail::new(AVSG_NULL, text));
+            return Err(Failure::new(AVSG_NULL, text));
         }
-        let stale = |why| {
+        let invalid = |reason| {
             let text = format!(
-                "{} is {handle:p}, but {why}; pass what its create function gave, before destroy",
+                "{} is {handle:p}, but {reason}; pass a handle from its create function until it is destroyed",
                 T::NAME
             );
-            Fail::new(AVSG_HANDLE, text)
+            Failure::new(AVSG_HANDLE, text)
         };
-        let (at, name) = parts(handle).ok_or_else(|| stale("that is no handle"))?;
-        if name % (1 << KIND_BITS) != T::KIND {
-            return Err(stale("that is a handle of another kind"));
+        let (index, tag) = index_and_tag(handle).ok_or_else(|| invalid("that is no handle"))?;
+        if tag % (1 << KIND_BITS) != T::KIND {
+            return Err(invalid("that is a handle of another kind"));
         }
-        let place = &TABLE[at];
-        let mark = if alone { EXCLUSIVE } else { ONE_USER };
-        let mut word = place.word.load(Ordering::Relaxed);
+        let entry = &TABLE[index];
+        let increment = if exclusive { EXCLUSIVE } else { ONE_USER };
+        let mut word = entry.word.load(Ordering::Relaxed);
         loop {
-            if word & NAME != name {
-                return Err(stale("it was destroyed"));
+            if word & TAG != tag {
+                return Err(invalid("it was destroyed"));
             }
-            if word & BROKEN != 0 && !broken_too {
-                let text = format!("{} broke down in an earlier call; destroy it", T::NAME);
-                return Err(Fail::new(AVSG_INTERNAL, text));
-            }
-            if word & EXCLUSIVE != 0 || (alone && word & USERS != 0) || word & USERS == USERS {
+            if word & BROKEN != 0 && !allow_broken {
                 let text = format!(
-                    "{} is in use by another thread's call, but one at a time may be inside; call \
+                    "{} is {handle:p}, but an earlier call on it failed with AVSG_INTERNAL; destroy it",
+                    T::NAME
+                );
+                return Err(Failure::new(AVSG_INTERNAL, text));
+            }
+            if word & EXCLUSIVE != 0 || (exclusive && word & USERS != 0) || word & USERS == USERS {
+                let text = format!(
+                    "{} is in use by another thread's call, but these calls must not overlap; call \
                      again when that has returned",
                     T::NAME
                 );
-                return Err(Fail::new(AVSG_BUSY, text));
+                return Err(Failure::new(AVSG_BUSY, text));
             }
             let (success, failure) = (Ordering::Acquire, Ordering::Relaxed);
-            match place.word.compare_exchange_weak(word, word + mark, success, failure) {
-                Ok(_) => return Ok(Self { place, mark, panicking: panicking() }),
+            match entry.word.compare_exchange_weak(word, word + increment, success, failure) {
+                Ok(_) => return Ok(Self { entry, increment, panicking: panicking() }),
                 Err(now) => word = now,
             }
         }
     }
 }
 
-impl Drop for Entry {
+impl Drop for Guard {
     fn drop(&mut self) {
         if panicking() && !self.panicking {
-            self.place.word.fetch_or(BROKEN, Ordering::Relaxed);
+            self.entry.word.fetch_or(BROKEN, Ordering::Relaxed);
         }
-        self.place.word.fetch_sub(self.mark, Ordering::Release);
+        self.entry.word.fetch_sub(self.increment, Ordering::Release);
     }
 }
 
-/// Use of an object that others may use meanwhile.
+/// An object that other calls may use at the same time.
 pub(crate) struct Shared<T> {
-    entry: Entry,
+    guard: Guard,
     object: PhantomData<T>,
 }
 
-/// Use of an object by nobody else.
-pub(crate) struct Alone<T> {
-    inside: Shared<T>,
+/// An object that no other call may use at the same time.
+pub(crate) struct Exclusive<T> {
+    shared: Shared<T>,
 }
 
-/// Enters with others.
+/// Acquires an object together with other calls.
 pub(crate) fn shared<T: Object>(handle: *const T::C) -> Result<Shared<T>> {
-    Entry::new::<T>(handle, false, false).map(|entry| Shared { entry, object: PhantomData })
+    Guard::new::<T>(handle, false, false).map(|guard| Shared { guard, object: PhantomData })
 }
 
-/// Enters alone.
-pub(crate) fn alone<T: Object>(handle: *mut T::C) -> Result<Alone<T>> {
-    let entry = Entry::new::<T>(handle, true, false)?;
-    Ok(Alone { inside: Shared { entry, object: PhantomData } })
+/// Acquires an object for one call.
+pub(crate) fn exclusive<T: Object>(handle: *mut T::C) -> Result<Exclusive<T>> {
+    let guard = Guard::new::<T>(handle, true, false)?;
+    Ok(Exclusive { shared: Shared { guard, object: PhantomData } })
 }
 
 impl<T> Deref for Shared<T> {
     type Target = T;
     fn deref(&self) -> &T {
-        // SAFETY: the entry keeps the object alive (`destroy` enters alone) and unchanged (only `Alone`
-        // gives a `&mut`), and a place whose name has T's kind holds a T (`create`).
-        unsafe { &*self.entry.place.object.load(Ordering::Relaxed).cast() }
+        // SAFETY: `create` stored a T in an entry whose tag has T's kind, and the guard keeps the
+        // object allocated (`destroy` needs an exclusive guard) and unchanged (only `Exclusive`
+        // gives a `&mut`).
+        unsafe { &*self.guard.entry.object.load(Ordering::Relaxed).cast() }
     }
 }
 
-impl<T> Deref for Alone<T> {
+impl<T> Deref for Exclusive<T> {
     type Target = T;
     fn deref(&self) -> &T {
-        &self.inside
+        &self.shared
     }
 }
 
-impl<T> DerefMut for Alone<T> {
+impl<T> DerefMut for Exclusive<T> {
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: as for `Shared`, and nobody else is inside.
-        unsafe { &mut *self.inside.entry.place.object.load(Ordering::Relaxed).cast() }
+        // SAFETY: the object is an allocated T as in `Shared::deref`, and an exclusive guard admits
+        // no other reference.
+        unsafe { &mut *self.shared.guard.entry.object.load(Ordering::Relaxed).cast() }
     }
 }
 
-/// Ends a handle and drops its object. NULL is no handle and no error, as for `free`.
+/// Invalidates a handle and drops its object. NULL is accepted, as `free` does.
 pub(crate) fn destroy<T: Object>(handle: *mut T::C) -> Result<()> {
     if handle.is_null() {
         return Ok(());
     }
-    let entry = Entry::new::<T>(handle, true, true)?;
-    let Some((at, name)) = parts(handle) else { return Ok(()) };
-    let object = entry.place.object.swap(ptr::null_mut(), Ordering::Relaxed).cast::<T>();
-    // The entry is the object's last: its place is to be nobody's, not to be left.
-    core::mem::forget(entry);
-    TABLE[at].word.store(0, Ordering::Release);
-    let generation = (name >> KIND_BITS) + 1;
-    // A generation that would not fit is never used: the place stays empty.
+    let guard = Guard::new::<T>(handle, true, true)?;
+    let Some((index, tag)) = index_and_tag(handle) else { return Ok(()) };
+    let object = guard.entry.object.swap(ptr::null_mut(), Ordering::Relaxed).cast::<T>();
+    // The store below replaces the word that the guard's drop would change.
+    core::mem::forget(guard);
+    TABLE[index].word.store(0, Ordering::Release);
+    let generation = (tag >> KIND_BITS) + 1;
+    // An entry whose next generation does not fit stays empty.
     if generation >> GENERATION_BITS == 0 {
-        FREE.lock().unwrap_or_else(PoisonError::into_inner).0.push_back((at, generation));
+        FREE.lock().unwrap_or_else(PoisonError::into_inner).released.push_back((index, generation));
     }
-    // SAFETY: `create` made it from a box of T (the name has T's kind), and whoever enters alone and
-    // takes it off the table is its owner.
+    // SAFETY: `create` made the pointer from a box of T, and the exclusive guard and the swap gave
+    // it to this call only.
     drop(unsafe { Box::from_raw(object) });
     Ok(())
 }
@@ -245,15 +266,15 @@ mod tests {
     }
 
     #[test]
-    fn a_handle_is_good_until_destroyed_and_never_again() {
+    fn a_handle_is_valid_until_it_is_destroyed_and_never_again() {
         let old = create(Thing { n: 7 }).unwrap();
         assert_eq!(shared::<Thing>(old).unwrap().n, 7);
-        alone::<Thing>(old).unwrap().n = 8;
+        exclusive::<Thing>(old).unwrap().n = 8;
         assert_eq!(status(shared::<Other>(old)), AVSG_HANDLE);
         assert_eq!(status(destroy::<Other>(old)), AVSG_HANDLE);
         assert_eq!(status(destroy::<Thing>(old)), AVSG_OK);
         assert_eq!(status(destroy::<Thing>(old)), AVSG_HANDLE);
-        // Its place is taken by others, under another name.
+        // Another handle gets the entry with another generation.
         let new: Vec<_> = (0..200).map(|i| create(Thing { n: i }).unwrap()).collect();
         assert!(!new.contains(&old));
         assert_eq!(status(shared::<Thing>(old)), AVSG_HANDLE);
@@ -265,50 +286,50 @@ mod tests {
             [2usize, 8, 1, 5, 0xFFFF_FFFF_FFFF_FFFF, 0x7FFF_FFFF_FFFF, (&raw const TABLE).addr()]
         {
             let junk = ptr::without_provenance_mut(junk);
-            assert_eq!(status(alone::<Thing>(junk)), AVSG_HANDLE);
+            assert_eq!(status(exclusive::<Thing>(junk)), AVSG_HANDLE);
             assert_eq!(status(destroy::<Thing>(junk)), AVSG_HANDLE);
         }
     }
 
     #[test]
-    fn who_is_inside_alone_keeps_others_out() {
+    fn exclusive_use_refuses_every_other_use() {
         let handle = create(Thing { n: 1 }).unwrap();
         let (a, b) = (shared::<Thing>(handle).unwrap(), shared::<Thing>(handle).unwrap());
-        assert_eq!(status(alone::<Thing>(handle)), AVSG_BUSY);
+        assert_eq!(status(exclusive::<Thing>(handle)), AVSG_BUSY);
         assert_eq!(status(destroy::<Thing>(handle)), AVSG_BUSY);
         drop(a);
-        assert_eq!(status(alone::<Thing>(handle)), AVSG_BUSY);
+        assert_eq!(status(exclusive::<Thing>(handle)), AVSG_BUSY);
         drop(b);
-        let only = alone::<Thing>(handle).unwrap();
+        let only = exclusive::<Thing>(handle).unwrap();
         assert_eq!(status(shared::<Thing>(handle)), AVSG_BUSY);
-        assert_eq!(status(alone::<Thing>(handle)), AVSG_BUSY);
+        assert_eq!(status(exclusive::<Thing>(handle)), AVSG_BUSY);
         assert_eq!(status(destroy::<Thing>(handle)), AVSG_BUSY);
         drop(only);
         destroy::<Thing>(handle).unwrap();
     }
 
     #[test]
-    fn an_object_that_a_panic_went_through_is_refused_but_can_be_destroyed() {
+    fn an_object_is_refused_after_a_panic_but_can_be_destroyed() {
         let handle = create(Thing { n: 1 }).unwrap();
         let broken = enter(|| {
-            let _inside = alone::<Thing>(handle)?;
+            let _thing = exclusive::<Thing>(handle)?;
             panic!("on purpose");
         });
         assert_eq!(broken, AVSG_INTERNAL);
-        assert_eq!(status(alone::<Thing>(handle)), AVSG_INTERNAL);
+        assert_eq!(status(exclusive::<Thing>(handle)), AVSG_INTERNAL);
         assert_eq!(status(shared::<Thing>(handle)), AVSG_INTERNAL);
         assert_eq!(status(destroy::<Thing>(handle)), AVSG_OK);
         assert_eq!(status(destroy::<Thing>(handle)), AVSG_HANDLE);
     }
 
     #[test]
-    fn many_threads_on_one_handle_see_it_whole() {
+    fn exclusive_uses_by_many_threads_do_not_overlap() {
         let handle = create(Thing { n: 0 }).unwrap() as usize;
         let add = || {
             let handle = ptr::without_provenance_mut(handle);
             let mut done = 0;
             while done < 2000 {
-                if let Ok(mut thing) = alone::<Thing>(handle) {
+                if let Ok(mut thing) = exclusive::<Thing>(handle) {
                     thing.n += 1;
                     done += 1;
                 }

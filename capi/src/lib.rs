@@ -1,15 +1,11 @@
-//! The C ABI: what `libavsg.so` exports and `include/avsg.h` declares.
+//! The C ABI, which `libavsg.so` exports and `include/avsg.h` declares.
 //!
-//! Names here are the names in C, and doc comments are written for a C programmer: cbindgen turns
-//! this module into the header (`capi/tests/header.rs` compares). Rules that hold everywhere:
-//! - a handle is a number dressed as a pointer, looked up at each call (`handle`), so that one that
-//!   was destroyed, or is of another kind, or in use by another thread, is an error and never a wild
-//!   access;
-//! - no panic leaves a function (`status::enter`); the handle that it happened under is unusable;
-//! - structs begin with their size and may grow at the end (`sized`); zero is every field's default;
-//! - whatever C passes is checked before Rust sees a reference to it.
+//! The names are those of C, and the doc comments address a C programmer, because cbindgen
+//! generates the header from them (`capi/tests/header.rs`). The header begins with
+//! `capi/intro.txt`, which states the rules of every function by name: Status, Pointers, Structs,
+//! Handles, Threads, Streams, Units. `handle`, `sized` and `status` implement them.
 
-#![expect(non_camel_case_types, reason = "the names that C sees")]
+#![expect(non_camel_case_types, reason = "the types have the names of C")]
 #![allow(rustdoc::broken_intra_doc_links, reason = "C's indices, such as valid[row], are no links")]
 
 mod arrays;

@@ -1,20 +1,19 @@
-//! A plan's life, and what Stage One found.
+//! Plans: creation, destruction, and the outputs of Stage One.
 
 use std::ptr;
 
 use crate::engine::avsg_engine;
 use crate::handle::{self, Object};
 use crate::queue;
-use crate::sized::{Out, Room, Sized_};
+use crate::sized::{OutPtr, OutStruct, SizedStruct};
 use crate::status::{avsg_status, enter};
 use avsg::engine::Engine;
 use avsg::plan::Plan;
 use avsg::rows;
 
-/// What a plan found for a batch: slots, miss lists, counters. Allocated once for the largest batch, and
-/// used again at each step. Several may be in flight on one engine.
-///
-/// Threads: as for the engine; reading it while a call writes it is AVSG_BUSY.
+/// The outputs of Stage One for a batch: slots, miss lists and counters. A plan is allocated once
+/// for the largest batch and reused in every step. An engine may have several plans that are not
+/// transferred to every layer yet.
 pub struct avsg_plan {
     _opaque: [u8; 0],
 }
@@ -25,20 +24,20 @@ impl Object for Plan {
     const NAME: &'static str = "plan";
 }
 
-/// Status bits of a request. Ids that raise them were treated as padding.
+/// Status bits of a request. The ids that set them were treated as padding.
 #[repr(i32)]
 pub enum avsg_request_status {
-    /// Some id was at or above the request's seq_len.
+    /// An id was at or above the request's `seq_len`.
     AVSG_REQUEST_ID_OUT_OF_RANGE = 1,
-    /// Some id's row was outside the host pool.
+    /// The row of an id was outside the host pool.
     AVSG_REQUEST_ROW_OUT_OF_POOL = 2,
 }
 
-/// Makes a plan for batches of at most so many rows (tokens) and requests: 20 * K bytes a row and 80 a
-/// request.
+/// Creates a plan for batches of at most `max_rows` rows and `max_requests` requests, each 1 to
+/// 1048576. It takes 20 * K bytes per row and 80 bytes per request.
 ///
 /// # Safety
-/// `plan` may be written. It is NULL after a failure.
+/// The pointers keep the rule Pointers.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn avsg_plan_create(
     engine: *const avsg_engine,
@@ -47,53 +46,54 @@ pub unsafe extern "C" fn avsg_plan_create(
     plan: *mut *mut avsg_plan,
 ) -> avsg_status {
     enter(|| {
-        // SAFETY: the contract.
-        let out = unsafe { Out::new("plan", plan, ptr::null_mut())? };
-        let made = handle::shared::<Engine>(engine)?.new_plan(max_rows, max_requests)?;
-        out.set(handle::create(made)?);
+        // SAFETY: the caller keeps the contract of this function (`# Safety`).
+        let out = unsafe { OutPtr::new("plan", plan, ptr::null_mut())? };
+        let plan = handle::shared::<Engine>(engine)?.new_plan(max_rows, max_requests)?;
+        out.write(handle::create(plan)?);
         Ok(())
     })
 }
 
-/// Ends a plan. NULL does nothing.
+/// Destroys a plan.
 #[unsafe(no_mangle)]
 pub extern "C" fn avsg_plan_destroy(plan: *mut avsg_plan) -> avsg_status {
     enter(|| handle::destroy::<Plan>(plan))
 }
 
-/// A plan's arrays. The addresses are the same for the plan's whole life; the contents are those of the
-/// last batch, until the next call that plans into it.
+/// The arrays of a plan. Their addresses never change. Their contents are those of the last batch,
+/// until the next call that plans into the same plan.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct avsg_plan_arrays {
-    /// sizeof(avsg_plan_arrays), set by the caller.
+    /// sizeof(avsg_plan_arrays).
     pub size: usize,
-    /// Elements from row to row of `slot` and the miss lists: the engine's K.
+    /// Elements from one row of `slot` and of the miss lists to the next: the engine's K.
     pub k: usize,
-    /// slot[row * k + i]: the slot of the i-th id of a row; -1 for padding, and from the batch's k on.
+    /// slot[row * k + i] is the slot of the i-th id of a row, or -1 for padding and for i at or
+    /// above the batch's `k`.
     pub slot: *const i32,
-    /// valid[row]: how many ids of a row have a slot.
+    /// valid[row] is the number of ids of a row that have a slot.
     pub valid: *const i32,
-    /// First row of each request, and the number of rows: the batch's.
+    /// The batch's `cu_q`.
     pub cu_q: *const i32,
-    /// record[request * 16 + ..]: at g < 8 the misses of the request's g-th row, at 8 all its misses, at
-    /// 9 its status bits.
+    /// record[request * 16 + g] is the number of misses of the request's g-th row (g < 8). Element
+    /// 8 of the 16 is the request's number of misses, and element 9 its `avsg_request_status` bits.
     pub record: *const i32,
-    /// Miss j of a request is at cu_q[request] * k + j of the next four, in token order. First: which
-    /// selection missed, row within the request * k + i.
+    /// The miss lists: miss j of a request, in row order, is at index cu_q[request] * k + j of each
+    /// of the four arrays. This one has its position: (row within the request) * k + i.
     pub miss_position: *const i32,
-    /// Its id.
+    /// The id of each miss.
     pub miss_id: *const i32,
-    /// The slot that it got.
+    /// The slot that each miss got.
     pub miss_slot: *const i32,
-    /// Its row in the host pool; -1 - g: the request's g-th fresh row.
+    /// The row of each miss in the host pool, or -1 - g for the request's g-th fresh row.
     pub miss_row: *const i32,
 }
 
-// SAFETY: repr(C), words only, size first.
-unsafe impl Sized_ for avsg_plan_arrays {
+// SAFETY: the struct is repr(C) with `size` first, and its fields are words.
+unsafe impl SizedStruct for avsg_plan_arrays {
     const NAME: &'static str = "avsg_plan_arrays";
-    const FIRST: usize = 80;
+    const FIRST_SIZE: usize = 80;
 }
 
 fn host_arrays(plan: &Plan) -> avsg_plan_arrays {
@@ -112,50 +112,50 @@ fn host_arrays(plan: &Plan) -> avsg_plan_arrays {
     }
 }
 
-/// Where a plan's arrays are in host memory. What a stream plans does not come here.
+/// Gives the addresses of a plan's arrays in host memory.
 ///
 /// # Safety
-/// `arrays` has as many bytes as its `size` says.
+/// The pointers keep the rule Pointers.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn avsg_plan_get_arrays(
     plan: *const avsg_plan,
     arrays: *mut avsg_plan_arrays,
 ) -> avsg_status {
     enter(|| {
-        // SAFETY: the contract.
-        let room = unsafe { Room::new(arrays)? };
+        // SAFETY: the caller keeps the contract of this function (`# Safety`).
+        let out = unsafe { OutStruct::new(arrays)? };
         let plan = handle::shared::<Plan>(plan)?;
-        room.fill(host_arrays(&plan));
+        out.write(host_arrays(&plan));
         Ok(())
     })
 }
 
-/// Where a plan's outputs are in device memory, which is where a stream leaves them. `cu_q` is NULL: it is
-/// the batch's own. On "cpu" this is `avsg_plan_get_arrays`. On a device the memory is the engine's and ends with it.
+/// Gives the addresses of a plan's arrays in device memory, which is freed with the engine. `cu_q`
+/// is NULL, because the batch has it. On "cpu" this is `avsg_plan_get_arrays`.
 ///
 /// # Safety
-/// `arrays` has as many bytes as its `size` says.
+/// The pointers keep the rule Pointers.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn avsg_plan_get_device_arrays(
     plan: *const avsg_plan,
     arrays: *mut avsg_plan_arrays,
 ) -> avsg_status {
     enter(|| {
-        // SAFETY: the contract.
-        let room = unsafe { Room::new(arrays)? };
+        // SAFETY: the caller keeps the contract of this function (`# Safety`).
+        let out = unsafe { OutStruct::new(arrays)? };
         let plan = handle::shared::<Plan>(plan)?;
-        room.fill(match plan.device_arrays() {
+        out.write(match plan.device_arrays() {
             None => host_arrays(&plan),
-            Some(out) => {
+            Some(device) => {
                 let at = |address: u64| ptr::without_provenance::<i32>(address as usize);
-                let [miss_position, miss_id, miss_slot, miss_row] = out.miss.map(at);
+                let [miss_position, miss_id, miss_slot, miss_row] = device.miss.map(at);
                 avsg_plan_arrays {
                     size: 0,
                     k: plan.arrays().k,
-                    slot: at(out.slot),
-                    valid: at(out.valid),
+                    slot: at(device.slot),
+                    valid: at(device.valid),
                     cu_q: ptr::null(),
-                    record: at(out.record),
+                    record: at(device.record),
                     miss_position,
                     miss_id,
                     miss_slot,
@@ -167,55 +167,56 @@ pub unsafe extern "C" fn avsg_plan_get_device_arrays(
     })
 }
 
-/// Counters of the last batch planned; all 0 before the first.
+/// The counters of the last batch planned; all 0 before the first.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct avsg_plan_counters {
-    /// sizeof(avsg_plan_counters), set by the caller.
+    /// sizeof(avsg_plan_counters).
     pub size: usize,
     /// Requests, padded ones included.
     pub requests: usize,
-    /// Rows.
+    /// Rows of the batch.
     pub rows: usize,
-    /// Ids that have a slot.
+    /// Selected ids that have a slot.
     pub selected: usize,
-    /// Of those, the ones whose row was there already.
+    /// Hits among `selected`.
     pub hits: usize,
-    /// The others: the rows that one transfer copies.
+    /// Misses among `selected`: the rows that one transfer copies.
     pub misses: usize,
-    /// `avsg_request_status` bits of all requests together.
+    /// The `avsg_request_status` bits of all requests, combined by OR.
     pub status: i32,
-    /// 0.
+    /// Always 0.
     pub reserved: i32,
-    /// Which of its engine's plans it is, from 1: errors name plans by it.
+    /// The number of this batch among all that its engine has planned, from 1. Messages name plans
+    /// by it.
     pub number: u64,
 }
 
-// SAFETY: repr(C) without padding (64 bytes, asserted below), size first, integers only.
-unsafe impl Sized_ for avsg_plan_counters {
+// SAFETY: the struct is repr(C) with `size` first, has no padding (64 bytes, asserted below), and
+// its fields are integers.
+unsafe impl SizedStruct for avsg_plan_counters {
     const NAME: &'static str = "avsg_plan_counters";
-    const FIRST: usize = 56;
+    const FIRST_SIZE: usize = 56;
 }
 const _: () = assert!(size_of::<avsg_plan_counters>() == 64);
 
-/// A plan's counters. O(rows). AVSG_UNSUPPORTED for a batch that was planned in a stream: nobody has waited
-/// for it; the same numbers are in `record` of `avsg_plan_get_device_arrays`.
+/// Computes a plan's counters in O(rows).
 ///
 /// # Safety
-/// `counters` has as many bytes as its `size` says.
+/// The pointers keep the rule Pointers.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn avsg_plan_get_counters(
     plan: *const avsg_plan,
     counters: *mut avsg_plan_counters,
 ) -> avsg_status {
     enter(|| {
-        // SAFETY: the contract.
-        let room = unsafe { Room::new(counters)? };
+        // SAFETY: the caller keeps the contract of this function (`# Safety`).
+        let out = unsafe { OutStruct::new(counters)? };
         let plan = handle::shared::<Plan>(plan)?;
-        queue::readable(&plan)?;
+        queue::check_readable(&plan)?;
         let selected = plan.valid().iter().map(|&n| n as usize).sum();
         let misses = plan.total_misses();
-        room.fill(avsg_plan_counters {
+        out.write(avsg_plan_counters {
             size: 0,
             requests: plan.requests(),
             rows: plan.rows(),
@@ -230,63 +231,64 @@ pub unsafe extern "C" fn avsg_plan_get_counters(
     })
 }
 
-/// What a plan found for one request. Arrays as in `avsg_plan_arrays`.
+/// The outputs for one request: the parts of `avsg_plan_arrays` that belong to it.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct avsg_plan_request {
-    /// sizeof(avsg_plan_request), set by the caller.
+    /// sizeof(avsg_plan_request).
     pub size: usize,
-    /// Its first row in the batch.
+    /// The first row of the request in the batch.
     pub first_row: usize,
-    /// Its rows.
+    /// The number of rows of the request.
     pub rows: usize,
-    /// slot[row within the request * k + i].
+    /// The slots, from the request's first row on.
     pub slot: *const i32,
-    /// valid[row within the request].
+    /// The numbers of valid ids, from the request's first row on.
     pub valid: *const i32,
-    /// Elements of the next four: its misses, in token order.
+    /// The number of misses, which is the length of the four arrays below.
     pub misses: usize,
-    /// Which selection missed: row within the request * k + i.
+    /// The position of each miss.
     pub miss_position: *const i32,
-    /// Its id.
+    /// The id of each miss.
     pub miss_id: *const i32,
-    /// The slot that it got.
+    /// The slot of each miss.
     pub miss_slot: *const i32,
-    /// Its row in the host pool; -1 - g: the request's g-th fresh row.
+    /// The row of each miss.
     pub miss_row: *const i32,
-    /// `avsg_request_status` bits; 0 if nothing was wrong.
+    /// The request's `avsg_request_status` bits.
     pub status: i32,
-    /// 0.
+    /// Always 0.
     pub reserved: i32,
 }
 
-// SAFETY: repr(C) without padding (88 bytes, asserted below), size first, integers and pointers.
-unsafe impl Sized_ for avsg_plan_request {
+// SAFETY: the struct is repr(C) with `size` first, has no padding (88 bytes, asserted below), and
+// its fields are integers and pointers.
+unsafe impl SizedStruct for avsg_plan_request {
     const NAME: &'static str = "avsg_plan_request";
-    const FIRST: usize = 88;
+    const FIRST_SIZE: usize = 88;
 }
 const _: () = assert!(size_of::<avsg_plan_request>() == 88);
 
-/// One request of the last batch planned. AVSG_UNSUPPORTED for a batch that was planned in a stream.
+/// Gives the outputs for one request of the last batch planned.
 ///
 /// # Safety
-/// `found` has as many bytes as its `size` says.
+/// The pointers keep the rule Pointers.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn avsg_plan_get_request(
     plan: *const avsg_plan,
     request: usize,
-    found: *mut avsg_plan_request,
+    outputs: *mut avsg_plan_request,
 ) -> avsg_status {
     enter(|| {
-        // SAFETY: the contract.
-        let room = unsafe { Room::new(found)? };
+        // SAFETY: the caller keeps the contract of this function (`# Safety`).
+        let out = unsafe { OutStruct::new(outputs)? };
         let plan = handle::shared::<Plan>(plan)?;
-        queue::readable(&plan)?;
+        queue::check_readable(&plan)?;
         rows::index("request", request, plan.requests())?;
         let arrays = plan.arrays();
         let (first, end) = (arrays.cu_q[request] as usize, arrays.cu_q[request + 1] as usize);
         let misses = plan.misses(request);
-        room.fill(avsg_plan_request {
+        out.write(avsg_plan_request {
             size: 0,
             first_row: first,
             rows: end - first,

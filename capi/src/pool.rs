@@ -1,28 +1,30 @@
-//! A host pool's life.
+//! Creation, description and destruction of host pools.
 
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::handle::{self, Object};
 use crate::pool_config::{avsg_pool_config, avsg_pool_info, pool_config, pool_info};
-use crate::sized::{self, Out, Room};
+use crate::sized::{self, OutPtr, OutStruct};
 use crate::status::avsg_status::{AVSG_BUSY, AVSG_INVALID, AVSG_NULL};
-use crate::status::{Fail, avsg_status, enter};
+use crate::status::{Failure, avsg_status, enter};
 use avsg::ascend::acl::owned::Context;
 use avsg::ascend::{RegisteredPool, WeakRegisteredPool};
 use avsg::pool::{Chunk, HostPool};
 
-/// A host pool: every row of every layer, in memory that processes can share. Its handle may be
-/// destroyed while engines use it: the memory stays until the last of them is gone.
-///
-/// Threads: any number may be inside calls on one pool, except for destroy and demote. Rows are written
-/// by one thread at a time; a row must not be written while an engine copies it.
+/// A host pool: the rows of every layer, in memory that processes can share. The caller must not
+/// write a row while another thread writes it or an engine copies it.
 pub struct avsg_pool {
     _opaque: [u8; 0],
 }
 
-/// What a pool's handle owns; engines have a share of it.
-pub(crate) struct Pool(pub Arc<HostPool>, Mutex<Vec<WeakRegisteredPool>>);
+/// The object of a pool's handle.
+pub(crate) struct Pool {
+    /// The pool, which its engines share.
+    pub host: Arc<HostPool>,
+    /// The pool's registrations with devices, which its engines share per device.
+    registrations: Mutex<Vec<WeakRegisteredPool>>,
+}
 
 impl Object for Pool {
     type C = avsg_pool;
@@ -31,81 +33,82 @@ impl Object for Pool {
 }
 
 impl Pool {
-    /// The pool as a device sees it. Engines on one device share that.
+    /// Returns the pool registered with a device. `same_device` recognises an existing
+    /// registration, and `open` opens the device for a new one.
     pub fn registered(
         &self,
-        is_it: impl Fn(&Context) -> bool,
+        same_device: impl Fn(&Context) -> bool,
         open: impl FnOnce() -> avsg::Result<Arc<Context>>,
     ) -> avsg::Result<RegisteredPool> {
-        let mut all = self.1.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.registrations.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(WeakRegisteredPool::is_alive);
-        let mut known = all.iter().filter_map(|known| known.upgrade(&self.0));
-        if let Some(known) = known.find(|known| known.context().is_some_and(|c| is_it(c))) {
+        let mut known = all.iter().filter_map(|known| known.upgrade(&self.host));
+        if let Some(known) = known.find(|known| known.context().is_some_and(|c| same_device(c))) {
             return Ok(known);
         }
-        let new = RegisteredPool::new(&open()?, Arc::clone(&self.0))?;
+        let new = RegisteredPool::new(&open()?, Arc::clone(&self.host))?;
         all.push(new.downgrade());
         Ok(new)
     }
 
-    pub fn handle(pool: HostPool) -> Result<*mut avsg_pool, Fail> {
-        handle::create(Self(Arc::new(pool), Mutex::default()))
+    pub fn create_handle(pool: HostPool) -> Result<*mut avsg_pool, Failure> {
+        handle::create(Self { host: Arc::new(pool), registrations: Mutex::default() })
     }
 }
 
-/// One contiguous range of rows of one layer and segment.
+/// A contiguous range of rows of one layer and segment.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct avsg_chunk {
-    /// Where it begins.
+    /// The first byte.
     pub data: *mut c_void,
-    /// Its bytes.
+    /// The length in bytes.
     pub bytes: usize,
 }
 
-/// Bytes that `avsg_pool_create` takes at most, without taking them.
+/// Computes the largest number of bytes that `avsg_pool_create` allocates with this configuration.
 ///
 /// # Safety
-/// `config` as its type says; `bytes` may be written.
+/// The pointers keep the rule Pointers.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn avsg_pool_bytes(
     config: *const avsg_pool_config,
     bytes: *mut usize,
 ) -> avsg_status {
     enter(|| {
-        // SAFETY: the contract.
-        let (config, out) = unsafe { (pool_config(config)?, Out::new("bytes", bytes, 0)?) };
-        out.set(HostPool::plan_bytes(&config)?);
+        // SAFETY: the caller keeps the contract of this function (`# Safety`).
+        let (config, out) = unsafe { (pool_config(config)?, OutPtr::new("bytes", bytes, 0)?) };
+        out.write(HostPool::plan_bytes(&config)?);
         Ok(())
     })
 }
 
-/// Takes a pool's memory, zeroed and present, and makes this process its writer. More than the machine
-/// can give is refused (AVSG_NO_MEMORY) with nothing taken.
+/// Creates a pool in zeroed memory that is resident from the start, and makes this process its
+/// writer.
 ///
 /// # Safety
-/// `config` as its type says; `pool` may be written. It is NULL after a failure.
+/// The pointers keep the rule Pointers.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn avsg_pool_create(
     config: *const avsg_pool_config,
     pool: *mut *mut avsg_pool,
 ) -> avsg_status {
     enter(|| {
-        // SAFETY: the contract.
-        let out = unsafe { Out::new("pool", pool, core::ptr::null_mut())? };
-        // SAFETY: the contract.
+        // SAFETY: the caller keeps the contract of this function (`# Safety`).
+        let out = unsafe { OutPtr::new("pool", pool, core::ptr::null_mut())? };
+        // SAFETY: the caller keeps the contract of this function (`# Safety`).
         let config = unsafe { pool_config(config)? };
-        out.set(Pool::handle(HostPool::new(&config)?)?);
+        out.write(Pool::create_handle(HostPool::new(&config)?)?);
         Ok(())
     })
 }
 
-/// The bytes of each chunk of a pool over the caller's memory, layer by layer and segment by segment.
-/// `count` gets the number of chunks. Call it with `capacity` 0 to learn that number; otherwise the
-/// lengths are written to `bytes`, and too small a `capacity` is AVSG_INVALID.
+/// Computes the length of each chunk of a pool over the caller's memory, layer by layer and segment
+/// by segment in each. `count` receives the number of chunks, even if `capacity` is below it, which
+/// is AVSG_INVALID. A `capacity` of 0 asks for `count` only.
 ///
 /// # Safety
-/// `config` as its type says; `bytes` has room for `capacity` numbers; `count` may be written.
+/// The pointers keep the rule Pointers.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn avsg_pool_chunk_bytes(
     config: *const avsg_pool_config,
@@ -114,15 +117,16 @@ pub unsafe extern "C" fn avsg_pool_chunk_bytes(
     count: *mut usize,
 ) -> avsg_status {
     enter(|| {
-        // SAFETY: the contract.
-        let out = unsafe { Out::new("count", count, 0)? };
-        // SAFETY: the contract.
+        // SAFETY: the caller keeps the contract of this function (`# Safety`).
+        let out = unsafe { OutPtr::new("count", count, 0)? };
+        // SAFETY: the caller keeps the contract of this function (`# Safety`).
         let config = unsafe { pool_config(config)? };
         let count = config.chunk_count()?;
-        out.set(count);
+        out.write(count);
         if capacity != 0 {
-            room_for(count, capacity, "chunks")?;
-            // SAFETY: the contract, and `count` is not above `capacity`.
+            check_capacity(count, capacity, "chunks")?;
+            // SAFETY: the caller keeps the contract of this function (`# Safety`), and `count` is
+            // at most `capacity`.
             let to = unsafe { sized::array_mut("bytes", bytes, count)? };
             to.copy_from_slice(&config.chunk_lens()?);
         }
@@ -130,13 +134,12 @@ pub unsafe extern "C" fn avsg_pool_chunk_bytes(
     })
 }
 
-/// A pool over memory of the caller, for example what a device's own allocator gave: one chunk for each
-/// length of `avsg_pool_chunk_bytes`, at least as long. It cannot be exported. The memory must stay
-/// until the pool and every engine on it are destroyed.
+/// Creates a pool over memory of the caller, such as that of a device's own allocator. Each chunk
+/// has at least the length that `avsg_pool_chunk_bytes` gives. The pool cannot be exported.
 ///
 /// # Safety
-/// `config` as its type says; `chunks` has `count` elements that are valid for reads and writes and do
-/// not overlap; `pool` may be written. It is NULL after a failure.
+/// The chunks do not overlap, and their memory is valid for reads and writes until the pool's
+/// handle and every engine on the pool are destroyed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn avsg_pool_from_memory(
     config: *const avsg_pool_config,
@@ -145,9 +148,9 @@ pub unsafe extern "C" fn avsg_pool_from_memory(
     pool: *mut *mut avsg_pool,
 ) -> avsg_status {
     enter(|| {
-        // SAFETY: the contract.
-        let out = unsafe { Out::new("pool", pool, core::ptr::null_mut())? };
-        // SAFETY: the contract.
+        // SAFETY: the caller keeps the contract of this function (`# Safety`).
+        let out = unsafe { OutPtr::new("pool", pool, core::ptr::null_mut())? };
+        // SAFETY: the caller keeps the contract of this function (`# Safety`).
         let config = unsafe { pool_config(config)? };
         let need = config.chunk_count()?;
         if count != need {
@@ -155,46 +158,45 @@ pub unsafe extern "C" fn avsg_pool_from_memory(
                 "count is {count}, but this geometry has {need} chunks; pass one for each length of \
                  avsg_pool_chunk_bytes"
             );
-            return Err(Fail::new(AVSG_INVALID, text));
+            return Err(Failure::new(AVSG_INVALID, text));
         }
-        // SAFETY: the contract.
+        // SAFETY: the caller keeps the contract of this function (`# Safety`).
         let given = unsafe { sized::array("chunks", chunks, count)? };
         let null = || {
             let text = "chunks[].data is NULL, but a chunk needs memory; pass its address";
-            Fail::new(AVSG_NULL, text.into())
+            Failure::new(AVSG_NULL, text.into())
         };
         let chunks = given.iter().map(|c| Chunk::new(c.data.cast(), c.bytes).ok_or_else(null));
         let chunks: Box<[Chunk]> = chunks.collect::<Result<_, _>>()?;
-        // SAFETY: the contract: valid memory without overlaps until pool and engines are gone, and
-        // accesses in the order that `avsg_pool` demands.
-        out.set(Pool::handle(unsafe { HostPool::from_caller(&config, &chunks)? })?);
+        // SAFETY: the caller keeps the contract of this function (`# Safety`), and does not write a
+        // row while an engine copies it (`avsg_pool`).
+        out.write(Pool::create_handle(unsafe { HostPool::from_caller(&config, &chunks)? })?);
         Ok(())
     })
 }
 
-/// What a pool is and has got.
+/// Describes a pool.
 ///
 /// # Safety
-/// `info` has as many bytes as its `size` says.
+/// The pointers keep the rule Pointers.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn avsg_pool_get_info(
     pool: *const avsg_pool,
     info: *mut avsg_pool_info,
 ) -> avsg_status {
     enter(|| {
-        // SAFETY: the contract.
-        let room = unsafe { Room::new(info)? };
-        room.fill(pool_info(&handle::shared::<Pool>(pool)?.0));
+        // SAFETY: the caller keeps the contract of this function (`# Safety`).
+        let out = unsafe { OutStruct::new(info)? };
+        out.write(pool_info(&handle::shared::<Pool>(pool)?.host));
         Ok(())
     })
 }
 
-/// Every chunk of a pool, layer by layer and segment by segment: what a device registers. `count` gets
-/// their number; the rest is as for `avsg_pool_chunk_bytes`. The memory is valid until the pool and every
-/// engine on it are destroyed, and read-only for a reader.
+/// Gives every chunk of a pool, for registration with a device, in the order and with the
+/// `capacity` and `count` of `avsg_pool_chunk_bytes`. The chunks are read-only for a reader.
 ///
 /// # Safety
-/// `chunks` has room for `capacity` elements; `count` may be written.
+/// The pointers keep the rule Pointers.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn avsg_pool_chunks(
     pool: *const avsg_pool,
@@ -203,15 +205,16 @@ pub unsafe extern "C" fn avsg_pool_chunks(
     count: *mut usize,
 ) -> avsg_status {
     enter(|| {
-        // SAFETY: the contract.
-        let out = unsafe { Out::new("count", count, 0)? };
+        // SAFETY: the caller keeps the contract of this function (`# Safety`).
+        let out = unsafe { OutPtr::new("count", count, 0)? };
         let pool = handle::shared::<Pool>(pool)?;
-        let all = pool.0.chunks();
+        let all = pool.host.chunks();
         let count = all.len();
-        out.set(count);
+        out.write(count);
         if capacity != 0 {
-            room_for(count, capacity, "chunks")?;
-            // SAFETY: the contract, and `count` is not above `capacity`.
+            check_capacity(count, capacity, "chunks")?;
+            // SAFETY: the caller keeps the contract of this function (`# Safety`), and `count` is
+            // at most `capacity`.
             let to = unsafe { sized::array_mut("chunks", chunks, count)? };
             for (to, chunk) in to.iter_mut().zip(all) {
                 *to = avsg_chunk { data: chunk.ptr().cast(), bytes: chunk.len() };
@@ -221,35 +224,35 @@ pub unsafe extern "C" fn avsg_pool_chunks(
     })
 }
 
-/// Lets go of the right to write, so that another process may take it: this process is a reader from now
-/// on. AVSG_BUSY while engines use the pool; destroy them first.
+/// Makes this process a reader of the pool, so that another process can become its writer.
+/// AVSG_BUSY while the pool has engines; destroy them first.
 #[unsafe(no_mangle)]
 pub extern "C" fn avsg_pool_demote(pool: *mut avsg_pool) -> avsg_status {
     enter(|| {
-        let mut pool = handle::alone::<Pool>(pool)?;
-        let Some(only) = Arc::get_mut(&mut pool.0) else {
+        let mut pool = handle::exclusive::<Pool>(pool)?;
+        let Some(host_pool) = Arc::get_mut(&mut pool.host) else {
             let text = "pool is in use by an engine, but demote makes its memory read-only; destroy \
                         the pool's engines first";
-            return Err(Fail::new(AVSG_BUSY, text.into()));
+            return Err(Failure::new(AVSG_BUSY, text.into()));
         };
-        only.demote()?;
+        host_pool.demote()?;
         Ok(())
     })
 }
 
-/// Ends a handle. The memory is unmapped when no engine uses it any more. NULL does nothing.
+/// Destroys the handle of a pool.
 #[unsafe(no_mangle)]
 pub extern "C" fn avsg_pool_destroy(pool: *mut avsg_pool) -> avsg_status {
     enter(|| handle::destroy::<Pool>(pool))
 }
 
-/// Refuses an array that is too short for the results.
-pub(crate) fn room_for(count: usize, capacity: usize, what: &str) -> Result<(), Fail> {
+/// Refuses a capacity that is below the number of results.
+pub(crate) fn check_capacity(count: usize, capacity: usize, what: &str) -> Result<(), Failure> {
     if capacity >= count {
         return Ok(());
     }
     let text = format!(
-        "capacity is {capacity}, but there are {count} {what}; call with capacity 0 to learn the number"
+        "capacity is {capacity}, but there are {count} {what}; pass an array of {count} elements"
     );
-    Err(Fail::new(AVSG_INVALID, text))
+    Err(Failure::new(AVSG_INVALID, text))
 }

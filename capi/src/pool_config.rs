@@ -1,84 +1,85 @@
-//! What a host pool is to be, and what it is.
+//! The configuration and the description of a host pool.
 
-use crate::sized::{self, Sized_};
+use crate::sized::{self, SizedStruct};
 use crate::status::avsg_status::AVSG_INVALID;
-use crate::status::{Fail, Result};
+use crate::status::{Failure, Result};
 use avsg::pool::{HostPool, Pages, PoolConfig, Role};
 use avsg::rows::{MAX_SEGMENTS, RowFormat, Segment};
 
-/// Most segments of a row.
+/// The largest number of segments of a row.
 pub const AVSG_MAX_SEGMENTS: usize = 4;
 const _: () = assert!(AVSG_MAX_SEGMENTS == MAX_SEGMENTS);
 
-/// What backs a pool.
+/// The pages of a pool's memory.
 #[repr(i32)]
 pub enum avsg_pages {
-    /// The best of 2 MiB hugepages, transparent hugepages and plain pages that can be had.
+    /// The same as AVSG_PAGES_HUGE_2M.
     AVSG_PAGES_DEFAULT = 0,
-    /// Explicit hugepages of 1 GiB, or else the next that can be had.
+    /// Explicit hugepages of 1 GiB; if the system has none free, AVSG_PAGES_HUGE_2M.
     AVSG_PAGES_HUGE_1G = 1,
-    /// Explicit hugepages of 2 MiB, or else the next.
+    /// Explicit hugepages of 2 MiB; if the system has none free, AVSG_PAGES_THP.
     AVSG_PAGES_HUGE_2M = 2,
-    /// Transparent hugepages, or else plain pages.
+    /// Transparent hugepages; if the system does not give them, AVSG_PAGES_PLAIN.
     AVSG_PAGES_THP = 3,
     /// Plain pages.
     AVSG_PAGES_PLAIN = 4,
-    /// The caller's memory. Only reported.
+    /// The caller's memory. It appears only in `avsg_pool_info`.
     AVSG_PAGES_CALLER = 5,
 }
 
-/// What a process may do with a pool. One process at a time is its writer.
+/// The access of a process to a pool. A pool has at most one writer at a time.
 #[repr(i32)]
 pub enum avsg_role {
-    /// Reads rows; an imported mapping is read-only.
+    /// The process reads rows, and its mapping is read-only.
     AVSG_ROLE_READER = 0,
-    /// Reads and writes rows.
+    /// The process reads and writes rows.
     AVSG_ROLE_WRITER = 1,
 }
 
-/// What a host pool is to be. Zero the whole struct, set `size`, `layers`, `rows`, `segments` and
-/// `segment_bytes`: 0 is every other field's default.
+/// The configuration of a host pool. `size`, `layers`, `rows`, `segments` and `segment_bytes` must
+/// be set.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct avsg_pool_config {
     /// sizeof(avsg_pool_config).
     pub size: usize,
-    /// Layers.
+    /// The number of layers.
     pub layers: usize,
-    /// Rows (tokens) of each layer.
+    /// Rows of each layer.
     pub rows: usize,
-    /// Contiguous parts of a row that lie apart in memory: 1 to 4. One of 1152 bytes for BF16 MLA, or two
-    /// of 1024 and 128.
+    /// Segments, the contiguous parts of a row that are apart in memory: 1 to 4. A row of BF16 MLA
+    /// is one segment of 1152 bytes, or two of 1024 and 128.
     pub segments: usize,
-    /// Bytes of each segment that are copied.
+    /// Bytes of each segment.
     pub segment_bytes: [usize; AVSG_MAX_SEGMENTS],
-    /// Bytes from one row's segment to the next row's, in host memory, device buffer and fresh rows
-    /// alike; 0: rows are packed.
+    /// Bytes from the segment of one row to that of the next, in the pool, the device buffer and
+    /// the fresh rows; 0 selects `segment_bytes`.
     pub segment_stride: [usize; AVSG_MAX_SEGMENTS],
-    /// Most bytes of a chunk, which is what a device registers; 0: 64 MiB. SIZE_MAX makes one chunk of
-    /// each layer and segment.
+    /// The largest length of a chunk, the unit that a device registers; 0 selects 64 MiB, and
+    /// SIZE_MAX makes one chunk of each layer and segment.
     pub chunk_bytes: usize,
-    /// An `avsg_pages`: what to try first.
+    /// An `avsg_pages`.
     pub pages: i32,
-    /// 0.
+    /// Must be 0.
     pub reserved: u32,
 }
 
-// SAFETY: repr(C) without padding (112 bytes, asserted below), size first, integers only.
-unsafe impl Sized_ for avsg_pool_config {
+// SAFETY: the struct is repr(C) with `size` first, has no padding (112 bytes, asserted below), and
+// its fields are integers.
+unsafe impl SizedStruct for avsg_pool_config {
     const NAME: &'static str = "avsg_pool_config";
-    const FIRST: usize = 112;
+    const FIRST_SIZE: usize = 112;
 }
 const _: () = assert!(size_of::<avsg_pool_config>() == 112);
 
-/// A configuration that Rust can use.
+/// Reads the configuration of a pool.
 ///
 /// # Safety
-/// `config` is NULL or valid for as many bytes as its `size` says.
+/// `config` is NULL or valid for reads of the number of bytes in its `size`.
 pub(crate) unsafe fn pool_config(config: *const avsg_pool_config) -> Result<PoolConfig> {
-    // SAFETY: the contract.
+    // SAFETY: the caller keeps the contract of this function (`# Safety`).
     let config = unsafe { sized::read(config)? };
-    let invalid = |text| Err(Fail::new(AVSG_INVALID, text));
+    let invalid = |text| Err(Failure::new(AVSG_INVALID, text));
     let count = config.segments;
     if count > MAX_SEGMENTS {
         return invalid(format!(
@@ -103,59 +104,59 @@ pub(crate) unsafe fn pool_config(config: *const avsg_pool_config) -> Result<Pool
         3 => Pages::Thp,
         4 => Pages::Plain,
         n => {
-            return invalid(format!(
-                "pages is {n}, but a pool is made of 0..=4; pass AVSG_PAGES_DEFAULT"
-            ));
+            return invalid(format!("pages is {n}, but it must be 0..=4; pass AVSG_PAGES_DEFAULT"));
         }
     };
-    let usual = PoolConfig::new(config.layers, config.rows, RowFormat::strided(&segments)?);
-    let chunk_bytes = if config.chunk_bytes == 0 { usual.chunk_bytes } else { config.chunk_bytes };
-    Ok(PoolConfig { chunk_bytes, pages, ..usual })
+    let defaults = PoolConfig::new(config.layers, config.rows, RowFormat::strided(&segments)?);
+    let chunk_bytes =
+        if config.chunk_bytes == 0 { defaults.chunk_bytes } else { config.chunk_bytes };
+    Ok(PoolConfig { chunk_bytes, pages, ..defaults })
 }
 
-/// A role that C named.
+/// Returns the role of an `avsg_role`.
 pub(crate) fn role(role: i32) -> Result<Role> {
     match role {
         0 => Ok(Role::Reader),
         1 => Ok(Role::Writer),
-        other => crate::config::unknown("role", other, 1),
+        other => crate::config::unknown_constant("role", other, 1),
     }
 }
 
-/// What a pool is.
+/// The description of a pool.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct avsg_pool_info {
-    /// sizeof(avsg_pool_info), set by the caller.
+    /// sizeof(avsg_pool_info).
     pub size: usize,
-    /// Layers.
+    /// The number of layers.
     pub layers: usize,
     /// Rows of each layer.
     pub rows: usize,
     /// Segments of a row.
     pub segments: usize,
-    /// Bytes of each.
+    /// Bytes of each segment.
     pub segment_bytes: [usize; AVSG_MAX_SEGMENTS],
-    /// Stride of each.
+    /// Bytes from the segment of one row to that of the next.
     pub segment_stride: [usize; AVSG_MAX_SEGMENTS],
-    /// Bytes of a whole row, without the gaps of strides.
+    /// Bytes of a row: the sum of `segment_bytes`.
     pub row_bytes: usize,
     /// Bytes of all chunks.
     pub bytes: usize,
-    /// Bytes of it that hugepages map.
+    /// Bytes of the chunks that are in hugepages.
     pub huge_bytes: usize,
-    /// Chunks.
+    /// The number of chunks.
     pub chunks: usize,
-    /// An `avsg_pages`: what it really got.
+    /// An `avsg_pages`: the kind that the pool has, or AVSG_PAGES_CALLER.
     pub pages: i32,
-    /// An `avsg_role`.
+    /// An `avsg_role` of this process.
     pub role: i32,
 }
 
-// SAFETY: repr(C) without padding (136 bytes, asserted below), size first, integers only.
-unsafe impl Sized_ for avsg_pool_info {
+// SAFETY: the struct is repr(C) with `size` first, has no padding (136 bytes, asserted below), and
+// its fields are integers.
+unsafe impl SizedStruct for avsg_pool_info {
     const NAME: &'static str = "avsg_pool_info";
-    const FIRST: usize = 136;
+    const FIRST_SIZE: usize = 136;
 }
 const _: () = assert!(size_of::<avsg_pool_info>() == 136);
 

@@ -1,46 +1,47 @@
-//! The calls of a step in a caller's stream: arrays are device memory, which is never looked at.
+//! The calls of a step in a caller's stream, whose arrays are device memory that the host never
+//! reads.
 
 use std::ffi::c_void;
 
 use crate::arrays::{avsg_batch, avsg_fresh, avsg_i32s};
 use crate::sized;
 use crate::status::avsg_status::{AVSG_INVALID, AVSG_NULL, AVSG_UNSUPPORTED};
-use crate::status::{Fail, Result};
+use crate::status::{Failure, Result};
 use avsg::engine::{DeviceArray, DeviceBatch, DeviceFresh, DeviceRows, Engine, RawStream};
 use avsg::plan::Plan;
 use avsg::rows::MAX_SEGMENTS;
 
-/// The caller's stream; None for NULL, which waits.
+/// Returns the caller's stream, or None for NULL.
 ///
 /// # Safety
-/// It is NULL or, on a device that has streams, one of the engine's device.
+/// `stream` is NULL or, if the engine's device has streams, a live stream of that device.
 pub(crate) unsafe fn stream(engine: &Engine, stream: *mut c_void) -> Result<Option<RawStream>> {
     if stream.is_null() {
         return Ok(None);
     }
     if engine.device() == "cpu" {
         let text = format!("stream is {stream:p}, but device cpu has no streams; pass NULL");
-        return Err(Fail::new(AVSG_UNSUPPORTED, text));
+        return Err(Failure::new(AVSG_UNSUPPORTED, text));
     }
-    // SAFETY: the contract.
+    // SAFETY: the caller keeps the contract of this function (`# Safety`).
     Ok(Some(unsafe { RawStream::new(stream) }))
 }
 
-/// An array in device memory.
+/// Returns the address and length of an array in device memory.
 fn array(what: &str, array: avsg_i32s) -> Result<DeviceArray> {
     if array.len > 0 && array.data.is_null() {
         let text = format!("{what} is NULL, but device memory is needed; pass its address");
-        return Err(Fail::new(AVSG_NULL, text));
+        return Err(Failure::new(AVSG_NULL, text));
     }
     Ok(DeviceArray { address: array.data.addr() as u64, len: array.len })
 }
 
-/// A batch in device memory.
+/// Reads the struct of a batch in device memory.
 ///
 /// # Safety
-/// `batch` is NULL or valid for as many bytes as its `size` says.
-unsafe fn read_batch(batch: *const avsg_batch) -> Result<DeviceBatch> {
-    // SAFETY: the contract.
+/// `batch` is NULL or valid for reads of the number of bytes in its `size`.
+unsafe fn read_device_batch(batch: *const avsg_batch) -> Result<DeviceBatch> {
+    // SAFETY: the caller keeps the contract of this function (`# Safety`).
     let batch = unsafe { sized::read(batch)? };
     Ok(DeviceBatch {
         requests: batch.state.len,
@@ -57,11 +58,11 @@ unsafe fn read_batch(batch: *const avsg_batch) -> Result<DeviceBatch> {
     })
 }
 
-/// Calls `run` with fresh rows in device memory, or without for NULL.
+/// Calls `run` with fresh rows in device memory, or with None for NULL.
 ///
 /// # Safety
-/// `fresh` is NULL or valid for as many bytes as its `size` says.
-unsafe fn with_fresh<R>(
+/// `fresh` is NULL or valid for reads of the number of bytes in its `size`.
+unsafe fn with_device_fresh<R>(
     engine: &mut Engine,
     fresh: *const avsg_fresh,
     run: impl FnOnce(&mut Engine, Option<&DeviceFresh<'_>>) -> Result<R>,
@@ -69,40 +70,44 @@ unsafe fn with_fresh<R>(
     if fresh.is_null() {
         return run(engine, None);
     }
-    // SAFETY: the contract.
+    // SAFETY: the caller keeps the contract of this function (`# Safety`).
     let fresh = unsafe { sized::read(fresh)? };
     let mut segments = [DeviceRows::default(); MAX_SEGMENTS];
-    let given = fresh.data.iter().zip(fresh.bytes).take(fresh.segments);
-    for (to, (from, bytes)) in segments.iter_mut().zip(given) {
-        if bytes > 0 && from.is_null() {
+    let arrays = fresh.data.iter().zip(fresh.bytes).take(fresh.segments);
+    for (segment, (data, bytes)) in segments.iter_mut().zip(arrays) {
+        if bytes > 0 && data.is_null() {
             let text = "fresh data is NULL, but device memory is needed; pass its address";
-            return Err(Fail::new(AVSG_NULL, text.into()));
+            return Err(Failure::new(AVSG_NULL, text.into()));
         }
-        *to = DeviceRows { address: from.addr() as u64, bytes };
+        *segment = DeviceRows { address: data.addr() as u64, bytes };
     }
     let Some(segments) = segments.get(..fresh.segments) else {
-        let (given, has) = (fresh.segments, engine.pool().format().as_slice().len());
+        let (n, expected) = (fresh.segments, engine.pool().format().as_slice().len());
         let text =
-            format!("fresh segments is {given}, but a row has {has}; pass the pool's number");
-        return Err(Fail::new(AVSG_INVALID, text));
+            format!("fresh segments is {n}, but a row has {expected}; pass the pool's segments");
+        return Err(Failure::new(AVSG_INVALID, text));
     };
     run(engine, Some(&DeviceFresh { segments }))
 }
 
+/// Plans a batch in a stream.
+///
 /// # Safety
-/// As for `avsg_engine_plan` with a stream.
+/// The caller keeps the contract of `avsg_engine_plan`.
 pub(crate) unsafe fn plan(
     engine: &mut Engine,
     batch: *const avsg_batch,
     plan: &mut Plan,
     stream: RawStream,
 ) -> Result<()> {
-    // SAFETY: the contract.
-    unsafe { Ok(engine.enqueue_plan(&read_batch(batch)?, plan, stream)?) }
+    // SAFETY: the caller keeps the contract of this function (`# Safety`).
+    unsafe { Ok(engine.enqueue_plan(&read_device_batch(batch)?, plan, stream)?) }
 }
 
+/// Transfers a plan to a layer in a stream.
+///
 /// # Safety
-/// As for `avsg_engine_transfer` with a stream.
+/// The caller keeps the contract of `avsg_engine_transfer`.
 pub(crate) unsafe fn transfer(
     engine: &mut Engine,
     plan: &Plan,
@@ -110,16 +115,18 @@ pub(crate) unsafe fn transfer(
     fresh: *const avsg_fresh,
     stream: RawStream,
 ) -> Result<()> {
-    // SAFETY: the contract.
+    // SAFETY: the caller keeps the contract of this function (`# Safety`).
     unsafe {
-        with_fresh(engine, fresh, |engine, fresh| {
+        with_device_fresh(engine, fresh, |engine, fresh| {
             Ok(engine.enqueue_transfer(plan, layer, fresh, stream)?)
         })
     }
 }
 
+/// Plans a batch and transfers it to a layer in a stream.
+///
 /// # Safety
-/// As for `avsg_engine_step` with a stream.
+/// The caller keeps the contract of `avsg_engine_step`.
 pub(crate) unsafe fn step(
     engine: &mut Engine,
     batch: *const avsg_batch,
@@ -128,17 +135,19 @@ pub(crate) unsafe fn step(
     fresh: *const avsg_fresh,
     stream: RawStream,
 ) -> Result<()> {
-    // SAFETY: the contract.
+    // SAFETY: the caller keeps the contract of this function (`# Safety`).
     unsafe {
-        let batch = read_batch(batch)?;
-        with_fresh(engine, fresh, |engine, fresh| {
+        let batch = read_device_batch(batch)?;
+        with_device_fresh(engine, fresh, |engine, fresh| {
             Ok(engine.enqueue_step(&batch, plan, layer, fresh, stream)?)
         })
     }
 }
 
+/// Appends fresh rows to the pool in a stream.
+///
 /// # Safety
-/// As for `avsg_engine_append` with a stream.
+/// The caller keeps the contract of `avsg_engine_append`.
 pub(crate) unsafe fn append(
     engine: &mut Engine,
     batch: *const avsg_batch,
@@ -146,25 +155,28 @@ pub(crate) unsafe fn append(
     fresh: *const avsg_fresh,
     stream: RawStream,
 ) -> Result<()> {
-    // SAFETY: the contract.
+    // SAFETY: the caller keeps the contract of this function (`# Safety`).
     unsafe {
-        let batch = read_batch(batch)?;
-        with_fresh(engine, fresh, |engine, fresh| match fresh {
+        let batch = read_device_batch(batch)?;
+        with_device_fresh(engine, fresh, |engine, fresh| match fresh {
             Some(fresh) => Ok(engine.enqueue_append(&batch, layer, fresh, stream)?),
-            None => {
-                let text = "fresh is NULL, but it holds the rows to append; pass the step's";
-                Err(Fail::new(AVSG_NULL, text.into()))
-            }
+            None => Err(no_rows_to_append()),
         })
     }
 }
 
-/// Refuses to look at what a stream plans.
-pub(crate) fn readable(plan: &Plan) -> Result<()> {
+/// Returns the error of an append whose fresh rows are NULL.
+pub(crate) fn no_rows_to_append() -> Failure {
+    let text = "fresh is NULL, but append needs the fresh rows; pass those of the step";
+    Failure::new(AVSG_NULL, text.into())
+}
+
+/// Refuses a plan that was made in a stream, whose outputs the host cannot read.
+pub(crate) fn check_readable(plan: &Plan) -> Result<()> {
     if !plan.is_queued() {
         return Ok(());
     }
-    let text = "plan is in device memory, but the host did not wait for its stream; read \
-                avsg_plan_get_device_arrays";
-    Err(Fail::new(AVSG_UNSUPPORTED, text.into()))
+    let text = "plan is in device memory, because it was made in a stream; read \
+                avsg_plan_get_device_arrays, or plan with a NULL stream";
+    Err(Failure::new(AVSG_UNSUPPORTED, text.into()))
 }

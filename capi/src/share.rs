@@ -1,4 +1,4 @@
-//! One pool in several processes.
+//! Export and import of a pool, which share it between processes.
 
 use std::os::fd::{BorrowedFd, IntoRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -7,37 +7,38 @@ use std::ptr;
 use crate::handle;
 use crate::pool::{Pool, avsg_pool};
 use crate::pool_config::role;
-use crate::sized::{self, Out};
+use crate::sized::{self, OutPtr};
 use crate::status::avsg_status::{AVSG_INVALID, AVSG_OS};
-use crate::status::{Fail, Result, avsg_status, enter};
+use crate::status::{Failure, Result, avsg_status, enter};
 use avsg::pool::{DESC_BYTES, HostPool, PoolDesc};
 
-/// Bytes of a pool's descriptor, its geometry. They may be sent anywhere, stored, and compared.
+/// Bytes of a pool's descriptor, which is its geometry and can be sent, stored and compared.
 pub const AVSG_POOL_DESC_BYTES: usize = 112;
 const _: () = assert!(AVSG_POOL_DESC_BYTES == DESC_BYTES);
 
-/// A duplicate of the caller's file descriptor, so that the caller's stays the caller's.
+/// Duplicates the caller's file descriptor, which the caller continues to own.
 fn duplicate(fd: i32, what: &str) -> Result<OwnedFd> {
     if fd < 0 {
         let text =
             format!("{what} is {fd}, but a file descriptor is not negative; pass an open one");
-        return Err(Fail::new(AVSG_INVALID, text));
+        return Err(Failure::new(AVSG_INVALID, text));
     }
-    // SAFETY: not -1. Should it not be open, the one call that is made on it says so.
+    // SAFETY: `fd` is not -1. If it is not open, the duplication below fails and nothing else uses
+    // it.
     let borrowed = unsafe { BorrowedFd::borrow_raw(fd) };
     borrowed.try_clone_to_owned().map_err(|error| {
         let text = format!("{what} {fd} could not be duplicated: {error}; pass an open descriptor");
-        Fail::new(AVSG_OS, text)
+        Failure::new(AVSG_OS, text)
     })
 }
 
-/// What another process needs to map this pool: the descriptor in `desc`, and a new file descriptor of
-/// its memory in `fd`, which the caller passes on (by inheritance or SCM_RIGHTS) and closes. Whoever has
-/// `fd` can map the memory. AVSG_INVALID for a pool over the caller's memory.
+/// Gives what another process needs to map this pool: the descriptor in `desc`, whose `desc_bytes`
+/// must be at least AVSG_POOL_DESC_BYTES, and a new file descriptor of the memory in `fd`. The
+/// caller passes `fd` on (by inheritance or SCM_RIGHTS) and closes it. A process that has `fd` can
+/// map the memory. AVSG_INVALID for a pool over the caller's memory.
 ///
 /// # Safety
-/// `desc` has room for `desc_bytes` bytes, at least AVSG_POOL_DESC_BYTES; `fd` may be written. It is -1
-/// after a failure.
+/// The pointers keep the rule Pointers.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn avsg_pool_export(
     pool: *const avsg_pool,
@@ -46,34 +47,34 @@ pub unsafe extern "C" fn avsg_pool_export(
     fd: *mut i32,
 ) -> avsg_status {
     enter(|| {
-        // SAFETY: the contract.
-        let out = unsafe { Out::new("fd", fd, -1)? };
-        expect_desc(desc_bytes >= DESC_BYTES, desc_bytes)?;
-        // SAFETY: the contract.
+        // SAFETY: the caller keeps the contract of this function (`# Safety`).
+        let out = unsafe { OutPtr::new("fd", fd, -1)? };
+        check_desc_bytes(desc_bytes >= DESC_BYTES, desc_bytes)?;
+        // SAFETY: the caller keeps the contract of this function (`# Safety`).
         let desc = unsafe { sized::array_mut("desc", desc, DESC_BYTES)? };
-        let export = handle::shared::<Pool>(pool)?.0.export()?;
+        let export = handle::shared::<Pool>(pool)?.host.export()?;
         desc.copy_from_slice(&export.desc.to_bytes());
-        out.set(export.fd.into_raw_fd());
+        out.write(export.fd.into_raw_fd());
         Ok(())
     })
 }
 
-fn expect_desc(fits: bool, bytes: usize) -> Result<()> {
+fn check_desc_bytes(fits: bool, bytes: usize) -> Result<()> {
     if fits {
         return Ok(());
     }
     let text = format!(
         "desc_bytes is {bytes}, but a descriptor has {DESC_BYTES}; pass AVSG_POOL_DESC_BYTES"
     );
-    Err(Fail::new(AVSG_INVALID, text))
+    Err(Failure::new(AVSG_INVALID, text))
 }
 
-/// Maps a pool that another process exported. `fd` stays the caller's, to close when it likes. A
-/// reader's mapping is read-only. A pool has one writer: AVSG_ROLE_WRITER fails until the present one
-/// has let go (destroy, demote, or the end of its process).
+/// Maps a pool that another process exported, as an `avsg_role`. The caller still owns `fd` and may
+/// close it. AVSG_INVALID for AVSG_ROLE_WRITER while the pool has a writer, which ceases to be one
+/// by `avsg_pool_destroy`, by `avsg_pool_demote` or when its process ends.
 ///
 /// # Safety
-/// `desc` has `desc_bytes` bytes; `pool` may be written. It is NULL after a failure.
+/// The pointers keep the rule Pointers.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn avsg_pool_import(
     desc: *const u8,
@@ -83,31 +84,31 @@ pub unsafe extern "C" fn avsg_pool_import(
     pool: *mut *mut avsg_pool,
 ) -> avsg_status {
     enter(|| {
-        // SAFETY: the contract.
-        let out = unsafe { Out::new("pool", pool, ptr::null_mut())? };
-        expect_desc(desc_bytes == DESC_BYTES, desc_bytes)?;
-        // SAFETY: the contract.
+        // SAFETY: the caller keeps the contract of this function (`# Safety`).
+        let out = unsafe { OutPtr::new("pool", pool, ptr::null_mut())? };
+        check_desc_bytes(desc_bytes == DESC_BYTES, desc_bytes)?;
+        // SAFETY: the caller keeps the contract of this function (`# Safety`).
         let desc = PoolDesc::from_bytes(unsafe { sized::array("desc", desc, desc_bytes)? })?;
         let (role, fd) = (role(as_role)?, duplicate(fd, "fd")?);
-        out.set(Pool::handle(HostPool::import(&desc, fd, role)?)?);
+        out.write(Pool::create_handle(HostPool::import(&desc, fd, role)?)?);
         Ok(())
     })
 }
 
-/// `avsg_pool_export` over a connected unix socket, which stays the caller's. It must be blocking and
-/// used for nothing else meanwhile.
+/// Exports a pool as `avsg_pool_export` does and sends it over a connected Unix socket. The caller
+/// owns the socket, which must be blocking and not be used by anything else during the call.
 #[unsafe(no_mangle)]
 pub extern "C" fn avsg_pool_send(pool: *const avsg_pool, socket: i32) -> avsg_status {
     enter(|| {
         let pool = handle::shared::<Pool>(pool)?;
-        Ok(pool.0.send(&UnixStream::from(duplicate(socket, "socket")?))?)
+        Ok(pool.host.send(&UnixStream::from(duplicate(socket, "socket")?))?)
     })
 }
 
-/// `avsg_pool_import` of what `avsg_pool_send` sent. Waits until it comes.
+/// Waits for a pool that `avsg_pool_send` sends, and imports it as `avsg_pool_import` does.
 ///
 /// # Safety
-/// `pool` may be written. It is NULL after a failure.
+/// The pointers keep the rule Pointers.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn avsg_pool_recv(
     socket: i32,
@@ -115,11 +116,11 @@ pub unsafe extern "C" fn avsg_pool_recv(
     pool: *mut *mut avsg_pool,
 ) -> avsg_status {
     enter(|| {
-        // SAFETY: the contract.
-        let out = unsafe { Out::new("pool", pool, ptr::null_mut())? };
+        // SAFETY: the caller keeps the contract of this function (`# Safety`).
+        let out = unsafe { OutPtr::new("pool", pool, ptr::null_mut())? };
         let role = role(as_role)?;
         let socket = UnixStream::from(duplicate(socket, "socket")?);
-        out.set(Pool::handle(HostPool::recv(&socket, role)?)?);
+        out.write(Pool::create_handle(HostPool::recv(&socket, role)?)?);
         Ok(())
     })
 }

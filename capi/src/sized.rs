@@ -1,76 +1,77 @@
-//! What C passes by pointer: structs that begin with their size, places for results, arrays.
+//! What C passes by pointer: structs that begin with their size, out-pointers, and arrays.
 
 use std::{ptr, slice};
 
 use crate::status::avsg_status::{AVSG_INVALID, AVSG_NULL, AVSG_SIZE};
-use crate::status::{Fail, Result};
+use crate::status::{Failure, Result};
 
-/// Far above any struct of this library: a `size` beyond it was not set.
-const LARGEST: usize = 4096;
+/// The largest `size` that is taken as set by the caller, which is far above any struct of this
+/// library.
+const MAX_SIZE: usize = 4096;
 
-/// A struct that may grow at its end.
+/// A struct whose first field is its size, and which later versions may extend at the end.
 ///
 /// # Safety
-/// It is `repr(C)`, has no padding, begins with `size: usize`, and any bytes are a value of it.
-pub(crate) unsafe trait Sized_: Copy {
-    /// Its name in C.
+/// The struct is `repr(C)`, has no padding, begins with `size: usize`, and any bytes are a value of
+/// it.
+pub(crate) unsafe trait SizedStruct: Copy {
+    /// The name of the struct in C.
     const NAME: &'static str;
-    /// Its bytes in the first version of the header.
-    const FIRST: usize;
+    /// Bytes of the struct in the first version of the header.
+    const FIRST_SIZE: usize;
 }
 
-fn null(what: &str) -> Fail {
-    Fail::new(
-        AVSG_NULL,
-        format!("{what} is NULL, but a pointer is needed; pass the address of one"),
-    )
+fn null_error(what: &str) -> Failure {
+    Failure::new(AVSG_NULL, format!("{what} is NULL, but the call needs it; pass its address"))
 }
 
-/// Refuses NULL and what is not aligned for a T.
-fn check<T>(what: &str, at: *const T) -> Result<()> {
+/// Refuses a pointer that is NULL or not aligned for a T.
+fn check_pointer<T>(what: &str, at: *const T) -> Result<()> {
     if at.is_null() {
-        return Err(null(what));
+        return Err(null_error(what));
     }
     if !at.is_aligned() {
         let (align, remedy) = (align_of::<T>(), "pass memory that the compiler aligned");
         let text = format!("{what} is {at:p}, but it must be a multiple of {align}; {remedy}");
-        return Err(Fail::new(AVSG_INVALID, text));
+        return Err(Failure::new(AVSG_INVALID, text));
     }
     Ok(())
 }
 
-/// The caller's `size` of a struct, checked.
+/// Returns the `size` that the caller set, if it can be one of this struct.
 ///
 /// # Safety
 /// `at` is NULL or valid for reads of a `size_t`.
-unsafe fn size<T: Sized_>(at: *const T) -> Result<usize> {
-    check(T::NAME, at)?;
-    // SAFETY: the contract, and `check` saw that it is aligned.
+unsafe fn checked_size<T: SizedStruct>(at: *const T) -> Result<usize> {
+    check_pointer(T::NAME, at)?;
+    // SAFETY: `at` is valid for reads of a `size_t`, and `check_pointer` refuses NULL and
+    // misaligned addresses.
     let size = unsafe { *at.cast::<usize>() };
-    if !(T::FIRST..=LARGEST).contains(&size) {
+    if !(T::FIRST_SIZE..=MAX_SIZE).contains(&size) {
         let (name, known) = (T::NAME, size_of::<T>());
         let text = format!(
             "{name}.size is {size}, but the struct has {known} bytes; set it to sizeof({name})"
         );
-        return Err(Fail::new(AVSG_SIZE, text));
+        return Err(Failure::new(AVSG_SIZE, text));
     }
     Ok(size)
 }
 
-/// Reads a struct of the caller's version: fields that it lacks are 0, and fields that this library
-/// lacks must be.
+/// Copies a struct of the caller's version. Fields that the caller's version lacks become 0, and
+/// fields that only the caller's version has must be 0.
 ///
 /// # Safety
-/// `at` is NULL or valid for reads of as many bytes as its first word says.
-pub(crate) unsafe fn read<T: Sized_>(at: *const T) -> Result<T> {
-    // SAFETY: the contract.
-    let size = unsafe { size(at)? };
+/// `at` is NULL or valid for reads of the number of bytes in its `size`.
+pub(crate) unsafe fn read<T: SizedStruct>(at: *const T) -> Result<T> {
+    // SAFETY: `at` is NULL or valid for reads of its `size`.
+    let size = unsafe { checked_size(at)? };
     if size == size_of::<T>() {
-        // SAFETY: the contract gives so many bytes; `size` saw that they are aligned.
+        // SAFETY: `at` is valid for reads of `size` bytes, and `checked_size` refuses misaligned
+        // addresses.
         return Ok(unsafe { *at });
     }
     if let Some(more) = size.checked_sub(size_of::<T>()) {
-        // SAFETY: the contract gives `size` bytes.
+        // SAFETY: `at` is valid for reads of `size` bytes, of which `more` follow the T.
         let tail = unsafe { slice::from_raw_parts(at.add(1).cast::<u8>(), more) };
         if tail.iter().any(|&byte| byte != 0) {
             let (name, known) = (T::NAME, size_of::<T>());
@@ -78,10 +79,10 @@ pub(crate) unsafe fn read<T: Sized_>(at: *const T) -> Result<T> {
                 "{name}.size is {size}, but this library knows {known} bytes and a later field is \
                  not 0; update libavsg, or leave the field 0"
             );
-            return Err(Fail::new(AVSG_SIZE, text));
+            return Err(Failure::new(AVSG_SIZE, text));
         }
     }
-    // SAFETY: any bytes are a value (`Sized_`), zeros too; the contract gives `size` bytes.
+    // SAFETY: zeros are a value of T (`SizedStruct`), and `at` is valid for reads of `size` bytes.
     unsafe {
         let mut value: T = core::mem::zeroed();
         ptr::copy_nonoverlapping(
@@ -93,29 +94,29 @@ pub(crate) unsafe fn read<T: Sized_>(at: *const T) -> Result<T> {
     }
 }
 
-/// A place for a struct of results, of the caller's version.
-pub(crate) struct Room<T> {
+/// An out-pointer to a struct of the caller's version.
+pub(crate) struct OutStruct<T> {
     at: *mut T,
     size: usize,
 }
 
-impl<T: Sized_> Room<T> {
-    /// Checks the place before any work is done.
+impl<T: SizedStruct> OutStruct<T> {
+    /// Checks the pointer and the struct's `size`.
     ///
     /// # Safety
-    /// `at` is NULL or valid for reads and writes of as many bytes as its first word says.
+    /// `at` is NULL or valid for reads and writes of the number of bytes in its `size`.
     pub unsafe fn new(at: *mut T) -> Result<Self> {
-        // SAFETY: the contract.
-        unsafe { size(at).map(|size| Self { at, size }) }
+        // SAFETY: `at` is NULL or valid for reads of its `size`.
+        unsafe { checked_size(at).map(|size| Self { at, size }) }
     }
 
-    /// Fills it: what the caller's version lacks is left out, what this library lacks becomes 0; the
-    /// size stays the caller's.
-    pub fn fill(self, value: T) {
+    /// Writes every field of `value` that the caller's version has, and 0 to fields that only the
+    /// caller's version has. `size` keeps the caller's value.
+    pub fn write(self, value: T) {
         let (to, known) = (self.at.cast::<u8>(), self.size.min(size_of::<T>()));
         let head = size_of::<usize>();
-        // SAFETY: `new`'s contract gives `self.size` bytes, of which `known` are copied and the rest
-        // cleared; a T has at least its `size` field.
+        // SAFETY: `self.at` is valid for writes of `self.size` bytes (contract of `new`), `known`
+        // is at most that, and a T has at least the `head` bytes of its `size`.
         unsafe {
             let from = (&raw const value).cast::<u8>();
             ptr::copy_nonoverlapping(from.add(head), to.add(head), known - head);
@@ -124,45 +125,47 @@ impl<T: Sized_> Room<T> {
     }
 }
 
-/// A place for one result, checked before any work is done.
-pub(crate) struct Out<T>(*mut T);
+/// An out-pointer to a single value.
+pub(crate) struct OutPtr<T>(*mut T);
 
-impl<T: Copy> Out<T> {
-    /// `empty` is there until [`Self::set`], also when the call fails.
+impl<T: Copy> OutPtr<T> {
+    /// Checks the pointer and writes `empty`, which remains if the call fails.
     ///
     /// # Safety
     /// `at` is NULL or valid for writes.
     pub unsafe fn new(what: &str, at: *mut T, empty: T) -> Result<Self> {
-        check(what, at)?;
-        // SAFETY: the contract, and aligned by `check`.
+        check_pointer(what, at)?;
+        // SAFETY: `at` is valid for writes, and `check_pointer` refuses NULL and misaligned
+        // addresses.
         unsafe { at.write(empty) };
         Ok(Self(at))
     }
 
-    pub fn set(self, value: T) {
-        // SAFETY: `new`'s contract.
+    pub fn write(self, value: T) {
+        // SAFETY: `new` has checked the pointer, which is valid for writes by its contract.
         unsafe { self.0.write(value) };
     }
 }
 
-/// The caller's array as a slice. NULL is one of no elements.
+/// Borrows the caller's array as a slice. NULL is accepted if `len` is 0.
 ///
 /// # Safety
-/// `at` is NULL or valid for reads of `len` elements for as long as 'a, and nobody writes them
-/// meanwhile.
+/// `at` is NULL or valid for reads of `len` elements during 'a, and nothing writes them during 'a.
 pub(crate) unsafe fn array<'a, T: Copy>(what: &str, at: *const T, len: usize) -> Result<&'a [T]> {
     if len == 0 {
         return Ok(&[]);
     }
-    bounds(what, at, len)?;
-    // SAFETY: the contract; `bounds` saw that it is there, aligned and fits the address space.
+    check_array(what, at, len)?;
+    // SAFETY: `at` is valid for reads of `len` elements during 'a, and `check_array` refuses NULL,
+    // misaligned addresses and lengths beyond the address space.
     Ok(unsafe { slice::from_raw_parts(at, len) })
 }
 
-/// [`array`] for writing.
+/// Borrows the caller's array as [`array`] does, for writing.
 ///
 /// # Safety
-/// As for [`array`], and valid for writes; nobody reads it meanwhile.
+/// `at` is NULL or valid for reads and writes of `len` elements during 'a, and nothing else
+/// accesses them during 'a.
 pub(crate) unsafe fn array_mut<'a, T: Copy>(
     what: &str,
     at: *mut T,
@@ -171,20 +174,21 @@ pub(crate) unsafe fn array_mut<'a, T: Copy>(
     if len == 0 {
         return Ok(&mut []);
     }
-    bounds(what, at, len)?;
-    // SAFETY: as in `array`.
+    check_array(what, at, len)?;
+    // SAFETY: `at` is valid for reads and writes of `len` elements during 'a, and `check_array`
+    // refuses NULL, misaligned addresses and lengths beyond the address space.
     Ok(unsafe { slice::from_raw_parts_mut(at, len) })
 }
 
-fn bounds<T>(what: &str, at: *const T, len: usize) -> Result<()> {
-    check(what, at)?;
+fn check_array<T>(what: &str, at: *const T, len: usize) -> Result<()> {
+    check_pointer(what, at)?;
     let end = len.checked_mul(size_of::<T>()).and_then(|bytes| at.addr().checked_add(bytes));
     if end.is_none_or(|end| end > isize::MAX as usize) {
         let text = format!(
             "{what} has {len} elements at {at:p}, but that is beyond the address space; pass the \
              array's length in elements"
         );
-        return Err(Fail::new(AVSG_INVALID, text));
+        return Err(Failure::new(AVSG_INVALID, text));
     }
     Ok(())
 }
@@ -201,19 +205,20 @@ mod tests {
         old: u64,
         new: u64,
     }
-    // SAFETY: repr(C), three words, size first.
-    unsafe impl Sized_ for Grown {
+    // SAFETY: the struct is repr(C), and its fields are three words, `size` first.
+    unsafe impl SizedStruct for Grown {
         const NAME: &'static str = "grown";
-        const FIRST: usize = 16;
+        const FIRST_SIZE: usize = 16;
     }
 
     fn read_words(words: &[u64]) -> core::result::Result<Grown, avsg_status> {
-        // SAFETY: every case below has as many bytes as its first word says, or says a wrong number.
+        // SAFETY: each case below has as many bytes as its first word, or a first word that is
+        // refused.
         unsafe { read(words.as_ptr().cast::<Grown>()) }.map_err(|fail| fail.status)
     }
 
     #[test]
-    fn callers_of_every_version_are_understood() {
+    fn structs_of_older_and_newer_versions_are_read() {
         assert_eq!(read_words(&[16, 5]), Ok(Grown { size: 16, old: 5, new: 0 }));
         assert_eq!(read_words(&[24, 5, 6]), Ok(Grown { size: 24, old: 5, new: 6 }));
         assert_eq!(read_words(&[32, 5, 6, 0]), Ok(Grown { size: 32, old: 5, new: 6 }));
@@ -224,23 +229,23 @@ mod tests {
     }
 
     #[test]
-    fn results_fit_the_callers_version() {
+    fn results_are_written_as_the_callers_version() {
         let value = Grown { size: 0, old: 5, new: 6 };
         for (size, want) in [(16, [16, 5, 9, 9]), (24, [24, 5, 6, 9]), (32, [32, 5, 6, 0])] {
             let mut words = [size, 9, 9, 9u64];
-            // SAFETY: the array has the bytes that its first word says.
-            unsafe { Room::new(words.as_mut_ptr().cast::<Grown>()) }
+            // SAFETY: the array has at least as many bytes as its first word.
+            unsafe { OutStruct::new(words.as_mut_ptr().cast::<Grown>()) }
                 .unwrap_or_else(|_| panic!())
-                .fill(value);
+                .write(value);
             assert_eq!(words, want);
         }
     }
 
     #[test]
-    fn arrays_that_cannot_be_are_refused() {
+    fn invalid_arrays_are_refused() {
         let word = [1i32, 2];
         let status = |at, len| {
-            // SAFETY: valid for 2 elements, or refused.
+            // SAFETY: the array has 2 elements, and pointers or lengths that exceed it are refused.
             unsafe { array::<i32>("a", at, len) }.map(<[i32]>::len).map_err(|fail| fail.status)
         };
         assert_eq!(status(word.as_ptr(), 2), Ok(2));

@@ -1,4 +1,4 @@
-//! What a call answers: a code, and the sentence of this thread's last failure.
+//! What a call returns: a status, and the message of this thread's last failure.
 
 use std::any::Any;
 use std::cell::UnsafeCell;
@@ -7,54 +7,54 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use avsg::Error;
 
-/// What a function of this library answers. Numbers never change their meaning and are never used
-/// again; later versions may add some, so treat an unknown one as a failure.
+/// The status that a function returns. The numbers never change. Later versions may add some: treat
+/// an unknown number as a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
 pub enum avsg_status {
-    /// Done.
+    /// The call succeeded.
     AVSG_OK = 0,
-    /// A value is outside its range, or an array is too short. Nothing has changed.
+    /// A value is outside its range, a pointer is misaligned, or an array is too short.
     AVSG_INVALID = 1,
-    /// A pointer that must not be NULL is. Nothing has changed.
+    /// A pointer that must not be NULL is NULL.
     AVSG_NULL = 2,
-    /// A handle is not one: destroyed before, never made, or of another kind.
+    /// A handle was destroyed, never created, or is of another kind.
     AVSG_HANDLE = 3,
-    /// A struct's `size` is none that this library knows.
+    /// The `size` of a struct is wrong, or a field that this library lacks is not 0.
     AVSG_SIZE = 4,
-    /// Another thread is inside a call on the same handle. Nothing has changed; call again.
+    /// Another thread's call uses the same handle. Call again when it has returned.
     AVSG_BUSY = 5,
-    /// This library, or this device, does not have what was asked for.
+    /// The library or the device lacks the requested feature.
     AVSG_UNSUPPORTED = 6,
-    /// More memory than can be given. Nothing was taken.
+    /// The machine cannot give that much memory, and nothing was allocated.
     AVSG_NO_MEMORY = 7,
-    /// The operating system refused a call.
+    /// A call of the operating system failed.
     AVSG_OS = 8,
-    /// A defect of this library. The handle answers this for ever after: destroy it, and report the
-    /// sentence of `avsg_last_error`.
+    /// The library has a defect. Every later call on the handle fails likewise: destroy it, and
+    /// report the message.
     AVSG_INTERNAL = 9,
-    /// The device's runtime refused a call; the sentence names the call and its code.
+    /// A call of the device's runtime failed. The message names the call and its code.
     AVSG_DEVICE = 10,
 }
 
 use avsg_status::*;
 
-/// A failure on its way out.
+/// An error that a C function is about to return.
 #[derive(Debug)]
-pub(crate) struct Fail {
+pub(crate) struct Failure {
     pub status: avsg_status,
     pub text: String,
 }
 
-pub(crate) type Result<T> = core::result::Result<T, Fail>;
+pub(crate) type Result<T> = core::result::Result<T, Failure>;
 
-impl Fail {
+impl Failure {
     pub fn new(status: avsg_status, text: String) -> Self {
         Self { status, text }
     }
 }
 
-impl From<Error> for Fail {
+impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         let status = match &error {
             Error::Invalid { .. } => AVSG_INVALID,
@@ -62,75 +62,78 @@ impl From<Error> for Fail {
             Error::Memory { .. } => AVSG_NO_MEMORY,
             Error::Acl { .. } => AVSG_DEVICE,
             Error::Unavailable { .. } => AVSG_UNSUPPORTED,
-            // `Broken`, and whatever a later library adds.
+            // `Error::Broken`, and variants that are added later.
             _ => AVSG_INTERNAL,
         };
         Self::new(status, error.to_string())
     }
 }
 
-/// Most bytes of a sentence, with the NUL at its end.
-const TEXT: usize = 1024;
+/// Bytes of the longest message, with the NUL at its end.
+const MAX_MESSAGE: usize = 1024;
 
 thread_local! {
-    // Plain bytes without a destructor: usable for as long as the thread runs, and nothing to free.
-    static LAST: UnsafeCell<[u8; TEXT]> = const { UnsafeCell::new([0; TEXT]) };
+    // An array has no destructor, so that it stays usable until the thread ends.
+    static LAST_ERROR: UnsafeCell<[u8; MAX_MESSAGE]> =
+        const { UnsafeCell::new([0; MAX_MESSAGE]) };
 }
 
-/// Keeps a sentence for this thread.
-fn keep(text: &str) {
-    let mut end = text.len().min(TEXT - 1);
+/// Stores the message that `avsg_last_error` returns on this thread.
+fn set_last_error(text: &str) {
+    let mut end = text.len().min(MAX_MESSAGE - 1);
     while !text.is_char_boundary(end) {
         end -= 1;
     }
-    LAST.with(|last| {
-        // SAFETY: only this thread has it, and no reference to it lives longer than this statement
-        // (`avsg_last_error` gives out a raw pointer).
+    LAST_ERROR.with(|last| {
+        // SAFETY: the array is this thread's, and no other reference to it exists, because
+        // `avsg_last_error` returns a raw pointer.
         let last = unsafe { &mut *last.get() };
         last[..end].copy_from_slice(&text.as_bytes()[..end]);
         last[end] = 0;
     });
 }
 
-/// The body of every function: no panic leaves it, and a failure's sentence is kept.
+/// Runs the body of an exported function. A failure or panic becomes a status, and its message is
+/// stored.
 pub(crate) fn enter(run: impl FnOnce() -> Result<()>) -> avsg_status {
     match catch_unwind(AssertUnwindSafe(run)) {
         Ok(Ok(())) => AVSG_OK,
-        Ok(Err(fail)) => {
-            keep(&fail.text);
-            fail.status
+        Ok(Err(failure)) => {
+            set_last_error(&failure.text);
+            failure.status
         }
         Err(payload) => {
-            panicked(&*payload);
-            // Its destructor is somebody's code and may panic as well.
+            set_panic_message(&*payload);
+            // The payload's destructor may panic, too.
             core::mem::forget(payload);
             AVSG_INTERNAL
         }
     }
 }
 
-fn panicked(payload: &(dyn Any + Send)) {
-    let why = payload
+fn set_panic_message(payload: &(dyn Any + Send)) {
+    let reason = payload
         .downcast_ref::<&str>()
         .copied()
         .or_else(|| payload.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("without words");
-    // Formatting allocates and so could fail as what brought us here did; `keep` of pieces does not.
+        .unwrap_or("a panic without a message");
+    // Formatting allocates, and the panic may have come from the allocator.
     let text =
-        catch_unwind(|| format!("a defect of libavsg: {why}; destroy the handle, report this"));
-    keep(text.as_deref().unwrap_or("a defect of libavsg; destroy the handle, report this"));
+        catch_unwind(|| format!("a defect of libavsg: {reason}; destroy the handle, report this"));
+    let without_reason = "a defect of libavsg; destroy the handle, report this";
+    set_last_error(text.as_deref().unwrap_or(without_reason));
 }
 
-/// The sentence of the last failure on the calling thread: it names the value, the limit and the
-/// remedy. Empty before the first. A success does not change it. The text is valid until the next
-/// call that fails on this thread, or the thread's end; other threads have their own.
+/// Returns the message of the last failure on the calling thread, or an empty string before the
+/// first one. Calls that succeed do not change it. The string is valid until the next call that
+/// fails on this thread, or until the thread ends.
 #[unsafe(no_mangle)]
 pub extern "C" fn avsg_last_error() -> *const c_char {
-    LAST.with(|last| last.get().cast::<c_char>().cast_const())
+    LAST_ERROR.with(|last| last.get().cast::<c_char>().cast_const())
 }
 
-/// The name of a status, such as "AVSG_BUSY"; "unknown status" for a number that is none. Never NULL,
-/// and valid for ever.
+/// Returns the name of a status, such as "AVSG_BUSY", or "unknown status" for another number. The
+/// string is never NULL and valid for ever.
 #[unsafe(no_mangle)]
 pub extern "C" fn avsg_status_name(status: i32) -> *const c_char {
     const NAMES: [(avsg_status, &CStr); 11] = [
@@ -155,25 +158,25 @@ mod tests {
     use super::*;
 
     fn last() -> String {
-        // SAFETY: the function's own contract: NUL-terminated and valid until the next failure.
+        // SAFETY: the string is NUL-terminated and valid until this thread's next failure.
         unsafe { CStr::from_ptr(avsg_last_error()) }.to_str().unwrap().to_owned()
     }
 
     #[test]
-    fn a_panic_becomes_a_code_and_a_sentence() {
+    fn a_panic_becomes_a_status_and_a_message() {
         assert_eq!(enter(|| panic!("slot {} of 5", 7)), AVSG_INTERNAL);
         assert!(last().contains("defect") && last().contains("slot 7 of 5"), "{}", last());
         assert_eq!(enter(|| std::panic::panic_any(5u8)), AVSG_INTERNAL);
-        assert!(last().contains("without words"), "{}", last());
+        assert!(last().contains("without a message"), "{}", last());
         assert_eq!(enter(|| Ok(())), AVSG_OK);
-        assert!(last().contains("without words"), "a success keeps the sentence");
+        assert!(last().contains("without a message"), "a success keeps the message");
     }
 
     #[test]
-    fn a_sentence_is_cut_between_characters_and_is_its_threads_own() {
-        let long = "\u{e9}".repeat(TEXT);
-        assert_eq!(enter(|| Err(Fail::new(AVSG_OS, long.clone()))), AVSG_OS);
-        assert_eq!(last().len(), (TEXT - 1) / 2 * 2);
+    fn a_message_is_cut_between_characters_and_belongs_to_its_thread() {
+        let long = "\u{e9}".repeat(MAX_MESSAGE);
+        assert_eq!(enter(|| Err(Failure::new(AVSG_OS, long.clone()))), AVSG_OS);
+        assert_eq!(last().len(), (MAX_MESSAGE - 1) / 2 * 2);
         assert!(long.starts_with(&last()));
         std::thread::spawn(|| assert_eq!(last(), "")).join().unwrap();
     }

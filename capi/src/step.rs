@@ -1,25 +1,25 @@
-//! The calls of a decode step. They allocate nothing and wait for no lock.
+//! The calls of a decode step. On "cpu" they allocate nothing and wait for no lock.
 
 use std::ffi::c_void;
 
-use crate::arrays::{avsg_batch, avsg_fresh, batch as read_batch, fresh as read_fresh, with_fresh};
+use crate::arrays::{avsg_batch, avsg_fresh, read_batch, read_fresh, with_fresh};
 use crate::engine::avsg_engine;
 use crate::handle;
 use crate::plan::avsg_plan;
-use crate::pool::room_for;
+use crate::pool::check_capacity;
 use crate::queue;
 use crate::sized;
-use crate::status::avsg_status::{AVSG_INVALID, AVSG_NULL};
-use crate::status::{Fail, avsg_status, enter};
+use crate::status::avsg_status::AVSG_INVALID;
+use crate::status::{Failure, avsg_status, enter};
 use avsg::engine::Engine;
 use avsg::plan::Plan;
 use avsg::rows;
 
-/// Stage One: slots and miss lists of a batch. Layers that share an indexer need it once.
+/// Stage One: finds the slots and miss lists of a batch. Layers that share an indexer share one
+/// plan.
 ///
 /// # Safety
-/// `batch` as its type says. `stream`: NULL waits, and is all that the device `cpu` knows; else an
-/// aclrtStream of the engine's device, and all arrays are device memory (see `avsg_engine`).
+/// The pointers keep the rules Pointers and Streams.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn avsg_engine_plan(
     engine: *mut avsg_engine,
@@ -28,32 +28,34 @@ pub unsafe extern "C" fn avsg_engine_plan(
     stream: *mut c_void,
 ) -> avsg_status {
     enter(|| {
-        let mut engine = handle::alone::<Engine>(engine)?;
-        let mut plan = handle::alone::<Plan>(plan)?;
-        // SAFETY: the contract.
+        let mut engine = handle::exclusive::<Engine>(engine)?;
+        let mut plan = handle::exclusive::<Plan>(plan)?;
+        // SAFETY: the caller keeps the contract of this function (`# Safety`).
         if let Some(stream) = unsafe { queue::stream(&engine, stream)? } {
-            // SAFETY: the contract.
+            // SAFETY: the caller keeps the contract of this function (`# Safety`).
             return unsafe { queue::plan(&mut engine, batch, &mut plan, stream) };
         }
-        // SAFETY: the contract.
+        // SAFETY: the caller keeps the contract of this function (`# Safety`).
         let batch = unsafe { read_batch(batch)? };
         Ok(engine.plan(&batch, &mut plan)?)
     })
 }
 
-/// Stage Two: copies a plan's misses into one layer's slots. `fresh` may be NULL if no miss is a row of
-/// this step. A plan is transferred as it was planned: with NULL, or in a stream behind its plan, where the
-/// batch's `cu_q` and `state` must still be there.
+/// Stage Two: copies the rows of a plan's misses to the slots of one layer. `fresh` may be NULL if
+/// no miss is a fresh row. A plan that was made with a NULL stream is transferred with one. A plan
+/// that was made in a stream is transferred in a stream after the plan's work, and the batch's
+/// `cu_q` and `state` must not change before.
 ///
-/// Order: every plan that missed a row goes to every layer that is read. For one layer and state, plans go
-/// in the order in which they were planned: one that comes after a newer one, or before an older one that
-/// the layer lacks, is AVSG_INVALID with nothing copied. Everything else is free: a plan may go to layers in
-/// any order and to one twice, plans of different states do not wait for each other, and the next batch may
-/// be planned, and transferred to the layers that have this one, while this one is on its way to others. In
-/// a stream the states are not looked at, and a replay is not seen at all: there the order is the caller's.
+/// Order: every plan with a miss must be transferred to every layer that attention reads. The plans
+/// of one state must be transferred to a layer in the order in which they were made: a plan older
+/// than the last one transferred, or one with an older plan missing, is AVSG_INVALID. There is no
+/// other constraint: a plan may go to the layers in any order and to a layer twice, plans of
+/// different states are independent, and the next batch may be planned, and transferred to the
+/// layers that have this plan, before the other layers have it. In a stream, states are not checked
+/// and replays are unknown to the library, so that the caller ensures the order.
 ///
 /// # Safety
-/// `fresh` is NULL or as its type says. `stream` as for `avsg_engine_plan`.
+/// The pointers keep the rules Pointers and Streams.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn avsg_engine_transfer(
     engine: *mut avsg_engine,
@@ -63,25 +65,25 @@ pub unsafe extern "C" fn avsg_engine_transfer(
     stream: *mut c_void,
 ) -> avsg_status {
     enter(|| {
-        let mut engine = handle::alone::<Engine>(engine)?;
-        let mut plan = handle::alone::<Plan>(plan)?;
-        // SAFETY: the contract.
+        let mut engine = handle::exclusive::<Engine>(engine)?;
+        let mut plan = handle::exclusive::<Plan>(plan)?;
+        // SAFETY: the caller keeps the contract of this function (`# Safety`).
         if let Some(stream) = unsafe { queue::stream(&engine, stream)? } {
-            // SAFETY: the contract.
+            // SAFETY: the caller keeps the contract of this function (`# Safety`).
             return unsafe { queue::transfer(&mut engine, &plan, layer, fresh, stream) };
         }
-        queue::readable(&plan)?;
-        // SAFETY: the contract.
+        queue::check_readable(&plan)?;
+        // SAFETY: the caller keeps the contract of this function (`# Safety`).
         let fresh = unsafe { read_fresh(fresh)? };
         Ok(with_fresh(fresh.as_ref(), |fresh| engine.transfer(&mut plan, layer, fresh))?)
     })
 }
 
-/// Plan and transfer of one layer (avsg_engine_config.launches), in the order that `avsg_engine_transfer` demands. `fresh` may
-/// be NULL if every `stable_len` is -1.
+/// Does `avsg_engine_plan` and `avsg_engine_transfer` for one layer, in
+/// `avsg_engine_config.launches` kernels. `fresh` may be NULL if every `stable_len` is -1.
 ///
 /// # Safety
-/// As for `avsg_engine_plan` and `avsg_engine_transfer`.
+/// The pointers keep the rules Pointers and Streams.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn avsg_engine_step(
     engine: *mut avsg_engine,
@@ -92,26 +94,26 @@ pub unsafe extern "C" fn avsg_engine_step(
     stream: *mut c_void,
 ) -> avsg_status {
     enter(|| {
-        let mut engine = handle::alone::<Engine>(engine)?;
-        let mut plan = handle::alone::<Plan>(plan)?;
-        // SAFETY: the contract.
+        let mut engine = handle::exclusive::<Engine>(engine)?;
+        let mut plan = handle::exclusive::<Plan>(plan)?;
+        // SAFETY: the caller keeps the contract of this function (`# Safety`).
         if let Some(stream) = unsafe { queue::stream(&engine, stream)? } {
-            // SAFETY: the contract.
+            // SAFETY: the caller keeps the contract of this function (`# Safety`).
             return unsafe { queue::step(&mut engine, batch, &mut plan, layer, fresh, stream) };
         }
-        // SAFETY: the contract.
+        // SAFETY: the caller keeps the contract of this function (`# Safety`).
         let (batch, fresh) = unsafe { (read_batch(batch)?, read_fresh(fresh)?) };
         Ok(with_fresh(fresh.as_ref(), |fresh| engine.step(&batch, &mut plan, layer, fresh))?)
     })
 }
 
-/// Writes this step's rows, which were only fresh until now, to one layer of the host pool: row g of a
-/// request becomes the row of id stable_len + g. Call it when the layer's gather is done and before the
-/// next step plans. In a stream, rows without a place are passed over. Requests without `stable_len` or state are passed over. AVSG_INVALID, with nothing
-/// written, if some row has no place in the pool or this process is a reader of it.
+/// Writes the step's fresh rows to one layer of the host pool: fresh row g of a request becomes the
+/// row of id stable_len + g. Call it after the layer's transfer and before the next plan. Requests
+/// whose `stable_len` or `state` is -1 are skipped. AVSG_INVALID if the pool has no row for an id,
+/// or if this process is a reader; in a stream, rows without one in the pool are skipped.
 ///
 /// # Safety
-/// As for `avsg_engine_step`; `fresh` is not NULL.
+/// The pointers keep the rules Pointers and Streams.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn avsg_engine_append(
     engine: *mut avsg_engine,
@@ -121,31 +123,29 @@ pub unsafe extern "C" fn avsg_engine_append(
     stream: *mut c_void,
 ) -> avsg_status {
     enter(|| {
-        let mut engine = handle::alone::<Engine>(engine)?;
-        // SAFETY: the contract.
+        let mut engine = handle::exclusive::<Engine>(engine)?;
+        // SAFETY: the caller keeps the contract of this function (`# Safety`).
         if let Some(stream) = unsafe { queue::stream(&engine, stream)? } {
-            // SAFETY: the contract.
+            // SAFETY: the caller keeps the contract of this function (`# Safety`).
             return unsafe { queue::append(&mut engine, batch, layer, fresh, stream) };
         }
-        // SAFETY: the contract.
+        // SAFETY: the caller keeps the contract of this function (`# Safety`).
         let (batch, fresh) = unsafe { (read_batch(batch)?, read_fresh(fresh)?) };
         with_fresh(fresh.as_ref(), |fresh| match fresh {
             Some(fresh) => Ok(engine.append(&batch, layer, fresh)?),
-            None => {
-                let text = "fresh is NULL, but it holds the rows to append; pass the step's";
-                Err(Fail::new(AVSG_NULL, text.into()))
-            }
+            None => Err(queue::no_rows_to_append()),
         })
     })
 }
 
-/// What a paged attention kernel wants to know of a batch: for each request the pages of its state, as
-/// indices of pages of `page` slots that count from avsg_buffer.base, S / page of them at
-/// table[request * stride]; and the number of slots, S, in lengths[request]. Slot s is row s % page of the
-/// page at index s / page. A padded request (state -1) gets pages of -1 and length 0. A `page` of 0 means S.
+/// Fills the block table of a paged attention kernel, with pages of `page` slots (0 selects S). The
+/// pages of a request's state are written from table[request * stride] on, as indices that count
+/// from avsg_buffer.base, and S is written to lengths[request]. A state has S / page pages: slot s
+/// is row s % page of the page at index s / page. A padded request (state -1) gets pages of -1 and
+/// length 0.
 ///
 /// # Safety
-/// `states` has `requests` elements; `table` has room for requests * stride, `lengths` for `requests`.
+/// `states` and `lengths` have `requests` elements, and `table` has requests * stride.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn avsg_engine_block_table(
     engine: *const avsg_engine,
@@ -159,15 +159,15 @@ pub unsafe extern "C" fn avsg_engine_block_table(
     enter(|| {
         let engine = handle::shared::<Engine>(engine)?;
         let buffer = engine.buffer();
-        // Of state 0: whether the page is one, and how many there are to a state.
+        // The table of state 0 checks `page` and gives the number of pages per state.
         let pages = buffer.block_table(0, page)?.len();
-        room_for(pages, stride, "pages in a request's row")?;
+        check_capacity(pages, stride, "pages in a request's row")?;
         let total = requests.checked_mul(stride).ok_or_else(|| {
             let text =
                 format!("requests is {requests}, but rows of {stride} must fit memory; pass fewer");
-            Fail::new(AVSG_INVALID, text)
+            Failure::new(AVSG_INVALID, text)
         })?;
-        // SAFETY: the contract.
+        // SAFETY: the caller keeps the contract of this function (`# Safety`).
         let states = unsafe { sized::array("states", states, requests)? };
         for &state in states.iter().filter(|&&state| state != -1) {
             rows::index(
@@ -177,9 +177,9 @@ pub unsafe extern "C" fn avsg_engine_block_table(
             )?;
             buffer.block_table(state as usize, page)?;
         }
-        // SAFETY: the contract.
+        // SAFETY: the caller keeps the contract of this function (`# Safety`).
         let table = unsafe { sized::array_mut("table", table, total)? };
-        // SAFETY: the contract.
+        // SAFETY: the caller keeps the contract of this function (`# Safety`).
         let lengths = unsafe { sized::array_mut("lengths", lengths, requests)? };
         for (request, &state) in states.iter().enumerate() {
             let row = &mut table[request * stride..][..pages];

@@ -1,32 +1,33 @@
-//! Which library this is.
+//! The versions and the devices of this library.
 
 use std::ffi::{CStr, c_char};
 
-/// The version of this interface. It is raised only when a program that was built against an older
-/// header would no longer work; functions, codes and fields at the end of structs come without.
+/// The version of this interface. It changes only if programs that were built with an older header
+/// would break; new functions, constants, and fields at the end of structs do not change it.
 pub const AVSG_ABI_VERSION: u32 = 1;
 
-/// The interface version of the library that is loaded. A program built with another
-/// `AVSG_ABI_VERSION` must not go on.
+/// Returns the interface version of the loaded library. A program must not use a library whose
+/// version differs from the `AVSG_ABI_VERSION` that it was built with.
 #[unsafe(no_mangle)]
 pub extern "C" fn avsg_abi_version() -> u32 {
     AVSG_ABI_VERSION
 }
 
-/// The library's version, such as "0.1.0". Valid for ever.
+/// Returns the version of the library, such as "0.1.0". The string is valid for ever.
 #[unsafe(no_mangle)]
 pub extern "C" fn avsg_version() -> *const c_char {
     const TEXT: &CStr =
         match CStr::from_bytes_with_nul(concat!(env!("CARGO_PKG_VERSION"), "\0").as_bytes()) {
             Ok(text) => text,
-            Err(_) => panic!("a version has no NUL in it"),
+            Err(_) => panic!("the version contains a NUL"),
         };
     TEXT.as_ptr()
 }
 
-/// The devices that this library drives, separated by spaces: names for `avsg_engine_config.device`.
-/// "ascend" needs a runtime that is looked for when an engine is created; "ascend-sim" is there only if
-/// the library was built with its simulator (`cargo build -p avsg-capi --features sim`). Valid for ever.
+/// Returns the names for `avsg_engine_config.device`, separated by spaces. "ascend" needs a runtime
+/// library, which the creation of an engine searches. "ascend-sim" is among them if the library was
+/// built with the simulator (`cargo build -p avsg-capi-so --features sim`). The string is valid for
+/// ever.
 #[unsafe(no_mangle)]
 pub extern "C" fn avsg_devices() -> *const c_char {
     let names = if cfg!(feature = "sim") { c"cpu ascend ascend-sim" } else { c"cpu ascend" };

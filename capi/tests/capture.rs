@@ -1,122 +1,119 @@
-//! A captured step through C, in a stream that the caller made and captures itself: one graph is
-//! replayed over a life, and finds and copies what the CPU does.
-
-#[path = "c_side/c.rs"]
-mod c;
-#[path = "c_side/there.rs"]
-mod there;
-#[path = "c_side/workload.rs"]
-mod workload;
+//! Steps through C in a stream that the caller creates and captures: a graph of one step, replayed
+//! over a workload, gives the slots, misses and bytes of "cpu".
 
 use std::ffi::CStr;
 use std::ptr::null_mut;
 
 use avsg_capi::avsg_status::*;
 use avsg_capi::*;
+use avsg_capi_testkit::device_arrays::{DeviceArrays, handles_with};
+use avsg_capi_testkit::workload::{
+    Workload, device_buffer, device_outputs, empty_step, host_outputs, run_host_step, run_step,
+    tables,
+};
+use avsg_capi_testkit::*;
 use avsg_sim::{Options, Session, entries, sys};
 use avsg_testkit::workload::PLAIN;
-use c::*;
-use there::{There, life_with};
-use workload::{RandomLife, buffer, by_host, found, found_on_host, room, tables, whole_step};
 
 const STEPS: i32 = 30;
 
-fn life(device: &'static CStr, launches: u32) -> Life {
-    life_with(device, |config| (config.cores, config.launches) = (6, launches))
+fn create(device: &'static CStr, launches: u32) -> Handles {
+    handles_with(device, |config| (config.cores, config.launches) = (6, launches))
 }
 
-/// A call of the runtime that a C program makes itself.
+/// Calls a function of the runtime, as the C program does itself, and asserts that it succeeds.
 macro_rules! acl {
     ($name:ident($($arg:expr),*)) => {
-        // SAFETY: handles that are alive, and places for results.
+        // SAFETY: the runtime's handles are valid, and the out-pointers are local variables.
         assert_eq!(unsafe { entries::$name($($arg),*) }, sys::ACL_SUCCESS, stringify!($name))
     };
 }
 
 #[test]
-fn a_graph_that_the_caller_captured_is_replayed_over_a_life() {
-    if !compiler() {
+fn a_captured_step_replayed_over_a_workload_equals_the_cpu() {
+    if !have_compiler() {
         return;
     }
     for launches in [1, 2] {
         let session = Session::new(Options { seed: 3, ..Options::default() });
-        let (cpu, device) = (life(c"cpu", 0), life(c"ascend-sim", launches));
+        let (cpu, device) = (create(c"cpu", 0), create(c"ascend-sim", launches));
         let context = device.context.clone().unwrap();
         let current = context.bind().unwrap();
         let (mut stream, mut graph) = (null_mut(), null_mut());
-        let mut random = RandomLife::new(21, &[&cpu, &device]);
-        let (like, rows) = room();
-        let there = There::room(&context, &like, &rows);
+        let mut workload = Workload::new(21, &[&cpu, &device]);
+        let (like, rows) = empty_step();
+        let arrays = DeviceArrays::allocate(&context, &like, &rows);
         acl!(aclrtCreateStream(&mut stream));
 
         let launched = session.launches();
         acl!(aclmdlRICaptureBegin(stream, sys::ACL_MODEL_RI_CAPTURE_MODE_GLOBAL));
-        // SAFETY: everything lives until the stream was waited for.
-        unsafe { whole_step(&device, [&there.batch; 2], &there.fresh, stream, true) };
+        // SAFETY: `arrays` and `device` are valid until the stream has been synchronized.
+        unsafe { run_step(&device, [&arrays.batch; 2], &arrays.fresh, stream, true) };
         acl!(aclmdlRICaptureEnd(stream, &mut graph));
         assert_eq!(session.launches(), launched, "captured work does not run");
-        for at in 0..STEPS {
-            let turn = random.next(Some(PLAIN), &[&cpu, &device]);
-            there.write(&turn.batch, &turn.fresh);
+        for step in 0..STEPS {
+            let turn = workload.next(Some(PLAIN), &[&cpu, &device]);
+            arrays.write(&turn.batch, &turn.fresh);
             acl!(aclmdlRIExecuteAsync(graph, stream));
             acl!(aclrtSynchronizeStream(stream));
-            by_host(&cpu, &turn, true);
+            run_host_step(&cpu, &turn, true);
             let cu_q = &turn.batch.cu_q;
-            let here = found_on_host(&cpu, cu_q);
-            assert_eq!(here, found(&device, cu_q), "{launches} launches, step {at}");
-            random.check(&turn, &here, &cpu);
-            assert!(buffer(&cpu) == buffer(&device), "{launches} launches, step {at}: bytes");
+            let outputs = host_outputs(&cpu, cu_q);
+            assert_eq!(outputs, device_outputs(&device, cu_q), "{launches} launches, step {step}");
+            workload.check(&turn, &outputs, &cpu);
+            let equal = device_buffer(&cpu) == device_buffer(&device);
+            assert!(equal, "{launches} launches, step {step}: the device buffers differ");
         }
-        // A step, the other layer's transfer, and two appends.
-        let each = launches as usize + 3;
-        assert_eq!(session.launches() - launched, STEPS as usize * each);
-        assert!(tables(&cpu) == tables(&device), "{launches} launches: other tables");
+        // Besides the step's kernels, the other layer's transfer and two appends are one launch
+        // each.
+        let launches_of_a_step = launches as usize + 3;
+        assert_eq!(session.launches() - launched, STEPS as usize * launches_of_a_step);
+        assert!(tables(&cpu) == tables(&device), "{launches} launches: the tables differ");
         acl!(aclmdlRIDestroy(graph));
         acl!(aclrtDestroyStream(stream));
-        drop((there, current));
+        drop((arrays, current));
         drop(context);
-        device.end();
-        cpu.end();
+        device.destroy();
+        cpu.destroy();
         assert_eq!(session.leaks(), Vec::<String>::new());
     }
 }
 
-/// A call that waits, while its thread captures a stream: it is refused, and the engine is not lost.
 #[test]
-fn a_call_that_waits_in_a_capture_harms_nothing_but_itself() {
-    if !compiler() {
+fn a_waiting_call_during_a_capture_is_refused_and_the_engine_recovers() {
+    if !have_compiler() {
         return;
     }
     let session = Session::new(Options { seed: 4, ..Options::default() });
-    let life = life(c"ascend-sim", 0);
-    let context = life.context.clone().unwrap();
+    let handles = create(c"ascend-sim", 0);
+    let context = handles.context.clone().unwrap();
     let current = context.bind().unwrap();
     let (mut stream, mut graph) = (null_mut(), null_mut());
     let owned = Arrays::new(1);
-    let there = There::new(&context, &owned);
+    let arrays = DeviceArrays::new(&context, &owned);
     acl!(aclrtCreateStream(&mut stream));
     acl!(aclmdlRICaptureBegin(stream, sys::ACL_MODEL_RI_CAPTURE_MODE_THREAD_LOCAL));
     let parts = ["code 107030", "not permitted while a stream is captured"];
-    fails(life.step(&owned, 0), AVSG_DEVICE, &parts);
-    // Tables are in doubt now, and a capture cannot mend them.
-    // SAFETY: everything lives until the stream is waited for, here and below.
-    let status = unsafe { avsg_engine_plan(life.engine, &there.batch, life.plan, stream) };
-    fails(status, AVSG_INVALID, &["shaken", "plan once outside of a capture"]);
+    expect_error(handles.step(&owned, 0), AVSG_DEVICE, &parts);
+    // The failure left the tables uncertain, and only a plan outside of a capture can reset them.
+    // SAFETY: `arrays` and `handles` are valid until the stream has been synchronized.
+    let status = unsafe { avsg_engine_plan(handles.engine, &arrays.batch, handles.plan, stream) };
+    expect_error(status, AVSG_INVALID, &["shaken", "plan once outside of a capture"]);
     acl!(aclmdlRICaptureEnd(stream, &mut graph));
     acl!(aclmdlRIDestroy(graph));
-    ok(life.step(&owned, 0));
-    assert!(life.expect_exact(&owned, 0) >= 30);
+    ok(handles.step(&owned, 0));
+    assert!(handles.expect_exact(&owned, 0) >= 30);
 
     acl!(aclmdlRICaptureBegin(stream, sys::ACL_MODEL_RI_CAPTURE_MODE_THREAD_LOCAL));
-    // SAFETY: as above.
-    unsafe { whole_step(&life, [&there.batch; 2], &there.fresh, stream, true) };
+    // SAFETY: `arrays` and `handles` are valid until the stream has been synchronized.
+    unsafe { run_step(&handles, [&arrays.batch; 2], &arrays.fresh, stream, true) };
     acl!(aclmdlRICaptureEnd(stream, &mut graph));
     acl!(aclmdlRIExecuteAsync(graph, stream));
     acl!(aclrtSynchronizeStream(stream));
     acl!(aclmdlRIDestroy(graph));
     acl!(aclrtDestroyStream(stream));
-    drop((there, current));
+    drop((arrays, current));
     drop(context);
-    life.end();
+    handles.destroy();
     assert_eq!(session.leaks(), Vec::<String>::new());
 }

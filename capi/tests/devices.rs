@@ -1,14 +1,9 @@
-//! Devices through C: the same life on each gives the same slots, misses and bytes, with host arrays
-//! and in a stream; and what is said where a device is not there.
+//! Devices through C: the same workload gives the same slots, misses and bytes on every device,
+//! with host arrays and in a stream. A missing device is refused with a message that lists what was
+//! tried.
 
-#[path = "c_side/c.rs"]
-mod c;
 #[path = "c_side/streams.rs"]
 mod streams;
-#[path = "c_side/there.rs"]
-mod there;
-#[path = "c_side/workload.rs"]
-mod workload;
 
 use std::ffi::CStr;
 use std::ptr::{null, null_mut};
@@ -16,176 +11,184 @@ use std::ptr::{null, null_mut};
 use avsg::ascend::acl::owned::Stream;
 use avsg_capi::avsg_status::*;
 use avsg_capi::*;
+use avsg_capi_testkit::device_arrays::{DeviceArrays, handles_on};
+use avsg_capi_testkit::workload::{
+    Workload, device_buffer, device_outputs, empty_step, host_outputs, run_host_step, run_step,
+    tables,
+};
+use avsg_capi_testkit::*;
 use avsg_sim::{Options, Session};
 use avsg_testkit::found::Found;
 use avsg_testkit::workload::PLAIN;
-use c::*;
-use there::{There, life};
-use workload::{RandomLife, buffer, by_host, found, found_on_host, room, tables, whole_step};
 
 const STEPS: i32 = 24;
 
-/// What a life comes to: for each step what it found and all slots, and the tables at its end.
-type Lived = (Vec<(Found, Vec<u8>)>, [Vec<i32>; 2]);
+/// The outputs and the device buffer after each step of a workload, and the tables at its end.
+type Log = (Vec<(Found, Vec<u8>)>, [Vec<i32>; 2]);
 
-/// Lives a life with host arrays; every other step is a plan and transfers.
-fn live(device: &'static CStr) -> Lived {
-    let life = life(device);
-    let mut random = RandomLife::new(5, &[&life]);
+/// Runs a workload with host arrays. Odd steps call plan and transfer, even ones the fused step.
+fn run_workload(device: &'static CStr) -> Log {
+    let handles = handles_on(device);
+    let mut workload = Workload::new(5, &[&handles]);
     let mut log = Vec::new();
     for step in 0..STEPS {
-        let turn = random.next(None, &[&life]);
-        by_host(&life, &turn, step % 2 == 0);
-        let found = found_on_host(&life, &turn.batch.cu_q);
-        random.check(&turn, &found, &life);
-        log.push((found, buffer(&life)));
+        let turn = workload.next(None, &[&handles]);
+        run_host_step(&handles, &turn, step % 2 == 0);
+        let outputs = host_outputs(&handles, &turn.batch.cu_q);
+        workload.check(&turn, &outputs, &handles);
+        log.push((outputs, device_buffer(&handles)));
     }
-    let tables = tables(&life);
-    life.end();
+    let tables = tables(&handles);
+    handles.destroy();
     (log, tables)
 }
 
-/// "ascend" is the device's own code over a library by path, which is the simulator's.
 #[test]
-fn a_life_is_the_same_on_every_device() {
-    if !compiler() {
+fn a_workload_has_the_same_results_on_every_device() {
+    if !have_compiler() {
         return;
     }
     let session = Session::new(Options { seed: 9, ..Options::default() });
-    let (cpu, cpu_tables) = live(c"cpu");
+    let (cpu, cpu_tables) = run_workload(c"cpu");
     let mut words = Vec::new();
-    cpu.iter().for_each(|(found, _)| found.note(&mut words));
+    cpu.iter().for_each(|(outputs, _)| outputs.note(&mut words));
     assert!(words.len() > 1000);
     for device in [c"ascend-sim", c"ascend"] {
-        let (log, tables) = live(device);
-        for (step, (cpu, there)) in cpu.iter().zip(&log).enumerate() {
-            assert_eq!(cpu.0, there.0, "step {step} on {device:?}");
-            assert!(cpu.1 == there.1, "step {step} on {device:?}: other bytes");
+        let (log, tables) = run_workload(device);
+        for (step, (cpu, other)) in cpu.iter().zip(&log).enumerate() {
+            assert_eq!(cpu.0, other.0, "step {step} on {device:?}");
+            assert!(cpu.1 == other.1, "step {step} on {device:?}: the device buffers differ");
         }
-        assert!(cpu_tables == tables, "other tables on {device:?}");
+        assert!(cpu_tables == tables, "the tables differ on {device:?}");
     }
     assert_eq!(session.leaks(), Vec::<String>::new());
 }
 
-/// Two engines share a pool's registration, whichever goes first.
 #[test]
-fn engines_share_a_registered_pool() {
-    if !compiler() {
+fn a_pool_stays_registered_until_its_last_engine_is_destroyed() {
+    if !have_compiler() {
         return;
     }
     let session = Session::new(Options::default());
-    let life = life(c"ascend-sim");
+    let handles = handles_on(c"ascend-sim");
     let (mut config, mut second) = (engine_config(), null_mut());
     (config.device, config.slots) = (c"ascend-sim".as_ptr(), 128);
-    // SAFETY: structs with their sizes.
+    // SAFETY: the structs have their `size` set.
     unsafe {
         let mut info: avsg_engine_info = sized();
-        ok(avsg_engine_create(&config, life.pool, &mut second));
+        ok(avsg_engine_create(&config, handles.pool, &mut second));
         ok(avsg_engine_get_info(second, &mut info));
         assert_eq!(CStr::from_ptr(info.device.as_ptr()), c"ascend-sim");
         assert_eq!(CStr::from_ptr(info.machine.as_ptr()), c"none");
     }
-    fails(avsg_pool_demote(life.pool), AVSG_BUSY, &["in use by an engine"]);
-    ok(avsg_plan_destroy(life.plan));
-    ok(avsg_engine_destroy(life.engine));
-    let life = Life { engine: second, plan: null_mut(), ..life };
+    expect_error(avsg_pool_demote(handles.pool), AVSG_BUSY, &["in use by an engine"]);
+    ok(avsg_plan_destroy(handles.plan));
+    ok(avsg_engine_destroy(handles.engine));
+    let handles = Handles { engine: second, plan: null_mut(), ..handles };
     let mut plan = null_mut();
     let owned = Arrays::new(1);
-    // SAFETY: `owned` keeps all arrays.
+    // SAFETY: `owned` owns the arrays, and the out-pointer is a local variable.
     unsafe {
         ok(avsg_plan_create(second, 4, 2, &mut plan));
         ok(avsg_engine_step(second, &owned.batch(), plan, 0, &owned.fresh(), null_mut()));
     }
-    Life { plan, ..life }.end();
+    Handles { plan, ..handles }.destroy();
     assert_eq!(session.leaks(), Vec::<String>::new());
 }
 
 #[test]
-fn a_step_in_a_stream_is_the_cpus() {
-    if compiler() {
+fn a_step_in_a_stream_equals_the_cpu() {
+    if have_compiler() {
         let session = Session::new(Options { seed: 2, ..Options::default() });
-        [c"ascend-sim", c"ascend"].into_iter().for_each(in_a_stream);
+        [c"ascend-sim", c"ascend"].into_iter().for_each(compare_a_stream_with_the_cpu);
         assert_eq!(session.leaks(), Vec::<String>::new());
     }
 }
 
-fn in_a_stream(device: &'static CStr) {
-    let (cpu, device) = (life(c"cpu"), life(device));
+fn compare_a_stream_with_the_cpu(device: &'static CStr) {
+    let (cpu, device) = (handles_on(c"cpu"), handles_on(device));
     let context = device.context.clone().unwrap();
     let stream = Stream::new(&context).unwrap();
     let raw = stream.raw().handle();
-    let mut random = RandomLife::new(8, &[&cpu, &device]);
-    let (like, rows) = room();
-    let there = There::room(&context, &like, &rows);
+    let mut workload = Workload::new(8, &[&cpu, &device]);
+    let (like, rows) = empty_step();
+    let arrays = DeviceArrays::allocate(&context, &like, &rows);
     for step in 0..STEPS {
-        let turn = random.next(Some(PLAIN), &[&cpu, &device]);
-        by_host(&cpu, &turn, true);
-        there.write(&turn.batch, &turn.fresh);
-        let batch = [&there.batch; 2];
-        // SAFETY: everything stays until the stream was waited for.
-        unsafe { whole_step(&device, batch, &there.fresh, raw, step % 2 == 0) };
+        let turn = workload.next(Some(PLAIN), &[&cpu, &device]);
+        run_host_step(&cpu, &turn, true);
+        arrays.write(&turn.batch, &turn.fresh);
+        let batch = [&arrays.batch; 2];
+        // SAFETY: `arrays` and `device` are valid until the stream has been synchronized.
+        unsafe { run_step(&device, batch, &arrays.fresh, raw, step % 2 == 0) };
         stream.synchronize(10_000).unwrap();
-        let found = [&cpu, &device].map(|life| found(life, &turn.batch.cu_q));
-        assert_eq!(found[0], found[1], "step {step}");
-        random.check(&turn, &found[0], &cpu);
-        assert!(buffer(&cpu) == buffer(&device), "step {step}: other bytes");
+        let outputs = [&cpu, &device].map(|handles| device_outputs(handles, &turn.batch.cu_q));
+        assert_eq!(outputs[0], outputs[1], "step {step}");
+        workload.check(&turn, &outputs[0], &cpu);
+        let equal = device_buffer(&cpu) == device_buffer(&device);
+        assert!(equal, "step {step}: the device buffers differ");
     }
-    // What a stream planned is not the host's to read or transfer.
+    // A plan made in a stream is refused by calls that read it on the host or transfer it with a
+    // NULL stream.
     let (mut counters, mut one) = (sized::<avsg_plan_counters>(), sized::<avsg_plan_request>());
-    let says = ["device memory", "avsg_plan_get_device_arrays"];
-    // SAFETY: structs with their sizes.
+    let parts = ["device memory", "avsg_plan_get_device_arrays"];
+    // SAFETY: the structs have their `size` set, and `owned` owns the arrays.
     unsafe {
-        fails(avsg_plan_get_counters(device.plan, &mut counters), AVSG_UNSUPPORTED, &says);
-        fails(avsg_plan_get_request(device.plan, 0, &mut one), AVSG_UNSUPPORTED, &says);
+        expect_error(avsg_plan_get_counters(device.plan, &mut counters), AVSG_UNSUPPORTED, &parts);
+        expect_error(avsg_plan_get_request(device.plan, 0, &mut one), AVSG_UNSUPPORTED, &parts);
         let status = avsg_engine_transfer(device.engine, device.plan, 0, null(), null_mut());
-        fails(status, AVSG_UNSUPPORTED, &says);
+        expect_error(status, AVSG_UNSUPPORTED, &parts);
         let owned = Arrays::new(3);
         let (batch, fresh) = (owned.batch(), owned.fresh());
         ok(avsg_engine_plan(device.engine, &batch, device.plan, null_mut()));
         let status = avsg_engine_transfer(device.engine, device.plan, 0, &fresh, raw);
-        fails(status, AVSG_INVALID, &["not a stream's"]);
+        expect_error(status, AVSG_INVALID, &["not a stream's"]);
         ok(avsg_engine_transfer(device.engine, device.plan, 0, &fresh, null_mut()));
     }
-    device.end();
-    cpu.end();
-    drop((there, stream, context));
+    device.destroy();
+    cpu.destroy();
+    drop((arrays, stream, context));
 }
 
-/// The device's name, and what only it asks for.
 #[test]
-fn the_device_by_path() {
-    if !compiler() {
+fn a_device_by_path_needs_kernels_of_the_geometry_and_a_device_that_exists() {
+    if !have_compiler() {
         return;
     }
-    let life = life(c"ascend");
+    let handles = handles_on(c"ascend");
     let (mut info, mut engine) = (sized::<avsg_engine_info>(), null_mut());
     let mut config = config_on(c"ascend");
-    let runtime = there::library().into_os_string().into_encoded_bytes();
+    let runtime =
+        avsg_capi_testkit::device_arrays::simulator_library().into_os_string().into_encoded_bytes();
     let runtime = std::ffi::CString::new(runtime).unwrap();
     config.runtime = runtime.as_ptr();
-    // SAFETY: structs with their sizes, strings that live until the call returns.
+    // SAFETY: the structs have their `size` set, and the strings are valid until the calls return.
     unsafe {
-        ok(avsg_engine_get_info(life.engine, &mut info));
+        ok(avsg_engine_get_info(handles.engine, &mut info));
         assert_eq!(CStr::from_ptr(info.device.as_ptr()), c"ascend");
-        let status = avsg_engine_create(&config, life.pool, &mut engine);
-        fails(status, AVSG_INVALID, &["geometry is Wide table, K 8", "this library", "avsg emit"]);
+        let status = avsg_engine_create(&config, handles.pool, &mut engine);
+        expect_error(
+            status,
+            AVSG_INVALID,
+            &["geometry is Wide table, K 8", "this library", "avsg emit"],
+        );
         config.device_id = 9;
         config.kernels = c"/nowhere".as_ptr();
-        let status = avsg_engine_create(&config, life.pool, &mut engine);
-        fails(status, AVSG_INVALID, &["device is 9", "libavsg_ascendcl_sim.so has 1"]);
+        let status = avsg_engine_create(&config, handles.pool, &mut engine);
+        expect_error(status, AVSG_INVALID, &["device is 9", "libavsg_ascendcl_sim.so has 1"]);
     }
-    life.end();
+    handles.destroy();
 }
 
 #[test]
-fn devices_that_are_not_there() {
+fn a_missing_device_is_refused_with_what_was_tried() {
     let session = Session::new(Options::default());
-    let life = Life::new();
-    let refuse = |spoil: &dyn Fn(&mut avsg_engine_config), want, parts: &[&str]| {
+    let handles = Handles::on_cpu();
+    let refuse = |change: &dyn Fn(&mut avsg_engine_config), expected, parts: &[&str]| {
         let (mut config, mut engine) = (engine_config(), null_mut());
-        spoil(&mut config);
-        // SAFETY: a struct with its size; its strings are literals.
-        fails(unsafe { avsg_engine_create(&config, life.pool, &mut engine) }, want, parts);
+        change(&mut config);
+        // SAFETY: the struct has its `size` set, and its strings are literals.
+        let status = unsafe { avsg_engine_create(&config, handles.pool, &mut engine) };
+        expect_error(status, expected, parts);
         assert!(engine.is_null(), "NULL after a failure");
     };
     refuse(&|c| c.device = c"npu".as_ptr(), AVSG_INVALID, &["\"npu\"", "no such", "avsg_devices"]);
@@ -193,30 +196,30 @@ fn devices_that_are_not_there() {
         (c.device, c.runtime) = (c"ascend".as_ptr(), c"/nowhere/libascendcl.so".as_ptr());
     };
     refuse(&nowhere, AVSG_UNSUPPORTED, &["Ascend runtime", "tried /nowhere/libascendcl.so"]);
-    // No Ascend machine runs this: there the next lines would find the real one.
+    // On an Ascend machine this configuration would find the real runtime.
     if avsg::ascend::acl::Acl::open(&avsg::ascend::acl::Source::System).is_err() {
         let parts = ["libacl_rt.so", "libascendcl.so", "set_env.sh"];
         refuse(&|c| c.device = c"ascend".as_ptr(), AVSG_UNSUPPORTED, &parts);
     }
     let sim = |c: &mut avsg_engine_config| (c.device, c.slots) = (c"ascend-sim".as_ptr(), 128);
-    let far = |c: &mut avsg_engine_config| {
+    let out_of_range = |c: &mut avsg_engine_config| {
         sim(c);
         c.device_id = 77;
     };
-    refuse(&far, AVSG_INVALID, &["device is 77"]);
-    let empty = |c: &mut avsg_engine_config| {
+    refuse(&out_of_range, AVSG_INVALID, &["device is 77"]);
+    let without_kernels = |c: &mut avsg_engine_config| {
         sim(c);
         c.kernels = c"/nowhere".as_ptr();
     };
-    refuse(&empty, AVSG_UNSUPPORTED, &["a kernel", "/nowhere/avsg_plan.o"]);
+    refuse(&without_kernels, AVSG_UNSUPPORTED, &["a kernel", "/nowhere/avsg_plan.o"]);
     let strategy = |c: &mut avsg_engine_config| {
         sim(c);
         c.strategy = 1;
     };
     refuse(&strategy, AVSG_INVALID, &["strategy is request", "balanced"]);
-    // SAFETY: static strings.
+    // SAFETY: the function returns a NUL-terminated string that is valid for ever.
     let names = unsafe { CStr::from_ptr(avsg_devices()) }.to_str().unwrap();
     assert_eq!(names, "cpu ascend ascend-sim");
-    life.end();
+    handles.destroy();
     assert_eq!(session.leaks(), Vec::<String>::new());
 }

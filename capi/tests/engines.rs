@@ -1,23 +1,22 @@
-//! Configurations of engines through C: what is refused, and what a zero means.
-
-#[path = "c_side/c.rs"]
-mod c;
+//! Configurations of engines through C: invalid ones are refused, and 0 selects the default of a
+//! field.
 
 use std::ffi::c_char;
 use std::ptr::{null, null_mut};
 
 use avsg_capi::avsg_status::*;
 use avsg_capi::*;
-use c::*;
+use avsg_capi_testkit::*;
 
 #[test]
-fn engine_configurations() {
-    let life = Life::new();
-    let refuse = |spoil: &dyn Fn(&mut avsg_engine_config), want, parts: &[&str]| {
+fn invalid_engine_configurations_are_refused() {
+    let handles = Handles::on_cpu();
+    let refuse = |change: &dyn Fn(&mut avsg_engine_config), expected, parts: &[&str]| {
         let (mut config, mut engine) = (engine_config(), null_mut());
-        spoil(&mut config);
-        // SAFETY: a struct with its size; strings below are literals.
-        fails(unsafe { avsg_engine_create(&config, life.pool, &mut engine) }, want, parts);
+        change(&mut config);
+        // SAFETY: the struct has its `size` set, and its strings are literals.
+        let status = unsafe { avsg_engine_create(&config, handles.pool, &mut engine) };
+        expect_error(status, expected, parts);
         assert!(engine.is_null(), "NULL after a failure");
     };
     refuse(&|c| c.device = c"gpu".as_ptr(), AVSG_INVALID, &["\"gpu\"", "no such device"]);
@@ -46,39 +45,51 @@ fn engine_configurations() {
     refuse(&|c| c.states = 1 << 36, AVSG_NO_MEMORY, &["device memory is", "available"]);
     refuse(&|c| c.states = usize::MAX, AVSG_INVALID, &["address space"]);
     let mut memory: avsg_engine_memory = sized();
-    // SAFETY: structs with their sizes, or NULL.
+    // SAFETY: each pointer is NULL, misaligned, or to a struct that has its `size` set.
     unsafe {
         let (engine, pool) = (engine_config(), pool_config());
         ok(avsg_engine_bytes(&engine, &pool, &mut memory));
         assert_eq!(memory.buffer, 2 * 64 * 40 * 2);
         assert!(memory.tables > 2 * 64 * 21);
         let status = avsg_engine_bytes(null(), &pool, &mut memory);
-        fails(status, AVSG_NULL, &["avsg_engine_config is NULL"]);
-        fails(avsg_engine_bytes(&engine, null(), &mut memory), AVSG_NULL, &["avsg_pool_config"]);
-        fails(avsg_engine_bytes(&engine, &pool, null_mut()), AVSG_NULL, &["avsg_engine_memory"]);
-        fails(avsg_engine_create(&engine, life.pool, null_mut()), AVSG_NULL, &["engine is NULL"]);
+        expect_error(status, AVSG_NULL, &["avsg_engine_config is NULL"]);
+        expect_error(
+            avsg_engine_bytes(&engine, null(), &mut memory),
+            AVSG_NULL,
+            &["avsg_pool_config"],
+        );
+        expect_error(
+            avsg_engine_bytes(&engine, &pool, null_mut()),
+            AVSG_NULL,
+            &["avsg_engine_memory"],
+        );
+        expect_error(
+            avsg_engine_create(&engine, handles.pool, null_mut()),
+            AVSG_NULL,
+            &["engine is NULL"],
+        );
         let odd = (&raw const engine).wrapping_byte_add(4);
-        fails(avsg_engine_bytes(odd, &pool, &mut memory), AVSG_INVALID, &["multiple of 8"]);
+        expect_error(avsg_engine_bytes(odd, &pool, &mut memory), AVSG_INVALID, &["multiple of 8"]);
     }
-    life.end();
+    handles.destroy();
 }
 
 #[test]
-fn defaults_are_filled_in() {
-    let mut life = Life::new();
-    ok(avsg_engine_destroy(life.engine));
-    let made = |life: &mut Life, set: &dyn Fn(&mut avsg_engine_config)| {
+fn an_engines_info_has_the_defaults_filled_in() {
+    let mut handles = Handles::on_cpu();
+    ok(avsg_engine_destroy(handles.engine));
+    let info_of = |handles: &mut Handles, set: &dyn Fn(&mut avsg_engine_config)| {
         let (mut config, mut info) = (engine_config(), sized::<avsg_engine_info>());
         set(&mut config);
-        // SAFETY: structs with their sizes.
+        // SAFETY: the structs have their `size` set.
         unsafe {
-            ok(avsg_engine_create(&config, life.pool, &mut life.engine));
-            ok(avsg_engine_get_info(life.engine, &mut info));
+            ok(avsg_engine_create(&config, handles.pool, &mut handles.engine));
+            ok(avsg_engine_get_info(handles.engine, &mut info));
         }
-        ok(avsg_engine_destroy(life.engine));
+        ok(avsg_engine_destroy(handles.engine));
         info
     };
-    let wide = made(&mut life, &|_| ());
+    let wide = info_of(&mut handles, &|_| ());
     assert_eq!((wide.spread, wide.retries, wide.lifetime, wide.life), (4, 3, 1, 127));
     assert_eq!((wide.k, wide.tokens, wide.slots, wide.page), (8, 2, 64, 16));
     assert_eq!((wide.states, wide.layers, wide.cores), (2, 2, 1));
@@ -87,11 +98,11 @@ fn defaults_are_filled_in() {
     };
     assert_eq!((text(&wide.device), text(&wide.machine)), ("cpu".into(), "emu".into()));
     assert!(!text(&wide.copier).is_empty());
-    let paper = made(&mut life, &|c| (c.table, c.retries) = (1, -1));
+    let paper = info_of(&mut handles, &|c| (c.table, c.retries) = (1, -1));
     assert_eq!((paper.spread, paper.retries, paper.lifetime, paper.life), (1, 0, 1, 16));
-    let counting = made(&mut life, &|c| (c.lifetime, c.spread, c.retries) = (2, 2, 7));
+    let counting = info_of(&mut handles, &|c| (c.lifetime, c.spread, c.retries) = (2, 2, 7));
     assert_eq!((counting.spread, counting.retries, counting.lifetime), (2, 7, 2));
-    assert!(made(&mut life, &|c| (c.cores, c.page) = (0, 0)).cores >= 1);
-    ok(avsg_plan_destroy(life.plan));
-    ok(avsg_pool_destroy(life.pool));
+    assert!(info_of(&mut handles, &|c| (c.cores, c.page) = (0, 0)).cores >= 1);
+    ok(avsg_plan_destroy(handles.plan));
+    ok(avsg_pool_destroy(handles.pool));
 }

@@ -1,5 +1,5 @@
-//! One command installs the library, and a program finds it by pkg-config and by CMake; the shared library
-//! exports this interface and nothing else; the examples run against it.
+//! `capi/install.sh` installs the library, and programs find it by pkg-config and by CMake. The
+//! shared library exports the functions of the header and nothing else.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().unwrap()
 }
 
-/// What a command printed; it must succeed.
+/// Runs a command, which must succeed, and returns what it printed.
 fn run(command: &mut Command) -> String {
     let out = command.output().unwrap_or_else(|e| panic!("{command:?}: {e}"));
     let text = String::from_utf8_lossy(&out.stdout).into_owned();
@@ -17,24 +17,25 @@ fn run(command: &mut Command) -> String {
     text
 }
 
+/// Returns whether a tool is installed, and prints a line if not.
 fn have(tool: &str) -> bool {
-    let found = Command::new(tool).arg("--version").output().is_ok_and(|out| out.status.success());
-    if !found {
-        println!("skipped: no {tool} here");
+    let runs = Command::new(tool).arg("--version").output().is_ok_and(|out| out.status.success());
+    if !runs {
+        println!("skipped: no {tool} on this machine");
     }
-    found
+    runs
 }
 
-/// The C compiler; says so if there is none.
+/// Returns the C compiler, and prints a line if there is none.
 fn cc() -> Option<Command> {
-    let found = avsg_sim::compiler::c();
-    if found.is_none() {
-        println!("skipped: no C compiler here");
+    let compiler = avsg_sim::compiler::c();
+    if compiler.is_none() {
+        println!("skipped: no C compiler on this machine");
     }
-    found
+    compiler
 }
 
-/// One test, because an installation takes a build.
+/// One test checks everything, because an installation builds the library.
 #[test]
 fn an_installed_library_is_found_and_runs() {
     let folder = tempfile::tempdir().unwrap();
@@ -46,8 +47,8 @@ fn an_installed_library_is_found_and_runs() {
 
     let table = run(Command::new("nm").args(["-D", "--defined-only"]).arg(lib.join("libavsg.so")));
     let names: Vec<&str> = table.lines().filter_map(|l| l.split_whitespace().last()).collect();
-    let strangers: Vec<_> = names.iter().filter(|name| !name.starts_with("avsg_")).collect();
-    assert!(strangers.is_empty() && names.len() > 30, "{strangers:?} among {}", names.len());
+    let others: Vec<_> = names.iter().filter(|name| !name.starts_with("avsg_")).collect();
+    assert!(others.is_empty() && names.len() > 30, "{others:?} among {}", names.len());
     let header = fs::read_to_string(prefix.join("include/avsg.h")).unwrap();
     for name in names {
         assert!(header.contains(&format!("{name}(")), "{name} is exported, but not declared");
@@ -57,20 +58,20 @@ fn an_installed_library_is_found_and_runs() {
     if have("pkg-config")
         && let Some(mut cc) = cc()
     {
-        let ask = |what: &[&str]| {
+        let pkg_config = |options: &[&str]| {
             let mut command = Command::new("pkg-config");
-            command.env("PKG_CONFIG_PATH", lib.join("pkgconfig")).args(what).arg("avsg");
+            command.env("PKG_CONFIG_PATH", lib.join("pkgconfig")).args(options).arg("avsg");
             run(&mut command).split_whitespace().map(str::to_owned).collect::<Vec<_>>()
         };
-        assert_eq!(ask(&["--modversion"]), [env!("CARGO_PKG_VERSION")]);
+        assert_eq!(pkg_config(&["--modversion"]), [env!("CARGO_PKG_VERSION")]);
         let program = folder.path().join("decode");
-        cc.arg(&source).arg("-o").arg(&program).args(ask(&["--cflags", "--libs"]));
+        cc.arg(&source).arg("-o").arg(&program).args(pkg_config(&["--cflags", "--libs"]));
         run(&mut cc);
         let text = run(Command::new(&program).env("LD_LIBRARY_PATH", &lib));
         assert!(text.contains(" 0 wrong"), "{text}");
     }
     if have("cmake") && cc().is_some() {
-        // Moved, because a CMake package may not depend on where it was installed.
+        // The CMake package must work after its prefix was moved.
         let moved = folder.path().join("moved");
         fs::rename(&prefix, &moved).unwrap();
         let project = format!(

@@ -1,9 +1,9 @@
-/* A decode loop in plain C: one pool, one engine, one plan; every returned row is checked.
+/* A decode loop in plain C: one pool, one engine and one plan. Every gathered row is compared.
  *
  *   cc decode.c $(pkg-config --cflags --libs avsg) -o decode && ./decode
  *
- * Two requests decode with one draft token each (N_q = 2). Their KV rows live in host memory; the step's
- * own rows are only "on the device" until avsg_engine_append brings them to the pool.
+ * Two requests decode with one draft token each (N_q = 2). Their KV rows are in host memory, and the
+ * fresh rows of a step are "on the device" until avsg_engine_append writes them to the pool.
  */
 #include <avsg.h>
 
@@ -15,7 +15,7 @@
 enum { K = 64, NQ = 2, S = 256, REQUESTS = 2, ROWS = NQ * REQUESTS, STEPS = 300 };
 enum { PROMPT = 1000, BLOCK = 16, OWN_BLOCKS = 128, ROW_BYTES = 1152 };
 
-/* Ends the program with the library's own words. */
+/* Ends the program with the library's message if a call failed. */
 static void check(avsg_status status, const char *call) {
     if (status != AVSG_OK) {
         fprintf(stderr, "%s: %s: %s\n", call, avsg_status_name(status), avsg_last_error());
@@ -24,7 +24,7 @@ static void check(avsg_status status, const char *call) {
 }
 #define CHECK(call) check((call), #call)
 
-/* The KV row of a request's token: any bytes that tell it from all others. */
+/* Fills the KV row of a request's token with bytes that differ from every other row's. */
 static void make_row(int request, int32_t id, unsigned char *row) {
     uint32_t x = (uint32_t)(id * 4 + request) * 2654435761u + 1u;
     for (size_t i = 0; i < ROW_BYTES; i++) {
@@ -33,7 +33,7 @@ static void make_row(int request, int32_t id, unsigned char *row) {
     }
 }
 
-/* What an indexer would do: the newest tokens, the first ones, and a window that drifts. Distinct. */
+/* Selects K distinct ids, as an indexer does: the newest, the first, and a window that drifts. */
 static void select_ids(int step, int32_t seq_len, int32_t *ids) {
     unsigned char taken[4096] = {0};
     for (int i = 0; i < K; i++) {
@@ -51,7 +51,7 @@ int main(void) {
         return 1;
     }
 
-    /* Host memory for every row. Zeroed structs: what is not said is the default. */
+    /* In a zeroed struct every field that is not set has its default. */
     avsg_pool_config pool_config;
     memset(&pool_config, 0, sizeof pool_config);
     pool_config.size = sizeof pool_config;
@@ -70,7 +70,7 @@ int main(void) {
     config.page = BLOCK;
     config.states = REQUESTS;
 
-    /* Memory is shown before it is taken. */
+    /* The memory can be computed before it is allocated. */
     size_t pool_bytes;
     avsg_engine_memory memory = {sizeof memory, 0, 0};
     CHECK(avsg_pool_bytes(&pool_config, &pool_bytes));
@@ -85,7 +85,7 @@ int main(void) {
     CHECK(avsg_engine_create(&config, pool, &engine));
     CHECK(avsg_plan_create(engine, ROWS, REQUESTS, &plan));
 
-    /* Addresses that stay the same: where slots are returned, and where their rows are. */
+    /* The addresses of the slots and of the device buffer never change. */
     avsg_plan_arrays out;
     avsg_buffer buffer;
     memset(&out, 0, sizeof out);
@@ -95,7 +95,7 @@ int main(void) {
     CHECK(avsg_plan_get_arrays(plan, &out));
     CHECK(avsg_engine_buffer(engine, 0, 0, &buffer));
 
-    /* The prompt's rows. Request r owns every second block of the pool. */
+    /* Write the rows of the prompts. Request r owns every second block of the pool. */
     static unsigned char row[ROW_BYTES], fresh_rows[ROWS * ROW_BYTES];
     static int32_t ids[ROWS * K], blocks[REQUESTS * OWN_BLOCKS];
     for (int r = 0; r < REQUESTS; r++) {
@@ -135,8 +135,8 @@ int main(void) {
             cu_q[r] = r * NQ;
             state[r] = r;
             generation[r] = 1;
-            stable_len[r] = length[r];     /* final before this step */
-            seq_len[r] = length[r] + NQ;   /* with this step's tokens */
+            stable_len[r] = length[r];     /* the rows that were final before this step */
+            seq_len[r] = length[r] + NQ;   /* the sequence with this step's tokens */
             for (int g = 0; g < NQ; g++) {
                 select_ids(step + g, length[r] + g + 1, ids + (r * NQ + g) * K);
                 make_row(r, length[r] + g, fresh_rows + (size_t)(r * NQ + g) * ROW_BYTES);
@@ -146,7 +146,7 @@ int main(void) {
 
         CHECK(avsg_engine_step(engine, &batch, plan, 0, &fresh, NULL));
 
-        /* Attention would read the buffer here; this reads it and compares. */
+        /* Attention would read the device buffer here. The example compares its rows. */
         for (int q = 0; q < ROWS; q++) {
             for (int i = 0; i < K; i++) {
                 int r = q / NQ;
@@ -166,7 +166,7 @@ int main(void) {
         hits += counters.hits;
 
         CHECK(avsg_engine_append(engine, &batch, 0, &fresh, NULL));
-        /* Every third draft is rejected: its row will be made again, and stable_len says so. */
+        /* Every third draft is rejected: stable_len excludes its row, which the next step makes anew. */
         for (int r = 0; r < REQUESTS; r++) length[r] += (step + r) % 3 == 0 ? 1 : NQ;
     }
     printf("%d steps, %zu rows selected, %.2f %% hit, %zu copied, %zu wrong\n", STEPS, selected,
@@ -175,7 +175,7 @@ int main(void) {
     CHECK(avsg_plan_destroy(plan));
     CHECK(avsg_engine_destroy(engine));
     CHECK(avsg_pool_destroy(pool));
-    /* A handle is looked up, so that one that is gone is told, not followed. */
+    /* A handle is looked up and never dereferenced, so that a destroyed one is refused. */
     if (avsg_pool_destroy(pool) != AVSG_HANDLE) wrong++;
     return wrong != 0;
 }

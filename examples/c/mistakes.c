@@ -1,4 +1,4 @@
-/* What mistakes are answered with: each prints its code and sentence, and none of them harms anything.
+/* Mistakes and the statuses that they return. Each prints its status and message.
  *
  *   cc mistakes.c $(pkg-config --cflags --libs avsg) -o mistakes && ./mistakes
  */
@@ -9,11 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int surprises;
+/* Calls that returned another status than expected. */
+static int unexpected;
 
 static void expect(avsg_status got, avsg_status want, const char *what) {
     printf("%-28s %-16s %s\n", what, avsg_status_name(got), got == AVSG_OK ? "" : avsg_last_error());
-    if (got != want) surprises++;
+    if (got != want) unexpected++;
 }
 
 int main(void) {
@@ -25,16 +26,16 @@ int main(void) {
     avsg_engine *engine;
     avsg_plan *plan;
 
-    expect(avsg_pool_create(&pool_config, &pool), AVSG_SIZE, "size not set");
-    expect(avsg_pool_create(NULL, &pool), AVSG_NULL, "no configuration");
+    expect(avsg_pool_create(&pool_config, &pool), AVSG_SIZE, "size is not set");
+    expect(avsg_pool_create(NULL, &pool), AVSG_NULL, "a NULL configuration");
     pool_config.size = sizeof pool_config;
     pool_config.layers = 1;
     pool_config.rows = 64;
     pool_config.segments = 1;
-    expect(avsg_pool_create(&pool_config, &pool), AVSG_INVALID, "empty segment");
+    expect(avsg_pool_create(&pool_config, &pool), AVSG_INVALID, "an empty segment");
     pool_config.segment_bytes[0] = 32;
     pool_config.rows = (size_t)1 << 50;
-    expect(avsg_pool_create(&pool_config, &pool), AVSG_NO_MEMORY, "more than there is");
+    expect(avsg_pool_create(&pool_config, &pool), AVSG_NO_MEMORY, "more memory than there is");
     pool_config.rows = 64;
     expect(avsg_pool_create(&pool_config, &pool), AVSG_OK, "a pool");
 
@@ -43,12 +44,12 @@ int main(void) {
     config.tokens = 1;
     config.slots = 100;
     config.states = 1;
-    expect(avsg_engine_create(&config, pool, &engine), AVSG_INVALID, "S no power of two");
+    expect(avsg_engine_create(&config, pool, &engine), AVSG_INVALID, "S is no power of two");
     config.slots = 64;
     config.device = "ascend";
-    expect(avsg_engine_create(&config, pool, &engine), AVSG_UNSUPPORTED, "a device that is not there");
+    expect(avsg_engine_create(&config, pool, &engine), AVSG_UNSUPPORTED, "a missing device");
     config.device = NULL;
-    expect(avsg_engine_create(&config, (avsg_pool *)&config, &engine), AVSG_HANDLE, "no handle");
+    expect(avsg_engine_create(&config, (avsg_pool *)&config, &engine), AVSG_HANDLE, "a pointer as a handle");
     expect(avsg_engine_create(&config, pool, &engine), AVSG_OK, "an engine");
     expect(avsg_plan_create(engine, 0, 1, &plan), AVSG_INVALID, "a plan of no rows");
     expect(avsg_plan_create(engine, 1, 1, &plan), AVSG_OK, "a plan");
@@ -68,28 +69,28 @@ int main(void) {
     batch.state.len = batch.generation.len = batch.stable_len.len = batch.seq_len.len = 1;
     expect(avsg_engine_step(engine, &batch, plan, 0, NULL, NULL), AVSG_INVALID, "a short array");
     batch.ids.len = 4;
-    expect(avsg_engine_step(engine, &batch, plan, 1, NULL, NULL), AVSG_INVALID, "no such layer");
-    expect(avsg_engine_step(engine, NULL, plan, 0, NULL, NULL), AVSG_NULL, "no batch");
+    expect(avsg_engine_step(engine, &batch, plan, 1, NULL, NULL), AVSG_INVALID, "a layer out of range");
+    expect(avsg_engine_step(engine, NULL, plan, 0, NULL, NULL), AVSG_NULL, "a NULL batch");
     zero[0] = 7;
-    expect(avsg_engine_step(engine, &batch, plan, 0, NULL, NULL), AVSG_INVALID, "no such state");
+    expect(avsg_engine_step(engine, &batch, plan, 0, NULL, NULL), AVSG_INVALID, "a state out of range");
     zero[0] = 0;
     expect(avsg_engine_step(engine, &batch, plan, 0, NULL, NULL), AVSG_OK, "a step");
 
-    /* An id out of range is data: padding, and a bit of its request's status. */
+    /* An id out of range is no error: it is padding and sets a status bit of its request. */
     avsg_plan_counters counters;
     memset(&counters, 0, sizeof counters);
     counters.size = sizeof counters;
     expect(avsg_plan_get_counters(plan, &counters), AVSG_OK, "counters");
-    if (counters.selected != 3 || counters.status != AVSG_REQUEST_ID_OUT_OF_RANGE) surprises++;
+    if (counters.selected != 3 || counters.status != AVSG_REQUEST_ID_OUT_OF_RANGE) unexpected++;
 
     expect(avsg_engine_destroy((avsg_engine *)(void *)plan), AVSG_HANDLE, "a plan as an engine");
-    expect(avsg_engine_destroy(engine), AVSG_OK, "destroy");
-    expect(avsg_engine_destroy(engine), AVSG_HANDLE, "destroy twice");
+    expect(avsg_engine_destroy(engine), AVSG_OK, "destroy the engine");
+    expect(avsg_engine_destroy(engine), AVSG_HANDLE, "destroy the engine twice");
     expect(avsg_engine_step(engine, &batch, plan, 0, NULL, NULL), AVSG_HANDLE, "a step after destroy");
     expect(avsg_plan_destroy(plan), AVSG_OK, "destroy the plan");
     expect(avsg_pool_destroy(pool), AVSG_OK, "destroy the pool");
-    expect(avsg_pool_destroy(pool), AVSG_HANDLE, "destroy it twice");
-    expect(avsg_pool_destroy(NULL), AVSG_OK, "destroy nothing");
-    if (surprises) printf("%d surprises\n", surprises);
-    return surprises != 0;
+    expect(avsg_pool_destroy(pool), AVSG_HANDLE, "destroy the pool twice");
+    expect(avsg_pool_destroy(NULL), AVSG_OK, "destroy NULL");
+    if (unexpected) printf("%d unexpected results\n", unexpected);
+    return unexpected != 0;
 }

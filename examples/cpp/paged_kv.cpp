@@ -1,5 +1,6 @@
-// A small paged KV cache on AVSG: four layers share one plan (they share an indexer), three draft tokens
-// a step (MTP-3), requests join and leave, and every row that attention would read is checked.
+// A small paged KV cache on AVSG. Four layers share an indexer and therefore one plan, each step
+// has three draft tokens (MTP-3), requests join and leave, and every row that attention would read
+// is compared.
 //
 //   c++ -std=c++17 paged_kv.cpp $(pkg-config --cflags --libs avsg) -o paged_kv && ./paged_kv
 #include <avsg.h>
@@ -14,12 +15,12 @@
 
 namespace avsg {
 
-// A failed call as an exception with the library's own words.
+// Throws the library's message if a call failed.
 inline void check(avsg_status status) {
     if (status != AVSG_OK) throw std::runtime_error(std::string(avsg_status_name(status)) + ": " + avsg_last_error());
 }
 
-// One owner per handle. Destroy cannot fail here: nobody else has the handle.
+// Owns a handle. Destroy cannot fail, because no other thread uses the handle.
 template <class T, avsg_status (*Destroy)(T *)>
 struct Destroyer {
     void operator()(T *handle) const { Destroy(handle); }
@@ -28,7 +29,7 @@ using Pool = std::unique_ptr<avsg_pool, Destroyer<avsg_pool, avsg_pool_destroy>>
 using Engine = std::unique_ptr<avsg_engine, Destroyer<avsg_engine, avsg_engine_destroy>>;
 using Plan = std::unique_ptr<avsg_plan, Destroyer<avsg_plan, avsg_plan_destroy>>;
 
-// A zeroed struct that knows its size.
+// Returns a zeroed struct with its size set.
 template <class T>
 T sized() {
     T value;
@@ -42,10 +43,10 @@ T sized() {
 namespace {
 
 constexpr int kLayers = 4, kTokens = 4, kK = 48, kSlots = 512, kStates = 3, kPage = 16, kSteps = 200;
-constexpr std::size_t kSegments[2] = {128, 32};  // latent and rotary part, apart in memory
-constexpr int kPoolBlocks = 192, kMostBlocks = 64;
+constexpr std::size_t kSegments[2] = {128, 32};  // the latent and the rotary part
+constexpr int kPoolBlocks = 192, kRequestBlocks = 64;
 
-// The bytes of a token's row in one layer.
+// Fills the row of a token in one layer.
 void make_row(int request, int layer, std::int32_t id, std::vector<unsigned char> &row) {
     std::uint32_t x = (static_cast<std::uint32_t>(request) * 31u + static_cast<std::uint32_t>(layer)) * 40503u +
                       static_cast<std::uint32_t>(id) * 2654435761u;
@@ -55,26 +56,25 @@ void make_row(int request, int layer, std::int32_t id, std::vector<unsigned char
     }
 }
 
-// A request: who it is, where its blocks are, how far it has come.
 struct Request {
-    int name;
-    std::int32_t length;
-    std::int32_t leaves_at;
+    int number;
+    std::int32_t length;      // tokens whose rows are final
+    std::int32_t max_length;  // the length at which the request leaves
     std::vector<std::int32_t> blocks;
 };
 
 class Cache {
    public:
     Cache() {
-        auto pool = avsg::sized<avsg_pool_config>();
-        pool.layers = kLayers;
-        pool.rows = kPoolBlocks * kPage;
-        pool.segments = 2;
-        pool.segment_bytes[0] = kSegments[0];
-        pool.segment_bytes[1] = kSegments[1];
-        avsg_pool *made_pool;
-        avsg::check(avsg_pool_create(&pool, &made_pool));
-        pool_.reset(made_pool);
+        auto pool_config = avsg::sized<avsg_pool_config>();
+        pool_config.layers = kLayers;
+        pool_config.rows = kPoolBlocks * kPage;
+        pool_config.segments = 2;
+        pool_config.segment_bytes[0] = kSegments[0];
+        pool_config.segment_bytes[1] = kSegments[1];
+        avsg_pool *pool;
+        avsg::check(avsg_pool_create(&pool_config, &pool));
+        pool_.reset(pool);
 
         auto config = avsg::sized<avsg_engine_config>();
         config.k = kK;
@@ -99,24 +99,24 @@ class Cache {
         for (std::int32_t block = kPoolBlocks; block-- > 0;) free_.push_back(block);
     }
 
-    bool has_room() const {
-        for (const auto &request : live_)
-            if (!request && free_.size() >= kMostBlocks) return true;
+    bool can_join() const {
+        for (const auto &request : requests_)
+            if (!request && free_.size() >= kRequestBlocks) return true;
         return false;
     }
 
-    // A request joins: blocks of the pool, and a state whose generation becomes another.
-    void join(int name, std::int32_t prompt, std::int32_t leaves_at) {
+    // Gives a request blocks of the pool, and a state with a new generation.
+    void join(int number, std::int32_t prompt, std::int32_t max_length) {
         for (int state = 0; state < kStates; state++) {
-            if (live_[state]) continue;
-            std::vector<std::int32_t> blocks(free_.end() - kMostBlocks, free_.end());
-            free_.resize(free_.size() - kMostBlocks);
-            live_[state].reset(new Request{name, prompt, leaves_at, blocks});
+            if (requests_[state]) continue;
+            std::vector<std::int32_t> blocks(free_.end() - kRequestBlocks, free_.end());
+            free_.resize(free_.size() - kRequestBlocks);
+            requests_[state].reset(new Request{number, prompt, max_length, blocks});
             generation_[state]++;
             std::vector<unsigned char> row(kSegments[0] + kSegments[1]);
             for (int layer = 0; layer < kLayers; layer++)
                 for (std::int32_t id = 0; id < prompt; id++) {
-                    make_row(name, layer, id, row);
+                    make_row(number, layer, id, row);
                     const std::size_t at = static_cast<std::size_t>(blocks[id / kPage]) * kPage + id % kPage;
                     avsg::check(avsg_pool_write_row(pool_.get(), layer, at, row.data(), row.size()));
                 }
@@ -125,12 +125,12 @@ class Cache {
         throw std::logic_error("no state is free");
     }
 
-    // One step of every live request: one plan, a transfer and an append for each layer.
+    // Makes one step of every request: one plan, and a transfer and an append for each layer.
     void step(int number) {
         std::vector<std::int32_t> ids, cu_q{0}, state, generation, stable, seq, blocks;
         for (int s = 0; s < kStates; s++) {
-            if (!live_[s]) continue;
-            const Request &request = *live_[s];
+            if (!requests_[s]) continue;
+            const Request &request = *requests_[s];
             for (int g = 0; g < kTokens; g++) select(number + g, request.length + g + 1, ids);
             cu_q.push_back(cu_q.back() + kTokens);
             state.push_back(s);
@@ -149,7 +149,7 @@ class Cache {
         batch.stable_len = array(stable);
         batch.seq_len = array(seq);
         batch.block_table = array(blocks);
-        batch.block_stride = kMostBlocks;
+        batch.block_stride = kRequestBlocks;
 
         avsg::check(avsg_engine_plan(engine_.get(), &batch, plan_.get(), nullptr));
         for (int layer = 0; layer < kLayers; layer++) {
@@ -169,11 +169,11 @@ class Cache {
         selected_ += counters.selected;
         hits_ += counters.hits;
         for (int s = 0; s < kStates; s++) {
-            if (!live_[s]) continue;
-            live_[s]->length += 1 + (number + s) % kTokens;  // some drafts are rejected
-            if (live_[s]->length < live_[s]->leaves_at) continue;
-            free_.insert(free_.end(), live_[s]->blocks.begin(), live_[s]->blocks.end());
-            live_[s].reset();
+            if (!requests_[s]) continue;
+            requests_[s]->length += 1 + (number + s) % kTokens;  // some drafts are rejected
+            if (requests_[s]->length < requests_[s]->max_length) continue;
+            free_.insert(free_.end(), requests_[s]->blocks.begin(), requests_[s]->blocks.end());
+            requests_[s].reset();
         }
     }
 
@@ -194,20 +194,22 @@ class Cache {
         }
     }
 
-    // The rows that the forward of this step has just made on the device, one vector a segment.
+    // Returns the fresh rows that this step's forward pass has made on the device, one vector per
+    // segment.
     std::vector<std::vector<unsigned char>> fresh_rows(const std::vector<std::int32_t> &state, int layer) const {
         std::vector<std::vector<unsigned char>> rows(2);
         std::vector<unsigned char> row(kSegments[0] + kSegments[1]);
         for (const std::int32_t s : state)
             for (int g = 0; g < kTokens; g++) {
-                make_row(live_[s]->name, layer, live_[s]->length + g, row);
+                make_row(requests_[s]->number, layer, requests_[s]->length + g, row);
                 rows[0].insert(rows[0].end(), row.begin(), row.begin() + kSegments[0]);
                 rows[1].insert(rows[1].end(), row.begin() + kSegments[0], row.end());
             }
         return rows;
     }
 
-    // A paged attention kernel's view of the device buffer: page tables, and slots as positions in them.
+    // Reads the device buffer as a paged attention kernel does, through page tables in which slots
+    // are positions.
     void attend(int layer, const std::vector<std::int32_t> &ids, const std::vector<std::int32_t> &state) {
         const std::size_t pages = kSlots / kPage;
         std::vector<std::int32_t> table(state.size() * pages), lengths(state.size());
@@ -225,7 +227,7 @@ class Cache {
                 }
                 const std::size_t page = static_cast<std::size_t>(table[r * pages + static_cast<std::size_t>(slot / kPage)]);
                 const std::size_t at = page * kPage + static_cast<std::size_t>(slot % kPage);
-                make_row(live_[state[r]]->name, layer, ids[q * kK + static_cast<std::size_t>(i)], row);
+                make_row(requests_[state[r]]->number, layer, ids[q * kK + static_cast<std::size_t>(i)], row);
                 const unsigned char *want = row.data();
                 for (int segment = 0; segment < 2; segment++) {
                     const avsg_buffer &buffer = buffers_[layer][segment];
@@ -241,7 +243,7 @@ class Cache {
     avsg::Plan plan_;
     avsg_plan_arrays out_;
     avsg_buffer buffers_[kLayers][2];
-    std::unique_ptr<Request> live_[kStates];
+    std::unique_ptr<Request> requests_[kStates];
     std::int32_t generation_[kStates] = {};
     std::vector<std::int32_t> free_;
     std::size_t selected_ = 0, hits_ = 0, checked_ = 0, wrong_ = 0;
@@ -252,10 +254,10 @@ class Cache {
 int main() {
     try {
         Cache cache;
-        for (int step = 0, name = 1; step < kSteps; step++) {
-            if (cache.has_room()) {
-                cache.join(name, 200 + name * 13 % 90, 500 + name * 37 % 300);
-                name++;
+        for (int step = 0, number = 1; step < kSteps; step++) {
+            if (cache.can_join()) {
+                cache.join(number, 200 + number * 13 % 90, 500 + number * 37 % 300);
+                number++;
             }
             cache.step(step);
         }

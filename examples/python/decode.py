@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""A decode loop over libavsg by ctypes and NumPy: no build step.
+"""A decode loop over libavsg with ctypes and NumPy, which needs no build step.
 
-  python3 decode.py [PATH/TO/libavsg.so]        (or AVSG_LIBRARY; default: libavsg.so.1 on the loader's path)
+  python3 decode.py [PATH/TO/libavsg.so]
+
+The default is the environment variable AVSG_LIBRARY, and else libavsg.so.1 on the loader's path.
 """
 
 import ctypes as c
@@ -15,7 +17,7 @@ SEGMENTS = 4
 
 
 class I32s(c.Structure):
-    """avsg_i32s: an array and its length. The array must be kept by somebody until the call."""
+    """avsg_i32s: the address and length of an array, which the caller keeps a reference to."""
 
     _fields_ = [("data", c.c_void_p), ("len", c.c_size_t)]
 
@@ -25,7 +27,7 @@ class I32s(c.Structure):
 
 
 def sized(name, fields):
-    """A struct of the header that is zeroed and knows its size."""
+    """Defines a struct of the header, which is zeroed and has its size set."""
 
     def init(self, **values):
         c.Structure.__init__(self, c.sizeof(type(self)), **values)
@@ -33,37 +35,38 @@ def sized(name, fields):
     return type(name, (c.Structure,), {"_fields_": [("size", c.c_size_t), *fields], "__init__": init})
 
 
-def of(kind, *names):
+def fields_of(kind, *names):
     return [(name, kind) for name in names]
 
 
 EngineConfig = sized("avsg_engine_config", [
-    ("device", c.c_char_p), *of(c.c_uint32, "k", "tokens", "slots"), ("table", c.c_int32),
-    *of(c.c_uint32, "paper_a1", "paper_a2"), *of(c.c_int32, "lifetime", "life"), ("lambda_", c.c_double),
-    ("spread", c.c_uint32), ("retries", c.c_int32), ("page", c.c_uint32),
-    *of(c.c_int32, "machine", "strategy"), ("cores", c.c_uint32), ("states", c.c_size_t)])
+    ("device", c.c_char_p), *fields_of(c.c_uint32, "k", "tokens", "slots"), ("table", c.c_int32),
+    *fields_of(c.c_uint32, "paper_a1", "paper_a2"), *fields_of(c.c_int32, "lifetime", "life"),
+    ("lambda_", c.c_double), ("spread", c.c_uint32), ("retries", c.c_int32), ("page", c.c_uint32),
+    *fields_of(c.c_int32, "machine", "strategy"), ("cores", c.c_uint32), ("states", c.c_size_t)])
 PoolConfig = sized("avsg_pool_config", [
-    *of(c.c_size_t, "layers", "rows", "segments"),
-    *of(c.c_size_t * SEGMENTS, "segment_bytes", "segment_stride"),
+    *fields_of(c.c_size_t, "layers", "rows", "segments"),
+    *fields_of(c.c_size_t * SEGMENTS, "segment_bytes", "segment_stride"),
     ("chunk_bytes", c.c_size_t), ("pages", c.c_int32), ("reserved", c.c_uint32)])
 Batch = sized("avsg_batch", [
-    ("ids", I32s), *of(c.c_size_t, "ids_stride", "k"),
-    *of(I32s, "cu_q", "state", "generation", "stable_len", "seq_len", "block_table"),
+    ("ids", I32s), *fields_of(c.c_size_t, "ids_stride", "k"),
+    *fields_of(I32s, "cu_q", "state", "generation", "stable_len", "seq_len", "block_table"),
     ("block_stride", c.c_size_t)])
 Fresh = sized("avsg_fresh", [
     ("segments", c.c_size_t), ("data", c.c_void_p * SEGMENTS), ("bytes", c.c_size_t * SEGMENTS)])
 PlanArrays = sized("avsg_plan_arrays", [
     ("k", c.c_size_t),
-    *of(c.POINTER(c.c_int32), "slot", "valid", "cu_q", "record", "miss_position", "miss_id", "miss_slot",
-        "miss_row")])
+    *fields_of(c.POINTER(c.c_int32), "slot", "valid", "cu_q", "record", "miss_position",
+        "miss_id", "miss_slot", "miss_row")])
 Counters = sized("avsg_plan_counters", [
-    *of(c.c_size_t, "requests", "rows", "selected", "hits", "misses"), *of(c.c_int32, "status", "reserved")])
+    *fields_of(c.c_size_t, "requests", "rows", "selected", "hits", "misses"),
+    *fields_of(c.c_int32, "status", "reserved")])
 Buffer = sized("avsg_buffer", [
-    ("base", c.c_void_p), *of(c.c_size_t, "slot_stride", "state_stride", "bytes")])
+    ("base", c.c_void_p), *fields_of(c.c_size_t, "slot_stride", "state_stride", "bytes")])
 
 
 class Avsg:
-    """The library: `avsg.engine_step(..)` calls avsg_engine_step and raises what it answers."""
+    """The library: `avsg.engine_step(..)` calls avsg_engine_step and raises an error if the call fails."""
 
     def __init__(self, path):
         self.lib = c.CDLL(path)
@@ -76,13 +79,17 @@ class Avsg:
         function = getattr(self.lib, "avsg_" + name)
 
         def call(*args):
-            # Plain numbers are size_t in all functions used here.
+            # The functions used here take every number as a size_t.
             status = function(*(c.c_size_t(a) if isinstance(a, int) else a for a in args))
             if status:
                 name, text = self.lib.avsg_status_name(status), self.lib.avsg_last_error()
                 raise RuntimeError(f"{name.decode()}: {text.decode()}")
 
         return call
+
+
+def array_of(value):
+    return np.array([value], np.int32)
 
 
 def main():
@@ -102,7 +109,7 @@ def main():
     for i in range(prompt):
         avsg.pool_write_row(pool, 0, i, rows[i].ctypes.data_as(c.c_void_p), row_bytes)
 
-    # The engine's own memory as NumPy arrays, without a copy.
+    # NumPy arrays over the engine's memory, without a copy.
     out, view = PlanArrays(), Buffer()
     avsg.plan_get_arrays(plan, c.byref(out))
     avsg.engine_buffer(engine, 0, 0, c.byref(view))
@@ -110,19 +117,18 @@ def main():
     pointer = c.cast(view.base, c.POINTER(c.c_uint8))
     device = np.ctypeslib.as_array(pointer, (slots, view.slot_stride))[:, :row_bytes]
 
-    one = lambda value: np.array([value], np.int32)
     scores = np.random.default_rng(2).random(prompt + steps)
     selected = hits = wrong = 0
     for step in range(steps):
         length = prompt + step
-        # An indexer whose scores drift; the newest token is always among the selected.
+        # The scores of the indexer drift, and the newest token is always selected.
         scores[:length] += np.random.default_rng(step).normal(0, 0.02, length)
         scores[length] = 2
         ids = np.argsort(scores[: length + 1])[-k:].astype(np.int32)
         np.random.default_rng(step).shuffle(ids)
         arrays = {
-            "ids": ids, "cu_q": np.array([0, 1], np.int32), "state": one(0), "generation": one(1),
-            "stable_len": one(length), "seq_len": one(length + 1),
+            "ids": ids, "cu_q": np.array([0, 1], np.int32), "state": array_of(0), "generation": array_of(1),
+            "stable_len": array_of(length), "seq_len": array_of(length + 1),
         }
         batch = Batch(ids_stride=k, k=k, **{name: I32s(array) for name, array in arrays.items()})
         fresh = Fresh(segments=1)

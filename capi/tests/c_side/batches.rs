@@ -1,4 +1,4 @@
-//! Batches, fresh rows and plans that break a rule.
+//! Invalid batches and fresh rows, and plans transferred out of order.
 
 use std::ffi::{CStr, c_void};
 use std::ptr::{null, null_mut, without_provenance_mut};
@@ -6,27 +6,29 @@ use std::ptr::{null, null_mut, without_provenance_mut};
 use avsg_capi::avsg_status::*;
 use avsg_capi::*;
 
-use super::c::*;
-use super::goes_on;
+use super::expect_step_works;
+use avsg_capi_testkit::*;
 
 #[test]
-fn batches() {
-    each_device(batches_on);
+fn invalid_batches_are_refused_and_the_next_step_is_exact() {
+    each_device(refuse_invalid_batches);
 }
 
-fn batches_on(device: &'static CStr) {
-    let life = Life::on(device);
+fn refuse_invalid_batches(device: &'static CStr) {
+    let handles = Handles::on(device);
     let step = std::cell::Cell::new(0);
-    let refuse = |spoil: &dyn Fn(&mut avsg_batch, &mut avsg_fresh), want, parts: &[&str]| {
+    let refuse = |change: &dyn Fn(&mut avsg_batch, &mut avsg_fresh), expected, parts: &[&str]| {
         let owned = Arrays::new(step.get());
         let (mut batch, mut fresh) = (owned.batch(), owned.fresh());
-        spoil(&mut batch, &mut fresh);
-        // SAFETY: arrays are `owned`'s, with lengths not above the true ones, or refused as such.
-        let status =
-            unsafe { avsg_engine_step(life.engine, &batch, life.plan, 0, &fresh, null_mut()) };
-        fails(status, want, parts);
+        change(&mut batch, &mut fresh);
+        // SAFETY: `owned` owns the arrays, and each length is at most the true one or too large for
+        // any memory.
+        let status = unsafe {
+            avsg_engine_step(handles.engine, &batch, handles.plan, 0, &fresh, null_mut())
+        };
+        expect_error(status, expected, parts);
         step.set(step.get() + 1);
-        goes_on(&life, step.get());
+        expect_step_works(&handles, step.get());
     };
     refuse(&|b, _| b.ids.len = 31, AVSG_INVALID, &["ids length is 31", "need 32"]);
     refuse(&|b, _| b.ids.data = null(), AVSG_NULL, &["ids is NULL"]);
@@ -59,85 +61,90 @@ fn batches_on(device: &'static CStr) {
     let mut owned = Arrays::new(0);
     for bad in [2, -2, i32::MAX, i32::MIN] {
         owned.state[0] = bad;
-        fails(life.step(&owned, 0), AVSG_INVALID, &[&format!("state is {bad}"), "0..2"]);
+        expect_error(handles.step(&owned, 0), AVSG_INVALID, &[&format!("state is {bad}"), "0..2"]);
     }
     owned.state[0] = 0;
-    fails(life.step(&owned, 0), AVSG_INVALID, &["state is 0", "second to name it"]);
+    expect_error(handles.step(&owned, 0), AVSG_INVALID, &["state is 0", "second to name it"]);
     let owned = Arrays::new(0);
-    fails(life.step(&owned, 2), AVSG_INVALID, &["layer is 2", "there are 2"]);
-    // SAFETY: everything is there; a stream is refused, not used.
+    expect_error(handles.step(&owned, 2), AVSG_INVALID, &["layer is 2", "there are 2"]);
+    // SAFETY: `owned` owns the arrays, and the stream is refused without a use of it.
     unsafe {
         let (batch, fresh) = (owned.batch(), owned.fresh());
         let stream = without_provenance_mut::<c_void>(16);
-        let status = avsg_engine_step(life.engine, &batch, life.plan, 0, &fresh, stream);
+        let status = avsg_engine_step(handles.engine, &batch, handles.plan, 0, &fresh, stream);
         if device == c"cpu" {
-            fails(status, AVSG_UNSUPPORTED, &["stream is 0x10", "pass NULL"]);
+            expect_error(status, AVSG_UNSUPPORTED, &["stream is 0x10", "pass NULL"]);
         } else {
-            // The runtime knows its streams; what is queued there starts every state cold.
-            fails(status, AVSG_DEVICE, &["failed with code 107"]);
+            // The runtime refuses a stream that it did not create, and every state starts cold
+            // after that.
+            expect_error(status, AVSG_DEVICE, &["failed with code 107"]);
         }
-        let status = avsg_engine_step(life.engine, &batch, life.plan, 0, null(), null_mut());
-        fails(status, AVSG_INVALID, &["fresh rows is none"]);
-        let status = avsg_engine_append(life.engine, &batch, 0, null(), null_mut());
-        fails(status, AVSG_NULL, &["fresh is NULL"]);
-        fails(
-            avsg_engine_step(life.engine, null(), life.plan, 0, &fresh, null_mut()),
+        let status = avsg_engine_step(handles.engine, &batch, handles.plan, 0, null(), null_mut());
+        expect_error(status, AVSG_INVALID, &["fresh rows is none"]);
+        let status = avsg_engine_append(handles.engine, &batch, 0, null(), null_mut());
+        expect_error(status, AVSG_NULL, &["fresh is NULL"]);
+        expect_error(
+            avsg_engine_step(handles.engine, null(), handles.plan, 0, &fresh, null_mut()),
             AVSG_NULL,
             &["avsg_batch is NULL"],
         );
     }
-    // Ids out of range are data, not mistakes: padding and a bit of the request's status.
+    // An id out of range is treated as padding and sets a status bit of its request; it is no
+    // error.
     let mut owned = Arrays::new(7);
     owned.ids[2] = 128;
-    ok(life.step(&owned, 0));
-    let mut found: avsg_plan_request = sized();
-    // SAFETY: a struct with its size; the plan's arrays hold the batch.
+    ok(handles.step(&owned, 0));
+    let mut one: avsg_plan_request = sized();
+    // SAFETY: the struct has its `size` set, and the plan's arrays hold the batch.
     unsafe {
-        ok(avsg_plan_get_request(life.plan, 0, &mut found));
-        assert_eq!((found.first_row, found.rows, *found.valid, *found.slot.add(2)), (0, 2, 7, -1));
-        assert_eq!(found.status, avsg_request_status::AVSG_REQUEST_ID_OUT_OF_RANGE as i32);
-        fails(avsg_plan_get_request(life.plan, 2, &mut found), AVSG_INVALID, &["request is 2"]);
+        ok(avsg_plan_get_request(handles.plan, 0, &mut one));
+        assert_eq!((one.first_row, one.rows, *one.valid, *one.slot.add(2)), (0, 2, 7, -1));
+        assert_eq!(one.status, avsg_request_status::AVSG_REQUEST_ID_OUT_OF_RANGE as i32);
+        expect_error(
+            avsg_plan_get_request(handles.plan, 2, &mut one),
+            AVSG_INVALID,
+            &["request is 2"],
+        );
     }
-    goes_on(&life, 8);
-    life.end();
+    expect_step_works(&handles, 8);
+    handles.destroy();
 }
 
-/// Plans that come too late or too early for a layer.
 #[test]
-fn plans_out_of_order() {
-    each_device(plans_out_of_order_on);
+fn plans_out_of_order_are_refused() {
+    each_device(refuse_plans_out_of_order);
 }
 
-fn plans_out_of_order_on(device: &'static CStr) {
-    let life = Life::on(device);
+fn refuse_plans_out_of_order(device: &'static CStr) {
+    let handles = Handles::on(device);
     let (a, b) = (Arrays::new(1), Arrays::new(2));
     let (mut newer, mut counters) = (null_mut(), sized::<avsg_plan_counters>());
     let transfer = |plan, layer| {
         let fresh = a.fresh();
-        // SAFETY: `a` keeps the rows.
-        unsafe { avsg_engine_transfer(life.engine, plan, layer, &fresh, null_mut()) }
+        // SAFETY: `a` owns the fresh rows.
+        unsafe { avsg_engine_transfer(handles.engine, plan, layer, &fresh, null_mut()) }
     };
-    // SAFETY: structs with their sizes; `a` and `b` keep all arrays.
+    // SAFETY: the structs have their `size` set, and `a` and `b` own the arrays.
     unsafe {
-        ok(avsg_plan_create(life.engine, 4, 2, &mut newer));
-        fails(transfer(newer, 0), AVSG_INVALID, &["plan is empty", "plan one first"]);
-        ok(avsg_engine_plan(life.engine, &a.batch(), life.plan, null_mut()));
-        ok(avsg_engine_plan(life.engine, &b.batch(), newer, null_mut()));
+        ok(avsg_plan_create(handles.engine, 4, 2, &mut newer));
+        expect_error(transfer(newer, 0), AVSG_INVALID, &["plan is empty", "plan one first"]);
+        ok(avsg_engine_plan(handles.engine, &a.batch(), handles.plan, null_mut()));
+        ok(avsg_engine_plan(handles.engine, &b.batch(), newer, null_mut()));
         ok(avsg_plan_get_counters(newer, &mut counters));
     }
     assert!(counters.number == 2 && counters.misses > 0);
     let parts = ["plan number is 2", "layer 0 lacks the rows of plan 1", "transfer that one first"];
-    fails(transfer(newer, 0), AVSG_INVALID, &parts);
-    [life.plan, newer].into_iter().for_each(|plan| ok(transfer(plan, 0)));
-    let newer_life = Life { plan: newer, context: life.context.clone(), ..life };
-    assert_eq!(newer_life.expect_exact(&b, 0), 32);
+    expect_error(transfer(newer, 0), AVSG_INVALID, &parts);
+    [handles.plan, newer].into_iter().for_each(|plan| ok(transfer(plan, 0)));
+    let newer_handles = Handles { plan: newer, context: handles.context.clone(), ..handles };
+    assert_eq!(newer_handles.expect_exact(&b, 0), 32);
     let parts = ["plan number is 1", "layer 0 has the rows of plan 2", "order in which"];
-    fails(transfer(life.plan, 0), AVSG_INVALID, &parts);
-    assert_eq!(newer_life.expect_exact(&b, 0), 32);
-    // Layer 1 has neither yet: a step there would find nothing of what they missed.
-    fails(life.step(&a, 1), AVSG_INVALID, &["plan number is 3", "layer 1 lacks"]);
-    [life.plan, newer].into_iter().for_each(|plan| ok(transfer(plan, 1)));
-    goes_on(&life, 3);
+    expect_error(transfer(handles.plan, 0), AVSG_INVALID, &parts);
+    assert_eq!(newer_handles.expect_exact(&b, 0), 32);
+    // Layer 1 lacks the misses of both plans, so that a step's hits would have no rows there.
+    expect_error(handles.step(&a, 1), AVSG_INVALID, &["plan number is 3", "layer 1 lacks"]);
+    [handles.plan, newer].into_iter().for_each(|plan| ok(transfer(plan, 1)));
+    expect_step_works(&handles, 3);
     ok(avsg_plan_destroy(newer));
-    life.end();
+    handles.destroy();
 }

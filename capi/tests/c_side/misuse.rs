@@ -1,4 +1,5 @@
-//! Every function of the header with every handle, pointer and number that it must refuse.
+//! Calls of every function of the header with every kind of handle, pointer and number that it must
+//! refuse.
 
 use std::ffi::{CStr, c_void};
 use std::ptr::{null, null_mut, without_provenance_mut};
@@ -6,223 +7,229 @@ use std::ptr::{null, null_mut, without_provenance_mut};
 use avsg_capi::avsg_status::*;
 use avsg_capi::*;
 
-use super::c::*;
-use super::goes_on;
+use super::expect_step_works;
+use avsg_capi_testkit::*;
 
-/// What the good arguments are taken from.
-struct Good {
-    life: Life,
+/// Valid arguments, of which a call replaces one.
+struct ValidArguments {
+    handles: Handles,
     config: avsg_engine_config,
     owned: Arrays,
 }
 
-type Call<T> = fn(&Good, T) -> avsg_status;
+/// A call with valid arguments but for one.
+type Call<T> = fn(&ValidArguments, T) -> avsg_status;
 
-fn to<T>(bits: usize) -> *mut T {
+/// Returns a handle with these bits.
+fn handle<T>(bits: usize) -> *mut T {
     without_provenance_mut(bits)
 }
 
-/// A call and what it says of its arguments: unsafe because C's functions are.
-macro_rules! call {
-    (|$good:ident, $arg:ident| $body:expr) => {
-        // SAFETY: in each line below, everything but the one wrong argument is good: handles are
-        // looked up, structs have their sizes, places and arrays are the caller's.
-        |$good, $arg| unsafe { $body }
+/// Makes a [`Call`] of an unsafe function.
+macro_rules! unsafe_call {
+    (|$valid:ident, $arg:ident| $body:expr) => {
+        // SAFETY: in each line below, every argument but one is valid, and that one is a handle,
+        // which is looked up, or a pointer or number that the function refuses before it uses it.
+        |$valid, $arg| unsafe { $body }
     };
 }
 
-const NOTHING: *mut c_void = null_mut();
-/// Handles: the function, of which kind its handle is, the call with another one.
+const NO_STREAM: *mut c_void = null_mut();
+/// Arguments that are handles: the function, the kind of the handle, and the call.
 #[rustfmt::skip]
-const HANDLES: &[(&str, &str, Call<usize>)] = &[
-    ("avsg_pool_get_info", "pool", call!(|_g, h| avsg_pool_get_info(to(h), &mut sized()))),
-    ("avsg_pool_chunks", "pool", call!(|_g, h| avsg_pool_chunks(to(h), null_mut(), 0, &mut 0))),
-    ("avsg_pool_demote", "pool", |_, h| avsg_pool_demote(to(h))),
-    ("avsg_pool_destroy", "pool", |_, h| avsg_pool_destroy(to(h))),
-    ("avsg_pool_write_row", "pool", call!(|_g, h| avsg_pool_write_row(to(h), 0, 0, row(0, 0).as_ptr().cast(), ROW))),
-    ("avsg_pool_read_row", "pool", call!(|_g, h| avsg_pool_read_row(to(h), 0, 0, [0u8; ROW].as_mut_ptr().cast(), ROW))),
-    ("avsg_pool_row", "pool", call!(|_g, h| avsg_pool_row(to(h), 0, 0, 0, &mut null()))),
-    ("avsg_pool_row_mut", "pool", call!(|_g, h| avsg_pool_row_mut(to(h), 0, 0, 0, &mut null_mut()))),
-    ("avsg_pool_export", "pool", call!(|_g, h| avsg_pool_export(to(h), [0; 112].as_mut_ptr(), 112, &mut 0))),
-    ("avsg_pool_send", "pool", |_, h| avsg_pool_send(to(h), 0)),
-    ("avsg_engine_create", "pool", call!(|g, h| avsg_engine_create(&g.config, to(h), &mut null_mut()))),
-    ("avsg_engine_get_info", "engine", call!(|_g, h| avsg_engine_get_info(to(h), &mut sized()))),
-    ("avsg_engine_table", "engine", call!(|_g, h| avsg_engine_table(to(h), 0, &mut null(), &mut 0))),
-    ("avsg_engine_destroy", "engine", |_, h| avsg_engine_destroy(to(h))),
-    ("avsg_engine_buffer", "engine", call!(|_g, h| avsg_engine_buffer(to(h), 0, 0, &mut sized()))),
-    ("avsg_engine_block_table", "engine", call!(|_g, h| avsg_engine_block_table(to(h), &0, 1, 0, &mut 0, 1, &mut 0))),
-    ("avsg_plan_create", "engine", call!(|_g, h| avsg_plan_create(to(h), 1, 1, &mut null_mut()))),
-    ("avsg_engine_plan", "engine", call!(|g, h| avsg_engine_plan(to(h), &g.owned.batch(), g.life.plan, NOTHING))),
-    ("avsg_engine_plan", "plan", call!(|g, h| avsg_engine_plan(g.life.engine, &g.owned.batch(), to(h), NOTHING))),
-    ("avsg_engine_transfer", "engine", call!(|g, h| avsg_engine_transfer(to(h), g.life.plan, 0, &g.owned.fresh(), NOTHING))),
-    ("avsg_engine_transfer", "plan", call!(|g, h| avsg_engine_transfer(g.life.engine, to(h), 0, &g.owned.fresh(), NOTHING))),
-    ("avsg_engine_step", "engine", call!(|g, h| avsg_engine_step(to(h), &g.owned.batch(), g.life.plan, 0, &g.owned.fresh(), NOTHING))),
-    ("avsg_engine_step", "plan", call!(|g, h| avsg_engine_step(g.life.engine, &g.owned.batch(), to(h), 0, &g.owned.fresh(), NOTHING))),
-    ("avsg_engine_append", "engine", call!(|g, h| avsg_engine_append(to(h), &g.owned.batch(), 0, &g.owned.fresh(), NOTHING))),
-    ("avsg_plan_destroy", "plan", |_, h| avsg_plan_destroy(to(h))),
-    ("avsg_plan_get_arrays", "plan", call!(|_g, h| avsg_plan_get_arrays(to(h), &mut sized()))),
-    ("avsg_plan_get_device_arrays", "plan", call!(|_g, h| avsg_plan_get_device_arrays(to(h), &mut sized()))),
-    ("avsg_plan_get_counters", "plan", call!(|_g, h| avsg_plan_get_counters(to(h), &mut sized()))),
-    ("avsg_plan_get_request", "plan", call!(|_g, h| avsg_plan_get_request(to(h), 0, &mut sized()))),
+const HANDLE_ARGUMENTS: &[(&str, &str, Call<usize>)] = &[
+    ("avsg_pool_get_info", "pool", unsafe_call!(|_v, h| avsg_pool_get_info(handle(h), &mut sized()))),
+    ("avsg_pool_chunks", "pool", unsafe_call!(|_v, h| avsg_pool_chunks(handle(h), null_mut(), 0, &mut 0))),
+    ("avsg_pool_demote", "pool", |_, h| avsg_pool_demote(handle(h))),
+    ("avsg_pool_destroy", "pool", |_, h| avsg_pool_destroy(handle(h))),
+    ("avsg_pool_write_row", "pool", unsafe_call!(|_v, h| avsg_pool_write_row(handle(h), 0, 0, row(0, 0).as_ptr().cast(), ROW))),
+    ("avsg_pool_read_row", "pool", unsafe_call!(|_v, h| avsg_pool_read_row(handle(h), 0, 0, [0u8; ROW].as_mut_ptr().cast(), ROW))),
+    ("avsg_pool_row", "pool", unsafe_call!(|_v, h| avsg_pool_row(handle(h), 0, 0, 0, &mut null()))),
+    ("avsg_pool_row_mut", "pool", unsafe_call!(|_v, h| avsg_pool_row_mut(handle(h), 0, 0, 0, &mut null_mut()))),
+    ("avsg_pool_export", "pool", unsafe_call!(|_v, h| avsg_pool_export(handle(h), [0; 112].as_mut_ptr(), 112, &mut 0))),
+    ("avsg_pool_send", "pool", |_, h| avsg_pool_send(handle(h), 0)),
+    ("avsg_engine_create", "pool", unsafe_call!(|v, h| avsg_engine_create(&v.config, handle(h), &mut null_mut()))),
+    ("avsg_engine_get_info", "engine", unsafe_call!(|_v, h| avsg_engine_get_info(handle(h), &mut sized()))),
+    ("avsg_engine_table", "engine", unsafe_call!(|_v, h| avsg_engine_table(handle(h), 0, &mut null(), &mut 0))),
+    ("avsg_engine_destroy", "engine", |_, h| avsg_engine_destroy(handle(h))),
+    ("avsg_engine_buffer", "engine", unsafe_call!(|_v, h| avsg_engine_buffer(handle(h), 0, 0, &mut sized()))),
+    ("avsg_engine_block_table", "engine", unsafe_call!(|_v, h| avsg_engine_block_table(handle(h), &0, 1, 0, &mut 0, 1, &mut 0))),
+    ("avsg_plan_create", "engine", unsafe_call!(|_v, h| avsg_plan_create(handle(h), 1, 1, &mut null_mut()))),
+    ("avsg_engine_plan", "engine", unsafe_call!(|v, h| avsg_engine_plan(handle(h), &v.owned.batch(), v.handles.plan, NO_STREAM))),
+    ("avsg_engine_plan", "plan", unsafe_call!(|v, h| avsg_engine_plan(v.handles.engine, &v.owned.batch(), handle(h), NO_STREAM))),
+    ("avsg_engine_transfer", "engine", unsafe_call!(|v, h| avsg_engine_transfer(handle(h), v.handles.plan, 0, &v.owned.fresh(), NO_STREAM))),
+    ("avsg_engine_transfer", "plan", unsafe_call!(|v, h| avsg_engine_transfer(v.handles.engine, handle(h), 0, &v.owned.fresh(), NO_STREAM))),
+    ("avsg_engine_step", "engine", unsafe_call!(|v, h| avsg_engine_step(handle(h), &v.owned.batch(), v.handles.plan, 0, &v.owned.fresh(), NO_STREAM))),
+    ("avsg_engine_step", "plan", unsafe_call!(|v, h| avsg_engine_step(v.handles.engine, &v.owned.batch(), handle(h), 0, &v.owned.fresh(), NO_STREAM))),
+    ("avsg_engine_append", "engine", unsafe_call!(|v, h| avsg_engine_append(handle(h), &v.owned.batch(), 0, &v.owned.fresh(), NO_STREAM))),
+    ("avsg_plan_destroy", "plan", |_, h| avsg_plan_destroy(handle(h))),
+    ("avsg_plan_get_arrays", "plan", unsafe_call!(|_v, h| avsg_plan_get_arrays(handle(h), &mut sized()))),
+    ("avsg_plan_get_device_arrays", "plan", unsafe_call!(|_v, h| avsg_plan_get_device_arrays(handle(h), &mut sized()))),
+    ("avsg_plan_get_counters", "plan", unsafe_call!(|_v, h| avsg_plan_get_counters(handle(h), &mut sized()))),
+    ("avsg_plan_get_request", "plan", unsafe_call!(|_v, h| avsg_plan_get_request(handle(h), 0, &mut sized()))),
 ];
 
-/// What a pointer is to: that decides what else it must not be.
+/// What a pointer argument points to, which decides the values that the function must refuse.
 #[derive(Clone, Copy, PartialEq)]
-enum To {
-    /// A struct with a size.
+enum Pointee {
+    /// A struct that begins with its size.
     Struct,
-    /// A place for a result, or an array, of something aligned.
+    /// An aligned result or array.
     Words,
-    /// Bytes at any address.
+    /// Bytes, which need no alignment.
     Bytes,
 }
-use To::*;
+use Pointee::*;
 
-/// Pointers: the function, what it wants, the call with another one.
+/// Arguments that are pointers: the function, the pointee, and the call.
 #[rustfmt::skip]
-const POINTERS: &[(&str, To, Call<*mut c_void>)] = &[
-    ("avsg_pool_bytes", Struct, call!(|_g, p| avsg_pool_bytes(p.cast(), &mut 0))),
-    ("avsg_pool_bytes", Words, call!(|_g, p| avsg_pool_bytes(&pool_config(), p.cast()))),
-    ("avsg_pool_create", Struct, call!(|_g, p| avsg_pool_create(p.cast(), &mut null_mut()))),
-    ("avsg_pool_create", Words, call!(|_g, p| avsg_pool_create(&pool_config(), p.cast()))),
-    ("avsg_pool_chunk_bytes", Struct, call!(|_g, p| avsg_pool_chunk_bytes(p.cast(), null_mut(), 0, &mut 0))),
-    ("avsg_pool_chunk_bytes", Words, call!(|_g, p| avsg_pool_chunk_bytes(&pool_config(), p.cast(), 9, &mut 0))),
-    ("avsg_pool_chunk_bytes", Words, call!(|_g, p| avsg_pool_chunk_bytes(&pool_config(), null_mut(), 0, p.cast()))),
-    ("avsg_pool_from_memory", Struct, call!(|_g, p| avsg_pool_from_memory(p.cast(), null(), 0, &mut null_mut()))),
-    ("avsg_pool_from_memory", Words, call!(|_g, p| avsg_pool_from_memory(&pool_config(), p.cast(), 4, &mut null_mut()))),
-    ("avsg_pool_from_memory", Words, call!(|_g, p| avsg_pool_from_memory(&pool_config(), null(), 4, p.cast()))),
-    ("avsg_pool_get_info", Struct, call!(|g, p| avsg_pool_get_info(g.life.pool, p.cast()))),
-    ("avsg_pool_chunks", Words, call!(|g, p| avsg_pool_chunks(g.life.pool, p.cast(), 9, &mut 0))),
-    ("avsg_pool_chunks", Words, call!(|g, p| avsg_pool_chunks(g.life.pool, null_mut(), 0, p.cast()))),
-    ("avsg_pool_write_row", Bytes, call!(|g, p| avsg_pool_write_row(g.life.pool, 0, 0, p, ROW))),
-    ("avsg_pool_read_row", Bytes, call!(|g, p| avsg_pool_read_row(g.life.pool, 0, 0, p, ROW))),
-    ("avsg_pool_row", Words, call!(|g, p| avsg_pool_row(g.life.pool, 0, 0, 0, p.cast()))),
-    ("avsg_pool_row_mut", Words, call!(|g, p| avsg_pool_row_mut(g.life.pool, 0, 0, 0, p.cast()))),
-    ("avsg_pool_export", Bytes, call!(|g, p| avsg_pool_export(g.life.pool, p.cast(), 112, &mut 0))),
-    ("avsg_pool_export", Words, call!(|g, p| avsg_pool_export(g.life.pool, [0; 112].as_mut_ptr(), 112, p.cast()))),
-    ("avsg_pool_import", Bytes, call!(|_g, p| avsg_pool_import(p.cast(), 112, 0, 0, &mut null_mut()))),
-    ("avsg_pool_import", Words, call!(|_g, p| avsg_pool_import([0; 112].as_ptr(), 112, 0, 0, p.cast()))),
-    ("avsg_pool_recv", Words, call!(|_g, p| avsg_pool_recv(-1, 0, p.cast()))),
-    ("avsg_engine_bytes", Struct, call!(|_g, p| avsg_engine_bytes(p.cast(), &pool_config(), &mut sized()))),
-    ("avsg_engine_bytes", Struct, call!(|g, p| avsg_engine_bytes(&g.config, p.cast(), &mut sized()))),
-    ("avsg_engine_bytes", Struct, call!(|g, p| avsg_engine_bytes(&g.config, &pool_config(), p.cast()))),
-    ("avsg_engine_create", Struct, call!(|g, p| avsg_engine_create(p.cast(), g.life.pool, &mut null_mut()))),
-    ("avsg_engine_create", Words, call!(|g, p| avsg_engine_create(&g.config, g.life.pool, p.cast()))),
-    ("avsg_engine_get_info", Struct, call!(|g, p| avsg_engine_get_info(g.life.engine, p.cast()))),
-    ("avsg_engine_table", Words, call!(|g, p| avsg_engine_table(g.life.engine, 0, p.cast(), &mut 0))),
-    ("avsg_engine_table", Words, call!(|g, p| avsg_engine_table(g.life.engine, 0, &mut null(), p.cast()))),
-    ("avsg_engine_buffer", Struct, call!(|g, p| avsg_engine_buffer(g.life.engine, 0, 0, p.cast()))),
-    ("avsg_engine_block_table", Words, call!(|g, p| avsg_engine_block_table(g.life.engine, p.cast(), 1, 0, &mut 0, 1, &mut 0))),
-    ("avsg_engine_block_table", Words, call!(|g, p| avsg_engine_block_table(g.life.engine, &0, 1, 0, p.cast(), 1, &mut 0))),
-    ("avsg_engine_block_table", Words, call!(|g, p| avsg_engine_block_table(g.life.engine, &0, 1, 0, &mut 0, 1, p.cast()))),
-    ("avsg_plan_create", Words, call!(|g, p| avsg_plan_create(g.life.engine, 1, 1, p.cast()))),
-    ("avsg_engine_plan", Struct, call!(|g, p| avsg_engine_plan(g.life.engine, p.cast(), g.life.plan, NOTHING))),
-    ("avsg_engine_step", Struct, call!(|g, p| avsg_engine_step(g.life.engine, p.cast(), g.life.plan, 0, null(), NOTHING))),
-    ("avsg_engine_append", Struct, call!(|g, p| avsg_engine_append(g.life.engine, p.cast(), 0, &g.owned.fresh(), NOTHING))),
-    ("avsg_engine_append", Struct, call!(|g, p| avsg_engine_append(g.life.engine, &g.owned.batch(), 0, p.cast(), NOTHING))),
-    ("avsg_plan_get_arrays", Struct, call!(|g, p| avsg_plan_get_arrays(g.life.plan, p.cast()))),
-    ("avsg_plan_get_device_arrays", Struct, call!(|g, p| avsg_plan_get_device_arrays(g.life.plan, p.cast()))),
-    ("avsg_plan_get_counters", Struct, call!(|g, p| avsg_plan_get_counters(g.life.plan, p.cast()))),
-    ("avsg_plan_get_request", Struct, call!(|g, p| avsg_plan_get_request(g.life.plan, 0, p.cast()))),
+const POINTER_ARGUMENTS: &[(&str, Pointee, Call<*mut c_void>)] = &[
+    ("avsg_pool_bytes", Struct, unsafe_call!(|_v, p| avsg_pool_bytes(p.cast(), &mut 0))),
+    ("avsg_pool_bytes", Words, unsafe_call!(|_v, p| avsg_pool_bytes(&pool_config(), p.cast()))),
+    ("avsg_pool_create", Struct, unsafe_call!(|_v, p| avsg_pool_create(p.cast(), &mut null_mut()))),
+    ("avsg_pool_create", Words, unsafe_call!(|_v, p| avsg_pool_create(&pool_config(), p.cast()))),
+    ("avsg_pool_chunk_bytes", Struct, unsafe_call!(|_v, p| avsg_pool_chunk_bytes(p.cast(), null_mut(), 0, &mut 0))),
+    ("avsg_pool_chunk_bytes", Words, unsafe_call!(|_v, p| avsg_pool_chunk_bytes(&pool_config(), p.cast(), 9, &mut 0))),
+    ("avsg_pool_chunk_bytes", Words, unsafe_call!(|_v, p| avsg_pool_chunk_bytes(&pool_config(), null_mut(), 0, p.cast()))),
+    ("avsg_pool_from_memory", Struct, unsafe_call!(|_v, p| avsg_pool_from_memory(p.cast(), null(), 0, &mut null_mut()))),
+    ("avsg_pool_from_memory", Words, unsafe_call!(|_v, p| avsg_pool_from_memory(&pool_config(), p.cast(), 4, &mut null_mut()))),
+    ("avsg_pool_from_memory", Words, unsafe_call!(|_v, p| avsg_pool_from_memory(&pool_config(), null(), 4, p.cast()))),
+    ("avsg_pool_get_info", Struct, unsafe_call!(|v, p| avsg_pool_get_info(v.handles.pool, p.cast()))),
+    ("avsg_pool_chunks", Words, unsafe_call!(|v, p| avsg_pool_chunks(v.handles.pool, p.cast(), 9, &mut 0))),
+    ("avsg_pool_chunks", Words, unsafe_call!(|v, p| avsg_pool_chunks(v.handles.pool, null_mut(), 0, p.cast()))),
+    ("avsg_pool_write_row", Bytes, unsafe_call!(|v, p| avsg_pool_write_row(v.handles.pool, 0, 0, p, ROW))),
+    ("avsg_pool_read_row", Bytes, unsafe_call!(|v, p| avsg_pool_read_row(v.handles.pool, 0, 0, p, ROW))),
+    ("avsg_pool_row", Words, unsafe_call!(|v, p| avsg_pool_row(v.handles.pool, 0, 0, 0, p.cast()))),
+    ("avsg_pool_row_mut", Words, unsafe_call!(|v, p| avsg_pool_row_mut(v.handles.pool, 0, 0, 0, p.cast()))),
+    ("avsg_pool_export", Bytes, unsafe_call!(|v, p| avsg_pool_export(v.handles.pool, p.cast(), 112, &mut 0))),
+    ("avsg_pool_export", Words, unsafe_call!(|v, p| avsg_pool_export(v.handles.pool, [0; 112].as_mut_ptr(), 112, p.cast()))),
+    ("avsg_pool_import", Bytes, unsafe_call!(|_v, p| avsg_pool_import(p.cast(), 112, 0, 0, &mut null_mut()))),
+    ("avsg_pool_import", Words, unsafe_call!(|_v, p| avsg_pool_import([0; 112].as_ptr(), 112, 0, 0, p.cast()))),
+    ("avsg_pool_recv", Words, unsafe_call!(|_v, p| avsg_pool_recv(-1, 0, p.cast()))),
+    ("avsg_engine_bytes", Struct, unsafe_call!(|_v, p| avsg_engine_bytes(p.cast(), &pool_config(), &mut sized()))),
+    ("avsg_engine_bytes", Struct, unsafe_call!(|v, p| avsg_engine_bytes(&v.config, p.cast(), &mut sized()))),
+    ("avsg_engine_bytes", Struct, unsafe_call!(|v, p| avsg_engine_bytes(&v.config, &pool_config(), p.cast()))),
+    ("avsg_engine_create", Struct, unsafe_call!(|v, p| avsg_engine_create(p.cast(), v.handles.pool, &mut null_mut()))),
+    ("avsg_engine_create", Words, unsafe_call!(|v, p| avsg_engine_create(&v.config, v.handles.pool, p.cast()))),
+    ("avsg_engine_get_info", Struct, unsafe_call!(|v, p| avsg_engine_get_info(v.handles.engine, p.cast()))),
+    ("avsg_engine_table", Words, unsafe_call!(|v, p| avsg_engine_table(v.handles.engine, 0, p.cast(), &mut 0))),
+    ("avsg_engine_table", Words, unsafe_call!(|v, p| avsg_engine_table(v.handles.engine, 0, &mut null(), p.cast()))),
+    ("avsg_engine_buffer", Struct, unsafe_call!(|v, p| avsg_engine_buffer(v.handles.engine, 0, 0, p.cast()))),
+    ("avsg_engine_block_table", Words, unsafe_call!(|v, p| avsg_engine_block_table(v.handles.engine, p.cast(), 1, 0, &mut 0, 1, &mut 0))),
+    ("avsg_engine_block_table", Words, unsafe_call!(|v, p| avsg_engine_block_table(v.handles.engine, &0, 1, 0, p.cast(), 1, &mut 0))),
+    ("avsg_engine_block_table", Words, unsafe_call!(|v, p| avsg_engine_block_table(v.handles.engine, &0, 1, 0, &mut 0, 1, p.cast()))),
+    ("avsg_plan_create", Words, unsafe_call!(|v, p| avsg_plan_create(v.handles.engine, 1, 1, p.cast()))),
+    ("avsg_engine_plan", Struct, unsafe_call!(|v, p| avsg_engine_plan(v.handles.engine, p.cast(), v.handles.plan, NO_STREAM))),
+    ("avsg_engine_step", Struct, unsafe_call!(|v, p| avsg_engine_step(v.handles.engine, p.cast(), v.handles.plan, 0, null(), NO_STREAM))),
+    ("avsg_engine_append", Struct, unsafe_call!(|v, p| avsg_engine_append(v.handles.engine, p.cast(), 0, &v.owned.fresh(), NO_STREAM))),
+    ("avsg_engine_append", Struct, unsafe_call!(|v, p| avsg_engine_append(v.handles.engine, &v.owned.batch(), 0, p.cast(), NO_STREAM))),
+    ("avsg_plan_get_arrays", Struct, unsafe_call!(|v, p| avsg_plan_get_arrays(v.handles.plan, p.cast()))),
+    ("avsg_plan_get_device_arrays", Struct, unsafe_call!(|v, p| avsg_plan_get_device_arrays(v.handles.plan, p.cast()))),
+    ("avsg_plan_get_counters", Struct, unsafe_call!(|v, p| avsg_plan_get_counters(v.handles.plan, p.cast()))),
+    ("avsg_plan_get_request", Struct, unsafe_call!(|v, p| avsg_plan_get_request(v.handles.plan, 0, p.cast()))),
 ];
 
-/// Numbers: the call, what its refusal names, numbers that are too large.
+/// Arguments that are numbers: the call, the name in its message, and the smallest number that is
+/// too large.
 #[rustfmt::skip]
-const NUMBERS: &[(Call<usize>, &str, usize)] = &[
-    (call!(|g, n| avsg_pool_write_row(g.life.pool, n, 0, row(0, 0).as_ptr().cast(), ROW)), "layer", 2),
-    (call!(|g, n| avsg_pool_write_row(g.life.pool, 0, n, row(0, 0).as_ptr().cast(), ROW)), "row", ROWS),
-    (call!(|g, n| avsg_pool_write_row(g.life.pool, 0, 0, g.owned.ids.as_ptr().cast(), n.min(128))), "bytes", ROW + 1),
-    (call!(|g, n| avsg_pool_read_row(g.life.pool, n, 0, [0u8; ROW].as_mut_ptr().cast(), ROW)), "layer", 2),
-    (call!(|g, n| avsg_pool_read_row(g.life.pool, 0, n, [0u8; ROW].as_mut_ptr().cast(), ROW)), "row", ROWS),
-    (call!(|g, n| avsg_pool_read_row(g.life.pool, 0, 0, [0u8; 128].as_mut_ptr().cast(), n.min(128))), "bytes", ROW + 1),
-    (call!(|g, n| avsg_pool_row(g.life.pool, n, 0, 0, &mut null())), "layer", 2),
-    (call!(|g, n| avsg_pool_row(g.life.pool, 0, n, 0, &mut null())), "segment", 2),
-    (call!(|g, n| avsg_pool_row(g.life.pool, 0, 0, n, &mut null())), "row", ROWS),
-    (call!(|g, n| avsg_pool_row_mut(g.life.pool, 0, 0, n, &mut null_mut())), "row", ROWS),
-    (call!(|g, n| avsg_engine_table(g.life.engine, n, &mut null(), &mut 0)), "state", 2),
-    (call!(|g, n| avsg_engine_buffer(g.life.engine, n, 0, &mut sized())), "layer", 2),
-    (call!(|g, n| avsg_engine_buffer(g.life.engine, 0, n, &mut sized())), "segment", 2),
-    (call!(|g, n| avsg_engine_step(g.life.engine, &g.owned.batch(), g.life.plan, n, &g.owned.fresh(), NOTHING)), "layer", 2),
-    (call!(|g, n| avsg_engine_transfer(g.life.engine, g.life.plan, n, &g.owned.fresh(), NOTHING)), "layer", 2),
-    (call!(|g, n| avsg_engine_append(g.life.engine, &g.owned.batch(), n, &g.owned.fresh(), NOTHING)), "layer", 2),
-    (call!(|g, n| avsg_plan_get_request(g.life.plan, n, &mut sized())), "request", 2),
-    (call!(|g, n| avsg_plan_create(g.life.engine, n, 1, &mut null_mut())), "rows", (1 << 20) + 1),
-    (call!(|g, n| avsg_plan_create(g.life.engine, 1, n, &mut null_mut())), "requests", (1 << 20) + 1),
-    (call!(|g, n| avsg_engine_block_table(g.life.engine, &0, 1, n, &mut 0, 1, &mut 0)), "page", 129),
-    (call!(|g, n| avsg_engine_block_table(g.life.engine, &(n.min(1 << 30) as i32), 1, 0, &mut 0, 1, &mut 0)), "state", 2),
+const NUMBER_ARGUMENTS: &[(Call<usize>, &str, usize)] = &[
+    (unsafe_call!(|v, n| avsg_pool_write_row(v.handles.pool, n, 0, row(0, 0).as_ptr().cast(), ROW)), "layer", 2),
+    (unsafe_call!(|v, n| avsg_pool_write_row(v.handles.pool, 0, n, row(0, 0).as_ptr().cast(), ROW)), "row", ROWS),
+    (unsafe_call!(|v, n| avsg_pool_write_row(v.handles.pool, 0, 0, v.owned.ids.as_ptr().cast(), n.min(128))), "bytes", ROW + 1),
+    (unsafe_call!(|v, n| avsg_pool_read_row(v.handles.pool, n, 0, [0u8; ROW].as_mut_ptr().cast(), ROW)), "layer", 2),
+    (unsafe_call!(|v, n| avsg_pool_read_row(v.handles.pool, 0, n, [0u8; ROW].as_mut_ptr().cast(), ROW)), "row", ROWS),
+    (unsafe_call!(|v, n| avsg_pool_read_row(v.handles.pool, 0, 0, [0u8; 128].as_mut_ptr().cast(), n.min(128))), "bytes", ROW + 1),
+    (unsafe_call!(|v, n| avsg_pool_row(v.handles.pool, n, 0, 0, &mut null())), "layer", 2),
+    (unsafe_call!(|v, n| avsg_pool_row(v.handles.pool, 0, n, 0, &mut null())), "segment", 2),
+    (unsafe_call!(|v, n| avsg_pool_row(v.handles.pool, 0, 0, n, &mut null())), "row", ROWS),
+    (unsafe_call!(|v, n| avsg_pool_row_mut(v.handles.pool, 0, 0, n, &mut null_mut())), "row", ROWS),
+    (unsafe_call!(|v, n| avsg_engine_table(v.handles.engine, n, &mut null(), &mut 0)), "state", 2),
+    (unsafe_call!(|v, n| avsg_engine_buffer(v.handles.engine, n, 0, &mut sized())), "layer", 2),
+    (unsafe_call!(|v, n| avsg_engine_buffer(v.handles.engine, 0, n, &mut sized())), "segment", 2),
+    (unsafe_call!(|v, n| avsg_engine_step(v.handles.engine, &v.owned.batch(), v.handles.plan, n, &v.owned.fresh(), NO_STREAM)), "layer", 2),
+    (unsafe_call!(|v, n| avsg_engine_transfer(v.handles.engine, v.handles.plan, n, &v.owned.fresh(), NO_STREAM)), "layer", 2),
+    (unsafe_call!(|v, n| avsg_engine_append(v.handles.engine, &v.owned.batch(), n, &v.owned.fresh(), NO_STREAM)), "layer", 2),
+    (unsafe_call!(|v, n| avsg_plan_get_request(v.handles.plan, n, &mut sized())), "request", 2),
+    (unsafe_call!(|v, n| avsg_plan_create(v.handles.engine, n, 1, &mut null_mut())), "rows", (1 << 20) + 1),
+    (unsafe_call!(|v, n| avsg_plan_create(v.handles.engine, 1, n, &mut null_mut())), "requests", (1 << 20) + 1),
+    (unsafe_call!(|v, n| avsg_engine_block_table(v.handles.engine, &0, 1, n, &mut 0, 1, &mut 0)), "page", 129),
+    (unsafe_call!(|v, n| avsg_engine_block_table(v.handles.engine, &(n.min(1 << 30) as i32), 1, 0, &mut 0, 1, &mut 0)), "state", 2),
 ];
 
 #[test]
-fn every_function_refuses_every_argument_that_is_none() {
-    each_device(refusals);
+fn every_function_refuses_every_kind_of_invalid_argument() {
+    each_device(refuse_arguments);
 }
 
-fn refusals(device: &'static CStr) {
-    let good = Good { life: Life::on(device), config: config_on(device), owned: Arrays::new(0) };
-    let gone = Life::on(device);
-    let [pool, engine, plan] = handles(&gone);
-    gone.end();
-    goes_on(&good.life, 1);
+fn refuse_arguments(device: &'static CStr) {
+    let valid = ValidArguments {
+        handles: Handles::on(device),
+        config: config_on(device),
+        owned: Arrays::new(0),
+    };
+    let destroyed = Handles::on(device);
+    let stale = addresses(&destroyed);
+    destroyed.destroy();
+    expect_step_works(&valid.handles, 1);
     let names = ["pool", "engine", "plan"];
-    for &(name, kind, call) in HANDLES {
+    for &(name, kind, call) in HANDLE_ARGUMENTS {
         println!("{name}: {kind}");
-        let of = names.iter().position(|&name| name == kind).unwrap();
+        let index = names.iter().position(|&name| name == kind).unwrap();
         if !name.ends_with("_destroy") {
-            fails(call(&good, 0), AVSG_NULL, &[&format!("{kind} is NULL"), "create one"]);
+            expect_error(call(&valid, 0), AVSG_NULL, &[&format!("{kind} is NULL"), "create one"]);
         }
-        fails(call(&good, [pool, engine, plan][of]), AVSG_HANDLE, &[kind, "it was destroyed"]);
-        let other = handles(&good.life)[(of + 1) % 3];
-        fails(call(&good, other), AVSG_HANDLE, &[kind, "another kind"]);
-        for bits in [64, 1, usize::MAX, (&raw const good).addr()] {
-            let said = call(&good, bits);
-            assert_eq!(said, AVSG_HANDLE, "{bits:#x}: {}", last_error());
+        expect_error(call(&valid, stale[index]), AVSG_HANDLE, &[kind, "it was destroyed"]);
+        let other = addresses(&valid.handles)[(index + 1) % 3];
+        expect_error(call(&valid, other), AVSG_HANDLE, &[kind, "another kind"]);
+        for bits in [64, 1, usize::MAX, (&raw const valid).addr()] {
+            let status = call(&valid, bits);
+            assert_eq!(status, AVSG_HANDLE, "{bits:#x}: {}", last_error());
         }
     }
-    goes_on(&good.life, 2);
-    // Aligned, and as long as any struct or array here.
-    let mut room = [0u64; 64];
-    for &(name, to, call) in POINTERS {
+    expect_step_works(&valid.handles, 2);
+    // This memory is aligned and no shorter than any struct or array here.
+    let mut memory = [0u64; 64];
+    for &(name, pointee, call) in POINTER_ARGUMENTS {
         println!("{name}: a pointer");
-        fails(call(&good, null_mut()), AVSG_NULL, &["is NULL"]);
-        if to != Bytes {
-            let odd = room.as_mut_ptr().wrapping_byte_add(1).cast();
-            fails(call(&good, odd), AVSG_INVALID, &["must be a multiple of"]);
+        expect_error(call(&valid, null_mut()), AVSG_NULL, &["is NULL"]);
+        if pointee != Bytes {
+            let odd = memory.as_mut_ptr().wrapping_byte_add(1).cast();
+            expect_error(call(&valid, odd), AVSG_INVALID, &["must be a multiple of"]);
         }
-        if to == Struct {
+        if pointee == Struct {
             for size in [0, 8, 1 << 40, u64::MAX] {
-                room = [0; 64];
-                room[0] = size;
+                memory = [0; 64];
+                memory[0] = size;
                 let parts = [&format!(".size is {size}")[..], "sizeof"];
-                fails(call(&good, room.as_mut_ptr().cast()), AVSG_SIZE, &parts);
+                expect_error(call(&valid, memory.as_mut_ptr().cast()), AVSG_SIZE, &parts);
             }
         }
     }
-    goes_on(&good.life, 3);
-    for (at, &(call, what, first)) in NUMBERS.iter().enumerate() {
+    expect_step_works(&valid.handles, 3);
+    for (at, &(call, what, first)) in NUMBER_ARGUMENTS.iter().enumerate() {
         println!("number {at}: {what}");
         for n in [first, usize::MAX / 2, usize::MAX] {
-            fails(call(&good, n), AVSG_INVALID, &[what, " is "]);
+            expect_error(call(&valid, n), AVSG_INVALID, &[what, " is "]);
         }
     }
-    goes_on(&good.life, 4);
-    good.life.end();
+    expect_step_works(&valid.handles, 4);
+    valid.handles.destroy();
 }
 
-fn handles(life: &Life) -> [usize; 3] {
-    [life.pool.addr(), life.engine.addr(), life.plan.addr()]
+fn addresses(handles: &Handles) -> [usize; 3] {
+    [handles.pool.addr(), handles.engine.addr(), handles.plan.addr()]
 }
 
-/// The lists above are of the whole header.
 #[test]
-fn no_function_is_forgotten() {
+fn the_lists_above_name_every_function_of_the_header() {
     let header = include_str!("../../../include/avsg.h");
     let declared = header.lines().filter_map(|line| line.strip_prefix("avsg_status "));
     let names: Vec<&str> = declared.filter_map(|rest| rest.split('(').next()).collect();
     assert!(names.len() > 30, "{names:?}");
     let listed = |name: &&str| {
-        HANDLES.iter().any(|(listed, ..)| listed == name)
-            || POINTERS.iter().any(|(listed, ..)| listed == name)
+        HANDLE_ARGUMENTS.iter().any(|(listed, ..)| listed == name)
+            || POINTER_ARGUMENTS.iter().any(|(listed, ..)| listed == name)
     };
-    let forgotten: Vec<_> = names.into_iter().filter(|name| !listed(name)).collect();
-    assert_eq!(forgotten, Vec::<&str>::new());
+    let missing: Vec<_> = names.into_iter().filter(|name| !listed(name)).collect();
+    assert_eq!(missing, Vec::<&str>::new());
 }

@@ -1,4 +1,5 @@
-//! What a call in a stream launches, and what it refuses: all but the contents of its arrays.
+//! Calls in a stream: how many kernels a step launches, and which arguments it refuses. The
+//! contents of the arrays cannot be checked.
 
 use std::ptr::{null, null_mut, without_provenance};
 
@@ -7,61 +8,68 @@ use avsg_capi::avsg_status::*;
 use avsg_capi::*;
 use avsg_sim::{Options, Session};
 
-use super::c::*;
-use super::there::{There, life, life_with};
+use avsg_capi_testkit::device_arrays::{DeviceArrays, handles_on, handles_with};
+use avsg_capi_testkit::*;
 
-/// Kernels of a step: as many as were asked for, and by default one with a NULL stream and two beside
-/// other streams.
 #[test]
-fn a_step_has_the_launches_that_were_asked_for() {
-    if !compiler() {
+fn a_step_launches_the_configured_number_of_kernels() {
+    if !have_compiler() {
         return;
     }
+    // The configured number, and the launches of a step with a NULL stream and in a stream.
     for (launches, waiting, queued) in [(0, 1, 2), (1, 1, 1), (2, 2, 2)] {
         let session = Session::new(Options::default());
-        let life = life_with(c"ascend-sim", |config| config.launches = launches);
-        let context = life.context.clone().unwrap();
+        let handles = handles_with(c"ascend-sim", |config| config.launches = launches);
+        let context = handles.context.clone().unwrap();
         let stream = Stream::new(&context).unwrap();
         let owned = Arrays::new(1);
         let before = session.launches();
-        ok(life.step(&owned, 0));
+        ok(handles.step(&owned, 0));
         assert_eq!(session.launches() - before, waiting, "launches {launches}");
-        assert_eq!(life.expect_exact(&owned, 0), 32);
-        let (there, before) = (There::new(&context, &owned), session.launches());
-        // SAFETY: `there` keeps all arrays until the stream was waited for.
+        assert_eq!(handles.expect_exact(&owned, 0), 32);
+        let (arrays, before) = (DeviceArrays::new(&context, &owned), session.launches());
+        // SAFETY: `arrays` is valid until the stream has been synchronized.
         unsafe {
             let raw = stream.raw().handle();
-            ok(avsg_engine_step(life.engine, &there.batch, life.plan, 0, &there.fresh[0], raw));
+            ok(avsg_engine_step(
+                handles.engine,
+                &arrays.batch,
+                handles.plan,
+                0,
+                &arrays.fresh[0],
+                raw,
+            ));
         }
         stream.synchronize(10_000).unwrap();
         assert_eq!(session.launches() - before, queued, "launches {launches}");
-        drop((there, stream));
-        life.end();
+        drop((arrays, stream));
+        handles.destroy();
         drop(context);
         assert_eq!(session.leaks(), Vec::<String>::new());
     }
 }
 
 #[test]
-fn what_a_stream_cannot_hold_is_refused() {
-    if !compiler() {
+fn invalid_arguments_in_a_stream_are_refused_without_a_launch() {
+    if !have_compiler() {
         return;
     }
     let session = Session::new(Options::default());
-    let (life, other) = (life(c"ascend-sim"), life(c"ascend-sim"));
-    let context = life.context.clone().unwrap();
+    let (handles, other) = (handles_on(c"ascend-sim"), handles_on(c"ascend-sim"));
+    let context = handles.context.clone().unwrap();
     let stream = Stream::new(&context).unwrap();
     let raw = stream.raw().handle();
     let owned = Arrays::new(1);
-    let there = There::new(&context, &owned);
+    let arrays = DeviceArrays::new(&context, &owned);
     let launched = session.launches();
     let step = |batch: &avsg_batch, fresh: &avsg_fresh, plan, layer| {
-        // SAFETY: `there` keeps the arrays; whatever is wrong with them is refused.
-        unsafe { avsg_engine_step(life.engine, batch, plan, layer, fresh, raw) }
+        // SAFETY: `arrays` owns the device memory, and a call with a wrong address or length is
+        // refused.
+        unsafe { avsg_engine_step(handles.engine, batch, plan, layer, fresh, raw) }
     };
-    type Spoil = fn(&mut avsg_batch, &mut avsg_fresh);
+    type Change = fn(&mut avsg_batch, &mut avsg_fresh);
     #[rustfmt::skip]
-    let cases: [(Spoil, avsg_status, &[&str]); 21] = [
+    let cases: [(Change, avsg_status, &[&str]); 21] = [
         (|b, _| b.size = 8, AVSG_SIZE, &["avsg_batch.size is 8"]),
         (|b, _| b.k = 0, AVSG_INVALID, &["k is 0", "1..=8"]),
         (|b, _| b.k = 9, AVSG_INVALID, &["k is 9", "1..=8"]),
@@ -84,39 +92,47 @@ fn what_a_stream_cannot_hold_is_refused() {
         (|_, f| f.data[1] = null(), AVSG_NULL, &["fresh data is NULL"]),
         (|_, f| f.bytes[0] = 4 * 24 - 1, AVSG_INVALID, &["fresh bytes is 95", "need 96"]),
     ];
-    for (spoil, want, parts) in cases {
-        let (mut batch, mut fresh) = (there.batch, there.fresh[0]);
-        spoil(&mut batch, &mut fresh);
-        fails(step(&batch, &fresh, life.plan, 0), want, parts);
+    for (change, expected, parts) in cases {
+        let (mut batch, mut fresh) = (arrays.batch, arrays.fresh[0]);
+        change(&mut batch, &mut fresh);
+        expect_error(step(&batch, &fresh, handles.plan, 0), expected, parts);
     }
-    fails(step(&there.batch, &there.fresh[0], life.plan, 2), AVSG_INVALID, &["layer is 2"]);
-    fails(step(&there.batch, &there.fresh[0], other.plan, 0), AVSG_INVALID, &["plan is foreign"]);
+    expect_error(
+        step(&arrays.batch, &arrays.fresh[0], handles.plan, 2),
+        AVSG_INVALID,
+        &["layer is 2"],
+    );
+    expect_error(
+        step(&arrays.batch, &arrays.fresh[0], other.plan, 0),
+        AVSG_INVALID,
+        &["plan is foreign"],
+    );
     let mut small = null_mut();
-    // SAFETY: places for results, and as above.
+    // SAFETY: the out-pointer is a local variable, and `arrays` owns the device memory.
     unsafe {
-        ok(avsg_plan_create(life.engine, 3, 2, &mut small));
-        fails(
-            step(&there.batch, &there.fresh[0], small, 0),
+        ok(avsg_plan_create(handles.engine, 3, 2, &mut small));
+        expect_error(
+            step(&arrays.batch, &arrays.fresh[0], small, 0),
             AVSG_INVALID,
             &["rows is 4", "holds 3"],
         );
-        let status = avsg_engine_transfer(life.engine, small, 0, &there.fresh[0], raw);
-        fails(status, AVSG_INVALID, &["not a stream's", "plan it in the stream"]);
-        let status = avsg_engine_append(life.engine, &there.batch, 0, null(), raw);
-        fails(status, AVSG_NULL, &["fresh is NULL", "append"]);
-        let status = avsg_engine_append(life.engine, &there.batch, 2, &there.fresh[0], raw);
-        fails(status, AVSG_INVALID, &["layer is 2"]);
+        let status = avsg_engine_transfer(handles.engine, small, 0, &arrays.fresh[0], raw);
+        expect_error(status, AVSG_INVALID, &["not a stream's", "plan it in the stream"]);
+        let status = avsg_engine_append(handles.engine, &arrays.batch, 0, null(), raw);
+        expect_error(status, AVSG_NULL, &["fresh is NULL", "append"]);
+        let status = avsg_engine_append(handles.engine, &arrays.batch, 2, &arrays.fresh[0], raw);
+        expect_error(status, AVSG_INVALID, &["layer is 2"]);
         ok(avsg_plan_destroy(small));
     }
-    assert_eq!(session.launches(), launched, "nothing of it was launched");
-    // An address that is none is found by the device, and the next plan starts cold.
-    let mut wild = there.batch;
-    wild.ids.data = without_provenance(4096);
-    ok(step(&wild, &there.fresh[0], life.plan, 0));
+    assert_eq!(session.launches(), launched, "a refused call launches nothing");
+    // An address without memory fails on the device, when the stream runs.
+    let mut unmapped = arrays.batch;
+    unmapped.ids.data = without_provenance(4096);
+    ok(step(&unmapped, &arrays.fresh[0], handles.plan, 0));
     assert!(stream.synchronize(10_000).is_err());
-    drop((there, stream));
-    other.end();
-    life.end();
+    drop((arrays, stream));
+    other.destroy();
+    handles.destroy();
     drop(context);
     assert_eq!(session.leaks(), Vec::<String>::new());
 }

@@ -1,4 +1,4 @@
-//! One thread that makes random calls.
+//! A thread that makes random calls through the C ABI.
 
 use std::ffi::c_void;
 use std::ptr::{null, null_mut, without_provenance_mut};
@@ -8,18 +8,22 @@ use avsg_capi::avsg_status::*;
 use avsg_capi::*;
 use avsg_testkit::splitmix::SplitMix64;
 
-use super::c::*;
+use avsg_capi_testkit::*;
 
-/// Handles of each kind that a run juggles with; some are always stale.
-pub const HANDLES: usize = 4;
+/// Handles of each kind that a run uses at a time; some of them are stale.
+pub const HANDLES_PER_KIND: usize = 4;
 
-/// What the threads of a run share.
+/// State that the threads of a run share.
 pub struct Shared {
-    pub handles: [[AtomicUsize; HANDLES]; 3],
+    /// The handles as addresses, by [`Kind`].
+    pub handles: [[AtomicUsize; HANDLES_PER_KIND]; 3],
+    /// Calls made so far.
     pub calls: AtomicUsize,
+    /// Calls after which every thread stops.
     pub limit: usize,
 }
 
+/// Kinds of handles.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Kind {
     Pool,
@@ -27,32 +31,39 @@ pub enum Kind {
     Plan,
 }
 
-pub struct Player<'a> {
+/// A thread that makes random calls, and what it has counted.
+pub struct RandomCaller<'a> {
+    /// State shared with the other threads.
     pub shared: &'a Shared,
-    pub dice: SplitMix64,
-    /// Alone: results may be looked at.
+    /// The source of every choice.
+    pub random: SplitMix64,
+    /// Compare the rows of each step that succeeds. Only a single thread may: others would change
+    /// the slots.
     pub verify: bool,
-    /// Raised when a plan was made and not transferred: everything starts cold then.
+    /// Part of every generation. It is raised after a plan without a transfer, so that every state
+    /// starts cold.
     pub epoch: i32,
+    /// Rows compared.
     pub checked: usize,
+    /// Calls by status.
     pub seen: [usize; 10],
 }
 
-impl Player<'_> {
+impl RandomCaller<'_> {
     fn word(&mut self) -> u64 {
-        self.dice.word()
+        self.random.word()
     }
 
     fn below(&mut self, n: usize) -> usize {
         (self.word() % n as u64) as usize
     }
 
-    /// Once in n times.
+    /// Returns true once in `n` times on average.
     fn rarely(&mut self, n: usize) -> bool {
         self.below(n) == 0
     }
 
-    /// A good index, mostly.
+    /// Returns an index that is usually below `count`.
     fn index(&mut self, count: usize) -> usize {
         match self.below(24) {
             0 => count,
@@ -62,8 +73,8 @@ impl Player<'_> {
         }
     }
 
-    /// A length or size that is right, mostly.
-    fn spoilt(&mut self, right: usize) -> usize {
+    /// Returns a length or size that is usually `right`.
+    fn mostly(&mut self, right: usize) -> usize {
         match self.below(120) {
             0 => 0,
             1 => right.wrapping_sub(1),
@@ -74,11 +85,14 @@ impl Player<'_> {
         }
     }
 
-    fn place(&mut self, kind: Kind) -> &AtomicUsize {
-        let at = self.below(HANDLES);
+    /// Returns one of the shared handles of a kind.
+    fn shared_handle(&mut self, kind: Kind) -> &AtomicUsize {
+        let at = self.below(HANDLES_PER_KIND);
         &self.shared.handles[kind as usize][at]
     }
 
+    /// Returns a handle that is usually one of a kind, and at times NULL, of another kind or a
+    /// random number.
     fn handle<C>(&mut self, kind: Kind) -> *mut C {
         let kind = if self.rarely(60) {
             [Kind::Pool, Kind::Engine, Kind::Plan][self.below(3)]
@@ -89,12 +103,13 @@ impl Player<'_> {
             0 => 0,
             1 => self.word() as usize,
             2 => (self.word() as usize % (1 << 47)) | 1,
-            _ => self.place(kind).load(Ordering::Relaxed),
+            _ => self.shared_handle(kind).load(Ordering::Relaxed),
         };
         without_provenance_mut(bits)
     }
 
-    fn size<T>(&mut self, value: &mut T) {
+    /// Overwrites the `size` of a struct now and then.
+    fn corrupt_size<T>(&mut self, value: &mut T) {
         if self.rarely(100) {
             let size = match self.below(4) {
                 0 => 0,
@@ -102,18 +117,19 @@ impl Player<'_> {
                 2 => self.word() as usize | 1 << 20,
                 _ => self.below(size_of::<T>()),
             };
-            // SAFETY: structs of the header begin with their size.
+            // SAFETY: `T` is a struct of the header and begins with its `size`.
             unsafe { (&raw mut *value).cast::<usize>().write(size) };
         }
     }
 
-    /// The pointer, or NULL now and then.
-    fn at<T>(&mut self, value: &mut T) -> *mut T {
+    /// Returns a pointer to `value`, or NULL now and then.
+    fn pointer<T>(&mut self, value: &mut T) -> *mut T {
         if self.rarely(150) { null_mut() } else { value }
     }
 
-    /// Counts a call; whatever it answered must be said in words and be no defect.
-    fn told(&mut self, status: avsg_status) -> bool {
+    /// Counts a call and returns whether it succeeded. A failure must have a message and not be
+    /// AVSG_INTERNAL.
+    fn record(&mut self, status: avsg_status) -> bool {
         self.shared.calls.fetch_add(1, Ordering::Relaxed);
         self.seen[status as usize] += 1;
         if status == AVSG_OK {
@@ -127,6 +143,7 @@ impl Player<'_> {
         false
     }
 
+    /// Returns a batch that may have a mistake, and its arrays.
     fn batch(&mut self, step: i32) -> (Arrays, avsg_batch) {
         let mut owned = Arrays::new(step);
         owned.generation = vec![2 * self.epoch + step / 2000, self.epoch];
@@ -151,10 +168,11 @@ impl Player<'_> {
             }
         }
         let mut batch = owned.batch();
-        batch.k = self.spoilt(batch.k);
-        batch.ids_stride = self.spoilt(batch.ids_stride);
-        // Any other stride would make another valid block table, whose rows `row` does not know.
-        batch.block_stride = match self.spoilt(8) {
+        batch.k = self.mostly(batch.k);
+        batch.ids_stride = self.mostly(batch.ids_stride);
+        // Another stride that is valid would select other rows, and `row` does not return their
+        // bytes.
+        batch.block_stride = match self.mostly(8) {
             1..8 => 0,
             other => other,
         };
@@ -168,93 +186,98 @@ impl Player<'_> {
             &mut batch.block_table,
         ] {
             let right = array.len;
-            array.len = self.spoilt(right);
+            array.len = self.mostly(right);
             if self.rarely(400) {
                 array.data = null();
             }
             if self.rarely(400) {
                 array.data = array.data.wrapping_byte_add(1);
-                // Still inside, should it be taken.
+                // The array stays inside the allocation if the call accepts it.
                 array.len = array.len.min(right).saturating_sub(1);
             }
         }
-        self.size(&mut batch);
+        self.corrupt_size(&mut batch);
         (owned, batch)
     }
 
+    /// Returns the fresh rows of a batch, which may have a mistake.
     fn fresh(&mut self, owned: &Arrays) -> avsg_fresh {
         let mut fresh = owned.fresh();
-        fresh.bytes[0] = self.spoilt(fresh.bytes[0]);
-        fresh.segments = self.spoilt(2);
+        fresh.bytes[0] = self.mostly(fresh.bytes[0]);
+        fresh.segments = self.mostly(2);
         if self.rarely(200) {
             fresh.data[1] = null();
         }
-        self.size(&mut fresh);
+        self.corrupt_size(&mut fresh);
         fresh
     }
 
+    /// Creates a pool, an engine or a plan, at times with a mistake, and keeps its handle.
     fn create(&mut self) {
         match self.below(3) {
             0 => {
-                let (mut config, mut made) = (pool_config(), null_mut());
-                config.layers = self.spoilt(1);
-                config.segments = self.spoilt(2);
+                let (mut config, mut created) = (pool_config(), null_mut());
+                config.layers = self.mostly(1);
+                config.segments = self.mostly(2);
                 config.pages = if self.rarely(20) { self.word() as i32 } else { config.pages };
-                self.size(&mut config);
-                let to = self.at(&mut made);
-                // SAFETY: a struct and a place, or NULL.
-                if self.told(unsafe { avsg_pool_create(&config, to) }) {
+                self.corrupt_size(&mut config);
+                let to = self.pointer(&mut created);
+                // SAFETY: `config` is a struct with a `size` that may be wrong, and `to` is NULL or
+                // a local variable.
+                if self.record(unsafe { avsg_pool_create(&config, to) }) {
                     if config.segments != 2 {
-                        return self.destroy(Kind::Pool, made.addr());
+                        return self.destroy(Kind::Pool, created.addr());
                     }
-                    for at in 0..ROWS {
-                        Life::of(made, null_mut(), null_mut()).write_row(0, at, &row(0, at));
-                    }
-                    self.keep(Kind::Pool, made.addr());
+                    let handles = Handles::from_raw(created, null_mut(), null_mut());
+                    (0..ROWS).for_each(|i| handles.write_row(0, i, &row(0, i)));
+                    self.keep(Kind::Pool, created.addr());
                 }
             }
             1 => {
-                let (mut config, mut made) = (engine_config(), null_mut());
+                let (mut config, mut created) = (engine_config(), null_mut());
                 config.slots = if self.rarely(10) { self.word() as u32 } else { 64 };
                 config.table =
                     if self.rarely(10) { self.word() as i32 } else { self.below(2) as i32 };
                 config.lifetime = if self.rarely(10) { self.word() as i32 } else { 0 };
-                config.states = self.spoilt(2);
+                config.states = self.mostly(2);
                 config.page = if self.rarely(10) { self.word() as u32 } else { 16 };
-                self.size(&mut config);
-                let (pool, to) = (self.handle(Kind::Pool), self.at(&mut made));
-                // SAFETY: as above.
-                if self.told(unsafe { avsg_engine_create(&config, pool, to) }) {
-                    self.keep(Kind::Engine, made.addr());
+                self.corrupt_size(&mut config);
+                let (pool, to) = (self.handle(Kind::Pool), self.pointer(&mut created));
+                // SAFETY: `config` is a struct with a `size` that may be wrong, and `to` is NULL or
+                // a local variable.
+                if self.record(unsafe { avsg_engine_create(&config, pool, to) }) {
+                    self.keep(Kind::Engine, created.addr());
                 }
             }
             _ => {
-                let mut made = null_mut();
-                let (rows, requests) = (self.spoilt(4), self.spoilt(2));
-                let (engine, to) = (self.handle(Kind::Engine), self.at(&mut made));
-                // SAFETY: as above.
-                if self.told(unsafe { avsg_plan_create(engine, rows, requests, to) }) {
-                    self.keep(Kind::Plan, made.addr());
+                let mut created = null_mut();
+                let (rows, requests) = (self.mostly(4), self.mostly(2));
+                let (engine, to) = (self.handle(Kind::Engine), self.pointer(&mut created));
+                // SAFETY: `to` is NULL or a local variable, and handles are looked up.
+                if self.record(unsafe { avsg_plan_create(engine, rows, requests, to) }) {
+                    self.keep(Kind::Plan, created.addr());
                 }
             }
         }
     }
 
-    /// Puts a handle into a place; what was there is destroyed or becomes a leak of nothing but a stale one.
+    /// Puts a handle in the place of a shared one, and destroys that one.
     fn keep(&mut self, kind: Kind, bits: usize) {
-        let old = self.place(kind).swap(bits, Ordering::Relaxed);
+        let old = self.shared_handle(kind).swap(bits, Ordering::Relaxed);
         self.destroy(kind, old);
     }
 
+    /// Destroys a handle, which may be stale.
     pub fn destroy(&mut self, kind: Kind, bits: usize) {
         let status = match kind {
             Kind::Pool => avsg_pool_destroy(without_provenance_mut(bits)),
             Kind::Engine => avsg_engine_destroy(without_provenance_mut(bits)),
             Kind::Plan => avsg_plan_destroy(without_provenance_mut(bits)),
         };
-        self.told(status);
+        self.record(status);
     }
 
+    /// Makes a call of a step, or a plan and a transfer.
     fn step(&mut self) {
         let step = self.below(4000) as i32;
         let (owned, batch) = self.batch(step);
@@ -263,33 +286,34 @@ impl Player<'_> {
         let layer = if self.rarely(30) { self.index(1) } else { 0 };
         let stream =
             if self.rarely(300) { without_provenance_mut::<c_void>(8) } else { null_mut() };
-        let fresh_at: *const avsg_fresh = if self.rarely(60) { null() } else { &fresh };
-        // SAFETY: `owned` keeps the arrays; lengths are not above theirs, or refused. Whatever a handle
-        // is, it is looked up.
+        let fresh: *const avsg_fresh = if self.rarely(60) { null() } else { &fresh };
+        // SAFETY: `owned` owns the arrays, each length is at most the true one or too large for any
+        // memory, and handles are looked up.
         unsafe {
             match self.below(8) {
                 0 => {
-                    let planned = self.told(avsg_engine_plan(engine, &batch, plan, stream));
-                    // Now and then another plan, which may be too old.
+                    let planned = self.record(avsg_engine_plan(engine, &batch, plan, stream));
+                    // A plan other than the one just created may be too old for the layer.
                     let other = if self.rarely(8) { self.handle(Kind::Plan) } else { plan };
-                    let moved = avsg_engine_transfer(engine, other, layer, fresh_at, stream);
-                    // Without the transfer every later one is refused: the states start cold.
-                    if (!self.told(moved) || other != plan) && planned {
+                    let moved = avsg_engine_transfer(engine, other, layer, fresh, stream);
+                    // Without this transfer every later one is refused, until the states start
+                    // cold.
+                    if (!self.record(moved) || other != plan) && planned {
                         self.epoch += 1;
                     }
                 }
                 1 => {
-                    self.told(avsg_engine_append(engine, &batch, layer, fresh_at, stream));
+                    self.record(avsg_engine_append(engine, &batch, layer, fresh, stream));
                 }
                 _ => {
-                    let status = avsg_engine_step(engine, &batch, plan, layer, fresh_at, stream);
-                    if self.told(status) && self.verify {
-                        let life = Life::of(null_mut(), engine, plan);
-                        // Only whole rows, as `Life` knows them.
+                    let status = avsg_engine_step(engine, &batch, plan, layer, fresh, stream);
+                    if self.record(status) && self.verify {
+                        let handles = Handles::from_raw(null_mut(), engine, plan);
+                        // `expect_exact` needs the usual shape of the batch.
                         let shape = [batch.k, batch.ids_stride, batch.block_stride];
-                        let whole = shape == [K, K, 8] && owned.cu_q == [0, 2, 4];
-                        if whole && owned.seq[0] == 128 && owned.seq[1] > 100 {
-                            self.checked += life.expect_exact(&owned, 0);
+                        let usual = shape == [K, K, 8] && owned.cu_q == [0, 2, 4];
+                        if usual && owned.seq[0] == 128 && owned.seq[1] > 100 {
+                            self.checked += handles.expect_exact(&owned, 0);
                         }
                     }
                 }
@@ -297,21 +321,23 @@ impl Player<'_> {
         }
     }
 
-    fn look(&mut self) {
+    /// Makes a call that reads from or writes to a handle, outside of a step.
+    fn query(&mut self) {
         let (pool, engine) =
             (self.handle::<avsg_pool>(Kind::Pool), self.handle::<avsg_engine>(Kind::Engine));
         let plan = self.handle::<avsg_plan>(Kind::Plan);
-        let (layer, segment, at) = (self.index(1), self.index(2), self.index(ROWS));
+        let (layer, segment, index) = (self.index(1), self.index(2), self.index(ROWS));
         let (mut count, mut bytes, mut read) = (0, [0u8; 64], null());
         macro_rules! info {
             ($call:ident, $handle:expr, $($arg:expr),*) => {{
                 let mut value = sized();
-                self.size(&mut value);
-                let to = self.at(&mut value);
+                self.corrupt_size(&mut value);
+                let to = self.pointer(&mut value);
                 $call($handle, $($arg,)* to)
             }};
         }
-        // SAFETY: places for results of the stated sizes; handles are looked up.
+        // SAFETY: each pointer is NULL or to local memory of the stated length, and handles are
+        // looked up.
         let status = unsafe {
             match self.below(14) {
                 0 => info!(avsg_pool_get_info, pool,),
@@ -320,30 +346,30 @@ impl Player<'_> {
                 3 => info!(avsg_plan_get_counters, plan,),
                 4 => info!(avsg_plan_get_request, plan, self.index(2)),
                 5 => info!(avsg_engine_buffer, engine, layer, segment),
-                6 => avsg_pool_row(pool, layer, segment, at, &mut read),
+                6 => avsg_pool_row(pool, layer, segment, index, &mut read),
                 7 => {
                     let mut write = null_mut();
-                    let to = self.at(&mut write);
-                    avsg_pool_row_mut(pool, layer, segment, at, to)
+                    let to = self.pointer(&mut write);
+                    avsg_pool_row_mut(pool, layer, segment, index, to)
                 }
                 8 => {
-                    let len = self.spoilt(ROW).min(64);
-                    avsg_pool_read_row(pool, layer, at, bytes.as_mut_ptr().cast(), len)
+                    let len = self.mostly(ROW).min(64);
+                    avsg_pool_read_row(pool, layer, index, bytes.as_mut_ptr().cast(), len)
                 }
                 9 => {
-                    let (bytes, len) = (row(0, at.min(ROWS)), self.spoilt(ROW).min(ROW));
-                    avsg_pool_write_row(pool, layer, at, bytes.as_ptr().cast(), len)
+                    let (bytes, len) = (row(0, index.min(ROWS)), self.mostly(ROW).min(ROW));
+                    avsg_pool_write_row(pool, layer, index, bytes.as_ptr().cast(), len)
                 }
                 10 => {
                     let (mut table, mut lengths) = ([0i32; 16], [0i32; 2]);
                     let states = [self.index(2) as i32, -1];
-                    let (page, stride) = (self.spoilt(16), self.spoilt(8));
+                    let (page, stride) = (self.mostly(16), self.mostly(8));
                     let stride = if stride > 8 { 3 } else { stride };
                     let (t, l) = (table.as_mut_ptr(), lengths.as_mut_ptr());
                     avsg_engine_block_table(engine, states.as_ptr(), 2, page, t, stride, l)
                 }
                 11 => {
-                    let to = self.at(&mut count);
+                    let to = self.pointer(&mut count);
                     avsg_engine_table(engine, self.index(2), (&raw mut read).cast(), to)
                 }
                 12 => {
@@ -352,32 +378,34 @@ impl Player<'_> {
                 }
                 _ => {
                     let mut config = pool_config();
-                    config.rows = self.spoilt(ROWS);
-                    self.size(&mut config);
+                    config.rows = self.mostly(ROWS);
+                    self.corrupt_size(&mut config);
                     avsg_pool_bytes(&config, &mut count)
                 }
             }
         };
-        self.told(status);
+        self.record(status);
     }
 
-    pub fn play(&mut self) {
-        // Something to begin with.
+    /// Makes calls until the run's limit is reached.
+    pub fn run(&mut self) {
+        // The calls below need handles that exist.
         (0..40).for_each(|_| self.create());
         while self.shared.calls.load(Ordering::Relaxed) < self.shared.limit {
-            // Engines take some 50 ms to make: about a hundred in a short run.
-            let whole = (self.shared.limit / 100).min(4000);
-            if self.rarely(whole) {
+            // An engine takes some 50 ms to create, so that a short run creates about a hundred
+            // handles.
+            let interval = (self.shared.limit / 100).min(4000);
+            if self.rarely(interval) {
                 self.create();
             }
-            if self.rarely(whole * 12) {
+            if self.rarely(interval * 12) {
                 let kind = [Kind::Pool, Kind::Engine, Kind::Plan][self.below(3)];
                 let bits = self.handle::<()>(kind).addr();
                 self.destroy(kind, bits);
             }
             match self.below(1000) {
                 0..600 => self.step(),
-                _ => self.look(),
+                _ => self.query(),
             }
         }
     }

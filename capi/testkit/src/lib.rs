@@ -1,6 +1,10 @@
-//! The C side of a test: structs as a C program fills them, calls that must succeed, and what a call
-//! that must not said.
-#![allow(dead_code, reason = "each test uses its part")]
+//! What tests of the C ABI share: structs as a C program fills them ([`sized`], [`pool_config`],
+//! [`Arrays`]), a pool, an engine and a plan ([`Handles`]), steps in device memory
+//! ([`device_arrays`]), random steps ([`workload`]), and assertions on the status and message of a
+//! call ([`ok`], [`expect_error`]).
+
+pub mod device_arrays;
+pub mod workload;
 
 use std::ffi::{CStr, c_void};
 use std::mem::zeroed;
@@ -20,45 +24,52 @@ use avsg_testkit::exact::{expect_right, look};
 use avsg_testkit::fresh::FreshRows;
 use avsg_testkit::memory;
 
-/// A zeroed struct that knows its size.
+/// Returns a struct of the header, zeroed, with its `size` set.
 pub fn sized<T>() -> T {
-    // SAFETY: used with the structs of the header only, which any bytes are a value of.
+    // SAFETY: `T` is a struct of the header, and any bytes are a value of those.
     let mut value: T = unsafe { zeroed() };
-    // SAFETY: each of them begins with its size.
+    // SAFETY: every struct of the header that is used here begins with its `size`.
     unsafe { (&raw mut value).cast::<usize>().write(size_of::<T>()) };
     value
 }
 
-/// The sentence of this thread's last failure.
+/// Returns the message of this thread's last failure.
 pub fn last_error() -> String {
-    // SAFETY: NUL-terminated, valid until this thread's next failure.
+    // SAFETY: the string is NUL-terminated and valid until this thread's next failure.
     unsafe { CStr::from_ptr(avsg_last_error()) }.to_str().unwrap().to_owned()
 }
 
+/// Asserts that a call succeeded.
+#[track_caller]
 pub fn ok(status: avsg_status) {
     assert_eq!(status, AVSG_OK, "{}", last_error());
 }
 
-/// The call failed with this code and one line that names the value, the limit and the remedy.
+/// Asserts that a call failed with this status, and that its message is one line with a remedy that
+/// contains each of `parts`.
 #[track_caller]
-pub fn fails(status: avsg_status, want: avsg_status, parts: &[&str]) {
+pub fn expect_error(status: avsg_status, expected: avsg_status, parts: &[&str]) {
     let text = last_error();
-    assert_eq!(status, want, "{text}");
+    assert_eq!(status, expected, "{text}");
     assert!(!text.contains('\n') && text.contains("; "), "one line, with a remedy: {text}");
     for part in parts {
         assert!(text.contains(part), "{part:?} in {text:?}");
     }
 }
 
+/// Bytes of a row.
 pub const ROW: usize = 40;
+/// Rows of each layer of the pool.
 pub const ROWS: usize = 128;
+/// K, the number of ids per row.
 pub const K: usize = 8;
 
-/// The format of a row.
+/// Returns the format of a row: segments of 24 and 16 bytes.
 pub fn format() -> RowFormat {
     RowFormat::segments(&[24, 16]).unwrap()
 }
 
+/// Returns the configuration of a pool of two layers with [`ROWS`] rows each.
 pub fn pool_config() -> avsg_pool_config {
     let mut config: avsg_pool_config = sized();
     (config.layers, config.rows, config.segments) = (2, ROWS, 2);
@@ -67,16 +78,17 @@ pub fn pool_config() -> avsg_pool_config {
     config
 }
 
+/// Returns the configuration of an engine on "cpu" with 64 slots and two states.
 pub fn engine_config() -> avsg_engine_config {
     let mut config: avsg_engine_config = sized();
     (config.k, config.tokens, config.slots) = (K as u32, 2, 64);
     (config.states, config.cores, config.page) = (2, 1, 16);
-    // The only one that is not measured, so that creation is quick.
+    // A named machine makes creation quick, because only the automatic choice is measured.
     config.machine = avsg_machine::AVSG_MACHINE_EMU as i32;
     config
 }
 
-/// [`engine_config`] on a device, which takes no fewer slots than 128.
+/// Returns [`engine_config`] for a device; an Ascend device needs 128 slots.
 pub fn config_on(device: &'static CStr) -> avsg_engine_config {
     let mut config = engine_config();
     config.device = device.as_ptr();
@@ -84,105 +96,107 @@ pub fn config_on(device: &'static CStr) -> avsg_engine_config {
     config
 }
 
-/// Whether a C++ compiler is here; says so if not.
-pub fn compiler() -> bool {
-    let there = avsg_sim::compiler::cpp().is_some();
-    if !there {
-        println!("skipped: no C++ compiler, which the emitted kernels need here");
+/// Returns whether this machine has a C++ compiler, which the simulated Ascend needs, and prints a
+/// line if not.
+pub fn have_compiler() -> bool {
+    let has_one = avsg_sim::compiler::cpp().is_some();
+    if !has_one {
+        println!("skipped: the emitted kernels need a C++ compiler, and this machine has none");
     }
-    there
+    has_one
 }
 
-/// The same test on the CPU and on the simulated Ascend, where nothing is left behind.
+/// Runs a test on "cpu" and, if there is a compiler, on "ascend-sim", where it must not leak.
 pub fn each_device(test: impl Fn(&'static CStr)) {
     test(c"cpu");
-    if compiler() {
+    if have_compiler() {
         let session = Session::new(Options { seed: 4, ..Options::default() });
         test(c"ascend-sim");
         assert_eq!(session.leaks(), Vec::<String>::new());
     }
 }
 
-/// The bytes of a row that nobody has changed.
-pub fn row(layer: usize, at: usize) -> [u8; ROW] {
+/// Returns the initial bytes of row `index` of a layer.
+pub fn row(layer: usize, index: usize) -> [u8; ROW] {
     let mut bytes = [0; ROW];
-    fill_row(at as i32, layer as u32, &mut bytes);
+    fill_row(index as i32, layer as u32, &mut bytes);
     bytes
 }
 
-/// A pool whose rows are [`row`], an engine and a plan.
-pub struct Life {
+/// A pool with the rows of [`row`], an engine on it and a plan of that engine.
+pub struct Handles {
+    /// The pool.
     pub pool: *mut avsg_pool,
+    /// The engine.
     pub engine: *mut avsg_engine,
+    /// The plan, of at most 4 rows and 2 requests.
     pub plan: *mut avsg_plan,
-    /// Reads the slots of a device.
+    /// The context that slots in device memory are read with; None on "cpu".
     pub context: Option<Arc<Context>>,
 }
 
-impl Life {
-    /// Of handles, on the CPU.
-    pub fn of(pool: *mut avsg_pool, engine: *mut avsg_engine, plan: *mut avsg_plan) -> Self {
+impl Handles {
+    /// Groups handles of an engine on "cpu"; each may be NULL.
+    pub fn from_raw(pool: *mut avsg_pool, engine: *mut avsg_engine, plan: *mut avsg_plan) -> Self {
         Self { pool, engine, plan, context: None }
     }
 
-    /// On the CPU.
-    pub fn new() -> Self {
+    /// Creates handles on "cpu" with [`engine_config`].
+    pub fn on_cpu() -> Self {
         Self::on(c"cpu")
     }
 
-    /// On "cpu" or "ascend-sim".
+    /// Creates handles on "cpu" or "ascend-sim" with [`config_on`].
     pub fn on(device: &'static CStr) -> Self {
         let context = (device != c"cpu").then(|| simulated::context().unwrap());
-        Self::with(&config_on(device), context)
+        Self::with_rows(ROWS, &config_on(device), context)
     }
 
-    /// With an engine of the test's own; `context` is its device's, if it is one.
-    pub fn with(config: &avsg_engine_config, context: Option<Arc<Context>>) -> Self {
-        Self::with_rows(ROWS, config, context)
-    }
-
-    /// The same on a pool of so many rows.
+    /// Creates handles with a pool of `rows` rows per layer and with this configuration; `context`
+    /// is a context of the engine's device, or None on "cpu".
     pub fn with_rows(
         rows: usize,
         config: &avsg_engine_config,
         context: Option<Arc<Context>>,
     ) -> Self {
-        let mut life = Self { context, ..Self::of(null_mut(), null_mut(), null_mut()) };
+        let mut handles = Self { context, ..Self::from_raw(null_mut(), null_mut(), null_mut()) };
         let pool = avsg_pool_config { rows, ..pool_config() };
-        // SAFETY: structs with their sizes, and places for results, all alive during the call.
+        // SAFETY: the structs have their `size` set, and the out-pointers are fields of `handles`.
         unsafe {
-            ok(avsg_pool_create(&pool, &mut life.pool));
-            for (layer, at) in (0..2).flat_map(|l| (0..rows).map(move |at| (l, at))) {
-                life.write_row(layer, at, &row(layer, at));
+            ok(avsg_pool_create(&pool, &mut handles.pool));
+            for layer in 0..2 {
+                (0..rows).for_each(|i| handles.write_row(layer, i, &row(layer, i)));
             }
-            ok(avsg_engine_create(config, life.pool, &mut life.engine));
-            ok(avsg_plan_create(life.engine, 4, 2, &mut life.plan));
+            ok(avsg_engine_create(config, handles.pool, &mut handles.engine));
+            ok(avsg_plan_create(handles.engine, 4, 2, &mut handles.plan));
         }
-        life
+        handles
     }
 
-    /// Writes a row into the pool.
-    pub fn write_row(&self, layer: usize, at: usize, bytes: &[u8]) {
-        let (from, len) = (bytes.as_ptr().cast(), bytes.len());
-        // SAFETY: so many bytes.
-        ok(unsafe { avsg_pool_write_row(self.pool, layer, at, from, len) });
+    /// Writes row `index` of a layer of the pool.
+    pub fn write_row(&self, layer: usize, index: usize, bytes: &[u8]) {
+        let (data, len) = (bytes.as_ptr().cast(), bytes.len());
+        // SAFETY: `data` points to `len` bytes.
+        ok(unsafe { avsg_pool_write_row(self.pool, layer, index, data, len) });
     }
 
+    /// Calls `avsg_engine_step` with host arrays and returns its status.
     pub fn step(&self, owned: &Arrays, layer: usize) -> avsg_status {
         let fresh = owned.fresh();
-        // SAFETY: `owned` keeps all arrays of the batch and the fresh rows.
+        // SAFETY: `owned` owns the arrays of the batch and the fresh rows.
         unsafe {
             avsg_engine_step(self.engine, &owned.batch(), self.plan, layer, &fresh, null_mut())
         }
     }
 
-    /// Every selected id has a slot with its row in it. Returns how many were looked at.
+    /// Asserts that every selected id has a slot that holds its row. Returns the number of rows
+    /// compared.
     pub fn expect_exact(&self, owned: &Owned, layer: usize) -> usize {
-        let (mut out, mut checked) = (sized::<avsg_plan_arrays>(), 0);
-        // SAFETY: a struct with its size; the plan's arrays hold the batch's rows.
+        let (mut arrays, mut checked) = (sized::<avsg_plan_arrays>(), 0);
+        // SAFETY: the struct has its `size` set, and the plan's arrays hold the batch's rows.
         let slots = unsafe {
-            ok(avsg_plan_get_arrays(self.plan, &mut out));
-            memory::words(None, out.slot, owned.rows() * K)
+            ok(avsg_plan_get_arrays(self.plan, &mut arrays));
+            memory::words(None, arrays.slot, owned.rows() * K)
         };
         look(
             &owned.batch(),
@@ -198,40 +212,41 @@ impl Life {
         checked
     }
 
-    /// Reads the row in a slot, while no call runs.
-    pub fn read_slot(&self, state: usize, layer: usize, slot: usize, into: &mut [u8]) {
-        let mut rest = into;
+    /// Copies the row in a slot to `row`. No call on the engine may be in progress.
+    pub fn read_slot(&self, state: usize, layer: usize, slot: usize, row: &mut [u8]) {
+        let mut rest = row;
         for segment in 0..2 {
             let mut buffer: avsg_buffer = sized();
-            // SAFETY: a struct with its size.
+            // SAFETY: the struct has its `size` set.
             unsafe { ok(avsg_engine_buffer(self.engine, layer, segment, &mut buffer)) };
-            let place = state * buffer.state_stride + slot * buffer.slot_stride;
+            let offset = state * buffer.state_stride + slot * buffer.slot_stride;
             let (part, after) = rest.split_at_mut(buffer.bytes);
-            // SAFETY: a slot of a state of the engine's buffer; no call runs.
+            // SAFETY: the address is a slot of the engine's buffer, and no call is in progress.
             part.copy_from_slice(&unsafe {
-                self.bytes(buffer.base.wrapping_byte_add(place), buffer.bytes)
+                self.bytes(buffer.base.wrapping_byte_add(offset), buffer.bytes)
             });
             rest = after;
         }
     }
 
-    /// Bytes of the device's memory.
+    /// Returns a copy of `n` bytes of the device's memory.
     ///
     /// # Safety
-    /// There are so many at this address, and no call is under way.
+    /// `from` points to `n` initialised bytes, and no call that writes them is in progress.
     pub unsafe fn bytes(&self, from: *const c_void, n: usize) -> Vec<u8> {
-        // SAFETY: the contract.
+        // SAFETY: the caller keeps the contract of this function (`# Safety`).
         unsafe { memory::bytes(self.context.as_deref(), from, n) }
     }
 
-    pub fn end(self) {
+    /// Destroys plan, engine and pool.
+    pub fn destroy(self) {
         ok(avsg_plan_destroy(self.plan));
         ok(avsg_engine_destroy(self.engine));
         ok(avsg_pool_destroy(self.pool));
     }
 }
 
-/// The struct of a batch.
+/// Returns the C struct of a batch in host memory.
 pub fn c_batch(owned: &Owned) -> avsg_batch {
     let array = |v: &[i32]| avsg_i32s { data: v.as_ptr(), len: v.len() };
     let [ids, cu_q, state, generation, stable_len, seq_len, block_table] =
@@ -251,7 +266,7 @@ pub fn c_batch(owned: &Owned) -> avsg_batch {
     }
 }
 
-/// The struct of a step's own rows.
+/// Returns the C struct of fresh rows in host memory.
 pub fn c_fresh(rows: &FreshRows) -> avsg_fresh {
     let [first, second] = rows.parts() else { panic!("a row has two segments") };
     avsg_fresh {
@@ -262,14 +277,17 @@ pub fn c_fresh(rows: &FreshRows) -> avsg_fresh {
     }
 }
 
-/// A batch of two requests with two rows each, the second with fresh rows, which both layers share.
+/// A batch of two requests with two rows each, and fresh rows of the second request, which both
+/// layers share.
 #[derive(Clone, Debug)]
 pub struct Arrays {
     owned: Owned,
+    /// The fresh rows, one for each row of the batch.
     pub rows: FreshRows,
 }
 
 impl Arrays {
+    /// Returns the batch of a step, whose number decides the ids.
     pub fn new(step: i32) -> Self {
         let id = |i: i32| (step * 3 + i / 8 * 5 + i * 7) % 100;
         let ids = [0, 8, 16, 24].map(|from| (from..from + 8).map(id).collect::<Vec<_>>());
@@ -282,16 +300,18 @@ impl Arrays {
         Self { owned, rows }
     }
 
-    /// The second request makes the rows from `stable` on.
+    /// Gives the second request `stable` final tokens and fresh rows for the two tokens after them.
     pub fn decode_at(&mut self, stable: i32) {
         (self.stable[1], self.seq[1]) = (stable, stable + 2);
         (0..2).for_each(|g| self.rows.put(2 + g, stable + g as i32, 0));
     }
 
+    /// Returns the C struct of the batch.
     pub fn batch(&self) -> avsg_batch {
         c_batch(&self.owned)
     }
 
+    /// Returns the C struct of the fresh rows.
     pub fn fresh(&self) -> avsg_fresh {
         c_fresh(&self.rows)
     }

@@ -1,5 +1,5 @@
-//! A batch in device memory, and the device by path.
-#![allow(dead_code, reason = "each test uses its part")]
+//! A step's arrays in device memory, and handles on a device whose runtime library is found by
+//! path.
 
 use std::ffi::{CStr, CString, c_void};
 use std::os::unix::ffi::OsStrExt;
@@ -16,17 +16,17 @@ use avsg_testkit::batch::Owned;
 use avsg_testkit::fresh::FreshRows;
 use avsg_testkit::on_device::OnDevice;
 
-use super::c::*;
-use super::workload::{self, SLOTS, params};
+use crate::workload::{self, SLOTS, params};
+use crate::*;
 
-/// A life on "cpu", "ascend-sim", or "ascend": the real device's code, with a runtime that is found by
-/// path, and the simulator's shared library as that.
-pub fn life(device: &'static CStr) -> Life {
-    life_with(device, |_| ())
+/// Creates handles on "cpu", "ascend-sim", or "ascend", with the geometry of [`params`]. "ascend"
+/// runs the code of a real device over a runtime library found by path, which is the simulator's.
+pub fn handles_on(device: &'static CStr) -> Handles {
+    handles_with(device, |_| ())
 }
 
-/// The same with something else in its configuration.
-pub fn life_with(device: &'static CStr, set: impl FnOnce(&mut avsg_engine_config)) -> Life {
+/// Does the same after `set` has changed the configuration.
+pub fn handles_with(device: &'static CStr, set: impl FnOnce(&mut avsg_engine_config)) -> Handles {
     let mut config = config_on(device);
     (config.cores, config.slots) = (3, SLOTS);
     set(&mut config);
@@ -35,50 +35,52 @@ pub fn life_with(device: &'static CStr, set: impl FnOnce(&mut avsg_engine_config
         b"cpu" => None,
         b"ascend" => {
             let emitted = simulated::emit(&params()).unwrap();
-            (runtime, kernels) = (text(&library()), text(&emitted));
+            (runtime, kernels) = (c_path(&simulator_library()), c_path(&emitted));
             (config.runtime, config.kernels) = (runtime.as_ptr(), kernels.as_ptr());
-            let acl = Acl::open(&Source::Path(library())).unwrap();
+            let acl = Acl::open(&Source::Path(simulator_library())).unwrap();
             Some(Context::open(Arc::new(acl), 0).unwrap())
         }
         _ => Some(simulated::context().unwrap()),
     };
-    let life = Life::with_rows(workload::POOL_ROWS, &config, context);
+    let handles = Handles::with_rows(workload::POOL_ROWS, &config, context);
+    // `config` points to both strings until here.
     let _: (CString, CString) = (runtime, kernels);
-    life
+    handles
 }
 
-fn text(path: &Path) -> CString {
+fn c_path(path: &Path) -> CString {
     CString::new(path.as_os_str().as_bytes()).unwrap()
 }
 
-/// The simulator's shared library, which cargo builds as a dependency of this test.
-pub fn library() -> PathBuf {
+/// Returns the path of the simulator's shared library, which cargo builds as a dependency of the
+/// test.
+pub fn simulator_library() -> PathBuf {
     let deps = std::env::current_exe().unwrap().parent().unwrap().to_owned();
     let name = "libavsg_ascendcl_sim.so";
-    let places = [deps.join(name), deps.parent().unwrap().join(name)];
-    places.into_iter().find(|path| path.exists()).expect("cargo builds the simulator's library")
+    let candidates = [deps.join(name), deps.parent().unwrap().join(name)];
+    candidates.into_iter().find(|path| path.exists()).expect("cargo builds the simulator's library")
 }
 
-/// The structs that a C program fills for a stream: addresses and lengths, which a graph keeps. The memory
-/// goes with them.
-pub struct There {
+/// The structs that a C program passes with a stream, and the device memory that they point to.
+pub struct DeviceArrays {
+    /// The batch.
     pub batch: avsg_batch,
-    /// By layer.
+    /// The fresh rows of each layer.
     pub fresh: [avsg_fresh; 2],
     memory: OnDevice,
 }
 
-impl There {
-    /// A step's arrays, which are there.
+impl DeviceArrays {
+    /// Allocates device memory for a step and copies the step to it.
     pub fn new(context: &Arc<Context>, arrays: &Arrays) -> Self {
         let rows = [arrays.rows.clone(), arrays.rows.clone()];
-        let there = Self::room(context, arrays, &rows);
-        there.write(arrays, &rows);
-        there
+        let device = Self::allocate(context, arrays, &rows);
+        device.write(arrays, &rows);
+        device
     }
 
-    /// Room for steps with arrays of these lengths.
-    pub fn room(context: &Arc<Context>, like: &Owned, rows: &[FreshRows; 2]) -> Self {
+    /// Allocates device memory for the arrays of one step, with the lengths of `like` and `rows`.
+    pub fn allocate(context: &Arc<Context>, like: &Owned, rows: &[FreshRows; 2]) -> Self {
         let memory = OnDevice::new(context, like, rows).unwrap();
         let on_device = memory.batch();
         let array =
@@ -95,15 +97,15 @@ impl There {
         };
         let fresh = [0, 1].map(|layer| {
             let mut fresh = c_fresh(&rows[layer]);
-            for (place, rows) in fresh.data.iter_mut().zip(memory.fresh(layer)) {
-                *place = without_provenance::<c_void>(rows.address as usize);
+            for (data, rows) in fresh.data.iter_mut().zip(memory.fresh(layer)) {
+                *data = without_provenance::<c_void>(rows.address as usize);
             }
             fresh
         });
         Self { batch, fresh, memory }
     }
 
-    /// Brings a step there.
+    /// Copies a step to the device memory.
     pub fn write(&self, step: &Owned, rows: &[FreshRows]) {
         self.memory.write(step, rows).unwrap();
     }

@@ -3,8 +3,8 @@
 use std::collections::{BTreeSet, HashSet};
 
 use avsg_cli::baseline::{
-    Belady, ExactLru, HashMapLru, HiSparse, IdealFrequency, LruCrate, Matcher, Miss, Policy,
-    PreviousStep, ScalarTable, SetFifo, Timed, count_hits, hit_rate, hit_rate_with_first,
+    Belady, ExactLru, HashMapLru, HiSparse, IdealFrequency, LruCrate, Matcher, MatcherPolicy, Miss,
+    Policy, PreviousStep, ScalarTable, SetFifo, count_hits, hit_rate, hit_rate_with_first,
 };
 use avsg_cli::trace::Trace;
 use avsg_testkit::content::{check_row, fill_row, tag};
@@ -79,7 +79,7 @@ fn lru_and_hisparse_are_the_list() {
         for order in [Order::Row, Order::MissesThenHits] {
             let list = count_hits(&trace, &mut ListLru { list: Vec::new(), slots, order });
             let mut lru = ExactLru::new(slots).unwrap();
-            let mut hisparse = Timed::new(HiSparse::new(slots, k).unwrap());
+            let mut hisparse = MatcherPolicy::new(HiSparse::new(slots, k).unwrap());
             let policy: &mut dyn Policy =
                 if order == Order::Row { &mut lru } else { &mut hisparse };
             assert_eq!(count_hits(&trace, policy), list, "case {case}, {slots} slots");
@@ -141,8 +141,8 @@ fn belady_is_above_every_other() {
         let others: [&mut dyn Policy; 4] = [
             &mut ExactLru::new(slots).unwrap(),
             &mut IdealFrequency::new(slots, 0.9).unwrap(),
-            &mut Timed::new(HiSparse::new(slots, k).unwrap()),
-            &mut Timed::new(PreviousStep::new(k).unwrap()),
+            &mut MatcherPolicy::new(HiSparse::new(slots, k).unwrap()),
+            &mut MatcherPolicy::new(PreviousStep::new(k).unwrap()),
         ];
         for other in others {
             assert!(count_hits(&trace, other).hits <= best);
@@ -159,7 +159,7 @@ fn previous_step_is_an_intersection() {
         let rows: Vec<HashSet<i32>> =
             trace.ids.chunks(k).map(|row| selected(row).collect()).collect();
         let hits: usize = rows.windows(2).map(|w| w[0].intersection(&w[1]).count()).sum();
-        let mut policy = Timed::new(PreviousStep::new(k).unwrap());
+        let mut policy = MatcherPolicy::new(PreviousStep::new(k).unwrap());
         assert_eq!(count_hits(&trace, &mut policy).hits, hits as u64);
     }
 }
@@ -216,11 +216,11 @@ fn odd_rows_do_no_harm() {
         &mut Belady::new(&trace, 3).unwrap(),
         &mut IdealFrequency::new(3, 0.9).unwrap(),
         &mut SetFifo::new(16).unwrap(),
-        &mut Timed::new(PreviousStep::new(3).unwrap()),
-        &mut Timed::new(HiSparse::new(3, 3).unwrap()),
-        &mut Timed::new(HashMapLru::new(3).unwrap()),
-        &mut Timed::new(LruCrate::new(3).unwrap()),
-        &mut Timed::new(ScalarTable::new(3).unwrap()),
+        &mut MatcherPolicy::new(PreviousStep::new(3).unwrap()),
+        &mut MatcherPolicy::new(HiSparse::new(3, 3).unwrap()),
+        &mut MatcherPolicy::new(HashMapLru::new(3).unwrap()),
+        &mut MatcherPolicy::new(LruCrate::new(3).unwrap()),
+        &mut MatcherPolicy::new(ScalarTable::new(3).unwrap()),
     ];
     for policy in policies {
         let mut misses = Vec::new();
@@ -358,10 +358,10 @@ fn cousins_of_lru_hit_alike() {
     let mut random = SplitMix64::new(11);
     let trace = random_trace(&mut random, [200, 1, 40], (80, 300));
     let exact = count_hits(&trace, &mut ExactLru::new(64).unwrap());
-    let scalar = count_hits(&trace, &mut Timed::new(ScalarTable::new(64).unwrap()));
+    let scalar = count_hits(&trace, &mut MatcherPolicy::new(ScalarTable::new(64).unwrap()));
     // They break ties within a step differently, nothing else.
     assert!((exact.rate() - scalar.rate()).abs() < 0.03, "{exact:?} {scalar:?}");
-    let two = count_hits(&trace, &mut Timed::new(HashMapLru::new(64).unwrap()));
-    let one = count_hits(&trace, &mut Timed::new(LruCrate::new(64).unwrap()));
+    let two = count_hits(&trace, &mut MatcherPolicy::new(HashMapLru::new(64).unwrap()));
+    let one = count_hits(&trace, &mut MatcherPolicy::new(LruCrate::new(64).unwrap()));
     assert_eq!(one, two);
 }

@@ -217,7 +217,7 @@ fn info_computes_the_documented_sizes() {
     assert_eq!(two["bytes"]["tables_per_request"].as_u64(), Some(21 * table));
     let output = avsg("info");
     let text = String::from_utf8_lossy(&output.stdout);
-    assert!(text.contains("Nothing of it was allocated") && text.contains("736"), "{text}");
+    assert!(text.contains("Nothing of this was allocated") && text.contains("736"), "{text}");
 }
 
 #[test]
@@ -247,5 +247,5 @@ fn bad_input_is_one_line_and_status_2() {
     refused("info --requests 0", &["--requests is 0"]);
     refused("info --layers 0", &["layers is 0"]);
     refused("info --row-bytes 0", &["segment bytes is 0"]);
-    refused("info --context 18446744073709551615", &["address space"]);
+    refused("info --context 18446744073709551615", &["below 2^64"]);
 }

@@ -47,7 +47,7 @@ fn bad_input_names_value_limit_and_remedy() {
         ("estimate --hit-rate 101", ["101", "0 to 100", "93"]),
         ("estimate --requests 0", ["--requests", "at least 1", "one"]),
         ("estimate --spread 4", ["unified buffer", "910B", "fewer slots"]),
-        ("estimate --slots 1000", ["1000", "power of two", "next"]),
+        ("estimate --slots 1000", ["1000", "power of two", "choose"]),
     ] {
         let output = avsg(line);
         let errors = String::from_utf8_lossy(&output.stderr);

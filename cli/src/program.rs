@@ -26,7 +26,7 @@ enum Command {
     /// Shows how many rows the operator copies on a recorded top-K trace and how long a step takes,
     /// and checks every byte of every returned row
     Replay(Box<replay::Options>),
-    /// Writes a trace whose reuse between steps is chosen (the paper's synthetic workload)
+    /// Writes a trace with a chosen reuse of ids between steps (the paper's synthetic workload)
     Synth(synth::Options),
     /// Measures on this machine how fast each part of the operator is and how often its table hits,
     /// beside other ways to do the same
@@ -42,7 +42,7 @@ enum Command {
     Doctor(doctor::Options),
     /// Writes the AscendC kernels of a geometry, and shows how much unified buffer each of them needs
     Emit(emit::Options),
-    /// Writes a custom operator project with the kernels of a geometry, which CANN builds
+    /// Writes a custom operator project with the kernels of a geometry, which CANN builds into a package
     Opp(opp::Options),
     /// Prints a completion script for a shell
     Completions {

@@ -72,7 +72,12 @@ impl Synth {
         }
         if self.steps == 0 || self.steps.saturating_mul(self.k) > 1 << 29 {
             let limit = format!("it must be 1 to {} for this K", (1 << 29) / self.k);
-            return Err(Error::invalid("steps", self.steps, limit, "generate fewer steps"));
+            return Err(Error::invalid(
+                "steps",
+                self.steps,
+                limit,
+                "choose a number in this range",
+            ));
         }
         Ok(())
     }

@@ -245,5 +245,5 @@ fn bad_input_is_one_line_and_status_2() {
     refused("info --requests 0", &["--requests is 0"]);
     refused("info --layers 0", &["layers is 0"]);
     refused("info --row-bytes 0", &["segment bytes is 0"]);
-    refused("info --context 18446744073709551615", &["below 2^64"]);
+    refused("info --context 18446744073709551615", &["address space"]);
 }

@@ -162,7 +162,7 @@ fn figures_are_within_a_tenth_of_the_recorded_ones() {
         assert!((actual / recorded - 1.0).abs() < 0.1, "{message}");
     };
     let phases = [
-        ("Probe, round 0 or part", 3.26, 3.3),
+        ("Probe, first round", 3.26, 3.3),
         ("Probe, later rounds", 0.4, 8.0),
         ("Refresh", 1.8, 19.4),
         ("CollectDead", 1.4, 0.5),

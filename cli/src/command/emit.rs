@@ -114,7 +114,9 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         println!("Stage One: {plan}");
     }
     match &options.out {
-        Some(dir) => println!("{} files written to {}", kernels.files().count(), dir.display()),
+        Some(dir) => {
+            println!("{} files were written to {}", kernels.files().count(), dir.display())
+        }
         None => println!("No file was written; pass --out DIR to write the kernels."),
     }
     Ok(ExitCode::SUCCESS)
@@ -135,11 +137,17 @@ pub fn write(dir: &Path, path: &str, bytes: &[u8]) -> Result<PathBuf> {
 pub fn print(p: &Params, soc: Soc, kernels: &Kernels) {
     println!("chip      {}: {} vector cores of dav-c220", soc.name, soc.cores);
     println!("geometry  {p}");
-    println!("table     {} of device memory per request state", output::bytes(4 * table_words(p)));
-    let mut table = output::table(["file", "lines", "unified buffer", "of 184 KiB", "blocks"]);
+    println!("table     {} of device memory per state", output::bytes(4 * table_words(p)));
+    let mut table = output::table([
+        "file",
+        "lines",
+        "unified buffer",
+        "share of its 184 KiB",
+        "blocks per launch",
+    ]);
     for (name, text) in &kernels.headers {
         let lines = text.lines().count().to_string();
-        table.add_row([(*name).into(), lines, String::new(), String::new(), String::new()]);
+        table.add_row([(*name).into(), lines, "-".into(), "-".into(), "-".into()]);
     }
     for kernel in &kernels.kernels {
         let share = 100.0 * f64::from(kernel.ub_bytes) / f64::from(UB_BYTES);

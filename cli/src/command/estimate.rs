@@ -64,10 +64,11 @@ pub struct Options {
     /// cores are matched in turns
     #[arg(long, value_name = "B", default_value_t = 1)]
     requests: usize,
-    /// Steps whose work is counted, at least 1; at most the second half of a short trace
+    /// Steps whose work is counted, at least 1; if the trace has fewer steps than --warm and --steps
+    /// together, its second half is counted
     #[arg(long, value_name = "N", default_value_t = 32)]
     steps: usize,
-    /// Steps before the counted ones, which fill the buffer
+    /// Steps before the counted ones, which fill the buffer; 0 or more
     #[arg(long, value_name = "N", default_value_t = 48)]
     warm: usize,
     /// Replace the value of a constant of the model; may be repeated

@@ -136,7 +136,7 @@ fn pages(format: RowFormat) -> Result<Pages> {
 fn product(what: &'static str, factors: &[usize]) -> Result<usize> {
     let all = factors.iter().try_fold(1usize, |all, &factor| all.checked_mul(factor));
     all.ok_or_else(|| {
-        let limit = "the product must be below 2^64 bytes";
+        let limit = "the product must fit the address space";
         Error::invalid(what, format!("{factors:?}"), limit, "lower one of the factors").into()
     })
 }
@@ -229,7 +229,7 @@ fn print(report: &Report) {
         memory.pages_of_trial_pool
     );
     println!(
-        "geometry  {} table, K = {}, N_q = {}, S = {}, spread {}, R = {}, rows of {} bytes, {} layers ({} indexers), {} requests, {} tokens of context",
+        "geometry  {} table, K = {}, N_q = {}, S = {}, spread {}, R = {}, rows of {} bytes, {} ({}), {}, {} tokens of context",
         g.table,
         g.k,
         g.tokens,
@@ -237,9 +237,9 @@ fn print(report: &Report) {
         g.spread,
         g.retries,
         g.row_bytes,
-        g.layers,
-        g.indexers,
-        g.requests,
+        output::count(g.layers, "layer"),
+        output::count(g.indexers, "indexer"),
+        output::count(g.requests, "request"),
         g.context
     );
     let mut table = output::table(["memory", "per request", "all requests", "computed as"]);
@@ -256,8 +256,8 @@ fn print(report: &Report) {
     let cores = format!("{} cores", cpu.cores);
     table.add_row(["working columns".into(), "-".into(), size(b.working_columns), cores]);
     println!("{table}");
-    let verdict = if b.fits_here { "fits" } else { "does not fit" };
+    let verdict = if b.fits_here { "less" } else { "more" };
     println!(
-        "Nothing of this was allocated. The sum of all of it {verdict} this machine's available memory."
+        "Nothing of this was allocated. Its sum is {verdict} than this machine's available memory."
     );
 }

@@ -35,7 +35,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     }
     emit::print(&p, soc, &kernels);
     println!(
-        "{} files written to {}; its README.md says how to build and install them",
+        "{} files were written to {}; its README.md says how to build and install the package",
         files.len(),
         options.out.display()
     );

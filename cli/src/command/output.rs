@@ -55,6 +55,11 @@ pub fn progress(steps: usize, what: &'static str) -> ProgressBar {
     bar
 }
 
+/// Formats a number of things: `1 step`, `2 steps`.
+pub fn count(n: usize, noun: &str) -> String {
+    if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") }
+}
+
 /// Formats a number of bytes with a decimal unit and two decimals, such as `1.50 GB`.
 pub fn bytes(n: usize) -> String {
     let units = ["B", "kB", "MB", "GB", "TB"];

@@ -24,9 +24,9 @@ use world::World;
 /// Options of `avsg replay`.
 #[derive(clap::Args, Debug)]
 #[command(
-    after_help = "The exit status is 0 if no returned row is wrong, and 1 otherwise. Rates, bytes and times\n\
-                        are of all requests together, per step. Example:\n  \
-                        avsg replay tests/data/nomicon-4k-k256.npz --slots 1024"
+    after_help = "The exit status is 0 if no returned row is wrong, and 1 otherwise. Rows and bytes\n\
+                  are sums over all requests and steps, and latencies are of a step of the whole batch. Example:\n  \
+                  avsg replay tests/data/nomicon-4k-k256.npz --slots 1024"
 )]
 pub struct Options {
     /// Recorded trace: an .npy with int32 ids [steps, N_q, K] or [steps, K], or an .npz with `ids` and

@@ -21,7 +21,7 @@ pub struct Options {
     /// the remaining ids were never selected before
     #[arg(long, value_name = "SHARE", default_value_t = 0.5)]
     mu: f64,
-    /// K, the ids selected per step (one token per step); 1 to the context length
+    /// K, the ids selected per token (one token per step); 1 to the context length
     #[arg(long, value_name = "K", default_value_t = 2048)]
     k: usize,
     /// Steps to generate, at least 1; where no id is left that was never selected, the least recently
@@ -50,7 +50,8 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     let json = options.json.as_deref();
     if !output::is_stdout(json) {
         let file = options.out.display();
-        println!("{file}: {steps} steps of {k} ids below {context}, gamma {gamma}, mu {mu}");
+        let steps = output::count(steps, "step");
+        println!("{file}: {steps} of {k} ids below {context}, gamma {gamma}, mu {mu}");
     }
     if let Some(to) = json {
         let parameters = serde_json::json!({

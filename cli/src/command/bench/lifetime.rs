@@ -171,7 +171,8 @@ pub fn run(options: &Options) -> Result<()> {
 
 fn print(report: &Report) {
     let Report { workload, steps, k, .. } = report;
-    println!("hit rate in percent after the first step; {workload}, {steps} steps, K = {k}");
+    let steps = output::count(*steps, "step");
+    println!("hit rate in percent after the first step; {workload}, {steps}, K = {k}");
     let mut table = output::table([
         "S",
         "table",

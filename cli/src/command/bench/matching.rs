@@ -37,7 +37,7 @@ const BLOCK: usize = 25;
                   dual_pointer_us  the previous step's rows as the buffer, matched by sort and two pointers\n  \
                   hashmap_lru_us   the standard HashMap and the lru crate\n  \
                   lru_crate_us     the lru crate without a HashMap\n\
-                  All of them are medians. hit_rate is in percent and leaves out the first step."
+                  They are medians over the timed steps. hit_rate is in percent and leaves out the first step."
 )]
 pub struct Options {
     #[command(flatten)]
@@ -227,7 +227,8 @@ fn measure(trace: &Trace, params: &Params, machine: Machine, table: &'static str
 }
 
 fn print(report: &Report) {
-    println!("{} ({} cores), {}", report.machine.cpu, report.machine.cores, report.workload);
+    let Host { cpu, cores, .. } = &report.machine;
+    println!("{cpu} ({}), {}", output::count(*cores, "core"), report.workload);
     let mut table = output::table([
         "K",
         "S",
@@ -260,9 +261,9 @@ fn print(report: &Report) {
         ]);
     }
     println!("{table}");
-    let steps = report.rows.first().map_or(0, |row| row.steps);
+    let steps = output::count(report.rows.first().map_or(0, |row| row.steps), "step");
     println!(
-        "The times are medians over {steps} steps, except for the trimmed mean, which leaves out the\n\
+        "The times are medians over {steps}, except for the trimmed mean, which leaves out the\n\
          fastest and the slowest tenth. (x) is the ratio of a time to this operator's median."
     );
 }

@@ -47,7 +47,7 @@ pub struct Options {
     /// S, the slots per request and layer; powers of two from 64 to 32768
     #[arg(long, value_name = "S,..", value_delimiter = ',', default_value = "4096,8192")]
     slots: Vec<u32>,
-    /// K, the ids selected per step (one token per step); 1 to S
+    /// K, the ids selected per token (one token per step); 1 to S
     #[arg(long, value_name = "K", default_value_t = 2048)]
     k: usize,
     /// Number of seeds of random numbers to average over, 1 to 1000; the seeds are 1, 2, ..
@@ -202,8 +202,9 @@ fn measure(options: &Options, cell: &Cell) -> Result<Row> {
 
 fn print(report: &Report) {
     let (k, seeds) = (report.k, report.seeds);
+    let seeds = output::count(seeds as usize, "seed");
     println!(
-        "reuse in percent, K = {k}, context {CONTEXT}, steps {FIRST_STEP} to {LAST_STEP}, {seeds} seeds"
+        "reuse in percent, K = {k}, context {CONTEXT}, steps {FIRST_STEP} to {LAST_STEP}, {seeds}"
     );
     let mut table = output::table([
         "gamma",

@@ -186,7 +186,7 @@ pub fn run(options: &Options) -> Result<()> {
 }
 
 fn print(report: &Report) {
-    println!("{}, {} copying cores", report.machine.cpu, report.cores);
+    println!("{}, {} that copy", report.machine.cpu, output::count(report.cores, "core"));
     let mut table = output::table([
         "row bytes",
         "rows",

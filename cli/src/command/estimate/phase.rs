@@ -33,7 +33,7 @@ pub enum Phase {
 /// The phases and their names in the output.
 pub const PHASES: [(Phase, &str); 8] = [
     (Phase::Prologue, "Reset, Invalidate, Decay"),
-    (Phase::Probe, "Probe, round 0 or part"),
+    (Phase::Probe, "Probe, first round"),
     (Phase::Rounds, "Probe, later rounds"),
     (Phase::Locate, "Locate"),
     (Phase::Refresh, "Refresh"),

@@ -201,7 +201,7 @@ fn phases(c: &Constants, soc: &Soc, ours: &Cost, baseline: &[Work]) -> Vec<Phase
     };
     let pairs = PHASES.iter().zip(ours.phases).zip(baseline);
     let mut rows: Vec<_> = pairs.map(|((p, ours), &work)| row(p.1, ours, Some(work))).collect();
-    rows.push(row("Table in and out (the paper's: in Publish)", ours.table, None));
+    rows.push(row("Table transfers (the paper's: in Publish)", ours.table, None));
     if ours.shared {
         let us = ours.sharing_us(soc, c);
         let row = row("SyncAll and table reads of sharing cores", Work::default(), None);

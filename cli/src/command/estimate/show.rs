@@ -1,7 +1,7 @@
 //! The output of an estimate on the terminal.
 
 use super::report::{LABEL, Report, UsedConstant};
-use crate::command::output::table;
+use crate::command::output::{count, table};
 use avsg_linker::ascendc::limits::UB_BYTES;
 
 /// Formats a number with one decimal.
@@ -28,7 +28,7 @@ fn ratio(value: f64) -> String {
 /// Prints a report.
 pub fn report(r: &Report) {
     let Report { k, slots, table, spread, retries, tile, soc, cores, mhz, .. } = r;
-    println!("{soc}: {cores} vector cores at {mhz} MHz. {LABEL}.");
+    println!("{soc}: {cores} vector cores at {mhz} MHz ({LABEL})");
     println!(
         "K {k}, S {slots}, table {table}, spread {spread}, R {retries}, tile {tile}; {} of {UB_BYTES} bytes of UB",
         r.ub_bytes
@@ -85,7 +85,7 @@ fn phases(r: &Report) {
 }
 
 fn totals(r: &Report) {
-    println!("\nA step of {} request(s), SyncAll included ({LABEL})", r.requests);
+    println!("\nA step of {}, SyncAll included ({LABEL})", count(r.requests, "request"));
     let mut t = table(["kernel", "Stage One, us", "Stage Two, us", "step, us"]);
     for x in &r.totals {
         t.add_row([
@@ -95,14 +95,14 @@ fn totals(r: &Report) {
             one_decimal(x.step_us),
         ]);
     }
-    println!("{t}\nStage One at other rates of Gather ({LABEL})");
+    println!("{t}\nStage One over the rate of Gather, which is not published ({LABEL})");
     let mut t = table([
         "Gather, words/cycle",
         "paper, us",
         "ours, us",
         "ours / paper",
-        "ours with one core per request, us",
-        "one core per request / paper",
+        "ours unshared, us",
+        "ours unshared / paper",
     ]);
     for x in &r.gather {
         t.add_row([
@@ -117,16 +117,20 @@ fn totals(r: &Report) {
     println!("{t}");
     let worst = r.gather.iter().map(|x| x.ratio).fold(0.0, f64::max);
     println!(
-        "Target: ours / paper is at most {TARGET} at every rate of Gather. {}: the largest is {}.",
+        "Unshared means one core per request, as in a batch with many requests.\n\
+         Target: ours / paper is at most {TARGET} at every rate of Gather. {}: the largest is {}.",
         if r.target_met { "Met" } else { "MISSED" },
         ratio(worst)
     );
     println!("\nTime that the optimisations save in our Stage One ({LABEL})");
-    let mut t = table(["variant", "us", "saved by what it lacks, us"]);
+    let mut t = table(["variant", "us", "saving, us"]);
     for v in &r.variants {
         t.add_row([v.variant.into(), one_decimal(v.stage_one_us), one_decimal(v.saves_us)]);
     }
-    println!("{t}");
+    println!(
+        "{t}\nThe saving is that of the missing optimisation. Compaction and deferral are compared with\n\
+         the variant without sharing."
+    );
 }
 
 fn points(r: &Report) {

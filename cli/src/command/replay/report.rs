@@ -170,16 +170,17 @@ impl Report {
     /// Prints the report.
     pub fn print(&self, trace: &str) {
         let g = &self.geometry;
-        println!("trace      {trace}: {} steps, N_q {}, K {}", self.steps, g.tokens, g.k);
+        let steps = output::count(self.steps, "step");
+        println!("trace      {trace}: {steps}, N_q {}, K {}", g.tokens, g.k);
         println!(
-            "table      {} S={} spread {} R={} {}, {} request(s), {} core(s), {}, copy {}",
+            "table      {} S={} spread {} R={} {}, {}, {}, {}, copier {}",
             g.table,
             g.slots,
             g.spread,
             g.retries,
             g.lifetime,
-            g.requests,
-            g.cores,
+            output::count(g.requests, "request"),
+            output::count(g.cores, "core"),
             self.machine,
             self.copier
         );
@@ -202,7 +203,7 @@ impl Report {
         let times = parts.iter().filter_map(|(name, us)| {
             us.as_ref().map(|us| format!("{name} {:.1} us (p99 {:.1} us)", us.p50, us.p99))
         });
-        println!("latency    {}; medians", times.collect::<Vec<_>>().join(", "));
+        println!("latency    {} (medians)", times.collect::<Vec<_>>().join(", "));
         println!("host pool  {}, {}", output::bytes(self.pool_bytes), self.pages);
         println!("verified   {} rows right, {} wrong", self.verified_rows, self.wrong_rows);
     }

@@ -121,7 +121,7 @@ fn save(path: &Path, draw: impl FnOnce(&Canvas<'_>) -> DrawResult<()>) -> Result
         let drawn = draw(&canvas).and_then(|()| Ok(canvas.present()?));
         drawn.map_err(|e| failed("draw", path, &e.to_string()))?;
     }
-    let remedy = "check that the folder exists, is writable and has room";
+    let remedy = "check that the folder exists, is writable and has free space";
     let what = path.display().to_string();
     std::fs::write(path, text).map_err(|source| Error::Os { call: "write", what, source, remedy })
 }

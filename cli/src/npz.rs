@@ -248,6 +248,6 @@ impl Writer {
 }
 
 fn write_error(call: &'static str, path: &str, source: std::io::Error) -> Error {
-    let remedy = "check that the folder exists, is writable and has room";
+    let remedy = "check that the folder exists, is writable and has free space";
     Error::Os { call, what: path.to_owned(), source, remedy }
 }

@@ -45,7 +45,7 @@ fn bad_input_names_value_limit_and_remedy() {
         ("estimate --set speed=1", ["speed=1", "no constant", "--constants"]),
         ("estimate --soc ascend310", ["ascend310", "ascend910b3", "choose"]),
         ("estimate --hit-rate 101", ["101", "0 to 100", "93"]),
-        ("estimate --requests 0", ["--requests", "at least 1", "one"]),
+        ("estimate --requests 0", ["--requests", "at least 1", "1 or more"]),
         ("estimate --spread 4", ["unified buffer", "910B", "fewer slots"]),
         ("estimate --slots 1000", ["1000", "power of two", "choose"]),
     ] {

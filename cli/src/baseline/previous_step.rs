@@ -65,8 +65,8 @@ impl PreviousStep {
         let (missing, free) = (self.missing.as_mut_slice(), self.free.as_mut_slice());
         let slot_at = self.slot_at.as_mut_slice();
         let (mut i, mut j, mut misses, mut free_slots) = (0, 0, 0, self.free_slots);
-        let last = (new.len() - 1, old.len() - 1);
-        while i < last.0 || j < last.1 {
+        let ends = (new.len() - 1, old.len() - 1);
+        while i < ends.0 || j < ends.1 {
             let (key, resident) = (new[i], old[j]);
             let (only_new, only_old) =
                 ((key >> 32) < (resident >> 32), (resident >> 32) < (key >> 32));

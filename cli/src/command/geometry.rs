@@ -71,9 +71,10 @@ pub struct TableOptions {
     /// R, the links examined after the first; 0 to 15 [default: 3, or 7 with spread 2]
     #[arg(long, value_name = "R")]
     pub retries: Option<u32>,
-    /// Lifetime rule: constant:L (least recently used; L up to 127), or frequency:LAMBDA (least
-    /// frequently and recently used; LAMBDA 0.5 to 0.965, the decay of a use per step, wide only)
-    /// [default: wide frequency:0.87 if K < S < 4*K, else constant:127; paper constant:16]
+    /// Lifetime rule: constant:L (least recently used; L 0 to 127, paper from 1), or frequency:LAMBDA
+    /// (least frequently and recently used; LAMBDA 0.5 to 0.965, the decay of a use per step, wide
+    /// only; frequency alone is frequency:0.87) [default: wide frequency:0.87 if K < S < 4*K, else
+    /// constant:127; paper constant:16]
     #[arg(long, value_name = "RULE")]
     pub lifetime: Option<String>,
     /// Multipliers of the paper's hash, two odd numbers of 32 bits

@@ -51,7 +51,7 @@ pub struct Options {
     requests: usize,
     #[command(flatten)]
     rows: RowOptions,
-    /// Context length: the tokens of each request whose rows the host pool holds
+    /// Context length, the tokens of each request whose rows the host pool holds; at least 1
     #[arg(long, value_name = "N", default_value_t = 65536)]
     context: usize,
     /// Rows per block of the host's block table; a power of two up to 65536, or 0 for no block table

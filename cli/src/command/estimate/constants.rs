@@ -108,7 +108,7 @@ pub const CONSTANTS: [Constant; 19] = [
         "bandwidth of one core between GM and UB; documented (platform .ini: HBM 32, UB to GM 64; all cores 20)",
     ),
     constant(
-        ("crowd", "times"),
+        ("crowd", "factor"),
         [1.64, 1.0, 1.64],
         "factor on the time to read a table into UB if all cores read the same one; measured, the largest (data_copy, scenario 7)",
     ),

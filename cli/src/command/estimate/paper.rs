@@ -25,7 +25,7 @@ const MU: f64 = 0.5;
 
 /// The quantity of a figure of the paper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum What {
+pub enum Quantity {
     /// The vectorised Stage One.
     StageOne,
     /// Both stages in one kernel, for one request.
@@ -38,7 +38,7 @@ pub enum What {
 #[derive(Clone, Copy, Debug)]
 pub struct Point {
     /// The quantity.
-    pub what: What,
+    pub quantity: Quantity,
     /// K, the number of ids per token.
     pub k: usize,
     /// S, the number of slots.
@@ -49,12 +49,12 @@ pub struct Point {
 
 /// The figures that the paper states.
 pub const POINTS: [Point; 6] = [
-    Point { what: What::StageOne, k: 256, slots: 256, us: 38.2 },
-    Point { what: What::StageOne, k: 2048, slots: 2048, us: 53.7 },
-    Point { what: What::StageOne, k: 512, slots: 8192, us: 61.9 },
-    Point { what: What::Kernel, k: 2048, slots: 8192, us: 101.27 },
-    Point { what: What::DualPointer, k: 256, slots: 256, us: 20.8 },
-    Point { what: What::DualPointer, k: 2048, slots: 2048, us: 150.0 },
+    Point { quantity: Quantity::StageOne, k: 256, slots: 256, us: 38.2 },
+    Point { quantity: Quantity::StageOne, k: 2048, slots: 2048, us: 53.7 },
+    Point { quantity: Quantity::StageOne, k: 512, slots: 8192, us: 61.9 },
+    Point { quantity: Quantity::Kernel, k: 2048, slots: 8192, us: 101.27 },
+    Point { quantity: Quantity::DualPointer, k: 256, slots: 256, us: 20.8 },
+    Point { quantity: Quantity::DualPointer, k: 2048, slots: 2048, us: 150.0 },
 ];
 
 /// Number of steps that fill the buffer, and number of counted steps.
@@ -66,9 +66,9 @@ pub fn profiles(point: &Point) -> Result<[Profile; 2]> {
     let [warm, counted] = STEPS;
     let trace = workload(point.k, warm + counted)?;
     let ours = wide(point.k, point.slots);
-    let theirs = count(&Params::paper(ours.k, 1, ours.slots), &trace, warm, 1, &|| ())?;
+    let baseline = count(&Params::paper(ours.k, 1, ours.slots), &trace, warm, 1, &|| ())?;
     let sharers = sharers(1, point.k, OF_THE_PAPER.cores as usize);
-    Ok([theirs, count(&ours, &trace, warm, sharers, &|| ())?])
+    Ok([baseline, count(&ours, &trace, warm, sharers, &|| ())?])
 }
 
 /// Generates the paper's workload.
@@ -132,12 +132,12 @@ pub fn dual_pointer_us(k: usize, c: &Constants) -> f64 {
 }
 
 /// Returns the modelled microseconds of the paper's kernel at a point, on the paper's chip.
-pub fn model_us(point: &Point, theirs: &Profile, c: &Constants) -> f64 {
-    let stage_one = kernel(&theirs.params, &theirs.counts, c).into_iter().sum::<Work>();
+pub fn model_us(point: &Point, baseline: &Profile, c: &Constants) -> f64 {
+    let stage_one = kernel(&baseline.params, &baseline.counts, c).into_iter().sum::<Work>();
     let us = c.get(Name::Launch) + OF_THE_PAPER.us(stage_one.cycles(&c.prices()));
-    if point.what != What::Kernel {
+    if point.quantity != Quantity::Kernel {
         return us;
     }
-    let copy = stage_two::us(c, &OF_THE_PAPER, theirs.counts.misses, &[1152]);
+    let copy = stage_two::us(c, &OF_THE_PAPER, baseline.counts.misses, &[1152]);
     us + c.get(Name::Syncall) + copy
 }

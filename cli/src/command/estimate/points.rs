@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::constants::Constants;
 use super::ours::{Variant, cost};
-use super::paper::{self, POINTS, What};
+use super::paper::{self, POINTS, Quantity};
 use super::stage_two;
 use avsg_linker::soc::OF_THE_PAPER;
 
@@ -32,22 +32,22 @@ pub fn points(c: &Constants) -> Result<Vec<PointRow>> {
     let mut rows = Vec::new();
     for point in &POINTS {
         let mut ours_us = None;
-        let model_us = if point.what == What::DualPointer {
+        let model_us = if point.quantity == Quantity::DualPointer {
             paper::dual_pointer_us(point.k, c)
         } else {
             let [baseline, ours] = paper::profiles(point)?;
             let copy = stage_two::us(c, soc, ours.counts.misses, &[1152]);
             let cost = cost(&ours, Variant::EMITTED, 1, soc.cores as usize);
-            ours_us = Some(match point.what {
-                What::Kernel => cost.kernel_us(soc, c, copy),
+            ours_us = Some(match point.quantity {
+                Quantity::Kernel => cost.kernel_us(soc, c, copy),
                 _ => cost.stage_one_us(soc, c),
             });
             paper::model_us(point, &baseline, c)
         };
-        let what = match point.what {
-            What::StageOne => "Stage One",
-            What::Kernel => "whole kernel",
-            What::DualPointer => "dual pointer",
+        let what = match point.quantity {
+            Quantity::StageOne => "Stage One",
+            Quantity::Kernel => "whole kernel",
+            Quantity::DualPointer => "dual pointer",
         };
         let error_percent = 100.0 * (model_us / point.us - 1.0);
         let (k, slots, paper_us) = (point.k, point.slots, point.us);

@@ -26,7 +26,7 @@ pub struct World {
 }
 
 impl World {
-    /// Fills the host pool with version 0 of every row.
+    /// Creates the batch, and fills the host pool with version 0 of every row.
     pub fn new(trace: &Trace, engine: &Engine, requests: usize) -> Result<Self> {
         let (pool, page) = (engine.pool(), engine.config().params.page as usize);
         let (rows, batch_rows) = (pool.rows(), requests * trace.tokens);

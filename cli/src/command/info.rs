@@ -256,8 +256,8 @@ fn print(report: &Report) {
     let cores = format!("{} cores", cpu.cores);
     table.add_row(["working columns".into(), "-".into(), size(b.working_columns), cores]);
     println!("{table}");
-    let verdict = if b.fits_here { "less" } else { "more" };
+    let verdict = if b.fits_here { "fits" } else { "does not fit" };
     println!(
-        "Nothing of this was allocated. Its sum is {verdict} than this machine's available memory."
+        "Nothing of this was allocated. In total it {verdict} into this machine's available memory."
     );
 }

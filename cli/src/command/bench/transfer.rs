@@ -186,7 +186,7 @@ pub fn run(options: &Options) -> Result<()> {
 }
 
 fn print(report: &Report) {
-    println!("{}, {} that copy", report.machine.cpu, output::count(report.cores, "core"));
+    println!("{}, {}", report.machine.cpu, output::count(report.cores, "copying core"));
     let mut table = output::table([
         "row bytes",
         "rows",
@@ -216,7 +216,7 @@ fn print(report: &Report) {
         report.cores
     );
     let mut table = output::table([
-        "hits lie",
+        "layout of hits",
         "reuse %",
         "B",
         "measured GB/s",

@@ -131,7 +131,7 @@ pub const CONSTANTS: [Constant; 19] = [
     constant(
         ("h2d-link", "GB/s"),
         [105.0, 90.0, 115.0],
-        "bandwidth of the host link for all cores; fit to the paper's H2D table (110 in vllm-ascend PR 8851)",
+        "bandwidth of the host link for all cores; fit to the paper's H2D table (110 measured by vllm-ascend)",
     ),
     constant(
         ("paper-refresh", "accesses"),

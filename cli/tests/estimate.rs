@@ -131,7 +131,7 @@ fn costlier_constants_more_requests_and_larger_rows_take_longer() {
     let with_requests =
         |n: usize| stage_one(&json(&format!("{SMALL} --requests {n} --set launch=0")), "ours");
     assert!((with_requests(41) / with_requests(40) - 2.0).abs() < 1e-9);
-    // Cores without a request of their own share one, if there are four cores per request.
+    // Four cores share a request if the chip has at least four per request.
     assert!(with_requests(10) < with_requests(11) && with_requests(11) == with_requests(40));
     let segments = json(&format!("{SMALL} --segments 1024,128"));
     assert!(step(&segments) > step(&base));

@@ -157,8 +157,9 @@ pub fn fault_code(harness: &Harness) -> Result<i32> {
     let mut plan = engine.new_plan(1, 1)?;
     let ids = DeviceArray { address: host.as_ptr() as u64, len: host.len() };
     let batch = DeviceBatch { ids, ..arrays.batch };
-    // SAFETY: `ids` is the address of unregistered host memory on purpose. The device refuses it and
-    // writes nothing; the other arrays have the lengths that the batch states.
+    // SAFETY: `ids` is the address of unregistered host memory on purpose, and the device refuses it.
+    // `host` is not moved or dropped before the wait, and the other arrays have the lengths that the
+    // batch states.
     let queued = unsafe { engine.enqueue_plan(&batch, &mut plan, harness.probe.stream.raw()) };
     match queued.and_then(|()| harness.probe.stream.synchronize(harness.probe.timeout)) {
         Err(Error::Acl { code, .. }) => Ok(code),

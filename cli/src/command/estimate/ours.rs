@@ -20,7 +20,7 @@ pub struct Variant {
     pub deferral: bool,
     /// Lifetimes have a column of bytes instead of bits in the links' words.
     pub narrow: bool,
-    /// Several cores probe for one request if there are more cores than requests.
+    /// Several cores probe for one request if the batch leaves enough cores.
     pub sharing: bool,
 }
 

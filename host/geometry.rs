@@ -19,7 +19,7 @@ pub fn check(p: &Params) -> Result<()> {
             "S (slots)",
             p.slots,
             format!("it must be a power of two in {MIN_SLOTS}..={MAX_SLOTS}"),
-            "choose the next power of two",
+            if p.slots > MAX_SLOTS { "choose 32768 or less" } else { "choose 8192, for example" },
         ),
         Fault::K => {
             Error::invalid("K", p.k, range(1, p.slots), "a buffer needs at least K slots: raise S")

@@ -1,8 +1,8 @@
-//! What the operator is measured against: other policies for hits, other matchers for time.
+//! Baselines of the operator: other replacement policies for hit rates, other matchers for time.
 //!
-//! All contenders see the same selections. A [`Policy`] only says which ids were missing; a
-//! [`Matcher`] also gives every id its slot, as an attention kernel needs it, and is timed.
-//! Negative ids are padding everywhere: no hit, no miss, slot -1.
+//! All baselines process the same selections. A [`Policy`] only lists the ids that miss. A [`Matcher`]
+//! also gives every id its slot, as an attention kernel needs it, and is timed. Negative ids are
+//! padding in all of them: they are neither hits nor misses, and their slot is -1.
 
 pub mod belady;
 pub mod exact_lru;
@@ -28,51 +28,52 @@ pub use set_fifo::SetFifo;
 use crate::trace::Trace;
 use avsg::{Error, Result};
 
-/// Who stays in the buffer. The tokens of a step are processed in sequence.
+/// A replacement policy, which decides the ids that stay in the buffer. The tokens of a step are
+/// processed in sequence.
 pub trait Policy {
-    /// A step begins. Ids of a running step are in use; from here on those of the last one are not.
+    /// Begins a step. Ids of the previous step are not in use any more and may be evicted.
     fn begin_step(&mut self) {}
 
-    /// Selects the ids of one token and appends those that were not resident to `misses`.
-    /// Unless a policy says otherwise, a repeated id counts as a hit after its first.
+    /// Selects the ids of one token and appends those that were not resident to `misses`. Unless a
+    /// policy says otherwise, the repetitions of an id within the token count as hits.
     fn token(&mut self, ids: &[i32], misses: &mut Vec<i32>);
 }
 
-/// A row to copy: which id of the token, and into which slot.
+/// A row to copy: the id of a token that misses, and the slot for its row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Miss {
     /// Position in the token's ids.
     pub index: i32,
-    /// The id.
+    /// The id that misses.
     pub id: i32,
-    /// Where its row goes.
+    /// The slot that the row is copied to.
     pub slot: i32,
 }
 
-/// A policy that places rows, written to be timed: nothing is allocated per step when `misses` has
-/// room for K.
+/// A policy that places rows, written to be timed: a step allocates nothing if `misses` has a
+/// capacity of K.
 pub trait Matcher {
     /// Clears `misses`, then gives each of `ids` its slot and lists the rows to copy. Ids beyond the
     /// shorter of `ids` and `slots` are ignored.
     fn step(&mut self, ids: &[i32], slots: &mut [i32], misses: &mut Vec<Miss>);
 }
 
-/// A matcher as a policy, for its hit rate.
+/// A matcher used as a policy, to count its hits.
 #[derive(Debug)]
-pub struct Timed<M> {
+pub struct MatcherPolicy<M> {
     matcher: M,
     slots: Vec<i32>,
     misses: Vec<Miss>,
 }
 
-impl<M: Matcher> Timed<M> {
+impl<M: Matcher> MatcherPolicy<M> {
     /// Wraps `matcher`.
     pub fn new(matcher: M) -> Self {
         Self { matcher, slots: Vec::new(), misses: Vec::new() }
     }
 }
 
-impl<M: Matcher> Policy for Timed<M> {
+impl<M: Matcher> Policy for MatcherPolicy<M> {
     fn token(&mut self, ids: &[i32], misses: &mut Vec<i32>) {
         self.slots.resize(ids.len(), -1);
         self.matcher.step(ids, &mut self.slots, &mut self.misses);
@@ -80,33 +81,34 @@ impl<M: Matcher> Policy for Timed<M> {
     }
 }
 
-/// Hits of a replay, over all steps and without the first.
+/// Hits of a replayed trace, counted over all steps and in the first step.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct HitCount {
-    /// Ids selected, padding not counted.
+    /// Selected ids of all steps, without padding.
     pub selected: u64,
-    /// Of them resident.
+    /// Hits of all steps.
     pub hits: u64,
-    /// Ids of the first step.
+    /// Selected ids of the first step, without padding.
     pub first_selected: u64,
-    /// Of them resident: only a step of several tokens has any.
+    /// Hits of the first step, which can only be positive if a step has several tokens.
     pub first_hits: u64,
 }
 
 impl HitCount {
-    /// The share of hits, first step included; 0 if nothing was selected.
+    /// Returns the share of hits over all steps; 0 if nothing was selected.
     pub fn rate(&self) -> f64 {
         self.hits as f64 / self.selected.max(1) as f64
     }
 
-    /// The share of hits after the first step, which finds the buffer empty; 0 if it was the only one.
+    /// Returns the share of hits after the first step, which starts with an empty buffer; 0 if there
+    /// is no other step.
     pub fn rate_after_first(&self) -> f64 {
         let selected = self.selected - self.first_selected;
         (self.hits - self.first_hits) as f64 / selected.max(1) as f64
     }
 }
 
-/// Replays a trace.
+/// Replays `trace` on `policy` and counts the hits.
 pub fn count_hits(trace: &Trace, policy: &mut dyn Policy) -> HitCount {
     let mut count = HitCount::default();
     let mut misses = Vec::with_capacity(trace.k);
@@ -127,21 +129,22 @@ pub fn count_hits(trace: &Trace, policy: &mut dyn Policy) -> HitCount {
     count
 }
 
-/// The share of hits after the first step, which finds the buffer empty.
+/// Returns the share of hits after the first step, which starts with an empty buffer.
 pub fn hit_rate(trace: &Trace, policy: &mut dyn Policy) -> f64 {
     count_hits(trace, policy).rate_after_first()
 }
 
-/// The share of hits over all steps, the cold first one included.
+/// Returns the share of hits over all steps, the first one included.
 pub fn hit_rate_with_first(trace: &Trace, policy: &mut dyn Policy) -> f64 {
     count_hits(trace, policy).rate()
 }
 
-/// Slots are numbered by 32 bits in the lists, and a buffer without any is none.
-fn check_slots(slots: usize, least: usize) -> Result<usize> {
-    const MOST: usize = 1 << 26;
-    if slots < least.max(1) || slots > MOST {
-        let limit = format!("it must be {} to {MOST}", least.max(1));
+/// Checks that a buffer has at least `min` slots, at least one, and at most 2^26.
+fn check_slots(slots: usize, min: usize) -> Result<usize> {
+    const MAX: usize = 1 << 26;
+    let min = min.max(1);
+    if !(min..=MAX).contains(&slots) {
+        let limit = format!("it must be {min} to {MAX}");
         return Err(Error::invalid("slots", slots, limit, "choose a buffer of S >= K rows"));
     }
     Ok(slots)

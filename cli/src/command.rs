@@ -1,4 +1,4 @@
-//! The program's subcommands, and the options and outputs that they share.
+//! The subcommands of the program, and the options and output helpers that they share.
 
 pub mod bench;
 pub mod doctor;

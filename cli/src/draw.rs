@@ -1,7 +1,6 @@
-//! Charts of measurements as SVG.
+//! Charts of measurements as SVG files.
 //!
-//! Text is laid out by the viewer, no font is looked for, and nothing depends on time or place: the
-//! same numbers give the same file.
+//! The viewer lays out the text, so no font is needed here, and the same numbers give the same file.
 
 use std::ops::Range;
 use std::path::Path;
@@ -12,10 +11,11 @@ use plotters::prelude::*;
 
 use avsg::{Error, Result};
 
+/// Width and height of a chart in pixels.
 const SIZE: (u32, u32) = (960, 600);
-/// Where the chart ends and the legend begins: beside the chart, so that it covers no data.
-const LEGEND_AT: i32 = 770;
-/// Told apart in print and by most colour-blind readers (Okabe and Ito).
+/// The x coordinate of the legend in pixels; the legend stands to the right of the chart.
+const LEGEND_X: i32 = 770;
+/// Colours of the series: the palette of Okabe and Ito, which colour-blind readers can distinguish.
 const COLOURS: [RGBColor; 7] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),
@@ -29,25 +29,26 @@ const COLOURS: [RGBColor; 7] = [
 /// One line of a chart.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Series {
-    /// For the legend.
+    /// Name in the legend.
     pub name: String,
-    /// (x, y), in the order in which they are joined. A point that is not finite is left out.
+    /// (x, y) of each point, in the order of the line. Points that are not finite are left out.
     pub points: Vec<(f64, f64)>,
 }
 
-/// One colour of a bar chart.
+/// The bars of one colour in a bar chart.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bars {
-    /// For the legend.
+    /// Name in the legend.
     pub name: String,
-    /// One value a group. A value that is not finite has no bar.
+    /// One value per group. A value that is not finite has no bar.
     pub values: Vec<f64>,
 }
 
 type Canvas<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
 
-/// Draws lines with a mark at every point. The y axis starts at 0 unless all values are far above it.
+/// Draws a line chart with a mark at every point. The y axis starts at 0 unless all values are far
+/// above 0.
 pub fn lines(
     path: impl AsRef<Path>,
     title: &str,
@@ -74,7 +75,7 @@ pub fn lines(
     })
 }
 
-/// Draws groups of bars side by side, one bar of each colour in a group.
+/// Draws a bar chart: groups side by side, with one bar of each colour per group.
 pub fn bars(
     path: impl AsRef<Path>,
     title: &str,
@@ -85,8 +86,8 @@ pub fn bars(
     let y = from_zero(span(series.iter().flat_map(|s| s.values.iter().copied()).chain([0.0])));
     let count = groups.len().max(1);
     let width = 0.8 / series.len().max(1) as f64;
-    // Ticks fall on whole numbers, the middles of the groups; the others stay without a label.
-    let name = |v: &f64| {
+    // Ticks at whole numbers are in the middle of a group and show its name; other ticks show nothing.
+    let label = |v: &f64| {
         let at = v.round();
         let near = (v - at).abs() < 1e-6 && at >= 0.0;
         groups.get(at as usize).filter(|_| near).cloned().unwrap_or_default()
@@ -95,7 +96,7 @@ pub fn bars(
         let mut chart = frame(canvas, title, -0.5..count as f64 - 0.5, y)?;
         let mut mesh = chart.configure_mesh();
         mesh.disable_x_mesh().y_desc(y_label).max_light_lines(1).light_line_style(TRANSPARENT);
-        mesh.x_labels(count + 1).x_label_formatter(&name).y_label_formatter(&|v| tick(*v));
+        mesh.x_labels(count + 1).x_label_formatter(&label).y_label_formatter(&|v| tick(*v));
         mesh.label_style(("sans-serif", 16)).axis_desc_style(("sans-serif", 18)).draw()?;
         for (number, (one, colour)) in series.iter().zip(COLOURS.iter().cycle()).enumerate() {
             let values = one.values.iter().take(groups.len()).enumerate();
@@ -110,17 +111,17 @@ pub fn bars(
     })
 }
 
-type Drawn<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+type DrawResult<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-/// Draws in memory and writes the file at once, so that a failure is an error with the path in it.
-fn save(path: &Path, draw: impl FnOnce(&Canvas<'_>) -> Drawn<()>) -> Result<()> {
+/// Draws in memory and then writes the file; errors contain the path.
+fn save(path: &Path, draw: impl FnOnce(&Canvas<'_>) -> DrawResult<()>) -> Result<()> {
     let mut text = String::new();
     {
         let canvas = SVGBackend::with_string(&mut text, SIZE).into_drawing_area();
         let drawn = draw(&canvas).and_then(|()| Ok(canvas.present()?));
         drawn.map_err(|e| failed("draw", path, &e.to_string()))?;
     }
-    let remedy = "check that the folder exists, is writable and has room";
+    let remedy = "check that the folder exists, is writable and has free space";
     let what = path.display().to_string();
     std::fs::write(path, text).map_err(|source| Error::Os { call: "write", what, source, remedy })
 }
@@ -134,21 +135,21 @@ fn frame<'b>(
     title: &str,
     x: Range<f64>,
     y: Range<f64>,
-) -> Drawn<Chart<'b, 'b>> {
+) -> DrawResult<Chart<'b, 'b>> {
     canvas.fill(&WHITE)?;
-    let (left, _) = canvas.split_horizontally(LEGEND_AT);
+    let (left, _) = canvas.split_horizontally(LEGEND_X);
     let mut builder = ChartBuilder::on(&left);
     builder.caption(title, ("sans-serif", 24)).margin(16);
     builder.x_label_area_size(52).y_label_area_size(76);
     Ok(builder.build_cartesian_2d(x, y)?)
 }
 
-/// A swatch and a name for each, one below the other.
-fn legend<'a>(canvas: &Canvas<'_>, names: impl Iterator<Item = &'a String>) -> Drawn<()> {
+/// Draws a coloured rectangle and the name of each series, one below the other.
+fn legend<'a>(canvas: &Canvas<'_>, names: impl Iterator<Item = &'a String>) -> DrawResult<()> {
     for ((name, colour), y) in names.zip(COLOURS.iter().cycle()).zip((64..).step_by(26)) {
-        let swatch = [(LEGEND_AT, y), (LEGEND_AT + 18, y + 8)];
+        let swatch = [(LEGEND_X, y), (LEGEND_X + 18, y + 8)];
         canvas.draw(&Rectangle::new(swatch, colour.filled()))?;
-        canvas.draw(&Text::new(name.as_str(), (LEGEND_AT + 26, y - 4), ("sans-serif", 16)))?;
+        canvas.draw(&Text::new(name.as_str(), (LEGEND_X + 26, y - 4), ("sans-serif", 16)))?;
     }
     Ok(())
 }
@@ -157,7 +158,7 @@ fn finite(point: &(f64, f64)) -> bool {
     point.0.is_finite() && point.1.is_finite()
 }
 
-/// The range of the values, never empty.
+/// Returns the range of the finite values; it is never empty.
 fn span(values: impl Iterator<Item = f64>) -> Range<f64> {
     let finite = values.filter(|v| v.is_finite());
     let (low, high) = finite.fold((f64::MAX, f64::MIN), |(l, h), v| (l.min(v), h.max(v)));
@@ -168,15 +169,15 @@ fn span(values: impl Iterator<Item = f64>) -> Range<f64> {
     }
 }
 
-/// Room above, and 0 below where it does not flatten the curves.
+/// Adds a margin above the range, and extends it down to 0 if that does not flatten the curves.
 fn from_zero(range: Range<f64>) -> Range<f64> {
-    let room = (range.end - range.start) * 0.08;
+    let margin = (range.end - range.start) * 0.08;
     let near = range.start <= 2.0 * (range.end - range.start);
-    let low = if range.start >= 0.0 && near { 0.0 } else { range.start - room };
-    low..range.end + room
+    let low = if range.start >= 0.0 && near { 0.0 } else { range.start - margin };
+    low..range.end + margin
 }
 
-/// A number as short as it can be read: 1500000 as 1.5M, 0.25 as it is.
+/// Formats the label of a tick: four decimals at most, and a unit for large numbers (1500000 is 1.5M).
 fn tick(value: f64) -> String {
     let (scaled, unit) = match value.abs() {
         v if v >= 1e9 => (value / 1e9, "G"),

@@ -1,4 +1,4 @@
-//! What the program `avsg` is made of: traces, workloads, policies to compare with, charts.
+//! The parts of the program `avsg`: traces, workloads, baseline policies, charts and subcommands.
 
 pub mod baseline;
 mod command;

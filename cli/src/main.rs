@@ -1,4 +1,4 @@
-//! `avsg`: replay top-K traces, measure, and size deployments from a terminal.
+//! The program `avsg`: replays top-K traces, measures, and sizes deployments from a terminal.
 
 use std::process::ExitCode;
 

@@ -1,7 +1,7 @@
-//! NumPy files: one array of an `.npy`, named arrays of an `.npz`, refused with a reason.
+//! Reading and writing NumPy files: one array in an `.npy`, named arrays in an `.npz`.
 //!
-//! npyz reads and writes headers; the values are converted here in one pass. Headers come from
-//! strangers, so their size and the announced shape are checked before npyz multiplies them.
+//! npyz reads and writes the headers, and the values are converted here in one pass. Headers are
+//! untrusted input, so their size and shape are checked before npyz multiplies the dimensions.
 
 use std::fs::File;
 use std::io::{Cursor, Read, Write};
@@ -12,15 +12,19 @@ use npyz::{AutoSerialize, NpyHeader, Order, WriteOptions, WriterBuilder};
 
 use avsg::{Error, Result};
 
-/// No array and no file above this is read: a trace of 8 million steps of 64 ids fits.
+/// Bytes of the largest file and of the largest array that are read; 8 million steps of 64 ids fit.
 const MAX_BYTES: u64 = 1 << 31;
-/// NumPy's header of a plain array takes 118 bytes; a long one is another kind of array.
+/// Bytes of the largest header that is read. NumPy writes 118 bytes for a plain array; a longer header
+/// belongs to another kind of array.
 const MAX_HEADER: usize = 1024;
 
-/// A value type and its name in a NumPy header.
+/// A value type that can be read.
 pub(crate) trait Value: AutoSerialize + Copy {
+    /// Name of the type in a NumPy header.
     const DTYPE: &'static str;
+    /// Bytes per value.
     const SIZE: usize;
+    /// Converts `SIZE` little-endian bytes.
     fn from_le(bytes: &[u8]) -> Self;
 }
 
@@ -40,13 +44,13 @@ impl Value for u8 {
     }
 }
 
-/// An array in memory, C order.
+/// An array in memory, in C order.
 pub(crate) struct Array<T> {
     pub(crate) shape: Vec<usize>,
     pub(crate) data: Vec<T>,
 }
 
-/// Where a file comes from: an `.npy` holds one array, which has every name.
+/// The content of a file. An `.npy` holds one array without a name, which is returned for any name.
 pub(crate) enum Source {
     Npy(Vec<u8>),
     Npz(Box<NpzArchive<Cursor<Vec<u8>>>>),
@@ -57,7 +61,7 @@ fn invalid(limit: impl Into<String>, value: impl ToString, remedy: &'static str)
 }
 
 impl Source {
-    /// Reads the file and tells the two forms apart by their first bytes.
+    /// Reads the file; its first bytes tell whether it is an `.npy` or an `.npz`.
     pub(crate) fn open(path: &Path) -> Result<Self> {
         let os = |call, source| Error::Os {
             call,
@@ -88,7 +92,7 @@ impl Source {
         }
     }
 
-    /// Whether the archive holds an array of this name.
+    /// Returns whether the file is an archive with an array of this name.
     pub(crate) fn has(&self, name: &str) -> bool {
         match self {
             Self::Npy(_) => false,
@@ -96,14 +100,14 @@ impl Source {
         }
     }
 
-    /// The names in the archive, for the error that lists them.
+    /// Returns the names of the archive's arrays as text for an error message.
     pub(crate) fn names(&self) -> String {
         match self {
             Self::Npy(_) => String::new(),
             Self::Npz(archive) => {
                 let mut names: Vec<&str> = archive.array_names().collect();
                 names.sort_unstable();
-                // Debug quotes, so that a name cannot break the line.
+                // Debug formatting escapes line breaks in a name.
                 format!("{names:?}")
             }
         }
@@ -132,22 +136,22 @@ impl Source {
     }
 }
 
-/// Interprets one `.npy` image.
+/// Parses the bytes of one `.npy` file.
 fn parse<T: Value>(name: &str, bytes: &[u8]) -> Result<Array<T>> {
-    let of = || format!("array {name}");
     let broken = |why: String| {
-        invalid(format!("its .npy header is unusable ({why})"), of(), "save it again")
+        let limit = format!("its .npy header is unusable ({why})");
+        invalid(limit, format!("array {name}"), "save it again")
     };
     check_header(bytes).map_err(broken)?;
     let mut rest = bytes;
     let header = NpyHeader::from_reader(&mut rest).map_err(|e| broken(first_line(&e)))?;
-    let found = header.dtype().descr();
-    if found.trim_matches('\'') != T::DTYPE {
+    let dtype = header.dtype().descr();
+    if dtype.trim_matches('\'') != T::DTYPE {
         let limit = format!("it must be '{}' (little endian)", T::DTYPE);
         let remedy = "convert it with numpy's astype before saving";
-        return Err(Error::invalid("dtype", format!("{found} (array {name})"), limit, remedy));
+        return Err(Error::invalid("dtype", format!("{dtype} (array {name})"), limit, remedy));
     }
-    // In one dimension the two orders are the same.
+    // The two orders are the same for an array of one dimension.
     if header.order() == Order::Fortran && header.shape().len() > 1 {
         let remedy = "save numpy.ascontiguousarray of it";
         let value = format!("Fortran (array {name})");
@@ -164,14 +168,14 @@ fn parse<T: Value>(name: &str, bytes: &[u8]) -> Result<Array<T>> {
     Ok(Array { shape, data })
 }
 
-/// A parser's message draws its position on lines of its own; errors here have one line.
+/// Returns the first line of a parser's message, without the position that the other lines draw.
 fn first_line(error: &dyn std::fmt::Display) -> String {
     let text = error.to_string();
     let line = text.lines().next().unwrap_or_default();
     line.split("-->").next().unwrap_or_default().trim_end_matches([' ', ':']).to_owned()
 }
 
-/// Refuses what npyz would trust: an oversized header, and a shape whose product overflows.
+/// Refuses an oversized header, and a shape whose product overflows; npyz does not check them.
 fn check_header(bytes: &[u8]) -> std::result::Result<(), String> {
     let field = |at: usize, n: usize| {
         let raw = bytes.get(at..at + n).ok_or("it is cut short")?;
@@ -189,7 +193,7 @@ fn check_header(bytes: &[u8]) -> std::result::Result<(), String> {
     let text = std::str::from_utf8(text).map_err(|e| e.to_string())?;
     let (_, shape) = text.split_once("shape").ok_or("it names no shape")?;
     let numbers = shape.split(|c: char| !c.is_ascii_digit()).filter(|s| !s.is_empty());
-    // Digits of a later dict key would only make the check stricter; numpy puts shape last.
+    // NumPy writes the shape last. Digits of a key after it would only make this check stricter.
     let mut product = 1u64;
     for number in numbers {
         let dim = number.parse::<u64>().map_err(|_| format!("dimension {number} is too large"))?;
@@ -201,7 +205,7 @@ fn check_header(bytes: &[u8]) -> std::result::Result<(), String> {
     Ok(())
 }
 
-/// A new `.npz` file; [`Writer::finish`] reports what a drop would swallow.
+/// A new `.npz` file. Only [`Writer::finish`] reports errors of the last writes; a drop ignores them.
 pub(crate) struct Writer {
     npz: NpzWriter<std::io::BufWriter<File>>,
     path: String,
@@ -215,7 +219,8 @@ impl Writer {
         Ok(Self { npz, path: name })
     }
 
-    /// Adds one array. It is laid out in memory first: the compressor gets one write, not one a value.
+    /// Adds one array. It is serialised in memory first, because the compressor is slow with a write
+    /// per value.
     pub(crate) fn array<T: AutoSerialize + Copy>(
         &mut self,
         name: &str,
@@ -234,7 +239,7 @@ impl Writer {
         zip.write_all(&image).map_err(failed)
     }
 
-    /// Writes the directory of the archive and flushes.
+    /// Writes the directory of the archive and flushes the file.
     pub(crate) fn finish(mut self) -> Result<()> {
         let failed = |e| write_error("write", &self.path, e);
         let mut file = self.npz.zip_writer().finish().map_err(|e| failed(e.into()))?;
@@ -243,6 +248,6 @@ impl Writer {
 }
 
 fn write_error(call: &'static str, path: &str, source: std::io::Error) -> Error {
-    let remedy = "check that the folder exists, is writable and has room";
+    let remedy = "check that the folder exists, is writable and has free space";
     Error::Os { call, what: path.to_owned(), source, remedy }
 }

@@ -1,4 +1,5 @@
-//! The terminal program. Exit status: 0 when everything held, 2 for bad input, 1 for anything else.
+//! The command line of `avsg`. The exit status is 0 for success, 2 for input that was refused, and 1
+//! for any other failure.
 
 use std::process::ExitCode;
 
@@ -11,7 +12,7 @@ use clap_complete::Shell;
 #[command(
     name = "avsg",
     version,
-    about = "Exact sparse gather of top-K selected KV rows from host memory into a small device buffer",
+    about = "Gathers the KV rows that a top-K indexer selects from host memory into a small device buffer",
     after_help = "Start with:\n  avsg replay tests/data/nomicon-4k-k256.npz --slots 1024\n  \
                   avsg info --k 2048 --slots 8192 --layers 78"
 )]
@@ -22,34 +23,38 @@ struct Program {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Run a recorded top-K trace through the operator and verify every byte of every returned row
+    /// Shows how many rows the operator copies on a recorded top-K trace and how long a step takes,
+    /// and checks every byte of every returned row
     Replay(Box<replay::Options>),
-    /// Write the paper's synthetic workload as a trace
+    /// Writes a trace with a chosen reuse of ids between steps (the paper's synthetic workload)
     Synth(synth::Options),
-    /// Measure: match, transfer, reuse, lifetime
+    /// Measures on this machine how fast each part of the operator is and how often its table hits,
+    /// beside other ways to do the same
     #[command(subcommand)]
     Bench(bench::Bench),
-    /// Estimate what the kernels would take on an Ascend 910B: a model, not a measurement
+    /// Estimates how long a step would take on an Ascend 910B: every figure is from a model, none is
+    /// measured
     Estimate(Box<estimate::Options>),
-    /// Show the machine, and the memory that a geometry takes, before it is taken
+    /// Computes how much device and host memory a deployment needs, and whether it fits this machine
     Info(info::Options),
-    /// Examine an Ascend device and write down what nobody could look up
+    /// Measures what the documentation of an Ascend device leaves open: its bandwidths, its costs and
+    /// its behaviour
     Doctor(doctor::Options),
-    /// Write the kernels of a geometry as AscendC, and show the memory that they use
+    /// Writes the AscendC kernels of a geometry, and shows how much unified buffer each of them needs
     Emit(emit::Options),
-    /// Write a custom operator package of a geometry, for CANN to build
+    /// Writes a custom operator project with the kernels of a geometry, which CANN builds into a package
     Opp(opp::Options),
-    /// Print a shell completion script
+    /// Prints a completion script for a shell
     Completions {
-        /// Which shell
+        /// Shell that the script is for
         shell: Shell,
     },
 }
 
-/// Runs the program.
+/// Parses the command line, runs the subcommand and returns the exit status.
 pub fn run() -> ExitCode {
     let program = Program::parse();
-    let done = match program.command {
+    let outcome = match program.command {
         Command::Replay(options) => replay::run(&options),
         Command::Synth(options) => synth::run(&options),
         Command::Bench(bench) => bench::run(bench),
@@ -63,7 +68,7 @@ pub fn run() -> ExitCode {
             Ok(ExitCode::SUCCESS)
         }
     };
-    done.unwrap_or_else(|error| {
+    outcome.unwrap_or_else(|error| {
         eprintln!("avsg: {error:#}");
         let bad_input =
             error.chain().any(|cause| cause.is::<Error>() || cause.is::<std::io::Error>());

@@ -1,11 +1,11 @@
-//! What a replay found, row by row, for somebody who checks it with NumPy.
+//! The row-by-row results of a replay as an `.npz` file, which NumPy can check.
 
 use std::path::Path;
 
 use crate::npz::Writer;
 use avsg::{Error, Result};
 
-/// The arrays of OUT.npz. Rows are pushed step by step.
+/// The arrays of the results file, filled step by step.
 #[derive(Debug, Clone)]
 pub struct Results {
     tokens: usize,
@@ -19,49 +19,49 @@ pub struct Results {
     tag: Vec<u64>,
 }
 
-/// One step's results; `K` ids a token, `N_q` tokens, `C` copying cores.
+/// Results of one step with `N_q` tokens, `K` ids per token and `C` copying cores.
 #[derive(Debug, Clone, Copy)]
 pub struct StepResults<'a> {
-    /// The slot of every id, -1 for padding: N_q * K.
+    /// `[N_q * K]`: the slot of every id, -1 for padding.
     pub slot: &'a [i32],
-    /// 1 for a hit: N_q * K.
+    /// `[N_q * K]`: 1 for a hit, 0 for a miss and for padding.
     pub hit: &'a [u8],
-    /// The first 8 bytes found at the slot, 0 for padding: N_q * K.
+    /// `[N_q * K]`: the first 8 bytes of the row in the slot, little endian; 0 for padding.
     pub tag: &'a [u64],
-    /// How many ids each token missed: N_q.
+    /// `[N_q]`: the number of ids that each token missed.
     pub misses: &'a [i32],
-    /// The miss list in its order: g * K + i, id, slot.
+    /// The miss list in its order: position (token * K + index), id and slot of each miss.
     pub miss: &'a [[i32; 3]],
-    /// Where each core's part of the miss list begins, and its end: C + 1.
+    /// `[C + 1]`: the start of each core's part of the miss list, then the length of the list.
     pub cut: &'a [i32],
 }
 
 impl Results {
-    /// Empty results of a geometry.
+    /// Creates results without steps.
     pub fn new(tokens: usize, k: usize, cores: usize) -> Self {
         let (slot, hit, misses) = (Vec::new(), Vec::new(), Vec::new());
         let (miss, cut, tag) = (Vec::new(), Vec::new(), Vec::new());
         Self { tokens, k, cores, slot, hit, misses, miss, cut, tag }
     }
 
-    /// Steps pushed so far.
+    /// Returns the number of steps that were pushed.
     pub fn steps(&self) -> usize {
         self.misses.len() / self.tokens.max(1)
     }
 
-    /// Adds one step.
+    /// Adds the results of one step; an array of another length than the geometry's is refused.
     pub fn push(&mut self, step: StepResults<'_>) -> Result<()> {
         let ids = self.tokens * self.k;
-        for (what, found, due) in [
+        for (what, given, expected) in [
             ("slots of a step", step.slot.len(), ids),
             ("hits of a step", step.hit.len(), ids),
             ("tags of a step", step.tag.len(), ids),
             ("miss counts of a step", step.misses.len(), self.tokens),
             ("cuts of a step", step.cut.len(), self.cores + 1),
         ] {
-            if found != due {
-                let limit = format!("the geometry has {due}");
-                return Err(Error::invalid(what, found, limit, "push whole steps"));
+            if given != expected {
+                let limit = format!("the geometry has {expected}");
+                return Err(Error::invalid(what, given, limit, "push whole steps"));
             }
         }
         let number = self.steps() as i32;
@@ -70,11 +70,13 @@ impl Results {
         self.tag.extend_from_slice(step.tag);
         self.misses.extend_from_slice(step.misses);
         self.cut.extend_from_slice(step.cut);
-        self.miss.extend(step.miss.iter().flat_map(|&[at, id, slot]| [number, at, id, slot]));
+        let entries = step.miss.iter();
+        self.miss.extend(entries.flat_map(|&[position, id, slot]| [number, position, id, slot]));
         Ok(())
     }
 
-    /// Writes `slot`, `hit`, `misses`, `miss`, `cut` and `tag` into an `.npz`.
+    /// Writes the arrays `slot`, `hit`, `misses`, `miss`, `cut` and `tag` to an `.npz` file. A row of
+    /// `miss` is (step, position, id, slot).
     pub fn write(&self, path: impl AsRef<Path>) -> Result<()> {
         let (steps, tokens, k) = (self.steps(), self.tokens, self.k);
         let mut out = Writer::create(path.as_ref())?;

@@ -1,4 +1,4 @@
-//! A recorded top-K trace: which ids every token of every decode step selected.
+//! A recorded top-K trace: the ids that every token of every decode step selected.
 
 mod read;
 
@@ -8,26 +8,28 @@ use crate::npz::Writer;
 use avsg::{Error, Result};
 use avsg_testkit::splitmix::{GAMMA, SplitMix64, mix};
 
-/// The largest id: 2^22 - 1, what the overflow-free hash of the tables takes.
+/// The largest id, 2^22 - 1; the hash of the tables overflows for larger ids.
 pub const MAX_ID: i32 = (1 << 22) - 1;
 
-/// Ids of `steps` decode steps, `tokens` rows in each (N_q) and `k` ids in each row.
+/// The selected ids of a sequence of decode steps. One token's ids are a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trace {
-    /// Row after row, [steps, tokens, k]; a negative id is padding.
+    /// `[steps, tokens, k]` ids, row after row; a negative id is padding.
     pub ids: Vec<i32>,
-    /// For each step how many tokens had final KV before it; -1: not known, nothing is fresh.
+    /// `[steps]`: the number of tokens whose KV was final before the step; -1 if it is not known, and
+    /// then no row is fresh.
     pub stable: Option<Vec<i32>>,
-    /// Decode steps.
+    /// Number of decode steps.
     pub steps: usize,
-    /// Tokens of a step, N_q.
+    /// N_q, the number of tokens per step.
     pub tokens: usize,
-    /// Ids of a token, K.
+    /// K, the number of ids per token.
     pub k: usize,
 }
 
 impl Trace {
-    /// A checked trace: sizes agree, no id above [`MAX_ID`], `stable` -1 or a token count.
+    /// Creates a trace and checks it: the sizes must agree, ids must be at most [`MAX_ID`], and values
+    /// of `stable` must be -1 or a token count.
     pub fn new(
         ids: Vec<i32>,
         stable: Option<Vec<i32>>,
@@ -49,13 +51,13 @@ impl Trace {
         Ok(trace)
     }
 
-    /// Reads `.npy` (ids, int32 [steps, N_q, K] or [steps, K]) or `.npz` (`ids` and optionally
-    /// `stable`, or the compressed form of gaps in two byte planes).
+    /// Reads an `.npy` (ids, int32 `[steps, N_q, K]` or `[steps, K]`) or an `.npz` (`ids` and
+    /// optionally `stable`, or the compressed form with gaps in two byte planes).
     pub fn read(path: impl AsRef<Path>) -> Result<Self> {
         read::read(path.as_ref())
     }
 
-    /// Writes `.npz` with `ids` and, where known, `stable`.
+    /// Writes an `.npz` with `ids` and, if there is one, `stable`.
     pub fn write(&self, path: impl AsRef<Path>) -> Result<()> {
         let mut out = Writer::create(path.as_ref())?;
         out.array("ids", &[self.steps, self.tokens, self.k], &self.ids)?;
@@ -65,25 +67,28 @@ impl Trace {
         out.finish()
     }
 
-    /// The ids of one token.
+    /// Returns the ids of one token.
     ///
     /// # Panics
-    /// If the step or the token is outside the trace, as indexing does.
+    /// Panics if the step or the token is outside the trace.
     pub fn row(&self, step: usize, token: usize) -> &[i32] {
         assert!(token < self.tokens, "token {token} of {}", self.tokens);
         let row = step * self.tokens + token;
         &self.ids[row * self.k..(row + 1) * self.k]
     }
 
-    /// The same rows with each token a step of its own; token g of a step sees g more stable tokens.
+    /// Returns the same rows with every token as a step of its own. Token g of a step has g more stable
+    /// tokens than the step.
     pub fn as_mtp0(&self) -> Self {
-        let each = |&n: &i32| (0..self.tokens as i32).map(move |g| if n < 0 { -1 } else { n + g });
-        let stable = self.stable.as_ref().map(|s| s.iter().flat_map(each).collect());
+        let per_token =
+            |&n: &i32| (0..self.tokens as i32).map(move |g| if n < 0 { -1 } else { n + g });
+        let stable = self.stable.as_ref().map(|s| s.iter().flat_map(per_token).collect());
         let steps = self.steps * self.tokens;
         Self { ids: self.ids.clone(), stable, steps, tokens: 1, k: self.k }
     }
 
-    /// Permutes the ids inside each row: recorded rows may be sorted, which flatters a sort.
+    /// Returns the trace with the ids of each row in random order. Recorded rows may be sorted, which
+    /// makes a matcher that sorts look faster than it is.
     pub fn shuffled(&self, seed: u64) -> Self {
         let mut random = SplitMix64::new(seed);
         let mut out = self.clone();
@@ -91,12 +96,12 @@ impl Trace {
         out
     }
 
-    /// Keeps the `k` ids of least hash of every row, in their order; padding goes first. The hash
-    /// depends on the id alone, so ids that return in later rows are kept or dropped together and
-    /// the reuse between rows survives.
+    /// Keeps the `k` ids with the smallest hashes of every row, in their order; padding is dropped
+    /// first. The hash depends on the id alone, so all occurrences of an id are kept or dropped
+    /// together, which preserves the reuse between rows.
     pub fn take_k(&self, k: usize) -> Result<Self> {
         if k == 0 || k > self.k {
-            let limit = format!("the trace has {} ids in a row", self.k);
+            let limit = format!("the trace has {} ids per token", self.k);
             return Err(Error::invalid("k", k, limit, "choose 1 to that many"));
         }
         let hash = |id: i32| if id < 0 { u64::MAX } else { mix(id as u64 + GAMMA) };
@@ -112,15 +117,10 @@ impl Trace {
         Ok(Self { ids, k, ..self.without_ids() })
     }
 
-    /// The first `steps` steps, or all where there are fewer.
+    /// Returns the first `steps` steps, or all of them if there are fewer.
     pub fn truncated(&self, steps: usize) -> Result<Self> {
         if steps == 0 {
-            return Err(Error::invalid(
-                "steps",
-                0,
-                "a trace has at least 1",
-                "ask for one or more",
-            ));
+            return Err(Error::invalid("steps", 0, "a trace has at least 1", "choose 1 or more"));
         }
         let steps = steps.min(self.steps);
         let ids = self.ids[..steps * self.tokens * self.k].to_vec();
@@ -146,13 +146,13 @@ impl Trace {
         if stable.len() != self.steps {
             let limit = format!("the trace has {} steps", self.steps);
             let value = format!("{} values", stable.len());
-            return Err(Error::invalid("stable", value, limit, "give one value a step"));
+            return Err(Error::invalid("stable", value, limit, "give one value per step"));
         }
-        // The rows of the step itself must have ids, too.
-        let top = MAX_ID + 1 - (self.tokens.min(MAX_ID as usize) as i32);
-        let Some(step) = stable.iter().position(|&n| n < -1 || n > top) else { return Ok(()) };
+        // The tokens of the step itself also need ids below the limit.
+        let max = MAX_ID + 1 - (self.tokens.min(MAX_ID as usize) as i32);
+        let Some(step) = stable.iter().position(|&n| n < -1 || n > max) else { return Ok(()) };
         let value = format!("{} at step {step}", stable[step]);
-        let limit = format!("it is a token count from 0 to {top}, or -1");
+        let limit = format!("it must be a token count from 0 to {max}, or -1");
         Err(Error::invalid("stable", value, limit, "use -1 where it is not known"))
     }
 }

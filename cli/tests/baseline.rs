@@ -1,23 +1,23 @@
-//! The baselines against what they should be: brute force on small cases, sets, known values.
+//! Tests of the baselines against brute force on small traces, set operations and known values.
 
 use std::collections::{BTreeSet, HashSet};
 
 use avsg_cli::baseline::{
-    Belady, ExactLru, HashMapLru, HiSparse, IdealFrequency, LruCrate, Matcher, Miss, Policy,
-    PreviousStep, ScalarTable, SetFifo, Timed, count_hits, hit_rate, hit_rate_with_first,
+    Belady, ExactLru, HashMapLru, HiSparse, IdealFrequency, LruCrate, Matcher, MatcherPolicy, Miss,
+    Policy, PreviousStep, ScalarTable, SetFifo, count_hits, hit_rate, hit_rate_with_first,
 };
 use avsg_cli::trace::Trace;
 use avsg_testkit::content::{check_row, fill_row, tag};
 use avsg_testkit::splitmix::SplitMix64;
 
-/// Rows of distinct ids (some padding) out of a small context of `least` ids and below `spread` more,
-/// so that everything collides.
+/// Returns a random trace of rows of distinct ids, some with padding. The context has `min` to
+/// `min` + `range` - 1 ids, which is few, so that rows evict each other.
 fn random_trace(
     random: &mut SplitMix64,
     [steps, tokens, k]: [usize; 3],
-    (least, spread): (usize, usize),
+    (min, range): (usize, usize),
 ) -> Trace {
-    let context = least + random.below(spread);
+    let context = min + random.below(range);
     let mut ids = Vec::new();
     for _ in 0..steps * tokens {
         let mut pool: Vec<i32> = (0..context as i32).collect();
@@ -35,13 +35,15 @@ fn selected(row: &[i32]) -> impl Iterator<Item = i32> + '_ {
     row.iter().copied().filter(|&id| id >= 0)
 }
 
-/// LRU on a plain list, oldest first: what a token misses evicts the oldest that it does not select.
+/// LRU on a list of ids, oldest first. The misses of a token evict the oldest ids that the token does
+/// not select.
 struct ListLru {
     list: Vec<i32>,
     slots: usize,
     order: Order,
 }
 
+/// The order in which the ids of a token become the newest.
 #[derive(Clone, Copy, PartialEq)]
 enum Order {
     Row,
@@ -55,8 +57,8 @@ impl Policy for ListLru {
         let missed = &misses[first..];
         let (hits, mut stale): (Vec<i32>, Vec<i32>) =
             self.list.iter().partition(|id| ids.contains(id));
-        let room = self.slots - hits.len() - missed.len();
-        stale.drain(..stale.len().saturating_sub(room));
+        let kept = self.slots - hits.len() - missed.len();
+        stale.drain(..stale.len().saturating_sub(kept));
         match self.order {
             Order::Row => stale.extend(selected(ids)),
             Order::MissesThenHits => {
@@ -69,7 +71,7 @@ impl Policy for ListLru {
 }
 
 #[test]
-fn lru_and_hisparse_are_the_list() {
+fn exact_lru_and_hisparse_hit_like_a_list() {
     let mut random = SplitMix64::new(1);
     for case in 0..300 {
         let tokens = 1 + case % 3;
@@ -79,7 +81,7 @@ fn lru_and_hisparse_are_the_list() {
         for order in [Order::Row, Order::MissesThenHits] {
             let list = count_hits(&trace, &mut ListLru { list: Vec::new(), slots, order });
             let mut lru = ExactLru::new(slots).unwrap();
-            let mut hisparse = Timed::new(HiSparse::new(slots, k).unwrap());
+            let mut hisparse = MatcherPolicy::new(HiSparse::new(slots, k).unwrap());
             let policy: &mut dyn Policy =
                 if order == Order::Row { &mut lru } else { &mut hisparse };
             assert_eq!(count_hits(&trace, policy), list, "case {case}, {slots} slots");
@@ -87,12 +89,13 @@ fn lru_and_hisparse_are_the_list() {
     }
 }
 
-/// The fewest misses from here on, by trying every set of victims.
+/// Returns the fewest misses from token number `at` on, by trying every set of victims. `resident` are
+/// the ids in the buffer, and `used` are those that the running step has selected.
 fn fewest_misses(
     trace: &Trace,
     at: usize,
     slots: usize,
-    have: &BTreeSet<i32>,
+    resident: &BTreeSet<i32>,
     used: &BTreeSet<i32>,
 ) -> usize {
     if at == trace.steps * trace.tokens {
@@ -102,21 +105,24 @@ fn fewest_misses(
     let row: BTreeSet<i32> = selected(trace.row(step, token)).collect();
     let mut in_use = if token == 0 { BTreeSet::new() } else { used.clone() };
     in_use.extend(&row);
-    let missed = row.difference(have).count();
-    let all: BTreeSet<i32> = have.union(&row).copied().collect();
-    let free: Vec<i32> = all.difference(&in_use).copied().collect();
-    let out = all.len().saturating_sub(slots);
-    let choices = (0u32..1 << free.len()).filter(|set| set.count_ones() as usize == out);
-    let rest = choices.map(|set| {
-        let gone = |id: &i32| free.iter().position(|f| f == id).is_some_and(|i| set >> i & 1 == 1);
-        let kept = all.iter().copied().filter(|id| !gone(id)).collect();
+    let missed = row.difference(resident).count();
+    let all: BTreeSet<i32> = resident.union(&row).copied().collect();
+    let candidates: Vec<i32> = all.difference(&in_use).copied().collect();
+    let evictions = all.len().saturating_sub(slots);
+    let choices =
+        (0u32..1 << candidates.len()).filter(|set| set.count_ones() as usize == evictions);
+    let later_misses = choices.map(|set| {
+        let evicted = |id: &i32| {
+            candidates.iter().position(|other| other == id).is_some_and(|i| set >> i & 1 == 1)
+        };
+        let kept = all.iter().copied().filter(|id| !evicted(id)).collect();
         fewest_misses(trace, at + 1, slots, &kept, &in_use)
     });
-    missed + rest.min().unwrap()
+    missed + later_misses.min().unwrap()
 }
 
 #[test]
-fn belady_is_the_optimum() {
+fn belady_has_the_fewest_misses_of_all_choices() {
     let mut random = SplitMix64::new(2);
     for case in 0..120 {
         let tokens = 1 + case % 2;
@@ -131,7 +137,7 @@ fn belady_is_the_optimum() {
 }
 
 #[test]
-fn belady_is_above_every_other() {
+fn belady_hits_at_least_as_often_as_every_other_policy() {
     let mut random = SplitMix64::new(3);
     for _ in 0..40 {
         let (tokens, k) = (1 + random.below(3), 1 + random.below(20));
@@ -141,8 +147,8 @@ fn belady_is_above_every_other() {
         let others: [&mut dyn Policy; 4] = [
             &mut ExactLru::new(slots).unwrap(),
             &mut IdealFrequency::new(slots, 0.9).unwrap(),
-            &mut Timed::new(HiSparse::new(slots, k).unwrap()),
-            &mut Timed::new(PreviousStep::new(k).unwrap()),
+            &mut MatcherPolicy::new(HiSparse::new(slots, k).unwrap()),
+            &mut MatcherPolicy::new(PreviousStep::new(k).unwrap()),
         ];
         for other in others {
             assert!(count_hits(&trace, other).hits <= best);
@@ -151,7 +157,7 @@ fn belady_is_above_every_other() {
 }
 
 #[test]
-fn previous_step_is_an_intersection() {
+fn previous_step_hits_the_intersection_of_two_rows() {
     let mut random = SplitMix64::new(4);
     for _ in 0..100 {
         let k = 1 + random.below(30);
@@ -159,12 +165,13 @@ fn previous_step_is_an_intersection() {
         let rows: Vec<HashSet<i32>> =
             trace.ids.chunks(k).map(|row| selected(row).collect()).collect();
         let hits: usize = rows.windows(2).map(|w| w[0].intersection(&w[1]).count()).sum();
-        let mut policy = Timed::new(PreviousStep::new(k).unwrap());
+        let mut policy = MatcherPolicy::new(PreviousStep::new(k).unwrap());
         assert_eq!(count_hits(&trace, &mut policy).hits, hits as u64);
     }
 }
 
-/// Replays with a buffer that really holds ids: hits must be there, misses are put there.
+/// Replays a trace with a buffer that stores ids: misses are written to their slots, and then every
+/// slot must contain its id.
 fn check_matcher(matcher: &mut dyn Matcher, slots: usize, trace: &Trace) {
     let mut buffer = vec![-1; slots];
     let (mut out, mut misses) = (vec![7; trace.k], Vec::new());
@@ -207,7 +214,7 @@ fn every_slot_holds_its_id() {
 }
 
 #[test]
-fn odd_rows_do_no_harm() {
+fn empty_padded_repeated_and_too_long_rows_do_not_panic() {
     let rows: [&[i32]; 5] =
         [&[], &[-1, -1, -5], &[3, 3, 3], &[1, 2, 3, 4, 5, 6, 7, 8, 9], &[i32::MIN, 0]];
     let trace = Trace::new(vec![1, 2, 1, 2], None, [2, 1, 2]).unwrap();
@@ -216,11 +223,11 @@ fn odd_rows_do_no_harm() {
         &mut Belady::new(&trace, 3).unwrap(),
         &mut IdealFrequency::new(3, 0.9).unwrap(),
         &mut SetFifo::new(16).unwrap(),
-        &mut Timed::new(PreviousStep::new(3).unwrap()),
-        &mut Timed::new(HiSparse::new(3, 3).unwrap()),
-        &mut Timed::new(HashMapLru::new(3).unwrap()),
-        &mut Timed::new(LruCrate::new(3).unwrap()),
-        &mut Timed::new(ScalarTable::new(3).unwrap()),
+        &mut MatcherPolicy::new(PreviousStep::new(3).unwrap()),
+        &mut MatcherPolicy::new(HiSparse::new(3, 3).unwrap()),
+        &mut MatcherPolicy::new(HashMapLru::new(3).unwrap()),
+        &mut MatcherPolicy::new(LruCrate::new(3).unwrap()),
+        &mut MatcherPolicy::new(ScalarTable::new(3).unwrap()),
     ];
     for policy in policies {
         let mut misses = Vec::new();
@@ -231,7 +238,7 @@ fn odd_rows_do_no_harm() {
     }
 }
 
-/// Frequency scores computed step by step in floating point from the definition, on a list.
+/// The expected scores are computed from the definition, step by step in floating point, on a list.
 #[test]
 fn ideal_frequency_follows_its_definition() {
     let (lambda, slots) = (0.9f64, 12);
@@ -245,8 +252,8 @@ fn ideal_frequency_follows_its_definition() {
         policy.begin_step();
         table.iter_mut().filter(|e| e.0 >= 0).for_each(|e| e.1 = (e.1 - 1.0).max(top - 127.0));
         for token in 0..2 {
-            let (mut found, mut due) = (Vec::new(), Vec::new());
-            policy.token(trace.row(step, token), &mut found);
+            let (mut misses, mut expected) = (Vec::new(), Vec::new());
+            policy.token(trace.row(step, token), &mut misses);
             for id in selected(trace.row(step, token)) {
                 match table.iter_mut().find(|e| e.0 == id) {
                     Some(e) if e.2 == step => {}
@@ -254,11 +261,11 @@ fn ideal_frequency_follows_its_definition() {
                         let hit = ((1.0 + (u * e.1).exp()).ln() / u).round().min(top);
                         (e.1, e.2) = (hit, step);
                     }
-                    None => due.push(id),
+                    None => expected.push(id),
                 }
             }
-            assert_eq!(found, due, "step {step}");
-            for id in due {
+            assert_eq!(misses, expected, "step {step}");
+            for id in expected {
                 let free = table.iter_mut().filter(|e| e.2 != step);
                 *free.min_by(|a, b| a.1.total_cmp(&b.1)).unwrap() = (id, 0.0, step);
             }
@@ -267,8 +274,8 @@ fn ideal_frequency_follows_its_definition() {
 }
 
 #[test]
-fn set_fifo_replaces_in_turn() {
-    // One set of 16: id 0 is hit and goes nevertheless when 16 others have come.
+fn set_fifo_replaces_in_the_order_of_arrival() {
+    // In a single set of 16, id 0 is evicted by the 16th id after it although every step selects it.
     let mut policy = SetFifo::new(16).unwrap();
     let mut misses = Vec::new();
     for id in 0..16 {
@@ -296,7 +303,7 @@ fn rates_with_and_without_the_first_step() {
 }
 
 #[test]
-fn geometry_is_refused_in_one_line() {
+fn errors_of_constructors_have_one_line() {
     let errors = [
         ExactLru::new(0).unwrap_err(),
         HiSparse::new(4, 5).unwrap_err(),
@@ -314,7 +321,7 @@ fn geometry_is_refused_in_one_line() {
 }
 
 #[test]
-fn contents_are_splitmix() {
+fn row_contents_are_the_splitmix64_stream() {
     assert_eq!(SplitMix64::new(0).word(), 0xE220_A839_7B1D_CDAF);
     assert_eq!(tag(0, 0), 0xE220_A839_7B1D_CDAF);
     let mut generator = SplitMix64::new(5 << 32 | 7);
@@ -331,7 +338,7 @@ fn contents_are_splitmix() {
     }
 }
 
-/// The lists have their final size from the beginning, so a timed step allocates nothing.
+/// A miss list with a capacity of K does not grow, so a timed step allocates nothing.
 #[test]
 fn miss_lists_do_not_grow() {
     let mut random = SplitMix64::new(8);
@@ -352,16 +359,15 @@ fn miss_lists_do_not_grow() {
     }
 }
 
-/// Two and two that keep the same order of use by different means.
 #[test]
-fn cousins_of_lru_hit_alike() {
+fn implementations_of_lru_hit_alike() {
     let mut random = SplitMix64::new(11);
     let trace = random_trace(&mut random, [200, 1, 40], (80, 300));
     let exact = count_hits(&trace, &mut ExactLru::new(64).unwrap());
-    let scalar = count_hits(&trace, &mut Timed::new(ScalarTable::new(64).unwrap()));
-    // They break ties within a step differently, nothing else.
+    let scalar = count_hits(&trace, &mut MatcherPolicy::new(ScalarTable::new(64).unwrap()));
+    // The two differ only in the order of the ids of one step.
     assert!((exact.rate() - scalar.rate()).abs() < 0.03, "{exact:?} {scalar:?}");
-    let two = count_hits(&trace, &mut Timed::new(HashMapLru::new(64).unwrap()));
-    let one = count_hits(&trace, &mut Timed::new(LruCrate::new(64).unwrap()));
-    assert_eq!(one, two);
+    let hashmap_lru = count_hits(&trace, &mut MatcherPolicy::new(HashMapLru::new(64).unwrap()));
+    let lru_crate = count_hits(&trace, &mut MatcherPolicy::new(LruCrate::new(64).unwrap()));
+    assert_eq!(lru_crate, hashmap_lru);
 }

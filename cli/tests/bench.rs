@@ -1,5 +1,5 @@
-//! The measuring commands as a user runs them, on tiny settings. Times are looked at for being there
-//! and positive, never for being good.
+//! Tests of the program's measuring subcommands on small settings. Times are only checked to be
+//! positive.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ fn avsg(line: &str) -> Output {
     Command::new(env!("CARGO_BIN_EXE_avsg")).args(words).output().expect("the binary starts")
 }
 
-/// Runs a command with `--json -`; nothing else may go to standard output.
+/// Runs a command with `--json -` and returns the JSON, which must be all of standard output.
 fn json(line: &str) -> Value {
     let output = avsg(&format!("{line} --json -"));
     let errors = String::from_utf8_lossy(&output.stderr);
@@ -21,18 +21,18 @@ fn json(line: &str) -> Value {
     serde_json::from_slice(&output.stdout).expect("JSON")
 }
 
-/// Bad input: status 2, one line that names the value, no panic, nothing on standard output.
+/// Checks that a command exits with status 2 and one line on standard error that contains `names`.
 fn refused(line: &str, names: &[&str]) {
     let output = avsg(line);
     let errors = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{line}: {errors}");
-    let said: Vec<&str> = errors.lines().filter(|l| !l.starts_with("skipped: ")).collect();
-    assert_eq!(said.len(), 1, "{line}: {errors}");
-    assert!(said[0].starts_with("avsg: ") && !said[0].contains("panicked"), "{errors}");
-    names.iter().for_each(|name| assert!(said[0].contains(name), "{line}: {errors}"));
+    let messages: Vec<&str> = errors.lines().filter(|l| !l.starts_with("skipped: ")).collect();
+    assert_eq!(messages.len(), 1, "{line}: {errors}");
+    assert!(messages[0].starts_with("avsg: ") && !messages[0].contains("panicked"), "{errors}");
+    names.iter().for_each(|name| assert!(messages[0].contains(name), "{line}: {errors}"));
 }
 
-/// A folder of this test alone.
+/// Creates an empty folder for one test.
 fn folder(name: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("cli_bench_{name}"));
     let _ = fs::remove_dir_all(&path);
@@ -64,14 +64,14 @@ const TIMES: [&str; 8] = [
 ];
 
 #[test]
-fn synth_writes_what_match_and_lifetime_read() {
+fn match_and_lifetime_read_the_trace_that_synth_writes() {
     let dir = folder("synth");
     let trace = dir.join("t.npz");
     let trace = trace.display();
     let line =
         format!("synth --gamma 0.7 --mu 0.5 --k 128 --steps 60 --context 2048 --out {trace}");
-    let made = json(&line);
-    assert_eq!((made["k"].as_u64(), made["steps"].as_u64()), (Some(128), Some(60)));
+    let parameters = json(&line);
+    assert_eq!((parameters["k"].as_u64(), parameters["steps"].as_u64()), (Some(128), Some(60)));
 
     let plots = dir.join("plots");
     let report = json(&format!(
@@ -79,7 +79,7 @@ fn synth_writes_what_match_and_lifetime_read() {
         plots.display()
     ));
     let rows = report["rows"].as_array().unwrap();
-    // K = 128 does not fit S = 64, and K = 256 is more than the trace has.
+    // K = 128 exceeds S = 64, and K = 256 exceeds the trace's K.
     assert_eq!(rows.len(), 6);
     for row in rows {
         positive(row, &TIMES);
@@ -97,7 +97,7 @@ fn synth_writes_what_match_and_lifetime_read() {
         plots.display()
     ));
     let rows = report["rows"].as_array().unwrap();
-    // wide: 9 constants and 7 factors; paper: L = 0 is not one of its rules.
+    // The table wide has 9 constants and 7 factors; paper has 8 constants, as it refuses L = 0.
     assert_eq!(rows.len(), 2 * (9 + 7 + 8));
     let scale = &report["scale"][0];
     let (lru, opt) = (scale["lru"].as_f64().unwrap(), scale["opt"].as_f64().unwrap());
@@ -142,7 +142,7 @@ fn transfer_reports_throughput_and_strategies() {
 }
 
 #[test]
-fn reuse_orders_the_policies_and_compares_with_a_reference() {
+fn reuse_ranks_the_policies_and_compares_with_a_reference() {
     let dir = folder("reuse");
     let grid = "bench reuse --gamma 0.8 --mu 0.5,0.9 --slots 512 --k 256 --seeds 2";
     let report = json(&format!("{grid} --plot {}", dir.display()));
@@ -167,10 +167,9 @@ fn reuse_orders_the_policies_and_compares_with_a_reference() {
     refused(&line, &["--reference", "gamma, mu, slots, reuse"]);
 }
 
-/// The paper's own 18 cells at the paper's setting: its table is within a point of its figures.
 #[test]
-fn reuse_is_the_papers_on_the_papers_cells() {
-    // One of the five seeds holds the bound as well.
+fn the_papers_table_is_within_a_point_of_the_papers_reuse() {
+    // A single one of the five seeds is within the bound, too.
     let report = json(if thorough() { "bench reuse" } else { "bench reuse --seeds 1" });
     let rows = report["rows"].as_array().unwrap();
     assert_eq!(rows.len(), 18);
@@ -183,13 +182,12 @@ fn reuse_is_the_papers_on_the_papers_cells() {
     refused("bench reuse --primes 7", &["--primes is 7"]);
 }
 
-/// The paper's lifetime ablation stands beside its table at its size, and nowhere else.
 #[test]
-fn lifetime_shows_the_papers_figures_at_the_papers_size() {
+fn lifetime_shows_the_papers_figures_only_for_its_table_and_size() {
     let report = json("bench lifetime --steps 2 --slots 4096,8192");
     let rows = report["rows"].as_array().unwrap();
-    let with = |row: &&Value| row["paper"].is_f64();
-    let stated: Vec<_> = rows.iter().filter(with).collect();
+    let has_figure = |row: &&Value| row["paper"].is_f64();
+    let stated: Vec<_> = rows.iter().filter(has_figure).collect();
     assert_eq!(stated.len(), 3);
     for row in stated {
         assert_eq!((&row["table"], &row["slots"]), (&"paper".into(), &8192.into()));
@@ -197,7 +195,7 @@ fn lifetime_shows_the_papers_figures_at_the_papers_size() {
 }
 
 #[test]
-fn info_computes_the_documented_sizes() {
+fn info_computes_the_sizes_by_their_formulas() {
     let report = json("info --k 2048 --slots 8192 --layers 78 --requests 2 --context 65536");
     let bytes = &report["bytes"];
     assert_eq!(bytes["table"].as_u64(), Some(64 + 4 * 8192 + 8192 + 64 + 4 * 8192 * 4));
@@ -217,7 +215,7 @@ fn info_computes_the_documented_sizes() {
     assert_eq!(two["bytes"]["tables_per_request"].as_u64(), Some(21 * table));
     let output = avsg("info");
     let text = String::from_utf8_lossy(&output.stdout);
-    assert!(text.contains("Nothing of it was allocated") && text.contains("736"), "{text}");
+    assert!(text.contains("Nothing of this was allocated") && text.contains("736"), "{text}");
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! `avsg emit` and `avsg opp` as a user runs them: complete, alike on every run, and what an operator
-//! package declares agrees with the kernels. CANN is not here: our own stand-ins play its part.
+//! Tests of `avsg emit` and `avsg opp`: their files are complete and the same on every run, and the
+//! declarations of an operator project agree with the kernels. Headers in `tests/opp` replace CANN's.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 use avsg::device::params::Params;
 use avsg::device::tiling::{Launch, Segment, Tiling};
 
-/// The kernels' arguments, as launches pass them.
+/// The arguments of each kernel, in the order in which launches pass them.
 const KERNELS: [(&str, &str); 5] = [
     (
         "avsg_plan",
@@ -31,13 +31,13 @@ const KERNELS: [(&str, &str); 5] = [
     ("avsg_reset", "tables workspace tiling"),
 ];
 
-const STAND_IN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/opp/stand_in");
+const FAKE_CANN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/opp/fake_cann");
 
 fn avsg(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_avsg")).args(args).output().expect("the program starts")
 }
 
-/// A fresh folder.
+/// Creates an empty folder.
 fn scratch(name: &str) -> PathBuf {
     let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("emit").join(name);
     let _ = fs::remove_dir_all(&dir);
@@ -45,7 +45,7 @@ fn scratch(name: &str) -> PathBuf {
     dir
 }
 
-/// Runs the program into a folder; returns what it said.
+/// Runs a subcommand that writes into `dir`, and returns its standard output.
 fn write(command: &str, dir: &Path, more: &[&str]) -> String {
     let mut args = vec![command, "--out", dir.to_str().expect("UTF-8")];
     args.extend(more);
@@ -54,38 +54,39 @@ fn write(command: &str, dir: &Path, more: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("UTF-8")
 }
 
-/// Whether a tool is here; says so if not.
-fn have(tool: &str) -> bool {
-    let found = Command::new(tool).arg("--version").output().is_ok_and(|out| out.status.success());
-    if !found {
-        println!("skipped: no {tool} here");
+/// Returns whether a tool is installed, and prints a line if it is not.
+fn is_installed(tool: &str) -> bool {
+    let output = Command::new(tool).arg("--version").output();
+    let installed = output.is_ok_and(|output| output.status.success());
+    if !installed {
+        println!("skipped: {tool} is not installed");
     }
-    found
+    installed
 }
 
-/// The C++ compiler; says so if there is none.
+/// Returns the C++ compiler, and prints a line if there is none.
 fn cpp() -> Option<Command> {
-    let found = avsg_sim::compiler::cpp();
-    if found.is_none() {
-        println!("skipped: no C++ compiler here");
+    let compiler = avsg_sim::compiler::cpp();
+    if compiler.is_none() {
+        println!("skipped: no C++ compiler is installed");
     }
-    found
+    compiler
 }
 
-/// Runs a tool; its standard output, and standard error if it fails.
-fn tool(command: &mut Command) -> String {
-    let output = command.output().expect("it starts");
-    let said = String::from_utf8_lossy(&output.stderr);
+/// Runs a tool, which must succeed, and returns its standard output.
+fn run_tool(command: &mut Command) -> String {
+    let output = command.output().expect("the tool starts");
+    let errors = String::from_utf8_lossy(&output.stderr);
     assert!(
         output.status.success(),
-        "{command:?}:\n{}{said}",
+        "{command:?}:\n{}{errors}",
         String::from_utf8_lossy(&output.stdout)
     );
     String::from_utf8(output.stdout).expect("UTF-8")
 }
 
-/// Every file below a folder, by its path.
-fn tree(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+/// Returns the path and the content of every file below a folder.
+fn files_below(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut all = vec![];
     let mut folders = vec![dir.to_path_buf()];
     while let Some(folder) = folders.pop() {
@@ -106,11 +107,11 @@ fn tree(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
 #[test]
 fn emit_writes_every_kernel_and_the_same_bytes_again() {
     let (one, two) = (scratch("one"), scratch("two"));
-    let said = write("emit", &one, &[]);
+    let output = write("emit", &one, &[]);
     write("emit", &two, &["--soc", "Ascend910B3", "--target", "ascendc"]);
-    assert_eq!(tree(&one), tree(&two));
+    assert_eq!(files_below(&one), files_below(&two));
     for (name, args) in KERNELS {
-        assert!(said.contains(name), "{said}");
+        assert!(output.contains(name), "{output}");
         let text = fs::read_to_string(one.join(format!("{name}.cpp"))).expect("the kernel");
         let (_, signature) = text.split_once(&format!("void {name}(")).expect("an entry point");
         let (signature, _) = signature.split_once(')').expect("its arguments");
@@ -118,17 +119,17 @@ fn emit_writes_every_kernel_and_the_same_bytes_again() {
             signature.split(',').map(|a| a.trim().trim_start_matches("GM_ADDR ")).collect();
         assert_eq!(given.join(" "), args);
     }
-    for (path, bytes) in tree(&one) {
+    for (path, bytes) in files_below(&one) {
         let text = String::from_utf8(bytes).expect("UTF-8");
         for line in text.lines() {
-            assert!(!line.contains('@'), "{}: a mark was left in {line}", path.display());
+            assert!(!line.contains('@'), "{}: a placeholder is left in {line}", path.display());
         }
-        includes_are_there(&one, &text);
+        check_includes(&one, &text);
     }
 }
 
-/// Every header that a kernel or a header includes lies beside it.
-fn includes_are_there(dir: &Path, text: &str) {
+/// Checks that every header that `text` includes is in `dir`, except for CANN's.
+fn check_includes(dir: &Path, text: &str) {
     let included = text.lines().filter_map(|line| line.strip_prefix("#include \""));
     for name in included.map(|rest| rest.trim_end_matches('"')) {
         assert!(name == "kernel_operator.h" || dir.join(name).exists(), "no {name}");
@@ -136,7 +137,7 @@ fn includes_are_there(dir: &Path, text: &str) {
 }
 
 #[test]
-fn every_mistake_is_one_line_that_says_what_is_known() {
+fn refused_input_is_one_line_with_the_known_names() {
     let cases: [(&[&str], &[&str]); 5] = [
         (&["emit", "--soc", "ascend310p"], &["--soc is ascend310p", "ascend910b3"]),
         (&["emit", "--target", "cuda"], &["--target is cuda", "ascendc"]),
@@ -149,27 +150,27 @@ fn every_mistake_is_one_line_that_says_what_is_known() {
     ];
     for (args, parts) in cases {
         let output = avsg(args);
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{args:?}: {said}");
-        assert_eq!(said.lines().count(), 1, "{said}");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {errors}");
+        assert_eq!(errors.lines().count(), 1, "{errors}");
         for part in parts {
-            assert!(said.contains(part), "{said}");
+            assert!(errors.contains(part), "{errors}");
         }
     }
 }
 
-/// The project configures under plain CMake, and every file that it names is there.
+/// The fake CANN module records every call, and fails if a named file does not exist.
 #[test]
-fn the_operator_project_configures() {
-    if !have("cmake") {
+fn the_operator_project_configures_under_cmake() {
+    if !is_installed("cmake") {
         return;
     }
     let dir = scratch("configures");
     let project = dir.join("project");
     write("opp", &project, &[]);
     let build = dir.join("build");
-    let modules = format!("{STAND_IN}/cmake");
-    tool(
+    let modules = format!("{FAKE_CANN}/cmake");
+    run_tool(
         Command::new("cmake")
             .arg("-S")
             .arg(&project)
@@ -199,7 +200,7 @@ fn the_operator_project_configures() {
         let folder = project.join("op_kernel");
         let kernel = fs::read_to_string(folder.join(format!("{name}.cpp"))).expect("the kernel");
         assert!(kernel.contains("#include \"avsg_"), "{kernel}");
-        includes_are_there(&folder, &kernel);
+        check_includes(&folder, &kernel);
     }
     let presets = fs::read_to_string(project.join("CMakePresets.json")).expect("presets");
     let presets: serde_json::Value = serde_json::from_str(&presets).expect("JSON");
@@ -207,8 +208,8 @@ fn the_operator_project_configures() {
     assert_eq!(unit, "ascend910b");
 }
 
-/// The host parts compile, declare the kernels' arguments in their order, and tile a launch into the
-/// words that the library would give it.
+/// The host parts compile, declare the kernels' arguments in their order, and compute the same tiling
+/// words for a launch as the library.
 #[test]
 fn the_operators_agree_with_the_kernels() {
     let Some(mut compile) = cpp() else { return };
@@ -216,23 +217,23 @@ fn the_operators_agree_with_the_kernels() {
     write("opp", &dir, &["--page", "64", "--lifetime", "frequency:0.87"]);
     assert_eq!(fs::read(dir.join("rules.f16")).expect("the rules").len(), 512);
     let program = dir.join("check");
-    compile.args(["-std=c++17", "-Wall", "-Wextra", "-Werror", "-I", STAND_IN, "-I"]);
+    compile.args(["-std=c++17", "-Wall", "-Wextra", "-Werror", "-I", FAKE_CANN, "-I"]);
     compile.arg(dir.join("op_host")).arg("-o").arg(&program);
     compile.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/opp/check.cpp"));
     compile.args(KERNELS.map(|(name, _)| dir.join(format!("op_host/{name}.cpp"))));
-    tool(&mut compile);
-    let said = tool(&mut Command::new(&program));
-    let mut kernel = cpp().expect("it was there before");
+    run_tool(&mut compile);
+    let output = run_tool(&mut Command::new(&program));
+    let mut kernel = cpp().expect("the compiler was found above");
     kernel.args([
         "-std=c++17",
         "-fsyntax-only",
         "-I",
         concat!(env!("CARGO_MANIFEST_DIR"), "/../linker/shim"),
     ]);
-    tool(kernel.args(KERNELS.map(|(name, _)| dir.join(format!("op_kernel/{name}.cpp")))));
+    run_tool(kernel.args(KERNELS.map(|(name, _)| dir.join(format!("op_kernel/{name}.cpp")))));
 
     let p = Params { page: 64, ..Params::wide(2048, 1, 8192) };
-    let lane = |bytes, chunk_shift, chunks| Segment {
+    let segment = |bytes, chunk_shift, chunks| Segment {
         bytes,
         host_stride: bytes,
         kv_stride: bytes,
@@ -240,7 +241,7 @@ fn the_operators_agree_with_the_kernels() {
         chunk_shift,
         chunks,
     };
-    let segments = [lane(1024, 12, 2), lane(128, 15, 1)];
+    let segments = [segment(1024, 12, 2), segment(128, 15, 1)];
     let launch = Launch {
         requests: 3,
         rows: 5,
@@ -255,23 +256,25 @@ fn the_operators_agree_with_the_kernels() {
     };
     let words = Tiling::new(&p, &launch).expect("a launch within limits").words();
     let words: Vec<_> = words.iter().map(i32::to_string).collect();
-    let step = said.lines().find(|line| line.starts_with("AvsgStep ")).expect("the step");
+    let step = output.lines().find(|line| line.starts_with("AvsgStep ")).expect("the step");
     let expected = format!("blocks 40 schedule 1 workspace 16777216 tiling {}", words.join(" "));
     assert!(step.contains(&expected), "{step}\n{expected}");
 
-    assert_eq!(said.lines().count(), KERNELS.len());
+    assert_eq!(output.lines().count(), KERNELS.len());
     for (name, _) in KERNELS {
         let kind = name.split('_').map(|word| word[..1].to_uppercase() + &word[1..]);
         let kind: String = kind.collect();
-        let line = said.lines().find(|line| line.starts_with(&format!("{kind} ")));
-        let line = line.unwrap_or_else(|| panic!("no {kind} in\n{said}"));
+        let line = output.lines().find(|line| line.starts_with(&format!("{kind} ")));
+        let line = line.unwrap_or_else(|| panic!("no {kind} in\n{output}"));
         let (declared, _) = line.split_once(" |").expect("a launch");
-        let text = fs::read_to_string(dir.join(format!("op_kernel/{name}.cpp"))).expect("it");
+        let text =
+            fs::read_to_string(dir.join(format!("op_kernel/{name}.cpp"))).expect("the kernel");
         let (_, signature) = text.split_once(&format!("void {name}(")).expect("an entry point");
         let (signature, _) = signature.split_once(')').expect("its arguments");
         let given: Vec<_> =
             signature.split(',').map(|a| a.trim().trim_start_matches("GM_ADDR ")).collect();
-        // Inputs, outputs, workspace, tiling; what is updated in place is in both.
+        // The order is inputs, outputs, workspace, tiling. Arrays that are updated in place are inputs
+        // and outputs.
         let word =
             |w: &str| w.trim_end_matches('?').split(':').next().unwrap_or("").replace('_', "");
         let (inputs, outputs) = declared.split_once(" ->").expect("outputs");
@@ -286,15 +289,14 @@ fn the_operators_agree_with_the_kernels() {
     }
 }
 
-/// The example is a whole program.
 #[test]
 fn the_example_compiles() {
     let Some(mut compile) = cpp() else { return };
     let dir = scratch("example");
     write("opp", &dir, &[]);
-    tool(
+    run_tool(
         compile
-            .args(["-std=c++17", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-I", STAND_IN])
+            .args(["-std=c++17", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-I", FAKE_CANN])
             .arg(dir.join("example/avsg_step.cpp")),
     );
 }

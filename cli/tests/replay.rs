@@ -1,4 +1,4 @@
-//! `avsg replay` as a user runs it: what it writes agrees with itself, and every mistake is one line.
+//! Tests of `avsg replay`: its results agree with a model, and every refused input is one line.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -27,7 +27,8 @@ fn array<T: npyz::Deserialize>(path: &Path, name: &str) -> (Vec<u64>, Vec<T>) {
     (array.shape().to_vec(), array.into_vec().expect("the right dtype"))
 }
 
-/// Replays and returns the JSON after checking the results file against an outside model.
+/// Replays the sample, checks the results file against a `HashMap` from slots to ids, and returns the
+/// JSON.
 fn replay_and_check(args: &[&str], name: &str) -> serde_json::Value {
     let out = scratch(&format!("{name}.npz"));
     let mut all = vec!["replay", SAMPLE, "--json", "-", "--results", out.to_str().expect("UTF-8")];
@@ -40,8 +41,8 @@ fn replay_and_check(args: &[&str], name: &str) -> serde_json::Value {
     let trace = if args.contains(&"--mtp0") { trace.as_mtp0() } else { trace };
     let steps = args.iter().position(|arg| *arg == "--steps");
     let steps = steps.map_or(trace.steps, |at| args[at + 1].parse().expect("a number"));
-    let trace = trace.truncated(steps).expect("so many steps");
-    let stable = trace.stable.as_ref().expect("the sample has it");
+    let trace = trace.truncated(steps).expect("at least one step");
+    let stable = trace.stable.as_ref().expect("the sample has `stable`");
     let (tokens, k) = (trace.tokens, trace.k);
     let (shape, slot) = array::<i32>(&out, "slot");
     assert_eq!(shape, [trace.steps as u64, tokens as u64, k as u64]);
@@ -52,7 +53,7 @@ fn replay_and_check(args: &[&str], name: &str) -> serde_json::Value {
     let (cut_shape, cut) = array::<i32>(&out, "cut");
     let cores = cut_shape[1] as usize - 1;
 
-    let mut held: HashMap<i32, i32> = HashMap::new();
+    let mut id_in_slot: HashMap<i32, i32> = HashMap::new();
     let mut version: HashMap<i32, u32> = HashMap::new();
     let mut list = miss.chunks_exact(4);
     let mut missed = 0;
@@ -75,10 +76,10 @@ fn replay_and_check(args: &[&str], name: &str) -> serde_json::Value {
             let id = trace.ids[at];
             if let Some(&(miss_id, miss_slot)) = entries.get(&(i as i32)) {
                 assert_eq!((hit[at], miss_id, miss_slot), (0, id, slot[at]));
-                held.insert(slot[at], id);
+                id_in_slot.insert(slot[at], id);
             } else {
                 assert_eq!(hit[at], 1);
-                assert_eq!(held.get(&slot[at]), Some(&id), "a hit's slot holds its id");
+                assert_eq!(id_in_slot.get(&slot[at]), Some(&id), "a hit's slot holds its id");
             }
             let v = version.get(&id).copied().unwrap_or(0);
             assert_eq!(tags[at], tag(id, v), "step {step}, id {id}");
@@ -100,7 +101,7 @@ fn replay_and_check(args: &[&str], name: &str) -> serde_json::Value {
 }
 
 #[test]
-fn results_agree_with_an_outside_model() {
+fn results_agree_with_a_model() {
     let json = replay_and_check(&[], "plain");
     assert!(json["hit_rate"].as_f64().expect("a number") > 97.0);
     for field in ["geometry", "rows_copied", "bytes_copied", "plan_us", "transfer_us", "pages"] {
@@ -114,8 +115,9 @@ fn results_agree_with_an_outside_model() {
     assert!(json["step_us"]["p50"].as_f64().expect("a number") > 0.0 && json["plan_us"].is_null());
 }
 
-/// Hits of an implementation written from the paper's equations alone, in another language, on the positions
-/// of the committed trace one by one. A fingerprint of other bits than the lowest loses up to ten points.
+/// The expected hits come from an independent implementation of the paper's equations in another
+/// language, on the committed trace with one token per step. A print of other bits than the lowest
+/// changes them by up to ten percentage points.
 #[test]
 fn the_papers_table_hits_as_the_papers_equations_do() {
     let trace = Trace::read(SAMPLE).expect("the sample").as_mtp0();
@@ -136,7 +138,6 @@ fn the_papers_table_hits_as_the_papers_equations_do() {
     }
 }
 
-/// Both ways of a step, by the kernels that are shipped: the CPU's results.
 #[test]
 fn the_simulated_device_agrees_in_one_launch_and_in_two() {
     if avsg_sim::compiler::cpp().is_none() {
@@ -157,7 +158,7 @@ fn the_simulated_device_agrees_in_one_launch_and_in_two() {
 }
 
 #[test]
-fn machines_agree() {
+fn all_vector_machines_give_the_same_slots() {
     let file = |machine: &str| {
         replay_and_check(&["--machine", machine, "--slots", "1024"], machine);
         array::<i32>(&scratch(&format!("{machine}.npz")), "slot").1
@@ -171,7 +172,7 @@ fn machines_agree() {
 }
 
 #[test]
-fn mistakes_are_one_line_and_exit_2() {
+fn refused_input_is_one_line_and_status_2() {
     let truncated = scratch("truncated.npz");
     let whole = std::fs::read(SAMPLE).expect("the sample");
     std::fs::write(&truncated, &whole[..whole.len() / 2]).expect("scratch");

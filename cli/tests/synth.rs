@@ -1,4 +1,4 @@
-//! The synthetic workload: the shares it was asked for, and the same trace on every machine.
+//! Tests of the synthetic workload: its shares of reuse, and the same trace on every machine.
 
 use std::collections::HashSet;
 
@@ -10,16 +10,17 @@ fn synth(gamma: f64, mu: f64) -> Synth {
     Synth { gamma, mu, k: 1024, steps: 12, seed: 7, context: CONTEXT }
 }
 
-/// Of each step from the second: ids shared with the previous step, and ids seen in earlier ones only.
-fn shares(trace: &Trace) -> Vec<(usize, usize)> {
+/// Returns for each step from the second on: the number of ids that the previous step selected too,
+/// and the number of ids that only earlier steps selected.
+fn reused_ids(trace: &Trace) -> Vec<(usize, usize)> {
     let mut seen = HashSet::new();
     let rows = trace.ids.chunks(trace.k).map(|row| row.iter().copied().collect::<HashSet<i32>>());
     let mut previous = HashSet::new();
     let mut out = Vec::new();
     for row in rows {
         assert_eq!(row.len(), trace.k, "ids of a row are distinct");
-        let near = row.intersection(&previous).count();
-        out.push((near, row.intersection(&seen).count() - near));
+        let of_previous = row.intersection(&previous).count();
+        out.push((of_previous, row.intersection(&seen).count() - of_previous));
         seen.extend(&row);
         previous = row;
     }
@@ -27,38 +28,39 @@ fn shares(trace: &Trace) -> Vec<(usize, usize)> {
 }
 
 #[test]
-fn shares_are_as_asked() {
+fn reuse_is_as_gamma_and_mu_say() {
     for (gamma, mu) in [(0.5, 0.3), (0.8, 0.6), (0.25, 0.1)] {
         let trace = synth(gamma, mu).trace().unwrap();
         assert_eq!((trace.steps, trace.tokens, trace.k, &trace.stable), (12, 1, 1024, &None));
         assert!(trace.ids.iter().all(|&id| (0..CONTEXT as i32).contains(&id)));
         let kept = (gamma * 1024.0).round() as usize;
-        // In the second step nothing is old enough to return.
-        for (step, (near, far)) in shares(&trace).into_iter().enumerate().skip(1) {
-            assert_eq!(near, kept, "step {step}");
-            let rest = 1024 - kept;
-            let share = far as f64 / rest as f64;
-            assert!((share - mu).abs() < 0.05, "step {step}: {share} of the rest, not {mu}");
+        // In the second step no id is old enough to return.
+        for (step, (of_previous, of_earlier)) in reused_ids(&trace).into_iter().enumerate().skip(1)
+        {
+            assert_eq!(of_previous, kept, "step {step}");
+            let others = 1024 - kept;
+            let share = of_earlier as f64 / others as f64;
+            assert!((share - mu).abs() < 0.05, "step {step}: a share of {share}, not {mu}");
         }
     }
 }
 
 #[test]
-fn the_recent_return_first() {
-    // Weight e^-(age - 2): of ids that return, most were last used two steps ago.
+fn recently_used_ids_return_more_often() {
+    // With weight e^-(age - 2), most ids that return were last used two steps before.
     let trace = synth(0.5, 0.5).trace().unwrap();
     let row = |step: usize| trace.row(step, 0).iter().copied().collect::<HashSet<i32>>();
     let (now, one, two) = (row(9), row(8), row(7));
     let older: HashSet<i32> = (0..7).flat_map(row).collect();
-    let back = |from: &HashSet<i32>, not: &[&HashSet<i32>]| {
-        now.intersection(from).filter(|id| not.iter().all(|n| !n.contains(id))).count()
+    let returned = |from: &HashSet<i32>, excluded: &[&HashSet<i32>]| {
+        now.intersection(from).filter(|id| excluded.iter().all(|ids| !ids.contains(id))).count()
     };
-    let (recent, old) = (back(&two, &[&one]), back(&older, &[&one, &two]));
+    let (recent, old) = (returned(&two, &[&one]), returned(&older, &[&one, &two]));
     assert!(recent > 5 * old / 4 && old > 0, "{recent} against {old}");
 }
 
 #[test]
-fn an_exhausted_context_gives_its_oldest() {
+fn an_exhausted_context_returns_its_least_recently_used_ids() {
     let small = Synth { gamma: 0.0, mu: 0.0, k: 8, steps: 20, seed: 1, context: 20 };
     let trace = small.trace().unwrap();
     // 16 ids are new in the first two steps; the third takes the last 4 and the 4 oldest.
@@ -70,13 +72,13 @@ fn an_exhausted_context_gives_its_oldest() {
 }
 
 #[test]
-fn a_seed_is_a_trace() {
+fn a_seed_determines_the_trace() {
     let trace = synth(0.8, 0.5).trace().unwrap();
     assert_eq!(trace, synth(0.8, 0.5).trace().unwrap());
     let other = Synth { seed: 8, ..synth(0.8, 0.5) }.trace().unwrap();
     assert_ne!(trace, other);
     let sum = trace.ids.iter().fold(0, |sum, &id| mix(sum ^ id as u64));
-    assert_eq!(sum, 15383355161291201029, "on another machine the trace differs");
+    assert_eq!(sum, 15383355161291201029, "the trace differs from other machines' trace");
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! Trace files: what is written is read back, and what is wrong is refused in one clear line.
+//! Tests of files: traces are read as they were written, damaged files are refused with one line, and
+//! results and charts have their documented form.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,7 +13,7 @@ use npyz::{AutoSerialize, WriteOptions, WriterBuilder};
 
 const COMMITTED: &str = "../tests/data/nomicon-4k-k256.npz";
 
-/// A path of this test's own.
+/// Returns the path of a file in the folder for tests.
 fn file(name: &str) -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("trace-{name}"))
 }
@@ -28,7 +29,7 @@ fn npy<T: AutoSerialize + Copy>(name: &str, shape: &[u64], data: &[T]) -> PathBu
     path
 }
 
-/// An archive of (name, shape, values); the type is the same for all but for bytes.
+/// Writes an archive of arrays, each with a name, a shape and values, and returns its path.
 fn npz(name: &str, arrays: &[(&str, &[u64], Column<'_>)]) -> PathBuf {
     let path = file(name);
     let mut out = NpzWriter::create(&path).unwrap();
@@ -58,7 +59,7 @@ enum Column<'a> {
 }
 use Column::{Bytes, Ids};
 
-/// The file must be refused with one line that holds all of `parts`.
+/// Checks that the file is refused with one line that contains all of `parts`.
 fn refused(path: &Path, parts: &[&str]) {
     let text = Trace::read(path).unwrap_err().to_string();
     assert!(!text.contains('\n'), "{text}");
@@ -73,7 +74,7 @@ fn small() -> Trace {
 }
 
 #[test]
-fn what_is_written_is_read() {
+fn a_trace_is_read_as_it_was_written() {
     let path = file("round.npz");
     small().write(&path).unwrap();
     assert_eq!(Trace::read(&path).unwrap(), small());
@@ -159,7 +160,6 @@ fn bad_stable_is_refused() {
     refused(&other, &["no array 'ids'", "rows"]);
 }
 
-/// Every cut of a file is an error or, where only padding of the archive is lost, the trace.
 #[test]
 fn cut_files_are_refused() {
     let whole = file("whole.npz");
@@ -172,7 +172,7 @@ fn cut_files_are_refused() {
             let text = Trace::read(file("cut")).unwrap_err().to_string();
             assert!(!text.contains('\n'), "{text}");
         }
-        // Flipped bytes may go unseen in an .npy without a checksum, but nothing may panic.
+        // An .npy has no checksum, so a changed byte may be read without an error, but not panic.
         for at in 0..bytes.len() {
             let mut wrong = bytes.clone();
             wrong[at] ^= 0x55;
@@ -219,7 +219,7 @@ fn hostile_headers_are_refused() {
 }
 
 #[test]
-fn positions_become_steps() {
+fn as_mtp0_makes_every_token_a_step() {
     let flat = small().as_mtp0();
     assert_eq!((flat.steps, flat.tokens, flat.k), (4, 1, 3));
     assert_eq!(flat.stable, Some(vec![10, 11, -1, -1]));
@@ -227,7 +227,7 @@ fn positions_become_steps() {
 }
 
 #[test]
-fn rows_are_shuffled_and_thinned() {
+fn rows_can_be_shuffled_and_cut_to_fewer_ids() {
     let trace = Trace::read(COMMITTED).unwrap();
     let shuffled = trace.shuffled(3);
     assert_eq!(shuffled, trace.shuffled(3));
@@ -240,7 +240,7 @@ fn rows_are_shuffled_and_thinned() {
     let thin = trace.take_k(64).unwrap();
     assert_eq!((thin.steps, thin.tokens, thin.k), (64, 4, 64));
     let other = shuffled.take_k(64).unwrap();
-    // The choice is by id: it is the same from rows in another order.
+    // The choice depends on the id alone, so it is the same for rows in another order.
     for row in 0..256 {
         let (step, token) = (row / 4, row % 4);
         assert!(thin.row(step, token).is_sorted());
@@ -256,7 +256,7 @@ fn rows_are_shuffled_and_thinned() {
 }
 
 #[test]
-fn results_have_the_announced_arrays() {
+fn a_results_file_has_the_documented_arrays() {
     let mut results = Results::new(2, 2, 3);
     let step = StepResults {
         slot: &[0, 1, -1, 2],

@@ -1,55 +1,63 @@
-//! Belady's optimum under the operator's rules: what a policy that knows the future would reach.
+//! Belady's optimal policy under the operator's rules: the most hits that any policy can reach.
 //!
-//! Victims are the rows whose next use is farthest. As in the operator, every miss needs a slot and
-//! nothing that the running step uses may go: its slots are read after the whole step.
+//! The victims are the rows whose next use is farthest in the future. As in the operator, every miss
+//! takes a slot, and rows that the running step uses are not evicted, because their slots are read
+//! after the whole step.
 
 use super::residents::Residents;
 use super::{Policy, check_slots};
 use crate::trace::Trace;
 use avsg::Result;
 
-/// Never used again.
+/// The next use of a row that no later token selects.
 const NEVER: u32 = u32::MAX;
 
-/// The buffer and the known future of one trace, which it must be replayed on from its beginning.
+/// The buffer and the next uses of one trace. The policy is only valid for that trace, replayed from
+/// its beginning.
 #[derive(Debug)]
 pub struct Belady {
     residents: Residents,
-    /// For every id of the trace the number of the next token that selects it.
+    /// For each position of the trace, the number of the next token that selects the same id.
     next_use: Vec<u32>,
-    /// The same for the resident of each slot.
-    next_at: Vec<u32>,
-    /// The step that used the slot last; 0 for none.
+    /// For each slot, the number of the next token that selects its id.
+    next_use_of_slot: Vec<u32>,
+    /// For each slot, the last step that used it, counted from 1; 0 for none.
     used_in: Vec<u32>,
+    /// The running step, counted from 1.
     step: u32,
-    at: usize,
-    waiting: Vec<(i32, u32)>,
+    /// Position in the trace of the next token's first id.
+    position: usize,
+    /// (id, next use) of each miss of the running token.
+    missing: Vec<(i32, u32)>,
+    /// (`NEVER` - next use, slot) of each slot that may be evicted.
     candidates: Vec<(u32, u32)>,
 }
 
 impl Belady {
-    /// An empty buffer of `slots` rows that knows `trace`.
+    /// Creates an empty buffer of `slots` rows for `trace`.
     pub fn new(trace: &Trace, slots: usize) -> Result<Self> {
         let slots = check_slots(slots, 1)?;
         Ok(Self {
             residents: Residents::new(slots),
             next_use: next_uses(trace),
-            next_at: vec![NEVER; slots],
+            next_use_of_slot: vec![NEVER; slots],
             used_in: vec![0; slots],
             step: 0,
-            at: 0,
-            waiting: Vec::new(),
+            position: 0,
+            missing: Vec::new(),
             candidates: Vec::new(),
         })
     }
 
-    /// Lists the `need` best victims, the best first.
-    fn choose(&mut self, need: usize) {
+    /// Puts the `need` slots whose next use is farthest into `candidates`, or all slots that may be
+    /// evicted if there are fewer.
+    fn choose_victims(&mut self, need: usize) {
         let step = self.step;
         let free = |&slot: &usize| self.used_in[slot] != step || self.residents.is_empty(slot);
         let slots = (0..self.residents.slots()).filter(free);
         self.candidates.clear();
-        self.candidates.extend(slots.map(|slot| (NEVER - self.next_at[slot], slot as u32)));
+        let keyed = slots.map(|slot| (NEVER - self.next_use_of_slot[slot], slot as u32));
+        self.candidates.extend(keyed);
         if need < self.candidates.len() {
             self.candidates.select_nth_unstable(need);
             self.candidates.truncate(need);
@@ -63,46 +71,47 @@ impl Policy for Belady {
     }
 
     fn token(&mut self, ids: &[i32], misses: &mut Vec<i32>) {
-        self.waiting.clear();
+        self.missing.clear();
         for (i, &id) in ids.iter().enumerate().filter(|&(_, &id)| id >= 0) {
-            let next = self.next_use.get(self.at + i).copied().unwrap_or(NEVER);
+            let next = self.next_use.get(self.position + i).copied().unwrap_or(NEVER);
             match self.residents.find(id) {
                 Some(slot) => {
-                    self.next_at[slot] = next;
+                    self.next_use_of_slot[slot] = next;
                     self.used_in[slot] = self.step;
                 }
-                None => self.waiting.push((id, next)),
+                None => self.missing.push((id, next)),
             }
         }
-        self.at += ids.len();
-        self.choose(self.waiting.len());
+        self.position += ids.len();
+        self.choose_victims(self.missing.len());
         let mut victims = self.candidates.iter().map(|&(_, slot)| slot as usize);
-        for &(id, next) in &self.waiting {
+        for &(id, next) in &self.missing {
             if self.residents.find(id).is_some() {
                 continue;
             }
             misses.push(id);
-            // Without N_q * K <= S there may be nobody left to evict: the row is not kept.
+            // If N_q * K > S, every slot may be in use. The row is then not kept.
             let Some(slot) = victims.next() else { continue };
             self.residents.bind(id, slot);
-            self.next_at[slot] = next;
+            self.next_use_of_slot[slot] = next;
             self.used_in[slot] = self.step;
         }
     }
 }
 
-/// Walks the trace backwards. Repetitions within a token share the token's next use.
+/// Returns, for each position of the trace, the number of the next token that selects the same id.
+/// Repetitions of an id within a token have the same next use.
 fn next_uses(trace: &Trace) -> Vec<u32> {
     let largest = trace.ids.iter().copied().max().unwrap_or(-1);
-    let mut coming = vec![NEVER; (largest + 1).max(0) as usize];
+    let mut next_token_of_id = vec![NEVER; (largest + 1).max(0) as usize];
     let mut next = vec![NEVER; trace.ids.len()];
     for row in (0..trace.steps * trace.tokens).rev() {
         let span = row * trace.k..(row + 1) * trace.k;
         for at in span.clone().filter(|&at| trace.ids[at] >= 0) {
-            next[at] = coming[trace.ids[at] as usize];
+            next[at] = next_token_of_id[trace.ids[at] as usize];
         }
         for at in span.filter(|&at| trace.ids[at] >= 0) {
-            coming[trace.ids[at] as usize] = row as u32;
+            next_token_of_id[trace.ids[at] as usize] = row as u32;
         }
     }
     next

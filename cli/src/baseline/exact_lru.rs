@@ -1,32 +1,34 @@
-//! Exact least recently used, the yardstick of hit rates.
+//! Exact LRU, the reference of hit rates.
 //!
 //! The tokens of a step run in sequence on one buffer. A token first refreshes its hits and then
-//! gives its misses the slots unused for longest, so it never evicts what it is about to read; with
+//! gives its misses the least recently used slots, so it never evicts a row that it selects. With
 //! N_q * K <= S no earlier token of the step loses a row either.
 //!
-//! Ids of one token are equally old. Somebody must go first, and it matters (1 pp between hits first
-//! and misses first at S = 2K): here it is the order of the row, which with an indexer's unordered
-//! rows favours neither.
+//! The ids of one token are equally old, and the order in which they become the oldest matters: hits
+//! first and misses first differ by 1 percentage point at S = 2K. Here it is the order of the
+//! token's ids, which favours neither if an indexer's ids are unordered.
 
 use super::residents::Residents;
 use super::{Policy, check_slots};
 use avsg::Result;
 
-/// The buffer: slots in a ring of use, linked both ways through one extra node.
+/// The buffer. Its slots form a doubly linked ring in order of use; node S is the head between the
+/// newest and the oldest slot.
 #[derive(Debug)]
 pub struct ExactLru {
     residents: Residents,
-    /// The next older and the next newer slot; node S is the head between newest and oldest.
+    /// The next older node of each node.
     older: Vec<u32>,
+    /// The next newer node of each node.
     newer: Vec<u32>,
 }
 
 impl ExactLru {
-    /// An empty buffer of `slots` rows.
+    /// Creates an empty buffer of `slots` rows.
     pub fn new(slots: usize) -> Result<Self> {
         let slots = check_slots(slots, 1)?;
         let n = slots as u32 + 1;
-        // Empty slots are the oldest, the first of them before all.
+        // Empty slots are the oldest, in ascending order.
         let older = (0..n).map(|i| (i + n - 1) % n).collect();
         let newer = (0..n).map(|i| (i + 1) % n).collect();
         Ok(Self { residents: Residents::new(slots), older, newer })
@@ -56,7 +58,7 @@ impl Policy for ExactLru {
         let mut kept = first;
         for at in first..misses.len() {
             let id = misses[at];
-            // Resident by now: it is the repetition of a miss.
+            // An id that has become resident is the repetition of a miss.
             if self.residents.find(id).is_none() {
                 let oldest = self.newer[self.residents.slots()] as usize;
                 self.residents.bind(id, oldest);

@@ -1,4 +1,5 @@
-//! What a user writes first: a `HashMap` from id to slot, and an LRU crate for who goes next.
+//! The straightforward implementation: a `HashMap` from id to slot, and the `lru` crate for the
+//! order of eviction.
 
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
@@ -8,7 +9,7 @@ use lru::LruCache;
 use super::{Matcher, Miss, check_slots};
 use avsg::Result;
 
-/// The standard map with the standard hasher, beside `lru` as it ships.
+/// The standard map with the standard hasher, and `lru` with its default hasher.
 #[derive(Debug)]
 pub struct HashMapLru {
     slot_of: HashMap<i32, i32>,
@@ -16,17 +17,18 @@ pub struct HashMapLru {
 }
 
 impl HashMapLru {
-    /// An empty cache of `slots` rows. With S >= K no id of the running token is ever the oldest.
+    /// Creates an empty cache of `slots` rows. With S >= K, an id of the running token is never the
+    /// oldest.
     pub fn new(slots: usize) -> Result<Self> {
         let slots = check_slots(slots, 1)?;
         let order = LruCache::new(NonZeroUsize::new(slots).unwrap_or(NonZeroUsize::MIN));
         Ok(Self { slot_of: HashMap::with_capacity(slots), order })
     }
 
-    /// Makes `id` the newest and gives it a slot: that of the oldest row, or one that is free.
+    /// Makes `id` the newest and returns its slot: a free one, or that of the evicted oldest row.
     fn admit(&mut self, id: i32) -> i32 {
         let free = self.order.len() as i32;
-        // `push` hands out whom it evicts; `put` would drop it and leave it in the map.
+        // `push` returns the evicted entry, which has to be removed from the map; `put` drops it.
         let evicted = self.order.push(id, ());
         let slot = evicted.and_then(|(oldest, ())| self.slot_of.remove(&oldest)).unwrap_or(free);
         self.slot_of.insert(id, slot);

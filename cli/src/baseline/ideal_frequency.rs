@@ -1,44 +1,48 @@
-//! Frequency lifetimes without a table: what the 8-bit policy reaches where no mapping is ever lost.
+//! Frequency lifetimes without a hash table: the hit rate of the 8-bit policy if no mapping is lost.
 //!
-//! A score is the logarithm of an exponentially decaying count, in units of u = ln(1 / lambda): decay
-//! is one less a step, and a hit, count + 1, is s <- round(ln(1 + e^(u s)) / u). A new row starts at 0.
-//! Scores live in the 128 values up to `top`, where a row that is hit in every step settles. Rows of
-//! the running step are in use: they are not evicted, and a second hit in it does not count.
+//! A score is the logarithm of an exponentially decaying count, in units of u = ln(1 / lambda). The
+//! decay of a step subtracts 1 from the score. A hit adds 1 to the count, so the score becomes
+//! round(ln(1 + e^(u s)) / u). A new row has the score 0. Scores are the 128 values up to `top`, the
+//! score of a row that is hit in every step. Rows that the running step uses are not evicted, and a
+//! second hit in the same step does not count.
 
 use super::residents::Residents;
 use super::{Policy, check_slots};
 use avsg::{Error, Result};
 
-/// 127 is the mark for "in use" in the operator's byte, so no score may reach it.
-const LARGEST_TOP: f64 = 126.0;
+/// The largest score `top`. The operator's byte marks a slot in use with 127, which no score may reach.
+const MAX_TOP: f64 = 126.0;
 
-/// The buffer. Finding victims takes one pass over the slots for each token with misses.
+/// The buffer. Each token with misses visits all slots once to find its victims.
 #[derive(Debug)]
 pub struct IdealFrequency {
     residents: Residents,
+    /// The score of each slot; `floor` - 1 for an empty slot.
     score: Vec<i16>,
-    /// The step that used the slot last; 0 for none.
+    /// For each slot, the last step that used it, counted from 1; 0 for none.
     used_in: Vec<u32>,
+    /// The running step, counted from 1.
     step: u32,
+    /// The smallest score, `top` - 127.
     floor: i16,
-    /// The score after a hit, by the score before it, from the floor up.
+    /// The score after a hit, indexed by the score before it minus `floor`.
     after_hit: Vec<i16>,
-    /// Slots by score from one below the floor (empty slots): the counting sort of victims.
+    /// Slots that may be evicted, sorted by score: element i has the score `floor` - 1 + i.
     by_score: Vec<Vec<u32>>,
 }
 
 impl IdealFrequency {
-    /// An empty buffer of `slots` rows whose counts fall to `lambda` of themselves each step.
+    /// Creates an empty buffer of `slots` rows. Each step multiplies the counts by `lambda`.
     pub fn new(slots: usize, lambda: f64) -> Result<Self> {
         let slots = check_slots(slots, 1)?;
-        let remedy = "0.9 is a good start, 0.97 is near the limit";
+        let remedy = "choose 0.9, for example; 0.97 is near the limit";
         if !(lambda > 0.0 && lambda < 1.0) {
-            return Err(Error::invalid("lambda", lambda, "it is between 0 and 1", remedy));
+            return Err(Error::invalid("lambda", lambda, "it must be between 0 and 1", remedy));
         }
         let u = -libm::log(lambda);
         let top = libm::floor(-libm::log(1.0 - lambda) / u + 0.5);
-        if !(0.0..=LARGEST_TOP).contains(&top) {
-            let limit = format!("its largest score {top} must be 0 to {LARGEST_TOP}");
+        if !(0.0..=MAX_TOP).contains(&top) {
+            let limit = format!("its largest score {top} must be 0 to {MAX_TOP}");
             return Err(Error::invalid("lambda", lambda, limit, remedy));
         }
         let (top, floor) = (top as i16, top as i16 - 127);
@@ -55,7 +59,7 @@ impl IdealFrequency {
         })
     }
 
-    /// Sorts the slots that are not in use by score; ties stay in the order of slots.
+    /// Sorts the slots that are not in use into `by_score`; equal scores stay in the order of slots.
     fn sort_victims(&mut self) {
         self.by_score.iter_mut().for_each(Vec::clear);
         for slot in 0..self.score.len() {
@@ -101,7 +105,7 @@ impl Policy for IdealFrequency {
             }
             misses[kept] = id;
             kept += 1;
-            // Without N_q * K <= S there may be nobody left to evict: the row is not kept.
+            // If N_q * K > S, every slot may be in use. The row is then not kept.
             let Some(&slot) = victims.next() else { continue };
             let slot = slot as usize;
             self.residents.bind(id, slot);

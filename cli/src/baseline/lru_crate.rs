@@ -1,7 +1,7 @@
-//! The `lru` crate as map and order in one: what a user arrives at who has read its documentation.
+//! The `lru` crate as the map from id to slot and the order of eviction at the same time.
 //!
-//! One hash table instead of two makes it quicker than [`super::HashMapLru`]; it is here so that
-//! nobody need ask whether that one is slow for its two tables.
+//! It has one hash table where [`super::HashMapLru`] has two, and is therefore faster. The difference
+//! between the two baselines shows the cost of the second hash table.
 
 use std::num::NonZeroUsize;
 
@@ -10,20 +10,21 @@ use lru::LruCache;
 use super::{Matcher, Miss, check_slots};
 use avsg::Result;
 
-/// A map from id to slot with a list of use, hasher and all as `lru` ships it.
+/// A map from id to slot in order of use, with the default hasher of `lru`.
 #[derive(Debug)]
 pub struct LruCrate {
     cache: LruCache<i32, i32>,
 }
 
 impl LruCrate {
-    /// An empty cache of `slots` rows. With S >= K no id of the running token is ever the oldest.
+    /// Creates an empty cache of `slots` rows. With S >= K, an id of the running token is never the
+    /// oldest.
     pub fn new(slots: usize) -> Result<Self> {
         let slots = check_slots(slots, 1)?;
         Ok(Self { cache: LruCache::new(NonZeroUsize::new(slots).unwrap_or(NonZeroUsize::MIN)) })
     }
 
-    /// A free slot, or that of the oldest row, which the next `put` evicts (and reuses its node).
+    /// Returns a free slot, or the slot of the oldest row, which the next `put` evicts.
     fn next_slot(&self) -> i32 {
         if self.cache.len() < self.cache.cap().get() {
             return self.cache.len() as i32;

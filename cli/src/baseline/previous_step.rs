@@ -1,36 +1,38 @@
-//! The previous step's selection as the buffer, matched by sorting and two pointers.
+//! A buffer that holds the previous step's selection, matched by sorting and two pointers.
 //!
-//! GatherSelection's algorithm, scalar: the buffer has S = K slots. Keys id << 32 | index are sorted,
-//! then merged with the sorted keys of the step before, whose low half is the slot. Equal ids are
-//! hits and keep their slot, ids only in the old list free theirs, and the misses take those.
+//! This is GatherSelection's algorithm as scalar code, with S = K slots. The keys id << 32 | index are
+//! sorted and merged with the sorted keys of the previous step, whose low half is the slot. Ids in
+//! both lists are hits and keep their slots. Ids only in the old list free their slots, which the
+//! misses take.
 //!
-//! With several tokens a step each token is compared with the one before it. A repeated id matches
-//! once; its repetitions are misses with slots of their own.
+//! If a step has several tokens, each token is compared with the token before it. A repeated id
+//! matches once; its repetitions are misses with slots of their own.
 
 use super::{Matcher, Miss, check_slots};
 use avsg::Result;
 
-/// Ends both lists: above every key, as ids are not negative.
+/// The last key of both lists. It is above all others, because ids are not negative.
 const END: u64 = u64::MAX;
 
-/// The buffer and the scratch of a step.
+/// The buffer and the scratch arrays of a step.
 #[derive(Debug)]
 pub struct PreviousStep {
     /// id << 32 | slot, sorted, then `END`.
     old: Vec<u64>,
-    /// id << 32 | index, sorted, then `END`; becomes `old` when slots have replaced the indices.
+    /// id << 32 | index, sorted, then `END`. At the end of a step, slots replace the indices and the
+    /// list becomes `old`.
     new: Vec<u64>,
     /// The slot of each key of `new`.
     slot_at: Vec<u32>,
-    /// Where in `new` the misses are.
+    /// The positions of the misses in `new`.
     missing: Vec<u32>,
-    /// Slots that hold nothing of the step: `free[..unused]`, what the merge frees goes on top.
+    /// A stack of slots without a selected row; its first `free_slots` elements are valid.
     free: Vec<u32>,
-    unused: usize,
+    free_slots: usize,
 }
 
 impl PreviousStep {
-    /// An empty buffer for selections of up to `k` ids.
+    /// Creates an empty buffer for selections of up to `k` ids.
     pub fn new(k: usize) -> Result<Self> {
         let k = check_slots(k, 1)?;
         let mut old = Vec::with_capacity(k + 1);
@@ -40,43 +42,44 @@ impl PreviousStep {
             new: Vec::with_capacity(k + 1),
             slot_at: vec![0; k + 1],
             missing: vec![0; k + 1],
-            // One more of each: the merge stores before it knows whether to keep.
+            // These arrays have k + 1 elements: the merge also stores elements that do not count.
             free: (0..=k as u32).collect(),
-            unused: k,
+            free_slots: k,
         })
     }
 
-    /// Sorts the keys of the step; a selection longer than the buffer is cut.
+    /// Sorts the keys of the step into `new`; a selection that is longer than the buffer is cut.
     fn sort(&mut self, ids: &[i32]) {
-        let most = self.missing.len() - 1;
+        let max = self.missing.len() - 1;
         self.new.clear();
         let keys = ids.iter().zip(0u64..).filter(|&(&id, _)| id >= 0);
-        self.new.extend(keys.take(most).map(|(&id, index)| (id as u64) << 32 | index));
+        self.new.extend(keys.take(max).map(|(&id, index)| (id as u64) << 32 | index));
         self.new.sort_unstable();
         self.new.push(END);
     }
 
-    /// Merges without a data-dependent branch: everything is stored, and the counters say what of it
-    /// counts. Returns the number of misses.
+    /// Merges the two lists and returns the number of misses. To avoid branches that depend on data,
+    /// every iteration stores to all arrays and advances only the counters of the elements that count.
     fn merge(&mut self) -> usize {
         let (new, old) = (self.new.as_slice(), self.old.as_slice());
         let (missing, free) = (self.missing.as_mut_slice(), self.free.as_mut_slice());
         let slot_at = self.slot_at.as_mut_slice();
-        let (mut i, mut j, mut missed, mut unused) = (0, 0, 0, self.unused);
-        let last = (new.len() - 1, old.len() - 1);
-        while i < last.0 || j < last.1 {
-            let (key, held) = (new[i], old[j]);
-            let (fresh, gone) = ((key >> 32) < (held >> 32), (held >> 32) < (key >> 32));
-            missing[missed] = i as u32;
-            free[unused] = held as u32;
-            slot_at[i] = held as u32;
-            missed += usize::from(fresh);
-            unused += usize::from(gone);
-            i += usize::from(!gone);
-            j += usize::from(!fresh);
+        let (mut i, mut j, mut misses, mut free_slots) = (0, 0, 0, self.free_slots);
+        let ends = (new.len() - 1, old.len() - 1);
+        while i < ends.0 || j < ends.1 {
+            let (key, resident) = (new[i], old[j]);
+            let (only_new, only_old) =
+                ((key >> 32) < (resident >> 32), (resident >> 32) < (key >> 32));
+            missing[misses] = i as u32;
+            free[free_slots] = resident as u32;
+            slot_at[i] = resident as u32;
+            misses += usize::from(only_new);
+            free_slots += usize::from(only_old);
+            i += usize::from(!only_old);
+            j += usize::from(!only_new);
         }
-        self.unused = unused;
-        missed
+        self.free_slots = free_slots;
+        misses
     }
 }
 
@@ -85,13 +88,14 @@ impl Matcher for PreviousStep {
         let n = ids.len().min(slots.len());
         self.sort(&ids[..n]);
         if self.new.len() <= n {
-            slots.fill(-1); // There is padding, or the selection was cut.
+            // There is padding, or the selection was cut.
+            slots.fill(-1);
         }
         let missed = self.merge();
         misses.clear();
         for &at in &self.missing[..missed] {
-            self.unused -= 1;
-            let (key, slot) = (self.new[at as usize], self.free[self.unused]);
+            self.free_slots -= 1;
+            let (key, slot) = (self.new[at as usize], self.free[self.free_slots]);
             self.slot_at[at as usize] = slot;
             misses.push(Miss {
                 index: key as u32 as i32,

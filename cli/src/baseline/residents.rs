@@ -1,15 +1,17 @@
-//! Who is where: the bookkeeping that policies without a table of their own share.
+//! The map between ids and slots that policies without a table of their own share.
 //!
-//! A direct id -> slot array. It is exact and as fast as it gets, and it grows with the largest id:
-//! right for a comparison, wrong for the operator.
+//! It is an array from id to slot, which is exact and fast but grows with the largest id. That is
+//! acceptable for a comparison and not for the operator.
 
-/// No slot.
+/// The slot of an id that is not resident.
 const NONE: u32 = u32::MAX;
 
-/// Both directions of the binding between ids and slots.
+/// The map between ids and slots, in both directions.
 #[derive(Debug)]
 pub(super) struct Residents {
+    /// The slot of each id, or `NONE`.
     slot_of: Vec<u32>,
+    /// The id in each slot; -1 for none.
     id_at: Vec<i32>,
 }
 
@@ -22,18 +24,18 @@ impl Residents {
         self.id_at.len()
     }
 
-    /// The slot of an id; `None` for padding.
+    /// Returns the slot of an id; `None` for an id that is not resident and for padding.
     pub(super) fn find(&self, id: i32) -> Option<usize> {
         let slot = *self.slot_of.get(usize::try_from(id).ok()?)?;
         (slot != NONE).then_some(slot as usize)
     }
 
-    /// Whether nothing is in the slot yet.
+    /// Returns whether the slot holds no row.
     pub(super) fn is_empty(&self, slot: usize) -> bool {
         self.id_at[slot] < 0
     }
 
-    /// Puts `id` (not padding, not resident) into `slot`; who was there is gone.
+    /// Puts `id` (not padding, not resident) into `slot` and evicts the slot's previous id.
     pub(super) fn bind(&mut self, id: i32, slot: usize) {
         let old = std::mem::replace(&mut self.id_at[slot], id);
         if old >= 0 {

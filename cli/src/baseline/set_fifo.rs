@@ -1,33 +1,34 @@
-//! Sets of 16 with a FIFO head each: the policy of a published shared-indexer scheme.
+//! Set-associative FIFO with 16 ways, the policy of a published shared-indexer scheme.
 //!
-//! An id belongs to the set id mod sets; a new row replaces the one at the set's head, which then
-//! moves on, whether or not anybody still uses that row. Only the policy is modelled: rows of a step
-//! are installed after it, so its tokens are matched with the buffer as the step found it, and an id
-//! that two of them miss is fetched twice and installed once.
+//! The set of an id is id mod the number of sets. A new row replaces the row at the set's head, and
+//! the head advances by one, whether or not the replaced row is still selected. Only the policy is
+//! modelled: the rows of a step are installed after it, so all its tokens are matched with the buffer
+//! as it was before the step, and an id that two tokens miss is fetched twice and installed once.
 
 use super::residents::Residents;
 use super::{Policy, check_slots};
 use avsg::{Error, Result};
 
-/// Rows of a set.
+/// Rows per set.
 pub const WAYS: usize = 16;
 
-/// The buffer.
+/// The buffer: sets of 16 rows, each with a FIFO head.
 #[derive(Debug)]
 pub struct SetFifo {
     residents: Residents,
+    /// The way of each set that is replaced next.
     heads: Vec<u8>,
-    /// Missed in the running step.
+    /// Ids that the running step missed, which the next step installs.
     pending: Vec<i32>,
 }
 
 impl SetFifo {
-    /// An empty buffer of `slots` rows, 16 times a power of two.
+    /// Creates an empty buffer of `slots` rows, 16 times a power of two.
     pub fn new(slots: usize) -> Result<Self> {
         let slots = check_slots(slots, WAYS)?;
         if !slots.is_multiple_of(WAYS) || !(slots / WAYS).is_power_of_two() {
             let limit = "it must be 16 times a power of two";
-            return Err(Error::invalid("slots", slots, limit, "choose 4096, 8192 or the like"));
+            return Err(Error::invalid("slots", slots, limit, "choose 4096 or 8192, for example"));
         }
         let heads = vec![0; slots / WAYS];
         Ok(Self { residents: Residents::new(slots), heads, pending: Vec::new() })

@@ -1,4 +1,4 @@
-//! `avsg bench`: what is measured, each in a file of its own.
+//! `avsg bench`: the measuring subcommands, one module each.
 
 mod contenders;
 mod hits;
@@ -21,20 +21,23 @@ use avsg::cpu::machine::Machine;
 use clap::Subcommand;
 use serde::Serialize;
 
-/// What to measure.
+/// The measuring subcommands.
 #[derive(Subcommand, Debug)]
 pub enum Bench {
-    /// Time of Stage One (slots and misses of a step) beside other ways to match, and its hit rate
+    /// Measures how long Stage One (the slots and the miss list of a step) takes on this machine,
+    /// beside other ways to match, and its hit rate
     Match(matching::Options),
-    /// Stage Two: throughput beside plain copy loops, and the strategies S1, S2, S3
+    /// Measures how fast Stage Two copies on this machine, beside plain copy loops, and compares three
+    /// ways to spread the misses over cores
     Transfer(transfer::Options),
-    /// Hit rates on the paper's synthetic workload, beside exact LRU and Belady's optimum
+    /// Computes the hit rates of the tables on the paper's synthetic workload, beside exact LRU and
+    /// Belady's optimum
     Reuse(reuse::Options),
-    /// Hit rates over the lifetime rule: constants L and frequency decay factors
+    /// Computes how the hit rate depends on the lifetime rule, beside exact LRU and Belady's optimum
     Lifetime(lifetime::Options),
 }
 
-/// Runs one of them.
+/// Runs a measuring subcommand.
 pub fn run(bench: Bench) -> Result<ExitCode> {
     match bench {
         Bench::Match(options) => matching::run(&options)?,
@@ -45,17 +48,17 @@ pub fn run(bench: Bench) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The machine that figures come from.
+/// The machine that the figures were measured on.
 #[derive(Serialize)]
 struct Host {
     cpu: String,
     cores: usize,
-    /// Vector machines that the CPU has.
+    /// Vector machines that the CPU supports.
     machines: Vec<String>,
 }
 
 impl Host {
-    fn here() -> Self {
+    fn detect() -> Self {
         let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         let model = text.lines().find_map(|line| line.strip_prefix("model name"));
         let cpu = model.map_or(std::env::consts::ARCH, |m| m.trim_start_matches(['\t', ' ', ':']));
@@ -67,13 +70,13 @@ impl Host {
     }
 }
 
-/// The directory for charts, made if it is not there.
-fn folder(plot: &Path) -> Result<&Path> {
-    std::fs::create_dir_all(plot).with_context(|| format!("making {}", plot.display()))?;
+/// Creates the directory for charts if it does not exist, and returns it.
+fn chart_folder(plot: &Path) -> Result<&Path> {
+    std::fs::create_dir_all(plot).with_context(|| format!("creating {}", plot.display()))?;
     Ok(plot)
 }
 
-/// A number that is shown with as many digits as it deserves: 0.123, 12.3, 1234.
+/// Formats a number with two decimals below 10, one below 100 and none above: 0.12, 12.3, 1234.
 fn short(value: f64) -> String {
     match value.abs() {
         v if v >= 100.0 => format!("{value:.0}"),

@@ -1,4 +1,4 @@
-//! `avsg emit`: the kernels of a geometry as text, and the plan of the memory that they use.
+//! `avsg emit` writes the kernels of a geometry as source text, and shows the memory that they use.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,38 +18,40 @@ use clap::Args;
 use super::geometry::{TableKind, TableOptions};
 use super::{output, soc};
 
-/// The targets that there are.
+/// Languages that kernels can be written in.
 const TARGETS: [&str; 1] = ["ascendc"];
 
-/// Which chip and which geometry: both are compiled in.
+/// The chip and the geometry, which are constants in the kernels.
 #[derive(Args, Debug)]
 pub struct KernelOptions {
-    /// The chip, such as ascend910b3
+    /// Chip that the kernels are for; an unknown name is refused with the list of known ones
     #[arg(long, value_name = "SOC", default_value = "ascend910b3")]
     soc: String,
-    /// Ids of a token at most, K
+    /// K, the ids selected per token at most; 1 to S
     #[arg(long, value_name = "K", default_value_t = 2048)]
     k: usize,
-    /// Tokens per request and step at most, N_q (speculated tokens + 1)
+    /// N_q, the tokens per request and step at most (speculated tokens + 1); 1 to 8, N_q * K at most S
     #[arg(long, value_name = "N", default_value_t = 1)]
     tokens: usize,
-    /// Slots of a request, S, a power of two
+    /// S, the slots per request and layer; a power of two from 64 to 32768
     #[arg(long, value_name = "S", default_value_t = 8192)]
     slots: u32,
     #[command(flatten)]
     table: TableOptions,
-    /// Rows per block of the host's block table, a power of two; 0: none
+    /// Rows per block of the host's block table; a power of two up to 65536, or 0 for no block table
+    /// (a row's number is its id)
     #[arg(long, value_name = "P", default_value_t = 0)]
     page: u32,
 }
 
 impl KernelOptions {
-    /// The chip.
+    /// Returns the chip that `--soc` names.
     pub fn soc(&self) -> Result<Soc> {
         soc::named(&self.soc)
     }
 
-    /// The geometry: two links per slot unless told otherwise, so that a table fits the unified buffer.
+    /// Returns the checked geometry. A `wide` table has two links per slot unless `--spread` says
+    /// otherwise, so that it fits the unified buffer.
     pub fn params(&self) -> Result<Params> {
         let mut table = self.table.clone();
         if table.table == TableKind::Wide {
@@ -58,14 +60,15 @@ impl KernelOptions {
         table.params(self.k, self.tokens, self.slots, self.page)
     }
 
-    /// The kernels, and where what lies in the unified buffer.
+    /// Returns the kernels, and the plan of Stage One's columns in the unified buffer as text.
     pub fn kernels(&self, abi: Abi) -> Result<(Kernels, String)> {
         let p = self.params()?;
         let text = match stage_one(&p) {
             Err(Failed::TooLarge(TooLarge { needs, limit })) => {
-                let limit = format!("there are {limit} for Stage One of {p}");
+                let value = format!("{needs} bytes for Stage One of {p}");
+                let limit = format!("a vector core has {limit} bytes");
                 let remedy = "choose fewer slots, less spread or a smaller K";
-                return Err(Error::invalid("unified buffer", needs, limit, remedy).into());
+                return Err(Error::invalid("unified buffer", value, limit, remedy).into());
             }
             text => text?,
         };
@@ -73,29 +76,30 @@ impl KernelOptions {
     }
 }
 
-/// What to write.
+/// Options of `avsg emit`.
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  avsg emit --soc ascend910b3 --slots 8192 --out kernels\n\n\
-                        The kernels include the headers beside them, and those kernel_operator.h.")]
+                        The kernels include the written headers, and the headers include kernel_operator.h of CANN.")]
 pub struct Options {
-    /// The language
+    /// Language of the kernels; ascendc is the only one
     #[arg(long, value_name = "TARGET", default_value = "ascendc")]
     target: String,
     #[command(flatten)]
     kernels: KernelOptions,
-    /// Also show where every column of Stage One lies in the unified buffer
+    /// Also show the place of every column of Stage One in the unified buffer
     #[arg(long)]
     plan: bool,
-    /// Write the kernels into this directory; without it only the plan is shown
+    /// Write the files into this directory, which is created if it does not exist; without it, only
+    /// the plan is shown
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }
 
-/// Writes and shows it.
+/// Writes the kernels if a directory is given, and prints their plan.
 pub fn run(options: &Options) -> Result<ExitCode> {
     if !TARGETS.contains(&options.target.as_str()) {
-        let limit = format!("kernels are written for {}", TARGETS.join(", "));
-        let remedy = "choose one of those";
+        let limit = format!("the known languages are {}", TARGETS.join(", "));
+        let remedy = "choose one of them";
         return Err(Error::invalid("--target", &options.target, limit, remedy).into());
     }
     let soc = options.kernels.soc()?;
@@ -110,13 +114,15 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         println!("Stage One: {plan}");
     }
     match &options.out {
-        Some(dir) => println!("{} files written to {}", kernels.files().count(), dir.display()),
-        None => println!("Nothing was written: pass --out DIR for the text."),
+        Some(dir) => {
+            println!("{} files were written to {}", kernels.files().count(), dir.display())
+        }
+        None => println!("No file was written; pass --out DIR to write the kernels."),
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes one file below a folder, with the folders above it.
+/// Writes one file below `dir`, creates the folders of its path, and returns the whole path.
 pub fn write(dir: &Path, path: &str, bytes: &[u8]) -> Result<PathBuf> {
     let to = dir.join(path);
     to.parent()
@@ -126,19 +132,26 @@ pub fn write(dir: &Path, path: &str, bytes: &[u8]) -> Result<PathBuf> {
     Ok(to)
 }
 
-/// The plan: unified buffer per kernel, and what the geometry takes elsewhere.
+/// Prints the chip, the geometry, the bytes of a table, and for each file its lines, its bytes of
+/// unified buffer and the number of blocks that it may be launched with.
 pub fn print(p: &Params, soc: Soc, kernels: &Kernels) {
     println!("chip      {}: {} vector cores of dav-c220", soc.name, soc.cores);
     println!("geometry  {p}");
-    println!("table     {} of device memory per request state", output::bytes(4 * table_words(p)));
-    let mut table = output::table(["file", "lines", "unified buffer", "of 184 KiB", "blocks"]);
+    println!("table     {} of device memory per state", output::bytes(4 * table_words(p)));
+    let mut table = output::table([
+        "file",
+        "lines",
+        "unified buffer",
+        "share of its 184 KiB",
+        "blocks per launch",
+    ]);
     for (name, text) in &kernels.headers {
         let lines = text.lines().count().to_string();
-        table.add_row([(*name).into(), lines, String::new(), String::new(), String::new()]);
+        table.add_row([(*name).into(), lines, "-".into(), "-".into(), "-".into()]);
     }
     for kernel in &kernels.kernels {
         let share = 100.0 * f64::from(kernel.ub_bytes) / f64::from(UB_BYTES);
-        // All blocks of a kernel with SyncAll must run at once.
+        // All blocks of a kernel that calls SyncAll must run at the same time.
         let blocks = if kernel.text.contains("SyncAll<true>()") {
             format!("at most {}", soc.cores)
         } else {

@@ -1,4 +1,4 @@
-//! `avsg estimate`: what the kernels would take on an Ascend 910B. A model, not a measurement.
+//! `avsg estimate` models how long the kernels would take on an Ascend 910B; nothing is measured.
 
 mod constants;
 mod count;
@@ -23,85 +23,90 @@ use super::geometry::{RowOptions, TableKind, TableOptions};
 use super::output;
 use constants::Constants;
 
-/// What to estimate.
+/// Options of `avsg estimate`.
 #[derive(clap::Args, Debug)]
 #[command(
-    after_help = "The model counts what each step of the trace does, by replaying the recorded kernel, and \
-                        prices it with constants of which some are measured by others and some assumed; see \
-                        them with --constants. All its figures are a model's, not measured.\n\n\
-                        Start with:\n  avsg estimate\n  \
-                        avsg estimate tests/data/nomicon-4k-k256.npz --slots 1024\n  \
-                        avsg estimate --hit-rate 97 --soc ascend910b1 --set gather=0.5"
+    after_help = "The model replays the recorded kernel on each step of the trace, counts its work, and multiplies\n\
+                  the work by constants. Some of the constants were measured by others and some are assumed;\n\
+                  --constants lists them. No figure of the output is measured. Examples:\n  \
+                  avsg estimate\n  \
+                  avsg estimate tests/data/nomicon-4k-k256.npz --slots 1024\n  \
+                  avsg estimate --hit-rate 97 --soc ascend910b1 --set gather=0.5"
 )]
 pub struct Options {
-    /// Recorded trace, .npy or .npz; every token of it is taken as a step of its own (MTP-0).
-    /// Without it: the paper's synthetic workload, or with --hit-rate one with that share of hits
+    /// Recorded trace, .npy or .npz; every token is taken as a step of its own [default: the paper's
+    /// synthetic workload with gamma 0.8, mu 0.5, K 2048 and 16384 ids of context]
     #[arg(value_name = "TRACE")]
     trace: Option<PathBuf>,
-    /// Without a trace: percent of the ids that the step before selected; the others are new
+    /// Use a synthetic workload in which each step selects this percentage of the previous step's ids
+    /// and otherwise new ids, 0 to 100
     #[arg(long, value_name = "PERCENT", conflicts_with = "trace")]
     hit_rate: Option<f64>,
-    /// Which chip
-    #[arg(long, default_value = "ascend910b3")]
+    /// Chip that is modelled; an unknown name is refused with the list of known ones
+    #[arg(long, value_name = "SOC", default_value = "ascend910b3")]
     soc: String,
-    /// Ids of a token [default: the trace's, else 2048]; from a trace with more, that many are kept
+    /// K, the ids selected per token; 1 to S; from a trace with more, the K ids with the smallest
+    /// hashes are kept [default: the trace's, or 2048 without a trace]
     #[arg(long, value_name = "K")]
     k: Option<usize>,
-    /// Slots of the device buffer
+    /// S, the slots per request and layer; a power of two from 64 to 32768
     #[arg(long, value_name = "S", default_value_t = 8192)]
     slots: u32,
     #[command(flatten)]
     table: TableOptions,
     #[command(flatten)]
     rows: RowOptions,
-    /// Rows per block of the host's block table, 0: a row's number is its id
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    /// Rows per block of the host's block table; a power of two up to 65536, or 0 for no block table
+    /// (a row's number is its id)
+    #[arg(long, value_name = "P", default_value_t = 0)]
     page: u32,
-    /// Requests of a batch, all alike; those above the cores are matched in turns
+    /// B, the requests of a batch, at least 1; all select the same ids, and requests above the chip's
+    /// cores are matched in turns
     #[arg(long, value_name = "B", default_value_t = 1)]
     requests: usize,
-    /// Steps that are counted
+    /// Steps whose work is counted, at least 1; if the trace has fewer steps than --warm and --steps
+    /// together, its second half is counted
     #[arg(long, value_name = "N", default_value_t = 32)]
     steps: usize,
-    /// Steps before them, which fill the buffer
+    /// Steps before the counted ones, which fill the buffer; 0 or more
     #[arg(long, value_name = "N", default_value_t = 48)]
     warm: usize,
-    /// Another value for a constant; may be repeated
+    /// Replace the value of a constant of the model; may be repeated
     #[arg(long, value_name = "NAME=VALUE")]
     set: Vec<String>,
-    /// Leave the paper's figures out, which take most of the time
+    /// Leave out the comparison with the paper's figures, which takes most of the time
     #[arg(long)]
     no_points: bool,
-    /// List the constants, with range and source, and stop
+    /// List the constants of the model with their ranges and sources, and stop
     #[arg(long)]
     constants: bool,
-    /// Write the results as JSON to this file, - for standard output
+    /// Write the results as JSON to this file; - is standard output
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 }
 
-/// Runs it.
+/// Computes the estimate and prints it.
 pub fn run(options: &Options) -> Result<ExitCode> {
     let constants = options.set.iter().try_fold(Constants::default(), |c, set| c.with(set))?;
     if options.constants {
         let used = report::constants_used(&constants);
-        give(options, &used, |used| show::constants(used))?;
+        output_result(options, &used, |used| show::constants(used))?;
         return Ok(ExitCode::SUCCESS);
     }
     let soc = super::soc::named(&options.soc)?;
     for (what, n) in [("--requests", options.requests), ("--steps", options.steps)] {
         if n == 0 {
-            return Err(Error::invalid(what, 0, "it must be at least 1", "ask for one").into());
+            return Err(Error::invalid(what, 0, "it must be at least 1", "pass 1 or more").into());
         }
     }
     let trace = load(options)?;
     let params = params(options, trace.k)?;
     let report = report::run(options, &report::Inputs { constants, soc, trace, params })?;
-    give(options, &report, show::report)?;
+    output_result(options, &report, show::report)?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// The selections, one token a step.
+/// Loads or generates the trace, with one token per step.
 fn load(options: &Options) -> Result<Trace> {
     let steps = options.warm + options.steps;
     let trace = match (&options.trace, options.hit_rate) {
@@ -109,7 +114,7 @@ fn load(options: &Options) -> Result<Trace> {
         (None, None) => return paper::workload(options.k.unwrap_or(2048), steps),
         (None, Some(percent)) => {
             if !(0.0..=100.0).contains(&percent) {
-                let limit = "it is a percentage from 0 to 100";
+                let limit = "it must be a percentage from 0 to 100";
                 return Err(Error::invalid("--hit-rate", percent, limit, "pass 93").into());
             }
             let k = options.k.unwrap_or(2048);
@@ -125,7 +130,8 @@ fn load(options: &Options) -> Result<Trace> {
     }
 }
 
-/// The geometry; what fits UB is two links per slot and seven retries, so that is the default here.
+/// Returns the checked geometry. The default of `wide` is two links per slot and R = 7, which fits the
+/// unified buffer.
 fn params(options: &Options, k: usize) -> Result<Params> {
     let mut table = options.table.clone();
     if table.table == TableKind::Wide && table.spread.is_none() {
@@ -134,22 +140,27 @@ fn params(options: &Options, k: usize) -> Result<Params> {
     table.params(k, 1, options.slots, options.page)
 }
 
-/// Our table for a geometry of the paper's: two links, the lifetimes that are cheapest to refresh.
+/// Returns the operator's own geometry for a K and an S of the paper: two links per slot, and constant
+/// lifetimes, which are the cheapest to refresh.
 fn wide(k: usize, slots: u32) -> Params {
     let lifetime = Lifetime::Constant(127);
     let k = u32::try_from(k).unwrap_or(u32::MAX);
     Params { spread: 2, retries: 7, lifetime, ..Params::wide(k, 1, slots) }
 }
 
-/// Bytes of a row's segments.
+/// Returns the bytes of each segment of a row.
 fn segments(options: &Options) -> Result<Vec<usize>> {
     options.rows.format()?;
     let RowOptions { row_bytes, segments } = &options.rows;
     Ok(if segments.is_empty() { vec![*row_bytes] } else { segments.clone() })
 }
 
-/// Prints a result, unless standard output is for JSON alone, and writes its JSON.
-fn give<T: serde::Serialize>(options: &Options, result: &T, print: impl Fn(&T)) -> Result<()> {
+/// Prints a result, unless JSON goes to standard output, and writes its JSON if a file is given.
+fn output_result<T: serde::Serialize>(
+    options: &Options,
+    result: &T,
+    print: impl Fn(&T),
+) -> Result<()> {
     let to = options.json.as_deref();
     if !output::is_stdout(to) {
         print(result);

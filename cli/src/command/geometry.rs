@@ -1,4 +1,4 @@
-//! The options that say which table, and how rows look.
+//! Options that several subcommands share: the table, the row format and the device.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,16 +15,16 @@ use avsg::rows::RowFormat;
 use avsg::{Error, geometry};
 use clap::{Args, ValueEnum};
 
-/// Which table.
+/// The kind of hash table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum TableKind {
-    /// The paper's, bit for bit
+    /// The paper's table, bit for bit: one link per slot
     Paper,
-    /// More links than slots, the oldest or least used slots as victims
+    /// A table with more links than slots, which evicts the oldest or least used slots
     Wide,
 }
 
-/// Which vector machine.
+/// The vector machine that runs the kernels on the CPU device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum MachineKind {
     Auto,
@@ -35,7 +35,7 @@ pub enum MachineKind {
 }
 
 impl MachineKind {
-    /// The library's word for it.
+    /// Returns the library's value for this machine.
     pub fn choice(self) -> Choice {
         match self {
             Self::Auto => Choice::Auto,
@@ -47,41 +47,45 @@ impl MachineKind {
     }
 }
 
-/// Which device.
+/// The device that runs the operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Device {
-    /// Threads as cores, process memory as device memory
+    /// This machine: threads are the cores, and process memory is the device memory
     Cpu,
     /// An Ascend 910B
     Ascend,
-    /// The emitted kernels on the simulated runtime: slow, and exact
+    /// The emitted kernels on the simulated runtime, which is exact but slow
     AscendSim,
 }
 
 /// The table's geometry and rules.
 #[derive(Args, Clone, Debug)]
 pub struct TableOptions {
-    /// Which table
+    /// Kind of hash table
     #[arg(long, value_enum, default_value = "wide")]
     pub table: TableKind,
-    /// Links per slot: 1, 2 or 4 [default: wide 4, paper 1]
+    /// Links per slot: 1, 2 or 4; the paper's table has 1 [default: wide 4 (2 in emit, opp and
+    /// estimate), paper 1]
     #[arg(long, value_name = "N")]
     pub spread: Option<u32>,
-    /// Links examined after the first [default: 3, or 7 with spread 2]
+    /// R, the links examined after the first; 0 to 15 [default: 3, or 7 with spread 2]
     #[arg(long, value_name = "R")]
     pub retries: Option<u32>,
-    /// constant:L (least recently used), or frequency:LAMBDA (least frequently and recently used;
-    /// frequency alone is 0.87)
-    /// [default: wide frequency:0.87 where K < S < 4·K, else constant:127; paper constant:16]
+    /// Lifetime rule: constant:L (least recently used; L 0 to 127, paper from 1), or frequency:LAMBDA
+    /// (least frequently and recently used; LAMBDA 0.5 to 0.965, the decay of a use per step, wide
+    /// only; frequency alone is frequency:0.87) [default: wide frequency:0.87 if K < S < 4*K, else
+    /// constant:127; paper constant:16]
     #[arg(long, value_name = "RULE")]
     pub lifetime: Option<String>,
-    /// Multipliers of the paper's hash
+    /// Multipliers of the paper's hash, two odd numbers of 32 bits
+    /// [default: 2654435761,2246822519]
     #[arg(long, value_name = "A1,A2")]
     pub primes: Option<String>,
 }
 
 impl TableOptions {
-    /// The checked geometry for K ids, N_q tokens and S slots.
+    /// Returns the checked geometry for `k` ids per token, `tokens` tokens per step, `slots` slots and
+    /// blocks of `page` rows (0 for no block table).
     pub fn params(&self, k: usize, tokens: usize, slots: u32, page: u32) -> Result<Params> {
         let narrow = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         let (k, tokens) = (narrow(k), narrow(tokens));
@@ -103,7 +107,7 @@ impl TableOptions {
     }
 }
 
-/// constant:L or frequency:LAMBDA.
+/// Parses a lifetime rule: `constant:L`, `frequency:LAMBDA` or `frequency`.
 pub fn lifetime(rule: &str) -> Result<Lifetime> {
     let bad = || {
         let limit = "it must be constant:L (0..=127) or frequency:LAMBDA (0.5..=0.965)";
@@ -122,7 +126,7 @@ pub fn lifetime(rule: &str) -> Result<Lifetime> {
     }
 }
 
-/// The paper's table with the multipliers A1,A2.
+/// Returns the paper's table with the multipliers `A1,A2` of `primes`; refuses the `wide` table.
 pub fn multipliers(primes: &str, table: Table) -> Result<Table> {
     let bad =
         |limit| Error::invalid("--primes", primes, limit, "for example 2654435761,2246822519");
@@ -136,19 +140,19 @@ pub fn multipliers(primes: &str, table: Table) -> Result<Table> {
     Ok(Table::Paper { a1, a2 })
 }
 
-/// How rows look and who copies them.
+/// The segments of a KV row.
 #[derive(Args, Clone, Debug)]
 pub struct RowOptions {
-    /// Bytes of a KV row in one segment
-    #[arg(long, value_name = "N", default_value_t = 1152, conflicts_with = "segments")]
+    /// Bytes of a KV row that is one segment, at least 1
+    #[arg(long, value_name = "BYTES", default_value_t = 1152, conflicts_with = "segments")]
     pub row_bytes: usize,
-    /// Bytes of each segment of a row, for example 1024,128
-    #[arg(long, value_name = "N,N..", value_delimiter = ',')]
+    /// Bytes of each segment of a KV row, at least 1 each; 1 to 4 segments, for example 1024,128
+    #[arg(long, value_name = "BYTES,..", value_delimiter = ',')]
     pub segments: Vec<usize>,
 }
 
 impl RowOptions {
-    /// The row format.
+    /// Returns the checked row format.
     pub fn format(&self) -> Result<RowFormat> {
         Ok(if self.segments.is_empty() {
             RowFormat::single(self.row_bytes)?
@@ -158,25 +162,26 @@ impl RowOptions {
     }
 }
 
-/// The device that runs it.
+/// The device that runs the operator, and how.
 #[derive(Args, Clone, Debug)]
 pub struct DeviceOptions {
-    /// Which device
+    /// Device that runs the operator
     #[arg(long, value_enum, default_value = "cpu")]
     pub device: Device,
-    /// Folder with the kernels of the geometry, compiled for the device [default: those built in]
+    /// Folder with the geometry's kernels, compiled for the Ascend device [default: built-in kernels]
     #[arg(long, value_name = "DIR")]
     pub kernels: Option<PathBuf>,
-    /// Copying cores; above the CPUs of this machine they are played in turns [default: the CPUs]
+    /// C, the cores that match and copy; 1 to 1024. Cores above the CPUs of this machine run in turns
+    /// [default: the CPUs of this machine]
     #[arg(long, value_name = "C")]
     pub cores: Option<usize>,
-    /// Which vector machine runs the kernels
+    /// Vector machine that runs the kernels on the CPU device; auto is the fastest that the CPU has
     #[arg(long, value_enum, default_value = "auto")]
     pub machine: MachineKind,
 }
 
 impl DeviceOptions {
-    /// An engine's configuration.
+    /// Returns the configuration of an engine with `states` states.
     pub fn config(&self, params: Params, states: usize) -> Config {
         let mut config = Config::new(params, states);
         config.cores = self.cores.unwrap_or(config.cores);
@@ -184,7 +189,7 @@ impl DeviceOptions {
         config
     }
 
-    /// An engine with a pool of its own.
+    /// Creates the engine on the chosen device, with a host pool of its own.
     pub fn engine(&self, config: Config, pool: &PoolConfig) -> Result<Engine> {
         let context = match self.device {
             Device::Cpu => return Ok(Engine::new(config, HostPool::new(pool)?)?),

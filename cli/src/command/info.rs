@@ -1,4 +1,4 @@
-//! `avsg info`: the machine, and what a geometry takes, before anything is taken.
+//! `avsg info` computes the memory that a deployment needs, without allocating it.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -19,45 +19,48 @@ use serde::Serialize;
 use super::geometry::{DeviceOptions, RowOptions, TableOptions};
 use super::output;
 
-/// The geometry to size.
+/// Options of `avsg info`.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Nothing of the deployment is allocated: sizes are computed, and a pool of 4 MiB is taken for a\n\
-                        moment to see which pages the hugepage ladder gets here. Example, GLM-5.2 with 64K context:\n  \
+    after_help = "Sizes are computed, and nothing of the deployment is allocated. Only a host pool of 4 MiB is\n\
+                        allocated and freed, to see which page size this machine grants. Example, GLM-5.2 with 64K\n\
+                        tokens of context:\n  \
                         avsg info --k 2048 --slots 8192 --layers 78 --requests 16 --context 65536"
 )]
 pub struct Options {
-    /// Ids of a token, K
+    /// K, the ids selected per token; 1 to S
     #[arg(long, value_name = "K", default_value_t = 2048)]
     k: usize,
-    /// Tokens per request and step, N_q (speculated tokens + 1)
+    /// N_q, the tokens per request and step (speculated tokens + 1); 1 to 8, N_q * K at most S
     #[arg(long, value_name = "N", default_value_t = 1)]
     tokens: usize,
-    /// Slots of a request, S, a power of two
+    /// S, the slots per request and layer; a power of two from 64 to 32768
     #[arg(long, value_name = "S", default_value_t = 8192)]
     slots: u32,
     #[command(flatten)]
     table: TableOptions,
-    /// Layers whose rows are kept
+    /// Layers whose KV rows are offloaded, at least 1
     #[arg(long, value_name = "N", default_value_t = 78)]
     layers: usize,
-    /// Tables of a request: layers with an indexer of their own, the others share [default: layers]
+    /// Tables per request, one for each layer with an indexer of its own (other layers share one); at
+    /// least 1 [default: the layers]
     #[arg(long, value_name = "N")]
     indexers: Option<usize>,
-    /// Requests that are resident at once
+    /// B, the requests that are resident at the same time; at least 1
     #[arg(long, value_name = "B", default_value_t = 1)]
     requests: usize,
     #[command(flatten)]
     rows: RowOptions,
-    /// Tokens of context of each request in the host pool
+    /// Context length, the tokens of each request whose rows the host pool holds; at least 1
     #[arg(long, value_name = "N", default_value_t = 65536)]
     context: usize,
-    /// Rows per block of the host's block table, a power of two; 0: none
+    /// Rows per block of the host's block table; a power of two up to 65536, or 0 for no block table
+    /// (a row's number is its id)
     #[arg(long, value_name = "P", default_value_t = 0)]
     page: u32,
     #[command(flatten)]
     device: DeviceOptions,
-    /// Write it as JSON to this file, - for standard output
+    /// Write the results as JSON to this file; - is standard output
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 }
@@ -80,7 +83,7 @@ struct Cpu {
 #[derive(Serialize)]
 struct Memory {
     available_bytes: usize,
-    /// What a pool of 4 MiB got; a large one may get less.
+    /// Page size that a pool of 4 MiB got; a large pool may get smaller pages.
     pages_of_trial_pool: String,
 }
 
@@ -101,11 +104,11 @@ struct Geometry {
 
 #[derive(Serialize)]
 struct Bytes {
-    /// One table, by the formula and as the device lays it out.
+    /// Bytes of one table.
     table: usize,
     tables_per_request: usize,
     tables: usize,
-    /// Working columns of all cores.
+    /// Bytes of the working columns of all cores.
     working_columns: usize,
     slots_per_request_and_layer: usize,
     slots_per_request: usize,
@@ -115,13 +118,13 @@ struct Bytes {
     fits_here: bool,
 }
 
-/// Header, ids, lifetimes with the slack of one register, links.
+/// Returns the bytes of a table: header, ids, lifetimes with one register of slack, links.
 fn table_bytes(p: &Params) -> usize {
     let (slots, spread) = (p.slots as usize, p.spread as usize);
     64 + 4 * slots + (slots + 64) + 4 * slots * spread
 }
 
-/// What a small pool gets from the ladder.
+/// Returns the page size that a host pool of 4 MiB gets on this machine.
 fn pages(format: RowFormat) -> Result<Pages> {
     let stride: usize = format.as_slice().iter().map(|segment| segment.stride).sum();
     let mut config = PoolConfig::new(1, (4usize << 20).div_ceil(stride), format);
@@ -129,11 +132,12 @@ fn pages(format: RowFormat) -> Result<Pages> {
     Ok(HostPool::new(&config)?.pages())
 }
 
+/// Multiplies `factors`; a product that overflows is an error that names `what`.
 fn product(what: &'static str, factors: &[usize]) -> Result<usize> {
     let all = factors.iter().try_fold(1usize, |all, &factor| all.checked_mul(factor));
     all.ok_or_else(|| {
-        let limit = "the bytes must fit the address space";
-        Error::invalid(what, format!("{factors:?}"), limit, "ask for less of one of them").into()
+        let limit = "the product must fit the address space";
+        Error::invalid(what, format!("{factors:?}"), limit, "lower one of the factors").into()
     })
 }
 
@@ -150,7 +154,7 @@ fn measure(options: &Options) -> Result<Report> {
     let config = options.device.config(params, requests);
     let slots = params.slots as usize;
     let buffer = |states| BufferConfig { states, layers, slots, format: format.clone() };
-    // A batch's requests and the indexers have tables alike: as many states as both.
+    // `own` counts the tables of one indexer, for all requests; `words` contains the same tables.
     let (_, words) = Engine::bytes_needed(&config, &buffer(requests))?;
     let table = table_bytes(&params);
     debug_assert_eq!(table, 4 * state_words(&params));
@@ -202,7 +206,7 @@ fn measure(options: &Options) -> Result<Report> {
     })
 }
 
-/// Shows it.
+/// Computes the sizes and prints them.
 pub fn run(options: &Options) -> Result<ExitCode> {
     let report = measure(options)?;
     let json = options.json.as_deref();
@@ -221,11 +225,11 @@ fn print(report: &Report) {
     println!("CPU       {}; {} chosen, {} cores", cpu.machines.join(", "), cpu.chosen, cpu.cores);
     println!("memory    {} available", size(memory.available_bytes));
     println!(
-        "pages     {} (a pool of 4 MiB, taken for a moment; a large one may get less)",
+        "pages     {} (granted to a trial pool of 4 MiB; a large pool may get smaller pages)",
         memory.pages_of_trial_pool
     );
     println!(
-        "geometry  {} table, K = {}, N_q = {}, S = {}, spread {}, R = {}, rows of {} bytes, {} layers ({} indexers), {} requests, {} tokens of context",
+        "geometry  {} table, K = {}, N_q = {}, S = {}, spread {}, R = {}, rows of {} bytes, {} ({}), {}, {} tokens of context",
         g.table,
         g.k,
         g.tokens,
@@ -233,12 +237,12 @@ fn print(report: &Report) {
         g.spread,
         g.retries,
         g.row_bytes,
-        g.layers,
-        g.indexers,
-        g.requests,
+        output::count(g.layers, "layer"),
+        output::count(g.indexers, "indexer"),
+        output::count(g.requests, "request"),
         g.context
     );
-    let mut table = output::table(["memory", "per request", "in all", "is"]);
+    let mut table = output::table(["memory", "per request", "all requests", "computed as"]);
     let formula = format!(
         "{} indexers x {} B; a table: header 64 + ids 4*S + lifetimes S + 64 + links 4*S*{}",
         g.indexers, b.table, g.spread
@@ -254,6 +258,6 @@ fn print(report: &Report) {
     println!("{table}");
     let verdict = if b.fits_here { "fits" } else { "does not fit" };
     println!(
-        "Nothing of it was allocated. Device and host part together: {verdict} this machine's memory."
+        "Nothing of this was allocated. In total it {verdict} into this machine's available memory."
     );
 }

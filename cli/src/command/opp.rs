@@ -1,4 +1,4 @@
-//! `avsg opp`: a custom operator package of a geometry, ready for CANN to build.
+//! `avsg opp` writes a custom operator project with the kernels of a geometry.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -10,19 +10,19 @@ use clap::Args;
 
 use super::emit::{self, KernelOptions};
 
-/// What to write.
+/// Options of `avsg opp`.
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  avsg opp --soc ascend910b3 --slots 8192 --out avsg_opp\n\n\
-                        Then, where CANN is installed: avsg_opp/build.sh")]
+                        Run avsg_opp/build.sh on a machine with CANN to build the operator package.")]
 pub struct Options {
     #[command(flatten)]
     kernels: KernelOptions,
-    /// Write the project into this directory
+    /// Write the files into this directory, which is created if it does not exist
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
 }
 
-/// Writes it.
+/// Writes the project and prints the plan of its kernels.
 pub fn run(options: &Options) -> Result<ExitCode> {
     let (soc, p) = (options.kernels.soc()?, options.kernels.params()?);
     let (kernels, _) = options.kernels.kernels(Abi::Operator)?;
@@ -30,21 +30,25 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     for file in &files {
         let to = emit::write(&options.out, &file.path, &file.bytes)?;
         if file.executable {
-            executable(&to)?;
+            make_executable(&to)?;
         }
     }
     emit::print(&p, soc, &kernels);
-    println!("{} files written to {}; README.md there goes on", files.len(), options.out.display());
+    println!(
+        "{} files were written to {}; its README.md says how to build and install the package",
+        files.len(),
+        options.out.display()
+    );
     Ok(ExitCode::SUCCESS)
 }
 
 #[cfg(unix)]
-fn executable(path: &std::path::Path) -> std::io::Result<()> {
+fn make_executable(path: &std::path::Path) -> std::io::Result<()> {
     use std::os::unix::fs::PermissionsExt;
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755))
 }
 
 #[cfg(not(unix))]
-fn executable(_: &std::path::Path) -> std::io::Result<()> {
+fn make_executable(_: &std::path::Path) -> std::io::Result<()> {
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! What several commands print alike.
+//! Output that several subcommands share: JSON files, tables, progress bars, sizes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,18 +8,18 @@ use comfy_table::{Table, presets::UTF8_BORDERS_ONLY};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
-/// Where measuring commands put their results besides the terminal.
+/// Where a measuring command writes its results besides the terminal.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct Sinks {
-    /// Write the results as JSON to this file, - for standard output
+    /// Write the results as JSON to this file; - is standard output
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
-    /// Write charts (SVG) of the results into this directory
+    /// Write charts of the results as SVG files into this directory
     #[arg(long, value_name = "DIR")]
     pub plot: Option<PathBuf>,
 }
 
-/// Writes JSON to a file, or to standard output for `-`.
+/// Writes `value` as JSON to the file `to`, or to standard output if `to` is `-`.
 pub fn json(to: &Path, value: &impl Serialize) -> Result<()> {
     let mut text = serde_json::to_string_pretty(value).context("writing JSON")?;
     text.push('\n');
@@ -27,26 +27,26 @@ pub fn json(to: &Path, value: &impl Serialize) -> Result<()> {
         print!("{text}");
         return Ok(());
     }
-    // Whole or not at all: a reader never sees half a file.
+    // The rename makes the file appear with its whole content.
     let part = to.with_extension("part");
     fs::write(&part, text)
         .and_then(|()| fs::rename(&part, to))
         .with_context(|| format!("writing {}", to.display()))
 }
 
-/// Whether JSON goes to standard output, so that nothing else may.
+/// Returns whether JSON goes to standard output, which then must contain nothing else.
 pub fn is_stdout(to: Option<&Path>) -> bool {
     to.is_some_and(|path| path.as_os_str() == "-")
 }
 
-/// An empty table with these columns.
+/// Returns an empty table with these column headings.
 pub fn table<const N: usize>(columns: [&str; N]) -> Table {
     let mut table = Table::new();
     table.load_style(UTF8_BORDERS_ONLY).set_header(columns);
     table
 }
 
-/// A progress bar on standard error, which shows itself only on a terminal.
+/// Returns a progress bar on standard error, which is drawn only if that is a terminal.
 pub fn progress(steps: usize, what: &'static str) -> ProgressBar {
     let bar = ProgressBar::new(steps as u64).with_message(what);
     if let Ok(style) = ProgressStyle::with_template("{msg} {bar:40} {pos}/{len} {eta}") {
@@ -55,7 +55,12 @@ pub fn progress(steps: usize, what: &'static str) -> ProgressBar {
     bar
 }
 
-/// Bytes for a reader: 1.5 GB.
+/// Formats a number of things: `1 step`, `2 steps`.
+pub fn count(n: usize, noun: &str) -> String {
+    if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") }
+}
+
+/// Formats a number of bytes with a decimal unit and two decimals, such as `1.50 GB`.
 pub fn bytes(n: usize) -> String {
     let units = ["B", "kB", "MB", "GB", "TB"];
     let (mut value, mut unit) = (n as f64, 0);

@@ -1,4 +1,4 @@
-//! `avsg replay`: a recorded trace through the operator, every byte of every returned row checked.
+//! `avsg replay` runs a recorded trace through the operator and checks every byte of every returned row.
 
 mod report;
 mod world;
@@ -21,12 +21,21 @@ use super::output;
 use report::Report;
 use world::World;
 
+/// Options of `avsg replay`.
 #[derive(clap::Args, Debug)]
+#[command(
+    after_help = "The exit status is 0 if no returned row is wrong, and 1 otherwise. Rows and bytes\n\
+                  are sums over all requests and steps, and latencies are of a step of the whole batch. Example:\n  \
+                  avsg replay tests/data/nomicon-4k-k256.npz --slots 1024"
+)]
 pub struct Options {
-    /// .npy with int32 ids [steps, N_q, K], or .npz with `ids` and optionally `stable` [steps]
+    /// Recorded trace: an .npy with int32 ids [steps, N_q, K] or [steps, K], or an .npz with `ids` and
+    /// optionally `stable`, int32 [steps], the tokens whose KV was final before the step (-1 for
+    /// unknown); negative ids are padding
     #[arg(value_name = "TRACE")]
     trace: PathBuf,
-    /// Slots of the device buffer, a power of two [default: the least that is at least 4·K and N_q·K]
+    /// S, the slots per request and layer; a power of two from 64 to 32768, at least N_q * K [default:
+    /// the smallest such S that is at least 4 * K]
     #[arg(long, value_name = "S")]
     slots: Option<u32>,
     #[command(flatten)]
@@ -35,31 +44,31 @@ pub struct Options {
     device: DeviceOptions,
     #[command(flatten)]
     rows: RowOptions,
-    /// Rows per block, 16..128: rows are addressed through a (shuffled) block table, and the device
-    /// buffer is S/page pages; 0: a row is its id
+    /// Rows per block of the host's block table, which is shuffled; a power of two up to S, or 0 for
+    /// no block table (a row's number is its id)
     #[arg(long, value_name = "P", default_value_t = 0)]
     page: u32,
-    /// Requests that replay the trace side by side
+    /// B, the requests of a batch, 1 to 4096; all of them replay the trace
     #[arg(long, value_name = "B", default_value_t = 1)]
     requests: usize,
-    /// Replay this many steps only
+    /// Steps to replay, at least 1 [default: all steps of the trace]
     #[arg(long, value_name = "N")]
     steps: Option<usize>,
-    /// Launches of a step: 1 is plan and transfer with SyncAll between them, 2 is one each
+    /// Launches per step: 2 is one for the plan and one for the transfer, 1 is both in one launch
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=2))]
     launches: u8,
     /// Take every token as a step of its own (no speculation)
     #[arg(long)]
     mtp0: bool,
-    /// Write slots, hits, miss lists, cuts and row tags of request 0 to this file
-    #[arg(long, value_name = "OUT.npz")]
+    /// Write the slots, hits, miss lists, cuts and row tags of request 0 to this file
+    #[arg(long, value_name = "FILE.npz")]
     results: Option<PathBuf>,
-    /// Write the figures as JSON to this file, - for standard output
-    #[arg(long, value_name = "OUT.json")]
+    /// Write the results as JSON to this file; - is standard output
+    #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 }
 
-/// Runs the command.
+/// Replays the trace and prints the report.
 pub fn run(options: &Options) -> Result<ExitCode> {
     let name = || options.trace.display().to_string();
     let mut trace = Trace::read(&options.trace).with_context(name)?;
@@ -75,18 +84,20 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     let page = options.page as usize;
     let params = options.table.params(trace.k, trace.tokens, slots, options.page)?;
     if page > slots as usize {
-        let limit = format!("it must divide S = {slots}");
-        return Err(Error::invalid("page", page, limit, "choose 16..128").into());
+        let limit = format!("it must be at most S = {slots}");
+        return Err(Error::invalid("--page", page, limit, "choose 16 to 128").into());
     }
     if options.requests == 0 || options.requests > 4096 {
         let limit = "it must be 1..=4096";
-        return Err(Error::invalid("--requests", options.requests, limit, "choose 1..64").into());
+        let remedy = "choose 1 to 64, for example";
+        return Err(Error::invalid("--requests", options.requests, limit, remedy).into());
     }
     let format = options.rows.format()?;
     let config = options.device.config(params, options.requests);
     let rows = rows.next_multiple_of(page.max(1));
     let mut pool = PoolConfig::new(1, rows, format.clone());
-    // A row that is larger than a chunk is for the memory check to refuse, in the user's words.
+    // A row that is larger than a chunk enlarges the chunk, so that the check of the memory refuses it
+    // with a message about the row's bytes.
     pool.chunk_bytes =
         pool.chunk_bytes.max(format.as_slice().iter().map(|s| s.stride).max().unwrap_or(0));
     let buffer =
@@ -95,7 +106,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     let host = HostPool::plan_bytes(&pool)?;
     if !output::is_stdout(options.json.as_deref()) {
         println!(
-            "memory: {} slots, {} tables and working columns, {} host pool; {} available",
+            "memory     slots {}, tables and working columns {}, host pool {}; available {}",
             output::bytes(kv),
             output::bytes(tables),
             output::bytes(host),
@@ -113,33 +124,33 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     Ok(if report.wrong_rows == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Rows that the host pool needs: one per id, and one for every token that will be appended.
+/// Returns the number of rows that the host pool needs: one per id, and one per token that is appended.
 fn pool_rows(trace: &Trace) -> Result<usize> {
-    let mut most = trace.ids.iter().copied().max().unwrap_or(0).max(0) + 1;
+    let mut rows = trace.ids.iter().copied().max().unwrap_or(0).max(0) + 1;
     for step in 0..trace.steps {
         let Some(stable) = trace.stable.as_ref().map(|s| s[step]).filter(|&s| s >= 0) else {
             continue;
         };
         let end = stable + trace.tokens as i32;
-        most = most.max(end);
+        rows = rows.max(end);
         for token in 0..trace.tokens {
             let row = trace.row(step, token);
             if let Some(lane) = row.iter().position(|&id| id >= end) {
                 let limit = format!(
-                    "step {step} has {end} tokens (stable {stable} and its own {}); token {token}, \
-                     position {lane}",
+                    "it must be below {end} at step {step}, token {token}, position {lane}: {stable} \
+                     stable tokens and the step's own {}",
                     trace.tokens
                 );
-                let remedy = "a token selects earlier tokens and its own step's; mend the trace";
+                let remedy = "record only ids of tokens up to the end of the step";
                 return Err(Error::invalid("id", row[lane], limit, remedy).into());
             }
         }
     }
-    if most > ID_LIMIT {
-        let limit = format!("lengths are at most {ID_LIMIT}");
-        return Err(Error::invalid("sequence length", most, limit, "shorten the trace").into());
+    if rows > ID_LIMIT {
+        let limit = format!("it must be at most {ID_LIMIT}");
+        return Err(Error::invalid("sequence length", rows, limit, "shorten the trace").into());
     }
-    Ok(most as usize)
+    Ok(rows as usize)
 }
 
 fn replay(options: &Options, trace: &Trace, mut engine: Engine) -> Result<Report> {
@@ -160,12 +171,12 @@ fn replay(options: &Options, trace: &Trace, mut engine: Engine) -> Result<Report
         let start = Instant::now();
         if options.launches == 1 {
             engine.step(&world.batch(), &mut plan, 0, fresh)?;
-            report.times(start.elapsed(), None);
+            report.record_times(start.elapsed(), None);
         } else {
             engine.plan(&world.batch(), &mut plan)?;
             let planned = Instant::now();
             engine.transfer(&mut plan, 0, fresh)?;
-            report.times(planned - start, Some(planned.elapsed()));
+            report.record_times(planned - start, Some(planned.elapsed()));
         }
 
         world.verify(&engine, &plan, &mut report, &mut tag);
@@ -194,6 +205,6 @@ fn replay(options: &Options, trace: &Trace, mut engine: Engine) -> Result<Report
     if let (Some(results), Some(path)) = (results, &options.results) {
         results.write(path)?;
     }
-    report.close();
+    report.finish();
     Ok(report)
 }

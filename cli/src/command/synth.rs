@@ -1,4 +1,4 @@
-//! `avsg synth`: the paper's synthetic workload as a trace.
+//! `avsg synth` writes the paper's synthetic workload as a trace.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -8,41 +8,41 @@ use anyhow::Result;
 
 use super::output;
 
-/// What to generate.
+/// Options of `avsg synth`.
 #[derive(clap::Args, Debug)]
-#[command(after_help = "The same options give the same file on every machine. Replay it with:\n  \
+#[command(after_help = "The same options give the same ids on every machine. Example:\n  \
                         avsg synth --gamma 0.8 --mu 0.5 --out synth.npz\n  \
                         avsg replay synth.npz --slots 8192")]
 pub struct Options {
-    /// Share of a step's ids that the step before selected, too
+    /// Share of a step's ids that the previous step selected too, 0 to 1
     #[arg(long, value_name = "SHARE", default_value_t = 0.8)]
     gamma: f64,
-    /// Of the other ids, the mean share that an earlier step selected (deviation 0.01); the rest
-    /// were never selected before
+    /// Mean share of the other ids that an earlier step selected, 0 to 1 (standard deviation 0.01);
+    /// the remaining ids were never selected before
     #[arg(long, value_name = "SHARE", default_value_t = 0.5)]
     mu: f64,
-    /// Ids of a step
+    /// K, the ids selected per token (one token per step); 1 to the context length
     #[arg(long, value_name = "K", default_value_t = 2048)]
     k: usize,
-    /// Steps; with 16384 ids of context the ids never selected run out after some, and the least
-    /// recently used take their place
+    /// Steps to generate, at least 1; where no id is left that was never selected, the least recently
+    /// used ids take their place
     #[arg(long, value_name = "N", default_value_t = 15)]
     steps: usize,
-    /// Ids to choose from, the context length
+    /// Context length, the number of ids to choose from; 1 to 4194304
     #[arg(long, value_name = "IDS", default_value_t = CONTEXT)]
     context: usize,
-    /// Of the random numbers
+    /// Seed of the random numbers
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// The trace to write
+    /// Write the trace to this file
     #[arg(long, value_name = "FILE.npz")]
     out: PathBuf,
-    /// Write what was generated as JSON to this file, - for standard output
+    /// Write the parameters of the trace as JSON to this file; - is standard output
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 }
 
-/// Generates and writes.
+/// Generates the trace and writes it.
 pub fn run(options: &Options) -> Result<ExitCode> {
     let &Options { gamma, mu, k, steps, seed, context, .. } = options;
     let trace = Synth { gamma, mu, k, steps, seed, context }.trace()?;
@@ -50,14 +50,15 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     let json = options.json.as_deref();
     if !output::is_stdout(json) {
         let file = options.out.display();
-        println!("{file}: {steps} steps of {k} ids below {context}, gamma {gamma}, mu {mu}");
+        let steps = output::count(steps, "step");
+        println!("{file}: {steps} of {k} ids below {context}, gamma {gamma}, mu {mu}");
     }
     if let Some(to) = json {
-        let made = serde_json::json!({
+        let parameters = serde_json::json!({
             "file": options.out, "steps": steps, "tokens": 1, "k": k, "context": context,
             "gamma": gamma, "mu": mu, "seed": seed,
         });
-        output::json(to, &made)?;
+        output::json(to, &parameters)?;
     }
     Ok(ExitCode::SUCCESS)
 }

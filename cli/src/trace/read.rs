@@ -1,4 +1,4 @@
-//! The file forms of a trace.
+//! Reading a trace from a file.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use super::{MAX_ID, Trace};
 use crate::npz::{Array, Source};
 use avsg::{Error, Result};
 
-/// Reads whichever form the file has.
+/// Reads a trace from an `.npy` or an `.npz`, in the plain or the compressed form.
 pub(super) fn read(path: &Path) -> Result<Trace> {
     let mut source = Source::open(path)?;
     if let Source::Npy(_) = source {
@@ -22,23 +22,24 @@ pub(super) fn read(path: &Path) -> Result<Trace> {
     if source.has("gap_lo") && source.has("gap_hi") && source.has("context_len") {
         return read_gaps(&mut source);
     }
-    let limit = format!("it holds no array 'ids', only: {}", source.names());
+    let limit = format!("it has no array 'ids', only {}", source.names());
     Err(Error::invalid("trace", path.display(), limit, "save the ids under the name 'ids'"))
 }
 
-/// Sorted ids as gaps in two byte planes; the first gap of a row is its first id.
+/// Reads the compressed form: sorted ids as gaps in two byte planes. The first gap of a row is its
+/// first id.
 fn read_gaps(source: &mut Source) -> Result<Trace> {
     let low: Array<u8> = source.array("gap_lo")?;
     let high: Array<u8> = source.array("gap_hi")?;
     let shape = rank_3("gap_lo", &low.shape)?;
     if low.shape != high.shape {
-        let limit = format!("that of gap_lo is {:?}", low.shape);
+        let limit = format!("the shape of gap_lo is {:?}", low.shape);
         let value = format!("{:?}", high.shape);
         return Err(Error::invalid("shape of gap_hi", value, limit, "write the file again"));
     }
     let mut sum = 0i32;
     let gaps = low.data.iter().zip(&high.data).enumerate();
-    // One past the limit is enough for the check that follows to refuse it, and cannot overflow.
+    // Sums are clamped to one above the limit: they cannot overflow, and `Trace::new` refuses them.
     let ids = gaps.map(|(i, (&low, &high))| {
         let gap = i32::from(low) | i32::from(high) << 8;
         sum = if i % shape[2] == 0 { gap } else { (sum + gap).min(MAX_ID + 1) };
@@ -49,17 +50,18 @@ fn read_gaps(source: &mut Source) -> Result<Trace> {
     Trace::new(ids, Some(stable), shape)
 }
 
-/// An array with one value a step.
+/// Reads an array with one value per step.
 fn lengths(source: &mut Source, name: &str) -> Result<Vec<i32>> {
     let array = source.array::<i32>(name)?;
     if array.shape.len() != 1 {
         let value = format!("{:?} (array {name})", array.shape);
-        return Err(Error::invalid("shape", value, "it must be [steps]", "save it flat"));
+        let remedy = "save it with one dimension";
+        return Err(Error::invalid("shape", value, "it must be [steps]", remedy));
     }
     Ok(array.data)
 }
 
-/// [steps, N_q, K], or [steps, K] where a step has one token.
+/// Returns the shape `[steps, N_q, K]`; an array `[steps, K]` has one token per step.
 fn rank_3(name: &str, shape: &[usize]) -> Result<[usize; 3]> {
     match *shape {
         [steps, k] => Ok([steps, 1, k]),

@@ -1,4 +1,4 @@
-// Links the host parts of all operators and shows what they declare and what they tile a launch into.
+// Links the host parts of all operators, and prints the declaration of each and the tiling of a launch.
 #include "register/op_def_registry.h"
 
 #include <cstdio>
@@ -7,7 +7,8 @@
 
 namespace {
 
-// A batch of 3 requests and 5 rows, k = 100, 7 states, rows of 1024 + 128 bytes in 2 + 1 chunks.
+// The launch has 3 requests, 5 rows of ids, k = 100, 7 states, and KV rows of 1024 + 128 bytes in 2 + 1
+// chunks. This function returns the shape of an input.
 gert::Shape ShapeOf(const std::string &name)
 {
     if (name == "ids") {
@@ -22,6 +23,7 @@ gert::Shape ShapeOf(const std::string &name)
     return name == "host_chunks" ? gert::Shape{3} : gert::Shape{3, 1};
 }
 
+// Returns the value of an attribute.
 std::vector<int64_t> AttrOf(const std::string &name)
 {
     if (name == "pool_units") {
@@ -36,7 +38,9 @@ std::vector<int64_t> AttrOf(const std::string &name)
     return name == "copy_cores" ? std::vector<int64_t>{16} : std::vector<int64_t>{1024, 128};
 }
 
-int Show(ops::OpDef &op)
+// Prints one operator. Returns 0, or 1 if a function of the operator fails, or 2 if it accepts a row that
+// is too large.
+int Print(ops::OpDef &op)
 {
     std::printf("%s %s", op.type, op.core.unit);
     std::vector<gert::Shape> shapes;
@@ -78,7 +82,7 @@ int Show(ops::OpDef &op)
         std::printf(" %d", word);
     }
     std::printf("\n");
-    // A row larger than half of the staging area must be refused.
+    // A row that is larger than half of the staging area must be refused.
     for (size_t i = 0; i < op.attrs.size(); i++) {
         if (std::string(op.attrs[i].name) == "bytes") {
             tiling.attrs.all[i] = gert::IntVector({80000});
@@ -92,9 +96,9 @@ int Show(ops::OpDef &op)
 
 int main()
 {
-    int wrong = 0;
+    int failures = 0;
     for (ops::OpDef *op : ops::Registered()) {
-        wrong += Show(*op);
+        failures += Print(*op);
     }
-    return wrong;
+    return failures;
 }

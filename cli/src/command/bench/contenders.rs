@@ -1,4 +1,4 @@
-//! Who is timed in `avsg bench match`.
+//! The matchers that `avsg bench match` times.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -9,12 +9,12 @@ use avsg::cpu::machine::Machine;
 use avsg::cpu::stage::StandaloneTable;
 use avsg::device::params::Params;
 
-/// Matches one token's ids: slots for all, a list of what is to be copied.
+/// A matcher that is timed.
 pub trait Contender {
-    /// Does it.
+    /// Matches the ids of one token: gives each id a slot and lists the misses.
     fn step(&mut self, ids: &[i32]);
 
-    /// Does it and says how long it took.
+    /// Matches the ids of one token and returns the time that it took.
     fn time(&mut self, ids: &[i32]) -> Duration {
         let start = Instant::now();
         self.step(black_box(ids));
@@ -23,47 +23,48 @@ pub trait Contender {
 }
 
 /// This operator's Stage One.
-struct Ours {
-    trial: StandaloneTable,
+struct StageOne {
+    table: StandaloneTable,
     machine: Machine,
 }
 
-impl Contender for Ours {
+impl Contender for StageOne {
     fn step(&mut self, ids: &[i32]) {
-        black_box(self.trial.step_on(self.machine, ids, 1, -1));
+        black_box(self.table.step_on(self.machine, ids, 1, -1));
     }
 }
 
-/// A baseline with room for its outputs.
-struct Other<M> {
+/// A baseline and its output arrays.
+struct Baseline<M> {
     matcher: M,
     slots: Vec<i32>,
     misses: Vec<Miss>,
 }
 
-impl<M: Matcher> Contender for Other<M> {
+impl<M: Matcher> Contender for Baseline<M> {
     fn step(&mut self, ids: &[i32]) {
         self.matcher.step(ids, &mut self.slots, &mut self.misses);
         black_box((&self.slots, &self.misses));
     }
 }
 
-fn other<M: Matcher + 'static>(matcher: M, k: usize) -> Box<dyn Contender> {
-    Box::new(Other { matcher, slots: vec![-1; k], misses: Vec::with_capacity(k) })
+fn baseline<M: Matcher + 'static>(matcher: M, k: usize) -> Box<dyn Contender> {
+    Box::new(Baseline { matcher, slots: vec![-1; k], misses: Vec::with_capacity(k) })
 }
 
-/// This operator on two machines, the scalar table, dual pointer, HashMap + LRU, LRU crate.
+/// Returns, in this order: this operator on each of `machines`, the scalar table, dual pointer,
+/// HashMap + LRU, and the LRU crate.
 pub fn line_up(params: &Params, machines: [Machine; 2]) -> Result<Vec<Box<dyn Contender>>> {
     let (k, slots) = (params.k as usize, params.slots as usize);
     let mut all: Vec<Box<dyn Contender>> = Vec::new();
     for machine in machines {
-        all.push(Box::new(Ours { trial: StandaloneTable::new(params)?, machine }));
+        all.push(Box::new(StageOne { table: StandaloneTable::new(params)?, machine }));
     }
     all.extend([
-        other(ScalarTable::new(slots)?, k),
-        other(PreviousStep::new(k)?, k),
-        other(HashMapLru::new(slots)?, k),
-        other(LruCrate::new(slots)?, k),
+        baseline(ScalarTable::new(slots)?, k),
+        baseline(PreviousStep::new(k)?, k),
+        baseline(HashMapLru::new(slots)?, k),
+        baseline(LruCrate::new(slots)?, k),
     ]);
     Ok(all)
 }

@@ -1,4 +1,4 @@
-//! Hits step by step, of tables and of policies alike.
+//! Hits per step, for tables and for policies.
 
 use crate::baseline::{Belady, ExactLru, Policy};
 use crate::trace::Trace;
@@ -7,25 +7,25 @@ use avsg::cpu::machine::Machine;
 use avsg::cpu::stage::StandaloneTable;
 use avsg::device::params::Params;
 
-/// Per step (hits, ids selected).
+/// (hits, selected ids) of each step.
 pub type Hits = Vec<(u64, u64)>;
 
 fn selected(ids: &[i32]) -> u64 {
     ids.iter().filter(|&&id| id >= 0).count() as u64
 }
 
-/// A table's hits; nothing is invalidated.
+/// Returns the hits of a table on `trace`; no step invalidates ids.
 pub fn of_table(trace: &Trace, params: &Params, machine: Machine) -> Result<Hits> {
-    let mut trial = StandaloneTable::new(params)?;
+    let mut table = StandaloneTable::new(params)?;
     let step = |step: usize| {
         let ids = &trace.ids[step * trace.tokens * trace.k..][..trace.tokens * trace.k];
-        let misses = trial.step_on(machine, ids, trace.tokens, -1) as u64;
+        let misses = table.step_on(machine, ids, trace.tokens, -1) as u64;
         (selected(ids) - misses, selected(ids))
     };
     Ok((0..trace.steps).map(step).collect())
 }
 
-/// A policy's hits.
+/// Returns the hits of a policy on `trace`.
 pub fn of_policy(trace: &Trace, policy: &mut dyn Policy) -> Hits {
     let mut misses = Vec::with_capacity(trace.k);
     let step = |step: usize| {
@@ -42,19 +42,29 @@ pub fn of_policy(trace: &Trace, policy: &mut dyn Policy) -> Hits {
     (0..trace.steps).map(step).collect()
 }
 
-/// Those of exact LRU and of Belady's optimum, the two ends of the scale.
-pub fn of_scale(trace: &Trace, slots: usize) -> Result<[Hits; 2]> {
+/// Returns the hits of exact LRU and of Belady's optimum on `trace`.
+pub fn of_lru_and_belady(trace: &Trace, slots: usize) -> Result<[Hits; 2]> {
     let lru = of_policy(trace, &mut ExactLru::new(slots)?);
     Ok([lru, of_policy(trace, &mut Belady::new(trace, slots)?)])
 }
 
-/// The share of hits in percent, over these steps.
+/// Returns the share of hits over these steps in percent; 0 if nothing was selected.
 pub fn percent(steps: &[(u64, u64)]) -> f64 {
     let (hits, all) = steps.iter().fold((0, 0), |(h, n), step| (h + step.0, n + step.1));
     100.0 * hits as f64 / all.max(1) as f64
 }
 
-/// The share after the first step, which finds the buffer empty.
+/// Returns the share of hits after the first step, which starts with an empty buffer, in percent.
 pub fn after_first(steps: &[(u64, u64)]) -> f64 {
     percent(steps.get(1..).unwrap_or_default())
+}
+
+/// Returns whether any step after the first selects an id, so that [`after_first`] counts something.
+pub fn any_after_first(trace: &Trace) -> bool {
+    trace.ids.iter().skip(trace.tokens * trace.k).any(|&id| id >= 0)
+}
+
+/// Formats a share in percent with two decimals; `-` if nothing was `counted`.
+pub fn show(percent: f64, counted: bool) -> String {
+    if counted { format!("{percent:.2}") } else { "-".to_owned() }
 }

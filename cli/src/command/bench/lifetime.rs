@@ -1,4 +1,4 @@
-//! `avsg bench lifetime`: what the lifetime rule does to the hit rate.
+//! `avsg bench lifetime` computes how the hit rate depends on the lifetime rule.
 
 use std::path::Path;
 
@@ -11,36 +11,39 @@ use clap::Args;
 use serde::{Deserialize, Serialize};
 
 use super::workload::Workload;
-use super::{folder, hits};
+use super::{chart_folder, hits};
 use crate::command::geometry::MachineKind;
 use crate::command::output::{self, Sinks};
 
+/// The constants L that are measured.
 const CONSTANTS: [i8; 9] = [0, 1, 2, 4, 8, 16, 32, 64, 127];
+/// The decay factors LAMBDA that are measured.
 const FACTORS: [f64; 7] = [0.8, 0.85, 0.87, 0.9, 0.93, 0.95, 0.96];
 
-/// What to run.
+/// Options of `avsg bench lifetime`.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Constant L: a hit sets the lifetime to L, and every step takes one off; a table forgets the\n\
-                        order of what is older than it can tell. Frequency LAMBDA: the lifetime is the logarithm\n\
-                        of a count of uses that decays by LAMBDA a step (wide only). Hit rates are in percent,\n\
-                        after the first step, beside exact LRU and Belady's optimum on the same steps. The paper states\n\
-                        reuse rates for L = 1, 8 and 16 on its own requests (K = 2048, S = 8192): they stand in a column\n\
-                        of their own, for the trend over L, as its requests are not public."
+    after_help = "Rule constant:L sets a slot's lifetime to L at a hit, and every step subtracts 1; a table does not\n\
+                  distinguish the ages of slots whose lifetime has run out. Rule frequency:LAMBDA makes the lifetime\n\
+                  the logarithm of a count of uses that every step multiplies by LAMBDA (wide table only). Hit rates\n\
+                  are in percent and leave out the first step. Exact LRU and Belady's optimum run on the same steps.\n\
+                  The paper states hit rates for L = 1, 8 and 16 on its own requests (K = 2048, S = 8192), which are\n\
+                  not public. They have a column of their own and show the trend over L."
 )]
 pub struct Options {
     #[command(flatten)]
     workload: Workload,
-    /// Slots of the buffer, powers of two
+    /// S, the slots per request and layer; powers of two from 64 to 32768
     #[arg(long, value_name = "S,..", value_delimiter = ',', default_value = "4096,8192")]
     slots: Vec<u32>,
-    /// Ids of a step; below the trace's, the ids of least hash [default: the trace's]
+    /// K, the ids selected per token; from a trace with more, the K ids with the smallest hashes are
+    /// kept [default: the trace's]
     #[arg(long, value_name = "K")]
     k: Option<usize>,
-    /// Steps at most
+    /// Steps to replay, at least 1; fewer if the trace is shorter
     #[arg(long, value_name = "N", default_value_t = 1000)]
     steps: usize,
-    /// Which vector machine
+    /// Vector machine that runs the kernels; auto is the fastest that the CPU has
     #[arg(long, value_enum, default_value = "auto")]
     machine: MachineKind,
     #[command(flatten)]
@@ -53,7 +56,10 @@ struct Report {
     steps: usize,
     k: usize,
     rows: Vec<Row>,
-    scale: Vec<Scale>,
+    scale: Vec<PolicyRates>,
+    /// Whether a step after the first selects an id; without one, the rates are 0 and not shown.
+    #[serde(skip)]
+    counted: bool,
 }
 
 #[derive(Serialize)]
@@ -61,15 +67,15 @@ struct Row {
     slots: u32,
     table: &'static str,
     rule: &'static str,
-    /// L, or lambda.
+    /// L or lambda.
     value: f64,
     hit_rate: f64,
-    /// What the paper states for this L on its own requests, in percent.
+    /// The hit rate that the paper states for this L on its own requests, in percent.
     #[serde(skip_serializing_if = "Option::is_none")]
     paper: Option<f64>,
 }
 
-/// The paper's ablation (appendix "Max Lifetime Ablation").
+/// The paper's figures (appendix "Max Lifetime Ablation").
 #[derive(Deserialize)]
 struct Published {
     k: usize,
@@ -88,31 +94,32 @@ impl Published {
         Ok(serde_json::from_str(include_str!("../../published/lifetime.json"))?)
     }
 
-    /// The paper's reuse rate in percent where it states one: for its table at its size.
+    /// Returns the hit rate in percent that the paper states for its table at this geometry and L.
     fn percent(&self, k: usize, params: &Params, l: f64) -> Option<f64> {
-        let there = params.table != Table::Wide && (k, params.slots) == (self.k, self.slots);
+        let same_geometry =
+            params.table != Table::Wide && (k, params.slots) == (self.k, self.slots);
         let reuse = self.reuse.iter().find(|reuse| reuse.l == l);
-        reuse.filter(|_| there).map(|reuse| reuse.percent)
+        reuse.filter(|_| same_geometry).map(|reuse| reuse.percent)
     }
 }
 
+/// Hit rates of exact LRU and Belady's optimum in percent.
 #[derive(Serialize)]
-struct Scale {
+struct PolicyRates {
     slots: u32,
     lru: f64,
     opt: f64,
 }
 
-/// Every rule of a table, named.
+/// Returns (name, value, rule) of every lifetime rule that the table accepts.
 fn rules(p: &Params) -> Vec<(&'static str, f64, Lifetime)> {
     let constants = CONSTANTS.map(|l| ("constant", f64::from(l), Lifetime::Constant(l)));
     let factor = |l| geometry::frequency(l).ok().map(|rule| ("frequency", l, rule));
     let all = constants.into_iter().chain(FACTORS.into_iter().filter_map(factor));
-    // A rule that the table does not take is not part of its ablation.
     all.filter(|&(.., lifetime)| Params { lifetime, ..*p }.check().is_ok()).collect()
 }
 
-/// Runs it.
+/// Computes the hit rates and prints them.
 pub fn run(options: &Options) -> Result<()> {
     let trace = options.workload.load(options.steps)?;
     let trace = match options.k {
@@ -143,13 +150,15 @@ pub fn run(options: &Options) -> Result<()> {
     }
     let mut scale = Vec::new();
     for &slots in &options.slots {
-        let [lru, opt] = hits::of_scale(&trace, slots as usize)?.map(|s| hits::after_first(&s));
-        scale.push(Scale { slots, lru, opt });
+        let [lru, opt] =
+            hits::of_lru_and_belady(&trace, slots as usize)?.map(|steps| hits::after_first(&steps));
+        scale.push(PolicyRates { slots, lru, opt });
         bar.inc(1);
     }
     bar.finish_and_clear();
     let workload = options.workload.name();
-    let report = Report { workload, steps: trace.steps, k: trace.k, rows, scale };
+    let counted = hits::any_after_first(&trace);
+    let report = Report { workload, steps: trace.steps, k: trace.k, rows, scale, counted };
     let json = options.sinks.json.as_deref();
     if !output::is_stdout(json) {
         print(&report);
@@ -157,58 +166,64 @@ pub fn run(options: &Options) -> Result<()> {
     if let Some(to) = json {
         output::json(to, &report)?;
     }
-    options.sinks.plot.as_deref().map_or(Ok(()), |plot| chart(folder(plot)?, &report))
+    options.sinks.plot.as_deref().map_or(Ok(()), |plot| chart(chart_folder(plot)?, &report))
 }
 
 fn print(report: &Report) {
     let Report { workload, steps, k, .. } = report;
-    println!("hit rate in percent after the first step; {workload}, {steps} steps, K = {k}");
+    let steps = output::count(*steps, "step");
+    println!("hit rate in percent after the first step; {workload}, {steps}, K = {k}");
     let mut table = output::table([
         "S",
         "table",
         "lifetime",
         "hit %",
-        "beside LRU",
-        "beside OPT",
-        "the paper, its requests",
+        "minus LRU",
+        "minus OPT",
+        "paper hit %, its own requests",
     ]);
+    let rate = |value: f64| hits::show(value, report.counted);
+    let difference =
+        |value: f64| if report.counted { format!("{value:+.2}") } else { "-".to_owned() };
     for scale in &report.scale {
         for row in report.rows.iter().filter(|row| row.slots == scale.slots) {
             table.add_row([
                 row.slots.to_string(),
                 row.table.to_owned(),
                 format!("{}:{}", row.rule, row.value),
-                format!("{:.2}", row.hit_rate),
-                format!("{:+.2}", row.hit_rate - scale.lru),
-                format!("{:+.2}", row.hit_rate - scale.opt),
-                row.paper.map_or_else(String::new, |percent| format!("{percent:.2}")),
+                rate(row.hit_rate),
+                difference(row.hit_rate - scale.lru),
+                difference(row.hit_rate - scale.opt),
+                row.paper.map_or_else(|| "-".to_owned(), |percent| format!("{percent:.2}")),
             ]);
         }
-        let exact = |name: &str, value: f64| {
-            let (lru, opt) = (value - scale.lru, value - scale.opt);
-            let rates = [value, lru, opt].map(|rate| format!("{rate:.2}"));
-            let [value, lru, opt] = rates;
-            let (slots, name, none) = (scale.slots.to_string(), name.to_owned(), String::new());
-            [slots, name, "-".to_owned(), value, lru, opt, none]
-        };
-        table.add_row(exact("exact LRU", scale.lru));
-        table.add_row(exact("Belady OPT", scale.opt));
+        for (name, value) in [("exact LRU", scale.lru), ("Belady OPT", scale.opt)] {
+            table.add_row([
+                scale.slots.to_string(),
+                name.to_owned(),
+                "-".to_owned(),
+                rate(value),
+                difference(value - scale.lru),
+                difference(value - scale.opt),
+                "-".to_owned(),
+            ]);
+        }
     }
     println!("{table}");
 }
 
-/// Constants over log2 L and factors over lambda, one chart each and S.
+/// Draws for each S one chart of the constants over log2(L + 1), and one of the decay factors.
 fn chart(folder: &Path, report: &Report) -> Result<()> {
     for scale in &report.scale {
         for (rule, label) in
-            [("constant", "log2(L + 1)"), ("frequency", "lambda: decay of a use per step")]
+            [("constant", "log2(L + 1)"), ("frequency", "lambda, decay of a use per step")]
         {
             let x = |value: f64| if rule == "constant" { (value + 1.0).log2() } else { value };
             let mut series = Vec::new();
             for table in ["wide", "paper"] {
-                let mine =
+                let in_chart =
                     |row: &&Row| (row.slots, row.table, row.rule) == (scale.slots, table, rule);
-                let rows = report.rows.iter().filter(mine);
+                let rows = report.rows.iter().filter(in_chart);
                 let points: Vec<_> = rows.map(|row| (x(row.value), row.hit_rate)).collect();
                 if !points.is_empty() {
                     series.push(Series { name: table.into(), points });

@@ -1,4 +1,4 @@
-//! `avsg bench match`: Stage One's time beside other ways to match, on the same steps in one run.
+//! `avsg bench match` measures the time of Stage One beside other ways to match, on the same steps.
 
 use std::path::Path;
 
@@ -15,39 +15,42 @@ use serde::Serialize;
 use super::contenders::{Contender, line_up};
 use super::stats::summary;
 use super::workload::Workload;
-use super::{Host, folder, hits, short};
+use super::{Host, chart_folder, hits, short};
 use crate::command::geometry::{MachineKind, TableKind, TableOptions};
 use crate::command::output::{self, Sinks};
 
-/// Steps that are run and not counted: caches, branch predictors and the buffer itself are cold.
+/// Steps that run first and are not timed, because the caches, the branch predictors and the buffer
+/// are cold.
 const WARM_UP: usize = 20;
-/// Steps of one contender's turn: long enough that the other five's tables do not sit in its caches.
+/// Steps of one contender's turn: so many that the caches hold its own table for most of the turn.
 const BLOCK: usize = 25;
 
-/// What to time.
+/// Options of `avsg bench match`.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Every contender sees the same steps in one run, in turns of 25 steps: noise hits all alike, and\n\
-                  each finds its own tables where its last step left them. Ids of a row are shuffled; K below the trace's takes the ids of least hash; the\n\
-                  first 20 steps do not count. Compare ratios within one run only. Contenders:\n  \
-                  median_us       this operator on the chosen machine\n  \
-                  emu_us          the same kernel, one lane at a time\n  \
-                  scalar_us       the same idea written by hand for a scalar core\n  \
-                  dual_pointer_us buffer of the previous step, sort and two pointers\n  \
-                  hashmap_lru_us  std HashMap and the lru crate\n  \
-                  lru_crate_us    the lru crate alone\n\
-                  hit_rate is in percent, after the first step."
+    after_help = "All contenders run the same steps in one run, in turns of 25 steps, so that noise affects all of\n\
+                  them alike. The ids of a token are shuffled. The first 20 steps are not timed. Compare only\n\
+                  ratios within one run. The times in the JSON are:\n  \
+                  median_us        this operator on the chosen vector machine\n  \
+                  emu_us           this operator on the vector machine emu, one lane at a time\n  \
+                  scalar_us        the operator's table written by hand for a scalar core\n  \
+                  dual_pointer_us  the previous step's rows as the buffer, matched by sort and two pointers\n  \
+                  hashmap_lru_us   the standard HashMap and the lru crate\n  \
+                  lru_crate_us     the lru crate without a HashMap\n\
+                  They are medians over the timed steps. hit_rate is in percent and leaves out the first step."
 )]
 pub struct Options {
     #[command(flatten)]
     workload: Workload,
-    /// Ids of a step; values above the trace's are skipped
+    /// K, the ids selected per token; from a trace with more, the K ids with the smallest hashes are
+    /// kept, and a K above the trace's is skipped
     #[arg(long, value_name = "K,..", value_delimiter = ',', default_value = "256,512,1024,2048")]
     k: Vec<usize>,
-    /// Slots of the buffer, powers of two; combinations with K > S are skipped
+    /// S, the slots per request and layer; powers of two from 64 to 32768; combinations with K above S
+    /// are skipped
     #[arg(long, value_name = "S,..", value_delimiter = ',', default_value = "2048,8192")]
     slots: Vec<u32>,
-    /// Tables
+    /// Kinds of hash table
     #[arg(
         long,
         value_enum,
@@ -56,19 +59,22 @@ pub struct Options {
         default_value = "paper,wide"
     )]
     table: Vec<TableKind>,
-    /// Links per slot of wide: 1, 2 or 4 [default: 4]
+    /// Links per slot of the wide table: 1, 2 or 4 [default: 4]
     #[arg(long, value_name = "N")]
     spread: Option<u32>,
-    /// Links examined after the first [default: 3, or 7 with spread 2]
+    /// R, the links examined after the first; 0 to 15 [default: 3, or 7 with spread 2]
     #[arg(long, value_name = "R")]
     retries: Option<u32>,
-    /// constant:L or frequency:LAMBDA (wide only) [default: wide frequency:0.87 where K < S < 4·K, else constant:127; paper constant:16]
+    /// Lifetime rule: constant:L (least recently used; L 0 to 127, paper from 1), or frequency:LAMBDA
+    /// (least frequently and recently used; LAMBDA 0.5 to 0.965, the decay of a use per step, wide
+    /// only; frequency alone is frequency:0.87) [default: wide frequency:0.87 if K < S < 4*K, else
+    /// constant:127; paper constant:16]
     #[arg(long, value_name = "RULE")]
     lifetime: Option<String>,
-    /// Which vector machine
+    /// Vector machine that runs the kernels; auto is the fastest that the CPU has
     #[arg(long, value_enum, default_value = "auto")]
     machine: MachineKind,
-    /// Steps that count; fewer where the trace is shorter
+    /// Steps to time, 1 to 1000000; fewer if the trace is shorter
     #[arg(long, value_name = "N", default_value_t = 1000)]
     steps: usize,
     #[command(flatten)]
@@ -91,6 +97,9 @@ struct Row {
     machine: String,
     steps: usize,
     hit_rate: f64,
+    /// Whether a step after the first selects an id; without one, the hit rate is 0 and not shown.
+    #[serde(skip)]
+    counted: bool,
     median_us: f64,
     trimmed_mean_us: f64,
     mean_us: f64,
@@ -103,27 +112,28 @@ struct Row {
 
 impl Options {
     fn params(&self, table: TableKind, k: usize, slots: u32) -> Result<Params> {
-        // With both tables in one run, what only one of them takes is meant for that one.
-        let other = table == TableKind::Paper && self.table.len() > 1;
+        // If one run measures both tables, an option that only `wide` accepts applies to `wide` only.
+        let skip_wide_options = table == TableKind::Paper && self.table.len() > 1;
         let frequency = self.lifetime.as_ref().is_some_and(|rule| rule.starts_with("frequency"));
         let options = TableOptions {
             table,
-            spread: self.spread.filter(|_| !other),
+            spread: self.spread.filter(|_| !skip_wide_options),
             retries: self.retries,
-            lifetime: self.lifetime.clone().filter(|_| !(other && frequency)),
+            lifetime: self.lifetime.clone().filter(|_| !(skip_wide_options && frequency)),
             primes: None,
         };
         options.params(k, 1, slots, 0)
     }
 
-    /// (K, S, table) that can be run, in order; the others are named on standard error.
+    /// Returns the combinations of K, geometry and table name that can be run, and prints the others
+    /// to standard error.
     fn combinations(&self, trace_k: usize) -> Result<Vec<(usize, Params, &'static str)>> {
         let mut all = Vec::new();
         for &slots in &self.slots {
             for &table in &self.table {
                 for &k in &self.k {
                     if k > trace_k {
-                        eprintln!("skipped: K = {k}, the trace has {trace_k} ids in a row");
+                        eprintln!("skipped: K = {k}, the trace has {trace_k} ids per token");
                     } else if k > slots as usize {
                         eprintln!("skipped: K = {k} does not fit S = {slots}");
                     } else {
@@ -135,7 +145,7 @@ impl Options {
         }
         if all.is_empty() {
             let value = format!("{:?} with --slots {:?}", self.k, self.slots);
-            let limit = format!("every K must be 1..={trace_k} and some S at least K");
+            let limit = format!("one K must be in 1..={trace_k} and at most one of the S");
             return Err(
                 Error::invalid("--k", value, limit, "choose a smaller K or larger S").into()
             );
@@ -144,15 +154,18 @@ impl Options {
     }
 }
 
-/// Runs it.
+/// Runs the measurement and prints it.
 pub fn run(options: &Options) -> Result<()> {
     if options.steps == 0 || options.steps > 1_000_000 {
         let limit = "it must be 1..=1000000";
-        return Err(Error::invalid("--steps", options.steps, limit, "1000 is a good number").into());
+        return Err(
+            Error::invalid("--steps", options.steps, limit, "choose 1000, for example").into()
+        );
     }
     let trace = options.workload.load(options.steps + WARM_UP)?;
     if trace.steps <= WARM_UP {
-        let limit = format!("more than {WARM_UP} are needed, which warm up and do not count");
+        let limit =
+            format!("it must be more than {WARM_UP}, because the first {WARM_UP} are not timed");
         return Err(
             Error::invalid("trace steps", trace.steps, limit, "record a longer trace").into()
         );
@@ -166,7 +179,7 @@ pub fn run(options: &Options) -> Result<()> {
         bar.inc(1);
     }
     bar.finish_and_clear();
-    let report = Report { machine: Host::here(), workload: options.workload.name(), rows };
+    let report = Report { machine: Host::detect(), workload: options.workload.name(), rows };
     let json = options.sinks.json.as_deref();
     if !output::is_stdout(json) {
         print(&report);
@@ -174,7 +187,7 @@ pub fn run(options: &Options) -> Result<()> {
     if let Some(to) = json {
         output::json(to, &report)?;
     }
-    options.sinks.plot.as_deref().map_or(Ok(()), |plot| chart(folder(plot)?, &report))
+    options.sinks.plot.as_deref().map_or(Ok(()), |plot| chart(chart_folder(plot)?, &report))
 }
 
 fn measure(trace: &Trace, params: &Params, machine: Machine, table: &'static str) -> Result<Row> {
@@ -183,17 +196,17 @@ fn measure(trace: &Trace, params: &Params, machine: Machine, table: &'static str
     let mut times = vec![Vec::with_capacity(trace.steps); contenders.len()];
     for (round, from) in (0..trace.steps).step_by(BLOCK).enumerate() {
         for turn in 0..contenders.len() {
-            // Whoever runs first in a block pays for the ids: take turns.
-            let who = (round + turn) % contenders.len();
+            // The first contender of a block loads the ids into the caches, so the first one rotates.
+            let index = (round + turn) % contenders.len();
             for step in from..trace.steps.min(from + BLOCK) {
-                let time = Contender::time(&mut *contenders[who], trace.row(step, 0));
+                let time = Contender::time(&mut *contenders[index], trace.row(step, 0));
                 if step >= WARM_UP {
-                    times[who].push(time.as_secs_f64() * 1e6);
+                    times[index].push(time.as_secs_f64() * 1e6);
                 }
             }
         }
     }
-    let sums: Vec<_> = times.iter_mut().map(|t| summary(t)).collect();
+    let summaries: Vec<_> = times.iter_mut().map(|t| summary(t)).collect();
     Ok(Row {
         k: trace.k,
         slots: params.slots,
@@ -202,19 +215,21 @@ fn measure(trace: &Trace, params: &Params, machine: Machine, table: &'static str
         machine: machine.to_string(),
         steps: trace.steps - WARM_UP,
         hit_rate: hits::after_first(&hits::of_table(trace, params, machine)?),
-        median_us: sums[0].median,
-        trimmed_mean_us: sums[0].trimmed_mean,
-        mean_us: sums[0].mean,
-        emu_us: sums[1].median,
-        scalar_us: sums[2].median,
-        dual_pointer_us: sums[3].median,
-        hashmap_lru_us: sums[4].median,
-        lru_crate_us: sums[5].median,
+        counted: hits::any_after_first(trace),
+        median_us: summaries[0].median,
+        trimmed_mean_us: summaries[0].trimmed_mean,
+        mean_us: summaries[0].mean,
+        emu_us: summaries[1].median,
+        scalar_us: summaries[2].median,
+        dual_pointer_us: summaries[3].median,
+        hashmap_lru_us: summaries[4].median,
+        lru_crate_us: summaries[5].median,
     })
 }
 
 fn print(report: &Report) {
-    println!("{} ({} cores), {}", report.machine.cpu, report.machine.cores, report.workload);
+    let Host { cpu, cores, .. } = &report.machine;
+    println!("{cpu} ({}), {}", output::count(*cores, "core"), report.workload);
     let mut table = output::table([
         "K",
         "S",
@@ -222,43 +237,46 @@ fn print(report: &Report) {
         "machine",
         "hit %",
         "median us",
-        "trimmed",
-        "emu",
-        "scalar",
-        "dual pointer",
-        "HashMap+LRU",
-        "LRU crate",
+        "trimmed mean us",
+        "emu us",
+        "scalar us",
+        "dual pointer us",
+        "HashMap+LRU us",
+        "LRU crate us",
     ]);
     for row in &report.rows {
-        let beside = |us: f64| format!("{} ({}x)", short(us), short(us / row.median_us));
+        let time_and_ratio = |us: f64| format!("{} ({}x)", short(us), short(us / row.median_us));
         table.add_row([
             row.k.to_string(),
             row.slots.to_string(),
             row.table.to_owned(),
             row.machine.clone(),
-            format!("{:.2}", row.hit_rate),
+            hits::show(row.hit_rate, row.counted),
             short(row.median_us),
             short(row.trimmed_mean_us),
-            beside(row.emu_us),
-            beside(row.scalar_us),
-            beside(row.dual_pointer_us),
-            beside(row.hashmap_lru_us),
-            beside(row.lru_crate_us),
+            time_and_ratio(row.emu_us),
+            time_and_ratio(row.scalar_us),
+            time_and_ratio(row.dual_pointer_us),
+            time_and_ratio(row.hashmap_lru_us),
+            time_and_ratio(row.lru_crate_us),
         ]);
     }
     println!("{table}");
-    let steps = report.rows.first().map_or(0, |row| row.steps);
-    println!("medians over {steps} steps; (x) how many times slower than this operator");
+    let steps = output::count(report.rows.first().map_or(0, |row| row.steps), "step");
+    println!(
+        "The times are medians over {steps}, except for the trimmed mean, which leaves out the\n\
+         fastest and the slowest tenth. (x) is the ratio of a time to this operator's median."
+    );
 }
 
-/// Time over K, one chart for each table and S.
+/// Draws for each table and S one chart of the times over K.
 fn chart(folder: &Path, report: &Report) -> Result<()> {
     let mut kinds: Vec<(&str, u32)> = report.rows.iter().map(|r| (r.table, r.slots)).collect();
     kinds.dedup();
     type Column = fn(&Row) -> f64;
     let columns: [(&str, Column); 5] = [
         ("AVSG", |r| r.median_us),
-        ("scalar, by hand", |r| r.scalar_us),
+        ("scalar table", |r| r.scalar_us),
         ("sort + dual pointer", |r| r.dual_pointer_us),
         ("HashMap + LRU", |r| r.hashmap_lru_us),
         ("LRU crate", |r| r.lru_crate_us),

@@ -1,12 +1,13 @@
-//! The strategies, and the misses that they are compared on.
+//! The three strategies, and the miss lists that they are compared on.
 
 use avsg::device::stage_two::Strategy;
 use avsg_testkit::splitmix::SplitMix64;
 
-/// In the order of the columns.
+/// The strategies S1, S2 and S3, in the order of the columns.
 pub const STRATEGIES: [Strategy; 3] = [Strategy::Request, Strategy::Position, Strategy::Balanced];
 
-/// Positions that miss, for each request.
+/// Returns for each of `requests` requests the positions of its `k` ids that miss, when `reuse`
+/// percent hit. The hits are the first positions, or random ones if `scattered`.
 pub fn miss_lists(
     k: usize,
     requests: usize,

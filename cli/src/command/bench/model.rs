@@ -1,7 +1,9 @@
-//! What a transfer would take on the paper's device, from the row counts of the real code.
+//! A model of the time of a transfer on the paper's device. It takes the row counts per core from the
+//! operator's own code.
 //!
-//! The paper's host-to-device table fits this: a core takes t0 and then so much for each 1152-byte row,
-//! and all cores together take no more than the link gives. The transfer ends with its last core.
+//! The model is fitted to the paper's host-to-device table: a core takes t0 and then a fixed time per
+//! row of 1152 bytes, all cores together are limited by the bandwidth of the link, and the transfer
+//! ends with its last core.
 
 use anyhow::Result;
 use avsg::device::stage_two::{Share, Strategy, pieces};
@@ -9,41 +11,41 @@ use serde::{Deserialize, Serialize};
 
 use super::miss_lists::{STRATEGIES, miss_lists};
 
-/// The fit.
+/// The fitted constants.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Model {
-    /// Copying cores.
+    /// Number of cores that copy.
     pub cores: usize,
-    /// Before a core's first row, us.
+    /// Microseconds before a core's first row.
     pub t0_us: f64,
-    /// For each row of a core, us.
+    /// Microseconds per row of a core.
     pub row_us: f64,
-    /// Bytes of a row that the fit holds for.
+    /// Bytes per row, the size that the model is fitted to.
     pub row_bytes: usize,
-    /// Of the link, 10^9 bytes a second.
+    /// Bandwidth of the link in 10^9 bytes per second.
     pub link_gbs: f64,
 }
 
-/// Copying cores with which the model fits the paper's table; the paper does not state their number.
+/// Number of copying cores with which the model fits the paper's table; the paper does not state it.
 pub const PAPER_CORES: usize = 40;
 
-/// A row of the paper's table beside the model; arrays are S1, S2, S3.
+/// A row of the paper's table and the model's figures for it; arrays are S1, S2, S3.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct PublishedRow {
-    /// Requests.
+    /// Requests per batch.
     pub requests: usize,
     /// Percent of the selected ids that are resident.
     pub reuse: u32,
-    /// What the paper measured.
+    /// Bandwidth that the paper measured, in 10^9 bytes per second.
     pub paper_gbs: [f64; 3],
-    /// What the model gives with the hits of a row side by side.
+    /// Bandwidth that the model computes for contiguous hits, in 10^9 bytes per second.
     pub model_gbs: [f64; 3],
 }
 
-/// The paper's table beside the model.
+/// The paper's table and the model's figures for it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Published {
-    /// Its 24 rows.
+    /// The 24 rows of the table.
     pub rows: Vec<PublishedRow>,
     /// Root mean square of the model's relative errors, in percent: S1, S2, S3.
     pub rms_percent: [f64; 3],
@@ -67,7 +69,7 @@ struct H2dRow {
 /// Compares the model with the paper's table (appendix "H2D Core-Binding Strategies").
 ///
 /// # Errors
-/// The committed table does not parse.
+/// An error is returned if the committed table does not parse.
 pub fn published() -> Result<Published> {
     let table: H2d = serde_json::from_str(include_str!("../../published/h2d.json"))?;
     let model = Model::new(PAPER_CORES);
@@ -90,12 +92,13 @@ pub fn published() -> Result<Published> {
 }
 
 impl Model {
-    /// The paper's device with so many copying cores.
+    /// Creates the model of the paper's device with `cores` copying cores.
     pub fn new(cores: usize) -> Self {
         Self { cores, t0_us: 3.0, row_us: 0.42, row_bytes: 1152, link_gbs: 105.0 }
     }
 
-    /// Microseconds of a transfer of these miss lists, `selected` positions each.
+    /// Returns the microseconds of a transfer of these miss lists, of requests that select `selected`
+    /// positions each.
     pub fn time_us(&self, strategy: Strategy, lists: &[Vec<i32>], selected: usize) -> f64 {
         let share = |r: usize| Share { positions: &lists[r], selected };
         let rows_of = |core| {
@@ -110,7 +113,7 @@ impl Model {
         (self.t0_us + self.row_us * busiest as f64).max(link)
     }
 
-    /// Throughput of a transfer of these miss lists, in 10^9 bytes a second.
+    /// Returns the throughput of a transfer of these miss lists in 10^9 bytes per second.
     pub fn gbs(&self, strategy: Strategy, lists: &[Vec<i32>], selected: usize) -> f64 {
         let rows: usize = lists.iter().map(Vec::len).sum();
         (rows * self.row_bytes) as f64 / self.time_us(strategy, lists, selected) / 1e3
@@ -121,17 +124,17 @@ impl Model {
 mod tests {
     use super::*;
 
-    /// The fit explains the paper's table, and so its largest speedups.
+    /// The model is near the paper's bandwidths, and near its largest speedups of S3 over S1 and S2.
     #[test]
     fn the_model_is_near_the_papers_table() {
         let Published { rows, rms_percent } = published().unwrap();
         assert_eq!(rows.len(), 24);
-        for (rms, most) in rms_percent.into_iter().zip([5.0, 10.0, 5.0]) {
-            assert!(rms < most, "{rms_percent:?}");
+        for (rms, limit) in rms_percent.into_iter().zip([5.0, 10.0, 5.0]) {
+            assert!(rms < limit, "{rms_percent:?}");
         }
-        for (requests, reuse, over) in [(1, 25, 0), (8, 75, 1)] {
+        for (requests, reuse, slower) in [(1, 25, 0), (8, 75, 1)] {
             let row = rows.iter().find(|r| (r.requests, r.reuse) == (requests, reuse)).unwrap();
-            let speedup = |gbs: [f64; 3]| gbs[2] / gbs[over];
+            let speedup = |gbs: [f64; 3]| gbs[2] / gbs[slower];
             let error = speedup(row.model_gbs) / speedup(row.paper_gbs) - 1.0;
             assert!(error.abs() < 0.1, "{row:?}");
         }

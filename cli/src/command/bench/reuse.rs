@@ -1,4 +1,4 @@
-//! `avsg bench reuse`: hit rates on the paper's synthetic workload.
+//! `avsg bench reuse` computes hit rates on the paper's synthetic workload.
 
 use std::path::{Path, PathBuf};
 
@@ -12,52 +12,55 @@ use clap::Args;
 use serde::{Deserialize, Serialize};
 
 use super::hits::{self, Hits};
-use super::{folder, short};
+use super::{chart_folder, short};
 use crate::command::geometry::{MachineKind, multipliers};
 use crate::command::output::{self, Sinks};
 
-/// Reuse is averaged over these steps, the first step being 0.
-const FROM: usize = 4;
-const TO: usize = 14;
+/// The first step whose hits are counted; the first step of a trace is 0.
+const FIRST_STEP: usize = 4;
+/// The last step whose hits are counted.
+const LAST_STEP: usize = 14;
 
-/// The paper's figures, and the K that they hold for.
+/// The paper's figures as JSON.
 const PUBLISHED: &str = include_str!("../../published/reuse.json");
+/// The K of the paper's figures.
 const PUBLISHED_K: usize = 2048;
-/// L of the paper's table in this experiment.
+/// The lifetime rule of the paper's table in this experiment.
 const LIFETIME: Lifetime = Lifetime::Constant(8);
 
-/// Which cells.
+/// Options of `avsg bench reuse`.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Reuse is the share of a step's ids found in the buffer, averaged over steps 4 to 14 (the first\n\
-                        is 0) and over the seeds. The default cells are the paper's 18 (K = 2048, L = 8, 16384 ids of\n\
-                        context, 5 seeds), and its figures stand beside ours. Other figures to compare with are a file:\n  \
-                        [{\"gamma\": 0.8, \"mu\": 0.5, \"slots\": 4096, \"reuse\": 88.7}, ...]   (reuse in percent)\n  \
-                        avsg bench reuse --reference cells.json"
+    after_help = "Reuse is the hit rate in percent, over steps 4 to 14 (the first step is 0) and over the seeds. The\n\
+                  default cells are the paper's 18 (K = 2048, L = 8, 16384 ids of context, 5 seeds), and the column\n\
+                  reference shows the paper's figures. To compare with other figures, pass them as a file:\n  \
+                  [{\"gamma\": 0.8, \"mu\": 0.5, \"slots\": 4096, \"reuse\": 88.7}, ...]   (reuse in percent)\n  \
+                  avsg bench reuse --reference cells.json"
 )]
 pub struct Options {
-    /// Shares of ids that the step before selected, too
+    /// Share of a step's ids that the previous step selected too, 0 to 1
     #[arg(long, value_name = "SHARE,..", value_delimiter = ',', default_value = "0.5,0.7,0.9")]
     gamma: Vec<f64>,
-    /// Of the other ids, shares that an earlier step selected
+    /// Mean share of the other ids that an earlier step selected, 0 to 1 (standard deviation 0.01)
     #[arg(long, value_name = "SHARE,..", value_delimiter = ',', default_value = "0.5,0.7,0.9")]
     mu: Vec<f64>,
-    /// Slots of the buffer, powers of two
+    /// S, the slots per request and layer; powers of two from 64 to 32768
     #[arg(long, value_name = "S,..", value_delimiter = ',', default_value = "4096,8192")]
     slots: Vec<u32>,
-    /// Ids of a step
+    /// K, the ids selected per token (one token per step); 1 to S
     #[arg(long, value_name = "K", default_value_t = 2048)]
     k: usize,
-    /// Seeds to average over: 1, 2, ..
+    /// Number of seeds of random numbers to average over, 1 to 1000; the seeds are 1, 2, ..
     #[arg(long, value_name = "N", default_value_t = 5)]
     seeds: u64,
-    /// Cells to compare the paper table with; they replace --gamma, --mu and --slots
+    /// Compare the paper's table with the cells of this file, which replace --gamma, --mu and --slots
     #[arg(long, value_name = "FILE.json", conflicts_with_all = ["gamma", "mu", "slots"])]
     reference: Option<PathBuf>,
-    /// Multipliers of the paper's hash, which the paper does not state
+    /// Multipliers of the paper's hash, two odd numbers of 32 bits; the paper does not state its own
+    /// [default: 2654435761,2246822519]
     #[arg(long, value_name = "A1,A2")]
     primes: Option<String>,
-    /// Which vector machine
+    /// Vector machine that runs the kernels; auto is the fastest that the CPU has
     #[arg(long, value_enum, default_value = "auto")]
     machine: MachineKind,
     #[command(flatten)]
@@ -123,21 +126,23 @@ fn cells(options: &Options) -> Result<Vec<Cell>> {
     Ok(cells)
 }
 
-/// The cells of a reference, or what is wrong with it.
+/// Parses the cells of a reference; the error says what is wrong with the text.
 fn parse(text: &str) -> std::result::Result<Vec<Cell>, String> {
     let cells: Vec<Cell> = serde_json::from_str(text)
         .map_err(|error| format!("it must be a list of {{gamma, mu, slots, reuse}}: {error}"))?;
     if cells.is_empty() || cells.iter().any(|cell| cell.reuse.is_none()) {
-        return Err("it must hold at least one cell, each with its reuse in percent".into());
+        return Err("it must have at least one cell, and each cell its reuse in percent".into());
     }
     Ok(cells)
 }
 
-/// Runs it.
+/// Computes the hit rates and prints them.
 pub fn run(options: &Options) -> Result<()> {
     if !(1..=1000).contains(&options.seeds) {
         let limit = "it must be 1..=1000";
-        return Err(Error::invalid("--seeds", options.seeds, limit, "the paper takes 5").into());
+        return Err(
+            Error::invalid("--seeds", options.seeds, limit, "choose 5, as the paper").into()
+        );
     }
     let cells = cells(options)?;
     let bar = output::progress(cells.len(), "reuse");
@@ -151,7 +156,7 @@ pub fn run(options: &Options) -> Result<()> {
     let (n, sum) = squares.fold((0, 0.0), |(n, sum), square| (n + 1, sum + square));
     let rms = (n > 0).then(|| (sum / f64::from(n)).sqrt());
     let (k, context, seeds) = (options.k, CONTEXT, options.seeds);
-    let report = Report { k, context, steps: [FROM, TO], seeds, rms, rows };
+    let report = Report { k, context, steps: [FIRST_STEP, LAST_STEP], seeds, rms, rows };
     let json = options.sinks.json.as_deref();
     if !output::is_stdout(json) {
         print(&report);
@@ -159,7 +164,7 @@ pub fn run(options: &Options) -> Result<()> {
     if let Some(to) = json {
         output::json(to, &report)?;
     }
-    options.sinks.plot.as_deref().map_or(Ok(()), |plot| chart(folder(plot)?, &report))
+    options.sinks.plot.as_deref().map_or(Ok(()), |plot| chart(chart_folder(plot)?, &report))
 }
 
 fn measure(options: &Options, cell: &Cell) -> Result<Row> {
@@ -176,16 +181,16 @@ fn measure(options: &Options, cell: &Cell) -> Result<Row> {
     let mut sums = [0.0; 5];
     for seed in 1..=options.seeds {
         let &Cell { gamma, mu, .. } = cell;
-        let synth = Synth { gamma, mu, k: options.k, steps: TO + 1, seed, context: CONTEXT };
+        let synth = Synth { gamma, mu, k: options.k, steps: LAST_STEP + 1, seed, context: CONTEXT };
         let trace = synth.trace()?;
-        let [lru, opt] = hits::of_scale(&trace, cell.slots as usize)?;
+        let [lru, opt] = hits::of_lru_and_belady(&trace, cell.slots as usize)?;
         let mut all = Vec::with_capacity(5);
         for params in &tables {
             all.push(hits::of_table(&trace, params, machine)?);
         }
         all.extend([lru, opt]);
-        // The mean of the steps' shares; they all have K ids, so it is the share of their sum.
-        let share = |steps: Hits| hits::percent(&steps[FROM..=TO]);
+        // All steps have K ids, so the share of their sum is the mean of their shares.
+        let share = |steps: Hits| hits::percent(&steps[FIRST_STEP..=LAST_STEP]);
         for (sum, steps) in sums.iter_mut().zip(all) {
             *sum += share(steps) / options.seeds as f64;
         }
@@ -197,7 +202,10 @@ fn measure(options: &Options, cell: &Cell) -> Result<Row> {
 
 fn print(report: &Report) {
     let (k, seeds) = (report.k, report.seeds);
-    println!("reuse in percent, K = {k}, context {CONTEXT}, steps {FROM} to {TO}, {seeds} seeds");
+    let seeds = output::count(seeds as usize, "seed");
+    println!(
+        "reuse in percent, K = {k}, context {CONTEXT}, steps {FIRST_STEP} to {LAST_STEP}, {seeds}"
+    );
     let mut table = output::table([
         "gamma",
         "mu",
@@ -225,7 +233,7 @@ fn print(report: &Report) {
     }
     println!("{table}");
     if let Some(rms) = report.rms {
-        println!("paper table against the reference: {rms:.2} percentage points rms");
+        println!("root mean square of paper minus reference: {rms:.2} percentage points");
     }
 }
 
@@ -244,11 +252,11 @@ fn chart(folder: &Path, report: &Report) -> Result<()> {
     for slots in sizes {
         let rows = || report.rows.iter().filter(|row| row.slots == slots);
         let groups: Vec<_> = rows().map(|r| format!("{}/{}", r.gamma, r.mu)).collect();
-        let series =
-            columns.map(|(name, of)| Bars { name: name.into(), values: rows().map(of).collect() });
+        let series = columns
+            .map(|(name, rate)| Bars { name: name.into(), values: rows().map(rate).collect() });
         let title = format!("Reuse by gamma/mu, K = {}, S = {slots}", report.k);
         let path = folder.join(format!("reuse-{slots}.svg"));
-        draw::bars(path, &title, "ids found in the buffer, %", &groups, &series)?;
+        draw::bars(path, &title, "hit rate, %", &groups, &series)?;
     }
     Ok(())
 }

@@ -1,21 +1,21 @@
-//! What a list of times comes to.
+//! The summary of a list of times.
 
-/// Median, means and the quiet tenth of times in microseconds.
+/// Median, means and first decile of a list of times, in the unit of the times.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Summary {
-    /// Half of the times are below it.
+    /// The median.
     pub median: f64,
-    /// The mean without the tenth at either end: interruptions do not count.
+    /// The mean without the fastest and the slowest tenth, which leaves out interruptions.
     pub trimmed_mean: f64,
-    /// The mean of all.
+    /// The mean of all times.
     pub mean: f64,
-    /// A tenth of the times are below it: what a run without interruptions takes. Where threads wait
-    /// for each other, one interruption of one of them costs a whole time slice, and on a shared
-    /// machine the median then tells more about the neighbours than about the copy.
-    pub quiet: f64,
+    /// The first decile, which approximates a run without interruptions. Where threads wait for each
+    /// other, an interruption of one of them delays the result by a time slice, and on a shared machine
+    /// the median then measures the other tenants.
+    pub first_decile: f64,
 }
 
-/// Sums up times. Zeros for none.
+/// Summarises `times`, and sorts them; the summary of no times is all zeros.
 pub fn summary(times: &mut [f64]) -> Summary {
     times.sort_unstable_by(f64::total_cmp);
     let mean = |part: &[f64]| part.iter().sum::<f64>() / part.len().max(1) as f64;
@@ -26,6 +26,6 @@ pub fn summary(times: &mut [f64]) -> Summary {
         n if n % 2 == 1 => times[n / 2],
         n => f64::midpoint(times[n / 2 - 1], times[n / 2]),
     };
-    let quiet = times.get(times.len() / 10).copied().unwrap_or_default();
-    Summary { median, trimmed_mean: mean(inner), mean: mean(times), quiet }
+    let first_decile = times.get(times.len() / 10).copied().unwrap_or_default();
+    Summary { median, trimmed_mean: mean(inner), mean: mean(times), first_decile }
 }

@@ -1,4 +1,4 @@
-//! S1, S2 and S3: measured on this machine's cores, and modelled for the paper's.
+//! The strategies S1, S2 and S3, measured on this machine's cores and modelled for the paper's device.
 
 use std::time::Instant;
 
@@ -12,37 +12,42 @@ use super::miss_lists::{STRATEGIES, miss_lists};
 use super::model::Model;
 use super::stats::summary;
 
-/// One row of the table; arrays are S1, S2, S3.
+/// One row of the table; arrays of three are S1, S2, S3.
 #[derive(Serialize)]
 pub struct Row {
+    /// Requests per batch.
     pub requests: usize,
     /// Percent of the selected ids that are resident.
     pub reuse: u32,
-    /// How the hits lie inside a row.
+    /// The layout of the hits among a request's ids: contiguous or scattered.
     pub hits: &'static str,
-    /// Rows copied.
+    /// Rows that are copied.
     pub rows: usize,
-    /// Of the quiet tenth.
+    /// Microseconds of a transfer, the first decile.
     pub measured_us: [f64; 3],
+    /// 10^9 bytes per second at `measured_us`.
     pub measured_gbs: [f64; 3],
+    /// Modelled microseconds of a transfer.
     pub model_us: [f64; 3],
+    /// Modelled 10^9 bytes per second.
     pub model_gbs: [f64; 3],
-    /// S3 over S1 and over S2.
+    /// Modelled speedup of S3 over S1, and of S3 over S2.
     pub model_speedup: [f64; 2],
 }
 
-/// What all cells share.
+/// The engine and the settings that all cells share.
 pub struct Bench<'a> {
     pub engine: &'a Engine,
     pub workers: WorkerPool,
     /// The pool's rows in random order.
     pub order: &'a [i32],
     pub model: Model,
+    /// Transfers of each strategy.
     pub repeats: usize,
 }
 
 impl Bench<'_> {
-    /// One cell: all three strategies over the same misses, in turns.
+    /// Measures one cell: all three strategies over the same misses, in turns.
     pub fn cell(&mut self, requests: usize, reuse: u32, scattered: bool) -> Result<Row> {
         let k = self.engine.config().params.k as usize;
         let lists = miss_lists(k, requests, reuse, scattered, 7);
@@ -50,12 +55,12 @@ impl Bench<'_> {
         let mut times = [const { Vec::new() }; 3];
         for repeat in 0..self.repeats {
             for turn in 0..3 {
-                let who = (repeat + turn) % 3;
-                let time = self.transfer(STRATEGIES[who], &lists, k, 3 * repeat + turn)?;
-                times[who].push(time);
+                let index = (repeat + turn) % 3;
+                let time = self.transfer(STRATEGIES[index], &lists, k, 3 * repeat + turn)?;
+                times[index].push(time);
             }
         }
-        let measured_us = times.map(|mut t| summary(&mut t).quiet);
+        let measured_us = times.map(|mut t| summary(&mut t).first_decile);
         let model_us = STRATEGIES.map(|s| self.model.time_us(s, &lists, k));
         let bytes = self.engine.pool().format().bytes();
         Ok(Row {
@@ -71,7 +76,7 @@ impl Bench<'_> {
         })
     }
 
-    /// Microseconds of one transfer; `turn` chooses other rows and states.
+    /// Returns the microseconds of one transfer. Each `turn` uses other rows and states.
     fn transfer(
         &mut self,
         strategy: Strategy,
@@ -81,21 +86,23 @@ impl Bench<'_> {
     ) -> Result<f64> {
         let (engine, order, cores) = (self.engine, self.order, self.workers.cores());
         let bytes = engine.pool().format().bytes();
-        let copier = engine.copier().context("this measures the CPU device")?;
+        let copier = engine.copier().context("only the CPU device can be measured")?;
         let rows = engine.pool().view(0, 0)?;
         let first = turn * lists.len() * k;
         let copy = |core: usize, _: usize| {
             let share = |r: usize| Share { positions: &lists[r], selected: k };
             pieces(strategy, core, cores, lists.len(), share, |request, range| {
-                // Other states in each turn: slots of many layers are not in the cache either.
+                // Each turn uses other states, because the slots of a model with many layers are not
+                // in the cache either.
                 let state = (turn * lists.len() + request) % engine.config().states;
                 let Ok(to) = engine.buffer().view(state, 0, 0) else { return };
                 let row = |i: usize| order[(first + request * k + range.start + i) % order.len()];
                 let from = |i: usize| rows.ptr(row(i) as usize);
-                // A miss gets the slot of its number in the list: distinct, and below K <= S.
+                // The slot of a miss is its position in the list, which is distinct and below K <= S.
                 let slot = |i: usize| to.ptr(range.start + i);
-                // SAFETY: `order` names rows of the pool; pieces of a list are disjoint, and so are
-                // their slots; all ends have `bytes` bytes (one segment); the engine is at rest.
+                // SAFETY: `order` contains rows of the pool, the pieces of a list are disjoint and so
+                // are their slots, rows and slots have `bytes` bytes (one segment), and the borrowed
+                // engine runs no transfer.
                 unsafe { copier.copy_rows(range.len(), bytes, from, slot) };
             });
         };

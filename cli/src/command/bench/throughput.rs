@@ -1,4 +1,4 @@
-//! Stage Two through the engine beside plain loops over the same kind of rows.
+//! The throughput of the engine's transfer, beside plain copy loops over rows of the same size.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -13,9 +13,9 @@ use serde::Serialize;
 
 use super::stats::summary;
 
-/// Requests of a batch: 16384 rows of K = 2048, several ms of copying.
+/// Requests per batch. With K = 2048 these are 16384 rows, which take several milliseconds to copy.
 pub const REQUESTS: usize = 8;
-/// Loops that the engine is compared with, `memcpy` a row first.
+/// The copy loops that the engine is compared with; the first calls `memcpy` once per row.
 const LOOPS: [Copier; 5] = [
     Copier::Plain,
     Copier::Prefetch { ahead: 1 },
@@ -23,46 +23,53 @@ const LOOPS: [Copier; 5] = [
     Copier::Stream { ahead: 1 },
     Copier::Stream { ahead: 4 },
 ];
-/// Workers spin for a while after a launch: those of the other contender are to be asleep.
-const REST: Duration = Duration::from_millis(1);
+/// The pause before a timed transfer. Workers spin for a while after a launch, and the pause lets the
+/// workers of the other contender fall asleep.
+const PAUSE: Duration = Duration::from_millis(1);
 
-/// 10^9 bytes a second each, from the quiet tenth of the times.
+/// Throughputs in 10^9 bytes per second, at the first decile of the times.
 #[derive(Serialize)]
 pub struct Throughput {
+    /// Bytes per row.
     pub row_bytes: usize,
     /// Rows of one transfer.
     pub rows: usize,
+    /// Cores that copy.
     pub cores: usize,
-    /// How the engine copies.
+    /// The copier that the engine uses.
     pub copier: String,
+    /// Throughput of the engine's transfer.
     pub engine_gbs: f64,
-    /// One `memcpy` after the other.
+    /// Throughput of the loop with one `memcpy` per row.
     pub memcpy_gbs: f64,
-    /// The best of all loops, and which.
+    /// Throughput of the fastest loop.
     pub best_loop_gbs: f64,
+    /// The copier of the fastest loop.
     pub best_loop: String,
-    /// The engine's share of it, percent.
+    /// The engine's throughput in percent of the fastest loop's.
     pub percent_of_best: f64,
-    /// Every loop.
+    /// All loops.
     pub loops: Vec<Loop>,
 }
 
-/// A plain loop over (from, to).
+/// The throughput of one copy loop.
 #[derive(Serialize)]
 pub struct Loop {
+    /// The copier of the loop.
     pub copier: String,
+    /// Throughput in 10^9 bytes per second.
     pub gbs: f64,
 }
 
-/// (from, to) of every row of a plan.
-struct Moves(Vec<(*const u8, *mut u8)>);
+/// (source, destination) of every row that a plan copies.
+struct Copies(Vec<(*const u8, *mut u8)>);
 
-// SAFETY: the addresses are only dereferenced in `copy`, whose contract covers threads.
-unsafe impl Sync for Moves {}
+// SAFETY: the addresses are only dereferenced in `copy`, where each core uses other rows and slots.
+unsafe impl Sync for Copies {}
 
-impl Moves {
-    /// Those of a plan whose first request has state `first`, the second the next, and so on.
-    fn of(engine: &Engine, plan: &Plan, first: usize) -> Result<Self> {
+impl Copies {
+    /// Lists the rows of a plan whose requests have the states `first`, `first` + 1, and so on.
+    fn new(engine: &Engine, plan: &Plan, first: usize) -> Result<Self> {
         let rows = engine.pool().view(0, 0)?;
         let mut all = Vec::with_capacity(plan.total_misses());
         for request in 0..plan.requests() {
@@ -73,19 +80,21 @@ impl Moves {
         Ok(Self(all))
     }
 
-    /// One core's share.
+    /// Copies the share of one core.
     fn copy(&self, copier: Copier, bytes: usize, core: usize, cores: usize) {
-        let mine = &self.0[cut(self.0.len(), core, cores)..cut(self.0.len(), core + 1, cores)];
-        // SAFETY: a plan names rows of the engine's pool and distinct slots of its buffer, both of
-        // `bytes` bytes (one segment); shares are disjoint, nobody else runs meanwhile.
-        unsafe { copier.copy_rows(mine.len(), bytes, |i| mine[i].0, |i| mine[i].1) };
+        let share = &self.0[cut(self.0.len(), core, cores)..cut(self.0.len(), core + 1, cores)];
+        // SAFETY: a plan contains rows of the engine's pool and distinct slots of its buffer, both of
+        // `bytes` bytes (one segment); the shares of cores are disjoint, and no other transfer runs.
+        unsafe { copier.copy_rows(share.len(), bytes, |i| share[i].0, |i| share[i].1) };
     }
 }
 
-/// Batches in which nothing is resident.
-struct Cold {
+/// A source of batches in which every id misses.
+struct ColdBatches {
+    /// The pool's rows in random order.
     order: Vec<i32>,
-    at: usize,
+    /// Position in `order` of the next batch.
+    position: usize,
     generation: i32,
     k: usize,
     requests: usize,
@@ -93,18 +102,18 @@ struct Cold {
     first: usize,
 }
 
-impl Cold {
-    /// Plans the next rows, a new generation forgets all that is in the table; and for other states
-    /// than the last batch's, as slots of many layers are not in the cache either.
+impl ColdBatches {
+    /// Plans the next rows. A new generation empties the tables. The states differ from the last
+    /// batch's, because the slots of a model with many layers are not in the cache either.
     fn plan(&mut self, engine: &mut Engine, plan: &mut Plan) -> Result<()> {
         let need = self.requests * self.k;
-        if self.at + need > self.order.len() {
-            self.at = 0;
+        if self.position + need > self.order.len() {
+            self.position = 0;
         }
-        let ids = &self.order[self.at..][..need];
-        self.at += need;
+        let ids = &self.order[self.position..][..need];
+        self.position += need;
         self.generation += 1;
-        // The last one is `rouse`'s.
+        // The last state belongs to the plan that wakes the workers.
         let states = engine.config().states - 1;
         self.first =
             if self.first + 2 * self.requests > states { 0 } else { self.first + self.requests };
@@ -128,9 +137,9 @@ impl Cold {
     }
 }
 
-/// A plan of one request, of a state that the others leave alone: its transfer, again and again,
-/// wakes the workers before the clock starts.
-fn rouse(engine: &mut Engine, ids: &[i32]) -> Result<Plan> {
+/// Plans one request on the last state, which no cold batch uses. The transfer of this plan wakes the
+/// workers before a timed transfer.
+fn plan_wake_up(engine: &mut Engine, ids: &[i32]) -> Result<Plan> {
     let mut plan = engine.new_plan(1, 1)?;
     let batch = Batch {
         ids,
@@ -148,41 +157,44 @@ fn rouse(engine: &mut Engine, ids: &[i32]) -> Result<Plan> {
     Ok(plan)
 }
 
-/// Measures on an engine of two states or more; `order` are the pool's rows in random order. At least one batch of rows.
+/// Measures the transfers of `engine`, which needs at least two states. `order` contains the pool's
+/// rows in random order, at least K of them.
 pub fn measure(engine: &mut Engine, order: &[i32], repeats: usize) -> Result<Throughput> {
     let (config, bytes) = (*engine.config(), engine.pool().format().bytes());
     let (k, cores) = (config.params.k as usize, config.cores);
     let requests = REQUESTS.min(config.states - 1).min(order.len() / k);
-    let mut cold = Cold { order: order.to_vec(), at: 0, generation: 0, k, requests, first: 0 };
+    let order_of_batches = order.to_vec();
+    let mut batches =
+        ColdBatches { order: order_of_batches, position: 0, generation: 0, k, requests, first: 0 };
     let mut plan = engine.new_plan(requests, requests)?;
-    let mut first = rouse(engine, &order[..k])?;
+    let mut wake_up = plan_wake_up(engine, &order[..k])?;
     let mut workers = WorkerPool::new(cores)?;
     let mut times = vec![Vec::with_capacity(repeats); LOOPS.len() + 1];
     for repeat in 0..repeats {
         for turn in 0..times.len() {
-            let who = (repeat + turn) % times.len();
-            // Other rows for each, so that none finds in the cache what the last one read.
-            cold.plan(engine, &mut plan)?;
-            thread::sleep(REST);
-            let time = if who == LOOPS.len() {
-                engine.transfer(&mut first, 0, None)?;
+            let contender = (repeat + turn) % times.len();
+            // Each contender copies other rows, so that the last one's rows are not in its cache.
+            batches.plan(engine, &mut plan)?;
+            thread::sleep(PAUSE);
+            let time = if contender == LOOPS.len() {
+                engine.transfer(&mut wake_up, 0, None)?;
                 let start = Instant::now();
                 engine.transfer(&mut plan, 0, None)?;
                 start.elapsed()
             } else {
-                let moves = Moves::of(engine, &plan, cold.first)?;
+                let copies = Copies::new(engine, &plan, batches.first)?;
                 workers.launch(u64::MAX, None, Some(&|_, _| ()))?;
                 let start = Instant::now();
-                let copy = |core, _| moves.copy(LOOPS[who], bytes, core, cores);
+                let copy = |core, _| copies.copy(LOOPS[contender], bytes, core, cores);
                 workers.launch(u64::MAX, None, Some(&copy))?;
                 start.elapsed()
             };
-            times[who].push(time.as_secs_f64() * 1e6);
+            times[contender].push(time.as_secs_f64() * 1e6);
         }
     }
     let rows = plan.total_misses();
     let rates: Vec<f64> =
-        times.iter_mut().map(|t| (rows * bytes) as f64 / summary(t).quiet / 1e3).collect();
+        times.iter_mut().map(|t| (rows * bytes) as f64 / summary(t).first_decile / 1e3).collect();
     let best = (0..LOOPS.len()).max_by(|&a, &b| rates[a].total_cmp(&rates[b])).unwrap_or(0);
     Ok(Throughput {
         row_bytes: bytes,

@@ -1,4 +1,4 @@
-//! `avsg bench transfer`: Stage Two's throughput, and its strategies.
+//! `avsg bench transfer` measures the throughput of Stage Two and compares its strategies.
 
 use std::path::Path;
 
@@ -19,48 +19,50 @@ use serde::Serialize;
 use super::model::{Model, PAPER_CORES, Published, published};
 use super::strategies::{Bench, Row};
 use super::throughput::{self, Throughput};
-use super::{Host, folder, short};
+use super::{Host, chart_folder, short};
 use crate::command::output::{self, Sinks};
 
-/// What this bench takes at most.
-const MOST_BYTES: usize = 2_000_000_000;
+/// Bytes of memory that this bench takes at most.
+const MAX_BYTES: usize = 2_000_000_000;
 
-/// What to measure.
+/// Options of `avsg bench transfer`.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "First the engine's transfer of cold plans (all K ids of 8 requests miss) beside plain loops over\n\
-                  random rows with as many threads, in turns. Then three ways to spread misses over cores:\n  \
+    after_help = "The first table compares the engine's transfer of cold plans (all K ids of 8 requests miss) with\n\
+                  plain loops over random rows on as many threads, in turns. The second table compares three ways\n\
+                  to spread the misses over cores:\n  \
                   S1  whole requests to cores\n  \
                   S2  equal shares of the selected positions, hits included\n  \
                   S3  equal shares of the misses (this operator)\n\
-                  measured with the cores of this machine, and modelled for the paper's device: a core takes 3 us\n\
-                  and 0.42 us for each 1152-byte row, the link gives at most 105 GB/s. Row counts come from the\n\
-                  operator's own code. The paper's own table, 24 rows, stands beside the model at the end."
+                  They are measured with the cores of this machine, and modelled for the paper's device: a core\n\
+                  takes 3 us and then 0.42 us per row of 1152 bytes, and the link gives at most 105 GB/s. The row\n\
+                  counts come from the operator's own code. The third table shows the 24 rows of the paper's own\n\
+                  table beside the model. All times are first deciles, because an interruption of one core delays\n\
+                  the whole transfer. At most 2 GB of memory are taken."
 )]
 pub struct Options {
-    /// Ids of a request
+    /// K, the ids selected per token (one token per request); 1 to 16384
     #[arg(long, value_name = "K", default_value_t = 2048)]
     k: usize,
-    /// Copying cores to measure with [default: the CPUs]
+    /// C, the cores that copy in the measurement; 1 to 1024 [default: the CPUs of this machine]
     #[arg(long, value_name = "C")]
     cores: Option<usize>,
-    /// Copying cores of the modelled device
+    /// Cores that copy on the modelled device, 1 to 1024
     #[arg(long, value_name = "C", default_value_t = PAPER_CORES)]
     model_cores: usize,
-    /// Rows of the host pool; many times the cache, for an honest figure
+    /// Rows of the host pool, K to 4194304; choose many times what the caches hold
     #[arg(long, value_name = "ROWS", default_value_t = 262_144)]
     rows_in_pool: usize,
-    /// Row sizes for the throughput; strategies are measured with the first
+    /// Bytes of a KV row that is one segment, 1 to 1048576; the strategies are measured with the first
     #[arg(long, value_name = "BYTES,..", value_delimiter = ',', default_value = "1152,656")]
     row_bytes: Vec<usize>,
-    /// Batch sizes for the strategies
+    /// B, the requests of a batch for the strategies; 1 to 1024
     #[arg(long, value_name = "B,..", value_delimiter = ',', default_value = "1,2,4,8,16,32")]
     requests: Vec<usize>,
-    /// Percent of the selected ids that are resident
+    /// Percent of the selected ids that are resident, 0 to 99
     #[arg(long, value_name = "PERCENT,..", value_delimiter = ',', default_value = "0,25,50,75")]
     reuse: Vec<u32>,
-    /// Transfers of each kind, three times as many for the throughput; the time that a tenth of them
-    /// undercut counts, as an interruption of one core delays all
+    /// Transfers of each strategy, 1 to 10000; the first table takes three times as many
     #[arg(long, value_name = "N", default_value_t = 15)]
     repeats: usize,
     #[command(flatten)]
@@ -88,33 +90,39 @@ impl Options {
             Err(Error::invalid(what, value, limit, remedy))
         };
         for &requests in &self.requests {
-            range("--requests", requests, 1, 1024, "choose batch sizes in that range")?;
+            range("--requests", requests, 1, 1024, "choose batch sizes in this range")?;
         }
         for &reuse in &self.reuse {
-            range("--reuse", reuse as usize, 0, 99, "something must be missing to be copied")?;
+            range(
+                "--reuse",
+                reuse as usize,
+                0,
+                99,
+                "choose 75, for example; only misses are copied",
+            )?;
         }
         for &bytes in &self.row_bytes {
-            range("--row-bytes", bytes, 1, 1 << 20, "1152 and 656 are common")?;
+            range("--row-bytes", bytes, 1, 1 << 20, "choose 1152 or 656, for example")?;
         }
         if let Some(cores) = self.cores {
-            range("--cores", cores, 1, MAX_CORES, "leave it out to take the CPUs")?;
+            range("--cores", cores, 1, MAX_CORES, "leave it out to use all CPUs")?;
         }
-        range("--repeats", self.repeats, 1, 10_000, "15 is a good number")?;
-        range("--model-cores", self.model_cores, 1, 1024, "the paper's device has 40")?;
-        range("--rows-in-pool", self.rows_in_pool, self.k, 1 << 22, "make it many times K")?;
+        range("--repeats", self.repeats, 1, 10_000, "choose 15, for example")?;
+        range("--model-cores", self.model_cores, 1, 1024, "choose 40 for the paper's device")?;
+        range("--rows-in-pool", self.rows_in_pool, self.k, 1 << 22, "choose many times K")?;
         Ok(())
     }
 
-    /// Enough for the largest batch, and so many that their slots outgrow the caches; and one that wakes
-    /// the workers.
+    /// Returns the number of states: enough for the largest batch, at least 32 so that their slots
+    /// exceed the caches, and one more for the plan that wakes the workers.
     fn states(&self) -> usize {
         self.requests.iter().copied().fold(32, usize::max) + 1
     }
 
-    /// The engine for rows of one size, if it fits the limit.
+    /// Creates the engine for rows of `row_bytes` bytes; refuses one that takes more than [`MAX_BYTES`].
     fn engine(&self, row_bytes: usize) -> Result<Engine> {
         let k = u32::try_from(self.k).unwrap_or(u32::MAX);
-        // Twice the selection, as a small deployment would have it.
+        // A small deployment has about twice as many slots as selected ids.
         let slots = k.saturating_mul(2).checked_next_power_of_two().unwrap_or(u32::MAX).max(64);
         let params = Params::wide(k, 1, slots);
         geometry::check(&params)?;
@@ -126,8 +134,8 @@ impl Options {
             BufferConfig { states: config.states, layers: 1, slots: slots as usize, format };
         let (rows, words) = Engine::bytes_needed(&config, &buffer)?;
         let bytes = HostPool::plan_bytes(&pool)?.saturating_add(rows).saturating_add(words);
-        if bytes > MOST_BYTES {
-            let limit = format!("this bench takes at most {MOST_BYTES}");
+        if bytes > MAX_BYTES {
+            let limit = format!("this bench takes at most {MAX_BYTES} bytes");
             let remedy = "lower --rows-in-pool, --requests, --k or --row-bytes";
             return Err(Error::invalid("memory", format!("{bytes} bytes"), limit, remedy).into());
         }
@@ -135,7 +143,7 @@ impl Options {
     }
 }
 
-/// Runs it.
+/// Runs the measurements and prints them.
 pub fn run(options: &Options) -> Result<()> {
     options.check()?;
     let mut order: Vec<i32> = (0..options.rows_in_pool as i32).collect();
@@ -165,7 +173,7 @@ pub fn run(options: &Options) -> Result<()> {
     }
     bar.finish_and_clear();
     let cores = options.cores.unwrap_or_else(|| allowed_cpus().len().max(1));
-    let (machine, k, published) = (Host::here(), options.k, published()?);
+    let (machine, k, published) = (Host::detect(), options.k, published()?);
     let report = Report { machine, k, throughput, cores, model, strategies, published };
     let json = options.sinks.json.as_deref();
     if !output::is_stdout(json) {
@@ -174,20 +182,20 @@ pub fn run(options: &Options) -> Result<()> {
     if let Some(to) = json {
         output::json(to, &report)?;
     }
-    options.sinks.plot.as_deref().map_or(Ok(()), |plot| chart(folder(plot)?, &report))
+    options.sinks.plot.as_deref().map_or(Ok(()), |plot| chart(chart_folder(plot)?, &report))
 }
 
 fn print(report: &Report) {
-    println!("{}, {} copying cores", report.machine.cpu, report.cores);
+    println!("{}, {}", report.machine.cpu, output::count(report.cores, "copying core"));
     let mut table = output::table([
         "row bytes",
         "rows",
         "Stage Two GB/s",
-        "copier",
-        "memcpy loop",
-        "best loop",
-        "which",
-        "% of best",
+        "its copier",
+        "memcpy loop GB/s",
+        "best loop GB/s",
+        "copier of the best loop",
+        "Stage Two, % of best",
     ]);
     for row in &report.throughput {
         table.add_row([
@@ -204,18 +212,18 @@ fn print(report: &Report) {
     println!("{table}");
     let Model { cores, t0_us, row_us, link_gbs, .. } = report.model;
     println!(
-        "S1 / S2 / S3: {} cores measured; {cores} cores modelled with {t0_us} us + {row_us} us a row, link {link_gbs} GB/s",
+        "S1 / S2 / S3: measured on {} cores; modelled on {cores} cores with {t0_us} us + {row_us} us per row and a link of {link_gbs} GB/s",
         report.cores
     );
     let mut table = output::table([
-        "hits",
+        "layout of hits",
         "reuse %",
         "B",
         "measured GB/s",
         "modelled us",
         "modelled GB/s",
-        "S3 over S1",
-        "S3 over S2",
+        "modelled S3 : S1",
+        "modelled S3 : S2",
     ]);
     for row in &report.strategies {
         let three = |values: [f64; 3]| values.map(short).join(" / ");
@@ -232,9 +240,10 @@ fn print(report: &Report) {
     }
     println!("{table}");
     println!(
-        "the paper's table beside the model of its {PAPER_CORES} cores, hits contiguous, S1 / S2 / S3"
+        "S1 / S2 / S3: the paper's table, and the model with {PAPER_CORES} cores and contiguous hits"
     );
-    let mut table = output::table(["reuse %", "B", "the paper GB/s", "modelled GB/s", "error %"]);
+    let mut table =
+        output::table(["reuse %", "B", "paper GB/s", "modelled GB/s", "error of the model, %"]);
     for row in &report.published.rows {
         let error = |at: usize| 100.0 * (row.model_gbs[at] / row.paper_gbs[at] - 1.0);
         table.add_row([
@@ -247,10 +256,10 @@ fn print(report: &Report) {
     }
     println!("{table}");
     let rms = report.published.rms_percent.map(|rms| format!("{rms:.1}")).join(" / ");
-    println!("root mean square of the model's errors: {rms} %");
+    println!("root mean square of the model's errors, S1 / S2 / S3: {rms} %");
 }
 
-/// Modelled throughput over B, one chart for each reuse and layout.
+/// Draws for each reuse and layout of hits one chart of the modelled throughput over B.
 fn chart(folder: &Path, report: &Report) -> Result<()> {
     let mut kinds: Vec<(u32, &str)> = report.strategies.iter().map(|r| (r.reuse, r.hits)).collect();
     kinds.dedup();

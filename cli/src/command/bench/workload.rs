@@ -1,4 +1,4 @@
-//! The selections that a bench runs on: a recorded trace, or the synthetic workload.
+//! The trace that a bench runs on: a recorded one, or the paper's synthetic workload.
 
 use std::path::PathBuf;
 
@@ -7,24 +7,24 @@ use crate::trace::Trace;
 use anyhow::Result;
 use clap::Args;
 
-/// Where the selections come from.
+/// The option that names a trace.
 #[derive(Args, Clone, Debug)]
 pub struct Workload {
-    /// Recorded trace, .npy or .npz; every token of it is taken as a step of its own (MTP-0).
-    /// Without it: the synthetic workload, gamma 0.8, mu 0.5, K 2048, 16384 ids of context
+    /// Recorded trace, .npy or .npz; every token is taken as a step of its own [default: the paper's
+    /// synthetic workload with gamma 0.8, mu 0.5, K 2048 and 16384 ids of context]
     #[arg(long, value_name = "TRACE")]
     trace: Option<PathBuf>,
 }
 
 impl Workload {
-    /// What it is called in results.
+    /// Returns the name of the workload in results.
     pub fn name(&self) -> String {
         let stem = self.trace.as_ref().and_then(|path| path.file_stem());
         stem.map_or("synthetic gamma 0.8 mu 0.5".into(), |s| s.to_string_lossy().into_owned())
     }
 
-    /// At most `steps` steps of one token each, rows in random order: an indexer's rows are not
-    /// sorted, and sorted ones would flatter whoever sorts.
+    /// Loads at most `steps` steps of one token each, with the ids of a token in random order. An
+    /// indexer's ids are not sorted, and sorted ids would make a matcher that sorts look faster.
     pub fn load(&self, steps: usize) -> Result<Trace> {
         let trace = match &self.trace {
             Some(path) => Trace::read(path)?.as_mtp0(),

@@ -1,4 +1,4 @@
-//! Host memory: what registers, and how fast it is read.
+//! Checks of host memory: which memory can be registered, and how fast the device reads it.
 
 use anyhow::{Result, bail};
 use avsg::ascend::RegisteredPool;
@@ -6,37 +6,38 @@ use avsg::ascend::acl::owned::DeviceMemory;
 use avsg::pool::{HostPool, Pages, PoolConfig};
 use avsg::rows::RowFormat;
 
-use super::Patient;
+use super::Harness;
 
+/// Bytes per row.
 const ROW: usize = 1152;
 
-/// One chunk of so many bytes, registered.
-fn chunk(p: &Patient, bytes: usize, pages: Pages) -> Result<RegisteredPool> {
+/// Registers one chunk of `bytes` bytes.
+fn register_chunk(harness: &Harness, bytes: usize, pages: Pages) -> Result<RegisteredPool> {
     let format = RowFormat::single(4096)?;
     let config =
         PoolConfig { chunk_bytes: bytes, pages, ..PoolConfig::new(1, bytes / 4096, format) };
-    Ok(RegisteredPool::new(&p.context, HostPool::new(&config)?)?)
+    Ok(RegisteredPool::new(&harness.context, HostPool::new(&config)?)?)
 }
 
-/// Whether memory in explicit hugepages registers.
-pub fn hugetlb(p: &Patient) -> Result<bool> {
-    let pool = chunk(p, 8 << 20, Pages::Huge2M);
+/// Returns whether memory in explicit hugepages can be registered.
+pub fn hugetlb(harness: &Harness) -> Result<bool> {
+    let pool = register_chunk(harness, 8 << 20, Pages::Huge2M);
     match pool {
         Ok(pool) if pool.pool().pages() == Pages::Huge2M => Ok(true),
         Ok(pool) => bail!(
-            "no 2 MiB hugepages are free (got {}); set /proc/sys/vm/nr_hugepages",
+            "no 2 MiB hugepages are free (the pool got {}); set /proc/sys/vm/nr_hugepages to 4 or more",
             pool.pool().pages()
         ),
         Err(error) => Err(error.context("the registration was refused")),
     }
 }
 
-/// The largest power of two that one registration took, up to the option's.
-pub fn largest(p: &Patient) -> Result<usize> {
+/// Returns the bytes of the largest registration that succeeded: powers of two from 1 MiB to `--largest`.
+pub fn largest(harness: &Harness) -> Result<usize> {
     let mut best = 0;
     let mut bytes = 1 << 20;
-    while bytes <= p.largest {
-        match chunk(p, bytes, Pages::Plain) {
+    while bytes <= harness.largest {
+        match register_chunk(harness, bytes, Pages::Plain) {
             Ok(_) => best = bytes,
             Err(error) if best == 0 => return Err(error),
             Err(_) => break,
@@ -46,21 +47,22 @@ pub fn largest(p: &Patient) -> Result<usize> {
     Ok(best)
 }
 
-/// Bandwidth of all cores by rows that are on their way at once.
-pub fn rows_in_flight(p: &Patient, out: &DeviceMemory) -> Result<Vec<(i32, f64)>> {
-    let rows = if p.simulated { 32 } else { 4096 };
+/// Returns the bandwidth of all cores in GB/s for each number of rows in flight per core.
+pub fn rows_in_flight(harness: &Harness, out: &DeviceMemory) -> Result<Vec<(i32, f64)>> {
+    let rows = if harness.simulated { 32 } else { 4096 };
     let config = PoolConfig {
         chunk_bytes: usize::MAX,
-        ..PoolConfig::new(1, rows * p.cores, RowFormat::single(ROW)?)
+        ..PoolConfig::new(1, rows * harness.cores, RowFormat::single(ROW)?)
     };
-    let pool = RegisteredPool::create(&p.context, &config)?;
+    let pool = RegisteredPool::create(&harness.context, &config)?;
     let from = pool.addresses().next().unwrap_or(0);
-    let mut found = Vec::new();
+    let mut bandwidths = Vec::new();
     for depth in [1, 2, 4, 8, 16, 32] {
         let setting = [0, depth, ROW as i32, rows as i32];
-        let us = p.probe.best(|b| b.run(c"avsg_probe_rows", from, out, setting, p.cores))?;
-        found.push((depth, (rows * p.cores * ROW) as f64 / us / 1e3));
+        let us =
+            harness.probe.best(|b| b.run(c"avsg_probe_rows", from, out, setting, harness.cores))?;
+        bandwidths.push((depth, (rows * harness.cores * ROW) as f64 / us / 1e3));
     }
-    p.hardware()?;
-    Ok(found)
+    harness.require_hardware()?;
+    Ok(bandwidths)
 }

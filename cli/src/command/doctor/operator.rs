@@ -1,4 +1,4 @@
-//! The operator itself on the device.
+//! Checks that run the operator on the device.
 
 use anyhow::{Context as _, Result, bail};
 use avsg::Error;
@@ -9,35 +9,42 @@ use avsg::pool::PoolConfig;
 use avsg::rows::RowFormat;
 use avsg_testkit::content::{check_row, fill_row};
 
-use super::Patient;
+use super::Harness;
 
+/// Bytes per row.
 const ROW: usize = 1152;
 
-fn engine(p: &Patient) -> Result<Engine> {
-    let rows = 8 * p.params.slots as usize;
+/// Creates an engine with one state, whose host pool contains version 1 of every row.
+fn engine(harness: &Harness) -> Result<Engine> {
+    let rows = 8 * harness.params.slots as usize;
     let pool = PoolConfig::new(1, rows, RowFormat::single(ROW)?);
-    let pool = RegisteredPool::create(&p.context, &pool)?;
+    let pool = RegisteredPool::create(&harness.context, &pool)?;
     let mut bytes = [0; ROW];
     for row in 0..rows {
         fill_row(row as i32, 1, &mut bytes);
         pool.pool().write_row(0, row, &bytes)?;
     }
-    let options = AscendOptions::new(p.context.clone()).with_kernels(&p.kernels);
-    Ok(Engine::on_ascend(Config { cores: p.cores, ..Config::new(p.params, 1) }, pool, &options)?)
+    let options = AscendOptions::new(harness.context.clone()).with_kernels(&harness.kernels);
+    Ok(Engine::on_ascend(
+        Config { cores: harness.cores, ..Config::new(harness.params, 1) },
+        pool,
+        &options,
+    )?)
 }
 
-/// Whether the second of two kernels sees a host row that was rewritten between them.
-pub fn rewritten_row(p: &Patient) -> Result<bool> {
-    let mut engine = engine(p)?;
+/// Returns whether a kernel reads the new content of a host row that was rewritten after the previous
+/// kernel.
+pub fn rewritten_row(harness: &Harness) -> Result<bool> {
+    let mut engine = engine(harness)?;
     let mut plan = engine.new_plan(1, 1)?;
-    let ids: Vec<i32> = (0..p.params.k as i32).collect();
+    let ids: Vec<i32> = (0..harness.params.k as i32).collect();
     let (rows, mut bytes, mut seen) = (engine.pool().rows() as i32, [0; ROW], true);
     for version in 1..=3 {
         for &id in &ids {
             fill_row(id, version, &mut bytes);
             engine.pool().write_row(0, id as usize, &bytes)?;
         }
-        // Another generation: everything is fetched again.
+        // A new generation empties the table, so that all rows are fetched again.
         let batch = Batch {
             ids: &ids,
             ids_stride: ids.len(),
@@ -52,7 +59,7 @@ pub fn rewritten_row(p: &Patient) -> Result<bool> {
         };
         engine.step(&batch, &mut plan, 0, None)?;
         for (&id, &slot) in ids.iter().zip(plan.slots(0)) {
-            let slot = usize::try_from(slot).ok().context("an id without a slot")?;
+            let slot = usize::try_from(slot).ok().context("an id has no slot")?;
             engine.buffer().slot_bytes(0, 0, slot, &mut bytes)?;
             seen &= check_row(id, version, &bytes);
         }
@@ -66,13 +73,13 @@ struct Arrays {
     batch: DeviceBatch,
 }
 
-/// The word at which the ids begin; the small arrays lie before it, a line each.
+/// The word at which the ids begin, after five small arrays of one cache line each.
 const IDS: usize = 5 * 16;
 
 impl Arrays {
-    fn new(p: &Patient, rows: usize) -> Result<Self> {
-        let k = p.params.k as usize;
-        let memory = DeviceMemory::zeroed(&p.context, 4 * (IDS + k))?;
+    fn new(harness: &Harness, rows: usize) -> Result<Self> {
+        let k = harness.params.k as usize;
+        let memory = DeviceMemory::zeroed(&harness.context, 4 * (IDS + k))?;
         let at =
             |word: usize, len| DeviceArray { address: memory.address() + 4 * word as u64, len };
         let batch = DeviceBatch {
@@ -100,57 +107,63 @@ impl Arrays {
     }
 }
 
-/// Microseconds of (plan, transfer), the least of some steps that miss everything.
-fn times(p: &Patient) -> Result<(f64, f64)> {
-    let mut engine = engine(p)?;
-    let k = p.params.k as usize;
-    let mut arrays = Arrays::new(p, engine.pool().rows())?;
+/// Returns the microseconds of (plan, transfer): the least of several steps in which every id misses.
+fn measure_step(harness: &Harness) -> Result<(f64, f64)> {
+    let mut engine = engine(harness)?;
+    let k = harness.params.k as usize;
+    let mut arrays = Arrays::new(harness, engine.pool().rows())?;
     let mut plan = engine.new_plan(1, 1)?;
     let (mut plan_us, mut copy_us) = (f64::MAX, f64::MAX);
-    for step in 0..if p.simulated { 2 } else { 20 } {
+    for step in 0..if harness.simulated { 2 } else { 20 } {
         let ids: Vec<i32> = (0..k).map(|i| ((i * 8 + step) % (8 * k)) as i32).collect();
         arrays.write(IDS, &ids)?;
         arrays.write(32, &[step as i32])?;
-        let (batch, stream) = (arrays.batch, p.probe.stream.raw());
-        // SAFETY: the arrays have the sizes that the batch says; `time` waits for the stream.
-        let matched =
-            p.probe.time(|| unsafe { Ok(engine.enqueue_plan(&batch, &mut plan, stream)?) })?;
-        // SAFETY: as above.
-        let copied =
-            p.probe.time(|| unsafe { Ok(engine.enqueue_transfer(&plan, 0, None, stream)?) })?;
+        let (batch, stream) = (arrays.batch, harness.probe.stream.raw());
+        // SAFETY: the device arrays have the lengths that the batch states, and `time` waits for the
+        // stream before they are written again.
+        let matched = harness
+            .probe
+            .time(|| unsafe { Ok(engine.enqueue_plan(&batch, &mut plan, stream)?) })?;
+        // SAFETY: `plan` was filled by the kernel before this one in the same stream, and `time` waits
+        // for the stream.
+        let copied = harness
+            .probe
+            .time(|| unsafe { Ok(engine.enqueue_transfer(&plan, 0, None, stream)?) })?;
         (plan_us, copy_us) = (plan_us.min(matched), copy_us.min(copied));
     }
     engine.close()?;
     Ok((plan_us, copy_us))
 }
 
-/// Microseconds of Stage One.
-pub fn matching(p: &Patient) -> Result<f64> {
-    let (plan, _) = times(p)?;
-    p.hardware()?;
+/// Returns the microseconds of Stage One of one request.
+pub fn matching(harness: &Harness) -> Result<f64> {
+    let (plan, _) = measure_step(harness)?;
+    harness.require_hardware()?;
     Ok(plan)
 }
 
-/// Gigabytes per second of Stage Two when everything misses.
-pub fn bandwidth(p: &Patient) -> Result<f64> {
-    let (_, copy) = times(p)?;
-    p.hardware()?;
-    Ok((p.params.k as usize * ROW) as f64 / copy / 1e3)
+/// Returns the bandwidth of Stage Two in GB/s when every id misses.
+pub fn bandwidth(harness: &Harness) -> Result<f64> {
+    let (_, copy) = measure_step(harness)?;
+    harness.require_hardware()?;
+    Ok((harness.params.k as usize * ROW) as f64 / copy / 1e3)
 }
 
-/// What a wait returns after a kernel read memory that is not the device's.
-pub fn fault_code(p: &Patient) -> Result<i32> {
-    let mut engine = engine(p)?;
-    let arrays = Arrays::new(p, engine.pool().rows())?;
+/// Returns the code that a wait returns after a kernel has read host memory that is not registered.
+pub fn fault_code(harness: &Harness) -> Result<i32> {
+    let mut engine = engine(harness)?;
+    let arrays = Arrays::new(harness, engine.pool().rows())?;
     let host = [0i32; 4096];
     let mut plan = engine.new_plan(1, 1)?;
     let ids = DeviceArray { address: host.as_ptr() as u64, len: host.len() };
     let batch = DeviceBatch { ids, ..arrays.batch };
-    // SAFETY: that the ids are the host's is what is asked; the device refuses the address.
-    let queued = unsafe { engine.enqueue_plan(&batch, &mut plan, p.probe.stream.raw()) };
-    match queued.and_then(|()| p.probe.stream.synchronize(p.probe.timeout)) {
+    // SAFETY: `ids` is the address of unregistered host memory on purpose, and the device refuses it.
+    // `host` is not moved or dropped before the wait, and the other arrays have the lengths that the
+    // batch states.
+    let queued = unsafe { engine.enqueue_plan(&batch, &mut plan, harness.probe.stream.raw()) };
+    match queued.and_then(|()| harness.probe.stream.synchronize(harness.probe.timeout)) {
         Err(Error::Acl { code, .. }) => Ok(code),
         Err(error) => Err(error.into()),
-        Ok(()) => bail!("the kernel read unregistered host memory and nobody noticed"),
+        Ok(()) => bail!("the kernel read unregistered host memory without an error"),
     }
 }

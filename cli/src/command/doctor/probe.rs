@@ -1,4 +1,4 @@
-//! Launches of single kernels, timed by events.
+//! Launches of single kernels that are timed by events.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -6,17 +6,19 @@ use std::sync::Arc;
 use anyhow::Result;
 use avsg::ascend::acl::owned::{Args, Binary, Context, DeviceMemory, Event, Stream};
 
-/// A stream with two events around what is measured.
+/// The probe kernels, and a stream with two events for timing.
 pub struct Probe {
     pub context: Arc<Context>,
     pub stream: Stream,
     binary: Arc<Binary>,
     start: Event,
     end: Event,
+    /// Milliseconds that a wait for the stream takes at most.
     pub timeout: i32,
 }
 
 impl Probe {
+    /// Loads the compiled probe kernels of the file `kernels`.
     pub fn new(context: &Arc<Context>, kernels: &Path) -> Result<Self> {
         Ok(Self {
             context: Arc::clone(context),
@@ -28,7 +30,8 @@ impl Probe {
         })
     }
 
-    /// Runs a probe kernel and returns the microseconds that it took.
+    /// Runs a probe kernel on `blocks` blocks and returns the microseconds that it took. `setting` is
+    /// the four words that `probes.cpp` describes.
     pub fn run(
         &self,
         name: &std::ffi::CStr,
@@ -46,8 +49,8 @@ impl Probe {
         let current = self.context.bind()?;
         self.start.record(self.stream.raw())?;
         let batch = name == c"avsg_probe_sync";
-        // SAFETY: the probes write at most 256 bytes of `to`, read rows of `from` that the caller has
-        // registered, and the stream is waited for below.
+        // SAFETY: the probes write at most 256 bytes of `to`, they read only rows of `from` that the
+        // caller has registered, and the call waits for the stream below.
         unsafe { args.launch(&addresses, &words, blocks, batch, self.stream.raw())? };
         self.end.record(self.stream.raw())?;
         drop(current);
@@ -55,12 +58,12 @@ impl Probe {
         Ok(f64::from(self.end.since(&self.start)?) * 1e3)
     }
 
-    /// The least of some runs.
+    /// Returns the least result of five runs.
     pub fn best(&self, mut run: impl FnMut(&Self) -> Result<f64>) -> Result<f64> {
         (0..5).try_fold(f64::MAX, |best, _| Ok(run(self)?.min(best)))
     }
 
-    /// Runs `work` in the stream and returns its microseconds.
+    /// Runs `work`, which queues kernels in the stream, and returns the microseconds that they took.
     pub fn time(&self, work: impl FnOnce() -> Result<()>) -> Result<f64> {
         self.start.record(self.stream.raw())?;
         work()?;

@@ -1,5 +1,8 @@
-// What only hardware can tell, one kernel each. Written for AVSG's doctor; Apache-2.0.
-// Arguments: memory to read, memory to write, four words: n, depth, bytes of a row, rows of a core.
+// The probe kernels of `avsg doctor`: each kernel measures one property of the device.
+// License: Apache-2.0.
+//
+// Every kernel has the same arguments: `from`, memory to read; `to`, memory to write; and `setting`, four
+// words: n (repetitions), depth (rows in flight per core), bytes (bytes per row), rows (rows per core).
 
 #include "kernel_operator.h"
 
@@ -7,6 +10,7 @@ using namespace AscendC;
 
 namespace probes {
 
+// Byte offsets in the unified buffer: the setting, and three areas.
 constexpr uint32_t SETTING_AT = 0;
 constexpr uint32_t A_AT = 64;
 constexpr uint32_t B_AT = A_AT + 32768;
@@ -19,7 +23,8 @@ template <typename T> __aicore__ inline GlobalTensor<T> Global(GM_ADDR at)
     return all;
 }
 
-template <HardEvent event> __aicore__ inline void After()
+// Makes the second pipe of `event` wait for the first.
+template <HardEvent event> __aicore__ inline void WaitFor()
 {
     SetFlag<event>(EVENT_ID0);
     WaitFlag<event>(EVENT_ID0);
@@ -29,12 +34,12 @@ struct Setting {
     int32_t n, depth, bytes, rows;
 };
 
-__aicore__ inline Setting Read(GM_ADDR from)
+__aicore__ inline Setting ReadSetting(GM_ADDR from)
 {
     const LocalTensor<int32_t> words(TPosition::VECCALC, SETTING_AT, 8);
     DataCopyPad(words, Global<int32_t>(from), DataCopyExtParams{1, 16, 0, 0, 0},
                 DataCopyPadExtParams<int32_t>{false, 0, 0, 0});
-    After<HardEvent::MTE2_S>();
+    WaitFor<HardEvent::MTE2_S>();
     return {words.GetValue(0), words.GetValue(1), words.GetValue(2), words.GetValue(3)};
 }
 
@@ -45,7 +50,7 @@ extern "C" __global__ __aicore__ void avsg_probe_empty(GM_ADDR from, GM_ADDR to,
     KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIV_ONLY);
 }
 
-// INT32_MAX + 1, which no kernel of AVSG ever computes.
+// Computes INT32_MAX + 1 in 64 words. No kernel of the operator computes a sum that overflows.
 extern "C" __global__ __aicore__ void avsg_probe_overflow(GM_ADDR from, GM_ADDR to, GM_ADDR setting)
 {
     KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIV_ONLY);
@@ -53,49 +58,49 @@ extern "C" __global__ __aicore__ void avsg_probe_overflow(GM_ADDR from, GM_ADDR 
     Duplicate(words, static_cast<int32_t>(2147483647), 64);
     PipeBarrier<PIPE_V>();
     Adds(words, words, static_cast<int32_t>(1), 64);
-    probes::After<HardEvent::V_MTE3>();
+    probes::WaitFor<HardEvent::V_MTE3>();
     DataCopyPad(probes::Global<int32_t>(to), words, DataCopyExtParams{1, 256, 0, 0, 0});
 }
 
-// n times 2048 words gathered out of 8192.
+// Gathers 2048 words out of 8192, n times.
 extern "C" __global__ __aicore__ void avsg_probe_gather(GM_ADDR from, GM_ADDR to, GM_ADDR setting)
 {
     KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIV_ONLY);
-    const probes::Setting s = probes::Read(setting);
+    const probes::Setting s = probes::ReadSetting(setting);
     const LocalTensor<int32_t> table(TPosition::VECCALC, probes::A_AT, 8192);
     const LocalTensor<int32_t> offsets(TPosition::VECCALC, probes::B_AT, 2048);
-    const LocalTensor<int32_t> found(TPosition::VECCALC, probes::C_AT, 2048);
+    const LocalTensor<int32_t> gathered(TPosition::VECCALC, probes::C_AT, 2048);
     Duplicate(table, static_cast<int32_t>(7), 8192);
     CreateVecIndex(offsets, static_cast<int32_t>(0), 2048);
     PipeBarrier<PIPE_V>();
     Muls(offsets, offsets, static_cast<int32_t>(16), 2048);
     PipeBarrier<PIPE_V>();
     for (int32_t i = 0; i < s.n; i++) {
-        Gather(found, table, offsets.ReinterpretCast<uint32_t>(), static_cast<uint32_t>(0),
+        Gather(gathered, table, offsets.ReinterpretCast<uint32_t>(), static_cast<uint32_t>(0),
                static_cast<uint32_t>(2048));
         PipeBarrier<PIPE_V>();
     }
-    probes::After<HardEvent::V_MTE3>();
+    probes::WaitFor<HardEvent::V_MTE3>();
     if (GetBlockIdx() == 0) {
-        DataCopyPad(probes::Global<int32_t>(to), found, DataCopyExtParams{1, 256, 0, 0, 0});
+        DataCopyPad(probes::Global<int32_t>(to), gathered, DataCopyExtParams{1, 256, 0, 0, 0});
     }
 }
 
-// n times all cores wait for each other.
+// Synchronises all cores n times.
 extern "C" __global__ __aicore__ void avsg_probe_sync(GM_ADDR from, GM_ADDR to, GM_ADDR setting)
 {
     KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_MIX_AIV_1_0);
-    const probes::Setting s = probes::Read(setting);
+    const probes::Setting s = probes::ReadSetting(setting);
     for (int32_t i = 0; i < s.n; i++) {
         SyncAll<true>();
     }
 }
 
-// Every core reads `rows` rows of its own, `depth` of them on their way before each wait.
+// Every core reads `rows` rows of its own, and waits after every `depth` rows.
 extern "C" __global__ __aicore__ void avsg_probe_rows(GM_ADDR from, GM_ADDR to, GM_ADDR setting)
 {
     KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIV_ONLY);
-    const probes::Setting s = probes::Read(setting);
+    const probes::Setting s = probes::ReadSetting(setting);
     const uint32_t bytes = static_cast<uint32_t>(s.bytes);
     const GlobalTensor<uint8_t> rows = probes::Global<uint8_t>(from);
     const uint64_t first = static_cast<uint64_t>(GetBlockIdx()) * static_cast<uint64_t>(s.rows);
@@ -105,6 +110,6 @@ extern "C" __global__ __aicore__ void avsg_probe_rows(GM_ADDR from, GM_ADDR to, 
             DataCopyPad(row, rows[(first + at + i) * bytes], DataCopyExtParams{1, bytes, 0, 0, 0},
                         DataCopyPadExtParams<uint8_t>{false, 0, 0, 0});
         }
-        probes::After<HardEvent::MTE2_S>();
+        probes::WaitFor<HardEvent::MTE2_S>();
     }
 }

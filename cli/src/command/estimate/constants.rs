@@ -1,33 +1,34 @@
-//! The constants of the model: what each is, where it is from, and how far off it may be.
+//! The constants of the model, with their sources and ranges.
 //!
-//! "measured" and "documented" name a public source, "fit" was chosen by figures of the paper, and
-//! "assumed" has nothing behind it but its range. The vectorised figures of the paper fit none: a descent
-//! by coordinates on their squared errors drives nearly every constant to an end of its range and still
-//! leaves -28, +37, -53 and -27 %. What is missing there is in the paper's kernel (some 20 us at any size,
-//! 5 ns a slot), so nothing was moved to hide it, and nothing was chosen by what it makes of ours.
+//! A source says "measured" or "documented" and names a public source, "fit" if the value was fitted to
+//! figures of the paper, or "assumed" if only its range is known. No constant was fitted to the paper's
+//! figures of its vectorised kernel: a coordinate descent on their squared errors drives nearly every
+//! constant to an end of its range and still leaves errors of -28, +37, -53 and -27 %. The model lacks
+//! about 20 us at any size and 5 ns per slot of the paper's kernel. No constant was chosen by its effect
+//! on the operator's own kernel.
 
 use anyhow::Result;
 use avsg::Error;
 use avsg_linker::cost::{Prices, Unit};
 
-/// One constant.
+/// A constant of the model.
 #[derive(Clone, Copy, Debug)]
 pub struct Constant {
-    /// Its name on the command line.
+    /// Name on the command line.
     pub name: &'static str,
-    /// Of its value.
+    /// Unit of the value.
     pub unit: &'static str,
-    /// What the model takes unless told otherwise.
+    /// The value unless `--set` replaces it.
     pub default: f64,
-    /// The least that its source allows.
+    /// The smallest value that the source allows.
     pub lo: f64,
-    /// The most.
+    /// The largest value that the source allows.
     pub hi: f64,
-    /// What it is, and its source.
+    /// The meaning of the constant, and its source.
     pub source: &'static str,
 }
 
-/// Names of the constants, in the order of [`CONSTANTS`].
+/// The names of the constants, in the order of [`CONSTANTS`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Name {
     Head,
@@ -59,102 +60,102 @@ const fn constant(
     Constant { name, unit, default, lo, hi, source }
 }
 
-/// All of them.
+/// All constants.
 pub const CONSTANTS: [Constant; 19] = [
     constant(
         ("head", "cycles"),
         [24.0, 20.0, 30.0],
-        "of a vector op, before its repeats; measured, Add of 4096 floats (bank_conflict_ub)",
+        "start of a vector op, before its repeats; measured, Add of 4096 floats (bank_conflict_ub)",
     ),
     constant(
         ("barrier", "cycles"),
         [20.0, 0.0, 60.0],
-        "between two vector ops that depend on each other (PipeBarrier<PIPE_V>); assumed",
+        "wait between two dependent vector ops (PipeBarrier<PIPE_V>); assumed",
     ),
     constant(
         ("repeat", "cycles"),
         [1.0, 1.0, 2.0],
-        "of 64 words; 2 where every one is a bank conflict; measured (bank_conflict_ub)",
+        "one repeat of a vector op, 64 words; 2 if every repeat has a bank conflict; measured (bank_conflict_ub)",
     ),
     constant(
         ("gather", "words/cycle"),
         [1.0, 0.5, 4.0],
-        "that Gather reads; assumed, no public number (64 lanes on 16 bank groups)",
+        "rate at which Gather reads; assumed, as no figure is public (64 lanes on 16 bank groups)",
     ),
     constant(
         ("scalar", "cycles"),
         [9.5, 8.0, 11.0],
-        "of a GetValue or SetValue in UB with its share of the loop; measured (add_high_performance)",
+        "one GetValue or SetValue in UB with its share of the loop; measured (add_high_performance)",
     ),
     constant(
         ("sync", "cycles"),
         [40.0, 10.0, 150.0],
-        "of SetFlag and WaitFlag between two pipes; assumed",
+        "SetFlag and WaitFlag between two pipes; assumed",
     ),
     constant(
         ("dma", "cycles"),
         [21.0, 10.0, 30.0],
-        "to issue one DataCopy; measured as an upper bound, 11.1 ns (data_copy, scenario 1)",
+        "issue of one DataCopy; measured as an upper bound, 11.1 ns (data_copy, scenario 1)",
     ),
     constant(
         ("latency", "cycles"),
         [700.0, 300.0, 1500.0],
-        "from a DataCopy's issue to its flag, where something waits for it; assumed",
+        "time from the issue of a DataCopy to its flag, counted if a pipe waits for the flag; assumed",
     ),
     constant(
         ("bandwidth", "B/cycle"),
         [32.0, 20.0, 64.0],
-        "of one core, GM to UB and back; documented (platform .ini: HBM 32, UB to GM 64; all cores 20)",
+        "bandwidth of one core between GM and UB; documented (platform .ini: HBM 32, UB to GM 64; all cores 20)",
     ),
     constant(
-        ("crowd", "times"),
+        ("crowd", "factor"),
         [1.64, 1.0, 1.64],
-        "longer that a table takes into UB where all cores read the same one; measured, the most (data_copy, scenario 7)",
+        "factor on the time to read a table into UB if all cores read the same one; measured, the largest (data_copy, scenario 7)",
     ),
-    constant(("syncall", "us"), [1.0, 0.5, 5.0], "of SyncAll over all cores; assumed"),
+    constant(("syncall", "us"), [1.0, 0.5, 5.0], "one SyncAll over all cores; assumed"),
     constant(
         ("launch", "us"),
         [2.3, 0.0, 5.0],
-        "of a kernel; assumed, where the paper's dual-pointer line (20.8 us at K=256, 150 at 2048) meets K=0",
+        "launch of a kernel; assumed, the paper's dual-pointer times (20.8 us at K=256, 150 at 2048) extrapolated to K=0",
     ),
     constant(
         ("h2d-start", "us"),
         [3.0, 2.0, 5.0],
-        "before a core's first host row; fit to the paper's H2D table, 40 cores",
+        "time before a core's first host row; fit to the paper's H2D table, 40 cores",
     ),
     constant(
         ("h2d-row", "us"),
         [0.42, 0.3, 0.6],
-        "for each 1152-byte host row of a core; fit to the paper's H2D table",
+        "time per host row of 1152 bytes and core; fit to the paper's H2D table",
     ),
     constant(
         ("h2d-link", "GB/s"),
         [105.0, 90.0, 115.0],
-        "of the host link, all cores; fit to the paper's H2D table (110 in vllm-ascend PR 8851)",
+        "bandwidth of the host link for all cores; fit to the paper's H2D table (110 measured by vllm-ascend)",
     ),
     constant(
         ("paper-refresh", "accesses"),
         [2.0, 2.0, 3.0],
-        "to UB for each hit that the paper's kernel refreshes: slot and word read at once, word written; assumed",
+        "scalar accesses to UB per hit that the paper's kernel refreshes: slot and word read at once, word written; assumed",
     ),
     constant(
         ("paper-miss", "accesses"),
         [8.0, 6.0, 12.0],
-        "to UB for each miss in the paper's kernel: 2 pairs read, id, slot, lifetime and link written; assumed",
+        "scalar accesses to UB per miss in the paper's kernel: 2 pairs read; id, slot, lifetime and link written; assumed",
     ),
     constant(
         ("paper-decay", "ops"),
         [2.0, 1.0, 4.0],
-        "over the packed words for each decay of the paper's kernel: subtract, keep the field in; assumed",
+        "vector ops over the packed words per decay of the paper's kernel: subtract, clamp the field; assumed",
     ),
     constant(
         ("dual-pointer", "accesses"),
         [11.0, 4.0, 14.0],
-        "to UB for each step of the scalar merge; fit to the 72 ns per id between the paper's two points",
+        "scalar accesses to UB per step of the scalar merge; fit to the 72 ns per id between the paper's two figures",
     ),
 ];
 
-/// A value for every constant.
+/// The value of every constant, in the order of [`CONSTANTS`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Constants([f64; CONSTANTS.len()]);
 
@@ -165,23 +166,23 @@ impl Default for Constants {
 }
 
 impl Constants {
-    /// The value of one.
+    /// Returns the value of a constant.
     pub fn get(&self, name: Name) -> f64 {
         self.0[name as usize]
     }
 
-    /// The value of the one at that place in [`CONSTANTS`].
-    pub fn at(&self, at: usize) -> f64 {
-        self.0[at]
+    /// Returns the value of the constant `CONSTANTS[index]`.
+    pub fn at(&self, index: usize) -> f64 {
+        self.0[index]
     }
 
-    /// The same with another rate of Gather.
-    pub fn at_gather(mut self, rate: f64) -> Self {
+    /// Replaces the rate of Gather, in words per cycle.
+    pub fn with_gather(mut self, rate: f64) -> Self {
         self.0[Name::Gather as usize] = rate;
         self
     }
 
-    /// The same after `--set NAME=VALUE`.
+    /// Replaces the value that a `--set NAME=VALUE` names.
     pub fn with(mut self, setting: &str) -> Result<Self> {
         let bad = |limit: &str| {
             Error::invalid(
@@ -198,7 +199,7 @@ impl Constants {
             return Err(bad("no constant has that name").into());
         };
         let value: f64 = value.trim().parse().map_err(|_| bad("the value must be a number"))?;
-        // Whoever measured knows better than the range does; only nonsense is refused.
+        // A measured value may be outside of the range, so only impossible values are refused.
         let least = if CONSTANTS[at].lo > 0.0 { f64::MIN_POSITIVE } else { 0.0 };
         if !value.is_finite() || value < least {
             return Err(bad("the value must be finite and positive").into());
@@ -207,7 +208,7 @@ impl Constants {
         Ok(self)
     }
 
-    /// Cycles of each unit of work.
+    /// Returns the cycles per unit of work.
     pub fn prices(&self) -> Prices {
         let mut prices = Prices::default();
         for (unit, cycles) in [
@@ -234,7 +235,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_and_table_are_in_one_order() {
+    fn names_and_table_have_the_same_order() {
         let c = Constants::default();
         for (name, text) in [
             (Name::Head, "head"),
@@ -253,9 +254,8 @@ mod tests {
         }
     }
 
-    /// The slow end of every range makes some unit dearer and none cheaper.
     #[test]
-    fn every_unit_has_a_price_that_follows_its_constant() {
+    fn the_slow_end_of_each_range_raises_the_price_of_one_unit_only() {
         let c = Constants::default();
         let price = |c: &Constants| UNITS.map(|u| Work::of(u.0, 1.0).cycles(&c.prices()));
         assert!(price(&c).iter().all(|&p| p > 0.0));

@@ -1,4 +1,4 @@
-//! What a step does: counted by replaying the recorded kernel over a trace.
+//! The work of a step, counted by replaying the recorded kernel on a trace.
 
 use crate::trace::Trace;
 use anyhow::{Context, Result};
@@ -22,86 +22,88 @@ use serde::Serialize;
 
 use super::phase::{PHASES, Phase, Phases};
 
-/// Means over the counted steps, of one request with one token each.
+/// Means per counted step, for one request with one token.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Counts {
-    /// Steps counted.
+    /// Number of counted steps.
     pub steps: usize,
-    /// Ids found.
+    /// Ids that hit.
     pub hits: f64,
-    /// Ids not found.
+    /// Ids that miss.
     pub misses: f64,
-    /// Ids pending before each later round of Probe.
+    /// Ids that are pending before each later round of Probe.
     pub pending: Vec<f64>,
-    /// Counts over the lifetimes until the threshold was known.
+    /// Passes over the lifetimes that count slots, until the threshold is known.
     pub counts: f64,
-    /// How far the lifetimes fell in CollectDead; the paper decays step by step.
+    /// The number of steps by which CollectDead lowers the lifetimes; the paper lowers them one by one.
     pub decays: f64,
-    /// Ids that looked for a link, over all rounds.
+    /// Ids that search for a link, summed over all rounds.
     pub seeks: f64,
-    /// Links written.
+    /// Links that are written.
     pub claims: f64,
-    /// Hits that are refreshed before victims are chosen, the others waiting.
+    /// Hits that are refreshed before victims are chosen; the others are refreshed later.
     pub early: f64,
 }
 
-/// The kernel's work a step.
+/// The work of the kernel per step.
 pub struct Profile {
     /// The geometry.
     pub params: Params,
-    /// Lanes of a tile.
+    /// Lanes per tile.
     pub tile: u32,
-    /// Bytes of UB.
+    /// Bytes of unified buffer that the kernel uses.
     pub ub: u32,
-    /// Counts.
+    /// Means per step.
     pub counts: Counts,
-    /// Cores that probe for a request where [`How::Shared`] is counted; 1: it is not.
+    /// Cores that share a token under [`Schedule::Shared`]; 1 if that schedule is not counted.
     pub sharers: usize,
-    /// Work by phase: lifetimes in a column of their own and in the links' words, each in every way.
-    pub work: [[[Work; PHASES.len()]; HOWS.len()]; 2],
-    /// Probe's later rounds, were they to run over all K ids.
+    /// Work by lifetime layout (own column, packed into the links' words), schedule and phase.
+    pub work: [[[Work; PHASES.len()]; SCHEDULES.len()]; 2],
+    /// Work of Probe's later rounds if they ran over all K ids.
     pub all_lanes: Work,
 }
 
-/// A way to run Stage One; see [`HOWS`].
+/// A schedule of Stage One's refreshes and probes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum How {
-    /// Every refresh at once.
+pub enum Schedule {
+    /// All refreshes run before victims are chosen.
     AtOnce,
-    /// Refreshes that can wait are left out.
-    Late,
-    /// Those too, and other cores probe most of the token.
+    /// Refreshes that cannot change a victim are left out of Stage One.
+    Deferred,
+    /// As `Deferred`, and other cores probe most of the token's ids.
     Shared,
 }
 
-/// All of them, in the order of [`Profile::work`].
-pub const HOWS: [How; 3] = [How::AtOnce, How::Late, How::Shared];
+/// The schedules, in the order of [`Profile::work`].
+pub const SCHEDULES: [Schedule; 3] = [Schedule::AtOnce, Schedule::Deferred, Schedule::Shared];
 
-/// The table between steps.
+/// The table between two steps.
 #[derive(Clone)]
 struct State {
     header: Vec<i32>,
     id: Vec<i32>,
-    life: Vec<i8>,
+    lifetime: Vec<i8>,
     link: Vec<i32>,
 }
 
-/// Replays the trace's tokens, each as a step of its own, and counts all but the first `warm` of them.
+/// Replays the steps of the trace, which have one token each, and counts all but the first `warm`
+/// steps. `tick` is called after each step.
 ///
-/// With more than one of `sharers`, also as one of so many cores that share the token.
+/// If `sharers` is above 1, [`Schedule::Shared`] is counted too, on one of so many cores.
 pub fn count(
     params: &Params,
     trace: &Trace,
     warm: usize,
     sharers: usize,
-    done: &dyn Fn(),
+    tick: &dyn Fn(),
 ) -> Result<Profile> {
     let sharers = if defers(params) { sharers } else { 1 };
     let kernel = match Kernel::new(params) {
         Err(Failed::TooLarge(TooLarge { needs, limit })) => {
-            let limit = format!("there are {limit} on a 910B");
+            let limit = format!("a vector core of a 910B has {limit} bytes");
             let remedy = "choose fewer slots, less spread or a smaller K";
-            return Err(Error::invalid("bytes of unified buffer", needs, limit, remedy).into());
+            let value = format!("{needs} bytes");
+            return Err(Error::invalid("unified buffer", value, limit, remedy).into());
         }
         lowered => lowered.context("lowering Stage One for a 910B")?,
     };
@@ -111,7 +113,7 @@ pub fn count(
     let mut state = State {
         header: words,
         id: vec![EMPTY; params.slots as usize],
-        life: vec![params.empty_life(); params.slots as usize],
+        lifetime: vec![params.empty_life(); params.slots as usize],
         link: vec![INVALID; params.links() as usize],
     };
     let all_lanes = uncompacted(&kernel, &phases, params);
@@ -128,58 +130,62 @@ pub fn count(
     for step in 0..trace.steps {
         let stable = trace.stable.as_ref().map_or(-1, |stable| stable[step]);
         let before = state.clone();
-        // The slots that the other cores of a shared token find.
-        let mut found = Vec::new();
-        for how in HOWS.into_iter().filter(|&how| how != How::Shared || sharers > 1) {
+        // The slots of hits, which the cores of a shared token publish for each other.
+        let mut hit_slots = Vec::new();
+        let counted = |&schedule: &Schedule| schedule != Schedule::Shared || sharers > 1;
+        for schedule in SCHEDULES.into_iter().filter(counted) {
             state = before.clone();
-            let part = if how == How::Shared { part(params.k as usize, sharers) } else { 0 };
-            let step_of = StepOf { ids: trace.row(step, 0), stable, how, part, found: &found };
-            let (ran, slots, misses) = replay(&kernel, params, &mut state, &step_of)?;
-            if how != How::AtOnce {
-                refresh_late(params, &mut state.life, &slots);
+            let shared = schedule == Schedule::Shared;
+            let part_len = if shared { part(params.k as usize, sharers) } else { 0 };
+            let ids = trace.row(step, 0);
+            let input = StepInput { ids, stable, schedule, part_len, hit_slots: &hit_slots };
+            let (ran, slots, misses) = replay(&kernel, params, &mut state, &input)?;
+            if schedule != Schedule::AtOnce {
+                refresh_late(params, &mut state.lifetime, &slots);
             }
-            found.clone_from(&slots);
-            misses.iter().for_each(|&lane| found[lane] = EMPTY);
+            hit_slots.clone_from(&slots);
+            misses.iter().for_each(|&lane| hit_slots[lane] = EMPTY);
             if step < warm {
                 continue;
             }
-            if how == How::Late {
+            if schedule == Schedule::Deferred {
                 profile.counts.add(&kernel.tape, &phases, &ran, &slots, &misses);
             }
-            for (n, life) in [Life::Narrow, Life::Packed].into_iter().enumerate() {
-                let sum = &mut profile.work[n][how as usize];
+            for (layout, life) in [Life::Narrow, Life::Packed].into_iter().enumerate() {
+                let sum = &mut profile.work[layout][schedule as usize];
                 sum.iter_mut().zip(phases.work(&ran, life)).for_each(|(sum, work)| *sum += work);
             }
         }
-        done();
+        tick();
     }
     profile.divide();
     Ok(profile)
 }
 
-/// What a step is replayed on.
-struct StepOf<'a> {
+/// The input of a replayed step.
+struct StepInput<'a> {
     ids: &'a [i32],
+    /// Tokens with final KV before the step; -1 if not known.
     stable: i32,
-    how: How,
-    /// Lanes that this core probes of a shared token.
-    part: usize,
-    /// What the others found, and this one will.
-    found: &'a [i32],
+    schedule: Schedule,
+    /// Lanes of a shared token that this core probes.
+    part_len: usize,
+    /// The slot of each id that hits, -1 for misses: the results of the cores that share the token.
+    hit_slots: &'a [i32],
 }
 
-/// One step: what ran, the slot of every lane, and the lanes that missed.
+/// Replays one step. Returns the ops that ran, the slot of every lane, and the lanes that missed.
 fn replay<'t>(
     kernel: &'t Kernel,
     p: &Params,
     state: &mut State,
-    step: &StepOf<'_>,
+    input: &StepInput<'_>,
 ) -> Result<(Vec<Ran<'t>>, Vec<i32>, Vec<usize>)> {
     let mut run = Replay::new(&kernel.tape, kernel.plan.tile as usize)?;
     run.watch();
-    let &StepOf { ids, stable, how, part, found } = step;
+    let &StepInput { ids, stable, schedule, part_len, hit_slots } = input;
     let k = ids.len();
-    // Host blocks in order: what a lookup costs does not depend on what it finds.
+    // The host blocks are in order, because the cost of a lookup does not depend on its result.
     let entries = if p.page == 0 { 0 } else { ID_LIMIT / p.page.cast_signed() };
     let blocks: Vec<i32> = (0..entries).collect();
     let rows = if p.page == 0 { ID_LIMIT } else { i32::try_from(blocks.len())? };
@@ -199,10 +205,10 @@ fn replay<'t>(
         ("valid_at", 0),
         ("miss_at", 0),
         ("record_at", 0),
-        ("shared", i32::from(how == How::Shared)),
+        ("shared", i32::from(schedule == Schedule::Shared)),
         ("part_at", 0),
-        ("part_len", i32::try_from(part.min(k))?),
-        ("late", i32::from(how != How::AtOnce)),
+        ("part_len", i32::try_from(part_len.min(k))?),
+        ("late", i32::from(schedule != Schedule::AtOnce)),
     ];
     for (name, value) in scalars {
         run.set(name, value)?;
@@ -212,7 +218,7 @@ fn replay<'t>(
     {
         run.bind(name, std::mem::take(words))?;
     }
-    run.bind_life("life", std::mem::take(&mut state.life))?;
+    run.bind_life("life", std::mem::take(&mut state.lifetime))?;
     run.bind("gm_ids", ids.to_vec())?;
     run.bind("gm_block_table", blocks)?;
     run.bind("gm_valid", vec![0])?;
@@ -220,14 +226,14 @@ fn replay<'t>(
     for name in ["gm_slot", "gm_miss_pos", "gm_miss_id", "gm_miss_slot", "gm_miss_row"] {
         run.bind(name, vec![EMPTY; k])?;
     }
-    if how == How::Shared {
-        run.bind("gm_slot", found.to_vec())?;
+    if schedule == Schedule::Shared {
+        run.bind("gm_slot", hit_slots.to_vec())?;
     }
     run.run()?;
     *state = State {
         header: run.take("header")?,
         id: run.take("id")?,
-        life: run.take_life("life")?,
+        lifetime: run.take_life("life")?,
         link: run.take("link")?,
     };
     let n = usize::try_from(run.take("gm_record")?[record::TOTAL as usize])?;
@@ -235,20 +241,21 @@ fn replay<'t>(
     Ok((run.ran(), run.take("gm_slot")?, misses))
 }
 
-/// The work of Probe's later rounds over all K lanes: what was appended or scattered is selected.
+/// Returns the work of Probe's later rounds over all K lanes, in which a select replaces the appends
+/// and scatters of the compaction.
 fn uncompacted(kernel: &Kernel, phases: &Phases<'_>, p: &Params) -> Work {
     let rounds = kernel.tape.body.all().filter(|op| phases.of(op) == Phase::Rounds);
     let calls: Vec<Call> =
         rounds.flat_map(|op| kernel.calls(op).unwrap_or_default()).cloned().collect();
-    let moving = [&SCATTER_MASKED, &APPEND, &APPEND_IN_PLACE];
-    let moves = |c: &Call| c.helper().is_some_and(|call| moving.contains(&call.helper));
-    let (moved, kept): (Vec<Call>, Vec<Call>) = calls.into_iter().partition(moves);
+    let helpers = [&SCATTER_MASKED, &APPEND, &APPEND_IN_PLACE];
+    let compacts = |c: &Call| c.helper().is_some_and(|call| helpers.contains(&call.helper));
+    let (compaction, others): (Vec<Call>, Vec<Call>) = calls.into_iter().partition(compacts);
     let lanes = kernel.plan.tile.min(p.k) as usize;
-    let tile = of_calls(&kept, lanes) + Work::vector(moved.len().min(2), lanes);
+    let tile = of_calls(&others, lanes) + Work::vector(compaction.len().min(2), lanes);
     tile * f64::from(p.k.div_ceil(kernel.plan.tile) * later_rounds(kernel, phases))
 }
 
-/// How many later rounds Probe has.
+/// Returns the number of Probe's later rounds.
 fn later_rounds(kernel: &Kernel, phases: &Phases<'_>) -> u32 {
     let max = |op: &Op| match op.code {
         Code::Repeat { max } if phases.of(op) == Phase::Rounds => Some(max),
@@ -258,6 +265,7 @@ fn later_rounds(kernel: &Kernel, phases: &Phases<'_>) -> u32 {
 }
 
 impl Counts {
+    /// Adds the counts of one step.
     fn add(
         &mut self,
         tape: &Tape,
@@ -293,9 +301,9 @@ impl Counts {
 }
 
 impl Profile {
-    /// From sums to means.
+    /// Turns the sums into means per step.
     fn divide(&mut self) {
-        let by = 1.0 / self.counts.steps.max(1) as f64;
+        let factor = 1.0 / self.counts.steps.max(1) as f64;
         let c = &mut self.counts;
         for sum in [
             &mut c.hits,
@@ -306,9 +314,9 @@ impl Profile {
             &mut c.claims,
             &mut c.early,
         ] {
-            *sum *= by;
+            *sum *= factor;
         }
-        c.pending.iter_mut().for_each(|n| *n *= by);
-        self.work.iter_mut().flatten().flatten().for_each(|work| *work = *work * by);
+        c.pending.iter_mut().for_each(|n| *n *= factor);
+        self.work.iter_mut().flatten().flatten().for_each(|work| *work = *work * factor);
     }
 }

@@ -1,4 +1,4 @@
-//! Our kernel in the model, and what it would take without one or another of its ideas.
+//! The operator's own kernel in the model, with and without each of its optimisations.
 
 use avsg::device::batched::Batched;
 use avsg::device::params::{Lifetime, Params};
@@ -7,20 +7,20 @@ use avsg_linker::ascendc::kernels::defers;
 use avsg_linker::cost::{Unit, Work};
 
 use super::constants::{Constants, Name};
-use super::count::{How, Profile};
+use super::count::{Profile, Schedule};
 use super::phase::{PHASES, Phase};
 use avsg_linker::soc::Soc;
 
-/// Which ideas are in it.
+/// A choice of the kernel's optimisations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Variant {
-    /// Later rounds of Probe run on what is still pending.
+    /// Later rounds of Probe run only on the ids that are still pending.
     pub compaction: bool,
-    /// Refreshes that cannot change a victim wait until the misses are published.
+    /// Refreshes that cannot change a victim run after the misses are published.
     pub deferral: bool,
-    /// Lifetimes have a column of their own, narrow.
+    /// Lifetimes have a column of bytes instead of bits in the links' words.
     pub narrow: bool,
-    /// Where there are cores for it, several probe for a request.
+    /// Several cores probe for one request if the batch leaves enough cores.
     pub sharing: bool,
 }
 
@@ -28,53 +28,54 @@ impl Variant {
     /// The kernel as it is emitted.
     pub const EMITTED: Self =
         Self { compaction: true, deferral: true, narrow: true, sharing: true };
-    /// The same on a core that shares with nobody.
-    pub const ALONE: Self = Self { sharing: false, ..Self::EMITTED };
-    /// As emitted, all refreshes before victims are chosen.
+    /// The emitted kernel with one core per request.
+    pub const UNSHARED: Self = Self { sharing: false, ..Self::EMITTED };
+    /// The emitted kernel with all refreshes before victims are chosen.
     pub const AT_ONCE: Self = Self { deferral: false, ..Self::EMITTED };
 }
 
-/// A kernel's work on one core for one request.
+/// The work of a kernel on one core for one request.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Cost {
-    /// By phase.
+    /// Work by phase.
     pub phases: [Work; PHASES.len()],
-    /// The table into UB and back.
+    /// Transfer of the table into the unified buffer and back.
     pub table: Work,
-    /// The table into UB, where all sharers read it at once: by how much the slowest takes longer.
+    /// Bytes of the table that several sharers read at the same time, which slows the reads down.
     pub crowd: Work,
-    /// Whether cores meet before Stage One's end.
-    pub meets: bool,
-    /// After the misses are published, beside the copying.
+    /// Whether several cores share a request, and therefore synchronise within Stage One.
+    pub shared: bool,
+    /// Work after the misses are published, which runs while rows are copied.
     pub deferred: Work,
 }
 
 impl Cost {
-    /// All that comes before SyncAll.
+    /// Returns all work before SyncAll.
     pub fn stage_one(&self) -> Work {
         self.phases.into_iter().sum::<Work>() + self.table
     }
 
-    /// Microseconds of Stage One, launch included.
+    /// Returns the microseconds of Stage One, launch included.
     pub fn stage_one_us(&self, soc: &Soc, c: &Constants) -> f64 {
-        let own = soc.us(self.stage_one().cycles(&c.prices()));
-        c.get(Name::Launch) + self.meeting_us(soc, c) + own
+        let work = soc.us(self.stage_one().cycles(&c.prices()));
+        c.get(Name::Launch) + self.sharing_us(soc, c) + work
     }
 
-    /// Microseconds that sharers wait for each other, and longer for the table.
-    pub fn meeting_us(&self, soc: &Soc, c: &Constants) -> f64 {
+    /// Returns the microseconds that sharing a request costs: the synchronisation of the sharers, and
+    /// the slower reads of the table.
+    pub fn sharing_us(&self, soc: &Soc, c: &Constants) -> f64 {
         let crowd = (c.get(Name::Crowd) - 1.0) * self.crowd.cycles(&c.prices());
-        if self.meets { c.get(Name::Syncall) + soc.us(crowd) } else { 0.0 }
+        if self.shared { c.get(Name::Syncall) + soc.us(crowd) } else { 0.0 }
     }
 
-    /// Microseconds of the whole kernel, beside `copy_us` of copying.
+    /// Returns the microseconds of the whole kernel, in which copying takes `copy_us`.
     pub fn kernel_us(&self, soc: &Soc, c: &Constants, copy_us: f64) -> f64 {
         let deferred = soc.us(self.deferred.cycles(&c.prices()));
         self.stage_one_us(soc, c) + c.get(Name::Syncall) + copy_us.max(deferred)
     }
 }
 
-/// The cost of a variant, for one request of so many on so many cores.
+/// Returns the cost of a variant for one of `requests` requests on `cores` cores.
 pub fn cost(profile: &Profile, variant: Variant, requests: usize, cores: usize) -> Cost {
     let work = &profile.work[usize::from(!variant.narrow)];
     let shared = variant.sharing
@@ -82,65 +83,73 @@ pub fn cost(profile: &Profile, variant: Variant, requests: usize, cores: usize) 
         && profile.sharers > 1
         && profile.sharers == sharers(requests, profile.params.k as usize, cores);
     let deferral = variant.deferral && defers(&profile.params);
-    let how = match (deferral, shared) {
-        (false, _) => How::AtOnce,
-        (true, false) => How::Late,
-        (true, true) => How::Shared,
+    let schedule = match (deferral, shared) {
+        (false, _) => Schedule::AtOnce,
+        (true, false) => Schedule::Deferred,
+        (true, true) => Schedule::Shared,
     };
-    let mut phases = work[how as usize];
+    let mut phases = work[schedule as usize];
     if !variant.compaction && !shared {
         phases[Phase::Rounds as usize] = profile.all_lanes;
     }
-    let deferred = if deferral { late(profile, variant, requests, cores) } else { Work::default() };
+    let deferred = if deferral {
+        deferred_refreshes(profile, variant, requests, cores)
+    } else {
+        Work::default()
+    };
     let table = table(&profile.params, variant.narrow);
     let crowd = crowd(&profile.params, profile.sharers);
-    Cost { phases, table, crowd, meets: shared, deferred }
+    Cost { phases, table, crowd, shared, deferred }
 }
 
-/// What the busiest core has to do with the refreshes that waited, as `avsg_late.h.in` deals them.
-fn late(profile: &Profile, variant: Variant, requests: usize, cores: usize) -> Work {
+/// Returns the work of the busiest core on the deferred refreshes, which `avsg_late.h.in` spreads over
+/// the cores by parts of the slots.
+fn deferred_refreshes(profile: &Profile, variant: Variant, requests: usize, cores: usize) -> Work {
     let (p, n) = (&profile.params, &profile.counts);
-    let most = p.slot_bits().min(13);
+    let max_shift = p.slot_bits().min(13);
     let parts = |shift: u32| (p.slots >> shift) as usize;
-    let shift = (6..most).find(|&shift| requests * parts(shift) <= cores).unwrap_or(most);
+    let shift = (6..max_shift).find(|&shift| requests * parts(shift) <= cores).unwrap_or(max_shift);
     let units = (requests * parts(shift)).div_ceil(cores) as f64;
-    // The slot read, the byte written; in between what the next lifetime is of, or the word around it.
-    let reads = match p.lifetime {
+    // The slot is read and the byte is written. A frequency lifetime also reads the old byte and the
+    // table of new ones, and a packed lifetime reads the word around it.
+    let accesses = match p.lifetime {
         Lifetime::Constant(_) if variant.narrow => 2.0,
         Lifetime::Constant(_) => 3.0,
         Lifetime::Frequency(_) => 4.0,
     };
-    let set = (n.hits + n.misses) / parts(shift) as f64;
+    let refreshes = (n.hits + n.misses) / parts(shift) as f64;
     let (k, part) = (p.k as usize, if variant.narrow { 1 } else { 4 } << shift);
-    let once = Work::of(Unit::Bytes, (4 * k + 2 * part) as f64)
+    let per_unit = Work::of(Unit::Bytes, (4 * k + 2 * part) as f64)
         + Work::of(Unit::Dmas, 3.0)
         + Work::of(Unit::Waits, 1.0)
         + Work::of(Unit::Syncs, 4.0)
         + Work::chain(3, k)
-        + Work::of(Unit::Scalars, reads * set);
-    once * units
+        + Work::of(Unit::Scalars, accesses * refreshes);
+    per_unit * units
 }
 
-/// Bytes of the table that other cores read at the same time: all of the header and of the lifetimes, and of ids and
-/// links, which sharers read by pieces in turn, as much as of the others are at the same piece.
+/// Returns the bytes of the table that several cores read at the same time. These are the header and
+/// the lifetimes, and a share of the ids and links: the sharers read those in pieces, each in another
+/// order, and the share is the mean share of the other cores that read the same piece.
 fn crowd(p: &Params, sharers: usize) -> Work {
-    let at_once = (sharers.div_ceil(PIECES) - 1) as f64 / (sharers.max(2) - 1) as f64;
-    let (all, turns) = (p.slots as usize + 128, 4 * (p.slots + p.links()) as usize);
-    Work::of(Unit::Bytes, all as f64 + at_once * turns as f64)
+    let same_piece = (sharers.div_ceil(PIECES) - 1) as f64 / (sharers.max(2) - 1) as f64;
+    let (whole, in_pieces) = (p.slots as usize + 128, 4 * (p.slots + p.links()) as usize);
+    Work::of(Unit::Bytes, whole as f64 + same_piece * in_pieces as f64)
 }
 
-/// Ids, lifetimes and links by DMA, both ways; lifetimes turned from bytes to halfs and back.
+/// Returns the work of reading and writing ids, lifetimes and links by DMA, and of converting the
+/// lifetimes from bytes to halfs and back.
 fn table(p: &Params, narrow: bool) -> Work {
     let (slots, links) = (p.slots as usize, p.links() as usize);
-    let life = if narrow { slots + 64 } else { 0 };
-    let bytes = (64 + 4 * slots + life + 4 * links) as f64;
+    let lifetimes = if narrow { slots + 64 } else { 0 };
+    let bytes = (64 + 4 * slots + lifetimes + 4 * links) as f64;
     let dmas = if narrow { 4.0 } else { 3.0 };
     let pieces = if Batched::serves(p) { PIECES as f64 - 1.0 } else { 0.0 };
-    let way = Work::of(Unit::Bytes, bytes)
+    let one_way = Work::of(Unit::Bytes, bytes)
         + Work::of(Unit::Dmas, dmas)
         + Work::of(Unit::Waits, 1.0)
         + Work::of(Unit::Syncs, 2.0);
     let cast = if narrow { Work::vector(1, slots.div_ceil(2)) } else { Work::default() };
-    // Ids and links come in pieces.
-    (way + cast) * 2.0 + Work::of(Unit::Dmas, 2.0 * pieces)
+    // Ids and links are read in pieces, each with a DMA of its own.
+    (one_way + cast) * 2.0 + Work::of(Unit::Dmas, 2.0 * pieces)
 }

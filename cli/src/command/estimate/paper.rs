@@ -1,9 +1,9 @@
-//! The paper's own kernel and the scalar merge it replaces, in the units of the model, and the figures
-//! that the paper gives for them.
+//! The paper's kernel and the scalar merge that it replaces, in the units of the model, and the figures
+//! that the paper states for them.
 //!
-//! Entries are packed 64-bit words, q (lifetime, invalid, print, slot) beside c, so an op on all q runs
-//! over 2·S words. Probe examines all R + 1 links of all K ids. How many hits, misses and decays there
-//! are is counted by replaying the paper's table on the paper's synthetic workload.
+//! Entries are packed 64-bit words: q (lifetime, invalid bit, print, slot) and c. An op on all q
+//! therefore runs over 2·S words. Probe examines all R + 1 links of all K ids. The numbers of hits,
+//! misses and decays are counted by replaying the paper's table on the paper's synthetic workload.
 
 use crate::synth::{CONTEXT, Synth};
 use crate::trace::Trace;
@@ -18,65 +18,67 @@ use super::phase::{PHASES, Phase};
 use super::{stage_two, wide};
 use avsg_linker::soc::OF_THE_PAPER;
 
-/// Share of a step's ids that the step before selected, in the paper's workload.
+/// Share of a step's ids that the previous step selected too, in the paper's workload.
 const GAMMA: f64 = 0.8;
-/// Of the others, the share that was selected before.
+/// Mean share of the other ids that an earlier step selected.
 const MU: f64 = 0.5;
 
-/// What a figure of the paper is of.
+/// The quantity of a figure of the paper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum What {
+pub enum Quantity {
     /// The vectorised Stage One.
     StageOne,
-    /// Both stages in one kernel, one request.
+    /// Both stages in one kernel, for one request.
     Kernel,
-    /// The scalar dual-pointer match.
+    /// The scalar match with two pointers.
     DualPointer,
 }
 
 /// One figure of the paper.
 #[derive(Clone, Copy, Debug)]
 pub struct Point {
-    /// Of what.
-    pub what: What,
-    /// K.
+    /// The quantity.
+    pub quantity: Quantity,
+    /// K, the number of ids per token.
     pub k: usize,
-    /// S.
+    /// S, the number of slots.
     pub slots: u32,
-    /// Microseconds.
+    /// The figure in microseconds.
     pub us: f64,
 }
 
-/// The figures, by the facts page's §7 and the page on peers.
+/// The figures that the paper states.
 pub const POINTS: [Point; 6] = [
-    Point { what: What::StageOne, k: 256, slots: 256, us: 38.2 },
-    Point { what: What::StageOne, k: 2048, slots: 2048, us: 53.7 },
-    Point { what: What::StageOne, k: 512, slots: 8192, us: 61.9 },
-    Point { what: What::Kernel, k: 2048, slots: 8192, us: 101.27 },
-    Point { what: What::DualPointer, k: 256, slots: 256, us: 20.8 },
-    Point { what: What::DualPointer, k: 2048, slots: 2048, us: 150.0 },
+    Point { quantity: Quantity::StageOne, k: 256, slots: 256, us: 38.2 },
+    Point { quantity: Quantity::StageOne, k: 2048, slots: 2048, us: 53.7 },
+    Point { quantity: Quantity::StageOne, k: 512, slots: 8192, us: 61.9 },
+    Point { quantity: Quantity::Kernel, k: 2048, slots: 8192, us: 101.27 },
+    Point { quantity: Quantity::DualPointer, k: 256, slots: 256, us: 20.8 },
+    Point { quantity: Quantity::DualPointer, k: 2048, slots: 2048, us: 150.0 },
 ];
 
-/// Steps to fill the buffer, and counted steps.
+/// Number of steps that fill the buffer, and number of counted steps.
 const STEPS: [usize; 2] = [24, 8];
 
-/// The paper's table and ours at a point, on the paper's workload.
+/// Returns the profiles of the paper's table and of the operator's own at a point, on the paper's
+/// workload.
 pub fn profiles(point: &Point) -> Result<[Profile; 2]> {
     let [warm, counted] = STEPS;
     let trace = workload(point.k, warm + counted)?;
     let ours = wide(point.k, point.slots);
-    let theirs = count(&Params::paper(ours.k, 1, ours.slots), &trace, warm, 1, &|| ())?;
+    let baseline = count(&Params::paper(ours.k, 1, ours.slots), &trace, warm, 1, &|| ())?;
     let sharers = sharers(1, point.k, OF_THE_PAPER.cores as usize);
-    Ok([theirs, count(&ours, &trace, warm, sharers, &|| ())?])
+    Ok([baseline, count(&ours, &trace, warm, sharers, &|| ())?])
 }
 
-/// The paper's workload.
+/// Generates the paper's workload.
 pub fn workload(k: usize, steps: usize) -> Result<Trace> {
     let trace = Synth { gamma: GAMMA, mu: MU, k, steps, seed: 1, context: CONTEXT }.trace()?;
     Ok(trace)
 }
 
-/// The work of the paper's Stage One by phase; table and ids in, results out are in the last one.
+/// Returns the work of the paper's Stage One by phase. The last phase contains the transfers of the
+/// table, the ids and the results.
 pub fn kernel(p: &Params, n: &Counts, c: &Constants) -> [Work; PHASES.len()] {
     let (k, s, links) = (p.k as usize, p.slots as usize, p.retries as usize + 1);
     let misses = n.misses.ceil() as usize;
@@ -88,8 +90,9 @@ pub fn kernel(p: &Params, n: &Counts, c: &Constants) -> [Work; PHASES.len()] {
             + Work::of(Unit::Waits, waits)
             + sync
     };
-    // Both hashes and the test for padding; per link its position, its byte offset, slot and slot's
-    // offset, the compare, two for the result; then hits and misses compacted.
+    // `hash` is both hashes and the test for padding. `link` is, for one link of each id: its position
+    // and byte offset, the slot and its offset, the compare, and two ops for the result. Hits and
+    // misses are compacted after the first link.
     let hash = Work::chain(7 + 3, k);
     let link = Work::chain(8, k) + Work::gathers(2, k);
     let decay = Work::chain(1, 2 * s) * c.get(Name::PaperDecay);
@@ -97,15 +100,16 @@ pub fn kernel(p: &Params, n: &Counts, c: &Constants) -> [Work; PHASES.len()] {
     work[Phase::Prologue as usize] = decay;
     work[Phase::Probe as usize] = hash + link + Work::chain(4, k) + sync * 2.0;
     work[Phase::Rounds as usize] = link * (links - 1) as f64;
-    // The hits' words are gathered and made anew as vectors, then written one by one.
+    // The words of the hits are gathered and updated as vectors, and then written one by one.
     work[Phase::Refresh as usize] =
         Work::chain(4, k) + Work::gathers(1, k) + scalars(n.hits * c.get(Name::PaperRefresh));
-    // The q of all entries, then, until there are enough dead ones: sign, compare, compaction, a look at
-    // the count, and a decay.
+    // The q of all entries are extracted. Each round is a sign, a compare, a compaction and a test of
+    // the count, and is followed by a decay if there are too few dead entries.
     let round = Work::chain(3, s) + sync * 2.0;
     work[Phase::CollectDead as usize] =
         Work::chain(1, 2 * s) + round * (n.decays + 1.0) + decay * n.decays;
-    // Position and offset, invalid, slot and offset, sign, both tests and their or, three for the result.
+    // A search for a link is: position and offset, the invalid bit, slot and offset, sign, both tests
+    // and their disjunction, and three ops for the result.
     let seek = Work::chain(12, misses) + Work::gathers(2, misses);
     work[Phase::UpdateState as usize] =
         seek * links as f64 + Work::chain(4, misses) + scalars(n.misses * c.get(Name::PaperMiss));
@@ -114,25 +118,26 @@ pub fn kernel(p: &Params, n: &Counts, c: &Constants) -> [Work; PHASES.len()] {
     work
 }
 
-/// The scalar merge of two sorted lists; the sort is not counted, it is small beside it.
+/// Returns the work of the scalar merge of two sorted lists. The sort is not counted, because it is
+/// small compared with the merge.
 fn dual_pointer(k: usize, c: &Constants) -> Work {
-    // Each id that both lists hold is passed once.
+    // An id that is in both lists takes one step.
     let steps = k as f64 * (2.0 - GAMMA);
     Work::of(Unit::Scalars, steps * c.get(Name::DualPointer))
 }
 
-/// Microseconds of the scalar merge, on the paper's chip.
+/// Returns the microseconds of the scalar merge on the paper's chip.
 pub fn dual_pointer_us(k: usize, c: &Constants) -> f64 {
     c.get(Name::Launch) + OF_THE_PAPER.us(dual_pointer(k, c).cycles(&c.prices()))
 }
 
-/// Microseconds that the model gives for a figure of the paper's kernel, on its chip.
-pub fn model_us(point: &Point, theirs: &Profile, c: &Constants) -> f64 {
-    let stage_one = kernel(&theirs.params, &theirs.counts, c).into_iter().sum::<Work>();
+/// Returns the modelled microseconds of the paper's kernel at a point, on the paper's chip.
+pub fn model_us(point: &Point, baseline: &Profile, c: &Constants) -> f64 {
+    let stage_one = kernel(&baseline.params, &baseline.counts, c).into_iter().sum::<Work>();
     let us = c.get(Name::Launch) + OF_THE_PAPER.us(stage_one.cycles(&c.prices()));
-    if point.what != What::Kernel {
+    if point.quantity != Quantity::Kernel {
         return us;
     }
-    let copy = stage_two::us(c, &OF_THE_PAPER, theirs.counts.misses, &[1152]);
+    let copy = stage_two::us(c, &OF_THE_PAPER, baseline.counts.misses, &[1152]);
     us + c.get(Name::Syncall) + copy
 }

@@ -1,4 +1,4 @@
-//! The work of a recorded Stage One by the steps that its tape names.
+//! The work of a recorded Stage One by phase; the tape names the phase of its ops.
 
 use std::collections::HashMap;
 
@@ -11,28 +11,29 @@ use avsg_linker::tape::{Block, Code, Op};
 /// A phase of Stage One.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
-    /// Before the first token: reset, invalidation, decay.
+    /// Reset, invalidation and decay, before the first token.
     Prologue,
-    /// The first link of every id.
+    /// The first link of every id, or this core's part of a shared token.
     Probe,
-    /// The other links, of what is still pending; or what sharers left.
+    /// The other links of the ids that are still pending, or the ids that no sharer found.
     Rounds,
-    /// Host rows of the misses.
+    /// The host rows of the misses.
     Locate,
-    /// Lifetimes of the hits, or of those that cannot wait, and which those are.
+    /// The lifetimes of the hits; with deferral, the selection of the hits that must be refreshed
+    /// before victims are chosen, and their lifetimes.
     Refresh,
-    /// The victims.
+    /// The choice of victims.
     CollectDead,
-    /// Slots and links of the misses.
+    /// The slots and links of the misses.
     UpdateState,
-    /// Results to global memory.
+    /// The transfer of results to global memory.
     Publish,
 }
 
-/// The phases, with their names.
+/// The phases and their names in the output.
 pub const PHASES: [(Phase, &str); 8] = [
     (Phase::Prologue, "Reset, Invalidate, Decay"),
-    (Phase::Probe, "Probe, round 0 or part"),
+    (Phase::Probe, "Probe, first round"),
     (Phase::Rounds, "Probe, later rounds"),
     (Phase::Locate, "Locate"),
     (Phase::Refresh, "Refresh"),
@@ -41,16 +42,16 @@ pub const PHASES: [(Phase, &str); 8] = [
     (Phase::Publish, "Publish"),
 ];
 
-/// Which phase an op belongs to. Ops are told apart by where they lie in memory: a tape is borrowed as
-/// long as anything refers to it.
+/// The phase of each op of a tape. The key of an op is its address, which is stable because the tape is
+/// borrowed.
 pub struct Phases<'t> {
     kernel: &'t Kernel,
     of: HashMap<*const Op, Phase>,
 }
 
 impl<'t> Phases<'t> {
-    /// Sorts the ops of a Stage One: each belongs to the step that was named last before it; what goes to global
-    /// memory is [`Phase::Publish`].
+    /// Assigns the ops of a Stage One: an op belongs to the phase that the tape named last before it.
+    /// Ops that write to global memory belong to [`Phase::Publish`].
     pub fn new(kernel: &'t Kernel) -> Self {
         let mut phases = Self { kernel, of: HashMap::new() };
         phases.block(&kernel.tape.body, &mut Phase::Prologue);
@@ -76,12 +77,12 @@ impl<'t> Phases<'t> {
         }
     }
 
-    /// The phase of an op of this tape.
+    /// Returns the phase of an op of this tape.
     pub fn of(&self, op: &Op) -> Phase {
         self.of.get(&std::ptr::from_ref(op)).copied().unwrap_or(Phase::Prologue)
     }
 
-    /// What ran, as work by phase.
+    /// Returns the work of the ops that ran, by phase.
     pub fn work(&self, ran: &[Ran<'_>], life: Life) -> [Work; PHASES.len()] {
         let mut sum = [Work::default(); PHASES.len()];
         for run in ran {

@@ -1,4 +1,4 @@
-//! The figures of an estimate, all of them a model's.
+//! The figures of an estimate; all of them are modelled.
 
 use crate::trace::Trace;
 use anyhow::Result;
@@ -17,12 +17,13 @@ use super::{Options, stage_two};
 use crate::command::output;
 use avsg_linker::soc::Soc;
 
-/// Printed beside every figure.
+/// The note that is printed with every table.
 pub const LABEL: &str = "model, not measured";
-/// The rates of Gather that nobody knows: the ends of its range and between.
-const GATHER: [f64; 4] = [0.5, 1.0, 2.0, 4.0];
+/// The rates of Gather in words per cycle that are compared: the ends of the assumed range, and two
+/// rates between them. The true rate is not published.
+const GATHER_RATES: [f64; 4] = [0.5, 1.0, 2.0, 4.0];
 
-/// What is estimated.
+/// The inputs of an estimate.
 pub struct Inputs {
     pub constants: Constants,
     pub soc: Soc,
@@ -30,7 +31,7 @@ pub struct Inputs {
     pub params: Params,
 }
 
-/// The whole result.
+/// The result of an estimate.
 #[derive(Serialize)]
 pub struct Report {
     pub label: &'static str,
@@ -44,24 +45,24 @@ pub struct Report {
     pub retries: u32,
     pub tile: u32,
     pub requests: usize,
-    /// Bytes of UB that it takes, of 188416.
+    /// Bytes of unified buffer that Stage One uses, of 188416.
     pub ub_bytes: u32,
-    pub constants: Vec<Set>,
+    pub constants: Vec<UsedConstant>,
     pub counts: Counts,
     pub phases: Vec<PhaseRow>,
     pub terms: Vec<Term>,
     pub totals: Vec<Total>,
     pub points: Vec<PointRow>,
-    pub gather: Vec<Ratio>,
+    pub gather: Vec<GatherRow>,
     pub variants: Vec<VariantRow>,
-    /// Whether ours takes at most half of the modelled paper kernel at every rate of
+    /// Whether Stage One takes at most half of the time of the modelled paper kernel at every rate of
     /// Gather.
     pub target_met: bool,
 }
 
-/// A constant as it was used.
+/// A constant with the value that was used.
 #[derive(Serialize)]
-pub struct Set {
+pub struct UsedConstant {
     pub name: &'static str,
     pub value: f64,
     pub unit: &'static str,
@@ -70,7 +71,7 @@ pub struct Set {
     pub in_range: bool,
 }
 
-/// A phase of one request, ours beside the paper's.
+/// A phase of Stage One of one request; the counts are of the operator's own kernel.
 #[derive(Serialize)]
 pub struct PhaseRow {
     pub phase: &'static str,
@@ -82,7 +83,7 @@ pub struct PhaseRow {
     pub paper_us: Option<f64>,
 }
 
-/// What a unit of work adds to Stage One.
+/// The time that a unit of work adds to Stage One.
 #[derive(Serialize)]
 pub struct Term {
     pub unit: &'static str,
@@ -90,7 +91,7 @@ pub struct Term {
     pub us: f64,
 }
 
-/// A step of the whole batch.
+/// The time of a step of the whole batch.
 #[derive(Serialize)]
 pub struct Total {
     pub kernel: &'static str,
@@ -99,50 +100,61 @@ pub struct Total {
     pub step_us: f64,
 }
 
-/// Ours over the paper's kernel at one rate of Gather.
+/// Stage One at one rate of Gather, for the operator's own kernel and the paper's.
 #[derive(Serialize)]
-pub struct Ratio {
+pub struct GatherRow {
+    /// Words per cycle.
     pub gather: f64,
     pub paper_us: f64,
     pub ours_us: f64,
+    /// `ours_us` / `paper_us`.
     pub ratio: f64,
-    /// As in a batch that leaves no core to share with.
-    pub alone_us: f64,
-    pub alone_ratio: f64,
+    /// Microseconds of the operator's own kernel in a batch with one core per request.
+    #[serde(rename = "alone_us")]
+    pub unshared_us: f64,
+    /// `unshared_us` / `paper_us`.
+    #[serde(rename = "alone_ratio")]
+    pub unshared_ratio: f64,
 }
 
-/// Ours without one of its ideas.
+/// Stage One without some of its optimisations.
 #[derive(Serialize)]
 pub struct VariantRow {
     pub variant: &'static str,
     pub stage_one_us: f64,
+    /// The time that the optimisation saves.
     pub saves_us: f64,
 }
 
-/// Makes the estimate and writes it.
+/// Replays the trace on both kernels and computes the estimate.
 pub fn run(options: &Options, inputs: &Inputs) -> Result<Report> {
     let Inputs { trace, params, .. } = inputs;
-    // A trace that is too short for both is halved.
+    // If the trace is too short, its first half fills the buffer and its second half is counted.
     let fits = trace.steps >= options.warm + options.steps;
     let warm = if fits { options.warm } else { trace.steps / 2 };
     let bar = output::progress(2 * trace.steps, "steps replayed");
     let tick = || bar.inc(1);
-    let each = sharers(options.requests, params.k as usize, inputs.soc.cores as usize);
-    let ours = count(params, trace, warm, each, &tick)?;
-    let theirs = Params { page: params.page, ..Params::paper(params.k, 1, params.slots) };
-    let theirs = count(&theirs, trace, warm, 1, &tick)?;
+    let sharers = sharers(options.requests, params.k as usize, inputs.soc.cores as usize);
+    let ours = count(params, trace, warm, sharers, &tick)?;
+    let baseline = Params { page: params.page, ..Params::paper(params.k, 1, params.slots) };
+    let baseline = count(&baseline, trace, warm, 1, &tick)?;
     bar.finish_and_clear();
-    report(options, inputs, &ours, &theirs)
+    report(options, inputs, &ours, &baseline)
 }
 
-fn report(options: &Options, inputs: &Inputs, ours: &Profile, theirs: &Profile) -> Result<Report> {
+fn report(
+    options: &Options,
+    inputs: &Inputs,
+    ours: &Profile,
+    baseline: &Profile,
+) -> Result<Report> {
     let Inputs { constants: c, soc, params, .. } = inputs;
     let cores = soc.cores as usize;
     let emitted = cost(ours, Variant::EMITTED, options.requests, cores);
     let points = if options.no_points { Vec::new() } else { points(c)? };
     let requests = options.requests;
-    let rate = |&g: &f64| ratio(g, requests, &c.at_gather(g), soc, [ours, theirs]);
-    let gather: Vec<Ratio> = GATHER.iter().map(rate).collect();
+    let row = |&rate: &f64| gather_row(rate, requests, &c.with_gather(rate), soc, [ours, baseline]);
+    let gather: Vec<GatherRow> = GATHER_RATES.iter().map(row).collect();
     Ok(Report {
         label: LABEL,
         soc: soc.name,
@@ -158,9 +170,9 @@ fn report(options: &Options, inputs: &Inputs, ours: &Profile, theirs: &Profile) 
         ub_bytes: ours.ub,
         constants: constants_used(c),
         counts: ours.counts.clone(),
-        phases: phases(c, soc, &emitted, &paper::kernel(&theirs.params, &theirs.counts, c)),
+        phases: phases(c, soc, &emitted, &paper::kernel(&baseline.params, &baseline.counts, c)),
         terms: terms(c, soc, &emitted),
-        totals: totals(options, inputs, ours, theirs)?,
+        totals: totals(options, inputs, ours, baseline)?,
         points,
         target_met: gather.iter().all(|r| r.ratio <= 0.5),
         gather,
@@ -168,34 +180,32 @@ fn report(options: &Options, inputs: &Inputs, ours: &Profile, theirs: &Profile) 
     })
 }
 
-/// The constants as they are used.
-pub fn constants_used(c: &Constants) -> Vec<Set> {
-    let each = |(at, k): (usize, &super::constants::Constant)| {
-        let value = c.at(at);
+/// Returns the constants with the values that are used.
+pub fn constants_used(c: &Constants) -> Vec<UsedConstant> {
+    let used = |(index, k): (usize, &super::constants::Constant)| {
+        let value = c.at(index);
         let (name, unit, source, range) = (k.name, k.unit, k.source, [k.lo, k.hi]);
-        Set { name, value, unit, range, source, in_range: (k.lo..=k.hi).contains(&value) }
+        UsedConstant { name, value, unit, range, source, in_range: (k.lo..=k.hi).contains(&value) }
     };
-    CONSTANTS.iter().enumerate().map(each).collect()
+    CONSTANTS.iter().enumerate().map(used).collect()
 }
 
-fn phases(c: &Constants, soc: &Soc, ours: &Cost, theirs: &[Work]) -> Vec<PhaseRow> {
+fn phases(c: &Constants, soc: &Soc, ours: &Cost, baseline: &[Work]) -> Vec<PhaseRow> {
     let prices = c.prices();
-    let row = |phase, ours: Work, theirs: Option<Work>| {
+    let row = |phase, ours: Work, baseline: Option<Work>| {
         let cycles = ours.cycles(&prices);
-        let paper_us = theirs.map(|work| soc.us(work.cycles(&prices)));
+        let paper_us = baseline.map(|work| soc.us(work.cycles(&prices)));
         let [vector_ops, gathers, scalars] =
             [Unit::Ops, Unit::Gathers, Unit::Scalars].map(|unit| ours.get(unit));
         PhaseRow { phase, vector_ops, gathers, scalars, cycles, us: soc.us(cycles), paper_us }
     };
-    let pairs = PHASES.iter().zip(ours.phases).zip(theirs);
+    let pairs = PHASES.iter().zip(ours.phases).zip(baseline);
     let mut rows: Vec<_> = pairs.map(|((p, ours), &work)| row(p.1, ours, Some(work))).collect();
-    rows.push(row("Table in and out (the paper's: in Publish)", ours.table, None));
-    if ours.meets {
-        let meeting = ours.meeting_us(soc, c);
-        let row =
-            row("Sharers: their meeting, and that they read one table", Work::default(), None);
-        let cycles = meeting * f64::from(soc.mhz);
-        rows.push(PhaseRow { cycles, us: meeting, ..row });
+    rows.push(row("Table transfers (the paper's: in Publish)", ours.table, None));
+    if ours.shared {
+        let us = ours.sharing_us(soc, c);
+        let row = row("SyncAll and table reads of sharing cores", Work::default(), None);
+        rows.push(PhaseRow { cycles: us * f64::from(soc.mhz), us, ..row });
     }
     let launch = c.get(Name::Launch);
     let row = row("Launch", Work::default(), None);
@@ -209,23 +219,25 @@ fn phases(c: &Constants, soc: &Soc, ours: &Cost, theirs: &[Work]) -> Vec<PhaseRo
 }
 
 fn terms(c: &Constants, soc: &Soc, ours: &Cost) -> Vec<Term> {
-    let each = UNITS.iter().zip(ours.stage_one().terms(&c.prices()));
+    let cycles = UNITS.iter().zip(ours.stage_one().terms(&c.prices()));
     let mut terms: Vec<_> =
-        each.map(|(u, cycles)| Term { unit: u.1, cycles, us: soc.us(cycles) }).collect();
-    if ours.meets {
-        let us = ours.meeting_us(soc, c);
-        terms.push(Term { unit: "sharers' meeting", cycles: us * f64::from(soc.mhz), us });
+        cycles.map(|(u, cycles)| Term { unit: u.1, cycles, us: soc.us(cycles) }).collect();
+    if ours.shared {
+        let us = ours.sharing_us(soc, c);
+        let unit = "SyncAll and table reads of sharing cores";
+        terms.push(Term { unit, cycles: us * f64::from(soc.mhz), us });
     }
     terms.sort_by(|a, b| b.cycles.total_cmp(&a.cycles));
     terms
 }
 
-/// The step of a batch: requests beyond the cores take turns, all misses are dealt to all cores.
+/// Returns the time of a step of the batch. Requests above the number of cores take turns, and the
+/// misses of all requests are spread over all cores.
 fn totals(
     options: &Options,
     inputs: &Inputs,
     ours: &Profile,
-    theirs: &Profile,
+    baseline: &Profile,
 ) -> Result<Vec<Total>> {
     let Inputs { constants: c, soc, .. } = inputs;
     let segments = super::segments(options)?;
@@ -235,41 +247,43 @@ fn totals(
     let total = |kernel, cost: &Cost, copy: f64| {
         let launch = c.get(Name::Launch);
         let stage_one_us = launch + turns * (cost.stage_one_us(soc, c) - launch);
-        let one = cost.kernel_us(soc, c, copy) - cost.stage_one_us(soc, c);
-        Total { kernel, stage_one_us, stage_two_us: copy, step_us: stage_one_us + one }
+        let after_stage_one = cost.kernel_us(soc, c, copy) - cost.stage_one_us(soc, c);
+        let step_us = stage_one_us + after_stage_one;
+        Total { kernel, stage_one_us, stage_two_us: copy, step_us }
     };
-    let paper = paper_cost(theirs, c);
+    let paper = paper_cost(baseline, c);
     let variant = |variant| cost(ours, variant, options.requests, soc.cores as usize);
     Ok(vec![
-        total("paper", &paper, copy(theirs)),
+        total("paper", &paper, copy(baseline)),
         total("ours", &variant(Variant::EMITTED), copy(ours)),
         total("ours, refreshes at once", &variant(Variant::AT_ONCE), copy(ours)),
     ])
 }
 
-/// The paper's kernel, as a cost.
-fn paper_cost(theirs: &Profile, c: &Constants) -> Cost {
-    let phases = paper::kernel(&theirs.params, &theirs.counts, c);
+/// Returns the cost of the paper's kernel.
+fn paper_cost(baseline: &Profile, c: &Constants) -> Cost {
+    let phases = paper::kernel(&baseline.params, &baseline.counts, c);
     Cost { phases, ..Cost::default() }
 }
 
-fn ratio(
+/// Returns the times of both kernels at one rate of Gather, which `c` contains too.
+fn gather_row(
     gather: f64,
     requests: usize,
     c: &Constants,
     soc: &Soc,
-    [ours, theirs]: [&Profile; 2],
-) -> Ratio {
+    [ours, baseline]: [&Profile; 2],
+) -> GatherRow {
     let us = |variant| cost(ours, variant, requests, soc.cores as usize).stage_one_us(soc, c);
-    let (ours_us, alone_us) = (us(Variant::EMITTED), us(Variant::ALONE));
-    let paper_us = paper_cost(theirs, c).stage_one_us(soc, c);
-    let [ratio, alone_ratio] = [ours_us, alone_us].map(|us| us / paper_us);
-    Ratio { gather, paper_us, ours_us, ratio, alone_us, alone_ratio }
+    let (ours_us, unshared_us) = (us(Variant::EMITTED), us(Variant::UNSHARED));
+    let paper_us = paper_cost(baseline, c).stage_one_us(soc, c);
+    let [ratio, unshared_ratio] = [ours_us, unshared_us].map(|us| us / paper_us);
+    GatherRow { gather, paper_us, ours_us, ratio, unshared_us, unshared_ratio }
 }
 
-/// What each idea saves. Compaction is part of what a core does that shares with nobody.
+/// Returns the time that each optimisation saves. Compaction and deferral are compared without sharing.
 fn variants(requests: usize, c: &Constants, soc: &Soc, ours: &Profile) -> Vec<VariantRow> {
-    let (all, alone) = (Variant::EMITTED, Variant::ALONE);
+    let (all, unshared) = (Variant::EMITTED, Variant::UNSHARED);
     let us = |variant| cost(ours, variant, requests, soc.cores as usize).stage_one_us(soc, c);
     let row = |variant, without, with| {
         let stage_one_us = us(without);
@@ -278,10 +292,10 @@ fn variants(requests: usize, c: &Constants, soc: &Soc, ours: &Profile) -> Vec<Va
     let none = Variant { compaction: false, deferral: false, narrow: false, sharing: false };
     vec![
         row("with all of them", all, all),
-        row("without sharing", alone, all),
-        row("without sharing and compaction", Variant { compaction: false, ..alone }, alone),
-        row("without sharing and deferral", Variant { deferral: false, ..alone }, alone),
+        row("without sharing", unshared, all),
+        row("without sharing and compaction", Variant { compaction: false, ..unshared }, unshared),
+        row("without sharing and deferral", Variant { deferral: false, ..unshared }, unshared),
         row("without narrow lifetimes", Variant { narrow: false, ..all }, all),
-        row("with none", none, all),
+        row("with none of them", none, all),
     ]
 }

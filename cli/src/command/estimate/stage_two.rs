@@ -1,13 +1,14 @@
-//! Stage Two in the model: the paper's host-to-device times, fitted.
+//! Stage Two in the model, fitted to the paper's host-to-device times.
 
 use super::constants::{Constants, Name};
 use avsg_linker::soc::Soc;
 
-/// Bytes of the row that the fit is of.
+/// Bytes of the row that the model is fitted to.
 const ROW: f64 = 1152.0;
 
-/// Microseconds to copy so many host rows, dealt evenly to all cores: a core's start, then so much a
-/// row, and all together no more than the link gives. A further segment is two more DMAs to issue.
+/// Returns the microseconds to copy `rows` host rows that are spread evenly over all cores: a core
+/// takes a start time and a time per row, and the bandwidth of the link limits all cores together. Each
+/// segment after the first adds two DMAs per row.
 pub fn us(c: &Constants, soc: &Soc, rows: f64, segments: &[usize]) -> f64 {
     if rows <= 0.0 {
         return 0.0;
@@ -25,7 +26,7 @@ mod tests {
     use avsg_linker::soc::OF_THE_PAPER;
 
     #[test]
-    fn many_rows_take_what_the_link_gives_and_few_take_the_start() {
+    fn the_link_limits_many_rows_and_the_start_time_limits_few() {
         let c = Constants::default();
         let us = |rows, segments: &[usize]| us(&c, &OF_THE_PAPER, rows, segments);
         assert!((us(1.0, &[1152]) - 3.42).abs() < 1e-9);

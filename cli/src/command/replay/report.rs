@@ -1,4 +1,4 @@
-//! What a replay found.
+//! The figures of a replay.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::command::output;
 
-/// A latency in microseconds.
+/// Percentiles of a latency in microseconds.
 #[derive(Serialize, Default)]
 struct Percentiles {
     p50: f64,
@@ -34,50 +34,58 @@ struct Geometry {
     cores: usize,
 }
 
-/// The figures of a replay; serialises to the command's JSON.
+/// The figures of a replay, which are written as JSON.
 #[derive(Serialize)]
 pub struct Report {
     geometry: Geometry,
     machine: String,
     copier: String,
     steps: usize,
-    /// Hits in percent of valid ids, the first step not counted (it is cold).
+    /// Hits in percent of valid ids after the first step, which starts with an empty buffer; over all
+    /// steps if no later step selects an id.
     hit_rate: f64,
-    /// The same with the first step.
+    /// Hits in percent of valid ids over all steps.
     hit_rate_with_first: f64,
     misses: u64,
     rows_copied: u64,
     bytes_copied: u64,
-    /// Rows whose every byte was right.
+    /// Rows of which every byte is right.
     pub verified_rows: u64,
-    /// Rows with a wrong byte, and padding that got a slot.
+    /// Rows with a wrong byte, and padding that has a slot.
     pub wrong_rows: u64,
-    /// Of plan and transfer, or of both as one launch.
+    /// Time of the plan, if a step is two launches.
     #[serde(skip_serializing_if = "Option::is_none")]
     plan_us: Option<Percentiles>,
+    /// Time of the transfer, if a step is two launches.
     #[serde(skip_serializing_if = "Option::is_none")]
     transfer_us: Option<Percentiles>,
+    /// Time of a step, if it is one launch.
     #[serde(skip_serializing_if = "Option::is_none")]
     step_us: Option<Percentiles>,
     pages: String,
     pool_bytes: usize,
+    /// Valid ids of the first step, and of the later steps.
     #[serde(skip)]
     selected: [u64; 2],
+    /// Misses of the first step, and of the later steps.
     #[serde(skip)]
     missed: [u64; 2],
+    /// Nanoseconds of each plan, or of each step if it is one launch.
     #[serde(skip)]
     plan: Histogram<u64>,
+    /// Nanoseconds of each transfer.
     #[serde(skip)]
     transfer: Histogram<u64>,
 }
 
 impl Report {
+    /// Creates the report of a replay without steps.
     pub fn new(trace: &Trace, engine: &Engine) -> Self {
         let (p, config) = (engine.config().params, engine.config());
         let format = engine.pool().format();
-        // 100 ns to 100 s at three digits: fixed ranges, so creation cannot fail.
+        // 1 ns to 100 s with three digits.
         let histogram =
-            || Histogram::new_with_bounds(1, 100_000_000_000, 3).expect("fixed, valid bounds");
+            || Histogram::new_with_bounds(1, 100_000_000_000, 3).expect("the bounds are valid");
         let geometry = Geometry {
             table: if p.table == Table::Wide { "wide" } else { "paper" },
             k: p.k,
@@ -119,29 +127,29 @@ impl Report {
         }
     }
 
-    /// One step's latencies: of the plan and the transfer, or of both in one.
-    pub fn times(&mut self, plan: Duration, transfer: Option<Duration>) {
-        // Saturating: a step of over 100 s would not be counted otherwise.
+    /// Adds the times of one step: of the plan and of the transfer, or of both as `plan`.
+    pub fn record_times(&mut self, plan: Duration, transfer: Option<Duration>) {
+        // A step of more than 100 s is counted as 100 s; `record` would refuse it.
         self.plan.saturating_record(plan.as_nanos() as u64);
         if let Some(transfer) = transfer {
             self.transfer.saturating_record(transfer.as_nanos() as u64);
         }
     }
 
-    /// One step's misses.
+    /// Adds the misses of one step.
     pub fn count(&mut self, step: usize, plan: &Plan) {
         let later = usize::from(step > 0);
         self.selected[later] += plan.valid().iter().map(|&v| v as u64).sum::<u64>();
         let missed = plan.total_misses() as u64;
         self.missed[later] += missed;
         self.misses += missed;
-        // The engine copies one row per miss and nothing else; the guard test proves it.
+        // The engine copies one row per miss and nothing else.
         self.rows_copied += missed;
         self.bytes_copied += missed * self.geometry.row_bytes as u64;
     }
 
-    /// Rates and percentiles.
-    pub fn close(&mut self) {
+    /// Computes the rates and percentiles.
+    pub fn finish(&mut self) {
         let rate = |missed: u64, selected: u64| {
             if selected == 0 { 0.0 } else { 100.0 - 100.0 * missed as f64 / selected as f64 }
         };
@@ -159,39 +167,44 @@ impl Report {
         }
     }
 
-    /// For a reader.
+    /// Prints the report.
     pub fn print(&self, trace: &str) {
         let g = &self.geometry;
-        println!("trace      {trace}: {} steps, N_q {}, K {}", self.steps, g.tokens, g.k);
+        let steps = output::count(self.steps, "step");
+        println!("trace      {trace}: {steps}, N_q {}, K {}", g.tokens, g.k);
         println!(
-            "table      {} S={} spread {} R={} {}, {} request(s), {} core(s), {}, copy {}",
+            "table      {} S={} spread {} R={} {}, {}, {}, {}, copier {}",
             g.table,
             g.slots,
             g.spread,
             g.retries,
             g.lifetime,
-            g.requests,
-            g.cores,
+            output::count(g.requests, "request"),
+            output::count(g.cores, "core"),
             self.machine,
             self.copier
         );
+        let rate = |rate: f64, selected: u64| {
+            if selected == 0 { "-".to_owned() } else { format!("{rate:.2} %") }
+        };
         println!(
-            "hit rate   {:.2} % after the first step ({:.2} % with it)",
-            self.hit_rate, self.hit_rate_with_first
+            "hit rate   {} after the first step, {} with it",
+            rate(self.hit_rate, self.selected[1]),
+            rate(self.hit_rate_with_first, self.selected[0] + self.selected[1])
         );
         println!(
-            "copied     {} rows, {} (all selected rows: {})",
+            "copied     {} rows, {} (all selected rows have {})",
             self.rows_copied,
             output::bytes(self.bytes_copied as usize),
             output::bytes(((self.selected[0] + self.selected[1]) as usize) * g.row_bytes)
         );
         let parts =
-            [("plan", &self.plan_us), ("transfer", &self.transfer_us), ("both", &self.step_us)];
+            [("plan", &self.plan_us), ("transfer", &self.transfer_us), ("step", &self.step_us)];
         let times = parts.iter().filter_map(|(name, us)| {
-            us.as_ref().map(|us| format!("{name} {:.1} us (p99 {:.1})", us.p50, us.p99))
+            us.as_ref().map(|us| format!("{name} {:.1} us (p99 {:.1} us)", us.p50, us.p99))
         });
-        println!("latency    {} per step", times.collect::<Vec<_>>().join(", "));
+        println!("latency    {} (medians)", times.collect::<Vec<_>>().join(", "));
         println!("host pool  {}, {}", output::bytes(self.pool_bytes), self.pages);
-        println!("verified   {} rows, {} wrong", self.verified_rows, self.wrong_rows);
+        println!("verified   {} rows right, {} wrong", self.verified_rows, self.wrong_rows);
     }
 }

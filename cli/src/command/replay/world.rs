@@ -1,5 +1,5 @@
-//! The world around the operator in a replay: a batch of requests that decode the same trace, the
-//! host rows with their contents, and what every row must hold now.
+//! The surroundings of the operator in a replay: a batch of requests that decode the same trace, the
+//! host rows with their contents, and the version that every row must have.
 
 use crate::trace::Trace;
 use anyhow::Result;
@@ -13,22 +13,24 @@ use avsg_testkit::splitmix::SplitMix64;
 
 use super::report::Report;
 
-/// Requests, their arrays, and the current version of every row.
+/// The batch of the running step, and the current version of every row.
 pub struct World {
+    /// N_q, the number of tokens per request.
     tokens: usize,
     step: Owned,
+    /// Number of rows in the host pool.
     rows: usize,
-    /// The version of each id's row.
+    /// The current version of each id's row.
     version: Vec<u32>,
     fresh: FreshRows,
 }
 
 impl World {
-    /// Fills the host pool with version 0 of every row.
+    /// Creates the batch, and fills the host pool with version 0 of every row.
     pub fn new(trace: &Trace, engine: &Engine, requests: usize) -> Result<Self> {
         let (pool, page) = (engine.pool(), engine.config().params.page as usize);
         let (rows, batch_rows) = (pool.rows(), requests * trace.tokens);
-        // Without a block table there are no blocks, and a row is its id.
+        // If `page` is 0, there is no block table and a row's number is its id.
         let mut blocks: Vec<i32> = (0..rows.checked_div(page).unwrap_or(0) as i32).collect();
         SplitMix64::new(page as u64).shuffle(&mut blocks);
         let mut row = vec![0; pool.format().bytes()];
@@ -49,7 +51,7 @@ impl World {
         Ok(Self { tokens: trace.tokens, step, rows, version: vec![0; rows], fresh })
     }
 
-    /// Takes a step of the trace: its ids for every request, and its new rows.
+    /// Sets the batch to a step of the trace, and creates the step's new rows.
     pub fn begin_step(&mut self, trace: &Trace, step: usize) {
         let words = self.tokens * self.step.k;
         self.step.ids = trace.ids[step * words..][..words].repeat(self.step.state.len());
@@ -67,23 +69,23 @@ impl World {
         }
     }
 
-    /// Whether this step has fresh rows.
+    /// Returns whether the step has fresh rows.
     pub fn has_fresh(&self) -> bool {
         self.step.stable[0] >= 0
     }
 
-    /// This step's rows.
+    /// Returns the fresh rows of the step, segment by segment.
     pub fn fresh(&self) -> Vec<&[u8]> {
         self.fresh.segments()
     }
 
-    /// The step's batch.
+    /// Returns the step's batch.
     pub fn batch(&self) -> Batch<'_> {
         self.step.batch()
     }
 
-    /// Compares every byte of every returned slot with its row's current contents. `tags` get the first
-    /// bytes of request 0's slots.
+    /// Compares every byte of every returned slot with the current content of its row, and writes the
+    /// first 8 bytes of request 0's slots to `tags`.
     pub fn verify(&self, engine: &Engine, plan: &Plan, report: &mut Report, tags: &mut [u64]) {
         look(
             &self.step.batch(),
@@ -92,7 +94,7 @@ impl World {
             |state, slot, bytes| engine.buffer().slot_bytes(state, 0, slot, bytes).is_ok(),
             |_, id| (id, self.version[id as usize]),
             |seen| {
-                // Padding counts only if it got a slot.
+                // Padding counts only if it has a slot.
                 report.verified_rows += u64::from(seen.id >= 0 && seen.right);
                 report.wrong_rows += u64::from(!seen.right);
                 if seen.request == 0 {

@@ -1,4 +1,4 @@
-//! Phases are found, and replays say what ran in them.
+//! Tests of the phases of a tape, and of the work that replays count in them.
 
 use avsg::device::params::{Lifetime, Params, Table};
 use avsg::device::request::record;
@@ -15,7 +15,7 @@ fn small(table: Table, lifetime: Lifetime) -> Params {
     Params { table, lifetime, spread, retries: 3, ..Params::wide(128, 1, 512) }
 }
 
-/// A cold step over `ids`, then the same again: all misses, then all hits.
+/// Replays a cold step on `ids`, in which all miss, and then the same step again, in which all hit.
 fn run<'t>(kernel: &'t Kernel, p: &Params, ids: &[i32]) -> [Vec<Ran<'t>>; 2] {
     let mut words = vec![0; header::WORDS];
     words[header::THRESHOLD as usize] = -128;
@@ -54,7 +54,7 @@ fn lanes(phases: &Phases<'_>, ran: &[Ran<'_>], phase: Phase) -> usize {
 }
 
 #[test]
-fn phases_are_found_in_every_table_and_come_in_order() {
+fn every_table_has_all_phases_in_order() {
     for p in [
         small(Table::KNUTH_XXHASH, Lifetime::Constant(16)),
         small(Table::Wide, Lifetime::Constant(127)),
@@ -65,19 +65,19 @@ fn phases_are_found_in_every_table_and_come_in_order() {
         let mut seen: Vec<Phase> = Vec::new();
         for op in kernel.tape.body.all() {
             let phase = phases.of(op);
-            // Results are published between the phases that make them.
+            // Results are published between the other phases.
             if !matches!(phase, Phase::Publish | Phase::Prologue) && seen.last() != Some(&phase) {
                 seen.push(phase);
             }
         }
-        let want: Vec<Phase> = PHASES
+        let expected: Vec<Phase> = PHASES
             .iter()
             .map(|p| p.0)
             .filter(|p| !matches!(p, Phase::Prologue | Phase::Publish))
             .collect();
-        // Before them a token that cores share: a part, and what no core found.
-        let (shared, alone) = seen.split_at(seen.len() - want.len());
-        assert_eq!(alone, want, "{:?}", p.table);
+        // The phases of a shared token come first: Probe of a part, and the ids that no core found.
+        let (shared, unshared) = seen.split_at(seen.len() - expected.len());
+        assert_eq!(unshared, expected, "{:?}", p.table);
         assert!(shared.is_empty() || shared == [Phase::Probe, Phase::Rounds], "{shared:?}");
     }
 }
@@ -90,25 +90,24 @@ fn a_cold_step_works_in_update_state_and_a_warm_one_only_refreshes() {
     let ids: Vec<i32> = (0..128).map(|i| i * 37).collect();
     let [cold, warm] = run(&kernel, &p, &ids);
     assert_eq!(lanes(&phases, &cold, Phase::Probe), 128);
-    // Two links at once.
+    // One round examines two links of each id.
     assert_eq!(lanes(&phases, &cold, Phase::Rounds), 128);
     assert!(lanes(&phases, &cold, Phase::UpdateState) >= 3 * 128);
     assert_eq!(lanes(&phases, &warm, Phase::UpdateState), 0);
     let scalars = |ran: &[Ran<'_>], phase: Phase| {
         phases.work(ran, Life::Narrow)[phase as usize].get(Unit::Scalars)
     };
-    // Three accesses for every two of 128 hits, which are refreshed at once; a sweep.
+    // All 128 hits are refreshed at once, with three accesses for two hits; the sweep adds one access.
     assert_eq!(scalars(&warm, Phase::Refresh), 192.0 + 1.0);
     assert_eq!(scalars(&cold, Phase::Refresh), 1.0);
     assert!(scalars(&cold, Phase::UpdateState) >= 128.0 * 5.0);
-    // Packed lifetimes are read before they are written.
+    // A packed lifetime is read before it is written, which adds an access per hit.
     let packed = phases.work(&warm, Life::Packed)[Phase::Refresh as usize];
     assert_eq!(packed.get(Unit::Scalars), 193.0 + 128.0);
 }
 
-/// The counts of a bisection that starts at its hint: as few as two where nothing changed.
 #[test]
-fn a_good_hint_is_cheap() {
+fn a_right_threshold_hint_needs_one_count() {
     let p = small(Table::Wide, Lifetime::Constant(127));
     let kernel = Kernel::new(&p).unwrap();
     let ids: Vec<i32> = (0..128).map(|i| i * 37).collect();
@@ -116,7 +115,7 @@ fn a_good_hint_is_cheap() {
     let counts = |ran: &[Ran<'_>]| {
         ran.iter().filter(|r| r.op.code == Code::Bisect).map(|r| r.lanes).collect::<Vec<_>>()
     };
-    // The hint of an empty table is right: every slot is dead. Without misses nothing is counted.
-    // No refresh waits here, and so nothing is counted for those that must not.
+    // The hint of an empty table is right, because every slot is dead. A step without misses counts
+    // nothing. No refresh is deferred here, so nothing is counted for the deferral either.
     assert_eq!((counts(&cold), counts(&warm)), (vec![1], vec![0]));
 }

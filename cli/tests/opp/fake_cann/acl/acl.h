@@ -1,4 +1,4 @@
-// What the example uses of ACL, declared by us so that it compiles without CANN.
+// The part of ACL that the example uses, declared so that it compiles without CANN.
 #pragma once
 
 #include <cstddef>

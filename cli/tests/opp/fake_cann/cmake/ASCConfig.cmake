@@ -1,4 +1,5 @@
-# Stands in for CANN's: records every call, and that the files it names are there.
+# A fake of CANN's module of the same name. It records every call, and fails if a file that a call names
+# does not exist.
 set(ASCEND_AUTOGEN_PATH ${CMAKE_BINARY_DIR}/autogen)
 file(WRITE ${ASCEND_AUTOGEN_PATH}/op_proto.cc "")
 file(WRITE ${CMAKE_BINARY_DIR}/calls.txt "")
@@ -20,7 +21,7 @@ foreach(name npu_op_package npu_op_library npu_op_package_add npu_op_kernel_opti
   cmake_language(EVAL CODE "function(${name})\n  record(${name} \${ARGN})\nendfunction()")
 endforeach()
 
-# The generator writes one call per operator.
+# CANN's generator writes the sources of the aclnn interface; this fake writes an empty one.
 function(npu_op_code_gen)
   record(npu_op_code_gen ${ARGN})
   file(WRITE ${ASCEND_AUTOGEN_PATH}/aclnn_avsg.cpp "")

@@ -1,4 +1,5 @@
-// As CANN's generator would write it: inputs, attributes, outputs that are no inputs.
+// The functions that CANN's generator writes for AvsgStep. Their arguments are the inputs, the attributes,
+// and the outputs that are not inputs.
 #pragma once
 
 #include "aclnn/acl_meta.h"

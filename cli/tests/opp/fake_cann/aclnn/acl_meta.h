@@ -1,4 +1,4 @@
-// Tensors and lists of the aclnn interface.
+// The part of CANN's aclnn interface that the example uses, declared so that it compiles without CANN.
 #pragma once
 
 #include "acl/acl.h"

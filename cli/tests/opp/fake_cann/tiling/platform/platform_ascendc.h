@@ -1,4 +1,4 @@
-// A 910B3: 40 vector cores.
+// A fake of CANN's platform query, which describes an ascend910b3 with 40 vector cores.
 #pragma once
 
 #include <cstdint>

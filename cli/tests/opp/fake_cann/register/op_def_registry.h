@@ -1,4 +1,5 @@
-// What the operators' host parts use of CANN's interface, declared by us so that they compile without CANN.
+// A fake of the part of CANN's interface that the operators' host parts use, so that they compile and run
+// without CANN.
 #pragma once
 
 #include <cstddef>
@@ -43,7 +44,7 @@ private:
     std::vector<int64_t> all_;
 };
 
-// Attributes in order: a list each; a number is a list of one.
+// The values of the attributes in order. A number is a list with one element.
 class RuntimeAttrs {
 public:
     std::vector<IntVector> all;
@@ -149,7 +150,7 @@ private:
     }
 };
 
-// Every operator that a program links.
+// Returns all operators that the program links.
 inline std::vector<OpDef *> &Registered()
 {
     static std::vector<OpDef *> all;

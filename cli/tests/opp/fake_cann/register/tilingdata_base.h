@@ -1,4 +1,4 @@
-// The tiling data macros, as far as fields of int32_t go: consecutive words.
+// A fake of CANN's tiling data macros for fields of type int32_t, which are consecutive words.
 #pragma once
 
 #include <cstdint>

@@ -14,7 +14,7 @@ use std::ptr::null_mut;
 use avsg_capi::avsg_status::*;
 use avsg_capi::*;
 use avsg_sim::{Options, Session, entries, sys};
-use avsg_testkit::workload::PLAIN;
+use avsg_testkit::workload::FIXED_SIZE_FORM;
 use c::*;
 use there::{There, life_with};
 use workload::{RandomLife, buffer, by_host, found, found_on_host, room, tables, whole_step};
@@ -56,7 +56,7 @@ fn a_graph_that_the_caller_captured_is_replayed_over_a_life() {
         acl!(aclmdlRICaptureEnd(stream, &mut graph));
         assert_eq!(session.launches(), launched, "captured work does not run");
         for at in 0..STEPS {
-            let turn = random.next(Some(PLAIN), &[&cpu, &device]);
+            let turn = random.next(Some(FIXED_SIZE_FORM), &[&cpu, &device]);
             there.write(&turn.batch, &turn.fresh);
             acl!(aclmdlRIExecuteAsync(graph, stream));
             acl!(aclrtSynchronizeStream(stream));

@@ -17,8 +17,8 @@ use avsg::ascend::acl::owned::Stream;
 use avsg_capi::avsg_status::*;
 use avsg_capi::*;
 use avsg_sim::{Options, Session};
-use avsg_testkit::found::Found;
-use avsg_testkit::workload::PLAIN;
+use avsg_testkit::step_result::StepResult;
+use avsg_testkit::workload::FIXED_SIZE_FORM;
 use c::*;
 use there::{There, life};
 use workload::{RandomLife, buffer, by_host, found, found_on_host, room, tables, whole_step};
@@ -26,7 +26,7 @@ use workload::{RandomLife, buffer, by_host, found, found_on_host, room, tables, 
 const STEPS: i32 = 24;
 
 /// What a life comes to: for each step what it found and all slots, and the tables at its end.
-type Lived = (Vec<(Found, Vec<u8>)>, [Vec<i32>; 2]);
+type Lived = (Vec<(StepResult, Vec<u8>)>, [Vec<i32>; 2]);
 
 /// Lives a life with host arrays; every other step is a plan and transfers.
 fn live(device: &'static CStr) -> Lived {
@@ -54,7 +54,7 @@ fn a_life_is_the_same_on_every_device() {
     let session = Session::new(Options { seed: 9, ..Options::default() });
     let (cpu, cpu_tables) = live(c"cpu");
     let mut words = Vec::new();
-    cpu.iter().for_each(|(found, _)| found.note(&mut words));
+    cpu.iter().for_each(|(found, _)| found.append_to(&mut words));
     assert!(words.len() > 1000);
     for device in [c"ascend-sim", c"ascend"] {
         let (log, tables) = live(device);
@@ -118,7 +118,7 @@ fn in_a_stream(device: &'static CStr) {
     let (like, rows) = room();
     let there = There::room(&context, &like, &rows);
     for step in 0..STEPS {
-        let turn = random.next(Some(PLAIN), &[&cpu, &device]);
+        let turn = random.next(Some(FIXED_SIZE_FORM), &[&cpu, &device]);
         by_host(&cpu, &turn, true);
         there.write(&turn.batch, &turn.fresh);
         let batch = [&there.batch; 2];

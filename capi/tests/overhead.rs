@@ -11,14 +11,14 @@ use avsg::device::params::Params;
 use avsg::engine::Choice;
 use avsg::engine::{Config, Engine, Fresh};
 use avsg_capi::*;
-use avsg_testkit::batch::Owned;
-use avsg_testkit::{allocations, small};
+use avsg_testkit::batch::OwnedBatch;
+use avsg_testkit::{allocations, fixture};
 use c::*;
 
 const TURNS: usize = if cfg!(debug_assertions) { 500 } else { 20_000 };
 
 fn rust() -> Engine {
-    let pool = small::pool(2, ROWS, format());
+    let pool = fixture::pool(2, ROWS, format());
     let params = Params { page: 16, ..Params::wide(K as u32, 2, 64) };
     let config = Config { cores: 1, machine: Choice::Emu, ..Config::new(params, 2) };
     Engine::new(config, pool).unwrap()
@@ -33,7 +33,7 @@ fn medians(all: &[Arrays]) -> (Duration, Duration) {
         let owned = &all[turn % all.len()];
         let slices = owned.rows.segments();
         let fresh = Fresh { segments: &slices };
-        let batch = Owned::batch(owned);
+        let batch = OwnedBatch::batch(owned);
         let (c_batch, c_fresh) = (owned.batch(), owned.fresh());
         let rust = |engine: &mut Engine, plan: &mut _| {
             let start = Instant::now();

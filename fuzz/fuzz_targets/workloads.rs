@@ -6,18 +6,18 @@
 
 use arbitrary::{Result, Unstructured};
 use avsg::engine::Choice;
-use avsg_testkit::workload::{Workload, Request, Shape, Step, run};
 use avsg_testkit::splitmix::{SplitMix64, mix};
+use avsg_testkit::workload::{Request, Shape, Step, Workload, run};
 use libfuzzer_sys::fuzz_target;
 
 /// More steps tell no more, and libFuzzer wants many short runs.
 const MAX_STEPS: usize = 24;
 
 fn request(u: &mut Unstructured<'_>) -> Result<Request> {
-    let (who, act, tokens, accept, pick) = u.arbitrary()?;
+    let (state, action, tokens, accepted, choice) = u.arbitrary()?;
     let count = u.int_in_range(0..=60)?;
     let ids = (0..count).map(|_| u.arbitrary()).collect::<Result<_>>()?;
-    Ok(Request { who, act, tokens, accept, pick, ids })
+    Ok(Request { state, action, tokens, accepted, choice, ids })
 }
 
 fn step(u: &mut Unstructured<'_>) -> Result<Step> {

@@ -14,9 +14,9 @@ use avsg::rows::RowFormat;
 use avsg_capi::avsg_status::AVSG_OK;
 use avsg_capi::*;
 use avsg_sim::{Options, Session};
-use avsg_testkit::batch::Owned;
+use avsg_testkit::batch::OwnedBatch;
 use avsg_testkit::content::fill_row;
-use avsg_testkit::exact::{expect_right, look};
+use avsg_testkit::exact::{assert_exact, for_each_id};
 use avsg_testkit::fresh::FreshRows;
 use avsg_testkit::memory;
 
@@ -177,14 +177,14 @@ impl Life {
     }
 
     /// Every selected id has a slot with its row in it. Returns how many were looked at.
-    pub fn expect_exact(&self, owned: &Owned, layer: usize) -> usize {
+    pub fn expect_exact(&self, owned: &OwnedBatch, layer: usize) -> usize {
         let (mut out, mut checked) = (sized::<avsg_plan_arrays>(), 0);
         // SAFETY: a struct with its size; the plan's arrays hold the batch's rows.
         let slots = unsafe {
             ok(avsg_plan_get_arrays(self.plan, &mut out));
-            memory::words(None, out.slot, owned.rows() * K)
+            memory::read_words(None, out.slot, owned.rows() * K)
         };
-        look(
+        for_each_id(
             &owned.batch(),
             ROW,
             |row| &slots[row * K..][..K],
@@ -193,7 +193,7 @@ impl Life {
                 true
             },
             |_, id| (id, layer as u32),
-            |seen| checked += expect_right(seen, layer),
+            |seen| checked += assert_exact(seen, layer),
         );
         checked
     }
@@ -221,7 +221,7 @@ impl Life {
     /// There are so many at this address, and no call is under way.
     pub unsafe fn bytes(&self, from: *const c_void, n: usize) -> Vec<u8> {
         // SAFETY: the contract.
-        unsafe { memory::bytes(self.context.as_deref(), from, n) }
+        unsafe { memory::read_bytes(self.context.as_deref(), from, n) }
     }
 
     pub fn end(self) {
@@ -232,7 +232,7 @@ impl Life {
 }
 
 /// The struct of a batch.
-pub fn c_batch(owned: &Owned) -> avsg_batch {
+pub fn c_batch(owned: &OwnedBatch) -> avsg_batch {
     let array = |v: &[i32]| avsg_i32s { data: v.as_ptr(), len: v.len() };
     let [ids, cu_q, state, generation, stable_len, seq_len, block_table] =
         owned.arrays().map(array);
@@ -265,7 +265,7 @@ pub fn c_fresh(rows: &FreshRows) -> avsg_fresh {
 /// A batch of two requests with two rows each, the second with fresh rows, which both layers share.
 #[derive(Clone, Debug)]
 pub struct Arrays {
-    owned: Owned,
+    owned: OwnedBatch,
     pub rows: FreshRows,
 }
 
@@ -274,7 +274,7 @@ impl Arrays {
         let id = |i: i32| (step * 3 + i / 8 * 5 + i * 7) % 100;
         let ids = [0, 8, 16, 24].map(|from| (from..from + 8).map(id).collect::<Vec<_>>());
         let blocks = (0..16).map(|b| b % 8).collect();
-        let mut owned = Owned { blocks, block_stride: 8, ..Owned::new(K, 0) };
+        let mut owned = OwnedBatch { blocks, block_stride: 8, ..OwnedBatch::new(K, 0) };
         owned.push([1, 1, -1, 128], &ids[..2]);
         owned.push([0, 1, 100, 102], &ids[2..]);
         let mut rows = FreshRows::new(&format(), 4);
@@ -298,15 +298,15 @@ impl Arrays {
 }
 
 impl Deref for Arrays {
-    type Target = Owned;
+    type Target = OwnedBatch;
 
-    fn deref(&self) -> &Owned {
+    fn deref(&self) -> &OwnedBatch {
         &self.owned
     }
 }
 
 impl DerefMut for Arrays {
-    fn deref_mut(&mut self) -> &mut Owned {
+    fn deref_mut(&mut self) -> &mut OwnedBatch {
         &mut self.owned
     }
 }

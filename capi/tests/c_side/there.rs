@@ -12,9 +12,9 @@ use avsg::ascend::acl::{Acl, Source};
 use avsg::ascend::simulated;
 use avsg::engine::DeviceArray;
 use avsg_capi::*;
-use avsg_testkit::batch::Owned;
+use avsg_testkit::batch::OwnedBatch;
+use avsg_testkit::device_arrays::DeviceArrays;
 use avsg_testkit::fresh::FreshRows;
-use avsg_testkit::on_device::OnDevice;
 
 use super::c::*;
 use super::workload::{self, SLOTS, params};
@@ -65,7 +65,7 @@ pub struct There {
     pub batch: avsg_batch,
     /// By layer.
     pub fresh: [avsg_fresh; 2],
-    memory: OnDevice,
+    memory: DeviceArrays,
 }
 
 impl There {
@@ -78,8 +78,8 @@ impl There {
     }
 
     /// Room for steps with arrays of these lengths.
-    pub fn room(context: &Arc<Context>, like: &Owned, rows: &[FreshRows; 2]) -> Self {
-        let memory = OnDevice::new(context, like, rows).unwrap();
+    pub fn room(context: &Arc<Context>, like: &OwnedBatch, rows: &[FreshRows; 2]) -> Self {
+        let memory = DeviceArrays::new(context, like, rows).unwrap();
         let on_device = memory.batch();
         let array =
             |a: DeviceArray| avsg_i32s { data: without_provenance(a.address as usize), len: a.len };
@@ -104,7 +104,7 @@ impl There {
     }
 
     /// Brings a step there.
-    pub fn write(&self, step: &Owned, rows: &[FreshRows]) {
+    pub fn write(&self, step: &OwnedBatch, rows: &[FreshRows]) {
         self.memory.write(step, rows).unwrap();
     }
 }

@@ -1,4 +1,4 @@
-//! Handles: numbers that look like pointers and point nowhere.
+//! Handles: numbers that are never valid pointers.
 
 use std::collections::BTreeMap;
 use std::ffi::c_void;
@@ -6,7 +6,7 @@ use std::ffi::c_void;
 use crate::fault::{Outcome, fail, invalid};
 use crate::sys;
 
-/// What a handle stands for, by kind.
+/// The objects of one kind, by handle.
 #[derive(Debug)]
 pub(crate) struct Registry<T> {
     what: &'static str,
@@ -16,13 +16,14 @@ pub(crate) struct Registry<T> {
 }
 
 impl<T> Registry<T> {
-    /// An empty one; `kind` keeps handles of different kinds apart.
+    /// Returns an empty registry; `kind` is a part of its handles, so that kinds have distinct
+    /// handles.
     pub fn new(what: &'static str, kind: u64) -> Self {
-        // Outside the address space of any process: who dereferences one dies at once.
+        // The base is outside of the address space of any process, so a dereferenced handle faults.
         Self { what, base: 0xA5C1_0000_0000_0000 | kind << 40, made: 0, live: BTreeMap::new() }
     }
 
-    /// A new handle. None is ever used twice.
+    /// Adds an object and returns its handle. Handles are never reused.
     pub fn add(&mut self, value: T) -> u64 {
         self.made += 1;
         let handle = self.base + 16 * self.made;
@@ -38,7 +39,7 @@ impl<T> Registry<T> {
         if !self.live.contains_key(&handle) {
             return self.unknown(handle);
         }
-        self.live.get_mut(&handle).map_or_else(|| invalid("no such handle"), Ok)
+        self.live.get_mut(&handle).map_or_else(|| invalid("the handle is unknown"), Ok)
     }
 
     pub fn remove(&mut self, handle: u64) -> Outcome<T> {
@@ -54,7 +55,7 @@ impl<T> Registry<T> {
         } else {
             sys::ACL_ERROR_RT_PARAM_INVALID
         };
-        fail(code, format!("{handle:#x} is no {} that is alive", self.what))
+        fail(code, format!("{handle:#x} is not the handle of an existing {}", self.what))
     }
 
     pub fn iter(&self) -> impl Iterator<Item = (u64, &T)> {
@@ -65,19 +66,19 @@ impl<T> Registry<T> {
         self.live.iter_mut().map(|(&handle, value)| (handle, value))
     }
 
-    /// Removes all that match.
+    /// Removes and returns all objects for which `which` is true.
     pub fn drain(&mut self, which: impl Fn(&T) -> bool) -> Vec<(u64, T)> {
         let hits: Vec<u64> = self.iter().filter(|(_, v)| which(v)).map(|(h, _)| h).collect();
         hits.into_iter().filter_map(|h| Some((h, self.live.remove(&h)?))).collect()
     }
 
-    /// A line for each that is alive.
+    /// Returns a line for each object.
     pub fn leaks(&self) -> impl Iterator<Item = String> + '_ {
         self.live.keys().map(|handle| format!("{} {handle:#x}", self.what))
     }
 }
 
-/// A handle as a number.
-pub(crate) fn number(handle: *const c_void) -> u64 {
+/// Returns a handle as a number.
+pub(crate) fn handle_value(handle: *const c_void) -> u64 {
     handle as u64
 }

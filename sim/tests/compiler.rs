@@ -1,4 +1,4 @@
-//! Which C++ compiler runs, and with which flags.
+//! The choice of the C++ compiler and of its flags.
 
 use std::env;
 use std::process::Command;
@@ -7,7 +7,7 @@ use avsg_sim::compiler;
 
 const CHILD: &str = "AVSG_SIM_COMPILER";
 
-/// What another process, with these variables, finds.
+/// Returns the command of the compiler that a child process with these variables finds.
 fn found(variables: &[(&str, &str)]) -> String {
     let mut child = Command::new(env::current_exe().unwrap());
     child.args(["--exact", "child", "--nocapture"]).env(CHILD, "1");
@@ -30,12 +30,12 @@ fn child() {
 }
 
 #[test]
-fn the_variables_name_it_and_only_warnings_are_added() {
+fn the_variables_select_the_compiler_and_only_wall_is_added() {
     assert_eq!(found(&[("CXX", "/nowhere/c++")]), "nothing");
     if compiler::cpp().is_none() {
         println!("skipped: no C++ compiler here");
         return;
     }
-    assert_eq!(found(&[]), "c++ -Wall", "the system's");
+    assert_eq!(found(&[]), "c++ -Wall", "the default compiler");
     assert_eq!(found(&[("CXX", "c++"), ("CXXFLAGS", "-DX=1 -g0")]), "c++ -Wall -DX=1 -g0");
 }

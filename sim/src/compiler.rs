@@ -23,7 +23,7 @@ pub fn cpp() -> Option<Command> {
 fn find(cpp: bool) -> Option<Tool> {
     // The default flags of the crate `cc` are for libraries that are linked to a Rust program.
     let target = format!("{ARCH}-unknown-linux-gnu");
-    let found = cc::Build::new()
+    let tool = cc::Build::new()
         .cpp(cpp)
         .target(&target)
         .host(&target)
@@ -35,5 +35,5 @@ fn find(cpp: bool) -> Option<Tool> {
         .cargo_metadata(false)
         .try_get_compiler();
     let starts = |tool: &Tool| tool.to_command().arg("--version").output();
-    found.ok().filter(|tool| starts(tool).is_ok_and(|output| output.status.success()))
+    tool.ok().filter(|tool| starts(tool).is_ok_and(|output| output.status.success()))
 }

@@ -114,12 +114,12 @@ impl Machine {
     /// Returns a stream of the current context.
     pub fn own_stream(&mut self, stream: u64) -> Outcome<&mut Stream> {
         let context = self.current()?;
-        let found = self.streams.get_mut(stream)?;
-        if found.context != context {
+        let entry = self.streams.get_mut(stream)?;
+        if entry.context != context {
             let text = "the stream belongs to another context";
             return fail(sys::ACL_ERROR_RT_STREAM_CONTEXT, text);
         }
-        Ok(found)
+        Ok(entry)
     }
 
     /// Refuses to release memory that queued work uses. This rule is stricter than the runtime, in

@@ -21,7 +21,7 @@ const RESERVED: usize = 1 << 40;
 const PAGE: usize = 4096;
 const HUGE_PAGE: usize = 2 << 20;
 /// Byte of uninitialised memory.
-const JUNK: u8 = 0xA5;
+const UNINITIALISED: u8 = 0xA5;
 
 /// The kind of a range of device addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,7 +98,7 @@ impl Memory {
         Ok((at, span))
     }
 
-    /// Allocates device memory filled with [`JUNK`]; a device has `cap` bytes.
+    /// Allocates device memory filled with [`UNINITIALISED`]; a device has `cap` bytes.
     pub fn malloc(&mut self, bytes: usize, device: u32, cap: usize) -> Outcome<u64> {
         if bytes == 0 {
             return fail(
@@ -117,7 +117,7 @@ impl Memory {
         let range = Range { at, bytes, kind: Kind::Device, device, span };
         protect(at, span, true)?;
         // SAFETY: the pages of this new range are accessible, and nothing else uses them.
-        unsafe { ptr::write_bytes(at as *mut u8, JUNK, bytes) };
+        unsafe { ptr::write_bytes(at as *mut u8, UNINITIALISED, bytes) };
         protect(at, span, false)?;
         self.used += bytes;
         self.ranges.insert(at, range);
@@ -160,7 +160,7 @@ impl Memory {
         match unsafe { mm::mmap_anonymous(ptr::null_mut(), span, prot, MapFlags::SHARED) } {
             Ok(at) => {
                 // SAFETY: the mapping is new and has `span` bytes.
-                unsafe { ptr::write_bytes(at.cast::<u8>(), JUNK, bytes) };
+                unsafe { ptr::write_bytes(at.cast::<u8>(), UNINITIALISED, bytes) };
                 self.pinned.insert(at as u64, bytes);
                 Ok(at as u64)
             }

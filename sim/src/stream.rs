@@ -25,7 +25,7 @@ pub(crate) struct Stream {
     pub failed: Option<Failure>,
     /// Whether the first task never ends.
     pub hung: bool,
-    /// Whether a failure stops_context the whole context.
+    /// Whether a failure stops the whole context.
     pub stops_context: bool,
     pub capture: Option<Capture>,
     /// Limit of the vector cores for its kernels, if one was set.
@@ -52,6 +52,4 @@ pub(crate) struct Event {
     pub stream: u64,
     /// Time of the latest record, in simulated nanoseconds.
     pub at: u64,
-    /// Whether a wait has seen the latest record.
-    pub synced: bool,
 }

@@ -8,14 +8,14 @@ use avsg_sim::compiler;
 const CHILD: &str = "AVSG_SIM_COMPILER";
 
 /// Returns the command of the compiler that a child process with these variables finds.
-fn found(variables: &[(&str, &str)]) -> String {
+fn compiler_command(variables: &[(&str, &str)]) -> String {
     let mut child = Command::new(env::current_exe().unwrap());
     child.args(["--exact", "child", "--nocapture"]).env(CHILD, "1");
     child.env_remove("CXX").env_remove("CXXFLAGS").envs(variables.iter().copied());
-    let said = child.output().unwrap();
-    let said = String::from_utf8(said.stdout).unwrap();
-    let line = said.lines().find_map(|line| line.split_once("found: "));
-    line.unwrap_or_else(|| panic!("{said}")).1.to_owned()
+    let output = child.output().unwrap();
+    let output = String::from_utf8(output.stdout).unwrap();
+    let line = output.lines().find_map(|line| line.split_once("found: "));
+    line.unwrap_or_else(|| panic!("{output}")).1.to_owned()
 }
 
 #[test]
@@ -31,11 +31,14 @@ fn child() {
 
 #[test]
 fn the_variables_select_the_compiler_and_only_wall_is_added() {
-    assert_eq!(found(&[("CXX", "/nowhere/c++")]), "nothing");
+    assert_eq!(compiler_command(&[("CXX", "/nowhere/c++")]), "nothing");
     if compiler::cpp().is_none() {
         println!("skipped: no C++ compiler here");
         return;
     }
-    assert_eq!(found(&[]), "c++ -Wall", "the default compiler");
-    assert_eq!(found(&[("CXX", "c++"), ("CXXFLAGS", "-DX=1 -g0")]), "c++ -Wall -DX=1 -g0");
+    assert_eq!(compiler_command(&[]), "c++ -Wall", "the default compiler");
+    assert_eq!(
+        compiler_command(&[("CXX", "c++"), ("CXXFLAGS", "-DX=1 -g0")]),
+        "c++ -Wall -DX=1 -g0"
+    );
 }

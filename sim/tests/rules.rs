@@ -198,7 +198,7 @@ fn registrations_check_alignment_size_type_and_overlap() {
     let page = host.wrapping_byte_add(4096);
     let again = code!(aclrtHostRegister(page, 4096, 0, &mut mapped));
     assert_eq!(again, sys::ACL_ERROR_RT_HOST_MEMORY_ALREADY_REGISTERED);
-    assert_eq!(made_pointer(host), mapped);
+    assert_eq!(device_pointer(host), mapped);
     let device = create!(aclrtMalloc(64, 0));
     assert_eq!(code!(aclrtMemcpy(device, 8, mapped, 8, TO_DEVICE)), INVALID, "for kernels only");
     assert_eq!(code!(aclrtMemcpy(device, 8, host, 8, TO_DEVICE)), OK);
@@ -213,7 +213,7 @@ fn registrations_check_alignment_size_type_and_overlap() {
     end(&session);
 }
 
-fn made_pointer(host: Handle) -> Handle {
+fn device_pointer(host: Handle) -> Handle {
     let mut mapped = null_mut();
     assert_eq!(code!(aclrtHostGetDevicePointer(host, &mut mapped, 0)), OK);
     mapped

@@ -37,7 +37,7 @@ pub struct Request {
     pub ids: Vec<u16>,
 }
 
-/// One step of the batch.
+/// One step of a workload.
 #[derive(Clone, Debug)]
 pub struct Step {
     /// The order of calls, K, and the strides of `ids` and of the block tables.

@@ -36,8 +36,8 @@ class DataCache {
 
     CachedLine &load(uint64_t address, uint64_t region_lo, uint64_t region_hi) {
         uint64_t line = line_of(address);
-        auto found = lines.find(line);
-        if (found != lines.end()) return found->second;
+        auto it = lines.find(line);
+        if (it != lines.end()) return it->second;
         CachedLine &c = lines[line];
         c.lo = line > region_lo ? line : region_lo;
         c.hi = line + LINE < region_hi ? line + LINE : region_hi;
@@ -46,20 +46,20 @@ class DataCache {
     }
 
     CachedLine *find(uint64_t address) {
-        auto found = lines.find(line_of(address));
-        return found == lines.end() ? nullptr : &found->second;
+        auto it = lines.find(line_of(address));
+        return it == lines.end() ? nullptr : &it->second;
     }
 
     // Writes a line back and removes it. With `whole` all its bytes are written, as on the device,
     // which overwrites what others wrote to the line; otherwise only the dirty bytes are written.
     void write_back(uint64_t address, bool whole) {
         uint64_t line = line_of(address);
-        auto found = lines.find(line);
-        if (found == lines.end()) return;
-        CachedLine &c = found->second;
+        auto it = lines.find(line);
+        if (it == lines.end()) return;
+        CachedLine &c = it->second;
         for (uint64_t a = c.lo; c.dirty && a < c.hi; ++a)
             if (whole || (c.dirty >> (a - line) & 1)) *reinterpret_cast<uint8_t *>(a) = c.data[a - line];
-        lines.erase(found);
+        lines.erase(it);
     }
 
     template <class F> void for_each_overlapping(uint64_t lo, uint64_t hi, F f) {

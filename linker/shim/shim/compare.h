@@ -27,16 +27,16 @@ void compare_rows(Core &c, uint32_t d, uint32_t s0, uint32_t s1, T scalar, uint3
     const uint8_t *p0 = c.ub + s0, *p1 = c.ub + s1;
     Compared<T> k = scalar;
     for (uint32_t i = 0; i < whole; i += 8) {
-        uint32_t bits = 0, junk = 0;
+        uint32_t bits = 0, undefined_bits = 0;
         for (uint32_t j = 0; j < 8; ++j) {
             uint32_t at = (i + j) * uint32_t(sizeof(T));
             Compared<T> a = load<T>(p0 + at), b = SCALAR ? k : Compared<T>(load<T>(p1 + at));
             bits |= uint32_t(holds<Compared<T>>(a, b, M)) << j;
             if (!clean && (c.any_undefined(s0 + at, sizeof(T)) || (!SCALAR && c.any_undefined(s1 + at, sizeof(T)))))
-                junk |= 1u << j;
+                undefined_bits |= 1u << j;
         }
         c.ub[d + i / 8] = uint8_t(bits);
-        c.undefined[d + i / 8] = uint8_t(junk);
+        c.undefined[d + i / 8] = uint8_t(undefined_bits);
     }
     // The bits of the tail are not a result of this instruction.
     for (uint32_t i = whole; i < count; i += 8) c.undefine(d + i / 8, 1);

@@ -71,7 +71,7 @@ void compact(const CallSite &x, const LocalTensor<T> &d, const LocalTensor<T> &s
     }
     c.writes(d.addr, d.addr + max_kept * size);
 
-    std::vector<uint8_t> data, junk;
+    std::vector<uint8_t> data, undefined_bits;
     uint64_t kept = 0;
     uint32_t seq = c.issue_now(V, x, [&] {
         for (uint32_t r = 0; r < k.repeats; ++r)
@@ -89,16 +89,16 @@ void compact(const CallSite &x, const LocalTensor<T> &d, const LocalTensor<T> &s
                 if (!take) continue;
                 uint32_t from = at(r, i);
                 data.insert(data.end(), c.ub + from, c.ub + from + size);
-                junk.insert(junk.end(), c.undefined + from, c.undefined + from + size);
+                undefined_bits.insert(undefined_bits.end(), c.undefined + from, c.undefined + from + size);
                 ++kept;
             }
         if (kept > capacity) fail("bounds", x, kept, " elements are kept and the destination has space for ", capacity);
     });
     rsvd = kept;
     uint32_t to = d.addr;
-    c.defer(V, seq, [&c, to, max_kept, data, junk] {
+    c.defer(V, seq, [&c, to, max_kept, data, undefined_bits] {
         std::memcpy(c.ub + to, data.data(), data.size());
-        std::memcpy(c.undefined + to, junk.data(), junk.size());
+        std::memcpy(c.undefined + to, undefined_bits.data(), undefined_bits.size());
         c.undefine(to + uint32_t(data.size()), max_kept * size - uint32_t(data.size()));
     });
 }

@@ -16,9 +16,9 @@ template <class T> T tree_sum(std::vector<T> v) {
     return v.empty() ? T(0) : v[0];
 }
 
-template <class T> void store_sum(Core &c, uint32_t to, const std::vector<T> &v, bool junk) {
+template <class T> void store_sum(Core &c, uint32_t to, const std::vector<T> &v, bool is_undefined) {
     store<T>(c.ub + to, tree_sum(v));
-    junk ? c.undefine(to, sizeof(T)) : c.define(to, sizeof(T));
+    is_undefined ? c.undefine(to, sizeof(T)) : c.define(to, sizeof(T));
 }
 
 } // namespace shim
@@ -47,14 +47,14 @@ __aicore__ inline void WholeReduceSum(const LocalTensor<T> &dst, const LocalTens
     c.issue(shim::V, x, [&c, l, ws, to, step] {
         for (uint32_t r = 0; r < l.repeats; ++r) {
             std::vector<T> v;
-            bool junk = false;
+            bool is_undefined = false;
             shim::Lanes one{false, 0, 1, {l.bits[0], l.bits[1]}};
             const shim::OperandLayout w[1] = {{ws.addr + r * ws.repeat, ws.block, 0}};
             shim::for_each_run<sizeof(T)>(one, w, [&](const uint32_t (&a)[1], uint32_t n) {
-                junk |= c.any_undefined(a[0], n * uint32_t(sizeof(T)));
+                is_undefined |= c.any_undefined(a[0], n * uint32_t(sizeof(T)));
                 for (uint32_t i = 0; i < n; ++i) v.push_back(shim::load<T>(c.ub + a[0] + i * sizeof(T)));
             });
-            shim::store_sum(c, to + r * step, v, junk);
+            shim::store_sum(c, to + r * step, v, is_undefined);
         }
     });
 }
@@ -87,9 +87,9 @@ __aicore__ inline void ReduceSum(const LocalTensor<T> &dst, const LocalTensor<T>
             for (uint32_t j = i; j < n && j < i + lanes; ++j) v.push_back(shim::load<T>(c.ub + from + j * size));
             sums.push_back(shim::tree_sum(v));
         }
-        bool junk = c.any_undefined(from, n * size);
+        bool is_undefined = c.any_undefined(from, n * size);
         c.undefine(scratch, need);
-        shim::store_sum(c, to, sums, junk);
+        shim::store_sum(c, to, sums, is_undefined);
     });
 }
 

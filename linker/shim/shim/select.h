@@ -12,7 +12,7 @@ template <class T, bool SCALAR>
 void select_lanes(Core &c, uint32_t d, uint32_t m, uint32_t s0, uint32_t s1, T scalar, uint32_t n, uint32_t period) {
     for (uint32_t i = 0; i < n; ++i) {
         uint32_t bit = i % period, at = i * uint32_t(sizeof(T));
-        bool junk = c.undefined[m + bit / 8] >> (bit % 8) & 1;
+        bool is_undefined = c.undefined[m + bit / 8] >> (bit % 8) & 1;
         bool take = c.ub[m + bit / 8] >> (bit % 8) & 1;
         if (take || !SCALAR) {
             uint32_t from = (take ? s0 : s1) + at;
@@ -22,7 +22,7 @@ void select_lanes(Core &c, uint32_t d, uint32_t m, uint32_t s0, uint32_t s1, T s
             store<T>(c.ub + d + at, scalar);
             c.define(d + at, sizeof(T));
         }
-        if (junk) c.undefine(d + at, sizeof(T));
+        if (is_undefined) c.undefine(d + at, sizeof(T));
     }
 }
 

@@ -20,11 +20,11 @@ pub(super) unsafe fn aclrtCreateContext(
     let Some(device) = existing else {
         return fail(sys::ACL_ERROR_RT_INVALID_DEVICEID, format!("device {device} does not exist"));
     };
-    let made = machine.contexts.add(Context { device, shared: false, stopped: None });
+    let handle = machine.contexts.add(Context { device, shared: false, stopped: None });
     // A new context becomes current, as documented.
-    machine.set_current(made);
+    machine.set_current(handle);
     // SAFETY: the caller keeps the contract of `entry` (`# Safety`).
-    unsafe { write_result(context, made as *mut c_void) }
+    unsafe { write_result(context, handle as *mut c_void) }
 }
 
 pub(super) unsafe fn aclrtDestroyContext(machine: &mut Machine, context: *mut c_void) -> Outcome {

@@ -30,9 +30,9 @@ pub(super) unsafe fn aclrtCreateEventExWithFlag(
     if flag == 0 || flag & !KNOWN_FLAGS != 0 {
         return invalid(format!("event flag {flag:#x} is 0 or has unknown bits"));
     }
-    let made = machine.events.add(Event { flags: flag, ..Event::default() });
+    let handle = machine.events.add(Event { flags: flag, ..Event::default() });
     // SAFETY: the caller keeps the contract of `entry` (`# Safety`).
-    unsafe { write_result(event, made as *mut c_void) }
+    unsafe { write_result(event, handle as *mut c_void) }
 }
 
 pub(super) unsafe fn aclrtDestroyEvent(machine: &mut Machine, event: *mut c_void) -> Outcome {
@@ -45,12 +45,11 @@ pub(super) unsafe fn aclrtRecordEvent(
     stream: *mut c_void,
 ) -> Outcome {
     let captured = machine.own_stream(handle_value(stream))?.capture.is_some();
-    let found = machine.events.get_mut(handle_value(event))?;
+    let entry = machine.events.get_mut(handle_value(event))?;
     // A captured record counts when the graph is executed.
-    let nth = found.recorded + 1;
+    let nth = entry.recorded + 1;
     if !captured {
-        found.recorded = nth;
-        found.synced = false;
+        entry.recorded = nth;
     }
     enqueue(machine, handle_value(stream), Task::Record { event: handle_value(event), nth })
 }
@@ -60,10 +59,9 @@ pub(super) unsafe fn aclrtSynchronizeEvent(machine: &mut Machine, event: *mut c_
     let nth = machine.events.get(handle_value(event))?.recorded;
     let goal = WaitGoal::Event(handle_value(event), nth);
     run_until(machine, goal, -1, sys::ACL_ERROR_RT_EVENT_SYNC_TIMEOUT)?;
-    let found = machine.events.get_mut(handle_value(event))?;
-    found.synced = true;
+    let recorded = machine.events.get(handle_value(event))?;
     // The call reports a failure of the work before the event.
-    let stream = found.stream;
+    let stream = recorded.stream;
     match machine.streams.get(stream).ok().and_then(|s| s.failed.clone()) {
         Some(failed) => Err(failed),
         None => Ok(()),

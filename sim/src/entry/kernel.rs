@@ -271,12 +271,12 @@ pub(super) unsafe fn aclrtLaunchKernelWithConfig(
     }
     // SAFETY: the caller keeps the contract of `entry` (`# Safety`).
     let batch_mode = unsafe { batch_mode(config)? };
-    let found = machine.functions.get(handle_value(function))?;
+    let entry = machine.functions.get(handle_value(function))?;
     let buffers = list.buffers.iter();
     let buffers = buffers.map(|(&at, b)| (at, b.as_deref().unwrap_or_default().to_vec()));
     let launch = Launch {
-        name: found.name.clone(),
-        code: found.code.clone(),
+        name: entry.name.clone(),
+        code: entry.code.clone(),
         device: machine.device()?,
         args: list.values.clone(),
         buffers: buffers.collect(),

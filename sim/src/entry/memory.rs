@@ -23,9 +23,9 @@ pub(super) unsafe fn aclrtMalloc(
     if !(0..=7).contains(&policy) {
         return invalid(format!("allocation policy {policy} is not in 0..=7"));
     }
-    let made = machine.memory.malloc(bytes, device, machine.options.device_bytes)?;
+    let address = machine.memory.malloc(bytes, device, machine.options.device_bytes)?;
     // SAFETY: the caller keeps the contract of `entry` (`# Safety`).
-    unsafe { write_result(at, made as *mut c_void) }
+    unsafe { write_result(at, address as *mut c_void) }
 }
 
 pub(super) unsafe fn aclrtFree(machine: &mut Machine, at: *mut c_void) -> Outcome {
@@ -42,9 +42,9 @@ pub(super) unsafe fn aclrtMallocHost(
 ) -> Outcome {
     not_null(at)?;
     machine.current()?;
-    let made = machine.memory.malloc_host(bytes)?;
+    let address = machine.memory.malloc_host(bytes)?;
     // SAFETY: the caller keeps the contract of `entry` (`# Safety`).
-    unsafe { write_result(at, made as *mut c_void) }
+    unsafe { write_result(at, address as *mut c_void) }
 }
 
 pub(super) unsafe fn aclrtFreeHost(machine: &mut Machine, at: *mut c_void) -> Outcome {
@@ -300,7 +300,9 @@ pub(super) unsafe fn aclrtHostGetDevicePointer(
     not_null(device)?;
     match machine.memory.registered(handle_value(at)) {
         // SAFETY: the caller keeps the contract of `entry` (`# Safety`).
-        Some(found) if flag == 0 => unsafe { write_result(device, found.mapped as *mut c_void) },
+        Some(registration) if flag == 0 => unsafe {
+            write_result(device, registration.mapped as *mut c_void)
+        },
         _ => invalid(format!("{:#x} is not registered, or flag {flag} is not 0", handle_value(at))),
     }
 }

@@ -109,13 +109,13 @@ pub(super) unsafe fn aclrtGetDeviceInfo(
     value: *mut i64,
 ) -> Outcome {
     existing_device(machine, device as i32)?;
-    let found = match attr {
+    let result = match attr {
         sys::ACL_DEV_ATTR_VECTOR_CORE_NUM => i64::from(machine.options.cores),
         sys::ACL_DEV_ATTR_NPU_ARCH => 2201,
         _ => return invalid(format!("device attribute {attr} is not supported")),
     };
     // SAFETY: the caller keeps the contract of `entry` (`# Safety`).
-    unsafe { write_result(value, found) }
+    unsafe { write_result(value, result) }
 }
 
 pub(super) unsafe fn aclGetDeviceCapability(
@@ -125,14 +125,14 @@ pub(super) unsafe fn aclGetDeviceCapability(
     value: *mut i64,
 ) -> Outcome {
     existing_device(machine, device as i32)?;
-    let found = match info {
+    let result = match info {
         // The cores with a cube unit; each has two vector cores.
         sys::ACL_DEVICE_INFO_AI_CORE_NUM => i64::from(machine.options.cores / 2),
         sys::ACL_DEVICE_INFO_VECTOR_CORE_NUM => i64::from(machine.options.cores),
         _ => return invalid(format!("device capability {info} is not supported")),
     };
     // SAFETY: the caller keeps the contract of `entry` (`# Safety`).
-    unsafe { write_result(value, found) }
+    unsafe { write_result(value, result) }
 }
 
 pub(super) unsafe fn aclrtGetMemInfo(

@@ -24,7 +24,7 @@ pub(super) unsafe fn aclrtCreateStream(machine: &mut Machine, stream: *mut *mut 
             "all 1984 streams are in use; destroy one",
         );
     }
-    let made = machine.streams.add(Stream {
+    let handle = machine.streams.add(Stream {
         context,
         queue: VecDeque::new(),
         failed: None,
@@ -34,7 +34,7 @@ pub(super) unsafe fn aclrtCreateStream(machine: &mut Machine, stream: *mut *mut 
         cores: None,
     });
     // SAFETY: the caller keeps the contract of `entry` (`# Safety`).
-    unsafe { write_result(stream, made as *mut c_void) }
+    unsafe { write_result(stream, handle as *mut c_void) }
 }
 
 pub(super) unsafe fn aclrtCreateStreamWithConfig(
@@ -105,12 +105,12 @@ pub(super) unsafe fn aclrtStreamQuery(
     }
     let done = stream.queue.is_empty();
     let complete = sys::ACL_STREAM_STATUS_COMPLETE;
-    let found = if done { complete } else { sys::ACL_STREAM_STATUS_NOT_READY };
+    let state = if done { complete } else { sys::ACL_STREAM_STATUS_NOT_READY };
     if !done {
         crate::schedule::run_some(machine);
     }
     // SAFETY: the caller keeps the contract of `entry` (`# Safety`).
-    unsafe { write_result(status, found) }
+    unsafe { write_result(status, state) }
 }
 
 pub(super) unsafe fn aclrtSetStreamFailureMode(
@@ -133,12 +133,12 @@ pub(super) unsafe fn aclrtStreamWaitEvent(
     event: *mut c_void,
 ) -> Outcome {
     machine.own_stream(handle_value(stream))?;
-    let found = machine.events.get(handle_value(event))?;
-    if found.flags & sys::ACL_EVENT_SYNC.unsigned_abs() == 0 {
+    let entry = machine.events.get(handle_value(event))?;
+    if entry.flags & sys::ACL_EVENT_SYNC.unsigned_abs() == 0 {
         return invalid("a stream can wait only for an event with the flag ACL_EVENT_SYNC");
     }
     // An event without a record counts as complete.
-    let task = Task::Wait { event: handle_value(event), nth: found.recorded };
+    let task = Task::Wait { event: handle_value(event), nth: entry.recorded };
     enqueue(machine, handle_value(stream), task)
 }
 
@@ -193,9 +193,9 @@ pub(super) unsafe fn aclmdlRICaptureEnd(
     graph: *mut *mut c_void,
 ) -> Outcome {
     not_null(graph)?;
-    let made = capture::end(machine, handle_value(stream))?;
+    let graph_handle = capture::end(machine, handle_value(stream))?;
     // SAFETY: the caller keeps the contract of `entry` (`# Safety`).
-    unsafe { write_result(graph, made as *mut c_void) }
+    unsafe { write_result(graph, graph_handle as *mut c_void) }
 }
 
 pub(super) unsafe fn aclmdlRICaptureGetInfo(

@@ -71,8 +71,6 @@ class DataCache {
     template <class F> void for_each(F f) {
         for (auto &l : lines) f(l.first, l.second);
     }
-
-    void drop() { lines.clear(); }
 };
 
 } // namespace shim

@@ -159,7 +159,7 @@ class LaunchState {
     }
 
     void close_round();
-    void races(std::vector<GmAccess> &all, const char *unit);
+    void find_races(std::vector<GmAccess> &all, const char *unit);
     void mark_stale(const std::vector<GmAccess> &writes);
 };
 

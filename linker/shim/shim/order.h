@@ -30,7 +30,7 @@ class Deferred {
         return uint32_t((state >> 33) % n);
     }
 
-    size_t waiting() const {
+    size_t waiting_count() const {
         size_t n = 0;
         for (auto &q : queue) n += q.size();
         return n;
@@ -71,11 +71,7 @@ class Deferred {
         Clock all;
         all.fill(UINT32_MAX);
         if (random_below(8) == 0) run_one(all);
-        while (waiting() > LIMIT) run_one(all);
-    }
-
-    void clear() {
-        for (auto &q : queue) q.clear();
+        while (waiting_count() > LIMIT) run_one(all);
     }
 };
 

@@ -31,7 +31,7 @@ struct HighestEnds {
     }
 };
 
-inline void LaunchState::races(std::vector<GmAccess> &all, const char *unit) {
+inline void LaunchState::find_races(std::vector<GmAccess> &all, const char *unit) {
     std::sort(all.begin(), all.end(), [](const GmAccess &a, const GmAccess &b) { return a.lo < b.lo; });
     HighestEnds reads, writes;
     for (const GmAccess &a : all) {
@@ -77,7 +77,7 @@ inline void LaunchState::close_round() {
                 writes.push_back(a);
                 scalar |= a.pipe == S;
             }
-        races(all, "bytes");
+        find_races(all, "bytes");
         if (!stop && scalar && checks()) {
             // The scalar unit writes back whole lines, so two cores must not write to one line.
             std::vector<GmAccess> lines = writes;
@@ -86,7 +86,7 @@ inline void LaunchState::close_round() {
                     a.hi = DataCache::line_of(a.hi - 1) + LINE;
                     a.lo = DataCache::line_of(a.lo);
                 }
-            races(lines, "64-byte line (a scalar store owns the whole line)");
+            find_races(lines, "64-byte line (a scalar store owns the whole line)");
         }
         std::sort(writes.begin(), writes.end(),
                   [](const GmAccess &a, const GmAccess &b) { return a.lo < b.lo; });

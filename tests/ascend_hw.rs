@@ -15,7 +15,7 @@ use avsg::device::params::Params;
 use avsg::engine::Choice;
 use avsg::engine::Engine;
 use avsg_linker::toolchain::Toolchain;
-use avsg_testkit::workload::{DEVICE_SHAPES, EVERYTHING, long_workload, run};
+use avsg_testkit::workload::{DEVICE_SHAPES, MIXED_ACTIONS, long_workload, run};
 
 /// The device, or why there is none.
 fn device() -> Option<(Arc<Context>, bool)> {
@@ -49,7 +49,7 @@ fn kernels(params: &Params, simulated: bool) -> PathBuf {
 fn lives_are_the_same_on_the_device() {
     let Some((context, simulated)) = device() else { return };
     for bytes in DEVICE_SHAPES {
-        let workload = long_workload(bytes, if simulated { 4 } else { 200 }, EVERYTHING);
+        let workload = long_workload(bytes, if simulated { 4 } else { 200 }, MIXED_ACTIONS);
         let config = workload.shape.config(Choice::Auto);
         for one_launch in [true, false] {
             let kernels = kernels(&config.params, simulated);

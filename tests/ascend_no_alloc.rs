@@ -13,9 +13,9 @@ use avsg::engine::{Config, Engine};
 use avsg::pool::{Pages, PoolConfig};
 use avsg::rows::RowFormat;
 use avsg_testkit::allocations;
-use avsg_testkit::batch::Owned;
-use avsg_testkit::memory::words;
-use avsg_testkit::on_device::OnDevice;
+use avsg_testkit::batch::OwnedBatch;
+use avsg_testkit::device_arrays::DeviceArrays;
+use avsg_testkit::memory::read_words;
 use avsg_testkit::workload::{DEVICE_SHAPES, Shape};
 
 /// The simulator's shared library, which cargo builds as a dependency of this test.
@@ -45,14 +45,14 @@ fn a_queued_step_takes_no_memory() {
     let mut engine = Engine::on_ascend(config, pool, &options).unwrap();
     let stream = Stream::new(&context).unwrap();
 
-    let there = OnDevice::new(&context, &Owned::room(k, 1, 1, 512 / page), &[]).unwrap();
+    let there = DeviceArrays::new(&context, &OwnedBatch::zeroed(k, 1, 1, 512 / page), &[]).unwrap();
     let batch = there.batch();
     let mut plan = engine.new_plan(1, 1).unwrap();
     for round in 0..4 {
-        let mut step = Owned {
+        let mut step = OwnedBatch {
             blocks: (0..512 / page as i32).collect(),
             block_stride: 512 / page,
-            ..Owned::new(k, 0)
+            ..OwnedBatch::new(k, 0)
         };
         step.push([0, 0, -1, 512], &[(0..k as i32).map(|i| i * 3 + round * 50).collect()]);
         there.write(&step, &[]).unwrap();
@@ -66,6 +66,6 @@ fn a_queued_step_takes_no_memory() {
     allocations::check();
     let valid = without_provenance(plan.device_arrays().unwrap().valid as usize);
     // SAFETY: the plan's array of valid counts on the device, which has a word for its one row.
-    let valid = unsafe { words(Some(&context), valid, 1) };
+    let valid = unsafe { read_words(Some(&context), valid, 1) };
     assert_eq!(valid, [params.k as i32], "the kernels have run");
 }

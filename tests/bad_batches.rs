@@ -6,8 +6,8 @@ use avsg::engine::{Batch, Config, Engine, Fresh};
 use avsg::plan::Plan;
 use avsg::pool::{Chunk, HostPool, Pages, PoolConfig};
 use avsg::rows::RowFormat;
-use avsg_testkit::batch::Owned;
-use avsg_testkit::{exact, small};
+use avsg_testkit::batch::OwnedBatch;
+use avsg_testkit::{exact, fixture};
 
 const K: usize = 8;
 
@@ -20,9 +20,9 @@ fn params() -> Params {
 }
 
 /// Two requests, the second with two fresh rows.
-fn good(step: i32) -> Owned {
+fn good(step: i32) -> OwnedBatch {
     let ids = |g: i32| (0..8).map(|i| (step * 3 + g * 5 + i * 7) % 100).collect();
-    let mut owned = Owned::new(K, 1);
+    let mut owned = OwnedBatch::new(K, 1);
     owned.push([1, 1, -1, 128], &[ids(0), ids(1)]);
     owned.push([0, 1, 100, 102], &[ids(2), ids(3)]);
     owned.block_stride = 8;
@@ -51,7 +51,7 @@ const FRESH: Fresh<'_> = Fresh { segments: &JUNK };
 
 impl Bench {
     fn new() -> Self {
-        let mut engine = small::engine(params(), 2, 2, small::pool(2, 128, format()));
+        let mut engine = fixture::engine(params(), 2, 2, fixture::pool(2, 128, format()));
         let mut plan = engine.new_plan(4, 2).unwrap();
         engine.step(&good(0).batch(), &mut plan, 0, Some(&FRESH)).unwrap();
         Self { engine, plan, steps: 0 }
@@ -73,7 +73,7 @@ impl Bench {
 
     /// A mistake is refused by plan, step and (where it is about the batch) append; nothing has
     /// changed; the next good step is exact.
-    fn refuses(&mut self, spoil: impl Fn(&mut Owned), parts: &[&str], append_too: bool) {
+    fn refuses(&mut self, spoil: impl Fn(&mut OwnedBatch), parts: &[&str], append_too: bool) {
         let mut bad = good(self.steps);
         spoil(&mut bad);
         self.refuses_batch(&bad.batch(), parts, append_too);
@@ -95,7 +95,7 @@ impl Bench {
         let owned = good(self.steps);
         self.engine.step(&owned.batch(), &mut self.plan, 0, Some(&FRESH)).unwrap();
         let row = |_, id| (id, 0);
-        assert_eq!(exact::expect(&self.engine, &self.plan, &owned, 0, row), 4 * K);
+        assert_eq!(exact::check_step(&self.engine, &self.plan, &owned, 0, row), 4 * K);
     }
 }
 
@@ -164,7 +164,7 @@ fn numbers_whose_products_overflow() {
 #[test]
 fn plans() {
     let mut b = Bench::new();
-    let mut other = small::engine(params(), 2, 1, small::pool(2, 128, format()));
+    let mut other = fixture::engine(params(), 2, 1, fixture::pool(2, 128, format()));
     let mut foreign = other.new_plan(4, 2).unwrap();
     expect(b.engine.plan(&good(1).batch(), &mut foreign), &["plan is foreign", "another engine"]);
     expect(b.engine.step(&good(1).batch(), &mut foreign, 0, Some(&FRESH)), &["plan is foreign"]);
@@ -184,7 +184,7 @@ fn plans() {
 fn more_requests_than_states() {
     let mut b = Bench::new();
     b.plan = b.engine.new_plan(6, 3).unwrap();
-    let spoil = |o: &mut Owned| {
+    let spoil = |o: &mut OwnedBatch| {
         o.push([2, 1, -1, 128], &[vec![1; K]]);
         o.blocks.extend([0; 8]);
     };
@@ -243,7 +243,7 @@ fn bad_ids_are_no_error() {
         b.engine.step(&owned.batch(), &mut b.plan, 0, Some(&FRESH)).unwrap();
         assert!(b.plan.slots(0)[2] == -1 && b.plan.valid() == [7, 8, 8, 8]);
         assert_eq!([b.plan.status(0), b.plan.status(1)], [i32::from(id > 0), 0]);
-        exact::expect(&b.engine, &b.plan, &owned, 0, |_, id| (id, 0));
+        exact::check_step(&b.engine, &b.plan, &owned, 0, |_, id| (id, 0));
     }
     b.goes_on();
 }
@@ -282,7 +282,7 @@ fn geometries() {
         (Params { page: 256, ..wide }, &["pool rows is 128", "a block is 256 rows"]),
     ];
     for (params, parts) in bad {
-        let pool = || small::pool(1, 128, format());
+        let pool = || fixture::pool(1, 128, format());
         expect(Engine::new(Config::new(*params, 1), pool()), parts);
     }
     for lambda in [0.0, 0.499, 0.97, 1.0, -1.0, f64::NAN, f64::INFINITY] {
@@ -293,7 +293,7 @@ fn geometries() {
 #[test]
 fn engines() {
     let config = Config::new(params(), 1);
-    let pool = || small::pool(1, 128, format());
+    let pool = || fixture::pool(1, 128, format());
     expect(Engine::new(Config { states: 0, ..config }, pool()), &["states is 0", "at least 1"]);
     let huge =
         [(1 << 40, "device memory is"), (usize::MAX, "states is"), (usize::MAX / 8, "states is")];

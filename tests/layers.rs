@@ -3,17 +3,17 @@
 use avsg::device::params::Params;
 use avsg::engine::{Engine, Fresh};
 use avsg::rows::{RowFormat, Segment};
-use avsg_testkit::batch::Owned;
+use avsg_testkit::batch::OwnedBatch;
 use avsg_testkit::content::fill_row;
-use avsg_testkit::workload::cuts;
-use avsg_testkit::{exact, memory, small};
+use avsg_testkit::workload::check_shares;
+use avsg_testkit::{exact, fixture, memory};
 
 const K: usize = 24;
 
 fn engine(layers: usize, cores: usize) -> Engine {
     let segments = [Segment { bytes: 40, stride: 47 }, Segment { bytes: 9, stride: 9 }];
-    let pool = small::pool(layers, 600, RowFormat::strided(&segments).unwrap());
-    small::engine(Params::wide(K as u32, 2, 128), 3, cores, pool)
+    let pool = fixture::pool(layers, 600, RowFormat::strided(&segments).unwrap());
+    fixture::engine(Params::wide(K as u32, 2, 128), 3, cores, pool)
 }
 
 /// K distinct ids of a step, below 500.
@@ -23,7 +23,7 @@ fn ids(step: usize) -> Vec<i32> {
 
 /// All bytes of the device buffer's slots, the gaps of the strides included.
 fn buffer(engine: &Engine) -> Vec<u8> {
-    (0..engine.buffer().config().layers).flat_map(|l| memory::slots(engine, None, l)).collect()
+    (0..engine.buffer().config().layers).flat_map(|l| memory::read_slots(engine, None, l)).collect()
 }
 
 fn host(engine: &Engine) -> Vec<u8> {
@@ -35,8 +35,8 @@ fn host(engine: &Engine) -> Vec<u8> {
     bytes
 }
 
-fn two_requests(step: usize) -> Owned {
-    let mut owned = Owned::new(K, 2);
+fn two_requests(step: usize) -> OwnedBatch {
+    let mut owned = OwnedBatch::new(K, 2);
     owned.push([2, 1, -1, 600], &[ids(step), ids(step + 1)]);
     owned.push([-1, 1, -1, 600], &[ids(step)]);
     owned.push([0, 1, -1, 600], &[ids(step + 40)]);
@@ -59,7 +59,7 @@ fn any_number_of_layers_in_any_order() {
             }
             for layer in 0..layers {
                 let content = |_, id| (id, layer as u32);
-                assert_eq!(exact::expect(&engine, &plan, &owned, layer, content), 3 * K);
+                assert_eq!(exact::check_step(&engine, &plan, &owned, layer, content), 3 * K);
             }
         }
         assert!(host(&engine) == before, "the host pool is only read");
@@ -118,7 +118,7 @@ fn two_plans_in_flight() {
     let mut plans = [engine.new_plan(2, 1).unwrap(), engine.new_plan(2, 1).unwrap()];
     for step in 0..20 {
         let batches = [0, 1].map(|state| {
-            let mut owned = Owned::new(K, 0);
+            let mut owned = OwnedBatch::new(K, 0);
             owned.push([state, 5, -1, 600], &[ids(step * 2), ids(step * 2 + 1 + state as usize)]);
             owned
         });
@@ -130,7 +130,7 @@ fn two_plans_in_flight() {
             engine.transfer(&mut plans[which], layer, None).unwrap();
             let content = |_, id| (id, layer as u32);
             let (plan, owned) = (&plans[which], &batches[which]);
-            assert_eq!(exact::expect(&engine, plan, owned, layer, content), 2 * K);
+            assert_eq!(exact::check_step(&engine, plan, owned, layer, content), 2 * K);
         }
     }
 }
@@ -142,7 +142,7 @@ fn a_padded_batch_copies_nothing() {
     engine.step(&two_requests(0).batch(), &mut plan, 0, None).unwrap();
     let before =
         (buffer(&engine), host(&engine), engine.table(0).to_vec(), engine.table(2).to_vec());
-    let mut owned = Owned::new(K, 1);
+    let mut owned = OwnedBatch::new(K, 1);
     // Whatever else is said about a padded request is not looked at.
     owned.push([-1, 3, 77, -9], &[ids(3), ids(4)]);
     owned.push([-1, 1, -1, i32::MAX], &[]);
@@ -166,7 +166,7 @@ fn cuts_differ_by_at_most_one_row() {
         for step in 0..12 {
             let owned = two_requests(step);
             engine.step(&owned.batch(), &mut plan, 0, None).unwrap();
-            cuts(&engine, &plan);
+            check_shares(&engine, &plan);
         }
     }
 }

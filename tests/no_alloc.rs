@@ -7,9 +7,9 @@ use avsg::device::stage_two::Strategy;
 use avsg::engine::{Config, Engine, Fresh};
 use avsg::rows::RowFormat;
 use avsg_testkit::allocations;
-use avsg_testkit::batch::Owned;
+use avsg_testkit::batch::OwnedBatch;
 use avsg_testkit::fresh::FreshRows;
-use avsg_testkit::{exact, small};
+use avsg_testkit::{exact, fixture};
 
 fn threads() -> usize {
     std::fs::read_dir("/proc/self/task").unwrap().count()
@@ -23,14 +23,14 @@ fn format() -> RowFormat {
 
 fn steps_on(cores: usize, strategy: Strategy, page: u32) {
     let params = Params { page, ..Params::wide(K as u32, 2, 128) };
-    let pool = small::pool(1, 1024, format());
+    let pool = fixture::pool(1, 1024, format());
     let config = Config { cores, strategy, ..Config::new(params, 4) };
     let mut engine = Engine::new(config, pool).unwrap();
     let mut plan = engine.new_plan(8, 4).unwrap();
     let workers = threads();
     for step in 0..40usize {
         let stable = 200 + step as i32 * 2;
-        let mut owned = Owned::new(K, 1);
+        let mut owned = OwnedBatch::new(K, 1);
         let id = |r: usize, g: usize, i: usize| match i {
             0 => -1,
             1 => i32::MAX,
@@ -60,7 +60,7 @@ fn steps_on(cores: usize, strategy: Strategy, page: u32) {
         let none = [planned, moved, stepped, appended];
         assert_eq!(none, [0; 4], "cores {cores}: allocator calls of plan, transfer, step, append");
         assert_eq!(threads(), workers, "no thread comes or goes");
-        assert!(exact::expect(&engine, &plan, &owned, 0, |_, id| (id, 0)) > 5 * (K - 2));
+        assert!(exact::check_step(&engine, &plan, &owned, 0, |_, id| (id, 0)) > 5 * (K - 2));
     }
 }
 
@@ -68,8 +68,8 @@ fn steps_on(cores: usize, strategy: Strategy, page: u32) {
 fn the_step_path_allocates_nothing() {
     allocations::check();
     let before = threads();
-    let pool = small::pool(1, 64, RowFormat::single(8).unwrap());
-    drop(small::engine(Params::wide(4, 1, 64), 1, 1, pool));
+    let pool = fixture::pool(1, 64, RowFormat::single(8).unwrap());
+    drop(fixture::engine(Params::wide(4, 1, 64), 1, 1, pool));
     assert_eq!(threads(), before, "one core is the caller's thread");
     for cores in [1, 2, 5] {
         for strategy in [Strategy::Balanced, Strategy::Request, Strategy::Position] {

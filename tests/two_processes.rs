@@ -12,10 +12,10 @@ use avsg::engine::{Config, Engine, Fresh};
 use avsg::plan::Plan;
 use avsg::pool::{HostPool, Role};
 use avsg::rows::RowFormat;
-use avsg_testkit::batch::Owned;
+use avsg_testkit::batch::OwnedBatch;
 use avsg_testkit::content::fill_row;
 use avsg_testkit::fresh::FreshRows;
-use avsg_testkit::{exact, small};
+use avsg_testkit::{exact, fixture};
 
 /// Set for the second process, which is this binary again, to the writer's device.
 const CHILD: &str = "AVSG_TWO_PROCESSES_WRITER";
@@ -34,7 +34,7 @@ fn format() -> RowFormat {
 fn engine(device: &str, states: usize, cores: usize, pool: HostPool) -> Engine {
     let params = Params { page: PAGE as u32, ..Params::wide(K as u32, 2, 128) };
     if device == "cpu" {
-        return small::engine(params, states, cores, pool);
+        return fixture::engine(params, states, cores, pool);
     }
     let context = simulated::context().unwrap();
     let pool = RegisteredPool::new(&context, pool).unwrap();
@@ -43,10 +43,10 @@ fn engine(device: &str, states: usize, cores: usize, pool: HostPool) -> Engine {
 }
 
 /// A batch of one request, whose blocks are the pool's in order.
-fn owned(numbers: [i32; 4], rows: &[Vec<i32>], gap: usize) -> Owned {
+fn owned(numbers: [i32; 4], rows: &[Vec<i32>], gap: usize) -> OwnedBatch {
     let blocks = ROWS / PAGE;
     let (block_stride, blocks) = (blocks, (0..blocks as i32).collect());
-    let mut owned = Owned { block_stride, blocks, ..Owned::new(K, gap) };
+    let mut owned = OwnedBatch { block_stride, blocks, ..OwnedBatch::new(K, gap) };
     owned.push(numbers, rows);
     owned
 }
@@ -73,7 +73,7 @@ fn writer() {
     let Ok(device) = std::env::var(CHILD) else { return };
     let socket = std::io::stdin().as_fd().try_clone_to_owned().unwrap();
     let mut socket = UnixStream::from(socket);
-    let pool = small::pool(1, ROWS, format());
+    let pool = fixture::pool(1, ROWS, format());
     pool.send(&socket).unwrap();
     let mut engine = engine(&device, 1, 1, pool);
     let mut plan = engine.new_plan(2, 1).unwrap();
@@ -87,7 +87,7 @@ fn writer() {
         (0..2).for_each(|g| fresh.put(g, stable + g as i32, step as u32 + 1));
         let fresh = Fresh { segments: &fresh.segments() };
         engine.step(&owned.batch(), &mut plan, 0, Some(&fresh)).unwrap();
-        assert!(exact::expect(&engine, &plan, &owned, 0, content) > K);
+        assert!(exact::check_step(&engine, &plan, &owned, 0, content) > K);
         engine.append(&owned.batch(), 0, &fresh).unwrap();
         socket.write_all(&order).unwrap();
     }
@@ -97,7 +97,7 @@ fn gather(engine: &mut Engine, plan: &mut Plan, step: i32, len: i32) {
     let rows = [ids(step, len, true), ids(step * 3 + 1, len, false)];
     let owned = owned([0, 4, -1, len], &rows, 3);
     engine.step(&owned.batch(), plan, 0, None).unwrap();
-    assert!(exact::expect(engine, plan, &owned, 0, content) > K, "step {step}");
+    assert!(exact::check_step(engine, plan, &owned, 0, content) > K, "step {step}");
     assert_eq!(plan.status(0), 0);
 }
 

@@ -6,9 +6,9 @@ use avsg::device::request::status;
 use avsg::device::stage_two::Strategy;
 use avsg::engine::{Config, Engine, Fresh};
 use avsg::rows::RowFormat;
-use avsg_testkit::batch::Owned;
+use avsg_testkit::batch::OwnedBatch;
 use avsg_testkit::fresh::FreshRows;
-use avsg_testkit::{exact, small};
+use avsg_testkit::{exact, fixture};
 
 fn plain(_: usize, id: i32) -> (i32, u32) {
     (id, 0)
@@ -28,21 +28,21 @@ fn a_cold_start_fills_every_slot() {
     for params in [Params::wide(2048, 4, 8192), Params::paper(2048, 4, 8192)] {
         let two = Params { spread: 2, retries: 7, ..params };
         let params = if matches!(params.table, Table::Wide) { two } else { params };
-        let mut engine = small::engine(params, 1, 2, small::pool(1, 1 << 14, row_of(24)));
+        let mut engine = fixture::engine(params, 1, 2, fixture::pool(1, 1 << 14, row_of(24)));
         let mut plan = engine.new_plan(4, 1).unwrap();
         // The second half of the ids pushes the first out again, slot for slot.
         for (round, from) in [0, 8192, 0].into_iter().enumerate() {
             let rows: Vec<Vec<i32>> = (0..4)
                 .map(|g| (0..2048).map(|i| scattered(from + g * 2048 + i)).collect())
                 .collect();
-            let mut owned = Owned::new(2048, 0);
+            let mut owned = OwnedBatch::new(2048, 0);
             owned.push([0, 1, -1, 1 << 14], &rows);
             engine.step(&owned.batch(), &mut plan, 0, None).unwrap();
             assert_eq!(plan.misses(0).id.len(), 8192, "round {round}");
             let mut slots = plan.misses(0).slot.to_vec();
             slots.sort_unstable();
             assert!(slots.iter().enumerate().all(|(i, &s)| i as i32 == s), "each slot once");
-            assert_eq!(exact::expect(&engine, &plan, &owned, 0, plain), 8192);
+            assert_eq!(exact::check_step(&engine, &plan, &owned, 0, plain), 8192);
         }
     }
 }
@@ -50,21 +50,22 @@ fn a_cold_start_fills_every_slot() {
 #[test]
 fn steps_without_anything_to_do() {
     // Twice the slots that the ids need: in a table that is exactly full an id may have no link.
-    let mut engine = small::engine(Params::wide(64, 2, 256), 2, 3, small::pool(1, 256, row_of(40)));
+    let mut engine =
+        fixture::engine(Params::wide(64, 2, 256), 2, 3, fixture::pool(1, 256, row_of(40)));
     let mut plan = engine.new_plan(4, 2).unwrap();
-    let mut warm = Owned::new(64, 0);
+    let mut warm = OwnedBatch::new(64, 0);
     warm.push([1, 1, -1, 256], &[(0..64).collect(), (100..164).collect()]);
     engine.step(&warm.batch(), &mut plan, 0, None).unwrap();
     assert_eq!(plan.total_misses(), 128);
 
-    let mut void = Owned::new(64, 0);
+    let mut void = OwnedBatch::new(64, 0);
     void.push([1, 1, -1, 256], &[vec![-1; 64], vec![i32::MIN; 64]]);
     void.push([0, 1, -1, 0], &[]);
     engine.step(&void.batch(), &mut plan, 0, None).unwrap();
     assert!(plan.total_misses() == 0 && plan.valid() == [0, 0] && plan.status(0) == 0);
-    assert_eq!(exact::expect(&engine, &plan, &void, 0, plain), 0);
+    assert_eq!(exact::check_step(&engine, &plan, &void, 0, plain), 0);
 
-    let none = Owned::new(64, 0);
+    let none = OwnedBatch::new(64, 0);
     engine.plan(&none.batch(), &mut plan).unwrap();
     assert!(plan.requests() == 0 && plan.rows() == 0 && plan.total_misses() == 0);
     engine.transfer(&mut plan, 0, None).unwrap();
@@ -74,18 +75,19 @@ fn steps_without_anything_to_do() {
     // What was there is still there: one step of padding ages it and no more.
     engine.step(&warm.batch(), &mut plan, 0, None).unwrap();
     assert_eq!(plan.total_misses(), 0);
-    assert_eq!(exact::expect(&engine, &plan, &warm, 0, plain), 128);
+    assert_eq!(exact::check_step(&engine, &plan, &warm, 0, plain), 128);
 }
 
 #[test]
 fn a_rollback_to_nothing_forgets_everything() {
-    let mut engine = small::engine(Params::wide(8, 4, 64), 1, 2, small::pool(1, 64, row_of(32)));
+    let mut engine =
+        fixture::engine(Params::wide(8, 4, 64), 1, 2, fixture::pool(1, 64, row_of(32)));
     let mut plan = engine.new_plan(4, 1).unwrap();
-    let mut warm = Owned::new(8, 0);
+    let mut warm = OwnedBatch::new(8, 0);
     warm.push([0, 1, -1, 64], &(0..4).map(|g| (g * 8..g * 8 + 8).collect()).collect::<Vec<_>>());
     engine.step(&warm.batch(), &mut plan, 0, None).unwrap();
     for version in 1..4 {
-        let mut owned = Owned::new(8, 0);
+        let mut owned = OwnedBatch::new(8, 0);
         owned.push(
             [0, 1, 0, 4],
             &[0, 1, 2, 3].map(|g| (0..8).map(|i| if i <= g { i } else { -1 }).collect()),
@@ -95,11 +97,11 @@ fn a_rollback_to_nothing_forgets_everything() {
         let fresh = Fresh { segments: &fresh.segments() };
         engine.step(&owned.batch(), &mut plan, 0, Some(&fresh)).unwrap();
         assert_eq!(plan.misses(0).row, [-1, -2, -3, -4], "all four are fresh, and miss once");
-        assert_eq!(exact::expect(&engine, &plan, &owned, 0, |_, id| (id, version)), 10);
+        assert_eq!(exact::check_step(&engine, &plan, &owned, 0, |_, id| (id, version)), 10);
         engine.append(&owned.batch(), 0, &fresh).unwrap();
     }
     // Ids above the new sequence are gone, their old rows in the table included.
-    let mut beyond = Owned::new(8, 0);
+    let mut beyond = OwnedBatch::new(8, 0);
     beyond.push([0, 1, 4, 4], &[(4..12).collect()]);
     engine.step(&beyond.batch(), &mut plan, 0, Some(&Fresh { segments: &[&[0; 32]] })).unwrap();
     assert!(plan.status(0) == status::ID_OUT_OF_RANGE && plan.slots(0) == [-1; 8]);
@@ -111,12 +113,12 @@ fn the_longest_context_through_a_sparse_block_table() {
     let blocks = 40;
     for table in [Params::wide(32, 2, 256), Params::paper(32, 2, 256)] {
         let params = Params { page: PAGE as u32, ..table };
-        let pool = small::pool(1, blocks as usize * PAGE as usize, row_of(48));
-        let mut engine = small::engine(params, 1, 2, pool);
+        let pool = fixture::pool(1, blocks as usize * PAGE as usize, row_of(48));
+        let mut engine = fixture::engine(params, 1, 2, pool);
         let mut plan = engine.new_plan(2, 1).unwrap();
         // The context's last blocks, its first one, and some between have rows; the others do not.
         let logical = |b: i32| (ID_LIMIT / PAGE - 1 - b * 6_500).max(0);
-        let mut owned = Owned::new(32, 0);
+        let mut owned = OwnedBatch::new(32, 0);
         owned.block_stride = (ID_LIMIT / PAGE) as usize;
         owned.blocks = vec![-1; owned.block_stride];
         (0..blocks).for_each(|b| owned.blocks[logical(b) as usize] = b);
@@ -128,7 +130,7 @@ fn the_longest_context_through_a_sparse_block_table() {
             now.push([0, 1, -1, ID_LIMIT], &rows);
             engine.step(&now.batch(), &mut plan, 0, None).unwrap();
             let row = |_, id: i32| (now.blocks[(id / PAGE) as usize] * PAGE + id % PAGE, 0);
-            assert_eq!(exact::expect(&engine, &plan, &now, 0, row), 64);
+            assert_eq!(exact::check_step(&engine, &plan, &now, 0, row), 64);
             assert_eq!(plan.status(0), 0);
         }
         let mut last = owned.clone();
@@ -144,11 +146,11 @@ fn the_longest_context_through_a_sparse_block_table() {
 
 fn crowd(cores: usize, strategy: Strategy) -> Vec<i32> {
     let config = Config { cores, strategy, ..Config::new(Params::wide(16, 2, 64), 32) };
-    let mut engine = Engine::new(config, small::pool(1, 400, row_of(56))).unwrap();
+    let mut engine = Engine::new(config, fixture::pool(1, 400, row_of(56))).unwrap();
     let mut plan = engine.new_plan(64, 32).unwrap();
     let mut log = Vec::new();
     for step in 0..8usize {
-        let mut owned = Owned::new(16, 1);
+        let mut owned = OwnedBatch::new(16, 1);
         for r in 0..32usize {
             let id = |g: usize, i: usize| ((r * 37 + step * 5 + g * 3 + i * 11) % 400) as i32;
             let rows: Vec<Vec<i32>> =
@@ -157,7 +159,7 @@ fn crowd(cores: usize, strategy: Strategy) -> Vec<i32> {
         }
         engine.step(&owned.batch(), &mut plan, 0, None).unwrap();
         let rows = plan.rows();
-        assert_eq!(exact::expect(&engine, &plan, &owned, 0, plain), rows * 16);
+        assert_eq!(exact::check_step(&engine, &plan, &owned, 0, plain), rows * 16);
         (0..rows).for_each(|row| log.extend(plan.slots(row)));
     }
     log
@@ -175,13 +177,14 @@ fn thirty_two_requests_on_any_number_of_cores() {
 
 #[test]
 fn more_cores_than_misses() {
-    let mut engine = small::engine(Params::wide(3, 1, 64), 1, 40, small::pool(1, 64, row_of(33)));
+    let mut engine =
+        fixture::engine(Params::wide(3, 1, 64), 1, 40, fixture::pool(1, 64, row_of(33)));
     let mut plan = engine.new_plan(1, 1).unwrap();
     for step in 0..30 {
-        let mut owned = Owned::new(3, 0);
+        let mut owned = OwnedBatch::new(3, 0);
         owned.push([0, 1, -1, 64], &[vec![step, (step + 1) % 64, (step * 2 + 20) % 64]]);
         engine.step(&owned.batch(), &mut plan, 0, None).unwrap();
         assert!(plan.total_misses() <= 3);
-        assert_eq!(exact::expect(&engine, &plan, &owned, 0, plain), 3);
+        assert_eq!(exact::check_step(&engine, &plan, &owned, 0, plain), 3);
     }
 }

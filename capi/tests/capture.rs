@@ -6,14 +6,14 @@ use std::ptr::null_mut;
 
 use avsg_capi::avsg_status::*;
 use avsg_capi::*;
-use avsg_capi_testkit::device_arrays::{DeviceArrays, handles_with};
+use avsg_capi_testkit::device_arrays::{DeviceStep, handles_with};
 use avsg_capi_testkit::workload::{
     Workload, device_buffer, device_outputs, empty_step, host_outputs, run_host_step, run_step,
     tables,
 };
 use avsg_capi_testkit::*;
 use avsg_sim::{Options, Session, entries, sys};
-use avsg_testkit::workload::PLAIN;
+use avsg_testkit::workload::FIXED_SIZE_FORM;
 
 const STEPS: i32 = 30;
 
@@ -42,7 +42,7 @@ fn a_captured_step_replayed_over_a_workload_equals_the_cpu() {
         let (mut stream, mut graph) = (null_mut(), null_mut());
         let mut workload = Workload::new(21, &[&cpu, &device]);
         let (like, rows) = empty_step();
-        let arrays = DeviceArrays::allocate(&context, &like, &rows);
+        let arrays = DeviceStep::allocate(&context, &like, &rows);
         acl!(aclrtCreateStream(&mut stream));
 
         let launched = session.launches();
@@ -52,7 +52,7 @@ fn a_captured_step_replayed_over_a_workload_equals_the_cpu() {
         acl!(aclmdlRICaptureEnd(stream, &mut graph));
         assert_eq!(session.launches(), launched, "captured work does not run");
         for step in 0..STEPS {
-            let turn = workload.next(Some(PLAIN), &[&cpu, &device]);
+            let turn = workload.next(Some(FIXED_SIZE_FORM), &[&cpu, &device]);
             arrays.write(&turn.batch, &turn.fresh);
             acl!(aclmdlRIExecuteAsync(graph, stream));
             acl!(aclrtSynchronizeStream(stream));
@@ -90,7 +90,7 @@ fn a_waiting_call_during_a_capture_is_refused_and_the_engine_recovers() {
     let current = context.bind().unwrap();
     let (mut stream, mut graph) = (null_mut(), null_mut());
     let owned = Arrays::new(1);
-    let arrays = DeviceArrays::new(&context, &owned);
+    let arrays = DeviceStep::new(&context, &owned);
     acl!(aclrtCreateStream(&mut stream));
     acl!(aclmdlRICaptureBegin(stream, sys::ACL_MODEL_RI_CAPTURE_MODE_THREAD_LOCAL));
     let parts = ["code 107030", "not permitted while a stream is captured"];

@@ -11,20 +11,20 @@ use std::ptr::{null, null_mut};
 use avsg::ascend::acl::owned::Stream;
 use avsg_capi::avsg_status::*;
 use avsg_capi::*;
-use avsg_capi_testkit::device_arrays::{DeviceArrays, handles_on};
+use avsg_capi_testkit::device_arrays::{DeviceStep, handles_on};
 use avsg_capi_testkit::workload::{
     Workload, device_buffer, device_outputs, empty_step, host_outputs, run_host_step, run_step,
     tables,
 };
 use avsg_capi_testkit::*;
 use avsg_sim::{Options, Session};
-use avsg_testkit::found::Found;
-use avsg_testkit::workload::PLAIN;
+use avsg_testkit::step_result::StepResult;
+use avsg_testkit::workload::FIXED_SIZE_FORM;
 
 const STEPS: i32 = 24;
 
 /// The outputs and the device buffer after each step of a workload, and the tables at its end.
-type Log = (Vec<(Found, Vec<u8>)>, [Vec<i32>; 2]);
+type Log = (Vec<(StepResult, Vec<u8>)>, [Vec<i32>; 2]);
 
 /// Runs a workload with host arrays. Odd steps call plan and transfer, even ones the fused step.
 fn run_workload(device: &'static CStr) -> Log {
@@ -51,7 +51,7 @@ fn a_workload_has_the_same_results_on_every_device() {
     let session = Session::new(Options { seed: 9, ..Options::default() });
     let (cpu, cpu_tables) = run_workload(c"cpu");
     let mut words = Vec::new();
-    cpu.iter().for_each(|(outputs, _)| outputs.note(&mut words));
+    cpu.iter().for_each(|(outputs, _)| outputs.append_to(&mut words));
     assert!(words.len() > 1000);
     for device in [c"ascend-sim", c"ascend"] {
         let (log, tables) = run_workload(device);
@@ -112,9 +112,9 @@ fn compare_a_stream_with_the_cpu(device: &'static CStr) {
     let raw = stream.raw().handle();
     let mut workload = Workload::new(8, &[&cpu, &device]);
     let (like, rows) = empty_step();
-    let arrays = DeviceArrays::allocate(&context, &like, &rows);
+    let arrays = DeviceStep::allocate(&context, &like, &rows);
     for step in 0..STEPS {
-        let turn = workload.next(Some(PLAIN), &[&cpu, &device]);
+        let turn = workload.next(Some(FIXED_SIZE_FORM), &[&cpu, &device]);
         run_host_step(&cpu, &turn, true);
         arrays.write(&turn.batch, &turn.fresh);
         let batch = [&arrays.batch; 2];

@@ -10,14 +10,14 @@ use avsg::engine::Choice;
 use avsg::engine::{Config, Engine, Fresh};
 use avsg_capi::*;
 use avsg_capi_testkit::*;
-use avsg_testkit::batch::Owned;
-use avsg_testkit::{allocations, small};
+use avsg_testkit::batch::OwnedBatch;
+use avsg_testkit::{allocations, fixture};
 
 const TURNS: usize = if cfg!(debug_assertions) { 500 } else { 20_000 };
 
 /// Returns an engine with the configuration of [`engine_config`].
 fn rust_engine() -> Engine {
-    let pool = small::pool(2, ROWS, format());
+    let pool = fixture::pool(2, ROWS, format());
     let params = Params { page: 16, ..Params::wide(K as u32, 2, 64) };
     let config = Config { cores: 1, machine: Choice::Emu, ..Config::new(params, 2) };
     Engine::new(config, pool).unwrap()
@@ -32,7 +32,7 @@ fn medians(batches: &[Arrays]) -> (Duration, Duration) {
         let owned = &batches[turn % batches.len()];
         let slices = owned.rows.segments();
         let fresh = Fresh { segments: &slices };
-        let batch = Owned::batch(owned);
+        let batch = OwnedBatch::batch(owned);
         let (c_batch, c_fresh) = (owned.batch(), owned.fresh());
         let rust = |engine: &mut Engine, plan: &mut _| {
             let start = Instant::now();

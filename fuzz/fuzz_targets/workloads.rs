@@ -1,4 +1,5 @@
-//! Any bytes are a workload of requests (`testkit/src/workload.rs`); no workload may go wrong.
+//! Makes a workload of requests from any bytes (`testkit/src/workload.rs`), runs it and checks
+//! every step.
 //!
 //! `cargo +nightly fuzz run workloads -- -max_total_time=20`
 
@@ -6,18 +7,18 @@
 
 use arbitrary::{Result, Unstructured};
 use avsg::engine::Choice;
-use avsg_testkit::workload::{Workload, Request, Shape, Step, run};
 use avsg_testkit::splitmix::{SplitMix64, mix};
+use avsg_testkit::workload::{Request, Shape, Step, Workload, run};
 use libfuzzer_sys::fuzz_target;
 
-/// More steps tell no more, and libFuzzer wants many short runs.
+/// Maximum number of steps. libFuzzer needs many short runs.
 const MAX_STEPS: usize = 24;
 
 fn request(u: &mut Unstructured<'_>) -> Result<Request> {
-    let (who, act, tokens, accept, pick) = u.arbitrary()?;
+    let (state, action, tokens, accepted, choice) = u.arbitrary()?;
     let count = u.int_in_range(0..=60)?;
     let ids = (0..count).map(|_| u.arbitrary()).collect::<Result<_>>()?;
-    Ok(Request { who, act, tokens, accept, pick, ids })
+    Ok(Request { state, action, tokens, accepted, choice, ids })
 }
 
 fn step(u: &mut Unstructured<'_>) -> Result<Step> {
@@ -35,17 +36,18 @@ fn workload(u: &mut Unstructured<'_>) -> Result<Workload> {
     Ok(Workload { shape, steps })
 }
 
-/// libFuzzer begins with inputs of a few bytes, which are no workload yet: they are seeds of one.
-const SHORTEST: usize = 900;
+/// Minimum length of an input in bytes. libFuzzer begins with a few bytes; a shorter input is
+/// extended with pseudo-random bytes that depend on it.
+const MIN_BYTES: usize = 900;
 
 fuzz_target!(|bytes: &[u8]| {
-    let mut all = bytes.to_vec();
+    let mut input = bytes.to_vec();
     let seed = bytes.iter().fold(1u64, |seed, &b| mix(seed ^ u64::from(b)));
-    let mut rest = SplitMix64::new(seed);
-    while all.len() < SHORTEST {
-        all.extend(rest.word().to_le_bytes());
+    let mut rng = SplitMix64::new(seed);
+    while input.len() < MIN_BYTES {
+        input.extend(rng.word().to_le_bytes());
     }
-    if let Ok(workload) = workload(&mut Unstructured::new(&all)) {
+    if let Ok(workload) = workload(&mut Unstructured::new(&input)) {
         run(&workload, workload.shape.engine(Choice::Auto));
     }
 });

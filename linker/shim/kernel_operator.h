@@ -1,8 +1,8 @@
-// AVSG's model of the AscendC surface that its generated kernels use on dav-c220 (Ascend 910B), written
-// from documented behaviour. Strict: whatever the device would do silently wrong is an error here, and
-// whatever is not modelled does not compile. A kernel file includes this instead of the toolkit's
-// header of the same name, is built by any C++17 compiler as a shared library, and exports
-// `avsg_shim_launch`.
+// This is AVSG's model of the part of AscendC that its generated kernels use on dav-c220 (Ascend
+// 910B), written from the documented behaviour. The model is strict: it reports an error where the
+// device would silently compute a wrong result, and what it does not model does not compile. A
+// kernel file includes this header instead of the toolkit's header of the same name; any C++17
+// compiler builds it as a shared library, which exports `avsg_shim_launch`.
 #pragma once
 
 #include "shim/arithmetic.h"

@@ -1,4 +1,4 @@
-//! Kernel files: C++ for the shim, libraries made of it, or a list of the test's own kernels.
+//! Kernel binaries: C++ for the shim, a library compiled from it, or the closures of the session.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::path::{Path, PathBuf};
@@ -7,57 +7,57 @@ use std::{env, fmt, fs, thread};
 
 use libloading::Library;
 
-use crate::compile::{compile, keep};
+use crate::compile::{compile, store_source};
 use crate::fault::{Outcome, invalid};
 use crate::kernel::{Kernel, KernelFault};
 
-/// A file of these bytes stands for the kernels that the session holds.
-pub(crate) const NATIVE: &[u8] = b"avsg-sim: kernels of the session\n";
+/// Contents of a kernel file that selects the closures registered in the session.
+pub(crate) const CLOSURE_FILE: &[u8] = b"avsg-sim: kernels of the session\n";
 
-/// What a kernel's code is.
+/// The code of a kernel.
 #[derive(Clone, Debug)]
 pub(crate) enum Code {
-    Native(Kernel),
+    Closure(Kernel),
     Shim(Arc<Shim>),
 }
 
 impl Code {
     pub fn sync_all(&self) -> bool {
         match self {
-            Self::Native(kernel) => kernel.sync_all,
+            Self::Closure(kernel) => kernel.sync_all,
             Self::Shim(shim) => shim.sync_all,
         }
     }
 
     pub fn launch(
         &self,
-        setting: &Setting<'_>,
+        config: &LaunchConfig<'_>,
         args: &[u64],
         regions: &[(u64, usize, bool)],
     ) -> Result<(), KernelFault> {
         match self {
-            Self::Native(kernel) => {
-                kernel.launch(setting.blocks, args, regions, setting.fault_block)
+            Self::Closure(kernel) => {
+                kernel.launch(config.blocks, args, regions, config.fault_block)
             }
-            Self::Shim(shim) => shim.launch(setting, args, regions),
+            Self::Shim(shim) => shim.launch(config, args, regions),
         }
     }
 }
 
-/// A loaded file.
+/// A loaded kernel binary.
 #[derive(Clone, Debug)]
 pub(crate) enum Binary {
-    Native,
+    Closure,
     Shim(Arc<Shim>),
 }
 
 impl Binary {
     pub fn load(path: &Path) -> Outcome<Self> {
         if !path.is_absolute() {
-            return invalid(format!("{}: a kernel's path is absolute", path.display()));
+            return invalid(format!("kernel file {}: pass an absolute path", path.display()));
         }
-        if fs::read(path).is_ok_and(|bytes| bytes == NATIVE) {
-            return Ok(Self::Native);
+        if fs::read(path).is_ok_and(|bytes| bytes == CLOSURE_FILE) {
+            return Ok(Self::Closure);
         }
         let library = if path.extension().is_some_and(|e| e == "so") {
             Ok(path.to_owned())
@@ -67,12 +67,12 @@ impl Binary {
         Self::shim(library.and_then(|library| Shim::load(&library, path)))
     }
 
-    /// C++ that needs no file beside it but the shim's.
+    /// Loads C++ text that includes no headers but those of the shim.
     pub fn from_data(text: &[u8]) -> Outcome<Self> {
-        if text == NATIVE {
-            return Ok(Self::Native);
+        if text == CLOSURE_FILE {
+            return Ok(Self::Closure);
         }
-        let source = keep(text);
+        let source = store_source(text);
         let library = source.and_then(|source| Ok((compile(&source, &shim_folder())?, source)));
         Self::shim(library.and_then(|(library, source)| Shim::load(&library, &source)))
     }
@@ -82,17 +82,20 @@ impl Binary {
     }
 }
 
-/// Compiles texts, as many at once as there are: loading them then takes no time. What does not compile is said
-/// by the load.
+/// Compiles kernel texts in parallel, so that loading them later takes no time. Compile errors are
+/// reported when a text is loaded.
 pub fn compile_ahead(texts: &[impl AsRef<[u8]> + Sync]) {
     thread::scope(|scope| {
         for text in texts {
-            scope.spawn(|| keep(text.as_ref()).and_then(|source| compile(&source, &shim_folder())));
+            scope.spawn(|| {
+                store_source(text.as_ref()).and_then(|source| compile(&source, &shim_folder()))
+            });
         }
     });
 }
 
-/// The shim's headers: `AVSG_SHIM`, or where this crate was built.
+/// Returns the folder of the shim's headers: `AVSG_SHIM`, or the one in the source tree of this
+/// crate.
 fn shim_folder() -> PathBuf {
     env::var_os("AVSG_SHIM")
         .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../linker/shim"), PathBuf::from)
@@ -128,7 +131,7 @@ type LaunchFn = unsafe extern "C" fn(
     error_len: usize,
 ) -> c_int;
 
-/// A kernel compiled against the shim.
+/// A library of kernels compiled against the shim.
 pub(crate) struct Shim {
     library: Library,
     launch: LaunchFn,
@@ -141,8 +144,8 @@ impl fmt::Debug for Shim {
     }
 }
 
-/// A launch's circumstances.
-pub(crate) struct Setting<'a> {
+/// Parameters of a launch.
+pub(crate) struct LaunchConfig<'a> {
     pub name: &'a str,
     pub blocks: u32,
     pub cores: u32,
@@ -153,27 +156,30 @@ pub(crate) struct Setting<'a> {
 
 impl Shim {
     fn load(library: &Path, source: &Path) -> Result<Self, String> {
-        // SAFETY: the file was compiled from a kernel and the shim, or its caller says so; neither
-        // has initialisers that touch anything of ours.
+        // SAFETY: the file was compiled from a kernel and the shim, whose initialisers access only
+        // their own variables. For a `.so` the caller of `aclrtBinaryLoadFromFile` guarantees the
+        // same.
         let library = unsafe { Library::new(library) }.map_err(|e| format!("{e}"))?;
         // SAFETY: the shim defines the launcher with this signature.
         let launch = unsafe { library.get::<LaunchFn>(c"avsg_shim_launch".to_bytes_with_nul()) };
-        let launch = *launch.map_err(|_| "the file has no launcher of the shim".to_owned())?;
-        // Which kernels wait for each other, the ELF of a real one tells. Here it is their type, without
-        // which the shim refuses SyncAll.
-        let waits = |text: String| text.contains("KERNEL_TYPE_MIX_AIV_1_0");
-        let sync_all = fs::read_to_string(source).is_ok_and(waits);
+        let launch = *launch.map_err(|_| {
+            "the file has no function avsg_shim_launch; compile it against linker/shim".to_owned()
+        })?;
+        // The ELF file of a real kernel tells whether its blocks wait for each other. Here the
+        // kernel type in the source tells it, and the shim refuses SyncAll without that type.
+        let has_sync_all = |text: String| text.contains("KERNEL_TYPE_MIX_AIV_1_0");
+        let sync_all = fs::read_to_string(source).is_ok_and(has_sync_all);
         Ok(Self { library, launch, sync_all })
     }
 
     pub fn has(&self, name: &CStr) -> bool {
-        // SAFETY: only the address is asked for.
+        // SAFETY: the symbol is not used; only its presence is tested.
         unsafe { self.library.get::<*mut c_void>(name.to_bytes_with_nul()) }.is_ok()
     }
 
     fn launch(
         &self,
-        setting: &Setting<'_>,
+        config: &LaunchConfig<'_>,
         args: &[u64],
         regions: &[(u64, usize, bool)],
     ) -> Result<(), KernelFault> {
@@ -187,24 +193,24 @@ impl Shim {
             .collect();
         let options = ShimOptions {
             size: size_of::<ShimOptions>() as u32,
-            cores: setting.cores,
-            seed: setting.seed,
-            mode: u32::from(setting.adversarial),
+            cores: config.cores,
+            seed: config.seed,
+            mode: u32::from(config.adversarial),
             regions: regions.len() as u32,
             region: regions.as_ptr(),
-            fault_block: setting.fault_block.map_or(-1, |block| block as i32),
+            fault_block: config.fault_block.map_or(-1, |block| block as i32),
             peak_ub: core::ptr::null_mut(),
             cycles: core::ptr::null_mut(),
         };
         let args: Vec<*mut c_void> = args.iter().map(|&arg| arg as *mut c_void).collect();
-        let name = CString::new(setting.name).unwrap_or_default();
+        let name = CString::new(config.name).unwrap_or_default();
         let mut error = [0u8; 2048];
-        // SAFETY: every pointer is valid for the call, and the regions are open; what the kernel
-        // touches besides is what the shim exists to refuse.
+        // SAFETY: every pointer is valid during the call, and the pages of all regions are
+        // accessible. The shim refuses accesses of the kernel outside of the regions.
         let code = unsafe {
             (self.launch)(
                 name.as_ptr(),
-                setting.blocks,
+                config.blocks,
                 args.as_ptr(),
                 args.len() as u32,
                 &options,

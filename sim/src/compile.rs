@@ -1,6 +1,7 @@
-//! From a kernel's C++ to a library that this machine runs: the C++ compiler against the shim, on first use.
+//! Compiles the C++ of a kernel against the shim to a shared library, on first use.
 //!
-//! The result is kept under the hash of the text, so that a kernel is compiled once per machine.
+//! The library is stored under the hash of everything that was compiled, so that a kernel is
+//! compiled once per machine.
 
 use std::collections::BTreeMap;
 use std::collections::hash_map::DefaultHasher;
@@ -11,23 +12,24 @@ use std::{env, fs, io, process};
 
 use crate::compiler;
 
-/// Compiles `source`, if nobody did so before. `shim` is the folder of `kernel_operator.h`.
+/// Compiles `source` unless its library exists, and returns the library. `shim` is the folder of
+/// `kernel_operator.h`.
 pub(crate) fn compile(source: &Path, shim: &Path) -> Result<PathBuf, String> {
     let text = fs::read(source).map_err(|e| format!("{}: {e}", source.display()))?;
     let mut hasher = DefaultHasher::new();
     (&text, FLAGS).hash(&mut hasher);
-    // A kernel's own headers lie beside it.
+    // A kernel file may include headers from its own folder.
     for folder in [source.parent().unwrap_or(Path::new(".")), shim, &shim.join("shim")] {
         hash_headers(folder, &mut hasher).map_err(|e| format!("{}: {e}", folder.display()))?;
     }
-    let library = cache()?.join(format!("{:016x}.so", hasher.finish()));
-    let turn = turn(&library);
-    let _compiling = turn.lock().unwrap_or_else(PoisonError::into_inner);
+    let library = cache_folder()?.join(format!("{:016x}.so", hasher.finish()));
+    let lock = library_lock(&library);
+    let _compiling = lock.lock().unwrap_or_else(PoisonError::into_inner);
     if library.exists() {
         return Ok(library);
     }
-    // Under a name of its own first: another process may be compiling the same text.
-    let fresh = library.with_extension(format!("{}.tmp", process::id()));
+    // The temporary name is unique to this process, as another process may compile the same text.
+    let temporary = library.with_extension(format!("{}.tmp", process::id()));
     let compiler = compiler::cpp().ok_or(
         "a C++ compiler is needed to run kernels in the simulator, and neither CXX nor the system's \
          c++ starts; install g++",
@@ -39,51 +41,51 @@ pub(crate) fn compile(source: &Path, shim: &Path) -> Result<PathBuf, String> {
         .args(["-x", "c++"])
         .arg(source)
         .arg("-o")
-        .arg(&fresh)
+        .arg(&temporary)
         .output()
         .map_err(|e| format!("the C++ compiler: {e}"))?;
     if !done.status.success() {
         let words = String::from_utf8_lossy(&done.stderr);
         return Err(format!("{} does not compile: {words}", source.display()));
     }
-    fs::rename(&fresh, &library).map_err(|e| format!("{}: {e}", library.display()))?;
+    fs::rename(&temporary, &library).map_err(|e| format!("{}: {e}", library.display()))?;
     Ok(library)
 }
 
-/// Keeps a kernel's text as a file, under its hash, for [`compile`] to read.
-pub(crate) fn keep(text: &[u8]) -> Result<PathBuf, String> {
+/// Stores the text of a kernel in a file named by its hash, for [`compile`], and returns its path.
+pub(crate) fn store_source(text: &[u8]) -> Result<PathBuf, String> {
     let mut hasher = DefaultHasher::new();
     text.hash(&mut hasher);
-    let source = cache()?.join(format!("{:016x}.cpp", hasher.finish()));
+    let source = cache_folder()?.join(format!("{:016x}.cpp", hasher.finish()));
     let failed = |e: io::Error| format!("{}: {e}", source.display());
-    let fresh = source.with_extension(format!("{}.tmp", process::id()));
-    fs::write(&fresh, text).map_err(failed)?;
-    fs::rename(&fresh, &source).map_err(failed)?;
+    let temporary = source.with_extension(format!("{}.tmp", process::id()));
+    fs::write(&temporary, text).map_err(failed)?;
+    fs::rename(&temporary, &source).map_err(failed)?;
     Ok(source)
 }
 
-/// Where compiled kernels are kept.
-fn cache() -> Result<PathBuf, String> {
+/// Returns the folder of compiled kernels and creates it if needed.
+fn cache_folder() -> Result<PathBuf, String> {
     let folder = env::var_os("AVSG_SIM_CACHE")
         .map_or_else(|| env::temp_dir().join("avsg-sim-kernels"), PathBuf::from);
     fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     Ok(folder)
 }
 
-// Without -g: it would take a third of the time, and the shim names lines itself. -O1 takes a third more than
-// -Og, and its kernels run as long.
+/// Compiler flags. -g is left out because it takes a third of the compile time and the shim's
+/// messages name the lines. -O1 takes a third more time than -Og, and its kernels are not faster.
 const FLAGS: [&str; 5] = ["-std=c++17", "-Og", "-fPIC", "-shared", "-pthread"];
 
-/// The libraries that threads of this process are at.
-static AT: Mutex<BTreeMap<PathBuf, Arc<Mutex<()>>>> = Mutex::new(BTreeMap::new());
+/// A lock for each library that was compiled or requested in this process.
+static LOCKS: Mutex<BTreeMap<PathBuf, Arc<Mutex<()>>>> = Mutex::new(BTreeMap::new());
 
-/// The lock of a library: who waits for it finds the library there.
-fn turn(library: &Path) -> Arc<Mutex<()>> {
-    let mut at = AT.lock().unwrap_or_else(PoisonError::into_inner);
-    Arc::clone(at.entry(library.to_owned()).or_default())
+/// Returns the lock of a library, under which one thread compiles it and the others wait for it.
+fn library_lock(library: &Path) -> Arc<Mutex<()>> {
+    let mut locks = LOCKS.lock().unwrap_or_else(PoisonError::into_inner);
+    Arc::clone(locks.entry(library.to_owned()).or_default())
 }
 
-/// What is included is part of what is compiled.
+/// Hashes the headers of a folder, because they are a part of what is compiled.
 fn hash_headers(folder: &Path, hasher: &mut DefaultHasher) -> io::Result<()> {
     let all = fs::read_dir(folder)?.map(|entry| entry.map(|e| e.path()));
     let mut headers: Vec<PathBuf> = all.collect::<io::Result<_>>()?;

@@ -1,11 +1,12 @@
 //! The functions of the runtime, under their own names.
 //!
-//! The list below is the only place that knows their signatures: this crate makes plain functions of
-//! it, the shared library exports them, and [`symbol`] finds them by name.
+//! The list below is the only list of their signatures: this crate defines functions from it, the
+//! shared library exports them, and [`symbol`] finds them by name.
 //!
 //! # Safety
-//! Of every unsafe function below this module: pointers are null or valid for what the real function reads
-//! and writes there. Handles may be anything, they are looked up; so may device addresses.
+//! For every unsafe function in the modules below, each pointer is null or valid for what the real
+//! function reads and writes through it. Handles and device addresses may have any value, because
+//! they are looked up.
 
 mod context;
 mod event;
@@ -16,7 +17,7 @@ mod stream;
 
 use std::ffi::{CStr, c_void};
 
-/// Calls a macro with every function that returns a code.
+/// Calls a macro with the list of all functions that return a code.
 #[macro_export]
 macro_rules! for_each_function {
     ($with:ident) => {
@@ -110,28 +111,30 @@ macro_rules! define {
             use crate::sys::{aclrtBinaryLoadOptions, aclrtLaunchKernelCfg, aclrtMemcpyBatchAttr};
 
             $($(
-                /// As documented for the real one.
+                /// Behaves as the function of `libascendcl` with this name.
                 ///
                 /// # Safety
-                /// As for the real one: pointers are valid for what is read from and written to them.
+                /// Each pointer is null or valid for what the real function reads and writes
+                /// through it.
                 pub unsafe extern "C" fn $name($($arg: $ty),*) -> c_int {
-                    // SAFETY: the contract.
-                    call(stringify!($name), |world| unsafe { super::$group::$name(world, $($arg),*) })
+                    // SAFETY: the caller keeps the contract of this function (`# Safety`).
+                    call(stringify!($name), |machine| unsafe { super::$group::$name(machine, $($arg),*) })
                 }
             )*)*
 
-            /// What went wrong in this thread's last call. The pointer dies with the next one.
+            /// Returns the message of this thread's last call if it failed, else null. The pointer
+            /// is valid until the thread's next call.
             pub extern "C" fn aclGetRecentErrMsg() -> *const c_char {
                 message()
             }
 
-            /// The chip that is simulated.
+            /// Returns the name of the simulated chip.
             pub extern "C" fn aclrtGetSocName() -> *const c_char {
                 c"Ascend910B3".as_ptr()
             }
         }
 
-        /// A function by its name, as a dynamic loader finds it.
+        /// Returns the address of a function by its name, as a dynamic loader does.
         pub fn symbol(name: &str) -> Option<*const c_void> {
             match name {
                 $($(stringify!($name) => Some(functions::$name as *const c_void),)*)*
@@ -145,28 +148,34 @@ macro_rules! define {
 
 for_each_function!(define);
 
-/// [`symbol`] as the host's loader wants it: null where there is none.
+/// Returns the address of a function by its name, or null if there is none.
 pub fn resolve(name: &CStr) -> *mut c_void {
     name.to_str().ok().and_then(symbol).map_or(core::ptr::null_mut(), <*const c_void>::cast_mut)
 }
 
-/// Writes a result to where the caller wants it.
+/// Writes a result through an out-pointer.
 ///
 /// # Safety
 /// `to` is null or valid for a write.
-unsafe fn give<T>(to: *mut T, value: T) -> crate::fault::Outcome {
+unsafe fn write_result<T>(to: *mut T, value: T) -> crate::fault::Outcome {
     if to.is_null() {
-        return crate::fault::fail(crate::sys::ACL_ERROR_INVALID_PARAM, "a null pointer");
+        return crate::fault::fail(
+            crate::sys::ACL_ERROR_INVALID_PARAM,
+            "a pointer argument is null",
+        );
     }
-    // SAFETY: not null, hence valid by the contract.
+    // SAFETY: the pointer is not null, hence valid by the contract of this function (`# Safety`).
     unsafe { to.write(value) };
     Ok(())
 }
 
-/// Refuses null before anything has happened.
+/// Refuses a null pointer, before the call has any effect.
 fn not_null<T>(pointer: *const T) -> crate::fault::Outcome {
     if pointer.is_null() {
-        return crate::fault::fail(crate::sys::ACL_ERROR_INVALID_PARAM, "a null pointer");
+        return crate::fault::fail(
+            crate::sys::ACL_ERROR_INVALID_PARAM,
+            "a pointer argument is null",
+        );
     }
     Ok(())
 }

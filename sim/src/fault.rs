@@ -1,55 +1,55 @@
-//! Failures on order: which call, which launch, and what becomes of it.
+//! Injected faults: the calls that fail and the launches that hang or raise an exception.
 
 use std::collections::BTreeMap;
 
 use crate::sys;
 
-/// Why a call failed: the code, and a sentence for `aclGetRecentErrMsg`.
+/// The failure of a call: its code, and the text for `aclGetRecentErrMsg`.
 #[derive(Clone, Debug)]
-pub(crate) struct Fail {
+pub(crate) struct Failure {
     pub code: i32,
     pub text: String,
 }
 
-/// What a simulated function returns.
-pub(crate) type Outcome<T = ()> = Result<T, Fail>;
+/// The result of a simulated function.
+pub(crate) type Outcome<T = ()> = Result<T, Failure>;
 
-/// Refuses with a code.
+/// Returns a failure with a code.
 pub(crate) fn fail<T>(code: i32, text: impl Into<String>) -> Outcome<T> {
-    Err(Fail { code, text: text.into() })
+    Err(Failure { code, text: text.into() })
 }
 
-/// Refuses an argument.
+/// Returns the failure of an invalid argument.
 pub(crate) fn invalid<T>(text: impl Into<String>) -> Outcome<T> {
     fail(sys::ACL_ERROR_RT_PARAM_INVALID, text)
 }
 
-/// A failure that waits for its call.
+/// A failure of calls that is to be injected.
 #[derive(Clone, Debug)]
-pub(crate) enum Order {
-    /// The n-th call of a function.
+pub(crate) enum CallFault {
+    /// Fails the n-th call of a function: name, n and code.
     Call(String, usize, i32),
-    /// The n-th call of any function.
+    /// Fails the n-th call of any function: n and code.
     Any(usize, i32),
-    /// From the n-th call of any function on, the device is gone.
+    /// Loses the device from the n-th call of any function on.
     Lose(usize),
 }
 
-/// What happens to a launch.
+/// A fault of a launch that is to be injected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Accident {
-    /// It never ends.
+pub(crate) enum LaunchFault {
+    /// The kernel never ends.
     Hang,
-    /// A block raises an exception.
+    /// This block raises an exception.
     Exception(u32),
 }
 
-/// Orders and counts.
+/// Faults to inject, and counts of calls and launches.
 #[derive(Debug, Default)]
 pub(crate) struct Faults {
-    pub orders: Vec<Order>,
-    /// By the number of the launch, from 1.
-    pub accidents: BTreeMap<usize, Accident>,
+    pub call_faults: Vec<CallFault>,
+    /// Faults of launches by the number of the launch, from 1.
+    pub launch_faults: BTreeMap<usize, LaunchFault>,
     pub launches: usize,
     pub lost: bool,
     calls: BTreeMap<&'static str, usize>,
@@ -58,18 +58,18 @@ pub(crate) struct Faults {
 }
 
 impl Faults {
-    /// Notes a call and says whether it is to fail.
-    pub fn enter(&mut self, name: &'static str) -> Outcome {
+    /// Counts a call and returns the failure that is injected into it.
+    pub fn on_call(&mut self, name: &'static str) -> Outcome {
         let count = self.calls.entry(name).or_insert(0);
         *count += 1;
         let nth = *count;
         self.log.push(name);
         let total = self.log.len();
-        for order in &self.orders {
-            let (hit, code) = match order {
-                Order::Call(call, n, code) => (call == name && *n == nth, *code),
-                Order::Any(n, code) => (*n == total, *code),
-                Order::Lose(n) => {
+        for call_fault in &self.call_faults {
+            let (hit, code) = match call_fault {
+                CallFault::Call(call, n, code) => (call == name && *n == nth, *code),
+                CallFault::Any(n, code) => (*n == total, *code),
+                CallFault::Lose(n) => {
                     self.lost |= total >= *n;
                     continue;
                 }
@@ -78,17 +78,17 @@ impl Faults {
                 return fail(code, format!("injected into call {nth} of {name}"));
             }
         }
-        // What needs no device goes on without one; so does the reset that gives it up.
+        // Calls that need no device, and the reset, succeed after the loss of the device.
         let local = ["aclInit", "aclrtSetCurrentContext", "aclrtGetCurrentContext"];
         if self.lost && !local.contains(&name) && !name.starts_with("aclrtResetDevice") {
-            return fail(sys::ACL_ERROR_RT_DRV_INTERNAL_ERROR, "the device is lost");
+            return fail(sys::ACL_ERROR_RT_DRV_INTERNAL_ERROR, "the device is lost; reset it");
         }
         Ok(())
     }
 
-    /// The accident of the launch that begins now.
-    pub fn launch(&mut self) -> Option<Accident> {
+    /// Counts a launch and returns the fault that is injected into it.
+    pub fn on_launch(&mut self) -> Option<LaunchFault> {
         self.launches += 1;
-        self.accidents.remove(&self.launches)
+        self.launch_faults.remove(&self.launches)
     }
 }

@@ -1,31 +1,31 @@
-//! A test may have kernels of its own: closures that see the memory of the device.
+//! Kernels of a test: closures with access to the memory of the device.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// Why a kernel stopped.
+/// The failure of a kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KernelFault {
-    /// It raised an exception on the device, with a sentence about it.
+    /// The kernel raised an exception on the device; the text describes it.
     Exception(String),
-    /// It will never end.
+    /// The kernel never ends; the text describes why.
     Hang(String),
 }
 
-/// What a kernel of the test's own sees of the device.
+/// The device as a closure kernel sees it.
 pub struct Device<'a> {
-    /// Blocks of the launch.
+    /// Number of blocks of the launch.
     pub blocks: u32,
-    /// The arguments: device addresses.
+    /// Arguments of the launch: device addresses.
     pub args: &'a [u64],
     regions: &'a [(u64, usize, bool)],
 }
 
 impl Device<'_> {
-    /// Device or registered memory at an address.
+    /// Returns a pointer to `bytes` bytes of device memory or registered memory.
     ///
     /// # Errors
-    /// If it is neither: the exception that the device would raise.
+    /// The exception that the device would raise, if the range is not inside one region.
     pub fn slice(&self, at: u64, bytes: usize) -> Result<*mut u8, KernelFault> {
         let holds = |&(from, len, _): &(u64, usize, bool)| {
             from <= at && at + bytes as u64 <= from + len as u64
@@ -40,7 +40,7 @@ impl Device<'_> {
 
 type Body = dyn Fn(&Device<'_>) -> Result<(), KernelFault> + Send + Sync;
 
-/// A kernel of the test's own: a closure that plays all blocks.
+/// A closure kernel. One call of the closure runs all blocks.
 #[derive(Clone)]
 pub struct Kernel {
     body: Arc<Body>,
@@ -48,7 +48,7 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    /// A kernel; `sync_all` says whether its blocks wait for each other.
+    /// Returns a kernel of a closure; `sync_all` tells whether its blocks wait for each other.
     pub fn new(
         sync_all: bool,
         body: impl Fn(&Device<'_>) -> Result<(), KernelFault> + Send + Sync + 'static,
@@ -56,7 +56,7 @@ impl Kernel {
         Self { body: Arc::new(body), sync_all }
     }
 
-    /// This runs all blocks; `fault_block` is one that raises an exception on order.
+    /// Runs all blocks; `fault_block` raises an injected exception.
     pub(crate) fn launch(
         &self,
         blocks: u32,
@@ -66,8 +66,8 @@ impl Kernel {
     ) -> Result<(), KernelFault> {
         let done = (self.body)(&Device { blocks, args, regions });
         match fault_block {
-            // The other blocks have done their part, which is the worst case.
-            Some(block) => Err(KernelFault::Exception(format!("block {block}, on order"))),
+            // All blocks have run at this point, which is the worst case for the caller.
+            Some(block) => Err(KernelFault::Exception(format!("injected into block {block}"))),
             None => done,
         }
     }

@@ -1,53 +1,53 @@
-//! A launch runs on the machine: its accident, its buffers and its code.
+//! Runs a launch: the injected fault, the placeholder buffers and the code of the kernel.
 
-use crate::binary::Setting;
-use crate::fault::{Accident, Fail, Outcome, fail};
+use crate::binary::LaunchConfig;
+use crate::fault::{Failure, LaunchFault, Outcome, fail};
 use crate::kernel::KernelFault;
+use crate::machine::Machine;
 use crate::sys;
 use crate::task::Launch;
-use crate::world::World;
 
-/// The end of a launch is one of these.
+/// The end of a launch.
 pub(crate) enum End {
     Done,
-    Failed(Fail),
+    Failed(Failure),
     Hung,
 }
 
-/// This runs a launch to its end.
-pub(crate) fn run(world: &mut World, launch: &Launch) -> End {
-    let accident = world.faults.launch();
-    if accident == Some(Accident::Hang) {
+/// Runs a launch to its end.
+pub(crate) fn run(machine: &mut Machine, launch: &Launch) -> End {
+    let fault = machine.faults.on_launch();
+    if fault == Some(LaunchFault::Hang) {
         return End::Hung;
     }
-    // Blocks that wait for each other can do so only if all of them have a core.
-    if launch.code.sync_all() && launch.blocks > world.options.cores {
+    // Blocks that wait for each other hang unless each has a core.
+    if launch.code.sync_all() && launch.blocks > machine.options.cores {
         return End::Hung;
     }
-    let block = match accident {
-        Some(Accident::Exception(block)) => Some(block),
+    let block = match fault {
+        Some(LaunchFault::Exception(block)) => Some(block),
         _ => None,
     };
-    match execute(world, launch, block) {
+    match execute(machine, launch, block) {
         Ok(Ok(())) => End::Done,
         Ok(Err(KernelFault::Hang(_))) => End::Hung,
         Ok(Err(KernelFault::Exception(text))) => {
             let code = sys::ACL_ERROR_RT_VECTOR_CORE_EXCEPTION;
-            End::Failed(Fail { code, text: format!("kernel {}: {text}", launch.name) })
+            End::Failed(Failure { code, text: format!("kernel {}: {text}", launch.name) })
         }
         Err(error) => End::Failed(error),
     }
 }
 
 fn execute(
-    world: &mut World,
+    machine: &mut Machine,
     launch: &Launch,
     fault_block: Option<u32>,
 ) -> Outcome<Result<(), KernelFault>> {
     let mut args = launch.args.clone();
-    // The buffers are words, so that they are as aligned as the device's would be.
+    // The buffers are vectors of words, for the alignment that they have on the device.
     let buffers: Vec<Vec<u64>> = launch
-        .carried
+        .buffers
         .iter()
         .map(|(_, bytes)| {
             let mut words = vec![0u64; bytes.len().div_ceil(8)];
@@ -59,24 +59,29 @@ fn execute(
             words
         })
         .collect();
-    for ((at, _), buffer) in launch.carried.iter().zip(&buffers) {
+    for ((at, _), buffer) in launch.buffers.iter().zip(&buffers) {
         match args.get_mut(*at) {
             Some(arg) => *arg = buffer.as_ptr() as u64,
-            None => return fail(sys::ACL_ERROR_RT_PARAM_INVALID, "a buffer without its argument"),
+            None => {
+                return fail(
+                    sys::ACL_ERROR_RT_PARAM_INVALID,
+                    "a placeholder buffer has no argument",
+                );
+            }
         }
     }
-    let mut regions: Vec<_> = world.memory.regions(launch.device).collect();
+    let mut regions: Vec<_> = machine.memory.regions(launch.device).collect();
     regions.extend(buffers.iter().map(|b| (b.as_ptr() as u64, b.len() * 8, false)));
-    world.memory.open_all(true)?;
-    let setting = Setting {
+    machine.memory.open_all(true)?;
+    let config = LaunchConfig {
         name: &launch.name,
         blocks: launch.blocks,
-        cores: world.options.cores,
-        adversarial: world.options.adversarial,
-        seed: world.draw(),
+        cores: machine.options.cores,
+        adversarial: machine.options.adversarial,
+        seed: machine.draw(),
         fault_block,
     };
-    let ended = launch.code.launch(&setting, &args, &regions);
-    world.memory.open_all(false)?;
+    let ended = launch.code.launch(&config, &args, &regions);
+    machine.memory.open_all(false)?;
     Ok(ended)
 }

@@ -1,17 +1,19 @@
 //! A simulated Ascend runtime: the part of `libascendcl` that AVSG calls.
 //!
-//! It is stricter than the real one wherever that can hide a defect. What a call may do is taken from
-//! public documentation and sources; a rule that is only stricter says so where it stands.
+//! It is stricter than the real runtime where the real one can hide a defect. Its rules are taken
+//! from public documentation and sources; a comment marks each rule that is stricter than those.
 //!
-//! - **Contexts**: the current one is a thread's; a device's shared one is counted by set and reset.
-//! - **Streams** are queues. Nothing in them runs before somebody waits or a seeded die says so, and
-//!   which stream goes next is drawn as well: an event that is missing makes results wrong.
-//! - **Memory**: device addresses are pages that the host cannot touch; only kernels and copies that
-//!   run can. A registered host range is mapped a second time among them.
-//! - **Kernels** are C++, in files or memory, for the shim (compiled on first use), or closures of the test.
+//! - **Contexts**: each thread has a current context. Set and reset of a device count the uses of
+//!   the device's shared context.
+//! - **Streams** are queues. Their work runs when a call waits or at random, and the next stream is
+//!   chosen at random as well, so that a missing event makes results wrong.
+//! - **Memory**: the host cannot access the pages of device addresses; running kernels and copies
+//!   can. A registered host range is mapped a second time among the device addresses.
+//! - **Kernels** are C++ for the shim, in files or in memory and compiled on first use, or closures
+//!   of the test.
 //! - **Faults** are injected by [`Session`].
 //!
-//! The runtime is one per process, as the real one is; a [`Session`] has it for itself.
+//! There is one runtime per process, like the real one; a [`Session`] has exclusive use of it.
 
 mod binary;
 mod call;
@@ -22,6 +24,7 @@ mod entry;
 mod fault;
 mod kernel;
 mod launch;
+mod machine;
 mod memory;
 mod options;
 mod registry;
@@ -29,10 +32,9 @@ mod schedule;
 mod session;
 mod stream;
 mod task;
-mod world;
 
-/// The types and values of the runtime, from the same header as the host's.
-#[expect(missing_docs, reason = "generated; acl.h has the comments")]
+/// The types and constants of the runtime: the bindings that the host uses.
+#[expect(missing_docs, reason = "generated from acl.h, which has the comments")]
 #[expect(non_camel_case_types, non_snake_case, reason = "the runtime's own names")]
 #[expect(clippy::undocumented_unsafe_blocks, reason = "generated")]
 #[rustfmt::skip]

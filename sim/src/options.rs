@@ -1,28 +1,28 @@
-//! What is simulated.
+//! The options of the simulator.
 
 use std::env;
 
-/// The machine and the dice.
+/// The simulated machine and its random choices.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Devices.
+    /// Number of devices.
     pub devices: u32,
-    /// Vector cores of a device.
+    /// Number of vector cores per device.
     pub cores: u32,
-    /// Where the dice start.
+    /// Seed of all random choices.
     pub seed: u64,
-    /// In a hundred calls, how many let some queued work run before they do their own.
+    /// Percentage of the calls that run some queued work first, 0 to 100.
     pub jitter: u32,
-    /// Bytes of a device's memory.
+    /// Bytes of memory per device.
     pub device_bytes: usize,
-    /// The largest registration that is accepted.
+    /// Maximum size of a registration in bytes.
     pub registration_bytes: usize,
-    /// Whether the shim reorders what nothing orders.
+    /// Whether the shim reorders instructions that no synchronisation orders.
     pub adversarial: bool,
 }
 
 impl Default for Options {
-    /// One Ascend 910B with 40 vector cores and 64 GiB.
+    /// Returns the options of one Ascend 910B with 40 vector cores and 64 GiB.
     fn default() -> Self {
         Self {
             devices: 1,
@@ -37,9 +37,9 @@ impl Default for Options {
 }
 
 impl Options {
-    /// The defaults, changed by `AVSG_SIM`: `name=number` pairs with commas between, by the names of
-    /// the fields. For the shared library, whose user has no other way in. Unknown names are
-    /// returned for a message.
+    /// Returns the defaults, changed by `AVSG_SIM`, which has `name=number` pairs separated by
+    /// commas with the names of the fields; it is the only way to set options of the shared
+    /// library. The second result has the pairs that are not options.
     pub(crate) fn from_env() -> (Self, Vec<String>) {
         let (mut options, mut unknown) = (Self::default(), Vec::new());
         let text = env::var("AVSG_SIM").unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Handles: numbers that look like pointers and point nowhere.
+//! Handles: numbers that are never valid pointers.
 
 use std::collections::BTreeMap;
 use std::ffi::c_void;
@@ -6,43 +6,44 @@ use std::ffi::c_void;
 use crate::fault::{Outcome, fail, invalid};
 use crate::sys;
 
-/// What a handle stands for, by kind.
+/// The objects of one kind, by handle.
 #[derive(Debug)]
 pub(crate) struct Registry<T> {
     what: &'static str,
     base: u64,
-    made: u64,
-    live: BTreeMap<u64, T>,
+    count: u64,
+    objects: BTreeMap<u64, T>,
 }
 
 impl<T> Registry<T> {
-    /// An empty one; `kind` keeps handles of different kinds apart.
+    /// Returns an empty registry; `kind` is a part of its handles, so that kinds have distinct
+    /// handles.
     pub fn new(what: &'static str, kind: u64) -> Self {
-        // Outside the address space of any process: who dereferences one dies at once.
-        Self { what, base: 0xA5C1_0000_0000_0000 | kind << 40, made: 0, live: BTreeMap::new() }
+        // The base is outside of the address space of any process, so a dereferenced handle faults.
+        Self { what, base: 0xA5C1_0000_0000_0000 | kind << 40, count: 0, objects: BTreeMap::new() }
     }
 
-    /// A new handle. None is ever used twice.
+    /// Adds an object and returns its handle. Handles are never reused.
     pub fn add(&mut self, value: T) -> u64 {
-        self.made += 1;
-        let handle = self.base + 16 * self.made;
-        self.live.insert(handle, value);
+        self.count += 1;
+        let handle = self.base + 16 * self.count;
+        self.objects.insert(handle, value);
         handle
     }
 
     pub fn get(&self, handle: u64) -> Outcome<&T> {
-        self.live.get(&handle).map_or_else(|| self.unknown(handle), Ok)
+        self.objects.get(&handle).map_or_else(|| self.unknown(handle), Ok)
     }
 
     pub fn get_mut(&mut self, handle: u64) -> Outcome<&mut T> {
-        if !self.live.contains_key(&handle) {
+        if !self.objects.contains_key(&handle) {
             return self.unknown(handle);
         }
-        self.live.get_mut(&handle).map_or_else(|| invalid("no such handle"), Ok)
+        self.objects.get_mut(&handle).map_or_else(|| invalid("the handle is unknown"), Ok)
     }
 
     pub fn remove(&mut self, handle: u64) -> Outcome<T> {
-        match self.live.remove(&handle) {
+        match self.objects.remove(&handle) {
             Some(value) => Ok(value),
             None => self.unknown(handle),
         }
@@ -54,30 +55,30 @@ impl<T> Registry<T> {
         } else {
             sys::ACL_ERROR_RT_PARAM_INVALID
         };
-        fail(code, format!("{handle:#x} is no {} that is alive", self.what))
+        fail(code, format!("{handle:#x} is not the handle of an existing {}", self.what))
     }
 
     pub fn iter(&self) -> impl Iterator<Item = (u64, &T)> {
-        self.live.iter().map(|(&handle, value)| (handle, value))
+        self.objects.iter().map(|(&handle, value)| (handle, value))
     }
 
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (u64, &mut T)> {
-        self.live.iter_mut().map(|(&handle, value)| (handle, value))
+        self.objects.iter_mut().map(|(&handle, value)| (handle, value))
     }
 
-    /// Removes all that match.
+    /// Removes and returns all objects for which `which` is true.
     pub fn drain(&mut self, which: impl Fn(&T) -> bool) -> Vec<(u64, T)> {
         let hits: Vec<u64> = self.iter().filter(|(_, v)| which(v)).map(|(h, _)| h).collect();
-        hits.into_iter().filter_map(|h| Some((h, self.live.remove(&h)?))).collect()
+        hits.into_iter().filter_map(|h| Some((h, self.objects.remove(&h)?))).collect()
     }
 
-    /// A line for each that is alive.
+    /// Returns a line for each object.
     pub fn leaks(&self) -> impl Iterator<Item = String> + '_ {
-        self.live.keys().map(|handle| format!("{} {handle:#x}", self.what))
+        self.objects.keys().map(|handle| format!("{} {handle:#x}", self.what))
     }
 }
 
-/// A handle as a number.
-pub(crate) fn number(handle: *const c_void) -> u64 {
+/// Returns a handle as a number.
+pub(crate) fn handle_value(handle: *const c_void) -> u64 {
     handle as u64
 }

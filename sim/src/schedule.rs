@@ -1,77 +1,86 @@
-//! Which stream goes next, and what its task does.
+//! The scheduler: chooses the next stream and runs its task.
 
-use crate::fault::{Fail, Outcome, fail};
+use crate::fault::{Failure, Outcome, fail};
 use crate::launch::{self, End};
+use crate::machine::Machine;
 use crate::sys;
 use crate::task::Task;
-use crate::world::World;
 
-/// What somebody waits for.
+/// The condition that a call waits for.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Goal {
-    /// A stream's queue is empty.
+pub(crate) enum WaitGoal {
+    /// The queue of this stream is empty.
     Stream(u64),
-    /// An event's n-th record is done.
+    /// The n-th record of this event is done.
     Event(u64, u64),
-    /// All streams of a device are.
+    /// The queues of all streams of this device are empty.
     Device(u32),
 }
 
-/// Runs tasks of drawn streams until the goal is reached. A wait with a time limit ends with
-/// `on_time` when nothing can go on; one without, when the device's watchdog ends what hangs.
-pub(crate) fn reach(world: &mut World, goal: Goal, timeout_ms: i32, on_time: i32) -> Outcome {
-    while !reached(world, goal) {
-        if !one(world) {
+/// Runs tasks of randomly chosen streams until `goal` is reached, and returns the failure of that
+/// work, if there is one. If no stream can continue, a wait with a time limit fails with
+/// `timeout_code`, and a wait without one fails with the code of the device's watchdog.
+pub(crate) fn run_until(
+    machine: &mut Machine,
+    goal: WaitGoal,
+    timeout_ms: i32,
+    timeout_code: i32,
+) -> Outcome {
+    while !reached(machine, goal) {
+        if !run_one(machine) {
             if timeout_ms >= 0 {
-                return fail(on_time, format!("not done after {timeout_ms} ms"));
+                return fail(
+                    timeout_code,
+                    format!("the work is not complete after {timeout_ms} ms"),
+                );
             }
-            let text = "the watchdog ended a kernel that does not end";
+            let text = "the watchdog stopped a kernel that hangs";
             return fail(sys::ACL_ERROR_RT_VECTOR_CORE_TIMEOUT, text);
         }
     }
     let failure = match goal {
-        Goal::Stream(stream) => world.streams.get(stream)?.failed.clone(),
-        Goal::Event(..) => None,
-        Goal::Device(device) => {
-            let own = |context| world.contexts.get(context).is_ok_and(|c| c.device == device);
-            let mut failed = world.streams.iter().filter(|(_, s)| own(s.context));
+        WaitGoal::Stream(stream) => machine.streams.get(stream)?.failed.clone(),
+        WaitGoal::Event(..) => None,
+        WaitGoal::Device(device) => {
+            let own = |context| machine.contexts.get(context).is_ok_and(|c| c.device == device);
+            let mut failed = machine.streams.iter().filter(|(_, s)| own(s.context));
             failed.find_map(|(_, s)| s.failed.clone())
         }
     };
     failure.map_or(Ok(()), Err)
 }
 
-fn reached(world: &World, goal: Goal) -> bool {
-    let empty = |stream: u64| world.streams.get(stream).is_ok_and(|s| s.queue.is_empty());
+fn reached(machine: &Machine, goal: WaitGoal) -> bool {
+    let empty = |stream: u64| machine.streams.get(stream).is_ok_and(|s| s.queue.is_empty());
     match goal {
-        Goal::Stream(stream) => empty(stream),
-        Goal::Event(event, nth) => world.events.get(event).is_ok_and(|e| e.done >= nth),
-        Goal::Device(device) => {
-            let own = |context| world.contexts.get(context).is_ok_and(|c| c.device == device);
-            world.streams.iter().all(|(_, s)| s.queue.is_empty() || !own(s.context))
+        WaitGoal::Stream(stream) => empty(stream),
+        WaitGoal::Event(event, nth) => machine.events.get(event).is_ok_and(|e| e.done >= nth),
+        WaitGoal::Device(device) => {
+            let own = |context| machine.contexts.get(context).is_ok_and(|c| c.device == device);
+            machine.streams.iter().all(|(_, s)| s.queue.is_empty() || !own(s.context))
         }
     }
 }
 
-/// Lets a few tasks run that nobody waits for.
-pub(crate) fn some(world: &mut World) {
-    for _ in 0..1 + world.draw() % 3 {
-        if !one(world) {
+/// Runs up to three tasks, without a call that waits for them.
+pub(crate) fn run_some(machine: &mut Machine) {
+    for _ in 0..1 + machine.draw() % 3 {
+        if !run_one(machine) {
             return;
         }
     }
 }
 
-/// Runs one task of a drawn stream. False if no stream can go on.
-fn one(world: &mut World) -> bool {
-    let ready: Vec<u64> = world
+/// Runs one task of a randomly chosen stream. Returns false if no stream can continue.
+fn run_one(machine: &mut Machine) -> bool {
+    let ready: Vec<u64> = machine
         .streams
         .iter()
         .filter(|(_, s)| !s.hung)
         .filter(|(_, s)| match s.queue.front() {
             Some(Task::Wait { event, nth }) => {
-                // A destroyed event waits for nobody.
-                world.events.get(*event).map_or(true, |e| e.done >= *nth)
+                // A wait for a destroyed event does not block.
+                machine.events.get(*event).map_or(true, |e| e.done >= *nth)
             }
             Some(_) => true,
             None => false,
@@ -81,24 +90,24 @@ fn one(world: &mut World) -> bool {
     if ready.is_empty() {
         return false;
     }
-    let stream = ready[(world.draw() % ready.len() as u64) as usize];
-    if deadlock(world, &ready, stream) {
+    let stream = ready[(machine.draw() % ready.len() as u64) as usize];
+    if deadlocks(machine, &ready, stream) {
         for stream in ready {
-            if first_sync(world, stream).is_some()
-                && let Ok(s) = world.streams.get_mut(stream)
+            if sync_all_blocks(machine, stream).is_some()
+                && let Ok(s) = machine.streams.get_mut(stream)
             {
                 s.hung = true;
             }
         }
         return true;
     }
-    let Ok(Some(task)) = world.streams.get_mut(stream).map(|s| s.queue.pop_front()) else {
+    let Ok(Some(task)) = machine.streams.get_mut(stream).map(|s| s.queue.pop_front()) else {
         return false;
     };
-    let failed = match run(world, stream, &task) {
+    let failed = match run(machine, stream, &task) {
         Ok(true) => None,
         Ok(false) => {
-            if let Ok(s) = world.streams.get_mut(stream) {
+            if let Ok(s) = machine.streams.get_mut(stream) {
                 s.queue.push_front(task);
                 s.hung = true;
             }
@@ -107,67 +116,69 @@ fn one(world: &mut World) -> bool {
         Err(failed) => Some(failed),
     };
     if let Some(failure) = failed {
-        stop(world, stream, failure);
+        record_failure(machine, stream, failure);
     }
     true
 }
 
-/// Blocks of a stream's next kernel, if it waits for its own blocks and starts core by core.
-fn first_sync(world: &World, stream: u64) -> Option<u32> {
-    match world.streams.get(stream).ok()?.queue.front()? {
-        Task::Launch(l) if l.code.sync_all() && !l.batch => Some(l.blocks),
+/// Returns the number of blocks of a stream's next kernel if its blocks wait for each other and it
+/// is not in batch mode.
+fn sync_all_blocks(machine: &Machine, stream: u64) -> Option<u32> {
+    match machine.streams.get(stream).ok()?.queue.front()? {
+        Task::Launch(l) if l.code.sync_all() && !l.batch_mode => Some(l.blocks),
         _ => None,
     }
 }
 
-/// Two kernels with SyncAll on two streams that together want more cores than there are: each gets
-/// some and waits for the rest for ever, unless they start in batch mode.
-fn deadlock(world: &World, ready: &[u64], stream: u64) -> bool {
-    let wants: Vec<u32> = ready.iter().filter_map(|&s| first_sync(world, s)).collect();
-    first_sync(world, stream).is_some()
-        && wants.len() > 1
-        && wants.iter().sum::<u32>() > world.options.cores
+/// Returns whether kernels with SyncAll on several streams need more cores than there are. Each
+/// would get some of the cores and wait forever for the others, unless it is launched in batch
+/// mode.
+fn deadlocks(machine: &Machine, ready: &[u64], stream: u64) -> bool {
+    let blocks: Vec<u32> = ready.iter().filter_map(|&s| sync_all_blocks(machine, s)).collect();
+    sync_all_blocks(machine, stream).is_some()
+        && blocks.len() > 1
+        && blocks.iter().sum::<u32>() > machine.options.cores
 }
 
-/// Notes a failure. By default the stream's later work still runs; that is the harsher case for
-/// whoever reads its results.
-fn stop(world: &mut World, stream: u64, failure: Fail) {
-    let Ok(failed) = world.streams.get_mut(stream) else { return };
+/// Records a failure of a stream. By default the later work of the stream still runs, which is the
+/// worse case for code that reads its results.
+fn record_failure(machine: &mut Machine, stream: u64, failure: Failure) {
+    let Ok(failed) = machine.streams.get_mut(stream) else { return };
     failed.failed.get_or_insert(failure.clone());
-    if !failed.stops {
+    if !failed.stops_context {
         return;
     }
     let context = failed.context;
-    if let Ok(context) = world.contexts.get_mut(context) {
+    if let Ok(context) = machine.contexts.get_mut(context) {
         context.stopped.get_or_insert(failure.clone());
     }
-    for (_, s) in world.streams.iter_mut().filter(|(_, s)| s.context == context) {
+    for (_, s) in machine.streams.iter_mut().filter(|(_, s)| s.context == context) {
         s.queue.clear();
         s.failed.get_or_insert(failure.clone());
     }
 }
 
-/// Does what a task says. False if it never ends.
-fn run(world: &mut World, stream: u64, task: &Task) -> Outcome<bool> {
-    world.clock += 1_000;
+/// Runs a task. Returns false if it never ends.
+fn run(machine: &mut Machine, stream: u64, task: &Task) -> Outcome<bool> {
+    machine.clock += 1_000;
     match task {
         Task::Copy { to, from, bytes } => {
-            world.clock += *bytes as u64 / 20;
-            copy(world, *to, *from, *bytes)?;
+            machine.clock += *bytes as u64 / 20;
+            copy(machine, *to, *from, *bytes)?;
         }
-        Task::Set { at, value, bytes } => set(world, *at, *value, *bytes)?,
+        Task::Set { at, value, bytes } => set(machine, *at, *value, *bytes)?,
         Task::Launch(launch) => {
-            world.clock += 4_000;
-            match launch::run(world, launch) {
+            machine.clock += 4_000;
+            match launch::run(machine, launch) {
                 End::Done => {}
                 End::Failed(failure) => return Err(failure),
                 End::Hung => return Ok(false),
             }
         }
         Task::Record { event, nth } => {
-            let at = world.clock;
-            // A destroyed event was recorded for nobody.
-            if let Ok(event) = world.events.get_mut(*event) {
+            let at = machine.clock;
+            // The record of a destroyed event has no effect.
+            if let Ok(event) = machine.events.get_mut(*event) {
                 event.done = event.done.max(*nth);
                 (event.stream, event.at) = (stream, at);
             }
@@ -177,33 +188,37 @@ fn run(world: &mut World, stream: u64, task: &Task) -> Outcome<bool> {
     Ok(true)
 }
 
-/// Copies between device memory and the host, or within the device.
-pub(crate) fn copy(world: &World, to: u64, from: u64, bytes: usize) -> Outcome {
-    let memory = &world.memory;
-    let raw = || {
-        // SAFETY: `with_open` finds device ranges alive and opens them; host ranges are the caller's
-        // promise, as they are the real runtime's.
+/// Copies between device and host, or within device memory.
+pub(crate) fn copy(machine: &Machine, to: u64, from: u64, bytes: usize) -> Outcome {
+    let memory = &machine.memory;
+    let copy_bytes = || {
+        // SAFETY: `with_open` checks that device ranges are allocated and makes them accessible.
+        // Host ranges are valid by the contract of the copy functions.
         unsafe { core::ptr::copy(from as *const u8, to as *mut u8, bytes) };
     };
     match (memory.is_device(to), memory.is_device(from)) {
         (true, true) => {
-            // The two may share pages, which must not be closed in between.
+            // The ranges may share pages, which must stay accessible during the whole copy.
             let (low, high) = (to.min(from), to.max(from) + bytes as u64);
             if memory.device_range(to, bytes)?.at == memory.device_range(from, bytes)?.at {
-                return memory.with_open(low, (high - low) as usize, raw);
+                return memory.with_open(low, (high - low) as usize, copy_bytes);
             }
-            memory.with_open(to, bytes, || memory.with_open(from, bytes, raw))?
+            memory.with_open(to, bytes, || memory.with_open(from, bytes, copy_bytes))?
         }
-        (true, false) => memory.with_open(to, bytes, raw),
-        (false, true) => memory.with_open(from, bytes, raw),
-        (false, false) => fail(sys::ACL_ERROR_RT_FEATURE_NOT_SUPPORT, "a copy from host to host"),
+        (true, false) => memory.with_open(to, bytes, copy_bytes),
+        (false, true) => memory.with_open(from, bytes, copy_bytes),
+        (false, false) => fail(
+            sys::ACL_ERROR_RT_FEATURE_NOT_SUPPORT,
+            "copies from host to host are not supported",
+        ),
     }
 }
 
 /// Sets bytes of device memory.
-pub(crate) fn set(world: &World, at: u64, value: u8, bytes: usize) -> Outcome {
-    // SAFETY: `with_open` runs it only if so many bytes from `at` are alive, and opens them.
-    world.memory.with_open(at, bytes, || unsafe {
+pub(crate) fn set(machine: &Machine, at: u64, value: u8, bytes: usize) -> Outcome {
+    // SAFETY: `with_open` runs the closure only if `bytes` bytes at `at` are allocated, and makes
+    // them accessible.
+    machine.memory.with_open(at, bytes, || unsafe {
         core::ptr::write_bytes(at as *mut u8, value, bytes);
     })
 }

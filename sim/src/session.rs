@@ -1,92 +1,97 @@
-//! What a test holds while it has the machine for itself.
+//! The session of a test, which has exclusive use of the simulated machine.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::{fs, io};
 
-use crate::binary::NATIVE;
-use crate::fault::{Accident, Order};
+use crate::binary::CLOSURE_FILE;
+use crate::fault::{CallFault, LaunchFault};
 use crate::kernel::Kernel;
+use crate::machine::{replace, with_machine};
 use crate::options::Options;
-use crate::world::{replace, with_world};
 
-static ONE: Mutex<()> = Mutex::new(());
+static SESSION_LOCK: Mutex<()> = Mutex::new(());
 
-/// A new machine, nobody else's until this is dropped.
+/// Exclusive use of a new simulated machine, until it is dropped.
 #[derive(Debug)]
 pub struct Session {
-    _alone: MutexGuard<'static, ()>,
+    _lock: MutexGuard<'static, ()>,
 }
 
 impl Session {
-    /// Waits for its turn and starts a new machine.
+    /// Waits for the end of other sessions and starts a new machine.
     pub fn new(options: Options) -> Self {
-        // A test that failed leaves nothing behind that the next one would see.
-        let _alone = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+        // A panic of another test may poison the lock; the machine is replaced in any case.
+        let _lock = SESSION_LOCK.lock().unwrap_or_else(PoisonError::into_inner);
         replace(options);
-        Self { _alone }
+        Self { _lock }
     }
 
-    /// Gives a kernel of the test's own a name, for files of [`Self::kernel_file`].
+    /// Registers a closure kernel by name, for the file of [`Self::kernel_file`].
     pub fn kernel(&self, name: &str, kernel: Kernel) {
-        with_world(|world| world.kernels.insert(name.to_owned(), kernel));
+        with_machine(|machine| machine.kernels.insert(name.to_owned(), kernel));
     }
 
-    /// Writes a kernel file that stands for the session's kernels.
+    /// Writes a kernel file that selects the registered closure kernels, and returns its absolute
+    /// path.
     ///
     /// # Errors
-    /// If it cannot be written.
+    /// If the file cannot be written.
     pub fn kernel_file(&self, folder: &Path) -> io::Result<PathBuf> {
         let path = std::path::absolute(folder.join("session.kernels"))?;
-        // Replaced as a whole: another process of the test run may be reading it.
-        let fresh = path.with_extension(std::process::id().to_string());
-        fs::write(&fresh, NATIVE)?;
-        fs::rename(&fresh, &path)?;
+        // The file is renamed into place, because another process of the test run may be reading
+        // it.
+        let temporary = path.with_extension(std::process::id().to_string());
+        fs::write(&temporary, CLOSURE_FILE)?;
+        fs::rename(&temporary, &path)?;
         Ok(path)
     }
 
-    /// Fails the n-th call, from 1 on, of a function, counted from the beginning of the session.
+    /// Fails the n-th call of a function with `code`; calls count from 1 since the start of the
+    /// session.
     pub fn fail(&self, call: &str, nth: usize, code: i32) {
-        self.order(Order::Call(call.to_owned(), nth, code));
+        self.inject(CallFault::Call(call.to_owned(), nth, code));
     }
 
-    /// Fails the n-th call of any function.
+    /// Fails the n-th call of any function with `code`.
     pub fn fail_any(&self, nth: usize, code: i32) {
-        self.order(Order::Any(nth, code));
+        self.inject(CallFault::Any(nth, code));
     }
 
-    /// Takes the device away with the n-th call of any function.
+    /// Loses the device from the n-th call of any function on.
     pub fn lose_device(&self, nth: usize) {
-        self.order(Order::Lose(nth));
+        self.inject(CallFault::Lose(nth));
     }
 
-    /// Lets the n-th kernel never end.
+    /// Makes the n-th kernel hang.
     pub fn hang(&self, nth: usize) {
-        with_world(|world| world.faults.accidents.insert(nth, Accident::Hang));
+        with_machine(|machine| machine.faults.launch_faults.insert(nth, LaunchFault::Hang));
     }
 
-    /// Lets a block of the n-th kernel raise an exception.
-    pub fn except(&self, nth: usize, block: u32) {
-        with_world(|world| world.faults.accidents.insert(nth, Accident::Exception(block)));
+    /// Makes a block of the n-th kernel raise an exception.
+    pub fn raise_exception(&self, nth: usize, block: u32) {
+        with_machine(|machine| {
+            machine.faults.launch_faults.insert(nth, LaunchFault::Exception(block))
+        });
     }
 
-    fn order(&self, order: Order) {
-        with_world(|world| world.faults.orders.push(order));
+    fn inject(&self, call_fault: CallFault) {
+        with_machine(|machine| machine.faults.call_faults.push(call_fault));
     }
 
-    /// Every call so far, in order.
+    /// Returns the names of all calls so far, in order.
     pub fn calls(&self) -> Vec<&'static str> {
-        with_world(|world| world.faults.log.clone())
+        with_machine(|machine| machine.faults.log.clone())
     }
 
-    /// Kernels that have begun so far.
+    /// Returns the number of kernels that have started so far.
     pub fn launches(&self) -> usize {
-        with_world(|world| world.faults.launches)
+        with_machine(|machine| machine.faults.launches)
     }
 
-    /// A line for each thing that is alive: nothing, at the end of a program without leaks.
+    /// Returns a line for each object that was not released; none after a program without leaks.
     pub fn leaks(&self) -> Vec<String> {
-        with_world(|world| world.leaks())
+        with_machine(|machine| machine.leaks())
     }
 }
 

@@ -1,19 +1,19 @@
-//! Streams, events and contexts as records.
+//! The state of contexts, streams and events.
 
 use std::collections::VecDeque;
 use std::thread::ThreadId;
 
-use crate::fault::Fail;
+use crate::fault::Failure;
 use crate::task::Task;
 
 /// A context.
 #[derive(Debug)]
 pub(crate) struct Context {
     pub device: u32,
-    /// Whether it is the device's shared one.
+    /// Whether it is the shared context of its device.
     pub shared: bool,
-    /// The failure that stopped it, where streams stop on failure.
-    pub stopped: Option<Fail>,
+    /// The failure that stopped the context, if one of its streams has that failure mode.
+    pub stopped: Option<Failure>,
 }
 
 /// A stream.
@@ -21,18 +21,18 @@ pub(crate) struct Context {
 pub(crate) struct Stream {
     pub context: u64,
     pub queue: VecDeque<Task>,
-    /// The first failure of its work; every wait reports it.
-    pub failed: Option<Fail>,
-    /// Its first task never ends.
+    /// The first failure of the work; every wait reports it.
+    pub failed: Option<Failure>,
+    /// Whether the first task never ends.
     pub hung: bool,
     /// Whether a failure stops the whole context.
-    pub stops: bool,
+    pub stops_context: bool,
     pub capture: Option<Capture>,
-    /// Vector cores that its kernels may have, if that was limited.
+    /// Limit of the vector cores for its kernels, if one was set.
     pub cores: Option<u32>,
 }
 
-/// A recording under way.
+/// A capture in progress.
 #[derive(Debug)]
 pub(crate) struct Capture {
     pub thread: ThreadId,
@@ -44,12 +44,12 @@ pub(crate) struct Capture {
 #[derive(Debug, Default)]
 pub(crate) struct Event {
     pub flags: u32,
-    /// How often it was recorded, and how far streams have come with that.
+    /// Number of records enqueued.
     pub recorded: u64,
+    /// Number of the latest record that is done.
     pub done: u64,
-    /// The stream of the latest record, and when it happened, in simulated nanoseconds.
+    /// Stream of the latest record.
     pub stream: u64,
+    /// Time of the latest record, in simulated nanoseconds.
     pub at: u64,
-    /// Whether a wait has seen the latest record.
-    pub synced: bool,
 }

@@ -1,11 +1,11 @@
-//! What a stream does, one thing after the other.
+//! The tasks of a stream.
 
 use crate::binary::Code;
 
-/// One thing.
+/// A task of a stream.
 #[derive(Clone, Debug)]
 pub(crate) enum Task {
-    /// Copies bytes; both addresses were checked when it was queued, and are again when it runs.
+    /// Copies bytes. Both addresses are checked when the task is enqueued and when it runs.
     Copy { to: u64, from: u64, bytes: usize },
     /// Sets bytes of device memory.
     Set { at: u64, value: u8, bytes: usize },
@@ -18,8 +18,9 @@ pub(crate) enum Task {
 }
 
 impl Task {
-    /// Whether it uses a byte of `at..at + len`. A kernel uses what its arguments point to; what it
-    /// reaches beyond them, only registered host memory, is asked for by [`Self::is_launch`].
+    /// Returns whether the task uses a byte of `at..at + len`. For a kernel only the targets of its
+    /// arguments are tested; it may access any registered host memory besides (see
+    /// [`Self::is_launch`]).
     pub fn touches(&self, at: u64, len: usize) -> bool {
         let overlap = |from: u64, n: usize| from < at + len as u64 && at < from + n as u64;
         match self {
@@ -35,16 +36,16 @@ impl Task {
     }
 }
 
-/// A launch is a queued kernel with its arguments, which were copied when it was queued.
+/// A queued kernel with the arguments that were copied when it was enqueued.
 #[derive(Clone, Debug)]
 pub(crate) struct Launch {
     pub name: String,
     pub code: Code,
     pub device: u32,
     pub args: Vec<u64>,
-    /// These small buffers travel with the arguments, each with the index of the one that points to it.
-    pub carried: Vec<(usize, Vec<u8>)>,
+    /// Placeholder buffers, each with the index of the argument that points to it.
+    pub buffers: Vec<(usize, Vec<u8>)>,
     pub blocks: u32,
-    /// The flag says whether the launch waits until all its cores are idle.
-    pub batch: bool,
+    /// Whether the kernel starts only when all of its cores are idle.
+    pub batch_mode: bool,
 }

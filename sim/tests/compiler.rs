@@ -1,4 +1,4 @@
-//! Which C++ compiler runs, and with which flags.
+//! The choice of the C++ compiler and of its flags.
 
 use std::env;
 use std::process::Command;
@@ -7,15 +7,15 @@ use avsg_sim::compiler;
 
 const CHILD: &str = "AVSG_SIM_COMPILER";
 
-/// What another process, with these variables, finds.
-fn found(variables: &[(&str, &str)]) -> String {
+/// Returns the command of the compiler that a child process with these variables finds.
+fn compiler_command(variables: &[(&str, &str)]) -> String {
     let mut child = Command::new(env::current_exe().unwrap());
     child.args(["--exact", "child", "--nocapture"]).env(CHILD, "1");
     child.env_remove("CXX").env_remove("CXXFLAGS").envs(variables.iter().copied());
-    let said = child.output().unwrap();
-    let said = String::from_utf8(said.stdout).unwrap();
-    let line = said.lines().find_map(|line| line.split_once("found: "));
-    line.unwrap_or_else(|| panic!("{said}")).1.to_owned()
+    let output = child.output().unwrap();
+    let output = String::from_utf8(output.stdout).unwrap();
+    let line = output.lines().find_map(|line| line.split_once("found: "));
+    line.unwrap_or_else(|| panic!("{output}")).1.to_owned()
 }
 
 #[test]
@@ -30,12 +30,15 @@ fn child() {
 }
 
 #[test]
-fn the_variables_name_it_and_only_warnings_are_added() {
-    assert_eq!(found(&[("CXX", "/nowhere/c++")]), "nothing");
+fn the_variables_select_the_compiler_and_only_wall_is_added() {
+    assert_eq!(compiler_command(&[("CXX", "/nowhere/c++")]), "nothing");
     if compiler::cpp().is_none() {
         println!("skipped: no C++ compiler here");
         return;
     }
-    assert_eq!(found(&[]), "c++ -Wall", "the system's");
-    assert_eq!(found(&[("CXX", "c++"), ("CXXFLAGS", "-DX=1 -g0")]), "c++ -Wall -DX=1 -g0");
+    assert_eq!(compiler_command(&[]), "c++ -Wall", "the default compiler");
+    assert_eq!(
+        compiler_command(&[("CXX", "c++"), ("CXXFLAGS", "-DX=1 -g0")]),
+        "c++ -Wall -DX=1 -g0"
+    );
 }

@@ -1,5 +1,5 @@
-//! The simulator's rules, by raw calls as a C program would make them: kernels, captured work, batches
-//! of copies, faults on order.
+//! The rules of the simulator for kernels, captured work, batches of copies and injected faults,
+//! tested by raw calls as a C program makes them.
 
 #[macro_use]
 #[path = "calls/calls.rs"]
@@ -17,15 +17,15 @@ use calls::*;
 fn adder(sync_all: bool) -> Kernel {
     Kernel::new(sync_all, |device| {
         let (word, by) = (device.slice(device.args[0], 8)?, device.slice(device.args[1], 8)?);
-        // SAFETY: `slice` found both alive, and the simulator runs one kernel at a time.
+        // SAFETY: `slice` has checked the range, and the simulator runs one kernel at a time.
         let word = unsafe { AtomicU64::from_ptr(word.cast()) };
-        // SAFETY: as above.
+        // SAFETY: `slice` has checked the range of 8 bytes.
         word.fetch_add(unsafe { by.cast::<u64>().read() }, Ordering::Relaxed);
         Ok(())
     })
 }
 
-/// A loaded kernel with its arguments: an address and a number that travels with them.
+/// A loaded kernel with its arguments: an address, and a placeholder buffer with a number.
 struct Prepared {
     binary: Handle,
     function: Handle,
@@ -40,7 +40,7 @@ fn prepare(session: &Session, address: Handle) -> Prepared {
     let mut binary = null_mut();
     assert_eq!(code!(aclrtBinaryLoadFromFile(path.as_ptr(), null_mut(), &mut binary)), OK);
     let (mut function, mut args) = (null_mut(), null_mut());
-    assert_eq!(code!(aclrtBinaryGetFunction(binary, c"nobody".as_ptr(), &mut function)), INVALID);
+    assert_eq!(code!(aclrtBinaryGetFunction(binary, c"missing".as_ptr(), &mut function)), INVALID);
     assert_eq!(code!(aclrtBinaryGetFunction(binary, c"add".as_ptr(), &mut function)), OK);
     assert_eq!(code!(aclrtKernelArgsInit(function, &mut args)), OK);
     let (mut value, mut param, mut place) = (address, null_mut(), null_mut());
@@ -68,10 +68,10 @@ impl Prepared {
 
 #[test]
 fn kernels_run_in_their_streams_with_the_arguments_of_their_launch() {
-    let session = begin(quiet());
+    let session = begin(no_jitter());
     session.kernel("add", adder(false));
-    let stream = made!(aclrtCreateStream());
-    let host = made!(aclrtMallocHost(4096));
+    let stream = create!(aclrtCreateStream());
+    let host = create!(aclrtMallocHost(4096));
     words(host, 1)[0] = 100;
     let mut mapped = null_mut();
     assert_eq!(code!(aclrtHostRegister(host, 4096, 0, &mut mapped)), OK);
@@ -81,17 +81,22 @@ fn kernels_run_in_their_streams_with_the_arguments_of_their_launch() {
     assert_eq!(early, INVALID, "not finalised");
     assert_eq!(kernel.launch(stream, 0, false, 1), INVALID, "no blocks");
     assert_eq!(kernel.launch(stream, 4, false, 1) + kernel.launch(stream, 4, false, 10), OK);
-    assert_eq!(words(host, 1)[0], 100, "it runs when its stream gets there");
+    assert_eq!(words(host, 1)[0], 100, "the kernel has not run before a wait");
     assert_eq!(code!(aclrtHostUnregister(host)), INVALID, "a kernel may read it");
     assert_eq!(code!(aclrtBinaryUnLoad(kernel.binary)), INVALID, "a kernel is queued");
     assert_eq!(code!(aclrtSynchronizeStreamWithTimeout(stream, 100)), OK);
-    assert_eq!(words(host, 1)[0], 111, "what a kernel writes by the mapped address, the host sees");
+    assert_eq!(
+        words(host, 1)[0],
+        111,
+        "the host sees what a kernel writes through the mapped address"
+    );
     assert_eq!(code!(aclrtHostUnregister(host)), OK);
-    // The range is unregistered now: an exception on the device, told by every wait.
+    // The range is not registered any more: the kernel raises an exception, which every wait
+    // reports.
     assert_eq!(kernel.launch(stream, 4, false, 1), OK);
     let exception = sys::ACL_ERROR_RT_VECTOR_CORE_EXCEPTION;
     assert_eq!(code!(aclrtSynchronizeStream(stream)), exception);
-    // SAFETY: the message lives until the next call.
+    // SAFETY: the message is valid until the next call.
     let text = unsafe { CStr::from_ptr(aclGetRecentErrMsg()) }.to_str().unwrap().to_owned();
     assert!(text.contains("out of range"), "{text}");
     assert_eq!(code!(aclrtSynchronizeStream(stream)), exception);
@@ -102,7 +107,7 @@ fn kernels_run_in_their_streams_with_the_arguments_of_their_launch() {
 
 #[test]
 fn kernels_are_loaded_from_memory_with_the_cores_that_they_are_for() {
-    let session = begin(quiet());
+    let session = begin(no_jitter());
     session.kernel("add", adder(false));
     let path = session.kernel_file(std::path::Path::new(env!("CARGO_TARGET_TMPDIR"))).unwrap();
     let text = std::fs::read(path).unwrap();
@@ -127,7 +132,7 @@ fn kernels_are_loaded_from_memory_with_the_cores_that_they_are_for() {
     assert_eq!(code!(aclrtBinaryLoadFromData(data, len, &good, &mut binary)), OK);
     drop(text);
     let mut function = null_mut();
-    assert_eq!(code!(aclrtBinaryGetFunction(binary, c"nobody".as_ptr(), &mut function)), INVALID);
+    assert_eq!(code!(aclrtBinaryGetFunction(binary, c"missing".as_ptr(), &mut function)), INVALID);
     assert_eq!(code!(aclrtBinaryGetFunction(binary, c"add".as_ptr(), &mut function)), OK);
     assert_eq!(code!(aclrtBinaryUnLoad(binary)), OK);
     end(&session);
@@ -136,11 +141,11 @@ fn kernels_are_loaded_from_memory_with_the_cores_that_they_are_for() {
 #[test]
 fn kernels_with_sync_all_need_their_cores() {
     let wait = |batch, blocks| {
-        let session = begin(Options { cores: 8, ..quiet() });
+        let session = begin(Options { cores: 8, ..no_jitter() });
         session.kernel("add", adder(true));
-        let device = made!(aclrtMalloc(64, 0));
+        let device = create!(aclrtMalloc(64, 0));
         let kernel = prepare(&session, device);
-        let (a, b) = (made!(aclrtCreateStream()), made!(aclrtCreateStream()));
+        let (a, b) = (create!(aclrtCreateStream()), create!(aclrtCreateStream()));
         for stream in [a, b] {
             assert_eq!(kernel.launch(stream, blocks, batch, 1), OK);
         }
@@ -160,10 +165,10 @@ fn kernels_with_sync_all_need_their_cores() {
 
 #[test]
 fn captured_work_runs_when_it_is_replayed() {
-    let session = begin(quiet());
+    let session = begin(no_jitter());
     session.kernel("add", adder(false));
-    let stream = made!(aclrtCreateStream());
-    let device = made!(aclrtMalloc(64, 0));
+    let stream = create!(aclrtCreateStream());
+    let device = create!(aclrtMalloc(64, 0));
     let kernel = prepare(&session, device);
     assert_eq!(code!(aclrtMemset(device, 64, 0, 64)), OK);
     assert_eq!(code!(aclmdlRICaptureBegin(stream, 0)), OK);
@@ -175,7 +180,7 @@ fn captured_work_runs_when_it_is_replayed() {
     let mut pageable = [0u64; 1];
     let to = pageable.as_mut_ptr().cast();
     assert_eq!(code!(aclrtMemcpyAsync(to, 8, device, 8, TO_HOST, stream)), refused);
-    let (raw, context) = (stream as usize, made!(aclrtGetCurrentContext()) as usize);
+    let (raw, context) = (stream as usize, create!(aclrtGetCurrentContext()) as usize);
     std::thread::scope(|scope| {
         scope.spawn(move || {
             let mut graph = null_mut();
@@ -186,7 +191,7 @@ fn captured_work_runs_when_it_is_replayed() {
     });
     let mut graph = null_mut();
     assert_eq!(code!(aclmdlRICaptureEnd(stream, &mut graph)), OK);
-    // Arguments were copied at the launch: what the list says now does not matter.
+    // The launch copied the arguments, so a later change of the list does not affect the graph.
     assert_eq!(kernel.launch(stream, 1, false, 1000), OK);
     for _ in 0..3 {
         assert_eq!(code!(aclmdlRIExecuteAsync(graph, stream)), OK);
@@ -203,11 +208,11 @@ fn captured_work_runs_when_it_is_replayed() {
 }
 
 #[test]
-fn batches_go_one_way_and_name_the_copy_that_failed() {
-    let session = begin(quiet());
-    let stream = made!(aclrtCreateStream());
-    let device = made!(aclrtMalloc(64, 0));
-    let host = made!(aclrtMallocHost(64));
+fn a_batch_has_one_direction_and_names_the_copy_that_failed() {
+    let session = begin(no_jitter());
+    let stream = create!(aclrtCreateStream());
+    let device = create!(aclrtMalloc(64, 0));
+    let host = create!(aclrtMallocHost(64));
     let at = |base: Handle, i: usize| base.wrapping_byte_add(8 * i);
     let run = |last: Handle| {
         let mut to = [at(device, 0), at(device, 1), last];
@@ -232,21 +237,20 @@ fn batches_go_one_way_and_name_the_copy_that_failed() {
 }
 
 #[test]
-fn faults_come_when_they_are_ordered() {
-    let session = begin(quiet());
-    session.kernel("add", Kernel::new(false, |_| Err(KernelFault::Hang("for ever".into()))));
+fn faults_are_injected_where_they_were_requested() {
+    let session = begin(no_jitter());
+    session.kernel("add", Kernel::new(false, |_| Err(KernelFault::Hang("endless loop".into()))));
     session.fail("aclrtMalloc", 2, 207_001);
-    let device = made!(aclrtMalloc(64, 0));
+    let device = create!(aclrtMalloc(64, 0));
     let mut none: Handle = null_mut();
     assert_eq!(code!(aclrtMalloc(&mut none, 64, 0)), 207_001);
     assert!(none.is_null());
-    // SAFETY: the message lives until the next call.
     let kept = aclGetRecentErrMsg();
-    // SAFETY: as above.
+    // SAFETY: the message is valid until the next call.
     let text = unsafe { CStr::from_ptr(kept) }.to_str().unwrap();
     assert!(text.contains("injected into call 2 of aclrtMalloc"), "{text}");
-    let stream = made!(aclrtCreateStream());
-    assert!(aclGetRecentErrMsg().is_null(), "it died with the next call");
+    let stream = create!(aclrtCreateStream());
+    assert!(aclGetRecentErrMsg().is_null(), "the next call removes the message");
     let kernel = prepare(&session, device);
     assert_eq!(kernel.launch(stream, 1, false, 0), OK);
     let late = sys::ACL_ERROR_RT_STREAM_SYNC_TIMEOUT;
@@ -256,6 +260,6 @@ fn faults_come_when_they_are_ordered() {
     session.lose_device(session.calls().len() + 1);
     let lost = sys::ACL_ERROR_RT_DRV_INTERNAL_ERROR;
     assert_eq!(code!(aclrtFree(device)), lost);
-    // What the device took with it is no leak of the program.
+    // Objects of a lost device are not leaks of the program.
     end(&session);
 }

@@ -1,5 +1,5 @@
-//! The simulator's rules, by raw calls as a C program would make them: contexts, streams, events,
-//! memory.
+//! The rules of the simulator for contexts, streams, events and memory, tested by raw calls as a C
+//! program makes them.
 
 #[macro_use]
 #[path = "calls/calls.rs"]
@@ -16,8 +16,8 @@ const STREAM_CONTEXT: i32 = sys::ACL_ERROR_RT_STREAM_CONTEXT;
 
 #[test]
 fn contexts_belong_to_threads() {
-    let session = begin(Options { devices: 2, ..quiet() });
-    let first = made!(aclrtGetCurrentContext());
+    let session = begin(Options { devices: 2, ..no_jitter() });
+    let first = create!(aclrtGetCurrentContext());
     assert_eq!(code!(aclInit(ptr::null())), sys::ACL_ERROR_REPEAT_INITIALIZE);
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -26,30 +26,38 @@ fn contexts_belong_to_threads() {
             assert_eq!(code!(aclrtMalloc(&mut none, 64, 0)), sys::ACL_ERROR_RT_CONTEXT_NULL);
         });
     });
-    let own = made!(aclrtCreateContext(1));
-    assert_eq!(made!(aclrtGetCurrentContext()), own, "creating makes it current");
-    assert_eq!(code!(aclrtDestroyContext(first)), INVALID, "the shared one is reset instead");
+    let own = create!(aclrtCreateContext(1));
+    assert_eq!(create!(aclrtGetCurrentContext()), own, "a new context becomes current");
+    assert_eq!(
+        code!(aclrtDestroyContext(first)),
+        INVALID,
+        "the shared context cannot be destroyed"
+    );
     assert_eq!(code!(aclrtDestroyContext(own)), OK);
-    assert_eq!(code!(aclrtSetCurrentContext(own)), INVALID, "it is gone");
+    assert_eq!(code!(aclrtSetCurrentContext(own)), INVALID, "the context is destroyed");
     assert_eq!(code!(aclrtSetCurrentContext(first)), OK);
     assert_eq!(code!(aclrtSetDevice(2)), sys::ACL_ERROR_RT_INVALID_DEVICEID);
-    // Counted: the first reset of two gives up nothing.
+    // Sets are counted: the first of two resets releases nothing.
     assert_eq!(code!(aclrtSetDevice(0)), OK);
     assert_eq!(code!(aclrtResetDevice(0)), OK);
-    assert_eq!(made!(aclrtGetCurrentContext()), first);
+    assert_eq!(create!(aclrtGetCurrentContext()), first);
     end(&session);
 }
 
 #[test]
 fn streams_of_another_context_are_refused() {
-    let session = begin(quiet());
-    let stream = made!(aclrtCreateStream());
-    let first = made!(aclrtGetCurrentContext());
-    let other = made!(aclrtCreateContext(0));
-    let at = made!(aclrtMalloc(64, 0));
+    let session = begin(no_jitter());
+    let stream = create!(aclrtCreateStream());
+    let first = create!(aclrtGetCurrentContext());
+    let other = create!(aclrtCreateContext(0));
+    let at = create!(aclrtMalloc(64, 0));
     assert_eq!(code!(aclrtMemsetAsync(at, 64, 0, 64, stream)), STREAM_CONTEXT);
     assert_eq!(code!(aclrtDestroyStream(stream)), STREAM_CONTEXT);
-    assert_eq!(code!(aclrtSynchronizeStreamWithTimeout(stream, 5)), OK, "the one exception");
+    assert_eq!(
+        code!(aclrtSynchronizeStreamWithTimeout(stream, 5)),
+        OK,
+        "the only call that takes a stream of another context"
+    );
     assert_eq!(code!(aclrtSetCurrentContext(first)), OK);
     assert_eq!(code!(aclrtDestroyStream(stream)), OK);
     assert_eq!(code!(aclrtDestroyStream(stream)), INVALID, "freed twice");
@@ -58,13 +66,14 @@ fn streams_of_another_context_are_refused() {
     end(&session);
 }
 
-/// Copies through two streams, with and without the event between them; says whether it came right.
+/// Copies through two streams, with or without an event between them. Returns whether the data is
+/// right.
 fn hand_over(seed: u64, event_between: bool) -> bool {
-    let session = begin(Options { seed, ..quiet() });
-    let (a, b) = (made!(aclrtCreateStream()), made!(aclrtCreateStream()));
-    let event = made!(aclrtCreateEventExWithFlag(sys::ACL_EVENT_SYNC as u32));
-    let device = made!(aclrtMalloc(64, 0));
-    let (from, to) = (made!(aclrtMallocHost(64)), made!(aclrtMallocHost(64)));
+    let session = begin(Options { seed, ..no_jitter() });
+    let (a, b) = (create!(aclrtCreateStream()), create!(aclrtCreateStream()));
+    let event = create!(aclrtCreateEventExWithFlag(sys::ACL_EVENT_SYNC as u32));
+    let device = create!(aclrtMalloc(64, 0));
+    let (from, to) = (create!(aclrtMallocHost(64)), create!(aclrtMallocHost(64)));
     words(from, 8)[7] = 42;
     assert_eq!(code!(aclrtMemcpyAsync(device, 64, from, 64, TO_DEVICE, a)), OK);
     assert_eq!(code!(aclrtRecordEvent(event, a)), OK);
@@ -72,7 +81,7 @@ fn hand_over(seed: u64, event_between: bool) -> bool {
         assert_eq!(code!(aclrtStreamWaitEvent(b, event)), OK);
     }
     assert_eq!(code!(aclrtMemcpyAsync(to, 64, device, 64, TO_HOST, b)), OK);
-    assert_ne!(words(to, 8)[7], 42, "nothing has run");
+    assert_ne!(words(to, 8)[7], 42, "no work has run before the wait");
     assert_eq!(code!(aclrtSynchronizeStream(b)), OK);
     let right = words(to, 8)[7] == 42;
     assert_eq!(code!(aclrtSynchronizeStream(a)), OK);
@@ -87,19 +96,19 @@ fn hand_over(seed: u64, event_between: bool) -> bool {
 }
 
 #[test]
-fn a_missing_event_surfaces() {
+fn a_missing_event_makes_some_results_wrong() {
     assert!((0..40).all(|seed| hand_over(seed, true)));
     let right = (0..40).filter(|&seed| hand_over(seed, false)).count();
-    assert!((1..39).contains(&right), "{right} of 40 orders were right by luck");
+    assert!((1..39).contains(&right), "{right} of 40 orders without the event gave the right data");
 }
 
 #[test]
-fn events_have_rules() {
-    let session = begin(quiet());
-    let (a, b) = (made!(aclrtCreateStream()), made!(aclrtCreateStream()));
-    let timing = || made!(aclrtCreateEventExWithFlag(sys::ACL_EVENT_TIME_LINE as u32));
+fn event_flags_and_elapsed_times_are_checked() {
+    let session = begin(no_jitter());
+    let (a, b) = (create!(aclrtCreateStream()), create!(aclrtCreateStream()));
+    let timing = || create!(aclrtCreateEventExWithFlag(sys::ACL_EVENT_TIME_LINE as u32));
     let (start, stop) = (timing(), timing());
-    assert_eq!(code!(aclrtStreamWaitEvent(a, start)), INVALID, "made for times, not for waits");
+    assert_eq!(code!(aclrtStreamWaitEvent(a, start)), INVALID, "the event has no ACL_EVENT_SYNC");
     let (mut ms, wrong) = (0.0, sys::ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID);
     assert_eq!(code!(aclrtEventElapsedTime(&mut ms, start, stop)), wrong, "never recorded");
     assert_eq!(code!(aclrtRecordEvent(start, a)) + code!(aclrtRecordEvent(stop, b)), OK);
@@ -117,24 +126,33 @@ fn events_have_rules() {
 }
 
 #[test]
-fn memory_has_owners() {
-    let session = begin(Options { device_bytes: 1 << 20, ..quiet() });
-    let stream = made!(aclrtCreateStream());
-    let device = made!(aclrtMalloc(4096, 0));
-    let host = made!(aclrtMallocHost(8192));
+fn memory_calls_check_sizes_owners_and_queued_work() {
+    let session = begin(Options { device_bytes: 1 << 20, ..no_jitter() });
+    let stream = create!(aclrtCreateStream());
+    let device = create!(aclrtMalloc(4096, 0));
+    let host = create!(aclrtMallocHost(8192));
     let mut none: Handle = null_mut();
     assert_eq!(code!(aclrtMalloc(&mut none, 1 << 20, 0)), sys::ACL_ERROR_RT_MEMORY_ALLOCATION);
     assert_eq!(code!(aclrtMalloc(&mut none, 0, 0)), sys::ACL_ERROR_INVALID_PARAM);
     assert_eq!(code!(aclrtFree(host)) + code!(aclrtFreeHost(device)), 2 * INVALID);
-    assert_eq!(code!(aclrtMemcpy(device, 16, host, 32, TO_DEVICE)), INVALID, "past the target");
+    assert_eq!(
+        code!(aclrtMemcpy(device, 16, host, 32, TO_DEVICE)),
+        INVALID,
+        "larger than the destination"
+    );
     let past = device.wrapping_byte_add(4090);
-    assert_eq!(code!(aclrtMemcpy(past, 16, host, 16, TO_DEVICE)), INVALID, "past the memory");
+    assert_eq!(
+        code!(aclrtMemcpy(past, 16, host, 16, TO_DEVICE)),
+        INVALID,
+        "past the end of the allocation"
+    );
     let twice = code!(aclrtMemcpyAsync(host, 8, host.wrapping_byte_add(64), 8, 0, stream));
     assert_eq!(twice, sys::ACL_ERROR_RT_FEATURE_NOT_SUPPORT, "host to host");
     assert_eq!(code!(aclrtMemcpyAsync(device, 8, host, 8, TO_DEVICE, stream)), OK);
     assert_eq!(code!(aclrtFree(device)), INVALID, "a copy is in flight");
     assert_eq!(code!(aclrtFreeHost(host)), INVALID, "a copy is in flight");
-    // Pageable memory: the call comes back with the copy done, in the stream's order.
+    // A copy to pageable memory is done when the call returns, after the earlier work of the
+    // stream.
     let mut pageable = [0u64; 2];
     words(host, 2).fill(9);
     let to = pageable.as_mut_ptr().cast();
@@ -148,9 +166,9 @@ fn memory_has_owners() {
 }
 
 #[test]
-fn the_host_cannot_touch_device_memory() {
-    let session = begin(quiet());
-    let device = made!(aclrtMalloc(4096, 0));
+fn the_host_cannot_access_device_memory() {
+    let session = begin(no_jitter());
+    let device = create!(aclrtMalloc(4096, 0));
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
     let at = device as usize;
     let line = maps.lines().find(|line| {
@@ -165,9 +183,9 @@ fn the_host_cannot_touch_device_memory() {
 }
 
 #[test]
-fn registrations_have_rules() {
-    let session = begin(Options { registration_bytes: 1 << 20, ..quiet() });
-    let host = made!(aclrtMallocHost(8192));
+fn registrations_check_alignment_size_type_and_overlap() {
+    let session = begin(Options { registration_bytes: 1 << 20, ..no_jitter() });
+    let host = create!(aclrtMallocHost(8192));
     let mut mapped: Handle = null_mut();
     let odd = host.wrapping_byte_add(64);
     assert_eq!(code!(aclrtHostRegister(odd, 4096, 0, &mut mapped)), INVALID, "alignment");
@@ -180,8 +198,8 @@ fn registrations_have_rules() {
     let page = host.wrapping_byte_add(4096);
     let again = code!(aclrtHostRegister(page, 4096, 0, &mut mapped));
     assert_eq!(again, sys::ACL_ERROR_RT_HOST_MEMORY_ALREADY_REGISTERED);
-    assert_eq!(made_pointer(host), mapped);
-    let device = made!(aclrtMalloc(64, 0));
+    assert_eq!(device_pointer(host), mapped);
+    let device = create!(aclrtMalloc(64, 0));
     assert_eq!(code!(aclrtMemcpy(device, 8, mapped, 8, TO_DEVICE)), INVALID, "for kernels only");
     assert_eq!(code!(aclrtMemcpy(device, 8, host, 8, TO_DEVICE)), OK);
     assert_eq!(code!(aclrtFreeHost(host)), INVALID, "still registered");
@@ -195,7 +213,7 @@ fn registrations_have_rules() {
     end(&session);
 }
 
-fn made_pointer(host: Handle) -> Handle {
+fn device_pointer(host: Handle) -> Handle {
     let mut mapped = null_mut();
     assert_eq!(code!(aclrtHostGetDevicePointer(host, &mut mapped, 0)), OK);
     mapped

@@ -1,4 +1,4 @@
-//! Counts what a test's process asks of the allocator. For tests that are alone in theirs.
+//! Counts the calls of the allocator in this process, for tests that have a process of their own.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -14,21 +14,21 @@ fn count() {
     }
 }
 
-// SAFETY: everything is passed on to the system's allocator; counting touches two atomics.
+// SAFETY: every call is passed on to `System`, and counting uses two atomics only.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count();
-        // SAFETY: the caller's contract is `System`'s.
+        // SAFETY: the caller keeps the contract of `GlobalAlloc::alloc`, which is that of `System`.
         unsafe { System.alloc(layout) }
     }
     unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
         count();
-        // SAFETY: as for `alloc`.
+        // SAFETY: `ptr` was allocated by `System` with this layout.
         unsafe { System.dealloc(ptr, layout) }
     }
     unsafe fn realloc(&self, ptr: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         count();
-        // SAFETY: as for `alloc`.
+        // SAFETY: `ptr` was allocated by `System` with this layout.
         unsafe { System.realloc(ptr, layout, size) }
     }
 }
@@ -36,7 +36,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Calls of the allocator while `run` runs, on all threads.
+/// Returns the number of calls of the allocator while `run` runs, on all threads.
 pub fn calls(run: impl FnOnce()) -> usize {
     CALLS.store(0, Ordering::SeqCst);
     ARMED.store(true, Ordering::SeqCst);
@@ -45,7 +45,7 @@ pub fn calls(run: impl FnOnce()) -> usize {
     CALLS.load(Ordering::SeqCst)
 }
 
-/// Fails if the counter does not count.
+/// Panics if the counter does not count.
 pub fn check() {
     assert!(calls(|| drop(std::hint::black_box(Box::new(1u8)))) >= 2, "the counter counts");
 }

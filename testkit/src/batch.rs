@@ -1,17 +1,17 @@
-//! A batch that owns its arrays, built request by request.
+//! A batch that owns its arrays and is built request by request.
 
 use avsg::engine::Batch;
 
-/// The arrays of a [`Batch`]. Words between rows are junk that nobody may read.
+/// The arrays of a [`Batch`]. The words of `ids` between rows must not be read.
 #[derive(Clone, Debug)]
-pub struct Owned {
-    /// Ids per row.
+pub struct OwnedBatch {
+    /// K, the number of ids per row.
     pub k: usize,
-    /// Words from row to row of `ids`.
+    /// Distance between rows of `ids`, in words.
     pub stride: usize,
-    /// Selected ids, row by row.
+    /// Selected ids, one row after the other, `stride` words each.
     pub ids: Vec<i32>,
-    /// First row of each request, and the number of rows.
+    /// First row of each request, followed by the number of rows.
     pub cu_q: Vec<i32>,
     /// State of each request.
     pub state: Vec<i32>,
@@ -21,14 +21,14 @@ pub struct Owned {
     pub stable: Vec<i32>,
     /// `seq_len` of each request.
     pub seq: Vec<i32>,
-    /// Block tables, request by request.
+    /// Block tables, one request after the other, `block_stride` words each.
     pub blocks: Vec<i32>,
-    /// Entries of one request in `blocks`.
+    /// Number of entries per request in `blocks`.
     pub block_stride: usize,
 }
 
-impl Owned {
-    /// No requests yet; `gap` junk words lie between rows of `k` ids.
+impl OwnedBatch {
+    /// Returns a batch without requests, with `gap` unused words between rows of `k` ids.
     pub fn new(k: usize, gap: usize) -> Self {
         let (ids, cu_q, blocks) = (Vec::new(), vec![0], Vec::new());
         let [state, generation, stable, seq] = [(); 4].map(|()| Vec::new());
@@ -36,8 +36,9 @@ impl Owned {
         Self { k, stride, ids, cu_q, state, generation, stable, seq, blocks, block_stride: 0 }
     }
 
-    /// Zeroed arrays of the largest batch: so many requests, rows, and blocks of a request.
-    pub fn room(k: usize, requests: usize, rows: usize, blocks: usize) -> Self {
+    /// Returns zeroed arrays for a batch of `requests` requests with `blocks` blocks each and
+    /// `rows` rows.
+    pub fn zeroed(k: usize, requests: usize, rows: usize, blocks: usize) -> Self {
         let [state, generation, stable, seq] = [(); 4].map(|()| vec![0; requests]);
         let (ids, cu_q, table) =
             (vec![0; rows * k], vec![0; requests + 1], vec![0; requests * blocks]);
@@ -45,10 +46,10 @@ impl Owned {
         Self { k, stride, ids, cu_q, state, generation, stable, seq, blocks, block_stride }
     }
 
-    /// Adds a request with these rows of ids: (state, generation, stable_len, seq_len).
+    /// Adds a request (state, generation, stable_len, seq_len) with rows of `k` ids.
     pub fn push(&mut self, [state, generation, stable, seq]: [i32; 4], rows: &[Vec<i32>]) {
         for row in rows {
-            assert_eq!(row.len(), self.k, "a row of the test's own");
+            assert_eq!(row.len(), self.k, "a row has k ids");
             self.ids.extend(row);
             self.ids.resize(self.ids.len() + self.stride - self.k, 0);
         }
@@ -59,7 +60,7 @@ impl Owned {
         self.seq.push(seq);
     }
 
-    /// The view that the engine takes.
+    /// Returns the batch as the engine takes it.
     pub fn batch(&self) -> Batch<'_> {
         Batch {
             ids: &self.ids,
@@ -75,7 +76,7 @@ impl Owned {
         }
     }
 
-    /// All arrays, in the order in which kernels and the C ABI take them.
+    /// Returns all arrays in the order in which kernels and the C ABI take them.
     pub fn arrays(&self) -> [&[i32]; 7] {
         [
             &self.ids,
@@ -88,12 +89,12 @@ impl Owned {
         ]
     }
 
-    /// The number of rows.
+    /// Returns the number of rows.
     pub fn rows(&self) -> usize {
         self.cu_q[self.state.len()] as usize
     }
 
-    /// The ids of one row.
+    /// Returns the `k` ids of one row.
     pub fn row(&self, row: usize) -> &[i32] {
         &self.ids[row * self.stride..][..self.k]
     }

@@ -1,23 +1,25 @@
-//! What a test row holds: bytes that only its id and its version can have produced.
+//! The contents of test rows, which identify the row's id and its version.
 //!
-//! The row of id x at version v is the output of splitmix64 seeded with x << 32 | v, little endian.
-//! So a gathered row can be checked on its own, and a stale or foreign one cannot pass.
+//! The row of id x at version v is the output of splitmix64 with seed x << 32 | v, in little-endian
+//! words. A gathered row can therefore be checked by itself, and the check fails for a row of
+//! another id or version.
 
 use crate::splitmix::{GAMMA, mix};
 
-/// The seed of a row.
+/// Returns the seed of a row.
 #[inline(always)]
 const fn seed(id: i32, version: u32) -> u64 {
     (id as u32 as u64) << 32 | version as u64
 }
 
-/// The first 8 bytes of the row, as a little-endian word.
+/// Returns the first 8 bytes of the row as a little-endian word.
 #[inline]
 pub const fn tag(id: i32, version: u32) -> u64 {
     mix(seed(id, version).wrapping_add(GAMMA))
 }
 
-/// Writes the row of `id` at `version`. A length that is no multiple of 8 ends inside a word.
+/// Writes the row of `id` at `version`. If the length is not a multiple of 8, the last word is cut
+/// off.
 pub fn fill_row(id: i32, version: u32, row: &mut [u8]) {
     let mut state = seed(id, version);
     let (words, rest) = row.as_chunks_mut::<8>();
@@ -29,8 +31,8 @@ pub fn fill_row(id: i32, version: u32, row: &mut [u8]) {
     rest.copy_from_slice(&last[..rest.len()]);
 }
 
-/// Whether `row` holds exactly what [`fill_row`] writes. Differences are gathered without a branch:
-/// the row is nearly always right, and then the whole of it must be read anyway.
+/// Returns whether `row` is exactly what [`fill_row`] writes. It reads the whole row without a
+/// branch, because nearly all rows are correct and must be read to the end anyway.
 pub fn check_row(id: i32, version: u32, row: &[u8]) -> bool {
     let mut state = seed(id, version);
     let mut wrong = 0;

@@ -1,41 +1,43 @@
-//! What must hold of every selected id after a step: it has a slot that holds its row, byte for byte,
-//! and what selects nothing has no slot.
+//! Verifies the exactness of a step: every selected id has a slot that contains its row, byte for
+//! byte, and lanes that select nothing have no slot.
 
 use avsg::engine::{Batch, Engine};
 use avsg::plan::Plan;
 
-use crate::batch::Owned;
+use crate::batch::OwnedBatch;
 use crate::content::check_row;
 
-/// One selected id and what the step gave it.
+/// One selected id, with its slot and the bytes of that slot.
 #[derive(Debug)]
-pub struct Seen<'a> {
-    /// Its request.
+pub struct SelectedId<'a> {
+    /// Index of the request in the batch.
     pub request: usize,
-    /// The row of the batch.
+    /// Index of the row in the batch.
     pub row: usize,
-    /// Its place in the row.
+    /// Index of the lane in the row, below K.
     pub lane: usize,
     /// The id.
     pub id: i32,
-    /// Its slot, or -1.
+    /// The slot, or -1.
     pub slot: i32,
-    /// What the slot holds; nothing where there is no slot or it cannot be read.
+    /// The bytes of the slot; empty if there is no slot or it cannot be read.
     pub bytes: &'a [u8],
-    /// Whether all of that is as it must be.
-    pub right: bool,
+    /// Whether the slot contains the row of the id, or is -1 for a lane that selects nothing.
+    pub exact: bool,
 }
 
-/// Looks at every id of a batch in its order. `slots` are a row's; `read` reads the slot of a state and
-/// says whether it could; `content` is the id and version of the row that a request's id names. It is asked
-/// for ids with a slot alone, and for no padding and no id from the sequence length on.
-pub fn look<'s>(
+/// Calls `visit` for each id of a batch, in order.
+///
+/// `slots(row)` returns the slots of a row. `read(state, slot, bytes)` reads a slot and returns
+/// whether that succeeded. `content(request, id)` returns the id and the version of the row that
+/// the request's id selects; it is called only for ids in `[0, seq_len)` whose slot was read.
+pub fn for_each_id<'s>(
     batch: &Batch<'_>,
     row_bytes: usize,
     slots: impl Fn(usize) -> &'s [i32],
     mut read: impl FnMut(usize, usize, &mut [u8]) -> bool,
     content: impl Fn(usize, i32) -> (i32, u32),
-    mut seen: impl FnMut(&Seen<'_>),
+    mut visit: impl FnMut(&SelectedId<'_>),
 ) {
     let mut bytes = vec![0; row_bytes];
     for (request, pair) in batch.cu_q.windows(2).enumerate() {
@@ -44,47 +46,50 @@ pub fn look<'s>(
             let ids = &batch.ids[row * batch.ids_stride..][..batch.k];
             for (lane, (&id, &slot)) in ids.iter().zip(slots(row)).enumerate() {
                 let state = state.filter(|_| (0..seq).contains(&id));
-                let (held, right) = match (state, usize::try_from(slot)) {
+                let (slot_bytes, exact) = match (state, usize::try_from(slot)) {
                     (None, _) => (&bytes[..0], slot == -1),
-                    (Some(state), Ok(place)) if read(state, place, &mut bytes) => {
+                    (Some(state), Ok(slot)) if read(state, slot, &mut bytes) => {
                         let (id, version) = content(request, id);
                         (&bytes[..], check_row(id, version, &bytes))
                     }
                     _ => (&bytes[..0], false),
                 };
-                seen(&Seen { request, row, lane, id, slot, bytes: held, right });
+                visit(&SelectedId { request, row, lane, id, slot, bytes: slot_bytes, exact });
             }
         }
     }
 }
 
-/// Every id of a step on an engine is right on this layer; `content` is the id and version of the row
-/// that a request's id names. Returns how many rows were compared.
-pub fn expect(
+/// Checks every id of a step of an engine on one layer, and returns the number of rows compared.
+/// `content(request, id)` returns the id and the version of the row that the request's id selects.
+///
+/// # Panics
+/// If a slot does not contain the row of its id, or a lane that selects nothing has a slot.
+pub fn check_step(
     engine: &Engine,
     plan: &Plan,
-    owned: &Owned,
+    owned: &OwnedBatch,
     layer: usize,
     content: impl Fn(usize, i32) -> (i32, u32),
 ) -> usize {
     let mut checked = 0;
-    look(
+    for_each_id(
         &owned.batch(),
         engine.pool().format().bytes(),
         |row| plan.slots(row),
         |state, slot, bytes| engine.buffer().slot_bytes(state, layer, slot, bytes).is_ok(),
         content,
-        |seen| checked += expect_right(seen, layer),
+        |selected| checked += assert_exact(selected, layer),
     );
     checked
 }
 
-/// Fails if an id is wrong. Returns the number of rows that were compared for it, 0 or 1.
-pub fn expect_right(seen: &Seen<'_>, layer: usize) -> usize {
-    let Seen { request, row, lane, id, slot, .. } = seen;
+/// Asserts that one id is exact. Returns the number of rows compared for it, 0 or 1.
+pub fn assert_exact(selected: &SelectedId<'_>, layer: usize) -> usize {
+    let SelectedId { request, row, lane, id, slot, .. } = selected;
     assert!(
-        seen.right,
+        selected.exact,
         "layer {layer}, request {request}, row {row}, lane {lane}, id {id}, slot {slot}"
     );
-    usize::from(!seen.bytes.is_empty())
+    usize::from(!selected.bytes.is_empty())
 }

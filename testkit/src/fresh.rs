@@ -1,10 +1,10 @@
-//! A step's own rows, segment by segment, as an engine takes them.
+//! The fresh rows of a step, segment by segment, as an engine takes them.
 
 use avsg::rows::{RowFormat, Segment};
 
 use crate::content::fill_row;
 
-/// Room for the rows of one layer. What nobody has put is junk.
+/// The fresh rows of one layer. Rows that were not set contain the byte 0xEE.
 #[derive(Clone, Debug)]
 pub struct FreshRows {
     segments: Vec<Segment>,
@@ -13,14 +13,14 @@ pub struct FreshRows {
 }
 
 impl FreshRows {
-    /// Room for so many rows.
+    /// Returns `rows` unset rows.
     pub fn new(format: &RowFormat, rows: usize) -> Self {
         let segments = format.as_slice().to_vec();
         let parts = segments.iter().map(|s| vec![0xEE; rows * s.stride]).collect();
         Self { segments, parts, row: vec![0; format.bytes()] }
     }
 
-    /// Makes row `at` of the batch that of an id at a version.
+    /// Sets row `at` of the batch to the contents of `id` at `version`.
     pub fn put(&mut self, at: usize, id: i32, version: u32) {
         fill_row(id, version, &mut self.row);
         let mut rest = &self.row[..];
@@ -31,12 +31,12 @@ impl FreshRows {
         }
     }
 
-    /// The bytes of each segment.
+    /// Returns the bytes of each segment.
     pub fn parts(&self) -> &[Vec<u8>] {
         &self.parts
     }
 
-    /// The same as slices: what a `Fresh` holds.
+    /// Returns the bytes of each segment as slices, as `Fresh` takes them.
     pub fn segments(&self) -> Vec<&[u8]> {
         self.parts.iter().map(Vec::as_slice).collect()
     }

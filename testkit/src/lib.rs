@@ -1,16 +1,17 @@
-//! What tests of AVSG share: rows that say which row they are ([`content`]), how a batch is made
-//! ([`batch`], [`fresh`], [`on_device`]), how a workload goes on ([`workload`]), and what must hold after a step
-//! ([`exact`] of every row, [`workload`] of everything else).
+//! Test support for AVSG: row contents that identify their row ([`content`]), the construction of
+//! batches ([`batch`], [`fresh`], [`device_arrays`]), random workloads that drive an engine
+//! ([`workload`]), and the verification of each step's rows ([`exact`]) and of its other results
+//! ([`workload`]).
 
 pub mod allocations;
 pub mod batch;
 pub mod content;
+pub mod device_arrays;
 pub mod exact;
-pub mod found;
+pub mod fixture;
 pub mod fresh;
 pub mod memory;
-pub mod on_device;
-pub mod small;
 pub mod splitmix;
+pub mod step_result;
 pub mod tier;
 pub mod workload;

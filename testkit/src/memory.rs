@@ -1,4 +1,4 @@
-//! Bytes at an address, whosever memory it is.
+//! Reads memory of this process or of a device.
 
 use core::ffi::c_void;
 
@@ -6,46 +6,50 @@ use avsg::ascend::acl::api::memory::{Way, copy};
 use avsg::ascend::acl::owned::Context;
 use avsg::engine::Engine;
 
-/// Bytes of a device's memory, or of this process without a context.
+/// Reads `n` bytes of a device's memory or, without a context, of this process.
 ///
 /// # Safety
-/// So many bytes are readable at this address, and nothing that is under way writes them.
-pub unsafe fn bytes(context: Option<&Context>, from: *const c_void, n: usize) -> Vec<u8> {
+/// `from` points to `n` readable bytes, and no work in progress writes them.
+pub unsafe fn read_bytes(context: Option<&Context>, from: *const c_void, n: usize) -> Vec<u8> {
     let mut bytes = vec![0u8; n];
     match context {
-        // SAFETY: the contract.
+        // SAFETY: the caller keeps the contract of this function (`# Safety`).
         None => unsafe { bytes.as_mut_ptr().copy_from(from.cast(), n) },
         Some(context) => {
-            let _current = context.bind().expect("the device's context");
+            let _current = context.bind().expect("the device's context becomes current");
             let to = bytes.as_mut_ptr().cast();
-            // SAFETY: the contract; `to` has as many.
-            unsafe { copy(context.acl(), to, from, n, Way::ToHost) }.expect("the device's bytes");
+            // SAFETY: the caller keeps the contract of this function (`# Safety`), and `to` points
+            // to `n` bytes.
+            unsafe { copy(context.acl(), to, from, n, Way::ToHost) }
+                .expect("the runtime copies from the device");
         }
     }
     bytes
 }
 
-/// The same as words of 32 bits.
+/// Reads `n` words of 32 bits of a device's memory or, without a context, of this process.
 ///
 /// # Safety
-/// As for [`bytes`], four of them for each word.
-pub unsafe fn words(context: Option<&Context>, from: *const i32, n: usize) -> Vec<i32> {
-    // SAFETY: the contract.
-    let bytes = unsafe { bytes(context, from.cast(), 4 * n) };
+/// `from` points to `n` readable words, and no work in progress writes them.
+pub unsafe fn read_words(context: Option<&Context>, from: *const i32, n: usize) -> Vec<i32> {
+    // SAFETY: the caller keeps the contract of this function (`# Safety`); `n` words are 4 n bytes.
+    let bytes = unsafe { read_bytes(context, from.cast(), 4 * n) };
     bytes.as_chunks::<4>().0.iter().map(|word| i32::from_ne_bytes(*word)).collect()
 }
 
-/// All slots of a layer, state by state within each segment, the gaps of the strides included. The context is
-/// the engine's, if its slots are a device's.
-pub fn slots(engine: &Engine, context: Option<&Context>, layer: usize) -> Vec<u8> {
+/// Reads all slots of a layer: for each segment, the slots of one state after the other, including
+/// the gaps of the strides. `context` is that of the engine's device, or none for an engine on the
+/// CPU.
+pub fn read_slots(engine: &Engine, context: Option<&Context>, layer: usize) -> Vec<u8> {
     let config = engine.buffer().config();
     let mut all = Vec::new();
     for (i, segment) in config.format.as_slice().iter().enumerate() {
-        let base = engine.buffer().segment_base(layer, i).expect("a segment of the engine");
+        let base =
+            engine.buffer().segment_base(layer, i).expect("the engine has this layer and segment");
         let len = config.states * config.slots * segment.stride;
-        // SAFETY: a segment's base is followed by the slots of all states, `stride` apart, zeroed at first;
-        // nothing is launched while the engine is borrowed here.
-        all.extend(unsafe { bytes(context, base.cast_const().cast(), len) });
+        // SAFETY: a segment's base is followed by the initialised slots of all states, `stride`
+        // apart, and nothing is launched while the engine is borrowed here.
+        all.extend(unsafe { read_bytes(context, base.cast_const().cast(), len) });
     }
     all
 }

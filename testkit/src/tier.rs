@@ -1,23 +1,25 @@
-//! Which tier of tests runs, and how the default tier thins a matrix. Needs nothing else of this crate:
-//! packages below it include this file by its path.
+//! The tier of tests that runs, and the sample of a test matrix that the default tier runs. This
+//! file uses nothing else of the crate, because packages that the crate depends on include it by
+//! its path.
 
 use std::collections::BTreeSet;
 
-/// Where samples of the default tier start: the same cases in every run.
+/// Seed of the samples of the default tier, which are the same in every run.
 pub const SEED: u64 = 0x5EED_0910;
 
-/// Does everything run? So it is with `AVSG_THOROUGH=1`.
+/// Returns whether the thorough tier runs: `AVSG_THOROUGH=1` selects it.
 pub fn thorough() -> bool {
     std::env::var_os("AVSG_THOROUGH").is_some_and(|value| value == "1")
 }
 
-/// What tests call the tier when they say what they ran.
+/// Returns the name of the tier for the output of tests.
 pub fn name() -> &'static str {
     if thorough() { "thorough tier" } else { "default tier" }
 }
 
-/// The cases of a matrix that this tier runs, in their order: all of them, or a sample of at least
-/// `least` in which every value of every axis occurs. `axes` names a case's value on each axis.
+/// Returns the cases of a matrix that this tier runs, in their order: all of them in the thorough
+/// tier, otherwise a sample of at least `least` cases in which every value of every axis occurs.
+/// `axes` returns the value of a case on each axis; `what` names the matrix in the output.
 pub fn cases<T>(what: &str, all: Vec<T>, least: usize, axes: impl Fn(&T) -> Vec<String>) -> Vec<T> {
     let of = all.len();
     if thorough() {
@@ -26,7 +28,7 @@ pub fn cases<T>(what: &str, all: Vec<T>, least: usize, axes: impl Fn(&T) -> Vec<
     }
     let values: Vec<Vec<_>> =
         all.iter().map(|case| axes(case).into_iter().enumerate().collect()).collect();
-    // A case's place in the draw: splitmix64 of the seed and its number.
+    // The sampling order is that of splitmix64(seed + case).
     let place = |case: usize| {
         let z = SEED.wrapping_add((case as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
         let z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -35,16 +37,17 @@ pub fn cases<T>(what: &str, all: Vec<T>, least: usize, axes: impl Fn(&T) -> Vec<
     };
     let mut drawn: Vec<_> = (0..of).collect();
     drawn.sort_by_key(|&case| place(case));
-    let (mut seen, mut taken) = (BTreeSet::new(), BTreeSet::new());
+    let (mut selected, mut taken) = (BTreeSet::new(), BTreeSet::new());
     loop {
-        let new = |case: usize| values[case].iter().filter(|v| !seen.contains(v)).count();
+        let new = |case: usize| values[case].iter().filter(|v| !selected.contains(v)).count();
         let free = drawn.iter().copied().filter(|case| !taken.contains(case));
-        // The first drawn of those with the most values that no case has had; `max_by_key` takes the last.
+        // Takes the first case, in sampling order, with the most values that no chosen case has.
+        // `max_by_key` returns the last maximum, hence the reversal.
         let Some(best) = free.rev().max_by_key(|&case| new(case)) else { break };
         if new(best) == 0 && taken.len() >= least {
             break;
         }
-        seen.extend(&values[best]);
+        selected.extend(&values[best]);
         taken.insert(best);
     }
     println!("{what}: {}, {} of {of} cases, seed {SEED:#x}", name(), taken.len());
@@ -56,7 +59,7 @@ mod tests {
     use super::{cases, thorough};
 
     #[test]
-    fn a_sample_holds_every_value_of_every_axis() {
+    fn a_sample_contains_every_value_of_every_axis() {
         let all: Vec<_> = (0..60).map(|n| (n % 3, n / 3 % 4, n / 12)).collect();
         let names = |c: &(i32, i32, i32)| vec![c.0.to_string(), c.1.to_string(), c.2.to_string()];
         let some = cases("numbers", all.clone(), 7, names);

@@ -1,55 +1,57 @@
-//! Random workloads of requests: a workload is plain numbers, and every number has a meaning, so that any
-//! bytes make one (proptest shrinks it, the fuzzer mutates it).
+//! Random workloads of requests. A workload consists of plain numbers that are read modulo their
+//! ranges, so that any bytes form a valid workload that proptest can shrink and the fuzzer can
+//! mutate.
 
 mod draw;
-mod drive;
-mod player;
+mod driver;
+mod pool_model;
+mod run;
 mod setting;
 mod shape;
 #[cfg(feature = "strategies")]
 pub mod strategies;
 mod verify;
-mod world;
 
-pub use draw::{DEVICE_SHAPES, EVERYTHING, PLAIN, long_workload, random_step};
-pub use drive::{append, run, transfer};
-pub use player::{Player, Turn};
-pub use setting::Setting;
-pub use shape::{OWN_ROWS, Shape};
-pub use verify::cuts;
+pub use draw::{DEVICE_SHAPES, FIXED_SIZE_FORM, MIXED_ACTIONS, long_workload, random_step};
+pub use driver::{StepInput, WorkloadDriver};
+pub use run::{append, run, transfer};
+pub use setting::EngineSetting;
+pub use shape::{ROWS_PER_REQUEST, Shape};
+pub use verify::check_shares;
 
-/// What happens to one request in one step. Fields are read modulo their ranges.
+/// One request in one step. Fields are read modulo their ranges.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// Which state; a second naming in a step makes a padded request.
-    pub who: u8,
-    /// 0 join, 1 padded, 2 to 4 read only, 5 rollback, else decode.
-    pub act: u8,
-    /// N_q, from 0.
+    /// The state. A second request of a step with the same state is padded.
+    pub state: u8,
+    /// 0: the request joins, 1: padded, 2 to 4: read-only, 5: rollback, 6 and 7: decode.
+    pub action: u8,
+    /// Number of tokens, from 0 to the N_q of the engine.
     pub tokens: u8,
-    /// Accepted drafts.
-    pub accept: u8,
-    /// Where a rollback goes, which block is bad, and so on.
-    pub pick: u16,
-    /// The selection, repeated as often as needed.
+    /// Number of tokens accepted after the step.
+    pub accepted: u8,
+    /// Random number for the other choices: the length after a rollback, an invalid block, and so
+    /// on.
+    pub choice: u16,
+    /// Numbers from which the selected ids are made, repeated as often as needed.
     pub ids: Vec<u16>,
 }
 
-/// One step of the batch.
+/// One step of a workload.
 #[derive(Clone, Debug)]
 pub struct Step {
-    /// Which order of calls, strides and lengths.
+    /// The order of calls, K, and the strides of `ids` and of the block tables.
     pub form: u8,
-    /// Swaps the states of two requests when divisible by 8.
+    /// Swaps the states of two requests if it is divisible by 8.
     pub swap: u8,
     /// The requests, in the order of the batch.
     pub requests: Vec<Request>,
 }
 
-/// A geometry and what happens on it.
+/// A geometry and the steps that an engine of it runs.
 #[derive(Clone, Debug)]
 pub struct Workload {
-    /// The engine.
+    /// The geometry of the engine.
     pub shape: Shape,
     /// The steps.
     pub steps: Vec<Step>,

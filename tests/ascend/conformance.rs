@@ -6,7 +6,7 @@ use avsg::engine::Config;
 use avsg_sim::{Options, Session};
 use avsg_testkit::tier;
 use avsg_testkit::workload::strategies::{device_shape, workload};
-use avsg_testkit::workload::{DEVICE_SHAPES, EVERYTHING, Workload, long_workload, run};
+use avsg_testkit::workload::{DEVICE_SHAPES, MIXED_ACTIONS, Workload, long_workload, run};
 use proptest::prelude::*;
 use proptest::test_runner::Config as Cases;
 
@@ -40,7 +40,7 @@ fn emitted_kernels_give_the_same_lives() {
         return;
     }
     for bytes in DEVICE_SHAPES {
-        let workload = long_workload(bytes, 12, EVERYTHING);
+        let workload = long_workload(bytes, 12, MIXED_ACTIONS);
         let expected = run(&workload, workload.shape.engine(Choice::Emu));
         assert!(expected.len() > 500, "the workload is not empty");
         let few = workload.shape.config(Choice::Auto);

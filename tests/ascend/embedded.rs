@@ -14,7 +14,7 @@ use avsg::rows::RowFormat;
 use avsg_linker::bridge::geometries;
 use avsg_linker::toolchain::Toolchain;
 use avsg_sim::{Options, Session, resolve};
-use avsg_testkit::batch::Owned;
+use avsg_testkit::batch::OwnedBatch;
 use avsg_testkit::fresh::FreshRows;
 
 use super::lockstep::{Form, Pair};
@@ -59,7 +59,7 @@ fn an_embedded_geometry_lives_the_cpus_life() {
     for step in 0..3 {
         // A third of the ids is new each time, and the table has to evict in the last step.
         let ids = (0..k).map(|i| ((i + step * 1300) * 7 % rows) as i32).collect();
-        let mut owned = Owned { blocks: vec![0], block_stride: 1, ..Owned::new(k, 0) };
+        let mut owned = OwnedBatch { blocks: vec![0], block_stride: 1, ..OwnedBatch::new(k, 0) };
         owned.push([0, 1, -1, rows as i32], &[ids]);
         pair.bring(owned, vec![FreshRows::new(&form.format(), 1)]);
         pair.step_by_host();

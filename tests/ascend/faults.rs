@@ -114,7 +114,7 @@ fn every_kernel_may_hang() {
 #[test]
 fn every_kernel_may_raise_an_exception() {
     for nth in 1..=10 {
-        let (outcome, _) = with(2, |session| session.except(nth, nth as u32 % 4));
+        let (outcome, _) = with(2, |session| session.raise_exception(nth, nth as u32 % 4));
         let said = outcome.errors.join("\n");
         assert!(said.contains("code 507035") && said.contains("block"), "kernel {nth}: {said}");
         assert!(nth == 1 || said.contains("device state is lost"), "kernel {nth}: {said}");

@@ -12,12 +12,12 @@ use avsg::engine::{Config, DeviceFresh, Engine};
 use avsg::plan::Plan;
 use avsg::pool::{HostPool, Pages, PoolConfig};
 use avsg::rows::RowFormat;
-use avsg_testkit::batch::Owned;
-use avsg_testkit::found::Found;
+use avsg_testkit::batch::OwnedBatch;
+use avsg_testkit::device_arrays::DeviceArrays;
 use avsg_testkit::fresh::FreshRows;
-use avsg_testkit::on_device::OnDevice;
+use avsg_testkit::step_result::StepResult;
 use avsg_testkit::workload::{append, transfer};
-use avsg_testkit::{memory, small};
+use avsg_testkit::{fixture, memory};
 
 /// The version of a row that nobody has made yet.
 const UNMADE: u32 = 9_999;
@@ -64,7 +64,7 @@ impl Form {
     }
 
     fn fill(&self, pool: &HostPool) {
-        small::fill(pool, self.pool_rows, |layer, row| {
+        fixture::fill(pool, self.pool_rows, |layer, row| {
             (row as i32, if row < self.made { layer as u32 } else { UNMADE })
         });
     }
@@ -85,15 +85,15 @@ pub struct Pair {
     cpu_plan: Plan,
     context: Arc<Context>,
     /// Where the arrays of each step are on the device: what a graph is captured with.
-    pub device: OnDevice,
+    pub device: DeviceArrays,
     form: Form,
     /// This step's batch.
-    pub step: Owned,
+    pub step: OwnedBatch,
     /// Its rows, by layer.
     fresh: Vec<FreshRows>,
     /// What the device found in it, and what the CPU did.
-    pub found: Found,
-    pub cpu_found: Found,
+    pub found: StepResult,
+    pub cpu_found: StepResult,
     /// Whether nobody else writes the pool.
     alone: bool,
     /// Slots that were compared.
@@ -123,26 +123,26 @@ impl Pair {
         form.fill(&pool);
         let cpu = Engine::new(form.config(), pool).unwrap();
         let rows = vec![FreshRows::new(&form.format(), form.rows); form.layers];
-        let room = Owned::room(form.k(), form.requests, form.rows, form.blocks);
+        let room = OwnedBatch::zeroed(form.k(), form.requests, form.rows, form.blocks);
         Self {
             ascend_plan: ascend.new_plan(form.rows, form.requests).unwrap(),
             cpu_plan: cpu.new_plan(form.rows, form.requests).unwrap(),
             ascend,
             cpu,
             context: Arc::clone(context),
-            device: OnDevice::new(context, &room, &rows).unwrap(),
+            device: DeviceArrays::new(context, &room, &rows).unwrap(),
             form: form.clone(),
-            step: Owned::new(form.k(), 0),
+            step: OwnedBatch::new(form.k(), 0),
             fresh: Vec::new(),
-            found: Found::default(),
-            cpu_found: Found::default(),
+            found: StepResult::default(),
+            cpu_found: StepResult::default(),
             alone: false,
             compared: 0,
         }
     }
 
     /// Takes the next step and brings its arrays and rows to the device.
-    pub fn bring(&mut self, mut step: Owned, fresh: Vec<FreshRows>) {
+    pub fn bring(&mut self, mut step: OwnedBatch, fresh: Vec<FreshRows>) {
         self.device.write(&step, &fresh).unwrap();
         // Behind the last row lies junk, on the host as there.
         step.ids.resize(self.form.rows * self.form.k(), -9);
@@ -203,7 +203,7 @@ impl Pair {
     /// Does the step by host arrays, and compares it.
     pub fn step_by_host(&mut self) {
         run(&mut self.ascend, &mut self.ascend_plan, &self.step, &self.fresh).unwrap();
-        self.found = Found::of(&self.ascend_plan, &self.step.cu_q);
+        self.found = StepResult::from_plan(&self.ascend_plan, &self.step.cu_q);
         self.compare_found();
         for r in 0..self.form.requests {
             let cuts = self.ascend.cuts(&self.ascend_plan, r);
@@ -216,20 +216,20 @@ impl Pair {
         let there = self.ascend_plan.device_arrays().expect("a device's plan");
         let (context, k) = (Some(&*self.context), self.form.k());
         // SAFETY: the arrays are the plan's, which planned the step; its stream was waited for.
-        self.found = unsafe { Found::read(context, &there, k, &self.step.cu_q) };
+        self.found = unsafe { StepResult::from_arrays(context, &there, k, &self.step.cu_q) };
     }
 
     fn step_on_cpu(&mut self) {
         run(&mut self.cpu, &mut self.cpu_plan, &self.step, &self.fresh).unwrap();
-        self.cpu_found = Found::of(&self.cpu_plan, &self.step.cu_q);
+        self.cpu_found = StepResult::from_plan(&self.cpu_plan, &self.step.cu_q);
     }
 
     fn compare_found(&mut self) {
         self.step_on_cpu();
         assert_eq!(self.found, self.cpu_found);
         for layer in 0..self.form.layers {
-            let there = memory::slots(&self.ascend, Some(&self.context), layer);
-            let here = memory::slots(&self.cpu, None, layer);
+            let there = memory::read_slots(&self.ascend, Some(&self.context), layer);
+            let here = memory::read_slots(&self.cpu, None, layer);
             let differ = there.iter().zip(&here).position(|(there, here)| there != here);
             let len = there.len() == here.len();
             assert!(len && differ.is_none(), "layer {layer}, byte {differ:?} of the slots");
@@ -268,7 +268,7 @@ impl Pair {
 fn run(
     engine: &mut Engine,
     plan: &mut Plan,
-    step: &Owned,
+    step: &OwnedBatch,
     fresh: &[FreshRows],
 ) -> avsg::Result<()> {
     transfer(engine, plan, step, Some(fresh), true)?;

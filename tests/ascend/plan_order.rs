@@ -7,9 +7,9 @@ use avsg::engine::{Config, Engine};
 use avsg::plan::Plan;
 use avsg::rows::RowFormat;
 use avsg_sim::{Options, Session};
-use avsg_testkit::batch::Owned;
+use avsg_testkit::batch::OwnedBatch;
 use avsg_testkit::splitmix::SplitMix64;
-use avsg_testkit::{exact, small};
+use avsg_testkit::{exact, fixture};
 
 use crate::stand;
 
@@ -22,8 +22,8 @@ fn on_both(test: impl Fn(&mut Engine, &Session)) {
     let session = Session::new(Options { seed: 5, ..Options::default() });
     let params = Params::wide(K as u32, 2, 128);
     let config = Config { cores: 3, ..Config::new(params, STATES) };
-    let pool = || small::pool(LAYERS, 600, RowFormat::single(64).unwrap());
-    test(&mut small::engine(params, STATES, config.cores, pool()), &session);
+    let pool = || fixture::pool(LAYERS, 600, RowFormat::single(64).unwrap());
+    test(&mut fixture::engine(params, STATES, config.cores, pool()), &session);
     let kernels = stand::kernels(&session, &config);
     let context = stand::context().unwrap();
     let pool = RegisteredPool::new(&context, pool()).unwrap();
@@ -41,26 +41,26 @@ fn ids(first: usize) -> Vec<i32> {
 }
 
 /// A batch of one request of one token.
-fn one(state: i32, generation: i32, first: usize) -> Owned {
-    let mut owned = Owned::new(K, 0);
+fn one(state: i32, generation: i32, first: usize) -> OwnedBatch {
+    let mut owned = OwnedBatch::new(K, 0);
     owned.push([state, generation, -1, 600], &[ids(first)]);
     owned
 }
 
-fn planned(engine: &mut Engine, owned: &Owned) -> Plan {
+fn planned(engine: &mut Engine, owned: &OwnedBatch) -> Plan {
     let mut plan = engine.new_plan(2, 2).unwrap();
     engine.plan(&owned.batch(), &mut plan).unwrap();
     plan
 }
 
 /// The transfer works, and the layer then holds what the plan says.
-fn arrives(engine: &mut Engine, owned: &Owned, plan: &mut Plan, layer: usize) {
+fn arrives(engine: &mut Engine, owned: &OwnedBatch, plan: &mut Plan, layer: usize) {
     engine.transfer(plan, layer, None).unwrap();
     exact(engine, owned, plan, layer);
 }
 
-fn exact(engine: &Engine, owned: &Owned, plan: &Plan, layer: usize) {
-    exact::expect(engine, plan, owned, layer, |_, id| (id, layer as u32));
+fn exact(engine: &Engine, owned: &OwnedBatch, plan: &Plan, layer: usize) {
+    exact::check_step(engine, plan, owned, layer, |_, id| (id, layer as u32));
 }
 
 #[track_caller]
@@ -133,7 +133,7 @@ fn what_the_order_does_not_touch_is_free() {
         }
         // The next step is planned, and copied where it can be, while layers wait for this one.
         let mut plans: Vec<Plan> = (0..3).map(|_| engine.new_plan(2, 2).unwrap()).collect();
-        let steps: Vec<Owned> = (0..12).map(|step| one(0, 1, step * 29)).collect();
+        let steps: Vec<OwnedBatch> = (0..12).map(|step| one(0, 1, step * 29)).collect();
         for (step, owned) in steps.iter().enumerate() {
             engine.plan(&owned.batch(), &mut plans[step % 3]).unwrap();
             arrives(engine, owned, &mut plans[step % 3], 0);
@@ -153,7 +153,7 @@ fn what_the_order_does_not_touch_is_free() {
         arrives(engine, &padding, &mut none, 1);
         arrives(engine, &next, &mut last, 0);
         // A cold state of padding alone copies nothing either.
-        let mut empty = Owned::new(K, 0);
+        let mut empty = OwnedBatch::new(K, 0);
         empty.push([0, 5, -1, 600], &[vec![-1; K]]);
         let mut nothing = planned(engine, &empty);
         arrives(engine, &empty, &mut nothing, 0);
@@ -191,12 +191,12 @@ fn a_failed_device_begins_anew() {
 fn every_transfer_that_is_let_through_is_exact() {
     on_both(|engine, _| {
         let mut dice = SplitMix64::new(77);
-        let new = |_| (Owned::new(K, 0), engine.new_plan(2, 2).unwrap());
-        let mut plans: Vec<(Owned, Plan)> = (0..4).map(new).collect();
+        let new = |_| (OwnedBatch::new(K, 0), engine.new_plan(2, 2).unwrap());
+        let mut plans: Vec<(OwnedBatch, Plan)> = (0..4).map(new).collect();
         let (mut done, mut kept) = (0, 0);
         for _ in 0..3000 {
             let (which, layer) = (dice.below(4), dice.below(LAYERS));
-            let mut owned = Owned::new(K, 0);
+            let mut owned = OwnedBatch::new(K, 0);
             let first = dice.below(STATES) as i32;
             for state in [first, (first + 1) % STATES as i32] {
                 let state = if dice.below(4) == 0 { -1 } else { state };

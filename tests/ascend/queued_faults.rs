@@ -163,7 +163,7 @@ fn every_replayed_kernel_may_fail() {
             if hang {
                 session.hang(at)
             } else {
-                session.except(at, nth as u32 % 4)
+                session.raise_exception(at, nth as u32 % 4)
             }
             let mut errors = Vec::new();
             for _ in 0..STEPS {

@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use avsg::ascend::acl::owned::Context;
 use avsg_sim::Session;
-use avsg_testkit::exact::look;
+use avsg_testkit::exact::for_each_id;
 use avsg_testkit::splitmix::SplitMix64;
-use avsg_testkit::workload::{DEVICE_SHAPES, PLAIN, Player, Setting, Shape, Turn, random_step};
+use avsg_testkit::workload::{
+    DEVICE_SHAPES, EngineSetting, FIXED_SIZE_FORM, Shape, StepInput, WorkloadDriver, random_step,
+};
 
 use super::lockstep::{Form, Pair};
 use super::stand;
@@ -47,9 +49,9 @@ pub fn workload(session: &Session, context: &Arc<Context>, seed: u64, one_launch
 /// The workload.
 pub struct Random {
     pub pair: Pair,
-    player: Player,
+    player: WorkloadDriver,
     dice: SplitMix64,
-    turn: Option<Turn>,
+    turn: Option<StepInput>,
 }
 
 impl Random {
@@ -61,29 +63,29 @@ impl Random {
         seed: u64,
     ) -> Self {
         let pair = Pair::new(form, context, kernels);
-        let setting = Setting {
+        let setting = EngineSetting {
             params: form.params,
             states: STATES,
             layers: LAYERS,
             format: form.format(),
-            own: BLOCKS * form.params.page as usize,
-            requests: REQUESTS,
+            rows_per_request: BLOCKS * form.params.page as usize,
+            max_requests: REQUESTS,
         };
-        let player = Player::new(setting, &mut write(&pair));
+        let player = WorkloadDriver::new(setting, &mut write(&pair));
         Self { player, pair, dice: SplitMix64::new(seed), turn: None }
     }
 
     /// Draws the next step and brings its arrays to the device.
     pub fn next(&mut self) {
-        let step = random_step(&mut self.dice, PLAIN, STATES, REQUESTS);
-        self.turn = Some(self.player.turn(&step, &mut write(&self.pair)));
+        let step = random_step(&mut self.dice, FIXED_SIZE_FORM, STATES, REQUESTS);
+        self.turn = Some(self.player.next_step(&step, &mut write(&self.pair)));
         self.bring();
     }
 
     /// Brings the same step again, with a new generation of every request: what a runtime does when work
     /// in its stream has failed.
     pub fn renew(&mut self) {
-        self.player.renew(self.turn.as_mut().expect("a step"));
+        self.player.renew_generations(self.turn.as_mut().expect("a step"));
         self.bring();
     }
 
@@ -94,7 +96,7 @@ impl Random {
     }
 
     /// The last step.
-    pub fn turn(&self) -> &Turn {
+    pub fn turn(&self) -> &StepInput {
         self.turn.as_ref().expect("a step")
     }
 
@@ -126,7 +128,7 @@ impl Random {
         let (step, pair) = (&self.pair.step, &self.pair);
         let mut right = true;
         for layer in 0..LAYERS {
-            look(
+            for_each_id(
                 &step.batch(),
                 48,
                 |row| pair.found.row(row),
@@ -134,7 +136,7 @@ impl Random {
                     pair.ascend.buffer().slot_bytes(state, layer, slot, bytes).is_ok()
                 },
                 |request, id| self.player.content(self.turn(), request, layer, id),
-                |seen| right &= seen.right || !self.turn().makes(seen.request, seen.id),
+                |seen| right &= seen.exact || !self.turn().is_fresh(seen.request, seen.id),
             );
         }
         right

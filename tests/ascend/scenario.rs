@@ -11,10 +11,10 @@ use avsg::plan::Plan;
 use avsg::pool::{Pages, PoolConfig};
 use avsg::rows::RowFormat;
 use avsg::{Result, geometry};
-use avsg_testkit::batch::Owned;
-use avsg_testkit::exact::{expect_right, look};
+use avsg_testkit::batch::OwnedBatch;
+use avsg_testkit::exact::{assert_exact, for_each_id};
+use avsg_testkit::fixture;
 use avsg_testkit::fresh::FreshRows;
-use avsg_testkit::small;
 
 use super::stand;
 
@@ -91,7 +91,7 @@ fn create(kernels: PathBuf, one_launch: bool) -> Result<Engine> {
         ..PoolConfig::new(LAYERS, 256, format())
     };
     let pool = RegisteredPool::create(&context, &pool)?;
-    small::fill(pool.pool(), OLD, |layer, row| (row as i32, layer as u32));
+    fixture::fill(pool.pool(), OLD, |layer, row| (row as i32, layer as u32));
     let options = AscendOptions {
         timeout_ms: 20,
         one_launch: Some(one_launch),
@@ -135,7 +135,7 @@ fn one_step(
     };
     let ids = [0, 1, 2, 3].map(|row| (row * K..(row + 1) * K).map(id).collect::<Vec<_>>());
     let blocks = (0..16).chain(0..16).collect();
-    let mut owned = Owned { blocks, block_stride: 16, ..Owned::new(K, 0) };
+    let mut owned = OwnedBatch { blocks, block_stride: 16, ..OwnedBatch::new(K, 0) };
     owned.push([1, 7, stable, stable + 2], &ids[..2]);
     owned.push([0, 7, stable, stable + 2], &ids[2..]);
     let batch = owned.batch();
@@ -176,13 +176,13 @@ fn one_step(
 fn verify(
     engine: &mut Engine,
     plan: &Plan,
-    owned: &Owned,
+    owned: &OwnedBatch,
     layer: usize,
     left: &mut usize,
     outcome: &mut Outcome,
 ) -> bool {
     let read_all = Cell::new(true);
-    look(
+    for_each_id(
         &owned.batch(),
         40,
         |row| plan.slots(row),
@@ -199,7 +199,7 @@ fn verify(
         |_, id| (id, if id < OLD as i32 { 0 } else { NEW } + layer as u32),
         |seen| {
             if read_all.get() {
-                outcome.rows += expect_right(seen, layer);
+                outcome.rows += assert_exact(seen, layer);
             }
         },
     );

@@ -8,8 +8,8 @@ use avsg::engine::{Config, DeviceArray, DeviceBatch, DeviceFresh, Engine};
 use avsg::pool::{HostPool, Role};
 use avsg::rows::RowFormat;
 use avsg_sim::{Options, Session};
-use avsg_testkit::batch::Owned;
-use avsg_testkit::{exact, small};
+use avsg_testkit::batch::OwnedBatch;
+use avsg_testkit::{exact, fixture};
 
 use crate::random::{Random, form, workload};
 use crate::stand;
@@ -224,7 +224,7 @@ fn appended_rows_are_there_when_their_stream_is() {
         assert!(pool(&workload) == before, "it is only queued");
         stream.synchronize(1000).unwrap();
         let changed = pool(&workload).iter().zip(&before).filter(|(now, then)| now != then).count();
-        assert_eq!(changed, workload.turn().appended(), "each row of the step, and no other");
+        assert_eq!(changed, workload.turn().appended_rows(), "each row of the step, and no other");
         appended += changed;
     }
     assert!(appended > 10, "{appended} rows");
@@ -239,7 +239,7 @@ fn four_threads_share_a_pool() {
     let kernels = stand::kernels(&session, &config);
     let context = stand::context().unwrap();
     let format = RowFormat::single(64).unwrap();
-    let writer = small::pool(1, 512, format);
+    let writer = fixture::pool(1, 512, format);
     std::thread::scope(|scope| {
         for thread in 0..4usize {
             let (writer, context, kernels) = (&writer, &context, kernels.clone());
@@ -254,12 +254,12 @@ fn four_threads_share_a_pool() {
                     let ids: Vec<i32> =
                         (0..32).map(|i| ((i * 37 + step * 11 + thread * 5) % 512) as i32).collect();
                     let rows = ids.as_chunks::<16>().0;
-                    let mut owned = Owned::new(16, 0);
+                    let mut owned = OwnedBatch::new(16, 0);
                     owned.push([1, 1, -1, 512], &[rows[0].to_vec()]);
                     owned.push([0, 1, -1, 512], &[rows[1].to_vec()]);
                     engine.step(&owned.batch(), &mut plan, 0, None).unwrap();
                     let content = |_, id| (id, 0);
-                    let exact = exact::expect(&engine, &plan, &owned, 0, content);
+                    let exact = exact::check_step(&engine, &plan, &owned, 0, content);
                     assert_eq!(exact, 32, "thread {thread}");
                 }
                 drop(plan);

@@ -3,8 +3,8 @@
 use avsg::device::params::Params;
 use avsg::rows::RowFormat;
 use avsg_cli::trace::Trace;
-use avsg_testkit::batch::Owned;
-use avsg_testkit::exact::{expect_right, look};
+use avsg_testkit::batch::OwnedBatch;
+use avsg_testkit::exact::{assert_exact, for_each_id};
 use avsg_testkit::fresh::FreshRows;
 
 use super::lockstep::{Form, Pair};
@@ -57,7 +57,7 @@ impl<'a> Traced<'a> {
         let (trace, tokens) = (self.trace, self.trace.tokens);
         let stable = trace.stable.as_ref().expect("a trace with lengths");
         let steps = [self.at, self.at + AHEAD];
-        let mut step = Owned::new(trace.k, 0);
+        let mut step = OwnedBatch::new(trace.k, 0);
         for (request, at) in steps.into_iter().enumerate() {
             let rows: Vec<Vec<i32>> = (0..tokens).map(|g| trace.row(at, g).to_vec()).collect();
             let stable = stable[at];
@@ -74,13 +74,13 @@ impl<'a> Traced<'a> {
     /// Every id of the step has a slot that holds its row.
     pub fn expect_exact(&mut self) {
         let (pair, mut compared) = (&self.pair, 0);
-        look(
+        for_each_id(
             &pair.step.batch(),
             ROW,
             |row| pair.found.row(row),
             |state, slot, bytes| pair.ascend.buffer().slot_bytes(state, 0, slot, bytes).is_ok(),
             |_, id| (id, 0),
-            |seen| compared += expect_right(seen, 0),
+            |seen| compared += assert_exact(seen, 0),
         );
         assert_eq!(compared, pair.found.slots.len(), "no id of a trace is padding");
         self.verified += compared;

@@ -12,9 +12,9 @@ use avsg::ascend::acl::{Acl, Source};
 use avsg::ascend::simulated;
 use avsg::engine::DeviceArray;
 use avsg_capi::*;
-use avsg_testkit::batch::Owned;
+use avsg_testkit::batch::OwnedBatch;
+use avsg_testkit::device_arrays::DeviceArrays;
 use avsg_testkit::fresh::FreshRows;
-use avsg_testkit::on_device::OnDevice;
 
 use crate::workload::{self, SLOTS, params};
 use crate::*;
@@ -62,15 +62,15 @@ pub fn simulator_library() -> PathBuf {
 }
 
 /// The structs that a C program passes with a stream, and the device memory that they point to.
-pub struct DeviceArrays {
+pub struct DeviceStep {
     /// The batch.
     pub batch: avsg_batch,
     /// The fresh rows of each layer.
     pub fresh: [avsg_fresh; 2],
-    memory: OnDevice,
+    memory: DeviceArrays,
 }
 
-impl DeviceArrays {
+impl DeviceStep {
     /// Allocates device memory for a step and copies the step to it.
     pub fn new(context: &Arc<Context>, arrays: &Arrays) -> Self {
         let rows = [arrays.rows.clone(), arrays.rows.clone()];
@@ -80,8 +80,8 @@ impl DeviceArrays {
     }
 
     /// Allocates device memory for the arrays of one step, with the lengths of `like` and `rows`.
-    pub fn allocate(context: &Arc<Context>, like: &Owned, rows: &[FreshRows; 2]) -> Self {
-        let memory = OnDevice::new(context, like, rows).unwrap();
+    pub fn allocate(context: &Arc<Context>, like: &OwnedBatch, rows: &[FreshRows; 2]) -> Self {
+        let memory = DeviceArrays::new(context, like, rows).unwrap();
         let on_device = memory.batch();
         let array =
             |a: DeviceArray| avsg_i32s { data: without_provenance(a.address as usize), len: a.len };
@@ -106,7 +106,7 @@ impl DeviceArrays {
     }
 
     /// Copies a step to the device memory.
-    pub fn write(&self, step: &Owned, rows: &[FreshRows]) {
+    pub fn write(&self, step: &OwnedBatch, rows: &[FreshRows]) {
         self.memory.write(step, rows).unwrap();
     }
 }

@@ -18,9 +18,9 @@ use avsg::rows::RowFormat;
 use avsg_capi::avsg_status::AVSG_OK;
 use avsg_capi::*;
 use avsg_sim::{Options, Session};
-use avsg_testkit::batch::Owned;
+use avsg_testkit::batch::OwnedBatch;
 use avsg_testkit::content::fill_row;
-use avsg_testkit::exact::{expect_right, look};
+use avsg_testkit::exact::{assert_exact, for_each_id};
 use avsg_testkit::fresh::FreshRows;
 use avsg_testkit::memory;
 
@@ -191,14 +191,14 @@ impl Handles {
 
     /// Asserts that every selected id has a slot that holds its row. Returns the number of rows
     /// compared.
-    pub fn expect_exact(&self, owned: &Owned, layer: usize) -> usize {
+    pub fn expect_exact(&self, owned: &OwnedBatch, layer: usize) -> usize {
         let (mut arrays, mut checked) = (sized::<avsg_plan_arrays>(), 0);
         // SAFETY: the struct has its `size` set, and the plan's arrays hold the batch's rows.
         let slots = unsafe {
             ok(avsg_plan_get_arrays(self.plan, &mut arrays));
-            memory::words(None, arrays.slot, owned.rows() * K)
+            memory::read_words(None, arrays.slot, owned.rows() * K)
         };
-        look(
+        for_each_id(
             &owned.batch(),
             ROW,
             |row| &slots[row * K..][..K],
@@ -207,7 +207,7 @@ impl Handles {
                 true
             },
             |_, id| (id, layer as u32),
-            |seen| checked += expect_right(seen, layer),
+            |seen| checked += assert_exact(seen, layer),
         );
         checked
     }
@@ -235,7 +235,7 @@ impl Handles {
     /// `from` points to `n` initialised bytes, and no call that writes them is in progress.
     pub unsafe fn bytes(&self, from: *const c_void, n: usize) -> Vec<u8> {
         // SAFETY: the caller keeps the contract of this function (`# Safety`).
-        unsafe { memory::bytes(self.context.as_deref(), from, n) }
+        unsafe { memory::read_bytes(self.context.as_deref(), from, n) }
     }
 
     /// Destroys plan, engine and pool.
@@ -247,7 +247,7 @@ impl Handles {
 }
 
 /// Returns the C struct of a batch in host memory.
-pub fn c_batch(owned: &Owned) -> avsg_batch {
+pub fn c_batch(owned: &OwnedBatch) -> avsg_batch {
     let array = |v: &[i32]| avsg_i32s { data: v.as_ptr(), len: v.len() };
     let [ids, cu_q, state, generation, stable_len, seq_len, block_table] =
         owned.arrays().map(array);
@@ -281,7 +281,7 @@ pub fn c_fresh(rows: &FreshRows) -> avsg_fresh {
 /// layers share.
 #[derive(Clone, Debug)]
 pub struct Arrays {
-    owned: Owned,
+    owned: OwnedBatch,
     /// The fresh rows, one for each row of the batch.
     pub rows: FreshRows,
 }
@@ -292,7 +292,7 @@ impl Arrays {
         let id = |i: i32| (step * 3 + i / 8 * 5 + i * 7) % 100;
         let ids = [0, 8, 16, 24].map(|from| (from..from + 8).map(id).collect::<Vec<_>>());
         let blocks = (0..16).map(|b| b % 8).collect();
-        let mut owned = Owned { blocks, block_stride: 8, ..Owned::new(K, 0) };
+        let mut owned = OwnedBatch { blocks, block_stride: 8, ..OwnedBatch::new(K, 0) };
         owned.push([1, 1, -1, 128], &ids[..2]);
         owned.push([0, 1, 100, 102], &ids[2..]);
         let mut rows = FreshRows::new(&format(), 4);
@@ -318,15 +318,15 @@ impl Arrays {
 }
 
 impl Deref for Arrays {
-    type Target = Owned;
+    type Target = OwnedBatch;
 
-    fn deref(&self) -> &Owned {
+    fn deref(&self) -> &OwnedBatch {
         &self.owned
     }
 }
 
 impl DerefMut for Arrays {
-    fn deref_mut(&mut self) -> &mut Owned {
+    fn deref_mut(&mut self) -> &mut OwnedBatch {
         &mut self.owned
     }
 }

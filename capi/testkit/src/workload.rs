@@ -8,12 +8,12 @@ use avsg::ascend::acl::owned::Context;
 use avsg::device::params::Params;
 use avsg::engine::DevicePlan;
 use avsg_capi::*;
-use avsg_testkit::batch::Owned;
-use avsg_testkit::found::Found;
+use avsg_testkit::batch::OwnedBatch;
 use avsg_testkit::fresh::FreshRows;
-use avsg_testkit::memory::words;
+use avsg_testkit::memory::read_words;
 use avsg_testkit::splitmix::SplitMix64;
-use avsg_testkit::workload::{Player, Setting, Turn, random_step};
+use avsg_testkit::step_result::StepResult;
+use avsg_testkit::workload::{EngineSetting, StepInput, WorkloadDriver, random_step};
 
 use crate::*;
 
@@ -33,46 +33,46 @@ pub fn params() -> Params {
 }
 
 /// Returns a zeroed batch and fresh rows of both layers, with the lengths of every step of form
-/// `PLAIN`.
-pub fn empty_step() -> (Owned, [FreshRows; 2]) {
+/// `FIXED_SIZE_FORM`.
+pub fn empty_step() -> (OwnedBatch, [FreshRows; 2]) {
     let rows = FreshRows::new(&format(), 4);
-    (Owned::room(K, REQUESTS, 4, REQUEST_ROWS / 16), [rows.clone(), rows])
+    (OwnedBatch::zeroed(K, REQUESTS, 4, REQUEST_ROWS / 16), [rows.clone(), rows])
 }
 
 /// A random workload, which may run on several engines at once.
 pub struct Workload {
-    player: Player,
+    player: WorkloadDriver,
     random: SplitMix64,
 }
 
 impl Workload {
     /// Begins a workload on engines with [`params`] and pools of [`POOL_ROWS`] rows.
     pub fn new(seed: u64, engines: &[&Handles]) -> Self {
-        let setting = Setting {
+        let setting = EngineSetting {
             params: params(),
             states: REQUESTS,
             layers: 2,
             format: format(),
-            own: REQUEST_ROWS,
-            requests: REQUESTS,
+            rows_per_request: REQUEST_ROWS,
+            max_requests: REQUESTS,
         };
-        let player = Player::new(setting, &mut |layer, row, bytes| {
+        let player = WorkloadDriver::new(setting, &mut |layer, row, bytes| {
             engines.iter().for_each(|handles| handles.write_row(layer, row, bytes));
         });
         Self { player, random: SplitMix64::new(seed) }
     }
 
     /// Makes the next step, of this form or of a random one.
-    pub fn next(&mut self, form: Option<u8>, engines: &[&Handles]) -> Turn {
+    pub fn next(&mut self, form: Option<u8>, engines: &[&Handles]) -> StepInput {
         let form = form.unwrap_or_else(|| self.random.below(256) as u8);
         let step = random_step(&mut self.random, form, REQUESTS, REQUESTS);
-        self.player.turn(&step, &mut |layer, row, bytes| {
+        self.player.next_step(&step, &mut |layer, row, bytes| {
             engines.iter().for_each(|handles| handles.write_row(layer, row, bytes));
         })
     }
 
     /// Asserts that an engine's outputs, slots and pool are those that the step requires.
-    pub fn check(&mut self, turn: &Turn, outputs: &Found, handles: &Handles) {
+    pub fn check(&mut self, turn: &StepInput, outputs: &StepResult, handles: &Handles) {
         self.player.check(turn, outputs, |state, layer, slot, bytes| {
             handles.read_slot(state, layer, slot, bytes);
         });
@@ -85,8 +85,8 @@ impl Workload {
 }
 
 /// Runs a step with host arrays: as [`run_step`] with a NULL stream.
-pub fn run_host_step(handles: &Handles, turn: &Turn, fused: bool) {
-    let (batch, whole) = (c_batch(&turn.batch), c_batch(&turn.whole));
+pub fn run_host_step(handles: &Handles, turn: &StepInput, fused: bool) {
+    let (batch, whole) = (c_batch(&turn.batch), c_batch(&turn.append_batch));
     let fresh = [0, 1].map(|layer| c_fresh(&turn.fresh[layer]));
     // SAFETY: `turn` owns the arrays of both batches and the fresh rows.
     unsafe { run_step(handles, [&batch, &whole], &fresh, null_mut(), fused) }
@@ -121,26 +121,26 @@ pub unsafe fn run_step(
 }
 
 /// Returns the outputs of a plan from its device arrays, which on "cpu" are in host memory.
-pub fn device_outputs(handles: &Handles, cu_q: &[i32]) -> Found {
+pub fn device_outputs(handles: &Handles, cu_q: &[i32]) -> StepResult {
     let mut arrays: avsg_plan_arrays = sized();
     // SAFETY: the struct has its `size` set.
     unsafe { ok(avsg_plan_get_device_arrays(handles.plan, &mut arrays)) };
     read(handles.context.as_deref(), &arrays, cu_q)
 }
 
-fn read(context: Option<&Context>, arrays: &avsg_plan_arrays, cu_q: &[i32]) -> Found {
+fn read(context: Option<&Context>, arrays: &avsg_plan_arrays, cu_q: &[i32]) -> StepResult {
     let address = |array: *const i32| array.addr() as u64;
     let miss = [arrays.miss_position, arrays.miss_id, arrays.miss_slot, arrays.miss_row];
     let miss = miss.map(address);
     let (slot, valid) = (address(arrays.slot), address(arrays.valid));
     let device = DevicePlan { slot, valid, miss, record: address(arrays.record) };
     // SAFETY: the arrays are those of a plan that holds the batch, and no call is in progress.
-    unsafe { Found::read(context, &device, K, cu_q) }
+    unsafe { StepResult::from_arrays(context, &device, K, cu_q) }
 }
 
 /// Returns the outputs of a plan that was made with a NULL stream, after it has asserted that the
 /// plan's arrays, requests and counters agree.
-pub fn host_outputs(handles: &Handles, cu_q: &[i32]) -> Found {
+pub fn host_outputs(handles: &Handles, cu_q: &[i32]) -> StepResult {
     let (mut arrays, mut counters) = (sized::<avsg_plan_arrays>(), sized::<avsg_plan_counters>());
     // SAFETY: the structs have their `size` set.
     unsafe {
@@ -150,8 +150,8 @@ pub fn host_outputs(handles: &Handles, cu_q: &[i32]) -> Found {
     let outputs = read(None, &arrays, cu_q);
     let selected: i32 = outputs.valid.iter().sum();
     assert_eq!((counters.requests, counters.rows), (cu_q.len() - 1, outputs.valid.len()));
-    assert_eq!(counters.misses, outputs.total());
-    assert_eq!(counters.hits + outputs.total(), selected as usize);
+    assert_eq!(counters.misses, outputs.miss_count());
+    assert_eq!(counters.hits + outputs.miss_count(), selected as usize);
     for (n, expected) in outputs.requests.iter().enumerate() {
         let mut one: avsg_plan_request = sized();
         let [first, end] = [cu_q[n] as usize, cu_q[n + 1] as usize];
@@ -160,10 +160,10 @@ pub fn host_outputs(handles: &Handles, cu_q: &[i32]) -> Found {
             ok(avsg_plan_get_request(handles.plan, n, &mut one));
             let counts = (one.first_row, one.rows, one.status);
             assert_eq!(counts, (first, end - first, expected.status));
-            assert_eq!(words(None, one.slot, one.rows * K), outputs.slots[first * K..end * K]);
-            assert_eq!(words(None, one.valid, one.rows), outputs.valid[first..end]);
+            assert_eq!(read_words(None, one.slot, one.rows * K), outputs.slots[first * K..end * K]);
+            assert_eq!(read_words(None, one.valid, one.rows), outputs.valid[first..end]);
             let lists = [one.miss_position, one.miss_id, one.miss_slot, one.miss_row];
-            assert_eq!(lists.map(|list| words(None, list, one.misses)), expected.misses);
+            assert_eq!(lists.map(|list| read_words(None, list, one.misses)), expected.misses);
         }
     }
     outputs
@@ -191,7 +191,7 @@ pub fn tables(handles: &Handles) -> [Vec<i32>; REQUESTS] {
         // SAFETY: the out-pointers are local variables, and the table is valid until the next call.
         unsafe {
             ok(avsg_engine_table(handles.engine, state, &mut table, &mut len));
-            words(None, table, len)
+            read_words(None, table, len)
         }
     })
 }

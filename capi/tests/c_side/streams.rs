@@ -8,7 +8,7 @@ use avsg_capi::avsg_status::*;
 use avsg_capi::*;
 use avsg_sim::{Options, Session};
 
-use avsg_capi_testkit::device_arrays::{DeviceArrays, handles_on, handles_with};
+use avsg_capi_testkit::device_arrays::{DeviceStep, handles_on, handles_with};
 use avsg_capi_testkit::*;
 
 #[test]
@@ -27,7 +27,7 @@ fn a_step_launches_the_configured_number_of_kernels() {
         ok(handles.step(&owned, 0));
         assert_eq!(session.launches() - before, waiting, "launches {launches}");
         assert_eq!(handles.expect_exact(&owned, 0), 32);
-        let (arrays, before) = (DeviceArrays::new(&context, &owned), session.launches());
+        let (arrays, before) = (DeviceStep::new(&context, &owned), session.launches());
         // SAFETY: `arrays` is valid until the stream has been synchronized.
         unsafe {
             let raw = stream.raw().handle();
@@ -60,7 +60,7 @@ fn invalid_arguments_in_a_stream_are_refused_without_a_launch() {
     let stream = Stream::new(&context).unwrap();
     let raw = stream.raw().handle();
     let owned = Arrays::new(1);
-    let arrays = DeviceArrays::new(&context, &owned);
+    let arrays = DeviceStep::new(&context, &owned);
     let launched = session.launches();
     let step = |batch: &avsg_batch, fresh: &avsg_fresh, plan, layer| {
         // SAFETY: `arrays` owns the device memory, and a call with a wrong address or length is

@@ -1,5 +1,6 @@
-// Add Sub Mul Max Min, their scalar forms, and Relu. Undefined operands make the whole lane undefined;
-// an int32 result that does not fit is refused, because no document says whether it wraps.
+// Add, Sub, Mul, Max and Min, their scalar forms, and Relu. An undefined bit in an operand makes
+// the whole lane of the result undefined. An integer result that does not fit its type is an error,
+// because no document says whether the device wraps it.
 #pragma once
 
 #include "lanes.h"
@@ -47,14 +48,14 @@ struct MinOp {
     template <class T> static T of(T a, T b, bool &o) { return Number<T>::min(a, b, o); }
 };
 
-[[noreturn]] inline void overflowed(const Ctx &x, uint32_t lane) {
+[[noreturn]] inline void overflowed(const CallSite &x, uint32_t lane) {
     fail("overflow", x, "lane ", lane, ": the result does not fit its integer type, and whether the device wraps ",
          "or saturates is not documented; mask the factors first");
 }
 
-// One run of lanes; with SCALAR the second operand is one number.
+// Computes `n` contiguous lanes; with SCALAR the second operand is `scalar` instead of a tensor.
 template <class T, class Op, bool SCALAR>
-void arithmetic_run(Core &c, const Ctx &x, uint32_t d, uint32_t s0, uint32_t s1, T scalar, uint32_t n) {
+void arithmetic_run(Core &c, const CallSite &x, uint32_t d, uint32_t s0, uint32_t s1, T scalar, uint32_t n) {
     uint32_t bytes = n * uint32_t(sizeof(T));
     bool clean = !c.any_undefined(s0, bytes) && (SCALAR || !c.any_undefined(s1, bytes));
     uint8_t *pd = c.ub + d;
@@ -78,36 +79,36 @@ void arithmetic_run(Core &c, const Ctx &x, uint32_t d, uint32_t s0, uint32_t s1,
 }
 
 template <class Op, class T>
-void binary(const Ctx &x, const LocalTensor<T> &d, const LocalTensor<T> &s0, const LocalTensor<T> &s1, const Lanes &l,
-            const Walk &wd, const Walk &w0, const Walk &w1) {
+void binary(const CallSite &x, const LocalTensor<T> &d, const LocalTensor<T> &s0, const LocalTensor<T> &s1,
+            const Lanes &l, const OperandLayout &wd, const OperandLayout &w0, const OperandLayout &w1) {
     static_assert(one_of<T, half, float, int16_t, int32_t>(),
                   "this operation takes half, float, int16_t or int32_t: reinterpret unsigned data");
     Core &c = core(x);
-    operand<sizeof(T)>(c, x, "src0", s0, l, w0, false);
-    operand<sizeof(T)>(c, x, "src1", s1, l, w1, false);
-    operand<sizeof(T)>(c, x, "dst", d, l, wd, true);
+    declare_operand<sizeof(T)>(c, x, "src0", s0, l, w0, false);
+    declare_operand<sizeof(T)>(c, x, "src1", s1, l, w1, false);
+    declare_operand<sizeof(T)>(c, x, "dst", d, l, wd, true);
     check_overlap<sizeof(T)>(x, "src0", l, wd, w0);
     check_overlap<sizeof(T)>(x, "src1", l, wd, w1);
     c.issue(V, x, [&c, x, l, wd, w0, w1] {
-        const Walk w[3] = {wd, w0, w1};
-        walk<sizeof(T)>(l, w, [&](const uint32_t(&a)[3], uint32_t n) {
+        const OperandLayout w[3] = {wd, w0, w1};
+        for_each_run<sizeof(T)>(l, w, [&](const uint32_t (&a)[3], uint32_t n) {
             arithmetic_run<T, Op, false>(c, x, a[0], a[1], a[2], T(0), n);
         });
     });
 }
 
 template <class Op, class T>
-void with_scalar(const Ctx &x, const LocalTensor<T> &d, const LocalTensor<T> &s, T scalar, const Lanes &l,
-                 const Walk &wd, const Walk &ws) {
+void with_scalar(const CallSite &x, const LocalTensor<T> &d, const LocalTensor<T> &s, T scalar, const Lanes &l,
+                 const OperandLayout &wd, const OperandLayout &ws) {
     static_assert(one_of<T, half, float, int16_t, int32_t>(),
                   "this operation takes half, float, int16_t or int32_t: reinterpret unsigned data");
     Core &c = core(x);
-    operand<sizeof(T)>(c, x, "src", s, l, ws, false);
-    operand<sizeof(T)>(c, x, "dst", d, l, wd, true);
+    declare_operand<sizeof(T)>(c, x, "src", s, l, ws, false);
+    declare_operand<sizeof(T)>(c, x, "dst", d, l, wd, true);
     check_overlap<sizeof(T)>(x, "src", l, wd, ws);
     c.issue(V, x, [&c, x, l, wd, ws, scalar] {
-        const Walk w[2] = {wd, ws};
-        walk<sizeof(T)>(l, w, [&](const uint32_t(&a)[2], uint32_t n) {
+        const OperandLayout w[2] = {wd, ws};
+        for_each_run<sizeof(T)>(l, w, [&](const uint32_t (&a)[2], uint32_t n) {
             arithmetic_run<T, Op, true>(c, x, a[0], a[1], a[1], scalar, n);
         });
     });
@@ -115,23 +116,25 @@ void with_scalar(const Ctx &x, const LocalTensor<T> &d, const LocalTensor<T> &s,
 
 } // namespace shim
 
-// The three forms of each two-operand instruction: count, contiguous mask, bit mask.
-#define AVSG_SHIM_BINARY(NAME, CALL)                                                                                  \
-    template <typename T>                                                                                             \
-    __aicore__ inline void NAME(const LocalTensor<T> &dst, const LocalTensor<T> &src0, const LocalTensor<T> &src1,    \
-                                const int32_t &count, AVSG_SHIM_SITE) {                                               \
-        shim::Ctx x{#NAME, at};                                                                                       \
-        CALL(x, dst, src0, src1, shim::count_of(x, count), shim::row(dst), shim::row(src0), shim::row(src1));         \
-    }                                                                                                                 \
-    template <typename T, typename M>                                                                                 \
-    __aicore__ inline void NAME(const LocalTensor<T> &dst, const LocalTensor<T> &src0, const LocalTensor<T> &src1,    \
-                                M mask, const uint8_t repeatTime, const BinaryRepeatParams &p, AVSG_SHIM_SITE) {      \
-        shim::Ctx x{#NAME, at};                                                                                       \
-        shim::Lanes l = shim::mask_of<T>(x, mask, repeatTime);                                                        \
-        if (!p.dstBlkStride) shim::fail("count", x, "dstBlkStride 0 writes one block eight times");                   \
-        CALL(x, dst, src0, src1, l, shim::strided(dst, p.dstBlkStride, p.dstRepStride),                               \
-             shim::strided(src0, p.src0BlkStride, p.src0RepStride),                                                   \
-             shim::strided(src1, p.src1BlkStride, p.src1RepStride));                                                  \
+// Defines the forms of an instruction with two source tensors: the count form, and the repeat form,
+// whose mask is a number of lanes or two words of bits.
+#define AVSG_SHIM_BINARY(NAME, CALL)                                                                                   \
+    template <typename T>                                                                                              \
+    __aicore__ inline void NAME(const LocalTensor<T> &dst, const LocalTensor<T> &src0, const LocalTensor<T> &src1,     \
+                                const int32_t &count, AVSG_SHIM_SITE) {                                                \
+        shim::CallSite x{#NAME, at};                                                                                   \
+        CALL(x, dst, src0, src1, shim::count_of(x, count), shim::contiguous(dst), shim::contiguous(src0),              \
+             shim::contiguous(src1));                                                                                  \
+    }                                                                                                                  \
+    template <typename T, typename M>                                                                                  \
+    __aicore__ inline void NAME(const LocalTensor<T> &dst, const LocalTensor<T> &src0, const LocalTensor<T> &src1,     \
+                                M mask, const uint8_t repeatTime, const BinaryRepeatParams &p, AVSG_SHIM_SITE) {       \
+        shim::CallSite x{#NAME, at};                                                                                   \
+        shim::Lanes l = shim::mask_of<T>(x, mask, repeatTime);                                                         \
+        if (!p.dstBlkStride) shim::fail("count", x, "dstBlkStride 0 writes one block eight times");                    \
+        CALL(x, dst, src0, src1, l, shim::strided(dst, p.dstBlkStride, p.dstRepStride),                                \
+             shim::strided(src0, p.src0BlkStride, p.src0RepStride),                                                    \
+             shim::strided(src1, p.src1BlkStride, p.src1RepStride));                                                   \
     }
 
 AVSG_SHIM_BINARY(Add, shim::binary<shim::AddOp>)
@@ -140,22 +143,23 @@ AVSG_SHIM_BINARY(Mul, shim::binary<shim::MulOp>)
 AVSG_SHIM_BINARY(Max, shim::binary<shim::MaxOp>)
 AVSG_SHIM_BINARY(Min, shim::binary<shim::MinOp>)
 
-// The scalar's type is deduced too, so one that is not exactly T does not compile.
-#define AVSG_SHIM_SCALAR(NAME, CALL)                                                                                  \
-    template <typename T>                                                                                             \
-    __aicore__ inline void NAME(const LocalTensor<T> &dst, const LocalTensor<T> &src, const T &scalar,                \
-                                const int32_t &count, AVSG_SHIM_SITE) {                                               \
-        shim::Ctx x{#NAME, at};                                                                                       \
-        CALL(x, dst, src, scalar, shim::count_of(x, count), shim::row(dst), shim::row(src));                          \
-    }                                                                                                                 \
-    template <typename T, typename M>                                                                                 \
-    __aicore__ inline void NAME(const LocalTensor<T> &dst, const LocalTensor<T> &src, const T &scalar, M mask,        \
-                                const uint8_t repeatTime, const UnaryRepeatParams &p, AVSG_SHIM_SITE) {               \
-        shim::Ctx x{#NAME, at};                                                                                       \
-        shim::Lanes l = shim::mask_of<T>(x, mask, repeatTime);                                                        \
-        if (!p.dstBlkStride) shim::fail("count", x, "dstBlkStride 0 writes one block eight times");                   \
-        CALL(x, dst, src, scalar, l, shim::strided(dst, p.dstBlkStride, p.dstRepStride),                              \
-             shim::strided(src, p.srcBlkStride, p.srcRepStride));                                                     \
+// Defines the forms of an instruction with a tensor and a scalar. The type of the scalar is deduced
+// as well, so that a scalar of any type but T does not compile.
+#define AVSG_SHIM_SCALAR(NAME, CALL)                                                                                   \
+    template <typename T>                                                                                              \
+    __aicore__ inline void NAME(const LocalTensor<T> &dst, const LocalTensor<T> &src, const T &scalar,                 \
+                                const int32_t &count, AVSG_SHIM_SITE) {                                                \
+        shim::CallSite x{#NAME, at};                                                                                   \
+        CALL(x, dst, src, scalar, shim::count_of(x, count), shim::contiguous(dst), shim::contiguous(src));             \
+    }                                                                                                                  \
+    template <typename T, typename M>                                                                                  \
+    __aicore__ inline void NAME(const LocalTensor<T> &dst, const LocalTensor<T> &src, const T &scalar, M mask,         \
+                                const uint8_t repeatTime, const UnaryRepeatParams &p, AVSG_SHIM_SITE) {                \
+        shim::CallSite x{#NAME, at};                                                                                   \
+        shim::Lanes l = shim::mask_of<T>(x, mask, repeatTime);                                                         \
+        if (!p.dstBlkStride) shim::fail("count", x, "dstBlkStride 0 writes one block eight times");                    \
+        CALL(x, dst, src, scalar, l, shim::strided(dst, p.dstBlkStride, p.dstRepStride),                               \
+             shim::strided(src, p.srcBlkStride, p.srcRepStride));                                                      \
     }
 
 AVSG_SHIM_SCALAR(Adds, shim::with_scalar<shim::AddOp>)
@@ -167,8 +171,9 @@ template <typename T>
 __aicore__ inline void Relu(const LocalTensor<T> &dst, const LocalTensor<T> &src, const int32_t &count,
                             AVSG_SHIM_SITE) {
     static_assert(shim::one_of<T, half, float, int32_t>(), "Relu takes half, float or int32_t");
-    shim::Ctx x{"Relu", at};
-    shim::with_scalar<shim::MaxOp>(x, dst, src, T(0), shim::count_of(x, count), shim::row(dst), shim::row(src));
+    shim::CallSite x{"Relu", at};
+    shim::with_scalar<shim::MaxOp>(x, dst, src, T(0), shim::count_of(x, count), shim::contiguous(dst),
+                                   shim::contiguous(src));
 }
 
 } // namespace AscendC

@@ -1,5 +1,6 @@
-// Cast: only the pairs of types, and for each pair only the rounding modes, that dav-c220 has. A value
-// that its new integer type cannot hold is refused, so no kernel can rest on how that saturates.
+// Cast between the pairs of types, and in the rounding modes of each pair, that dav-c220 has. A
+// value that does not fit its new integer type is an error, so that no kernel depends on
+// saturation.
 #pragma once
 
 #include <limits>
@@ -11,7 +12,8 @@ namespace shim {
 
 constexpr uint32_t mode_bit(RoundMode m) { return 1u << uint32_t(m); }
 
-// NONE is allowed where nothing is lost, or documented to mean RINT where something may be.
+// CAST_NONE is allowed for exact conversions, and for inexact ones where it is documented to mean
+// CAST_RINT.
 constexpr uint32_t EXACT = mode_bit(RoundMode::CAST_NONE);
 constexpr uint32_t TO_INTEGER = mode_bit(RoundMode::CAST_RINT) | mode_bit(RoundMode::CAST_FLOOR) |
                                 mode_bit(RoundMode::CAST_CEIL) | mode_bit(RoundMode::CAST_ROUND) |
@@ -50,7 +52,8 @@ template <class D, class S> D cast_one(S v, RoundMode m, bool &lost) {
         return lost ? D(0) : D(int64_t(r));
     }
     if (std::is_same<S, int32_t>::value) {
-        // Only numbers below 2^24 are exact; the others round as the mode says.
+        // Integers of a magnitude above 2^24 may be inexact in binary32 and round according to the
+        // mode.
         float f = float(double(v));
         double wide = double(v);
         if ((m == RoundMode::CAST_FLOOR && double(f) > wide) ||
@@ -69,20 +72,20 @@ __aicore__ inline void Cast(const LocalTensor<D> &dst, const LocalTensor<S> &src
                             const uint32_t count, AVSG_SHIM_SITE) {
     constexpr uint32_t modes = shim::cast_modes<D, S>();
     static_assert(modes != 0, "dav-c220 has no such Cast (int32 to half needs a scale: go through float)");
-    shim::Ctx x{"Cast", at};
+    shim::CallSite x{"Cast", at};
     shim::Core &c = shim::core(x);
     if (!(modes & shim::mode_bit(mode))) shim::fail("dtype", x, "this pair of types has no rounding mode ", int(mode));
-    // Between half and float or int16 only rounding to nearest is modelled; FLOOR and the like of a
-    // fraction that half cannot hold would be a second definition to get wrong.
+    // Conversions to half are modelled with rounding to nearest only: no generated kernel uses the
+    // directed modes there.
     if (std::is_same<D, half>::value && !(shim::mode_bit(mode) & (shim::EXACT | shim::mode_bit(RoundMode::CAST_RINT))))
         shim::fail("dtype", x, "to half only CAST_NONE and CAST_RINT are modelled");
     shim::Lanes l = shim::count_of(x, count);
-    shim::Walk wd = shim::row(dst), ws = shim::row(src);
-    shim::operand<sizeof(S)>(c, x, "src", src, l, ws, false);
-    shim::operand<sizeof(D)>(c, x, "dst", dst, l, wd, true);
+    shim::OperandLayout wd = shim::contiguous(dst), ws = shim::contiguous(src);
+    shim::declare_operand<sizeof(S)>(c, x, "src", src, l, ws, false);
+    shim::declare_operand<sizeof(D)>(c, x, "dst", dst, l, wd, true);
     if (sizeof(D) != sizeof(S) || wd.addr != ws.addr)
-        shim::check_apart(x, "src", wd.addr, wd.addr + count * uint32_t(sizeof(D)), ws.addr,
-                          ws.addr + count * uint32_t(sizeof(S)));
+        shim::check_disjoint(x, "src", wd.addr, wd.addr + count * uint32_t(sizeof(D)), ws.addr,
+                             ws.addr + count * uint32_t(sizeof(S)));
     c.issue(shim::V, x, [&c, x, wd, ws, mode, count] {
         bool clean = !c.any_undefined(ws.addr, count * uint32_t(sizeof(S)));
         for (uint32_t i = 0; i < count; ++i) {

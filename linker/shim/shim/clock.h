@@ -1,5 +1,5 @@
-// Happens-before between the units of one core. A clock holds, per pipe, the number of the last
-// instruction that is known to have completed.
+// The happens-before relation between the pipes of one core. A clock holds one number per pipe: all
+// of that pipe's instructions up to this sequence number have completed.
 #pragma once
 
 #include <array>

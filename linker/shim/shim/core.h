@@ -1,5 +1,6 @@
-// One vector core: its UB with a shadow of undefined bits, its pipes, and what each of them knows to
-// have completed. Every instruction goes through `issue`.
+// One vector core: its UB with a shadow that marks undefined bits, its pipes, and for each pipe the
+// clock of the instructions that it is ordered after. Every instruction passes through `issue` or
+// `issue_now`.
 #pragma once
 
 #include <memory>
@@ -16,21 +17,21 @@ namespace shim {
 struct Event {
     bool set = false;
     Clock token{};
-    Ctx by{};
+    CallSite by{};
 };
 
-// What outlives a launch, because allocating it is dearer than running a small kernel.
+// The memory of a core. Launches reuse it, because its allocation takes longer than a small kernel.
 struct CoreMemory {
     alignas(64) uint8_t ub[UB_BYTES];
-    alignas(64) uint8_t undefined[UB_BYTES]; // a set bit: this bit of UB holds no meaning
+    alignas(64) uint8_t undefined[UB_BYTES]; // A set bit marks this bit of UB as undefined.
     UbClocks clocks;
 };
 
 class Core {
-    struct Name {
+    struct IssueRecord {
         uint32_t seq;
-        uint64_t turn; // in program order over all pipes
-        Ctx x;
+        uint64_t program_index; // The position in program order over all pipes.
+        CallSite x;
     };
     struct UbAccess {
         uint32_t lo, hi;
@@ -40,20 +41,20 @@ class Core {
         uint64_t lo, hi;
         bool write;
     };
-    static constexpr uint32_t NAMES = 4096;
+    static constexpr uint32_t ISSUE_RECORDS = 4096;
 
     std::unique_ptr<CoreMemory> memory;
-    std::vector<Name> names[PIPES];
-    std::vector<UbAccess> ub_now;
-    std::vector<GmRange> gm_now;
+    std::vector<IssueRecord> issued[PIPES];
+    std::vector<UbAccess> ub_accesses;
+    std::vector<GmRange> gm_accesses;
     GmClocks gm;
     Deferred deferred;
-    uint64_t turn = 0;
-    Clock count{};        // instructions issued per pipe
-    Clock known[PIPES]{}; // what each pipe knows to be complete
+    uint64_t program_index = 0;
+    Clock issue_count{};      // The number of instructions issued, per pipe.
+    Clock completed[PIPES]{}; // Per pipe: what has completed before its next instruction starts.
 
   public:
-    World &world;
+    LaunchState &launch_state;
     const uint32_t block;
     uint8_t *const ub, *const undefined;
     DataCache cache;
@@ -62,10 +63,10 @@ class Core {
     int32_t kernel_type = -1;
     const bool checks, adversarial;
 
-    Core(World &w, uint32_t b, std::unique_ptr<CoreMemory> m)
-        : memory(std::move(m)), world(w), block(b), ub(memory->ub), undefined(memory->undefined),
+    Core(LaunchState &w, uint32_t b, std::unique_ptr<CoreMemory> m)
+        : memory(std::move(m)), launch_state(w), block(b), ub(memory->ub), undefined(memory->undefined),
           checks(w.checks()), adversarial(w.adversarial()) {
-        for (auto &n : names) n.assign(NAMES, Name{0, 0, Ctx{"an earlier instruction"}});
+        for (auto &n : issued) n.assign(ISSUE_RECORDS, IssueRecord{0, 0, CallSite{"an earlier instruction"}});
         memory->clocks.reset();
         std::memset(undefined, 0xff, UB_BYTES);
         uint64_t x = (w.seed + 1) * 0x9e3779b97f4a7c15u ^ (uint64_t(b) << 32) ^ 0x1234567;
@@ -78,82 +79,87 @@ class Core {
     }
 
     std::unique_ptr<CoreMemory> release() {
-        world.caches[block] = nullptr;
+        launch_state.caches[block] = nullptr;
         return std::move(memory);
     }
 
-    // The footprint of the next instruction.
-    void reads(uint32_t lo, uint32_t hi) { touches(lo, hi, false, true); }
-    void writes(uint32_t lo, uint32_t hi) { touches(lo, hi, true, true); }
-    void scribbles(uint32_t lo, uint32_t hi) { touches(lo, hi, true, false); }
-    void gm_reads(uint64_t lo, uint64_t hi) { gm_touches(lo, hi, false); }
-    void gm_writes(uint64_t lo, uint64_t hi) { gm_touches(lo, hi, true); }
+    // These declare what the next instruction accesses, before it is issued. `clobbers` does not
+    // issue_count for the peak of UB.
+    void reads(uint32_t lo, uint32_t hi) { add_ub_access(lo, hi, false, true); }
+    void writes(uint32_t lo, uint32_t hi) { add_ub_access(lo, hi, true, true); }
+    void clobbers(uint32_t lo, uint32_t hi) { add_ub_access(lo, hi, true, false); }
+    void gm_reads(uint64_t lo, uint64_t hi) { add_gm_access(lo, hi, false); }
+    void gm_writes(uint64_t lo, uint64_t hi) { add_gm_access(lo, hi, true); }
 
-    // An instruction that runs some time between its predecessors and whatever waits for it.
-    template <class F> void issue(Pipe p, const Ctx &x, F &&run) {
-        Clock needs;
-        uint32_t seq = begin(p, x, needs);
+    // Issues an instruction. It runs after the instructions that its pipe is ordered after, and
+    // before any instruction that is ordered after it.
+    template <class F> void issue(Pipe p, const CallSite &x, F &&run) {
+        Clock required;
+        uint32_t seq = begin(p, x, required);
         if (adversarial)
-            deferred.add(p, seq, needs, std::forward<F>(run));
+            deferred.add(p, seq, required, std::forward<F>(run));
         else
             run();
     }
 
-    // An instruction whose result the scalar unit has at once.
-    template <class F> uint32_t issue_now(Pipe p, const Ctx &x, F &&run) {
-        Clock needs;
-        uint32_t seq = begin(p, x, needs);
-        if (adversarial) deferred.force(needs);
+    // Issues an instruction whose result the scalar unit uses at once, and returns its sequence
+    // number.
+    template <class F> uint32_t issue_now(Pipe p, const CallSite &x, F &&run) {
+        Clock required;
+        uint32_t seq = begin(p, x, required);
+        if (adversarial) deferred.run_covered(required);
         run();
         return seq;
     }
 
-    // The late half of an instruction that was issued with `issue_now`.
-    template <class F> void later(Pipe p, uint32_t seq, F &&run) {
+    // Adds a part to instruction `seq` of `issue_now` that runs when other pipes may see its
+    // effect.
+    template <class F> void defer(Pipe p, uint32_t seq, F &&run) {
         if (adversarial)
-            deferred.add(p, seq, known[p], std::forward<F>(run));
+            deferred.add(p, seq, completed[p], std::forward<F>(run));
         else
             run();
     }
 
     void barrier(Pipe p) {
-        join(known[p], known[S]);
-        known[p][p] = count[p];
+        join(completed[p], completed[S]);
+        completed[p][p] = issue_count[p];
     }
 
     void barrier_all() {
-        for (auto &k : known) k = count;
-        if (adversarial) deferred.force(count);
+        for (auto &k : completed) k = issue_count;
+        if (adversarial) deferred.run_covered(issue_count);
         gm.clear();
     }
 
-    void set(HardEvent e, int32_t id, const Ctx &x) {
+    void set(HardEvent e, int32_t id, const CallSite &x) {
         const Edge &edge = EDGES[size_t(e)];
         Event &ev = event(e, id, x);
         if (ev.set)
             fail("sync", x, "event id ", id, " of ", edge.name, " is set a second time before its wait; ",
                  "the first set was ", where(ev.by));
-        join(known[edge.from], known[S]);
+        join(completed[edge.from], completed[S]);
         ev.set = true;
         ev.by = x;
-        ev.token = known[edge.from];
-        ev.token[edge.from] = count[edge.from];
+        ev.token = completed[edge.from];
+        ev.token[edge.from] = issue_count[edge.from];
     }
 
-    void wait(HardEvent e, int32_t id, const Ctx &x) {
+    void wait(HardEvent e, int32_t id, const CallSite &x) {
         const Edge &edge = EDGES[size_t(e)];
         Event &ev = event(e, id, x);
         if (!ev.set) fail("sync", x, "waits for event id ", id, " of ", edge.name, ", which nothing has set");
         ev.set = false;
-        join(known[edge.to], known[S]);
-        join(known[edge.to], ev.token);
+        join(completed[edge.to], completed[S]);
+        join(completed[edge.to], ev.token);
     }
 
-    // What must hold where cores meet and where the kernel ends.
-    void settled(const Ctx &x, bool end) {
-        if (adversarial) deferred.force(count);
+    // Checks that no scalar store is unpublished, and with `end` that no event is still set. It
+    // runs at each SyncAll and at the end of the kernel.
+    void check_settled(const CallSite &x, bool end) {
+        if (adversarial) deferred.run_covered(issue_count);
         if (!checks) return;
-        cache.each([&](uint64_t line, CachedLine &l) {
+        cache.for_each([&](uint64_t line, CachedLine &l) {
             if (l.dirty)
                 fail("cache", l.by, "the scalar store to line ", hex(line), " was never published: call ",
                      "DataCacheCleanAndInvalid before ", end ? "the kernel ends" : where(x));
@@ -182,89 +188,91 @@ class Core {
     void undefine(uint32_t lo, uint32_t bytes) { std::memset(undefined + lo, 0xff, bytes); }
 
   private:
-    void touches(uint32_t lo, uint32_t hi, bool write, bool counts) {
+    void add_ub_access(uint32_t lo, uint32_t hi, bool write, bool counts_for_peak) {
         if (lo >= hi) return;
-        if (counts && hi > peak) peak = hi;
-        if (!ub_now.empty()) {
-            UbAccess &last = ub_now.back();
+        if (counts_for_peak && hi > peak) peak = hi;
+        if (!ub_accesses.empty()) {
+            UbAccess &last = ub_accesses.back();
             if (last.write == write && last.hi == lo) {
                 last.hi = hi;
                 return;
             }
         }
-        ub_now.push_back(UbAccess{lo, hi, write});
+        ub_accesses.push_back(UbAccess{lo, hi, write});
     }
 
-    void gm_touches(uint64_t lo, uint64_t hi, bool write) {
+    void add_gm_access(uint64_t lo, uint64_t hi, bool write) {
         if (lo >= hi) return;
-        if (!gm_now.empty()) {
-            GmRange &last = gm_now.back();
+        if (!gm_accesses.empty()) {
+            GmRange &last = gm_accesses.back();
             if (last.write == write && last.hi == lo) {
                 last.hi = hi;
                 return;
             }
         }
-        gm_now.push_back(GmRange{lo, hi, write});
+        gm_accesses.push_back(GmRange{lo, hi, write});
     }
 
-    Event &event(HardEvent e, int32_t id, const Ctx &x) {
+    Event &event(HardEvent e, int32_t id, const CallSite &x) {
         if (id < 0 || id > 5)
             fail("sync", x, "event id ", id, " is not free: a kernel without TPipe has 0..5 (6 and 7 are reserved)");
         return events[size_t(e)][id];
     }
 
-    Name named(const Hit &h) const {
-        const Name &n = names[h.pipe][h.seq % NAMES];
-        return n.seq == h.seq ? n : Name{h.seq, 0, Ctx{"an earlier instruction"}};
+    IssueRecord issue_record(const Conflict &h) const {
+        const IssueRecord &n = issued[h.pipe][h.seq % ISSUE_RECORDS];
+        return n.seq == h.seq ? n : IssueRecord{h.seq, 0, CallSite{"an earlier instruction"}};
     }
 
-    uint32_t begin(Pipe p, const Ctx &x, Clock &needs) {
-        // The scalar unit hands instructions out in order, so a pipe starts after all that the scalar
-        // unit itself has waited for.
-        join(known[p], known[S]);
-        needs = known[p];
-        if (p == S) needs[S] = count[S];
-        uint32_t seq = ++count[p];
-        names[p][seq % NAMES] = Name{seq, ++turn, x};
+    uint32_t begin(Pipe p, const CallSite &x, Clock &required) {
+        // The scalar unit issues all instructions in program order, so an instruction is ordered
+        // after everything that the scalar unit has waited for.
+        join(completed[p], completed[S]);
+        required = completed[p];
+        if (p == S) required[S] = issue_count[S];
+        uint32_t seq = ++issue_count[p];
+        issued[p][seq % ISSUE_RECORDS] = IssueRecord{seq, ++program_index, x};
         if (checks) check(p, x);
-        for (const UbAccess &a : ub_now) memory->clocks.record(a.lo, a.hi, a.write, p, seq);
-        for (const GmRange &a : gm_now) {
+        for (const UbAccess &a : ub_accesses) memory->clocks.record(a.lo, a.hi, a.write, p, seq);
+        for (const GmRange &a : gm_accesses) {
             gm.record(a.lo, a.hi, a.write, p, seq);
-            auto &log = world.log[block];
-            if (world.blocks > 1) log.push_back(GmAccess{a.lo, a.hi, block, p, a.write, x});
-            if (p != S) meet_cache(a, x);
+            auto &log = launch_state.log[block];
+            if (launch_state.blocks > 1) log.push_back(GmAccess{a.lo, a.hi, block, p, a.write, x});
+            if (p != S) check_cache(a, x);
         }
-        ub_now.clear();
-        gm_now.clear();
+        ub_accesses.clear();
+        gm_accesses.clear();
         return seq;
     }
 
-    void check(Pipe p, const Ctx &x) {
-        Hit hits[2 * PIPES];
-        for (const UbAccess &a : ub_now)
-            if (int n = memory->clocks.conflicts(a.lo, a.hi, a.write, p, known[p], hits))
-                hazard(p, x, hits, n, a.write, "UB byte ");
-        for (const GmRange &a : gm_now)
-            if (int n = gm.conflicts(a.lo, a.hi, a.write, p, known[p], hits))
-                hazard(p, x, hits, n, a.write, "GM address ");
+    void check(Pipe p, const CallSite &x) {
+        Conflict conflicts[2 * PIPES];
+        for (const UbAccess &a : ub_accesses)
+            if (int n = memory->clocks.find_conflicts(a.lo, a.hi, a.write, p, completed[p], conflicts))
+                hazard(p, x, conflicts, n, a.write, "UB byte ");
+        for (const GmRange &a : gm_accesses)
+            if (int n = gm.find_conflicts(a.lo, a.hi, a.write, p, completed[p], conflicts))
+                hazard(p, x, conflicts, n, a.write, "GM address ");
     }
 
-    // The latest of them is the one that the author forgot; order after it often covers the others.
-    [[noreturn]] void hazard(Pipe p, const Ctx &x, const Hit *hits, int n, bool write, const char *what) {
-        const Hit *h = hits;
-        for (const Hit *o = hits; o < hits + n; ++o)
-            if (named(*o).turn > named(*h).turn) h = o;
+    // Reports the latest conflicting access in program order: synchronisation after that access
+    // often covers the other conflicts.
+    [[noreturn]] void hazard(Pipe p, const CallSite &x, const Conflict *conflicts, int n, bool write,
+                             const char *what) {
+        const Conflict *h = conflicts;
+        for (const Conflict *o = conflicts; o < conflicts + n; ++o)
+            if (issue_record(*o).program_index > issue_record(*h).program_index) h = o;
         std::string remedy = p == h->pipe
                                  ? cat("PipeBarrier<PIPE_", pipe_name(p), ">")
                                  : cat("SetFlag/WaitFlag<HardEvent::", pipe_name(h->pipe), "_", pipe_name(p), ">");
-        fail("hazard", x, write ? "writes " : "reads ", what, hex(h->at), ", which ", where(named(*h).x),
+        fail("hazard", x, write ? "writes " : "reads ", what, hex(h->at), ", which ", where(issue_record(*h).x),
              h->wrote ? " writes" : " reads", ", and nothing orders the two: missing ", remedy);
     }
 
-    // DMA goes past the scalar cache. A store to a line with unpublished bytes will be overwritten when
-    // the whole line is written back; a load misses only those bytes.
-    void meet_cache(const GmRange &a, const Ctx &x) {
-        cache.each_over(a.lo, a.hi, [&](uint64_t line, CachedLine &l) {
+    // DMA bypasses the scalar cache. A DMA write to a line with unpublished bytes is overwritten
+    // when the whole line is written back; a DMA read misses the unpublished bytes only.
+    void check_cache(const GmRange &a, const CallSite &x) {
+        cache.for_each_overlapping(a.lo, a.hi, [&](uint64_t line, CachedLine &l) {
             uint64_t bytes = line_bits(line, a.lo, a.hi);
             if (checks && (a.write ? l.dirty : l.dirty & bytes))
                 fail("cache", x, a.write ? "writes" : "reads", " line ", hex(line), " while ", where(l.by),
@@ -279,9 +287,9 @@ AVSG_SHIM_STATE Core *&current() {
     return core;
 }
 
-inline Core &core(const Ctx &x) {
+inline Core &core(const CallSite &x) {
     Core *c = current();
-    if (!c) throw Fault{cat("launch: ", where(x), ": called outside of a kernel"), false, false};
+    if (!c) throw Fault{cat("launch: ", where(x), ": is called outside of a kernel"), false, false};
     return *c;
 }
 

@@ -1,39 +1,40 @@
-// How a broken rule is reported: an exception that carries one line of text, thrown in the core that
-// broke the rule and turned into a return code by the launcher.
+// A broken rule is reported by an exception with one line of text. It is thrown in the core that
+// broke the rule, and the launcher turns it into a return code.
 #pragma once
 
 #include <cstdint>
 #include <sstream>
 #include <string>
 
-// A variable of the model, as a function that returns it. Hidden: two kernels loaded into one process
-// must not share it, and g++ would otherwise make it unique in the process.
+// Declares a function that returns a static variable of the model. Its visibility is hidden,
+// because two kernel libraries in one process must not share the variable, and g++ would otherwise
+// make it unique in the process.
 #define AVSG_SHIM_STATE __attribute__((visibility("hidden"))) inline
 
 namespace AscendC {
 namespace shim {
 
-// Where in the kernel's text a call stands. As a default argument `Site()` is evaluated where the call
-// is written; an aggregate in braces would name the line of the header.
-struct Site {
+// The line of the kernel's source that contains a call. The default argument `SourceLine()` is
+// evaluated at the caller's line; an aggregate in braces would name the line of the header.
+struct SourceLine {
     const char *file;
     int line;
-    explicit constexpr Site(const char *f = __builtin_FILE(), int l = __builtin_LINE()) : file(f), line(l) {}
+    explicit constexpr SourceLine(const char *f = __builtin_FILE(), int l = __builtin_LINE()) : file(f), line(l) {}
 };
 
-#define AVSG_SHIM_SITE ::AscendC::shim::Site at = ::AscendC::shim::Site()
+#define AVSG_SHIM_SITE ::AscendC::shim::SourceLine at = ::AscendC::shim::SourceLine()
 
-// What an instruction is called in messages.
-struct Ctx {
+// The name and the source line of an instruction, for messages.
+struct CallSite {
     const char *op;
-    Site at = Site(nullptr, 0);
+    SourceLine at = SourceLine(nullptr, 0);
 };
 
 struct Fault {
     std::string text;
     bool hang;
-    // A core that stops because another one failed has nothing of its own to say.
-    bool echo;
+    // Whether the core stopped only because another core failed.
+    bool secondary;
 };
 
 template <class... A> std::string cat(const A &...a) {
@@ -48,7 +49,7 @@ inline std::string hex(uint64_t v) {
     return s.str();
 }
 
-inline std::string where(const Ctx &x) {
+inline std::string where(const CallSite &x) {
     if (!x.at.file) return x.op;
     std::string file = x.at.file;
     auto slash = file.rfind('/');
@@ -56,7 +57,7 @@ inline std::string where(const Ctx &x) {
     return cat(x.op, " at ", file, ":", x.at.line);
 }
 
-template <class... A> [[noreturn]] void fail(const char *rule, const Ctx &x, const A &...a) {
+template <class... A> [[noreturn]] void fail(const char *rule, const CallSite &x, const A &...a) {
     throw Fault{cat(rule, ": ", where(x), ": ", a...), false, false};
 }
 

@@ -1,4 +1,4 @@
-// Instructions that make vectors from scalars: Duplicate and CreateVecIndex.
+// The instructions that make vectors from scalars: Duplicate and CreateVecIndex.
 #pragma once
 
 #include "arithmetic.h"
@@ -6,14 +6,15 @@
 namespace AscendC {
 namespace shim {
 
-template <class T> void duplicate(const Ctx &x, const LocalTensor<T> &d, T v, const Lanes &l, const Walk &wd) {
+template <class T>
+void duplicate(const CallSite &x, const LocalTensor<T> &d, T v, const Lanes &l, const OperandLayout &wd) {
     static_assert(one_of<T, half, int16_t, uint16_t, int32_t, uint32_t, float>(),
                   "Duplicate takes 16-bit and 32-bit elements");
     Core &c = core(x);
-    operand<sizeof(T)>(c, x, "dst", d, l, wd, true);
+    declare_operand<sizeof(T)>(c, x, "dst", d, l, wd, true);
     c.issue(V, x, [&c, l, wd, v] {
-        const Walk w[1] = {wd};
-        walk<sizeof(T)>(l, w, [&](const uint32_t(&a)[1], uint32_t n) {
+        const OperandLayout w[1] = {wd};
+        for_each_run<sizeof(T)>(l, w, [&](const uint32_t (&a)[1], uint32_t n) {
             for (uint32_t i = 0; i < n; ++i) store<T>(c.ub + a[0] + i * sizeof(T), v);
             c.define(a[0], n * uint32_t(sizeof(T)));
         });
@@ -24,27 +25,28 @@ template <class T> void duplicate(const Ctx &x, const LocalTensor<T> &d, T v, co
 
 template <typename T>
 __aicore__ inline void Duplicate(const LocalTensor<T> &dst, const T &value, const int32_t &count, AVSG_SHIM_SITE) {
-    shim::Ctx x{"Duplicate", at};
-    shim::duplicate<T>(x, dst, value, shim::count_of(x, count), shim::row(dst));
+    shim::CallSite x{"Duplicate", at};
+    shim::duplicate<T>(x, dst, value, shim::count_of(x, count), shim::contiguous(dst));
 }
 
 template <typename T, typename M>
 __aicore__ inline void Duplicate(const LocalTensor<T> &dst, const T &value, M mask, const uint8_t repeatTime,
                                  const uint16_t dstBlkStride, const uint8_t dstRepStride, AVSG_SHIM_SITE) {
-    shim::Ctx x{"Duplicate", at};
+    shim::CallSite x{"Duplicate", at};
     if (!dstBlkStride) shim::fail("count", x, "dstBlkStride 0 writes one block eight times");
     shim::duplicate<T>(x, dst, value, shim::mask_of<T>(x, mask, repeatTime),
                        shim::strided(dst, dstBlkStride, dstRepStride));
 }
 
-// The device has no such instruction: the library stores the first block by the scalar unit and adds
-// its way up. So earlier vector work on that block must have been waited for (V_S), and the vector
-// unit's barrier is still needed before the result is used.
+// CreateVecIndex is a library function: the scalar unit stores the first block, and vector
+// additions make the other blocks from it. A kernel must therefore wait (V_S) for earlier vector
+// instructions that use the first block, and needs a barrier of the vector pipe before it uses the
+// result.
 template <typename T>
 __aicore__ inline void CreateVecIndex(const LocalTensor<T> &dst, const T &first, uint32_t count, AVSG_SHIM_SITE) {
     static_assert(shim::one_of<T, half, int16_t, int32_t, float>(),
                   "CreateVecIndex takes half, int16_t, int32_t or float");
-    shim::Ctx x{"CreateVecIndex", at};
+    shim::CallSite x{"CreateVecIndex", at};
     shim::Core &c = shim::core(x);
     shim::Lanes l = shim::count_of(x, count);
     uint32_t bytes = count * uint32_t(sizeof(T)), head = bytes < shim::BLOCK ? bytes : shim::BLOCK;
@@ -55,7 +57,7 @@ __aicore__ inline void CreateVecIndex(const LocalTensor<T> &dst, const T &first,
     c.issue(shim::S, x, [] {});
     c.set(HardEvent::S_V, EVENT_ID0, x);
     c.wait(HardEvent::S_V, EVENT_ID0, x);
-    shim::operand<sizeof(T)>(c, x, "dst", dst, l, shim::row(dst), true);
+    shim::declare_operand<sizeof(T)>(c, x, "dst", dst, l, shim::contiguous(dst), true);
     uint32_t to = dst.addr;
     c.issue(shim::V, x, [&c, x, to, count, bytes, first] {
         bool over = false;

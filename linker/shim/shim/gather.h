@@ -1,5 +1,5 @@
-// Gather: dst[i] = the element at byte src + base + offset[i]. An offset that is undefined, unaligned or
-// outside the source column is refused; on the device it is a fault or somebody else's data.
+// Gather copies the element at byte src + base + offset[i] to dst[i]. An offset that is undefined,
+// unaligned or outside of the source tensor is an error; the device would fault or read other data.
 #pragma once
 
 #include "lanes.h"
@@ -12,9 +12,9 @@ __aicore__ inline void Gather(const LocalTensor<T> &dst, const LocalTensor<T> &s
                               AVSG_SHIM_SITE) {
     static_assert(shim::one_of<T, half, int16_t, uint16_t, int32_t, uint32_t, float>(),
                   "Gather takes 16-bit and 32-bit elements; 64-bit data is gathered as two halves");
-    shim::Ctx x{"Gather", at};
+    shim::CallSite x{"Gather", at};
     shim::Core &c = shim::core(x);
-    // The library keeps the number of whole repeats in eight bits.
+    // The library stores the number of whole repeats in eight bits.
     constexpr uint32_t lanes = 256 / sizeof(T), limit = 255 * lanes + lanes - 1;
     if (count > limit) shim::fail("count", x, "count ", count, " is above ", limit, ", where its repeat count wraps");
     if (!count) return;
@@ -22,14 +22,15 @@ __aicore__ inline void Gather(const LocalTensor<T> &dst, const LocalTensor<T> &s
     shim::Lanes l = shim::count_of(x, count);
     uint32_t bytes = count * uint32_t(sizeof(T)), off_bytes = count * 4;
     shim::check_aligned(x, "src", src.addr);
-    shim::operand<4>(c, x, "offset", offset, l, shim::row(offset), false);
-    shim::operand<sizeof(T)>(c, x, "dst", dst, l, shim::row(dst), true);
+    shim::declare_operand<4>(c, x, "offset", offset, l, shim::contiguous(offset), false);
+    shim::declare_operand<sizeof(T)>(c, x, "dst", dst, l, shim::contiguous(dst), true);
     if (src.addr + uint64_t(base) >= src.hi)
         shim::fail("bounds", x, "base ", base, " is past the source tensor's end");
-    // Which elements are read depends on data; a hazard must not.
+    // The elements that are read depend on the offsets. The whole source counts as read, so that
+    // the hazard check does not depend on data.
     c.reads(src.addr + base, src.hi);
-    shim::check_apart(x, "src", dst.addr, dst.addr + bytes, src.addr, src.hi);
-    shim::check_apart(x, "offset", dst.addr, dst.addr + bytes, offset.addr, offset.addr + off_bytes);
+    shim::check_disjoint(x, "src", dst.addr, dst.addr + bytes, src.addr, src.hi);
+    shim::check_disjoint(x, "offset", dst.addr, dst.addr + bytes, offset.addr, offset.addr + off_bytes);
     uint32_t to = dst.addr, from = src.addr + base, end = src.hi, offs = offset.addr;
     c.issue(shim::V, x, [&c, x, to, from, end, offs, count, bytes] {
         if (c.checks && c.any_undefined(offs, count * 4))
@@ -52,27 +53,27 @@ __aicore__ inline void Gather(const LocalTensor<T> &dst, const LocalTensor<T> &s
     });
 }
 
-// Whole blocks: eight byte offsets, each a multiple of 32, per repeat.
+// Gatherb copies whole blocks: each repeat takes eight byte offsets, all multiples of 32.
 template <typename T>
 __aicore__ inline void Gatherb(const LocalTensor<T> &dst, const LocalTensor<T> &src,
                                const LocalTensor<uint32_t> &offset, const uint8_t repeatTime,
                                const GatherRepeatParams &p, AVSG_SHIM_SITE) {
     static_assert(shim::one_of<T, uint16_t, uint32_t>(), "Gatherb takes uint16_t or uint32_t views");
-    shim::Ctx x{"Gatherb", at};
+    shim::CallSite x{"Gatherb", at};
     shim::Core &c = shim::core(x);
     if (!repeatTime) return;
     if (!p.dstBlkStride) shim::fail("count", x, "dstBlkStride 0 writes one block eight times");
     uint32_t n = repeatTime * 8u;
     uint64_t all[2] = {~uint64_t(0), sizeof(T) == 2 ? ~uint64_t(0) : 0};
     shim::Lanes l = shim::mask_of<T>(x, all, repeatTime);
-    shim::Walk wd = shim::strided(dst, p.dstBlkStride, p.dstRepStride);
+    shim::OperandLayout wd = shim::strided(dst, p.dstBlkStride, p.dstRepStride);
     shim::check_aligned(x, "src", src.addr);
-    shim::operand<4>(c, x, "offset", offset, shim::count_of(x, n), shim::row(offset), false);
-    shim::operand<sizeof(T)>(c, x, "dst", dst, l, wd, true);
+    shim::declare_operand<4>(c, x, "offset", offset, shim::count_of(x, n), shim::contiguous(offset), false);
+    shim::declare_operand<sizeof(T)>(c, x, "dst", dst, l, wd, true);
     c.reads(src.addr, src.hi);
     for (const shim::Range &r : shim::ranges<sizeof(T)>(l, wd)) {
-        shim::check_apart(x, "src", r.lo, r.hi, src.addr, src.hi);
-        shim::check_apart(x, "offset", r.lo, r.hi, offset.addr, offset.addr + n * 4);
+        shim::check_disjoint(x, "src", r.lo, r.hi, src.addr, src.hi);
+        shim::check_disjoint(x, "offset", r.lo, r.hi, offset.addr, offset.addr + n * 4);
     }
     uint32_t from = src.addr, end = src.hi, offs = offset.addr;
     c.issue(shim::V, x, [&c, x, wd, from, end, offs, n] {

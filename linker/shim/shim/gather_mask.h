@@ -1,5 +1,6 @@
-// GatherMask: order-keeping compaction. What lies in dst past the returned count is undefined, and the
-// count is the only thing the scalar unit has without a flag.
+// GatherMask keeps the elements whose mask bit is set, in their order. The elements of dst from the
+// returned count on are undefined. The scalar unit may use the returned count without a flag; dst
+// needs one, like any result of the vector pipe.
 #pragma once
 
 #include "lanes.h"
@@ -7,13 +8,13 @@
 namespace AscendC {
 namespace shim {
 
-// Which elements a call looks at, and where the mask bit of each is.
+// The elements that a call reads, and the places of their mask bits.
 struct Compaction {
     bool counter;
-    uint32_t per_repeat, repeats; // elements
-    uint32_t src, block, repeat;  // bytes
-    uint32_t pattern, pattern_repeat;
-    uint32_t builtin; // 0: the pattern is in UB
+    uint32_t per_repeat, repeats;     // Elements per repeat, and the number of repeats.
+    uint32_t src, block, repeat;      // UB address, and strides in bytes.
+    uint32_t pattern, pattern_repeat; // UB address, and stride in bytes.
+    uint32_t builtin;                 // The built-in pattern, 1 to 7; 0 if the pattern is in UB.
 };
 
 inline bool builtin_bit(uint32_t pattern, uint32_t i) {
@@ -22,7 +23,7 @@ inline bool builtin_bit(uint32_t pattern, uint32_t i) {
 }
 
 template <class T>
-void compact(const Ctx &x, const LocalTensor<T> &d, const LocalTensor<T> &s, bool counter, uint32_t mask,
+void compact(const CallSite &x, const LocalTensor<T> &d, const LocalTensor<T> &s, bool counter, uint32_t mask,
              const GatherMaskParams &p, uint64_t &rsvd, uint32_t builtin, uint32_t pattern, uint32_t pattern_lo,
              uint32_t pattern_hi) {
     static_assert(one_of<T, half, int16_t, uint16_t, int32_t, uint32_t, float>(),
@@ -48,12 +49,13 @@ void compact(const Ctx &x, const LocalTensor<T> &d, const LocalTensor<T> &s, boo
         if (k.counter) return k.src + i * size;
         return k.src + r * k.repeat + i / (BLOCK / size) * k.block + i % (BLOCK / size) * size;
     };
-    // No destination may lie where a later repeat still reads, so none may lie in the source at all.
-    uint32_t room = (d.hi - d.addr) / size, most = total < room ? uint32_t(total) : room;
+    // The destination must not overlap the source, because a later repeat could read what an
+    // earlier repeat has written.
+    uint32_t capacity = (d.hi - d.addr) / size, max_kept = total < capacity ? uint32_t(total) : capacity;
     auto source = [&](uint32_t lo, uint32_t hi) {
         check_bounds(x, "src0", lo, hi, s.lo, s.hi);
         c.reads(lo, hi);
-        check_apart(x, "src0", d.addr, d.addr + most * size, lo, hi);
+        check_disjoint(x, "src0", d.addr, d.addr + max_kept * size, lo, hi);
     };
     for (uint32_t r = 0; r < k.repeats; ++r) {
         if (counter) {
@@ -65,11 +67,11 @@ void compact(const Ctx &x, const LocalTensor<T> &d, const LocalTensor<T> &s, boo
         uint32_t lo = pattern + r * k.pattern_repeat, hi = lo + (k.per_repeat + 7) / 8;
         check_bounds(x, "pattern", lo, hi, pattern_lo, pattern_hi);
         c.reads(lo, hi);
-        check_apart(x, "pattern", d.addr, d.addr + most * size, lo, hi);
+        check_disjoint(x, "pattern", d.addr, d.addr + max_kept * size, lo, hi);
     }
-    c.writes(d.addr, d.addr + most * size);
+    c.writes(d.addr, d.addr + max_kept * size);
 
-    std::vector<uint8_t> data, junk;
+    std::vector<uint8_t> data, undefined_bits;
     uint64_t kept = 0;
     uint32_t seq = c.issue_now(V, x, [&] {
         for (uint32_t r = 0; r < k.repeats; ++r)
@@ -87,18 +89,17 @@ void compact(const Ctx &x, const LocalTensor<T> &d, const LocalTensor<T> &s, boo
                 if (!take) continue;
                 uint32_t from = at(r, i);
                 data.insert(data.end(), c.ub + from, c.ub + from + size);
-                junk.insert(junk.end(), c.undefined + from, c.undefined + from + size);
+                undefined_bits.insert(undefined_bits.end(), c.undefined + from, c.undefined + from + size);
                 ++kept;
             }
-        if (kept > room)
-            fail("bounds", x, kept, " elements are kept and the destination has room for ", room);
+        if (kept > capacity) fail("bounds", x, kept, " elements are kept and the destination has space for ", capacity);
     });
     rsvd = kept;
     uint32_t to = d.addr;
-    c.later(V, seq, [&c, to, most, data, junk] {
+    c.defer(V, seq, [&c, to, max_kept, data, undefined_bits] {
         std::memcpy(c.ub + to, data.data(), data.size());
-        std::memcpy(c.undefined + to, junk.data(), junk.size());
-        c.undefine(to + uint32_t(data.size()), most * size - uint32_t(data.size()));
+        std::memcpy(c.undefined + to, undefined_bits.data(), undefined_bits.size());
+        c.undefine(to + uint32_t(data.size()), max_kept * size - uint32_t(data.size()));
     });
 }
 
@@ -110,7 +111,7 @@ __aicore__ inline void GatherMask(const LocalTensor<T> &dst, const LocalTensor<T
                                   const GatherMaskParams &params, uint64_t &rsvdCnt, AVSG_SHIM_SITE) {
     static_assert(std::is_unsigned<U>::value && sizeof(U) == sizeof(T),
                   "the pattern of a 16-bit GatherMask is uint16_t and of a 32-bit one uint32_t");
-    shim::Ctx x{"GatherMask", at};
+    shim::CallSite x{"GatherMask", at};
     shim::check_aligned(x, "pattern", src1Pattern.addr);
     shim::compact(x, dst, src0, reduceMode, mask, params, rsvdCnt, 0, src1Pattern.addr, src1Pattern.lo,
                   src1Pattern.hi);
@@ -120,7 +121,7 @@ template <typename T>
 __aicore__ inline void GatherMask(const LocalTensor<T> &dst, const LocalTensor<T> &src0, const uint8_t src1Pattern,
                                   const bool reduceMode, const uint32_t mask, const GatherMaskParams &params,
                                   uint64_t &rsvdCnt, AVSG_SHIM_SITE) {
-    shim::Ctx x{"GatherMask", at};
+    shim::CallSite x{"GatherMask", at};
     if (src1Pattern < 1 || src1Pattern > 7)
         shim::fail("count", x, "built-in pattern ", int(src1Pattern), " is not in 1..7");
     shim::compact(x, dst, src0, reduceMode, mask, params, rsvdCnt, src1Pattern, 0, 0, 0);

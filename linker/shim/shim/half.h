@@ -1,5 +1,5 @@
-// IEEE 754 binary16, stored exactly and computed through binary32: for + - * one rounding to binary16
-// after a binary32 operation gives the correctly rounded result (24 >= 2 * 11 + 2 bits).
+// IEEE 754 binary16, computed in binary32. For + - * the result of the binary32 operation, rounded
+// to binary16, is the correctly rounded result, because 24 bits are at least 2 * 11 + 2.
 #pragma once
 
 #include <cmath>
@@ -29,11 +29,12 @@ inline float widen_half(uint16_t h) {
     uint32_t exponent = (h >> 10) & 31u, fraction = h & 0x3ffu;
     if (exponent == 31) return bits_to_float(sign | 0x7f800000u | (fraction << 13));
     if (exponent != 0) return bits_to_float(sign | ((exponent + 112) << 23) | (fraction << 13));
-    float tiny = float(fraction) * bits_to_float(0x33800000u); // fraction * 2^-24
+    float tiny = float(fraction) * bits_to_float(0x33800000u); // This is fraction * 2^-24.
     return sign ? -tiny : tiny;
 }
 
-// All 65536 values once per loaded kernel: lifetimes are halves, and sweeps over them are long.
+// The binary32 values of all 65536 halves. Lifetimes are halves, and sweeps over them are long, so
+// each loaded kernel library computes the conversions once.
 struct HalfTable {
     float value[65536];
     HalfTable() {
@@ -46,7 +47,7 @@ AVSG_SHIM_STATE const float *half_values() {
     return table.value;
 }
 
-// Round to nearest, ties to even.
+// Rounds to nearest, ties to even.
 inline uint16_t narrow_to_half(float f) {
     uint32_t u = float_to_bits(f);
     uint32_t sign = (u >> 16) & 0x8000u, magnitude = u & 0x7fffffffu;
@@ -56,7 +57,7 @@ inline uint16_t narrow_to_half(float f) {
         uint32_t odd = (magnitude >> 13) & 1u;
         return uint16_t(sign | ((magnitude - 0x38000000u + 0xfffu + odd) >> 13));
     }
-    // Below 2^-14 the unit is 2^-24; nearbyint rounds ties to even in the default mode.
+    // Below 2^-14 halves are multiples of 2^-24; nearbyint rounds ties to even in the default mode.
     float scaled = bits_to_float(magnitude) * 16777216.0f;
     return uint16_t(sign | uint32_t(std::nearbyint(scaled)));
 }
@@ -65,7 +66,7 @@ struct Half {
     uint16_t bits;
 
     Half() = default;
-    // The device's half is an arithmetic type, so numbers convert both ways without a cast.
+    // The device's half is an arithmetic type, so numbers convert to it and from it without a cast.
     template <class N, class = std::enable_if_t<std::is_arithmetic<N>::value>>
     Half(N n) : bits(narrow_to_half(float(n))) {}
     operator float() const { return half_values()[bits]; }

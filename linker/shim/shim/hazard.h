@@ -1,6 +1,6 @@
-// Who touched which byte of UB last. One record per block of 32 bytes and, where a block was touched
-// in part, one per byte; the last access of a pipe stands for all of its earlier ones, because a clock
-// that covers it covers them.
+// The latest access of each pipe to each byte of UB. There is one record per block of 32 bytes and,
+// if a part of a block was accessed, one per byte. The latest access of a pipe is enough, because a
+// clock that covers it covers the pipe's earlier accesses.
 #pragma once
 
 #include <cstdlib>
@@ -14,11 +14,11 @@ namespace AscendC {
 namespace shim {
 
 constexpr uint32_t UB_BYTES = 192 * 1024;
-// Select in modes 1 and 2 uses everything from here on as its own.
+// Select in modes 1 and 2 uses UB from this byte on as scratch space.
 constexpr uint32_t UB_SCRATCH = 184 * 1024;
 constexpr uint32_t BLOCK = 32;
 
-struct Hit {
+struct Conflict {
     Pipe pipe;
     bool wrote;
     uint32_t seq;
@@ -29,27 +29,30 @@ class UbClocks {
     enum { READ = 0, WRITE = 1 };
     struct Record {
         uint32_t last[2][PIPES];
-        uint32_t fine; // bit kind * PIPES + pipe: the bytes of this block have records of their own
+        // Bit kind * PIPES + pipe is set if the bytes of this block have their own records.
+        uint32_t split;
     };
     std::vector<Record> blocks;
-    // Pages of it are only ever touched where a scalar unit or an odd tail was.
+    // One record per byte, kind and pipe. calloc maps a page of it only when one of its records is
+    // written, which only accesses to parts of blocks do.
     struct Free {
         void operator()(uint32_t *p) const { std::free(p); }
     };
     std::unique_ptr<uint32_t, Free> bytes;
 
-    uint32_t *fine(int slot, uint32_t byte) const { return bytes.get() + size_t(slot) * UB_BYTES + byte; }
+    uint32_t *byte_record(int slot, uint32_t byte) const { return bytes.get() + size_t(slot) * UB_BYTES + byte; }
 
-    bool look(const Record &r, int kind, int q, uint32_t known, uint32_t lo, uint32_t hi, Hit &hit) const {
-        if (r.last[kind][q] <= known) return false;
+    bool find_conflict(const Record &r, int kind, int q, uint32_t completed, uint32_t lo, uint32_t hi,
+                       Conflict &conflict) const {
+        if (r.last[kind][q] <= completed) return false;
         int slot = kind * PIPES + q;
-        if (!(r.fine >> slot & 1)) {
-            hit = Hit{Pipe(q), kind == WRITE, r.last[kind][q], lo};
+        if (!(r.split >> slot & 1)) {
+            conflict = Conflict{Pipe(q), kind == WRITE, r.last[kind][q], lo};
             return true;
         }
         for (uint32_t b = lo; b < hi; ++b)
-            if (*fine(slot, b) > known) {
-                hit = Hit{Pipe(q), kind == WRITE, *fine(slot, b), b};
+            if (*byte_record(slot, b) > completed) {
+                conflict = Conflict{Pipe(q), kind == WRITE, *byte_record(slot, b), b};
                 return true;
             }
         return false;
@@ -62,11 +65,14 @@ class UbClocks {
 
     void reset() { std::memset(blocks.data(), 0, blocks.size() * sizeof(Record)); }
 
-    // The earlier accesses to [lo, hi), at most one per pipe and kind, that `p`, knowing `known`, is
-    // not ordered after; only those of the first such block.
-    int conflicts(uint32_t lo, uint32_t hi, bool write, Pipe p, const Clock &known, Hit (&hits)[2 * PIPES]) const {
-        Clock k = known;
-        if (p == S) k[S] = UINT32_MAX; // the scalar unit sees its own accesses in program order
+    // Finds the earlier accesses to [lo, hi) that conflict with an access of pipe `p` and that the
+    // clock `completed` does not cover. It stops at the first block with conflicts, writes at most
+    // one per pipe and kind to `conflicts`, and returns their number.
+    int find_conflicts(uint32_t lo, uint32_t hi, bool write, Pipe p, const Clock &completed,
+                       Conflict (&conflicts)[2 * PIPES]) const {
+        Clock k = completed;
+        // The scalar unit performs its own accesses in program order.
+        if (p == S) k[S] = UINT32_MAX;
         for (uint32_t b = lo / BLOCK; b * BLOCK < hi; ++b) {
             const Record &r = blocks[b];
             bool any = false;
@@ -77,8 +83,8 @@ class UbClocks {
             uint32_t to = (b + 1) * BLOCK < hi ? (b + 1) * BLOCK : hi;
             int n = 0;
             for (int q = 0; q < PIPES; ++q) {
-                n += look(r, WRITE, q, k[q], from, to, hits[n]);
-                if (write) n += look(r, READ, q, k[q], from, to, hits[n]);
+                n += find_conflict(r, WRITE, q, k[q], from, to, conflicts[n]);
+                if (write) n += find_conflict(r, READ, q, k[q], from, to, conflicts[n]);
             }
             if (n) return n;
         }
@@ -91,14 +97,14 @@ class UbClocks {
             Record &r = blocks[b];
             uint32_t start = b * BLOCK, end = start + BLOCK;
             if (lo <= start && end <= hi) {
-                r.fine &= ~(1u << slot);
+                r.split &= ~(1u << slot);
             } else {
-                if (!(r.fine >> slot & 1)) {
-                    for (uint32_t i = start; i < end; ++i) *fine(slot, i) = r.last[kind][p];
-                    r.fine |= 1u << slot;
+                if (!(r.split >> slot & 1)) {
+                    for (uint32_t i = start; i < end; ++i) *byte_record(slot, i) = r.last[kind][p];
+                    r.split |= 1u << slot;
                 }
                 uint32_t to = end < hi ? end : hi;
-                for (uint32_t i = start > lo ? start : lo; i < to; ++i) *fine(slot, i) = seq;
+                for (uint32_t i = start > lo ? start : lo; i < to; ++i) *byte_record(slot, i) = seq;
             }
             r.last[kind][p] = seq;
         }

@@ -1,6 +1,6 @@
-// How a vector instruction walks UB: either `n` elements in a row (the count forms), or repeats of
-// eight blocks with strides and a lane mask. From one description come the footprint, the bounds,
-// the overlap rules and the loop itself.
+// How a vector instruction accesses UB: the count forms access `n` contiguous elements, the other
+// forms access repeats of eight blocks with strides and a lane mask. One description gives the
+// accessed ranges, the checks of bounds and overlap, and the loop over the lanes.
 #pragma once
 
 #include "tensor.h"
@@ -10,27 +10,27 @@ namespace shim {
 
 struct Lanes {
     bool counted;
-    uint32_t n;       // counted: elements
-    uint32_t repeats; // otherwise
-    uint64_t bits[2]; // active lanes of a repeat
+    uint32_t n;       // The number of elements of a count form.
+    uint32_t repeats; // The number of repeats of the other forms.
+    uint64_t bits[2]; // The active lanes of a repeat, for the other forms.
 };
 
-// One operand: strides in bytes.
-struct Walk {
+// The place of one operand: its UB address, and its strides between blocks and repeats in bytes.
+struct OperandLayout {
     uint32_t addr, block, repeat;
 };
 
-inline Lanes count_of(const Ctx &x, int64_t n) {
+inline Lanes count_of(const CallSite &x, int64_t n) {
     if (n < 0 || n > int64_t(UB_BYTES))
         fail("count", x, "count ", n, " is not in 0..", UB_BYTES);
     return Lanes{true, uint32_t(n), 0, {0, 0}};
 }
 
-inline void check_repeats(const Ctx &x, uint32_t repeats) {
+inline void check_repeats(const CallSite &x, uint32_t repeats) {
     if (repeats > 255) fail("count", x, "repeatTimes ", repeats, " is above 255");
 }
 
-template <class T> Lanes mask_of(const Ctx &x, uint64_t mask, uint32_t repeats) {
+template <class T> Lanes mask_of(const CallSite &x, uint64_t mask, uint32_t repeats) {
     constexpr uint64_t lanes = 256 / sizeof(T);
     check_repeats(x, repeats);
     if (mask == 0 || mask > lanes)
@@ -41,22 +41,22 @@ template <class T> Lanes mask_of(const Ctx &x, uint64_t mask, uint32_t repeats) 
     return l;
 }
 
-template <class T> Lanes mask_of(const Ctx &x, const uint64_t *mask, uint32_t repeats) {
+template <class T> Lanes mask_of(const CallSite &x, const uint64_t *mask, uint32_t repeats) {
     check_repeats(x, repeats);
     if (sizeof(T) == 4 && mask[1])
         fail("count", x, "mask[1] must be 0 for elements of 4 bytes: a repeat has only 64 lanes");
-    if (!mask[0] && !mask[1]) fail("count", x, "a mask with no lane");
+    if (!mask[0] && !mask[1]) fail("count", x, "the mask has no active lane");
     return Lanes{false, 0, repeats, {mask[0], mask[1]}};
 }
 
-template <class T> Walk row(const LocalTensor<T> &t) { return Walk{t.addr, BLOCK, 8 * BLOCK}; }
+template <class T> OperandLayout contiguous(const LocalTensor<T> &t) { return OperandLayout{t.addr, BLOCK, 8 * BLOCK}; }
 
-template <class T> Walk strided(const LocalTensor<T> &t, uint32_t block, uint32_t repeat) {
-    return Walk{t.addr, block * BLOCK, repeat * BLOCK};
+template <class T> OperandLayout strided(const LocalTensor<T> &t, uint32_t block, uint32_t repeat) {
+    return OperandLayout{t.addr, block * BLOCK, repeat * BLOCK};
 }
 
-// Calls f(addresses, lanes) for every run of active lanes that is contiguous in all operands.
-template <uint32_t SIZE, size_t N, class F> void walk(const Lanes &l, const Walk (&w)[N], F f) {
+// Calls f(addresses, n) for each run of `n` active lanes that is contiguous in all operands.
+template <uint32_t SIZE, size_t N, class F> void for_each_run(const Lanes &l, const OperandLayout (&w)[N], F f) {
     uint32_t a[N];
     if (l.counted) {
         for (size_t k = 0; k < N; ++k) a[k] = w[k].addr;
@@ -88,10 +88,10 @@ struct Range {
     uint32_t lo, hi;
 };
 
-template <uint32_t SIZE> std::vector<Range> ranges(const Lanes &l, const Walk &w) {
+template <uint32_t SIZE> std::vector<Range> ranges(const Lanes &l, const OperandLayout &w) {
     std::vector<Range> out;
-    const Walk one[1] = {w};
-    walk<SIZE>(l, one, [&](const uint32_t(&a)[1], uint32_t n) {
+    const OperandLayout one[1] = {w};
+    for_each_run<SIZE>(l, one, [&](const uint32_t (&a)[1], uint32_t n) {
         uint32_t hi = a[0] + n * SIZE;
         if (!out.empty() && out.back().hi == a[0])
             out.back().hi = hi;
@@ -101,54 +101,59 @@ template <uint32_t SIZE> std::vector<Range> ranges(const Lanes &l, const Walk &w
     return out;
 }
 
-inline void check_aligned(const Ctx &x, const char *who, uint32_t addr, uint32_t to = BLOCK) {
-    if (addr % to) fail("alignment", x, who, " starts at UB byte ", hex(addr), ", which is no multiple of ", to);
+inline void check_aligned(const CallSite &x, const char *operand, uint32_t addr, uint32_t to = BLOCK) {
+    if (addr % to) fail("alignment", x, operand, " starts at UB byte ", hex(addr), ", which is no multiple of ", to);
 }
 
-inline void check_bounds(const Ctx &x, const char *who, uint32_t lo, uint32_t hi, uint32_t from, uint32_t to) {
+inline void check_bounds(const CallSite &x, const char *operand, uint32_t lo, uint32_t hi, uint32_t from, uint32_t to) {
     if (lo < from || hi > to)
-        fail("bounds", x, who, " needs UB ", hex(lo), "..", hex(hi), " and its tensor is ", hex(from), "..", hex(to));
+        fail("bounds", x, operand, " needs UB ", hex(lo), "..", hex(hi), " and its tensor is ", hex(from), "..",
+             hex(to));
 }
 
 template <uint32_t SIZE, class T>
-void operand(Core &c, const Ctx &x, const char *who, const LocalTensor<T> &t, const Lanes &l, const Walk &w,
-             bool write) {
-    check_aligned(x, who, t.addr);
+void declare_operand(Core &c, const CallSite &x, const char *operand, const LocalTensor<T> &t, const Lanes &l,
+                     const OperandLayout &w, bool write) {
+    check_aligned(x, operand, t.addr);
     if (l.counted) {
         uint32_t hi = w.addr + l.n * SIZE;
-        check_bounds(x, who, w.addr, hi, t.lo, t.hi);
+        check_bounds(x, operand, w.addr, hi, t.lo, t.hi);
         write ? c.writes(w.addr, hi) : c.reads(w.addr, hi);
         return;
     }
     for (const Range &r : ranges<SIZE>(l, w)) {
-        check_bounds(x, who, r.lo, r.hi, t.lo, t.hi);
+        check_bounds(x, operand, r.lo, r.hi, t.lo, t.hi);
         write ? c.writes(r.lo, r.hi) : c.reads(r.lo, r.hi);
     }
 }
 
-inline bool meet(uint32_t a, uint32_t a_end, uint32_t b, uint32_t b_end) { return a < b_end && b < a_end; }
+inline bool intersects(uint32_t a, uint32_t a_end, uint32_t b, uint32_t b_end) { return a < b_end && b < a_end; }
 
-// A destination may be exactly a source; any other overlap depends on how the unit is pipelined.
+// Checks that the destination either is exactly the source or does not overlap it; the result of
+// any other overlap depends on how the unit is pipelined.
 template <uint32_t SIZE>
-void check_overlap(const Ctx &x, const char *who, const Lanes &l, const Walk &d, const Walk &s) {
+void check_overlap(const CallSite &x, const char *operand, const Lanes &l, const OperandLayout &d,
+                   const OperandLayout &s) {
     bool same = d.addr == s.addr && (l.counted || (d.block == s.block && (d.repeat == s.repeat || l.repeats == 1)));
     if (same) return;
     if (l.counted) {
-        if (meet(d.addr, d.addr + l.n * SIZE, s.addr, s.addr + l.n * SIZE))
-            fail("overlap", x, "dst at UB ", hex(d.addr), " partly overlaps ", who, " at ", hex(s.addr));
+        if (intersects(d.addr, d.addr + l.n * SIZE, s.addr, s.addr + l.n * SIZE))
+            fail("overlap", x, "dst at UB ", hex(d.addr), " partly overlaps ", operand, " at ", hex(s.addr));
         return;
     }
     std::vector<Range> from = ranges<SIZE>(l, s);
     for (const Range &a : ranges<SIZE>(l, d))
         for (const Range &b : from)
-            if (meet(a.lo, a.hi, b.lo, b.hi))
-                fail("overlap", x, "dst at UB ", hex(a.lo), " partly overlaps ", who, " at ", hex(b.lo));
+            if (intersects(a.lo, a.hi, b.lo, b.hi))
+                fail("overlap", x, "dst at UB ", hex(a.lo), " partly overlaps ", operand, " at ", hex(b.lo));
 }
 
-// For instructions whose operands differ in shape: no overlap at all.
-inline void check_apart(const Ctx &x, const char *who, uint32_t d, uint32_t d_end, uint32_t s, uint32_t s_end) {
-    if (meet(d, d_end, s, s_end))
-        fail("overlap", x, "dst ", hex(d), "..", hex(d_end), " overlaps ", who, " ", hex(s), "..", hex(s_end));
+// Checks that dst [d, d_end) and an operand [s, s_end) do not overlap, for instructions whose
+// operands differ in shape.
+inline void check_disjoint(const CallSite &x, const char *operand, uint32_t d, uint32_t d_end, uint32_t s,
+                           uint32_t s_end) {
+    if (intersects(d, d_end, s, s_end))
+        fail("overlap", x, "dst ", hex(d), "..", hex(d_end), " overlaps ", operand, " ", hex(s), "..", hex(s_end));
 }
 
 } // namespace shim

@@ -1,5 +1,5 @@
-// The launcher that every compiled kernel exports: one thread per core, blocks dealt to cores in waves,
-// errors gathered into one line of text.
+// The launcher that every compiled kernel library exports. It runs one thread per core; each thread
+// takes the next block until none is left. Faults are reported as one line of text.
 #pragma once
 
 #include <dlfcn.h>
@@ -15,18 +15,18 @@ namespace shim {
 
 constexpr uint32_t MAX_ARGS = 40;
 
-struct Spare {
+struct CoreMemoryPool {
     std::mutex lock;
     std::vector<std::unique_ptr<CoreMemory>> list;
 };
 
-AVSG_SHIM_STATE Spare &spare() {
-    static Spare s;
+AVSG_SHIM_STATE CoreMemoryPool &core_memory_pool() {
+    static CoreMemoryPool s;
     return s;
 }
 
-inline std::unique_ptr<CoreMemory> take_memory() {
-    Spare &s = spare();
+inline std::unique_ptr<CoreMemory> acquire_memory() {
+    CoreMemoryPool &s = core_memory_pool();
     std::lock_guard<std::mutex> g(s.lock);
     if (s.list.empty()) return std::make_unique<CoreMemory>();
     auto m = std::move(s.list.back());
@@ -34,8 +34,8 @@ inline std::unique_ptr<CoreMemory> take_memory() {
     return m;
 }
 
-inline void give_memory(std::unique_ptr<CoreMemory> m) {
-    Spare &s = spare();
+inline void return_memory(std::unique_ptr<CoreMemory> m) {
+    CoreMemoryPool &s = core_memory_pool();
     std::lock_guard<std::mutex> g(s.lock);
     if (s.list.size() < 64) s.list.push_back(std::move(m));
 }
@@ -51,7 +51,8 @@ template <size_t N> void call(void *f, void *const *a, uint32_t n) {
     if constexpr (N > 0) call<N - 1>(f, a, n);
 }
 
-// This library and not whichever was loaded first.
+// Finds a kernel in the library that contains this code: several kernel libraries of one process
+// may export the same name.
 AVSG_SHIM_STATE void *find_kernel(const char *name) {
     Dl_info here;
     if (dladdr(reinterpret_cast<void *>(&find_kernel), &here) && here.dli_fname)
@@ -63,18 +64,18 @@ AVSG_SHIM_STATE void *find_kernel(const char *name) {
     return dlsym(RTLD_DEFAULT, name);
 }
 
-inline void run_block(World &w, uint32_t block, void *f, void *const *args, uint32_t nargs,
+inline void run_block(LaunchState &w, uint32_t block, void *f, void *const *args, uint32_t nargs,
                       const avsg_shim_options &o, std::mutex &peak_lock) {
-    Core core(w, block, take_memory());
+    Core core(w, block, acquire_memory());
     current() = &core;
-    Ctx end{"the kernel's end"};
+    CallSite end{"the kernel's end"};
     try {
         if (o.fault_block == int32_t(block))
-            throw Fault{"aicore-exception: raised here because the launch asked for it", false, false};
+            throw Fault{"aicore-exception: raised because the launch options asked for it", false, false};
         call<MAX_ARGS>(f, args, nargs);
-        core.settled(end, true);
+        core.check_settled(end, true);
     } catch (const Fault &fault) {
-        w.note(block, fault);
+        w.record_fault(block, fault);
     }
     current() = nullptr;
     w.end(block);
@@ -82,30 +83,32 @@ inline void run_block(World &w, uint32_t block, void *f, void *const *args, uint
         std::lock_guard<std::mutex> g(peak_lock);
         if (core.peak > *o.peak_ub) *o.peak_ub = core.peak;
     }
-    give_memory(core.release());
+    return_memory(core.release());
 }
 
-inline int say(char *error, size_t len, int code, const std::string &text) {
+inline int report(char *error, size_t len, int code, const std::string &text) {
     if (error && len) std::snprintf(error, len, "%s", text.c_str());
     return code;
 }
 
 inline int launch(const char *kernel, uint32_t blocks, void *const *args, uint32_t nargs, const avsg_shim_options *o,
                   char *error, size_t len) {
-    if (!kernel || !o || (nargs && !args)) return say(error, len, 2, "launch: a null pointer");
+    if (!kernel || !o || (nargs && !args))
+        return report(error, len, 2, "launch: the kernel's name, the options or the arguments are a null pointer");
     if (o->size != sizeof(avsg_shim_options))
-        return say(error, len, 2, cat("launch: options of ", o->size, " bytes, this shim has ", sizeof(*o)));
+        return report(error, len, 2,
+                      cat("launch: the options have ", o->size, " bytes and this shim expects ", sizeof(*o)));
     if (blocks == 0 || blocks > 65535)
-        return say(error, len, 2, cat("launch: ", blocks, " blocks; 1..65535 can be launched"));
-    if (o->cores == 0) return say(error, len, 2, "launch: 0 cores");
-    if (o->mode > 2) return say(error, len, 2, cat("launch: mode ", o->mode, " is not 0, 1 or 2"));
-    if (nargs > MAX_ARGS) return say(error, len, 2, cat("launch: ", nargs, " arguments; at most ", MAX_ARGS));
-    if (o->regions && !o->region) return say(error, len, 2, "launch: regions is null");
+        return report(error, len, 2, cat("launch: ", blocks, " blocks; a launch takes 1..65535"));
+    if (o->cores == 0) return report(error, len, 2, "launch: 0 cores; give at least 1");
+    if (o->mode > 2) return report(error, len, 2, cat("launch: mode ", o->mode, " is not 0, 1 or 2"));
+    if (nargs > MAX_ARGS) return report(error, len, 2, cat("launch: ", nargs, " arguments; at most ", MAX_ARGS));
+    if (o->regions && !o->region) return report(error, len, 2, "launch: `region` is null and `regions` is not 0");
     void *f = find_kernel(kernel);
-    if (!f) return say(error, len, 2, cat("launch: no kernel named ", kernel));
+    if (!f) return report(error, len, 2, cat("launch: no kernel named ", kernel));
     if (o->peak_ub) *o->peak_ub = 0;
 
-    World w(blocks, *o);
+    LaunchState w(blocks, *o);
     std::mutex next_lock, peak_lock;
     uint32_t next = 0;
     auto work = [&] {
@@ -128,8 +131,8 @@ inline int launch(const char *kernel, uint32_t blocks, void *const *args, uint32
 
     Fault fault;
     uint32_t core = 0;
-    if (!w.fault(fault, core)) return say(error, len, 0, "");
-    return say(error, len, fault.hang ? 3 : 1, cat(fault.text, " [core ", core, "]"));
+    if (!w.fault(fault, core)) return report(error, len, 0, "");
+    return report(error, len, fault.hang ? 3 : 1, cat(fault.text, " [core ", core, "]"));
 }
 
 } // namespace shim

@@ -1,63 +1,64 @@
-// Between two SyncAlls nothing orders one core against another: any byte that one core writes and
-// another touches in the same round is a race, whatever order the threads happened to run in.
+// Nothing orders two cores between two SyncAlls. If one core writes a byte and another core
+// accesses it in the same round, that is a race, in whatever order the threads ran.
 #pragma once
 
-#include "world.h"
+#include "launch_state.h"
 
 namespace AscendC {
 namespace shim {
 
-// The furthest-reaching access so far, and the furthest of any other core.
-struct Reach {
-    const GmAccess *best = nullptr, *other = nullptr;
+// The access with the highest end so far, and the one with the highest end of any other core.
+struct HighestEnds {
+    const GmAccess *highest = nullptr, *highest_other = nullptr;
 
     void add(const GmAccess *a) {
-        if (!best || a->core == best->core) {
-            if (!best || a->hi > best->hi) best = a;
+        if (!highest || a->core == highest->core) {
+            if (!highest || a->hi > highest->hi) highest = a;
             return;
         }
-        if (a->hi > best->hi) {
-            other = best;
-            best = a;
-        } else if (!other || a->hi > other->hi) {
-            other = a;
+        if (a->hi > highest->hi) {
+            highest_other = highest;
+            highest = a;
+        } else if (!highest_other || a->hi > highest_other->hi) {
+            highest_other = a;
         }
     }
 
-    const GmAccess *over(const GmAccess &a) const {
-        if (best && best->core != a.core && best->hi > a.lo) return best;
-        if (other && other->core != a.core && other->hi > a.lo) return other;
+    const GmAccess *conflicting(const GmAccess &a) const {
+        if (highest && highest->core != a.core && highest->hi > a.lo) return highest;
+        if (highest_other && highest_other->core != a.core && highest_other->hi > a.lo) return highest_other;
         return nullptr;
     }
 };
 
-inline void World::races(std::vector<GmAccess> &all, const char *unit) {
+inline void LaunchState::find_races(std::vector<GmAccess> &all, const char *unit) {
     std::sort(all.begin(), all.end(), [](const GmAccess &a, const GmAccess &b) { return a.lo < b.lo; });
-    Reach reads, writes;
+    HighestEnds reads, writes;
     for (const GmAccess &a : all) {
-        const GmAccess *o = writes.over(a);
-        if (!o && a.write) o = reads.over(a);
+        const GmAccess *o = writes.conflicting(a);
+        if (!o && a.write) o = reads.conflicting(a);
         if (o) {
             uint64_t at = a.lo > o->lo ? a.lo : o->lo;
-            note_locked(a.core < o->core ? a.core : o->core,
-                        Fault{cat("gm-race: core ", o->core, " ", o->write ? "writes" : "reads", " and core ",
-                                  a.core, " ", a.write ? "writes" : "reads", " the same ", unit, " at ", hex(at),
-                                  " with no SyncAll between: ", where(o->x), " and ", where(a.x)),
-                              false, false});
+            record_fault_locked(a.core < o->core ? a.core : o->core,
+                                Fault{cat("gm-race: core ", o->core, " ", o->write ? "writes" : "reads", " and core ",
+                                          a.core, " ", a.write ? "writes" : "reads", " the same ", unit, " at ",
+                                          hex(at), " with no SyncAll between: ", where(o->x), " and ", where(a.x)),
+                                      false, false});
             return;
         }
         (a.write ? writes : reads).add(&a);
     }
 }
 
-inline void World::mark_stale(const std::vector<GmAccess> &writes) {
-    // The furthest end of any write up to here, so that a search can skip what lies below a line.
+inline void LaunchState::mark_stale(const std::vector<GmAccess> &writes) {
+    // reach[i] is the highest end of writes 0 to i, so that a search can skip the writes below a
+    // line.
     std::vector<uint64_t> reach(writes.size());
     for (size_t i = 0; i < writes.size(); ++i)
         reach[i] = i && reach[i - 1] > writes[i].hi ? reach[i - 1] : writes[i].hi;
     for (uint32_t c = 0; c < blocks; ++c) {
         if (!caches[c]) continue;
-        caches[c]->each([&](uint64_t line, CachedLine &l) {
+        caches[c]->for_each([&](uint64_t line, CachedLine &l) {
             size_t i = size_t(std::upper_bound(reach.begin(), reach.end(), line) - reach.begin());
             for (; i < writes.size() && writes[i].lo < line + LINE; ++i)
                 if (writes[i].core != c) l.stale |= line_bits(line, writes[i].lo, writes[i].hi);
@@ -65,7 +66,7 @@ inline void World::mark_stale(const std::vector<GmAccess> &writes) {
     }
 }
 
-inline void World::close_round() {
+inline void LaunchState::close_round() {
     if (blocks > 1) {
         std::vector<GmAccess> all, writes;
         bool scalar = false;
@@ -76,16 +77,16 @@ inline void World::close_round() {
                 writes.push_back(a);
                 scalar |= a.pipe == S;
             }
-        races(all, "bytes");
+        find_races(all, "bytes");
         if (!stop && scalar && checks()) {
-            // A line that the scalar unit writes back takes its neighbours with it.
+            // The scalar unit writes back whole lines, so two cores must not write to one line.
             std::vector<GmAccess> lines = writes;
             for (auto &a : lines)
                 if (a.pipe == S) {
                     a.hi = DataCache::line_of(a.hi - 1) + LINE;
                     a.lo = DataCache::line_of(a.lo);
                 }
-            races(lines, "64-byte line (a scalar store owns the whole line)");
+            find_races(lines, "64-byte line (a scalar store owns the whole line)");
         }
         std::sort(writes.begin(), writes.end(),
                   [](const GmAccess &a, const GmAccess &b) { return a.lo < b.lo; });

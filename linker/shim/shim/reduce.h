@@ -1,4 +1,4 @@
-// Sums, half and float only. Lanes are added pairwise in a tree, as the unit does.
+// Sums of half and float. Lanes are added pairwise in a tree, as on the device.
 #pragma once
 
 #include "lanes.h"
@@ -16,66 +16,67 @@ template <class T> T tree_sum(std::vector<T> v) {
     return v.empty() ? T(0) : v[0];
 }
 
-template <class T> void put_sum(Core &c, uint32_t to, const std::vector<T> &v, bool junk) {
+template <class T> void store_sum(Core &c, uint32_t to, const std::vector<T> &v, bool is_undefined) {
     store<T>(c.ub + to, tree_sum(v));
-    junk ? c.undefine(to, sizeof(T)) : c.define(to, sizeof(T));
+    is_undefined ? c.undefine(to, sizeof(T)) : c.define(to, sizeof(T));
 }
 
 } // namespace shim
 
-// One sum per repeat; dstRepStride counts elements.
+// WholeReduceSum gives one sum per repeat; dstRepStride counts elements.
 template <typename T, typename M>
 __aicore__ inline void WholeReduceSum(const LocalTensor<T> &dst, const LocalTensor<T> &src, M mask,
                                       const int32_t repeatTime, const int32_t dstRepStride,
                                       const int32_t srcBlkStride, const int32_t srcRepStride, AVSG_SHIM_SITE) {
     static_assert(shim::one_of<T, half, float>(), "sums take half or float; count a mask with GatherMask");
-    shim::Ctx x{"WholeReduceSum", at};
+    shim::CallSite x{"WholeReduceSum", at};
     shim::Core &c = shim::core(x);
     if (repeatTime < 0 || dstRepStride < 0 || srcBlkStride < 0 || srcRepStride < 0)
         shim::fail("count", x, "a negative repeat or stride");
     shim::Lanes l = shim::mask_of<T>(x, mask, uint32_t(repeatTime));
-    shim::Walk ws = shim::strided(src, uint32_t(srcBlkStride), uint32_t(srcRepStride));
-    shim::operand<sizeof(T)>(c, x, "src", src, l, ws, false);
+    shim::OperandLayout ws = shim::strided(src, uint32_t(srcBlkStride), uint32_t(srcRepStride));
+    shim::declare_operand<sizeof(T)>(c, x, "src", src, l, ws, false);
     shim::check_aligned(x, "dst", dst.addr, sizeof(T));
     uint32_t step = uint32_t(dstRepStride) * uint32_t(sizeof(T)), to = dst.addr;
     for (uint32_t r = 0; r < l.repeats; ++r) {
         uint32_t lo = to + r * step, hi = lo + uint32_t(sizeof(T));
         shim::check_bounds(x, "dst", lo, hi, dst.lo, dst.hi);
         c.writes(lo, hi);
-        for (const shim::Range &s : shim::ranges<sizeof(T)>(l, ws)) shim::check_apart(x, "src", lo, hi, s.lo, s.hi);
+        for (const shim::Range &s : shim::ranges<sizeof(T)>(l, ws)) shim::check_disjoint(x, "src", lo, hi, s.lo, s.hi);
     }
     c.issue(shim::V, x, [&c, l, ws, to, step] {
         for (uint32_t r = 0; r < l.repeats; ++r) {
             std::vector<T> v;
-            bool junk = false;
+            bool is_undefined = false;
             shim::Lanes one{false, 0, 1, {l.bits[0], l.bits[1]}};
-            const shim::Walk w[1] = {{ws.addr + r * ws.repeat, ws.block, 0}};
-            shim::walk<sizeof(T)>(one, w, [&](const uint32_t(&a)[1], uint32_t n) {
-                junk |= c.any_undefined(a[0], n * uint32_t(sizeof(T)));
+            const shim::OperandLayout w[1] = {{ws.addr + r * ws.repeat, ws.block, 0}};
+            shim::for_each_run<sizeof(T)>(one, w, [&](const uint32_t (&a)[1], uint32_t n) {
+                is_undefined |= c.any_undefined(a[0], n * uint32_t(sizeof(T)));
                 for (uint32_t i = 0; i < n; ++i) v.push_back(shim::load<T>(c.ub + a[0] + i * sizeof(T)));
             });
-            shim::put_sum(c, to + r * step, v, junk);
+            shim::store_sum(c, to + r * step, v, is_undefined);
         }
     });
 }
 
-// dst[0] = the sum; `tmp` needs one element per repeat, rounded up to a block, and is left as rubbish.
+// ReduceSum writes the sum to dst[0]. `tmp` needs one element per repeat, rounded up to whole
+// blocks, and is undefined afterwards.
 template <typename T>
 __aicore__ inline void ReduceSum(const LocalTensor<T> &dst, const LocalTensor<T> &src, const LocalTensor<T> &tmp,
                                  const int32_t count, AVSG_SHIM_SITE) {
     static_assert(shim::one_of<T, half, float>(), "sums take half or float; count a mask with GatherMask");
-    shim::Ctx x{"ReduceSum", at};
+    shim::CallSite x{"ReduceSum", at};
     shim::Core &c = shim::core(x);
     shim::Lanes l = shim::count_of(x, count);
     if (!l.n) return;
     constexpr uint32_t size = sizeof(T), lanes = 256 / size, per_block = shim::BLOCK / size;
     uint32_t need = ((l.n + lanes - 1) / lanes + per_block - 1) / per_block * shim::BLOCK;
-    shim::operand<size>(c, x, "src", src, l, shim::row(src), false);
+    shim::declare_operand<size>(c, x, "src", src, l, shim::contiguous(src), false);
     shim::check_aligned(x, "dst", dst.addr);
     shim::check_bounds(x, "dst", dst.addr, dst.addr + size, dst.lo, dst.hi);
     shim::check_aligned(x, "tmp", tmp.addr);
     shim::check_bounds(x, "tmp", tmp.addr, tmp.addr + need, tmp.lo, tmp.hi);
-    shim::check_apart(x, "src", tmp.addr, tmp.addr + need, src.addr, src.addr + l.n * size);
+    shim::check_disjoint(x, "src", tmp.addr, tmp.addr + need, src.addr, src.addr + l.n * size);
     c.writes(dst.addr, dst.addr + size);
     c.writes(tmp.addr, tmp.addr + need);
     uint32_t to = dst.addr, from = src.addr, scratch = tmp.addr, n = l.n;
@@ -86,9 +87,9 @@ __aicore__ inline void ReduceSum(const LocalTensor<T> &dst, const LocalTensor<T>
             for (uint32_t j = i; j < n && j < i + lanes; ++j) v.push_back(shim::load<T>(c.ub + from + j * size));
             sums.push_back(shim::tree_sum(v));
         }
-        bool junk = c.any_undefined(from, n * size);
+        bool is_undefined = c.any_undefined(from, n * size);
         c.undefine(scratch, need);
-        shim::put_sum(c, to, sums, junk);
+        shim::store_sum(c, to, sums, is_undefined);
     });
 }
 

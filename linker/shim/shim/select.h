@@ -1,5 +1,6 @@
-// Select: a set mask bit takes src0, a clear one src1. Modes 1 and 2 use UB from 184 KB on as their
-// own and leave rubbish there; mode 0 applies the first repeat's mask to every repeat.
+// Select takes src0 where the mask bit is set and src1 where it is clear. Modes 1 and 2 use UB from
+// 184 KB on as scratch space, which is undefined afterwards. Mode 0 applies the mask of the first
+// repeat to every repeat.
 #pragma once
 
 #include "lanes.h"
@@ -11,7 +12,7 @@ template <class T, bool SCALAR>
 void select_lanes(Core &c, uint32_t d, uint32_t m, uint32_t s0, uint32_t s1, T scalar, uint32_t n, uint32_t period) {
     for (uint32_t i = 0; i < n; ++i) {
         uint32_t bit = i % period, at = i * uint32_t(sizeof(T));
-        bool junk = c.undefined[m + bit / 8] >> (bit % 8) & 1;
+        bool is_undefined = c.undefined[m + bit / 8] >> (bit % 8) & 1;
         bool take = c.ub[m + bit / 8] >> (bit % 8) & 1;
         if (take || !SCALAR) {
             uint32_t from = (take ? s0 : s1) + at;
@@ -21,12 +22,12 @@ void select_lanes(Core &c, uint32_t d, uint32_t m, uint32_t s0, uint32_t s1, T s
             store<T>(c.ub + d + at, scalar);
             c.define(d + at, sizeof(T));
         }
-        if (junk) c.undefine(d + at, sizeof(T));
+        if (is_undefined) c.undefine(d + at, sizeof(T));
     }
 }
 
 template <bool SCALAR, class T, class U>
-void select(const Ctx &x, const LocalTensor<T> &d, const LocalTensor<U> &mask, const LocalTensor<T> &s0,
+void select(const CallSite &x, const LocalTensor<T> &d, const LocalTensor<U> &mask, const LocalTensor<T> &s0,
             const LocalTensor<T> &s1, T scalar, SELMODE mode, uint32_t count) {
     static_assert(one_of<T, half, float>(), "Select takes half or float: reinterpret int32 operands as float");
     static_assert(one_of<U, uint8_t, uint16_t, uint32_t, uint64_t>(), "a Select mask is of an unsigned type");
@@ -39,22 +40,23 @@ void select(const Ctx &x, const LocalTensor<T> &d, const LocalTensor<U> &mask, c
     uint32_t period = spr ? 256 / uint32_t(sizeof(T)) : UINT32_MAX;
     uint32_t bits = count < period ? count : period, mask_end = mask.addr + (bits + 7) / 8;
     uint32_t bytes = count * uint32_t(sizeof(T));
-    operand<sizeof(T)>(c, x, "src0", s0, l, row(s0), false);
-    if (!SCALAR) operand<sizeof(T)>(c, x, "src1", s1, l, row(s1), false);
+    declare_operand<sizeof(T)>(c, x, "src0", s0, l, contiguous(s0), false);
+    if (!SCALAR) declare_operand<sizeof(T)>(c, x, "src1", s1, l, contiguous(s1), false);
     check_aligned(x, "mask", mask.addr);
     check_bounds(x, "mask", mask.addr, mask_end, mask.lo, mask.hi);
     c.reads(mask.addr, mask_end);
-    operand<sizeof(T)>(c, x, "dst", d, l, row(d), true);
-    check_overlap<sizeof(T)>(x, "src0", l, row(d), row(s0));
-    if (!SCALAR) check_overlap<sizeof(T)>(x, "src1", l, row(d), row(s1));
-    check_apart(x, "mask", d.addr, d.addr + bytes, mask.addr, mask_end);
+    declare_operand<sizeof(T)>(c, x, "dst", d, l, contiguous(d), true);
+    check_overlap<sizeof(T)>(x, "src0", l, contiguous(d), contiguous(s0));
+    if (!SCALAR) check_overlap<sizeof(T)>(x, "src1", l, contiguous(d), contiguous(s1));
+    check_disjoint(x, "mask", d.addr, d.addr + bytes, mask.addr, mask_end);
     if (!spr) {
-        c.scribbles(UB_SCRATCH, UB_BYTES);
-        check_apart(x, "Select's own space (UB from 184 KB)", d.addr, d.addr + bytes, UB_SCRATCH, UB_BYTES);
-        check_apart(x, "Select's own space (UB from 184 KB)", s0.addr, s0.addr + bytes, UB_SCRATCH, UB_BYTES);
-        check_apart(x, "Select's own space (UB from 184 KB)", mask.addr, mask_end, UB_SCRATCH, UB_BYTES);
+        c.clobbers(UB_SCRATCH, UB_BYTES);
+        check_disjoint(x, "Select's scratch space (UB from 184 KB)", d.addr, d.addr + bytes, UB_SCRATCH, UB_BYTES);
+        check_disjoint(x, "Select's scratch space (UB from 184 KB)", s0.addr, s0.addr + bytes, UB_SCRATCH, UB_BYTES);
+        check_disjoint(x, "Select's scratch space (UB from 184 KB)", mask.addr, mask_end, UB_SCRATCH, UB_BYTES);
         if (!SCALAR)
-            check_apart(x, "Select's own space (UB from 184 KB)", s1.addr, s1.addr + bytes, UB_SCRATCH, UB_BYTES);
+            check_disjoint(x, "Select's scratch space (UB from 184 KB)", s1.addr, s1.addr + bytes, UB_SCRATCH,
+                           UB_BYTES);
     }
     uint32_t to = d.addr, m = mask.addr, a = s0.addr, b = s1.addr;
     c.issue(V, x, [&c, to, m, a, b, scalar, count, period, spr] {
@@ -70,13 +72,13 @@ void select(const Ctx &x, const LocalTensor<T> &d, const LocalTensor<U> &mask, c
 template <typename T, typename U>
 __aicore__ inline void Select(const LocalTensor<T> &dst, const LocalTensor<U> &mask, const LocalTensor<T> &src0,
                               const LocalTensor<T> &src1, SELMODE mode, uint32_t count, AVSG_SHIM_SITE) {
-    shim::select<false>(shim::Ctx{"Select", at}, dst, mask, src0, src1, T(0), mode, count);
+    shim::select<false>(shim::CallSite{"Select", at}, dst, mask, src0, src1, T(0), mode, count);
 }
 
 template <typename T, typename U>
 __aicore__ inline void Select(const LocalTensor<T> &dst, const LocalTensor<U> &mask, const LocalTensor<T> &src0,
                               T src1, SELMODE mode, uint32_t count, AVSG_SHIM_SITE) {
-    shim::select<true>(shim::Ctx{"Select", at}, dst, mask, src0, src0, src1, mode, count);
+    shim::select<true>(shim::CallSite{"Select", at}, dst, mask, src0, src0, src1, mode, count);
 }
 
 } // namespace AscendC

@@ -1,5 +1,5 @@
-// Who touched which byte of global memory last, within one core: interval maps, because addresses are
-// real pointers and rows are scattered.
+// The latest access of each pipe of one core to each byte of GM, as interval maps: addresses are
+// real pointers, and the accessed rows are scattered.
 #pragma once
 
 #include <map>
@@ -15,9 +15,9 @@ class GmClocks {
         uint32_t seq;
     };
     using Spans = std::map<uint64_t, Span>;
-    Spans spans[2][PIPES]; // [0] read, [1] written
+    Spans spans[2][PIPES]; // [0] holds reads, [1] holds writes.
 
-    static Spans::iterator first_over(Spans &m, uint64_t lo) {
+    static Spans::iterator first_overlapping(Spans &m, uint64_t lo) {
         auto i = m.upper_bound(lo);
         if (i != m.begin()) {
             auto before = std::prev(i);
@@ -26,31 +26,32 @@ class GmClocks {
         return i;
     }
 
-    bool look(int kind, int q, uint64_t lo, uint64_t hi, uint32_t known, Hit &hit) {
+    bool find_conflict(int kind, int q, uint64_t lo, uint64_t hi, uint32_t completed, Conflict &conflict) {
         Spans &m = spans[kind][q];
-        for (auto i = first_over(m, lo); i != m.end() && i->first < hi; ++i)
-            if (i->second.seq > known) {
-                hit = Hit{Pipe(q), kind == 1, i->second.seq, i->first > lo ? i->first : lo};
+        for (auto i = first_overlapping(m, lo); i != m.end() && i->first < hi; ++i)
+            if (i->second.seq > completed) {
+                conflict = Conflict{Pipe(q), kind == 1, i->second.seq, i->first > lo ? i->first : lo};
                 return true;
             }
         return false;
     }
 
   public:
-    int conflicts(uint64_t lo, uint64_t hi, bool write, Pipe p, const Clock &known, Hit (&hits)[2 * PIPES]) {
+    int find_conflicts(uint64_t lo, uint64_t hi, bool write, Pipe p, const Clock &completed,
+                       Conflict (&conflicts)[2 * PIPES]) {
         int n = 0;
         for (int q = 0; q < PIPES; ++q) {
             if (p == S && q == S) continue;
-            n += look(1, q, lo, hi, known[q], hits[n]);
-            if (write) n += look(0, q, lo, hi, known[q], hits[n]);
+            n += find_conflict(1, q, lo, hi, completed[q], conflicts[n]);
+            if (write) n += find_conflict(0, q, lo, hi, completed[q], conflicts[n]);
         }
         return n;
     }
 
-    // The newest access takes the bytes; what sticks out of older spans stays theirs.
+    // Records an access. It replaces older spans in [lo, hi) and keeps their parts outside of it.
     void record(uint64_t lo, uint64_t hi, bool write, Pipe p, uint32_t seq) {
         Spans &m = spans[write ? 1 : 0][p];
-        auto i = first_over(m, lo);
+        auto i = first_overlapping(m, lo);
         while (i != m.end() && i->first < hi) {
             uint64_t start = i->first;
             Span old = i->second;
@@ -61,7 +62,7 @@ class GmClocks {
         m[lo] = Span{hi, seq};
     }
 
-    // Everything so far is ordered before everything to come.
+    // Forgets all accesses, after a barrier that orders them before all later ones.
     void clear() {
         for (auto &kind : spans)
             for (auto &m : kind) m.clear();

@@ -1,4 +1,4 @@
-// LocalTensor: a typed window of UB that knows its bounds; the scalar unit's access to it.
+// LocalTensor is a typed window of UB with its bounds, which the scalar unit can access by element.
 #pragma once
 
 #include <type_traits>
@@ -33,7 +33,8 @@ template <typename T> class LocalTensor {
     template <typename U> friend class LocalTensor;
 
   public:
-    // Bytes of UB: this window starts at `addr`; the tensor it was cut from spans [lo, hi).
+    // Byte addresses in UB: the window starts at `addr`, and the tensor that it is a part of is
+    // [lo, hi).
     uint32_t addr = 0, lo = 0, hi = 0;
     TPosition position = TPosition::VECCALC;
 
@@ -41,8 +42,9 @@ template <typename T> class LocalTensor {
 
     LocalTensor(TPosition p, uint32_t byte_addr, uint32_t elems, AVSG_SHIM_SITE)
         : addr(byte_addr), lo(byte_addr), position(p) {
-        shim::Ctx x{"LocalTensor", at};
-        if (p == TPosition::GM) shim::fail("bounds", x, "a LocalTensor lives in VECIN, VECCALC or VECOUT, not in GM");
+        shim::CallSite x{"LocalTensor", at};
+        if (p == TPosition::GM)
+            shim::fail("bounds", x, "the position of a LocalTensor is VECIN, VECCALC or VECOUT, not GM");
         uint64_t end = byte_addr + uint64_t(elems) * sizeof(T);
         if (byte_addr % shim::BLOCK)
             shim::fail("alignment", x, "starts at UB byte ", shim::hex(byte_addr), ", which is no multiple of 32");
@@ -56,10 +58,10 @@ template <typename T> class LocalTensor {
 
     LocalTensor operator[](uint32_t offset) const {
         uint64_t to = addr + uint64_t(offset) * sizeof(T);
-        // One past the end is a legal empty window; using it is not.
+        // An empty window at the end of the tensor is legal; an access to it is not.
         if (to > hi)
-            shim::fail("bounds", shim::Ctx{"LocalTensor::operator[]"}, "offset ", offset,
-                       " is past the tensor's ", GetSize(), " elements (UB ", shim::hex(addr), "..", shim::hex(hi), ")");
+            shim::fail("bounds", shim::CallSite{"LocalTensor::operator[]"}, "offset ", offset, " is past the tensor's ",
+                       GetSize(), " elements (UB ", shim::hex(addr), "..", shim::hex(hi), ")");
         LocalTensor t(*this);
         t.addr = uint32_t(to);
         return t;
@@ -72,9 +74,9 @@ template <typename T> class LocalTensor {
     }
 
     T GetValue(uint32_t index, AVSG_SHIM_SITE) const {
-        shim::Ctx x{"LocalTensor::GetValue", at};
+        shim::CallSite x{"LocalTensor::GetValue", at};
         shim::Core &c = shim::core(x);
-        uint32_t a = inside(x, index);
+        uint32_t a = element_address(x, index);
         c.reads(a, a + uint32_t(sizeof(T)));
         c.issue_now(shim::S, x, [] {});
         if (c.checks && c.any_undefined(a, sizeof(T)))
@@ -86,10 +88,10 @@ template <typename T> class LocalTensor {
     template <typename V> void SetValue(uint32_t index, V value, AVSG_SHIM_SITE) const {
         static_assert(std::is_same<V, T>::value || (std::is_integral<V>::value && std::is_integral<T>::value) ||
                           (std::is_floating_point<T>::value && std::is_arithmetic<V>::value),
-                      "SetValue converts silently on the device: cast the value to the tensor's element type");
-        shim::Ctx x{"LocalTensor::SetValue", at};
+                      "SetValue converts the value silently on the device: cast it to the tensor's element type");
+        shim::CallSite x{"LocalTensor::SetValue", at};
         shim::Core &c = shim::core(x);
-        uint32_t a = inside(x, index);
+        uint32_t a = element_address(x, index);
         T v = T(value);
         c.writes(a, a + uint32_t(sizeof(T)));
         c.issue(shim::S, x, [&c, a, v] {
@@ -101,7 +103,7 @@ template <typename T> class LocalTensor {
     T operator()(uint32_t index, AVSG_SHIM_SITE) const { return GetValue(index, at); }
 
   private:
-    uint32_t inside(const shim::Ctx &x, uint32_t index) const {
+    uint32_t element_address(const shim::CallSite &x, uint32_t index) const {
         uint64_t a = addr + uint64_t(index) * sizeof(T);
         if (a + sizeof(T) > hi)
             shim::fail("bounds", x, "element ", index, " is outside the tensor's ", GetSize(), " elements (UB ",

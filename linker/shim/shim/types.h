@@ -1,4 +1,4 @@
-// The vocabulary of a kernel: qualifiers, enumerations and parameter blocks, dav-c220 only.
+// The qualifiers, enumerations and parameter structures of AscendC that kernels for dav-c220 use.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 #define __global__ __attribute__((visibility("default"), used))
 #define GM_ADDR __gm__ uint8_t *
 
-// A vector core: a kernel that guards its cube half with these loses nothing.
+// Only vector cores are modelled.
 #define ASCEND_IS_AIV constexpr(true)
 #define ASCEND_IS_AIC constexpr(false)
 
@@ -70,7 +70,7 @@ enum class RoundMode : uint8_t {
 enum class CacheLine : uint64_t { SINGLE_CACHE_LINE = 0, ENTIRE_DATA_CACHE = 1 };
 enum class DcciDst : uint64_t { CACHELINE_ALL = 0, CACHELINE_UB, CACHELINE_OUT };
 
-// Strides of repeat forms, in blocks of 32 bytes; the defaults walk contiguous memory.
+// Strides of the repeat forms, in blocks of 32 bytes; the defaults describe contiguous memory.
 struct BinaryRepeatParams {
     uint8_t dstBlkStride = 1, src0BlkStride = 1, src1BlkStride = 1;
     uint8_t dstRepStride = 8, src0RepStride = 8, src1RepStride = 8;
@@ -116,7 +116,7 @@ struct GatherMaskParams {
         : src0BlockStride(b), repeatTimes(n), src0RepeatStride(r0), src1RepeatStride(r1) {}
 };
 
-// DMA of whole 32-byte blocks: every number counts blocks.
+// Parameters of DMA in whole blocks: lengths and gaps count blocks of 32 bytes.
 struct DataCopyParams {
     uint16_t blockCount = 1, blockLen = 0, srcGap = 0, dstGap = 0;
     DataCopyParams() = default;
@@ -124,7 +124,8 @@ struct DataCopyParams {
         : blockCount(n), blockLen(len), srcGap(s), dstGap(d) {}
 };
 
-// DMA of bytes: blockLen and the gap on the GM side count bytes, the gap on the UB side blocks.
+// Parameters of DMA in bytes: blockLen and the stride on the GM side count bytes, the stride on the
+// UB side counts blocks of 32 bytes.
 struct DataCopyExtParams {
     uint16_t blockCount = 1;
     uint32_t blockLen = 0, srcStride = 0, dstStride = 0, rsv = 0;

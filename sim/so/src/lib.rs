@@ -1,7 +1,8 @@
 //! The simulated runtime as a shared library: the symbols of `libascendcl` and nothing else.
 //!
-//! `AVSG_SIM` sets its options (`cores=40,seed=7`), see `avsg_sim::Options`.
-#![expect(clippy::missing_safety_doc, reason = "as for the real functions")]
+//! The environment variable `AVSG_SIM` sets its options (`cores=40,seed=7`), see
+//! `avsg_sim::Options`.
+#![expect(clippy::missing_safety_doc, reason = "the CANN documentation states the contracts")]
 
 use std::ffi::{c_char, c_int, c_void};
 
@@ -11,10 +12,10 @@ use avsg_sim::sys::{aclrtBinaryLoadOptions, aclrtLaunchKernelCfg, aclrtMemcpyBat
 macro_rules! export {
     ($($group:ident { $($name:ident($($arg:ident: $ty:ty),*);)* })*) => {
         $($(
-            /// As documented for the real one.
+            /// Behaves as the function of `libascendcl` with this name.
             #[unsafe(no_mangle)]
             pub unsafe extern "C" fn $name($($arg: $ty),*) -> c_int {
-                // SAFETY: the caller's contract is the same.
+                // SAFETY: the called function has the same contract.
                 unsafe { entries::$name($($arg),*) }
             }
         )*)*
@@ -23,13 +24,13 @@ macro_rules! export {
 
 avsg_sim::for_each_function!(export);
 
-/// As documented for the real one.
+/// Returns the message of this thread's last failed call, as the function of `libascendcl`.
 #[unsafe(no_mangle)]
 pub extern "C" fn aclGetRecentErrMsg() -> *const c_char {
     entries::aclGetRecentErrMsg()
 }
 
-/// As documented for the real one.
+/// Returns the name of the simulated chip, as the function of `libascendcl`.
 #[unsafe(no_mangle)]
 pub extern "C" fn aclrtGetSocName() -> *const c_char {
     entries::aclrtGetSocName()

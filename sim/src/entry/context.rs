@@ -1,53 +1,59 @@
-//! Contexts.
+//! The functions for contexts.
 #![expect(non_snake_case, reason = "the runtime's own names")]
 
 use std::ffi::c_void;
 
-use super::{give, not_null};
+use super::{not_null, write_result};
 use crate::fault::{Outcome, fail, invalid};
-use crate::registry::number;
+use crate::machine::Machine;
+use crate::registry::handle_value;
 use crate::stream::Context;
 use crate::sys;
-use crate::world::World;
 
 pub(super) unsafe fn aclrtCreateContext(
-    w: &mut World,
+    machine: &mut Machine,
     context: *mut *mut c_void,
     device: i32,
 ) -> Outcome {
     not_null(context)?;
-    let device = u32::try_from(device).ok().filter(|d| *d < w.options.devices);
-    let Some(device) = device else {
-        return fail(sys::ACL_ERROR_RT_INVALID_DEVICEID, "no such device");
+    let existing = u32::try_from(device).ok().filter(|d| *d < machine.options.devices);
+    let Some(device) = existing else {
+        return fail(sys::ACL_ERROR_RT_INVALID_DEVICEID, format!("device {device} does not exist"));
     };
-    let made = w.contexts.add(Context { device, shared: false, stopped: None });
-    // Creating one makes it current, as documented.
-    w.set_current(made);
-    // SAFETY: the caller's contract.
-    unsafe { give(context, made as *mut c_void) }
+    let handle = machine.contexts.add(Context { device, shared: false, stopped: None });
+    // A new context becomes current, as documented.
+    machine.set_current(handle);
+    // SAFETY: the caller keeps the contract of `entry` (`# Safety`).
+    unsafe { write_result(context, handle as *mut c_void) }
 }
 
-pub(super) unsafe fn aclrtDestroyContext(w: &mut World, context: *mut c_void) -> Outcome {
-    let handle = number(context);
-    if w.contexts.get(handle)?.shared {
-        return invalid("a device's shared context is not destroyed but reset");
+pub(super) unsafe fn aclrtDestroyContext(machine: &mut Machine, context: *mut c_void) -> Outcome {
+    let handle = handle_value(context);
+    if machine.contexts.get(handle)?.shared {
+        return invalid("the shared context of a device cannot be destroyed; reset the device");
     }
-    // Stricter: the real one leaves its streams dangling.
-    if w.streams.iter().any(|(_, s)| s.context == handle) {
-        return invalid("the context still has streams");
+    // This rule is stricter than the runtime, which leaves the streams dangling.
+    if machine.streams.iter().any(|(_, s)| s.context == handle) {
+        return invalid("the context still has streams; destroy them first");
     }
-    w.contexts.remove(handle).map(drop)
+    machine.contexts.remove(handle).map(drop)
 }
 
-pub(super) unsafe fn aclrtSetCurrentContext(w: &mut World, context: *mut c_void) -> Outcome {
-    w.contexts.get(number(context))?;
-    w.set_current(number(context));
+pub(super) unsafe fn aclrtSetCurrentContext(
+    machine: &mut Machine,
+    context: *mut c_void,
+) -> Outcome {
+    machine.contexts.get(handle_value(context))?;
+    machine.set_current(handle_value(context));
     Ok(())
 }
 
-pub(super) unsafe fn aclrtGetCurrentContext(w: &mut World, context: *mut *mut c_void) -> Outcome {
+pub(super) unsafe fn aclrtGetCurrentContext(
+    machine: &mut Machine,
+    context: *mut *mut c_void,
+) -> Outcome {
     not_null(context)?;
-    let current = w.current()?;
-    // SAFETY: the caller's contract.
-    unsafe { give(context, current as *mut c_void) }
+    let current = machine.current()?;
+    // SAFETY: the caller keeps the contract of `entry` (`# Safety`).
+    unsafe { write_result(context, current as *mut c_void) }
 }

@@ -1,105 +1,122 @@
-//! Memory, copies, host registration.
+//! The functions for memory, copies and the registration of host memory.
 #![expect(non_snake_case, reason = "the runtime's own names")]
 
 use std::ffi::c_void;
 
-use super::{give, not_null};
-use crate::capture::{enqueue, refuse_waiting};
+use super::{not_null, write_result};
+use crate::capture::{enqueue, refuse_blocking};
 use crate::fault::{Outcome, fail, invalid};
-use crate::registry::number;
-use crate::schedule::{self, Goal, reach};
+use crate::machine::Machine;
+use crate::registry::handle_value;
+use crate::schedule::{self, WaitGoal, run_until};
 use crate::sys;
 use crate::task::Task;
-use crate::world::World;
 
 pub(super) unsafe fn aclrtMalloc(
-    w: &mut World,
+    machine: &mut Machine,
     at: *mut *mut c_void,
     bytes: usize,
     policy: i32,
 ) -> Outcome {
     not_null(at)?;
-    let device = w.device()?;
+    let device = machine.device()?;
     if !(0..=7).contains(&policy) {
-        return invalid(format!("allocation policy {policy}"));
+        return invalid(format!("allocation policy {policy} is not in 0..=7"));
     }
-    let made = w.memory.malloc(bytes, device, w.options.device_bytes)?;
-    // SAFETY: the caller's contract.
-    unsafe { give(at, made as *mut c_void) }
+    let address = machine.memory.malloc(bytes, device, machine.options.device_bytes)?;
+    // SAFETY: the caller keeps the contract of `entry` (`# Safety`).
+    unsafe { write_result(at, address as *mut c_void) }
 }
 
-pub(super) unsafe fn aclrtFree(w: &mut World, at: *mut c_void) -> Outcome {
-    w.current()?;
-    let bytes = w.memory.range_bytes(number(at)).unwrap_or(0);
-    w.refuse_in_flight(number(at), bytes, false)?;
-    w.memory.free(number(at))
+pub(super) unsafe fn aclrtFree(machine: &mut Machine, at: *mut c_void) -> Outcome {
+    machine.current()?;
+    let bytes = machine.memory.range_bytes(handle_value(at)).unwrap_or(0);
+    machine.refuse_in_flight(handle_value(at), bytes, false)?;
+    machine.memory.free(handle_value(at))
 }
 
-pub(super) unsafe fn aclrtMallocHost(w: &mut World, at: *mut *mut c_void, bytes: usize) -> Outcome {
+pub(super) unsafe fn aclrtMallocHost(
+    machine: &mut Machine,
+    at: *mut *mut c_void,
+    bytes: usize,
+) -> Outcome {
     not_null(at)?;
-    w.current()?;
-    let made = w.memory.malloc_host(bytes)?;
-    // SAFETY: the caller's contract.
-    unsafe { give(at, made as *mut c_void) }
+    machine.current()?;
+    let address = machine.memory.malloc_host(bytes)?;
+    // SAFETY: the caller keeps the contract of `entry` (`# Safety`).
+    unsafe { write_result(at, address as *mut c_void) }
 }
 
-pub(super) unsafe fn aclrtFreeHost(w: &mut World, at: *mut c_void) -> Outcome {
-    w.current()?;
-    let bytes = w.memory.pinned_bytes(number(at)).unwrap_or(0);
-    w.refuse_in_flight(number(at), bytes, false)?;
-    w.memory.free_host(number(at))
+pub(super) unsafe fn aclrtFreeHost(machine: &mut Machine, at: *mut c_void) -> Outcome {
+    machine.current()?;
+    let bytes = machine.memory.pinned_bytes(handle_value(at)).unwrap_or(0);
+    machine.refuse_in_flight(handle_value(at), bytes, false)?;
+    machine.memory.free_host(handle_value(at))
 }
 
-/// What every copy must keep.
-fn checked(w: &World, to: u64, max: usize, from: u64, bytes: usize, kind: Option<i32>) -> Outcome {
+/// Checks the addresses, the size and the direction of a copy.
+fn check_copy(
+    machine: &Machine,
+    to: u64,
+    max: usize,
+    from: u64,
+    bytes: usize,
+    kind: Option<i32>,
+) -> Outcome {
     if to == 0 || from == 0 {
         return fail(sys::ACL_ERROR_INVALID_PARAM, "a null pointer");
     }
     if bytes > max {
-        return invalid(format!("{bytes} bytes into a target of {max}"));
+        return invalid(format!("{bytes} bytes do not fit the destination of {max} bytes"));
     }
-    let (to_device, from_device) = (w.memory.is_device(to), w.memory.is_device(from));
+    let (to_device, from_device) = (machine.memory.is_device(to), machine.memory.is_device(from));
     for (at, device) in [(to, to_device), (from, from_device)] {
         if device {
-            w.memory.device_range(at, bytes)?;
+            machine.memory.device_range(at, bytes)?;
         }
     }
     let fits = match kind {
         Some(sys::ACL_MEMCPY_HOST_TO_HOST) => {
-            return fail(sys::ACL_ERROR_RT_FEATURE_NOT_SUPPORT, "a copy from host to host");
+            return fail(
+                sys::ACL_ERROR_RT_FEATURE_NOT_SUPPORT,
+                "copies from host to host are not supported",
+            );
         }
         Some(sys::ACL_MEMCPY_HOST_TO_DEVICE) => to_device && !from_device,
         Some(sys::ACL_MEMCPY_DEVICE_TO_HOST) => !to_device && from_device,
         Some(sys::ACL_MEMCPY_DEVICE_TO_DEVICE) => to_device && from_device,
         Some(4) | None => to_device || from_device,
-        Some(kind) => return invalid(format!("copy kind {kind}")),
+        Some(kind) => return invalid(format!("copy kind {kind} is unknown")),
     };
     if !fits {
-        return invalid(format!("a copy of kind {kind:?} from {from:#x} to {to:#x}"));
+        return invalid(format!(
+            "copy kind {kind:?} does not match the addresses {from:#x} (source) and {to:#x}"
+        ));
     }
     Ok(())
 }
 
 pub(super) unsafe fn aclrtMemcpy(
-    w: &mut World,
+    machine: &mut Machine,
     to: *mut c_void,
     max: usize,
     from: *const c_void,
     bytes: usize,
     _kind: i32,
 ) -> Outcome {
-    w.current()?;
+    machine.current()?;
     if bytes == 0 {
         return Ok(());
     }
-    // The kind is reserved; addresses tell. Streams are not waited for.
-    checked(w, number(to), max, number(from), bytes, None)?;
-    refuse_waiting(w, None)?;
-    schedule::copy(w, number(to), number(from), bytes)
+    // The runtime ignores the kind, as the addresses determine it. The call does not wait for
+    // streams.
+    check_copy(machine, handle_value(to), max, handle_value(from), bytes, None)?;
+    refuse_blocking(machine, None)?;
+    schedule::copy(machine, handle_value(to), handle_value(from), bytes)
 }
 
 pub(super) unsafe fn aclrtMemcpyAsync(
-    w: &mut World,
+    machine: &mut Machine,
     to: *mut c_void,
     max: usize,
     from: *const c_void,
@@ -107,60 +124,64 @@ pub(super) unsafe fn aclrtMemcpyAsync(
     kind: i32,
     stream: *mut c_void,
 ) -> Outcome {
-    w.own_stream(number(stream))?;
+    machine.own_stream(handle_value(stream))?;
     if bytes == 0 {
         return Ok(());
     }
-    let (to, from) = (number(to), number(from));
-    checked(w, to, max, from, bytes, Some(kind))?;
-    let pageable = |at: u64| !w.memory.is_device(at) && !w.memory.is_pinned(at, bytes);
+    let (to, from) = (handle_value(to), handle_value(from));
+    check_copy(machine, to, max, from, bytes, Some(kind))?;
+    let pageable = |at: u64| !machine.memory.is_device(at) && !machine.memory.is_pinned(at, bytes);
     let waits = pageable(to) || pageable(from);
     if waits {
-        refuse_waiting(w, Some(number(stream)))?;
+        refuse_blocking(machine, Some(handle_value(stream)))?;
     }
-    enqueue(w, number(stream), Task::Copy { to, from, bytes })?;
+    enqueue(machine, handle_value(stream), Task::Copy { to, from, bytes })?;
     if waits {
-        // Pageable memory: it returns only after the copy.
-        let goal = Goal::Stream(number(stream));
-        reach(w, goal, -1, sys::ACL_ERROR_RT_STREAM_SYNC_TIMEOUT)?;
+        // A copy of pageable memory returns after the copy is complete.
+        let goal = WaitGoal::Stream(handle_value(stream));
+        run_until(machine, goal, -1, sys::ACL_ERROR_RT_STREAM_SYNC_TIMEOUT)?;
     }
     Ok(())
 }
 
 pub(super) unsafe fn aclrtMemset(
-    w: &mut World,
+    machine: &mut Machine,
     at: *mut c_void,
     max: usize,
     value: i32,
     bytes: usize,
 ) -> Outcome {
-    w.current()?;
+    machine.current()?;
     if bytes > max {
-        return invalid(format!("{bytes} bytes of a target of {max}"));
+        return invalid(format!("{bytes} bytes exceed the destination of {max} bytes"));
     }
-    refuse_waiting(w, None)?;
-    schedule::set(w, number(at), value as u8, bytes)
+    refuse_blocking(machine, None)?;
+    schedule::set(machine, handle_value(at), value as u8, bytes)
 }
 
 pub(super) unsafe fn aclrtMemsetAsync(
-    w: &mut World,
+    machine: &mut Machine,
     at: *mut c_void,
     max: usize,
     value: i32,
     bytes: usize,
     stream: *mut c_void,
 ) -> Outcome {
-    w.own_stream(number(stream))?;
+    machine.own_stream(handle_value(stream))?;
     if bytes > max {
-        return invalid(format!("{bytes} bytes of a target of {max}"));
+        return invalid(format!("{bytes} bytes exceed the destination of {max} bytes"));
     }
-    w.memory.device_range(number(at), bytes)?;
-    enqueue(w, number(stream), Task::Set { at: number(at), value: value as u8, bytes })
+    machine.memory.device_range(handle_value(at), bytes)?;
+    enqueue(
+        machine,
+        handle_value(stream),
+        Task::Set { at: handle_value(at), value: value as u8, bytes },
+    )
 }
 
 #[expect(clippy::too_many_arguments, reason = "the runtime's own signature")]
 pub(super) unsafe fn aclrtMemcpyBatchAsync(
-    w: &mut World,
+    machine: &mut Machine,
     to: *mut *mut c_void,
     max: *mut usize,
     from: *mut *mut c_void,
@@ -179,43 +200,50 @@ pub(super) unsafe fn aclrtMemcpyBatchAsync(
     not_null(attrs)?;
     not_null(indexes)?;
     not_null(fail_index)?;
-    w.own_stream(number(stream))?;
-    // SAFETY: not null, hence valid by the caller's contract, here and below.
+    machine.own_stream(handle_value(stream))?;
+    // SAFETY: the arrays are not null, hence valid for `count` elements by the contract of `entry`.
     let item = |i: usize| unsafe { (*to.add(i), *max.add(i), *from.add(i), *bytes.add(i)) };
-    // SAFETY: as above.
+    // SAFETY: the pointer is not null, hence valid by the contract of `entry` (`# Safety`).
     unsafe { fail_index.write(usize::MAX) };
-    // SAFETY: as above.
+    // SAFETY: the array is not null, hence valid for `attr_count` elements by the contract of
+    // `entry`.
     let index = |i: usize| unsafe { *indexes.add(i) };
     let ascends = (1..attr_count).all(|i| index(i - 1) < index(i) && index(i) < count);
     if attr_count == 0 || count == 0 || index(0) != 0 || !ascends {
-        return invalid("the attributes' indexes begin with 0 and ascend");
+        return invalid(
+            "the indexes of the attributes must begin with 0, ascend and be below the count",
+        );
     }
     let mut tasks = Vec::with_capacity(count);
-    let mut way = None;
+    let mut direction = None;
     for i in 0..count {
         let (to, max, from, bytes) = item(i);
-        let (to, from) = (number(to), number(from));
-        let to_device = w.memory.is_device(to);
-        let one_way = *way.get_or_insert(to_device) == to_device;
-        let good = checked(w, to, max, from, bytes, None);
-        if let (Ok(()), true) = (&good, one_way && to_device != w.memory.is_device(from)) {
+        let (to, from) = (handle_value(to), handle_value(from));
+        let to_device = machine.memory.is_device(to);
+        let same_direction = *direction.get_or_insert(to_device) == to_device;
+        let checked = check_copy(machine, to, max, from, bytes, None);
+        if let (Ok(()), true) =
+            (&checked, same_direction && to_device != machine.memory.is_device(from))
+        {
             tasks.push(Task::Copy { to, from, bytes });
             continue;
         }
-        // SAFETY: as above.
+        // SAFETY: the pointer is not null, hence valid by the contract of `entry` (`# Safety`).
         unsafe { fail_index.write(i) };
-        return good.and(invalid("a batch goes one way, host to device or back"));
+        return checked.and(invalid(
+            "all copies of a batch must have one direction, host to device or device to host",
+        ));
     }
-    // Nothing orders the copies of a batch.
+    // The runtime does not order the copies of a batch, so they are enqueued in random order.
     while !tasks.is_empty() {
-        let next = (w.draw() % tasks.len() as u64) as usize;
-        enqueue(w, number(stream), tasks.swap_remove(next))?;
+        let next = (machine.draw() % tasks.len() as u64) as usize;
+        enqueue(machine, handle_value(stream), tasks.swap_remove(next))?;
     }
     Ok(())
 }
 
 pub(super) unsafe fn aclrtHostRegister(
-    w: &mut World,
+    machine: &mut Machine,
     at: *mut c_void,
     bytes: u64,
     kind: i32,
@@ -223,28 +251,31 @@ pub(super) unsafe fn aclrtHostRegister(
 ) -> Outcome {
     not_null(device)?;
     if kind != sys::ACL_HOST_REGISTER_MAPPED {
-        return fail(sys::ACL_ERROR_RT_FEATURE_NOT_SUPPORT, format!("registration type {kind}"));
+        return fail(
+            sys::ACL_ERROR_RT_FEATURE_NOT_SUPPORT,
+            format!("registration type {kind} is not supported"),
+        );
     }
-    let mapped = register(w, number(at), bytes)?;
-    // SAFETY: the caller's contract.
-    unsafe { give(device, mapped as *mut c_void) }
+    let mapped = register(machine, handle_value(at), bytes)?;
+    // SAFETY: the caller keeps the contract of `entry` (`# Safety`).
+    unsafe { write_result(device, mapped as *mut c_void) }
 }
 
-fn register(w: &mut World, at: u64, bytes: u64) -> Outcome<u64> {
-    let (device, cap) = (w.device()?, w.options.registration_bytes);
-    w.memory.register(at, bytes as usize, device, cap)
+fn register(machine: &mut Machine, at: u64, bytes: u64) -> Outcome<u64> {
+    let (device, cap) = (machine.device()?, machine.options.registration_bytes);
+    machine.memory.register(at, bytes as usize, device, cap)
 }
 
-pub(super) unsafe fn aclrtHostUnregister(w: &mut World, at: *mut c_void) -> Outcome {
-    w.current()?;
-    let bytes = w.memory.registered(number(at)).map_or(0, |r| r.bytes);
-    // Any queued kernel may read it.
-    w.refuse_in_flight(number(at), bytes, bytes != 0)?;
-    w.memory.unregister(number(at))
+pub(super) unsafe fn aclrtHostUnregister(machine: &mut Machine, at: *mut c_void) -> Outcome {
+    machine.current()?;
+    let bytes = machine.memory.registered(handle_value(at)).map_or(0, |r| r.bytes);
+    // Any queued kernel may access registered memory.
+    machine.refuse_in_flight(handle_value(at), bytes, bytes != 0)?;
+    machine.memory.unregister(handle_value(at))
 }
 
 pub(super) unsafe fn aclrtHostRegisterV2(
-    w: &mut World,
+    machine: &mut Machine,
     at: *mut c_void,
     bytes: u64,
     flag: u32,
@@ -252,24 +283,26 @@ pub(super) unsafe fn aclrtHostRegisterV2(
     let pinned = sys::ACL_HOST_REG_PINNED.unsigned_abs();
     let known = sys::ACL_HOST_REG_MAPPED.unsigned_abs() | 4 | 8 | pinned;
     if flag == 0 || flag & !known != 0 {
-        return invalid(format!("registration flag {flag:#x}"));
+        return invalid(format!("registration flag {flag:#x} is 0 or has unknown bits"));
     }
-    if flag & pinned != 0 && w.memory.is_pinned(number(at), 1) {
+    if flag & pinned != 0 && machine.memory.is_pinned(handle_value(at), 1) {
         return invalid("the memory is pinned already");
     }
-    register(w, number(at), bytes).map(drop)
+    register(machine, handle_value(at), bytes).map(drop)
 }
 
 pub(super) unsafe fn aclrtHostGetDevicePointer(
-    w: &mut World,
+    machine: &mut Machine,
     at: *mut c_void,
     device: *mut *mut c_void,
     flag: u32,
 ) -> Outcome {
     not_null(device)?;
-    match w.memory.registered(number(at)) {
-        // SAFETY: the caller's contract.
-        Some(found) if flag == 0 => unsafe { give(device, found.mapped as *mut c_void) },
-        _ => invalid(format!("{:#x} is not registered, or flag {flag} is not 0", number(at))),
+    match machine.memory.registered(handle_value(at)) {
+        // SAFETY: the caller keeps the contract of `entry` (`# Safety`).
+        Some(registration) if flag == 0 => unsafe {
+            write_result(device, registration.mapped as *mut c_void)
+        },
+        _ => invalid(format!("{:#x} is not registered, or flag {flag} is not 0", handle_value(at))),
     }
 }

@@ -1,154 +1,166 @@
-//! The process and its devices.
+//! The functions for the process and its devices.
 #![expect(non_snake_case, reason = "the runtime's own names")]
 
 use std::ffi::c_char;
 
-use super::{give, not_null};
-use crate::capture::refuse_waiting;
+use super::{not_null, write_result};
+use crate::capture::refuse_blocking;
 use crate::fault::{Outcome, fail, invalid};
-use crate::schedule::{Goal, reach};
+use crate::machine::Machine;
+use crate::schedule::{WaitGoal, run_until};
 use crate::stream::Context;
 use crate::sys;
-use crate::world::World;
 
-pub(super) unsafe fn aclInit(w: &mut World, _config: *const c_char) -> Outcome {
-    if let Some(pair) = w.unknown_options.first() {
-        return invalid(format!("AVSG_SIM has {pair}, which is no option of the simulator"));
+pub(super) unsafe fn aclInit(machine: &mut Machine, _config: *const c_char) -> Outcome {
+    if let Some(pair) = machine.unknown_options.first() {
+        return invalid(format!(
+            "AVSG_SIM contains {pair}, which is not an option of the simulator; see avsg_sim::Options"
+        ));
     }
-    if w.initialised {
-        return fail(sys::ACL_ERROR_REPEAT_INITIALIZE, "initialised before");
+    if machine.initialised {
+        return fail(sys::ACL_ERROR_REPEAT_INITIALIZE, "aclInit was called before");
     }
-    w.initialised = true;
+    machine.initialised = true;
     Ok(())
 }
 
-pub(super) unsafe fn aclrtGetDeviceCount(w: &mut World, count: *mut u32) -> Outcome {
-    // SAFETY: the caller's contract.
-    unsafe { give(count, w.options.devices) }
+pub(super) unsafe fn aclrtGetDeviceCount(machine: &mut Machine, count: *mut u32) -> Outcome {
+    // SAFETY: the caller keeps the contract of `entry` (`# Safety`).
+    unsafe { write_result(count, machine.options.devices) }
 }
 
-fn known(w: &World, device: i32) -> Outcome<u32> {
+fn existing_device(machine: &Machine, device: i32) -> Outcome<u32> {
     match u32::try_from(device) {
-        Ok(device) if device < w.options.devices => Ok(device),
+        Ok(device) if device < machine.options.devices => Ok(device),
         _ => {
-            let text = format!("device {device} of {}", w.options.devices);
+            let text = format!(
+                "device {device} does not exist; there are {} devices",
+                machine.options.devices
+            );
             fail(sys::ACL_ERROR_RT_INVALID_DEVICEID, text)
         }
     }
 }
 
-pub(super) unsafe fn aclrtSetDevice(w: &mut World, device: i32) -> Outcome {
-    let device = known(w, device)?;
-    if !w.initialised {
-        return invalid("aclInit comes first");
+pub(super) unsafe fn aclrtSetDevice(machine: &mut Machine, device: i32) -> Outcome {
+    let device = existing_device(machine, device)?;
+    if !machine.initialised {
+        return invalid("call aclInit first");
     }
-    let (count, context) = match w.set.get(&device) {
+    let (count, context) = match machine.set.get(&device) {
         Some(&(count, context)) => (count, context),
-        None => (0, w.contexts.add(Context { device, shared: true, stopped: None })),
+        None => (0, machine.contexts.add(Context { device, shared: true, stopped: None })),
     };
-    w.set.insert(device, (count + 1, context));
-    w.set_current(context);
+    machine.set.insert(device, (count + 1, context));
+    machine.set_current(context);
     Ok(())
 }
 
-pub(super) unsafe fn aclrtResetDevice(w: &mut World, device: i32) -> Outcome {
-    let device = known(w, device)?;
-    let Some(&(count, context)) = w.set.get(&device) else {
-        return invalid(format!("device {device} is not set"));
+pub(super) unsafe fn aclrtResetDevice(machine: &mut Machine, device: i32) -> Outcome {
+    let device = existing_device(machine, device)?;
+    let Some(&(count, context)) = machine.set.get(&device) else {
+        return invalid(format!("device {device} is not set; call aclrtSetDevice first"));
     };
     if count > 1 {
-        w.set.insert(device, (count - 1, context));
+        machine.set.insert(device, (count - 1, context));
         return Ok(());
     }
-    release(w, device);
+    release(machine, device);
     Ok(())
 }
 
-pub(super) unsafe fn aclrtResetDeviceForce(w: &mut World, device: i32) -> Outcome {
-    let device = known(w, device)?;
-    release(w, device);
+pub(super) unsafe fn aclrtResetDeviceForce(machine: &mut Machine, device: i32) -> Outcome {
+    let device = existing_device(machine, device)?;
+    release(machine, device);
     Ok(())
 }
 
-/// Releases all that the process holds of a device. What should have been released before is noted,
-/// unless the device is lost and took the means with it.
-fn release(w: &mut World, device: u32) {
-    w.set.remove(&device);
-    let gone: Vec<u64> = w.contexts.drain(|c| c.device == device).iter().map(|c| c.0).collect();
+/// Releases everything that the process has on a device. Each object that the program should have
+/// released is recorded as a leak, unless the device is lost, after which a program cannot release
+/// it.
+fn release(machine: &mut Machine, device: u32) {
+    machine.set.remove(&device);
+    let contexts: Vec<u64> =
+        machine.contexts.drain(|c| c.device == device).iter().map(|c| c.0).collect();
     let mut lines = Vec::new();
-    for (handle, _) in w.streams.drain(|s| gone.contains(&s.context)) {
+    for (handle, _) in machine.streams.drain(|s| contexts.contains(&s.context)) {
         lines.push(format!("stream {handle:#x} at the reset of its device"));
     }
-    for (handle, _) in w.binaries.drain(|(context, _)| gone.contains(context)) {
+    for (handle, _) in machine.binaries.drain(|(context, _)| contexts.contains(context)) {
         lines.push(format!("binary {handle:#x} at the reset of its device"));
     }
-    lines.extend(w.memory.release(device));
-    if w.options.devices == 1 {
-        lines.extend(w.events.drain(|_| true).iter().map(|(h, _)| format!("event {h:#x}")));
-        lines.extend(w.graphs.drain(|_| true).iter().map(|(h, _)| format!("graph {h:#x}")));
-        if w.faults.lost {
-            lines.extend(w.memory.release_pinned());
+    lines.extend(machine.memory.release(device));
+    if machine.options.devices == 1 {
+        lines.extend(machine.events.drain(|_| true).iter().map(|(h, _)| format!("event {h:#x}")));
+        lines.extend(machine.graphs.drain(|_| true).iter().map(|(h, _)| format!("graph {h:#x}")));
+        if machine.faults.lost {
+            lines.extend(machine.memory.release_pinned());
         }
     }
-    if !w.faults.lost {
-        w.leaked.append(&mut lines);
+    if !machine.faults.lost {
+        machine.leaked.append(&mut lines);
     }
 }
 
 pub(super) unsafe fn aclrtGetDeviceInfo(
-    w: &mut World,
+    machine: &mut Machine,
     device: u32,
     attr: i32,
     value: *mut i64,
 ) -> Outcome {
-    known(w, device as i32)?;
-    let found = match attr {
-        sys::ACL_DEV_ATTR_VECTOR_CORE_NUM => i64::from(w.options.cores),
+    existing_device(machine, device as i32)?;
+    let result = match attr {
+        sys::ACL_DEV_ATTR_VECTOR_CORE_NUM => i64::from(machine.options.cores),
         sys::ACL_DEV_ATTR_NPU_ARCH => 2201,
-        _ => return invalid(format!("device attribute {attr}")),
+        _ => return invalid(format!("device attribute {attr} is not supported")),
     };
-    // SAFETY: the caller's contract.
-    unsafe { give(value, found) }
+    // SAFETY: the caller keeps the contract of `entry` (`# Safety`).
+    unsafe { write_result(value, result) }
 }
 
 pub(super) unsafe fn aclGetDeviceCapability(
-    w: &mut World,
+    machine: &mut Machine,
     device: u32,
     info: i32,
     value: *mut i64,
 ) -> Outcome {
-    known(w, device as i32)?;
-    let found = match info {
-        // Cubes; each has two vector cores.
-        sys::ACL_DEVICE_INFO_AI_CORE_NUM => i64::from(w.options.cores / 2),
-        sys::ACL_DEVICE_INFO_VECTOR_CORE_NUM => i64::from(w.options.cores),
-        _ => return invalid(format!("device capability {info}")),
+    existing_device(machine, device as i32)?;
+    let result = match info {
+        // The cores with a cube unit; each has two vector cores.
+        sys::ACL_DEVICE_INFO_AI_CORE_NUM => i64::from(machine.options.cores / 2),
+        sys::ACL_DEVICE_INFO_VECTOR_CORE_NUM => i64::from(machine.options.cores),
+        _ => return invalid(format!("device capability {info} is not supported")),
     };
-    // SAFETY: the caller's contract.
-    unsafe { give(value, found) }
+    // SAFETY: the caller keeps the contract of `entry` (`# Safety`).
+    unsafe { write_result(value, result) }
 }
 
 pub(super) unsafe fn aclrtGetMemInfo(
-    w: &mut World,
+    machine: &mut Machine,
     _attr: i32,
     free: *mut usize,
     total: *mut usize,
 ) -> Outcome {
-    w.current()?;
+    machine.current()?;
     not_null(total)?;
-    // SAFETY: the caller's contract, here and below.
-    unsafe { give(free, w.options.device_bytes.saturating_sub(w.memory.used()))? };
-    // SAFETY: as above.
-    unsafe { give(total, w.options.device_bytes) }
+    // SAFETY: the caller keeps the contract of `entry` (`# Safety`), here and below.
+    unsafe {
+        write_result(free, machine.options.device_bytes.saturating_sub(machine.memory.used()))?
+    };
+    // SAFETY: the pointer is not null, hence valid by the contract of `entry` (`# Safety`).
+    unsafe { write_result(total, machine.options.device_bytes) }
 }
 
-pub(super) unsafe fn aclrtSynchronizeDevice(w: &mut World) -> Outcome {
-    // SAFETY: nothing is passed.
-    unsafe { aclrtSynchronizeDeviceWithTimeout(w, -1) }
+pub(super) unsafe fn aclrtSynchronizeDevice(machine: &mut Machine) -> Outcome {
+    // SAFETY: the function takes no pointers.
+    unsafe { aclrtSynchronizeDeviceWithTimeout(machine, -1) }
 }
 
-pub(super) unsafe fn aclrtSynchronizeDeviceWithTimeout(w: &mut World, timeout: i32) -> Outcome {
-    refuse_waiting(w, None)?;
-    let device = w.device()?;
-    reach(w, Goal::Device(device), timeout, sys::ACL_ERROR_RT_STREAM_SYNC_TIMEOUT)
+pub(super) unsafe fn aclrtSynchronizeDeviceWithTimeout(
+    machine: &mut Machine,
+    timeout: i32,
+) -> Outcome {
+    refuse_blocking(machine, None)?;
+    let device = machine.device()?;
+    run_until(machine, WaitGoal::Device(device), timeout, sys::ACL_ERROR_RT_STREAM_SYNC_TIMEOUT)
 }

@@ -1,4 +1,4 @@
-//! Raw calls as a C program makes them, and a session around them.
+//! Raw calls as a C program makes them, and the sessions of the tests.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -12,20 +12,21 @@ pub const OK: i32 = sys::ACL_SUCCESS;
 pub const INVALID: i32 = sys::ACL_ERROR_RT_PARAM_INVALID;
 pub const TO_HOST: i32 = sys::ACL_MEMCPY_DEVICE_TO_HOST;
 
-/// Calls that must succeed and return a handle.
-macro_rules! made {
+/// Calls a function that must succeed and returns the handle that it makes.
+macro_rules! create {
     ($name:ident($($arg:expr),*)) => {{
         let mut handle: Handle = null_mut();
-        // SAFETY: every pointer lives across the call.
+        // SAFETY: every pointer is valid during the call.
         assert_eq!(unsafe { $name(&mut handle, $($arg),*) }, OK, stringify!($name));
         handle
     }};
 }
 
-/// A call whose code is looked at.
+/// Calls a function and returns its code.
 macro_rules! code {
     ($name:ident($($arg:expr),*)) => {{
-        // SAFETY: every pointer lives across the call; wrong handles are what is tested.
+        // SAFETY: every pointer is valid during the call; handles may be wrong, as the runtime
+        // checks them.
         unsafe { $name($($arg),*) }
     }};
 }
@@ -37,12 +38,12 @@ pub fn begin(options: Options) -> Session {
     session
 }
 
-pub fn quiet() -> Options {
+pub fn no_jitter() -> Options {
     Options { jitter: 0, ..Options::default() }
 }
 
 pub fn words(at: Handle, n: usize) -> &'static mut [u64] {
-    // SAFETY: pinned memory of the test's own, alive until it is freed at its end.
+    // SAFETY: `at` is pinned memory of `n` words, which the test frees at its end.
     unsafe { std::slice::from_raw_parts_mut(at.cast(), n) }
 }
 

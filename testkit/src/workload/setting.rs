@@ -1,33 +1,33 @@
-//! What a workload needs to know of the engine that runs it.
+//! The parameters of an engine that a workload depends on.
 
 use avsg::device::params::Params;
 use avsg::rows::RowFormat;
 
-/// An engine from outside, and how large batches are.
+/// The parameters of an engine and the largest batch of a workload.
 #[derive(Clone, Debug)]
-pub struct Setting {
-    /// The table's parameters.
+pub struct EngineSetting {
+    /// Parameters of the table.
     pub params: Params,
-    /// Request states.
+    /// Number of request states.
     pub states: usize,
-    /// Layers of the pool.
+    /// Number of layers of the pool.
     pub layers: usize,
-    /// A row.
+    /// Format of a row.
     pub format: RowFormat,
-    /// Rows of the pool that belong to one request: a multiple of the page, and more than 8.
-    pub own: usize,
-    /// The most requests of a batch; with more than states some are padded.
-    pub requests: usize,
+    /// Number of rows of the pool per request: more than 8, and a multiple of the page.
+    pub rows_per_request: usize,
+    /// Maximum number of requests per batch; requests beyond the number of states are padded.
+    pub max_requests: usize,
 }
 
-impl Setting {
-    /// Rows of the pool.
+impl EngineSetting {
+    /// Returns the number of rows of the pool.
     pub fn pool_rows(&self) -> usize {
-        self.states * self.own
+        self.states * self.rows_per_request
     }
 
-    /// The most rows of a batch.
-    pub fn batch_rows(&self) -> usize {
-        self.requests * self.params.tokens as usize
+    /// Returns the maximum number of rows per batch.
+    pub fn max_rows(&self) -> usize {
+        self.max_requests * self.params.tokens as usize
     }
 }

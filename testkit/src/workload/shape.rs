@@ -1,4 +1,4 @@
-//! Which engine a workload is lived on.
+//! The geometry of the engine that runs a workload.
 
 use avsg::device::params::{Lifetime, Params};
 use avsg::device::stage_two::Strategy;
@@ -8,33 +8,33 @@ use avsg::geometry::frequency;
 use avsg::pool::{HostPool, Pages, PoolConfig};
 use avsg::rows::{RowFormat, Segment};
 
-use super::setting::Setting;
+use super::setting::EngineSetting;
 
-/// Rows of the host pool that belong to one request.
-pub const OWN_ROWS: usize = 192;
+/// Number of rows of the host pool per request.
+pub const ROWS_PER_REQUEST: usize = 192;
 
-/// Geometry as plain numbers, each read modulo its range.
+/// A geometry as plain numbers, each of which is read modulo its range.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
-    /// The table and its geometry of links.
+    /// The kind of table, and the spread and retries of its probe sequences.
     pub table: u8,
-    /// The lifetime rule.
+    /// Lifetime rule.
     pub lifetime: u8,
-    /// K.
+    /// K, the number of ids per row.
     pub k: u8,
-    /// N_q.
+    /// N_q, the number of tokens per request.
     pub tokens: u8,
-    /// S.
+    /// S, the number of slots per state.
     pub slots: u8,
-    /// Rows per host block.
+    /// Number of rows per host block.
     pub page: u8,
-    /// Segments of a row.
+    /// Segments of a row and their strides.
     pub format: u8,
-    /// Request states, and layers.
+    /// Numbers of request states and of layers.
     pub states: u8,
-    /// Copying cores.
+    /// Number of cores that copy.
     pub cores: u8,
-    /// How misses are spread over cores.
+    /// Strategy by which misses are distributed over cores.
     pub strategy: u8,
 }
 
@@ -46,7 +46,7 @@ impl From<[u8; 10]> for Shape {
 }
 
 impl Shape {
-    /// The table's parameters; every shape gives valid ones.
+    /// Returns the parameters of the table, which are valid for every shape.
     pub fn params(&self) -> Params {
         let slots = [64, 128, 256][usize::from(self.slots) % 3];
         let tokens = 1 + u32::from(self.tokens) % 4;
@@ -59,7 +59,8 @@ impl Shape {
             0 => Params::paper(k, tokens, slots),
             1 | 2 => wide(4, 3),
             3 => wide(2, 7),
-            // Hardly any links: most ids lose their mapping, so orphans and copies abound.
+            // With one link per id most ids lose their mapping, which makes many orphans and
+            // copies.
             _ => wide(1, 0),
         };
         params.lifetime = match (self.table % 5, self.lifetime % 2) {
@@ -70,7 +71,7 @@ impl Shape {
         Params { page, ..params }
     }
 
-    /// One to three segments, packed and with odd strides.
+    /// Returns a format of one to three segments, packed or with odd strides.
     fn format(&self) -> RowFormat {
         let strided = |parts: &[(usize, usize)]| {
             let of = |&(bytes, stride): &(usize, usize)| Segment { bytes, stride };
@@ -85,7 +86,7 @@ impl Shape {
         }
     }
 
-    /// Request states of its engine.
+    /// Returns the number of request states.
     pub fn states(&self) -> usize {
         1 + usize::from(self.states) % 4
     }
@@ -94,7 +95,7 @@ impl Shape {
         1 + usize::from(self.states / 4) % 2
     }
 
-    /// What its engine is to be.
+    /// Returns the configuration of the engine.
     pub fn config(&self, choice: Choice) -> Config {
         let strategies = [Strategy::Balanced, Strategy::Request, Strategy::Position];
         Config {
@@ -106,22 +107,29 @@ impl Shape {
         }
     }
 
-    /// What a workload on it needs to know, with so many requests to a batch.
-    pub fn setting(&self, requests: usize) -> Setting {
+    /// Returns the setting of a workload with at most `max_requests` requests per batch.
+    pub fn setting(&self, max_requests: usize) -> EngineSetting {
         let (params, format) = (self.params(), self.format());
         let (states, layers) = (self.states(), self.layers());
-        Setting { params, states, layers, format, own: OWN_ROWS, requests }
+        EngineSetting {
+            params,
+            states,
+            layers,
+            format,
+            rows_per_request: ROWS_PER_REQUEST,
+            max_requests,
+        }
     }
 
-    /// An empty pool.
+    /// Returns the configuration of the host pool.
     pub fn pool(&self) -> PoolConfig {
-        let (rows, layers) = (self.states() * OWN_ROWS, self.layers());
+        let (rows, layers) = (self.states() * ROWS_PER_REQUEST, self.layers());
         let pages = Pages::Plain;
-        // Small chunks: rows of one request lie in several.
+        // Small chunks distribute the rows of one request over several chunks.
         PoolConfig { pages, chunk_bytes: 4096, ..PoolConfig::new(layers, rows, self.format()) }
     }
 
-    /// An engine on the CPU with an empty pool.
+    /// Returns an engine on the CPU with a zeroed pool.
     pub fn engine(&self, choice: Choice) -> Engine {
         Engine::new(self.config(choice), HostPool::new(&self.pool()).unwrap()).unwrap()
     }

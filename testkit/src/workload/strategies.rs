@@ -1,4 +1,4 @@
-//! Lives for proptest, which shrinks one that goes wrong.
+//! Strategies that generate workloads with proptest, which shrinks a failing one.
 
 use proptest::prelude::*;
 
@@ -7,7 +7,14 @@ use super::{Request, Shape, Step, Workload};
 fn request() -> impl Strategy<Value = Request> {
     let ids = prop::collection::vec(any::<u16>(), 0..80);
     (any::<u8>(), any::<u8>(), any::<u8>(), any::<u8>(), any::<u16>(), ids).prop_map(
-        |(who, act, tokens, accept, pick, ids)| Request { who, act, tokens, accept, pick, ids },
+        |(state, action, tokens, accepted, choice, ids)| Request {
+            state,
+            action,
+            tokens,
+            accepted,
+            choice,
+            ids,
+        },
     )
 }
 
@@ -16,12 +23,13 @@ fn step() -> impl Strategy<Value = Step> {
         .prop_map(|(form, swap, requests)| Step { form, swap, requests })
 }
 
-/// Any geometry.
+/// Generates any geometry.
 pub fn shape() -> impl Strategy<Value = Shape> {
     any::<[u8; 10]>().prop_map(Shape::from)
 }
 
-/// A geometry that device kernels take: at most two segments, misses spread evenly.
+/// Generates a geometry that device kernels support: at most two segments, and the balanced
+/// strategy.
 pub fn device_shape() -> impl Strategy<Value = Shape> {
     any::<[u8; 10]>().prop_map(|mut bytes| {
         bytes[6] = [0, 1, 3, 4][usize::from(bytes[6]) % 4];
@@ -30,7 +38,7 @@ pub fn device_shape() -> impl Strategy<Value = Shape> {
     })
 }
 
-/// Any workload on such a geometry.
+/// Generates any workload of 1 to 13 steps on a generated geometry.
 pub fn workload(shape: impl Strategy<Value = Shape>) -> impl Strategy<Value = Workload> {
     (shape, prop::collection::vec(step(), 1..14))
         .prop_map(|(shape, steps)| Workload { shape, steps })

@@ -1,5 +1,5 @@
-//! What a step's results must be (design §3), judged from outside: by the batch that went in, by the
-//! slots' contents as earlier results told them, and by the rows' current bytes.
+//! Verifies the results of a step without the engine's own state: by the batch, by the contents of
+//! the slots according to earlier results, and by the current bytes of all rows.
 
 use std::collections::HashMap;
 
@@ -7,216 +7,265 @@ use avsg::device::request::status;
 use avsg::engine::Engine;
 use avsg::plan::Plan;
 
-use super::setting::Setting;
-use super::world::World;
-use crate::batch::Owned;
+use super::pool_model::PoolModel;
+use super::setting::EngineSetting;
+use crate::batch::OwnedBatch;
 use crate::content::fill_row;
-use crate::exact::{expect_right, look};
-use crate::found::Found;
+use crate::exact::{assert_exact, for_each_id};
+use crate::step_result::StepResult;
 
-/// What a request asked for.
-pub struct Want {
-    /// None for a padded request.
+/// The input of one request, by which its results are verified.
+pub struct RequestInput {
+    /// State, or none for a padded request.
     pub state: Option<usize>,
     pub tokens: usize,
-    /// None for a read-only step.
+    /// `stable_len`, or none for a read-only request.
     pub stable: Option<usize>,
     pub seq: usize,
-    /// Whether the table must start empty.
+    /// Whether the table must be empty before the step.
     pub cold: bool,
-    /// By how much its final tokens grow after the step.
+    /// Number of tokens that become final after the step.
     pub accepted: usize,
-    /// How many rows it brings to the pool.
+    /// Number of rows that the append writes on each layer.
     pub appended: usize,
-    /// Its block table as it was passed.
+    /// Block table as it was passed.
     pub blocks: Vec<i32>,
 }
 
-impl Want {
+impl RequestInput {
     pub fn padded(tokens: usize) -> Self {
         let (state, stable, blocks) = (None, None, Vec::new());
         Self { state, tokens, stable, seq: 0, cold: false, accepted: 0, appended: 0, blocks }
     }
 }
 
-/// What slots hold: ids as results told them, and the bytes that copying just the misses gives.
-pub struct Mirror {
-    holds: Vec<Vec<i32>>,
-    /// By state, layer and slot.
+/// The expected slots: their ids according to the results, and the bytes that copying only the
+/// misses gives.
+pub struct SlotModel {
+    /// Id of each slot or -1, indexed by state and slot.
+    ids: Vec<Vec<i32>>,
+    /// Indexed by state, layer and slot.
     bytes: Vec<Vec<Vec<Vec<u8>>>>,
 }
 
-impl Mirror {
-    pub fn new(setting: &Setting) -> Self {
+impl SlotModel {
+    pub fn new(setting: &EngineSetting) -> Self {
         let (states, slots) = (setting.states, setting.params.slots as usize);
         let layer = vec![vec![0; setting.format.bytes()]; slots];
         let bytes = vec![vec![layer; setting.layers]; states];
-        Self { holds: vec![vec![-1; slots]; states], bytes }
+        Self { ids: vec![vec![-1; slots]; states], bytes }
     }
 }
 
-/// Checks a whole step, after its transfers. `read` reads the slot of a state and layer.
-pub fn step(
-    found: &Found,
-    owned: &Owned,
-    wants: &[Want],
-    world: &World,
-    mirror: &mut Mirror,
+/// Checks a step after the transfer of all layers. `read(state, layer, slot, bytes)` reads a slot.
+pub fn check_step(
+    result: &StepResult,
+    owned: &OwnedBatch,
+    inputs: &[RequestInput],
+    pool_model: &PoolModel,
+    slot_model: &mut SlotModel,
     read: impl FnMut(usize, usize, usize, &mut [u8]),
 ) {
-    assert_eq!((found.requests.len(), found.valid.len()), (wants.len(), owned.rows()));
-    for (r, want) in wants.iter().enumerate() {
-        match want.state {
-            None => padded(found, owned.cu_q[r] as usize, r, want),
-            Some(state) => request(found, owned, r, want, world, &mut mirror.holds[state]),
+    assert_eq!((result.requests.len(), result.valid.len()), (inputs.len(), owned.rows()));
+    for (r, input) in inputs.iter().enumerate() {
+        match input.state {
+            None => check_padded(result, owned.cu_q[r] as usize, r, input),
+            Some(state) => {
+                check_request(result, owned, r, input, pool_model, &mut slot_model.ids[state])
+            }
         }
     }
-    contents(found, owned, wants, world, mirror, read);
+    check_contents(result, owned, inputs, pool_model, slot_model, read);
 }
 
-/// Every core copies as many of a plan's misses as another, or one more, and all cores copy all.
+/// Checks that the cores' shares of a plan's misses cover every miss and differ by at most one row.
 ///
 /// # Panics
-/// If they do not.
-pub fn cuts(engine: &Engine, plan: &Plan) {
+/// If the shares are wrong.
+pub fn check_shares(engine: &Engine, plan: &Plan) {
     let mut shares = vec![0; engine.config().cores];
     for r in 0..plan.requests() {
         let cuts: Vec<usize> = engine.cuts(plan, r).collect();
         assert!(cuts.len() == shares.len() + 1 && cuts[0] == 0 && cuts.is_sorted(), "{cuts:?}");
-        assert_eq!(cuts.last(), Some(&plan.misses(r).id.len()), "cuts cover the list");
+        assert_eq!(cuts.last(), Some(&plan.misses(r).id.len()), "the shares cover the miss list");
         cuts.windows(2).zip(&mut shares).for_each(|(pair, share)| *share += pair[1] - pair[0]);
     }
-    let (least, most) = (shares.iter().min().unwrap(), shares.iter().max().unwrap());
-    assert!(most - least <= 1, "shares differ by at most one row: {shares:?}");
+    let (lowest, highest) = (shares.iter().min().unwrap(), shares.iter().max().unwrap());
+    assert!(highest - lowest <= 1, "shares differ by at most one row: {shares:?}");
 }
 
-/// A padded request has no slot and no copy.
-fn padded(found: &Found, first: usize, r: usize, want: &Want) {
-    for row in first..first + want.tokens {
-        assert!(found.row(row).iter().all(|&s| s == -1) && found.valid[row] == 0, "row {row}");
+/// Checks that a padded request has neither slots nor misses.
+fn check_padded(result: &StepResult, first: usize, r: usize, input: &RequestInput) {
+    for row in first..first + input.tokens {
+        assert!(result.row(row).iter().all(|&s| s == -1) && result.valid[row] == 0, "row {row}");
     }
-    let of = &found.requests[r];
-    assert!(of.misses[1].is_empty() && of.status == 0, "request {r} is padded");
+    let request_result = &result.requests[r];
+    assert!(
+        request_result.misses[1].is_empty() && request_result.status == 0,
+        "request {r} is padded"
+    );
 }
 
-/// What an id is at this moment.
+/// What an id selects in a step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Kind {
     Padding,
-    Far,
+    /// The id is not below the sequence length.
+    OutOfRange,
+    /// A host row, or -1 - n for fresh row n of the request.
     Row(i32),
-    NoRow,
+    /// The host row is outside of the pool.
+    OutOfPool,
 }
 
-fn kind(id: i32, want: &Want, world: &World) -> Kind {
-    match (usize::try_from(id), want.stable) {
+fn kind(id: i32, input: &RequestInput, pool_model: &PoolModel) -> Kind {
+    match (usize::try_from(id), input.stable) {
         (Err(_), _) => Kind::Padding,
-        (Ok(id), _) if id >= want.seq => Kind::Far,
+        (Ok(id), _) if id >= input.seq => Kind::OutOfRange,
         (Ok(id), Some(stable)) if id >= stable => Kind::Row(-1 - (id - stable) as i32),
-        (Ok(id), _) => {
-            world.host_row(id, &want.blocks).map_or(Kind::NoRow, |row| Kind::Row(row as i32))
-        }
+        (Ok(id), _) => pool_model
+            .host_row(id, &input.blocks)
+            .map_or(Kind::OutOfPool, |row| Kind::Row(row as i32)),
     }
 }
 
-fn request(found: &Found, owned: &Owned, r: usize, want: &Want, world: &World, holds: &mut [i32]) {
-    if want.cold {
-        holds.fill(-1);
+fn check_request(
+    result: &StepResult,
+    owned: &OwnedBatch,
+    r: usize,
+    input: &RequestInput,
+    pool_model: &PoolModel,
+    held_ids: &mut [i32],
+) {
+    if input.cold {
+        held_ids.fill(-1);
     }
-    if let Some(stable) = want.stable {
-        holds.iter_mut().filter(|id| **id >= stable as i32).for_each(|id| *id = -1);
+    if let Some(stable) = input.stable {
+        held_ids.iter_mut().filter(|id| **id >= stable as i32).for_each(|id| *id = -1);
     }
-    let (of, first) = (&found.requests[r], owned.cu_q[r] as usize);
-    let [positions, missed_ids, missed_slots, host_rows] = &of.misses;
-    // Which id each returned slot stands for, all tokens of the request together.
-    let mut bound: HashMap<i32, i32> = HashMap::new();
-    let (mut next, mut bits) = (0, 0);
-    for g in 0..want.tokens {
-        let (ids, slots) = (owned.row(first + g), found.row(first + g));
-        let before = holds.to_vec();
+    let (request_result, first) = (&result.requests[r], owned.cu_q[r] as usize);
+    let [positions, missed_ids, missed_slots, host_rows] = &request_result.misses;
+    // The id of each returned slot, for all tokens of the request.
+    let mut id_of_slot: HashMap<i32, i32> = HashMap::new();
+    let (mut next, mut expected_status) = (0, 0);
+    for g in 0..input.tokens {
+        let (ids, slots) = (owned.row(first + g), result.row(first + g));
+        let before = held_ids.to_vec();
         let (from, mut valid) = (next, 0);
         for (lane, (&id, &slot)) in ids.iter().zip(slots).enumerate() {
-            let at = || format!("request {r}, token {g}, lane {lane}, id {id}, slot {slot}");
-            let kind = kind(id, want, world);
+            let place = || format!("request {r}, token {g}, lane {lane}, id {id}, slot {slot}");
+            let kind = kind(id, input, pool_model);
             let missed = positions.get(next) == Some(&((g * slots.len() + lane) as i32));
-            bits |= if kind == Kind::Far { status::ID_OUT_OF_RANGE } else { 0 };
+            expected_status |= if kind == Kind::OutOfRange { status::ID_OUT_OF_RANGE } else { 0 };
             if slot == -1 {
-                assert!(!matches!(kind, Kind::Row(_)) && !missed, "{}: {kind:?}", at());
-                bits |= if kind == Kind::NoRow { status::ROW_OUT_OF_POOL } else { 0 };
+                assert!(!matches!(kind, Kind::Row(_)) && !missed, "{}: {kind:?}", place());
+                expected_status |=
+                    if kind == Kind::OutOfPool { status::ROW_OUT_OF_POOL } else { 0 };
                 continue;
             }
             valid += 1;
-            assert!((0..holds.len() as i32).contains(&slot), "{}: slots are in [0, S)", at());
-            assert!(!matches!(kind, Kind::Padding | Kind::Far), "{}: {kind:?}", at());
+            assert!((0..held_ids.len() as i32).contains(&slot), "{}: a slot is in [0, S)", place());
+            assert!(!matches!(kind, Kind::Padding | Kind::OutOfRange), "{}: {kind:?}", place());
             if missed {
                 assert_eq!(
                     (missed_ids[next], missed_slots[next]),
                     (id, slot),
                     "{}: miss list",
-                    at()
+                    place()
                 );
-                assert_eq!(Kind::Row(host_rows[next]), kind, "{}: host row", at());
-                assert_eq!(bound.insert(slot, id), None, "{}: the slot is in use", at());
-                holds[slot as usize] = id;
+                assert_eq!(Kind::Row(host_rows[next]), kind, "{}: host row", place());
+                assert_eq!(
+                    id_of_slot.insert(slot, id),
+                    None,
+                    "{}: the slot of a miss is in use",
+                    place()
+                );
+                held_ids[slot as usize] = id;
                 next += 1;
             } else {
-                assert_eq!(before[slot as usize], id, "{}: a hit's slot held the id before", at());
-                let other = bound.insert(slot, id);
-                assert!(other.is_none_or(|other| other == id), "{}: the slot is {other:?}'s", at());
+                assert_eq!(
+                    before[slot as usize],
+                    id,
+                    "{}: the slot of a hit contained another id before the token",
+                    place()
+                );
+                let other = id_of_slot.insert(slot, id);
+                assert!(
+                    other.is_none_or(|other| other == id),
+                    "{}: the slot belongs to {other:?}",
+                    place()
+                );
             }
         }
-        assert!(slots[ids.len()..].iter().all(|&s| s == -1), "lanes past k are padding");
-        assert_eq!(found.valid[first + g], valid, "request {r}, token {g}: valid ids");
-        assert_eq!(of.by_token[g] as usize, next - from, "request {r}, token {g}: n_g");
+        assert!(slots[ids.len()..].iter().all(|&s| s == -1), "lanes from k on have no slot");
+        assert_eq!(result.valid[first + g], valid, "request {r}, token {g}: valid ids");
+        assert_eq!(
+            request_result.token_misses[g] as usize,
+            next - from,
+            "request {r}, token {g}: number of misses"
+        );
         for id in &missed_ids[from..next] {
-            let times = |list: &[i32]| list.iter().filter(|x| *x == id).count();
-            assert_eq!(times(&missed_ids[from..next]), times(ids), "misses of id {id}");
+            let count = |list: &[i32]| list.iter().filter(|x| *x == id).count();
+            assert_eq!(
+                count(&missed_ids[from..next]),
+                count(ids),
+                "each occurrence of the missed id {id} is a miss"
+            );
         }
     }
-    assert_eq!(next, missed_ids.len(), "request {r}: the list holds each miss once, in order");
-    assert_eq!(of.status, bits, "request {r}: status");
+    assert_eq!(
+        next,
+        missed_ids.len(),
+        "request {r}: the miss list contains each miss once, in order"
+    );
+    assert_eq!(request_result.status, expected_status, "request {r}: status");
 }
 
-/// Every returned slot holds its id's current bytes, and no other slot has changed.
-fn contents(
-    found: &Found,
-    owned: &Owned,
-    wants: &[Want],
-    world: &World,
-    mirror: &mut Mirror,
+/// Checks that every returned slot contains the current bytes of its id and that no other slot has
+/// changed.
+fn check_contents(
+    result: &StepResult,
+    owned: &OwnedBatch,
+    inputs: &[RequestInput],
+    pool_model: &PoolModel,
+    slot_model: &mut SlotModel,
     mut read: impl FnMut(usize, usize, usize, &mut [u8]),
 ) {
-    let mut got = vec![0; mirror.bytes[0][0][0].len()];
-    for layer in 0..mirror.bytes[0].len() {
-        let row = |state: usize, id: i32| (id, world.version(state, id as usize) + layer as u32);
-        for (r, want) in wants.iter().enumerate() {
-            let Some(state) = want.state else { continue };
-            let [_, ids, slots, _] = &found.requests[r].misses;
+    let mut got = vec![0; slot_model.bytes[0][0][0].len()];
+    for layer in 0..slot_model.bytes[0].len() {
+        let row =
+            |state: usize, id: i32| (id, pool_model.version(state, id as usize) + layer as u32);
+        for (r, input) in inputs.iter().enumerate() {
+            let Some(state) = input.state else { continue };
+            let [_, ids, slots, _] = &result.requests[r].misses;
             for (&id, &slot) in ids.iter().zip(slots) {
                 let (id, version) = row(state, id);
-                fill_row(id, version, &mut mirror.bytes[state][layer][slot as usize]);
+                fill_row(id, version, &mut slot_model.bytes[state][layer][slot as usize]);
             }
         }
-        look(
+        for_each_id(
             &owned.batch(),
             got.len(),
-            |at| found.row(at),
+            |at| result.row(at),
             |state, slot, bytes| {
                 read(state, layer, slot, bytes);
                 true
             },
-            |r, id| row(wants[r].state.expect("not padded"), id),
-            |seen| {
-                // Which ids may go without a slot, `request` has said.
-                if seen.slot != -1 {
-                    expect_right(seen, layer);
+            |r, id| row(inputs[r].state.expect("not padded"), id),
+            |selected| {
+                // `request` has checked which ids have no slot.
+                if selected.slot != -1 {
+                    assert_exact(selected, layer);
                 }
             },
         );
-        for (state, layers) in mirror.bytes.iter().enumerate() {
-            for (slot, want) in layers[layer].iter().enumerate() {
+        for (state, layers) in slot_model.bytes.iter().enumerate() {
+            for (slot, expected) in layers[layer].iter().enumerate() {
                 read(state, layer, slot, &mut got);
-                assert!(got == *want, "state {state}, layer {layer}, slot {slot}: touched");
+                assert!(
+                    got == *expected,
+                    "state {state}, layer {layer}, slot {slot}: not the last copied row"
+                );
             }
         }
     }

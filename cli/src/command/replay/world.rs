@@ -5,9 +5,9 @@ use crate::trace::Trace;
 use anyhow::Result;
 use avsg::engine::{Batch, Engine};
 use avsg::plan::Plan;
-use avsg_testkit::batch::Owned;
+use avsg_testkit::batch::OwnedBatch;
 use avsg_testkit::content::fill_row;
-use avsg_testkit::exact::look;
+use avsg_testkit::exact::for_each_id;
 use avsg_testkit::fresh::FreshRows;
 use avsg_testkit::splitmix::SplitMix64;
 
@@ -17,7 +17,7 @@ use super::report::Report;
 pub struct World {
     /// N_q, the number of tokens per request.
     tokens: usize,
-    step: Owned,
+    step: OwnedBatch,
     /// Number of rows in the host pool.
     rows: usize,
     /// The current version of each id's row.
@@ -40,12 +40,12 @@ impl World {
             let at = block.map_or(id, |block| block * page + id % page);
             pool.write_row(0, at, &row)?;
         }
-        let step = Owned {
+        let step = OwnedBatch {
             cu_q: (0..=requests).map(|r| (r * trace.tokens) as i32).collect(),
             state: (0..requests as i32).collect(),
             generation: vec![1; requests],
             blocks: blocks.repeat(requests),
-            ..Owned::room(trace.k, requests, batch_rows, blocks.len())
+            ..OwnedBatch::zeroed(trace.k, requests, batch_rows, blocks.len())
         };
         let fresh = FreshRows::new(pool.format(), batch_rows);
         Ok(Self { tokens: trace.tokens, step, rows, version: vec![0; rows], fresh })
@@ -87,7 +87,7 @@ impl World {
     /// Compares every byte of every returned slot with the current content of its row, and writes the
     /// first 8 bytes of request 0's slots to `tags`.
     pub fn verify(&self, engine: &Engine, plan: &Plan, report: &mut Report, tags: &mut [u64]) {
-        look(
+        for_each_id(
             &self.step.batch(),
             engine.pool().format().bytes(),
             |row| plan.slots(row),
@@ -95,8 +95,8 @@ impl World {
             |_, id| (id, self.version[id as usize]),
             |seen| {
                 // Padding counts only if it has a slot.
-                report.verified_rows += u64::from(seen.id >= 0 && seen.right);
-                report.wrong_rows += u64::from(!seen.right);
+                report.verified_rows += u64::from(seen.id >= 0 && seen.exact);
+                report.wrong_rows += u64::from(!seen.exact);
                 if seen.request == 0 {
                     let mut first = [0; 8];
                     let n = seen.bytes.len().min(8);

@@ -1,4 +1,4 @@
-//! The whole simulated machine, one per process.
+//! The simulated machine, one per process.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use crate::stream::{Context, Event, Stream};
 use crate::sys;
 use crate::task::Task;
 
-/// A kernel of a loaded file.
+/// A kernel of a loaded binary.
 #[derive(Debug)]
 pub(crate) struct Function {
     pub binary: u64,
@@ -22,26 +22,27 @@ pub(crate) struct Function {
     pub code: Code,
 }
 
-/// A list of arguments.
+/// An argument list of a kernel.
 #[derive(Debug)]
 pub(crate) struct ArgList {
     pub function: u64,
     pub values: Vec<u64>,
-    /// Buffers by argument. Boxed: their addresses are the caller's to write to.
+    /// Placeholder buffers by argument, or none before they are fetched. They are boxed, because
+    /// the caller writes through their addresses.
     pub buffers: BTreeMap<usize, Option<Box<[u8]>>>,
     pub finished: bool,
 }
 
-pub(crate) struct World {
-    /// Grows with every session, so that a thread's context of an old one is none.
+pub(crate) struct Machine {
+    /// Number of the session, so that a current context of an earlier session is invalid.
     pub epoch: u64,
     pub options: Options,
-    pub dice: u64,
+    pub random_state: u64,
     pub clock: u64,
     pub initialised: bool,
     pub faults: Faults,
     pub memory: Memory,
-    /// How often each device is set, and its shared context.
+    /// Number of sets of each device, and its shared context.
     pub set: BTreeMap<u32, (u32, u64)>,
     pub contexts: Registry<Context>,
     pub streams: Registry<Stream>,
@@ -51,16 +52,16 @@ pub(crate) struct World {
     pub args: Registry<ArgList>,
     pub graphs: Registry<Vec<Task>>,
     pub kernels: BTreeMap<String, Kernel>,
-    /// What was still alive when its device was reset.
+    /// A line for each object that was not released before the reset of its device.
     pub leaked: Vec<String>,
     pub unknown_options: Vec<String>,
 }
 
-impl World {
+impl Machine {
     pub fn new(options: Options, epoch: u64) -> Self {
         Self {
             epoch,
-            dice: options.seed,
+            random_state: options.seed,
             options,
             clock: 0,
             initialised: false,
@@ -80,55 +81,60 @@ impl World {
         }
     }
 
-    /// Throws the dice (SplitMix64).
+    /// Returns a random number (splitmix64).
     pub fn draw(&mut self) -> u64 {
-        self.dice = self.dice.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.dice;
+        self.random_state = self.random_state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.random_state;
         z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
         z ^ (z >> 31)
     }
 
-    /// This thread's context.
+    /// Returns the current context of this thread.
     pub fn current(&self) -> Outcome<u64> {
         let (epoch, context) = CURRENT.get();
         if epoch == self.epoch && self.contexts.get(context).is_ok() {
             return Ok(context);
         }
-        fail(sys::ACL_ERROR_RT_CONTEXT_NULL, "this thread has no current context")
+        fail(
+            sys::ACL_ERROR_RT_CONTEXT_NULL,
+            "this thread has no current context; call aclrtSetDevice or aclrtSetCurrentContext",
+        )
     }
 
     pub fn set_current(&self, context: u64) {
         CURRENT.set((self.epoch, context));
     }
 
-    /// This thread's device.
+    /// Returns the device of the current context.
     pub fn device(&self) -> Outcome<u32> {
         Ok(self.contexts.get(self.current()?)?.device)
     }
 
-    /// A stream of this thread's context.
+    /// Returns a stream of the current context.
     pub fn own_stream(&mut self, stream: u64) -> Outcome<&mut Stream> {
         let context = self.current()?;
-        let found = self.streams.get_mut(stream)?;
-        if found.context != context {
+        let entry = self.streams.get_mut(stream)?;
+        if entry.context != context {
             let text = "the stream belongs to another context";
             return fail(sys::ACL_ERROR_RT_STREAM_CONTEXT, text);
         }
-        Ok(found)
+        Ok(entry)
     }
 
-    /// Refuses to give up memory that queued work will use. Stricter: the device would go on and
-    /// read what is no longer there.
+    /// Refuses to release memory that queued work uses. This rule is stricter than the runtime, in
+    /// which the device would access the released memory.
     pub fn refuse_in_flight(&self, at: u64, bytes: usize, kernels: bool) -> Outcome {
         let uses = |task: &Task| task.touches(at, bytes) || (kernels && task.is_launch());
         if self.streams.iter().any(|(_, s)| s.queue.iter().any(uses)) {
-            return invalid(format!("memory at {at:#x} is in use by queued work"));
+            return invalid(format!(
+                "memory at {at:#x} is in use by queued work; synchronise its streams first"
+            ));
         }
         Ok(())
     }
 
-    /// A line for each thing that is alive.
+    /// Returns a line for each object that was not released.
     pub fn leaks(&self) -> Vec<String> {
         let mut lines = self.leaked.clone();
         lines.extend(self.memory.leaks());
@@ -143,24 +149,24 @@ impl World {
     }
 }
 
-static WORLD: Mutex<Option<World>> = Mutex::new(None);
+static MACHINE: Mutex<Option<Machine>> = Mutex::new(None);
 
 thread_local! {
     static CURRENT: Cell<(u64, u64)> = const { Cell::new((0, 0)) };
 }
 
-/// The machine, made at the first call.
-pub(crate) fn with_world<T>(body: impl FnOnce(&mut World) -> T) -> T {
-    let mut guard: MutexGuard<'_, Option<World>> =
-        WORLD.lock().unwrap_or_else(PoisonError::into_inner);
-    let world = guard.get_or_insert_with(|| {
+/// Runs `body` with the locked machine, which the first call makes.
+pub(crate) fn with_machine<T>(body: impl FnOnce(&mut Machine) -> T) -> T {
+    let mut guard: MutexGuard<'_, Option<Machine>> =
+        MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
+    let machine = guard.get_or_insert_with(|| {
         let (options, unknown) = Options::from_env();
-        World { unknown_options: unknown, ..World::new(options, 1) }
+        Machine { unknown_options: unknown, ..Machine::new(options, 1) }
     });
-    body(world)
+    body(machine)
 }
 
-/// Replaces the machine by a new one.
+/// Replaces the machine with a new one.
 pub(crate) fn replace(options: Options) {
-    with_world(|world| *world = World::new(options, world.epoch + 1));
+    with_machine(|machine| *machine = Machine::new(options, machine.epoch + 1));
 }

@@ -1,5 +1,5 @@
-//! A batch and its own rows in device memory, at the same addresses in every step: what a graph is
-//! captured with.
+//! The arrays and the fresh rows of a batch in device memory, at the same addresses in every step,
+//! so that a graph can be captured with them.
 
 use std::sync::Arc;
 
@@ -7,24 +7,24 @@ use avsg::Result;
 use avsg::ascend::acl::owned::{Context, DeviceMemory};
 use avsg::engine::{DeviceArray, DeviceBatch, DeviceRows};
 
-use crate::batch::Owned;
+use crate::batch::OwnedBatch;
 use crate::fresh::FreshRows;
 
-/// Device memory for steps of one form.
-pub struct OnDevice {
+/// Device memory for the arrays and fresh rows of steps whose arrays have the same lengths.
+pub struct DeviceArrays {
     batch: DeviceBatch,
     arrays: [DeviceMemory; 7],
-    /// By layer and segment.
+    /// Indexed by layer and segment.
     fresh: Vec<Vec<DeviceMemory>>,
 }
 
-impl OnDevice {
-    /// Room for steps with as many requests, rows, ids and blocks as these arrays have, and with such
-    /// rows on each layer.
+impl DeviceArrays {
+    /// Allocates device memory for arrays as long as those of `like`, and for `fresh` rows on each
+    /// layer.
     ///
     /// # Errors
-    /// If the device's memory is used up.
-    pub fn new(context: &Arc<Context>, like: &Owned, fresh: &[FreshRows]) -> Result<Self> {
+    /// If the device has not enough free memory.
+    pub fn new(context: &Arc<Context>, like: &OwnedBatch, fresh: &[FreshRows]) -> Result<Self> {
         let memory = |bytes: usize| DeviceMemory::zeroed(context, bytes.max(4));
         let mut arrays = Vec::new();
         for array in like.arrays() {
@@ -53,14 +53,22 @@ impl OnDevice {
         Ok(Self { batch, arrays, fresh })
     }
 
-    /// Brings a step's arrays and rows there. Behind fewer ids than there is room for lies junk.
+    /// Copies the arrays and fresh rows of a step to the device. Unused ids are set to -9.
     ///
     /// # Errors
-    /// If the runtime does not copy.
-    pub fn write(&self, step: &Owned, fresh: &[FreshRows]) -> Result<()> {
+    /// If a copy fails.
+    ///
+    /// # Panics
+    /// If `step` has more ids than were allocated.
+    pub fn write(&self, step: &OwnedBatch, fresh: &[FreshRows]) -> Result<()> {
         let [ids, others @ ..] = step.arrays();
         let mut ids = ids.to_vec();
-        assert!(ids.len() <= self.batch.ids.len, "more ids than there is room for");
+        assert!(
+            ids.len() <= self.batch.ids.len,
+            "{} ids do not fit the {} that were allocated",
+            ids.len(),
+            self.batch.ids.len
+        );
         ids.resize(self.batch.ids.len, -9);
         for (memory, array) in self.arrays.iter().zip([&ids[..]].into_iter().chain(others)) {
             let bytes: Vec<u8> = array.iter().flat_map(|word| word.to_ne_bytes()).collect();
@@ -74,12 +82,12 @@ impl OnDevice {
         Ok(())
     }
 
-    /// Where the arrays are.
+    /// Returns the addresses of the arrays.
     pub fn batch(&self) -> DeviceBatch {
         self.batch
     }
 
-    /// Where a layer's rows are.
+    /// Returns the addresses of a layer's fresh rows, segment by segment.
     pub fn fresh(&self, layer: usize) -> Vec<DeviceRows> {
         let rows = |m: &DeviceMemory| DeviceRows { address: m.address(), bytes: m.len() };
         self.fresh[layer].iter().map(rows).collect()

@@ -1,5 +1,5 @@
-// What the cores of one launch share: the registered regions of memory, the barrier, and the log of
-// global accesses from which races between cores are found.
+// The state that the cores of one launch share: the registered regions of memory, the barrier of
+// SyncAll, and the log of GM accesses in which races between cores are found.
 #pragma once
 
 #include <algorithm>
@@ -15,19 +15,19 @@ extern "C" {
 struct avsg_shim_region {
     const void *base;
     uint64_t len;
-    uint32_t kind; // 0 device, 1 registered host, 2 read-only device
+    uint32_t kind; // 0: device memory, 1: registered host memory, 2: read-only device memory.
 };
 
 struct avsg_shim_options {
-    uint32_t size;  // sizeof of this struct, as the caller knows it
-    uint32_t cores; // physical vector cores
-    uint64_t seed;  // of uninitialised memory and of the adversarial order
-    uint32_t mode;  // 0 in order, 1 adversarial order, 2 adversarial order with the checks off
+    uint32_t size;  // sizeof(avsg_shim_options) in the caller.
+    uint32_t cores; // The number of physical vector cores.
+    uint64_t seed;  // The seed of uninitialised memory and of the adversarial order.
+    uint32_t mode;  // 0: program order, 1: adversarial order, 2: adversarial order without checks.
     uint32_t regions;
     const avsg_shim_region *region;
-    int32_t fault_block; // -1 none: raise an AI Core exception there
-    uint32_t *peak_ub;   // optional out: highest UB byte touched + 1, Select's scratch excluded
-    uint64_t *cycles;    // reserved
+    int32_t fault_block; // The block that raises an AI Core exception, or -1.
+    uint32_t *peak_ub;   // Out, may be null: highest accessed UB byte + 1 without Select's scratch.
+    uint64_t *cycles;    // Reserved.
 };
 }
 
@@ -44,12 +44,12 @@ struct GmAccess {
     uint32_t core;
     Pipe pipe;
     bool write;
-    Ctx x;
+    CallSite x;
 };
 
-class World {
+class LaunchState {
     std::mutex lock;
-    std::condition_variable moved;
+    std::condition_variable state_changed;
     uint32_t arrived = 0, ended = 0;
     uint64_t round = 0;
     uint32_t fault_core = UINT32_MAX;
@@ -59,12 +59,13 @@ class World {
     const uint32_t blocks, cores, mode;
     const uint64_t seed;
     std::vector<Region> regions;
-    // Written by their own core, read by whoever closes a round while all the others wait.
+    // One log per core. Each core writes its own; the core that closes a round reads all of them
+    // while the other cores wait.
     std::vector<std::vector<GmAccess>> log;
     std::vector<DataCache *> caches;
     bool stop = false;
 
-    World(uint32_t n, const avsg_shim_options &o)
+    LaunchState(uint32_t n, const avsg_shim_options &o)
         : blocks(n), cores(o.cores), mode(o.mode), seed(o.seed), log(n), caches(n, nullptr) {
         for (uint32_t i = 0; i < o.regions; ++i) {
             uint64_t lo = reinterpret_cast<uint64_t>(o.region[i].base);
@@ -77,7 +78,7 @@ class World {
     bool adversarial() const { return mode != 0; }
     bool checks() const { return mode != 2; }
 
-    const Region &region(const Ctx &x, uint64_t lo, uint64_t hi, bool write, bool scalar) const {
+    const Region &region(const CallSite &x, uint64_t lo, uint64_t hi, bool write, bool scalar) const {
         auto i = std::upper_bound(regions.begin(), regions.end(), lo,
                                   [](uint64_t a, const Region &r) { return a < r.lo; });
         const Region *r = i == regions.begin() ? nullptr : &*std::prev(i);
@@ -93,9 +94,9 @@ class World {
         return *r;
     }
 
-    void note(uint32_t core, const Fault &f) {
+    void record_fault(uint32_t core, const Fault &f) {
         std::lock_guard<std::mutex> g(lock);
-        note_locked(core, f);
+        record_fault_locked(core, f);
     }
 
     bool fault(Fault &out, uint32_t &core) {
@@ -106,8 +107,8 @@ class World {
         return true;
     }
 
-    // SyncAll for one core. Everyone leaves together, or with an exception.
-    void arrive(const Ctx &x) {
+    // Waits until all cores have called SyncAll. All cores return together, or all of them throw.
+    void sync_all(const CallSite &x) {
         if (blocks > cores)
             throw Fault{cat("hang: ", where(x), ": ", blocks, " blocks on ", cores,
                             " cores never all reach SyncAll; launch at most one block per core"),
@@ -123,12 +124,12 @@ class World {
             arrived = 0;
             ++round;
             close_round();
-            moved.notify_all();
+            state_changed.notify_all();
             if (stop) throw Fault{"", false, true};
             return;
         }
-        uint64_t mine = round;
-        moved.wait(g, [&] { return stop || round != mine; });
+        uint64_t arrival_round = round;
+        state_changed.wait(g, [&] { return stop || round != arrival_round; });
         if (stop) throw Fault{"", false, true};
     }
 
@@ -136,29 +137,29 @@ class World {
         std::lock_guard<std::mutex> g(lock);
         ++ended;
         if (!stop && arrived && arrived + ended == blocks)
-            note_locked(core, Fault{cat("hang: ", arrived, " of ", blocks,
-                                        " cores wait in SyncAll and the others have ended"),
-                                    true, false});
+            record_fault_locked(
+                core, Fault{cat("hang: ", arrived, " of ", blocks, " cores wait in SyncAll and the others have ended"),
+                            true, false});
     }
 
-    // After the last round; the launcher has joined all threads.
+    // Closes the last round. The launcher calls this after it has joined all threads.
     void finish() {
         std::lock_guard<std::mutex> g(lock);
         if (!stop) close_round();
     }
 
   private:
-    void note_locked(uint32_t core, const Fault &f) {
+    void record_fault_locked(uint32_t core, const Fault &f) {
         stop = true;
-        moved.notify_all();
-        if (!f.echo && (fault_core == UINT32_MAX || core < fault_core)) {
+        state_changed.notify_all();
+        if (!f.secondary && (fault_core == UINT32_MAX || core < fault_core)) {
             fault_core = core;
             first = f;
         }
     }
 
     void close_round();
-    void races(std::vector<GmAccess> &all, const char *unit);
+    void find_races(std::vector<GmAccess> &all, const char *unit);
     void mark_stale(const std::vector<GmAccess> &writes);
 };
 

@@ -1,4 +1,4 @@
-//! A filled pool, and an engine on it.
+//! A small host pool with known contents, and an engine on it.
 
 use avsg::device::params::Params;
 use avsg::engine::{Config, Engine};
@@ -7,7 +7,7 @@ use avsg::rows::RowFormat;
 
 use crate::content::fill_row;
 
-/// A pool whose row x of layer l holds x at version l.
+/// Returns a pool in which row x of layer l has the contents of id x at version l.
 pub fn pool(layers: usize, rows: usize, format: RowFormat) -> HostPool {
     let config = PoolConfig { pages: Pages::Plain, ..PoolConfig::new(layers, rows, format) };
     let pool = HostPool::new(&config).unwrap();
@@ -15,7 +15,7 @@ pub fn pool(layers: usize, rows: usize, format: RowFormat) -> HostPool {
     pool
 }
 
-/// Makes the first `rows` rows of each layer the id and version that `content` says for layer and row.
+/// Writes the first `rows` rows of each layer: `content(layer, row)` returns their id and version.
 pub fn fill(pool: &HostPool, rows: usize, content: impl Fn(usize, usize) -> (i32, u32)) {
     let mut bytes = vec![0; pool.format().bytes()];
     for (layer, row) in (0..pool.layers()).flat_map(|l| (0..rows).map(move |row| (l, row))) {
@@ -25,7 +25,7 @@ pub fn fill(pool: &HostPool, rows: usize, content: impl Fn(usize, usize) -> (i32
     }
 }
 
-/// An engine of so many states and cores.
+/// Returns an engine on the CPU with `states` states and `cores` cores.
 pub fn engine(params: Params, states: usize, cores: usize, pool: HostPool) -> Engine {
     Engine::new(Config { cores, ..Config::new(params, states) }, pool).unwrap()
 }

@@ -1,5 +1,5 @@
-//! What a step found, as plain numbers, wherever it stood: in a plan, in a device's arrays, behind a C
-//! pointer.
+//! The results of a planned step as plain numbers, read from a [`Plan`], from a device's arrays, or
+//! from the arrays of the C ABI.
 
 use std::ptr::without_provenance;
 
@@ -8,43 +8,47 @@ use avsg::device::request::record;
 use avsg::engine::DevicePlan;
 use avsg::plan::Plan;
 
-use crate::memory::words;
+use crate::memory::read_words;
 
-/// What it found for one request.
+/// The results for one request.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct OfRequest {
-    /// Position, id, slot and host row of each miss.
+pub struct RequestResult {
+    /// The miss list: position, id, slot and host row of each miss.
     pub misses: [Vec<i32>; 4],
-    /// Misses of each token.
-    pub by_token: Vec<i32>,
+    /// Number of misses of each token.
+    pub token_misses: Vec<i32>,
     /// Status bits.
     pub status: i32,
 }
 
-/// What it found for a batch.
+/// The results for a batch.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Found {
-    /// Slots of a row: K.
+pub struct StepResult {
+    /// K, the number of slots per row.
     pub k: usize,
-    /// Slots, row by row.
+    /// Slots, one row after the other.
     pub slots: Vec<i32>,
-    /// Valid ids of each row.
+    /// Number of valid ids of each row.
     pub valid: Vec<i32>,
-    /// Request by request.
-    pub requests: Vec<OfRequest>,
+    /// Results of each request.
+    pub requests: Vec<RequestResult>,
 }
 
-impl Found {
-    /// What a plan says by its accessors. `cu_q` is the batch's.
-    pub fn of(plan: &Plan, cu_q: &[i32]) -> Self {
-        assert_eq!(plan.requests() + 1, cu_q.len(), "requests of the plan");
+impl StepResult {
+    /// Reads a plan by its accessors. `cu_q` is that of the batch.
+    pub fn from_plan(plan: &Plan, cu_q: &[i32]) -> Self {
+        assert_eq!(
+            plan.requests() + 1,
+            cu_q.len(),
+            "cu_q has one entry more than the plan has requests"
+        );
         let request = |(r, pair): (usize, &[i32])| {
             let misses = plan.misses(r);
             let lists = [misses.position, misses.id, misses.slot, misses.row];
             let tokens = (pair[1] - pair[0]) as usize;
-            OfRequest {
+            RequestResult {
                 misses: lists.map(<[i32]>::to_vec),
-                by_token: (0..tokens).map(|t| plan.token_misses(r, t) as i32).collect(),
+                token_misses: (0..tokens).map(|t| plan.token_misses(r, t) as i32).collect(),
                 status: plan.status(r),
             }
         };
@@ -56,24 +60,31 @@ impl Found {
         }
     }
 
-    /// What lies in a plan's arrays of K slots a row, in a device's memory or (without a context) in
-    /// this process.
+    /// Reads the arrays of a plan with `k` slots per row, from a device's memory or, without a
+    /// context, from this process.
     ///
     /// # Safety
-    /// The arrays are alive and as long as a plan's that holds the batch; nothing under way writes them.
-    pub unsafe fn read(context: Option<&Context>, at: &DevicePlan, k: usize, cu_q: &[i32]) -> Self {
+    /// The arrays are valid and as long as those of a plan that has the capacity for the batch, and
+    /// no work in progress writes them.
+    pub unsafe fn from_arrays(
+        context: Option<&Context>,
+        at: &DevicePlan,
+        k: usize,
+        cu_q: &[i32],
+    ) -> Self {
         let read = |address: u64, from: usize, n: usize| {
             let from = without_provenance::<i32>(address as usize + 4 * from);
-            // SAFETY: the contract.
-            unsafe { words(context, from, n) }
+            // SAFETY: the caller keeps the contract of this function (`# Safety`), and the arrays
+            // have at least `n` words from `from` on.
+            unsafe { read_words(context, from, n) }
         };
         let rows = cu_q[cu_q.len() - 1] as usize;
         let request = |(r, pair): (usize, &[i32])| {
             let record = read(at.record, r * record::WORDS, record::WORDS);
             let (first, total) = (pair[0] as usize * k, record[record::TOTAL as usize] as usize);
-            OfRequest {
+            RequestResult {
                 misses: at.miss.map(|list| read(list, first, total)),
-                by_token: record[..(pair[1] - pair[0]) as usize].to_vec(),
+                token_misses: record[..(pair[1] - pair[0]) as usize].to_vec(),
                 status: record[record::STATUS as usize],
             }
         };
@@ -85,18 +96,18 @@ impl Found {
         }
     }
 
-    /// The slots of one row.
+    /// Returns the K slots of one row.
     pub fn row(&self, row: usize) -> &[i32] {
         &self.slots[row * self.k..][..self.k]
     }
 
-    /// All misses.
-    pub fn total(&self) -> usize {
+    /// Returns the number of misses of the batch.
+    pub fn miss_count(&self) -> usize {
         self.requests.iter().map(|request| request.misses[1].len()).sum()
     }
 
-    /// Appends slots, miss lists and status bits, to compare engines of different kinds by.
-    pub fn note(&self, log: &mut Vec<i32>) {
+    /// Appends the slots, miss lists and status bits to `log`, so that engines can be compared.
+    pub fn append_to(&self, log: &mut Vec<i32>) {
         log.extend(&self.slots);
         for request in &self.requests {
             request.misses.iter().for_each(|list| log.extend(list));

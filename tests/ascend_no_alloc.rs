@@ -33,7 +33,7 @@ fn a_queued_step_takes_no_memory() {
         return;
     }
     let acl = Acl::open(&Source::Path(library())).unwrap();
-    let context = Context::open(Arc::new(acl), 0).unwrap();
+    let context = Context::for_device(Arc::new(acl), 0).unwrap();
     let lifetime = Lifetime::Constant(127);
     let params = Params { spread: 2, retries: 7, lifetime, ..Params::wide(16, 1, 128) };
     let format = RowFormat::single(64).unwrap();

@@ -227,7 +227,7 @@ fn on_ascend(config: Config, pool: &Pool, place: &Place) -> Result<Engine> {
     };
     let acl = Arc::new(Acl::open(&source)?);
     let same = |c: &Context| c.device() == place.id && c.acl().simulated() == place.simulated;
-    let pool = pool.registered(same, || Context::open(acl, place.id))?;
+    let pool = pool.registered(same, || Context::for_device(acl, place.id))?;
     let Some(context) = pool.context() else {
         let text = "pool is empty, but a device needs rows; make it larger";
         return Err(Fail::new(AVSG_INVALID, text.into()));

@@ -101,7 +101,7 @@ fn a_call_that_waits_in_a_capture_harms_nothing_but_itself() {
     // Tables are in doubt now, and a capture cannot mend them.
     // SAFETY: everything lives until the stream is waited for, here and below.
     let status = unsafe { avsg_engine_plan(life.engine, &there.batch, life.plan, stream) };
-    fails(status, AVSG_INVALID, &["shaken", "plan once outside of a capture"]);
+    fails(status, AVSG_INVALID, &["not reset", "plan once outside of a capture"]);
     acl!(aclmdlRICaptureEnd(stream, &mut graph));
     acl!(aclmdlRIDestroy(graph));
     ok(life.step(&owned, 0));

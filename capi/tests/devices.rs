@@ -143,7 +143,7 @@ fn in_a_stream(device: &'static CStr) {
         let (batch, fresh) = (owned.batch(), owned.fresh());
         ok(avsg_engine_plan(device.engine, &batch, device.plan, null_mut()));
         let status = avsg_engine_transfer(device.engine, device.plan, 0, &fresh, raw);
-        fails(status, AVSG_INVALID, &["not a stream's"]);
+        fails(status, AVSG_INVALID, &["not planned in a stream"]);
         ok(avsg_engine_transfer(device.engine, device.plan, 0, &fresh, null_mut()));
     }
     device.end();

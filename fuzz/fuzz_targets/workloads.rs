@@ -5,7 +5,7 @@
 #![no_main]
 
 use arbitrary::{Result, Unstructured};
-use avsg::engine::Choice;
+use avsg::engine::MachineChoice;
 use avsg_testkit::workload::{Workload, Request, Shape, Step, run};
 use avsg_testkit::splitmix::{SplitMix64, mix};
 use libfuzzer_sys::fuzz_target;
@@ -46,6 +46,6 @@ fuzz_target!(|bytes: &[u8]| {
         all.extend(rest.word().to_le_bytes());
     }
     if let Ok(workload) = workload(&mut Unstructured::new(&all)) {
-        run(&workload, workload.shape.engine(Choice::Auto));
+        run(&workload, workload.shape.engine(MachineChoice::Auto));
     }
 });

@@ -1,4 +1,4 @@
-//! The simulated device, complete: its runtime, and the kernels of a geometry emitted for it.
+//! The simulated device: its runtime, and the emitted kernels of any geometry.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
@@ -14,18 +14,18 @@ use super::acl::owned::Context;
 use super::acl::{Acl, Source};
 use crate::{Error, Result};
 
-/// The simulator of this process.
+/// Returns the simulator's functions in this process.
 pub fn source() -> Source {
-    // SAFETY: the simulator's functions have the signatures of the header that both share.
+    // SAFETY: the simulator's functions have the signatures of `acl.h`, which both crates share.
     unsafe { Source::process("the simulated Ascend runtime", avsg_sim::resolve) }
 }
 
-/// Its first device.
+/// Returns a context on the simulator's first device.
 ///
 /// # Errors
-/// If its options (`AVSG_SIM`) are none.
+/// If the options in `AVSG_SIM` are invalid.
 pub fn context() -> Result<Arc<Context>> {
-    Context::open(Arc::new(Acl::open(&source())?), 0)
+    Context::for_device(Arc::new(Acl::open(&source())?), 0)
 }
 
 fn emitted(params: &Params) -> Result<Kernels> {
@@ -36,7 +36,8 @@ fn emitted(params: &Params) -> Result<Kernels> {
     })
 }
 
-/// The kernels of a geometry as AscendC, each a text of its own, in the order of `KernelName::ALL`.
+/// Returns the kernels of a geometry as AscendC, one text per kernel, in the order of
+/// `KernelName::ALL`.
 ///
 /// # Errors
 /// If the geometry does not fit a vector core's memory.
@@ -45,8 +46,8 @@ pub(super) fn texts(params: &Params) -> Result<[String; KernelName::ALL.len()]> 
     Ok(KernelName::ALL.map(|name| kernels.whole(&kernels.kernels[name as usize].text)))
 }
 
-/// Writes the kernels of a geometry, as AscendC, into a folder of the system's temporary one, and
-/// returns it: for who wants files, to compile for a device or to change.
+/// Writes the kernels of a geometry, as AscendC, into a folder in the system's temporary folder and
+/// returns its path.
 ///
 /// # Errors
 /// If the geometry does not fit a vector core's memory, or the files cannot be written.
@@ -64,10 +65,10 @@ pub fn emit(params: &Params) -> Result<PathBuf> {
     fs::create_dir_all(&folder).map_err(refused)?;
     for (name, text) in kernels.files() {
         let file = folder.join(&name);
-        if fs::read_to_string(&file).is_ok_and(|there| there == text) {
+        if fs::read_to_string(&file).is_ok_and(|present| present == text) {
             continue;
         }
-        // Replaced as a whole: another process may be reading it.
+        // The file is replaced as a whole, because another process may be reading it.
         let fresh = folder.join(format!("{name}.{}", std::process::id()));
         fs::write(&fresh, text).map_err(refused)?;
         fs::rename(&fresh, &file).map_err(refused)?;

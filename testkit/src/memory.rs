@@ -2,7 +2,7 @@
 
 use core::ffi::c_void;
 
-use avsg::ascend::acl::api::memory::{Way, copy};
+use avsg::ascend::acl::api::memory::{CopyKind, copy};
 use avsg::ascend::acl::owned::Context;
 use avsg::engine::Engine;
 
@@ -19,7 +19,8 @@ pub unsafe fn bytes(context: Option<&Context>, from: *const c_void, n: usize) ->
             let _current = context.bind().expect("the device's context");
             let to = bytes.as_mut_ptr().cast();
             // SAFETY: the contract; `to` has as many.
-            unsafe { copy(context.acl(), to, from, n, Way::ToHost) }.expect("the device's bytes");
+            unsafe { copy(context.acl(), to, from, n, CopyKind::DeviceToHost) }
+                .expect("the device's bytes");
         }
     }
     bytes

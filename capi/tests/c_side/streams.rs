@@ -101,7 +101,7 @@ fn what_a_stream_cannot_hold_is_refused() {
             &["rows is 4", "holds 3"],
         );
         let status = avsg_engine_transfer(life.engine, small, 0, &there.fresh[0], raw);
-        fails(status, AVSG_INVALID, &["not a stream's", "plan it in the stream"]);
+        fails(status, AVSG_INVALID, &["not planned in a stream", "plan it in the stream"]);
         let status = avsg_engine_append(life.engine, &there.batch, 0, null(), raw);
         fails(status, AVSG_NULL, &["fresh is NULL", "append"]);
         let status = avsg_engine_append(life.engine, &there.batch, 2, &there.fresh[0], raw);

@@ -38,7 +38,7 @@ pub fn life_with(device: &'static CStr, set: impl FnOnce(&mut avsg_engine_config
             (runtime, kernels) = (text(&library()), text(&emitted));
             (config.runtime, config.kernels) = (runtime.as_ptr(), kernels.as_ptr());
             let acl = Acl::open(&Source::Path(library())).unwrap();
-            Some(Context::open(Arc::new(acl), 0).unwrap())
+            Some(Context::for_device(Arc::new(acl), 0).unwrap())
         }
         _ => Some(simulated::context().unwrap()),
     };

@@ -2,7 +2,7 @@
 
 use avsg::device::params::{Lifetime, Params};
 use avsg::device::stage_two::Strategy;
-use avsg::engine::Choice;
+use avsg::engine::MachineChoice;
 use avsg::engine::{Config, Engine};
 use avsg::geometry::frequency;
 use avsg::pool::{HostPool, Pages, PoolConfig};
@@ -95,7 +95,7 @@ impl Shape {
     }
 
     /// What its engine is to be.
-    pub fn config(&self, choice: Choice) -> Config {
+    pub fn config(&self, choice: MachineChoice) -> Config {
         let strategies = [Strategy::Balanced, Strategy::Request, Strategy::Position];
         Config {
             params: self.params(),
@@ -122,7 +122,7 @@ impl Shape {
     }
 
     /// An engine on the CPU with an empty pool.
-    pub fn engine(&self, choice: Choice) -> Engine {
+    pub fn engine(&self, choice: MachineChoice) -> Engine {
         Engine::new(self.config(choice), HostPool::new(&self.pool()).unwrap()).unwrap()
     }
 }

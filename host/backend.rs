@@ -29,7 +29,6 @@ pub(crate) trait Device: Send + Sync {
         Ok(())
     }
 
-    /// Reads the words of one table.
     fn read_table(&mut self, resources: &Resources, state: usize) -> Result<&[i32]>;
 
     /// Returns the epoch of the next plan, which a failure that leaves every table cold raises.

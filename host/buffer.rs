@@ -50,7 +50,6 @@ pub(crate) trait DeviceMemory: Send + Sync {
     fn read(&self, from: usize, into: &mut [u8]) -> Result<()>;
 }
 
-/// The memory of a buffer.
 enum Memory {
     Process(Mapping),
     Device(Box<dyn DeviceMemory>),
@@ -224,7 +223,7 @@ pub struct SlotView {
 // SAFETY: the view is an address and two numbers. Code that dereferences the address keeps the
 // rules of [`DeviceBuffer`].
 unsafe impl Send for SlotView {}
-// SAFETY: as for Send.
+// SAFETY: the fact above holds for shared references, too.
 unsafe impl Sync for SlotView {}
 
 impl SlotView {

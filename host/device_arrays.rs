@@ -79,7 +79,7 @@ pub struct RawStream(*mut c_void);
 // SAFETY: the handle is never dereferenced here, and the runtime accepts it from every thread whose
 // current context is the stream's.
 unsafe impl Send for RawStream {}
-// SAFETY: as for Send.
+// SAFETY: the fact above holds for shared references, too.
 unsafe impl Sync for RawStream {}
 
 impl RawStream {

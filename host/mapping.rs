@@ -20,7 +20,6 @@ pub(crate) const MIB2: usize = 2 << 20;
 /// The least bytes per thread that populates; below, starting the thread costs more than it saves.
 const POPULATE_PIECE: usize = 256 << 20;
 
-/// An owned mapping, which is unmapped on drop.
 #[derive(Debug)]
 pub(crate) struct Mapping {
     ptr: NonNull<u8>,

@@ -50,7 +50,6 @@ pub struct Plan {
     pub(crate) max_requests: usize,
     /// Number of requests in the planned batch; 0 if there is none.
     pub(crate) requests: usize,
-    /// The batch's `cu_q`.
     pub(crate) cu_q: Vec<i32>,
     pub(crate) state: Vec<i32>,
     pub(crate) slot: Vec<i32>,
@@ -126,7 +125,6 @@ impl Plan {
         (self.misses, self.fresh, self.queued) = (0, false, None);
     }
 
-    /// Empties the plan.
     pub(crate) fn clear(&mut self) {
         (self.requests, self.misses, self.fresh, self.queued) = (0, 0, false, None);
         self.number = 0;

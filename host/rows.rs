@@ -8,7 +8,7 @@ use crate::{Error, Result};
 /// The largest number of segments that a row may have.
 pub const MAX_SEGMENTS: usize = 4;
 
-/// One contiguous part of a row.
+/// A contiguous part of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Segment {
     /// Bytes of a row in this segment, which are copied.
@@ -97,7 +97,6 @@ impl RowFormat {
         self.segments.iter().map(|segment| segment.bytes).sum()
     }
 
-    /// Returns an error if `given` is not the length of a row.
     pub(crate) fn expect_row(&self, given: usize) -> Result<()> {
         if given == self.bytes() {
             return Ok(());
@@ -122,7 +121,6 @@ pub fn index(what: &'static str, value: usize, count: usize) -> Result<()> {
     Err(Error::invalid(what, value, format!("there are {count}"), "pass an index below the count"))
 }
 
-/// Returns an error if `value` is 0.
 pub(crate) fn at_least_one(what: &'static str, value: usize) -> Result<()> {
     if value > 0 {
         return Ok(());

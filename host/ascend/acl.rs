@@ -84,7 +84,6 @@ impl fmt::Debug for Acl {
     }
 }
 
-/// Returns what the caller can do about a code.
 fn remedy(code: c_int) -> &'static str {
     match code {
         sys::ACL_ERROR_LINK_STUB => "put the runtime's lib64, not devlib, on the library path",

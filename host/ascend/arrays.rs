@@ -12,7 +12,7 @@ use crate::plan::Plan;
 use crate::{Error, Result};
 
 /// The alignment of arrays in words: 64 bytes.
-const LINE: usize = 16;
+const ALIGN_WORDS: usize = 16;
 
 /// Offsets of the arrays in words, the same in device memory and in pinned memory.
 #[derive(Clone, Copy, Debug)]
@@ -35,7 +35,7 @@ impl ArrayOffsets {
         let mut words = 0usize;
         let mut place = |n: usize| {
             let at = words;
-            words = words.checked_add(n.checked_next_multiple_of(LINE)?)?;
+            words = words.checked_add(n.checked_next_multiple_of(ALIGN_WORDS)?)?;
             Some(at)
         };
         let selected = rows.checked_mul(k)?;

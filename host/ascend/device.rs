@@ -188,7 +188,6 @@ impl Ascend {
         done
     }
 
-    /// Returns the arrays of a plan.
     fn arrays(&mut self, plan: &Plan) -> Result<Arc<Arrays>> {
         let plans = self.plans.get_mut().unwrap_or_else(PoisonError::into_inner);
         let known = plans.iter().find(|known| known.plan.as_ptr() == Arc::as_ptr(&plan.token));

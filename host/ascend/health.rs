@@ -3,7 +3,6 @@
 use super::acl::sys;
 use crate::Error;
 
-/// The state of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Health {
     /// Every call so far succeeded, or the tables were reset since.

@@ -16,11 +16,9 @@ use crate::{Error, Result};
 /// Bytes of the tiling data, the scalars of every launch.
 const TILING: usize = size_of::<Tiling>();
 
-/// The kernels of an engine, ready to launch.
 #[derive(Debug)]
 pub(super) struct Kernels(PerKernel<Args>);
 
-/// The source of the kernels.
 enum KernelSource<'a> {
     /// One binary with all kernels.
     File(Arc<Binary>),
@@ -95,14 +93,13 @@ fn absolute(path: &Path) -> Result<PathBuf> {
     })
 }
 
-/// Returns the file of a kernel in a folder.
 fn file_in(folder: &Path, name: &str) -> Result<PathBuf> {
-    let found = ["o", "cpp"].map(|end| folder.join(format!("{name}.{end}")));
-    match found.iter().find(|file| file.is_file()) {
+    let files = ["o", "cpp"].map(|end| folder.join(format!("{name}.{end}")));
+    match files.iter().find(|file| file.is_file()) {
         Some(file) => absolute(file),
         None => Err(Error::Unavailable {
             what: "a kernel",
-            tried: found.map(|file| file.display().to_string()).join(", "),
+            tried: files.map(|file| file.display().to_string()).join(", "),
             remedy: "compile the kernels of this geometry (avsg emit) into that folder",
         }),
     }

@@ -116,7 +116,6 @@ impl CopyBenchmark {
         Ok(Self { rows, slots, row_bytes, moves })
     }
 
-    /// Flushes the rows and the slots from the caches.
     fn flush_caches(&self) {
         flush(&self.rows);
         flush(&self.slots);
@@ -169,7 +168,7 @@ fn flush(mapping: &Mapping) {
             // reported the instruction.
             unsafe { asm!("clflushopt [{}]", in(reg) line, options(nostack, preserves_flags)) };
         }
-        // SAFETY: SSE2 is part of every x86_64.
+        // SAFETY: every x86_64 CPU has SSE2.
         unsafe { x86::_mm_mfence() };
     }
     #[cfg(not(target_arch = "x86_64"))]

@@ -39,7 +39,6 @@ fn hugepage_bytes(words: usize) -> usize {
     (4 * words).next_multiple_of(MIB2)
 }
 
-/// The device of one engine.
 pub(crate) struct Cpu {
     cores: Cores,
     workers: WorkerPool,

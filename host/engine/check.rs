@@ -121,7 +121,6 @@ pub(super) fn shape(resources: &Resources, named: &mut [bool], batch: &Batch<'_>
     Ok(())
 }
 
-/// Checks the array of ids.
 fn ids(resources: &Resources, batch: &Batch<'_>) -> Result<()> {
     let k = resources.config.params.k as usize;
     if batch.k == 0 || batch.k > k {

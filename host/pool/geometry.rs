@@ -53,7 +53,6 @@ impl PoolConfig {
     }
 }
 
-/// The layout of one segment's rows within a layer.
 #[derive(Debug, Clone)]
 pub(super) struct SegmentLayout {
     /// A chunk holds `1 << shift` rows.

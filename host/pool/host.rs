@@ -49,7 +49,6 @@ impl Chunk {
     }
 }
 
-/// The owner of the chunks' memory.
 pub(super) enum Backing {
     File { fd: OwnedFd, mapping: Mapping, lock: Option<WriteLock> },
     Caller,
@@ -337,7 +336,6 @@ impl RowView<'_> {
     }
 }
 
-/// Returns the chunks of `geometry` in `mapping`.
 pub(super) fn chunks_in(geometry: &Geometry, mapping: &Mapping) -> Result<Box<[Chunk]>> {
     let chunk = |(at, len): (usize, usize)| {
         // Creation and import both make the mapping at least this long.

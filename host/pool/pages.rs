@@ -5,7 +5,7 @@ use std::fmt;
 /// The kind of pages that a pool has, best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pages {
-    /// Explicit hugetlb pages of 1 GiB. Tried only when asked for.
+    /// Explicit hugetlb pages of 1 GiB, which are tried only if the configuration names them.
     Huge1G,
     /// Explicit hugetlb pages of 2 MiB.
     Huge2M,

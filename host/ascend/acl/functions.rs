@@ -35,7 +35,7 @@ macro_rules! functions {
                 table.$required = unsafe { pointer(&find, concat!(stringify!($required), "\0")) };
             )*
             $(
-                // SAFETY: as above.
+                // SAFETY: as for the required functions.
                 table.$optional = unsafe { pointer(&find, concat!(stringify!($optional), "\0")) };
             )*
             table

@@ -1,4 +1,5 @@
-//! Types that own handles of the runtime and release them on drop.
+//! Types that own handles of the runtime and release them on drop. Every method that calls the
+//! runtime returns the error of the call; `# Errors` lists further errors only.
 //!
 //! A `Drop` cannot return an error, so it stores the error in the [`Context`]. The next call on the
 //! context, [`Context::take_error`] or [`Context::finish`] returns it. A release that failed is

@@ -126,9 +126,6 @@ impl Context {
     }
 
     /// Returns the device's number of vector cores.
-    ///
-    /// # Errors
-    /// If the call of the runtime fails.
     pub fn vector_cores(&self) -> Result<usize> {
         api::device::vector_cores(&self.acl, self.device)
     }
@@ -138,9 +135,6 @@ impl Context {
     ///
     /// # Safety
     /// `stream` is a live stream of this context, which is the current one of this thread.
-    ///
-    /// # Errors
-    /// If the call of the runtime fails.
     pub unsafe fn stream_vector_cores(&self, stream: RawStream) -> Result<Option<usize>> {
         // SAFETY: the caller guarantees that the stream is alive (`# Safety`).
         unsafe { api::stream::vector_cores(&self.acl, stream.handle()) }

@@ -21,17 +21,11 @@ unsafe impl Sync for Event {}
 
 impl Event {
     /// Creates an event that streams can wait for.
-    ///
-    /// # Errors
-    /// If a call of the runtime fails.
     pub fn sync(context: &Arc<Context>) -> Result<Self> {
         Self::new(context, sys::ACL_EVENT_SYNC)
     }
 
     /// Creates an event that measures time.
-    ///
-    /// # Errors
-    /// If a call of the runtime fails.
     pub fn timing(context: &Arc<Context>) -> Result<Self> {
         Self::new(context, sys::ACL_EVENT_TIME_LINE)
     }
@@ -47,9 +41,6 @@ impl Event {
     }
 
     /// Records the event after the stream's work so far.
-    ///
-    /// # Errors
-    /// If a call of the runtime fails.
     pub fn record(&self, stream: RawStream) -> Result<()> {
         let _current = self.context.bind()?;
         // SAFETY: this value owns the event; the stream is alive by the contract of

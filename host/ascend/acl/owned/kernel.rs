@@ -83,9 +83,9 @@ pub struct Function {
     handle: sys::aclrtFuncHandle,
 }
 
-// SAFETY: as for Binary.
+// SAFETY: the handle is used under the same rules as that of its binary.
 unsafe impl Send for Function {}
-// SAFETY: as for Binary.
+// SAFETY: the handle is used under the same rules as that of its binary.
 unsafe impl Sync for Function {}
 
 /// A kernel with its argument list: addresses, then one small buffer that is copied with them. The
@@ -108,9 +108,6 @@ unsafe impl Sync for Args {}
 
 impl Args {
     /// Creates an argument list of `addresses` addresses and a buffer of `bytes` bytes, all zero.
-    ///
-    /// # Errors
-    /// If a call of the runtime fails.
     pub fn new(function: Function, addresses: usize, bytes: usize) -> Result<Self> {
         let context = Arc::clone(&function.binary.context);
         let (_current, acl) = (context.bind()?, context.acl());
@@ -120,9 +117,9 @@ impl Args {
         let params = (0..addresses).map(|_| unsafe { api::kernel::append(acl, handle, 0) });
         let params = params.collect::<Result<Box<[_]>>>()?;
         // SAFETY: the list was created above and is live.
-        let place = unsafe { api::kernel::append_buffer(acl, handle)? };
-        // SAFETY: the list was created above, and `place` is its placeholder.
-        let buffer = unsafe { api::kernel::buffer(acl, handle, place, bytes)? }.cast::<u8>();
+        let placeholder = unsafe { api::kernel::append_buffer(acl, handle)? };
+        // SAFETY: the list was created above, and `placeholder` is its placeholder.
+        let buffer = unsafe { api::kernel::buffer(acl, handle, placeholder, bytes)? }.cast::<u8>();
         // SAFETY: the runtime returned a buffer of `bytes` bytes.
         unsafe { core::ptr::write_bytes(buffer, 0, bytes) };
         // SAFETY: the list was created above and is live.

@@ -17,7 +17,7 @@ pub struct DeviceMemory {
 
 // SAFETY: memory of the context, not of a thread; the address is never dereferenced here.
 unsafe impl Send for DeviceMemory {}
-// SAFETY: as for Send.
+// SAFETY: the fact above holds for shared references, too.
 unsafe impl Sync for DeviceMemory {}
 
 impl DeviceMemory {
@@ -172,7 +172,7 @@ pub struct PinnedMemory {
 // SAFETY: the memory belongs to the process, not to a thread; it is read through `&self` and
 // written through `&mut self`.
 unsafe impl Send for PinnedMemory {}
-// SAFETY: as for Send.
+// SAFETY: the fact above holds for shared references, too.
 unsafe impl Sync for PinnedMemory {}
 
 impl PinnedMemory {

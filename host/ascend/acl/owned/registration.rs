@@ -19,7 +19,7 @@ pub struct Registration {
 // SAFETY: the addresses are never dereferenced here, and the registration belongs to the device,
 // not to a thread.
 unsafe impl Send for Registration {}
-// SAFETY: as for Send.
+// SAFETY: the fact above holds for shared references, too.
 unsafe impl Sync for Registration {}
 
 impl Registration {

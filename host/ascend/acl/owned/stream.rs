@@ -16,9 +16,6 @@ pub struct Stream {
 
 impl Stream {
     /// Creates a stream.
-    ///
-    /// # Errors
-    /// If a call of the runtime fails.
     pub fn new(context: &Arc<Context>) -> Result<Self> {
         let _current = context.bind()?;
         let handle = api::stream::create(context.acl())?;
@@ -53,9 +50,6 @@ impl Stream {
     }
 
     /// Makes later work of the stream wait for the event's latest record.
-    ///
-    /// # Errors
-    /// If a call of the runtime fails.
     pub fn wait(&self, event: &Event) -> Result<()> {
         let _current = self.context.bind()?;
         // SAFETY: stream and event are owned by their values.
@@ -85,9 +79,6 @@ impl Stream {
     }
 
     /// Puts the work of a graph into the stream.
-    ///
-    /// # Errors
-    /// If a call of the runtime fails.
     pub fn replay(&self, graph: &Graph) -> Result<()> {
         let _current = self.context.bind()?;
         // SAFETY: stream and graph are owned by their values. The contracts of the captured

@@ -20,7 +20,7 @@ pub(crate) trait Device: Send + Sync {
     /// # Safety
     /// As for [`crate::engine::Engine::enqueue_plan`].
     unsafe fn enqueue(&mut self, _: &Resources, _: &QueuedStep, _: RawStream) -> Result<()> {
-        let limit = "its arrays are host memory and nothing is queued";
+        let limit = "it has host arrays and no streams";
         Err(Error::invalid("device", self.name(), limit, "call plan, transfer, step, append"))
     }
 

@@ -35,7 +35,9 @@ pub use crate::resources::{Config, MachineChoice};
 /// The operator on one device. [`Engine::new`] makes one on the CPU and [`Engine::on_ascend`] one
 /// on an Ascend device.
 ///
-/// One thread may call an engine at a time. A step allocates nothing and takes no blocking lock.
+/// One thread may call an engine at a time. A step on the CPU allocates nothing and takes no
+/// blocking lock. A step on an Ascend device allocates only if the block tables or the fresh rows
+/// are larger than in all steps before.
 pub struct Engine {
     // Dropped before the resources, because a device unregisters the pool's chunks before they are
     // unmapped.
@@ -47,7 +49,7 @@ pub struct Engine {
 }
 
 impl Engine {
-    pub(crate) fn with(resources: Resources, device: Box<dyn Device>) -> Self {
+    pub(crate) fn from_parts(resources: Resources, device: Box<dyn Device>) -> Self {
         let states = resources.config.states;
         let order = Order::new(states, resources.pool.layers());
         Self { named: vec![false; states].into(), order, device, resources }

@@ -148,7 +148,7 @@ impl Plan {
     }
 
     /// Returns whether the last batch was planned in a caller's stream. Then the results are in
-    /// [`Self::device_arrays`], and all other methods return empty results.
+    /// [`Self::device_arrays`], and the plan has no requests in host memory.
     pub fn is_queued(&self) -> bool {
         self.queued.is_some()
     }

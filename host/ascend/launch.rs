@@ -66,7 +66,7 @@ fn explain(fault: Fault, params: &Params) -> Error {
             "row bytes",
             n,
             most(HALF_BYTES.into()),
-            "split the row into layers of their own",
+            "split the row into several layers",
         ),
         Fault::Chunks(n) => Error::invalid(
             "chunks of a layer",
@@ -77,13 +77,15 @@ fn explain(fault: Fault, params: &Params) -> Error {
         Fault::ChunkShift(n) => Error::invalid(
             "rows of a chunk",
             format!("2^{n}"),
-            "a device kernel counts 2^30",
+            "a device kernel takes at most 2^30",
             "pass a smaller chunk_bytes to the pool",
         ),
         Fault::Words(n) => {
             Error::invalid("words of an array", n, most(i32::MAX as u64), "split the batch")
         }
-        Fault::Cores => Error::invalid("cores", 0, "one at least copies", "pass more cores"),
+        Fault::Cores => {
+            Error::invalid("cores", 0, "at least one core must copy", "pass more cores")
+        }
         Fault::K(k) => {
             let limit = format!("it must be 1..={} and at most the stride", params.k);
             Error::invalid("k", k, limit, "pass 1..=K ids per row")

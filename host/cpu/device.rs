@@ -62,7 +62,7 @@ impl Engine {
     /// started.
     pub fn new(config: Config, pool: impl Into<Arc<HostPool>>) -> Result<Self> {
         let (resources, device) = Cpu::new(config, pool.into())?;
-        Ok(Self::with(resources, Box::new(device)))
+        Ok(Self::from_parts(resources, Box::new(device)))
     }
 
     /// Returns the bytes of device memory that an engine takes: (slots, tables and working
@@ -151,11 +151,11 @@ impl Cores {
             if request >= batch.state.len() {
                 return;
             }
-            self.request(resources, batch, out, work, request);
+            self.plan_request(resources, batch, out, work, request);
         }
     }
 
-    fn request(
+    fn plan_request(
         &self,
         resources: &Resources,
         batch: &Batch<'_>,
@@ -368,15 +368,15 @@ impl<'a> Transfer<'a> {
         Ok(Self { resources, copier, out, layer, rows: rows.collect::<Result<_>>()? })
     }
 
-    /// Copies the share of core `at`.
-    fn run(&self, at: usize) {
+    /// Copies the share of one core.
+    fn run(&self, core: usize) {
         let (resources, out) = (self.resources, self.out);
         let share = |r: usize| Share {
             positions: out.misses(r, POSITION),
             selected: (Outputs::word(out.cu_q, r + 1) - Outputs::word(out.cu_q, r)) * out.k,
         };
         let config = &resources.config;
-        pieces(config.strategy, at, config.cores, out.requests, share, |request, range| {
+        pieces(config.strategy, core, config.cores, out.requests, share, |request, range| {
             let slots = &out.misses(request, SLOT)[range.clone()];
             let rows = &out.misses(request, ROW)[range];
             let first = Outputs::word(out.cu_q, request);

@@ -77,7 +77,7 @@ impl Engine {
     }
 
     /// Puts Stage One and Stage Two of one layer into a stream: as two launches, or as one if
-    /// [`AscendOptions::one_launch`](crate::ascend::AscendOptions::one_launch) is true.
+    /// [`AscendOptions::one_launch`](crate::ascend::AscendOptions::one_launch) is `Some(true)`.
     ///
     /// # Safety
     /// As for [`Self::enqueue_plan`] and [`Self::enqueue_transfer`].
@@ -213,7 +213,7 @@ fn requests(resources: &Resources, batch: &DeviceBatch) -> Result<QueuedBatch> {
 /// Returns the address of an array that must have at least `need` elements.
 fn address([what, length]: [&'static str; 2], array: DeviceArray, need: usize) -> Result<u64> {
     if array.len < need {
-        let limit = format!("the batch needs {need}");
+        let limit = format!("the batch needs {need} elements");
         return Err(Error::invalid(length, array.len, limit, "pass the whole array"));
     }
     if need > 0 && (array.address == 0 || !array.address.is_multiple_of(4)) {
@@ -262,7 +262,7 @@ fn fresh_rows(
 /// for the batch.
 fn outputs(resources: &Resources, plan: &Plan, batch: &QueuedBatch) -> Result<DevicePlan> {
     let Some(out) = plan.device.filter(|_| plan.engine == resources.id) else {
-        let limit = "it must be this engine's, on a device with streams";
+        let limit = "it must belong to this engine, on a device with streams";
         return Err(Error::invalid(
             "plan",
             "foreign",

@@ -237,7 +237,7 @@ impl HostPool {
                 "pool role",
                 "reader",
                 "only the writer writes rows",
-                "import the pool with Role::Writer once its writer has let go",
+                "import the pool with Role::Writer once its writer was dropped or demoted",
             ));
         }
         let (layout, ptr) = self.locate(layer, segment, row)?;

@@ -152,7 +152,7 @@ impl HostPool {
             return Err(Error::invalid(
                 "pool",
                 Pages::Caller,
-                "only memory of the pool's own has a file to share",
+                "only a pool that allocated its memory has a file to share",
                 "share that memory yourself and call HostPool::from_caller on both sides",
             ));
         };

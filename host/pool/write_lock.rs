@@ -24,7 +24,7 @@ impl WriteLock {
                 "pool role",
                 "writer",
                 "the pool has a writer and takes one at a time",
-                "import it with Role::Reader, or call HostPool::demote where it is written",
+                "import it with Role::Reader, or call HostPool::demote in the writer process",
             )),
             Err(error) => Err(os("flock", path, error, "import the pool with Role::Reader")),
         }

@@ -46,7 +46,7 @@ impl Context {
         let handle = core::ptr::null_mut();
         let mut context = Self { acl, handle, device, set: true, errors: Mutex::default() };
         context.handle = api::context::current(&context.acl)?.ok_or_else(|| {
-            Error::invalid("context", "none", "a set device has one", "update CANN")
+            Error::invalid("context", "none", "aclrtSetDevice must make one current", "update CANN")
         })?;
         if let Some(before) = before.filter(|&before| before != context.handle) {
             // SAFETY: `before` was this thread's current context at the start of this function.

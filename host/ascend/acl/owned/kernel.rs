@@ -132,8 +132,9 @@ impl Args {
     /// that of [`api::kernel::launch`]. The kernel's context must be current ([`Context::bind`]).
     ///
     /// # Safety
-    /// The addresses are those of the kernel's parameters and stay valid until the kernel is done;
-    /// the stream is alive and belongs to the kernel's context.
+    /// The addresses are those of the kernel's parameters and stay valid until the kernel is done.
+    /// This value is not dropped before that. The stream is alive and belongs to the kernel's
+    /// context.
     ///
     /// # Errors
     /// If the numbers of addresses or bytes differ from the list's, or a call of the runtime fails.

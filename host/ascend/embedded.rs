@@ -62,7 +62,7 @@ fn not_embedded(params: &Params, as_text: bool) -> Error {
         "this library was built without the feature `kernels`, so it has no geometry's kernels"
             .into()
     } else if as_text {
-        format!("this library has no objects for {known}: CANN's compiler was missing or failed")
+        format!("this library has no objects for {known}: CANN's compiler was not found or failed")
     } else {
         format!("this library has only the kernels of {known} and of fewer tokens")
     };

@@ -1,6 +1,7 @@
-//! With the feature `kernels`: records the kernels, so that one that cannot be recorded, or breaks a law
-//! of the kernel language, does not build; then embeds those of the default geometries as AscendC, and as
-//! objects where Ascend's compiler is found. AVSG_REQUIRE_CANN=1 makes its absence an error.
+//! The build script. With the feature `kernels` it records and checks the kernels, so that a kernel
+//! that cannot be recorded or breaks a rule of the kernel language does not build. It then embeds
+//! the kernels of the default geometries as AscendC, and as objects if CANN's compiler is found.
+//! With AVSG_REQUIRE_CANN=1 it is an error if the compiler is not found.
 
 #[cfg(feature = "kernels")]
 fn main() -> anyhow::Result<()> {
@@ -11,7 +12,8 @@ fn main() -> anyhow::Result<()> {
     use avsg_linker::bridge;
     use avsg_linker::toolchain::Toolchain;
 
-    // Cargo rebuilds this script when the kernels or the linker change; it reads nothing else.
+    // The kernels are linked into this script, so Cargo rebuilds it when they change; it reads no
+    // other file.
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-env-changed=ASCEND_HOME_PATH");
     println!("cargo::rerun-if-env-changed=AVSG_REQUIRE_CANN");

@@ -1,4 +1,8 @@
-//! The Ascend device: ACL, found at run time, and an engine's calls as kernels in its streams.
+//! The Ascend device: the ACL runtime, which is loaded at run time, and kernels that carry out an
+//! engine's calls in its streams.
+//!
+//! [`Engine::on_ascend`](crate::engine::Engine::on_ascend) makes an engine from a
+//! [`RegisteredPool`] and [`AscendOptions`].
 
 pub mod acl;
 mod arrays;

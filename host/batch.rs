@@ -1,81 +1,88 @@
-//! One decode step's inputs, in memory of this process.
+//! The inputs of one decode step, in the memory of this process.
 
-/// One decode step's batch. Arrays are per request unless they say otherwise.
+/// The batch of one decode step. Every array has one entry per request unless its field says
+/// otherwise.
 #[derive(Clone, Copy, Debug)]
 pub struct Batch<'a> {
-    /// Selected ids, row by row (a row is a token of a request); negative is padding.
+    /// `[rows, K]` int32, the selected token ids of each row, `ids_stride` words from one row to
+    /// the next. A row is one token of one request. Negative ids are padding.
     pub ids: &'a [i32],
-    /// Words from row to row of `ids`, at least `k`.
+    /// Words from one row of `ids` to the next; at least `k`.
     pub ids_stride: usize,
-    /// Ids per row, at most the geometry's K.
+    /// K, the number of ids per row; 1 up to the K of the geometry.
     pub k: usize,
-    /// First row of each request, and the number of rows at the end: requests + 1 entries, from 0.
+    /// `[requests + 1]` int32, the first row of each request, then the number of rows. It starts at
+    /// 0 and ascends by at most N_q per request.
     pub cu_q: &'a [i32],
-    /// State of each request, -1 for a padded request: its slots are -1 and it copies nothing.
+    /// `[requests]` int32, the state of each request; no two requests may name one state. -1 marks
+    /// a padded request, which gets slots of -1 and copies nothing.
     pub state: &'a [i32],
-    /// Generation: a value other than the state's last one starts cold.
+    /// `[requests]` int32, the generation of each request. A value that differs from the last one
+    /// of its state empties the state's table.
     pub generation: &'a [i32],
-    /// Tokens whose KV was final before this step; -1: no invalidation, no fresh rows.
+    /// `[requests]` int32, the number of tokens whose KV was final before this step. -1 turns
+    /// invalidation and fresh rows off.
     pub stable_len: &'a [i32],
-    /// Sequence length with this step's tokens: ids must be below it.
+    /// `[requests]` int32, the sequence length including this step's tokens. Ids must be below it.
     pub seq_len: &'a [i32],
-    /// Host blocks of each request, `block_stride` entries each; empty when the geometry's page is 0.
+    /// `[requests, block_stride]` int32, the host blocks of each request; empty if the geometry has
+    /// no pages (`page` is 0).
     pub block_table: &'a [i32],
-    /// Entries of one request in `block_table`.
+    /// Entries per request in `block_table`.
     pub block_stride: usize,
 }
 
-/// The rows of this step, which exist only on the device: per segment, row r of the batch at
-/// r · stride.
+/// The fresh rows: KV rows of this step's tokens, which the host pool does not hold yet. In each
+/// segment, row r of the batch begins at byte r · stride.
 #[derive(Clone, Copy, Debug)]
 pub struct Fresh<'a> {
-    /// One slice per segment.
+    /// One slice per segment of the row format.
     pub segments: &'a [&'a [u8]],
 }
 
 impl Batch<'_> {
-    /// Requests, padded ones included.
+    /// Returns the number of requests, padded ones included.
     pub(crate) fn requests(&self) -> usize {
         self.state.len()
     }
 
-    /// Rows that a checked `cu_q` counts.
+    /// Returns the number of rows in a batch whose `cu_q` was checked.
     pub(crate) fn rows(&self) -> usize {
         self.cu_q.last().map_or(0, |&rows| usize::try_from(rows).unwrap_or(0))
     }
 }
 
-/// One layer of a step: its number, and the rows that only this step has.
+/// The layer that a step transfers, with its fresh rows.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Layer<'a> {
     pub number: usize,
     pub fresh: Option<&'a Fresh<'a>>,
 }
 
-/// A call of a decode step.
+/// The stages that one call runs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Step<'a> {
     /// Stage One.
     Plan(&'a Batch<'a>),
-    /// Stage Two of one layer, by an earlier plan.
+    /// Stage Two of one layer, over the miss lists of an earlier plan.
     Transfer(Layer<'a>),
-    /// Stage One, SyncAll, Stage Two of one layer.
-    Both(&'a Batch<'a>, Layer<'a>),
+    /// Stage One, SyncAll, then Stage Two of one layer.
+    PlanAndTransfer(&'a Batch<'a>, Layer<'a>),
 }
 
 impl<'a> Step<'a> {
-    /// What Stage One works on.
+    /// Returns the batch that Stage One plans, if it runs.
     pub fn batch(&self) -> Option<&'a Batch<'a>> {
         match *self {
-            Self::Plan(batch) | Self::Both(batch, _) => Some(batch),
+            Self::Plan(batch) | Self::PlanAndTransfer(batch, _) => Some(batch),
             Self::Transfer(_) => None,
         }
     }
 
-    /// Where Stage Two copies to.
+    /// Returns the layer that Stage Two copies, if it runs.
     pub fn layer(&self) -> Option<Layer<'a>> {
         match *self {
-            Self::Transfer(layer) | Self::Both(_, layer) => Some(layer),
+            Self::Transfer(layer) | Self::PlanAndTransfer(_, layer) => Some(layer),
             Self::Plan(_) => None,
         }
     }

@@ -1,8 +1,9 @@
-//! The device buffer: the slots of every request state, in process memory on the CPU device.
+//! The device buffer: the slots of every state in every layer. On the CPU device it is process
+//! memory.
 //!
-//! For each layer and segment there is one base address, and below it the slots of all states, one
-//! state after the other: the layout of a paged KV cache whose pages `state * S / page ..` belong to
-//! a state. The page size is only a way to look at it, so any that divides S will do.
+//! Each layer and segment has one base address, which is followed by the slots of all states, one
+//! state after the other. This is the layout of a paged KV cache in which `S / page` consecutive
+//! pages belong to each state. Any page size that divides S is possible.
 
 use std::ops::Range;
 use std::{fmt, ptr};
@@ -12,73 +13,77 @@ use crate::rows::{self, MAX_SEGMENTS, RowFormat};
 use crate::{Error, Result, memory};
 
 const WHAT: &str = "device buffer";
-/// Bases begin on a cache line, whatever the rows before them.
+/// The alignment of base addresses in bytes: a cache line.
 const ALIGN: usize = 64;
 
-/// What a device buffer is to be.
+/// The size and layout of a device buffer.
 #[derive(Debug, Clone)]
 pub struct BufferConfig {
-    /// Request states.
+    /// Number of states.
     pub states: usize,
-    /// Layers.
+    /// Number of layers.
     pub layers: usize,
-    /// Slots of each state and layer, S in the paper.
+    /// S, the number of slots of each state in each layer.
     pub slots: usize,
-    /// The shape of a row.
+    /// The format of a row.
     pub format: RowFormat,
 }
 
 /// The slots of every state and layer, zeroed at first.
 ///
-/// It is shared by the threads that play the AI cores, so no reference into it exists. Whoever
-/// writes through [`Self::slot_ptr`] or a [`SlotView`] promises that nobody reads or writes that
-/// slot meanwhile, [`Self::slot_bytes`] included.
+/// The threads that run the AI cores share it, so no Rust reference into it exists. Code that
+/// writes through [`Self::slot_ptr`] or a [`SlotView`] must ensure that nothing else reads or
+/// writes that slot meanwhile, [`Self::slot_bytes`] included.
 pub struct DeviceBuffer {
     config: BufferConfig,
-    plan: Layout,
+    layout: Layout,
     memory: Memory,
 }
 
-/// Memory of a device that this process cannot read by itself.
+/// Device memory, which this process cannot read directly.
 pub(crate) trait DeviceMemory: Send + Sync {
-    /// Where it begins, in the device's addresses.
+    /// Returns the device address of the first byte.
     fn address(&self) -> u64;
-    /// Its bytes.
+    /// Returns the length in bytes.
     fn bytes(&self) -> usize;
-    /// Copies bytes that begin at `from` to this process.
+    /// Copies the bytes from offset `from` on to `into`.
     fn read(&self, from: usize, into: &mut [u8]) -> Result<()>;
 }
 
-/// Whose memory it is.
 enum Memory {
     Process(Mapping),
     Device(Box<dyn DeviceMemory>),
 }
 
 impl DeviceBuffer {
-    /// Bytes that [`Self::new`] takes, to be shown before they are taken.
+    /// Returns the bytes that [`Self::new`] allocates.
+    ///
+    /// # Errors
+    /// If a number is 0 or the buffer does not fit the address space.
     pub fn bytes_needed(config: &BufferConfig) -> Result<usize> {
         Layout::new(config).map(|layout| layout.total)
     }
 
-    /// Takes the memory, zeroed and present. Fails with nothing taken when it is more than the
-    /// machine can give.
+    /// Allocates a zeroed and populated buffer in process memory.
+    ///
+    /// # Errors
+    /// As for [`Self::bytes_needed`], or if less memory is available; nothing is allocated then.
     pub fn new(config: &BufferConfig) -> Result<Self> {
-        let plan = Layout::new(config)?;
-        memory::check(WHAT, plan.total)?;
-        let memory = Memory::Process(Mapping::anonymous(WHAT, plan.total)?);
-        Ok(Self { config: config.clone(), plan, memory })
+        let layout = Layout::new(config)?;
+        memory::check(WHAT, layout.total)?;
+        let memory = Memory::Process(Mapping::anonymous(WHAT, layout.total)?);
+        Ok(Self { config: config.clone(), layout, memory })
     }
 
-    /// The same in zeroed memory of a device. Addresses are the device's then, and [`Self::slot_bytes`]
-    /// copies from there.
+    /// Makes a buffer in device memory that `zeroed` allocates. Its addresses are device addresses,
+    /// and [`Self::slot_bytes`] copies from the device.
     pub(crate) fn on_device<M: DeviceMemory + 'static>(
         config: &BufferConfig,
         zeroed: impl FnOnce(usize) -> Result<M>,
     ) -> Result<Self> {
-        let plan = Layout::new(config)?;
-        let memory = Memory::Device(Box::new(zeroed(plan.total)?));
-        Ok(Self { config: config.clone(), plan, memory })
+        let layout = Layout::new(config)?;
+        let memory = Memory::Device(Box::new(zeroed(layout.total)?));
+        Ok(Self { config: config.clone(), layout, memory })
     }
 
     fn base(&self) -> *mut u8 {
@@ -88,12 +93,12 @@ impl DeviceBuffer {
         }
     }
 
-    /// What it was made from.
+    /// Returns the configuration.
     pub fn config(&self) -> &BufferConfig {
         &self.config
     }
 
-    /// Bytes of it.
+    /// Returns the length in bytes.
     pub fn bytes(&self) -> usize {
         match &self.memory {
             Memory::Process(mapping) => mapping.len(),
@@ -101,7 +106,7 @@ impl DeviceBuffer {
         }
     }
 
-    /// Bytes of it that transparent hugepages map right now.
+    /// Returns the bytes that transparent hugepages map at the moment; 0 in device memory.
     pub fn huge_bytes(&self) -> usize {
         match &self.memory {
             Memory::Process(mapping) => mapping.huge_bytes(),
@@ -109,15 +114,22 @@ impl DeviceBuffer {
         }
     }
 
-    /// The base that the page indices of [`Self::block_table`] count from.
+    /// Returns the base address of a layer and segment, from which the page indices of
+    /// [`Self::block_table`] count.
+    ///
+    /// # Errors
+    /// If there is no such layer or segment.
     pub fn segment_base(&self, layer: usize, segment: usize) -> Result<*mut u8> {
         rows::index("layer", layer, self.config.layers)?;
         rows::index("segment", segment, self.config.format.as_slice().len())?;
-        let at = layer * self.plan.layer_len + self.plan.offsets[segment];
+        let at = layer * self.layout.layer_len + self.layout.offsets[segment];
         Ok(self.base().wrapping_add(at))
     }
 
-    /// The slots of one state, layer and segment.
+    /// Returns the slots of one state, layer and segment.
+    ///
+    /// # Errors
+    /// If there is no such state, layer or segment.
     pub fn view(&self, state: usize, layer: usize, segment: usize) -> Result<SlotView> {
         rows::index("state", state, self.config.states)?;
         let base = self.segment_base(layer, segment)?;
@@ -126,13 +138,17 @@ impl DeviceBuffer {
         Ok(SlotView { base: base.wrapping_add(state * slots * stride), slots, stride })
     }
 
-    /// Where a segment of a slot begins, or null when there is no such slot. Dereferencing it is a
-    /// promise: see [`DeviceBuffer`].
+    /// Returns the address of one segment of a slot; null if there is no such slot.
+    /// [`DeviceBuffer`] says when it may be written.
     pub fn slot_ptr(&self, state: usize, layer: usize, segment: usize, slot: usize) -> *mut u8 {
         self.view(state, layer, segment).map_or(ptr::null_mut(), |view| view.ptr(slot))
     }
 
     /// Reads the row in a slot into `into`, its segments back to back.
+    ///
+    /// # Errors
+    /// If there is no such slot, the length of `into` is not that of a row, or a copy from the
+    /// device fails.
     pub fn slot_bytes(
         &self,
         state: usize,
@@ -151,18 +167,22 @@ impl DeviceBuffer {
                 rest = after;
                 continue;
             }
-            // SAFETY: the slot exists (`rows::index` above, and `view`), its `segment.bytes` bytes
-            // are initialised (`Mapping::anonymous` is zeroed), `part` has as many and is not in the
-            // mapping, and a writer of the slot has promised to be alone.
+            // SAFETY: `rows::index` and `view` checked that the slot exists. Its `segment.bytes`
+            // bytes are initialised, because the mapping is zeroed. `part` has the same length and
+            // is not in the mapping, and code that writes a slot ensures that nothing else accesses
+            // it ([`DeviceBuffer`]).
             unsafe { ptr::copy_nonoverlapping(from, part.as_mut_ptr(), segment.bytes) };
             rest = after;
         }
         Ok(())
     }
 
-    /// The block table of a state for pages of `page` slots: page indices that count from
-    /// [`Self::segment_base`], slot s being row s % page of the page at index s / page. A `page` of 0
-    /// means one page of S slots. The length of the range is the number of pages.
+    /// Returns the block table of a state for pages of `page` slots: page indices that count from
+    /// [`Self::segment_base`]. Slot s is row s % page of the page at index s / page. A `page` of 0
+    /// means one page of S slots.
+    ///
+    /// # Errors
+    /// If there is no such state, `page` does not divide S, or an index does not fit int32.
     pub fn block_table(&self, state: usize, page: usize) -> Result<Range<i32>> {
         rows::index("state", state, self.config.states)?;
         let slots = self.config.slots;
@@ -191,7 +211,8 @@ impl fmt::Debug for DeviceBuffer {
     }
 }
 
-/// The slots of one state, layer and segment, without the buffer: it does not keep it alive.
+/// The slots of one state, layer and segment. It does not borrow the buffer: its addresses are
+/// valid until the buffer is dropped.
 #[derive(Debug, Clone, Copy)]
 pub struct SlotView {
     base: *mut u8,
@@ -199,20 +220,21 @@ pub struct SlotView {
     stride: usize,
 }
 
-// SAFETY: an address and two numbers; dereferencing the address is a promise of whoever does it.
+// SAFETY: the view is an address and two numbers. Code that dereferences the address keeps the
+// rules of [`DeviceBuffer`].
 unsafe impl Send for SlotView {}
-// SAFETY: as for Send.
+// SAFETY: the fact above holds for shared references, too.
 unsafe impl Sync for SlotView {}
 
 impl SlotView {
-    /// Where `slot` begins, or null when there is no such slot.
+    /// Returns the address of `slot`; null if there is no such slot.
     #[inline]
     pub fn ptr(&self, slot: usize) -> *mut u8 {
         if slot < self.slots { self.base.wrapping_add(slot * self.stride) } else { ptr::null_mut() }
     }
 }
 
-/// Offsets of a checked [`BufferConfig`]: nothing overflows below.
+/// The layout of a checked [`BufferConfig`]; products of its numbers do not overflow.
 struct Layout {
     offsets: heapless::Vec<usize, MAX_SEGMENTS>,
     layer_len: usize,
@@ -228,7 +250,8 @@ impl Layout {
         let checked = || {
             let (mut offsets, mut layer_len) = (heapless::Vec::new(), 0usize);
             for segment in format.as_slice() {
-                // Cannot fail: a format has no more segments than this holds.
+                // This cannot fail: the vector has room for the most segments that a format may
+                // have.
                 let _ = offsets.push(layer_len);
                 let len = states.checked_mul(slots)?.checked_mul(segment.stride)?;
                 layer_len = layer_len.checked_add(len.checked_next_multiple_of(ALIGN)?)?;

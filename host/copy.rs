@@ -1,13 +1,13 @@
-//! The row copier: Stage Two's last step on the CPU device.
+//! The row copier: the copies of Stage Two on the CPU device.
 //!
-//! Rows are a few hundred bytes to a few KiB, scattered at both ends, and cold at both ends: the
-//! host pool is far larger than any cache, and so is the device buffer of all layers. A plain copy
-//! loop then waits twice, for the source lines and for the destination lines that it is going to
-//! overwrite whole. Two remedies, and measuring tells which:
-//! - [`Copier::Prefetch`] asks for the lines of a later row, both ends, while it copies this one;
+//! Rows are a few hundred bytes to a few KiB, scattered and cold at both ends: the host pool and
+//! the device buffer of all layers are far larger than any cache. A plain copy loop waits twice,
+//! for the source lines and for the destination lines, which it then overwrites whole. There are
+//! two remedies; a measurement ([`Copier::measure`]) chooses:
+//! - [`Copier::Prefetch`] prefetches a later row at both ends while it copies one;
 //! - [`Copier::Stream`] prefetches the source and writes whole lines past the caches, so that the
-//!   destination is never read. Where the buffer would have stayed in the cache this is the wrong
-//!   choice: the reader then fetches it from memory.
+//!   destination is never read. If the buffer would have stayed in the cache, this is slower: its
+//!   reader then fetches the rows from memory.
 
 mod lines;
 mod measure;
@@ -16,20 +16,20 @@ use std::{fmt, ptr};
 
 pub use measure::measure_copy;
 
-/// How rows are copied.
+/// The loop that copies rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Copier {
-    /// One `memcpy` after the other.
+    /// One `memcpy` per row.
     Plain,
     /// Vector copies with software prefetch of both ends.
     Prefetch {
-        /// How many rows ahead; 0 prefetches nothing.
+        /// Distance of the prefetched row in rows; 0 prefetches nothing.
         ahead: usize,
     },
-    /// Non-temporal stores with software prefetch of the source. On machines that have none,
-    /// `Prefetch`.
+    /// Non-temporal stores with software prefetch of the source. On machines without non-temporal
+    /// stores it is the same as `Prefetch`.
     Stream {
-        /// How many rows ahead; 0 prefetches nothing.
+        /// Distance of the prefetched row in rows; 0 prefetches nothing.
         ahead: usize,
     },
 }
@@ -46,13 +46,13 @@ impl fmt::Display for Copier {
 
 impl Copier {
     /// Copies `n` rows of `bytes` bytes, row i from `src(i)` to `dst(i)`. Both functions are called
-    /// twice for most rows, with the same answer. When it returns, the rows are visible to whoever
-    /// this thread synchronises with: streamed stores are fenced.
+    /// twice for most rows and must return the same address. Streamed stores are fenced before the
+    /// function returns, so the rows are visible to every thread that synchronises with this one.
     ///
     /// # Safety
     /// For every i below `n`:
-    /// - `src(i)` is valid for reads of `bytes` bytes, and nobody writes them meanwhile;
-    /// - `dst(i)` is valid for writes of `bytes` bytes, and nobody else touches them meanwhile;
+    /// - `src(i)` is valid for reads of `bytes` bytes, which no thread writes meanwhile;
+    /// - `dst(i)` is valid for writes of `bytes` bytes, which no other thread accesses meanwhile;
     /// - no destination overlaps a source or another destination.
     #[inline]
     pub unsafe fn copy_rows(
@@ -65,7 +65,8 @@ impl Copier {
         let (ahead, stream) = match self {
             Self::Plain => {
                 for i in 0..n {
-                    // SAFETY: the contract gives validity of both ends and that they are disjoint.
+                    // SAFETY: the caller guarantees that both ends are valid and disjoint (`#
+                    // Safety`).
                     unsafe { ptr::copy_nonoverlapping(src(i), dst(i), bytes) };
                 }
                 return;
@@ -75,11 +76,12 @@ impl Copier {
         };
         let row = lines::row_copier(stream);
         for i in 0..n {
-            // The last rows prefetch themselves, which are at hand: cheaper than a second loop.
+            // The last rows prefetch themselves, which is cheaper than a second loop because they
+            // are in the cache.
             let next = if ahead < n - i { i + ahead } else { i };
             let (from, to, next) = (src(i), dst(i), (src(next), dst(next).cast_const()));
-            // SAFETY: the contract gives validity and disjointness; `row_copier` returned a function
-            // for the instructions that this CPU has.
+            // SAFETY: the caller guarantees that both ends are valid and disjoint (`# Safety`);
+            // `row_copier` returned a function for the instructions of this CPU.
             unsafe { row(from, to, bytes, next) };
         }
         if stream {

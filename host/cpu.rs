@@ -1,4 +1,4 @@
-//! The CPU device: threads play the cores, process memory is the device's.
+//! The CPU device: threads stand in for the cores, and process memory for device memory.
 
 mod choose;
 mod device;

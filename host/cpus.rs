@@ -1,13 +1,13 @@
-//! The CPUs of this process, and how many cores a device may have.
+//! The CPUs of this process and the limit on a device's cores.
 
 use rustix::thread::{CpuSet, sched_getaffinity};
 
 use crate::{Error, Result};
 
-/// Most cores of a device.
+/// The largest number of cores that a device may have.
 pub const MAX_CORES: usize = 1024;
 
-/// Refuses a number of cores that no device has.
+/// Returns an error unless `cores` is 1..=[`MAX_CORES`].
 pub(crate) fn check_cores(cores: usize) -> Result<()> {
     if (1..=MAX_CORES).contains(&cores) {
         return Ok(());
@@ -16,7 +16,7 @@ pub(crate) fn check_cores(cores: usize) -> Result<()> {
     Err(Error::invalid("cores", cores, limit, "pass a number in that range"))
 }
 
-/// CPUs that this process may use.
+/// Returns the numbers of the CPUs that this process may use; empty if the system does not tell.
 pub fn allowed_cpus() -> Vec<usize> {
     sched_getaffinity(None)
         .map(|set| (0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect())

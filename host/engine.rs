@@ -1,4 +1,5 @@
-//! The engine: tables, device buffer and host pool of one device, and the calls of a decode step.
+//! The engine: the tables, the device buffer and the host pool of one device, and the calls of a
+//! decode step.
 //!
 //! ```text
 //! plan(batch)  -> slots, miss lists            once per indexer
@@ -6,7 +7,8 @@
 //! append(batch, layer, fresh)                  per layer: this step's rows to the host pool
 //! step = plan + SyncAll + transfer, one launch
 //! ```
-//! A request's state is a table and S slots. Two requests of one batch must not name one state.
+//! A state is one request's table and its S slots in every layer. Two requests of one batch must
+//! not name one state.
 
 mod check;
 mod order;
@@ -25,62 +27,71 @@ use crate::resources::Resources;
 use order::Order;
 
 pub use crate::batch::{Batch, Fresh};
-pub use crate::queued::{DeviceArray, DeviceBatch, DeviceFresh, DevicePlan, DeviceRows, RawStream};
-pub use crate::resources::{Choice, Config};
+pub use crate::device_arrays::{
+    DeviceArray, DeviceBatch, DeviceFresh, DevicePlan, DeviceRows, RawStream,
+};
+pub use crate::resources::{Config, MachineChoice};
 
-/// The operator on one device. [`crate::cpu`] and [`crate::ascend`] have its constructors.
+/// The operator on one device. [`Engine::new`] makes one on the CPU and [`Engine::on_ascend`] one
+/// on an Ascend device.
 ///
-/// One thread calls it at a time. A step allocates nothing and takes no blocking lock.
+/// One thread may call an engine at a time. A step on the CPU allocates nothing and takes no
+/// blocking lock. A step on an Ascend device allocates only if the block tables or the fresh rows
+/// are larger than in all steps before.
 pub struct Engine {
-    // Before the resources: what a device registered of the pool goes first.
+    // Dropped before the resources, because a device unregisters the pool's chunks before they are
+    // unmapped.
     device: Box<dyn Device>,
     resources: Resources,
-    /// States that the batch under check has named.
+    /// One flag per state, which [`check::shape`] sets for the states of the batch that it checks.
     named: Box<[bool]>,
     order: Order,
 }
 
 impl Engine {
-    pub(crate) fn with(resources: Resources, device: Box<dyn Device>) -> Self {
+    pub(crate) fn from_parts(resources: Resources, device: Box<dyn Device>) -> Self {
         let states = resources.config.states;
         let order = Order::new(states, resources.pool.layers());
         Self { named: vec![false; states].into(), order, device, resources }
     }
 
-    /// What it was made from; on a device, with the cores that it really has.
+    /// Returns the configuration. On an Ascend device, `cores` is at most the number of its vector
+    /// cores.
     pub fn config(&self) -> &Config {
         &self.resources.config
     }
 
-    /// The device: "cpu", "ascend" or "ascend-sim".
+    /// Returns the device's name: "cpu", "ascend" or "ascend-sim".
     pub fn device(&self) -> &'static str {
         self.device.name()
     }
 
-    /// The name of the vector machine that runs its kernels; none on a device.
+    /// Returns the name of the vector machine that runs the kernels on the CPU; `None` on Ascend
+    /// devices.
     pub fn machine(&self) -> Option<&'static str> {
         self.device.machine()
     }
 
-    /// How it copies rows; none on a device, whose cores do.
+    /// Returns how the CPU copies rows; `None` on Ascend devices, whose kernels copy.
     pub fn copier(&self) -> Option<Copier> {
         self.device.copier()
     }
 
-    /// Its host pool.
+    /// Returns the host pool.
     pub fn pool(&self) -> &HostPool {
         &self.resources.pool
     }
 
-    /// Its device buffer. On a device its addresses are the device's.
+    /// Returns the device buffer. On an Ascend device its addresses are device addresses.
     pub fn buffer(&self) -> &DeviceBuffer {
         &self.resources.buffer
     }
 
-    /// A plan for batches of at most so many rows (tokens) and requests. Several may be in flight.
+    /// Allocates a plan for batches of at most `max_rows` rows (tokens) and `max_requests`
+    /// requests. Several plans of one engine may be in use at once.
     ///
     /// # Errors
-    /// If a number is 0 or above 2^20, or the device has no memory for it.
+    /// If a number is 0 or above 2^20, or the host or the device has too little memory.
     pub fn new_plan(&self, max_rows: usize, max_requests: usize) -> Result<Plan> {
         let k = self.resources.config.params.k as usize;
         let mut plan = Plan::with_capacity(self.resources.id, k, max_rows, max_requests)?;
@@ -88,11 +99,11 @@ impl Engine {
         Ok(plan)
     }
 
-    /// Stage One: slots and miss lists of a batch.
+    /// Runs Stage One: writes the slots and the miss lists of a batch into `plan`.
     ///
     /// # Errors
-    /// If the batch or the plan breaks a rule; nothing has changed then. If a device fails, the
-    /// next plan starts every table cold.
+    /// If the batch or the plan breaks a rule; nothing is changed then. If an Ascend call fails,
+    /// the next plan starts every table cold.
     pub fn plan(&mut self, batch: &Batch<'_>, plan: &mut Plan) -> Result<()> {
         check::batch(&self.resources, &mut self.named, batch, plan)?;
         self.order.begin(self.device.epoch());
@@ -101,15 +112,17 @@ impl Engine {
         Ok(())
     }
 
-    /// Stage Two: copies a plan's misses into one layer's slots. Every plan that missed a row goes to
-    /// every layer that is read; for one layer and state, in the order in which they were planned.
-    /// Beyond that the order is free: the next batch may be planned, and transferred to the layers that
-    /// are ready, while others wait for this one; a plan may go to one layer twice.
+    /// Runs Stage Two: copies the rows that a plan missed into the slots of one layer.
+    ///
+    /// Every plan that missed a row must be transferred to every layer whose slots are read. For
+    /// one layer and one state, transfers must come in the order of the plans. Different layers are
+    /// independent: the next batch may be planned, and transferred to layers that hold this plan's
+    /// rows, before the other layers have them. A plan may be transferred to one layer twice.
     ///
     /// # Errors
-    /// If the layer does not exist, the plan is another engine's, it has fresh rows and `fresh` does not
-    /// hold them, or it comes out of order: the layer has the rows of a newer plan of some state, or
-    /// lacks those of an older one. Nothing was copied then.
+    /// If the layer does not exist, the plan belongs to another engine, `fresh` lacks rows that the
+    /// plan needs, or the plan is out of order: the layer holds rows of a newer plan of some state,
+    /// or lacks the rows of an older one. Nothing is copied then.
     pub fn transfer(
         &mut self,
         plan: &mut Plan,
@@ -125,11 +138,12 @@ impl Engine {
         Ok(())
     }
 
-    /// Plan and transfer in one launch, with SyncAll between.
+    /// Runs [`Self::plan`] and [`Self::transfer`] of one layer as one launch, with SyncAll between
+    /// the stages.
     ///
     /// # Errors
-    /// As [`Self::plan`] and [`Self::transfer`]. Fresh rows must be there whenever some
-    /// `stable_len` is not -1.
+    /// As for [`Self::plan`] and [`Self::transfer`]. `fresh` is required if some `stable_len` is
+    /// not -1.
     pub fn step(
         &mut self,
         batch: &Batch<'_>,
@@ -142,35 +156,38 @@ impl Engine {
         check::fresh(&self.resources, layer, batch.rows(), fresh, may_need_fresh)?;
         self.order.begin(self.device.epoch());
         self.order.check_next(batch, layer)?;
-        let step = Step::Both(batch, Layer { number: layer, fresh });
+        let step = Step::PlanAndTransfer(batch, Layer { number: layer, fresh });
         self.device.run(&self.resources, &step, plan)?;
         self.order.planned(batch, plan);
         self.order.transferred(plan, layer);
         Ok(())
     }
 
-    /// Writes this step's rows, which were only fresh until now, to one layer of the host pool:
-    /// token g of a request becomes the row of id `stable_len` + g. Call it when the layer's gather
-    /// is done and before the next step plans. Requests without `stable_len` or state are passed over,
-    /// and so are rows whose id is not below `seq_len`.
+    /// Writes this step's fresh rows to one layer of the host pool: token g of a request becomes
+    /// the row of id `stable_len` + g.
+    ///
+    /// Call it after the layer's transfer and before the next batch is planned. Requests without a
+    /// state or with a `stable_len` of -1 are skipped, and so are rows whose id is not below
+    /// `seq_len`.
     ///
     /// # Errors
-    /// If some row has no place in the pool, or this process may not write it; nothing was written
-    /// then. If a device fails, rows may be missing: call it again before anything else.
+    /// If some row has no place in the pool, or this process may not write the pool; nothing is
+    /// written then. If an Ascend call fails, rows may be missing: call it again before any other
+    /// call.
     pub fn append(&mut self, batch: &Batch<'_>, layer: usize, fresh: &Fresh<'_>) -> Result<()> {
         check::shape(&self.resources, &mut self.named, batch)?;
         check::fresh(&self.resources, layer, batch.rows(), Some(fresh), true)?;
         check::writer(&self.resources)?;
-        self.resources.check_places(batch)?;
+        self.resources.check_append_rows(batch)?;
         let layer = Layer { number: layer, fresh: Some(fresh) };
         self.device.append(&self.resources, batch, layer)
     }
 
-    /// Where each core's share of a request's miss list begins, and its end: cores + 1 offsets into
-    /// `plan.misses(request)`, for the balanced strategy.
+    /// Returns the offsets in `plan.misses(request)` where each core's share begins, then the end
+    /// of the last share: cores + 1 offsets, for the balanced strategy.
     ///
     /// # Panics
-    /// If there is no such request.
+    /// If `request` is not below the number of requests.
     pub fn cuts(&self, plan: &Plan, request: usize) -> impl Iterator<Item = usize> {
         let cores = self.resources.config.cores;
         let len = |r| plan.misses(r).id.len();
@@ -179,20 +196,20 @@ impl Engine {
         (0..=cores).map(move |c| cut(total, c, cores).clamp(before, before + mine) - before)
     }
 
-    /// One table as plain words, for snapshots and tests: header, ids, lifetimes, links
-    /// ([`avsg_device::memory`]).
+    /// Reads the table of one state as int32 words, for snapshots and tests: the header, ids,
+    /// lifetimes and links of [`avsg_device::memory`].
     ///
     /// # Errors
-    /// If there is no such state, or the device does not answer.
+    /// If there is no such state, or the copy from the device fails.
     pub fn read_table(&mut self, state: usize) -> Result<&[i32]> {
         crate::rows::index("state", state, self.resources.config.states)?;
         self.device.read_table(&self.resources, state)
     }
 
-    /// [`Self::read_table`] where it cannot fail.
+    /// Returns what [`Self::read_table`] reads.
     ///
     /// # Panics
-    /// If there is no such state, or the device does not answer.
+    /// If [`Self::read_table`] fails.
     pub fn table(&mut self, state: usize) -> &[i32] {
         self.read_table(state).unwrap_or_else(|error| panic!("{error}"))
     }
@@ -200,7 +217,7 @@ impl Engine {
     /// Waits for the device and destroys the engine.
     ///
     /// # Errors
-    /// What went wrong on the way; everything is released nevertheless.
+    /// The oldest error of the releases. Everything is released in any case.
     pub fn close(self) -> Result<()> {
         let Self { device, resources, .. } = self;
         device.close(resources)

@@ -1,73 +1,73 @@
-//! What can go wrong, said in one line: the value, the limit, and what to do.
+//! The errors of this library.
 
 use std::{fmt, io};
 
-/// Every error of the host library. Each prints as one line that names the value, the limit and
-/// the remedy.
+/// An error of the host library. It prints as one line that names the value, the limit and the
+/// remedy.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// An argument outside its range.
+    /// An argument is outside its range.
     Invalid {
-        /// The argument's name, as the caller knows it.
+        /// The argument's name in the public interface.
         what: &'static str,
-        /// What was passed.
+        /// The value that was passed.
         value: String,
-        /// The rule that it breaks, with the number.
+        /// The rule that the value breaks, with its numbers.
         limit: String,
-        /// What to do about it.
+        /// What the caller can do.
         remedy: &'static str,
     },
-    /// The operating system refused a call.
+    /// A system call failed.
     Os {
-        /// The system call.
+        /// The name of the system call.
         call: &'static str,
-        /// What it was for, with sizes.
+        /// The object of the call, with its size.
         what: String,
-        /// The system's answer.
+        /// The error that the system returned.
         source: io::Error,
-        /// What to do about it.
+        /// What the caller can do.
         remedy: &'static str,
     },
     /// A call of the Ascend runtime failed.
     Acl {
-        /// The function.
+        /// The name of the ACL function.
         call: &'static str,
-        /// Its answer.
+        /// The code that it returned.
         code: i32,
-        /// What the runtime said about it on this thread, if anything.
+        /// The runtime's message for this thread (`aclGetRecentErrMsg`); empty if there is none.
         text: String,
-        /// What to do about it.
+        /// What the caller can do.
         remedy: &'static str,
     },
-    /// Something that is found at run time was not found.
+    /// A library or a file that is looked up at run time was not found.
     Unavailable {
-        /// What was looked for.
+        /// The name of the missing thing.
         what: &'static str,
-        /// Every place, with the reason.
+        /// Every place that was tried, with the reason why it failed.
         tried: String,
-        /// What to do about it.
+        /// What the caller can do.
         remedy: &'static str,
     },
-    /// More memory than can be given; nothing was taken.
+    /// An allocation needs more memory than is available; nothing was allocated.
     Memory {
-        /// What it was for.
+        /// The purpose of the memory.
         what: &'static str,
-        /// Bytes asked for.
+        /// Bytes that were requested.
         bytes: usize,
-        /// Bytes that can be given now.
+        /// Bytes that are available.
         available: usize,
     },
-    /// A defect of this library left an object in a state that is not to be trusted.
+    /// A kernel panicked, which is a defect of this library; the object can no longer be used.
     Broken {
-        /// The object.
+        /// The name of the object.
         what: &'static str,
-        /// What to do about it.
+        /// What the caller can do.
         remedy: &'static str,
     },
 }
 
-// By hand: a derive would bring five crates into every embedder's tree for these two lines.
+// Implemented by hand, because a derive would add five crates to every embedder's dependencies.
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -90,13 +90,13 @@ impl fmt::Display for Error {
                  fewer rows, layers or slots, or free memory"
             ),
             Self::Broken { what, remedy } => {
-                write!(f, "{what} is poisoned, but a kernel panicked; {remedy}")
+                write!(f, "{what} is unusable because a kernel panicked; {remedy}")
             }
         }
     }
 }
 
-/// Runtimes speak in paragraphs.
+/// Joins the lines of a message that a runtime returned.
 fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -104,7 +104,7 @@ fn one_line(text: &str) -> String {
 impl std::error::Error for Error {}
 
 impl Error {
-    /// Shorthand for [`Error::Invalid`].
+    /// Returns an [`Error::Invalid`].
     pub fn invalid(
         what: &'static str,
         value: impl ToString,
@@ -115,5 +115,5 @@ impl Error {
     }
 }
 
-/// The library's result.
+/// The result of this library's functions.
 pub type Result<T> = core::result::Result<T, Error>;

@@ -1,4 +1,4 @@
-//! Geometry faults, in words.
+//! Error messages for invalid geometries.
 
 use avsg_device::params::{
     Fault, Frequency, Lifetime, MAX_RETRIES, MAX_SLOTS, MAX_TOKENS, MIN_SLOTS, Params, Table,
@@ -6,10 +6,10 @@ use avsg_device::params::{
 
 use crate::{Error, Result};
 
-/// Checks a geometry.
+/// Checks the geometry and the rules of a table.
 ///
 /// # Errors
-/// The first rule that is broken, with the number.
+/// The first rule that is broken, with the value and its limit.
 pub fn check(p: &Params) -> Result<()> {
     let Err(fault) = p.check() else { return Ok(()) };
     let paper = matches!(p.table, Table::Paper { .. });
@@ -72,10 +72,10 @@ pub fn check(p: &Params) -> Result<()> {
     })
 }
 
-/// Frequency lifetimes of a decay factor.
+/// Returns frequency lifetimes with the decay factor `lambda` per step.
 ///
 /// # Errors
-/// If lambda is out of range.
+/// If `lambda` is out of [`Frequency::MIN_LAMBDA`]`..=`[`Frequency::MAX_LAMBDA`].
 pub fn frequency(lambda: f64) -> Result<Lifetime> {
     let (low, high) = (Frequency::MIN_LAMBDA, Frequency::MAX_LAMBDA);
     Frequency::new(lambda).map(Lifetime::Frequency).ok_or_else(|| {

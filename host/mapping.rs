@@ -1,7 +1,7 @@
-//! One owned range of virtual memory.
+//! Owned ranges of virtual memory.
 //!
-//! A mapping is populated before anyone sees it. The kernel then answers a lack of memory with an
-//! error here, never with SIGBUS at a later touch, and no step pays for a first-touch fault.
+//! A mapping is populated before its address is returned. So a lack of memory is an error here, not
+//! SIGBUS at a later access, and no step has a page fault of a first access.
 
 use std::ffi::c_void;
 use std::fs::{self, File};
@@ -14,47 +14,48 @@ use rustix::mm::{self, Advice, MapFlags, MprotectFlags, ProtFlags};
 
 use crate::{Error, Result};
 
-/// The size of a transparent hugepage where pages are 4 KiB, and the step of the 2 MiB rungs.
+/// 2 MiB: the size of a transparent hugepage where pages are 4 KiB, and of the smaller hugetlb
+/// pages.
 pub(crate) const MIB2: usize = 2 << 20;
-/// Below this a thread of its own costs more than it populates.
+/// The least bytes per thread that populates; below, starting the thread costs more than it saves.
 const POPULATE_PIECE: usize = 256 << 20;
 
-/// An owned mapping; unmapped when dropped.
 #[derive(Debug)]
 pub(crate) struct Mapping {
     ptr: NonNull<u8>,
     len: usize,
 }
 
-// SAFETY: a mapping belongs to the process, not to a thread, and `Mapping` itself reads and writes
-// only in `populate`, which its owner calls before it hands out pointers.
+// SAFETY: a mapping belongs to the process, not to a thread, and `Mapping` accesses its bytes only
+// in `populate`, before the owner returns pointers.
 unsafe impl Send for Mapping {}
-// SAFETY: as for Send; `&Mapping` gives an address and a length and nothing else.
+// SAFETY: as for Send; methods of `&Mapping` return only an address and a length.
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Private zeroed memory, in transparent hugepages where the kernel grants them.
+    /// Maps private zeroed memory and populates it, in transparent hugepages where the kernel
+    /// grants them.
     pub(crate) fn anonymous(what: &str, len: usize) -> Result<Self> {
         let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
-        let (hint, prot) = (hint(len), ProtFlags::READ | ProtFlags::WRITE);
+        let (hint, prot) = (aligned_hint(len), ProtFlags::READ | ProtFlags::WRITE);
         // SAFETY: without MAP_FIXED the hint cannot replace an existing mapping.
         let ptr = unsafe { mm::mmap_anonymous(hint, len, prot, flags) };
-        let mapping = Self::own(ptr, len, what)?;
+        let mapping = Self::from_mmap(ptr, len, what)?;
         mapping.advise_huge();
         mapping.populate(what, true)?;
         Ok(mapping)
     }
 
-    /// The first `len` bytes of `file`, shared. A hugetlb file reserves its pages here and answers
-    /// with an error when there are too few (no MAP_NORESERVE).
+    /// Maps the first `len` bytes of `file`, shared. A hugetlb file reserves its pages here (no
+    /// MAP_NORESERVE), so too few pages are an error.
     pub(crate) fn shared(what: &str, file: BorrowedFd, len: usize, write: bool) -> Result<Self> {
         let prot = if write { ProtFlags::READ | ProtFlags::WRITE } else { ProtFlags::READ };
         // SAFETY: without MAP_FIXED the hint cannot replace an existing mapping.
-        let ptr = unsafe { mm::mmap(hint(len), len, prot, MapFlags::SHARED, file, 0) };
-        Self::own(ptr, len, what)
+        let ptr = unsafe { mm::mmap(aligned_hint(len), len, prot, MapFlags::SHARED, file, 0) };
+        Self::from_mmap(ptr, len, what)
     }
 
-    fn own(ptr: rustix::io::Result<*mut c_void>, len: usize, what: &str) -> Result<Self> {
+    fn from_mmap(ptr: rustix::io::Result<*mut c_void>, len: usize, what: &str) -> Result<Self> {
         let mapped = ptr.map_err(io::Error::from).and_then(|ptr| {
             NonNull::new(ptr.cast()).ok_or_else(|| io::Error::other("mapped at address 0"))
         });
@@ -77,25 +78,27 @@ impl Mapping {
         self.len
     }
 
-    /// Asks for transparent hugepages. A refusal is no error: [`Self::huge_bytes`] tells the truth.
+    /// Asks for transparent hugepages. A refusal is ignored: [`Self::huge_bytes`] counts those that
+    /// were granted.
     pub(crate) fn advise_huge(&self) {
         if self.len >= MIB2 {
-            // SAFETY: the range is ours (`own`), and the advice changes no contents.
+            // SAFETY: this value owns the range, and the advice changes no contents.
             let _ = unsafe { mm::madvise(self.ptr().cast(), self.len, Advice::LinuxHugepage) };
         }
     }
 
-    /// Makes every page present; `write` as well allocates those that the file does not hold yet.
-    /// Contents that are already there stay.
+    /// Populates every page. With `write` it also allocates pages that the file does not have.
+    /// Contents do not change.
     pub(crate) fn populate(&self, what: &str, write: bool) -> Result<()> {
         let cores = thread::available_parallelism().map_or(1, usize::from);
         let threads = (self.len / POPULATE_PIECE).clamp(1, cores.min(16));
-        // Whole hugepages each, or two threads would split one between them.
+        // Every thread populates whole hugepages, so that no two threads share one.
         let piece = self.len.div_ceil(threads).next_multiple_of(MIB2);
         let starts = (0..self.len).step_by(piece);
         let mut work = starts.map(|at| (at, piece.min(self.len - at)));
         let done = thread::scope(|scope| {
-            // The first piece is this thread's; so is one for which no thread could be had.
+            // This thread populates the first piece, and each piece for which no thread can be
+            // started.
             let first = work.next();
             let mut running = Vec::new();
             for (at, len) in work {
@@ -107,7 +110,7 @@ impl Mapping {
             }
             first.map_or(Ok(()), |(at, len)| self.populate_piece(at, len, write))?;
             running.into_iter().try_for_each(|thread| {
-                thread.join().unwrap_or_else(|_| Err(io::Error::other("the thread died")))
+                thread.join().unwrap_or_else(|_| Err(io::Error::other("the thread panicked")))
             })
         });
         done.map_err(|source| Error::Os {
@@ -122,32 +125,35 @@ impl Mapping {
         let advice = if write { Advice::LinuxPopulateWrite } else { Advice::LinuxPopulateRead };
         loop {
             let start = self.ptr().wrapping_add(at).cast();
-            // SAFETY: `at + len <= self.len`, so the range is ours, and contents do not change.
+            // SAFETY: this value owns the range, because `at + len <= self.len`, and contents do
+            // not change.
             match unsafe { mm::madvise(start, len, advice) } {
                 Ok(()) => return Ok(()),
                 Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => {}
                 Err(rustix::io::Errno::INVAL) if write => return self.read_zeros(at, len),
-                // Before Linux 5.14 there is no such advice; faults on existing pages are harmless.
+                // Kernels before 5.14 have no such advice; the pages exist, so later accesses only
+                // fault.
                 Err(rustix::io::Errno::INVAL) => return Ok(()),
                 Err(error) => return Err(error.into()),
             }
         }
     }
 
-    /// What populates before Linux 5.14 (openEuler 22.03 has 5.10): the kernel itself writes the
-    /// zeros, and where it finds no memory it returns EFAULT instead of raising SIGBUS. Only for
-    /// memory that is new, hence zero anyway.
+    /// Populates on kernels before 5.14 (openEuler 22.03 has 5.10): the kernel writes zeros from
+    /// `/dev/zero`, and without memory it returns EFAULT instead of raising SIGBUS. The memory must
+    /// be new, because its contents become zero.
     fn read_zeros(&self, at: usize, len: usize) -> io::Result<()> {
         let mut zeros = File::open("/dev/zero")?;
         // SAFETY: `at + len <= self.len`; the mapping is new and writable, its bytes are zero pages
-        // (initialised), and nobody else has its address until populate returned.
+        // (initialised), and no other code has its address before `populate` returns.
         let bytes = unsafe { std::slice::from_raw_parts_mut(self.ptr().add(at), len) };
         zeros.read_exact(bytes)
     }
 
-    /// Takes the right to write away from this process.
+    /// Makes the mapping read-only for this process.
     pub(crate) fn protect(&self, what: &str) -> Result<()> {
-        // SAFETY: the range is ours (`own`) and stays readable; no Rust reference into it exists.
+        // SAFETY: this value owns the range, which stays readable; no Rust reference into it
+        // exists.
         unsafe { mm::mprotect(self.ptr().cast(), self.len, MprotectFlags::READ) }.map_err(|error| {
             Error::Os {
                 call: "mprotect",
@@ -158,43 +164,46 @@ impl Mapping {
         })
     }
 
-    /// Bytes that the kernel maps by transparent hugepages right now, as `smaps` counts them.
+    /// Returns the bytes that the kernel maps by transparent hugepages at the moment, as `smaps`
+    /// counts them.
     pub(crate) fn huge_bytes(&self) -> usize {
         let start = self.ptr().addr();
         let smaps = fs::read_to_string("/proc/self/smaps").unwrap_or_default();
-        huge_in(&smaps, start, start + self.len).min(self.len)
+        huge_bytes_in(&smaps, start, start + self.len).min(self.len)
     }
 }
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: the range is ours (`own`), and whoever handed out its addresses owns this value
-        // and so ends with it.
+        // SAFETY: this value owns the range, and owners of a `Mapping` do not let its addresses be
+        // used after it is dropped.
         let _ = unsafe { mm::munmap(self.ptr().cast(), self.len) };
     }
 }
 
-/// An address aligned to 2 MiB that was free a moment ago, or null for small lengths. The kernel
-/// need not take the hint; a mapping elsewhere merely gets no hugepages.
-fn hint(len: usize) -> *mut c_void {
+/// Returns a free address that is aligned to 2 MiB as a hint for `mmap`; null for lengths below 2
+/// MiB. If the kernel does not take the hint, the mapping gets no hugepages.
+fn aligned_hint(len: usize) -> *mut c_void {
     let (none, flags) = (ptr::null_mut(), MapFlags::PRIVATE | MapFlags::NORESERVE);
     let wide = match len.checked_add(MIB2) {
         Some(wide) if len >= MIB2 => wide,
         _ => return none,
     };
-    // SAFETY: a new anonymous mapping at an address of the kernel's choice touches nobody's memory.
+    // SAFETY: a new anonymous mapping at an address that the kernel chooses replaces no other
+    // mapping.
     match unsafe { mm::mmap_anonymous(none, wide, ProtFlags::empty(), flags) } {
-        Ok(found) => {
-            // SAFETY: the range is the one just mapped; nobody else knows it.
-            let _ = unsafe { mm::munmap(found, wide) };
-            found.map_addr(|addr| addr.next_multiple_of(MIB2))
+        Ok(free) => {
+            // SAFETY: the range was mapped just above, and no other code has its address.
+            let _ = unsafe { mm::munmap(free, wide) };
+            free.map_addr(|addr| addr.next_multiple_of(MIB2))
         }
         Err(_) => none,
     }
 }
 
-/// Sums the hugepage lines of the ranges in `smaps` that lie inside `start..end`.
-fn huge_in(smaps: &str, start: usize, end: usize) -> usize {
+/// Returns the sum of the hugepage lines of the ranges in `smaps` that overlap `start..end`, in
+/// bytes.
+fn huge_bytes_in(smaps: &str, start: usize, end: usize) -> usize {
     let mut inside = false;
     let mut kib = 0usize;
     for line in smaps.lines() {
@@ -212,17 +221,17 @@ fn huge_in(smaps: &str, start: usize, end: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{Mapping, huge_in};
+    use super::{Mapping, huge_bytes_in};
 
     #[test]
     fn populating_without_the_advice_works() {
-        // What a kernel before 5.14 would do, which no test machine is.
+        // This is the path of kernels before 5.14, which the test machines do not have.
         let mapping = Mapping::anonymous("test", 3 * 4096).unwrap();
         mapping.read_zeros(4096, 2 * 4096).unwrap();
-        // SAFETY: the mapping has 3 pages and is this thread's alone.
+        // SAFETY: the mapping has 3 pages, and no other thread uses it.
         assert_eq!(unsafe { mapping.ptr().add(8191).read() }, 0);
         mapping.protect("test").unwrap();
-        // Memory that cannot be had is an error here, as it must be, and no signal.
+        // Memory that cannot be written is an error, not a signal.
         assert!(mapping.read_zeros(0, 4096).is_err());
     }
 
@@ -231,8 +240,8 @@ mod tests {
         let smaps = "1000-3000 rw-s 00000000 00:01 5 /memfd:avsg (deleted)\n\
                      Size: 8 kB\nShmemPmdMapped:     2048 kB\nVmFlags: rd wr\n\
                      9000-a000 rw-p 00000000 00:00 0\nAnonHugePages: 4096 kB\n";
-        assert_eq!(huge_in(smaps, 0x1000, 0x3000), 2048 << 10);
-        assert_eq!(huge_in(smaps, 0x9000, 0xa000), 4096 << 10);
-        assert_eq!(huge_in(smaps, 0x5000, 0x6000), 0);
+        assert_eq!(huge_bytes_in(smaps, 0x1000, 0x3000), 2048 << 10);
+        assert_eq!(huge_bytes_in(smaps, 0x9000, 0xa000), 4096 << 10);
+        assert_eq!(huge_bytes_in(smaps, 0x5000, 0x6000), 0);
     }
 }

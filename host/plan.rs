@@ -1,79 +1,79 @@
-//! A plan: what Stage One found for a batch, kept so that several layers can transfer by it.
+//! A plan: the results of Stage One for a batch, from which every layer is transferred.
 //!
-//! The caller allocates it once; planning into it allocates nothing. It owns the outputs: slots,
-//! valid counts, status, and the compact miss lists with their host rows already translated, so a
-//! layer that shares the indexer looks nothing up.
+//! The caller allocates it once ([`Engine::new_plan`](crate::engine::Engine::new_plan)); planning
+//! into it allocates nothing. It holds the slots, the valid counts, the status bits and the compact
+//! miss lists. Miss lists already contain host rows, so a transfer translates no ids.
 
 use std::sync::Arc;
 
 use avsg_device::request::record;
 
 use crate::batch::Batch;
-use crate::queued::{DevicePlan, QueuedBatch};
+use crate::device_arrays::{DevicePlan, QueuedBatch};
 use crate::{Error, Result, memory};
 
-/// The misses of one request, in token order. All slices have one length.
+/// The miss list of one request, in token order. All slices have the same length.
 #[derive(Clone, Copy, Debug)]
 pub struct Misses<'a> {
-    /// token · K + lane, ascending.
+    /// Positions: token · K + index in the row, ascending.
     pub position: &'a [i32],
-    /// Token ids.
+    /// Ids of the missed tokens.
     pub id: &'a [i32],
-    /// Slots that they got.
+    /// Slots that the ids were given.
     pub slot: &'a [i32],
-    /// Host rows; -1 - n is fresh row n of the request.
+    /// Rows of the host pool; -1 - n stands for fresh row n of the request.
     pub row: &'a [i32],
 }
 
-/// All arrays of a plan, as long as the largest batch that it holds.
+/// All arrays of a plan, with the lengths of the largest batch that it can hold.
 #[derive(Clone, Copy, Debug)]
 pub struct PlanArrays<'a> {
-    /// Elements from row to row of `slot` and the miss lists: K.
+    /// K, the number of elements per row in `slot` and in the miss lists.
     pub k: usize,
-    /// The slot of each id, row by row; -1 for padding.
+    /// `[rows, K]`, the slot of each id; -1 for padding.
     pub slot: &'a [i32],
-    /// Valid ids of each row.
+    /// `[rows]`, the number of valid ids.
     pub valid: &'a [i32],
-    /// First row of each request, and the number of rows.
+    /// `[requests + 1]`, the first row of each request, then the number of rows.
     pub cu_q: &'a [i32],
-    /// Records of [`record::WORDS`] words, request by request.
+    /// `[requests, record::WORDS]`, the records ([`record`]).
     pub record: &'a [i32],
-    /// Miss lists; a request's begins at its first row * K.
+    /// The miss lists, `[rows, K]` each. The list of a request begins at K times its first row.
     pub miss: Misses<'a>,
 }
 
-/// A preallocated plan.
+/// A preallocated plan, for batches up to the size that it was made for.
 #[derive(Debug)]
 pub struct Plan {
     pub(crate) k: usize,
     pub(crate) max_rows: usize,
     pub(crate) max_requests: usize,
-    /// Number of requests; 0 before the first plan.
+    /// Number of requests in the planned batch; 0 if there is none.
     pub(crate) requests: usize,
-    /// First row of each request, and the number of rows.
     pub(crate) cu_q: Vec<i32>,
     pub(crate) state: Vec<i32>,
     pub(crate) slot: Vec<i32>,
     pub(crate) valid: Vec<i32>,
     pub(crate) record: Vec<i32>,
     pub(crate) miss: [Vec<i32>; 4],
-    /// Misses of all requests.
+    /// Number of misses of all requests.
     pub(crate) misses: usize,
     /// Whether some miss is a fresh row.
     pub(crate) fresh: bool,
-    /// Which engine it belongs to: a plan names slots of that engine's tables.
+    /// The [`Resources::id`](crate::resources::Resources::id) of the engine whose slots it
+    /// contains.
     pub(crate) engine: u64,
-    /// Its number among the plans of that engine, from 1.
+    /// Number of the last batch among the plans of its engine, from 1; 0 if there is none.
     pub(crate) number: u64,
-    /// For each request, the number of the plan whose rows a layer must hold before it gets this one's;
-    /// 0: the state starts cold.
-    pub(crate) before: Vec<u64>,
-    /// Lives as long as the plan: a device keeps what it made for a plan until then.
-    pub(crate) alive: Arc<()>,
-    /// Where its outputs lie on a device, and the device's count of failures when it was planned.
+    /// For each request, the number of the plan whose rows a layer must hold before this plan is
+    /// transferred to it; 0 if the state starts cold.
+    pub(crate) required: Vec<u64>,
+    /// A token that is dropped with the plan. A device releases a plan's arrays after that.
+    pub(crate) token: Arc<()>,
+    /// Device addresses of its outputs, and the device's epoch when it was planned.
     pub(crate) device: Option<DevicePlan>,
     pub(crate) epoch: u64,
-    /// The batch in device memory that a caller's stream plans into those outputs.
+    /// The batch in device memory that was planned in a caller's stream, if the last one was.
     pub(crate) queued: Option<QueuedBatch>,
 }
 
@@ -91,7 +91,7 @@ impl Plan {
             }
         }
         let words = max_rows * k;
-        // Slots and the four columns of the miss list.
+        // Five arrays have `words` words: the slots and the four columns of the miss list.
         memory::check("plan", words.saturating_mul(5 * size_of::<i32>()))?;
         Ok(Self {
             k,
@@ -108,15 +108,15 @@ impl Plan {
             fresh: false,
             engine,
             number: 0,
-            before: vec![0; max_requests],
-            alive: Arc::new(()),
+            required: vec![0; max_requests],
+            token: Arc::new(()),
             device: None,
             epoch: 0,
             queued: None,
         })
     }
 
-    /// Takes over a checked batch's shape.
+    /// Copies the shape of a checked batch and clears the results.
     pub(crate) fn begin(&mut self, batch: &Batch<'_>) {
         self.requests = batch.state.len();
         self.cu_q[..=self.requests].copy_from_slice(batch.cu_q);
@@ -125,41 +125,41 @@ impl Plan {
         (self.misses, self.fresh, self.queued) = (0, false, None);
     }
 
-    /// After a failure: a plan of nothing.
-    pub(crate) fn forget(&mut self) {
+    pub(crate) fn clear(&mut self) {
         (self.requests, self.misses, self.fresh, self.queued) = (0, 0, false, None);
         self.number = 0;
     }
 
-    /// Notes what only the finished miss lists tell.
+    /// Counts the misses and notes whether any is a fresh row, once Stage One is done.
     pub(crate) fn finish(&mut self) {
         self.misses = (0..self.requests).map(|r| self.misses(r).id.len()).sum();
         self.fresh = (0..self.requests).any(|r| self.misses(r).row.iter().any(|&row| row < 0));
     }
 
-    /// Whether a request missed a row: otherwise its transfer changes nothing.
+    /// Returns whether a request missed a row. Otherwise its transfer copies nothing.
     pub(crate) fn missed(&self, request: usize) -> bool {
         self.records(request)[record::TOTAL as usize] > 0
     }
 
-    /// Which of its engine's plans the last batch was, from 1: errors name plans by it. 0 if there
-    /// is none, and for what a stream plans.
+    /// Returns the number of the last batch among the plans of its engine, from 1, which error
+    /// messages contain; 0 if there is none or a caller's stream planned it.
     pub fn number(&self) -> u64 {
         self.number
     }
 
-    /// Whether the last batch was planned in a caller's stream. Then its results are in
-    /// [`Self::device_arrays`], and everything else here is empty.
+    /// Returns whether the last batch was planned in a caller's stream. Then the results are in
+    /// [`Self::device_arrays`], and the plan has no requests in host memory.
     pub fn is_queued(&self) -> bool {
         self.queued.is_some()
     }
 
-    /// Where its outputs lie on a device, for its whole life; none on the CPU device.
+    /// Returns the device addresses of the outputs, which do not change until the plan is dropped;
+    /// `None` on the CPU device.
     pub fn device_arrays(&self) -> Option<DevicePlan> {
         self.device
     }
 
-    /// Its arrays in host memory, which stay where they are for its whole life.
+    /// Returns the arrays in host memory, whose addresses do not change until the plan is dropped.
     pub fn arrays(&self) -> PlanArrays<'_> {
         let [position, id, slot, row] = &self.miss;
         PlanArrays {
@@ -172,51 +172,52 @@ impl Plan {
         }
     }
 
-    /// Requests of the planned batch.
+    /// Returns the number of requests in the planned batch.
     pub fn requests(&self) -> usize {
         self.requests
     }
 
-    /// Rows (tokens) of the planned batch.
+    /// Returns the number of rows (tokens) in the planned batch.
     pub fn rows(&self) -> usize {
         self.cu_q[self.requests] as usize
     }
 
-    /// The slot of each selected id of a row, K of them; -1 for padding.
+    /// Returns the slots of a row's ids, K of them; -1 for padding.
     ///
     /// # Panics
-    /// If there is no such row.
+    /// If `row` is not below the number of rows.
     pub fn slots(&self, row: usize) -> &[i32] {
         &self.slot[..self.rows() * self.k][row * self.k..][..self.k]
     }
 
-    /// How many ids of each row are valid.
+    /// Returns the number of valid ids of each row.
     pub fn valid(&self) -> &[i32] {
         &self.valid[..self.rows()]
     }
 
-    /// A request's status bits, [`avsg_device::request::status`]; 0 if nothing was wrong.
+    /// Returns the status bits of a request ([`avsg_device::request::status`]); 0 if all its ids
+    /// were accepted.
     ///
     /// # Panics
-    /// If there is no such request.
+    /// If `request` is not below the number of requests.
     pub fn status(&self, request: usize) -> i32 {
         self.records(request)[record::STATUS as usize]
     }
 
-    /// Misses of one token of a request.
+    /// Returns the number of misses of one token of a request.
     ///
     /// # Panics
-    /// If there is no such request or token.
+    /// If there is no such request, or it has no such token.
     pub fn token_misses(&self, request: usize, token: usize) -> usize {
         let tokens = self.cu_q[request + 1] - self.cu_q[request];
         assert!((token as i32) < tokens, "token {token} of {tokens}");
         self.records(request)[record::MISSES as usize + token] as usize
     }
 
-    /// A request's misses.
+    /// Returns the miss list of a request.
     ///
     /// # Panics
-    /// If there is no such request.
+    /// If `request` is not below the number of requests.
     pub fn misses(&self, request: usize) -> Misses<'_> {
         let n = self.records(request)[record::TOTAL as usize] as usize;
         let at = self.cu_q[request] as usize * self.k;
@@ -229,7 +230,8 @@ impl Plan {
         }
     }
 
-    /// Misses of all requests: the rows that one transfer copies.
+    /// Returns the number of misses of all requests, which is the number of rows that one transfer
+    /// copies.
     pub fn total_misses(&self) -> usize {
         self.misses
     }

@@ -1,28 +1,28 @@
-//! The host pool: every row of every layer, in shared memory that the ranks of a node map once.
+//! The host pool: every row of every layer, in memory that all processes of a node share.
 //!
-//! For each layer and segment there are `rows` rows of `stride` bytes, in chunks of a power of two
-//! of rows, so that a row's chunk is a shift and no row crosses a chunk. A chunk is what a device
-//! registers: it is contiguous, begins on a page, and stays below the size that drivers accept.
-//! The chunks of a pool are ranges of one memfd, because a memfd each would need thousands of
-//! descriptors and no socket message carries that many.
+//! Each layer and segment has `rows` rows of `stride` bytes. They are stored in chunks of a power
+//! of two of rows, so that a row's chunk is a shift and no row crosses a chunk. A chunk is the unit
+//! that a device registers: it is contiguous, begins on a page, and stays below the size that
+//! drivers accept. All chunks of a pool are ranges of one memfd: one memfd per chunk would need
+//! thousands of descriptors, and no socket message can carry that many.
 //!
-//! # Who may touch a row when
+//! # When a row may be read or written
 //!
-//! The memory is shared by threads and by processes, so no reference into it ever exists.
+//! The memory is shared by threads and by processes, so no Rust reference into it exists.
 //! [`HostPool::write_row`], [`HostPool::write_segment`] and [`HostPool::read_row`] copy word by
 //! word with relaxed atomics: a read beside a write of the same row may return a mix of old and new
-//! bytes, and is never undefined. The raw pointers of [`HostPool::row_ptr`], [`HostPool::row_mut`]
-//! and [`HostPool::view`] are for whole-speed copies, and whoever dereferences them promises that
-//! no thread or process writes that row meanwhile. The engine keeps the promise by order: a row is
-//! written by the step that made it and selected by later steps only.
+//! bytes, which is not undefined behaviour. The raw pointers of [`HostPool::row_ptr`],
+//! [`HostPool::row_mut`] and [`HostPool::view`] are for plain copies. Code that dereferences one
+//! must ensure that no thread or process writes that row meanwhile. The engine ensures it by order:
+//! a row is written by the step that made it and selected by later steps only.
 
+mod atomic_copy;
 mod geometry;
 mod host;
 mod ladder;
-mod lease;
 mod pages;
 mod share;
-mod words;
+mod write_lock;
 
 pub use geometry::{DEFAULT_CHUNK_BYTES, PoolConfig};
 pub use host::{Chunk, HostPool, Role, RowView};

@@ -1,4 +1,4 @@
-//! What an engine has, whatever device it is on: geometry, pool, buffer.
+//! The parts of an engine that do not depend on its device: configuration, pool and buffer.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,58 +12,61 @@ use crate::cpus::{allowed_cpus, check_cores};
 use crate::pool::HostPool;
 use crate::{Error, Result, geometry};
 
-/// Which vector machine plays the cores, where a CPU does.
+/// The vector machine that runs the kernels on the CPU device. Ascend devices ignore it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Choice {
-    /// The fastest that is there.
+pub enum MachineChoice {
+    /// The fastest machine of this CPU, by a measurement.
     #[default]
     Auto,
-    /// The scalar one.
+    /// The scalar machine, which every CPU has.
     Emu,
     /// AVX2.
     Avx2,
-    /// AVX-512, the faster form of gather.
+    /// AVX-512 with the faster of its two forms of gather.
     Avx512,
     /// NEON.
     Neon,
 }
 
-/// What an engine is to be.
+/// The size and the rules of an engine.
 #[derive(Clone, Copy, Debug)]
 pub struct Config {
     /// Geometry and rules of every table.
     pub params: Params,
-    /// Request states: the most requests that are resident at once.
+    /// Number of states: the most requests that can be resident at once; at least 1.
     pub states: usize,
-    /// Cores of the device; stage two is cut for as many.
+    /// Number of cores, 1..=[`MAX_CORES`](crate::cpus::MAX_CORES). Stage Two cuts the misses into
+    /// as many shares.
     pub cores: usize,
-    /// Which vector machine.
-    pub machine: Choice,
-    /// How misses are spread over cores.
+    /// The vector machine of the CPU device.
+    pub machine: MachineChoice,
+    /// How Stage Two spreads misses over cores. Ascend devices take [`Strategy::Balanced`] only.
     pub strategy: Strategy,
 }
 
 impl Config {
-    /// All CPUs of this process, the fastest machine, balanced.
+    /// Returns a configuration with one core per CPU of this process, the fastest machine and the
+    /// balanced strategy.
     pub fn new(params: Params, states: usize) -> Self {
         let cores = allowed_cpus().len().max(1);
-        Self { params, states, cores, machine: Choice::Auto, strategy: Strategy::Balanced }
+        Self { params, states, cores, machine: MachineChoice::Auto, strategy: Strategy::Balanced }
     }
 }
 
 static ENGINES: AtomicU64 = AtomicU64::new(1);
 
-/// What every device's calls refer to.
+/// The parts of an engine that every call of its device takes.
 pub(crate) struct Resources {
     pub config: Config,
     pub buffer: DeviceBuffer,
     pub id: u64,
-    // Last: whatever a device still holds of it goes first.
+    // The last field, so that it is dropped after everything that refers to it.
     pub pool: Arc<HostPool>,
 }
 
 impl Resources {
-    /// Checks everything that does not depend on the device.
+    /// Checks a configuration as far as it does not depend on the device, and returns that of its
+    /// buffer.
     pub fn check(config: &Config, pool: &HostPool) -> Result<BufferConfig> {
         let params = &config.params;
         geometry::check(params)?;
@@ -93,12 +96,12 @@ impl Resources {
         Self { config, buffer, id: ENGINES.fetch_add(1, Ordering::Relaxed), pool: pool.into() }
     }
 
-    /// Rows (without block table) or blocks (with one) of the pool.
+    /// Returns the number of rows of the pool, or of blocks if the geometry has pages.
     pub fn pool_units(&self) -> usize {
         self.pool.rows() / (self.config.params.page as usize).max(1)
     }
 
-    /// The pool row of an id, if it has one.
+    /// Returns the pool row of an id of a request; `None` if the id has no row.
     pub fn row(&self, batch: &Batch<'_>, request: usize, id: usize) -> Option<usize> {
         let page = self.config.params.page as usize;
         let row = match (id.checked_div(page), id.checked_rem(page)) {
@@ -113,8 +116,9 @@ impl Resources {
         (row < self.pool_units() * page.max(1)).then_some(row)
     }
 
-    /// The fresh rows of a batch, as (row of the batch, request, id). A row at or above the sequence
-    /// length is no token: its block may be another request's.
+    /// Returns the fresh rows of a batch, as (row of the batch, request, id). Rows at or above the
+    /// sequence length are skipped: they are no tokens, and their block may belong to another
+    /// request.
     pub fn fresh_ids<'b>(
         batch: &'b Batch<'_>,
     ) -> impl Iterator<Item = (usize, usize, usize)> + use<'b> {
@@ -129,8 +133,8 @@ impl Resources {
             })
     }
 
-    /// Refuses a batch some of whose fresh rows have no place in the pool.
-    pub fn check_places(&self, batch: &Batch<'_>) -> Result<()> {
+    /// Checks that every fresh row of a batch has a row in the pool.
+    pub fn check_append_rows(&self, batch: &Batch<'_>) -> Result<()> {
         for (_, request, id) in Self::fresh_ids(batch) {
             if self.row(batch, request, id).is_none() {
                 let limit = format!(

@@ -1,41 +1,50 @@
-//! The shape of a KV row: opaque bytes in one to four segments.
+//! The format of a KV row: opaque bytes in one to four segments.
 //!
-//! Nothing here knows what a row means. A BF16 MLA row is one segment of 1152 bytes, or 1024 + 128
-//! where the latent and the rotary part live in tensors of their own.
+//! The library does not interpret rows. A BF16 MLA row, for example, is one segment of 1152 bytes,
+//! or two of 1024 and 128 bytes if the latent part and the rotary part are in tensors of their own.
 
 use crate::{Error, Result};
 
-/// The most segments a row may have.
+/// The largest number of segments that a row may have.
 pub const MAX_SEGMENTS: usize = 4;
 
-/// One contiguous part of a row.
+/// A contiguous part of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Segment {
-    /// Bytes that are copied.
+    /// Bytes of a row in this segment, which are copied.
     pub bytes: usize,
-    /// Bytes from one row's part to the next row's, in host memory and in the device buffer alike.
+    /// Bytes from one row to the next, in the host pool and in the device buffer; at least `bytes`.
     pub stride: usize,
 }
 
-/// The segments of a row. Each holds at least one byte and its stride covers its bytes, so that
-/// whoever has a `RowFormat` need not check again.
+/// The segments of a row. Each has at least one byte, and its stride is at least its bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RowFormat {
     segments: heapless::Vec<Segment, MAX_SEGMENTS>,
 }
 
 impl RowFormat {
-    /// One segment of `bytes`, rows packed back to back.
+    /// Returns a format of one segment of `bytes` bytes, with rows back to back.
+    ///
+    /// # Errors
+    /// If `bytes` is 0.
     pub fn single(bytes: usize) -> Result<Self> {
         Self::segments(&[bytes])
     }
 
-    /// One segment for each entry of `bytes`, each packed back to back.
+    /// Returns a format with one segment per entry of `bytes`, each with rows back to back.
+    ///
+    /// # Errors
+    /// As for [`Self::strided`].
     pub fn segments(bytes: &[usize]) -> Result<Self> {
         Self::collect(bytes.iter().map(|&bytes| Segment { bytes, stride: bytes }), bytes.len())
     }
 
-    /// Segments with strides of their own, for rows that are padded.
+    /// Returns a format with these segments, for padded rows.
+    ///
+    /// # Errors
+    /// If there are not 1 to [`MAX_SEGMENTS`] segments, a segment has no bytes, or a stride is
+    /// below its segment's bytes.
     pub fn strided(segments: &[Segment]) -> Result<Self> {
         Self::collect(segments.iter().copied(), segments.len())
     }
@@ -78,17 +87,16 @@ impl RowFormat {
         )
     }
 
-    /// The segments, in the order in which a whole row's bytes are given.
+    /// Returns the segments, in the order of the bytes of a whole row.
     pub fn as_slice(&self) -> &[Segment] {
         &self.segments
     }
 
-    /// Bytes of a whole row, all segments back to back, without padding.
+    /// Returns the bytes of a whole row: all segments back to back, without padding.
     pub fn bytes(&self) -> usize {
         self.segments.iter().map(|segment| segment.bytes).sum()
     }
 
-    /// Refuses a buffer that does not hold exactly one row.
     pub(crate) fn expect_row(&self, given: usize) -> Result<()> {
         if given == self.bytes() {
             return Ok(());
@@ -102,7 +110,10 @@ impl RowFormat {
     }
 }
 
-/// Refuses an index outside `0..count`.
+/// Returns an error if `value` is not below `count`.
+///
+/// # Errors
+/// An [`Error::Invalid`] about `what`.
 pub fn index(what: &'static str, value: usize, count: usize) -> Result<()> {
     if value < count {
         return Ok(());
@@ -110,7 +121,6 @@ pub fn index(what: &'static str, value: usize, count: usize) -> Result<()> {
     Err(Error::invalid(what, value, format!("there are {count}"), "pass an index below the count"))
 }
 
-/// Refuses a count of zero.
 pub(crate) fn at_least_one(what: &'static str, value: usize) -> Result<()> {
     if value > 0 {
         return Ok(());

@@ -78,21 +78,21 @@ fn a_second_initialisation_is_no_error() {
 #[test]
 fn an_error_names_the_call_its_code_and_the_runtimes_words() {
     let session = Session::new(Options::default());
-    let context = Context::open(Arc::new(Acl::open(&simulated()).unwrap()), 0).unwrap();
+    let context = Context::for_device(Arc::new(Acl::open(&simulated()).unwrap()), 0).unwrap();
     session.fail("aclrtMalloc", 1, 207_001);
     let text = DeviceMemory::new(&context, 64).unwrap_err().to_string();
     for part in ["aclrtMalloc failed with code 207001", "injected into call 1", "smaller chunks"] {
         assert!(text.contains(part), "{text}");
     }
     assert!(!text.contains('\n'), "one line: {text}");
-    let none = Context::open(Arc::new(Acl::open(&simulated()).unwrap()), 3).unwrap_err();
+    let none = Context::for_device(Arc::new(Acl::open(&simulated()).unwrap()), 3).unwrap_err();
     assert!(none.to_string().contains("device is 3"), "{none}");
 }
 
 #[test]
 fn a_drop_that_failed_is_reported_by_the_next_call() {
     let session = Session::new(Options::default());
-    let context = Context::open(Arc::new(Acl::open(&simulated()).unwrap()), 0).unwrap();
+    let context = Context::for_device(Arc::new(Acl::open(&simulated()).unwrap()), 0).unwrap();
     let memory = DeviceMemory::new(&context, 64).unwrap();
     session.fail("aclrtFree", 1, 507_899);
     drop(memory);
@@ -108,8 +108,8 @@ fn a_drop_that_failed_is_reported_by_the_next_call() {
 fn another_thread_and_another_context_are_handled() {
     let session = Session::new(Options { devices: 2, ..Options::default() });
     let acl = Arc::new(Acl::open(&simulated()).unwrap());
-    let other = Context::open(Arc::clone(&acl), 1).unwrap();
-    let context = Context::open(acl, 0).unwrap();
+    let other = Context::for_device(Arc::clone(&acl), 1).unwrap();
+    let context = Context::for_device(acl, 0).unwrap();
     // This thread's context is device 1's still, the first that was set.
     let (stream, foreign) = (Stream::new(&context).unwrap(), Stream::new(&other).unwrap());
     std::thread::scope(|scope| {
@@ -130,7 +130,7 @@ fn another_thread_and_another_context_are_handled() {
 #[test]
 fn work_in_a_stream_is_not_done_before_its_wait() {
     let session = Session::new(Options { jitter: 0, ..Options::default() });
-    let context = Context::open(Arc::new(Acl::open(&simulated()).unwrap()), 0).unwrap();
+    let context = Context::for_device(Arc::new(Acl::open(&simulated()).unwrap()), 0).unwrap();
     let stream = Stream::new(&context).unwrap();
     let memory = DeviceMemory::new(&context, 4096).unwrap();
     let mut from = PinnedMemory::new(&context, 4096).unwrap();

@@ -12,8 +12,8 @@ use avsg::ascend::acl::owned::{Context, Stream};
 use avsg::ascend::acl::{Acl, Source};
 use avsg::ascend::{AscendOptions, RegisteredPool, simulated};
 use avsg::device::params::Params;
-use avsg::engine::Choice;
 use avsg::engine::Engine;
+use avsg::engine::MachineChoice;
 use avsg_linker::toolchain::Toolchain;
 use avsg_testkit::workload::{DEVICE_SHAPES, MIXED_ACTIONS, long_workload, run};
 
@@ -23,7 +23,7 @@ fn device() -> Option<(Arc<Context>, bool)> {
     let simulated = library.as_deref().and_then(Path::file_name);
     let simulated = simulated.is_some_and(|name| name == "libavsg_ascendcl_sim.so");
     let source = library.map_or(Source::System, Source::Path);
-    match Acl::open(&source).and_then(|acl| Context::open(Arc::new(acl), 0)) {
+    match Acl::open(&source).and_then(|acl| Context::for_device(Arc::new(acl), 0)) {
         Ok(context) => Some((context, simulated)),
         Err(error) => {
             println!("skipped: no device: {error}");
@@ -50,7 +50,7 @@ fn lives_are_the_same_on_the_device() {
     let Some((context, simulated)) = device() else { return };
     for bytes in DEVICE_SHAPES {
         let workload = long_workload(bytes, if simulated { 4 } else { 200 }, MIXED_ACTIONS);
-        let config = workload.shape.config(Choice::Auto);
+        let config = workload.shape.config(MachineChoice::Auto);
         for one_launch in [true, false] {
             let kernels = kernels(&config.params, simulated);
             let mut options = AscendOptions::new(context.clone()).with_kernels(kernels);
@@ -58,7 +58,7 @@ fn lives_are_the_same_on_the_device() {
             let pool = RegisteredPool::create(&context, &workload.shape.pool());
             let engine = Engine::on_ascend(config, pool.unwrap(), &options).unwrap();
             assert!(
-                run(&workload, engine) == run(&workload, workload.shape.engine(Choice::Emu)),
+                run(&workload, engine) == run(&workload, workload.shape.engine(MachineChoice::Emu)),
                 "{bytes:?}"
             );
         }

@@ -33,7 +33,7 @@ fn a_queued_step_takes_no_memory() {
         return;
     }
     let acl = Acl::open(&Source::Path(library())).unwrap();
-    let context = Context::open(Arc::new(acl), 0).unwrap();
+    let context = Context::for_device(Arc::new(acl), 0).unwrap();
     let params = Shape::from(DEVICE_SHAPES[1]).params();
     let (k, page) = (params.k as usize, params.page as usize);
     let format = RowFormat::single(64).unwrap();

@@ -4,16 +4,16 @@
 
 use avsg::cpu::machine::Machine;
 use avsg::cpu::stage::StandaloneTable;
-use avsg::engine::Choice;
 use avsg::engine::Config;
+use avsg::engine::MachineChoice;
 use avsg_testkit::workload::strategies::{shape, workload};
 use avsg_testkit::workload::{Shape, Workload, long_workload, run};
 use proptest::prelude::*;
 use proptest::test_runner::Config as Cases;
 
 /// The machines that an engine can be asked for on this CPU.
-fn choices(engine: &Config) -> Vec<Choice> {
-    let all = [Choice::Emu, Choice::Avx2, Choice::Avx512, Choice::Neon];
+fn choices(engine: &Config) -> Vec<MachineChoice> {
+    let all = [MachineChoice::Emu, MachineChoice::Avx2, MachineChoice::Avx512, MachineChoice::Neon];
     all.into_iter().filter(|&c| Machine::find(c, &engine.params).is_ok()).collect()
 }
 
@@ -22,7 +22,7 @@ proptest! {
 
     #[test]
     fn every_slot_holds_its_row(workload in workload(shape())) {
-        run(&workload, workload.shape.engine(Choice::Auto));
+        run(&workload, workload.shape.engine(MachineChoice::Auto));
     }
 }
 
@@ -32,7 +32,7 @@ proptest! {
     /// Machine, cores, strategy and row format must not show in slots and miss lists.
     #[test]
     fn every_device_gives_the_same_lists(workload in workload(shape()), other in any::<[u8; 3]>()) {
-        let first = run(&workload, workload.shape.engine(Choice::Emu));
+        let first = run(&workload, workload.shape.engine(MachineChoice::Emu));
         let config = Config::new(workload.shape.params(), 1);
         for (i, choice) in choices(&config).into_iter().enumerate() {
             let i = i as u8;
@@ -69,7 +69,7 @@ fn strategies_and_core_counts_copy_the_same_rows() {
         for cores in [0, 1, 2, 6] {
             let bytes = [1, 3, 29, 3, 1, 2, 2, 7, cores, strategy];
             let workload = long_workload(bytes, 20, [6; 8]);
-            logs.push(run(&workload, workload.shape.engine(Choice::Auto)));
+            logs.push(run(&workload, workload.shape.engine(MachineChoice::Auto)));
         }
     }
     assert!(logs.windows(2).all(|pair| pair[0] == pair[1]));

@@ -11,8 +11,8 @@ use crate::sized::{self, SizedStruct};
 use crate::status::avsg_status::{AVSG_INVALID, AVSG_UNSUPPORTED};
 use crate::status::{Failure, Result};
 use avsg::cpus::{MAX_CORES, allowed_cpus};
-use avsg::engine::Choice;
 use avsg::engine::Config;
+use avsg::engine::MachineChoice;
 use avsg::geometry::frequency;
 
 /// The table that maps ids to slots.
@@ -206,11 +206,11 @@ impl avsg_engine_config {
             other => return unknown_constant("strategy", other, 2),
         };
         let machine = match self.machine {
-            0 => Choice::Auto,
-            1 => Choice::Emu,
-            2 => Choice::Avx2,
-            3 => Choice::Avx512,
-            4 => Choice::Neon,
+            0 => MachineChoice::Auto,
+            1 => MachineChoice::Emu,
+            2 => MachineChoice::Avx2,
+            3 => MachineChoice::Avx512,
+            4 => MachineChoice::Neon,
             other => return unknown_constant("machine", other, 4),
         };
         let cores = match self.cores {

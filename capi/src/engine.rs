@@ -217,7 +217,7 @@ fn create_on_ascend(config: Config, pool: &Pool, device: &AscendDevice) -> Resul
     };
     let acl = Arc::new(Acl::open(&source)?);
     let same = |c: &Context| c.device() == device.id && c.acl().simulated() == device.simulated;
-    let pool = pool.registered(same, || Context::open(acl, device.id))?;
+    let pool = pool.registered(same, || Context::for_device(acl, device.id))?;
     let Some(context) = pool.context() else {
         let text = "pool is empty, but a device needs rows; make it larger";
         return Err(Failure::new(AVSG_INVALID, text.into()));

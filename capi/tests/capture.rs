@@ -98,7 +98,7 @@ fn a_waiting_call_during_a_capture_is_refused_and_the_engine_recovers() {
     // The failure left the tables uncertain, and only a plan outside of a capture can reset them.
     // SAFETY: `arrays` and `handles` are valid until the stream has been synchronized.
     let status = unsafe { avsg_engine_plan(handles.engine, &arrays.batch, handles.plan, stream) };
-    expect_error(status, AVSG_INVALID, &["shaken", "plan once outside of a capture"]);
+    expect_error(status, AVSG_INVALID, &["not reset", "plan once outside of a capture"]);
     acl!(aclmdlRICaptureEnd(stream, &mut graph));
     acl!(aclmdlRIDestroy(graph));
     ok(handles.step(&owned, 0));

@@ -6,7 +6,7 @@ use std::ptr::null_mut;
 use std::time::{Duration, Instant};
 
 use avsg::device::params::Params;
-use avsg::engine::Choice;
+use avsg::engine::MachineChoice;
 use avsg::engine::{Config, Engine, Fresh};
 use avsg_capi::*;
 use avsg_capi_testkit::*;
@@ -19,7 +19,7 @@ const TURNS: usize = if cfg!(debug_assertions) { 500 } else { 20_000 };
 fn rust_engine() -> Engine {
     let pool = fixture::pool(2, ROWS, format());
     let params = Params { page: 16, ..Params::wide(K as u32, 2, 64) };
-    let config = Config { cores: 1, machine: Choice::Emu, ..Config::new(params, 2) };
+    let config = Config { cores: 1, machine: MachineChoice::Emu, ..Config::new(params, 2) };
     Engine::new(config, pool).unwrap()
 }
 

@@ -6,7 +6,7 @@
 #![no_main]
 
 use arbitrary::{Result, Unstructured};
-use avsg::engine::Choice;
+use avsg::engine::MachineChoice;
 use avsg_testkit::splitmix::{SplitMix64, mix};
 use avsg_testkit::workload::{Request, Shape, Step, Workload, run};
 use libfuzzer_sys::fuzz_target;
@@ -48,6 +48,6 @@ fuzz_target!(|bytes: &[u8]| {
         input.extend(rng.word().to_le_bytes());
     }
     if let Ok(workload) = workload(&mut Unstructured::new(&input)) {
-        run(&workload, workload.shape.engine(Choice::Auto));
+        run(&workload, workload.shape.engine(MachineChoice::Auto));
     }
 });

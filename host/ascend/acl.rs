@@ -1,9 +1,9 @@
 //! The Ascend Computing Language (ACL), found at run time.
 //!
-//! Three levels, as in every good driver binding: `sys` is generated from our own header, [`api`] has
-//! one function with a `Result` for each call, [`owned`] has types that release what they hold.
-//! Nothing links against the runtime: a build needs no CANN, and a machine without it gets an error
-//! that lists what was tried.
+//! There are three levels: `sys` has the types that are generated from `acl.h`; [`api`] has one
+//! function with a `Result` per call; [`owned`] has types that release their handles on drop.
+//! Nothing links against the runtime, so a build needs no CANN, and a machine without it gets an
+//! error that lists the libraries that were tried.
 
 pub mod api;
 mod functions;
@@ -24,48 +24,49 @@ pub use library::{Resolve, Source};
 use crate::{Error, Result};
 use sys::Functions;
 
-/// The runtime: its functions and the library that holds them.
+/// The ACL runtime: its functions and the library that contains them.
 pub struct Acl {
     functions: Functions,
     name: String,
-    /// Keeps the functions' code mapped. It is never closed: the runtime starts threads of its own
-    /// that outlive every handle.
+    /// Keeps the functions' code mapped. The library is never closed, because the runtime starts
+    /// threads that run until the process ends.
     library: Option<std::mem::ManuallyDrop<libloading::Library>>,
 }
 
 impl Acl {
-    /// Finds the runtime and initialises it. A second initialisation in a process (a framework was
-    /// there first) is no error, and nothing here ever finalises it.
+    /// Finds the runtime and initialises it (`aclInit`). It is no error if the process has
+    /// initialised it before, for example in a framework. It is never finalised.
     ///
     /// # Errors
-    /// If no library is found, it is the link stub, or it is older than CANN 8.1.
+    /// If no library is found, or the library is the link stub or older than CANN 8.1.
     pub fn open(source: &Source) -> Result<Self> {
         let acl = library::open(source)?;
         api::process::init(&acl)?;
         Ok(acl)
     }
 
-    /// Whether it is functions of this process: the simulator's.
+    /// Returns whether the functions are the simulator's, in this process.
     pub fn simulated(&self) -> bool {
         self.library.is_none()
     }
 
-    /// Where the functions came from.
+    /// Returns the library's name or path, for messages.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Turns a code into a result. The runtime keeps its message per thread and overwrites it with
-    /// the next call, so it is copied here, at once.
-    fn answer(&self, call: &'static str, code: c_int) -> Result<()> {
+    /// Turns a code into a result. The runtime's message for this thread is copied at once, because
+    /// the next call overwrites it.
+    fn check(&self, call: &'static str, code: c_int) -> Result<()> {
         if code == sys::ACL_SUCCESS {
             return Ok(());
         }
-        // SAFETY: the function takes nothing and returns null or a string that stays until this
-        // thread's next call.
+        // SAFETY: the function has no arguments and returns null or a string that stays valid until
+        // this thread's next call.
         let text = self.functions.aclGetRecentErrMsg.map(|message| unsafe { message() });
         let text = text.filter(|text| !text.is_null()).map_or_else(String::new, |text| {
-            // SAFETY: as above; it is copied before any other call.
+            // SAFETY: `text` is not null and valid until this thread's next call; it is copied
+            // before.
             unsafe { CStr::from_ptr(text) }.to_string_lossy().trim().to_owned()
         });
         Err(Error::Acl { call, code, text, remedy: remedy(code) })
@@ -83,13 +84,12 @@ impl fmt::Debug for Acl {
     }
 }
 
-/// What to do about a code.
 fn remedy(code: c_int) -> &'static str {
     match code {
         sys::ACL_ERROR_LINK_STUB => "put the runtime's lib64, not devlib, on the library path",
         sys::ACL_ERROR_RT_CONTEXT_NULL => "set a device on this thread first",
         sys::ACL_ERROR_RT_STREAM_CONTEXT => "pass a stream of the context that the engine uses",
-        sys::ACL_ERROR_RT_INVALID_DEVICEID => "choose a device that is there",
+        sys::ACL_ERROR_RT_INVALID_DEVICEID => "choose a device that exists",
         sys::ACL_ERROR_RT_FEATURE_NOT_SUPPORT => "update the driver (24.1 or newer) and CANN",
         sys::ACL_ERROR_RT_MEMORY_ALLOCATION => {
             "ask for less memory; one registration has a limit, so pass smaller chunks"

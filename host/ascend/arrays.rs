@@ -1,4 +1,4 @@
-//! A batch's arrays and a plan's outputs, in device memory and in the pinned memory that they are
+//! A batch's arrays and a plan's outputs in device memory, and the pinned memory that they are
 //! copied through.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,16 +7,16 @@ use avsg_device::request::record;
 
 use super::acl::owned::{Context, DeviceMemory, PinnedMemory, RawStream};
 use crate::batch::Batch;
+use crate::device_arrays::{DevicePlan, QueuedBatch};
 use crate::plan::Plan;
-use crate::queued::{DevicePlan, QueuedBatch};
 use crate::{Error, Result};
 
-/// Words to which arrays are aligned: 64 bytes.
-const LINE: usize = 16;
+/// The alignment of arrays in words: 64 bytes.
+const ALIGN_WORDS: usize = 16;
 
-/// Where each array begins, in words; the same in both memories.
+/// Offsets of the arrays in words, the same in device memory and in pinned memory.
 #[derive(Clone, Copy, Debug)]
-struct Places {
+struct ArrayOffsets {
     cu_q: usize,
     state: usize,
     generation: usize,
@@ -30,16 +30,16 @@ struct Places {
     words: usize,
 }
 
-impl Places {
+impl ArrayOffsets {
     fn new(k: usize, rows: usize, requests: usize) -> Option<Self> {
         let mut words = 0usize;
         let mut place = |n: usize| {
             let at = words;
-            words = words.checked_add(n.checked_next_multiple_of(LINE)?)?;
+            words = words.checked_add(n.checked_next_multiple_of(ALIGN_WORDS)?)?;
             Some(at)
         };
         let selected = rows.checked_mul(k)?;
-        let mut places = Self {
+        let mut offsets = Self {
             cu_q: place(requests + 1)?,
             state: place(requests)?,
             generation: place(requests)?,
@@ -52,41 +52,41 @@ impl Places {
             miss: [place(selected)?, place(selected)?, place(selected)?, place(selected)?],
             words: 0,
         };
-        places.words = words;
-        places.words.checked_mul(4)?;
-        Some(places)
+        offsets.words = words;
+        offsets.words.checked_mul(4)?;
+        Some(offsets)
     }
 }
 
-/// The pinned side, and the block tables, which grow to the longest that came.
+/// The pinned memory, and the memory of block tables, which grows to the largest so far.
 #[derive(Debug)]
 struct Staging {
     pinned: PinnedMemory,
     blocks: Option<(DeviceMemory, PinnedMemory, usize)>,
 }
 
-/// Arrays for batches of at most so many rows and requests.
+/// The arrays of batches with at most `rows` rows and `requests` requests.
 #[derive(Debug)]
 pub(crate) struct Arrays {
     context: Arc<Context>,
     k: usize,
     pub(super) rows: usize,
     pub(super) requests: usize,
-    places: Places,
+    offsets: ArrayOffsets,
     device: DeviceMemory,
     staging: Mutex<Staging>,
 }
 
 impl Arrays {
     pub fn new(context: &Arc<Context>, k: usize, rows: usize, requests: usize) -> Result<Self> {
-        let places = Places::new(k, rows, requests).ok_or_else(|| {
+        let offsets = ArrayOffsets::new(k, rows, requests).ok_or_else(|| {
             let limit = "its arrays must fit the address space";
             Error::invalid("plan rows", rows, limit, "size it for your largest batch")
         })?;
-        let device = DeviceMemory::new(context, 4 * places.words)?;
-        let pinned = PinnedMemory::new(context, 4 * places.words)?;
+        let device = DeviceMemory::new(context, 4 * offsets.words)?;
+        let pinned = PinnedMemory::new(context, 4 * offsets.words)?;
         let staging = Mutex::new(Staging { pinned, blocks: None });
-        Ok(Self { context: Arc::clone(context), k, rows, requests, places, device, staging })
+        Ok(Self { context: Arc::clone(context), k, rows, requests, offsets, device, staging })
     }
 
     fn staging(&self) -> MutexGuard<'_, Staging> {
@@ -97,22 +97,23 @@ impl Arrays {
         self.device.address() + 4 * word as u64
     }
 
-    /// Puts the copies of a checked batch into a stream, and says where it lies then.
+    /// Puts the copies of a checked batch to the device into a stream and returns the device
+    /// addresses.
     ///
     /// # Safety
-    /// The stream's earlier use of these arrays is done, and they live until this one is.
+    /// Earlier work on these arrays is done, and they are not dropped before this work is.
     pub unsafe fn upload(
         &self,
         batch: &Batch<'_>,
         page: usize,
         stream: RawStream,
     ) -> Result<QueuedBatch> {
-        let (requests, p) = (batch.state.len(), &self.places);
+        let (requests, p) = (batch.state.len(), &self.offsets);
         let rows = batch.cu_q[requests] as usize;
-        // Lengths of a padded request mean nothing.
+        // The lengths of padded requests are ignored.
         let longest = batch.seq_len.iter().zip(batch.state).filter(|(_, s)| **s >= 0);
         let longest = longest.map(|(&seq, _)| seq.max(0) as usize).max().unwrap_or(0);
-        // Entries behind the longest sequence are never looked at.
+        // Kernels do not read entries after the longest sequence.
         let entries = match page {
             0 => 0,
             _ => batch.block_stride.min(longest.div_ceil(page)),
@@ -128,21 +129,21 @@ impl Arrays {
         ] {
             words[at..][..array.len()].copy_from_slice(array);
         }
-        // A batch that is appended has no ids.
+        // A batch for an append has no ids.
         let k = if batch.ids.is_empty() { 0 } else { batch.k };
         for row in 0..if k == 0 { 0 } else { rows } {
             let ids = &batch.ids[row * batch.ids_stride..][..k];
             words[p.ids + row * k..][..k].copy_from_slice(ids);
         }
         for (at, n) in [
-            // The small arrays follow each other.
+            // The arrays from `cu_q` to `seq` are adjacent and copied as one.
             (p.cu_q, p.seq + requests - p.cu_q),
             (p.ids, rows * k),
         ] {
-            // SAFETY: the contract.
+            // SAFETY: the caller keeps the contract of this function (`# Safety`).
             unsafe { self.device.upload(4 * at, &staging.pinned, 4 * at, 4 * n, stream)? };
         }
-        // SAFETY: the contract.
+        // SAFETY: the caller keeps the contract of this function (`# Safety`).
         let block_table = unsafe { self.blocks(&mut staging, batch, requests, entries, stream)? };
         Ok(QueuedBatch {
             requests,
@@ -174,26 +175,27 @@ impl Arrays {
         if words == 0 {
             return Ok(0);
         }
-        if staging.blocks.as_ref().is_none_or(|(_, _, room)| *room < words) {
-            // Twice as much, so that growing contexts seldom come here.
-            let room = words.next_power_of_two();
+        if staging.blocks.as_ref().is_none_or(|(_, _, capacity)| *capacity < words) {
+            // The capacity is a power of two, so that growing contexts seldom allocate.
+            let capacity = words.next_power_of_two();
             staging.blocks = None;
-            let device = DeviceMemory::new(&self.context, 4 * room)?;
-            staging.blocks = Some((device, PinnedMemory::new(&self.context, 4 * room)?, room));
+            let device = DeviceMemory::new(&self.context, 4 * capacity)?;
+            staging.blocks =
+                Some((device, PinnedMemory::new(&self.context, 4 * capacity)?, capacity));
         }
         let Some((device, pinned, _)) = &mut staging.blocks else { return Ok(0) };
         for request in 0..requests {
             let from = &batch.block_table[request * batch.block_stride..][..entries];
             pinned.words_mut()[request * entries..][..entries].copy_from_slice(from);
         }
-        // SAFETY: the contract.
+        // SAFETY: the caller keeps the contract of this function (`# Safety`).
         unsafe { device.upload(0, pinned, 0, 4 * words, stream)? };
         Ok(device.address())
     }
 
-    /// Where a batch that was planned lies still.
-    pub fn planned(&self, plan: &Plan) -> QueuedBatch {
-        let p = &self.places;
+    /// Returns the device addresses of the batch that was planned last.
+    pub fn planned_batch(&self, plan: &Plan) -> QueuedBatch {
+        let p = &self.offsets;
         QueuedBatch {
             requests: plan.requests,
             rows: plan.rows(),
@@ -206,9 +208,9 @@ impl Arrays {
         }
     }
 
-    /// Where the outputs go.
+    /// Returns the device addresses of the outputs.
     pub fn outputs(&self) -> DevicePlan {
-        let p = &self.places;
+        let p = &self.offsets;
         DevicePlan {
             slot: self.at(p.slot),
             valid: self.at(p.valid),
@@ -217,12 +219,12 @@ impl Arrays {
         }
     }
 
-    /// Puts the copies of a plan's outputs into a stream.
+    /// Puts the copies of a plan's outputs to the host into a stream.
     ///
     /// # Safety
-    /// The arrays live until they are done.
+    /// The arrays are not dropped before this work is done.
     pub unsafe fn download(&self, plan: &Plan, stream: RawStream) -> Result<()> {
-        let (p, staging) = (&self.places, self.staging());
+        let (p, staging) = (&self.offsets, self.staging());
         let (rows, selected) = (plan.rows(), plan.rows() * self.k);
         let [a, b, c, d] = p.miss;
         for (at, n) in [
@@ -234,15 +236,15 @@ impl Arrays {
             (c, selected),
             (d, selected),
         ] {
-            // SAFETY: the contract.
+            // SAFETY: the caller keeps the contract of this function (`# Safety`).
             unsafe { self.device.download(4 * at, &staging.pinned, 4 * at, 4 * n, stream)? };
         }
         Ok(())
     }
 
-    /// Hands them to the plan, after the wait.
-    pub fn give(&self, plan: &mut Plan) {
-        let (p, staging) = (&self.places, self.staging());
+    /// Copies the downloaded outputs into the plan. The stream must have been synchronized.
+    pub fn copy_to_plan(&self, plan: &mut Plan) {
+        let (p, staging) = (&self.offsets, self.staging());
         let words = staging.pinned.words();
         let (rows, requests) = (plan.rows(), plan.requests);
         let selected = rows * self.k;
@@ -256,30 +258,30 @@ impl Arrays {
     }
 }
 
-/// This step's rows on their way to the device; grows to the largest batch that came.
+/// Memory for the fresh rows of a step, which grows to the largest batch so far.
 #[derive(Debug, Default)]
 pub(super) struct FreshRows {
     memory: Option<(DeviceMemory, PinnedMemory, usize)>,
 }
 
 impl FreshRows {
-    /// Puts the copy of `parts`, one per segment, into a stream; returns where each lies then.
+    /// Puts the copy of `parts`, one per segment, into a stream and returns their device addresses.
     ///
     /// # Safety
-    /// The stream's earlier use of these rows is done, and they live until this one is.
+    /// Earlier work on these rows is done, and they are not dropped before this work is.
     pub unsafe fn upload(
         &mut self,
         context: &Arc<Context>,
         parts: &[&[u8]],
         stream: RawStream,
     ) -> Result<[u64; 2]> {
-        let room = |part: &&[u8]| part.len().next_multiple_of(64);
-        let bytes = parts.iter().map(room).sum::<usize>().max(64);
-        if self.memory.as_ref().is_none_or(|(_, _, room)| *room < bytes) {
-            let room = bytes.next_power_of_two();
+        let padded = |part: &&[u8]| part.len().next_multiple_of(64);
+        let bytes = parts.iter().map(padded).sum::<usize>().max(64);
+        if self.memory.as_ref().is_none_or(|(_, _, capacity)| *capacity < bytes) {
+            let capacity = bytes.next_power_of_two();
             self.memory = None;
-            let device = DeviceMemory::new(context, room)?;
-            self.memory = Some((device, PinnedMemory::new(context, room)?, room));
+            let device = DeviceMemory::new(context, capacity)?;
+            self.memory = Some((device, PinnedMemory::new(context, capacity)?, capacity));
         }
         let mut addresses = [0; 2];
         let Some((device, pinned, _)) = &mut self.memory else { return Ok(addresses) };
@@ -287,9 +289,9 @@ impl FreshRows {
         for (address, part) in addresses.iter_mut().zip(parts) {
             pinned.bytes_mut()[at..][..part.len()].copy_from_slice(part);
             *address = device.address() + at as u64;
-            at += room(part);
+            at += padded(part);
         }
-        // SAFETY: the contract.
+        // SAFETY: the caller keeps the contract of this function (`# Safety`).
         unsafe { device.upload(0, pinned, 0, at, stream)? };
         Ok(addresses)
     }

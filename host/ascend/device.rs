@@ -1,12 +1,12 @@
-//! The Ascend device: the same calls as the CPU device's, as kernels in a stream.
+//! The Ascend device: an engine's calls as kernels in a stream.
 //!
 //! ```text
 //! plan, transfer, step, append       host arrays: copy in, launch, copy out, wait
 //! enqueue_*                          device arrays, the caller's stream: launch, nothing else
 //! ```
-//! When a call of the runtime fails half-way, a table may say that a slot holds a row that was never
-//! copied. So the next plan waits for the stream and starts every table cold; plans from before are
-//! refused. If the wait fails as well, the device is lost and every call says so.
+//! If a call of the runtime fails, a table may list a row that was never copied. So the next plan
+//! synchronizes the stream and empties every table, and earlier plans are refused. If the
+//! synchronization fails, too, the device is lost, and every later call returns that error.
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
@@ -22,17 +22,17 @@ use super::health::{Health, lost};
 use super::kernels::Kernels;
 use super::launch::{self, Launcher};
 use super::options::AscendOptions;
-use super::pool::{Lease, RegisteredPool};
+use super::pool::{PoolUse, RegisteredPool};
 use crate::backend::Device;
 use crate::batch::{Batch, Fresh, Layer, Step};
 use crate::buffer::{self, DeviceBuffer};
+use crate::device_arrays::{CallKind, DevicePlan, QueuedStep};
 use crate::engine::Engine;
 use crate::plan::Plan;
-use crate::queued::{DevicePlan, QueuedStep, Work};
 use crate::resources::{Config, Resources};
 use crate::{Error, Result};
 
-/// What a plan has on the device, as long as the plan lives.
+/// The device memory of a plan. It is released after the plan is dropped.
 struct PlanArrays {
     plan: Weak<()>,
     arrays: Arc<Arrays>,
@@ -40,37 +40,39 @@ struct PlanArrays {
 
 /// The device of one engine.
 ///
-/// Fields go in this order: the stream, with force if it hangs; then what its work used.
+/// Fields are dropped in this order: first the stream, by force if it hangs, then the memory that
+/// its work uses.
 struct Ascend {
     stream: Stream,
     launcher: Launcher,
     fresh: FreshRows,
-    /// Inputs of appends; grows to the largest batch that came.
+    /// The arrays of appends, which grow to the largest batch so far.
     inputs: Option<Arrays>,
-    /// Arrays of plans, some of which may have gone while the stream still wrote them.
+    /// The arrays of plans, including dropped ones that the stream may still write.
     plans: Mutex<Vec<PlanArrays>>,
     table: Vec<i32>,
-    lease: Lease,
+    pool_use: PoolUse,
     options: AscendOptions,
     timeout: i32,
     health: Health,
-    /// Failures so far.
+    /// Number of resets so far; plans of an earlier epoch are refused.
     epoch: u64,
 }
 
 impl Engine {
-    /// The same on an Ascend device. It has as many cores as the device at most.
+    /// Makes an engine on an Ascend device. Its number of cores is at most the device's number of
+    /// vector cores.
     ///
     /// # Errors
-    /// As for [`Self::new`]; or if the device lacks memory, a kernel cannot be loaded, or the
-    /// geometry is none that a device kernel takes.
+    /// As for [`Self::new`], or if the device has too little memory, a kernel cannot be loaded, or
+    /// device kernels do not support the geometry.
     pub fn on_ascend(
         config: Config,
         pool: RegisteredPool,
         options: &AscendOptions,
     ) -> Result<Self> {
         let (resources, device) = Ascend::new(config, pool, options)?;
-        Ok(Self::with(resources, Box::new(device)))
+        Ok(Self::from_parts(resources, Box::new(device)))
     }
 }
 
@@ -134,13 +136,13 @@ impl Ascend {
             inputs: None,
             plans: Mutex::default(),
             table: vec![0; words],
-            lease: Lease::new(registered),
+            pool_use: PoolUse::new(registered),
             options: options.clone(),
             timeout,
-            health: Health::Shaken,
+            health: Health::NeedsReset,
             epoch: 0,
         };
-        ascend.ready(&resources)?;
+        ascend.reset_if_needed(&resources)?;
         Ok((resources, ascend))
     }
 
@@ -148,12 +150,12 @@ impl Ascend {
         &self.options.context
     }
 
-    /// Makes tables and rows agree again after a failure.
-    fn ready(&mut self, resources: &Resources) -> Result<()> {
+    /// Empties every table if an earlier call failed.
+    fn reset_if_needed(&mut self, resources: &Resources) -> Result<()> {
         match self.health {
             Health::Good => return Ok(()),
             Health::Lost => return Err(lost()),
-            Health::Shaken => {}
+            Health::NeedsReset => {}
         }
         if let Err(error) = self.stream.synchronize(self.timeout) {
             self.health = Health::after(&error);
@@ -166,9 +168,12 @@ impl Ascend {
         Ok(())
     }
 
-    /// Runs calls of which a failed one leaves tables and rows in doubt. The stream is waited for
-    /// even then, so that nobody writes what the caller frees.
-    fn attempt(&mut self, calls: impl FnOnce(&mut Self, RawStream) -> Result<()>) -> Result<()> {
+    /// Runs `calls` and synchronizes the stream. If a call fails, the stream is synchronized
+    /// nevertheless, because the caller may then free memory that its work uses.
+    fn run_and_wait(
+        &mut self,
+        calls: impl FnOnce(&mut Self, RawStream) -> Result<()>,
+    ) -> Result<()> {
         let (stream, context) = (self.stream.raw(), Arc::clone(self.context()));
         let calls = |this: &mut Self| {
             let _current = context.bind()?;
@@ -177,40 +182,41 @@ impl Ascend {
         let done = calls(self).and_then(|()| self.stream.synchronize(self.timeout));
         if done.is_err() {
             let waited = self.stream.synchronize(self.timeout);
-            self.health = waited.map_or_else(|error| Health::after(&error), |()| Health::Shaken);
+            self.health =
+                waited.map_or_else(|error| Health::after(&error), |()| Health::NeedsReset);
         }
         done
     }
 
-    /// A plan's arrays.
     fn arrays(&mut self, plan: &Plan) -> Result<Arc<Arrays>> {
         let plans = self.plans.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let known = plans.iter().find(|known| known.plan.as_ptr() == Arc::as_ptr(&plan.alive));
+        let known = plans.iter().find(|known| known.plan.as_ptr() == Arc::as_ptr(&plan.token));
         known.map(|known| Arc::clone(&known.arrays)).ok_or_else(|| {
             let limit = "it was made for another device";
             Error::invalid("plan", "foreign", limit, "make it with this engine's new_plan")
         })
     }
 
-    /// Refuses a plan whose rows the tables may no longer name.
+    /// Returns an error if the tables were emptied after the plan, or must be.
     fn refuse_stale(&self, plan: &Plan) -> Result<()> {
         if self.health == Health::Lost {
             return Err(lost());
         }
-        if self.health == Health::Shaken || plan.epoch != self.epoch {
+        if self.health == Health::NeedsReset || plan.epoch != self.epoch {
             let limit = "a device failure came after it";
             return Err(Error::invalid("plan", "stale", limit, "plan the batch again"));
         }
         Ok(())
     }
 
-    /// Puts fresh rows into the stream.
+    /// Puts the copy of fresh rows into the stream.
     ///
     /// # Safety
-    /// The stream's earlier work is done.
+    /// Earlier work of the stream is done.
     unsafe fn fresh(&mut self, fresh: Option<&Fresh<'_>>, stream: RawStream) -> Result<[u64; 2]> {
         match fresh {
-            // SAFETY: the contract; the rows live as long as this, whose drop waits.
+            // SAFETY: the stream's work is done by the contract; this value owns the memory, and
+            // its drop waits.
             Some(fresh) => unsafe {
                 self.fresh.upload(&self.options.context, fresh.segments, stream)
             },
@@ -223,52 +229,52 @@ impl Device for Ascend {
     fn prepare(&self, plan: &mut Plan) -> Result<()> {
         let mut plans = self.plans.lock().unwrap_or_else(PoisonError::into_inner);
         if self.health == Health::Good {
-            // Between calls a good device's own stream is idle.
+            // Between calls the engine's stream is idle unless the device needs a reset.
             plans.retain(|known| known.plan.strong_count() > 0);
         }
         let arrays = Arrays::new(&self.options.context, plan.k, plan.max_rows, plan.max_requests)?;
         plan.device = Some(arrays.outputs());
-        plans.push(PlanArrays { plan: Arc::downgrade(&plan.alive), arrays: Arc::new(arrays) });
+        plans.push(PlanArrays { plan: Arc::downgrade(&plan.token), arrays: Arc::new(arrays) });
         Ok(())
     }
 
     fn run(&mut self, resources: &Resources, step: &Step<'_>, plan: &mut Plan) -> Result<()> {
         let arrays = self.arrays(plan)?;
-        let work = match step {
-            Step::Plan(_) => Work::Plan,
-            Step::Transfer(_) => Work::Transfer,
-            Step::Both(..) => Work::Both,
+        let kind = match step {
+            Step::Plan(_) => CallKind::Plan,
+            Step::Transfer(_) => CallKind::Transfer,
+            Step::PlanAndTransfer(..) => CallKind::PlanAndTransfer,
         };
         match step.batch() {
             Some(batch) => {
-                self.ready(resources)?;
+                self.reset_if_needed(resources)?;
                 plan.begin(batch);
             }
             None => self.refuse_stale(plan)?,
         }
         let one_launch = self.options.one_launch.unwrap_or(true);
-        let done = self.attempt(|this, stream| {
+        let done = self.run_and_wait(|this, stream| {
             let page = resources.config.params.page as usize;
             let layer = step.layer();
-            // SAFETY: the last call waited for the stream; the arrays are this engine's, and `plans`
-            // keeps them until it has waited for this work.
+            // SAFETY: the last call synchronized the stream. `plans` keeps the arrays of this
+            // engine until this work is synchronized.
             unsafe {
                 let batch = match step.batch() {
                     Some(batch) => arrays.upload(batch, page, stream)?,
-                    None => arrays.planned(plan),
+                    None => arrays.planned_batch(plan),
                 };
                 let fresh = this.fresh(layer.and_then(|layer| layer.fresh), stream)?;
                 let layer = layer.map_or(0, |layer| layer.number);
-                let step = QueuedStep { work, batch, out: arrays.outputs(), layer, fresh };
+                let step = QueuedStep { kind, batch, out: arrays.outputs(), layer, fresh };
                 this.launcher.run(resources, &step, one_launch, stream)?;
-                if work == Work::Transfer { Ok(()) } else { arrays.download(plan, stream) }
+                if kind == CallKind::Transfer { Ok(()) } else { arrays.download(plan, stream) }
             }
         });
         if step.batch().is_none() {
             return done;
         }
-        done.inspect_err(|_| plan.forget())?;
-        arrays.give(plan);
+        done.inspect_err(|_| plan.clear())?;
+        arrays.copy_to_plan(plan);
         plan.epoch = self.epoch;
         plan.finish();
         Ok(())
@@ -278,8 +284,8 @@ impl Device for Ascend {
         match self.health {
             Health::Good => {}
             Health::Lost => return Err(lost()),
-            // Its staging may still be on the way.
-            Health::Shaken => self.stream.synchronize(self.timeout)?,
+            // The stream may still copy from the pinned memory.
+            Health::NeedsReset => self.stream.synchronize(self.timeout)?,
         }
         let (requests, rows) = (batch.requests(), batch.rows());
         let fits = |a: &Arrays| a.rows >= rows && a.requests >= requests;
@@ -288,17 +294,18 @@ impl Device for Ascend {
             self.inputs = None;
             self.inputs = Some(Arrays::new(&self.options.context, 0, rows, requests)?);
         }
-        // An append has no ids.
+        // An append needs no ids.
         let batch = Batch { ids: &[], k: resources.config.params.k as usize, ..*batch };
-        self.attempt(|this, stream| {
+        self.run_and_wait(|this, stream| {
             let Some(inputs) = &this.inputs else { return Ok(()) };
             let page = resources.config.params.page as usize;
-            // SAFETY: the last call waited for the stream; the inputs live as long as this.
+            // SAFETY: the last call synchronized the stream; this value owns the arrays, and its
+            // drop waits.
             unsafe {
                 let batch = inputs.upload(&batch, page, stream)?;
                 let fresh = this.fresh(layer.fresh, stream)?;
-                let (work, out) = (Work::Append, DevicePlan::default());
-                let step = QueuedStep { work, batch, out, layer: layer.number, fresh };
+                let (kind, out) = (CallKind::Append, DevicePlan::default());
+                let step = QueuedStep { kind, batch, out, layer: layer.number, fresh };
                 this.launcher.run(resources, &step, false, stream)
             }
         })
@@ -314,19 +321,19 @@ impl Device for Ascend {
             return Err(lost());
         }
         let context = Arc::clone(self.context());
-        let recorded = || {
+        let capturing = || {
             let _current = context.bind()?;
-            // SAFETY: the contract.
-            unsafe { capture::under_way(context.acl(), stream.handle()) }
+            // SAFETY: the caller guarantees that the stream is alive (`# Safety`).
+            unsafe { capture::is_capturing(context.acl(), stream.handle()) }
         };
-        let plans = matches!(step.work, Work::Plan | Work::Both);
-        // After a failure a caller's stream starts the tables cold, too, but not in a recording: there the
-        // reset would run at every replay, or never, if the recording is thrown away.
-        if plans && self.health == Health::Shaken {
-            if recorded()? {
-                let limit = "tables start cold after a failure, which a recording cannot hold";
+        let plans = matches!(step.kind, CallKind::Plan | CallKind::PlanAndTransfer);
+        // After a failure the tables are emptied in a caller's stream, too, but not in a capture:
+        // the reset would run at every replay, or never if the graph is destroyed.
+        if plans && self.health == Health::NeedsReset {
+            if capturing()? {
+                let limit = "tables are reset after a failure, which a capture must not record";
                 let remedy = "plan once outside of a capture, then capture again";
-                return Err(Error::invalid("device state", "shaken", limit, remedy));
+                return Err(Error::invalid("device state", "not reset", limit, remedy));
             }
             self.launcher.reset(resources, stream)?;
             self.epoch += 1;
@@ -334,12 +341,12 @@ impl Device for Ascend {
         }
         let one_launch = self.options.one_launch.unwrap_or(false);
         let done = context.bind().and_then(|_current| {
-            // SAFETY: the contract.
+            // SAFETY: the caller keeps the contract of this function (`# Safety`).
             unsafe { self.launcher.run(resources, step, one_launch, stream) }
         });
-        // Nothing that is recorded has run yet, and this recording never will.
-        if done.is_err() && !recorded().unwrap_or(false) {
-            self.health = Health::Shaken;
+        // Captured work has not run, and a capture with a failed call yields no graph.
+        if done.is_err() && !capturing().unwrap_or(false) {
+            self.health = Health::NeedsReset;
         }
         done
     }
@@ -355,7 +362,7 @@ impl Device for Ascend {
     }
 
     fn epoch(&self) -> u64 {
-        // Whatever comes next makes it good first.
+        // The next plan resets the tables first, which raises the epoch.
         self.epoch + u64::from(self.health != Health::Good)
     }
 
@@ -365,7 +372,7 @@ impl Device for Ascend {
 
     fn close(self: Box<Self>, resources: Resources) -> Result<()> {
         let context = Arc::clone(self.context());
-        // A tuple's fields are dropped in order.
+        // The fields of a tuple are dropped in order.
         drop((self, resources));
         Context::finish(context)
     }
@@ -373,11 +380,11 @@ impl Device for Ascend {
 
 impl Drop for Ascend {
     fn drop(&mut self) {
-        // Callers' streams and replays may still use tables, slots and the pool.
-        if let Err(error) = self.options.context.settle(self.timeout) {
+        // Work in callers' streams and replays may still use tables, slots and the pool.
+        if let Err(error) = self.options.context.synchronize_for_drop(self.timeout) {
             self.options.context.record(error);
-            // Asked again when our own stream was destroyed by force.
-            self.lease.doubt(self.timeout);
+            // The pool waits again, after the engine's stream was destroyed by force.
+            self.pool_use.wait_again_on_drop(self.timeout);
         }
     }
 }

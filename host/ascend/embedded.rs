@@ -1,5 +1,5 @@
-//! The kernels inside this library: those of the default geometries, with the feature `kernels`, and on the
-//! simulated device those of every geometry.
+//! The kernels that are embedded in this library: those of the default geometries with the feature
+//! `kernels`, and on the simulated device those of any geometry.
 
 use std::borrow::Cow;
 
@@ -12,16 +12,16 @@ use avsg_device::params::{Frequency, Lifetime, Table};
 use super::simulated;
 use crate::{Error, Result};
 
-/// Something for each kernel, in the order of [`KernelName::ALL`].
-pub(super) type Each<T> = [T; KernelName::ALL.len()];
+/// One element per kernel, in the order of [`KernelName::ALL`].
+pub(super) type PerKernel<T> = [T; KernelName::ALL.len()];
 
-/// The kernels of a geometry, as the build script made them.
+/// The embedded kernels of one geometry; the build script writes these values.
 struct Embedded {
     params: Params,
-    /// AscendC, which the simulator compiles.
-    texts: Each<&'static str>,
-    /// What CANN's compiler made of it, where there was one.
-    objects: Option<Each<&'static [u8]>>,
+    /// AscendC source, which the simulator compiles.
+    texts: PerKernel<&'static str>,
+    /// Objects for the device, if the build found CANN's compiler.
+    objects: Option<PerKernel<&'static [u8]>>,
 }
 
 #[cfg(feature = "kernels")]
@@ -29,13 +29,13 @@ static EMBEDDED: &[Embedded] = include!(concat!(env!("OUT_DIR"), "/embedded.rs")
 #[cfg(not(feature = "kernels"))]
 static EMBEDDED: &[Embedded] = &[];
 
-/// The code of a geometry's kernels: for the simulator as text, for a device as objects.
+/// Returns the kernels of a geometry: AscendC source for the simulator, objects for a device.
 ///
 /// # Errors
-/// If they are not in this library, or a vector core cannot run the geometry.
-pub(super) fn code(params: &Params, simulated: bool) -> Result<Each<Cow<'static, [u8]>>> {
-    let found = EMBEDDED.iter().find(|embedded| fits(params, &embedded.params));
-    match found {
+/// If the kernels are not in this library, or a vector core cannot run the geometry.
+pub(super) fn code(params: &Params, simulated: bool) -> Result<PerKernel<Cow<'static, [u8]>>> {
+    let embedded = EMBEDDED.iter().find(|embedded| is_compatible(params, &embedded.params));
+    match embedded {
         Some(Embedded { texts, .. }) if simulated => {
             Ok(texts.map(|text| Cow::Borrowed(text.as_bytes())))
         }
@@ -44,28 +44,29 @@ pub(super) fn code(params: &Params, simulated: bool) -> Result<Each<Cow<'static,
         }
         #[cfg(feature = "ascend-sim")]
         None if simulated => Ok(simulated::texts(params)?.map(|text| text.into_bytes().into())),
-        _ => Err(absent(params, found.is_some())),
+        _ => Err(not_embedded(params, embedded.is_some())),
     }
 }
 
-/// Whether kernels of one geometry serve an engine of another. All that shapes a kernel is the same; N_q may
-/// be less, because a kernel knows it only as the most rows of a request (`linker/tests/bridge.rs`).
-fn fits(params: &Params, kernels: &Params) -> bool {
+/// Returns whether an engine with `params` can use kernels that were made for `kernels`. Everything
+/// that shapes a kernel must be equal. N_q may be less, because a kernel uses it only as the most
+/// rows of a request (`linker/tests/bridge.rs`).
+fn is_compatible(params: &Params, kernels: &Params) -> bool {
     params.tokens <= kernels.tokens && *params == Params { tokens: params.tokens, ..*kernels }
 }
 
-fn absent(params: &Params, as_text: bool) -> Error {
+fn not_embedded(params: &Params, as_text: bool) -> Error {
     let known: Vec<_> = EMBEDDED.iter().map(|known| format!("[{}]", known.params)).collect();
     let known = known.join(", ");
     let limit = if known.is_empty() {
         "this library was built without the feature `kernels`, so it has no geometry's kernels"
             .into()
     } else if as_text {
-        format!("CANN's compiler was not there, or refused it, when this library embedded {known}")
+        format!("this library has no objects for {known}: CANN's compiler was not found or failed")
     } else {
         format!("this library has only the kernels of {known} and of fewer tokens")
     };
-    let remedy = "write its kernels with `avsg emit`, compile them, and name their folder";
+    let remedy = "write its kernels with `avsg emit`, compile them, and pass their folder";
     Error::invalid("geometry", params, limit, remedy)
 }
 
@@ -81,7 +82,7 @@ mod tests {
                 let code = code(&Params { tokens, ..embedded.params }, true).unwrap();
                 assert!(code.iter().all(|kernel| matches!(kernel, Cow::Borrowed(_))));
             }
-            // The same text as is emitted for any other geometry.
+            // The embedded text equals what the simulator emits.
             let texts = simulated::texts(&embedded.params).unwrap();
             assert!(texts.iter().zip(&embedded.texts).all(|(made, text)| made == text));
             for other in [
@@ -90,7 +91,7 @@ mod tests {
                 Params { page: 64, ..embedded.params },
                 Params { lifetime: Lifetime::Constant(16), ..embedded.params },
             ] {
-                assert!(!fits(&other, &embedded.params), "{other}");
+                assert!(!is_compatible(&other, &embedded.params), "{other}");
             }
         }
         let small = code(&Params::wide(16, 1, 128), true).unwrap();

@@ -1,4 +1,4 @@
-//! The kernels of an engine, loaded, each with the argument list of its launches.
+//! The loaded kernels of an engine, each with the argument list of its launches.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -9,59 +9,59 @@ use avsg_device::params::Params;
 use avsg_device::tiling::Tiling;
 
 use super::acl::owned::{Args, Binary, RawStream};
-use super::embedded::{self, Each};
+use super::embedded::{self, PerKernel};
 use super::options::AscendOptions;
 use crate::{Error, Result};
 
-/// Bytes of the scalars that travel with every launch.
+/// Bytes of the tiling data, the scalars of every launch.
 const TILING: usize = size_of::<Tiling>();
 
-/// Kernels, ready to launch.
 #[derive(Debug)]
-pub(super) struct Kernels(Each<Args>);
+pub(super) struct Kernels(PerKernel<Args>);
 
-/// Where kernels come from.
-enum Place<'a> {
-    /// One file that holds them all.
+enum KernelSource<'a> {
+    /// One binary with all kernels.
     File(Arc<Binary>),
-    /// A folder with a file for each.
+    /// A folder with one file per kernel.
     Folder(&'a Path),
-    /// This library.
-    Memory(Each<Cow<'static, [u8]>>),
+    /// Code that is embedded in this library.
+    Memory(PerKernel<Cow<'static, [u8]>>),
 }
 
 impl Kernels {
-    /// Loads the kernels that the options name, or those of this geometry that are embedded.
+    /// Loads the kernels that the options name, or the embedded ones of this geometry.
     pub fn load(options: &AscendOptions, params: &Params) -> Result<Self> {
         let context = &options.context;
-        let place = match options.kernels.as_deref() {
-            Some(file) if file.is_file() => Place::File(Binary::load(context, &absolute(file)?)?),
-            Some(folder) => Place::Folder(folder),
-            None => Place::Memory(embedded::code(params, context.acl().simulated())?),
+        let source = match options.kernels.as_deref() {
+            Some(file) if file.is_file() => {
+                KernelSource::File(Binary::load(context, &absolute(file)?)?)
+            }
+            Some(folder) => KernelSource::Folder(folder),
+            None => KernelSource::Memory(embedded::code(params, context.acl().simulated())?),
         };
         #[cfg(feature = "ascend-sim")]
-        if let Place::Memory(code) = &place
+        if let KernelSource::Memory(code) = &source
             && context.acl().simulated()
         {
             avsg_sim::compile_ahead(code);
         }
         let load = |kernel: KernelName| {
             let name = kernel.entry();
-            let binary = match &place {
-                Place::File(binary) => Arc::clone(binary),
-                Place::Folder(folder) => {
+            let binary = match &source {
+                KernelSource::File(binary) => Arc::clone(binary),
+                KernelSource::Folder(folder) => {
                     Binary::load(context, &file_in(folder, &name.to_string_lossy())?)?
                 }
-                Place::Memory(code) => Binary::from_data(context, &code[kernel as usize])?,
+                KernelSource::Memory(code) => Binary::from_data(context, &code[kernel as usize])?,
             };
-            // Behind the parameters comes a workspace.
+            // The last argument is the workspace.
             Args::new(binary.function(name)?, kernel.args().len() + 1, TILING)
         };
         let [plan, transfer, step, append, reset] = KernelName::ALL.map(load);
         Ok(Self([plan?, transfer?, step?, append?, reset?]))
     }
 
-    /// Puts a kernel into a stream. The addresses are its parameters and the workspace.
+    /// Puts a kernel into a stream. `addresses` are its parameters, then the workspace.
     ///
     /// # Safety
     /// As for [`Args::launch`].
@@ -77,9 +77,9 @@ impl Kernels {
         for (to, word) in bytes.as_chunks_mut::<4>().0.iter_mut().zip(tiling.words()) {
             *to = word.to_ne_bytes();
         }
-        // In batch mode all cores start together, which SyncAll needs.
+        // In batch mode the kernel starts only when all its cores are idle, which SyncAll needs.
         let batch = kernel == KernelName::Step;
-        // SAFETY: the contract.
+        // SAFETY: the caller keeps the contract of this function (`# Safety`).
         unsafe { self.0[kernel as usize].launch(addresses, &bytes, cores, batch, stream) }
     }
 }
@@ -93,14 +93,13 @@ fn absolute(path: &Path) -> Result<PathBuf> {
     })
 }
 
-/// The file of a kernel.
 fn file_in(folder: &Path, name: &str) -> Result<PathBuf> {
-    let found = ["o", "cpp"].map(|end| folder.join(format!("{name}.{end}")));
-    match found.iter().find(|file| file.is_file()) {
+    let files = ["o", "cpp"].map(|end| folder.join(format!("{name}.{end}")));
+    match files.iter().find(|file| file.is_file()) {
         Some(file) => absolute(file),
         None => Err(Error::Unavailable {
             what: "a kernel",
-            tried: found.map(|file| file.display().to_string()).join(", "),
+            tried: files.map(|file| file.display().to_string()).join(", "),
             remedy: "compile the kernels of this geometry (avsg emit) into that folder",
         }),
     }

@@ -1,4 +1,4 @@
-//! Launches: which kernels a call takes, which address goes where, and what the scalars are. Nothing here
+//! Launches: the kernels of a call, their arguments and their tiling data. No function here
 //! allocates or waits.
 
 use std::sync::Arc;
@@ -9,12 +9,12 @@ use avsg_device::tiling::{Fault, HALF_BYTES, Launch, MAX_CHUNKS, MAX_SEGMENTS, S
 
 use super::acl::owned::{Context, DeviceMemory, RawStream};
 use super::kernels::Kernels;
+use crate::device_arrays::{CallKind, QueuedBatch, QueuedStep};
 use crate::pool::HostPool;
-use crate::queued::{QueuedBatch, QueuedStep, Work};
 use crate::resources::{Config, Resources};
 use crate::{Error, Result};
 
-/// Refuses a geometry that no batch could be launched with.
+/// Returns an error if no batch of this geometry can be launched.
 pub(super) fn check(config: &Config, pool: &HostPool) -> Result<()> {
     let k = config.params.k as usize;
     let smallest = QueuedBatch { requests: 1, rows: 1, k, ids_stride: k, ..Default::default() };
@@ -28,7 +28,7 @@ fn tiling(config: &Config, pool: &HostPool, batch: &QueuedBatch, cores: usize) -
     for (i, segment) in pool.format().as_slice().iter().enumerate() {
         let (chunk_shift, chunks) = pool.chunking(i).unwrap_or_default();
         let stride = word(segment.stride);
-        // Cannot fail: a format has no more segments than this holds.
+        // This cannot fail: the vector has room for the most segments that a format may have.
         let _ = segments.push(Segment {
             bytes: word(segment.bytes),
             host_stride: stride,
@@ -66,7 +66,7 @@ fn explain(fault: Fault, params: &Params) -> Error {
             "row bytes",
             n,
             most(HALF_BYTES.into()),
-            "split the row into layers of their own",
+            "split the row into several layers",
         ),
         Fault::Chunks(n) => Error::invalid(
             "chunks of a layer",
@@ -77,13 +77,15 @@ fn explain(fault: Fault, params: &Params) -> Error {
         Fault::ChunkShift(n) => Error::invalid(
             "rows of a chunk",
             format!("2^{n}"),
-            "a device kernel counts 2^30",
+            "a device kernel takes at most 2^30",
             "pass a smaller chunk_bytes to the pool",
         ),
         Fault::Words(n) => {
             Error::invalid("words of an array", n, most(i32::MAX as u64), "split the batch")
         }
-        Fault::Cores => Error::invalid("cores", 0, "one at least copies", "pass more cores"),
+        Fault::Cores => {
+            Error::invalid("cores", 0, "at least one core must copy", "pass more cores")
+        }
         Fault::K(k) => {
             let limit = format!("it must be 1..={} and at most the stride", params.k);
             Error::invalid("k", k, limit, "pass 1..=K ids per row")
@@ -91,10 +93,10 @@ fn explain(fault: Fault, params: &Params) -> Error {
     }
 }
 
-/// An engine's kernels, and the memory that every launch of them names.
+/// The kernels of an engine and the device memory that every launch takes.
 pub(super) struct Launcher {
     pub kernels: Kernels,
-    /// Addresses of the pool's chunks.
+    /// `[layers, chunks per layer]` u64, the device addresses of the pool's chunks.
     pub chunks: DeviceMemory,
     pub tables: DeviceMemory,
     pub rules: Option<DeviceMemory>,
@@ -102,10 +104,11 @@ pub(super) struct Launcher {
 }
 
 impl Launcher {
-    /// Puts a call's kernels into a stream. Both stages are one launch if `one_launch` says so.
+    /// Puts the kernels of a call into a stream. With `one_launch`, Stage One and Stage Two are one
+    /// kernel.
     ///
     /// # Safety
-    /// As for [`crate::engine::Engine::enqueue_plan`], in the current context.
+    /// As for [`crate::engine::Engine::enqueue_plan`]; the engine's context is current.
     pub unsafe fn run(
         &mut self,
         resources: &Resources,
@@ -113,28 +116,28 @@ impl Launcher {
         one_launch: bool,
         stream: RawStream,
     ) -> Result<()> {
-        let kernels: &[KernelName] = match step.work {
-            Work::Plan => &[KernelName::Plan],
-            Work::Transfer => &[KernelName::Transfer],
-            Work::Both if one_launch => &[KernelName::Step],
-            Work::Both => &[KernelName::Plan, KernelName::Transfer],
-            Work::Append => &[KernelName::Append],
+        let kernels: &[KernelName] = match step.kind {
+            CallKind::Plan => &[KernelName::Plan],
+            CallKind::Transfer => &[KernelName::Transfer],
+            CallKind::PlanAndTransfer if one_launch => &[KernelName::Step],
+            CallKind::PlanAndTransfer => &[KernelName::Plan, KernelName::Transfer],
+            CallKind::Append => &[KernelName::Append],
         };
-        // SAFETY: the contract.
+        // SAFETY: the caller keeps the contract of this function (`# Safety`).
         kernels.iter().try_for_each(|&k| unsafe { self.launch(k, resources, step, stream) })
     }
 
-    /// Puts a reset of every table into a stream.
+    /// Puts a kernel that empties every table into a stream.
     pub fn reset(&mut self, resources: &Resources, stream: RawStream) -> Result<()> {
         let k = resources.config.params.k as usize;
         let batch = QueuedBatch { k, ids_stride: k, ..QueuedBatch::default() };
         let out = Default::default();
-        let nothing = QueuedStep { work: Work::Plan, batch, out, layer: 0, fresh: [0; 2] };
+        let no_requests = QueuedStep { kind: CallKind::Plan, batch, out, layer: 0, fresh: [0; 2] };
         let context = Arc::clone(&self.context);
         let _current = context.bind()?;
-        // SAFETY: the stream is the engine's, or the caller's of an `enqueue_*`; the tables live as long as
-        // the engine, whose drop waits.
-        unsafe { self.launch(KernelName::Reset, resources, &nothing, stream) }
+        // SAFETY: the stream is the engine's, or that of the caller of an `enqueue_*`. The engine
+        // owns the tables, and its drop waits.
+        unsafe { self.launch(KernelName::Reset, resources, &no_requests, stream) }
     }
 
     /// # Safety
@@ -146,27 +149,32 @@ impl Launcher {
         step: &QueuedStep,
         stream: RawStream,
     ) -> Result<()> {
-        // Kernels cut their work by the number of cores, so it goes into the scalars, too. It is never more than
-        // the stream may have now; a captured launch keeps what it was captured with.
-        // SAFETY: the contract.
+        // Kernels cut their work by the number of cores, so it is in the tiling data, too. It is
+        // never more than the stream's limit at this moment; a captured launch keeps the number
+        // that it was captured with.
+        // SAFETY: the caller guarantees that the stream is alive and its context is current
+        // (`# Safety`).
         let limit = unsafe { self.context.stream_vector_cores(stream)? };
         let most = resources.config.cores;
         let cores = limit.map_or(most, |limit| limit.min(most));
         let tiling = tiling(&resources.config, &resources.pool, &step.batch, cores)?;
         let mut addresses = heapless::Vec::<u64, MOST_ARGS>::new();
         for &arg in kernel.args() {
-            // Cannot fail: no kernel has more arguments than this holds, the workspace included.
+            // This cannot fail: the vector has room for the most arguments of a kernel, the
+            // workspace included.
             let _ = addresses.push(self.address(resources, step, arg));
         }
         let _ = addresses.push(0);
-        // A request is one core's work.
+        // One core plans a request.
         let requests = step.batch.requests.max(1);
         let cores = if kernel == KernelName::Plan { cores.min(requests) } else { cores };
-        // SAFETY: the contract; tables, rules, chunks and slots live as long as the engine, whose drop waits.
+        // SAFETY: the caller keeps the contract of this function (`# Safety`). The engine owns
+        // tables, rules, chunks and slots, and its drop waits.
         unsafe { self.kernels.launch(kernel, &addresses, &tiling, cores, stream) }
     }
 
-    /// What a kernel is given for a parameter. An error would allocate, so no call here may fail.
+    /// Returns the address for a parameter of a kernel. It must not fail, because an error would
+    /// allocate.
     fn address(&self, resources: &Resources, step: &QueuedStep, arg: Arg) -> u64 {
         let (b, out) = (&step.batch, &step.out);
         let [miss_pos, miss_id, miss_slot, miss_row] = out.miss;

@@ -1,4 +1,4 @@
-//! Which device, which kernels, and how long a wait may take.
+//! The options of an engine on an Ascend device.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -6,28 +6,29 @@ use std::sync::Arc;
 use super::acl::owned::Context;
 use crate::{Error, Result};
 
-/// What an engine on an Ascend device is made with.
+/// The device, the kernels and the timeouts of an engine on an Ascend device.
 #[derive(Clone, Debug)]
 pub struct AscendOptions {
-    /// The device.
+    /// The context of the device.
     pub context: Arc<Context>,
-    /// One file with all kernels, or a folder with one each: `avsg_plan.o` and so on (`.cpp` for the
-    /// simulator). Without it, those that are embedded in this library.
+    /// One file with all kernels, or a folder with one file per kernel, named `avsg_plan.o` and so
+    /// on (`.cpp` for the simulator). `None` takes the kernels that are embedded in this library.
     pub kernels: Option<PathBuf>,
-    /// Milliseconds after which a wait gives up.
+    /// Milliseconds after which a synchronization fails; 1 to `i32::MAX`.
     pub timeout_ms: u32,
-    /// Whether a step is one launch, whose cores wait for each other. By default it is in the
-    /// engine's own stream, and two launches in a caller's: there other streams may compute.
+    /// Whether a step is one launch, whose cores synchronize by SyncAll. By default it is one
+    /// launch in the engine's own stream, and two launches in a caller's stream, beside which other
+    /// streams may run kernels.
     pub one_launch: Option<bool>,
 }
 
 impl AscendOptions {
-    /// Embedded kernels, and ten seconds for a wait.
+    /// Returns options with the embedded kernels and a timeout of ten seconds.
     pub fn new(context: Arc<Context>) -> Self {
         Self { context, kernels: None, timeout_ms: 10_000, one_launch: None }
     }
 
-    /// The kernels of this file or folder.
+    /// Sets the file or the folder of the kernels.
     pub fn with_kernels(self, kernels: impl Into<PathBuf>) -> Self {
         Self { kernels: Some(kernels.into()), ..self }
     }

@@ -1,4 +1,4 @@
-//! A host pool that a device's kernels read and write.
+//! A host pool whose chunks are registered, so that kernels read and write them.
 
 use std::mem;
 use std::sync::{Arc, Weak};
@@ -8,41 +8,42 @@ use super::acl::sys;
 use crate::pool::{HostPool, Pages, PoolConfig};
 use crate::{Error, Result};
 
-/// A pool with every chunk registered. Dropped, it unregisters before it unmaps.
+/// A pool with every chunk registered. On drop, the chunks are unregistered before they are
+/// unmapped.
 ///
-/// Clones share the registrations: a range can be registered once only.
+/// Clones share the registrations, because a range can be registered only once.
 #[derive(Clone, Debug)]
 pub struct RegisteredPool {
-    // Before the pool, whose drop unmaps what these refer to.
+    // Dropped before the pool, whose drop unmaps the chunks.
     pub(super) registrations: Arc<[Registration]>,
     pub(super) pool: Arc<HostPool>,
 }
 
 impl RegisteredPool {
-    /// Takes a pool over, or a share of it. If a chunk is refused, those before it are unregistered again.
+    /// Registers every chunk of a pool. If one is refused, those before it are unregistered.
     ///
     /// # Errors
-    /// The refusal, with what may help.
+    /// If the runtime or the driver refuses a chunk.
     pub fn new(context: &Arc<Context>, pool: impl Into<Arc<HostPool>>) -> Result<Self> {
         let pool = pool.into();
         Ok(Self { registrations: register(context, &pool)?, pool })
     }
 
-    /// The same registrations for a later engine, while some engine still has them.
+    /// Returns a weak reference to the registrations, from which a later engine can share them.
     pub fn downgrade(&self) -> WeakRegisteredPool {
         WeakRegisteredPool(Arc::downgrade(&self.registrations))
     }
 
-    /// The device that sees it; none for a pool without chunks.
+    /// Returns the context that the chunks are registered in; `None` for a pool without chunks.
     pub fn context(&self) -> Option<&Arc<Context>> {
         self.registrations.first().map(Registration::context)
     }
 
-    /// Takes the memory by the best rung of the hugepage ladder, from the configuration's down, that
-    /// the device accepts: which pages a driver registers is known only by trying.
+    /// Allocates a pool with the best kind of pages, from `config.pages` down, that the device
+    /// accepts. Whether a driver registers a kind of pages is known only by trying.
     ///
     /// # Errors
-    /// If the device accepts none, or there is too little memory.
+    /// If the device accepts no kind of pages, or too little memory is available.
     pub fn create(context: &Arc<Context>, config: &PoolConfig) -> Result<Self> {
         let mut config = config.clone();
         loop {
@@ -50,7 +51,7 @@ impl RegisteredPool {
             let got = pool.pages();
             match Self::new(context, pool) {
                 Ok(registered) => return Ok(registered),
-                Err(error) => match below(got).filter(|_| refused(&error)) {
+                Err(error) => match next_pages(got).filter(|_| is_refusal(&error)) {
                     Some(next) => config.pages = next,
                     None => return Err(error),
                 },
@@ -58,62 +59,65 @@ impl RegisteredPool {
         }
     }
 
-    /// Where kernels see each chunk.
+    /// Returns the device address of each chunk.
     pub fn addresses(&self) -> impl ExactSizeIterator<Item = u64> + '_ {
         self.registrations.iter().map(Registration::address)
     }
 
-    /// The pool.
+    /// Returns the pool.
     pub fn pool(&self) -> &HostPool {
         &self.pool
     }
 }
 
-/// A [`RegisteredPool`] that keeps nothing registered.
+/// A weak reference to the registrations of a [`RegisteredPool`].
 #[derive(Clone, Debug)]
 pub struct WeakRegisteredPool(Weak<[Registration]>);
 
 impl WeakRegisteredPool {
-    /// The registrations of this pool again, if somebody still has them.
+    /// Returns the registered pool, if its registrations still exist. `pool` must be the pool that
+    /// was registered.
     pub fn upgrade(&self, pool: &Arc<HostPool>) -> Option<RegisteredPool> {
         let registrations = self.0.upgrade()?;
         Some(RegisteredPool { registrations, pool: Arc::clone(pool) })
     }
 
-    /// Whether somebody still has them.
+    /// Returns whether the registrations still exist.
     pub fn is_alive(&self) -> bool {
         self.0.strong_count() > 0
     }
 }
 
-/// An engine's use of a pool. Whatever is queued with the pool's addresses, in whosever stream, and
-/// whatever replays it, is queued by an engine or recorded from one; so an engine's end waits for every
-/// stream of its context, and one wait stands for a lease per stream. A captured graph could not carry
-/// any other: nobody is told of its replays.
-pub(super) struct Lease {
+/// The use of a pool by an engine. All queued work that has the pool's addresses, in any stream,
+/// was queued by an engine or captured from one. So the drop of an engine waits for every stream of
+/// its context. Counting uses per stream would not be enough, because the engine is not told about
+/// replays of a captured graph.
+pub(super) struct PoolUse {
     pool: RegisteredPool,
-    /// Milliseconds to wait once more: the first wait failed.
-    doubt: Option<i32>,
+    /// Timeout in milliseconds of a second wait on drop; set after the first wait failed.
+    second_wait: Option<i32>,
 }
 
-impl Lease {
+impl PoolUse {
     pub fn new(pool: RegisteredPool) -> Self {
-        Self { pool, doubt: None }
+        Self { pool, second_wait: None }
     }
 
-    /// Work may still be under way.
-    pub fn doubt(&mut self, timeout_ms: i32) {
-        self.doubt = Some(timeout_ms);
+    /// Makes the drop wait once more, because work may still run.
+    pub fn wait_again_on_drop(&mut self, timeout_ms: i32) {
+        self.second_wait = Some(timeout_ms);
     }
 }
 
-impl Drop for Lease {
+impl Drop for PoolUse {
     fn drop(&mut self) {
-        let (Some(timeout), Some(context)) = (self.doubt, self.pool.context()) else { return };
-        // Work that failed is no longer there; only what does not end uses the pool still. Then its
-        // memory stays what it is for ever: a kernel must not find it unmapped.
+        let (Some(timeout), Some(context)) = (self.second_wait, self.pool.context()) else {
+            return;
+        };
+        // Work that failed has ended; only work that does not end still uses the pool. After a
+        // timeout the pool is never unmapped, because a kernel may still access it.
         if let Err(Error::Acl { code: sys::ACL_ERROR_RT_STREAM_SYNC_TIMEOUT, .. }) =
-            context.settle(timeout)
+            context.synchronize_for_drop(timeout)
         {
             let value = format!("{} bytes", self.pool.pool.bytes());
             let limit = "work that does not end may use it, so it stays registered and mapped";
@@ -124,12 +128,12 @@ impl Drop for Lease {
     }
 }
 
-/// Whether the device said no to this memory, rather than this process made a mistake.
-fn refused(error: &Error) -> bool {
+/// Returns whether the device refused the memory.
+fn is_refusal(error: &Error) -> bool {
     matches!(error, Error::Acl { call: "aclrtHostRegister", .. })
 }
 
-fn below(pages: Pages) -> Option<Pages> {
+fn next_pages(pages: Pages) -> Option<Pages> {
     match pages {
         Pages::Huge1G => Some(Pages::Huge2M),
         Pages::Huge2M => Some(Pages::Thp),
@@ -141,11 +145,11 @@ fn below(pages: Pages) -> Option<Pages> {
 fn register(context: &Arc<Context>, pool: &HostPool) -> Result<Arc<[Registration]>> {
     let mut all = Vec::with_capacity(pool.chunks().len());
     for chunk in pool.chunks() {
-        // SAFETY: the caller keeps the pool at least as long as the registrations, in that order.
+        // SAFETY: the caller keeps the pool mapped until the registrations are dropped.
         match unsafe { Registration::new(context, chunk.ptr(), chunk.len()) } {
             Ok(registration) => all.push(registration),
             Err(error) => {
-                // Backwards, the last first.
+                // The chunks are unregistered in reverse order.
                 while all.pop().is_some() {}
                 return Err(error);
             }

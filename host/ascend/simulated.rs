@@ -1,4 +1,4 @@
-//! The simulated device, complete: its runtime, and the kernels of a geometry emitted for it.
+//! The simulated device: its runtime, and the emitted kernels of any geometry.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
@@ -14,21 +14,22 @@ use super::acl::owned::Context;
 use super::acl::{Acl, Source};
 use crate::{Error, Result};
 
-/// The simulator of this process.
+/// Returns the simulator's functions in this process.
 pub fn source() -> Source {
-    // SAFETY: the simulator's functions have the signatures of the header that both share.
+    // SAFETY: the simulator's functions have the signatures of `acl.h`, which both crates share.
     unsafe { Source::process("the simulated Ascend runtime", avsg_sim::resolve) }
 }
 
-/// Its first device.
+/// Returns a context on the simulator's first device.
 ///
 /// # Errors
-/// If its options (`AVSG_SIM`) are none.
+/// If the options in `AVSG_SIM` are invalid.
 pub fn context() -> Result<Arc<Context>> {
-    Context::open(Arc::new(Acl::open(&source())?), 0)
+    Context::for_device(Arc::new(Acl::open(&source())?), 0)
 }
 
-/// The kernels of a geometry as AscendC, each a text of its own, in the order of `KernelName::ALL`.
+/// Returns the kernels of a geometry as AscendC, one text per kernel, in the order of
+/// `KernelName::ALL`.
 ///
 /// # Errors
 /// If the geometry does not fit a vector core's memory.
@@ -41,9 +42,9 @@ pub(super) fn texts(params: &Params) -> Result<[String; KernelName::ALL.len()]> 
     Ok(KernelName::ALL.map(|name| kernels.whole(&kernels.kernels[name as usize].text)))
 }
 
-/// Writes the kernels of a geometry, as AscendC, into a folder below the system's temporary folder, and returns the
-/// path of that folder. Each file holds one kernel with its headers pasted in, which is the text that an engine
-/// without a folder loads, so the simulator compiles a geometry once for both.
+/// Writes the kernels of a geometry, as AscendC, into a folder in the system's temporary folder and
+/// returns its path. Each file holds one kernel with its headers pasted in: the same text that an
+/// engine without a folder loads, so the simulator compiles a geometry once for both.
 ///
 /// # Errors
 /// If the geometry does not fit a vector core's memory, or the files cannot be written.
@@ -62,10 +63,10 @@ pub fn emit(params: &Params) -> Result<PathBuf> {
     for (kernel, text) in KernelName::ALL.iter().zip(&texts) {
         let name = format!("{}.cpp", kernel.entry().to_string_lossy());
         let file = folder.join(&name);
-        if fs::read_to_string(&file).is_ok_and(|written| written == *text) {
+        if fs::read_to_string(&file).is_ok_and(|present| present == *text) {
             continue;
         }
-        // Replaced as a whole: another process may be reading it.
+        // The file is replaced as a whole, because another process may be reading it.
         let fresh = folder.join(format!("{name}.{}", std::process::id()));
         fs::write(&fresh, text).map_err(refused)?;
         fs::rename(&fresh, &file).map_err(refused)?;

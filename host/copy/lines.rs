@@ -1,10 +1,10 @@
-//! One row, line by line: the copy loops for each instruction set, and who may run them.
+//! The loops that copy one row line by line, for each instruction set.
 
-/// Copies the row from the first pointer to the second while it prefetches another row's two ends.
+/// Copies a row from the first pointer to the second and prefetches another row at both ends.
 ///
 /// # Safety
 /// Source and destination are valid for that many bytes and disjoint, and the CPU has the
-/// instructions. The prefetched addresses may be anything.
+/// instructions. The prefetched addresses may be invalid.
 pub(super) type RowCopier = unsafe fn(*const u8, *mut u8, usize, (*const u8, *const u8));
 
 #[cfg(target_arch = "x86_64")]
@@ -19,11 +19,11 @@ mod x86_64 {
 
     use super::RowCopier;
 
-    /// A cache line. Prefetches step by it, and streamed stores fill whole ones: a line that
-    /// non-temporal stores write in part is read from memory after all.
+    /// The length of a cache line in bytes. Prefetches step by it, and streamed stores fill whole
+    /// lines: a line that non-temporal stores write in part is read from memory.
     const LINE: usize = 64;
 
-    /// The best loop that this CPU can run.
+    /// Returns the widest loop that this CPU can run.
     pub(in super::super) fn row_copier(stream: bool) -> RowCopier {
         if is_x86_feature_detected!("avx512f") {
             if stream { avx512::stream } else { avx512::prefetch }
@@ -36,27 +36,27 @@ mod x86_64 {
         }
     }
 
-    /// Orders streamed stores before whatever tells others about them.
+    /// Orders streamed stores before all later stores.
     pub(in super::super) fn fence() {
-        // SAFETY: SSE is part of every x86_64.
+        // SAFETY: every x86_64 CPU has SSE.
         unsafe { _mm_sfence() };
     }
 
     #[inline]
-    fn fetch(row: *const u8, at: usize) {
-        // SAFETY: SSE is part of every x86_64, and a prefetch of a bad address does nothing.
+    fn prefetch_line(row: *const u8, at: usize) {
+        // SAFETY: every x86_64 CPU has SSE, and a prefetch of an invalid address does nothing.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(row.wrapping_add(at).cast()) };
     }
 
-    /// The two loops for one register. A macro and no generic function, because an intrinsic is
-    /// inlined only into a function that names its feature.
+    /// Defines the two loops for one register type. It is a macro, because an intrinsic is inlined
+    /// only into a function that names its feature.
     macro_rules! loops {
         ($name:ident, $feature:literal, $reg:ident, $load:ident, $store:ident, $stream:ident) => {
             mod $name {
                 use std::arch::x86_64::{$load, $reg, $store, $stream};
                 use std::ptr::copy_nonoverlapping;
 
-                use super::{LINE, fetch};
+                use super::{LINE, prefetch_line};
 
                 /// # Safety
                 /// As for [`RowCopier`](super::RowCopier).
@@ -69,19 +69,22 @@ mod x86_64 {
                 ) {
                     let mut at = 0;
                     while at + LINE <= bytes {
-                        fetch(next.0, at);
-                        fetch(next.1, at);
+                        prefetch_line(next.0, at);
+                        prefetch_line(next.1, at);
                         for part in (at..at + LINE).step_by(size_of::<$reg>()) {
-                            // SAFETY: registers divide a line, so this one ends at or before
-                            // `at + LINE <= bytes`, up to which the contract makes both ends valid.
+                            // SAFETY: a line is a multiple of the register, so this one ends at or
+                            // before `at + LINE <= bytes`, up to which both ends are valid by the
+                            // function's contract.
                             unsafe { $store(to.add(part).cast(), $load(from.add(part).cast())) };
                         }
                         at += LINE;
                     }
-                    // The last line of `next`, whose end this row's alignment does not tell.
-                    fetch(next.0, bytes.saturating_sub(1));
-                    fetch(next.1, bytes.saturating_sub(1));
-                    // SAFETY: `at <= bytes`, and the contract.
+                    // The last line of `next` is prefetched separately, because `next` may be
+                    // aligned otherwise than this row.
+                    prefetch_line(next.0, bytes.saturating_sub(1));
+                    prefetch_line(next.1, bytes.saturating_sub(1));
+                    // SAFETY: `at <= bytes`, and both ends are valid and disjoint by the function's
+                    // contract.
                     unsafe { copy_nonoverlapping(from.add(at), to.add(at), bytes - at) };
                 }
 
@@ -95,21 +98,24 @@ mod x86_64 {
                     next: (*const u8, *const u8),
                 ) {
                     let head = (to.addr().wrapping_neg() % LINE).min(bytes);
-                    fetch(next.0, 0);
-                    // SAFETY: `head <= bytes`, and the contract.
+                    prefetch_line(next.0, 0);
+                    // SAFETY: `head <= bytes`, and both ends are valid and disjoint by the
+                    // function's contract.
                     unsafe { copy_nonoverlapping(from, to, head) };
                     let mut at = head;
                     while at + LINE <= bytes {
-                        fetch(next.0, at);
+                        prefetch_line(next.0, at);
                         for part in (at..at + LINE).step_by(size_of::<$reg>()) {
-                            // SAFETY: as in `prefetch`; `to + at` is on a line after `head` bytes
-                            // and `part - at` is a multiple of the register, so it is aligned.
+                            // SAFETY: as in `prefetch`; `to + at` begins a line after `head` bytes,
+                            // and `part - at` is a multiple of the register, so the store is
+                            // aligned.
                             unsafe { $stream(to.add(part).cast(), $load(from.add(part).cast())) };
                         }
                         at += LINE;
                     }
-                    fetch(next.0, bytes.saturating_sub(1));
-                    // SAFETY: `at <= bytes`, and the contract.
+                    prefetch_line(next.0, bytes.saturating_sub(1));
+                    // SAFETY: `at <= bytes`, and both ends are valid and disjoint by the function's
+                    // contract.
                     unsafe { copy_nonoverlapping(from.add(at), to.add(at), bytes - at) };
                 }
             }
@@ -132,7 +138,7 @@ mod x86_64 {
         use super::super::RowCopier;
         use super::*;
 
-        /// The tests of `Copier` see the widest loop only; here every one that this CPU has.
+        /// The tests of `Copier` run the widest loop only; this one runs every loop of this CPU.
         #[test]
         fn every_width_copies_every_size() {
             let mut loops: Vec<RowCopier> = vec![sse2::prefetch, sse2::stream];
@@ -148,8 +154,8 @@ mod x86_64 {
                     let (skew, at) = (bytes % 67, bytes % 71);
                     let mut to = vec![0u8; 500];
                     let next = (from.as_ptr(), std::ptr::null());
-                    // SAFETY: 67 + 300 < 700 and 71 + 300 < 500 bytes; two vectors are disjoint;
-                    // the loops are those of this CPU.
+                    // SAFETY: 67 + 300 < 700 and 71 + 300 < 500, so the ranges are inside their
+                    // vectors, which are disjoint; this CPU has the instructions of the loops.
                     unsafe { copy(from.as_ptr().add(skew), to.as_mut_ptr().add(at), bytes, next) };
                     fence();
                     assert_eq!(to[at..at + bytes], from[skew..skew + bytes]);
@@ -164,27 +170,27 @@ mod x86_64 {
 mod portable {
     use super::RowCopier;
 
-    /// Cache lines are at least this long on every 64-bit Arm server.
+    /// The least length of a cache line on 64-bit Arm servers, in bytes.
     #[cfg(target_arch = "aarch64")]
     const LINE: usize = 64;
 
-    /// `memcpy`, with prefetch where the language has it. Non-temporal stores are left to `memcpy`.
+    /// Returns a loop of `memcpy` with prefetch on aarch64. Non-temporal stores are left to
+    /// `memcpy`.
     pub(in super::super) fn row_copier(_stream: bool) -> RowCopier {
         row
     }
 
     pub(in super::super) fn fence() {}
 
-    /// Copies one row and prefetches the next one's lines, of both ends.
+    /// Copies one row and prefetches the lines of `next` at both ends.
     ///
     /// # Safety
-    /// That of [`RowCopier`]: `from` and `to` are valid for `bytes` and do not overlap. `next` may be
-    /// anything: it is prefetched, never accessed.
+    /// As for [`RowCopier`].
     unsafe fn row(from: *const u8, to: *mut u8, bytes: usize, next: (*const u8, *const u8)) {
         #[cfg(target_arch = "aarch64")]
         for at in (0..bytes).step_by(LINE) {
             let (source, target) = (next.0.wrapping_add(at), next.1.wrapping_add(at));
-            // SAFETY: a prefetch of a bad address does nothing, and it changes no register.
+            // SAFETY: a prefetch of an invalid address does nothing, and it changes no register.
             unsafe {
                 std::arch::asm!(
                     "prfm pldl1keep, [{source}]",
@@ -197,7 +203,7 @@ mod portable {
         }
         #[cfg(not(target_arch = "aarch64"))]
         let _ = next;
-        // SAFETY: the contract of `RowCopier`.
+        // SAFETY: both ends are valid and disjoint by the function's contract.
         unsafe { std::ptr::copy_nonoverlapping(from, to, bytes) };
     }
 }

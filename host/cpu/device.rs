@@ -1,4 +1,4 @@
-//! The CPU device: threads play the cores, process memory is the device's.
+//! The CPU device: worker threads stand in for the cores, and process memory for device memory.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -26,26 +26,25 @@ use crate::resources::{Config, Resources};
 use crate::rows::MAX_SEGMENTS;
 use crate::{Error, Result, geometry, memory};
 
-/// Words in a 64-byte line: two workers share none.
-const LINE: usize = 16;
+/// Words in a 64-byte cache line; columns of different workers share none.
+const LINE_WORDS: usize = 16;
 
 fn worker_words(params: &Params) -> usize {
-    work_words::<Sequential>(params).next_multiple_of(LINE)
+    work_words::<Sequential>(params).next_multiple_of(LINE_WORDS)
 }
 
-/// Bytes of so many words in whole 2 MiB pages: a table's random accesses then miss no TLB where the
-/// kernel grants a hugepage.
-fn pages(words: usize) -> usize {
+/// Returns the bytes of `words` words in whole 2 MiB pages, so that a table's random accesses miss
+/// no TLB entry where the kernel grants hugepages.
+fn hugepage_bytes(words: usize) -> usize {
     (4 * words).next_multiple_of(MIB2)
 }
 
-/// All that the cores of one engine touch, besides its core.
 pub(crate) struct Cpu {
     cores: Cores,
     workers: WorkerPool,
 }
 
-/// What the cores share.
+/// The memory and the choices that the workers share.
 struct Cores {
     machine: Machine,
     copier: Copier,
@@ -54,20 +53,23 @@ struct Cores {
 }
 
 impl Engine {
-    /// Takes all memory and starts the cores. The engine's layers and row format are the pool's,
-    /// which several engines may share (pass clones of an `Arc`).
+    /// Makes an engine on the CPU: allocates the slots and the tables, and starts the worker
+    /// threads. The pool sets the number of layers and the row format. Several engines may share a
+    /// pool (pass clones of an `Arc`).
     ///
     /// # Errors
-    /// If the geometry breaks a rule, memory is short, or a core cannot be started.
+    /// If the configuration is invalid, too little memory is available, or a thread cannot be
+    /// started.
     pub fn new(config: Config, pool: impl Into<Arc<HostPool>>) -> Result<Self> {
         let (resources, device) = Cpu::new(config, pool.into())?;
-        Ok(Self::with(resources, Box::new(device)))
+        Ok(Self::from_parts(resources, Box::new(device)))
     }
 
-    /// Device memory that an engine takes, in bytes: (slots, tables and working columns).
+    /// Returns the bytes of device memory that an engine takes: (slots, tables and working
+    /// columns).
     ///
     /// # Errors
-    /// If the geometry is not valid.
+    /// If the geometry is invalid, or its sizes overflow.
     pub fn bytes_needed(config: &Config, buffer: &BufferConfig) -> Result<(usize, usize)> {
         Cpu::bytes_needed(config, buffer)
     }
@@ -97,12 +99,18 @@ impl Cpu {
         let cores = Cores {
             machine: Machine::find(config.machine, params)?,
             copier: Copier::measure(pool.format().bytes(), workers),
-            tables: Mapping::anonymous("tables", pages(table_words(params) * config.states))?,
-            work: Mapping::anonymous("working columns", pages(worker_words(params) * workers))?,
+            tables: Mapping::anonymous(
+                "tables",
+                hugepage_bytes(table_words(params) * config.states),
+            )?,
+            work: Mapping::anonymous(
+                "working columns",
+                hugepage_bytes(worker_words(params) * workers),
+            )?,
         };
         let workers = WorkerPool::new(config.cores)?;
         for state in 0..config.states {
-            // SAFETY: the device is not shared yet.
+            // SAFETY: `state` is in range, and no other thread has access to the new device.
             clear_state(params, unsafe { cores.table(params, state) });
         }
         Ok((Resources::new(config, pool, DeviceBuffer::new(&buffer)?), Self { cores, workers }))
@@ -110,20 +118,21 @@ impl Cpu {
 }
 
 impl Cores {
-    /// The words of one table.
+    /// Returns the words of one table.
     ///
     /// # Safety
-    /// `state` is below the number of states, and nobody else uses this table meanwhile.
+    /// `state` is below the number of states, and nothing else accesses this table while the result
+    /// is in use.
     #[expect(clippy::mut_from_ref, reason = "the contract is exclusive use of this one table")]
     unsafe fn table(&self, params: &Params, state: usize) -> &mut [i32] {
         let n = table_words(params);
         let at = self.tables.ptr().cast::<i32>();
-        // SAFETY: `new` made the mapping `states` tables long, zeroed and aligned to a page; the
-        // contract gives the index and exclusive use.
+        // SAFETY: the mapping holds `states` tables, is zeroed and begins on a page; the caller
+        // keeps `state` in range and the access exclusive (`# Safety`).
         unsafe { core::slice::from_raw_parts_mut(at.add(state * n), n) }
     }
 
-    /// Stage One on one worker: takes requests off `next` until none is left.
+    /// Runs Stage One on one worker, which takes requests from `next` until none is left.
     fn stage_one(
         &self,
         resources: &Resources,
@@ -134,19 +143,19 @@ impl Cores {
     ) {
         let n = worker_words(&resources.config.params);
         let at = self.work.ptr().cast::<i32>();
-        // SAFETY: the mapping holds `workers` such runs, zeroed and aligned, and only this worker
-        // uses run number `worker`.
+        // SAFETY: the mapping holds `n` words per worker, is zeroed and aligned, and only this
+        // worker uses the words of index `worker`.
         let work = unsafe { core::slice::from_raw_parts_mut(at.add(worker * n), n) };
         loop {
             let request = next.fetch_add(1, Ordering::Relaxed);
             if request >= batch.state.len() {
                 return;
             }
-            self.request(resources, batch, out, work, request);
+            self.plan_request(resources, batch, out, work, request);
         }
     }
 
-    fn request(
+    fn plan_request(
         &self,
         resources: &Resources,
         batch: &Batch<'_>,
@@ -158,8 +167,8 @@ impl Cores {
         let k = params.k as usize;
         let first = batch.cu_q[request] as usize;
         let tokens = batch.cu_q[request + 1] as usize - first;
-        // SAFETY: a request's rows are its own (`cu_q` ascends, checked), and each request is taken
-        // by one worker; the plan is as large as the batch (checked).
+        // SAFETY: the engine checked that `cu_q` ascends and that the plan is large enough, so the
+        // parts of requests are disjoint and in range; each request is taken by one worker.
         let (slot, valid, miss, record) = unsafe { out.parts(request, first, tokens, k) };
         if batch.k < k {
             slot.fill(-1);
@@ -177,7 +186,7 @@ impl Cores {
         };
         self.machine.run(StageOne {
             params,
-            // SAFETY: `state` is in range and named once in the batch (checked).
+            // SAFETY: the engine checked that `state` is in range and named once in the batch.
             state: unsafe { self.table(params, state) },
             work,
             tokens,
@@ -186,7 +195,7 @@ impl Cores {
             stable: if stable < 0 { NO_STABLE_LEN } else { stable },
             limit: batch.seq_len[request],
             rows: resources.pool_units(),
-            // A request without tokens at the end of the batch may start behind the last row.
+            // The last requests of a batch may have no tokens and start after the last row.
             ids: batch.ids.get(first * batch.ids_stride..).unwrap_or(&[]),
             ids_stride: batch.ids_stride,
             blocks,
@@ -207,7 +216,7 @@ impl Device for Cpu {
         let transfer = |layer| Transfer::new(resources, cores.copier, &outputs, layer);
         let transfer = step.layer().map(transfer).transpose()?;
         let rows = match step.batch() {
-            // Stage One knows the misses only afterwards: a tenth of the ids is the usual share.
+            // The number of misses is not known before Stage One; a tenth of the ids is typical.
             Some(batch) => plan.rows() * batch.k / 10,
             None => plan.misses,
         };
@@ -241,7 +250,8 @@ impl Device for Cpu {
     }
 
     fn read_table(&mut self, resources: &Resources, state: usize) -> Result<&[i32]> {
-        // SAFETY: `&mut self`: no launch runs; the engine checked the state.
+        // SAFETY: no launch runs, because this method has `&mut self`, and the engine checked the
+        // state.
         Ok(unsafe { self.cores.table(&resources.config.params, state) })
     }
 
@@ -258,17 +268,19 @@ impl Device for Cpu {
     }
 }
 
-/// About what copying so many rows takes one core: 6 bytes a nanosecond, measured.
+/// Returns an estimate of the time that one core takes to copy `rows` rows, at 6 bytes per
+/// nanosecond (measured).
 fn copy_nanoseconds(resources: &Resources, rows: usize) -> u64 {
     (rows * resources.pool.format().bytes() / 6) as u64
 }
 
-/// About what Stage One takes one core: 4 ns per id, measured. One request is one core's work.
+/// Returns an estimate of the time that one core takes for Stage One, at 4 ns per id (measured); 0
+/// for one request, which is not shared among cores.
 fn match_nanoseconds(batch: &Batch<'_>) -> u64 {
     if batch.requests() > 1 { (batch.rows() * batch.k * 4) as u64 } else { 0 }
 }
 
-/// A plan's arrays, shared by the cores of a launch.
+/// The arrays of a plan, which the cores of a launch share.
 struct Outputs {
     requests: usize,
     k: usize,
@@ -280,15 +292,15 @@ struct Outputs {
     miss: [*mut i32; 4],
 }
 
-// SAFETY: it stands for an exclusive borrow of a plan for the length of one launch (the engine's
-// methods hold `&mut Plan`); cores write only their requests' parts, and read others' after SyncAll.
+// SAFETY: the engine's methods hold `&mut Plan` for the length of a launch. Cores write only the
+// parts of their requests, and read other parts after SyncAll.
 unsafe impl Sync for Outputs {}
 
-/// A request's output arrays: slots, valid counts, miss list, record.
+/// The output arrays of one request: slots, valid counts, miss list, record.
 type Parts<'a> = (&'a mut [i32], &'a mut [i32], [&'a mut [i32]; 4], &'a mut [i32]);
 
 impl Outputs {
-    /// The arrays of a plan that `begin` has shaped.
+    /// Returns the arrays of a plan whose batch [`Plan::begin`] has set.
     fn of(plan: &mut Plan) -> Self {
         Self {
             requests: plan.requests,
@@ -302,13 +314,15 @@ impl Outputs {
         }
     }
 
-    /// One request's parts, to write.
+    /// Returns the parts of one request, to write.
     ///
     /// # Safety
-    /// The rows `first..first + tokens` and the request are in the plan and used by nobody else.
+    /// The rows `first..first + tokens` and the request are in the plan, and nothing else accesses
+    /// them while the result is in use.
     unsafe fn parts(&self, request: usize, first: usize, tokens: usize, k: usize) -> Parts<'_> {
         let slice = |at: *mut i32, from: usize, n: usize| {
-            // SAFETY: the contract, and the plan's arrays are as long as its rows and requests.
+            // SAFETY: the ranges are in the plan and access is exclusive by the contract of
+            // `parts`; the arrays are as long as the plan's rows and requests.
             unsafe { core::slice::from_raw_parts_mut(at.add(from), n) }
         };
         (
@@ -320,20 +334,20 @@ impl Outputs {
     }
 
     fn word(at: *const i32, i: usize) -> usize {
-        // SAFETY: called with indices inside the plan's arrays only (`misses` and `Transfer`).
+        // SAFETY: the callers, `misses` and `Transfer`, pass indices inside the plan's arrays.
         unsafe { *at.add(i) as usize }
     }
 
-    /// One column of a request's misses, after SyncAll.
+    /// Returns one column of a request's miss list, after SyncAll.
     fn misses(&self, request: usize, column: usize) -> &[i32] {
         let n = Self::word(self.record, request * record::WORDS + record::TOTAL as usize);
         let at = Self::word(self.cu_q, request) * self.k;
-        // SAFETY: Stage One wrote `n` entries there, and nobody writes any more.
+        // SAFETY: Stage One wrote `n` entries there, and no core writes them after SyncAll.
         unsafe { core::slice::from_raw_parts(self.miss[column].add(at), n) }
     }
 }
 
-/// Stage Two of one layer.
+/// One launch of Stage Two, for one layer.
 struct Transfer<'a> {
     resources: &'a Resources,
     copier: Copier,
@@ -354,15 +368,15 @@ impl<'a> Transfer<'a> {
         Ok(Self { resources, copier, out, layer, rows: rows.collect::<Result<_>>()? })
     }
 
-    /// Copies one core's share.
-    fn run(&self, at: usize) {
+    /// Copies the share of one core.
+    fn run(&self, core: usize) {
         let (resources, out) = (self.resources, self.out);
         let share = |r: usize| Share {
             positions: out.misses(r, POSITION),
             selected: (Outputs::word(out.cu_q, r + 1) - Outputs::word(out.cu_q, r)) * out.k,
         };
         let config = &resources.config;
-        pieces(config.strategy, at, config.cores, out.requests, share, |request, range| {
+        pieces(config.strategy, core, config.cores, out.requests, share, |request, range| {
             let slots = &out.misses(request, SLOT)[range.clone()];
             let rows = &out.misses(request, ROW)[range];
             let first = Outputs::word(out.cu_q, request);
@@ -373,13 +387,14 @@ impl<'a> Transfer<'a> {
                     row @ 0.. => self.rows[i].ptr(row as usize),
                     fresh => {
                         let at = (first + !fresh as usize) * segment.stride;
-                        // `check::fresh` has seen that every row of the batch is in there.
+                        // `check::fresh` has checked that the slice holds every row of the batch.
                         self.layer.fresh.map_or(core::ptr::null(), |f| f.segments[i][at..].as_ptr())
                     }
                 };
-                // SAFETY: Stage One lets only rows of the pool and of this step pass, and slots below
-                // S; a slot is in one miss of one request, so destinations are distinct; pool,
-                // buffer and fresh rows do not overlap, and the caller keeps the pool's promise.
+                // SAFETY: Stage One returns only rows of the pool and of this step, and slots below
+                // S. A slot is in one miss of one request, so destinations are distinct. Pool,
+                // buffer and fresh rows do not overlap, and no other thread or process writes these
+                // rows (module `pool`).
                 unsafe {
                     self.copier.copy_rows(slots.len(), segment.bytes, source, |n| {
                         to.ptr(slots[n] as usize)

@@ -1,4 +1,4 @@
-//! The vector machines that a CPU may have.
+//! The vector machines of a CPU.
 
 use avsg_device::machine::Kernel;
 use avsg_device::machine::emu::Emu;
@@ -8,23 +8,23 @@ use avsg_device::machine::neon::Neon;
 use avsg_device::machine::{avx2::Avx2, avx512::Avx512};
 use std::fmt;
 
-/// A machine that this CPU has. The value holds the proof, so that no step asks CPUID again (in a
-/// virtual machine that is a trap of several microseconds).
+/// A vector machine that this CPU has. The value proves that it was detected, so no step runs CPUID
+/// again, which in a virtual machine traps for several microseconds.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Machine {
-    /// One lane at a time; any CPU.
+    /// One lane, on any CPU.
     Emu(Emu<1>),
-    /// Eight lanes.
+    /// AVX2: eight lanes.
     #[cfg(target_arch = "x86_64")]
     Avx2(Avx2),
-    /// AVX-512 with gathers by scalar loads.
+    /// AVX-512: 16 lanes, with gathers by scalar loads.
     #[cfg(target_arch = "x86_64")]
     Avx512(Avx512<false>),
-    /// AVX-512 with `vpgatherdd`.
+    /// AVX-512: 16 lanes, with gathers by `vpgatherdd`.
     #[cfg(target_arch = "x86_64")]
     Avx512Gather(Avx512<true>),
-    /// Four lanes.
+    /// NEON: four lanes.
     #[cfg(target_arch = "aarch64")]
     Neon(Neon),
 }
@@ -36,7 +36,7 @@ impl fmt::Display for Machine {
 }
 
 impl Machine {
-    /// What it is called.
+    /// Returns the machine's name.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Emu(_) => "emu",
@@ -51,12 +51,12 @@ impl Machine {
         }
     }
 
-    /// Every machine that this CPU has, the widest last.
+    /// Returns every machine that this CPU has, the widest last.
     pub fn all() -> heapless::Vec<Self, 5> {
         let mut all = heapless::Vec::new();
         let mut add = |m: Option<Self>| {
             if let Some(m) = m {
-                // Cannot fail: there are five variants.
+                // This cannot fail: the vector has room for all variants.
                 let _ = all.push(m);
             }
         };
@@ -72,7 +72,7 @@ impl Machine {
         all
     }
 
-    /// Runs a kernel.
+    /// Runs a kernel on this machine.
     #[inline]
     pub fn run<K: Kernel>(self, kernel: K) -> K::Out {
         match self {

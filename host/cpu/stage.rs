@@ -1,4 +1,4 @@
-//! Stage One of one request on a CPU machine: from plain memory to the kernel's columns.
+//! Stage One of one request on a CPU machine: it passes slices of memory to the kernel as columns.
 
 use avsg_device::machine::Kernel;
 use avsg_device::machine::cpu::{Cpu, Scalar};
@@ -13,7 +13,7 @@ use super::machine::Machine;
 use crate::mapping::{MIB2, Mapping};
 use crate::{Result, geometry};
 
-/// One request's Stage One, as a kernel. All slices belong to this request alone.
+/// Stage One of one request, as a kernel. No other request uses the slices.
 pub(crate) struct StageOne<'a> {
     pub params: &'a Params,
     pub state: &'a mut [i32],
@@ -33,7 +33,7 @@ pub(crate) struct StageOne<'a> {
     pub record: &'a mut [i32],
 }
 
-/// The order of [`StageOne::miss`].
+/// Indices of the columns in [`StageOne::miss`]; the column at 1 holds ids.
 pub(crate) const POSITION: usize = 0;
 pub(crate) const SLOT: usize = 2;
 pub(crate) const ROW: usize = 3;
@@ -45,8 +45,8 @@ impl Kernel for StageOne<'_> {
     fn run<C: Cpu>(self, c: C) {
         let word = |n: usize| Scalar::new(n as i32);
         let zero = Scalar::new(0);
-        // A copy that nothing else can point to: the kernel's byte stores might otherwise change it, as
-        // far as the compiler knows, and every tile would read it again.
+        // A local copy of the parameters: the compiler must otherwise assume that the kernel's byte
+        // stores change them, and would read them again in every tile.
         let p = &{ *self.params };
         let mut state = split_state::<C>(p, self.state);
         let mut work = split_work::<C, Sequential>(p, self.work);
@@ -71,8 +71,7 @@ impl Kernel for StageOne<'_> {
     }
 }
 
-/// One request with memory of its own: what a machine is measured with, and a table without an
-/// engine for whoever wants hit rates only.
+/// One table with its own memory and no engine, for measurements of machines and of hit rates.
 pub struct StandaloneTable {
     params: Params,
     memory: Mapping,
@@ -84,37 +83,37 @@ pub struct StandaloneTable {
 }
 
 impl StandaloneTable {
-    /// A cold table.
+    /// Allocates an empty table.
     ///
     /// # Errors
-    /// If the geometry breaks a rule or memory is short.
+    /// If the geometry is invalid or too little memory is available.
     pub fn new(params: &Params) -> Result<Self> {
         let params = Params { page: 0, ..*params };
         geometry::check(&params)?;
         let selected = (params.k * params.tokens) as usize;
-        // The memory that an engine's tables get, hugepages included.
+        // An engine's tables get the same kind of memory, with hugepages.
         let bytes =
             (4 * (table_words(&params) + work_words::<Sequential>(&params))).next_multiple_of(MIB2);
-        let mut trial = Self {
+        let mut table = Self {
             params,
-            memory: Mapping::anonymous("trial table", bytes)?,
+            memory: Mapping::anonymous("standalone table", bytes)?,
             ids: vec![-1; selected],
             slot: vec![-1; selected],
             valid: vec![0; params.tokens as usize],
             miss: [(); 4].map(|()| vec![0; selected]),
             record: [0; record::WORDS],
         };
-        trial.clear();
-        Ok(trial)
+        table.clear();
+        Ok(table)
     }
 
-    /// The table's words and the working columns'. Not a method of `&mut self`: a step also borrows
-    /// the outputs.
+    /// Returns the words of the table and of the working columns. It is no method of `&mut self`,
+    /// because a step borrows the outputs at the same time.
     fn split<'m>(memory: &'m mut Mapping, params: &Params) -> (&'m mut [i32], &'m mut [i32]) {
         let table = table_words(params);
         let words = table + work_words::<Sequential>(params);
-        // SAFETY: `new` made the mapping at least that long; it is zeroed, aligned to a page, and
-        // borrowed mutably.
+        // SAFETY: `new` made the mapping at least `words` words long; it is zeroed, begins on a
+        // page, and is borrowed mutably.
         unsafe { core::slice::from_raw_parts_mut(memory.ptr().cast(), words) }.split_at_mut(table)
     }
 
@@ -123,7 +122,7 @@ impl StandaloneTable {
         clear_state(&self.params, Self::split(&mut self.memory, &self.params).0);
     }
 
-    /// Selects ids that shift by a tenth from step to step, spread over 16 K.
+    /// Selects K ids per token, spread over 16·K·N_q, of which a tenth changes from step to step.
     pub fn select(&mut self, step: usize) {
         let k = self.ids.len();
         for (i, id) in self.ids.iter_mut().enumerate() {
@@ -131,7 +130,7 @@ impl StandaloneTable {
         }
     }
 
-    /// One step over the selected ids, without invalidation.
+    /// Runs one step over the selected ids, without invalidation.
     pub fn step(&mut self, machine: Machine) {
         let tokens = self.params.tokens as usize;
         let ids = core::mem::take(&mut self.ids);
@@ -139,8 +138,8 @@ impl StandaloneTable {
         self.ids = ids;
     }
 
-    /// One step over `tokens` rows of K ids; `stable` -1 means no invalidation. Returns the number
-    /// of misses.
+    /// Runs one step over `ids`, `[tokens, K]`, and returns the number of misses. A `stable` of -1
+    /// turns invalidation off.
     pub fn step_on(&mut self, machine: Machine, ids: &[i32], tokens: usize, stable: i32) -> usize {
         let k = self.params.k as usize;
         let params = self.params;
@@ -167,12 +166,12 @@ impl StandaloneTable {
         self.record[record::TOTAL as usize] as usize
     }
 
-    /// Slots of the last step, row by row.
+    /// Returns the slots of the last step, `[N_q, K]`.
     pub fn slots(&self) -> &[i32] {
         &self.slot
     }
 
-    /// Misses of token `token` in the last step.
+    /// Returns the number of misses of one token in the last step.
     pub fn misses(&self, token: usize) -> usize {
         self.record[record::MISSES as usize + token] as usize
     }

@@ -1,9 +1,10 @@
-//! The CPU device's cores: pinned threads that play the AI cores, with a spin barrier as SyncAll.
+//! The worker threads of the CPU device, which stand in for the AI cores; SyncAll is a spin
+//! barrier.
 //!
-//! A launch is two stages over numbered cores. The caller's thread is worker 0; the others wait for a
-//! launch by spinning for a while and parking after that. Nothing here allocates or takes a blocking
-//! lock once the workers run. There are never more workers than CPUs, because workers spin; a core
-//! count above that is played by fewer workers, core c by worker c mod workers.
+//! A launch runs two stages on numbered cores. The caller's thread is worker 0. Between launches
+//! the other workers spin for a while, then park. A launch neither allocates nor takes a blocking
+//! lock. Workers spin, so there are never more of them than CPUs; with more cores than workers,
+//! worker c mod workers runs core c.
 
 use std::cell::UnsafeCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -16,19 +17,19 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 use crate::cpus::{allowed_cpus, check_cores};
 use crate::{Error, Result};
 
-/// How often a waiting worker looks before it parks: some 200 microseconds, so that the layers of one
-/// forward find it awake.
-const SPINS: u32 = 80_000;
-/// How often the launching thread looks before it lets others run: on a machine with more to do than
-/// CPUs, the worker that it waits for may need this very one.
-const PATIENCE: u32 = 2_000;
-/// Nanoseconds of work below which it is not worth to share it with workers that are awake, or parked
-/// (measured: a launch costs the caller 1 and 30 to 60 microseconds).
-const WORTH_SHARING: [u64; 2] = [4_000, 60_000];
+/// Polls of an idle worker before it parks: about 200 microseconds, so that workers stay awake
+/// between the layers of one forward pass.
+const POLLS_BEFORE_PARK: u32 = 80_000;
+/// Polls of the launching thread before it yields its CPU, because the worker that it waits for may
+/// need this CPU.
+const POLLS_BEFORE_YIELD: u32 = 2_000;
+/// Nanoseconds of work below which the caller's thread runs a launch alone: if all workers are
+/// awake, and if one is parked (measured: a launch costs the caller 1 and 30 to 60 microseconds).
+const MIN_SHARED_NANOSECONDS: [u64; 2] = [4_000, 60_000];
 
 type Stage<'a> = &'a (dyn Fn(usize, usize) + Sync);
 
-/// A launch: both stages, each called with (core, worker).
+/// The stages of a launch; each is called with (core, worker).
 #[derive(Clone, Copy)]
 struct Job<'a> {
     one: Option<Stage<'a>>,
@@ -47,11 +48,11 @@ struct Shared {
     parked: Box<[AtomicBool]>,
 }
 
-// SAFETY: `job` is written by the launching thread only while `running` is 0 (so nobody reads it), and
-// read by workers only after they have seen the new `launch` number, which is stored after it.
+// SAFETY: the launching thread writes `job` only while `running` is 0, when no worker reads it.
+// Workers read it only after they have seen the new `launch` number, which is stored after it.
 unsafe impl Sync for Shared {}
 
-/// The threads that play the cores of one device.
+/// The threads that run the cores of one device.
 pub struct WorkerPool {
     shared: Arc<Shared>,
     threads: Box<[Thread]>,
@@ -59,10 +60,11 @@ pub struct WorkerPool {
 }
 
 impl WorkerPool {
-    /// Starts the workers of a device of `cores` cores, each pinned to a CPU of its own.
+    /// Starts the workers of a device with `cores` cores. Each is pinned to a CPU of its own.
     ///
     /// # Errors
-    /// If `cores` is 0 or above [`MAX_CORES`], or a thread cannot be started.
+    /// If `cores` is 0 or above [`MAX_CORES`](crate::cpus::MAX_CORES), or a thread cannot be
+    /// started.
     pub fn new(cores: usize) -> Result<Self> {
         check_cores(cores)?;
         let cpus = allowed_cpus();
@@ -81,9 +83,9 @@ impl WorkerPool {
         let mut pool = Self { shared, threads: Box::default(), joins: Vec::new() };
         for worker in 1..workers {
             let shared = Arc::clone(&pool.shared);
-            // The caller's thread keeps the first CPU in practice, and is not ours to pin.
+            // The first CPU is left to the caller's thread, which is not pinned.
             let cpu = cpus.get(worker).copied();
-            let body = move || work(&shared, worker, cpu);
+            let body = move || run_worker(&shared, worker, cpu);
             let join = thread::Builder::new()
                 .name(format!("avsg-core-{worker}"))
                 .spawn(body)
@@ -95,7 +97,7 @@ impl WorkerPool {
                 })?;
             pool.joins.push(join);
         }
-        // A thread takes memory while it starts, which must not fall into the first step.
+        // A starting thread allocates memory, which must not happen during the first step.
         while pool.shared.running.load(Ordering::Acquire) != 0 {
             thread::yield_now();
         }
@@ -103,23 +105,23 @@ impl WorkerPool {
         Ok(pool)
     }
 
-    /// Cores of the device.
+    /// Returns the number of cores.
     pub fn cores(&self) -> usize {
         self.shared.cores
     }
 
-    /// Threads that play them.
+    /// Returns the number of threads that run them, the caller's included.
     pub fn workers(&self) -> usize {
         self.shared.workers
     }
 
-    /// Runs stage one on every core, then (after SyncAll) stage two. Returns when both are done.
-    /// `nanoseconds` is about what all cores together have to do; where waking the workers would take
-    /// longer, the caller's thread plays every core. The result is the same.
+    /// Runs stage one on every core, then SyncAll, then stage two, and returns when all are done.
+    /// `nanoseconds` estimates the work of all cores together; if waking the workers would take
+    /// longer, the caller's thread runs every core, with the same result.
     ///
     /// # Errors
-    /// If a stage panicked: a defect of this library, after which the device's tables are not to be
-    /// trusted.
+    /// If a stage panicked, which is a defect of this library; the device's tables are invalid
+    /// then.
     pub fn launch(
         &mut self,
         nanoseconds: u64,
@@ -128,15 +130,16 @@ impl WorkerPool {
     ) -> Result<()> {
         let shared = &*self.shared;
         let asleep = shared.parked[1..].iter().any(|p| p.load(Ordering::Relaxed));
-        if shared.workers == 1 || nanoseconds < WORTH_SHARING[usize::from(asleep)] {
-            play(shared, 0, 1, Job { one, two });
-            return shared.outcome();
+        if shared.workers == 1 || nanoseconds < MIN_SHARED_NANOSECONDS[usize::from(asleep)] {
+            run_stages(shared, 0, 1, Job { one, two });
+            return shared.check_panicked();
         }
-        // SAFETY: only the lifetime changes. Workers drop the references before they leave `running`,
-        // and this function returns only after `running` is 0.
+        // SAFETY: only the lifetime changes. Workers do not use the references after they have
+        // decremented `running`, and this function returns only after `running` is 0.
         let job = unsafe { core::mem::transmute::<Job<'_>, Job<'static>>(Job { one, two }) };
         shared.running.store(shared.workers - 1, Ordering::Relaxed);
-        // SAFETY: `&mut self`, and the last launch ended with `running` 0: no worker reads it now.
+        // SAFETY: no worker reads `job` here, because `&mut self` excludes another launch and the
+        // last one ended with `running` 0.
         unsafe { *shared.job.get() = job };
         shared.launch.fetch_add(1, Ordering::SeqCst);
         for (worker, thread) in self.threads.iter().enumerate() {
@@ -144,18 +147,18 @@ impl WorkerPool {
                 thread.unpark();
             }
         }
-        play(shared, 0, shared.workers, Job { one, two });
+        run_stages(shared, 0, shared.workers, Job { one, two });
         let mut spins = 0u32;
         while shared.running.load(Ordering::Acquire) != 0 {
             spins += 1;
-            if spins < PATIENCE { core::hint::spin_loop() } else { thread::yield_now() }
+            if spins < POLLS_BEFORE_YIELD { core::hint::spin_loop() } else { thread::yield_now() }
         }
-        shared.outcome()
+        shared.check_panicked()
     }
 }
 
 impl Shared {
-    fn outcome(&self) -> Result<()> {
+    fn check_panicked(&self) -> Result<()> {
         if self.panicked.load(Ordering::Acquire) {
             let remedy = "destroy the engine and report the defect";
             return Err(Error::Broken { what: "device state", remedy });
@@ -169,18 +172,18 @@ impl Drop for WorkerPool {
         self.shared.stop.store(true, Ordering::SeqCst);
         for join in self.joins.drain(..) {
             join.thread().unpark();
-            // A worker catches its panics, so there is nothing to learn from the result.
+            // A worker catches its panics, so the result is always `Ok`.
             let _ = join.join();
         }
     }
 }
 
-/// A worker's life.
-fn work(shared: &Shared, worker: usize, cpu: Option<usize>) {
+/// Runs launches on one worker until the pool stops.
+fn run_worker(shared: &Shared, worker: usize, cpu: Option<usize>) {
     if let Some(cpu) = cpu {
         let mut set = CpuSet::new();
         set.set(cpu);
-        // Pinning is for speed; where a container forbids it, the worker runs unpinned.
+        // Pinning is for speed only; if a container forbids it, the worker runs unpinned.
         let _ = sched_setaffinity(None, &set);
     }
     shared.running.fetch_sub(1, Ordering::Release);
@@ -192,7 +195,7 @@ fn work(shared: &Shared, worker: usize, cpu: Option<usize>) {
                 return;
             }
             spins += 1;
-            if spins < SPINS {
+            if spins < POLLS_BEFORE_PARK {
                 core::hint::spin_loop();
                 continue;
             }
@@ -203,21 +206,22 @@ fn work(shared: &Shared, worker: usize, cpu: Option<usize>) {
             shared.parked[worker].store(false, Ordering::SeqCst);
         }
         seen += 1;
-        // SAFETY: the launch number was raised after `job` was written, and `job` is not written again
-        // before this worker has left `running`.
+        // SAFETY: `job` was written before the launch number was raised, and is not written again
+        // before this worker has decremented `running`.
         let job = unsafe { *shared.job.get() };
-        play(shared, worker, shared.workers, job);
+        run_stages(shared, worker, shared.workers, job);
         shared.running.fetch_sub(1, Ordering::Release);
     }
 }
 
-/// One worker's part of a launch of `workers`. A panic must not leave the others in the barrier.
-fn play(shared: &Shared, worker: usize, workers: usize, job: Job<'_>) {
+/// Runs one worker's cores of a launch with `workers` workers. It catches panics, so that the other
+/// workers do not wait in the barrier for ever.
+fn run_stages(shared: &Shared, worker: usize, workers: usize, job: Job<'_>) {
     let run = |stage: Option<Stage<'_>>| {
         let Some(stage) = stage else { return };
         let cores = (worker..shared.cores).step_by(workers);
-        let played = catch_unwind(AssertUnwindSafe(|| cores.for_each(|core| stage(core, worker))));
-        if played.is_err() {
+        let result = catch_unwind(AssertUnwindSafe(|| cores.for_each(|core| stage(core, worker))));
+        if result.is_err() {
             shared.panicked.store(true, Ordering::SeqCst);
         }
     };

@@ -1,5 +1,8 @@
-//! What a batch must keep. On the CPU device its arrays can be read, so every mistake is named
-//! before anything has changed. Ids themselves are data: those out of range raise a status bit.
+//! Checks of batches whose arrays are in host memory: every mistake is reported before anything
+//! changes.
+//!
+//! Ids are not checked here: the kernels treat an id that is out of range as padding and raise a
+//! status bit.
 
 use avsg_device::params::ID_LIMIT;
 
@@ -18,7 +21,7 @@ fn invalid<T>(
     Err(Error::invalid(what, value, limit, remedy))
 }
 
-/// The batch and the plan that it is to go into.
+/// Checks a batch and the plan that will hold its results.
 pub(super) fn batch(
     resources: &Resources,
     named: &mut [bool],
@@ -43,7 +46,7 @@ pub(super) fn batch(
     Ok(())
 }
 
-/// Requests, rows, states, lengths and block tables.
+/// Checks everything in a batch except its ids: requests, rows, states, lengths and block tables.
 pub(super) fn shape(resources: &Resources, named: &mut [bool], batch: &Batch<'_>) -> Result<()> {
     let (config, requests) = (&resources.config, batch.state.len());
     let arrays = [
@@ -106,7 +109,8 @@ pub(super) fn shape(resources: &Resources, named: &mut [bool], batch: &Batch<'_>
         }
     }
     if config.params.page != 0 {
-        // Saturating: strides are the caller's numbers, and a wrapped product would let them pass.
+        // The product saturates because the caller chooses `block_stride`: a wrapped product would
+        // pass.
         let need = requests.saturating_mul(batch.block_stride);
         if batch.block_table.len() < need {
             let limit =
@@ -117,7 +121,6 @@ pub(super) fn shape(resources: &Resources, named: &mut [bool], batch: &Batch<'_>
     Ok(())
 }
 
-/// The array of ids.
 fn ids(resources: &Resources, batch: &Batch<'_>) -> Result<()> {
     let k = resources.config.params.k as usize;
     if batch.k == 0 || batch.k > k {
@@ -140,7 +143,7 @@ fn ids(resources: &Resources, batch: &Batch<'_>) -> Result<()> {
     Ok(())
 }
 
-/// A plan that is to be transferred.
+/// Checks that a plan belongs to this engine and holds a planned batch.
 pub(super) fn plan(resources: &Resources, plan: &Plan) -> Result<()> {
     if plan.engine != resources.id {
         let limit = "it was made by another engine".to_string();
@@ -153,7 +156,8 @@ pub(super) fn plan(resources: &Resources, plan: &Plan) -> Result<()> {
     Ok(())
 }
 
-/// The layer, and the fresh rows of a batch of `rows` rows.
+/// Checks a layer and the fresh rows of a batch of `batch_rows` rows; `needed` refuses their
+/// absence.
 pub(super) fn fresh(
     resources: &Resources,
     layer: usize,
@@ -186,7 +190,7 @@ pub(super) fn fresh(
     Ok(())
 }
 
-/// Refuses to write a pool that this process only reads.
+/// Returns an error if this process may only read the pool.
 pub(super) fn writer(resources: &Resources) -> Result<()> {
     if resources.pool.role() == Role::Reader {
         let limit = "a reader's mapping is read only".to_string();

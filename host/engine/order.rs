@@ -1,33 +1,35 @@
-//! Which plans' rows each layer holds: whether a plan may be transferred to a layer now.
+//! Checks the order of transfers: which plans' rows each layer holds.
 //!
-//! A table says what the plans of a state make of its slots, one after the other. A layer's slots hold
-//! that only if the plans are transferred to the layer in the same order and none that missed a row is
-//! left out. One that comes after a newer one would overwrite rows that the table promises; one whose
-//! forerunner is missing would return slots that were never filled. Neither would be seen in the plan, so
-//! both are refused here. Layers do not depend on each other: plan t + 1 may be made, and transferred
-//! to the layers that have plan t, while plan t is still on its way to others.
+//! A state's table describes its slots after all plans so far. The slots of a layer agree with it
+//! only if every plan that missed a row is transferred to the layer, in the order of the plans. A
+//! transfer after that of a newer plan would overwrite rows that the table lists; a transfer
+//! without that of an older plan would return slots that were never filled. The plan itself shows
+//! neither, so both are refused here. Layers are independent: plan t + 1 may be made, and
+//! transferred to layers that hold plan t, before other layers hold plan t.
 //!
-//! Of what a caller's stream plans the host sees nothing: there the order is the caller's.
+//! The host does not see the states that a caller's stream plans, so that order is up to the
+//! caller.
 
 use crate::batch::Batch;
 use crate::plan::Plan;
 use crate::{Error, Result};
 
-/// The latest plan of a state.
+/// The last plan of a state.
 #[derive(Clone, Copy, Default)]
 struct Latest {
-    /// The latest that missed a row; 0: none since the state was cold.
+    /// Number of the last plan that missed a row; 0 if there is none since the state was cold.
     number: u64,
     generation: i32,
 }
 
 pub(super) struct Order {
-    /// Plans so far.
+    /// Number of plans made so far.
     plans: u64,
-    /// The device's count of failures: each leaves every table cold.
+    /// The device's epoch when `latest` was last valid; a failure raises it and leaves every table
+    /// cold.
     epoch: u64,
     latest: Box<[Latest]>,
-    /// For each layer and state, the latest plan whose rows it got.
+    /// `[layers, states]`, the number of the last plan whose rows were transferred.
     holds: Box<[u64]>,
 }
 
@@ -41,7 +43,7 @@ impl Order {
         }
     }
 
-    /// Before a host's plan: a failure in between has made every table cold.
+    /// Starts a plan: if the device's epoch has changed, every state counts as cold.
     pub fn begin(&mut self, epoch: u64) {
         if self.epoch != epoch {
             self.epoch = epoch;
@@ -49,14 +51,15 @@ impl Order {
         }
     }
 
-    /// A stream plans states that the host does not see: nothing is known of them any more.
+    /// Forgets the last plan of every state, because a caller's stream plans states that the host
+    /// does not see.
     pub fn forget(&mut self) {
         self.epoch = u64::MAX;
     }
 
-    /// The plan whose rows a layer must hold before a checked batch's next one comes; 0: any, as the
-    /// state starts cold.
-    fn before(&self, batch: &Batch<'_>, request: usize) -> u64 {
+    /// Returns the number of the plan whose rows a layer must hold before this request's next plan
+    /// is transferred; 0 if the state starts cold.
+    fn required(&self, batch: &Batch<'_>, request: usize) -> u64 {
         let latest = usize::try_from(batch.state[request]).map(|state| self.latest[state]);
         latest.map_or(0, |latest| {
             if latest.generation == batch.generation[request] { latest.number } else { 0 }
@@ -67,46 +70,46 @@ impl Order {
         self.holds[layer * self.latest.len() + state]
     }
 
-    /// Whether a batch that is not planned yet may go to a layer at once.
+    /// Checks that a batch may be transferred to a layer as soon as it is planned.
     pub fn check_next(&self, batch: &Batch<'_>, layer: usize) -> Result<()> {
         for (request, &state) in batch.state.iter().enumerate() {
             let Ok(state) = usize::try_from(state) else { continue };
-            let before = self.before(batch, request);
-            if self.holds(layer, state) < before {
-                return Err(missing(self.plans + 1, layer, state, before));
+            let required = self.required(batch, request);
+            if self.holds(layer, state) < required {
+                return Err(missing(self.plans + 1, layer, state, required));
             }
         }
         Ok(())
     }
 
-    /// Numbers a plan that was just made from a batch.
+    /// Gives a new plan its number and notes it as the last plan of its states.
     pub fn planned(&mut self, batch: &Batch<'_>, plan: &mut Plan) {
         self.plans += 1;
         plan.number = self.plans;
         for (request, &state) in batch.state.iter().enumerate() {
             let Ok(state) = usize::try_from(state) else { continue };
-            plan.before[request] = self.before(batch, request);
-            let number = if plan.missed(request) { plan.number } else { plan.before[request] };
+            plan.required[request] = self.required(batch, request);
+            let number = if plan.missed(request) { plan.number } else { plan.required[request] };
             self.latest[state] = Latest { number, generation: batch.generation[request] };
         }
     }
 
-    /// Whether a plan may go to a layer.
+    /// Checks that a plan may be transferred to a layer.
     pub fn check(&self, plan: &Plan, layer: usize) -> Result<()> {
         for (request, &state) in plan.state[..plan.requests].iter().enumerate() {
             let Ok(state) = usize::try_from(state) else { continue };
-            let (holds, before) = (self.holds(layer, state), plan.before[request]);
+            let (holds, required) = (self.holds(layer, state), plan.required[request]);
             if holds > plan.number {
                 return Err(too_old(plan.number, layer, state, holds));
             }
-            if holds < before {
-                return Err(missing(plan.number, layer, state, before));
+            if holds < required {
+                return Err(missing(plan.number, layer, state, required));
             }
         }
         Ok(())
     }
 
-    /// A plan has gone to a layer.
+    /// Notes that a plan was transferred to a layer.
     pub fn transferred(&mut self, plan: &Plan, layer: usize) {
         for (request, &state) in plan.state[..plan.requests].iter().enumerate() {
             let Ok(state) = usize::try_from(state) else { continue };
@@ -123,8 +126,8 @@ fn too_old(number: u64, layer: usize, state: usize, holds: u64) -> Error {
     Error::invalid("plan number", number, limit, remedy)
 }
 
-fn missing(number: u64, layer: usize, state: usize, before: u64) -> Error {
-    let limit = format!("layer {layer} lacks the rows of plan {before} for state {state}");
+fn missing(number: u64, layer: usize, state: usize, required: u64) -> Error {
+    let limit = format!("layer {layer} lacks the rows of plan {required} for state {state}");
     let remedy = "transfer that one first, or give the request a new generation";
     Error::invalid("plan number", number, limit, remedy)
 }

@@ -1,54 +1,58 @@
-//! The same calls over arrays in device memory, in a stream of the caller's: nothing is read by the
-//! host, nothing waits, so that the calls can be captured and replayed.
+//! The calls of a step over arrays in device memory, put into the caller's stream. The host reads
+//! no array and does not wait, so the calls can be captured and replayed.
 //!
-//! After a call that failed, the next plan starts every table cold, but not in a recording: there it
-//! is refused. How queued work itself ends, only the caller's wait tells. If it says that some failed,
-//! a table may name rows that were never copied: give every request a new generation.
+//! After a call that failed, the next plan starts every table cold. In a capture such a plan is
+//! refused, because the capture would record the reset. Only the caller's synchronization reports
+//! how queued work ended. If some of it failed, a table may list rows that were never copied: give
+//! every request a new generation.
 
 use super::{Engine, check};
-use crate::plan::Plan;
-use crate::queued::{
-    DEVICE_SEGMENTS, DeviceArray, DeviceBatch, DeviceFresh, DevicePlan, QueuedBatch, QueuedStep,
-    RawStream, Work,
+use crate::device_arrays::{
+    CallKind, DEVICE_SEGMENTS, DeviceArray, DeviceBatch, DeviceFresh, DevicePlan, QueuedBatch,
+    QueuedStep, RawStream,
 };
+use crate::plan::Plan;
 use crate::resources::Resources;
 use crate::{Error, Result, rows};
 
 impl Engine {
-    /// Puts Stage One into a stream. Its outputs are the plan's arrays on the device
+    /// Puts Stage One into a stream. It writes the plan's arrays on the device
     /// ([`Plan::device_arrays`]).
     ///
     /// # Safety
-    /// The arrays are device memory, alive until the work (and every replay) is done, and so are the plan and
-    /// this engine; the stream is the engine's device's, and one stream at a time works on a state. What a
-    /// kernel cannot check of the contents holds: `cu_q` ascends from 0 to at most the rows that `ids` has
-    /// room for, by at most N_q each, and states are in range and named once.
+    /// - The arrays are device memory that stays allocated until the work and all its replays are
+    ///   done. The plan and this engine live as long.
+    /// - The stream belongs to the engine's device, and only one stream at a time works on a state.
+    /// - `cu_q` ascends from 0, by at most N_q per request, to at most the rows that `ids` has room
+    ///   for; states are in range, and each is named once. The kernels cannot check this.
     ///
     /// # Errors
-    /// If an array is too short, the plan is another engine's or too small, the device has no streams, or its
-    /// runtime refuses.
+    /// If an array is too short, the plan is too small or belongs to another engine, the device has
+    /// no streams, or a call of the runtime fails.
     pub unsafe fn enqueue_plan(
         &mut self,
         batch: &DeviceBatch,
         plan: &mut Plan,
         stream: RawStream,
     ) -> Result<()> {
-        let step = self.queued(Work::Plan, batch, plan, 0, None)?;
-        // SAFETY: the contract.
+        let step = self.queued(CallKind::Plan, batch, plan, 0, None)?;
+        // SAFETY: the caller keeps the contract of this function (`# Safety`).
         unsafe { self.enqueue_planning(step, plan, stream) }
     }
 
-    /// Puts Stage Two of one layer into a stream, behind the plan's.
+    /// Puts Stage Two of one layer into a stream, after the plan's Stage One.
     ///
     /// # Safety
-    /// As for [`Self::enqueue_plan`], whose batch still has its `cu_q` and `state`. Fresh rows are there
-    /// whenever some `stable_len` is not -1. For one layer and state, plans come in the order in which they
-    /// were planned, and none that missed a row is left out ([`Self::transfer`] checks that; here the host
-    /// sees no states, and nothing at all of a replay).
+    /// - As for [`Self::enqueue_plan`]; the `cu_q` and `state` arrays of the planned batch are
+    ///   unchanged.
+    /// - `fresh` is passed if some `stable_len` is not -1.
+    /// - For one layer and one state, transfers come in the order of the plans, and no plan that
+    ///   missed a row is left out. [`Self::transfer`] checks this; here the host sees neither
+    ///   states nor replays.
     ///
     /// # Errors
-    /// If the plan was not planned in a stream, there is no such layer, fresh rows are too short, or the
-    /// runtime refuses.
+    /// If the plan was not planned in a stream, there is no such layer, the fresh rows are too
+    /// short, or a call of the runtime fails.
     pub unsafe fn enqueue_transfer(
         &mut self,
         plan: &Plan,
@@ -57,24 +61,29 @@ impl Engine {
         stream: RawStream,
     ) -> Result<()> {
         let Some(batch) = plan.queued else {
-            let limit = "no stream planned it";
-            return Err(Error::invalid("plan", "not a stream's", limit, "plan it in the stream"));
+            let limit = "enqueue_plan or enqueue_step must plan it first";
+            return Err(Error::invalid(
+                "plan",
+                "not planned in a stream",
+                limit,
+                "plan it in the stream",
+            ));
         };
         let out = outputs(&self.resources, plan, &batch)?;
         let fresh = fresh_rows(&self.resources, fresh, layer, batch.rows)?;
-        let step = QueuedStep { work: Work::Transfer, batch, out, layer, fresh };
-        // SAFETY: the contract.
+        let step = QueuedStep { kind: CallKind::Transfer, batch, out, layer, fresh };
+        // SAFETY: the caller keeps the contract of this function (`# Safety`).
         unsafe { self.device.enqueue(&self.resources, &step, stream) }
     }
 
-    /// Puts both into a stream: as two launches, or as one if the options say that no other stream
-    /// computes meanwhile.
+    /// Puts Stage One and Stage Two of one layer into a stream: as two launches, or as one if
+    /// [`AscendOptions::one_launch`](crate::ascend::AscendOptions::one_launch) is `Some(true)`.
     ///
     /// # Safety
     /// As for [`Self::enqueue_plan`] and [`Self::enqueue_transfer`].
     ///
     /// # Errors
-    /// As for both.
+    /// As for [`Self::enqueue_plan`] and [`Self::enqueue_transfer`].
     pub unsafe fn enqueue_step(
         &mut self,
         batch: &DeviceBatch,
@@ -83,20 +92,21 @@ impl Engine {
         fresh: Option<&DeviceFresh<'_>>,
         stream: RawStream,
     ) -> Result<()> {
-        let step = self.queued(Work::Both, batch, plan, layer, fresh)?;
-        // SAFETY: the contract.
+        let step = self.queued(CallKind::PlanAndTransfer, batch, plan, layer, fresh)?;
+        // SAFETY: the caller keeps the contract of this function (`# Safety`).
         unsafe { self.enqueue_planning(step, plan, stream) }
     }
 
-    /// Puts an append into a stream, behind the layer's transfer. Later work of that stream reads the
-    /// rows from the pool; the host and other streams do once it is done. The batch needs no ids.
+    /// Puts an append into a stream, after the layer's transfer. Later work of that stream reads
+    /// the rows from the pool; the host and other streams may read them once the append is done.
+    /// The batch needs no ids.
     ///
     /// # Safety
     /// As for [`Self::enqueue_plan`].
     ///
     /// # Errors
-    /// If an array is too short, there is no such layer, this process may not write the pool, or the runtime
-    /// refuses.
+    /// If an array is too short, there is no such layer, this process may not write the pool, or a
+    /// call of the runtime fails.
     pub unsafe fn enqueue_append(
         &mut self,
         batch: &DeviceBatch,
@@ -108,14 +118,14 @@ impl Engine {
         let fresh = fresh_rows(&self.resources, Some(fresh), layer, batch.rows)?;
         check::writer(&self.resources)?;
         let out = DevicePlan::default();
-        let step = QueuedStep { work: Work::Append, batch, out, layer, fresh };
-        // SAFETY: the contract.
+        let step = QueuedStep { kind: CallKind::Append, batch, out, layer, fresh };
+        // SAFETY: the caller keeps the contract of this function (`# Safety`).
         unsafe { self.device.enqueue(&self.resources, &step, stream) }
     }
 
     fn queued(
         &self,
-        work: Work,
+        kind: CallKind,
         batch: &DeviceBatch,
         plan: &Plan,
         layer: usize,
@@ -124,7 +134,7 @@ impl Engine {
         let batch = with_ids(&self.resources, batch)?;
         let fresh = fresh_rows(&self.resources, fresh, layer, batch.rows)?;
         let out = outputs(&self.resources, plan, &batch)?;
-        Ok(QueuedStep { work, batch, out, layer, fresh })
+        Ok(QueuedStep { kind, batch, out, layer, fresh })
     }
 
     /// # Safety
@@ -135,17 +145,17 @@ impl Engine {
         plan: &mut Plan,
         stream: RawStream,
     ) -> Result<()> {
-        // The host knows nothing of what a stream plans.
-        plan.forget();
+        // The host does not see what a stream plans.
+        plan.clear();
         self.order.forget();
-        // SAFETY: the contract.
+        // SAFETY: the caller keeps the contract of this function (`# Safety`).
         unsafe { self.device.enqueue(&self.resources, &step, stream)? };
         plan.queued = Some(step.batch);
         Ok(())
     }
 }
 
-/// A batch that is planned: with as many rows as `ids` has room for.
+/// Checks a batch for Stage One; it has at most as many rows as `ids` has room for.
 fn with_ids(resources: &Resources, batch: &DeviceBatch) -> Result<QueuedBatch> {
     let params = &resources.config.params;
     let most_k = params.k as usize;
@@ -165,7 +175,7 @@ fn with_ids(resources: &Resources, batch: &DeviceBatch) -> Result<QueuedBatch> {
     Ok(QueuedBatch { rows, k, ids, ids_stride, ..requests(resources, batch)? })
 }
 
-/// A batch that is appended. If it has ids, it has as many rows as they have room for.
+/// Checks a batch for an append. If it has ids, it has at most as many rows as they have room for.
 fn without_ids(resources: &Resources, batch: &DeviceBatch) -> Result<QueuedBatch> {
     let params = &resources.config.params;
     let k = params.k as usize;
@@ -178,7 +188,7 @@ fn without_ids(resources: &Resources, batch: &DeviceBatch) -> Result<QueuedBatch
     Ok(QueuedBatch { rows, k, ids: 0, ids_stride: k, ..requests(resources, batch)? })
 }
 
-/// What a batch says of its requests.
+/// Checks the arrays of a batch that have one entry per request.
 fn requests(resources: &Resources, batch: &DeviceBatch) -> Result<QueuedBatch> {
     let requests = batch.requests;
     if requests > 1 << 20 {
@@ -200,10 +210,10 @@ fn requests(resources: &Resources, batch: &DeviceBatch) -> Result<QueuedBatch> {
     })
 }
 
-/// The address of an array that has `need` elements at least.
+/// Returns the address of an array that must have at least `need` elements.
 fn address([what, length]: [&'static str; 2], array: DeviceArray, need: usize) -> Result<u64> {
     if array.len < need {
-        let limit = format!("the batch needs {need}");
+        let limit = format!("the batch needs {need} elements");
         return Err(Error::invalid(length, array.len, limit, "pass the whole array"));
     }
     if need > 0 && (array.address == 0 || !array.address.is_multiple_of(4)) {
@@ -213,7 +223,8 @@ fn address([what, length]: [&'static str; 2], array: DeviceArray, need: usize) -
     Ok(array.address)
 }
 
-/// The bases of the fresh rows of a batch of at most so many rows, for a layer that exists.
+/// Returns the address of each segment's fresh rows, for an existing layer and a batch of at most
+/// `batch_rows` rows.
 fn fresh_rows(
     resources: &Resources,
     fresh: Option<&DeviceFresh<'_>>,
@@ -247,10 +258,11 @@ fn fresh_rows(
     Ok(bases)
 }
 
-/// Where a plan's outputs go, if it is this engine's and holds the batch.
+/// Returns the addresses of a plan's outputs if the plan belongs to this engine and is large enough
+/// for the batch.
 fn outputs(resources: &Resources, plan: &Plan, batch: &QueuedBatch) -> Result<DevicePlan> {
     let Some(out) = plan.device.filter(|_| plan.engine == resources.id) else {
-        let limit = "it must be this engine's, on a device with streams";
+        let limit = "it must belong to this engine, on a device with streams";
         return Err(Error::invalid(
             "plan",
             "foreign",

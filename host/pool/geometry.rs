@@ -1,77 +1,81 @@
-//! Where a row lies: rows to chunks, chunks to bytes of the pool's file.
+//! The layout of a pool: rows in chunks, and chunks in the pool's file.
 
 use super::pages::Pages;
 use crate::mapping::MIB2;
 use crate::rows::{self, MAX_SEGMENTS, RowFormat, Segment};
 use crate::{Error, Result};
 
-/// Chunks stay below the 128 MiB that one registration is known to take on Ascend hosts.
+/// The default of [`PoolConfig::chunk_bytes`]: 64 MiB, below the 128 MiB that one registration is
+/// known to take on Ascend hosts.
 pub const DEFAULT_CHUNK_BYTES: usize = 64 << 20;
-/// A device registers whole pages.
+/// The page size in bytes that chunks are aligned to, because a device registers whole pages.
 const PAGE: usize = 4096;
 
-/// What a pool is to be.
+/// The size and layout of a pool.
 #[derive(Debug, Clone)]
 pub struct PoolConfig {
-    /// Layers.
+    /// Number of layers.
     pub layers: usize,
-    /// Rows of each layer.
+    /// Number of rows in each layer.
     pub rows: usize,
-    /// The shape of a row.
+    /// The format of a row.
     pub format: RowFormat,
-    /// The most bytes that a chunk may have; a chunk holds the largest power of two of rows below.
+    /// Upper limit on the bytes of a chunk. A chunk holds the largest power of two of rows that
+    /// fits.
     pub chunk_bytes: usize,
-    /// The first rung of the hugepage ladder to try.
+    /// The kind of pages that is tried first; worse kinds follow in the order of [`Pages`].
     pub pages: Pages,
 }
 
 impl PoolConfig {
-    /// Chunks of at most 64 MiB, and the ladder from 2 MiB hugepages down.
+    /// Returns a configuration with chunks of at most 64 MiB that tries 2 MiB hugepages first.
     pub fn new(layers: usize, rows: usize, format: RowFormat) -> Self {
         Self { layers, rows, format, chunk_bytes: DEFAULT_CHUNK_BYTES, pages: Pages::Huge2M }
     }
 
-    /// The length of every chunk, layer by layer and segment by segment: what
-    /// [`HostPool::from_caller`](super::HostPool::from_caller) expects.
+    /// Returns the length in bytes of every chunk, layer by layer and segment by segment, as
+    /// [`HostPool::from_caller`](super::HostPool::from_caller) expects them.
+    ///
+    /// # Errors
+    /// As for [`HostPool::new`](super::HostPool::new).
     pub fn chunk_lens(&self) -> Result<Vec<usize>> {
         let geometry = Geometry::new(self)?;
         crate::memory::check("host pool", geometry.total())?;
         Ok(geometry.spans().map(|(_, len)| len).collect())
     }
 
-    /// How many chunks there are.
+    /// Returns the number of chunks.
     ///
     /// # Errors
-    /// As [`HostPool::new`](super::HostPool::new) for the geometry.
+    /// If the geometry is invalid ([`HostPool::new`](super::HostPool::new)).
     pub fn chunk_count(&self) -> Result<usize> {
         Geometry::new(self).map(|geometry| geometry.chunk_count())
     }
 }
 
-/// One segment's rows within a layer.
 #[derive(Debug, Clone)]
-pub(super) struct Lane {
+pub(super) struct SegmentLayout {
     /// A chunk holds `1 << shift` rows.
     pub(super) shift: u32,
     pub(super) bytes: usize,
     pub(super) stride: usize,
-    /// Its first chunk within the layer, and how many there are.
+    /// Index of the first chunk within the layer, then the number of chunks.
     pub(super) first: usize,
     pub(super) chunks: usize,
-    /// Its first byte within the layer.
+    /// Offset of the first byte within the layer.
     offset: usize,
     chunk_len: usize,
     last_len: usize,
 }
 
-/// A checked [`PoolConfig`]: no product below overflows.
+/// The layout of a checked [`PoolConfig`]; products of its numbers do not overflow.
 #[derive(Debug, Clone)]
 pub(super) struct Geometry {
     pub(super) format: RowFormat,
     pub(super) layers: usize,
     pub(super) rows: usize,
     pub(super) chunk_bytes: usize,
-    pub(super) lanes: heapless::Vec<Lane, MAX_SEGMENTS>,
+    pub(super) segments: heapless::Vec<SegmentLayout, MAX_SEGMENTS>,
     layer_len: usize,
     total: usize,
 }
@@ -90,7 +94,7 @@ impl Geometry {
                 remedy,
             )
         };
-        let (mut lanes, mut first, mut layer_len) = (heapless::Vec::new(), 0, 0usize);
+        let (mut segments, mut first, mut layer_len) = (heapless::Vec::new(), 0, 0usize);
         for &segment in config.format.as_slice() {
             if segment.stride > chunk_bytes {
                 return Err(Error::invalid(
@@ -100,17 +104,17 @@ impl Geometry {
                     "pass chunks that hold at least one row",
                 ));
             }
-            let (lane, len) =
-                Lane::new(segment, rows, chunk_bytes, first, layer_len).ok_or_else(too_large)?;
-            first += lane.chunks;
+            let (layout, len) = SegmentLayout::new(segment, rows, chunk_bytes, first, layer_len)
+                .ok_or_else(too_large)?;
+            first += layout.chunks;
             layer_len = layer_len.checked_add(len).ok_or_else(too_large)?;
-            // Cannot fail: a format has no more segments than this holds.
-            let _ = lanes.push(lane);
+            // This cannot fail: the vector has room for the most segments that a format may have.
+            let _ = segments.push(layout);
         }
         let total = layer_len.checked_mul(layers).filter(|&total| total <= isize::MAX as usize);
         let total = total.ok_or_else(too_large)?;
         let format = config.format.clone();
-        Ok(Self { format, layers, rows, chunk_bytes, lanes, layer_len, total })
+        Ok(Self { format, layers, rows, chunk_bytes, segments, layer_len, total })
     }
 
     pub(super) fn total(&self) -> usize {
@@ -118,29 +122,29 @@ impl Geometry {
     }
 
     pub(super) fn chunks_per_layer(&self) -> usize {
-        self.lanes.iter().map(|lane| lane.chunks).sum()
+        self.segments.iter().map(|layout| layout.chunks).sum()
     }
 
     pub(super) fn chunk_count(&self) -> usize {
         self.layers * self.chunks_per_layer()
     }
 
-    /// Offset and length of every chunk, in the order of the chunk table.
+    /// Returns the offset and the length in bytes of every chunk, in the order of the chunk table.
     pub(super) fn spans(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
         (0..self.layers).flat_map(move |layer| {
-            self.lanes.iter().flat_map(move |lane| {
-                (0..lane.chunks).map(move |index| {
-                    let at = layer * self.layer_len + lane.offset + index * lane.chunk_len;
-                    let last = index + 1 == lane.chunks;
-                    (at, if last { lane.last_len } else { lane.chunk_len })
+            self.segments.iter().flat_map(move |layout| {
+                (0..layout.chunks).map(move |index| {
+                    let at = layer * self.layer_len + layout.offset + index * layout.chunk_len;
+                    let last = index + 1 == layout.chunks;
+                    (at, if last { layout.last_len } else { layout.chunk_len })
                 })
             })
         })
     }
 }
 
-impl Lane {
-    /// The lane and the bytes that it takes of a layer. None on overflow.
+impl SegmentLayout {
+    /// Returns the layout and the bytes that it takes in a layer; `None` on overflow.
     fn new(
         segment: Segment,
         rows: usize,
@@ -149,7 +153,8 @@ impl Lane {
         offset: usize,
     ) -> Option<(Self, usize)> {
         let Segment { bytes, stride } = segment;
-        // At least one row fits, so the quotient has a logarithm; no more rows than there are.
+        // The caller has checked that a row fits, so the quotient is at least 1. A chunk is not
+        // larger than all rows need.
         let fit = (chunk_bytes / stride).ilog2();
         let shift = fit.min(rows.checked_next_power_of_two()?.ilog2());
         let per_chunk = 1usize << shift;
@@ -161,7 +166,7 @@ impl Lane {
         let chunk_len = raw.checked_next_multiple_of(align)?;
         let last_len = last_rows.checked_mul(stride)?.checked_next_multiple_of(align)?;
         let len = (chunks - 1).checked_mul(chunk_len)?.checked_add(last_len)?;
-        let lane = Self { shift, bytes, stride, first, chunks, offset, chunk_len, last_len };
-        Some((lane, len))
+        let layout = Self { shift, bytes, stride, first, chunks, offset, chunk_len, last_len };
+        Some((layout, len))
     }
 }

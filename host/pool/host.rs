@@ -1,20 +1,20 @@
-//! A pool in this process: its chunks, and the ways to touch a row.
+//! A pool in this process: its chunks and the access to its rows.
 
 use std::fmt;
 use std::marker::PhantomData;
 use std::os::fd::OwnedFd;
 use std::ptr::{self, NonNull};
 
-use super::geometry::{Geometry, Lane, PoolConfig};
-use super::lease::Lease;
+use super::geometry::{Geometry, PoolConfig, SegmentLayout};
 use super::pages::Pages;
-use super::{ladder, words};
+use super::write_lock::WriteLock;
+use super::{atomic_copy, ladder};
 
 use crate::mapping::Mapping;
 use crate::rows::{self, RowFormat};
 use crate::{Error, Result};
 
-/// What a process may do with a pool. One process at a time is its writer.
+/// The access of a process to a pool. One process at a time is its writer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// Reads rows; an imported mapping is read-only.
@@ -23,7 +23,7 @@ pub enum Role {
     Writer,
 }
 
-/// One contiguous range of rows of one layer and segment, whole pages of it.
+/// A contiguous range of whole pages that holds rows of one layer and segment.
 #[derive(Debug, Clone, Copy)]
 pub struct Chunk {
     ptr: NonNull<u8>,
@@ -31,33 +31,33 @@ pub struct Chunk {
 }
 
 impl Chunk {
-    /// A range that the caller owns, for [`HostPool::from_caller`]. None for a null pointer.
+    /// Returns a chunk of the caller's memory for [`HostPool::from_caller`]; `None` if `ptr` is
+    /// null.
     pub fn new(ptr: *mut u8, len: usize) -> Option<Self> {
         NonNull::new(ptr).map(|ptr| Self { ptr, len })
     }
 
-    /// Where it begins.
+    /// Returns the address of the first byte.
     pub fn ptr(&self) -> *mut u8 {
         self.ptr.as_ptr()
     }
 
-    /// Its bytes; the last chunk of a segment may be shorter than the others.
+    /// Returns the length in bytes. The last chunk of a segment may be shorter than the others.
     #[expect(clippy::len_without_is_empty, reason = "a chunk holds at least one row")]
     pub fn len(&self) -> usize {
         self.len
     }
 }
 
-/// What keeps the chunks alive. Dropping the mapping unmaps them.
 pub(super) enum Backing {
-    File { fd: OwnedFd, mapping: Mapping, lease: Option<Lease> },
+    File { fd: OwnedFd, mapping: Mapping, lock: Option<WriteLock> },
     Caller,
 }
 
-/// The host pool. See the [module](super) for its layout and for who may touch a row when.
+/// The host pool. The [module](super) describes its layout and when a row may be read or written.
 pub struct HostPool {
     pub(super) geometry: Geometry,
-    // Before `backing`, whose drop ends the validity of these pointers.
+    // These pointers are valid while `backing` is.
     pub(super) chunks: Box<[Chunk]>,
     pub(super) backing: Backing,
     pub(super) role: Role,
@@ -65,39 +65,49 @@ pub struct HostPool {
     pub(super) huge_bytes: usize,
 }
 
-// SAFETY: the chunks belong to the process, not to a thread: `backing` owns them, or the caller of
-// `from_caller` promised so.
+// SAFETY: the chunks are memory of the process, not of a thread, and stay mapped as long as the
+// pool: `backing` owns them, or the caller of `from_caller` guarantees it.
 unsafe impl Send for HostPool {}
-// SAFETY: the methods of `&HostPool` touch the chunks only through `words`, which is atomic; what
-// is done with raw pointers is promised by whoever dereferences them (module documentation).
+// SAFETY: the methods of `&HostPool` access the chunks only through `atomic_copy`. Code that
+// dereferences the raw pointers keeps the rules in the module's documentation.
 unsafe impl Sync for HostPool {}
 
 impl HostPool {
-    /// Bytes that [`Self::new`] takes at most, to be shown before they are taken.
+    /// Returns the most bytes that [`Self::new`] allocates.
+    ///
+    /// # Errors
+    /// If the geometry is invalid, or `config.pages` is [`Pages::Caller`].
     pub fn plan_bytes(config: &PoolConfig) -> Result<usize> {
         ladder::mapped_len(Geometry::new(config)?.total(), config.pages)
     }
 
-    /// Takes the memory, zeroed and present, and makes this process its writer. Fails with nothing
-    /// taken when it is more than the machine can give.
+    /// Allocates a zeroed and populated pool and makes this process its writer.
+    ///
+    /// # Errors
+    /// If the geometry is invalid, the system refuses a call, or less memory is available than the
+    /// pool needs; nothing is allocated then.
     pub fn new(config: &PoolConfig) -> Result<Self> {
         let geometry = Geometry::new(config)?;
-        let taken = ladder::take(geometry.total(), config.pages)?;
-        let lease = Some(Lease::take(&taken.fd)?);
-        let chunks = cut(&geometry, &taken.mapping)?;
-        let (pages, huge_bytes) = (taken.pages, taken.huge_bytes);
-        let backing = Backing::File { fd: taken.fd, mapping: taken.mapping, lease };
+        let allocation = ladder::allocate(geometry.total(), config.pages)?;
+        let lock = Some(WriteLock::acquire(&allocation.fd)?);
+        let chunks = chunks_in(&geometry, &allocation.mapping)?;
+        let (pages, huge_bytes) = (allocation.pages, allocation.huge_bytes);
+        let backing = Backing::File { fd: allocation.fd, mapping: allocation.mapping, lock };
         Ok(Self { geometry, chunks, backing, role: Role::Writer, pages, huge_bytes })
     }
 
-    /// A pool over memory that the caller owns, for example what a device's own allocator gave.
-    /// `chunks` are in the order of [`PoolConfig::chunk_lens`] and at least as long as those; with a
-    /// `chunk_bytes` of `usize::MAX` that is one for each layer and segment. It cannot be exported.
+    /// Makes a pool over the caller's memory, for example memory from a device's own allocator.
+    /// `chunks` are in the order of [`PoolConfig::chunk_lens`] and at least that long; a
+    /// `chunk_bytes` of `usize::MAX` makes one chunk per layer and segment. Such a pool cannot be
+    /// exported.
     ///
     /// # Safety
     /// - Each chunk is valid for reads and writes of its length until the pool is dropped.
     /// - No two chunks overlap.
-    /// - Other accesses to them keep the promise of the [module](super)'s raw pointers.
+    /// - Other accesses to them keep the rules of the [module](super) for raw pointers.
+    ///
+    /// # Errors
+    /// If the geometry is invalid, or the number or a length of the chunks does not match it.
     pub unsafe fn from_caller(config: &PoolConfig, chunks: &[Chunk]) -> Result<Self> {
         let geometry = Geometry::new(config)?;
         if geometry.chunk_count() != chunks.len() {
@@ -123,67 +133,72 @@ impl HostPool {
         Ok(Self { geometry, chunks, backing, role: Role::Writer, pages, huge_bytes: 0 })
     }
 
-    /// The shape of a row.
+    /// Returns the format of a row.
     pub fn format(&self) -> &RowFormat {
         &self.geometry.format
     }
 
-    /// Layers.
+    /// Returns the number of layers.
     pub fn layers(&self) -> usize {
         self.geometry.layers
     }
 
-    /// Rows of each layer.
+    /// Returns the number of rows in each layer.
     pub fn rows(&self) -> usize {
         self.geometry.rows
     }
 
-    /// What this process may do.
+    /// Returns the access of this process.
     pub fn role(&self) -> Role {
         self.role
     }
 
-    /// What the pool really got.
+    /// Returns the kind of pages that the pool has.
     pub fn pages(&self) -> Pages {
         self.pages
     }
 
-    /// Bytes of it that hugepages map, as far as this process has seen at creation or import.
+    /// Returns the bytes that hugepages map, as counted when this process created or imported the
+    /// pool.
     pub fn huge_bytes(&self) -> usize {
         self.huge_bytes
     }
 
-    /// Bytes of all chunks.
+    /// Returns the length of all chunks in bytes.
     pub fn bytes(&self) -> usize {
         self.chunks.iter().map(Chunk::len).sum()
     }
 
-    /// Every chunk, layer by layer and segment by segment: what a device registers before its
-    /// kernels read rows, and unregisters before the pool is dropped.
+    /// Returns every chunk, layer by layer and segment by segment. A device registers them before
+    /// its kernels read rows, and unregisters them before the pool is dropped.
     pub fn chunks(&self) -> impl ExactSizeIterator<Item = Chunk> + '_ {
         self.chunks.iter().copied()
     }
 
-    /// How a segment's rows lie in each layer: rows per chunk as a shift, and chunks. None if there
-    /// is no such segment.
+    /// Returns the chunks of a segment in each layer, as (binary logarithm of the rows per chunk,
+    /// number of chunks); `None` if there is no such segment.
     pub(crate) fn chunking(&self, segment: usize) -> Option<(u32, usize)> {
-        self.geometry.lanes.get(segment).map(|lane| (lane.shift, lane.chunks))
+        self.geometry.segments.get(segment).map(|layout| (layout.shift, layout.chunks))
     }
 
-    /// The rows of one layer and segment, for copies that look up many of them.
+    /// Returns a view of the rows of one layer and segment, for copies of many rows.
+    ///
+    /// # Errors
+    /// If there is no such layer or segment.
     pub fn view(&self, layer: usize, segment: usize) -> Result<RowView<'_>> {
-        let (lane, chunks) = self.lane(layer, segment)?;
-        let (shift, stride, rows) = (lane.shift, lane.stride, self.geometry.rows);
+        let (layout, chunks) = self.segment(layer, segment)?;
+        let (shift, stride, rows) = (layout.shift, layout.stride, self.geometry.rows);
         Ok(RowView { chunks: chunks.as_ptr(), rows, shift, stride, pool: PhantomData })
     }
 
-    /// Where a segment of a row begins, or null when there is no such row. Dereferencing it is a
-    /// promise: see the [module](super).
+    /// Returns the address of one segment of a row; null if there is no such row. The
+    /// [module](super) says when it may be dereferenced.
     pub fn row_ptr(&self, layer: usize, segment: usize, row: usize) -> *const u8 {
         self.view(layer, segment).map_or(ptr::null(), |view| view.ptr(row))
     }
 
-    /// Like [`Self::row_ptr`] for writing; null for a reader as well.
+    /// Returns the same address as [`Self::row_ptr`] for writing; null if this process may only
+    /// read.
     pub fn row_mut(&self, layer: usize, segment: usize, row: usize) -> *mut u8 {
         match self.role {
             Role::Writer => self.row_ptr(layer, segment, row).cast_mut(),
@@ -191,7 +206,10 @@ impl HostPool {
         }
     }
 
-    /// Writes a whole row, its segments back to back in `bytes`.
+    /// Writes a whole row, whose segments are back to back in `bytes`.
+    ///
+    /// # Errors
+    /// If there is no such row, the length is not that of a row, or this process may only read.
     pub fn write_row(&self, layer: usize, row: usize, bytes: &[u8]) -> Result<()> {
         self.geometry.format.expect_row(bytes.len())?;
         let mut rest = bytes;
@@ -204,6 +222,9 @@ impl HostPool {
     }
 
     /// Writes one segment of a row.
+    ///
+    /// # Errors
+    /// If there is no such segment, the length is not the segment's, or this process may only read.
     pub fn write_segment(
         &self,
         layer: usize,
@@ -216,50 +237,59 @@ impl HostPool {
                 "pool role",
                 "reader",
                 "only the writer writes rows",
-                "import the pool with Role::Writer once its writer has let go",
+                "import the pool with Role::Writer once its writer was dropped or demoted",
             ));
         }
-        let (lane, ptr) = self.locate(layer, segment, row)?;
-        if bytes.len() != lane.bytes {
+        let (layout, ptr) = self.locate(layer, segment, row)?;
+        if bytes.len() != layout.bytes {
             return Err(Error::invalid(
                 "segment buffer",
                 format!("{} bytes", bytes.len()),
-                format!("the segment has {}", lane.bytes),
+                format!("the segment has {}", layout.bytes),
                 "pass the segment's bytes without padding",
             ));
         }
-        // SAFETY: `locate` found the row, so `ptr` is valid for the `lane.bytes` bytes that `bytes`
-        // has by the check above, and this process maps it for writing by the check of the role.
-        unsafe { words::copy_in(bytes, ptr) };
+        // SAFETY: `locate` returned the address of a row, so `ptr` is valid for `layout.bytes`
+        // bytes, which is the length of `bytes`; a writer maps the pool for writing.
+        unsafe { atomic_copy::copy_in(bytes, ptr) };
         Ok(())
     }
 
     /// Reads a whole row into `into`, its segments back to back.
+    ///
+    /// # Errors
+    /// If there is no such row, or the length of `into` is not that of a row.
     pub fn read_row(&self, layer: usize, row: usize, into: &mut [u8]) -> Result<()> {
         self.geometry.format.expect_row(into.len())?;
         let mut rest = into;
         for index in 0..self.geometry.format.as_slice().len() {
-            let (lane, ptr) = self.locate(layer, index, row)?;
-            let (part, after) = rest.split_at_mut(lane.bytes);
-            // SAFETY: `locate` found the row, so `ptr` is valid for the `lane.bytes` bytes of `part`.
-            unsafe { words::copy_out(ptr, part) };
+            let (layout, ptr) = self.locate(layer, index, row)?;
+            let (part, after) = rest.split_at_mut(layout.bytes);
+            // SAFETY: `locate` returned the address of a row, so `ptr` is valid for the
+            // `layout.bytes` bytes of `part`.
+            unsafe { atomic_copy::copy_out(ptr, part) };
             rest = after;
         }
         Ok(())
     }
 
-    fn lane(&self, layer: usize, segment: usize) -> Result<(&Lane, &[Chunk])> {
+    fn segment(&self, layer: usize, segment: usize) -> Result<(&SegmentLayout, &[Chunk])> {
         rows::index("layer", layer, self.geometry.layers)?;
-        rows::index("segment", segment, self.geometry.lanes.len())?;
-        let lane = &self.geometry.lanes[segment];
-        let first = layer * self.geometry.chunks_per_layer() + lane.first;
-        Ok((lane, &self.chunks[first..first + lane.chunks]))
+        rows::index("segment", segment, self.geometry.segments.len())?;
+        let layout = &self.geometry.segments[segment];
+        let first = layer * self.geometry.chunks_per_layer() + layout.first;
+        Ok((layout, &self.chunks[first..first + layout.chunks]))
     }
 
-    fn locate(&self, layer: usize, segment: usize, row: usize) -> Result<(&Lane, *mut u8)> {
+    fn locate(
+        &self,
+        layer: usize,
+        segment: usize,
+        row: usize,
+    ) -> Result<(&SegmentLayout, *mut u8)> {
         rows::index("row", row, self.geometry.rows)?;
         let ptr = self.view(layer, segment)?.ptr(row).cast_mut();
-        Ok((&self.geometry.lanes[segment], ptr))
+        Ok((&self.geometry.segments[segment], ptr))
     }
 }
 
@@ -276,7 +306,7 @@ impl fmt::Debug for HostPool {
     }
 }
 
-/// The rows of one layer and segment: two loads and a multiplication from a row to its address.
+/// A view of the rows of one layer and segment. [`Self::ptr`] costs two loads and a multiplication.
 #[derive(Debug, Clone, Copy)]
 pub struct RowView<'a> {
     chunks: *const Chunk,
@@ -286,31 +316,29 @@ pub struct RowView<'a> {
     pool: PhantomData<&'a HostPool>,
 }
 
-// SAFETY: it is a borrow of the pool's chunk table, which nobody changes while it lives; the rest as
-// for `HostPool`.
+// SAFETY: the view borrows the pool, whose chunk table does not change; the rest as for `HostPool`.
 unsafe impl Send for RowView<'_> {}
 // SAFETY: as for Send; its methods only read the table.
 unsafe impl Sync for RowView<'_> {}
 
 impl RowView<'_> {
-    /// Where `row` begins, or null when there is no such row.
+    /// Returns the address of `row`; null if there is no such row.
     #[inline]
     pub fn ptr(&self, row: usize) -> *const u8 {
         if row >= self.rows {
             return ptr::null();
         }
-        // SAFETY: `row < rows`, and `lane` took as many chunks as `rows` rows have, so the chunk
-        // exists; the table lives as long as the pool that this borrows.
+        // SAFETY: `row < rows`, and the table has the chunks of `rows` rows, so the chunk exists.
+        // The table is valid as long as the pool that this view borrows.
         let chunk = unsafe { &*self.chunks.add(row >> self.shift) };
         let within = row & ((1 << self.shift) - 1);
         chunk.ptr().wrapping_add(within * self.stride)
     }
 }
 
-/// The chunks of `geometry` in `mapping`.
-pub(super) fn cut(geometry: &Geometry, mapping: &Mapping) -> Result<Box<[Chunk]>> {
+pub(super) fn chunks_in(geometry: &Geometry, mapping: &Mapping) -> Result<Box<[Chunk]>> {
     let chunk = |(at, len): (usize, usize)| {
-        // Both creation and import made the mapping at least this long.
+        // Creation and import both make the mapping at least this long.
         let inside = at.checked_add(len).is_some_and(|end| end <= mapping.len());
         inside.then(|| Chunk::new(mapping.ptr().wrapping_add(at), len)).flatten()
     };

@@ -1,5 +1,5 @@
-//! The hugepage ladder: explicit hugepages, transparent ones, plain pages, and the truth about
-//! which it became.
+//! The hugepage ladder: allocation with the best kind of pages that the system grants, in the order
+//! of [`Pages`]. Each kind is a rung; the pool reports the rung that it got.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -13,15 +13,15 @@ use crate::{Error, Result, memory};
 const WHAT: &str = "host pool";
 const GIB1: usize = 1 << 30;
 
-/// Memory that is present, in a file that can no longer shrink.
-pub(super) struct Taken {
+/// Populated memory in a memfd that is sealed against shrinking.
+pub(super) struct Allocation {
     pub(super) fd: OwnedFd,
     pub(super) mapping: Mapping,
     pub(super) pages: Pages,
     pub(super) huge_bytes: usize,
 }
 
-/// The most bytes that any rung from `first` down takes for `total`.
+/// Returns the most bytes that any rung from `first` down allocates for `total` bytes.
 pub(super) fn mapped_len(total: usize, first: Pages) -> Result<usize> {
     let step = match first {
         Pages::Huge1G if total >= GIB1 => GIB1,
@@ -41,20 +41,20 @@ pub(super) fn mapped_len(total: usize, first: Pages) -> Result<usize> {
     })
 }
 
-/// Takes `total` bytes by the best rung from `first` down. A rung that fails gives back all that it
-/// took before the next is tried.
-pub(super) fn take(total: usize, first: Pages) -> Result<Taken> {
+/// Allocates `total` bytes by the best rung from `first` down. A rung that fails releases its
+/// memory before the next one is tried.
+pub(super) fn allocate(total: usize, first: Pages) -> Result<Allocation> {
     mapped_len(total, first)?;
     let (size_1g, size_2m) = (MemfdFlags::HUGE_1GB, MemfdFlags::HUGE_2MB);
     let rungs = [(Pages::Huge1G, GIB1, size_1g), (Pages::Huge2M, MIB2, size_2m)];
     let asked = rungs.iter().skip_while(|rung| rung.0 != first);
     for &(pages, page, size) in asked {
-        // A pool smaller than a page would waste most of it.
+        // A pool smaller than a page would waste most of the page.
         let len = total.checked_next_multiple_of(page).filter(|_| total >= page);
         if let Some(len) = len.filter(|&len| len <= memory::hugetlb_bytes(page))
             && let Ok((fd, mapping)) = create(len, MemfdFlags::HUGETLB | size, false)
         {
-            return Ok(Taken { fd, mapping, pages, huge_bytes: len });
+            return Ok(Allocation { fd, mapping, pages, huge_bytes: len });
         }
     }
     let thp = first != Pages::Plain && total >= MIB2;
@@ -63,10 +63,10 @@ pub(super) fn take(total: usize, first: Pages) -> Result<Taken> {
     let (fd, mapping) = create(len, MemfdFlags::empty(), thp)?;
     let huge_bytes = mapping.huge_bytes();
     let pages = if huge_bytes >= len.div_ceil(2) { Pages::Thp } else { Pages::Plain };
-    Ok(Taken { fd, mapping, pages, huge_bytes })
+    Ok(Allocation { fd, mapping, pages, huge_bytes })
 }
 
-/// A sealed memfd of `len` bytes, mapped and populated.
+/// Makes a sealed memfd of `len` bytes, maps it and populates it.
 fn create(len: usize, kind: MemfdFlags, thp: bool) -> Result<(OwnedFd, Mapping)> {
     let refused = |call| {
         move |error: rustix::io::Errno| Error::Os {
@@ -79,7 +79,7 @@ fn create(len: usize, kind: MemfdFlags, thp: bool) -> Result<(OwnedFd, Mapping)>
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING | kind;
     let fd = fs::memfd_create("avsg-pool", flags).map_err(refused("memfd_create"))?;
     fs::ftruncate(&fd, len as u64).map_err(refused("ftruncate"))?;
-    // A file that another process could shrink would turn our reads into SIGBUS.
+    // If another process could shrink the file, reads of the pool would raise SIGBUS.
     let seals = SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
     fs::fcntl_add_seals(&fd, seals).map_err(refused("fcntl(F_ADD_SEALS)"))?;
     let mapping = Mapping::shared(WHAT, fd.as_fd(), len, true)?;

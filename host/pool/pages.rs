@@ -1,11 +1,11 @@
-//! What memory a pool gets.
+//! The kinds of pages that a pool may have.
 
 use std::fmt;
 
-/// What backs a pool, best first.
+/// The kind of pages that a pool has, best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pages {
-    /// Explicit hugetlb pages of 1 GiB. Tried only when asked for.
+    /// Explicit hugetlb pages of 1 GiB, which are tried only if the configuration names them.
     Huge1G,
     /// Explicit hugetlb pages of 2 MiB.
     Huge2M,
@@ -13,7 +13,7 @@ pub enum Pages {
     Thp,
     /// Pages of the base size, 4 KiB on x86.
     Plain,
-    /// Memory of the caller, whatever it is.
+    /// Memory of the caller, whose pages are not known.
     Caller,
 }
 

@@ -1,8 +1,9 @@
-//! One pool, many processes: the descriptor, the file it comes with, and the writer's lease.
+//! Sharing a pool between processes: its descriptor and its file.
 //!
-//! The ranks of a node would each keep the same rows otherwise. A process gets the file by a unix
-//! socket (or by inheritance), checks it against the descriptor and maps it. Nothing in either is
-//! trusted: a short, unsealed or foreign file is an error, never a later SIGBUS.
+//! Without sharing, every process of a node would hold the same rows. A process gets the pool's
+//! file over a unix socket (or by inheritance), checks it against the descriptor and maps it.
+//! Neither is trusted: a file that is too short, unsealed or of another pool is an error here, not
+//! a SIGBUS at a later access.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -16,35 +17,35 @@ use rustix::net::{
 };
 
 use super::geometry::{Geometry, PoolConfig};
-use super::host::{Backing, HostPool, Role, cut};
-use super::lease::{Lease, os};
+use super::host::{Backing, HostPool, Role, chunks_in};
 use super::pages::Pages;
+use super::write_lock::{WriteLock, os};
 use crate::mapping::{MIB2, Mapping};
 use crate::rows::{MAX_SEGMENTS, RowFormat, Segment};
 use crate::{Error, Result};
 
-/// Bytes of an encoded [`PoolDesc`].
+/// Length in bytes of an encoded [`PoolDesc`].
 pub const DESC_BYTES: usize = WORDS * 8;
 const WORDS: usize = 6 + 2 * MAX_SEGMENTS;
-/// The first word of a descriptor; the last two characters are the version of the encoding.
+/// The first word of a descriptor. Its last two characters are the version of the encoding.
 const MAGIC: u64 = u64::from_le_bytes(*b"AVSGPL01");
-/// What `fstatfs` says about a hugetlb file.
+/// The type that `fstatfs` returns for a hugetlb file.
 const HUGETLBFS_MAGIC: u64 = 0x9584_58f6;
 
-/// What a process must know of a pool beside its file: the geometry.
+/// The geometry of a pool, which a process needs in addition to the pool's file.
 #[derive(Debug, Clone)]
 pub struct PoolDesc {
     config: PoolConfig,
 }
 
 impl PoolDesc {
-    /// The descriptor as bytes: little-endian words, unused segments zero.
+    /// Returns the descriptor as little-endian 64-bit words; words of unused segments are 0.
     pub fn to_bytes(&self) -> [u8; DESC_BYTES] {
         let PoolConfig { layers, rows, format, chunk_bytes, .. } = &self.config;
         let segments = format.as_slice();
         let mut words = [0u64; WORDS];
         words[0] = MAGIC;
-        // Word 5 is reserved, zero.
+        // Word 5 is reserved and 0.
         let counts = [*layers, *rows, *chunk_bytes, segments.len()];
         let parts = segments.iter().flat_map(|segment| [segment.bytes, segment.stride]);
         words[1..5].iter_mut().zip(counts).for_each(|(word, value)| *word = value as u64);
@@ -55,7 +56,10 @@ impl PoolDesc {
         bytes
     }
 
-    /// Decodes and checks what [`Self::to_bytes`] made.
+    /// Decodes what [`Self::to_bytes`] returned.
+    ///
+    /// # Errors
+    /// If the bytes are no descriptor of this version, or its geometry is invalid.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         let bad = |what: &str| {
             let remedy = "send the bytes of PoolDesc::to_bytes, from the same version of avsg";
@@ -83,34 +87,40 @@ impl PoolDesc {
     }
 }
 
-/// A pool on its way to another process.
+/// A pool's descriptor and file, to be sent to another process.
 #[derive(Debug)]
 pub struct PoolExport {
     /// The geometry.
     pub desc: PoolDesc,
-    /// The memory. It keeps the pool's memory alive, and whoever has it can map it.
+    /// The file, which keeps the memory allocated. Any process that has it can map it.
     pub fd: OwnedFd,
 }
 
 impl PoolExport {
-    /// Sends both over `socket`: the bytes of the descriptor with the file as SCM_RIGHTS.
+    /// Sends the bytes of the descriptor over `socket`, with the file as SCM_RIGHTS.
+    ///
+    /// # Errors
+    /// If the socket refuses them.
     pub fn send(&self, socket: &UnixStream) -> Result<()> {
         let bytes = self.desc.to_bytes();
         let fds = [self.fd.as_fd()];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut control = SendAncillaryBuffer::new(&mut space);
-        // Cannot fail: the space is for one descriptor.
+        // This cannot fail: the space is for one descriptor.
         control.push(SendAncillaryMessage::ScmRights(&fds));
         let sent = sendmsg(socket, &[IoSlice::new(&bytes)], &mut control, SendFlags::NOSIGNAL);
         match sent {
             Ok(DESC_BYTES) => Ok(()),
-            // So few bytes go whole or not at all unless the buffer is nearly full of other data.
+            // The bytes are sent whole unless the socket's buffer is nearly full of other data.
             Ok(_) => Err(socket_error("sendmsg", io::ErrorKind::WriteZero.into())),
             Err(error) => Err(socket_error("sendmsg", error.into())),
         }
     }
 
     /// Receives what [`Self::send`] sent.
+    ///
+    /// # Errors
+    /// If no whole descriptor with a file arrives, or it is invalid.
     pub fn recv(socket: &UnixStream) -> Result<Self> {
         let mut bytes = [0; DESC_BYTES];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
@@ -118,7 +128,7 @@ impl PoolExport {
         let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::WAITALL;
         let got = recvmsg(socket, &mut [IoSliceMut::new(&mut bytes)], &mut control, flags)
             .map_err(|error| socket_error("recvmsg", error.into()))?;
-        // Taken out before any check, so that a file that came is closed whatever follows.
+        // The file is taken out before any check, so that it is closed if a check fails.
         let fd = control.drain().find_map(|message| match message {
             RecvAncillaryMessage::ScmRights(mut fds) => fds.next(),
             _ => None,
@@ -132,13 +142,17 @@ impl PoolExport {
 }
 
 impl HostPool {
-    /// What another process needs to map this pool. Of its file, so not for a caller's memory.
+    /// Returns what another process needs to map this pool.
+    ///
+    /// # Errors
+    /// If the pool is over the caller's memory, which has no file, or the process has no free
+    /// descriptor.
     pub fn export(&self) -> Result<PoolExport> {
         let Backing::File { fd, .. } = &self.backing else {
             return Err(Error::invalid(
                 "pool",
                 Pages::Caller,
-                "only memory of the pool's own has a file to share",
+                "only a pool that allocated its memory has a file to share",
                 "share that memory yourself and call HostPool::from_caller on both sides",
             ));
         };
@@ -155,20 +169,23 @@ impl HostPool {
         Ok(PoolExport { desc: PoolDesc { config }, fd: dup })
     }
 
-    /// Maps a pool that another process exported. A reader's mapping is read-only. A pool has one
-    /// writer: this fails for [`Role::Writer`] until the present one is dropped or demoted.
+    /// Maps a pool that another process exported. A reader's mapping is read-only.
+    ///
+    /// # Errors
+    /// If the file does not match the descriptor, a system call fails, or `role` is
+    /// [`Role::Writer`] and the pool has a writer that was neither dropped nor demoted.
     pub fn import(desc: &PoolDesc, fd: OwnedFd, role: Role) -> Result<Self> {
         let geometry = Geometry::new(&desc.config)?;
         let len = checked_len(&geometry, &fd)?;
-        let lease = (role == Role::Writer).then(|| Lease::take(&fd)).transpose()?;
+        let lock = (role == Role::Writer).then(|| WriteLock::acquire(&fd)).transpose()?;
         let mapping = Mapping::shared(WHAT, fd.as_fd(), len, role == Role::Writer)?;
         let kind = fs::fstatfs(&fd).map_err(|error| os("fstatfs", WHAT, error, FROM_EXPORT))?;
         let hugetlb = kind.f_type as u64 & 0xffff_ffff == HUGETLBFS_MAGIC;
         if !hugetlb {
             mapping.advise_huge();
         }
-        // The pages exist; this only enters them into our page table. Never the writing kind, which
-        // on old kernels would clear them.
+        // The pages exist; this enters them into the page table of this process. It must not use
+        // `write`, which on kernels before 5.14 clears the pages.
         mapping.populate(WHAT, false)?;
         let huge_bytes = if hugetlb { len } else { mapping.huge_bytes() };
         let pages = match hugetlb {
@@ -177,28 +194,37 @@ impl HostPool {
             false if huge_bytes >= len.div_ceil(2) => Pages::Thp,
             false => Pages::Plain,
         };
-        let chunks = cut(&geometry, &mapping)?;
-        let backing = Backing::File { fd, mapping, lease };
+        let chunks = chunks_in(&geometry, &mapping)?;
+        let backing = Backing::File { fd, mapping, lock };
         Ok(Self { geometry, chunks, backing, role, pages, huge_bytes })
     }
 
-    /// [`Self::export`] over a socket.
+    /// Exports the pool and sends it over `socket`.
+    ///
+    /// # Errors
+    /// As for [`Self::export`] and [`PoolExport::send`].
     pub fn send(&self, socket: &UnixStream) -> Result<()> {
         self.export()?.send(socket)
     }
 
-    /// [`Self::import`] of what [`Self::send`] sent.
+    /// Receives what [`Self::send`] sent and imports it.
+    ///
+    /// # Errors
+    /// As for [`PoolExport::recv`] and [`Self::import`].
     pub fn recv(socket: &UnixStream, role: Role) -> Result<Self> {
         let PoolExport { desc, fd } = PoolExport::recv(socket)?;
         Self::import(&desc, fd, role)
     }
 
-    /// Lets go of the right to write, so that another process may take it. Pointers from
-    /// [`Self::row_mut`] are for reading from now on. Nothing changes for a reader.
+    /// Makes this process a reader, so that another process may become the writer. Pointers from
+    /// [`Self::row_mut`] may only be read from then on. A reader stays a reader.
+    ///
+    /// # Errors
+    /// If the system refuses to protect the mapping.
     pub fn demote(&mut self) -> Result<()> {
-        if let Backing::File { mapping, lease, .. } = &mut self.backing {
+        if let Backing::File { mapping, lock, .. } = &mut self.backing {
             mapping.protect(WHAT)?;
-            *lease = None;
+            *lock = None;
         }
         self.role = Role::Reader;
         Ok(())
@@ -208,11 +234,12 @@ impl HostPool {
 const WHAT: &str = "shared host pool";
 const FROM_EXPORT: &str = "pass the file of HostPool::export";
 
-/// The length of the file, which must cover the geometry and be unable to shrink.
+/// Returns the length of the file in bytes, which must cover the geometry and be sealed against
+/// shrinking.
 fn checked_len(geometry: &Geometry, fd: &OwnedFd) -> Result<usize> {
     let stat = fs::fstat(fd).map_err(|error| os("fstat", WHAT, error, FROM_EXPORT))?;
     let need = geometry.total();
-    // The largest page of the ladder bounds how much longer than the geometry a pool's file is.
+    // A pool's file is longer than the geometry by less than the largest page, 1 GiB.
     let len = usize::try_from(stat.st_size).unwrap_or(0);
     if len < need || len - need >= 1 << 30 {
         let limit = format!("this geometry needs {need}");
@@ -232,6 +259,6 @@ fn socket_error(call: &'static str, source: io::Error) -> Error {
         call,
         what,
         source,
-        remedy: "use a blocking unix socket for nothing else meanwhile",
+        remedy: "use a blocking unix socket that carries nothing else during the transfer",
     }
 }

@@ -2,7 +2,7 @@
 
 use core::ffi::c_void;
 
-use avsg::ascend::acl::api::memory::{Way, copy};
+use avsg::ascend::acl::api::memory::{CopyKind, copy};
 use avsg::ascend::acl::owned::Context;
 use avsg::engine::Engine;
 
@@ -20,7 +20,7 @@ pub unsafe fn read_bytes(context: Option<&Context>, from: *const c_void, n: usiz
             let to = bytes.as_mut_ptr().cast();
             // SAFETY: the caller keeps the contract of this function (`# Safety`), and `to` points
             // to `n` bytes.
-            unsafe { copy(context.acl(), to, from, n, Way::ToHost) }
+            unsafe { copy(context.acl(), to, from, n, CopyKind::DeviceToHost) }
                 .expect("the runtime copies from the device");
         }
     }

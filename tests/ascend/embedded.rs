@@ -88,7 +88,7 @@ fn an_older_runtime_is_given_files_which_are_gone_afterwards() {
     let session = Session::new(Options { seed: 7, ..Options::default() });
     // SAFETY: as of the whole simulator.
     let source = unsafe { Source::process("an older simulator", older) };
-    let context = Context::open(Arc::new(Acl::open(&source).unwrap()), 0).unwrap();
+    let context = Context::for_device(Arc::new(Acl::open(&source).unwrap()), 0).unwrap();
     let form = random::form(3, true);
     let mut workload = Random::new(&form, &context, None, 17);
     assert_eq!(count(&session, "aclrtBinaryLoadFromFile"), 5);
@@ -150,7 +150,7 @@ fn a_folder_that_is_named_wins() {
 #[test]
 fn what_a_device_lacks_is_said_with_the_remedy() {
     let acl = Acl::open(&Source::Path(stand::library())).unwrap();
-    let context = Context::open(Arc::new(acl), 0).unwrap();
+    let context = Context::for_device(Arc::new(acl), 0).unwrap();
     let other = Params::wide(12, 1, 128);
     let text = refusal(&context, other, None);
     assert!(text.starts_with(&format!("geometry is {other}, but this library has only")), "{text}");

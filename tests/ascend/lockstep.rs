@@ -7,7 +7,7 @@ use std::sync::Arc;
 use avsg::ascend::acl::owned::{Context, RawStream};
 use avsg::ascend::{AscendOptions, RegisteredPool};
 use avsg::device::params::Params;
-use avsg::engine::Choice;
+use avsg::engine::MachineChoice;
 use avsg::engine::{Config, DeviceFresh, Engine};
 use avsg::plan::Plan;
 use avsg::pool::{HostPool, Pages, PoolConfig};
@@ -48,7 +48,7 @@ impl Form {
 
     pub fn config(&self) -> Config {
         // The one machine that is not measured first: engines are made by the hundred here.
-        let machine = Choice::Emu;
+        let machine = MachineChoice::Emu;
         Config { cores: self.cores, machine, ..Config::new(self.params, self.states) }
     }
 

@@ -132,7 +132,7 @@ fn a_cold_start_is_not_recorded() {
     workload.pair.enqueue(stream.raw()).unwrap_err();
     stream.synchronize(PATIENCE).unwrap();
     let refused = stream.capture(|| workload.pair.enqueue(stream.raw())).unwrap_err().to_string();
-    assert!(refused.contains("shaken") && refused.contains("outside of a capture"), "{refused}");
+    assert!(refused.contains("not reset") && refused.contains("outside of a capture"), "{refused}");
     workload.pair.enqueue(stream.raw()).unwrap();
     stream.synchronize(PATIENCE).unwrap();
     workload.compare_rows();

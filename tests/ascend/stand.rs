@@ -21,7 +21,7 @@ pub fn source() -> Source {
 
 /// The first device.
 pub fn context() -> Result<Arc<Context>> {
-    Context::open(Arc::new(Acl::open(&source())?), 0)
+    Context::for_device(Arc::new(Acl::open(&source())?), 0)
 }
 
 /// The session's own kernels.

@@ -38,7 +38,7 @@ pub fn handles_with(device: &'static CStr, set: impl FnOnce(&mut avsg_engine_con
             (runtime, kernels) = (c_path(&simulator_library()), c_path(&emitted));
             (config.runtime, config.kernels) = (runtime.as_ptr(), kernels.as_ptr());
             let acl = Acl::open(&Source::Path(simulator_library())).unwrap();
-            Some(Context::open(Arc::new(acl), 0).unwrap())
+            Some(Context::for_device(Arc::new(acl), 0).unwrap())
         }
         _ => Some(simulated::context().unwrap()),
     };

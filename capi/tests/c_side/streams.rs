@@ -117,7 +117,7 @@ fn invalid_arguments_in_a_stream_are_refused_without_a_launch() {
             &["rows is 4", "holds 3"],
         );
         let status = avsg_engine_transfer(handles.engine, small, 0, &arrays.fresh[0], raw);
-        expect_error(status, AVSG_INVALID, &["not a stream's", "plan it in the stream"]);
+        expect_error(status, AVSG_INVALID, &["not planned in a stream", "plan it in the stream"]);
         let status = avsg_engine_append(handles.engine, &arrays.batch, 0, null(), raw);
         expect_error(status, AVSG_NULL, &["fresh is NULL", "append"]);
         let status = avsg_engine_append(handles.engine, &arrays.batch, 2, &arrays.fresh[0], raw);

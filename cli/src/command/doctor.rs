@@ -89,7 +89,8 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         (None, true) => simulated::source(),
         (None, false) => Source::System,
     };
-    let opened = Acl::open(&source).and_then(|acl| Context::open(Arc::new(acl), options.ordinal));
+    let opened =
+        Acl::open(&source).and_then(|acl| Context::for_device(Arc::new(acl), options.ordinal));
     let context = match opened {
         Ok(context) => context,
         Err(error) => {

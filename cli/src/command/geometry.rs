@@ -8,7 +8,7 @@ use avsg::ascend::acl::owned::Context;
 use avsg::ascend::acl::{Acl, Source};
 use avsg::ascend::{AscendOptions, RegisteredPool, simulated};
 use avsg::device::params::{Lifetime, Params, Table};
-use avsg::engine::Choice;
+use avsg::engine::MachineChoice;
 use avsg::engine::{Config, Engine};
 use avsg::pool::{HostPool, PoolConfig};
 use avsg::rows::RowFormat;
@@ -36,13 +36,13 @@ pub enum MachineKind {
 
 impl MachineKind {
     /// Returns the library's value for this machine.
-    pub fn choice(self) -> Choice {
+    pub fn choice(self) -> MachineChoice {
         match self {
-            Self::Auto => Choice::Auto,
-            Self::Emu => Choice::Emu,
-            Self::Avx2 => Choice::Avx2,
-            Self::Avx512 => Choice::Avx512,
-            Self::Neon => Choice::Neon,
+            Self::Auto => MachineChoice::Auto,
+            Self::Emu => MachineChoice::Emu,
+            Self::Avx2 => MachineChoice::Avx2,
+            Self::Avx512 => MachineChoice::Avx512,
+            Self::Neon => MachineChoice::Neon,
         }
     }
 }
@@ -194,7 +194,7 @@ impl DeviceOptions {
         let context = match self.device {
             Device::Cpu => return Ok(Engine::new(config, HostPool::new(pool)?)?),
             Device::AscendSim => simulated::context()?,
-            Device::Ascend => Context::open(Arc::new(Acl::open(&Source::System)?), 0)?,
+            Device::Ascend => Context::for_device(Arc::new(Acl::open(&Source::System)?), 0)?,
         };
         let pool = RegisteredPool::create(&context, pool)?;
         let options =

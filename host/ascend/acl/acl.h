@@ -1,7 +1,7 @@
-/* What AVSG calls of the Ascend Computing Language runtime: names, signatures and values, typed anew
- * from public documentation. `sys.rs` is generated from this file and checked in; tests/acl_sys.rs
+/* The part of the Ascend Computing Language runtime that AVSG calls: names, signatures and values, typed
+ * from its public documentation. `sys.rs` is generated from this file and checked in; tests/acl_sys.rs
  * regenerates and compares it. Every function is a member of one struct, so that the same code runs
- * over a library found at run time and over the simulator. */
+ * over a library that is loaded at run time and over the simulator. */
 #ifndef AVSG_ACL_H
 #define AVSG_ACL_H
 
@@ -111,7 +111,7 @@ typedef struct {
   size_t numOpt;
 } aclrtBinaryLoadOptions;
 
-/* The functions, each under its own name; absent ones are NULL. */
+/* The functions, each as a member with its own name; absent ones are NULL. */
 typedef struct {
   /* process */
   aclError (*aclInit)(const char *configPath);

@@ -1,7 +1,8 @@
-//! One function for each call of the runtime, grouped by noun, with its code turned into a `Result`.
+//! One function per call of the runtime, grouped by noun, which turns the call's code into a
+//! `Result`.
 //!
-//! Still raw: handles are pointers, and whoever passes one promises that it is alive. [`super::owned`]
-//! keeps those promises.
+//! Handles are raw pointers here, and the caller guarantees that they are valid; the types of
+//! [`super::owned`] do.
 
 pub mod capture;
 pub mod context;
@@ -17,9 +18,9 @@ pub mod stream;
 macro_rules! call {
     ($acl:expr, $name:ident($($arg:expr),* $(,)?)) => {
         match $acl.functions.$name {
-            // SAFETY: the pointer has the signature of `acl.h` (`functions::fill`); its arguments are
-            // valid by the contract or the body of the function that this stands in.
-            Some(function) => $acl.answer(stringify!($name), unsafe { function($($arg),*) }),
+            // SAFETY: the pointer has the signature of `acl.h` (`functions::fill`); its arguments
+            // are valid by the contract or the body of the enclosing function.
+            Some(function) => $acl.check(stringify!($name), unsafe { function($($arg),*) }),
             None => Err($acl.missing(stringify!($name))),
         }
     };

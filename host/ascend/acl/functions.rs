@@ -1,10 +1,10 @@
-//! Which functions there are, and how a table of them is filled.
+//! The names of the runtime's functions, and the code that fills a table of them.
 
 use std::ffi::{CStr, c_void};
 
 use super::sys::{self, Functions};
 
-// What a C compiler makes of the structs in public headers, on 64-bit machines.
+// These are the sizes that a C compiler gives the structs of the public headers on 64-bit machines.
 const _: () = assert!(
     size_of::<sys::aclrtLaunchKernelAttr>() == 20
         && size_of::<sys::aclrtLaunchKernelCfg>() == 16
@@ -13,33 +13,36 @@ const _: () = assert!(
         && size_of::<sys::aclrtBinaryLoadOptions>() == 16
 );
 
-/// Names both lists and the function that fills a table by them.
+/// Defines both lists of names, and the functions that fill and check a table.
 macro_rules! functions {
     (required { $($required:ident)* } optional { $($optional:ident)* }) => {
-        /// What CANN 8.1, the oldest that is supported, has and the engine needs.
+        /// Names of the functions that the engine needs; CANN 8.1, the oldest supported version,
+        /// has them all.
         pub const REQUIRED: &[&str] = &[$(stringify!($required),)*];
-        /// What came later, or only some uses need.
+        /// Names of the functions that are newer than CANN 8.1 or that only some calls need.
         pub const OPTIONAL: &[&str] = &[$(stringify!($optional),)*];
 
-        /// Looks every function up by name; absent ones stay empty.
+        /// Looks up every function by name; absent ones are `None`.
         ///
         /// # Safety
-        /// What `find` returns for a name is null or a function of that name's type in `acl.h`.
+        /// For every name, `find` returns null or a function with the signature that `acl.h` gives
+        /// the name.
         pub(super) unsafe fn fill(find: impl Fn(&CStr) -> *mut c_void) -> Functions {
             let mut table = Functions::default();
             $(
-                // SAFETY: the contract; a null pointer is `None`, as both are one pointer wide.
+                // SAFETY: by the contract of `fill` the pointer is null or has this member's type;
+                // a null pointer is `None`, because both are one pointer wide.
                 table.$required = unsafe { pointer(&find, concat!(stringify!($required), "\0")) };
             )*
             $(
-                // SAFETY: as above.
+                // SAFETY: as for the required functions.
                 table.$optional = unsafe { pointer(&find, concat!(stringify!($optional), "\0")) };
             )*
             table
         }
 
-        /// The first required function that a table lacks.
-        pub(super) fn lacking(table: &Functions) -> Option<&'static str> {
+        /// Returns the name of the first required function that a table lacks.
+        pub(super) fn missing(table: &Functions) -> Option<&'static str> {
             $(if table.$required.is_none() { return Some(stringify!($required)); })*
             None
         }
@@ -114,14 +117,15 @@ functions! {
     }
 }
 
-/// One function.
+/// Looks up one function by name.
 ///
 /// # Safety
 /// `F` is `Option` of a function pointer, and `find` returns null or such a function.
 unsafe fn pointer<F>(find: &impl Fn(&CStr) -> *mut c_void, name: &'static str) -> F {
     const { assert!(size_of::<F>() == size_of::<*mut c_void>()) };
     let name = CStr::from_bytes_with_nul(name.as_bytes()).unwrap_or_default();
-    let found = find(name);
-    // SAFETY: the contract, and the sizes are equal by the assertion.
-    unsafe { core::mem::transmute_copy(&found) }
+    let address = find(name);
+    // SAFETY: by the contract the pointer is null or a function of type `F`, and the sizes are
+    // equal by the assertion.
+    unsafe { core::mem::transmute_copy(&address) }
 }

@@ -1,4 +1,5 @@
-//! Finding the runtime: a path, the system's library path, or a table of functions in this process.
+//! The sources of the runtime's functions: a file, the system's library path, or functions of this
+//! process.
 
 use std::ffi::{CStr, OsStr, c_void};
 use std::mem::ManuallyDrop;
@@ -9,30 +10,31 @@ use libloading::Library;
 use super::{Acl, functions, sys};
 use crate::{Error, Result};
 
-/// Looks a function up by its name; null where there is none.
+/// A function that looks up a function by name and returns null if there is none.
 pub type Resolve = fn(&CStr) -> *mut c_void;
 
-/// Where the runtime's functions are.
+/// The source of the runtime's functions.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub enum Source {
-    /// `libacl_rt.so`, which newer CANN has, then `libascendcl.so`, by the system's library path.
+    /// `libacl_rt.so`, which newer versions of CANN have, or else `libascendcl.so`, on the system's
+    /// library path.
     #[default]
     System,
-    /// This file.
+    /// The library at this path.
     Path(PathBuf),
-    /// Functions of this process: the simulator's. Made by [`Source::process`].
+    /// Functions of this process, such as the simulator's; made by [`Source::process`].
     #[non_exhaustive]
     Process {
-        /// What to call it in messages.
+        /// The name of the source in messages.
         name: &'static str,
-        /// Must return null or a function with the signature that `acl.h` gives this name.
+        /// Returns null or a function with the signature that `acl.h` gives the name.
         resolve: Resolve,
     },
 }
 
 impl Source {
-    /// Functions of this process.
+    /// Returns a source of functions of this process.
     ///
     /// # Safety
     /// `resolve` returns null or a function with the signature that `acl.h` gives the name.
@@ -46,32 +48,32 @@ pub(super) fn open(source: &Source) -> Result<Acl> {
         Source::System => from_files(&["libacl_rt.so", "libascendcl.so"].map(OsStr::new)),
         Source::Path(path) => from_files(&[path.as_os_str()]),
         Source::Process { name, resolve } => {
-            // SAFETY: the promise of whoever made this source.
+            // SAFETY: `Source::process` requires that the functions have the signatures of `acl.h`.
             let table = unsafe { functions::fill(resolve) };
             accept(table, (*name).to_owned(), None)
         }
     }
 }
 
-/// The first of these libraries that can be loaded.
+/// Loads the first of these libraries that can be loaded.
 fn from_files(names: &[&OsStr]) -> Result<Acl> {
     let mut tried = Vec::new();
     for name in names {
-        // SAFETY: the runtime's libraries run initialisers of their own; that is what loading them
-        // means, and the caller named the file or the system's library path found it.
+        // SAFETY: loading runs the library's initialisers. The caller named the file, or it is the
+        // runtime on the system's library path.
         match unsafe { Library::new(*name) } {
             Ok(library) => {
                 let find = |name: &CStr| {
-                    // SAFETY: only the address is taken here.
-                    let found = unsafe { library.get::<*mut c_void>(name.to_bytes_with_nul()) };
-                    found.map_or(core::ptr::null_mut(), |symbol| *symbol)
+                    // SAFETY: the symbol is used as an address only.
+                    let symbol = unsafe { library.get::<*mut c_void>(name.to_bytes_with_nul()) };
+                    symbol.map_or(core::ptr::null_mut(), |symbol| *symbol)
                 };
                 // SAFETY: a library that has these names is the runtime, whose public headers give
                 // them the signatures of `acl.h`.
                 let table = unsafe { functions::fill(find) };
                 return accept(table, name.to_string_lossy().into_owned(), Some(library));
             }
-            // libloading's own text is short; the loader's words are in the source.
+            // The message of the system's loader is in the error's source.
             Err(error) => {
                 let cause = std::error::Error::source(&error).map(|s| format!(": {s}"));
                 tried.push(format!("{} ({error}{})", name.display(), cause.unwrap_or_default()));
@@ -85,12 +87,12 @@ fn from_files(names: &[&OsStr]) -> Result<Acl> {
     })
 }
 
-/// Refuses what is not a whole runtime.
+/// Makes an [`Acl`] from a table, if it has every required function.
 fn accept(table: sys::Functions, name: String, library: Option<Library>) -> Result<Acl> {
-    if let Some(lacks) = functions::lacking(&table) {
+    if let Some(name_missing) = functions::missing(&table) {
         return Err(Error::Unavailable {
             what: "the Ascend runtime",
-            tried: format!("{name} (it lacks {lacks}; CANN 8.1 and newer have it)"),
+            tried: format!("{name} (it lacks {name_missing}; CANN 8.1 and newer have it)"),
             remedy: "install CANN 8.1 or newer",
         });
     }

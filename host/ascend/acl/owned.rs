@@ -1,8 +1,10 @@
-//! Types that release what they hold.
+//! Types that own handles of the runtime and release them on drop. Every method that calls the
+//! runtime returns the error of the call; `# Errors` lists further errors only.
 //!
-//! A `Drop` cannot return an error, so it leaves it with the [`Context`], and the next call on the
-//! context, or [`Context::take_error`], reports it. A release that reported an error is tried once
-//! more: a call of the runtime that failed did nothing, and a second failure is the last word.
+//! A `Drop` cannot return an error, so it stores the error in the [`Context`]. The next call on the
+//! context, [`Context::take_error`] or [`Context::finish`] returns it. A release that failed is
+//! tried once more, because a failed call of the runtime has changed nothing; both errors are
+//! stored.
 
 mod context;
 mod event;
@@ -12,7 +14,7 @@ mod private_file;
 mod registration;
 mod stream;
 
-pub use crate::queued::RawStream;
+pub use crate::device_arrays::RawStream;
 pub use context::{Context, Current};
 pub use event::Event;
 pub use kernel::{Args, Binary, Function};

@@ -2,7 +2,7 @@
 
 use avsg::device::params::{Lifetime, Params};
 use avsg::device::stage_two::Strategy;
-use avsg::engine::Choice;
+use avsg::engine::MachineChoice;
 use avsg::engine::{Config, Engine};
 use avsg::geometry::frequency;
 use avsg::pool::{HostPool, Pages, PoolConfig};
@@ -96,7 +96,7 @@ impl Shape {
     }
 
     /// Returns the configuration of the engine.
-    pub fn config(&self, choice: Choice) -> Config {
+    pub fn config(&self, choice: MachineChoice) -> Config {
         let strategies = [Strategy::Balanced, Strategy::Request, Strategy::Position];
         Config {
             params: self.params(),
@@ -130,7 +130,7 @@ impl Shape {
     }
 
     /// Returns an engine on the CPU with a zeroed pool.
-    pub fn engine(&self, choice: Choice) -> Engine {
+    pub fn engine(&self, choice: MachineChoice) -> Engine {
         Engine::new(self.config(choice), HostPool::new(&self.pool()).unwrap()).unwrap()
     }
 }

@@ -8,7 +8,7 @@ use anyhow::Result;
 use avsg::Error;
 use avsg::cpu::machine::Machine;
 use avsg::device::params::Params;
-use avsg::engine::Choice;
+use avsg::engine::MachineChoice;
 use clap::Args;
 use serde::Serialize;
 
@@ -191,7 +191,7 @@ pub fn run(options: &Options) -> Result<()> {
 }
 
 fn measure(trace: &Trace, params: &Params, machine: Machine, table: &'static str) -> Result<Row> {
-    let emu = Machine::find(Choice::Emu, params)?;
+    let emu = Machine::find(MachineChoice::Emu, params)?;
     let mut contenders = line_up(params, [machine, emu])?;
     let mut times = vec![Vec::with_capacity(trace.steps); contenders.len()];
     for (round, from) in (0..trace.steps).step_by(BLOCK).enumerate() {

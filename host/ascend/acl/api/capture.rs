@@ -1,34 +1,34 @@
-//! Captured work: recorded once, replayed without the host.
+//! Capture of a stream's work as a graph (`aclmdlRI`), and its replay.
 
 use super::super::{Acl, sys};
 use super::call;
 use crate::Result;
 
-/// From now on the stream's work is recorded instead of run. Calls that would wait are refused on
-/// this thread only.
+/// Begins a capture: work that is put into the stream is recorded instead of run. The capture mode
+/// is thread-local, so synchronizing calls are refused on this thread only.
 ///
 /// # Safety
-/// The stream is alive.
+/// `stream` must be a live stream of the current context.
 pub unsafe fn begin(acl: &Acl, stream: sys::aclrtStream) -> Result<()> {
     call!(acl, aclmdlRICaptureBegin(stream, sys::ACL_MODEL_RI_CAPTURE_MODE_THREAD_LOCAL))
 }
 
-/// Ends the recording, on the thread that began it.
+/// Ends the capture, on the thread that began it, and returns the graph.
 ///
 /// # Safety
-/// The stream is alive.
+/// `stream` must be a live stream of the current context.
 pub unsafe fn end(acl: &Acl, stream: sys::aclrtStream) -> Result<sys::aclmdlRI> {
     let mut graph = core::ptr::null_mut();
     call!(acl, aclmdlRICaptureEnd(stream, &mut graph))?;
     Ok(graph)
 }
 
-/// Whether a stream is being recorded. A runtime that cannot say so is taken at its word that it
-/// is not.
+/// Returns whether the stream is being captured; false if the runtime lacks
+/// `aclmdlRICaptureGetInfo`.
 ///
 /// # Safety
-/// The stream is alive.
-pub unsafe fn under_way(acl: &Acl, stream: sys::aclrtStream) -> Result<bool> {
+/// `stream` must be a live stream of the current context.
+pub unsafe fn is_capturing(acl: &Acl, stream: sys::aclrtStream) -> Result<bool> {
     if acl.functions.aclmdlRICaptureGetInfo.is_none() {
         return Ok(false);
     }
@@ -37,18 +37,19 @@ pub unsafe fn under_way(acl: &Acl, stream: sys::aclrtStream) -> Result<bool> {
     Ok(status != sys::ACL_MODEL_RI_CAPTURE_STATUS_NONE)
 }
 
-/// Puts the recorded work into a stream.
+/// Puts the work of a graph into a stream.
 ///
 /// # Safety
-/// Both are alive, and so is all that the recorded work uses.
+/// Graph and stream must be live, and all memory that the captured work uses must be valid until
+/// the replay is done.
 pub unsafe fn replay(acl: &Acl, graph: sys::aclmdlRI, stream: sys::aclrtStream) -> Result<()> {
     call!(acl, aclmdlRIExecuteAsync(graph, stream))
 }
 
-/// Destroys it.
+/// Destroys a graph.
 ///
 /// # Safety
-/// It is alive, no replay is under way, and this is its last use.
+/// `graph` must be live and is not used afterwards, and no replay of it may be in progress.
 pub unsafe fn destroy(acl: &Acl, graph: sys::aclmdlRI) -> Result<()> {
     call!(acl, aclmdlRIDestroy(graph))
 }

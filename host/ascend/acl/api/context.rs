@@ -1,10 +1,10 @@
-//! Contexts: which one is this thread's.
+//! The current context of a thread.
 
 use super::super::{Acl, sys};
 use super::call;
 use crate::{Error, Result};
 
-/// This thread's context, if it has one.
+/// Returns this thread's current context, if it has one.
 pub fn current(acl: &Acl) -> Result<Option<sys::aclrtContext>> {
     let mut context = core::ptr::null_mut();
     match call!(acl, aclrtGetCurrentContext(&mut context)) {
@@ -14,10 +14,10 @@ pub fn current(acl: &Acl) -> Result<Option<sys::aclrtContext>> {
     }
 }
 
-/// Makes a context this thread's.
+/// Makes a context the current one of this thread.
 ///
 /// # Safety
-/// The context is alive.
+/// `context` must be a live context.
 pub unsafe fn set_current(acl: &Acl, context: sys::aclrtContext) -> Result<()> {
     call!(acl, aclrtSetCurrentContext(context))
 }

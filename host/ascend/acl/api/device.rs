@@ -1,27 +1,28 @@
-//! Devices: counted, bound to this thread, asked for their sizes.
+//! Devices: their number, sizes, and use by a thread.
 
 use super::super::{Acl, sys};
 use super::call;
 use crate::Result;
 
-/// Devices of this process.
+/// Returns the number of devices that this process can use.
 pub fn count(acl: &Acl) -> Result<usize> {
     let mut n = 0;
     call!(acl, aclrtGetDeviceCount(&mut n))?;
     Ok(n as usize)
 }
 
-/// Makes a device's shared context this thread's. Each call wants one [`reset`].
+/// Makes a device's default context the current one of this thread. Every call needs a matching
+/// [`reset`].
 pub fn set(acl: &Acl, device: i32) -> Result<()> {
     call!(acl, aclrtSetDevice(device))
 }
 
-/// Undoes one [`set`]; the last one releases what the process holds of the device.
+/// Undoes one [`set`]. The last one releases the process's resources on the device.
 pub fn reset(acl: &Acl, device: i32) -> Result<()> {
     call!(acl, aclrtResetDevice(device))
 }
 
-/// Vector cores. On this chip the question for AI cores counts cubes.
+/// Returns the number of vector cores. On the 910B the number of AI cores counts cube cores.
 pub fn vector_cores(acl: &Acl, device: i32) -> Result<usize> {
     let mut n = 0;
     let device = device.unsigned_abs();
@@ -29,14 +30,15 @@ pub fn vector_cores(acl: &Acl, device: i32) -> Result<usize> {
     Ok(usize::try_from(n).unwrap_or(0))
 }
 
-/// Free and total bytes of the current device's memory.
+/// Returns the free and the total bytes of the current device's memory.
 pub fn memory(acl: &Acl) -> Result<(usize, usize)> {
     let (mut free, mut total) = (0, 0);
     call!(acl, aclrtGetMemInfo(sys::ACL_HBM_MEM, &mut free, &mut total))?;
     Ok((free, total))
 }
 
-/// Waits for all streams of the current context, for so many milliseconds where the runtime can.
+/// Waits for all streams of the current context: at most `timeout_ms` milliseconds if the runtime
+/// has `aclrtSynchronizeDeviceWithTimeout`, otherwise without a limit.
 pub fn synchronize(acl: &Acl, timeout_ms: i32) -> Result<()> {
     if acl.functions.aclrtSynchronizeDeviceWithTimeout.is_some() {
         return call!(acl, aclrtSynchronizeDeviceWithTimeout(timeout_ms));

@@ -1,4 +1,4 @@
-//! Kernels: binaries, their functions, arguments, launches.
+//! Kernels: binaries, functions, argument lists and launches.
 
 use std::ffi::{CStr, c_void};
 
@@ -6,19 +6,19 @@ use super::super::{Acl, sys};
 use super::call;
 use crate::Result;
 
-/// Loads a kernel file for the current context's device. The path is absolute.
+/// Loads a kernel binary from a file for the current context's device. `path` must be absolute.
 pub fn load(acl: &Acl, path: &CStr) -> Result<sys::aclrtBinHandle> {
     let mut binary = core::ptr::null_mut();
-    // No option: their number may be 0, the struct itself must be there.
+    // There are no options, but the struct itself must be passed.
     let mut options = sys::aclrtBinaryLoadOptions { options: core::ptr::null_mut(), numOpt: 0 };
     call!(acl, aclrtBinaryLoadFromFile(path.as_ptr(), &mut options, &mut binary))?;
     Ok(binary)
 }
 
-/// Loads a kernel for vector cores that lies in memory, which is only read during the call.
+/// Loads a kernel binary for vector cores from memory, which is read during the call only.
 pub fn load_data(acl: &Acl, code: &[u8]) -> Result<sys::aclrtBinHandle> {
     let mut binary = core::ptr::null_mut();
-    // A file beside an object may say which cores it is for; here the caller does.
+    // Data has no file beside it that tells the kind of cores, so the magic option does.
     let value = [sys::ACL_RT_BINARY_MAGIC_ELF_VECTOR_CORE, 0, 0, 0];
     let mut magic = sys::aclrtBinaryLoadOption { type_: sys::ACL_RT_BINARY_LOAD_OPT_MAGIC, value };
     let options = sys::aclrtBinaryLoadOptions { options: &mut magic, numOpt: 1 };
@@ -26,23 +26,24 @@ pub fn load_data(acl: &Acl, code: &[u8]) -> Result<sys::aclrtBinHandle> {
     Ok(binary)
 }
 
-/// Whether the runtime has [`load_data`].
-pub fn loads_data(acl: &Acl) -> bool {
+/// Returns whether the runtime has the function of [`load_data`].
+pub fn can_load_data(acl: &Acl) -> bool {
     acl.functions.aclrtBinaryLoadFromData.is_some()
 }
 
-/// Unloads it.
+/// Unloads a binary.
 ///
 /// # Safety
-/// The binary is alive, the context is the one that loaded it, and no launch of it is under way.
+/// `binary` must be live and is not used afterwards, the current context must be the one that
+/// loaded it, and no launch of its kernels may be in progress.
 pub unsafe fn unload(acl: &Acl, binary: sys::aclrtBinHandle) -> Result<()> {
     call!(acl, aclrtBinaryUnLoad(binary))
 }
 
-/// A function of a binary.
+/// Returns a kernel function of a binary.
 ///
 /// # Safety
-/// The binary is alive, and stays so while the function is used.
+/// `binary` must be live and stay loaded while the function is used.
 pub unsafe fn function(
     acl: &Acl,
     binary: sys::aclrtBinHandle,
@@ -53,20 +54,20 @@ pub unsafe fn function(
     Ok(function)
 }
 
-/// Begins a list of arguments.
+/// Creates an argument list for a kernel function.
 ///
 /// # Safety
-/// The function is alive.
+/// The binary of `function` must be loaded.
 pub unsafe fn args(acl: &Acl, function: sys::aclrtFuncHandle) -> Result<sys::aclrtArgsHandle> {
     let mut args = core::ptr::null_mut();
     call!(acl, aclrtKernelArgsInit(function, &mut args))?;
     Ok(args)
 }
 
-/// Appends an address.
+/// Appends an address to an argument list.
 ///
 /// # Safety
-/// The list is alive.
+/// `args` must be a live argument list.
 pub unsafe fn append(
     acl: &Acl,
     args: sys::aclrtArgsHandle,
@@ -78,10 +79,10 @@ pub unsafe fn append(
     Ok(param)
 }
 
-/// Appends a buffer that travels with the arguments.
+/// Appends a placeholder for a buffer that is copied together with the arguments.
 ///
 /// # Safety
-/// The list is alive.
+/// `args` must be a live argument list.
 pub unsafe fn append_buffer(
     acl: &Acl,
     args: sys::aclrtArgsHandle,
@@ -91,10 +92,11 @@ pub unsafe fn append_buffer(
     Ok(param)
 }
 
-/// Where the contents of such a buffer are to be written, after everything is appended.
+/// Returns the address where the contents of a placeholder's buffer must be written. All arguments
+/// must have been appended.
 ///
 /// # Safety
-/// The list and the parameter are alive.
+/// `args` must be a live argument list and `param` one of its parameters.
 pub unsafe fn buffer(
     acl: &Acl,
     args: sys::aclrtArgsHandle,
@@ -106,10 +108,10 @@ pub unsafe fn buffer(
     Ok(at)
 }
 
-/// Gives an address another value; [`finish`] has to follow.
+/// Changes the value of an address argument; [`finish`] must follow.
 ///
 /// # Safety
-/// The list and the parameter are alive.
+/// `args` must be a live argument list and `param` one of its parameters.
 pub unsafe fn update(
     acl: &Acl,
     args: sys::aclrtArgsHandle,
@@ -120,19 +122,21 @@ pub unsafe fn update(
     call!(acl, aclrtKernelArgsParaUpdate(args, param, value, size_of::<u64>()))
 }
 
-/// Makes a list ready for launches.
+/// Finalizes an argument list for launches.
 ///
 /// # Safety
-/// The list is alive.
+/// `args` must be a live argument list.
 pub unsafe fn finish(acl: &Acl, args: sys::aclrtArgsHandle) -> Result<()> {
     call!(acl, aclrtKernelArgsFinalize(args))
 }
 
-/// Puts a kernel into a stream. `batch` starts it only when all its cores are idle, which kernels
-/// with SyncAll need beside other streams. Arguments are copied at once.
+/// Puts a kernel into a stream. With `batch` the kernel starts only when all its cores are idle,
+/// which kernels with SyncAll need while other streams run kernels. The arguments are copied during
+/// the call.
 ///
 /// # Safety
-/// Everything is alive, and the addresses among the arguments stay valid until the kernel is done.
+/// All handles must be live, and the addresses among the arguments must be valid until the kernel
+/// is done.
 pub unsafe fn launch(
     acl: &Acl,
     function: sys::aclrtFuncHandle,

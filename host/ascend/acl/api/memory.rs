@@ -1,4 +1,4 @@
-//! Memory: the device's, and the host's that it copies from without a detour.
+//! Device memory, pinned host memory, and copies between them.
 
 use std::ffi::c_void;
 
@@ -6,90 +6,90 @@ use super::super::{Acl, sys};
 use super::call;
 use crate::Result;
 
-/// Which way a copy goes. Host to host is refused by the runtime.
+/// The kind of a copy (`aclrtMemcpyKind`). The runtime refuses copies from host to host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum CopyKind {
     /// Host to device.
-    ToDevice,
+    HostToDevice,
     /// Device to host.
-    ToHost,
+    DeviceToHost,
     /// Device to device.
-    Within,
+    DeviceToDevice,
 }
 
-impl Way {
-    fn kind(self) -> i32 {
+impl CopyKind {
+    fn code(self) -> i32 {
         match self {
-            Self::ToDevice => sys::ACL_MEMCPY_HOST_TO_DEVICE,
-            Self::ToHost => sys::ACL_MEMCPY_DEVICE_TO_HOST,
-            Self::Within => sys::ACL_MEMCPY_DEVICE_TO_DEVICE,
+            Self::HostToDevice => sys::ACL_MEMCPY_HOST_TO_DEVICE,
+            Self::DeviceToHost => sys::ACL_MEMCPY_DEVICE_TO_HOST,
+            Self::DeviceToDevice => sys::ACL_MEMCPY_DEVICE_TO_DEVICE,
         }
     }
 }
 
-/// Device memory, in hugepages where they are; not zeroed.
+/// Allocates device memory, in hugepages if there are any; it is not zeroed.
 pub fn malloc(acl: &Acl, bytes: usize) -> Result<*mut c_void> {
     let mut at = core::ptr::null_mut();
     call!(acl, aclrtMalloc(&mut at, bytes, sys::ACL_MEM_MALLOC_HUGE_FIRST))?;
     Ok(at)
 }
 
-/// Gives device memory back. It does not wait for work that uses it.
+/// Frees device memory, without waiting for work that uses it.
 ///
 /// # Safety
-/// It came from [`malloc`], and no work uses it any more.
+/// `at` must come from [`malloc`], and no work may use it any more.
 pub unsafe fn free(acl: &Acl, at: *mut c_void) -> Result<()> {
     call!(acl, aclrtFree(at))
 }
 
-/// Pinned host memory; not zeroed.
+/// Allocates pinned host memory; it is not zeroed.
 pub fn malloc_host(acl: &Acl, bytes: usize) -> Result<*mut c_void> {
     let mut at = core::ptr::null_mut();
     call!(acl, aclrtMallocHost(&mut at, bytes))?;
     Ok(at)
 }
 
-/// Gives pinned memory back.
+/// Frees pinned host memory.
 ///
 /// # Safety
-/// It came from [`malloc_host`], and no work uses it any more.
+/// `at` must come from [`malloc_host`], and no work may use it any more.
 pub unsafe fn free_host(acl: &Acl, at: *mut c_void) -> Result<()> {
     call!(acl, aclrtFreeHost(at))
 }
 
-/// Copies, and returns when it is done. Streams are not waited for.
+/// Copies `bytes` bytes and returns when the copy is done. It does not wait for streams.
 ///
 /// # Safety
-/// Both ranges are valid for `bytes`, and no work writes them meanwhile.
+/// Both ranges must be valid for `bytes` bytes, and no work may write them meanwhile.
 pub unsafe fn copy(
     acl: &Acl,
     to: *mut c_void,
     from: *const c_void,
     bytes: usize,
-    way: Way,
+    kind: CopyKind,
 ) -> Result<()> {
-    call!(acl, aclrtMemcpy(to, bytes, from, bytes, way.kind()))
+    call!(acl, aclrtMemcpy(to, bytes, from, bytes, kind.code()))
 }
 
-/// Puts a copy into a stream. With pageable host memory it returns only after the copy.
+/// Puts a copy into a stream. With pageable host memory the call returns only after the copy.
 ///
 /// # Safety
-/// Both ranges are valid for `bytes` until the stream has done the copy.
+/// Both ranges must be valid for `bytes` bytes until the stream has done the copy.
 pub unsafe fn copy_async(
     acl: &Acl,
     to: *mut c_void,
     from: *const c_void,
     bytes: usize,
-    way: Way,
+    kind: CopyKind,
     stream: sys::aclrtStream,
 ) -> Result<()> {
-    call!(acl, aclrtMemcpyAsync(to, bytes, from, bytes, way.kind(), stream))
+    call!(acl, aclrtMemcpyAsync(to, bytes, from, bytes, kind.code(), stream))
 }
 
-/// Sets bytes of device memory, and returns when it is done.
+/// Sets `bytes` bytes of device memory to `value` and returns when that is done.
 ///
 /// # Safety
-/// The range is device memory, and no work uses it meanwhile.
+/// The range must be device memory that no work uses meanwhile.
 pub unsafe fn set(acl: &Acl, at: *mut c_void, value: u8, bytes: usize) -> Result<()> {
     call!(acl, aclrtMemset(at, bytes, i32::from(value), bytes))
 }

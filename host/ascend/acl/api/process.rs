@@ -1,4 +1,4 @@
-//! The runtime of this process.
+//! The initialisation of the runtime in this process.
 
 use std::ffi::CStr;
 use std::ptr;
@@ -7,7 +7,7 @@ use super::super::{Acl, sys};
 use super::call;
 use crate::{Error, Result};
 
-/// Initialises the runtime. That somebody did so before is no error.
+/// Initialises the runtime. It is no error if the process has initialised it before.
 pub fn init(acl: &Acl) -> Result<()> {
     match call!(acl, aclInit(ptr::null())) {
         Err(Error::Acl { code: sys::ACL_ERROR_REPEAT_INITIALIZE, .. }) => Ok(()),
@@ -20,12 +20,13 @@ pub fn init(acl: &Acl) -> Result<()> {
     }
 }
 
-/// The chip's name, such as `Ascend910B3`; empty where the runtime has none to tell.
+/// Returns the chip's name, such as `Ascend910B3`; empty if the runtime does not return one.
 pub fn soc_name(acl: &Acl) -> String {
-    // SAFETY: it takes nothing and returns null or a string that lives as long as the process.
+    // SAFETY: the function has no arguments and returns null or a string that is valid until the
+    // process ends.
     let name = acl.functions.aclrtGetSocName.map(|name| unsafe { name() });
     name.filter(|name| !name.is_null()).map_or_else(String::new, |name| {
-        // SAFETY: as above.
+        // SAFETY: `name` is not null and valid until the process ends.
         unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned()
     })
 }

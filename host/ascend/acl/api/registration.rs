@@ -1,4 +1,4 @@
-//! Host memory that kernels read and write by addresses of the device's own.
+//! Registration of host memory, which kernels then access by device addresses.
 
 use std::ffi::c_void;
 
@@ -6,11 +6,11 @@ use super::super::{Acl, sys};
 use super::call;
 use crate::Result;
 
-/// Registers whole pages for the current context's device and returns where its kernels see them.
-/// That address is for kernels only: no copy of the runtime takes it.
+/// Registers whole pages for the current context's device and returns their device address. Only
+/// kernels can use that address; the runtime's copies refuse it.
 ///
 /// # Safety
-/// The range is mapped until [`unregister`].
+/// The range must stay mapped until [`unregister`].
 pub unsafe fn register(acl: &Acl, at: *mut c_void, bytes: usize) -> Result<*mut c_void> {
     let mut device = core::ptr::null_mut();
     let kind = sys::ACL_HOST_REGISTER_MAPPED;
@@ -18,10 +18,10 @@ pub unsafe fn register(acl: &Acl, at: *mut c_void, bytes: usize) -> Result<*mut 
     Ok(device)
 }
 
-/// Undoes [`register`].
+/// Unregisters a range.
 ///
 /// # Safety
-/// It was registered, and no kernel uses it any more.
+/// `at` must be a registered range, and no kernel may use it any more.
 pub unsafe fn unregister(acl: &Acl, at: *mut c_void) -> Result<()> {
     call!(acl, aclrtHostUnregister(at))
 }

@@ -1,4 +1,4 @@
-//! Marks in streams.
+//! Events.
 
 use std::sync::Arc;
 
@@ -6,31 +6,26 @@ use super::super::{api, sys};
 use super::{Context, RawStream};
 use crate::Result;
 
-/// An event.
+/// An event, which streams record and wait for.
 #[derive(Debug)]
 pub struct Event {
     context: Arc<Context>,
     handle: sys::aclrtEvent,
 }
 
-// SAFETY: a handle of the context, used by threads that make the context current.
+// SAFETY: the handle belongs to the context, not to a thread; threads that use it make the context
+// current.
 unsafe impl Send for Event {}
 // SAFETY: as for Send; the runtime orders concurrent records.
 unsafe impl Sync for Event {}
 
 impl Event {
-    /// One that other streams can wait for.
-    ///
-    /// # Errors
-    /// If the runtime refuses.
+    /// Creates an event that streams can wait for.
     pub fn sync(context: &Arc<Context>) -> Result<Self> {
         Self::new(context, sys::ACL_EVENT_SYNC)
     }
 
-    /// One that tells times.
-    ///
-    /// # Errors
-    /// If the runtime refuses.
+    /// Creates an event that measures time.
     pub fn timing(context: &Arc<Context>) -> Result<Self> {
         Self::new(context, sys::ACL_EVENT_TIME_LINE)
     }
@@ -45,40 +40,38 @@ impl Event {
         self.handle
     }
 
-    /// Puts it behind the stream's work so far.
-    ///
-    /// # Errors
-    /// If the runtime refuses.
+    /// Records the event after the stream's work so far.
     pub fn record(&self, stream: RawStream) -> Result<()> {
         let _current = self.context.bind()?;
-        // SAFETY: the event is ours; the stream is alive by `RawStream::new`.
+        // SAFETY: this value owns the event; the stream is alive by the contract of
+        // `RawStream::new`.
         unsafe { api::event::record(self.context.acl(), self.handle, stream.handle()) }
     }
 
-    /// Waits for its latest record.
+    /// Waits for the latest record of the event.
     ///
     /// # Errors
-    /// If the work before it failed.
+    /// If work before the record failed.
     pub fn synchronize(&self) -> Result<()> {
         let _current = self.context.bind()?;
-        // SAFETY: the event is ours and alive.
+        // SAFETY: this value owns the event.
         unsafe { api::event::synchronize(self.context.acl(), self.handle) }
     }
 
-    /// Milliseconds from another one to this.
+    /// Returns the milliseconds from `start` to this event.
     ///
     /// # Errors
-    /// If they do not tell times, or have not happened.
+    /// If an event does not measure time, or its record has not completed.
     pub fn since(&self, start: &Self) -> Result<f32> {
         let _current = self.context.bind()?;
-        // SAFETY: both are ours and alive.
+        // SAFETY: both events are owned by their values.
         unsafe { api::event::elapsed(self.context.acl(), start.handle, self.handle) }
     }
 }
 
 impl Drop for Event {
     fn drop(&mut self) {
-        // SAFETY: it is ours, and this is its last use unless it fails.
+        // SAFETY: this value owns the event, and it is not used after a release that succeeds.
         self.context.release(|acl| unsafe { api::event::destroy(acl, self.handle) });
     }
 }

@@ -1,4 +1,4 @@
-//! Kernels and their arguments.
+//! Kernels and their argument lists.
 
 use std::ffi::{CStr, CString};
 use std::path::Path;
@@ -9,23 +9,24 @@ use super::private_file::PrivateFile;
 use super::{Context, RawStream};
 use crate::{Error, Result};
 
-/// A loaded kernel file.
+/// A loaded kernel binary.
 #[derive(Debug)]
 pub struct Binary {
     context: Arc<Context>,
     handle: sys::aclrtBinHandle,
 }
 
-// SAFETY: a handle of the context, used by threads that make the context current.
+// SAFETY: the handle belongs to the context, not to a thread; threads that use it make the context
+// current.
 unsafe impl Send for Binary {}
-// SAFETY: as for Send; lookups change nothing.
+// SAFETY: as for Send; looking up a function does not change the binary.
 unsafe impl Sync for Binary {}
 
 impl Binary {
-    /// Loads a file.
+    /// Loads a kernel binary from a file.
     ///
     /// # Errors
-    /// If the path is no absolute one, or the runtime refuses the file.
+    /// If the path is not absolute, or the runtime refuses the file.
     pub fn load(context: &Arc<Context>, path: &Path) -> Result<Arc<Self>> {
         let bad = |limit: &str| {
             Error::invalid("kernel file", path.display(), limit, "pass an absolute path")
@@ -40,13 +41,13 @@ impl Binary {
         Ok(Arc::new(Self { context: Arc::clone(context), handle }))
     }
 
-    /// Loads a kernel for vector cores that lies in memory. A runtime older than CANN 8.5 takes only
-    /// files: it is given one, which is gone afterwards.
+    /// Loads a kernel binary for vector cores from memory. Runtimes older than CANN 8.5 load only
+    /// files, so they get a temporary file.
     ///
     /// # Errors
-    /// If the runtime refuses the kernel, or such a file cannot be written.
+    /// If the runtime refuses the binary, or the temporary file cannot be written.
     pub fn from_data(context: &Arc<Context>, code: &[u8]) -> Result<Arc<Self>> {
-        if !api::kernel::loads_data(context.acl()) {
+        if !api::kernel::can_load_data(context.acl()) {
             let file = PrivateFile::new(code)?;
             return Self::load(context, file.path());
         }
@@ -55,13 +56,13 @@ impl Binary {
         Ok(Arc::new(Self { context: Arc::clone(context), handle }))
     }
 
-    /// A kernel by its name.
+    /// Returns the kernel with this name.
     ///
     /// # Errors
-    /// If the file has no such kernel.
+    /// If the binary has no such kernel.
     pub fn function(self: &Arc<Self>, name: &CStr) -> Result<Function> {
         let _current = self.context.bind()?;
-        // SAFETY: the binary is ours, and the function holds it.
+        // SAFETY: this value owns the binary, and the function holds a reference to it.
         let handle = unsafe { api::kernel::function(self.context.acl(), self.handle, name)? };
         Ok(Function { binary: Arc::clone(self), handle })
     }
@@ -69,25 +70,26 @@ impl Binary {
 
 impl Drop for Binary {
     fn drop(&mut self) {
-        // SAFETY: functions hold the binary, so this is the last use; whoever launched has waited.
+        // SAFETY: functions hold references to the binary, so none is left; a caller that launched
+        // a kernel has waited for it (`Args::launch`).
         self.context.release(|acl| unsafe { api::kernel::unload(acl, self.handle) });
     }
 }
 
-/// A kernel.
+/// A kernel function of a binary.
 #[derive(Debug)]
 pub struct Function {
     binary: Arc<Binary>,
     handle: sys::aclrtFuncHandle,
 }
 
-// SAFETY: as for Binary.
+// SAFETY: the handle is used under the same rules as that of its binary.
 unsafe impl Send for Function {}
-// SAFETY: as for Binary.
+// SAFETY: the handle is used under the same rules as that of its binary.
 unsafe impl Sync for Function {}
 
-/// A kernel with its argument list: so many addresses, then one small buffer that travels with them.
-/// Made once; a launch gives the addresses new values, and the runtime copies them then.
+/// A kernel with its argument list: addresses, then one small buffer that is copied with them. The
+/// list is made once. A launch changes the addresses, and the runtime copies the list.
 #[derive(Debug)]
 pub struct Args {
     function: Function,
@@ -98,44 +100,44 @@ pub struct Args {
     bytes: usize,
 }
 
-// SAFETY: handles of the context and a buffer of the runtime's that only this value uses.
+// SAFETY: the handles belong to the context, not to a thread, and only this value uses the
+// runtime's buffer.
 unsafe impl Send for Args {}
-// SAFETY: `&Args` reads nothing but numbers.
+// SAFETY: no method of `&Args` uses the handles or the buffer.
 unsafe impl Sync for Args {}
 
 impl Args {
-    /// A list of `addresses` addresses and a buffer of `bytes` bytes, all zero.
-    ///
-    /// # Errors
-    /// If the runtime refuses.
+    /// Creates an argument list of `addresses` addresses and a buffer of `bytes` bytes, all zero.
     pub fn new(function: Function, addresses: usize, bytes: usize) -> Result<Self> {
         let context = Arc::clone(&function.binary.context);
         let (_current, acl) = (context.bind()?, context.acl());
-        // SAFETY: the function holds its binary; the list has no owner but this value.
+        // SAFETY: the function holds its binary, so it is loaded.
         let handle = unsafe { api::kernel::args(acl, function.handle)? };
-        // SAFETY: the list was made just now, here and below.
+        // SAFETY: the list was created above and is live.
         let params = (0..addresses).map(|_| unsafe { api::kernel::append(acl, handle, 0) });
         let params = params.collect::<Result<Box<[_]>>>()?;
-        // SAFETY: as above.
-        let place = unsafe { api::kernel::append_buffer(acl, handle)? };
-        // SAFETY: as above.
-        let buffer = unsafe { api::kernel::buffer(acl, handle, place, bytes)? }.cast::<u8>();
-        // SAFETY: the runtime gave so many bytes.
+        // SAFETY: the list was created above and is live.
+        let placeholder = unsafe { api::kernel::append_buffer(acl, handle)? };
+        // SAFETY: the list was created above, and `placeholder` is its placeholder.
+        let buffer = unsafe { api::kernel::buffer(acl, handle, placeholder, bytes)? }.cast::<u8>();
+        // SAFETY: the runtime returned a buffer of `bytes` bytes.
         unsafe { core::ptr::write_bytes(buffer, 0, bytes) };
-        // SAFETY: as above.
+        // SAFETY: the list was created above and is live.
         unsafe { api::kernel::finish(acl, handle)? };
         let values = vec![0; addresses].into();
         Ok(Self { function, handle, params, values, buffer, bytes })
     }
 
-    /// Puts the kernel into a stream with these arguments. The current context must be the kernel's
-    /// ([`Context::bind`]).
+    /// Puts the kernel into a stream with these arguments, on `blocks` vector cores; `batch` is
+    /// that of [`api::kernel::launch`]. The kernel's context must be current ([`Context::bind`]).
     ///
     /// # Safety
-    /// The addresses are what the kernel expects, and stay valid until it is done.
+    /// The addresses are those of the kernel's parameters and stay valid until the kernel is done.
+    /// This value is not dropped before that. The stream is alive and belongs to the kernel's
+    /// context.
     ///
     /// # Errors
-    /// If the numbers of arguments differ, or the runtime refuses.
+    /// If the numbers of addresses or bytes differ from the list's, or a call of the runtime fails.
     pub unsafe fn launch(
         &mut self,
         addresses: &[u64],
@@ -152,15 +154,16 @@ impl Args {
         let acl = self.function.binary.context.acl();
         for ((&address, &param), old) in addresses.iter().zip(&self.params).zip(&mut self.values) {
             if address != *old {
-                // SAFETY: the list and its parameters live as long as the function.
+                // SAFETY: the list and its parameters are live as long as the function.
                 unsafe { api::kernel::update(acl, self.handle, param, address)? };
                 *old = address;
             }
         }
-        // SAFETY: the runtime's buffer has `self.bytes` bytes, checked above.
+        // SAFETY: the runtime's buffer and `buffer` both have `self.bytes` bytes, as checked above.
         unsafe { core::ptr::copy_nonoverlapping(buffer.as_ptr(), self.buffer, self.bytes) };
         let (function, blocks) = (self.function.handle, u32::try_from(blocks).unwrap_or(u32::MAX));
-        // SAFETY: everything is alive, and the addresses are by the contract.
+        // SAFETY: this value owns the list and the function; the stream and the addresses are valid
+        // by the contract (`# Safety`).
         unsafe {
             api::kernel::finish(acl, self.handle)?;
             api::kernel::launch(acl, function, blocks, stream.handle(), batch, self.handle)

@@ -3,11 +3,11 @@
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use super::super::api::memory::{self, Way};
+use super::super::api::memory::{self, CopyKind};
 use super::{Context, RawStream};
 use crate::{Error, Result};
 
-/// Device memory. Its address means nothing to the host.
+/// Device memory, which the host cannot access by its address.
 #[derive(Debug)]
 pub struct DeviceMemory {
     context: Arc<Context>,
@@ -17,40 +17,40 @@ pub struct DeviceMemory {
 
 // SAFETY: memory of the context, not of a thread; the address is never dereferenced here.
 unsafe impl Send for DeviceMemory {}
-// SAFETY: as for Send.
+// SAFETY: the fact above holds for shared references, too.
 unsafe impl Sync for DeviceMemory {}
 
 impl DeviceMemory {
-    /// So many bytes, not zeroed.
+    /// Allocates `bytes` bytes, which are not zeroed.
     ///
     /// # Errors
-    /// If the device has no such amount left.
+    /// If the device has too little memory.
     pub fn new(context: &Arc<Context>, bytes: usize) -> Result<Self> {
         let _current = context.bind()?;
-        // The runtime refuses 0.
+        // The runtime refuses allocations of 0 bytes.
         let bytes = bytes.max(1);
         let at = memory::malloc(context.acl(), bytes)?;
         Ok(Self { context: Arc::clone(context), at, bytes })
     }
 
-    /// So many bytes of zero.
+    /// Allocates `bytes` bytes of zero.
     ///
     /// # Errors
-    /// As for [`Self::new`].
+    /// As for [`Self::new`], or if the memory cannot be set.
     pub fn zeroed(context: &Arc<Context>, bytes: usize) -> Result<Self> {
         let memory = Self::new(context, bytes)?;
         let _current = context.bind()?;
-        // SAFETY: the memory is new: no work uses it.
+        // SAFETY: the memory is new, so no work uses it.
         unsafe { memory::set(context.acl(), memory.at, 0, memory.bytes)? };
         Ok(memory)
     }
 
-    /// Its address, for kernels and copies.
+    /// Returns the device address.
     pub fn address(&self) -> u64 {
         self.at as u64
     }
 
-    /// Its bytes.
+    /// Returns the length in bytes.
     #[expect(clippy::len_without_is_empty, reason = "it is never empty")]
     pub fn len(&self) -> usize {
         self.bytes
@@ -65,10 +65,11 @@ impl DeviceMemory {
         Ok(self.at.wrapping_byte_add(from))
     }
 
-    /// Reads a range and waits for it. The streams that write it must be done.
+    /// Copies the range that begins at byte `from` to the host and waits. Work that writes the
+    /// range must be done.
     ///
     /// # Errors
-    /// If the range is not in it, or the copy failed.
+    /// If the range is out of bounds, or the copy fails.
     pub fn read(&self, from: usize, into: &mut [u8]) -> Result<()> {
         let at = self.part(from, into.len())?;
         if into.is_empty() {
@@ -76,14 +77,15 @@ impl DeviceMemory {
         }
         let _current = self.context.bind()?;
         let (to, bytes) = (into.as_mut_ptr().cast(), into.len());
-        // SAFETY: `part` checked the device's range, and `into` is the host's.
-        unsafe { memory::copy(self.context.acl(), to, at, bytes, Way::ToHost) }
+        // SAFETY: `part` checked the range in device memory, and `into` is exclusive host memory.
+        unsafe { memory::copy(self.context.acl(), to, at, bytes, CopyKind::DeviceToHost) }
     }
 
-    /// Writes a range and waits for it. No stream may use it meanwhile.
+    /// Copies `bytes` to the range that begins at byte `from` and waits. No work may use the range
+    /// meanwhile.
     ///
     /// # Errors
-    /// If the range is not in it, or the copy failed.
+    /// If the range is out of bounds, or the copy fails.
     pub fn write(&self, from: usize, bytes: &[u8]) -> Result<()> {
         let at = self.part(from, bytes.len())?;
         if bytes.is_empty() {
@@ -91,17 +93,20 @@ impl DeviceMemory {
         }
         let _current = self.context.bind()?;
         let source = bytes.as_ptr().cast();
-        // SAFETY: `part` checked the device's range, and `bytes` is the host's.
-        unsafe { memory::copy(self.context.acl(), at, source, bytes.len(), Way::ToDevice) }
+        // SAFETY: `part` checked the range in device memory, and `bytes` is host memory of the same
+        // length.
+        unsafe { memory::copy(self.context.acl(), at, source, bytes.len(), CopyKind::HostToDevice) }
     }
 
-    /// Puts a copy from pinned memory into a stream.
+    /// Puts a copy of `bytes` bytes from offset `start` of pinned memory to offset `to` into a
+    /// stream.
     ///
     /// # Safety
-    /// Neither memory is dropped, nor is the pinned range written, before the stream has done it.
+    /// Until the stream has done the copy, neither memory is dropped and the pinned range is not
+    /// written.
     ///
     /// # Errors
-    /// If a range is not in its memory, or the runtime refuses.
+    /// If a range is out of bounds, or a call of the runtime fails.
     pub unsafe fn upload(
         &self,
         to: usize,
@@ -115,14 +120,17 @@ impl DeviceMemory {
             return Ok(());
         }
         let (acl, stream) = (self.context.acl(), stream.handle());
-        // SAFETY: both ranges were checked, and they live on by the contract.
-        unsafe { memory::copy_async(acl, at, source, bytes, Way::ToDevice, stream) }
+        // SAFETY: both ranges were checked, and both memories stay allocated by the contract (`#
+        // Safety`).
+        unsafe { memory::copy_async(acl, at, source, bytes, CopyKind::HostToDevice, stream) }
     }
 
-    /// Puts a copy to pinned memory into a stream.
+    /// Puts a copy of `bytes` bytes from offset `from` to offset `start` of pinned memory into a
+    /// stream.
     ///
     /// # Safety
-    /// As for [`Self::upload`], and the pinned range is not read before either.
+    /// Until the stream has done the copy, neither memory is dropped and the pinned range is
+    /// neither read nor written.
     ///
     /// # Errors
     /// As for [`Self::upload`].
@@ -139,19 +147,21 @@ impl DeviceMemory {
             return Ok(());
         }
         let (acl, stream) = (self.context.acl(), stream.handle());
-        // SAFETY: both ranges were checked, and they live on by the contract.
-        unsafe { memory::copy_async(acl, target, at, bytes, Way::ToHost, stream) }
+        // SAFETY: both ranges were checked, and both memories stay allocated by the contract (`#
+        // Safety`).
+        unsafe { memory::copy_async(acl, target, at, bytes, CopyKind::DeviceToHost, stream) }
     }
 }
 
 impl Drop for DeviceMemory {
     fn drop(&mut self) {
-        // SAFETY: it came from `malloc`; whoever drops it has waited for the work that uses it.
+        // SAFETY: the memory came from `malloc`; a caller that queued work on it has waited for the
+        // work.
         self.context.release(|acl| unsafe { memory::free(acl, self.at) });
     }
 }
 
-/// Pinned host memory, zeroed at first.
+/// Pinned host memory, which is zeroed at first.
 #[derive(Debug)]
 pub struct PinnedMemory {
     context: Arc<Context>,
@@ -159,21 +169,22 @@ pub struct PinnedMemory {
     bytes: usize,
 }
 
-// SAFETY: memory of the process; access goes through `&self` for reading and `&mut self` for writing.
+// SAFETY: the memory belongs to the process, not to a thread; it is read through `&self` and
+// written through `&mut self`.
 unsafe impl Send for PinnedMemory {}
-// SAFETY: as for Send.
+// SAFETY: the fact above holds for shared references, too.
 unsafe impl Sync for PinnedMemory {}
 
 impl PinnedMemory {
-    /// So many bytes.
+    /// Allocates `bytes` bytes.
     ///
     /// # Errors
-    /// If they cannot be had.
+    /// If the runtime cannot allocate them.
     pub fn new(context: &Arc<Context>, bytes: usize) -> Result<Self> {
         let _current = context.bind()?;
         let bytes = bytes.max(1);
         let at = memory::malloc_host(context.acl(), bytes)?;
-        // SAFETY: the runtime returned so many bytes of host memory, and nobody else has them.
+        // SAFETY: the runtime returned `bytes` bytes of host memory, which no other code uses.
         unsafe { core::ptr::write_bytes(at.cast::<u8>(), 0, bytes) };
         Ok(Self { context: Arc::clone(context), at, bytes })
     }
@@ -187,28 +198,30 @@ impl PinnedMemory {
         Ok(self.at.wrapping_byte_add(from))
     }
 
-    /// Its words. No copy into it may be under way.
+    /// Returns the words. No copy into the memory may be in progress.
     pub fn words(&self) -> &[i32] {
-        // SAFETY: the memory is 64-byte aligned, zeroed at first, and ours; any bits are a word.
+        // SAFETY: this value owns the memory, which is 64-byte aligned and initialised; all bit
+        // patterns are valid words.
         unsafe { core::slice::from_raw_parts(self.at.cast(), self.bytes / 4) }
     }
 
-    /// Its bytes, to write. No copy from it may be under way.
+    /// Returns the bytes to write. No copy from the memory may be in progress.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as for `words`, and `&mut self` is the only access.
+        // SAFETY: as for `words`; `&mut self` makes the access exclusive.
         unsafe { core::slice::from_raw_parts_mut(self.at.cast(), self.bytes) }
     }
 
-    /// Its words, to write. No copy from it may be under way.
+    /// Returns the words to write. No copy from the memory may be in progress.
     pub fn words_mut(&mut self) -> &mut [i32] {
-        // SAFETY: as for `words`, and `&mut self` is the only access.
+        // SAFETY: as for `words`; `&mut self` makes the access exclusive.
         unsafe { core::slice::from_raw_parts_mut(self.at.cast(), self.bytes / 4) }
     }
 }
 
 impl Drop for PinnedMemory {
     fn drop(&mut self) {
-        // SAFETY: it came from `malloc_host`; whoever drops it has waited for the copies.
+        // SAFETY: the memory came from `malloc_host`; a caller that queued copies has waited for
+        // them.
         self.context.release(|acl| unsafe { memory::free_host(acl, self.at) });
     }
 }

@@ -1,4 +1,4 @@
-//! Bytes as a file that nobody else can write, for as long as somebody needs a path.
+//! A temporary file that no other user can write, for calls of the runtime that take a path.
 
 use std::fs::{self, DirBuilder};
 use std::io::{self, ErrorKind};
@@ -9,7 +9,7 @@ use std::{env, process};
 
 use crate::{Error, Result};
 
-/// A file in a folder of its own below the system's temporary one. Both are removed on drop.
+/// A file in a new folder below the system's temporary folder. Both are removed on drop.
 #[derive(Debug)]
 pub(super) struct PrivateFile {
     folder: PathBuf,
@@ -17,19 +17,19 @@ pub(super) struct PrivateFile {
 }
 
 impl PrivateFile {
-    /// Writes the bytes.
+    /// Writes `bytes` to a new file.
     ///
     /// # Errors
     /// If the system's temporary folder cannot be written.
     pub fn new(bytes: &[u8]) -> Result<Self> {
-        let place = env::temp_dir();
+        let parent = env::temp_dir();
         let refused = |source| Error::Os {
             call: "write",
-            what: format!("a kernel of {} bytes in {}", bytes.len(), place.display()),
+            what: format!("a kernel of {} bytes in {}", bytes.len(), parent.display()),
             source,
             remedy: "set TMPDIR to a folder that can be written",
         };
-        let folder = std::path::absolute(&place).and_then(|at| folder_in(&at)).map_err(refused)?;
+        let folder = std::path::absolute(&parent).and_then(|at| folder_in(&at)).map_err(refused)?;
         let made = Self { file: folder.join("kernel.o"), folder };
         fs::write(&made.file, bytes).map_err(refused)?;
         Ok(made)
@@ -42,17 +42,18 @@ impl PrivateFile {
 
 impl Drop for PrivateFile {
     fn drop(&mut self) {
-        // Nothing is lost but a little room if this fails, and nobody could do anything about it.
+        // An error is ignored: it leaves only a small file behind.
         let _ = fs::remove_dir_all(&self.folder);
     }
 }
 
-/// A new folder that only this user may enter. One that is there already is never taken: it may be another's.
-fn folder_in(place: &Path) -> io::Result<PathBuf> {
+/// Makes a new folder that only this user may enter. An existing folder is never used, because it
+/// may belong to another user.
+fn folder_in(parent: &Path) -> io::Result<PathBuf> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     loop {
         let n = NEXT.fetch_add(1, Ordering::Relaxed);
-        let folder = place.join(format!("avsg-kernel-{}-{n}", process::id()));
+        let folder = parent.join(format!("avsg-kernel-{}-{n}", process::id()));
         match DirBuilder::new().mode(0o700).create(&folder) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
             made => return made.map(|()| folder),

@@ -1,4 +1,4 @@
-//! Host memory that a device's kernels see.
+//! Registered host memory.
 
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -7,7 +7,8 @@ use super::super::api;
 use super::Context;
 use crate::Result;
 
-/// A registered range. Dropped before the memory is unmapped, and after the kernels that use it.
+/// A registered range of host memory. It must be dropped before the memory is unmapped, and after
+/// the kernels that use it are done.
 #[derive(Debug)]
 pub struct Registration {
     context: Arc<Context>,
@@ -15,34 +16,34 @@ pub struct Registration {
     device: *mut c_void,
 }
 
-// SAFETY: two addresses that are never dereferenced here; the runtime's record of them belongs to the
-// device, not to a thread.
+// SAFETY: the addresses are never dereferenced here, and the registration belongs to the device,
+// not to a thread.
 unsafe impl Send for Registration {}
-// SAFETY: as for Send.
+// SAFETY: the fact above holds for shared references, too.
 unsafe impl Sync for Registration {}
 
 impl Registration {
     /// Registers whole pages.
     ///
     /// # Safety
-    /// The range stays mapped until this is dropped.
+    /// The range stays mapped until the registration is dropped.
     ///
     /// # Errors
-    /// If the runtime or the driver refuses: the memory's kind, its size, its alignment.
+    /// If the runtime or the driver refuses the kind, the size or the alignment of the memory.
     pub unsafe fn new(context: &Arc<Context>, at: *mut u8, bytes: usize) -> Result<Self> {
         let _current = context.bind()?;
         let host = at.cast();
-        // SAFETY: the contract.
+        // SAFETY: the caller keeps the range mapped (`# Safety`).
         let device = unsafe { api::registration::register(context.acl(), host, bytes)? };
         Ok(Self { context: Arc::clone(context), host, device })
     }
 
-    /// The device that it is for.
+    /// Returns the context that the range is registered in.
     pub fn context(&self) -> &Arc<Context> {
         &self.context
     }
 
-    /// Where kernels see it.
+    /// Returns the device address of the range.
     pub fn address(&self) -> u64 {
         self.device as u64
     }
@@ -50,7 +51,8 @@ impl Registration {
 
 impl Drop for Registration {
     fn drop(&mut self) {
-        // SAFETY: it was registered, and whoever drops it has waited for the kernels that use it.
+        // SAFETY: the range was registered by `new`, and the owner has waited for the kernels that
+        // use it.
         self.context.release(|acl| unsafe { api::registration::unregister(acl, self.host) });
     }
 }

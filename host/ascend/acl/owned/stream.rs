@@ -1,13 +1,13 @@
-//! Streams of ours, of the caller, and captured work.
+//! Streams and captured graphs.
 
 use std::sync::Arc;
 
 use super::super::{api, sys};
 use super::{Context, Event};
 use crate::Result;
-use crate::queued::RawStream;
+use crate::device_arrays::RawStream;
 
-/// A stream of ours.
+/// An owned stream.
 #[derive(Debug)]
 pub struct Stream {
     context: Arc<Context>,
@@ -15,82 +15,74 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// A new one.
-    ///
-    /// # Errors
-    /// If the runtime refuses.
+    /// Creates a stream.
     pub fn new(context: &Arc<Context>) -> Result<Self> {
         let _current = context.bind()?;
         let handle = api::stream::create(context.acl())?;
-        // SAFETY: the stream was made just now, and this value keeps it.
+        // SAFETY: the stream was created above and is destroyed by this value's drop only.
         let raw = unsafe { RawStream::new(handle) };
         Ok(Self { context: Arc::clone(context), raw })
     }
 
-    /// What calls take.
+    /// Returns the handle, which calls take.
     pub fn raw(&self) -> RawStream {
         self.raw
     }
 
-    /// Waits for all its work.
+    /// Waits for all work of the stream, at most `timeout_ms` milliseconds.
     ///
     /// # Errors
-    /// If some work failed, or the time is over.
+    /// If work failed, or the time is over.
     pub fn synchronize(&self, timeout_ms: i32) -> Result<()> {
         let _current = self.context.bind()?;
-        // SAFETY: the stream is ours and alive.
+        // SAFETY: this value owns the stream.
         unsafe { api::stream::synchronize(self.context.acl(), self.raw.handle(), timeout_ms) }
     }
 
-    /// Whether all its work is done.
+    /// Returns whether all work of the stream is done.
     ///
     /// # Errors
-    /// If some work failed.
+    /// If work failed.
     pub fn done(&self) -> Result<bool> {
         let _current = self.context.bind()?;
-        // SAFETY: the stream is ours and alive.
+        // SAFETY: this value owns the stream.
         unsafe { api::stream::done(self.context.acl(), self.raw.handle()) }
     }
 
-    /// Lets its later work wait for an event.
-    ///
-    /// # Errors
-    /// If the runtime refuses.
+    /// Makes later work of the stream wait for the event's latest record.
     pub fn wait(&self, event: &Event) -> Result<()> {
         let _current = self.context.bind()?;
-        // SAFETY: both are owned and alive.
+        // SAFETY: stream and event are owned by their values.
         unsafe { api::stream::wait_event(self.context.acl(), self.raw.handle(), event.handle()) }
     }
 
-    /// Records what `work` puts into it, instead of running it.
+    /// Captures what `work` puts into the stream, instead of running it.
     ///
     /// # Errors
-    /// What `work` returned, or the runtime's refusal; nothing is left recorded then.
+    /// The error that `work` returned, or that of the runtime; the captured work is dropped then.
     pub fn capture(&self, work: impl FnOnce() -> Result<()>) -> Result<Graph> {
         let _current = self.context.bind()?;
         let acl = self.context.acl();
-        // SAFETY: the stream is ours and alive, here and below.
+        // SAFETY: this value owns the stream.
         unsafe { api::capture::begin(acl, self.raw.handle())? };
         let done = work();
-        // Ended in any case, or the stream would stay unusable.
-        // SAFETY: as above.
+        // The capture is ended even if `work` failed, because the stream would be unusable
+        // otherwise.
+        // SAFETY: this value owns the stream.
         let end = || unsafe { api::capture::end(acl, self.raw.handle()) };
         let graph = |handle| Graph { context: Arc::clone(&self.context), handle };
         let graph = end().map(graph).inspect_err(|_| {
-            // As every release, tried once more; what it recorded is thrown away.
+            // Like every release, it is tried once more; a graph that it returns is dropped.
             let _ = end().map(graph);
         });
         done.and(graph)
     }
 
-    /// Puts recorded work into it.
-    ///
-    /// # Errors
-    /// If the runtime refuses.
+    /// Puts the work of a graph into the stream.
     pub fn replay(&self, graph: &Graph) -> Result<()> {
         let _current = self.context.bind()?;
-        // SAFETY: the stream and the graph are owned and alive; that its memory is as well, the
-        // recorder of the work promised by its own contract.
+        // SAFETY: stream and graph are owned by their values. The contracts of the captured
+        // `enqueue_*` calls keep the memory of their work valid for replays.
         unsafe { api::capture::replay(self.context.acl(), graph.handle, self.raw.handle()) }
     }
 }
@@ -98,8 +90,8 @@ impl Stream {
 impl Drop for Stream {
     fn drop(&mut self) {
         let destroy = |force| {
-            let _current = self.context.enter()?;
-            // SAFETY: the stream is ours, and this is its last use unless it fails.
+            let _current = self.context.bind_for_drop()?;
+            // SAFETY: this value owns the stream, and it is not used after a release that succeeds.
             unsafe {
                 if force {
                     api::stream::destroy_force(self.context.acl(), self.raw.handle())
@@ -108,7 +100,8 @@ impl Drop for Stream {
                 }
             }
         };
-        // Work that never ends is dropped with force; an ordinary release waits for it.
+        // The ordinary release waits for the stream's work. If it fails, for example because work
+        // never ends, the stream is destroyed by force.
         if let Err(error) = destroy(false) {
             self.context.record(error);
             if let Err(error) = destroy(true) {
@@ -118,18 +111,19 @@ impl Drop for Stream {
     }
 }
 
-/// Recorded work.
+/// A graph of captured work.
 #[derive(Debug)]
 pub struct Graph {
     context: Arc<Context>,
     handle: sys::aclmdlRI,
 }
 
-// SAFETY: a handle of the context, used by threads that make the context current.
+// SAFETY: the handle belongs to the context, not to a thread; threads that use it make the context
+// current.
 unsafe impl Send for Graph {}
 
 impl Graph {
-    /// What `aclmdlRIExecuteAsync` takes.
+    /// Returns the handle, which `aclmdlRIExecuteAsync` takes.
     pub fn handle(&self) -> *mut core::ffi::c_void {
         self.handle
     }
@@ -137,7 +131,7 @@ impl Graph {
 
 impl Drop for Graph {
     fn drop(&mut self) {
-        // SAFETY: it is ours, and this is its last use unless it fails.
+        // SAFETY: this value owns the graph, and it is not used after a release that succeeds.
         self.context.release(|acl| unsafe { api::capture::destroy(acl, self.handle) });
     }
 }

@@ -1,4 +1,4 @@
-//! The right to write a pool: one process at a time has it.
+//! The lock that makes one process at a time the writer of a pool.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 
@@ -6,15 +6,15 @@ use rustix::fs::{self, FlockOperation, Mode, OFlags};
 
 use crate::{Error, Result};
 
-/// The right to write a pool: an exclusive lock on its file, held through an open file description
-/// of its own. Descriptors that were sent or inherited share the description of the memfd and so
-/// must not be what holds it. The kernel ends it with the process, however that ends.
-pub(super) struct Lease {
+/// The exclusive lock of a pool's writer, an `flock` on the pool's file. It is held through an open
+/// file description of its own, because sent or inherited descriptors share the description of the
+/// memfd. The kernel releases it when the process ends.
+pub(super) struct WriteLock {
     _locked: OwnedFd,
 }
 
-impl Lease {
-    pub(super) fn take(fd: &OwnedFd) -> Result<Self> {
+impl WriteLock {
+    pub(super) fn acquire(fd: &OwnedFd) -> Result<Self> {
         let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
         let own = fs::open(&path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
             .map_err(|error| os("open", &path, error, "mount /proc"))?;
@@ -24,7 +24,7 @@ impl Lease {
                 "pool role",
                 "writer",
                 "the pool has a writer and takes one at a time",
-                "import it with Role::Reader, or call HostPool::demote where it is written",
+                "import it with Role::Reader, or call HostPool::demote in the writer process",
             )),
             Err(error) => Err(os("flock", path, error, "import the pool with Role::Reader")),
         }

@@ -134,13 +134,13 @@ fn position(set: &[Multipliers; 2], x: i32, r: u32, bits: u32) -> u32 {
     let top = |mixed: i32, bits: u32| {
         (mixed.cast_unsigned() % (1 << hash::MIX_BITS)) >> (hash::MIX_BITS - bits)
     };
-    let mixed = dot(x, set[0]);
-    let stride = top(dot(mixed, set[1]), bits.min(hash::STRIDE_BITS)) | 1;
+    let mixed = madd(x, set[0]);
+    let stride = top(madd(mixed, set[1]), bits.min(hash::STRIDE_BITS)) | 1;
     top(mixed, bits) + r * stride
 }
 
-/// [`avsg_device::machine::Machine::dot`] in plain numbers.
-fn dot(x: i32, (p, q): Multipliers) -> i32 {
+/// [`avsg_device::machine::Machine::madd`] in plain numbers.
+fn madd(x: i32, (p, q): Multipliers) -> i32 {
     ((x & 0xFFFF) - 0x8000) * p + (x >> 16 & 0x3F) * q
 }
 

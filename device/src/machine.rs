@@ -157,7 +157,7 @@ pub trait Machine: Copy {
     fn shr(self, v: Self::V, bits: u32) -> Self::V;
     /// The low `bits` bits, 1..=31.
     #[inline(always)]
-    fn low(self, v: Self::V, bits: u32) -> Self::V {
+    fn low_bits(self, v: Self::V, bits: u32) -> Self::V {
         v & (((1u32 << bits) - 1) as i32)
     }
     /// Shift left by a constant 0..=30; no lane may overflow. Ascend: one multiplication.
@@ -168,15 +168,15 @@ pub trait Machine: Copy {
     /// v·s for lanes and a scalar in 0..2^15. Ascend: one multiplication. On x86 a full one costs twice
     /// as much, and wide ones slow the whole core down for a millisecond.
     #[inline(always)]
-    fn times(self, v: Self::V, s: Self::Scalar) -> Self::V {
+    fn mul_scalar(self, v: Self::V, s: Self::Scalar) -> Self::V {
         v * s
     }
     /// (x mod 2^16 - 2^15)·p + (x div 2^16 mod 2^6)·q, for `p` and `q` in 0..2^15: a hash's sum of
     /// products. Nothing overflows for any x. Ascend: six or seven operations; a CPU with a multiply-add of
     /// 16-bit halves needs two.
     #[inline(always)]
-    fn dot(self, x: Self::V, p: i32, q: i32) -> Self::V {
-        let (low, high) = (self.low(x, 16), self.low(self.shr(x, 16), 6));
+    fn madd(self, x: Self::V, p: i32, q: i32) -> Self::V {
+        let (low, high) = (self.low_bits(x, 16), self.low_bits(self.shr(x, 16), 6));
         low * p + -32768 * p + high * q
     }
     /// Lane-wise choice. Ascend: Select on float views.
@@ -186,7 +186,7 @@ pub trait Machine: Copy {
     /// Lanes equal to a constant.
     fn eq_to(self, a: Self::V, b: i32) -> Self::Mask;
     /// Lanes < 0: a sign test. Ascend: arithmetic shift, then EQ -1.
-    fn neg(self, v: Self::V) -> Self::Mask;
+    fn is_negative(self, v: Self::V) -> Self::Mask;
 
     // ---- columns ------------------------------------------------------------------------------
 
@@ -277,7 +277,7 @@ pub trait Machine: Copy {
         limit: Self::Scalar,
     );
     /// life\[slot mod S\], sign-extended.
-    fn life_at(self, life: &Self::Life<'_>, slot: Self::V) -> Self::V;
+    fn gather_life(self, life: &Self::Life<'_>, slot: Self::V) -> Self::V;
     /// life\[slot mod S\] = value under the mask.
     fn set_life(
         self,

@@ -21,8 +21,8 @@ impl Kernel for Split<'_> {
         for at in (0..64).step_by(C::LANES) {
             let all = m.first(C::LANES);
             let link = Cpu::load(m, self.0, at, all);
-            Cpu::store(m, &mut slot, at, m.low(link, self.1), all);
-            let shifted = m.low(Machine::shr(m, link, self.1), 23 - self.1);
+            Cpu::store(m, &mut slot, at, m.low_bits(link, self.1), all);
+            let shifted = m.low_bits(Machine::shr(m, link, self.1), 23 - self.1);
             Cpu::store(m, &mut print, at, shifted, all);
         }
         (slot, print)

@@ -16,7 +16,7 @@ pub mod roles;
 use avsg_device::params::MAX_RETRIES;
 
 use crate::tape::code::{Need, Role, Signature};
-use crate::tape::{Block, Code, Column, ColumnId, Kind, Op, Range, Tape, Type, Value};
+use crate::tape::{Block, Column, ColumnId, Kind, Op, OpCode, Range, Tape, Type, Value};
 
 /// A tape that breaks a law: which op, and why.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -56,7 +56,7 @@ pub enum Why {
     #[error("shifts go from 0 to 31, `low` takes 1 to 31 bits")]
     Bits,
     #[error(
-        "a dot takes multipliers from 0 to 32767, so that nothing overflows; these are {0} and {1}"
+        "madd takes multipliers from 0 to 32767, so that nothing overflows; these are {0} and {1}"
     )]
     Multipliers(i32, i32),
     #[error("column {0} of a list of {1}")]
@@ -146,8 +146,8 @@ impl Scope<'_> {
             self.op(op, within).map_err(refused)?;
             if let Some(body) = &op.body {
                 let inner = match op.code {
-                    Code::Sweep => Within::Sweep,
-                    Code::Bisect => Within::Bisect,
+                    OpCode::Sweep => Within::Sweep,
+                    OpCode::Bisect => Within::Bisect,
                     _ => within,
                 };
                 let outer = self.defined.clone();
@@ -156,7 +156,7 @@ impl Scope<'_> {
                 let end = body.yields.map_or(Ok(()), |y| self.used(y, Type::Scalar));
                 end.map_err(refused)?;
                 self.defined = outer;
-                if op.code == Code::Sweep {
+                if op.code == OpCode::Sweep {
                     roles::check(tape, body)?;
                 }
             }
@@ -188,7 +188,7 @@ impl Scope<'_> {
         for (&id, &(need, _)) in op.columns.iter().zip(columns) {
             memory(self.tape, id, need)?;
         }
-        let more = if op.code == Code::Append { self.width(op) } else { 0 };
+        let more = if op.code == OpCode::Append { self.width(op) } else { 0 };
         if op.args.len() != args.len() + more {
             return Err(Why::Operands);
         }
@@ -201,7 +201,7 @@ impl Scope<'_> {
         if typed(op.out) != out
             || typed(body.and_then(|b| b.binds)) != binds
             || body.is_some() != op.code.controls()
-            || body.is_some_and(|b| b.yields.is_some()) != (op.code == Code::Bisect)
+            || body.is_some_and(|b| b.yields.is_some()) != (op.code == OpCode::Bisect)
         {
             return Err(Why::Operands);
         }
@@ -227,23 +227,25 @@ impl Scope<'_> {
     fn constants(&self, op: &Op) -> Result<(), Why> {
         let column = || self.tape.column(op.columns[0]);
         match op.code {
-            Code::Shr(bits) if bits > 31 => Err(Why::Bits),
-            Code::Dot(p, q) if [p, q].iter().any(|n| !(0..1 << 15).contains(n)) => {
+            OpCode::Shr(bits) if bits > 31 => Err(Why::Bits),
+            OpCode::Madd(p, q) if [p, q].iter().any(|n| !(0..1 << 15).contains(n)) => {
                 Err(Why::Multipliers(p, q))
             }
-            Code::Low(bits) if !(1..=31).contains(&bits) => Err(Why::Bits),
-            Code::Item(n) | Code::PublishList(n) if n >= self.width(op) => {
+            OpCode::LowBits(bits) if !(1..=31).contains(&bits) => Err(Why::Bits),
+            OpCode::Item(n) | OpCode::PublishList(n) if n >= self.width(op) => {
                 Err(Why::ListColumn(n, self.width(op)))
             }
-            Code::Gather | Code::Scatter | Code::LifeAt | Code::SetLife(_) => power(column()),
-            Code::Find(retries) | Code::FindFree(retries) if retries > MAX_RETRIES => {
+            OpCode::Gather | OpCode::Scatter | OpCode::GatherLife | OpCode::SetLife(_) => {
+                power(column())
+            }
+            OpCode::Find(retries) | OpCode::FindFree(retries) if retries > MAX_RETRIES => {
                 Err(Why::Operands)
             }
-            Code::Find(_) => power(self.tape.column(op.columns[3]))
+            OpCode::Find(_) => power(self.tape.column(op.columns[3]))
                 .and_then(|()| power(self.tape.column(op.columns[4]))),
-            Code::FindFree(_) => power(self.tape.column(op.columns[2]))
+            OpCode::FindFree(_) => power(self.tape.column(op.columns[2]))
                 .and_then(|()| power(self.tape.column(op.columns[3]))),
-            Code::StepLife(n) => {
+            OpCode::StepLife(n) => {
                 power(column())?;
                 idempotent(n, self.tape.rules.get(n).ok_or(Why::Operands)?)
             }

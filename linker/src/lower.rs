@@ -6,8 +6,8 @@
 //! appends at any length, scatters, lifetimes, look-ups.
 
 mod alias;
-mod dot;
 mod lanes;
+mod madd;
 mod names;
 mod registers;
 mod scatters;
@@ -21,7 +21,7 @@ mod widths;
 use crate::aiv::{Call, Expr, If, Length, Loop, Node, Operation, Place, Tensor, Width};
 use crate::ascendc::helpers::basic;
 use crate::check::{Refused, ranges};
-use crate::tape::{Block, Code, Column, ColumnId, Kind, Op, Range, Tape, Value};
+use crate::tape::{Block, Column, ColumnId, Kind, Op, OpCode, Range, Tape, Value};
 pub use registers::Register;
 use registers::Temp;
 use std::collections::{BTreeMap, BTreeSet};
@@ -152,14 +152,14 @@ pub fn camel(name: &str) -> String {
 impl Lower<'_> {
     fn block(&mut self, block: &Block) {
         for (n, op) in block.ops.iter().enumerate() {
-            if let Code::Phase(phase, does) = op.code {
+            if let OpCode::Phase(phase, does) = op.code {
                 self.out.push(Node::Note(format!("{phase}: {does}")));
                 continue;
             }
             match (op.code, &op.body) {
-                (Code::Sweep, Some(body)) => self.sweep(op, body),
-                (Code::Repeat { .. }, Some(body)) => self.repeat(op, body),
-                (Code::When, Some(body)) => self.when(op, body),
+                (OpCode::Sweep, Some(body)) => self.sweep(op, body),
+                (OpCode::Repeat { .. }, Some(body)) => self.repeat(op, body),
+                (OpCode::When, Some(body)) => self.when(op, body),
                 _ => self.whole(op, &block.ops[n + 1..]),
             }
             self.track_empty(op);
@@ -240,7 +240,7 @@ impl Lower<'_> {
         body: Vec<Node>,
     ) {
         let count = self.defs.get(&op.args[0]).map(|op| op.code);
-        let always = matches!(count, Some(Code::Constant(n)) if n > 0);
+        let always = matches!(count, Some(OpCode::Constant(n)) if n > 0);
         let sync = Vec::new();
         self.out.push(Node::Loop(Loop { variable, bound, width, always, sync, body }));
     }

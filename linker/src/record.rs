@@ -14,7 +14,7 @@ pub use operators::{Mask, Scalar, Vector};
 pub use stage_one::{record_scheduled, record_stage_one};
 
 use crate::check::{Refused, Why};
-use crate::tape::{Block, Code, Column, ColumnId, Kind, Op, Range, Tape, Type, Value};
+use crate::tape::{Block, Column, ColumnId, Kind, Op, OpCode, Range, Tape, Type, Value};
 use std::cell::{RefCell, RefMut};
 
 /// A tape that is being recorded.
@@ -153,7 +153,7 @@ impl<'t> Recorder<'t> {
     }
 
     /// Records an op and gives back what it defines.
-    fn op<O: Defined<'t>>(self, code: Code, args: &[Value], columns: &[ColumnId]) -> O {
+    fn op<O: Defined<'t>>(self, code: OpCode, args: &[Value], columns: &[ColumnId]) -> O {
         let op = Op { code, args: args.into(), columns: columns.into(), out: None, body: None };
         O::of(self, self.growing().write(op))
     }
@@ -161,7 +161,7 @@ impl<'t> Recorder<'t> {
     /// Records an op with a body.
     fn control<O: Defined<'t>>(
         self,
-        code: Code,
+        code: OpCode,
         args: &[Value],
         mut body: impl FnMut(Option<Value>) -> Option<Value>,
     ) -> O {
@@ -187,7 +187,7 @@ impl<'t> Recorder<'t> {
     }
 
     /// Records one run of a body.
-    fn block(self, code: Code, body: &mut impl FnMut(Option<Value>) -> Option<Value>) -> Block {
+    fn block(self, code: OpCode, body: &mut impl FnMut(Option<Value>) -> Option<Value>) -> Block {
         self.growing().open.push(Vec::new());
         let binds = code.signature().binds.map(|ty| self.growing().value(ty));
         // Not borrowed here: the body records.

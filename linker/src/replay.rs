@@ -16,7 +16,7 @@ mod search;
 mod whole;
 
 use crate::check::{self, Refused};
-use crate::tape::{Block, Code, Op, Param, Tape, Value};
+use crate::tape::{Block, Op, OpCode, Param, Tape, Value};
 use fault::{Lane, named};
 use memory::Memory;
 
@@ -118,12 +118,12 @@ impl<'t> Replay<'t> {
     fn block(&mut self, block: &'t Block) -> Result<(), Fault> {
         for op in &block.ops {
             match (&op.body, op.code) {
-                (Some(body), Code::Sweep) => self.sweep(op, body)?,
-                (Some(body), Code::Repeat { max }) => self.repeat(op, body, max)?,
-                (Some(body), Code::When) if self.scalar(op.args[0]) != 0 => self.block(body)?,
-                (Some(_), Code::When) => {}
+                (Some(body), OpCode::Sweep) => self.sweep(op, body)?,
+                (Some(body), OpCode::Repeat { max }) => self.repeat(op, body, max)?,
+                (Some(body), OpCode::When) if self.scalar(op.args[0]) != 0 => self.block(body)?,
+                (Some(_), OpCode::When) => {}
                 (Some(body), _) => self.bisect(op, body)?,
-                (None, Code::Phase(..)) => {}
+                (None, OpCode::Phase(..)) => {}
                 (None, code) => {
                     let done = if code.on_lanes() { self.lanes(op) } else { self.whole(op) };
                     done.map_err(|what| Fault { op: self.tape.line(op), what })?;
@@ -182,7 +182,7 @@ impl<'t> Replay<'t> {
 
     fn note(&mut self, op: &'t Op, lanes: usize, active: usize) {
         let Some(ran) = &mut self.ran else { return };
-        let grows = op.code == Code::Append;
+        let grows = op.code == OpCode::Append;
         let at = if grows { self.memory.entries(op.columns[0]).len - active } else { 0 };
         ran.push(Ran { op, lanes, active, at });
     }

@@ -35,7 +35,7 @@
 pub mod code;
 mod text;
 
-pub use code::Code;
+pub use code::OpCode;
 
 /// A value, by its number in [`Tape::types`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -140,7 +140,7 @@ pub struct Param {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Op {
     /// Which op, with the constants it was recorded with.
-    pub code: Code,
+    pub code: OpCode,
     /// The values it reads.
     pub args: Vec<Value>,
     /// The columns it reads or writes.
@@ -175,7 +175,7 @@ pub struct Tape {
     pub types: Vec<Type>,
     /// What some values are called in the text that the tape becomes.
     pub names: Vec<(Value, &'static str)>,
-    /// Tables of [`Code::StepLife`]: the next byte by the byte before, as unsigned.
+    /// Tables of [`OpCode::StepLife`]: the next byte by the byte before, as unsigned.
     pub rules: Vec<[i8; 256]>,
     /// What it does.
     pub body: Block,

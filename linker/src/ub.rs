@@ -7,7 +7,7 @@
 use crate::aiv::{Element, Part, Place, word};
 use crate::lower::{Lowered, Register, WIDE_VECTORS, buffer_name, count};
 use crate::sync::Overlap;
-use crate::tape::{Block, Code, Kind, Op};
+use crate::tape::{Block, Kind, Op, OpCode};
 use std::collections::BTreeMap;
 use std::fmt::{Display, Formatter};
 
@@ -137,7 +137,7 @@ fn place(kernel: &Lowered, tile: u32, slots: u32) -> Plan {
         plan.put("rule", Element::Half, 256);
         plan.put("lives", Element::Half, tile);
     }
-    if kernel.tape.body.all().any(|op| op.code == Code::Lookup) {
+    if kernel.tape.body.all().any(|op| op.code == OpCode::Lookup) {
         plan.put("cells", Element::Word, 64 * 8);
     }
     for plane in kernel.tape.columns.iter().filter(|c| c.stays) {
@@ -232,7 +232,7 @@ fn share(
 fn in_turn<'t>(block: &'t Block, ops: &mut Vec<&'t Op>) {
     for op in &block.ops {
         match &op.body {
-            Some(body) if op.code == Code::When => in_turn(body, ops),
+            Some(body) if op.code == OpCode::When => in_turn(body, ops),
             _ => ops.push(op),
         }
     }
@@ -241,15 +241,15 @@ fn in_turn<'t>(block: &'t Block, ops: &mut Vec<&'t Op>) {
 /// Every working column: its length, and the ops of a token that it lives through.
 fn columns(kernel: &Lowered) -> BTreeMap<String, (u32, (usize, usize))> {
     let mut found = BTreeMap::new();
-    let tokens = kernel.tape.body.ops.iter().find(|op| matches!(op.code, Code::Repeat { .. }));
+    let tokens = kernel.tape.body.ops.iter().find(|op| matches!(op.code, OpCode::Repeat { .. }));
     let mut ops = Vec::new();
     tokens.iter().filter_map(|op| op.body.as_ref()).for_each(|body| in_turn(body, &mut ops));
     for (n, op) in ops.into_iter().enumerate() {
         for (op, &id) in op.all().flat_map(|op| op.columns.iter().map(move |id| (op, id))) {
             let column = kernel.tape.column(*kernel.alias.get(&id).unwrap_or(&id));
             let touched = match (column.kind, op.code) {
-                (Kind::List { .. }, Code::Len | Code::Clear | Code::Take) => 0..0,
-                (Kind::List { .. }, Code::Item(c) | Code::PublishList(c)) => c..c + 1,
+                (Kind::List { .. }, OpCode::Len | OpCode::Clear | OpCode::Take) => 0..0,
+                (Kind::List { .. }, OpCode::Item(c) | OpCode::PublishList(c)) => c..c + 1,
                 (Kind::List { width }, _) => 0..width,
                 (Kind::Words, _) if !column.stays => 0..1,
                 _ => 0..0,

@@ -6,7 +6,7 @@ use avsg_linker::ascendc::helpers::ALL;
 use avsg_linker::ascendc::{stage_one, statement};
 use avsg_linker::cost::calls::{Kernel, of_calls};
 use avsg_linker::cost::{UNITS, Work};
-use avsg_linker::tape::{Code, Op, Tape};
+use avsg_linker::tape::{Op, OpCode, Tape};
 
 fn geometries() -> Vec<Params> {
     let wide = Params { spread: 2, retries: 7, page: 16, ..Params::wide(256, 1, 1024) };
@@ -15,7 +15,7 @@ fn geometries() -> Vec<Params> {
 }
 
 fn sweeps(tape: &Tape) -> Vec<&Op> {
-    tape.body.all().filter(|op| op.code == Code::Sweep).collect()
+    tape.body.all().filter(|op| op.code == OpCode::Sweep).collect()
 }
 
 /// Every sweep has the calls of one loop of the text, in the same order, none left over; and every

@@ -18,22 +18,23 @@ impl Kernel for Lanes {
         m.sweep(d.n, |t| {
             let (x, lane) = (m.load(t, &d.x), m.iota(t));
             // x is any word: pieces first, so that nothing overflows.
-            let (low, high) = (m.low(x, 11), m.shr(x, 21));
+            let (low, high) = (m.low_bits(x, 11), m.shr(x, 21));
             let sum = low + high * 3 + (low * d.s + 7) - two + m.splat(5);
             let mixed = (low * high) & 0xFFFFF | (sum & high) | 1;
-            let hash = m.low(m.dot(x, 27_381, 0x7FFF), 20) + m.low(m.dot(mixed, 0, 3), 8);
-            let product = m.low(mixed, 10) * two - lane + hash;
+            let hash =
+                m.low_bits(m.madd(x, 27_381, 0x7FFF), 20) + m.low_bits(m.madd(mixed, 0, 3), 8);
+            let product = m.low_bits(mixed, 10) * two - lane + hash;
             let odd = m.eq_to(low & 1, 1);
-            let chosen = m.select(odd | m.neg(x), product, mixed | lane);
-            let permuted = m.low(lane * 5 + two, LEN.ilog2());
+            let chosen = m.select(odd | m.is_negative(x), product, mixed | lane);
+            let permuted = m.low_bits(lane * 5 + two, LEN.ilog2());
             let same = m.eq(m.gather(&d.y, permuted), m.gather(&d.y, lane));
             m.store(t, &mut d.z, m.select(same & !odd, chosen * -1, chosen));
         });
         m.sweep(d.n, |t| {
             let x = m.load(t, &d.x);
             // Half the indices collide: the later lane wins.
-            let index = m.low(m.iota(t) * 3, 6);
-            m.scatter(t, &mut d.y, index, m.low(x, 20), m.neg(x));
+            let index = m.low_bits(m.iota(t) * 3, 6);
+            m.scatter(t, &mut d.y, index, m.low_bits(x, 20), m.is_negative(x));
         });
         m.publish(&mut d.out, m.scalar(3), &d.z, d.n);
         m.publish(&mut d.out, m.scalar(3 + LEN), &d.y, m.scalar(LEN));
@@ -47,14 +48,14 @@ impl Kernel for Lists {
     fn run<M: Machine>(m: M, d: &mut Desk<'_, M>) {
         m.clear(&mut d.pairs);
         m.sweep(d.n, |t| {
-            let x = m.low(m.load(t, &d.x), 20);
+            let x = m.low_bits(m.load(t, &d.x), 20);
             m.append(t, &mut d.pairs, !m.eq_to(x & 3, 0), [x, m.iota(t)]);
         });
         m.repeat(5, d.n - m.scalar(1), |r| {
             m.clear(&mut d.more);
             m.sweep(m.len(&d.pairs), |t| {
                 let (x, lane) = (m.item(t, &d.pairs, 0), m.item(t, &d.pairs, 1));
-                let keep = m.neg(m.low(x, 10) - m.low(lane + r, 10));
+                let keep = m.is_negative(m.low_bits(x, 10) - m.low_bits(lane + r, 10));
                 m.append(t, &mut d.more, keep, [x, lane]);
                 m.append(t, &mut d.count, !keep, []);
             });
@@ -96,11 +97,11 @@ impl Kernel for Lives {
             m.publish_list(&mut d.out, m.scalar(10), &d.singles, 0);
             m.sweep(m.len(&d.singles), |t| {
                 let slot = m.item(t, &d.singles, 0);
-                m.append(t, &mut d.count, m.neg(m.life_at(&d.life, slot)), []);
+                m.append(t, &mut d.count, m.is_negative(m.gather_life(&d.life, slot)), []);
             });
             m.sweep(m.len(&d.singles), |t| {
                 // Each slot twice, one of the two in another tile.
-                let slot = m.low(m.item(t, &d.singles, 0), 5);
+                let slot = m.low_bits(m.item(t, &d.singles, 0), 5);
                 m.step_life(t, &mut d.life, slot, &rule, !m.eq_to(slot, 3));
             });
             m.sweep(m.scalar(20), |t| {
@@ -124,7 +125,8 @@ impl Kernel for Global {
         m.sweep(d.n, |t| {
             let x = m.load(t, &d.x);
             // Some indices are negative, some past the window.
-            let found = m.lookup(t, &d.input, at, d.n, m.low(x, 8) + m.splat(-9), m.neg(x));
+            let found =
+                m.lookup(t, &d.input, at, d.n, m.low_bits(x, 8) + m.splat(-9), m.is_negative(x));
             m.store(t, &mut d.z, found);
         });
         m.publish(&mut d.out, at, &d.z, d.n);
@@ -168,7 +170,7 @@ fn nothing_is_left_out() {
     used.sort();
     used.dedup();
     let all = include_str!("../src/tape/code.rs");
-    let all = all.split("pub enum Code {").nth(1).and_then(|s| s.split("\n}").next());
+    let all = all.split("pub enum OpCode {").nth(1).and_then(|s| s.split("\n}").next());
     let variants = all.expect("the enum").lines().map(str::trim);
     let variants = variants.filter(|l| l.starts_with(|c: char| c.is_ascii_uppercase()));
     let names = variants.map(|l| l.split(|c: char| !c.is_alphanumeric()).next().unwrap_or(l));

@@ -79,7 +79,7 @@ fn one_role_per_column_and_sweep() {
     let gather_and_scatter = |m: Recorder<'_>, mut d: Memory<'_>| {
         m.sweep(d.n, |t| {
             let v = m.gather(&d.x, m.iota(t));
-            m.scatter(t, &mut d.x, m.iota(t), v, m.neg(v));
+            m.scatter(t, &mut d.x, m.iota(t), v, m.is_negative(v));
         });
     };
     let why = refused(gather_and_scatter);
@@ -97,7 +97,7 @@ fn one_role_per_column_and_sweep() {
     let read_and_grow = refused(|m, mut d| {
         m.sweep(d.n, |t| {
             let v = m.item(t, &d.list, 0);
-            m.append(t, &mut d.list, m.neg(v), [v]);
+            m.append(t, &mut d.list, m.is_negative(v), [v]);
         });
     });
     assert!(two_roles(&read_and_grow, "list"));
@@ -105,16 +105,16 @@ fn one_role_per_column_and_sweep() {
     let twice = refused(|m, mut d| {
         m.sweep(d.n, |t| {
             let v = m.load(t, &d.x);
-            m.append(t, &mut d.list, m.neg(v), [v]);
-            m.append(t, &mut d.list, !m.neg(v), [v]);
+            m.append(t, &mut d.list, m.is_negative(v), [v]);
+            m.append(t, &mut d.list, !m.is_negative(v), [v]);
         });
     });
     assert_eq!(twice, Why::TwoWriters("list".into(), Role::Appended));
     let lives = refused(|m, mut d| {
         m.sweep(d.n, |t| {
             let v = m.load(t, &d.x);
-            m.set_life(t, &mut d.life, v, 1, m.neg(v));
-            m.set_life(t, &mut d.life, m.iota(t), 2, m.neg(v));
+            m.set_life(t, &mut d.life, v, 1, m.is_negative(v));
+            m.set_life(t, &mut d.life, m.iota(t), 2, m.is_negative(v));
         });
     });
     assert_eq!(lives, Why::TwoWriters("life".into(), Role::Scattered));
@@ -194,10 +194,10 @@ fn ops_stand_where_the_width_cannot_matter() {
 fn constants_are_in_range() {
     let shift = refused(|m, d| m.sweep(d.n, |t| drop(vec![m.shr(m.iota(t), 32)])));
     assert_eq!(shift, Why::Bits);
-    let low = refused(|m, d| m.sweep(d.n, |t| drop(vec![m.low(m.iota(t), 32)])));
+    let low = refused(|m, d| m.sweep(d.n, |t| drop(vec![m.low_bits(m.iota(t), 32)])));
     assert_eq!(low, Why::Bits);
     for (p, q) in [(1 << 15, 1), (1, 1 << 15), (-1, 1)] {
-        let dot = refused(|m, d| m.sweep(d.n, |t| drop(vec![m.dot(m.iota(t), p, q)])));
+        let madd = refused(|m, d| m.sweep(d.n, |t| drop(vec![m.madd(m.iota(t), p, q)])));
         assert_eq!(dot, Why::Multipliers(p, q));
     }
     let column = refused(|m, d| m.sweep(d.n, |t| drop(vec![m.item(t, &d.list, 1)])));
@@ -206,7 +206,7 @@ fn constants_are_in_range() {
     assert_eq!(wraps, Why::NotPowerOfTwo("odd".into(), 63));
     let rule = core::array::from_fn(|byte| (byte as u8).wrapping_add(1) as i8);
     let steps = refused(|m, mut d| {
-        m.sweep(d.n, |t| m.step_life(t, &mut d.life, m.iota(t), &rule, m.neg(m.iota(t))));
+        m.sweep(d.n, |t| m.step_life(t, &mut d.life, m.iota(t), &rule, m.is_negative(m.iota(t))));
     });
     assert!(matches!(steps, Why::Rule(0, -128, -127, -126)), "{steps}");
     let too_old = refused(|m, mut d| m.age(&mut d.life, d.n * m.scalar(3), true));
@@ -221,8 +221,8 @@ fn ranges_are_kept() {
     let append = record(|m, mut d| {
         m.sweep(d.n, |t| {
             let v = m.load(t, &d.y);
-            let v = m.select(m.neg(v), m.splat(0), v);
-            m.append(t, &mut d.list, m.neg(v - m.scalar(256)), [v]);
+            let v = m.select(m.is_negative(v), m.splat(0), v);
+            m.append(t, &mut d.list, m.is_negative(v - m.scalar(256)), [v]);
         });
     });
     check(&append.unwrap()).unwrap();
@@ -279,7 +279,7 @@ fn poison_faults() {
     let harmless = record(|m, mut d| {
         m.sweep(d.n, |t| {
             let lane = m.iota(t);
-            m.scatter(t, &mut d.y, m.load(t, &d.odd), lane, m.neg(lane));
+            m.scatter(t, &mut d.y, m.load(t, &d.odd), lane, m.is_negative(lane));
         });
     });
     let harmless = harmless.unwrap();
@@ -294,7 +294,7 @@ fn bounds_are_faults() {
     assert_eq!(global.what, "1 words at 64 of `out`, which has 64");
     let full = faults(|m, mut d| {
         m.repeat(9, d.n, |_| {
-            m.sweep(d.n, |t| m.append(t, &mut d.list, !m.neg(m.iota(t)), [m.iota(t)]));
+            m.sweep(d.n, |t| m.append(t, &mut d.list, !m.is_negative(m.iota(t)), [m.iota(t)]));
         });
     });
     assert!(full.what.starts_with("`list` holds 64"), "{full}");

@@ -188,12 +188,12 @@ impl Cpu for Avx2 {
         V(shell!(_mm256_sll_epi32(v.0, _mm_cvtsi32_si128(bits as i32))))
     }
     #[inline(always)]
-    fn times(self, v: V, s: i32) -> V {
+    fn mul_scalar(self, v: V, s: i32) -> V {
         // As signed halves: the high ones are zero.
         V(shell!(_mm256_madd_epi16(v.0, _mm256_set1_epi32(s))))
     }
     #[inline(always)]
-    fn dot(self, x: V, p: i32, q: i32) -> V {
+    fn madd(self, x: V, p: i32, q: i32) -> V {
         // The low half as a signed word is x mod 2^16 - 2^15 once its highest bit is flipped.
         let kept = self.and(x, Cpu::splat(self, 0x3F_FFFF));
         let flipped = shell!(_mm256_xor_si256(kept.0, _mm256_set1_epi32(0x8000)));
@@ -216,7 +216,7 @@ impl Cpu for Avx2 {
         Mask(shell!(_mm256_cmpeq_epi32(a.0, b.0)))
     }
     #[inline(always)]
-    fn neg(self, v: V) -> Mask {
+    fn is_negative(self, v: V) -> Mask {
         Mask(v.0)
     }
     #[inline(always)]
@@ -260,7 +260,7 @@ impl Cpu for Avx2 {
         self.pack(to, at, v, self.bits(k));
     }
     #[inline(always)]
-    fn life_at(self, life: &Life<'_>, slot: V) -> V {
+    fn gather_life(self, life: &Life<'_>, slot: V) -> V {
         let (slots, i) = (life.slots(), self.indices(slot, life.mask()));
         self.gathered(from_fn(
             #[inline(always)]

@@ -138,7 +138,7 @@ impl<const G: bool, const W: usize> Cpu for Avx512<G, W> {
         )
     }
     #[inline(always)]
-    fn times(self, v: V<G, W>, s: i32) -> V<G, W> {
+    fn mul_scalar(self, v: V<G, W>, s: i32) -> V<G, W> {
         // As signed halves: the high ones are zero.
         let s = shell!(_mm512_set1_epi32(s));
         self.map(
@@ -148,7 +148,7 @@ impl<const G: bool, const W: usize> Cpu for Avx512<G, W> {
         )
     }
     #[inline(always)]
-    fn dot(self, x: V<G, W>, p: i32, q: i32) -> V<G, W> {
+    fn madd(self, x: V<G, W>, p: i32, q: i32) -> V<G, W> {
         // The low half as a signed word is x mod 2^16 - 2^15 once its highest bit is flipped.
         let factors = shell!(_mm512_set1_epi32(p | q << 16));
         let (kept, flip) = shell!((_mm512_set1_epi32(0x3F_FFFF), _mm512_set1_epi32(0x8000)));
@@ -185,7 +185,7 @@ impl<const G: bool, const W: usize> Cpu for Avx512<G, W> {
         k
     }
     #[inline(always)]
-    fn neg(self, v: V<G, W>) -> Mask<W> {
+    fn is_negative(self, v: V<G, W>) -> Mask<W> {
         let mut k = Mask([0; W]);
         for i in 0..W {
             k.0[i] = shell!(_mm512_cmplt_epi32_mask(v.0[i], _mm512_setzero_si512()));
@@ -257,7 +257,7 @@ impl<const G: bool, const W: usize> Cpu for Avx512<G, W> {
         }
     }
     #[inline(always)]
-    fn life_at(self, life: &Life<'_>, slot: V<G, W>) -> V<G, W> {
+    fn gather_life(self, life: &Life<'_>, slot: V<G, W>) -> V<G, W> {
         let bytes = life.all();
         self.map(
             slot,

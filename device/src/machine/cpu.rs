@@ -39,14 +39,14 @@ pub trait Cpu: Copy {
     fn shl(self, v: Self::V, bits: u32) -> Self::V {
         self.mul(v, self.splat(1 << bits))
     }
-    /// See [`Machine::times`](super::Machine::times).
+    /// See [`Machine::mul_scalar`](super::Machine::mul_scalar).
     #[inline(always)]
-    fn times(self, v: Self::V, s: i32) -> Self::V {
+    fn mul_scalar(self, v: Self::V, s: i32) -> Self::V {
         self.mul(v, self.splat(s))
     }
-    /// See [`Machine::dot`](super::Machine::dot).
+    /// See [`Machine::madd`](super::Machine::madd).
     #[inline(always)]
-    fn dot(self, x: Self::V, p: i32, q: i32) -> Self::V {
+    fn madd(self, x: Self::V, p: i32, q: i32) -> Self::V {
         let low = self.and(x, self.splat(0xFFFF));
         let high = self.and(self.shr(x, 16), self.splat(0x3F));
         let shifted = self.add(self.mul(low, self.splat(p)), self.splat(-32768 * p));
@@ -59,7 +59,7 @@ pub trait Cpu: Copy {
     /// Lanes that are equal.
     fn eq(self, a: Self::V, b: Self::V) -> Self::K;
     /// Lanes < 0.
-    fn neg(self, v: Self::V) -> Self::K;
+    fn is_negative(self, v: Self::V) -> Self::K;
     /// LANES words at `at`; lanes outside `live` may be 0 instead.
     fn load(self, from: &[i32], at: usize, live: Self::K) -> Self::V;
     /// LANES words at `at`; what becomes of words outside `live` is undefined.
@@ -71,7 +71,7 @@ pub trait Cpu: Copy {
     /// Stores the lanes under the mask side by side at `at`; may write up to LANES words there.
     fn compress(self, to: &mut [i32], at: usize, v: Self::V, k: Self::K);
     /// life\[slot\], sign-extended.
-    fn life_at(self, life: &Life<'_>, slot: Self::V) -> Self::V;
+    fn gather_life(self, life: &Life<'_>, slot: Self::V) -> Self::V;
     /// Writes a byte under the mask.
     fn set_life(self, life: &mut Life<'_>, slot: Self::V, value: i8, k: Self::K);
     /// Replaces a byte by its successor under the mask.

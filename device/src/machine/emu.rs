@@ -106,7 +106,7 @@ impl<const N: usize> Cpu for Emu<N> {
         Mask(core::array::from_fn(|i| a.0[i] == b.0[i]))
     }
     #[inline(always)]
-    fn neg(self, v: V<N>) -> Mask<N> {
+    fn is_negative(self, v: V<N>) -> Mask<N> {
         Mask(v.0.map(|x| x < 0))
     }
     #[inline(always)]
@@ -145,7 +145,7 @@ impl<const N: usize> Cpu for Emu<N> {
         }
     }
     #[inline(always)]
-    fn life_at(self, life: &Life<'_>, slot: V<N>) -> V<N> {
+    fn gather_life(self, life: &Life<'_>, slot: V<N>) -> V<N> {
         V(slot.0.map(|s| i32::from(life.slots()[(s as u32 & life.mask()) as usize])))
     }
     #[inline(always)]

@@ -12,7 +12,7 @@ pub struct Links {
     pub position_bits: u32,
     /// m: bits of a slot, the low ones of a link's word.
     pub slot_bits: u32,
-    /// Multipliers of the mixed word that a print is a part of, as `Machine::dot` takes them.
+    /// Multipliers of the mixed word that a print is a part of, as `Machine::madd` takes them.
     pub multipliers: (i32, i32),
     /// Where a print lies in the mixed word.
     pub print_shift: u32,

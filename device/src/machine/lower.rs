@@ -104,12 +104,12 @@ impl<C: Cpu> Machine for C {
         Cpu::shl(self, v, bits)
     }
     #[inline(always)]
-    fn times(self, v: C::V, s: Scalar) -> C::V {
-        Cpu::times(self, v, s.0)
+    fn mul_scalar(self, v: C::V, s: Scalar) -> C::V {
+        Cpu::mul_scalar(self, v, s.0)
     }
     #[inline(always)]
-    fn dot(self, x: C::V, p: i32, q: i32) -> C::V {
-        Cpu::dot(self, x, p, q)
+    fn madd(self, x: C::V, p: i32, q: i32) -> C::V {
+        Cpu::madd(self, x, p, q)
     }
     #[inline(always)]
     fn select(self, mask: C::K, yes: C::V, no: C::V) -> C::V {
@@ -124,8 +124,8 @@ impl<C: Cpu> Machine for C {
         Cpu::eq(self, a, Cpu::splat(self, b))
     }
     #[inline(always)]
-    fn neg(self, v: C::V) -> C::K {
-        Cpu::neg(self, v)
+    fn is_negative(self, v: C::V) -> C::K {
+        Cpu::is_negative(self, v)
     }
 
     #[inline(always)]
@@ -231,8 +231,8 @@ impl<C: Cpu> Machine for C {
         list.len = self.append_life(to.data, list.len, life.slots(), t.0 as i8, true, limit);
     }
     #[inline(always)]
-    fn life_at(self, life: &Life<'_>, slot: C::V) -> C::V {
-        Cpu::life_at(self, life, slot)
+    fn gather_life(self, life: &Life<'_>, slot: C::V) -> C::V {
+        Cpu::gather_life(self, life, slot)
     }
     #[inline(always)]
     fn set_life(self, t: Self::Tile, life: &mut Life<'_>, slot: C::V, value: i8, mask: C::K) {

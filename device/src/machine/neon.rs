@@ -190,7 +190,7 @@ impl Cpu for Neon {
         Mask(shell!(vceqq_s32(a.0, b.0)))
     }
     #[inline(always)]
-    fn neg(self, v: V) -> Mask {
+    fn is_negative(self, v: V) -> Mask {
         Mask(shell!(vcltzq_s32(v.0)))
     }
     #[inline(always)]
@@ -234,7 +234,7 @@ impl Cpu for Neon {
         self.pack(to, at, v, self.bits(k));
     }
     #[inline(always)]
-    fn life_at(self, life: &Life<'_>, slot: V) -> V {
+    fn gather_life(self, life: &Life<'_>, slot: V) -> V {
         let (slots, i) = (life.slots(), self.indices(slot, life.mask()));
         self.gathered(from_fn(
             #[inline(always)]

@@ -19,7 +19,7 @@ pub fn find<M: Machine>(
     [link, held]: [&M::Column<'_>; 2],
 ) {
     first(m, links, slot, sequence, n, |t, position| {
-        let named = m.low(m.gather(link, position), links.slot_bits);
+        let named = m.low_bits(m.gather(link, position), links.slot_bits);
         (named, m.eq(m.gather(held, named), m.load(t, id)))
     });
 }
@@ -38,8 +38,8 @@ pub fn find_free<M: Machine>(
     let (p, q) = links.multipliers;
     first(m, links, position, sequence, n, |_, position| {
         let word = m.gather(link, position);
-        let owner = m.gather(held, m.low(word, links.slot_bits));
-        let print = m.low(m.shr(m.dot(owner, p, q), links.print_shift), links.print_bits);
+        let owner = m.gather(held, m.low_bits(word, links.slot_bits));
+        let print = m.low_bits(m.shr(m.madd(owner, p, q), links.print_shift), links.print_bits);
         (position, !m.eq(m.shr(word, links.slot_bits), print))
     });
 }
@@ -48,7 +48,7 @@ pub fn find_free<M: Machine>(
 #[inline(always)]
 pub fn position<M: Machine>(m: M, position_bits: u32, sequence: M::V, r: M::Scalar) -> M::V {
     let stride = m.shr(sequence, position_bits);
-    m.low(m.low(sequence, position_bits) + m.times(stride, r), position_bits)
+    m.low_bits(m.low_bits(sequence, position_bits) + m.mul_scalar(stride, r), position_bits)
 }
 
 /// For each of the first `n` probe sequences what `look` finds at the first link that will do.
@@ -78,7 +78,7 @@ fn first<M: Machine>(
                     let known = m.load(t, found);
                     let at = position(m, links.position_bits, m.load(t, sequence), r);
                     let (word, fits) = look(t, at);
-                    m.store(t, found, m.select(fits & m.neg(known), word, known));
+                    m.store(t, found, m.select(fits & m.is_negative(known), word, known));
                 },
             );
         },

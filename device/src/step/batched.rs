@@ -206,8 +206,8 @@ fn find_early<M: Machine>(
                 #[inline(always)]
                 |t| {
                     let slot = m.load(t, &work.slot);
-                    let early = m.neg(m.life_at(life, slot) - above);
-                    m.append(t, &mut work.dead, early & !m.neg(slot), [slot]);
+                    let early = m.is_negative(m.gather_life(life, slot) - above);
+                    m.append(t, &mut work.dead, early & !m.is_negative(slot), [slot]);
                 },
             );
         },
@@ -261,7 +261,7 @@ fn sort_out<M: Machine>(m: M, work: &mut Work<'_, M, Batched>, n: M::Scalar) {
         |t| {
             let (id, slot) = (m.load(t, &work.ids), m.load(t, &work.slot));
             // A pending id is valid, so it is below ID_LIMIT; other lanes are not appended.
-            let x = m.low(id, ID_LIMIT.ilog2());
+            let x = m.low_bits(id, ID_LIMIT.ilog2());
             m.append(t, &mut work.pending, m.eq_to(slot, -1), [x, m.iota(t)]);
             m.append(t, &mut work.invalid, m.eq_to(slot, INVALID_ID), [id]);
         },
@@ -271,7 +271,7 @@ fn sort_out<M: Machine>(m: M, work: &mut Work<'_, M, Batched>, n: M::Scalar) {
         #[inline(always)]
         |t| {
             let slot = m.load(t, &work.slot);
-            m.store(t, &mut work.slot, m.select(m.neg(slot), m.splat(-1), slot));
+            m.store(t, &mut work.slot, m.select(m.is_negative(slot), m.splat(-1), slot));
         },
     );
 }

@@ -52,7 +52,7 @@ fn count_out_of_range<M: Machine, S: Schedule>(m: M, work: &mut Work<'_, M, S>) 
         m.len(&work.invalid),
         #[inline(always)]
         |t| {
-            let padding = m.neg(m.item(t, &work.invalid, 0));
+            let padding = m.is_negative(m.item(t, &work.invalid, 0));
             m.append(t, &mut work.out_of_range, !padding, []);
         },
     );
@@ -75,9 +75,9 @@ fn find_rows<M: Machine, S: Schedule>(
         |t| {
             let (x, lane) = (m.item(t, &work.pending, 0), m.item(t, &work.pending, 1));
             let n = m.called("fresh", x - request.stable);
-            let fresh = m.called_mask("isFresh", !m.neg(n));
+            let fresh = m.called_mask("isFresh", !m.is_negative(n));
             let (row, inside) = if p.page == 0 {
-                (x, m.neg(m.called("beyond", x - request.rows)))
+                (x, m.is_negative(m.called("beyond", x - request.rows)))
             } else {
                 let bits = p.page.ilog2();
                 let block = m.lookup(
@@ -90,12 +90,12 @@ fn find_rows<M: Machine, S: Schedule>(
                 );
                 let block = m.called("block", block);
                 // Cleared first: a row's number must not overflow.
-                let negative = m.neg(block);
+                let negative = m.is_negative(block);
                 let block = m.select(negative, m.splat(0), block);
                 let beyond = m.called("beyond", block - request.rows);
-                let inside = m.neg(beyond) & !negative;
+                let inside = m.is_negative(beyond) & !negative;
                 let block = m.select(inside, block, m.splat(0)) * (p.page as i32);
-                (if bits == 0 { block } else { block | m.low(x, bits) }, inside)
+                (if bits == 0 { block } else { block | m.low_bits(x, bits) }, inside)
             };
             let fresh_row = m.called("freshRow", n * -1 + -1);
             let row = m.select(fresh, fresh_row, row);

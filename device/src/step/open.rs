@@ -28,7 +28,7 @@ pub fn reset<M: Machine>(m: M, p: &Params, state: &mut State<'_, M>, generation:
                 |t| {
                     let slot = m.iota(t);
                     m.store(t, &mut state.id, m.splat(EMPTY));
-                    m.set_life(t, &mut state.life, slot, p.empty_life(), !m.neg(slot));
+                    m.set_life(t, &mut state.life, slot, p.empty_life(), !m.is_negative(slot));
                 },
             );
             m.sweep(
@@ -62,7 +62,7 @@ pub fn invalidate<M: Machine>(
                 #[inline(always)]
                 |t| {
                     let id = m.load(t, &state.id);
-                    let stale = !m.neg(id - stable);
+                    let stale = !m.is_negative(id - stable);
                     m.store(t, &mut state.id, m.select(stale, m.splat(EMPTY), id));
                     m.set_life(t, &mut state.life, m.iota(t), DEAD, stale);
                 },

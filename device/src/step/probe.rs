@@ -84,11 +84,11 @@ pub fn selected<M: Machine>(
     limit: M::Scalar,
 ) -> (M::V, M::V, M::Mask) {
     let id = m.load(t, ids);
-    let padding = m.neg(id);
+    let padding = m.is_negative(id);
     // Cleared first: the difference with the limit must not overflow.
     let x = m.called("x", m.select(padding, m.splat(0), id));
     let over = m.called("over", x - limit);
-    (id, x, m.called_mask("valid", m.neg(over) & !padding))
+    (id, x, m.called_mask("valid", m.is_negative(over) & !padding))
 }
 
 /// The slot that the link at `at`, or with `pairs` the one after it, names, and whether it holds the id.
@@ -116,5 +116,5 @@ fn find<M: Machine>(
 /// The slot that the link at `h` names.
 #[inline(always)]
 fn slot_of<M: Machine>(m: M, p: &Params, state: &State<'_, M>, h: M::V) -> M::V {
-    m.low(m.gather(&state.link, h), p.slot_bits())
+    m.low_bits(m.gather(&state.link, h), p.slot_bits())
 }

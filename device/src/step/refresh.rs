@@ -21,7 +21,7 @@ pub fn refresh<M: Machine, S: Schedule>(
         #[inline(always)]
         |t| {
             let slot = m.load(t, &work.slot);
-            set_hit(m, p, t, state, slot, !m.neg(slot));
+            set_hit(m, p, t, state, slot, !m.is_negative(slot));
         },
     );
 }
@@ -39,7 +39,7 @@ pub fn refresh_listed<M: Machine, S: Schedule>(
         #[inline(always)]
         |t| {
             let slot = m.item(t, &work.dead, 0);
-            set_hit(m, p, t, state, slot, !m.neg(slot));
+            set_hit(m, p, t, state, slot, !m.is_negative(slot));
         },
     );
 }

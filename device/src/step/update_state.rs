@@ -71,7 +71,7 @@ fn occupy<M: Machine, S: Schedule>(
         |t| {
             let (x, position) = (m.item(t, &work.miss, 0), m.item(t, &work.miss, 1));
             let slot = m.item(t, &work.dead, 0);
-            let all = !m.neg(slot);
+            let all = !m.is_negative(slot);
             S::set_new(m, p, t, state, slot, all);
             // Made before both scatters, which then share a loop on a vector core.
             let lane = m.called("lane", position - first);
@@ -94,11 +94,11 @@ pub fn unlinked_life(p: &Params) -> i8 {
 /// print of no id.
 #[inline(always)]
 pub fn reusable<M: Machine>(m: M, p: &Params, state: &State<'_, M>, link: M::V) -> M::Mask {
-    let slot = m.low(link, p.slot_bits());
+    let slot = m.low_bits(link, p.slot_bits());
     let print = m.shr(link, p.slot_bits());
     let owner = hash::print(m, p, hash::mixed(m, p, m.gather(&state.id, slot)));
     let free = !m.eq(print, owner);
-    if is_wide(p) { free } else { free | m.neg(m.life_at(&state.life, slot)) }
+    if is_wide(p) { free } else { free | m.is_negative(m.gather_life(&state.life, slot)) }
 }
 
 /// Whether a table is `wide`: known when a kernel is recorded or compiled for.
@@ -122,10 +122,10 @@ fn claim<M: Machine, S: Schedule>(
         #[inline(always)]
         |t| {
             let (at, word) = (m.load(t, &work.link_at), m.load(t, &work.new_link));
-            m.scatter(t, &mut state.link, at, word, !m.neg(at));
+            m.scatter(t, &mut state.link, at, word, !m.is_negative(at));
             if !is_wide(p) {
-                let slot = m.low(word, p.slot_bits());
-                m.set_life(t, &mut state.life, slot, p.new_life(), !m.neg(word));
+                let slot = m.low_bits(word, p.slot_bits());
+                m.set_life(t, &mut state.life, slot, p.new_life(), !m.is_negative(word));
             }
         },
     );
@@ -148,8 +148,8 @@ fn keep_losers<M: Machine, S: Schedule>(
         #[inline(always)]
         |t| {
             let (at, word) = (m.load(t, &work.link_at), m.load(t, &work.new_link));
-            let slot = m.called("victim", m.low(word, p.slot_bits()));
-            let lost = !m.eq(m.gather(&state.link, at), word) & !m.neg(at);
+            let slot = m.called("victim", m.low_bits(word, p.slot_bits()));
+            let lost = !m.eq(m.gather(&state.link, at), word) & !m.is_negative(at);
             m.append(t, &mut work.dead, lost, [slot]);
         },
     );

@@ -5,7 +5,7 @@
 //! hashing hits 26-64 % on 8 of every 64 ids.
 //!
 //! `wide`: the mixed word of an id is the sum of its 16 low and 6 high bits, each multiplied by a constant of
-//! 15 bits ([`Machine::dot`]: two instructions on x86). The first link and the print are the *high* bits of
+//! 15 bits ([`Machine::madd`]: two instructions on x86). The first link and the print are the *high* bits of
 //! its low 20. That is linear, so runs of ids, which is what an indexer selects, fall evenly over the links
 //! and seldom on each other. The stride is made of the mixed word in the same way, which is not linear: where
 //! a lattice of ids does meet a lattice of links, their probe sequences part.
@@ -23,7 +23,7 @@ use crate::machine::{Machine, search};
 
 /// Bits that links, strides and prints are the highest of.
 pub const MIX_BITS: u32 = 20;
-/// Bits of a stride, at most: what [`Machine::times`] takes.
+/// Bits of a stride, at most: what [`Machine::mul_scalar`] takes.
 pub const STRIDE_BITS: u32 = 15;
 /// Two multipliers below 2^15: of a word's low 16 bits, and of the six above.
 pub type Multipliers = (i32, i32);
@@ -35,27 +35,27 @@ pub const MULTIPLIERS: [Multipliers; 2] = [(27_381, 2_305), (15_605, 3_809)];
 pub fn mixed<M: Machine>(m: M, p: &Params, x: M::V) -> M::V {
     match p.table {
         Table::Paper { .. } => x,
-        Table::Wide => m.called("mixed", dot(m, x, MULTIPLIERS[0])),
+        Table::Wide => m.called("mixed", madd(m, x, MULTIPLIERS[0])),
     }
 }
 
-/// [`Machine::dot`] with a pair of multipliers.
+/// [`Machine::madd`] with a pair of multipliers.
 #[inline(always)]
-fn dot<M: Machine>(m: M, x: M::V, (p, q): Multipliers) -> M::V {
-    m.dot(x, p, q)
+fn madd<M: Machine>(m: M, x: M::V, (p, q): Multipliers) -> M::V {
+    m.madd(x, p, q)
 }
 
 /// The highest `bits` of the low 20.
 #[inline(always)]
 fn top<M: Machine>(m: M, mixed: M::V, bits: u32) -> M::V {
-    m.low(m.shr(mixed, MIX_BITS - bits), bits)
+    m.low_bits(m.shr(mixed, MIX_BITS - bits), bits)
 }
 
 /// (a·x) mod S by masked factors.
 #[inline(always)]
 fn product<M: Machine>(m: M, p: &Params, x: M::V, a: u32) -> M::V {
     let bits = p.slot_bits();
-    m.low(m.times(m.low(x, bits), m.scalar((a & (p.slots - 1)) as i32)), bits)
+    m.low_bits(m.mul_scalar(m.low_bits(x, bits), m.scalar((a & (p.slots - 1)) as i32)), bits)
 }
 
 /// The position of an id's first link.
@@ -72,7 +72,7 @@ pub fn first<M: Machine>(m: M, p: &Params, mixed: M::V) -> M::V {
 fn stride<M: Machine>(m: M, p: &Params, mixed: M::V) -> M::V {
     let even = match p.table {
         Table::Paper { a2, .. } => product(m, p, mixed, a2),
-        Table::Wide => top(m, dot(m, mixed, MULTIPLIERS[1]), stride_bits(p)),
+        Table::Wide => top(m, madd(m, mixed, MULTIPLIERS[1]), stride_bits(p)),
     };
     m.called("stride", even | 1)
 }
@@ -80,14 +80,14 @@ fn stride<M: Machine>(m: M, p: &Params, mixed: M::V) -> M::V {
 /// The position of an id's link number r.
 #[inline(always)]
 pub fn nth<M: Machine>(m: M, p: &Params, mixed: M::V, r: M::Scalar) -> M::V {
-    let step = m.called("step", m.times(stride(m, p, mixed), r));
-    m.called("at", m.low(first(m, p, mixed) + step, p.link_bits()))
+    let step = m.called("step", m.mul_scalar(stride(m, p, mixed), r));
+    m.called("at", m.low_bits(first(m, p, mixed) + step, p.link_bits()))
 }
 
 /// The position of the link after the one at `at`.
 #[inline(always)]
 pub fn next<M: Machine>(m: M, p: &Params, mixed: M::V, at: M::V) -> M::V {
-    m.called("at", m.low(at + stride(m, p, mixed), p.link_bits()))
+    m.called("at", m.low_bits(at + stride(m, p, mixed), p.link_bits()))
 }
 
 /// Bits of a stride in a [`sequence`].
@@ -123,7 +123,7 @@ pub fn max_sequence(p: &Params) -> i32 {
 #[inline(always)]
 pub fn first_of<M: Machine>(m: M, p: &Params, sequence: M::V) -> M::V {
     if sequence_fits(p) {
-        m.low(sequence, p.link_bits())
+        m.low_bits(sequence, p.link_bits())
     } else {
         first(m, p, mixed(m, p, sequence))
     }
@@ -156,7 +156,7 @@ pub fn links(p: &Params) -> Links {
 #[inline(always)]
 pub fn print<M: Machine>(m: M, p: &Params, mixed: M::V) -> M::V {
     let print = match p.table {
-        Table::Paper { .. } => m.low(mixed, p.print_bits()),
+        Table::Paper { .. } => m.low_bits(mixed, p.print_bits()),
         Table::Wide => top(m, mixed, p.print_bits()),
     };
     m.called("print", print)

@@ -100,7 +100,7 @@ fn arithmetic<C: Cpu>(m: C, noise: &mut Noise) {
         let half: Vec<i32> = words.iter().map(|w| w & 0x7FFF).collect();
         for s in [0, 1, 0x7FFF, noise.within(0..1 << 15)] {
             let want: Vec<i32> = half.iter().map(|h| h * s).collect();
-            assert_eq!(lanes(m, m.times(register(m, &half), s)), want, "times {s}");
+            assert_eq!(lanes(m, m.mul_scalar(register(m, &half), s)), want, "times {s}");
         }
         for bits in 0..16 {
             let want: Vec<i32> = half.iter().map(|h| h << bits).collect();
@@ -108,9 +108,9 @@ fn arithmetic<C: Cpu>(m: C, noise: &mut Noise) {
         }
         let (p, q) = (noise.within(0..1 << 15), noise.within(0..1 << 15));
         for (p, q) in [(p, q), (0x7FFF, 0x7FFF), (0, 1), (1, 0)] {
-            let dot = |w: &i32| ((w & 0xFFFF) - 0x8000) * p + (w >> 16 & 0x3F) * q;
-            let want: Vec<i32> = words.iter().map(dot).collect();
-            assert_eq!(lanes(m, m.dot(register(m, &words), p, q)), want, "dot {p} {q}");
+            let madd = |w: &i32| ((w & 0xFFFF) - 0x8000) * p + (w >> 16 & 0x3F) * q;
+            let want: Vec<i32> = words.iter().map(madd).collect();
+            assert_eq!(lanes(m, m.madd(register(m, &words), p, q)), want, "madd {p} {q}");
         }
         for bits in 0..32 {
             let want: Vec<i32> = words.iter().map(|&w| (w as u32 >> bits) as i32).collect();
@@ -143,7 +143,7 @@ fn mask_ops<C: Cpu>(m: C, noise: &mut Noise) {
         let want: Vec<i32> = (0..C::LANES).map(|i| if set[i] { yes[i] } else { no[i] }).collect();
         assert_eq!(lanes(m, m.select(k, register(m, &yes), register(m, &no))), want);
         // A sign test is a mask like any other, also when combined and counted.
-        let negative = m.neg(register(m, &yes));
+        let negative = m.is_negative(register(m, &yes));
         let want: Vec<bool> = yes.iter().map(|&x| x < 0).collect();
         assert_eq!(is_set(m, negative), want);
         assert_eq!(m.count(negative), want.iter().filter(|&&b| b).count());
@@ -152,7 +152,7 @@ fn mask_ops<C: Cpu>(m: C, noise: &mut Noise) {
         assert_eq!(is_set(m, k & negative), want);
     }
     for edge in [i32::MIN, -1, 0, 1, i32::MAX] {
-        assert_eq!(m.count(m.neg(m.splat(edge))), if edge < 0 { C::LANES } else { 0 });
+        assert_eq!(m.count(m.is_negative(m.splat(edge))), if edge < 0 { C::LANES } else { 0 });
         assert_eq!(m.count(m.eq(m.splat(edge), m.splat(edge))), C::LANES);
         assert_eq!(m.count(m.eq(m.splat(edge), m.splat(edge ^ 256))), 0);
     }
@@ -280,7 +280,7 @@ fn bytes<C: Cpu>(m: C, life: &[i8], noise: &mut Noise) {
 
         let mut copy = memory.clone();
         let mut column = Life::new(&mut copy);
-        let got = lanes(m, Cpu::life_at(m, &column, v));
+        let got = lanes(m, Cpu::gather_life(m, &column, v));
         assert_eq!(got, (0..C::LANES).map(|i| i32::from(memory[at(i)])).collect::<Vec<_>>());
 
         let mut want = life.to_vec();

@@ -8,7 +8,7 @@
 //! not proved absent here; replay faults on it, and such a sum counts as any word.
 
 use super::{Refused, Why};
-use crate::tape::{Block, Code, ColumnId, Kind, Op, Range, Tape, Value};
+use crate::tape::{Block, ColumnId, Kind, Op, OpCode, Range, Tape, Value};
 
 /// An interval, wide enough to hold a result that would overflow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,8 +125,8 @@ impl Pass<'_> {
             if let Some(body) = &op.body {
                 let n = self.at(op.args[0]).hi.max(0);
                 match (op.code, body.binds) {
-                    (Code::Sweep, _) => self.lanes = n,
-                    (Code::Repeat { max }, Some(r)) => self.set(r, first(n.min(max.into()))),
+                    (OpCode::Sweep, _) => self.lanes = n,
+                    (OpCode::Repeat { max }, Some(r)) => self.set(r, first(n.min(max.into()))),
                     (_, Some(t)) => self.set(t, LIFE.into()),
                     (_, None) => {}
                 }
@@ -159,7 +159,7 @@ impl Pass<'_> {
     /// Finds the interval of what an op defines, or what it says if that is a mask.
     fn define(&mut self, op: &Op) -> Result<(), Why> {
         let Some(out) = op.out else { return Ok(()) };
-        if op.code == Code::SubScalar {
+        if op.code == OpCode::SubScalar {
             self.differences[out.0 as usize] = Some((op.args[0], op.args[1]));
         }
         let arg = |n: usize| self.at(op.args[n]);
@@ -169,42 +169,44 @@ impl Pass<'_> {
         let times = |a: Interval, b: Interval| a.corners(b, |a, b| a * b);
         let point = Interval::point;
         let interval = match op.code {
-            Code::Constant(n) | Code::Splat(n) => point(n),
-            Code::Add | Code::AddScalar | Code::ScalarAdd => plus(arg(0), arg(1)),
-            Code::Sub | Code::SubScalar | Code::ScalarSub => minus(arg(0), arg(1)),
-            Code::Mul | Code::MulScalar | Code::ScalarMul => times(arg(0), arg(1)),
-            Code::AddTo(n) | Code::ScalarAddTo(n) => plus(arg(0), point(n)),
-            Code::MulTo(n) => times(arg(0), point(n)),
-            Code::Max => arg(0).corners(arg(1), i64::max),
-            Code::Min => arg(0).corners(arg(1), i64::min),
-            Code::ScalarNe | Code::ScalarGt => span(0, 1),
-            Code::ScalarNot => minus(point(1), arg(0)),
-            Code::Bisect | Code::LifeAt => LIFE.into(),
-            Code::Iota => first(self.lanes),
-            Code::And => and(arg(0), arg(1)),
-            Code::Or => or(arg(0), arg(1)),
-            Code::AndTo(n) => and(arg(0), point(n)),
-            Code::OrTo(n) => or(arg(0), point(n)),
-            Code::Shr(0) => arg(0),
-            Code::Shr(n) if arg(0).lo < 0 => span(0, (1 << (32 - n)) - 1),
-            Code::Shr(n) => span(arg(0).lo >> n, arg(0).hi >> n),
-            Code::Low(n) => {
+            OpCode::Constant(n) | OpCode::Splat(n) => point(n),
+            OpCode::Add | OpCode::AddScalar | OpCode::ScalarAdd => plus(arg(0), arg(1)),
+            OpCode::Sub | OpCode::SubScalar | OpCode::ScalarSub => minus(arg(0), arg(1)),
+            OpCode::Mul | OpCode::MulScalar | OpCode::ScalarMul => times(arg(0), arg(1)),
+            OpCode::AddTo(n) | OpCode::ScalarAddTo(n) => plus(arg(0), point(n)),
+            OpCode::MulTo(n) => times(arg(0), point(n)),
+            OpCode::Max => arg(0).corners(arg(1), i64::max),
+            OpCode::Min => arg(0).corners(arg(1), i64::min),
+            OpCode::ScalarNe | OpCode::ScalarGt => span(0, 1),
+            OpCode::ScalarNot => minus(point(1), arg(0)),
+            OpCode::Bisect | OpCode::GatherLife => LIFE.into(),
+            OpCode::Iota => first(self.lanes),
+            OpCode::And => and(arg(0), arg(1)),
+            OpCode::Or => or(arg(0), arg(1)),
+            OpCode::AndTo(n) => and(arg(0), point(n)),
+            OpCode::OrTo(n) => or(arg(0), point(n)),
+            OpCode::Shr(0) => arg(0),
+            OpCode::Shr(n) if arg(0).lo < 0 => span(0, (1 << (32 - n)) - 1),
+            OpCode::Shr(n) => span(arg(0).lo >> n, arg(0).hi >> n),
+            OpCode::LowBits(n) => {
                 let low = span(0, (1 << n) - 1);
                 if arg(0).within(low) { arg(0) } else { low }
             }
-            Code::Dot(p, q) => {
+            OpCode::Madd(p, q) => {
                 let low = times(span(-(1 << 15), (1 << 15) - 1), point(p));
                 plus(low, times(span(0, (1 << 6) - 1), point(q)))
             }
-            Code::Select => {
+            OpCode::Select => {
                 let facts = &self.facts[op.args[0].0 as usize];
                 let yes = self.given(op.args[1], &facts.set);
                 yes.join(self.given(op.args[2], &facts.unset))
             }
-            Code::Load | Code::Gather | Code::Get | Code::Peek => self.declared(op.columns[0], 0),
-            Code::Lookup => self.declared(op.columns[0], 0).join(point(-1)),
-            Code::Item(n) => self.declared(op.columns[0], n),
-            Code::Len | Code::CountLe => span(0, len()),
+            OpCode::Load | OpCode::Gather | OpCode::Get | OpCode::Peek => {
+                self.declared(op.columns[0], 0)
+            }
+            OpCode::Lookup => self.declared(op.columns[0], 0).join(point(-1)),
+            OpCode::Item(n) => self.declared(op.columns[0], n),
+            OpCode::Len | OpCode::CountLe => span(0, len()),
             _ => {
                 self.facts[out.0 as usize] = self.learn(op);
                 return Ok(());
@@ -224,7 +226,7 @@ impl Pass<'_> {
         let facts = |n: usize| self.facts[op.args[n].0 as usize].clone();
         let both = |a: Vec<_>, b: Vec<_>| [a, b].concat();
         match op.code {
-            Code::Neg => {
+            OpCode::IsNegative => {
                 let x = op.args[0];
                 let mut facts =
                     Facts { set: vec![(x, span(ANY.lo, -1))], unset: vec![(x, span(0, ANY.hi))] };
@@ -234,12 +236,14 @@ impl Pass<'_> {
                 }
                 facts
             }
-            Code::EqTo(n) => {
+            OpCode::EqTo(n) => {
                 Facts { set: vec![(op.args[0], Interval::point(n))], unset: Vec::new() }
             }
-            Code::MaskNot => Facts { set: facts(0).unset, unset: facts(0).set },
-            Code::MaskAnd => Facts { set: both(facts(0).set, facts(1).set), unset: Vec::new() },
-            Code::MaskOr => Facts { set: Vec::new(), unset: both(facts(0).unset, facts(1).unset) },
+            OpCode::MaskNot => Facts { set: facts(0).unset, unset: facts(0).set },
+            OpCode::MaskAnd => Facts { set: both(facts(0).set, facts(1).set), unset: Vec::new() },
+            OpCode::MaskOr => {
+                Facts { set: Vec::new(), unset: both(facts(0).unset, facts(1).unset) }
+            }
             _ => Facts::default(),
         }
     }
@@ -249,18 +253,18 @@ impl Pass<'_> {
         let (arg, lanes) = (|n: usize| self.at(op.args[n]), self.lanes);
         let set = |mask: usize| &self.facts[op.args[mask].0 as usize].set;
         match op.code {
-            Code::Load | Code::Item(_) => self.reaches(op.columns[0], lanes),
-            Code::Store => {
+            OpCode::Load | OpCode::Item(_) => self.reaches(op.columns[0], lanes),
+            OpCode::Store => {
                 self.reaches(op.columns[0], lanes)?;
                 self.keeps(op.columns[0], 0, arg(1))
             }
-            Code::Scatter => self.keeps(op.columns[0], 0, self.given(op.args[2], set(3))),
-            Code::Append => op.args[2..]
+            OpCode::Scatter => self.keeps(op.columns[0], 0, self.given(op.args[2], set(3))),
+            OpCode::Append => op.args[2..]
                 .iter()
                 .enumerate()
                 .try_for_each(|(n, &v)| self.keeps(op.columns[0], n, self.given(v, set(1)))),
-            Code::Find(_) | Code::FindFree(_) => {
-                let inputs = if matches!(op.code, Code::Find(_)) { 2 } else { 1 };
+            OpCode::Find(_) | OpCode::FindFree(_) => {
+                let inputs = if matches!(op.code, OpCode::Find(_)) { 2 } else { 1 };
                 let [columns, planes] = [&op.columns[..=inputs], &op.columns[inputs + 1..]];
                 columns.iter().try_for_each(|&id| self.reaches(id, arg(0).hi))?;
                 // A probe sequence's positions are cut before they are added up.
@@ -275,30 +279,30 @@ impl Pass<'_> {
                 let plane = planes[usize::from(inputs == 2)];
                 self.keeps(op.columns[0], 0, span(-1, i64::from(self.tape.column(plane).len) - 1))
             }
-            Code::Share => {
+            OpCode::Share => {
                 self.reaches(op.columns[0], arg(2).hi.max(arg(3).hi))?;
                 self.keeps(op.columns[1], 0, self.declared(op.columns[0], 0))
             }
-            Code::When | Code::ScalarNot => takes(arg(0), CONDITION),
-            Code::Age { .. } => takes(arg(0), Range::new(0, 128)),
-            Code::CountLe => takes(arg(0), LIFE),
-            Code::AppendLt | Code::AppendEq => {
+            OpCode::When | OpCode::ScalarNot => takes(arg(0), CONDITION),
+            OpCode::Age { .. } => takes(arg(0), Range::new(0, 128)),
+            OpCode::CountLe => takes(arg(0), LIFE),
+            OpCode::AppendLt | OpCode::AppendEq => {
                 takes(arg(0), LIFE)?;
                 self.reaches(op.columns[0], arg(1).hi)?;
                 let slots = i64::from(self.tape.column(op.columns[1]).len);
                 self.keeps(op.columns[0], 0, span(0, slots - 1))
             }
-            Code::Put => self.keeps(op.columns[0], 0, arg(1)),
-            Code::Fetch => {
+            OpCode::Put => self.keeps(op.columns[0], 0, arg(1)),
+            OpCode::Fetch => {
                 self.reaches(op.columns[0], arg(1).hi)?;
                 self.keeps(op.columns[0], 0, self.declared(op.columns[1], 0))
             }
-            Code::Publish => {
+            OpCode::Publish => {
                 self.reaches(op.columns[1], arg(1).hi)?;
                 self.keeps(op.columns[0], 0, self.declared(op.columns[1], 0))
             }
-            Code::PublishList(n) => self.keeps(op.columns[0], 0, self.declared(op.columns[1], n)),
-            Code::Take => {
+            OpCode::PublishList(n) => self.keeps(op.columns[0], 0, self.declared(op.columns[1], n)),
+            OpCode::Take => {
                 let (to, from) = (self.tape.column(op.columns[0]), self.tape.column(op.columns[1]));
                 let same = (to.kind, to.len, &to.ranges) == (from.kind, from.len, &from.ranges);
                 if same { Ok(()) } else { Err(Why::Memory(from.name.clone())) }

@@ -13,7 +13,7 @@ use crate::ascendc::helpers::{append, life, lookup, scatter, search, victims};
 use crate::ascendc::limits::{FRAME_BYTES, UB_BYTES};
 use crate::ascendc::stage_one::{Failed, placed};
 use crate::replay::Ran;
-use crate::tape::{Code, Kind, Op, Tape};
+use crate::tape::{Kind, Op, OpCode, Tape};
 use crate::ub::Plan;
 use avsg_device::params::Params;
 
@@ -46,7 +46,7 @@ impl Kernel {
     }
 
     fn sweeps(&self) -> impl Iterator<Item = &Op> {
-        self.tape.body.all().filter(|op| op.code == Code::Sweep)
+        self.tape.body.all().filter(|op| op.code == OpCode::Sweep)
     }
 
     /// The calls of one round of a sweep; `None` for another op.
@@ -71,32 +71,32 @@ impl Kernel {
         let load = &Load { lanes: run.lanes, active: run.active, at: run.at };
         let setting = &self.setting(life);
         match op.code {
-            Code::Sweep => {
+            OpCode::Sweep => {
                 let Some((tile, calls)) = self.round(op) else { return Work::default() };
                 let (whole, rest) = (run.lanes / tile, run.lanes % tile);
                 let last = if rest > 0 { of_calls(calls, rest) } else { Work::default() };
                 scalars(1.0) + of_calls(calls, tile) * whole as f64 + last
             }
             // Its head is among the calls of the sweep; here only what the mask decides.
-            Code::Scatter if self.both(op) => scatter::work_of_both(load),
-            Code::Scatter => scatter::work(load),
-            Code::SetLife(_) => life::set_work(setting, load),
-            Code::StepLife(_) => life::step_work(setting, load),
-            Code::Append => append::tail_work(load, op.args.len() - 2),
-            Code::Lookup => lookup::work(load),
-            Code::Find(retries) => search::work(setting, load, true, retries as usize + 1),
-            Code::FindFree(retries) => search::work(setting, load, false, retries as usize + 1),
+            OpCode::Scatter if self.both(op) => scatter::work_of_both(load),
+            OpCode::Scatter => scatter::work(load),
+            OpCode::SetLife(_) => life::set_work(setting, load),
+            OpCode::StepLife(_) => life::step_work(setting, load),
+            OpCode::Append => append::tail_work(load, op.args.len() - 2),
+            OpCode::Lookup => lookup::work(load),
+            OpCode::Find(retries) => search::work(setting, load, true, retries as usize + 1),
+            OpCode::FindFree(retries) => search::work(setting, load, false, retries as usize + 1),
             // A part out; when all have met, the whole row in.
-            Code::Share if run.lanes > 0 => dma(run.active, 0.0) + dma(run.lanes, 1.0),
-            Code::Age { settle } => life::age_work(setting, load, settle),
-            Code::Bisect => victims::least_life_work(setting, load),
-            Code::AppendLt | Code::AppendEq => victims::append_slots_work(setting, load),
-            Code::Peek => scalars(1.0),
-            Code::Put if self.tape.column(op.columns[0]).stays => scalars(1.0),
-            Code::Put => scalars(1.0) + dma(1, 0.0),
+            OpCode::Share if run.lanes > 0 => dma(run.active, 0.0) + dma(run.lanes, 1.0),
+            OpCode::Age { settle } => life::age_work(setting, load, settle),
+            OpCode::Bisect => victims::least_life_work(setting, load),
+            OpCode::AppendLt | OpCode::AppendEq => victims::append_slots_work(setting, load),
+            OpCode::Peek => scalars(1.0),
+            OpCode::Put if self.tape.column(op.columns[0]).stays => scalars(1.0),
+            OpCode::Put => scalars(1.0) + dma(1, 0.0),
             // None is a no-op.
-            Code::Fetch => dma(run.lanes, f64::from(run.lanes > 0)),
-            Code::Publish | Code::PublishList(_) => dma(run.lanes, 0.0),
+            OpCode::Fetch => dma(run.lanes, f64::from(run.lanes > 0)),
+            OpCode::Publish | OpCode::PublishList(_) => dma(run.lanes, 0.0),
             _ => Work::default(),
         }
     }

@@ -2,7 +2,7 @@
 //! it is that other one closed up, and never overtakes the sweep.
 
 use crate::check::{Refused, Why};
-use crate::tape::{Block, Code, ColumnId, Tape, Value};
+use crate::tape::{Block, ColumnId, OpCode, Tape, Value};
 use std::collections::BTreeMap;
 
 /// For every list that is `take`n, the list that takes it.
@@ -10,9 +10,9 @@ use std::collections::BTreeMap;
 /// # Errors
 /// If one grows elsewhere, or its sweep still reads what it wrote over.
 pub fn find(tape: &Tape) -> Result<BTreeMap<ColumnId, ColumnId>, Refused> {
-    let takes = tape.body.all().filter(|op| op.code == Code::Take);
+    let takes = tape.body.all().filter(|op| op.code == OpCode::Take);
     let found: BTreeMap<_, _> = takes.map(|op| (op.columns[1], op.columns[0])).collect();
-    for (body, at) in swept(tape, |code| code == Code::Append) {
+    for (body, at) in swept(tape, |code| code == OpCode::Append) {
         let to = found.get(&body.ops[at].columns[0]);
         if to.is_some_and(|&to| !closes_up(body, at, to)) {
             return Err(Refused::new(tape, &body.ops[at], Why::Storage));
@@ -22,8 +22,8 @@ pub fn find(tape: &Tape) -> Result<BTreeMap<ColumnId, ColumnId>, Refused> {
 }
 
 /// Every op of these that a sweep has: the sweep's block, and where it stands in it.
-fn swept(tape: &Tape, which: fn(Code) -> bool) -> impl Iterator<Item = (&Block, usize)> {
-    let sweeps = tape.body.all().filter(|op| op.code == Code::Sweep);
+fn swept(tape: &Tape, which: fn(OpCode) -> bool) -> impl Iterator<Item = (&Block, usize)> {
+    let sweeps = tape.body.all().filter(|op| op.code == OpCode::Sweep);
     sweeps.filter_map(|op| op.body.as_ref()).flat_map(move |body| {
         (0..body.ops.len()).filter(move |&at| which(body.ops[at].code)).map(move |at| (body, at))
     })
@@ -33,12 +33,12 @@ fn swept(tape: &Tape, which: fn(Code) -> bool) -> impl Iterator<Item = (&Block, 
 /// of the lanes, and list and column that are swept meanwhile and not read again behind that.
 pub fn overlays(tape: &Tape) -> Vec<[(ColumnId, usize); 2]> {
     let mut found = Vec::new();
-    for (body, at) in swept(tape, |code| matches!(code, Code::Append | Code::Store)) {
+    for (body, at) in swept(tape, |code| matches!(code, OpCode::Append | OpCode::Store)) {
         let write = &body.ops[at];
         // Behind the tile, and an append's mask.
-        let values = if write.code == Code::Append { 2 } else { 1 };
+        let values = if write.code == OpCode::Append { 2 } else { 1 };
         for op in &body.ops[..at] {
-            let (Code::Item(column), Some(item)) = (op.code, op.out) else { continue };
+            let (OpCode::Item(column), Some(item)) = (op.code, op.out) else { continue };
             let later = body.ops[at + 1..].iter().any(|op| op.args.contains(&item));
             for c in 0..write.args.len() - values {
                 let own = write.args[values + c + 1..].contains(&item);
@@ -58,7 +58,7 @@ fn closes_up(body: &Block, at: usize, list: ColumnId) -> bool {
         .ops
         .iter()
         .filter_map(|op| match op.code {
-            Code::Item(column) if op.columns[0] == list => Some((op.out?, column)),
+            OpCode::Item(column) if op.columns[0] == list => Some((op.out?, column)),
             _ => None,
         })
         .collect();

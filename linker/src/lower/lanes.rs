@@ -6,7 +6,7 @@ use crate::aiv::{
     Call, Comparison, Expr, Length, Node, Operation, Scalar, Tensor, Type, Vector, VectorOp, View,
 };
 use crate::ascendc::helpers::{append, lookup, words};
-use crate::tape::{Code, ColumnId, Op, Value};
+use crate::tape::{ColumnId, Op, OpCode, Value};
 
 /// A 32-bit number as an operand.
 fn number(n: impl Into<Expr>) -> Option<Scalar> {
@@ -77,7 +77,7 @@ impl Lower<'_> {
             let ones = Some(Scalar::new(0xffff, Type::U16));
             let mask = to.clone().seen_as(View::U16);
             self.call(vector(VectorOp::Duplicate, mask, vec![], ones, Length::MaskWords));
-        } else if let Some(Op { code: Code::Splat(n), .. }) = self.defs.get(&value) {
+        } else if let Some(Op { code: OpCode::Splat(n), .. }) = self.defs.get(&value) {
             let n = number(*n);
             self.call(vector(VectorOp::Duplicate, to.clone(), vec![], n, Length::Lanes));
         }
@@ -166,51 +166,51 @@ impl Lower<'_> {
         let a = &op.args[..];
         match op.code {
             _ if !op.code.on_lanes() => self.whole(op, &[]),
-            Code::Splat(_) => {}
-            Code::Iota => {
+            OpCode::Splat(_) => {}
+            OpCode::Iota => {
                 self.make(op.out, false, &[], |to, _| iota(to));
             }
-            Code::Add => self.plain(op, VectorOp::Add, None),
-            Code::Sub => self.plain(op, VectorOp::Sub, None),
-            Code::Mul => self.plain(op, VectorOp::Mul, None),
-            Code::And | Code::Or => {
-                let name = if op.code == Code::And { VectorOp::And } else { VectorOp::Or };
+            OpCode::Add => self.plain(op, VectorOp::Add, None),
+            OpCode::Sub => self.plain(op, VectorOp::Sub, None),
+            OpCode::Mul => self.plain(op, VectorOp::Mul, None),
+            OpCode::And | OpCode::Or => {
+                let name = if op.code == OpCode::And { VectorOp::And } else { VectorOp::Or };
                 self.make(op.out, false, a, |to, from| bits(name, to, from, Length::HalfLanes));
             }
-            Code::AddTo(n) => self.plain(op, VectorOp::Adds, number(n)),
-            Code::MulTo(n) => self.plain(op, VectorOp::Muls, number(n)),
-            Code::AndTo(n) => self.and(op.out, a[0], n),
-            Code::Low(bits) => self.and(op.out, a[0], ((1u32 << bits) - 1).cast_signed()),
-            Code::OrTo(n) => self.with_word(op.out, a[0], &words::OR_WORD, n),
+            OpCode::AddTo(n) => self.plain(op, VectorOp::Adds, number(n)),
+            OpCode::MulTo(n) => self.plain(op, VectorOp::Muls, number(n)),
+            OpCode::AndTo(n) => self.and(op.out, a[0], n),
+            OpCode::LowBits(bits) => self.and(op.out, a[0], ((1u32 << bits) - 1).cast_signed()),
+            OpCode::OrTo(n) => self.with_word(op.out, a[0], &words::OR_WORD, n),
             // Halves are compared with the scalar itself.
-            Code::SubScalar if self.halves.contains(&a[0]) => {}
-            Code::AddScalar => self.plain(op, VectorOp::Adds, number(self.scalar(a[1]))),
-            Code::SubScalar => {
+            OpCode::SubScalar if self.halves.contains(&a[0]) => {}
+            OpCode::AddScalar => self.plain(op, VectorOp::Adds, number(self.scalar(a[1]))),
+            OpCode::SubScalar => {
                 self.plain(op, VectorOp::Adds, number(self.scalar(a[1]).negative()));
             }
-            Code::MulScalar => self.plain(op, VectorOp::Muls, number(self.scalar(a[1]))),
-            Code::Shr(by) => self.make(op.out, false, a, |to, mut from| {
+            OpCode::MulScalar => self.plain(op, VectorOp::Muls, number(self.scalar(a[1]))),
+            OpCode::Shr(by) => self.make(op.out, false, a, |to, mut from| {
                 shift(VectorOp::ShiftRight, to, from.remove(0), by)
             }),
-            Code::Dot(p, q) => self.dot(op, p, q),
-            Code::Select if self.cuts_at_zero(a) => {
+            OpCode::Madd(p, q) => self.madd(op, p, q),
+            OpCode::Select if self.cuts_at_zero(a) => {
                 self.make(op.out, false, &a[2..], |to, from| {
                     vector(VectorOp::Maxs, to, from, number(0), Length::Lanes)
                 });
             }
-            Code::Select => self.make(op.out, false, a, |to, mut from| {
+            OpCode::Select => self.make(op.out, false, a, |to, mut from| {
                 let (no, yes) = (from.remove(2), from.remove(1));
                 select(to, from.remove(0), [yes, no])
             }),
-            Code::Eq => self.compare(op.out, a, None),
-            Code::EqTo(n) => {
+            OpCode::Eq => self.compare(op.out, a, None),
+            OpCode::EqTo(n) => {
                 let ty = if self.halves.contains(&a[0]) { Type::F16 } else { Type::I32 };
                 self.compare(op.out, a, Some((Comparison::Equal, Scalar::new(n, ty))));
             }
-            Code::Neg if self.halves.contains(&a[0]) => {
+            OpCode::IsNegative if self.halves.contains(&a[0]) => {
                 self.compare(op.out, a, Some((Comparison::Less, Scalar::new(0, Type::F16))));
             }
-            Code::Neg => match self.below(a[0]) {
+            OpCode::IsNegative => match self.below(a[0]) {
                 Some((life, bound)) => {
                     let bound = Scalar::new(bound, Type::F16);
                     self.compare(op.out, &[life], Some((Comparison::Less, bound)));
@@ -223,20 +223,22 @@ impl Lower<'_> {
                     }
                 }
             },
-            Code::MaskNot if self.everywhere(a[0]) => self.all.extend(op.out),
-            Code::MaskNot => match self.defs.get(&a[0]) {
-                Some(Op { code: Code::Neg, args, .. }) if !self.halves.contains(&args[0]) => {
+            OpCode::MaskNot if self.everywhere(a[0]) => self.all.extend(op.out),
+            OpCode::MaskNot => match self.defs.get(&a[0]) {
+                Some(Op { code: OpCode::IsNegative, args, .. })
+                    if !self.halves.contains(&args[0]) =>
+                {
                     let value = args[0];
                     self.sign(op.out, value, 0);
                 }
                 _ => self.mask(op, VectorOp::Not),
             },
-            Code::MaskAnd => self.mask(op, VectorOp::And),
-            Code::MaskOr => self.mask(op, VectorOp::Or),
-            Code::Load => self.view(op, 0),
-            Code::Item(column) => self.view(op, column),
-            Code::Gather => self.gather(op, 2, View::Own),
-            Code::LifeAt => {
+            OpCode::MaskAnd => self.mask(op, VectorOp::And),
+            OpCode::MaskOr => self.mask(op, VectorOp::Or),
+            OpCode::Load => self.view(op, 0),
+            OpCode::Item(column) => self.view(op, column),
+            OpCode::Gather => self.gather(op, 2, View::Own),
+            OpCode::GatherLife => {
                 self.gather(op, 1, View::F16);
                 self.halves.extend(op.out);
             }
@@ -274,10 +276,10 @@ impl Lower<'_> {
     fn effect(&mut self, op: &Op) {
         let a = &op.args[..];
         match op.code {
-            Code::Store => self.store(op, &self.storage(op.columns[0], 0)),
-            Code::Scatter | Code::SetLife(_) | Code::StepLife(_) => self.scatter(op),
-            Code::Append => self.append(op.columns[0], a[1], &a[2..]),
-            Code::Lookup => {
+            OpCode::Store => self.store(op, &self.storage(op.columns[0], 0)),
+            OpCode::Scatter | OpCode::SetLife(_) | OpCode::StepLife(_) => self.scatter(op),
+            OpCode::Append => self.append(op.columns[0], a[1], &a[2..]),
+            OpCode::Lookup => {
                 let [index, mask] = [a[3], a[4]].map(|v| self.operand(v));
                 let to = self.temp_of(op.out, false);
                 let (from, bounds) = (self.gm(op.columns[0]), [a[1], a[2]].map(|v| self.scalar(v)));
@@ -291,7 +293,7 @@ impl Lower<'_> {
     /// Into the column at once, where the value is the last thing made and nobody else's.
     fn store(&mut self, op: &Op, column: &str) {
         let (value, view) = (op.args[1], Tensor::tile(column));
-        if let Some(Op { code: Code::Splat(n), .. }) = self.defs.get(&value) {
+        if let Some(Op { code: OpCode::Splat(n), .. }) = self.defs.get(&value) {
             let n = number(*n);
             return self.call(vector(VectorOp::Duplicate, view, vec![], n, Length::Lanes));
         }

@@ -2,7 +2,7 @@
 //! they come from, else by the operation.
 
 use super::{Lower, camel};
-use crate::tape::{Block, Code, ColumnId, Op, Tape, Type, Value};
+use crate::tape::{Block, ColumnId, Op, OpCode, Tape, Type, Value};
 use std::collections::BTreeMap;
 
 /// The names of the vectors and masks that a sweep defines.
@@ -36,7 +36,7 @@ impl Names<'_> {
     /// As the kernel says, or as the list says that it is appended to, or as its only user is called.
     fn goal(&self, v: Value) -> Option<&'static str> {
         let appended = |op: &Op| {
-            let list = *op.columns.first().filter(|_| op.code == Code::Append)?;
+            let list = *op.columns.first().filter(|_| op.code == OpCode::Append)?;
             self.item(list, op.args[2..].iter().position(|&arg| arg == v)?)
         };
         let said = self.tape.name_of(v).or_else(|| self.users(v).find_map(appended));
@@ -62,15 +62,16 @@ impl Names<'_> {
         let held = || op.columns.first().and_then(|&id| self.item(id, column(op.code)));
         let operand = || {
             let vectors = op.args.iter().filter(|&&v| self.tape.type_of(v) == Type::Vector);
-            let made =
-                |v: &&Value| self.defs.get(v).is_some_and(|op| !matches!(op.code, Code::Splat(_)));
+            let made = |v: &&Value| {
+                self.defs.get(v).is_some_and(|op| !matches!(op.code, OpCode::Splat(_)))
+            };
             let first = vectors.clone().find(made).or(vectors.clone().next());
             first.map(|&v| self.tape.name_of(v).unwrap_or_else(|| self.source(v)))
         };
         match op.code {
-            Code::Iota => "lane",
-            Code::Splat(_) => "fill",
-            Code::LifeAt => "lived",
+            OpCode::Iota => "lane",
+            OpCode::Splat(_) => "fill",
+            OpCode::GatherLife => "lived",
             _ => held().or_else(operand).unwrap_or("value"),
         }
     }
@@ -78,11 +79,11 @@ impl Names<'_> {
     fn mask(&self, v: Value) -> String {
         let capital = |name: &str| camel(&format!("_{name}"));
         let list = |v: Value| {
-            let append = self.users(v).find(|op| op.code == Code::Append && op.args[1] == v)?;
+            let append = self.users(v).find(|op| op.code == OpCode::Append && op.args[1] == v)?;
             Some(capital(&self.tape.column(append.columns[0]).name))
         };
         let turned = || {
-            let not = self.users(v).find(|op| op.code == Code::MaskNot)?;
+            let not = self.users(v).find(|op| op.code == OpCode::MaskNot)?;
             list(not.out?)
         };
         if let Some(name) = self.tape.name_of(v) {
@@ -91,10 +92,10 @@ impl Names<'_> {
         let op = &self.defs[&v];
         match (list(v), turned(), op.code) {
             (Some(list), _, _) => format!("is{list}"),
-            (_, _, Code::Eq | Code::EqTo(_)) => "equal".into(),
+            (_, _, OpCode::Eq | OpCode::EqTo(_)) => "equal".into(),
             (_, Some(list), _) => format!("not{list}"),
-            (_, _, Code::Neg) => "negative".into(),
-            (_, _, Code::MaskNot) => {
+            (_, _, OpCode::IsNegative) => "negative".into(),
+            (_, _, OpCode::MaskNot) => {
                 let name = self.mask(op.args[0]);
                 let turned = name.strip_prefix("not").map(str::to_lowercase);
                 let bare = name.strip_prefix("is").unwrap_or(&name);
@@ -106,8 +107,8 @@ impl Names<'_> {
 }
 
 /// Which column of a list an op reads.
-fn column(code: Code) -> usize {
-    if let Code::Item(column) = code { column } else { 0 }
+fn column(code: OpCode) -> usize {
+    if let OpCode::Item(column) = code { column } else { 0 }
 }
 
 impl Lower<'_> {

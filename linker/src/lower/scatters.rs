@@ -3,14 +3,14 @@
 use super::Lower;
 use crate::aiv::{Call, Node};
 use crate::ascendc::helpers::{life, scatter};
-use crate::tape::{Code, Op, Value};
+use crate::tape::{Op, OpCode, Value};
 
 impl Lower<'_> {
     pub(super) fn scatter(&mut self, op: &Op) {
         let a = &op.args[..];
         let column = self.storage(op.columns[0], 0);
         let call = match op.code {
-            Code::Scatter => {
+            OpCode::Scatter => {
                 let [index, value] = [a[1], a[2]].map(|v| self.operand(v));
                 let last = self.out.last().and_then(Node::call);
                 let both = |last: &Call| scatter::both(last, &column, &index, &value);
@@ -25,10 +25,10 @@ impl Lower<'_> {
                 }
             }
             // Lane i of the sweep is slot i: no scatter at all.
-            Code::SetLife(n) if self.defs.get(&a[1]).is_some_and(|d| d.code == Code::Iota) => {
+            OpCode::SetLife(n) if self.defs.get(&a[1]).is_some_and(|d| d.code == OpCode::Iota) => {
                 return self.fill(n, &column, a[2]);
             }
-            Code::SetLife(n) => {
+            OpCode::SetLife(n) => {
                 let slot = self.operand(a[1]);
                 let mask = self.mask_of(a[2]);
                 life::set(column, slot, n, mask)

@@ -4,12 +4,12 @@ use super::Lower;
 use crate::aiv::{Call, Copy, Expr, Global, Operation, Tensor};
 use crate::ascendc::helpers::search::{self, Shape};
 use crate::ascendc::helpers::share;
-use crate::tape::{Code, Op};
+use crate::tape::{Op, OpCode};
 
 impl Lower<'_> {
     /// Lowers `Find` and `FindFree` to helpers, which look at all links of several ids at once.
     pub(super) fn search(&mut self, op: &Op, retries: u32) {
-        let ids = if matches!(op.code, Code::Find(_)) { 2 } else { 1 };
+        let ids = if matches!(op.code, OpCode::Find(_)) { 2 } else { 1 };
         let bits = |n: usize| self.tape.column(op.columns[n]).len.ilog2();
         let shape =
             Shape { links: retries + 1, link_bits: bits(ids + 1), slot_bits: bits(ids + 2) };

@@ -3,19 +3,19 @@
 use super::Lower;
 use super::lanes::vector;
 use crate::aiv::{Comparison, Expr, Length, Scalar, Type, VectorOp};
-use crate::tape::{Code, Op, Value};
+use crate::tape::{Op, OpCode, Value};
 
 impl Lower<'_> {
     /// Whether a choice is max(x, 0): 0 where x is negative, else x.
     pub(super) fn cuts_at_zero(&self, a: &[Value]) -> bool {
         let code = |v: Value| self.defs.get(&v).map(|op| (op.code, op.args.first().copied()));
-        code(a[0]) == Some((Code::Neg, Some(a[2])))
-            && matches!(code(a[1]), Some((Code::Splat(0), _)))
+        code(a[0]) == Some((OpCode::IsNegative, Some(a[2])))
+            && matches!(code(a[1]), Some((OpCode::Splat(0), _)))
     }
 
     /// A lifetime, and the scalar that it lies below where this difference is negative.
     pub(super) fn below(&self, difference: Value) -> Option<(Value, Expr)> {
-        let Op { code: Code::SubScalar, args, .. } = self.defs.get(&difference)? else {
+        let Op { code: OpCode::SubScalar, args, .. } = self.defs.get(&difference)? else {
             return None;
         };
         self.halves.contains(&args[0]).then(|| (args[0], self.scalar(args[1])))
@@ -23,13 +23,13 @@ impl Lower<'_> {
 
     /// How often a sign test is used only by a `!`.
     pub(super) fn turned(&self, mask: Option<Value>) -> usize {
-        let not = |op: &&Op| op.code == Code::MaskNot && Some(op.args[0]) == mask;
+        let not = |op: &&Op| op.code == OpCode::MaskNot && Some(op.args[0]) == mask;
         self.defs.values().filter(not).count()
     }
 
     /// Whether a sign test holds in no lane, because no lane can be negative.
     pub(super) fn everywhere(&self, test: Value) -> bool {
-        let test = self.defs.get(&test).filter(|op| op.code == Code::Neg);
+        let test = self.defs.get(&test).filter(|op| op.code == OpCode::IsNegative);
         test.is_some_and(|op| {
             !self.halves.contains(&op.args[0]) && self.ranges[op.args[0].0 as usize].lo >= 0
         })

@@ -1,6 +1,6 @@
 //! The same tape with no pure op twice and none for nothing: a text has one line for each op.
 
-use crate::tape::{Block, Code, Tape, Value};
+use crate::tape::{Block, OpCode, Tape, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A tape without common subexpressions and dead ops.
@@ -12,7 +12,7 @@ pub fn simplify(tape: &Tape) -> Tape {
 }
 
 /// Whether an op's value depends on its operands alone.
-fn pure(code: Code) -> bool {
+fn pure(code: OpCode) -> bool {
     code.signature().columns.is_empty() && code.signature().binds.is_none()
 }
 

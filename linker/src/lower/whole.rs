@@ -3,7 +3,7 @@
 use super::{Lower, camel};
 use crate::aiv::{Call, Comparison, Copy, Expr, Global, Operation, Relation, Tensor};
 use crate::ascendc::helpers::{life, victims};
-use crate::tape::{Code, ColumnId, Op, Value};
+use crate::tape::{ColumnId, Op, OpCode, Value};
 
 impl Lower<'_> {
     /// An array's name in `Gm`.
@@ -26,18 +26,18 @@ impl Lower<'_> {
     pub(super) fn whole(&mut self, op: &Op, rest: &[Op]) {
         let a = |n: usize| self.scalar(op.args[n]);
         let value = match op.code {
-            Code::Constant(n) => n.into(),
-            Code::ScalarAdd => a(0) + a(1),
-            Code::ScalarSub => a(0) - a(1),
-            Code::ScalarMul => a(0) * a(1),
-            Code::ScalarAddTo(n) => a(0) + n.into(),
-            Code::Max if self.conditions(op) => Expr::either(a(0), a(1)),
-            Code::Max => Expr::max(a(0), a(1)),
-            Code::Min => Expr::min(a(0), a(1)),
-            Code::ScalarNe => Expr::test(Relation::Differs, a(0), a(1)),
-            Code::ScalarGt => Expr::test(Relation::Above, a(0), a(1)),
-            Code::ScalarNot => a(0).opposite(),
-            Code::Len => {
+            OpCode::Constant(n) => n.into(),
+            OpCode::ScalarAdd => a(0) + a(1),
+            OpCode::ScalarSub => a(0) - a(1),
+            OpCode::ScalarMul => a(0) * a(1),
+            OpCode::ScalarAddTo(n) => a(0) + n.into(),
+            OpCode::Max if self.conditions(op) => Expr::either(a(0), a(1)),
+            OpCode::Max => Expr::max(a(0), a(1)),
+            OpCode::Min => Expr::min(a(0), a(1)),
+            OpCode::ScalarNe => Expr::test(Relation::Differs, a(0), a(1)),
+            OpCode::ScalarGt => Expr::test(Relation::Above, a(0), a(1)),
+            OpCode::ScalarNot => a(0).opposite(),
+            OpCode::Len => {
                 let (list, len) = (op.columns[0], self.len_name(op.columns[0]));
                 let before = format!("{}Before", camel(&self.tape.column(list).name));
                 let stays = op.out.is_some_and(|l| lasts(l, list, rest));
@@ -47,14 +47,14 @@ impl Lower<'_> {
         };
         let once = op.out.is_some_and(|out| self.uses.get(&out) == Some(&1));
         let name = self.scalar_name(op);
-        self.define(op, value, &name, once || matches!(op.code, Code::Constant(_)));
+        self.define(op, value, &name, once || matches!(op.code, OpCode::Constant(_)));
     }
 
     /// Whether all operands are conditions.
     fn conditions(&self, op: &Op) -> bool {
         let condition = |v: &Value| {
             let code = self.defs.get(v).map(|def| def.code);
-            matches!(code, Some(Code::ScalarNe | Code::ScalarGt | Code::ScalarNot))
+            matches!(code, Some(OpCode::ScalarNe | OpCode::ScalarGt | OpCode::ScalarNot))
         };
         op.args.iter().all(condition)
     }
@@ -64,8 +64,8 @@ impl Lower<'_> {
         let Some(line) = line.strip_prefix("gm_") else { return self.scalar(at) };
         let base = Expr::field(format!("{line}At"));
         match self.defs.get(&at).map(|d| (d.code, &d.args)) {
-            Some((Code::ScalarAddTo(n), args)) if self.scalar(args[0]) == base => n.into(),
-            Some((Code::ScalarAdd, args)) if self.scalar(args[0]) == base => self.scalar(args[1]),
+            Some((OpCode::ScalarAddTo(n), args)) if self.scalar(args[0]) == base => n.into(),
+            Some((OpCode::ScalarAdd, args)) if self.scalar(args[0]) == base => self.scalar(args[1]),
             _ => self.scalar(at) - base,
         }
     }
@@ -78,43 +78,43 @@ impl Lower<'_> {
             Call::from(Operation::Copy(Copy { out, ub: Tensor::named(ub), gm, n }))
         };
         match op.code {
-            Code::Peek if line => {
+            OpCode::Peek if line => {
                 let line = self.gm(op.columns[0]);
                 let word = self.line_word(&name(0), op.args[0]);
                 let holds = op.out.and_then(|out| self.tape.name_of(out)).unwrap_or("count");
                 let out = op.out.map(|out| self.fresh_name(out, holds)).unwrap_or_default();
                 self.call(Call::from(Operation::Let(out, Expr::word(&line, word))));
             }
-            Code::Put if line => {
+            OpCode::Put if line => {
                 let line = self.gm(op.columns[0]);
                 let (at, value) = (self.line_word(&name(0), op.args[0]), a[1].clone());
                 self.call(Call::from(Operation::SetWord { line, at, value }));
             }
-            Code::Put => {
+            OpCode::Put => {
                 let (line, value) = ("word".into(), a[1].clone());
                 self.call(Call::from(Operation::SetWord { line, at: 0.into(), value }));
                 let to = Global::at(self.gm(op.columns[0]), a[0].clone());
                 self.call(copy(true, "word".into(), to, 1.into()));
             }
-            Code::Fetch => {
+            OpCode::Fetch => {
                 let from = Global::at(self.gm(op.columns[1]), a[0].clone());
                 self.call(copy(false, self.storage(op.columns[0], 0), from, a[1].clone()));
             }
-            Code::Publish | Code::PublishList(_) => {
-                let column = if let Code::PublishList(n) = op.code { n } else { 0 };
+            OpCode::Publish | OpCode::PublishList(_) => {
+                let column = if let OpCode::PublishList(n) = op.code { n } else { 0 };
                 let to = Global::at(self.gm(op.columns[0]), a[0].clone());
                 let n = a.get(1).cloned();
                 let n = n.unwrap_or_else(|| Expr::name(self.len_name(op.columns[1])));
                 self.call(copy(true, self.storage(op.columns[1], column), to, n));
             }
-            Code::Clear => self.assign(self.len_name(op.columns[0]), 0.into()),
-            Code::Take => {
+            OpCode::Clear => self.assign(self.len_name(op.columns[0]), 0.into()),
+            OpCode::Take => {
                 let [to, from] = [0, 1].map(|n| self.len_name(op.columns[n]));
                 self.assign(to, Expr::name(&from));
                 self.assign(from, 0.into());
             }
-            Code::Find(retries) | Code::FindFree(retries) => self.search(op, retries),
-            Code::Share => self.share(op),
+            OpCode::Find(retries) | OpCode::FindFree(retries) => self.search(op, retries),
+            OpCode::Share => self.share(op),
             _ => self.life(op, a),
         }
     }
@@ -125,19 +125,19 @@ impl Lower<'_> {
 
     fn life(&mut self, op: &Op, mut a: Vec<Expr>) {
         let call = match op.code {
-            Code::Age { settle } => {
+            OpCode::Age { settle } => {
                 if settle {
                     self.call(life::settle());
                 }
                 life::age(a.remove(0))
             }
-            Code::Bisect => {
+            OpCode::Bisect => {
                 let name = op.out.and_then(|out| self.tape.name_of(out)).unwrap_or("threshold");
                 let out = op.out.map(|out| self.fresh_name(out, name)).unwrap_or_default();
                 victims::least_life(out, a.remove(0), a.remove(0))
             }
-            Code::AppendLt | Code::AppendEq => {
-                let less = op.code == Code::AppendLt;
+            OpCode::AppendLt | OpCode::AppendEq => {
+                let less = op.code == OpCode::AppendLt;
                 let how = if less { Comparison::Less } else { Comparison::Equal };
                 let list = (self.storage(op.columns[0], 0), self.len_name(op.columns[0]));
                 victims::append_slots(list, how, [a.remove(0), a.remove(0)])

@@ -11,7 +11,7 @@ use crate::aiv::{
 };
 use crate::ascendc::helpers::{append, words};
 use crate::tape::code::Need;
-use crate::tape::{Block, Code, ColumnId, Op};
+use crate::tape::{Block, ColumnId, Op, OpCode};
 
 /// Vector registers that a wide sweep may need.
 pub const WIDE_VECTORS: usize = 2;
@@ -58,7 +58,7 @@ impl Lower<'_> {
 
     /// Keeps track of the lists that are empty: `op` ran.
     pub(super) fn track_empty(&mut self, op: &Op) {
-        if op.code == Code::Clear {
+        if op.code == OpCode::Clear {
             self.empty.insert(op.columns[0]);
             return;
         }
@@ -145,7 +145,7 @@ fn by_tile(helper: &Helper) -> bool {
 /// The lists that a sweep appends to.
 fn appended(sweep: &Op) -> impl Iterator<Item = ColumnId> + '_ {
     let ops = sweep.body.iter().flat_map(Block::all);
-    ops.filter(|op| op.code == Code::Append).map(|op| op.columns[0])
+    ops.filter(|op| op.code == OpCode::Append).map(|op| op.columns[0])
 }
 
 /// The lists that an op, or an op in its body, changes.

@@ -1,7 +1,7 @@
 //! The kernel language as seen by the recorder: every method writes one op.
 
 use super::{Input, Life, List, Mask, Output, Recorder, Scalar, Tile, Vector, Words};
-use crate::tape::{Code, Value};
+use crate::tape::{OpCode, Value};
 use avsg_device::machine::Machine;
 use avsg_device::machine::links::Links;
 use avsg_device::machine::phase::Phase;
@@ -29,83 +29,83 @@ impl<'t> Machine for Recorder<'t> {
     type Output<'a> = Output;
 
     ops! {
-        fn scalar(value: i32) -> Scalar<'t> = Code::Constant(value), [], [];
-        fn max(a: Scalar<'t>, b: Scalar<'t>) -> Scalar<'t> = Code::Max, [a, b], [];
-        fn min(a: Scalar<'t>, b: Scalar<'t>) -> Scalar<'t> = Code::Min, [a, b], [];
-        fn ne(a: Scalar<'t>, b: Scalar<'t>) -> Scalar<'t> = Code::ScalarNe, [a, b], [];
-        fn gt(a: Scalar<'t>, b: Scalar<'t>) -> Scalar<'t> = Code::ScalarGt, [a, b], [];
-        fn not(c: Scalar<'t>) -> Scalar<'t> = Code::ScalarNot, [c], [];
-        fn phase(phase: Phase, does: &'static str) = Code::Phase(phase, does), [], [];
+        fn scalar(value: i32) -> Scalar<'t> = OpCode::Constant(value), [], [];
+        fn max(a: Scalar<'t>, b: Scalar<'t>) -> Scalar<'t> = OpCode::Max, [a, b], [];
+        fn min(a: Scalar<'t>, b: Scalar<'t>) -> Scalar<'t> = OpCode::Min, [a, b], [];
+        fn ne(a: Scalar<'t>, b: Scalar<'t>) -> Scalar<'t> = OpCode::ScalarNe, [a, b], [];
+        fn gt(a: Scalar<'t>, b: Scalar<'t>) -> Scalar<'t> = OpCode::ScalarGt, [a, b], [];
+        fn not(c: Scalar<'t>) -> Scalar<'t> = OpCode::ScalarNot, [c], [];
+        fn phase(phase: Phase, does: &'static str) = OpCode::Phase(phase, does), [], [];
 
-        fn iota(t: Tile) -> Vector<'t> = Code::Iota, [t], [];
-        fn splat(value: i32) -> Vector<'t> = Code::Splat(value), [], [];
-        fn shr(v: Vector<'t>, bits: u32) -> Vector<'t> = Code::Shr(bits), [v], [];
-        fn low(v: Vector<'t>, bits: u32) -> Vector<'t> = Code::Low(bits), [v], [];
-        fn dot(x: Vector<'t>, p: i32, q: i32) -> Vector<'t> = Code::Dot(p, q), [x], [];
+        fn iota(t: Tile) -> Vector<'t> = OpCode::Iota, [t], [];
+        fn splat(value: i32) -> Vector<'t> = OpCode::Splat(value), [], [];
+        fn shr(v: Vector<'t>, bits: u32) -> Vector<'t> = OpCode::Shr(bits), [v], [];
+        fn low_bits(v: Vector<'t>, bits: u32) -> Vector<'t> = OpCode::LowBits(bits), [v], [];
+        fn madd(x: Vector<'t>, p: i32, q: i32) -> Vector<'t> = OpCode::Madd(p, q), [x], [];
         fn select(mask: Mask<'t>, yes: Vector<'t>, no: Vector<'t>) -> Vector<'t>
-            = Code::Select, [mask, yes, no], [];
-        fn eq(a: Vector<'t>, b: Vector<'t>) -> Mask<'t> = Code::Eq, [a, b], [];
-        fn eq_to(a: Vector<'t>, b: i32) -> Mask<'t> = Code::EqTo(b), [a], [];
-        fn neg(v: Vector<'t>) -> Mask<'t> = Code::Neg, [v], [];
+            = OpCode::Select, [mask, yes, no], [];
+        fn eq(a: Vector<'t>, b: Vector<'t>) -> Mask<'t> = OpCode::Eq, [a, b], [];
+        fn eq_to(a: Vector<'t>, b: i32) -> Mask<'t> = OpCode::EqTo(b), [a], [];
+        fn is_negative(v: Vector<'t>) -> Mask<'t> = OpCode::IsNegative, [v], [];
 
-        fn load(t: Tile, column: &Words) -> Vector<'t> = Code::Load, [t], [column];
-        fn store(t: Tile, column: &mut Words, v: Vector<'t>) = Code::Store, [t, v], [column];
-        fn gather(column: &Words, index: Vector<'t>) -> Vector<'t> = Code::Gather, [index], [column];
+        fn load(t: Tile, column: &Words) -> Vector<'t> = OpCode::Load, [t], [column];
+        fn store(t: Tile, column: &mut Words, v: Vector<'t>) = OpCode::Store, [t, v], [column];
+        fn gather(column: &Words, index: Vector<'t>) -> Vector<'t> = OpCode::Gather, [index], [column];
         fn scatter(t: Tile, column: &mut Words, index: Vector<'t>, v: Vector<'t>, mask: Mask<'t>)
-            = Code::Scatter, [t, index, v, mask], [column];
+            = OpCode::Scatter, [t, index, v, mask], [column];
 
-        fn len[const W: usize](list: &List<W>) -> Scalar<'t> = Code::Len, [], [list];
-        fn clear[const W: usize](list: &mut List<W>) = Code::Clear, [], [list];
+        fn len[const W: usize](list: &List<W>) -> Scalar<'t> = OpCode::Len, [], [list];
+        fn clear[const W: usize](list: &mut List<W>) = OpCode::Clear, [], [list];
         fn item[const W: usize](t: Tile, list: &List<W>, column: usize) -> Vector<'t>
-            = Code::Item(column), [t], [list];
-        fn take['a, const W: usize](to: &mut List<W>, from: &mut List<W>) = Code::Take, [], [to, from];
+            = OpCode::Item(column), [t], [list];
+        fn take['a, const W: usize](to: &mut List<W>, from: &mut List<W>) = OpCode::Take, [], [to, from];
 
         fn find(links: &Links, slot: &mut Words, of: [&Words; 2], n: Scalar<'t>, table: [&Words; 2])
-            = Code::Find(links.retries), [n], [slot, of[0], of[1], table[0], table[1]];
+            = OpCode::Find(links.retries), [n], [slot, of[0], of[1], table[0], table[1]];
         fn find_free(links: &Links, position: &mut Words, sequence: &Words, n: Scalar<'t>, table: [&Words; 2])
-            = Code::FindFree(links.retries), [n], [position, sequence, table[0], table[1]];
+            = OpCode::FindFree(links.retries), [n], [position, sequence, table[0], table[1]];
 
-        fn age(life: &mut Life, by: Scalar<'t>, settle: bool) = Code::Age { settle }, [by], [life];
-        fn count_le(life: &Life, t: Scalar<'t>) -> Scalar<'t> = Code::CountLe, [t], [life];
+        fn age(life: &mut Life, by: Scalar<'t>, settle: bool) = OpCode::Age { settle }, [by], [life];
+        fn count_le(life: &Life, t: Scalar<'t>) -> Scalar<'t> = OpCode::CountLe, [t], [life];
         fn append_lt(list: &mut List<1>, life: &Life, t: Scalar<'t>, limit: Scalar<'t>)
-            = Code::AppendLt, [t, limit], [list, life];
+            = OpCode::AppendLt, [t, limit], [list, life];
         fn append_eq(list: &mut List<1>, life: &Life, t: Scalar<'t>, limit: Scalar<'t>)
-            = Code::AppendEq, [t, limit], [list, life];
-        fn life_at(life: &Life, slot: Vector<'t>) -> Vector<'t> = Code::LifeAt, [slot], [life];
+            = OpCode::AppendEq, [t, limit], [list, life];
+        fn gather_life(life: &Life, slot: Vector<'t>) -> Vector<'t> = OpCode::GatherLife, [slot], [life];
         fn set_life(t: Tile, life: &mut Life, slot: Vector<'t>, value: i8, mask: Mask<'t>)
-            = Code::SetLife(value), [t, slot, mask], [life];
+            = OpCode::SetLife(value), [t, slot, mask], [life];
 
-        fn get(from: &Input, at: Scalar<'t>) -> Scalar<'t> = Code::Get, [at], [from];
-        fn peek(from: &Output, at: Scalar<'t>) -> Scalar<'t> = Code::Peek, [at], [from];
-        fn put(to: &mut Output, at: Scalar<'t>, value: Scalar<'t>) = Code::Put, [at, value], [to];
+        fn get(from: &Input, at: Scalar<'t>) -> Scalar<'t> = OpCode::Get, [at], [from];
+        fn peek(from: &Output, at: Scalar<'t>) -> Scalar<'t> = OpCode::Peek, [at], [from];
+        fn put(to: &mut Output, at: Scalar<'t>, value: Scalar<'t>) = OpCode::Put, [at, value], [to];
         fn fetch(column: &mut Words, from: &Input, at: Scalar<'t>, n: Scalar<'t>)
-            = Code::Fetch, [at, n], [column, from];
+            = OpCode::Fetch, [at, n], [column, from];
         fn publish(to: &mut Output, at: Scalar<'t>, column: &Words, n: Scalar<'t>)
-            = Code::Publish, [at, n], [to, column];
+            = OpCode::Publish, [at, n], [to, column];
         fn share(column: &mut Words, with: &mut Output, at: Scalar<'t>, first: Scalar<'t>,
-            part: Scalar<'t>, n: Scalar<'t>) = Code::Share, [at, first, part, n], [column, with];
+            part: Scalar<'t>, n: Scalar<'t>) = OpCode::Share, [at, first, part, n], [column, with];
         fn publish_list[const W: usize](to: &mut Output, at: Scalar<'t>, list: &List<W>, column: usize)
-            = Code::PublishList(column), [at], [to, list];
+            = OpCode::PublishList(column), [at], [to, list];
         fn lookup(t: Tile, from: &Input, base: Scalar<'t>, n: Scalar<'t>, index: Vector<'t>, mask: Mask<'t>)
-            -> Vector<'t> = Code::Lookup, [t, base, n, index, mask], [from];
+            -> Vector<'t> = OpCode::Lookup, [t, base, n, index, mask], [from];
     }
 
     // What a line does not say: closures, lists of operands, tables of constants.
 
     fn sweep(self, n: Scalar<'t>, mut body: impl FnMut(Tile)) {
-        self.control(Code::Sweep, &[n.value], |tile| {
+        self.control(OpCode::Sweep, &[n.value], |tile| {
             body(Tile { value: tile.expect("a sweep binds a tile") });
             None
         })
     }
     fn repeat(self, max: u32, n: Scalar<'t>, mut body: impl FnMut(Scalar<'t>)) {
-        self.control(Code::Repeat { max }, &[n.value], |r| {
+        self.control(OpCode::Repeat { max }, &[n.value], |r| {
             body(self.scalar_of(r.expect("a repeat binds a scalar")));
             None
         })
     }
     fn when(self, condition: Scalar<'t>, mut body: impl FnMut()) {
-        self.control(Code::When, &[condition.value], |_| {
+        self.control(OpCode::When, &[condition.value], |_| {
             body();
             None
         })
@@ -129,7 +129,7 @@ impl<'t> Machine for Recorder<'t> {
         mut count: impl FnMut(Scalar<'t>) -> Scalar<'t>,
     ) -> Scalar<'t> {
         let args = [hint.value, need.value];
-        self.control(Code::Bisect, &args, |t| {
+        self.control(OpCode::Bisect, &args, |t| {
             Some(count(self.scalar_of(t.expect("a bisection binds a scalar"))).value)
         })
     }
@@ -143,7 +143,7 @@ impl<'t> Machine for Recorder<'t> {
     ) {
         let args: Vec<Value> =
             [t.value, mask.value].into_iter().chain(values.map(|v| v.value)).collect();
-        self.op(Code::Append, &args, &[list.0])
+        self.op(OpCode::Append, &args, &[list.0])
     }
 
     fn step_life(
@@ -154,7 +154,7 @@ impl<'t> Machine for Recorder<'t> {
         rule: &[i8; 256],
         mask: Mask<'t>,
     ) {
-        let code = Code::StepLife(self.rule(rule));
+        let code = OpCode::StepLife(self.rule(rule));
         self.op(code, &[t.value, slot.value, mask.value], &[life.0])
     }
 }

@@ -1,7 +1,7 @@
 //! What the recorder's vectors, masks and scalars are, and their operators.
 
 use super::{Defined, Recorder};
-use crate::tape::{Code, Param, Range, Type, Value};
+use crate::tape::{OpCode, Param, Range, Type, Value};
 use std::ops::{Add, BitAnd, BitOr, Mul, Not, Sub};
 
 macro_rules! values {
@@ -36,7 +36,7 @@ macro_rules! operator {
         impl $trait<i32> for $left<'_> {
             type Output = Self;
             fn $f(self, right: i32) -> Self {
-                self.m.op(Code::$code(right), &[self.value], &[])
+                self.m.op(OpCode::$code(right), &[self.value], &[])
             }
         }
     };
@@ -44,7 +44,7 @@ macro_rules! operator {
         impl<'t> $trait<$right<'t>> for $left<'t> {
             type Output = Self;
             fn $f(self, right: $right<'t>) -> Self {
-                self.m.op(Code::$code, &[self.value, right.value], &[])
+                self.m.op(OpCode::$code, &[self.value, right.value], &[])
             }
         }
     };
@@ -72,7 +72,7 @@ operator!(Scalar Add add i32 ScalarAddTo);
 impl Not for Mask<'_> {
     type Output = Self;
     fn not(self) -> Self {
-        self.m.op(Code::MaskNot, &[self.value], &[])
+        self.m.op(OpCode::MaskNot, &[self.value], &[])
     }
 }
 

@@ -3,7 +3,7 @@
 //! Pure ops spread poison; effects refuse it. Lanes off the mask of an effect may be anything.
 
 use super::{Lane, Replay, Tile};
-use crate::tape::{Code, ColumnId, Op, Type, Value};
+use crate::tape::{ColumnId, Op, OpCode, Type, Value};
 
 impl Replay<'_> {
     /// Executes an op that stands in a sweep, on the live lanes.
@@ -38,42 +38,46 @@ impl Replay<'_> {
         let b = || self.vector(op.args[1]).iter().copied();
         let s = || self.scalar(op.args[1]);
         match op.code {
-            Code::Iota => {
+            OpCode::Iota => {
                 let first = i32::try_from(at).map_err(|_| "the sweep is too long")?;
                 out.extend((first..).take(live).map(Some));
                 Ok(())
             }
-            Code::Splat(n) => {
+            OpCode::Splat(n) => {
                 out.resize(live, Some(n));
                 Ok(())
             }
-            Code::Add => zip(out, a(), b(), add),
-            Code::Sub => zip(out, a(), b(), sub),
-            Code::Mul => zip(out, a(), b(), mul),
-            Code::And | Code::MaskAnd => zip(out, a(), b(), |a, b| Some(a & b)),
-            Code::Or | Code::MaskOr => zip(out, a(), b(), |a, b| Some(a | b)),
-            Code::AddScalar => with(out, a(), s(), add),
-            Code::SubScalar => with(out, a(), s(), sub),
-            Code::MulScalar => with(out, a(), s(), mul),
-            Code::AddTo(n) => with(out, a(), n, add),
-            Code::MulTo(n) => with(out, a(), n, mul),
-            Code::AndTo(n) => with(out, a(), n, |a, n| Some(a & n)),
-            Code::OrTo(n) => with(out, a(), n, |a, n| Some(a | n)),
-            Code::Low(n) => with(out, a(), ((1u32 << n) - 1).cast_signed(), |a, low| Some(a & low)),
-            Code::Shr(n) => with(out, a(), 0, |a, _| Some((a.cast_unsigned() >> n).cast_signed())),
-            Code::Dot(p, q) => with(out, a(), p, |a, p| {
+            OpCode::Add => zip(out, a(), b(), add),
+            OpCode::Sub => zip(out, a(), b(), sub),
+            OpCode::Mul => zip(out, a(), b(), mul),
+            OpCode::And | OpCode::MaskAnd => zip(out, a(), b(), |a, b| Some(a & b)),
+            OpCode::Or | OpCode::MaskOr => zip(out, a(), b(), |a, b| Some(a | b)),
+            OpCode::AddScalar => with(out, a(), s(), add),
+            OpCode::SubScalar => with(out, a(), s(), sub),
+            OpCode::MulScalar => with(out, a(), s(), mul),
+            OpCode::AddTo(n) => with(out, a(), n, add),
+            OpCode::MulTo(n) => with(out, a(), n, mul),
+            OpCode::AndTo(n) => with(out, a(), n, |a, n| Some(a & n)),
+            OpCode::OrTo(n) => with(out, a(), n, |a, n| Some(a | n)),
+            OpCode::LowBits(n) => {
+                with(out, a(), ((1u32 << n) - 1).cast_signed(), |a, low| Some(a & low))
+            }
+            OpCode::Shr(n) => {
+                with(out, a(), 0, |a, _| Some((a.cast_unsigned() >> n).cast_signed()))
+            }
+            OpCode::Madd(p, q) => with(out, a(), p, |a, p| {
                 let (low, high) = ((a & 0xFFFF) - 0x8000, (a >> 16) & 0x3F);
                 low.checked_mul(p)?.checked_add(high.checked_mul(q)?)
             }),
-            Code::Select => {
+            OpCode::Select => {
                 let lanes = a().iter().zip(b()).zip(self.vector(op.args[2]));
                 out.extend(lanes.map(|((mask, yes), &no)| if (*mask)? == 1 { yes } else { no }));
                 Ok(())
             }
-            Code::Eq => zip(out, a(), b(), |a, b| bit(a == b)),
-            Code::EqTo(n) => with(out, a(), n, |a, n| bit(a == n)),
-            Code::Neg => with(out, a(), 0, |a, _| bit(a < 0)),
-            Code::MaskNot => with(out, a(), 1, |a, one| Some(a ^ one)),
+            OpCode::Eq => zip(out, a(), b(), |a, b| bit(a == b)),
+            OpCode::EqTo(n) => with(out, a(), n, |a, n| bit(a == n)),
+            OpCode::IsNegative => with(out, a(), 0, |a, _| bit(a < 0)),
+            OpCode::MaskNot => with(out, a(), 1, |a, one| Some(a ^ one)),
             _ => Err("not an op on lanes".into()),
         }
     }
@@ -85,16 +89,16 @@ impl Replay<'_> {
         let vector = |n: usize| vectors[op.args[n].0 as usize].iter();
         let scalar = |n: usize| scalars[op.args[n].0 as usize].unwrap_or_default();
         match op.code {
-            Code::Load => out.extend_from_slice(memory.tile(op.columns[0], at, live)?),
-            Code::Item(column) => {
+            OpCode::Load => out.extend_from_slice(memory.tile(op.columns[0], at, live)?),
+            OpCode::Item(column) => {
                 let words = &memory.list(op.columns[0])?.columns[column];
                 out.extend((at..at + live).map(|i| words.get(i).copied()));
             }
-            Code::Gather => {
+            OpCode::Gather => {
                 let words = memory.words(op.columns[0])?;
                 out.extend(vector(0).map(|&i| words[reduced(i?, words.len())]));
             }
-            Code::LifeAt => {
+            OpCode::GatherLife => {
                 let life = memory.life(op.columns[0])?;
                 out.extend(vector(0).map(|&i| Some(i32::from(life[reduced(i?, life.len())]))));
             }
@@ -118,21 +122,21 @@ impl Replay<'_> {
         let mask = |n: usize| picked(lanes(n));
         let id: ColumnId = op.columns[0];
         match op.code {
-            Code::Store => {
+            OpCode::Store => {
                 if lanes(1).iter().any(Option::is_none) {
                     return Err(POISON.into());
                 }
                 memory.tile(id, at, live)?.copy_from_slice(lanes(1));
                 memory.words(id)?[n..].fill(None);
             }
-            Code::Scatter => {
+            OpCode::Scatter => {
                 let words = memory.words(id)?;
                 for lane in mask(3)? {
                     let index = lanes(1)[lane].ok_or(POISON)?;
                     words[reduced(index, words.len())] = Some(lanes(2)[lane].ok_or(POISON)?);
                 }
             }
-            Code::Append => {
+            OpCode::Append => {
                 let list = memory.list(id)?;
                 for lane in mask(1)? {
                     let entry = op.args[2..].iter().map(|v| vectors[v.0 as usize][lane]);
@@ -140,14 +144,14 @@ impl Replay<'_> {
                 }
                 memory.fits(id)?;
             }
-            Code::SetLife(_) | Code::StepLife(_) => {
+            OpCode::SetLife(_) | OpCode::StepLife(_) => {
                 let life = memory.life(id)?;
                 for lane in mask(2)? {
                     let slot = reduced(lanes(1)[lane].ok_or(POISON)?, life.len());
                     let byte = &mut life[slot];
                     *byte = match op.code {
-                        Code::StepLife(rule) => rules[rule][usize::from(byte.cast_unsigned())],
-                        Code::SetLife(value) => value,
+                        OpCode::StepLife(rule) => rules[rule][usize::from(byte.cast_unsigned())],
+                        OpCode::SetLife(value) => value,
                         _ => *byte,
                     };
                 }

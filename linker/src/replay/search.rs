@@ -1,7 +1,7 @@
 //! What searches find, link by link.
 
 use super::Lane;
-use crate::tape::Code;
+use crate::tape::OpCode;
 use avsg_device::hash::print_of;
 
 /// A table's planes as a search sees them, both of a power of two of words.
@@ -13,11 +13,11 @@ pub(super) struct Planes {
 impl Planes {
     /// What `search` finds for an entry: the first of its links that will do, -1 where none does; `None`
     /// where that depends on poison, or overflows.
-    pub(super) fn first(&self, search: Code, way: i32, word: i32) -> Lane {
+    pub(super) fn first(&self, search: OpCode, way: i32, word: i32) -> Lane {
         let low = |n: usize| i32::try_from(n - 1).unwrap_or(i32::MAX);
         let (last, slots) = (low(self.link.len()), low(self.id.len()));
         let (position, stride) = (way & last, way >> self.link.len().ilog2());
-        let (Code::Find(retries) | Code::FindFree(retries)) = search else { return None };
+        let (OpCode::Find(retries) | OpCode::FindFree(retries)) = search else { return None };
         for r in 0..=retries.cast_signed() {
             let at = r.checked_mul(stride)?.checked_add(position)? & last;
             let link = self.link[at.cast_unsigned() as usize]?;
@@ -25,8 +25,8 @@ impl Planes {
             let held = self.id[slot.cast_unsigned() as usize]?;
             let bits = self.id.len().ilog2();
             match search {
-                Code::Find(_) if held == word => return Some(slot),
-                Code::FindFree(_) if link >> bits != print_of(bits, held) => return Some(at),
+                OpCode::Find(_) if held == word => return Some(slot),
+                OpCode::FindFree(_) if link >> bits != print_of(bits, held) => return Some(at),
                 _ => {}
             }
         }

@@ -2,29 +2,29 @@
 
 use super::Replay;
 use super::search::Planes;
-use crate::tape::{Code, Op};
+use crate::tape::{Op, OpCode};
 
 impl Replay<'_> {
     /// Executes an op that stands outside of sweeps, or works on scalars.
     pub(super) fn whole(&mut self, op: &Op) -> Result<(), String> {
         let arg = |n: usize| self.scalar(op.args[n]);
         let value = match op.code {
-            Code::Constant(n) => n,
-            Code::ScalarAdd => sum(arg(0).checked_add(arg(1)))?,
-            Code::ScalarSub => sum(arg(0).checked_sub(arg(1)))?,
-            Code::ScalarMul => sum(arg(0).checked_mul(arg(1)))?,
-            Code::ScalarAddTo(n) => sum(arg(0).checked_add(n))?,
-            Code::Max => arg(0).max(arg(1)),
-            Code::Min => arg(0).min(arg(1)),
-            Code::ScalarNe => i32::from(arg(0) != arg(1)),
-            Code::ScalarGt => i32::from(arg(0) > arg(1)),
-            Code::ScalarNot => sum(1i32.checked_sub(arg(0)))?,
-            Code::Len => count(self.memory.list(op.columns[0])?.len)?,
-            Code::CountLe => {
+            OpCode::Constant(n) => n,
+            OpCode::ScalarAdd => sum(arg(0).checked_add(arg(1)))?,
+            OpCode::ScalarSub => sum(arg(0).checked_sub(arg(1)))?,
+            OpCode::ScalarMul => sum(arg(0).checked_mul(arg(1)))?,
+            OpCode::ScalarAddTo(n) => sum(arg(0).checked_add(n))?,
+            OpCode::Max => arg(0).max(arg(1)),
+            OpCode::Min => arg(0).min(arg(1)),
+            OpCode::ScalarNe => i32::from(arg(0) != arg(1)),
+            OpCode::ScalarGt => i32::from(arg(0) > arg(1)),
+            OpCode::ScalarNot => sum(1i32.checked_sub(arg(0)))?,
+            OpCode::Len => count(self.memory.list(op.columns[0])?.len)?,
+            OpCode::CountLe => {
                 let t = life(arg(0))?;
                 count(self.memory.life(op.columns[0])?.iter().filter(|&&l| l <= t).count())?
             }
-            Code::Get | Code::Peek => {
+            OpCode::Get | OpCode::Peek => {
                 let at = arg(0);
                 self.memory.window(op.columns[0], at, 1)?[0]
             }
@@ -40,15 +40,15 @@ impl Replay<'_> {
         let all = |n: usize| self.tape.column(op.columns[n]).len as usize;
         let list = |n: usize| self.memory.entries(op.columns[n]);
         match op.code {
-            Code::Fetch | Code::Publish => (arg(1), 0),
-            Code::Find(_) | Code::FindFree(_) => (arg(0), 0),
-            Code::PublishList(_) => (list(1).len, 0),
-            Code::Share => (arg(3), arg(2)),
-            Code::Take => (list(0).len, 0),
-            Code::Age { .. } => (all(0), arg(0)),
-            Code::CountLe => (all(0), 0),
+            OpCode::Fetch | OpCode::Publish => (arg(1), 0),
+            OpCode::Find(_) | OpCode::FindFree(_) => (arg(0), 0),
+            OpCode::PublishList(_) => (list(1).len, 0),
+            OpCode::Share => (arg(3), arg(2)),
+            OpCode::Take => (list(0).len, 0),
+            OpCode::Age { .. } => (all(0), arg(0)),
+            OpCode::CountLe => (all(0), 0),
             // The scan ends where the list is full.
-            Code::AppendLt | Code::AppendEq => {
+            OpCode::AppendLt | OpCode::AppendEq => {
                 let last = list(0).columns[0].last().map_or(0, |&slot| slot + 1);
                 let full = Some(last).filter(|_| list(0).len >= arg(1));
                 (full.and_then(|n| usize::try_from(n).ok()).unwrap_or(all(1)), list(0).len)
@@ -62,16 +62,16 @@ impl Replay<'_> {
         let args: Vec<i32> = op.args.iter().map(|&v| self.scalar(v)).collect();
         let memory = &mut self.memory;
         match op.code {
-            Code::Clear => memory.list(op.columns[0])?.clear(),
-            Code::Take => {
+            OpCode::Clear => memory.list(op.columns[0])?.clear(),
+            OpCode::Take => {
                 *memory.list(op.columns[0])? = memory.list(op.columns[1])?.clone();
                 memory.list(op.columns[1])?.clear();
                 memory.fits(op.columns[0])?;
             }
-            Code::Find(_) | Code::FindFree(_) => {
+            OpCode::Find(_) | OpCode::FindFree(_) => {
                 let n = usize::try_from(args[0]).unwrap_or(0);
                 let mut column = |c: usize| Ok::<_, String>(memory.words(op.columns[c])?.to_vec());
-                let ids = if matches!(op.code, Code::Find(_)) { 2 } else { 1 };
+                let ids = if matches!(op.code, OpCode::Find(_)) { 2 } else { 1 };
                 let (ways, ids, link, id) =
                     (column(1)?, column(ids)?, column(ids + 1)?, column(ids + 2)?);
                 let planes = Planes { link, id };
@@ -86,14 +86,14 @@ impl Replay<'_> {
                 to.iter_mut().zip(first).for_each(|(to, n)| *to = Some(n));
             }
             // Alone: the part is what this core publishes, the rest is there already.
-            Code::Share if args[3] == 0 => {}
-            Code::Share => {
+            OpCode::Share if args[3] == 0 => {}
+            OpCode::Share => {
                 let (first, [column, row]) =
                     (sum(args[0].checked_add(args[1]))?, [0, 1].map(|n| op.columns[n]));
                 memory.publish(row, first, column, args[2])?;
                 memory.fetch(column, row, args[0], args[3])?;
             }
-            Code::Age { settle } => {
+            OpCode::Age { settle } => {
                 if !(0..=128).contains(&args[0]) {
                     return Err(format!("lifetimes fall by 0..=128, not {}", args[0]));
                 }
@@ -102,9 +102,9 @@ impl Replay<'_> {
                     *l = life((settled - args[0]).max(-128))?;
                 }
             }
-            Code::AppendLt | Code::AppendEq => {
+            OpCode::AppendLt | OpCode::AppendEq => {
                 let (t, limit) = (life(args[0])?, usize::try_from(args[1]).unwrap_or(0));
-                let chosen = |l: i8| if op.code == Code::AppendLt { l < t } else { l == t };
+                let chosen = |l: i8| if op.code == OpCode::AppendLt { l < t } else { l == t };
                 let slots: Vec<i32> = (0..)
                     .zip(memory.life(op.columns[1])?)
                     .filter_map(|(slot, l)| chosen(*l).then_some(slot))
@@ -114,10 +114,10 @@ impl Replay<'_> {
                 slots.iter().take(room).for_each(|&slot| list.push([slot]));
                 memory.fits(op.columns[0])?;
             }
-            Code::Put => memory.window(op.columns[0], args[0], 1)?[0] = args[1],
-            Code::Fetch => memory.fetch(op.columns[0], op.columns[1], args[0], args[1])?,
-            Code::Publish => memory.publish(op.columns[0], args[0], op.columns[1], args[1])?,
-            Code::PublishList(column) => {
+            OpCode::Put => memory.window(op.columns[0], args[0], 1)?[0] = args[1],
+            OpCode::Fetch => memory.fetch(op.columns[0], op.columns[1], args[0], args[1])?,
+            OpCode::Publish => memory.publish(op.columns[0], args[0], op.columns[1], args[1])?,
+            OpCode::PublishList(column) => {
                 let from = memory.list(op.columns[1])?.columns[column].clone();
                 let n = i64::from(count(from.len())?);
                 memory.window(op.columns[0], args[0], n)?.copy_from_slice(&from);

@@ -7,7 +7,7 @@ use super::Type::{self, Mask as M, Scalar as S, Tile as T, Vector as V};
 /// Which op. Constants are part of it: on Ascend they are immediate forms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "each is the method or operator of `Machine` of the same name")]
-pub enum Code {
+pub enum OpCode {
     // Scalars.
     Constant(i32),
     ScalarAdd,
@@ -43,12 +43,12 @@ pub enum Code {
     SubScalar,
     MulScalar,
     Shr(u32),
-    Low(u32),
-    Dot(i32, i32),
+    LowBits(u32),
+    Madd(i32, i32),
     Select,
     Eq,
     EqTo(i32),
-    Neg,
+    IsNegative,
     MaskAnd,
     MaskOr,
     MaskNot,
@@ -71,7 +71,7 @@ pub enum Code {
     CountLe,
     AppendLt,
     AppendEq,
-    LifeAt,
+    GatherLife,
     SetLife(i8),
     StepLife(usize),
     // Global memory.
@@ -150,7 +150,7 @@ const FIND: [(Need, Role); 5] = [
 /// The same without the ids.
 const FIND_FREE: [(Need, Role); 4] = [FIND[0], FIND[1], FIND[3], FIND[4]];
 
-impl Code {
+impl OpCode {
     /// What it takes and gives.
     pub fn signature(self) -> Signature {
         use Need::{Input, Life, List, Output, Single, Words};
@@ -169,11 +169,11 @@ impl Code {
             Self::AddTo(_) | Self::MulTo(_) | Self::AndTo(_) | Self::OrTo(_) => {
                 (&[V], &[], Some(V))
             }
-            Self::Shr(_) | Self::Low(_) | Self::Dot(..) => (&[V], &[], Some(V)),
+            Self::Shr(_) | Self::LowBits(_) | Self::Madd(..) => (&[V], &[], Some(V)),
             Self::AddScalar | Self::SubScalar | Self::MulScalar => (&[V, S], &[], Some(V)),
             Self::Select => (&[M, V, V], &[], Some(V)),
             Self::Eq => (&[V, V], &[], Some(M)),
-            Self::EqTo(_) | Self::Neg => (&[V], &[], Some(M)),
+            Self::EqTo(_) | Self::IsNegative => (&[V], &[], Some(M)),
             Self::MaskAnd | Self::MaskOr => (&[M, M], &[], Some(M)),
             Self::MaskNot => (&[M], &[], Some(M)),
             Self::Load => (&[T], &[(Words, Streamed)], Some(V)),
@@ -192,7 +192,7 @@ impl Code {
             Self::AppendLt | Self::AppendEq => {
                 (&[S, S], &[(Single, WholeWrite), (Life, WholeRead)], None)
             }
-            Self::LifeAt => (&[V], &[(Life, Gathered)], Some(V)),
+            Self::GatherLife => (&[V], &[(Life, Gathered)], Some(V)),
             Self::SetLife(_) | Self::StepLife(_) => (&[T, V, M], &[(Life, Scattered)], None),
             Self::Get => (&[S], &[(Input, WholeRead)], Some(S)),
             Self::Peek => (&[S], &[(Output, WholeRead)], Some(S)),

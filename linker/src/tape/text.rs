@@ -1,6 +1,6 @@
 //! How a tape prints: one op a line, blocks indented. Goldens and error messages are this text.
 
-use super::{Block, Code, ColumnId, Kind, Op, Range, Tape, Type, Value};
+use super::{Block, ColumnId, Kind, Op, OpCode, Range, Tape, Type, Value};
 use std::fmt::{Display, Formatter, Result};
 
 impl Display for Range {
@@ -77,79 +77,79 @@ impl Tape {
         let binds =
             op.body.as_ref().and_then(|b| b.binds).map_or_else(String::new, |b| self.name(b));
         match op.code {
-            Code::Constant(n) => n.to_string(),
-            Code::Splat(n) => format!("splat {n}"),
-            Code::ScalarAdd | Code::Add | Code::AddScalar => format!("{} + {}", a[0], a[1]),
-            Code::ScalarSub | Code::Sub | Code::SubScalar => format!("{} - {}", a[0], a[1]),
-            Code::ScalarMul | Code::Mul | Code::MulScalar => format!("{} * {}", a[0], a[1]),
-            Code::And | Code::MaskAnd => format!("{} & {}", a[0], a[1]),
-            Code::Or | Code::MaskOr => format!("{} | {}", a[0], a[1]),
-            Code::ScalarAddTo(n) | Code::AddTo(n) => format!("{} + {n}", a[0]),
-            Code::MulTo(n) => format!("{} * {n}", a[0]),
-            Code::AndTo(n) => format!("{} & {n:#x}", a[0]),
-            Code::OrTo(n) => format!("{} | {n:#x}", a[0]),
-            Code::Max => format!("max({}, {})", a[0], a[1]),
-            Code::Min => format!("min({}, {})", a[0], a[1]),
-            Code::ScalarNe => format!("{} != {}", a[0], a[1]),
-            Code::ScalarGt => format!("{} > {}", a[0], a[1]),
-            Code::ScalarNot => format!("1 - {}", a[0]),
-            Code::When => format!("when {}", a[0]),
-            Code::Phase(phase, does) => format!("# {phase}: {does}"),
-            Code::Sweep => format!("sweep {} |{binds}|", a[0]),
-            Code::Repeat { max } => format!("repeat {}, at most {max} |{binds}|", a[0]),
-            Code::Bisect => format!("bisect from {} until {} |{binds}|", a[0], a[1]),
-            Code::Iota => format!("iota {}", a[0]),
-            Code::Shr(n) => format!("{} >> {n}", a[0]),
-            Code::Low(n) => format!("low {n} of {}", a[0]),
-            Code::Dot(p, q) => format!("dot {} by {p}, {q}", a[0]),
-            Code::Select => format!("select {} ? {} : {}", a[0], a[1], a[2]),
-            Code::Eq => format!("{} == {}", a[0], a[1]),
-            Code::EqTo(n) => format!("{} == {n}", a[0]),
-            Code::Neg => format!("{} < 0", a[0]),
-            Code::MaskNot => format!("!{}", a[0]),
-            Code::Load => format!("load {}[{}]", c[0], a[0]),
-            Code::Store => format!("store {}[{}] = {}", c[0], a[0], a[1]),
-            Code::Gather => format!("gather {}[{}]", c[0], a[0]),
-            Code::Scatter => format!("scatter {}[{}] = {} where {}", c[0], a[1], a[2], a[3]),
-            Code::Len => format!("len {}", c[0]),
-            Code::Clear => format!("clear {}", c[0]),
-            Code::Item(n) => format!("item {}.{n}[{}]", c[0], a[0]),
-            Code::Append if a.len() == 2 => format!("count {} where {}", c[0], a[1]),
-            Code::Append => format!("append {} <- {} where {}", c[0], a[2..].join(", "), a[1]),
-            Code::Take => format!("take {} <- {}", c[0], c[1]),
-            Code::Find(n) => {
+            OpCode::Constant(n) => n.to_string(),
+            OpCode::Splat(n) => format!("splat {n}"),
+            OpCode::ScalarAdd | OpCode::Add | OpCode::AddScalar => format!("{} + {}", a[0], a[1]),
+            OpCode::ScalarSub | OpCode::Sub | OpCode::SubScalar => format!("{} - {}", a[0], a[1]),
+            OpCode::ScalarMul | OpCode::Mul | OpCode::MulScalar => format!("{} * {}", a[0], a[1]),
+            OpCode::And | OpCode::MaskAnd => format!("{} & {}", a[0], a[1]),
+            OpCode::Or | OpCode::MaskOr => format!("{} | {}", a[0], a[1]),
+            OpCode::ScalarAddTo(n) | OpCode::AddTo(n) => format!("{} + {n}", a[0]),
+            OpCode::MulTo(n) => format!("{} * {n}", a[0]),
+            OpCode::AndTo(n) => format!("{} & {n:#x}", a[0]),
+            OpCode::OrTo(n) => format!("{} | {n:#x}", a[0]),
+            OpCode::Max => format!("max({}, {})", a[0], a[1]),
+            OpCode::Min => format!("min({}, {})", a[0], a[1]),
+            OpCode::ScalarNe => format!("{} != {}", a[0], a[1]),
+            OpCode::ScalarGt => format!("{} > {}", a[0], a[1]),
+            OpCode::ScalarNot => format!("1 - {}", a[0]),
+            OpCode::When => format!("when {}", a[0]),
+            OpCode::Phase(phase, does) => format!("# {phase}: {does}"),
+            OpCode::Sweep => format!("sweep {} |{binds}|", a[0]),
+            OpCode::Repeat { max } => format!("repeat {}, at most {max} |{binds}|", a[0]),
+            OpCode::Bisect => format!("bisect from {} until {} |{binds}|", a[0], a[1]),
+            OpCode::Iota => format!("iota {}", a[0]),
+            OpCode::Shr(n) => format!("{} >> {n}", a[0]),
+            OpCode::LowBits(n) => format!("low {n} of {}", a[0]),
+            OpCode::Madd(p, q) => format!("madd {} by {p}, {q}", a[0]),
+            OpCode::Select => format!("select {} ? {} : {}", a[0], a[1], a[2]),
+            OpCode::Eq => format!("{} == {}", a[0], a[1]),
+            OpCode::EqTo(n) => format!("{} == {n}", a[0]),
+            OpCode::IsNegative => format!("{} < 0", a[0]),
+            OpCode::MaskNot => format!("!{}", a[0]),
+            OpCode::Load => format!("load {}[{}]", c[0], a[0]),
+            OpCode::Store => format!("store {}[{}] = {}", c[0], a[0], a[1]),
+            OpCode::Gather => format!("gather {}[{}]", c[0], a[0]),
+            OpCode::Scatter => format!("scatter {}[{}] = {} where {}", c[0], a[1], a[2], a[3]),
+            OpCode::Len => format!("len {}", c[0]),
+            OpCode::Clear => format!("clear {}", c[0]),
+            OpCode::Item(n) => format!("item {}.{n}[{}]", c[0], a[0]),
+            OpCode::Append if a.len() == 2 => format!("count {} where {}", c[0], a[1]),
+            OpCode::Append => format!("append {} <- {} where {}", c[0], a[2..].join(", "), a[1]),
+            OpCode::Take => format!("take {} <- {}", c[0], c[1]),
+            OpCode::Find(n) => {
                 let [out, sequence, id] = [c[0], c[1], c[2]];
                 format!(
                     "find {out} <- {id} by {sequence}, {} ids, {n} retries, in {}, {}",
                     a[0], c[3], c[4]
                 )
             }
-            Code::FindFree(n) => {
+            OpCode::FindFree(n) => {
                 let [out, sequence] = [c[0], c[1]];
                 format!(
                     "find {out} <- free by {sequence}, {} ids, {n} retries, in {}, {}",
                     a[0], c[2], c[3]
                 )
             }
-            Code::Age { settle: false } => format!("age {} by {}", c[0], a[0]),
-            Code::Age { settle: true } => format!("age {} by {}, settling", c[0], a[0]),
-            Code::CountLe => format!("count {} <= {}", c[0], a[0]),
-            Code::AppendLt => format!("append {} <- {} < {}, until {}", c[0], c[1], a[0], a[1]),
-            Code::AppendEq => format!("append {} <- {} == {}, until {}", c[0], c[1], a[0], a[1]),
-            Code::LifeAt => format!("gather {}[{}]", c[0], a[0]),
-            Code::SetLife(n) => format!("scatter {}[{}] = {n} where {}", c[0], a[1], a[2]),
-            Code::StepLife(n) => format!("step {}[{}] by rule {n} where {}", c[0], a[1], a[2]),
-            Code::Get => format!("get {}[{}]", c[0], a[0]),
-            Code::Peek => format!("peek {}[{}]", c[0], a[0]),
-            Code::Put => format!("put {}[{}] = {}", c[0], a[0], a[1]),
-            Code::Fetch => format!("fetch {} <- {}[{}], {} words", c[0], c[1], a[0], a[1]),
-            Code::Publish => format!("publish {}[{}] <- {}, {} words", c[0], a[0], c[1], a[1]),
-            Code::PublishList(n) => format!("publish {}[{}] <- {}.{n}", c[0], a[0], c[1]),
-            Code::Share => {
+            OpCode::Age { settle: false } => format!("age {} by {}", c[0], a[0]),
+            OpCode::Age { settle: true } => format!("age {} by {}, settling", c[0], a[0]),
+            OpCode::CountLe => format!("count {} <= {}", c[0], a[0]),
+            OpCode::AppendLt => format!("append {} <- {} < {}, until {}", c[0], c[1], a[0], a[1]),
+            OpCode::AppendEq => format!("append {} <- {} == {}, until {}", c[0], c[1], a[0], a[1]),
+            OpCode::GatherLife => format!("gather {}[{}]", c[0], a[0]),
+            OpCode::SetLife(n) => format!("scatter {}[{}] = {n} where {}", c[0], a[1], a[2]),
+            OpCode::StepLife(n) => format!("step {}[{}] by rule {n} where {}", c[0], a[1], a[2]),
+            OpCode::Get => format!("get {}[{}]", c[0], a[0]),
+            OpCode::Peek => format!("peek {}[{}]", c[0], a[0]),
+            OpCode::Put => format!("put {}[{}] = {}", c[0], a[0], a[1]),
+            OpCode::Fetch => format!("fetch {} <- {}[{}], {} words", c[0], c[1], a[0], a[1]),
+            OpCode::Publish => format!("publish {}[{}] <- {}, {} words", c[0], a[0], c[1], a[1]),
+            OpCode::PublishList(n) => format!("publish {}[{}] <- {}.{n}", c[0], a[0], c[1]),
+            OpCode::Share => {
                 let row = format!("{}[{} + {}], {} words", c[1], a[0], a[1], a[2]);
                 format!("share {row} <- {}; {} <- {} words", c[0], c[0], a[3])
             }
-            Code::Lookup => {
+            OpCode::Lookup => {
                 format!("lookup {}[{} + {}] below {} where {}", c[0], a[1], a[3], a[2], a[4])
             }
         }

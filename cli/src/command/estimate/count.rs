@@ -16,7 +16,7 @@ use avsg_linker::ascendc::kernels::defers;
 use avsg_linker::cost::Work;
 use avsg_linker::cost::calls::{Kernel, Life, of_calls};
 use avsg_linker::replay::{Ran, Replay};
-use avsg_linker::tape::{Code, Op, Tape};
+use avsg_linker::tape::{Op, OpCode, Tape};
 use avsg_linker::ub::TooLarge;
 use serde::Serialize;
 
@@ -258,7 +258,7 @@ fn uncompacted(kernel: &Kernel, phases: &Phases<'_>, p: &Params) -> Work {
 /// Returns the number of Probe's later rounds.
 fn later_rounds(kernel: &Kernel, phases: &Phases<'_>) -> u32 {
     let max = |op: &Op| match op.code {
-        Code::Repeat { max } if phases.of(op) == Phase::Rounds => Some(max),
+        OpCode::Repeat { max } if phases.of(op) == Phase::Rounds => Some(max),
         _ => None,
     };
     kernel.tape.body.all().find_map(max).unwrap_or(0)
@@ -281,15 +281,15 @@ impl Counts {
         for run in ran {
             let n = run.lanes as f64;
             match (run.op.code, phases.of(run.op)) {
-                (Code::Sweep, Phase::Rounds) => {
+                (OpCode::Sweep, Phase::Rounds) => {
                     self.pending[round] += n;
                     round += 1;
                 }
-                (Code::Bisect, _) => self.counts += n,
-                (Code::Append, Phase::Refresh) => self.early += run.active as f64,
-                (Code::Age { .. }, Phase::CollectDead) => self.decays += run.active as f64,
-                (Code::FindFree(_), _) => self.seeks += n,
-                (Code::Scatter, Phase::UpdateState)
+                (OpCode::Bisect, _) => self.counts += n,
+                (OpCode::Append, Phase::Refresh) => self.early += run.active as f64,
+                (OpCode::Age { .. }, Phase::CollectDead) => self.decays += run.active as f64,
+                (OpCode::FindFree(_), _) => self.seeks += n,
+                (OpCode::Scatter, Phase::UpdateState)
                     if Some(run.op.columns[0]) == tape.find("link") =>
                 {
                     self.claims += run.active as f64;

@@ -6,7 +6,7 @@ use avsg::device::machine::phase::Phase as Step;
 use avsg_linker::cost::Work;
 use avsg_linker::cost::calls::{Kernel, Life};
 use avsg_linker::replay::Ran;
-use avsg_linker::tape::{Block, Code, Op};
+use avsg_linker::tape::{Block, Op, OpCode};
 
 /// A phase of Stage One.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -60,7 +60,7 @@ impl<'t> Phases<'t> {
 
     fn block(&mut self, block: &'t Block, phase: &mut Phase) {
         for op in &block.ops {
-            if let Code::Phase(step, _) = op.code {
+            if let OpCode::Phase(step, _) = op.code {
                 *phase = match step {
                     Step::Reset | Step::Invalidate | Step::Decay => Phase::Prologue,
                     Step::Probe => Phase::Probe,
@@ -71,7 +71,7 @@ impl<'t> Phases<'t> {
                     Step::UpdateState => Phase::UpdateState,
                 };
             }
-            let publishes = matches!(op.code, Code::Publish | Code::PublishList(_));
+            let publishes = matches!(op.code, OpCode::Publish | OpCode::PublishList(_));
             self.of.insert(std::ptr::from_ref(op), if publishes { Phase::Publish } else { *phase });
             op.body.iter().for_each(|body| self.block(body, phase));
         }

@@ -6,7 +6,7 @@ use avsg::device::state::{INVALID, header};
 use avsg_linker::cost::Unit;
 use avsg_linker::cost::calls::{Kernel, Life};
 use avsg_linker::replay::{Ran, Replay};
-use avsg_linker::tape::Code;
+use avsg_linker::tape::OpCode;
 
 use super::{PHASES, Phase, Phases};
 
@@ -49,7 +49,7 @@ fn run<'t>(kernel: &'t Kernel, p: &Params, ids: &[i32]) -> [Vec<Ran<'t>>; 2] {
 }
 
 fn lanes(phases: &Phases<'_>, ran: &[Ran<'_>], phase: Phase) -> usize {
-    let sweep = |r: &&Ran<'_>| r.op.code == Code::Sweep && phases.of(r.op) == phase;
+    let sweep = |r: &&Ran<'_>| r.op.code == OpCode::Sweep && phases.of(r.op) == phase;
     ran.iter().filter(sweep).map(|r| r.lanes).sum()
 }
 
@@ -113,7 +113,7 @@ fn a_right_threshold_hint_needs_one_count() {
     let ids: Vec<i32> = (0..128).map(|i| i * 37).collect();
     let [cold, warm] = run(&kernel, &p, &ids);
     let counts = |ran: &[Ran<'_>]| {
-        ran.iter().filter(|r| r.op.code == Code::Bisect).map(|r| r.lanes).collect::<Vec<_>>()
+        ran.iter().filter(|r| r.op.code == OpCode::Bisect).map(|r| r.lanes).collect::<Vec<_>>()
     };
     // The hint of an empty table is right, because every slot is dead. A step without misses counts
     // nothing. No refresh is deferred here, so nothing is counted for the deferral either.

@@ -6,7 +6,7 @@ use crate::tape::Op;
 
 impl Lower<'_> {
     /// A sum of products, in one helper. An id has no bits above the 22 that it takes.
-    pub(super) fn dot(&mut self, op: &Op, p: i32, q: i32) {
+    pub(super) fn madd(&mut self, op: &Op, p: i32, q: i32) {
         let range = self.ranges[op.args[0].0 as usize];
         let bits = if range.lo >= 0 && range.hi < 1 << 22 { 22 } else { 32 };
         let x = self.operand(op.args[0]);

@@ -264,14 +264,7 @@ fn sort_out<M: Machine>(m: M, work: &mut Work<'_, M, Batched>, n: M::Scalar) {
             let x = m.low_bits(id, ID_LIMIT.ilog2());
             m.append(t, &mut work.pending, m.eq_to(slot, -1), [x, m.iota(t)]);
             m.append(t, &mut work.invalid, m.eq_to(slot, INVALID_ID), [id]);
-        },
-    );
-    m.sweep(
-        n,
-        #[inline(always)]
-        |t| {
-            let slot = m.load(t, &work.slot);
-            m.store(t, &mut work.slot, m.select(m.is_negative(slot), m.splat(-1), slot));
+            m.store(t, &mut work.slot, m.select(m.is_negative(slot + 1), m.splat(-1), slot));
         },
     );
 }

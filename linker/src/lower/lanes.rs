@@ -193,9 +193,9 @@ impl Lower<'_> {
                 shift(VectorOp::ShiftRight, to, from.remove(0), by)
             }),
             OpCode::Madd(p, q) => self.madd(op, p, q),
-            OpCode::Select if self.cuts_at_zero(a) => {
+            OpCode::Select if let Some(least) = self.least(a) => {
                 self.make(op.out, false, &a[2..], |to, from| {
-                    vector(VectorOp::Maxs, to, from, number(0), Length::Lanes)
+                    vector(VectorOp::Maxs, to, from, number(least), Length::Lanes)
                 });
             }
             OpCode::Select => self.make(op.out, false, a, |to, mut from| {

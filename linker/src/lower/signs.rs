@@ -6,11 +6,17 @@ use crate::aiv::{Comparison, Expr, Length, Scalar, Type, VectorOp};
 use crate::tape::{Op, OpCode, Value};
 
 impl Lower<'_> {
-    /// Whether a choice is max(x, 0): 0 where x is negative, else x.
-    pub(super) fn cuts_at_zero(&self, a: &[Value]) -> bool {
-        let code = |v: Value| self.defs.get(&v).map(|op| (op.code, op.args.first().copied()));
-        code(a[0]) == Some((OpCode::IsNegative, Some(a[2])))
-            && matches!(code(a[1]), Some((OpCode::Splat(0), _)))
+    /// The constant n of a choice that is max(x, n): n where x - n is negative, else x.
+    pub(super) fn least(&self, choice: &[Value]) -> Option<i32> {
+        let def = |v: Value| self.defs.get(&v);
+        let (mask, &Op { code: OpCode::Splat(n), .. }) = (def(choice[0])?, def(choice[1])?) else {
+            return None;
+        };
+        let tested = *mask.args.first()?;
+        let is_difference =
+            def(tested).is_some_and(|op| op.code == OpCode::AddTo(-n) && op.args[0] == choice[2]);
+        let is_below = if n == 0 { tested == choice[2] } else { is_difference };
+        (mask.code == OpCode::IsNegative && is_below).then_some(n)
     }
 
     /// A lifetime, and the scalar that it lies below where this difference is negative.

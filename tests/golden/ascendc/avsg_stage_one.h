@@ -68,9 +68,9 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
     const LocalTensor<uint8_t> hit = Local<uint8_t>(1600, 64), negative = hit, isPending = hit, notEqual = hit;
     const LocalTensor<uint8_t> anyHit = Local<uint8_t>(1664, 64), notHit = anyHit;
     const LocalTensor<uint8_t> otherHit = Local<uint8_t>(1728, 64);
-    const LocalTensor<uint8_t> wideNegative = Local<uint8_t>(1792, 256), wideIsInvalid = wideNegative,
-        wideEqual = wideNegative;
-    const LocalTensor<uint8_t> wideNotNegative = Local<uint8_t>(2048, 256), wideIsPending = wideNotNegative;
+    const LocalTensor<uint8_t> wideNotNegative = Local<uint8_t>(1792, 256), wideIsInvalid = wideNotNegative,
+        wideEqual = wideNotNegative;
+    const LocalTensor<uint8_t> wideIsPending = Local<uint8_t>(2048, 256), wideNegative = wideIsPending;
     const LocalTensor<uint8_t> wideIsDead = Local<uint8_t>(2304, 256);
     const LocalTensor<int32_t> iota = Local<int32_t>(2560, 512);
     const LocalTensor<int32_t> lane = Local<int32_t>(10752, 512), position = lane, victim = lane, fill2 = lane,
@@ -82,8 +82,9 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
     const LocalTensor<int32_t> at = Local<int32_t>(20992, 512), other = at;
     const LocalTensor<int32_t> offset = Local<int32_t>(23040, 512), mixed = offset;
     const LocalTensor<int32_t> candidate = Local<int32_t>(25088, 512), high = candidate;
-    const LocalTensor<int32_t> wideSign = Local<int32_t>(10752, 2048), wideLane = wideSign, wideLived = wideSign;
-    const LocalTensor<int32_t> wideFill = Local<int32_t>(18944, 2048), wideOffset = wideFill, wideX = wideFill;
+    const LocalTensor<int32_t> wideLane = Local<int32_t>(10752, 2048), wideLived = wideLane, wideSign = wideLane,
+        wideFill = wideLane;
+    const LocalTensor<int32_t> wideOffset = Local<int32_t>(18944, 2048), wideX = wideOffset;
     const LocalTensor<int32_t> id = Local<int32_t>(27136, 8192);
     const LocalTensor<half> life = Local<half>(59904, 8192);
     const LocalTensor<int32_t> link = Local<int32_t>(76288, 16384);
@@ -210,23 +211,15 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
                 const int32_t lanes = ScalarMin(q.k - base, WIDE);
                 const int32_t whole = Whole(lanes);
                 AndWord(wideX, ids[base], WORD_3FFFFF_AT, lanes);
+                PipeBarrier<PIPE_V>();
                 CompareScalar(wideIsPending, slot[base], -1, CMPMODE::EQ, whole);
                 Indices(wideLane, base, lanes);
                 CompareScalar(wideIsInvalid, slot[base], -2, CMPMODE::EQ, whole);
                 Append(pending0, pendingLen, wideX, wideIsPending, lanes, true);
+                PipeBarrier<PIPE_V>();
+                Maxs(slot[base], slot[base], -1, lanes);
                 pendingLen += Append(pending1, pendingLen, wideLane, wideIsPending, lanes, false);
-                PipeBarrier<PIPE_V>();
                 invalidLen += Append(invalid, invalidLen, ids[base], wideIsInvalid, lanes, true);
-            }
-            for (int32_t base = 0; base < q.k; base += WIDE) {
-                const int32_t lanes = ScalarMin(q.k - base, WIDE);
-                const int32_t whole = Whole(lanes);
-                ShiftRight(wideSign, slot[base], 31, lanes);
-                PipeBarrier<PIPE_V>();
-                Duplicate(wideFill, -1, lanes);
-                CompareScalar(wideNegative, wideSign, -1, CMPMODE::EQ, whole);
-                PipeBarrier<PIPE_V>();
-                Select(F32(slot[base]), wideNegative, F32(wideFill), F32(slot[base]), SELMODE::VSEL_TENSOR_TENSOR_MODE, lanes);
             }
         } else {
             // Probe: which ids does the Hash-State hold?

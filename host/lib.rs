@@ -59,7 +59,8 @@ pub mod rows;
 pub use avsg_device as device;
 pub use error::{Error, Result};
 
-/// Compiles the code in README.md.
+/// Compiles the Rust code in docs/.
 #[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-struct ReadmeDoctests;
+#[doc = include_str!("../docs/ascend.md")]
+#[doc = include_str!("../docs/engine.md")]
+struct DocsDoctests;

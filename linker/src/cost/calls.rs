@@ -82,6 +82,7 @@ impl Kernel {
             OpCode::Scatter => scatter::work(load),
             OpCode::SetLife(_) => life::set_work(setting, load),
             OpCode::StepLife(_) => life::step_work(setting, load),
+            OpCode::Append if self.appends_once(op) => Work::default(),
             OpCode::Append => append::tail_work(load, op.args.len() - 2),
             OpCode::Lookup => lookup::work(load),
             OpCode::Find(retries) => search::work(setting, load, true, retries as usize + 1),
@@ -107,14 +108,23 @@ impl Kernel {
         Setting { life, slots, tile, run, pass, span: self.plan.span() }
     }
 
+    /// The width and the calls of the sweep that an op is in.
+    fn sweep_of(&self, op: &Op) -> Option<&(Width, Vec<Call>)> {
+        let inside = |sweep: &Op| {
+            sweep.body.iter().flat_map(|body| &body.ops).any(|inner| std::ptr::eq(inner, op))
+        };
+        self.loops.get(self.sweeps().position(inside)?)
+    }
+
     /// Whether a scatter shares its loop with another one.
     fn both(&self, scatter: &Op) -> bool {
-        let inside = |op: &&Op| {
-            op.body.iter().flat_map(|body| &body.ops).any(|op| std::ptr::eq(op, scatter))
-        };
-        let calls = self.sweeps().find(inside).and_then(|sweep| self.calls(sweep));
         let both = |call: &Call| call.helper().is_some_and(|c| *c.helper == scatter::SCATTER_BOTH);
-        calls.is_some_and(|calls| calls.iter().any(both))
+        self.sweep_of(scatter).is_some_and(|(_, calls)| calls.iter().any(both))
+    }
+
+    /// Whether an append is the only one to an empty list: a wide sweep takes all its lanes in one round.
+    fn appends_once(&self, append: &Op) -> bool {
+        self.sweep_of(append).is_some_and(|(width, _)| *width != Width::Tile)
     }
 }
 

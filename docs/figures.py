@@ -1,0 +1,107 @@
+#!/usr/bin/env python3
+"""Writes the tables in docs/ that do not depend on the machine.
+
+    docs/figures.py            runs the commands and rewrites the tables
+    docs/figures.py --check    fails if a table differs from what its command says now
+
+A table stands between the lines `<!-- figures: NAME -->` and `<!-- end -->`.
+"""
+
+import functools
+import json
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+
+@functools.cache
+def avsg(*arguments):
+    """The JSON output of a subcommand."""
+    command = ["cargo", "run", "--release", "--locked", "--quiet", "--", *arguments, "--json", "-"]
+    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, check=True)
+    return json.loads(done.stdout)
+
+
+def table(heads, rows):
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "".join("| " + " | ".join(str(cell) for cell in line) + " |\n" for line in lines)
+
+
+def gather():
+    """Stage One over the rate of Gather, for one request and for a full batch."""
+    one, full = (avsg("estimate", "--requests", n)["gather"] for n in ("1", "40"))
+    heads = ["Gather, words per cycle", "paper's kernel, us", "one request, us", "ratio", "40 requests, us", "ratio"]
+    return table(heads, [
+        [a["gather"], f"{a['paper_us']:.1f}", f"{a['ours_us']:.1f}", f"{a['ratio']:.2f}",
+         f"{b['ours_us']:.1f}", f"{b['ratio']:.2f}"]
+        for a, b in zip(one, full)
+    ])
+
+
+def variants():
+    """What the optimisations save."""
+    rows = avsg("estimate", "--requests", "1")["variants"]
+    return table(["variant", "Stage One, us", "saved by what is missing, us"],
+                 [[v["variant"], f"{v['stage_one_us']:.1f}", f"{v['saves_us']:.1f}"] for v in rows])
+
+
+def stated():
+    """The paper's measured figures beside the model."""
+    def us(value):
+        return "" if value is None else f"{value:.1f}"
+    rows = avsg("estimate", "--requests", "1")["points"]
+    return table(["figure", "K", "S", "the paper measured, us", "the model says, us", "error", "AVSG by the model, us"], [
+        [p["what"], p["k"], p["slots"], us(p["paper_us"]), us(p["model_us"]), f"{p['error_percent']:+.0f} %",
+         us(p.get("ours_us"))]
+        for p in rows
+    ])
+
+
+def lifetime():
+    """Hit rates of the committed trace by table and rule."""
+    trace, sizes = "tests/data/nomicon-4k-k256.npz", (256, 512, 1024)
+    answer = avsg("bench", "lifetime", "--trace", trace, "--slots", ",".join(map(str, sizes)))
+    wanted = [
+        ("`paper`, L = 16", "paper", "constant", 16.0),
+        ("`wide`, constant", "wide", "constant", 127.0),
+        ("`wide`, frequency 0.87", "wide", "frequency", 0.87),
+    ]
+    bounds = [("exact LRU", "lru"), ("Belady's optimum", "opt")]
+
+    def rate(slots, kind, rule, value):
+        key = (slots, kind, rule, value)
+        rates = [r["hit_rate"] for r in answer["rows"] if (r["slots"], r["table"], r["rule"], r["value"]) == key]
+        if len(rates) != 1:
+            raise SystemExit(f"{len(rates)} rows are {key}")
+        return f"{rates[0]:.2f}"
+
+    lines = [[name, *(rate(s, *which) for s in sizes)] for name, *which in wanted]
+    lines += [[name, *(f"{s[key]:.2f}" for s in answer["scale"])] for name, key in bounds]
+    return table(["policy", *(f"S = {s}" for s in sizes)], lines)
+
+
+TABLES = {f.__name__: f for f in (gather, variants, stated, lifetime)}
+
+
+def main():
+    check = sys.argv[1:] == ["--check"]
+    if sys.argv[1:] and not check:
+        raise SystemExit(f"argument is {sys.argv[1]}, but the only option is --check")
+    pattern = re.compile(r"(<!-- figures: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+    stale = []
+    for page in sorted((ROOT / "docs").glob("*.md")):
+        text = page.read_text()
+        fresh = pattern.sub(lambda m: m[1] + "\n" + TABLES[m[2]]() + "\n" + m[3], text)
+        if fresh != text:
+            stale.append(page.name)
+            if not check:
+                page.write_text(fresh)
+    if check and stale:
+        raise SystemExit(f"{', '.join(stale)}: tables are not what the commands say; run docs/figures.py")
+    print(f"docs/figures.py: {len(stale)} pages {'rewritten' if stale else 'changed'}")
+
+
+main()

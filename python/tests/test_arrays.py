@@ -62,6 +62,7 @@ def test_ids_may_have_a_row_stride(deployment):
     ("name", "value", "kind", "words"),
     [
         ("ids", np.zeros((1, 16), np.int64), TypeError, "ids is of int64, but AVSG reads int32"),
+        ("ids", np.zeros((1, 16), ">i4"), TypeError, "ids is of int32 of the other byte order"),
         ("ids", np.zeros(16, np.int32), avsg.InvalidError, "ids has 1 axes, but needs 2"),
         ("ids", np.zeros((1, 32), np.int32)[:, ::2], avsg.InvalidError, "8 bytes between neighbours, but needs 4"),
         ("state", [0], TypeError, "state is of type list, but an array is needed"),

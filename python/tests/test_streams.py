@@ -61,6 +61,15 @@ def test_device_arrays_are_refused_by_the_cpu_engine(deployment):
             call(device_batch(), deployment.plan)
 
 
+def test_fresh_rows_are_where_the_batch_is(deployment):
+    fresh = avsg.Fresh(Tensor(np.zeros((1, 48), np.int32)))
+    for call in (deployment.engine.step, deployment.engine.append):
+        with pytest.raises(avsg.InvalidError, match="the batch is on cpu and the fresh rows on npu"):
+            call(deployment.batch, *([deployment.plan] if call == deployment.engine.step else []), 0, fresh)
+    with pytest.raises(avsg.InvalidError, match="the fresh rows are on the device npu, but no stream was passed"):
+        deployment.engine.transfer(deployment.plan, 0, fresh)
+
+
 def test_the_cpu_device_has_no_streams(deployment):
     with pytest.raises(avsg.AvsgError, match="stream"):
         deployment.engine.step(deployment.batch, deployment.plan, stream=Stream(4096))

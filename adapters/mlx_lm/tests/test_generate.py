@@ -41,9 +41,12 @@ def test_a_model_is_as_it_was_after_the_block(small):
     indexers = [layer.self_attn.indexer for layer in twin.layers]
     names = list(dict(twin.named_modules()))
     with offload(twin, max_context=128, slots=small.slots):
-        assert isinstance(twin.make_cache()[0][0], AvsgKVCache)
+        cache = twin.make_cache()
+        assert isinstance(cache[0][0], AvsgKVCache)
     assert [layer.self_attn.indexer for layer in twin.layers] == indexers
     assert list(dict(twin.named_modules())) == names and type(twin.make_cache()[0][0]) is KVCache
+    with pytest.raises(RuntimeError, match="a block of offload that has ended"):
+        twin(mx.array([[1]]), cache)
 
 
 def test_what_a_cache_cannot_do_is_said(small):

@@ -38,6 +38,15 @@ _pointer = c.pythonapi.PyCapsule_GetPointer
 _pointer.argtypes, _pointer.restype = (c.py_object, c.c_char_p), c.c_void_p
 
 
+def packed_strides(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
+    """Returns the bytes from element to element along each axis of a packed row-major array."""
+    strides, step = [], itemsize
+    for length in reversed(shape):
+        strides.insert(0, step)
+        step *= length
+    return tuple(strides)
+
+
 def read_dlpack(array: Any, what: str) -> tuple:
     """Returns the fields of a `Span` for an object with DLPack. The capsule keeps the memory and is not consumed."""
     kind = array.__dlpack_device__()[0]
@@ -47,13 +56,8 @@ def read_dlpack(array: Any, what: str) -> tuple:
     itemsize, shape = tensor.dtype.bits // 8, tuple(tensor.shape[: tensor.ndim])
     if itemsize * 8 != tensor.dtype.bits or tensor.dtype.lanes != 1:
         raise InvalidError(f"{what} has elements of {tensor.dtype.bits} bits, but needs whole bytes")
-    if tensor.strides:
-        strides = tuple(itemsize * step for step in tensor.strides[: tensor.ndim])
-    else:
-        strides, step = [], itemsize
-        for length in reversed(shape):
-            strides.insert(0, step)
-            step *= length
+    steps = tuple(itemsize * step for step in tensor.strides[: tensor.ndim]) if tensor.strides else None
+    strides = packed_strides(shape, itemsize) if steps is None else steps
     dtype = KINDS.get(tensor.dtype.code, "code") + str(tensor.dtype.bits)
     address = (tensor.data or 0) + tensor.byte_offset
-    return address, dtype, itemsize, shape, tuple(strides), DEVICE_NAMES.get(kind, f"dlpack-{kind}"), (array, capsule)
+    return address, dtype, itemsize, shape, strides, DEVICE_NAMES.get(kind, f"dlpack-{kind}"), (array, capsule)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes as c
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 from .constants import ABI_VERSION
@@ -95,9 +96,9 @@ class Handle:
 
     __slots__ = ("_as_parameter_", "_destroy", "__weakref__")
 
-    def __init__(self, pointer: int, destroy) -> None:
+    def __init__(self, pointer: c.c_void_p, destroy: Callable[[c.c_void_p], int]) -> None:
         # ctypes passes this attribute where a parameter is a pointer, and keeps the handle until the call returns.
-        self._as_parameter_ = c.c_void_p(pointer)
+        self._as_parameter_ = pointer
         self._destroy = destroy
 
     def __del__(self) -> None:

@@ -25,6 +25,14 @@ class Batch:
 
     __slots__ = ("_as_parameter_", "_spans", "_struct", "device", "ids", *PER_REQUEST, "block_table")
 
+    ids: Any
+    cu_q: Any
+    state: Any
+    generation: Any
+    stable_len: Any
+    seq_len: Any
+    block_table: Any
+
     def __init__(
         self, ids: Any, *, cu_q: Any, state: Any, generation: Any, stable_len: Any, seq_len: Any, block_table: Any = None
     ) -> None:
@@ -104,7 +112,7 @@ class Fresh:
         self._as_parameter_ = c.byref(self._struct)
         if not 1 <= len(segments) <= _structs.MAX_SEGMENTS:
             raise InvalidError(f"{len(segments)} segments were passed, but a row has 1 to {_structs.MAX_SEGMENTS}")
-        self._spans = [None] * len(segments)
+        self._spans: list[Span | None] = [None] * len(segments)
         self.device = HOST
         for index, array in enumerate(segments):
             self.point(index, array)

@@ -51,7 +51,7 @@ class EngineMemory(NamedTuple):
 
 def engine_config(k: int, slots: int, tokens: int = 1, states: int = 1, **options: Any) -> _structs.EngineConfig:
     """Returns the C struct of an engine. `options` are the other fields of avsg_engine_config; 0 is their default."""
-    names = {name for name, _ in _structs.EngineConfig._fields_} - {"reserved"}
+    names = {field[0] for field in _structs.EngineConfig._fields_} - {"reserved"}
     config = _structs.EngineConfig(k=k, slots=slots, tokens=tokens, states=states)
     for name, value in options.items():
         field = "lambda_" if name == "decay" else name
@@ -77,7 +77,7 @@ class Engine:
         config = engine_config(k, slots, tokens, states, **options)
         out = c.c_void_p()
         check(lib.avsg_engine_create(c.byref(config), pool._handle, c.byref(out)))
-        self._handle: Handle | None = Handle(out.value, lib.avsg_engine_destroy)
+        self._handle: Handle | None = Handle(out, lib.avsg_engine_destroy)
         #: The pool's memory may be the caller's, which must outlive the engine.
         self._memory = (pool._handle, pool._memory)
         self.info = self._get_info()
@@ -112,8 +112,8 @@ class Engine:
         `fresh` holds the rows of this step; None if no `stable_len` is set. Without `stream` a batch of host arrays waits,
         and a batch of device arrays goes into torch's current stream of their device.
         """
-        if stream is not None or batch.device != HOST:
-            stream = self._stream(stream, batch)
+        if stream is not None or batch.device != HOST or (fresh is not None and fresh.device != HOST):
+            stream = self._stream(stream, batch, fresh)
         status = lib.avsg_engine_step(self._handle, batch, plan._handle, layer, fresh, stream)
         if status:
             raise failure(status)
@@ -128,24 +128,29 @@ class Engine:
 
     def transfer(self, plan: Plan, layer: int = 0, fresh: Fresh | None = None, stream: Any = None) -> None:
         """Copies a plan's misses into one layer's slots, with the stream that the batch was planned in."""
+        if stream is None and fresh is not None and fresh.device != HOST:
+            raise InvalidError(f"the fresh rows are on the device {fresh.device}, but no stream was passed; pass the plan's stream")
         status = lib.avsg_engine_transfer(self._handle, plan._handle, layer, fresh, stream_address(stream))
         if status:
             raise failure(status)
 
     def append(self, batch: Batch, layer: int, fresh: Fresh, stream: Any = None) -> None:
         """Writes the rows of this step to one layer of the host pool, after the layer's gather and before the next plan."""
-        if stream is not None or batch.device != HOST:
-            stream = self._stream(stream, batch)
+        if stream is not None or batch.device != HOST or fresh.device != HOST:
+            stream = self._stream(stream, batch, fresh)
         status = lib.avsg_engine_append(self._handle, batch, layer, fresh, stream)
         if status:
             raise failure(status)
 
-    def _stream(self, stream: Any, batch: Batch) -> int | None:
-        if stream is not None:
-            return stream_address(stream)
-        if self.device == HOST:
+    def _stream(self, stream: Any, batch: Batch, fresh: Fresh | None = None) -> int | None:
+        """Returns the stream of a call whose arrays are not all in host memory, or that was passed a stream."""
+        if fresh is not None and fresh.device != batch.device:
+            raise InvalidError(f"the batch is on {batch.device} and the fresh rows on {fresh.device}; put both on one device")
+        if self.device == HOST and batch.device != HOST:
             raise InvalidError(f'the batch is on the device {batch.device}, but the engine is on "cpu"; copy it to host memory')
-        return current_stream(batch.device, batch.ids)
+        if self.device != HOST and batch.device == HOST:
+            raise InvalidError("a stream was passed, but the batch is in host memory; pass arrays of the device, or no stream")
+        return current_stream(batch.device, batch.ids) if stream is None else stream_address(stream)
 
     def view(self, layer: int = 0, segment: int = 0) -> View:
         """Returns the slots of a layer's segment for DLPack: bytes of the shape [states, slots, segment bytes]."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ctypes as c
+import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ._dlpack import read_dlpack
+from ._dlpack import packed_strides, read_dlpack
 from .errors import InvalidError, UnsupportedError
 
 if TYPE_CHECKING:
@@ -69,14 +70,12 @@ def numpy_span(array: Any) -> Span:
     """Describes an object with NumPy's array interface."""
     interface = array.__array_interface__
     kind, itemsize = interface["typestr"][1], int(interface["typestr"][2:])
-    shape, strides = interface["shape"], interface.get("strides")
-    if strides is None:
-        strides, step = [], itemsize
-        for length in reversed(shape):
-            strides.insert(0, step)
-            step *= length
+    shape = tuple(interface["shape"])
+    strides = interface.get("strides") or packed_strides(shape, itemsize)
     name = {"i": "int", "u": "uint", "f": "float"}.get(kind, kind) + str(8 * itemsize)
-    return Span(interface["data"][0], name, itemsize, tuple(shape), tuple(strides), HOST, array)
+    if interface["typestr"][0] == (">" if sys.byteorder == "little" else "<"):
+        name = f"{name} of the other byte order"
+    return Span(interface["data"][0], name, itemsize, shape, strides, HOST, array)
 
 
 def torch_span(tensor: Any) -> Span:

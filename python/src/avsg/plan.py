@@ -58,7 +58,7 @@ class Plan:
     def __init__(self, engine: Engine, rows: int, requests: int) -> None:
         out = c.c_void_p()
         check(lib.avsg_plan_create(engine._handle, rows, requests, c.byref(out)))
-        self._handle: Handle | None = Handle(out.value, lib.avsg_plan_destroy)
+        self._handle: Handle | None = Handle(out, lib.avsg_plan_destroy)
         self.rows, self.requests, self.k, self._device = rows, requests, engine.k, engine.device
 
     def close(self) -> None:

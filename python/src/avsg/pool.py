@@ -99,7 +99,7 @@ class Pool:
         self._adopt(out)
 
     def _adopt(self, pointer: c.c_void_p, memory: Any = None) -> Pool:
-        self._handle: Handle | None = Handle(pointer.value, lib.avsg_pool_destroy)
+        self._handle: Handle | None = Handle(pointer, lib.avsg_pool_destroy)
         #: The caller's arrays, for a pool over them.
         self._memory = memory
         self.info = self._get_info()
@@ -113,7 +113,7 @@ class Pool:
         for index, found in enumerate(spans):
             if not found.contiguous:
                 raise InvalidError(f"arrays[{index}] is not contiguous, but a chunk must be; make it contiguous")
-        chunks = (_structs.Chunk * len(spans))(*((found.address, found.nbytes) for found in spans))
+        chunks = (_structs.Chunk * len(spans))(*(_structs.Chunk(found.address, found.nbytes) for found in spans))
         out = c.c_void_p()
         check(lib.avsg_pool_from_memory(c.byref(shape.config()), chunks, len(spans), c.byref(out)))
         return cls.__new__(cls)._adopt(out, spans)
@@ -221,7 +221,7 @@ class Pool:
     def _address(self, layer: int, segment: int, row: int) -> int:
         out = c.c_void_p()
         check(lib.avsg_pool_row(self._handle, layer, segment, row, c.byref(out)))
-        return out.value
+        return out.value or 0
 
     def _get_info(self) -> PoolInfo:
         found = _structs.PoolInfo()

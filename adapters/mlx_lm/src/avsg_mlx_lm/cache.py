@@ -13,6 +13,12 @@ from .layer import LayerRows
 POISON = 0x40
 
 
+class Scope:
+    """Whether the model's indexers are exchanged: whether the block of `offload` goes on."""
+
+    open = True
+
+
 class AvsgKVCache(KVCache):
     """Latent rows as keys and rotary rows as values, of one request.
 
@@ -20,9 +26,9 @@ class AvsgKVCache(KVCache):
     arrays that are filled in by `select`, once the layer's indexer has selected ids, and before attention reads them.
     """
 
-    def __init__(self, rows: LayerRows) -> None:
+    def __init__(self, rows: LayerRows, scope: Scope) -> None:
         super().__init__()
-        self.rows = rows
+        self.rows, self._scope = rows, scope
         self._pending: tuple[mx.array, ...] | None = None
         #: For steps of several tokens: all rows of the context, poisoned but for the selected ones.
         self._sparse: list[np.ndarray] = []
@@ -30,6 +36,9 @@ class AvsgKVCache(KVCache):
     def update_and_fetch(self, keys: mx.array, values: mx.array) -> tuple[mx.array, mx.array]:
         """Takes the rows of new tokens, and returns what attention reads."""
         context, count = self.offset, keys.shape[2]
+        if not self._scope.open:
+            # mlx-lm's own indexer would make attention read beyond the arrays that this cache returns.
+            raise RuntimeError("this cache was made in a block of offload that has ended; use it inside of the block")
         if keys.shape[0] != 1:
             raise ValueError(f"a batch of {keys.shape[0]} sequences came, but this cache has one; make a cache for each")
         if context + count > self.rows.capacity:

@@ -10,7 +10,7 @@ import mlx.core as mx
 import mlx.nn as nn
 from mlx_lm.models.cache import CacheList, KVCache
 
-from .cache import AvsgKVCache
+from .cache import AvsgKVCache, Scope
 from .layer import LayerRows
 
 
@@ -43,9 +43,9 @@ def offload(
 
     `max_context` is the most tokens of a sequence, `slots` S (a power of two, at least `tokens` times the model's index_topk), and `tokens`
     the most tokens of a decode step. `options` go to every `avsg.Engine`. In the block, `model.make_cache()` and all that calls
-    it (`mlx_lm.generate` too) makes such caches; at its end the model is as it was.
+    it (`mlx_lm.generate` too) makes such caches. At its end the model is as it was, and such caches are refused.
     """
-    args = model.args
+    args, scope = model.args, Scope()
     attention = [layer.self_attn for layer in model.layers]
     indexers = [layer.indexer for layer in attention]
 
@@ -54,7 +54,7 @@ def offload(
         segments = (args.kv_lora_rank * itemsize, args.qk_rope_head_dim * itemsize)
         caches = []
         for _ in model.layers:
-            first = AvsgKVCache(rows(max_context, segments, args.index_topk, slots, tokens, **options))
+            first = AvsgKVCache(rows(max_context, segments, args.index_topk, slots, tokens, **options), scope)
             caches.append(CacheList(first, IndexerKVCache(first)))
         return caches
 
@@ -64,6 +64,7 @@ def offload(
     try:
         yield model
     finally:
+        scope.open = False
         del model.make_cache
         for layer, indexer in zip(attention, indexers):
             layer.indexer = indexer

@@ -40,7 +40,8 @@ _pointer.argtypes, _pointer.restype = (c.py_object, c.c_char_p), c.c_void_p
 
 def packed_strides(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
     """Returns the bytes from element to element along each axis of a packed row-major array."""
-    strides, step = [], itemsize
+    strides: list[int] = []
+    step = itemsize
     for length in reversed(shape):
         strides.insert(0, step)
         step *= length

@@ -43,6 +43,7 @@ class LayerRows:
         self.slots = [self.engine.buffer(0, segment)[0] for segment in range(len(segment_bytes))]
         self.fresh_rows = [np.zeros((tokens, bytes_), np.uint8) for bytes_ in segment_bytes]
         self.fresh = avsg.Fresh(*self.fresh_rows)
+        self._gathered = [np.empty((tokens * k, bytes_), np.uint8) for bytes_ in segment_bytes]
         self.counts = Counts()
         #: The id of each slot's row, kept only to count evictions.
         self._occupant = np.full(slots, -1, np.int32)
@@ -84,11 +85,13 @@ class LayerRows:
         self.engine.append(self.batch, 0, self.fresh)
 
     def gather(self, segment: int, slots: np.ndarray) -> np.ndarray:
-        """Reads one segment of rows through their slots, from the engine's buffer."""
-        return self.slots[segment][slots]
+        """Reads one segment of rows through their slots, from the engine's buffer. The next call overwrites them."""
+        return self.slots[segment].take(slots, axis=0, out=self._gathered[segment][: slots.size], mode="clip")
 
     def _count(self, context: int) -> None:
         counters, found = self.plan.counters, self.plan.request(0)
+        if counters.selected != self.k * self.batch.cu_q[1]:
+            raise ValueError(f"{counters.selected} ids have a slot, but {self.k} were selected for each token: {counters.status!r}")
         dropped = self._occupant >= context
         self.counts.invalidated += int(dropped.sum())
         self._occupant[dropped] = -1

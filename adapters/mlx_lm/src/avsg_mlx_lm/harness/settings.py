@@ -2,8 +2,8 @@
 
   python -m avsg_mlx_lm.harness.settings --help
 
-Logits of all settings are compared bit by bit. A CPU has no slow link, so that links are emulated: a setting's copies of one
-layer and step take at least latency + bytes / bandwidth.
+Logits of all settings are compared bit by bit. A CPU has no link to a device, so that links are emulated: the copies of one layer
+and step are charged latency + bytes / bandwidth in the place of the time that they took.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from dataclasses import dataclass, field
 
 import mlx.core as mx
 import numpy as np
+from mlx_lm.models.deepseek_v32 import Model
 
+from ..cache import AvsgKVCache
 from ..layer import LayerRows
 from ..offload import offload
 from .decoding import Step, adopt, bits, decode
@@ -26,32 +28,41 @@ from .model import random_cache, random_model, random_text, same_weights
 
 
 class Timed(LayerRows):
-    """Copies misses over a link, and adds up the time of plans, copies and gathers, and the rows."""
+    """Times plans, copies and reads through slots, and charges copies to a link."""
 
     link = Link()
 
     def __init__(self, *args, **options) -> None:
         super().__init__(*args, **options)
-        self.seconds, self.copied_rows = 0.0, 0
+        self.plan_seconds = self.copy_seconds = self.read_seconds = 0.0
+        #: What the link needs beyond the time that copies took.
+        self.charge, self.copied_rows = 0.0, 0
 
     def copy_misses(self) -> None:
         begin = time.perf_counter()
         self.engine.plan(self.batch, self.plan)
         planned, misses = time.perf_counter(), self.plan.counters.misses
+        self.plan_seconds += planned - begin
+        begin = time.perf_counter()
         self.engine.transfer(self.plan, 0, self.fresh)
-        self.link.wait(misses * self.pool.info.row_bytes, planned)
-        self.seconds += time.perf_counter() - begin
-        self.copied_rows += misses
+        self.copied(misses, time.perf_counter() - begin)
+
+    def copied(self, rows: int, measured: float) -> None:
+        """Notes a batch of copies."""
+        charged = self.link.seconds(rows * self.pool.info.row_bytes, measured)
+        self.copy_seconds += charged
+        self.charge += charged - measured
+        self.copied_rows += rows
 
     def gather(self, segment, slots):
         begin = time.perf_counter()
         rows = super().gather(segment, slots)
-        self.seconds += time.perf_counter() - begin
+        self.read_seconds += time.perf_counter() - begin
         return rows
 
 
 class CopyEveryRow(Timed):
-    """Copies every selected row from the pool at every step, into memory that is used again."""
+    """Copies every selected row from the pool at every step, into memory that is used again, in the order of the ids."""
 
     def __init__(self, *args, **options) -> None:
         super().__init__(*args, **options)
@@ -63,10 +74,11 @@ class CopyEveryRow(Timed):
         begin, chosen = time.perf_counter(), ids.ravel()
         for slots, host in zip(self.slots, self.host):
             np.take(host, chosen, axis=0, out=slots[: len(chosen)], mode="clip")
-        self.link.wait(len(chosen) * self.pool.info.row_bytes, begin)
-        self.seconds += time.perf_counter() - begin
-        self.copied_rows += len(chosen)
+        self.copied(len(chosen), time.perf_counter() - begin)
         return np.arange(len(chosen)).reshape(ids.shape)
+
+    def gather(self, segment, slots):
+        return self.slots[segment][: slots.size]
 
 
 @dataclass
@@ -74,22 +86,39 @@ class Setting:
     """One model and cache, and what its steps took."""
 
     name: str
-    model: object
+    model: Model
     cache: list
     seconds: list[float] = field(default_factory=list)
-    gather: float = 0.0
-    rows: int = 0
+
+    @property
+    def layers(self) -> list[Timed]:
+        """The rows of each layer; none if they are resident."""
+        return [part[0].rows for part in self.cache if isinstance(part[0], AvsgKVCache)]
+
+    def total(self, name: str) -> float:
+        """Adds one figure of all layers."""
+        return sum(getattr(layer, name) for layer in self.layers)
 
     def run(self, step: Step) -> mx.array:
-        """Runs one step and notes its time."""
-        begin = time.perf_counter()
+        """Runs one step and notes its time, with the link's in the place of the copies'."""
+        charged, begin = self.total("charge"), time.perf_counter()
         logits = decode(self.model, self.cache, step)
-        self.seconds.append(time.perf_counter() - begin)
+        self.seconds.append(time.perf_counter() - begin + self.total("charge") - charged)
         return logits
 
+    def line(self) -> str:
+        """Describes the steps: times per token in ms, the share of plans, copies and reads, and what was copied."""
+        steps, times = len(self.seconds), sorted(self.seconds)
+        p50, p95 = statistics.median(times) * 1e3, times[int(steps * 0.95)] * 1e3
+        parts = [self.total(name) / steps * 1e3 for name in ("plan_seconds", "copy_seconds", "read_seconds")]
+        share = 100 * sum(parts) / (statistics.fmean(times) * 1e3)
+        rows = int(self.total("copied_rows"))
+        figures = "  ".join(f"{part:6.3f}" for part in parts)
+        return f"{self.name:18} {p50:7.2f}  {p95:7.2f}  {figures}  {share:4.1f} %  {rows:8}  {rows * 1152 / 1e6:8.2f}"
 
-def resident_gather(model, context: int) -> float:
-    """Times the gather of mlx-lm's attention by itself, for all layers of a step: it is inside one graph with the rest."""
+
+def own_gather(model: Model, context: int) -> float:
+    """Times the gather of mlx-lm's attention by itself, in seconds for all layers of a step."""
     args, dtype = model.args, model.model.embed_tokens.weight.dtype
     widths = (args.kv_lora_rank, args.qk_rope_head_dim)
     rows = [mx.random.normal((1, 1, context, width)).astype(dtype) for width in widths]
@@ -103,7 +132,9 @@ def resident_gather(model, context: int) -> float:
     return statistics.median(times) * len(model.layers)
 
 
-def measure(model, text, prompt: int, steps: int, slots: int, link: Link, prefilled: list) -> tuple[list[Setting], int]:
+def measure(
+    model: Model, text: list[int], prompt: int, steps: int, slots: int, link: Link, prefilled: list
+) -> tuple[list[Setting], int]:
     """Decodes one text in the three settings, in turns. Returns them, and how many logits differ from the resident ones."""
     settings, different = [Setting("all rows resident", model, model.make_cache())], 0
     with ExitStack() as blocks:
@@ -117,11 +148,6 @@ def measure(model, text, prompt: int, steps: int, slots: int, link: Link, prefil
         for token in text[prompt : prompt + steps]:
             logits = [setting.run(Step([token], 1)) for setting in settings]
             different += sum(int((bits(logits[0]) != bits(other)).sum().item()) for other in logits[1:])
-    settings[0].gather = resident_gather(model, prompt + steps // 2)
-    for setting in settings[1:]:
-        layers = [cache[0].rows for cache in setting.cache]
-        setting.gather = sum(layer.seconds for layer in layers) / steps
-        setting.rows = sum(layer.copied_rows for layer in layers)
     return settings, different
 
 
@@ -144,18 +170,16 @@ def main() -> int:
     prefilled = random_cache(model, asked.prompt)
     print(f"{asked.layers} layers, K = {asked.k}, S = {asked.slots}, context {asked.prompt} to {asked.prompt + asked.steps}, ", end="")
     print(f"rows of 1152 bytes, {asked.steps} steps a link, latency {asked.latency:g} us a layer and step, repeat {asked.repeat:g}")
-    print("link        setting             p50 ms   p95 ms  gather ms   share  rows copied  MB copied  logits that differ")
+    print(f"mlx-lm's own gather, which all settings make: {own_gather(model, asked.prompt) * 1e3:.2f} ms a token by itself")
+    print("milliseconds per token")
+    print("link        setting                p50      p95    plan    copy    read   share      rows        MB  differing logits")
     wrong = 0
     for speed in [None, *map(float, asked.links.split(","))]:
         link = Link(speed, asked.latency if speed else 0.0)
         settings, different = measure(model, text, asked.prompt, asked.steps, asked.slots, link, prefilled)
         wrong += different
         for setting in settings:
-            times = sorted(setting.seconds)
-            p50, p95 = statistics.median(times), times[int(len(times) * 0.95)]
-            share, gather = 100 * setting.gather / statistics.fmean(times), setting.gather * 1e3
-            figures = f"{p50 * 1e3:7.2f}  {p95 * 1e3:7.2f}  {gather:9.3f}  {share:4.1f} %  {setting.rows:11}"
-            print(f"{link!s:11} {setting.name:18} {figures}  {setting.rows * 1152 / 1e6:9.2f}  {different:18}")
+            print(f"{link!s:11} {setting.line()}  {different:16}")
     return 1 if wrong else 0
 
 

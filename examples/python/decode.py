@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
-"""A decode loop with the package avsg. Every gathered row is compared with the row that was written.
+"""A decode loop with the package avsg.
+
+Every gathered row is compared with the row that was written.
 
   pip install ./python && python3 examples/python/decode.py
 
-Two requests decode with one draft token each. Every other draft is rejected, so that its row is computed anew in the next step.
+Two requests decode with one draft token each. Every other draft is rejected, so that its row is
+computed anew in the next step.
 """
 
 import sys

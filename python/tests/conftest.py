@@ -3,9 +3,10 @@
 import os
 from dataclasses import dataclass
 
-import avsg
 import numpy as np
 import pytest
+
+import avsg
 
 THOROUGH = os.environ.get("AVSG_THOROUGH") == "1"
 thorough = pytest.mark.skipif(not THOROUGH, reason="AVSG_THOROUGH=1 runs this")
@@ -23,7 +24,9 @@ def pytest_collection_modifyitems(items):
 
 @dataclass
 class Deployment:
-    """A pool whose row i of layer l holds bytes drawn from (l, i), an engine, a plan and a batch of one request."""
+    """A pool whose row i of layer l holds bytes drawn from (l, i), an engine, a plan and a batch of
+    one request.
+    """
 
     pool: avsg.Pool
     engine: avsg.Engine

@@ -1,19 +1,21 @@
-"""Times one step that copies nothing: the C function by ctypes, Engine.step, and torch.ops.avsg.step where torch is there.
+"""Times one step that copies nothing: the C function by ctypes, Engine.step, and
+torch.ops.avsg.step where torch is there.
 
   python3 python/tests/overhead.py [CALLS]
 
-The three are called in turns, in blocks, so that a busy machine slows all alike. The figures are microseconds per call.
+The three are called in turns, in blocks, so that a busy machine slows all alike. The figures are
+microseconds per call.
 """
 
 import statistics
 import sys
 import time
 
-import avsg
 import numpy as np
-from avsg._library import lib
-
 from conftest import make_deployment
+
+import avsg
+from avsg._library import lib
 
 BLOCK = 500
 
@@ -36,7 +38,10 @@ def callers(made):
     from avsg import torch_ops
 
     numbers = torch_ops.number(engine), torch_ops.number(plan)
-    tensors = [torch.from_numpy(getattr(batch, name)) for name in ("ids", "cu_q", "state", "generation", "stable_len", "seq_len")]
+    tensors = [
+        torch.from_numpy(getattr(batch, name))
+        for name in ("ids", "cu_q", "state", "generation", "stable_len", "seq_len")
+    ]
     slots, buffers = torch.from_dlpack(plan.view("slot")), [torch.from_dlpack(engine.view(0))]
     ways["torch.ops.avsg.step"] = lambda: torch.ops.avsg.step(*numbers, 0, *tensors, None, [], slots, buffers)
     return ways

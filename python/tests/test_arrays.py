@@ -3,9 +3,10 @@
 import array
 import gc
 
-import avsg
 import numpy as np
 import pytest
+
+import avsg
 from avsg.memory import span
 
 

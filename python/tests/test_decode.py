@@ -1,8 +1,9 @@
 """Random workloads: after every step each selected id's slot holds the present bytes of its row."""
 
-import avsg
 import numpy as np
 import pytest
+
+import avsg
 
 
 class Workload:

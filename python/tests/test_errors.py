@@ -2,14 +2,23 @@
 
 import threading
 
-import avsg
 import numpy as np
 import pytest
+
+import avsg
 from avsg import errors
 
 
 def test_every_status_has_an_exception_that_python_programs_expect():
-    expected = {1: ValueError, 2: ValueError, 3: ValueError, 6: NotImplementedError, 7: MemoryError, 8: OSError, 9: RuntimeError}
+    expected = {
+        1: ValueError,
+        2: ValueError,
+        3: ValueError,
+        6: NotImplementedError,
+        7: MemoryError,
+        8: OSError,
+        9: RuntimeError,
+    }
     for status, kind in expected.items():
         error = errors.from_status(status, "AVSG_NAME", "a sentence")
         assert isinstance(error, kind) and isinstance(error, avsg.AvsgError) and error.status == status

@@ -8,6 +8,7 @@ from enum import IntEnum, IntFlag
 from pathlib import Path
 
 import pytest
+
 from avsg import _library, _structs, constants, errors
 
 HEADER = Path(__file__).resolve().parents[2] / "include" / "avsg.h"
@@ -83,7 +84,9 @@ def test_enumerations_have_the_numbers_of_the_header():
 def test_every_function_of_the_header_is_declared():
     text = re.sub(r"/\*.*?\*/", "", HEADER.read_text(), flags=re.S)
     declared = re.findall(r"^(?:avsg_status|const char \*|uint32_t) ?(avsg_\w+)\((.*?)\);", text, flags=re.S | re.M)
-    assert {name for name, _ in declared} == {"avsg_" + n for n in [*_library.SIGNATURES, *_library.TEXTS, "abi_version"]}
+    assert {name for name, _ in declared} == {
+        "avsg_" + n for n in [*_library.SIGNATURES, *_library.TEXTS, "abi_version"]
+    }
     for name, arguments in declared:
         short = name.removeprefix("avsg_")
         if short in _library.SIGNATURES:

@@ -4,9 +4,10 @@ import socket
 import subprocess
 import sys
 
-import avsg
 import numpy as np
 import pytest
+
+import avsg
 
 CHILD = """
 import socket, sys, avsg, numpy as np
@@ -20,7 +21,9 @@ except avsg.InvalidError as error:
 """
 
 
-@pytest.mark.parametrize(("rows", "chunk_bytes"), [(300, 0), (300, 64 * 32), (256, 64 * 32), (1, 0), (300, None), (65, 64 * 64)])
+@pytest.mark.parametrize(
+    ("rows", "chunk_bytes"), [(300, 0), (300, 64 * 32), (256, 64 * 32), (1, 0), (300, None), (65, 64 * 64)]
+)
 def test_blocks_cover_every_row_of_every_segment(rows, chunk_bytes):
     pool = avsg.Pool(2, rows, (32, 8), row_stride=(64, 8), chunk_bytes=chunk_bytes)
     rng = np.random.default_rng(1)
@@ -70,7 +73,9 @@ def test_another_process_reads_a_pool_that_was_sent():
     pool = avsg.Pool(2, 100, (32, 8))
     pool.write(1, 0, np.zeros((100, 32), np.uint8), np.full((100, 8), 2, np.uint8))
     ours, theirs = socket.socketpair()
-    child = subprocess.Popen([sys.executable, "-c", CHILD, str(theirs.fileno())], pass_fds=[theirs.fileno()], stdout=subprocess.PIPE)
+    child = subprocess.Popen(
+        [sys.executable, "-c", CHILD, str(theirs.fileno())], pass_fds=[theirs.fileno()], stdout=subprocess.PIPE
+    )
     pool.send(ours)
     total, sentence = child.communicate()[0].decode().splitlines()
     assert child.returncode == 0 and total == "1600" and "read" in sentence

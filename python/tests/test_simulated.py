@@ -1,13 +1,19 @@
-"""The simulated Ascend device behaves through this package as the CPU does. It needs a library with the feature `sim`:
+"""The simulated Ascend device behaves through this package as the CPU does.
 
-  cargo build --release -p avsg-capi-so --features sim && AVSG_LIBRARY=target/release/libavsg.so pytest python/tests
+It needs a library with the feature `sim`:
+
+cargo build --release -p avsg-capi-so --features sim && AVSG_LIBRARY=target/release/libavsg.so
+pytest python/tests
 """
 
-import avsg
 import numpy as np
 import pytest
 
-pytestmark = pytest.mark.skipif("ascend-sim" not in avsg.devices(), reason="the library was built without the feature sim")
+import avsg
+
+pytestmark = pytest.mark.skipif(
+    "ascend-sim" not in avsg.devices(), reason="the library was built without the feature sim"
+)
 
 
 def test_the_simulated_device_gives_the_cpus_slots_and_misses():

@@ -3,8 +3,9 @@
 import gc
 import tracemalloc
 
-import avsg
 import numpy as np
+
+import avsg
 
 
 def test_steps_keep_no_memory(deployment):

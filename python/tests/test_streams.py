@@ -3,9 +3,10 @@
 import sys
 import types
 
-import avsg
 import numpy as np
 import pytest
+
+import avsg
 from avsg.streams import current_stream, stream_address
 
 
@@ -32,7 +33,9 @@ class Tensor:
 
 
 def device_batch():
-    of = lambda *values: Tensor(np.array(values, np.int32))
+    def of(*values):
+        return Tensor(np.array(values, np.int32))
+
     ids = Tensor(np.zeros((1, 16), np.int32))
     return avsg.Batch(ids, cu_q=of(0, 1), state=of(0), generation=of(1), stable_len=of(-1), seq_len=of(100))
 

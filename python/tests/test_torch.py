@@ -1,10 +1,12 @@
-"""torch's tensors and custom operators. torch is gigabytes, so that these tests are in the thorough tier."""
+"""torch's tensors and custom operators. torch is gigabytes, so that these tests are in the thorough
+tier.
+"""
 
-import avsg
 import numpy as np
 import pytest
-
 from conftest import THOROUGH, make_deployment
+
+import avsg
 
 pytestmark = pytest.mark.thorough
 if THOROUGH:
@@ -20,7 +22,10 @@ class Torch:
         self.made = make_deployment()
         engine, plan = self.made.engine, self.made.plan
         self.numbers = torch_ops.number(engine), torch_ops.number(plan)
-        of = lambda *values: torch.tensor(values, dtype=torch.int32)
+
+        def of(*values):
+            return torch.tensor(values, dtype=torch.int32)
+
         self.ids = torch.arange(16, dtype=torch.int32)[None]
         self.per_request = [of(0, 1), of(0), of(1), of(511), of(512)]
         self.fresh = [torch.full((1, 48), 5, dtype=torch.uint8)]
@@ -48,7 +53,9 @@ def on_torch():
 def test_tensors_share_the_librarys_memory(on_torch):
     assert on_torch.slots.data_ptr() == on_torch.made.plan.slots.ctypes.data
     assert on_torch.buffers[0].data_ptr() == on_torch.made.engine.buffer().ctypes.data
-    batch = avsg.Batch(on_torch.ids, **dict(zip(("cu_q", "state", "generation", "stable_len", "seq_len"), on_torch.per_request)))
+    batch = avsg.Batch(
+        on_torch.ids, **dict(zip(("cu_q", "state", "generation", "stable_len", "seq_len"), on_torch.per_request))
+    )
     on_torch.made.engine.step(batch, on_torch.made.plan, 0, avsg.Fresh(*on_torch.fresh))
     assert (on_torch.buffers[0][0, on_torch.slots[0].long()] == on_torch.expected(on_torch.ids)).all()
 

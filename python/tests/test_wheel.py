@@ -1,4 +1,7 @@
-"""The wheel to publish is py3-none-manylinux_2_28 or older, by auditwheel's judgement. It takes a release build of its own."""
+"""The wheel to publish is py3-none-manylinux_2_28 or older, by auditwheel's judgement.
+
+It takes a release build of its own.
+"""
 
 import os
 import platform

@@ -3,6 +3,7 @@
 import os
 
 import pytest
+
 from avsg_mlx_lm.harness.decoding import prefill
 from avsg_mlx_lm.harness.model import random_model, random_text
 

@@ -2,11 +2,11 @@
 
 import mlx.core as mx
 import pytest
+from conftest import THOROUGH
+
 from avsg_mlx_lm.harness.compare import compare
 from avsg_mlx_lm.harness.decoding import steps_of
 from avsg_mlx_lm.harness.model import random_model, random_text
-
-from conftest import THOROUGH
 
 #: Layers, K, S, N_q, prompt, steps, type. The context is at least 4 S from the first step on.
 CASES = [(3, 32, 64, 1, 256, 512, "bfloat16"), (2, 32, 64, 2, 256, 256, "bfloat16")]
@@ -18,7 +18,9 @@ LONG = [
 ]
 
 
-@pytest.mark.parametrize(("layers", "k", "slots", "tokens", "prompt", "steps", "dtype"), CASES + (LONG if THOROUGH else []))
+@pytest.mark.parametrize(
+    ("layers", "k", "slots", "tokens", "prompt", "steps", "dtype"), CASES + (LONG if THOROUGH else [])
+)
 def test_logits_are_equal_to_the_last_bit(layers, k, slots, tokens, prompt, steps, dtype):
     assert prompt >= 4 * slots
     model, text = random_model(layers, k, dtype=getattr(mx, dtype)), random_text(prompt + (steps + 1) * tokens)

@@ -1,12 +1,15 @@
-"""The comparison fails when it should: each deliberate fault changes logits, and its control does not."""
+"""The comparison fails when it should: each deliberate fault changes logits, and its control does
+not.
+"""
 
 import numpy as np
 import pytest
+from mlx_lm.models.cache import trim_prompt_cache
+
 from avsg_mlx_lm import LayerRows, offload
 from avsg_mlx_lm.harness.compare import compare
 from avsg_mlx_lm.harness.decoding import Step, adopt, bits, decode, prefill, steps_of
 from avsg_mlx_lm.harness.model import same_weights
-from mlx_lm.models.cache import trim_prompt_cache
 
 FAULTY_STEP = 5
 
@@ -22,7 +25,9 @@ class WrongSlot(LayerRows):
 
 
 class SwappedSlots(LayerRows):
-    """Two rows of one segment come through each other's slots, so that latent and rotary parts do not belong together."""
+    """Two rows of one segment come through each other's slots, so that latent and rotary parts do
+    not belong together.
+    """
 
     def gather(self, segment, slots):
         if self.counts.steps == FAULTY_STEP and segment == 1:
@@ -32,7 +37,9 @@ class SwappedSlots(LayerRows):
 
 
 class StaleRow(LayerRows):
-    """The rows of one step do not reach the pool, so that a later miss copies what was there before."""
+    """The rows of one step do not reach the pool, so that a later miss copies what was there
+    before.
+    """
 
     def append(self):
         if self.counts.steps != FAULTY_STEP:
@@ -40,7 +47,10 @@ class StaleRow(LayerRows):
 
 
 class MissedInvalidation(LayerRows):
-    """Slots of recomputed rows stay valid. The pool has the new rows, so that only hits are stale."""
+    """Slots of recomputed rows stay valid.
+
+    The pool has the new rows, so that only hits are stale.
+    """
 
     def copy_misses(self):
         context, count = self.batch.stable_len[0], self.batch.cu_q[1]
@@ -79,7 +89,8 @@ def test_a_fault_in_one_step_is_noticed(small, fault):
     assert run(small, steps, LayerRows).different == 0
     report = run(small, steps, fault)
     assert report.different > 0 and report.max_difference > 0
-    # Steps count from 0 in the report and from 1 in the counts, which a step raises before its rows are gathered.
+    # Steps count from 0 in the report and from 1 in the counts, which a step raises before its rows
+    # are gathered.
     assert report.first == FAULTY_STEP - 1 if fault is not StaleRow else report.first > FAULTY_STEP - 1
 
 
@@ -99,7 +110,9 @@ def test_without_rejected_drafts_there_is_nothing_to_invalidate(small):
 
 @pytest.mark.parametrize(("rows", "equal"), [(LayerRows, True), (MissedRestart, False)])
 def test_a_prefill_over_decoded_tokens_starts_cold(small, rows, equal):
-    """Decodes 40 tokens, drops them, puts 30 others in their place by one prefill, and decodes again."""
+    """Decodes 40 tokens, drops them, puts 30 others in their place by one prefill, and decodes
+    again.
+    """
     twin, text, prompt, different = same_weights(small.model), small.text, small.prompt, 0
     with offload(twin, max_context=400, slots=small.slots, rows=rows):
         pair = [(small.model, small.model.make_cache()), (twin, twin.make_cache())]

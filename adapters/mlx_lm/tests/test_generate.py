@@ -2,10 +2,11 @@
 
 import mlx.core as mx
 import pytest
-from avsg_mlx_lm import AvsgKVCache, offload
-from avsg_mlx_lm.harness.model import random_model, same_weights
 from mlx_lm.generate import generate_step, speculative_generate_step
 from mlx_lm.models.cache import KVCache, make_prompt_cache
+
+from avsg_mlx_lm import AvsgKVCache, offload
+from avsg_mlx_lm.harness.model import random_model, same_weights
 
 
 def generated(generator):

@@ -1,6 +1,7 @@
 """The three settings decode alike, and an emulated link is charged what it says."""
 
 import pytest
+
 from avsg_mlx_lm.harness.link import Link
 from avsg_mlx_lm.harness.settings import measure
 

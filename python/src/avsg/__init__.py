@@ -1,7 +1,8 @@
 """AVSG: exact sparse gather of top-K selected KV rows from host memory into a small device buffer.
 
-A life is: `Pool`, `Engine`, `Plan`, then for each decode step `Engine.step`, attention that reads `Engine.buffer` through
-`Plan.slots`, and `Engine.append`. Importing this package imports neither NumPy nor torch.
+A life is: `Pool`, `Engine`, `Plan`, then for each decode step `Engine.step`, attention that reads
+`Engine.buffer` through `Plan.slots`, and `Engine.append`. Importing this package imports neither
+NumPy nor torch.
 """
 
 from ._library import lib as _lib

@@ -49,9 +49,13 @@ def packed_strides(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
 
 
 def read_dlpack(array: Any, what: str) -> tuple:
-    """Returns the fields of a `Span` for an object with DLPack. The capsule keeps the memory and is not consumed."""
+    """Returns the fields of a `Span` for an object with DLPack.
+
+    The capsule keeps the memory and is not consumed.
+    """
     kind = array.__dlpack_device__()[0]
-    # -1 asks the producer not to wait for its stream: the order of work on a device is the caller's.
+    # -1 asks the producer not to wait for its stream: the order of work on a device is the
+    # caller's.
     capsule = array.__dlpack__() if kind in HOST_TYPES else array.__dlpack__(stream=-1)
     tensor = Tensor.from_address(_pointer(capsule, b"dltensor"))
     itemsize, shape = tensor.dtype.bits // 8, tuple(tensor.shape[: tensor.ndim])

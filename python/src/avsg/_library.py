@@ -1,6 +1,7 @@
 """Loads libavsg.so and declares its functions.
 
-The library beside this file is the wheel's. AVSG_LIBRARY names another one, for example a build with the feature `sim`.
+The library beside this file is the wheel's. AVSG_LIBRARY names another one, for example a build
+with the feature `sim`.
 """
 
 from __future__ import annotations
@@ -8,7 +9,6 @@ from __future__ import annotations
 import ctypes as c
 import os
 from collections.abc import Callable
-from pathlib import Path
 
 from .constants import ABI_VERSION
 from .errors import AvsgError, from_status
@@ -57,7 +57,7 @@ TEXTS = {"version": (), "devices": (), "last_error": (), "status_name": (c.c_int
 
 def load(path: str | None = None) -> c.CDLL:
     """Loads a library, refuses one of another interface, and declares its functions."""
-    path = path or os.environ.get("AVSG_LIBRARY") or str(Path(__file__).with_name("libavsg.so"))
+    path = path or os.environ.get("AVSG_LIBRARY") or os.path.join(os.path.dirname(__file__), "libavsg.so")
     try:
         library = c.CDLL(path)
     except OSError as error:
@@ -90,14 +90,15 @@ def check(status: int) -> None:
 class Handle:
     """A handle of the library, destroyed when the last object that refers to it is gone.
 
-    An engine, a pool or a plan has one reference, and each array that views its memory has another. `close` drops
-    the first, so that memory stays valid for the arrays that were made before.
+    An engine, a pool or a plan has one reference, and each array that views its memory has another.
+    `close` drops the first, so that memory stays valid for the arrays that were made before.
     """
 
     __slots__ = ("_as_parameter_", "_destroy", "__weakref__")
 
     def __init__(self, pointer: c.c_void_p, destroy: Callable[[c.c_void_p], int]) -> None:
-        # ctypes passes this attribute where a parameter is a pointer, and keeps the handle until the call returns.
+        # ctypes passes this attribute where a parameter is a pointer, and keeps the handle until
+        # the call returns.
         self._as_parameter_ = pointer
         self._destroy = destroy
 

@@ -57,7 +57,10 @@ class PoolInfo(SizedStruct):
 
 
 class EngineConfig(SizedStruct):
-    """avsg_engine_config. `lambda` is a keyword of Python, so that the field is called `lambda_`."""
+    """avsg_engine_config.
+
+    `lambda` is a keyword of Python, so that the field is called `lambda_`.
+    """
 
     _fields_ = [
         ("device", c.c_char_p),

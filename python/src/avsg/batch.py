@@ -10,7 +10,7 @@ from .errors import InvalidError
 from .memory import HOST, Span, int32_span, span
 
 if TYPE_CHECKING:
-    import numpy as np
+    pass
 
 PER_REQUEST = ("cu_q", "state", "generation", "stable_len", "seq_len")
 
@@ -18,9 +18,10 @@ PER_REQUEST = ("cu_q", "state", "generation", "stable_len", "seq_len")
 class Batch:
     """The arrays of one decode step, which the library reads in place.
 
-    Every array is int32. `ids` has the shape [rows, K] (negative ids are padding), `cu_q` has one element more than there are
-    requests, `block_table` has the shape [requests, blocks], and the others have one element for each request.
-    Write new values into the arrays, or name other arrays with `point`, and call the engine again.
+    Every array is int32. `ids` has the shape [rows, K] (negative ids are padding), `cu_q` has one
+    element more than there are requests, `block_table` has the shape [requests, blocks], and the
+    others have one element for each request. Write new values into the arrays, or name other arrays
+    with `point`, and call the engine again.
     """
 
     __slots__ = ("_as_parameter_", "_spans", "_struct", "device", "ids", *PER_REQUEST, "block_table")
@@ -34,7 +35,15 @@ class Batch:
     block_table: Any
 
     def __init__(
-        self, ids: Any, *, cu_q: Any, state: Any, generation: Any, stable_len: Any, seq_len: Any, block_table: Any = None
+        self,
+        ids: Any,
+        *,
+        cu_q: Any,
+        state: Any,
+        generation: Any,
+        stable_len: Any,
+        seq_len: Any,
+        block_table: Any = None,
     ) -> None:
         self._struct = _structs.Batch()
         self._as_parameter_ = c.byref(self._struct)
@@ -47,7 +56,10 @@ class Batch:
 
     @classmethod
     def zeros(cls, requests: int, k: int, tokens: int = 1, blocks: int = 0) -> Batch:
-        """Makes a batch of NumPy arrays: `requests` requests of `tokens` rows, request i in state i, every id padding."""
+        """Makes a batch of NumPy arrays:
+
+        `requests` requests of `tokens` rows, request i in state i, every id padding.
+        """
         import numpy as np
 
         rows = requests * tokens
@@ -67,13 +79,19 @@ class Batch:
         spans = {}
         for name, array in arrays.items():
             if name not in ("ids", "block_table", *PER_REQUEST):
-                raise TypeError(f"{name!r} is not an array of a batch; the arrays are ids, {', '.join(PER_REQUEST)} and block_table")
+                raise TypeError(
+                    f"{name!r} is not an array of a batch; the arrays are ids, {', '.join(PER_REQUEST)} and block_table"
+                )
             found = spans[name] = int32_span(array, name, 2 if name in ("ids", "block_table") else 1)
             if len(found.shape) == 2 and (row_stride(found) < 0 or found.strides[0] % 4):
-                raise InvalidError(f"{name} has {found.strides[0]} bytes between rows, but needs a multiple of 4, from 0; copy it")
+                raise InvalidError(
+                    f"{name} has {found.strides[0]} bytes between rows, but needs a multiple of 4, from 0; copy it"
+                )
         devices = {found.device for found in {**self._spans, **spans}.values()}
         if len(devices) > 1:
-            raise InvalidError(f"the arrays are on {' and '.join(sorted(devices))}; put all of a batch's arrays on one device")
+            raise InvalidError(
+                f"the arrays are on {' and '.join(sorted(devices))}; put all of a batch's arrays on one device"
+            )
         for name, found in spans.items():
             field = getattr(self._struct, name)
             field.data, field.len = found.address, _elements(found)
@@ -87,7 +105,10 @@ class Batch:
 
 
 def row_stride(found: Span) -> int:
-    """Elements from row to row. The stride of a single row says nothing, and a framework may give any."""
+    """Elements from row to row.
+
+    The stride of a single row says nothing, and a framework may give any.
+    """
     return found.strides[0] // 4 if found.shape[0] > 1 else found.shape[1]
 
 
@@ -100,7 +121,8 @@ def _elements(found: Span) -> int:
 
 
 class Fresh:
-    """The rows of a step that the host pool does not have yet: one array of any type for each segment.
+    """The rows of a step that the host pool does not have yet: one array of any type for each
+    segment.
 
     Row r of the batch begins at r times the segment's stride.
     """
@@ -121,6 +143,8 @@ class Fresh:
         """Names another array for one segment."""
         found = span(array, f"segment {segment}")
         if not found.contiguous:
-            raise InvalidError(f"segment {segment} is not contiguous; make it contiguous, with the pool's stride between rows")
+            raise InvalidError(
+                f"segment {segment} is not contiguous; make it contiguous, with the pool's stride between rows"
+            )
         self._struct.data[segment], self._struct.bytes[segment] = found.address, found.nbytes
         self._spans[segment], self.device = found, found.device

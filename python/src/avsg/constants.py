@@ -1,4 +1,7 @@
-"""The numbers of include/avsg.h as enumerations. A test compares every one of them with the header."""
+"""The numbers of include/avsg.h as enumerations.
+
+A test compares every one of them with the header.
+"""
 
 from __future__ import annotations
 

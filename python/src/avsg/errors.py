@@ -35,7 +35,10 @@ class SizeError(AvsgError):
 
 
 class BusyError(AvsgError):
-    """Another thread is inside a call on the same object. The call changed nothing and may be repeated."""
+    """Another thread is inside a call on the same object.
+
+    The call changed nothing and may be repeated.
+    """
 
     status = 5
 
@@ -59,7 +62,10 @@ class SystemCallError(AvsgError, OSError):
 
 
 class InternalError(AvsgError, RuntimeError):
-    """A defect of the library. The object answers every later call like this: close it and report the sentence."""
+    """A defect of the library.
+
+    The object answers every later call like this: close it and report the sentence.
+    """
 
     status = 9
 

@@ -1,4 +1,6 @@
-"""Arrays in and out without copies: addresses of the caller's arrays, and views of the library's memory."""
+"""Arrays in and out without copies: addresses of the caller's arrays, and views of the library's
+memory.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,8 @@ class Span(NamedTuple):
 
 
 def span(array: Any, what: str) -> Span:
-    """Describes an array of NumPy, torch, any framework with DLPack, or any object with the buffer protocol.
+    """Describes an array of NumPy, torch, any framework with DLPack, or any object with the buffer
+    protocol.
 
     `what` names the argument in error sentences.
     """
@@ -63,7 +66,9 @@ def span(array: Any, what: str) -> Span:
         return numpy_span(np.asarray(memoryview(array)))
     except TypeError:
         kind = type(array).__name__
-        raise TypeError(f"{what} is of type {kind}, but an array is needed; pass a NumPy array or a DLPack one") from None
+        raise TypeError(
+            f"{what} is of type {kind}, but an array is needed; pass a NumPy array or a DLPack one"
+        ) from None
 
 
 def numpy_span(array: Any) -> Span:
@@ -90,7 +95,9 @@ def int32_span(array: Any, what: str, axes: int) -> Span:
     """Describes an array of int32 with `axes` axes whose last axis is packed."""
     found = span(array, what)
     if found.dtype != "int32":
-        raise TypeError(f"{what} is of {found.dtype}, but AVSG reads int32; convert it once, with astype('int32') or .int()")
+        raise TypeError(
+            f"{what} is of {found.dtype}, but AVSG reads int32; convert it once, with astype('int32') or .int()"
+        )
     if len(found.shape) != axes:
         raise InvalidError(f"{what} has {len(found.shape)} axes, but needs {axes}; reshape it")
     if found.shape[-1] > 1 and found.strides[-1] != 4:
@@ -112,7 +119,9 @@ class View:
 
     def _interface(self, read_only: bool) -> dict[str, Any]:
         if self.device != HOST:
-            raise UnsupportedError(f"this memory is on the device {self.device}: pass its address ({self.address:#x}) on")
+            raise UnsupportedError(
+                f"this memory is on the device {self.device}: pass its address ({self.address:#x}) on"
+            )
         return {
             "version": 3,
             "data": (self.address, read_only),
@@ -138,7 +147,10 @@ class View:
         return np.asarray(_Writable(self))
 
     def __dlpack__(self, **options: Any) -> Any:
-        """Exports the memory. It looks writable, since most frameworks have no read-only arrays; do not write it."""
+        """Exports the memory.
+
+        It looks writable, since most frameworks have no read-only arrays; do not write it.
+        """
         return self.writable().__dlpack__(**options)
 
     def __dlpack_device__(self) -> tuple[int, int]:

@@ -52,7 +52,8 @@ class Request(NamedTuple):
 class Plan:
     """Slots, miss lists and counters of batches of at most `rows` rows and `requests` requests.
 
-    The arrays stay at one address for the plan's whole life; their contents are those of the last batch planned.
+    The arrays stay at one address for the plan's whole life; their contents are those of the last
+    batch planned.
     """
 
     def __init__(self, engine: Engine, rows: int, requests: int) -> None:
@@ -72,13 +73,18 @@ class Plan:
         self.close()
 
     def view(self, name: str) -> View:
-        """Returns the host array `name` for DLPack: slot, valid, record, miss_position, miss_id, miss_slot or miss_row."""
+        """Returns the host array `name` for DLPack: slot, valid, record, miss_position, miss_id,
+        miss_slot or miss_row.
+        """
         arrays = _structs.PlanArrays()
         check(lib.avsg_plan_get_arrays(self._handle, c.byref(arrays)))
         return int32_view(getattr(arrays, name), self._shape(name), self._handle)
 
     def device_view(self, name: str) -> View:
-        """Returns the array `name` in device memory, where a stream leaves it. On "cpu" this is `view`."""
+        """Returns the array `name` in device memory, where a stream leaves it.
+
+        On "cpu" this is `view`.
+        """
         arrays = _structs.PlanArrays()
         check(lib.avsg_plan_get_device_arrays(self._handle, c.byref(arrays)))
         return int32_view(getattr(arrays, name), self._shape(name), self._handle, self._device)
@@ -104,7 +110,9 @@ class Plan:
 
     @cached_property
     def record(self) -> np.ndarray:
-        """For each request 16 words: the misses of its rows at 0 to 7, all its misses at 8, its status bits at 9."""
+        """For each request 16 words: the misses of its rows at 0 to 7, all its misses at 8, its
+        status bits at 9.
+        """
         return self.view("record").numpy()
 
     @property

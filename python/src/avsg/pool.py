@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes as c
-import socket as sockets
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,11 +13,16 @@ from .errors import InvalidError
 from .memory import Span, View, span
 
 if TYPE_CHECKING:
+    import socket as sockets
+
     import numpy as np
 
 
 class PoolShape(NamedTuple):
-    """The geometry of a pool. Bytes may be one number, for rows of one segment, or one number for each of 1 to 4 segments."""
+    """The geometry of a pool.
+
+    Bytes may be one number, for rows of one segment, or one number for each of 1 to 4 segments.
+    """
 
     layers: int
     #: Rows (tokens) of each layer.
@@ -51,7 +55,9 @@ class PoolShape(NamedTuple):
         return total.value
 
     def chunk_lengths(self) -> list[int]:
-        """Returns the bytes of each array that `Pool.over` needs, layer by layer and segment by segment."""
+        """Returns the bytes of each array that `Pool.over` needs, layer by layer and segment by
+        segment.
+        """
         config, count = c.byref(self.config()), c.c_size_t()
         check(lib.avsg_pool_chunk_bytes(config, None, 0, c.byref(count)))
         lengths = (c.c_size_t * count.value)()
@@ -81,7 +87,10 @@ class PoolInfo(NamedTuple):
 
 
 class Pool:
-    """A host pool. Its memory stays until every engine on it and every array made from it are gone."""
+    """A host pool.
+
+    Its memory stays until every engine on it and every array made from it are gone.
+    """
 
     def __init__(
         self,
@@ -108,7 +117,10 @@ class Pool:
 
     @classmethod
     def over(cls, shape: PoolShape, arrays: Sequence[Any]) -> Pool:
-        """Makes a pool over the caller's writable arrays, one for each of `shape.chunk_lengths()`. The pool keeps them alive."""
+        """Makes a pool over the caller's writable arrays, one for each of `shape.chunk_lengths()`.
+
+        The pool keeps them alive.
+        """
         spans = [span(array, f"arrays[{index}]") for index, array in enumerate(arrays)]
         for index, found in enumerate(spans):
             if not found.contiguous:
@@ -173,7 +185,9 @@ class Pool:
         return data
 
     def write(self, layer: int, first: int, *segments: np.ndarray) -> None:
-        """Copies rows from `first` on: for each segment an array of bytes of the shape [rows, segment bytes]."""
+        """Copies rows from `first` on: for each segment an array of bytes of the shape [rows,
+        segment bytes].
+        """
         for segment, data in enumerate(segments):
             start, end = 0, first
             for block in self.blocks(layer, segment):
@@ -183,10 +197,13 @@ class Pool:
                     end = high
                 start += len(block)
             if end != first + len(data):
-                raise InvalidError(f"rows {first} to {first + len(data)} were passed, but the pool has {self.info.rows}")
+                raise InvalidError(
+                    f"rows {first} to {first + len(data)} were passed, but the pool has {self.info.rows}"
+                )
 
     def blocks(self, layer: int, segment: int = 0) -> list[np.ndarray]:
-        """Returns all rows of a layer's segment without a copy, as arrays of bytes of the shape [rows, segment bytes].
+        """Returns all rows of a layer's segment without a copy, as arrays of bytes of the shape
+        [rows, segment bytes].
 
         A segment has one such array for each of its chunks. They are read-only for a reader.
         """
@@ -204,7 +221,8 @@ class Pool:
             chunks, starts = self._chunks(), [self._address(layer, segment, 0)]
             rows = self.info.rows
             first = next(index for index, chunk in enumerate(chunks) if chunk.data == starts[0])
-            # A chunk holds a power of two of rows, and the next chunk begins with the row after them.
+            # A chunk holds a power of two of rows, and the next chunk begins with the row after
+            # them.
             following = chunks[first + 1].data if first + 1 < len(chunks) else None
             powers = (1 << bit for bit in range(rows.bit_length()) if 1 << bit < rows)
             each = next((power for power in powers if self._address(layer, segment, power) == following), rows)

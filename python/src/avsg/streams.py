@@ -9,7 +9,9 @@ from .errors import InvalidError
 
 
 def stream_address(stream: Any) -> int | None:
-    """Returns the address of a stream: an int, a framework's stream object, or None for a waiting call."""
+    """Returns the address of a stream: an int, a framework's stream object, or None for a waiting
+    call.
+    """
     if stream is None or isinstance(stream, int):
         return stream
     for name in ("npu_stream", "cuda_stream", "_as_parameter_"):
@@ -27,5 +29,7 @@ def current_stream(device: str, tensor: Any) -> int:
         raise InvalidError(f"the arrays are on the device {device}, but no stream is known there; pass `stream`")
     address = stream_address(module.current_stream(getattr(tensor, "device", None)))
     if not address:
-        raise InvalidError(f"the current stream of {device} is its default stream; enter a stream of its own, or pass `stream`")
+        raise InvalidError(
+            f"the current stream of {device} is its default stream; enter a stream of its own, or pass `stream`"
+        )
     return address

@@ -1,12 +1,15 @@
-"""Custom operators of torch: torch.ops.avsg.step, plan, transfer and append. Importing this module imports torch.
+"""Custom operators of torch: torch.ops.avsg.step, plan, transfer and append.
 
-An operator takes numbers in the place of an engine and a plan; `number` gives them. Their arrays are tensors on one device, and
-their work goes into torch's current stream of that device if it has streams. The tensors `slots` and `buffers` are what DLPack
-makes of `Plan.view("slot")` and `Engine.view(layer, segment)` (on a device of `Plan.device_view("slot")`). Where torch.compile
+Importing this module imports torch.
+
+An operator takes numbers in the place of an engine and a plan; `number` gives them. Their arrays
+are tensors on one device, and their work goes into torch's current stream of that device if it has
+streams. The tensors `slots` and `buffers` are what DLPack makes of `Plan.view("slot")` and
+`Engine.view(layer, segment)` (on a device of `Plan.device_view("slot")`). Where torch.compile
 passes copies of them, the operator fills the copies.
 
-No tensor stands for the host pool, which may be larger than a graph may copy. `append` declares that it writes `slots`, so that
-a compiled graph keeps it between its step and the next one.
+No tensor stands for the host pool, which may be larger than a graph may copy. `append` declares
+that it writes `slots`, so that a compiled graph keeps it between its step and the next one.
 """
 
 from __future__ import annotations
@@ -32,7 +35,10 @@ _last: weakref.WeakKeyDictionary[Engine | Plan, dict] = weakref.WeakKeyDictionar
 
 
 def number(target: Engine | Plan) -> int:
-    """Returns the number by which operators know an engine or a plan. It is not used again after the object is gone."""
+    """Returns the number by which operators know an engine or a plan.
+
+    It is not used again after the object is gone.
+    """
     if target not in _numbers:
         _numbers[target] = next(_next)
         _objects[_numbers[target]] = target
@@ -49,7 +55,9 @@ def _get(kind: type, index: int):
 
 
 def _same(kept: dict, name: str, tensors: Sequence[torch.Tensor]) -> bool:
-    """Returns whether these are the tensors of the last call, at the same addresses, and keeps them for the next call."""
+    """Returns whether these are the tensors of the last call, at the same addresses, and keeps them
+    for the next call.
+    """
     addresses = [tensor.data_ptr() for tensor in tensors]
     last, last_addresses = kept.get(name, ((), ()))
     if len(last) == len(tensors) and all(map(operator.is_, last, tensors)) and last_addresses == addresses:
@@ -59,7 +67,10 @@ def _same(kept: dict, name: str, tensors: Sequence[torch.Tensor]) -> bool:
 
 
 def _batch(plan: Plan, ids, block_table, per_request) -> Batch:
-    """Returns the plan's batch, pointed at these tensors. The tensors of the last call cost no conversion."""
+    """Returns the plan's batch, pointed at these tensors.
+
+    The tensors of the last call cost no conversion.
+    """
     kept = _last[plan]
     tables = () if block_table is None else (block_table,)
     if not _same(kept, "batch_of", (ids, *per_request, *tables)):
@@ -91,7 +102,9 @@ def _deliver_slots(plan: Plan, slots: torch.Tensor) -> None:
     address, own = kept["slots"]
     if slots.data_ptr() != address:
         if own is None:
-            raise HandleError("slots is a copy of a plan's device memory; capture the call in a graph instead of compiling it")
+            raise HandleError(
+                "slots is a copy of a plan's device memory; capture the call in a graph instead of compiling it"
+            )
         slots.copy_(own[: slots.shape[0]])
 
 
@@ -105,7 +118,9 @@ def _deliver_buffers(engine: Engine, layer: int, buffers: Sequence[torch.Tensor]
         address, own = kept[layer, segment]
         if tensor.data_ptr() != address:
             if own is None:
-                raise HandleError("a buffer is a copy of device memory; capture the call in a graph instead of compiling it")
+                raise HandleError(
+                    "a buffer is a copy of device memory; capture the call in a graph instead of compiling it"
+                )
             tensor.copy_(own)
 
 
@@ -154,9 +169,17 @@ def plan(
 
 @torch.library.custom_op("avsg::transfer", mutates_args=("buffers",))
 def transfer(
-    engine: int, plan: int, layer: int, slots: torch.Tensor, fresh: Sequence[torch.Tensor], buffers: Sequence[torch.Tensor]
+    engine: int,
+    plan: int,
+    layer: int,
+    slots: torch.Tensor,
+    fresh: Sequence[torch.Tensor],
+    buffers: Sequence[torch.Tensor],
 ) -> None:
-    """Copies a plan's misses into one layer's slots. `slots` is read by nothing: it puts the call behind its plan."""
+    """Copies a plan's misses into one layer's slots.
+
+    `slots` is read by nothing: it puts the call behind its plan.
+    """
     owner, outputs = _get(Engine, engine), _get(Plan, plan)
     batch = _last[outputs].get("batch")
     stream = owner._stream(None, batch) if batch is not None and batch.device != "cpu" else None

@@ -7,11 +7,16 @@ import numpy as np
 
 
 def rows_of(array: mx.array) -> np.ndarray:
-    """Returns the rows [rows, bytes] of an evaluated array [1, 1, rows, width], without a copy if they are packed."""
+    """Returns the rows [rows, bytes] of an evaluated array [1, 1, rows, width], without a copy if
+    they are packed.
+    """
     rows = np.array(array.view(mx.uint8), copy=False)
     return rows.reshape(array.shape[2], -1)
 
 
 def array_of(rows: np.ndarray, dtype: mx.Dtype) -> mx.array:
-    """Copies rows of bytes into an array [1, 1, rows, width]. MLX imports host memory only by copying it."""
+    """Copies rows of bytes into an array [1, 1, rows, width].
+
+    MLX imports host memory only by copying it.
+    """
     return mx.array(rows).view(dtype)[None, None]

@@ -9,7 +9,8 @@ from mlx_lm.models.cache import KVCache
 from .bytes import array_of, rows_of
 from .layer import LayerRows
 
-#: A byte that makes a finite number near 3 in bfloat16 and float32, for rows that attention must not use.
+#: A byte that makes a finite number near 3 in bfloat16 and float32, for rows that attention must
+#: not use.
 POISON = 0x40
 
 
@@ -22,8 +23,9 @@ class Scope:
 class AvsgKVCache(KVCache):
     """Latent rows as keys and rotary rows as values, of one request.
 
-    Prefill, and contexts of at most K tokens, read every row: `update_and_fetch` returns all rows from the pool. Otherwise it returns
-    arrays that are filled in by `select`, once the layer's indexer has selected ids, and before attention reads them.
+    Prefill, and contexts of at most K tokens, read every row: `update_and_fetch` returns all rows
+    from the pool. Otherwise it returns arrays that are filled in by `select`, once the layer's
+    indexer has selected ids, and before attention reads them.
     """
 
     def __init__(self, rows: LayerRows, scope: Scope) -> None:
@@ -37,12 +39,17 @@ class AvsgKVCache(KVCache):
         """Takes the rows of new tokens, and returns what attention reads."""
         context, count = self.offset, keys.shape[2]
         if not self._scope.open:
-            # mlx-lm's own indexer would make attention read beyond the arrays that this cache returns.
+            # mlx-lm's own indexer would make attention read beyond the arrays that this cache
+            # returns.
             raise RuntimeError("this cache was made in a block of offload that has ended; use it inside of the block")
         if keys.shape[0] != 1:
-            raise ValueError(f"a batch of {keys.shape[0]} sequences came, but this cache has one; make a cache for each")
+            raise ValueError(
+                f"a batch of {keys.shape[0]} sequences came, but this cache has one; make a cache for each"
+            )
         if context + count > self.rows.capacity:
-            raise ValueError(f"{context + count} tokens came, but the pool has {self.rows.capacity} rows; raise max_context")
+            raise ValueError(
+                f"{context + count} tokens came, but the pool has {self.rows.capacity} rows; raise max_context"
+            )
         self.offset = context + count
         if count > self.rows.tokens or self.offset <= self.rows.k:
             mx.eval(keys, values)
@@ -64,10 +71,12 @@ class AvsgKVCache(KVCache):
         return self._pending is not None
 
     def select(self, ids: mx.array) -> mx.array:
-        """Fills the arrays with the rows of `ids` [1, 1, tokens, K] and returns the ids' places in them.
+        """Fills the arrays with the rows of `ids` [1, 1, tokens, K] and returns the ids' places in
+        them.
 
-        mlx-lm's attention gathers rows for a step of one token, and masks rows for a step of several. So one token gets its K
-        rows in the order of its ids, and several tokens get the whole context, where only the selected rows are the model's.
+        mlx-lm's attention gathers rows for a step of one token, and masks rows for a step of
+        several. So one token gets its K rows in the order of its ids, and several tokens get the
+        whole context, where only the selected rows are the model's.
         """
         (*new, keys, values), self._pending = self._pending, None
         mx.eval(ids, *new)
@@ -83,7 +92,9 @@ class AvsgKVCache(KVCache):
         return ids
 
     def _spread(self, segment: int, chosen: np.ndarray, slots: np.ndarray) -> np.ndarray:
-        """Returns the rows of the context, poisoned but for the chosen ones, which come through their slots."""
+        """Returns the rows of the context, poisoned but for the chosen ones, which come through
+        their slots.
+        """
         if not self._sparse:
             self._sparse = [np.empty_like(host) for host in self.rows.host]
         sparse = self._sparse[segment][: self.offset]

@@ -1,4 +1,6 @@
-"""One layer's KV rows: a host pool with every row, and an engine whose slots hold the rows that decoding selected last."""
+"""One layer's KV rows: a host pool with every row, and an engine whose slots hold the rows that
+decoding selected last.
+"""
 
 from __future__ import annotations
 
@@ -28,14 +30,18 @@ class Counts:
 class LayerRows:
     """The rows of one layer and one request.
 
-    `capacity` is the most tokens, `segment_bytes` the bytes of a row's latent and rotary parts, `k` the ids that a token
-    selects, `slots` S, and `tokens` the most tokens of a decode step (1 and the drafts).
+    `capacity` is the most tokens, `segment_bytes` the bytes of a row's latent and rotary parts, `k`
+    the ids that a token selects, `slots` S, and `tokens` the most tokens of a decode step (1 and
+    the drafts).
     """
 
-    def __init__(self, capacity: int, segment_bytes: tuple[int, ...], k: int, slots: int, tokens: int = 1, **options) -> None:
+    def __init__(
+        self, capacity: int, segment_bytes: tuple[int, ...], k: int, slots: int, tokens: int = 1, **options
+    ) -> None:
         self.capacity, self.k, self.tokens = capacity, k, tokens
         self.pool = avsg.Pool(1, capacity, segment_bytes, chunk_bytes=None)
-        # A second core would spin beside the framework's threads, and a layer's rows of one request are few.
+        # A second core would spin beside the framework's threads, and a layer's rows of one request
+        # are few.
         self.engine = avsg.Engine(self.pool, k=k, slots=slots, tokens=tokens, **{"cores": 1, **options})
         self.plan, self.batch = self.engine.new_plan(), avsg.Batch.zeros(1, k, tokens)
         #: All rows in the host pool and all slots, for each segment.
@@ -63,7 +69,8 @@ class LayerRows:
     def step(self, ids: np.ndarray, context: int, *segments: np.ndarray) -> np.ndarray:
         """Makes the slots hold the rows of `ids` [tokens, K] and returns the slots, [tokens, K].
 
-        `context` tokens had a final row before this step, whose own rows are `segments`. They reach the pool, too.
+        `context` tokens had a final row before this step, whose own rows are `segments`. They reach
+        the pool, too.
         """
         count, batch = len(ids), self.batch
         batch.ids[:count], batch.cu_q[1] = ids, count
@@ -85,13 +92,18 @@ class LayerRows:
         self.engine.append(self.batch, 0, self.fresh)
 
     def gather(self, segment: int, slots: np.ndarray) -> np.ndarray:
-        """Reads one segment of rows through their slots, from the engine's buffer. The next call overwrites them."""
+        """Reads one segment of rows through their slots, from the engine's buffer.
+
+        The next call overwrites them.
+        """
         return self.slots[segment].take(slots, axis=0, out=self._gathered[segment][: slots.size], mode="clip")
 
     def _count(self, context: int) -> None:
         counters, found = self.plan.counters, self.plan.request(0)
         if counters.selected != self.k * self.batch.cu_q[1]:
-            raise ValueError(f"{counters.selected} ids have a slot, but {self.k} were selected for each token: {counters.status!r}")
+            raise ValueError(
+                f"{counters.selected} ids have a slot, but {self.k} were selected for each token: {counters.status!r}"
+            )
         dropped = self._occupant >= context
         self.counts.invalidated += int(dropped.sum())
         self._occupant[dropped] = -1

@@ -2,7 +2,8 @@
 
   python -m avsg_mlx_lm.harness.compare --help
 
-The exit status is 0 only if all logits are equal and enough rows were evicted to make that worth something.
+The exit status is 0 only if all logits are equal and enough rows were evicted to make that worth
+something.
 """
 
 from __future__ import annotations
@@ -64,7 +65,9 @@ def compare(
     prefilled: list | None = None,
     stop: bool = False,
 ) -> Report:
-    """Runs the prompt and the steps both ways. `prefilled` is a cache of upstream's that holds the prompt already.
+    """Runs the prompt and the steps both ways.
+
+    `prefilled` is a cache of upstream's that holds the prompt already.
 
     With `stop` the comparison ends at the first step that differs.
     """
@@ -108,7 +111,8 @@ def main() -> int:
     report = compare(model, text, steps, prompt=asked.prompt, slots=asked.slots, tokens=asked.tokens)
     selected, misses, evictions = (report.total(name) for name in ("selected", "misses", "evictions"))
     print(f"{asked.layers} layers, {asked.dtype}, K = {asked.k}, S = {asked.slots}, N_q = {asked.tokens}")
-    print(f"context        {asked.prompt} to {asked.prompt + report.tokens} tokens, at least {asked.prompt // asked.slots} S")
+    end = asked.prompt + report.tokens
+    print(f"context        {asked.prompt} to {end} tokens, at least {asked.prompt // asked.slots} S")
     print(f"steps          {report.steps}, {report.rejected} drafts rejected")
     print(f"rows selected  {selected}, {misses} missed, {evictions} evicted, {report.total('invalidated')} invalidated")
     print(f"logits         {report.logits} compared, {report.different} differ, max difference {report.max_difference}")

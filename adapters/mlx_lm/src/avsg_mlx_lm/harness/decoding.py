@@ -15,14 +15,19 @@ PREFILL_CHUNK = 512
 
 @dataclass(frozen=True)
 class Step:
-    """What a decode step is called with: tokens, the drafts among them included, and how many of them are kept."""
+    """What a decode step is called with: tokens, the drafts among them included, and how many of
+    them are kept.
+    """
 
     tokens: list[int]
     kept: int
 
 
 def steps_of(text: list[int], prompt: int, steps: int, tokens: int, seed: int = 1) -> list[Step]:
-    """Makes the steps that decode a given text. Two in five drafts are wrong; the first wrong one ends what is kept."""
+    """Makes the steps that decode a given text.
+
+    Two in five drafts are wrong; the first wrong one ends what is kept.
+    """
     rng, place, made = np.random.default_rng(seed), prompt, []
     for _ in range(steps):
         drafts = text[place + 1 : place + tokens]
@@ -44,7 +49,9 @@ def prefill(model: Model, cache: list, text: list[int]) -> mx.array:
 
 
 def decode(model: Model, cache: list, step: Step) -> mx.array:
-    """Runs a step, drops the rows of rejected drafts, and returns the evaluated logits of every token."""
+    """Runs a step, drops the rows of rejected drafts, and returns the evaluated logits of every
+    token.
+    """
     logits = model(mx.array([step.tokens]), cache)
     mx.eval(logits)
     if step.kept < len(step.tokens):

@@ -1,4 +1,6 @@
-"""A small random DeepSeek-V3.2 model, in the row format of the large one: 512 latent and 64 rotary values."""
+"""A small random DeepSeek-V3.2 model, in the row format of the large one: 512 latent and 64 rotary
+values.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,8 @@ def same_weights(model: Model) -> Model:
 def random_text(tokens: int, seed: int = 1, repeat: float = 0.0, vocabulary: int = 512) -> list[int]:
     """Draws a text. With the probability `repeat` a token is the one before it.
 
-    A random model selects alike only for like tokens, so that repetition is what gives its decoding locality.
+    A random model selects alike only for like tokens, so that repetition is what gives its decoding
+    locality.
     """
     drawn = mx.random.randint(0, vocabulary, (tokens,), key=mx.random.key(seed)).tolist()
     repeats = mx.random.bernoulli(repeat, (tokens,), key=mx.random.key(seed + 1)).tolist()
@@ -55,7 +58,9 @@ def random_text(tokens: int, seed: int = 1, repeat: float = 0.0, vocabulary: int
 
 
 def random_cache(model: Model, tokens: int, seed: int = 1) -> list:
-    """Makes mlx-lm's cache of a context whose rows are drawn instead of computed, for contexts that take long to prefill."""
+    """Makes mlx-lm's cache of a context whose rows are drawn instead of computed, for contexts that
+    take long to prefill.
+    """
     mx.random.seed(seed)
     dtype, args = model.model.embed_tokens.weight.dtype, model.args
     cache = model.make_cache()

@@ -1,9 +1,11 @@
-"""Three settings of one model that decode the same ids: all rows resident, every selected row copied, and AVSG.
+"""Three settings of one model that decode the same ids: all rows resident, every selected row
+copied, and AVSG.
 
   python -m avsg_mlx_lm.harness.settings --help
 
-Logits of all settings are compared bit by bit. A CPU has no link to a device, so that links are emulated: the copies of one layer
-and step are charged latency + bytes / bandwidth in the place of the time that they took.
+Logits of all settings are compared bit by bit. A CPU has no link to a device, so that links are
+emulated: the copies of one layer and step are charged latency + bytes / bandwidth in the place of
+the time that they took.
 """
 
 from __future__ import annotations
@@ -62,7 +64,9 @@ class Timed(LayerRows):
 
 
 class CopyEveryRow(Timed):
-    """Copies every selected row from the pool at every step, into memory that is used again, in the order of the ids."""
+    """Copies every selected row from the pool at every step, into memory that is used again, in the
+    order of the ids.
+    """
 
     def __init__(self, *args, **options) -> None:
         super().__init__(*args, **options)
@@ -107,7 +111,9 @@ class Setting:
         return logits
 
     def line(self) -> str:
-        """Describes the steps: times per token in ms, the share of plans, copies and reads, and what was copied."""
+        """Describes the steps: times per token in ms, the share of plans, copies and reads, and
+        what was copied.
+        """
         steps, times = len(self.seconds), sorted(self.seconds)
         p50, p95 = statistics.median(times) * 1e3, times[int(steps * 0.95)] * 1e3
         parts = [self.total(name) / steps * 1e3 for name in ("plan_seconds", "copy_seconds", "read_seconds")]
@@ -127,7 +133,9 @@ def own_gather(model: Model, context: int) -> float:
     times = []
     for _ in range(20):
         begin = time.perf_counter()
-        mx.eval([mx.take_along_axis(part, mx.broadcast_to(ids, (*ids.shape[:-1], part.shape[3])), axis=2) for part in rows])
+        mx.eval(
+            [mx.take_along_axis(part, mx.broadcast_to(ids, (*ids.shape[:-1], part.shape[3])), axis=2) for part in rows]
+        )
         times.append(time.perf_counter() - begin)
     return statistics.median(times) * len(model.layers)
 
@@ -135,7 +143,10 @@ def own_gather(model: Model, context: int) -> float:
 def measure(
     model: Model, text: list[int], prompt: int, steps: int, slots: int, link: Link, prefilled: list
 ) -> tuple[list[Setting], int]:
-    """Decodes one text in the three settings, in turns. Returns them, and how many logits differ from the resident ones."""
+    """Decodes one text in the three settings, in turns.
+
+    Returns them, and how many logits differ from the resident ones.
+    """
     settings, different = [Setting("all rows resident", model, model.make_cache())], 0
     with ExitStack() as blocks:
         for name, kind in (("every row copied", CopyEveryRow), ("AVSG", Timed)):
@@ -162,17 +173,22 @@ def main() -> int:
         ("steps", 64, "decode steps of each link"),
     ]:
         parser.add_argument(f"--{name}", type=int, default=value, help=f"{text} (default {value})")
-    parser.add_argument("--repeat", type=float, default=0.9, help="probability that a token repeats the one before (default 0.9)")
+    parser.add_argument(
+        "--repeat", type=float, default=0.9, help="probability that a token repeats the one before (default 0.9)"
+    )
     parser.add_argument("--latency", type=float, default=10.0, help="latency of an emulated link in us (default 10)")
     parser.add_argument("--links", default="25,50,100", help="GB/s of the emulated links (default 25,50,100)")
     asked = parser.parse_args()
     model, text = random_model(asked.layers, asked.k), random_text(asked.prompt + asked.steps, repeat=asked.repeat)
     prefilled = random_cache(model, asked.prompt)
-    print(f"{asked.layers} layers, K = {asked.k}, S = {asked.slots}, context {asked.prompt} to {asked.prompt + asked.steps}, ", end="")
-    print(f"rows of 1152 bytes, {asked.steps} steps a link, latency {asked.latency:g} us a layer and step, repeat {asked.repeat:g}")
-    print(f"mlx-lm's own gather, which all settings make: {own_gather(model, asked.prompt) * 1e3:.2f} ms a token by itself")
+    end, gather = asked.prompt + asked.steps, own_gather(model, asked.prompt) * 1e3
+    print(f"{asked.layers} layers, K = {asked.k}, S = {asked.slots}, context {asked.prompt} to {end}")
+    print(f"rows of 1152 bytes, {asked.steps} steps a link, repeat {asked.repeat:g}")
+    print(f"emulated links: a layer's copies of a step are charged {asked.latency:g} us + bytes / bandwidth")
+    print(f"mlx-lm's own gather, which all settings make: {gather:.2f} ms a token by itself")
     print("milliseconds per token")
-    print("link        setting                p50      p95    plan    copy    read   share      rows        MB  differing logits")
+    figures = "   p50      p95    plan    copy    read   share      rows        MB"
+    print(f"{'link':11} {'setting':15} {figures}  differing logits")
     wrong = 0
     for speed in [None, *map(float, asked.links.split(","))]:
         link = Link(speed, asked.latency if speed else 0.0)

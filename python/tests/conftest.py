@@ -24,8 +24,9 @@ def pytest_collection_modifyitems(items):
 
 @dataclass
 class Deployment:
-    """A pool whose row i of layer l holds bytes drawn from (l, i), an engine, a plan and a batch of
-    one request.
+    """A pool of random rows, an engine, a plan, and a batch of one request.
+
+    `rows` is what row i of layer l holds.
     """
 
     pool: avsg.Pool

@@ -107,3 +107,14 @@ def test_bad_ids_raise_their_status_bit(deployment):
     deployment.engine.step(deployment.batch, deployment.plan)
     assert deployment.plan.counters.status == avsg.RequestStatus.ID_OUT_OF_RANGE
     assert deployment.plan.slots[0, 0] >= 0 and deployment.plan.slots[0, 1] == -1
+
+
+def test_a_block_table_names_the_pages_of_a_state():
+    pool = avsg.Pool(1, 256, 48)
+    engine = avsg.Engine(pool, k=16, slots=64, states=3, cores=1)
+    table, lengths = np.zeros((2, 4), np.int32), np.zeros(2, np.int32)
+    engine.block_table(np.array([2, -1], np.int32), table, lengths, page=16)
+    assert table.tolist() == [[8, 9, 10, 11], [-1, -1, -1, -1]]
+    assert lengths.tolist() == [64, 0]
+    with pytest.raises(avsg.InvalidError, match=r"table is \[2, 4\] and lengths \[2\], but need \[2, 8\] and 2"):
+        engine.block_table(np.array([2, 0], np.int32), table, lengths, page=8)

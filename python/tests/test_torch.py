@@ -1,5 +1,6 @@
-"""torch's tensors and custom operators. torch is gigabytes, so that these tests are in the thorough
-tier.
+"""torch's tensors and custom operators.
+
+torch is gigabytes, so that these tests are in the thorough tier.
 """
 
 import numpy as np

@@ -1,6 +1,4 @@
-"""The comparison fails when it should: each deliberate fault changes logits, and its control does
-not.
-"""
+"""Each deliberate fault makes the comparison fail, and its control does not."""
 
 import numpy as np
 import pytest
@@ -25,9 +23,7 @@ class WrongSlot(LayerRows):
 
 
 class SwappedSlots(LayerRows):
-    """Two rows of one segment come through each other's slots, so that latent and rotary parts do
-    not belong together.
-    """
+    """Two rotary parts come through each other's slots."""
 
     def gather(self, segment, slots):
         if self.counts.steps == FAULTY_STEP and segment == 1:
@@ -37,8 +33,9 @@ class SwappedSlots(LayerRows):
 
 
 class StaleRow(LayerRows):
-    """The rows of one step do not reach the pool, so that a later miss copies what was there
-    before.
+    """The rows of one step do not reach the pool.
+
+    A later miss copies what the pool held before.
     """
 
     def append(self):
@@ -110,9 +107,7 @@ def test_without_rejected_drafts_there_is_nothing_to_invalidate(small):
 
 @pytest.mark.parametrize(("rows", "equal"), [(LayerRows, True), (MissedRestart, False)])
 def test_a_prefill_over_decoded_tokens_starts_cold(small, rows, equal):
-    """Decodes 40 tokens, drops them, puts 30 others in their place by one prefill, and decodes
-    again.
-    """
+    """Decodes 40 tokens, replaces them by 30 others in one prefill, and decodes again."""
     twin, text, prompt, different = same_weights(small.model), small.text, small.prompt, 0
     with offload(twin, max_context=400, slots=small.slots, rows=rows):
         pair = [(small.model, small.model.make_cache()), (twin, twin.make_cache())]

@@ -56,9 +56,9 @@ class Batch:
 
     @classmethod
     def zeros(cls, requests: int, k: int, tokens: int = 1, blocks: int = 0) -> Batch:
-        """Makes a batch of NumPy arrays:
+        """Makes a batch of NumPy arrays with `requests` requests of `tokens` rows.
 
-        `requests` requests of `tokens` rows, request i in state i, every id padding.
+        Request i is in state i, and every id is padding.
         """
         import numpy as np
 
@@ -121,10 +121,10 @@ def _elements(found: Span) -> int:
 
 
 class Fresh:
-    """The rows of a step that the host pool does not have yet: one array of any type for each
-    segment.
+    """The rows of a step, which the host pool does not have yet.
 
-    Row r of the batch begins at r times the segment's stride.
+    There is one array of any type for each segment. Row r of the batch begins at r times the
+    segment's stride.
     """
 
     __slots__ = ("_as_parameter_", "_spans", "_struct", "device")

@@ -92,9 +92,7 @@ class Engine:
     def memory(
         pool: PoolShape, *, k: int, slots: int, tokens: int = 1, states: int = 1, **options: Any
     ) -> EngineMemory:
-        """Returns the device memory that an engine on a pool of this shape takes, without taking
-        it.
-        """
+        """Returns the device memory of an engine on a pool of this shape, without taking it."""
         found = _structs.EngineMemory()
         config = engine_config(k, slots, tokens, states, **options)
         check(lib.avsg_engine_bytes(c.byref(config), c.byref(pool.config()), c.byref(found)))
@@ -140,8 +138,9 @@ class Engine:
             raise failure(status)
 
     def transfer(self, plan: Plan, layer: int = 0, fresh: Fresh | None = None, stream: Any = None) -> None:
-        """Copies a plan's misses into one layer's slots, with the stream that the batch was planned
-        in.
+        """Copies a plan's misses into one layer's slots.
+
+        The stream is the one that the batch was planned in.
         """
         if stream is None and fresh is not None and fresh.device != HOST:
             raise InvalidError(
@@ -152,8 +151,9 @@ class Engine:
             raise failure(status)
 
     def append(self, batch: Batch, layer: int, fresh: Fresh, stream: Any = None) -> None:
-        """Writes the rows of this step to one layer of the host pool, after the layer's gather and
-        before the next plan.
+        """Writes the rows of this step to one layer of the host pool.
+
+        The call comes after the layer's gather and before the next plan.
         """
         if stream is not None or batch.device != HOST or fresh.device != HOST:
             stream = self._stream(stream, batch, fresh)
@@ -162,9 +162,7 @@ class Engine:
             raise failure(status)
 
     def _stream(self, stream: Any, batch: Batch, fresh: Fresh | None = None) -> int | None:
-        """Returns the stream of a call whose arrays are not all in host memory, or that was passed
-        a stream.
-        """
+        """Returns the stream of a call that was passed a stream or arrays of a device."""
         if fresh is not None and fresh.device != batch.device:
             raise InvalidError(
                 f"the batch is on {batch.device} and the fresh rows on {fresh.device}; put both on one device"
@@ -180,8 +178,9 @@ class Engine:
         return current_stream(batch.device, batch.ids) if stream is None else stream_address(stream)
 
     def view(self, layer: int = 0, segment: int = 0) -> View:
-        """Returns the slots of a layer's segment for DLPack: bytes of the shape [states, slots,
-        segment bytes].
+        """Returns the slots of a layer's segment for DLPack.
+
+        They are bytes of the shape [states, slots, segment bytes].
         """
         found = _structs.Buffer()
         check(lib.avsg_engine_buffer(self._handle, layer, segment, c.byref(found)))
@@ -189,8 +188,9 @@ class Engine:
         return View(found.base, shape, "|u1", (self._handle, self._memory), strides, self.device)
 
     def buffer(self, layer: int = 0, segment: int = 0) -> np.ndarray:
-        """Returns the slots of a layer's segment as a read-only array of bytes, [states, slots,
-        segment bytes].
+        """Returns the slots of a layer's segment as a read-only array.
+
+        They are bytes of the shape [states, slots, segment bytes].
         """
         return self.view(layer, segment).numpy()
 
@@ -201,9 +201,9 @@ class Engine:
         return int32_view(words.value, (count.value,), self._handle).numpy().copy()
 
     def block_table(self, states: Any, table: Any, lengths: Any, page: int = 0) -> None:
-        """Fills in what a paged attention kernel needs:
+        """Fills in the pages that a paged attention kernel reads.
 
-        `table` [requests, pages] and `lengths` [requests], both int32.
+        `table` has the shape [requests, pages] and `lengths` [requests]; both are int32.
         """
         of, pages, counts = (
             int32_span(states, "states", 1),

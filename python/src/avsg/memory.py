@@ -1,6 +1,4 @@
-"""Arrays in and out without copies: addresses of the caller's arrays, and views of the library's
-memory.
-"""
+"""Addresses of the caller's arrays, and views of the library's memory, without copies."""
 
 from __future__ import annotations
 
@@ -49,10 +47,9 @@ class Span(NamedTuple):
 
 
 def span(array: Any, what: str) -> Span:
-    """Describes an array of NumPy, torch, any framework with DLPack, or any object with the buffer
-    protocol.
+    """Describes an array of NumPy, torch, or any framework with DLPack.
 
-    `what` names the argument in error sentences.
+    Objects with the buffer protocol are arrays, too. `what` names the argument in error sentences.
     """
     if hasattr(array, "data_ptr"):
         return torch_span(array)

@@ -73,8 +73,9 @@ class Plan:
         self.close()
 
     def view(self, name: str) -> View:
-        """Returns the host array `name` for DLPack: slot, valid, record, miss_position, miss_id,
-        miss_slot or miss_row.
+        """Returns a host array of the plan for DLPack.
+
+        `name` is slot, valid, record, miss_position, miss_id, miss_slot or miss_row.
         """
         arrays = _structs.PlanArrays()
         check(lib.avsg_plan_get_arrays(self._handle, c.byref(arrays)))
@@ -110,8 +111,9 @@ class Plan:
 
     @cached_property
     def record(self) -> np.ndarray:
-        """For each request 16 words: the misses of its rows at 0 to 7, all its misses at 8, its
-        status bits at 9.
+        """Sixteen words for each request, [requests, 16] in int32.
+
+        The misses of its rows are at 0 to 7, all its misses at 8, and its status bits at 9.
         """
         return self.view("record").numpy()
 

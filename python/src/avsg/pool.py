@@ -55,8 +55,9 @@ class PoolShape(NamedTuple):
         return total.value
 
     def chunk_lengths(self) -> list[int]:
-        """Returns the bytes of each array that `Pool.over` needs, layer by layer and segment by
-        segment.
+        """Returns the bytes of each array that `Pool.over` needs.
+
+        The order is layer by layer and segment by segment.
         """
         config, count = c.byref(self.config()), c.c_size_t()
         check(lib.avsg_pool_chunk_bytes(config, None, 0, c.byref(count)))
@@ -185,8 +186,9 @@ class Pool:
         return data
 
     def write(self, layer: int, first: int, *segments: np.ndarray) -> None:
-        """Copies rows from `first` on: for each segment an array of bytes of the shape [rows,
-        segment bytes].
+        """Copies rows to the pool from row `first` on.
+
+        There is an array of bytes of the shape [rows, segment bytes] for each segment.
         """
         for segment, data in enumerate(segments):
             start, end = 0, first
@@ -202,10 +204,10 @@ class Pool:
                 )
 
     def blocks(self, layer: int, segment: int = 0) -> list[np.ndarray]:
-        """Returns all rows of a layer's segment without a copy, as arrays of bytes of the shape
-        [rows, segment bytes].
+        """Returns all rows of a layer's segment without a copy.
 
-        A segment has one such array for each of its chunks. They are read-only for a reader.
+        The arrays are bytes of the shape [rows, segment bytes]. A segment has one such array for
+        each of its chunks. They are read-only for a reader.
         """
         bytes_, stride = self.info.segment_bytes[segment], self.info.segment_stride[segment]
         views = [

@@ -9,8 +9,9 @@ from .errors import InvalidError
 
 
 def stream_address(stream: Any) -> int | None:
-    """Returns the address of a stream: an int, a framework's stream object, or None for a waiting
-    call.
+    """Returns the address of a stream.
+
+    It is an int, a framework's stream object, or None for a waiting call.
     """
     if stream is None or isinstance(stream, int):
         return stream

@@ -55,8 +55,9 @@ def _get(kind: type, index: int):
 
 
 def _same(kept: dict, name: str, tensors: Sequence[torch.Tensor]) -> bool:
-    """Returns whether these are the tensors of the last call, at the same addresses, and keeps them
-    for the next call.
+    """Returns whether these are the tensors of the last call, and keeps them for the next.
+
+    Tensors whose memory has moved are not.
     """
     addresses = [tensor.data_ptr() for tensor in tensors]
     last, last_addresses = kept.get(name, ((), ()))

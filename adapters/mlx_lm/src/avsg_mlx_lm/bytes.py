@@ -7,8 +7,9 @@ import numpy as np
 
 
 def rows_of(array: mx.array) -> np.ndarray:
-    """Returns the rows [rows, bytes] of an evaluated array [1, 1, rows, width], without a copy if
-    they are packed.
+    """Returns an evaluated array [1, 1, rows, width] as bytes [rows, bytes].
+
+    Packed rows are not copied.
     """
     rows = np.array(array.view(mx.uint8), copy=False)
     return rows.reshape(array.shape[2], -1)

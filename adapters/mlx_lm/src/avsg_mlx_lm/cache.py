@@ -71,12 +71,12 @@ class AvsgKVCache(KVCache):
         return self._pending is not None
 
     def select(self, ids: mx.array) -> mx.array:
-        """Fills the arrays with the rows of `ids` [1, 1, tokens, K] and returns the ids' places in
-        them.
+        """Fills the arrays with the rows of `ids` and returns the ids' places in them.
 
-        mlx-lm's attention gathers rows for a step of one token, and masks rows for a step of
-        several. So one token gets its K rows in the order of its ids, and several tokens get the
-        whole context, where only the selected rows are the model's.
+        `ids` has the shape [1, 1, tokens, K]. mlx-lm's attention gathers rows for a step of one
+        token, and masks rows for a step of several. So one token gets its K rows in the order of
+        its ids, and several tokens get the whole context, where only the selected rows are the
+        model's.
         """
         (*new, keys, values), self._pending = self._pending, None
         mx.eval(ids, *new)
@@ -92,8 +92,9 @@ class AvsgKVCache(KVCache):
         return ids
 
     def _spread(self, segment: int, chosen: np.ndarray, slots: np.ndarray) -> np.ndarray:
-        """Returns the rows of the context, poisoned but for the chosen ones, which come through
-        their slots.
+        """Returns the rows of the context, with every row poisoned that was not chosen.
+
+        The chosen rows come through their slots.
         """
         if not self._sparse:
             self._sparse = [np.empty_like(host) for host in self.rows.host]

@@ -1,6 +1,4 @@
-"""One layer's KV rows: a host pool with every row, and an engine whose slots hold the rows that
-decoding selected last.
-"""
+"""One layer's KV rows: a host pool with every row, and an engine on it."""
 
 from __future__ import annotations
 

@@ -45,13 +45,13 @@ def offload(
     rows: type[LayerRows] = LayerRows,
     **options: Any,
 ) -> Iterator[nn.Module]:
-    """Makes caches of `model` keep their KV rows in AVSG pools, one pool and one engine for each
-    layer and cache.
+    """Makes caches of `model` keep their KV rows in AVSG pools.
 
-    `max_context` is the most tokens of a sequence, `slots` S (a power of two, at least `tokens`
-    times the model's index_topk), and `tokens` the most tokens of a decode step. `options` go to
-    every `avsg.Engine`. In the block, `model.make_cache()` and all that calls it (`mlx_lm.generate`
-    too) makes such caches. At its end the model is as it was, and such caches are refused.
+    Each layer of each cache has a pool and an engine. `max_context` is the most tokens of a
+    sequence, `slots` S (a power of two, at least `tokens` times the model's index_topk), and
+    `tokens` the most tokens of a decode step. `options` go to every `avsg.Engine`. In the block,
+    `model.make_cache()` and all that calls it (`mlx_lm.generate` too) makes such caches. At its end
+    the model is as it was, and such caches are refused.
     """
     args, scope = model.args, Scope()
     attention = [layer.self_attn for layer in model.layers]

@@ -15,9 +15,7 @@ PREFILL_CHUNK = 512
 
 @dataclass(frozen=True)
 class Step:
-    """What a decode step is called with: tokens, the drafts among them included, and how many of
-    them are kept.
-    """
+    """The tokens of a decode step, drafts included, and how many of them are kept."""
 
     tokens: list[int]
     kept: int
@@ -49,8 +47,9 @@ def prefill(model: Model, cache: list, text: list[int]) -> mx.array:
 
 
 def decode(model: Model, cache: list, step: Step) -> mx.array:
-    """Runs a step, drops the rows of rejected drafts, and returns the evaluated logits of every
-    token.
+    """Runs a step and returns the evaluated logits of every token.
+
+    The rows of rejected drafts are dropped.
     """
     logits = model(mx.array([step.tokens]), cache)
     mx.eval(logits)

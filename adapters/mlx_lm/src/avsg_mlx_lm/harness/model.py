@@ -1,5 +1,6 @@
-"""A small random DeepSeek-V3.2 model, in the row format of the large one: 512 latent and 64 rotary
-values.
+"""A small random DeepSeek-V3.2 model.
+
+Its rows have the large model's format: 512 latent and 64 rotary values.
 """
 
 from __future__ import annotations
@@ -58,8 +59,9 @@ def random_text(tokens: int, seed: int = 1, repeat: float = 0.0, vocabulary: int
 
 
 def random_cache(model: Model, tokens: int, seed: int = 1) -> list:
-    """Makes mlx-lm's cache of a context whose rows are drawn instead of computed, for contexts that
-    take long to prefill.
+    """Makes mlx-lm's cache of a context whose rows are drawn instead of computed.
+
+    It is for contexts that take long to prefill.
     """
     mx.random.seed(seed)
     dtype, args = model.model.embed_tokens.weight.dtype, model.args

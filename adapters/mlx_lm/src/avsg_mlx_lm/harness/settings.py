@@ -1,5 +1,4 @@
-"""Three settings of one model that decode the same ids: all rows resident, every selected row
-copied, and AVSG.
+"""Three settings that decode the same ids: rows resident, rows copied, and AVSG.
 
   python -m avsg_mlx_lm.harness.settings --help
 
@@ -64,9 +63,7 @@ class Timed(LayerRows):
 
 
 class CopyEveryRow(Timed):
-    """Copies every selected row from the pool at every step, into memory that is used again, in the
-    order of the ids.
-    """
+    """Copies every selected row from the pool at every step, in the order of the ids."""
 
     def __init__(self, *args, **options) -> None:
         super().__init__(*args, **options)
@@ -111,8 +108,9 @@ class Setting:
         return logits
 
     def line(self) -> str:
-        """Describes the steps: times per token in ms, the share of plans, copies and reads, and
-        what was copied.
+        """Describes the steps in one line of the table.
+
+        Times are milliseconds per token; the share is that of plans, copies and reads.
         """
         steps, times = len(self.seconds), sorted(self.seconds)
         p50, p95 = statistics.median(times) * 1e3, times[int(steps * 0.95)] * 1e3

@@ -89,3 +89,31 @@ def test_each_thread_has_its_own_sentence(deployment):
         thread.join()
     assert {layer: len(found) for layer, found in sentences.items()} == {5: 1, 6: 1, 7: 1}
     assert all(str(layer) in next(iter(found)) for layer, found in sentences.items())
+
+
+def test_a_second_thread_is_busy_and_a_closed_engine_ends_its_call_first(deployment):
+    engine, outcomes = deployment.engine, set()
+
+    def steps(plan):
+        batch = avsg.Batch.zeros(1, 16)
+        batch.seq_len[0] = 512
+        for step in range(3000):
+            batch.ids[0] = np.arange(step % 400, step % 400 + 16)
+            try:
+                engine.step(batch, plan)
+                outcomes.add("done")
+            except avsg.BusyError:
+                outcomes.add("busy")
+            except avsg.NullError:
+                outcomes.add("closed")
+                return
+
+    threads = [threading.Thread(target=steps, args=[engine.new_plan()]) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    while "done" not in outcomes:
+        pass
+    engine.close()
+    for thread in threads:
+        thread.join()
+    assert {"done"} <= outcomes <= {"done", "busy", "closed"}

@@ -3,10 +3,11 @@
 import re
 from pathlib import Path
 
-import avsg
 import numpy as np
 import pytest
 from conftest import THOROUGH, make_deployment
+
+import avsg
 
 README = Path(__file__).resolve().parents[1] / "README.md"
 

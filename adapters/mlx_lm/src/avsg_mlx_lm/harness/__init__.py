@@ -1,0 +1,1 @@
+"""Compares decoding through AVSG with decoding by mlx-lm alone."""

@@ -1,0 +1,78 @@
+"""Puts the KV rows of a loaded DeepSeek-V3.2 model behind AVSG, without a change to mlx-lm."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import mlx.core as mx
+import mlx.nn as nn
+from mlx_lm.models.cache import CacheList, KVCache
+
+from .cache import AvsgKVCache, Scope
+from .layer import LayerRows
+
+
+class AvsgIndexer(nn.Module):
+    """A layer's own indexer; what it selects is given to the layer's cache before attention reads."""
+
+    def __init__(self, indexer: nn.Module) -> None:
+        super().__init__()
+        self.indexer = indexer
+
+    def __call__(self, x: mx.array, qr: mx.array, mask: mx.array | None, cache: Any = None) -> mx.array | None:
+        ids = self.indexer(x, qr, mask, cache=cache)
+        rows = getattr(cache, "rows_cache", None)
+        return rows.select(ids) if rows is not None and rows.waits else ids
+
+
+class IndexerKVCache(KVCache):
+    """The indexer's own keys, which stay resident. It knows the cache of the same layer's rows."""
+
+    def __init__(self, rows_cache: AvsgKVCache) -> None:
+        super().__init__()
+        self.rows_cache = rows_cache
+
+
+@contextmanager
+def offload(
+    model: nn.Module,
+    *,
+    max_context: int,
+    slots: int,
+    tokens: int = 1,
+    rows: type[LayerRows] = LayerRows,
+    **options: Any,
+) -> Iterator[nn.Module]:
+    """Makes caches of `model` keep their KV rows in AVSG pools.
+
+    Each layer of each cache has a pool and an engine. `max_context` is the most tokens of a
+    sequence, `slots` S (a power of two, at least `tokens` times the model's index_topk), and
+    `tokens` the most tokens of a decode step. `options` go to every `avsg.Engine`. In the block,
+    `model.make_cache()` and all that calls it (`mlx_lm.generate` too) makes such caches. At its end
+    the model is as it was, and such caches are refused.
+    """
+    args, scope = model.args, Scope()
+    attention = [layer.self_attn for layer in model.layers]
+    indexers = [layer.indexer for layer in attention]
+
+    def make_avsg_cache() -> list[CacheList]:
+        itemsize = model.model.embed_tokens.weight.dtype.size
+        segments = (args.kv_lora_rank * itemsize, args.qk_rope_head_dim * itemsize)
+        caches = []
+        for _ in model.layers:
+            first = AvsgKVCache(rows(max_context, segments, args.index_topk, slots, tokens, **options), scope)
+            caches.append(CacheList(first, IndexerKVCache(first)))
+        return caches
+
+    model.make_cache = make_avsg_cache
+    for layer, indexer in zip(attention, indexers):
+        layer.indexer = AvsgIndexer(indexer)
+    try:
+        yield model
+    finally:
+        scope.open = False
+        del model.make_cache
+        for layer, indexer in zip(attention, indexers):
+            layer.indexer = indexer

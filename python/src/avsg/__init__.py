@@ -1,0 +1,71 @@
+"""AVSG: exact sparse gather of top-K selected KV rows from host memory into a small device buffer.
+
+A life is: `Pool`, `Engine`, `Plan`, then for each decode step `Engine.step`, attention that reads
+`Engine.buffer` through `Plan.slots`, and `Engine.append`. Importing this package imports neither
+NumPy nor torch.
+"""
+
+from ._library import lib as _lib
+from .batch import Batch, Fresh
+from .constants import ABI_VERSION, Lifetime, Machine, Pages, RequestStatus, Role, Strategy, Table
+from .engine import Engine, EngineInfo, EngineMemory
+from .errors import (
+    AvsgError,
+    BusyError,
+    DeviceError,
+    HandleError,
+    InternalError,
+    InvalidError,
+    NoMemoryError,
+    NullError,
+    SizeError,
+    SystemCallError,
+    UnsupportedError,
+)
+from .memory import View
+from .plan import Counters, Plan, Request
+from .pool import Pool, PoolInfo, PoolShape
+
+#: The library's version.
+__version__: str = _lib.avsg_version().decode()
+
+
+def devices() -> tuple[str, ...]:
+    """Returns the devices that the library drives: values for the option `device` of an engine."""
+    return tuple(_lib.avsg_devices().decode().split())
+
+
+__all__ = [
+    "ABI_VERSION",
+    "AvsgError",
+    "Batch",
+    "BusyError",
+    "Counters",
+    "DeviceError",
+    "Engine",
+    "EngineInfo",
+    "EngineMemory",
+    "Fresh",
+    "HandleError",
+    "InternalError",
+    "InvalidError",
+    "Lifetime",
+    "Machine",
+    "NoMemoryError",
+    "NullError",
+    "Pages",
+    "Plan",
+    "Pool",
+    "PoolInfo",
+    "PoolShape",
+    "Request",
+    "RequestStatus",
+    "Role",
+    "SizeError",
+    "Strategy",
+    "SystemCallError",
+    "Table",
+    "UnsupportedError",
+    "View",
+    "devices",
+]

@@ -1,0 +1,159 @@
+"""The structs of include/avsg.h. A test compiles the header and compares every size and offset."""
+
+from __future__ import annotations
+
+import ctypes as c
+
+from .constants import MAX_SEGMENTS
+
+
+def fields(kind, *names):
+    """Returns the fields `names`, all of one ctypes type."""
+    return [(name, kind) for name in names]
+
+
+class I32s(c.Structure):
+    """avsg_i32s: the address of an array of int32 and its length in elements."""
+
+    _fields_ = [("data", c.c_void_p), ("len", c.c_size_t)]
+
+
+class Chunk(c.Structure):
+    """avsg_chunk: the address and the bytes of one range of rows."""
+
+    _fields_ = [("data", c.c_void_p), ("bytes", c.c_size_t)]
+
+
+class SizedStruct(c.Structure):
+    """A struct that is zeroed and begins with its own size."""
+
+    _fields_ = [("size", c.c_size_t)]
+
+    def __init__(self, **values):
+        super().__init__(c.sizeof(type(self)), **values)
+
+
+class PoolConfig(SizedStruct):
+    """avsg_pool_config."""
+
+    _fields_ = [
+        *fields(c.c_size_t, "layers", "rows", "segments"),
+        *fields(c.c_size_t * MAX_SEGMENTS, "segment_bytes", "segment_stride"),
+        ("chunk_bytes", c.c_size_t),
+        ("pages", c.c_int32),
+        ("reserved", c.c_uint32),
+    ]
+
+
+class PoolInfo(SizedStruct):
+    """avsg_pool_info."""
+
+    _fields_ = [
+        *fields(c.c_size_t, "layers", "rows", "segments"),
+        *fields(c.c_size_t * MAX_SEGMENTS, "segment_bytes", "segment_stride"),
+        *fields(c.c_size_t, "row_bytes", "bytes", "huge_bytes", "chunks"),
+        *fields(c.c_int32, "pages", "role"),
+    ]
+
+
+class EngineConfig(SizedStruct):
+    """avsg_engine_config.
+
+    `lambda` is a keyword of Python, so that the field is called `lambda_`.
+    """
+
+    _fields_ = [
+        ("device", c.c_char_p),
+        *fields(c.c_uint32, "k", "tokens", "slots"),
+        ("table", c.c_int32),
+        *fields(c.c_uint32, "paper_a1", "paper_a2"),
+        *fields(c.c_int32, "lifetime", "life"),
+        ("lambda_", c.c_double),
+        ("spread", c.c_uint32),
+        ("retries", c.c_int32),
+        ("page", c.c_uint32),
+        *fields(c.c_int32, "machine", "strategy"),
+        ("cores", c.c_uint32),
+        ("states", c.c_size_t),
+        *fields(c.c_char_p, "kernels", "runtime"),
+        ("device_id", c.c_int32),
+        *fields(c.c_uint32, "timeout_ms", "launches", "reserved"),
+    ]
+
+
+class EngineMemory(SizedStruct):
+    """avsg_engine_memory."""
+
+    _fields_ = fields(c.c_size_t, "buffer", "tables")
+
+
+class EngineInfo(SizedStruct):
+    """avsg_engine_info."""
+
+    _fields_ = [
+        ("device", c.c_char * 16),
+        *fields(c.c_char * 32, "machine", "copier"),
+        *fields(c.c_uint32, "k", "tokens", "slots"),
+        *fields(c.c_int32, "table", "lifetime", "life"),
+        *fields(c.c_uint32, "spread", "retries", "page", "cores"),
+        *fields(c.c_size_t, "states", "layers", "buffer_bytes"),
+    ]
+
+
+class Buffer(SizedStruct):
+    """avsg_buffer."""
+
+    _fields_ = [("base", c.c_void_p), *fields(c.c_size_t, "slot_stride", "state_stride", "bytes")]
+
+
+class PlanArrays(SizedStruct):
+    """avsg_plan_arrays."""
+
+    _fields_ = [
+        ("k", c.c_size_t),
+        *fields(c.c_void_p, "slot", "valid", "cu_q", "record"),
+        *fields(c.c_void_p, "miss_position", "miss_id", "miss_slot", "miss_row"),
+    ]
+
+
+class PlanCounters(SizedStruct):
+    """avsg_plan_counters."""
+
+    _fields_ = [
+        *fields(c.c_size_t, "requests", "rows", "selected", "hits", "misses"),
+        *fields(c.c_int32, "status", "reserved"),
+        ("number", c.c_uint64),
+    ]
+
+
+class PlanRequest(SizedStruct):
+    """avsg_plan_request."""
+
+    _fields_ = [
+        *fields(c.c_size_t, "first_row", "rows"),
+        *fields(c.c_void_p, "slot", "valid"),
+        ("misses", c.c_size_t),
+        *fields(c.c_void_p, "miss_position", "miss_id", "miss_slot", "miss_row"),
+        *fields(c.c_int32, "status", "reserved"),
+    ]
+
+
+class Batch(SizedStruct):
+    """avsg_batch."""
+
+    _fields_ = [
+        ("ids", I32s),
+        *fields(c.c_size_t, "ids_stride", "k"),
+        *fields(I32s, "cu_q", "state", "generation", "stable_len", "seq_len", "block_table"),
+        ("block_stride", c.c_size_t),
+    ]
+
+
+class Fresh(SizedStruct):
+    """avsg_fresh."""
+
+    _fields_ = [
+        ("segments", c.c_size_t),
+        ("data", c.c_void_p * MAX_SEGMENTS),
+        ("bytes", c.c_size_t * MAX_SEGMENTS),
+    ]

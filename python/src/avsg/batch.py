@@ -1,0 +1,150 @@
+"""One decode step's inputs. A batch and its fresh rows are made once and used at every step."""
+
+from __future__ import annotations
+
+import ctypes as c
+from typing import TYPE_CHECKING, Any
+
+from . import _structs
+from .errors import InvalidError
+from .memory import HOST, Span, int32_span, span
+
+if TYPE_CHECKING:
+    pass
+
+PER_REQUEST = ("cu_q", "state", "generation", "stable_len", "seq_len")
+
+
+class Batch:
+    """The arrays of one decode step, which the library reads in place.
+
+    Every array is int32. `ids` has the shape [rows, K] (negative ids are padding), `cu_q` has one
+    element more than there are requests, `block_table` has the shape [requests, blocks], and the
+    others have one element for each request. Write new values into the arrays, or name other arrays
+    with `point`, and call the engine again.
+    """
+
+    __slots__ = ("_as_parameter_", "_spans", "_struct", "device", "ids", *PER_REQUEST, "block_table")
+
+    ids: Any
+    cu_q: Any
+    state: Any
+    generation: Any
+    stable_len: Any
+    seq_len: Any
+    block_table: Any
+
+    def __init__(
+        self,
+        ids: Any,
+        *,
+        cu_q: Any,
+        state: Any,
+        generation: Any,
+        stable_len: Any,
+        seq_len: Any,
+        block_table: Any = None,
+    ) -> None:
+        self._struct = _structs.Batch()
+        self._as_parameter_ = c.byref(self._struct)
+        self._spans: dict[str, Any] = {}
+        self.device = HOST
+        self.block_table = None
+        self.point(ids=ids, cu_q=cu_q, state=state, generation=generation, stable_len=stable_len, seq_len=seq_len)
+        if block_table is not None:
+            self.point(block_table=block_table)
+
+    @classmethod
+    def zeros(cls, requests: int, k: int, tokens: int = 1, blocks: int = 0) -> Batch:
+        """Makes a batch of NumPy arrays with `requests` requests of `tokens` rows.
+
+        Request i is in state i, and every id is padding.
+        """
+        import numpy as np
+
+        rows = requests * tokens
+        table = np.zeros((requests, blocks), np.int32) if blocks else None
+        return cls(
+            np.full((rows, k), -1, np.int32),
+            cu_q=np.arange(0, rows + 1, tokens, dtype=np.int32),
+            state=np.arange(requests, dtype=np.int32),
+            generation=np.ones(requests, np.int32),
+            stable_len=np.full(requests, -1, np.int32),
+            seq_len=np.zeros(requests, np.int32),
+            block_table=table,
+        )
+
+    def point(self, **arrays: Any) -> None:
+        """Names other arrays for some of the fields. A refused array leaves the batch as it was."""
+        spans = {}
+        for name, array in arrays.items():
+            if name not in ("ids", "block_table", *PER_REQUEST):
+                raise TypeError(
+                    f"{name!r} is not an array of a batch; the arrays are ids, {', '.join(PER_REQUEST)} and block_table"
+                )
+            found = spans[name] = int32_span(array, name, 2 if name in ("ids", "block_table") else 1)
+            if len(found.shape) == 2 and (row_stride(found) < 0 or found.strides[0] % 4):
+                raise InvalidError(
+                    f"{name} has {found.strides[0]} bytes between rows, but needs a multiple of 4, from 0; copy it"
+                )
+        devices = {found.device for found in {**self._spans, **spans}.values()}
+        if len(devices) > 1:
+            raise InvalidError(
+                f"the arrays are on {' and '.join(sorted(devices))}; put all of a batch's arrays on one device"
+            )
+        for name, found in spans.items():
+            field = getattr(self._struct, name)
+            field.data, field.len = found.address, _elements(found)
+            if name == "ids":
+                self._struct.k, self._struct.ids_stride = found.shape[1], row_stride(found)
+            elif name == "block_table":
+                self._struct.block_stride = row_stride(found)
+            setattr(self, name, arrays[name])
+        self._spans.update(spans)
+        self.device = devices.pop()
+
+
+def row_stride(found: Span) -> int:
+    """Elements from row to row.
+
+    The stride of a single row says nothing, and a framework may give any.
+    """
+    return found.strides[0] // 4 if found.shape[0] > 1 else found.shape[1]
+
+
+def _elements(found: Span) -> int:
+    """Elements from the first to the last of an array whose rows may lie apart."""
+    if 0 in found.shape:
+        return 0
+    rows = (found.shape[0] - 1) * row_stride(found) if len(found.shape) == 2 else 0
+    return rows + found.shape[-1]
+
+
+class Fresh:
+    """The rows of a step, which the host pool does not have yet.
+
+    There is one array of any type for each segment. Row r of the batch begins at r times the
+    segment's stride.
+    """
+
+    __slots__ = ("_as_parameter_", "_spans", "_struct", "device")
+
+    def __init__(self, *segments: Any) -> None:
+        self._struct = _structs.Fresh(segments=len(segments))
+        self._as_parameter_ = c.byref(self._struct)
+        if not 1 <= len(segments) <= _structs.MAX_SEGMENTS:
+            raise InvalidError(f"{len(segments)} segments were passed, but a row has 1 to {_structs.MAX_SEGMENTS}")
+        self._spans: list[Span | None] = [None] * len(segments)
+        self.device = HOST
+        for index, array in enumerate(segments):
+            self.point(index, array)
+
+    def point(self, segment: int, array: Any) -> None:
+        """Names another array for one segment."""
+        found = span(array, f"segment {segment}")
+        if not found.contiguous:
+            raise InvalidError(
+                f"segment {segment} is not contiguous; make it contiguous, with the pool's stride between rows"
+            )
+        self._struct.data[segment], self._struct.bytes[segment] = found.address, found.nbytes
+        self._spans[segment], self.device = found, found.device

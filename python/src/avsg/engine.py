@@ -1,0 +1,229 @@
+"""The engine: tables and device buffer of one device, on a host pool."""
+
+from __future__ import annotations
+
+import ctypes as c
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from . import _structs
+from ._library import Handle, check, failure, lib
+from .batch import Batch, Fresh
+from .constants import Lifetime, Table
+from .errors import InvalidError
+from .memory import HOST, View, int32_span, int32_view
+from .plan import Plan
+from .pool import Pool, PoolShape
+from .streams import current_stream, stream_address
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+class EngineInfo(NamedTuple):
+    """The configuration with every default filled in, and what was found at creation."""
+
+    device: str
+    #: The vector machine, such as "avx512"; "none" on a device.
+    machine: str
+    #: How rows are copied, such as "stream+8"; "none" on a device.
+    copier: str
+    k: int
+    tokens: int
+    slots: int
+    table: Table
+    lifetime: Lifetime
+    life: int
+    spread: int
+    retries: int
+    page: int
+    cores: int
+    states: int
+    layers: int
+    buffer_bytes: int
+
+
+class EngineMemory(NamedTuple):
+    """Bytes of device memory."""
+
+    buffer: int
+    tables: int
+
+
+def engine_config(k: int, slots: int, tokens: int = 1, states: int = 1, **options: Any) -> _structs.EngineConfig:
+    """Returns the C struct of an engine.
+
+    `options` are the other fields of avsg_engine_config; 0 is their default.
+    """
+    names = {field[0] for field in _structs.EngineConfig._fields_} - {"reserved"}
+    config = _structs.EngineConfig(k=k, slots=slots, tokens=tokens, states=states)
+    for name, value in options.items():
+        field = "lambda_" if name == "decay" else name
+        if field not in names or name == "lambda_":
+            known = sorted(names - {"k", "slots", "tokens", "states", "lambda_"} | {"decay"})
+            raise TypeError(f"{name!r} is no option of an engine; the options are {', '.join(known)}")
+        setattr(config, field, value.encode() if isinstance(value, str) else value)
+    return config
+
+
+class Engine:
+    """The operator on one device.
+
+    `k` is the most ids that a row selects, `slots` the slots of each request state and layer,
+    `tokens` the most rows of a request in a step, and `states` the number of requests that are
+    resident at once. The options are the fields of avsg_engine_config (include/avsg.h): device,
+    table, lifetime, life, decay (its `lambda`), spread, retries, page, machine, strategy, cores,
+    kernels, runtime, device_id, timeout_ms, launches, paper_a1 and paper_a2.
+
+    One thread at a time may be inside a call that plans, copies or appends; another gets BusyError
+    at once.
+    """
+
+    def __init__(self, pool: Pool, *, k: int, slots: int, tokens: int = 1, states: int = 1, **options: Any) -> None:
+        config = engine_config(k, slots, tokens, states, **options)
+        out = c.c_void_p()
+        check(lib.avsg_engine_create(c.byref(config), pool._handle, c.byref(out)))
+        self._handle: Handle | None = Handle(out, lib.avsg_engine_destroy)
+        #: The pool's memory may be the caller's, which must outlive the engine.
+        self._memory = (pool._handle, pool._memory)
+        self.info = self._get_info()
+        self.k, self.device = self.info.k, self.info.device
+
+    @staticmethod
+    def memory(
+        pool: PoolShape, *, k: int, slots: int, tokens: int = 1, states: int = 1, **options: Any
+    ) -> EngineMemory:
+        """Returns the device memory of an engine on a pool of this shape, without taking it."""
+        found = _structs.EngineMemory()
+        config = engine_config(k, slots, tokens, states, **options)
+        check(lib.avsg_engine_bytes(c.byref(config), c.byref(pool.config()), c.byref(found)))
+        return EngineMemory(found.buffer, found.tables)
+
+    def close(self) -> None:
+        """Ends the engine.
+
+        Its memory and cores are given back when the last array that views it is gone.
+        """
+        self._handle = None
+
+    def __enter__(self) -> Engine:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+    def new_plan(self, rows: int | None = None, requests: int | None = None) -> Plan:
+        """Makes a plan; by default for one batch of all states with all their rows."""
+        requests = self.info.states if requests is None else requests
+        return Plan(self, requests * self.info.tokens if rows is None else rows, requests)
+
+    def step(self, batch: Batch, plan: Plan, layer: int = 0, fresh: Fresh | None = None, stream: Any = None) -> None:
+        """Plans a batch and copies its misses into one layer's slots.
+
+        `fresh` holds the rows of this step; None if no `stable_len` is set. Without `stream` a
+        batch of host arrays waits, and a batch of device arrays goes into torch's current stream of
+        their device.
+        """
+        if stream is not None or batch.device != HOST or (fresh is not None and fresh.device != HOST):
+            stream = self._stream(stream, batch, fresh)
+        status = lib.avsg_engine_step(self._handle, batch, plan._handle, layer, fresh, stream)
+        if status:
+            raise failure(status)
+
+    def plan(self, batch: Batch, plan: Plan, stream: Any = None) -> None:
+        """Finds slots and misses of a batch. Layers that share an indexer need it once."""
+        if stream is not None or batch.device != HOST:
+            stream = self._stream(stream, batch)
+        status = lib.avsg_engine_plan(self._handle, batch, plan._handle, stream)
+        if status:
+            raise failure(status)
+
+    def transfer(self, plan: Plan, layer: int = 0, fresh: Fresh | None = None, stream: Any = None) -> None:
+        """Copies a plan's misses into one layer's slots.
+
+        The stream is the one that the batch was planned in.
+        """
+        if stream is None and fresh is not None and fresh.device != HOST:
+            raise InvalidError(
+                f"the fresh rows are on the device {fresh.device}, but no stream was passed; pass the plan's stream"
+            )
+        status = lib.avsg_engine_transfer(self._handle, plan._handle, layer, fresh, stream_address(stream))
+        if status:
+            raise failure(status)
+
+    def append(self, batch: Batch, layer: int, fresh: Fresh, stream: Any = None) -> None:
+        """Writes the rows of this step to one layer of the host pool.
+
+        The call comes after the layer's gather and before the next plan.
+        """
+        if stream is not None or batch.device != HOST or fresh.device != HOST:
+            stream = self._stream(stream, batch, fresh)
+        status = lib.avsg_engine_append(self._handle, batch, layer, fresh, stream)
+        if status:
+            raise failure(status)
+
+    def _stream(self, stream: Any, batch: Batch, fresh: Fresh | None = None) -> int | None:
+        """Returns the stream of a call that was passed a stream or arrays of a device."""
+        if fresh is not None and fresh.device != batch.device:
+            raise InvalidError(
+                f"the batch is on {batch.device} and the fresh rows on {fresh.device}; put both on one device"
+            )
+        if self.device == HOST and batch.device != HOST:
+            raise InvalidError(
+                f'the batch is on the device {batch.device}, but the engine is on "cpu"; copy it to host memory'
+            )
+        if self.device != HOST and batch.device == HOST:
+            raise InvalidError(
+                "a stream was passed, but the batch is in host memory; pass arrays of the device, or no stream"
+            )
+        return current_stream(batch.device, batch.ids) if stream is None else stream_address(stream)
+
+    def view(self, layer: int = 0, segment: int = 0) -> View:
+        """Returns the slots of a layer's segment for DLPack.
+
+        They are bytes of the shape [states, slots, segment bytes].
+        """
+        found = _structs.Buffer()
+        check(lib.avsg_engine_buffer(self._handle, layer, segment, c.byref(found)))
+        shape, strides = (self.info.states, self.info.slots, found.bytes), (found.state_stride, found.slot_stride, 1)
+        return View(found.base, shape, "|u1", (self._handle, self._memory), strides, self.device)
+
+    def buffer(self, layer: int = 0, segment: int = 0) -> np.ndarray:
+        """Returns the slots of a layer's segment as a read-only array.
+
+        They are bytes of the shape [states, slots, segment bytes].
+        """
+        return self.view(layer, segment).numpy()
+
+    def table(self, state: int) -> np.ndarray:
+        """Returns a copy of one state's table as plain words: header, ids, lifetimes, links."""
+        words, count = c.c_void_p(), c.c_size_t()
+        check(lib.avsg_engine_table(self._handle, state, c.byref(words), c.byref(count)))
+        return int32_view(words.value, (count.value,), self._handle).numpy().copy()
+
+    def block_table(self, states: Any, table: Any, lengths: Any, page: int = 0) -> None:
+        """Fills in the pages that a paged attention kernel reads.
+
+        `table` has the shape [requests, pages] and `lengths` [requests]; both are int32.
+        """
+        of, pages, counts = (
+            int32_span(states, "states", 1),
+            int32_span(table, "table", 2),
+            int32_span(lengths, "lengths", 1),
+        )
+        need = (of.shape[0], self.info.slots // (page or self.info.slots))
+        if pages.shape[0] < need[0] or pages.shape[1] < need[1] or counts.shape[0] < need[0]:
+            raise InvalidError(
+                f"table is {list(pages.shape)} and lengths {list(counts.shape)}, but need {list(need)} and {need[0]}"
+            )
+        stride = pages.strides[0] // 4
+        check(
+            lib.avsg_engine_block_table(self._handle, of.address, need[0], page, pages.address, stride, counts.address)
+        )
+
+    def _get_info(self) -> EngineInfo:
+        found = _structs.EngineInfo()
+        check(lib.avsg_engine_get_info(self._handle, c.byref(found)))
+        texts = (found.device.decode(), found.machine.decode(), found.copier.decode())
+        numbers = {name: getattr(found, name) for name in EngineInfo._fields[3:]}
+        numbers |= {"table": Table(found.table), "lifetime": Lifetime(found.lifetime)}
+        return EngineInfo(*texts, **numbers)

@@ -1,0 +1,87 @@
+"""Exceptions of the library: one class for each status, with the library's sentence as the message."""
+
+from __future__ import annotations
+
+
+class AvsgError(Exception):
+    """A call of the library failed. The message names the value, the limit and the remedy."""
+
+    #: The avsg_status that the library returned; 0 if this package raised the exception by itself.
+    status: int = 0
+
+
+class InvalidError(AvsgError, ValueError):
+    """A value is outside its range or an array is too short. The call changed nothing."""
+
+    status = 1
+
+
+class NullError(AvsgError, ValueError):
+    """A required argument is missing, or the object was closed. The call changed nothing."""
+
+    status = 2
+
+
+class HandleError(AvsgError, ValueError):
+    """A handle was destroyed before, or is of another kind."""
+
+    status = 3
+
+
+class SizeError(AvsgError):
+    """The library and this package disagree about the size of a struct."""
+
+    status = 4
+
+
+class BusyError(AvsgError):
+    """Another thread is inside a call on the same object.
+
+    The call changed nothing and may be repeated.
+    """
+
+    status = 5
+
+
+class UnsupportedError(AvsgError, NotImplementedError):
+    """The library or the device does not have what was asked for."""
+
+    status = 6
+
+
+class NoMemoryError(AvsgError, MemoryError):
+    """The machine cannot give that much memory. Nothing was taken."""
+
+    status = 7
+
+
+class SystemCallError(AvsgError, OSError):
+    """The operating system refused a call."""
+
+    status = 8
+
+
+class InternalError(AvsgError, RuntimeError):
+    """A defect of the library.
+
+    The object answers every later call like this: close it and report the sentence.
+    """
+
+    status = 9
+
+
+class DeviceError(AvsgError, RuntimeError):
+    """The device's runtime refused a call; the sentence names the call and its code."""
+
+    status = 10
+
+
+BY_STATUS = {kind.status: kind for kind in AvsgError.__subclasses__()}
+
+
+def from_status(status: int, name: str, sentence: str) -> AvsgError:
+    """Returns the exception for a status that is not AVSG_OK."""
+    kind = BY_STATUS.get(status, AvsgError)
+    error = kind(f"{name}: {sentence}" if kind in (AvsgError, InternalError) else sentence)
+    error.status = status
+    return error

@@ -1,0 +1,135 @@
+"""Plans: the outputs of a step, allocated once."""
+
+from __future__ import annotations
+
+import ctypes as c
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from . import _structs
+from ._library import Handle, check, lib
+from .constants import RequestStatus
+from .memory import View, int32_view
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from .engine import Engine
+
+RECORD_WORDS = 16
+
+
+class Counters(NamedTuple):
+    """Counters of the last batch planned."""
+
+    requests: int
+    rows: int
+    #: Ids that have a slot.
+    selected: int
+    #: Selected ids whose row was in its slot already.
+    hits: int
+    #: Rows that one transfer copies.
+    misses: int
+    status: RequestStatus
+    #: The number of the plan among its engine's plans, from 1.
+    number: int
+
+
+class Request(NamedTuple):
+    """One request of the last batch planned. The arrays are views that the next plan overwrites."""
+
+    first_row: int
+    rows: int
+    slot: np.ndarray
+    valid: np.ndarray
+    miss_position: np.ndarray
+    miss_id: np.ndarray
+    miss_slot: np.ndarray
+    miss_row: np.ndarray
+    status: RequestStatus
+
+
+class Plan:
+    """Slots, miss lists and counters of batches of at most `rows` rows and `requests` requests.
+
+    The arrays stay at one address for the plan's whole life; their contents are those of the last
+    batch planned.
+    """
+
+    def __init__(self, engine: Engine, rows: int, requests: int) -> None:
+        out = c.c_void_p()
+        check(lib.avsg_plan_create(engine._handle, rows, requests, c.byref(out)))
+        self._handle: Handle | None = Handle(out, lib.avsg_plan_destroy)
+        self.rows, self.requests, self.k, self._device = rows, requests, engine.k, engine.device
+
+    def close(self) -> None:
+        """Ends the plan. Its memory is given back when the last array that views it is gone."""
+        self._handle = None
+
+    def __enter__(self) -> Plan:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+    def view(self, name: str) -> View:
+        """Returns a host array of the plan for DLPack.
+
+        `name` is slot, valid, record, miss_position, miss_id, miss_slot or miss_row.
+        """
+        arrays = _structs.PlanArrays()
+        check(lib.avsg_plan_get_arrays(self._handle, c.byref(arrays)))
+        return int32_view(getattr(arrays, name), self._shape(name), self._handle)
+
+    def device_view(self, name: str) -> View:
+        """Returns the array `name` in device memory, where a stream leaves it.
+
+        On "cpu" this is `view`.
+        """
+        arrays = _structs.PlanArrays()
+        check(lib.avsg_plan_get_device_arrays(self._handle, c.byref(arrays)))
+        return int32_view(getattr(arrays, name), self._shape(name), self._handle, self._device)
+
+    def _shape(self, name: str) -> tuple[int, ...]:
+        if name == "record":
+            return (self.requests, RECORD_WORDS)
+        if name == "valid":
+            return (self.rows,)
+        if name == "cu_q":
+            return (self.requests + 1,)
+        return (self.rows, self.k) if name == "slot" else (self.rows * self.k,)
+
+    @cached_property
+    def slots(self) -> np.ndarray:
+        """The slot of each selected id, [rows, K] in int32; -1 for padding."""
+        return self.view("slot").numpy()
+
+    @cached_property
+    def valid(self) -> np.ndarray:
+        """How many ids of each row have a slot, [rows] in int32."""
+        return self.view("valid").numpy()
+
+    @cached_property
+    def record(self) -> np.ndarray:
+        """Sixteen words for each request, [requests, 16] in int32.
+
+        The misses of its rows are at 0 to 7, all its misses at 8, and its status bits at 9.
+        """
+        return self.view("record").numpy()
+
+    @property
+    def counters(self) -> Counters:
+        """The counters of the last batch planned."""
+        found = _structs.PlanCounters()
+        check(lib.avsg_plan_get_counters(self._handle, c.byref(found)))
+        status = RequestStatus(found.status)
+        return Counters(found.requests, found.rows, found.selected, found.hits, found.misses, status, found.number)
+
+    def request(self, index: int) -> Request:
+        """Returns what the last batch planned found for one request."""
+        found = _structs.PlanRequest()
+        check(lib.avsg_plan_get_request(self._handle, index, c.byref(found)))
+        views = {"slot": (found.rows, self.k), "valid": (found.rows,)}
+        views |= dict.fromkeys(("miss_position", "miss_id", "miss_slot", "miss_row"), (found.misses,))
+        arrays = {name: int32_view(getattr(found, name), shape, self._handle).numpy() for name, shape in views.items()}
+        return Request(found.first_row, found.rows, status=RequestStatus(found.status), **arrays)

@@ -1,0 +1,260 @@
+"""The host pool: every row of every layer, in memory that processes can share."""
+
+from __future__ import annotations
+
+import ctypes as c
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from . import _structs
+from ._library import Handle, check, lib
+from .constants import MAX_SEGMENTS, POOL_DESC_BYTES, Pages, Role
+from .errors import InvalidError
+from .memory import Span, View, span
+
+if TYPE_CHECKING:
+    import socket as sockets
+
+    import numpy as np
+
+
+class PoolShape(NamedTuple):
+    """The geometry of a pool.
+
+    Bytes may be one number, for rows of one segment, or one number for each of 1 to 4 segments.
+    """
+
+    layers: int
+    #: Rows (tokens) of each layer.
+    rows: int
+    #: Bytes of each segment of a row.
+    row_bytes: int | Sequence[int]
+    #: Bytes from one row's segment to the next row's; None: rows are packed.
+    row_stride: int | Sequence[int] | None = None
+    #: Most bytes of a chunk; 0: 64 MiB; None: one chunk for each layer and segment.
+    chunk_bytes: int | None = 0
+    pages: Pages = Pages.DEFAULT
+
+    def config(self) -> _structs.PoolConfig:
+        """Returns the C struct of this geometry."""
+        lengths = _numbers(self.row_bytes)
+        strides = [0] * len(lengths) if self.row_stride is None else _numbers(self.row_stride)
+        if not 1 <= len(lengths) <= MAX_SEGMENTS or len(strides) != len(lengths):
+            text = f"a row has {len(lengths)} segments and {len(strides)} strides"
+            raise InvalidError(f"{text}, but needs 1 to {MAX_SEGMENTS} segments with a stride each")
+        chunk_bytes = c.c_size_t(-1).value if self.chunk_bytes is None else self.chunk_bytes
+        made = _structs.PoolConfig(layers=self.layers, rows=self.rows, segments=len(lengths))
+        made.chunk_bytes, made.pages = chunk_bytes, self.pages
+        made.segment_bytes[: len(lengths)], made.segment_stride[: len(strides)] = lengths, strides
+        return made
+
+    def bytes(self) -> int:
+        """Returns the bytes that a pool of this geometry takes at most, without taking them."""
+        total = c.c_size_t()
+        check(lib.avsg_pool_bytes(c.byref(self.config()), c.byref(total)))
+        return total.value
+
+    def chunk_lengths(self) -> list[int]:
+        """Returns the bytes of each array that `Pool.over` needs.
+
+        The order is layer by layer and segment by segment.
+        """
+        config, count = c.byref(self.config()), c.c_size_t()
+        check(lib.avsg_pool_chunk_bytes(config, None, 0, c.byref(count)))
+        lengths = (c.c_size_t * count.value)()
+        check(lib.avsg_pool_chunk_bytes(config, lengths, count, c.byref(count)))
+        return list(lengths)
+
+
+def _numbers(value: int | Sequence[int]) -> list[int]:
+    return [value] if isinstance(value, int) else list(value)
+
+
+class PoolInfo(NamedTuple):
+    """What a pool is and has got."""
+
+    layers: int
+    rows: int
+    segment_bytes: tuple[int, ...]
+    segment_stride: tuple[int, ...]
+    #: Bytes of a whole row, without the gaps of strides.
+    row_bytes: int
+    bytes: int
+    #: Bytes that hugepages map.
+    huge_bytes: int
+    chunks: int
+    pages: Pages
+    role: Role
+
+
+class Pool:
+    """A host pool.
+
+    Its memory stays until every engine on it and every array made from it are gone.
+    """
+
+    def __init__(
+        self,
+        layers: int,
+        rows: int,
+        row_bytes: int | Sequence[int],
+        *,
+        row_stride: int | Sequence[int] | None = None,
+        chunk_bytes: int | None = 0,
+        pages: Pages = Pages.DEFAULT,
+    ) -> None:
+        out = c.c_void_p()
+        config = PoolShape(layers, rows, row_bytes, row_stride, chunk_bytes, pages).config()
+        check(lib.avsg_pool_create(c.byref(config), c.byref(out)))
+        self._adopt(out)
+
+    def _adopt(self, pointer: c.c_void_p, memory: Any = None) -> Pool:
+        self._handle: Handle | None = Handle(pointer, lib.avsg_pool_destroy)
+        #: The caller's arrays, for a pool over them.
+        self._memory = memory
+        self.info = self._get_info()
+        self._runs: dict[tuple[int, int], list[tuple[int, int]]] = {}
+        return self
+
+    @classmethod
+    def over(cls, shape: PoolShape, arrays: Sequence[Any]) -> Pool:
+        """Makes a pool over the caller's writable arrays, one for each of `shape.chunk_lengths()`.
+
+        The pool keeps them alive.
+        """
+        spans = [span(array, f"arrays[{index}]") for index, array in enumerate(arrays)]
+        for index, found in enumerate(spans):
+            if not found.contiguous:
+                raise InvalidError(f"arrays[{index}] is not contiguous, but a chunk must be; make it contiguous")
+        chunks = (_structs.Chunk * len(spans))(*(_structs.Chunk(found.address, found.nbytes) for found in spans))
+        out = c.c_void_p()
+        check(lib.avsg_pool_from_memory(c.byref(shape.config()), chunks, len(spans), c.byref(out)))
+        return cls.__new__(cls)._adopt(out, spans)
+
+    @classmethod
+    def attach(cls, descriptor: bytes, fd: int, role: Role = Role.READER) -> Pool:
+        """Maps a pool that another process exported. `fd` stays the caller's."""
+        out = c.c_void_p()
+        check(lib.avsg_pool_import(descriptor, len(descriptor), fd, role, c.byref(out)))
+        return cls.__new__(cls)._adopt(out)
+
+    @classmethod
+    def receive(cls, socket: sockets.socket, role: Role = Role.READER) -> Pool:
+        """Waits on a connected blocking unix socket for what `send` sends, and maps it."""
+        out = c.c_void_p()
+        check(lib.avsg_pool_recv(socket.fileno(), role, c.byref(out)))
+        return cls.__new__(cls)._adopt(out)
+
+    def export(self) -> tuple[bytes, int]:
+        """Returns the pool's descriptor and a new file descriptor, which the caller closes."""
+        descriptor, fd = c.create_string_buffer(POOL_DESC_BYTES), c.c_int32(-1)
+        check(lib.avsg_pool_export(self._handle, descriptor, POOL_DESC_BYTES, c.byref(fd)))
+        return descriptor.raw, fd.value
+
+    def send(self, socket: sockets.socket) -> None:
+        """Exports the pool over a connected unix socket."""
+        check(lib.avsg_pool_send(self._handle, socket.fileno()))
+
+    def demote(self) -> None:
+        """Gives up the right to write, so that another process may take it."""
+        check(lib.avsg_pool_demote(self._handle))
+        self.info = self._get_info()
+
+    def close(self) -> None:
+        """Ends the pool. Its memory is unmapped when no engine and no array uses it."""
+        self._handle = None
+
+    def __enter__(self) -> Pool:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+    def write_row(self, layer: int, row: int, data: Any) -> None:
+        """Writes one row, its segments back to back in `data`."""
+        found: Span = span(data, "data")
+        if not found.contiguous:
+            raise InvalidError("data is not contiguous, but a row must be; make it contiguous")
+        check(lib.avsg_pool_write_row(self._handle, layer, row, found.address, found.nbytes))
+
+    def read_row(self, layer: int, row: int) -> np.ndarray:
+        """Returns a copy of one row as bytes, its segments back to back."""
+        import numpy as np
+
+        data = np.empty(self.info.row_bytes, np.uint8)
+        check(lib.avsg_pool_read_row(self._handle, layer, row, data.ctypes.data, data.nbytes))
+        return data
+
+    def write(self, layer: int, first: int, *segments: np.ndarray) -> None:
+        """Copies rows to the pool from row `first` on.
+
+        There is an array of bytes of the shape [rows, segment bytes] for each segment.
+        """
+        for segment, data in enumerate(segments):
+            start, end = 0, first
+            for block in self.blocks(layer, segment):
+                low, high = max(first, start), min(first + len(data), start + len(block))
+                if low < high:
+                    block[low - start : high - start] = data[low - first : high - first]
+                    end = high
+                start += len(block)
+            if end != first + len(data):
+                raise InvalidError(
+                    f"rows {first} to {first + len(data)} were passed, but the pool has {self.info.rows}"
+                )
+
+    def blocks(self, layer: int, segment: int = 0) -> list[np.ndarray]:
+        """Returns all rows of a layer's segment without a copy.
+
+        The arrays are bytes of the shape [rows, segment bytes]. A segment has one such array for
+        each of its chunks. They are read-only for a reader.
+        """
+        bytes_, stride = self.info.segment_bytes[segment], self.info.segment_stride[segment]
+        views = [
+            View(address, (rows, bytes_), "|u1", (self._handle, self._memory), strides=(stride, 1))
+            for address, rows in self._block_runs(layer, segment)
+        ]
+        return [view.numpy() if self.info.role == Role.READER else view.writable() for view in views]
+
+    def _block_runs(self, layer: int, segment: int) -> list[tuple[int, int]]:
+        """The address and the number of rows of each chunk of a layer's segment."""
+        key = (layer, segment)
+        if key not in self._runs:
+            chunks, starts = self._chunks(), [self._address(layer, segment, 0)]
+            rows = self.info.rows
+            first = next(index for index, chunk in enumerate(chunks) if chunk.data == starts[0])
+            # A chunk holds a power of two of rows, and the next chunk begins with the row after
+            # them.
+            following = chunks[first + 1].data if first + 1 < len(chunks) else None
+            powers = (1 << bit for bit in range(rows.bit_length()) if 1 << bit < rows)
+            each = next((power for power in powers if self._address(layer, segment, power) == following), rows)
+            self._runs[key] = [
+                (self._address(layer, segment, start), min(each, rows - start)) for start in range(0, rows, each)
+            ]
+        return self._runs[key]
+
+    def _chunks(self) -> Any:
+        chunks, count = (_structs.Chunk * self.info.chunks)(), c.c_size_t()
+        check(lib.avsg_pool_chunks(self._handle, chunks, len(chunks), c.byref(count)))
+        return chunks
+
+    def _address(self, layer: int, segment: int, row: int) -> int:
+        out = c.c_void_p()
+        check(lib.avsg_pool_row(self._handle, layer, segment, row, c.byref(out)))
+        return out.value or 0
+
+    def _get_info(self) -> PoolInfo:
+        found = _structs.PoolInfo()
+        check(lib.avsg_pool_get_info(self._handle, c.byref(found)))
+        return PoolInfo(
+            found.layers,
+            found.rows,
+            tuple(found.segment_bytes[: found.segments]),
+            tuple(found.segment_stride[: found.segments]),
+            found.row_bytes,
+            found.bytes,
+            found.huge_bytes,
+            found.chunks,
+            Pages(found.pages),
+            Role(found.role),
+        )

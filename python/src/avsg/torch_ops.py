@@ -1,0 +1,217 @@
+"""Custom operators of torch: torch.ops.avsg.step, plan, transfer and append.
+
+Importing this module imports torch.
+
+An operator takes numbers in the place of an engine and a plan; `number` gives them. Their arrays
+are tensors on one device, and their work goes into torch's current stream of that device if it has
+streams. The tensors `slots` and `buffers` are what DLPack makes of `Plan.view("slot")` and
+`Engine.view(layer, segment)` (on a device of `Plan.device_view("slot")`). Where torch.compile
+passes copies of them, the operator fills the copies.
+
+No tensor stands for the host pool, which may be larger than a graph may copy. `append` declares
+that it writes `slots`, so that a compiled graph keeps it between its step and the next one.
+"""
+
+from __future__ import annotations
+
+import itertools
+import operator
+import weakref
+from collections.abc import Sequence
+from typing import Optional
+
+import torch
+
+from .batch import PER_REQUEST, Batch, Fresh
+from .engine import Engine
+from .errors import HandleError
+from .plan import Plan
+
+_objects: weakref.WeakValueDictionary[int, Engine | Plan] = weakref.WeakValueDictionary()
+_numbers: weakref.WeakKeyDictionary[Engine | Plan, int] = weakref.WeakKeyDictionary()
+_next = itertools.count(1)
+#: The batch, the fresh rows and the outputs that an engine or plan was last called with.
+_last: weakref.WeakKeyDictionary[Engine | Plan, dict] = weakref.WeakKeyDictionary()
+
+
+def number(target: Engine | Plan) -> int:
+    """Returns the number by which operators know an engine or a plan.
+
+    It is not used again after the object is gone.
+    """
+    if target not in _numbers:
+        _numbers[target] = next(_next)
+        _objects[_numbers[target]] = target
+        _last[target] = {}
+    return _numbers[target]
+
+
+def _get(kind: type, index: int):
+    found = _objects.get(index)
+    if not isinstance(found, kind):
+        name = kind.__name__.lower()
+        raise HandleError(f"{index} is not the number of {name}s alive here; pass avsg.torch_ops.number({name})")
+    return found
+
+
+def _same(kept: dict, name: str, tensors: Sequence[torch.Tensor]) -> bool:
+    """Returns whether these are the tensors of the last call, and keeps them for the next.
+
+    Tensors whose memory has moved are not.
+    """
+    addresses = [tensor.data_ptr() for tensor in tensors]
+    last, last_addresses = kept.get(name, ((), ()))
+    if len(last) == len(tensors) and all(map(operator.is_, last, tensors)) and last_addresses == addresses:
+        return True
+    kept[name] = tuple(tensors), addresses
+    return False
+
+
+def _batch(plan: Plan, ids, block_table, per_request) -> Batch:
+    """Returns the plan's batch, pointed at these tensors.
+
+    The tensors of the last call cost no conversion.
+    """
+    kept = _last[plan]
+    tables = () if block_table is None else (block_table,)
+    if not _same(kept, "batch_of", (ids, *per_request, *tables)):
+        # A refused tensor must not pass as the last call's.
+        made_of = kept.pop("batch_of")
+        kept["batch"] = Batch(ids, **dict(zip(PER_REQUEST, per_request)), block_table=block_table)
+        kept["batch_of"] = made_of
+    return kept["batch"]
+
+
+def _fresh(plan: Plan, tensors: Sequence[torch.Tensor]) -> Fresh | None:
+    """Returns the fresh rows of these tensors, one for each segment; None if there are none."""
+    if not tensors:
+        return None
+    kept = _last[plan]
+    if not _same(kept, "fresh_of", tensors):
+        made_of = kept.pop("fresh_of")
+        kept["fresh"] = Fresh(*tensors)
+        kept["fresh_of"] = made_of
+    return kept["fresh"]
+
+
+def _deliver_slots(plan: Plan, slots: torch.Tensor) -> None:
+    """Copies a plan's slots into a tensor that is not the plan's own memory."""
+    kept = _last[plan]
+    if "slots" not in kept:
+        view = plan.device_view("slot")
+        kept["slots"] = view.address, None if slots.device.type != "cpu" else torch.from_dlpack(view)
+    address, own = kept["slots"]
+    if slots.data_ptr() != address:
+        if own is None:
+            raise HandleError(
+                "slots is a copy of a plan's device memory; capture the call in a graph instead of compiling it"
+            )
+        slots.copy_(own[: slots.shape[0]])
+
+
+def _deliver_buffers(engine: Engine, layer: int, buffers: Sequence[torch.Tensor]) -> None:
+    """Copies a layer's slots into tensors that are not the engine's own memory."""
+    kept = _last[engine]
+    for segment, tensor in enumerate(buffers):
+        if (layer, segment) not in kept:
+            view = engine.view(layer, segment)
+            kept[layer, segment] = view.address, None if tensor.device.type != "cpu" else torch.from_dlpack(view)
+        address, own = kept[layer, segment]
+        if tensor.data_ptr() != address:
+            if own is None:
+                raise HandleError(
+                    "a buffer is a copy of device memory; capture the call in a graph instead of compiling it"
+                )
+            tensor.copy_(own)
+
+
+@torch.library.custom_op("avsg::step", mutates_args=("slots", "buffers"))
+def step(
+    engine: int,
+    plan: int,
+    layer: int,
+    ids: torch.Tensor,
+    cu_q: torch.Tensor,
+    state: torch.Tensor,
+    generation: torch.Tensor,
+    stable_len: torch.Tensor,
+    seq_len: torch.Tensor,
+    block_table: Optional[torch.Tensor],
+    fresh: Sequence[torch.Tensor],
+    slots: torch.Tensor,
+    buffers: Sequence[torch.Tensor],
+) -> None:
+    """Plans a batch and copies its misses into one layer's slots."""
+    owner, outputs = _get(Engine, engine), _get(Plan, plan)
+    batch = _batch(outputs, ids, block_table, (cu_q, state, generation, stable_len, seq_len))
+    owner.step(batch, outputs, layer, _fresh(outputs, fresh))
+    _deliver_slots(outputs, slots)
+    _deliver_buffers(owner, layer, buffers)
+
+
+@torch.library.custom_op("avsg::plan", mutates_args=("slots",))
+def plan(
+    engine: int,
+    plan: int,
+    ids: torch.Tensor,
+    cu_q: torch.Tensor,
+    state: torch.Tensor,
+    generation: torch.Tensor,
+    stable_len: torch.Tensor,
+    seq_len: torch.Tensor,
+    block_table: Optional[torch.Tensor],
+    slots: torch.Tensor,
+) -> None:
+    """Finds slots and misses of a batch."""
+    owner, outputs = _get(Engine, engine), _get(Plan, plan)
+    owner.plan(_batch(outputs, ids, block_table, (cu_q, state, generation, stable_len, seq_len)), outputs)
+    _deliver_slots(outputs, slots)
+
+
+@torch.library.custom_op("avsg::transfer", mutates_args=("buffers",))
+def transfer(
+    engine: int,
+    plan: int,
+    layer: int,
+    slots: torch.Tensor,
+    fresh: Sequence[torch.Tensor],
+    buffers: Sequence[torch.Tensor],
+) -> None:
+    """Copies a plan's misses into one layer's slots.
+
+    `slots` is read by nothing: it puts the call behind its plan.
+    """
+    owner, outputs = _get(Engine, engine), _get(Plan, plan)
+    batch = _last[outputs].get("batch")
+    stream = owner._stream(None, batch) if batch is not None and batch.device != "cpu" else None
+    owner.transfer(outputs, layer, _fresh(outputs, fresh), stream)
+    _deliver_buffers(owner, layer, buffers)
+
+
+@torch.library.custom_op("avsg::append", mutates_args=("slots",))
+def append(
+    engine: int,
+    plan: int,
+    layer: int,
+    ids: torch.Tensor,
+    cu_q: torch.Tensor,
+    state: torch.Tensor,
+    generation: torch.Tensor,
+    stable_len: torch.Tensor,
+    seq_len: torch.Tensor,
+    block_table: Optional[torch.Tensor],
+    fresh: Sequence[torch.Tensor],
+    slots: torch.Tensor,
+) -> None:
+    """Writes the rows of this step to one layer of the host pool."""
+    owner, outputs = _get(Engine, engine), _get(Plan, plan)
+    batch = _batch(outputs, ids, block_table, (cu_q, state, generation, stable_len, seq_len))
+    owner.append(batch, layer, _fresh(outputs, fresh))
+
+
+def _no_output(*_arguments, **_named) -> None:
+    """The operators return nothing, so that their fake implementations have no shapes to make."""
+
+
+for _operator in (step, plan, transfer, append):
+    _operator.register_fake(_no_output)

@@ -1,0 +1,109 @@
+"""Arrays in and out: shared where they can be, refused in a sentence where they cannot."""
+
+import array
+import gc
+
+import numpy as np
+import pytest
+
+import avsg
+from avsg.memory import span
+
+
+class OnlyDlpack:
+    """An array that other code sees through DLPack alone."""
+
+    def __init__(self, data):
+        self.data = data
+
+    def __dlpack__(self, **options):
+        return self.data.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self.data.__dlpack_device__()
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint16", "int32", "float32", "float64"])
+def test_numpy_and_dlpack_describe_an_array_alike(dtype):
+    data = np.zeros((3, 8, 5), dtype)
+    for part in (data, data[1:, ::2], data[:0], data.T):
+        direct, through = span(part, "part"), span(OnlyDlpack(part), "part")
+        assert direct[:3] + direct[5:6] == through[:3] + through[5:6]
+        assert direct.shape == through.shape == part.shape
+        if part.size:
+            assert direct.strides == through.strides == part.strides
+            assert direct.contiguous == through.contiguous == part.flags.c_contiguous
+
+
+def test_the_buffer_protocol_is_read_in_place():
+    data = array.array("i", [5, 6, 7])
+    assert span(data, "data").address == data.buffer_info()[0]
+    assert span(bytearray(4), "data").nbytes == 4
+
+
+def test_ids_from_dlpack_are_read_in_place(deployment):
+    ids, batch = np.arange(16, dtype=np.int32)[None], deployment.batch
+    batch.point(ids=OnlyDlpack(ids))
+    for first in (0, 30, 200):
+        ids[0] = np.arange(first, first + 16)
+        deployment.engine.step(batch, deployment.plan)
+        assert deployment.plan.counters.misses == 16
+        assert sorted(deployment.plan.request(0).miss_id) == list(ids[0])
+
+
+def test_ids_may_have_a_row_stride(deployment):
+    wide = np.arange(64, dtype=np.int32).reshape(2, 32)
+    deployment.batch.point(ids=wide[:, :16], cu_q=np.array([0, 2], np.int32))
+    deployment.engine.step(deployment.batch, deployment.plan)
+    assert sorted(deployment.plan.request(0).miss_id) == [*range(16), *range(32, 48)]
+    assert deployment.wrong_rows() == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "kind", "words"),
+    [
+        ("ids", np.zeros((1, 16), np.int64), TypeError, "ids is of int64, but AVSG reads int32"),
+        ("ids", np.zeros((1, 16), ">i4"), TypeError, "ids is of int32 of the other byte order"),
+        ("ids", np.zeros(16, np.int32), avsg.InvalidError, "ids has 1 axes, but needs 2"),
+        ("ids", np.zeros((1, 32), np.int32)[:, ::2], avsg.InvalidError, "8 bytes between neighbours, but needs 4"),
+        ("state", [0], TypeError, "state is of type list, but an array is needed"),
+        ("length", np.zeros(1, np.int32), TypeError, "'length' is not an array of a batch"),
+    ],
+)
+def test_a_refused_array_leaves_the_batch_as_it_was(deployment, name, value, kind, words):
+    with pytest.raises(kind, match=words.replace("[", r"\[")):
+        deployment.batch.point(**{"seq_len": np.array([100], np.int32), name: value})
+    deployment.batch.ids[0, 0] = 500
+    deployment.engine.step(deployment.batch, deployment.plan)
+    assert deployment.plan.counters.status == 0 and deployment.plan.slots[0, 0] >= 0
+
+
+def test_fresh_rows_must_be_contiguous():
+    rows = np.zeros((4, 96), np.uint8)
+    with pytest.raises(avsg.InvalidError, match="segment 1 is not contiguous"):
+        avsg.Fresh(rows, rows[:, :48])
+    with pytest.raises(avsg.InvalidError, match="0 segments were passed, but a row has 1 to 4"):
+        avsg.Fresh()
+
+
+def test_outputs_are_shared_and_read_only(deployment):
+    buffer, slots = deployment.engine.buffer(1), deployment.plan.slots
+    assert not buffer.flags.writeable and not slots.flags.writeable and slots is deployment.plan.slots
+    shared = np.from_dlpack(deployment.plan.view("slot")), np.from_dlpack(deployment.engine.view(1))
+    deployment.batch.ids[0] = np.arange(16)
+    deployment.engine.step(deployment.batch, deployment.plan, 1)
+    assert (shared[0] == slots).all() and (shared[1] == buffer).all()
+    assert (buffer[0, slots[0]] == deployment.rows[1, :16]).all()
+
+
+def test_memory_is_valid_while_an_array_over_it_exists(deployment):
+    deployment.batch.ids[0] = np.arange(16)
+    deployment.engine.step(deployment.batch, deployment.plan)
+    gathered = deployment.engine.buffer()[0]
+    slots, blocks = deployment.plan.slots, deployment.pool.blocks(0)
+    deployment.plan.close(), deployment.engine.close(), deployment.pool.close()
+    rows = deployment.rows
+    del deployment
+    gc.collect()
+    assert (gathered[slots[0]] == rows[0, :16]).all()
+    assert (np.concatenate(blocks) == rows[0]).all()

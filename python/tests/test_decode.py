@@ -1,0 +1,120 @@
+"""Random workloads: after every step each selected id's slot holds the present bytes of its row."""
+
+import numpy as np
+import pytest
+
+import avsg
+
+
+class Workload:
+    """Requests that join, leave, decode and have drafts rejected, with what every row must hold."""
+
+    def __init__(self, seed, *, segments, tokens, states, page, **options):
+        self.rng = np.random.default_rng(seed)
+        self.capacity, self.k, self.tokens, self.states, self.page = 256, 16, tokens, states, page
+        self.pool = avsg.Pool(1, states * self.capacity, segments)
+        self.engine = avsg.Engine(
+            self.pool, k=self.k, slots=128, tokens=tokens, states=states, page=page, cores=1, **options
+        )
+        self.plan = self.engine.new_plan()
+        self.batch = avsg.Batch.zeros(states, self.k, tokens, blocks=self.capacity // page if page else 0)
+        if page:
+            blocks = self.rng.permutation(states * self.capacity // page)
+            self.batch.block_table[:] = blocks.reshape(states, -1)
+        else:
+            assert states == 1
+        self.truth = [np.zeros((states, self.capacity, bytes_), np.uint8) for bytes_ in self.pool.info.segment_bytes]
+        self.new_rows = [np.zeros((states * tokens, bytes_), np.uint8) for bytes_ in self.pool.info.segment_bytes]
+        self.fresh = avsg.Fresh(*self.new_rows)
+        self.length = np.zeros(states, np.int64)
+        for state in range(states):
+            self.join(state)
+
+    def pool_row(self, state, token):
+        return self.batch.block_table[state, token // self.page] * self.page + token % self.page if self.page else token
+
+    def join(self, state):
+        """Another request takes a state, with a prompt of its own."""
+        self.batch.generation[state] += 1
+        self.length[state] = self.rng.integers(40, 120)
+        for token in range(self.length[state]):
+            for data in self.truth:
+                data[state, token] = self.rng.integers(0, 256, data.shape[2])
+            row = np.concatenate([data[state, token] for data in self.truth])
+            self.pool.write_row(0, self.pool_row(state, token), row)
+
+    def step(self):
+        """Runs one step and returns how many selected rows were wrong."""
+        for state in range(self.states):
+            length = self.length[state]
+            self.batch.stable_len[state], self.batch.seq_len[state] = length, length + self.tokens
+            for token in range(self.tokens):
+                row = state * self.tokens + token
+                for data, new in zip(self.truth, self.new_rows):
+                    new[row] = data[state, length + token] = self.rng.integers(0, 256, data.shape[2])
+                self.batch.ids[row] = self.rng.permutation(length + token + 1)[: self.k]
+                self.batch.ids[row, self.rng.integers(self.k)] = -1
+        self.engine.step(self.batch, self.plan, 0, self.fresh)
+        wrong = 0
+        for row in range(self.states * self.tokens):
+            state, ids, slots = row // self.tokens, self.batch.ids[row], self.plan.slots[row]
+            wrong += int(((slots < 0) != (ids < 0)).sum())
+            for segment, data in enumerate(self.truth):
+                gathered = self.engine.buffer(0, segment)[state, slots[ids >= 0]]
+                wrong += int((gathered != data[state, ids[ids >= 0]]).any(axis=1).sum())
+        self.engine.append(self.batch, 0, self.fresh)
+        for state in range(self.states):
+            self.length[state] += self.rng.integers(1, self.tokens + 1)
+            if self.length[state] > self.capacity - 2 * self.tokens or self.rng.random() < 0.02:
+                self.join(state)
+        return wrong
+
+
+@pytest.mark.parametrize(
+    ("segments", "tokens", "states", "page", "options"),
+    [
+        (48, 1, 1, 0, {}),
+        ((32, 8), 3, 1, 0, {"table": avsg.Table.PAPER}),
+        ((32, 8), 2, 4, 16, {}),
+        ((16, 8, 4, 12), 4, 3, 32, {"lifetime": avsg.Lifetime.FREQUENCY, "decay": 0.9, "machine": avsg.Machine.EMU}),
+    ],
+)
+def test_every_row_is_exact_at_every_step(segments, tokens, states, page, options):
+    workload = Workload(7, segments=segments, tokens=tokens, states=states, page=page, **options)
+    misses = 0
+    for step in range(120):
+        assert workload.step() == 0, step
+        misses += workload.plan.counters.misses
+    assert misses > 500
+
+
+def test_layers_share_a_plan(deployment):
+    batch = deployment.batch
+    batch.ids[0] = np.arange(100, 116)
+    deployment.engine.plan(batch, deployment.plan)
+    for layer in range(2):
+        deployment.engine.transfer(deployment.plan, layer)
+        assert deployment.wrong_rows(layer=layer) == 0
+    request = deployment.plan.request(0)
+    assert list(request.miss_id) == list(range(100, 116))
+    assert list(request.miss_slot) == list(deployment.plan.slots[0])
+    assert deployment.plan.record[0, 8] == 16 and deployment.plan.valid[0] == 16
+    assert deployment.plan.counters == avsg.Counters(1, 1, 16, 0, 16, avsg.RequestStatus(0), 1)
+
+
+def test_bad_ids_raise_their_status_bit(deployment):
+    deployment.batch.ids[0, :2] = 511, 512
+    deployment.engine.step(deployment.batch, deployment.plan)
+    assert deployment.plan.counters.status == avsg.RequestStatus.ID_OUT_OF_RANGE
+    assert deployment.plan.slots[0, 0] >= 0 and deployment.plan.slots[0, 1] == -1
+
+
+def test_a_block_table_names_the_pages_of_a_state():
+    pool = avsg.Pool(1, 256, 48)
+    engine = avsg.Engine(pool, k=16, slots=64, states=3, cores=1)
+    table, lengths = np.zeros((2, 4), np.int32), np.zeros(2, np.int32)
+    engine.block_table(np.array([2, -1], np.int32), table, lengths, page=16)
+    assert table.tolist() == [[8, 9, 10, 11], [-1, -1, -1, -1]]
+    assert lengths.tolist() == [64, 0]
+    with pytest.raises(avsg.InvalidError, match=r"table is \[2, 4\] and lengths \[2\], but need \[2, 8\] and 2"):
+        engine.block_table(np.array([2, 0], np.int32), table, lengths, page=8)

@@ -1,0 +1,99 @@
+"""Pools: geometry, views of all rows, the caller's memory, and a pool in two processes."""
+
+import socket
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import avsg
+
+CHILD = """
+import socket, sys, avsg, numpy as np
+pool = avsg.Pool.receive(socket.socket(fileno=int(sys.argv[1])))
+assert pool.info.role == avsg.Role.READER and not pool.blocks(0)[0].flags.writeable
+print(int(np.concatenate(pool.blocks(1, 1)).sum()))
+try:
+    pool.write_row(0, 0, bytes(40))
+except avsg.InvalidError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize(
+    ("rows", "chunk_bytes"), [(300, 0), (300, 64 * 32), (256, 64 * 32), (1, 0), (300, None), (65, 64 * 64)]
+)
+def test_blocks_cover_every_row_of_every_segment(rows, chunk_bytes):
+    pool = avsg.Pool(2, rows, (32, 8), row_stride=(64, 8), chunk_bytes=chunk_bytes)
+    rng = np.random.default_rng(1)
+    for layer in range(2):
+        parts = [rng.integers(0, 256, (rows, bytes_), dtype=np.uint8) for bytes_ in (32, 8)]
+        pool.write(layer, 0, *parts)
+        for row in {0, rows // 2, rows - 1}:
+            assert (pool.read_row(layer, row) == np.concatenate([part[row] for part in parts])).all()
+        for segment, part in enumerate(parts):
+            blocks = pool.blocks(layer, segment)
+            assert (np.concatenate(blocks) == part).all()
+            blocks[-1][-1] = 7
+        assert (pool.read_row(layer, rows - 1) == 7).all()
+
+
+def test_rows_beyond_the_pool_are_refused():
+    pool = avsg.Pool(1, 64, 16)
+    with pytest.raises(avsg.InvalidError, match="rows 60 to 68 were passed, but the pool has 64"):
+        pool.write(0, 60, np.zeros((8, 16), np.uint8))
+
+
+def test_a_pool_over_the_callers_memory_reads_and_writes_it():
+    shape = avsg.PoolShape(2, 100, 48)
+    arrays = [np.zeros(length, np.uint8) for length in shape.chunk_lengths()]
+    pool = avsg.Pool.over(shape, arrays)
+    pool.write_row(1, 3, np.full(48, 9, np.uint8))
+    assert (arrays[-1][3 * 48 : 4 * 48] == 9).all() and pool.info.pages == avsg.Pages.CALLER
+    engine = avsg.Engine(pool, k=16, slots=64, cores=1)
+    batch, plan = avsg.Batch.zeros(1, 16), engine.new_plan()
+    batch.ids[0, 0], batch.seq_len[0] = 3, 100
+    pool.close()
+    del pool
+    engine.step(batch, plan, 1)
+    assert (engine.buffer(1)[0, plan.slots[0, 0]] == 9).all()
+
+
+def test_a_shape_says_what_it_takes():
+    shape = avsg.PoolShape(2, 1000, (1024, 128))
+    assert shape.bytes() >= 2 * 1000 * 1152
+    memory = avsg.Engine.memory(shape, k=16, slots=64, states=3)
+    assert memory.buffer >= 3 * 2 * 64 * 1152 and memory.tables > 0
+    with pytest.raises(avsg.InvalidError, match="a row has 5 segments and 5 strides"):
+        avsg.PoolShape(1, 1, (1,) * 5).bytes()
+
+
+def test_another_process_reads_a_pool_that_was_sent():
+    pool = avsg.Pool(2, 100, (32, 8))
+    pool.write(1, 0, np.zeros((100, 32), np.uint8), np.full((100, 8), 2, np.uint8))
+    ours, theirs = socket.socketpair()
+    child = subprocess.Popen(
+        [sys.executable, "-c", CHILD, str(theirs.fileno())], pass_fds=[theirs.fileno()], stdout=subprocess.PIPE
+    )
+    pool.send(ours)
+    total, sentence = child.communicate()[0].decode().splitlines()
+    assert child.returncode == 0 and total == "1600" and "read" in sentence
+
+
+def test_a_pool_is_exported_and_attached():
+    import os
+
+    pool = avsg.Pool(1, 100, 32)
+    pool.write_row(0, 5, bytes([4] * 32))
+    descriptor, fd = pool.export()
+    with pytest.raises(avsg.AvsgError):
+        avsg.Pool.attach(descriptor, fd, avsg.Role.WRITER)
+    with avsg.Pool.attach(descriptor, fd) as other:
+        assert (other.read_row(0, 5) == 4).all()
+    pool.demote()
+    assert pool.info.role == avsg.Role.READER
+    with avsg.Pool.attach(descriptor, fd, avsg.Role.WRITER) as writer:
+        writer.write_row(0, 5, bytes([6] * 32))
+    os.close(fd)
+    assert (pool.read_row(0, 5) == 6).all()

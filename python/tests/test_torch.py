@@ -1,0 +1,120 @@
+"""torch's tensors and custom operators.
+
+torch is gigabytes, so that these tests are in the thorough tier.
+"""
+
+import numpy as np
+import pytest
+from conftest import THOROUGH, make_deployment
+
+import avsg
+
+pytestmark = pytest.mark.thorough
+if THOROUGH:
+    torch = pytest.importorskip("torch")
+
+
+class Torch:
+    """A deployment whose arrays are tensors."""
+
+    def __init__(self):
+        from avsg import torch_ops
+
+        self.made = make_deployment()
+        engine, plan = self.made.engine, self.made.plan
+        self.numbers = torch_ops.number(engine), torch_ops.number(plan)
+
+        def of(*values):
+            return torch.tensor(values, dtype=torch.int32)
+
+        self.ids = torch.arange(16, dtype=torch.int32)[None]
+        self.per_request = [of(0, 1), of(0), of(1), of(511), of(512)]
+        self.fresh = [torch.full((1, 48), 5, dtype=torch.uint8)]
+        self.slots = torch.from_dlpack(plan.view("slot"))
+        self.buffers = [torch.from_dlpack(engine.view(0))]
+
+    def step_arguments(self, ids=None):
+        ids = self.ids if ids is None else ids
+        return (*self.numbers, 0, ids, *self.per_request, None, self.fresh, self.slots, self.buffers)
+
+    def append_arguments(self):
+        return (*self.numbers, 0, self.ids, *self.per_request, None, self.fresh, self.slots)
+
+    def expected(self, ids):
+        rows = torch.from_numpy(self.made.rows[0].copy())
+        rows[511] = 5
+        return rows[ids[0].long()]
+
+
+@pytest.fixture
+def on_torch():
+    return Torch()
+
+
+def test_tensors_share_the_librarys_memory(on_torch):
+    assert on_torch.slots.data_ptr() == on_torch.made.plan.slots.ctypes.data
+    assert on_torch.buffers[0].data_ptr() == on_torch.made.engine.buffer().ctypes.data
+    batch = avsg.Batch(
+        on_torch.ids, **dict(zip(("cu_q", "state", "generation", "stable_len", "seq_len"), on_torch.per_request))
+    )
+    on_torch.made.engine.step(batch, on_torch.made.plan, 0, avsg.Fresh(*on_torch.fresh))
+    assert (on_torch.buffers[0][0, on_torch.slots[0].long()] == on_torch.expected(on_torch.ids)).all()
+
+
+def test_operators_give_exact_rows(on_torch):
+    for first in (0, 100, 496):
+        on_torch.ids.copy_(torch.arange(first, first + 16))
+        torch.ops.avsg.step(*on_torch.step_arguments())
+        assert (on_torch.buffers[0][0, on_torch.slots[0].long()] == on_torch.expected(on_torch.ids)).all()
+        torch.ops.avsg.append(*on_torch.append_arguments())
+    assert (on_torch.made.pool.read_row(0, 511) == 5).all()
+
+
+def test_plan_and_transfer_do_what_step_does(on_torch):
+    numbers, slots = on_torch.numbers, on_torch.slots
+    torch.ops.avsg.plan(*numbers, on_torch.ids, *on_torch.per_request, None, slots)
+    torch.ops.avsg.transfer(*numbers, 0, slots, on_torch.fresh, on_torch.buffers)
+    assert (on_torch.buffers[0][0, slots[0].long()] == on_torch.expected(on_torch.ids)).all()
+
+
+def test_a_compiled_graph_gives_exact_rows(on_torch):
+    def decode(ids, slots, buffers):
+        torch.ops.avsg.step(*on_torch.numbers, 0, ids, *on_torch.per_request, None, on_torch.fresh, slots, [buffers])
+        rows = buffers[0, slots[0].long()].clone()
+        torch.ops.avsg.append(*on_torch.numbers, 0, ids, *on_torch.per_request, None, on_torch.fresh, slots)
+        return rows
+
+    compiled = torch.compile(decode, backend="aot_eager", fullgraph=True)
+    for first in (0, 8, 300, 496):
+        ids = torch.arange(first, first + 16, dtype=torch.int32)[None]
+        assert (compiled(ids, on_torch.slots, on_torch.buffers[0]) == on_torch.expected(ids)).all()
+        assert (on_torch.made.engine.buffer()[0, on_torch.made.plan.slots[0]] == on_torch.expected(ids).numpy()).all()
+
+
+def test_opcheck_accepts_every_operator(on_torch):
+    numbers, slots = on_torch.numbers, on_torch.slots
+    torch.library.opcheck(torch.ops.avsg.step.default, on_torch.step_arguments())
+    torch.library.opcheck(torch.ops.avsg.plan.default, (*numbers, on_torch.ids, *on_torch.per_request, None, slots))
+    torch.library.opcheck(torch.ops.avsg.transfer.default, (*numbers, 0, slots, on_torch.fresh, on_torch.buffers))
+    torch.library.opcheck(torch.ops.avsg.append.default, on_torch.append_arguments())
+
+
+def test_numbers_of_dead_objects_are_refused(on_torch):
+    engine_number = on_torch.numbers[0]
+    with pytest.raises(avsg.HandleError, match="999 is not the number of engines alive here"):
+        torch.ops.avsg.step(999, *on_torch.step_arguments()[1:])
+    with pytest.raises(avsg.HandleError, match=f"{engine_number} is not the number of plans"):
+        torch.ops.avsg.step(engine_number, engine_number, *on_torch.step_arguments()[2:])
+    with pytest.raises(avsg.InvalidError, match="layer"):
+        torch.ops.avsg.step(*on_torch.numbers, 9, *on_torch.step_arguments()[3:])
+
+
+def test_a_bfloat16_row_is_fresh_as_it_is():
+    pool = avsg.Pool(1, 64, 32)
+    engine = avsg.Engine(pool, k=4, slots=64, cores=1)
+    batch, plan, row = avsg.Batch.zeros(1, 4), engine.new_plan(), torch.randn(1, 16).bfloat16()
+    batch.ids[0, 0], batch.stable_len[0], batch.seq_len[0] = 0, 0, 1
+    engine.step(batch, plan, 0, avsg.Fresh(row))
+    rows = torch.from_dlpack(engine.view()).view(torch.bfloat16)
+    assert (rows[0, plan.slots[0, 0]] == row).all()
+    assert np.asarray(plan.slots).dtype == np.int32

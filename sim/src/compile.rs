@@ -16,25 +16,25 @@ use crate::compiler;
 /// `kernel_operator.h`.
 pub(crate) fn compile(source: &Path, shim: &Path) -> Result<PathBuf, String> {
     let text = fs::read(source).map_err(|e| format!("{}: {e}", source.display()))?;
+    let mut compiler = compiler::cpp().ok_or(
+        "a C++ compiler is needed to run kernels in the simulator, and neither CXX nor the system's \
+         c++ starts; install g++",
+    )?;
     let mut hasher = DefaultHasher::new();
-    (&text, FLAGS).hash(&mut hasher);
+    (&text, FLAGS, format!("{compiler:?}"), compiler::cpp_version()).hash(&mut hasher);
     // A kernel file may include headers from its own folder.
     for folder in [source.parent().unwrap_or(Path::new(".")), shim, &shim.join("shim")] {
         hash_headers(folder, &mut hasher).map_err(|e| format!("{}: {e}", folder.display()))?;
     }
     let library = cache_folder()?.join(format!("{:016x}.so", hasher.finish()));
-    let lock = library_lock(&library);
+    let lock = file_lock(&library);
     let _compiling = lock.lock().unwrap_or_else(PoisonError::into_inner);
     if library.exists() {
         return Ok(library);
     }
     // The temporary name is unique to this process, as another process may compile the same text.
     let temporary = library.with_extension(format!("{}.tmp", process::id()));
-    let compiler = compiler::cpp().ok_or(
-        "a C++ compiler is needed to run kernels in the simulator, and neither CXX nor the system's \
-         c++ starts; install g++",
-    );
-    let done = compiler?
+    let done = compiler
         .args(FLAGS)
         .arg("-I")
         .arg(shim)
@@ -58,6 +58,8 @@ pub(crate) fn store_source(text: &[u8]) -> Result<PathBuf, String> {
     text.hash(&mut hasher);
     let source = cache_folder()?.join(format!("{:016x}.cpp", hasher.finish()));
     let failed = |e: io::Error| format!("{}: {e}", source.display());
+    let lock = file_lock(&source);
+    let _writing = lock.lock().unwrap_or_else(PoisonError::into_inner);
     let temporary = source.with_extension(format!("{}.tmp", process::id()));
     fs::write(&temporary, text).map_err(failed)?;
     fs::rename(&temporary, &source).map_err(failed)?;
@@ -76,13 +78,13 @@ fn cache_folder() -> Result<PathBuf, String> {
 /// messages name the lines. -O1 takes a third more time than -Og, and its kernels are not faster.
 const FLAGS: [&str; 5] = ["-std=c++17", "-Og", "-fPIC", "-shared", "-pthread"];
 
-/// A lock for each library that was compiled or requested in this process.
+/// A lock for each file of the cache that this process used.
 static LOCKS: Mutex<BTreeMap<PathBuf, Arc<Mutex<()>>>> = Mutex::new(BTreeMap::new());
 
-/// Returns the lock of a library, under which one thread compiles it and the others wait for it.
-fn library_lock(library: &Path) -> Arc<Mutex<()>> {
+/// Returns the lock of a file, under which one thread makes the file and the others wait for it.
+fn file_lock(file: &Path) -> Arc<Mutex<()>> {
     let mut locks = LOCKS.lock().unwrap_or_else(PoisonError::into_inner);
-    Arc::clone(locks.entry(library.to_owned()).or_default())
+    Arc::clone(locks.entry(file.to_owned()).or_default())
 }
 
 /// Hashes the headers of a folder, because they are a part of what is compiled.

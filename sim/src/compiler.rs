@@ -20,6 +20,15 @@ pub fn cpp() -> Option<Command> {
     COMPILER.get_or_init(|| find(true)).as_ref().map(Tool::to_command)
 }
 
+/// Returns what the C++ compiler prints for `--version`; empty if it does not start.
+pub(crate) fn cpp_version() -> &'static [u8] {
+    static VERSION: OnceLock<Vec<u8>> = OnceLock::new();
+    VERSION.get_or_init(|| {
+        let output = cpp().and_then(|mut compiler| compiler.arg("--version").output().ok());
+        output.map(|output| output.stdout).unwrap_or_default()
+    })
+}
+
 fn find(cpp: bool) -> Option<Tool> {
     // The default flags of the crate `cc` are for libraries that are linked to a Rust program.
     let target = format!("{ARCH}-unknown-linux-gnu");

@@ -222,7 +222,7 @@ fn the_operators_agree_with_the_kernels() {
     compile.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/opp/check.cpp"));
     compile.args(KERNELS.map(|(name, _)| dir.join(format!("op_host/{name}.cpp"))));
     run_tool(&mut compile);
-    let output = run_tool(&mut Command::new(&program));
+    let output = run_tool(Command::new(&program).arg("100"));
     let mut kernel = cpp().expect("the compiler was found above");
     kernel.args([
         "-std=c++17",
@@ -254,11 +254,18 @@ fn the_operators_agree_with_the_kernels() {
         copy_cores: 16,
         segments: &segments,
     };
-    let words = Tiling::new(&p, &launch).expect("a launch within limits").words();
-    let words: Vec<_> = words.iter().map(i32::to_string).collect();
-    let step = output.lines().find(|line| line.starts_with("AvsgStep ")).expect("the step");
-    let expected = format!("blocks 40 schedule 1 workspace 16777216 tiling {}", words.join(" "));
-    assert!(step.contains(&expected), "{step}\n{expected}");
+    // With 100 ids per row each core takes whole requests; with 2048, cores share the requests.
+    for k in [100, 2048] {
+        let tiling = Tiling::new(&p, &Launch { k, ids_stride: k, ..launch });
+        let tiling = tiling.expect("a launch within limits");
+        assert_eq!(tiling.sharers > 1, k == 2048);
+        let words: Vec<_> = tiling.words().iter().map(i32::to_string).collect();
+        let output = run_tool(Command::new(&program).arg(k.to_string()));
+        let step = output.lines().find(|line| line.starts_with("AvsgStep ")).expect("the step");
+        let scalars = words.join(" ");
+        let expected = format!("blocks 40 schedule 1 workspace 16777216 tiling {scalars}");
+        assert!(step.contains(&expected), "{step}\n{expected}");
+    }
 
     assert_eq!(output.lines().count(), KERNELS.len());
     for (name, _) in KERNELS {

@@ -2,17 +2,21 @@
 #include "register/op_def_registry.h"
 
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 
 namespace {
 
-// The launch has 3 requests, 5 rows of ids, k = 100, 7 states, and KV rows of 1024 + 128 bytes in 2 + 1
-// chunks. This function returns the shape of an input.
+// k, the ids per row of the launch: the first argument of the program.
+int64_t k = 0;
+
+// The launch has 3 requests, 5 rows of ids, 7 states, and KV rows of 1024 + 128 bytes in 2 + 1 chunks. This
+// function returns the shape of an input.
 gert::Shape ShapeOf(const std::string &name)
 {
     if (name == "ids") {
-        return {5, 100};
+        return {5, k};
     }
     if (name == "block_table") {
         return {3, 40};
@@ -94,8 +98,9 @@ int Print(ops::OpDef &op)
 
 } // namespace
 
-int main()
+int main(int argc, char **argv)
 {
+    k = argc > 1 ? std::atoll(argv[1]) : 0;
     int failures = 0;
     for (ops::OpDef *op : ops::Registered()) {
         failures += Print(*op);

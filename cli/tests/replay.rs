@@ -157,6 +157,23 @@ fn the_simulated_device_agrees_in_one_launch_and_in_two() {
     }
 }
 
+/// Several requests that decode one sequence once appended the same pool rows at the same time, which
+/// the simulator refuses as a race.
+#[test]
+fn several_requests_append_each_row_once() {
+    if avsg_sim::compiler::cpp().is_none() {
+        println!("skipped: no C++ compiler, which the emitted kernels need here");
+        return;
+    }
+    let requests = ["--slots", "1024", "--steps", "4", "--requests", "3"];
+    for device in ["cpu", "ascend-sim"] {
+        let output = avsg(&[&["replay", SAMPLE, "--device", device], &requests[..]].concat());
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        assert!(text.contains("verified   12288 rows right, 0 wrong"), "{text}");
+    }
+}
+
 #[test]
 fn all_vector_machines_give_the_same_slots() {
     let file = |machine: &str| {

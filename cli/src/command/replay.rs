@@ -197,7 +197,7 @@ fn replay(options: &Options, trace: &Trace, mut engine: Engine) -> Result<Report
             results.push(StepResults { slot, hit, tag: &tag, misses, miss, cut })?;
         }
         if let Some(fresh) = fresh {
-            engine.append(&world.batch(), 0, fresh)?;
+            engine.append(&world.append_batch(), 0, fresh)?;
         }
         bar.inc(1);
     }

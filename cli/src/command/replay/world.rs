@@ -84,6 +84,22 @@ impl World {
         self.step.batch()
     }
 
+    /// Returns request 0 of the step's batch, for the append. All requests decode one sequence and read
+    /// the same host rows, so one of them writes the rows of the step.
+    pub fn append_batch(&self) -> Batch<'_> {
+        let batch = self.step.batch();
+        Batch {
+            ids: &batch.ids[..self.tokens * batch.ids_stride],
+            cu_q: &batch.cu_q[..2],
+            state: &batch.state[..1],
+            generation: &batch.generation[..1],
+            stable_len: &batch.stable_len[..1],
+            seq_len: &batch.seq_len[..1],
+            block_table: &batch.block_table[..batch.block_stride],
+            ..batch
+        }
+    }
+
     /// Compares every byte of every returned slot with the current content of its row, and writes the
     /// first 8 bytes of request 0's slots to `tags`.
     pub fn verify(&self, engine: &Engine, plan: &Plan, report: &mut Report, tags: &mut [u64]) {

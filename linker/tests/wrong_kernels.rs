@@ -198,7 +198,7 @@ fn constants_are_in_range() {
     assert_eq!(low, Why::Bits);
     for (p, q) in [(1 << 15, 1), (1, 1 << 15), (-1, 1)] {
         let madd = refused(|m, d| m.sweep(d.n, |t| drop(vec![m.madd(m.iota(t), p, q)])));
-        assert_eq!(dot, Why::Multipliers(p, q));
+        assert_eq!(madd, Why::Multipliers(p, q));
     }
     let column = refused(|m, d| m.sweep(d.n, |t| drop(vec![m.item(t, &d.list, 1)])));
     assert_eq!(column, Why::ListColumn(1, 1));

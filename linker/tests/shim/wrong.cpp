@@ -1,5 +1,5 @@
-// Kernels that the device would run and get silently wrong, or that it would stop at. Each breaks one
-// rule. `in` holds 4096 words, `out` as many.
+// Kernels that the device would run with wrong results, or that it would stop. Each breaks one rule. `in`
+// and `out` hold 4096 words.
 #include "kernel_operator.h"
 using namespace AscendC;
 
@@ -28,10 +28,10 @@ static const GatherMaskParams IN_A_ROW{1, 1, 8, 0};
 
 #define WRONG(NAME) extern "C" __global__ __aicore__ void NAME([[maybe_unused]] GM_ADDR in, [[maybe_unused]] GM_ADDR out)
 
-// Trap 1.
+// int32 can be compared for equality only.
 WRONG(compare_less) { CompareScalar(mask(), loaded(in), 0, CMPMODE::LT, N); }
 WRONG(compare_unequal) { Compare(mask(), loaded(in), buffer(0), CMPMODE::NE, N); }
-// Trap 5: a buffer above 184 KB does not survive a Select.
+// Select overwrites the unified buffer above 184 KB.
 WRONG(select_scratch) {
     LocalTensor<float> high(TPosition::VECCALC, 184 * 1024, 64), low(TPosition::VECCALC, 0, 128), to = low[64];
     Duplicate(high, 1.0f, 64);
@@ -46,7 +46,7 @@ WRONG(select_operand_in_scratch) {
     LocalTensor<float> high(TPosition::VECCALC, 184 * 1024, 64), low(TPosition::VECCALC, 0, 64);
     Select(low, mask(), high, 0.0f, SELMODE::VSEL_TENSOR_SCALAR_MODE, 64);
 }
-// Trap 6: 100 elements are one whole repeat and a tail that is not compared.
+// 100 elements are one whole repeat of 64 and a tail that Compare leaves undefined.
 WRONG(compare_tail) {
     Words x = loaded(in);
     CompareScalar(mask(), x, 0, CMPMODE::EQ, 100);
@@ -54,13 +54,13 @@ WRONG(compare_tail) {
     uint64_t kept = 0;
     GatherMask(buffer(1), x, mask().ReinterpretCast<uint32_t>(), true, 100, IN_A_ROW, kept);
 }
-// Trap 7.
+// Gather takes at most 16383 elements.
 WRONG(gather_count) {
     LocalTensor<uint32_t> off(TPosition::VECCALC, 0, 16384);
     LocalTensor<int32_t> to(TPosition::VECCALC, 65536, 16384), from(TPosition::VECCALC, 131072, 8);
     Gather(to, from, off, 0, 16384);
 }
-// Trap 9 (10 is a matter of the launch).
+// SyncAll needs a kernel type that starts the scheduler.
 WRONG(aiv_only) {
     KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIV_ONLY);
     SyncAll<true>();
@@ -70,7 +70,7 @@ WRONG(sync_all) {
     KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_MIX_AIV_1_0);
     SyncAll<true>();
 }
-// Trap 11.
+// int32 arithmetic must not overflow.
 WRONG(multiply_overflow) { Muls(buffer(1), loaded(in), 0x10000000, N); }
 WRONG(add_overflow) {
     Words x = loaded(in);
@@ -89,7 +89,7 @@ WRONG(slice_past_end) { buffer(0)[N + 1]; }
 WRONG(overlap) { Adds(loaded(in)[8], buffer(0), 1, 64); }
 WRONG(overlap_repeats) {
     Words x = loaded(in);
-    // Repeat 0 writes what repeat 1 reads.
+    // Repeat 0 writes the elements that repeat 1 reads.
     Add(x[64], x, buffer(0), 64, 2, BinaryRepeatParams{1, 1, 1, 8, 8, 8});
 }
 WRONG(cast_overlap) {

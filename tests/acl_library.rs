@@ -51,8 +51,8 @@ fn the_link_stub_is_recognised() {
 #[test]
 fn an_old_runtime_is_refused_by_the_name_that_it_lacks() {
     for lacks in ["aclrtHostRegister", "aclrtLaunchKernelWithConfig"] {
-        let most: Vec<&str> = REQUIRED.iter().copied().filter(|name| *name != lacks).collect();
-        let error = Acl::open(&Source::Path(compile_library(lacks, &most, 0))).unwrap_err();
+        let functions: Vec<&str> = REQUIRED.iter().copied().filter(|name| *name != lacks).collect();
+        let error = Acl::open(&Source::Path(compile_library(lacks, &functions, 0))).unwrap_err();
         let text = error.to_string();
         assert!(text.contains(&format!("lacks {lacks}")) && text.contains("8.1"), "{text}");
     }

@@ -1,8 +1,8 @@
-//! Random workloads on an Ascend 910B with the emitted kernels, compiled by CANN, give the results of
-//! the CPU. Without a device the tests print "skipped: no device" and pass.
+//! Random workloads on an Ascend 910B with the emitted kernels, compiled by CANN, give the results
+//! of the CPU. Without a device the tests print "skipped: no device" and pass.
 //!
-//! `AVSG_ASCEND_LIBRARY` names another runtime library. With the simulator's library the tests run on
-//! any machine with a C++ compiler.
+//! `AVSG_ASCEND_LIBRARY` names another runtime library. With the simulator's library the tests run
+//! on any machine with a C++ compiler.
 
 use std::env;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
-//! Queueing a step on an Ascend device allocates no host memory. The simulator is loaded as a shared
-//! library, so that its own allocations are not counted. The file holds one test, so that no other
-//! test allocates in this process while it counts.
+//! Queueing a step on an Ascend device allocates no host memory. The simulator is loaded as a
+//! shared library, so that its own allocations are not counted. The file holds one test, so that no
+//! other test allocates in this process while it counts.
 
 #[path = "ascend/prerequisites.rs"]
 mod prerequisites;

@@ -1,5 +1,5 @@
-//! Mistakes of a caller. Each is refused with an error of one line that names the value, the limit and
-//! the remedy, and changes neither tables, slots nor the host pool.
+//! Mistakes of a caller. Each is refused with an error of one line that names the value, the limit
+//! and the remedy, and changes neither tables, slots nor the host pool.
 
 use avsg::device::params::{Lifetime, Params, Table};
 use avsg::engine::{Batch, Config, Engine, Fresh};
@@ -162,7 +162,8 @@ fn invalid_states_and_context_lengths_are_refused() {
     b.expect_refusal(|o| o.blocks.clear(), &["block_table length is 0", "need 16"], true);
 }
 
-/// The products of these strides and the number of rows do not fit a `usize`, or need longer arrays.
+/// The products of these strides and the number of rows do not fit a `usize`, or need longer
+/// arrays.
 #[test]
 fn strides_whose_products_overflow_are_refused() {
     let mut b = TestEngine::new();
@@ -383,7 +384,8 @@ fn more_rows_than_a_word_can_count_are_refused() {
     // are refused, so no row is written.
     let pool = unsafe { HostPool::from_caller(&config, &[chunk]) }.unwrap();
     for page in [0, 16] {
-        // SAFETY: the chunk is the one above, with the same facts.
+        // SAFETY: the chunk is never unmapped, and the engine below is refused, so no row is
+        // written.
         let pool = unsafe { HostPool::from_caller(&config, &[chunk]) }.unwrap();
         let params = Params { page, ..params() };
         expect_error(

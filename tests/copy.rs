@@ -1,5 +1,5 @@
-//! Every row copier copies the same bytes as a plain copy, for all sizes and odd alignments, and writes
-//! no byte beside them.
+//! Every row copier copies the same bytes as a plain copy, for all sizes and odd alignments, and
+//! writes no byte beside them.
 
 use avsg::copy::{Copier, measure_copy};
 

@@ -1,5 +1,5 @@
-//! Layers that share an indexer use one plan and a transfer each, in any order. A transfer writes the
-//! slots of its own layer only.
+//! Layers that share an indexer use one plan and a transfer each, in any order. A transfer writes
+//! the slots of its own layer only.
 
 use avsg::device::params::Params;
 use avsg::engine::{Engine, Fresh};

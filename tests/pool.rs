@@ -9,7 +9,8 @@ use avsg::buffer::{BufferConfig, DeviceBuffer};
 use avsg::pool::{Chunk, DESC_BYTES, HostPool, Pages, PoolConfig, PoolDesc, PoolExport, Role};
 use avsg::rows::{RowFormat, Segment};
 
-/// Environment variable that holds the role of the second process of a test, which runs this binary.
+/// Environment variable that holds the role of the second process of a test, which runs this
+/// binary.
 const CHILD_ROLE: &str = "AVSG_POOL_TEST_CHILD";
 
 fn small(rows: usize) -> PoolConfig {
@@ -288,17 +289,20 @@ fn a_pool_works_on_memory_of_the_caller() {
     let mut memory: Vec<Vec<u8>> = lens.iter().map(|&len| vec![0; len]).collect();
     let chunks: Vec<_> =
         memory.iter_mut().map(|part| Chunk::new(part.as_mut_ptr(), part.len()).unwrap()).collect();
-    // SAFETY: the vectors outlive the pool, are distinct, and are not accessed while the pool exists.
+    // SAFETY: the vectors outlive the pool, are distinct, and are not accessed while the pool
+    // exists.
     let pool = unsafe { HostPool::from_caller(&config, &chunks) }.unwrap();
     fill(&pool);
     check_filled(&pool);
     assert_eq!(pool.pages(), Pages::Caller);
     assert!(error_text(pool.export()).contains("from_caller"));
-    // SAFETY: the chunks have the facts above, and the pool is refused before any byte is read.
-    let few = unsafe { HostPool::from_caller(&config, &chunks[1..]) };
-    assert!(error_text(few).contains("chunk count is 3"));
+    // SAFETY: the vectors outlive the pools and are distinct, and this pool is refused before any
+    // byte is accessed.
+    let too_few = unsafe { HostPool::from_caller(&config, &chunks[1..]) };
+    assert!(error_text(too_few).contains("chunk count is 3"));
     let more = PoolConfig { chunk_bytes: usize::MAX, ..small(5000) };
-    // SAFETY: the chunks have the facts above, and the pool is refused before any byte is read.
+    // SAFETY: the vectors outlive the pools and are distinct, and this pool is refused before any
+    // byte is accessed.
     let short = unsafe { HostPool::from_caller(&more, &chunks) };
     assert!(error_text(short).contains("chunk length"));
     drop(pool);
@@ -334,8 +338,8 @@ fn block_tables_address_the_slots_of_the_buffer() {
             let (first, second) = bytes.split_at(656);
             for (segment, part) in [first, second].into_iter().enumerate() {
                 let to = buffer.slot_ptr(state, layer, segment, slot);
-                // SAFETY: `to` is a slot of the buffer with the segment's bytes, and only this thread
-                // accesses the buffer.
+                // SAFETY: `to` is a slot of the buffer with the segment's bytes, and only this
+                // thread accesses the buffer.
                 unsafe { to.copy_from_nonoverlapping(part.as_ptr(), part.len()) };
             }
             written.push((state, layer, slot, bytes));

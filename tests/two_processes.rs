@@ -1,5 +1,6 @@
-//! Two processes share a pool: the writer appends rows, and the reader gathers them through an engine
-//! of its own, also after the writer was killed. Each process uses the CPU or the simulated device.
+//! Two processes share a pool: the writer appends rows, and the reader gathers them through an
+//! engine of its own, also after the writer was killed. Each process uses the CPU or the simulated
+//! device.
 
 #[path = "ascend/prerequisites.rs"]
 #[expect(dead_code, reason = "only the check for the compiler is used")]
@@ -47,8 +48,8 @@ fn engine(device: &str, states: usize, cores: usize, pool: HostPool) -> Engine {
     Engine::on_ascend(Config { cores, ..Config::new(params, states) }, pool, &options).unwrap()
 }
 
-/// Returns a batch of one request whose block table lists all blocks of the pool in order. `numbers`
-/// are its state, generation, stable length and sequence length.
+/// Returns a batch of one request whose block table lists all blocks of the pool in order.
+/// `numbers` are its state, generation, stable length and sequence length.
 fn one_request(numbers: [i32; 4], rows: &[Vec<i32>], gap: usize) -> OwnedBatch {
     let blocks = ROWS / PAGE;
     let (block_stride, blocks) = (blocks, (0..blocks as i32).collect());
@@ -73,8 +74,8 @@ fn content(_: usize, id: i32) -> (i32, u32) {
     (id, if id < PROMPT { 0 } else { ((id - PROMPT) / NEW) as u32 + 1 })
 }
 
-/// Runs in the writer's process: for each byte from the socket it runs that step, appends its rows and
-/// sends the byte back. Without the variable, as in a run of all tests, it returns at once.
+/// Runs in the writer's process: for each byte from the socket it runs that step, appends its rows
+/// and sends the byte back. Without the variable, as in a run of all tests, it returns at once.
 #[test]
 fn the_writer_appends_every_step() {
     let Ok(device) = std::env::var(WRITER_DEVICE) else { return };

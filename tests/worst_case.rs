@@ -1,5 +1,5 @@
-//! Extreme inputs: all ids miss, no id is selected, the longest contexts, and many more requests and
-//! cores than CPUs.
+//! Extreme inputs: all ids miss, no id is selected, the longest contexts, and many more requests
+//! and cores than CPUs.
 
 use avsg::device::params::{ID_LIMIT, Params, Table};
 use avsg::device::request::status;
@@ -53,8 +53,8 @@ fn a_cold_start_fills_every_slot() {
 
 #[test]
 fn steps_without_valid_ids_copy_nothing() {
-    // The table has twice the slots that the ids need, because an id may find no free link in a full
-    // table.
+    // The table has twice the slots that the ids need, because an id may find no free link in a
+    // full table.
     let mut engine =
         fixture::engine(Params::wide(64, 2, 256), 2, 3, fixture::pool(1, 256, row_format(40)));
     let mut plan = engine.new_plan(4, 2).unwrap();

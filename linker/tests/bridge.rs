@@ -107,8 +107,8 @@ echo object > "$object""#;
     assert!(error.to_string().contains("error: no"), "{error}");
 }
 
-/// An engine with fewer tokens runs the kernels for more, which differ in one constant only: the maximum
-/// number of rows of a request.
+/// An engine with fewer tokens runs the kernels for more, which differ in one constant only: the
+/// maximum number of rows of a request.
 #[test]
 fn the_number_of_tokens_changes_one_constant_only() {
     for largest in geometries() {

@@ -68,7 +68,8 @@ fn more_lanes_never_cost_less() {
     }
 }
 
-/// Counts the vector instructions and the scalar accesses to the unified buffer in the helpers' texts.
+/// Counts the vector instructions and the scalar accesses to the unified buffer in the helpers'
+/// texts.
 #[test]
 fn helpers_have_the_instructions_that_the_model_assumes() {
     let vector = [
@@ -148,8 +149,8 @@ fn a_geometry_that_does_not_fit_is_refused_with_its_bytes() {
     assert!(error.contains("bytes of unified buffer"), "{error}");
 }
 
-/// The text of a helper defines its name and uses exactly the helpers, buffers and constants that the
-/// helper declares.
+/// The text of a helper defines its name and uses exactly the helpers, buffers and constants that
+/// the helper declares.
 #[test]
 fn helpers_declare_what_they_use() {
     for helper in ALL {

@@ -1,5 +1,5 @@
-//! Small kernels that use every operation of the kernel language give the same results on every machine
-//! and in the interpreter.
+//! Small kernels that use every operation of the kernel language give the same results on every
+//! machine and in the interpreter.
 
 #[path = "every_op/harness.rs"]
 mod harness;

@@ -1,5 +1,5 @@
-//! Stage One gives the same bits on every machine and in the interpreter at every width, over random
-//! sequences of steps with invalid ids, rollbacks and changes of generation.
+//! Stage One gives the same bits on every machine and in the interpreter at every width, over
+//! random sequences of steps with invalid ids, rollbacks and changes of generation.
 
 #[path = "native_equals_replay/step.rs"]
 mod step;
@@ -24,12 +24,12 @@ fn native<C: Cpu>(m: C, p: &Params, steps: &[Request]) -> Vec<StepState> {
 /// Runs steps in the interpreter, followed by the deferred refreshes.
 fn replayed(tape: &Tape, width: usize, p: &Params, steps: &[Request]) -> Vec<StepState> {
     let mut state = StepState::clear(p);
-    let one = |step| {
+    let run_step = |step| {
         state.replay(tape, width, step);
         state.finish(p, step);
         state.clone()
     };
-    steps.iter().map(one).collect()
+    steps.iter().map(run_step).collect()
 }
 
 /// Runs steps in the interpreter without deferred refreshes.
@@ -40,12 +40,12 @@ fn replayed_without_deferral(
     steps: &[Request],
 ) -> Vec<StepState> {
     let mut state = StepState::clear(p);
-    let one = |step: &Request| {
+    let run_step = |step: &Request| {
         let mut step = step.clone();
         step.params.iter_mut().filter(|p| p.0 == "late").for_each(|p| p.1 = 0);
         state.replay(tape, width, &step)
     };
-    steps.iter().map(one).collect()
+    steps.iter().map(run_step).collect()
 }
 
 /// Totals over the steps of a test, which show that the steps were not empty.
@@ -63,31 +63,37 @@ fn compare(p: &Params, random: &mut SplitMix64, steps: usize) -> Totals {
     check(&tape).unwrap_or_else(|e| panic!("{e}"));
     let steps = step::sequence(p, random, steps);
     let want = replayed_without_deferral(&tape, 16, p, &steps);
-    let same = |name: &str, got: Vec<StepState>| {
+    let expect_same = |name: &str, got: Vec<StepState>| {
         for (n, (got, want)) in got.iter().zip(&want).enumerate() {
             got.expect_same(want, &format!("{name}, step {n} of {p:?}"));
         }
     };
     for width in [1, 3, 2048] {
-        same(&format!("replay at {width}"), replayed_without_deferral(&tape, width, p, &steps));
+        expect_same(
+            &format!("replay at {width}"),
+            replayed_without_deferral(&tape, width, p, &steps),
+        );
     }
     let deferring = record_stage_one(p).unwrap();
     check(&deferring).unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(deferring == tape, !Batched::serves(p), "only the wide table defers refreshes");
-    same("scheduled replay without deferral", replayed_without_deferral(&deferring, 16, p, &steps));
-    same("deferred replay at 16", replayed(&deferring, 16, p, &steps));
-    same("deferred replay at 3", replayed(&deferring, 3, p, &steps));
-    same("Emu<1>", native(Emu::<1>, p, &steps));
-    same("Emu<3>", native(Emu::<3>, p, &steps));
-    same("Emu<16>", native(Emu::<16>, p, &steps));
+    expect_same(
+        "scheduled replay without deferral",
+        replayed_without_deferral(&deferring, 16, p, &steps),
+    );
+    expect_same("deferred replay at 16", replayed(&deferring, 16, p, &steps));
+    expect_same("deferred replay at 3", replayed(&deferring, 3, p, &steps));
+    expect_same("Emu<1>", native(Emu::<1>, p, &steps));
+    expect_same("Emu<3>", native(Emu::<3>, p, &steps));
+    expect_same("Emu<16>", native(Emu::<16>, p, &steps));
     #[cfg(target_arch = "x86_64")]
     {
         use avsg_device::machine::avx512::Avx512;
         if let (Some(extracted), Some(gathered)) =
             (Avx512::<false>::detect(), Avx512::<true>::detect())
         {
-            same("AVX-512, extracted lanes", native(extracted, p, &steps));
-            same("AVX-512, vpgatherdd", native(gathered, p, &steps));
+            expect_same("AVX-512, extracted lanes", native(extracted, p, &steps));
+            expect_same("AVX-512, vpgatherdd", native(gathered, p, &steps));
         }
     }
     let mut totals = Totals::default();

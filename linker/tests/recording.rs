@@ -1,5 +1,5 @@
-//! Stage One can be recorded and passes the checker for every kind of geometry, and its printed tapes
-//! are those in `golden/`.
+//! Stage One can be recorded and passes the checker for every kind of geometry, and its printed
+//! tapes are those in `golden/`.
 
 use avsg_device::params::{Lifetime, Params};
 use avsg_linker::check::check;
@@ -26,8 +26,8 @@ fn stage_one_passes_the_checker_for_every_kind_of_geometry() {
     }
 }
 
-/// The printed tapes are committed, so that a review shows what a change of a kernel records. `BLESS=1`
-/// writes them.
+/// The printed tapes are committed, so that a review shows what a change of a kernel records.
+/// `BLESS=1` writes them.
 #[test]
 fn printed_tapes_are_the_committed_ones() {
     let constant = Params { lifetime: Lifetime::Constant(127), ..Params::wide(64, 2, 128) };

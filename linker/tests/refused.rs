@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
-/// Returns the device library that this test was linked with. It is beside the test and is the newest of
-/// the device libraries there; the others are of older sources or other profiles.
+/// Returns the device library that this test was linked with. It is beside the test and is the
+/// newest of the device libraries there; the others are of older sources or other profiles.
 fn device_library() -> PathBuf {
     let test = env::current_exe().expect("a running test has a path");
     let files = fs::read_dir(test.parent().expect("a folder")).expect("a readable folder");
@@ -19,8 +19,8 @@ fn device_library() -> PathBuf {
     files.filter(is_device).max_by_key(built).expect("cargo built the device library")
 }
 
-/// Compiles a file of this package. Returns whether it compiles and the output of rustc without the count
-/// of errors and its advice.
+/// Compiles a file of this package. Returns whether it compiles and the output of rustc without the
+/// count of errors and its advice.
 fn compile(file: &Path) -> (bool, String) {
     let device = device_library();
     // The rustc beside cargo is used, because a rustc of another version cannot read the library.

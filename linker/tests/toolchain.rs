@@ -15,8 +15,8 @@ fn scratch(name: &str) -> PathBuf {
     dir
 }
 
-/// Writes a compiler that writes its arguments to the object file and refuses sources with `wrong` in
-/// their names.
+/// Writes a compiler that writes its arguments to the object file and refuses sources with `wrong`
+/// in their names.
 fn write_fake_compiler(at: &Path) {
     let text = "#!/bin/sh\nfor last; do :; done\necho \"$@\" > \"$last\"\n\
                 case \"$*\" in *wrong*) echo 'error: wrong' >&2; exit 3;; esac\n";

@@ -1,6 +1,6 @@
-//! Streams of the caller. A stream may limit the number of vector cores: kernels are launched with no
-//! more blocks, divide their work by that number, and a captured step keeps the limit of the capture.
-//! Work that is queued or replayed in a stream keeps the pool registered and mapped.
+//! Streams of the caller. A stream may limit the number of vector cores: kernels are launched with
+//! no more blocks, divide their work by that number, and a captured step keeps the limit of the
+//! capture. Work that is queued or replayed in a stream keeps the pool registered and mapped.
 
 use std::sync::{Arc, Mutex};
 
@@ -25,8 +25,8 @@ fn limit_cores(context: &Context, stream: &Stream, cores: u32) {
     assert_eq!(code, sys::ACL_SUCCESS);
 }
 
-/// The simulator refuses a launch with more blocks than the limit, so each step proves that the limit
-/// is kept.
+/// The simulator refuses a launch with more blocks than the limit, so each step proves that the
+/// limit is kept.
 #[test]
 fn steps_in_a_limited_stream_match_the_cpu() {
     for one_launch in [false, true] {

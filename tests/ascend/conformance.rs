@@ -1,5 +1,5 @@
-//! Workloads with host arrays give the same slots, miss lists and bytes on the Ascend device and on the
-//! CPU.
+//! Workloads with host arrays give the same slots, miss lists and bytes on the Ascend device and on
+//! the CPU.
 
 use avsg::engine::Config;
 use avsg::engine::MachineChoice;
@@ -25,11 +25,16 @@ fn run_on_ascend(workload: &Workload, seed: u64) -> Vec<i32> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 40,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn random_workloads_match_the_cpu(workload in workload(device_shape()), seed in any::<u64>()) {
-        prop_assert!(run(&workload, workload.shape.engine(MachineChoice::Emu)) == run_on_ascend(&workload, seed));
+        let expected = run(&workload, workload.shape.engine(MachineChoice::Emu));
+        prop_assert!(expected == run_on_ascend(&workload, seed));
     }
 }
 
@@ -44,15 +49,15 @@ fn emitted_kernels_match_the_cpu() {
         let workload = long_workload(bytes, 12, MIXED_ACTIONS);
         let expected = run(&workload, workload.shape.engine(MachineChoice::Emu));
         assert!(expected.len() > 500, "the workload is not empty");
-        let few = workload.shape.config(MachineChoice::Auto);
+        let base = workload.shape.config(MachineChoice::Auto);
         let cases =
-            [few.cores, 8, 40].map(|cores| [true, false].map(|one_launch| (cores, one_launch)));
+            [base.cores, 8, 40].map(|cores| [true, false].map(|one_launch| (cores, one_launch)));
         let axes =
             |(cores, one_launch): &(usize, bool)| vec![cores.to_string(), one_launch.to_string()];
         let selected = tier::cases(&format!("{bytes:?}"), cases.as_flattened().to_vec(), 0, axes);
         for (cores, one_launch) in selected {
             let session = Session::new(Options::default());
-            let config = Config { cores, ..few };
+            let config = Config { cores, ..base };
             let pool = workload.shape.pool();
             let engine = harness::engine(config, &pool, None, one_launch).unwrap();
             let log = run(&workload, engine);

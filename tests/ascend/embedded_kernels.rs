@@ -60,7 +60,7 @@ fn embedded_kernels_match_the_cpu() {
     assert_eq!(count(&session, "aclrtBinaryLoadFromData"), 5, "one load for each kernel");
     assert_eq!(count(&session, "aclrtBinaryLoadFromFile"), 0);
     for step in 0..3 {
-        // Each step has a third of new ids, and the last one evicts.
+        // A third of each step's ids is new, and the last step evicts rows.
         let ids = (0..k).map(|i| ((i + step * 1300) * 7 % rows) as i32).collect();
         let mut owned = OwnedBatch { blocks: vec![0], block_stride: 1, ..OwnedBatch::new(k, 0) };
         owned.push([0, 1, -1, rows as i32], &[ids]);
@@ -79,9 +79,9 @@ fn resolve_older_runtime(name: &CStr) -> *mut c_void {
 
 /// Returns the number of temporary kernel folders of this process.
 fn kernel_folders() -> usize {
-    let own = format!("avsg-kernel-{}-", std::process::id());
+    let prefix = format!("avsg-kernel-{}-", std::process::id());
     let all = std::env::temp_dir().read_dir().unwrap().flatten();
-    all.filter(|entry| entry.file_name().to_string_lossy().starts_with(&own)).count()
+    all.filter(|entry| entry.file_name().to_string_lossy().starts_with(&prefix)).count()
 }
 
 #[test]

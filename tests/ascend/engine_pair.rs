@@ -1,5 +1,6 @@
-//! An engine on the Ascend device, with device arrays or host arrays, and one on the CPU. Both run the
-//! same steps on pools that start with the same rows, and after each step their results are compared.
+//! An engine on the Ascend device, with device arrays or host arrays, and one on the CPU. Both run
+//! the same steps on pools that start with the same rows, and after each step their results are
+//! compared.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -48,7 +49,8 @@ impl PairConfig {
     }
 
     pub fn engine_config(&self) -> Config {
-        // `Emu` is the only machine that is not measured first, which hundreds of engines would do.
+        // `Emu` is the only machine that an engine does not measure first. The tests create
+        // hundreds of engines.
         let machine = MachineChoice::Emu;
         Config { cores: self.cores, machine, ..Config::new(self.params, self.states) }
     }
@@ -166,8 +168,8 @@ impl EnginePair {
             (0..self.config.layers).map(|layer| self.device_arrays.fresh(layer)).collect();
         let fresh: Vec<_> = rows.iter().map(|rows| DeviceFresh { segments: rows }).collect();
         let (engine, plan) = (&mut self.ascend, &mut self.ascend_plan);
-        // SAFETY: the arrays have the sizes in `batch` and are dropped after the test has waited for
-        // the stream.
+        // SAFETY: the arrays have the sizes in `batch` and are dropped after the test has waited
+        // for the stream.
         unsafe {
             engine.enqueue_step(&batch, plan, 0, Some(&fresh[0]), stream)?;
             for (layer, fresh) in fresh.iter().enumerate().skip(1) {
@@ -186,8 +188,8 @@ impl EnginePair {
         self.compare_result();
     }
 
-    /// Does the same for a step before which the device may have started cold: the slots may differ,
-    /// and only their contents are compared.
+    /// Runs the step on the CPU and compares the rows only. It is meant for steps before which the
+    /// device may have started cold, so that its slots may differ from the CPU's.
     pub fn compare_rows(&mut self) {
         self.read_result();
         self.step_on_cpu();
@@ -264,7 +266,8 @@ impl EnginePair {
         }
     }
 
-    /// Compares every row of the pools. If other engines write to the pool, they must have finished.
+    /// Compares every row of the pools. If other engines write to the pool, they must have
+    /// finished.
     pub fn compare_pools(&self) {
         let bytes: usize = self.config.segments.iter().sum();
         let (mut ascend_row, mut cpu_row) = (vec![0; bytes], vec![0; bytes]);

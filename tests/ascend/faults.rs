@@ -1,5 +1,5 @@
-//! Failures of the runtime: each call in turn, kernels that hang or raise exceptions, and the loss of
-//! the device.
+//! Failures of the runtime: each call in turn, kernels that hang or raise exceptions, and the loss
+//! of the device.
 
 use avsg::ascend::{RegisteredPool, simulated};
 use avsg::pool::{Pages, PoolConfig};
@@ -14,13 +14,14 @@ fn session() -> Session {
     Session::new(Options { seed: 5, ..Options::default() })
 }
 
-/// Runs the scenario in one launch per step with the faults that `inject` orders. Returns the outcome
-/// and the calls of the runtime.
+/// Runs the scenario in one launch per step with the faults that `inject` orders. Returns the
+/// outcome and the calls of the runtime.
 fn run_with_faults(retries: usize, inject: impl FnOnce(&Session)) -> (Outcome, Vec<&'static str>) {
     run_launches_with_faults(retries, true, inject)
 }
 
-/// Does the same with one or two launches per step, and checks that no resource leaks.
+/// Runs the scenario in one or two launches per step with the faults that `inject` orders, and
+/// checks that no resource leaks.
 fn run_launches_with_faults(
     retries: usize,
     one_launch: bool,
@@ -42,8 +43,8 @@ fn the_scenario_succeeds_without_faults() {
     assert!(calls.len() >= 200, "{} calls", calls.len());
 }
 
-/// Each failed call gives an error that names the call and its code, leaks nothing and makes no later
-/// row wrong, and the engine can be used again.
+/// Each failed call gives an error that names the call and its code, leaks nothing and makes no
+/// later row wrong, and the engine can be used again.
 #[test]
 fn the_engine_recovers_from_each_failed_call() {
     let [one_launch_calls, two_launch_calls] =
@@ -69,8 +70,8 @@ pub fn error_code(at: usize) -> i32 {
     [107_000, 207_001, 507_899, 507_014][at % 4]
 }
 
-/// Returns the calls among `at` that this run fails: in the default tier a sample of at least `least`,
-/// with the first and the last call of each name and with every code.
+/// Returns the calls among `at` that this run fails: in the default tier a sample of at least
+/// `least`, with the first and the last call of each name and with every code.
 pub fn points_of_failure(what: &str, calls: &[&str], at: Vec<usize>, least: usize) -> Vec<usize> {
     let all = at.clone();
     tier::cases(what, at, least, |&at| {
@@ -145,7 +146,8 @@ fn the_loss_of_the_device_is_reported_at_any_call() {
     }
 }
 
-/// If the device refuses to register a kind of pages, the pool is created from the next smaller kind.
+/// If the device refuses to register a kind of pages, the pool is created from the next smaller
+/// kind.
 #[test]
 fn a_pool_uses_pages_that_the_device_registers() {
     let session = session();

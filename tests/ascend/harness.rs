@@ -16,8 +16,8 @@ pub fn install_kernels(session: &Session, config: &Config) -> PathBuf {
     session.kernel_file(env!("CARGO_TARGET_TMPDIR").as_ref()).unwrap()
 }
 
-/// Creates an engine with a pool of its own. Without `kernels` it loads the kernels that the library
-/// emits.
+/// Creates an engine with a pool of its own. Without `kernels` it loads the kernels that the
+/// library emits.
 pub fn engine(
     config: Config,
     pool: &PoolConfig,

@@ -1,6 +1,6 @@
 //! The order in which plans may be transferred, on the CPU and on the simulated device. A permitted
-//! transfer gives exact rows. A transfer that would overwrite newer rows, or that relies on slots that
-//! were never filled, is refused.
+//! transfer gives exact rows. A transfer that would overwrite newer rows, or that relies on slots
+//! that were never filled, is refused.
 
 use avsg::ascend::{AscendOptions, RegisteredPool, simulated};
 use avsg::device::params::Params;

@@ -3,7 +3,8 @@
 
 use std::path::PathBuf;
 
-/// Returns the path of the simulator's shared library, which cargo builds as a dependency of the test.
+/// Returns the path of the simulator's shared library, which cargo builds as a dependency of the
+/// test.
 pub fn simulator_library() -> PathBuf {
     let deps = std::env::current_exe().unwrap().parent().unwrap().to_owned();
     let name = "libavsg_ascendcl_sim.so";

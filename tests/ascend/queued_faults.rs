@@ -22,8 +22,8 @@ struct Outcome {
     errors: Vec<String>,
     /// Names of all calls of the runtime.
     calls: Vec<&'static str>,
-    /// Ranges of `calls` that were made by the engine and for its stream. The others copy arrays to the
-    /// device and compare results.
+    /// Ranges of `calls` that were made by the engine and for its stream. The others copy arrays to
+    /// the device and compare results.
     spans: Vec<Range<usize>>,
 }
 
@@ -50,8 +50,8 @@ impl Retrier<'_> {
     }
 }
 
-/// Runs three steps, captured once and replayed or queued, with the faults that `inject` orders, and
-/// drops everything. Checks every row and that no resource leaks.
+/// Runs three steps, captured once and replayed or queued, with the faults that `inject` orders,
+/// and drops everything. Checks every row and that no resource leaks.
 fn run(one_launch: bool, captured: bool, inject: impl FnOnce(&Session)) -> Outcome {
     let session = Session::new(Options { seed: 5, ..Options::default() });
     let context = simulated::context().unwrap();
@@ -98,8 +98,8 @@ fn run(one_launch: bool, captured: bool, inject: impl FnOnce(&Session)) -> Outco
     Outcome { calls: session.calls(), ..retrier.outcome }
 }
 
-/// Each failed call gives an error that names the call and its code, leaks nothing and makes no later
-/// row wrong, and the engine can be used again.
+/// Each failed call gives an error that names the call and its code, leaks nothing and makes no
+/// later row wrong, and the engine can be used again.
 #[test]
 fn the_engine_recovers_from_each_failed_queued_call() {
     for (one_launch, captured) in [(false, true), (true, true), (false, false)] {
@@ -129,8 +129,8 @@ fn the_engine_recovers_from_each_failed_queued_call() {
     }
 }
 
-/// After a failure the tables are reset. A capture must not contain the reset: every replay would do it
-/// again, and a discarded capture would never do it although the engine counts it as done.
+/// After a failure the tables are reset. A capture must not contain the reset: every replay would
+/// do it again, and a discarded capture would never do it although the engine counts it as done.
 #[test]
 fn a_capture_that_would_contain_a_reset_is_refused() {
     let session = Session::new(Options { seed: 7, ..Options::default() });

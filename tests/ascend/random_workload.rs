@@ -1,5 +1,5 @@
-//! A random workload of the testkit on a pair of engines. All its steps have the same form, so that a
-//! captured step can be replayed with the arrays of the next ones.
+//! A random workload of the testkit on a pair of engines. All its steps have the same form, so that
+//! a captured step can be replayed with the arrays of the next ones.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,8 +21,8 @@ const STATES: usize = 3;
 const BLOCKS: usize = 8;
 pub const LAYERS: usize = 2;
 
-/// Returns the configuration of the engines: block tables, two segments, two layers. Other tests use
-/// the same geometry, so that its kernels are compiled once.
+/// Returns the configuration of the engines: block tables, two segments, two layers. Other tests
+/// use the same geometry, so that its kernels are compiled once.
 pub fn pair_config(cores: usize, one_launch: bool) -> PairConfig {
     let params = Shape::from(DEVICE_SHAPES[1]).params();
     let pool_rows = STATES * BLOCKS * params.page as usize;
@@ -62,8 +62,8 @@ pub struct RandomWorkload {
 }
 
 impl RandomWorkload {
-    /// Creates engines of a configuration from [`pair_config`]. Without `kernels` the device runs the
-    /// emitted ones.
+    /// Creates engines of a configuration from [`pair_config`]. Without `kernels` the device runs
+    /// the emitted ones.
     pub fn new(
         config: &PairConfig,
         context: &Arc<Context>,
@@ -114,14 +114,15 @@ impl RandomWorkload {
         self.check();
     }
 
-    /// Does the same for a step before which the device may have started cold.
+    /// Compares the rows of a step before which the device may have started cold, and checks the
+    /// step.
     pub fn compare_rows(&mut self) {
         self.pair.compare_rows();
         self.check();
     }
 
-    /// Checks the CPU's result of the step, with which the device's was compared, against the model of
-    /// the workload.
+    /// Checks the CPU's result of the step, with which the device's was compared, against the model
+    /// of the workload.
     pub fn check(&mut self) {
         let (input, pair) = (self.step_input.as_ref().expect("a step"), &self.pair);
         self.driver.check(input, &pair.cpu_result, |state, layer, slot, bytes| {
@@ -130,8 +131,8 @@ impl RandomWorkload {
         self.driver.check_pool(|l, row, bytes| pair.cpu.pool().read_row(l, row, bytes).unwrap());
     }
 
-    /// Returns whether the slots of all fresh rows of this step hold these rows, on both layers. It is
-    /// meant for gathers that read the fresh rows from the pool.
+    /// Returns whether the slots of all fresh rows of this step hold these rows, on both layers. It
+    /// is meant for gathers that read the fresh rows from the pool.
     pub fn fresh_rows_are_exact(&mut self) -> bool {
         self.pair.read_result();
         let pair = &self.pair;

@@ -1,6 +1,6 @@
-//! The five kernels in Rust, for the simulator: Stage One on the scalar machine, and rows copied one by
-//! one. They have the calling convention of the emitted kernels, so that the host side can be tested
-//! thousands of times and without a C++ compiler.
+//! The five kernels in Rust, for the simulator: Stage One on the scalar machine, and rows copied
+//! one by one. They have the calling convention of the emitted kernels, so that the host side can
+//! be tested thousands of times and without a C++ compiler.
 
 use std::slice;
 
@@ -71,8 +71,8 @@ struct StageOneCall<'a> {
     table: &'a mut [i32],
     work: &'a mut [i32],
     tokens: usize,
-    /// The request's scalars: k, generation, stable, limit, rows, the stride of ids, and the number of
-    /// block table entries.
+    /// The request's scalars: k, generation, stable, limit, rows, the stride of ids, and the number
+    /// of block table entries.
     scalars: [i32; 7],
     ids: &'a [i32],
     blocks: &'a [i32],

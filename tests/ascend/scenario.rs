@@ -1,5 +1,5 @@
-//! A scenario for injected faults: create an engine, run three steps on two layers, and close it. All
-//! errors are recorded, and failed calls are retried as a serving runtime would do.
+//! A scenario for injected faults: create an engine, run three steps on two layers, and close it.
+//! All errors are recorded, and failed calls are retried as a serving runtime would do.
 
 use std::cell::Cell;
 use std::path::PathBuf;
@@ -48,7 +48,8 @@ pub struct Outcome {
     pub rows: usize,
 }
 
-/// Runs the scenario with one or two launches per step. `retries` limits the number of repeated calls.
+/// Runs the scenario with one or two launches per step. `retries` limits the number of repeated
+/// calls.
 pub fn run(kernels: PathBuf, retries: usize, one_launch: bool) -> Outcome {
     let mut outcome = Outcome { errors: Vec::new(), created: false, finished: false, rows: 0 };
     let mut engine = match create(kernels, one_launch) {
@@ -98,7 +99,7 @@ fn create(kernels: PathBuf, one_launch: bool) -> Result<Engine> {
     Engine::on_ascend(config(), pool, &options)
 }
 
-/// Repeats a call until it succeeds. Returns false if no retries are retries_left.
+/// Repeats a call until it succeeds. Returns false if no retries are left.
 fn retry(
     retries_left: &mut usize,
     errors: &mut Vec<String>,
@@ -116,7 +117,7 @@ fn retry(
     }
 }
 
-/// Runs and verifies one step. Returns false if no retries are retries_left.
+/// Runs and verifies one step. Returns false if no retries are left.
 fn run_step(
     engine: &mut Engine,
     plan: &mut Plan,
@@ -172,7 +173,7 @@ fn run_step(
     })
 }
 
-/// Checks every returned row. Returns false if no retries are retries_left.
+/// Checks every returned row. Returns false if no retries are left.
 fn verify(
     engine: &mut Engine,
     plan: &Plan,

@@ -1,5 +1,5 @@
-//! Steps with device arrays on the Ascend device: streams of the caller, captured steps, and threads.
-//! Work that is not ordered gives wrong rows.
+//! Steps with device arrays on the Ascend device: streams of the caller, captured steps, and
+//! threads. Work that is not ordered gives wrong rows.
 
 use avsg::ascend::acl::owned::{DeviceMemory, Event, Stream};
 use avsg::ascend::{AscendOptions, RegisteredPool, simulated};
@@ -51,9 +51,9 @@ fn a_captured_step_is_replayed_over_a_workload() {
             let before = session.calls().len();
             stream.replay(&graph).unwrap();
             let calls = session.calls()[before..].to_vec();
-            let own = ["aclrtGetCurrentContext", "aclmdlRIExecuteAsync"];
+            let allowed = ["aclrtGetCurrentContext", "aclmdlRIExecuteAsync"];
             assert!(
-                calls.iter().all(|call| own.contains(call)),
+                calls.iter().all(|call| allowed.contains(call)),
                 "a replay makes no other calls: {calls:?}"
             );
             stream.synchronize(1000).unwrap();
@@ -112,13 +112,13 @@ fn a_queued_step_neither_waits_nor_allocates() {
     }
 }
 
-/// Appends the rows of a step in one stream and gathers them in another. Returns whether the gathered
-/// rows are exact.
+/// Appends the rows of a step in one stream and gathers them in another. Returns whether the
+/// gathered rows are exact.
 fn gather_after_append(seed: u64, event_between: bool) -> bool {
     let session = Session::new(Options { seed, jitter: 0, ..Options::default() });
     let context = simulated::context().unwrap();
     let (appends, gathers) = (Stream::new(&context).unwrap(), Stream::new(&context).unwrap());
-    let done = Event::sync(&context).unwrap();
+    let appended = Event::sync(&context).unwrap();
     let mut workload = random_workload::with_rust_kernels(&session, &context, 7, false);
     let mut exact = true;
     for _ in 0..6 {
@@ -132,8 +132,8 @@ fn gather_after_append(seed: u64, event_between: bool) -> bool {
                 workload.pair.ascend.enqueue_append(&batch, layer, &fresh, appends.raw()).unwrap();
             }
             if event_between {
-                done.record(appends.raw()).unwrap();
-                gathers.wait(&done).unwrap();
+                appended.record(appends.raw()).unwrap();
+                gathers.wait(&appended).unwrap();
             }
             // The gather is given no fresh rows, so it reads them from the pool.
             exact &= gather_from_pool(&mut workload, &batch, &gathers);
@@ -143,8 +143,8 @@ fn gather_after_append(seed: u64, event_between: bool) -> bool {
     exact
 }
 
-/// Runs a step that reads all rows from the pool, and returns whether the rows that this step appends
-/// are exact in their slots.
+/// Runs a step that reads all rows from the pool, and returns whether the rows that this step
+/// appends are exact in their slots.
 ///
 /// # Safety
 /// The conditions of [`Engine::enqueue_step`] must hold.
@@ -178,8 +178,8 @@ fn a_gather_that_does_not_wait_for_the_append_is_wrong() {
     assert!(exact < 12, "without the event some gather must run before its append");
 }
 
-/// Runs steps that read their fresh rows from device memory or from the pool, to which they are only
-/// appended at the end of the step. Returns whether the fresh rows are exact.
+/// Runs steps that read their fresh rows from device memory or from the pool, to which they are
+/// only appended at the end of the step. Returns whether the fresh rows are exact.
 fn read_fresh_rows(from_pool: bool) -> bool {
     let session = Session::new(Options { seed: 2, ..Options::default() });
     let context = simulated::context().unwrap();
@@ -208,8 +208,8 @@ fn a_fresh_row_read_from_the_pool_is_wrong() {
     assert!(!read_fresh_rows(true), "the pool does not contain the fresh rows yet");
 }
 
-/// The host sees appended rows after it has waited for their stream. Queueing the append or waiting for
-/// another stream is not enough.
+/// The host sees appended rows after it has waited for their stream. Queueing the append or waiting
+/// for another stream is not enough.
 #[test]
 fn appended_rows_are_in_the_pool_after_their_stream_was_waited_for() {
     let session = Session::new(Options { seed: 2, jitter: 0, ..Options::default() });

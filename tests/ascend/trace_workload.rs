@@ -1,5 +1,5 @@
-//! A recorded trace on a pair of engines: two requests decode it some steps apart and share the rows of
-//! the pool.
+//! A recorded trace on a pair of engines: two requests decode it some steps apart and share the
+//! rows of the pool.
 
 use avsg::device::params::Params;
 use avsg::rows::RowFormat;
@@ -15,7 +15,8 @@ const AHEAD: usize = 3;
 /// Bytes per row.
 const ROW_BYTES: usize = 136;
 
-/// Returns the configuration of engines for a trace from a step on: one layer, without a block table.
+/// Returns the configuration of engines for a trace from a step on: one layer, without a block
+/// table.
 pub fn pair_config(trace: &Trace, first: usize, slots: usize, cores: usize) -> PairConfig {
     let params = Params::wide(trace.k as u32, trace.tokens as u32, slots as u32);
     // With more than 4096 slots, four links per slot do not fit the memory of a vector core.

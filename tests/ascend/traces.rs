@@ -1,6 +1,7 @@
-//! Traces and random workloads with the emitted kernels, step by step on the simulated device and on
-//! the CPU: on 1 to 40 cores, with one launch and with two, with host arrays, queued in a stream, and
-//! captured. After each step slots, miss lists, counts, tables, slots' bytes and the pool must be equal.
+//! Traces and random workloads with the emitted kernels, step by step on the simulated device and
+//! on the CPU: on 1 to 40 cores, with one launch and with two, with host arrays, queued in a
+//! stream, and captured. After each step slots, miss lists, counts, tables, slots' bytes and the
+//! pool must be equal.
 
 use std::sync::Arc;
 
@@ -91,7 +92,8 @@ fn run(
     }
 }
 
-/// Returns the cases of this tier: their numbers, cores, whether a step is one launch, and submissions.
+/// Returns the cases of this tier: their numbers, cores, whether a step is one launch, and
+/// submissions.
 fn cases(what: &str, cores: &[usize]) -> Vec<(usize, usize, bool, Submission)> {
     let mut all = Vec::new();
     for &cores in cores {

@@ -144,10 +144,10 @@ fn append_writes_exactly_the_rows_that_have_a_pool_row() {
             for cores in [1, 2, 20, 40] {
                 for mode in EVERY_ORDER {
                     let options = RunOptions { cores, mode, seed };
-                    let done = check_append(&p, &kernels, seed, requests, options);
+                    let result = check_append(&p, &kernels, seed, requests, options);
                     assert!(
-                        done.is_ok(),
-                        "page {page}, {requests} requests, {cores} cores: {done:?}"
+                        result.is_ok(),
+                        "page {page}, {requests} requests, {cores} cores: {result:?}"
                     );
                 }
             }
@@ -192,8 +192,8 @@ fn reset_writes_the_same_empty_tables_as_the_cpu() {
     for (p, kernels) in geometries.iter().zip(compile_all(&texts)) {
         for (states, cores) in [(1, 1), (1, 40), (3, 2), (7, 20), (50, 40)] {
             for mode in EVERY_ORDER {
-                let done = check_reset(p, &kernels, states, RunOptions { cores, mode, seed: 3 });
-                assert!(done.is_ok(), "{states} states on {cores} cores: {done:?}");
+                let result = check_reset(p, &kernels, states, RunOptions { cores, mode, seed: 3 });
+                assert!(result.is_ok(), "{states} states on {cores} cores: {result:?}");
             }
         }
     }

@@ -1,7 +1,8 @@
 //! Compiles the kernels of several geometries as one file.
 //!
-//! Geometries differ in numbers only, so the compiler generates most of their code once: seven of them in
-//! one file take the time of two single files. The thorough tier compiles each text as a file of its own.
+//! Geometries differ in numbers only, so the compiler generates most of their code once: seven of
+//! them in one file take the time of two single files. The thorough tier compiles each text as a
+//! file of its own.
 
 use super::shim::{Kernels, compile};
 use super::tier;

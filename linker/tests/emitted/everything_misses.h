@@ -5,7 +5,8 @@ __aicore__ inline void Setup(const Gm &gm)
     Duplicate(mark, 4711, 8);
 }
 
-// Every id misses and takes the slot with the id's number. The fields of the request are written to missPos.
+// Every id misses and takes the slot with the id's number. The fields of the request are written to
+// missPos.
 __aicore__ inline void StageOne(const Gm &gm, const Request &q)
 {
     const LocalTensor<int32_t> mark(TPosition::VECCALC, 0, 8);

@@ -1,4 +1,5 @@
-//! The memory of a layer: host chunks, device buffer and fresh rows, on which Stage Two and append work.
+//! The memory of a layer: host chunks, device buffer and fresh rows, on which Stage Two and append
+//! work.
 
 use avsg_device::params::Params;
 use avsg_device::tiling::{Launch, Segment, Tiling};
@@ -39,8 +40,8 @@ pub struct LayerMemory {
 }
 
 impl LayerMemory {
-    /// Fills all memory with random bytes. `format` holds the bytes and the stride of each segment, and
-    /// `shift` is the log2 of the rows of a chunk of the first segment.
+    /// Fills all memory with random bytes. `format` holds the bytes and the stride of each segment,
+    /// and `shift` is the log2 of the rows of a chunk of the first segment.
     pub fn new(
         random: &mut SplitMix64,
         format: &[(usize, usize)],

@@ -8,9 +8,9 @@ pub const SYNC_CALLS: [&str; 4] =
     ["After<HardEvent::", "PipeBarrier<", "SetFlag<HardEvent::", "WaitFlag<HardEvent::"];
 
 /// Leaves out each statement that begins with one of `calls` below the line `from`, one at a time.
-/// `fails` must return true for every mutant and false for the whole text. All mutants are one file, in
-/// which a global number selects the statement that is left out. Two tests must not use the same text,
-/// because they would share that number.
+/// `fails` must return true for every mutant and false for the whole text. All mutants are one
+/// file, in which a global number selects the statement that is left out. Two tests must not use
+/// the same text, because they would share that number.
 ///
 /// # Panics
 /// If a mutant passes, the whole text fails, or there is no such statement.

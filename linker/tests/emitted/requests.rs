@@ -84,11 +84,11 @@ struct Outputs {
     record: Vec<i32>,
 }
 
-/// Initial value of every word that a kernel must write.
+/// Initial value of the output arrays.
 const UNTOUCHED: i32 = 0x7E7E_7E7E;
 
-/// Returns the tables after a batch. This Stage One does not change them, and a step refreshes the slots
-/// of each request's last token.
+/// Returns the tables after a batch. This Stage One does not change them, and a step refreshes the
+/// slots of each request's last token.
 fn expected_tables(p: &Params, step: bool, b: &Batch, out: &Outputs) -> Vec<i32> {
     let mut tables = vec![7; b.state.len() * table_words(p)];
     for (request, &state) in b.state.iter().enumerate() {
@@ -158,8 +158,8 @@ fn expected_outputs(p: &Params, b: &Batch, step: bool) -> Outputs {
     out
 }
 
-/// Runs `avsg_plan`, or `avsg_step` with its copies, and compares outputs, tables and rows. Returns the
-/// bytes of unified buffer that were used.
+/// Runs `avsg_plan`, or `avsg_step` with its copies, and compares outputs, tables and rows. Returns
+/// the bytes of unified buffer that were used.
 fn run_and_compare(
     p: &Params,
     kernels: &Compiled,
@@ -263,7 +263,7 @@ fn each_request_is_planned_once_on_any_number_of_cores() {
         {
             for cores in [1, 2, 20, 40] {
                 for mode in EVERY_ORDER {
-                    let done = run_and_compare(
+                    let result = run_and_compare(
                         &p,
                         &kernels,
                         step,
@@ -272,7 +272,7 @@ fn each_request_is_planned_once_on_any_number_of_cores() {
                         RunOptions { cores, mode, seed },
                     );
                     let what = format!("step {step}, {requests} requests, {cores} cores, {mode:?}");
-                    let peak = done.unwrap_or_else(|e| panic!("{what}: {e:?}"));
+                    let peak = result.unwrap_or_else(|e| panic!("{what}: {e:?}"));
                     assert!(peak <= kernel.ub_bytes, "{what}: {peak} of {}", kernel.ub_bytes);
                 }
             }
@@ -280,8 +280,8 @@ fn each_request_is_planned_once_on_any_number_of_cores() {
     }
 }
 
-/// Leaves out each barrier and flag of the request loop, and SyncAll. Those of Stage One are not tested
-/// here.
+/// Leaves out each barrier and flag of the request loop, and SyncAll. Those of Stage One are not
+/// tested here.
 #[test]
 fn every_barrier_and_flag_is_needed() {
     if !has_cpp_compiler() {

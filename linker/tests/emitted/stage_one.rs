@@ -1,5 +1,5 @@
-//! Stage One as it is emitted for the 910B and run on the shim gives the same bits as the tape, over
-//! random sequences of steps with invalid ids, rollbacks and changes of generation.
+//! Stage One as it is emitted for the 910B and run on the shim gives the same bits as the tape,
+//! over random sequences of steps with invalid ids, rollbacks and changes of generation.
 
 use super::compiled::{Compiled, compile_all};
 use super::shim::{Launch, Mode, has_cpp_compiler};
@@ -57,8 +57,8 @@ struct Emitted {
 fn file(p: &Params, text: &StageOneText) -> String {
     let all = kernels(p, text, Abi::Direct).expect("the kernels fit");
     let plan = all.kernels.iter().find(|k| k.name == "avsg_plan").expect("a plan kernel");
-    // `avsg_plan` is not called here and takes the compiler as long as Stage One, so only the thorough
-    // tier includes it.
+    // `avsg_plan` is not called here and takes the compiler as long as Stage One, so only the
+    // thorough tier includes it.
     let text = if tier::thorough() { &plan.text } else { "#include \"avsg_plan.h\"\n" };
     let fields =
         record_stage_one(p).expect("Stage One can be recorded").params.into_iter().enumerate();
@@ -68,8 +68,8 @@ fn file(p: &Params, text: &StageOneText) -> String {
     all.whole(text) + &ENTRY.replace("FIELDS", &fields.join("\n"))
 }
 
-/// Returns a text in which a number before the request's fields selects a barrier or flag that is left
-/// out, and these barriers and flags.
+/// Returns a text in which a number before the request's fields selects a barrier or flag that is
+/// left out, and these barriers and flags.
 fn with_switches(text: &str) -> (String, Vec<String>) {
     let (mut out, mut removed) = (String::new(), Vec::new());
     let mut inside = false;
@@ -95,9 +95,9 @@ fn with_switches(text: &str) -> (String, Vec<String>) {
     (out.replace(&format!("{entry};"), &format!("{set}{entry}[1];")), removed)
 }
 
-/// Returns two steps that fill a table, two that select some of its oldest ids beside new ones, so that
-/// a few hits must be refreshed at once, one in which a few ids miss and all are valid, and one in which
-/// no id misses and a few are invalid.
+/// Returns two steps that fill a table, two that select some of its oldest ids beside new ones, so
+/// that a few hits must be refreshed at once, one in which a few ids miss and all are valid, and
+/// one in which no id misses and a few are invalid.
 fn steps_with_few_early_refreshes(p: &Params, like: &Request) -> Vec<Request> {
     let (k, slots) = (p.k as i32, p.slots as i32);
     let step = |ids: Vec<i32>, tokens, k| {
@@ -118,10 +118,10 @@ fn steps_with_few_early_refreshes(p: &Params, like: &Request) -> Vec<Request> {
         let words = (2 * k + 32) as usize;
         Request { params: params.collect(), ids, blocks, slots: words, misses: words }
     };
-    let mut some = vec![-1; k as usize];
+    let mut few_hits = vec![-1; k as usize];
     for i in 0..20 {
-        some[45 * i] = 2 * k - 200 + i as i32;
-        some[45 * i + 1] = 4 * k + i as i32;
+        few_hits[45 * i] = 2 * k - 200 + i as i32;
+        few_hits[45 * i + 1] = 4 * k + i as i32;
     }
     let (first, second) = (step((0..2 * k).collect(), 2, k), step((2 * k..4 * k).collect(), 2, k));
     let mut valid: Vec<i32> = (3 * k..4 * k).collect();
@@ -129,15 +129,22 @@ fn steps_with_few_early_refreshes(p: &Params, like: &Request) -> Vec<Request> {
     // These ids are few enough that all of them have a link.
     let mut hits = valid[700..].to_vec();
     hits.iter_mut().step_by(45).for_each(|id| *id = -1);
-    let few = hits.len() as i32;
-    let one = |ids: Vec<i32>| step(ids, 1, k);
-    vec![first, second, one(some.clone()), one(some), one(valid), step(hits, 1, few)]
+    let hit_count = hits.len() as i32;
+    let one_token = |ids: Vec<i32>| step(ids, 1, k);
+    vec![
+        first,
+        second,
+        one_token(few_hits.clone()),
+        one_token(few_hits),
+        one_token(valid),
+        step(hits, 1, hit_count),
+    ]
 }
 
-/// Barriers and flags that no run needs, for reasons that the emitter's analysis does not cover: a run
-/// refreshes either all hits or a few of them; only the first token is shared, so no earlier token uses
-/// the buffer of a core's part; in this geometry the searches start in memory that is no longer used;
-/// and no miss of a last token loses its link twice.
+/// Barriers and flags that no run needs, for reasons that the emitter's analysis does not cover: a
+/// run refreshes either all hits or a few of them; only the first token is shared, so no earlier
+/// token uses the buffer of a core's part; in this geometry the searches start in memory that is no
+/// longer used; and no miss of a last token loses its link twice.
 const UNNEEDED: [&str; 6] = [
     "V_MTE2>(EVENT_ID0); before CopyIn(ids, gm.ids[from + q.partAt]",
     "PIPE_V>(); before Cast(bytes, life",
@@ -178,12 +185,12 @@ fn every_barrier_and_flag_is_needed() {
     steps.last_mut().unwrap().params[1].1 = 0;
     steps.extend(steps_with_few_early_refreshes(&p, &steps[two_tokens]));
     let mut state = StepState::clear(&p);
-    let one = |step| {
+    let run_step = |step| {
         let both = (state.clone(), state.replay(&tape, 16, step));
         state.finish(&p, step);
         both
     };
-    let states: Vec<_> = steps.iter().map(one).collect();
+    let states: Vec<_> = steps.iter().map(run_step).collect();
     let breaks = |n: usize| {
         steps.iter().zip(&states).find_map(|(step, (before, want))| {
             let mut step = step.clone();
@@ -226,7 +233,8 @@ fn words(p: &Params, state: &StepState) -> Vec<i32> {
     words
 }
 
-/// Runs one step on the shim from the table `before` and compares all outputs and the table with `want`.
+/// Runs one step on the shim from the table `before` and compares all outputs and the table with
+/// `want`.
 fn run_and_compare(
     p: &Params,
     e: &Emitted,
@@ -306,8 +314,8 @@ fn compare(geometries: &[Params], random: &mut SplitMix64, steps: usize) {
     }
 }
 
-/// Covers both tables, all spreads, both lifetimes, and geometries with and without a block table. There
-/// are few, because g++ compiles each of them.
+/// Covers both tables, all spreads, both lifetimes, and geometries with and without a block table.
+/// There are few, because g++ compiles each of them.
 #[test]
 fn small_geometries_match_the_tape() {
     if !has_cpp_compiler() {
@@ -364,8 +372,8 @@ fn a_table_that_is_too_large_is_refused_with_its_bytes() {
     assert!(refused.contains("bytes of unified buffer, and there are"), "{refused}");
 }
 
-/// Covers the least number of slots, a single id, no retry and the maximum, pages of 2 and of 65536 rows,
-/// lists that are no multiple of a block, and tables in which all ids hit.
+/// Covers the least number of slots, a single id, no retry and the maximum, pages of 2 and of 65536
+/// rows, lists that are no multiple of a block, and tables in which all ids hit.
 #[test]
 fn extreme_geometries_match_the_tape() {
     if !has_cpp_compiler() {

@@ -1,5 +1,5 @@
-//! The emitted kernels give the same tables, slots, miss lists, records and rows as the CPU, bit for bit,
-//! on any number of cores, with plan and transfer as two launches and as one.
+//! The emitted kernels give the same tables, slots, miss lists, records and rows as the CPU, bit
+//! for bit, on any number of cores, with plan and transfer as two launches and as one.
 
 use super::compiled::{Compiled, compile_all};
 use super::harness::{EVERY_ORDER, RunOptions};
@@ -67,8 +67,8 @@ struct Totals {
     peak: u32,
 }
 
-/// Runs one step on the CPU, with two launches and with one, and compares the results. The engine keeps
-/// the state after the step.
+/// Runs one step on the CPU, with two launches and with one, and compares the results. The engine
+/// keeps the state after the step.
 fn compare(
     engine: &mut TestEngine,
     emitted: &EmittedKernels,
@@ -83,8 +83,8 @@ fn compare(
         let what = format!("{names:?} on {} cores, {:?}", options.cores, options.mode);
         engine.restore(&before);
         let kernels: Vec<_> = names.iter().map(|name| &emitted.named(name).1).collect();
-        let done = engine.step_emitted(b, &kernels, options);
-        let (got, peaks) = done.unwrap_or_else(|e| panic!("{what}: {e:?}"));
+        let result = engine.step_emitted(b, &kernels, options);
+        let (got, peaks) = result.unwrap_or_else(|e| panic!("{what}: {e:?}"));
         for (name, &peak) in names.iter().zip(&peaks) {
             let plan = emitted.named(name).0.ub_bytes;
             assert!(peak <= plan, "{what}: {name} uses {peak} bytes, but {plan} are planned");
@@ -278,8 +278,8 @@ fn random_batches_match_the_cpu() {
 }
 
 /// A cold start of the largest geometry in which every id misses, with three requests per core, two
-/// segments, block tables and a context of a million tokens, and then a step of hits. Plan uses exactly
-/// the planned bytes of unified buffer.
+/// segments, block tables and a context of a million tokens, and then a step of hits. Plan uses
+/// exactly the planned bytes of unified buffer.
 #[test]
 fn the_largest_geometry_matches_the_cpu() {
     if !has_cpp_compiler() {

@@ -1,5 +1,5 @@
-//! An engine on plain arrays that runs a step in two ways: with the device library on a CPU machine, and
-//! with the emitted kernels.
+//! An engine on plain arrays that runs a step in two ways: with the device library on a CPU
+//! machine, and with the emitted kernels.
 
 use std::ptr::null_mut;
 
@@ -62,7 +62,7 @@ pub struct TestEngine {
     pub layer: LayerMemory,
 }
 
-/// Initial value of every word that a kernel must write.
+/// Initial value of the output arrays.
 const UNTOUCHED: i32 = 0x7E7E_7E7E;
 
 impl TestEngine {
@@ -169,8 +169,8 @@ impl TestEngine {
         }
     }
 
-    /// Runs one step with emitted kernels, either `[avsg_step]` or `[avsg_plan, avsg_transfer]`. Also
-    /// returns the bytes of unified buffer that each kernel used.
+    /// Runs one step with emitted kernels, either `[avsg_step]` or `[avsg_plan, avsg_transfer]`.
+    /// Also returns the bytes of unified buffer that each kernel used.
     pub fn step_emitted(
         &mut self,
         b: &Batch,
@@ -234,8 +234,8 @@ impl TestEngine {
     }
 }
 
-/// Adds the arguments hostChunks, kv0, kv1, fresh0 and fresh1. Those of a missing second segment are
-/// null.
+/// Adds the arguments hostChunks, kv0, kv1, fresh0 and fresh1. Those of a missing second segment
+/// are null.
 fn add_row_arguments<'a>(
     launch: super::shim::Launch<'a>,
     layer: &'a mut LayerMemory,

@@ -138,8 +138,8 @@ fn transfer_copies_exactly_the_missed_rows() {
             for mode in EVERY_ORDER {
                 let mut layer = LayerMemory::new(&mut random, format, rows, 7, slots, 4 * requests);
                 let options = RunOptions { cores, mode, seed: random.below(1 << 20) as u64 };
-                let done = check_transfer(&p, &kernels, &mut layer, &m, cores, options);
-                assert!(done.is_ok(), "{format:?} on {cores} cores, {mode:?}: {done:?}");
+                let result = check_transfer(&p, &kernels, &mut layer, &m, cores, options);
+                assert!(result.is_ok(), "{format:?} on {cores} cores, {mode:?}: {result:?}");
             }
         }
     }
@@ -165,7 +165,7 @@ fn transfer_handles_more_requests_than_a_window_and_any_number_of_copying_cores(
         let slots = requests.max(1) * p.slots as usize;
         for mode in EVERY_ORDER {
             let mut layer = LayerMemory::new(&mut random, &[(40, 41)], 500, 6, slots, 4 * requests);
-            let done = check_transfer(
+            let result = check_transfer(
                 &p,
                 &kernels,
                 &mut layer,
@@ -173,7 +173,7 @@ fn transfer_handles_more_requests_than_a_window_and_any_number_of_copying_cores(
                 copy_cores,
                 RunOptions { cores, mode, seed: 5 },
             );
-            assert!(done.is_ok(), "{requests} requests: {done:?}");
+            assert!(result.is_ok(), "{requests} requests: {result:?}");
         }
     }
 }

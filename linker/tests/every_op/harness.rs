@@ -113,8 +113,8 @@ fn replayed(tape: &Tape, width: usize, n: i32) -> Contents {
     (x, y, replay.take_life("life").unwrap(), out)
 }
 
-/// Runs a kernel on every machine and in the interpreter and compares the results. The numbers of lanes
-/// include 0, 1 and some that are no multiple of a tile.
+/// Runs a kernel on every machine and in the interpreter and compares the results. The numbers of
+/// lanes include 0, 1 and some that are no multiple of a tile.
 pub fn assert_same_on_every_machine<K: Kernel>() {
     let tape = record::<K>();
     check(&tape).unwrap_or_else(|e| panic!("{e}\n{tape}"));

@@ -83,8 +83,8 @@ impl<'a, C: Cpu> Arguments<'a, C> for NamedArguments<'a> {
     }
 }
 
-/// Returns a random sequence of steps with a growing context and a selection that changes slowly, and
-/// with rollbacks, changes of generation, invalid ids and invalid blocks.
+/// Returns a random sequence of steps with a growing context and a selection that changes slowly,
+/// and with rollbacks, changes of generation, invalid ids and invalid blocks.
 pub fn sequence(p: &Params, random: &mut SplitMix64, steps: usize) -> Vec<Request> {
     let (mut generation, mut length, mut base) = (7, 2 * u64::from(p.slots), 0);
     let mut next = || step(p, random, &mut generation, &mut length, &mut base);

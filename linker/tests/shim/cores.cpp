@@ -55,7 +55,8 @@ KERNEL(edge_race) {
     DataCopyPad(words(out)[me() * 15], buffer(), DataCopyExtParams{1, 64, 0, 0, 0});
 }
 
-// Each core stores to a line of its own and publishes it. All cores read the lines after the barrier.
+// Each core stores to a line of its own and publishes it. All cores read the lines after the
+// barrier.
 KERNEL(scalars) {
     MIX;
     GlobalTensor<int32_t> g = words(out);

@@ -1,7 +1,7 @@
 //! Compiles AscendC text against `linker/shim` and launches it on this machine.
 //!
-//! Test programs include this file by its path. Without a C++ compiler `has_cpp_compiler` returns false
-//! and prints that the test is skipped.
+//! Test programs include this file by its path. Without a C++ compiler `has_cpp_compiler` returns
+//! false and prints that the test is skipped.
 
 #![expect(dead_code, reason = "each test program uses a part of this file")]
 
@@ -32,8 +32,8 @@ pub fn include() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("shim")
 }
 
-/// Returns the compiler's flags. -g would take a third of the time, and the shim reports lines itself. -O1
-/// takes a third longer than -Og, and its kernels run no faster.
+/// Returns the compiler's flags. -g would take a third of the time, and the shim reports lines
+/// itself. -O1 takes a third longer than -Og, and its kernels run no faster.
 fn flags() -> [&'static str; 8] {
     let level = if tier::thorough() { "-O1" } else { "-Og" };
     ["-std=c++17", level, "-fPIC", "-shared", "-pthread", "-Wall", "-Werror", "-ldl"]
@@ -86,7 +86,8 @@ fn build(text: &str, name: &str) -> Result<PathBuf, String> {
     if library.exists() {
         return Ok(library);
     }
-    // Another process may compile the same text, so each builds under a name of its own and renames.
+    // Another process may compile the same text, so each builds under a name of its own and
+    // renames.
     let own = dir.join(format!("{name}-{}", process::id()));
     let (written, built) = (own.with_extension("tmp"), own.with_extension("so"));
     let source = dir.join(format!("{name}.cpp"));
@@ -133,8 +134,8 @@ pub fn try_compile(text: &str) -> Result<Kernels, String> {
         .map_err(|e| format!("{}: {e:?}", library.display()))
 }
 
-/// Checks `text` without building a library. Returns the output of the compiler, or `None` if the text
-/// compiles.
+/// Checks `text` without building a library. Returns the output of the compiler, or `None` if the
+/// text compiles.
 pub fn compile_errors(text: &str) -> Option<String> {
     let dir = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let source = dir.join(format!("shim-{:016x}-syntax.cpp", fingerprint(text)));
@@ -164,7 +165,8 @@ pub enum Mode {
     InOrder = 0,
     /// A seeded order that only the kernel's own synchronisation restricts, every rule enforced.
     Adversarial = 1,
-    /// A seeded order in which hazards, undefined data and overflow are permitted, as on the device.
+    /// A seeded order in which hazards, undefined data and overflow are permitted, as on the
+    /// device.
     Unchecked = 2,
 }
 
@@ -309,8 +311,8 @@ impl<'a> Launch<'a> {
         self.raw(at)
     }
 
-    /// Passes an address that is null or not registered as the next argument. The shim refuses every
-    /// access to it through a tensor.
+    /// Passes an address that is null or not registered as the next argument. The shim refuses
+    /// every access to it through a tensor.
     pub fn raw(mut self, at: *mut c_void) -> Self {
         self.args.push(at);
         self
@@ -347,8 +349,8 @@ impl<'a> Launch<'a> {
         // signature.
         let launch = unsafe { kernels.0.get::<Launcher>(b"avsg_shim_launch\0") }
             .expect("the shim's header exports the launcher");
-        // SAFETY: all pointers outlive the call, because `self` borrows the memory and the rest is on
-        // this stack. Kernels access memory through tensors, which stay within the regions.
+        // SAFETY: all pointers outlive the call, because `self` borrows the memory and the rest is
+        // on this stack. Kernels access memory through tensors, which stay within the regions.
         let code = unsafe {
             launch(
                 name.as_ptr(),

@@ -1,5 +1,5 @@
-// Each kernel exists with the synchronisation that it needs and without it. `in` and `out` hold 2 * N
-// words.
+// Each kernel exists with the synchronisation that it needs and without it. `in` and `out` hold 2 *
+// N words.
 #include "kernel_operator.h"
 using namespace AscendC;
 

@@ -1,5 +1,5 @@
-//! The hazard checker finds and names every kind of missing synchronisation. Without the checker, the
-//! missing synchronisation gives wrong data.
+//! The hazard checker finds and names every kind of missing synchronisation. Without the checker,
+//! the missing synchronisation gives wrong data.
 
 use super::harness::{Failure, Kernels, Launch, Mode, compile, has_cpp_compiler};
 
@@ -17,7 +17,8 @@ fn run(k: &Kernels, name: &str, mode: Mode, seed: u64) -> (Result<u32, Failure>,
 
 type Expected = fn(&[i32], usize) -> i32;
 
-/// Kernel, the synchronisation that the message must name, and word `i` of the first half of the output.
+/// Kernel, the synchronisation that the message must name, and word `i` of the first half of the
+/// output.
 const HAZARDS: [(&str, &str, Expected); 19] = [
     ("v_v", "missing PipeBarrier<PIPE_V>", |x, i| x[i] + 3),
     ("v_v_read", "missing PipeBarrier<PIPE_V>", |x, i| x[i] + 3),

@@ -1,5 +1,5 @@
-//! The shim: correct programs give correct data, wrong ones are refused, and missing synchronisation is
-//! found.
+//! The shim: correct programs give correct data, wrong ones are refused, and missing
+//! synchronisation is found.
 
 mod cores;
 mod half;

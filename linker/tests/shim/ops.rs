@@ -28,8 +28,8 @@ fn floats(seed: u64) -> Vec<i32> {
 
 /// Returns pairs of finite halves.
 fn halves(seed: u64) -> Vec<i32> {
-    let one = |x: u32| if x >> 10 & 31 == 31 { 0x3C00 } else { x as u16 };
-    noise(seed).map(|x| pack(one(x & 0xFFFF), one(x >> 8 & 0xFFFF))).take(N).collect()
+    let finite = |x: u32| if x >> 10 & 31 == 31 { 0x3C00 } else { x as u16 };
+    noise(seed).map(|x| pack(finite(x & 0xFFFF), finite(x >> 8 & 0xFFFF))).take(N).collect()
 }
 
 fn f(word: i32) -> f32 {

@@ -1,5 +1,5 @@
-//! Random programs that the hazard checker accepts give the same data in every permitted order, and the
-//! synchronisation that the checker proposes is sufficient and mostly needed.
+//! Random programs that the hazard checker accepts give the same data in every permitted order, and
+//! the synchronisation that the checker proposes is sufficient and mostly needed.
 
 use super::harness::{Failure, Kernels, Launch, Mode, compile, has_cpp_compiler};
 

@@ -1,4 +1,5 @@
-// One instruction per kernel, on 2048 words: a is in x, b in y, and the result in z, which starts as -9.
+// One instruction per kernel, on 2048 words: a is in x, b in y, and the result in z, which starts
+// as -9.
 #include "kernel_operator.h"
 using namespace AscendC;
 

@@ -1,5 +1,5 @@
-//! The shim refuses kernels that the device would run with wrong results, and kernels that break the
-//! rules on operands, data, conversions, DMA and events.
+//! The shim refuses kernels that the device would run with wrong results, and kernels that break
+//! the rules on operands, data, conversions, DMA and events.
 
 use super::harness::{Launch, Mode, compile, compile_errors, has_cpp_compiler};
 

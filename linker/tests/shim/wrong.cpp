@@ -1,5 +1,5 @@
-// Kernels that the device would run with wrong results, or that it would stop. Each breaks one rule. `in`
-// and `out` hold 4096 words.
+// Kernels that the device would run with wrong results, or that it would stop. Each breaks one
+// rule. `in` and `out` hold 4096 words.
 #include "kernel_operator.h"
 using namespace AscendC;
 

@@ -27,7 +27,6 @@ fn slot_bytes(engine: &Engine) -> Vec<u8> {
     (0..engine.buffer().config().layers).flat_map(|l| memory::read_slots(engine, None, l)).collect()
 }
 
-/// Returns all bytes of the host pool's rows.
 fn host_bytes(engine: &Engine) -> Vec<u8> {
     let pool = engine.pool();
     let mut bytes = vec![0; pool.layers() * pool.rows() * pool.format().bytes()];

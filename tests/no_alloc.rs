@@ -11,7 +11,6 @@ use avsg_testkit::batch::OwnedBatch;
 use avsg_testkit::fresh::FreshRows;
 use avsg_testkit::{exact, fixture};
 
-/// Returns the number of threads of this process.
 fn threads() -> usize {
     std::fs::read_dir("/proc/self/task").unwrap().count()
 }

@@ -38,7 +38,6 @@ fn printed_tapes_are_the_committed_ones() {
     check_golden("stage_one_paper", &Params::paper(64, 1, 128));
 }
 
-/// Compares the tape of a geometry with a committed file.
 fn check_golden(name: &str, p: &Params) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
     let path = path.with_extension("tape");

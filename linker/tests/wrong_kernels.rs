@@ -27,7 +27,6 @@ struct Memory<'t> {
 
 const BYTE: Range = Range { lo: 0, hi: 255 };
 
-/// Records a kernel.
 fn record(kernel: impl FnOnce(Recorder<'_>, Memory<'_>)) -> Result<Tape, Refused> {
     let recording = Recording::new("wrong");
     let m = recording.recorder();

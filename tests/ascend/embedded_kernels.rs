@@ -29,7 +29,6 @@ fn embedded_geometry() -> Params {
     Params { tokens: 1, ..geometries().find(without_pages).expect("S = 4096 fits a vector core") }
 }
 
-/// Returns the number of calls of a runtime function.
 fn count(session: &Session, name: &str) -> usize {
     session.calls().iter().filter(|call| **call == name).count()
 }

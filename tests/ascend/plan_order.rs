@@ -48,7 +48,6 @@ fn one_request(state: i32, generation: i32, first: usize) -> OwnedBatch {
     owned
 }
 
-/// Plans a batch with a new plan.
 fn planned(engine: &mut Engine, owned: &OwnedBatch) -> Plan {
     let mut plan = engine.new_plan(2, 2).unwrap();
     engine.plan(&owned.batch(), &mut plan).unwrap();

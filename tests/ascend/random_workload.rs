@@ -103,7 +103,6 @@ impl RandomWorkload {
         self.pair.upload_step(batch, fresh);
     }
 
-    /// Returns the current step.
     pub fn step_input(&self) -> &StepInput {
         self.step_input.as_ref().expect("a step")
     }

@@ -245,7 +245,6 @@ fn append(d: &Device<'_>, p: &Params, t: &Tiling, a: Args<'_>) -> KernelResult {
     Ok(())
 }
 
-/// Clears every table.
 fn reset(d: &Device<'_>, p: &Params, t: &Tiling, a: Args<'_>) -> KernelResult {
     for state in 0..t.states as usize {
         let at = a.address(Arg::Tables) + 4 * (state * table_words(p)) as u64;

@@ -24,7 +24,6 @@ impl SplitMix64 {
     }
 }
 
-/// Memory of one segment.
 pub struct SegmentMemory {
     pub layout: Segment,
     pub chunks: Vec<Vec<u8>>,
@@ -32,7 +31,6 @@ pub struct SegmentMemory {
     pub fresh: Vec<u8>,
 }
 
-/// Memory of one layer.
 pub struct LayerMemory {
     pub segments: Vec<SegmentMemory>,
     /// Addresses of the chunks, segment by segment.
@@ -91,7 +89,6 @@ impl LayerMemory {
     }
 }
 
-/// Returns the scalars of a launch.
 pub fn tiling(p: &Params, launch: Launch<'_>) -> Vec<i32> {
     Tiling::new(p, &launch).expect("a launch within limits").words().to_vec()
 }

@@ -23,12 +23,10 @@ fn stage_one() -> StageOneText {
     StageOneText { setup, body, ub_bytes: 384, ..StageOneText::default() }
 }
 
-/// Returns a kernel around this Stage One.
 fn emitted(p: &Params, name: &str) -> Kernel {
     kernel_around(p, &stage_one(), name)
 }
 
-/// A batch of requests.
 struct Batch {
     k: usize,
     stride: usize,
@@ -76,7 +74,6 @@ fn random_batch(random: &mut SplitMix64, p: &Params, requests: usize) -> Batch {
     b
 }
 
-/// Output arrays of a batch.
 struct Outputs {
     slot: Vec<i32>,
     valid: Vec<i32>,

@@ -210,7 +210,6 @@ fn every_barrier_and_flag_is_needed() {
     println!("{}, {n} of {n} barriers and flags, all needed except {spare}", tier::name());
 }
 
-/// Emits and compiles Stage One of geometries.
 fn emit(geometries: &[Params]) -> Vec<Emitted> {
     let text = |p| stage_one(p).unwrap_or_else(|e| panic!("{p:?}: {e}"));
     let texts: Vec<_> = geometries.iter().map(text).collect();

@@ -30,12 +30,10 @@ pub struct KernelMemory<'a, M: Machine> {
     pub out: M::Output<'a>,
 }
 
-/// A kernel for every machine.
 pub trait Kernel {
     fn run<M: Machine>(m: M, d: &mut KernelMemory<'_, M>);
 }
 
-/// Records a kernel as a tape.
 pub fn record<K: Kernel>() -> Tape {
     let recording = Recording::new(std::any::type_name::<K>());
     let m = recording.recorder();

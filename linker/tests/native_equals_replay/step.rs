@@ -44,13 +44,11 @@ pub struct Request {
 }
 
 impl Request {
-    /// Returns a parameter by its name.
     pub fn param(&self, name: &str) -> i32 {
         self.params.iter().find(|p| p.0 == name).expect("a known parameter").1
     }
 }
 
-/// The arguments of a step by name.
 struct NamedArguments<'a> {
     step: &'a Request,
     outputs: Vec<&'a mut (&'static str, Vec<i32>)>,

@@ -39,7 +39,6 @@ fn flags() -> [&'static str; 8] {
     ["-std=c++17", level, "-fPIC", "-shared", "-pthread", "-Wall", "-Werror", "-ldl"]
 }
 
-/// A compiled kernel file.
 #[derive(Clone)]
 pub struct Kernels(Arc<libloading::Library>);
 
@@ -161,9 +160,10 @@ pub fn compile(text: &str) -> Kernels {
 /// The order in which instructions run, and whether rules are enforced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// Program order, every rule enforced.
+    /// Program order, with every rule enforced.
     InOrder = 0,
-    /// A seeded order that only the kernel's own synchronisation restricts, every rule enforced.
+    /// A seeded order that only the kernel's own synchronisation restricts, with every rule
+    /// enforced.
     Adversarial = 1,
     /// A seeded order in which hazards, undefined data and overflow are permitted, as on the
     /// device.
@@ -173,7 +173,6 @@ pub enum Mode {
 /// The kind of a memory region, which decides whether kernels may write it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Device memory.
     Device = 0,
     /// Registered host memory.
     Host = 1,

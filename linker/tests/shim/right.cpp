@@ -171,7 +171,7 @@ OP(compact) {
 }
 OP(compact_repeats) {
     uint64_t kept = 0;
-    // Eight bytes of pattern per repeat, one repeat every 32 bytes of y.
+    // Each repeat uses eight bytes of pattern, and the patterns are 32 bytes apart in y.
     GatherMask(zi(), xi(), y<uint32_t>(), false, 0, GatherMaskParams{1, 30, 8, 1}, kept);
     counted(kept);
 }
@@ -193,13 +193,13 @@ OP(broadcast) { Brcb(zi(), xi(), 32, BrcbRepeatParams{1, 8}); }
 OP(sum_repeats) { WholeReduceSum(zf(), xf(), 64, 32, 1, 1, 8); }
 OP(sum) { ReduceSum(zf(), xf(), w<float>(), N); }
 
-// Rows of 5 words, 7 apart in a, padded to 8 in UB with one -1 before and one -1 after.
+// Copies rows of 5 words, 7 apart in a, padded to 8 in UB with one -1 before and one -1 after.
 OP(padded) {
     DataCopyPad(zi(), words(a), DataCopyExtParams{20, 20, 8, 0, 0}, DataCopyPadExtParams<int32_t>{true, 1, 1, -1});
     all();
     for (uint32_t r = 0; r < 20; ++r) zi().SetValue(8 * r + 7, -9);
 }
-// Rows of 3 words from every second block of x, 5 words apart in the output.
+// Copies rows of 3 words from every second block of x to rows 5 words apart in the output.
 OP(scattered_rows) {
     DataCopyPad(words(out), xi(), DataCopyExtParams{10, 12, 1, 8, 0});
     all();

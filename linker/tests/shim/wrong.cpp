@@ -79,7 +79,7 @@ WRONG(add_overflow) {
     Add(buffer(2), buffer(1), x, N);
 }
 
-// Operands.
+// These kernels break a rule on operands.
 WRONG(misaligned) { Adds(buffer(1), loaded(in)[3], 1, 64); }
 WRONG(misaligned_dma) { DataCopy(buffer(0)[1], words(in), 64); }
 WRONG(past_tensor) { Adds(buffer(1), loaded(in)[512], 1, 520); }
@@ -105,7 +105,7 @@ WRONG(no_lane) { Duplicate(buffer(0), 1, (uint64_t)0, 1, 1, 8); }
 WRONG(negative_count) { Adds(buffer(1), loaded(in), 1, -1); }
 WRONG(shift_too_far) { ShiftRight(buffer(1), loaded(in), 33, N); }
 
-// Undefined data.
+// These kernels use undefined data.
 WRONG(uninitialised_scalar) { buffer(0).GetValue(7); }
 WRONG(uninitialised_store) { DataCopy(words(out), buffer(0), 64); }
 WRONG(spreads) {
@@ -157,7 +157,7 @@ WRONG(in_place_compaction) {
     GatherMask(loaded(in), buffer(0), (uint8_t)1, true, N, IN_A_ROW, kept);
 }
 
-// Conversions.
+// These kernels break a rule on conversions.
 WRONG(round_mode) { Cast(buffer(1), loaded(in).ReinterpretCast<float>(), RoundMode::CAST_NONE, N); }
 WRONG(narrowing) {
     Duplicate(buffer(0), 70000, 64);
@@ -170,7 +170,7 @@ WRONG(lifetime_too_long) {
     Cast(buffer(1).ReinterpretCast<int8_t>(), buffer(0).ReinterpretCast<half>(), RoundMode::CAST_RINT, 64);
 }
 
-// DMA.
+// These kernels break a rule on DMA.
 WRONG(odd_copy) { DataCopy(buffer(0), words(in), 7); }
 WRONG(too_many_blocks) {
     DataCopyPad(buffer(0), words(in), DataCopyExtParams{4096, 4, 0, 0, 0}, DataCopyPadExtParams<int32_t>{});
@@ -187,7 +187,7 @@ WRONG(read_only) {
 WRONG(unregistered) { DataCopy(buffer(0), words(in), 8); }
 WRONG(scalar_unregistered) { words(in).GetValue(0); }
 
-// Events.
+// These kernels break a rule on events.
 WRONG(reserved_event) { SetFlag<HardEvent::MTE2_V>(EVENT_ID6); }
 WRONG(wait_without_set) { WaitFlag<HardEvent::MTE2_V>(EVENT_ID0); }
 WRONG(wait_of_another_pair) {

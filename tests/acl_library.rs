@@ -1,4 +1,4 @@
-//! Finding the runtime: what is tried, what is refused, and what errors say.
+//! The search for the runtime's library, the libraries that are refused, and the errors of calls.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -6,20 +6,16 @@ use std::{env, fs};
 
 use avsg::ascend::acl::owned::{Context, DeviceMemory, Event, PinnedMemory, Stream};
 use avsg::ascend::acl::{Acl, OPTIONAL, REQUIRED, Source};
-use avsg_sim::{Options, Session, resolve};
+use avsg::ascend::simulated;
+use avsg_sim::{Options, Session};
 
-fn simulated() -> Source {
-    // SAFETY: the simulator's functions have the signatures of the header that both share.
-    unsafe { Source::process("the simulator", resolve) }
-}
-
-/// A library of these functions, each returning a code.
-fn library(name: &str, functions: &[&str], code: i32) -> PathBuf {
+/// Compiles a shared library of these functions, each of which returns `code`.
+fn compile_library(name: &str, functions: &[&str], code: i32) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let (source, library) = (folder.join(format!("{name}.c")), folder.join(format!("{name}.so")));
     let text: String =
         functions.iter().map(|f| format!("int {f}(void) {{ return {code}; }}\n")).collect();
-    // No message and no name: these return pointers.
+    // This function returns a pointer: null means that there is no message.
     let text = text.replace(
         &format!("int aclGetRecentErrMsg(void) {{ return {code}; }}"),
         "const char *aclGetRecentErrMsg(void) { return 0; }",
@@ -32,8 +28,8 @@ fn library(name: &str, functions: &[&str], code: i32) -> PathBuf {
 }
 
 #[test]
-fn a_missing_library_lists_what_was_tried() {
-    // No Ascend machine runs this: there the next lines would find the real one.
+fn a_missing_library_lists_the_names_that_were_tried() {
+    // On an Ascend machine `Source::System` opens the real library, and there is no error to check.
     if let Err(error) = Acl::open(&Source::System) {
         let text = error.to_string();
         assert!(text.contains("libacl_rt.so") && text.contains("libascendcl.so"), "{text}");
@@ -48,73 +44,76 @@ fn a_missing_library_lists_what_was_tried() {
 #[test]
 fn the_link_stub_is_recognised() {
     let all: Vec<&str> = REQUIRED.iter().chain(OPTIONAL).copied().collect();
-    let error = Acl::open(&Source::Path(library("stub", &all, 100_039))).unwrap_err();
+    let error = Acl::open(&Source::Path(compile_library("stub", &all, 100_039))).unwrap_err();
     assert!(error.to_string().contains("stub for linking"), "{error}");
 }
 
 #[test]
 fn an_old_runtime_is_refused_by_the_name_that_it_lacks() {
     for lacks in ["aclrtHostRegister", "aclrtLaunchKernelWithConfig"] {
-        let most: Vec<&str> = REQUIRED.iter().copied().filter(|name| *name != lacks).collect();
-        let error = Acl::open(&Source::Path(library(lacks, &most, 0))).unwrap_err();
+        let functions: Vec<&str> = REQUIRED.iter().copied().filter(|name| *name != lacks).collect();
+        let error = Acl::open(&Source::Path(compile_library(lacks, &functions, 0))).unwrap_err();
         let text = error.to_string();
         assert!(text.contains(&format!("lacks {lacks}")) && text.contains("8.1"), "{text}");
     }
-    // Without what came later, it is whole.
-    Acl::open(&Source::Path(library("floor", REQUIRED, 0))).unwrap();
+    // A library without the optional functions is complete.
+    Acl::open(&Source::Path(compile_library("floor", REQUIRED, 0))).unwrap();
 }
 
 #[test]
-fn a_second_initialisation_is_no_error() {
+fn a_second_initialisation_succeeds() {
     let session = Session::new(Options::default());
-    Acl::open(&simulated()).unwrap();
-    let acl = Acl::open(&simulated()).unwrap();
+    Acl::open(&simulated::source()).unwrap();
+    let acl = Acl::open(&simulated::source()).unwrap();
     assert_eq!(session.calls().iter().filter(|call| **call == "aclInit").count(), 2);
-    assert!(acl.name().contains("simulator"));
+    assert!(acl.name().contains("simulated"));
     drop(acl);
     assert!(!session.calls().iter().any(|call| call.starts_with("aclFinalize")));
 }
 
 #[test]
-fn an_error_names_the_call_its_code_and_the_runtimes_words() {
+fn an_error_names_the_call_its_code_and_the_runtimes_message() {
     let session = Session::new(Options::default());
-    let context = Context::for_device(Arc::new(Acl::open(&simulated()).unwrap()), 0).unwrap();
+    let context =
+        Context::for_device(Arc::new(Acl::open(&simulated::source()).unwrap()), 0).unwrap();
     session.fail("aclrtMalloc", 1, 207_001);
     let text = DeviceMemory::new(&context, 64).unwrap_err().to_string();
     for part in ["aclrtMalloc failed with code 207001", "injected into call 1", "smaller chunks"] {
         assert!(text.contains(part), "{text}");
     }
     assert!(!text.contains('\n'), "one line: {text}");
-    let none = Context::for_device(Arc::new(Acl::open(&simulated()).unwrap()), 3).unwrap_err();
-    assert!(none.to_string().contains("device is 3"), "{none}");
+    let absent =
+        Context::for_device(Arc::new(Acl::open(&simulated::source()).unwrap()), 3).unwrap_err();
+    assert!(absent.to_string().contains("device is 3"), "{absent}");
 }
 
 #[test]
-fn a_drop_that_failed_is_reported_by_the_next_call() {
+fn a_failed_drop_is_reported_by_the_next_call() {
     let session = Session::new(Options::default());
-    let context = Context::for_device(Arc::new(Acl::open(&simulated()).unwrap()), 0).unwrap();
+    let context =
+        Context::for_device(Arc::new(Acl::open(&simulated::source()).unwrap()), 0).unwrap();
     let memory = DeviceMemory::new(&context, 64).unwrap();
     session.fail("aclrtFree", 1, 507_899);
     drop(memory);
     let error = Event::sync(&context).unwrap_err();
     assert!(error.to_string().contains("aclrtFree failed with code 507899"), "{error}");
-    // Told once; and the second attempt has freed it.
+    // The error is reported once, and the second attempt has freed the memory.
     drop(Event::sync(&context).unwrap());
     drop(context);
     assert_eq!(session.leaks(), Vec::<String>::new());
 }
 
 #[test]
-fn another_thread_and_another_context_are_handled() {
+fn objects_work_on_other_threads_and_in_other_contexts() {
     let session = Session::new(Options { devices: 2, ..Options::default() });
-    let acl = Arc::new(Acl::open(&simulated()).unwrap());
+    let acl = Arc::new(Acl::open(&simulated::source()).unwrap());
     let other = Context::for_device(Arc::clone(&acl), 1).unwrap();
     let context = Context::for_device(acl, 0).unwrap();
-    // This thread's context is device 1's still, the first that was set.
+    // The current context of this thread is still that of device 1, which was set first.
     let (stream, foreign) = (Stream::new(&context).unwrap(), Stream::new(&other).unwrap());
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            // A thread without any context.
+            // This thread has no current context.
             let memory = DeviceMemory::zeroed(&context, 4096).unwrap();
             let mut bytes = [7; 16];
             memory.read(64, &mut bytes).unwrap();
@@ -128,16 +127,17 @@ fn another_thread_and_another_context_are_handled() {
 }
 
 #[test]
-fn work_in_a_stream_is_not_done_before_its_wait() {
+fn work_in_a_stream_has_not_run_before_the_stream_is_waited_for() {
     let session = Session::new(Options { jitter: 0, ..Options::default() });
-    let context = Context::for_device(Arc::new(Acl::open(&simulated()).unwrap()), 0).unwrap();
+    let context =
+        Context::for_device(Arc::new(Acl::open(&simulated::source()).unwrap()), 0).unwrap();
     let stream = Stream::new(&context).unwrap();
     let memory = DeviceMemory::new(&context, 4096).unwrap();
     let mut from = PinnedMemory::new(&context, 4096).unwrap();
     let to = PinnedMemory::new(&context, 4096).unwrap();
     from.words_mut()[3] = 77;
     let current = context.bind().unwrap();
-    // SAFETY: nothing is dropped before the stream is waited for.
+    // SAFETY: the memory is dropped after the stream was waited for.
     unsafe {
         memory.upload(0, &from, 0, 4096, stream.raw()).unwrap();
         memory.download(0, &to, 0, 4096, stream.raw()).unwrap();

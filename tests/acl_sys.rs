@@ -1,13 +1,13 @@
-//! `host/ascend/acl/sys.rs` is what bindgen makes of `host/ascend/acl/acl.h`, and nobody edited it by hand.
+//! `host/ascend/acl/sys.rs` is the unedited output of bindgen for `host/ascend/acl/acl.h`.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::{env, fs};
 
 const HEADER: &str = "host/ascend/acl/acl.h";
-const CHECKED_IN: &str = "host/ascend/acl/sys.rs";
+const BINDINGS: &str = "host/ascend/acl/sys.rs";
 
-/// What a reader of generated code has to know before it is trusted.
+/// Opening comment of the generated file: the facts that its unsafe code rests on.
 const NOTE: &str = "\
 // Generated from acl.h by `BLESS=1 cargo test --test acl_sys`; do not edit.
 //
@@ -21,10 +21,10 @@ const NOTE: &str = "\
 //   and a library that lacks a required one is refused as a whole.
 // - What a call may be given is in the `# Safety` of its function in `api`.";
 
-/// The bindings, as rustfmt leaves them; None where no libclang is.
+/// Returns the bindings, formatted by rustfmt, or `None` if libclang is missing.
 fn generate() -> Option<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    // libclang alone lacks the compiler's own headers; a gcc has the same ones.
+    // libclang comes without the compiler's own headers, so those of the C compiler are used.
     let gcc = avsg_sim::compiler::c()?.arg("-print-file-name=include").output().ok()?;
     let include = String::from_utf8(gcc.stdout).ok()?;
     let builder = bindgen::builder()
@@ -37,22 +37,22 @@ fn generate() -> Option<String> {
         .layout_tests(false)
         .disable_header_comment()
         .raw_line(NOTE);
-    // Without libclang bindgen panics; the hook keeps that off the terminal.
+    // bindgen panics without libclang. The hook keeps the message off the terminal.
     let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(|_| {}));
-    let made = catch_unwind(AssertUnwindSafe(|| builder.generate().map(|b| b.to_string())));
+    let bindings = catch_unwind(AssertUnwindSafe(|| builder.generate().map(|b| b.to_string())));
     std::panic::set_hook(hook);
-    made.ok().map(|text| text.expect("the header compiles"))
+    bindings.ok().map(|text| text.expect("the header compiles"))
 }
 
 #[test]
-fn the_bindings_are_those_of_the_header() {
+fn the_committed_bindings_are_those_of_the_header() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let Some(text) = generate() else {
         println!("skipped: no libclang here (LIBCLANG_PATH names its folder)");
         return;
     };
-    let path = root.join(CHECKED_IN);
+    let path = root.join(BINDINGS);
     if env::var_os("BLESS").is_some() {
         fs::write(&path, &text).unwrap();
     }
@@ -60,11 +60,11 @@ fn the_bindings_are_those_of_the_header() {
 }
 
 #[test]
-fn every_function_of_the_header_is_looked_up() {
-    // Whoever adds a function to the struct and forgets the list would see it always absent.
-    let sys = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(CHECKED_IN)).unwrap();
-    let at = sys.find("pub struct Functions {").expect("the struct");
-    let fields: Vec<&str> = sys[at..]
+fn every_function_of_the_bindings_is_looked_up_once() {
+    // A function that is in the struct but in neither list would always be absent.
+    let sys = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(BINDINGS)).unwrap();
+    let start = sys.find("pub struct Functions {").expect("the struct");
+    let fields: Vec<&str> = sys[start..]
         .lines()
         .skip(1)
         .take_while(|line| *line != "}")

@@ -1,8 +1,8 @@
-//! On a machine with an Ascend 910B: the emitted kernels, compiled by CANN, run the CPU's workloads.
-//! Elsewhere it says "skipped: no device".
+//! Random workloads on an Ascend 910B with the emitted kernels, compiled by CANN, give the results
+//! of the CPU. Without a device the tests print "skipped: no device" and pass.
 //!
-//! `AVSG_ASCEND_LIBRARY` names another runtime; with the simulator's library the same test runs on any
-//! machine with g++.
+//! `AVSG_ASCEND_LIBRARY` names another runtime library. With the simulator's library the tests run
+//! on any machine with a C++ compiler.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use avsg::engine::MachineChoice;
 use avsg_linker::toolchain::Toolchain;
 use avsg_testkit::workload::{DEVICE_SHAPES, MIXED_ACTIONS, long_workload, run};
 
-/// The device, or why there is none.
+/// Returns the first device and whether it is simulated. Without a device it prints the reason.
 fn device() -> Option<(Arc<Context>, bool)> {
     let library = env::var_os("AVSG_ASCEND_LIBRARY").map(PathBuf::from);
     let simulated = library.as_deref().and_then(Path::file_name);
@@ -32,11 +32,11 @@ fn device() -> Option<(Arc<Context>, bool)> {
     }
 }
 
-/// The kernels of a geometry, compiled.
-fn kernels(params: &Params, simulated: bool) -> PathBuf {
+/// Emits the kernels of a geometry, compiles them for a real device, and returns their folder.
+fn emit_kernels(params: &Params, simulated: bool) -> PathBuf {
     let folder = simulated::emit(params).unwrap();
     if !simulated {
-        let toolchain = Toolchain::find().expect("a device without CANN's compiler");
+        let toolchain = Toolchain::find().expect("CANN's compiler on a machine with a device");
         for name in ["plan", "transfer", "step", "append", "reset"] {
             let source = folder.join(format!("avsg_{name}.cpp"));
             toolchain.compile(&source, &source.with_extension("o")).unwrap();
@@ -46,13 +46,13 @@ fn kernels(params: &Params, simulated: bool) -> PathBuf {
 }
 
 #[test]
-fn lives_are_the_same_on_the_device() {
+fn workloads_match_the_cpu_on_the_device() {
     let Some((context, simulated)) = device() else { return };
     for bytes in DEVICE_SHAPES {
         let workload = long_workload(bytes, if simulated { 4 } else { 200 }, MIXED_ACTIONS);
         let config = workload.shape.config(MachineChoice::Auto);
         for one_launch in [true, false] {
-            let kernels = kernels(&config.params, simulated);
+            let kernels = emit_kernels(&config.params, simulated);
             let mut options = AscendOptions::new(context.clone()).with_kernels(kernels);
             options.one_launch = Some(one_launch);
             let pool = RegisteredPool::create(&context, &workload.shape.pool());
@@ -66,7 +66,7 @@ fn lives_are_the_same_on_the_device() {
 }
 
 #[test]
-fn streams_and_captures_are_there() {
+fn streams_and_captures_work() {
     let Some((context, _)) = device() else { return };
     let stream = Stream::new(&context).unwrap();
     let graph = stream.capture(|| Ok(())).unwrap();

@@ -1,8 +1,10 @@
-//! Work that is queued on an Ascend device takes no memory of the host. The simulator is a shared
-//! library here, so that its own allocations are not counted. One test, so that nothing else runs in
-//! this process while it counts.
+//! Queueing a step on an Ascend device allocates no host memory. The simulator is loaded as a
+//! shared library, so that its own allocations are not counted. The file holds one test, so that no
+//! other test allocates in this process while it counts.
 
-use std::path::PathBuf;
+#[path = "ascend/prerequisites.rs"]
+mod prerequisites;
+
 use std::ptr::without_provenance;
 use std::sync::Arc;
 
@@ -18,21 +20,12 @@ use avsg_testkit::device_arrays::DeviceArrays;
 use avsg_testkit::memory::read_words;
 use avsg_testkit::workload::{DEVICE_SHAPES, Shape};
 
-/// The simulator's shared library, which cargo builds as a dependency of this test.
-fn library() -> PathBuf {
-    let deps = std::env::current_exe().unwrap().parent().unwrap().to_owned();
-    let name = "libavsg_ascendcl_sim.so";
-    let places = [deps.join(name), deps.parent().unwrap().join(name)];
-    places.into_iter().find(|path| path.exists()).expect("cargo builds the simulator's library")
-}
-
 #[test]
-fn a_queued_step_takes_no_memory() {
-    if avsg_sim::compiler::cpp().is_none() {
-        println!("skipped: no C++ compiler, which the emitted kernels need here");
+fn queueing_a_step_allocates_no_host_memory() {
+    if !prerequisites::has_cpp_compiler() {
         return;
     }
-    let acl = Acl::open(&Source::Path(library())).unwrap();
+    let acl = Acl::open(&Source::Path(prerequisites::simulator_library())).unwrap();
     let context = Context::for_device(Arc::new(acl), 0).unwrap();
     let params = Shape::from(DEVICE_SHAPES[1]).params();
     let (k, page) = (params.k as usize, params.page as usize);
@@ -45,8 +38,9 @@ fn a_queued_step_takes_no_memory() {
     let mut engine = Engine::on_ascend(config, pool, &options).unwrap();
     let stream = Stream::new(&context).unwrap();
 
-    let there = DeviceArrays::new(&context, &OwnedBatch::zeroed(k, 1, 1, 512 / page), &[]).unwrap();
-    let batch = there.batch();
+    let arrays =
+        DeviceArrays::new(&context, &OwnedBatch::zeroed(k, 1, 1, 512 / page), &[]).unwrap();
+    let batch = arrays.batch();
     let mut plan = engine.new_plan(1, 1).unwrap();
     for round in 0..4 {
         let mut step = OwnedBatch {
@@ -55,9 +49,10 @@ fn a_queued_step_takes_no_memory() {
             ..OwnedBatch::new(k, 0)
         };
         step.push([0, 0, -1, 512], &[(0..k as i32).map(|i| i * 3 + round * 50).collect()]);
-        there.write(&step, &[]).unwrap();
+        arrays.write(&step, &[]).unwrap();
         let calls = allocations::calls(|| {
-            // SAFETY: the arrays hold one request of K ids and live until the stream is waited for.
+            // SAFETY: the arrays hold one request of K ids and are dropped after the stream was
+            // waited for.
             unsafe { engine.enqueue_step(&batch, &mut plan, 0, None, stream.raw()).unwrap() };
         });
         assert!(round == 0 || calls == 0, "{calls} allocator calls while a step is queued");
@@ -65,7 +60,7 @@ fn a_queued_step_takes_no_memory() {
     }
     allocations::check();
     let valid = without_provenance(plan.device_arrays().unwrap().valid as usize);
-    // SAFETY: the plan's array of valid counts on the device, which has a word for its one row.
+    // SAFETY: `valid` points to the plan's array of valid counts, which has a word for its one row.
     let valid = unsafe { read_words(Some(&context), valid, 1) };
     assert_eq!(valid, [params.k as i32], "the kernels have run");
 }

@@ -1,5 +1,5 @@
-//! Everything that a caller can get wrong: each mistake is one line that names the value, the limit
-//! and the remedy, and leaves everything as it was.
+//! Mistakes of a caller. Each is refused with an error of one line that names the value, the limit
+//! and the remedy, and changes neither tables, slots nor the host pool.
 
 use avsg::device::params::{Lifetime, Params, Table};
 use avsg::engine::{Batch, Config, Engine, Fresh};
@@ -19,8 +19,8 @@ fn params() -> Params {
     Params { page: 16, ..Params::wide(K as u32, 2, 64) }
 }
 
-/// Two requests, the second with two fresh rows.
-fn good(step: i32) -> OwnedBatch {
+/// Returns a valid batch of two requests, the second with two fresh rows.
+fn valid_batch(step: i32) -> OwnedBatch {
     let ids = |g: i32| (0..8).map(|i| (step * 3 + g * 5 + i * 7) % 100).collect();
     let mut owned = OwnedBatch::new(K, 1);
     owned.push([1, 1, -1, 128], &[ids(0), ids(1)]);
@@ -30,8 +30,8 @@ fn good(step: i32) -> OwnedBatch {
     owned
 }
 
-/// The error is one line with all of `parts` in it.
-fn expect<T>(result: avsg::Result<T>, parts: &[&str]) {
+/// Checks that the error is one line, has a remedy and contains all of `parts`.
+fn expect_error<T>(result: avsg::Result<T>, parts: &[&str]) {
     let Err(error) = result else { panic!("an error was expected: {parts:?}") };
     let text = error.to_string();
     assert!(!text.contains('\n') && text.contains("; "), "one line, with a remedy: {text}");
@@ -40,7 +40,8 @@ fn expect<T>(result: avsg::Result<T>, parts: &[&str]) {
     }
 }
 
-struct Bench {
+/// An engine that has done a valid step, and the number of valid steps after that one.
+struct TestEngine {
     engine: Engine,
     plan: Plan,
     steps: i32,
@@ -49,15 +50,16 @@ struct Bench {
 const JUNK: [&[u8]; 2] = [&[7; 4 * 24], &[7; 4 * 16]];
 const FRESH: Fresh<'_> = Fresh { segments: &JUNK };
 
-impl Bench {
+impl TestEngine {
     fn new() -> Self {
         let mut engine = fixture::engine(params(), 2, 2, fixture::pool(2, 128, format()));
         let mut plan = engine.new_plan(4, 2).unwrap();
-        engine.step(&good(0).batch(), &mut plan, 0, Some(&FRESH)).unwrap();
+        engine.step(&valid_batch(0).batch(), &mut plan, 0, Some(&FRESH)).unwrap();
         Self { engine, plan, steps: 0 }
     }
 
-    fn everything(&mut self) -> (Vec<i32>, Vec<u8>, Vec<u8>) {
+    /// Returns the tables, the slots of the device buffer and the rows of the host pool.
+    fn contents(&mut self) -> (Vec<i32>, Vec<u8>, Vec<u8>) {
         let tables = (0..2).flat_map(|s| self.engine.table(s).to_vec()).collect();
         let (mut row, mut slots, mut rows) = (vec![0; 40], Vec::new(), Vec::new());
         for layer in 0..2 {
@@ -71,28 +73,33 @@ impl Bench {
         (tables, slots, rows)
     }
 
-    /// A mistake is refused by plan, step and (where it is about the batch) append; nothing has
-    /// changed; the next good step is exact.
-    fn refuses(&mut self, spoil: impl Fn(&mut OwnedBatch), parts: &[&str], append_too: bool) {
-        let mut bad = good(self.steps);
+    /// Checks that plan, step and, if `append_too`, append refuse a valid batch that `spoil` has
+    /// changed, that nothing has changed, and that the next valid step is exact.
+    fn expect_refusal(
+        &mut self,
+        spoil: impl Fn(&mut OwnedBatch),
+        parts: &[&str],
+        append_too: bool,
+    ) {
+        let mut bad = valid_batch(self.steps);
         spoil(&mut bad);
-        self.refuses_batch(&bad.batch(), parts, append_too);
+        self.expect_batch_refusal(&bad.batch(), parts, append_too);
     }
 
-    fn refuses_batch(&mut self, batch: &Batch<'_>, parts: &[&str], append_too: bool) {
-        let before = self.everything();
-        expect(self.engine.plan(batch, &mut self.plan), parts);
-        expect(self.engine.step(batch, &mut self.plan, 0, Some(&FRESH)), parts);
+    fn expect_batch_refusal(&mut self, batch: &Batch<'_>, parts: &[&str], append_too: bool) {
+        let before = self.contents();
+        expect_error(self.engine.plan(batch, &mut self.plan), parts);
+        expect_error(self.engine.step(batch, &mut self.plan, 0, Some(&FRESH)), parts);
         if append_too {
-            expect(self.engine.append(batch, 0, &FRESH), parts);
+            expect_error(self.engine.append(batch, 0, &FRESH), parts);
         }
-        assert!(self.everything() == before, "nothing has changed after {parts:?}");
-        self.goes_on();
+        assert!(self.contents() == before, "nothing has changed after {parts:?}");
+        self.expect_exact_step();
     }
 
-    fn goes_on(&mut self) {
+    fn expect_exact_step(&mut self) {
         self.steps += 1;
-        let owned = good(self.steps);
+        let owned = valid_batch(self.steps);
         self.engine.step(&owned.batch(), &mut self.plan, 0, Some(&FRESH)).unwrap();
         let row = |_, id| (id, 0);
         assert_eq!(exact::check_step(&self.engine, &self.plan, &owned, 0, row), 4 * K);
@@ -100,104 +107,130 @@ impl Bench {
 }
 
 #[test]
-fn shapes_and_lengths() {
-    let mut b = Bench::new();
-    b.refuses(
+fn wrong_lengths_and_offsets_are_refused() {
+    let mut b = TestEngine::new();
+    b.expect_refusal(
         |o| o.cu_q.truncate(o.cu_q.len() - 1),
         &["cu_q length is 2", "has 3", "`state`"],
         true,
     );
-    b.refuses(|o| o.cu_q.clear(), &["cu_q length is 0", "has 3"], true);
-    b.refuses(|o| o.generation.push(1), &["generation length is 3", "has 2"], true);
-    b.refuses(
+    b.expect_refusal(|o| o.cu_q.clear(), &["cu_q length is 0", "has 3"], true);
+    b.expect_refusal(|o| o.generation.push(1), &["generation length is 3", "has 2"], true);
+    b.expect_refusal(
         |o| o.stable.truncate(o.stable.len() - 1),
         &["stable_len length is 1", "has 2"],
         true,
     );
-    b.refuses(|o| o.seq.clear(), &["seq_len length is 0", "has 2"], true);
-    b.refuses(|o| o.cu_q[0] = 1, &["cu_q[0] is 1", "start at 0"], true);
-    b.refuses(
+    b.expect_refusal(|o| o.seq.clear(), &["seq_len length is 0", "has 2"], true);
+    b.expect_refusal(|o| o.cu_q[0] = 1, &["cu_q[0] is 1", "start at 0"], true);
+    b.expect_refusal(
         |o| o.cu_q = vec![0, 3, 4],
         &["tokens of a request is 3", "request 0", "0..=2"],
         true,
     );
-    b.refuses(|o| o.cu_q = vec![0, 2, 1], &["tokens of a request is -1", "request 1"], true);
-    b.refuses(|o| o.cu_q = vec![0, i32::MIN, i32::MAX], &["tokens of a request is -214"], true);
-    b.refuses(|o| o.k = 9, &["k is 9", "K is 8", "1..=K"], false);
-    b.refuses(|o| o.k = 0, &["k is 0", "K is 8"], false);
-    b.refuses(|o| o.stride = 7, &["ids_stride is 7", "has 8 ids"], false);
-    b.refuses(|o| o.ids.truncate(34), &["ids length is 34", "4 rows need 35"], false);
+    b.expect_refusal(|o| o.cu_q = vec![0, 2, 1], &["tokens of a request is -1", "request 1"], true);
+    b.expect_refusal(
+        |o| o.cu_q = vec![0, i32::MIN, i32::MAX],
+        &["tokens of a request is -214"],
+        true,
+    );
+    b.expect_refusal(|o| o.k = 9, &["k is 9", "K is 8", "1..=K"], false);
+    b.expect_refusal(|o| o.k = 0, &["k is 0", "K is 8"], false);
+    b.expect_refusal(|o| o.stride = 7, &["ids_stride is 7", "has 8 ids"], false);
+    b.expect_refusal(|o| o.ids.truncate(34), &["ids length is 34", "4 rows need 35"], false);
 }
 
 #[test]
-fn states_and_lengths_of_contexts() {
-    let mut b = Bench::new();
-    b.refuses(|o| o.state[0] = 2, &["state is 2", "request 0", "0..2", "-1"], true);
-    b.refuses(|o| o.state[1] = -2, &["state is -2", "request 1", "0..2"], true);
-    b.refuses(|o| o.state[1] = i32::MAX, &["state is 2147483647"], true);
-    b.refuses(|o| o.state[0] = 0, &["state is 0", "request 1 is the second"], true);
-    b.refuses(|o| o.seq[0] = -1, &["seq_len is -1", "0..=4194304"], true);
-    b.refuses(|o| o.seq[0] = (1 << 22) + 1, &["seq_len is 4194305", "0..=4194304"], true);
-    b.refuses(|o| o.seq[0] = i32::MAX, &["seq_len is 2147483647"], true);
-    b.refuses(|o| o.stable[1] = 103, &["stable_len is 103", "-1..=seq_len (102)"], true);
-    b.refuses(|o| o.stable[1] = -2, &["stable_len is -2", "request 1"], true);
-    b.refuses(|o| o.seq[1] = 103, &["seq_len is 103", "stable_len 100 and 2 tokens"], true);
-    b.refuses(|o| o.stable[1] = i32::MAX, &["stable_len is 2147483647"], true);
-    b.refuses(
+fn invalid_states_and_context_lengths_are_refused() {
+    let mut b = TestEngine::new();
+    b.expect_refusal(|o| o.state[0] = 2, &["state is 2", "request 0", "0..2", "-1"], true);
+    b.expect_refusal(|o| o.state[1] = -2, &["state is -2", "request 1", "0..2"], true);
+    b.expect_refusal(|o| o.state[1] = i32::MAX, &["state is 2147483647"], true);
+    b.expect_refusal(|o| o.state[0] = 0, &["state is 0", "request 1 is the second"], true);
+    b.expect_refusal(|o| o.seq[0] = -1, &["seq_len is -1", "0..=4194304"], true);
+    b.expect_refusal(|o| o.seq[0] = (1 << 22) + 1, &["seq_len is 4194305", "0..=4194304"], true);
+    b.expect_refusal(|o| o.seq[0] = i32::MAX, &["seq_len is 2147483647"], true);
+    b.expect_refusal(|o| o.stable[1] = 103, &["stable_len is 103", "-1..=seq_len (102)"], true);
+    b.expect_refusal(|o| o.stable[1] = -2, &["stable_len is -2", "request 1"], true);
+    b.expect_refusal(|o| o.seq[1] = 103, &["seq_len is 103", "stable_len 100 and 2 tokens"], true);
+    b.expect_refusal(|o| o.stable[1] = i32::MAX, &["stable_len is 2147483647"], true);
+    b.expect_refusal(
         |o| o.blocks.truncate(o.blocks.len() - 1),
         &["block_table length is 15", "need 16"],
         true,
     );
-    b.refuses(|o| o.blocks.clear(), &["block_table length is 0", "need 16"], true);
+    b.expect_refusal(|o| o.blocks.clear(), &["block_table length is 0", "need 16"], true);
 }
 
-/// Products of these numbers do not fit a word: they must be refused, not wrapped or a panic.
+/// The products of these strides and the number of rows do not fit a `usize`, or need longer
+/// arrays.
 #[test]
-fn numbers_whose_products_overflow() {
-    let mut b = Bench::new();
+fn strides_whose_products_overflow_are_refused() {
+    let mut b = TestEngine::new();
     for stride in [usize::MAX, usize::MAX / 2, usize::MAX / 2 + 1, usize::MAX / 3 + 1, 1 << 32] {
-        b.refuses(|o| o.stride = stride, &["ids length is 36", "4 rows need"], false);
-        b.refuses(|o| o.block_stride = stride, &["block_table length is 16", "need"], true);
+        b.expect_refusal(|o| o.stride = stride, &["ids length is 36", "4 rows need"], false);
+        b.expect_refusal(|o| o.block_stride = stride, &["block_table length is 16", "need"], true);
     }
 }
 
 #[test]
-fn plans() {
-    let mut b = Bench::new();
+fn foreign_and_small_plans_are_refused() {
+    let mut b = TestEngine::new();
     let mut other = fixture::engine(params(), 2, 1, fixture::pool(2, 128, format()));
     let mut foreign = other.new_plan(4, 2).unwrap();
-    expect(b.engine.plan(&good(1).batch(), &mut foreign), &["plan is foreign", "another engine"]);
-    expect(b.engine.step(&good(1).batch(), &mut foreign, 0, Some(&FRESH)), &["plan is foreign"]);
-    other.step(&good(1).batch(), &mut foreign, 0, Some(&FRESH)).unwrap();
-    expect(b.engine.transfer(&mut foreign, 0, Some(&FRESH)), &["plan is foreign", "planned it"]);
+    expect_error(
+        b.engine.plan(&valid_batch(1).batch(), &mut foreign),
+        &["plan is foreign", "another engine"],
+    );
+    expect_error(
+        b.engine.step(&valid_batch(1).batch(), &mut foreign, 0, Some(&FRESH)),
+        &["plan is foreign"],
+    );
+    other.step(&valid_batch(1).batch(), &mut foreign, 0, Some(&FRESH)).unwrap();
+    expect_error(
+        b.engine.transfer(&mut foreign, 0, Some(&FRESH)),
+        &["plan is foreign", "planned it"],
+    );
     let (mut few, mut short) = (b.engine.new_plan(4, 1).unwrap(), b.engine.new_plan(3, 2).unwrap());
-    expect(b.engine.plan(&good(1).batch(), &mut few), &["requests is 2", "holds 1", "larger plan"]);
-    expect(b.engine.plan(&good(1).batch(), &mut short), &["rows is 4", "holds 3", "larger plan"]);
-    expect(b.engine.transfer(&mut few, 1, None), &["plan is empty", "plan one first"]);
-    expect(b.engine.new_plan(0, 1), &["plan rows is 0", "1..=1048576"]);
-    expect(b.engine.new_plan(1, 0), &["plan requests is 0"]);
-    expect(b.engine.new_plan(usize::MAX, 1), &["plan rows is", "1..=1048576"]);
-    b.goes_on();
+    expect_error(
+        b.engine.plan(&valid_batch(1).batch(), &mut few),
+        &["requests is 2", "holds 1", "larger plan"],
+    );
+    expect_error(
+        b.engine.plan(&valid_batch(1).batch(), &mut short),
+        &["rows is 4", "holds 3", "larger plan"],
+    );
+    expect_error(b.engine.transfer(&mut few, 1, None), &["plan is empty", "plan one first"]);
+    expect_error(b.engine.new_plan(0, 1), &["plan rows is 0", "1..=1048576"]);
+    expect_error(b.engine.new_plan(1, 0), &["plan requests is 0"]);
+    expect_error(b.engine.new_plan(usize::MAX, 1), &["plan rows is", "1..=1048576"]);
+    b.expect_exact_step();
 }
 
 #[test]
-fn more_requests_than_states() {
-    let mut b = Bench::new();
+fn more_requests_than_states_are_refused() {
+    let mut b = TestEngine::new();
     b.plan = b.engine.new_plan(6, 3).unwrap();
     let spoil = |o: &mut OwnedBatch| {
         o.push([2, 1, -1, 128], &[vec![1; K]]);
         o.blocks.extend([0; 8]);
     };
-    b.refuses(spoil, &["state is 2", "the engine has states 0..2"], true);
+    b.expect_refusal(spoil, &["state is 2", "the engine has states 0..2"], true);
 }
 
 #[test]
-fn layers_and_fresh_rows() {
-    let mut b = Bench::new();
-    let (owned, before) = (good(0), b.everything());
+fn missing_layers_and_short_fresh_rows_are_refused() {
+    let mut b = TestEngine::new();
+    let (owned, before) = (valid_batch(0), b.contents());
     let batch = owned.batch();
-    expect(b.engine.step(&batch, &mut b.plan, 2, Some(&FRESH)), &["layer is 2", "there are 2"]);
-    expect(b.engine.step(&batch, &mut b.plan, 0, None), &["fresh rows is none", "stable_len -1"]);
+    expect_error(
+        b.engine.step(&batch, &mut b.plan, 2, Some(&FRESH)),
+        &["layer is 2", "there are 2"],
+    );
+    expect_error(
+        b.engine.step(&batch, &mut b.plan, 0, None),
+        &["fresh rows is none", "stable_len -1"],
+    );
     let one = Fresh { segments: &JUNK[..1] };
     let short = Fresh { segments: &[JUNK[0], &JUNK[1][..63]] };
     let all = [
@@ -205,51 +238,52 @@ fn layers_and_fresh_rows() {
         (&short, ["fresh bytes is 63", "4 rows of stride 16 need 64"]),
     ];
     for (fresh, parts) in &all {
-        expect(b.engine.step(&batch, &mut b.plan, 0, Some(fresh)), parts);
-        expect(b.engine.append(&batch, 0, fresh), parts);
+        expect_error(b.engine.step(&batch, &mut b.plan, 0, Some(fresh)), parts);
+        expect_error(b.engine.append(&batch, 0, fresh), parts);
     }
-    expect(b.engine.append(&batch, usize::MAX, &FRESH), &["layer is 1844"]);
-    // Ids without a host row: the first request is whole, but nothing of it is written either.
-    let mut hole = good(0);
+    expect_error(b.engine.append(&batch, usize::MAX, &FRESH), &["layer is 1844"]);
+    // The second request has an id without a host row. No row of the valid first request is written
+    // either.
+    let mut hole = valid_batch(0);
     hole.stable[0] = 20;
     hole.seq[0] = 22;
     for bad in [-1, 8, i32::MAX, i32::MIN] {
         hole.blocks[8 + 6] = bad;
         let parts = ["appended id is 100", "request 1", "128 rows", "block table"];
-        expect(b.engine.append(&hole.batch(), 1, &FRESH), &parts);
+        expect_error(b.engine.append(&hole.batch(), 1, &FRESH), &parts);
     }
-    assert!(b.everything() == before, "nothing has changed");
+    assert!(b.contents() == before, "nothing has changed");
 
-    // Planning needs no fresh rows; the transfer does, and only if some miss is one.
-    let mut fresh = good(0);
+    // Planning needs no fresh rows. The transfer needs them if a miss is a fresh row.
+    let mut fresh = valid_batch(0);
     fresh.ids[K + 1 + K + 1] = 101;
     b.engine.plan(&fresh.batch(), &mut b.plan).unwrap();
-    let before = b.everything();
-    expect(b.engine.transfer(&mut b.plan, 0, None), &["fresh rows is none"]);
-    expect(b.engine.transfer(&mut b.plan, 0, Some(&short)), &["fresh bytes is 63"]);
-    expect(b.engine.transfer(&mut b.plan, 9, Some(&FRESH)), &["layer is 9"]);
-    assert!(b.everything() == before, "nothing was copied");
+    let before = b.contents();
+    expect_error(b.engine.transfer(&mut b.plan, 0, None), &["fresh rows is none"]);
+    expect_error(b.engine.transfer(&mut b.plan, 0, Some(&short)), &["fresh bytes is 63"]);
+    expect_error(b.engine.transfer(&mut b.plan, 9, Some(&FRESH)), &["layer is 9"]);
+    assert!(b.contents() == before, "nothing was copied");
     b.engine.transfer(&mut b.plan, 0, Some(&FRESH)).unwrap();
-    b.goes_on();
+    b.expect_exact_step();
 }
 
-/// Bad ids are data: they are padding, raise a bit, and hurt nobody.
+/// Invalid ids are treated as padding. Ids out of range set a status bit.
 #[test]
-fn bad_ids_are_no_error() {
-    let mut b = Bench::new();
+fn invalid_ids_are_no_error() {
+    let mut b = TestEngine::new();
     for id in [-1, i32::MIN, 128, 1 << 22, i32::MAX] {
-        let mut owned = good(3);
+        let mut owned = valid_batch(3);
         owned.ids[2] = id;
         b.engine.step(&owned.batch(), &mut b.plan, 0, Some(&FRESH)).unwrap();
         assert!(b.plan.slots(0)[2] == -1 && b.plan.valid() == [7, 8, 8, 8]);
         assert_eq!([b.plan.status(0), b.plan.status(1)], [i32::from(id > 0), 0]);
         exact::check_step(&b.engine, &b.plan, &owned, 0, |_, id| (id, 0));
     }
-    b.goes_on();
+    b.expect_exact_step();
 }
 
 #[test]
-fn geometries() {
+fn geometries_out_of_range_are_refused() {
     let wide = Params::wide(64, 1, 64);
     let paper = Params::paper(64, 1, 64);
     let primes = |a1, a2| Params { table: Table::Paper { a1, a2 }, ..paper };
@@ -283,18 +317,21 @@ fn geometries() {
     ];
     for (params, parts) in bad {
         let pool = || fixture::pool(1, 128, format());
-        expect(Engine::new(Config::new(*params, 1), pool()), parts);
+        expect_error(Engine::new(Config::new(*params, 1), pool()), parts);
     }
     for lambda in [0.0, 0.499, 0.97, 1.0, -1.0, f64::NAN, f64::INFINITY] {
-        expect(avsg::geometry::frequency(lambda), &["lambda is", "0.5..=0.965", "0.87"]);
+        expect_error(avsg::geometry::frequency(lambda), &["lambda is", "0.5..=0.965", "0.87"]);
     }
 }
 
 #[test]
-fn engines() {
+fn engine_configurations_out_of_range_are_refused() {
     let config = Config::new(params(), 1);
     let pool = || fixture::pool(1, 128, format());
-    expect(Engine::new(Config { states: 0, ..config }, pool()), &["states is 0", "at least 1"]);
+    expect_error(
+        Engine::new(Config { states: 0, ..config }, pool()),
+        &["states is 0", "at least 1"],
+    );
     let huge =
         [(1 << 40, "device memory is"), (usize::MAX, "states is"), (usize::MAX / 8, "states is")];
     for (states, part) in huge {
@@ -305,31 +342,31 @@ fn engines() {
     }
     for cores in [0, 1025, usize::MAX] {
         let parts = [&format!("cores is {cores}")[..], "1..=1024"];
-        expect(Engine::new(Config { cores, ..config }, pool()), &parts);
+        expect_error(Engine::new(Config { cores, ..config }, pool()), &parts);
     }
 }
 
 #[test]
-fn rows_and_pools() {
-    expect(RowFormat::single(0), &["segment bytes is 0", "at least 1"]);
-    expect(RowFormat::segments(&[]), &["segment count is 0", "1 to 4"]);
-    expect(RowFormat::segments(&[1; 5]), &["segment count is 5", "1 to 4"]);
+fn row_formats_pools_and_block_tables_out_of_range_are_refused() {
+    expect_error(RowFormat::single(0), &["segment bytes is 0", "at least 1"]);
+    expect_error(RowFormat::segments(&[]), &["segment count is 0", "1 to 4"]);
+    expect_error(RowFormat::segments(&[1; 5]), &["segment count is 5", "1 to 4"]);
     let config = |rows| PoolConfig { pages: Pages::Plain, ..PoolConfig::new(1, rows, format()) };
-    expect(HostPool::new(&config(1 << 50)), &["host pool is", "memory", "fewer rows"]);
-    expect(HostPool::new(&config(usize::MAX)), &["pool geometry is", "address space"]);
-    expect(HostPool::new(&config(0)), &["rows is 0", "at least 1"]);
-    let b = Bench::new();
+    expect_error(HostPool::new(&config(1 << 50)), &["host pool is", "memory", "fewer rows"]);
+    expect_error(HostPool::new(&config(usize::MAX)), &["pool geometry is", "address space"]);
+    expect_error(HostPool::new(&config(0)), &["rows is 0", "at least 1"]);
+    let b = TestEngine::new();
     for page in [3, 48, 128, usize::MAX] {
         let parts = [&format!("page is {page}")[..], "divide the 64 slots", "power of two"];
-        expect(b.engine.buffer().block_table(0, page), &parts);
+        expect_error(b.engine.buffer().block_table(0, page), &parts);
     }
-    expect(b.engine.buffer().block_table(2, 16), &["state is 2", "there are 2"]);
+    expect_error(b.engine.buffer().block_table(2, 16), &["state is 2", "there are 2"]);
     assert_eq!(b.engine.buffer().block_table(1, 16).unwrap(), 4..8);
 }
 
-/// Kernels count host rows in 32-bit words.
+/// Kernels address host rows with 32-bit words.
 #[test]
-fn more_rows_than_a_word_counts() {
+fn more_rows_than_a_word_can_count_are_refused() {
     let (rows, lengths) = ((1usize << 31) + 16, 1usize << 32);
     let config = PoolConfig {
         chunk_bytes: usize::MAX,
@@ -339,17 +376,19 @@ fn more_rows_than_a_word_counts() {
         rustix::mm::MapFlags::PRIVATE | rustix::mm::MapFlags::NORESERVE,
         rustix::mm::ProtFlags::READ,
     );
-    // SAFETY: a new mapping at an address of the kernel's choice, taken out of nobody's memory.
+    // SAFETY: the operating system chooses the address of the new mapping, so it replaces no other
+    // mapping.
     let at = unsafe { rustix::mm::mmap_anonymous(std::ptr::null_mut(), lengths, access, flags) };
     let chunk = Chunk::new(at.unwrap().cast(), lengths).unwrap();
-    // SAFETY: valid for reads for ever (never unmapped), one chunk; the engine is refused below, so
-    // that nothing is written.
+    // SAFETY: the chunk is never unmapped, so it is valid for the whole process. The engines below
+    // are refused, so no row is written.
     let pool = unsafe { HostPool::from_caller(&config, &[chunk]) }.unwrap();
     for page in [0, 16] {
-        // SAFETY: as above.
+        // SAFETY: the chunk is never unmapped, and the engine below is refused, so no row is
+        // written.
         let pool = unsafe { HostPool::from_caller(&config, &[chunk]) }.unwrap();
         let params = Params { page, ..params() };
-        expect(
+        expect_error(
             Engine::new(Config::new(params, 1), pool),
             &["pool rows is 2147483664", "2147483647"],
         );

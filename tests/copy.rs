@@ -1,4 +1,5 @@
-//! The row copiers against a plain copy: every size, odd alignments, and nothing written around.
+//! Every row copier copies the same bytes as a plain copy, for all sizes and odd alignments, and
+//! writes no byte beside them.
 
 use avsg::copy::{Copier, measure_copy};
 
@@ -20,18 +21,18 @@ fn pattern(len: usize) -> Vec<u8> {
 fn check(copier: Copier, bytes: usize, from_skew: usize, to_skew: usize) {
     const ROWS: usize = 4;
     let order = [2usize, 0, 3, 1];
-    // A gap of guard bytes after each slot, so that a tail that is too long shows.
+    // The guard bytes after each slot reveal a tail that is too long.
     let stride = bytes + 7;
     let from = pattern(from_skew + ROWS * bytes);
     let mut to = vec![GUARD; to_skew + ROWS * stride + 64];
-    let mut want = to.clone();
+    let mut expected = to.clone();
     for (i, &slot) in order.iter().enumerate() {
         let (row, at) = (from_skew + i * bytes, to_skew + slot * stride);
-        want[at..at + bytes].copy_from_slice(&from[row..row + bytes]);
+        expected[at..at + bytes].copy_from_slice(&from[row..row + bytes]);
     }
     let base = to.as_mut_ptr();
-    // SAFETY: rows and slots lie inside the two vectors by their lengths above; the slots are
-    // distinct and the vectors are too; nobody else has them.
+    // SAFETY: rows and slots lie inside the two vectors by their lengths above, the slots and the
+    // vectors are distinct, and only this function accesses them.
     unsafe {
         copier.copy_rows(
             ROWS,
@@ -40,11 +41,11 @@ fn check(copier: Copier, bytes: usize, from_skew: usize, to_skew: usize) {
             |i| base.add(to_skew + order[i] * stride),
         );
     }
-    assert!(to == want, "{copier}: {bytes} bytes, source +{from_skew}, target +{to_skew}");
+    assert!(to == expected, "{copier}: {bytes} bytes, source +{from_skew}, target +{to_skew}");
 }
 
 #[test]
-fn every_size_at_odd_alignments() {
+fn every_size_is_copied_at_odd_alignments() {
     for bytes in 1..=1300 {
         for copier in COPIERS {
             check(copier, bytes, 1, 3);
@@ -54,7 +55,7 @@ fn every_size_at_odd_alignments() {
 }
 
 #[test]
-fn every_target_alignment() {
+fn rows_are_copied_to_every_target_alignment() {
     for bytes in [1, 63, 64, 65, 288, 656, 1152] {
         for skew in 0..128 {
             for copier in COPIERS {
@@ -65,21 +66,21 @@ fn every_target_alignment() {
 }
 
 #[test]
-fn no_rows_call_nothing() {
+fn copying_no_rows_calls_neither_closure() {
     for copier in COPIERS {
         let source = |_| -> *const u8 { unreachable!("there are no rows") };
-        // SAFETY: with n = 0 the contract asks for nothing.
+        // SAFETY: there are no rows, so no pointer has to be valid.
         unsafe { copier.copy_rows(0, 1152, source, |_| unreachable!("there are no rows")) };
     }
 }
 
 #[test]
-fn measuring_gives_a_copier_and_a_rate() {
+fn measuring_returns_a_copier_and_a_rate() {
     for bytes in [1, 288, 656, 1152, 1 << 20] {
         let chosen = Copier::measure(bytes, 2);
         assert!(measure_copy(64, bytes, chosen, 7).unwrap() > 0.0);
     }
-    // Sizes that make no sense are answered, not trusted.
+    // Sizes that cannot be measured must neither panic nor allocate.
     let _ = Copier::measure(0, 0);
     let _ = Copier::measure(usize::MAX, 1);
     assert!(measure_copy(0, 1152, Copier::Plain, 7).is_err());
@@ -88,7 +89,7 @@ fn measuring_gives_a_copier_and_a_rate() {
 }
 
 #[test]
-fn copiers_print() {
+fn copiers_have_readable_names() {
     assert_eq!(Copier::Stream { ahead: 4 }.to_string(), "stream+4");
     assert_eq!(format!("{:>10}", Copier::Plain), "     plain");
 }

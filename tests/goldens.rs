@@ -1,5 +1,5 @@
-//! The kernels of the small default geometry, as they ship: a change of the generated text is seen in
-//! review. `BLESS=1 cargo test --test goldens` writes them anew.
+//! The emitted kernels of the default geometry are committed, so that a review shows how a change
+//! alters the generated text. `BLESS=1 cargo test --test goldens` writes them.
 
 use std::fs;
 use std::path::Path;
@@ -24,13 +24,16 @@ fn emitted_kernels_are_the_committed_ones() {
         let golden = fs::read_to_string(&path).unwrap_or_default();
         let differ = golden.lines().zip(text.lines()).position(|(a, b)| a != b);
         let at = differ.unwrap_or_else(|| golden.lines().count()) + 1;
-        assert!(golden == text, "{name} differs at line {at}; BLESS=1 writes it anew");
+        assert!(
+            golden == text,
+            "{name} differs at line {at}; BLESS=1 cargo test --test goldens writes it"
+        );
         let lines = text.lines().count();
-        assert!(lines < 640, "{name}: {lines} lines are more than anybody reads");
+        assert!(lines < 640, "{name} has {lines} lines; a kernel file has at most 639");
         files.push(name);
     }
-    let there = fs::read_dir(&dir).expect("the goldens").map(|e| e.expect("a file").file_name());
-    let left = there.filter(|name| !files.iter().any(|f| name == f.as_str()));
-    assert_eq!(left.collect::<Vec<_>>(), [""; 0], "nothing emits these goldens any more");
+    let present = fs::read_dir(&dir).expect("the goldens").map(|e| e.expect("a file").file_name());
+    let unused = present.filter(|name| !files.iter().any(|f| name == f.as_str()));
+    assert_eq!(unused.collect::<Vec<_>>(), [""; 0], "no kernel has these names; delete the files");
     assert_eq!(ascendc(&p, Abi::Direct).expect("again"), kernels, "the same text on every run");
 }

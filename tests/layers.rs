@@ -1,4 +1,5 @@
-//! Layers that share an indexer: one plan, a transfer each, in any order, and nothing else touched.
+//! Layers that share an indexer use one plan and a transfer each, in any order. A transfer writes
+//! the slots of its own layer only.
 
 use avsg::device::params::Params;
 use avsg::engine::{Engine, Fresh};
@@ -16,17 +17,17 @@ fn engine(layers: usize, cores: usize) -> Engine {
     fixture::engine(Params::wide(K as u32, 2, 128), 3, cores, pool)
 }
 
-/// K distinct ids of a step, below 500.
+/// Returns the K distinct ids of a step, all below 500.
 fn ids(step: usize) -> Vec<i32> {
     (0..K).map(|i| ((step * 11 + i * 17) % 500) as i32).collect()
 }
 
-/// All bytes of the device buffer's slots, the gaps of the strides included.
-fn buffer(engine: &Engine) -> Vec<u8> {
+/// Returns all bytes of the device buffer's slots, including the gaps of the strides.
+fn slot_bytes(engine: &Engine) -> Vec<u8> {
     (0..engine.buffer().config().layers).flat_map(|l| memory::read_slots(engine, None, l)).collect()
 }
 
-fn host(engine: &Engine) -> Vec<u8> {
+fn host_bytes(engine: &Engine) -> Vec<u8> {
     let pool = engine.pool();
     let mut bytes = vec![0; pool.layers() * pool.rows() * pool.format().bytes()];
     for (at, row) in bytes.chunks_exact_mut(pool.format().bytes()).enumerate() {
@@ -35,6 +36,7 @@ fn host(engine: &Engine) -> Vec<u8> {
     bytes
 }
 
+/// Returns a batch of two active requests and a padded one between them.
 fn two_requests(step: usize) -> OwnedBatch {
     let mut owned = OwnedBatch::new(K, 2);
     owned.push([2, 1, -1, 600], &[ids(step), ids(step + 1)]);
@@ -44,10 +46,10 @@ fn two_requests(step: usize) -> OwnedBatch {
 }
 
 #[test]
-fn any_number_of_layers_in_any_order() {
+fn layers_may_be_transferred_in_any_order() {
     for (layers, order) in [(2, vec![1, 0]), (4, vec![2, 0, 3, 1]), (4, vec![3, 2, 1, 0])] {
         let mut engine = engine(layers, 3);
-        let (mut plan, before) = (engine.new_plan(4, 3).unwrap(), host(&engine));
+        let (mut plan, before) = (engine.new_plan(4, 3).unwrap(), host_bytes(&engine));
         for step in 0..30 {
             let owned = two_requests(step);
             if step % 2 == 0 {
@@ -62,19 +64,19 @@ fn any_number_of_layers_in_any_order() {
                 assert_eq!(exact::check_step(&engine, &plan, &owned, layer, content), 3 * K);
             }
         }
-        assert!(host(&engine) == before, "the host pool is only read");
+        assert!(host_bytes(&engine) == before, "the host pool is only read");
     }
 }
 
 #[test]
-fn a_transfer_writes_the_missed_rows_of_its_layer_and_nothing_else() {
+fn a_transfer_writes_only_the_missed_rows_of_its_layer() {
     let mut engine = engine(2, 4);
     let mut plan = engine.new_plan(4, 3).unwrap();
     for step in 0..20 {
         let owned = two_requests(step);
-        let (mut want, before) = (buffer(&engine), host(&engine));
+        let (mut expected, before) = (slot_bytes(&engine), host_bytes(&engine));
         engine.plan(&owned.batch(), &mut plan).unwrap();
-        assert!(buffer(&engine) == want, "a plan copies nothing");
+        assert!(slot_bytes(&engine) == expected, "a plan copies nothing");
         engine.transfer(&mut plan, 1, None).unwrap();
         let (config, mut row) = (engine.buffer().config().clone(), [0; 49]);
         let base = engine.buffer().segment_base(0, 0).unwrap();
@@ -83,21 +85,21 @@ fn a_transfer_writes_the_missed_rows_of_its_layer_and_nothing_else() {
             for (&id, &slot) in plan.misses(r).id.iter().zip(plan.misses(r).slot) {
                 fill_row(id, 1, &mut row);
                 let at = owned.state[r] as usize * config.slots + slot as usize;
-                // `buffer` packs layers and segments without the padding between them.
+                // `slot_bytes` packs layers and segments without the padding between them.
                 let rows = config.states * config.slots;
                 let layer = rows * (47 + 9);
-                want[layer + at * 47..][..40].copy_from_slice(&row[..40]);
-                want[layer + rows * 47 + at * 9..][..9].copy_from_slice(&row[40..]);
+                expected[layer + at * 47..][..40].copy_from_slice(&row[..40]);
+                expected[layer + rows * 47 + at * 9..][..9].copy_from_slice(&row[40..]);
             }
         }
-        assert!(!base.is_null() && buffer(&engine) == want, "step {step}");
+        assert!(!base.is_null() && slot_bytes(&engine) == expected, "step {step}");
         engine.transfer(&mut plan, 0, None).unwrap();
-        assert!(host(&engine) == before, "step {step}: the host pool is only read");
+        assert!(host_bytes(&engine) == before, "step {step}: the host pool is only read");
     }
 }
 
 #[test]
-fn a_step_is_a_plan_and_a_transfer() {
+fn a_step_equals_a_plan_and_a_transfer() {
     let (mut a, mut b) = (engine(1, 2), engine(1, 5));
     let (mut plan_a, mut plan_b) = (a.new_plan(9, 9).unwrap(), b.new_plan(4, 3).unwrap());
     for step in 0..25 {
@@ -107,13 +109,13 @@ fn a_step_is_a_plan_and_a_transfer() {
         b.transfer(&mut plan_b, 0, None).unwrap();
         assert!((0..4).all(|row| plan_a.slots(row) == plan_b.slots(row)));
         assert!((0..3).all(|r| plan_a.misses(r).slot == plan_b.misses(r).slot));
-        assert!(buffer(&a) == buffer(&b) && plan_a.valid() == plan_b.valid());
+        assert!(slot_bytes(&a) == slot_bytes(&b) && plan_a.valid() == plan_b.valid());
         assert!((0..3).all(|state| a.table(state) == b.table(state)));
     }
 }
 
 #[test]
-fn two_plans_in_flight() {
+fn two_plans_may_be_in_flight() {
     let mut engine = engine(2, 2);
     let mut plans = [engine.new_plan(2, 1).unwrap(), engine.new_plan(2, 1).unwrap()];
     for step in 0..20 {
@@ -122,14 +124,14 @@ fn two_plans_in_flight() {
             owned.push([state, 5, -1, 600], &[ids(step * 2), ids(step * 2 + 1 + state as usize)]);
             owned
         });
-        // Both are planned before either is transferred, and the layers interleave.
+        // Both batches are planned before either is transferred, and their layers interleave.
         for (plan, owned) in plans.iter_mut().zip(&batches) {
             engine.plan(&owned.batch(), plan).unwrap();
         }
-        for (which, layer) in [(1, 0), (0, 1), (1, 1), (0, 0)] {
-            engine.transfer(&mut plans[which], layer, None).unwrap();
+        for (batch_index, layer) in [(1, 0), (0, 1), (1, 1), (0, 0)] {
+            engine.transfer(&mut plans[batch_index], layer, None).unwrap();
             let content = |_, id| (id, layer as u32);
-            let (plan, owned) = (&plans[which], &batches[which]);
+            let (plan, owned) = (&plans[batch_index], &batches[batch_index]);
             assert_eq!(exact::check_step(&engine, plan, owned, layer, content), 2 * K);
         }
     }
@@ -140,10 +142,14 @@ fn a_padded_batch_copies_nothing() {
     let mut engine = engine(1, 3);
     let mut plan = engine.new_plan(6, 3).unwrap();
     engine.step(&two_requests(0).batch(), &mut plan, 0, None).unwrap();
-    let before =
-        (buffer(&engine), host(&engine), engine.table(0).to_vec(), engine.table(2).to_vec());
+    let before = (
+        slot_bytes(&engine),
+        host_bytes(&engine),
+        engine.table(0).to_vec(),
+        engine.table(2).to_vec(),
+    );
     let mut owned = OwnedBatch::new(K, 1);
-    // Whatever else is said about a padded request is not looked at.
+    // The other values of a padded request are not checked.
     owned.push([-1, 3, 77, -9], &[ids(3), ids(4)]);
     owned.push([-1, 1, -1, i32::MAX], &[]);
     let fresh = [&[][..], &[][..]];
@@ -154,12 +160,12 @@ fn a_padded_batch_copies_nothing() {
     engine.append(&owned.batch(), 0, &Fresh { segments: &long }).unwrap();
     assert!(engine.step(&owned.batch(), &mut plan, 0, Some(&Fresh { segments: &fresh })).is_err());
     assert!(plan.total_misses() == 0 && plan.valid() == [0, 0] && plan.status(0) == 0);
-    assert!(before.0 == buffer(&engine) && before.1 == host(&engine));
+    assert!(before.0 == slot_bytes(&engine) && before.1 == host_bytes(&engine));
     assert!(before.2 == engine.table(0) && before.3 == engine.table(2));
 }
 
 #[test]
-fn cuts_differ_by_at_most_one_row() {
+fn shares_of_cores_differ_by_at_most_one_row() {
     for cores in [1, 2, 3, 7, 40] {
         let mut engine = engine(1, cores);
         let mut plan = engine.new_plan(4, 3).unwrap();

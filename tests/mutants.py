@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Draws mutants of device/, linker/ and host/ by a seed and says which tests of the default tier kill them.
+"""Draws mutants of device/, linker/ and host/ with a seed and reports which tests of the default tier kill them.
 
-    cargo install cargo-mutants --locked        # lists the mutants; this script applies and runs them
-    tests/mutants.py --seed 1 --count 40        # about a minute for each
+    cargo install cargo-mutants --locked        # lists the mutants, which this script applies and tests
+    tests/mutants.py --seed 1 --count 40        # about a minute per mutant
     tests/mutants.py --seed 1 --count 40 --thorough
 
-A mutant that survives the default tier is run once more with AVSG_THOROUGH=1 if --thorough is given. One that only
-the thorough tier kills is a gap of the default tier, and makes the exit status 1. Mutants are applied in a copy of the
+With --thorough, a mutant that survives the default tier is tested with AVSG_THOROUGH=1 as well. A mutant that only
+the thorough tier kills is a gap of the default tier and makes the exit status 1. Mutants are applied in a copy of the
 committed tree below target/mutants.
 """
 
@@ -22,10 +22,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 COPY = ROOT / "target" / "mutants" / "tree"
 PACKAGES = ["avsg-device", "avsg-linker", "avsg"]
-# Compiled for another processor only, or text for a debugger.
-SKIP = ("/neon.rs", "fmt::Debug", "acl/sys.rs")
+# Code that is compiled for other processors only, debug output, and generated bindings.
+SKIPPED = ("/neon.rs", "fmt::Debug", "acl/sys.rs")
 
-# The quick tests of a package come first; a mutant is killed by the first stage that fails.
+# Arguments of `cargo test` per package, with the quick tests first. The first stage that fails kills the mutant.
 STAGES = {
     "avsg-device": ["-p avsg-device", "-p avsg-linker", "-p avsg", "-p avsg-cli", "-p avsg-capi"],
     "avsg-linker": [
@@ -45,8 +45,8 @@ STAGES = {
 
 
 def run(command, seconds, **env):
-    """The exit status of a command in the copy; None if it did not end in time."""
-    # A target folder that the tree shares would later give mutated code to the tree: Cargo takes both for one workspace.
+    """Returns the exit status of a command in the copy, or None if it did not end in time."""
+    # Cargo takes the copy and the tree for one workspace, so a shared target folder would give mutated code to the tree.
     env = {**os.environ, "CARGO_TARGET_DIR": str(COPY / "target"), **env}
     child = subprocess.Popen(
         command, shell=True, cwd=COPY, env=env, start_new_session=True,
@@ -59,22 +59,22 @@ def run(command, seconds, **env):
         return None
 
 
-def mutants(seed, count):
-    """Mutants of the packages in turns, each package's in an order that the seed draws."""
+def draw_mutants(seed, count):
+    """Returns the mutants of each package in an order that the seed determines."""
     listed = subprocess.run(
         ["cargo", "mutants", "--list", "--json", "--diff"] + [f"--package={p}" for p in PACKAGES],
         cwd=ROOT, check=True, capture_output=True, text=True).stdout
-    every = [m for m in json.loads(listed) if not any(word in m["file"] + m["name"] for word in SKIP)]
-    dice = random.Random(seed)
-    drawn = {p: [m for m in every if m["package"] == p] for p in PACKAGES}
-    for of_package in drawn.values():
-        dice.shuffle(of_package)
-    print(f"{len(every)} mutants, {count} drawn with seed {seed}", flush=True)
+    all_mutants = [m for m in json.loads(listed) if not any(word in m["file"] + m["name"] for word in SKIPPED)]
+    rng = random.Random(seed)
+    drawn = {p: [m for m in all_mutants if m["package"] == p] for p in PACKAGES}
+    for package_mutants in drawn.values():
+        rng.shuffle(package_mutants)
+    print(f"{len(all_mutants)} mutants, {count} drawn with seed {seed}", flush=True)
     return drawn
 
 
 def killed_by(mutant, **env):
-    """The stage that kills an applied mutant; None if all pass."""
+    """Returns the stage that kills the applied mutant, or None if all stages pass."""
     for stage in STAGES[mutant["package"]]:
         if run(f"cargo test {stage}", 900, **env) != 0:
             return stage
@@ -87,13 +87,13 @@ def main():
     options.add_argument("--count", type=int, default=40)
     options.add_argument("--thorough", action="store_true")
     options = options.parse_args()
-    drawn = mutants(options.seed, options.count)
+    drawn = draw_mutants(options.seed, options.count)
     if not COPY.exists():
         subprocess.run(["git", "worktree", "add", "--detach", COPY], cwd=ROOT, check=True)
     subprocess.run(["git", "checkout", "--force", "--detach",
                     subprocess.check_output(["git", "rev-parse", "HEAD"], cwd=ROOT, text=True).strip()],
                    cwd=COPY, check=True, capture_output=True)
-    assert run("cargo test --workspace --no-run", 3600) == 0, "the tree does not build"
+    assert run("cargo test --workspace --no-run", 3600) == 0, "the committed tree does not build"
     gaps = done = 0
     while done < options.count:
         package = PACKAGES[done % len(PACKAGES)]
@@ -102,7 +102,7 @@ def main():
                                text=True, capture_output=True)
         assert patch.returncode == 0, patch.stdout
         began = time.time()
-        # A mutant that does not compile is none.
+        # A mutant that does not compile is not counted.
         if run(f"cargo check -p {package}", 900) == 0:
             stage = killed_by(mutant)
             verdict = f"killed by {stage}" if stage else "survived"

@@ -1,5 +1,5 @@
-//! The step path takes no memory and starts no thread, on any thread of the process. One test, so
-//! that nothing else runs in this process while it counts.
+//! The step path allocates no memory and starts no thread, on any thread of the process. The file
+//! holds one test, so that no other test allocates in this process while it counts.
 
 use allocations::calls;
 use avsg::device::params::Params;
@@ -39,13 +39,13 @@ fn steps_on(cores: usize, strategy: Strategy, page: u32) {
         };
         for r in 0..4usize {
             let rows = [0, 1].map(|g| (0..K).map(|i| id(r, g, i)).collect());
-            // One joins at every fifth step, one is padded, one only reads.
+            // Request 1 joins at every fifth step, request 2 only reads, request 3 is padded.
             let [state, stable] =
                 [if r == 3 { -1 } else { r as i32 }, if r == 2 { -1 } else { stable }];
             let generation = if r == 1 { step as i32 / 5 } else { 1 };
             let seq = if stable < 0 { 200 } else { stable + 2 };
             owned.push([state, generation, stable, seq], &rows);
-            // Every request has the same block table: they only differ in what they select.
+            // All requests have the same block table and select different ids.
             owned.block_stride = if page == 0 { 0 } else { 1024 / page as usize };
             owned.blocks.extend(0..owned.block_stride as i32);
         }
@@ -54,23 +54,26 @@ fn steps_on(cores: usize, strategy: Strategy, page: u32) {
         let segments = fresh.segments();
         let (batch, fresh) = (owned.batch(), Fresh { segments: &segments });
         let planned = calls(|| engine.plan(&batch, &mut plan).unwrap());
-        let moved = calls(|| engine.transfer(&mut plan, 0, Some(&fresh)).unwrap());
+        let transferred = calls(|| engine.transfer(&mut plan, 0, Some(&fresh)).unwrap());
         let stepped = calls(|| engine.step(&batch, &mut plan, 0, Some(&fresh)).unwrap());
         let appended = calls(|| engine.append(&batch, 0, &fresh).unwrap());
-        let none = [planned, moved, stepped, appended];
-        assert_eq!(none, [0; 4], "cores {cores}: allocator calls of plan, transfer, step, append");
-        assert_eq!(threads(), workers, "no thread comes or goes");
+        let counts = [planned, transferred, stepped, appended];
+        assert_eq!(
+            counts, [0; 4],
+            "cores {cores}: allocator calls of plan, transfer, step, append"
+        );
+        assert_eq!(threads(), workers, "the number of threads changed");
         assert!(exact::check_step(&engine, &plan, &owned, 0, |_, id| (id, 0)) > 5 * (K - 2));
     }
 }
 
 #[test]
-fn the_step_path_allocates_nothing() {
+fn the_step_path_allocates_no_memory_and_starts_no_thread() {
     allocations::check();
     let before = threads();
     let pool = fixture::pool(1, 64, RowFormat::single(8).unwrap());
     drop(fixture::engine(Params::wide(4, 1, 64), 1, 1, pool));
-    assert_eq!(threads(), before, "one core is the caller's thread");
+    assert_eq!(threads(), before, "an engine of one core starts no thread");
     for cores in [1, 2, 5] {
         for strategy in [Strategy::Balanced, Strategy::Request, Strategy::Position] {
             steps_on(cores, strategy, 0);

@@ -1,4 +1,4 @@
-//! The host pool and the device buffer: geometry, roles, sharing between processes, refusals.
+//! The host pool and the device buffer: geometry, roles, sharing between processes, and errors.
 
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -9,15 +9,16 @@ use avsg::buffer::{BufferConfig, DeviceBuffer};
 use avsg::pool::{Chunk, DESC_BYTES, HostPool, Pages, PoolConfig, PoolDesc, PoolExport, Role};
 use avsg::rows::{RowFormat, Segment};
 
-/// Set for the second process of a test, which is this binary again: what it is to do.
-const CHILD: &str = "AVSG_POOL_TEST_CHILD";
+/// Environment variable that holds the role of the second process of a test, which runs this
+/// binary.
+const CHILD_ROLE: &str = "AVSG_POOL_TEST_CHILD";
 
 fn small(rows: usize) -> PoolConfig {
     let format = RowFormat::segments(&[1024, 128]).unwrap();
     PoolConfig { chunk_bytes: 64 << 10, ..PoolConfig::new(2, rows, format) }
 }
 
-/// The bytes that a test expects in a row.
+/// Returns the bytes that a test writes to a row and expects in it.
 fn row(layer: usize, row: usize, len: usize) -> Vec<u8> {
     (0..len).map(|i| (layer * 131 + row * 31 + i * 7) as u8).collect()
 }
@@ -31,17 +32,17 @@ fn fill(pool: &HostPool) {
     }
 }
 
-fn expect_filled(pool: &HostPool) {
-    let mut got = vec![0; pool.format().bytes()];
+fn check_filled(pool: &HostPool) {
+    let mut bytes_read = vec![0; pool.format().bytes()];
     for layer in 0..pool.layers() {
         for at in 0..pool.rows() {
-            pool.read_row(layer, at, &mut got).unwrap();
-            assert!(got == row(layer, at, got.len()), "layer {layer}, row {at}");
+            pool.read_row(layer, at, &mut bytes_read).unwrap();
+            assert!(bytes_read == row(layer, at, bytes_read.len()), "layer {layer}, row {at}");
         }
     }
 }
 
-fn message<T>(result: avsg::Result<T>) -> String {
+fn error_text<T>(result: avsg::Result<T>) -> String {
     let Err(error) = result else { panic!("an error was expected") };
     let text = error.to_string();
     assert!(!text.contains('\n'), "one line: {text}");
@@ -49,12 +50,12 @@ fn message<T>(result: avsg::Result<T>) -> String {
 }
 
 #[test]
-fn rows_survive_chunk_boundaries() {
-    // 64 rows of 1024 bytes and 512 of 128 to a chunk: several chunks, and a last one in part.
+fn rows_are_read_back_across_chunk_boundaries() {
+    // A chunk holds 64 rows of 1024 bytes or 512 rows of 128, and the last chunk is partly used.
     let pool = HostPool::new(&small(1000)).unwrap();
     assert_eq!(pool.chunks().len(), 2 * (16 + 2));
     fill(&pool);
-    expect_filled(&pool);
+    check_filled(&pool);
     for segment in 0..2 {
         let view = pool.view(1, segment).unwrap();
         for at in 0..1000 {
@@ -74,82 +75,87 @@ fn rows_survive_chunk_boundaries() {
 }
 
 #[test]
-fn odd_strides_and_one_row() {
+fn odd_strides_and_single_rows_are_read_back() {
     for (rows, bytes, stride) in [(1, 1, 1), (1, 656, 657), (77, 584, 601), (4097, 3, 5)] {
         let format = RowFormat::strided(&[Segment { bytes, stride }]).unwrap();
         let config = PoolConfig { chunk_bytes: 4096, ..PoolConfig::new(3, rows, format) };
         let pool = HostPool::new(&config).unwrap();
         fill(&pool);
-        expect_filled(&pool);
+        check_filled(&pool);
         assert_eq!(pool.bytes(), config.chunk_lens().unwrap().iter().sum::<usize>());
         assert!(pool.bytes() <= HostPool::plan_bytes(&config).unwrap());
     }
 }
 
 #[test]
-fn every_first_rung_gives_a_pool() {
+fn a_pool_can_be_created_from_every_kind_of_pages() {
     for pages in [Pages::Huge1G, Pages::Huge2M, Pages::Thp, Pages::Plain] {
         let format = RowFormat::single(1152).unwrap();
         let config = PoolConfig { pages, ..PoolConfig::new(2, 8192, format) };
         let pool = HostPool::new(&config).unwrap();
-        println!("{pages}: got {}, {} of {} bytes", pool.pages(), pool.huge_bytes(), pool.bytes());
+        println!(
+            "{pages}: bytes_read {}, {} of {} bytes",
+            pool.pages(),
+            pool.huge_bytes(),
+            pool.bytes()
+        );
         assert!(pool.pages() != Pages::Caller);
         pool.write_row(1, 8191, &row(1, 8191, 1152)).unwrap();
-        let mut got = vec![1; 1152];
-        pool.read_row(1, 8191, &mut got).unwrap();
-        assert_eq!(got, row(1, 8191, 1152));
-        pool.read_row(0, 8191, &mut got).unwrap();
-        assert!(got.iter().all(|&byte| byte == 0), "a new pool is zeroed");
+        let mut bytes_read = vec![1; 1152];
+        pool.read_row(1, 8191, &mut bytes_read).unwrap();
+        assert_eq!(bytes_read, row(1, 8191, 1152));
+        pool.read_row(0, 8191, &mut bytes_read).unwrap();
+        assert!(bytes_read.iter().all(|&byte| byte == 0), "a new pool is zeroed");
     }
     let format = RowFormat::single(1152).unwrap();
     let config = PoolConfig { pages: Pages::Caller, ..PoolConfig::new(1, 1, format) };
-    assert!(message(HostPool::new(&config)).contains("from_caller"));
+    assert!(error_text(HostPool::new(&config)).contains("from_caller"));
 }
 
 #[test]
-fn what_does_not_exist_is_refused() {
+fn indices_and_sizes_out_of_range_are_refused() {
     let pool = HostPool::new(&small(10)).unwrap();
     let mut bytes = vec![0; 1152];
-    assert!(message(pool.write_row(2, 0, &bytes)).contains("layer is 2"));
-    assert!(message(pool.write_row(0, 10, &bytes)).contains("row is 10"));
-    assert!(message(pool.write_row(0, usize::MAX, &bytes)).contains("row is"));
-    assert!(message(pool.write_row(0, 0, &bytes[1..])).contains("1151 bytes"));
-    assert!(message(pool.write_segment(0, 2, 0, &bytes)).contains("segment is 2"));
-    assert!(message(pool.write_segment(0, 1, 0, &bytes)).contains("1152 bytes"));
-    assert!(message(pool.read_row(0, 10, &mut bytes)).contains("row is 10"));
+    assert!(error_text(pool.write_row(2, 0, &bytes)).contains("layer is 2"));
+    assert!(error_text(pool.write_row(0, 10, &bytes)).contains("row is 10"));
+    assert!(error_text(pool.write_row(0, usize::MAX, &bytes)).contains("row is"));
+    assert!(error_text(pool.write_row(0, 0, &bytes[1..])).contains("1151 bytes"));
+    assert!(error_text(pool.write_segment(0, 2, 0, &bytes)).contains("segment is 2"));
+    assert!(error_text(pool.write_segment(0, 1, 0, &bytes)).contains("1152 bytes"));
+    assert!(error_text(pool.read_row(0, 10, &mut bytes)).contains("row is 10"));
     assert!(pool.row_ptr(0, 0, 10).is_null() && pool.row_ptr(0, 2, 0).is_null());
     assert!(pool.row_mut(5, 0, 0).is_null() && !pool.row_mut(1, 1, 9).is_null());
 
-    assert!(message(RowFormat::single(0)).contains("segment bytes is 0"));
-    assert!(message(RowFormat::segments(&[])).contains("segment count is 0"));
-    assert!(message(RowFormat::segments(&[1; 5])).contains("segment count is 5"));
+    assert!(error_text(RowFormat::single(0)).contains("segment bytes is 0"));
+    assert!(error_text(RowFormat::segments(&[])).contains("segment count is 0"));
+    assert!(error_text(RowFormat::segments(&[1; 5])).contains("segment count is 5"));
     let narrow = RowFormat::strided(&[Segment { bytes: 8, stride: 7 }]);
-    assert!(message(narrow).contains("segment stride is 7"));
+    assert!(error_text(narrow).contains("segment stride is 7"));
     let config = |layers, rows, chunk_bytes| PoolConfig { layers, chunk_bytes, ..small(rows) };
-    assert!(message(HostPool::new(&config(0, 1, 4096))).contains("layers is 0"));
-    assert!(message(HostPool::new(&config(1, 0, 4096))).contains("rows is 0"));
-    assert!(message(HostPool::new(&config(1, 1, 1023))).contains("chunk bytes is 1023"));
-    assert!(message(HostPool::new(&config(1, 1, 0))).contains("chunk bytes is 0"));
+    assert!(error_text(HostPool::new(&config(0, 1, 4096))).contains("layers is 0"));
+    assert!(error_text(HostPool::new(&config(1, 0, 4096))).contains("rows is 0"));
+    assert!(error_text(HostPool::new(&config(1, 1, 1023))).contains("chunk bytes is 1023"));
+    assert!(error_text(HostPool::new(&config(1, 1, 0))).contains("chunk bytes is 0"));
 }
 
 #[test]
-fn more_than_the_machine_has_is_refused() {
+fn more_memory_than_the_machine_has_is_refused() {
     let format = RowFormat::single(1024).unwrap();
-    let text = message(HostPool::new(&PoolConfig::new(1, 1 << 40, format.clone())));
+    let text = error_text(HostPool::new(&PoolConfig::new(1, 1 << 40, format.clone())));
     assert!(text.contains("1125899906842624 bytes") && text.contains("available"), "{text}");
     for rows in [usize::MAX, usize::MAX / 1024] {
-        let text = message(HostPool::new(&PoolConfig::new(8, rows, format.clone())));
+        let text = error_text(HostPool::new(&PoolConfig::new(8, rows, format.clone())));
         assert!(text.contains("address space"), "{text}");
     }
     let config = BufferConfig { states: 1 << 20, layers: 1, slots: 1 << 20, format };
-    let text = message(DeviceBuffer::new(&config));
+    let text = error_text(DeviceBuffer::new(&config));
     assert!(text.contains("1125899906842624 bytes") && text.contains("available"), "{text}");
     let config = BufferConfig { states: usize::MAX, ..config };
-    assert!(message(DeviceBuffer::bytes_needed(&config)).contains("address space"));
+    assert!(error_text(DeviceBuffer::bytes_needed(&config)).contains("address space"));
 }
 
 #[test]
-fn readers_read_and_one_process_writes() {
+fn a_pool_has_one_writer_and_any_number_of_readers() {
     let mut pool = HostPool::new(&small(300)).unwrap();
     fill(&pool);
     let import = |pool: &HostPool, role| {
@@ -157,36 +163,38 @@ fn readers_read_and_one_process_writes() {
         HostPool::import(&desc, fd, role)
     };
     let reader = import(&pool, Role::Reader).unwrap();
-    expect_filled(&reader);
-    assert!(message(reader.write_row(0, 0, &[0; 1152])).contains("pool role is reader"));
+    check_filled(&reader);
+    assert!(error_text(reader.write_row(0, 0, &[0; 1152])).contains("pool role is reader"));
     assert!(reader.row_mut(0, 0, 0).is_null());
-    assert!(message(import(&pool, Role::Writer)).contains("one at a time"));
+    assert!(error_text(import(&pool, Role::Writer)).contains("one at a time"));
 
     pool.demote().unwrap();
-    assert!(message(pool.write_row(0, 0, &[0; 1152])).contains("pool role is reader"));
+    assert!(error_text(pool.write_row(0, 0, &[0; 1152])).contains("pool role is reader"));
     let writer = import(&pool, Role::Writer).unwrap();
-    assert!(message(import(&pool, Role::Writer)).contains("one at a time"));
+    assert!(error_text(import(&pool, Role::Writer)).contains("one at a time"));
     writer.write_row(1, 7, &[9; 1152]).unwrap();
-    let mut got = [0; 1152];
-    for seen_by in [&pool, &reader] {
-        seen_by.read_row(1, 7, &mut got).unwrap();
-        assert_eq!(got, [9; 1152]);
+    let mut bytes_read = [0; 1152];
+    for view in [&pool, &reader] {
+        view.read_row(1, 7, &mut bytes_read).unwrap();
+        assert_eq!(bytes_read, [9; 1152]);
     }
-    // The memory lives as long as anyone has it, and the lease goes with its holder.
+    // The memory stays mapped while any handle is open, and dropping the writer frees its role.
     drop(writer);
     import(&reader, Role::Writer).unwrap();
     drop(pool);
-    reader.read_row(0, 299, &mut got).unwrap();
-    assert_eq!(got[..], row(0, 299, 1152));
+    reader.read_row(0, 299, &mut bytes_read).unwrap();
+    assert_eq!(bytes_read[..], row(0, 299, 1152));
 }
 
 #[test]
-fn files_that_do_not_fit_are_refused() {
+fn files_of_other_sizes_or_without_seals_are_refused() {
     let pool = HostPool::new(&small(10)).unwrap();
     let other = HostPool::new(&small(5000)).unwrap();
     let short = pool.export().unwrap().fd;
     let desc = other.export().unwrap().desc;
-    assert!(message(HostPool::import(&desc, short, Role::Reader)).contains("this geometry needs"));
+    assert!(
+        error_text(HostPool::import(&desc, short, Role::Reader)).contains("this geometry needs")
+    );
 
     let file = |bytes: u64| {
         let path = std::env::temp_dir().join(format!("avsg-pool-{}", std::process::id()));
@@ -196,22 +204,22 @@ fn files_that_do_not_fit_are_refused() {
         OwnedFd::from(file)
     };
     let long_enough = HostPool::plan_bytes(&small(5000)).unwrap() as u64;
-    let text = message(HostPool::import(&desc, file(long_enough), Role::Reader));
+    let text = error_text(HostPool::import(&desc, file(long_enough), Role::Reader));
     assert!(text.contains("sealed"), "{text}");
-    let text = message(HostPool::import(&desc, file(1 << 40), Role::Reader));
+    let text = error_text(HostPool::import(&desc, file(1 << 40), Role::Reader));
     assert!(text.contains("1099511627776"), "{text}");
     let (socket, _peer) = UnixStream::pair().unwrap();
     assert!(HostPool::import(&desc, socket.into(), Role::Writer).is_err());
 }
 
 #[test]
-fn descriptors_round_trip_and_nonsense_is_refused() {
+fn descriptors_round_trip_and_damaged_ones_do_not_panic() {
     let pool = HostPool::new(&small(10)).unwrap();
     let bytes = pool.export().unwrap().desc.to_bytes();
     let desc = PoolDesc::from_bytes(&bytes).unwrap();
     assert_eq!(desc.to_bytes(), bytes);
-    assert!(message(PoolDesc::from_bytes(&bytes[1..])).contains("pool descriptor"));
-    // No single damaged byte may do more than give an error or another valid geometry.
+    assert!(error_text(PoolDesc::from_bytes(&bytes[1..])).contains("pool descriptor"));
+    // A damaged byte must lead to an error or to another valid geometry.
     for at in 0..DESC_BYTES {
         for value in [0, 1, 0x7f, 0xff] {
             let mut damaged = bytes;
@@ -226,36 +234,37 @@ fn descriptors_round_trip_and_nonsense_is_refused() {
 
 #[test]
 fn a_socket_without_a_pool_is_an_error() {
-    let (here, there) = UnixStream::pair().unwrap();
-    std::io::Write::write_all(&mut &there, &[7; DESC_BYTES]).unwrap();
-    assert!(message(HostPool::recv(&here, Role::Reader)).contains("pool descriptor"));
-    drop(there);
-    assert!(message(HostPool::recv(&here, Role::Reader)).contains("recvmsg"));
+    let (ours, theirs) = UnixStream::pair().unwrap();
+    std::io::Write::write_all(&mut &theirs, &[7; DESC_BYTES]).unwrap();
+    assert!(error_text(HostPool::recv(&ours, Role::Reader)).contains("pool descriptor"));
+    drop(theirs);
+    assert!(error_text(HostPool::recv(&ours, Role::Reader)).contains("recvmsg"));
 }
 
-/// The second process: reads what the first wrote and, as the writer, answers in row 0 of layer 1.
-/// Without the variable, as in a run of all tests, there is nothing to do.
+/// Runs in the second process: it reads the rows that the first process wrote and, as the writer,
+/// writes row 0 of layer 1. Without the variable, as in a run of all tests, it returns at once.
 #[test]
-fn child() {
-    let Ok(role) = std::env::var(CHILD) else { return };
+fn the_second_process_receives_the_pool() {
+    let Ok(role) = std::env::var(CHILD_ROLE) else { return };
     // The socket is the child's standard input.
     let socket = std::os::fd::AsFd::as_fd(&std::io::stdin()).try_clone_to_owned().unwrap();
     let role = if role == "writer" { Role::Writer } else { Role::Reader };
     let pool = HostPool::recv(&UnixStream::from(socket), role).unwrap();
-    expect_filled(&pool);
-    let answer = pool.write_row(1, 0, &[0x77; 1152]);
-    assert_eq!(answer.is_ok(), role == Role::Writer);
+    check_filled(&pool);
+    let written = pool.write_row(1, 0, &[0x77; 1152]);
+    assert_eq!(written.is_ok(), role == Role::Writer);
 }
 
-fn in_second_process(pool: &HostPool, role: &str) {
-    let (here, there) = UnixStream::pair().unwrap();
+/// Runs the second process in a role and checks that it succeeds.
+fn run_second_process(pool: &HostPool, role: &str) {
+    let (ours, theirs) = UnixStream::pair().unwrap();
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "child", "--test-threads=1"])
-        .env(CHILD, role)
-        .stdin(Stdio::from(OwnedFd::from(there)))
+        .args(["--exact", "the_second_process_receives_the_pool", "--test-threads=1"])
+        .env(CHILD_ROLE, role)
+        .stdin(Stdio::from(OwnedFd::from(theirs)))
         .spawn()
         .unwrap();
-    pool.send(&here).unwrap();
+    pool.send(&ours).unwrap();
     assert!(child.wait().unwrap().success());
 }
 
@@ -263,42 +272,45 @@ fn in_second_process(pool: &HostPool, role: &str) {
 fn a_second_process_reads_and_writes() {
     let mut pool = HostPool::new(&small(300)).unwrap();
     fill(&pool);
-    in_second_process(&pool, "reader");
-    expect_filled(&pool);
+    run_second_process(&pool, "reader");
+    check_filled(&pool);
     pool.demote().unwrap();
-    in_second_process(&pool, "writer");
-    let mut got = [0; 1152];
-    pool.read_row(1, 0, &mut got).unwrap();
-    assert_eq!(got, [0x77; 1152]);
+    run_second_process(&pool, "writer");
+    let mut bytes_read = [0; 1152];
+    pool.read_row(1, 0, &mut bytes_read).unwrap();
+    assert_eq!(bytes_read, [0x77; 1152]);
 }
 
 #[test]
-fn memory_of_the_caller() {
+fn a_pool_works_on_memory_of_the_caller() {
     let config = PoolConfig { chunk_bytes: usize::MAX, ..small(50) };
     let lens = config.chunk_lens().unwrap();
     assert_eq!(lens.len(), 4);
     let mut memory: Vec<Vec<u8>> = lens.iter().map(|&len| vec![0; len]).collect();
     let chunks: Vec<_> =
         memory.iter_mut().map(|part| Chunk::new(part.as_mut_ptr(), part.len()).unwrap()).collect();
-    // SAFETY: the vectors outlive the pool, are distinct, and are not touched while it workloads.
+    // SAFETY: the vectors outlive the pool, are distinct, and are not accessed while the pool
+    // exists.
     let pool = unsafe { HostPool::from_caller(&config, &chunks) }.unwrap();
     fill(&pool);
-    expect_filled(&pool);
+    check_filled(&pool);
     assert_eq!(pool.pages(), Pages::Caller);
-    assert!(message(pool.export()).contains("from_caller"));
-    // SAFETY: as above; both are refused before anything is read.
-    let few = unsafe { HostPool::from_caller(&config, &chunks[1..]) };
-    assert!(message(few).contains("chunk count is 3"));
+    assert!(error_text(pool.export()).contains("from_caller"));
+    // SAFETY: the vectors outlive the pools and are distinct, and this pool is refused before any
+    // byte is accessed.
+    let too_few = unsafe { HostPool::from_caller(&config, &chunks[1..]) };
+    assert!(error_text(too_few).contains("chunk count is 3"));
     let more = PoolConfig { chunk_bytes: usize::MAX, ..small(5000) };
-    // SAFETY: as above.
+    // SAFETY: the vectors outlive the pools and are distinct, and this pool is refused before any
+    // byte is accessed.
     let short = unsafe { HostPool::from_caller(&more, &chunks) };
-    assert!(message(short).contains("chunk length"));
+    assert!(error_text(short).contains("chunk length"));
     drop(pool);
     assert_eq!(memory[2][1024..2048], row(1, 1, 1152)[..1024]);
 }
 
 #[test]
-fn threads_share_a_pool() {
+fn threads_may_write_one_pool() {
     let pool = HostPool::new(&small(512)).unwrap();
     std::thread::scope(|scope| {
         for part in 0..4 {
@@ -310,33 +322,34 @@ fn threads_share_a_pool() {
             });
         }
     });
-    expect_filled(&pool);
+    check_filled(&pool);
 }
 
 #[test]
-fn buffer_slots_and_block_tables() {
+fn block_tables_address_the_slots_of_the_buffer() {
     let format = RowFormat::segments(&[656, 7]).unwrap();
     let config = BufferConfig { states: 3, layers: 2, slots: 96, format };
     let buffer = DeviceBuffer::new(&config).unwrap();
     assert_eq!(buffer.bytes(), DeviceBuffer::bytes_needed(&config).unwrap());
-    let mut seen = Vec::new();
+    let mut written = Vec::new();
     for (state, layer) in (0..3).flat_map(|state| (0..2).map(move |layer| (state, layer))) {
         for slot in 0..96 {
             let bytes = row(state * 2 + layer, slot, 663);
             let (first, second) = bytes.split_at(656);
             for (segment, part) in [first, second].into_iter().enumerate() {
                 let to = buffer.slot_ptr(state, layer, segment, slot);
-                // SAFETY: the slot exists and has the segment's bytes; this thread is alone.
+                // SAFETY: `to` is a slot of the buffer with the segment's bytes, and only this
+                // thread accesses the buffer.
                 unsafe { to.copy_from_nonoverlapping(part.as_ptr(), part.len()) };
             }
-            seen.push((state, layer, slot, bytes));
+            written.push((state, layer, slot, bytes));
         }
     }
-    let mut got = vec![0; 663];
-    for (state, layer, slot, bytes) in seen {
-        buffer.slot_bytes(state, layer, slot, &mut got).unwrap();
-        assert!(got == bytes, "state {state}, layer {layer}, slot {slot}");
-        // A paged kernel finds the same slot by the block table.
+    let mut bytes_read = vec![0; 663];
+    for (state, layer, slot, bytes) in written {
+        buffer.slot_bytes(state, layer, slot, &mut bytes_read).unwrap();
+        assert!(bytes_read == bytes, "state {state}, layer {layer}, slot {slot}");
+        // A paged kernel computes the same address from the block table.
         let page = buffer.block_table(state, 16).unwrap().nth(slot / 16).unwrap() as usize;
         let base = buffer.segment_base(layer, 1).unwrap();
         let by_page = base.wrapping_add((page * 16 + slot % 16) * 7);
@@ -344,9 +357,9 @@ fn buffer_slots_and_block_tables() {
     }
     assert_eq!(buffer.block_table(2, 0).unwrap(), 2..3);
     assert_eq!(buffer.block_table(1, 32).unwrap().collect::<Vec<_>>(), [3, 4, 5]);
-    assert!(message(buffer.block_table(0, 64)).contains("page is 64"));
-    assert!(message(buffer.block_table(3, 16)).contains("state is 3"));
+    assert!(error_text(buffer.block_table(0, 64)).contains("page is 64"));
+    assert!(error_text(buffer.block_table(3, 16)).contains("state is 3"));
     assert!(buffer.slot_ptr(0, 0, 0, 96).is_null() && buffer.slot_ptr(0, 2, 0, 0).is_null());
-    assert!(message(buffer.slot_bytes(0, 0, 96, &mut got)).contains("slot is 96"));
-    assert!(message(buffer.slot_bytes(0, 0, 0, &mut [])).contains("0 bytes"));
+    assert!(error_text(buffer.slot_bytes(0, 0, 96, &mut bytes_read)).contains("slot is 96"));
+    assert!(error_text(buffer.slot_bytes(0, 0, 0, &mut [])).contains("0 bytes"));
 }

@@ -1,6 +1,6 @@
-//! Random workloads of requests, shrunk when one goes wrong: joins, leaves, permuted and swapped states,
-//! padded and read-only requests, rejected drafts and rewritten rows, bad ids and bad block tables,
-//! on every kind of table, row and device. Nothing here knows how the engine works.
+//! Random workloads of requests, which proptest shrinks if they fail: joins, leaves, permuted and
+//! swapped states, padded and read-only requests, rejected drafts, rewritten rows, invalid ids and
+//! invalid block tables, on every kind of table, row format and CPU machine.
 
 use avsg::cpu::machine::Machine;
 use avsg::cpu::stage::StandaloneTable;
@@ -9,29 +9,41 @@ use avsg::engine::MachineChoice;
 use avsg_testkit::workload::strategies::{shape, workload};
 use avsg_testkit::workload::{Shape, Workload, long_workload, run};
 use proptest::prelude::*;
-use proptest::test_runner::Config as Cases;
+use proptest::test_runner::Config as ProptestConfig;
 
-/// The machines that an engine can be asked for on this CPU.
+/// Returns the machines that this CPU supports for an engine.
 fn choices(engine: &Config) -> Vec<MachineChoice> {
     let all = [MachineChoice::Emu, MachineChoice::Avx2, MachineChoice::Avx512, MachineChoice::Neon];
     all.into_iter().filter(|&c| Machine::find(c, &engine.params).is_ok()).collect()
 }
 
 proptest! {
-    #![proptest_config(Cases { cases: 56, failure_persistence: None, ..Cases::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 56,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
-    fn every_slot_holds_its_row(workload in workload(shape())) {
+    fn every_returned_slot_holds_its_row(workload in workload(shape())) {
         run(&workload, workload.shape.engine(MachineChoice::Auto));
     }
 }
 
 proptest! {
-    #![proptest_config(Cases { cases: 24, failure_persistence: None, ..Cases::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 24,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
-    /// Machine, cores, strategy and row format must not show in slots and miss lists.
+    /// Slots and miss lists depend neither on the machine, the number of cores, the strategy nor
+    /// the row format.
     #[test]
-    fn every_device_gives_the_same_lists(workload in workload(shape()), other in any::<[u8; 3]>()) {
+    fn engines_with_other_machines_and_cores_give_the_same_lists(
+        workload in workload(shape()),
+        other in any::<[u8; 3]>(),
+    ) {
         let first = run(&workload, workload.shape.engine(MachineChoice::Emu));
         let config = Config::new(workload.shape.params(), 1);
         for (i, choice) in choices(&config).into_iter().enumerate() {
@@ -43,25 +55,29 @@ proptest! {
         }
     }
 
-    /// The same for every machine by itself, forms of gather included.
+    /// Compares tables without an engine, on every machine and with every kind of gather.
     #[test]
-    fn every_machine_gives_the_same_lists(shape in shape(), raw in prop::collection::vec(any::<u16>(), 1..400)) {
+    fn standalone_tables_give_the_same_lists_on_every_machine(
+        shape in shape(),
+        raw in prop::collection::vec(any::<u16>(), 1..400),
+    ) {
         let params = shape.params();
         let (k, tokens) = (params.k as usize, params.tokens as usize);
-        let mut trials: Vec<_> = Machine::all().into_iter().map(|m| (m, StandaloneTable::new(&params).expect("a checked geometry"))).collect();
+        let table = || StandaloneTable::new(&params).expect("a valid geometry");
+        let mut tables: Vec<_> = Machine::all().into_iter().map(|m| (m, table())).collect();
         for step in 0..8 {
             let id = |i: usize| i32::from(raw[(i * 7 + step * 31) % raw.len()] as i16) / 16;
             let ids: Vec<i32> = (0..k * tokens).map(id).collect();
-            let results: Vec<_> = trials.iter_mut().map(|(machine, trial)| {
-                let misses = trial.step_on(*machine, &ids, tokens, -1);
-                (misses, trial.slots().to_vec())
+            let results: Vec<_> = tables.iter_mut().map(|(machine, table)| {
+                let misses = table.step_on(*machine, &ids, tokens, -1);
+                (misses, table.slots().to_vec())
             }).collect();
             prop_assert!(results.windows(2).all(|pair| pair[0] == pair[1]), "step {step}");
         }
     }
 }
 
-/// Each strategy, core count and layer of its own, on one long workload: no case is left to chance.
+/// Runs one long workload with every strategy and several core counts.
 #[test]
 fn strategies_and_core_counts_copy_the_same_rows() {
     let mut logs = Vec::new();

@@ -1,5 +1,5 @@
-//! The corners of the range: everything misses, nothing is asked, the longest contexts, many more
-//! requests and cores than CPUs.
+//! Extreme inputs: all ids miss, no id is selected, the longest contexts, and many more requests
+//! and cores than CPUs.
 
 use avsg::device::params::{ID_LIMIT, Params, Table};
 use avsg::device::request::status;
@@ -10,15 +10,16 @@ use avsg_testkit::batch::OwnedBatch;
 use avsg_testkit::fresh::FreshRows;
 use avsg_testkit::{exact, fixture};
 
-fn plain(_: usize, id: i32) -> (i32, u32) {
+/// Returns the content of a row whose pool row is its id and which was never rewritten.
+fn unversioned(_: usize, id: i32) -> (i32, u32) {
     (id, 0)
 }
 
-fn row_of(n: usize) -> RowFormat {
+fn row_format(n: usize) -> RowFormat {
     RowFormat::single(n).unwrap()
 }
 
-/// A permutation of 0..2^14, so that four rows of 2048 ids have none in common.
+/// Returns element `i` of a permutation of 0..2^14, so that four rows of 2048 ids are disjoint.
 fn scattered(i: usize) -> i32 {
     ((i * 12_345 + 77) % (1 << 14)) as i32
 }
@@ -28,9 +29,9 @@ fn a_cold_start_fills_every_slot() {
     for params in [Params::wide(2048, 4, 8192), Params::paper(2048, 4, 8192)] {
         let two = Params { spread: 2, retries: 7, ..params };
         let params = if matches!(params.table, Table::Wide) { two } else { params };
-        let mut engine = fixture::engine(params, 1, 2, fixture::pool(1, 1 << 14, row_of(24)));
+        let mut engine = fixture::engine(params, 1, 2, fixture::pool(1, 1 << 14, row_format(24)));
         let mut plan = engine.new_plan(4, 1).unwrap();
-        // The second half of the ids pushes the first out again, slot for slot.
+        // The second half of the ids evicts the first half from every slot.
         for (round, from) in [0, 8192, 0].into_iter().enumerate() {
             let rows: Vec<Vec<i32>> = (0..4)
                 .map(|g| (0..2048).map(|i| scattered(from + g * 2048 + i)).collect())
@@ -41,29 +42,33 @@ fn a_cold_start_fills_every_slot() {
             assert_eq!(plan.misses(0).id.len(), 8192, "round {round}");
             let mut slots = plan.misses(0).slot.to_vec();
             slots.sort_unstable();
-            assert!(slots.iter().enumerate().all(|(i, &s)| i as i32 == s), "each slot once");
-            assert_eq!(exact::check_step(&engine, &plan, &owned, 0, plain), 8192);
+            assert!(
+                slots.iter().enumerate().all(|(i, &s)| i as i32 == s),
+                "the misses fill each slot once"
+            );
+            assert_eq!(exact::check_step(&engine, &plan, &owned, 0, unversioned), 8192);
         }
     }
 }
 
 #[test]
-fn steps_without_anything_to_do() {
-    // Twice the slots that the ids need: in a table that is exactly full an id may have no link.
+fn steps_without_valid_ids_copy_nothing() {
+    // The table has twice the slots that the ids need, because an id may find no free link in a
+    // full table.
     let mut engine =
-        fixture::engine(Params::wide(64, 2, 256), 2, 3, fixture::pool(1, 256, row_of(40)));
+        fixture::engine(Params::wide(64, 2, 256), 2, 3, fixture::pool(1, 256, row_format(40)));
     let mut plan = engine.new_plan(4, 2).unwrap();
     let mut warm = OwnedBatch::new(64, 0);
     warm.push([1, 1, -1, 256], &[(0..64).collect(), (100..164).collect()]);
     engine.step(&warm.batch(), &mut plan, 0, None).unwrap();
     assert_eq!(plan.total_misses(), 128);
 
-    let mut void = OwnedBatch::new(64, 0);
-    void.push([1, 1, -1, 256], &[vec![-1; 64], vec![i32::MIN; 64]]);
-    void.push([0, 1, -1, 0], &[]);
-    engine.step(&void.batch(), &mut plan, 0, None).unwrap();
+    let mut padding = OwnedBatch::new(64, 0);
+    padding.push([1, 1, -1, 256], &[vec![-1; 64], vec![i32::MIN; 64]]);
+    padding.push([0, 1, -1, 0], &[]);
+    engine.step(&padding.batch(), &mut plan, 0, None).unwrap();
     assert!(plan.total_misses() == 0 && plan.valid() == [0, 0] && plan.status(0) == 0);
-    assert_eq!(exact::check_step(&engine, &plan, &void, 0, plain), 0);
+    assert_eq!(exact::check_step(&engine, &plan, &padding, 0, unversioned), 0);
 
     let none = OwnedBatch::new(64, 0);
     engine.plan(&none.batch(), &mut plan).unwrap();
@@ -72,16 +77,16 @@ fn steps_without_anything_to_do() {
     engine.step(&none.batch(), &mut plan, 0, None).unwrap();
     engine.append(&none.batch(), 0, &Fresh { segments: &[&[]] }).unwrap();
 
-    // What was there is still there: one step of padding ages it and no more.
+    // A step of padding ages the slots but evicts none.
     engine.step(&warm.batch(), &mut plan, 0, None).unwrap();
     assert_eq!(plan.total_misses(), 0);
-    assert_eq!(exact::check_step(&engine, &plan, &warm, 0, plain), 128);
+    assert_eq!(exact::check_step(&engine, &plan, &warm, 0, unversioned), 128);
 }
 
 #[test]
-fn a_rollback_to_nothing_forgets_everything() {
+fn a_rollback_to_length_zero_invalidates_all_rows() {
     let mut engine =
-        fixture::engine(Params::wide(8, 4, 64), 1, 2, fixture::pool(1, 64, row_of(32)));
+        fixture::engine(Params::wide(8, 4, 64), 1, 2, fixture::pool(1, 64, row_format(32)));
     let mut plan = engine.new_plan(4, 1).unwrap();
     let mut warm = OwnedBatch::new(8, 0);
     warm.push([0, 1, -1, 64], &(0..4).map(|g| (g * 8..g * 8 + 8).collect()).collect::<Vec<_>>());
@@ -92,15 +97,19 @@ fn a_rollback_to_nothing_forgets_everything() {
             [0, 1, 0, 4],
             &[0, 1, 2, 3].map(|g| (0..8).map(|i| if i <= g { i } else { -1 }).collect()),
         );
-        let mut fresh = FreshRows::new(&row_of(32), 4);
+        let mut fresh = FreshRows::new(&row_format(32), 4);
         (0..4).for_each(|g| fresh.put(g as usize, g, version));
         let fresh = Fresh { segments: &fresh.segments() };
         engine.step(&owned.batch(), &mut plan, 0, Some(&fresh)).unwrap();
-        assert_eq!(plan.misses(0).row, [-1, -2, -3, -4], "all four are fresh, and miss once");
+        assert_eq!(
+            plan.misses(0).row,
+            [-1, -2, -3, -4],
+            "the four rows are fresh, and each misses once"
+        );
         assert_eq!(exact::check_step(&engine, &plan, &owned, 0, |_, id| (id, version)), 10);
         engine.append(&owned.batch(), 0, &fresh).unwrap();
     }
-    // Ids above the new sequence are gone, their old rows in the table included.
+    // Ids at or above the new length are out of range, although the table held them before.
     let mut beyond = OwnedBatch::new(8, 0);
     beyond.push([0, 1, 4, 4], &[(4..12).collect()]);
     engine.step(&beyond.batch(), &mut plan, 0, Some(&Fresh { segments: &[&[0; 32]] })).unwrap();
@@ -113,24 +122,24 @@ fn the_longest_context_through_a_sparse_block_table() {
     let blocks = 40;
     for table in [Params::wide(32, 2, 256), Params::paper(32, 2, 256)] {
         let params = Params { page: PAGE as u32, ..table };
-        let pool = fixture::pool(1, blocks as usize * PAGE as usize, row_of(48));
+        let pool = fixture::pool(1, blocks as usize * PAGE as usize, row_format(48));
         let mut engine = fixture::engine(params, 1, 2, pool);
         let mut plan = engine.new_plan(2, 1).unwrap();
-        // The context's last blocks, its first one, and some between have rows; the others do not.
+        // The last block of the context, the first one and 38 between them have rows.
         let logical = |b: i32| (ID_LIMIT / PAGE - 1 - b * 6_500).max(0);
         let mut owned = OwnedBatch::new(32, 0);
         owned.block_stride = (ID_LIMIT / PAGE) as usize;
         owned.blocks = vec![-1; owned.block_stride];
         (0..blocks).for_each(|b| owned.blocks[logical(b) as usize] = b);
         for step in 0..20 {
-            let mut now = owned.clone();
+            let mut batch = owned.clone();
             let id =
                 |g: i32, i: i32| logical((i + step * 3 + g) % blocks) * PAGE + (i + step) % PAGE;
             let rows: Vec<Vec<i32>> = (0..2).map(|g| (0..32).map(|i| id(g, i)).collect()).collect();
-            now.push([0, 1, -1, ID_LIMIT], &rows);
-            engine.step(&now.batch(), &mut plan, 0, None).unwrap();
-            let row = |_, id: i32| (now.blocks[(id / PAGE) as usize] * PAGE + id % PAGE, 0);
-            assert_eq!(exact::check_step(&engine, &plan, &now, 0, row), 64);
+            batch.push([0, 1, -1, ID_LIMIT], &rows);
+            engine.step(&batch.batch(), &mut plan, 0, None).unwrap();
+            let row = |_, id: i32| (batch.blocks[(id / PAGE) as usize] * PAGE + id % PAGE, 0);
+            assert_eq!(exact::check_step(&engine, &plan, &batch, 0, row), 64);
             assert_eq!(plan.status(0), 0);
         }
         let mut last = owned.clone();
@@ -144,9 +153,10 @@ fn the_longest_context_through_a_sparse_block_table() {
     }
 }
 
-fn crowd(cores: usize, strategy: Strategy) -> Vec<i32> {
+/// Runs 32 requests for eight steps, checks every row and returns all slots.
+fn run_32_requests(cores: usize, strategy: Strategy) -> Vec<i32> {
     let config = Config { cores, strategy, ..Config::new(Params::wide(16, 2, 64), 32) };
-    let mut engine = Engine::new(config, fixture::pool(1, 400, row_of(56))).unwrap();
+    let mut engine = Engine::new(config, fixture::pool(1, 400, row_format(56))).unwrap();
     let mut plan = engine.new_plan(64, 32).unwrap();
     let mut log = Vec::new();
     for step in 0..8usize {
@@ -159,32 +169,32 @@ fn crowd(cores: usize, strategy: Strategy) -> Vec<i32> {
         }
         engine.step(&owned.batch(), &mut plan, 0, None).unwrap();
         let rows = plan.rows();
-        assert_eq!(exact::check_step(&engine, &plan, &owned, 0, plain), rows * 16);
+        assert_eq!(exact::check_step(&engine, &plan, &owned, 0, unversioned), rows * 16);
         (0..rows).for_each(|row| log.extend(plan.slots(row)));
     }
     log
 }
 
 #[test]
-fn thirty_two_requests_on_any_number_of_cores() {
-    let first = crowd(1, Strategy::Balanced);
+fn slots_do_not_depend_on_cores_and_strategy() {
+    let first = run_32_requests(1, Strategy::Balanced);
     for cores in [2, 3, 40] {
         for strategy in [Strategy::Balanced, Strategy::Request, Strategy::Position] {
-            assert!(crowd(cores, strategy) == first, "cores {cores}, {strategy:?}");
+            assert!(run_32_requests(cores, strategy) == first, "cores {cores}, {strategy:?}");
         }
     }
 }
 
 #[test]
-fn more_cores_than_misses() {
+fn more_cores_than_misses_copy_every_row() {
     let mut engine =
-        fixture::engine(Params::wide(3, 1, 64), 1, 40, fixture::pool(1, 64, row_of(33)));
+        fixture::engine(Params::wide(3, 1, 64), 1, 40, fixture::pool(1, 64, row_format(33)));
     let mut plan = engine.new_plan(1, 1).unwrap();
     for step in 0..30 {
         let mut owned = OwnedBatch::new(3, 0);
         owned.push([0, 1, -1, 64], &[vec![step, (step + 1) % 64, (step * 2 + 20) % 64]]);
         engine.step(&owned.batch(), &mut plan, 0, None).unwrap();
         assert!(plan.total_misses() <= 3);
-        assert_eq!(exact::check_step(&engine, &plan, &owned, 0, plain), 3);
+        assert_eq!(exact::check_step(&engine, &plan, &owned, 0, unversioned), 3);
     }
 }

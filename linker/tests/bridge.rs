@@ -1,4 +1,4 @@
-//! What a build embeds, with a script in the place of Ascend's compiler.
+//! The kernels that a build script embeds. A shell script replaces Ascend's compiler.
 #![cfg(unix)]
 
 use std::fs;
@@ -12,7 +12,7 @@ use avsg_linker::ascendc::kernels::Abi;
 use avsg_linker::bridge::{Error, FILE, embed, geometries};
 use avsg_linker::toolchain::{self, Toolchain};
 
-/// A fresh folder, removed at the end of the test run with the target folder.
+/// Returns a new empty folder in the target folder.
 fn scratch(name: &str) -> PathBuf {
     let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("bridge").join(name);
     let _ = fs::remove_dir_all(&dir);
@@ -20,8 +20,8 @@ fn scratch(name: &str) -> PathBuf {
     dir
 }
 
-/// A compiler that does what the lines say; `$source` and `$object` are its files.
-fn stand_in(folder: &Path, lines: &str) -> Result<Toolchain, toolchain::Error> {
+/// Writes a compiler that runs the lines of shell script; `$source` and `$object` are its files.
+fn fake_toolchain(folder: &Path, lines: &str) -> Result<Toolchain, toolchain::Error> {
     let compiler = folder.join("bisheng");
     let text = format!("#!/bin/bash\nsource=${{@: -3:1}} object=${{@: -1}}\n{lines}\n");
     fs::write(&compiler, text).expect("a script");
@@ -29,37 +29,47 @@ fn stand_in(folder: &Path, lines: &str) -> Result<Toolchain, toolchain::Error> {
     Toolchain::find_in(None, Some(folder.as_os_str()))
 }
 
-fn nowhere() -> Result<Toolchain, toolchain::Error> {
+/// Returns the error of a search that finds no compiler.
+fn missing_toolchain() -> Result<Toolchain, toolchain::Error> {
     Toolchain::find_in(None, Some("/nowhere".as_ref()))
 }
 
-fn names() -> [&'static str; 5] {
+fn kernel_names() -> [&'static str; 5] {
     KernelName::ALL.map(|kernel| kernel.entry().to_str().expect("an ASCII name"))
 }
 
 #[test]
 fn every_default_geometry_is_embedded_with_its_objects() {
     let out = scratch("objects");
-    let tool = stand_in(&out, r#"echo "object of $(basename "$source")" > "$object""#);
-    assert_eq!(embed(&out, tool, true).expect("all compile"), [""; 0], "nothing to warn of");
+    let tool = fake_toolchain(&out, r#"echo "object of $(basename "$source")" > "$object""#);
+    assert_eq!(
+        embed(&out, tool, true).expect("all compile"),
+        [""; 0],
+        "there is nothing to warn of"
+    );
     let rust = fs::read_to_string(out.join(FILE)).expect("the Rust file");
-    let (mut at, all) = (0, geometries().collect::<Vec<_>>());
-    assert_eq!(all.len(), 4, "each of them fits");
-    // Each include in the order of the kernels, the texts before the objects.
+    let (mut offset, all) = (0, geometries().collect::<Vec<_>>());
+    assert_eq!(all.len(), 4, "each default geometry fits");
+    // The includes have the order of the kernels, and the texts come before the objects.
     for (n, p) in all.iter().enumerate() {
         for (include, end) in [("include_str", "cpp"), ("include_bytes", "o")] {
-            for name in names() {
+            for name in kernel_names() {
                 let file = format!("kernels{n}/{name}.{end}");
-                let found = rust[at..].find(&format!("{include}!(\"{file}\")"));
-                at += found.unwrap_or_else(|| panic!("{file} in its order: {rust}"));
+                let found = rust[offset..].find(&format!("{include}!(\"{file}\")"));
+                offset +=
+                    found.unwrap_or_else(|| panic!("{file} is missing or not in order: {rust}"));
                 let text = fs::read_to_string(out.join(&file)).expect("what is included");
                 match end {
                     "o" => assert_eq!(text, format!("object of {name}.cpp\n")),
                     _ => {
-                        assert!(text.contains(&format!("// {p}\n")), "{file} is of {p}");
-                        let own: Vec<_> =
+                        assert!(text.contains(&format!("// {p}\n")), "{file} is not for {p}");
+                        let includes: Vec<_> =
                             text.lines().filter(|l| l.starts_with("#include")).collect();
-                        assert_eq!(own, ["#include \"kernel_operator.h\""], "{file} is whole");
+                        assert_eq!(
+                            includes,
+                            ["#include \"kernel_operator.h\""],
+                            "{file} includes other files"
+                        );
                     }
                 }
             }
@@ -68,50 +78,53 @@ fn every_default_geometry_is_embedded_with_its_objects() {
 }
 
 #[test]
-fn without_a_compiler_there_are_texts_alone() {
+fn without_a_compiler_only_texts_are_embedded() {
     let out = scratch("texts");
-    assert_eq!(embed(&out, nowhere(), false).expect("no object is required"), [""; 0]);
+    assert_eq!(embed(&out, missing_toolchain(), false).expect("no object is required"), [""; 0]);
     let rust = fs::read_to_string(out.join(FILE)).expect("the Rust file");
     assert_eq!(rust.matches("objects: None").count(), geometries().count());
     assert!(rust.contains("include_str!(\"kernels0/avsg_plan.cpp\")"), "{rust}");
-    let text = embed(&out, nowhere(), true).unwrap_err().to_string();
+    let text = embed(&out, missing_toolchain(), true).unwrap_err().to_string();
     for part in ["AVSG_REQUIRE_CANN is 1", "/nowhere/bisheng", "ASCEND_HOME_PATH"] {
         assert!(text.contains(part), "{text}");
     }
 }
 
 #[test]
-fn a_refusal_is_a_warning_where_objects_are_not_required() {
+fn a_compiler_error_is_a_warning_if_objects_are_not_required() {
     let out = scratch("refusal");
     let refuses = r#"case "$source" in *kernels1/avsg_step*) echo 'error: no' >&2; exit 3;; esac
 echo object > "$object""#;
-    let warnings = embed(&out, stand_in(&out, refuses), false).expect("a warning is no error");
+    let warnings =
+        embed(&out, fake_toolchain(&out, refuses), false).expect("a warning is no error");
     let [warning] = &warnings[..] else { panic!("one geometry is refused: {warnings:?}") };
     let refused = geometries().nth(1).expect("the second");
     assert!(warning.contains(&refused.to_string()) && warning.contains("error: no"), "{warning}");
     let rust = fs::read_to_string(out.join(FILE)).expect("the Rust file");
-    assert_eq!(rust.matches("objects: None").count(), 1, "the others have theirs");
-    let error = embed(&out, stand_in(&out, refuses), true).unwrap_err();
+    assert_eq!(rust.matches("objects: None").count(), 1, "the other geometries have objects");
+    let error = embed(&out, fake_toolchain(&out, refuses), true).unwrap_err();
     assert!(matches!(error, Error::Cann(toolchain::Error::Failed(_))), "{error}");
     assert!(error.to_string().contains("error: no"), "{error}");
 }
 
-/// The host gives an engine of fewer tokens the kernels of more: they differ in one constant alone, which is
-/// the most rows that a kernel takes a request to have.
+/// An engine with fewer tokens runs the kernels for more, which differ in one constant only: the
+/// maximum number of rows of a request.
 #[test]
-fn the_number_of_tokens_shapes_nothing_else() {
-    for most in geometries() {
+fn the_number_of_tokens_changes_one_constant_only() {
+    for largest in geometries() {
         let text = |p: &Params| {
-            let all = ascendc(p, Abi::Direct).expect("a geometry that fits");
-            let same = |text: String| text.replace(&p.to_string(), "");
-            all.files().map(|(name, text)| (name, same(text.into()))).collect::<Vec<_>>()
+            let all = ascendc(p, Abi::Direct).expect("the geometry fits");
+            let without_geometry = |text: String| text.replace(&p.to_string(), "");
+            all.files()
+                .map(|(name, text)| (name, without_geometry(text.into())))
+                .collect::<Vec<_>>()
         };
         let constant = |n: u32| format!("constexpr int32_t TOKENS = {n};");
-        for tokens in 1..most.tokens {
-            let fewer = text(&Params { tokens, ..most });
-            for ((name, more), (_, fewer)) in text(&most).into_iter().zip(fewer) {
-                let more = more.replace(&constant(most.tokens), &constant(tokens));
-                assert!(more == fewer, "{name} of {most} is another with N_q {tokens}");
+        for tokens in 1..largest.tokens {
+            let fewer = text(&Params { tokens, ..largest });
+            for ((name, more), (_, fewer)) in text(&largest).into_iter().zip(fewer) {
+                let more = more.replace(&constant(largest.tokens), &constant(tokens));
+                assert!(more == fewer, "{name} of {largest} differs with N_q {tokens}");
             }
         }
     }

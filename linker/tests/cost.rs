@@ -1,4 +1,4 @@
-//! The cost model counts what is emitted.
+//! The cost model counts the calls of the emitted text.
 
 use avsg_device::params::{Lifetime, Params};
 use avsg_linker::aiv::{Act, Call, Pipe, Sync, Use};
@@ -18,10 +18,9 @@ fn sweeps(tape: &Tape) -> Vec<&Op> {
     tape.body.all().filter(|op| op.code == OpCode::Sweep).collect()
 }
 
-/// Every sweep has the calls of one loop of the text, in the same order, none left over; and every
-/// one of the calls is in the text.
+/// The calls of a sweep are the calls of one loop of the text, in the same order.
 #[test]
-fn sweeps_and_loops_are_the_same() {
+fn sweeps_have_the_calls_of_the_loops_in_the_text() {
     for p in geometries() {
         let kernel = Kernel::new(&p).unwrap();
         let text = stage_one(&p).unwrap().body;
@@ -39,7 +38,7 @@ fn sweeps_and_loops_are_the_same() {
                 let at = body.find(&text).unwrap_or_else(|| panic!("{text} in {body}"));
                 barriers += body[..at].matches("PipeBarrier<PIPE_V>();").count();
                 body = &body[at + text.len()..];
-                // Barriers inside of helpers are not in this text.
+                // The barriers of helpers are not in this text.
                 let barrier = |sync: &&Sync| **sync == Sync::Barrier(Pipe::V);
                 counted += call.sync.iter().filter(barrier).count();
             }
@@ -57,7 +56,7 @@ fn more_lanes_never_cost_less() {
         let all = sweeps(&kernel.tape);
         for sweep in all {
             let calls = kernel.calls(sweep).unwrap();
-            // A scalar loop alone is priced by its op.
+            // A sweep without vector instructions is priced by its op.
             let vector = |act: Act| matches!(act, Act::Use { pipe: Pipe::V, .. });
             if !calls.iter().flat_map(Call::acts).any(vector) {
                 continue;
@@ -69,10 +68,10 @@ fn more_lanes_never_cost_less() {
     }
 }
 
-/// What the model says of the helpers, against their text: vector instructions, and scalar accesses to
-/// UB.
+/// Counts the vector instructions and the scalar accesses to the unified buffer in the helpers'
+/// texts.
 #[test]
-fn helpers_are_what_the_model_takes_them_for() {
+fn helpers_have_the_instructions_that_the_model_assumes() {
     let vector = [
         "Adds(",
         "Maxs(",
@@ -98,26 +97,25 @@ fn helpers_are_what_the_model_takes_them_for() {
         "Max(",
     ];
     for (helper, ops, accesses) in [
-        // One of the seven only for words of more than 22 bits.
         ("Mix", 2, 0),
         ("Blend", 5, 0),
         ("Compact", 1, 0),
         ("Count", 1, 0),
-        // One where the list ends with a block; else what is behind, and a copy.
+        // One instruction if the list ends with a block, otherwise two more and a copy.
         ("Append", 3, 0),
         ("AppendInPlace", 3, 0),
         ("CompactAfterTail", 5, 0),
-        // Four for every two lanes, and three for an odd one.
+        // Four accesses for two lanes, and three for a single one.
         ("ScatterAll", 0, 7),
         ("ScatterMasked", 2, 0),
-        // Five, twice, for four lanes with two more; and five for another one.
+        // Twelve accesses for four lanes: twice five and two more.
         ("ScatterBoth", 2, 12),
-        // Three, and two.
+        // Three accesses for two lanes, and two for a single one.
         ("SetLifeAll", 0, 5),
         ("SetLife", 1, 0),
-        // The second doubles what the first wrote.
+        // The second instruction doubles the indices that the first one wrote.
         ("Indices", 2, 0),
-        // Searches: what is done once a link stands here once.
+        // In the searches below, the work for one link is counted once.
         ("Follow", 9, 0),
         ("First", 4, 0),
         ("Find", 6, 0),
@@ -127,11 +125,11 @@ fn helpers_are_what_the_model_takes_them_for() {
         ("Age", 2, 0),
         ("Settle", 3, 0),
         ("CountLe", 2, 0),
-        // Two and more for the numbers, eight for each run.
+        // At least two instructions for the numbers, and eight for each run.
         ("AppendSlots", 10, 0),
     ] {
         let body = ALL.iter().find(|known| known.name == helper);
-        let body = body.unwrap_or_else(|| panic!("no {helper}")).text;
+        let body = body.unwrap_or_else(|| panic!("there is no helper {helper}")).text;
         let body = body.split_once("\n{\n").unwrap().1;
         let word = |name: &str| {
             let begins = |&(at, _): &(usize, &str)| {
@@ -144,17 +142,17 @@ fn helpers_are_what_the_model_takes_them_for() {
     }
 }
 
-/// A geometry that does not fit is refused with the number, not estimated.
 #[test]
-fn what_does_not_fit_has_no_cost() {
+fn a_geometry_that_does_not_fit_is_refused_with_its_bytes() {
     let p = Params { spread: 4, ..Params::wide(2048, 1, 8192) };
     let error = Kernel::new(&p).err().expect("176 KB of table leave no room").to_string();
     assert!(error.contains("bytes of unified buffer"), "{error}");
 }
 
-/// A helper's text calls what it says that it uses, and defines what it is called.
+/// The text of a helper defines its name and uses exactly the helpers, buffers and constants that
+/// the helper declares.
 #[test]
-fn helpers_say_what_they_use() {
+fn helpers_declare_what_they_use() {
     for helper in ALL {
         assert!(helper.text.contains(&format!("{}(", helper.name)), "{}", helper.name);
         let code = helper.text.lines().filter(|line| !line.trim_start().starts_with("//"));
@@ -163,13 +161,13 @@ fn helpers_say_what_they_use() {
         let words: Vec<_> = code.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').collect();
         for other in ALL.iter().filter(|other| other.name != helper.name && other.name != "U32") {
             let calls = words.contains(&other.name);
-            let says = helper.uses.iter().any(|u| matches!(u, Use::Helper(h) if h == other));
-            assert_eq!(calls, says, "{} and {}", helper.name, other.name);
+            let declared = helper.uses.iter().any(|u| matches!(u, Use::Helper(h) if h == other));
+            assert_eq!(calls, declared, "{} and {}", helper.name, other.name);
         }
         for buffer in ["packed", "stage", "keep", "iota", "scratch", "lives", "rule", "cells"] {
             let refers = words.contains(&format!("{}_AT", buffer.to_uppercase()).as_str());
-            let says = helper.uses.iter().any(|u| matches!(u, Use::Buffer(b) if *b == buffer));
-            assert_eq!(refers, says, "{} and {buffer}", helper.name);
+            let declared = helper.uses.iter().any(|u| matches!(u, Use::Buffer(b) if *b == buffer));
+            assert_eq!(refers, declared, "{} and {buffer}", helper.name);
         }
         let numbers = [
             "LINKS",
@@ -186,13 +184,13 @@ fn helpers_say_what_they_use() {
             "PRINT_WORD_AT",
             "FOUND_WORD_AT",
         ];
-        for (refers, which) in [
+        for (refers, kind) in [
             (words.contains(&"RUN"), "Run"),
             (words.contains(&"PASS"), "Pass"),
             (numbers.iter().any(|name| words.contains(name)), "Searches"),
         ] {
-            let says = helper.uses.iter().any(|used| format!("{used:?}") == which);
-            assert_eq!(refers, says, "{} and {which}", helper.name);
+            let declared = helper.uses.iter().any(|used| format!("{used:?}") == kind);
+            assert_eq!(refers, declared, "{} and {kind}", helper.name);
         }
     }
 }

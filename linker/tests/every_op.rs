@@ -1,23 +1,24 @@
-//! Small kernels that use every op of the kernel language, on every machine and in the interpreter.
+//! Small kernels that use every operation of the kernel language give the same results on every
+//! machine and in the interpreter.
 
-#[path = "every_op/desk.rs"]
-mod desk;
+#[path = "every_op/harness.rs"]
+mod harness;
 
 use avsg_device::machine::Machine;
 use avsg_device::machine::phase::Phase;
 use avsg_device::params::Params;
 use avsg_linker::record::record_stage_one;
-use desk::{Desk, Kernel, LEN};
+use harness::{Kernel, KernelMemory, LEN};
 
-/// Every lane op, every mask op, streams, gathers and scatters.
+/// Uses every lane operation, every mask operation, loads, stores, gathers and scatters.
 struct Lanes;
 
 impl Kernel for Lanes {
-    fn run<M: Machine>(m: M, d: &mut Desk<'_, M>) {
+    fn run<M: Machine>(m: M, d: &mut KernelMemory<'_, M>) {
         let two = m.scalar(2);
         m.sweep(d.n, |t| {
             let (x, lane) = (m.load(t, &d.x), m.iota(t));
-            // x is any word: pieces first, so that nothing overflows.
+            // x is any word and is split into pieces, so that no operation overflows.
             let (low, high) = (m.low_bits(x, 11), m.shr(x, 21));
             let sum = low + high * 3 + (low * d.s + 7) - two + m.splat(5);
             let mixed = (low * high) & 0xFFFFF | (sum & high) | 1;
@@ -32,7 +33,7 @@ impl Kernel for Lanes {
         });
         m.sweep(d.n, |t| {
             let x = m.load(t, &d.x);
-            // Half the indices collide: the later lane wins.
+            // Half of the indices collide, and the later lane wins.
             let index = m.low_bits(m.iota(t) * 3, 6);
             m.scatter(t, &mut d.y, index, m.low_bits(x, 20), m.is_negative(x));
         });
@@ -41,11 +42,11 @@ impl Kernel for Lanes {
     }
 }
 
-/// Lists of three widths, scalars, rounds that get shorter.
+/// Uses lists of three widths, scalars, branches, and rounds on lists that get shorter.
 struct Lists;
 
 impl Kernel for Lists {
-    fn run<M: Machine>(m: M, d: &mut Desk<'_, M>) {
+    fn run<M: Machine>(m: M, d: &mut KernelMemory<'_, M>) {
         m.clear(&mut d.pairs);
         m.sweep(d.n, |t| {
             let x = m.low_bits(m.load(t, &d.x), 20);
@@ -81,11 +82,11 @@ impl Kernel for Lists {
     }
 }
 
-/// Everything on lifetimes.
-struct Lives;
+/// Uses every operation on lifetimes.
+struct Lifetimes;
 
-impl Kernel for Lives {
-    fn run<M: Machine>(m: M, d: &mut Desk<'_, M>) {
+impl Kernel for Lifetimes {
+    fn run<M: Machine>(m: M, d: &mut KernelMemory<'_, M>) {
         let mut rule: [i8; 256] = core::array::from_fn(|byte| byte as u8 as i8);
         rule[128..].iter_mut().enumerate().for_each(|(n, next)| *next = (n / 2) as i8);
         for (need, settle) in [(0, false), (9, true), (200, false), (100_000, true)] {
@@ -100,7 +101,7 @@ impl Kernel for Lives {
                 m.append(t, &mut d.count, m.is_negative(m.gather_life(&d.life, slot)), []);
             });
             m.sweep(m.len(&d.singles), |t| {
-                // Each slot twice, one of the two in another tile.
+                // Each slot occurs twice, and the second time may be in another tile.
                 let slot = m.low_bits(m.item(t, &d.singles, 0), 5);
                 m.step_life(t, &mut d.life, slot, &rule, !m.eq_to(slot, 3));
             });
@@ -115,16 +116,16 @@ impl Kernel for Lives {
     }
 }
 
-/// Global memory.
+/// Uses every access to global memory.
 struct Global;
 
 impl Kernel for Global {
-    fn run<M: Machine>(m: M, d: &mut Desk<'_, M>) {
+    fn run<M: Machine>(m: M, d: &mut KernelMemory<'_, M>) {
         let at = m.get(&d.input, m.scalar(0));
         m.fetch(&mut d.x, &d.input, at, d.n);
         m.sweep(d.n, |t| {
             let x = m.load(t, &d.x);
-            // Some indices are negative, some past the window.
+            // Some indices are negative or past the window.
             let found =
                 m.lookup(t, &d.input, at, d.n, m.low_bits(x, 8) + m.splat(-9), m.is_negative(x));
             m.store(t, &mut d.z, found);
@@ -134,38 +135,38 @@ impl Kernel for Global {
 }
 
 #[test]
-fn lanes() {
-    desk::everywhere::<Lanes>();
+fn lane_operations_match() {
+    harness::assert_same_on_every_machine::<Lanes>();
 }
 
 #[test]
-fn lists() {
-    desk::everywhere::<Lists>();
+fn list_operations_match() {
+    harness::assert_same_on_every_machine::<Lists>();
 }
 
 #[test]
-fn lives() {
-    desk::everywhere::<Lives>();
+fn lifetime_operations_match() {
+    harness::assert_same_on_every_machine::<Lifetimes>();
 }
 
 #[test]
-fn global() {
-    desk::everywhere::<Global>();
+fn accesses_to_global_memory_match() {
+    harness::assert_same_on_every_machine::<Global>();
 }
 
-/// The kernels above use every op there is, but those that only a table's planes can be given to: they are in
-/// Stage One's own tape, which `native_equals_replay.rs` compares.
+/// The operations on the planes of a table are only in Stage One, which `native_equals_replay.rs`
+/// compares. The kernels above use all others.
 #[test]
-fn nothing_is_left_out() {
+fn every_operation_is_used() {
     let mut used: Vec<String> = [
-        desk::record::<Lanes>(),
-        desk::record::<Lists>(),
-        desk::record::<Lives>(),
-        desk::record::<Global>(),
+        harness::record::<Lanes>(),
+        harness::record::<Lists>(),
+        harness::record::<Lifetimes>(),
+        harness::record::<Global>(),
         record_stage_one(&Params::wide(64, 1, 256)).unwrap(),
     ]
     .iter()
-    .flat_map(desk::codes)
+    .flat_map(harness::op_names)
     .collect();
     used.sort();
     used.dedup();

@@ -1,5 +1,5 @@
 //! Stage One gives the same bits on every machine and in the interpreter at every width, over
-//! sequences of steps with everything in them that a request can do.
+//! random sequences of steps with invalid ids, rollbacks and changes of generation.
 
 #[path = "native_equals_replay/step.rs"]
 mod step;
@@ -13,91 +13,104 @@ use avsg_device::sequential::Sequential;
 use avsg_linker::check::check;
 use avsg_linker::record::{record_scheduled, record_stage_one};
 use avsg_linker::tape::Tape;
-use step::{Random, Request, Table as State};
+use step::{Request, SplitMix64, StepState};
 
-/// Runs the same steps on one native machine.
-fn native<C: Cpu>(m: C, p: &Params, steps: &[Request]) -> Vec<State> {
-    let mut state = State::clear(p);
+/// Runs steps on a native machine.
+fn native<C: Cpu>(m: C, p: &Params, steps: &[Request]) -> Vec<StepState> {
+    let mut state = StepState::clear(p);
     steps.iter().map(|step| state.native(m, p, step)).collect()
 }
 
-fn replayed(tape: &Tape, width: usize, p: &Params, steps: &[Request]) -> Vec<State> {
-    let mut state = State::clear(p);
-    let one = |step| {
+/// Runs steps in the interpreter, followed by the deferred refreshes.
+fn replayed(tape: &Tape, width: usize, p: &Params, steps: &[Request]) -> Vec<StepState> {
+    let mut state = StepState::clear(p);
+    let run_step = |step| {
         state.replay(tape, width, step);
         state.finish(p, step);
         state.clone()
     };
-    steps.iter().map(one).collect()
+    steps.iter().map(run_step).collect()
 }
 
-/// The same steps with nothing deferred.
-fn at_once(tape: &Tape, width: usize, p: &Params, steps: &[Request]) -> Vec<State> {
-    let mut state = State::clear(p);
-    let one = |step: &Request| {
+/// Runs steps in the interpreter without deferred refreshes.
+fn replayed_without_deferral(
+    tape: &Tape,
+    width: usize,
+    p: &Params,
+    steps: &[Request],
+) -> Vec<StepState> {
+    let mut state = StepState::clear(p);
+    let run_step = |step: &Request| {
         let mut step = step.clone();
         step.params.iter_mut().filter(|p| p.0 == "late").for_each(|p| p.1 = 0);
         state.replay(tape, width, &step)
     };
-    steps.iter().map(one).collect()
+    steps.iter().map(run_step).collect()
 }
 
-/// What happened in the steps of a test, so that it cannot pass on empty ones.
+/// Totals over the steps of a test, which show that the steps were not empty.
 #[derive(Default)]
-struct Seen {
-    found: usize,
+struct Totals {
+    returned: usize,
     missed: usize,
     status: i32,
 }
 
-fn compare(p: &Params, random: &mut Random, steps: usize) -> Seen {
+/// Runs random steps in every way and compares the results.
+fn compare(p: &Params, random: &mut SplitMix64, steps: usize) -> Totals {
     p.check().unwrap_or_else(|e| panic!("{p:?}: {e:?}"));
     let tape = record_scheduled::<Sequential>(p).unwrap();
     check(&tape).unwrap_or_else(|e| panic!("{e}"));
     let steps = step::sequence(p, random, steps);
-    let want = at_once(&tape, 16, p, &steps);
-    let same = |name: &str, got: Vec<State>| {
+    let want = replayed_without_deferral(&tape, 16, p, &steps);
+    let expect_same = |name: &str, got: Vec<StepState>| {
         for (n, (got, want)) in got.iter().zip(&want).enumerate() {
             got.expect_same(want, &format!("{name}, step {n} of {p:?}"));
         }
     };
     for width in [1, 3, 2048] {
-        same(&format!("replay at {width}"), at_once(&tape, width, p, &steps));
+        expect_same(
+            &format!("replay at {width}"),
+            replayed_without_deferral(&tape, width, p, &steps),
+        );
     }
-    let late = record_stage_one(p).unwrap();
-    check(&late).unwrap_or_else(|e| panic!("{e}"));
-    assert_eq!(late == tape, !Batched::serves(p), "only wide defers");
-    same("late replay that defers nothing", at_once(&late, 16, p, &steps));
-    same("deferred replay at 16", replayed(&late, 16, p, &steps));
-    same("deferred replay at 3", replayed(&late, 3, p, &steps));
-    same("Emu<1>", native(Emu::<1>, p, &steps));
-    same("Emu<3>", native(Emu::<3>, p, &steps));
-    same("Emu<16>", native(Emu::<16>, p, &steps));
+    let deferring = record_stage_one(p).unwrap();
+    check(&deferring).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(deferring == tape, !Batched::serves(p), "only the wide table defers refreshes");
+    expect_same(
+        "scheduled replay without deferral",
+        replayed_without_deferral(&deferring, 16, p, &steps),
+    );
+    expect_same("deferred replay at 16", replayed(&deferring, 16, p, &steps));
+    expect_same("deferred replay at 3", replayed(&deferring, 3, p, &steps));
+    expect_same("Emu<1>", native(Emu::<1>, p, &steps));
+    expect_same("Emu<3>", native(Emu::<3>, p, &steps));
+    expect_same("Emu<16>", native(Emu::<16>, p, &steps));
     #[cfg(target_arch = "x86_64")]
     {
         use avsg_device::machine::avx512::Avx512;
         if let (Some(extracted), Some(gathered)) =
             (Avx512::<false>::detect(), Avx512::<true>::detect())
         {
-            same("AVX-512, extracted lanes", native(extracted, p, &steps));
-            same("AVX-512, vpgatherdd", native(gathered, p, &steps));
+            expect_same("AVX-512, extracted lanes", native(extracted, p, &steps));
+            expect_same("AVX-512, vpgatherdd", native(gathered, p, &steps));
         }
     }
-    let mut seen = Seen::default();
+    let mut totals = Totals::default();
     for state in &want {
         let request = &state.output("gm_record")[record::WORDS..];
-        seen.status |= request[record::STATUS as usize];
-        seen.missed += request[record::TOTAL as usize] as usize;
-        seen.found += state.output("gm_slot").iter().filter(|&&slot| slot >= 0).count();
+        totals.status |= request[record::STATUS as usize];
+        totals.missed += request[record::TOTAL as usize] as usize;
+        totals.returned += state.output("gm_slot").iter().filter(|&&slot| slot >= 0).count();
     }
-    seen
+    totals
 }
 
-/// Both tables, all spreads, both lifetimes, with and without a block table.
+/// Covers both tables, all spreads, both lifetimes, and geometries with and without a block table.
 #[test]
-fn small_geometries() {
-    let random = &mut Random(1);
-    let (mut found, mut missed, mut bits) = (0, 0, 0);
+fn small_geometries_match() {
+    let random = &mut SplitMix64(1);
+    let (mut returned, mut missed, mut bits) = (0, 0, 0);
     for table in [Table::KNUTH_XXHASH, Table::Wide] {
         let paper = table != Table::Wide;
         for spread in if paper { &[1][..] } else { &[1, 2, 4][..] } {
@@ -114,30 +127,29 @@ fn small_geometries() {
                     };
                     let retries = random.below(8) as u32;
                     let p = Params { table, lifetime, spread: *spread, retries, page, ..p };
-                    let seen = compare(&p, random, 12);
-                    (found, missed) = (found + seen.found, missed + seen.missed);
-                    bits |= seen.status;
+                    let totals = compare(&p, random, 12);
+                    (returned, missed) = (returned + totals.returned, missed + totals.missed);
+                    bits |= totals.status;
                 }
             }
         }
     }
-    // A third of what was returned were hits, and both kinds of bad ids came up.
-    assert!(missed > 1000 && found > missed * 3 / 2, "{found} found, {missed} missed");
+    // At least a third of the returned slots are hits, and both kinds of invalid ids occur.
+    assert!(missed > 1000 && returned > missed * 3 / 2, "{returned} returned, {missed} missed");
     assert_eq!(bits, status::ID_OUT_OF_RANGE | status::ROW_OUT_OF_POOL);
 }
 
-/// Column lengths that are no power of two: the slot of a lane above 256 must not wrap round.
+/// The column lengths are no powers of two, and the slots of lanes above 256 must not wrap around.
 #[test]
-fn odd_k() {
-    let random = &mut Random(2);
+fn odd_k_matches() {
+    let random = &mut SplitMix64(2);
     for k in [65, 129, 257, 300, 500] {
         compare(&Params::wide(k, 2, 1024), random, 3);
     }
 }
 
-/// The default at K = 512.
 #[test]
-fn middle_geometry() {
-    compare(&Params::wide(512, 2, 2048), &mut Random(3), 4);
-    compare(&Params::paper(512, 1, 1024), &mut Random(4), 4);
+fn k_512_matches() {
+    compare(&Params::wide(512, 2, 2048), &mut SplitMix64(3), 4);
+    compare(&Params::paper(512, 1, 1024), &mut SplitMix64(4), 4);
 }

@@ -1,13 +1,14 @@
-//! Stage One records and checks for every geometry in use, and prints as `golden/` has it.
+//! Stage One can be recorded and passes the checker for every kind of geometry, and its printed
+//! tapes are those in `golden/`.
 
 use avsg_device::params::{Lifetime, Params};
 use avsg_linker::check::check;
 use avsg_linker::record::record_stage_one;
 use std::path::Path;
 
-/// Both tables, spreads, lifetimes, K from 1 up, block tables with every page.
+/// Covers both tables, all spreads, both lifetimes, K from 1 to 2048, and several pages.
 #[test]
-fn every_geometry_checks() {
+fn stage_one_passes_the_checker_for_every_kind_of_geometry() {
     for (k, tokens, slots) in [(1, 1, 64), (300, 3, 1024), (2048, 1, 4096), (2048, 4, 32768)] {
         let wide = Params { lifetime: Lifetime::frequency(), ..Params::wide(k, tokens, slots) };
         let compact = Params { spread: 2, retries: 7, ..wide };
@@ -18,37 +19,37 @@ fn every_geometry_checks() {
                 let p = Params { page, ..p };
                 let tape = record_stage_one(&p).unwrap();
                 check(&tape).unwrap_or_else(|e| panic!("{p:?}: {e}"));
-                // Nothing of the text depends on the run.
+                // A second recording must give the same tape.
                 assert_eq!(tape, record_stage_one(&p).unwrap());
             }
         }
     }
 }
 
-/// The printed tapes are files, so that a reviewer sees what a change of a kernel records.
+/// The printed tapes are committed, so that a review shows what a change of a kernel records.
 /// `BLESS=1` writes them.
 #[test]
-fn goldens() {
+fn printed_tapes_are_the_committed_ones() {
     let constant = Params { lifetime: Lifetime::Constant(127), ..Params::wide(64, 2, 128) };
     let counting = Params { lifetime: Lifetime::frequency(), ..Params::wide(64, 1, 256) };
     let paged = Params { page: 16, spread: 2, retries: 7, ..counting };
-    golden("stage_one_wide", &constant);
-    golden("stage_one_wide_paged_frequency", &paged);
-    golden("stage_one_paper", &Params::paper(64, 1, 128));
+    check_golden("stage_one_wide", &constant);
+    check_golden("stage_one_wide_paged_frequency", &paged);
+    check_golden("stage_one_paper", &Params::paper(64, 1, 128));
 }
 
-fn golden(name: &str, p: &Params) {
+fn check_golden(name: &str, p: &Params) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
     let path = path.with_extension("tape");
     let text = record_stage_one(p).unwrap().to_string();
     if std::env::var_os("BLESS").is_some() {
         std::fs::write(&path, &text).unwrap();
     }
-    let kept = std::fs::read_to_string(&path).unwrap_or_default();
-    let lines = text.lines().zip(kept.lines());
+    let committed = std::fs::read_to_string(&path).unwrap_or_default();
+    let lines = text.lines().zip(committed.lines());
     let differs = lines.enumerate().find(|(_, (new, old))| new != old);
     assert!(
-        text == kept,
-        "{name} has changed at {differs:?}; BLESS=1 cargo test writes it, then look at the diff"
+        text == committed,
+        "{name} differs at {differs:?}; run BLESS=1 cargo test and review the diff"
     );
 }

@@ -1,4 +1,4 @@
-//! Finding Ascend's compiler and calling it, with a script in its place.
+//! The search for Ascend's compiler and its command line. A shell script replaces the compiler.
 #![cfg(unix)]
 
 use std::fs;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use avsg_linker::toolchain::{Error, Toolchain};
 
-/// A fresh folder, removed at the end of the test run with the target folder.
+/// Returns a new empty folder in the target folder.
 fn scratch(name: &str) -> PathBuf {
     let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("toolchain").join(name);
     let _ = fs::remove_dir_all(&dir);
@@ -15,8 +15,9 @@ fn scratch(name: &str) -> PathBuf {
     dir
 }
 
-/// A compiler that writes its arguments where the object belongs, and refuses sources with `wrong`.
-fn script(at: &Path) {
+/// Writes a compiler that writes its arguments to the object file and refuses sources with `wrong`
+/// in their names.
+fn write_fake_compiler(at: &Path) {
     let text = "#!/bin/sh\nfor last; do :; done\necho \"$@\" > \"$last\"\n\
                 case \"$*\" in *wrong*) echo 'error: wrong' >&2; exit 3;; esac\n";
     fs::create_dir_all(at.parent().expect("a folder")).expect("a folder");
@@ -25,13 +26,13 @@ fn script(at: &Path) {
 }
 
 #[test]
-fn the_toolkits_compiler_comes_before_the_paths() {
+fn the_compiler_of_the_toolkit_comes_before_those_in_path() {
     let dir = scratch("order");
     let (home, path) = (dir.join("cann"), dir.join("bin"));
-    script(&path.join("ccec"));
+    write_fake_compiler(&path.join("ccec"));
     let found = Toolchain::find_in(Some(&home), Some(path.as_os_str())).expect("on PATH");
     assert_eq!((found.compiler, found.includes), (path.join("ccec"), vec![]));
-    script(&home.join("compiler/ccec_compiler/bin/bisheng"));
+    write_fake_compiler(&home.join("compiler/ccec_compiler/bin/bisheng"));
     fs::create_dir_all(home.join("compiler/tikcpp/tikcfw")).expect("headers");
     let found = Toolchain::find_in(Some(&home), Some(path.as_os_str())).expect("in the toolkit");
     assert_eq!(found.compiler, home.join("compiler/ccec_compiler/bin/bisheng"));
@@ -39,7 +40,7 @@ fn the_toolkits_compiler_comes_before_the_paths() {
 }
 
 #[test]
-fn absence_says_where_it_looked() {
+fn a_missing_compiler_is_reported_with_the_places_searched() {
     let dir = scratch("absent");
     let error = Toolchain::find_in(Some(&dir.join("cann")), Some(dir.as_os_str())).unwrap_err();
     let text = error.to_string();
@@ -50,19 +51,19 @@ fn absence_says_where_it_looked() {
 }
 
 #[test]
-fn a_kernel_is_compiled_for_vector_cores_without_automatic_flags() {
+fn kernels_are_compiled_for_vector_cores_without_automatic_synchronisation() {
     let dir = scratch("compile");
-    script(&dir.join("bisheng"));
+    write_fake_compiler(&dir.join("bisheng"));
     let tool = Toolchain::find_in(None, Some(dir.as_os_str())).expect("on PATH");
     let (source, object) = (dir.join("k.cpp"), dir.join("k.o"));
     fs::write(&source, "").expect("a source");
     tool.compile(&source, &object).expect("compiled");
-    let said = fs::read_to_string(&object).expect("an object");
+    let arguments = fs::read_to_string(&object).expect("an object");
     for option in ["--cce-aicore-arch=dav-c220-vec", "--cce-auto-sync=off", "-O3", "k.cpp -o"] {
-        assert!(said.contains(option), "{said}");
+        assert!(arguments.contains(option), "{arguments}");
     }
     let error = tool.compile(&dir.join("wrong.cpp"), &object).unwrap_err();
     assert!(error.to_string().contains("error: wrong"), "{error}");
-    let gone = Toolchain { compiler: dir.join("gone"), ..tool };
-    assert!(matches!(gone.compile(&source, &object), Err(Error::Failed(_))));
+    let deleted = Toolchain { compiler: dir.join("gone"), ..tool };
+    assert!(matches!(deleted.compile(&source, &object), Err(Error::Failed(_))));
 }

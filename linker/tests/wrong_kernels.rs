@@ -1,4 +1,5 @@
-//! Kernels that break a law are refused: by the recorder, the checker, replay, and by `Emu`.
+//! Kernels that break a rule of the kernel language are refused by the recorder, the checker, the
+//! interpreter or `Emu`.
 
 use avsg_device::machine::Machine;
 use avsg_device::machine::cpu::{Column, Cpu, Scalar};
@@ -44,15 +45,15 @@ fn record(kernel: impl FnOnce(Recorder<'_>, Memory<'_>)) -> Result<Tape, Refused
     recording.finish()
 }
 
-/// Why the checker refuses a kernel.
+/// Returns the reason for which the recorder or the checker refuses a kernel.
 fn refused(kernel: impl FnOnce(Recorder<'_>, Memory<'_>)) -> Why {
     let outcome = record(kernel).and_then(|tape| check(&tape));
-    let refused = outcome.expect_err("a wrong kernel passed");
+    let refused = outcome.expect_err("a wrong kernel passes");
     println!("{refused}");
     refused.why
 }
 
-/// How a run faults, though the structure is right.
+/// Returns the fault of a kernel that records, when it runs in the interpreter.
 fn faults(kernel: impl FnOnce(Recorder<'_>, Memory<'_>)) -> Fault {
     let tape = record(kernel).unwrap();
     for width in [1, 3, 2048] {
@@ -61,7 +62,7 @@ fn faults(kernel: impl FnOnce(Recorder<'_>, Memory<'_>)) -> Fault {
         replay.bind("x", vec![200; 64]).unwrap();
         replay.bind("ids", vec![i32::MAX; 64]).unwrap();
         replay.bind("out", vec![0; 64]).unwrap();
-        let fault = replay.run().expect_err("a wrong kernel ran");
+        let fault = replay.run().expect_err("a wrong kernel runs");
         println!("{fault}");
         if width == 2048 {
             return fault;
@@ -70,12 +71,13 @@ fn faults(kernel: impl FnOnce(Recorder<'_>, Memory<'_>)) -> Fault {
     unreachable!()
 }
 
+/// Returns whether the reason is two uses of a column that exclude each other.
 fn two_roles(why: &Why, column: &str) -> bool {
     matches!(why, Why::TwoRoles(name, _, _) | Why::TwoWriters(name, _) if name == column)
 }
 
 #[test]
-fn one_role_per_column_and_sweep() {
+fn a_column_has_one_role_per_sweep() {
     let gather_and_scatter = |m: Recorder<'_>, mut d: Memory<'_>| {
         m.sweep(d.n, |t| {
             let v = m.gather(&d.x, m.iota(t));
@@ -84,7 +86,7 @@ fn one_role_per_column_and_sweep() {
     };
     let why = refused(gather_and_scatter);
     assert_eq!(why, Why::TwoRoles("x".into(), Role::Gathered, Role::Scattered));
-    // Replay refuses it too, checked or not.
+    // The interpreter refuses the tape as well.
     assert!(Replay::new(&record(gather_and_scatter).unwrap(), 16).is_err());
 
     let load_and_gather = refused(|m, mut d| {
@@ -101,7 +103,7 @@ fn one_role_per_column_and_sweep() {
         });
     });
     assert!(two_roles(&read_and_grow, "list"));
-    // Two appends would interleave by tiles, two lifetimes too.
+    // The results of two writers in one sweep would interleave by tiles.
     let twice = refused(|m, mut d| {
         m.sweep(d.n, |t| {
             let v = m.load(t, &d.x);
@@ -121,7 +123,7 @@ fn one_role_per_column_and_sweep() {
 }
 
 #[test]
-fn no_value_leaves_its_block() {
+fn a_value_is_not_used_outside_its_block() {
     let vector = refused(|m, mut d| {
         let mut kept = None;
         m.sweep(d.n, |t| kept = Some(m.load(t, &d.x)));
@@ -143,7 +145,7 @@ fn no_value_leaves_its_block() {
 }
 
 #[test]
-fn nothing_is_carried_round_a_loop_in_rust() {
+fn rust_variables_do_not_carry_values_between_rounds() {
     let scalar = refused(|m, mut d| {
         let mut sum = m.scalar(0);
         m.repeat(3, d.n, |r| {
@@ -172,7 +174,7 @@ fn nothing_is_carried_round_a_loop_in_rust() {
 }
 
 #[test]
-fn ops_stand_where_the_width_cannot_matter() {
+fn operations_are_refused_where_the_width_would_matter() {
     let per_tile = refused(|m, mut d| m.sweep(d.n, |_| m.put(&mut d.out, d.n, d.n)));
     assert_eq!(per_tile, Why::InsideSweep);
     let length = refused(|m, mut d| {
@@ -191,14 +193,14 @@ fn ops_stand_where_the_width_cannot_matter() {
 }
 
 #[test]
-fn constants_are_in_range() {
+fn constants_out_of_range_are_refused() {
     let shift = refused(|m, d| m.sweep(d.n, |t| drop(vec![m.shr(m.iota(t), 32)])));
     assert_eq!(shift, Why::Bits);
     let low = refused(|m, d| m.sweep(d.n, |t| drop(vec![m.low_bits(m.iota(t), 32)])));
     assert_eq!(low, Why::Bits);
     for (p, q) in [(1 << 15, 1), (1, 1 << 15), (-1, 1)] {
         let madd = refused(|m, d| m.sweep(d.n, |t| drop(vec![m.madd(m.iota(t), p, q)])));
-        assert_eq!(dot, Why::Multipliers(p, q));
+        assert_eq!(madd, Why::Multipliers(p, q));
     }
     let column = refused(|m, d| m.sweep(d.n, |t| drop(vec![m.item(t, &d.list, 1)])));
     assert_eq!(column, Why::ListColumn(1, 1));
@@ -214,10 +216,10 @@ fn constants_are_in_range() {
 }
 
 #[test]
-fn ranges_are_kept() {
+fn values_out_of_the_range_of_a_column_are_refused() {
     let store = refused(|m, mut d| m.sweep(d.n, |t| m.store(t, &mut d.x, m.load(t, &d.y))));
     assert_eq!(store, Why::Range("x".into(), BYTE, Range::ANY));
-    // The same under a mask that says so is fine.
+    // A mask that implies the range makes the store valid.
     let append = record(|m, mut d| {
         m.sweep(d.n, |t| {
             let v = m.load(t, &d.y);
@@ -233,7 +235,7 @@ fn ranges_are_kept() {
 }
 
 #[test]
-fn overflow_is_refused_and_faults() {
+fn overflow_is_refused_and_is_a_fault() {
     fn kernel<M: Machine>(m: M, n: M::Scalar, x: &M::Column<'_>, y: &mut M::Column<'_>) {
         m.sweep(n, |t| {
             let v = m.load(t, x);
@@ -262,10 +264,10 @@ fn overflow_is_refused_and_faults() {
 }
 
 #[test]
-fn poison_faults() {
+fn reading_poison_is_a_fault() {
     let unwritten = faults(|m, mut d| m.sweep(d.n, |t| m.store(t, &mut d.x, m.load(t, &d.y))));
     assert!(unwritten.what.contains("poison"), "{unwritten}");
-    // What a shorter sweep left behind its last lane.
+    // The lanes after the end of a sweep are poison.
     let behind = faults(|m, mut d| {
         m.sweep(d.n, |t| m.store(t, &mut d.y, m.splat(1)));
         m.publish(&mut d.out, m.scalar(0), &d.y, d.n + 1);
@@ -275,7 +277,7 @@ fn poison_faults() {
         m.sweep(d.n, |t| m.append(t, &mut d.more, m.eq_to(m.item(t, &d.list, 0), 1), [m.iota(t)]));
     });
     assert!(past_the_list.what.contains("poison"), "{past_the_list}");
-    // Off the mask it may be anything.
+    // Lanes that the mask excludes may be poison.
     let harmless = record(|m, mut d| {
         m.sweep(d.n, |t| {
             let lane = m.iota(t);
@@ -289,7 +291,7 @@ fn poison_faults() {
 }
 
 #[test]
-fn bounds_are_faults() {
+fn exceeding_a_bound_is_a_fault() {
     let global = faults(|m, mut d| m.put(&mut d.out, m.scalar(64), d.n));
     assert_eq!(global.what, "1 words at 64 of `out`, which has 64");
     let full = faults(|m, mut d| {
@@ -307,7 +309,7 @@ fn bounds_are_faults() {
 }
 
 #[test]
-fn a_branch_is_uniform_and_keeps_what_it_defines() {
+fn a_branch_takes_a_flag_and_its_values_stay_inside() {
     let number = refused(|m, mut d| m.when(d.n, || m.clear(&mut d.list)));
     assert!(matches!(number, Why::Argument(..)), "{number}");
     let inside = refused(|m, mut d| {
@@ -330,13 +332,14 @@ fn a_branch_is_uniform_and_keeps_what_it_defines() {
     check(&right.unwrap()).unwrap();
 }
 
-/// A search cuts the positions of a probe sequence before it adds them up, which a negative sequence would survive.
+/// A search masks the positions of a probe sequence before it adds them, so it would not notice a
+/// negative one.
 #[test]
-fn searches_take_probe_sequences() {
+fn searches_refuse_negative_probe_sequences() {
     let mut tape = record_stage_one(&Params::wide(64, 1, 256)).unwrap();
     let sequence = tape.find("sequence").expect("a column").0 as usize;
     check(&tape).unwrap();
     tape.columns[sequence].ranges[0].lo = -1;
-    let why = check(&tape).expect_err("a wrong tape passed").why;
+    let why = check(&tape).expect_err("a wrong tape passes").why;
     assert!(matches!(why, Why::Argument(..)), "{why}");
 }

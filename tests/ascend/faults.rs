@@ -1,145 +1,157 @@
-//! What happens when the runtime fails: every call in turn, kernels that hang or raise exceptions, a
-//! device that is lost.
+//! Failures of the runtime: each call in turn, kernels that hang or raise exceptions, and the loss
+//! of the device.
 
+use avsg::ascend::{RegisteredPool, simulated};
+use avsg::pool::{Pages, PoolConfig};
+use avsg::rows::RowFormat;
 use avsg_sim::{Options, Session};
 use avsg_testkit::tier;
 
+use crate::harness;
 use crate::scenario::{self, Outcome, run};
-use crate::stand;
 
 fn session() -> Session {
     Session::new(Options { seed: 5, ..Options::default() })
 }
 
-/// Runs the scenario with what `order` orders, and looks for leaks.
-fn with(patience: usize, order: impl FnOnce(&Session)) -> (Outcome, Vec<&'static str>) {
-    with_launches(patience, true, order)
+/// Runs the scenario in one launch per step with the faults that `inject` orders. Returns the
+/// outcome and the calls of the runtime.
+fn run_with_faults(retries: usize, inject: impl FnOnce(&Session)) -> (Outcome, Vec<&'static str>) {
+    run_launches_with_faults(retries, true, inject)
 }
 
-fn with_launches(
-    patience: usize,
+/// Runs the scenario in one or two launches per step with the faults that `inject` orders, and
+/// checks that no resource leaks.
+fn run_launches_with_faults(
+    retries: usize,
     one_launch: bool,
-    order: impl FnOnce(&Session),
+    inject: impl FnOnce(&Session),
 ) -> (Outcome, Vec<&'static str>) {
     let session = session();
-    let kernels = stand::kernels(&session, &scenario::config());
-    order(&session);
-    let outcome = run(kernels, patience, one_launch);
+    let kernels = harness::install_kernels(&session, &scenario::config());
+    inject(&session);
+    let outcome = run(kernels, retries, one_launch);
     assert_eq!(session.leaks(), Vec::<String>::new(), "{:?}", outcome.errors);
     (outcome, session.calls())
 }
 
 #[test]
-fn nothing_fails_unasked() {
-    let (outcome, calls) = with(0, |_| ());
+fn the_scenario_succeeds_without_faults() {
+    let (outcome, calls) = run_with_faults(0, |_| ());
     assert!(outcome.finished && outcome.errors.is_empty(), "{:?}", outcome.errors);
     assert!(outcome.rows >= 2 * 3 * 4 * 6, "{} rows were compared", outcome.rows);
     assert!(calls.len() >= 200, "{} calls", calls.len());
 }
 
-/// Each call in turn: an error that names it and its code, nothing leaked, no wrong row later, and
-/// the engine goes on.
+/// Each failed call gives an error that names the call and its code, leaks nothing and makes no
+/// later row wrong, and the engine can be used again.
 #[test]
-fn every_call_may_fail_once() {
-    let [one, two] = [true, false].map(|one_launch| with_launches(0, one_launch, |_| ()).1);
-    // Before the first step launches, all is the same.
-    let differ = one.iter().zip(&two).position(|(a, b)| a != b).unwrap();
-    for (one_launch, calls, from) in [(true, one, 0), (false, two, differ)] {
+fn the_engine_recovers_from_each_failed_call() {
+    let [one_launch_calls, two_launch_calls] =
+        [true, false].map(|one_launch| run_launches_with_faults(0, one_launch, |_| ()).1);
+    // The calls before the first launch of a step are the same.
+    let differ = one_launch_calls.iter().zip(&two_launch_calls).position(|(a, b)| a != b).unwrap();
+    for (one_launch, calls, from) in
+        [(true, one_launch_calls, 0), (false, two_launch_calls, differ)]
+    {
         let points = calls.len() - from;
         let what = format!("failing calls, one launch {one_launch}");
         let all = (from..calls.len()).collect();
-        let taken = points_of_failure(&what, &calls, all, 160);
-        let resumed = taken.iter().filter(|&&at| resumes(one_launch, at, calls[at])).count();
-        let of = taken.len();
-        println!("{what}: {of} points of failure, resumed after {resumed}");
-        assert!(points >= 200 && resumed * 2 > of, "{resumed} of {of}");
+        let selected = points_of_failure(&what, &calls, all, 160);
+        let resumed = selected.iter().filter(|&&at| resumes(one_launch, at, calls[at])).count();
+        let total = selected.len();
+        println!("{what}: {total} points of failure, resumed after {resumed}");
+        assert!(points >= 200 && resumed * 2 > total, "{resumed} of {total} resumed");
     }
 }
 
-/// What a call fails with.
-pub fn code(at: usize) -> i32 {
+/// Returns the error code that the call at an index fails with.
+pub fn error_code(at: usize) -> i32 {
     [107_000, 207_001, 507_899, 507_014][at % 4]
 }
 
-/// Those of the calls `at` that this run fails: among them the first and the last of each name, and some with
-/// each code.
+/// Returns the calls among `at` that this run fails: in the default tier a sample of at least
+/// `least`, with the first and the last call of each name and with every code.
 pub fn points_of_failure(what: &str, calls: &[&str], at: Vec<usize>, least: usize) -> Vec<usize> {
-    let places = at.clone();
+    let all = at.clone();
     tier::cases(what, at, least, |&at| {
-        let same = |place: &&usize| calls[**place] == calls[at];
-        let first = places.iter().find(same) == Some(&at);
-        let last = places.iter().rfind(same) == Some(&at);
-        vec![format!("{} {first} {last}", calls[at]), code(at).to_string()]
+        let same = |other: &&usize| calls[**other] == calls[at];
+        let first = all.iter().find(same) == Some(&at);
+        let last = all.iter().rfind(same) == Some(&at);
+        vec![format!("{} {first} {last}", calls[at]), error_code(at).to_string()]
     })
 }
 
-/// Fails the call at `at`, which is `name`. Says whether there was an engine that went on.
+/// Fails the call at `at`, which is `name`, and checks the errors. Returns whether an engine was
+/// created and did all its steps.
 fn resumes(one_launch: bool, at: usize, name: &str) -> bool {
-    let code = code(at);
-    let (outcome, after) = with_launches(6, one_launch, |session| session.fail_any(at + 1, code));
-    assert_eq!(after[at], name, "the same calls up to the failure");
-    let said = outcome.errors.join("\n");
-    let told = format!("{name} failed with code {code}");
-    assert!(said.contains(&told), "call {at}, {name}: {said}");
-    // Everything else that was said follows from it.
+    let code = error_code(at);
+    let (outcome, after) =
+        run_launches_with_faults(6, one_launch, |session| session.fail_any(at + 1, code));
+    assert_eq!(after[at], name, "the calls up to the failure differ");
+    let errors = outcome.errors.join("\n");
+    let expected = format!("{name} failed with code {code}");
+    assert!(errors.contains(&expected), "call {at}, {name}: {errors}");
+    // Every other error follows from it.
     for error in &outcome.errors {
-        assert!(error.contains(&told) || error.contains("plan is stale"), "{at}: {error}");
+        assert!(error.contains(&expected) || error.contains("plan is stale"), "{at}: {error}");
     }
-    // An engine that was made goes on to the end.
-    assert_eq!(outcome.finished, outcome.created, "call {at}, {name}: {said}");
+    // An engine that was created does all its steps.
+    assert_eq!(outcome.finished, outcome.created, "call {at}, {name}: {errors}");
     outcome.finished
 }
 
-/// A kernel that never ends: the wait gives up, the engine says that it is lost, and everything is
-/// released by force.
+/// If a kernel never ends, the wait times out, the engine reports the loss, and all resources are
+/// released.
 #[test]
-fn every_kernel_may_hang() {
+fn a_hanging_kernel_is_reported_and_leaks_nothing() {
     for (one_launch, nth) in [true, false].into_iter().flat_map(|one_launch| {
         let session = session();
-        let kernels = stand::kernels(&session, &scenario::config());
+        let kernels = harness::install_kernels(&session, &scenario::config());
         let outcome = run(kernels, 0, one_launch);
         let launches = session.launches();
         assert!(outcome.finished && launches >= 10, "{launches} kernels");
         (1..=launches).map(move |nth| (one_launch, nth))
     }) {
-        let (outcome, _) = with_launches(2, one_launch, |session| session.hang(nth));
-        let said = outcome.errors.join("\n");
-        let told = "aclrtSynchronizeStreamWithTimeout failed with code 507046";
-        assert!(said.contains(told) && !outcome.finished, "kernel {nth}: {said}");
-        // At creation there is no engine yet to say so.
-        assert!(nth == 1 || said.contains("device state is lost"), "kernel {nth}: {said}");
+        let (outcome, _) = run_launches_with_faults(2, one_launch, |session| session.hang(nth));
+        let errors = outcome.errors.join("\n");
+        let expected = "aclrtSynchronizeStreamWithTimeout failed with code 507046";
+        assert!(errors.contains(expected) && !outcome.finished, "kernel {nth}: {errors}");
+        // Kernel 1 runs while the engine is created, so no engine can report the loss.
+        assert!(nth == 1 || errors.contains("device state is lost"), "kernel {nth}: {errors}");
     }
 }
 
 #[test]
-fn every_kernel_may_raise_an_exception() {
+fn an_exception_in_a_kernel_is_reported_and_leaks_nothing() {
     for nth in 1..=10 {
-        let (outcome, _) = with(2, |session| session.raise_exception(nth, nth as u32 % 4));
-        let said = outcome.errors.join("\n");
-        assert!(said.contains("code 507035") && said.contains("block"), "kernel {nth}: {said}");
-        assert!(nth == 1 || said.contains("device state is lost"), "kernel {nth}: {said}");
+        let (outcome, _) =
+            run_with_faults(2, |session| session.raise_exception(nth, nth as u32 % 4));
+        let errors = outcome.errors.join("\n");
+        assert!(
+            errors.contains("code 507035") && errors.contains("block"),
+            "kernel {nth}: {errors}"
+        );
+        assert!(nth == 1 || errors.contains("device state is lost"), "kernel {nth}: {errors}");
     }
 }
 
 #[test]
-fn a_device_may_be_lost_at_any_call() {
-    let calls = with(0, |_| ()).1.len();
+fn the_loss_of_the_device_is_reported_at_any_call() {
+    let calls = run_with_faults(0, |_| ()).1.len();
     for at in (1..calls).step_by(7) {
-        let (outcome, _) = with(2, |session| session.lose_device(at));
-        let said = outcome.errors.join("\n");
-        assert!(said.contains("code 507899"), "call {at}: {said}");
+        let (outcome, _) = run_with_faults(2, |session| session.lose_device(at));
+        let errors = outcome.errors.join("\n");
+        assert!(errors.contains("code 507899"), "call {at}: {errors}");
     }
 }
 
-/// The rung of the hugepage ladder is what the device registers.
+/// If the device refuses to register a kind of pages, the pool is created from the next smaller
+/// kind.
 #[test]
-fn registration_decides_the_pages() {
-    use avsg::ascend::RegisteredPool;
-    use avsg::pool::{Pages, PoolConfig};
-    use avsg::rows::RowFormat;
-
+fn a_pool_uses_pages_that_the_device_registers() {
     let session = session();
-    let context = stand::context().unwrap();
+    let context = simulated::context().unwrap();
     let format = RowFormat::single(1152).unwrap();
     let config = PoolConfig { chunk_bytes: 2 << 20, ..PoolConfig::new(1, 8192, format) };
     let first = RegisteredPool::create(&context, &config).unwrap();
@@ -153,8 +165,11 @@ fn registration_decides_the_pages() {
             let text = second.unwrap_err().to_string();
             assert!(text.contains("aclrtHostRegister failed with code 507899"), "{text}");
         }
-        _ => assert!(second.unwrap().pool().pages() != best, "a lower rung than {best}"),
+        _ => assert!(
+            second.unwrap().pool().pages() != best,
+            "the pool must use smaller pages than {best}"
+        ),
     }
     drop(context);
-    assert_eq!(session.leaks(), Vec::<String>::new(), "what was registered before is undone");
+    assert_eq!(session.leaks(), Vec::<String>::new(), "all registrations are undone");
 }

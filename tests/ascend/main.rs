@@ -1,16 +1,17 @@
-//! The Ascend device over the simulated runtime, beside the CPU device.
+//! The Ascend device over the simulated runtime, compared with the CPU device.
 
 mod caller_streams;
 mod conformance;
-mod embedded;
+mod embedded_kernels;
+mod engine_pair;
 mod faults;
-mod lockstep;
-mod native;
+mod harness;
 mod plan_order;
+mod prerequisites;
 mod queued_faults;
-mod random;
+mod random_workload;
+mod rust_kernels;
 mod scenario;
-mod stand;
 mod streams;
-mod traced;
+mod trace_workload;
 mod traces;

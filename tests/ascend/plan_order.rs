@@ -1,7 +1,8 @@
-//! In which order plans may be transferred: what is legal gives exact rows, what would overwrite newer
-//! rows or return slots that were never filled is refused, on the CPU and on the simulated device.
+//! The order in which plans may be transferred, on the CPU and on the simulated device. A permitted
+//! transfer gives exact rows. A transfer that would overwrite newer rows, or that relies on slots
+//! that were never filled, is refused.
 
-use avsg::ascend::{AscendOptions, RegisteredPool};
+use avsg::ascend::{AscendOptions, RegisteredPool, simulated};
 use avsg::device::params::Params;
 use avsg::engine::{Config, Engine};
 use avsg::plan::Plan;
@@ -11,21 +12,21 @@ use avsg_testkit::batch::OwnedBatch;
 use avsg_testkit::splitmix::SplitMix64;
 use avsg_testkit::{exact, fixture};
 
-use crate::stand;
+use crate::harness;
 
 const K: usize = 24;
 const LAYERS: usize = 2;
 const STATES: usize = 3;
 
-/// The same test on both devices; nothing of the simulated one is left behind.
-fn on_both(test: impl Fn(&mut Engine, &Session)) {
+/// Runs a test on both devices and checks that the simulated one leaks no resource.
+fn on_both_devices(test: impl Fn(&mut Engine, &Session)) {
     let session = Session::new(Options { seed: 5, ..Options::default() });
     let params = Params::wide(K as u32, 2, 128);
     let config = Config { cores: 3, ..Config::new(params, STATES) };
     let pool = || fixture::pool(LAYERS, 600, RowFormat::single(64).unwrap());
     test(&mut fixture::engine(params, STATES, config.cores, pool()), &session);
-    let kernels = stand::kernels(&session, &config);
-    let context = stand::context().unwrap();
+    let kernels = harness::install_kernels(&session, &config);
+    let context = simulated::context().unwrap();
     let pool = RegisteredPool::new(&context, pool()).unwrap();
     let options = AscendOptions::new(context).with_kernels(kernels);
     let mut engine = Engine::on_ascend(config, pool, &options).unwrap();
@@ -35,13 +36,13 @@ fn on_both(test: impl Fn(&mut Engine, &Session)) {
     assert_eq!(session.leaks(), Vec::<String>::new());
 }
 
-/// K distinct ids from `first` on, in steps of 17.
+/// Returns K distinct ids from `first` on, in steps of 17.
 fn ids(first: usize) -> Vec<i32> {
     (0..K).map(|i| ((first + i * 17) % 500) as i32).collect()
 }
 
-/// A batch of one request of one token.
-fn one(state: i32, generation: i32, first: usize) -> OwnedBatch {
+/// Returns a batch of one request with one token.
+fn one_request(state: i32, generation: i32, first: usize) -> OwnedBatch {
     let mut owned = OwnedBatch::new(K, 0);
     owned.push([state, generation, -1, 600], &[ids(first)]);
     owned
@@ -53,180 +54,188 @@ fn planned(engine: &mut Engine, owned: &OwnedBatch) -> Plan {
     plan
 }
 
-/// The transfer works, and the layer then holds what the plan says.
-fn arrives(engine: &mut Engine, owned: &OwnedBatch, plan: &mut Plan, layer: usize) {
+/// Transfers a layer of a plan and checks its rows.
+fn transfer_exactly(engine: &mut Engine, owned: &OwnedBatch, plan: &mut Plan, layer: usize) {
     engine.transfer(plan, layer, None).unwrap();
-    exact(engine, owned, plan, layer);
+    check_exact(engine, owned, plan, layer);
 }
 
-fn exact(engine: &Engine, owned: &OwnedBatch, plan: &Plan, layer: usize) {
+/// Checks that a layer holds the rows of a plan.
+fn check_exact(engine: &Engine, owned: &OwnedBatch, plan: &Plan, layer: usize) {
     exact::check_step(engine, plan, owned, layer, |_, id| (id, layer as u32));
 }
 
 #[track_caller]
-fn refused<T>(done: avsg::Result<T>, parts: &[&str]) {
-    let text = done.err().expect("it is out of order").to_string();
+fn expect_refusal<T>(result: avsg::Result<T>, parts: &[&str]) {
+    let text = result.err().expect("a refusal").to_string();
     assert!(parts.iter().all(|part| text.contains(part)), "{parts:?} in {text:?}");
 }
 
 #[test]
 fn an_older_plan_after_a_newer_one_is_refused() {
-    on_both(|engine, _| {
-        let (a, b) = (one(2, 1, 0), one(2, 1, 200));
+    on_both_devices(|engine, _| {
+        let (a, b) = (one_request(2, 1, 0), one_request(2, 1, 200));
         let (mut old, mut new) = (planned(engine, &a), planned(engine, &b));
         assert_eq!((old.number(), new.number()), (1, 2));
-        arrives(engine, &a, &mut old, 0);
-        arrives(engine, &b, &mut new, 0);
+        transfer_exactly(engine, &a, &mut old, 0);
+        transfer_exactly(engine, &b, &mut new, 0);
         let parts = ["plan number is 1", "layer 0", "plan 2", "state 2", "order in which"];
-        refused(engine.transfer(&mut old, 0, None), &parts);
-        exact(engine, &b, &new, 0);
-        // Another layer is at its own place in the order: there the old one comes first still.
-        arrives(engine, &a, &mut old, 1);
-        arrives(engine, &a, &mut old, 1);
-        arrives(engine, &b, &mut new, 1);
-        refused(engine.transfer(&mut old, 1, None), &["plan number is 1", "layer 1", "plan 2"]);
-        // Another generation does not make it younger.
-        let c = one(2, 2, 0);
+        expect_refusal(engine.transfer(&mut old, 0, None), &parts);
+        check_exact(engine, &b, &new, 0);
+        // Each layer has an order of its own: on layer 1 the older plan is still due.
+        transfer_exactly(engine, &a, &mut old, 1);
+        transfer_exactly(engine, &a, &mut old, 1);
+        transfer_exactly(engine, &b, &mut new, 1);
+        expect_refusal(
+            engine.transfer(&mut old, 1, None),
+            &["plan number is 1", "layer 1", "plan 2"],
+        );
+        // The order does not depend on the generation of the request.
+        let c = one_request(2, 2, 0);
         let mut cold = planned(engine, &c);
-        arrives(engine, &c, &mut cold, 0);
-        refused(engine.transfer(&mut new, 0, None), &["plan number is 2", "plan 3"]);
-        arrives(engine, &b, &mut new, 1);
+        transfer_exactly(engine, &c, &mut cold, 0);
+        expect_refusal(engine.transfer(&mut new, 0, None), &["plan number is 2", "plan 3"]);
+        transfer_exactly(engine, &b, &mut new, 1);
     });
 }
 
 #[test]
-fn a_plan_whose_forerunner_is_missing_is_refused() {
-    on_both(|engine, _| {
-        let (a, b) = (one(0, 1, 0), one(0, 1, 17));
+fn a_plan_that_relies_on_an_untransferred_plan_is_refused() {
+    on_both_devices(|engine, _| {
+        let (a, b) = (one_request(0, 1, 0), one_request(0, 1, 17));
         let (mut old, mut new) = (planned(engine, &a), planned(engine, &b));
-        assert!(new.total_misses() < K, "it hits what the first one missed");
+        assert!(new.total_misses() < K, "the second plan hits rows that the first one misses");
         let parts = ["plan number is 2", "layer 1", "lacks", "plan 1", "state 0", "generation"];
-        refused(engine.transfer(&mut new, 1, None), &parts);
-        // A step is refused before it plans anything.
+        expect_refusal(engine.transfer(&mut new, 1, None), &parts);
+        // A step is refused before it changes the table.
         let mut step = engine.new_plan(2, 2).unwrap();
         let table = engine.table(0).to_vec();
         let parts = ["plan number is 3", "layer 1", "lacks", "plan 2"];
-        refused(engine.step(&b.batch(), &mut step, 1, None), &parts);
+        expect_refusal(engine.step(&b.batch(), &mut step, 1, None), &parts);
         assert!(engine.table(0) == table, "nothing has changed");
-        arrives(engine, &a, &mut old, 1);
-        arrives(engine, &b, &mut new, 1);
+        transfer_exactly(engine, &a, &mut old, 1);
+        transfer_exactly(engine, &b, &mut new, 1);
         engine.step(&b.batch(), &mut step, 1, None).unwrap();
-        exact(engine, &b, &step, 1);
-        // Layer 0 got neither: a cold start needs neither.
-        refused(engine.step(&b.batch(), &mut step, 0, None), &["layer 0", "lacks", "plan 2"]);
-        let cold = one(0, 2, 17);
+        check_exact(engine, &b, &step, 1);
+        // Layer 0 received neither plan. A cold start relies on none.
+        expect_refusal(
+            engine.step(&b.batch(), &mut step, 0, None),
+            &["layer 0", "lacks", "plan 2"],
+        );
+        let cold = one_request(0, 2, 17);
         engine.step(&cold.batch(), &mut step, 0, None).unwrap();
-        exact(engine, &cold, &step, 0);
+        check_exact(engine, &cold, &step, 0);
     });
 }
 
 #[test]
-fn what_the_order_does_not_touch_is_free() {
-    on_both(|engine, _| {
-        // Plans of different states, in flight together, in any order.
-        let (a, b) = (one(0, 1, 0), one(1, 1, 50));
+fn independent_plans_may_be_transferred_in_any_order() {
+    on_both_devices(|engine, _| {
+        // Plans of different states are independent.
+        let (a, b) = (one_request(0, 1, 0), one_request(1, 1, 50));
         let (mut first, mut second) = (planned(engine, &a), planned(engine, &b));
         for layer in [1, 0] {
-            arrives(engine, &b, &mut second, layer);
-            arrives(engine, &a, &mut first, layer);
-            exact(engine, &b, &second, layer);
+            transfer_exactly(engine, &b, &mut second, layer);
+            transfer_exactly(engine, &a, &mut first, layer);
+            check_exact(engine, &b, &second, layer);
         }
-        // The next step is planned, and copied where it can be, while layers wait for this one.
+        // Layer 1 is transferred two steps after layer 0.
         let mut plans: Vec<Plan> = (0..3).map(|_| engine.new_plan(2, 2).unwrap()).collect();
-        let steps: Vec<OwnedBatch> = (0..12).map(|step| one(0, 1, step * 29)).collect();
+        let steps: Vec<OwnedBatch> = (0..12).map(|step| one_request(0, 1, step * 29)).collect();
         for (step, owned) in steps.iter().enumerate() {
             engine.plan(&owned.batch(), &mut plans[step % 3]).unwrap();
-            arrives(engine, owned, &mut plans[step % 3], 0);
+            transfer_exactly(engine, owned, &mut plans[step % 3], 0);
             if let Some(before) = step.checked_sub(2) {
-                arrives(engine, &steps[before], &mut plans[before % 3], 1);
+                transfer_exactly(engine, &steps[before], &mut plans[before % 3], 1);
             }
         }
         for step in [10, 11] {
-            arrives(engine, &steps[step], &mut plans[step % 3], 1);
+            transfer_exactly(engine, &steps[step], &mut plans[step % 3], 1);
         }
-        // Without misses there is nothing to transfer, and nobody has to.
+        // A plan without misses need not be transferred.
         let again = planned(engine, &steps[11]);
         assert_eq!(again.total_misses(), 0);
-        let (padding, next) = (one(-1, 9, 0), one(0, 1, 7));
-        let (mut none, mut last) = (planned(engine, &padding), planned(engine, &next));
-        arrives(engine, &next, &mut last, 1);
-        arrives(engine, &padding, &mut none, 1);
-        arrives(engine, &next, &mut last, 0);
-        // A cold state of padding alone copies nothing either.
+        let (padding, next) = (one_request(-1, 9, 0), one_request(0, 1, 7));
+        let (mut empty_plan, mut last) = (planned(engine, &padding), planned(engine, &next));
+        transfer_exactly(engine, &next, &mut last, 1);
+        transfer_exactly(engine, &padding, &mut empty_plan, 1);
+        transfer_exactly(engine, &next, &mut last, 0);
+        // A cold start with padding alone has no misses either.
         let mut empty = OwnedBatch::new(K, 0);
         empty.push([0, 5, -1, 600], &[vec![-1; K]]);
-        let mut nothing = planned(engine, &empty);
-        arrives(engine, &empty, &mut nothing, 0);
-        let warm = one(0, 5, 90);
+        let mut cold_plan = planned(engine, &empty);
+        transfer_exactly(engine, &empty, &mut cold_plan, 0);
+        let warm = one_request(0, 5, 90);
         let mut plan = planned(engine, &warm);
-        arrives(engine, &warm, &mut plan, 1);
-        arrives(engine, &warm, &mut plan, 0);
+        transfer_exactly(engine, &warm, &mut plan, 1);
+        transfer_exactly(engine, &warm, &mut plan, 0);
     });
 }
 
-/// After a failure every state starts cold: no forerunner is asked for.
+/// After a failure every state starts cold, so the next plan relies on no earlier one.
 #[test]
-fn a_failed_device_begins_anew() {
-    on_both(|engine, session| {
+fn a_failure_starts_a_new_order() {
+    on_both_devices(|engine, session| {
         if engine.device() == "cpu" {
             return;
         }
-        let (a, b) = (one(0, 1, 0), one(0, 1, 17));
+        let (a, b) = (one_request(0, 1, 0), one_request(0, 1, 17));
         let mut old = planned(engine, &a);
-        let so_far =
+        let launches =
             session.calls().iter().filter(|c| **c == "aclrtLaunchKernelWithConfig").count();
-        session.fail("aclrtLaunchKernelWithConfig", so_far + 1, 507_899);
+        session.fail("aclrtLaunchKernelWithConfig", launches + 1, 507_899);
         assert!(engine.transfer(&mut old, 0, None).is_err());
-        refused(engine.transfer(&mut old, 0, None), &["stale"]);
+        expect_refusal(engine.transfer(&mut old, 0, None), &["stale"]);
         let mut plan = engine.new_plan(2, 2).unwrap();
         engine.step(&b.batch(), &mut plan, 1, None).unwrap();
-        exact(engine, &b, &plan, 1);
-        arrives(engine, &b, &mut plan, 0);
+        check_exact(engine, &b, &plan, 1);
+        transfer_exactly(engine, &b, &mut plan, 0);
     });
 }
 
-/// Random plans, transfers and steps: whatever is let through is exact, whatever is refused has
-/// changed nothing.
+/// Runs random plans, transfers and steps. The rows of every permitted one must be exact.
 #[test]
-fn every_transfer_that_is_let_through_is_exact() {
-    on_both(|engine, _| {
-        let mut dice = SplitMix64::new(77);
-        let new = |_| (OwnedBatch::new(K, 0), engine.new_plan(2, 2).unwrap());
-        let mut plans: Vec<(OwnedBatch, Plan)> = (0..4).map(new).collect();
-        let (mut done, mut kept) = (0, 0);
+fn every_permitted_transfer_is_exact() {
+    on_both_devices(|engine, _| {
+        let mut rng = SplitMix64::new(77);
+        let new_plan = |_| (OwnedBatch::new(K, 0), engine.new_plan(2, 2).unwrap());
+        let mut plans: Vec<(OwnedBatch, Plan)> = (0..4).map(new_plan).collect();
+        let (mut permitted, mut refused) = (0, 0);
         for _ in 0..3000 {
-            let (which, layer) = (dice.below(4), dice.below(LAYERS));
+            let (index, layer) = (rng.below(4), rng.below(LAYERS));
             let mut owned = OwnedBatch::new(K, 0);
-            let first = dice.below(STATES) as i32;
+            let first = rng.below(STATES) as i32;
             for state in [first, (first + 1) % STATES as i32] {
-                let state = if dice.below(4) == 0 { -1 } else { state };
-                let generation = if dice.below(8) == 0 { dice.below(1 << 20) } else { 1 };
-                let rows = [ids(dice.below(8) * 17), ids(dice.below(500))];
-                owned.push([state, generation as i32, -1, 600], &rows[..dice.below(2)]);
+                let state = if rng.below(4) == 0 { -1 } else { state };
+                let generation = if rng.below(8) == 0 { rng.below(1 << 20) } else { 1 };
+                let rows = [ids(rng.below(8) * 17), ids(rng.below(500))];
+                owned.push([state, generation as i32, -1, 600], &rows[..rng.below(2)]);
             }
-            let (of, plan) = &mut plans[which];
-            let result = match dice.below(8) {
+            let (planned_batch, plan) = &mut plans[index];
+            let result = match rng.below(8) {
                 0..2 => {
                     engine.plan(&owned.batch(), plan).unwrap();
-                    *of = owned;
+                    *planned_batch = owned;
                     continue;
                 }
-                2..4 => engine.step(&owned.batch(), plan, layer, None).map(|()| *of = owned),
+                2..4 => {
+                    engine.step(&owned.batch(), plan, layer, None).map(|()| *planned_batch = owned)
+                }
                 _ => engine.transfer(plan, layer, None),
             };
             match result {
                 Ok(()) => {
-                    let (of, plan) = &plans[which];
-                    exact(engine, of, plan, layer);
-                    done += 1;
+                    let (planned_batch, plan) = &plans[index];
+                    check_exact(engine, planned_batch, plan, layer);
+                    permitted += 1;
                 }
                 Err(error) => {
                     let text = error.to_string();
                     assert!(text.contains("plan number is") || text.contains("plan is empty"));
-                    kept += 1;
+                    refused += 1;
                 }
             }
         }
-        assert!(done > 300 && kept > 300, "{done} let through, {kept} refused");
+        assert!(permitted > 300 && refused > 300, "{permitted} permitted, {refused} refused");
     });
 }

@@ -1,39 +1,41 @@
-//! Failures of work in a caller's stream, queued step by step or captured once and replayed: every
-//! call in turn, kernels that hang or raise exceptions.
+//! Failures of work in a stream of the caller, which is queued step by step or captured once and
+//! replayed: each call in turn, and kernels that hang or raise exceptions.
 
 use std::ops::Range;
 
 use avsg::Result;
 use avsg::ascend::acl::owned::Stream;
+use avsg::ascend::simulated;
 use avsg_sim::{Options, Session};
 
-use crate::faults::{code, points_of_failure};
-use crate::random::{Random, form};
-use crate::stand;
+use crate::faults::{error_code, points_of_failure};
+use crate::harness;
+use crate::random_workload::{RandomWorkload, pair_config};
 
-/// Milliseconds of a wait.
-const PATIENCE: i32 = 20;
+/// Milliseconds that a wait for a stream may take.
+const TIMEOUT_MS: i32 = 20;
 const STEPS: usize = 3;
 
-/// How a workload went.
+/// Errors and calls of a workload.
 struct Outcome {
-    /// Every error, as text.
+    /// The text of every error.
     errors: Vec<String>,
-    /// Every call, and which of them were the engine's and its stream's. The others bring arrays to the
-    /// device and compare what came out.
+    /// Names of all calls of the runtime.
     calls: Vec<&'static str>,
+    /// Ranges of `calls` that were made by the engine and for its stream. The others copy arrays to
+    /// the device and compare results.
     spans: Vec<Range<usize>>,
 }
 
-/// A session, with the errors of calls that were made again.
-struct Watch<'a> {
+/// Retries failed calls in a session and records their errors.
+struct Retrier<'a> {
     session: &'a Session,
     outcome: Outcome,
 }
 
-impl Watch<'_> {
-    /// Makes a call until it succeeds.
-    fn insist<T>(&mut self, mut call: impl FnMut() -> Result<T>) -> T {
+impl Retrier<'_> {
+    /// Repeats a call until it succeeds, at most six times.
+    fn retry<T>(&mut self, mut call: impl FnMut() -> Result<T>) -> T {
         let from = self.session.calls().len();
         for _ in 0..6 {
             match call() {
@@ -44,32 +46,38 @@ impl Watch<'_> {
                 Err(error) => self.outcome.errors.push(error.to_string()),
             }
         }
-        panic!("not usable again: {:?}", self.outcome.errors);
+        panic!("the call failed six times: {:?}", self.outcome.errors);
     }
 }
 
-/// Captures a step (or not), runs three of them, destroys everything; verifies every row.
-fn run(one_launch: bool, captured: bool, order: impl FnOnce(&Session)) -> Outcome {
+/// Runs three steps, captured once and replayed or queued, with the faults that `inject` orders,
+/// and drops everything. Checks every row and that no resource leaks.
+fn run(one_launch: bool, captured: bool, inject: impl FnOnce(&Session)) -> Outcome {
     let session = Session::new(Options { seed: 5, ..Options::default() });
-    let context = stand::context().unwrap();
-    let form = form(1, one_launch);
-    let mut workload = Random::new(&form, &context, stand::kernels(&session, &form.config()), 17);
+    let context = simulated::context().unwrap();
+    let config = pair_config(1, one_launch);
+    let mut workload = RandomWorkload::new(
+        &config,
+        &context,
+        harness::install_kernels(&session, &config.engine_config()),
+        17,
+    );
     let stream = Stream::new(&context).unwrap();
-    let none = Outcome { errors: Vec::new(), calls: Vec::new(), spans: Vec::new() };
-    let mut watch = Watch { session: &session, outcome: none };
-    order(&session);
+    let outcome = Outcome { errors: Vec::new(), calls: Vec::new(), spans: Vec::new() };
+    let mut retrier = Retrier { session: &session, outcome };
+    inject(&session);
     let graph =
-        captured.then(|| watch.insist(|| stream.capture(|| workload.pair.enqueue(stream.raw()))));
-    watch.insist(|| context.take_error());
+        captured.then(|| retrier.retry(|| stream.capture(|| workload.pair.enqueue(stream.raw()))));
+    retrier.retry(|| context.take_error());
     for step in 0..STEPS {
-        workload.next();
+        workload.next_step();
         match &graph {
-            Some(graph) => watch.insist(|| stream.replay(graph)),
-            None => watch.insist(|| workload.pair.enqueue(stream.raw())),
+            Some(graph) => retrier.retry(|| stream.replay(graph)),
+            None => retrier.retry(|| workload.pair.enqueue(stream.raw())),
         }
-        watch.insist(|| stream.synchronize(PATIENCE));
-        watch.insist(|| context.take_error());
-        // No captured work that failed has run, so slots and tables are the same as well.
+        retrier.retry(|| stream.synchronize(TIMEOUT_MS));
+        retrier.retry(|| context.take_error());
+        // A replay that failed has run no kernel, so slots and tables are the CPU's as well.
         if captured && step == STEPS - 1 {
             workload.compare();
         } else {
@@ -78,36 +86,42 @@ fn run(one_launch: bool, captured: bool, order: impl FnOnce(&Session)) -> Outcom
     }
     let from = session.calls().len();
     drop((graph, workload, stream));
-    watch.insist(|| context.take_error());
+    retrier.retry(|| context.take_error());
     if let Err(error) = context.finish() {
-        watch.outcome.errors.push(error.to_string());
+        retrier.outcome.errors.push(error.to_string());
     }
     if captured {
-        // What is destroyed is the same either way.
-        watch.outcome.spans.push(from..session.calls().len());
+        // Objects are dropped in the same way without a capture.
+        retrier.outcome.spans.push(from..session.calls().len());
     }
-    assert_eq!(session.leaks(), Vec::<String>::new(), "{:?}", watch.outcome.errors);
-    Outcome { calls: session.calls(), ..watch.outcome }
+    assert_eq!(session.leaks(), Vec::<String>::new(), "{:?}", retrier.outcome.errors);
+    Outcome { calls: session.calls(), ..retrier.outcome }
 }
 
-/// Each call in turn: an error that names it and its code, nothing leaked, no wrong row later, and
-/// work goes on.
+/// Each failed call gives an error that names the call and its code, leaks nothing and makes no
+/// later row wrong, and the engine can be used again.
 #[test]
-fn every_queued_call_may_fail_once() {
+fn the_engine_recovers_from_each_failed_queued_call() {
     for (one_launch, captured) in [(false, true), (true, true), (false, false)] {
-        let quiet = run(one_launch, captured, |_| ());
-        assert!(quiet.errors.is_empty(), "{:?}", quiet.errors);
-        let points: Vec<usize> = quiet.spans.into_iter().flatten().collect();
+        let without_fault = run(one_launch, captured, |_| ());
+        assert!(without_fault.errors.is_empty(), "{:?}", without_fault.errors);
+        let points: Vec<usize> = without_fault.spans.into_iter().flatten().collect();
         let what = format!("failing queued calls, captured {captured}, one launch {one_launch}");
-        for at in points_of_failure(&what, &quiet.calls, points.clone(), 60) {
-            let (name, code) = (quiet.calls[at], code(at));
+        for at in points_of_failure(&what, &without_fault.calls, points.clone(), 60) {
+            let (name, code) = (without_fault.calls[at], error_code(at));
             let outcome = run(one_launch, captured, |session| session.fail_any(at + 1, code));
-            assert_eq!(outcome.calls[at], name, "the same calls up to the failure");
-            let told = format!("{name} failed with code {code}");
-            let said = outcome.errors.join("\n");
-            assert!(said.contains(&told), "captured {captured}, call {at}, {name}: {said:?}");
+            assert_eq!(outcome.calls[at], name, "the calls up to the failure differ");
+            let expected = format!("{name} failed with code {code}");
+            let errors = outcome.errors.join("\n");
+            assert!(
+                errors.contains(&expected),
+                "captured {captured}, call {at}, {name}: {errors:?}"
+            );
             for error in &outcome.errors {
-                assert!(error.contains(&told), "captured {captured}, call {at}, {name}: {error}");
+                assert!(
+                    error.contains(&expected),
+                    "captured {captured}, call {at}, {name}: {error}"
+                );
             }
         }
         println!("captured {captured}, one launch {one_launch}: {} points", points.len());
@@ -115,48 +129,53 @@ fn every_queued_call_may_fail_once() {
     }
 }
 
-/// After a failure tables start cold. A recording cannot hold that: it would do so at every replay, or
-/// never, if it is thrown away while the engine believes that it has happened.
+/// After a failure the tables are reset. A capture must not contain the reset: every replay would
+/// do it again, and a discarded capture would never do it although the engine counts it as done.
 #[test]
-fn a_cold_start_is_not_recorded() {
+fn a_capture_that_would_contain_a_reset_is_refused() {
     let session = Session::new(Options { seed: 7, ..Options::default() });
-    let context = stand::context().unwrap();
-    let form = form(1, false);
-    let mut workload = Random::new(&form, &context, stand::kernels(&session, &form.config()), 19);
+    let context = simulated::context().unwrap();
+    let config = pair_config(1, false);
+    let mut workload = RandomWorkload::new(
+        &config,
+        &context,
+        harness::install_kernels(&session, &config.engine_config()),
+        19,
+    );
     let stream = Stream::new(&context).unwrap();
-    workload.next();
+    workload.next_step();
     let launch = "aclrtLaunchKernelWithConfig";
     let launches = session.calls().iter().filter(|call| **call == launch).count();
-    // The plan is launched, its transfer is not.
+    // The launch of the plan succeeds and that of the transfer fails.
     session.fail(launch, launches + 2, 507_899);
     workload.pair.enqueue(stream.raw()).unwrap_err();
-    stream.synchronize(PATIENCE).unwrap();
+    stream.synchronize(TIMEOUT_MS).unwrap();
     let refused = stream.capture(|| workload.pair.enqueue(stream.raw())).unwrap_err().to_string();
     assert!(refused.contains("not reset") && refused.contains("outside of a capture"), "{refused}");
     workload.pair.enqueue(stream.raw()).unwrap();
-    stream.synchronize(PATIENCE).unwrap();
+    stream.synchronize(TIMEOUT_MS).unwrap();
     workload.compare_rows();
     let graph = stream.capture(|| workload.pair.enqueue(stream.raw())).unwrap();
     for _ in 0..STEPS {
-        workload.next();
+        workload.next_step();
         stream.replay(&graph).unwrap();
-        stream.synchronize(PATIENCE).unwrap();
+        stream.synchronize(TIMEOUT_MS).unwrap();
         workload.compare_rows();
     }
 }
 
-/// Kernels of a captured step that raise an exception, or never end: the wait says so, and a runtime
-/// that gives its requests new generations goes on in a new stream, with the same graph.
+/// If a kernel of a captured step raises an exception or never ends, the wait reports it. With new
+/// generations of the requests and a new stream the same graph can be replayed.
 #[test]
-fn every_replayed_kernel_may_fail() {
+fn a_graph_is_replayed_again_after_any_of_its_kernels_failed() {
     for (one_launch, hang) in [(false, true), (true, true), (false, false), (true, false)] {
         let kernels = if one_launch { 4 } else { 5 };
         for nth in 1..=2 * kernels {
             let session = Session::new(Options { seed: 6, ..Options::default() });
-            let context = stand::context().unwrap();
-            let form = form(1, one_launch);
-            let kernels = stand::kernels(&session, &form.config());
-            let mut workload = Random::new(&form, &context, kernels, 18);
+            let context = simulated::context().unwrap();
+            let config = pair_config(1, one_launch);
+            let kernels = harness::install_kernels(&session, &config.engine_config());
+            let mut workload = RandomWorkload::new(&config, &context, kernels, 18);
             let mut stream = Stream::new(&context).unwrap();
             let graph = stream.capture(|| workload.pair.enqueue(stream.raw())).unwrap();
             let at = session.launches() + nth;
@@ -167,24 +186,24 @@ fn every_replayed_kernel_may_fail() {
             }
             let mut errors = Vec::new();
             for _ in 0..STEPS {
-                workload.next();
+                workload.next_step();
                 stream.replay(&graph).unwrap();
-                if let Err(error) = stream.synchronize(PATIENCE) {
+                if let Err(error) = stream.synchronize(TIMEOUT_MS) {
                     errors.push(error.to_string());
                     stream = Stream::new(&context).unwrap();
-                    // What the old one left when it went.
+                    // The drop of the old stream may have failed.
                     if let Err(error) = context.take_error() {
                         errors.push(error.to_string());
                     }
-                    workload.renew();
+                    workload.renew_generations();
                     stream.replay(&graph).unwrap();
-                    stream.synchronize(PATIENCE).unwrap();
+                    stream.synchronize(TIMEOUT_MS).unwrap();
                 }
                 workload.compare_rows();
             }
             let code = if hang { "code 507046" } else { "code 507035" };
-            let told = format!("aclrtSynchronizeStreamWithTimeout failed with {code}");
-            assert!(errors[0].contains(&told), "kernel {nth}: {errors:?}");
+            let expected = format!("aclrtSynchronizeStreamWithTimeout failed with {code}");
+            assert!(errors[0].contains(&expected), "kernel {nth}: {errors:?}");
             drop((graph, workload, stream));
             context.finish().unwrap();
             assert_eq!(session.leaks(), Vec::<String>::new(), "kernel {nth}");

@@ -1,10 +1,10 @@
-//! Create, three steps on two layers, destroy: with every error noted and every call that failed
-//! made again, as a runtime would that wants to go on.
+//! A scenario for injected faults: create an engine, run three steps on two layers, and close it.
+//! All errors are recorded, and failed calls are retried as a serving runtime would do.
 
 use std::cell::Cell;
 use std::path::PathBuf;
 
-use avsg::ascend::{AscendOptions, RegisteredPool};
+use avsg::ascend::{AscendOptions, RegisteredPool, simulated};
 use avsg::device::params::{Lifetime, Params};
 use avsg::engine::{Config, Engine, Fresh};
 use avsg::plan::Plan;
@@ -16,14 +16,12 @@ use avsg_testkit::exact::{assert_exact, for_each_id};
 use avsg_testkit::fixture;
 use avsg_testkit::fresh::FreshRows;
 
-use super::stand;
-
-/// Ids of a row.
+/// Ids per row.
 const K: usize = 8;
-/// Rows below it are in the pool from the beginning, with the layer as their version.
-const OLD: usize = 100;
-/// The version of rows that a step has made, less the layer.
-const NEW: u32 = 50;
+/// Rows that the pool holds before the first step, with the layer as their version.
+const INITIAL_ROWS: usize = 100;
+/// Version of the rows that a step writes, without the layer, which is added.
+const STEP_VERSION: u32 = 50;
 const LAYERS: usize = 2;
 pub const STEPS: usize = 3;
 
@@ -38,20 +36,21 @@ fn format() -> RowFormat {
     RowFormat::segments(&[32, 8]).unwrap()
 }
 
-/// How it went.
+/// Result of a run of the scenario.
 pub struct Outcome {
-    /// Every error, as text.
+    /// The text of every error.
     pub errors: Vec<String>,
-    /// Whether the engine was made.
+    /// Whether the engine was created.
     pub created: bool,
-    /// Whether the engine did its three steps.
+    /// Whether all three steps were done.
     pub finished: bool,
-    /// Rows that were compared.
+    /// Number of rows that were compared.
     pub rows: usize,
 }
 
-/// Runs it all, a step as one launch or as two. `patience` is how often a call is made again.
-pub fn run(kernels: PathBuf, patience: usize, one_launch: bool) -> Outcome {
+/// Runs the scenario with one or two launches per step. `retries` limits the number of repeated
+/// calls.
+pub fn run(kernels: PathBuf, retries: usize, one_launch: bool) -> Outcome {
     let mut outcome = Outcome { errors: Vec::new(), created: false, finished: false, rows: 0 };
     let mut engine = match create(kernels, one_launch) {
         Ok(engine) => engine,
@@ -61,20 +60,20 @@ pub fn run(kernels: PathBuf, patience: usize, one_launch: bool) -> Outcome {
         }
     };
     outcome.created = true;
-    let mut left = patience;
+    let mut retries_left = retries;
     let plan = loop {
         match engine.new_plan(4, 2) {
             Ok(plan) => break Some(plan),
             Err(error) => outcome.errors.push(error.to_string()),
         }
-        if left == 0 {
+        if retries_left == 0 {
             break None;
         }
-        left -= 1;
+        retries_left -= 1;
     };
     if let Some(mut plan) = plan {
-        outcome.finished =
-            (0..STEPS).all(|step| one_step(&mut engine, &mut plan, step, &mut left, &mut outcome));
+        outcome.finished = (0..STEPS)
+            .all(|step| run_step(&mut engine, &mut plan, step, &mut retries_left, &mut outcome));
     }
     if let Err(error) = engine.close() {
         outcome.errors.push(error.to_string());
@@ -83,15 +82,15 @@ pub fn run(kernels: PathBuf, patience: usize, one_launch: bool) -> Outcome {
 }
 
 fn create(kernels: PathBuf, one_launch: bool) -> Result<Engine> {
-    let context = stand::context()?;
-    // A chunk is a page: many registrations.
+    let context = simulated::context()?;
+    // Each chunk is one page, so the pool needs many registrations.
     let pool = PoolConfig {
         pages: Pages::Plain,
         chunk_bytes: 4096,
         ..PoolConfig::new(LAYERS, 256, format())
     };
     let pool = RegisteredPool::create(&context, &pool)?;
-    fixture::fill(pool.pool(), OLD, |layer, row| (row as i32, layer as u32));
+    fixture::fill(pool.pool(), INITIAL_ROWS, |layer, row| (row as i32, layer as u32));
     let options = AscendOptions {
         timeout_ms: 20,
         one_launch: Some(one_launch),
@@ -100,9 +99,9 @@ fn create(kernels: PathBuf, one_launch: bool) -> Result<Engine> {
     Engine::on_ascend(config(), pool, &options)
 }
 
-/// Makes a call until it succeeds. False when patience has run out.
-fn insist(
-    left: &mut usize,
+/// Repeats a call until it succeeds. Returns false if no retries are left.
+fn retry(
+    retries_left: &mut usize,
     errors: &mut Vec<String>,
     mut call: impl FnMut() -> Result<()>,
 ) -> bool {
@@ -111,27 +110,28 @@ fn insist(
             Ok(()) => return true,
             Err(error) => errors.push(error.to_string()),
         }
-        if *left == 0 {
+        if *retries_left == 0 {
             return false;
         }
-        *left -= 1;
+        *retries_left -= 1;
     }
 }
 
-fn one_step(
+/// Runs and verifies one step. Returns false if no retries are left.
+fn run_step(
     engine: &mut Engine,
     plan: &mut Plan,
     step: usize,
-    left: &mut usize,
+    retries_left: &mut usize,
     outcome: &mut Outcome,
 ) -> bool {
-    // Two requests of two tokens on the same rows; one selects a row of this very step.
-    let stable = (OLD + 2 * step) as i32;
+    // Two requests of two tokens select the same pool rows, among them a fresh row of this step.
+    let stable = (INITIAL_ROWS + 2 * step) as i32;
     let id = |i: usize| match i % K {
         0 => stable + (i / K % 2) as i32,
         1 => -1,
         2 if step > 0 => stable - 1,
-        _ => ((i * 13 + step * 5) % OLD) as i32,
+        _ => ((i * 13 + step * 5) % INITIAL_ROWS) as i32,
     };
     let ids = [0, 1, 2, 3].map(|row| (row * K..(row + 1) * K).map(id).collect::<Vec<_>>());
     let blocks = (0..16).chain(0..16).collect();
@@ -141,44 +141,45 @@ fn one_step(
     let batch = owned.batch();
     let rows = [0, 1].map(|layer| {
         let mut rows = FreshRows::new(&format(), 4);
-        (0..4).for_each(|at| rows.put(at, stable + at as i32 % 2, NEW + layer));
+        (0..4).for_each(|at| rows.put(at, stable + at as i32 % 2, STEP_VERSION + layer));
         rows
     });
     let parts = [0, 1].map(|l: usize| rows[l].segments());
     let fresh = [0, 1].map(|l: usize| Fresh { segments: &parts[l] });
     loop {
-        let planned =
-            insist(left, &mut outcome.errors, || engine.step(&batch, plan, 0, Some(&fresh[0])));
-        if !planned {
+        let stepped = retry(retries_left, &mut outcome.errors, || {
+            engine.step(&batch, plan, 0, Some(&fresh[0]))
+        });
+        if !stepped {
             return false;
         }
-        // A plan does not outlive a failure: then the step is made again.
+        // A failure makes the plan stale, so the step is repeated.
         match engine.transfer(plan, 1, Some(&fresh[1])) {
             Ok(()) => break,
             Err(error) => outcome.errors.push(error.to_string()),
         }
-        if *left == 0 {
+        if *retries_left == 0 {
             return false;
         }
-        *left -= 1;
+        *retries_left -= 1;
     }
     for layer in 0..LAYERS {
-        if !verify(engine, plan, &owned, layer, left, outcome) {
+        if !verify(engine, plan, &owned, layer, retries_left, outcome) {
             return false;
         }
     }
     (0..LAYERS).all(|layer| {
-        insist(left, &mut outcome.errors, || engine.append(&batch, layer, &fresh[layer]))
+        retry(retries_left, &mut outcome.errors, || engine.append(&batch, layer, &fresh[layer]))
     })
 }
 
-/// Every returned row is what the pool and this step say. False when patience has run out.
+/// Checks every returned row. Returns false if no retries are left.
 fn verify(
     engine: &mut Engine,
     plan: &Plan,
     owned: &OwnedBatch,
     layer: usize,
-    left: &mut usize,
+    retries_left: &mut usize,
     outcome: &mut Outcome,
 ) -> bool {
     let read_all = Cell::new(true);
@@ -190,16 +191,16 @@ fn verify(
             if !read_all.get() {
                 return false;
             }
-            let read = insist(left, &mut outcome.errors, || {
+            let read = retry(retries_left, &mut outcome.errors, || {
                 engine.buffer().slot_bytes(state, layer, slot, bytes)
             });
             read_all.set(read);
             read
         },
-        |_, id| (id, if id < OLD as i32 { 0 } else { NEW } + layer as u32),
-        |seen| {
+        |_, id| (id, if id < INITIAL_ROWS as i32 { 0 } else { STEP_VERSION } + layer as u32),
+        |selected| {
             if read_all.get() {
-                outcome.rows += assert_exact(seen, layer);
+                outcome.rows += assert_exact(selected, layer);
             }
         },
     );

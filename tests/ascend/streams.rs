@@ -1,8 +1,8 @@
-//! The device arrays' side of the Ascend device: the caller's streams, captured work, threads; and
-//! that what is not ordered goes wrong.
+//! Steps with device arrays on the Ascend device: streams of the caller, captured steps, and
+//! threads. Work that is not ordered gives wrong rows.
 
 use avsg::ascend::acl::owned::{DeviceMemory, Event, Stream};
-use avsg::ascend::{AscendOptions, RegisteredPool};
+use avsg::ascend::{AscendOptions, RegisteredPool, simulated};
 use avsg::device::params::Params;
 use avsg::engine::{Config, DeviceArray, DeviceBatch, DeviceFresh, Engine};
 use avsg::pool::{HostPool, Role};
@@ -11,71 +11,74 @@ use avsg_sim::{Options, Session};
 use avsg_testkit::batch::OwnedBatch;
 use avsg_testkit::{exact, fixture};
 
-use crate::random::{Random, form, workload};
-use crate::stand;
+use crate::harness;
+use crate::prerequisites::has_cpp_compiler;
+use crate::random_workload::{self, RandomWorkload, pair_config};
 
 #[test]
-fn steps_in_a_callers_stream_are_the_cpus() {
+fn steps_in_a_callers_stream_match_the_cpu() {
     for one_launch in [false, true] {
         let session = Session::new(Options { seed: 3, ..Options::default() });
-        let context = stand::context().unwrap();
+        let context = simulated::context().unwrap();
         let stream = Stream::new(&context).unwrap();
-        let mut workload = workload(&session, &context, 11, one_launch);
+        let mut workload = random_workload::with_rust_kernels(&session, &context, 11, one_launch);
         for _ in 0..40 {
-            workload.next();
+            workload.next_step();
             workload.pair.enqueue(stream.raw()).unwrap();
             stream.synchronize(1000).unwrap();
             workload.compare();
         }
-        assert!(workload.pair.compared > 10_000);
+        assert!(workload.pair.compared_slots > 10_000);
         drop((workload, stream, context));
         assert_eq!(session.leaks(), Vec::<String>::new());
     }
 }
 
-/// One captured graph, replayed over a random workload: joins, leaves, permuted states, padded requests,
-/// any number of tokens, bad ids, rows of the step itself.
+/// Replays one captured step over a random workload with joins, leaves, permuted states, padded
+/// requests, any number of tokens, invalid ids and fresh rows.
 #[test]
-fn one_captured_step_is_replayed_over_a_life() {
+fn a_captured_step_is_replayed_over_a_workload() {
     for one_launch in [false, true] {
         let session = Session::new(Options { seed: 4, ..Options::default() });
-        let context = stand::context().unwrap();
+        let context = simulated::context().unwrap();
         let stream = Stream::new(&context).unwrap();
-        let mut workload = workload(&session, &context, 12, one_launch);
+        let mut workload = random_workload::with_rust_kernels(&session, &context, 12, one_launch);
         let before = session.launches();
         let graph = stream.capture(|| workload.pair.enqueue(stream.raw())).unwrap();
         assert_eq!(session.launches(), before, "captured work does not run");
         for _ in 0..60 {
-            workload.next();
+            workload.next_step();
             let before = session.calls().len();
             stream.replay(&graph).unwrap();
             let calls = session.calls()[before..].to_vec();
-            let own = ["aclrtGetCurrentContext", "aclmdlRIExecuteAsync"];
-            assert!(calls.iter().all(|call| own.contains(call)), "no host work: {calls:?}");
+            let allowed = ["aclrtGetCurrentContext", "aclmdlRIExecuteAsync"];
+            assert!(
+                calls.iter().all(|call| allowed.contains(call)),
+                "a replay makes no other calls: {calls:?}"
+            );
             stream.synchronize(1000).unwrap();
             workload.compare();
         }
-        assert!(workload.pair.compared > 10_000);
+        assert!(workload.pair.compared_slots > 10_000);
         drop((graph, workload, stream, context));
         assert_eq!(session.leaks(), Vec::<String>::new());
     }
 }
 
-/// The same with the kernels that are shipped.
 #[test]
 fn emitted_kernels_are_captured_and_replayed() {
-    if !stand::compiler() {
+    if !has_cpp_compiler() {
         return;
     }
     for one_launch in [false, true] {
         let _session = Session::new(Options { seed: 8, ..Options::default() });
-        let context = stand::context().unwrap();
+        let context = simulated::context().unwrap();
         let stream = Stream::new(&context).unwrap();
-        let form = form(5, one_launch);
-        let mut workload = Random::new(&form, &context, None, 21);
+        let config = pair_config(5, one_launch);
+        let mut workload = RandomWorkload::new(&config, &context, None, 21);
         let graph = stream.capture(|| workload.pair.enqueue(stream.raw())).unwrap();
         for _ in 0..12 {
-            workload.next();
+            workload.next_step();
             stream.replay(&graph).unwrap();
             stream.synchronize(60_000).unwrap();
             workload.compare();
@@ -83,15 +86,15 @@ fn emitted_kernels_are_captured_and_replayed() {
     }
 }
 
-/// What a step in a stream calls: arguments and launches, nothing that waits or allocates.
+/// A queued step updates arguments and launches kernels. It calls nothing that waits or allocates.
 #[test]
 fn a_queued_step_neither_waits_nor_allocates() {
     let session = Session::new(Options::default());
-    let context = stand::context().unwrap();
+    let context = simulated::context().unwrap();
     let stream = Stream::new(&context).unwrap();
-    let mut workload = workload(&session, &context, 13, false);
+    let mut workload = random_workload::with_rust_kernels(&session, &context, 13, false);
     for _ in 0..3 {
-        workload.next();
+        workload.next_step();
         let before = session.calls().len();
         workload.pair.enqueue(stream.raw()).unwrap();
         let calls = session.calls()[before..].to_vec();
@@ -109,102 +112,111 @@ fn a_queued_step_neither_waits_nor_allocates() {
     }
 }
 
-/// Appends step n in one stream and gathers step n + 1 in another; returns whether the gathered rows are right.
-fn handed_over(seed: u64, event_between: bool) -> bool {
+/// Appends the rows of a step in one stream and gathers them in another. Returns whether the
+/// gathered rows are exact.
+fn gather_after_append(seed: u64, event_between: bool) -> bool {
     let session = Session::new(Options { seed, jitter: 0, ..Options::default() });
-    let context = stand::context().unwrap();
+    let context = simulated::context().unwrap();
     let (appends, gathers) = (Stream::new(&context).unwrap(), Stream::new(&context).unwrap());
-    let done = Event::sync(&context).unwrap();
-    let mut workload = workload(&session, &context, 7, false);
-    let mut right = true;
+    let appended = Event::sync(&context).unwrap();
+    let mut workload = random_workload::with_rust_kernels(&session, &context, 7, false);
+    let mut exact = true;
     for _ in 0..6 {
-        workload.next();
-        let batch = workload.pair.device.batch();
-        let rows = [0, 1].map(|layer| workload.pair.device.fresh(layer));
-        // SAFETY: everything lives until the streams are waited for.
+        workload.next_step();
+        let batch = workload.pair.device_arrays.batch();
+        let rows = [0, 1].map(|layer| workload.pair.device_arrays.fresh(layer));
+        // SAFETY: all memory is dropped after the streams were waited for.
         unsafe {
             for (layer, rows) in rows.iter().enumerate() {
                 let fresh = DeviceFresh { segments: rows };
                 workload.pair.ascend.enqueue_append(&batch, layer, &fresh, appends.raw()).unwrap();
             }
             if event_between {
-                done.record(appends.raw()).unwrap();
-                gathers.wait(&done).unwrap();
+                appended.record(appends.raw()).unwrap();
+                gathers.wait(&appended).unwrap();
             }
-            // No fresh rows are given: the gather has to find them in the pool.
-            right &= gather_right(&mut workload, &batch, &gathers);
+            // The gather is given no fresh rows, so it reads them from the pool.
+            exact &= gather_from_pool(&mut workload, &batch, &gathers);
         }
         appends.synchronize(1000).unwrap();
     }
-    right
+    exact
 }
 
-/// Steps without fresh rows and compares the rows of this step with what was appended.
+/// Runs a step that reads all rows from the pool, and returns whether the rows that this step
+/// appends are exact in their slots.
 ///
 /// # Safety
-/// As for [`Engine::enqueue_step`].
-unsafe fn gather_right(workload: &mut Random, batch: &DeviceBatch, stream: &Stream) -> bool {
-    // stable_len -1: every row is the pool's.
-    let none = DeviceMemory::new(&stand::context().unwrap(), 16).unwrap();
-    none.write(0, &[0xFF; 16]).unwrap();
-    let stable_len = DeviceArray { address: none.address(), len: none.len() / 4 };
-    let all = DeviceBatch { stable_len, ..*batch };
+/// The conditions of [`Engine::enqueue_step`] must hold.
+unsafe fn gather_from_pool(
+    workload: &mut RandomWorkload,
+    batch: &DeviceBatch,
+    stream: &Stream,
+) -> bool {
+    // With a stable length of -1 no row is fresh.
+    let minus_one = DeviceMemory::new(&simulated::context().unwrap(), 16).unwrap();
+    minus_one.write(0, &[0xFF; 16]).unwrap();
+    let stable_len = DeviceArray { address: minus_one.address(), len: minus_one.len() / 4 };
+    let without_fresh = DeviceBatch { stable_len, ..*batch };
     let (engine, plan) = (&mut workload.pair.ascend, &mut workload.pair.ascend_plan);
-    // SAFETY: the contract.
+    // SAFETY: the caller keeps the contract of this function (`# Safety`).
     unsafe {
-        engine.enqueue_step(&all, plan, 0, None, stream.raw()).unwrap();
+        engine.enqueue_step(&without_fresh, plan, 0, None, stream.raw()).unwrap();
         engine.enqueue_transfer(plan, 1, None, stream.raw()).unwrap();
     }
     stream.synchronize(1000).unwrap();
-    workload.fresh_rows_arrived()
+    workload.fresh_rows_are_exact()
 }
 
 #[test]
-fn a_gather_before_its_append_arrives_is_wrong() {
-    assert!((0..12).all(|seed| handed_over(seed, true)), "ordered, every row is right");
-    let right = (0..12).filter(|&seed| handed_over(seed, false)).count();
-    assert!(right < 12, "without the event some gather must come too early");
+fn a_gather_that_does_not_wait_for_the_append_is_wrong() {
+    assert!(
+        (0..12).all(|seed| gather_after_append(seed, true)),
+        "with the event every row is exact"
+    );
+    let exact = (0..12).filter(|&seed| gather_after_append(seed, false)).count();
+    assert!(exact < 12, "without the event some gather must run before its append");
 }
 
-/// Steps whose own rows are read from where this step's rows are, or from the host pool, where they
-/// only come when the step is over. Says whether they came right.
-fn read_from(pool: bool) -> bool {
+/// Runs steps that read their fresh rows from device memory or from the pool, to which they are
+/// only appended at the end of the step. Returns whether the fresh rows are exact.
+fn read_fresh_rows(from_pool: bool) -> bool {
     let session = Session::new(Options { seed: 2, ..Options::default() });
-    let context = stand::context().unwrap();
+    let context = simulated::context().unwrap();
     let stream = Stream::new(&context).unwrap();
-    let mut workload = workload(&session, &context, 7, false);
-    let mut right = true;
+    let mut workload = random_workload::with_rust_kernels(&session, &context, 7, false);
+    let mut exact = true;
     for _ in 0..6 {
-        workload.next();
-        let batch = workload.pair.device.batch();
-        if pool {
-            // SAFETY: everything lives until the stream is waited for, here and below.
-            right &= unsafe { gather_right(&mut workload, &batch, &stream) };
+        workload.next_step();
+        let batch = workload.pair.device_arrays.batch();
+        if from_pool {
+            // SAFETY: all memory is dropped after the stream was waited for.
+            exact &= unsafe { gather_from_pool(&mut workload, &batch, &stream) };
         }
         workload.pair.enqueue(stream.raw()).unwrap();
         stream.synchronize(1000).unwrap();
-        if !pool {
-            right &= workload.fresh_rows_arrived();
+        if !from_pool {
+            exact &= workload.fresh_rows_are_exact();
         }
     }
-    right
+    exact
 }
 
 #[test]
 fn a_fresh_row_read_from_the_pool_is_wrong() {
-    assert!(read_from(false), "from the device, every row is right");
-    assert!(!read_from(true), "the pool does not have them yet");
+    assert!(read_fresh_rows(false), "fresh rows in device memory are exact");
+    assert!(!read_fresh_rows(true), "the pool does not contain the fresh rows yet");
 }
 
-/// What a kernel writes to the pool, the host sees when its stream has come so far: not when it is
-/// queued, and not when another stream is waited for.
+/// The host sees appended rows after it has waited for their stream. Queueing the append or waiting
+/// for another stream is not enough.
 #[test]
-fn appended_rows_are_there_when_their_stream_is() {
+fn appended_rows_are_in_the_pool_after_their_stream_was_waited_for() {
     let session = Session::new(Options { seed: 2, jitter: 0, ..Options::default() });
-    let context = stand::context().unwrap();
+    let context = simulated::context().unwrap();
     let (stream, other) = (Stream::new(&context).unwrap(), Stream::new(&context).unwrap());
-    let mut workload = workload(&session, &context, 9, false);
-    let pool = |workload: &Random| {
+    let mut workload = random_workload::with_rust_kernels(&session, &context, 9, false);
+    let pool_rows = |workload: &RandomWorkload| {
         let pool = workload.pair.ascend.pool();
         let mut rows = vec![[0; 48]; pool.rows()];
         for (at, row) in rows.iter_mut().enumerate() {
@@ -214,30 +226,31 @@ fn appended_rows_are_there_when_their_stream_is() {
     };
     let mut appended = 0;
     for _ in 0..20 {
-        workload.next();
-        let before = pool(&workload);
-        let (batch, rows) = (workload.pair.device.batch(), workload.pair.device.fresh(0));
+        workload.next_step();
+        let before = pool_rows(&workload);
+        let (batch, rows) =
+            (workload.pair.device_arrays.batch(), workload.pair.device_arrays.fresh(0));
         let fresh = DeviceFresh { segments: &rows };
-        // SAFETY: everything lives until the stream is waited for.
+        // SAFETY: all memory is dropped after the stream was waited for.
         unsafe { workload.pair.ascend.enqueue_append(&batch, 0, &fresh, stream.raw()).unwrap() };
         other.synchronize(1000).unwrap();
-        assert!(pool(&workload) == before, "it is only queued");
+        assert!(pool_rows(&workload) == before, "the append has not run yet");
         stream.synchronize(1000).unwrap();
-        let changed = pool(&workload).iter().zip(&before).filter(|(now, then)| now != then).count();
-        assert_eq!(changed, workload.turn().appended_rows(), "each row of the step, and no other");
+        let changed =
+            pool_rows(&workload).iter().zip(&before).filter(|(now, then)| now != then).count();
+        assert_eq!(changed, workload.step_input().appended_rows(), "changed rows of the pool");
         appended += changed;
     }
     assert!(appended > 10, "{appended} rows");
 }
 
-/// Four threads with an engine each, over one shared pool.
 #[test]
-fn four_threads_share_a_pool() {
+fn engines_on_four_threads_share_a_pool() {
     let session = Session::new(Options { seed: 6, ..Options::default() });
     let params = Params::wide(16, 1, 64);
     let config = Config { cores: 3, ..Config::new(params, 2) };
-    let kernels = stand::kernels(&session, &config);
-    let context = stand::context().unwrap();
+    let kernels = harness::install_kernels(&session, &config);
+    let context = simulated::context().unwrap();
     let format = RowFormat::single(64).unwrap();
     let writer = fixture::pool(1, 512, format);
     std::thread::scope(|scope| {

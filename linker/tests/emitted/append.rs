@@ -1,17 +1,19 @@
-//! The emitted append and reset, executed by the shim and compared with plain stores.
+//! The emitted append and reset kernels, run on the shim and compared with plain stores.
 
-use super::mutants::{self, CALLS};
-use super::pool::{Layer, Lot, tiling, with_chunks};
-use super::shim::{Failure, Mode, gxx};
-use super::stand::{EVERY_ORDER, How, differs, kernel, launch, run, small};
-use super::together::{Compiled, compile_all};
+use super::compiled::{Compiled, compile_all};
+use super::harness::{
+    EVERY_ORDER, RunOptions, differs, kernel, launch, shim_launch, small_geometry,
+};
+use super::layer_memory::{LayerMemory, SplitMix64, tiling, with_chunks};
+use super::mutants::{self, SYNC_CALLS};
+use super::shim::{Failure, Mode, has_cpp_compiler};
 use avsg_device::memory::clear_state;
 use avsg_device::memory::table_words;
 use avsg_device::params::Params;
 use avsg_device::tiling::Launch;
 
-/// Batches for append: lengths and blocks around every limit.
-struct Arrivals {
+/// A batch of fresh rows.
+struct AppendBatch {
     cu_q: Vec<i32>,
     state: Vec<i32>,
     stable: Vec<i32>,
@@ -20,9 +22,10 @@ struct Arrivals {
     block_stride: usize,
 }
 
-fn arrivals(lot: &mut Lot, p: &Params, requests: usize, units: usize) -> Arrivals {
+/// Returns a random batch with lengths and block table entries at and beyond their limits.
+fn random_batch(random: &mut SplitMix64, p: &Params, requests: usize, units: usize) -> AppendBatch {
     let page = p.page as usize;
-    let mut a = Arrivals {
+    let mut a = AppendBatch {
         cu_q: vec![0],
         state: vec![],
         stable: vec![],
@@ -30,52 +33,59 @@ fn arrivals(lot: &mut Lot, p: &Params, requests: usize, units: usize) -> Arrival
         blocks: vec![],
         block_stride: if page == 0 { 0 } else { 5 },
     };
-    // Rows of different requests must not meet: each has ids, or blocks, of its own.
-    let own = if page == 0 { units / requests.max(1) } else { units / requests.max(1) * page };
+    // Requests must not write to the same pool rows, so each has ids or blocks of its own.
+    let ids_per_request =
+        if page == 0 { units / requests.max(1) } else { units / requests.max(1) * page };
     let mut free: Vec<_> = (0..units as i32).collect();
     for request in 0..requests {
-        let tokens = lot.below(p.tokens as usize + 1);
+        let tokens = random.below(p.tokens as usize + 1);
         a.cu_q.push(a.cu_q[request] + tokens as i32);
-        a.state.push(if lot.below(6) == 0 { -1 } else { request as i32 });
-        let from = if page == 0 { request * own } else { 0 };
-        // Now and then past the last entry, or past the pool.
-        let stable =
-            from + lot.below(own.max(4) - 3) + if lot.below(9) == 0 { own + units } else { 0 };
-        a.stable.push(if lot.below(6) == 0 { -1 } else { stable as i32 });
-        a.seq.push((stable + tokens - lot.below(2) * lot.below(tokens + 1)) as i32);
+        a.state.push(if random.below(6) == 0 { -1 } else { request as i32 });
+        let from = if page == 0 { request * ids_per_request } else { 0 };
+        // Some ids are past the last block table entry or past the pool.
+        let stable = from
+            + random.below(ids_per_request.max(4) - 3)
+            + if random.below(9) == 0 { ids_per_request + units } else { 0 };
+        a.stable.push(if random.below(6) == 0 { -1 } else { stable as i32 });
+        a.seq.push((stable + tokens - random.below(2) * random.below(tokens + 1)) as i32);
         for _ in 0..a.block_stride {
-            let block = free.swap_remove(lot.below(free.len()));
-            a.blocks.push(if lot.below(7) == 0 { [-1, units as i32][lot.below(2)] } else { block });
+            let block = free.swap_remove(random.below(free.len()));
+            a.blocks.push(if random.below(7) == 0 {
+                [-1, units as i32][random.below(2)]
+            } else {
+                block
+            });
         }
     }
     a
 }
 
+/// Runs append and compares every byte of the host pool.
 fn check_append(
     p: &Params,
     kernels: &Compiled,
     seed: u64,
     requests: usize,
-    how: How,
+    options: RunOptions,
 ) -> Result<(), Failure> {
-    let mut lot = Lot(seed);
+    let mut random = SplitMix64(seed);
     let page = p.page.max(1) as usize;
     let units = requests * if p.page == 0 { 24 } else { 6 } + 3;
-    let a = arrivals(&mut lot, p, requests, units);
+    let a = random_batch(&mut random, p, requests, units);
     let format: &[(usize, usize)] = [&[(96, 100)][..], &[(33, 33), (7, 8)]][seed as usize % 2];
-    let mut layer = Layer::new(&mut lot, format, units * page, 5, 1, 4 * requests);
-    let segments = layer.segments();
+    let mut layer = LayerMemory::new(&mut random, format, units * page, 5, 1, 4 * requests);
+    let segments = layer.layouts();
     let scalars = tiling(
         p,
         Launch {
             block_stride: a.block_stride as u32,
             pool_units: units as u32,
-            ..launch(requests, how.cores, &segments)
+            ..launch(requests, options.cores, &segments)
         },
     );
     let mut expected: Vec<Vec<Vec<u8>>> = vec![];
-    for lane in &layer.lanes {
-        expected.push(lane.chunks.clone());
+    for segment in &layer.segments {
+        expected.push(segment.chunks.clone());
     }
     for request in 0..requests {
         for row in a.cu_q[request]..a.cu_q[request + 1] {
@@ -84,7 +94,7 @@ fn check_append(
             if a.state[request] < 0 || stable < 0 || id as i32 >= a.seq[request] {
                 continue;
             }
-            let place = if p.page == 0 {
+            let pool_row = if p.page == 0 {
                 Some(id)
             } else {
                 let entry =
@@ -92,50 +102,52 @@ fn check_append(
                 let block = entry.and_then(|at| usize::try_from(a.blocks[at]).ok());
                 block.map(|block| block * page + id % page)
             };
-            let Some(place) = place.filter(|&place| place < units * page) else { continue };
-            for (s, lane) in layer.lanes.iter().enumerate() {
-                let t = &lane.segment;
-                let within = place & ((1 << t.chunk_shift) - 1);
-                let from = &lane.fresh[row as usize * t.fresh_stride as usize..];
-                expected[s][place >> t.chunk_shift][within * t.host_stride as usize..]
+            let Some(pool_row) = pool_row.filter(|&row| row < units * page) else { continue };
+            for (s, segment) in layer.segments.iter().enumerate() {
+                let t = &segment.layout;
+                let within = pool_row & ((1 << t.chunk_shift) - 1);
+                let from = &segment.fresh[row as usize * t.fresh_stride as usize..];
+                expected[s][pool_row >> t.chunk_shift][within * t.host_stride as usize..]
                     [..t.bytes as usize]
                     .copy_from_slice(&from[..t.bytes as usize]);
             }
         }
     }
     let name = kernels.name("avsg_append");
-    let run = run(&name, how).input(&a.cu_q).input(&a.state).input(&a.stable).input(&a.seq);
+    let run =
+        shim_launch(&name, options).input(&a.cu_q).input(&a.state).input(&a.stable).input(&a.seq);
     let null = std::ptr::null_mut();
     let run = if p.page == 0 { run.raw(null) } else { run.input(&a.blocks) };
     let mut run = run.input(&layer.pointers);
-    let (mut chunks, lanes) = (vec![], layer.lanes.len());
-    for lane in &mut layer.lanes {
-        run = run.input(&lane.fresh);
-        chunks.extend(&mut lane.chunks);
+    let (mut chunks, segments) = (vec![], layer.segments.len());
+    for segment in &mut layer.segments {
+        run = run.input(&segment.fresh);
+        chunks.extend(&mut segment.chunks);
     }
-    run = if lanes == 1 { run.raw(null) } else { run };
+    run = if segments == 1 { run.raw(null) } else { run };
     with_chunks(run.raw(null).input(&scalars), chunks.into_iter()).run(&kernels.kernels)?;
-    let same = layer.lanes.iter().zip(&expected).all(|(lane, expected)| lane.chunks == *expected);
+    let same =
+        layer.segments.iter().zip(&expected).all(|(segment, expected)| segment.chunks == *expected);
     if same { Ok(()) } else { Err(differs("the host pool")) }
 }
 
 #[test]
-fn append_writes_the_rows_that_have_a_place_and_no_others() {
-    if !gxx() {
+fn append_writes_exactly_the_rows_that_have_a_pool_row() {
+    if !has_cpp_compiler() {
         return;
     }
     let pages = [0, 16];
-    let texts = pages.map(|page| kernel(&small(page), "avsg_append").text);
+    let texts = pages.map(|page| kernel(&small_geometry(page), "avsg_append").text);
     for (page, kernels) in pages.into_iter().zip(compile_all(&texts)) {
-        let p = small(page);
+        let p = small_geometry(page);
         for (seed, requests) in [(1, 1), (2, 5), (3, 40), (4, 200), (5, 300), (6, 0)] {
             for cores in [1, 2, 20, 40] {
                 for mode in EVERY_ORDER {
-                    let how = How { cores, mode, seed };
-                    let done = check_append(&p, &kernels, seed, requests, how);
+                    let options = RunOptions { cores, mode, seed };
+                    let result = check_append(&p, &kernels, seed, requests, options);
                     assert!(
-                        done.is_ok(),
-                        "page {page}, {requests} requests, {cores} cores: {done:?}"
+                        result.is_ok(),
+                        "page {page}, {requests} requests, {cores} cores: {result:?}"
                     );
                 }
             }
@@ -143,65 +155,77 @@ fn append_writes_the_rows_that_have_a_place_and_no_others() {
     }
 }
 
-fn check_reset(p: &Params, kernels: &Compiled, states: usize, how: How) -> Result<(), Failure> {
+/// Runs reset and compares every word of the tables.
+fn check_reset(
+    p: &Params,
+    kernels: &Compiled,
+    states: usize,
+    options: RunOptions,
+) -> Result<(), Failure> {
     let words = table_words(p);
     let mut tables = vec![0x5A5A_5A5A; words * states];
     let mut expected = tables.clone();
     expected.chunks_exact_mut(words).for_each(|table| clear_state(p, table));
-    let segments = Layer::new(&mut Lot(1), &[(8, 8)], 1, 0, 1, 1).segments();
-    let sized =
+    let segments = LayerMemory::new(&mut SplitMix64(1), &[(8, 8)], 1, 0, 1, 1).layouts();
+    let reset_launch =
         Launch { k: p.k, ids_stride: p.k, states: states as u32, ..launch(1, 1, &segments) };
-    let scalars = tiling(p, sized);
+    let scalars = tiling(p, reset_launch);
     let null = std::ptr::null_mut();
     let name = kernels.name("avsg_reset");
-    run(&name, how).device(&mut tables).raw(null).input(&scalars).run(&kernels.kernels)?;
+    shim_launch(&name, options)
+        .device(&mut tables)
+        .raw(null)
+        .input(&scalars)
+        .run(&kernels.kernels)?;
     if tables == expected { Ok(()) } else { Err(differs("a table")) }
 }
 
 #[test]
-fn reset_writes_what_the_cpu_calls_an_empty_table() {
-    if !gxx() {
+fn reset_writes_the_same_empty_tables_as_the_cpu() {
+    if !has_cpp_compiler() {
         return;
     }
     let large = Params { spread: 2, retries: 7, ..Params::wide(2048, 1, 8192) };
     let least = Params::wide(16, 1, 64);
-    let geometries = [least, small(0), large, Params::paper(64, 1, 256)];
+    let geometries = [least, small_geometry(0), large, Params::paper(64, 1, 256)];
     let texts = geometries.map(|p| kernel(&p, "avsg_reset").text);
     for (p, kernels) in geometries.iter().zip(compile_all(&texts)) {
         for (states, cores) in [(1, 1), (1, 40), (3, 2), (7, 20), (50, 40)] {
             for mode in EVERY_ORDER {
-                let done = check_reset(p, &kernels, states, How { cores, mode, seed: 3 });
-                assert!(done.is_ok(), "{states} states on {cores} cores: {done:?}");
+                let result = check_reset(p, &kernels, states, RunOptions { cores, mode, seed: 3 });
+                assert!(result.is_ok(), "{states} states on {cores} cores: {result:?}");
             }
         }
     }
 }
 
-/// Every barrier and flag is needed: without it some run breaks a rule or gives other bytes.
+/// Without any single barrier or flag, some run breaks a rule or gives other bytes.
 #[test]
-fn every_flag_is_needed() {
-    if !gxx() {
+fn every_barrier_and_flag_is_needed() {
+    if !has_cpp_compiler() {
         return;
     }
-    let (p, paged) = (small(0), small(16));
+    let (p, paged) = (small_geometry(0), small_geometry(16));
     let mode = Mode::Adversarial;
-    mutants::every_one_dies(
+    mutants::assert_every_mutant_fails(
         &kernel(&paged, "avsg_append").text,
         "// ---- moving",
-        &CALLS,
+        &SYNC_CALLS,
         |kernels| {
             (0..12).any(|seed| {
-                let how = How { cores: 1 + seed as u32 % 2, mode, seed };
-                check_append(&paged, kernels, seed, 300, how).is_err()
+                let options = RunOptions { cores: 1 + seed as u32 % 2, mode, seed };
+                check_append(&paged, kernels, seed, 300, options).is_err()
             })
         },
     );
-    mutants::every_one_dies(
+    mutants::assert_every_mutant_fails(
         &kernel(&p, "avsg_reset").text,
         "constexpr int32_t PARTS",
-        &CALLS,
+        &SYNC_CALLS,
         |kernels| {
-            (0..4).any(|seed| check_reset(&p, kernels, 3, How { cores: 1, mode, seed }).is_err())
+            (0..4).any(|seed| {
+                check_reset(&p, kernels, 3, RunOptions { cores: 1, mode, seed }).is_err()
+            })
         },
     );
 }

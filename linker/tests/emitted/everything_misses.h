@@ -1,11 +1,12 @@
 __aicore__ inline void Setup(const Gm &gm)
 {
-    // Resident words: a request that finds others runs on a core that was not set up.
+    // Marks the core, so that a request on a core without Setup is noticed.
     const LocalTensor<int32_t> mark(TPosition::VECCALC, 0, 8);
     Duplicate(mark, 4711, 8);
 }
 
-// Every id misses and goes to the slot of its own number. What it was called with goes to missPos.
+// Every id misses and takes the slot with the id's number. The fields of the request are written to
+// missPos.
 __aicore__ inline void StageOne(const Gm &gm, const Request &q)
 {
     const LocalTensor<int32_t> mark(TPosition::VECCALC, 0, 8);

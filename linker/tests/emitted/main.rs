@@ -1,19 +1,19 @@
-//! The kernels as they are emitted for the 910B, compiled against the shim and executed.
+//! The kernels that are emitted for the 910B, compiled against the shim and run.
 
 mod append;
-mod engine;
+mod compiled;
+mod harness;
+mod layer_memory;
 mod mutants;
-mod pool;
 mod requests;
 #[path = "../shim/harness.rs"]
 mod shim;
 mod stage_one;
-mod stand;
 mod step;
 #[path = "../native_equals_replay/step.rs"]
-#[expect(dead_code, reason = "another file's module: only replay is used here")]
+#[expect(dead_code, reason = "only replay is used here")]
 mod steps;
+mod test_engine;
 #[path = "../../../testkit/src/tier.rs"]
 mod tier;
-mod together;
 mod transfer;

@@ -1,34 +1,39 @@
-//! Texts with one synchronisation less.
+//! Mutants of a kernel: texts without one barrier or flag.
 
+use super::compiled::Compiled;
 use super::tier;
-use super::together::Compiled;
 
-/// The statements that synchronise, without the definition of `After`.
-pub const CALLS: [&str; 4] =
+/// Beginnings of the statements that synchronise. The definition of `After` matches none of them.
+pub const SYNC_CALLS: [&str; 4] =
     ["After<HardEvent::", "PipeBarrier<", "SetFlag<HardEvent::", "WaitFlag<HardEvent::"];
 
-/// Leaves out each statement with one of `calls` below the line `from` in turn; `fails` must say of every
-/// mutant that it does, and of the whole text that it does not. All mutants are one file: a number that is set from
-/// outside says which statement does not run. No two tests may take the same text, because they would
-/// share that number.
+/// Leaves out each statement that begins with one of `calls` below the line `from`, one at a time.
+/// `fails` must return true for every mutant and false for the whole text. All mutants are one
+/// file, in which a global number selects the statement that is left out. Two tests must not use
+/// the same text, because they would share that number.
 ///
 /// # Panics
-/// If a mutant lives, or there is nothing to leave out.
-pub fn every_one_dies(text: &str, from: &str, calls: &[&str], fails: impl Fn(&Compiled) -> bool) {
-    let (text, left_out) = switched(text, from, calls);
-    assert!(!left_out.is_empty(), "nothing synchronises below {from}");
-    let kernels = Compiled::alone(&text);
+/// If a mutant passes, the whole text fails, or there is no such statement.
+pub fn assert_every_mutant_fails(
+    text: &str,
+    from: &str,
+    calls: &[&str],
+    fails: impl Fn(&Compiled) -> bool,
+) {
+    let (text, left_out) = with_switches(text, from, calls);
+    assert!(!left_out.is_empty(), "there is no synchronisation below {from}");
+    let kernels = Compiled::single(&text);
     assert!(!fails(&kernels), "the whole text below {from} fails");
     for (number, statement) in left_out.iter().enumerate() {
         kernels.kernels.leave_out(number as i32 + 1);
-        assert!(fails(&kernels), "nothing shows that this is gone: {statement}");
+        assert!(fails(&kernels), "no run fails without {statement}");
     }
     let n = left_out.len();
-    println!("below {from}: {}, {n} of {n} mutants, all found", tier::name());
+    println!("below {from}: {}, {n} of {n} mutants, all fail", tier::name());
 }
 
-/// The text with a switch around each such statement, and the statements with their lines.
-fn switched(text: &str, from: &str, calls: &[&str]) -> (String, Vec<String>) {
+/// Returns the text with a switch around each such statement, and the statements with their lines.
+fn with_switches(text: &str, from: &str, calls: &[&str]) -> (String, Vec<String>) {
     let mut switched = String::from(
         "static int left_out = 0; extern \"C\" void avsg_leave_out(int n) { left_out = n; }\n",
     );
@@ -39,7 +44,7 @@ fn switched(text: &str, from: &str, calls: &[&str]) -> (String, Vec<String>) {
         let call = calls.iter().any(|call| statement.starts_with(call)) && statement.ends_with(';');
         if at >= start && call {
             statements.push(format!("line {}: {statement}", at + 1));
-            // A block, so that what stands below an `if` stays what it was.
+            // The block keeps the statement a single one, as an `if` above it needs.
             let n = statements.len();
             switched += &format!("{{ if (left_out != {n}) {{ {statement} }} }}\n");
         } else {

@@ -1,10 +1,12 @@
-//! The request loop and SyncAll around a Stage One that is easily foretold: every id misses.
+//! The request loop and SyncAll around a Stage One with simple results: every id misses.
 
-use super::mutants::{self, CALLS};
-use super::pool::{Layer, Lot, tiling, with_chunks};
-use super::shim::{Failure, Mode, gxx};
-use super::stand::{EVERY_ORDER, How, differs, kernel_around, launch, run, small};
-use super::together::Compiled;
+use super::compiled::Compiled;
+use super::harness::{
+    EVERY_ORDER, RunOptions, differs, kernel_around, launch, shim_launch, small_geometry,
+};
+use super::layer_memory::{LayerMemory, SplitMix64, tiling, with_chunks};
+use super::mutants::{self, SYNC_CALLS};
+use super::shim::{Failure, Mode, has_cpp_compiler};
 use avsg_device::batched::refresh_late;
 use avsg_device::machine::emu::Emu;
 use avsg_device::memory::{split_state, state_words, table_words};
@@ -25,7 +27,6 @@ fn emitted(p: &Params, name: &str) -> Kernel {
     kernel_around(p, &stage_one(), name)
 }
 
-/// A batch, with everything that a host could get wrong in it.
 struct Batch {
     k: usize,
     stride: usize,
@@ -39,9 +40,10 @@ struct Batch {
 
 const POOL_ROWS: usize = 256;
 
-fn batch(lot: &mut Lot, p: &Params, requests: usize) -> Batch {
-    let k = [64, 1, 37][lot.below(3)];
-    let stride = k + lot.below(9);
+/// Returns a random batch, some of whose states and lengths are out of range.
+fn random_batch(random: &mut SplitMix64, p: &Params, requests: usize) -> Batch {
+    let k = [64, 1, 37][random.below(3)];
+    let stride = k + random.below(9);
     let mut b = Batch {
         k,
         stride,
@@ -53,18 +55,18 @@ fn batch(lot: &mut Lot, p: &Params, requests: usize) -> Batch {
         seq: vec![],
     };
     for request in 0..requests {
-        let tokens = lot.below(p.tokens as usize + 1);
+        let tokens = random.below(p.tokens as usize + 1);
         b.cu_q.push(b.cu_q[request] + tokens as i32);
         let state = (requests - 1 - request) as i32;
-        b.state.push([state, state, state, -1, requests as i32][lot.below(5)]);
-        b.generation.push(lot.below(1000) as i32 - 500);
-        b.stable.push([-1, lot.below(5000) as i32, i32::MAX][lot.below(3)]);
-        b.seq.push([lot.below(5000) as i32, -9, i32::MAX][lot.below(3)]);
-        // Slots of a request are distinct, as Stage One's are.
+        b.state.push([state, state, state, -1, requests as i32][random.below(5)]);
+        b.generation.push(random.below(1000) as i32 - 500);
+        b.stable.push([-1, random.below(5000) as i32, i32::MAX][random.below(3)]);
+        b.seq.push([random.below(5000) as i32, -9, i32::MAX][random.below(3)]);
+        // The ids of a request are distinct, because they become its slots.
         let mut free: Vec<_> = (0..p.slots as i32).collect();
         for _ in 0..tokens {
             b.ids.extend((0..stride).map(|i| match i < k {
-                true => free.swap_remove(lot.below(free.len())),
+                true => free.swap_remove(random.below(free.len())),
                 false => -99,
             }));
         }
@@ -72,7 +74,6 @@ fn batch(lot: &mut Lot, p: &Params, requests: usize) -> Batch {
     b
 }
 
-/// What the batch's arrays must be afterwards: slot, valid, missSlot, record, fields.
 struct Outputs {
     slot: Vec<i32>,
     valid: Vec<i32>,
@@ -80,10 +81,12 @@ struct Outputs {
     record: Vec<i32>,
 }
 
+/// Initial value of the output arrays.
 const UNTOUCHED: i32 = 0x7E7E_7E7E;
 
-/// The tables after this Stage One, which leaves them alone, and a step's refreshes of what it published.
-fn lives(p: &Params, step: bool, b: &Batch, out: &Outputs) -> Vec<i32> {
+/// Returns the tables after a batch. This Stage One does not change them, and a step refreshes the
+/// slots of each request's last token.
+fn expected_tables(p: &Params, step: bool, b: &Batch, out: &Outputs) -> Vec<i32> {
     let mut tables = vec![7; b.state.len() * table_words(p)];
     for (request, &state) in b.state.iter().enumerate() {
         let (first, end) = (b.cu_q[request], b.cu_q[request + 1]);
@@ -97,9 +100,10 @@ fn lives(p: &Params, step: bool, b: &Batch, out: &Outputs) -> Vec<i32> {
     tables
 }
 
-fn foretold(p: &Params, b: &Batch, step: bool) -> Outputs {
+/// Returns the outputs that a batch must have.
+fn expected_outputs(p: &Params, b: &Batch, step: bool) -> Outputs {
     let (requests, full) = (b.state.len(), p.k as usize);
-    let rows = *b.cu_q.last().expect("one at least") as usize;
+    let rows = *b.cu_q.last().expect("cu_q is not empty") as usize;
     let mut out = Outputs {
         slot: vec![-1; rows * full],
         valid: vec![0; rows],
@@ -151,28 +155,29 @@ fn foretold(p: &Params, b: &Batch, step: bool) -> Outputs {
     out
 }
 
-/// Runs `avsg_plan`, or `avsg_step` with its copies, and compares everything.
-fn check(
+/// Runs `avsg_plan`, or `avsg_step` with its copies, and compares outputs, tables and rows. Returns
+/// the bytes of unified buffer that were used.
+fn run_and_compare(
     p: &Params,
     kernels: &Compiled,
     step: bool,
     seed: u64,
     requests: usize,
-    how: How,
+    options: RunOptions,
 ) -> Result<u32, Failure> {
-    let mut lot = Lot(seed);
-    let b = batch(&mut lot, p, requests);
-    let expected = foretold(p, &b, step);
+    let mut random = SplitMix64(seed);
+    let b = random_batch(&mut random, p, requests);
+    let expected = expected_outputs(p, &b, step);
     let slots = requests.max(1) * p.slots as usize;
-    let mut layer = Layer::new(&mut lot, &[(24, 24), (5, 8)], POOL_ROWS, 5, slots, 1);
-    let segments = layer.segments();
+    let mut layer = LayerMemory::new(&mut random, &[(24, 24), (5, 8)], POOL_ROWS, 5, slots, 1);
+    let segments = layer.layouts();
     let scalars = tiling(
         p,
         Launch {
             k: b.k as u32,
             ids_stride: b.stride as u32,
             pool_units: POOL_ROWS as u32,
-            ..launch(requests, how.cores, &segments)
+            ..launch(requests, options.cores, &segments)
         },
     );
     let mut out = Outputs {
@@ -182,7 +187,7 @@ fn check(
         record: vec![UNTOUCHED; expected.record.len()],
     };
     let mut tables = vec![7; requests * table_words(p)];
-    let mut kv: Vec<_> = layer.lanes.iter().map(|lane| lane.kv.clone()).collect();
+    let mut kv: Vec<_> = layer.segments.iter().map(|segment| segment.kv.clone()).collect();
     for request in 0..requests {
         let (first, end) = (b.cu_q[request] as usize, b.cu_q[request + 1] as usize);
         if !(0..requests as i32).contains(&b.state[request]) {
@@ -190,10 +195,10 @@ fn check(
         }
         for row in first..end {
             for &id in &b.ids[row * b.stride..][..b.k] {
-                for (s, lane) in layer.lanes.iter().enumerate() {
+                for (s, segment) in layer.segments.iter().enumerate() {
                     let slot = b.state[request] as usize * p.slots as usize + id as usize;
-                    let from = layer.host(s, id as usize);
-                    let at = slot * lane.segment.kv_stride as usize;
+                    let from = layer.host_row(s, id as usize);
+                    let at = slot * segment.layout.kv_stride as usize;
                     kv[s][at..at + from.len()].copy_from_slice(from);
                 }
             }
@@ -201,14 +206,18 @@ fn check(
     }
     let null = std::ptr::null_mut();
     let name = if step { "avsg_step" } else { "avsg_plan" };
-    let run = run(name, how).input(&b.ids).input(&b.cu_q).input(&b.state).input(&b.generation);
+    let run = shim_launch(name, options)
+        .input(&b.ids)
+        .input(&b.cu_q)
+        .input(&b.state)
+        .input(&b.generation);
     let run = run.input(&b.stable).input(&b.seq).raw(null).device(&mut tables).raw(null);
     let mut chunks = vec![];
     let mut run = if step { run.input(&layer.pointers) } else { run };
     if step {
-        for lane in &mut layer.lanes {
-            run = run.device(&mut lane.kv);
-            chunks.extend(&mut lane.chunks);
+        for segment in &mut layer.segments {
+            run = run.device(&mut segment.kv);
+            chunks.extend(&mut segment.chunks);
         }
         run = run.raw(null).raw(null);
     }
@@ -228,32 +237,39 @@ fn check(
     if out.miss != expected.miss {
         return Err(differs("a miss list"));
     }
-    if step && layer.lanes.iter().zip(&kv).any(|(lane, kv)| lane.kv != *kv) {
+    if step && layer.segments.iter().zip(&kv).any(|(segment, kv)| segment.kv != *kv) {
         return Err(differs("the device buffer"));
     }
-    if tables != lives(p, step, &b, &expected) {
+    if tables != expected_tables(p, step, &b, &expected) {
         return Err(differs("a table"));
     }
     Ok(peak)
 }
 
 #[test]
-fn every_request_is_planned_once_on_any_number_of_cores() {
-    if !gxx() {
+fn each_request_is_planned_once_on_any_number_of_cores() {
+    if !has_cpp_compiler() {
         return;
     }
-    let p = small(0);
+    let p = small_geometry(0);
     for step in [false, true] {
         let kernel = emitted(&p, if step { "avsg_step" } else { "avsg_plan" });
-        let kernels = Compiled::alone(&kernel.text);
+        let kernels = Compiled::single(&kernel.text);
         for (seed, requests) in
             [(1, 1), (2, 2), (3, 7), (4, 40), (5, 41), (6, 130), (7, 0), (8, 90)]
         {
             for cores in [1, 2, 20, 40] {
                 for mode in EVERY_ORDER {
-                    let done = check(&p, &kernels, step, seed, requests, How { cores, mode, seed });
+                    let result = run_and_compare(
+                        &p,
+                        &kernels,
+                        step,
+                        seed,
+                        requests,
+                        RunOptions { cores, mode, seed },
+                    );
                     let what = format!("step {step}, {requests} requests, {cores} cores, {mode:?}");
-                    let peak = done.unwrap_or_else(|e| panic!("{what}: {e:?}"));
+                    let peak = result.unwrap_or_else(|e| panic!("{what}: {e:?}"));
                     assert!(peak <= kernel.ub_bytes, "{what}: {peak} of {}", kernel.ub_bytes);
                 }
             }
@@ -261,36 +277,42 @@ fn every_request_is_planned_once_on_any_number_of_cores() {
     }
 }
 
-/// Every barrier and flag of the loop is needed, SyncAll too; those of the Stage One above are its own business.
+/// Leaves out each barrier and flag of the request loop, and SyncAll. Those of Stage One are not
+/// tested here.
 #[test]
-fn every_flag_is_needed() {
-    if !gxx() {
+fn every_barrier_and_flag_is_needed() {
+    if !has_cpp_compiler() {
         return;
     }
-    let p = small(0);
+    let p = small_geometry(0);
     let plan = emitted(&p, "avsg_plan").text;
     let fails = |kernels: &Compiled| {
         (0..16).any(|seed| {
-            let how = How { cores: 1 + seed as u32 % 3, mode: Mode::Adversarial, seed };
-            check(&p, kernels, false, seed, [5, 60][seed as usize % 2], how).is_err()
+            let options = RunOptions { cores: 1 + seed as u32 % 3, mode: Mode::Adversarial, seed };
+            run_and_compare(&p, kernels, false, seed, [5, 60][seed as usize % 2], options).is_err()
         })
     };
-    // The window's own flags are shared with Stage Two, whose test needs them.
-    mutants::every_one_dies(&plan, "constexpr int32_t TILE = 16;", &CALLS, fails);
+    // The flags above TILE belong to code that Stage Two shares; `transfer.rs` tests them.
+    mutants::assert_every_mutant_fails(&plan, "constexpr int32_t TILE = 16;", &SYNC_CALLS, fails);
     let step = emitted(&p, "avsg_step").text;
     let fails = |kernels: &Compiled| {
         (0..16).any(|seed| {
-            let how = How { cores: 1 + seed as u32 % 3, mode: Mode::Adversarial, seed };
-            check(&p, kernels, true, seed, [5, 60][seed as usize % 2], how).is_err()
+            let options = RunOptions { cores: 1 + seed as u32 % 3, mode: Mode::Adversarial, seed };
+            run_and_compare(&p, kernels, true, seed, [5, 60][seed as usize % 2], options).is_err()
         })
     };
     let late = "// What the requests' last tokens hit";
-    mutants::every_one_dies(&step, late, &[&CALLS[..], &["SyncAll<"]].concat(), fails);
+    mutants::assert_every_mutant_fails(
+        &step,
+        late,
+        &[&SYNC_CALLS[..], &["SyncAll<"]].concat(),
+        fails,
+    );
 }
 
 #[test]
-fn a_stage_one_that_leaves_no_room_is_refused_with_the_number() {
+fn a_stage_one_that_is_too_large_is_refused_with_its_bytes() {
     let large = StageOneText { ub_bytes: 187_500, ..stage_one() };
-    let error = kernels(&small(0), &large, Abi::Direct).unwrap_err().to_string();
+    let error = kernels(&small_geometry(0), &large, Abi::Direct).unwrap_err().to_string();
     assert!(error.contains("187520 bytes") && error.contains("187360"), "{error}");
 }

@@ -1,11 +1,11 @@
-//! Stage One as it is emitted for the 910B, executed on the shim, leaves the same bits as the tape: over
-//! sequences with everything in them that a request can do.
+//! Stage One as it is emitted for the 910B and run on the shim gives the same bits as the tape,
+//! over random sequences of steps with invalid ids, rollbacks and changes of generation.
 
-use super::shim::{Launch, Mode, gxx};
+use super::compiled::{Compiled, compile_all};
+use super::shim::{Launch, Mode, has_cpp_compiler};
 use super::steps;
-use super::steps::{Random, Request, Table as State};
+use super::steps::{Request, SplitMix64, StepState};
 use super::tier;
-use super::together::{Compiled, compile_all};
 use avsg_device::memory;
 use avsg_device::params::{Lifetime, Params, Table};
 use avsg_device::tiling::rules;
@@ -16,7 +16,7 @@ use avsg_linker::check::check;
 use avsg_linker::record::record_stage_one;
 use avsg_linker::tape::Param;
 
-/// Takes a request's fields from memory, so that a test may set each of them.
+/// A kernel that reads the fields of a request from memory, so that a test can set each of them.
 const ENTRY: &str = r#"
 extern "C" __global__ __aicore__ void one_request(GM_ADDR ids, GM_ADDR blocks, GM_ADDR slot, GM_ADDR valid,
     GM_ADDR missPos, GM_ADDR missId, GM_ADDR missSlot, GM_ADDR missRow, GM_ADDR record, GM_ADDR tables,
@@ -53,20 +53,24 @@ struct Emitted {
     kernels: Compiled,
 }
 
+/// Returns the file of a Stage One and the kernel [`ENTRY`].
 fn file(p: &Params, text: &StageOneText) -> String {
-    let all = kernels(p, text, Abi::Direct).expect("it fits");
+    let all = kernels(p, text, Abi::Direct).expect("the kernels fit");
     let plan = all.kernels.iter().find(|k| k.name == "avsg_plan").expect("a plan kernel");
-    // The kernel itself costs a compiler as much as Stage One, and is not called here.
+    // `avsg_plan` is not called here and takes the compiler as long as Stage One, so only the
+    // thorough tier includes it.
     let text = if tier::thorough() { &plan.text } else { "#include \"avsg_plan.h\"\n" };
-    let fields = record_stage_one(p).expect("it records").params.into_iter().enumerate();
+    let fields =
+        record_stage_one(p).expect("Stage One can be recorded").params.into_iter().enumerate();
     let field =
         |(n, param): (usize, Param)| format!("    q.{} = f.GetValue({n});", camel(&param.name));
     let fields: Vec<String> = fields.map(field).collect();
     all.whole(text) + &ENTRY.replace("FIELDS", &fields.join("\n"))
 }
 
-/// A text in which each barrier and flag can be left out: number n by setting the last field to n.
-fn mutable(text: &str) -> (String, Vec<String>) {
+/// Returns a text in which a number before the request's fields selects a barrier or flag that is
+/// left out, and these barriers and flags.
+fn with_switches(text: &str) -> (String, Vec<String>) {
     let (mut out, mut removed) = (String::new(), Vec::new());
     let mut inside = false;
     for (number, line) in text.lines().enumerate() {
@@ -86,16 +90,15 @@ fn mutable(text: &str) -> (String, Vec<String>) {
         }
     }
     let out = out.replacen("namespace avsg {", "static int32_t without = 0;\nnamespace avsg {", 1);
-    // The number comes before the request's fields.
     let entry = "    const GlobalTensor<int32_t> f = Global<int32_t>(fields)";
     let set = "    without = Global<int32_t>(fields).GetValue(0);\n";
     (out.replace(&format!("{entry};"), &format!("{set}{entry}[1];")), removed)
 }
 
-/// Two steps that fill a table; one that finds some of its oldest ids beside new ones, a few hits that must not
-/// wait; the same again; one that misses a few ids and has no other
-/// than valid ones; and one that misses none and has a few that are not valid.
-fn few_early(p: &Params, like: &Request) -> Vec<Request> {
+/// Returns two steps that fill a table, two that select some of its oldest ids beside new ones, so
+/// that a few hits must be refreshed at once, one in which a few ids miss and all are valid, and
+/// one in which no id misses and a few are invalid.
+fn steps_with_few_early_refreshes(p: &Params, like: &Request) -> Vec<Request> {
     let (k, slots) = (p.k as i32, p.slots as i32);
     let step = |ids: Vec<i32>, tokens, k| {
         let blocks: Vec<i32> = (0..4 * slots / p.page as i32).collect();
@@ -115,26 +118,34 @@ fn few_early(p: &Params, like: &Request) -> Vec<Request> {
         let words = (2 * k + 32) as usize;
         Request { params: params.collect(), ids, blocks, slots: words, misses: words }
     };
-    let mut some = vec![-1; k as usize];
+    let mut few_hits = vec![-1; k as usize];
     for i in 0..20 {
-        some[45 * i] = 2 * k - 200 + i as i32;
-        some[45 * i + 1] = 4 * k + i as i32;
+        few_hits[45 * i] = 2 * k - 200 + i as i32;
+        few_hits[45 * i + 1] = 4 * k + i as i32;
     }
     let (first, second) = (step((0..2 * k).collect(), 2, k), step((2 * k..4 * k).collect(), 2, k));
     let mut valid: Vec<i32> = (3 * k..4 * k).collect();
     (0..20).for_each(|i| valid[i] = 5 * k + i as i32);
-    // So few that all of them found a link.
+    // These ids are few enough that all of them have a link.
     let mut hits = valid[700..].to_vec();
     hits.iter_mut().step_by(45).for_each(|id| *id = -1);
-    let few = hits.len() as i32;
-    let one = |ids: Vec<i32>| step(ids, 1, k);
-    vec![first, second, one(some.clone()), one(some), one(valid), step(hits, 1, few)]
+    let hit_count = hits.len() as i32;
+    let one_token = |ids: Vec<i32>| step(ids, 1, k);
+    vec![
+        first,
+        second,
+        one_token(few_hits.clone()),
+        one_token(few_hits),
+        one_token(valid),
+        step(hits, 1, hit_count),
+    ]
 }
 
-/// What the analysis cannot know: either all hits are refreshed or those few, no run has both; only the first token is
-/// shared, so no earlier one uses what a part is copied to; in this geometry nothing that is still needed lies where a search, or what follows one, begins; and no miss of a
-/// last token loses its link twice.
-const KNOWN: [&str; 6] = [
+/// Barriers and flags that no run needs, for reasons that the emitter's analysis does not cover: a
+/// run refreshes either all hits or a few of them; only the first token is shared, so no earlier
+/// token uses the buffer of a core's part; in this geometry the searches start in memory that is no
+/// longer used; and no miss of a last token loses its link twice.
+const UNNEEDED: [&str; 6] = [
     "V_MTE2>(EVENT_ID0); before CopyIn(ids, gm.ids[from + q.partAt]",
     "PIPE_V>(); before Cast(bytes, life",
     "PIPE_V>(); before ShiftRight(sign, slot[base]",
@@ -143,61 +154,60 @@ const KNOWN: [&str; 6] = [
     "PIPE_V>(); before FindFree(",
 ];
 
-fn known(sync: &str) -> bool {
-    KNOWN.iter().any(|known| sync.contains(known))
+fn is_unneeded(sync: &str) -> bool {
+    UNNEEDED.iter().any(|part| sync.contains(part))
 }
 
-/// No barrier and no flag is there for nothing: without any single one, some step breaks a rule. (In `paper`,
-/// two are for paths that the analysis cannot know to be closed: a loop of no rounds before one of some.)
+/// Without any single barrier or flag, except those in [`UNNEEDED`], some step breaks a rule.
 #[test]
-fn every_synchronisation_is_needed() {
-    if !gxx() {
+fn every_barrier_and_flag_is_needed() {
+    if !has_cpp_compiler() {
         return;
     }
-    let random = &mut Random(3);
+    let random = &mut SplitMix64(3);
     let p = Params {
         spread: 2,
         lifetime: Lifetime::frequency(),
         page: 16,
         ..Params::wide(900, 2, 2048)
     };
-    // As little as it can do with: several tiles.
+    // The smallest unified buffer that suffices gives several tiles.
     let needs = (1..).map(|n| 1024 * n).find_map(|limit| stage_one_within(&p, limit).ok());
-    let text = needs.expect("it fits somewhere");
-    let (file, removed) = mutable(&file(&p, &text));
-    let emitted = Emitted { kernels: Compiled::alone(&file), text };
+    let text = needs.expect("some size fits");
+    let (file, removed) = with_switches(&file(&p, &text));
+    let emitted = Emitted { kernels: Compiled::single(&file), text };
     let tape = record_stage_one(&p).unwrap();
     let mut steps = steps::sequence(&p, random, 16);
-    // Tokens that select nothing: what orders one after the other then?
-    let nothing =
+    // Tokens without ids test that each token is still ordered after the one before.
+    let two_tokens =
         steps.iter().position(|s| s.param("tokens") > 1).expect("some step has two tokens");
-    steps.push(steps[nothing].clone());
+    steps.push(steps[two_tokens].clone());
     steps.last_mut().unwrap().params[1].1 = 0;
-    steps.extend(few_early(&p, &steps[nothing]));
-    let mut state = State::clear(&p);
-    let one = |step| {
+    steps.extend(steps_with_few_early_refreshes(&p, &steps[two_tokens]));
+    let mut state = StepState::clear(&p);
+    let run_step = |step| {
         let both = (state.clone(), state.replay(&tape, 16, step));
         state.finish(&p, step);
         both
     };
-    let states: Vec<_> = steps.iter().map(one).collect();
+    let states: Vec<_> = steps.iter().map(run_step).collect();
     let breaks = |n: usize| {
         steps.iter().zip(&states).find_map(|(step, (before, want))| {
             let mut step = step.clone();
             step.params.push(("without", n as i32));
-            run(&p, &emitted, before, want, &step, (Mode::InOrder, 1)).err()
+            run_and_compare(&p, &emitted, before, want, &step, (Mode::InOrder, 1)).err()
         })
     };
     assert_eq!(breaks(0), None);
-    let alive: Vec<_> = (1..=removed.len())
-        .filter(|&n| !known(&removed[n - 1]))
+    let passing: Vec<_> = (1..=removed.len())
+        .filter(|&n| !is_unneeded(&removed[n - 1]))
         .filter(|&n| breaks(n).is_none())
         .map(|n| (n, &removed[n - 1]))
         .collect();
-    assert!(alive.is_empty(), "{p:?}: nothing shows that these are gone: {alive:#?}");
-    let spare = removed.iter().filter(|sync| known(sync)).count();
+    assert!(passing.is_empty(), "{p:?}: no run fails without these: {passing:#?}");
+    let spare = removed.iter().filter(|sync| is_unneeded(sync)).count();
     let n = removed.len();
-    println!("{}, {n} of {n} barriers and flags, all needed but {spare}", tier::name());
+    println!("{}, {n} of {n} barriers and flags, all needed except {spare}", tier::name());
 }
 
 fn emit(geometries: &[Params]) -> Vec<Emitted> {
@@ -208,8 +218,8 @@ fn emit(geometries: &[Params]) -> Vec<Emitted> {
     all.map(|(kernels, text)| Emitted { text, kernels }).collect()
 }
 
-/// The words of a table, as the CPU lays them out.
-fn words(p: &Params, state: &State) -> Vec<i32> {
+/// Returns the words of a table in the layout of the CPU.
+fn words(p: &Params, state: &StepState) -> Vec<i32> {
     let mut words = vec![0; memory::table_words(p)];
     {
         let mut s: avsg_device::state::State<'_, avsg_device::machine::emu::Emu<1>> =
@@ -222,18 +232,19 @@ fn words(p: &Params, state: &State) -> Vec<i32> {
     words
 }
 
-/// Runs one step on the shim from `before`; `None` where the model refused it.
-fn run(
+/// Runs one step on the shim from the table `before` and compares all outputs and the table with
+/// `want`.
+fn run_and_compare(
     p: &Params,
     e: &Emitted,
-    before: &State,
-    want: &State,
+    before: &StepState,
+    want: &StepState,
     step: &Request,
     (mode, seed): (Mode, u64),
 ) -> Result<(), String> {
     let mut tables = words(p, before);
     let mut out: Vec<Vec<i32>> = want.words[3..].iter().map(|(_, w)| vec![-77; w.len()]).collect();
-    let tape = record_stage_one(p).expect("it records");
+    let tape = record_stage_one(p).expect("Stage One can be recorded");
     let fields = tape.params.iter().map(|param| step.param(&param.name));
     let without = step.params.iter().find(|param| param.0 == "without").map(|param| param.1);
     let fields: Vec<i32> = without.into_iter().chain(fields).collect();
@@ -262,10 +273,10 @@ fn run(
         .run(&e.kernels.kernels)
         .map_err(|f| format!("{f:?}"))?;
     if peak > e.text.ub_bytes {
-        return Err(format!("{peak} bytes of UB, planned are {}", e.text.ub_bytes));
+        return Err(format!("{peak} bytes of UB are used, but {} are planned", e.text.ub_bytes));
     }
     for ((name, want), got) in want.words[3..].iter().zip(&out) {
-        // A kernel writes a request's whole record; the tape only what it knows.
+        // The kernel writes the whole record of a request, the tape only some of its words.
         let mut want = want.clone();
         if *name == "gm_record" {
             want[16..32].iter_mut().filter(|w| **w == -77).for_each(|w| *w = 0);
@@ -274,25 +285,27 @@ fn run(
             return Err(format!("{name}[{at}] is {}, not {}", got[at], want[at]));
         }
     }
-    let good = words(p, want);
-    match good.iter().zip(&tables).position(|(a, b)| a != b) {
-        Some(at) => Err(format!("word {at} of the table is {}, not {}", tables[at], good[at])),
+    let want_words = words(p, want);
+    match want_words.iter().zip(&tables).position(|(a, b)| a != b) {
+        Some(at) => {
+            Err(format!("word {at} of the table is {}, not {}", tables[at], want_words[at]))
+        }
         None => Ok(()),
     }
 }
 
-/// So many steps in each geometry.
-fn compare(geometries: &[Params], random: &mut Random, steps: usize) {
+/// Runs and compares a number of random steps in each geometry.
+fn compare(geometries: &[Params], random: &mut SplitMix64, steps: usize) {
     geometries.iter().for_each(|p| p.check().unwrap_or_else(|e| panic!("{p:?}: {e:?}")));
     for (p, emitted) in geometries.iter().zip(emit(geometries)) {
         let tape = record_stage_one(p).unwrap();
         check(&tape).unwrap_or_else(|e| panic!("{e}"));
-        let mut state = State::clear(p);
+        let mut state = StepState::clear(p);
         for (n, step) in steps::sequence(p, random, steps).iter().enumerate() {
             let before = state.clone();
             let want = state.replay(&tape, 16, step);
             for mode in [Mode::InOrder, Mode::Adversarial] {
-                run(p, &emitted, &before, &want, step, (mode, n as u64))
+                run_and_compare(p, &emitted, &before, &want, step, (mode, n as u64))
                     .unwrap_or_else(|e| panic!("step {n} of {p:?}, {mode:?}: {e}"));
             }
             state.finish(p, step);
@@ -300,14 +313,14 @@ fn compare(geometries: &[Params], random: &mut Random, steps: usize) {
     }
 }
 
-/// Both tables, all spreads, both lifetimes, with and without a block table: a few of each, because every
-/// geometry is work for g++.
+/// Covers both tables, all spreads, both lifetimes, and geometries with and without a block table.
+/// There are few, because g++ compiles each of them.
 #[test]
-fn small_geometries() {
-    if !gxx() {
+fn small_geometries_match_the_tape() {
+    if !has_cpp_compiler() {
         return;
     }
-    let random = &mut Random(1);
+    let random = &mut SplitMix64(1);
     let paper = Table::KNUTH_XXHASH;
     let kinds = [
         (paper, 1, false, 0),
@@ -331,44 +344,43 @@ fn small_geometries() {
     compare(&geometries, random, 10);
 }
 
-/// The geometries that matter, at full size.
 #[test]
-fn full_size() {
-    if !gxx() {
+fn full_size_geometries_match_the_tape() {
+    if !has_cpp_compiler() {
         return;
     }
-    let random = &mut Random(2);
+    let random = &mut SplitMix64(2);
     let wide = Params { spread: 2, retries: 7, ..Params::wide(2048, 4, 8192) };
     let frequency = Params { lifetime: Lifetime::frequency(), page: 16, ..wide };
     let spread = Params { spread: 4, ..Params::wide(2048, 2, 4096) };
     compare(&[wide, frequency, Params::paper(2048, 4, 8192), spread], random, 3);
 }
 
-/// A whole repeat of halves, no less: the compare of 64 would leave bits undefined.
+/// A vector core compares at least 128 halves; a compare of 64 would leave bits undefined.
 #[test]
-fn too_small_names_the_slots() {
+fn a_table_that_is_too_small_is_refused_with_its_slots() {
     let refused = stage_one(&Params::wide(16, 1, 64)).unwrap_err().to_string();
     assert!(refused.contains("S is 64"), "{refused}");
     assert!(stage_one(&Params::wide(16, 1, 128)).is_ok());
 }
 
 #[test]
-fn too_large_names_the_bytes() {
+fn a_table_that_is_too_large_is_refused_with_its_bytes() {
     let p = Params { spread: 2, retries: 7, ..Params::wide(2048, 1, 16384) };
     let refused = stage_one(&p).unwrap_err().to_string();
     assert!(refused.contains("bytes of unified buffer, and there are"), "{refused}");
 }
 
-/// Corners of the geometry rules: the fewest slots that a core compares, one id, no retry and the most, pages
-/// of two rows and of 65536, lists that are no whole blocks, and tables that are all hits.
+/// Covers the least number of slots, a single id, no retry and the maximum, pages of 2 and of 65536
+/// rows, lists that are no multiple of a block, and tables in which all ids hit.
 #[test]
-fn corners() {
-    if !gxx() {
+fn extreme_geometries_match_the_tape() {
+    if !has_cpp_compiler() {
         return;
     }
-    let random = &mut Random(7);
+    let random = &mut SplitMix64(7);
     let (wide, frequency) = (Params::wide, Lifetime::frequency());
-    let corners = [
+    let extremes = [
         wide(128, 1, 128),
         wide(16, 8, 128),
         Params { retries: 0, ..Params::paper(7, 8, 128) },
@@ -377,5 +389,5 @@ fn corners() {
         Params { spread: 2, lifetime: frequency, page: 2, ..wide(300, 3, 1024) },
         Params { spread: 2, ..wide(2048, 1, 2048) },
     ];
-    compare(&corners, random, 6);
+    compare(&extremes, random, 6);
 }

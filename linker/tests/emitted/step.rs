@@ -1,12 +1,12 @@
-//! The whole operator, emitted and executed: plan and transfer, and both in one launch, leave the same
-//! tables, slots, miss lists, records and rows as the CPU engine, bit for bit, on any number of cores.
+//! The emitted kernels give the same tables, slots, miss lists, records and rows as the CPU, bit
+//! for bit, on any number of cores, with plan and transfer as two launches and as one.
 
-use super::engine::{Batch, World};
-use super::pool::{Layer, Lot};
-use super::shim::{Mode, gxx};
-use super::stand::{EVERY_ORDER, How};
+use super::compiled::{Compiled, compile_all};
+use super::harness::{EVERY_ORDER, RunOptions};
+use super::layer_memory::{LayerMemory, SplitMix64};
+use super::shim::{Mode, has_cpp_compiler};
+use super::test_engine::{Batch, TestEngine};
 use super::tier;
-use super::together::{Compiled, compile_all};
 use avsg_device::params::{Lifetime, Params};
 use avsg_device::request::status;
 use avsg_device::share::sharers;
@@ -14,21 +14,21 @@ use avsg_linker::ascendc::ascendc;
 use avsg_linker::ascendc::kernels::{Abi, Kernel};
 use npyz::npz::NpzArchive;
 
-/// A geometry's kernels, compiled.
-struct Emitted {
+/// The compiled kernels of a geometry.
+struct EmittedKernels {
     kernels: Vec<(Kernel, Compiled)>,
 }
 
-impl Emitted {
-    /// In the thorough tier each kernel is a file of its own; otherwise all kernels of all geometries are
-    /// one file.
+impl EmittedKernels {
+    /// Compiles the kernels of geometries. In the thorough tier each kernel is a file of its own,
+    /// otherwise all kernels of all geometries are one file.
     fn all(geometries: &[Params]) -> Vec<Self> {
         let (mut texts, mut kernels) = (vec![], vec![]);
         for p in geometries {
             let all = ascendc(p, Abi::Direct).unwrap_or_else(|e| panic!("{p:?}: {e}"));
-            let wanted = ["avsg_plan", "avsg_transfer", "avsg_step"];
+            let names = ["avsg_plan", "avsg_transfer", "avsg_step"];
             let three: Vec<_> =
-                all.kernels.iter().filter(|k| wanted.contains(&k.name)).cloned().collect();
+                all.kernels.iter().filter(|k| names.contains(&k.name)).cloned().collect();
             if tier::thorough() {
                 texts.extend(three.iter().map(|k| all.whole(&k.text)));
             } else {
@@ -39,10 +39,10 @@ impl Emitted {
         }
         let files = if tier::thorough() { 3 } else { 1 };
         let built = compile_all(&texts);
-        let of = |(three, built): (Vec<Kernel>, &[Compiled])| Self {
+        let pair_up = |(three, built): (Vec<Kernel>, &[Compiled])| Self {
             kernels: three.into_iter().zip(built.iter().cycle().cloned()).collect(),
         };
-        kernels.into_iter().zip(built.chunks(files)).map(of).collect()
+        kernels.into_iter().zip(built.chunks(files)).map(pair_up).collect()
     }
 
     fn new(p: &Params) -> Self {
@@ -54,51 +54,58 @@ impl Emitted {
     }
 }
 
-/// What happened, so that no test passes on empty steps.
+/// Totals over the steps of a test, which show that the steps were not empty.
 #[derive(Default, Debug)]
-struct Seen {
+struct Totals {
     misses: usize,
     valid: usize,
     fresh: usize,
     status: i32,
-    /// Steps whose requests several cores shared.
+    /// Steps in which several cores shared a request.
     shared: usize,
-    /// The highest byte of unified buffer that plan touched.
+    /// Bytes of unified buffer that plan used.
     peak: u32,
 }
 
-/// Runs one step three ways and compares; the world ends as the CPU left it.
-fn compare(world: &mut World, emitted: &Emitted, b: &Batch, how: How, seen: &mut Seen) {
-    let before = world.contents();
-    let want = world.cpu(b);
-    let after = world.contents();
+/// Runs one step on the CPU, with two launches and with one, and compares the results. The engine
+/// keeps the state after the step.
+fn compare(
+    engine: &mut TestEngine,
+    emitted: &EmittedKernels,
+    b: &Batch,
+    options: RunOptions,
+    totals: &mut Totals,
+) {
+    let before = engine.contents();
+    let want = engine.step_on_cpu(b);
+    let after = engine.contents();
     for names in [&["avsg_plan", "avsg_transfer"][..], &["avsg_step"]] {
-        let what = format!("{names:?} on {} cores, {:?}", how.cores, how.mode);
-        world.restore(&before);
+        let what = format!("{names:?} on {} cores, {:?}", options.cores, options.mode);
+        engine.restore(&before);
         let kernels: Vec<_> = names.iter().map(|name| &emitted.named(name).1).collect();
-        let done = world.emitted(b, &kernels, how);
-        let (got, peaks) = done.unwrap_or_else(|e| panic!("{what}: {e:?}"));
+        let result = engine.step_emitted(b, &kernels, options);
+        let (got, peaks) = result.unwrap_or_else(|e| panic!("{what}: {e:?}"));
         for (name, &peak) in names.iter().zip(&peaks) {
             let plan = emitted.named(name).0.ub_bytes;
-            assert!(peak <= plan, "{what}: {name} touches {peak} bytes, {plan} are planned");
+            assert!(peak <= plan, "{what}: {name} uses {peak} bytes, but {plan} are planned");
         }
-        seen.peak = seen.peak.max(if names.len() == 2 { peaks[0] } else { 0 });
+        totals.peak = totals.peak.max(if names.len() == 2 { peaks[0] } else { 0 });
         assert_eq!(got.record, want.record, "{what}: records");
         assert_eq!(got.valid, want.valid, "{what}: valid counts");
         assert!(got.slot == want.slot, "{what}: slots");
         assert!(got.miss == want.miss, "{what}: miss lists");
-        let now = world.contents();
-        assert!(now.0 == after.0, "{what}: tables");
-        assert!(now.1 == after.1, "{what}: rows");
+        let got = engine.contents();
+        assert!(got.0 == after.0, "{what}: tables");
+        assert!(got.1 == after.1, "{what}: rows");
     }
-    seen.shared += usize::from(sharers(b.state.len(), b.k, how.cores as usize) > 1);
-    seen.misses += want.misses();
-    seen.valid += want.valid.iter().map(|&n| n as usize).sum::<usize>();
-    seen.fresh += want.miss.iter().flat_map(|list| &list[3]).filter(|&&row| row < 0).count();
-    seen.status |= want.record.chunks_exact(16).fold(0, |all, record| all | record[9]);
+    totals.shared += usize::from(sharers(b.state.len(), b.k, options.cores as usize) > 1);
+    totals.misses += want.miss_count();
+    totals.valid += want.valid.iter().map(|&n| n as usize).sum::<usize>();
+    totals.fresh += want.miss.iter().flat_map(|list| &list[3]).filter(|&&row| row < 0).count();
+    totals.status |= want.record.chunks_exact(16).fold(0, |all, record| all | record[9]);
 }
 
-/// The committed trace: ids [steps, 4, 256] and stable [steps].
+/// Returns the arrays of the committed trace: ids [steps, 4, 256] and stable [steps].
 fn trace() -> (Vec<i32>, Vec<i32>) {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/data/nomicon-4k-k256.npz");
     let mut archive = NpzArchive::open(path).expect("the committed trace");
@@ -109,19 +116,20 @@ fn trace() -> (Vec<i32>, Vec<i32>) {
     (array("ids"), array("stable"))
 }
 
-/// Requests that walk through the real trace at different places.
+/// The requests decode different parts of the committed trace.
 #[test]
-fn the_real_trace() {
-    if !gxx() {
+fn a_real_trace_matches_the_cpu() {
+    if !has_cpp_compiler() {
         return;
     }
     let (ids, stable) = trace();
     let p = Params { spread: 2, retries: 7, ..Params::wide(256, 4, 1024) };
     let geometries = [p, Params::paper(256, 4, 1024)];
-    for (i, (p, emitted)) in geometries.iter().zip(Emitted::all(&geometries)).enumerate() {
-        let (requests, mut lot, mut seen) = (3, Lot(i as u64), Seen::default());
-        let layer = Layer::new(&mut lot, &[(40, 40)], 4400, 9, requests * 1024, requests * 4);
-        let mut world = World::new(p, requests, 4400, layer);
+    for (i, (p, emitted)) in geometries.iter().zip(EmittedKernels::all(&geometries)).enumerate() {
+        let (requests, mut random, mut totals) = (3, SplitMix64(i as u64), Totals::default());
+        let layer =
+            LayerMemory::new(&mut random, &[(40, 40)], 4400, 9, requests * 1024, requests * 4);
+        let mut engine = TestEngine::new(p, requests, 4400, layer);
         for step in 0..24 {
             let mut b = Batch { k: 256, ids_stride: 256, cu_q: vec![0], ..Batch::default() };
             for request in 0..requests {
@@ -135,17 +143,23 @@ fn the_real_trace() {
             }
             let cores = [1, 2, 20, 40][step % 4];
             let mode = EVERY_ORDER[step / 4 % 3];
-            compare(&mut world, &emitted, &b, How { cores, mode, seed: step as u64 }, &mut seen);
+            compare(
+                &mut engine,
+                &emitted,
+                &b,
+                RunOptions { cores, mode, seed: step as u64 },
+                &mut totals,
+            );
         }
-        let hits = 1.0 - seen.misses as f64 / seen.valid as f64;
-        assert!(hits > 0.7 && seen.misses > 3000 && seen.shared > 5, "{seen:?}: {hits}");
+        let hits = 1.0 - totals.misses as f64 / totals.valid as f64;
+        assert!(hits > 0.7 && totals.misses > 3000 && totals.shared > 5, "{totals:?}: {hits}");
     }
 }
 
-/// Sharers do the work: where one of four has nothing to probe, its ids are not what they should be.
+/// If one of four cores that share a request probes no id, the slots are wrong.
 #[test]
-fn an_idle_sharer_is_noticed() {
-    if !gxx() {
+fn every_sharing_core_does_its_part() {
+    if !has_cpp_compiler() {
         return;
     }
     let p = Params { spread: 2, retries: 7, ..Params::wide(256, 1, 1024) };
@@ -154,8 +168,8 @@ fn an_idle_sharer_is_noticed() {
     let text = all.whole(&step.text);
     let idle = text.replace("q.turn = sharer;", "q.turn = sharer; if (sharer == 3) q.partLen = 0;");
     assert!(idle != text && sharers(1, 256, 4) == 4);
-    let layer = Layer::new(&mut Lot(1), &[(40, 40)], 400, 1, 1024, 1);
-    let mut world = World::new(&p, 1, 400, layer);
+    let layer = LayerMemory::new(&mut SplitMix64(1), &[(40, 40)], 400, 1, 1024, 1);
+    let mut engine = TestEngine::new(&p, 1, 400, layer);
     let b = Batch {
         k: 256,
         ids_stride: 256,
@@ -167,63 +181,63 @@ fn an_idle_sharer_is_noticed() {
         seq: vec![400],
         ..Batch::default()
     };
-    let before = world.contents();
-    let want = world.cpu(&b);
-    let how = How { cores: 4, mode: Mode::InOrder, seed: 1 };
+    let before = engine.contents();
+    let want = engine.step_on_cpu(&b);
+    let options = RunOptions { cores: 4, mode: Mode::InOrder, seed: 1 };
     let mut same = |text: &str| {
-        world.restore(&before);
-        let got = world.emitted(&b, &[&Compiled::alone(text)], how);
+        engine.restore(&before);
+        let got = engine.step_emitted(&b, &[&Compiled::single(text)], options);
         got.is_ok_and(|(got, _)| got.slot == want.slot)
     };
     assert!(same(&text) && !same(&idle));
 }
 
-/// A step with everything in it that a batch may hold.
-fn anything(world: &World, lot: &mut Lot, requests: usize) -> Batch {
-    let p = &world.p;
+/// Returns a random batch with padded requests, fresh rows, invalid ids and invalid blocks.
+fn random_batch(engine: &TestEngine, random: &mut SplitMix64, requests: usize) -> Batch {
+    let p = &engine.p;
     let page = p.page as usize;
-    let k = [p.k as usize, p.k as usize, 1 + lot.below(p.k as usize)][lot.below(3)];
-    let stride = k + lot.below(5);
+    let k = [p.k as usize, p.k as usize, 1 + random.below(p.k as usize)][random.below(3)];
+    let stride = k + random.below(5);
     let entries = if page == 0 { 0 } else { 40 };
     let mut b =
         Batch { k, ids_stride: stride, cu_q: vec![0], block_stride: entries, ..Batch::default() };
-    let mut free: Vec<_> = (0..world.states as i32).collect();
+    let mut free: Vec<_> = (0..engine.states as i32).collect();
     for request in 0..requests {
-        let tokens = lot.below(p.tokens as usize + 1);
+        let tokens = random.below(p.tokens as usize + 1);
         b.cu_q.push(b.cu_q[request] + tokens as i32);
-        let padded = free.is_empty() || lot.below(6) == 0;
-        b.state.push(if padded { -1 } else { free.swap_remove(lot.below(free.len())) });
-        b.generation.push(i32::from(lot.below(5) == 0));
-        let context = world.pool_units * page.max(1);
+        let padded = free.is_empty() || random.below(6) == 0;
+        b.state.push(if padded { -1 } else { free.swap_remove(random.below(free.len())) });
+        b.generation.push(i32::from(random.below(5) == 0));
+        let context = engine.pool_units * page.max(1);
         let seq =
-            tokens + lot.below(context.min(40 * page.max(usize::from(page == 0) * context)) - 8);
-        b.stable.push(if lot.below(4) == 0 { -1 } else { (seq - tokens) as i32 });
+            tokens + random.below(context.min(40 * page.max(usize::from(page == 0) * context)) - 8);
+        b.stable.push(if random.below(4) == 0 { -1 } else { (seq - tokens) as i32 });
         b.seq.push(seq as i32);
-        let from = lot.below(seq.max(1));
+        let from = random.below(seq.max(1));
         for _ in 0..tokens {
-            let stretch = [1, 1, 3, 16][lot.below(4)];
-            b.ids.extend((0..stride).map(|i| match lot.below(30) {
+            let stretch = [1, 1, 3, 16][random.below(4)];
+            b.ids.extend((0..stride).map(|i| match random.below(30) {
                 0 => -1,
-                1 => i32::MIN + lot.below(3) as i32,
-                2 => seq as i32 + lot.below(3) as i32,
+                1 => i32::MIN + random.below(3) as i32,
+                2 => seq as i32 + random.below(3) as i32,
                 3 => i32::MAX,
-                4 => lot.below(seq.max(1)) as i32,
-                5 => seq as i32 - 1 - lot.below(4) as i32,
+                4 => random.below(seq.max(1)) as i32,
+                5 => seq as i32 - 1 - random.below(4) as i32,
                 _ => ((from + i * stretch) % seq.max(1)) as i32,
             }));
         }
-        b.blocks.extend((0..entries).map(|_| match lot.below(20) {
+        b.blocks.extend((0..entries).map(|_| match random.below(20) {
             0 => -1,
-            1 => world.pool_units as i32,
-            _ => lot.below(world.pool_units) as i32,
+            1 => engine.pool_units as i32,
+            _ => random.below(engine.pool_units) as i32,
         }));
     }
     b
 }
 
 #[test]
-fn anything_that_a_batch_may_hold() {
-    if !gxx() {
+fn random_batches_match_the_cpu() {
+    if !has_cpp_compiler() {
         return;
     }
     let wide = Params { spread: 2, retries: 7, ..Params::wide(64, 4, 256) };
@@ -231,56 +245,63 @@ fn anything_that_a_batch_may_hold() {
         Params { page: 16, ..wide },
         Params { lifetime: Lifetime::Constant(9), spread: 4, retries: 3, ..wide },
         Params { page: 128, ..Params::paper(100, 2, 512) },
-        // Room for cores to share a token.
+        // K is large enough for several cores to share a token.
         Params { spread: 2, retries: 7, ..Params::wide(320, 2, 1024) },
     ];
-    for (i, (p, emitted)) in geometries.iter().zip(Emitted::all(&geometries)).enumerate() {
-        let (mut lot, mut seen) = (Lot(i as u64), Seen::default());
+    for (i, (p, emitted)) in geometries.iter().zip(EmittedKernels::all(&geometries)).enumerate() {
+        let (mut random, mut totals) = (SplitMix64(i as u64), Totals::default());
         let (units, page) = (900 / p.page.max(1) as usize + 9, p.page.max(1) as usize);
         let format: &[(usize, usize)] = [&[(33, 33)][..], &[(64, 64), (7, 12)]][i % 2];
         let states = 7;
-        let layer =
-            Layer::new(&mut lot, format, units * page, 8, states * p.slots as usize, 50 * 4);
-        let mut world = World::new(p, states, units, layer);
+        let layer = LayerMemory::new(
+            &mut random,
+            format,
+            units * page,
+            8,
+            states * p.slots as usize,
+            50 * 4,
+        );
+        let mut engine = TestEngine::new(p, states, units, layer);
         for step in 0..24 {
             let requests = [1, 3, 7, 50][step % 4];
-            let b = anything(&world, &mut lot, requests);
-            let cores = [1, 2, 20, 40][lot.below(4)];
-            let how = How { cores, mode: EVERY_ORDER[step % 3], seed: step as u64 };
-            compare(&mut world, &emitted, &b, how, &mut seen);
+            let b = random_batch(&engine, &mut random, requests);
+            let cores = [1, 2, 20, 40][random.below(4)];
+            let options = RunOptions { cores, mode: EVERY_ORDER[step % 3], seed: step as u64 };
+            compare(&mut engine, &emitted, &b, options, &mut totals);
         }
-        assert_eq!(seen.shared > 3, p.k == 320, "{p:?}: {seen:?}");
-        let hits = seen.valid - seen.misses;
-        assert!(hits > 500 && seen.misses > 500 && seen.fresh > 20, "{p:?}: {seen:?}");
+        assert_eq!(totals.shared > 3, p.k == 320, "{p:?}: {totals:?}");
+        let hits = totals.valid - totals.misses;
+        assert!(hits > 500 && totals.misses > 500 && totals.fresh > 20, "{p:?}: {totals:?}");
         let both = status::ID_OUT_OF_RANGE | status::ROW_OUT_OF_POOL;
-        assert_eq!(seen.status & both, if p.page == 0 { 1 } else { both }, "{p:?}: {seen:?}");
+        assert_eq!(totals.status & both, if p.page == 0 { 1 } else { both }, "{p:?}: {totals:?}");
     }
 }
 
-/// The largest batch of the largest geometry: a cold start in which every id misses, three requests a
-/// core, two segments, pages, a million tokens of context; then a step of hits. The unified buffer
-/// that plan touches is what was planned.
+/// A cold start of the largest geometry in which every id misses, with three requests per core, two
+/// segments, block tables and a context of a million tokens, and then a step of hits. Plan uses
+/// exactly the planned bytes of unified buffer.
 #[test]
-fn the_worst_case() {
-    if !gxx() {
+fn the_largest_geometry_matches_the_cpu() {
+    if !has_cpp_compiler() {
         return;
     }
     let p = Params { spread: 2, retries: 7, page: 16, ..Params::wide(2048, 4, 8192) };
-    let emitted = Emitted::new(&p);
-    let (mut lot, mut seen) = (Lot(77), Seen::default());
+    let emitted = EmittedKernels::new(&p);
+    let (mut random, mut totals) = (SplitMix64(77), Totals::default());
     let (requests, cores, context) = (7, 2, 1 << 20);
     let units = context / 16;
-    let layer = Layer::new(&mut lot, &[(16, 16), (7, 8)], context, 14, 6 * 8192, requests * 4);
-    let mut world = World::new(&p, 6, units, layer);
+    let layer =
+        LayerMemory::new(&mut random, &[(16, 16), (7, 8)], context, 14, 6 * 8192, requests * 4);
+    let mut engine = TestEngine::new(&p, 6, units, layer);
     let mut b = Batch { k: 2048, ids_stride: 2048, block_stride: units, ..Batch::default() };
     b.cu_q = (0..=requests as i32).map(|r| 4 * r).collect();
     for request in 0..requests {
-        // The last one is padded.
+        // The last request is padded.
         b.state.push(if request == 6 { -1 } else { 5 - request as i32 });
         b.generation.push(3);
         b.stable.push(context as i32 - 4);
         b.seq.push(context as i32);
-        // 8192 distinct ids, far apart, a few of them fresh, padding or out of range.
+        // 8192 distinct ids far apart, a few of which are fresh, padding or out of range.
         b.ids.extend((0..8192).map(|i| match i % 1000 {
             17 => -1,
             18 => context as i32 + i,
@@ -290,9 +311,12 @@ fn the_worst_case() {
         b.blocks.extend((0..units as i32).map(|i| (i * 31 + 7 * request as i32) % units as i32));
     }
     for mode in [Mode::InOrder, Mode::Adversarial] {
-        compare(&mut world, &emitted, &b, How { cores, mode, seed: 4 }, &mut seen);
+        compare(&mut engine, &emitted, &b, RunOptions { cores, mode, seed: 4 }, &mut totals);
     }
-    assert!(seen.misses > 6 * 8000 && seen.valid > 2 * 6 * 8000 && seen.fresh > 0, "{seen:?}");
+    assert!(
+        totals.misses > 6 * 8000 && totals.valid > 2 * 6 * 8000 && totals.fresh > 0,
+        "{totals:?}"
+    );
     let plan = emitted.named("avsg_plan").0.ub_bytes;
-    assert_eq!(seen.peak, plan, "plan touches what was planned");
+    assert_eq!(totals.peak, plan, "plan must use all planned bytes");
 }

@@ -1,4 +1,4 @@
-//! Steps of a request for tests: made at random, run natively or replayed, compared.
+//! Random steps of one request, which run natively or in the interpreter.
 
 use avsg_device::batched::{Batched, refresh_late};
 use avsg_device::machine::cpu::{Cpu, Scalar};
@@ -13,29 +13,33 @@ use avsg_device::work::{split_work, work_words};
 use avsg_linker::replay::Replay;
 use avsg_linker::tape::Tape;
 
-/// SplitMix64.
-pub struct Random(pub u64);
+/// SplitMix64, a random generator whose output depends on the seed only.
+pub struct SplitMix64(pub u64);
 
-impl Random {
+impl SplitMix64 {
+    /// Returns a number below `n`, or 0 if `n` is 0.
     pub fn below(&mut self, n: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
         (z ^ (z >> 31)) % n.max(1)
     }
+
+    /// Returns true with probability 1 / n.
     pub fn one_in(&mut self, n: u64) -> bool {
         self.below(n) == 0
     }
 }
 
-/// One step of one request, as plain numbers.
+/// The input of one step of one request.
 #[derive(Clone, Debug)]
 pub struct Request {
     pub params: Vec<(&'static str, i32)>,
     pub ids: Vec<i32>,
     pub blocks: Vec<i32>,
-    /// Words of the outputs of one step.
+    /// Words of the output `gm_slot`.
     pub slots: usize,
+    /// Words of each miss list.
     pub misses: usize,
 }
 
@@ -45,13 +49,12 @@ impl Request {
     }
 }
 
-/// The arguments of a step, for a kernel that asks for them by name.
-struct Named<'a> {
+struct NamedArguments<'a> {
     step: &'a Request,
     outputs: Vec<&'a mut (&'static str, Vec<i32>)>,
 }
 
-impl<'a, C: Cpu> Arguments<'a, C> for Named<'a> {
+impl<'a, C: Cpu> Arguments<'a, C> for NamedArguments<'a> {
     fn scalar(
         &mut self,
         name: &'static str,
@@ -78,8 +81,9 @@ impl<'a, C: Cpu> Arguments<'a, C> for Named<'a> {
     }
 }
 
-/// A sequence of steps: a growing context, a drifting selection, and every irregularity.
-pub fn sequence(p: &Params, random: &mut Random, steps: usize) -> Vec<Request> {
+/// Returns a random sequence of steps with a growing context and a selection that changes slowly,
+/// and with rollbacks, changes of generation, invalid ids and invalid blocks.
+pub fn sequence(p: &Params, random: &mut SplitMix64, steps: usize) -> Vec<Request> {
     let (mut generation, mut length, mut base) = (7, 2 * u64::from(p.slots), 0);
     let mut next = || step(p, random, &mut generation, &mut length, &mut base);
     (0..steps).map(|_| next()).collect()
@@ -87,21 +91,22 @@ pub fn sequence(p: &Params, random: &mut Random, steps: usize) -> Vec<Request> {
 
 fn step(
     p: &Params,
-    random: &mut Random,
+    random: &mut SplitMix64,
     generation: &mut i32,
     length: &mut u64,
     base: &mut u64,
 ) -> Request {
-    let roll = random.below(10);
-    *generation += i32::from(roll == 0);
-    *length = if roll < 3 { *length * 3 / 4 } else { *length + random.below(9) };
+    let action = random.below(10);
+    *generation += i32::from(action == 0);
+    *length = if action < 3 { *length * 3 / 4 } else { *length + random.below(9) };
     let tokens = if random.one_in(8) { 0 } else { 1 + random.below(p.tokens.into()) };
     let k = if random.one_in(3) { random.below(u64::from(p.k) + 1) } else { p.k.into() };
     let limit = *length + tokens;
     let stable = if random.one_in(5) { NO_STABLE_LEN } else { *length as i32 };
     let stride = k + random.below(3);
     let (ids_at, slot_at, slack) = (random.below(5), random.below(5), 8);
-    // Most steps select nearly what the last one did; some jump, some stride.
+    // Most steps select nearly the ids of the last step. Some jump to another base, and some select
+    // every 16th id.
     *base = if random.one_in(4) { random.below(*length) } else { *base + 3 };
     let (base, stretch) = (*base, if random.one_in(6) { 16 } else { 1 });
     let ids = (0..ids_at + stride * tokens + slack)
@@ -148,16 +153,17 @@ fn step(
     Request { params, ids, blocks, slots, misses: (5 + k * tokens + slack) as usize }
 }
 
-/// Everything a step leaves behind: named planes of the table, and the outputs.
+/// Contents after a step: the named planes of the table, and the outputs.
 #[derive(Clone)]
-pub struct Table {
+pub struct StepState {
     pub words: Vec<(&'static str, Vec<i32>)>,
     pub life: Vec<i8>,
 }
 
 const PLANES: [&str; 3] = ["header", "id", "link"];
 
-impl Table {
+impl StepState {
+    /// Returns an empty table without outputs.
     pub fn clear(p: &Params) -> Self {
         let mut words = vec![0; memory::state_words(p)];
         memory::clear_state(p, &mut words);
@@ -171,7 +177,7 @@ impl Table {
         Self { words, life: s.life.slots().to_vec() }
     }
 
-    /// What is the same for all runs: the outputs before a step, filled so that stray writes show.
+    /// Returns the outputs before a step, filled with a value that reveals stray writes.
     fn outputs(step: &Request) -> Vec<(&'static str, Vec<i32>)> {
         let fill = |n: usize| vec![-77; n];
         vec![
@@ -185,6 +191,7 @@ impl Table {
         ]
     }
 
+    /// Runs a step on a native machine and returns the new state.
     pub fn native<C: Cpu>(&mut self, m: C, p: &Params, step: &Request) -> Self {
         let mut words = vec![0; memory::state_words(p)];
         {
@@ -194,12 +201,12 @@ impl Table {
             s.link.words_mut().copy_from_slice(&self.words[2].1);
             s.life.slots_mut().copy_from_slice(&self.life);
         }
-        // Junk, so that a kernel that reads what it did not write differs.
+        // The pattern reveals a kernel that reads work memory that it did not write.
         let mut work = vec![0x5A5A_5A5A; work_words::<Sequential>(p)];
         let mut outputs = Self::outputs(step);
         {
-            let mut named = Named { step, outputs: outputs.iter_mut().collect() };
-            let mut request = stage::Request::<'_, C>::declare(p, &mut named);
+            let mut arguments = NamedArguments { step, outputs: outputs.iter_mut().collect() };
+            let mut request = stage::Request::<'_, C>::declare(p, &mut arguments);
             let mut state = memory::split_state(p, &mut words);
             let mut work = split_work::<C, Sequential>(p, &mut work);
             stage_one(m, p, &mut state, &mut work, &mut request);
@@ -208,6 +215,7 @@ impl Table {
         self.clone()
     }
 
+    /// Runs a step in the interpreter and returns the new state.
     pub fn replay(&mut self, tape: &Tape, width: usize, step: &Request) -> Self {
         let mut replay = Replay::new(tape, width).unwrap();
         let outputs = Self::outputs(step);
@@ -227,7 +235,7 @@ impl Table {
         self.clone()
     }
 
-    /// What a step that deferred refreshes left to be done.
+    /// Does the refreshes that a step has deferred.
     pub fn finish(&mut self, p: &Params, step: &Request) {
         let late = step.param("late") as usize;
         if late > 0 && Batched::serves(p) {
@@ -238,16 +246,18 @@ impl Table {
         }
     }
 
+    /// Returns a plane or an output by its name.
     pub fn output(&self, name: &str) -> &[i32] {
         &self.words.iter().find(|o| o.0 == name).expect("a known output").1
     }
 
-    pub fn expect_same(&self, want: &Self, who: &str) {
+    /// Checks that two states are equal; `run` names the run in the message.
+    pub fn expect_same(&self, want: &Self, run: &str) {
         for ((name, got), (_, want)) in self.words.iter().zip(&want.words) {
             let differs = got.iter().zip(want).position(|(a, b)| a != b);
-            assert!(differs.is_none() && got.len() == want.len(), "{who}: {name} at {differs:?}");
+            assert!(differs.is_none() && got.len() == want.len(), "{run}: {name} at {differs:?}");
         }
         let differs = self.life.iter().zip(&want.life).position(|(a, b)| a != b);
-        assert!(differs.is_none(), "{who}: life at {differs:?}");
+        assert!(differs.is_none(), "{run}: life at {differs:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! A branch on a mask.
+//! This kernel branches on a mask.
 use avsg_device::machine::Machine;
 
 fn kernel<M: Machine>(m: M, n: M::Scalar, x: &mut M::Column<'_>) {

@@ -1,4 +1,4 @@
-//! Branches on a run-time scalar.
+//! This kernel branches on run-time scalars.
 use avsg_device::machine::Machine;
 
 fn kernel<M: Machine>(m: M, life: &mut M::Life<'_>, list: &M::List<'_, 1>) {

@@ -1,4 +1,4 @@
-// Kernels of several cores: what they share, and when. `in` and `out` hold 4096 words.
+// Kernels on several cores that share memory. `in` and `out` hold 4096 words.
 #include "kernel_operator.h"
 using namespace AscendC;
 
@@ -22,7 +22,7 @@ static void publish(GlobalTensor<int32_t> g) {
 #define KERNEL(NAME) extern "C" __global__ __aicore__ void NAME([[maybe_unused]] GM_ADDR in, [[maybe_unused]] GM_ADDR out)
 #define MIX KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_MIX_AIV_1_0)
 
-// Each core passes 64 words on to its right neighbour by DMA.
+// Each core passes 64 words to the next core by DMA.
 template <bool SYNC> static void pass_on(GM_ADDR in, GM_ADDR out) {
     Words x = buffer();
     uint32_t next = (me() + 1) % cores();
@@ -48,14 +48,15 @@ KERNEL(both_write) {
     all();
     DataCopy(words(out), buffer(), 64);
 }
-// Overlaps its neighbour by one word only.
+// Each core overlaps the next one by one word.
 KERNEL(edge_race) {
     Duplicate(buffer(), int32_t(me()), 64);
     all();
     DataCopyPad(words(out)[me() * 15], buffer(), DataCopyExtParams{1, 64, 0, 0, 0});
 }
 
-// Scalar stores, one line per core, published; read by all after the barrier.
+// Each core stores to a line of its own and publishes it. All cores read the lines after the
+// barrier.
 KERNEL(scalars) {
     MIX;
     GlobalTensor<int32_t> g = words(out);
@@ -73,12 +74,12 @@ KERNEL(unpublished) {
     SyncAll<true>();
 }
 KERNEL(unpublished_at_end) { words(out).SetValue(me() * 16, 1); }
-// Two cores, different words, one line.
+// Two cores store to different words of one line.
 KERNEL(one_line) {
     words(out).SetValue(me(), 1);
     publish(words(out));
 }
-// A line read before another core writes it is still the old one after.
+// A core that has read a line sees its old words after another core has written it.
 template <bool INVALIDATE> static void polled(GM_ADDR out) {
     GlobalTensor<int32_t> g = words(out);
     int32_t before = g.GetValue(0);
@@ -102,7 +103,7 @@ KERNEL(stale) {
     MIX;
     polled<false>(out);
 }
-// The neighbour's words of a line may change under one's own.
+// Another core may change the other words of a line that a core has read.
 KERNEL(shared_line) {
     MIX;
     GlobalTensor<int32_t> g = words(out);
@@ -116,13 +117,13 @@ KERNEL(shared_line) {
     SyncAll<true>();
     if (me() == 0) g.GetValue(7);
 }
-// ... but a store would take the neighbour's old words with it.
+// A store to such a line would write the old words of the other core back.
 KERNEL(shared_line_store) {
     shared_line(in, out);
     if (me() == 0) words(out).SetValue(7, 1);
     publish(words(out));
 }
-// DMA goes past the scalar cache.
+// DMA bypasses the scalar cache.
 template <bool PUBLISH> static void own_store(GM_ADDR out) {
     GlobalTensor<int32_t> g = words(out);
     g.SetValue(0, 5);
@@ -137,7 +138,7 @@ template <bool PUBLISH> static void own_store(GM_ADDR out) {
 KERNEL(stored) { own_store<true>(out); }
 KERNEL(cached) { own_store<false>(out); }
 
-// Idle cores that leave early.
+// One core returns before the barrier.
 KERNEL(early_return) {
     MIX;
     if (me() == 1) return;
@@ -148,13 +149,13 @@ KERNEL(unequal) {
     SyncAll<true>();
     if (me() == 0) SyncAll<true>();
 }
-// No barrier: blocks come in waves.
+// Without a barrier, blocks run in waves.
 KERNEL(waves) {
     Duplicate(buffer(), int32_t(me()), 8);
     all();
     DataCopy(words(out)[me() * 8], buffer(), 8);
 }
-// One core breaks a rule while the others wait for it.
+// One core breaks a rule while the others wait at the barrier.
 KERNEL(one_fails) {
     MIX;
     if (me() == 2) buffer().GetValue(0);

@@ -1,6 +1,6 @@
-//! Several cores: the barrier, races between them, the scalar cache, waves, and launches that fail.
+//! Kernels on several cores: the barrier, races, the scalar cache, waves, and launches that fail.
 
-use super::harness::{Failure, Launch, Mode, compile, gxx};
+use super::harness::{Failure, Launch, Mode, compile, has_cpp_compiler};
 
 fn input() -> Vec<i32> {
     (0..4096).map(|i| i * 31 % 977).collect()
@@ -8,16 +8,18 @@ fn input() -> Vec<i32> {
 
 fn run(name: &str, blocks: u32, mode: Mode) -> (Result<u32, Failure>, Vec<i32>) {
     let k = compile(include_str!("cores.cpp"));
-    // Lines of 64 bytes are counted from address 0, and a Vec starts anywhere.
+    // Cache lines start at multiples of 64 bytes, a Vec need not.
     let (input, mut out) = (input(), vec![1; 4096 + 16]);
     let skew = out.as_ptr().align_offset(64);
-    let lined = &mut out[skew..skew + 4096];
-    let result = Launch::new(name).blocks(blocks).input(&input).device(lined).mode(mode, 5).run(&k);
+    let aligned = &mut out[skew..skew + 4096];
+    let result =
+        Launch::new(name).blocks(blocks).input(&input).device(aligned).mode(mode, 5).run(&k);
     let out = out[skew..skew + 4096].to_vec();
     (result, out)
 }
 
-fn refused(name: &str, blocks: u32, code: i32, pieces: &[&str]) {
+/// Checks that a kernel fails with a code and with `pieces` in its message.
+fn expect_refusal(name: &str, blocks: u32, code: i32, pieces: &[&str]) {
     for mode in [Mode::InOrder, Mode::Adversarial] {
         let failure = run(name, blocks, mode).0.expect_err(name);
         assert_eq!(failure.code, code, "{name}: {failure:?}");
@@ -29,7 +31,7 @@ fn refused(name: &str, blocks: u32, code: i32, pieces: &[&str]) {
 
 #[test]
 fn cores_exchange_data_at_the_barrier() {
-    if !gxx() {
+    if !has_cpp_compiler() {
         return;
     }
     let x = input();
@@ -52,31 +54,31 @@ fn cores_exchange_data_at_the_barrier() {
 
 #[test]
 fn races_between_cores_are_found() {
-    if !gxx() {
+    if !has_cpp_compiler() {
         return;
     }
-    refused("race", 2, 1, &["gm-race", "DataCopy(UB to GM) at", "DataCopy(GM to UB) at"]);
-    refused("race", 8, 1, &["gm-race", "no SyncAll between"]);
-    refused("both_write", 2, 1, &["gm-race", "core 0 writes and core 1 writes"]);
-    refused("edge_race", 3, 1, &["gm-race", "writes"]);
-    // One core alone races with nobody.
+    expect_refusal("race", 2, 1, &["gm-race", "DataCopy(UB to GM) at", "DataCopy(GM to UB) at"]);
+    expect_refusal("race", 8, 1, &["gm-race", "no SyncAll between"]);
+    expect_refusal("both_write", 2, 1, &["gm-race", "core 0 writes and core 1 writes"]);
+    expect_refusal("edge_race", 3, 1, &["gm-race", "writes"]);
+    // A single core races with no other.
     assert!(run("both_write", 1, Mode::InOrder).0.is_ok());
     assert!(run("edge_race", 1, Mode::InOrder).0.is_ok());
 }
 
 #[test]
 fn the_scalar_cache_is_not_coherent() {
-    if !gxx() {
+    if !has_cpp_compiler() {
         return;
     }
-    refused("unpublished", 2, 1, &["cache: ", "never published", "SyncAll at"]);
-    refused("unpublished_at_end", 1, 1, &["cache: ", "never published", "the kernel ends"]);
-    refused("one_line", 2, 1, &["gm-race", "64-byte line"]);
+    expect_refusal("unpublished", 2, 1, &["cache: ", "never published", "SyncAll at"]);
+    expect_refusal("unpublished_at_end", 1, 1, &["cache: ", "never published", "the kernel ends"]);
+    expect_refusal("one_line", 2, 1, &["gm-race", "64-byte line"]);
     assert!(run("one_line", 1, Mode::InOrder).0.is_ok());
-    refused("stale", 2, 1, &["cache: ", "memory was written since"]);
-    refused("shared_line_store", 2, 1, &["cache: ", "SetValue", "memory was written since"]);
+    expect_refusal("stale", 2, 1, &["cache: ", "memory was written since"]);
+    expect_refusal("shared_line_store", 2, 1, &["cache: ", "SetValue", "memory was written since"]);
     assert!(run("shared_line", 2, Mode::InOrder).0.is_ok());
-    refused("cached", 1, 1, &["cache: ", "only in the scalar cache"]);
+    expect_refusal("cached", 1, 1, &["cache: ", "only in the scalar cache"]);
     let (result, out) = run("invalidated", 3, Mode::Adversarial);
     assert!(result.is_ok(), "{result:?}");
     assert!((0..3).all(|c| out[2048 + c * 16] == 8));
@@ -86,8 +88,8 @@ fn the_scalar_cache_is_not_coherent() {
 }
 
 #[test]
-fn an_incoherent_cache_gives_wrong_data_when_nobody_checks() {
-    if !gxx() {
+fn an_incoherent_cache_gives_wrong_data_without_checks() {
+    if !has_cpp_compiler() {
         return;
     }
     let (result, out) = run("stale", 2, Mode::Unchecked);
@@ -95,19 +97,19 @@ fn an_incoherent_cache_gives_wrong_data_when_nobody_checks() {
     assert_eq!(out[2048 + 16], 1, "core 1 still sees the word from before core 0 wrote 8");
     let (result, out) = run("cached", 1, Mode::Unchecked);
     assert!(result.is_ok(), "{result:?}");
-    assert_eq!(out[64], 1, "DMA reads memory, and the 5 is only in the cache");
+    assert_eq!(out[64], 1, "DMA reads memory, but the 5 is only in the cache");
     let (result, out) = run("unpublished_at_end", 1, Mode::Unchecked);
     assert!(result.is_ok(), "{result:?}");
-    assert_eq!(out, vec![1; 4096], "what was never published is not there");
+    assert_eq!(out, vec![1; 4096], "unpublished stores are not in memory");
 }
 
 #[test]
-fn a_barrier_that_not_all_reach_is_a_hang() {
-    if !gxx() {
+fn a_barrier_that_some_cores_never_reach_is_a_hang() {
+    if !has_cpp_compiler() {
         return;
     }
-    refused("early_return", 4, 3, &["hang"]);
-    refused("unequal", 4, 3, &["hang"]);
+    expect_refusal("early_return", 4, 3, &["hang"]);
+    expect_refusal("unequal", 4, 3, &["hang"]);
     assert!(run("early_return", 1, Mode::InOrder).0.is_ok());
     let k = compile(include_str!("cores.cpp"));
     let (input, mut out) = (input(), vec![0; 4096]);
@@ -124,7 +126,7 @@ fn a_barrier_that_not_all_reach_is_a_hang() {
 
 #[test]
 fn without_a_barrier_blocks_run_in_waves() {
-    if !gxx() {
+    if !has_cpp_compiler() {
         return;
     }
     let k = compile(include_str!("cores.cpp"));
@@ -140,11 +142,11 @@ fn without_a_barrier_blocks_run_in_waves() {
 }
 
 #[test]
-fn a_failing_core_frees_the_others() {
-    if !gxx() {
+fn a_failing_core_ends_the_launch() {
+    if !has_cpp_compiler() {
         return;
     }
-    refused("one_fails", 8, 1, &["undefined", "[core 2]"]);
+    expect_refusal("one_fails", 8, 1, &["undefined", "[core 2]"]);
     let k = compile(include_str!("cores.cpp"));
     let (input, mut out) = (input(), vec![0; 4096]);
     let failure = Launch::new("passed")
@@ -157,13 +159,13 @@ fn a_failing_core_frees_the_others() {
     assert_eq!(failure.code, 1);
     assert!(failure.text.starts_with("aicore-exception"), "{failure:?}");
     assert!(failure.text.ends_with("[core 3]"), "{failure:?}");
-    // And the next launch is a fresh one.
+    // The next launch does not inherit the failure.
     Launch::new("passed").blocks(6).input(&input).device(&mut out).run(&k).expect("a new launch");
 }
 
 #[test]
-fn bad_launches_are_told_apart() {
-    if !gxx() {
+fn invalid_launches_are_refused_with_their_values() {
+    if !has_cpp_compiler() {
         return;
     }
     let k = compile(include_str!("cores.cpp"));

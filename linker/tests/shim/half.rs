@@ -1,6 +1,6 @@
-//! A second opinion on binary16, by definition rather than by bit tricks.
+//! binary16 by its definition, independent of the shim's conversions.
 
-/// The value of the bits.
+/// Returns the value of a half.
 pub fn value(bits: u16) -> f64 {
     let sign = if bits & 0x8000 == 0 { 1.0 } else { -1.0 };
     let (exponent, fraction) = (i32::from(bits >> 10 & 31), f64::from(bits & 0x3FF));
@@ -12,10 +12,10 @@ pub fn value(bits: u16) -> f64 {
     }
 }
 
-/// The nearest half, ties to the even one; found by bisection over all that are not negative.
+/// Returns the nearest half, with ties to even, by bisection over the halves that are not negative.
 pub fn nearest(x: f64) -> u16 {
     let (sign, x) = if x.is_sign_negative() { (0x8000, -x) } else { (0, x) };
-    // 65504 is the largest; the next would be 65536, and half way there it is infinity.
+    // The largest half is 65504. Values from halfway to 65536 on round to infinity.
     if x >= 65520.0 {
         return sign | 0x7C00;
     }
@@ -31,12 +31,12 @@ pub fn nearest(x: f64) -> u16 {
     sign | if below < above || (below == above && low % 2 == 0) { low } else { high }
 }
 
-/// Two halves in a word.
+/// Packs two halves into a word.
 pub fn pack(low: u16, high: u16) -> i32 {
     (u32::from(low) | u32::from(high) << 16) as i32
 }
 
-/// The halves of a word.
+/// Returns the two halves of a word.
 pub fn unpack(word: i32) -> [u16; 2] {
     [word as u16, (word as u32 >> 16) as u16]
 }

@@ -1,9 +1,9 @@
 //! Compiles AscendC text against `linker/shim` and launches it on this machine.
 //!
-//! Included by path from the test files that need it; nothing here knows any kernel. Without a C++
-//! compiler `gxx` is false, and tests say "skipped: no C++ compiler".
+//! Test programs include this file by its path. Without a C++ compiler `has_cpp_compiler` returns
+//! false and prints that the test is skipped.
 
-#![expect(dead_code, reason = "every test file includes this and uses a part of it")]
+#![expect(dead_code, reason = "each test program uses a part of this file")]
 
 use std::collections::BTreeMap;
 use std::collections::hash_map::DefaultHasher;
@@ -18,8 +18,8 @@ use avsg_sim::compiler;
 
 use super::tier;
 
-/// Whether there is a C++ compiler; says so if not.
-pub fn gxx() -> bool {
+/// Returns whether there is a C++ compiler. Without one it prints that the test is skipped.
+pub fn has_cpp_compiler() -> bool {
     let found = compiler::cpp().is_some();
     if !found {
         println!("skipped: no C++ compiler");
@@ -27,32 +27,31 @@ pub fn gxx() -> bool {
     found
 }
 
-/// Where `kernel_operator.h` lies.
+/// Returns the folder of `kernel_operator.h`.
 pub fn include() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("shim")
 }
 
-/// Without -g: it would take a third of the time, and the shim names lines itself. -O1 takes a third
-/// more than -Og, and its kernels run as long.
+/// Returns the compiler's flags. -g would take a third of the time, and the shim reports lines
+/// itself. -O1 takes a third longer than -Og, and its kernels run no faster.
 fn flags() -> [&'static str; 8] {
     let level = if tier::thorough() { "-O1" } else { "-Og" };
     ["-std=c++17", level, "-fPIC", "-shared", "-pthread", "-Wall", "-Werror", "-ldl"]
 }
 
-/// A compiled kernel file.
 #[derive(Clone)]
 pub struct Kernels(Arc<libloading::Library>);
 
 impl Kernels {
-    /// Says which statement of a file of mutants does not run; 0 is none.
+    /// Selects the statement of a file of mutants that is left out; 0 selects none.
     pub fn leave_out(&self, number: c_int) {
-        // SAFETY: the file of mutants defines it with this signature.
+        // SAFETY: a file of mutants defines `avsg_leave_out` with this signature.
         let set = unsafe { self.0.get::<extern "C" fn(c_int)>(b"avsg_leave_out\0") };
         set.expect("a file of mutants")(number);
     }
 }
 
-/// A number that changes with the text, the shim, the flags and the compiler.
+/// Returns a hash of the text, the shim, the flags and the compiler.
 fn fingerprint(text: &str) -> u64 {
     static SHIM: OnceLock<u64> = OnceLock::new();
     let shim = SHIM.get_or_init(|| {
@@ -79,14 +78,15 @@ fn fingerprint(text: &str) -> u64 {
     h.finish()
 }
 
-/// Builds the library of `text`; the error is what the compiler said.
+/// Compiles `text` to a library. The error is the output of the compiler.
 fn build(text: &str, name: &str) -> Result<PathBuf, String> {
     let dir = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let library = dir.join(format!("{name}.so"));
     if library.exists() {
         return Ok(library);
     }
-    // Other processes may be at the same text: build under a name of our own, then rename.
+    // Another process may compile the same text, so each builds under a name of its own and
+    // renames.
     let own = dir.join(format!("{name}-{}", process::id()));
     let (written, built) = (own.with_extension("tmp"), own.with_extension("so"));
     let source = dir.join(format!("{name}.cpp"));
@@ -109,25 +109,33 @@ fn build(text: &str, name: &str) -> Result<PathBuf, String> {
     Ok(library)
 }
 
-type Built = Arc<OnceLock<Result<PathBuf, String>>>;
+/// The path of a library, or the output of the compiler. It is set when the build has ended.
+type Build = Arc<OnceLock<Result<PathBuf, String>>>;
 
-/// Compiles `text` (once per content) and loads it; the error is what the compiler said.
+/// Compiles `text` once per content and loads it. The error is the output of the compiler.
 pub fn try_compile(text: &str) -> Result<Kernels, String> {
-    // Tests are threads, and several want the same text at once.
-    static BUILDS: Mutex<BTreeMap<u64, Built>> = Mutex::new(BTreeMap::new());
+    // Several test threads may need the same text at the same time.
+    static BUILDS: Mutex<BTreeMap<u64, Build>> = Mutex::new(BTreeMap::new());
     let print = fingerprint(text);
-    let mine = BUILDS.lock().expect("no test dies holding it").entry(print).or_default().clone();
-    let built = mine.get_or_init(|| build(text, &format!("shim-{print:016x}")));
+    let build_once = BUILDS
+        .lock()
+        .expect("no thread panics while it holds the lock")
+        .entry(print)
+        .or_default()
+        .clone();
+    let built = build_once.get_or_init(|| build(text, &format!("shim-{print:016x}")));
     let library = built.as_ref().map_err(Clone::clone)?;
-    // SAFETY: the library was built from the shim, whose load-time code is one table and one number.
+    // SAFETY: the library was built from the shim, whose code at load time only fills a table and a
+    // number.
     let loaded = unsafe { libloading::Library::new(library) };
     loaded
         .map(|library| Kernels(Arc::new(library)))
         .map_err(|e| format!("{}: {e:?}", library.display()))
 }
 
-/// What the compiler says to `text`, without building anything; `None` if it has no complaint.
-pub fn complaint(text: &str) -> Option<String> {
+/// Checks `text` without building a library. Returns the output of the compiler, or `None` if the
+/// text compiles.
+pub fn compile_errors(text: &str) -> Option<String> {
     let dir = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let source = dir.join(format!("shim-{:016x}-syntax.cpp", fingerprint(text)));
     fs::write(&source, text).expect("a writable target directory");
@@ -137,11 +145,11 @@ pub fn complaint(text: &str) -> Option<String> {
         .arg(include())
         .arg(&source)
         .output()
-        .expect("it started before");
+        .expect("the compiler starts");
     (!out.status.success()).then(|| String::from_utf8_lossy(&out.stderr).into_owned())
 }
 
-/// The same, for text that must compile.
+/// Compiles `text`, which must compile, and loads it.
 pub fn compile(text: &str) -> Kernels {
     match try_compile(text) {
         Ok(k) => k,
@@ -149,21 +157,22 @@ pub fn compile(text: &str) -> Kernels {
     }
 }
 
-/// In which order instructions run, and whether rules are enforced.
+/// The order in which instructions run, and whether rules are enforced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// Program order, every rule enforced.
+    /// Program order, with every rule enforced.
     InOrder = 0,
-    /// A seeded order that only the kernel's own synchronisation restricts, every rule enforced.
+    /// A seeded order that only the kernel's own synchronisation restricts, with every rule
+    /// enforced.
     Adversarial = 1,
-    /// The same order with hazards, undefined data and overflow let through: what would really happen.
+    /// A seeded order in which hazards, undefined data and overflow are permitted, as on the
+    /// device.
     Unchecked = 2,
 }
 
-/// Who may do what with a piece of memory.
+/// The kind of a memory region, which decides whether kernels may write it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Device memory.
     Device = 0,
     /// Registered host memory.
     Host = 1,
@@ -202,10 +211,10 @@ type Launcher = unsafe extern "C" fn(
     usize,
 ) -> c_int;
 
-/// A launch that did not end well.
+/// The error of a launch.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Failure {
-    /// 1: a rule was broken, 2: a bad launch, 3: a hang.
+    /// 1: a rule was broken, 2: the launch was invalid, 3: the kernel hung.
     pub code: i32,
     /// `rule: op at file:line: what [core n]`.
     pub text: String,
@@ -217,7 +226,7 @@ impl fmt::Debug for Failure {
     }
 }
 
-/// Anything that is bytes all through: what kernels read and write.
+/// Types without padding or invalid bit patterns, which kernels read and write.
 pub trait Plain: Copy {}
 impl Plain for u8 {}
 impl Plain for i8 {}
@@ -229,7 +238,7 @@ impl Plain for u64 {}
 impl Plain for i64 {}
 impl Plain for f32 {}
 
-/// One launch: arguments in the order of the kernel's parameters, and the memory it may touch.
+/// A launch: arguments in the order of the kernel's parameters, and the memory that it may access.
 pub struct Launch<'a> {
     name: &'a str,
     blocks: u32,
@@ -243,7 +252,7 @@ pub struct Launch<'a> {
 }
 
 impl<'a> Launch<'a> {
-    /// One block on 48 cores, in order.
+    /// Returns a launch of one block on 48 cores, in program order.
     pub fn new(name: &'a str) -> Self {
         Self {
             name,
@@ -258,19 +267,19 @@ impl<'a> Launch<'a> {
         }
     }
 
-    /// How many blocks.
+    /// Sets the number of blocks.
     pub fn blocks(mut self, n: u32) -> Self {
         self.blocks = n;
         self
     }
 
-    /// How many physical cores.
+    /// Sets the number of physical cores.
     pub fn cores(mut self, n: u32) -> Self {
         self.cores = n;
         self
     }
 
-    /// The order, and what uninitialised memory holds.
+    /// Sets the order, and the seed of the order and of the contents of uninitialised memory.
     pub fn mode(mut self, mode: Mode, seed: u64) -> Self {
         (self.mode, self.seed) = (mode, seed);
         self
@@ -282,13 +291,13 @@ impl<'a> Launch<'a> {
         self
     }
 
-    /// An argument: device memory.
+    /// Passes device memory as the next argument.
     pub fn device<T: Plain>(self, memory: &'a mut [T]) -> Self {
         let at = memory.as_mut_ptr().cast();
         self.region(memory, Kind::Device).raw(at)
     }
 
-    /// An argument: registered host memory.
+    /// Passes registered host memory as the next argument.
     pub fn host<T: Plain>(self, memory: &'a mut [T]) -> Self {
         let at = memory.as_mut_ptr().cast();
         self.region(memory, Kind::Host).raw(at)
@@ -297,28 +306,29 @@ impl<'a> Launch<'a> {
     /// Passes memory that the kernel only reads as the next argument.
     pub fn input<T: Plain>(mut self, memory: &'a [T]) -> Self {
         let at = memory.as_ptr().cast_mut().cast();
-        self.add(at, size_of_val(memory), Kind::ReadOnly);
+        self.register(at, size_of_val(memory), Kind::ReadOnly);
         self.raw(at)
     }
 
-    /// An argument that stands for no memory: null, or an address nobody registered. The shim refuses
-    /// every access to it that goes through a tensor.
+    /// Passes an address that is null or not registered as the next argument. The shim refuses
+    /// every access to it through a tensor.
     pub fn raw(mut self, at: *mut c_void) -> Self {
         self.args.push(at);
         self
     }
 
-    /// Memory that the kernel finds by an address in other memory.
+    /// Registers memory that the kernel reaches by an address in other memory.
     pub fn region<T: Plain>(mut self, memory: &'a mut [T], kind: Kind) -> Self {
-        self.add(memory.as_mut_ptr().cast(), size_of_val(memory), kind);
+        self.register(memory.as_mut_ptr().cast(), size_of_val(memory), kind);
         self
     }
 
-    fn add(&mut self, base: *mut c_void, bytes: usize, kind: Kind) {
+    fn register(&mut self, base: *mut c_void, bytes: usize, kind: Kind) {
         self.regions.push(Region { base, len: bytes as u64, kind: kind as u32 });
     }
 
-    /// Runs it. The value is the highest UB byte used, plus one.
+    /// Runs the kernel. Returns the bytes of unified buffer that it used, which is its highest byte
+    /// plus one.
     pub fn run(self, kernels: &Kernels) -> Result<u32, Failure> {
         let mut peak = 0;
         let options = Options {
@@ -334,11 +344,12 @@ impl<'a> Launch<'a> {
         };
         let name = CString::new(self.name).expect("a kernel's name has no zero byte");
         let mut error = vec![0u8; 4096];
-        // SAFETY: the header that every kernel file includes defines it with this signature.
+        // SAFETY: the header that every kernel file includes defines `avsg_shim_launch` with this
+        // signature.
         let launch = unsafe { kernels.0.get::<Launcher>(b"avsg_shim_launch\0") }
             .expect("the shim's header exports the launcher");
-        // SAFETY: all pointers outlive the call: `self` holds the borrows of the memory, the rest is on
-        // this stack. Kernels reach memory through tensors, which stay within the regions.
+        // SAFETY: all pointers outlive the call, because `self` borrows the memory and the rest is
+        // on this stack. Kernels access memory through tensors, which stay within the regions.
         let code = unsafe {
             launch(
                 name.as_ptr(),

@@ -1,5 +1,5 @@
-// Every kernel twice: with the synchronisation that it needs, and the same text without. `in` holds
-// 2 * N words, `out` as many.
+// Each kernel exists with the synchronisation that it needs and without it. `in` and `out` hold 2 *
+// N words.
 #include "kernel_operator.h"
 using namespace AscendC;
 
@@ -189,7 +189,7 @@ KERNEL(mte3_mte3) {
     DataCopy(out, y, N);
 }
 
-// The count is there at once; the elements are not.
+// The count is available at once, the elements are not.
 KERNEL(compacted) {
     Words x = buffer(0), y = buffer(1), z = buffer(2);
     DataCopy(x, in, N);
@@ -202,7 +202,7 @@ KERNEL(compacted) {
     DataCopy(out, z, N);
 }
 
-// A partial overlap of eight bytes at the edge of two blocks.
+// Two writes overlap by eight bytes at the edge of two blocks.
 KERNEL(edge) {
     Words x = buffer(0), y = buffer(1);
     DataCopy(x, in, N);

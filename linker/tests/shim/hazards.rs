@@ -1,6 +1,7 @@
-//! The hazard checker: every kind of missing order is found and named, and would have mattered.
+//! The hazard checker finds and names every kind of missing synchronisation. Without the checker,
+//! the missing synchronisation gives wrong data.
 
-use super::harness::{Failure, Kernels, Launch, Mode, compile, gxx};
+use super::harness::{Failure, Kernels, Launch, Mode, compile, has_cpp_compiler};
 
 const N: usize = 1024;
 
@@ -16,7 +17,8 @@ fn run(k: &Kernels, name: &str, mode: Mode, seed: u64) -> (Result<u32, Failure>,
 
 type Expected = fn(&[i32], usize) -> i32;
 
-/// Kernel, what the message must propose, and word `i` of the first half of the output.
+/// Kernel, the synchronisation that the message must name, and word `i` of the first half of the
+/// output.
 const HAZARDS: [(&str, &str, Expected); 19] = [
     ("v_v", "missing PipeBarrier<PIPE_V>", |x, i| x[i] + 3),
     ("v_v_read", "missing PipeBarrier<PIPE_V>", |x, i| x[i] + 3),
@@ -40,8 +42,8 @@ const HAZARDS: [(&str, &str, Expected); 19] = [
 ];
 
 #[test]
-fn missing_order_is_found() {
-    if !gxx() {
+fn missing_synchronisation_is_found() {
+    if !has_cpp_compiler() {
         return;
     }
     let k = compile(include_str!("hazards.cpp"));
@@ -52,15 +54,15 @@ fn missing_order_is_found() {
             assert_eq!(failure.code, 1, "{failure:?}");
             assert!(failure.text.starts_with("hazard: "), "{name}: {failure:?}");
             assert!(failure.text.contains(remedy), "{name}: {failure:?}");
-            // Both instructions by line.
+            // The message names the lines of both instructions.
             assert!(failure.text.matches(".cpp:").count() == 2, "{name}: {failure:?}");
         }
     }
 }
 
 #[test]
-fn sufficient_order_gives_right_data_in_any_order() {
-    if !gxx() {
+fn sufficient_synchronisation_gives_correct_data_in_any_order() {
+    if !has_cpp_compiler() {
         return;
     }
     let k = compile(include_str!("hazards.cpp"));
@@ -81,13 +83,13 @@ fn sufficient_order_gives_right_data_in_any_order() {
 }
 
 #[test]
-fn missing_order_corrupts_when_nobody_checks() {
-    if !gxx() {
+fn missing_synchronisation_corrupts_data_without_checks() {
+    if !has_cpp_compiler() {
         return;
     }
     let k = compile(include_str!("hazards.cpp"));
     for (name, _, _) in HAZARDS {
-        // `edge` writes the same values twice: wrong in principle, harmless in fact.
+        // `edge` writes the same values twice, so its data is correct in any order.
         if name == "edge" {
             continue;
         }
@@ -104,8 +106,8 @@ fn missing_order_corrupts_when_nobody_checks() {
 }
 
 #[test]
-fn order_is_transitive_and_byte_exact() {
-    if !gxx() {
+fn synchronisation_is_transitive_and_exact_to_the_byte() {
+    if !has_cpp_compiler() {
         return;
     }
     let k = compile(include_str!("ordered.cpp"));

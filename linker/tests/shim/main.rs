@@ -1,4 +1,5 @@
-//! The shim itself: right programs give right data, wrong ones are refused, and what orders them is known.
+//! The shim: correct programs give correct data, wrong ones are refused, and missing
+//! synchronisation is found.
 
 mod cores;
 mod half;

@@ -1,11 +1,11 @@
-//! Every instruction of the AscendC shim gives the numbers that Rust computes.
+//! Every instruction of the shim gives the numbers that Rust computes.
 
 use super::half::{nearest, pack, unpack, value};
-use super::harness::{Kernels, Launch, Mode, compile, gxx};
+use super::harness::{Kernels, Launch, Mode, compile, has_cpp_compiler};
 
 const N: usize = 2048;
 
-/// Deterministic words, all bits used.
+/// Returns pseudo-random words with all bits in use.
 fn noise(seed: u64) -> impl Iterator<Item = u32> {
     let mut x = seed * 2 + 1;
     std::iter::repeat_with(move || {
@@ -26,10 +26,10 @@ fn floats(seed: u64) -> Vec<i32> {
     small(seed).into_iter().map(|x| (x as f32 * 0.25).to_bits() as i32).collect()
 }
 
-/// Any half but infinities and NaN.
+/// Returns pairs of finite halves.
 fn halves(seed: u64) -> Vec<i32> {
-    let one = |x: u32| if x >> 10 & 31 == 31 { 0x3C00 } else { x as u16 };
-    noise(seed).map(|x| pack(one(x & 0xFFFF), one(x >> 8 & 0xFFFF))).take(N).collect()
+    let finite = |x: u32| if x >> 10 & 31 == 31 { 0x3C00 } else { x as u16 };
+    noise(seed).map(|x| pack(finite(x & 0xFFFF), finite(x >> 8 & 0xFFFF))).take(N).collect()
 }
 
 fn f(word: i32) -> f32 {
@@ -40,6 +40,7 @@ fn bits(x: f32) -> i32 {
     x.to_bits() as i32
 }
 
+/// Runs a kernel in every mode and compares each word of the output.
 fn check(k: &Kernels, name: &str, a: &[i32], b: &[i32], expected: impl Fn(usize) -> i32) {
     for (mode, seed) in [(Mode::InOrder, 1), (Mode::Adversarial, 2), (Mode::Unchecked, 3)] {
         let mut out = vec![0; N];
@@ -56,8 +57,8 @@ fn kernels() -> Kernels {
 }
 
 #[test]
-fn arithmetic() {
-    if !gxx() {
+fn arithmetic_matches() {
+    if !has_cpp_compiler() {
         return;
     }
     let (k, a, b) = (kernels(), small(1), small(2));
@@ -76,7 +77,7 @@ fn arithmetic() {
     check(&k, "odd_count", &a, &b, |i| if i < 1001 { a[i] + b[i] } else { -9 });
     check(&k, "nothing", &a, &b, |_| -9);
     check(&k, "strided", &a, &b, |i| {
-        // Repeat r covers 16 blocks of a and z, of which it takes the even ones, and 8 of b.
+        // Repeat r covers 16 blocks of a and z, of which it uses the even ones, and 8 blocks of b.
         let (repeat, block, lane) = (i / 128, i / 8 % 16, i % 8);
         let active = block == 0 && [0, 1, 7].contains(&lane);
         if active { a[i] + b[repeat * 64 + block / 2 * 8 + lane] } else { -9 }
@@ -90,7 +91,7 @@ fn arithmetic() {
 
 #[test]
 fn halves_round_to_nearest_even() {
-    if !gxx() {
+    if !has_cpp_compiler() {
         return;
     }
     let (k, a, b) = (kernels(), halves(5), halves(6));
@@ -101,7 +102,7 @@ fn halves_round_to_nearest_even() {
     check(&k, "add_h", &a, &b, |i| lanes(|x, y| x + y, a[i], b[i]));
     check(&k, "mul_h", &a, &b, |i| lanes(|x, y| x * y, a[i], b[i]));
     check(&k, "adds_h", &a, &b, |i| lanes(|x, y| x + y, a[i], pack(0xBC00, 0xBC00)));
-    // Every finite half there is, and back.
+    // All finite halves are converted to floats and back.
     for start in (0..0x10000).step_by(N) {
         let all: Vec<i32> = (0..N as u32)
             .map(|i| start + i)
@@ -114,7 +115,7 @@ fn halves_round_to_nearest_even() {
         let wide: Vec<i32> = all.iter().map(|&h| bits(value(h as u16) as f32)).collect();
         check(&k, "float_to_half", &wide, &b, |i| if i < N / 2 { packed[i] } else { -9 });
     }
-    // Floats between halves, with exact ties among them.
+    // These floats lie between two halves, some of them exactly in the middle.
     let ties: Vec<f32> = noise(7)
         .map(|x| {
             let h = x as u16 & 0x7BFF;
@@ -131,8 +132,8 @@ fn halves_round_to_nearest_even() {
 }
 
 #[test]
-fn bits_and_shifts() {
-    if !gxx() {
+fn bit_operations_and_shifts_match() {
+    if !has_cpp_compiler() {
         return;
     }
     let (k, a, b) = (kernels(), words(8), words(9));
@@ -149,8 +150,8 @@ fn bits_and_shifts() {
 }
 
 #[test]
-fn conversions() {
-    if !gxx() {
+fn conversions_match() {
+    if !has_cpp_compiler() {
         return;
     }
     let (k, a, b) = (kernels(), words(10), small(11));
@@ -172,8 +173,8 @@ fn conversions() {
 }
 
 #[test]
-fn comparisons_and_selections() {
-    if !gxx() {
+fn comparisons_and_selections_match() {
+    if !has_cpp_compiler() {
         return;
     }
     let k = kernels();
@@ -202,14 +203,14 @@ fn comparisons_and_selections() {
     check(&k, "select_tensor", &a, &b, |i| if bit(i) { a[i] } else { b[i] });
     let mut out = vec![0; N];
     let launch = Launch::new("select_tensor").input(&a).input(&b).device(&mut out);
-    assert_eq!(launch.run(&k), Ok(24576), "the space that Select itself uses does not count");
+    assert_eq!(launch.run(&k), Ok(24576), "the scratch space of Select is not counted");
     check(&k, "select_scalar", &a, &b, |i| if bit(i) { a[i] } else { 0 });
     check(&k, "select_first_64", &a, &b, |i| if bit(i % 64) { a[i] } else { b[i] });
 }
 
 #[test]
-fn gathers_and_compactions() {
-    if !gxx() {
+fn gathers_and_compactions_match() {
+    if !has_cpp_compiler() {
         return;
     }
     let (k, a) = (kernels(), words(20));
@@ -230,7 +231,7 @@ fn gathers_and_compactions() {
         counted((0..1900).filter(|&j| bit(j)).map(|j| a[j]).collect(), i)
     });
     check(&k, "compact_repeats", &a, &b, |i| {
-        // Repeat r looks at the first 64 bits of the eight words from 8 * r on.
+        // Repeat r uses the first 64 bits of the eight words from 8 * r on.
         let keep = |j: usize| bit(j / 64 * 256 + j % 64);
         counted((0..30 * 64).filter(|&j| keep(j)).map(|j| a[j]).collect(), i)
     });
@@ -241,15 +242,15 @@ fn gathers_and_compactions() {
 }
 
 #[test]
-fn copies_sums_and_transfers() {
-    if !gxx() {
+fn copies_sums_and_transfers_match() {
+    if !has_cpp_compiler() {
         return;
     }
     let (k, a, b) = (kernels(), words(24), words(25));
     check(&k, "copy", &a, &b, |i| if i < 1024 { a[i] } else { -9 });
     check(&k, "copy_mask", &a, &b, |i| a[i % 8]);
     check(&k, "broadcast", &a, &b, |i| a[i / 8]);
-    // Quarters of small numbers add exactly, in any order.
+    // The sums are exact in any order, because the terms are quarters of small integers.
     let x = floats(26);
     let sum = |from: usize, n: usize| bits(x[from..from + n].iter().map(|&w| f(w)).sum());
     check(&k, "sum_repeats", &x, &b, |i| if i < 32 { sum(64 * i, 64) } else { -9 });

@@ -1,4 +1,4 @@
-// Kernels whose order is sufficient though not obvious.
+// Kernels whose synchronisation is sufficient in ways that are not obvious.
 #include "kernel_operator.h"
 using namespace AscendC;
 
@@ -18,7 +18,7 @@ template <HardEvent e> static void order(int id = EVENT_ID0) {
     WaitFlag<e>(id);
 }
 
-// MTE3 knows of the load through the vector unit.
+// The order of the load and MTE3 follows from the vector unit's flags.
 extern "C" __global__ __aicore__ void transitive(GM_ADDR in, GM_ADDR out) {
     Words x = buffer(0), y = buffer(1);
     DataCopy(x, words(in), N);
@@ -29,7 +29,7 @@ extern "C" __global__ __aicore__ void transitive(GM_ADDR in, GM_ADDR out) {
     DataCopy(words(out), y, N);
 }
 
-// The scalar unit hands out instructions in order: what it waited for, all later ones know.
+// The scalar unit issues instructions in order, so all instructions after its wait are ordered.
 extern "C" __global__ __aicore__ void through_scalar(GM_ADDR in, GM_ADDR out) {
     Words x = buffer(0), y = buffer(1);
     DataCopy(x, words(in), N);
@@ -53,7 +53,7 @@ extern "C" __global__ __aicore__ void all(GM_ADDR in, GM_ADDR out) {
     DataCopy(words(out)[N], x, N);
 }
 
-// Neighbours in one block are not each other's business: bytes count, not blocks.
+// Accesses to different bytes of one block need no synchronisation.
 extern "C" __global__ __aicore__ void bytes(GM_ADDR in, GM_ADDR out) {
     Words x = buffer(0), y = buffer(1);
     DataCopy(x, words(in), N);
@@ -67,7 +67,7 @@ extern "C" __global__ __aicore__ void bytes(GM_ADDR in, GM_ADDR out) {
     DataCopy(words(out)[N], x, N);
 }
 
-// Two buffers in flight, each with an event of its own.
+// Two buffers are in flight, each with its own event.
 extern "C" __global__ __aicore__ void double_buffer(GM_ADDR in, GM_ADDR out) {
     constexpr uint32_t T = 128, TILES = 8;
     GlobalTensor<int32_t> from = words(in), to = words(out);

@@ -1,6 +1,6 @@
-// Executes a program that lies in memory, so that thousands of programs need one compilation. An
-// instruction is four words: what, a, b, n. UB is 40 blocks; `mem` is 1024 words, of which the last
-// 512 receive UB at the end.
+// Interprets a program in memory, so that thousands of programs need one compilation. An
+// instruction has four words: the operation, a, b, n. UB has 40 blocks. `mem` has 1024 words, of
+// which the last 512 receive the contents of UB at the end.
 #include "kernel_operator.h"
 using namespace AscendC;
 
@@ -9,26 +9,26 @@ constexpr uint32_t UB = 320;
 
 static Words at(int32_t block) { return Words(TPosition::VECCALC, 0, UB)[uint32_t(block) * 8]; }
 
-template <HardEvent e> static void flag(int32_t what) {
-    if (what != 1) SetFlag<e>(EVENT_ID0);
-    if (what != 2) WaitFlag<e>(EVENT_ID0);
+template <HardEvent e> static void flag(int32_t action) {
+    if (action != 1) SetFlag<e>(EVENT_ID0);
+    if (action != 2) WaitFlag<e>(EVENT_ID0);
 }
 
-// what: 0 set and wait, 1 only wait, 2 only set.
-static void flag(int32_t edge, int32_t what) {
+// `action` is 0 to set and wait, 1 to wait only, and 2 to set only.
+static void flag(int32_t edge, int32_t action) {
     switch (edge) {
-    case 0: return flag<HardEvent::MTE2_V>(what);
-    case 1: return flag<HardEvent::MTE2_S>(what);
-    case 2: return flag<HardEvent::MTE2_MTE3>(what);
-    case 3: return flag<HardEvent::V_MTE2>(what);
-    case 4: return flag<HardEvent::V_MTE3>(what);
-    case 5: return flag<HardEvent::V_S>(what);
-    case 6: return flag<HardEvent::MTE3_V>(what);
-    case 7: return flag<HardEvent::MTE3_S>(what);
-    case 8: return flag<HardEvent::MTE3_MTE2>(what);
-    case 9: return flag<HardEvent::S_V>(what);
-    case 10: return flag<HardEvent::S_MTE2>(what);
-    default: return flag<HardEvent::S_MTE3>(what);
+    case 0: return flag<HardEvent::MTE2_V>(action);
+    case 1: return flag<HardEvent::MTE2_S>(action);
+    case 2: return flag<HardEvent::MTE2_MTE3>(action);
+    case 3: return flag<HardEvent::V_MTE2>(action);
+    case 4: return flag<HardEvent::V_MTE3>(action);
+    case 5: return flag<HardEvent::V_S>(action);
+    case 6: return flag<HardEvent::MTE3_V>(action);
+    case 7: return flag<HardEvent::MTE3_S>(action);
+    case 8: return flag<HardEvent::MTE3_MTE2>(action);
+    case 9: return flag<HardEvent::S_V>(action);
+    case 10: return flag<HardEvent::S_MTE2>(action);
+    default: return flag<HardEvent::S_MTE3>(action);
     }
 }
 
@@ -41,9 +41,9 @@ extern "C" __global__ __aicore__ void interpret(GM_ADDR program, GM_ADDR mem) {
     int32_t carried = 1;
     int32_t length = code.GetValue(0);
     for (int32_t i = 0; i < length; ++i) {
-        int32_t what = code.GetValue(4 * i + 4), a = code.GetValue(4 * i + 5);
+        int32_t operation = code.GetValue(4 * i + 4), a = code.GetValue(4 * i + 5);
         int32_t b = code.GetValue(4 * i + 6), n = code.GetValue(4 * i + 7);
-        switch (what) {
+        switch (operation) {
         case 0: DataCopy(at(a), g[b * 8], n); break;
         case 1: DataCopy(g[b * 8], at(a), n); break;
         case 2: Adds(at(a), at(b), n, n); break;

@@ -1,7 +1,7 @@
-//! Random programs: what the hazard checker accepts gives the same data in every order that clocks
-//! allow, and the synchronisation that it proposes is both enough and needed.
+//! Random programs that the hazard checker accepts give the same data in every permitted order, and
+//! the synchronisation that the checker proposes is sufficient and mostly needed.
 
-use super::harness::{Failure, Kernels, Launch, Mode, compile, gxx};
+use super::harness::{Failure, Kernels, Launch, Mode, compile, has_cpp_compiler};
 
 type Instruction = [i32; 4];
 
@@ -34,29 +34,32 @@ fn run(
     (result, mem)
 }
 
-struct Dice(u64);
+/// A linear congruential generator of instructions.
+struct ProgramGenerator(u64);
 
-impl Dice {
-    fn roll(&mut self, sides: i32) -> i32 {
+impl ProgramGenerator {
+    /// Returns a number below `bound`.
+    fn below(&mut self, bound: i32) -> i32 {
         self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        (self.0 >> 33) as i32 % sides
+        (self.0 >> 33) as i32 % bound
     }
 
-    /// Something that moves or makes data, on UB or memory that others use too.
+    /// Returns an instruction that moves or computes data in UB or memory.
     fn instruction(&mut self) -> Instruction {
-        let (a, b) = (self.roll(6) * 4, self.roll(6) * 4);
-        let n = [8, 32, 40, 64][self.roll(4) as usize];
-        match self.roll(7) {
-            what @ (4 | 5) => [what, a, self.roll(40), n],
-            what => [what, a, b, n],
+        let (a, b) = (self.below(6) * 4, self.below(6) * 4);
+        let n = [8, 32, 40, 64][self.below(4) as usize];
+        match self.below(7) {
+            operation @ (4 | 5) => [operation, a, self.below(40), n],
+            operation => [operation, a, b, n],
         }
     }
 }
 
-/// What the message says is missing, as an instruction.
+/// Returns the instruction for the synchronisation that the message names.
 fn remedy(text: &str) -> Instruction {
-    let named = text.split("missing ").nth(1).expect("a hazard proposes something");
-    let inside = named.split(['<', '>']).nth(1).expect("with a template argument");
+    let name =
+        text.split("missing ").nth(1).expect("the message of a hazard names a synchronisation");
+    let inside = name.split(['<', '>']).nth(1).expect("the name has a template argument");
     if let Some(barrier) = BARRIERS.iter().position(|b| *b == inside) {
         return [7 + barrier as i32, 0, 0, 0];
     }
@@ -64,11 +67,14 @@ fn remedy(text: &str) -> Instruction {
     [10, EDGES.iter().position(|e| *e == edge).expect("an edge") as i32, 0, 0]
 }
 
-/// A program that the checker accepts, and where in it the synchronisation stands.
-fn grown(k: &Kernels, dice: &mut Dice) -> (Vec<Instruction>, Vec<usize>) {
+/// Returns a program that the checker accepts, and the indices of the synchronisation in it.
+fn accepted_program(
+    k: &Kernels,
+    generator: &mut ProgramGenerator,
+) -> (Vec<Instruction>, Vec<usize>) {
     let (mut program, mut synced) = (Vec::new(), Vec::new());
     while program.len() < 30 {
-        let next = dice.instruction();
+        let next = generator.instruction();
         loop {
             program.push(next);
             match run(k, &program, Mode::InOrder, 1).0 {
@@ -77,10 +83,13 @@ fn grown(k: &Kernels, dice: &mut Dice) -> (Vec<Instruction>, Vec<usize>) {
                     program.pop();
                     synced.push(program.len());
                     program.push(remedy(&e.text));
-                    assert!(program.len() < 100, "the proposals do not help: {e:?}");
+                    assert!(
+                        program.len() < 100,
+                        "the proposed synchronisation does not suffice: {e:?}"
+                    );
                 }
                 Err(e) => {
-                    // Operands that partly overlap, or more than UB has: another instruction.
+                    // The operands overlap partly or exceed UB, so another instruction is drawn.
                     let rule = e.text.split(':').next().expect("a rule");
                     assert!(["overlap", "bounds"].contains(&rule), "{e:?}");
                     program.pop();
@@ -94,27 +103,27 @@ fn grown(k: &Kernels, dice: &mut Dice) -> (Vec<Instruction>, Vec<usize>) {
 
 #[test]
 fn accepted_programs_do_not_depend_on_the_order() {
-    if !gxx() {
+    if !has_cpp_compiler() {
         return;
     }
     let k = compile(include_str!("random.cpp"));
-    let mut dice = Dice(7);
+    let mut generator = ProgramGenerator(7);
     let (mut needed, mut spare, mut shown) = (0, 0, 0);
-    for turn in 0..60 {
-        let (program, synced) = grown(&k, &mut dice);
+    for number in 0..60 {
+        let (program, synced) = accepted_program(&k, &mut generator);
         let (result, expected) = run(&k, &program, Mode::InOrder, 1);
         assert!(result.is_ok(), "{result:?}");
         for seed in 0..10 {
             for mode in [Mode::Adversarial, Mode::Unchecked] {
                 let (result, mem) = run(&k, &program, mode, seed);
-                assert!(result.is_ok(), "{turn} {mode:?}: {result:?}");
-                assert_eq!(mem, expected, "{turn} {mode:?} {seed}: {program:?}");
+                assert!(result.is_ok(), "{number} {mode:?}: {result:?}");
+                assert_eq!(mem, expected, "{number} {mode:?} {seed}: {program:?}");
             }
         }
         for &at in &synced {
             let mut without = program.clone();
             without.remove(at);
-            // One instruction may need two flags of which the second brings what the first did.
+            // An instruction may need two flags, and the second may imply the first.
             if run(&k, &without, Mode::InOrder, 1).0.is_ok() {
                 spare += 1;
                 continue;
@@ -127,7 +136,12 @@ fn accepted_programs_do_not_depend_on_the_order() {
     }
     assert!(spare * 4 < needed, "{spare} proposals were not needed, {needed} were");
     assert!(needed > 300, "only {needed} synchronisations in all programs");
-    // Not every hazard changes a number: both orders may well write the same.
-    assert!(shown * 2 > needed, "only {shown} of {needed} missing ones changed any data");
-    println!("{shown} of {needed} missing synchronisations changed data; {spare} more were spare");
+    // Not every hazard changes the data, because both orders may write the same values.
+    assert!(
+        shown * 2 > needed,
+        "only {shown} of {needed} missing synchronisations changed any data"
+    );
+    println!(
+        "{shown} of {needed} missing synchronisations changed data; {spare} more were not needed"
+    );
 }

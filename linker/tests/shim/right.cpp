@@ -1,8 +1,9 @@
-// One instruction each, on 2048 words: a in x, b in y, the result in z, which starts as all -9.
+// One instruction per kernel, on 2048 words: a is in x, b in y, and the result in z, which starts
+// as -9.
 #include "kernel_operator.h"
 using namespace AscendC;
 
-// At file scope: for every kernel of the file.
+// At file scope the type applies to every kernel of the file.
 KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_MIX_AIV_1_0);
 
 constexpr uint32_t N = 2048;
@@ -64,7 +65,7 @@ OP(synchronised) {
 }
 OP(odd_count) { Add(zi(), xi(), yi(), 1001); }
 OP(nothing) { Add(zi(), xi(), yi(), 0); }
-// Every second block of eight, and of those the lanes 0, 1 and 7 of each repeat.
+// Only lanes 0, 1 and 7 of each repeat are active. The blocks of x and z are two apart.
 OP(strided) {
     uint64_t lanes[2] = {0x83, 0};
     Add(zi(), xi(), yi(), lanes, 16, BinaryRepeatParams{2, 2, 1, 16, 16, 8});
@@ -80,7 +81,7 @@ OP(adds_h) { Adds(zh(), xh(), half(-1), 2 * N); }
 OP(bit_and) { And(z<uint16_t>(), x<uint16_t>(), y<uint16_t>(), 2 * N); }
 OP(bit_or) { Or(z<uint16_t>(), x<uint16_t>(), y<uint16_t>(), 2 * N); }
 OP(bit_not) { Not(z<uint16_t>(), x<uint16_t>(), 2 * N); }
-// One block of y under all of x.
+// One block of y is combined with every block of x.
 OP(bit_broadcast) {
     And(z<uint16_t>(), x<uint16_t>(), y<uint16_t>(), (uint64_t)128, 32, BinaryRepeatParams{1, 1, 0, 8, 8, 0});
 }
@@ -146,20 +147,20 @@ OP(unequal_f) {
     bits_out();
 }
 
-// The mask is the first words of b.
+// The mask is in the first words of b.
 OP(select_tensor) { Select(zf(), y<uint8_t>(), xf(), yf(), SELMODE::VSEL_TENSOR_TENSOR_MODE, N); }
 OP(select_scalar) { Select(zf(), y<uint8_t>(), xf(), 0.0f, SELMODE::VSEL_TENSOR_SCALAR_MODE, N); }
 OP(select_first_64) { Select(zf(), y<uint8_t>(), xf(), yf(), SELMODE::VSEL_CMPMASK_SPR, N); }
 
-// y holds byte offsets here, all multiples of 4 below 4096.
+// y holds byte offsets, which are multiples of 4 below 4096.
 OP(gather) { Gather(zi(), xi(), y<uint32_t>(), 0, N); }
 OP(gather_base) { Gather(zi(), xi(), y<uint32_t>(), 4096, N); }
-// Offsets of blocks: y must hold multiples of 32.
+// y holds offsets of blocks, which are multiples of 32.
 OP(gather_blocks) { Gatherb(z<uint32_t>(), x<uint32_t>(), y<uint32_t>(), 4, GatherRepeatParams{1, 8}); }
 
 static void counted(uint64_t kept) {
     all();
-    // What is past the count is rubbish: make it -9 again, and say the count in the last word.
+    // The words past the count are undefined and become -9, and the last word receives the count.
     for (uint32_t i = uint32_t(kept); i < N; ++i) zi().SetValue(i, -9);
     zi().SetValue(N - 1, int32_t(kept));
 }
@@ -170,7 +171,7 @@ OP(compact) {
 }
 OP(compact_repeats) {
     uint64_t kept = 0;
-    // Eight bytes of pattern per repeat, one repeat every 32 bytes of y.
+    // Each repeat uses eight bytes of pattern, and the patterns are 32 bytes apart in y.
     GatherMask(zi(), xi(), y<uint32_t>(), false, 0, GatherMaskParams{1, 30, 8, 1}, kept);
     counted(kept);
 }
@@ -186,19 +187,19 @@ OP(every_fourth) {
 }
 
 OP(copy) { DataCopy(zi(), xi(), 1024); }
-// One block of x into every block of z.
+// Copies one block of x to every block of z.
 OP(copy_mask) { Copy(zi(), xi(), (uint64_t)64, 32, CopyRepeatParams{1, 0, 8, 0}); }
 OP(broadcast) { Brcb(zi(), xi(), 32, BrcbRepeatParams{1, 8}); }
 OP(sum_repeats) { WholeReduceSum(zf(), xf(), 64, 32, 1, 1, 8); }
 OP(sum) { ReduceSum(zf(), xf(), w<float>(), N); }
 
-// Rows of 5 words, 7 apart in a, padded to 8 in UB with one -1 before and one -1 behind.
+// Copies rows of 5 words, 7 apart in a, padded to 8 in UB with one -1 before and one -1 after.
 OP(padded) {
     DataCopyPad(zi(), words(a), DataCopyExtParams{20, 20, 8, 0, 0}, DataCopyPadExtParams<int32_t>{true, 1, 1, -1});
     all();
     for (uint32_t r = 0; r < 20; ++r) zi().SetValue(8 * r + 7, -9);
 }
-// Rows of 3 words from every second block of x, 5 words apart in the output.
+// Copies rows of 3 words from every second block of x to rows 5 words apart in the output.
 OP(scattered_rows) {
     DataCopyPad(words(out), xi(), DataCopyExtParams{10, 12, 1, 8, 0});
     all();

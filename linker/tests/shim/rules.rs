@@ -1,9 +1,9 @@
-//! The AscendC shim refuses what the device would get silently wrong: `ascendc.md`'s traps 1..11, and
+//! The shim refuses kernels that the device would run with wrong results, and kernels that break
 //! the rules on operands, data, conversions, DMA and events.
 
-use super::harness::{Launch, Mode, compile, complaint, gxx};
+use super::harness::{Launch, Mode, compile, compile_errors, has_cpp_compiler};
 
-/// Kernel, the rule that its failure names, and a piece of the text.
+/// Kernel, the rule that its failure names, and a part of the message.
 const REFUSED: &[(&str, &str, &str)] = &[
     ("compare_less", "dtype", "EQ only"),
     ("compare_unequal", "dtype", "EQ only"),
@@ -59,7 +59,7 @@ const REFUSED: &[(&str, &str, &str)] = &[
 
 #[test]
 fn wrong_kernels_are_refused() {
-    if !gxx() {
+    if !has_cpp_compiler() {
         return;
     }
     let k = compile(include_str!("wrong.cpp"));
@@ -74,7 +74,7 @@ fn wrong_kernels_are_refused() {
             assert!(failure.text.contains(piece), "{name}: {failure:?}");
             assert!(failure.text.ends_with("[core 0]"), "{name}: {failure:?}");
         }
-        // The same memory and a kernel that keeps the rules.
+        // A kernel that keeps the rules runs on the same memory.
         let mut out = vec![0; 4096];
         Launch::new("right").input(&input).device(&mut out).mode(mode, 3).run(&k).expect("right");
         assert_eq!(out[..1024], input[..1024]);
@@ -83,7 +83,7 @@ fn wrong_kernels_are_refused() {
 
 #[test]
 fn unregistered_memory_is_out_of_range() {
-    if !gxx() {
+    if !has_cpp_compiler() {
         return;
     }
     let k = compile(include_str!("wrong.cpp"));
@@ -98,14 +98,14 @@ fn unregistered_memory_is_out_of_range() {
             assert_eq!(failure.code, 1);
             assert!(failure.text.contains(piece), "{failure:?}");
         }
-        // Registered, host memory is as good as any.
+        // The same kernel may access registered host memory.
         let mut out = vec![0; 4096];
         Launch::new(name).host(&mut foreign).device(&mut out).run(&k).expect("registered");
     }
 }
 
-/// A statement that must not compile, and what the compiler must say about it.
-const UNWRITABLE: &[(&str, &str)] = &[
+/// A statement that must not compile, and a part of the compiler's message.
+const DOES_NOT_COMPILE: &[(&str, &str)] = &[
     ("And(i, i, i, 64);", "twice the count"),
     ("Or(u, u, u, 64);", "twice the count"),
     ("Not(i, i, 64);", "int16_t or uint16_t only"),
@@ -136,7 +136,8 @@ const UNWRITABLE: &[(&str, &str)] = &[
     ("SetAtomicAdd<int32_t>();", "'SetAtomicAdd' was not declared"),
 ];
 
-const OPENING: &str = r#"#include "kernel_operator.h"
+/// The beginning of a file with a tensor of each type.
+const PROLOGUE: &str = r#"#include "kernel_operator.h"
 using namespace AscendC;
 [[maybe_unused]] static LocalTensor<int32_t> i;
 [[maybe_unused]] static LocalTensor<uint32_t> u;
@@ -150,23 +151,23 @@ using namespace AscendC;
 "#;
 
 #[test]
-fn what_the_device_lacks_does_not_compile() {
-    if !gxx() {
+fn calls_that_the_device_lacks_do_not_compile() {
+    if !has_cpp_compiler() {
         return;
     }
-    assert_eq!(complaint(OPENING), None, "the opening alone must compile");
-    // One run of the compiler for all: each statement is a function on a line of its own.
-    let mut text = OPENING.to_owned();
-    let first = OPENING.lines().count() + 1;
-    for (at, (statement, _)) in UNWRITABLE.iter().enumerate() {
+    assert_eq!(compile_errors(PROLOGUE), None, "the prologue alone must compile");
+    // The compiler runs once, with each statement as a function on a line of its own.
+    let mut text = PROLOGUE.to_owned();
+    let first = PROLOGUE.lines().count() + 1;
+    for (at, (statement, _)) in DOES_NOT_COMPILE.iter().enumerate() {
         text.push_str(&format!("void f{at}() {{ {statement} }}\n"));
     }
-    let said = complaint(&text).expect("none of these may compile");
-    // Locales differ in their quotation marks.
-    let said = said.replace(['\u{2018}', '\u{2019}'], "'");
-    for (at, (statement, piece)) in UNWRITABLE.iter().enumerate() {
+    let errors = compile_errors(&text).expect("none of these may compile");
+    // The quotation marks depend on the locale.
+    let errors = errors.replace(['\u{2018}', '\u{2019}'], "'");
+    for (at, (statement, piece)) in DOES_NOT_COMPILE.iter().enumerate() {
         let line = format!(".cpp:{}:", first + at);
-        assert!(said.contains(&line), "{statement} compiles:\n{said}");
-        assert!(said.contains(piece), "{statement}: no {piece:?} in\n{said}");
+        assert!(errors.contains(&line), "{statement} compiles:\n{errors}");
+        assert!(errors.contains(piece), "{statement}: no {piece:?} in\n{errors}");
     }
 }

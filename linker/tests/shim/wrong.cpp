@@ -1,5 +1,5 @@
-// Kernels that the device would run and get silently wrong, or that it would stop at. Each breaks one
-// rule. `in` holds 4096 words, `out` as many.
+// Kernels that the device would run with wrong results, or that it would stop. Each breaks one
+// rule. `in` and `out` hold 4096 words.
 #include "kernel_operator.h"
 using namespace AscendC;
 
@@ -28,10 +28,10 @@ static const GatherMaskParams IN_A_ROW{1, 1, 8, 0};
 
 #define WRONG(NAME) extern "C" __global__ __aicore__ void NAME([[maybe_unused]] GM_ADDR in, [[maybe_unused]] GM_ADDR out)
 
-// Trap 1.
+// int32 can be compared for equality only.
 WRONG(compare_less) { CompareScalar(mask(), loaded(in), 0, CMPMODE::LT, N); }
 WRONG(compare_unequal) { Compare(mask(), loaded(in), buffer(0), CMPMODE::NE, N); }
-// Trap 5: a buffer above 184 KB does not survive a Select.
+// Select overwrites the unified buffer above 184 KB.
 WRONG(select_scratch) {
     LocalTensor<float> high(TPosition::VECCALC, 184 * 1024, 64), low(TPosition::VECCALC, 0, 128), to = low[64];
     Duplicate(high, 1.0f, 64);
@@ -46,7 +46,7 @@ WRONG(select_operand_in_scratch) {
     LocalTensor<float> high(TPosition::VECCALC, 184 * 1024, 64), low(TPosition::VECCALC, 0, 64);
     Select(low, mask(), high, 0.0f, SELMODE::VSEL_TENSOR_SCALAR_MODE, 64);
 }
-// Trap 6: 100 elements are one whole repeat and a tail that is not compared.
+// 100 elements are one whole repeat of 64 and a tail that Compare leaves undefined.
 WRONG(compare_tail) {
     Words x = loaded(in);
     CompareScalar(mask(), x, 0, CMPMODE::EQ, 100);
@@ -54,13 +54,13 @@ WRONG(compare_tail) {
     uint64_t kept = 0;
     GatherMask(buffer(1), x, mask().ReinterpretCast<uint32_t>(), true, 100, IN_A_ROW, kept);
 }
-// Trap 7.
+// Gather takes at most 16383 elements.
 WRONG(gather_count) {
     LocalTensor<uint32_t> off(TPosition::VECCALC, 0, 16384);
     LocalTensor<int32_t> to(TPosition::VECCALC, 65536, 16384), from(TPosition::VECCALC, 131072, 8);
     Gather(to, from, off, 0, 16384);
 }
-// Trap 9 (10 is a matter of the launch).
+// SyncAll needs a kernel type that starts the scheduler.
 WRONG(aiv_only) {
     KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIV_ONLY);
     SyncAll<true>();
@@ -70,7 +70,7 @@ WRONG(sync_all) {
     KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_MIX_AIV_1_0);
     SyncAll<true>();
 }
-// Trap 11.
+// int32 arithmetic must not overflow.
 WRONG(multiply_overflow) { Muls(buffer(1), loaded(in), 0x10000000, N); }
 WRONG(add_overflow) {
     Words x = loaded(in);
@@ -79,7 +79,7 @@ WRONG(add_overflow) {
     Add(buffer(2), buffer(1), x, N);
 }
 
-// Operands.
+// These kernels break a rule on operands.
 WRONG(misaligned) { Adds(buffer(1), loaded(in)[3], 1, 64); }
 WRONG(misaligned_dma) { DataCopy(buffer(0)[1], words(in), 64); }
 WRONG(past_tensor) { Adds(buffer(1), loaded(in)[512], 1, 520); }
@@ -89,7 +89,7 @@ WRONG(slice_past_end) { buffer(0)[N + 1]; }
 WRONG(overlap) { Adds(loaded(in)[8], buffer(0), 1, 64); }
 WRONG(overlap_repeats) {
     Words x = loaded(in);
-    // Repeat 0 writes what repeat 1 reads.
+    // Repeat 0 writes the elements that repeat 1 reads.
     Add(x[64], x, buffer(0), 64, 2, BinaryRepeatParams{1, 1, 1, 8, 8, 8});
 }
 WRONG(cast_overlap) {
@@ -105,7 +105,7 @@ WRONG(no_lane) { Duplicate(buffer(0), 1, (uint64_t)0, 1, 1, 8); }
 WRONG(negative_count) { Adds(buffer(1), loaded(in), 1, -1); }
 WRONG(shift_too_far) { ShiftRight(buffer(1), loaded(in), 33, N); }
 
-// Undefined data.
+// These kernels use undefined data.
 WRONG(uninitialised_scalar) { buffer(0).GetValue(7); }
 WRONG(uninitialised_store) { DataCopy(words(out), buffer(0), 64); }
 WRONG(spreads) {
@@ -157,7 +157,7 @@ WRONG(in_place_compaction) {
     GatherMask(loaded(in), buffer(0), (uint8_t)1, true, N, IN_A_ROW, kept);
 }
 
-// Conversions.
+// These kernels break a rule on conversions.
 WRONG(round_mode) { Cast(buffer(1), loaded(in).ReinterpretCast<float>(), RoundMode::CAST_NONE, N); }
 WRONG(narrowing) {
     Duplicate(buffer(0), 70000, 64);
@@ -170,7 +170,7 @@ WRONG(lifetime_too_long) {
     Cast(buffer(1).ReinterpretCast<int8_t>(), buffer(0).ReinterpretCast<half>(), RoundMode::CAST_RINT, 64);
 }
 
-// DMA.
+// These kernels break a rule on DMA.
 WRONG(odd_copy) { DataCopy(buffer(0), words(in), 7); }
 WRONG(too_many_blocks) {
     DataCopyPad(buffer(0), words(in), DataCopyExtParams{4096, 4, 0, 0, 0}, DataCopyPadExtParams<int32_t>{});
@@ -187,7 +187,7 @@ WRONG(read_only) {
 WRONG(unregistered) { DataCopy(buffer(0), words(in), 8); }
 WRONG(scalar_unregistered) { words(in).GetValue(0); }
 
-// Events.
+// These kernels break a rule on events.
 WRONG(reserved_event) { SetFlag<HardEvent::MTE2_V>(EVENT_ID6); }
 WRONG(wait_without_set) { WaitFlag<HardEvent::MTE2_V>(EVENT_ID0); }
 WRONG(wait_of_another_pair) {

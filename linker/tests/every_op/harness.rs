@@ -1,4 +1,4 @@
-//! Memory of every kind for small kernels, native and replayed.
+//! Memory of every kind for small kernels, and their native and replayed runs.
 
 use avsg_device::machine::Machine;
 use avsg_device::machine::cpu::{Column, Cpu, Life, List, Scalar};
@@ -8,12 +8,14 @@ use avsg_linker::record::Recording;
 use avsg_linker::replay::Replay;
 use avsg_linker::tape::{Range, Tape};
 
-/// Words of a column, slots of the lifetimes.
+/// Words per column and number of lifetimes.
 pub const LEN: i32 = 256;
 const WORDS: usize = LEN as usize;
+/// Words of the output.
 const OUT: usize = 1024;
 
-pub struct Desk<'a, M: Machine> {
+/// Arguments and memory of a kernel.
+pub struct KernelMemory<'a, M: Machine> {
     pub n: M::Scalar,
     pub s: M::Scalar,
     pub x: M::Column<'a>,
@@ -29,16 +31,16 @@ pub struct Desk<'a, M: Machine> {
 }
 
 pub trait Kernel {
-    fn run<M: Machine>(m: M, d: &mut Desk<'_, M>);
+    fn run<M: Machine>(m: M, d: &mut KernelMemory<'_, M>);
 }
 
 pub fn record<K: Kernel>() -> Tape {
     let recording = Recording::new(std::any::type_name::<K>());
     let m = recording.recorder();
     let pair = [("x", Range::new(0, (1 << 20) - 1)), ("lane", Range::below(256))];
-    let mut desk = Desk {
+    let mut memory = KernelMemory {
         n: m.param("n", "Lanes.", Range::new(0, LEN)),
-        s: m.param("s", "Some number.", Range::new(0, 100)),
+        s: m.param("s", "A number.", Range::new(0, 100)),
         x: m.column("x", 256, Range::ANY),
         y: m.column("y", 256, Range::new(0, (1 << 20) - 1)),
         z: m.column("z", 256, Range::ANY),
@@ -50,14 +52,15 @@ pub fn record<K: Kernel>() -> Tape {
         input: m.input("input", Range::ANY),
         out: m.output("out", Range::ANY),
     };
-    K::run(m, &mut desk);
+    K::run(m, &mut memory);
     recording.finish().unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// What a kernel starts with and leaves: x, y, life, out.
-type Memory = (Vec<i32>, Vec<i32>, Vec<i8>, Vec<i32>);
+/// Contents of x, y, life and out, before or after a run.
+type Contents = (Vec<i32>, Vec<i32>, Vec<i8>, Vec<i32>);
 
-fn start() -> (Memory, Vec<i32>) {
+/// Returns the contents before a run, and the input.
+fn initial_contents() -> (Contents, Vec<i32>) {
     let word = |n: i32, a: u32| (n as u32).wrapping_mul(a).rotate_left(7) as i32;
     let x = (0..LEN).map(|n| word(n + 1, 2_654_435_761)).collect();
     let y = (0..LEN).map(|n| word(n / 2, 2_246_822_519) & 0xFFFFF).collect();
@@ -66,35 +69,37 @@ fn start() -> (Memory, Vec<i32>) {
     ((x, y, life, vec![-1; OUT]), input)
 }
 
-fn native<C: Cpu, K: Kernel>(m: C, n: i32) -> Memory {
-    let ((mut x, mut y, mut life, mut out), input) = start();
+/// Runs a kernel on a machine with `n` lanes.
+fn native<C: Cpu, K: Kernel>(m: C, n: i32) -> Contents {
+    let ((mut x, mut y, mut life, mut out), input) = initial_contents();
     x.resize(WORDS + 64, 0);
     y.resize(WORDS + 64, 0);
     life.resize(WORDS + 64, 0);
     let mut words = vec![vec![0x5A5A; WORDS + 64]; 6];
     let mut next = words.iter_mut();
-    let mut cut = || next.next().expect("six columns").as_mut_slice();
-    let desk = &mut Desk::<'_, C> {
+    let mut column = || next.next().expect("six columns").as_mut_slice();
+    let memory = &mut KernelMemory::<'_, C> {
         n: Scalar::new(n),
         s: Scalar::new(77),
         x: Column::new(&mut x),
         y: Column::new(&mut y),
-        z: Column::new(cut()),
+        z: Column::new(column()),
         life: Life::new(&mut life),
-        pairs: List::new([cut(), cut()]),
-        more: List::new([cut(), cut()]),
-        singles: List::new([cut()]),
+        pairs: List::new([column(), column()]),
+        more: List::new([column(), column()]),
+        singles: List::new([column()]),
         count: List::new([]),
         input: &input,
         out: &mut out,
     };
-    K::run(m, desk);
+    K::run(m, memory);
     (x[..WORDS].to_vec(), y[..WORDS].to_vec(), life[..WORDS].to_vec(), out)
 }
 
-fn replayed(tape: &Tape, width: usize, n: i32) -> Memory {
+/// Runs a tape in the interpreter with `n` lanes.
+fn replayed(tape: &Tape, width: usize, n: i32) -> Contents {
     let mut replay = Replay::new(tape, width).unwrap();
-    let ((x, y, life, out), input) = start();
+    let ((x, y, life, out), input) = initial_contents();
     for (name, words) in [("x", x), ("y", y), ("input", input), ("out", out)] {
         replay.bind(name, words).unwrap();
     }
@@ -106,13 +111,14 @@ fn replayed(tape: &Tape, width: usize, n: i32) -> Memory {
     (x, y, replay.take_life("life").unwrap(), out)
 }
 
-/// Runs a kernel on everything and compares; lengths include none, one, and ends inside tiles.
-pub fn everywhere<K: Kernel>() {
+/// Runs a kernel on every machine and in the interpreter and compares the results. The numbers of
+/// lanes include 0, 1 and some that are no multiple of a tile.
+pub fn assert_same_on_every_machine<K: Kernel>() {
     let tape = record::<K>();
     check(&tape).unwrap_or_else(|e| panic!("{e}\n{tape}"));
     for n in [0, 1, 2, 15, 16, 17, 100, 255, 256] {
         let want = replayed(&tape, 1, n);
-        assert!(n == 0 || want != start().0, "the kernel did nothing");
+        assert!(n == 0 || want != initial_contents().0, "the kernel changed nothing");
         for width in [3, 16, 2048] {
             assert!(replayed(&tape, width, n) == want, "replay at width {width}, n = {n}");
         }
@@ -130,8 +136,8 @@ pub fn everywhere<K: Kernel>() {
     }
 }
 
-/// The names of the ops of a tape.
-pub fn codes(tape: &Tape) -> Vec<String> {
+/// Returns the names of the operations of a tape.
+pub fn op_names(tape: &Tape) -> Vec<String> {
     let name =
         |code: String| code.split(|c: char| !c.is_alphanumeric()).next().unwrap_or("").into();
     tape.body.all().map(|op| name(format!("{:?}", op.code))).collect()

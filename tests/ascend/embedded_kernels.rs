@@ -1,4 +1,5 @@
-//! Engines that name no kernels: on the simulator the library's own texts, on a device its objects.
+//! Engines without a folder of kernels use those that the library embeds: AscendC texts on the
+//! simulated device, compiled objects on a real one.
 
 use std::ffi::{CStr, c_void};
 use std::path::PathBuf;
@@ -6,7 +7,7 @@ use std::sync::Arc;
 
 use avsg::ascend::acl::owned::Context;
 use avsg::ascend::acl::{Acl, Source};
-use avsg::ascend::{AscendOptions, RegisteredPool};
+use avsg::ascend::{AscendOptions, RegisteredPool, simulated};
 use avsg::device::params::Params;
 use avsg::engine::{Config, Engine};
 use avsg::pool::{Pages, PoolConfig};
@@ -17,12 +18,13 @@ use avsg_sim::{Options, Session, resolve};
 use avsg_testkit::batch::OwnedBatch;
 use avsg_testkit::fresh::FreshRows;
 
-use super::lockstep::{Form, Pair};
-use super::random::{self, Random};
-use super::stand;
+use super::engine_pair::{EnginePair, PairConfig};
+use super::harness;
+use super::prerequisites;
+use super::random_workload::{self, RandomWorkload};
 
-/// An embedded geometry, with fewer tokens than its kernels know.
-fn embedded() -> Params {
+/// Returns an embedded geometry with fewer tokens than its kernels were emitted for.
+fn embedded_geometry() -> Params {
     let without_pages = |p: &Params| p.slots == 4096 && p.page == 0;
     Params { tokens: 1, ..geometries().find(without_pages).expect("S = 4096 fits a vector core") }
 }
@@ -32,77 +34,78 @@ fn count(session: &Session, name: &str) -> usize {
 }
 
 #[test]
-fn an_embedded_geometry_lives_the_cpus_life() {
-    if !stand::compiler() {
+fn embedded_kernels_match_the_cpu() {
+    if !prerequisites::has_cpp_compiler() {
         return;
     }
     let session = Session::new(Options { seed: 6, ..Options::default() });
-    let context = stand::context().unwrap();
-    let params = embedded();
+    let context = simulated::context().unwrap();
+    let params = embedded_geometry();
     let (k, rows) = (params.k as usize, 8192);
-    let form = Form {
+    let config = PairConfig {
         params,
         states: 1,
         cores: 4,
         one_launch: true,
         requests: 1,
-        rows: 1,
-        blocks: 1,
+        max_rows: 1,
+        blocks_per_request: 1,
         layers: 1,
         segments: &[64],
         pool_rows: rows,
-        made: rows,
+        initial_rows: rows,
     };
-    let mut pair = Pair::new(&form, &context, None);
-    assert_eq!(count(&session, "aclrtBinaryLoadFromData"), 5, "one for each kernel");
+    let mut pair = EnginePair::new(&config, &context, None);
+    assert_eq!(count(&session, "aclrtBinaryLoadFromData"), 5, "one load for each kernel");
     assert_eq!(count(&session, "aclrtBinaryLoadFromFile"), 0);
     for step in 0..3 {
-        // A third of the ids is new each time, and the table has to evict in the last step.
+        // A third of each step's ids is new, and the last step evicts rows.
         let ids = (0..k).map(|i| ((i + step * 1300) * 7 % rows) as i32).collect();
         let mut owned = OwnedBatch { blocks: vec![0], block_stride: 1, ..OwnedBatch::new(k, 0) };
         owned.push([0, 1, -1, rows as i32], &[ids]);
-        pair.bring(owned, vec![FreshRows::new(&form.format(), 1)]);
-        pair.step_by_host();
+        pair.upload_step(owned, vec![FreshRows::new(&config.format(), 1)]);
+        pair.step_from_host();
     }
-    assert!(pair.compared >= 3 * k, "{} slots were compared", pair.compared);
+    assert!(pair.compared_slots >= 3 * k, "only {} slots were compared", pair.compared_slots);
     drop((pair, context));
     assert_eq!(session.leaks(), Vec::<String>::new());
 }
 
-/// The runtime of a CANN that loads kernels from files alone.
-fn older(name: &CStr) -> *mut c_void {
+/// Resolves the functions of an older runtime, which loads kernels from files only.
+fn resolve_older_runtime(name: &CStr) -> *mut c_void {
     if name == c"aclrtBinaryLoadFromData" { std::ptr::null_mut() } else { resolve(name) }
 }
 
+/// Returns the number of temporary kernel folders of this process.
 fn kernel_folders() -> usize {
-    let own = format!("avsg-kernel-{}-", std::process::id());
+    let prefix = format!("avsg-kernel-{}-", std::process::id());
     let all = std::env::temp_dir().read_dir().unwrap().flatten();
-    all.filter(|entry| entry.file_name().to_string_lossy().starts_with(&own)).count()
+    all.filter(|entry| entry.file_name().to_string_lossy().starts_with(&prefix)).count()
 }
 
 #[test]
-fn an_older_runtime_is_given_files_which_are_gone_afterwards() {
-    if !stand::compiler() {
+fn an_older_runtime_loads_files_that_are_then_deleted() {
+    if !prerequisites::has_cpp_compiler() {
         return;
     }
     let session = Session::new(Options { seed: 7, ..Options::default() });
-    // SAFETY: as of the whole simulator.
-    let source = unsafe { Source::process("an older simulator", older) };
+    // SAFETY: the simulator's functions have the signatures of `acl.h`, which both crates share.
+    let source = unsafe { Source::process("an older simulator", resolve_older_runtime) };
     let context = Context::for_device(Arc::new(Acl::open(&source).unwrap()), 0).unwrap();
-    let form = random::form(3, true);
-    let mut workload = Random::new(&form, &context, None, 17);
+    let config = random_workload::pair_config(3, true);
+    let mut workload = RandomWorkload::new(&config, &context, None, 17);
     assert_eq!(count(&session, "aclrtBinaryLoadFromFile"), 5);
-    assert_eq!(kernel_folders(), 0, "nothing is left of the files");
+    assert_eq!(kernel_folders(), 0, "the files are deleted");
     for _ in 0..3 {
-        workload.next();
-        workload.pair.step_by_host();
+        workload.next_step();
+        workload.pair.step_from_host();
         workload.check();
     }
     drop((workload, context));
     assert_eq!(session.leaks(), Vec::<String>::new());
 }
 
-fn engine(
+fn create_engine(
     context: &Arc<Context>,
     params: Params,
     kernels: Option<PathBuf>,
@@ -114,21 +117,21 @@ fn engine(
     Engine::on_ascend(Config { cores: 2, ..Config::new(params, 1) }, pool, &options)
 }
 
-/// What it is refused with.
+/// Returns the error with which an engine is refused.
 fn refusal(context: &Arc<Context>, params: Params, kernels: Option<PathBuf>) -> String {
-    engine(context, params, kernels).err().expect("a refusal").to_string()
+    create_engine(context, params, kernels).err().expect("an error").to_string()
 }
 
 #[test]
-fn a_load_from_memory_that_fails_names_the_call_and_leaves_nothing() {
-    if !stand::compiler() {
+fn a_failed_load_names_the_call_and_leaks_nothing() {
+    if !prerequisites::has_cpp_compiler() {
         return;
     }
     for nth in 1..=5 {
         let session = Session::new(Options::default());
-        let context = stand::context().unwrap();
+        let context = simulated::context().unwrap();
         session.fail("aclrtBinaryLoadFromData", nth, 507_899);
-        let text = refusal(&context, random::form(2, true).params, None);
+        let text = refusal(&context, random_workload::pair_config(2, true).params, None);
         assert!(text.contains("aclrtBinaryLoadFromData failed with code 507899"), "{text}");
         drop(context);
         assert_eq!(session.leaks(), Vec::<String>::new());
@@ -136,20 +139,20 @@ fn a_load_from_memory_that_fails_names_the_call_and_leaves_nothing() {
 }
 
 #[test]
-fn a_folder_that_is_named_wins() {
+fn a_folder_of_kernels_replaces_the_embedded_ones() {
     let session = Session::new(Options::default());
-    let context = stand::context().unwrap();
-    let text = refusal(&context, embedded(), Some("/nowhere".into()));
+    let context = simulated::context().unwrap();
+    let text = refusal(&context, embedded_geometry(), Some("/nowhere".into()));
     assert!(text.contains("/nowhere/avsg_plan.o"), "{text}");
-    let kernels = stand::kernels(&session, &Config::new(embedded(), 1));
-    drop(engine(&context, embedded(), Some(kernels)).unwrap());
+    let kernels = harness::install_kernels(&session, &Config::new(embedded_geometry(), 1));
+    drop(create_engine(&context, embedded_geometry(), Some(kernels)).unwrap());
     assert_eq!(count(&session, "aclrtBinaryLoadFromData"), 0);
 }
 
-/// A library by path is a device, whose kernels are objects.
+/// A runtime that is opened by its path counts as a real device, which needs compiled objects.
 #[test]
-fn what_a_device_lacks_is_said_with_the_remedy() {
-    let acl = Acl::open(&Source::Path(stand::library())).unwrap();
+fn a_device_without_objects_is_refused_with_a_remedy() {
+    let acl = Acl::open(&Source::Path(prerequisites::simulator_library())).unwrap();
     let context = Context::for_device(Arc::new(acl), 0).unwrap();
     let other = Params::wide(12, 1, 128);
     let text = refusal(&context, other, None);
@@ -159,9 +162,13 @@ fn what_a_device_lacks_is_said_with_the_remedy() {
     }
     assert!(text.contains("avsg emit") && text.contains("folder"), "{text}");
     if Toolchain::find().is_err() {
-        let text = refusal(&context, embedded(), None);
-        for part in [&embedded().to_string(), "CANN's compiler was not", "[Wide table", "avsg emit"]
-        {
+        let text = refusal(&context, embedded_geometry(), None);
+        for part in [
+            &embedded_geometry().to_string(),
+            "CANN's compiler was not",
+            "[Wide table",
+            "avsg emit",
+        ] {
             assert!(text.contains(part), "{text}");
         }
     }

@@ -1,6 +1,6 @@
-//! The five kernels as closures for the simulator: Stage One on the scalar machine, copies one by
-//! one. They keep the kernels' calling convention and nothing else of them, so that the host side can
-//! be tested without a C++ compiler, and thousands of times.
+//! The five kernels in Rust, for the simulator: Stage One on the scalar machine, and rows copied
+//! one by one. They have the calling convention of the emitted kernels, so that the host side can
+//! be tested thousands of times and without a C++ compiler.
 
 use std::slice;
 
@@ -16,9 +16,9 @@ use avsg::device::tiling::Tiling;
 use avsg::device::work::{split_work, work_words};
 use avsg_sim::{Device, Kernel, KernelFault, Session};
 
-type Done = Result<(), KernelFault>;
+type KernelResult = Result<(), KernelFault>;
 
-/// The addresses that a kernel was launched with, by the parameter's name.
+/// The addresses that a kernel was launched with.
 #[derive(Clone, Copy)]
 struct Args<'a> {
     kernel: KernelName,
@@ -26,52 +26,54 @@ struct Args<'a> {
 }
 
 impl Args<'_> {
-    fn of(self, arg: Arg) -> u64 {
-        let at = self.kernel.args().iter().position(|&a| a == arg);
-        self.words[at.expect("a parameter of this kernel")]
+    /// Returns the address that was passed for a parameter.
+    fn address(self, arg: Arg) -> u64 {
+        let index = self.kernel.args().iter().position(|&a| a == arg);
+        self.words[index.expect("a parameter of this kernel")]
     }
 }
 
-/// The miss lists, in the order of [`One::miss`].
+/// The miss lists, in the order of [`StageOneCall::miss`].
 const MISSES: [Arg; 4] = [Arg::MissPos, Arg::MissId, Arg::MissSlot, Arg::MissRow];
-/// Segments of the device buffer, and of fresh rows.
+/// Segments of the device buffer.
 const KV: [Arg; 2] = [Arg::Kv0, Arg::Kv1];
+/// Segments of the fresh rows.
 const FRESH: [Arg; 2] = [Arg::Fresh0, Arg::Fresh1];
 
-/// Words of one table, as the host lays them out.
+/// Returns the words of one table in the layout of the host.
 fn table_words(p: &Params) -> usize {
     state_words(p).next_multiple_of(16)
 }
 
-/// Device memory as words.
+/// Returns `n` words of device memory at an address.
 #[expect(
     clippy::mut_from_ref,
-    reason = "device memory is nobody's in particular; arrays do not overlap"
+    reason = "the simulator owns the device memory, and the arrays do not overlap"
 )]
 fn words<'a>(d: &'a Device<'_>, at: u64, n: usize) -> Result<&'a mut [i32], KernelFault> {
     if n == 0 {
         return Ok(&mut []);
     }
     let at = d.slice(at, 4 * n)?;
-    // SAFETY: `slice` found the range alive; kernels run one at a time and arrays do not overlap.
+    // SAFETY: `slice` has checked the range, kernels run one at a time, and arrays do not overlap.
     Ok(unsafe { slice::from_raw_parts_mut(at.cast(), n) })
 }
 
 fn tiling(d: &Device<'_>) -> Result<Tiling, KernelFault> {
     let at = d.slice(d.args[d.args.len() - 1], size_of::<Tiling>())?;
-    // SAFETY: the range is alive and holds the struct that the host wrote.
+    // SAFETY: `slice` has checked the range, which holds the struct that the host wrote.
     Ok(unsafe { at.cast::<Tiling>().read_unaligned() })
 }
 
-/// One request's Stage One.
-struct One<'a> {
+/// Stage One of one request.
+struct StageOneCall<'a> {
     p: &'a Params,
     table: &'a mut [i32],
     work: &'a mut [i32],
     tokens: usize,
-    /// The scalars of the request are k, generation, stable, limit, rows, the stride of ids, and the entries of the
-    /// block table.
-    numbers: [i32; 7],
+    /// The request's scalars: k, generation, stable, limit, rows, the stride of ids, and the number
+    /// of block table entries.
+    scalars: [i32; 7],
     ids: &'a [i32],
     blocks: &'a [i32],
     slot: &'a mut [i32],
@@ -80,13 +82,13 @@ struct One<'a> {
     record: &'a mut [i32],
 }
 
-impl avsg::device::machine::Kernel for One<'_> {
+impl avsg::device::machine::Kernel for StageOneCall<'_> {
     type Out = ();
 
     #[inline(always)]
     fn run<C: Cpu>(self, c: C) {
         let [k, generation, stable, limit, rows, ids_stride, blocks_len] =
-            self.numbers.map(Scalar::new);
+            self.scalars.map(Scalar::new);
         let zero = Scalar::new(0);
         let mut state = split_state::<C>(self.p, self.table);
         let mut work = split_work::<C, Sequential>(self.p, self.work);
@@ -111,46 +113,50 @@ impl avsg::device::machine::Kernel for One<'_> {
     }
 }
 
-/// Stage One of a batch.
-fn plan(d: &Device<'_>, p: &Params, t: &Tiling, a: Args<'_>) -> Done {
+/// Runs Stage One of a batch.
+fn plan(d: &Device<'_>, p: &Params, t: &Tiling, a: Args<'_>) -> KernelResult {
     let (n, big_k) = (t.requests as usize, p.k as usize);
-    let cu_q = words(d, a.of(Arg::CuQ), n + 1)?;
-    let [state, generation, stable, seq] =
-        [a.of(Arg::State), a.of(Arg::Generation), a.of(Arg::StableLen), a.of(Arg::SeqLen)];
+    let cu_q = words(d, a.address(Arg::CuQ), n + 1)?;
+    let [state, generation, stable, seq] = [
+        a.address(Arg::State),
+        a.address(Arg::Generation),
+        a.address(Arg::StableLen),
+        a.address(Arg::SeqLen),
+    ];
     let (k, stride) = (t.k as usize, t.ids_stride as usize);
     let mut work = vec![0; work_words::<Sequential>(p)];
     for r in 0..n {
-        let one = |at: u64| words(d, at + 4 * r as u64, 1).map(|w| w[0]);
+        let word = |at: u64| words(d, at + 4 * r as u64, 1).map(|w| w[0]);
         let (first, tokens) = (cu_q[r] as usize, (cu_q[r + 1] - cu_q[r]) as usize);
-        let at = |base: u64, word: usize| base + 4 * word as u64;
-        let slot = words(d, at(a.of(Arg::Slot), first * big_k), tokens * big_k)?;
-        let valid = words(d, at(a.of(Arg::Valid), first), tokens)?;
-        let record = words(d, at(a.of(Arg::Record), r * record::WORDS), record::WORDS)?;
+        let at = |base: u64, index: usize| base + 4 * index as u64;
+        let slot = words(d, at(a.address(Arg::Slot), first * big_k), tokens * big_k)?;
+        let valid = words(d, at(a.address(Arg::Valid), first), tokens)?;
+        let record = words(d, at(a.address(Arg::Record), r * record::WORDS), record::WORDS)?;
         slot.fill(-1);
         valid.fill(0);
         record.fill(0);
-        let Ok(state) = usize::try_from(one(state)?) else { continue };
-        let table = words(d, at(a.of(Arg::Tables), state * table_words(p)), table_words(p))?;
-        let stable = one(stable)?;
+        let Ok(state) = usize::try_from(word(state)?) else { continue };
+        let table = words(d, at(a.address(Arg::Tables), state * table_words(p)), table_words(p))?;
+        let stable = word(stable)?;
         let ids = if tokens == 0 { 0 } else { (tokens - 1) * stride + k };
         let blocks = if p.page == 0 { 0 } else { t.block_stride as usize };
-        let list = |i: usize| words(d, at(a.of(MISSES[i]), first * big_k), tokens * big_k);
-        Emu::<1>.run(One {
+        let list = |i: usize| words(d, at(a.address(MISSES[i]), first * big_k), tokens * big_k);
+        Emu::<1>.run(StageOneCall {
             p,
             table,
             work: &mut work,
             tokens,
-            numbers: [
+            scalars: [
                 t.k,
-                one(generation)?,
+                word(generation)?,
                 if stable < 0 { NO_STABLE_LEN } else { stable },
-                one(seq)?,
+                word(seq)?,
                 t.pool_units,
                 t.ids_stride,
                 blocks as i32,
             ],
-            ids: words(d, at(a.of(Arg::Ids), first * stride), ids)?,
-            blocks: words(d, at(a.of(Arg::BlockTable), r * blocks), blocks)?,
+            ids: words(d, at(a.address(Arg::Ids), first * stride), ids)?,
+            blocks: words(d, at(a.address(Arg::BlockTable), r * blocks), blocks)?,
             slot,
             valid,
             miss: [list(0)?, list(1)?, list(2)?, list(3)?],
@@ -160,7 +166,7 @@ fn plan(d: &Device<'_>, p: &Params, t: &Tiling, a: Args<'_>) -> Done {
     Ok(())
 }
 
-/// Where a row of the host pool is.
+/// Returns the address of a row of the host pool.
 fn host_row(
     d: &Device<'_>,
     t: &Tiling,
@@ -175,44 +181,46 @@ fn host_row(
     Ok(base + within as u64 * t.host_stride[segment] as u64)
 }
 
-fn copy(d: &Device<'_>, to: u64, from: u64, bytes: i32) -> Done {
+fn copy(d: &Device<'_>, to: u64, from: u64, bytes: i32) -> KernelResult {
     let (to, from) = (d.slice(to, bytes as usize)?, d.slice(from, bytes as usize)?);
-    // SAFETY: `slice` found both alive; a row and its slot never overlap.
+    // SAFETY: `slice` has checked both ranges, and a row and its slot never overlap.
     unsafe { std::ptr::copy_nonoverlapping(from, to, bytes as usize) };
     Ok(())
 }
 
-/// Stage Two.
-fn transfer(d: &Device<'_>, p: &Params, t: &Tiling, a: Args<'_>) -> Done {
-    let cu_q = words(d, a.of(Arg::CuQ), t.requests as usize + 1)?;
+/// Copies the missed rows of a batch (Stage Two).
+fn transfer(d: &Device<'_>, p: &Params, t: &Tiling, a: Args<'_>) -> KernelResult {
+    let cu_q = words(d, a.address(Arg::CuQ), t.requests as usize + 1)?;
     for (r, &first) in cu_q.iter().enumerate().take(t.requests as usize) {
-        let n = words(d, a.of(Arg::Record) + 4 * (r * record::WORDS) as u64, record::WORDS)?;
+        let n = words(d, a.address(Arg::Record) + 4 * (r * record::WORDS) as u64, record::WORDS)?;
         let n = n[record::TOTAL as usize] as usize;
         let list = |at: u64| words(d, at + 4 * first as u64 * u64::from(p.k), n);
-        let (slots, rows) = (list(a.of(Arg::MissSlot))?, list(a.of(Arg::MissRow))?);
+        let (slots, rows) = (list(a.address(Arg::MissSlot))?, list(a.address(Arg::MissRow))?);
         for (&slot, &row) in slots.iter().zip(rows.iter()) {
-            let state = words(d, a.of(Arg::State) + 4 * r as u64, 1)?[0];
+            let state = words(d, a.address(Arg::State) + 4 * r as u64, 1)?[0];
             for s in 0..t.segments as usize {
                 let from = match row {
-                    0.. => host_row(d, t, a.of(Arg::HostChunks), s, row)?,
-                    fresh => a.of(FRESH[s]) + (first + !fresh) as u64 * t.fresh_stride[s] as u64,
+                    0.. => host_row(d, t, a.address(Arg::HostChunks), s, row)?,
+                    fresh => {
+                        a.address(FRESH[s]) + (first + !fresh) as u64 * t.fresh_stride[s] as u64
+                    }
                 };
                 let slot = state as u64 * u64::from(p.slots) + slot as u64;
-                copy(d, a.of(KV[s]) + slot * t.kv_stride[s] as u64, from, t.bytes[s])?;
+                copy(d, a.address(KV[s]) + slot * t.kv_stride[s] as u64, from, t.bytes[s])?;
             }
         }
     }
     Ok(())
 }
 
-/// Fresh rows to the pool.
-fn append(d: &Device<'_>, p: &Params, t: &Tiling, a: Args<'_>) -> Done {
+/// Copies the fresh rows of a batch to the pool.
+fn append(d: &Device<'_>, p: &Params, t: &Tiling, a: Args<'_>) -> KernelResult {
     let n = t.requests as usize;
-    let cu_q = words(d, a.of(Arg::CuQ), n + 1)?;
+    let cu_q = words(d, a.address(Arg::CuQ), n + 1)?;
     let [state, stable, seq] = [
-        words(d, a.of(Arg::State), n)?,
-        words(d, a.of(Arg::StableLen), n)?,
-        words(d, a.of(Arg::SeqLen), n)?,
+        words(d, a.address(Arg::State), n)?,
+        words(d, a.address(Arg::StableLen), n)?,
+        words(d, a.address(Arg::SeqLen), n)?,
     ];
     for (r, pair) in cu_q.windows(2).enumerate().filter(|(r, _)| state[*r] >= 0 && stable[*r] >= 0)
     {
@@ -226,21 +234,20 @@ fn append(d: &Device<'_>, p: &Params, t: &Tiling, a: Args<'_>) -> Done {
             if p.page != 0 {
                 let page = p.page as i32;
                 let entry = r as u64 * t.block_stride as u64 + (id / page) as u64;
-                row = words(d, a.of(Arg::BlockTable) + 4 * entry, 1)?[0] * page + id % page;
+                row = words(d, a.address(Arg::BlockTable) + 4 * entry, 1)?[0] * page + id % page;
             }
             for (s, &fresh) in FRESH.iter().enumerate().take(t.segments as usize) {
-                let from = a.of(fresh) + at as u64 * t.fresh_stride[s] as u64;
-                copy(d, host_row(d, t, a.of(Arg::HostChunks), s, row)?, from, t.bytes[s])?;
+                let from = a.address(fresh) + at as u64 * t.fresh_stride[s] as u64;
+                copy(d, host_row(d, t, a.address(Arg::HostChunks), s, row)?, from, t.bytes[s])?;
             }
         }
     }
     Ok(())
 }
 
-/// Empties every table.
-fn reset(d: &Device<'_>, p: &Params, t: &Tiling, a: Args<'_>) -> Done {
+fn reset(d: &Device<'_>, p: &Params, t: &Tiling, a: Args<'_>) -> KernelResult {
     for state in 0..t.states as usize {
-        let at = a.of(Arg::Tables) + 4 * (state * table_words(p)) as u64;
+        let at = a.address(Arg::Tables) + 4 * (state * table_words(p)) as u64;
         let table = words(d, at, table_words(p))?;
         table.fill(0);
         clear_state(p, &mut table[..state_words(p)]);
@@ -248,7 +255,7 @@ fn reset(d: &Device<'_>, p: &Params, t: &Tiling, a: Args<'_>) -> Done {
     Ok(())
 }
 
-/// Gives the session all five for a geometry.
+/// Installs the five kernels of a geometry in a session.
 pub fn install(session: &Session, p: Params) {
     for kernel in KernelName::ALL {
         let run = move |d: &Device<'_>| {

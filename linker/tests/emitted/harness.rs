@@ -1,30 +1,30 @@
-//! What the tests of emitted kernels have in common: small geometries, texts, and how they are run.
+//! Small geometries, texts and launches for the tests of emitted kernels.
 
 use avsg_device::params::Params;
 use avsg_device::tiling::{Launch, Segment};
 use avsg_linker::ascendc::StageOneText;
 use avsg_linker::ascendc::kernels::{Abi, Kernel, kernels};
 
-use super::shim::{Failure, Launch as Shim, Mode};
+use super::shim::{Failure, Launch as ShimLaunch, Mode};
 
-/// Few slots: every slot is soon in some miss list.
-pub fn small(page: u32) -> Params {
+/// Returns a geometry with so few slots that each of them is soon in a miss list.
+pub fn small_geometry(page: u32) -> Params {
     Params { page, ..Params::wide(64, 4, 256) }
 }
 
-/// A kernel that needs no Stage One.
+/// Returns a kernel that contains no Stage One.
 pub fn kernel(p: &Params, name: &str) -> Kernel {
     kernel_around(p, &StageOneText::default(), name)
 }
 
-/// A kernel around some Stage One, its headers pasted in.
+/// Returns a kernel around a Stage One, with the headers pasted in.
 pub fn kernel_around(p: &Params, stage_one: &StageOneText, name: &str) -> Kernel {
-    let all = kernels(p, stage_one, Abi::Direct).expect("they fit");
+    let all = kernels(p, stage_one, Abi::Direct).expect("the kernels fit");
     let kernel = all.kernels.iter().find(|k| k.name == name).expect("a kernel of that name");
     Kernel { text: all.whole(&kernel.text), ..kernel.clone() }
 }
 
-/// A launch of so many requests, each with at most four rows.
+/// Returns a launch of a batch of requests with at most four rows each.
 pub fn launch<'a>(requests: usize, copy_cores: u32, segments: &'a [Segment]) -> Launch<'a> {
     Launch {
         requests: requests as u32,
@@ -40,23 +40,26 @@ pub fn launch<'a>(requests: usize, copy_cores: u32, segments: &'a [Segment]) -> 
     }
 }
 
-/// How a kernel is run.
+/// Cores, order and seed of a run.
 #[derive(Clone, Copy)]
-pub struct How {
+pub struct RunOptions {
     pub cores: u32,
     pub mode: Mode,
     pub seed: u64,
 }
 
-/// In program order, in another one, and in another one with nobody watching.
+/// Program order, another order, and another order without checks.
 pub const EVERY_ORDER: [Mode; 3] = [Mode::InOrder, Mode::Adversarial, Mode::Unchecked];
 
-/// A launch of a kernel on as many blocks as cores.
-pub fn run(name: &str, how: How) -> Shim<'_> {
-    Shim::new(name).blocks(how.cores).cores(how.cores).mode(how.mode, how.seed)
+/// Returns a launch of a kernel with as many blocks as cores.
+pub fn shim_launch(name: &str, options: RunOptions) -> ShimLaunch<'_> {
+    ShimLaunch::new(name)
+        .blocks(options.cores)
+        .cores(options.cores)
+        .mode(options.mode, options.seed)
 }
 
-/// A run that broke no rule and was wrong.
+/// Returns the failure of a run that broke no rule and gave wrong data.
 pub fn differs(what: &str) -> Failure {
     Failure { code: 0, text: format!("{what} differs") }
 }

@@ -1,5 +1,5 @@
-//! A batch, its memory, and two ways to run it: by the CPU engine's rules on a CPU machine, and by the
-//! emitted kernels. Both work on the same plain arrays.
+//! An engine on plain arrays that runs a step in two ways: with the device library on a CPU
+//! machine, and with the emitted kernels.
 
 use std::ptr::null_mut;
 
@@ -14,12 +14,13 @@ use avsg_device::stage_one::stage_one;
 use avsg_device::tiling::{Launch, rules};
 use avsg_device::work::{split_work, work_words};
 
-use super::pool::{Layer, tiling, with_chunks};
+use super::compiled::Compiled;
+use super::harness::{RunOptions, shim_launch};
+use super::layer_memory::{LayerMemory, tiling, with_chunks};
 use super::shim::Failure;
-use super::stand::{How, run};
-use super::together::Compiled;
 
-type M = Emu<16>;
+/// The CPU machine.
+type Machine = Emu<16>;
 
 /// One step's batch, as the engine takes it.
 #[derive(Clone, Debug, Default)]
@@ -36,51 +37,60 @@ pub struct Batch {
     pub block_stride: usize,
 }
 
-/// What a plan holds afterwards. Miss lists are cut to their lengths.
+/// Outputs of a plan. Miss lists are cut to their lengths.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
     pub slot: Vec<i32>,
     pub valid: Vec<i32>,
     pub record: Vec<i32>,
-    /// For each request position, id, slot and row.
+    /// Positions, ids, slots and rows of the misses, per request.
     pub miss: Vec<[Vec<i32>; 4]>,
 }
 
 impl Plan {
-    pub fn misses(&self) -> usize {
+    pub fn miss_count(&self) -> usize {
         self.miss.iter().map(|list| list[0].len()).sum()
     }
 }
 
-/// Tables and rows of all request states.
-pub struct World {
+/// Tables and rows of all states.
+pub struct TestEngine {
     pub p: Params,
     pub states: usize,
     pub pool_units: usize,
     pub tables: Vec<i32>,
-    pub layer: Layer,
+    pub layer: LayerMemory,
 }
 
+/// Initial value of the output arrays.
 const UNTOUCHED: i32 = 0x7E7E_7E7E;
 
-impl World {
-    pub fn new(p: &Params, states: usize, pool_units: usize, layer: Layer) -> Self {
+impl TestEngine {
+    pub fn new(p: &Params, states: usize, pool_units: usize, layer: LayerMemory) -> Self {
         let mut tables = vec![0; states * table_words(p)];
         tables.chunks_exact_mut(table_words(p)).for_each(|table| clear_state(p, table));
         Self { p: *p, states, pool_units, tables, layer }
     }
 
-    /// Everything that a step may change.
+    /// Returns the tables and the device buffer, which a step may change.
     pub fn contents(&self) -> (Vec<i32>, Vec<Vec<u8>>) {
-        (self.tables.clone(), self.layer.lanes.iter().map(|lane| lane.kv.clone()).collect())
+        (
+            self.tables.clone(),
+            self.layer.segments.iter().map(|segment| segment.kv.clone()).collect(),
+        )
     }
 
     pub fn restore(&mut self, (tables, kv): &(Vec<i32>, Vec<Vec<u8>>)) {
         self.tables.copy_from_slice(tables);
-        self.layer.lanes.iter_mut().zip(kv).for_each(|(lane, kv)| lane.kv.copy_from_slice(kv));
+        self.layer
+            .segments
+            .iter_mut()
+            .zip(kv)
+            .for_each(|(segment, kv)| segment.kv.copy_from_slice(kv));
     }
 
-    fn cut(&self, b: &Batch, words: [Vec<i32>; 3], lists: [Vec<i32>; 4]) -> Plan {
+    /// Returns the outputs with miss lists that are cut to their lengths.
+    fn cut_lists(&self, b: &Batch, words: [Vec<i32>; 3], lists: [Vec<i32>; 4]) -> Plan {
         let [slot, valid, record] = words;
         let miss = (0..b.state.len()).map(|r| {
             let at = b.cu_q[r] as usize * self.p.k as usize;
@@ -90,10 +100,10 @@ impl World {
         Plan { miss: miss.collect(), slot, valid, record }
     }
 
-    /// One step as `Engine::step` does it.
-    pub fn cpu(&mut self, b: &Batch) -> Plan {
+    /// Runs one step on the CPU machine, as `Engine::step` does.
+    pub fn step_on_cpu(&mut self, b: &Batch) -> Plan {
         let (p, k) = (self.p, self.p.k as usize);
-        let rows = *b.cu_q.last().expect("one at least") as usize;
+        let rows = *b.cu_q.last().expect("cu_q is not empty") as usize;
         let (mut slot, mut valid) = (vec![-1; rows * k], vec![0; rows]);
         let mut record = vec![0; b.state.len() * record::WORDS];
         let mut lists = [(); 4].map(|()| vec![0; rows * k]);
@@ -102,12 +112,12 @@ impl World {
             let (first, end) = (b.cu_q[r] as usize, b.cu_q[r + 1] as usize);
             let Ok(state) = usize::try_from(b.state[r]) else { continue };
             let words = &mut self.tables[state * table_words(&p)..][..state_words(&p)];
-            let mut state = split_state::<M>(&p, words);
-            let mut work = split_work::<M, Sequential>(&p, &mut work);
+            let mut state = split_state::<Machine>(&p, words);
+            let mut work = split_work::<Machine, Sequential>(&p, &mut work);
             let word = |n: usize| Scalar::new(n as i32);
             let stable = if b.stable[r] < 0 { NO_STABLE_LEN } else { b.stable[r] };
             let [position, id, miss_slot, row] = &mut lists;
-            let mut request = Request::<M> {
+            let mut request = Request::<Machine> {
                 tokens: word(end - first),
                 k: word(b.k),
                 generation: Scalar::new(b.generation[r]),
@@ -133,46 +143,47 @@ impl World {
             };
             stage_one(Emu, &p, &mut state, &mut work, &mut request);
         }
-        let plan = self.cut(b, [slot, valid, record], lists);
+        let plan = self.cut_lists(b, [slot, valid, record], lists);
         for (r, [_, _, slots, rows]) in plan.miss.iter().enumerate() {
             for (&slot, &row) in slots.iter().zip(rows) {
                 let to = b.state[r] as usize * p.slots as usize + slot as usize;
-                self.copy(to, row, b.cu_q[r] as usize);
+                self.copy_row(to, row, b.cu_q[r] as usize);
             }
         }
         plan
     }
 
-    fn copy(&mut self, slot: usize, row: i32, first: usize) {
-        for s in 0..self.layer.lanes.len() {
-            let t = self.layer.lanes[s].segment;
+    /// Copies a host row, or a fresh row if `row` is negative, to a slot.
+    fn copy_row(&mut self, slot: usize, row: i32, first: usize) {
+        for s in 0..self.layer.segments.len() {
+            let t = self.layer.segments[s].layout;
             let bytes = match usize::try_from(row) {
-                Ok(row) => self.layer.host(s, row).to_vec(),
+                Ok(row) => self.layer.host_row(s, row).to_vec(),
                 Err(_) => {
                     let at = (first + !row as usize) * t.fresh_stride as usize;
-                    self.layer.lanes[s].fresh[at..at + t.bytes as usize].to_vec()
+                    self.layer.segments[s].fresh[at..at + t.bytes as usize].to_vec()
                 }
             };
             let to = slot * t.kv_stride as usize;
-            self.layer.lanes[s].kv[to..to + bytes.len()].copy_from_slice(&bytes);
+            self.layer.segments[s].kv[to..to + bytes.len()].copy_from_slice(&bytes);
         }
     }
 
-    /// The same step by emitted kernels: `[avsg_step]`, or `[avsg_plan, avsg_transfer]`. Returns the
-    /// highest byte of unified buffer that each touched, too.
-    pub fn emitted(
+    /// Runs one step with emitted kernels, either `[avsg_step]` or `[avsg_plan, avsg_transfer]`.
+    /// Also returns the bytes of unified buffer that each kernel used.
+    pub fn step_emitted(
         &mut self,
         b: &Batch,
         kernels: &[&Compiled],
-        how: How,
+        options: RunOptions,
     ) -> Result<(Plan, Vec<u32>), Failure> {
         let (p, k) = (self.p, self.p.k as usize);
-        let rows = *b.cu_q.last().expect("one at least") as usize;
+        let rows = *b.cu_q.last().expect("cu_q is not empty") as usize;
         let words = |n: usize| vec![UNTOUCHED; n];
         let (mut slot, mut valid) = (words(rows * k), words(rows));
         let mut record = words(b.state.len() * record::WORDS);
         let mut lists = [(); 4].map(|()| words(rows * k));
-        let segments = self.layer.segments();
+        let segments = self.layer.layouts();
         let scalars = tiling(
             &p,
             Launch {
@@ -183,8 +194,8 @@ impl World {
                 block_stride: b.block_stride as u32,
                 pool_units: self.pool_units as u32,
                 states: self.states as u32,
-                cores: how.cores,
-                copy_cores: how.cores,
+                cores: options.cores,
+                copy_cores: options.cores,
                 segments: &segments,
             },
         );
@@ -196,14 +207,15 @@ impl World {
         let step = kernels.len() == 1;
 
         let name = kernels[0].name(if step { "avsg_step" } else { "avsg_plan" });
-        let launch = run(&name, how);
+        let launch = shim_launch(&name, options);
         let launch = launch.input(&b.ids).input(&b.cu_q).input(&b.state).input(&b.generation);
         let launch = launch.input(&b.stable).input(&b.seq);
         let launch = if p.page == 0 { launch.raw(null_mut()) } else { launch.input(&b.blocks) };
         let launch = launch.device(&mut self.tables);
         let launch = if rule.is_empty() { launch.raw(null_mut()) } else { launch.input(&rule) };
         let mut chunks = vec![];
-        let launch = if step { rows_of(launch, &mut self.layer, &mut chunks) } else { launch };
+        let launch =
+            if step { add_row_arguments(launch, &mut self.layer, &mut chunks) } else { launch };
         let launch = launch.device(&mut slot).device(&mut valid);
         let launch = lists.iter_mut().fold(launch, |launch, list| launch.device(list));
         let launch = launch.device(&mut record).raw(null_mut()).input(&scalars);
@@ -211,32 +223,33 @@ impl World {
 
         if !step {
             let name = kernels[1].name("avsg_transfer");
-            let launch = run(&name, how).input(&b.cu_q).input(&b.state);
+            let launch = shim_launch(&name, options).input(&b.cu_q).input(&b.state);
             let launch = launch.input(&lists[2]).input(&lists[3]).input(&record);
             let mut chunks = vec![];
-            let launch = rows_of(launch, &mut self.layer, &mut chunks);
+            let launch = add_row_arguments(launch, &mut self.layer, &mut chunks);
             let launch = launch.raw(null_mut()).input(&scalars);
             peaks.push(with_chunks(launch, chunks.into_iter()).run(&kernels[1].kernels)?);
         }
-        Ok((self.cut(b, [slot, valid, record], lists), peaks))
+        Ok((self.cut_lists(b, [slot, valid, record], lists), peaks))
     }
 }
 
-/// The arguments hostChunks, kv0, kv1, fresh0, fresh1; null for a second segment that is not there.
-pub fn rows_of<'a>(
+/// Adds the arguments hostChunks, kv0, kv1, fresh0 and fresh1. Those of a missing second segment
+/// are null.
+fn add_row_arguments<'a>(
     launch: super::shim::Launch<'a>,
-    layer: &'a mut Layer,
+    layer: &'a mut LayerMemory,
     chunks: &mut Vec<&'a mut Vec<u8>>,
 ) -> super::shim::Launch<'a> {
-    let one = layer.lanes.len() == 1;
+    let single = layer.segments.len() == 1;
     let mut launch = launch.input(&layer.pointers);
     let mut fresh = vec![];
-    for lane in &mut layer.lanes {
-        launch = launch.device(&mut lane.kv);
-        fresh.push(&lane.fresh);
-        chunks.extend(&mut lane.chunks);
+    for segment in &mut layer.segments {
+        launch = launch.device(&mut segment.kv);
+        fresh.push(&segment.fresh);
+        chunks.extend(&mut segment.chunks);
     }
-    launch = if one { launch.raw(null_mut()) } else { launch };
+    launch = if single { launch.raw(null_mut()) } else { launch };
     launch = fresh.into_iter().fold(launch, |launch, fresh| launch.input(fresh));
-    if one { launch.raw(null_mut()) } else { launch }
+    if single { launch.raw(null_mut()) } else { launch }
 }

@@ -1,0 +1,53 @@
+//! Compiles the kernels of several geometries as one file.
+//!
+//! Geometries differ in numbers only, so the compiler generates most of their code once: seven of
+//! them in one file take the time of two single files. The thorough tier compiles each text as a
+//! file of its own.
+
+use super::shim::{Kernels, compile};
+use super::tier;
+
+/// The compiled kernels of one text.
+#[derive(Clone)]
+pub struct Compiled {
+    pub kernels: Kernels,
+    /// Number of the text in a file of several texts.
+    number: Option<usize>,
+}
+
+impl Compiled {
+    /// Compiles one text with the names that it has.
+    pub fn single(text: &str) -> Self {
+        Self { kernels: compile(text), number: None }
+    }
+
+    /// Returns the name of a kernel in the compiled file.
+    pub fn name(&self, kernel: &str) -> String {
+        self.number.map_or(kernel.to_string(), |n| format!("g{n}_{kernel}"))
+    }
+}
+
+/// Compiles texts as one file, or each as a file of its own in the thorough tier.
+pub fn compile_all(texts: &[String]) -> Vec<Compiled> {
+    let n = texts.len();
+    if tier::thorough() {
+        println!("{}: {n} files for the compiler, {n} of {n} compiled separately", tier::name());
+        return texts.iter().map(|text| Compiled::single(text)).collect();
+    }
+    println!("{}: 1 file for the compiler, {n} of {n} texts in it", tier::name());
+    let all: String =
+        texts.iter().enumerate().map(|(n, text)| with_numbered_names(text, n)).collect();
+    (0..texts.len()).map(|n| Compiled { kernels: compile(&all), number: Some(n) }).collect()
+}
+
+/// Returns a text whose namespace and kernels carry a number in their names.
+fn with_numbered_names(text: &str, n: usize) -> String {
+    let kernel = "__global__ __aicore__ void ";
+    assert!(
+        text.contains("namespace avsg {") && text.contains(kernel),
+        "the text is no emitted kernel"
+    );
+    text.replace("namespace avsg", &format!("namespace avsg{n}"))
+        .replace("avsg::", &format!("avsg{n}::"))
+        .replace(kernel, &format!("{kernel}g{n}_"))
+}

@@ -1,0 +1,102 @@
+//! The memory of a layer: host chunks, device buffer and fresh rows, on which Stage Two and append
+//! work.
+
+use avsg_device::params::Params;
+use avsg_device::tiling::{Launch, Segment, Tiling};
+
+use super::shim::{Kind, Launch as ShimLaunch};
+
+/// SplitMix64, a random generator whose output depends on the seed only.
+pub struct SplitMix64(pub u64);
+
+impl SplitMix64 {
+    /// Returns a number below `n`, or 0 if `n` is 0.
+    pub fn below(&mut self, n: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut x = self.0;
+        x = (x ^ x >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        x = (x ^ x >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+        ((x ^ x >> 31) % n.max(1) as u64) as usize
+    }
+
+    pub fn bytes(&mut self, n: usize) -> Vec<u8> {
+        (0..n).map(|_| self.below(256) as u8).collect()
+    }
+}
+
+pub struct SegmentMemory {
+    pub layout: Segment,
+    pub chunks: Vec<Vec<u8>>,
+    pub kv: Vec<u8>,
+    pub fresh: Vec<u8>,
+}
+
+pub struct LayerMemory {
+    pub segments: Vec<SegmentMemory>,
+    /// Addresses of the chunks, segment by segment.
+    pub pointers: Vec<u64>,
+}
+
+impl LayerMemory {
+    /// Fills all memory with random bytes. `format` holds the bytes and the stride of each segment,
+    /// and `shift` is the log2 of the rows of a chunk of the first segment.
+    pub fn new(
+        random: &mut SplitMix64,
+        format: &[(usize, usize)],
+        rows: usize,
+        shift: u32,
+        slots: usize,
+        batch_rows: usize,
+    ) -> Self {
+        let segment = |random: &mut SplitMix64, (s, &(bytes, stride)): (usize, &(usize, usize))| {
+            let shift = shift + s as u32;
+            let chunks = rows.div_ceil(1 << shift);
+            let chunk = |random: &mut SplitMix64, c: usize| {
+                let rows = (rows - (c << shift)).min(1 << shift);
+                random.bytes(rows * stride)
+            };
+            SegmentMemory {
+                layout: Segment {
+                    bytes: bytes as u32,
+                    host_stride: stride as u32,
+                    kv_stride: stride as u32 + 32,
+                    fresh_stride: stride as u32 + 5,
+                    chunk_shift: shift,
+                    chunks: chunks as u32,
+                },
+                chunks: (0..chunks).map(|c| chunk(random, c)).collect(),
+                kv: random.bytes(slots * (stride + 32)),
+                fresh: random.bytes(batch_rows * (stride + 5)),
+            }
+        };
+        let segments: Vec<_> = format.iter().enumerate().map(|f| segment(random, f)).collect();
+        let mut layer = Self { segments, pointers: vec![] };
+        let chunks = layer.segments.iter_mut().flat_map(|segment| &mut segment.chunks);
+        layer.pointers = chunks.map(|chunk| chunk.as_mut_ptr() as u64).collect();
+        layer
+    }
+
+    pub fn layouts(&self) -> Vec<Segment> {
+        self.segments.iter().map(|segment| segment.layout).collect()
+    }
+
+    /// Returns the bytes of a segment of a host row.
+    pub fn host_row(&self, s: usize, row: usize) -> &[u8] {
+        let Segment { bytes, host_stride, chunk_shift, .. } = self.segments[s].layout;
+        let within = row & ((1 << chunk_shift) - 1);
+        let at = within * host_stride as usize;
+        &self.segments[s].chunks[row >> chunk_shift][at..at + bytes as usize]
+    }
+}
+
+pub fn tiling(p: &Params, launch: Launch<'_>) -> Vec<i32> {
+    Tiling::new(p, &launch).expect("a launch within limits").words().to_vec()
+}
+
+/// Registers the chunks, which kernels reach by their addresses in memory.
+pub fn with_chunks<'a>(
+    launch: ShimLaunch<'a>,
+    chunks: impl Iterator<Item = &'a mut Vec<u8>>,
+) -> ShimLaunch<'a> {
+    chunks.fold(launch, |launch, chunk| launch.region(chunk, Kind::Host))
+}

@@ -1,0 +1,293 @@
+//! An engine on the Ascend device, with device arrays or host arrays, and one on the CPU. Both run
+//! the same steps on pools that start with the same rows, and after each step their results are
+//! compared.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use avsg::ascend::acl::owned::{Context, RawStream};
+use avsg::ascend::{AscendOptions, RegisteredPool};
+use avsg::device::params::Params;
+use avsg::engine::MachineChoice;
+use avsg::engine::{Config, DeviceFresh, Engine};
+use avsg::plan::Plan;
+use avsg::pool::{HostPool, Pages, PoolConfig};
+use avsg::rows::RowFormat;
+use avsg_testkit::batch::OwnedBatch;
+use avsg_testkit::device_arrays::DeviceArrays;
+use avsg_testkit::fresh::FreshRows;
+use avsg_testkit::step_result::StepResult;
+use avsg_testkit::workload::{append, transfer};
+use avsg_testkit::{fixture, memory};
+
+/// Version of a row that no step has written yet.
+const UNWRITTEN: u32 = 9_999;
+
+/// Configuration of both engines.
+#[derive(Clone, Debug)]
+pub struct PairConfig {
+    pub params: Params,
+    pub states: usize,
+    pub cores: usize,
+    pub one_launch: bool,
+    /// Requests of every batch.
+    pub requests: usize,
+    /// Maximum number of rows of a batch.
+    pub max_rows: usize,
+    /// Block table entries per request.
+    pub blocks_per_request: usize,
+    pub layers: usize,
+    pub segments: &'static [usize],
+    pub pool_rows: usize,
+    /// Rows that the pool holds before the first step, with the layer as their version.
+    pub initial_rows: usize,
+}
+
+impl PairConfig {
+    fn k(&self) -> usize {
+        self.params.k as usize
+    }
+
+    pub fn engine_config(&self) -> Config {
+        // `Emu` is the only machine that an engine does not measure first. The tests create
+        // hundreds of engines.
+        let machine = MachineChoice::Emu;
+        Config { cores: self.cores, machine, ..Config::new(self.params, self.states) }
+    }
+
+    pub fn format(&self) -> RowFormat {
+        RowFormat::segments(self.segments).unwrap()
+    }
+
+    fn pool_config(&self) -> PoolConfig {
+        // The pool has several chunks, so that the rows of a request lie in more than one.
+        let chunk_bytes = (self.pool_rows * self.segments[0] / 5).next_multiple_of(4096);
+        let config = PoolConfig::new(self.layers, self.pool_rows, self.format());
+        PoolConfig { pages: Pages::Plain, chunk_bytes, ..config }
+    }
+
+    fn fill(&self, pool: &HostPool) {
+        fixture::fill(pool, self.pool_rows, |layer, row| {
+            (row as i32, if row < self.initial_rows { layer as u32 } else { UNWRITTEN })
+        });
+    }
+
+    /// Returns a registered pool with the initial rows, which several engines may share.
+    pub fn pool(&self, context: &Arc<Context>) -> RegisteredPool {
+        let pool = RegisteredPool::create(context, &self.pool_config()).unwrap();
+        self.fill(pool.pool());
+        pool
+    }
+}
+
+/// An engine on the Ascend device and one on the CPU.
+pub struct EnginePair {
+    pub ascend: Engine,
+    pub cpu: Engine,
+    pub ascend_plan: Plan,
+    cpu_plan: Plan,
+    context: Arc<Context>,
+    /// Device memory for the arrays of every step. A captured graph holds its addresses.
+    pub device_arrays: DeviceArrays,
+    config: PairConfig,
+    /// The batch of the current step.
+    pub batch: OwnedBatch,
+    /// Fresh rows of the current step, by layer.
+    fresh: Vec<FreshRows>,
+    pub ascend_result: StepResult,
+    pub cpu_result: StepResult,
+    /// Whether no other engine writes to the pool, so that it is compared after each step.
+    pool_is_private: bool,
+    /// Slots that were compared so far.
+    pub compared_slots: usize,
+}
+
+impl EnginePair {
+    /// Creates a pair with a pool of its own. Without `kernels` the device runs the emitted ones.
+    pub fn new(
+        config: &PairConfig,
+        context: &Arc<Context>,
+        kernels: impl Into<Option<PathBuf>>,
+    ) -> Self {
+        let pool = config.pool(context);
+        Self { pool_is_private: true, ..Self::with_pool(config, context, kernels, pool) }
+    }
+
+    /// Creates a pair on a pool from [`PairConfig::pool`] that other engines write to as well.
+    pub fn with_pool(
+        config: &PairConfig,
+        context: &Arc<Context>,
+        kernels: impl Into<Option<PathBuf>>,
+        pool: RegisteredPool,
+    ) -> Self {
+        let options = AscendOptions {
+            one_launch: Some(config.one_launch),
+            kernels: kernels.into(),
+            ..AscendOptions::new(context.clone())
+        };
+        let ascend = Engine::on_ascend(config.engine_config(), pool, &options).unwrap();
+        let pool = HostPool::new(&config.pool_config()).unwrap();
+        config.fill(&pool);
+        let cpu = Engine::new(config.engine_config(), pool).unwrap();
+        let rows = vec![FreshRows::new(&config.format(), config.max_rows); config.layers];
+        let largest = OwnedBatch::zeroed(
+            config.k(),
+            config.requests,
+            config.max_rows,
+            config.blocks_per_request,
+        );
+        Self {
+            ascend_plan: ascend.new_plan(config.max_rows, config.requests).unwrap(),
+            cpu_plan: cpu.new_plan(config.max_rows, config.requests).unwrap(),
+            ascend,
+            cpu,
+            context: Arc::clone(context),
+            device_arrays: DeviceArrays::new(context, &largest, &rows).unwrap(),
+            config: config.clone(),
+            batch: OwnedBatch::new(config.k(), 0),
+            fresh: Vec::new(),
+            ascend_result: StepResult::default(),
+            cpu_result: StepResult::default(),
+            pool_is_private: false,
+            compared_slots: 0,
+        }
+    }
+
+    /// Sets the current step and copies its arrays and rows to the device.
+    pub fn upload_step(&mut self, mut batch: OwnedBatch, fresh: Vec<FreshRows>) {
+        self.device_arrays.write(&batch, &fresh).unwrap();
+        // The ids after the last row are invalid, on the host as on the device.
+        batch.ids.resize(self.config.max_rows * self.config.k(), -9);
+        (self.batch, self.fresh) = (batch, fresh);
+    }
+
+    /// Queues the whole step in a stream, which may be capturing.
+    pub fn enqueue(&mut self, stream: RawStream) -> avsg::Result<()> {
+        let batch = self.device_arrays.batch();
+        let rows: Vec<_> =
+            (0..self.config.layers).map(|layer| self.device_arrays.fresh(layer)).collect();
+        let fresh: Vec<_> = rows.iter().map(|rows| DeviceFresh { segments: rows }).collect();
+        let (engine, plan) = (&mut self.ascend, &mut self.ascend_plan);
+        // SAFETY: the arrays have the sizes in `batch` and are dropped after the test has waited
+        // for the stream.
+        unsafe {
+            engine.enqueue_step(&batch, plan, 0, Some(&fresh[0]), stream)?;
+            for (layer, fresh) in fresh.iter().enumerate().skip(1) {
+                engine.enqueue_transfer(plan, layer, Some(fresh), stream)?;
+            }
+            for (layer, fresh) in fresh.iter().enumerate() {
+                engine.enqueue_append(&batch, layer, fresh, stream)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs the step on the CPU and compares it with the device's, whose stream was waited for.
+    pub fn compare(&mut self) {
+        self.read_result();
+        self.compare_result();
+    }
+
+    /// Runs the step on the CPU and compares the rows only. It is meant for steps before which the
+    /// device may have started cold, so that its slots may differ from the CPU's.
+    pub fn compare_rows(&mut self) {
+        self.read_result();
+        self.step_on_cpu();
+        let bytes: usize = self.config.segments.iter().sum();
+        let (mut ascend_row, mut cpu_row) = (vec![0; bytes], vec![0; bytes]);
+        for (r, pair) in self.batch.cu_q.windows(2).enumerate() {
+            for row in pair[0] as usize..pair[1] as usize {
+                let slots = self.ascend_result.row(row).iter().zip(self.cpu_result.row(row));
+                for (&ascend, &cpu) in slots {
+                    assert_eq!(ascend < 0, cpu < 0, "row {row}");
+                    let Ok(cpu) = usize::try_from(cpu) else { continue };
+                    let (state, ascend) = (self.batch.state[r] as usize, ascend as usize);
+                    for layer in 0..self.config.layers {
+                        let (on_ascend, on_cpu) = (self.ascend.buffer(), self.cpu.buffer());
+                        on_ascend.slot_bytes(state, layer, ascend, &mut ascend_row).unwrap();
+                        on_cpu.slot_bytes(state, layer, cpu, &mut cpu_row).unwrap();
+                        assert!(ascend_row == cpu_row, "layer {layer}, row {row}, slot {ascend}");
+                    }
+                    self.compared_slots += 1;
+                }
+            }
+        }
+        self.compare_pools();
+    }
+
+    /// Runs the step on both engines with host arrays and compares them.
+    pub fn step_from_host(&mut self) {
+        run_step(&mut self.ascend, &mut self.ascend_plan, &self.batch, &self.fresh).unwrap();
+        self.ascend_result = StepResult::from_plan(&self.ascend_plan, &self.batch.cu_q);
+        self.compare_result();
+        for r in 0..self.config.requests {
+            let cuts = self.ascend.cuts(&self.ascend_plan, r);
+            assert!(cuts.eq(self.cpu.cuts(&self.cpu_plan, r)), "cuts of request {r}");
+        }
+    }
+
+    /// Reads the result of a step from the device's arrays. Its stream must have been waited for.
+    pub fn read_result(&mut self) {
+        let arrays = self.ascend_plan.device_arrays().expect("a device's plan");
+        let (context, k) = (Some(&*self.context), self.config.k());
+        // SAFETY: the arrays are those of the plan of this step, whose stream was waited for.
+        self.ascend_result =
+            unsafe { StepResult::from_arrays(context, &arrays, k, &self.batch.cu_q) };
+    }
+
+    fn step_on_cpu(&mut self) {
+        run_step(&mut self.cpu, &mut self.cpu_plan, &self.batch, &self.fresh).unwrap();
+        self.cpu_result = StepResult::from_plan(&self.cpu_plan, &self.batch.cu_q);
+    }
+
+    fn compare_result(&mut self) {
+        self.step_on_cpu();
+        assert_eq!(self.ascend_result, self.cpu_result);
+        for layer in 0..self.config.layers {
+            let ascend = memory::read_slots(&self.ascend, Some(&self.context), layer);
+            let cpu = memory::read_slots(&self.cpu, None, layer);
+            let differ = ascend.iter().zip(&cpu).position(|(ascend, cpu)| ascend != cpu);
+            let same_length = ascend.len() == cpu.len();
+            assert!(same_length && differ.is_none(), "layer {layer}, byte {differ:?} of the slots");
+            self.compared_slots += self.config.states * self.config.params.slots as usize;
+        }
+        let slots = self.config.params.slots as usize;
+        for state in 0..self.config.states {
+            // The 64 bytes between lifetimes and links are scratch space of a machine.
+            let parts = |table: &[i32]| {
+                let pad = 16 + slots + slots / 4;
+                [&table[..pad], &table[pad + 16..]].concat()
+            };
+            let (ascend, cpu) = (parts(self.ascend.table(state)), parts(self.cpu.table(state)));
+            assert!(ascend == cpu, "table {state}");
+        }
+        if self.pool_is_private {
+            self.compare_pools();
+        }
+    }
+
+    /// Compares every row of the pools. If other engines write to the pool, they must have
+    /// finished.
+    pub fn compare_pools(&self) {
+        let bytes: usize = self.config.segments.iter().sum();
+        let (mut ascend_row, mut cpu_row) = (vec![0; bytes], vec![0; bytes]);
+        for layer in 0..self.config.layers {
+            for row in 0..self.config.pool_rows {
+                self.ascend.pool().read_row(layer, row, &mut ascend_row).unwrap();
+                self.cpu.pool().read_row(layer, row, &mut cpu_row).unwrap();
+                assert!(ascend_row == cpu_row, "layer {layer}, row {row} of the pool");
+            }
+        }
+    }
+}
+
+/// Runs one step on one engine: transfers every layer, then appends to every layer.
+fn run_step(
+    engine: &mut Engine,
+    plan: &mut Plan,
+    batch: &OwnedBatch,
+    fresh: &[FreshRows],
+) -> avsg::Result<()> {
+    transfer(engine, plan, batch, Some(fresh), true)?;
+    append(engine, batch, fresh)
+}

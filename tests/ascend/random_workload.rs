@@ -1,0 +1,165 @@
+//! A random workload of the testkit on a pair of engines. All its steps have the same form, so that
+//! a captured step can be replayed with the arrays of the next ones.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use avsg::ascend::acl::owned::Context;
+use avsg_sim::Session;
+use avsg_testkit::exact::for_each_id;
+use avsg_testkit::splitmix::SplitMix64;
+use avsg_testkit::workload::{
+    DEVICE_SHAPES, EngineSetting, FIXED_SIZE_FORM, Shape, StepInput, WorkloadDriver, random_step,
+};
+
+use super::engine_pair::{EnginePair, PairConfig};
+use super::harness;
+
+const REQUESTS: usize = 4;
+const STATES: usize = 3;
+/// Blocks per request.
+const BLOCKS: usize = 8;
+pub const LAYERS: usize = 2;
+
+/// Returns the configuration of the engines: block tables, two segments, two layers. Other tests
+/// use the same geometry, so that its kernels are compiled once.
+pub fn pair_config(cores: usize, one_launch: bool) -> PairConfig {
+    let params = Shape::from(DEVICE_SHAPES[1]).params();
+    let pool_rows = STATES * BLOCKS * params.page as usize;
+    PairConfig {
+        params,
+        states: STATES,
+        cores,
+        one_launch,
+        requests: REQUESTS,
+        max_rows: REQUESTS * params.tokens as usize,
+        blocks_per_request: BLOCKS,
+        layers: LAYERS,
+        segments: &[40, 8],
+        pool_rows,
+        initial_rows: pool_rows,
+    }
+}
+
+/// Returns a workload on five cores with the Rust kernels.
+pub fn with_rust_kernels(
+    session: &Session,
+    context: &Arc<Context>,
+    seed: u64,
+    one_launch: bool,
+) -> RandomWorkload {
+    let config = pair_config(5, one_launch);
+    let kernels = harness::install_kernels(session, &config.engine_config());
+    RandomWorkload::new(&config, context, kernels, seed)
+}
+
+/// A random workload on a pair of engines.
+pub struct RandomWorkload {
+    pub pair: EnginePair,
+    driver: WorkloadDriver,
+    rng: SplitMix64,
+    step_input: Option<StepInput>,
+}
+
+impl RandomWorkload {
+    /// Creates engines of a configuration from [`pair_config`]. Without `kernels` the device runs
+    /// the emitted ones.
+    pub fn new(
+        config: &PairConfig,
+        context: &Arc<Context>,
+        kernels: impl Into<Option<PathBuf>>,
+        seed: u64,
+    ) -> Self {
+        let pair = EnginePair::new(config, context, kernels);
+        let setting = EngineSetting {
+            params: config.params,
+            states: STATES,
+            layers: LAYERS,
+            format: config.format(),
+            rows_per_request: BLOCKS * config.params.page as usize,
+            max_requests: REQUESTS,
+        };
+        let driver = WorkloadDriver::new(setting, &mut write(&pair));
+        Self { driver, pair, rng: SplitMix64::new(seed), step_input: None }
+    }
+
+    /// Draws the next step and copies its arrays to the device.
+    pub fn next_step(&mut self) {
+        let step = random_step(&mut self.rng, FIXED_SIZE_FORM, STATES, REQUESTS);
+        self.step_input = Some(self.driver.next_step(&step, &mut write(&self.pair)));
+        self.upload();
+    }
+
+    /// Copies the same step to the device with a new generation of every request, as a runtime does
+    /// after work in its stream has failed.
+    pub fn renew_generations(&mut self) {
+        self.driver.renew_generations(self.step_input.as_mut().expect("a step"));
+        self.upload();
+    }
+
+    fn upload(&mut self) {
+        let input = self.step_input();
+        let (batch, fresh) = (input.batch.clone(), input.fresh.clone());
+        self.pair.upload_step(batch, fresh);
+    }
+
+    pub fn step_input(&self) -> &StepInput {
+        self.step_input.as_ref().expect("a step")
+    }
+
+    /// Compares a step whose stream was waited for, and checks it.
+    pub fn compare(&mut self) {
+        self.pair.compare();
+        self.check();
+    }
+
+    /// Compares the rows of a step before which the device may have started cold, and checks the
+    /// step.
+    pub fn compare_rows(&mut self) {
+        self.pair.compare_rows();
+        self.check();
+    }
+
+    /// Checks the CPU's result of the step, with which the device's was compared, against the model
+    /// of the workload.
+    pub fn check(&mut self) {
+        let (input, pair) = (self.step_input.as_ref().expect("a step"), &self.pair);
+        self.driver.check(input, &pair.cpu_result, |state, layer, slot, bytes| {
+            pair.cpu.buffer().slot_bytes(state, layer, slot, bytes).unwrap();
+        });
+        self.driver.check_pool(|l, row, bytes| pair.cpu.pool().read_row(l, row, bytes).unwrap());
+    }
+
+    /// Returns whether the slots of all fresh rows of this step hold these rows, on both layers. It
+    /// is meant for gathers that read the fresh rows from the pool.
+    pub fn fresh_rows_are_exact(&mut self) -> bool {
+        self.pair.read_result();
+        let pair = &self.pair;
+        let mut exact = true;
+        for layer in 0..LAYERS {
+            for_each_id(
+                &pair.batch.batch(),
+                48,
+                |row| pair.ascend_result.row(row),
+                |state, slot, bytes| {
+                    pair.ascend.buffer().slot_bytes(state, layer, slot, bytes).is_ok()
+                },
+                |request, id| self.driver.content(self.step_input(), request, layer, id),
+                |selected| {
+                    let fresh = self.step_input().is_fresh(selected.request, selected.id);
+                    exact &= selected.exact || !fresh;
+                },
+            );
+        }
+        exact
+    }
+}
+
+/// Returns a function that writes a row to both pools.
+fn write(pair: &EnginePair) -> impl FnMut(usize, usize, &[u8]) {
+    |layer, row, bytes| {
+        for engine in [&pair.ascend, &pair.cpu] {
+            engine.pool().write_row(layer, row, bytes).unwrap();
+        }
+    }
+}

@@ -123,7 +123,7 @@ impl Kernel for Positions<'_> {
                 m,
                 t,
                 &mut to,
-                hash::nth(m, self.0, hash::mixed(m, self.0, x), Scalar::new(self.2 as i32)),
+                hash::nth_link(m, self.0, hash::mixed(m, self.0, x), Scalar::new(self.2 as i32)),
             );
         });
         to.words()[..n].to_vec()

@@ -43,7 +43,7 @@ impl Kernel for Step<'_> {
             misses: MissList { position, id, slot, row, at: s(0) },
             record: Span { words: self.record, at: s(0) },
             share: Share { shared: s(0), at: s(0), len: s(0) },
-            late: s(0),
+            deferred: s(0),
         };
         stage_one(m, self.p, &mut state, &mut work, &mut request);
     }

@@ -3,7 +3,7 @@
 pub mod batched;
 pub mod collect_dead;
 pub mod locate;
-pub mod open;
+pub mod prepare;
 pub mod probe;
 pub mod refresh;
 pub mod request;

@@ -36,7 +36,7 @@ fn at_once(tape: &Tape, width: usize, p: &Params, steps: &[Request]) -> Vec<Stat
     let mut state = State::clear(p);
     let one = |step: &Request| {
         let mut step = step.clone();
-        step.params.iter_mut().filter(|p| p.0 == "late").for_each(|p| p.1 = 0);
+        step.params.iter_mut().filter(|p| p.0 == "deferred").for_each(|p| p.1 = 0);
         state.replay(tape, width, &step)
     };
     steps.iter().map(one).collect()

@@ -137,7 +137,7 @@ fn no_value_leaves_its_block() {
     let scalar = refused(|m, mut d| {
         let mut kept = None;
         m.repeat(3, d.n, |r| kept = Some(r + 1));
-        m.put(&mut d.out, d.n, kept.expect("recorded"));
+        m.write_output(&mut d.out, d.n, kept.expect("recorded"));
     });
     assert!(matches!(scalar, Why::Undefined(_)), "{scalar}");
 }
@@ -148,7 +148,7 @@ fn nothing_is_carried_round_a_loop_in_rust() {
         let mut sum = m.scalar(0);
         m.repeat(3, d.n, |r| {
             sum = sum + r;
-            m.put(&mut d.out, r, sum);
+            m.write_output(&mut d.out, r, sum);
         });
     });
     assert_eq!(scalar, Why::Carried);
@@ -157,7 +157,7 @@ fn nothing_is_carried_round_a_loop_in_rust() {
             let mut first = None;
             m.repeat(3, d.n, |r| {
                 let here = r + 1;
-                m.put(&mut d.out, r, *first.get_or_insert(here));
+                m.write_output(&mut d.out, r, *first.get_or_insert(here));
             });
         });
     });
@@ -173,7 +173,7 @@ fn nothing_is_carried_round_a_loop_in_rust() {
 
 #[test]
 fn ops_stand_where_the_width_cannot_matter() {
-    let per_tile = refused(|m, mut d| m.sweep(d.n, |_| m.put(&mut d.out, d.n, d.n)));
+    let per_tile = refused(|m, mut d| m.sweep(d.n, |_| m.write_output(&mut d.out, d.n, d.n)));
     assert_eq!(per_tile, Why::InsideSweep);
     let length = refused(|m, mut d| {
         m.sweep(d.n, |t| m.store(t, &mut d.y, m.splat(0) + m.len(&d.list)));
@@ -198,7 +198,7 @@ fn constants_are_in_range() {
     assert_eq!(low, Why::Bits);
     for (p, q) in [(1 << 15, 1), (1, 1 << 15), (-1, 1)] {
         let madd = refused(|m, d| m.sweep(d.n, |t| drop(vec![m.madd(m.iota(t), p, q)])));
-        assert_eq!(dot, Why::Multipliers(p, q));
+        assert_eq!(madd, Why::Multipliers(p, q));
     }
     let column = refused(|m, d| m.sweep(d.n, |t| drop(vec![m.item(t, &d.list, 1)])));
     assert_eq!(column, Why::ListColumn(1, 1));
@@ -255,8 +255,8 @@ fn overflow_is_refused_and_faults() {
     }
     assert!(emulated(Emu::<1>) && emulated(Emu::<3>) && emulated(Emu::<16>));
     let sum = faults(|m, mut d| {
-        let n = m.get(&d.ids, m.scalar(0)) + 1;
-        m.put(&mut d.out, m.scalar(0), n);
+        let n = m.read_input(&d.ids, m.scalar(0)) + 1;
+        m.write_output(&mut d.out, m.scalar(0), n);
     });
     assert_eq!(sum.what, "a scalar overflows");
 }
@@ -290,7 +290,7 @@ fn poison_faults() {
 
 #[test]
 fn bounds_are_faults() {
-    let global = faults(|m, mut d| m.put(&mut d.out, m.scalar(64), d.n));
+    let global = faults(|m, mut d| m.write_output(&mut d.out, m.scalar(64), d.n));
     assert_eq!(global.what, "1 words at 64 of `out`, which has 64");
     let full = faults(|m, mut d| {
         m.repeat(9, d.n, |_| {
@@ -320,12 +320,12 @@ fn a_branch_is_uniform_and_keeps_what_it_defines() {
     let leaks = refused(|m, mut d| {
         let mut known = d.n;
         m.when(m.gt(d.n, m.scalar(3)), || known = m.len(&d.list));
-        m.put(&mut d.out, m.scalar(0), known);
+        m.write_output(&mut d.out, m.scalar(0), known);
     });
     assert!(matches!(leaks, Why::Undefined(_)), "{leaks}");
     let right = record(|m, mut d| {
         let some = m.gt(d.n, m.scalar(0));
-        m.when(m.not(some), || m.put(&mut d.out, m.scalar(0), d.n));
+        m.when(m.not(some), || m.write_output(&mut d.out, m.scalar(0), d.n));
     });
     check(&right.unwrap()).unwrap();
 }

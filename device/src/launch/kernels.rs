@@ -157,4 +157,4 @@ const APPEND: [Arg; 8] = [CuQ, State, StableLen, SeqLen, BlockTable, HostChunks,
 const RESET: [Arg; 1] = [Tables];
 
 /// Parameters of the kernel with the most, the workspace included.
-pub const MOST_ARGS: usize = STEP.len() + 1;
+pub const MAX_ARGS: usize = STEP.len() + 1;

@@ -21,7 +21,7 @@ pub enum Strategy {
 
 /// Where share `core` of `n` things over `cores` cores begins: floor(core · n / cores).
 #[inline]
-pub fn cut(n: usize, core: usize, cores: usize) -> usize {
+pub fn share_start(n: usize, core: usize, cores: usize) -> usize {
     // A quotient and a remainder each: core · n would not fit a word for every n.
     let (whole, rest) = (n / cores, n % cores);
     core * whole + core * rest / cores
@@ -29,7 +29,7 @@ pub fn cut(n: usize, core: usize, cores: usize) -> usize {
 
 /// One request's part in a batch's miss lists.
 #[derive(Clone, Copy, Debug)]
-pub struct Share<'a> {
+pub struct RequestMisses<'a> {
     /// Positions (token · K + lane) of its misses, ascending.
     pub positions: &'a [i32],
     /// Its selected positions: tokens · K.
@@ -38,16 +38,16 @@ pub struct Share<'a> {
 
 /// Calls `run(request, range of its miss list)` for every piece that `core` copies; none is empty.
 #[inline]
-pub fn pieces<'a>(
+pub fn for_each_range<'a>(
     strategy: Strategy,
     core: usize,
     cores: usize,
     requests: usize,
-    share: impl Fn(usize) -> Share<'a>,
+    share: impl Fn(usize) -> RequestMisses<'a>,
     mut run: impl FnMut(usize, Range<usize>),
 ) {
     if strategy == Strategy::Request {
-        for request in cut(requests, core, cores)..cut(requests, core + 1, cores) {
+        for request in share_start(requests, core, cores)..share_start(requests, core + 1, cores) {
             // A padded request has no misses, and no state for `run` to look up.
             let n = share(request).positions.len();
             if n > 0 {
@@ -56,12 +56,12 @@ pub fn pieces<'a>(
         }
         return;
     }
-    let size = |s: &Share<'_>| match strategy {
+    let size = |s: &RequestMisses<'_>| match strategy {
         Strategy::Position => s.selected,
         _ => s.positions.len(),
     };
     let total = (0..requests).map(|r| size(&share(r))).sum();
-    let (from, to) = (cut(total, core, cores), cut(total, core + 1, cores));
+    let (from, to) = (share_start(total, core, cores), share_start(total, core + 1, cores));
     let mut base = 0;
     for request in 0..requests {
         let share = share(request);
@@ -92,13 +92,18 @@ mod tests {
         let (lengths, most) = if cfg!(miri) { (12, 8) } else { (200, 50) };
         for n in 0..lengths {
             for cores in 1..most {
-                let sizes = (0..cores).map(|c| cut(n, c + 1, cores) - cut(n, c, cores));
+                let sizes =
+                    (0..cores).map(|c| share_start(n, c + 1, cores) - share_start(n, c, cores));
                 let (low, high) = sizes.fold((usize::MAX, 0), |(l, h), s| (l.min(s), h.max(s)));
-                assert!(high - low <= 1 && cut(n, 0, cores) == 0 && cut(n, cores, cores) == n);
-                assert!((0..=cores).all(|c| cut(n, c, cores) == c * n / cores));
+                assert!(
+                    high - low <= 1
+                        && share_start(n, 0, cores) == 0
+                        && share_start(n, cores, cores) == n
+                );
+                assert!((0..=cores).all(|c| share_start(n, c, cores) == c * n / cores));
             }
         }
-        assert_eq!(cut(usize::MAX, 3, 3), usize::MAX);
+        assert_eq!(share_start(usize::MAX, 3, 3), usize::MAX);
     }
 
     #[test]
@@ -108,8 +113,8 @@ mod tests {
             for cores in 1..10 {
                 let mut seen = [[0; 8]; 4];
                 for core in 0..cores {
-                    let share = |r: usize| Share { positions: lists[r], selected: 20 };
-                    pieces(strategy, core, cores, 4, share, |r, range| {
+                    let share = |r: usize| RequestMisses { positions: lists[r], selected: 20 };
+                    for_each_range(strategy, core, cores, 4, share, |r, range| {
                         assert!(!range.is_empty());
                         range.for_each(|i| seen[r][i] += 1);
                     });

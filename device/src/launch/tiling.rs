@@ -5,7 +5,7 @@
 
 use core::mem::{offset_of, size_of};
 
-use super::share::{part, sharers};
+use super::share::{share_len, sharers};
 use crate::table::params::{Frequency, Params};
 
 /// Segments of a row that a device kernel takes.
@@ -90,7 +90,7 @@ tiling! {
     "Request states: tables, and S slots each." states: i32,
     "Cores that copy; as many as were launched, if that is less." copy_cores: i32,
     "Cores that probe for each request of a step; 1: none shares." sharers: i32,
-    "Ids of each sharer's part but the last." part: i32,
+    "Ids of each sharer's part but the last." share_len: i32,
     "Segments of a row: 1 or 2." segments: i32,
     "Bytes of each segment." bytes: [i32; MAX_SEGMENTS],
     "Each segment's first pointer in hostChunks." chunk_first: [i32; MAX_SEGMENTS],
@@ -207,7 +207,7 @@ impl Tiling {
             states: word(launch.states.into())?,
             copy_cores: word(launch.copy_cores.into())?,
             sharers: word(sharers as u64)?,
-            part: word(part(launch.k as usize, sharers) as u64)?,
+            share_len: word(share_len(launch.k as usize, sharers) as u64)?,
             segments: segments.len() as i32,
             half_rows: (u64::from(HALF_BYTES) / staged).min(MAX_HALF_ROWS.into()) as i32,
             ..Self::default()
@@ -340,7 +340,7 @@ mod tests {
         assert_eq!(t.words()[18..], [1152; 6]);
         // Ten cores for each of four requests.
         let few = Tiling::new(&p, &Launch { requests: 4, ..launch(&two) }).unwrap();
-        assert_eq!((few.sharers, few.part), (10, 208));
+        assert_eq!((few.sharers, few.share_len), (10, 208));
         let many = [SEGMENT, Segment { chunks: MAX_CHUNKS - 2, ..SEGMENT }];
         let chunks = u64::from(MAX_CHUNKS) + 1;
         assert_eq!(Tiling::new(&p, &launch(&many)), Err(Fault::Chunks(chunks)));
@@ -358,7 +358,7 @@ mod tests {
         assert_eq!(fault(Launch { copy_cores: 0, ..l }), Fault::Cores);
         assert_eq!(fault(Launch { k: 2049, ..l }), Fault::K(2049));
         assert_eq!(fault(Launch { k: 9, ids_stride: 8, ..l }), Fault::K(9));
-        let far = [Segment { chunk_shift: 31, ..SEGMENT }];
-        assert_eq!(fault(Launch { segments: &far, ..l }), Fault::ChunkShift(31));
+        let oversized = [Segment { chunk_shift: 31, ..SEGMENT }];
+        assert_eq!(fault(Launch { segments: &oversized, ..l }), Fault::ChunkShift(31));
     }
 }

@@ -15,7 +15,7 @@ pub struct Links {
     /// Multipliers of the mixed word that a print is a part of, as `Machine::madd` takes them.
     pub multipliers: (i32, i32),
     /// Where a print lies in the mixed word.
-    pub print_shift: u32,
+    pub fingerprint_shift: u32,
     /// Bits of a print.
-    pub print_bits: u32,
+    pub fingerprint_bits: u32,
 }

@@ -251,15 +251,15 @@ impl<C: Cpu> Machine for C {
     }
 
     #[inline(always)]
-    fn get(self, from: &&[i32], at: Scalar) -> Scalar {
+    fn read_input(self, from: &&[i32], at: Scalar) -> Scalar {
         Scalar(from[at.0 as usize])
     }
     #[inline(always)]
-    fn peek(self, from: &&mut [i32], at: Scalar) -> Scalar {
+    fn read_output(self, from: &&mut [i32], at: Scalar) -> Scalar {
         Scalar(from[at.0 as usize])
     }
     #[inline(always)]
-    fn put(self, to: &mut &mut [i32], at: Scalar, value: Scalar) {
+    fn write_output(self, to: &mut &mut [i32], at: Scalar, value: Scalar) {
         to[at.0 as usize] = value.0;
     }
     #[inline(always)]

@@ -39,8 +39,9 @@ pub fn find_free<M: Machine>(
     first(m, links, position, sequence, n, |_, position| {
         let word = m.gather(link, position);
         let owner = m.gather(held, m.low_bits(word, links.slot_bits));
-        let print = m.low_bits(m.shr(m.madd(owner, p, q), links.print_shift), links.print_bits);
-        (position, !m.eq(m.shr(word, links.slot_bits), print))
+        let fingerprint =
+            m.low_bits(m.shr(m.madd(owner, p, q), links.fingerprint_shift), links.fingerprint_bits);
+        (position, !m.eq(m.shr(word, links.slot_bits), fingerprint))
     });
 }
 

@@ -25,13 +25,13 @@ pub fn collect_dead<M: Machine, S: Schedule>(
     let at = m.scalar(header::THRESHOLD);
     let life = &mut state.life;
     let th = m.bisect(
-        m.named("lastThreshold", m.peek(&state.header, at)),
+        m.name_scalar("lastThreshold", m.read_output(&state.header, at)),
         need,
         #[inline(always)]
         |t| m.count_le(life, t),
     );
-    m.named("threshold", th);
-    m.put(&mut state.header, at, th);
+    m.name_scalar("threshold", th);
+    m.write_output(&mut state.header, at, th);
     m.clear(&mut work.dead);
     match p.table {
         Table::Paper { .. } => {

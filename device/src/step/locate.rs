@@ -24,7 +24,7 @@ pub fn locate<M: Machine, S: Schedule>(
 ) -> M::Scalar {
     m.phase(Phase::Locate, "the host row of each miss.");
     count_out_of_range(m, work);
-    let before = m.named("outOfPoolBefore", m.len(&work.out_of_pool));
+    let before = m.name_scalar("outOfPoolBefore", m.len(&work.out_of_pool));
     find_rows(m, p, work, request, token);
     m.phase(
         Phase::Locate,
@@ -32,16 +32,16 @@ pub fn locate<M: Machine, S: Schedule>(
     );
     let dropped = m.len(&work.out_of_pool);
     let valid = request.k - m.len(&work.invalid) + before - dropped;
-    m.put(&mut request.valid.words, request.valid.at + token, valid);
+    m.write_output(&mut request.valid.words, request.valid.at + token, valid);
     let n = m.len(&work.miss);
     let total_at = request.record.at + record::TOTAL;
-    let total = m.named("total", m.peek(&request.record.words, total_at));
-    let at = m.named("missesAt", request.misses.at + total);
+    let total = m.name_scalar("total", m.read_output(&request.record.words, total_at));
+    let at = m.name_scalar("missesAt", request.misses.at + total);
     m.publish_list(&mut request.misses.id, at, &work.miss, 0);
     m.publish_list(&mut request.misses.position, at, &work.miss, 1);
     m.publish_list(&mut request.misses.row, at, &work.miss, 2);
-    m.put(&mut request.record.words, request.record.at + (token + record::MISSES), n);
-    m.put(&mut request.record.words, total_at, total + n);
+    m.write_output(&mut request.record.words, request.record.at + (token + record::MISSES), n);
+    m.write_output(&mut request.record.words, total_at, total + n);
     at
 }
 
@@ -68,16 +68,16 @@ fn find_rows<M: Machine, S: Schedule>(
     token: M::Scalar,
 ) {
     m.clear(&mut work.miss);
-    let first = m.named("first", token * m.scalar(p.k as i32));
+    let first = m.name_scalar("first", token * m.scalar(p.k as i32));
     m.sweep(
         m.len(&work.pending),
         #[inline(always)]
         |t| {
             let (x, lane) = (m.item(t, &work.pending, 0), m.item(t, &work.pending, 1));
-            let n = m.called("fresh", x - request.stable);
-            let fresh = m.called_mask("isFresh", !m.is_negative(n));
+            let n = m.name_vector("fresh", x - request.stable);
+            let fresh = m.name_mask("isFresh", !m.is_negative(n));
             let (row, inside) = if p.page == 0 {
-                (x, m.is_negative(m.called("beyond", x - request.rows)))
+                (x, m.is_negative(m.name_vector("beyond", x - request.rows)))
             } else {
                 let bits = p.page.ilog2();
                 let block = m.lookup(
@@ -88,16 +88,16 @@ fn find_rows<M: Machine, S: Schedule>(
                     if bits == 0 { x } else { m.shr(x, bits) },
                     !fresh,
                 );
-                let block = m.called("block", block);
+                let block = m.name_vector("block", block);
                 // Cleared first: a row's number must not overflow.
                 let negative = m.is_negative(block);
                 let block = m.select(negative, m.splat(0), block);
-                let beyond = m.called("beyond", block - request.rows);
+                let beyond = m.name_vector("beyond", block - request.rows);
                 let inside = m.is_negative(beyond) & !negative;
                 let block = m.select(inside, block, m.splat(0)) * (p.page as i32);
                 (if bits == 0 { block } else { block | m.low_bits(x, bits) }, inside)
             };
-            let fresh_row = m.called("freshRow", n * -1 + -1);
+            let fresh_row = m.name_vector("freshRow", n * -1 + -1);
             let row = m.select(fresh, fresh_row, row);
             let found = fresh | inside;
             m.append(t, &mut work.miss, found, [x, lane + first, row]);

@@ -42,8 +42,8 @@ pub fn probe<M: Machine, S: Schedule>(
         |t| {
             let (id, x, valid) = selected(m, t, &work.ids, limit);
             let mixed = hash::mixed(m, p, x);
-            let (slot, found) = find(m, p, state, x, mixed, hash::first(m, p, mixed), pairs);
-            let hit = m.called_mask("hit", found & valid);
+            let (slot, found) = find(m, p, state, x, mixed, hash::first_link(m, p, mixed), pairs);
+            let hit = m.name_mask("hit", found & valid);
             m.store(t, &mut work.slot, m.select(hit, slot, m.splat(EMPTY)));
             m.append(t, &mut work.pending, valid & !hit, [x, m.iota(t)]);
             m.append(t, &mut work.invalid, !valid, [id]);
@@ -64,7 +64,7 @@ pub fn probe<M: Machine, S: Schedule>(
                 |t| {
                     let (x, lane) = (m.item(t, &work.pending, 0), m.item(t, &work.pending, 1));
                     let mixed = hash::mixed(m, p, x);
-                    let at = hash::nth(m, p, mixed, link + links as i32);
+                    let at = hash::nth_link(m, p, mixed, link + links as i32);
                     let (slot, hit) = find(m, p, state, x, mixed, at, pairs);
                     m.scatter(t, &mut work.slot, lane, slot, hit);
                     m.append(t, &mut work.next, !hit, [x, lane]);
@@ -86,9 +86,9 @@ pub fn selected<M: Machine>(
     let id = m.load(t, ids);
     let padding = m.is_negative(id);
     // Cleared first: the difference with the limit must not overflow.
-    let x = m.called("x", m.select(padding, m.splat(0), id));
-    let over = m.called("over", x - limit);
-    (id, x, m.called_mask("valid", m.is_negative(over) & !padding))
+    let x = m.name_vector("x", m.select(padding, m.splat(0), id));
+    let over = m.name_vector("over", x - limit);
+    (id, x, m.name_mask("valid", m.is_negative(over) & !padding))
 }
 
 /// The slot that the link at `at`, or with `pairs` the one after it, names, and whether it holds the id.
@@ -102,15 +102,15 @@ fn find<M: Machine>(
     at: M::V,
     pairs: bool,
 ) -> (M::V, M::Mask) {
-    let slot = m.called("candidate", slot_of(m, p, state, at));
-    let hit = m.called_mask("hit", m.eq(m.gather(&state.id, slot), x));
+    let slot = m.name_vector("candidate", slot_of(m, p, state, at));
+    let hit = m.name_mask("hit", m.eq(m.gather(&state.id, slot), x));
     if !pairs {
         return (slot, hit);
     }
-    let other = m.called("other", slot_of(m, p, state, hash::next(m, p, mixed, at)));
-    let hits = m.called_mask("otherHit", m.eq(m.gather(&state.id, other), x));
-    let slot = m.called("found", m.select(hit, slot, other));
-    (slot, m.called_mask("anyHit", hit | hits))
+    let other = m.name_vector("other", slot_of(m, p, state, hash::next_link(m, p, mixed, at)));
+    let hits = m.name_mask("otherHit", m.eq(m.gather(&state.id, other), x));
+    let slot = m.name_vector("found", m.select(hit, slot, other));
+    (slot, m.name_mask("anyHit", hit | hits))
 }
 
 /// The slot that the link at `h` names.

@@ -105,7 +105,7 @@ pub struct Request<'a, M: Machine> {
     /// This core's part of the first token.
     pub share: Share<M::Scalar>,
     /// The token, counted from 1, whose hits are refreshed after the step; 0: none. See [`crate::batched`].
-    pub late: M::Scalar,
+    pub deferred: M::Scalar,
 }
 
 impl<'a, M: Machine> Request<'a, M> {
@@ -174,11 +174,11 @@ impl<'a, M: Machine> Request<'a, M> {
                     "1: several cores probe the first token, each a part of it.",
                     0..=1,
                 ),
-                at: a.scalar("part_at", "First lane of this core's part.", 0..=k - 1),
-                len: a.scalar("part_len", "Lanes of this core's part.", 0..=k),
+                at: a.scalar("share_at", "First lane of this core's part.", 0..=k - 1),
+                len: a.scalar("share_len", "Lanes of this core's part.", 0..=k),
             },
-            late: a.scalar(
-                "late",
+            deferred: a.scalar(
+                "deferred",
                 "The token, from 1, whose hits are refreshed after the step; 0: none.",
                 0..=tokens,
             ),

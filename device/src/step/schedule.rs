@@ -49,7 +49,7 @@ pub struct Work<'a, M: Machine, S: Schedule> {
     /// The word of each miss's new link.
     pub new_link: M::Column<'a>,
     /// Where each miss's new link goes: a position, -1 where no link is reusable.
-    pub link_at: M::Column<'a>,
+    pub link_position: M::Column<'a>,
     /// The token's ids that are padding or out of range.
     pub invalid: M::List<'a, 1>,
     /// Counts the request's ids at or above its sequence length.
@@ -57,7 +57,7 @@ pub struct Work<'a, M: Machine, S: Schedule> {
     /// Counts the request's misses whose row is outside the pool.
     pub out_of_pool: M::List<'a, 0>,
     /// What the schedule alone uses.
-    pub own: S::Own<'a, M>,
+    pub extra: S::Extra<'a, M>,
 }
 
 impl<'a, M: Machine, S: Schedule> Work<'a, M, S> {
@@ -79,11 +79,11 @@ impl<'a, M: Machine, S: Schedule> Work<'a, M, S> {
             dead: c.list("dead", k, [("victim", 0..=slot)]),
             sequence: c.column("sequence", k, sequences(p)),
             new_link: c.column("new_link", k, 0..=INVALID - 1),
-            link_at: c.column("link_at", scattered, -1..=p.links() as i32 - 1),
+            link_position: c.column("link_position", scattered, -1..=p.links() as i32 - 1),
             invalid: c.list("invalid", k, [("id", i32::MIN..=i32::MAX)]),
             out_of_range: c.list("out_of_range", step, []),
             out_of_pool: c.list("out_of_pool", step, []),
-            own: S::declare(p, c),
+            extra: S::declare(p, c),
         }
     }
 }
@@ -91,12 +91,12 @@ impl<'a, M: Machine, S: Schedule> Work<'a, M, S> {
 /// The steps of a token that a kind of machine does in its own way.
 pub trait Schedule: Sized {
     /// Working columns that no other schedule needs.
-    type Own<'a, M: Machine>;
+    type Extra<'a, M: Machine>;
     /// How many columns they are, each of a list's counted.
-    const COLUMNS: usize;
+    const EXTRA_COLUMNS: usize;
 
     /// Those columns from whoever has them.
-    fn declare<'a, M: Machine>(p: &Params, c: &mut impl Columns<'a, M>) -> Self::Own<'a, M>;
+    fn declare<'a, M: Machine>(p: &Params, c: &mut impl Columns<'a, M>) -> Self::Extra<'a, M>;
 
     /// Probes the ids of a token: leaves slots in `work.slot`, misses in `work.pending` as (id, lane), and ids
     /// that are not valid in `work.invalid`.
@@ -140,6 +140,6 @@ pub trait Schedule: Sized {
     );
 
     /// Finds for each of `work.sequence`, as many as `work.dead` is long, the first link that is reusable: its
-    /// position to `work.link_at`, -1 where none is.
+    /// position to `work.link_position`, -1 where none is.
     fn find_links<M: Machine>(m: M, p: &Params, state: &State<'_, M>, work: &mut Work<'_, M, Self>);
 }

@@ -18,7 +18,7 @@ use crate::table::state::State;
 pub struct Sequential;
 
 /// The working columns of [`Sequential`].
-pub struct Own<'a, M: Machine> {
+pub struct Extra<'a, M: Machine> {
     /// (probe sequence, entry) of misses for which no link was found yet.
     pub unlinked: M::List<'a, 2>,
     /// The same after this round.
@@ -26,13 +26,13 @@ pub struct Own<'a, M: Machine> {
 }
 
 impl Schedule for Sequential {
-    type Own<'a, M: Machine> = Own<'a, M>;
-    const COLUMNS: usize = 4;
+    type Extra<'a, M: Machine> = Extra<'a, M>;
+    const EXTRA_COLUMNS: usize = 4;
 
     #[inline(always)]
-    fn declare<'a, M: Machine>(p: &Params, c: &mut impl Columns<'a, M>) -> Own<'a, M> {
+    fn declare<'a, M: Machine>(p: &Params, c: &mut impl Columns<'a, M>) -> Extra<'a, M> {
         let columns = || [("probes", sequences(p)), ("entry", lanes(p))];
-        Own {
+        Extra {
             unlinked: c.list("unlinked", p.k, columns()),
             next_unlinked: c.list("next_unlinked", p.k, columns()),
         }
@@ -96,17 +96,17 @@ impl Schedule for Sequential {
         state: &State<'_, M>,
         work: &mut Work<'_, M, Self>,
     ) {
-        m.clear(&mut work.own.unlinked);
-        m.clear(&mut work.own.next_unlinked);
+        m.clear(&mut work.extra.unlinked);
+        m.clear(&mut work.extra.next_unlinked);
         m.sweep(
             m.len(&work.dead),
             #[inline(always)]
             |t| {
                 let sequence = m.load(t, &work.sequence);
-                let at = hash::first_of(m, p, sequence);
+                let at = hash::first_in_sequence(m, p, sequence);
                 let free = reusable(m, p, state, m.gather(&state.link, at));
-                m.store(t, &mut work.link_at, m.select(free, at, m.splat(-1)));
-                m.append(t, &mut work.own.unlinked, !free, [sequence, m.iota(t)]);
+                m.store(t, &mut work.link_position, m.select(free, at, m.splat(-1)));
+                m.append(t, &mut work.extra.unlinked, !free, [sequence, m.iota(t)]);
             },
         );
         m.repeat(
@@ -115,18 +115,18 @@ impl Schedule for Sequential {
             #[inline(always)]
             |r| {
                 m.sweep(
-                    m.len(&work.own.unlinked),
+                    m.len(&work.extra.unlinked),
                     #[inline(always)]
                     |t| {
-                        let sequence = m.item(t, &work.own.unlinked, 0);
-                        let entry = m.item(t, &work.own.unlinked, 1);
-                        let at = hash::nth_of(m, p, sequence, r + 1);
+                        let sequence = m.item(t, &work.extra.unlinked, 0);
+                        let entry = m.item(t, &work.extra.unlinked, 1);
+                        let at = hash::nth_in_sequence(m, p, sequence, r + 1);
                         let free = reusable(m, p, state, m.gather(&state.link, at));
-                        m.scatter(t, &mut work.link_at, entry, at, free);
-                        m.append(t, &mut work.own.next_unlinked, !free, [sequence, entry]);
+                        m.scatter(t, &mut work.link_position, entry, at, free);
+                        m.append(t, &mut work.extra.next_unlinked, !free, [sequence, entry]);
                     },
                 );
-                m.take(&mut work.own.unlinked, &mut work.own.next_unlinked);
+                m.take(&mut work.extra.unlinked, &mut work.extra.next_unlinked);
             },
         );
     }

@@ -1,12 +1,12 @@
 //! UpdateState: a slot and a link for every miss (Algorithm 1, last part).
 //!
-//! 1. `occupy`: write the misses' ids into the victims, and their lifetimes: `wide` those of new slots,
+//! 1. `fill_victims`: write the misses' ids into the victims, and their lifetimes: `wide` those of new slots,
 //!    `paper` that of a dead slot, so that links to it can be taken;
 //! 2. [`Schedule::find_links`]: find, per miss, the first of its R + 1 links that is reusable: never used, or left
 //!    over from an earlier owner of its slot, which its print tells, or (`paper`) its slot is dead;
-//! 3. `claim`: write these links, and (`paper`) the lifetimes of new slots: without them, a later token could
+//! 3. `write_links`: write these links, and (`paper`) the lifetimes of new slots: without them, a later token could
 //!    take the slot behind the link;
-//! 4. `keep_losers` (`wide`): misses whose link was overwritten by a later miss look once more. In `paper` they keep
+//! 4. `collect_overwritten` (`wide`): misses whose link was overwritten by a later miss look once more. In `paper` they keep
 //!    their slot and lose the mapping: their ids will be fetched again.
 //!
 //! Two misses that take one link write it in list order, so one whole word survives.
@@ -33,7 +33,7 @@ pub fn update_state<M: Machine, S: Schedule>(
     token: M::Scalar,
 ) {
     m.phase(Phase::UpdateState, "victims take the misses.");
-    occupy(m, p, state, work, token);
+    fill_victims(m, p, state, work, token);
     S::refresh_new(m, p, state, work, request, token);
     let at = request.slot.at + request.slot.stride * token;
     m.publish(&mut request.slot.words, at, &work.slot, request.k);
@@ -46,9 +46,9 @@ pub fn update_state<M: Machine, S: Schedule>(
         #[inline(always)]
         |_| {
             S::find_links(m, p, state, work);
-            claim(m, p, state, work);
+            write_links(m, p, state, work);
             if is_wide(p) {
-                keep_losers(m, p, state, work);
+                collect_overwritten(m, p, state, work);
             }
         },
     );
@@ -57,14 +57,14 @@ pub fn update_state<M: Machine, S: Schedule>(
 /// Writes the misses' slots into `work.slot`, their ids into the slots, and their probe sequences and new links
 /// into `work.sequence` and `work.new_link`.
 #[inline(always)]
-fn occupy<M: Machine, S: Schedule>(
+fn fill_victims<M: Machine, S: Schedule>(
     m: M,
     p: &Params,
     state: &mut State<'_, M>,
     work: &mut Work<'_, M, S>,
     token: M::Scalar,
 ) {
-    let first = m.named("first", token * m.scalar(p.k as i32));
+    let first = m.name_scalar("first", token * m.scalar(p.k as i32));
     m.sweep(
         m.len(&work.miss),
         #[inline(always)]
@@ -74,12 +74,12 @@ fn occupy<M: Machine, S: Schedule>(
             let all = !m.is_negative(slot);
             S::set_new(m, p, t, state, slot, all);
             // Made before both scatters, which then share a loop on a vector core.
-            let lane = m.called("lane", position - first);
+            let lane = m.name_vector("lane", position - first);
             m.scatter(t, &mut state.id, slot, x, all);
             m.scatter(t, &mut work.slot, lane, slot, all);
             let mixed = hash::mixed(m, p, x);
             m.store(t, &mut work.sequence, hash::sequence(m, p, x, mixed));
-            m.store(t, &mut work.new_link, hash::word(m, p, mixed, slot));
+            m.store(t, &mut work.new_link, hash::link_word(m, p, mixed, slot));
         },
     );
 }
@@ -95,9 +95,9 @@ pub fn unlinked_life(p: &Params) -> i8 {
 #[inline(always)]
 pub fn reusable<M: Machine>(m: M, p: &Params, state: &State<'_, M>, link: M::V) -> M::Mask {
     let slot = m.low_bits(link, p.slot_bits());
-    let print = m.shr(link, p.slot_bits());
-    let owner = hash::print(m, p, hash::mixed(m, p, m.gather(&state.id, slot)));
-    let free = !m.eq(print, owner);
+    let fingerprint = m.shr(link, p.slot_bits());
+    let owner = hash::fingerprint(m, p, hash::mixed(m, p, m.gather(&state.id, slot)));
+    let free = !m.eq(fingerprint, owner);
     if is_wide(p) { free } else { free | m.is_negative(m.gather_life(&state.life, slot)) }
 }
 
@@ -110,7 +110,7 @@ fn is_wide(p: &Params) -> bool {
 /// Writes the links that were found, in list order, and (`paper`) the lifetimes of all new slots, with a
 /// link or without.
 #[inline(always)]
-fn claim<M: Machine, S: Schedule>(
+fn write_links<M: Machine, S: Schedule>(
     m: M,
     p: &Params,
     state: &mut State<'_, M>,
@@ -121,7 +121,7 @@ fn claim<M: Machine, S: Schedule>(
         m.len(&work.dead),
         #[inline(always)]
         |t| {
-            let (at, word) = (m.load(t, &work.link_at), m.load(t, &work.new_link));
+            let (at, word) = (m.load(t, &work.link_position), m.load(t, &work.new_link));
             m.scatter(t, &mut state.link, at, word, !m.is_negative(at));
             if !is_wide(p) {
                 let slot = m.low_bits(word, p.slot_bits());
@@ -134,21 +134,21 @@ fn claim<M: Machine, S: Schedule>(
 /// Leaves in `work.dead` the slots of misses that found a link and lost it to a later one, and what they need
 /// to look once more: they are few, and only their ids are gathered.
 #[inline(always)]
-fn keep_losers<M: Machine, S: Schedule>(
+fn collect_overwritten<M: Machine, S: Schedule>(
     m: M,
     p: &Params,
     state: &State<'_, M>,
     work: &mut Work<'_, M, S>,
 ) {
     m.phase(Phase::UpdateState, "misses whose link went to a later one.");
-    let n = m.named("claims", m.len(&work.dead));
+    let n = m.name_scalar("claims", m.len(&work.dead));
     m.clear(&mut work.dead);
     m.sweep(
         n,
         #[inline(always)]
         |t| {
-            let (at, word) = (m.load(t, &work.link_at), m.load(t, &work.new_link));
-            let slot = m.called("victim", m.low_bits(word, p.slot_bits()));
+            let (at, word) = (m.load(t, &work.link_position), m.load(t, &work.new_link));
+            let slot = m.name_vector("victim", m.low_bits(word, p.slot_bits()));
             let lost = !m.eq(m.gather(&state.link, at), word) & !m.is_negative(at);
             m.append(t, &mut work.dead, lost, [slot]);
         },
@@ -161,7 +161,7 @@ fn keep_losers<M: Machine, S: Schedule>(
             let x = m.gather(&state.id, slot);
             let mixed = hash::mixed(m, p, x);
             m.store(t, &mut work.sequence, hash::sequence(m, p, x, mixed));
-            m.store(t, &mut work.new_link, hash::word(m, p, mixed, slot));
+            m.store(t, &mut work.new_link, hash::link_word(m, p, mixed, slot));
         },
     );
 }

@@ -8,7 +8,7 @@ use core::ops::RangeInclusive;
 
 /// Words of the working columns of a core that runs this schedule on a CPU.
 pub fn work_words<S: Schedule>(p: &Params) -> usize {
-    column_words(p) * (COLUMNS + S::COLUMNS)
+    column_words(p) * (COLUMNS + S::EXTRA_COLUMNS)
 }
 
 /// Columns of [`Work`], each of a list's counted.

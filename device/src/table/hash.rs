@@ -17,7 +17,7 @@
 //! %), but ids of real traces meet more often on it: Stage One takes 4 to 14 % longer.
 
 use super::params::{Params, Table};
-use super::state::PRINT_AND_SLOT_BITS;
+use super::state::FINGERPRINT_AND_SLOT_BITS;
 use crate::machine::links::Links;
 use crate::machine::{Machine, search};
 
@@ -35,7 +35,7 @@ pub const MULTIPLIERS: [Multipliers; 2] = [(27_381, 2_305), (15_605, 3_809)];
 pub fn mixed<M: Machine>(m: M, p: &Params, x: M::V) -> M::V {
     match p.table {
         Table::Paper { .. } => x,
-        Table::Wide => m.called("mixed", madd(m, x, MULTIPLIERS[0])),
+        Table::Wide => m.name_vector("mixed", madd(m, x, MULTIPLIERS[0])),
     }
 }
 
@@ -60,10 +60,10 @@ fn product<M: Machine>(m: M, p: &Params, x: M::V, a: u32) -> M::V {
 
 /// The position of an id's first link.
 #[inline(always)]
-pub fn first<M: Machine>(m: M, p: &Params, mixed: M::V) -> M::V {
+pub fn first_link<M: Machine>(m: M, p: &Params, mixed: M::V) -> M::V {
     match p.table {
-        Table::Paper { a1, .. } => m.called("at", product(m, p, mixed, a1)),
-        Table::Wide => m.called("at", top(m, mixed, p.link_bits())),
+        Table::Paper { a1, .. } => m.name_vector("linkPosition", product(m, p, mixed, a1)),
+        Table::Wide => m.name_vector("linkPosition", top(m, mixed, p.link_bits())),
     }
 }
 
@@ -74,20 +74,20 @@ fn stride<M: Machine>(m: M, p: &Params, mixed: M::V) -> M::V {
         Table::Paper { a2, .. } => product(m, p, mixed, a2),
         Table::Wide => top(m, madd(m, mixed, MULTIPLIERS[1]), stride_bits(p)),
     };
-    m.called("stride", even | 1)
+    m.name_vector("stride", even | 1)
 }
 
 /// The position of an id's link number r.
 #[inline(always)]
-pub fn nth<M: Machine>(m: M, p: &Params, mixed: M::V, r: M::Scalar) -> M::V {
-    let step = m.called("step", m.mul_scalar(stride(m, p, mixed), r));
-    m.called("at", m.low_bits(first(m, p, mixed) + step, p.link_bits()))
+pub fn nth_link<M: Machine>(m: M, p: &Params, mixed: M::V, r: M::Scalar) -> M::V {
+    let step = m.name_vector("step", m.mul_scalar(stride(m, p, mixed), r));
+    m.name_vector("linkPosition", m.low_bits(first_link(m, p, mixed) + step, p.link_bits()))
 }
 
 /// The position of the link after the one at `at`.
 #[inline(always)]
-pub fn next<M: Machine>(m: M, p: &Params, mixed: M::V, at: M::V) -> M::V {
-    m.called("at", m.low_bits(at + stride(m, p, mixed), p.link_bits()))
+pub fn next_link<M: Machine>(m: M, p: &Params, mixed: M::V, at: M::V) -> M::V {
+    m.name_vector("linkPosition", m.low_bits(at + stride(m, p, mixed), p.link_bits()))
 }
 
 /// Bits of a stride in a [`sequence`].
@@ -107,7 +107,7 @@ pub fn sequence_fits(p: &Params) -> bool {
 #[inline(always)]
 pub fn sequence<M: Machine>(m: M, p: &Params, x: M::V, mixed: M::V) -> M::V {
     if sequence_fits(p) {
-        m.shl(stride(m, p, mixed), p.link_bits()) | first(m, p, mixed)
+        m.shl(stride(m, p, mixed), p.link_bits()) | first_link(m, p, mixed)
     } else {
         x
     }
@@ -121,21 +121,21 @@ pub fn max_sequence(p: &Params) -> i32 {
 
 /// The first position of a probe sequence.
 #[inline(always)]
-pub fn first_of<M: Machine>(m: M, p: &Params, sequence: M::V) -> M::V {
+pub fn first_in_sequence<M: Machine>(m: M, p: &Params, sequence: M::V) -> M::V {
     if sequence_fits(p) {
         m.low_bits(sequence, p.link_bits())
     } else {
-        first(m, p, mixed(m, p, sequence))
+        first_link(m, p, mixed(m, p, sequence))
     }
 }
 
 /// Position number r of a probe sequence.
 #[inline(always)]
-pub fn nth_of<M: Machine>(m: M, p: &Params, sequence: M::V, r: M::Scalar) -> M::V {
+pub fn nth_in_sequence<M: Machine>(m: M, p: &Params, sequence: M::V, r: M::Scalar) -> M::V {
     if sequence_fits(p) {
         search::position(m, p.link_bits(), sequence, r)
     } else {
-        nth(m, p, mixed(m, p, sequence), r)
+        nth_link(m, p, mixed(m, p, sequence), r)
     }
 }
 
@@ -146,31 +146,31 @@ pub fn links(p: &Params) -> Links {
         position_bits: p.link_bits(),
         slot_bits: p.slot_bits(),
         multipliers: MULTIPLIERS[0],
-        print_shift: MIX_BITS - p.print_bits(),
-        print_bits: p.print_bits(),
+        fingerprint_shift: MIX_BITS - p.fingerprint_bits(),
+        fingerprint_bits: p.fingerprint_bits(),
     }
 }
 
 /// An id's print, of 23 - m bits. `paper`: phi(x) = x mod F with F = 2^(23-m), as the paper defines it before
 /// its Eq. 3 (packed-hash-mapping).
 #[inline(always)]
-pub fn print<M: Machine>(m: M, p: &Params, mixed: M::V) -> M::V {
-    let print = match p.table {
-        Table::Paper { .. } => m.low_bits(mixed, p.print_bits()),
-        Table::Wide => top(m, mixed, p.print_bits()),
+pub fn fingerprint<M: Machine>(m: M, p: &Params, mixed: M::V) -> M::V {
+    let fingerprint = match p.table {
+        Table::Paper { .. } => m.low_bits(mixed, p.fingerprint_bits()),
+        Table::Wide => top(m, mixed, p.fingerprint_bits()),
     };
-    m.called("print", print)
+    m.name_vector("fingerprint", fingerprint)
 }
 
 /// The print of `wide` of a single id, for S = 2^`slot_bits`: for whoever is no machine.
-pub fn print_of(slot_bits: u32, x: i32) -> i32 {
-    let bits = PRINT_AND_SLOT_BITS - slot_bits;
+pub fn fingerprint_of(slot_bits: u32, x: i32) -> i32 {
+    let bits = FINGERPRINT_AND_SLOT_BITS - slot_bits;
     let ((low, high), (p, q)) = (((x & 0xFFFF) - 0x8000, (x >> 16) & 0x3F), MULTIPLIERS[0]);
     ((low * p + high * q) >> (MIX_BITS - bits)) & ((1 << bits) - 1)
 }
 
 /// The word of a valid link from an id to a slot.
 #[inline(always)]
-pub fn word<M: Machine>(m: M, p: &Params, mixed: M::V, slot: M::V) -> M::V {
-    m.shl(print(m, p, mixed), p.slot_bits()) | slot
+pub fn link_word<M: Machine>(m: M, p: &Params, mixed: M::V, slot: M::V) -> M::V {
+    m.shl(fingerprint(m, p, mixed), p.slot_bits()) | slot
 }

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use super::state::PRINT_AND_SLOT_BITS;
+use super::state::FINGERPRINT_AND_SLOT_BITS;
 
 /// Ids are below 2^22: larger ones would overflow the hash ([`crate::hash`]).
 pub const ID_LIMIT: i32 = 1 << 22;
@@ -137,7 +137,7 @@ pub enum Fault {
     /// L is not in 0..=127 (`wide`) or 1..=127 (`paper`), or `paper` has frequency lifetimes.
     Lifetime,
     /// A multiplier of the paper's hash is even: it would lose the id's high bit.
-    Primes,
+    EvenMultiplier,
     /// The host's page is not 0 or a power of two in 1..=65536.
     Page,
 }
@@ -204,7 +204,7 @@ impl Params {
             (matches!(self.spread, 1 | 2 | 4) && (!paper || self.spread == 1), Fault::Spread),
             (self.retries <= MAX_RETRIES, Fault::Retries),
             (lifetime, Fault::Lifetime),
-            (primes, Fault::Primes),
+            (primes, Fault::EvenMultiplier),
             (page, Fault::Page),
         ];
         rules.into_iter().find(|(kept, _)| !kept).map_or(Ok(()), |(_, fault)| Err(fault))
@@ -230,8 +230,8 @@ impl Params {
 
     /// Bits of a print.
     #[inline(always)]
-    pub fn print_bits(&self) -> u32 {
-        PRINT_AND_SLOT_BITS - self.slot_bits()
+    pub fn fingerprint_bits(&self) -> u32 {
+        FINGERPRINT_AND_SLOT_BITS - self.slot_bits()
     }
 
     /// The lifetime of a slot that was just filled.

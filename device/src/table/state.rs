@@ -9,9 +9,9 @@ use crate::machine::Machine;
 use bitfield::bitfield;
 
 /// Bits that print and slot share.
-pub const PRINT_AND_SLOT_BITS: u32 = 23;
+pub const FINGERPRINT_AND_SLOT_BITS: u32 = 23;
 /// The invalid bit of a link, and a link that never held anything.
-pub const INVALID: i32 = 1 << PRINT_AND_SLOT_BITS;
+pub const INVALID: i32 = 1 << FINGERPRINT_AND_SLOT_BITS;
 /// The id of a slot that holds nothing.
 pub const EMPTY: i32 = -1;
 /// The lowest lifetime that there is: of an empty slot of `wide`, of a victim of `paper` until it is linked.
@@ -30,7 +30,7 @@ bitfield! {
     /// Whether the link of this index never held anything.
     pub invalid, set_invalid: 23;
     /// Print (high) and slot (low m bits) of the link of this index.
-    pub u32, print_and_slot, set_print_and_slot: 22, 0;
+    pub u32, fingerprint_and_slot, set_fingerprint_and_slot: 22, 0;
 }
 
 impl Entry {
@@ -40,7 +40,7 @@ impl Entry {
         entry.set_id(id);
         entry.set_life(life);
         entry.set_invalid(link & INVALID != 0);
-        entry.set_print_and_slot((link & (INVALID - 1)) as u32);
+        entry.set_fingerprint_and_slot((link & (INVALID - 1)) as u32);
         entry
     }
 
@@ -51,17 +51,17 @@ impl Entry {
 
     /// The link plane's word.
     pub fn link(self) -> i32 {
-        self.print_and_slot() as i32 | if self.invalid() { INVALID } else { 0 }
+        self.fingerprint_and_slot() as i32 | if self.invalid() { INVALID } else { 0 }
     }
 
     /// The slot, for m slot bits.
     pub fn slot(self, m: u32) -> u32 {
-        self.print_and_slot() & ((1 << m) - 1)
+        self.fingerprint_and_slot() & ((1 << m) - 1)
     }
 
     /// The print, for m slot bits.
-    pub fn print(self, m: u32) -> u32 {
-        self.print_and_slot() >> m
+    pub fn fingerprint(self, m: u32) -> u32 {
+        self.fingerprint_and_slot() >> m
     }
 }
 

@@ -3,7 +3,7 @@
 
 use core::marker::PhantomData;
 
-use avsg_device::batched::{Batched, refresh_late};
+use avsg_device::batched::{Batched, refresh_deferred};
 use avsg_device::machine::cpu::{Cpu, Scalar};
 use avsg_device::machine::{Kernel, emu::Emu};
 use avsg_device::memory::{clear_state, split_state, state_words};
@@ -174,7 +174,7 @@ impl OneRequest {
         let mut state = split_state::<Emu<1>>(&self.p, &mut self.state);
         let life = state.life.slots_mut();
         let before = life.to_vec();
-        refresh_late(&self.p, life, slots);
+        refresh_deferred(&self.p, life, slots);
         self.deferred = before.iter().zip(life).filter(|(a, b)| a != b).count();
     }
 
@@ -231,7 +231,7 @@ impl<S: Schedule> Kernel for OneStep<'_, S> {
                     at: scalar(0),
                     len: scalar(k),
                 },
-                late: scalar(step.tokens.len()),
+                deferred: scalar(step.tokens.len()),
             },
         );
     }

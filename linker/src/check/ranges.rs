@@ -201,7 +201,7 @@ impl Pass<'_> {
                 let yes = self.given(op.args[1], &facts.set);
                 yes.join(self.given(op.args[2], &facts.unset))
             }
-            OpCode::Load | OpCode::Gather | OpCode::Get | OpCode::Peek => {
+            OpCode::Load | OpCode::Gather | OpCode::ReadInput | OpCode::ReadOutput => {
                 self.declared(op.columns[0], 0)
             }
             OpCode::Lookup => self.declared(op.columns[0], 0).join(point(-1)),
@@ -292,7 +292,7 @@ impl Pass<'_> {
                 let slots = i64::from(self.tape.column(op.columns[1]).len);
                 self.keeps(op.columns[0], 0, span(0, slots - 1))
             }
-            OpCode::Put => self.keeps(op.columns[0], 0, arg(1)),
+            OpCode::WriteOutput => self.keeps(op.columns[0], 0, arg(1)),
             OpCode::Fetch => {
                 self.reaches(op.columns[0], arg(1).hi)?;
                 self.keeps(op.columns[0], 0, self.declared(op.columns[1], 0))

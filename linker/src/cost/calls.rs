@@ -91,9 +91,9 @@ impl Kernel {
             OpCode::Age { settle } => life::age_work(setting, load, settle),
             OpCode::Bisect => victims::least_life_work(setting, load),
             OpCode::AppendLt | OpCode::AppendEq => victims::append_slots_work(setting, load),
-            OpCode::Peek => scalars(1.0),
-            OpCode::Put if self.tape.column(op.columns[0]).stays => scalars(1.0),
-            OpCode::Put => scalars(1.0) + dma(1, 0.0),
+            OpCode::ReadOutput => scalars(1.0),
+            OpCode::WriteOutput if self.tape.column(op.columns[0]).stays => scalars(1.0),
+            OpCode::WriteOutput => scalars(1.0) + dma(1, 0.0),
             // None is a no-op.
             OpCode::Fetch => dma(run.lanes, f64::from(run.lanes > 0)),
             OpCode::Publish | OpCode::PublishList(_) => dma(run.lanes, 0.0),

@@ -75,9 +75,9 @@ impl<'t> Machine for Recorder<'t> {
         fn set_life(t: Tile, life: &mut Life, slot: Vector<'t>, value: i8, mask: Mask<'t>)
             = OpCode::SetLife(value), [t, slot, mask], [life];
 
-        fn get(from: &Input, at: Scalar<'t>) -> Scalar<'t> = OpCode::Get, [at], [from];
-        fn peek(from: &Output, at: Scalar<'t>) -> Scalar<'t> = OpCode::Peek, [at], [from];
-        fn put(to: &mut Output, at: Scalar<'t>, value: Scalar<'t>) = OpCode::Put, [at, value], [to];
+        fn read_input(from: &Input, at: Scalar<'t>) -> Scalar<'t> = OpCode::ReadInput, [at], [from];
+        fn read_output(from: &Output, at: Scalar<'t>) -> Scalar<'t> = OpCode::ReadOutput, [at], [from];
+        fn write_output(to: &mut Output, at: Scalar<'t>, value: Scalar<'t>) = OpCode::WriteOutput, [at, value], [to];
         fn fetch(column: &mut Words, from: &Input, at: Scalar<'t>, n: Scalar<'t>)
             = OpCode::Fetch, [at, n], [column, from];
         fn publish(to: &mut Output, at: Scalar<'t>, column: &Words, n: Scalar<'t>)
@@ -110,15 +110,15 @@ impl<'t> Machine for Recorder<'t> {
             None
         })
     }
-    fn named(self, name: &'static str, value: Scalar<'t>) -> Scalar<'t> {
+    fn name_scalar(self, name: &'static str, value: Scalar<'t>) -> Scalar<'t> {
         self.name(value.value, name);
         value
     }
-    fn called(self, name: &'static str, v: Vector<'t>) -> Vector<'t> {
+    fn name_vector(self, name: &'static str, v: Vector<'t>) -> Vector<'t> {
         self.name(v.value, name);
         v
     }
-    fn called_mask(self, name: &'static str, mask: Mask<'t>) -> Mask<'t> {
+    fn name_mask(self, name: &'static str, mask: Mask<'t>) -> Mask<'t> {
         self.name(mask.value, name);
         mask
     }

@@ -2,7 +2,7 @@
 
 use super::Lane;
 use crate::tape::OpCode;
-use avsg_device::hash::print_of;
+use avsg_device::hash::fingerprint_of;
 
 /// A table's planes as a search sees them, both of a power of two of words.
 pub(super) struct Planes {
@@ -26,7 +26,9 @@ impl Planes {
             let bits = self.id.len().ilog2();
             match search {
                 OpCode::Find(_) if held == word => return Some(slot),
-                OpCode::FindFree(_) if link >> bits != print_of(bits, held) => return Some(at),
+                OpCode::FindFree(_) if link >> bits != fingerprint_of(bits, held) => {
+                    return Some(at);
+                }
                 _ => {}
             }
         }

@@ -24,7 +24,7 @@ impl Replay<'_> {
                 let t = life(arg(0))?;
                 count(self.memory.life(op.columns[0])?.iter().filter(|&&l| l <= t).count())?
             }
-            OpCode::Get | OpCode::Peek => {
+            OpCode::ReadInput | OpCode::ReadOutput => {
                 let at = arg(0);
                 self.memory.window(op.columns[0], at, 1)?[0]
             }
@@ -114,7 +114,7 @@ impl Replay<'_> {
                 slots.iter().take(room).for_each(|&slot| list.push([slot]));
                 memory.fits(op.columns[0])?;
             }
-            OpCode::Put => memory.window(op.columns[0], args[0], 1)?[0] = args[1],
+            OpCode::WriteOutput => memory.window(op.columns[0], args[0], 1)?[0] = args[1],
             OpCode::Fetch => memory.fetch(op.columns[0], op.columns[1], args[0], args[1])?,
             OpCode::Publish => memory.publish(op.columns[0], args[0], op.columns[1], args[1])?,
             OpCode::PublishList(column) => {

@@ -5,7 +5,7 @@ use super::pool::{Layer, Lot, tiling, with_chunks};
 use super::shim::{Failure, Mode, gxx};
 use super::stand::{EVERY_ORDER, How, differs, kernel_around, launch, run, small};
 use super::together::Compiled;
-use avsg_device::batched::refresh_late;
+use avsg_device::batched::refresh_deferred;
 use avsg_device::machine::emu::Emu;
 use avsg_device::memory::{split_state, state_words, table_words};
 use avsg_device::params::{ID_LIMIT, NO_STABLE_LEN, Params};
@@ -91,7 +91,7 @@ fn lives(p: &Params, step: bool, b: &Batch, out: &Outputs) -> Vec<i32> {
             let table = &mut tables[state as usize * table_words(p)..][..state_words(p)];
             let mut table: State<'_, Emu<1>> = split_state(p, table);
             let slots = &out.slot[(end - 1) as usize * p.k as usize..][..b.k];
-            refresh_late(p, table.life.slots_mut(), slots);
+            refresh_deferred(p, table.life.slots_mut(), slots);
         }
     }
     tables

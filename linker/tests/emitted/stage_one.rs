@@ -102,7 +102,7 @@ fn few_early(p: &Params, like: &Request) -> Vec<Request> {
         let params = like.params.iter().map(|&(name, value)| {
             let n = blocks.len() as i32;
             let set = match name {
-                "tokens" | "late" => tokens,
+                "tokens" | "deferred" => tokens,
                 "k" | "ids_stride" | "slot_stride" => k,
                 "generation" => -1,
                 "stable" | "limit" => 4 * slots,
@@ -135,7 +135,7 @@ fn few_early(p: &Params, like: &Request) -> Vec<Request> {
 /// shared, so no earlier one uses what a part is copied to; in this geometry nothing that is still needed lies where a search, or what follows one, begins; and no miss of a
 /// last token loses its link twice.
 const KNOWN: [&str; 6] = [
-    "V_MTE2>(EVENT_ID0); before CopyIn(ids, gm.ids[from + q.partAt]",
+    "V_MTE2>(EVENT_ID0); before CopyIn(ids, gm.ids[from + q.shareAt]",
     "PIPE_V>(); before Cast(bytes, life",
     "PIPE_V>(); before ShiftRight(sign, slot[base]",
     "S_V>(EVENT_ID0); before StepLifeAll(life, dead[base]",

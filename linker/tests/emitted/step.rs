@@ -152,7 +152,8 @@ fn an_idle_sharer_is_noticed() {
     let all = ascendc(&p, Abi::Direct).unwrap();
     let step = all.kernels.iter().find(|k| k.name == "avsg_step").expect("a kernel");
     let text = all.whole(&step.text);
-    let idle = text.replace("q.turn = sharer;", "q.turn = sharer; if (sharer == 3) q.partLen = 0;");
+    let idle =
+        text.replace("q.turn = sharer;", "q.turn = sharer; if (sharer == 3) q.shareLen = 0;");
     assert!(idle != text && sharers(1, 256, 4) == 4);
     let layer = Layer::new(&mut Lot(1), &[(40, 40)], 400, 1, 1024, 1);
     let mut world = World::new(&p, 1, 400, layer);

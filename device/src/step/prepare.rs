@@ -16,7 +16,7 @@ use crate::table::state::{DEAD, EMPTY, INVALID, State, header};
 #[inline(always)]
 pub fn reset<M: Machine>(m: M, p: &Params, state: &mut State<'_, M>, generation: M::Scalar) {
     let at = m.scalar(header::GENERATION);
-    let known = m.named("generation", m.peek(&state.header, at));
+    let known = m.name_scalar("generation", m.read_output(&state.header, at));
     m.phase(Phase::Reset, "another generation starts with an empty table.");
     m.when(
         m.ne(known, generation),
@@ -38,7 +38,7 @@ pub fn reset<M: Machine>(m: M, p: &Params, state: &mut State<'_, M>, generation:
             );
         },
     );
-    m.put(&mut state.header, at, generation);
+    m.write_output(&mut state.header, at, generation);
 }
 
 /// Clears every slot with an id >= `stable`; ids of this step will be below `limit`.
@@ -51,7 +51,7 @@ pub fn invalidate<M: Machine>(
     limit: M::Scalar,
 ) {
     let at = m.scalar(header::TOP);
-    let top = m.named("top", m.peek(&state.header, at));
+    let top = m.name_scalar("top", m.read_output(&state.header, at));
     m.phase(Phase::Invalidate, "rows that were not final before this step.");
     m.when(
         m.gt(top, stable),
@@ -69,7 +69,7 @@ pub fn invalidate<M: Machine>(
             );
         },
     );
-    m.put(&mut state.header, at, m.max(m.min(top, stable), limit));
+    m.write_output(&mut state.header, at, m.max(m.min(top, stable), limit));
 }
 
 /// Decays every lifetime by one. A lifetime saturates at -128 as a field: an 8-bit wrap would revive slots and hand

@@ -1,4 +1,4 @@
-//! Stage One: one step of one request on its table (Algorithm 1).
+//! Stage One: one step of one request on its table (Alg. 1, and lines 1 to 4 of Alg. 4).
 
 pub mod batched;
 pub mod collect_dead;

@@ -1,6 +1,7 @@
-//! The packed `Entry` against the shifts and masks of the kernels, for every m.
+//! The packed `Entry` is tested against the shifts and masks of the kernels, for every m.
 //!
-//! Miri passes this file over: loads and stores are `register_ops`', and splitting a word has no unsafe code.
+//! Miri skips this file: `register_ops` covers loads and stores, and splitting a word has no unsafe
+//! code.
 
 #![cfg(not(miri))]
 
@@ -10,7 +11,8 @@ use avsg_device::machine::{Kernel, cpu::Cpu};
 use avsg_device::params::{MAX_SLOTS, MIN_SLOTS, Params};
 use avsg_device::state::{DEAD, EMPTY, Entry, INVALID};
 
-/// Splits link words as the kernels do: the slot is the low m bits, the print the rest below INVALID.
+/// Splits link words as the kernels do: the slot is the low m bits, and the fingerprint the rest
+/// below INVALID.
 struct Split<'a>(&'a [i32; 64], u32);
 
 impl Kernel for Split<'_> {
@@ -34,8 +36,8 @@ fn every_m() -> impl Iterator<Item = u32> {
 }
 
 #[test]
-fn every_link_splits_alike() {
-    // Every word of print and slot, 64 at a time.
+fn entry_and_kernels_split_every_link_alike() {
+    // All words of fingerprint and slot are tested, 64 at a time.
     for m in every_m() {
         for from in (0..1 << 23).step_by(64) {
             let links: [i32; 64] = core::array::from_fn(|i| (from + i as i32) & (INVALID - 1));
@@ -71,7 +73,7 @@ fn the_planes_survive_packing() {
     assert_eq!(Entry::pack(EMPTY, -1, INVALID).bits(), 0xFFFF_FFFF_FF80_0000, "the paper's empty");
 }
 
-/// `hash::word` of an id and a slot, with its print.
+/// The kernel that returns `hash::link_word` of an id and a slot, and its fingerprint.
 struct Word(i32, i32, Params);
 
 impl Kernel for Word {
@@ -88,7 +90,7 @@ impl Kernel for Word {
 }
 
 #[test]
-fn a_kernels_word_is_an_entrys_link() {
+fn the_link_word_of_a_kernel_is_the_link_of_an_entry() {
     for m in every_m() {
         for p in [Params::paper(1, 1, 1 << m), Params::wide(1, 1, 1 << m)] {
             for x in (0..1 << 22).step_by(4099).chain([(1 << 22) - 1]) {

@@ -1,42 +1,43 @@
-//! Stage Two: which core copies which misses.
+//! Stage Two: the division of the misses between the copying cores (Eq. 5 and 6).
 //!
-//! The miss lists of a batch lie side by side, request by request and in token order. With n misses and
-//! C copying cores, core c takes `[floor(c·n/C), floor((c+1)·n/C))` of that one list ([`Strategy::Balanced`],
-//! the paper's S3): no two cores differ by more than one row, whatever the requests look like. S1 and S2
-//! are what others do, for comparison.
+//! The miss lists of a batch form one list, request by request and in token order. With n misses
+//! and C copying cores, core c takes `[floor(c·n/C), floor((c+1)·n/C))` of that list
+//! ([`Strategy::Balanced`], the paper's S3): two cores differ by at most one row, whatever the
+//! requests are. S1 and S2 (Eq. 13 and 14) are for comparison.
 
 use core::ops::Range;
 
-/// How misses are spread over cores.
+/// The division of misses between cores.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Strategy {
-    /// S1: whole requests to cores.
+    /// S1: each core takes whole requests.
     Request,
-    /// S2: equal shares of the selected positions, hits included.
+    /// S2: each core takes an equal share of the selected positions, including hits.
     Position,
-    /// S3: equal shares of the misses.
+    /// S3: each core takes an equal share of the misses.
     #[default]
     Balanced,
 }
 
-/// Where share `core` of `n` things over `cores` cores begins: floor(core · n / cores).
+/// Returns the start of share `core` of `n` items over `cores` cores: floor(core · n / cores).
 #[inline]
 pub fn share_start(n: usize, core: usize, cores: usize) -> usize {
-    // A quotient and a remainder each: core · n would not fit a word for every n.
+    // The quotient and the remainder are multiplied separately, because core · n may overflow.
     let (whole, rest) = (n / cores, n % cores);
     core * whole + core * rest / cores
 }
 
-/// One request's part in a batch's miss lists.
+/// The misses of one request in the miss lists of a batch.
 #[derive(Clone, Copy, Debug)]
 pub struct RequestMisses<'a> {
-    /// Positions (token · K + lane) of its misses, ascending.
+    /// The positions (token · K + lane) of the misses, ascending.
     pub positions: &'a [i32],
-    /// Its selected positions: tokens · K.
+    /// The number of selected positions: tokens · K.
     pub selected: usize,
 }
 
-/// Calls `run(request, range of its miss list)` for every piece that `core` copies; none is empty.
+/// Calls `run(request, range)` for every non-empty range of a request's miss list that `core`
+/// copies.
 #[inline]
 pub fn for_each_range<'a>(
     strategy: Strategy,
@@ -48,7 +49,7 @@ pub fn for_each_range<'a>(
 ) {
     if strategy == Strategy::Request {
         for request in share_start(requests, core, cores)..share_start(requests, core + 1, cores) {
-            // A padded request has no misses, and no state for `run` to look up.
+            // A padded request has no misses and no state, so `run` must not be called for it.
             let n = share(request).positions.len();
             if n > 0 {
                 run(request, 0..n);
@@ -87,8 +88,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cuts_cover_and_differ_by_at_most_one() {
-        // Miri runs a thousandth as fast, and finds nothing new in the two-hundredth length.
+    fn shares_cover_all_items_and_differ_by_at_most_one() {
+        // Miri is about a thousand times slower, so it tests fewer lengths.
         let (lengths, most) = if cfg!(miri) { (12, 8) } else { (200, 50) };
         for n in 0..lengths {
             for cores in 1..most {

@@ -1,5 +1,5 @@
-//! The schedule of CPUs: hits are refreshed before victims are chosen, and links looked at one by one, because
-//! each lane less is work less.
+//! The schedule of CPUs: hits are refreshed before victims are chosen, and the links of an id are
+//! examined one by one, because every lane that is left out saves time.
 
 use super::probe::probe;
 use super::refresh::refresh;
@@ -13,15 +13,15 @@ use crate::table::hash;
 use crate::table::params::Params;
 use crate::table::state::State;
 
-/// One link of each id at a time.
+/// The schedule that examines one link of each id at a time.
 #[derive(Clone, Copy, Debug)]
 pub struct Sequential;
 
-/// The working columns of [`Sequential`].
+/// The working columns that only [`Sequential`] uses.
 pub struct Extra<'a, M: Machine> {
-    /// (probe sequence, entry) of misses for which no link was found yet.
+    /// (probe sequence, entry of the miss) for the misses without a link so far.
     pub unlinked: M::List<'a, 2>,
-    /// The same after this round.
+    /// The same list for the next round.
     pub next_unlinked: M::List<'a, 2>,
 }
 
@@ -47,7 +47,7 @@ impl Schedule for Sequential {
         request: &mut Request<'_, M>,
         token: M::Scalar,
     ) {
-        m.phase(Phase::Probe, "which ids does the Hash-State hold?");
+        m.phase(Phase::Probe, "the first link of each id");
         let from = request.ids.at + request.ids.stride * token;
         m.fetch(&mut work.ids, &request.ids.words, from, request.k);
         probe(m, p, state, work, request.k, request.limit, false);
@@ -62,7 +62,7 @@ impl Schedule for Sequential {
         request: &Request<'_, M>,
         _token: M::Scalar,
     ) {
-        m.phase(Phase::Refresh, "hits live on.");
+        m.phase(Phase::Refresh, "the lifetimes of the hits");
         refresh(m, p, state, work, request.k);
     }
 

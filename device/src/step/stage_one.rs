@@ -1,4 +1,4 @@
-//! Stage One: slots and misses of one request, token by token on one table.
+//! Stage One: the slots and the misses of one request, token by token on one table.
 
 use super::collect_dead::collect_dead;
 use super::locate::locate;
@@ -10,7 +10,7 @@ use crate::machine::Machine;
 use crate::table::params::{MAX_TOKENS, Params};
 use crate::table::state::State;
 
-/// Runs Stage One of one request: Algorithm 1 for each token, on one table.
+/// Runs Stage One of one request: prepares the table, and runs Alg. 1 for each token.
 #[inline(always)]
 pub fn stage_one<M: Machine, S: Schedule>(
     m: M,
@@ -36,7 +36,7 @@ pub fn stage_one<M: Machine, S: Schedule>(
     write_status(m, work, request);
 }
 
-/// Prepares the table for the step, and clears what is counted over its tokens.
+/// Prepares the table for the step, and clears the counters of the request.
 #[inline(always)]
 fn prepare<M: Machine, S: Schedule>(
     m: M,
@@ -53,7 +53,7 @@ fn prepare<M: Machine, S: Schedule>(
     m.write_output(&mut request.record.words, request.record.at + record::TOTAL, m.scalar(0));
 }
 
-/// Writes the request's status.
+/// Writes the status of the request.
 #[inline(always)]
 fn write_status<M: Machine, S: Schedule>(
     m: M,

@@ -291,13 +291,13 @@ fn poison_faults() {
 #[test]
 fn bounds_are_faults() {
     let global = faults(|m, mut d| m.write_output(&mut d.out, m.scalar(64), d.n));
-    assert_eq!(global.what, "1 words at 64 of `out`, which has 64");
+    assert_eq!(global.what, "1 words at 64 are outside of `out`, which has 64 words");
     let full = faults(|m, mut d| {
         m.repeat(9, d.n, |_| {
             m.sweep(d.n, |t| m.append(t, &mut d.list, !m.is_negative(m.iota(t)), [m.iota(t)]));
         });
     });
-    assert!(full.what.starts_with("`list` holds 64"), "{full}");
+    assert!(full.what.starts_with("`list` has room for 64 entries"), "{full}");
     let tape = record(|_, _| ()).unwrap();
     let mut replay = Replay::new(&tape, 1).unwrap();
     assert!(replay.bind("x", vec![256; 64]).is_err(), "out of its range");

@@ -73,7 +73,7 @@ impl Lower<'_> {
     fn memory(&mut self, op: &Op) {
         let a: Vec<Expr> = op.args.iter().map(|&v| self.scalar(v)).collect();
         let name = |n: usize| self.tape.column(op.columns[n]).name.clone();
-        let line = op.columns.first().is_some_and(|&id| self.tape.column(id).stays);
+        let line = op.columns.first().is_some_and(|&id| self.tape.column(id).resident);
         let copy = |out: bool, ub: String, gm: Global, n: Expr| {
             Call::from(Operation::Copy(Copy { out, ub: Tensor::named(ub), gm, n }))
         };

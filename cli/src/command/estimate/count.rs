@@ -15,7 +15,7 @@ use avsg_linker::ascendc::helpers::scatter::SCATTER_MASKED;
 use avsg_linker::ascendc::kernels::defers;
 use avsg_linker::cost::Work;
 use avsg_linker::cost::calls::{Kernel, Life, of_calls};
-use avsg_linker::replay::{Ran, Replay};
+use avsg_linker::replay::{Execution, Replay};
 use avsg_linker::tape::{Op, OpCode, Tape};
 use avsg_linker::ub::TooLarge;
 use serde::Serialize;
@@ -180,9 +180,9 @@ fn replay<'t>(
     p: &Params,
     state: &mut State,
     input: &StepInput<'_>,
-) -> Result<(Vec<Ran<'t>>, Vec<i32>, Vec<usize>)> {
+) -> Result<(Vec<Execution<'t>>, Vec<i32>, Vec<usize>)> {
     let mut run = Replay::new(&kernel.tape, kernel.plan.tile as usize)?;
-    run.watch();
+    run.record_executions();
     let &StepInput { ids, stable, schedule, share_len, hit_slots } = input;
     let k = ids.len();
     // The host blocks are in order, because the cost of a lookup does not depend on its result.
@@ -238,7 +238,7 @@ fn replay<'t>(
     };
     let n = usize::try_from(run.take("gm_record")?[record::TOTAL as usize])?;
     let misses = run.take("gm_miss_pos")?[..n].iter().map(|&at| at as usize).collect();
-    Ok((run.ran(), run.take("gm_slot")?, misses))
+    Ok((run.take_executions(), run.take("gm_slot")?, misses))
 }
 
 /// Returns the work of Probe's later rounds over all K lanes, in which a select replaces the appends
@@ -270,7 +270,7 @@ impl Counts {
         &mut self,
         tape: &Tape,
         phases: &Phases<'_>,
-        ran: &[Ran<'_>],
+        ran: &[Execution<'_>],
         slots: &[i32],
         misses: &[usize],
     ) {

@@ -21,7 +21,7 @@ impl Kernel for Split<'_> {
         use avsg_device::machine::Machine;
         let (mut slot, mut fingerprint) = ([0; 64], [0; 64]);
         for at in (0..64).step_by(C::LANES) {
-            let all = m.first(C::LANES);
+            let all = m.first_lanes(C::LANES);
             let link = Cpu::load(m, self.0, at, all);
             Cpu::store(m, &mut slot, at, m.low_bits(link, self.1), all);
             let shifted = m.low_bits(Machine::shr(m, link, self.1), 23 - self.1);
@@ -82,9 +82,9 @@ impl Kernel for Word {
         let mut out = [0; 64];
         let (x, slot) = (Cpu::splat(m, self.0), Cpu::splat(m, self.1));
         let x = hash::mixed(m, &self.2, x);
-        Cpu::store(m, &mut out, 0, hash::link_word(m, &self.2, x, slot), m.first(1));
+        Cpu::store(m, &mut out, 0, hash::link_word(m, &self.2, x, slot), m.first_lanes(1));
         let word = out[0];
-        Cpu::store(m, &mut out, 0, hash::fingerprint(m, &self.2, x), m.first(1));
+        Cpu::store(m, &mut out, 0, hash::fingerprint(m, &self.2, x), m.first_lanes(1));
         (word, out[0])
     }
 }

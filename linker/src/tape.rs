@@ -68,7 +68,7 @@ pub struct Range {
 }
 
 impl Range {
-    /// Any word.
+    /// The range of all words.
     pub const ANY: Self = Self { lo: i32::MIN, hi: i32::MAX };
 
     /// Returns the range `lo..=hi`.
@@ -108,7 +108,7 @@ pub enum Kind {
 /// A named piece of memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Column {
-    /// Its name, unique among columns and parameters.
+    /// The name, which is unique among columns and parameters.
     pub name: String,
     /// The kind of memory.
     pub kind: Kind,
@@ -127,13 +127,13 @@ pub struct Column {
 /// A scalar that the caller passes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Param {
-    /// Its name, unique among columns and parameters.
+    /// The name, which is unique among columns and parameters.
     pub name: String,
     /// The meaning of the scalar.
     pub doc: &'static str,
     /// The value that it defines.
     pub value: Value,
-    /// Its range.
+    /// The range of the scalar.
     pub range: Range,
 }
 
@@ -142,9 +142,9 @@ pub struct Param {
 pub struct Op {
     /// The op, with the constants that it was recorded with.
     pub code: OpCode,
-    /// The values it reads.
+    /// The values that it reads.
     pub args: Vec<Value>,
-    /// The columns it reads or writes.
+    /// The columns that it reads or writes.
     pub columns: Vec<ColumnId>,
     /// The value it defines.
     pub out: Option<Value>,
@@ -169,9 +169,9 @@ pub struct Block {
 pub struct Tape {
     /// The kernel's name.
     pub name: String,
-    /// Its memory.
+    /// The columns and lists of the kernel, and its global memory.
     pub columns: Vec<Column>,
-    /// Its scalars.
+    /// The parameters.
     pub params: Vec<Param>,
     /// The type of every value.
     pub types: Vec<Type>,

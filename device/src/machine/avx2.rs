@@ -148,7 +148,7 @@ impl Cpu for Avx2 {
     type K = Mask;
 
     #[inline(always)]
-    fn first(self, n: usize) -> Mask {
+    fn first_lanes(self, n: usize) -> Mask {
         let below = Cpu::iota(self, 0);
         Mask(intrinsic!(_mm256_cmpgt_epi32(_mm256_set1_epi32(n.min(8) as i32), below.0)))
     }

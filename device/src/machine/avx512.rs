@@ -59,7 +59,7 @@ impl<const G: bool, const W: usize> Cpu for Avx512<G, W> {
     type K = Mask<W>;
 
     #[inline(always)]
-    fn first(self, n: usize) -> Mask<W> {
+    fn first_lanes(self, n: usize) -> Mask<W> {
         let all = if n >= 64 { !0 } else { (1u64 << n) - 1 };
         let mut k = Mask([0; W]);
         for i in 0..W {

@@ -19,7 +19,7 @@ pub trait Cpu: Copy {
     type K: Copy + BitAnd<Output = Self::K> + BitOr<Output = Self::K> + Not<Output = Self::K>;
 
     /// Returns a mask with the first min(n, LANES) lanes set.
-    fn first(self, n: usize) -> Self::K;
+    fn first_lanes(self, n: usize) -> Self::K;
     /// Returns the number of set lanes.
     fn count(self, k: Self::K) -> usize;
     /// Returns a register with `value` in every lane.

@@ -59,7 +59,7 @@ impl<const N: usize> Cpu for Emu<N> {
     type K = Mask<N>;
 
     #[inline(always)]
-    fn first(self, n: usize) -> Mask<N> {
+    fn first_lanes(self, n: usize) -> Mask<N> {
         Mask(core::array::from_fn(|i| i < n))
     }
     #[inline(always)]

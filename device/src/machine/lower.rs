@@ -47,7 +47,7 @@ impl<C: Cpu> Machine for C {
         let n = n.0.max(0) as usize;
         let mut at = 0;
         while at < n {
-            body(Tile { at, live: self.first(n - at) });
+            body(Tile { at, live: self.first_lanes(n - at) });
             at += C::LANES;
         }
     }
@@ -315,7 +315,7 @@ impl<C: Cpu> Machine for C {
         // misses.
         let mut index_words = [-1i32; 64];
         let masked = Cpu::select(self, mask & t.live, index, Cpu::splat(self, -1));
-        let all = self.first(C::LANES);
+        let all = self.first_lanes(C::LANES);
         Cpu::store(self, &mut index_words, 0, masked, all);
         for word in &mut index_words[..C::LANES] {
             *word = usize::try_from(*word).ok().and_then(|i| window.get(i)).map_or(-1, |&b| b);

@@ -123,7 +123,7 @@ impl Neon {
         // An entry of `PACKED` is 16 bytes, the size of the load.
         let order = intrinsic!(vld1q_u8(PACKED[set as usize].as_ptr()));
         let packed = intrinsic!(vqtbl1q_u8(vreinterpretq_u8_s32(v.0), order));
-        let all = self.first(4);
+        let all = self.first_lanes(4);
         Cpu::store(self, to, at, V(intrinsic!(vreinterpretq_s32_u8(packed))), all);
     }
 
@@ -141,7 +141,7 @@ impl Cpu for Neon {
     type K = Mask;
 
     #[inline(always)]
-    fn first(self, n: usize) -> Mask {
+    fn first_lanes(self, n: usize) -> Mask {
         let lane = Cpu::iota(self, 0);
         Mask(intrinsic!(vcltq_s32(lane.0, vdupq_n_s32(n.min(4) as i32))))
     }

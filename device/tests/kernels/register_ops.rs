@@ -24,12 +24,12 @@ impl Noise {
 fn register<C: Cpu>(m: C, lanes: &[i32]) -> C::V {
     let mut words = lanes.to_vec();
     words.resize(SLACK, 0);
-    m.load(&words, 0, m.first(C::LANES))
+    m.load(&words, 0, m.first_lanes(C::LANES))
 }
 
 fn lanes<C: Cpu>(m: C, v: C::V) -> Vec<i32> {
     let mut words = vec![0; SLACK];
-    m.store(&mut words, 0, v, m.first(C::LANES));
+    m.store(&mut words, 0, v, m.first_lanes(C::LANES));
     words.truncate(C::LANES);
     words
 }
@@ -123,9 +123,9 @@ fn arithmetic<C: Cpu>(m: C, noise: &mut Noise) {
 fn mask_ops<C: Cpu>(m: C, noise: &mut Noise) {
     for n in 0..C::LANES + 3 {
         let want: Vec<bool> = (0..C::LANES).map(|i| i < n).collect();
-        assert_eq!(is_set(m, m.first(n)), want, "first {n}");
+        assert_eq!(is_set(m, m.first_lanes(n)), want, "first {n}");
     }
-    assert_eq!(m.count(m.first(usize::MAX)), C::LANES);
+    assert_eq!(m.count(m.first_lanes(usize::MAX)), C::LANES);
     for set in masks(C::LANES, noise) {
         let k = mask(m, &set);
         assert_eq!(is_set(m, k), set);
@@ -149,7 +149,10 @@ fn mask_ops<C: Cpu>(m: C, noise: &mut Noise) {
         let want: Vec<bool> = yes.iter().map(|&x| x < 0).collect();
         assert_eq!(is_set(m, negative), want);
         assert_eq!(m.count(negative), want.iter().filter(|&&b| b).count());
-        assert_eq!(m.count(!negative & m.first(C::LANES)), want.iter().filter(|&&b| !b).count());
+        assert_eq!(
+            m.count(!negative & m.first_lanes(C::LANES)),
+            want.iter().filter(|&&b| !b).count()
+        );
         let want: Vec<bool> = (0..C::LANES).map(|i| set[i] & (yes[i] < 0)).collect();
         assert_eq!(is_set(m, k & negative), want);
     }
@@ -191,7 +194,7 @@ fn memory<C: Cpu>(m: C, noise: &mut Noise) {
             assert_eq!(list[5 + C::LANES..], long[5 + C::LANES..]);
         }
         for n in 0..=C::LANES {
-            let live = m.first(n);
+            let live = m.first_lanes(n);
             assert_eq!(lanes(m, Cpu::load(m, &long, 9, live))[..n], long[9..9 + n]);
             let mut memory = long.clone();
             Cpu::store(m, &mut memory, 9, m.iota(1000), live);

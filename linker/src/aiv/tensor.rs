@@ -6,13 +6,13 @@ use super::expr::Expr;
 /// The type of the elements of a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Element {
-    /// 32-bit numbers.
+    /// Signed 32-bit numbers.
     Word,
     /// 16-bit floats.
     Half,
     /// Signed 16-bit numbers.
     Short,
-    /// 16-bit numbers without a sign.
+    /// Unsigned 16-bit numbers.
     Bits,
     /// Bytes of a mask, eight lanes each.
     Mask,
@@ -54,11 +54,11 @@ pub enum Buffer {
 pub enum View {
     /// The type of its elements.
     Own,
-    /// 32-bit numbers.
+    /// Signed 32-bit numbers.
     I32,
-    /// 32-bit numbers without a sign.
+    /// Unsigned 32-bit numbers.
     U32,
-    /// 16-bit numbers without a sign.
+    /// Unsigned 16-bit numbers.
     U16,
     /// 32-bit floats.
     F32,

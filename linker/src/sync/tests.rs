@@ -45,14 +45,12 @@ fn a_wait_that_only_a_branch_needs_is_inside_of_it() {
     assert_eq!(placed(nodes), [vec![], vec![IN], vec![]]);
 }
 
-/// A wait inside of a branch does not count after the branch.
 #[test]
 fn a_wait_inside_of_a_branch_does_not_count_after_it() {
     let nodes = vec![fetch("a"), when(vec![add("b", "a")]), add("c", "a")];
     assert_eq!(placed(nodes), [vec![], vec![IN], vec![IN]]);
 }
 
-/// An access in a branch is waited for, although it may not happen.
 #[test]
 fn an_access_in_a_branch_is_waited_for_after_it() {
     let nodes = vec![when(vec![add("b", "a")]), add("c", "b")];
@@ -85,7 +83,6 @@ fn a_branch_in_a_loop_is_ordered_with_the_next_round() {
     assert_eq!(placed(vec![Node::Loop(l)]), [vec![], vec![BARRIER], vec![BARRIER]]);
 }
 
-/// A branch may contain a branch.
 #[test]
 fn a_branch_may_contain_a_branch() {
     let nodes = vec![fetch("a"), when(vec![when(vec![add("b", "a")]), add("c", "b")])];

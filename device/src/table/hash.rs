@@ -67,8 +67,8 @@ fn product<M: Machine>(m: M, p: &Params, x: M::V, a: u32) -> M::V {
 #[inline(always)]
 pub fn first_link<M: Machine>(m: M, p: &Params, mixed: M::V) -> M::V {
     match p.table {
-        Table::Paper { a1, .. } => m.name_vector("linkPosition", product(m, p, mixed, a1)),
-        Table::Wide => m.name_vector("linkPosition", top(m, mixed, p.link_bits())),
+        Table::Paper { a1, .. } => m.name_vector("linkIndex", product(m, p, mixed, a1)),
+        Table::Wide => m.name_vector("linkIndex", top(m, mixed, p.link_bits())),
     }
 }
 
@@ -86,13 +86,13 @@ fn stride<M: Machine>(m: M, p: &Params, mixed: M::V) -> M::V {
 #[inline(always)]
 pub fn nth_link<M: Machine>(m: M, p: &Params, mixed: M::V, r: M::Scalar) -> M::V {
     let step = m.name_vector("step", m.mul_scalar(stride(m, p, mixed), r));
-    m.name_vector("linkPosition", m.low_bits(first_link(m, p, mixed) + step, p.link_bits()))
+    m.name_vector("linkIndex", m.low_bits(first_link(m, p, mixed) + step, p.link_bits()))
 }
 
 /// Returns the position of the link after the one at position `at`.
 #[inline(always)]
 pub fn next_link<M: Machine>(m: M, p: &Params, mixed: M::V, at: M::V) -> M::V {
-    m.name_vector("linkPosition", m.low_bits(at + stride(m, p, mixed), p.link_bits()))
+    m.name_vector("linkIndex", m.low_bits(at + stride(m, p, mixed), p.link_bits()))
 }
 
 /// Returns the number of bits of a stride in a [`sequence`].

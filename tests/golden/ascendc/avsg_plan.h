@@ -75,8 +75,8 @@ __aicore__ inline void PlanBatch(const Gm &gm, Window &w, const Tiling &t, bool 
             q.validAt = first;
             q.recordAt = request * RECORD_WORDS;
             q.shared = sharers > 1 && tokens > 0 ? 1 : 0;
-            q.shareAt = ScalarMin(sharer * t.share_len, t.k);
-            q.shareLen = ScalarMin(t.share_len, t.k - q.shareAt);
+            q.shareAt = ScalarMin(sharer * t.shareLen, t.k);
+            q.shareLen = ScalarMin(t.shareLen, t.k - q.shareAt);
             q.turn = sharer;
             q.owner = sharer == 0;
             q.deferred = late ? tokens : 0;

@@ -79,7 +79,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
     const LocalTensor<int32_t> fill = Local<int32_t>(14848, 512), sign2 = fill, row = fill;
     const LocalTensor<int32_t> sign = Local<int32_t>(16896, 512), entry = sign, foundSlot = sign;
     const LocalTensor<int32_t> held = Local<int32_t>(18944, 512), stride = held, overLimit = held, fresh = held;
-    const LocalTensor<int32_t> linkPosition2 = Local<int32_t>(20992, 512), secondCandidate = linkPosition2;
+    const LocalTensor<int32_t> linkIndex = Local<int32_t>(20992, 512), secondCandidate = linkIndex;
     const LocalTensor<int32_t> offset = Local<int32_t>(23040, 512), mixed = offset;
     const LocalTensor<int32_t> candidate = Local<int32_t>(25088, 512), high = candidate;
     const LocalTensor<int32_t> wideSign = Local<int32_t>(10752, 2048), wideLane = wideSign, wideLived = wideSign;
@@ -167,11 +167,11 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
                 ShiftRight(sign, overLimit, 31, lanes);
                 PipeBarrier<PIPE_V>();
                 Mix(stride, mixed, 32, 15605, 3809, high, lanes);
-                ShiftRight(U32(linkPosition2), U32(mixed), 6u, lanes);
+                ShiftRight(U32(linkIndex), U32(mixed), 6u, lanes);
                 CompareScalar(negative, sign, -1, CMPMODE::EQ, whole);
                 PipeBarrier<PIPE_V>();
                 ShiftRight(U32(stride), U32(stride), 6u, lanes);
-                AndWord(linkPosition2, linkPosition2, WORD_3FFF_AT, lanes);
+                AndWord(linkIndex, linkIndex, WORD_3FFF_AT, lanes);
                 And(U16(valid), U16(negative), U16(notNegative), whole / 16);
                 PipeBarrier<PIPE_V>();
                 AndWord(stride, stride, WORD_3FFF_AT, lanes);
@@ -181,7 +181,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
                 PipeBarrier<PIPE_V>();
                 Muls(stride, stride, 16384, lanes);
                 PipeBarrier<PIPE_V>();
-                Or(U16(shareSequence[base]), U16(stride), U16(linkPosition2), 2 * lanes);
+                Or(U16(shareSequence[base]), U16(stride), U16(linkIndex), 2 * lanes);
             }
             PipeBarrier<PIPE_V>();
             Find(slot, shareSequence, shareId, q.shareLen, link, id);
@@ -249,14 +249,14 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
                 Mix(mixed, x, 32, 27381, 2305, high, lanes);
                 ShiftRight(sign, overLimit, 31, lanes);
                 PipeBarrier<PIPE_V>();
-                ShiftRight(U32(linkPosition2), U32(mixed), 6u, lanes);
+                ShiftRight(U32(linkIndex), U32(mixed), 6u, lanes);
                 Mix(stride, mixed, 32, 15605, 3809, high, lanes);
                 CompareScalar(negative, sign, -1, CMPMODE::EQ, whole);
-                AndWord(linkPosition2, linkPosition2, WORD_3FFF_AT, lanes);
+                AndWord(linkIndex, linkIndex, WORD_3FFF_AT, lanes);
                 PipeBarrier<PIPE_V>();
                 ShiftRight(U32(stride), U32(stride), 6u, lanes);
                 And(U16(valid), U16(negative), U16(notNegative), whole / 16);
-                ShiftLeft(U32(offset), U32(linkPosition2), 2u, lanes);
+                ShiftLeft(U32(offset), U32(linkIndex), 2u, lanes);
                 PipeBarrier<PIPE_V>();
                 AndWord(stride, stride, WORD_3FFF_AT, lanes);
                 Gather(entry, link, U32(offset), 0, lanes);
@@ -265,13 +265,13 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
                 Not(U16(isInvalid), U16(valid), whole / 16);
                 AndWord(candidate, entry, WORD_1FFF_AT, lanes);
                 PipeBarrier<PIPE_V>();
-                Add(linkPosition2, linkPosition2, stride, lanes);
+                Add(linkIndex, linkIndex, stride, lanes);
                 ShiftLeft(U32(offset), U32(candidate), 2u, lanes);
                 PipeBarrier<PIPE_V>();
-                AndWord(linkPosition2, linkPosition2, WORD_3FFF_AT, lanes);
+                AndWord(linkIndex, linkIndex, WORD_3FFF_AT, lanes);
                 Gather(held, id, U32(offset), 0, lanes);
                 PipeBarrier<PIPE_V>();
-                ShiftLeft(U32(offset), U32(linkPosition2), 2u, lanes);
+                ShiftLeft(U32(offset), U32(linkIndex), 2u, lanes);
                 Compare(hit, held, x, CMPMODE::EQ, whole);
                 PipeBarrier<PIPE_V>();
                 Gather(entry, link, U32(offset), 0, lanes);
@@ -307,10 +307,10 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
                     Mix(mixed, pending0[base], 22, 27381, 2305, high, lanes);
                     PipeBarrier<PIPE_V>();
                     Mix(stride, mixed, 32, 15605, 3809, high, lanes);
-                    ShiftRight(U32(linkPosition2), U32(mixed), 6u, lanes);
+                    ShiftRight(U32(linkIndex), U32(mixed), 6u, lanes);
                     PipeBarrier<PIPE_V>();
                     ShiftRight(U32(stride), U32(stride), 6u, lanes);
-                    AndWord(linkPosition2, linkPosition2, WORD_3FFF_AT, lanes);
+                    AndWord(linkIndex, linkIndex, WORD_3FFF_AT, lanes);
                     PipeBarrier<PIPE_V>();
                     AndWord(stride, stride, WORD_3FFF_AT, lanes);
                     PipeBarrier<PIPE_V>();
@@ -318,19 +318,19 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
                     PipeBarrier<PIPE_V>();
                     Muls(step, stride, round + round + 2, lanes);
                     PipeBarrier<PIPE_V>();
-                    Add(linkPosition2, linkPosition2, step, lanes);
+                    Add(linkIndex, linkIndex, step, lanes);
                     PipeBarrier<PIPE_V>();
-                    AndWord(linkPosition2, linkPosition2, WORD_3FFF_AT, lanes);
+                    AndWord(linkIndex, linkIndex, WORD_3FFF_AT, lanes);
                     PipeBarrier<PIPE_V>();
-                    ShiftLeft(U32(offset), U32(linkPosition2), 2u, lanes);
+                    ShiftLeft(U32(offset), U32(linkIndex), 2u, lanes);
                     PipeBarrier<PIPE_V>();
-                    Add(linkPosition2, linkPosition2, stride, lanes);
+                    Add(linkIndex, linkIndex, stride, lanes);
                     Gather(entry, link, U32(offset), 0, lanes);
                     PipeBarrier<PIPE_V>();
-                    AndWord(linkPosition2, linkPosition2, WORD_3FFF_AT, lanes);
+                    AndWord(linkIndex, linkIndex, WORD_3FFF_AT, lanes);
                     AndWord(candidate, entry, WORD_1FFF_AT, lanes);
                     PipeBarrier<PIPE_V>();
-                    ShiftLeft(U32(offset), U32(linkPosition2), 2u, lanes);
+                    ShiftLeft(U32(offset), U32(linkIndex), 2u, lanes);
                     ShiftLeft(U32(offset2), U32(candidate), 2u, lanes);
                     PipeBarrier<PIPE_V>();
                     Gather(entry, link, U32(offset), 0, lanes);
@@ -480,12 +480,12 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
             Mix(mixed, miss0[base], 22, 27381, 2305, high, lanes);
             ScatterBoth(id, dead[base], miss0[base], slot, lane, lanes);
             Mix(stride, mixed, 32, 15605, 3809, high, lanes);
-            ShiftRight(U32(linkPosition2), U32(mixed), 6u, lanes);
+            ShiftRight(U32(linkIndex), U32(mixed), 6u, lanes);
             After<HardEvent::S_V>(EVENT_ID0);
             ShiftRight(U32(fingerprint), U32(mixed), 10u, lanes);
             PipeBarrier<PIPE_V>();
             ShiftRight(U32(stride), U32(stride), 6u, lanes);
-            AndWord(linkPosition2, linkPosition2, WORD_3FFF_AT, lanes);
+            AndWord(linkIndex, linkIndex, WORD_3FFF_AT, lanes);
             AndWord(fingerprint, fingerprint, WORD_3FF_AT, lanes);
             PipeBarrier<PIPE_V>();
             AndWord(stride, stride, WORD_3FFF_AT, lanes);
@@ -496,7 +496,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
             PipeBarrier<PIPE_V>();
             Muls(stride, stride, 16384, lanes);
             PipeBarrier<PIPE_V>();
-            Or(U16(sequence[base]), U16(stride), U16(linkPosition2), 2 * lanes);
+            Or(U16(sequence[base]), U16(stride), U16(linkIndex), 2 * lanes);
         }
         if (atOnce) {
             After<HardEvent::V_S>(EVENT_ID0);
@@ -558,11 +558,11 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
                 Mix(mixed, held, 32, 27381, 2305, high, lanes);
                 PipeBarrier<PIPE_V>();
                 Mix(stride, mixed, 32, 15605, 3809, high, lanes);
-                ShiftRight(U32(linkPosition2), U32(mixed), 6u, lanes);
+                ShiftRight(U32(linkIndex), U32(mixed), 6u, lanes);
                 ShiftRight(U32(fingerprint), U32(mixed), 10u, lanes);
                 PipeBarrier<PIPE_V>();
                 ShiftRight(U32(stride), U32(stride), 6u, lanes);
-                AndWord(linkPosition2, linkPosition2, WORD_3FFF_AT, lanes);
+                AndWord(linkIndex, linkIndex, WORD_3FFF_AT, lanes);
                 AndWord(fingerprint, fingerprint, WORD_3FF_AT, lanes);
                 PipeBarrier<PIPE_V>();
                 AndWord(stride, stride, WORD_3FFF_AT, lanes);
@@ -573,7 +573,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
                 PipeBarrier<PIPE_V>();
                 Muls(stride, stride, 16384, lanes);
                 PipeBarrier<PIPE_V>();
-                Or(U16(sequence[base]), U16(stride), U16(linkPosition2), 2 * lanes);
+                Or(U16(sequence[base]), U16(stride), U16(linkIndex), 2 * lanes);
             }
         }
     }

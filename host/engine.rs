@@ -14,7 +14,7 @@ mod check;
 mod order;
 mod queue;
 
-use avsg_device::stage_two::cut;
+use avsg_device::stage_two::share_start;
 
 use crate::Result;
 use crate::backend::Device;
@@ -193,7 +193,7 @@ impl Engine {
         let len = |r| plan.misses(r).id.len();
         let (before, mine): (usize, usize) = ((0..request).map(len).sum(), len(request));
         let total = plan.total_misses();
-        (0..=cores).map(move |c| cut(total, c, cores).clamp(before, before + mine) - before)
+        (0..=cores).map(move |c| share_start(total, c, cores).clamp(before, before + mine) - before)
     }
 
     /// Reads the table of one state as int32 words, for snapshots and tests: the header, ids,

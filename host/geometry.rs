@@ -54,7 +54,7 @@ pub fn check(p: &Params) -> Result<()> {
             if paper { "paper takes constant:1..=127" } else { "wide takes constant:0..=127" },
             "choose L in that range, or frequency with wide",
         ),
-        Fault::Primes => Error::invalid(
+        Fault::EvenMultiplier => Error::invalid(
             "primes",
             match p.table {
                 Table::Paper { a1, a2 } => format!("{a1},{a2}"),

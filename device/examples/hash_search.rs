@@ -1,12 +1,13 @@
-//! How good `wide`'s hash is, and the search that its constants come from.
+//! Measures the hash of `wide`, and repeats the search for its constants.
 //!
 //! ```sh
 //! cargo run --release -p avsg-device --example hash_search            # the constants in use
-//! cargo run --release -p avsg-device --example hash_search -- 200000  # so many random sets beside them
+//! cargo run --release -p avsg-device --example hash_search -- 200000  # and that many random sets
 //! ```
-//! A set is judged by the share of ids that find no link when S ids enter an empty table of S slots: at
-//! worst and on average over 36 patterns at two offsets, S of 512 to 8192 and both geometries. Most sets
-//! are dropped at their first bad table. An ideal hash is drawn as well, for comparison.
+//! A set is judged by the share of ids that find no link when S ids enter an empty table of S
+//! slots: the worst and the mean over 36 patterns at two offsets, S of 512 to 8192, and both
+//! geometries. Most sets are dropped at their first bad table. An ideal hash is measured too, for
+//! comparison.
 
 use avsg_device::hash::{self, Multipliers};
 use avsg_device::machine::Kernel;
@@ -14,12 +15,12 @@ use avsg_device::machine::cpu::{Column, Cpu, SLACK, Scalar};
 use avsg_device::machine::emu::Emu;
 use avsg_device::params::{ID_LIMIT, Params};
 
-/// Links per slot, and links examined.
+/// (links per slot, links examined) of the two geometries.
 const GEOMETRIES: [(u32, u32); 2] = [(4, 4), (2, 8)];
-/// Base-2 logarithms of S.
+/// The logarithms of S, to base 2.
 const SLOT_BITS: std::ops::RangeInclusive<u32> = 9..=13;
 
-/// SplitMix64.
+/// The random number generator SplitMix64.
 struct Random(u64);
 
 impl Random {
@@ -29,18 +30,18 @@ impl Random {
         let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
         z ^ (z >> 31)
     }
-    /// One of the 2^14 odd numbers below 2^15.
+    /// Returns one of the 2^14 odd numbers below 2^15.
     fn multiplier(&mut self) -> i32 {
         (self.next() >> 50) as i32 * 2 + 1
     }
 }
 
-/// `n` ids: `run` in a row of every `period`, from `offset`.
+/// Returns `n` ids: the first `run` of every `period`, from `offset` on.
 fn every(run: i32, period: i32, offset: i32, n: usize) -> Vec<i32> {
     (0..).step_by(period as usize).flat_map(|at| at..at + run).map(|x| x + offset).take(n).collect()
 }
 
-/// 36 patterns of at most `n` ids, those that ids are wide enough for.
+/// Returns 36 patterns of at most `n` ids below [`ID_LIMIT`].
 fn patterns(n: usize, offset: i32) -> Vec<Vec<i32>> {
     let strides = (0..13).map(|b| 1 << b).chain([3, 7, 24, 48, 96, 100, 1000, 1023]);
     let strided = strides.map(|period| (1, period));
@@ -64,7 +65,7 @@ fn patterns(n: usize, offset: i32) -> Vec<Vec<i32>> {
     all
 }
 
-/// The ids of `ids` that find no link in an empty table.
+/// Returns the number of ids that find no link in an empty table.
 fn without_link(ids: &[i32], bits: u32, links: u32, at: impl Fn(i32, u32) -> u32) -> usize {
     let mut taken = vec![0u64; (1usize << bits).div_ceil(64)];
     let mut full = 0;
@@ -80,7 +81,7 @@ fn without_link(ids: &[i32], bits: u32, links: u32, at: impl Fn(i32, u32) -> u32
     full
 }
 
-/// Worst and mean share, or `None` as soon as one is above `limit`.
+/// Returns the worst and the mean share, or `None` as soon as a share is above `limit`.
 fn judge(
     tables: &[(u32, Vec<Vec<i32>>)],
     limit: f64,
@@ -104,7 +105,7 @@ fn judge(
     Some((100.0 * worst, 100.0 * sum / f64::from(n)))
 }
 
-/// The kernel's own positions of some ids, to check the scalar form below against.
+/// The positions that the kernel computes for some ids, to check the scalar form below.
 struct Positions<'a>(&'a Params, &'a [i32], u32);
 
 impl Kernel for Positions<'_> {
@@ -123,7 +124,7 @@ impl Kernel for Positions<'_> {
                 m,
                 t,
                 &mut to,
-                hash::nth(m, self.0, hash::mixed(m, self.0, x), Scalar::new(self.2 as i32)),
+                hash::nth_link(m, self.0, hash::mixed(m, self.0, x), Scalar::new(self.2 as i32)),
             );
         });
         to.words()[..n].to_vec()
@@ -139,7 +140,7 @@ fn position(set: &[Multipliers; 2], x: i32, r: u32, bits: u32) -> u32 {
     top(mixed, bits) + r * stride
 }
 
-/// [`avsg_device::machine::Machine::madd`] in plain numbers.
+/// Computes [`avsg_device::machine::Machine::madd`] for one id.
 fn madd(x: i32, (p, q): Multipliers) -> i32 {
     ((x & 0xFFFF) - 0x8000) * p + (x >> 16 & 0x3F) * q
 }

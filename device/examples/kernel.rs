@@ -1,5 +1,5 @@
-//! Stage One of one request on the widest machine that this CPU has: 64 ids twice, so the second step
-//! hits. `tests/codegen.rs` looks at the machine code of this program.
+//! Runs Stage One of one request on the widest machine of this CPU: 64 ids twice, so that the
+//! second step hits. `tests/codegen.rs` reads the machine code of this program.
 
 use avsg_device::machine::cpu::{Cpu, Scalar};
 use avsg_device::machine::{Kernel, emu::Emu};
@@ -43,7 +43,7 @@ impl Kernel for Step<'_> {
             misses: MissList { position, id, slot, row, at: s(0) },
             record: Span { words: self.record, at: s(0) },
             share: Share { shared: s(0), at: s(0), len: s(0) },
-            late: s(0),
+            deferred: s(0),
         };
         stage_one(m, self.p, &mut state, &mut work, &mut request);
     }
@@ -53,7 +53,7 @@ fn on_this_cpu(step: Step<'_>) {
     #[cfg(target_arch = "x86_64")]
     {
         use avsg_device::machine::avx512::Avx512;
-        // Both forms of gather, so that both can be looked at.
+        // Both forms of gather are compiled, so that the test finds both.
         if let Some(m) = Avx512::<false>::detect().filter(|_| step.ids[0] < 0) {
             return m.run(step);
         }

@@ -1,4 +1,5 @@
-//! What a launch is told: the kernels and their parameters, the scalars, and who does which part.
+//! The description of a launch: the kernels and their parameters, the scalars, and the division of
+//! the work between cores.
 
 pub mod kernels;
 pub mod share;

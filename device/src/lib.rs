@@ -1,12 +1,15 @@
-//! AVSG device kernels: from the K selected ids of each token to slots, misses and row moves.
+//! The device kernels of AVSG: from the K selected ids of each token to slots, misses and row
+//! copies.
 //!
-//! One source for every machine. A kernel is generic over [`machine::Machine`]; CPU machines run it
-//! by monomorphisation, and a recorder (`avsg-linker`) turns it into a tape that becomes AscendC.
-//! Names are the paper's: a **slot** of the device buffer holds one row; **Probe** looks ids up in the
-//! Hash-State; **CollectDead** finds slots to evict by lifetime; **UpdateState** gives them to the misses.
+//! There is one source for every machine. A kernel is generic over [`machine::Machine`]; CPU
+//! machines run it by monomorphisation, and a recorder (`avsg-linker`) makes a tape of it, from
+//! which AscendC text is emitted. Names are the paper's: a **slot** of the device buffer holds one
+//! row, **Probe** searches the Hash-State for ids, **CollectDead** finds slots to evict by their
+//! lifetimes, and **UpdateState** gives them to the misses.
 //!
-//! K ids per token, N_q tokens per request and step, S = 2^m slots, T = S * spread = 2^t links, R
-//! retries (R + 1 links examined).
+//! K is the number of ids per token, N_q the number of tokens per request and step, S = 2^m the
+//! number of slots, T = S · spread = 2^t the number of links, and R the number of retries: R + 1
+//! links are examined.
 
 #![no_std]
 #![warn(clippy::pedantic)]
@@ -16,14 +19,14 @@
     clippy::cast_possible_truncation,
     clippy::inline_always,
     clippy::must_use_candidate,
-    reason = "lanes are 32-bit words read both ways; kernels must inline into their machine"
+    reason = "lanes are words with and without a sign; kernels must inline into their machine"
 )]
 #![expect(
     clippy::doc_markdown,
     clippy::similar_names,
     clippy::mut_mut,
     clippy::large_enum_variant,
-    reason = "the paper's names; an Output is a slice, lent; a rule is a table, no_std has no box"
+    reason = "names are the paper's; an Output is a borrowed slice; no_std has no box for a rule"
 )]
 
 mod launch;

@@ -1,22 +1,47 @@
-//! The kernel language: what a machine must offer for the kernels of this crate to run on it.
+//! The kernel language: the operations that a machine provides to the kernels of this crate.
 //!
-//! A kernel is generic over [`Machine`] and never learns its width. The trait holds only what a
-//! kernel calls. Control is structured ([`Machine::sweep`], [`Machine::repeat`], [`Machine::when`],
-//! [`Machine::bisect`]); masks and run-time scalars are opaque, so a data-dependent `if` cannot
-//! type-check. A branch is uniform: its condition is a scalar, the same for all lanes. Early exit is a
-//! list that got short: a sweep over an empty list is a no-op.
+//! A kernel is generic over [`Machine`], and its code contains no vector width. CPU machines run a
+//! kernel by monomorphisation ([`cpu`]); the recorder of `avsg-linker` writes it down as a tape,
+//! from which AscendC text is emitted. Both give the same bits, because every kernel keeps these
+//! laws. The first two are enforced by Rust's types, laws 3 to 9 by `avsg_linker::check` and the
+//! recorder, and law 10 by `avsg_linker::replay` and in part by [`emu`].
 //!
-//! **In one sweep every column has exactly one role**: streamed (`load`, `store`, `item`), gathered,
-//! scattered, or appended. Then the width of a tile cannot matter, and every machine gives the same
-//! bits. Where two lanes scatter to one index, the later lane (list order) wins. The one exception
-//! is [`Machine::step_life`], which reads and writes one column, and is safe because its update is
-//! idempotent.
+//! 1. **Closed world.** Vectors, masks, scalars, tiles and columns are opaque. A kernel computes
+//!    with them only by the methods and operators of this trait, so a data-dependent Rust `if` does
+//!    not type-check. Constants of the geometry are ordinary Rust values.
+//! 2. **Uniform control.** Control flow is [`Machine::sweep`], [`Machine::repeat`],
+//!    [`Machine::when`] and [`Machine::bisect`]. Their bounds and conditions are run-time scalars,
+//!    which are the same in all lanes. `when` takes a condition, a scalar that is 0 or 1. A sweep
+//!    over an empty list runs no body, which takes the place of an early exit.
+//! 3. **Nesting.** Operations on lanes are inside a sweep. Control, and operations on whole
+//!    columns, lists or global words, are outside of sweeps. The body of a bisection has no effect,
+//!    because the number of its runs is not defined.
+//! 4. **Scope.** A value is used only inside the block that defines it. A loop carries values from
+//!    round to round in columns and lists, never in a Rust variable.
+//! 5. **One role per column and sweep.** In one sweep a column is streamed (`load`, `store`,
+//!    `item`), gathered, scattered or appended, and only one operation of the sweep scatters or
+//!    appends to it. No sweep gathers what it scatters, so the width of a tile cannot change a
+//!    result. Where two lanes scatter to one index, the later lane in list order wins.
+//!    [`Machine::step_life`] counts as a scatter although it also reads; its rule is idempotent.
+//! 6. **No overflow.** No vector operation overflows 32 bits in a live lane: it is not documented
+//!    whether a 910B wraps or saturates.
+//! 7. **Declared ranges.** Each column of words declares the range of its words, and each parameter
+//!    its own. Whatever a kernel writes is in the range of the column. A sweep that streams a
+//!    column is no longer than the column.
+//! 8. **Constants.** Shifts take 0 to 31 bits, `low_bits` takes 1 to 31, multipliers of `madd` are
+//!    in 0..2^15, and rules of `step_life` are idempotent.
+//! 9. **Indexed columns** have a length that is a power of two, because an index is reduced modulo
+//!    the length.
+//! 10. **Defined data.** An effect on a live lane does not depend on an undefined word. Scalars do
+//!     not overflow, lists do not outgrow their columns, and accesses to global memory are in
+//!     bounds.
 //!
-//! **No vector operation may overflow** 32 bits: nothing public says whether a 910B wraps or
-//! saturates. `Emu` and replay fault when one does.
+//! A lane is *live* if its number is below the length of its sweep. Undefined are: all other lanes,
+//! words that nothing wrote, words past the length of a list, and words of a column past the length
+//! of the last sweep that stored it.
 //!
-//! Costs below are per vector of 64 lanes on Ascend (one repeat, about one cycle, unless said) and
-//! per register on a CPU.
+//! Costs are those of an Ascend vector core, per vector of 64 lanes (one repeat, about one cycle)
+//! unless stated.
 
 use core::ops::{Add, BitAnd, BitOr, Mul, Not, Sub};
 use links::Links;
@@ -32,33 +57,37 @@ pub mod phase;
 pub mod search;
 
 #[cfg(target_arch = "x86_64")]
-#[expect(clippy::unused_self, reason = "self is the proof")]
+#[expect(clippy::unused_self, reason = "self proves that the instructions exist")]
 #[cfg_attr(not(test), expect(clippy::wildcard_imports, reason = "intrinsics"))]
 pub mod avx2;
 #[cfg(target_arch = "x86_64")]
-#[expect(clippy::unused_self, reason = "self is the proof")]
+#[expect(clippy::unused_self, reason = "self proves that the instructions exist")]
 #[cfg_attr(not(test), expect(clippy::wildcard_imports, reason = "intrinsics"))]
 pub mod avx512;
 #[cfg(target_arch = "x86_64")]
 mod cpuid;
 #[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
-#[expect(clippy::unused_self, reason = "self is the proof")]
+#[expect(clippy::unused_self, reason = "self proves that the instructions exist")]
 #[cfg_attr(not(test), expect(clippy::wildcard_imports, reason = "intrinsics"))]
 pub mod neon;
 
-/// A kernel, as a value that any CPU machine can run: a closure could not be generic. The bound is
-/// [`cpu::Cpu`], because a body has to know that a column is a slice before it can make one.
+/// A kernel as a value that any CPU machine can run. It is a trait because a closure cannot be
+/// generic. The bound is [`cpu::Cpu`] and not [`Machine`], because a body makes columns from
+/// slices.
 pub trait Kernel {
-    /// What it returns.
+    /// The result of the kernel.
     type Out;
-    /// The body. Mark it `#[inline(always)]`, so that the machine's instructions reach it.
+    /// Runs the kernel on a machine. Mark it `#[inline(always)]`, so that it is compiled with the
+    /// vector instructions of the machine.
     fn run<M: cpu::Cpu>(self, m: M) -> Self::Out;
 }
 
-/// A vector machine. The value is a token: holding it proves that the instructions exist.
+/// A vector machine. A value of the type is a token which proves that the CPU has the instructions.
 pub trait Machine: Copy {
-    /// A vector of 32-bit lanes. Arithmetic with a constant or a run-time scalar is a form of its
-    /// own, because a broadcast costs 8 KB of unified buffer on Ascend.
+    /// A vector of 32-bit lanes. `+`, `-` and `*` must not overflow (law 6). Arithmetic with a
+    /// constant or a run-time scalar is a separate form, because a broadcast takes 8 KB of unified
+    /// buffer on Ascend. One instruction each; `&` and `|` take twice as many repeats, since they
+    /// work on 16-bit lanes.
     type V: Copy
         + Add<Output = Self::V>
         + Sub<Output = Self::V>
@@ -72,74 +101,80 @@ pub trait Machine: Copy {
         + Add<Self::Scalar, Output = Self::V>
         + Sub<Self::Scalar, Output = Self::V>
         + Mul<Self::Scalar, Output = Self::V>;
-    /// One bit a lane; opaque.
+    /// One bit per lane. One instruction on 16-bit words of the mask for each of `&`, `|` and `!`.
     type Mask: Copy
         + BitAnd<Output = Self::Mask>
         + BitOr<Output = Self::Mask>
         + Not<Output = Self::Mask>;
-    /// A 32-bit number that is known only at run time; opaque.
+    /// A 32-bit number that is known only at run time and is the same in all lanes. Its arithmetic
+    /// runs on the scalar unit.
     type Scalar: Copy
         + Add<Output = Self::Scalar>
         + Sub<Output = Self::Scalar>
         + Mul<Output = Self::Scalar>
         + Add<i32, Output = Self::Scalar>;
-    /// Where a sweep stands: a run of lanes, of which those past the sweep's length are dead.
+    /// The position of a tile in a sweep: a run of lanes, of which those past the length of the
+    /// sweep are not live.
     type Tile: Copy;
     /// A column of 32-bit words in fast memory.
     type Column<'a>;
-    /// The narrow lifetime column: one signed byte per slot.
+    /// The lifetime column: S signed bytes, one per slot.
     type Life<'a>;
-    /// `W` columns that grow together. A list of no columns is a counter.
+    /// `W` columns that grow together. A list with `W` = 0 is a counter.
     type List<'a, const W: usize>;
-    /// An array of 32-bit words in global memory, read only.
+    /// A read-only array of 32-bit words in global memory.
     type Input<'a>;
-    /// An array of 32-bit words in global memory, to write and to read back.
+    /// An array of 32-bit words in global memory that a kernel writes and reads back.
     type Output<'a>;
 
     // ---- run-time scalars -------------------------------------------------------------------
 
-    /// A scalar of known value.
+    /// Returns the constant `value` as a run-time scalar.
     fn scalar(self, value: i32) -> Self::Scalar;
-    /// The larger of the two. Scalar unit; free.
+    /// Returns the larger scalar. One scalar instruction.
     fn max(self, a: Self::Scalar, b: Self::Scalar) -> Self::Scalar;
-    /// The smaller of the two. Scalar unit; free.
+    /// Returns the smaller scalar. One scalar instruction.
     fn min(self, a: Self::Scalar, b: Self::Scalar) -> Self::Scalar;
-    /// 1 where a != b, else 0: a condition.
+    /// Returns the condition a != b: 1 if it holds, else 0. One scalar instruction.
     fn ne(self, a: Self::Scalar, b: Self::Scalar) -> Self::Scalar;
-    /// 1 where a > b, else 0: a condition.
+    /// Returns the condition a > b: 1 if it holds, else 0. One scalar instruction.
     fn gt(self, a: Self::Scalar, b: Self::Scalar) -> Self::Scalar;
-    /// 1 - c: the opposite of a condition.
+    /// Returns 1 - c, the opposite of the condition `c`. One scalar instruction.
     fn not(self, c: Self::Scalar) -> Self::Scalar;
 
     // ---- control ------------------------------------------------------------------------------
 
-    /// Runs `body` once per tile over lanes `0..n`. Mark the closure `#[inline(always)]`.
+    /// Runs `body` once per tile over the lanes `0..n`, in order; a negative `n` counts as 0. Mark
+    /// the closure `#[inline(always)]`. A loop of the scalar unit.
     fn sweep(self, n: Self::Scalar, body: impl FnMut(Self::Tile));
-    /// Runs `body` for r = 0..n. `max` bounds n at record time.
+    /// Runs `body` for r = 0, 1, … below min(n, max). `max` is known when the kernel is recorded. A
+    /// loop of the scalar unit.
     fn repeat(self, max: u32, n: Self::Scalar, body: impl FnMut(Self::Scalar));
-    /// Runs `body` if the condition, 0 or 1, is 1. Ascend: an `if` of the scalar unit.
+    /// Runs `body` if `condition`, a scalar that is 0 or 1, is 1. A branch of the scalar unit.
     fn when(self, condition: Self::Scalar, body: impl FnMut());
-    /// Says which step of the algorithm begins here, and what it does: a heading of the emitted text, nothing to
-    /// a CPU.
+    /// Declares that a phase of the algorithm begins here. `does` says in words what it does. Both
+    /// become a heading of the emitted text; a CPU ignores them.
     #[inline(always)]
     fn phase(self, _phase: Phase, _does: &'static str) {}
-    /// Says what a vector is called in the emitted text.
+    /// Gives a vector the name that it has in the emitted text.
     #[inline(always)]
-    fn called(self, _name: &'static str, v: Self::V) -> Self::V {
+    fn name_vector(self, _name: &'static str, v: Self::V) -> Self::V {
         v
     }
-    /// Says what a mask is called in the emitted text.
+    /// Gives a mask the name that it has in the emitted text.
     #[inline(always)]
-    fn called_mask(self, _name: &'static str, mask: Self::Mask) -> Self::Mask {
+    fn name_mask(self, _name: &'static str, mask: Self::Mask) -> Self::Mask {
         mask
     }
-    /// Says what a run-time scalar is called in the emitted text.
+    /// Gives a run-time scalar the name that it has in the emitted text.
     #[inline(always)]
-    fn named(self, _name: &'static str, value: Self::Scalar) -> Self::Scalar {
+    fn name_scalar(self, _name: &'static str, value: Self::Scalar) -> Self::Scalar {
         value
     }
-    /// The smallest t in -128..=127 with `count(t)` >= `need`, or 127. `count` is monotone in t;
-    /// `hint` is where to look first and changes the cost only. `need` <= 0 gives -128 uncounted.
+    /// Returns the smallest t in -128..=127 with `count(t)` >= `need`, or 127 if there is none.
+    /// `count` must be monotone in t and have no effect. `hint`, the first t that is tried, changes
+    /// the cost only. If `need` <= 0, the result is -128 and nothing is counted. Each count waits
+    /// for the vector unit.
     fn bisect(
         self,
         hint: Self::Scalar,
@@ -149,56 +184,65 @@ pub trait Machine: Copy {
 
     // ---- lanes --------------------------------------------------------------------------------
 
-    /// Lane numbers: 0, 1, 2, … counted from the start of the sweep. Ascend: kept resident.
+    /// Returns the lane numbers 0, 1, 2, …, counted from the start of the sweep. Made from a vector
+    /// that stays resident.
     fn iota(self, t: Self::Tile) -> Self::V;
-    /// Every lane the same.
+    /// Returns a vector with `value` in every lane. One instruction.
     fn splat(self, value: i32) -> Self::V;
-    /// Logical shift right by a constant 0..=31.
+    /// Shifts each lane right by a constant 0..=31, filling with zeros. One instruction.
     fn shr(self, v: Self::V, bits: u32) -> Self::V;
-    /// The low `bits` bits, 1..=31.
+    /// Returns the low `bits` bits of each lane, 1..=31 of them. One AND on 16-bit lanes.
     #[inline(always)]
     fn low_bits(self, v: Self::V, bits: u32) -> Self::V {
         v & (((1u32 << bits) - 1) as i32)
     }
-    /// Shift left by a constant 0..=30; no lane may overflow. Ascend: one multiplication.
+    /// Shifts each lane left by a constant 0..=30; no live lane may overflow. One multiplication.
     #[inline(always)]
     fn shl(self, v: Self::V, bits: u32) -> Self::V {
         v * (1 << bits)
     }
-    /// v·s for lanes and a scalar in 0..2^15. Ascend: one multiplication. On x86 a full one costs twice
-    /// as much, and wide ones slow the whole core down for a millisecond.
+    /// Returns v·s for lanes and a scalar `s` that are each in 0..2^15. One multiplication. On x86,
+    /// a 16-bit multiplication costs half as much as a 32-bit one, and wide 32-bit ones lower the
+    /// clock of the core for about a millisecond.
     #[inline(always)]
     fn mul_scalar(self, v: Self::V, s: Self::Scalar) -> Self::V {
         v * s
     }
-    /// (x mod 2^16 - 2^15)·p + (x div 2^16 mod 2^6)·q, for `p` and `q` in 0..2^15: a hash's sum of
-    /// products. Nothing overflows for any x. Ascend: six or seven operations; a CPU with a multiply-add of
-    /// 16-bit halves needs two.
+    /// Returns (x mod 2^16 - 2^15)·p + (x div 2^16 mod 2^6)·q for constants `p` and `q` in 0..2^15:
+    /// the sum of products of a hash. No x overflows. Six or seven instructions; two on a CPU with
+    /// a multiply-add of 16-bit halves.
     #[inline(always)]
     fn madd(self, x: Self::V, p: i32, q: i32) -> Self::V {
         let (low, high) = (self.low_bits(x, 16), self.low_bits(self.shr(x, 16), 6));
         low * p + -32768 * p + high * q
     }
-    /// Lane-wise choice. Ascend: Select on float views.
+    /// Returns, in each lane, `yes` where `mask` is set and `no` elsewhere. One Select on float
+    /// views.
     fn select(self, mask: Self::Mask, yes: Self::V, no: Self::V) -> Self::V;
-    /// Lanes that are equal. Ascend: the only int32 compare that a 910B has.
+    /// Returns the lanes where a = b. One Compare; equality is the only comparison of int32 lanes
+    /// that a 910B has.
     fn eq(self, a: Self::V, b: Self::V) -> Self::Mask;
-    /// Lanes equal to a constant.
+    /// Returns the lanes that equal the constant `b`. One CompareScalar.
     fn eq_to(self, a: Self::V, b: i32) -> Self::Mask;
-    /// Lanes < 0: a sign test. Ascend: arithmetic shift, then EQ -1.
+    /// Returns the lanes that are < 0. Two instructions: an arithmetic shift and a comparison with
+    /// -1.
     fn is_negative(self, v: Self::V) -> Self::Mask;
 
     // ---- columns ------------------------------------------------------------------------------
 
-    /// The tile's lanes of a streamed column. Lanes past the sweep's length are undefined.
+    /// Reads the lanes of the tile from a streamed column. Lanes that are not live are undefined.
+    /// No instruction: the operand is the column itself.
     fn load(self, t: Self::Tile, column: &Self::Column<'_>) -> Self::V;
-    /// Writes the tile's lanes of a streamed column. Lanes past the length become undefined.
+    /// Writes the lanes of the tile to a streamed column. Words past the length of the sweep become
+    /// undefined. At most one copy.
     fn store(self, t: Self::Tile, column: &mut Self::Column<'_>, v: Self::V);
-    /// column\[index mod length\], the length rounded down to a power of two, so that an undefined
-    /// index is harmless. Ascend: Gather, byte offsets; about one lane per cycle.
+    /// Returns column\[index mod n\] in each lane, where n is the length of the column rounded down
+    /// to a power of two: an undefined index reads an undefined word and faults nowhere. About one
+    /// cycle per lane.
     fn gather(self, column: &Self::Column<'_>, index: Self::V) -> Self::V;
-    /// column\[index mod length\] = v under the mask; the later lane wins. Ascend has no scatter: a
-    /// scalar loop of about 10 cycles a lane.
+    /// Writes v to column\[index mod n\] in the live lanes where `mask` is set, in lane order: of
+    /// two lanes with one index, the later one wins. n is as for [`Machine::gather`]. Ascend has no
+    /// scatter instruction: a scalar loop of about ten cycles per lane.
     fn scatter(
         self,
         t: Self::Tile,
@@ -210,18 +254,20 @@ pub trait Machine: Copy {
 
     // ---- lists --------------------------------------------------------------------------------
 
-    /// The list's length.
+    /// Returns the length of a list in entries. A scalar variable.
     fn len<const W: usize>(self, list: &Self::List<'_, W>) -> Self::Scalar;
-    /// Empties the list.
+    /// Empties a list. A scalar assignment.
     fn clear<const W: usize>(self, list: &mut Self::List<'_, W>);
-    /// The tile's lanes of one column of the list.
+    /// Reads the lanes of the tile from one column of a list, 0 to W - 1. Lanes past the length of
+    /// the list are undefined. No instruction, as for [`Machine::load`].
     fn item<const W: usize>(
         self,
         t: Self::Tile,
         list: &Self::List<'_, W>,
         column: usize,
     ) -> Self::V;
-    /// Appends the live lanes under the mask, in lane order. Ascend: GatherMask per column.
+    /// Appends the live lanes where `mask` is set to a list, in lane order. One GatherMask per
+    /// column, and a wait for the count.
     fn append<const W: usize>(
         self,
         t: Self::Tile,
@@ -229,21 +275,25 @@ pub trait Machine: Copy {
         mask: Self::Mask,
         values: [Self::V; W],
     );
-    /// Moves `from` onto `to` and leaves `from` empty. CPU: swaps pointers.
+    /// Moves the entries of `from` to `to`, replacing its entries, and leaves `from` empty. No
+    /// copy: the two lists exchange their storage.
     fn take<'a, const W: usize>(self, to: &mut Self::List<'a, W>, from: &mut Self::List<'a, W>);
 
-    // ---- all links at once --------------------------------------------------------------------------
+    // ---- all links at once
+    // --------------------------------------------------------------------------
 
-    /// `of` are probe sequences and ids: see [`search::find`]. Ascend: all links of some ids at once, in about 40 ops; two gathers a link.
+    /// Runs [`search::find`] on `n` entries. `queries` are probe sequences and ids, `table` the
+    /// links and the ids of slots. About 40 instructions on all links of some ids at once, two of
+    /// them gathers.
     fn find(
         self,
         links: &Links,
         slot: &mut Self::Column<'_>,
-        of: [&Self::Column<'_>; 2],
+        queries: [&Self::Column<'_>; 2],
         n: Self::Scalar,
         table: [&Self::Column<'_>; 2],
     );
-    /// [`search::find_free`]. Ascend: as [`Self::find`].
+    /// Runs [`search::find_free`] on `n` probe sequences. The cost is that of [`Self::find`].
     fn find_free(
         self,
         links: &Links,
@@ -255,12 +305,15 @@ pub trait Machine: Copy {
 
     // ---- the lifetime column --------------------------------------------------------------------
 
-    /// life -= by for every slot, saturating at -128; `by` in 0..=128. With `settle`, a slot in use
-    /// (life >= 0) first falls by 128.
+    /// Subtracts `by`, 0..=128, from the lifetime of every slot, saturating at -128. With `settle`,
+    /// a slot that is in use (lifetime >= 0) first falls by 128. Two instructions over all S
+    /// lifetimes, five with `settle`.
     fn age(self, life: &mut Self::Life<'_>, by: Self::Scalar, settle: bool);
-    /// How many slots have life <= t.
+    /// Returns the number of slots with a lifetime <= t, for t in -128..=127. One comparison over
+    /// all S lifetimes, and a wait for the count.
     fn count_le(self, life: &Self::Life<'_>, t: Self::Scalar) -> Self::Scalar;
-    /// Appends the slots with life < t in index order, until the list holds `limit`.
+    /// Appends the slots with a lifetime < t, in the order of their indices, until the list has
+    /// `limit` entries. A pass over the lifetimes, which ends when the list is full.
     fn append_lt(
         self,
         list: &mut Self::List<'_, 1>,
@@ -268,7 +321,7 @@ pub trait Machine: Copy {
         t: Self::Scalar,
         limit: Self::Scalar,
     );
-    /// Appends the slots with life = t in index order, until the list holds `limit`.
+    /// Appends the slots with a lifetime = t, as [`Self::append_lt`] does.
     fn append_eq(
         self,
         list: &mut Self::List<'_, 1>,
@@ -276,9 +329,11 @@ pub trait Machine: Copy {
         t: Self::Scalar,
         limit: Self::Scalar,
     );
-    /// life\[slot mod S\], sign-extended.
+    /// Returns life\[slot mod S\] in each lane, sign-extended. About one cycle per lane, as for
+    /// [`Self::gather`].
     fn gather_life(self, life: &Self::Life<'_>, slot: Self::V) -> Self::V;
-    /// life\[slot mod S\] = value under the mask.
+    /// Writes `value` to life\[slot mod S\] in the live lanes where `mask` is set. A scalar loop,
+    /// as for [`Self::scatter`].
     fn set_life(
         self,
         t: Self::Tile,
@@ -287,9 +342,10 @@ pub trait Machine: Copy {
         value: i8,
         mask: Self::Mask,
     );
-    /// life\[slot mod S\] = rule\[life\[slot mod S\]\] under the mask, the table indexed by the byte as
-    /// unsigned. The rule must be idempotent (rule\[rule\[x\]\] = rule\[x\]): a slot hit twice in one
-    /// sweep then ends alike whatever the tile width.
+    /// Replaces life\[slot mod S\] by rule\[life\[slot mod S\]\] in the live lanes where `mask` is
+    /// set. The rule is indexed by the byte as an unsigned number. It must be idempotent
+    /// (rule\[rule\[x\]\] = rule\[x\]), so that a slot which two lanes hit ends alike for every
+    /// tile width. A scalar loop, as for [`Self::scatter`].
     fn step_life(
         self,
         t: Self::Tile,
@@ -301,13 +357,14 @@ pub trait Machine: Copy {
 
     // ---- global memory --------------------------------------------------------------------------
 
-    /// Reads one word. Ascend: scalar read, after an invalidate of its line.
-    fn get(self, from: &Self::Input<'_>, at: Self::Scalar) -> Self::Scalar;
-    /// Reads one word of an output, as it was when the kernel started or was last `put`.
-    fn peek(self, from: &Self::Output<'_>, at: Self::Scalar) -> Self::Scalar;
-    /// Writes one word.
-    fn put(self, to: &mut Self::Output<'_>, at: Self::Scalar, value: Self::Scalar);
-    /// Copies `n` words from global memory at `at` into a column. One DMA.
+    /// Reads one word of an input. A scalar load, after its cache line is invalidated.
+    fn read_input(self, from: &Self::Input<'_>, at: Self::Scalar) -> Self::Scalar;
+    /// Reads one word of an output: the word that this kernel wrote last, or else the word that was
+    /// there when it started. A scalar load.
+    fn read_output(self, from: &Self::Output<'_>, at: Self::Scalar) -> Self::Scalar;
+    /// Writes one word of an output. A scalar store.
+    fn write_output(self, to: &mut Self::Output<'_>, at: Self::Scalar, value: Self::Scalar);
+    /// Copies `n` words of global memory, from `at` on, to the front of a column. One DMA.
     fn fetch(
         self,
         column: &mut Self::Column<'_>,
@@ -323,16 +380,18 @@ pub trait Machine: Copy {
         column: &Self::Column<'_>,
         n: Self::Scalar,
     );
-    /// Publishes the first `part` words of a column at `at + first`, waits until all cores of the request
-    /// have, and takes the `n` words at `at`; cores that do not own the request stop here. A machine alone waits
-    /// for nobody. Ascend: a DMA, SyncAll, another DMA.
+    /// Exchanges the shares of a row between the cores of a request: publishes the first `len`
+    /// words of a column at `at + first`, waits until all cores of the request have published
+    /// theirs, and copies the `n` words at `at` to the front of the column. Cores that do not own
+    /// the request stop here. A CPU machine has no other cores and does not wait. A DMA, SyncAll,
+    /// and another DMA.
     fn share(
         self,
         column: &mut Self::Column<'_>,
-        with: &mut Self::Output<'_>,
+        row: &mut Self::Output<'_>,
         at: Self::Scalar,
         first: Self::Scalar,
-        part: Self::Scalar,
+        len: Self::Scalar,
         n: Self::Scalar,
     );
     /// Copies one column of a list to global memory at `at`. One DMA.
@@ -343,8 +402,8 @@ pub trait Machine: Copy {
         list: &Self::List<'_, W>,
         column: usize,
     );
-    /// from\[base + index\] under the mask, -1 in other lanes and where base + index is outside
-    /// `base..base + n`. Ascend: small DMAs, one per lane, or a preloaded table.
+    /// Returns from\[base + index\] in the live lanes where `mask` is set and index is in 0..n, and
+    /// -1 in all other lanes. One small DMA per lane.
     fn lookup(
         self,
         t: Self::Tile,

@@ -1,9 +1,9 @@
-//! Stage One: one step of one request on its table (Algorithm 1).
+//! Stage One: one step of one request on its table (Alg. 1, and lines 1 to 4 of Alg. 4).
 
 pub mod batched;
 pub mod collect_dead;
 pub mod locate;
-pub mod open;
+pub mod prepare;
 pub mod probe;
 pub mod refresh;
 pub mod request;

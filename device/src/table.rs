@@ -1,4 +1,4 @@
-//! The Hash-State: its geometry, its planes, where its words lie, and where an id's links are.
+//! The Hash-State: its geometry, its planes, the layout of its words, and the positions of links.
 
 pub mod hash;
 pub mod memory;

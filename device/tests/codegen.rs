@@ -1,32 +1,35 @@
-//! What the release build made of a kernel: everything was inlined. A closure or an intrinsic that was
-//! not would be a call per register, and would cost more than all that the kernel does.
+//! The machine code of a kernel in a release build: everything is inlined. A closure or an
+//! intrinsic that is not inlined would be a call per register, which costs more than the kernel
+//! itself.
 #![cfg(all(target_arch = "x86_64", not(miri)))]
 
 use std::path::Path;
 use std::process::Command;
 
-/// The name that marks a kernel's function, see `Avx512::run`.
+/// The part of a symbol that marks the function of a kernel, see `Avx512::run`.
 const KERNEL: &str = "avsg_kernel_avx512";
 
-/// What a kernel may call, by a part of the symbol. Never in a sweep, or only to panic:
+/// The functions that a kernel may call, by a part of their symbols. No sweep calls them except to
+/// panic.
 const COLD: &[&str] = &[
-    "core9panicking", // a panic: index, overflow, unwrap
+    "core9panicking", // panics of indices, overflows and unwraps
     "slice_index_fail",
-    "copy_from_slice_impl", // lengths that differ, a panic
+    "copy_from_slice_impl", // the panic of lengths that differ
     "len_mismatch_fail",
-    "panic_for_nonpositive_argument", // the logarithm of a size
-    "memcpy",                         // fetch and publish
+    "panic_for_nonpositive_argument", // the panic of a logarithm of 0
+    "memcpy",                         // `fetch` and `publish`
     "memset",
     "memmove",
-    "split_state", // once a request
+    "split_state", // one call per request
     "split_work",
     "6Column3new",
     "4Life3new",
     "10state_words",
 ];
 
-/// A project of the example `kernel` alone. In the package itself, Cargo would build what all its tests need
-/// first, optimised; the profile is the workspace's, and the versions are those of its lock file.
+/// Writes a project with the example `kernel` alone. In the package itself, Cargo would first build
+/// the dependencies of all its tests, optimised. The profile is the workspace's, and the versions
+/// are those of its lock file.
 fn project(at: &Path) {
     let here = env!("CARGO_MANIFEST_DIR");
     let of_workspace = Path::new(here).join("..");
@@ -51,7 +54,7 @@ fn kernels_call_nothing_but_cold_functions() {
     let output = Command::new(env!("CARGO"))
         .args(["rustc", "--offline", "--release", "--manifest-path"])
         .arg(target.join("Cargo.toml"))
-        // Relative to the default flags: a caller's RUSTFLAGS could ask for anything.
+        // The flags of the caller are removed, because RUSTFLAGS could contain anything.
         .env_remove("RUSTFLAGS")
         .env_remove("CARGO_ENCODED_RUSTFLAGS")
         .arg("--target-dir")
@@ -82,7 +85,7 @@ fn kernels_call_nothing_but_cold_functions() {
     assert!(kernels >= 2, "found {kernels} kernels named {KERNEL}");
 }
 
-/// Name and text of every function of an assembly file.
+/// Returns the name and the text of every function of an assembly file.
 fn functions(text: &str) -> impl Iterator<Item = (&str, &str)> {
     text.split("@function\n").skip(1).filter_map(|rest| {
         let (name, body) = rest.split_once(":\n")?;
@@ -90,8 +93,8 @@ fn functions(text: &str) -> impl Iterator<Item = (&str, &str)> {
     })
 }
 
-/// What a function calls: direct calls, and every symbol whose address it takes from the GOT, because
-/// a call through a register says no name.
+/// Returns the functions that a function calls: direct calls, and every symbol whose address it
+/// takes from the GOT, because a call through a register has no name.
 fn callees(body: &str) -> impl Iterator<Item = &str> {
     body.lines().filter_map(|line| {
         let line = line.trim();

@@ -1,6 +1,7 @@
-//! The packed `Entry` against the shifts and masks of the kernels, for every m.
+//! The packed `Entry` is tested against the shifts and masks of the kernels, for every m.
 //!
-//! Miri passes this file over: loads and stores are `register_ops`', and splitting a word has no unsafe code.
+//! Miri skips this file: `register_ops` covers loads and stores, and splitting a word has no unsafe
+//! code.
 
 #![cfg(not(miri))]
 
@@ -10,22 +11,23 @@ use avsg_device::machine::{Kernel, cpu::Cpu};
 use avsg_device::params::{MAX_SLOTS, MIN_SLOTS, Params};
 use avsg_device::state::{DEAD, EMPTY, Entry, INVALID};
 
-/// Splits link words as the kernels do: the slot is the low m bits, the print the rest below INVALID.
+/// Splits link words as the kernels do: the slot is the low m bits, and the fingerprint the rest
+/// below INVALID.
 struct Split<'a>(&'a [i32; 64], u32);
 
 impl Kernel for Split<'_> {
     type Out = ([i32; 64], [i32; 64]);
     fn run<C: Cpu>(self, m: C) -> Self::Out {
         use avsg_device::machine::Machine;
-        let (mut slot, mut print) = ([0; 64], [0; 64]);
+        let (mut slot, mut fingerprint) = ([0; 64], [0; 64]);
         for at in (0..64).step_by(C::LANES) {
-            let all = m.first(C::LANES);
+            let all = m.first_lanes(C::LANES);
             let link = Cpu::load(m, self.0, at, all);
             Cpu::store(m, &mut slot, at, m.low_bits(link, self.1), all);
             let shifted = m.low_bits(Machine::shr(m, link, self.1), 23 - self.1);
-            Cpu::store(m, &mut print, at, shifted, all);
+            Cpu::store(m, &mut fingerprint, at, shifted, all);
         }
-        (slot, print)
+        (slot, fingerprint)
     }
 }
 
@@ -34,15 +36,18 @@ fn every_m() -> impl Iterator<Item = u32> {
 }
 
 #[test]
-fn every_link_splits_alike() {
-    // Every word of print and slot, 64 at a time.
+fn entry_and_kernels_split_every_link_alike() {
+    // All words of fingerprint and slot are tested, 64 at a time.
     for m in every_m() {
         for from in (0..1 << 23).step_by(64) {
             let links: [i32; 64] = core::array::from_fn(|i| (from + i as i32) & (INVALID - 1));
-            let (slot, print) = Emu::<16>.run(Split(&links, m));
+            let (slot, fingerprint) = Emu::<16>.run(Split(&links, m));
             for i in 0..64 {
                 let entry = Entry::pack(EMPTY, DEAD, links[i]);
-                assert_eq!((entry.slot(m) as i32, entry.print(m) as i32), (slot[i], print[i]));
+                assert_eq!(
+                    (entry.slot(m) as i32, entry.fingerprint(m) as i32),
+                    (slot[i], fingerprint[i])
+                );
                 assert_eq!(entry.link(), links[i]);
                 assert!(!entry.invalid());
             }
@@ -68,7 +73,7 @@ fn the_planes_survive_packing() {
     assert_eq!(Entry::pack(EMPTY, -1, INVALID).bits(), 0xFFFF_FFFF_FF80_0000, "the paper's empty");
 }
 
-/// `hash::word` of an id and a slot, with its print.
+/// The kernel that returns `hash::link_word` of an id and a slot, and its fingerprint.
 struct Word(i32, i32, Params);
 
 impl Kernel for Word {
@@ -77,25 +82,28 @@ impl Kernel for Word {
         let mut out = [0; 64];
         let (x, slot) = (Cpu::splat(m, self.0), Cpu::splat(m, self.1));
         let x = hash::mixed(m, &self.2, x);
-        Cpu::store(m, &mut out, 0, hash::word(m, &self.2, x, slot), m.first(1));
+        Cpu::store(m, &mut out, 0, hash::link_word(m, &self.2, x, slot), m.first_lanes(1));
         let word = out[0];
-        Cpu::store(m, &mut out, 0, hash::print(m, &self.2, x), m.first(1));
+        Cpu::store(m, &mut out, 0, hash::fingerprint(m, &self.2, x), m.first_lanes(1));
         (word, out[0])
     }
 }
 
 #[test]
-fn a_kernels_word_is_an_entrys_link() {
+fn the_link_word_of_a_kernel_is_the_link_of_an_entry() {
     for m in every_m() {
         for p in [Params::paper(1, 1, 1 << m), Params::wide(1, 1, 1 << m)] {
             for x in (0..1 << 22).step_by(4099).chain([(1 << 22) - 1]) {
                 for slot in [0, 1, (1 << m) / 2, (1 << m) - 1] {
-                    let (word, print) = Emu::<1>.run(Word(x, slot, p));
+                    let (word, fingerprint) = Emu::<1>.run(Word(x, slot, p));
                     let entry = Entry::pack(x, 0, word);
-                    assert_eq!((entry.slot(m) as i32, entry.print(m) as i32), (slot, print));
+                    assert_eq!(
+                        (entry.slot(m) as i32, entry.fingerprint(m) as i32),
+                        (slot, fingerprint)
+                    );
                     assert!(!entry.invalid() && entry.link() == word);
                     if p.spread == 1 {
-                        assert_eq!(print, x % (1 << (23 - m)), "the paper's phi");
+                        assert_eq!(fingerprint, x % (1 << (23 - m)), "the paper's phi");
                     }
                 }
             }

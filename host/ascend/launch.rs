@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use avsg_device::kernels::{Arg, KernelName, MOST_ARGS};
+use avsg_device::kernels::{Arg, KernelName, MAX_ARGS};
 use avsg_device::params::Params;
 use avsg_device::tiling::{Fault, HALF_BYTES, Launch, MAX_CHUNKS, MAX_SEGMENTS, Segment, Tiling};
 
@@ -158,7 +158,7 @@ impl Launcher {
         let most = resources.config.cores;
         let cores = limit.map_or(most, |limit| limit.min(most));
         let tiling = tiling(&resources.config, &resources.pool, &step.batch, cores)?;
-        let mut addresses = heapless::Vec::<u64, MOST_ARGS>::new();
+        let mut addresses = heapless::Vec::<u64, MAX_ARGS>::new();
         for &arg in kernel.args() {
             // This cannot fail: the vector has room for the most arguments of a kernel, the
             // workspace included.

@@ -7,7 +7,7 @@ use avsg_device::memory::{clear_state, table_words};
 use avsg_device::params::{NO_STABLE_LEN, Params};
 use avsg_device::request::record;
 use avsg_device::sequential::Sequential;
-use avsg_device::stage_two::{Share, pieces};
+use avsg_device::stage_two::{RequestMisses, for_each_range};
 use avsg_device::work::work_words;
 
 use super::machine::Machine;
@@ -371,36 +371,45 @@ impl<'a> Transfer<'a> {
     /// Copies the share of one core.
     fn run(&self, core: usize) {
         let (resources, out) = (self.resources, self.out);
-        let share = |r: usize| Share {
+        let share = |r: usize| RequestMisses {
             positions: out.misses(r, POSITION),
             selected: (Outputs::word(out.cu_q, r + 1) - Outputs::word(out.cu_q, r)) * out.k,
         };
         let config = &resources.config;
-        pieces(config.strategy, core, config.cores, out.requests, share, |request, range| {
-            let slots = &out.misses(request, SLOT)[range.clone()];
-            let rows = &out.misses(request, ROW)[range];
-            let first = Outputs::word(out.cu_q, request);
-            let state = Outputs::word(out.state, request);
-            for (i, segment) in resources.pool.format().as_slice().iter().enumerate() {
-                let Ok(to) = resources.buffer.view(state, self.layer.number, i) else { return };
-                let source = |n: usize| match rows[n] {
-                    row @ 0.. => self.rows[i].ptr(row as usize),
-                    fresh => {
-                        let at = (first + !fresh as usize) * segment.stride;
-                        // `check::fresh` has checked that the slice holds every row of the batch.
-                        self.layer.fresh.map_or(core::ptr::null(), |f| f.segments[i][at..].as_ptr())
+        for_each_range(
+            config.strategy,
+            core,
+            config.cores,
+            out.requests,
+            share,
+            |request, range| {
+                let slots = &out.misses(request, SLOT)[range.clone()];
+                let rows = &out.misses(request, ROW)[range];
+                let first = Outputs::word(out.cu_q, request);
+                let state = Outputs::word(out.state, request);
+                for (i, segment) in resources.pool.format().as_slice().iter().enumerate() {
+                    let Ok(to) = resources.buffer.view(state, self.layer.number, i) else { return };
+                    let source = |n: usize| match rows[n] {
+                        row @ 0.. => self.rows[i].ptr(row as usize),
+                        fresh => {
+                            let at = (first + !fresh as usize) * segment.stride;
+                            // `check::fresh` has checked that the slice holds every row of the batch.
+                            self.layer
+                                .fresh
+                                .map_or(core::ptr::null(), |f| f.segments[i][at..].as_ptr())
+                        }
+                    };
+                    // SAFETY: Stage One returns only rows of the pool and of this step, and slots below
+                    // S. A slot is in one miss of one request, so destinations are distinct. Pool,
+                    // buffer and fresh rows do not overlap, and no other thread or process writes these
+                    // rows (module `pool`).
+                    unsafe {
+                        self.copier.copy_rows(slots.len(), segment.bytes, source, |n| {
+                            to.ptr(slots[n] as usize)
+                        });
                     }
-                };
-                // SAFETY: Stage One returns only rows of the pool and of this step, and slots below
-                // S. A slot is in one miss of one request, so destinations are distinct. Pool,
-                // buffer and fresh rows do not overlap, and no other thread or process writes these
-                // rows (module `pool`).
-                unsafe {
-                    self.copier.copy_rows(slots.len(), segment.bytes, source, |n| {
-                        to.ptr(slots[n] as usize)
-                    });
                 }
-            }
-        });
+            },
+        );
     }
 }

@@ -65,7 +65,7 @@ impl Kernel for StageOne<'_> {
             misses: MissList { position, id, slot, row, at: zero },
             record: Span { words: self.record, at: zero },
             share: Share { shared: zero, at: zero, len: zero },
-            late: zero,
+            deferred: zero,
         };
         stage_one(c, p, &mut state, &mut work, &mut request);
     }

@@ -1,8 +1,10 @@
-//! A kernel for one vector core (AIV) before it is text: typed calls over named buffers, in loops.
+//! A kernel for one vector core (AIV) before it is text: typed calls over named buffers, in loops
+//! and branches.
 //!
-//! A call says what its units read and write, so that `sync` can order them and
-//! [`crate::ub`] can place the buffers. A call of a helper function lists all that happens inside it,
-//! its own synchronisation included. Nothing here knows how C++ spells a call; `ascendc` prints it.
+//! A call states what its units read and write, so that `sync` can order the units and
+//! [`crate::ub`] can place the buffers. A call of a helper function lists all that happens inside
+//! the helper, including its own synchronisation. This module contains no C++ spelling; `ascendc`
+//! prints the calls.
 
 mod act;
 mod call;

@@ -1,14 +1,16 @@
-//! Verifies a tape before anything uses it. What passes, every back-end may assume:
+//! Verifies a tape before anything uses it. A back-end may assume of each tape that passes:
 //!
-//! - values are defined once, before their use, in a block around it, and have the right types;
-//! - ops on lanes stand in a sweep, ops on whole columns outside, no control op inside one, and a
-//!   bisection's block has no effect, so that how often it runs cannot matter;
-//! - constants are in range: shifts, `low`, `dot`, columns of lists; lifetime rules are idempotent;
-//! - [`roles`]: in one sweep every column has one role, so the tile width cannot matter;
-//! - [`ranges`]: no vector op overflows, and no column leaves its declared range.
+//! - values are defined once, before their use, in a block around it, and have the right types (law
+//!   4 of `avsg_device::machine`);
+//! - ops on lanes are inside of sweeps, ops on whole columns and control ops are outside, and the
+//!   block of a bisection has no effect (law 3);
+//! - constants are in range, and rules are idempotent (law 8); indexed columns have a power of two
+//!   of words (law 9);
+//! - [`roles`]: in one sweep every column has one role (law 5);
+//! - [`ranges`]: no vector op overflows (law 6), and no column leaves its declared range (law 7).
 //!
-//! Left to replay: that run-time scalars do not overflow, that lists do not outgrow their columns,
-//! that accesses to global memory are in bounds, and that nothing undefined is used.
+//! Replay checks law 10: that run-time scalars do not overflow, that lists do not outgrow their
+//! columns, that accesses to global memory are in bounds, and that no undefined word is used.
 
 pub mod ranges;
 pub mod roles;
@@ -18,68 +20,73 @@ use avsg_device::params::MAX_RETRIES;
 use crate::tape::code::{Need, Role, Signature};
 use crate::tape::{Block, Column, ColumnId, Kind, Op, OpCode, Range, Tape, Type, Value};
 
-/// A tape that breaks a law: which op, and why.
+/// The error of a tape that breaks a law: the op, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("kernel {tape}, `{op}`: {why}")]
 pub struct Refused {
-    /// The kernel.
+    /// The name of the kernel.
     pub tape: String,
     /// The op as it prints.
     pub op: String,
-    /// What is wrong with it.
+    /// The reason.
     pub why: Why,
 }
 
-/// What is wrong with an op.
+/// The reason why an op is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages say it")]
 pub enum Why {
     #[error(
-        "the body records something else the second time: \
-         it carries a value or a list round the loop in a Rust variable"
+        "a second run of the body records something else: \
+         the body carries a value or a list from round to round in a Rust variable; \
+         carry it in a column"
     )]
     Carried,
     #[error("two columns or parameters are called `{0}`")]
     Name(String),
-    #[error("{0} is not defined here: it left the block that defines it, or comes later")]
+    #[error("{0} is used before its definition or outside of the block that defines it")]
     Undefined(String),
-    #[error("its operands or results do not fit the op")]
+    #[error("the number or the types of its operands or results are wrong")]
     Operands,
-    #[error("`{0}` is the wrong kind of memory for it")]
+    #[error("`{0}` is the wrong kind of memory for this op")]
     Memory(String),
-    #[error("an op on lanes stands outside of any sweep")]
+    #[error("an op on lanes must be inside of a sweep")]
     OutsideSweep,
-    #[error("inside a sweep it would run once per tile, and so depend on the tile width")]
+    #[error(
+        "the op must be outside of sweeps: in one it would run once per tile, and depend on the tile width"
+    )]
     InsideSweep,
-    #[error("a bisection's block may run any number of times, and must have no effect")]
+    #[error("the block of a bisection must have no effect, because it may run any number of times")]
     EffectInBisect,
-    #[error("shifts go from 0 to 31, `low` takes 1 to 31 bits")]
+    #[error("a shift takes 0 to 31 bits, and `low_bits` takes 1 to 31")]
     Bits,
     #[error(
-        "madd takes multipliers from 0 to 32767, so that nothing overflows; these are {0} and {1}"
+        "madd takes multipliers in 0..=32767, so that no lane overflows; these are {0} and {1}"
     )]
     Multipliers(i32, i32),
-    #[error("column {0} of a list of {1}")]
+    #[error("column {0} does not exist in a list of {1} columns")]
     ListColumn(usize, usize),
-    #[error("indices into `{0}` are reduced by a mask, but its {1} words are no power of two")]
+    #[error("the length of `{0}` is {1}, but an indexed column needs a power of two")]
     NotPowerOfTwo(String, u32),
-    #[error("rule {0} is not idempotent: byte {1} becomes {2}, then {3}")]
+    #[error("rule {0} is not idempotent: it maps byte {1} to {2}, and that to {3}")]
     Rule(usize, i8, i8, i8),
-    #[error("in this sweep `{0}` was {1:?} already and is now {2:?}; a column has one role")]
+    #[error(
+        "in this sweep `{0}` is {1:?} by an earlier op and {2:?} by this one; a column has one role"
+    )]
     TwoRoles(String, Role, Role),
     #[error(
-        "in this sweep `{0}` was {1:?} already by another op; their order depends on the width"
+        "in this sweep `{0}` is {1:?} by two ops, whose order depends on the tile width; use two sweeps"
     )]
     TwoWriters(String, Role),
-    #[error("may overflow: its result may be {0}, up to {1}")]
+    #[error("may overflow: its result is in {0}..={1}")]
     Overflow(i64, i64),
-    #[error("`{0}` holds words in {1}, but this may be in {2}")]
+    #[error("the words of `{0}` are in {1}, but this word may be in {2}")]
     Range(String, Range, Range),
-    #[error("takes {0}, but this may be in {1}")]
+    #[error("the operand must be in {0}, but it may be in {1}")]
     Argument(Range, Range),
-    #[error("may reach word {1} of `{0}`, which has {2}")]
+    #[error("may reach word {1} of `{0}`, which has {2} words")]
     TooLong(String, i32, u32),
-    #[error("the list it moves cannot share the storage of the one that takes it")]
+    #[error("the moved list cannot share the storage of its destination")]
     Storage,
 }
 
@@ -89,19 +96,19 @@ impl Refused {
     }
 }
 
-/// Checks everything.
+/// Checks the structure of a tape, the roles of its columns, and all ranges.
 ///
 /// # Errors
-/// The first op that breaks a law.
+/// Returns the first op that breaks a law.
 pub fn check(tape: &Tape) -> Result<(), Refused> {
     structure(tape)?;
     ranges::check(tape)
 }
 
-/// Checks all but [`ranges`]: what the interpreter needs, which faults on overflow by itself.
+/// Checks all but [`ranges`]. Replay needs no more, because it detects an overflow by itself.
 ///
 /// # Errors
-/// The first op that breaks a law.
+/// Returns the first op that breaks a law.
 pub fn structure(tape: &Tape) -> Result<(), Refused> {
     names(tape)?;
     let mut scope = Scope { tape, defined: vec![false; tape.types.len()] };
@@ -124,7 +131,7 @@ fn names(tape: &Tape) -> Result<(), Refused> {
     twice.map_or(Ok(()), |pair| Err(declarations(tape, Why::Name(pair[0].clone()))))
 }
 
-/// What an op stands in.
+/// The innermost block around an op that restricts it.
 #[derive(Clone, Copy, PartialEq)]
 enum Within {
     Kernel,
@@ -134,7 +141,7 @@ enum Within {
 
 struct Scope<'t> {
     tape: &'t Tape,
-    /// Which values may be used at this place.
+    /// Whether each value may be used at this point.
     defined: Vec<bool>,
 }
 
@@ -165,7 +172,7 @@ impl Scope<'_> {
         Ok(())
     }
 
-    /// Makes a value usable; each is defined once.
+    /// Makes a value usable; it must not be defined already.
     fn bind(&mut self, value: Option<Value>) -> Result<(), Why> {
         let Some(value) = value else { return Ok(()) };
         let defined = self.defined.get_mut(value.0 as usize).ok_or(Why::Operands)?;

@@ -1,8 +1,9 @@
-//! From a kernel to a tape: recorded, checked, and replayed.
+//! From a kernel to a tape, which is checked, replayed, and lowered to AscendC text.
 //!
-//! [`record`] runs a kernel of `avsg-device` on a machine that only writes down what it is asked;
-//! [`check`] refuses a [`tape`] that breaks a law of the kernel language; [`replay`] executes one
-//! slowly, and thereby defines what every op means; [`ascendc`] makes text of it.
+//! [`record`] runs a kernel of `avsg-device` on a machine that only writes down its operations.
+//! [`check`] refuses a [`tape`] that breaks a law of the kernel language (`avsg_device::machine`).
+//! [`replay`] interprets a tape and thereby defines what every op means. [`ascendc`] emits text
+//! from it.
 
 #![forbid(unsafe_code)]
 

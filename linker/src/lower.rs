@@ -86,7 +86,7 @@ struct Lower<'t> {
 /// # Errors
 /// If the tape breaks a law, or moves a list that cannot share its storage.
 pub fn lower(tape: &Tape) -> Result<Lowered, Refused> {
-    let ranges = ranges::of(tape)?;
+    let ranges = ranges::of_values(tape)?;
     let tape = simplify::simplify(tape);
     let alias = alias::find(&tape)?;
     let mut uses = BTreeMap::new();

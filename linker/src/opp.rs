@@ -6,7 +6,7 @@ mod operator;
 use avsg_device::kernels::KernelName;
 use avsg_device::params::{Lifetime, Params};
 use avsg_device::request::record;
-use avsg_device::share::{PART, SHARERS};
+use avsg_device::share::{MIN_SHARE, MIN_SHARERS};
 use avsg_device::tiling::{HALF_BYTES, MAX_CHUNKS, MAX_HALF_ROWS, Tiling, rules};
 
 use crate::ascendc::kernels::Kernels;
@@ -48,8 +48,8 @@ pub fn project(p: &Params, unit: &str, kernels: &Kernels) -> Vec<File> {
         ("@HALF_BYTES@", HALF_BYTES.to_string()),
         ("@HALF_ROWS@", MAX_HALF_ROWS.to_string()),
         ("@MAX_CHUNKS@", MAX_CHUNKS.to_string()),
-        ("@PART@", PART.to_string()),
-        ("@SHARERS@", SHARERS.to_string()),
+        ("@MIN_SHARE@", MIN_SHARE.to_string()),
+        ("@MIN_SHARERS@", MIN_SHARERS.to_string()),
     ];
     let file = |path: String, bytes| File { executable: path.ends_with(".sh"), path, bytes };
     let fill = |text: &str| {

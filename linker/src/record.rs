@@ -1,10 +1,10 @@
-//! Recording: a machine that runs nothing and writes down what a kernel asks for.
+//! Recording: a machine that computes nothing and writes down the operations of a kernel.
 //!
-//! A [`Recording`] holds the growing tape; [`Recorder`] is the machine, a token that refers to it.
-//! The kernel runs once, and each body of a `sweep`, `repeat`, `when` or `bisect` twice: a kernel that
-//! carries a value round a loop in a Rust variable, or swaps two lists by `mem::swap`, records
-//! something else the second time, and is refused. Native code would run such a loop as written,
-//! and a tape could not.
+//! A [`Recording`] holds the tape; [`Recorder`] is the machine, a token that refers to it. The
+//! kernel runs once, and each body of a `sweep`, `repeat`, `when` or `bisect` runs twice: a kernel
+//! that carries a value from round to round in a Rust variable, or swaps two lists by `mem::swap`,
+//! records something else the second time, and is refused (law 4 of `avsg_device::machine`). Native
+//! code would run such a loop as written, which a tape cannot express.
 
 mod machine;
 mod operators;
@@ -18,21 +18,21 @@ use crate::tape::{Block, Column, ColumnId, Kind, Op, OpCode, Range, Tape, Type, 
 use std::cell::{RefCell, RefMut};
 
 /// A tape that is being recorded.
-pub struct Recording(RefCell<Growing>);
+pub struct Recording(RefCell<Builder>);
 
-struct Growing {
+struct Builder {
     tape: Tape,
-    /// Blocks that are open, the innermost last; the kernel's own is the first.
-    open: Vec<Vec<Op>>,
-    /// [`TRIAL`] in a trial run of a body, else 0.
+    /// The blocks that are being recorded, the innermost last; the first is that of the kernel.
+    blocks: Vec<Vec<Op>>,
+    /// [`TRIAL`] while a body runs for the first time, else 0.
     mark: u32,
-    /// The first thing that went wrong; the checker cannot see it in the tape.
-    wrong: Option<Refused>,
+    /// The first error that the checker could not find in the tape.
+    error: Option<Refused>,
 }
 
-/// What a method of the machine gives back: the value that its op defines, or nothing.
+/// The result of a method of the machine: the value that its op defines, or nothing.
 pub trait Defined<'t> {
-    /// Names it for the kernel.
+    /// Makes the result from the value.
     fn of(m: Recorder<'t>, value: Option<Value>) -> Self;
 }
 
@@ -44,7 +44,7 @@ impl Defined<'_> for () {
 #[derive(Clone, Copy)]
 pub struct Recorder<'t>(&'t Recording);
 
-/// A sweep's position.
+/// A tile.
 #[derive(Clone, Copy)]
 pub struct Tile {
     value: Value,
@@ -55,51 +55,52 @@ pub struct Words(ColumnId);
 pub struct Life(ColumnId);
 /// A list.
 pub struct List<const W: usize>(ColumnId);
-/// Global memory to read.
+/// An input in global memory.
 pub struct Input(ColumnId);
-/// Global memory to write.
+/// An output in global memory.
 pub struct Output(ColumnId);
 
 impl Recording {
-    /// An empty tape.
+    /// Returns an empty recording.
     pub fn new(name: &str) -> Self {
         let tape = Tape { name: name.into(), ..Tape::default() };
-        Self(RefCell::new(Growing { tape, open: vec![Vec::new()], mark: 0, wrong: None }))
+        Self(RefCell::new(Builder { tape, blocks: vec![Vec::new()], mark: 0, error: None }))
     }
 
-    /// The machine that records onto it.
+    /// Returns the machine that records.
     pub fn recorder(&self) -> Recorder<'_> {
         Recorder(self)
     }
 
-    /// The tape.
+    /// Returns the tape.
     ///
     /// # Errors
-    /// If a loop's body recorded two different things.
+    /// If the two runs of a body recorded different ops.
     pub fn finish(self) -> Result<Tape, Refused> {
-        let Growing { mut tape, mut open, wrong, .. } = self.0.into_inner();
-        tape.body.ops = open.pop().unwrap_or_default();
-        wrong.map_or(Ok(tape), Err)
+        let Builder { mut tape, mut blocks, error, .. } = self.0.into_inner();
+        tape.body.ops = blocks.pop().unwrap_or_default();
+        error.map_or(Ok(tape), Err)
     }
 }
 
 impl<'t> Recorder<'t> {
-    /// A column of `len` words in fast memory.
+    /// Declares a column of `len` words in fast memory.
     pub fn column(self, name: &'static str, len: u32, range: Range) -> Words {
         Words(self.declare(name, Kind::Words, len, vec![(name, range)]))
     }
 
-    /// A plane of a table: a column that stays while a request runs, and what its words are called.
+    /// Declares a plane of a table: a column that stays in fast memory while a request runs. `item`
+    /// is the name of its words.
     pub fn plane(self, name: &str, item: &'static str, len: u32, range: Range) -> Words {
-        Words(self.stays(self.declare(name, Kind::Words, len, vec![(item, range)])))
+        Words(self.resident(self.declare(name, Kind::Words, len, vec![(item, range)])))
     }
 
-    /// A lifetime column of `slots` bytes.
+    /// Declares a lifetime column of `slots` bytes.
     pub fn life(self, name: &str, slots: u32) -> Life {
-        Life(self.stays(self.declare(name, Kind::Life, slots, Vec::new())))
+        Life(self.resident(self.declare(name, Kind::Life, slots, Vec::new())))
     }
 
-    /// A list of at most `len` entries: name and range of each column.
+    /// Declares a list of at most `len` entries, with the name and the range of each column.
     pub fn list<const W: usize>(
         self,
         name: &str,
@@ -109,33 +110,33 @@ impl<'t> Recorder<'t> {
         List(self.declare(name, Kind::List { width: W }, len, columns.to_vec()))
     }
 
-    /// Global memory to read.
+    /// Declares an input in global memory.
     pub fn input(self, name: &'static str, range: Range) -> Input {
         Input(self.declare(name, Kind::Input, 0, vec![(name, range)]))
     }
 
-    /// Global memory to write.
+    /// Declares an output in global memory.
     pub fn output(self, name: &'static str, range: Range) -> Output {
         Output(self.declare(name, Kind::Output, 0, vec![(name, range)]))
     }
 
-    /// One line of 16 words in global memory, to write and to read back.
+    /// Declares one line of 16 words in global memory, which the kernel writes and reads back.
     pub fn line(self, name: &'static str, range: Range) -> Output {
-        Output(self.stays(self.declare(name, Kind::Output, 0, vec![(name, range)])))
+        Output(self.resident(self.declare(name, Kind::Output, 0, vec![(name, range)])))
     }
 
-    /// Says that a column stays while a request runs.
-    fn stays(self, id: ColumnId) -> ColumnId {
-        self.growing().tape.columns[id.0 as usize].stays = true;
+    /// Marks a column that stays in fast memory while a request runs.
+    fn resident(self, id: ColumnId) -> ColumnId {
+        self.builder().tape.columns[id.0 as usize].resident = true;
         id
     }
 
-    /// Says what a value is called.
+    /// Records the name of a value.
     fn name(self, value: Value, name: &'static str) {
-        self.growing().tape.names.push((value, name));
+        self.builder().tape.names.push((value, name));
     }
 
-    fn growing(self) -> RefMut<'t, Growing> {
+    fn builder(self) -> RefMut<'t, Builder> {
         self.0.0.borrow_mut()
     }
 
@@ -146,16 +147,23 @@ impl<'t> Recorder<'t> {
         len: u32,
         columns: Vec<(&'static str, Range)>,
     ) -> ColumnId {
-        let mut g = self.growing();
+        let mut g = self.builder();
         let (items, ranges) = columns.into_iter().unzip();
-        g.tape.columns.push(Column { name: name.into(), kind, len, ranges, items, stays: false });
+        g.tape.columns.push(Column {
+            name: name.into(),
+            kind,
+            len,
+            ranges,
+            items,
+            resident: false,
+        });
         ColumnId(number(g.tape.columns.len() - 1))
     }
 
-    /// Records an op and gives back what it defines.
+    /// Records an op and returns the value that it defines.
     fn op<O: Defined<'t>>(self, code: OpCode, args: &[Value], columns: &[ColumnId]) -> O {
         let op = Op { code, args: args.into(), columns: columns.into(), out: None, body: None };
-        O::of(self, self.growing().write(op))
+        O::of(self, self.builder().write(op))
     }
 
     /// Records an op with a body.
@@ -165,39 +173,39 @@ impl<'t> Recorder<'t> {
         args: &[Value],
         mut body: impl FnMut(Option<Value>) -> Option<Value>,
     ) -> O {
-        let start = self.growing().tape.types.len();
-        let names = self.growing().tape.names.len();
-        let outer = std::mem::replace(&mut self.growing().mark, TRIAL);
+        let start = self.builder().tape.types.len();
+        let names = self.builder().tape.names.len();
+        let outer = std::mem::replace(&mut self.builder().mark, TRIAL);
         let mut trial = self.block(code, &mut body);
-        self.growing().tape.types.truncate(start);
-        self.growing().tape.names.truncate(names);
-        self.growing().mark = outer;
+        self.builder().tape.types.truncate(start);
+        self.builder().tape.names.truncate(names);
+        self.builder().mark = outer;
         let block = self.block(code, &mut body);
-        let mut g = self.growing();
+        let mut g = self.builder();
         let op = Op { code, args: args.into(), columns: Vec::new(), out: None, body: None };
-        // In a trial run both runs are marked; the run that counts comes back here.
+        // Within a trial run both runs are marked. The run that counts comes back here.
         if outer != TRIAL {
             unmark(&mut trial);
         }
-        if trial != block && g.wrong.is_none() {
-            g.wrong = Some(Refused::new(&g.tape, &op, Why::Carried));
+        if trial != block && g.error.is_none() {
+            g.error = Some(Refused::new(&g.tape, &op, Why::Carried));
         }
-        // The second run is kept: a value that leaks out of the body is the second run's.
+        // The second run is kept, because a value that leaves the body belongs to the second run.
         O::of(self, g.write(Op { body: Some(block), ..op }))
     }
 
     /// Records one run of a body.
     fn block(self, code: OpCode, body: &mut impl FnMut(Option<Value>) -> Option<Value>) -> Block {
-        self.growing().open.push(Vec::new());
-        let binds = code.signature().binds.map(|ty| self.growing().value(ty));
-        // Not borrowed here: the body records.
+        self.builder().blocks.push(Vec::new());
+        let binds = code.signature().binds.map(|ty| self.builder().value(ty));
+        // The recording must not be borrowed here, because the body records.
         let yields = body(binds);
-        let ops = self.growing().open.pop().unwrap_or_default();
+        let ops = self.builder().blocks.pop().unwrap_or_default();
         Block { binds, ops, yields }
     }
 
     fn rule(self, rule: &[i8; 256]) -> usize {
-        let rules = &mut self.growing().tape.rules;
+        let rules = &mut self.builder().tape.rules;
         rules.iter().position(|r| r == rule).unwrap_or_else(|| {
             rules.push(*rule);
             rules.len() - 1
@@ -205,16 +213,19 @@ impl<'t> Recorder<'t> {
     }
 }
 
-impl Growing {
+impl Builder {
     fn value(&mut self, ty: Type) -> Value {
         self.tape.types.push(ty);
         Value(number(self.tape.types.len() - 1) | self.mark)
     }
 
-    /// Puts an op into the innermost block, and names the value that it defines.
+    /// Adds an op to the innermost block, and returns the value that it defines.
     fn write(&mut self, op: Op) -> Option<Value> {
         let out = op.code.signature().out.map(|ty| self.value(ty));
-        self.open.last_mut().expect("the kernel's block stays open").push(Op { out, ..op });
+        self.blocks
+            .last_mut()
+            .expect("the block of the kernel is never closed")
+            .push(Op { out, ..op });
         out
     }
 }
@@ -223,10 +234,11 @@ fn number(n: usize) -> u32 {
     u32::try_from(n).expect("a tape has less than 2^31 values")
 }
 
-/// Marks the values of a trial run, so that the run that counts cannot use one unnoticed.
+/// The mark of values in a trial run. The checker refuses a value of the trial run that is used
+/// later.
 const TRIAL: u32 = 1 << 31;
 
-/// Takes the marks off a trial run's block.
+/// Removes the marks from the block of a trial run.
 fn unmark(block: &mut Block) {
     let values = block.ops.iter_mut().flat_map(|op| op.args.iter_mut().chain(&mut op.out));
     let values = values.chain(&mut block.binds).chain(&mut block.yields);

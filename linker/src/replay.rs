@@ -1,12 +1,14 @@
-//! The interpreter: what it does is what every op means (law 7).
+//! The interpreter, which defines what every op means.
 //!
-//! It executes a tape at any tile width over plain memory that is bound by name, and is as strict as
-//! the laws allow: an overflow in a live lane, an effect that depends on poison, a list that outgrows
-//! its columns, or an access outside of global memory is a [`Fault`], which names the op.
+//! It executes a tape at any tile width over plain memory that is bound by name. It enforces laws 6
+//! and 10 of the kernel language (`avsg_device::machine`): an overflow in a live lane, an effect
+//! that depends on poison, a list that outgrows its columns, and an access outside of global memory
+//! are a [`Fault`], which names the op.
 //!
-//! Dead lanes, those past a sweep's length, are not represented at all: a vector has as many lanes
-//! as its tile has live ones. No op combines different lanes, so nothing could read a dead one.
-//! What a machine may leave behind the last lane of a stored column is poison to the column's end.
+//! Lanes past the length of a sweep are not represented: a vector has as many lanes as its tile has
+//! live ones. No op combines different lanes, so nothing could read the others. The words after the
+//! last lane of a stored column are poison to the end of the column, because a machine may leave
+//! anything there.
 
 mod bind;
 mod fault;
@@ -22,7 +24,7 @@ use memory::Memory;
 
 pub use fault::Fault;
 
-/// Where a sweep stands.
+/// The position of a tile.
 #[derive(Clone, Copy, Default)]
 struct Tile {
     /// First lane.
@@ -33,17 +35,19 @@ struct Tile {
     n: usize,
 }
 
-/// One execution of an op, for whoever counts: see [`Replay::watch`].
+/// One execution of an op, see [`Replay::record_executions`].
 #[derive(Clone, Copy, Debug)]
-pub struct Ran<'t> {
+pub struct Execution<'t> {
     /// The op.
     pub op: &'t Op,
-    /// Live lanes of its tile; the length of what an op on a whole column worked on, the bound of a
-    /// sweep, the counts that a bisection starting at its hint takes.
+    /// The live lanes of its tile; for an op on a whole column, the number of words that it worked
+    /// on; for a sweep, its length; for a bisection, the number of counts when it starts at its
+    /// hint.
     pub lanes: usize,
-    /// The lanes under an effect's mask; how far lifetimes fell; the slots in a list that some were appended to.
+    /// For an effect, the lanes in its mask; for `age`, how far lifetimes fell; for an append of
+    /// slots, the length of the list after it.
     pub active: usize,
-    /// How long the list was that lanes are appended to.
+    /// The length of the list before an append of lanes.
     pub at: usize,
 }
 
@@ -52,15 +56,15 @@ pub struct Replay<'t> {
     tape: &'t Tape,
     width: usize,
     memory: Memory<'t>,
-    /// Values by number; those of other types stay empty. A mask is a vector of 0 and 1.
+    /// The values by number; entries of other types stay empty. A mask is a vector of 0 and 1.
     scalars: Vec<Option<i32>>,
     vectors: Vec<Vec<Lane>>,
     tile: Tile,
-    ran: Option<Vec<Ran<'t>>>,
+    executions: Option<Vec<Execution<'t>>>,
 }
 
 impl<'t> Replay<'t> {
-    /// Prepares to run a tape in tiles of `width` lanes; 0 counts as 1.
+    /// Prepares a tape for running in tiles of `width` lanes; 0 counts as 1.
     ///
     /// # Errors
     /// If the tape is not well formed, or uses a column in two roles in one sweep.
@@ -74,24 +78,25 @@ impl<'t> Replay<'t> {
             scalars: vec![None; n],
             vectors: vec![Vec::new(); n],
             tile: Tile::default(),
-            ran: None,
+            executions: None,
         })
     }
 
-    /// From now on keeps what runs, op by op.
-    pub fn watch(&mut self) {
-        self.ran = Some(Vec::new());
+    /// Records all executions of ops from this call on.
+    pub fn record_executions(&mut self) {
+        self.executions = Some(Vec::new());
     }
 
-    /// What ran since the last call, in order; nothing without [`Self::watch`].
-    pub fn ran(&mut self) -> Vec<Ran<'t>> {
-        self.ran.as_mut().map(std::mem::take).unwrap_or_default()
+    /// Returns the executions since the last call, in order; none without
+    /// [`Self::record_executions`].
+    pub fn take_executions(&mut self) -> Vec<Execution<'t>> {
+        self.executions.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     /// Sets a parameter.
     ///
     /// # Errors
-    /// If there is none of that name, or the value is out of its range.
+    /// If no parameter has that name, or the value is out of its range.
     pub fn set(&mut self, name: &str, value: i32) -> Result<(), Fault> {
         let param = self.tape.params.iter().find(|p| p.name == name);
         let param = param.ok_or_else(|| named(name, "no such parameter".into()))?;
@@ -102,10 +107,10 @@ impl<'t> Replay<'t> {
         Ok(())
     }
 
-    /// Runs the kernel once. Lists start empty; columns keep what they hold.
+    /// Runs the kernel once. Lists start empty, and columns keep their words from the previous run.
     ///
     /// # Errors
-    /// The first op that faults, or a parameter that was not set.
+    /// Returns the first op that faults, or a parameter that was not set.
     pub fn run(&mut self) -> Result<(), Fault> {
         let unset = |p: &&Param| self.scalars[p.value.0 as usize].is_none();
         if let Some(p) = self.tape.params.iter().find(unset) {
@@ -127,13 +132,13 @@ impl<'t> Replay<'t> {
                 (None, code) => {
                     let done = if code.on_lanes() { self.lanes(op) } else { self.whole(op) };
                     done.map_err(|what| Fault { op: self.tape.line(op), what })?;
-                    if self.ran.is_some() {
+                    if self.executions.is_some() {
                         let (lanes, active) = if code.on_lanes() {
                             (self.tile.live, self.masked(op))
                         } else {
                             self.extent(op)
                         };
-                        self.note(op, lanes, active);
+                        self.log(op, lanes, active);
                     }
                 }
             }
@@ -143,7 +148,7 @@ impl<'t> Replay<'t> {
 
     fn sweep(&mut self, op: &'t Op, body: &'t Block) -> Result<(), Fault> {
         let n = usize::try_from(self.scalar(op.args[0])).unwrap_or(0);
-        self.note(op, n, 0);
+        self.log(op, n, 0);
         for at in (0..n).step_by(self.width) {
             self.tile = Tile { at, live: self.width.min(n - at), n };
             self.block(body)?;
@@ -160,7 +165,7 @@ impl<'t> Replay<'t> {
         Ok(())
     }
 
-    /// By halving, from the ends: the hint changes the cost only, and here there is none.
+    /// Bisects from the ends: the hint changes only the cost, which is counted separately.
     fn bisect(&mut self, op: &'t Op, body: &'t Block) -> Result<(), Fault> {
         let need = self.scalar(op.args[1]);
         let (mut low, mut high) = (-128, if need <= 0 { -128 } else { 127 });
@@ -176,18 +181,18 @@ impl<'t> Replay<'t> {
         }
         self.define(op.out, high);
         let hint = self.scalar(op.args[0]);
-        self.note(op, if need <= 0 { 0 } else { counts(hint, high) }, 0);
+        self.log(op, if need <= 0 { 0 } else { counts(hint, high) }, 0);
         Ok(())
     }
 
-    fn note(&mut self, op: &'t Op, lanes: usize, active: usize) {
-        let Some(ran) = &mut self.ran else { return };
+    fn log(&mut self, op: &'t Op, lanes: usize, active: usize) {
+        let Some(executions) = &mut self.executions else { return };
         let grows = op.code == OpCode::Append;
         let at = if grows { self.memory.entries(op.columns[0]).len - active } else { 0 };
-        ran.push(Ran { op, lanes, active, at });
+        executions.push(Execution { op, lanes, active, at });
     }
 
-    /// A scalar. The checker saw that its definition comes before.
+    /// Returns a scalar. The checker has verified that its definition comes before.
     fn scalar(&self, value: Value) -> i32 {
         self.scalars[value.0 as usize].unwrap_or_default()
     }
@@ -199,7 +204,8 @@ impl<'t> Replay<'t> {
     }
 }
 
-/// How often the emitted search counts until it knows the answer: at `hint`, beside it, then by halving.
+/// Returns how often the emitted search counts until it knows the answer: at `hint`, next to it,
+/// then by halving.
 fn counts(hint: i32, answer: i32) -> usize {
     let (mut low, mut high, mut counts) = (-128, 127, 0);
     let mut t = hint.clamp(-128, 126);

@@ -1,11 +1,13 @@
 //! The least synchronisation that a kernel needs.
 //!
-//! What is known: for every buffer, way of access and unit, which units start nothing before that
-//! access is complete. A `PipeBarrier` tells the unit about its own accesses; a flag from Q to P tells P
-//! all that Q did and knew. Where a call would touch what it may not yet, the order is put before it, and
-//! a flag that a loop needs only for what lies before the loop is put there. Loops run until nothing
-//! changes; a branch is taken or not; where paths meet, only what both know is known. In the end every synchronisation that the
-//! others make needless goes: what is left, a mutation test shows to be needed.
+//! The analysis tracks a state: for each place, kind of access and unit, the set of units that
+//! start nothing before the last such access is complete. A `PipeBarrier` adds the unit of the
+//! access; a flag from Q to P adds P to every access of Q, and to every access whose set contains
+//! Q. If an effect touches a place before the unit is in the required sets, a synchronisation is
+//! inserted before the call. A flag that a loop needs only for accesses before the loop is inserted
+//! before the loop. A loop is walked until its state does not change. Where two paths meet, the
+//! sets are intersected. At the end, every synchronisation that the others make redundant is
+//! removed; a mutation test shows that each remaining one is needed.
 
 mod known;
 mod overlap;
@@ -14,22 +16,23 @@ mod step;
 pub use overlap::Overlap;
 
 use crate::aiv::{Node, Sync, syncs};
-use known::{Known, Map, learn, meet};
+use known::{Known, PlaceMap, learn, meet};
 use step::Step;
 
-/// Puts the synchronisation into a kernel that starts and ends with all units idle.
+/// Inserts the synchronisation into a kernel. All units are idle when the kernel starts.
 ///
 /// # Panics
-/// If a helper's own synchronisation does not order what is inside it.
+/// If a helper's own synchronisation does not order the effects inside of it.
 pub fn synchronise(nodes: &mut [Node], map: &impl Overlap) {
-    let map = Map::new(nodes, map);
+    let map = PlaceMap::new(nodes, map);
     let mut steps = map.steps(nodes);
-    while !walk(&map, &mut steps, &mut map.nothing(), true).is_empty() {}
-    // From the last to the first: a flag that came early often does a later one's work.
+    while !walk(&map, &mut steps, &mut map.initial(), true).is_empty() {}
+    // Redundant ones are removed from the last to the first, because an early flag often makes a
+    // later one redundant.
     for n in (0..step::syncs(&mut steps).len()).rev() {
         for i in (0..step::syncs(&mut steps)[n].len()).rev() {
             let sync = step::syncs(&mut steps)[n].remove(i);
-            if !walk(&map, &mut steps, &mut map.nothing(), false).is_empty() {
+            if !walk(&map, &mut steps, &mut map.initial(), false).is_empty() {
                 step::syncs(&mut steps)[n].insert(i, sync);
             }
         }
@@ -39,12 +42,13 @@ pub fn synchronise(nodes: &mut [Node], map: &impl Overlap) {
     }
 }
 
-/// Walks straight code, loops and branches; returns what was lacking and, with `add`, puts it there.
-fn walk(map: &Map, steps: &mut [Step], known: &mut Known, add: bool) -> Vec<Sync> {
+/// Walks over code, loops and branches. Returns the synchronisation that is missing, and inserts it
+/// if `add` is set.
+fn walk(map: &PlaceMap, steps: &mut [Step], known: &mut Known, add: bool) -> Vec<Sync> {
     let mut lacking = Vec::new();
     for step in steps {
         match step {
-            Step::Call { deeds, sync } => lacking.extend(call(map, deeds, sync, known, add)),
+            Step::Call { acts, sync } => lacking.extend(call(map, acts, sync, known, add)),
             Step::If { body, otherwise } => {
                 let mut taken = known.clone();
                 lacking.extend(walk(map, body, &mut taken, add));
@@ -59,12 +63,12 @@ fn walk(map: &Map, steps: &mut [Step], known: &mut Known, add: bool) -> Vec<Sync
                 loop {
                     let mut end = known.clone();
                     lacking.extend(walk(map, body, &mut end, add));
-                    // A round's tiles are not the next one's, nor any other loop's.
+                    // The tiles of this round are not those of the next round or of another loop.
                     map.leave_tile(&mut end);
-                    // A round ends where the next one starts.
+                    // The next round starts with the state at the end of this one.
                     let head = meet(known, &end);
                     if head == *known {
-                        // No round at all leaves the entry.
+                        // A loop that may run no round keeps the state of its entry.
                         if *always {
                             *known = end;
                         }
@@ -80,35 +84,36 @@ fn walk(map: &Map, steps: &mut [Step], known: &mut Known, add: bool) -> Vec<Sync
 }
 
 fn call(
-    map: &Map,
-    deeds: &[step::Deed],
+    map: &PlaceMap,
+    acts: &[step::NumberedAct],
     sync: &mut Vec<Sync>,
     known: &mut Known,
     add: bool,
 ) -> Vec<Sync> {
     sync.iter().for_each(|&s| learn(known, s));
     let (start, mut more) = (known.clone(), Vec::new());
-    for deed in deeds {
-        map.deed(known, deed, &mut |s| {
+    for act in acts {
+        map.apply(known, act, &mut |s| {
             if !more.contains(&s) {
                 more.push(s);
             }
         });
     }
     if add && !more.is_empty() {
-        // What an act inside a helper lacks, it must know before the call.
+        // The missing synchronisation is applied before the call, and then no effect inside of it
+        // may lack any.
         *known = start;
         more.iter().for_each(|&s| learn(known, s));
         sync.extend(&more);
-        for deed in deeds {
-            map.deed(known, deed, &mut |s| panic!("{deeds:?} lack {s:?} inside"));
+        for act in acts {
+            map.apply(known, act, &mut |s| panic!("{acts:?} lack {s:?} inside"));
         }
     }
     more
 }
 
-/// Puts flags that a loop needs for what happened before it there.
-fn hoist(map: &Map, body: &[Step], known: &mut Known, before: &mut Vec<Sync>) {
+/// Inserts flags before a loop that the loop needs for accesses before it.
+fn hoist(map: &PlaceMap, body: &[Step], known: &mut Known, before: &mut Vec<Sync>) {
     for sync in walk(map, &mut body.to_vec(), &mut known.clone(), true) {
         let Sync::Flag(..) = sync else { continue };
         let mut after = known.clone();

@@ -140,7 +140,7 @@ fn place(kernel: &Lowered, tile: u32, slots: u32) -> Plan {
     if kernel.tape.body.all().any(|op| op.code == OpCode::Lookup) {
         plan.put("cells", Element::Word, 64 * 8);
     }
-    for plane in kernel.tape.columns.iter().filter(|c| c.stays) {
+    for plane in kernel.tape.columns.iter().filter(|c| c.resident) {
         match plane.kind {
             Kind::Words => plan.put(&plane.name, Element::Word, plane.len),
             Kind::Life => plan.put(&plane.name, Element::Half, plane.len),
@@ -251,7 +251,7 @@ fn columns(kernel: &Lowered) -> BTreeMap<String, (u32, (usize, usize))> {
                 (Kind::List { .. }, OpCode::Len | OpCode::Clear | OpCode::Take) => 0..0,
                 (Kind::List { .. }, OpCode::Item(c) | OpCode::PublishList(c)) => c..c + 1,
                 (Kind::List { width }, _) => 0..width,
-                (Kind::Words, _) if !column.stays => 0..1,
+                (Kind::Words, _) if !column.resident => 0..1,
                 _ => 0..0,
             };
             for at in touched {

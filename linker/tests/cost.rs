@@ -173,15 +173,15 @@ fn helpers_declare_what_they_use() {
             "LINKS",
             "LINK_BITS",
             "SLOT_BITS",
-            "PRINT_SHIFT",
+            "FINGERPRINT_SHIFT",
             "FOUND_BITS",
             "CHUNK",
             "SPAN",
             "WIDE",
-            "PIECES",
+            "PLANE_PIECES",
             "POSITION_WORD_AT",
             "SLOT_WORD_AT",
-            "PRINT_WORD_AT",
+            "FINGERPRINT_WORD_AT",
             "FOUND_WORD_AT",
         ];
         for (refers, kind) in [

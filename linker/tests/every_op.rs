@@ -62,22 +62,22 @@ impl Kernel for Lists {
             });
             m.take(&mut d.pairs, &mut d.more);
             let at = r * m.scalar(2) + 1;
-            m.put(&mut d.out, at, m.len(&d.count));
-            let again = m.peek(&d.out, at) + r;
-            m.put(&mut d.out, at + 1, again);
+            m.write_output(&mut d.out, at, m.len(&d.count));
+            let again = m.read_output(&d.out, at) + r;
+            m.write_output(&mut d.out, at + 1, again);
         });
         m.phase(Phase::Probe, "branches.");
-        let many = m.named("many", m.gt(m.len(&d.pairs), m.scalar(30)));
+        let many = m.name_scalar("many", m.gt(m.len(&d.pairs), m.scalar(30)));
         m.when(many, || m.clear(&mut d.more));
         m.when(m.not(many), || {
-            m.when(m.ne(d.n, m.scalar(16)), || m.put(&mut d.out, m.scalar(30), d.n));
+            m.when(m.ne(d.n, m.scalar(16)), || m.write_output(&mut d.out, m.scalar(30), d.n));
         });
         m.publish_list(&mut d.out, m.scalar(40), &d.pairs, 0);
         m.publish_list(&mut d.out, m.scalar(40) + m.len(&d.pairs), &d.pairs, 1);
         let (a, b) = (m.len(&d.pairs), m.len(&d.more));
         let tests = [m.max(a, b), m.min(a, b), m.ne(a, b), m.ne(b, b), m.not(m.ne(a, b))];
         for (n, s) in (20..).zip(tests.into_iter().chain([m.gt(a, b), m.gt(b, a)])) {
-            m.put(&mut d.out, m.scalar(n), s);
+            m.write_output(&mut d.out, m.scalar(n), s);
         }
     }
 }
@@ -110,8 +110,8 @@ impl Kernel for Lifetimes {
                 m.set_life(t, &mut d.life, lane * 9, -100, m.eq_to(lane & 1, 0));
             });
             m.age(&mut d.life, m.max(th + 1, m.scalar(0)), settle);
-            let dead = m.len(&d.count) + m.peek(&d.out, m.scalar(0));
-            m.put(&mut d.out, m.scalar(0), dead);
+            let dead = m.len(&d.count) + m.read_output(&d.out, m.scalar(0));
+            m.write_output(&mut d.out, m.scalar(0), dead);
         }
     }
 }
@@ -121,7 +121,7 @@ struct Global;
 
 impl Kernel for Global {
     fn run<M: Machine>(m: M, d: &mut KernelMemory<'_, M>) {
-        let at = m.get(&d.input, m.scalar(0));
+        let at = m.read_input(&d.input, m.scalar(0));
         m.fetch(&mut d.x, &d.input, at, d.n);
         m.sweep(d.n, |t| {
             let x = m.load(t, &d.x);

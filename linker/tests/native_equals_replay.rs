@@ -42,7 +42,7 @@ fn replayed_without_deferral(
     let mut state = StepState::clear(p);
     let run_step = |step: &Request| {
         let mut step = step.clone();
-        step.params.iter_mut().filter(|p| p.0 == "late").for_each(|p| p.1 = 0);
+        step.params.iter_mut().filter(|p| p.0 == "deferred").for_each(|p| p.1 = 0);
         state.replay(tape, width, &step)
     };
     steps.iter().map(run_step).collect()

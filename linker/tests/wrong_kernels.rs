@@ -139,7 +139,7 @@ fn a_value_is_not_used_outside_its_block() {
     let scalar = refused(|m, mut d| {
         let mut kept = None;
         m.repeat(3, d.n, |r| kept = Some(r + 1));
-        m.put(&mut d.out, d.n, kept.expect("recorded"));
+        m.write_output(&mut d.out, d.n, kept.expect("recorded"));
     });
     assert!(matches!(scalar, Why::Undefined(_)), "{scalar}");
 }
@@ -150,7 +150,7 @@ fn rust_variables_do_not_carry_values_between_rounds() {
         let mut sum = m.scalar(0);
         m.repeat(3, d.n, |r| {
             sum = sum + r;
-            m.put(&mut d.out, r, sum);
+            m.write_output(&mut d.out, r, sum);
         });
     });
     assert_eq!(scalar, Why::Carried);
@@ -159,7 +159,7 @@ fn rust_variables_do_not_carry_values_between_rounds() {
             let mut first = None;
             m.repeat(3, d.n, |r| {
                 let here = r + 1;
-                m.put(&mut d.out, r, *first.get_or_insert(here));
+                m.write_output(&mut d.out, r, *first.get_or_insert(here));
             });
         });
     });
@@ -175,7 +175,7 @@ fn rust_variables_do_not_carry_values_between_rounds() {
 
 #[test]
 fn operations_are_refused_where_the_width_would_matter() {
-    let per_tile = refused(|m, mut d| m.sweep(d.n, |_| m.put(&mut d.out, d.n, d.n)));
+    let per_tile = refused(|m, mut d| m.sweep(d.n, |_| m.write_output(&mut d.out, d.n, d.n)));
     assert_eq!(per_tile, Why::InsideSweep);
     let length = refused(|m, mut d| {
         m.sweep(d.n, |t| m.store(t, &mut d.y, m.splat(0) + m.len(&d.list)));
@@ -257,8 +257,8 @@ fn overflow_is_refused_and_is_a_fault() {
     }
     assert!(emulated(Emu::<1>) && emulated(Emu::<3>) && emulated(Emu::<16>));
     let sum = faults(|m, mut d| {
-        let n = m.get(&d.ids, m.scalar(0)) + 1;
-        m.put(&mut d.out, m.scalar(0), n);
+        let n = m.read_input(&d.ids, m.scalar(0)) + 1;
+        m.write_output(&mut d.out, m.scalar(0), n);
     });
     assert_eq!(sum.what, "a scalar overflows");
 }
@@ -292,14 +292,14 @@ fn reading_poison_is_a_fault() {
 
 #[test]
 fn exceeding_a_bound_is_a_fault() {
-    let global = faults(|m, mut d| m.put(&mut d.out, m.scalar(64), d.n));
-    assert_eq!(global.what, "1 words at 64 of `out`, which has 64");
+    let global = faults(|m, mut d| m.write_output(&mut d.out, m.scalar(64), d.n));
+    assert_eq!(global.what, "1 words at 64 are outside of `out`, which has 64 words");
     let full = faults(|m, mut d| {
         m.repeat(9, d.n, |_| {
             m.sweep(d.n, |t| m.append(t, &mut d.list, !m.is_negative(m.iota(t)), [m.iota(t)]));
         });
     });
-    assert!(full.what.starts_with("`list` holds 64"), "{full}");
+    assert!(full.what.starts_with("`list` has room for 64 entries"), "{full}");
     let tape = record(|_, _| ()).unwrap();
     let mut replay = Replay::new(&tape, 1).unwrap();
     assert!(replay.bind("x", vec![256; 64]).is_err(), "out of its range");
@@ -322,12 +322,12 @@ fn a_branch_takes_a_flag_and_its_values_stay_inside() {
     let leaks = refused(|m, mut d| {
         let mut known = d.n;
         m.when(m.gt(d.n, m.scalar(3)), || known = m.len(&d.list));
-        m.put(&mut d.out, m.scalar(0), known);
+        m.write_output(&mut d.out, m.scalar(0), known);
     });
     assert!(matches!(leaks, Why::Undefined(_)), "{leaks}");
     let right = record(|m, mut d| {
         let some = m.gt(d.n, m.scalar(0));
-        m.when(m.not(some), || m.put(&mut d.out, m.scalar(0), d.n));
+        m.when(m.not(some), || m.write_output(&mut d.out, m.scalar(0), d.n));
     });
     check(&right.unwrap()).unwrap();
 }

@@ -107,7 +107,7 @@ impl avsg::device::machine::Kernel for StageOneCall<'_> {
             misses: MissList { position, id, slot, row, at: zero },
             record: Span { words: self.record, at: zero },
             share: Share { shared: zero, at: zero, len: zero },
-            late: zero,
+            deferred: zero,
         };
         stage_one(c, self.p, &mut state, &mut work, &mut request);
     }

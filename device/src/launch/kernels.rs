@@ -1,55 +1,56 @@
-//! The device kernels' parameter lists: declared here once, for the text that is emitted and for the host
-//! that launches it.
+//! The parameter lists of the device kernels, declared here once for the emitted text and for the
+//! host that launches it.
 
-/// An address that a kernel takes.
+/// An address that a kernel takes as a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arg {
-    /// Selected ids, row by row: int32 `[rows, stride]`.
+    /// The selected ids, row by row: int32 `[rows, stride]`.
     Ids,
-    /// First row of each request, and the number of rows: int32 `[requests + 1]`.
+    /// The first row of each request, and the number of rows: int32 `[requests + 1]`.
     CuQ,
-    /// State of each request, -1 for a padded one: int32 `[requests]`.
+    /// The state of each request, -1 for a padded one: int32 `[requests]`.
     State,
-    /// Generation of each request: int32 `[requests]`.
+    /// The generation of each request: int32 `[requests]`.
     Generation,
-    /// Final tokens of each request before the step, or -1: int32 `[requests]`.
+    /// The number of tokens of each request that were final before the step, or -1: int32
+    /// `[requests]`.
     StableLen,
-    /// Sequence length of each request: int32 `[requests]`.
+    /// The sequence length of each request: int32 `[requests]`.
     SeqLen,
-    /// Host blocks: int32 `[requests, stride]`.
+    /// The host blocks: int32 `[requests, stride]`.
     BlockTable,
     /// The tables of all states.
     Tables,
-    /// The lifetime rule as half-precision numbers, where the table has one.
+    /// The lifetime rule as half-precision numbers, for a table that has one.
     Rules,
-    /// Addresses of one layer's host chunks, segment by segment: 64-bit.
+    /// The addresses of one layer's host chunks, segment by segment: 64-bit.
     HostChunks,
-    /// One layer's slots, first segment.
+    /// The first segment of one layer's slots.
     Kv0,
-    /// One layer's slots, second segment.
+    /// The second segment of one layer's slots.
     Kv1,
-    /// The rows of this step, first segment.
+    /// The first segment of the rows of this step.
     Fresh0,
-    /// The rows of this step, second segment.
+    /// The second segment of the rows of this step.
     Fresh1,
-    /// Returned slots: int32 `[rows, K]`.
+    /// The returned slots: int32 `[rows, K]`.
     Slot,
-    /// Valid ids of each row: int32 `[rows]`.
+    /// The number of valid ids of each row: int32 `[rows]`.
     Valid,
-    /// Miss list, positions: int32 `[rows * K]`.
+    /// The positions of the miss list: int32 `[rows * K]`.
     MissPos,
-    /// Miss list, ids.
+    /// The ids of the miss list, with the shape of the positions.
     MissId,
-    /// Miss list, slots.
+    /// The slots of the miss list, with the shape of the positions.
     MissSlot,
-    /// Miss list, host rows.
+    /// The host rows of the miss list, with the shape of the positions.
     MissRow,
-    /// Records, 16 words each: int32 `[requests, 16]`.
+    /// The records, 16 words each: int32 `[requests, 16]`.
     Record,
 }
 
 impl Arg {
-    /// The parameter's name in the emitted text.
+    /// Returns the name of the parameter in the emitted text.
     pub fn name(self) -> &'static str {
         match self {
             Self::Ids => "ids",
@@ -82,21 +83,21 @@ impl Arg {
 pub enum KernelName {
     /// Stage One.
     Plan,
-    /// Stage Two of one layer.
+    /// Stage Two, for one layer.
     Transfer,
-    /// Stage One, SyncAll, Stage Two.
+    /// Stage One, SyncAll, and Stage Two.
     Step,
-    /// Fresh rows to the host pool.
+    /// Copies fresh rows to the host pool.
     Append,
     /// Empties every table.
     Reset,
 }
 
 impl KernelName {
-    /// All of them.
+    /// All kernels.
     pub const ALL: [Self; 5] = [Self::Plan, Self::Transfer, Self::Step, Self::Append, Self::Reset];
 
-    /// The entry point, which is also the name of its file.
+    /// Returns the name of the entry point, which is also the name of its file.
     pub fn entry(self) -> &'static core::ffi::CStr {
         match self {
             Self::Plan => c"avsg_plan",
@@ -107,7 +108,8 @@ impl KernelName {
         }
     }
 
-    /// Its parameters in order. Behind them come a workspace, which is null, and the launch's scalars.
+    /// Returns the parameters in order. After them a launch passes a workspace, which is null, and
+    /// the scalars.
     pub fn args(self) -> &'static [Arg] {
         match self {
             Self::Plan => &PLAN,
@@ -118,7 +120,7 @@ impl KernelName {
         }
     }
 
-    /// Which of its parameters it only writes.
+    /// Returns the parameters that the kernel only writes.
     pub fn outputs(self) -> &'static [Arg] {
         match self {
             Self::Plan | Self::Step => &OUTPUTS,
@@ -126,7 +128,8 @@ impl KernelName {
         }
     }
 
-    /// Which of its parameters an operator package passes once more as outputs: they are updated in place.
+    /// Returns the parameters that the kernel updates in place. An operator package passes them
+    /// once more as outputs.
     pub fn updated(self) -> &'static [Arg] {
         match self {
             Self::Plan | Self::Reset => &[Arg::Tables],
@@ -156,5 +159,5 @@ const STEP: [Arg; 21] = [
 const APPEND: [Arg; 8] = [CuQ, State, StableLen, SeqLen, BlockTable, HostChunks, Fresh0, Fresh1];
 const RESET: [Arg; 1] = [Tables];
 
-/// Parameters of the kernel with the most, the workspace included.
-pub const MOST_ARGS: usize = STEP.len() + 1;
+/// The number of parameters of the kernel with the most, including the workspace.
+pub const MAX_ARGS: usize = STEP.len() + 1;

@@ -1,21 +1,25 @@
-//! Sharing: how many cores probe the first token of a request, and which part of it each probes.
-//! [`crate::batched`] says how.
+//! Sharing: the number of cores that probe the first token of a request, and the share of each
+//! core. [`crate::batched`] describes the method.
 
-/// Ids below which a core's part is not made smaller: a vector's lanes.
-pub const PART: usize = 64;
-/// Cores below which a request is not shared: looking at all links at once would take longer than Probe.
-pub const SHARERS: usize = 4;
+/// The smallest number of ids in a core's share: the lanes of a vector.
+pub const MIN_SHARE: usize = 64;
+/// The smallest number of cores that share a token. With fewer, examining all links at once would
+/// take longer than Probe.
+pub const MIN_SHARERS: usize = 4;
 
-/// Pieces of a table's plane on its way in, of which sharers begin with different ones.
-pub const PIECES: usize = 4;
+/// The number of pieces in which a plane of a table is fetched. Sharers begin with different
+/// pieces.
+pub const PLANE_PIECES: usize = 4;
 
-/// How many cores probe for each request of a batch: one, or as many as there are for each.
+/// Returns the number of cores that probe for each request of a batch: 1, or as many as there are
+/// for each request.
 pub fn sharers(requests: usize, k: usize, cores: usize) -> usize {
-    let each = (cores / requests.max(1)).min(k.div_ceil(PART));
-    if each < SHARERS { 1 } else { each }
+    let each = (cores / requests.max(1)).min(k.div_ceil(MIN_SHARE));
+    if each < MIN_SHARERS { 1 } else { each }
 }
 
-/// Ids of each sharer's part but the last: whole blocks.
-pub fn part(k: usize, sharers: usize) -> usize {
+/// Returns the number of ids in the share of each sharer but the last, a multiple of 8 (a block of
+/// 32 bytes).
+pub fn share_len(k: usize, sharers: usize) -> usize {
     k.div_ceil(sharers * 8) * 8
 }

@@ -1,54 +1,55 @@
-//! Stage Two: which core copies which misses.
+//! Stage Two: the division of the misses between the copying cores (Eq. 5 and 6).
 //!
-//! The miss lists of a batch lie side by side, request by request and in token order. With n misses and
-//! C copying cores, core c takes `[floor(c·n/C), floor((c+1)·n/C))` of that one list ([`Strategy::Balanced`],
-//! the paper's S3): no two cores differ by more than one row, whatever the requests look like. S1 and S2
-//! are what others do, for comparison.
+//! The miss lists of a batch form one list, request by request and in token order. With n misses
+//! and C copying cores, core c takes `[floor(c·n/C), floor((c+1)·n/C))` of that list
+//! ([`Strategy::Balanced`], the paper's S3): two cores differ by at most one row, whatever the
+//! requests are. S1 and S2 (Eq. 13 and 14) are for comparison.
 
 use core::ops::Range;
 
-/// How misses are spread over cores.
+/// The division of misses between cores.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Strategy {
-    /// S1: whole requests to cores.
+    /// S1: each core takes whole requests.
     Request,
-    /// S2: equal shares of the selected positions, hits included.
+    /// S2: each core takes an equal share of the selected positions, including hits.
     Position,
-    /// S3: equal shares of the misses.
+    /// S3: each core takes an equal share of the misses.
     #[default]
     Balanced,
 }
 
-/// Where share `core` of `n` things over `cores` cores begins: floor(core · n / cores).
+/// Returns the start of share `core` of `n` items over `cores` cores: floor(core · n / cores).
 #[inline]
-pub fn cut(n: usize, core: usize, cores: usize) -> usize {
-    // A quotient and a remainder each: core · n would not fit a word for every n.
+pub fn share_start(n: usize, core: usize, cores: usize) -> usize {
+    // The quotient and the remainder are multiplied separately, because core · n may overflow.
     let (whole, rest) = (n / cores, n % cores);
     core * whole + core * rest / cores
 }
 
-/// One request's part in a batch's miss lists.
+/// The misses of one request in the miss lists of a batch.
 #[derive(Clone, Copy, Debug)]
-pub struct Share<'a> {
-    /// Positions (token · K + lane) of its misses, ascending.
+pub struct RequestMisses<'a> {
+    /// The positions (token · K + lane) of the misses, ascending.
     pub positions: &'a [i32],
-    /// Its selected positions: tokens · K.
+    /// The number of selected positions: tokens · K.
     pub selected: usize,
 }
 
-/// Calls `run(request, range of its miss list)` for every piece that `core` copies; none is empty.
+/// Calls `run(request, range)` for every non-empty range of a request's miss list that `core`
+/// copies.
 #[inline]
-pub fn pieces<'a>(
+pub fn for_each_range<'a>(
     strategy: Strategy,
     core: usize,
     cores: usize,
     requests: usize,
-    share: impl Fn(usize) -> Share<'a>,
+    share: impl Fn(usize) -> RequestMisses<'a>,
     mut run: impl FnMut(usize, Range<usize>),
 ) {
     if strategy == Strategy::Request {
-        for request in cut(requests, core, cores)..cut(requests, core + 1, cores) {
-            // A padded request has no misses, and no state for `run` to look up.
+        for request in share_start(requests, core, cores)..share_start(requests, core + 1, cores) {
+            // A padded request has no misses and no state, so `run` must not be called for it.
             let n = share(request).positions.len();
             if n > 0 {
                 run(request, 0..n);
@@ -56,12 +57,12 @@ pub fn pieces<'a>(
         }
         return;
     }
-    let size = |s: &Share<'_>| match strategy {
+    let size = |s: &RequestMisses<'_>| match strategy {
         Strategy::Position => s.selected,
         _ => s.positions.len(),
     };
     let total = (0..requests).map(|r| size(&share(r))).sum();
-    let (from, to) = (cut(total, core, cores), cut(total, core + 1, cores));
+    let (from, to) = (share_start(total, core, cores), share_start(total, core + 1, cores));
     let mut base = 0;
     for request in 0..requests {
         let share = share(request);
@@ -87,18 +88,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cuts_cover_and_differ_by_at_most_one() {
-        // Miri runs a thousandth as fast, and finds nothing new in the two-hundredth length.
+    fn shares_cover_all_items_and_differ_by_at_most_one() {
+        // Miri is about a thousand times slower, so it tests fewer lengths.
         let (lengths, most) = if cfg!(miri) { (12, 8) } else { (200, 50) };
         for n in 0..lengths {
             for cores in 1..most {
-                let sizes = (0..cores).map(|c| cut(n, c + 1, cores) - cut(n, c, cores));
+                let sizes =
+                    (0..cores).map(|c| share_start(n, c + 1, cores) - share_start(n, c, cores));
                 let (low, high) = sizes.fold((usize::MAX, 0), |(l, h), s| (l.min(s), h.max(s)));
-                assert!(high - low <= 1 && cut(n, 0, cores) == 0 && cut(n, cores, cores) == n);
-                assert!((0..=cores).all(|c| cut(n, c, cores) == c * n / cores));
+                assert!(
+                    high - low <= 1
+                        && share_start(n, 0, cores) == 0
+                        && share_start(n, cores, cores) == n
+                );
+                assert!((0..=cores).all(|c| share_start(n, c, cores) == c * n / cores));
             }
         }
-        assert_eq!(cut(usize::MAX, 3, 3), usize::MAX);
+        assert_eq!(share_start(usize::MAX, 3, 3), usize::MAX);
     }
 
     #[test]
@@ -108,8 +114,8 @@ mod tests {
             for cores in 1..10 {
                 let mut seen = [[0; 8]; 4];
                 for core in 0..cores {
-                    let share = |r: usize| Share { positions: lists[r], selected: 20 };
-                    pieces(strategy, core, cores, 4, share, |r, range| {
+                    let share = |r: usize| RequestMisses { positions: lists[r], selected: 20 };
+                    for_each_range(strategy, core, cores, 4, share, |r, range| {
                         assert!(!range.is_empty());
                         range.for_each(|i| seen[r][i] += 1);
                     });

@@ -1,36 +1,37 @@
-//! What a launch on a device is told besides its arrays: one plain struct, read once per core.
+//! The scalars of a launch on a device: one plain struct that each core reads once.
 //!
-//! The host fills it; emitted kernels declare the same struct. Both come from the one list below, and
-//! the emitted text asserts every offset.
+//! The host fills it, and emitted kernels declare the same struct. Both are made from the one list
+//! below, and the emitted text asserts every offset.
 
 use core::mem::{offset_of, size_of};
 
-use super::share::{part, sharers};
+use super::share::{share_len, sharers};
 use crate::table::params::{Frequency, Params};
 
-/// Segments of a row that a device kernel takes.
+/// The largest number of segments of a row that a device kernel supports.
 pub const MAX_SEGMENTS: usize = 2;
-/// Pointers of host chunks that a core keeps at hand, per layer.
+/// The largest number of pointers to host chunks per layer that a core keeps in fast memory.
 pub const MAX_CHUNKS: u32 = 2048;
-/// Rows that one half of the staging area takes at most: that many are in flight before one wait.
+/// The largest number of rows in one half of the staging area, all of which are in flight before
+/// one wait.
 pub const MAX_HALF_ROWS: u32 = 32;
-/// Bytes of one half of the staging area.
+/// The size of one half of the staging area, in bytes.
 pub const HALF_BYTES: u32 = 64 * 1024;
 
-/// A field of [`Tiling`], for whoever writes the struct in another language.
+/// A field of [`Tiling`], for code that declares the struct in another language.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Field {
-    /// Its name here.
+    /// The name of the field.
     pub name: &'static str,
-    /// What it means.
+    /// The meaning of the field.
     pub doc: &'static str,
-    /// Its offset in bytes.
+    /// The offset of the field, in bytes.
     pub offset: usize,
-    /// Words; 0 means that it is one, and no array.
+    /// The length of an array in words; 0 for a field that is one word.
     pub array: usize,
 }
 
-/// A type that a field may have: signed words.
+/// A type of a field: one or more signed words.
 trait Words {
     const ARRAY: usize;
     fn words(&self) -> &[i32];
@@ -52,7 +53,7 @@ impl Words for [i32; MAX_SEGMENTS] {
 
 macro_rules! tiling {
     ($($doc:literal $name:ident: $type:ty,)*) => {
-        /// Every scalar of a launch.
+        /// The scalars of a launch.
         #[repr(C)]
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct Tiling {
@@ -60,7 +61,7 @@ macro_rules! tiling {
         }
 
         impl Tiling {
-            /// The struct, field by field.
+            /// The fields in order.
             pub const FIELDS: &'static [Field] = &[$(Field {
                 name: stringify!($name),
                 doc: $doc,
@@ -68,7 +69,7 @@ macro_rules! tiling {
                 array: <$type as Words>::ARRAY,
             },)*];
 
-            /// The struct as words: what a kernel reads.
+            /// Returns the struct as the words that a kernel reads.
             pub fn words(&self) -> [i32; size_of::<Tiling>() / 4] {
                 let mut all = [0; size_of::<Tiling>() / 4];
                 $(
@@ -82,86 +83,87 @@ macro_rules! tiling {
 }
 
 tiling! {
-    "Requests of the batch, padded ones included." requests: i32,
-    "Ids per row, 1..=K of the geometry." k: i32,
-    "Words from row to row of ids." ids_stride: i32,
-    "Entries of a request in the block table; 0 without one." block_stride: i32,
-    "Rows (without block table) or blocks (with one) of the host pool." pool_units: i32,
-    "Request states: tables, and S slots each." states: i32,
-    "Cores that copy; as many as were launched, if that is less." copy_cores: i32,
-    "Cores that probe for each request of a step; 1: none shares." sharers: i32,
-    "Ids of each sharer's part but the last." part: i32,
-    "Segments of a row: 1 or 2." segments: i32,
+    "The number of requests of the batch, including padded ones." requests: i32,
+    "The number of ids per row, 1..=K of the geometry." k: i32,
+    "Words from one row of ids to the next." ids_stride: i32,
+    "The number of entries of a request in the block table; 0 without one." block_stride: i32,
+    "The number of rows (without block table) or blocks (with one) of the host pool." pool_units: i32,
+    "The number of request states, each of which is a table and S slots." states: i32,
+    "The number of cores that copy; all launched cores if there are fewer." copy_cores: i32,
+    "The number of cores that probe for each request of a step; 1 without sharing." sharers: i32,
+    "The number of ids in the share of each sharer but the last." share_len: i32,
+    "The number of segments of a row, 1 or 2." segments: i32,
     "Bytes of each segment." bytes: [i32; MAX_SEGMENTS],
-    "Each segment's first pointer in hostChunks." chunk_first: [i32; MAX_SEGMENTS],
-    "A chunk of the segment holds 1 << this rows." chunk_shift: [i32; MAX_SEGMENTS],
-    "Pointers in hostChunks." chunks: i32,
-    "Rows staged in one half of the staging area." half_rows: i32,
-    "Bytes from row to row in a host chunk." host_stride: [i32; MAX_SEGMENTS],
-    "Bytes from slot to slot in the device buffer." kv_stride: [i32; MAX_SEGMENTS],
-    "Bytes from row to row of the fresh rows." fresh_stride: [i32; MAX_SEGMENTS],
+    "The index of each segment's first pointer in hostChunks." chunk_first: [i32; MAX_SEGMENTS],
+    "The logarithm of the rows per chunk of each segment." chunk_shift: [i32; MAX_SEGMENTS],
+    "The number of pointers in hostChunks." chunks: i32,
+    "The number of rows staged in one half of the staging area." half_rows: i32,
+    "Bytes from one row to the next in a host chunk." host_stride: [i32; MAX_SEGMENTS],
+    "Bytes from one slot to the next in the device buffer." kv_stride: [i32; MAX_SEGMENTS],
+    "Bytes from one row to the next of the fresh rows." fresh_stride: [i32; MAX_SEGMENTS],
 }
 
 const _: () = assert!(size_of::<Tiling>() == 96);
 
-/// One segment of a layer's rows, as a device sees it.
+/// One segment of a layer's rows, as a device accesses it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
-    /// Bytes that are copied.
+    /// The bytes of the segment that are copied.
     pub bytes: u32,
-    /// Bytes from row to row in a host chunk.
+    /// Bytes from one row to the next in a host chunk.
     pub host_stride: u32,
-    /// Bytes from slot to slot in the device buffer.
+    /// Bytes from one slot to the next in the device buffer.
     pub kv_stride: u32,
-    /// Bytes from row to row of the fresh rows.
+    /// Bytes from one row to the next of the fresh rows.
     pub fresh_stride: u32,
-    /// A chunk holds `1 << chunk_shift` rows.
+    /// The logarithm of the rows per chunk: a chunk holds `1 << chunk_shift` rows.
     pub chunk_shift: u32,
-    /// Chunks of this segment in this layer; their pointers follow the last segment's.
+    /// The number of chunks of this segment in this layer; their pointers follow those of the
+    /// previous segment.
     pub chunks: u32,
 }
 
-/// What the scalars of a launch are made from.
+/// The quantities from which the scalars of a launch are computed.
 #[derive(Clone, Copy, Debug)]
 pub struct Launch<'a> {
-    /// Requests of the batch.
+    /// The number of requests of the batch.
     pub requests: u32,
-    /// The most rows (tokens) that the batch may have.
+    /// The largest number of rows (tokens) of the batch.
     pub rows: u32,
-    /// Ids per row.
+    /// The number of ids per row.
     pub k: u32,
-    /// Words from row to row of ids.
+    /// Words from one row of ids to the next.
     pub ids_stride: u32,
-    /// Entries of a request in the block table.
+    /// The number of entries of a request in the block table.
     pub block_stride: u32,
-    /// Rows or blocks of the host pool.
+    /// The number of rows or blocks of the host pool.
     pub pool_units: u32,
-    /// Request states.
+    /// The number of request states.
     pub states: u32,
-    /// Cores that the kernel is launched on.
+    /// The number of cores that the kernel is launched on.
     pub cores: u32,
-    /// Cores that copy.
+    /// The number of cores that copy.
     pub copy_cores: u32,
-    /// Segments of a row.
+    /// The segments of a row.
     pub segments: &'a [Segment],
 }
 
-/// Which limit of a device launch is broken, and by how much.
+/// The limit of a device launch that is exceeded, with the value that exceeds it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// So many segments; it must be 1..=[`MAX_SEGMENTS`].
+    /// The number of segments, which must be 1..=[`MAX_SEGMENTS`].
     Segments(usize),
-    /// A row takes so many bytes of staging memory; at most [`HALF_BYTES`].
+    /// The bytes of staging memory that a row takes; 1..=[`HALF_BYTES`].
     RowBytes(u64),
-    /// So many host chunks per layer; at most [`MAX_CHUNKS`]. Larger chunks are fewer.
+    /// The number of host chunks per layer; at most [`MAX_CHUNKS`]. Larger chunks are fewer.
     Chunks(u64),
-    /// A chunk of `1 << this` rows; at most `1 << 30`.
+    /// The logarithm of the rows per chunk; at most 30.
     ChunkShift(u32),
-    /// Words of an array, or bytes of a stride; a kernel counts up to `i32::MAX`.
+    /// The words of an array or the bytes of a stride; at most `i32::MAX`.
     Words(u64),
-    /// No copying core.
+    /// The launch has no copying core.
     Cores,
-    /// So many ids per row; 1..=K and at most the stride.
+    /// The number of ids per row; 1..=K and at most the stride.
     K(u32),
 }
 
@@ -169,7 +171,7 @@ impl Tiling {
     /// Fills the struct for a geometry.
     ///
     /// # Errors
-    /// If the launch is more than a kernel can count or stage.
+    /// If a quantity exceeds what a kernel can count or stage.
     pub fn new(p: &Params, launch: &Launch<'_>) -> Result<Self, Fault> {
         let word = |n: u64| i32::try_from(n).map_err(|_| Fault::Words(n));
         let segments = launch.segments;
@@ -186,7 +188,7 @@ impl Tiling {
         if staged == 0 || staged > u64::from(HALF_BYTES) {
             return Err(Fault::RowBytes(staged));
         }
-        // A kernel's offsets into these arrays are 32-bit words.
+        // The offsets of a kernel into these arrays are 32-bit words.
         let (rows, requests) = (u64::from(launch.rows), u64::from(launch.requests));
         let units = u64::from(launch.pool_units) * u64::from(p.page.max(1));
         for words in [
@@ -207,7 +209,7 @@ impl Tiling {
             states: word(launch.states.into())?,
             copy_cores: word(launch.copy_cores.into())?,
             sharers: word(sharers as u64)?,
-            part: word(part(launch.k as usize, sharers) as u64)?,
+            share_len: word(share_len(launch.k as usize, sharers) as u64)?,
             segments: segments.len() as i32,
             half_rows: (u64::from(HALF_BYTES) / staged).min(MAX_HALF_ROWS.into()) as i32,
             ..Self::default()
@@ -233,12 +235,13 @@ impl Tiling {
     }
 }
 
-/// The rule of a hit as a device wants it: 256 halves, entry life + 128 what a hit makes of `life`.
+/// Returns the rule of a hit as a device takes it: 256 halves, of which entry life + 128 is the
+/// lifetime after a hit of a slot with the lifetime `life`.
 pub fn rules(rule: &Frequency) -> [u16; 256] {
     core::array::from_fn(|i| half(rule.hit[(i + 128) & 0xFF]))
 }
 
-/// The bits of a small number as a half. Every byte is exact.
+/// Returns the bits of a small number as a half. Every byte is represented exactly.
 fn half(n: i8) -> u16 {
     let magnitude = u16::from(n.unsigned_abs());
     if magnitude == 0 {
@@ -253,7 +256,7 @@ fn half(n: i8) -> u16 {
 mod tests {
     use super::*;
 
-    /// A half's value, by the definition of the format.
+    /// Returns the value of a half by the definition of the format.
     fn value(bits: u16) -> f64 {
         let sign = if bits >> 15 == 1 { -1.0 } else { 1.0 };
         let exponent = i32::from(bits >> 10 & 31);
@@ -310,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_decides_how_many_are_staged() {
+    fn the_bytes_of_a_row_limit_the_rows_that_are_staged() {
         let p = Params::wide(2048, 4, 8192);
         let rows = |bytes: &[u32]| {
             let mut all = [SEGMENT; 3];
@@ -338,16 +341,16 @@ mod tests {
         assert_eq!(t.words()[..10], [16, 2048, 2048, 0, 65536, 16, 40, 1, 2048, 2]);
         assert_eq!(t.words()[10..18], [1152, 128, 0, 3, 15, 18, 4, 32]);
         assert_eq!(t.words()[18..], [1152; 6]);
-        // Ten cores for each of four requests.
+        // Each of four requests has ten cores.
         let few = Tiling::new(&p, &Launch { requests: 4, ..launch(&two) }).unwrap();
-        assert_eq!((few.sharers, few.part), (10, 208));
+        assert_eq!((few.sharers, few.share_len), (10, 208));
         let many = [SEGMENT, Segment { chunks: MAX_CHUNKS - 2, ..SEGMENT }];
         let chunks = u64::from(MAX_CHUNKS) + 1;
         assert_eq!(Tiling::new(&p, &launch(&many)), Err(Fault::Chunks(chunks)));
     }
 
     #[test]
-    fn what_a_kernel_cannot_count_is_refused() {
+    fn quantities_that_a_kernel_cannot_count_are_refused() {
         let p = Params { page: 128, ..Params::wide(2048, 1, 8192) };
         let one = [SEGMENT];
         let fault = |l: Launch<'_>| Tiling::new(&p, &l).unwrap_err();
@@ -358,7 +361,7 @@ mod tests {
         assert_eq!(fault(Launch { copy_cores: 0, ..l }), Fault::Cores);
         assert_eq!(fault(Launch { k: 2049, ..l }), Fault::K(2049));
         assert_eq!(fault(Launch { k: 9, ids_stride: 8, ..l }), Fault::K(9));
-        let far = [Segment { chunk_shift: 31, ..SEGMENT }];
-        assert_eq!(fault(Launch { segments: &far, ..l }), Fault::ChunkShift(31));
+        let oversized = [Segment { chunk_shift: 31, ..SEGMENT }];
+        assert_eq!(fault(Launch { segments: &oversized, ..l }), Fault::ChunkShift(31));
     }
 }

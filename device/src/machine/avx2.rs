@@ -1,9 +1,9 @@
-//! AVX2: eight lanes in a register, masks in registers too.
+//! AVX2: a register has eight lanes, and masks are registers too.
 //!
-//! A mask is a register of which only the sign bit of each lane counts: `neg` is then free, a choice
-//! is one blend, and only a compression or a scatter has to move the bits to a scalar register.
-//! There is no compression instruction: a table of 256 permutations, 2 KB of bytes, takes its place.
-//! Gathers are eight scalar loads; `vpgatherdd` is no faster on any CPU that stops at AVX2.
+//! Only the sign bit of each lane of a mask is significant. So a sign test costs nothing, a
+//! selection is one blend, and only a compression or a scatter moves the bits to a scalar register.
+//! AVX2 has no compression instruction: a table of 256 permutations, 2 KB, replaces it. A gather is
+//! eight scalar loads; `vpgatherdd` is no faster on any CPU that has AVX2 but not AVX-512.
 
 use super::Kernel;
 use super::cpu::{Column, Cpu, Life};
@@ -19,16 +19,16 @@ pub struct Avx2(());
 #[derive(Clone, Copy)]
 pub struct V(__m256i);
 
-/// One register; a lane is set where its sign bit is.
+/// A mask: one register, in which a lane is set if its sign bit is set.
 #[derive(Clone, Copy)]
 pub struct Mask(__m256i);
 
-/// One intrinsic, or a short run of them, in a function that holds the token.
-macro_rules! shell {
+/// Calls one intrinsic, or a short sequence of them, in a function that holds the token.
+macro_rules! intrinsic {
     ($e:expr) => {
-        // SAFETY: `self`, or the register at hand, exists only because `detect` had seen AVX2, BMI,
-        // POPCNT and LZCNT, so the instructions exist. What an access needs beyond that is checked
-        // where it stands.
+        // SAFETY: `self`, or a register of this machine, exists only because `detect` has found
+        // AVX2, BMI, POPCNT and LZCNT, so the instructions exist. An access to memory is justified
+        // by the comment at its place.
         unsafe { $e }
     };
 }
@@ -37,25 +37,26 @@ impl BitAnd for Mask {
     type Output = Self;
     #[inline(always)]
     fn bitand(self, o: Self) -> Self {
-        Self(shell!(_mm256_and_si256(self.0, o.0)))
+        Self(intrinsic!(_mm256_and_si256(self.0, o.0)))
     }
 }
 impl BitOr for Mask {
     type Output = Self;
     #[inline(always)]
     fn bitor(self, o: Self) -> Self {
-        Self(shell!(_mm256_or_si256(self.0, o.0)))
+        Self(intrinsic!(_mm256_or_si256(self.0, o.0)))
     }
 }
 impl Not for Mask {
     type Output = Self;
     #[inline(always)]
     fn not(self) -> Self {
-        Self(shell!(_mm256_xor_si256(self.0, _mm256_set1_epi32(-1))))
+        Self(intrinsic!(_mm256_xor_si256(self.0, _mm256_set1_epi32(-1))))
     }
 }
 
-/// Per set of lanes: their numbers side by side, one in a byte, the lowest first.
+/// The permutation for each set of eight lanes: the numbers of its lanes, one per byte, the lowest
+/// first.
 static PACKED: [u64; 256] = {
     let mut table = [0; 256];
     let mut set = 0;
@@ -74,25 +75,25 @@ static PACKED: [u64; 256] = {
 };
 
 impl Avx2 {
-    /// The machine, if this CPU and its operating system have AVX2, BMI, POPCNT and LZCNT.
+    /// Returns the machine if the CPU and the operating system support AVX2, BMI, POPCNT and LZCNT.
     pub fn detect() -> Option<Self> {
         super::cpuid::has_avx2().then_some(Self(()))
     }
 
-    /// Runs a kernel with the machine's instructions enabled.
+    /// Runs a kernel, compiled with the instructions of this machine.
     pub fn run<K: Kernel>(self, kernel: K) -> K::Out {
         #[target_feature(enable = "avx2,bmi1,bmi2,popcnt,lzcnt")]
         fn enabled<K: Kernel>(m: Avx2, kernel: K) -> K::Out {
             kernel.run(m)
         }
-        shell!(enabled(self, kernel))
+        intrinsic!(enabled(self, kernel))
     }
 
-    /// The lanes of a register, as scalars. By 64-bit halves: left alone, the compiler extracts lane
-    /// by lane, which is twice the work for the shuffle port.
+    /// Returns the lanes of a register as scalars. It extracts 64-bit halves: without that, the
+    /// compiler extracts lane by lane, which is twice the work for the shuffle port.
     #[inline(always)]
     fn lanes(self, v: __m256i) -> [u32; 8] {
-        let pairs = shell!([
+        let pairs = intrinsic!([
             _mm256_extract_epi64::<0>(v),
             _mm256_extract_epi64::<1>(v),
             _mm256_extract_epi64::<2>(v),
@@ -104,39 +105,40 @@ impl Avx2 {
         )
     }
 
-    /// Indices reduced into 0..=mask, as scalars.
+    /// Returns indices reduced into 0..=mask, as scalars.
     #[inline(always)]
     fn indices(self, index: V, mask: u32) -> [u32; 8] {
         self.lanes(self.and(index, Cpu::splat(self, mask as i32)).0)
     }
 
-    /// Indices of live lanes reduced into 0..=mask; those of dead lanes go to the pad, each
-    /// lane to a byte of its own: were it one byte, each would wait for the store before it.
+    /// Returns indices reduced into 0..=mask for live lanes, and an index into the pad for each
+    /// other lane. Each such lane has a byte of its own, because a store to one common byte would
+    /// wait for the previous one.
     #[inline(always)]
     fn padded(self, slot: V, mask: u32, k: Mask) -> [u32; 8] {
         let index = self.and(slot, Cpu::splat(self, mask as i32));
         self.lanes(self.select(k, index, Cpu::iota(self, mask as i32 + 1)).0)
     }
 
-    /// One bit a lane.
+    /// Returns a mask with one bit per lane.
     #[inline(always)]
     fn bits(self, k: Mask) -> u8 {
-        shell!(_mm256_movemask_ps(_mm256_castsi256_ps(k.0))) as u8
+        intrinsic!(_mm256_movemask_ps(_mm256_castsi256_ps(k.0))) as u8
     }
 
-    /// Stores the lanes of `set` side by side at `at`.
+    /// Stores the lanes of `set` next to each other at `at`.
     #[inline(always)]
     fn pack(self, to: &mut [i32], at: usize, v: V, set: u8) {
         let order = PACKED[set as usize].cast_signed();
-        let order = shell!(_mm256_cvtepu8_epi32(_mm_cvtsi64_si128(order)));
-        let packed = V(shell!(_mm256_permutevar8x32_epi32(v.0, order)));
+        let order = intrinsic!(_mm256_cvtepu8_epi32(_mm_cvtsi64_si128(order)));
+        let packed = V(intrinsic!(_mm256_permutevar8x32_epi32(v.0, order)));
         Cpu::store(self, to, at, packed, Mask(v.0));
     }
 
-    /// Eight words at once.
+    /// Returns eight words as a register.
     #[inline(always)]
     fn gathered(self, w: [i32; 8]) -> V {
-        V(shell!(_mm256_setr_epi32(w[0], w[1], w[2], w[3], w[4], w[5], w[6], w[7])))
+        V(intrinsic!(_mm256_setr_epi32(w[0], w[1], w[2], w[3], w[4], w[5], w[6], w[7])))
     }
 }
 
@@ -146,9 +148,9 @@ impl Cpu for Avx2 {
     type K = Mask;
 
     #[inline(always)]
-    fn first(self, n: usize) -> Mask {
+    fn first_lanes(self, n: usize) -> Mask {
         let below = Cpu::iota(self, 0);
-        Mask(shell!(_mm256_cmpgt_epi32(_mm256_set1_epi32(n.min(8) as i32), below.0)))
+        Mask(intrinsic!(_mm256_cmpgt_epi32(_mm256_set1_epi32(n.min(8) as i32), below.0)))
     }
     #[inline(always)]
     fn count(self, k: Mask) -> usize {
@@ -156,56 +158,56 @@ impl Cpu for Avx2 {
     }
     #[inline(always)]
     fn splat(self, value: i32) -> V {
-        V(shell!(_mm256_set1_epi32(value)))
+        V(intrinsic!(_mm256_set1_epi32(value)))
     }
     #[inline(always)]
     fn iota(self, from: i32) -> V {
-        let lanes = shell!(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
-        V(shell!(_mm256_add_epi32(lanes, _mm256_set1_epi32(from))))
+        let lanes = intrinsic!(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+        V(intrinsic!(_mm256_add_epi32(lanes, _mm256_set1_epi32(from))))
     }
     #[inline(always)]
     fn add(self, a: V, b: V) -> V {
-        V(shell!(_mm256_add_epi32(a.0, b.0)))
+        V(intrinsic!(_mm256_add_epi32(a.0, b.0)))
     }
     #[inline(always)]
     fn sub(self, a: V, b: V) -> V {
-        V(shell!(_mm256_sub_epi32(a.0, b.0)))
+        V(intrinsic!(_mm256_sub_epi32(a.0, b.0)))
     }
     #[inline(always)]
     fn mul(self, a: V, b: V) -> V {
-        V(shell!(_mm256_mullo_epi32(a.0, b.0)))
+        V(intrinsic!(_mm256_mullo_epi32(a.0, b.0)))
     }
     #[inline(always)]
     fn and(self, a: V, b: V) -> V {
-        V(shell!(_mm256_and_si256(a.0, b.0)))
+        V(intrinsic!(_mm256_and_si256(a.0, b.0)))
     }
     #[inline(always)]
     fn or(self, a: V, b: V) -> V {
-        V(shell!(_mm256_or_si256(a.0, b.0)))
+        V(intrinsic!(_mm256_or_si256(a.0, b.0)))
     }
     #[inline(always)]
     fn shl(self, v: V, bits: u32) -> V {
-        V(shell!(_mm256_sll_epi32(v.0, _mm_cvtsi32_si128(bits as i32))))
+        V(intrinsic!(_mm256_sll_epi32(v.0, _mm_cvtsi32_si128(bits as i32))))
     }
     #[inline(always)]
     fn mul_scalar(self, v: V, s: i32) -> V {
-        // As signed halves: the high ones are zero.
-        V(shell!(_mm256_madd_epi16(v.0, _mm256_set1_epi32(s))))
+        // Both factors are below 2^15, so as signed 16-bit halves the high ones are zero.
+        V(intrinsic!(_mm256_madd_epi16(v.0, _mm256_set1_epi32(s))))
     }
     #[inline(always)]
     fn madd(self, x: V, p: i32, q: i32) -> V {
-        // The low half as a signed word is x mod 2^16 - 2^15 once its highest bit is flipped.
+        // The low half with its highest bit flipped is, as a signed number, x mod 2^16 - 2^15.
         let kept = self.and(x, Cpu::splat(self, 0x3F_FFFF));
-        let flipped = shell!(_mm256_xor_si256(kept.0, _mm256_set1_epi32(0x8000)));
-        V(shell!(_mm256_madd_epi16(flipped, _mm256_set1_epi32(p | q << 16))))
+        let flipped = intrinsic!(_mm256_xor_si256(kept.0, _mm256_set1_epi32(0x8000)));
+        V(intrinsic!(_mm256_madd_epi16(flipped, _mm256_set1_epi32(p | q << 16))))
     }
     #[inline(always)]
     fn shr(self, v: V, bits: u32) -> V {
-        V(shell!(_mm256_srl_epi32(v.0, _mm_cvtsi32_si128(bits as i32))))
+        V(intrinsic!(_mm256_srl_epi32(v.0, _mm_cvtsi32_si128(bits as i32))))
     }
     #[inline(always)]
     fn select(self, k: Mask, yes: V, no: V) -> V {
-        V(shell!(_mm256_castps_si256(_mm256_blendv_ps(
+        V(intrinsic!(_mm256_castps_si256(_mm256_blendv_ps(
             _mm256_castsi256_ps(no.0),
             _mm256_castsi256_ps(yes.0),
             _mm256_castsi256_ps(k.0)
@@ -213,7 +215,7 @@ impl Cpu for Avx2 {
     }
     #[inline(always)]
     fn eq(self, a: V, b: V) -> Mask {
-        Mask(shell!(_mm256_cmpeq_epi32(a.0, b.0)))
+        Mask(intrinsic!(_mm256_cmpeq_epi32(a.0, b.0)))
     }
     #[inline(always)]
     fn is_negative(self, v: V) -> Mask {
@@ -223,13 +225,13 @@ impl Cpu for Avx2 {
     fn load(self, from: &[i32], at: usize, _: Mask) -> V {
         let words = &from[at..at + 8];
         // `words` is 32 bytes, the size of the load.
-        V(shell!(_mm256_loadu_si256(words.as_ptr().cast())))
+        V(intrinsic!(_mm256_loadu_si256(words.as_ptr().cast())))
     }
     #[inline(always)]
     fn store(self, to: &mut [i32], at: usize, v: V, _: Mask) {
         let words = &mut to[at..at + 8];
         // `words` is 32 bytes, the size of the store.
-        shell!(_mm256_storeu_si256(words.as_mut_ptr().cast(), v.0));
+        intrinsic!(_mm256_storeu_si256(words.as_mut_ptr().cast(), v.0));
     }
     #[inline(always)]
     fn gather(self, column: &Column<'_>, index: V) -> V {
@@ -237,8 +239,8 @@ impl Cpu for Avx2 {
         self.gathered(from_fn(
             #[inline(always)]
             |n| {
-                // SAFETY: `indices` reduced it to at most the column's mask, which `Column::new`
-                // made smaller than its length.
+                // SAFETY: `indices` reduced the index to at most the column's mask, which
+                // `Column::new` made smaller than the length of the column.
                 unsafe { *words.get_unchecked(i[n] as usize) }
             },
         ))
@@ -247,10 +249,10 @@ impl Cpu for Avx2 {
     fn scatter(self, column: &mut Column<'_>, index: V, v: V, k: Mask) {
         let (i, v, set) = (self.indices(index, column.mask()), self.lanes(v.0), self.bits(k));
         let words = column.words_mut();
-        // No branch: a lane that is off writes back what it finds.
+        // This loop has no branch: a lane that is not set writes back the word that it reads.
         for n in 0..8 {
-            // SAFETY: `indices` reduced it to at most the column's mask, which `Column::new` made
-            // smaller than its length.
+            // SAFETY: `indices` reduced the index to at most the column's mask, which `Column::new`
+            // made smaller than the length of the column.
             let word = unsafe { words.get_unchecked_mut(i[n] as usize) };
             *word = if set >> n & 1 == 1 { v[n] as i32 } else { *word };
         }
@@ -265,7 +267,7 @@ impl Cpu for Avx2 {
         self.gathered(from_fn(
             #[inline(always)]
             |n| {
-                // SAFETY: `indices` reduced it to at most S - 1, the last index of `slots`.
+                // SAFETY: `indices` reduced the index to at most S - 1, the last index of `slots`.
                 i32::from(unsafe { *slots.get_unchecked(i[n] as usize) })
             },
         ))
@@ -275,7 +277,7 @@ impl Cpu for Avx2 {
         let i = self.padded(slot, life.mask(), k);
         let bytes = life.padded();
         for s in i {
-            // SAFETY: at most S + 7, and the column is S + SLACK bytes long.
+            // SAFETY: the index is at most S + 7, and the column is S + SLACK bytes long.
             unsafe { *bytes.get_unchecked_mut(s as usize) = value };
         }
     }
@@ -284,7 +286,7 @@ impl Cpu for Avx2 {
         let i = self.padded(slot, life.mask(), k);
         let bytes = life.padded();
         for s in i {
-            // SAFETY: at most S + 7, and the column is S + SLACK bytes long.
+            // SAFETY: the index is at most S + 7, and the column is S + SLACK bytes long.
             let byte = unsafe { bytes.get_unchecked_mut(s as usize) };
             *byte = rule[*byte as u8 as usize];
         }
@@ -292,26 +294,26 @@ impl Cpu for Avx2 {
 
     #[inline(always)]
     fn age(self, life: &mut [i8], by: u8, settle: bool) {
-        let top = shell!(_mm256_set1_epi8(if settle { i8::MIN } else { 0 }));
-        // 128 does not fit a signed byte: it is two steps of 64.
-        let half = shell!(_mm256_set1_epi8((by / 2) as i8));
-        let rest = shell!(_mm256_set1_epi8((by - by / 2) as i8));
+        let top = intrinsic!(_mm256_set1_epi8(if settle { i8::MIN } else { 0 }));
+        // 128 is not a signed byte, so it is subtracted in two steps of 64.
+        let half = intrinsic!(_mm256_set1_epi8((by / 2) as i8));
+        let rest = intrinsic!(_mm256_set1_epi8((by - by / 2) as i8));
         for chunk in life.chunks_exact_mut(32) {
             // `chunk` is 32 bytes, the size of the load and of the store.
-            let l = shell!(_mm256_loadu_si256(chunk.as_ptr().cast()));
-            let settled = shell!(_mm256_or_si256(l, top));
-            let aged = shell!(_mm256_subs_epi8(_mm256_subs_epi8(settled, half), rest));
-            shell!(_mm256_storeu_si256(chunk.as_mut_ptr().cast(), aged));
+            let l = intrinsic!(_mm256_loadu_si256(chunk.as_ptr().cast()));
+            let settled = intrinsic!(_mm256_or_si256(l, top));
+            let aged = intrinsic!(_mm256_subs_epi8(_mm256_subs_epi8(settled, half), rest));
+            intrinsic!(_mm256_storeu_si256(chunk.as_mut_ptr().cast(), aged));
         }
     }
     #[inline(always)]
     fn count_le(self, life: &[i8], t: i8) -> usize {
-        let t = shell!(_mm256_set1_epi8(t));
+        let t = intrinsic!(_mm256_set1_epi8(t));
         let mut above = 0;
         for chunk in life.chunks_exact(32) {
             // `chunk` is 32 bytes, the size of the load.
-            let l = shell!(_mm256_loadu_si256(chunk.as_ptr().cast()));
-            let k = shell!(_mm256_movemask_epi8(_mm256_cmpgt_epi8(l, t)));
+            let l = intrinsic!(_mm256_loadu_si256(chunk.as_ptr().cast()));
+            let k = intrinsic!(_mm256_movemask_epi8(_mm256_cmpgt_epi8(l, t)));
             above += k.count_ones() as usize;
         }
         life.len() - above
@@ -326,19 +328,19 @@ impl Cpu for Avx2 {
         equal: bool,
         limit: usize,
     ) -> usize {
-        let t = shell!(_mm256_set1_epi8(t));
+        let t = intrinsic!(_mm256_set1_epi8(t));
         for (c, chunk) in life.chunks_exact(32).enumerate() {
             if len >= limit {
                 return limit;
             }
             // `chunk` is 32 bytes, the size of the load.
-            let l = shell!(_mm256_loadu_si256(chunk.as_ptr().cast()));
+            let l = intrinsic!(_mm256_loadu_si256(chunk.as_ptr().cast()));
             let k = if equal {
-                shell!(_mm256_cmpeq_epi8(l, t))
+                intrinsic!(_mm256_cmpeq_epi8(l, t))
             } else {
-                shell!(_mm256_cmpgt_epi8(t, l))
+                intrinsic!(_mm256_cmpgt_epi8(t, l))
             };
-            let k = shell!(_mm256_movemask_epi8(k)) as u32;
+            let k = intrinsic!(_mm256_movemask_epi8(k)) as u32;
             if k == 0 {
                 continue;
             }

@@ -1,30 +1,30 @@
-//! AVX-512: a vector is a few registers of sixteen lanes, masks are k-registers.
+//! AVX-512: a vector is one to four registers of sixteen lanes, and masks are k-registers.
 //!
-//! Gathers come in two forms, because the better one depends on the CPU: `vpgatherdd`, and sixteen
-//! scalar loads ([`Avx512`]'s parameter). The host measures both at start-up.
+//! A gather has two forms, because the faster one depends on the CPU: `vpgatherdd`, and sixteen
+//! scalar loads (the parameter of [`Avx512`]). The host measures both when it starts.
 
 use super::Kernel;
 use super::cpu::{Column, Cpu, Life};
 use core::arch::x86_64::*;
 pub use registers::{Mask, V};
 
-/// Registers in a vector. One id costs two dependent gathers; with more registers in flight they
-/// overlap.
+/// The number of registers in a vector. One id costs two dependent gathers; with more registers in
+/// flight their latencies overlap.
 pub const WIDE: usize = 4;
 
-/// The AVX-512 machine of `16 * W` lanes, `W` in 1..=4; with `GATHER`, it gathers by `vpgatherdd`.
+/// The AVX-512 machine of `16 * W` lanes, where W is in 1..=4. With `GATHER`, it gathers by
+/// `vpgatherdd`.
 #[derive(Clone, Copy, Debug)]
 pub struct Avx512<const GATHER: bool, const W: usize = WIDE>(());
 
-/// a ^ (b & c), as a table of eight bits.
+/// The truth table of a ^ (b & c), one bit for each combination.
 const FLIP: i32 = 0b0111_1000;
 
-/// One intrinsic, or a short run of them, in a function that holds the token.
-macro_rules! shell {
+/// Calls one intrinsic, or a short sequence of them, in a function that holds the token.
+macro_rules! intrinsic {
     ($e:expr) => {
-        // SAFETY: `self` is a token that `detect` made after it had seen AVX-512 F, BW, VL and
-        // VBMI2, so the instructions exist. What an access needs beyond that is checked where it
-        // stands.
+        // SAFETY: `self` is a token that `detect` made after it found AVX-512 F, BW, VL and VBMI2,
+        // so the instructions exist. An access to memory is justified by the comment at its place.
         unsafe { $e }
     };
 }
@@ -33,13 +33,13 @@ mod parts;
 mod registers;
 
 impl<const G: bool, const W: usize> Avx512<G, W> {
-    /// The machine, if this CPU and its operating system have AVX-512 F, BW, VL and VBMI2.
+    /// Returns the machine if the CPU and the operating system support AVX-512 F, BW, VL and VBMI2.
     pub fn detect() -> Option<Self> {
         const { assert!(W >= 1 && W <= 4, "1 to 4 registers") };
         super::cpuid::has_avx512().then_some(Self(()))
     }
 
-    /// Runs a kernel with the machine's instructions enabled.
+    /// Runs a kernel, compiled with the instructions of this machine.
     pub fn run<K: Kernel>(self, kernel: K) -> K::Out {
         #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi2,bmi1,bmi2,popcnt,lzcnt")]
         fn avsg_kernel_avx512<const G: bool, const W: usize, K: Kernel>(
@@ -48,8 +48,8 @@ impl<const G: bool, const W: usize> Avx512<G, W> {
         ) -> K::Out {
             kernel.run(m)
         }
-        // The name is how tests/codegen.rs finds the machine code.
-        shell!(avsg_kernel_avx512(self, kernel))
+        // tests/codegen.rs finds the machine code by this name.
+        intrinsic!(avsg_kernel_avx512(self, kernel))
     }
 }
 
@@ -59,7 +59,7 @@ impl<const G: bool, const W: usize> Cpu for Avx512<G, W> {
     type K = Mask<W>;
 
     #[inline(always)]
-    fn first(self, n: usize) -> Mask<W> {
+    fn first_lanes(self, n: usize) -> Mask<W> {
         let all = if n >= 64 { !0 } else { (1u64 << n) - 1 };
         let mut k = Mask([0; W]);
         for i in 0..W {
@@ -73,7 +73,7 @@ impl<const G: bool, const W: usize> Cpu for Avx512<G, W> {
     }
     #[inline(always)]
     fn splat(self, value: i32) -> V<G, W> {
-        V([shell!(_mm512_set1_epi32(value)); W])
+        V([intrinsic!(_mm512_set1_epi32(value)); W])
     }
     #[inline(always)]
     fn iota(self, from: i32) -> V<G, W> {
@@ -89,7 +89,7 @@ impl<const G: bool, const W: usize> Cpu for Avx512<G, W> {
             a,
             b,
             #[inline(always)]
-            |a, b| shell!(_mm512_add_epi32(a, b)),
+            |a, b| intrinsic!(_mm512_add_epi32(a, b)),
         )
     }
     #[inline(always)]
@@ -98,7 +98,7 @@ impl<const G: bool, const W: usize> Cpu for Avx512<G, W> {
             a,
             b,
             #[inline(always)]
-            |a, b| shell!(_mm512_sub_epi32(a, b)),
+            |a, b| intrinsic!(_mm512_sub_epi32(a, b)),
         )
     }
     #[inline(always)]
@@ -107,7 +107,7 @@ impl<const G: bool, const W: usize> Cpu for Avx512<G, W> {
             a,
             b,
             #[inline(always)]
-            |a, b| shell!(_mm512_mullo_epi32(a, b)),
+            |a, b| intrinsic!(_mm512_mullo_epi32(a, b)),
         )
     }
     #[inline(always)]
@@ -116,7 +116,7 @@ impl<const G: bool, const W: usize> Cpu for Avx512<G, W> {
             a,
             b,
             #[inline(always)]
-            |a, b| shell!(_mm512_and_si512(a, b)),
+            |a, b| intrinsic!(_mm512_and_si512(a, b)),
         )
     }
     #[inline(always)]
@@ -125,54 +125,57 @@ impl<const G: bool, const W: usize> Cpu for Avx512<G, W> {
             a,
             b,
             #[inline(always)]
-            |a, b| shell!(_mm512_or_si512(a, b)),
+            |a, b| intrinsic!(_mm512_or_si512(a, b)),
         )
     }
     #[inline(always)]
     fn shl(self, v: V<G, W>, bits: u32) -> V<G, W> {
-        let bits = shell!(_mm_cvtsi32_si128(bits as i32));
+        let bits = intrinsic!(_mm_cvtsi32_si128(bits as i32));
         self.map(
             v,
             #[inline(always)]
-            |v| shell!(_mm512_sll_epi32(v, bits)),
+            |v| intrinsic!(_mm512_sll_epi32(v, bits)),
         )
     }
     #[inline(always)]
     fn mul_scalar(self, v: V<G, W>, s: i32) -> V<G, W> {
-        // As signed halves: the high ones are zero.
-        let s = shell!(_mm512_set1_epi32(s));
+        // Both factors are below 2^15, so as signed 16-bit halves the high ones are zero.
+        let s = intrinsic!(_mm512_set1_epi32(s));
         self.map(
             v,
             #[inline(always)]
-            |v| shell!(_mm512_madd_epi16(v, s)),
+            |v| intrinsic!(_mm512_madd_epi16(v, s)),
         )
     }
     #[inline(always)]
     fn madd(self, x: V<G, W>, p: i32, q: i32) -> V<G, W> {
-        // The low half as a signed word is x mod 2^16 - 2^15 once its highest bit is flipped.
-        let factors = shell!(_mm512_set1_epi32(p | q << 16));
-        let (kept, flip) = shell!((_mm512_set1_epi32(0x3F_FFFF), _mm512_set1_epi32(0x8000)));
+        // The low half with its highest bit flipped is, as a signed number, x mod 2^16 - 2^15.
+        let factors = intrinsic!(_mm512_set1_epi32(p | q << 16));
+        let (kept, flip) = intrinsic!((_mm512_set1_epi32(0x3F_FFFF), _mm512_set1_epi32(0x8000)));
         self.map(
             x,
             #[inline(always)]
             |x| {
-                shell!(_mm512_madd_epi16(_mm512_ternarylogic_epi32::<FLIP>(flip, x, kept), factors))
+                intrinsic!(_mm512_madd_epi16(
+                    _mm512_ternarylogic_epi32::<FLIP>(flip, x, kept),
+                    factors
+                ))
             },
         )
     }
     #[inline(always)]
     fn shr(self, v: V<G, W>, bits: u32) -> V<G, W> {
-        let bits = shell!(_mm_cvtsi32_si128(bits as i32));
+        let bits = intrinsic!(_mm_cvtsi32_si128(bits as i32));
         self.map(
             v,
             #[inline(always)]
-            |v| shell!(_mm512_srl_epi32(v, bits)),
+            |v| intrinsic!(_mm512_srl_epi32(v, bits)),
         )
     }
     #[inline(always)]
     fn select(self, k: Mask<W>, mut yes: V<G, W>, no: V<G, W>) -> V<G, W> {
         for i in 0..W {
-            yes.0[i] = shell!(_mm512_mask_blend_epi32(k.0[i], no.0[i], yes.0[i]));
+            yes.0[i] = intrinsic!(_mm512_mask_blend_epi32(k.0[i], no.0[i], yes.0[i]));
         }
         yes
     }
@@ -180,7 +183,7 @@ impl<const G: bool, const W: usize> Cpu for Avx512<G, W> {
     fn eq(self, a: V<G, W>, b: V<G, W>) -> Mask<W> {
         let mut k = Mask([0; W]);
         for i in 0..W {
-            k.0[i] = shell!(_mm512_cmpeq_epi32_mask(a.0[i], b.0[i]));
+            k.0[i] = intrinsic!(_mm512_cmpeq_epi32_mask(a.0[i], b.0[i]));
         }
         k
     }
@@ -188,7 +191,7 @@ impl<const G: bool, const W: usize> Cpu for Avx512<G, W> {
     fn is_negative(self, v: V<G, W>) -> Mask<W> {
         let mut k = Mask([0; W]);
         for i in 0..W {
-            k.0[i] = shell!(_mm512_cmplt_epi32_mask(v.0[i], _mm512_setzero_si512()));
+            k.0[i] = intrinsic!(_mm512_cmplt_epi32_mask(v.0[i], _mm512_setzero_si512()));
         }
         k
     }
@@ -198,7 +201,7 @@ impl<const G: bool, const W: usize> Cpu for Avx512<G, W> {
         let mut v = Cpu::splat(self, 0);
         for i in 0..W {
             // `words` is W times 64 bytes, the size of the loads.
-            v.0[i] = shell!(_mm512_loadu_si512(words.as_ptr().add(16 * i).cast()));
+            v.0[i] = intrinsic!(_mm512_loadu_si512(words.as_ptr().add(16 * i).cast()));
         }
         v
     }
@@ -207,7 +210,7 @@ impl<const G: bool, const W: usize> Cpu for Avx512<G, W> {
         let words = &mut to[at..at + 16 * W];
         for i in 0..W {
             // `words` is W times 64 bytes, the size of the stores.
-            shell!(_mm512_storeu_si512(words.as_mut_ptr().add(16 * i).cast(), v.0[i]));
+            intrinsic!(_mm512_storeu_si512(words.as_mut_ptr().add(16 * i).cast(), v.0[i]));
         }
     }
     #[inline(always)]
@@ -220,17 +223,17 @@ impl<const G: bool, const W: usize> Cpu for Avx512<G, W> {
                 let index = self.reduced(index, column.mask());
                 if G {
                     // Every index is at most the column's mask, which is below its length.
-                    return shell!(_mm512_i32gather_epi32::<4>(index, words.as_ptr()));
+                    return intrinsic!(_mm512_i32gather_epi32::<4>(index, words.as_ptr()));
                 }
                 let mut out = [0i32; 16];
                 for (o, i) in out.iter_mut().zip(self.lanes(index)) {
-                    // SAFETY: `reduced` made it at most the column's mask, which `Column::new` made
-                    // smaller than its length.
+                    // SAFETY: `reduced` made the index at most the column's mask, which
+                    // `Column::new` made smaller than the length of the column.
                     *o = unsafe { *words.get_unchecked(i as usize) };
                 }
-                // Through memory: sixteen inserts into a register cost more than the stalled reload.
-                // `out` is 64 bytes, the size of the load.
-                shell!(_mm512_loadu_si512(core::hint::black_box(&out).as_ptr().cast()))
+                // The words go through memory, because sixteen inserts into a register cost more
+                // than the stalled reload. `out` is 64 bytes, the size of the load.
+                intrinsic!(_mm512_loadu_si512(core::hint::black_box(&out).as_ptr().cast()))
             },
         )
     }
@@ -242,7 +245,7 @@ impl<const G: bool, const W: usize> Cpu for Avx512<G, W> {
             let index = self.reduced(index.0[i], mask);
             // Every index is at most the column's mask, which is below its length. The instruction
             // writes conflicting lanes in lane order.
-            shell!(_mm512_mask_i32scatter_epi32::<4>(words, k.0[i], index, v.0[i]));
+            intrinsic!(_mm512_mask_i32scatter_epi32::<4>(words, k.0[i], index, v.0[i]));
         }
     }
     #[inline(always)]
@@ -250,9 +253,9 @@ impl<const G: bool, const W: usize> Cpu for Avx512<G, W> {
         let words = &mut to[at..at + 16 * W];
         let mut done = 0;
         for i in 0..W {
-            let packed = shell!(_mm512_maskz_compress_epi32(k.0[i], v.0[i]));
+            let packed = intrinsic!(_mm512_maskz_compress_epi32(k.0[i], v.0[i]));
             // `words` is W times 64 bytes, and `done` at most 16 lanes for each register before.
-            shell!(_mm512_storeu_si512(words.as_mut_ptr().add(done).cast(), packed));
+            intrinsic!(_mm512_storeu_si512(words.as_mut_ptr().add(done).cast(), packed));
             done += k.0[i].count_ones() as usize;
         }
     }
@@ -264,10 +267,11 @@ impl<const G: bool, const W: usize> Cpu for Avx512<G, W> {
             #[inline(always)]
             |slot| {
                 let index = self.reduced(slot, life.mask());
-                // Four bytes at a byte's address, of which the first counts. Every index is at most
-                // S - 1, and SLACK more bytes follow the S lifetimes in `bytes`.
-                let words = shell!(_mm512_i32gather_epi32::<1>(index, bytes.as_ptr().cast()));
-                shell!(_mm512_srai_epi32::<24>(_mm512_slli_epi32::<24>(words)))
+                // The instruction loads four bytes at the address of a byte, of which the first one
+                // is the lifetime. Every index is at most S - 1, and SLACK more bytes follow the S
+                // lifetimes in `bytes`.
+                let words = intrinsic!(_mm512_i32gather_epi32::<1>(index, bytes.as_ptr().cast()));
+                intrinsic!(_mm512_srai_epi32::<24>(_mm512_slli_epi32::<24>(words)))
             },
         )
     }
@@ -276,9 +280,10 @@ impl<const G: bool, const W: usize> Cpu for Avx512<G, W> {
         let mask = life.mask();
         let bytes = life.padded();
         for i in 0..W {
-            // No branch: a dead lane writes the pad. A bit scan over the mask was slower.
+            // This loop has no branch: a lane that is not live writes to the pad. A bit scan over
+            // the mask was slower.
             for s in self.padded(slot.0[i], mask, k.0[i]) {
-                // SAFETY: at most S + 15, and the column is S + SLACK bytes long.
+                // SAFETY: the index is at most S + 15, and the column is S + SLACK bytes long.
                 unsafe { *bytes.get_unchecked_mut(s as usize) = value };
             }
         }
@@ -289,7 +294,7 @@ impl<const G: bool, const W: usize> Cpu for Avx512<G, W> {
         let bytes = life.padded();
         for i in 0..W {
             for s in self.padded(slot.0[i], mask, k.0[i]) {
-                // SAFETY: at most S + 15, and the column is S + SLACK bytes long.
+                // SAFETY: the index is at most S + 15, and the column is S + SLACK bytes long.
                 let byte = unsafe { bytes.get_unchecked_mut(s as usize) };
                 *byte = rule[*byte as u8 as usize];
             }
@@ -300,14 +305,14 @@ impl<const G: bool, const W: usize> Cpu for Avx512<G, W> {
     fn age(self, life: &mut [i8], by: u8, settle: bool) {
         for chunk in life.chunks_exact_mut(64) {
             // `chunk` is 64 bytes, the size of the load and of the store.
-            let l = shell!(_mm512_loadu_si512(chunk.as_ptr().cast()));
-            let top = shell!(_mm512_set1_epi8(if settle { i8::MIN } else { 0 }));
-            let settled = shell!(_mm512_or_si512(l, top));
-            // 128 does not fit a signed byte: it is two steps of 64.
-            let half = shell!(_mm512_set1_epi8((by / 2) as i8));
-            let rest = shell!(_mm512_set1_epi8((by - by / 2) as i8));
-            let aged = shell!(_mm512_subs_epi8(_mm512_subs_epi8(settled, half), rest));
-            shell!(_mm512_storeu_si512(chunk.as_mut_ptr().cast(), aged));
+            let l = intrinsic!(_mm512_loadu_si512(chunk.as_ptr().cast()));
+            let top = intrinsic!(_mm512_set1_epi8(if settle { i8::MIN } else { 0 }));
+            let settled = intrinsic!(_mm512_or_si512(l, top));
+            // 128 is not a signed byte, so it is subtracted in two steps of 64.
+            let half = intrinsic!(_mm512_set1_epi8((by / 2) as i8));
+            let rest = intrinsic!(_mm512_set1_epi8((by - by / 2) as i8));
+            let aged = intrinsic!(_mm512_subs_epi8(_mm512_subs_epi8(settled, half), rest));
+            intrinsic!(_mm512_storeu_si512(chunk.as_mut_ptr().cast(), aged));
         }
     }
     #[inline(always)]
@@ -315,8 +320,8 @@ impl<const G: bool, const W: usize> Cpu for Avx512<G, W> {
         let mut n = 0;
         for chunk in life.chunks_exact(64) {
             // `chunk` is 64 bytes, the size of the load.
-            let l = shell!(_mm512_loadu_si512(chunk.as_ptr().cast()));
-            n += shell!(_mm512_cmple_epi8_mask(l, _mm512_set1_epi8(t))).count_ones() as usize;
+            let l = intrinsic!(_mm512_loadu_si512(chunk.as_ptr().cast()));
+            n += intrinsic!(_mm512_cmple_epi8_mask(l, _mm512_set1_epi8(t))).count_ones() as usize;
         }
         n
     }
@@ -335,30 +340,30 @@ impl<const G: bool, const W: usize> Cpu for Avx512<G, W> {
                 return limit;
             }
             // `chunk` is 64 bytes, the size of the load.
-            let l = shell!(_mm512_loadu_si512(chunk.as_ptr().cast()));
-            let t = shell!(_mm512_set1_epi8(t));
+            let l = intrinsic!(_mm512_loadu_si512(chunk.as_ptr().cast()));
+            let t = intrinsic!(_mm512_set1_epi8(t));
             let k = if equal {
-                shell!(_mm512_cmpeq_epi8_mask(l, t))
+                intrinsic!(_mm512_cmpeq_epi8_mask(l, t))
             } else {
-                shell!(_mm512_cmplt_epi8_mask(l, t))
+                intrinsic!(_mm512_cmplt_epi8_mask(l, t))
             };
-            // Victims are sparse: one byte compress and one widening per chunk, nearly always.
-            let lanes = shell!(_mm512_maskz_compress_epi8(k, self.byte_iota()));
-            let base = shell!(_mm512_set1_epi32((64 * c) as i32));
+            // Victims are sparse: nearly every chunk needs one byte compression and one widening.
+            let lanes = intrinsic!(_mm512_maskz_compress_epi8(k, self.byte_iota()));
+            let base = intrinsic!(_mm512_set1_epi32((64 * c) as i32));
             let count = k.count_ones() as usize;
             let mut done = 0;
             let mut rest = lanes;
             loop {
-                let sixteen = shell!(_mm512_cvtepu8_epi32(_mm512_castsi512_si128(rest)));
-                let slots = shell!(_mm512_add_epi32(sixteen, base));
+                let sixteen = intrinsic!(_mm512_cvtepu8_epi32(_mm512_castsi512_si128(rest)));
+                let slots = intrinsic!(_mm512_add_epi32(sixteen, base));
                 let words = &mut to[len + done..len + done + 16];
                 // `words` is 64 bytes, the size of the store.
-                shell!(_mm512_storeu_si512(words.as_mut_ptr().cast(), slots));
+                intrinsic!(_mm512_storeu_si512(words.as_mut_ptr().cast(), slots));
                 done += 16;
                 if done >= count {
                     break;
                 }
-                rest = shell!(_mm512_alignr_epi32::<4>(rest, rest));
+                rest = intrinsic!(_mm512_alignr_epi32::<4>(rest, rest));
             }
             len += count;
         }

@@ -1,7 +1,9 @@
-//! What all CPU machines share: columns are slices, a sweep is a loop, a scalar is an `i32`.
+//! The common part of all CPU machines: columns are slices, a sweep is a loop, and a scalar is an
+//! `i32`.
 //!
-//! A CPU machine implements [`Cpu`], about twenty register operations; the blanket impl in `lower` makes
-//! a [`Machine`](super::Machine) of it. [`Vector`] stamps the operators.
+//! A CPU machine implements [`Cpu`], about twenty register operations. The blanket implementation
+//! in `lower` makes a [`Machine`](super::Machine) of it, and `vector_operators!` implements the
+//! operators of its registers.
 
 use core::ops::{Add, BitAnd, BitOr, Mul, Not, Sub};
 
@@ -9,30 +11,30 @@ pub use super::columns::{Column, Life, List, SLACK, Scalar, Tile};
 
 /// The register operations of a CPU machine.
 pub trait Cpu: Copy {
-    /// Lanes in a register.
+    /// The number of lanes of a register.
     const LANES: usize;
     /// A register of lanes.
     type V: Vector<Self>;
     /// A mask.
     type K: Copy + BitAnd<Output = Self::K> + BitOr<Output = Self::K> + Not<Output = Self::K>;
 
-    /// A mask of the first min(n, LANES) lanes.
-    fn first(self, n: usize) -> Self::K;
-    /// How many lanes are set.
+    /// Returns a mask with the first min(n, LANES) lanes set.
+    fn first_lanes(self, n: usize) -> Self::K;
+    /// Returns the number of set lanes.
     fn count(self, k: Self::K) -> usize;
-    /// Every lane the same.
+    /// Returns a register with `value` in every lane.
     fn splat(self, value: i32) -> Self::V;
-    /// from, from + 1, …
+    /// Returns the lanes from, from + 1, …
     fn iota(self, from: i32) -> Self::V;
-    /// Lane-wise sum, as the other four: no lane may overflow.
+    /// Adds lane by lane; no lane may overflow.
     fn add(self, a: Self::V, b: Self::V) -> Self::V;
-    /// Lane-wise difference.
+    /// Subtracts lane by lane; no lane may overflow.
     fn sub(self, a: Self::V, b: Self::V) -> Self::V;
-    /// Lane-wise product, the low 32 bits.
+    /// Multiplies lane by lane and returns the low 32 bits; no lane may overflow.
     fn mul(self, a: Self::V, b: Self::V) -> Self::V;
-    /// Lane-wise and.
+    /// Returns the bitwise AND of each lane.
     fn and(self, a: Self::V, b: Self::V) -> Self::V;
-    /// Lane-wise or.
+    /// Returns the bitwise OR of each lane.
     fn or(self, a: Self::V, b: Self::V) -> Self::V;
     /// See [`Machine::shl`](super::Machine::shl).
     #[inline(always)]
@@ -52,29 +54,29 @@ pub trait Cpu: Copy {
         let shifted = self.add(self.mul(low, self.splat(p)), self.splat(-32768 * p));
         self.add(shifted, self.mul(high, self.splat(q)))
     }
-    /// Logical shift right.
+    /// Shifts each lane right by a constant, filling with zeros.
     fn shr(self, v: Self::V, bits: u32) -> Self::V;
-    /// Lane-wise choice.
+    /// Returns `yes` in the lanes where `k` is set and `no` in the others.
     fn select(self, k: Self::K, yes: Self::V, no: Self::V) -> Self::V;
-    /// Lanes that are equal.
+    /// Returns the lanes where a = b.
     fn eq(self, a: Self::V, b: Self::V) -> Self::K;
-    /// Lanes < 0.
+    /// Returns the lanes that are < 0.
     fn is_negative(self, v: Self::V) -> Self::K;
-    /// LANES words at `at`; lanes outside `live` may be 0 instead.
+    /// Reads LANES words at `at`. A lane that is not in `live` is either the word or 0.
     fn load(self, from: &[i32], at: usize, live: Self::K) -> Self::V;
-    /// LANES words at `at`; what becomes of words outside `live` is undefined.
+    /// Writes LANES words at `at`. The words of lanes that are not in `live` become undefined.
     fn store(self, to: &mut [i32], at: usize, v: Self::V, live: Self::K);
-    /// The words at the reduced indices.
+    /// Returns the words of a column at the reduced indices.
     fn gather(self, column: &Column<'_>, index: Self::V) -> Self::V;
-    /// Writes under the mask at the reduced indices, in lane order.
+    /// Writes the lanes of `k` at the reduced indices, in lane order.
     fn scatter(self, column: &mut Column<'_>, index: Self::V, v: Self::V, k: Self::K);
-    /// Stores the lanes under the mask side by side at `at`; may write up to LANES words there.
+    /// Stores the lanes of `k` next to each other at `at`. It may write up to LANES words there.
     fn compress(self, to: &mut [i32], at: usize, v: Self::V, k: Self::K);
-    /// life\[slot\], sign-extended.
+    /// Returns life\[slot\] in each lane, sign-extended.
     fn gather_life(self, life: &Life<'_>, slot: Self::V) -> Self::V;
-    /// Writes a byte under the mask.
+    /// Writes `value` to life\[slot\] for the lanes of `k`.
     fn set_life(self, life: &mut Life<'_>, slot: Self::V, value: i8, k: Self::K);
-    /// Replaces a byte by its successor under the mask.
+    /// Replaces life\[slot\] by its successor in `rule` for the lanes of `k`.
     fn step_life(self, life: &mut Life<'_>, slot: Self::V, rule: &[i8; 256], k: Self::K);
 
     /// See [`Machine::age`](super::Machine::age).
@@ -85,13 +87,13 @@ pub trait Cpu: Copy {
             *l = (i16::from(settled) - i16::from(by)).max(-128) as i8;
         }
     }
-    /// How many bytes are <= t.
+    /// Returns the number of bytes that are <= t.
     #[inline(always)]
     fn count_le(self, life: &[i8], t: i8) -> usize {
         life.iter().filter(|&&l| l <= t).count()
     }
-    /// Appends the indices of bytes < t (or = t) to `to` from `len`, until it holds `limit`;
-    /// returns the new length. `to` has [`SLACK`] words more than `limit`.
+    /// Appends the indices of bytes < t, or = t if `equal`, to `to` from `len` on, until it holds
+    /// `limit`. Returns the new length. `to` has [`SLACK`] words more than `limit`.
     #[inline(always)]
     fn append_life(
         self,
@@ -115,7 +117,7 @@ pub trait Cpu: Copy {
     }
 }
 
-/// A register that knows its machine: a value of it could only be made with the token.
+/// A register of a machine. A value of the type exists only if the token of the machine existed.
 pub trait Vector<C: Cpu>:
     Copy
     + Add<Output = Self>
@@ -133,8 +135,8 @@ pub trait Vector<C: Cpu>:
 {
 }
 
-/// Stamps the operators of a register type; `$m` is an expression that makes the machine's token
-/// (a value of `$v` exists, so the machine was detected).
+/// Implements the operators of a register type. `$m` is an expression that makes the token of the
+/// machine: a value of `$v` exists, so the machine was detected.
 #[macro_export]
 #[doc(hidden)]
 macro_rules! vector_operators {

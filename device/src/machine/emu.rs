@@ -1,11 +1,12 @@
-//! `Emu<N>`: a vector is `[i32; N]`. Safe, bounds-checked, and it faults on overflow. `Emu<1>` is
-//! the scalar machine, for any CPU; the odd `Emu<3>` finds kernels that lean on a width.
+//! The emulated machines. A vector of `Emu<N>` is `[i32; N]`. The code is safe, checks bounds, and
+//! panics on overflow. `Emu<1>` is the scalar machine that runs on any CPU. `Emu<3>` finds kernels
+//! whose result depends on the width.
 
 use super::Kernel;
 use super::cpu::{Column, Cpu, Life};
 use core::ops::{BitAnd, BitOr, Not};
 
-/// The emulated machine of `N` lanes, 1..=64.
+/// The emulated machine of `N` lanes, where N is in 1..=64.
 #[derive(Clone, Copy, Debug)]
 pub struct Emu<const N: usize>;
 
@@ -16,11 +17,11 @@ impl<const N: usize> Emu<N> {
     }
 }
 
-/// Its vector.
+/// A vector of an emulated machine.
 #[derive(Clone, Copy)]
 pub struct V<const N: usize>([i32; N]);
 
-/// Its mask.
+/// A mask of an emulated machine.
 #[derive(Clone, Copy)]
 pub struct Mask<const N: usize>([bool; N]);
 
@@ -48,7 +49,7 @@ impl<const N: usize> Not for Mask<N> {
 
 #[inline(always)]
 fn zip<const N: usize>(a: V<N>, b: V<N>, f: impl Fn(i32, i32) -> Option<i32>) -> V<N> {
-    // Law 6: an overflow is a defect of the kernel on every machine, so it is one here.
+    // Law 6 of the kernel language: an overflow is a defect of the kernel on every machine.
     V(core::array::from_fn(|i| f(a.0[i], b.0[i]).expect("a vector operation overflowed")))
 }
 
@@ -58,7 +59,7 @@ impl<const N: usize> Cpu for Emu<N> {
     type K = Mask<N>;
 
     #[inline(always)]
-    fn first(self, n: usize) -> Mask<N> {
+    fn first_lanes(self, n: usize) -> Mask<N> {
         Mask(core::array::from_fn(|i| i < n))
     }
     #[inline(always)]

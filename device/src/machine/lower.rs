@@ -1,4 +1,5 @@
-//! Every [`Cpu`] is a [`Machine`]: a sweep is a loop over registers, a list a slice that grows.
+//! The implementation of [`Machine`] for every [`Cpu`]: a sweep is a loop over registers, and a
+//! list is a slice that grows.
 
 use super::Machine;
 use super::cpu::{Column, Cpu, Life, List, Scalar, Tile};
@@ -46,7 +47,7 @@ impl<C: Cpu> Machine for C {
         let n = n.0.max(0) as usize;
         let mut at = 0;
         while at < n {
-            body(Tile { at, live: self.first(n - at) });
+            body(Tile { at, live: self.first_lanes(n - at) });
             at += C::LANES;
         }
     }
@@ -67,8 +68,9 @@ impl<C: Cpu> Machine for C {
         if need.0 <= 0 {
             return Scalar(-128);
         }
-        // Invariant: count(low) < need, and count(high) >= need or high = 127. The last step's
-        // answer is nearly always within one of this step's, so gallop from it.
+        // Invariant: count(low) < need, and count(high) >= need or high = 127. The answer of the
+        // previous step is nearly always within one of this step's answer, so the search gallops
+        // from it.
         let (mut low, mut high) = (-129, 127);
         let (mut t, mut stride) = (hint.0.clamp(-128, 127), 1);
         while high - low > 1 {
@@ -168,7 +170,8 @@ impl<C: Cpu> Machine for C {
         let mask = mask & t.live;
         let n = self.count(mask);
         if n == 0 {
-            // Padding and dead lists: a branch that is nearly always right saves the stores.
+            // Most tiles of padding or of a short list append nothing, so this branch is predicted
+            // well and saves the stores.
             return;
         }
         for (column, v) in list.columns.iter_mut().zip(values) {
@@ -178,7 +181,7 @@ impl<C: Cpu> Machine for C {
     }
     #[inline(always)]
     fn take<'a, const W: usize>(self, to: &mut List<'a, W>, from: &mut List<'a, W>) {
-        // Field by field: a swap of whole lists is a call.
+        // The fields are swapped one by one, because a swap of whole lists compiles to a call.
         for (a, b) in to.columns.iter_mut().zip(&mut from.columns) {
             core::mem::swap(&mut a.data, &mut b.data);
             core::mem::swap(&mut a.mask, &mut b.mask);
@@ -192,11 +195,11 @@ impl<C: Cpu> Machine for C {
         self,
         links: &Links,
         slot: &mut Column<'_>,
-        of: [&Column<'_>; 2],
+        queries: [&Column<'_>; 2],
         n: Scalar,
         table: [&Column<'_>; 2],
     ) {
-        search::find(self, links, slot, of, n, table);
+        search::find(self, links, slot, queries, n, table);
     }
     #[inline(always)]
     fn find_free(
@@ -251,15 +254,15 @@ impl<C: Cpu> Machine for C {
     }
 
     #[inline(always)]
-    fn get(self, from: &&[i32], at: Scalar) -> Scalar {
+    fn read_input(self, from: &&[i32], at: Scalar) -> Scalar {
         Scalar(from[at.0 as usize])
     }
     #[inline(always)]
-    fn peek(self, from: &&mut [i32], at: Scalar) -> Scalar {
+    fn read_output(self, from: &&mut [i32], at: Scalar) -> Scalar {
         Scalar(from[at.0 as usize])
     }
     #[inline(always)]
-    fn put(self, to: &mut &mut [i32], at: Scalar, value: Scalar) {
+    fn write_output(self, to: &mut &mut [i32], at: Scalar, value: Scalar) {
         to[at.0 as usize] = value.0;
     }
     #[inline(always)]
@@ -276,15 +279,15 @@ impl<C: Cpu> Machine for C {
     fn share(
         self,
         column: &mut Column<'_>,
-        with: &mut &mut [i32],
+        row: &mut &mut [i32],
         at: Scalar,
         first: Scalar,
-        part: Scalar,
+        len: Scalar,
         n: Scalar,
     ) {
         let (from, n) = (at.0 as usize, n.0 as usize);
-        self.publish(with, Scalar(at.0 + first.0), column, part);
-        column.data[..n].copy_from_slice(&with[from..from + n]);
+        self.publish(row, Scalar(at.0 + first.0), column, len);
+        column.data[..n].copy_from_slice(&row[from..from + n]);
     }
     #[inline(always)]
     fn publish_list<const W: usize>(
@@ -308,10 +311,11 @@ impl<C: Cpu> Machine for C {
         mask: C::K,
     ) -> C::V {
         let window = &from[base.0 as usize..(base.0 + n.0) as usize];
-        // Misses only: a stack round trip per register is nothing beside the cache misses.
+        // Only misses come here, so the round trip through the stack is cheap beside their cache
+        // misses.
         let mut index_words = [-1i32; 64];
         let masked = Cpu::select(self, mask & t.live, index, Cpu::splat(self, -1));
-        let all = self.first(C::LANES);
+        let all = self.first_lanes(C::LANES);
         Cpu::store(self, &mut index_words, 0, masked, all);
         for word in &mut index_words[..C::LANES] {
             *word = usize::try_from(*word).ok().and_then(|i| window.get(i)).map_or(-1, |&b| b);

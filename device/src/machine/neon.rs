@@ -1,7 +1,8 @@
-//! NEON: four lanes in a register, masks are registers of 0 and -1 lanes.
+//! NEON: a register has four lanes, and masks are registers whose lanes are 0 or -1.
 //!
-//! Every aarch64 CPU that runs this crate has it, so detection always succeeds. Compression is a byte
-//! shuffle by a table of 16 orders; gathers and scatters are four scalar accesses.
+//! Every aarch64 CPU for which this crate is compiled has NEON, so detection always succeeds. A
+//! compression is a byte shuffle by a table of 16 orders; gathers and scatters are four scalar
+//! accesses.
 
 use super::Kernel;
 use super::cpu::{Column, Cpu, Life};
@@ -17,15 +18,15 @@ pub struct Neon(());
 #[derive(Clone, Copy)]
 pub struct V(int32x4_t);
 
-/// One register; a lane is all ones or all zeros.
+/// A mask: one register, in which a lane is all ones or all zeros.
 #[derive(Clone, Copy)]
 pub struct Mask(uint32x4_t);
 
-/// One intrinsic, or a short run of them.
-macro_rules! shell {
+/// Calls one intrinsic, or a short sequence of them.
+macro_rules! intrinsic {
     ($e:expr) => {
         // SAFETY: this module is compiled only for targets that have NEON, so the instructions
-        // exist. What an access needs beyond that is checked where it stands.
+        // exist. An access to memory is justified by the comment at its place.
         unsafe { $e }
     };
 }
@@ -34,25 +35,25 @@ impl BitAnd for Mask {
     type Output = Self;
     #[inline(always)]
     fn bitand(self, o: Self) -> Self {
-        Self(shell!(vandq_u32(self.0, o.0)))
+        Self(intrinsic!(vandq_u32(self.0, o.0)))
     }
 }
 impl BitOr for Mask {
     type Output = Self;
     #[inline(always)]
     fn bitor(self, o: Self) -> Self {
-        Self(shell!(vorrq_u32(self.0, o.0)))
+        Self(intrinsic!(vorrq_u32(self.0, o.0)))
     }
 }
 impl Not for Mask {
     type Output = Self;
     #[inline(always)]
     fn not(self) -> Self {
-        Self(shell!(vmvnq_u32(self.0)))
+        Self(intrinsic!(vmvnq_u32(self.0)))
     }
 }
 
-/// Per set of lanes: the bytes of those lanes side by side, the lowest first.
+/// The byte shuffle for each set of four lanes: the bytes of its lanes, the lowest first.
 static PACKED: [[u8; 16]; 16] = {
     let mut table = [[0; 16]; 16];
     let mut set = 0;
@@ -70,11 +71,11 @@ static PACKED: [[u8; 16]; 16] = {
     table
 };
 
-/// The bit of each lane, four lanes over.
+/// The bit of each of 16 lanes within its group of four.
 static BIT: [u8; 16] = [1, 2, 4, 8, 1, 2, 4, 8, 1, 2, 4, 8, 1, 2, 4, 8];
 
 impl Neon {
-    /// The machine; every CPU of this target is one.
+    /// Returns the machine; every CPU of this target has it.
     pub fn detect() -> Option<Self> {
         Some(Self(()))
     }
@@ -84,52 +85,53 @@ impl Neon {
         kernel.run(self)
     }
 
-    /// The lanes of a register, as scalars.
+    /// Returns the lanes of a register as scalars.
     #[inline(always)]
     fn lanes(self, v: V) -> [u32; 4] {
         let mut out = [0u32; 4];
         // `out` is 16 bytes, the size of the store.
-        shell!(vst1q_u32(out.as_mut_ptr(), vreinterpretq_u32_s32(v.0)));
+        intrinsic!(vst1q_u32(out.as_mut_ptr(), vreinterpretq_u32_s32(v.0)));
         out
     }
 
-    /// Indices reduced into 0..=mask, as scalars.
+    /// Returns indices reduced into 0..=mask, as scalars.
     #[inline(always)]
     fn indices(self, index: V, mask: u32) -> [u32; 4] {
         self.lanes(self.and(index, Cpu::splat(self, mask as i32)))
     }
 
-    /// Indices of live lanes reduced into 0..=mask; those of dead lanes go to the pad, each
-    /// lane to a byte of its own: were it one byte, each would wait for the store before it.
+    /// Returns indices reduced into 0..=mask for live lanes, and an index into the pad for each
+    /// other lane. Each such lane has a byte of its own, because a store to one common byte would
+    /// wait for the previous one.
     #[inline(always)]
     fn padded(self, slot: V, mask: u32, k: Mask) -> [u32; 4] {
         let index = self.and(slot, Cpu::splat(self, mask as i32));
         self.lanes(self.select(k, index, Cpu::iota(self, mask as i32 + 1)))
     }
 
-    /// One bit a lane.
+    /// Returns a mask with one bit per lane.
     #[inline(always)]
     fn bits(self, k: Mask) -> u8 {
         const LANE: [u32; 4] = [1, 2, 4, 8];
         // `LANE` is 16 bytes, the size of the load.
-        shell!(vaddvq_u32(vandq_u32(k.0, vld1q_u32(LANE.as_ptr())))) as u8
+        intrinsic!(vaddvq_u32(vandq_u32(k.0, vld1q_u32(LANE.as_ptr())))) as u8
     }
 
-    /// Stores the lanes of `set` (below 16) side by side at `at`.
+    /// Stores the lanes of `set`, which is below 16, next to each other at `at`.
     #[inline(always)]
     fn pack(self, to: &mut [i32], at: usize, v: V, set: u8) {
-        // An order is 16 bytes, the size of the load.
-        let order = shell!(vld1q_u8(PACKED[set as usize].as_ptr()));
-        let packed = shell!(vqtbl1q_u8(vreinterpretq_u8_s32(v.0), order));
-        let all = self.first(4);
-        Cpu::store(self, to, at, V(shell!(vreinterpretq_s32_u8(packed))), all);
+        // An entry of `PACKED` is 16 bytes, the size of the load.
+        let order = intrinsic!(vld1q_u8(PACKED[set as usize].as_ptr()));
+        let packed = intrinsic!(vqtbl1q_u8(vreinterpretq_u8_s32(v.0), order));
+        let all = self.first_lanes(4);
+        Cpu::store(self, to, at, V(intrinsic!(vreinterpretq_s32_u8(packed))), all);
     }
 
-    /// Four words at once.
+    /// Returns four words as a register.
     #[inline(always)]
     fn gathered(self, words: [i32; 4]) -> V {
         // `words` is 16 bytes, the size of the load.
-        V(shell!(vld1q_s32(words.as_ptr())))
+        V(intrinsic!(vld1q_s32(words.as_ptr())))
     }
 }
 
@@ -139,71 +141,71 @@ impl Cpu for Neon {
     type K = Mask;
 
     #[inline(always)]
-    fn first(self, n: usize) -> Mask {
+    fn first_lanes(self, n: usize) -> Mask {
         let lane = Cpu::iota(self, 0);
-        Mask(shell!(vcltq_s32(lane.0, vdupq_n_s32(n.min(4) as i32))))
+        Mask(intrinsic!(vcltq_s32(lane.0, vdupq_n_s32(n.min(4) as i32))))
     }
     #[inline(always)]
     fn count(self, k: Mask) -> usize {
-        shell!(vaddvq_u32(vshrq_n_u32::<31>(k.0))) as usize
+        intrinsic!(vaddvq_u32(vshrq_n_u32::<31>(k.0))) as usize
     }
     #[inline(always)]
     fn splat(self, value: i32) -> V {
-        V(shell!(vdupq_n_s32(value)))
+        V(intrinsic!(vdupq_n_s32(value)))
     }
     #[inline(always)]
     fn iota(self, from: i32) -> V {
         let lanes = self.gathered([0, 1, 2, 3]);
-        V(shell!(vaddq_s32(lanes.0, vdupq_n_s32(from))))
+        V(intrinsic!(vaddq_s32(lanes.0, vdupq_n_s32(from))))
     }
     #[inline(always)]
     fn add(self, a: V, b: V) -> V {
-        V(shell!(vaddq_s32(a.0, b.0)))
+        V(intrinsic!(vaddq_s32(a.0, b.0)))
     }
     #[inline(always)]
     fn sub(self, a: V, b: V) -> V {
-        V(shell!(vsubq_s32(a.0, b.0)))
+        V(intrinsic!(vsubq_s32(a.0, b.0)))
     }
     #[inline(always)]
     fn mul(self, a: V, b: V) -> V {
-        V(shell!(vmulq_s32(a.0, b.0)))
+        V(intrinsic!(vmulq_s32(a.0, b.0)))
     }
     #[inline(always)]
     fn and(self, a: V, b: V) -> V {
-        V(shell!(vandq_s32(a.0, b.0)))
+        V(intrinsic!(vandq_s32(a.0, b.0)))
     }
     #[inline(always)]
     fn or(self, a: V, b: V) -> V {
-        V(shell!(vorrq_s32(a.0, b.0)))
+        V(intrinsic!(vorrq_s32(a.0, b.0)))
     }
     #[inline(always)]
     fn shr(self, v: V, bits: u32) -> V {
-        let by = shell!(vdupq_n_s32(-(bits as i32)));
-        V(shell!(vreinterpretq_s32_u32(vshlq_u32(vreinterpretq_u32_s32(v.0), by))))
+        let by = intrinsic!(vdupq_n_s32(-(bits as i32)));
+        V(intrinsic!(vreinterpretq_s32_u32(vshlq_u32(vreinterpretq_u32_s32(v.0), by))))
     }
     #[inline(always)]
     fn select(self, k: Mask, yes: V, no: V) -> V {
-        V(shell!(vbslq_s32(k.0, yes.0, no.0)))
+        V(intrinsic!(vbslq_s32(k.0, yes.0, no.0)))
     }
     #[inline(always)]
     fn eq(self, a: V, b: V) -> Mask {
-        Mask(shell!(vceqq_s32(a.0, b.0)))
+        Mask(intrinsic!(vceqq_s32(a.0, b.0)))
     }
     #[inline(always)]
     fn is_negative(self, v: V) -> Mask {
-        Mask(shell!(vcltzq_s32(v.0)))
+        Mask(intrinsic!(vcltzq_s32(v.0)))
     }
     #[inline(always)]
     fn load(self, from: &[i32], at: usize, _: Mask) -> V {
         let words = &from[at..at + 4];
         // `words` is 16 bytes, the size of the load.
-        V(shell!(vld1q_s32(words.as_ptr())))
+        V(intrinsic!(vld1q_s32(words.as_ptr())))
     }
     #[inline(always)]
     fn store(self, to: &mut [i32], at: usize, v: V, _: Mask) {
         let words = &mut to[at..at + 4];
         // `words` is 16 bytes, the size of the store.
-        shell!(vst1q_s32(words.as_mut_ptr(), v.0));
+        intrinsic!(vst1q_s32(words.as_mut_ptr(), v.0));
     }
     #[inline(always)]
     fn gather(self, column: &Column<'_>, index: V) -> V {
@@ -211,8 +213,8 @@ impl Cpu for Neon {
         self.gathered(from_fn(
             #[inline(always)]
             |n| {
-                // SAFETY: `indices` reduced it to at most the column's mask, which `Column::new`
-                // made smaller than its length.
+                // SAFETY: `indices` reduced the index to at most the column's mask, which
+                // `Column::new` made smaller than the length of the column.
                 unsafe { *words.get_unchecked(i[n] as usize) }
             },
         ))
@@ -221,10 +223,10 @@ impl Cpu for Neon {
     fn scatter(self, column: &mut Column<'_>, index: V, v: V, k: Mask) {
         let (i, v, set) = (self.indices(index, column.mask()), self.lanes(v), self.bits(k));
         let words = column.words_mut();
-        // No branch: a lane that is off writes back what it finds.
+        // This loop has no branch: a lane that is not set writes back the word that it reads.
         for n in 0..4 {
-            // SAFETY: `indices` reduced it to at most the column's mask, which `Column::new` made
-            // smaller than its length.
+            // SAFETY: `indices` reduced the index to at most the column's mask, which `Column::new`
+            // made smaller than the length of the column.
             let word = unsafe { words.get_unchecked_mut(i[n] as usize) };
             *word = if set >> n & 1 == 1 { v[n] as i32 } else { *word };
         }
@@ -239,7 +241,7 @@ impl Cpu for Neon {
         self.gathered(from_fn(
             #[inline(always)]
             |n| {
-                // SAFETY: `indices` reduced it to at most S - 1, the last index of `slots`.
+                // SAFETY: `indices` reduced the index to at most S - 1, the last index of `slots`.
                 i32::from(unsafe { *slots.get_unchecked(i[n] as usize) })
             },
         ))
@@ -249,7 +251,7 @@ impl Cpu for Neon {
         let i = self.padded(slot, life.mask(), k);
         let bytes = life.padded();
         for s in i {
-            // SAFETY: at most S + 3, and the column is S + SLACK bytes long.
+            // SAFETY: the index is at most S + 3, and the column is S + SLACK bytes long.
             unsafe { *bytes.get_unchecked_mut(s as usize) = value };
         }
     }
@@ -258,7 +260,7 @@ impl Cpu for Neon {
         let i = self.padded(slot, life.mask(), k);
         let bytes = life.padded();
         for s in i {
-            // SAFETY: at most S + 3, and the column is S + SLACK bytes long.
+            // SAFETY: the index is at most S + 3, and the column is S + SLACK bytes long.
             let byte = unsafe { bytes.get_unchecked_mut(s as usize) };
             *byte = rule[*byte as u8 as usize];
         }
@@ -266,30 +268,31 @@ impl Cpu for Neon {
 
     #[inline(always)]
     fn age(self, life: &mut [i8], by: u8, settle: bool) {
-        let top = shell!(vdupq_n_s8(if settle { i8::MIN } else { 0 }));
-        // 128 does not fit a signed byte: it is two steps of 64.
-        let half = shell!(vdupq_n_s8((by / 2) as i8));
-        let rest = shell!(vdupq_n_s8((by - by / 2) as i8));
+        let top = intrinsic!(vdupq_n_s8(if settle { i8::MIN } else { 0 }));
+        // 128 is not a signed byte, so it is subtracted in two steps of 64.
+        let half = intrinsic!(vdupq_n_s8((by / 2) as i8));
+        let rest = intrinsic!(vdupq_n_s8((by - by / 2) as i8));
         for chunk in life.chunks_exact_mut(16) {
             // `chunk` is 16 bytes, the size of the load and of the store.
-            let settled = shell!(vorrq_s8(vld1q_s8(chunk.as_ptr()), top));
-            let aged = shell!(vqsubq_s8(vqsubq_s8(settled, half), rest));
-            shell!(vst1q_s8(chunk.as_mut_ptr(), aged));
+            let settled = intrinsic!(vorrq_s8(vld1q_s8(chunk.as_ptr()), top));
+            let aged = intrinsic!(vqsubq_s8(vqsubq_s8(settled, half), rest));
+            intrinsic!(vst1q_s8(chunk.as_mut_ptr(), aged));
         }
     }
     #[inline(always)]
     fn count_le(self, life: &[i8], t: i8) -> usize {
-        let t = shell!(vdupq_n_s8(t));
+        let t = intrinsic!(vdupq_n_s8(t));
         let mut n = 0;
-        // Blocks of 255 registers: a byte counts no further.
+        // The counters are bytes, so a block has 255 registers at most.
         for block in life.chunks(255 * 16) {
-            let mut counts = shell!(vdupq_n_u8(0));
+            let mut counts = intrinsic!(vdupq_n_u8(0));
             for chunk in block.chunks_exact(16) {
-                // `chunk` is 16 bytes, the size of the load. A set lane is -1.
-                let le = shell!(vcleq_s8(vld1q_s8(chunk.as_ptr()), t));
-                counts = shell!(vsubq_u8(counts, le));
+                // `chunk` is 16 bytes, the size of the load. A set lane is -1, so subtracting it
+                // counts it.
+                let le = intrinsic!(vcleq_s8(vld1q_s8(chunk.as_ptr()), t));
+                counts = intrinsic!(vsubq_u8(counts, le));
             }
-            n += shell!(vaddlvq_u8(counts)) as usize;
+            n += intrinsic!(vaddlvq_u8(counts)) as usize;
         }
         n
     }
@@ -303,20 +306,20 @@ impl Cpu for Neon {
         equal: bool,
         limit: usize,
     ) -> usize {
-        let t = shell!(vdupq_n_s8(t));
+        let t = intrinsic!(vdupq_n_s8(t));
         // `BIT` is 16 bytes, the size of the load.
-        let bit = shell!(vld1q_u8(BIT.as_ptr()));
+        let bit = intrinsic!(vld1q_u8(BIT.as_ptr()));
         for (c, chunk) in life.chunks_exact(16).enumerate() {
             if len >= limit {
                 return limit;
             }
             // `chunk` is 16 bytes, the size of the load.
-            let l = shell!(vld1q_s8(chunk.as_ptr()));
-            let k = if equal { shell!(vceqq_s8(l, t)) } else { shell!(vcltq_s8(l, t)) };
-            // Adding neighbours twice leaves, in the low four bytes, the sets of four lanes each.
-            let pairs = shell!(vandq_u8(k, bit));
-            let sets = shell!(vpaddq_u8(pairs, pairs));
-            let sets = shell!(vgetq_lane_u32::<0>(vreinterpretq_u32_u8(vpaddq_u8(sets, sets))));
+            let l = intrinsic!(vld1q_s8(chunk.as_ptr()));
+            let k = if equal { intrinsic!(vceqq_s8(l, t)) } else { intrinsic!(vcltq_s8(l, t)) };
+            // Two additions of neighbours leave the sets of four lanes each in the low four bytes.
+            let pairs = intrinsic!(vandq_u8(k, bit));
+            let sets = intrinsic!(vpaddq_u8(pairs, pairs));
+            let sets = intrinsic!(vgetq_lane_u32::<0>(vreinterpretq_u32_u8(vpaddq_u8(sets, sets))));
             if sets == 0 {
                 continue;
             }

@@ -1,27 +1,27 @@
-//! The steps of Algorithm 1, as a kernel says where each begins.
+//! The phases of Algorithm 1, as a kernel declares them.
 
 use core::fmt;
 
-/// A step of Stage One.
+/// A phase of Stage One.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
-    /// Another generation starts with an empty table.
+    /// Empties a table that belongs to another generation.
     Reset,
-    /// Rows that were not final before the step are forgotten.
+    /// Removes rows that were not final before the step.
     Invalidate,
-    /// Every slot is one step older.
+    /// Subtracts one from all lifetimes.
     Decay,
-    /// The first look at each id's links.
+    /// Examines the first link of each id.
     Probe,
-    /// The other links, of the ids that are still pending.
+    /// Examines the other links of the ids that are not found yet.
     ProbePending,
-    /// Host rows of the misses.
+    /// Finds the host row of each miss.
     Locate,
-    /// Lifetimes of the hits.
+    /// Raises the lifetimes of the hits.
     Refresh,
-    /// Victims.
+    /// Chooses the slots to evict.
     CollectDead,
-    /// Slots and links of the misses.
+    /// Enters the misses into the table.
     UpdateState,
 }
 

@@ -1,19 +1,22 @@
-//! The schedule of vector cores: all links of an id at once, a token that several cores probe, and hits that are
-//! refreshed late. It serves the `wide` table.
+//! The schedule of vector cores: all links of an id are examined at once, several cores may share a
+//! token, and the refresh of hits is deferred. It serves the `wide` table.
 //!
-//! **Sharing.** Probe only reads the table, and its lanes do not know of each other. So where requests are few,
-//! each core of a request probes a part of its first token and writes the slots that it found where all of the
-//! token's slots will be. The core that owns the request waits for the others, takes the row, and goes on with
-//! what was not found; the others are done. Later tokens see what the first one changed, and are the owner's alone.
+//! **Sharing.** Probe only reads the table, and its lanes are independent. So where requests are
+//! few, each core of a request probes a share of its first token and writes the slots that it finds
+//! to the place of the token's slots in global memory. The core that owns the request waits for the
+//! others, reads the whole row, and continues with the ids that were not found; the other cores are
+//! finished. Later tokens depend on what the first one changed, so the owner probes them alone.
 //!
-//! **Deferral.** Where a scattered write is a scalar one, refreshing all hits of a token is the longest piece of its
-//! way to the miss list, and nearly all of it can wait until that list is published: then other cores can help
-//! ([`refresh_late`] takes any part of the slots). Let b be the least t with count(life <= t) >= n_g +
-//! [`SPARE`]. If no more than [`SPARE`] hits have a lifetime of at most b, then n_g slots up to b are no
-//! hits, and no victim has a lifetime above b. A refresh raises a lifetime; so a hit above b is no victim
-//! before or after its own, and no count up to b contains it. Hence the outcome is the same to the last bit
-//! (`tests/kernels/deferral.rs`). If there are more, as where S = K, all are refreshed at once. The `paper` table
-//! cannot defer: its extra decays fall on what was refreshed before.
+//! **Deferral.** A scattered write is a scalar one on these machines, so the refresh of all hits
+//! would be the longest part of the work before the miss list is published. Nearly all of it can
+//! wait until then, and other cores can help: [`refresh_deferred`] takes any part of the slots. Let
+//! b be the least t with count(life <= t) >= n_g + [`MAX_EARLY_HITS`]. If at most
+//! [`MAX_EARLY_HITS`] hits have a lifetime of at most b, then n_g slots up to b are not hits, and
+//! no victim has a lifetime above b. A refresh raises a lifetime, so a hit above b is no victim
+//! before or after its refresh, and no count up to b includes it. Hence the result is the same to
+//! the last bit (`tests/kernels/deferral.rs`). If there are more such hits, as there are with S =
+//! K, all hits are refreshed at once. The `paper` table cannot defer, because its additional decays
+//! act on lifetimes that were refreshed before.
 
 use super::probe::{probe, selected};
 use super::refresh::{refresh, refresh_listed};
@@ -26,37 +29,38 @@ use crate::table::hash;
 use crate::table::params::{ID_LIMIT, Lifetime, Params, Table};
 use crate::table::state::{State, header};
 
-/// Hits up to b, at most, that may be refreshed alone: real traces have a handful.
-pub const SPARE: i32 = 64;
+/// The largest number of hits up to b that may be refreshed early while the others are deferred.
+/// Real traces have a handful.
+pub const MAX_EARLY_HITS: i32 = 64;
 
-/// All links of an id at once, refreshes late.
+/// The schedule that examines all links of an id at once and defers refreshes.
 #[derive(Clone, Copy, Debug)]
 pub struct Batched;
 
-/// The working columns of [`Batched`].
-pub struct Own<'a, M: Machine> {
-    /// Probe sequences of the ids in this core's part of a shared token.
-    pub part_sequence: M::Column<'a>,
-    /// Those ids, [`INVALID_ID`] where they are not valid.
-    pub sought: M::Column<'a>,
+/// The working columns that only [`Batched`] uses.
+pub struct Extra<'a, M: Machine> {
+    /// The probe sequences of the ids in this core's share of a token.
+    pub share_sequence: M::Column<'a>,
+    /// The ids in this core's share of a token, [`INVALID_ID`] for one that is not valid.
+    pub share_id: M::Column<'a>,
 }
 
 impl Batched {
-    /// Whether this schedule serves a table: `wide`, with probe sequences that fit a word.
+    /// Returns whether this schedule serves a table: `wide`, with probe sequences that fit a word.
     pub fn serves(p: &Params) -> bool {
         p.table == Table::Wide && hash::sequence_fits(p)
     }
 }
 
 impl Schedule for Batched {
-    type Own<'a, M: Machine> = Own<'a, M>;
-    const COLUMNS: usize = 2;
+    type Extra<'a, M: Machine> = Extra<'a, M>;
+    const EXTRA_COLUMNS: usize = 2;
 
     #[inline(always)]
-    fn declare<'a, M: Machine>(p: &Params, c: &mut impl Columns<'a, M>) -> Own<'a, M> {
-        Own {
-            part_sequence: c.column("part_sequence", p.k, sequences(p)),
-            sought: c.column("sought", p.k, INVALID_ID..=*IDS.end()),
+    fn declare<'a, M: Machine>(p: &Params, c: &mut impl Columns<'a, M>) -> Extra<'a, M> {
+        Extra {
+            share_sequence: c.column("share_sequence", p.k, sequences(p)),
+            share_id: c.column("share_id", p.k, INVALID_ID..=*IDS.end()),
         }
     }
 
@@ -69,31 +73,32 @@ impl Schedule for Batched {
         request: &mut Request<'_, M>,
         token: M::Scalar,
     ) {
-        let from = m.named("from", request.ids.at + request.ids.stride * token);
-        // Of the tokens only the first may be shared.
-        let shared = m.named("shared", m.gt(request.share.shared, token));
+        let from = m.name_scalar("from", request.ids.at + request.ids.stride * token);
+        // Only the first token may be shared.
+        let shared = m.name_scalar("shared", m.gt(request.share.shared, token));
         m.when(
             shared,
             #[inline(always)]
             || {
-                m.phase(Phase::Probe, "this core's part of a shared token.");
-                // The owner's part is the first, so the owner has all ids.
-                let part_at = request.share.at;
-                m.fetch(&mut work.ids, &request.ids.words, from + part_at, request.k - part_at);
-                probe_part(m, p, state, work, request);
-                m.phase(Phase::ProbePending, "what no core found.");
+                m.phase(Phase::Probe, "this core's share of a token");
+                // The owner's share is the first one, so the owner fetches all ids.
+                let share_at = request.share.at;
+                m.fetch(&mut work.ids, &request.ids.words, from + share_at, request.k - share_at);
+                probe_share(m, p, state, work, request);
+                m.phase(Phase::ProbePending, "the ids that no core found");
                 m.clear(&mut work.pending);
                 m.clear(&mut work.invalid);
-                sort_out(m, work, request.k);
+                classify(m, work, request.k);
             },
         );
         m.when(
             m.not(shared),
             #[inline(always)]
             || {
-                m.phase(Phase::Probe, "which ids does the Hash-State hold?");
+                m.phase(Phase::Probe, "the first links of each id");
                 m.fetch(&mut work.ids, &request.ids.words, from, request.k);
-                // Two links at a time where their number is even: half the rounds, for more gathers.
+                // Two links are examined at a time if their number is even: half the rounds, for
+                // more gathers.
                 probe(m, p, state, work, request.k, request.limit, p.retries % 2 == 1);
             },
         );
@@ -108,16 +113,19 @@ impl Schedule for Batched {
         request: &Request<'_, M>,
         token: M::Scalar,
     ) {
-        m.phase(Phase::Refresh, "hits that could be taken for victims must not wait.");
-        let now = m.named("now", m.ne(token + 1, request.late));
+        m.phase(Phase::Refresh, "hits that could be chosen as victims");
+        let at_once = m.name_scalar("atOnce", m.ne(token + 1, request.deferred));
         m.clear(&mut work.dead);
         m.when(
-            m.not(now),
+            m.not(at_once),
             #[inline(always)]
-            || find_early(m, state, work, request.k),
+            || collect_early_hits(m, state, work, request.k),
         );
-        m.phase(Phase::Refresh, "all hits now, or only those.");
-        let all = m.named("all", m.max(now, m.gt(m.len(&work.dead), m.scalar(SPARE))));
+        m.phase(Phase::Refresh, "either all hits, or only those that could be chosen as victims");
+        let all = m.name_scalar(
+            "refreshAll",
+            m.max(at_once, m.gt(m.len(&work.dead), m.scalar(MAX_EARLY_HITS))),
+        );
         m.when(
             all,
             #[inline(always)]
@@ -139,7 +147,8 @@ impl Schedule for Batched {
         slot: M::V,
         all: M::Mask,
     ) {
-        // A slot that is refreshed late has no other lifetime until then, and needs none.
+        // A new slot whose refresh is deferred keeps the lifetime of the victim until then. Under a
+        // constant rule no other value is needed.
         if let Lifetime::Frequency(f) = &p.lifetime {
             m.set_life(tile, &mut state.life, slot, f.new, all);
         }
@@ -154,10 +163,10 @@ impl Schedule for Batched {
         request: &Request<'_, M>,
         token: M::Scalar,
     ) {
-        // To a constant rule a new slot is one that was hit.
+        // Under a constant rule, a new slot has the lifetime of one that was hit.
         if let Lifetime::Constant(_) = p.lifetime {
             m.when(
-                m.ne(token + 1, request.late),
+                m.ne(token + 1, request.deferred),
                 #[inline(always)]
                 || refresh_listed(m, p, state, work),
             );
@@ -173,33 +182,34 @@ impl Schedule for Batched {
     ) {
         let n = m.len(&work.dead);
         let table = [&state.link, &state.id];
-        m.find_free(&hash::links(p), &mut work.link_at, &work.sequence, n, table);
+        m.find_free(&hash::links(p), &mut work.link_position, &work.sequence, n, table);
     }
 }
 
-/// Finds the hits that could be taken for victims: to `work.dead`.
+/// Collects the hits that could be chosen as victims in `work.dead`.
 #[inline(always)]
-fn find_early<M: Machine>(
+fn collect_early_hits<M: Machine>(
     m: M,
     state: &State<'_, M>,
     work: &mut Work<'_, M, Batched>,
     k: M::Scalar,
 ) {
-    let need = m.named("need", m.len(&work.miss));
+    let need = m.name_scalar("need", m.len(&work.miss));
     // Without misses there are no victims.
     m.when(
         m.gt(need, m.scalar(0)),
         #[inline(always)]
         || {
-            let hint = m.named("hint", m.peek(&state.header, m.scalar(header::THRESHOLD)));
+            let hint =
+                m.name_scalar("hint", m.read_output(&state.header, m.scalar(header::THRESHOLD)));
             let life = &state.life;
             let bound = m.bisect(
                 hint,
-                need + SPARE,
+                need + MAX_EARLY_HITS,
                 #[inline(always)]
                 |t| m.count_le(life, t),
             );
-            let bound = m.named("bound", bound);
+            let bound = m.name_scalar("bound", bound);
             let above = bound + 1;
             m.sweep(
                 k,
@@ -214,10 +224,11 @@ fn find_early<M: Machine>(
     );
 }
 
-/// Probes this core's part of a token, the first of `work.ids`, and waits for the other cores: `work.slot`
-/// then holds the slots of the whole token, -1 for a miss and [`INVALID_ID`] for an id that is not valid.
+/// Probes this core's share of a token, which is at the front of `work.ids`, and waits for the
+/// other cores. Then `work.slot` holds the slots of the whole token, -1 for a miss and
+/// [`INVALID_ID`] for an id that is not valid.
 #[inline(always)]
-fn probe_part<M: Machine>(
+fn probe_share<M: Machine>(
     m: M,
     p: &Params,
     state: &State<'_, M>,
@@ -231,36 +242,37 @@ fn probe_part<M: Machine>(
         |t| {
             let (_, x, valid) = selected(m, t, &work.ids, request.limit);
             let sequence = hash::sequence(m, p, x, hash::mixed(m, p, x));
-            m.store(t, &mut work.own.part_sequence, sequence);
-            m.store(t, &mut work.own.sought, m.select(valid, x, m.splat(INVALID_ID)));
+            m.store(t, &mut work.extra.share_sequence, sequence);
+            m.store(t, &mut work.extra.share_id, m.select(valid, x, m.splat(INVALID_ID)));
         },
     );
-    let of = [&work.own.part_sequence, &work.own.sought];
-    m.find(&hash::links(p), &mut work.slot, of, n, [&state.link, &state.id]);
+    let queries = [&work.extra.share_sequence, &work.extra.share_id];
+    m.find(&hash::links(p), &mut work.slot, queries, n, [&state.link, &state.id]);
     m.sweep(
         n,
         #[inline(always)]
         |t| {
-            let not_valid = m.eq_to(m.load(t, &work.own.sought), INVALID_ID);
+            let not_valid = m.eq_to(m.load(t, &work.extra.share_id), INVALID_ID);
             let slot = m.load(t, &work.slot);
             m.store(t, &mut work.slot, m.select(not_valid, m.splat(INVALID_ID), slot));
         },
     );
-    m.phase(Phase::Probe, "the other cores' parts.");
+    m.phase(Phase::Probe, "exchange of the cores' shares");
     let (at, k) = (request.slot.at, request.k);
     m.share(&mut work.slot, &mut request.slot.words, at, request.share.at, n, k);
 }
 
-/// Sorts the first `n` ids of a shared token by their slots: an id with slot -1 goes to `work.pending` with its lane, one
-/// with slot [`INVALID_ID`] to `work.invalid`. Both have slot -1 afterwards.
+/// Classifies the first `n` ids of a shared token by their slots. An id with slot -1 is appended to
+/// `work.pending` with its lane, one with slot [`INVALID_ID`] to `work.invalid`. Both have slot -1
+/// afterwards.
 #[inline(always)]
-fn sort_out<M: Machine>(m: M, work: &mut Work<'_, M, Batched>, n: M::Scalar) {
+fn classify<M: Machine>(m: M, work: &mut Work<'_, M, Batched>, n: M::Scalar) {
     m.sweep(
         n,
         #[inline(always)]
         |t| {
             let (id, slot) = (m.load(t, &work.ids), m.load(t, &work.slot));
-            // A pending id is valid, so it is below ID_LIMIT; other lanes are not appended.
+            // A pending id is valid, so it is below ID_LIMIT. Other lanes are not appended.
             let x = m.low_bits(id, ID_LIMIT.ilog2());
             m.append(t, &mut work.pending, m.eq_to(slot, -1), [x, m.iota(t)]);
             m.append(t, &mut work.invalid, m.eq_to(slot, INVALID_ID), [id]);
@@ -269,9 +281,10 @@ fn sort_out<M: Machine>(m: M, work: &mut Work<'_, M, Batched>, n: M::Scalar) {
     );
 }
 
-/// Refreshes the slots that a token was given, as bytes of a table: what [`Batched`] left out. New slots
-/// are among them, whose lifetimes are as a hit would make them; -1 is the slot of an id that is not valid.
-pub fn refresh_late(p: &Params, life: &mut [i8], slots: &[i32]) {
+/// Refreshes the slots of a token that [`Batched`] deferred, as bytes of a table. New slots are
+/// among them: the rule of a hit gives them the lifetime of a new slot. A slot of -1 belongs to an
+/// id that is not valid.
+pub fn refresh_deferred(p: &Params, life: &mut [i8], slots: &[i32]) {
     for &slot in slots {
         let Some(life) = usize::try_from(slot).ok().and_then(|slot| life.get_mut(slot)) else {
             continue;

@@ -1,10 +1,14 @@
-//! CollectDead: as many slots to evict as there are misses, by lifetime.
+//! CollectDead: as many slots to evict as the token has misses, chosen by lifetime (Eq. 12; Alg. 1,
+//! lines 11 to 13).
 //!
-//! th is the least t with count(life <= t) >= n_g. `paper`: every lifetime falls by max(0, th + 1), which
-//! is as many decays as it takes, at once; the victims are the lowest indices with life < 0. `wide`: the
-//! n_g smallest lifetimes, first those below th, then those equal to it, each in index order.
+//! Let th be the least t with count(life <= t) >= n_g. `paper`: every lifetime falls by max(0, th +
+//! 1), which is the number of decays that the loop of Alg. 1 takes; the victims are the slots with
+//! the lowest indices among those with life < 0. `wide`: the victims are the slots with the n_g
+//! smallest lifetimes, first those below th and then those equal to it, each in the order of their
+//! indices.
 //!
-//! Slots that the running request uses outlive all others, and N_q·K <= S, so there are always enough.
+//! There are always enough victims, because the lifetimes of slots that the running request uses
+//! are the largest, and N_q·K <= S.
 
 use super::schedule::{Schedule, Work};
 use crate::machine::Machine;
@@ -20,18 +24,18 @@ pub fn collect_dead<M: Machine, S: Schedule>(
     state: &mut State<'_, M>,
     work: &mut Work<'_, M, S>,
 ) {
-    m.phase(Phase::CollectDead, "the slots that live least, as many as there are misses.");
+    m.phase(Phase::CollectDead, "the slots with the smallest lifetimes, one for each miss");
     let need = m.len(&work.miss);
     let at = m.scalar(header::THRESHOLD);
     let life = &mut state.life;
     let th = m.bisect(
-        m.named("lastThreshold", m.peek(&state.header, at)),
+        m.name_scalar("lastThreshold", m.read_output(&state.header, at)),
         need,
         #[inline(always)]
         |t| m.count_le(life, t),
     );
-    m.named("threshold", th);
-    m.put(&mut state.header, at, th);
+    m.name_scalar("threshold", th);
+    m.write_output(&mut state.header, at, th);
     m.clear(&mut work.dead);
     match p.table {
         Table::Paper { .. } => {

@@ -1,9 +1,10 @@
-//! Locate: the host row of each miss, and which misses have none.
+//! Locate: the host row of each miss, and the misses that have none.
 //!
-//! A row is the id itself, or goes through the request's block table. An id at or above `stable_len`
-//! was made in this very forward: its row is in the caller's fresh rows and is written as -1 - n, n
-//! counted from `stable_len`. A miss whose row is outside the pool becomes padding before it can
-//! take a slot: on an NPU that access would kill the context.
+//! The row of an id is the id itself, or is found through the block table of the request. An id at
+//! or above `stable_len` was made in this forward pass: its row is among the fresh rows of the
+//! caller and is written as -1 - n, where n counts from `stable_len`. A miss whose row is outside
+//! of the pool becomes padding before it can take a slot, because an NPU that accessed it would
+//! lose its context.
 
 use super::request::{Request, record};
 use super::schedule::{Schedule, Work};
@@ -11,9 +12,10 @@ use crate::machine::Machine;
 use crate::machine::phase::Phase;
 use crate::table::params::Params;
 
-/// Turns `work.pending` (id, lane) into `work.miss` (id, token · K + lane, row), counts what fell out in
-/// `work.out_of_range` and `work.out_of_pool`, and publishes the token's misses and its number of valid ids.
-/// Returns where in the miss list the token's misses begin.
+/// Makes `work.miss` (id, token · K + lane, row) from `work.pending` (id, lane), counts ids without
+/// a row in `work.out_of_range` and `work.out_of_pool`, and publishes the misses of the token and
+/// its number of valid ids. Returns the index in the miss list at which the misses of the token
+/// begin.
 #[inline(always)]
 pub fn locate<M: Machine, S: Schedule>(
     m: M,
@@ -22,30 +24,27 @@ pub fn locate<M: Machine, S: Schedule>(
     request: &mut Request<'_, M>,
     token: M::Scalar,
 ) -> M::Scalar {
-    m.phase(Phase::Locate, "the host row of each miss.");
+    m.phase(Phase::Locate, "the host row of each miss");
     count_out_of_range(m, work);
-    let before = m.named("outOfPoolBefore", m.len(&work.out_of_pool));
+    let before = m.name_scalar("outOfPoolBefore", m.len(&work.out_of_pool));
     find_rows(m, p, work, request, token);
-    m.phase(
-        Phase::Locate,
-        "the token's misses, published at once, so that their columns are free.",
-    );
+    m.phase(Phase::Locate, "publication of the token's misses, after which their columns are free");
     let dropped = m.len(&work.out_of_pool);
     let valid = request.k - m.len(&work.invalid) + before - dropped;
-    m.put(&mut request.valid.words, request.valid.at + token, valid);
+    m.write_output(&mut request.valid.words, request.valid.at + token, valid);
     let n = m.len(&work.miss);
     let total_at = request.record.at + record::TOTAL;
-    let total = m.named("total", m.peek(&request.record.words, total_at));
-    let at = m.named("missesAt", request.misses.at + total);
+    let total = m.name_scalar("total", m.read_output(&request.record.words, total_at));
+    let at = m.name_scalar("missesAt", request.misses.at + total);
     m.publish_list(&mut request.misses.id, at, &work.miss, 0);
     m.publish_list(&mut request.misses.position, at, &work.miss, 1);
     m.publish_list(&mut request.misses.row, at, &work.miss, 2);
-    m.put(&mut request.record.words, request.record.at + (token + record::MISSES), n);
-    m.put(&mut request.record.words, total_at, total + n);
+    m.write_output(&mut request.record.words, request.record.at + (token + record::MISSES), n);
+    m.write_output(&mut request.record.words, total_at, total + n);
     at
 }
 
-/// Counts those of the ids that are not valid that are at or above the sequence length.
+/// Counts the invalid ids that are at or above the sequence length; the others are padding.
 #[inline(always)]
 fn count_out_of_range<M: Machine, S: Schedule>(m: M, work: &mut Work<'_, M, S>) {
     m.sweep(
@@ -58,7 +57,7 @@ fn count_out_of_range<M: Machine, S: Schedule>(m: M, work: &mut Work<'_, M, S>) 
     );
 }
 
-/// Fills `work.miss` with what of `work.pending` has a row.
+/// Fills `work.miss` with the entries of `work.pending` that have a row.
 #[inline(always)]
 fn find_rows<M: Machine, S: Schedule>(
     m: M,
@@ -68,16 +67,16 @@ fn find_rows<M: Machine, S: Schedule>(
     token: M::Scalar,
 ) {
     m.clear(&mut work.miss);
-    let first = m.named("first", token * m.scalar(p.k as i32));
+    let first = m.name_scalar("first", token * m.scalar(p.k as i32));
     m.sweep(
         m.len(&work.pending),
         #[inline(always)]
         |t| {
             let (x, lane) = (m.item(t, &work.pending, 0), m.item(t, &work.pending, 1));
-            let n = m.called("fresh", x - request.stable);
-            let fresh = m.called_mask("isFresh", !m.is_negative(n));
+            let n = m.name_vector("fresh", x - request.stable);
+            let fresh = m.name_mask("isFresh", !m.is_negative(n));
             let (row, inside) = if p.page == 0 {
-                (x, m.is_negative(m.called("beyond", x - request.rows)))
+                (x, m.is_negative(m.name_vector("beyond", x - request.rows)))
             } else {
                 let bits = p.page.ilog2();
                 let block = m.lookup(
@@ -88,16 +87,17 @@ fn find_rows<M: Machine, S: Schedule>(
                     if bits == 0 { x } else { m.shr(x, bits) },
                     !fresh,
                 );
-                let block = m.called("block", block);
-                // Cleared first: a row's number must not overflow.
+                let block = m.name_vector("block", block);
+                // An entry that is not a block is set to 0 before it is multiplied, because the
+                // product must not overflow.
                 let negative = m.is_negative(block);
                 let block = m.select(negative, m.splat(0), block);
-                let beyond = m.called("beyond", block - request.rows);
+                let beyond = m.name_vector("beyond", block - request.rows);
                 let inside = m.is_negative(beyond) & !negative;
                 let block = m.select(inside, block, m.splat(0)) * (p.page as i32);
                 (if bits == 0 { block } else { block | m.low_bits(x, bits) }, inside)
             };
-            let fresh_row = m.called("freshRow", n * -1 + -1);
+            let fresh_row = m.name_vector("freshRow", n * -1 + -1);
             let row = m.select(fresh, fresh_row, row);
             let found = fresh | inside;
             m.append(t, &mut work.miss, found, [x, lane + first, row]);

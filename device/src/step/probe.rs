@@ -1,18 +1,19 @@
-//! Probe: which of a token's ids are in the Hash-State (Algorithm 1).
+//! Probe: the search for the ids of a token in the Hash-State (Eq. 8 to 11; Alg. 1, line 4).
 //!
 //! ```text
 //! for each id x:                                   first round, over all K lanes
-//!     h = first(x);  s = slot(link[h]);  hit = id[s] == x
+//!     h = first_link(x);  s = slot(link[h]);  hit = id[s] == x
 //!     hit: slot = s   else: pending
-//! for r in 1..=R, over what is still pending:      later rounds, over a short list
-//!     the same with h = nth(x, r)
+//! for r in 1..=R, over the pending ids:            later rounds, over a short list
+//!     the same with h = nth_link(x, r)
 //! ```
-//! With `pairs`, a round looks at two links, of which the first that hits counts. That halves the rounds, and fewer ids
-//! are found in a later round, which scatters them; it takes more gathers.
+//! With `pairs`, a round examines two links, of which the first that hits counts. That halves the
+//! rounds, and fewer ids are found in a later round, which scatters their slots; it takes more
+//! gathers.
 //!
-//! The id decides, so there is no false hit; the link's print and its invalid bit are not looked at:
-//! a slot that is dead and not yet reused may still be hit, and is then revived. What is pending at
-//! the end is the token's misses, in token order.
+//! The id decides, so there is no false hit. The fingerprint and the invalid bit of a link are not
+//! examined: a slot that is dead and not yet reused may be hit, and is then alive again. The ids
+//! that are pending at the end are the misses of the token, in token order.
 
 use super::schedule::{Schedule, Work};
 use crate::machine::Machine;
@@ -21,8 +22,9 @@ use crate::table::hash;
 use crate::table::params::Params;
 use crate::table::state::{EMPTY, State};
 
-/// Looks the first `k` ids of `work.ids` up. Fills `work.slot` (-1 where not found or not valid),
-/// leaves the misses in `work.pending` as (id, lane) and ids that are not valid in `work.invalid`.
+/// Searches for the first `k` ids of `work.ids`. Fills `work.slot` (-1 for an id that is not found
+/// or not valid), and leaves the misses in `work.pending` as (id, lane) and the ids that are not
+/// valid in `work.invalid`.
 #[inline(always)]
 pub fn probe<M: Machine, S: Schedule>(
     m: M,
@@ -42,8 +44,8 @@ pub fn probe<M: Machine, S: Schedule>(
         |t| {
             let (id, x, valid) = selected(m, t, &work.ids, limit);
             let mixed = hash::mixed(m, p, x);
-            let (slot, found) = find(m, p, state, x, mixed, hash::first(m, p, mixed), pairs);
-            let hit = m.called_mask("hit", found & valid);
+            let (slot, found) = find(m, p, state, x, mixed, hash::first_link(m, p, mixed), pairs);
+            let hit = m.name_mask("hit", found & valid);
             m.store(t, &mut work.slot, m.select(hit, slot, m.splat(EMPTY)));
             m.append(t, &mut work.pending, valid & !hit, [x, m.iota(t)]);
             m.append(t, &mut work.invalid, !valid, [id]);
@@ -51,7 +53,7 @@ pub fn probe<M: Machine, S: Schedule>(
     );
     let links = 1 + u32::from(pairs);
     let rounds = p.retries.div_ceil(links) - u32::from(pairs);
-    m.phase(Phase::ProbePending, "what is pending in the end is the miss list.");
+    m.phase(Phase::ProbePending, "the other links of the ids that are not found yet");
     m.repeat(
         rounds,
         m.scalar(rounds as i32),
@@ -64,7 +66,7 @@ pub fn probe<M: Machine, S: Schedule>(
                 |t| {
                     let (x, lane) = (m.item(t, &work.pending, 0), m.item(t, &work.pending, 1));
                     let mixed = hash::mixed(m, p, x);
-                    let at = hash::nth(m, p, mixed, link + links as i32);
+                    let at = hash::nth_link(m, p, mixed, link + links as i32);
                     let (slot, hit) = find(m, p, state, x, mixed, at, pairs);
                     m.scatter(t, &mut work.slot, lane, slot, hit);
                     m.append(t, &mut work.next, !hit, [x, lane]);
@@ -75,7 +77,7 @@ pub fn probe<M: Machine, S: Schedule>(
     );
 }
 
-/// The tile's ids, the same with 0 for padding, and which of them are valid.
+/// Returns the ids of the tile, the ids with 0 for padding, and which of them are valid.
 #[inline(always)]
 pub fn selected<M: Machine>(
     m: M,
@@ -85,13 +87,14 @@ pub fn selected<M: Machine>(
 ) -> (M::V, M::V, M::Mask) {
     let id = m.load(t, ids);
     let padding = m.is_negative(id);
-    // Cleared first: the difference with the limit must not overflow.
-    let x = m.called("x", m.select(padding, m.splat(0), id));
-    let over = m.called("over", x - limit);
-    (id, x, m.called_mask("valid", m.is_negative(over) & !padding))
+    // Padding is set to 0, because the difference from the limit must not overflow.
+    let x = m.name_vector("x", m.select(padding, m.splat(0), id));
+    let over = m.name_vector("overLimit", x - limit);
+    (id, x, m.name_mask("valid", m.is_negative(over) & !padding))
 }
 
-/// The slot that the link at `at`, or with `pairs` the one after it, names, and whether it holds the id.
+/// Returns the slot of the link at position `at`, or with `pairs` of the next link if only that one
+/// hits, and whether the slot holds the id.
 #[inline(always)]
 fn find<M: Machine>(
     m: M,
@@ -102,18 +105,19 @@ fn find<M: Machine>(
     at: M::V,
     pairs: bool,
 ) -> (M::V, M::Mask) {
-    let slot = m.called("candidate", slot_of(m, p, state, at));
-    let hit = m.called_mask("hit", m.eq(m.gather(&state.id, slot), x));
+    let slot = m.name_vector("candidate", slot_of(m, p, state, at));
+    let hit = m.name_mask("hit", m.eq(m.gather(&state.id, slot), x));
     if !pairs {
         return (slot, hit);
     }
-    let other = m.called("other", slot_of(m, p, state, hash::next(m, p, mixed, at)));
-    let hits = m.called_mask("otherHit", m.eq(m.gather(&state.id, other), x));
-    let slot = m.called("found", m.select(hit, slot, other));
-    (slot, m.called_mask("anyHit", hit | hits))
+    let second =
+        m.name_vector("secondCandidate", slot_of(m, p, state, hash::next_link(m, p, mixed, at)));
+    let second_hit = m.name_mask("secondHit", m.eq(m.gather(&state.id, second), x));
+    let slot = m.name_vector("foundSlot", m.select(hit, slot, second));
+    (slot, m.name_mask("anyHit", hit | second_hit))
 }
 
-/// The slot that the link at `h` names.
+/// Returns the slot of the link at position `h`.
 #[inline(always)]
 fn slot_of<M: Machine>(m: M, p: &Params, state: &State<'_, M>, h: M::V) -> M::V {
     m.low_bits(m.gather(&state.link, h), p.slot_bits())

@@ -5,9 +5,9 @@ use crate::machine::Machine;
 use crate::table::params::{Lifetime, Params};
 use crate::table::state::State;
 
-/// Refreshes the lifetime of every hit: per token, as Algorithm 1 has it, not per request as the text
-/// says. A sweep of its own: inside the first round its dependent byte accesses kept the gathers of
-/// the next tiles from running ahead, which cost a quarter of Probe.
+/// Refreshes the lifetime of every hit of a token (Alg. 1, line 6). It is a sweep of its own:
+/// inside the first round of Probe, its dependent byte accesses kept the gathers of the next tiles
+/// from running ahead, which cost a quarter of the time of Probe.
 #[inline(always)]
 pub fn refresh<M: Machine, S: Schedule>(
     m: M,
@@ -44,7 +44,7 @@ pub fn refresh_listed<M: Machine, S: Schedule>(
     );
 }
 
-/// What a hit makes of a slot's lifetime. Doing it twice in a request changes nothing.
+/// Sets the lifetimes of the slots of `hit`. A second hit in one request changes nothing.
 #[inline(always)]
 fn set_hit<M: Machine>(
     m: M,

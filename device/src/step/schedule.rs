@@ -1,8 +1,8 @@
-//! The working columns of a core, and schedules: in which order, and how many links at once, a kind of machine
-//! does the work of a token.
+//! The working columns of a core, and schedules: the order of the work on a token, and the number
+//! of links that are examined at once, for one kind of machine.
 //!
-//! Every schedule gives the same results (`tests/kernels/deferral.rs`). What differs is what is dear: an access to a
-//! single lane, or a lane more.
+//! Every schedule gives the same results (`tests/kernels/deferral.rs`). They differ in what is
+//! cheap on their machine: access to a single lane, or an additional lane in a vector.
 
 use super::request::Request;
 use crate::machine::Machine;
@@ -12,63 +12,65 @@ use crate::table::params::{ID_LIMIT, Params};
 use crate::table::state::{EMPTY, INVALID, State};
 use core::ops::RangeInclusive;
 
-/// The slot of an id that is not valid, while the cores that share a token probe it. It is -1 afterwards.
+/// The slot of an id that is not valid, while the cores that share a token probe it. Afterwards it
+/// is -1.
 pub const INVALID_ID: i32 = -2;
 
-/// Valid ids.
+/// The range of valid ids.
 pub const IDS: RangeInclusive<i32> = 0..=ID_LIMIT - 1;
 
-/// Words that a probe sequence may be.
+/// Returns the range of the word of a probe sequence.
 #[inline(always)]
 pub fn sequences(p: &Params) -> RangeInclusive<i32> {
     if sequence_fits(p) { 0..=max_sequence(p) } else { EMPTY..=ID_LIMIT - 1 }
 }
 
-/// Lanes of a token.
+/// Returns the range of the lane numbers of a token.
 #[inline(always)]
 pub fn lanes(p: &Params) -> RangeInclusive<i32> {
     0..=p.k as i32 - 1
 }
 
-/// Working columns in fast memory.
+/// The working columns of a core, in fast memory.
 pub struct Work<'a, M: Machine, S: Schedule> {
-    /// The token's ids.
+    /// The ids of the token.
     pub ids: M::Column<'a>,
-    /// Their slots; -1 where not found or not valid.
+    /// The slots of the ids; -1 for an id that is not found or not valid.
     pub slot: M::Column<'a>,
-    /// (id, lane) of ids not found yet.
+    /// (id, lane) of the ids that are not found yet.
     pub pending: M::List<'a, 2>,
-    /// (id, lane) of ids not found in this round either.
+    /// (id, lane) of the ids that this round does not find either.
     pub next: M::List<'a, 2>,
-    /// (id, token · K + lane, row) of the token's misses, in token order.
+    /// (id, token · K + lane, row) of the misses of the token, in token order.
     pub miss: M::List<'a, 3>,
-    /// The misses' slots: CollectDead's victims.
+    /// The slots of the misses, which CollectDead chose. While hits are refreshed, the slots of
+    /// hits.
     pub dead: M::List<'a, 1>,
     /// The probe sequence of each miss, see [`crate::hash::sequence`].
     pub sequence: M::Column<'a>,
     /// The word of each miss's new link.
     pub new_link: M::Column<'a>,
-    /// Where each miss's new link goes: a position, -1 where no link is reusable.
-    pub link_at: M::Column<'a>,
-    /// The token's ids that are padding or out of range.
+    /// The position of each miss's new link; -1 if no link is reusable.
+    pub link_position: M::Column<'a>,
+    /// The ids of the token that are padding or out of range.
     pub invalid: M::List<'a, 1>,
-    /// Counts the request's ids at or above its sequence length.
+    /// Counts the ids of the request that are at or above its sequence length.
     pub out_of_range: M::List<'a, 0>,
-    /// Counts the request's misses whose row is outside the pool.
+    /// Counts the misses of the request whose row is outside of the pool.
     pub out_of_pool: M::List<'a, 0>,
-    /// What the schedule alone uses.
-    pub own: S::Own<'a, M>,
+    /// The columns that only this schedule uses.
+    pub extra: S::Extra<'a, M>,
 }
 
 impl<'a, M: Machine, S: Schedule> Work<'a, M, S> {
-    /// The columns from whoever has them.
+    /// Declares the columns.
     #[inline(always)]
     pub fn declare(p: &Params, c: &mut impl Columns<'a, M>) -> Self {
         let (k, step) = (p.k, p.k * p.tokens);
         let id_and_lane = || [("x", IDS), ("lane", lanes(p))];
         let slot = p.slots as i32 - 1;
         let row = ("row", -ID_LIMIT..=i32::MAX);
-        // Scattered by lane or by entry, so their lengths are powers of two.
+        // These columns are scattered by lane or by entry, so their lengths are powers of two.
         let scattered = k.next_power_of_two();
         Self {
             ids: c.column("ids", k, i32::MIN..=i32::MAX),
@@ -79,27 +81,27 @@ impl<'a, M: Machine, S: Schedule> Work<'a, M, S> {
             dead: c.list("dead", k, [("victim", 0..=slot)]),
             sequence: c.column("sequence", k, sequences(p)),
             new_link: c.column("new_link", k, 0..=INVALID - 1),
-            link_at: c.column("link_at", scattered, -1..=p.links() as i32 - 1),
+            link_position: c.column("link_position", scattered, -1..=p.links() as i32 - 1),
             invalid: c.list("invalid", k, [("id", i32::MIN..=i32::MAX)]),
             out_of_range: c.list("out_of_range", step, []),
             out_of_pool: c.list("out_of_pool", step, []),
-            own: S::declare(p, c),
+            extra: S::declare(p, c),
         }
     }
 }
 
-/// The steps of a token that a kind of machine does in its own way.
+/// The parts of the work on a token that depend on the kind of machine.
 pub trait Schedule: Sized {
-    /// Working columns that no other schedule needs.
-    type Own<'a, M: Machine>;
-    /// How many columns they are, each of a list's counted.
-    const COLUMNS: usize;
+    /// The working columns that no other schedule uses.
+    type Extra<'a, M: Machine>;
+    /// The number of these columns, including each column of a list.
+    const EXTRA_COLUMNS: usize;
 
-    /// Those columns from whoever has them.
-    fn declare<'a, M: Machine>(p: &Params, c: &mut impl Columns<'a, M>) -> Self::Own<'a, M>;
+    /// Declares these columns.
+    fn declare<'a, M: Machine>(p: &Params, c: &mut impl Columns<'a, M>) -> Self::Extra<'a, M>;
 
-    /// Probes the ids of a token: leaves slots in `work.slot`, misses in `work.pending` as (id, lane), and ids
-    /// that are not valid in `work.invalid`.
+    /// Probes the ids of a token. Leaves the slots in `work.slot`, the misses in `work.pending` as
+    /// (id, lane), and the ids that are not valid in `work.invalid`.
     fn probe<M: Machine>(
         m: M,
         p: &Params,
@@ -109,7 +111,8 @@ pub trait Schedule: Sized {
         token: M::Scalar,
     );
 
-    /// Refreshes hits before victims are chosen: all that could be taken for one.
+    /// Refreshes hits before victims are chosen: at least all hits that could otherwise be chosen
+    /// as victims.
     fn refresh<M: Machine>(
         m: M,
         p: &Params,
@@ -119,7 +122,7 @@ pub trait Schedule: Sized {
         token: M::Scalar,
     );
 
-    /// Sets the lifetimes of a tile's new slots, or leaves that to [`Self::refresh_new`].
+    /// Sets the lifetimes of the new slots of a tile, or leaves that to [`Self::refresh_new`].
     fn set_new<M: Machine>(
         m: M,
         p: &Params,
@@ -129,7 +132,7 @@ pub trait Schedule: Sized {
         all: M::Mask,
     );
 
-    /// Sets the lifetimes of a token's new slots that [`Self::set_new`] left out.
+    /// Sets the lifetimes of the new slots of a token that [`Self::set_new`] did not set.
     fn refresh_new<M: Machine>(
         m: M,
         p: &Params,
@@ -139,7 +142,8 @@ pub trait Schedule: Sized {
         token: M::Scalar,
     );
 
-    /// Finds for each of `work.sequence`, as many as `work.dead` is long, the first link that is reusable: its
-    /// position to `work.link_at`, -1 where none is.
+    /// Finds the first reusable link of each probe sequence in `work.sequence`, for as many as
+    /// `work.dead` has entries, and writes its position to `work.link_position`, or -1 if there is
+    /// none.
     fn find_links<M: Machine>(m: M, p: &Params, state: &State<'_, M>, work: &mut Work<'_, M, Self>);
 }

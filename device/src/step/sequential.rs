@@ -1,5 +1,5 @@
-//! The schedule of CPUs: hits are refreshed before victims are chosen, and links looked at one by one, because
-//! each lane less is work less.
+//! The schedule of CPUs: hits are refreshed before victims are chosen, and the links of an id are
+//! examined one by one, because every lane that is left out saves time.
 
 use super::probe::probe;
 use super::refresh::refresh;
@@ -13,26 +13,26 @@ use crate::table::hash;
 use crate::table::params::Params;
 use crate::table::state::State;
 
-/// One link of each id at a time.
+/// The schedule that examines one link of each id at a time.
 #[derive(Clone, Copy, Debug)]
 pub struct Sequential;
 
-/// The working columns of [`Sequential`].
-pub struct Own<'a, M: Machine> {
-    /// (probe sequence, entry) of misses for which no link was found yet.
+/// The working columns that only [`Sequential`] uses.
+pub struct Extra<'a, M: Machine> {
+    /// (probe sequence, entry of the miss) for the misses without a link so far.
     pub unlinked: M::List<'a, 2>,
-    /// The same after this round.
+    /// The same list for the next round.
     pub next_unlinked: M::List<'a, 2>,
 }
 
 impl Schedule for Sequential {
-    type Own<'a, M: Machine> = Own<'a, M>;
-    const COLUMNS: usize = 4;
+    type Extra<'a, M: Machine> = Extra<'a, M>;
+    const EXTRA_COLUMNS: usize = 4;
 
     #[inline(always)]
-    fn declare<'a, M: Machine>(p: &Params, c: &mut impl Columns<'a, M>) -> Own<'a, M> {
+    fn declare<'a, M: Machine>(p: &Params, c: &mut impl Columns<'a, M>) -> Extra<'a, M> {
         let columns = || [("probes", sequences(p)), ("entry", lanes(p))];
-        Own {
+        Extra {
             unlinked: c.list("unlinked", p.k, columns()),
             next_unlinked: c.list("next_unlinked", p.k, columns()),
         }
@@ -47,7 +47,7 @@ impl Schedule for Sequential {
         request: &mut Request<'_, M>,
         token: M::Scalar,
     ) {
-        m.phase(Phase::Probe, "which ids does the Hash-State hold?");
+        m.phase(Phase::Probe, "the first link of each id");
         let from = request.ids.at + request.ids.stride * token;
         m.fetch(&mut work.ids, &request.ids.words, from, request.k);
         probe(m, p, state, work, request.k, request.limit, false);
@@ -62,7 +62,7 @@ impl Schedule for Sequential {
         request: &Request<'_, M>,
         _token: M::Scalar,
     ) {
-        m.phase(Phase::Refresh, "hits live on.");
+        m.phase(Phase::Refresh, "the lifetimes of the hits");
         refresh(m, p, state, work, request.k);
     }
 
@@ -96,17 +96,17 @@ impl Schedule for Sequential {
         state: &State<'_, M>,
         work: &mut Work<'_, M, Self>,
     ) {
-        m.clear(&mut work.own.unlinked);
-        m.clear(&mut work.own.next_unlinked);
+        m.clear(&mut work.extra.unlinked);
+        m.clear(&mut work.extra.next_unlinked);
         m.sweep(
             m.len(&work.dead),
             #[inline(always)]
             |t| {
                 let sequence = m.load(t, &work.sequence);
-                let at = hash::first_of(m, p, sequence);
+                let at = hash::first_in_sequence(m, p, sequence);
                 let free = reusable(m, p, state, m.gather(&state.link, at));
-                m.store(t, &mut work.link_at, m.select(free, at, m.splat(-1)));
-                m.append(t, &mut work.own.unlinked, !free, [sequence, m.iota(t)]);
+                m.store(t, &mut work.link_position, m.select(free, at, m.splat(-1)));
+                m.append(t, &mut work.extra.unlinked, !free, [sequence, m.iota(t)]);
             },
         );
         m.repeat(
@@ -115,18 +115,18 @@ impl Schedule for Sequential {
             #[inline(always)]
             |r| {
                 m.sweep(
-                    m.len(&work.own.unlinked),
+                    m.len(&work.extra.unlinked),
                     #[inline(always)]
                     |t| {
-                        let sequence = m.item(t, &work.own.unlinked, 0);
-                        let entry = m.item(t, &work.own.unlinked, 1);
-                        let at = hash::nth_of(m, p, sequence, r + 1);
+                        let sequence = m.item(t, &work.extra.unlinked, 0);
+                        let entry = m.item(t, &work.extra.unlinked, 1);
+                        let at = hash::nth_in_sequence(m, p, sequence, r + 1);
                         let free = reusable(m, p, state, m.gather(&state.link, at));
-                        m.scatter(t, &mut work.link_at, entry, at, free);
-                        m.append(t, &mut work.own.next_unlinked, !free, [sequence, entry]);
+                        m.scatter(t, &mut work.link_position, entry, at, free);
+                        m.append(t, &mut work.extra.next_unlinked, !free, [sequence, entry]);
                     },
                 );
-                m.take(&mut work.own.unlinked, &mut work.own.next_unlinked);
+                m.take(&mut work.extra.unlinked, &mut work.extra.next_unlinked);
             },
         );
     }

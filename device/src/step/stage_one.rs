@@ -1,8 +1,8 @@
-//! Stage One: slots and misses of one request, token by token on one table.
+//! Stage One: the slots and the misses of one request, token by token on one table.
 
 use super::collect_dead::collect_dead;
 use super::locate::locate;
-use super::open::{decay, invalidate, reset};
+use super::prepare::{decay, invalidate, reset};
 use super::request::{Request, record, status};
 use super::schedule::{Schedule, Work};
 use super::update_state::update_state;
@@ -10,7 +10,7 @@ use crate::machine::Machine;
 use crate::table::params::{MAX_TOKENS, Params};
 use crate::table::state::State;
 
-/// Runs Stage One of one request: Algorithm 1 for each token, on one table.
+/// Runs Stage One of one request: prepares the table, and runs Alg. 1 for each token.
 #[inline(always)]
 pub fn stage_one<M: Machine, S: Schedule>(
     m: M,
@@ -19,7 +19,7 @@ pub fn stage_one<M: Machine, S: Schedule>(
     work: &mut Work<'_, M, S>,
     request: &mut Request<'_, M>,
 ) {
-    open(m, p, state, work, request);
+    prepare(m, p, state, work, request);
     m.repeat(
         p.tokens.min(MAX_TOKENS),
         request.tokens,
@@ -33,12 +33,12 @@ pub fn stage_one<M: Machine, S: Schedule>(
             update_state(m, p, state, work, request, token);
         },
     );
-    close(m, work, request);
+    write_status(m, work, request);
 }
 
-/// Prepares the table for the step, and clears what is counted over its tokens.
+/// Prepares the table for the step, and clears the counters of the request.
 #[inline(always)]
-fn open<M: Machine, S: Schedule>(
+fn prepare<M: Machine, S: Schedule>(
     m: M,
     p: &Params,
     state: &mut State<'_, M>,
@@ -50,15 +50,19 @@ fn open<M: Machine, S: Schedule>(
     decay(m, p, state);
     m.clear(&mut work.out_of_range);
     m.clear(&mut work.out_of_pool);
-    m.put(&mut request.record.words, request.record.at + record::TOTAL, m.scalar(0));
+    m.write_output(&mut request.record.words, request.record.at + record::TOTAL, m.scalar(0));
 }
 
-/// Writes the request's status.
+/// Writes the status of the request.
 #[inline(always)]
-fn close<M: Machine, S: Schedule>(m: M, work: &Work<'_, M, S>, request: &mut Request<'_, M>) {
+fn write_status<M: Machine, S: Schedule>(
+    m: M,
+    work: &Work<'_, M, S>,
+    request: &mut Request<'_, M>,
+) {
     let some = |n| m.gt(n, m.scalar(0));
     let out_of_range = some(m.len(&work.out_of_range)) * m.scalar(status::ID_OUT_OF_RANGE);
     let out_of_pool = some(m.len(&work.out_of_pool)) * m.scalar(status::ROW_OUT_OF_POOL);
     let at = request.record.at + record::STATUS;
-    m.put(&mut request.record.words, at, out_of_range + out_of_pool);
+    m.write_output(&mut request.record.words, at, out_of_range + out_of_pool);
 }

@@ -1,18 +1,21 @@
-//! UpdateState: a slot and a link for every miss (Algorithm 1, last part).
+//! UpdateState: a slot and a link for every miss (Alg. 2).
 //!
-//! 1. `occupy`: write the misses' ids into the victims, and their lifetimes: `wide` those of new slots,
-//!    `paper` that of a dead slot, so that links to it can be taken;
-//! 2. [`Schedule::find_links`]: find, per miss, the first of its R + 1 links that is reusable: never used, or left
-//!    over from an earlier owner of its slot, which its print tells, or (`paper`) its slot is dead;
-//! 3. `claim`: write these links, and (`paper`) the lifetimes of new slots: without them, a later token could
-//!    take the slot behind the link;
-//! 4. `keep_losers` (`wide`): misses whose link was overwritten by a later miss look once more. In `paper` they keep
-//!    their slot and lose the mapping: their ids will be fetched again.
+//! 1. `fill_victims` writes the ids of the misses into the victims (Alg. 2, line 7), and their
+//!    lifetimes: for `wide` those of new slots, for `paper` that of a dead slot, so that links to
+//!    it can be replaced.
+//! 2. [`Schedule::find_links`] finds, for each miss, the first of its R + 1 links that is reusable
+//!    (Alg. 2, lines 1 to 6, and Eq. 4): never used, or left by an earlier occupant of its slot,
+//!    which its fingerprint shows, or (`paper`) a link to a dead slot.
+//! 3. `write_links` writes these links (Alg. 2, line 10), and for `paper` the lifetimes of all new
+//!    slots (line 8): without them, a later token could take the slot of a new link.
+//! 4. `collect_overwritten` (`wide`) keeps the misses whose link was overwritten by a later miss,
+//!    for a second search. A `paper` miss whose link was overwritten keeps its slot and has no
+//!    link: its id is fetched again when it is selected again.
 //!
-//! Two misses that take one link write it in list order, so one whole word survives.
+//! Two misses with the same link write it in list order, so the whole word of one of them remains.
 //!
-//! A victim holds its new id before links are searched. So to `wide` a link to a victim is a left-over as
-//! any other: whether it is dead need not be asked, and need not be written.
+//! A victim holds its new id before links are searched. So for `wide` a link to a victim is
+//! reusable by its fingerprint, and whether its slot is dead is neither read nor written.
 
 use super::request::Request;
 use super::schedule::{Schedule, Work};
@@ -22,7 +25,8 @@ use crate::table::hash;
 use crate::table::params::{Params, Table};
 use crate::table::state::{DEAD, State};
 
-/// Gives `work.miss` the slots of `work.dead`, publishes the token's slots, and enters the new links.
+/// Gives the slots of `work.dead` to `work.miss`, publishes the slots of the token, and enters the
+/// new links.
 #[inline(always)]
 pub fn update_state<M: Machine, S: Schedule>(
     m: M,
@@ -32,39 +36,40 @@ pub fn update_state<M: Machine, S: Schedule>(
     request: &mut Request<'_, M>,
     token: M::Scalar,
 ) {
-    m.phase(Phase::UpdateState, "victims take the misses.");
-    occupy(m, p, state, work, token);
+    m.phase(Phase::UpdateState, "the misses enter the victims");
+    fill_victims(m, p, state, work, token);
     S::refresh_new(m, p, state, work, request, token);
     let at = request.slot.at + request.slot.stride * token;
     m.publish(&mut request.slot.words, at, &work.slot, request.k);
-    // `wide` does it twice: the second time for those that lost their link to a later miss.
+    // `wide` searches twice: the second time for the misses whose link was overwritten by a later
+    // miss.
     let rounds = 1 + u32::from(is_wide(p));
-    m.phase(Phase::UpdateState, "a link for every miss.");
+    m.phase(Phase::UpdateState, "a link for every miss");
     m.repeat(
         rounds,
         m.scalar(rounds as i32),
         #[inline(always)]
         |_| {
             S::find_links(m, p, state, work);
-            claim(m, p, state, work);
+            write_links(m, p, state, work);
             if is_wide(p) {
-                keep_losers(m, p, state, work);
+                collect_overwritten(m, p, state, work);
             }
         },
     );
 }
 
-/// Writes the misses' slots into `work.slot`, their ids into the slots, and their probe sequences and new links
-/// into `work.sequence` and `work.new_link`.
+/// Writes the slots of the misses into `work.slot`, their ids into the slots, and their probe
+/// sequences and new links into `work.sequence` and `work.new_link`.
 #[inline(always)]
-fn occupy<M: Machine, S: Schedule>(
+fn fill_victims<M: Machine, S: Schedule>(
     m: M,
     p: &Params,
     state: &mut State<'_, M>,
     work: &mut Work<'_, M, S>,
     token: M::Scalar,
 ) {
-    let first = m.named("first", token * m.scalar(p.k as i32));
+    let first = m.name_scalar("first", token * m.scalar(p.k as i32));
     m.sweep(
         m.len(&work.miss),
         #[inline(always)]
@@ -73,55 +78,56 @@ fn occupy<M: Machine, S: Schedule>(
             let slot = m.item(t, &work.dead, 0);
             let all = !m.is_negative(slot);
             S::set_new(m, p, t, state, slot, all);
-            // Made before both scatters, which then share a loop on a vector core.
-            let lane = m.called("lane", position - first);
+            // Both scatters follow the computation of their operands, so that a vector core runs
+            // them in one loop.
+            let lane = m.name_vector("lane", position - first);
             m.scatter(t, &mut state.id, slot, x, all);
             m.scatter(t, &mut work.slot, lane, slot, all);
             let mixed = hash::mixed(m, p, x);
             m.store(t, &mut work.sequence, hash::sequence(m, p, x, mixed));
-            m.store(t, &mut work.new_link, hash::word(m, p, mixed, slot));
+            m.store(t, &mut work.new_link, hash::link_word(m, p, mixed, slot));
         },
     );
 }
 
-/// The lifetime of a new slot until it is linked.
+/// Returns the lifetime of a new slot until it has a link.
 #[inline(always)]
 pub fn unlinked_life(p: &Params) -> i8 {
     if is_wide(p) { p.new_life() } else { DEAD }
 }
 
-/// Which links may be taken. One that was never used has the invalid bit above its print, and so the
-/// print of no id.
+/// Returns the links that may be replaced (Eq. 4). A link that was never used has the invalid bit
+/// above its fingerprint, so it equals the fingerprint of no id.
 #[inline(always)]
 pub fn reusable<M: Machine>(m: M, p: &Params, state: &State<'_, M>, link: M::V) -> M::Mask {
     let slot = m.low_bits(link, p.slot_bits());
-    let print = m.shr(link, p.slot_bits());
-    let owner = hash::print(m, p, hash::mixed(m, p, m.gather(&state.id, slot)));
-    let free = !m.eq(print, owner);
+    let fingerprint = m.shr(link, p.slot_bits());
+    let owner = hash::fingerprint(m, p, hash::mixed(m, p, m.gather(&state.id, slot)));
+    let free = !m.eq(fingerprint, owner);
     if is_wide(p) { free } else { free | m.is_negative(m.gather_life(&state.life, slot)) }
 }
 
-/// Whether a table is `wide`: known when a kernel is recorded or compiled for.
+/// Returns whether a table is `wide`, which is known when a kernel is recorded or compiled.
 #[inline(always)]
 fn is_wide(p: &Params) -> bool {
     p.table == Table::Wide
 }
 
-/// Writes the links that were found, in list order, and (`paper`) the lifetimes of all new slots, with a
-/// link or without.
+/// Writes the links that were found, in list order, and for `paper` the lifetimes of all new slots,
+/// with or without a link.
 #[inline(always)]
-fn claim<M: Machine, S: Schedule>(
+fn write_links<M: Machine, S: Schedule>(
     m: M,
     p: &Params,
     state: &mut State<'_, M>,
     work: &Work<'_, M, S>,
 ) {
-    m.phase(Phase::UpdateState, "the links; of two claims the later one stays.");
+    m.phase(Phase::UpdateState, "the links, of which a later miss overwrites an earlier one");
     m.sweep(
         m.len(&work.dead),
         #[inline(always)]
         |t| {
-            let (at, word) = (m.load(t, &work.link_at), m.load(t, &work.new_link));
+            let (at, word) = (m.load(t, &work.link_position), m.load(t, &work.new_link));
             m.scatter(t, &mut state.link, at, word, !m.is_negative(at));
             if !is_wide(p) {
                 let slot = m.low_bits(word, p.slot_bits());
@@ -131,24 +137,24 @@ fn claim<M: Machine, S: Schedule>(
     );
 }
 
-/// Leaves in `work.dead` the slots of misses that found a link and lost it to a later one, and what they need
-/// to look once more: they are few, and only their ids are gathered.
+/// Keeps in `work.dead` the slots of misses whose link was overwritten by a later miss, and
+/// prepares their second search. They are few, and only their ids are gathered.
 #[inline(always)]
-fn keep_losers<M: Machine, S: Schedule>(
+fn collect_overwritten<M: Machine, S: Schedule>(
     m: M,
     p: &Params,
     state: &State<'_, M>,
     work: &mut Work<'_, M, S>,
 ) {
-    m.phase(Phase::UpdateState, "misses whose link went to a later one.");
-    let n = m.named("claims", m.len(&work.dead));
+    m.phase(Phase::UpdateState, "the misses whose link was overwritten");
+    let n = m.name_scalar("linked", m.len(&work.dead));
     m.clear(&mut work.dead);
     m.sweep(
         n,
         #[inline(always)]
         |t| {
-            let (at, word) = (m.load(t, &work.link_at), m.load(t, &work.new_link));
-            let slot = m.called("victim", m.low_bits(word, p.slot_bits()));
+            let (at, word) = (m.load(t, &work.link_position), m.load(t, &work.new_link));
+            let slot = m.name_vector("victim", m.low_bits(word, p.slot_bits()));
             let lost = !m.eq(m.gather(&state.link, at), word) & !m.is_negative(at);
             m.append(t, &mut work.dead, lost, [slot]);
         },
@@ -161,7 +167,7 @@ fn keep_losers<M: Machine, S: Schedule>(
             let x = m.gather(&state.id, slot);
             let mixed = hash::mixed(m, p, x);
             m.store(t, &mut work.sequence, hash::sequence(m, p, x, mixed));
-            m.store(t, &mut work.new_link, hash::word(m, p, mixed, slot));
+            m.store(t, &mut work.new_link, hash::link_word(m, p, mixed, slot));
         },
     );
 }

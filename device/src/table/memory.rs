@@ -1,6 +1,6 @@
-//! How a table lies in plain words, and how a CPU splits it into columns.
+//! The layout of a table in plain words, and its division into columns on a CPU.
 //!
-//! The size depends on the geometry alone. A table is header | ids | lifetimes and pad | links:
+//! The size depends on the geometry alone. A table is header, ids, lifetimes with a pad, and links:
 //! 64 + 4·S + (S + 64) + 4·S·spread bytes.
 
 use super::params::Params;
@@ -8,12 +8,13 @@ use super::state::{DEAD, EMPTY, INVALID, State, header};
 use crate::machine::Machine;
 use crate::machine::cpu::{Column, Life, SLACK};
 
-/// Words of one table.
+/// Returns the number of words of one table.
 pub fn state_words(p: &Params) -> usize {
     header::WORDS + p.slots as usize + life_words(p) + p.links() as usize
 }
 
-/// Words from one table to the next: whole 64-byte lines, so that two share none.
+/// Returns the number of words from one table to the next. It is a multiple of 64 bytes, so that no
+/// two tables share a cache line.
 pub fn table_words(p: &Params) -> usize {
     state_words(p).next_multiple_of(16)
 }
@@ -22,7 +23,7 @@ fn life_words(p: &Params) -> usize {
     (p.slots as usize + SLACK) / 4
 }
 
-/// The words of a table that nothing was ever put in.
+/// Fills `words` with the table of a request without a step: all slots and links are empty.
 pub fn clear_state(p: &Params, words: &mut [i32]) {
     let (header, rest) = words.split_at_mut(header::WORDS);
     let (id, rest) = rest.split_at_mut(p.slots as usize);
@@ -34,10 +35,10 @@ pub fn clear_state(p: &Params, words: &mut [i32]) {
     link.fill(INVALID);
 }
 
-/// Splits a table's words.
+/// Divides the words of a table into its planes.
 ///
 /// # Panics
-/// If there are fewer than [`state_words`].
+/// If there are fewer words than [`state_words`].
 pub fn split_state<'a, M>(p: &Params, words: &'a mut [i32]) -> State<'a, M>
 where
     M: Machine<Column<'a> = Column<'a>, Life<'a> = Life<'a>, Output<'a> = &'a mut [i32]>,
@@ -51,6 +52,7 @@ where
 
 fn bytes(words: &mut [i32]) -> &mut [i8] {
     let len = core::mem::size_of_val(words);
-    // SAFETY: the same memory under the same exclusive borrow, and any byte is a valid `i8`.
+    // SAFETY: the result has the same address, size and exclusive borrow as `words`, and any byte
+    // is a valid `i8`.
     unsafe { core::slice::from_raw_parts_mut(words.as_mut_ptr().cast(), len) }
 }

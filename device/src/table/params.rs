@@ -1,82 +1,87 @@
-//! The geometry of a table and the rules that it lives by: constants when a kernel is recorded.
+//! The geometry and the rules of a table: constants when a kernel is recorded.
 
 use core::fmt;
 
-use super::state::PRINT_AND_SLOT_BITS;
+use super::state::FINGERPRINT_AND_SLOT_BITS;
 
-/// Ids are below 2^22: larger ones would overflow the hash ([`crate::hash`]).
+/// The limit of ids: they are below 2^22, because larger ones would overflow the hash
+/// ([`crate::hash`]).
 pub const ID_LIMIT: i32 = 1 << 22;
-/// Most tokens per request and step: N_q.
+/// The largest N_q, the number of tokens per request and step.
 pub const MAX_TOKENS: u32 = 8;
-/// Smallest S, and smallest K's column.
+/// The smallest S, and the least length of a column of K words.
 pub const MIN_SLOTS: u32 = 64;
-/// Largest S: the paper's hash multiplies m bits by m bits.
+/// The largest S, because the paper's hash multiplies m bits by m bits.
 pub const MAX_SLOTS: u32 = 1 << 15;
-/// Largest R.
+/// The largest R, the number of retries.
 pub const MAX_RETRIES: u32 = 15;
-/// `stable_len` of a step without invalidation: no id reaches it.
+/// The `stable_len` of a step without invalidation. No id reaches it.
 pub const NO_STABLE_LEN: i32 = ID_LIMIT;
 
-/// Which table.
+/// The kind of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Table {
-    /// The paper's, bit for bit: one link per slot, (a1·x) mod S with stride (a2·x mod S)|1, the
-    /// lowest dead slots as victims, race losers lose their mapping.
+    /// The paper's table, bit for bit: one link per slot at (a1·x) mod S with the stride (a2·x mod
+    /// S)|1. The victims are the dead slots with the lowest indices, and a miss whose link is
+    /// overwritten by a later miss has no link.
     Paper {
-        /// Multiplier of the first link. The paper does not give its value.
+        /// The multiplier of the first link. The paper does not give its value.
         a1: u32,
-        /// Multiplier of the stride.
+        /// The multiplier of the stride. The paper does not give its value.
         a2: u32,
     },
-    /// More links than slots, the oldest slots as victims, race losers look once more.
+    /// A table with more links than slots. The victims are the oldest slots, and a miss whose link
+    /// is overwritten searches for a link once more.
     Wide,
 }
 
 impl Table {
-    /// The multipliers that fit the paper's figures best: Knuth's and xxHash's.
+    /// The multipliers that agree best with the paper's figures: those of Knuth and of xxHash.
     pub const KNUTH_XXHASH: Self = Self::Paper { a1: 2_654_435_761, a2: 2_246_822_519 };
 }
 
-/// What a hit makes of a slot's lifetime.
+/// The lifetime of a slot after a hit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Lifetime {
-    /// L, always: least recently used.
+    /// The constant L; the lifetimes then order slots by their last use.
     Constant(i8),
     /// The logarithm of an exponentially decaying count of uses, see [`Frequency`].
     Frequency(Frequency),
 }
 
 impl Lifetime {
-    /// Frequency lifetimes at the decay factor that is best over the shared traces: at S = 2·K 1.9
-    /// points above exact LRU, and at worst 0.23 below it (MTP-3, S = 4·K; with 0.9, 2.2 and 0.54).
+    /// Returns frequency lifetimes with the decay factor that is best over the shared traces. At S
+    /// = 2·K, the hit rate is 1.9 points above exact LRU, and at worst 0.23 below it (MTP-3, S =
+    /// 4·K). With a factor of 0.9 these figures are 2.2 and 0.54.
     pub fn frequency() -> Self {
         Frequency::new(0.87).map_or(Self::Constant(127), Self::Frequency)
     }
 }
 
-/// Frequency lifetimes: a lifetime that falls by one each step *is* a decaying score in the log
-/// domain, so let the score be one that counts.
+/// Frequency lifetimes. A lifetime that falls by one in each step is a decaying score in the
+/// logarithmic domain; this one counts uses.
 ///
-/// With u = ln(1/lambda) a slot's score is e^(u·s); a hit adds 1 to it: s <- round(ln(1 + e^(u·s))/u),
-/// at most `top`, where the sum of lambda^i converges. A new slot has s = 0. A byte holds
-/// s - top - 1, so that every slot at rest is negative, and s - top + 127 while the running request
-/// uses the slot, so that every slot in use is not: no second column is needed, a second hit changes
-/// nothing, and the next step settles all of it in one pass over the column.
+/// With u = ln(1/lambda), the score of a slot is e^(u·s). A hit adds 1 to the score: s <-
+/// round(ln(1 + e^(u·s))/u), at most `top`, where the sum of all lambda^i converges. A new slot has
+/// s = 0. A byte holds s - top - 1 for a slot at rest, which is negative, and s - top + 127 for a
+/// slot that the running request uses, which is not negative. So no second column is needed, a
+/// second hit changes nothing, and the next step settles all used slots in one pass over the
+/// column.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Frequency {
-    /// The byte after a hit, by the byte before it (as unsigned).
+    /// The byte after a hit, indexed by the byte before it as an unsigned number.
     pub hit: [i8; 256],
     /// The byte of a slot that was just filled.
     pub new: i8,
 }
 
 impl Frequency {
-    /// Least decay factor.
+    /// The smallest decay factor.
     pub const MIN_LAMBDA: f64 = 0.5;
-    /// Largest one: above it, less than 32 steps of age remain in the byte.
+    /// The largest decay factor. Above it, the byte can represent fewer than 32 steps of age.
     pub const MAX_LAMBDA: f64 = 0.965;
 
-    /// The rule of a decay factor per step; `None` outside `MIN_LAMBDA..=MAX_LAMBDA`.
+    /// Returns the rule of a decay factor per step, or `None` outside `MIN_LAMBDA..=MAX_LAMBDA`.
     pub fn new(lambda: f64) -> Option<Self> {
         if !(Self::MIN_LAMBDA..=Self::MAX_LAMBDA).contains(&lambda) {
             return None;
@@ -98,47 +103,48 @@ impl Frequency {
     }
 }
 
-/// Geometry and rules of one table.
+/// The geometry and the rules of one table.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Params {
-    /// Which table.
+    /// The kind of the table.
     pub table: Table,
-    /// What a hit does.
+    /// The rule of lifetimes.
     pub lifetime: Lifetime,
-    /// K: ids per token, at most.
+    /// K, the largest number of ids per token.
     pub k: u32,
-    /// N_q: tokens per request and step, at most.
+    /// N_q, the largest number of tokens per request and step.
     pub tokens: u32,
-    /// S: slots.
+    /// S, the number of slots; a power of two.
     pub slots: u32,
-    /// Links per slot: 1, 2 or 4.
+    /// The number of links per slot: 1, 2 or 4.
     pub spread: u32,
-    /// R: links examined after the first.
+    /// R, the number of links examined after the first.
     pub retries: u32,
-    /// Rows per block of the host's block table, a power of two; 0: a token's row is its id.
+    /// The number of rows per block of the block table, a power of two; 0 without a block table,
+    /// when the row of an id is the id.
     pub page: u32,
 }
 
-/// Which rule a geometry breaks.
+/// The rule that a geometry breaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// K is 0 or above S.
     K,
     /// N_q is 0 or above [`MAX_TOKENS`].
     Tokens,
-    /// S is no power of two in [`MIN_SLOTS`]`..=`[`MAX_SLOTS`].
+    /// S is not a power of two in [`MIN_SLOTS`]`..=`[`MAX_SLOTS`].
     Slots,
-    /// N_q · K > S: a request could evict what it returned.
+    /// N_q · K > S: a request could evict a slot that it has returned.
     StepAboveSlots,
-    /// The spread is not 1, 2 or 4; the paper's is 1.
+    /// The spread is not 1, 2 or 4, or it is not 1 for `paper`.
     Spread,
     /// R is above [`MAX_RETRIES`].
     Retries,
     /// L is not in 0..=127 (`wide`) or 1..=127 (`paper`), or `paper` has frequency lifetimes.
     Lifetime,
-    /// A multiplier of the paper's hash is even: it would lose the id's high bit.
-    Primes,
-    /// The host's page is not 0 or a power of two in 1..=65536.
+    /// A multiplier of the paper's hash is even, so the highest bit of the id would have no effect.
+    EvenMultiplier,
+    /// The rows per block are not 0 or a power of two in 1..=65536.
     Page,
 }
 
@@ -158,16 +164,17 @@ impl fmt::Display for Params {
 }
 
 impl Params {
-    /// The default geometry: `wide`, spread 4, R = 3, and the lifetimes that pay at this size. Between
-    /// K and 4·K slots those are [`Lifetime::frequency`]: they save more copying than their refresh
-    /// costs. Elsewhere the two hit alike and constant ones are matched a quarter faster.
+    /// Returns the default geometry: `wide`, spread 4, R = 3, and the lifetimes that are best at
+    /// this size. If S is above K and below 4·K, these are [`Lifetime::frequency`], which save more
+    /// copies than their refresh costs. Otherwise both rules have the same hit rate, and matching
+    /// with constant lifetimes is a quarter faster.
     pub fn wide(k: u32, tokens: u32, slots: u32) -> Self {
         let counts = slots > k && slots / 4 < k;
         let lifetime = if counts { Lifetime::frequency() } else { Lifetime::Constant(127) };
         Self { table: Table::Wide, lifetime, k, tokens, slots, spread: 4, retries: 3, page: 0 }
     }
 
-    /// The paper's: spread 1, R = 3, L = 16.
+    /// Returns the paper's geometry: spread 1, R = 3, L = 16.
     pub fn paper(k: u32, tokens: u32, slots: u32) -> Self {
         Self {
             table: Table::KNUTH_XXHASH,
@@ -177,10 +184,10 @@ impl Params {
         }
     }
 
-    /// Checks every rule; kernels rely on them.
+    /// Checks every rule that kernels rely on.
     ///
     /// # Errors
-    /// The first rule that is broken.
+    /// Returns the first rule that is broken.
     pub fn check(&self) -> Result<(), Fault> {
         let paper = matches!(self.table, Table::Paper { .. });
         let slots = self.slots.is_power_of_two() && (MIN_SLOTS..=MAX_SLOTS).contains(&self.slots);
@@ -204,37 +211,37 @@ impl Params {
             (matches!(self.spread, 1 | 2 | 4) && (!paper || self.spread == 1), Fault::Spread),
             (self.retries <= MAX_RETRIES, Fault::Retries),
             (lifetime, Fault::Lifetime),
-            (primes, Fault::Primes),
+            (primes, Fault::EvenMultiplier),
             (page, Fault::Page),
         ];
         rules.into_iter().find(|(kept, _)| !kept).map_or(Ok(()), |(_, fault)| Err(fault))
     }
 
-    /// m: bits of a slot.
+    /// Returns m, the number of bits of a slot.
     #[inline(always)]
     pub fn slot_bits(&self) -> u32 {
         self.slots.ilog2()
     }
 
-    /// t: bits of a link's position.
+    /// Returns t, the number of bits of a link's position.
     #[inline(always)]
     pub fn link_bits(&self) -> u32 {
         self.links().ilog2()
     }
 
-    /// T: links.
+    /// Returns T, the number of links.
     #[inline(always)]
     pub fn links(&self) -> u32 {
         self.slots * self.spread
     }
 
-    /// Bits of a print.
+    /// Returns the number of bits of a fingerprint.
     #[inline(always)]
-    pub fn print_bits(&self) -> u32 {
-        PRINT_AND_SLOT_BITS - self.slot_bits()
+    pub fn fingerprint_bits(&self) -> u32 {
+        FINGERPRINT_AND_SLOT_BITS - self.slot_bits()
     }
 
-    /// The lifetime of a slot that was just filled.
+    /// Returns the lifetime of a slot that was just filled.
     #[inline(always)]
     pub fn new_life(&self) -> i8 {
         match self.lifetime {
@@ -243,7 +250,7 @@ impl Params {
         }
     }
 
-    /// The lifetime of an empty slot.
+    /// Returns the lifetime of an empty slot.
     #[inline(always)]
     pub fn empty_life(&self) -> i8 {
         if matches!(self.table, Table::Paper { .. }) { -1 } else { i8::MIN }

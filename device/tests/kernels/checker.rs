@@ -1,6 +1,18 @@
-//! The invariants of any result (design, section 3), checked from the outside: its own map of which row
-//! lies in which slot, its own versions of rows, and nothing of the kernels but their outputs.
-//! Invariant 8 belongs to Stage Two; 10 is checked by the guards of `one_request`.
+//! A checker of the invariants of every step. It uses nothing of the kernels but their outputs: it
+//! keeps its own map from slots to rows, and its own versions of rows.
+//!
+//! 1. Padding, and an id without a row, has slot -1 and is not copied; every other id has a slot.
+//! 2. A slot is in 0..S.
+//! 3. A hit's slot held the id before the token.
+//! 4. A request takes no slot twice.
+//! 5. Two ids of a token have different slots, and an id misses at most as often as the token
+//!    contains it.
+//! 6. n_g is the length of a token's miss list, and all copies of an id hit or miss together.
+//! 7. The miss list is in token order, and its entries agree with the ids and the slots of the
+//!    token.
+//! 8. At the end of the step, every returned slot holds the current version of its row.
+//!
+//! The guards of `one_request` check that no output is written out of bounds.
 
 use super::one_request::{Outcome, Step};
 use avsg_device::params::Params;
@@ -13,9 +25,10 @@ type Row = (i32, u32);
 pub struct Checker {
     p: Params,
     generation: i32,
-    /// Which row, in which version, lies in each slot of the device buffer.
+    /// The row and its version in each slot of the device buffer.
     slot: Vec<Option<Row>>,
-    /// How often each row was written anew; a row that never was is in version 0.
+    /// The version of each row: how often it was written again. A row without an entry has version
+    /// 0.
     version: HashMap<i32, u32>,
 }
 
@@ -30,13 +43,13 @@ impl Checker {
         Self { p, generation: 0, slot: vec![None; p.slots as usize], version: HashMap::new() }
     }
 
-    /// Follows one step and what came of it.
+    /// Checks one step and its outcome.
     pub fn follow(&mut self, step: &Step, got: &Outcome) -> Result<(), TestCaseError> {
         if step.generation != self.generation {
             self.generation = step.generation;
             self.slot.fill(None);
         }
-        // This forward writes these rows; what a slot held of them is an older version.
+        // This forward pass writes these rows; a slot that held one of them has an older version.
         for id in step.stable..step.limit {
             *self.version.entry(id).or_default() += 1;
         }
@@ -52,7 +65,7 @@ impl Checker {
             let (slots, before) = (&got.slots[g], self.slot.clone());
             let first = (g * self.p.k as usize) as i32;
             let lane_of = |pos: i32| usize::try_from(pos - first).ok().filter(|&l| l < ids.len());
-            holds!(6, list.len() == n, "the list is shorter than n_g says");
+            holds!(6, list.len() == n, "the miss list has fewer entries than n_g");
             holds!(7, list.windows(2).all(|w| w[0].pos < w[1].pos), "order within token {g}");
             let mut missed = HashMap::new();
             for miss in &list {
@@ -99,7 +112,7 @@ impl Checker {
         for (g, ids) in step.tokens.iter().enumerate() {
             for (&x, &slot) in ids.iter().zip(&got.slots[g]).filter(|(_, s)| **s >= 0) {
                 let held = self.slot[slot as usize];
-                holds!(9, held == Some((x, self.now(x))), "{x} in slot {slot}: {held:?}");
+                holds!(8, held == Some((x, self.now(x))), "{x} in slot {slot}: {held:?}");
             }
         }
         let mine: Vec<i32> = self.slot.iter().map(|h| h.map_or(-1, |(id, _)| id)).collect();
@@ -107,7 +120,7 @@ impl Checker {
         Ok(())
     }
 
-    /// Invariant 5, and that a token without duplicates has none in its misses.
+    /// Checks invariants 5 and 6 for the ids of a token.
     fn distinct(
         &self,
         ids: &[i32],
@@ -120,10 +133,10 @@ impl Checker {
         }
         let lanes_with = |x| ids.iter().filter(|&&y| y == x).count();
         for &x in missed.values() {
-            let times = missed.values().filter(|&&y| y == x).count();
-            holds!(5, times <= lanes_with(x), "{x} missed {times} times");
-            // All copies of an id look alike to Probe: they hit together or miss together.
-            holds!(6, times == lanes_with(x), "{x} missed {times} times");
+            let count = missed.values().filter(|&&y| y == x).count();
+            holds!(5, count <= lanes_with(x), "{x} missed {count} times");
+            // Probe finds all copies of an id, or none.
+            holds!(6, count == lanes_with(x), "{x} missed {count} times");
         }
         Ok(())
     }
@@ -132,7 +145,8 @@ impl Checker {
         self.version.get(&id).copied().unwrap_or_default()
     }
 
-    /// Where the current bytes of an id are: -1 - n for fresh row n, `None` for nowhere.
+    /// Returns the host row of the current version of an id: -1 - n for fresh row n, `None` if it
+    /// has none.
     fn row(&self, step: &Step, x: i32) -> Option<i32> {
         if x >= step.stable {
             return Some(-1 - (x - step.stable));

@@ -1,5 +1,5 @@
-//! Every machine against plain loops, op by op, and against `Emu<1>`, step by step. One suite, stamped
-//! on each; a machine that this CPU does not have says so and passes.
+//! The conformance suite: every machine is compared with plain loops, operation by operation, and
+//! with `Emu<1>`, step by step. A machine that this CPU does not have is reported and skipped.
 
 use super::one_request::{OneRequest, Runner};
 use super::register_ops;
@@ -7,7 +7,8 @@ use super::sequences;
 use avsg_device::machine::emu::Emu;
 use proptest::prelude::*;
 
-/// Runs random sequences on `m` and on `Emu<1>`: all that a step leaves behind must be equal.
+/// Runs random sequences on `m` and on `Emu<1>`, and compares all state and outputs after each
+/// step.
 fn steps_equal_the_scalar_machine(m: impl Runner) {
     let mut runner = proptest::test_runner::TestRunner::new(sequences::config(128));
     let result = runner.run(&sequences::sequences(false), |(p, steps)| {
@@ -53,7 +54,7 @@ macro_rules! conform {
 conform!(emu_1, Some(Emu::<1>));
 conform!(emu_3, Some(Emu::<3>));
 conform!(emu_16, Some(Emu::<16>));
-// Miri does not know most of these instructions.
+// Miri does not support most of these instructions.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 conform!(avx2, avsg_device::machine::avx2::Avx2::detect());
 #[cfg(all(target_arch = "x86_64", not(miri)))]

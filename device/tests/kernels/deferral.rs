@@ -1,7 +1,7 @@
-//! A refresh that waits until the miss list is published changes nothing, and most of it does wait. Nor does
-//! it change anything that all links are looked at at once, or that a token's slots come by way of the row.
+//! Deferred refreshes, searches of all links at once, and sharing of a token change no result, and
+//! most refreshes are deferred.
 
-// Safe code over machines that the conformance suite shows to Miri; here it would take minutes.
+// Miri runs the conformance suite over the same machines; here it would take minutes.
 #![cfg(not(miri))]
 
 use super::one_request::{OneRequest, Runner, Step};
@@ -10,7 +10,8 @@ use avsg_device::machine::emu::Emu;
 use avsg_device::params::{Lifetime, Params};
 use proptest::prelude::*;
 
-/// Deferred on `m` against at once on the scalar machine: all that a step leaves behind must be equal.
+/// Compares all state and outputs of deferred steps on `m` with those of steps that refresh at once
+/// on the scalar machine.
 fn changes_nothing(m: impl Runner) {
     let mut runner = proptest::test_runner::TestRunner::new(sequences::config(192));
     let result = runner.run(&sequences::sequences(false), |(p, steps)| {
@@ -26,18 +27,18 @@ fn changes_nothing(m: impl Runner) {
 }
 
 #[test]
-fn scalar() {
+fn deferral_changes_nothing_on_the_scalar_machine() {
     changes_nothing(Emu::<1>);
 }
 
 #[test]
-fn sixteen_lanes() {
+fn deferral_changes_nothing_with_sixteen_lanes() {
     changes_nothing(Emu::<16>);
 }
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[test]
-fn x86() {
+fn deferral_changes_nothing_on_this_x86() {
     use avsg_device::machine::{avx2::Avx2, avx512::Avx512};
     Avx2::detect().map_or_else(|| println!("skipped: no AVX2"), changes_nothing);
     Avx512::<false>::detect().map_or_else(|| println!("skipped: no AVX-512"), changes_nothing);
@@ -45,7 +46,7 @@ fn x86() {
 }
 
 #[test]
-fn most_hits_wait_where_slots_outnumber_ids() {
+fn most_hits_are_deferred_if_there_are_more_slots_than_ids() {
     for lifetime in [Lifetime::Constant(127), Lifetime::frequency()] {
         let mut r = OneRequest::new(Params { lifetime, ..Params::wide(640, 1, 4096) });
         r.batched = true;

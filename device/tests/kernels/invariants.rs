@@ -1,4 +1,5 @@
-//! The invariants of any result, after every step of random decodings.
+//! The invariants of [`Checker`](super::checker::Checker) hold after every step of random
+//! decodings.
 
 use super::checker::Checker;
 use super::one_request::OneRequest;
@@ -9,7 +10,7 @@ use proptest::prelude::*;
 proptest! {
     #![proptest_config(sequences::config(512))]
     #[test]
-    fn hold_after_every_step((p, steps) in sequences::sequences(false)) {
+    fn invariants_hold_after_every_step((p, steps) in sequences::sequences(false)) {
         let (mut request, mut checker) = (OneRequest::new(p), Checker::new(p));
         for step in &steps {
             checker.follow(step, &request.step(Emu::<16>, step))?;

@@ -1,4 +1,5 @@
-//! The kernels on every machine of this CPU. One program, so that each kernel is compiled once for each machine.
+//! The tests of the kernels on every machine of this CPU. They are one program, so that each kernel
+//! is compiled once for each machine.
 
 mod checker;
 mod conformance;

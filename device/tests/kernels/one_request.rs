@@ -1,9 +1,9 @@
-//! One request: its table, a core's working columns and its outputs, and Stage One of a step on any
-//! CPU machine. Every output lies between words that nothing may write (invariant 10).
+//! One request: its table, the working columns of a core, its outputs, and Stage One of a step on
+//! any CPU machine. Every output lies between guard words, which no kernel may write.
 
 use core::marker::PhantomData;
 
-use avsg_device::batched::{Batched, refresh_late};
+use avsg_device::batched::{Batched, refresh_deferred};
 use avsg_device::machine::cpu::{Cpu, Scalar};
 use avsg_device::machine::{Kernel, emu::Emu};
 use avsg_device::memory::{clear_state, split_state, state_words};
@@ -15,7 +15,7 @@ use avsg_device::stage_one::stage_one;
 use avsg_device::state::header;
 use avsg_device::work::{split_work, work_words};
 
-/// A machine that can run kernels; each has it as an inherent function.
+/// A machine that runs kernels; each machine has `run` as an inherent function.
 pub trait Runner: Copy {
     fn run<K: Kernel>(self, kernel: K) -> K::Out;
 }
@@ -37,14 +37,14 @@ runner!([] avsg_device::machine::avx2::Avx2);
 #[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
 runner!([] avsg_device::machine::neon::Neon);
 
-/// What a step asks for.
+/// The inputs of a step.
 #[derive(Clone, Debug)]
 pub struct Step {
     pub generation: i32,
     pub stable: i32,
     pub limit: i32,
     pub rows: i32,
-    /// Every token has as many ids, at most K.
+    /// All tokens have the same number of ids, at most K.
     pub tokens: Vec<Vec<i32>>,
     pub blocks: Vec<i32>,
 }
@@ -71,13 +71,13 @@ pub struct Miss {
     pub row: i32,
 }
 
-/// All that a step leaves behind.
+/// The outputs of a step, and the table after it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
     pub slots: Vec<Vec<i32>>,
     pub valid: Vec<i32>,
     pub misses: Vec<Miss>,
-    /// n_g of each token.
+    /// n_g, the number of misses, of each token.
     pub counts: Vec<i32>,
     pub status: i32,
     pub header: Vec<i32>,
@@ -86,15 +86,15 @@ pub struct Outcome {
     pub link: Vec<i32>,
 }
 
-/// A request's memory. `state`, `batched` and `shared` may be edited between steps.
+/// The memory of a request. A test may change `state`, `batched` and `shared` between steps.
 #[derive(Clone)]
 pub struct OneRequest {
     pub p: Params,
-    /// Whether [`Batched`] runs it, where it serves the table.
+    /// Whether [`Batched`] runs the steps, if it serves the table.
     pub batched: bool,
     /// Whether the first token is probed as a shared one, by one core.
     pub shared: bool,
-    /// Lifetimes that the last step changed after Stage One.
+    /// The number of lifetimes that the deferred refresh of the last step changed.
     pub deferred: usize,
     pub state: Vec<i32>,
     work: Vec<i32>,
@@ -106,7 +106,7 @@ const GUARD: usize = 5;
 
 impl OneRequest {
     pub fn new(p: Params) -> Self {
-        p.check().expect("a geometry of a test");
+        p.check().expect("the geometry of a test is valid");
         let mut state = vec![0; state_words(&p)];
         clear_state(&p, &mut state);
         let words = work_words::<Sequential>(&p).max(work_words::<Batched>(&p));
@@ -131,7 +131,7 @@ impl OneRequest {
         self.outputs = sizes.map(|words| vec![UNTOUCHED; words + 2 * GUARD]);
         if self.batched && Batched::serves(&self.p) {
             m.run(OneStep { memory: self, step, k, stride, schedule: PhantomData::<Batched> });
-            self.finish(step, k, stride);
+            self.refresh_last(step, k, stride);
         } else {
             m.run(OneStep { memory: self, step, k, stride, schedule: PhantomData::<Sequential> });
         }
@@ -143,7 +143,10 @@ impl OneRequest {
             content
         });
         for row in slot.chunks(stride) {
-            assert!(row[k..].iter().all(|&w| w == UNTOUCHED), "slots behind a row were written");
+            assert!(
+                row[k..].iter().all(|&w| w == UNTOUCHED),
+                "slots after the end of a row were written"
+            );
         }
         let total = rec[record::TOTAL as usize] as usize;
         for list in [pos, id, miss_slot, row] {
@@ -167,21 +170,24 @@ impl OneRequest {
         }
     }
 
-    /// Refreshes what [`Batched`] left out of the last token.
-    fn finish(&mut self, step: &Step, k: usize, stride: usize) {
+    /// Refreshes the hits of the last token that [`Batched`] deferred.
+    fn refresh_last(&mut self, step: &Step, k: usize, stride: usize) {
         let Some(last) = step.tokens.len().checked_sub(1) else { return };
         let slots = &self.outputs[0][GUARD + stride * last..][..k];
         let mut state = split_state::<Emu<1>>(&self.p, &mut self.state);
         let life = state.life.slots_mut();
         let before = life.to_vec();
-        refresh_late(&self.p, life, slots);
+        refresh_deferred(&self.p, life, slots);
         self.deferred = before.iter().zip(life).filter(|(a, b)| a != b).count();
     }
 
     fn k(&self, step: &Step) -> usize {
         let k = step.tokens.first().map_or(0, Vec::len);
         assert!(k <= self.p.k as usize && step.tokens.len() <= self.p.tokens as usize);
-        assert!(step.tokens.iter().all(|t| t.len() == k), "one k a step");
+        assert!(
+            step.tokens.iter().all(|t| t.len() == k),
+            "all tokens of a step have the same number of ids"
+        );
         k
     }
 }
@@ -201,7 +207,7 @@ impl<S: Schedule> Kernel for OneStep<'_, S> {
         let Self { memory, step, k, stride, .. } = self;
         let scalar = |n: usize| Scalar::new(i32::try_from(n).expect("small"));
         let guard = scalar(GUARD);
-        // Inputs start behind a word too, and end where the last row does.
+        // Inputs start after a guard word too, and end with the last row.
         let ids: Vec<i32> =
             core::iter::once(UNTOUCHED).chain(step.tokens.iter().flatten().copied()).collect();
         let mut blocks = vec![UNTOUCHED; GUARD];
@@ -231,7 +237,7 @@ impl<S: Schedule> Kernel for OneStep<'_, S> {
                     at: scalar(0),
                     len: scalar(k),
                 },
-                late: scalar(step.tokens.len()),
+                deferred: scalar(step.tokens.len()),
             },
         );
     }

@@ -1,8 +1,9 @@
-//! Stage One in plain scalar Rust, written from the paper's text alone and held against the kernel
-//! bit for bit. Equations, algorithms and their lines have the numbers that the paper prints. A
-//! comment "Rule n" says where the project departs from the paper, or where the paper is silent.
+//! Stage One in plain scalar Rust, written from the paper alone and compared with the kernel bit
+//! for bit. Equations, algorithms and their lines have the numbers that the paper prints. A comment
+//! that begins with "Departure" states where the project departs from the paper, or what it does
+//! where the paper is silent.
 
-// Miri is for the unsafe code, which the other tests reach; these only run the same kernels longer.
+// The other tests show the unsafe code to Miri; these run the same kernels longer.
 #![cfg(not(miri))]
 
 use super::one_request::{OneRequest, Step};
@@ -12,8 +13,8 @@ use avsg_device::params::{ID_LIMIT, Lifetime, Params, Table};
 use avsg_device::state::Entry;
 use proptest::prelude::*;
 
-/// O of Algorithm 4, n_g of each token, and the transfer list of Algorithm 4, line 4: position, id
-/// and slot of each miss. An id that has a slot and is not in this list is a hit.
+/// The outputs of a step: O of Alg. 4, n_g of each token, and the transfer list of Alg. 4, line 4,
+/// with position, id and slot of each miss. An id that has a slot and is not in this list is a hit.
 type Outputs = (Vec<Vec<i32>>, Vec<i32>, Vec<(i32, i32, i32)>);
 
 /// The Hash-State table, with the names of the paper.
@@ -36,7 +37,7 @@ impl HashState {
         let (s, a1, a2, l) = (i64::from(p.slots), i64::from(a1), i64::from(a2), i64::from(l));
         let f = (1 << 23) / s; // Section 3.3, before Eq. 3.
         let mut table = Self { entries: vec![0; s as usize], s, f, a1, a2, l, p, generation: 0 };
-        // Rule 8: the cold table, which the paper does not spell out.
+        // Departure: the cold table, which the paper does not spell out.
         (0..s).for_each(|j| table.set(j, -1, table.pack(-1, 1, 0, 0)));
         table
     }
@@ -49,15 +50,15 @@ impl HashState {
         i64::from((self.entries[j as usize] >> 32) as i32) // Eq. 2.
     }
 
-    /// Eq. 3. The encoded fingerprint is the fingerprint times S.
+    /// Returns q_j (Eq. 3). The encoded fingerprint is the fingerprint times S.
     fn pack(&self, lifetime: i64, b: i64, phi: i64, o: i64) -> i64 {
         let fs = self.f * self.s;
         2 * fs * lifetime + fs * b + phi * self.s + o
     }
 
-    /// The fields of q_j: lifetime, invalid flag, fingerprint and slot.
+    /// Returns the fields of q_j: lifetime, invalid flag, fingerprint and slot.
     fn decode(&self, j: i64) -> (i64, i64, i64, i64) {
-        // Rule 1: the lifetime on top of q_j is a signed 8-bit field, and so q_j is signed, too.
+        // Departure: the lifetime on top of q_j is a signed 8-bit field, and so q_j is signed, too.
         let (q, fs) = (i64::from(self.entries[j as usize] as i32), self.f * self.s);
         let u = q.rem_euclid(2 * fs); // Eq. 16.
         (q.div_euclid(2 * fs), u / fs, u % fs / self.s, u % self.s) // Eq. 3, and Eq. 17.
@@ -69,114 +70,117 @@ impl HashState {
         self.set(j, c, self.pack(lifetime, b, phi, o));
     }
 
-    /// Algorithm 1, lines 3 and 13. Rule 1: the lifetime saturates at -128.
+    /// Subtracts one from all lifetimes (Alg. 1, lines 3 and 13). Departure: the lifetime saturates
+    /// at -128.
     fn decay(&mut self) {
         (0..self.s).for_each(|j| self.set_slot(j, self.c(j), (self.decode(j).0 - 1).max(-128)));
     }
 
-    /// Section 3.3, before Eq. 3. Rule 9: the modulus is the mathematical one, so phi(-1) is F - 1.
+    /// Returns the fingerprint (Section 3.3, before Eq. 3). Departure: the modulus is the
+    /// mathematical one, so phi(-1) is F - 1.
     fn phi(&self, x: i64) -> i64 {
         x.rem_euclid(self.f)
     }
 
-    /// Eq. 4, for bucket h.
+    /// Returns whether bucket h is reusable (Eq. 4).
     fn reusable(&self, h: i64) -> bool {
         let (_, b, phi, o) = self.decode(h);
         let (valid, active) = (b == 0, self.decode(o).0 >= 0); // Eq. 18, and below Eq. 4.
         !valid || !active || phi != self.phi(self.c(o))
     }
 
-    /// Probe and Algorithm 2, lines 1-6, for one id: whether a bucket is accepted, and the last one.
+    /// Probes for one id (Eq. 9 to 11; Alg. 2, lines 1 to 6). Returns whether a bucket is accepted,
+    /// and the last bucket.
     fn walk(&self, x: i64, accepts: impl Fn(i64) -> bool) -> (bool, i64) {
-        // Eq. 9; Algorithm 2, lines 1-2.
+        // Eq. 9; Alg. 2, lines 1-2.
         let mut h = (self.a1 * x).rem_euclid(self.s);
         let d = (self.a2 * x).rem_euclid(self.s) | 1;
         let mut accepted = false;
         for r in 0..=self.p.retries {
-            accepted = accepts(h); // Eq. 10; Algorithm 2, line 4.
+            accepted = accepts(h); // Eq. 10; Alg. 2, line 4.
             if r < self.p.retries && !accepted {
-                h = (h + d) % self.s; // Eq. 11; Algorithm 2, lines 5-6.
+                h = (h + d) % self.s; // Eq. 11; Alg. 2, lines 5-6.
             }
         }
         (accepted, h)
     }
 
-    /// Eq. 12.
+    /// Returns the slots whose lifetime has expired (Eq. 12).
     fn collect_dead(&self) -> Vec<i64> {
         (0..self.s).filter(|&j| self.decode(j).0 < 0).collect()
     }
 
-    /// Algorithm 2.
+    /// Enters the misses into the table (Alg. 2).
     fn update_state(&mut self, t: &[i64], o_miss: &[i64]) {
-        // Algorithm 2, lines 1-6. All of them come before the first write.
+        // Alg. 2, lines 1-6. All of them come before the first write.
         let walks: Vec<_> = t.iter().map(|&x| self.walk(x, |h| self.reusable(h))).collect();
-        // Algorithm 2, lines 7-8.
+        // Alg. 2, lines 7-8.
         for (&x, &o) in t.iter().zip(o_miss) {
             self.set_slot(o, x, self.l);
         }
-        // Algorithm 2, lines 9-12. Rule 4: the last writer of a bucket in list order stays.
+        // Alg. 2, lines 9-12. Departure: the last writer of a bucket in list order stays.
         for ((&x, &o), (_, h)) in t.iter().zip(o_miss).zip(walks).filter(|(_, (v, _))| *v) {
             self.set(h, self.c(h), self.pack(self.decode(h).0, 0, self.phi(x), o));
         }
     }
 
-    /// Rule 2: whether an id has a row on the host.
+    /// Returns whether an id has a row on the host. Departure: an id without a row is padding.
     fn has_row(&self, step: &Step, x: i32) -> bool {
         let block = (x as usize).checked_div(self.p.page as usize);
         let row = block.map_or(Some(&x), |block| step.blocks.get(block));
         x >= step.stable || row.is_some_and(|row| (0..step.rows).contains(row))
     }
 
-    /// Algorithm 1 from line 4 on, for one token: its slots, and its positions that miss.
+    /// Runs Alg. 1 from line 4 on for one token. Returns its slots and the positions of its misses.
     fn stage_one(&mut self, step: &Step, token: &[i32]) -> (Vec<i64>, Vec<usize>) {
         let x: Vec<i64> = token.iter().map(|&x| i64::from(x)).collect();
-        // Algorithm 1, line 4. Probe is Eq. 8 to 11.
+        // Alg. 1, line 4. Probe is Eq. 8 to 11.
         let probe = |&x: &i64| self.walk(x, |h| self.c(self.decode(h).3) == x);
         let probes: Vec<_> = x.iter().map(probe).collect();
         let (mut o, mut misses) = (vec![-1; x.len()], vec![]);
         for (i, (m, h)) in probes.into_iter().enumerate() {
             if token[i] < 0 || token[i] >= step.limit {
-                // Rule 2: an id outside 0..limit is padding. It keeps slot -1.
+                // Departure: an id outside 0..limit is padding. It keeps slot -1.
             } else if m {
-                // Algorithm 1, lines 5, 6 and 8. Rule 5: the refresh is this token's alone.
+                // Alg. 1, lines 5, 6 and 8. Departure: the refresh is this token's alone.
                 o[i] = self.decode(h).3;
                 self.set_slot(o[i], self.c(o[i]), self.l);
             } else if self.has_row(step, token[i]) {
-                // Eq. 1; Algorithm 1, line 9: n_g is the length of this list. Rule 2: an id that
-                // misses and has no row is padding. Rule 3: a repeated id misses each time.
+                // Eq. 1; Alg. 1, line 9: n_g is the length of this list. Departure: an id that
+                // misses and has no row is padding. Departure: a repeated id misses each time.
                 misses.push(i);
             }
         }
-        // Algorithm 1, lines 11-13.
+        // Alg. 1, lines 11-13.
         let mut e = self.collect_dead();
         while e.len() < misses.len() {
             self.decay();
             e = self.collect_dead();
         }
-        // Algorithm 1, lines 14-16.
+        // Alg. 1, lines 14-16.
         let t: Vec<i64> = misses.iter().map(|&i| x[i]).collect();
         self.update_state(&t, &e[..t.len()]);
         misses.iter().zip(e).for_each(|(&i, slot)| o[i] = slot);
         (o, misses)
     }
 
-    /// Algorithm 4.
+    /// Runs one step (Alg. 4).
     fn step(&mut self, step: &Step) -> Outputs {
-        // Rule 8: a step of another generation than the last one's starts from a cold table.
+        // Departure: a step of another generation than the last one's starts from a cold table.
         if step.generation != self.generation {
             *self = Self { generation: step.generation, ..Self::new(self.p) };
         }
-        // Algorithm 4, lines 9-10. Rule 6: at the start of a step, and the lifetime becomes -128.
+        // Alg. 4, lines 9-10. Departure: at the start of a step, and the lifetime becomes -128.
         for j in 0..self.s {
             if self.c(j) >= i64::from(step.stable) {
                 self.set_slot(j, -1, -128);
             }
         }
-        // Algorithm 1, lines 2-3: before the first token. Rule 7: also if there is none.
+        // Alg. 1, lines 2-3: before the first token. Departure: also if there is none.
         self.decay();
         let mut out = Outputs::default();
         for (g, x) in step.tokens.iter().enumerate() {
-            let (o, misses) = self.stage_one(step, x); // Algorithm 4, lines 2-4.
+            let (o, misses) = self.stage_one(step, x); // Alg. 4, lines 2-4.
             let pos = |i| (g * self.p.k as usize + i) as i32;
             out.2.extend(misses.iter().map(|&i| (pos(i), x[i], o[i] as i32)));
             out.1.push(misses.len() as i32);
@@ -186,7 +190,7 @@ impl HashState {
     }
 }
 
-/// Compares kernel and paper after each step, and gives back the last step's outputs.
+/// Compares the kernel with the paper after each step, and returns the outputs of the last step.
 fn compare(p: Params, steps: impl IntoIterator<Item = Step>) -> Outputs {
     let (mut kernel, mut paper) = (OneRequest::new(p), HashState::new(p));
     let mut want = Outputs::default();
@@ -226,15 +230,16 @@ fn long_crowded_runs_equal_the_paper() {
     }
 }
 
-/// Slot 0 passes from x to y while a bucket still links x to it. Whether z may have that bucket, and
-/// so whether it hits in the next step, is decided by the fingerprints of x and y.
+/// Slot 0 passes from x to y while a bucket still links x to it. The fingerprints of x and y decide
+/// whether z may replace that bucket, and so whether z hits in the next step.
 #[test]
-fn the_fingerprint_is_the_low_bits() {
+fn the_fingerprint_is_the_low_bits_of_the_id() {
     for (slots, x, y, z, reusable) in [(64, 64, 65, 128, true), (4096, 2048, 4096, 6144, false)] {
         let f = (1 << 23) / slots;
-        // The paper's fingerprints differ where those of the former misreading are equal.
+        // The paper's fingerprints (the low bits) differ where those of the high bits are equal.
         assert_eq!([x % f != y % f, x / slots % f == y / slots % f], [reusable; 2]);
-        // With the lifetime 1, the padding after x lets slot 0 die before y comes.
+        // With the lifetime 1, the padding after x lets the lifetime of slot 0 expire before y
+        // comes.
         let l = Lifetime::Constant(1);
         let p = Params { lifetime: l, retries: 0, ..Params::paper(1, 1, slots as u32) };
         let last = compare(p, [x, -1, y, z, z].map(|id| Step::from(vec![vec![id]])));
@@ -242,9 +247,9 @@ fn the_fingerprint_is_the_low_bits() {
     }
 }
 
-/// The sum of Eq. 3 is the concatenation of Eq. 2, and Eq. 16 and 17 take it apart.
+/// The sum of Eq. 3 is the concatenation of Eq. 2, and Eq. 16 and 17 decode it.
 #[test]
-fn the_sum_is_the_concatenation() {
+fn the_sum_of_eq_3_is_the_concatenation_of_eq_2() {
     for (m, f) in [(6, 1 << 17), (11, 4096), (13, 1024), (15, 256)] {
         let mut table = HashState::new(Params::paper(1, 1, 1 << m));
         for life in [-128, -1, 0, 16, 127] {

@@ -1,10 +1,10 @@
-//! Each op of `Cpu` against a plain loop.
+//! Compares each operation of `Cpu` with a plain loop.
 
 use avsg_device::machine::Kernel;
 use avsg_device::machine::cpu::{Column, Cpu, Life, SLACK, Scalar};
 use core::ops::Range;
 
-/// Numbers that look random.
+/// A generator of pseudorandom numbers.
 struct Noise(u64);
 
 impl Noise {
@@ -24,17 +24,17 @@ impl Noise {
 fn register<C: Cpu>(m: C, lanes: &[i32]) -> C::V {
     let mut words = lanes.to_vec();
     words.resize(SLACK, 0);
-    m.load(&words, 0, m.first(C::LANES))
+    m.load(&words, 0, m.first_lanes(C::LANES))
 }
 
 fn lanes<C: Cpu>(m: C, v: C::V) -> Vec<i32> {
     let mut words = vec![0; SLACK];
-    m.store(&mut words, 0, v, m.first(C::LANES));
+    m.store(&mut words, 0, v, m.first_lanes(C::LANES));
     words.truncate(C::LANES);
     words
 }
 
-/// A mask of the lanes where `set` is true, made by a comparison.
+/// Returns a mask of the lanes where `set` is true, made by a comparison.
 fn mask<C: Cpu>(m: C, set: &[bool]) -> C::K {
     let lanes: Vec<i32> = set.iter().map(|&b| i32::from(b)).collect();
     m.eq(register(m, &lanes), m.splat(1))
@@ -44,7 +44,8 @@ fn is_set<C: Cpu>(m: C, k: C::K) -> Vec<bool> {
     lanes(m, m.select(k, m.splat(1), m.splat(0))).into_iter().map(|x| x == 1).collect()
 }
 
-/// Every mask for narrow machines, many for wide ones, none and all among them.
+/// Returns all masks for narrow machines and many masks for wide ones, always with the empty and
+/// the full one.
 fn masks(lanes: usize, noise: &mut Noise) -> Vec<Vec<bool>> {
     let patterns: Vec<u64> = match lanes {
         0..=8 if !cfg!(miri) => (0..1 << lanes).collect(),
@@ -58,7 +59,7 @@ fn masks(lanes: usize, noise: &mut Noise) -> Vec<Vec<bool>> {
     patterns.into_iter().map(|p| (0..lanes).map(|i| p >> i & 1 == 1).collect()).collect()
 }
 
-/// Lanes, masks, columns.
+/// The operations on lanes, masks and columns.
 pub struct RegisterOps;
 
 impl Kernel for RegisterOps {
@@ -122,9 +123,9 @@ fn arithmetic<C: Cpu>(m: C, noise: &mut Noise) {
 fn mask_ops<C: Cpu>(m: C, noise: &mut Noise) {
     for n in 0..C::LANES + 3 {
         let want: Vec<bool> = (0..C::LANES).map(|i| i < n).collect();
-        assert_eq!(is_set(m, m.first(n)), want, "first {n}");
+        assert_eq!(is_set(m, m.first_lanes(n)), want, "first {n}");
     }
-    assert_eq!(m.count(m.first(usize::MAX)), C::LANES);
+    assert_eq!(m.count(m.first_lanes(usize::MAX)), C::LANES);
     for set in masks(C::LANES, noise) {
         let k = mask(m, &set);
         assert_eq!(is_set(m, k), set);
@@ -142,12 +143,16 @@ fn mask_ops<C: Cpu>(m: C, noise: &mut Noise) {
         let (yes, no) = (noise.words(C::LANES), noise.words(C::LANES));
         let want: Vec<i32> = (0..C::LANES).map(|i| if set[i] { yes[i] } else { no[i] }).collect();
         assert_eq!(lanes(m, m.select(k, register(m, &yes), register(m, &no))), want);
-        // A sign test is a mask like any other, also when combined and counted.
+        // The mask of a sign test behaves like any other mask, also when it is combined and
+        // counted.
         let negative = m.is_negative(register(m, &yes));
         let want: Vec<bool> = yes.iter().map(|&x| x < 0).collect();
         assert_eq!(is_set(m, negative), want);
         assert_eq!(m.count(negative), want.iter().filter(|&&b| b).count());
-        assert_eq!(m.count(!negative & m.first(C::LANES)), want.iter().filter(|&&b| !b).count());
+        assert_eq!(
+            m.count(!negative & m.first_lanes(C::LANES)),
+            want.iter().filter(|&&b| !b).count()
+        );
         let want: Vec<bool> = (0..C::LANES).map(|i| set[i] & (yes[i] < 0)).collect();
         assert_eq!(is_set(m, k & negative), want);
     }
@@ -162,11 +167,11 @@ fn memory<C: Cpu>(m: C, noise: &mut Noise) {
     for words in if cfg!(miri) { vec![64, 100] } else { vec![64, 100, 128, 200] } {
         let original = noise.words(words);
         let reach = 1usize << words.ilog2();
-        // Streams and lists are longer than their content by SLACK.
+        // Memory is longer than its content by SLACK.
         let long = [&original[..], &noise.words(SLACK)].concat();
         for set in masks(C::LANES, noise) {
             let k = mask(m, &set);
-            // Indices of all signs, many of them equal.
+            // Indices of all signs are used, many of them equal.
             let index: Vec<i32> =
                 (0..C::LANES).map(|i| if i % 3 == 0 { -7 } else { noise.word() }).collect();
             let at = |i: usize| index[i] as u32 as usize % reach;
@@ -189,7 +194,7 @@ fn memory<C: Cpu>(m: C, noise: &mut Noise) {
             assert_eq!(list[5 + C::LANES..], long[5 + C::LANES..]);
         }
         for n in 0..=C::LANES {
-            let live = m.first(n);
+            let live = m.first_lanes(n);
             assert_eq!(lanes(m, Cpu::load(m, &long, 9, live))[..n], long[9..9 + n]);
             let mut memory = long.clone();
             Cpu::store(m, &mut memory, 9, m.iota(1000), live);
@@ -200,7 +205,7 @@ fn memory<C: Cpu>(m: C, noise: &mut Noise) {
     }
 }
 
-/// The lifetime column.
+/// The operations on the lifetime column.
 pub struct LifeOps;
 
 impl Kernel for LifeOps {
@@ -208,7 +213,8 @@ impl Kernel for LifeOps {
     fn run<C: Cpu>(self, m: C) {
         let noise = &mut Noise(11);
         for slots in if cfg!(miri) { vec![64] } else { vec![64, 128, 4096, 8192] } {
-            // All bytes; few values; all alike, which is where a count of bytes would wrap.
+            // The columns have all bytes, few values, or equal bytes; with equal bytes, a count in
+            // one byte would wrap.
             for spread in if cfg!(miri) { vec![256] } else { vec![256, 3, 1] } {
                 let life: Vec<i8> =
                     (0..slots).map(|_| (noise.within(0..spread) - 128) as i8).collect();

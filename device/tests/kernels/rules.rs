@@ -1,6 +1,7 @@
-//! The rules where the paper is silent or wrong (design, section 3), one test each.
+//! The rules that the project adds where the paper is silent or ambiguous: each test proves one of
+//! them.
 
-// Miri is for the unsafe code, which the other tests reach; these only run the same kernels longer.
+// The other tests show the unsafe code to Miri; these run the same kernels longer.
 #![cfg(not(miri))]
 
 use super::one_request::{OneRequest, Outcome, Step};
@@ -32,19 +33,22 @@ fn missed(o: &Outcome) -> HashSet<i32> {
 }
 
 #[test]
-fn rule_1_a_lifetime_saturates_as_a_field() {
+fn a_lifetime_saturates_within_its_field() {
     for p in [Params::paper(32, 1, 64), wide(32, 1, 64), Params::wide(32, 1, 64)] {
         let mut r = OneRequest::new(p);
         let first = r.tokens(vec![ids(0..32)]);
         let mut before = first.life.clone();
         for _ in 0..400 {
             let o = r.idle(1);
-            assert!(o.life.iter().zip(&before).all(|(now, then)| now <= then), "one was revived");
+            assert!(
+                o.life.iter().zip(&before).all(|(now, then)| now <= then),
+                "a slot was revived"
+            );
             assert_eq!(o.link, first.link, "a borrow out of the field changed a link");
             before = o.life;
         }
         assert!(before.iter().all(|&l| l == DEAD));
-        // What is hit now is not handed out to the misses of the same token.
+        // A slot that is hit is not given to a miss of the same token.
         let again = r.tokens(vec![ids(16..48)]);
         let hit: HashSet<i32> = (16..32).zip(&again.slots[0]).map(|(_, &s)| s).collect();
         assert!(again.misses.iter().all(|m| m.id >= 32 || !hit.contains(&m.slot)));
@@ -53,7 +57,7 @@ fn rule_1_a_lifetime_saturates_as_a_field() {
 }
 
 #[test]
-fn rule_2_padding_has_no_slot_and_never_matches_an_empty_one() {
+fn padding_has_no_slot_and_never_matches_an_empty_one() {
     for p in [Params::paper(8, 1, 64), Params::wide(8, 1, 64)] {
         let mut r = OneRequest::new(p);
         let o = r.tokens(vec![vec![-1, -2, i32::MIN, EMPTY, -1, 7, -1, -3]]);
@@ -65,7 +69,7 @@ fn rule_2_padding_has_no_slot_and_never_matches_an_empty_one() {
 }
 
 #[test]
-fn rule_3_a_duplicate_may_take_a_slot_of_its_own_and_the_orphan_ages_out() {
+fn a_duplicate_may_take_a_slot_of_its_own_and_the_orphan_ages_out() {
     let mut r = OneRequest::new(wide(32, 1, 64));
     let o = r.tokens(vec![vec![5, 5, 9, 5]]);
     assert_eq!((o.counts[0], o.valid[0]), (4, 4), "every copy is counted");
@@ -77,20 +81,21 @@ fn rule_3_a_duplicate_may_take_a_slot_of_its_own_and_the_orphan_ages_out() {
     assert_eq!(o.counts[0], 0);
     let kept = o.slots[0][0];
     assert_eq!(o.slots[0], [kept, kept, o.slots[0][2], kept]);
-    // 60 other ids fill the table; for the next ones the orphans go first, and what is used stays.
+    // 60 other ids fill the table. The next ids evict the orphans first, and slots that are used
+    // remain.
     let _ = r.tokens(vec![[ids(100..130), vec![5, 9]].concat()]);
     let _ = r.tokens(vec![[ids(130..160), vec![5, 9]].concat()]);
     let o = r.tokens(vec![[ids(160..162), vec![5, 9]].concat()]);
-    assert_eq!(o.id.iter().filter(|&&c| c == 5).count(), 1, "an orphan is still there");
+    assert_eq!(o.id.iter().filter(|&&c| c == 5).count(), 1, "an orphan remains");
     assert_eq!(o.slots[0][2], kept);
 }
 
 #[test]
-fn rule_4_reusable_sees_refreshed_hits() {
+fn the_link_of_a_refreshed_hit_is_not_reusable() {
     let mut r = OneRequest::new(Params::paper(64, 1, 64));
     let _ = r.tokens(vec![ids(0..64)]);
     let _ = r.idle(40);
-    // All are dead now. Those hit are alive again before the misses look for links.
+    // All slots are dead. Those that are hit are alive again before the misses search for links.
     let old: Vec<i32> = ids(0..32);
     let o = r.tokens(vec![[old.clone(), ids(100..132)].concat()]);
     let hit: Vec<i32> = old.into_iter().filter(|x| !missed(&o).contains(x)).collect();
@@ -100,11 +105,12 @@ fn rule_4_reusable_sees_refreshed_hits() {
 }
 
 #[test]
-fn rule_4_links_to_victims_are_reusable() {
-    // A full table, every link of it valid: only the links of victims can be taken. Twenty lengths,
-    // because a step that enters nothing leaves links that the next one may take. About 15 of 64 ids
-    // find no link at one link per slot; if links to victims counted as in use, it would be 22.
-    let lost: i32 = (30..50)
+fn links_to_victims_are_reusable() {
+    // All links of the table are valid, so only the links of victims can be replaced. Twenty
+    // lengths are tested, because a step that enters no link leaves links that the next step may
+    // replace. With one link per slot, about 15 of 64 ids find no link; if links to victims counted
+    // as used, it would be 22.
+    let without_link: i32 = (30..50)
         .map(|steps| {
             let mut r = OneRequest::new(Params { spread: 1, retries: 7, ..wide(64, 1, 64) });
             for g in 0..steps {
@@ -113,11 +119,11 @@ fn rule_4_links_to_victims_are_reusable() {
             r.tokens(vec![ids((steps - 1) * 64..steps * 64)]).counts[0]
         })
         .sum();
-    assert!(lost < 18 * 20, "{} of 64 have no link", f64::from(lost) / 20.0);
+    assert!(without_link < 18 * 20, "{} of 64 have no link", f64::from(without_link) / 20.0);
 }
 
 #[test]
-fn rule_4_a_new_slot_lives_before_its_mapping_is_written() {
+fn a_new_slot_is_in_use_before_the_next_token() {
     for p in [Params::paper(32, 2, 64), wide(32, 2, 64), Params::wide(32, 2, 64)] {
         let (mut one, mut two) = (OneRequest::new(p), OneRequest::new(p));
         let _ = one.tokens(vec![ids(0..32)]);
@@ -129,17 +135,18 @@ fn rule_4_a_new_slot_lives_before_its_mapping_is_written() {
 }
 
 #[test]
-fn rule_5_refresh_is_per_token() {
+fn refresh_is_per_token() {
     let mut r = OneRequest::new(wide(32, 2, 64));
     let _ = r.tokens(vec![ids(0..32)]);
     let _ = r.tokens(vec![ids(32..64)]);
-    // Token 1 needs the 32 oldest slots. Refreshed for the whole request, token 2's ids would stay.
+    // Token 1 needs the 32 oldest slots. If the whole request were refreshed first, the ids of
+    // token 2 would remain.
     let o = r.tokens(vec![ids(100..132), ids(0..32)]);
     assert_eq!(o.counts, [32, 32]);
 }
 
 #[test]
-fn rule_6_a_dead_slot_that_was_not_reused_is_hit_and_revived() {
+fn a_dead_slot_that_was_not_reused_is_hit_and_revived() {
     let mut r = OneRequest::new(Params::paper(16, 1, 64));
     let first = r.tokens(vec![ids(0..16)]);
     let idle = r.idle(40);
@@ -151,7 +158,7 @@ fn rule_6_a_dead_slot_that_was_not_reused_is_hit_and_revived() {
 }
 
 #[test]
-fn rule_6_probe_ignores_the_invalid_bit() {
+fn probe_ignores_the_invalid_bit() {
     for p in [Params::paper(4, 1, 64), wide(4, 1, 64)] {
         let mut r = OneRequest::new(p);
         let o = r.tokens(vec![vec![3]]);
@@ -163,16 +170,17 @@ fn rule_6_probe_ignores_the_invalid_bit() {
 }
 
 #[test]
-fn rule_7_of_writers_of_one_link_one_whole_word_survives() {
-    // Ids that are equal mod S share all their links and differ in their prints.
+fn one_whole_word_remains_of_misses_with_one_link() {
+    // Ids that are equal mod S have the same links and different fingerprints.
     let p = Params { retries: 0, ..Params::paper(5, 1, 64) };
     let o = OneRequest::new(p).tokens(vec![vec![7, 71, 135, 199, 263]]);
-    assert_eq!(o.slots[0], [0, 1, 2, 3, 4], "losers keep their slots");
+    assert_eq!(o.slots[0], [0, 1, 2, 3, 4], "misses without a link keep their slots");
     assert_eq!(o.id[..5], [7, 71, 135, 199, 263]);
     let words: Vec<i32> = o.link.iter().copied().filter(|l| l & INVALID == 0).collect();
-    assert_eq!(words, [(263 << 6) | 4], "the later lane's print and its slot");
-    // `wide` lets losers look once more: all of them are found again.
-    // A quarter of as many ids as links: one in eight races, and nearly every loser finds another.
+    assert_eq!(words, [(263 << 6) | 4], "the fingerprint and the slot of the last lane");
+    // In `wide`, a miss whose link is overwritten searches once more. The table has four times as
+    // many links as ids: one miss in eight is overwritten, and nearly all of them find another
+    // link.
     let mut lost = 0;
     for g in 0..16 {
         let mut r = OneRequest::new(wide(256, 1, 256));
@@ -184,7 +192,7 @@ fn rule_7_of_writers_of_one_link_one_whole_word_survives() {
 }
 
 #[test]
-fn rule_8_a_step_that_could_evict_its_own_slots_is_refused() {
+fn a_step_that_could_evict_its_own_slots_is_refused() {
     assert_eq!(wide(33, 2, 64).check(), Err(Fault::StepAboveSlots));
     assert_eq!(Params::paper(64, 2, 64).check(), Err(Fault::StepAboveSlots));
     for p in [wide(32, 2, 64), Params::wide(16, 4, 64), Params::paper(16, 4, 64)] {
@@ -201,7 +209,7 @@ fn rule_8_a_step_that_could_evict_its_own_slots_is_refused() {
 }
 
 #[test]
-fn rule_9_invalidation_at_the_start_clears_every_id_from_stable_len() {
+fn invalidation_at_the_start_removes_every_id_from_stable_len_on() {
     for p in [Params::paper(8, 4, 64), wide(8, 4, 64), Params::wide(8, 4, 64)] {
         let mut r = OneRequest::new(p);
         let draft = Step {
@@ -211,7 +219,7 @@ fn rule_9_invalidation_at_the_start_clears_every_id_from_stable_len() {
         };
         let first = r.step(Emu::<3>, &draft);
         assert!(first.misses.iter().all(|m| (m.row < 0) == (m.id >= 100)), "{:?}", first.misses);
-        // One of the drafts was accepted: 100 and 101 are final now, 102 and the orphans of 103 not.
+        // One draft was accepted: 100 and 101 are final, 102 and the orphans of 103 are not.
         let o = r.step(Emu::<3>, &Step { stable: 102, limit: 106, ..Step::default() });
         assert!(o.id.iter().all(|&c| c < 102));
         for kept in 98..102 {
@@ -222,14 +230,14 @@ fn rule_9_invalidation_at_the_start_clears_every_id_from_stable_len() {
         assert_eq!(cleared.len(), 4, "102 and three slots of 103, whatever links they had");
         assert!(cleared.iter().all(|&s| (o.id[s], o.life[s]) == (EMPTY, DEAD)));
         assert_eq!(o.header[header::TOP as usize], 106);
-        // A deep rollback: everything goes.
+        // A deep rollback empties all slots.
         let o = r.step(Emu::<3>, &Step { stable: 0, limit: 4, ..Step::default() });
         assert!(o.id.iter().all(|&c| c == EMPTY));
     }
 }
 
 #[test]
-fn rule_10_what_is_out_of_range_is_padding_and_says_so() {
+fn ids_without_a_row_are_padding_and_set_a_status_bit() {
     let p = Params { page: 16, ..wide(8, 1, 64) };
     let mut r = OneRequest::new(p);
     let step = Step {
@@ -239,14 +247,15 @@ fn rule_10_what_is_out_of_range_is_padding_and_says_so() {
         ..vec![vec![3, 16, 32, 48, 64, 80, 96, -1]].into()
     };
     let o = r.step(Emu::<3>, &step);
-    let found: Vec<bool> = o.slots[0].iter().map(|&s| s >= 0).collect();
-    assert_eq!(found, [true, false, false, false, false, true, false, false]);
+    let has_slot: Vec<bool> = o.slots[0].iter().map(|&s| s >= 0).collect();
+    assert_eq!(has_slot, [true, false, false, false, false, true, false, false]);
     assert_eq!(o.misses.iter().map(|m| m.row).collect::<Vec<_>>(), [9 * 16 + 3, 0]);
     assert_eq!((o.valid[0], o.counts[0], o.status), (2, 2, status::ROW_OUT_OF_POOL));
-    let far = Step { tokens: vec![vec![3, 100, i32::MAX, 80, -1, -1, -1, -1]], ..step.clone() };
-    let o = r.step(Emu::<3>, &far);
+    let out_of_range =
+        Step { tokens: vec![vec![3, 100, i32::MAX, 80, -1, -1, -1, -1]], ..step.clone() };
+    let o = r.step(Emu::<3>, &out_of_range);
     assert_eq!((o.valid[0], o.counts[0], o.status), (2, 0, status::ID_OUT_OF_RANGE));
     assert_eq!(o.slots[0][1..3], [-1, -1]);
     let fine = Step { tokens: vec![vec![3, 80, -1]], ..step };
-    assert_eq!(r.step(Emu::<3>, &fine).status, 0, "the bits are this step's");
+    assert_eq!(r.step(Emu::<3>, &fine).status, 0, "the status bits are those of this step");
 }

@@ -1,11 +1,12 @@
-//! Random geometries and the steps of a decoding that runs on them: requests join and leave, drafts
-//! are accepted or rolled back, ids repeat, are padding, out of range, or lie in a bad block.
+//! Random geometries, and random decodings on them: requests join and leave, drafts are accepted or
+//! rolled back, and ids repeat, are padding, are out of range, or are in an invalid block.
 
 use super::one_request::Step;
 use avsg_device::params::{Frequency, Lifetime, NO_STABLE_LEN, Params, Table};
 use proptest::prelude::*;
 
-/// A geometry and steps on it. Smaller under Miri, which is some thousand times slower.
+/// Returns a geometry and its steps. They are smaller under Miri, which is about a thousand times
+/// slower.
 pub fn sequences(paper_only: bool) -> impl Strategy<Value = (Params, Vec<Step>)> {
     let steps = if cfg!(miri) { 2..3 } else { 1..24usize };
     geometries(paper_only).prop_flat_map(move |p| {
@@ -18,7 +19,7 @@ pub fn sequences(paper_only: bool) -> impl Strategy<Value = (Params, Vec<Step>)>
     })
 }
 
-/// How to run a property here.
+/// Returns the configuration of a property test.
 pub fn config(cases: u32) -> ProptestConfig {
     let cases = if cfg!(miri) { 1 } else { cases };
     let max_shrink_iters = if cfg!(miri) { 0 } else { 4096 };
@@ -91,7 +92,7 @@ fn raw_step(p: Params) -> impl Strategy<Value = RawStep> {
 struct Decoding {
     p: Params,
     generation: i32,
-    /// Tokens whose KV is final.
+    /// The number of tokens whose KV is final.
     len: i32,
 }
 
@@ -103,7 +104,7 @@ impl Decoding {
         }
         let made = raw.ids.len() as i32;
         let (stable, limit) = if raw.no_stable {
-            // Without invalidation only final tokens may be selected.
+            // Without invalidation, only final tokens may be selected.
             (NO_STABLE_LEN, self.len)
         } else {
             (self.len, self.len + made)
@@ -139,7 +140,7 @@ impl Decoding {
         step
     }
 
-    /// Lays the rows out in the pool.
+    /// Returns a step with the tokens, whose rows it places in the pool.
     fn placed(&self, raw: &RawStep, stable: i32, limit: i32, tokens: Vec<Vec<i32>>) -> Step {
         let mut step = Step {
             generation: self.generation,
@@ -150,10 +151,10 @@ impl Decoding {
             ..Step::default()
         };
         let needed = if self.p.page == 0 { limit } else { limit / self.p.page as i32 + 1 };
-        let there = if raw.short_pool { needed - needed / 4 } else { needed };
-        step.rows = if self.p.page == 0 { there } else { needed + 7 };
+        let available = if raw.short_pool { needed - needed / 4 } else { needed };
+        step.rows = if self.p.page == 0 { available } else { needed + 7 };
         if self.p.page != 0 {
-            step.blocks = (0..there)
+            step.blocks = (0..available)
                 .map(|b| match (b as u32).wrapping_mul(raw.seed | 1) >> 27 {
                     0 if raw.short_pool => -1,
                     1 if raw.short_pool => step.rows + b,

@@ -1,9 +1,11 @@
-//! Structured selections are the test of a hash: the `wide` table must hit as an exact LRU does.
+//! Structured selections test the hash: the hit rate of the `wide` table must be that of an exact
+//! LRU.
 //!
-//! Each pattern is a pool of ids; a step keeps nine in ten of the last selection and draws the rest
-//! anew. `cargo test -p avsg-device --test kernels structured -- --nocapture` prints the table.
+//! Each pattern is a pool of ids. A step keeps nine in ten ids of the last selection and draws the
+//! rest again. `cargo test -p avsg-device --test kernels structured -- --nocapture` prints the
+//! table.
 
-// Miri is for the unsafe code, which the other tests reach; these only run the same kernels longer.
+// The other tests show the unsafe code to Miri; these run the same kernels longer.
 #![cfg(not(miri))]
 
 use super::one_request::{OneRequest, Step};
@@ -12,7 +14,7 @@ use avsg_device::machine::emu::Emu;
 use avsg_device::params::{ID_LIMIT, Lifetime, Params};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-/// The least recently used of S ids goes.
+/// An exact LRU cache of S ids.
 struct Lru {
     slots: usize,
     clock: u64,
@@ -45,7 +47,7 @@ impl Noise {
     }
 }
 
-/// `size` ids of a pattern, from an offset that is no power of two.
+/// Returns `size` ids of a pattern, from an offset that is not a power of two.
 fn pool(pattern: &str, size: i32) -> Vec<i32> {
     let from = 12_345;
     let id = |i: i32| match pattern {
@@ -57,7 +59,7 @@ fn pool(pattern: &str, size: i32) -> Vec<i32> {
     (0..size).map(|i| from + id(i)).take_while(|&x| x < ID_LIMIT).collect()
 }
 
-/// Hit rates of LRU and of the tables, in percent.
+/// Returns the hit rates of LRU and of the tables, in percent.
 fn hit_rates(ids: &[i32], k: usize, slots: u32, geometries: &[(u32, u32)]) -> Vec<f64> {
     let mut tables: Vec<OneRequest> = geometries
         .iter()
@@ -92,7 +94,7 @@ fn hit_rates(ids: &[i32], k: usize, slots: u32, geometries: &[(u32, u32)]) -> Ve
 }
 
 #[test]
-fn wide_hits_as_exact_lru_does() {
+fn the_hit_rate_of_wide_is_that_of_exact_lru() {
     let geometries = [(4, 3), (2, 7)];
     let mut short = vec![];
     let strides = (1..=12).map(|b| format!("stride {}", 1 << b));

@@ -1,93 +1,95 @@
-//! What happens in a call: which unit reads and writes which memory, and how units wait.
+//! The effects of a call: the unit that reads and writes which memory, and the waits of units for
+//! each other.
 
-/// A unit of a core. Each works through its own queue; nothing orders two of them but flags.
+/// A unit of a core. Each unit executes its own queue in order; only flags order two units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Pipe {
-    /// Scalar.
+    /// The scalar unit.
     S,
-    /// Vector.
+    /// The vector unit.
     V,
-    /// Global memory to unified buffer.
+    /// The unit that copies from global memory to the unified buffer.
     Mte2,
-    /// Unified buffer to global memory.
+    /// The unit that copies from the unified buffer to global memory.
     Mte3,
 }
 
-/// How much of a buffer a call touches.
+/// The part of a buffer that a call touches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Part {
-    /// Any of it.
+    /// Any part of the buffer.
     Whole,
-    /// The tile at hand.
+    /// The tile of this round.
     Tile,
-    /// The tiles of earlier rounds; no call names them, `sync` does.
+    /// The tiles of earlier rounds. Only `sync` uses it; no call names it.
     Past,
 }
 
-/// Memory that a call touches.
+/// A place in memory that a call touches.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
-    /// A buffer in UB, by name.
+    /// A buffer in UB, by its name.
     Ub(String, Part),
-    /// A tile's temporary that has no register yet.
+    /// A temporary of a tile that has no register yet.
     Temp(usize),
-    /// An array in global memory, by name.
+    /// An array in global memory, by its name.
     Gm(String),
 }
 
-/// What happens in a call, in order.
+/// One effect of a call; a call has a list of them, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Act {
-    /// One unit reads and writes.
+    /// One unit reads and writes memory.
     Use {
-        /// Which unit.
+        /// The unit.
         pipe: Pipe,
-        /// What it reads.
+        /// The places that it reads.
         reads: Vec<Place>,
-        /// What it writes.
+        /// The places that it writes.
         writes: Vec<Place>,
     },
-    /// Synchronisation that the helper does itself.
+    /// A synchronisation inside of the helper.
     Sync(Sync),
-    /// What the helper does only if there is something to do.
+    /// Effects that depend on the data: they happen or do not happen.
     Maybe(Vec<Act>),
 }
 
 /// One synchronisation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sync {
-    /// `PipeBarrier`: the unit finishes what it has before it goes on.
+    /// `PipeBarrier`: the unit completes what was issued to it before it continues.
     Barrier(Pipe),
-    /// `SetFlag` and `WaitFlag`: the second unit waits for what the first has.
+    /// `SetFlag` and `WaitFlag`: the second unit waits until the first has completed what was
+    /// issued to it.
     Flag(Pipe, Pipe),
 }
 
-/// A vector unit's wait for itself.
+/// The wait of the vector unit for itself.
 pub const BARRIER: Act = Act::Sync(Sync::Barrier(Pipe::V));
-/// The scalar unit's wait for the vector unit.
+/// The wait of the scalar unit for the vector unit.
 pub const TO_S: Act = Act::Sync(Sync::Flag(Pipe::V, Pipe::S));
-/// The vector unit's wait for the scalar unit.
+/// The wait of the vector unit for the scalar unit.
 pub const FROM_S: Act = Act::Sync(Sync::Flag(Pipe::S, Pipe::V));
 
-/// The end of UB, which `Select` writes over.
+/// The name of the end of UB, which `Select` overwrites.
 pub const SELECT_SCRATCH: &str = "184 KB and up";
 
-/// A whole buffer in UB.
+/// Returns the place of a whole buffer in UB.
 pub fn ub(name: &str) -> Place {
     Place::Ub(name.into(), Part::Whole)
 }
 
-/// The name of the block that holds one word over and over.
+/// Returns the name of the 32-byte block that repeats one word.
 pub fn word(bits: u32) -> String {
     format!("WORD_{bits:X}")
 }
 
-/// A vector unit's use.
+/// Returns an effect of the vector unit.
 pub fn v(reads: &[&Place], writes: &[&Place]) -> Act {
     of(Pipe::V, reads, writes)
 }
 
-/// A scalar unit's use.
+/// Returns an effect of the scalar unit.
 pub fn s(reads: &[&Place], writes: &[&Place]) -> Act {
     of(Pipe::S, reads, writes)
 }
@@ -98,7 +100,7 @@ fn of(pipe: Pipe, reads: &[&Place], writes: &[&Place]) -> Act {
 }
 
 impl Act {
-    /// The places that it touches, and whether it writes them.
+    /// Returns the places that the effect touches, and whether it writes each.
     pub fn uses(&self) -> Vec<(&Place, bool)> {
         match self {
             Self::Use { reads, writes, .. } => {

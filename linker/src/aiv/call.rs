@@ -1,4 +1,4 @@
-//! One statement of a kernel.
+//! The statements of a kernel.
 
 use super::act::{Act, Pipe, Place, Sync, ub};
 use super::expr::Expr;
@@ -9,46 +9,46 @@ use super::vector::{Length, Vector};
 /// A transfer between global memory and UB.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Copy {
-    /// Whether it goes to global memory.
+    /// Whether the direction is from UB to global memory.
     pub out: bool,
-    /// The end in UB.
+    /// The operand in UB.
     pub ub: Tensor,
-    /// The end in global memory.
+    /// The operand in global memory.
     pub gm: Global,
-    /// Elements.
+    /// The number of elements.
     pub n: Expr,
 }
 
-/// What a statement does.
+/// The operation of a statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// A new variable.
+    /// Defines a variable.
     Let(String, Expr),
-    /// A variable gets another value.
+    /// Assigns a value to a variable.
     Assign(String, Expr),
-    /// A word of a line in UB gets another value.
+    /// Assigns a value to a word of a line in UB.
     SetWord {
         /// The line.
         line: String,
-        /// Which word.
+        /// The index of the word.
         at: Expr,
         /// The value.
         value: Expr,
     },
-    /// An instruction of the vector unit.
+    /// Issues an instruction of the vector unit.
     Vector(Vector),
-    /// A transfer.
+    /// Issues a transfer.
     Copy(Copy),
-    /// A helper.
+    /// Calls a helper.
     Helper(HelperCall),
 }
 
 /// One statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
-    /// What it does.
+    /// The operation.
     pub operation: Operation,
-    /// Synchronisation before it.
+    /// The synchronisation before the statement.
     pub sync: Vec<Sync>,
 }
 
@@ -59,7 +59,7 @@ impl From<Operation> for Call {
 }
 
 impl Call {
-    /// What happens.
+    /// Returns the effects of the statement, in order.
     pub fn acts(&self) -> Vec<Act> {
         let one = |pipe, reads, writes| vec![Act::Use { pipe, reads, writes }];
         match &self.operation {
@@ -75,12 +75,12 @@ impl Call {
         }
     }
 
-    /// The helper that it calls.
+    /// Returns the call of a helper, if the statement is one.
     pub fn helper(&self) -> Option<&HelperCall> {
         if let Operation::Helper(call) = &self.operation { Some(call) } else { None }
     }
 
-    /// Whether it may write where it reads.
+    /// Returns whether the destination may be one of the sources.
     pub fn in_place(&self) -> bool {
         match &self.operation {
             Operation::Vector(vector) => vector.op.in_place(),
@@ -89,7 +89,7 @@ impl Call {
         }
     }
 
-    /// The tensors among its operands.
+    /// Returns the tensors among the operands.
     pub fn tensors(&self) -> Vec<&Tensor> {
         match &self.operation {
             Operation::Vector(vector) => [&vector.to].into_iter().chain(&vector.from).collect(),
@@ -99,7 +99,7 @@ impl Call {
         }
     }
 
-    /// The same, to be changed.
+    /// Returns the tensors among the operands for changing them.
     pub fn tensors_mut(&mut self) -> Vec<&mut Tensor> {
         match &mut self.operation {
             Operation::Vector(vector) => {
@@ -113,21 +113,21 @@ impl Call {
         }
     }
 
-    /// Whether it is one instruction, or a helper of one, whose result is this temporary.
-    pub fn makes(&self, temp: usize) -> bool {
+    /// Returns whether the statement has one effect, whose result is this temporary.
+    pub fn defines(&self, temp: usize) -> bool {
         matches!(&self.acts()[..], [Act::Use { writes, .. }] if writes[0] == Place::Temp(temp))
     }
 
-    /// Puts a tensor into the place of a temporary; its bits are taken as the temporary's were.
-    pub fn put(&mut self, temp: usize, tensor: &Tensor) {
+    /// Replaces a temporary by a tensor, with the view of the temporary.
+    pub fn substitute(&mut self, temp: usize, tensor: &Tensor) {
         for operand in self.tensors_mut() {
             if operand.as_temp() == Some(temp) {
-                *operand = tensor.clone().seen_as(operand.view);
+                *operand = tensor.clone().viewed_as(operand.view);
             }
         }
     }
 
-    /// The lengths among its operands.
+    /// Returns the lengths among the operands.
     pub fn lengths(&self) -> Vec<&Length> {
         match &self.operation {
             Operation::Vector(vector) => vec![&vector.over],
@@ -136,13 +136,13 @@ impl Call {
         }
     }
 
-    /// The words whose blocks it reads.
+    /// Returns the words whose blocks the statement reads.
     pub fn words(&self) -> Vec<u32> {
         let Some(call) = self.helper() else { return Vec::new() };
         call.args.iter().filter_map(Argument::word).chain(call.words.iter().copied()).collect()
     }
 
-    /// The scalar expressions in it.
+    /// Returns the scalar expressions of the statement.
     pub fn expressions(&self) -> Vec<&Expr> {
         let mut all = Vec::new();
         match &self.operation {
@@ -164,12 +164,12 @@ impl Call {
         all
     }
 
-    /// The line of words that it sets one of.
+    /// Returns the line in UB of which the statement sets a word.
     pub fn line(&self) -> Option<&str> {
         if let Operation::SetWord { line, .. } = &self.operation { Some(line) } else { None }
     }
 
-    /// The variable that it sets.
+    /// Returns the variable that the statement sets.
     pub fn sets(&self) -> Option<&str> {
         match &self.operation {
             Operation::Let(name, _) | Operation::Assign(name, _) => Some(name),

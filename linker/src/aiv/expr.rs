@@ -1,21 +1,21 @@
-//! Scalar expressions, as trees.
+//! Scalar expressions as trees.
 
 use std::ops::{Add, Mul, Sub};
 
-/// How two numbers compare.
+/// A comparison of two numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Relation {
-    /// They differ.
+    /// The numbers differ.
     Differs,
-    /// They are the same.
+    /// The numbers are equal.
     Equals,
-    /// The first one is larger.
+    /// The first number is larger.
     Above,
-    /// The first one is not larger.
+    /// The first number is not larger.
     NotAbove,
 }
 
-/// A scalar, 32 bits.
+/// A scalar expression of 32 bits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Expr {
     /// A literal.
@@ -28,7 +28,7 @@ pub enum Expr {
     Constant(&'static str),
     /// A word of a line in UB.
     Word(String, Box<Self>),
-    /// The number with its sign turned.
+    /// The negated number.
     Negative(Box<Self>),
     /// `a + b`.
     Sum(Box<Self>, Box<Self>),
@@ -36,56 +36,56 @@ pub enum Expr {
     Difference(Box<Self>, Box<Self>),
     /// `a * b`.
     Product(Box<Self>, Box<Self>),
-    /// The larger one.
+    /// The larger number.
     Max(Box<Self>, Box<Self>),
-    /// The smaller one.
+    /// The smaller number.
     Min(Box<Self>, Box<Self>),
-    /// Whether two numbers compare so.
+    /// The condition that two numbers have a relation.
     Test(Relation, Box<Self>, Box<Self>),
-    /// Whether a condition does not hold.
+    /// The opposite of a condition.
     Not(Box<Self>),
-    /// Whether one of two conditions holds.
+    /// The disjunction of two conditions.
     Either(Box<Self>, Box<Self>),
 }
 
 impl Expr {
-    /// A variable.
+    /// Returns a variable of the kernel.
     pub fn name(name: impl Into<String>) -> Self {
         Self::Name(name.into())
     }
 
-    /// A field of the request.
+    /// Returns a field of the request.
     pub fn field(name: impl Into<String>) -> Self {
         Self::Field(name.into())
     }
 
-    /// A word of a line in UB.
+    /// Returns a word of a line in UB.
     pub fn word(line: &str, at: Self) -> Self {
         Self::Word(line.into(), Box::new(at))
     }
 
-    /// The larger one.
+    /// Returns the larger number.
     pub fn max(a: Self, b: Self) -> Self {
         Self::Max(Box::new(a), Box::new(b))
     }
 
-    /// The smaller one.
+    /// Returns the smaller number.
     pub fn min(a: Self, b: Self) -> Self {
         Self::Min(Box::new(a), Box::new(b))
     }
 
-    /// Whether two numbers compare so.
+    /// Returns the condition that two numbers have a relation.
     pub fn test(relation: Relation, a: Self, b: Self) -> Self {
         Self::Test(relation, Box::new(a), Box::new(b))
     }
 
-    /// The number with its sign turned.
+    /// Returns the negated number.
     #[must_use]
     pub fn negative(self) -> Self {
         Self::Negative(Box::new(self))
     }
 
-    /// Whether a condition does not hold; of a test, the opposite test.
+    /// Returns the opposite of a condition; for a test, the test of the opposite relation.
     #[must_use]
     pub fn opposite(self) -> Self {
         let relation = match self {
@@ -98,22 +98,22 @@ impl Expr {
         if let Self::Test(_, a, b) = self { Self::Test(relation, a, b) } else { self }
     }
 
-    /// Whether one of two conditions holds.
+    /// Returns the disjunction of two conditions.
     pub fn either(a: Self, b: Self) -> Self {
         Self::Either(Box::new(a), Box::new(b))
     }
 
-    /// Whether it holds or does not, and is no number.
+    /// Returns whether the expression is a condition and not a number.
     pub fn is_condition(&self) -> bool {
         matches!(self, Self::Test(..) | Self::Not(_) | Self::Either(..))
     }
 
-    /// Whether it is a literal or a name.
+    /// Returns whether the expression is a literal or a name.
     pub fn is_atom(&self) -> bool {
         matches!(self, Self::Number(_) | Self::Name(_) | Self::Field(_) | Self::Constant(_))
     }
 
-    /// Visits it and all in it.
+    /// Visits the expression and all expressions in it.
     pub fn each<'e>(&'e self, f: &mut dyn FnMut(&'e Self)) {
         f(self);
         match self {

@@ -5,51 +5,51 @@ use super::expr::Expr;
 use super::tensor::{Global, Tensor};
 use super::vector::{Comparison, Length, Scalar, Type};
 
-/// What a helper's text refers to besides its arguments.
+/// An entity that the text of a helper refers to besides its arguments.
 #[derive(Clone, Copy, Debug)]
 pub enum Use {
     /// Another helper.
     Helper(&'static Helper),
     /// A buffer, by its address.
     Buffer(&'static str),
-    /// How many slots are numbered at once.
+    /// The constant RUN: the number of slots that are numbered at once.
     Run,
-    /// How many slots are counted at once.
+    /// The constant PASS: the number of slots that are counted at once.
     Pass,
-    /// The numbers of searches over all links, and of passes over whole columns.
+    /// The constants of searches over all links, and of passes over whole columns.
     Searches,
 }
 
-/// Whether a call waits for a number that the vector unit counts.
+/// Whether the scalar unit waits in a call for a number that the vector unit counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asks {
-    /// It does not.
+    /// It never waits.
     Never,
-    /// It does.
+    /// It always waits.
     Always,
-    /// It does where the caller takes the number.
+    /// It waits if the caller uses the number.
     IfTaken,
 }
 
-/// A function that makes what a 910B lacks of what it has.
+/// A helper function: an operation that the 910B does not have, made from those that it has.
 #[derive(Debug)]
 pub struct Helper {
-    /// Its name in the text.
+    /// The name in the text.
     pub name: &'static str,
-    /// Its definition.
+    /// The definition.
     pub text: &'static str,
-    /// What the definition refers to.
+    /// The entities that the definition refers to.
     pub uses: &'static [Use],
-    /// What happens in a call of it.
+    /// Returns the effects of a call.
     pub acts: fn(&HelperCall) -> Vec<Act>,
-    /// Whether it waits for a count.
+    /// Whether a call waits for a count.
     pub asks: Asks,
-    /// Whether it may write where it reads.
+    /// Whether the destination may be one of the sources.
     pub in_place: bool,
 }
 
 impl Helper {
-    /// A helper that only others call, or that touches no memory.
+    /// Returns a helper that only other helpers call, or that touches no memory.
     pub const fn inner(name: &'static str, text: &'static str, uses: &'static [Use]) -> Self {
         Self { name, text, uses, acts: |_| Vec::new(), asks: Asks::Never, in_place: false }
     }
@@ -66,44 +66,44 @@ impl Eq for Helper {}
 /// An argument of a helper.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Argument {
-    /// Memory in UB.
+    /// An operand in UB.
     Tensor(Tensor),
-    /// Global memory.
+    /// An operand in global memory.
     Global(Global),
     /// A number.
     Scalar(Scalar),
-    /// How many elements.
+    /// A number of elements.
     Length(Length),
-    /// The block that holds a word.
+    /// The block that repeats a word.
     Word(u32),
-    /// A yes or no.
+    /// A boolean.
     Flag(bool),
-    /// How to compare.
+    /// A comparison of lanes.
     Comparison(Comparison),
 }
 
 impl Argument {
-    /// The tensor that it is.
+    /// Returns the tensor, if the argument is one.
     pub fn tensor(&self) -> Option<&Tensor> {
         if let Self::Tensor(tensor) = self { Some(tensor) } else { None }
     }
 
-    /// The same, to be changed.
+    /// Returns the tensor for changing it, if the argument is one.
     pub fn tensor_mut(&mut self) -> Option<&mut Tensor> {
         if let Self::Tensor(tensor) = self { Some(tensor) } else { None }
     }
 
-    /// The length that it is.
+    /// Returns the length, if the argument is one.
     pub fn length(&self) -> Option<&Length> {
         if let Self::Length(length) = self { Some(length) } else { None }
     }
 
-    /// The word whose block it is.
+    /// Returns the word, if the argument is its block.
     pub fn word(&self) -> Option<u32> {
         if let Self::Word(word) = self { Some(*word) } else { None }
     }
 
-    /// The scalar expression in it.
+    /// Returns the scalar expression of the argument, if it has one.
     pub fn expression(&self) -> Option<&Expr> {
         match self {
             Self::Scalar(scalar) => Some(&scalar.value),
@@ -125,39 +125,39 @@ impl From<Expr> for Argument {
     }
 }
 
-/// What becomes of a helper's result.
+/// The use of the result of a helper.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It has none, or nobody needs it.
+    /// The helper has no result, or the result is not used.
     None,
-    /// It is a new variable.
+    /// The result defines a variable.
     Let(String),
-    /// A variable is set to it.
+    /// The result is assigned to a variable.
     Assign(String),
-    /// A variable grows by it.
+    /// The result is added to a variable.
     Increase(String),
-    /// The kernel ends if it holds.
+    /// The kernel ends if the result is true.
     Return,
 }
 
 /// A call of a helper.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HelperCall {
-    /// Which.
+    /// The helper.
     pub helper: &'static Helper,
-    /// Its arguments.
+    /// The arguments.
     pub args: Vec<Argument>,
-    /// Its result.
+    /// The use of the result.
     pub outcome: Outcome,
-    /// Words whose blocks it reads besides those among the arguments.
+    /// The words whose blocks it reads besides those among the arguments.
     pub words: Vec<u32>,
 }
 
 impl HelperCall {
-    /// The memory that an argument is.
+    /// Returns the place of an argument.
     ///
     /// # Panics
-    /// If it is none.
+    /// If the argument is not in memory.
     pub fn place(&self, n: usize) -> Place {
         match &self.args[n] {
             Argument::Tensor(tensor) => tensor.place(),

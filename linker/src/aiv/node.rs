@@ -1,10 +1,10 @@
-//! Calls in loops and branches.
+//! The nodes of a kernel: statements, loops and branches.
 
 use super::act::Sync;
 use super::call::Call;
 use super::expr::Expr;
 
-/// A piece of a kernel.
+/// A node of a kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Node {
     /// A statement.
@@ -13,25 +13,26 @@ pub enum Node {
     Loop(Loop),
     /// A branch.
     If(If),
-    /// A comment: a step of the paper.
+    /// A comment: the heading of a phase.
     Note(String),
 }
 
-/// How many lanes a sweep takes per round.
+/// The number of lanes that a sweep processes per round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Width {
-    /// `TILE`: all registers are in use.
+    /// `TILE`: the sweep uses all registers.
     Tile,
-    /// `WIDE`: few registers are in use, and two vectors have the bytes of all vectors of a tile.
+    /// `WIDE`: the sweep uses few registers, so that two vectors may have the bytes of all vectors
+    /// of a tile.
     Wide {
-        /// The most lanes that the sweep has, if it must take all of them in one round: it appends to an empty list, and
-        /// a list that ends inside a block takes no more than a tile.
+        /// The largest number of lanes of the sweep, if one round must cover it: the sweep appends
+        /// to an empty list, and a list that ends inside of a block accepts no more than a tile.
         in_one_round: Option<u32>,
     },
 }
 
 impl Width {
-    /// The constant in the text.
+    /// Returns the name of the constant in the text.
     pub fn constant(self) -> Expr {
         Expr::Constant(match self {
             Self::Tile => "TILE",
@@ -40,41 +41,41 @@ impl Width {
     }
 }
 
-/// A loop from 0.
+/// A loop that counts from 0.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loop {
-    /// What counts.
+    /// The name of the loop variable.
     pub variable: &'static str,
-    /// Where it ends.
+    /// The end of the loop, exclusive.
     pub bound: Expr,
-    /// Lanes per round of a sweep; `None` for a loop that counts by one.
+    /// The lanes per round of a sweep; `None` for a loop that counts by one.
     pub width: Option<Width>,
-    /// Whether it runs at all, whatever the data.
+    /// Whether the loop runs at least once for all data.
     pub always: bool,
-    /// Synchronisation before it.
+    /// The synchronisation before the node.
     pub sync: Vec<Sync>,
-    /// What runs.
+    /// The body.
     pub body: Vec<Node>,
 }
 
-/// What runs only if a condition of the run holds.
+/// A branch on a condition of the run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct If {
-    /// The condition. It reads no memory.
+    /// The condition, which reads no memory.
     pub condition: Expr,
-    /// What runs if it holds.
+    /// The nodes that run if the condition holds.
     pub body: Vec<Node>,
-    /// What runs if it does not hold.
+    /// The nodes that run if it does not hold.
     pub otherwise: Vec<Node>,
 }
 
 impl Node {
-    /// The statement, if it is one.
+    /// Returns the statement, if the node is one.
     pub fn call(&self) -> Option<&Call> {
         if let Self::Call(call) = self { Some(call) } else { None }
     }
 
-    /// The nodes in it.
+    /// Returns the direct children of the node.
     pub fn bodies(&self) -> impl Iterator<Item = &Self> {
         let [body, otherwise]: [&[Self]; 2] = match self {
             Self::Loop(Loop { body, .. }) => [body, &[]],
@@ -84,12 +85,12 @@ impl Node {
         body.iter().chain(otherwise)
     }
 
-    /// The node, and those in it, in text order.
+    /// Returns the node and all nodes in it, in text order.
     pub fn all(&self) -> Box<dyn Iterator<Item = &Self> + '_> {
         Box::new(std::iter::once(self).chain(self.bodies().flat_map(Self::all)))
     }
 
-    /// Its own scalar expressions, without those of the nodes in it.
+    /// Returns the scalar expressions of the node itself, without those of its children.
     pub fn expressions(&self) -> Vec<&Expr> {
         match self {
             Self::Call(call) => call.expressions(),
@@ -100,7 +101,7 @@ impl Node {
     }
 }
 
-/// Where the units can be synchronised, in text order.
+/// Returns all places for synchronisation, in text order.
 pub fn syncs(nodes: &mut [Node]) -> Vec<&mut Vec<Sync>> {
     let mut all = Vec::new();
     for node in nodes {

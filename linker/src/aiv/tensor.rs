@@ -1,27 +1,27 @@
-//! Operands in memory: buffers of UB, and arrays in global memory.
+//! The operands in memory: buffers in UB, and arrays in global memory.
 
 use super::act::{Part, Place};
 use super::expr::Expr;
 
-/// What a buffer's elements are.
+/// The type of the elements of a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Element {
-    /// 32-bit numbers.
+    /// Signed 32-bit numbers.
     Word,
     /// 16-bit floats.
     Half,
-    /// 16-bit numbers.
+    /// Signed 16-bit numbers.
     Short,
-    /// 16-bit numbers without a sign.
+    /// Unsigned 16-bit numbers.
     Bits,
-    /// Eight lanes of a mask.
+    /// Bytes of a mask, eight lanes each.
     Mask,
     /// 8-bit numbers.
     Byte,
 }
 
 impl Element {
-    /// Bytes of one.
+    /// Returns the bytes of one element.
     pub fn size(self) -> u32 {
         match self {
             Self::Word => 4,
@@ -31,34 +31,34 @@ impl Element {
     }
 }
 
-/// Which memory a tensor is.
+/// The memory of a tensor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Buffer {
     /// A buffer that the kernel declares.
     Named(String),
-    /// A tile's temporary that has no register yet.
+    /// A temporary of a tile that has no register yet.
     Temp(usize),
-    /// The start of a buffer that is not declared, by its address.
+    /// The start of a buffer that the text does not declare, given by its address.
     Placed {
-        /// The buffer.
+        /// The name of the buffer.
         name: String,
-        /// Its elements.
+        /// The type of the elements.
         element: Element,
-        /// How many of them.
+        /// The number of elements.
         len: Expr,
     },
 }
 
-/// As what type a tensor's bits are taken.
+/// The type as which the bits of a tensor are interpreted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum View {
-    /// Its own.
+    /// The type of its elements.
     Own,
-    /// 32-bit numbers.
+    /// Signed 32-bit numbers.
     I32,
-    /// 32-bit numbers without a sign.
+    /// Unsigned 32-bit numbers.
     U32,
-    /// 16-bit numbers without a sign.
+    /// Unsigned 16-bit numbers.
     U16,
     /// 32-bit floats.
     F32,
@@ -69,43 +69,43 @@ pub enum View {
 /// An operand in UB.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tensor {
-    /// Its memory.
+    /// The memory.
     pub buffer: Buffer,
-    /// Whether it is the tile at hand, not the whole buffer.
+    /// Whether the operand is the tile of this round and not the whole buffer.
     pub tile: bool,
-    /// How its bits are taken.
+    /// The type as which the bits are interpreted.
     pub view: View,
 }
 
 impl Tensor {
-    /// A whole buffer.
+    /// Returns a whole buffer.
     pub fn named(name: impl Into<String>) -> Self {
         Self { buffer: Buffer::Named(name.into()), tile: false, view: View::Own }
     }
 
-    /// The tile at hand of a buffer.
+    /// Returns the tile of this round of a buffer.
     pub fn tile(name: impl Into<String>) -> Self {
         Self { tile: true, ..Self::named(name) }
     }
 
-    /// A temporary.
+    /// Returns a temporary.
     pub fn temp(number: usize) -> Self {
         Self { buffer: Buffer::Temp(number), tile: false, view: View::Own }
     }
 
-    /// A buffer that is not declared.
+    /// Returns a buffer that the text does not declare.
     pub fn placed(name: &str, element: Element, len: Expr) -> Self {
         let buffer = Buffer::Placed { name: name.into(), element, len };
         Self { buffer, tile: false, view: View::Own }
     }
 
-    /// The same bits as another type.
+    /// Returns the tensor with its bits interpreted as another type.
     #[must_use]
-    pub fn seen_as(self, view: View) -> Self {
+    pub fn viewed_as(self, view: View) -> Self {
         Self { view, ..self }
     }
 
-    /// The memory that it touches.
+    /// Returns the place that the operand touches.
     pub fn place(&self) -> Place {
         let part = if self.tile { Part::Tile } else { Part::Whole };
         match &self.buffer {
@@ -114,7 +114,7 @@ impl Tensor {
         }
     }
 
-    /// The column whose tile it is.
+    /// Returns the column of which the operand is the tile.
     pub fn column(&self) -> Option<&str> {
         match &self.buffer {
             Buffer::Named(name) if self.tile => Some(name),
@@ -122,7 +122,7 @@ impl Tensor {
         }
     }
 
-    /// The temporary that it is.
+    /// Returns the number of the temporary, if the operand is one.
     pub fn as_temp(&self) -> Option<usize> {
         if let Buffer::Temp(n) = self.buffer { Some(n) } else { None }
     }
@@ -131,26 +131,26 @@ impl Tensor {
 /// An operand in global memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Global {
-    /// The array.
+    /// The name of the array.
     pub array: String,
-    /// Which of its planes: they do not overlap.
+    /// The plane of the array, if it has planes; planes do not overlap.
     pub plane: Option<&'static str>,
-    /// Its first element; `None`: the array as it is.
+    /// The first element; `None` for the start of the array.
     pub at: Option<Expr>,
 }
 
 impl Global {
-    /// An array from an element on.
+    /// Returns an array from an element on.
     pub fn at(array: impl Into<String>, at: Expr) -> Self {
         Self { array: array.into(), plane: None, at: Some(at) }
     }
 
-    /// An array as it is.
+    /// Returns a whole array.
     pub fn array(array: impl Into<String>) -> Self {
         Self { array: array.into(), plane: None, at: None }
     }
 
-    /// The memory that it touches.
+    /// Returns the place that the operand touches.
     pub fn place(&self) -> Place {
         match self.plane {
             Some(plane) => Place::Gm(format!("{}.{plane}", self.array)),

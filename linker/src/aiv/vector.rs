@@ -1,28 +1,28 @@
-//! Instructions of the vector unit.
+//! The instructions of the vector unit.
 
 use super::act::{Act, Pipe, SELECT_SCRATCH, ub};
 use super::expr::Expr;
 use super::tensor::Tensor;
 
-/// How lanes are compared.
+/// A comparison of lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Comparison {
-    /// Both are the same.
+    /// The lanes are equal.
     Equal,
-    /// The first one is smaller.
+    /// The first lane is smaller.
     Less,
 }
 
-/// How a cast rounds.
+/// The rounding of a cast.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rounding {
-    /// Not at all: every value has its own.
+    /// No rounding: the target type represents every value.
     Exact,
-    /// To the nearest number, to the even one of two.
+    /// To the nearest number, with ties to even.
     Nearest,
 }
 
-/// Which instruction.
+/// A kind of instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "each is the AscendC call of the same name")]
 pub enum VectorOp {
@@ -47,7 +47,7 @@ pub enum VectorOp {
 }
 
 impl VectorOp {
-    /// Whether it may write where it reads.
+    /// Returns whether the destination may be one of the sources.
     pub fn in_place(self) -> bool {
         match self {
             Self::Add | Self::Sub | Self::Mul | Self::Adds | Self::Muls | Self::Maxs => true,
@@ -59,23 +59,23 @@ impl VectorOp {
     }
 }
 
-/// Over how many elements.
+/// The number of elements that an instruction covers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Length {
     /// The live lanes of the tile.
     Lanes,
-    /// Their 16-bit halves.
+    /// The 16-bit halves of the live lanes.
     HalfLanes,
-    /// The lanes up to a whole repeat.
+    /// The live lanes, rounded up to whole repeats.
     Repeats,
-    /// The 16-bit words of a mask over those.
+    /// The 16-bit words of a mask over whole repeats.
     MaskWords,
-    /// A number of its own.
+    /// A number given by an expression.
     Of(Expr),
 }
 
 impl Length {
-    /// The variable that holds it.
+    /// Returns the variable that holds the number, if there is one.
     pub fn variable(&self) -> Option<&'static str> {
         match self {
             Self::Lanes | Self::HalfLanes => Some("lanes"),
@@ -84,7 +84,7 @@ impl Length {
         }
     }
 
-    /// Whether it needs to know where the last repeat ends.
+    /// Returns whether the number is rounded up to whole repeats.
     pub fn whole_repeats(&self) -> bool {
         matches!(self, Self::Repeats | Self::MaskWords)
     }
@@ -93,11 +93,11 @@ impl Length {
 /// The type of a scalar operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Type {
-    /// A 32-bit number.
+    /// A signed 32-bit number.
     I32,
-    /// A 32-bit number without a sign.
+    /// An unsigned 32-bit number.
     U32,
-    /// A 16-bit number without a sign.
+    /// An unsigned 16-bit number.
     U16,
     /// A 16-bit float.
     F16,
@@ -106,36 +106,36 @@ pub enum Type {
 /// A scalar operand.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scalar {
-    /// Its value.
+    /// The value.
     pub value: Expr,
-    /// The type that it is passed as.
+    /// The type that the operand is passed as.
     pub ty: Type,
 }
 
 impl Scalar {
-    /// A scalar of a type.
+    /// Returns a scalar operand.
     pub fn new(value: impl Into<Expr>, ty: Type) -> Self {
         Self { value: value.into(), ty }
     }
 }
 
-/// One instruction.
+/// An instruction with its operands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Vector {
-    /// Which.
+    /// The kind of instruction.
     pub op: VectorOp,
-    /// What it writes.
+    /// The destination.
     pub to: Tensor,
-    /// What it reads.
+    /// The sources.
     pub from: Vec<Tensor>,
-    /// Its scalar operand.
+    /// The scalar operand.
     pub scalar: Option<Scalar>,
-    /// Its length.
+    /// The number of elements.
     pub over: Length,
 }
 
 impl Vector {
-    /// What happens: `Select` writes over the end of UB, too.
+    /// Returns the effect of the instruction. `Select` also overwrites the end of UB.
     pub fn act(&self) -> Act {
         let mut writes = vec![self.to.place()];
         if self.op == VectorOp::Select {

@@ -7,7 +7,7 @@ use crate::aiv::{Buffer, Call, Expr, Helper, Loop, Node, Use, Width, word};
 use crate::lower::{Lowered, camel};
 use crate::ub::{self, Plan};
 use avsg_device::params::Params;
-use avsg_device::share::PIECES;
+use avsg_device::share::PLANE_PIECES;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
@@ -131,11 +131,11 @@ fn searches(p: &Params, plan: &Plan) -> String {
         (signed, "LINKS", shape.links, "of an id"),
         (unsigned, "LINK_BITS", shape.link_bits, "of a position"),
         (unsigned, "SLOT_BITS", shape.slot_bits, "of a slot"),
-        (unsigned, "PRINT_SHIFT", shape.print_shift(), "of a print in the mixed word"),
+        (unsigned, "FINGERPRINT_SHIFT", shape.fingerprint_shift(), "of a print in the mixed word"),
         (unsigned, "FOUND_BITS", FOUND_BITS, "of what a search finds"),
         (signed, "CHUNK", plan.chunk(shape.links), "ids searched at once"),
         (signed, "SPAN", plan.span(), "words of their links at most"),
-        (signed, "PIECES", PIECES as u32, "of a plane on its way in"),
+        (signed, "PLANE_PIECES", PLANE_PIECES as u32, "of a plane on its way in"),
     ];
     let numbers =
         numbers.map(|(ty, name, n, what)| format!("constexpr {ty} {name} = {n};  // {what}\n"));

@@ -33,7 +33,7 @@ fn planes(p: &Params) -> [(Tensor, Global, Expr); 4] {
     [
         ("header", Tensor::named("header"), 0, Expr::Constant("HEADER_WORDS")),
         ("id", Tensor::named("id"), header::WORDS, Expr::Constant("SLOTS")),
-        ("bytes", Tensor::named("bytes").seen_as(View::I32), life, number(slots / 4).into()),
+        ("bytes", Tensor::named("bytes").viewed_as(View::I32), life, number(slots / 4).into()),
         ("link", Tensor::named("link"), link, number(links).into()),
     ]
     .map(|(plane, ub, at, n)| {

@@ -1,16 +1,18 @@
-//! Law 6 by interval analysis: no int32 vector op of a tape overflows, if memory and parameters are
-//! in their declared ranges; and the kernel keeps the declared ranges of what it writes.
+//! Laws 6 and 7 of the kernel language (`avsg_device::machine`) by interval analysis: no int32
+//! vector op of a tape overflows if memory and parameters are in their declared ranges, and the
+//! kernel keeps the declared ranges of what it writes.
 //!
-//! Declared ranges are invariants of the columns, so one pass over the ops suffices: loads are in
-//! the range, stores must be. Values have no other way round a loop. Masks carry facts: in lanes
-//! where `x - s < 0` holds, x is below the largest s; a `select`, or an effect under a mask, uses
-//! them. Scalars run on the scalar unit and may be sums of what the host passes, so their overflow is
-//! not proved absent here; replay faults on it, and such a sum counts as any word.
+//! Declared ranges are invariants of the columns, so one pass over the ops suffices: a load is in
+//! the range, and a store must be. Values have no other way from round to round of a loop. Masks
+//! carry facts: in lanes where `x - s < 0` holds, x is below the largest s. A `select`, or an
+//! effect under a mask, uses them. Scalars run on the scalar unit and may be sums of numbers from
+//! the host, so their overflow is not excluded here: replay detects it, and such a sum counts as
+//! any word.
 
 use super::{Refused, Why};
 use crate::tape::{Block, ColumnId, Kind, Op, OpCode, Range, Tape, Value};
 
-/// An interval, wide enough to hold a result that would overflow.
+/// An interval whose bounds can represent a result that overflows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Interval {
     lo: i64,
@@ -29,7 +31,7 @@ fn span(lo: i64, hi: i64) -> Interval {
     Interval { lo, hi }
 }
 
-/// The numbers of n rounds or lanes, at least of one.
+/// Returns the numbers of n rounds or lanes, and of at least one.
 fn first(n: i64) -> Interval {
     span(0, (n - 1).max(0))
 }
@@ -38,7 +40,8 @@ impl Interval {
     fn point(n: i32) -> Self {
         span(n.into(), n.into())
     }
-    /// The least interval that holds `f` of the ends; right where f is monotone in each operand.
+    /// Returns the least interval that contains `f` of the bounds. It is exact where f is monotone
+    /// in each operand.
     fn corners(self, o: Self, f: impl Fn(i64, i64) -> i64) -> Self {
         let all = [f(self.lo, o.lo), f(self.lo, o.hi), f(self.hi, o.lo), f(self.hi, o.hi)];
         all.into_iter().fold(span(all[0], all[0]), |a, n| span(a.lo.min(n), a.hi.max(n)))
@@ -46,7 +49,8 @@ impl Interval {
     fn join(self, o: Self) -> Self {
         span(self.lo.min(o.lo), self.hi.max(o.hi))
     }
-    /// What both allow. Facts that contradict each other hold in no lane; then anything is right.
+    /// Returns the intersection. If it is empty, no lane satisfies both facts, and any interval is
+    /// right.
     fn meet(self, o: Self) -> Self {
         let (lo, hi) = (self.lo.max(o.lo), self.hi.min(o.hi));
         if lo <= hi { span(lo, hi) } else { self }
@@ -54,14 +58,14 @@ impl Interval {
     fn within(self, o: Self) -> bool {
         self.lo >= o.lo && self.hi <= o.hi
     }
-    /// As a range, cut to words.
+    /// Returns the interval as a range, clamped to words.
     fn range(self) -> Range {
         let cut = |n: i64| i32::try_from(n.clamp(ANY.lo, ANY.hi)).unwrap_or_default();
         Range { lo: cut(self.lo), hi: cut(self.hi) }
     }
 }
 
-/// All bits up to the highest one of n.
+/// Returns the number with all bits set up to the highest one of n.
 fn bits_of(n: i64) -> i64 {
     i64::try_from((n.cast_unsigned() + 1).next_power_of_two() - 1).unwrap_or(i64::MAX)
 }
@@ -79,7 +83,7 @@ fn or(a: Interval, b: Interval) -> Interval {
     if a.lo < 0 || b.lo < 0 { ANY } else { span(a.lo.max(b.lo), bits_of(a.hi.max(b.hi))) }
 }
 
-/// What is known of vectors in the lanes where a mask is set, and where it is not.
+/// The facts about vectors in the lanes where a mask is set, and where it is not.
 #[derive(Clone, Default)]
 struct Facts {
     set: Vec<(Value, Interval)>,
@@ -90,25 +94,25 @@ struct Pass<'t> {
     tape: &'t Tape,
     of: Vec<Interval>,
     facts: Vec<Facts>,
-    /// (x, s) of every x - s with a scalar s.
+    /// (x, s) for every value x - s with a scalar s.
     differences: Vec<Option<(Value, Value)>>,
-    /// Lanes of the sweep around, at most.
+    /// The largest number of lanes of the sweep around the op.
     lanes: i64,
 }
 
-/// Checks every op of a tape whose structure was checked.
+/// Checks every op of a tape whose structure is checked.
 ///
 /// # Errors
-/// The first op that may overflow, leave a column's range, or reach past its end.
+/// Returns the first op that may overflow, leave the range of a column, or reach past its end.
 pub fn check(tape: &Tape) -> Result<(), Refused> {
-    of(tape).map(drop)
+    of_values(tape).map(drop)
 }
 
-/// The range of every vector and scalar of a tape whose structure was checked, by number.
+/// Returns the range of every vector and scalar of a tape whose structure is checked, by number.
 ///
 /// # Errors
 /// As [`check`].
-pub fn of(tape: &Tape) -> Result<Vec<Range>, Refused> {
+pub fn of_values(tape: &Tape) -> Result<Vec<Range>, Refused> {
     let n = tape.types.len();
     let (of, facts) = (vec![ANY; n], vec![Facts::default(); n]);
     let mut pass = Pass { tape, of, facts, differences: vec![None; n], lanes: 0 };
@@ -146,8 +150,8 @@ impl Pass<'_> {
         self.of[value.0 as usize] = interval;
     }
 
-    /// A vector in lanes where facts hold.
-    fn given(&self, value: Value, facts: &[(Value, Interval)]) -> Interval {
+    /// Returns the interval of a vector in lanes where facts hold.
+    fn in_lanes(&self, value: Value, facts: &[(Value, Interval)]) -> Interval {
         let known = facts.iter().filter(|fact| fact.0 == value);
         known.fold(self.at(value), |interval, fact| interval.meet(fact.1))
     }
@@ -156,7 +160,7 @@ impl Pass<'_> {
         self.tape.column(id).ranges[column].into()
     }
 
-    /// Finds the interval of what an op defines, or what it says if that is a mask.
+    /// Finds the interval of the value that an op defines, or the facts of a mask.
     fn define(&mut self, op: &Op) -> Result<(), Why> {
         let Some(out) = op.out else { return Ok(()) };
         if op.code == OpCode::SubScalar {
@@ -198,10 +202,10 @@ impl Pass<'_> {
             }
             OpCode::Select => {
                 let facts = &self.facts[op.args[0].0 as usize];
-                let yes = self.given(op.args[1], &facts.set);
-                yes.join(self.given(op.args[2], &facts.unset))
+                let yes = self.in_lanes(op.args[1], &facts.set);
+                yes.join(self.in_lanes(op.args[2], &facts.unset))
             }
-            OpCode::Load | OpCode::Gather | OpCode::Get | OpCode::Peek => {
+            OpCode::Load | OpCode::Gather | OpCode::ReadInput | OpCode::ReadOutput => {
                 self.declared(op.columns[0], 0)
             }
             OpCode::Lookup => self.declared(op.columns[0], 0).join(point(-1)),
@@ -212,7 +216,7 @@ impl Pass<'_> {
                 return Ok(());
             }
         };
-        // Vector arithmetic must fit; scalar arithmetic is any word where it may not.
+        // A vector must not overflow; a scalar that may overflow counts as any word.
         let fits = interval.within(ANY);
         if !fits && op.code.on_lanes() {
             return Err(Why::Overflow(interval.lo, interval.hi));
@@ -221,7 +225,7 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// What a mask says about vectors.
+    /// Returns the facts that a mask states about vectors.
     fn learn(&self, op: &Op) -> Facts {
         let facts = |n: usize| self.facts[op.args[n].0 as usize].clone();
         let both = |a: Vec<_>, b: Vec<_>| [a, b].concat();
@@ -248,60 +252,68 @@ impl Pass<'_> {
         }
     }
 
-    /// Whether what an op writes is in range, and the words that it reaches exist.
+    /// Checks that the words that an op writes are in range, and that the words that it reaches
+    /// exist.
     fn effect(&self, op: &Op) -> Result<(), Why> {
         let (arg, lanes) = (|n: usize| self.at(op.args[n]), self.lanes);
         let set = |mask: usize| &self.facts[op.args[mask].0 as usize].set;
         match op.code {
-            OpCode::Load | OpCode::Item(_) => self.reaches(op.columns[0], lanes),
+            OpCode::Load | OpCode::Item(_) => self.check_length(op.columns[0], lanes),
             OpCode::Store => {
-                self.reaches(op.columns[0], lanes)?;
-                self.keeps(op.columns[0], 0, arg(1))
+                self.check_length(op.columns[0], lanes)?;
+                self.check_range(op.columns[0], 0, arg(1))
             }
-            OpCode::Scatter => self.keeps(op.columns[0], 0, self.given(op.args[2], set(3))),
-            OpCode::Append => op.args[2..]
-                .iter()
-                .enumerate()
-                .try_for_each(|(n, &v)| self.keeps(op.columns[0], n, self.given(v, set(1)))),
+            OpCode::Scatter => {
+                self.check_range(op.columns[0], 0, self.in_lanes(op.args[2], set(3)))
+            }
+            OpCode::Append => op.args[2..].iter().enumerate().try_for_each(|(n, &v)| {
+                self.check_range(op.columns[0], n, self.in_lanes(v, set(1)))
+            }),
             OpCode::Find(_) | OpCode::FindFree(_) => {
                 let inputs = if matches!(op.code, OpCode::Find(_)) { 2 } else { 1 };
                 let [columns, planes] = [&op.columns[..=inputs], &op.columns[inputs + 1..]];
-                columns.iter().try_for_each(|&id| self.reaches(id, arg(0).hi))?;
-                // A probe sequence's positions are cut before they are added up.
-                takes(self.declared(op.columns[1], 0), Range::new(0, i32::MAX))?;
+                columns.iter().try_for_each(|&id| self.check_length(id, arg(0).hi))?;
+                // The positions of a probe sequence are masked before they are added.
+                check_argument(self.declared(op.columns[1], 0), Range::new(0, i32::MAX))?;
                 if inputs == 2 {
-                    let [held, wanted] = [4, 2].map(|n| self.declared(op.columns[n], 0));
-                    let apart = held.corners(wanted, |a, b| a - b);
-                    if !apart.within(ANY) {
-                        return Err(Why::Overflow(apart.lo, apart.hi));
+                    let [held, searched] = [4, 2].map(|n| self.declared(op.columns[n], 0));
+                    let difference = held.corners(searched, |a, b| a - b);
+                    if !difference.within(ANY) {
+                        return Err(Why::Overflow(difference.lo, difference.hi));
                     }
                 }
                 let plane = planes[usize::from(inputs == 2)];
-                self.keeps(op.columns[0], 0, span(-1, i64::from(self.tape.column(plane).len) - 1))
+                self.check_range(
+                    op.columns[0],
+                    0,
+                    span(-1, i64::from(self.tape.column(plane).len) - 1),
+                )
             }
             OpCode::Share => {
-                self.reaches(op.columns[0], arg(2).hi.max(arg(3).hi))?;
-                self.keeps(op.columns[1], 0, self.declared(op.columns[0], 0))
+                self.check_length(op.columns[0], arg(2).hi.max(arg(3).hi))?;
+                self.check_range(op.columns[1], 0, self.declared(op.columns[0], 0))
             }
-            OpCode::When | OpCode::ScalarNot => takes(arg(0), CONDITION),
-            OpCode::Age { .. } => takes(arg(0), Range::new(0, 128)),
-            OpCode::CountLe => takes(arg(0), LIFE),
+            OpCode::When | OpCode::ScalarNot => check_argument(arg(0), CONDITION),
+            OpCode::Age { .. } => check_argument(arg(0), Range::new(0, 128)),
+            OpCode::CountLe => check_argument(arg(0), LIFE),
             OpCode::AppendLt | OpCode::AppendEq => {
-                takes(arg(0), LIFE)?;
-                self.reaches(op.columns[0], arg(1).hi)?;
+                check_argument(arg(0), LIFE)?;
+                self.check_length(op.columns[0], arg(1).hi)?;
                 let slots = i64::from(self.tape.column(op.columns[1]).len);
-                self.keeps(op.columns[0], 0, span(0, slots - 1))
+                self.check_range(op.columns[0], 0, span(0, slots - 1))
             }
-            OpCode::Put => self.keeps(op.columns[0], 0, arg(1)),
+            OpCode::WriteOutput => self.check_range(op.columns[0], 0, arg(1)),
             OpCode::Fetch => {
-                self.reaches(op.columns[0], arg(1).hi)?;
-                self.keeps(op.columns[0], 0, self.declared(op.columns[1], 0))
+                self.check_length(op.columns[0], arg(1).hi)?;
+                self.check_range(op.columns[0], 0, self.declared(op.columns[1], 0))
             }
             OpCode::Publish => {
-                self.reaches(op.columns[1], arg(1).hi)?;
-                self.keeps(op.columns[0], 0, self.declared(op.columns[1], 0))
+                self.check_length(op.columns[1], arg(1).hi)?;
+                self.check_range(op.columns[0], 0, self.declared(op.columns[1], 0))
             }
-            OpCode::PublishList(n) => self.keeps(op.columns[0], 0, self.declared(op.columns[1], n)),
+            OpCode::PublishList(n) => {
+                self.check_range(op.columns[0], 0, self.declared(op.columns[1], n))
+            }
             OpCode::Take => {
                 let (to, from) = (self.tape.column(op.columns[0]), self.tape.column(op.columns[1]));
                 let same = (to.kind, to.len, &to.ranges) == (from.kind, from.len, &from.ranges);
@@ -311,13 +323,13 @@ impl Pass<'_> {
         }
     }
 
-    fn keeps(&self, id: ColumnId, column: usize, interval: Interval) -> Result<(), Why> {
+    fn check_range(&self, id: ColumnId, column: usize, interval: Interval) -> Result<(), Why> {
         let (of, fits) = (self.tape.column(id), interval.within(self.declared(id, column)));
         let why = || Why::Range(of.name.clone(), of.ranges[column], interval.range());
         fits.then_some(()).ok_or_else(why)
     }
 
-    fn reaches(&self, id: ColumnId, n: i64) -> Result<(), Why> {
+    fn check_length(&self, id: ColumnId, n: i64) -> Result<(), Why> {
         let column = self.tape.column(id);
         let global = matches!(column.kind, Kind::Input | Kind::Output);
         let fits = global || n <= i64::from(column.len);
@@ -326,12 +338,12 @@ impl Pass<'_> {
     }
 }
 
-/// A condition.
+/// The range of a condition.
 const CONDITION: Range = Range { lo: 0, hi: 1 };
-/// A lifetime.
+/// The range of a lifetime.
 const LIFE: Range = Range { lo: -128, hi: 127 };
 
-fn takes(interval: Interval, range: Range) -> Result<(), Why> {
+fn check_argument(interval: Interval, range: Range) -> Result<(), Why> {
     let fits = interval.within(range.into());
     fits.then_some(()).ok_or_else(|| Why::Argument(range, interval.range()))
 }

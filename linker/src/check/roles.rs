@@ -1,19 +1,19 @@
-//! Law 5: in one sweep every column has exactly one role. Then no lane sees what another wrote, and
-//! the width of a tile cannot matter.
+//! Law 5 of the kernel language (`avsg_device::machine`): in one sweep every column has exactly one
+//! role. Then no lane reads what another lane wrote, and the width of a tile cannot change a
+//! result.
 //!
-//! That needs one thing more than the law's words: two scatters into one column, or two appends
-//! to one list, run tile by tile, so lanes of the first come between lanes of the second in an
-//! order that depends on the width. Hence a column is scattered or appended by one op of a sweep.
-//! Streamed columns are free: all ops touch lane i at word i, in order, whatever the width.
+//! A column is also scattered or appended by only one op of a sweep: two such ops run tile by tile,
+//! so their lanes interleave in an order that depends on the width. Several ops may stream a
+//! column, because each of them touches word i in lane i, in order, for every width.
 
 use super::{Refused, Why};
 use crate::tape::code::Role;
 use crate::tape::{Block, Tape};
 
-/// Checks one sweep's block.
+/// Checks the block of one sweep.
 ///
 /// # Errors
-/// The first op that gives a column a second role.
+/// Returns the first op that gives a column a second role.
 pub fn check(tape: &Tape, body: &Block) -> Result<(), Refused> {
     let mut roles: Vec<Option<Role>> = vec![None; tape.columns.len()];
     for op in &body.ops {

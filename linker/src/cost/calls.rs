@@ -12,7 +12,7 @@ use crate::aiv::{
 use crate::ascendc::helpers::{append, life, lookup, scatter, search, victims};
 use crate::ascendc::limits::{FRAME_BYTES, UB_BYTES};
 use crate::ascendc::stage_one::{Failed, placed};
-use crate::replay::Ran;
+use crate::replay::Execution;
 use crate::tape::{Kind, Op, OpCode, Tape};
 use crate::ub::Plan;
 use avsg_device::params::Params;
@@ -66,7 +66,7 @@ impl Kernel {
     }
 
     /// The work of one execution.
-    pub fn work(&self, run: &Ran<'_>, life: Life) -> Work {
+    pub fn work(&self, run: &Execution<'_>, life: Life) -> Work {
         let op = run.op;
         let load = &Load { lanes: run.lanes, active: run.active, at: run.at };
         let setting = &self.setting(life);
@@ -92,9 +92,9 @@ impl Kernel {
             OpCode::Age { settle } => life::age_work(setting, load, settle),
             OpCode::Bisect => victims::least_life_work(setting, load),
             OpCode::AppendLt | OpCode::AppendEq => victims::append_slots_work(setting, load),
-            OpCode::Peek => scalars(1.0),
-            OpCode::Put if self.tape.column(op.columns[0]).stays => scalars(1.0),
-            OpCode::Put => scalars(1.0) + dma(1, 0.0),
+            OpCode::ReadOutput => scalars(1.0),
+            OpCode::WriteOutput if self.tape.column(op.columns[0]).resident => scalars(1.0),
+            OpCode::WriteOutput => scalars(1.0) + dma(1, 0.0),
             // None is a no-op.
             OpCode::Fetch => dma(run.lanes, f64::from(run.lanes > 0)),
             OpCode::Publish | OpCode::PublishList(_) => dma(run.lanes, 0.0),

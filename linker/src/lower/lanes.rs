@@ -32,19 +32,19 @@ pub fn iota(to: Tensor) -> Call {
 
 /// A choice between tensors of 32 bits.
 fn select(to: Tensor, mask: Tensor, [yes, no]: [Tensor; 2]) -> Call {
-    let from = vec![mask, yes.seen_as(View::F32), no.seen_as(View::F32)];
-    vector(VectorOp::Select, to.seen_as(View::F32), from, None, Length::Lanes)
+    let from = vec![mask, yes.viewed_as(View::F32), no.viewed_as(View::F32)];
+    vector(VectorOp::Select, to.viewed_as(View::F32), from, None, Length::Lanes)
 }
 
 /// `op(U16(to), U16(from)..)`: what has 16-bit lanes only.
 fn bits(op: VectorOp, to: Tensor, from: Vec<Tensor>, over: Length) -> Call {
-    let from = from.into_iter().map(|t| t.seen_as(View::U16)).collect();
-    vector(op, to.seen_as(View::U16), from, None, over)
+    let from = from.into_iter().map(|t| t.viewed_as(View::U16)).collect();
+    vector(op, to.viewed_as(View::U16), from, None, over)
 }
 
 /// A shift of numbers without a sign.
 fn shift(op: VectorOp, to: Tensor, from: Tensor, by: u32) -> Call {
-    let [to, from] = [to, from].map(|t| t.seen_as(View::U32));
+    let [to, from] = [to, from].map(|t| t.viewed_as(View::U32));
     let by = Some(Scalar::new(by.cast_signed(), Type::U32));
     vector(op, to, vec![from], by, Length::Lanes)
 }
@@ -75,7 +75,7 @@ impl Lower<'_> {
         let to = self.temp_of(Some(value), all);
         if all {
             let ones = Some(Scalar::new(0xffff, Type::U16));
-            let mask = to.clone().seen_as(View::U16);
+            let mask = to.clone().viewed_as(View::U16);
             self.call(vector(VectorOp::Duplicate, mask, vec![], ones, Length::MaskWords));
         } else if let Some(Op { code: OpCode::Splat(n), .. }) = self.defs.get(&value) {
             let n = number(*n);
@@ -116,7 +116,7 @@ impl Lower<'_> {
             }
             Some((how, scalar)) => {
                 let view = if scalar.ty == Type::F16 { View::F16 } else { View::Own };
-                let from = from.into_iter().map(|t| t.seen_as(view)).collect();
+                let from = from.into_iter().map(|t| t.viewed_as(view)).collect();
                 let instruction = VectorOp::CompareScalar(how);
                 vector(instruction, to, from, Some(scalar), Length::Repeats)
             }
@@ -259,13 +259,13 @@ impl Lower<'_> {
 
     fn gather(&mut self, op: &Op, by: u32, view: View) {
         let len = self.tape.column(op.columns[0]).len;
-        let offsets = self.offsets(op.args[0], len, by).seen_as(View::U32);
+        let offsets = self.offsets(op.args[0], len, by).viewed_as(View::U32);
         let column = Tensor::named(self.storage(op.columns[0], 0));
         let to = self.temp_of(op.out, false);
         let from = vec![column, offsets];
         self.call(vector(
             VectorOp::Gather,
-            to.clone().seen_as(view),
+            to.clone().viewed_as(view),
             from,
             number(0),
             Length::Lanes,
@@ -300,9 +300,9 @@ impl Lower<'_> {
         let from = self.operand(value);
         if self.uses[&value] == 1
             && let (Some(temp), Some(Node::Call(last))) = (from.as_temp(), self.out.last_mut())
-            && last.makes(temp)
+            && last.defines(temp)
         {
-            return last.put(temp, &view);
+            return last.substitute(temp, &view);
         }
         self.call(vector(VectorOp::Adds, view, vec![from], number(0), Length::Lanes));
     }
@@ -336,7 +336,7 @@ impl Lower<'_> {
             return self.call(vector(VectorOp::Duplicate, tile, vec![], value, Length::Lanes));
         }
         let mask = self.operand(mask);
-        let fill = self.temp(false, "fill").seen_as(View::F16);
+        let fill = self.temp(false, "fill").viewed_as(View::F16);
         self.call(vector(VectorOp::Duplicate, fill.clone(), vec![], value, Length::Lanes));
         let from = vec![mask, fill, tile.clone()];
         self.call(vector(VectorOp::Select, tile, from, None, Length::Lanes));

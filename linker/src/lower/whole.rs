@@ -73,24 +73,24 @@ impl Lower<'_> {
     fn memory(&mut self, op: &Op) {
         let a: Vec<Expr> = op.args.iter().map(|&v| self.scalar(v)).collect();
         let name = |n: usize| self.tape.column(op.columns[n]).name.clone();
-        let line = op.columns.first().is_some_and(|&id| self.tape.column(id).stays);
+        let line = op.columns.first().is_some_and(|&id| self.tape.column(id).resident);
         let copy = |out: bool, ub: String, gm: Global, n: Expr| {
             Call::from(Operation::Copy(Copy { out, ub: Tensor::named(ub), gm, n }))
         };
         match op.code {
-            OpCode::Peek if line => {
+            OpCode::ReadOutput if line => {
                 let line = self.gm(op.columns[0]);
                 let word = self.line_word(&name(0), op.args[0]);
                 let holds = op.out.and_then(|out| self.tape.name_of(out)).unwrap_or("count");
                 let out = op.out.map(|out| self.fresh_name(out, holds)).unwrap_or_default();
                 self.call(Call::from(Operation::Let(out, Expr::word(&line, word))));
             }
-            OpCode::Put if line => {
+            OpCode::WriteOutput if line => {
                 let line = self.gm(op.columns[0]);
                 let (at, value) = (self.line_word(&name(0), op.args[0]), a[1].clone());
                 self.call(Call::from(Operation::SetWord { line, at, value }));
             }
-            OpCode::Put => {
+            OpCode::WriteOutput => {
                 let (line, value) = ("word".into(), a[1].clone());
                 self.call(Call::from(Operation::SetWord { line, at: 0.into(), value }));
                 let to = Global::at(self.gm(op.columns[0]), a[0].clone());

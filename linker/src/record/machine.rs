@@ -1,4 +1,4 @@
-//! The kernel language as seen by the recorder: every method writes one op.
+//! The kernel language of the recorder: every method writes one op.
 
 use super::{Input, Life, List, Mask, Output, Recorder, Scalar, Tile, Vector, Words};
 use crate::tape::{OpCode, Value};
@@ -6,8 +6,9 @@ use avsg_device::machine::Machine;
 use avsg_device::machine::links::Links;
 use avsg_device::machine::phase::Phase;
 
-/// Methods as `Machine` has them, generics in brackets; `=` the op that each writes, and the op's operands in
-/// the tape's order: values, then columns. A result is the value that the op defines.
+/// Defines methods of `Machine`, with their generics in brackets. After `=` come the op that the
+/// method writes and its operands in the order of the tape: values, then columns. The result is the
+/// value that the op defines.
 macro_rules! ops {
     ($(fn $f:ident $([$($generic:tt)*])? ($($arg:ident: $ty:ty),*) $(-> $out:ty)?
         = $code:expr, [$($value:ident),*], [$($column:expr),*];)*) => {
@@ -60,8 +61,8 @@ impl<'t> Machine for Recorder<'t> {
             = OpCode::Item(column), [t], [list];
         fn take['a, const W: usize](to: &mut List<W>, from: &mut List<W>) = OpCode::Take, [], [to, from];
 
-        fn find(links: &Links, slot: &mut Words, of: [&Words; 2], n: Scalar<'t>, table: [&Words; 2])
-            = OpCode::Find(links.retries), [n], [slot, of[0], of[1], table[0], table[1]];
+        fn find(links: &Links, slot: &mut Words, queries: [&Words; 2], n: Scalar<'t>, table: [&Words; 2])
+            = OpCode::Find(links.retries), [n], [slot, queries[0], queries[1], table[0], table[1]];
         fn find_free(links: &Links, position: &mut Words, sequence: &Words, n: Scalar<'t>, table: [&Words; 2])
             = OpCode::FindFree(links.retries), [n], [position, sequence, table[0], table[1]];
 
@@ -75,22 +76,23 @@ impl<'t> Machine for Recorder<'t> {
         fn set_life(t: Tile, life: &mut Life, slot: Vector<'t>, value: i8, mask: Mask<'t>)
             = OpCode::SetLife(value), [t, slot, mask], [life];
 
-        fn get(from: &Input, at: Scalar<'t>) -> Scalar<'t> = OpCode::Get, [at], [from];
-        fn peek(from: &Output, at: Scalar<'t>) -> Scalar<'t> = OpCode::Peek, [at], [from];
-        fn put(to: &mut Output, at: Scalar<'t>, value: Scalar<'t>) = OpCode::Put, [at, value], [to];
+        fn read_input(from: &Input, at: Scalar<'t>) -> Scalar<'t> = OpCode::ReadInput, [at], [from];
+        fn read_output(from: &Output, at: Scalar<'t>) -> Scalar<'t> = OpCode::ReadOutput, [at], [from];
+        fn write_output(to: &mut Output, at: Scalar<'t>, value: Scalar<'t>) = OpCode::WriteOutput, [at, value], [to];
         fn fetch(column: &mut Words, from: &Input, at: Scalar<'t>, n: Scalar<'t>)
             = OpCode::Fetch, [at, n], [column, from];
         fn publish(to: &mut Output, at: Scalar<'t>, column: &Words, n: Scalar<'t>)
             = OpCode::Publish, [at, n], [to, column];
-        fn share(column: &mut Words, with: &mut Output, at: Scalar<'t>, first: Scalar<'t>,
-            part: Scalar<'t>, n: Scalar<'t>) = OpCode::Share, [at, first, part, n], [column, with];
+        fn share(column: &mut Words, row: &mut Output, at: Scalar<'t>, first: Scalar<'t>,
+            len: Scalar<'t>, n: Scalar<'t>) = OpCode::Share, [at, first, len, n], [column, row];
         fn publish_list[const W: usize](to: &mut Output, at: Scalar<'t>, list: &List<W>, column: usize)
             = OpCode::PublishList(column), [at], [to, list];
         fn lookup(t: Tile, from: &Input, base: Scalar<'t>, n: Scalar<'t>, index: Vector<'t>, mask: Mask<'t>)
             -> Vector<'t> = OpCode::Lookup, [t, base, n, index, mask], [from];
     }
 
-    // What a line does not say: closures, lists of operands, tables of constants.
+    // These methods have closures, lists of operands, or tables of constants, which the macro does
+    // not cover.
 
     fn sweep(self, n: Scalar<'t>, mut body: impl FnMut(Tile)) {
         self.control(OpCode::Sweep, &[n.value], |tile| {
@@ -110,15 +112,15 @@ impl<'t> Machine for Recorder<'t> {
             None
         })
     }
-    fn named(self, name: &'static str, value: Scalar<'t>) -> Scalar<'t> {
+    fn name_scalar(self, name: &'static str, value: Scalar<'t>) -> Scalar<'t> {
         self.name(value.value, name);
         value
     }
-    fn called(self, name: &'static str, v: Vector<'t>) -> Vector<'t> {
+    fn name_vector(self, name: &'static str, v: Vector<'t>) -> Vector<'t> {
         self.name(v.value, name);
         v
     }
-    fn called_mask(self, name: &'static str, mask: Mask<'t>) -> Mask<'t> {
+    fn name_mask(self, name: &'static str, mask: Mask<'t>) -> Mask<'t> {
         self.name(mask.value, name);
         mask
     }

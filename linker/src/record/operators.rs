@@ -1,4 +1,4 @@
-//! What the recorder's vectors, masks and scalars are, and their operators.
+//! The recorder's vectors, masks and scalars, and their operators.
 
 use super::{Defined, Recorder};
 use crate::tape::{OpCode, Param, Range, Type, Value};
@@ -22,15 +22,16 @@ macro_rules! values {
 }
 
 values! {
-    /// A vector: the number of the value that will be one.
+    /// A vector: the number of a value of the tape.
     Vector;
-    /// A mask.
+    /// A mask: the number of a value of the tape.
     Mask;
-    /// A run-time scalar.
+    /// A run-time scalar: the number of a value of the tape.
     Scalar;
 }
 
-/// An operator: its left side, its trait, and its right side, a value of the tape or a constant.
+/// Implements an operator by its left type, its trait, and its right type, which is a type of the
+/// tape or a constant.
 macro_rules! operator {
     ($left:ident $trait:ident $f:ident i32 $code:ident) => {
         impl $trait<i32> for $left<'_> {
@@ -77,15 +78,15 @@ impl Not for Mask<'_> {
 }
 
 impl<'t> Recorder<'t> {
-    /// A scalar that the caller gives.
+    /// Declares a scalar that the caller passes.
     pub fn param(self, name: &str, doc: &'static str, range: Range) -> Scalar<'t> {
-        let mut g = self.growing();
+        let mut g = self.builder();
         let value = g.value(Type::Scalar);
         g.tape.params.push(Param { name: name.into(), doc, value, range });
         drop(g);
         self.scalar_of(value)
     }
-    /// A scalar by its number.
+    /// Returns a scalar by the number of its value.
     pub(super) fn scalar_of(self, value: Value) -> Scalar<'t> {
         Scalar { m: self, value }
     }

@@ -1,4 +1,4 @@
-//! Stage One's tape: the kernel, recorded with the columns and arguments that it declares.
+//! The tape of Stage One: the kernel, recorded with the columns and arguments that it declares.
 
 use super::{Input, List, Output, Recorder, Recording, Scalar, Words};
 use crate::check::Refused;
@@ -13,12 +13,12 @@ use avsg_device::stage_one::stage_one;
 use avsg_device::state::{EMPTY, INVALID, State};
 use std::ops::RangeInclusive;
 
-/// Records Stage One for a geometry as vector cores run it: by the schedule [`Batched`] where it serves the table,
-/// else by [`Sequential`]. State columns are `id`, `life`, `link` and `header`; working columns and arguments have
-/// the names that they are declared with.
+/// Records Stage One for a geometry as vector cores run it: by the schedule [`Batched`] if it
+/// serves the table, else by [`Sequential`]. State columns are `id`, `life`, `link` and `header`;
+/// working columns and arguments have their declared names.
 ///
 /// # Errors
-/// If the kernel does what a tape cannot say; [`crate::check`] says the rest.
+/// If the kernel carries values in Rust variables; [`crate::check`] finds all other violations.
 pub fn record_stage_one(p: &Params) -> Result<Tape, Refused> {
     if Batched::serves(p) {
         record_scheduled::<Batched>(p)
@@ -53,7 +53,7 @@ fn state<'a, 't>(m: Recorder<'t>, p: &Params) -> State<'a, Recorder<'t>> {
     }
 }
 
-/// A range as a tape has it.
+/// Returns a range of the tape.
 fn range(words: RangeInclusive<i32>) -> Range {
     Range::new(*words.start(), *words.end())
 }

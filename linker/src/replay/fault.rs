@@ -1,19 +1,19 @@
-//! What a run can break.
+//! The errors of a run.
 
 /// A lane; `None` is poison.
 pub(super) type Lane = Option<i32>;
 
-/// A run that broke a law, at which op, and how.
+/// The error of a run that breaks a law: the op, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{op}`: {what}")]
 pub struct Fault {
-    /// The op as it prints, or what was called.
+    /// The op as it prints, or the name that a call was made with.
     pub op: String,
-    /// What went wrong.
+    /// The reason.
     pub what: String,
 }
 
-/// A fault of a call by name.
+/// Returns the fault of a call with a name.
 pub(super) fn named(name: &str, what: String) -> Fault {
     Fault { op: name.into(), what }
 }

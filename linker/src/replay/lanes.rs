@@ -1,15 +1,17 @@
 //! Ops on the lanes of a tile.
 //!
-//! Pure ops spread poison; effects refuse it. Lanes off the mask of an effect may be anything.
+//! Pure ops propagate poison, and effects refuse it. Lanes outside of the mask of an effect may be
+//! poison.
 
 use super::{Lane, Replay, Tile};
 use crate::tape::{ColumnId, Op, OpCode, Type, Value};
 
 impl Replay<'_> {
-    /// Executes an op that stands in a sweep, on the live lanes.
+    /// Executes an op inside of a sweep on the live lanes.
     pub(super) fn lanes(&mut self, op: &Op) -> Result<(), String> {
         let Some(Value(out)) = op.out else { return self.effect(op) };
-        // Taken out while its operands are read: no op reads what it defines. It keeps its memory.
+        // The lanes are taken out while the operands are read, because no op reads what it defines.
+        // So their memory is reused.
         let mut lanes = std::mem::take(&mut self.vectors[out as usize]);
         lanes.clear();
         let done = if op.columns.is_empty() {
@@ -21,7 +23,7 @@ impl Replay<'_> {
         done
     }
 
-    /// How many lanes the mask of an op that just ran picks.
+    /// Returns the number of lanes that the mask of the op that just ran selects.
     pub(super) fn masked(&self, op: &Op) -> usize {
         let mask = op.args.iter().find(|&&v| self.tape.type_of(v) == Type::Mask);
         mask.map_or(0, |&m| self.vector(m).iter().filter(|&&bit| bit == Some(1)).count())
@@ -82,7 +84,8 @@ impl Replay<'_> {
         }
     }
 
-    /// Reads a column. What lies past a list's length is poison, what lies past a column a fault.
+    /// Reads a column. Words past the length of a list are poison, and words past a column are a
+    /// fault.
     fn read(&mut self, op: &Op, out: &mut Vec<Lane>) -> Result<(), String> {
         let Tile { at, live, .. } = self.tile;
         let Self { memory, vectors, scalars, .. } = self;
@@ -119,7 +122,7 @@ impl Replay<'_> {
         let rules = &self.tape.rules;
         let Self { memory, vectors, .. } = self;
         let lanes = |n: usize| vectors[op.args[n].0 as usize].as_slice();
-        let mask = |n: usize| picked(lanes(n));
+        let mask = |n: usize| set_lanes(lanes(n));
         let id: ColumnId = op.columns[0];
         match op.code {
             OpCode::Store => {
@@ -142,7 +145,7 @@ impl Replay<'_> {
                     let entry = op.args[2..].iter().map(|v| vectors[v.0 as usize][lane]);
                     list.push(entry.collect::<Option<Vec<_>>>().ok_or(POISON)?);
                 }
-                memory.fits(id)?;
+                memory.check_len(id)?;
             }
             OpCode::SetLife(_) | OpCode::StepLife(_) => {
                 let life = memory.life(id)?;
@@ -162,15 +165,16 @@ impl Replay<'_> {
     }
 }
 
-const POISON: &str = "a live lane uses poison: memory that nothing wrote, or that is past an end";
+const POISON: &str =
+    "a live lane uses poison: a word that nothing wrote, or past the end of a list or sweep";
 
-/// A lane of a mask: 0 or 1.
+/// Returns a lane of a mask: 0 or 1.
 fn bit(set: bool) -> Lane {
     Some(set.into())
 }
 
-/// The lanes that a mask picks, in order.
-fn picked(mask: &[Lane]) -> Result<Vec<usize>, String> {
+/// Returns the lanes that a mask selects, in order.
+fn set_lanes(mask: &[Lane]) -> Result<Vec<usize>, String> {
     let mut lanes = Vec::with_capacity(mask.len());
     for (lane, bit) in mask.iter().enumerate() {
         if bit.ok_or(POISON)? == 1 {
@@ -180,7 +184,7 @@ fn picked(mask: &[Lane]) -> Result<Vec<usize>, String> {
     Ok(lanes)
 }
 
-/// An index into a column of so many words, a power of two.
+/// Returns an index reduced into a column of `len` words, a power of two.
 fn reduced(index: i32, len: usize) -> usize {
     index.cast_unsigned() as usize & (len - 1)
 }
@@ -208,5 +212,5 @@ fn with(
 }
 
 fn overflow(a: i32, b: i32) -> String {
-    format!("a live lane overflows, of {a} and {b}")
+    format!("a live lane overflows on {a} and {b}")
 }

@@ -1,4 +1,4 @@
-//! What a replay's columns hold, and the checks of every access to them.
+//! The contents of the columns of a replay, and the checks of every access to them.
 
 use super::fault::{Fault, Lane, named};
 use crate::tape::{Column, ColumnId, Kind, Tape};
@@ -6,59 +6,62 @@ use crate::tape::{Column, ColumnId, Kind, Tape};
 /// The memory of a tape.
 pub(super) struct Memory<'t> {
     tape: &'t Tape,
-    held: Vec<Held>,
+    contents: Vec<Contents>,
 }
 
-/// What one column holds.
-pub(super) enum Held {
+/// The contents of one column.
+pub(super) enum Contents {
     Words(Vec<Lane>),
     Life(Vec<i8>),
     List(List),
     Global(Vec<i32>),
 }
 
-/// A list: columns of equal length, and that length, since a counter has no columns.
+/// A list: columns of equal length, and that length, because a counter has no columns.
 #[derive(Clone, Default)]
 pub(super) struct List {
     pub columns: Vec<Vec<i32>>,
     pub len: usize,
 }
 
-const MISFIT: &str = "the wrong kind of memory";
+const MISFIT: &str = "the column is the wrong kind of memory";
 
 impl<'t> Memory<'t> {
-    /// Words are undefined, lists empty, global memory and lifetimes not bound.
+    /// Returns memory in which words are undefined, lists are empty, and global memory and
+    /// lifetimes are not bound.
     pub(super) fn new(tape: &'t Tape) -> Self {
-        let held = |c: &Column| match c.kind {
-            Kind::Words => Held::Words(vec![None; c.len as usize]),
-            Kind::Life => Held::Life(Vec::new()),
-            Kind::List { width } => Held::List(List { columns: vec![Vec::new(); width], len: 0 }),
-            Kind::Input | Kind::Output => Held::Global(Vec::new()),
+        let contents = |c: &Column| match c.kind {
+            Kind::Words => Contents::Words(vec![None; c.len as usize]),
+            Kind::Life => Contents::Life(Vec::new()),
+            Kind::List { width } => {
+                Contents::List(List { columns: vec![Vec::new(); width], len: 0 })
+            }
+            Kind::Input | Kind::Output => Contents::Global(Vec::new()),
         };
-        Self { tape, held: tape.columns.iter().map(held).collect() }
+        Self { tape, contents: tape.columns.iter().map(contents).collect() }
     }
 
-    pub(super) fn find(&mut self, name: &str) -> Result<(&'t Column, &mut Held), Fault> {
+    pub(super) fn find(&mut self, name: &str) -> Result<(&'t Column, &mut Contents), Fault> {
         let id = self.tape.find(name).ok_or_else(|| named(name, "no such column".into()))?;
-        Ok((self.tape.column(id), &mut self.held[id.0 as usize]))
+        Ok((self.tape.column(id), &mut self.contents[id.0 as usize]))
     }
 
     pub(super) fn clear_lists(&mut self) {
-        for held in &mut self.held {
-            if let Held::List(list) = held {
+        for contents in &mut self.contents {
+            if let Contents::List(list) = contents {
                 list.clear();
             }
         }
     }
 
     pub(super) fn words(&mut self, id: ColumnId) -> Result<&mut [Lane], String> {
-        match &mut self.held[id.0 as usize] {
-            Held::Words(words) => Ok(words),
+        match &mut self.contents[id.0 as usize] {
+            Contents::Words(words) => Ok(words),
             _ => Err(MISFIT.into()),
         }
     }
 
-    /// The words of a tile.
+    /// Returns the words of a tile.
     pub(super) fn tile(
         &mut self,
         id: ColumnId,
@@ -67,43 +70,48 @@ impl<'t> Memory<'t> {
     ) -> Result<&mut [Lane], String> {
         let words = self.words(id)?;
         let len = words.len();
-        words.get_mut(at..at + live).ok_or_else(|| format!("lane {len} is past the column"))
+        words
+            .get_mut(at..at + live)
+            .ok_or_else(|| format!("lane {len} is past the end of the column"))
     }
 
     pub(super) fn life(&mut self, id: ColumnId) -> Result<&mut [i8], String> {
-        match &mut self.held[id.0 as usize] {
-            Held::Life(life) if life.is_empty() => Err("the lifetimes were not bound".into()),
-            Held::Life(life) => Ok(life),
+        match &mut self.contents[id.0 as usize] {
+            Contents::Life(life) if life.is_empty() => Err("the lifetimes were not bound".into()),
+            Contents::Life(life) => Ok(life),
             _ => Err(MISFIT.into()),
         }
     }
 
     pub(super) fn list(&mut self, id: ColumnId) -> Result<&mut List, String> {
-        match &mut self.held[id.0 as usize] {
-            Held::List(list) => Ok(list),
+        match &mut self.contents[id.0 as usize] {
+            Contents::List(list) => Ok(list),
             _ => Err(MISFIT.into()),
         }
     }
 
-    /// A list whose op ran.
+    /// Returns a list. The op that uses it ran, so the column is one.
     pub(super) fn entries(&self, id: ColumnId) -> &List {
-        let Held::List(list) = &self.held[id.0 as usize] else { unreachable!("{MISFIT}") };
+        let Contents::List(list) = &self.contents[id.0 as usize] else { unreachable!("{MISFIT}") };
         list
     }
 
-    /// The words `at..at + n` of global memory.
+    /// Returns the words `at..at + n` of global memory.
     pub(super) fn window(&mut self, id: ColumnId, at: i32, n: i64) -> Result<&mut [i32], String> {
-        let Held::Global(words) = &mut self.held[id.0 as usize] else {
+        let Contents::Global(words) = &mut self.contents[id.0 as usize] else {
             return Err(MISFIT.into());
         };
         let len = words.len();
         let from = usize::try_from(at).ok().zip(usize::try_from(n).ok());
         let window = from.and_then(|(at, n)| words.get_mut(at..at.checked_add(n)?));
         let name = &self.tape.column(id).name;
-        window.ok_or_else(|| format!("{n} words at {at} of `{name}`, which has {len}"))
+        window.ok_or_else(|| {
+            format!("{n} words at {at} are outside of `{name}`, which has {len} words")
+        })
     }
 
-    /// Copies `n` words of global memory at `at` to the front of a column; they must be in its range.
+    /// Copies `n` words of global memory at `at` to the front of a column. They must be in its
+    /// range.
     pub(super) fn fetch(
         &mut self,
         to: ColumnId,
@@ -114,7 +122,7 @@ impl<'t> Memory<'t> {
         let words = self.window(from, at, n.into())?.to_vec();
         let range = self.tape.column(to).ranges[0];
         if let Some(bad) = words.iter().find(|&&w| !range.holds(w)) {
-            return Err(format!("it takes {bad}, which is not in {range}"));
+            return Err(format!("the word {bad} is not in the range {range} of the column"));
         }
         let to = self.words(to)?.get_mut(..words.len());
         let to = to.ok_or_else(|| format!("{n} words are too many"))?;
@@ -134,16 +142,20 @@ impl<'t> Memory<'t> {
         let words = self.words(from)?.get(..len);
         let words = words.ok_or_else(|| format!("{n} words are too many"))?;
         let words: Option<Vec<i32>> = words.iter().copied().collect();
-        let words = words.ok_or("it publishes poison")?;
+        let words = words.ok_or("the words to publish contain poison")?;
         self.window(to, at, n.into())?.copy_from_slice(&words);
         Ok(())
     }
 
-    /// Faults if a list has grown past its memory.
-    pub(super) fn fits(&mut self, id: ColumnId) -> Result<(), String> {
+    /// Returns an error if a list is longer than its memory.
+    pub(super) fn check_len(&mut self, id: ColumnId) -> Result<(), String> {
         let (name, most) = (&self.tape.column(id).name, self.tape.column(id).len as usize);
         let len = self.list(id)?.len;
-        if len <= most { Ok(()) } else { Err(format!("`{name}` holds {most}, not {len}")) }
+        if len <= most {
+            Ok(())
+        } else {
+            Err(format!("`{name}` has room for {most} entries, not {len}"))
+        }
     }
 }
 

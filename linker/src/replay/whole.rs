@@ -1,11 +1,11 @@
-//! Scalars, and ops on whole columns.
+//! Ops on scalars, and ops on whole columns.
 
 use super::Replay;
 use super::search::Planes;
 use crate::tape::{Op, OpCode};
 
 impl Replay<'_> {
-    /// Executes an op that stands outside of sweeps, or works on scalars.
+    /// Executes an op on scalars, or one outside of sweeps.
     pub(super) fn whole(&mut self, op: &Op) -> Result<(), String> {
         let arg = |n: usize| self.scalar(op.args[n]);
         let value = match op.code {
@@ -24,7 +24,7 @@ impl Replay<'_> {
                 let t = life(arg(0))?;
                 count(self.memory.life(op.columns[0])?.iter().filter(|&&l| l <= t).count())?
             }
-            OpCode::Get | OpCode::Peek => {
+            OpCode::ReadInput | OpCode::ReadOutput => {
                 let at = arg(0);
                 self.memory.window(op.columns[0], at, 1)?[0]
             }
@@ -34,7 +34,7 @@ impl Replay<'_> {
         Ok(())
     }
 
-    /// How much an op that just ran worked on, and how far lifetimes fell.
+    /// Returns the number of words that the op that just ran worked on, and its active lanes.
     pub(super) fn extent(&self, op: &Op) -> (usize, usize) {
         let arg = |n: usize| usize::try_from(self.scalar(op.args[n])).unwrap_or(0);
         let all = |n: usize| self.tape.column(op.columns[n]).len as usize;
@@ -47,7 +47,7 @@ impl Replay<'_> {
             OpCode::Take => (list(0).len, 0),
             OpCode::Age { .. } => (all(0), arg(0)),
             OpCode::CountLe => (all(0), 0),
-            // The scan ends where the list is full.
+            // The scan ends when the list is full.
             OpCode::AppendLt | OpCode::AppendEq => {
                 let last = list(0).columns[0].last().map_or(0, |&slot| slot + 1);
                 let full = Some(last).filter(|_| list(0).len >= arg(1));
@@ -57,7 +57,7 @@ impl Replay<'_> {
         }
     }
 
-    /// Executes an op that defines nothing.
+    /// Executes an op that defines no value.
     fn change(&mut self, op: &Op) -> Result<(), String> {
         let args: Vec<i32> = op.args.iter().map(|&v| self.scalar(v)).collect();
         let memory = &mut self.memory;
@@ -66,26 +66,27 @@ impl Replay<'_> {
             OpCode::Take => {
                 *memory.list(op.columns[0])? = memory.list(op.columns[1])?.clone();
                 memory.list(op.columns[1])?.clear();
-                memory.fits(op.columns[0])?;
+                memory.check_len(op.columns[0])?;
             }
             OpCode::Find(_) | OpCode::FindFree(_) => {
                 let n = usize::try_from(args[0]).unwrap_or(0);
                 let mut column = |c: usize| Ok::<_, String>(memory.words(op.columns[c])?.to_vec());
                 let ids = if matches!(op.code, OpCode::Find(_)) { 2 } else { 1 };
-                let (ways, ids, link, id) =
+                let (sequences, ids, link, id) =
                     (column(1)?, column(ids)?, column(ids + 1)?, column(ids + 2)?);
                 let planes = Planes { link, id };
-                let pairs = ways.iter().zip(&ids).take(n);
-                let first = pairs.map(|(&way, &id)| planes.first(op.code, way?, id?));
+                let pairs = sequences.iter().zip(&ids).take(n);
+                let first = pairs.map(|(&sequence, &id)| planes.first(op.code, sequence?, id?));
                 let first: Option<Vec<i32>> = first.collect();
-                let first = first.ok_or("it depends on poison, or overflows")?;
+                let first = first.ok_or("the search depends on poison, or overflows")?;
                 let to = memory.words(op.columns[0])?;
                 if first.len() < n || to.len() < n {
                     return Err(format!("{n} ids are too many"));
                 }
                 to.iter_mut().zip(first).for_each(|(to, n)| *to = Some(n));
             }
-            // Alone: the part is what this core publishes, the rest is there already.
+            // There are no other cores here: this core publishes its share, and the rest of the row
+            // is in global memory already.
             OpCode::Share if args[3] == 0 => {}
             OpCode::Share => {
                 let (first, [column, row]) =
@@ -95,7 +96,7 @@ impl Replay<'_> {
             }
             OpCode::Age { settle } => {
                 if !(0..=128).contains(&args[0]) {
-                    return Err(format!("lifetimes fall by 0..=128, not {}", args[0]));
+                    return Err(format!("lifetimes fall by 0..=128, not by {}", args[0]));
                 }
                 for l in memory.life(op.columns[0])? {
                     let settled = i32::from(*l) - if settle && *l >= 0 { 128 } else { 0 };
@@ -110,11 +111,11 @@ impl Replay<'_> {
                     .filter_map(|(slot, l)| chosen(*l).then_some(slot))
                     .collect();
                 let list = memory.list(op.columns[0])?;
-                let room = limit.saturating_sub(list.len);
-                slots.iter().take(room).for_each(|&slot| list.push([slot]));
-                memory.fits(op.columns[0])?;
+                let free = limit.saturating_sub(list.len);
+                slots.iter().take(free).for_each(|&slot| list.push([slot]));
+                memory.check_len(op.columns[0])?;
             }
-            OpCode::Put => memory.window(op.columns[0], args[0], 1)?[0] = args[1],
+            OpCode::WriteOutput => memory.window(op.columns[0], args[0], 1)?[0] = args[1],
             OpCode::Fetch => memory.fetch(op.columns[0], op.columns[1], args[0], args[1])?,
             OpCode::Publish => memory.publish(op.columns[0], args[0], op.columns[1], args[1])?,
             OpCode::PublishList(column) => {
@@ -137,5 +138,5 @@ fn count(n: usize) -> Result<i32, String> {
 }
 
 fn life(t: i32) -> Result<i8, String> {
-    i8::try_from(t).map_err(|_| format!("{t} is no lifetime"))
+    i8::try_from(t).map_err(|_| format!("{t} is not a lifetime, which is in -128..=127"))
 }

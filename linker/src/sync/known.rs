@@ -1,24 +1,26 @@
-//! Which unit knows which accesses to be complete.
+//! The state of the analysis: which units wait for which accesses.
 
 use super::overlap::Overlap;
-use super::step::{Deed, Step};
+use super::step::{NumberedAct, Step};
 use crate::aiv::{Act, Call, Loop, Node, Part, Pipe, Place, Sync};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// All units, in the order of their declaration.
 const PIPES: [Pipe; 4] = [Pipe::S, Pipe::V, Pipe::Mte2, Pipe::Mte3];
 
-/// Who knows of an access, a bit per unit.
+/// The state: for each access, a bit for each unit that starts nothing before the access is
+/// complete.
 pub type Known = Vec<u8>;
 
-/// Every unit: of an access that there was not, nobody must learn.
+/// All units. It is the state of an access that has not happened, for which no unit has to wait.
 const ALL: u8 = (1 << PIPES.len()) - 1;
 
-/// A kernel's places, by number, and which of them conflict.
-pub struct Map {
+/// The numbers of a kernel's places, and the places that conflict with each.
+pub struct PlaceMap {
     places: BTreeMap<Place, usize>,
     overlap: Vec<Vec<usize>>,
-    /// Of every column that is swept: the tile at hand, those that earlier rounds were at, and all of it.
+    /// For each column that is swept, the numbers of three places: the tile of this round, the
+    /// tiles of earlier rounds, and the whole column.
     tiles: BTreeSet<[usize; 3]>,
 }
 
@@ -26,12 +28,12 @@ fn bit(p: Pipe) -> u8 {
     1 << p as usize
 }
 
-/// The number of an access: place, way, unit.
+/// Returns the number of an access by place, kind and unit.
 fn key(place: usize, write: bool, pipe: Pipe) -> usize {
     (place * 2 + usize::from(write)) * PIPES.len() + pipe as usize
 }
 
-impl Map {
+impl PlaceMap {
     pub fn new(nodes: &[Node], map: &impl Overlap) -> Self {
         let (mut places, mut tiles) = (BTreeMap::new(), BTreeSet::new());
         let mut number = |place: Place| {
@@ -55,12 +57,12 @@ impl Map {
         Self { places, overlap, tiles }
     }
 
-    /// The kernel by numbers.
+    /// Returns the kernel with numbered places.
     pub fn steps(&self, nodes: &[Node]) -> Vec<Step> {
         let step = |node: &Node| match node {
             Node::Note(_) => None,
             Node::Call(call) => Some(Step::Call {
-                deeds: call.acts().iter().map(|act| self.numbered(act)).collect(),
+                acts: call.acts().iter().map(|act| self.numbered(act)).collect(),
                 sync: Vec::new(),
             }),
             Node::Loop(Loop { always, body, .. }) => {
@@ -75,34 +77,37 @@ impl Map {
         nodes.iter().filter_map(step).collect()
     }
 
-    fn numbered(&self, act: &Act) -> Deed {
+    fn numbered(&self, act: &Act) -> NumberedAct {
         match act {
-            Act::Sync(sync) => Deed::Sync(*sync),
-            Act::Maybe(acts) => Deed::Maybe(acts.iter().map(|act| self.numbered(act)).collect()),
+            Act::Sync(sync) => NumberedAct::Sync(*sync),
+            Act::Maybe(acts) => {
+                NumberedAct::Maybe(acts.iter().map(|act| self.numbered(act)).collect())
+            }
             Act::Use { pipe, .. } => {
                 let uses = act.uses().into_iter();
                 let touched = uses.map(|(place, write)| (self.places[place], write)).collect();
-                Deed::Use { pipe: *pipe, touched }
+                NumberedAct::Use { pipe: *pipe, touched }
             }
         }
     }
 
-    /// What is known before anything happened.
-    pub fn nothing(&self) -> Known {
+    /// Returns the state before any access.
+    pub fn initial(&self) -> Known {
         vec![ALL; self.places.len() * 2 * PIPES.len()]
     }
 
-    /// One deed; what it lacks goes to `lack`.
-    pub fn deed(&self, known: &mut Known, deed: &Deed, lack: &mut dyn FnMut(Sync)) {
-        let (pipe, touched) = match deed {
-            Deed::Sync(sync) => return learn(known, *sync),
-            Deed::Maybe(deeds) => {
+    /// Applies one effect to the state. A synchronisation that it lacks is passed to `lack` and
+    /// then applied.
+    pub fn apply(&self, known: &mut Known, act: &NumberedAct, lack: &mut dyn FnMut(Sync)) {
+        let (pipe, touched) = match act {
+            NumberedAct::Sync(sync) => return learn(known, *sync),
+            NumberedAct::Maybe(acts) => {
                 let not = known.clone();
-                deeds.iter().for_each(|deed| self.deed(known, deed, lack));
+                acts.iter().for_each(|act| self.apply(known, act, lack));
                 *known = meet(&not, known);
                 return;
             }
-            Deed::Use { pipe, touched } => (*pipe, touched),
+            NumberedAct::Use { pipe, touched } => (*pipe, touched),
         };
         for &(place, write) in touched {
             for &other in &self.overlap[place] {
@@ -121,43 +126,45 @@ impl Map {
         }
     }
 
-    /// A round is over: its tile is one of the earlier ones.
+    /// Ends a round: its tile becomes one of the earlier tiles.
     pub fn leave_tile(&self, known: &mut Known) {
         self.rename(known, |[tile, past, _]| [tile, past]);
     }
 
-    /// A loop is over: its tiles are all of their column.
+    /// Ends a loop: its tiles become a part of the whole column.
     pub fn leave_loop(&self, known: &mut Known) {
         self.rename(known, |[_, past, whole]| [past, whole]);
     }
 
-    /// Books accesses of one kind of a column's places under another.
+    /// Moves the accesses of one place of each column to another place of the column.
     fn rename(&self, known: &mut Known, pair: fn([usize; 3]) -> [usize; 2]) {
-        let ways = 2 * PIPES.len();
-        for (tile, way) in self.tiles.iter().flat_map(|tile| (0..ways).map(move |way| (tile, way)))
+        let kinds = 2 * PIPES.len();
+        for (tile, kind) in
+            self.tiles.iter().flat_map(|tile| (0..kinds).map(move |kind| (tile, kind)))
         {
-            let [from, to] = pair(*tile).map(|place| place * ways + way);
+            let [from, to] = pair(*tile).map(|place| place * kinds + kind);
             known[to] &= std::mem::replace(&mut known[from], ALL);
         }
     }
 }
 
-/// What the units know after a synchronisation.
+/// Applies a synchronisation to the state.
 pub fn learn(known: &mut Known, sync: Sync) {
     let (from, to) = match sync {
         Sync::Barrier(p) => (p, p),
         Sync::Flag(a, b) => (a, b),
     };
-    // What the scalar unit waits for, everything waits for that it issues afterwards.
-    let told = if to == Pipe::S { ALL } else { bit(to) };
-    for (n, who) in known.iter_mut().enumerate() {
-        if n % PIPES.len() == from as usize || *who & bit(from) != 0 {
-            *who |= told;
+    // All units wait for what the scalar unit has waited for, because it issues their later work.
+    let waiting = if to == Pipe::S { ALL } else { bit(to) };
+    for (n, units) in known.iter_mut().enumerate() {
+        if n % PIPES.len() == from as usize || *units & bit(from) != 0 {
+            *units |= waiting;
         }
     }
 }
 
-/// Where paths meet: what both know. An access that only one of them made is that one's to say.
+/// Returns the state where two paths meet. An access that happened on only one of them has the
+/// state of that path.
 pub fn meet(a: &Known, b: &Known) -> Known {
     a.iter().zip(b).map(|(a, b)| a & b).collect()
 }

@@ -1,9 +1,9 @@
-//! Where the memory of a kernel lies.
+//! The overlap of places in memory.
 
 use crate::aiv::Place;
 
-/// Where buffers lie, as [`crate::ub`] placed them: two that share bytes conflict.
+/// The positions of buffers, as [`crate::ub`] placed them: two places that share a byte conflict.
 pub trait Overlap {
-    /// Whether two places share a byte.
+    /// Returns whether two places share a byte.
     fn overlap(&self, a: &Place, b: &Place) -> bool;
 }

@@ -1,21 +1,21 @@
-//! A kernel as the analysis walks it: its places by number.
+//! The kernel as the analysis walks it: its places are numbers.
 
 use crate::aiv::{Pipe, Sync};
 
-/// What happens in a call.
+/// An effect of a call, with numbered places.
 #[derive(Clone, Debug)]
-pub enum Deed {
-    /// One unit touches places, each by number and whether it writes there.
+pub enum NumberedAct {
+    /// One unit touches places. Each is a number, and whether the unit writes there.
     Use {
-        /// Which unit.
+        /// The unit.
         pipe: Pipe,
-        /// What it touches.
+        /// The places that it touches.
         touched: Vec<(usize, bool)>,
     },
-    /// Synchronisation that the call does itself.
+    /// A synchronisation inside of the call.
     Sync(Sync),
-    /// What may happen or not.
-    Maybe(Vec<Deed>),
+    /// Effects that depend on the data: they happen or do not happen.
+    Maybe(Vec<NumberedAct>),
 }
 
 /// A statement, a loop or a branch.
@@ -23,30 +23,30 @@ pub enum Deed {
 pub enum Step {
     /// A statement.
     Call {
-        /// What happens.
-        deeds: Vec<Deed>,
-        /// Synchronisation before it.
+        /// The effects.
+        acts: Vec<NumberedAct>,
+        /// The synchronisation before it.
         sync: Vec<Sync>,
     },
     /// A loop.
     Loop {
-        /// Whether it runs at all, whatever the data.
+        /// Whether the loop runs at least once for all data.
         always: bool,
-        /// Synchronisation before it.
+        /// The synchronisation before it.
         sync: Vec<Sync>,
-        /// What runs.
+        /// The body.
         body: Vec<Step>,
     },
     /// A branch.
     If {
-        /// What runs if its condition holds.
+        /// The steps that run if the condition holds.
         body: Vec<Step>,
-        /// What runs if it does not hold.
+        /// The steps that run if it does not hold.
         otherwise: Vec<Step>,
     },
 }
 
-/// Where the units can be synchronised, in the order of [`crate::aiv::syncs`].
+/// Returns all places for synchronisation, in the order of [`crate::aiv::syncs`].
 pub fn syncs(steps: &mut [Step]) -> Vec<&mut Vec<Sync>> {
     let mut all = Vec::new();
     for step in steps {

@@ -4,7 +4,7 @@ use crate::aiv::{
     VectorOp, syncs,
 };
 
-/// Buffers that share nothing.
+/// Buffers that do not overlap.
 struct Apart;
 
 impl Overlap for Apart {
@@ -28,48 +28,47 @@ fn fetch(to: &str) -> Node {
 }
 
 fn when(body: Vec<Node>) -> Node {
-    Node::If(If { condition: Expr::name("turn"), body, otherwise: Vec::new() })
+    Node::If(If { condition: Expr::name("condition"), body, otherwise: Vec::new() })
 }
 
-/// What lies before each call, in text order.
+/// Returns the synchronisation before each call, in text order.
 fn placed(mut nodes: Vec<Node>) -> Vec<Vec<Sync>> {
     synchronise(&mut nodes, &Apart);
     syncs(&mut nodes).into_iter().map(|sync| sync.clone()).collect()
 }
 
-/// What a branch needs of what comes before it is inside of it: where it is not taken, nothing waits.
+/// The synchronisation that only a branch needs is inside of the branch, so nothing waits if it is
+/// not taken.
 #[test]
-fn a_branch_waits_inside() {
+fn a_wait_that_only_a_branch_needs_is_inside_of_it() {
     let nodes = vec![fetch("a"), when(vec![add("b", "a")]), add("d", "c")];
     assert_eq!(placed(nodes), [vec![], vec![IN], vec![]]);
 }
 
-/// What the branch waited for is not known behind it.
 #[test]
-fn a_branch_not_taken_waits_for_nothing() {
+fn a_wait_inside_of_a_branch_does_not_count_after_it() {
     let nodes = vec![fetch("a"), when(vec![add("b", "a")]), add("c", "a")];
     assert_eq!(placed(nodes), [vec![], vec![IN], vec![IN]]);
 }
 
-/// What the branch did must be waited for, though it may not have done it.
 #[test]
-fn what_a_branch_did_is_waited_for() {
+fn an_access_in_a_branch_is_waited_for_after_it() {
     let nodes = vec![when(vec![add("b", "a")]), add("c", "b")];
     assert_eq!(placed(nodes), [vec![], vec![BARRIER]]);
     let nodes = vec![when(vec![fetch("a")]), add("b", "a")];
     assert_eq!(placed(nodes), [vec![], vec![IN]]);
 }
 
-/// A wait before the branch serves it and what follows.
+/// A wait before a branch also orders the code after the branch.
 #[test]
 fn one_wait_before_a_branch_is_enough() {
     let nodes = vec![fetch("a"), add("b", "a"), when(vec![add("c", "a")]), add("d", "a")];
     assert_eq!(placed(nodes), [vec![], vec![IN], vec![], vec![]]);
 }
 
-/// A branch in a loop is ordered with its own next round, and with what the round does without it.
+/// A branch in a loop is ordered with the next round, and with the rest of the same round.
 #[test]
-fn a_branch_in_a_loop_meets_its_next_round() {
+fn a_branch_in_a_loop_is_ordered_with_the_next_round() {
     let body = vec![when(vec![add("b", "a")]), add("a", "c")];
     let l = crate::aiv::Loop {
         variable: "round",
@@ -79,13 +78,13 @@ fn a_branch_in_a_loop_meets_its_next_round() {
         sync: Vec::new(),
         body,
     };
-    // The loop itself, the branch's call after the last round's write, and that write after the read.
+    // In order: the loop itself, the call in the branch after the write of the previous round, and
+    // that write after the read.
     assert_eq!(placed(vec![Node::Loop(l)]), [vec![], vec![BARRIER], vec![BARRIER]]);
 }
 
-/// Branches in a branch.
 #[test]
-fn branches_nest() {
+fn a_branch_may_contain_a_branch() {
     let nodes = vec![fetch("a"), when(vec![when(vec![add("b", "a")]), add("c", "b")])];
     assert_eq!(placed(nodes), [vec![], vec![IN], vec![BARRIER]]);
 }

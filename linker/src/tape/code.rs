@@ -1,10 +1,10 @@
-//! The ops: which there are, and what each takes. The checker and every back-end read this table.
+//! The ops and their signatures. The checker and every back-end read this table.
 
 use avsg_device::machine::phase::Phase;
 
 use super::Type::{self, Mask as M, Scalar as S, Tile as T, Vector as V};
 
-/// Which op. Constants are part of it: on Ascend they are immediate forms.
+/// An op. Constants are a part of it, because on Ascend they are immediate operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "each is the method or operator of `Machine` of the same name")]
 pub enum OpCode {
@@ -16,7 +16,7 @@ pub enum OpCode {
     ScalarAddTo(i32),
     Max,
     Min,
-    // Conditions: 1 or 0.
+    // Conditions, which are 0 or 1.
     ScalarNe,
     ScalarGt,
     ScalarNot,
@@ -25,9 +25,9 @@ pub enum OpCode {
     Repeat { max: u32 },
     When,
     Bisect,
-    // A heading of the text that a tape becomes.
+    // The heading of a phase in the emitted text.
     Phase(Phase, &'static str),
-    // Lanes. `..To` forms take a constant, `..Scalar` forms a run-time scalar.
+    // Lanes. `..To` forms take a constant, and `..Scalar` forms a run-time scalar.
     Iota,
     Splat(i32),
     Add,
@@ -63,10 +63,10 @@ pub enum OpCode {
     Item(usize),
     Append,
     Take,
-    // All links at once, with so many retries.
+    // Searches over all links, with the number of retries.
     Find(u32),
     FindFree(u32),
-    // Lifetimes. `StepLife` names its rule by its number in the tape.
+    // Lifetimes. `StepLife` refers to its rule by the number in the tape.
     Age { settle: bool },
     CountLe,
     AppendLt,
@@ -75,9 +75,9 @@ pub enum OpCode {
     SetLife(i8),
     StepLife(usize),
     // Global memory.
-    Get,
-    Peek,
-    Put,
+    ReadInput,
+    ReadOutput,
+    WriteOutput,
     Fetch,
     Publish,
     PublishList(usize),
@@ -85,7 +85,7 @@ pub enum OpCode {
     Lookup,
 }
 
-/// What memory an operand must be.
+/// The kind of memory that an operand must be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
     /// A column of words.
@@ -96,16 +96,16 @@ pub enum Need {
     List,
     /// A list of exactly one column.
     Single,
-    /// Global memory to read.
+    /// Read-only global memory.
     Input,
-    /// Global memory to write.
+    /// Global memory that is written and read back.
     Output,
 }
 
-/// How an op touches a column. In one sweep every column has one of the first four.
+/// The way in which an op touches a column. In one sweep every column has one of the first four.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
-    /// Lane i at word i.
+    /// Lane i reads or writes word i.
     Streamed,
     /// Read at computed indices.
     Gathered,
@@ -120,26 +120,26 @@ pub enum Role {
 }
 
 impl Role {
-    /// Whether it changes a column; a stream may or may not.
+    /// Returns whether the role changes a column. A streamed column may be changed or not.
     pub fn writes(self) -> bool {
         matches!(self, Self::Scattered | Self::Appended | Self::WholeWrite)
     }
 }
 
-/// What an op takes and gives.
+/// The operands and the result of an op.
 #[derive(Clone, Copy, Debug)]
 pub struct Signature {
-    /// Types of the values it reads. An append takes its list's width of vectors more.
+    /// The types of its operands. An append has as many more vectors as its list has columns.
     pub args: &'static [Type],
-    /// Its columns.
+    /// The columns that it touches.
     pub columns: &'static [(Need, Role)],
-    /// Type of the value it defines.
+    /// The type of the value that it defines.
     pub out: Option<Type>,
-    /// Type of the value its block binds.
+    /// The type of the value that its block binds.
     pub binds: Option<Type>,
 }
 
-/// The columns of a search: what it writes; ways, the ids themselves, links, ids of slots.
+/// The columns of a search: the result, probe sequences, ids, links, and the ids of slots.
 const FIND: [(Need, Role); 5] = [
     (Need::Words, Role::WholeWrite),
     (Need::Words, Role::WholeRead),
@@ -147,11 +147,11 @@ const FIND: [(Need, Role); 5] = [
     (Need::Words, Role::WholeRead),
     (Need::Words, Role::WholeRead),
 ];
-/// The same without the ids.
+/// The columns of a search without ids.
 const FIND_FREE: [(Need, Role); 4] = [FIND[0], FIND[1], FIND[3], FIND[4]];
 
 impl OpCode {
-    /// What it takes and gives.
+    /// Returns the signature of the op.
     pub fn signature(self) -> Signature {
         use Need::{Input, Life, List, Output, Single, Words};
         use Role::{Appended, Gathered, Scattered, Streamed, WholeRead, WholeWrite};
@@ -194,9 +194,9 @@ impl OpCode {
             }
             Self::GatherLife => (&[V], &[(Life, Gathered)], Some(V)),
             Self::SetLife(_) | Self::StepLife(_) => (&[T, V, M], &[(Life, Scattered)], None),
-            Self::Get => (&[S], &[(Input, WholeRead)], Some(S)),
-            Self::Peek => (&[S], &[(Output, WholeRead)], Some(S)),
-            Self::Put => (&[S, S], &[(Output, WholeWrite)], None),
+            Self::ReadInput => (&[S], &[(Input, WholeRead)], Some(S)),
+            Self::ReadOutput => (&[S], &[(Output, WholeRead)], Some(S)),
+            Self::WriteOutput => (&[S, S], &[(Output, WholeWrite)], None),
             Self::Fetch => (&[S, S], &[(Words, WholeWrite), (Input, WholeRead)], None),
             Self::Publish => (&[S, S], &[(Output, WholeWrite), (Words, WholeRead)], None),
             Self::PublishList(_) => (&[S], &[(Output, WholeWrite), (List, WholeRead)], None),
@@ -211,18 +211,18 @@ impl OpCode {
         Signature { args, columns, out, binds }
     }
 
-    /// Whether an op has a block that it runs.
+    /// Returns whether the op has a block that it runs.
     pub fn controls(self) -> bool {
         matches!(self, Self::Sweep | Self::Repeat { .. } | Self::When | Self::Bisect)
     }
 
-    /// Whether an op works on lanes, and so stands in a sweep.
+    /// Returns whether the op works on lanes, and so belongs inside of a sweep.
     pub fn on_lanes(self) -> bool {
         let s = self.signature();
         s.out == Some(V) || s.args.iter().any(|t| matches!(t, T | V | M))
     }
 
-    /// Whether it changes a column.
+    /// Returns whether the op changes a column.
     pub fn writes(self) -> bool {
         self == Self::Store || self.signature().columns.iter().any(|(_, role)| role.writes())
     }

@@ -1,4 +1,5 @@
-//! How a tape prints: one op a line, blocks indented. Goldens and error messages are this text.
+//! The text of a tape: one op per line, with indented blocks. Goldens and error messages contain
+//! it.
 
 use super::{Block, ColumnId, Kind, Op, OpCode, Range, Tape, Type, Value};
 use std::fmt::{Display, Formatter, Result};
@@ -45,7 +46,8 @@ impl Display for Tape {
 }
 
 impl Tape {
-    /// A value as text: its type's letter and number, or a parameter's name.
+    /// Returns the text of a value: the letter of its type and its number, or the name of a
+    /// parameter.
     fn name(&self, value: Value) -> String {
         if let Some(p) = self.params.iter().find(|p| p.value == value) {
             return p.name.clone();
@@ -60,7 +62,7 @@ impl Tape {
         format!("{letter}{}", value.0)
     }
 
-    /// One op as text, without its block.
+    /// Returns the text of an op without its block.
     pub fn line(&self, op: &Op) -> String {
         let text = self.expression(op);
         op.out.map_or(text.clone(), |out| format!("{} = {text}", self.name(out)))
@@ -70,7 +72,7 @@ impl Tape {
         let mut a: Vec<String> = op.args.iter().map(|&v| self.name(v)).collect();
         let known = |id: &ColumnId| self.columns.get(id.0 as usize).map_or("?", |c| &c.name);
         let mut c: Vec<&str> = op.columns.iter().map(known).collect();
-        // The checker prints malformed ops too.
+        // Operands may be missing, because the checker prints malformed ops too.
         let signature = op.code.signature();
         a.resize(a.len().max(signature.args.len()), "?".into());
         c.resize(c.len().max(signature.columns.len()), "?");
@@ -139,9 +141,9 @@ impl Tape {
             OpCode::GatherLife => format!("gather {}[{}]", c[0], a[0]),
             OpCode::SetLife(n) => format!("scatter {}[{}] = {n} where {}", c[0], a[1], a[2]),
             OpCode::StepLife(n) => format!("step {}[{}] by rule {n} where {}", c[0], a[1], a[2]),
-            OpCode::Get => format!("get {}[{}]", c[0], a[0]),
-            OpCode::Peek => format!("peek {}[{}]", c[0], a[0]),
-            OpCode::Put => format!("put {}[{}] = {}", c[0], a[0], a[1]),
+            OpCode::ReadInput => format!("read {}[{}]", c[0], a[0]),
+            OpCode::ReadOutput => format!("read {}[{}]", c[0], a[0]),
+            OpCode::WriteOutput => format!("write {}[{}] = {}", c[0], a[0], a[1]),
             OpCode::Fetch => format!("fetch {} <- {}[{}], {} words", c[0], c[1], a[0], a[1]),
             OpCode::Publish => format!("publish {}[{}] <- {}, {} words", c[0], a[0], c[1], a[1]),
             OpCode::PublishList(n) => format!("publish {}[{}] <- {}.{n}", c[0], a[0], c[1]),

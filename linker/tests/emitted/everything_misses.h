@@ -14,7 +14,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
     const LocalTensor<int32_t> ids(TPosition::VECCALC, 128, 64);
     const int32_t fields[] = {q.tokens, q.k, q.generation, q.stable, q.limit, q.rows, q.idsAt, q.idsStride,
                               q.blocksAt, q.blocksLen, q.slotAt, q.slotStride, q.validAt, q.missAt, q.recordAt,
-                              static_cast<int32_t>(q.tableAt), q.late, mark.GetValue(0)};
+                              static_cast<int32_t>(q.tableAt), q.deferred, mark.GetValue(0)};
     for (int32_t i = 0; i < 18; i++) {
         words.SetValue(i, fields[i]);
     }

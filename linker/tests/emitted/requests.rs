@@ -7,7 +7,7 @@ use super::harness::{
 use super::layer_memory::{LayerMemory, SplitMix64, tiling, with_chunks};
 use super::mutants::{self, SYNC_CALLS};
 use super::shim::{Failure, Mode, has_cpp_compiler};
-use avsg_device::batched::refresh_late;
+use avsg_device::batched::refresh_deferred;
 use avsg_device::machine::emu::Emu;
 use avsg_device::memory::{split_state, state_words, table_words};
 use avsg_device::params::{ID_LIMIT, NO_STABLE_LEN, Params};
@@ -94,7 +94,7 @@ fn expected_tables(p: &Params, step: bool, b: &Batch, out: &Outputs) -> Vec<i32>
             let table = &mut tables[state as usize * table_words(p)..][..state_words(p)];
             let mut table: State<'_, Emu<1>> = split_state(p, table);
             let slots = &out.slot[(end - 1) as usize * p.k as usize..][..b.k];
-            refresh_late(p, table.life.slots_mut(), slots);
+            refresh_deferred(p, table.life.slots_mut(), slots);
         }
     }
     tables

@@ -105,7 +105,7 @@ fn steps_with_few_early_refreshes(p: &Params, like: &Request) -> Vec<Request> {
         let params = like.params.iter().map(|&(name, value)| {
             let n = blocks.len() as i32;
             let set = match name {
-                "tokens" | "late" => tokens,
+                "tokens" | "deferred" => tokens,
                 "k" | "ids_stride" | "slot_stride" => k,
                 "generation" => -1,
                 "stable" | "limit" => 4 * slots,
@@ -146,7 +146,7 @@ fn steps_with_few_early_refreshes(p: &Params, like: &Request) -> Vec<Request> {
 /// token uses the buffer of a core's part; in this geometry the searches start in memory that is no
 /// longer used; and no miss of a last token loses its link twice.
 const UNNEEDED: [&str; 6] = [
-    "V_MTE2>(EVENT_ID0); before CopyIn(ids, gm.ids[from + q.partAt]",
+    "V_MTE2>(EVENT_ID0); before CopyIn(ids, gm.ids[from + q.shareAt]",
     "PIPE_V>(); before Cast(bytes, life",
     "PIPE_V>(); before ShiftRight(sign, slot[base]",
     "S_V>(EVENT_ID0); before StepLifeAll(life, dead[base]",

@@ -139,7 +139,7 @@ impl TestEngine {
                 misses: MissList { position, id, slot: miss_slot, row, at: word(first * k) },
                 record: Span { words: &mut record, at: word(r * record::WORDS) },
                 share: Share { shared: word(0), at: word(0), len: word(0) },
-                late: word(0),
+                deferred: word(0),
             };
             stage_one(Emu, &p, &mut state, &mut work, &mut request);
         }

@@ -1,6 +1,6 @@
 //! Random steps of one request, which run natively or in the interpreter.
 
-use avsg_device::batched::{Batched, refresh_late};
+use avsg_device::batched::{Batched, refresh_deferred};
 use avsg_device::machine::cpu::{Cpu, Scalar};
 use avsg_device::machine::declare::Arguments;
 use avsg_device::memory;
@@ -145,9 +145,9 @@ fn step(
         ("miss_at", 5),
         ("record_at", record::WORDS as i32),
         ("shared", random.below(2) as i32),
-        ("part_at", 0),
-        ("part_len", k as i32),
-        ("late", if random.one_in(3) { 0 } else { tokens as i32 }),
+        ("share_at", 0),
+        ("share_len", k as i32),
+        ("deferred", if random.one_in(3) { 0 } else { tokens as i32 }),
     ];
     let slots = (slot_at + stride * tokens + slack) as usize;
     Request { params, ids, blocks, slots, misses: (5 + k * tokens + slack) as usize }
@@ -237,12 +237,12 @@ impl StepState {
 
     /// Does the refreshes that a step has deferred.
     pub fn finish(&mut self, p: &Params, step: &Request) {
-        let late = step.param("late") as usize;
+        let late = step.param("deferred") as usize;
         if late > 0 && Batched::serves(p) {
             let at =
                 step.param("slot_at") as usize + (late - 1) * step.param("slot_stride") as usize;
             let slots = self.output("gm_slot")[at..][..step.param("k") as usize].to_vec();
-            refresh_late(p, &mut self.life, &slots);
+            refresh_deferred(p, &mut self.life, &slots);
         }
     }
 

@@ -28,30 +28,30 @@ constexpr uint32_t UB_BYTES = 188416;  // Select scribbles above
 
 // Every scalar of a launch, as the host writes it.
 struct Tiling {
-    int32_t requests;               // Requests of the batch, padded ones included.
-    int32_t k;                      // Ids per row, 1..=K of the geometry.
-    int32_t idsStride;              // Words from row to row of ids.
-    int32_t blockStride;            // Entries of a request in the block table; 0 without one.
-    int32_t poolUnits;              // Rows (without block table) or blocks (with one) of the host pool.
-    int32_t states;                 // Request states: tables, and S slots each.
-    int32_t copyCores;              // Cores that copy; as many as were launched, if that is less.
-    int32_t sharers;                // Cores that probe for each request of a step; 1: none shares.
-    int32_t part;                   // Ids of each sharer's part but the last.
-    int32_t segments;               // Segments of a row: 1 or 2.
+    int32_t requests;               // The number of requests of the batch, including padded ones.
+    int32_t k;                      // The number of ids per row, 1..=K of the geometry.
+    int32_t idsStride;              // Words from one row of ids to the next.
+    int32_t blockStride;            // The number of entries of a request in the block table; 0 without one.
+    int32_t poolUnits;              // The number of rows (without block table) or blocks (with one) of the host pool.
+    int32_t states;                 // The number of request states, each of which is a table and S slots.
+    int32_t copyCores;              // The number of cores that copy; all launched cores if there are fewer.
+    int32_t sharers;                // The number of cores that probe for each request of a step; 1 without sharing.
+    int32_t shareLen;               // The number of ids in the share of each sharer but the last.
+    int32_t segments;               // The number of segments of a row, 1 or 2.
     int32_t bytes[2];               // Bytes of each segment.
-    int32_t chunkFirst[2];          // Each segment's first pointer in hostChunks.
-    int32_t chunkShift[2];          // A chunk of the segment holds 1 << this rows.
-    int32_t chunks;                 // Pointers in hostChunks.
-    int32_t halfRows;               // Rows staged in one half of the staging area.
-    int32_t hostStride[2];          // Bytes from row to row in a host chunk.
-    int32_t kvStride[2];            // Bytes from slot to slot in the device buffer.
-    int32_t freshStride[2];         // Bytes from row to row of the fresh rows.
+    int32_t chunkFirst[2];          // The index of each segment's first pointer in hostChunks.
+    int32_t chunkShift[2];          // The logarithm of the rows per chunk of each segment.
+    int32_t chunks;                 // The number of pointers in hostChunks.
+    int32_t halfRows;               // The number of rows staged in one half of the staging area.
+    int32_t hostStride[2];          // Bytes from one row to the next in a host chunk.
+    int32_t kvStride[2];            // Bytes from one slot to the next in the device buffer.
+    int32_t freshStride[2];         // Bytes from one row to the next of the fresh rows.
 };
 static_assert(__builtin_offsetof(Tiling, requests) == 0 && __builtin_offsetof(Tiling, k) == 4
     && __builtin_offsetof(Tiling, idsStride) == 8 && __builtin_offsetof(Tiling, blockStride) == 12
     && __builtin_offsetof(Tiling, poolUnits) == 16 && __builtin_offsetof(Tiling, states) == 20
     && __builtin_offsetof(Tiling, copyCores) == 24 && __builtin_offsetof(Tiling, sharers) == 28
-    && __builtin_offsetof(Tiling, part) == 32 && __builtin_offsetof(Tiling, segments) == 36
+    && __builtin_offsetof(Tiling, shareLen) == 32 && __builtin_offsetof(Tiling, segments) == 36
     && __builtin_offsetof(Tiling, bytes) == 40 && __builtin_offsetof(Tiling, chunkFirst) == 48
     && __builtin_offsetof(Tiling, chunkShift) == 56 && __builtin_offsetof(Tiling, chunks) == 64
     && __builtin_offsetof(Tiling, halfRows) == 68 && __builtin_offsetof(Tiling, hostStride) == 72

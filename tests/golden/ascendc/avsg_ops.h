@@ -27,14 +27,14 @@ constexpr uint32_t SCRATCH_AT = 4608;
 constexpr int32_t LINKS = 8;  // of an id
 constexpr uint32_t LINK_BITS = 14;  // of a position
 constexpr uint32_t SLOT_BITS = 13;  // of a slot
-constexpr uint32_t PRINT_SHIFT = 10;  // of a print in the mixed word
+constexpr uint32_t FINGERPRINT_SHIFT = 10;  // of a print in the mixed word
 constexpr uint32_t FOUND_BITS = 20;  // of what a search finds
 constexpr int32_t CHUNK = 224;  // ids searched at once
 constexpr int32_t SPAN = 1792;  // words of their links at most
-constexpr int32_t PIECES = 4;  // of a plane on its way in
+constexpr int32_t PLANE_PIECES = 4;  // of a plane on its way in
 constexpr uint32_t POSITION_WORD_AT = WORD_3FFF_AT;
 constexpr uint32_t SLOT_WORD_AT = WORD_1FFF_AT;
-constexpr uint32_t PRINT_WORD_AT = WORD_3FF_AT;
+constexpr uint32_t FINGERPRINT_WORD_AT = WORD_3FF_AT;
 constexpr uint32_t FOUND_WORD_AT = WORD_FFFFF_AT;
 
 __aicore__ inline int32_t ScalarMax(int32_t a, int32_t b)
@@ -341,9 +341,9 @@ __aicore__ inline int32_t AppendSlots(const LocalTensor<int32_t> &list, int32_t 
 __aicore__ inline void CopyInTurn(
     const LocalTensor<int32_t> &to, const GlobalTensor<int32_t> &from, int32_t n, int32_t turn)
 {
-    for (int32_t piece = 0; piece < PIECES; piece++) {
-        const int32_t at = (piece + turn) % PIECES * (n / PIECES);
-        CopyIn(to[at], from[at], n / PIECES);
+    for (int32_t piece = 0; piece < PLANE_PIECES; piece++) {
+        const int32_t at = (piece + turn) % PLANE_PIECES * (n / PLANE_PIECES);
+        CopyIn(to[at], from[at], n / PLANE_PIECES);
     }
 }
 
@@ -452,9 +452,9 @@ __aicore__ inline void FindFree(const LocalTensor<int32_t> &at, const LocalTenso
         ShiftRight(U32(held), U32(held), static_cast<uint32_t>(16), LINKS * step);
         Blend(mixed, held, 32, p, q, LINKS * step);
         PipeBarrier<PIPE_V>();
-        ShiftRight(U32(mixed), U32(mixed), PRINT_SHIFT, LINKS * step);
+        ShiftRight(U32(mixed), U32(mixed), FINGERPRINT_SHIFT, LINKS * step);
         PipeBarrier<PIPE_V>();
-        AndWord(mixed, mixed, PRINT_WORD_AT, LINKS * step);
+        AndWord(mixed, mixed, FINGERPRINT_WORD_AT, LINKS * step);
         PipeBarrier<PIPE_V>();
         Compare(Fits(), print, mixed, CMPMODE::EQ, Whole(LINKS * step));
         PipeBarrier<PIPE_V>();

@@ -75,11 +75,11 @@ __aicore__ inline void PlanBatch(const Gm &gm, Window &w, const Tiling &t, bool 
             q.validAt = first;
             q.recordAt = request * RECORD_WORDS;
             q.shared = sharers > 1 && tokens > 0 ? 1 : 0;
-            q.partAt = ScalarMin(sharer * t.part, t.k);
-            q.partLen = ScalarMin(t.part, t.k - q.partAt);
+            q.shareAt = ScalarMin(sharer * t.shareLen, t.k);
+            q.shareLen = ScalarMin(t.shareLen, t.k - q.shareAt);
             q.turn = sharer;
             q.owner = sharer == 0;
-            q.late = late ? tokens : 0;
+            q.deferred = late ? tokens : 0;
             q.tableAt = static_cast<uint64_t>(state) * TABLE_WORDS;
             stage_one::StageOne(gm, q);
             met = met || q.shared > 0;

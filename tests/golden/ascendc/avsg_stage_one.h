@@ -9,25 +9,25 @@ namespace avsg {
 
 // What Stage One is told of a request.
 struct Request {
-    int32_t tokens;             // Tokens in this step.
-    int32_t k;                  // Ids per token.
-    int32_t generation;         // Another generation than the table's empties it.
-    int32_t stable;             // Tokens that were final before this step.
-    int32_t limit;              // Ids are below it.
-    int32_t rows;               // Rows or blocks of the host pool.
-    int32_t idsAt;              // First word of the ids.
-    int32_t idsStride;          // Words from row to row of ids.
-    int32_t blocksAt;           // First entry of the block table.
-    int32_t blocksLen;          // Entries of the block table.
-    int32_t slotAt;             // First word of the slots.
-    int32_t slotStride;         // Words from row to row of slots.
-    int32_t validAt;            // First word of the valid counts.
-    int32_t missAt;             // First entry of the miss list.
-    int32_t recordAt;           // First word of the record.
-    int32_t shared;             // 1: several cores probe the first token, each a part of it.
-    int32_t partAt;             // First lane of this core's part.
-    int32_t partLen;            // Lanes of this core's part.
-    int32_t late;               // The token, from 1, whose hits are refreshed after the step; 0: none.
+    int32_t tokens;             // The number of tokens in this step.
+    int32_t k;                  // The number of ids per token.
+    int32_t generation;         // The table is emptied if it belongs to another generation.
+    int32_t stable;             // The number of tokens that were final before this step.
+    int32_t limit;              // The sequence length; ids are below it.
+    int32_t rows;               // The number of rows or blocks of the host pool.
+    int32_t idsAt;              // The first word of the ids.
+    int32_t idsStride;          // The number of words from one row of ids to the next.
+    int32_t blocksAt;           // The first entry of the block table.
+    int32_t blocksLen;          // The number of entries of the block table.
+    int32_t slotAt;             // The first word of the slots.
+    int32_t slotStride;         // The number of words from one row of slots to the next.
+    int32_t validAt;            // The first word of the counts of valid ids.
+    int32_t missAt;             // The first entry of the miss list.
+    int32_t recordAt;           // The first word of the record.
+    int32_t shared;             // 1 if several cores probe the first token, each one a share of it, else 0.
+    int32_t shareAt;            // The first lane of this core's share.
+    int32_t shareLen;           // The number of lanes of this core's share.
+    int32_t deferred;           // The token, counted from 1, whose hits are refreshed after the step; 0 for none.
     int32_t turn;               // Which of the cores that share the request this is.
     bool owner;                 // Whether this core goes on when all have probed their parts.
     uint64_t tableAt;           // First word of the table.
@@ -67,19 +67,19 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
     const LocalTensor<uint8_t> notNegative = Local<uint8_t>(1536, 64), isInvalid = notNegative, isMiss = notNegative;
     const LocalTensor<uint8_t> hit = Local<uint8_t>(1600, 64), negative = hit, isPending = hit, notEqual = hit;
     const LocalTensor<uint8_t> anyHit = Local<uint8_t>(1664, 64), notHit = anyHit;
-    const LocalTensor<uint8_t> otherHit = Local<uint8_t>(1728, 64);
+    const LocalTensor<uint8_t> secondHit = Local<uint8_t>(1728, 64);
     const LocalTensor<uint8_t> wideNotNegative = Local<uint8_t>(1792, 256), wideIsInvalid = wideNotNegative,
         wideEqual = wideNotNegative;
     const LocalTensor<uint8_t> wideIsPending = Local<uint8_t>(2048, 256), wideNegative = wideIsPending;
     const LocalTensor<uint8_t> wideIsDead = Local<uint8_t>(2304, 256);
     const LocalTensor<int32_t> iota = Local<int32_t>(2560, 512);
     const LocalTensor<int32_t> lane = Local<int32_t>(10752, 512), position = lane, victim = lane, fill2 = lane,
-        offset2 = lane, print = lane, step = lane;
+        offset2 = lane, fingerprint = lane, step = lane;
     const LocalTensor<int32_t> x = Local<int32_t>(12800, 512), freshRow = x, beyond = x;
     const LocalTensor<int32_t> fill = Local<int32_t>(14848, 512), sign2 = fill, row = fill;
-    const LocalTensor<int32_t> sign = Local<int32_t>(16896, 512), entry = sign, found = sign;
-    const LocalTensor<int32_t> held = Local<int32_t>(18944, 512), stride = held, over = held, fresh = held;
-    const LocalTensor<int32_t> at = Local<int32_t>(20992, 512), other = at;
+    const LocalTensor<int32_t> sign = Local<int32_t>(16896, 512), entry = sign, foundSlot = sign;
+    const LocalTensor<int32_t> held = Local<int32_t>(18944, 512), stride = held, overLimit = held, fresh = held;
+    const LocalTensor<int32_t> linkIndex = Local<int32_t>(20992, 512), secondCandidate = linkIndex;
     const LocalTensor<int32_t> offset = Local<int32_t>(23040, 512), mixed = offset;
     const LocalTensor<int32_t> candidate = Local<int32_t>(25088, 512), high = candidate;
     const LocalTensor<int32_t> wideLane = Local<int32_t>(10752, 2048), wideLived = wideLane, wideSign = wideLane,
@@ -89,10 +89,9 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
     const LocalTensor<half> life = Local<half>(59904, 8192);
     const LocalTensor<int32_t> link = Local<int32_t>(76288, 16384);
     const LocalTensor<int32_t> ids = Local<int32_t>(141824, 2048), miss2 = ids, dead = ids;
-    const LocalTensor<int32_t> partSequence = Local<int32_t>(150016, 2048), invalid = partSequence,
-        linkAt = partSequence;
-    const LocalTensor<int32_t> sought = Local<int32_t>(158208, 2048), pending0 = sought, miss0 = sought,
-        newLink = sought;
+    const LocalTensor<int32_t> shareId = Local<int32_t>(150016, 2048), invalid = shareId, linkPosition = shareId;
+    const LocalTensor<int32_t> shareSequence = Local<int32_t>(158208, 2048), pending0 = shareSequence,
+        miss0 = shareSequence, newLink = shareSequence;
     const LocalTensor<int32_t> slot = Local<int32_t>(166400, 2048);
     const LocalTensor<int32_t> pending1 = Local<int32_t>(174592, 2048), miss1 = pending1, sequence = pending1;
     const LocalTensor<int8_t> bytes = Local<int8_t>(174592, 8192);
@@ -108,7 +107,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
     Cast(life, bytes, RoundMode::CAST_NONE, SLOTS);
     After<HardEvent::MTE2_S>(EVENT_ID0);
     const int32_t generation = header.GetValue(HEADER_GENERATION);
-    // Reset: another generation starts with an empty table.
+    // Reset: an empty table for another generation
     if (generation != q.generation) {
         for (int32_t base = 0; base < 8192; base += WIDE) {
             const int32_t lanes = ScalarMin(8192 - base, WIDE);
@@ -123,7 +122,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
     }
     header.SetValue(HEADER_GENERATION, q.generation);
     const int32_t top = header.GetValue(HEADER_TOP);
-    // Invalidate: rows that were not final before this step.
+    // Invalidate: removal of rows that were not final before this step
     if (top > q.stable) {
         for (int32_t base = 0; base < 8192; base += TILE) {
             const int32_t lanes = ScalarMin(8192 - base, TILE);
@@ -142,7 +141,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
         }
     }
     header.SetValue(HEADER_TOP, ScalarMax(ScalarMin(top, q.stable), q.limit));
-    // Decay: every slot is one step older.
+    // Decay: one less for every lifetime
     Age(life, 1);
     outOfRangeLen = 0;
     outOfPoolLen = 0;
@@ -152,58 +151,58 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
         const int32_t from = q.idsAt + q.idsStride * token;
         const bool shared = q.shared > token;
         if (shared) {
-            // Probe: this core's part of a shared token.
+            // Probe: this core's share of a token
             After<HardEvent::V_MTE2>(EVENT_ID0);
-            CopyIn(ids, gm.ids[from + q.partAt], q.k - q.partAt);
+            CopyIn(ids, gm.ids[from + q.shareAt], q.k - q.shareAt);
             After<HardEvent::MTE2_V>(EVENT_ID0);
-            for (int32_t base = 0; base < q.partLen; base += TILE) {
-                const int32_t lanes = ScalarMin(q.partLen - base, TILE);
+            for (int32_t base = 0; base < q.shareLen; base += TILE) {
+                const int32_t lanes = ScalarMin(q.shareLen - base, TILE);
                 const int32_t whole = Whole(lanes);
                 ShiftRight(sign, ids[base], 31, lanes);
                 Maxs(x, ids[base], 0, lanes);
                 Duplicate(fill, -2, lanes);
                 PipeBarrier<PIPE_V>();
-                Adds(over, x, -q.limit, lanes);
+                Adds(overLimit, x, -q.limit, lanes);
                 CompareScalar(notNegative, sign, 0, CMPMODE::EQ, whole);
                 Mix(mixed, x, 32, 27381, 2305, high, lanes);
-                ShiftRight(sign, over, 31, lanes);
+                ShiftRight(sign, overLimit, 31, lanes);
                 PipeBarrier<PIPE_V>();
                 Mix(stride, mixed, 32, 15605, 3809, high, lanes);
-                ShiftRight(U32(at), U32(mixed), 6u, lanes);
+                ShiftRight(U32(linkIndex), U32(mixed), 6u, lanes);
                 CompareScalar(negative, sign, -1, CMPMODE::EQ, whole);
                 PipeBarrier<PIPE_V>();
                 ShiftRight(U32(stride), U32(stride), 6u, lanes);
-                AndWord(at, at, WORD_3FFF_AT, lanes);
+                AndWord(linkIndex, linkIndex, WORD_3FFF_AT, lanes);
                 And(U16(valid), U16(negative), U16(notNegative), whole / 16);
                 PipeBarrier<PIPE_V>();
                 AndWord(stride, stride, WORD_3FFF_AT, lanes);
                 PipeBarrier<PIPE_V>();
                 OrWord(stride, stride, WORD_1_AT, lanes);
-                Select(F32(sought[base]), valid, F32(x), F32(fill), SELMODE::VSEL_TENSOR_TENSOR_MODE, lanes);
+                Select(F32(shareId[base]), valid, F32(x), F32(fill), SELMODE::VSEL_TENSOR_TENSOR_MODE, lanes);
                 PipeBarrier<PIPE_V>();
                 Muls(stride, stride, 16384, lanes);
                 PipeBarrier<PIPE_V>();
-                Or(U16(partSequence[base]), U16(stride), U16(at), 2 * lanes);
+                Or(U16(shareSequence[base]), U16(stride), U16(linkIndex), 2 * lanes);
             }
             PipeBarrier<PIPE_V>();
-            Find(slot, partSequence, sought, q.partLen, link, id);
-            for (int32_t base = 0; base < q.partLen; base += WIDE) {
-                const int32_t lanes = ScalarMin(q.partLen - base, WIDE);
+            Find(slot, shareSequence, shareId, q.shareLen, link, id);
+            for (int32_t base = 0; base < q.shareLen; base += WIDE) {
+                const int32_t lanes = ScalarMin(q.shareLen - base, WIDE);
                 const int32_t whole = Whole(lanes);
                 PipeBarrier<PIPE_V>();
-                CompareScalar(wideEqual, sought[base], -2, CMPMODE::EQ, whole);
+                CompareScalar(wideEqual, shareId[base], -2, CMPMODE::EQ, whole);
                 Duplicate(wideFill, -2, lanes);
                 PipeBarrier<PIPE_V>();
                 Select(F32(slot[base]), wideEqual, F32(wideFill), F32(slot[base]), SELMODE::VSEL_TENSOR_TENSOR_MODE, lanes);
             }
-            // Probe: the other cores' parts.
+            // Probe: exchange of the cores' shares
             After<HardEvent::V_MTE3>(EVENT_ID0);
-            CopyOut(gm.slot[q.slotAt + q.partAt], slot, q.partLen);
+            CopyOut(gm.slot[q.slotAt + q.shareAt], slot, q.shareLen);
             if (Leaves(q.owner)) {
                 return;
             }
             CopyIn(slot, gm.slot[q.slotAt], q.k);
-            // Probe, later rounds: what no core found.
+            // Probe, later rounds: the ids that no core found
             pendingLen = 0;
             invalidLen = 0;
             After<HardEvent::MTE2_V>(EVENT_ID0);
@@ -222,7 +221,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
                 invalidLen += Append(invalid, invalidLen, ids[base], wideIsInvalid, lanes, true);
             }
         } else {
-            // Probe: which ids does the Hash-State hold?
+            // Probe: the first links of each id
             After<HardEvent::V_MTE2>(EVENT_ID0);
             CopyIn(ids, gm.ids[from], q.k);
             pendingLen = 0;
@@ -238,19 +237,19 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
                 Duplicate(fill, -1, lanes);
                 Adds(lane, iota, base, lanes);
                 PipeBarrier<PIPE_V>();
-                Adds(over, x, -q.limit, lanes);
+                Adds(overLimit, x, -q.limit, lanes);
                 CompareScalar(notNegative, sign, 0, CMPMODE::EQ, whole);
                 Mix(mixed, x, 32, 27381, 2305, high, lanes);
-                ShiftRight(sign, over, 31, lanes);
+                ShiftRight(sign, overLimit, 31, lanes);
                 PipeBarrier<PIPE_V>();
-                ShiftRight(U32(at), U32(mixed), 6u, lanes);
+                ShiftRight(U32(linkIndex), U32(mixed), 6u, lanes);
                 Mix(stride, mixed, 32, 15605, 3809, high, lanes);
                 CompareScalar(negative, sign, -1, CMPMODE::EQ, whole);
-                AndWord(at, at, WORD_3FFF_AT, lanes);
+                AndWord(linkIndex, linkIndex, WORD_3FFF_AT, lanes);
                 PipeBarrier<PIPE_V>();
                 ShiftRight(U32(stride), U32(stride), 6u, lanes);
                 And(U16(valid), U16(negative), U16(notNegative), whole / 16);
-                ShiftLeft(U32(offset), U32(at), 2u, lanes);
+                ShiftLeft(U32(offset), U32(linkIndex), 2u, lanes);
                 PipeBarrier<PIPE_V>();
                 AndWord(stride, stride, WORD_3FFF_AT, lanes);
                 Gather(entry, link, U32(offset), 0, lanes);
@@ -259,31 +258,31 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
                 Not(U16(isInvalid), U16(valid), whole / 16);
                 AndWord(candidate, entry, WORD_1FFF_AT, lanes);
                 PipeBarrier<PIPE_V>();
-                Add(at, at, stride, lanes);
+                Add(linkIndex, linkIndex, stride, lanes);
                 ShiftLeft(U32(offset), U32(candidate), 2u, lanes);
                 PipeBarrier<PIPE_V>();
-                AndWord(at, at, WORD_3FFF_AT, lanes);
+                AndWord(linkIndex, linkIndex, WORD_3FFF_AT, lanes);
                 Gather(held, id, U32(offset), 0, lanes);
                 PipeBarrier<PIPE_V>();
-                ShiftLeft(U32(offset), U32(at), 2u, lanes);
+                ShiftLeft(U32(offset), U32(linkIndex), 2u, lanes);
                 Compare(hit, held, x, CMPMODE::EQ, whole);
                 PipeBarrier<PIPE_V>();
                 Gather(entry, link, U32(offset), 0, lanes);
                 PipeBarrier<PIPE_V>();
-                AndWord(other, entry, WORD_1FFF_AT, lanes);
+                AndWord(secondCandidate, entry, WORD_1FFF_AT, lanes);
                 PipeBarrier<PIPE_V>();
-                ShiftLeft(U32(offset), U32(other), 2u, lanes);
-                Select(F32(found), hit, F32(candidate), F32(other), SELMODE::VSEL_TENSOR_TENSOR_MODE, lanes);
+                ShiftLeft(U32(offset), U32(secondCandidate), 2u, lanes);
+                Select(F32(foundSlot), hit, F32(candidate), F32(secondCandidate), SELMODE::VSEL_TENSOR_TENSOR_MODE, lanes);
                 PipeBarrier<PIPE_V>();
                 Gather(held, id, U32(offset), 0, lanes);
                 PipeBarrier<PIPE_V>();
-                Compare(otherHit, held, x, CMPMODE::EQ, whole);
+                Compare(secondHit, held, x, CMPMODE::EQ, whole);
                 PipeBarrier<PIPE_V>();
-                Or(U16(anyHit), U16(hit), U16(otherHit), whole / 16);
+                Or(U16(anyHit), U16(hit), U16(secondHit), whole / 16);
                 PipeBarrier<PIPE_V>();
                 And(U16(hit), U16(anyHit), U16(valid), whole / 16);
                 PipeBarrier<PIPE_V>();
-                Select(F32(slot[base]), hit, F32(found), F32(fill), SELMODE::VSEL_TENSOR_TENSOR_MODE, lanes);
+                Select(F32(slot[base]), hit, F32(foundSlot), F32(fill), SELMODE::VSEL_TENSOR_TENSOR_MODE, lanes);
                 Not(U16(notHit), U16(hit), whole / 16);
                 PipeBarrier<PIPE_V>();
                 And(U16(isPending), U16(valid), U16(notHit), whole / 16);
@@ -292,7 +291,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
                 pendingLen += Append(pending1, pendingLen, lane, isPending, lanes, false);
                 invalidLen += Append(invalid, invalidLen, ids[base], isInvalid, lanes, true);
             }
-            // Probe, later rounds: what is pending in the end is the miss list.
+            // Probe, later rounds: the other links of the ids that are not found yet
             for (int32_t round = 0; round < 3; round++) {
                 for (int32_t base = 0; base < pendingLen; base += TILE) {
                     const int32_t lanes = ScalarMin(pendingLen - base, TILE);
@@ -301,10 +300,10 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
                     Mix(mixed, pending0[base], 22, 27381, 2305, high, lanes);
                     PipeBarrier<PIPE_V>();
                     Mix(stride, mixed, 32, 15605, 3809, high, lanes);
-                    ShiftRight(U32(at), U32(mixed), 6u, lanes);
+                    ShiftRight(U32(linkIndex), U32(mixed), 6u, lanes);
                     PipeBarrier<PIPE_V>();
                     ShiftRight(U32(stride), U32(stride), 6u, lanes);
-                    AndWord(at, at, WORD_3FFF_AT, lanes);
+                    AndWord(linkIndex, linkIndex, WORD_3FFF_AT, lanes);
                     PipeBarrier<PIPE_V>();
                     AndWord(stride, stride, WORD_3FFF_AT, lanes);
                     PipeBarrier<PIPE_V>();
@@ -312,37 +311,37 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
                     PipeBarrier<PIPE_V>();
                     Muls(step, stride, round + round + 2, lanes);
                     PipeBarrier<PIPE_V>();
-                    Add(at, at, step, lanes);
+                    Add(linkIndex, linkIndex, step, lanes);
                     PipeBarrier<PIPE_V>();
-                    AndWord(at, at, WORD_3FFF_AT, lanes);
+                    AndWord(linkIndex, linkIndex, WORD_3FFF_AT, lanes);
                     PipeBarrier<PIPE_V>();
-                    ShiftLeft(U32(offset), U32(at), 2u, lanes);
+                    ShiftLeft(U32(offset), U32(linkIndex), 2u, lanes);
                     PipeBarrier<PIPE_V>();
-                    Add(at, at, stride, lanes);
+                    Add(linkIndex, linkIndex, stride, lanes);
                     Gather(entry, link, U32(offset), 0, lanes);
                     PipeBarrier<PIPE_V>();
-                    AndWord(at, at, WORD_3FFF_AT, lanes);
+                    AndWord(linkIndex, linkIndex, WORD_3FFF_AT, lanes);
                     AndWord(candidate, entry, WORD_1FFF_AT, lanes);
                     PipeBarrier<PIPE_V>();
-                    ShiftLeft(U32(offset), U32(at), 2u, lanes);
+                    ShiftLeft(U32(offset), U32(linkIndex), 2u, lanes);
                     ShiftLeft(U32(offset2), U32(candidate), 2u, lanes);
                     PipeBarrier<PIPE_V>();
                     Gather(entry, link, U32(offset), 0, lanes);
                     Gather(held, id, U32(offset2), 0, lanes);
                     PipeBarrier<PIPE_V>();
-                    AndWord(other, entry, WORD_1FFF_AT, lanes);
+                    AndWord(secondCandidate, entry, WORD_1FFF_AT, lanes);
                     Compare(hit, held, pending0[base], CMPMODE::EQ, whole);
                     PipeBarrier<PIPE_V>();
-                    ShiftLeft(U32(offset), U32(other), 2u, lanes);
+                    ShiftLeft(U32(offset), U32(secondCandidate), 2u, lanes);
                     PipeBarrier<PIPE_V>();
                     Gather(held, id, U32(offset), 0, lanes);
-                    Select(F32(found), hit, F32(candidate), F32(other), SELMODE::VSEL_TENSOR_TENSOR_MODE, lanes);
+                    Select(F32(foundSlot), hit, F32(candidate), F32(secondCandidate), SELMODE::VSEL_TENSOR_TENSOR_MODE, lanes);
                     PipeBarrier<PIPE_V>();
-                    Compare(otherHit, held, pending0[base], CMPMODE::EQ, whole);
+                    Compare(secondHit, held, pending0[base], CMPMODE::EQ, whole);
                     PipeBarrier<PIPE_V>();
-                    Or(U16(anyHit), U16(hit), U16(otherHit), whole / 16);
+                    Or(U16(anyHit), U16(hit), U16(secondHit), whole / 16);
                     PipeBarrier<PIPE_V>();
-                    ScatterMasked(slot, pending1[base], found, anyHit, lanes);
+                    ScatterMasked(slot, pending1[base], foundSlot, anyHit, lanes);
                     Not(U16(isNext), U16(anyHit), whole / 16);
                     After<HardEvent::S_V>(EVENT_ID0);
                     PipeBarrier<PIPE_V>();
@@ -354,7 +353,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
                 nextLen = 0;
             }
         }
-        // Locate: the host row of each miss.
+        // Locate: the host row of each miss
         for (int32_t base = 0; base < invalidLen; base += TILE) {
             const int32_t lanes = ScalarMin(invalidLen - base, TILE);
             const int32_t whole = Whole(lanes);
@@ -395,7 +394,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
             PipeBarrier<PIPE_V>();
             outOfPoolLen += Count(isOutOfPool, lanes);
         }
-        // Locate: the token's misses, published at once, so that their columns are free.
+        // Locate: publication of the token's misses, after which their columns are free
         After<HardEvent::MTE3_S>(EVENT_ID0);
         word.SetValue(0, q.k - invalidLen + outOfPoolBefore - outOfPoolLen);
         After<HardEvent::S_MTE3>(EVENT_ID0);
@@ -408,10 +407,10 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
         CopyOut(gm.missRow[missesAt], miss2, missLen);
         record.SetValue(token, missLen);
         record.SetValue(RECORD_TOTAL, total + missLen);
-        // Refresh: hits that could be taken for victims must not wait.
-        const bool now = token + 1 != q.late;
+        // Refresh: hits that could be chosen as victims
+        const bool atOnce = token + 1 != q.deferred;
         deadLen = 0;
-        if (!now) {
+        if (!atOnce) {
             if (missLen > 0) {
                 const int32_t hint = header.GetValue(HEADER_THRESHOLD);
                 const int32_t bound = LeastLife(life, hint, missLen + 64);
@@ -435,9 +434,9 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
                 }
             }
         }
-        // Refresh: all hits now, or only those.
-        const bool all = now || deadLen > 64;
-        if (all) {
+        // Refresh: either all hits, or only those that could be chosen as victims
+        const bool refreshAll = atOnce || deadLen > 64;
+        if (refreshAll) {
             for (int32_t base = 0; base < q.k; base += TILE) {
                 const int32_t lanes = ScalarMin(q.k - base, TILE);
                 const int32_t whole = Whole(lanes);
@@ -456,7 +455,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
                 SetLifeAll(life, dead[base], static_cast<half>(127.0f), lanes);
             }
         }
-        // CollectDead: the slots that live least, as many as there are misses.
+        // CollectDead: the slots with the smallest lifetimes, one for each miss
         const int32_t lastThreshold = header.GetValue(HEADER_THRESHOLD);
         After<HardEvent::S_V>(EVENT_ID0);
         const int32_t threshold = LeastLife(life, lastThreshold, missLen);
@@ -467,32 +466,32 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
         deadLen = AppendSlots(dead, deadLen, life, CMPMODE::EQ, threshold, missLen);
         After<HardEvent::V_MTE3>(EVENT_ID0);
         CopyOut(gm.missSlot[missesAt], dead, deadLen);
-        // UpdateState: victims take the misses.
+        // UpdateState: the misses enter the victims
         for (int32_t base = 0; base < missLen; base += TILE) {
             const int32_t lanes = ScalarMin(missLen - base, TILE);
             Adds(lane, miss1[base], -first, lanes);
             Mix(mixed, miss0[base], 22, 27381, 2305, high, lanes);
             ScatterBoth(id, dead[base], miss0[base], slot, lane, lanes);
             Mix(stride, mixed, 32, 15605, 3809, high, lanes);
-            ShiftRight(U32(at), U32(mixed), 6u, lanes);
+            ShiftRight(U32(linkIndex), U32(mixed), 6u, lanes);
             After<HardEvent::S_V>(EVENT_ID0);
-            ShiftRight(U32(print), U32(mixed), 10u, lanes);
+            ShiftRight(U32(fingerprint), U32(mixed), 10u, lanes);
             PipeBarrier<PIPE_V>();
             ShiftRight(U32(stride), U32(stride), 6u, lanes);
-            AndWord(at, at, WORD_3FFF_AT, lanes);
-            AndWord(print, print, WORD_3FF_AT, lanes);
+            AndWord(linkIndex, linkIndex, WORD_3FFF_AT, lanes);
+            AndWord(fingerprint, fingerprint, WORD_3FF_AT, lanes);
             PipeBarrier<PIPE_V>();
             AndWord(stride, stride, WORD_3FFF_AT, lanes);
-            Muls(print, print, 8192, lanes);
+            Muls(fingerprint, fingerprint, 8192, lanes);
             PipeBarrier<PIPE_V>();
             OrWord(stride, stride, WORD_1_AT, lanes);
-            Or(U16(newLink[base]), U16(print), U16(dead[base]), 2 * lanes);
+            Or(U16(newLink[base]), U16(fingerprint), U16(dead[base]), 2 * lanes);
             PipeBarrier<PIPE_V>();
             Muls(stride, stride, 16384, lanes);
             PipeBarrier<PIPE_V>();
-            Or(U16(sequence[base]), U16(stride), U16(at), 2 * lanes);
+            Or(U16(sequence[base]), U16(stride), U16(linkIndex), 2 * lanes);
         }
-        if (now) {
+        if (atOnce) {
             After<HardEvent::V_S>(EVENT_ID0);
             for (int32_t base = 0; base < deadLen; base += WIDE) {
                 const int32_t lanes = ScalarMin(deadLen - base, WIDE);
@@ -501,22 +500,22 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
         }
         After<HardEvent::S_MTE3>(EVENT_ID0);
         CopyOut(gm.slot[q.slotAt + q.slotStride * token], slot, q.k);
-        // UpdateState: a link for every miss.
+        // UpdateState: a link for every miss
         for (int32_t round = 0; round < 2; round++) {
             PipeBarrier<PIPE_V>();
-            FindFree(linkAt, sequence, deadLen, link, id, 27381, 2305);
-            // UpdateState: the links; of two claims the later one stays.
+            FindFree(linkPosition, sequence, deadLen, link, id, 27381, 2305);
+            // UpdateState: the links, of which a later miss overwrites an earlier one
             for (int32_t base = 0; base < deadLen; base += TILE) {
                 const int32_t lanes = ScalarMin(deadLen - base, TILE);
                 const int32_t whole = Whole(lanes);
-                ShiftRight(sign, linkAt[base], 31, lanes);
+                ShiftRight(sign, linkPosition[base], 31, lanes);
                 PipeBarrier<PIPE_V>();
                 CompareScalar(notNegative, sign, 0, CMPMODE::EQ, whole);
                 PipeBarrier<PIPE_V>();
                 After<HardEvent::S_V>(EVENT_ID0);
-                ScatterMasked(link, linkAt[base], newLink[base], notNegative, lanes);
+                ScatterMasked(link, linkPosition[base], newLink[base], notNegative, lanes);
             }
-            // UpdateState: misses whose link went to a later one.
+            // UpdateState: the misses whose link was overwritten
             const int32_t deadBefore = deadLen;
             deadLen = 0;
             After<HardEvent::S_V>(EVENT_ID0);
@@ -526,8 +525,8 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
                 const int32_t whole = Whole(lanes);
                 PipeBarrier<PIPE_V>();
                 AndWord(victim, newLink[base], WORD_1FFF_AT, lanes);
-                AndWord(offset, linkAt[base], WORD_3FFF_AT, lanes);
-                ShiftRight(sign, linkAt[base], 31, lanes);
+                AndWord(offset, linkPosition[base], WORD_3FFF_AT, lanes);
+                ShiftRight(sign, linkPosition[base], 31, lanes);
                 PipeBarrier<PIPE_V>();
                 ShiftLeft(U32(offset), U32(offset), 2u, lanes);
                 CompareScalar(notNegative, sign, 0, CMPMODE::EQ, whole);
@@ -552,22 +551,22 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
                 Mix(mixed, held, 32, 27381, 2305, high, lanes);
                 PipeBarrier<PIPE_V>();
                 Mix(stride, mixed, 32, 15605, 3809, high, lanes);
-                ShiftRight(U32(at), U32(mixed), 6u, lanes);
-                ShiftRight(U32(print), U32(mixed), 10u, lanes);
+                ShiftRight(U32(linkIndex), U32(mixed), 6u, lanes);
+                ShiftRight(U32(fingerprint), U32(mixed), 10u, lanes);
                 PipeBarrier<PIPE_V>();
                 ShiftRight(U32(stride), U32(stride), 6u, lanes);
-                AndWord(at, at, WORD_3FFF_AT, lanes);
-                AndWord(print, print, WORD_3FF_AT, lanes);
+                AndWord(linkIndex, linkIndex, WORD_3FFF_AT, lanes);
+                AndWord(fingerprint, fingerprint, WORD_3FF_AT, lanes);
                 PipeBarrier<PIPE_V>();
                 AndWord(stride, stride, WORD_3FFF_AT, lanes);
-                Muls(print, print, 8192, lanes);
+                Muls(fingerprint, fingerprint, 8192, lanes);
                 PipeBarrier<PIPE_V>();
                 OrWord(stride, stride, WORD_1_AT, lanes);
-                Or(U16(newLink[base]), U16(print), U16(dead[base]), 2 * lanes);
+                Or(U16(newLink[base]), U16(fingerprint), U16(dead[base]), 2 * lanes);
                 PipeBarrier<PIPE_V>();
                 Muls(stride, stride, 16384, lanes);
                 PipeBarrier<PIPE_V>();
-                Or(U16(sequence[base]), U16(stride), U16(at), 2 * lanes);
+                Or(U16(sequence[base]), U16(stride), U16(linkIndex), 2 * lanes);
             }
         }
     }

@@ -6,7 +6,7 @@
 //! ends with its last core.
 
 use anyhow::Result;
-use avsg::device::stage_two::{Share, Strategy, pieces};
+use avsg::device::stage_two::{RequestMisses, Strategy, for_each_range};
 use serde::{Deserialize, Serialize};
 
 use super::miss_lists::{STRATEGIES, miss_lists};
@@ -100,11 +100,11 @@ impl Model {
     /// Returns the microseconds of a transfer of these miss lists, of requests that select `selected`
     /// positions each.
     pub fn time_us(&self, strategy: Strategy, lists: &[Vec<i32>], selected: usize) -> f64 {
-        let share = |r: usize| Share { positions: &lists[r], selected };
+        let share = |r: usize| RequestMisses { positions: &lists[r], selected };
         let rows_of = |core| {
             let mut rows = 0;
             let count = |_, range: std::ops::Range<usize>| rows += range.len();
-            pieces(strategy, core, self.cores, lists.len(), share, count);
+            for_each_range(strategy, core, self.cores, lists.len(), share, count);
             rows
         };
         let busiest = (0..self.cores).map(rows_of).max().unwrap_or(0);

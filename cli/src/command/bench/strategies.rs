@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use avsg::cpu::worker_pool::WorkerPool;
-use avsg::device::stage_two::{Share, Strategy, pieces};
+use avsg::device::stage_two::{RequestMisses, Strategy, for_each_range};
 use avsg::engine::Engine;
 use serde::Serialize;
 
@@ -90,8 +90,8 @@ impl Bench<'_> {
         let rows = engine.pool().view(0, 0)?;
         let first = turn * lists.len() * k;
         let copy = |core: usize, _: usize| {
-            let share = |r: usize| Share { positions: &lists[r], selected: k };
-            pieces(strategy, core, cores, lists.len(), share, |request, range| {
+            let share = |r: usize| RequestMisses { positions: &lists[r], selected: k };
+            for_each_range(strategy, core, cores, lists.len(), share, |request, range| {
                 // Each turn uses other states, because the slots of a model with many layers are not
                 // in the cache either.
                 let state = (turn * lists.len() + request) % engine.config().states;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use avsg::copy::Copier;
 use avsg::cpu::worker_pool::WorkerPool;
-use avsg::device::stage_two::cut;
+use avsg::device::stage_two::share_start;
 use avsg::engine::{Batch, Engine};
 use avsg::plan::Plan;
 use serde::Serialize;
@@ -82,7 +82,8 @@ impl Copies {
 
     /// Copies the share of one core.
     fn copy(&self, copier: Copier, bytes: usize, core: usize, cores: usize) {
-        let share = &self.0[cut(self.0.len(), core, cores)..cut(self.0.len(), core + 1, cores)];
+        let share = &self.0
+            [share_start(self.0.len(), core, cores)..share_start(self.0.len(), core + 1, cores)];
         // SAFETY: a plan contains rows of the engine's pool and distinct slots of its buffer, both of
         // `bytes` bytes (one segment); the shares of cores are disjoint, and no other transfer runs.
         unsafe { copier.copy_rows(share.len(), bytes, |i| share[i].0, |i| share[i].1) };

@@ -3,10 +3,10 @@
 use crate::trace::Trace;
 use anyhow::{Context, Result};
 use avsg::Error;
-use avsg::device::batched::refresh_late;
+use avsg::device::batched::refresh_deferred;
 use avsg::device::params::{ID_LIMIT, NO_STABLE_LEN, Params};
 use avsg::device::request::record;
-use avsg::device::share::part;
+use avsg::device::share;
 use avsg::device::state::{DEAD, EMPTY, INVALID, header};
 use avsg_linker::aiv::Call;
 use avsg_linker::ascendc::Failed;
@@ -15,7 +15,7 @@ use avsg_linker::ascendc::helpers::scatter::SCATTER_MASKED;
 use avsg_linker::ascendc::kernels::defers;
 use avsg_linker::cost::Work;
 use avsg_linker::cost::calls::{Kernel, Life, of_calls};
-use avsg_linker::replay::{Ran, Replay};
+use avsg_linker::replay::{Execution, Replay};
 use avsg_linker::tape::{Op, OpCode, Tape};
 use avsg_linker::ub::TooLarge;
 use serde::Serialize;
@@ -136,12 +136,12 @@ pub fn count(
         for schedule in SCHEDULES.into_iter().filter(counted) {
             state = before.clone();
             let shared = schedule == Schedule::Shared;
-            let part_len = if shared { part(params.k as usize, sharers) } else { 0 };
+            let share_len = if shared { share::share_len(params.k as usize, sharers) } else { 0 };
             let ids = trace.row(step, 0);
-            let input = StepInput { ids, stable, schedule, part_len, hit_slots: &hit_slots };
+            let input = StepInput { ids, stable, schedule, share_len, hit_slots: &hit_slots };
             let (ran, slots, misses) = replay(&kernel, params, &mut state, &input)?;
             if schedule != Schedule::AtOnce {
-                refresh_late(params, &mut state.lifetime, &slots);
+                refresh_deferred(params, &mut state.lifetime, &slots);
             }
             hit_slots.clone_from(&slots);
             misses.iter().for_each(|&lane| hit_slots[lane] = EMPTY);
@@ -169,7 +169,7 @@ struct StepInput<'a> {
     stable: i32,
     schedule: Schedule,
     /// Lanes of a shared token that this core probes.
-    part_len: usize,
+    share_len: usize,
     /// The slot of each id that hits, -1 for misses: the results of the cores that share the token.
     hit_slots: &'a [i32],
 }
@@ -180,10 +180,10 @@ fn replay<'t>(
     p: &Params,
     state: &mut State,
     input: &StepInput<'_>,
-) -> Result<(Vec<Ran<'t>>, Vec<i32>, Vec<usize>)> {
+) -> Result<(Vec<Execution<'t>>, Vec<i32>, Vec<usize>)> {
     let mut run = Replay::new(&kernel.tape, kernel.plan.tile as usize)?;
-    run.watch();
-    let &StepInput { ids, stable, schedule, part_len, hit_slots } = input;
+    run.record_executions();
+    let &StepInput { ids, stable, schedule, share_len, hit_slots } = input;
     let k = ids.len();
     // The host blocks are in order, because the cost of a lookup does not depend on its result.
     let entries = if p.page == 0 { 0 } else { ID_LIMIT / p.page.cast_signed() };
@@ -206,9 +206,9 @@ fn replay<'t>(
         ("miss_at", 0),
         ("record_at", 0),
         ("shared", i32::from(schedule == Schedule::Shared)),
-        ("part_at", 0),
-        ("part_len", i32::try_from(part_len.min(k))?),
-        ("late", i32::from(schedule != Schedule::AtOnce)),
+        ("share_at", 0),
+        ("share_len", i32::try_from(share_len.min(k))?),
+        ("deferred", i32::from(schedule != Schedule::AtOnce)),
     ];
     for (name, value) in scalars {
         run.set(name, value)?;
@@ -238,7 +238,7 @@ fn replay<'t>(
     };
     let n = usize::try_from(run.take("gm_record")?[record::TOTAL as usize])?;
     let misses = run.take("gm_miss_pos")?[..n].iter().map(|&at| at as usize).collect();
-    Ok((run.ran(), run.take("gm_slot")?, misses))
+    Ok((run.take_executions(), run.take("gm_slot")?, misses))
 }
 
 /// Returns the work of Probe's later rounds over all K lanes, in which a select replaces the appends
@@ -270,7 +270,7 @@ impl Counts {
         &mut self,
         tape: &Tape,
         phases: &Phases<'_>,
-        ran: &[Ran<'_>],
+        ran: &[Execution<'_>],
         slots: &[i32],
         misses: &[usize],
     ) {

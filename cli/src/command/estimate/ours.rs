@@ -2,7 +2,7 @@
 
 use avsg::device::batched::Batched;
 use avsg::device::params::{Lifetime, Params};
-use avsg::device::share::{PIECES, sharers};
+use avsg::device::share::{PLANE_PIECES, sharers};
 use avsg_linker::ascendc::kernels::defers;
 use avsg_linker::cost::{Unit, Work};
 
@@ -132,7 +132,7 @@ fn deferred_refreshes(profile: &Profile, variant: Variant, requests: usize, core
 /// the lifetimes, and a share of the ids and links: the sharers read those in pieces, each in another
 /// order, and the share is the mean share of the other cores that read the same piece.
 fn crowd(p: &Params, sharers: usize) -> Work {
-    let same_piece = (sharers.div_ceil(PIECES) - 1) as f64 / (sharers.max(2) - 1) as f64;
+    let same_piece = (sharers.div_ceil(PLANE_PIECES) - 1) as f64 / (sharers.max(2) - 1) as f64;
     let (whole, in_pieces) = (p.slots as usize + 128, 4 * (p.slots + p.links()) as usize);
     Work::of(Unit::Bytes, whole as f64 + same_piece * in_pieces as f64)
 }
@@ -144,7 +144,7 @@ fn table(p: &Params, narrow: bool) -> Work {
     let lifetimes = if narrow { slots + 64 } else { 0 };
     let bytes = (64 + 4 * slots + lifetimes + 4 * links) as f64;
     let dmas = if narrow { 4.0 } else { 3.0 };
-    let pieces = if Batched::serves(p) { PIECES as f64 - 1.0 } else { 0.0 };
+    let pieces = if Batched::serves(p) { PLANE_PIECES as f64 - 1.0 } else { 0.0 };
     let one_way = Work::of(Unit::Bytes, bytes)
         + Work::of(Unit::Dmas, dmas)
         + Work::of(Unit::Waits, 1.0)

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use avsg::device::machine::phase::Phase as Step;
 use avsg_linker::cost::Work;
 use avsg_linker::cost::calls::{Kernel, Life};
-use avsg_linker::replay::Ran;
+use avsg_linker::replay::Execution;
 use avsg_linker::tape::{Block, Op, OpCode};
 
 /// A phase of Stage One.
@@ -83,7 +83,7 @@ impl<'t> Phases<'t> {
     }
 
     /// Returns the work of the ops that ran, by phase.
-    pub fn work(&self, ran: &[Ran<'_>], life: Life) -> [Work; PHASES.len()] {
+    pub fn work(&self, ran: &[Execution<'_>], life: Life) -> [Work; PHASES.len()] {
         let mut sum = [Work::default(); PHASES.len()];
         for run in ran {
             sum[self.of(run.op) as usize] += self.kernel.work(run, life);

@@ -1,4 +1,4 @@
-//! What the machine's ops are made of: registers one by one, their lanes as scalars, indices.
+//! The parts of the operations: work on single registers, their lanes as scalars, and indices.
 
 use super::Avx512;
 use super::registers::{BYTES, V};
@@ -28,11 +28,12 @@ impl<const G: bool, const W: usize> Avx512<G, W> {
         a
     }
 
-    /// The lanes of a register as scalars. By 64-bit halves of each quarter: left alone, the compiler
-    /// extracts lane by lane, which is twice the work for the shuffle port.
+    /// Returns the lanes of a register as scalars. It extracts 64-bit halves of each quarter:
+    /// without that, the compiler extracts lane by lane, which is twice the work for the shuffle
+    /// port.
     #[inline(always)]
     pub(super) fn lanes(self, v: __m512i) -> [u32; 16] {
-        let quarters = shell!([
+        let quarters = intrinsic!([
             _mm512_castsi512_si128(v),
             _mm512_extracti32x4_epi32::<1>(v),
             _mm512_extracti32x4_epi32::<2>(v),
@@ -40,37 +41,40 @@ impl<const G: bool, const W: usize> Avx512<G, W> {
         ]);
         let mut out = [0; 16];
         for (four, q) in out.chunks_exact_mut(4).zip(quarters) {
-            let (a, b) = shell!((_mm_cvtsi128_si64(q) as u64, _mm_extract_epi64::<1>(q) as u64));
+            let (a, b) =
+                intrinsic!((_mm_cvtsi128_si64(q) as u64, _mm_extract_epi64::<1>(q) as u64));
             four.copy_from_slice(&[a as u32, (a >> 32) as u32, b as u32, (b >> 32) as u32]);
         }
         out
     }
 
-    /// 0, 1, … 63.
+    /// Returns the bytes 0, 1, … 63.
     #[inline(always)]
     pub(super) fn byte_iota(self) -> __m512i {
         // `BYTES` is 64 bytes, the size of the load.
-        shell!(_mm512_loadu_si512(BYTES.as_ptr().cast()))
+        intrinsic!(_mm512_loadu_si512(BYTES.as_ptr().cast()))
     }
 
-    /// from, from + 1, … of one register.
+    /// Returns one register with the lanes from, from + 1, …
     #[inline(always)]
     pub(super) fn count_up(self, from: i32) -> __m512i {
-        let lanes = shell!(_mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15));
-        shell!(_mm512_add_epi32(lanes, _mm512_set1_epi32(from)))
+        let lanes =
+            intrinsic!(_mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15));
+        intrinsic!(_mm512_add_epi32(lanes, _mm512_set1_epi32(from)))
     }
 
-    /// A register's indices, reduced into 0..=mask.
+    /// Returns the indices of a register, reduced into 0..=mask.
     #[inline(always)]
     pub(super) fn reduced(self, index: __m512i, mask: u32) -> __m512i {
-        shell!(_mm512_and_si512(index, _mm512_set1_epi32(mask as i32)))
+        intrinsic!(_mm512_and_si512(index, _mm512_set1_epi32(mask as i32)))
     }
 
-    /// A register's indices of live lanes reduced into 0..=mask; those of dead lanes go to the pad,
-    /// each lane to a byte of its own: were it one byte, each would wait for the store before it.
+    /// Returns indices reduced into 0..=mask for live lanes, and an index into the pad for each
+    /// other lane. Each such lane has a byte of its own, because a store to one common byte would
+    /// wait for the previous one.
     #[inline(always)]
     pub(super) fn padded(self, slot: __m512i, mask: u32, k: __mmask16) -> [u32; 16] {
         let pad = self.count_up(mask as i32 + 1);
-        self.lanes(shell!(_mm512_mask_and_epi32(pad, k, slot, _mm512_set1_epi32(mask as i32))))
+        self.lanes(intrinsic!(_mm512_mask_and_epi32(pad, k, slot, _mm512_set1_epi32(mask as i32))))
     }
 }

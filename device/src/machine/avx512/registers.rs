@@ -1,9 +1,9 @@
-//! AVX-512's vectors and masks.
+//! The vectors and masks of the AVX-512 machines.
 
 use core::arch::x86_64::{__m512i, __mmask16};
 use core::ops::{BitAnd, BitOr, Not};
 
-/// 0, 1, … 63.
+/// The bytes 0, 1, … 63.
 pub(super) const BYTES: [u8; 64] = {
     let mut bytes = [0; 64];
     let mut i = 0;
@@ -14,11 +14,11 @@ pub(super) const BYTES: [u8; 64] = {
     bytes
 };
 
-/// `W` registers of lanes.
+/// A vector: `W` registers of lanes.
 #[derive(Clone, Copy)]
 pub struct V<const G: bool, const W: usize>(pub(super) [__m512i; W]);
 
-/// `W` k-registers.
+/// A mask: `W` k-registers.
 #[derive(Clone, Copy)]
 pub struct Mask<const W: usize>(pub(super) [__mmask16; W]);
 

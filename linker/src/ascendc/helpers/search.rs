@@ -10,7 +10,7 @@ use crate::aiv::{
 use crate::cost::setting::{Load, Setting};
 use crate::cost::{Unit, Work};
 use avsg_device::hash::{MIX_BITS, MULTIPLIERS};
-use avsg_device::state::PRINT_AND_SLOT_BITS;
+use avsg_device::state::FINGERPRINT_AND_SLOT_BITS;
 
 /// A search puts the number of a link on top of so many bits.
 pub const FOUND_BITS: u32 = 20;
@@ -111,12 +111,12 @@ pub struct Shape {
 
 impl Shape {
     /// Where a print lies in the mixed word.
-    pub fn print_shift(self) -> u32 {
-        MIX_BITS - self.print_bits()
+    pub fn fingerprint_shift(self) -> u32 {
+        MIX_BITS - self.fingerprint_bits()
     }
 
-    fn print_bits(self) -> u32 {
-        PRINT_AND_SLOT_BITS - self.slot_bits
+    fn fingerprint_bits(self) -> u32 {
+        FINGERPRINT_AND_SLOT_BITS - self.slot_bits
     }
 
     /// The words that searches mask with: position, slot, print, what was found.
@@ -125,7 +125,7 @@ impl Shape {
         [
             ("POSITION_WORD_AT", low(self.link_bits)),
             ("SLOT_WORD_AT", low(self.slot_bits)),
-            ("PRINT_WORD_AT", low(self.print_bits())),
+            ("FINGERPRINT_WORD_AT", low(self.fingerprint_bits())),
             ("FOUND_WORD_AT", low(FOUND_BITS)),
         ]
     }

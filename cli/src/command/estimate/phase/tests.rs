@@ -5,7 +5,7 @@ use avsg::device::request::record;
 use avsg::device::state::{INVALID, header};
 use avsg_linker::cost::Unit;
 use avsg_linker::cost::calls::{Kernel, Life};
-use avsg_linker::replay::{Ran, Replay};
+use avsg_linker::replay::{Execution, Replay};
 use avsg_linker::tape::OpCode;
 
 use super::{PHASES, Phase, Phases};
@@ -16,11 +16,11 @@ fn small(table: Table, lifetime: Lifetime) -> Params {
 }
 
 /// Replays a cold step on `ids`, in which all miss, and then the same step again, in which all hit.
-fn run<'t>(kernel: &'t Kernel, p: &Params, ids: &[i32]) -> [Vec<Ran<'t>>; 2] {
+fn run<'t>(kernel: &'t Kernel, p: &Params, ids: &[i32]) -> [Vec<Execution<'t>>; 2] {
     let mut words = vec![0; header::WORDS];
     words[header::THRESHOLD as usize] = -128;
     let mut replay = Replay::new(&kernel.tape, 64).unwrap();
-    replay.watch();
+    replay.record_executions();
     replay.bind("header", words).unwrap();
     replay.bind("id", vec![-1; p.slots as usize]).unwrap();
     replay.bind("link", vec![INVALID; p.links() as usize]).unwrap();
@@ -44,12 +44,12 @@ fn run<'t>(kernel: &'t Kernel, p: &Params, ids: &[i32]) -> [Vec<Ran<'t>>; 2] {
     }
     [(); 2].map(|()| {
         replay.run().unwrap();
-        replay.ran()
+        replay.take_executions()
     })
 }
 
-fn lanes(phases: &Phases<'_>, ran: &[Ran<'_>], phase: Phase) -> usize {
-    let sweep = |r: &&Ran<'_>| r.op.code == OpCode::Sweep && phases.of(r.op) == phase;
+fn lanes(phases: &Phases<'_>, ran: &[Execution<'_>], phase: Phase) -> usize {
+    let sweep = |r: &&Execution<'_>| r.op.code == OpCode::Sweep && phases.of(r.op) == phase;
     ran.iter().filter(sweep).map(|r| r.lanes).sum()
 }
 
@@ -94,7 +94,7 @@ fn a_cold_step_works_in_update_state_and_a_warm_one_only_refreshes() {
     assert_eq!(lanes(&phases, &cold, Phase::Rounds), 128);
     assert!(lanes(&phases, &cold, Phase::UpdateState) >= 3 * 128);
     assert_eq!(lanes(&phases, &warm, Phase::UpdateState), 0);
-    let scalars = |ran: &[Ran<'_>], phase: Phase| {
+    let scalars = |ran: &[Execution<'_>], phase: Phase| {
         phases.work(ran, Life::Narrow)[phase as usize].get(Unit::Scalars)
     };
     // All 128 hits are refreshed at once, with three accesses for two hits; the sweep adds one access.
@@ -112,7 +112,7 @@ fn a_right_threshold_hint_needs_one_count() {
     let kernel = Kernel::new(&p).unwrap();
     let ids: Vec<i32> = (0..128).map(|i| i * 37).collect();
     let [cold, warm] = run(&kernel, &p, &ids);
-    let counts = |ran: &[Ran<'_>]| {
+    let counts = |ran: &[Execution<'_>]| {
         ran.iter().filter(|r| r.op.code == OpCode::Bisect).map(|r| r.lanes).collect::<Vec<_>>()
     };
     // The hint of an empty table is right, because every slot is dead. A step without misses counts

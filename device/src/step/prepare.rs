@@ -1,23 +1,24 @@
-//! The opening of a step: a table may start cold, loses rows that were not final, and ages.
+//! The preparation of a table for a step: it may be emptied, loses rows that were not final, and
+//! ages.
 //!
-//! `stable` is the number of tokens whose KV was final before this forward. Invalidation at the start of a step
-//! keeps accepted drafts, handles any rollback, and cannot be off by one; the paper's pass at the end of a step
-//! leaves stale hits when N is chosen wrongly. It is a scan over the slots, because a slot without a link (an
-//! orphan) holds an id too. The header bounds the ids that a table may hold, so a step that rejected no draft
-//! scans nothing.
+//! `stable` is the number of tokens whose KV was final before this forward pass. The paper
+//! invalidates at the end of a step (Alg. 4, lines 9 and 10) and leaves stale hits when N is chosen
+//! wrongly. Invalidation at the start of a step keeps accepted drafts and handles any rollback. It
+//! scans the slots, because a slot without a link (an orphan) holds an id too. The header bounds
+//! the ids that a table may hold, so a step that rejected no draft scans nothing.
 
 use crate::machine::Machine;
 use crate::machine::phase::Phase;
 use crate::table::params::{Lifetime, Params};
 use crate::table::state::{DEAD, EMPTY, INVALID, State, header};
 
-/// Empties the table if the request's generation is not the table's: a join, a leave, a preemption
-/// or a recomputation needs no launch of its own.
+/// Empties the table if its generation is not the request's. So a request that joins, leaves, is
+/// preempted or is recomputed needs no launch of its own.
 #[inline(always)]
 pub fn reset<M: Machine>(m: M, p: &Params, state: &mut State<'_, M>, generation: M::Scalar) {
     let at = m.scalar(header::GENERATION);
-    let known = m.named("generation", m.peek(&state.header, at));
-    m.phase(Phase::Reset, "another generation starts with an empty table.");
+    let known = m.name_scalar("generation", m.read_output(&state.header, at));
+    m.phase(Phase::Reset, "an empty table for another generation");
     m.when(
         m.ne(known, generation),
         #[inline(always)]
@@ -38,10 +39,10 @@ pub fn reset<M: Machine>(m: M, p: &Params, state: &mut State<'_, M>, generation:
             );
         },
     );
-    m.put(&mut state.header, at, generation);
+    m.write_output(&mut state.header, at, generation);
 }
 
-/// Clears every slot with an id >= `stable`; ids of this step will be below `limit`.
+/// Empties every slot with an id >= `stable`. All ids of this step are below `limit`.
 #[inline(always)]
 pub fn invalidate<M: Machine>(
     m: M,
@@ -51,8 +52,8 @@ pub fn invalidate<M: Machine>(
     limit: M::Scalar,
 ) {
     let at = m.scalar(header::TOP);
-    let top = m.named("top", m.peek(&state.header, at));
-    m.phase(Phase::Invalidate, "rows that were not final before this step.");
+    let top = m.name_scalar("top", m.read_output(&state.header, at));
+    m.phase(Phase::Invalidate, "removal of rows that were not final before this step");
     m.when(
         m.gt(top, stable),
         #[inline(always)]
@@ -69,15 +70,15 @@ pub fn invalidate<M: Machine>(
             );
         },
     );
-    m.put(&mut state.header, at, m.max(m.min(top, stable), limit));
+    m.write_output(&mut state.header, at, m.max(m.min(top, stable), limit));
 }
 
-/// Decays every lifetime by one. A lifetime saturates at -128 as a field: an 8-bit wrap would revive slots and hand
-/// out the step's own hits. Frequency lifetimes also leave the range that means "in use" here, instead of at the
-/// end of the request that used them.
+/// Subtracts one from every lifetime (Alg. 1, line 3), saturating at -128: a byte that wrapped
+/// would revive slots, and CollectDead would return slots that this step hits. Frequency lifetimes
+/// also leave the range that means "in use" here, and not at the end of the request that used them.
 #[inline(always)]
 pub fn decay<M: Machine>(m: M, p: &Params, state: &mut State<'_, M>) {
-    m.phase(Phase::Decay, "every slot is one step older.");
+    m.phase(Phase::Decay, "one less for every lifetime");
     let settle = matches!(p.lifetime, Lifetime::Frequency(_));
     m.age(&mut state.life, m.scalar(1), settle);
 }

@@ -100,7 +100,7 @@ fn helpers_are_what_the_model_takes_them_for() {
     for (helper, ops, accesses) in [
         // One of the seven only for words of more than 22 bits.
         ("Mix", 2, 0),
-        ("Blend", 5, 0),
+        ("SumOfProducts", 5, 0),
         ("Compact", 1, 0),
         ("Count", 1, 0),
         // One where the list ends with a block; else what is behind, and a copy.
@@ -113,19 +113,20 @@ fn helpers_are_what_the_model_takes_them_for() {
         // Five, twice, for four lanes with two more; and five for another one.
         ("ScatterBoth", 2, 12),
         // Three, and two.
-        ("SetLifeAll", 0, 5),
-        ("SetLife", 1, 0),
+        ("SetLifetimeAll", 0, 5),
+        ("SetLifetimeMasked", 1, 0),
         // The second doubles what the first wrote.
+        ("SelectWords", 1, 0),
         ("Indices", 2, 0),
         // Searches: what is done once a link stands here once.
-        ("Follow", 9, 0),
-        ("First", 4, 0),
+        ("GatherLinks", 9, 0),
+        ("SelectFirstLink", 4, 0),
         ("Find", 6, 0),
         ("FindFree", 19, 0),
-        ("StepLifeAll", 6, 3),
-        ("StepLife", 1, 0),
-        ("Age", 2, 0),
-        ("Settle", 3, 0),
+        ("RefreshLifetimeAll", 6, 3),
+        ("RefreshLifetimeMasked", 1, 0),
+        ("DecayLifetimes", 2, 0),
+        ("EndStepUses", 3, 0),
         ("CountLe", 2, 0),
         // Two and more for the numbers, eight for each run.
         ("AppendSlots", 10, 0),
@@ -166,7 +167,16 @@ fn helpers_say_what_they_use() {
             let says = helper.uses.iter().any(|u| matches!(u, Use::Helper(h) if h == other));
             assert_eq!(calls, says, "{} and {}", helper.name, other.name);
         }
-        for buffer in ["packed", "stage", "keep", "iota", "scratch", "lives", "rule", "cells"] {
+        for buffer in [
+            "packed",
+            "lane_scratch",
+            "mask_scratch",
+            "iota",
+            "scratch",
+            "lifetimes",
+            "rule",
+            "entry_blocks",
+        ] {
             let refers = words.contains(&format!("{}_AT", buffer.to_uppercase()).as_str());
             let says = helper.uses.iter().any(|u| matches!(u, Use::Buffer(b) if *b == buffer));
             assert_eq!(refers, says, "{} and {buffer}", helper.name);
@@ -176,19 +186,19 @@ fn helpers_say_what_they_use() {
             "LINK_BITS",
             "SLOT_BITS",
             "PRINT_SHIFT",
-            "FOUND_BITS",
-            "CHUNK",
-            "SPAN",
+            "RESULT_BITS",
+            "SEARCH_IDS",
+            "SEARCH_WORDS",
             "WIDE",
-            "PIECES",
+            "PLANE_PIECES",
             "POSITION_WORD_AT",
             "SLOT_WORD_AT",
             "PRINT_WORD_AT",
-            "FOUND_WORD_AT",
+            "RESULT_WORD_AT",
         ];
         for (refers, which) in [
-            (words.contains(&"RUN"), "Run"),
-            (words.contains(&"PASS"), "Pass"),
+            (words.contains(&"SLOT_TILE"), "SlotTile"),
+            (words.contains(&"LIFE_TILE"), "LifeTile"),
             (numbers.iter().any(|name| words.contains(name)), "Searches"),
         ] {
             let says = helper.uses.iter().any(|used| format!("{used:?}") == which);

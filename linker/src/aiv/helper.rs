@@ -13,9 +13,9 @@ pub enum Use {
     /// A buffer, by its address.
     Buffer(&'static str),
     /// How many slots are numbered at once.
-    Run,
+    SlotTile,
     /// How many slots are counted at once.
-    Pass,
+    LifeTile,
     /// The numbers of searches over all links, and of passes over whole columns.
     Searches,
 }

@@ -3,9 +3,9 @@
 use super::tier;
 use super::together::Compiled;
 
-/// The statements that synchronise, without the definition of `After`.
+/// The statements that synchronise, without the definition of `SetWaitFlag`.
 pub const CALLS: [&str; 4] =
-    ["After<HardEvent::", "PipeBarrier<", "SetFlag<HardEvent::", "WaitFlag<HardEvent::"];
+    ["SetWaitFlag<HardEvent::", "PipeBarrier<", "SetFlag<HardEvent::", "WaitFlag<HardEvent::"];
 
 /// Leaves out each statement with one of `calls` below the line `from` in turn; `fails` must say of every
 /// mutant that it does, and of the whole text that it does not. All mutants are one file: a number that is set from

@@ -1,6 +1,7 @@
 //! Writes the kernels of the default geometries as a Rust file that the host library embeds.
 //!
-//! A build script calls [`check`] and [`embed`], and the host includes the file that [`embed`] writes.
+//! A build script calls [`check`] and [`embed`], and the host includes the file that [`embed`]
+//! writes.
 
 use std::fs;
 use std::io;
@@ -31,8 +32,8 @@ pub enum Error {
     Cann(#[from] toolchain::Error),
 }
 
-/// Returns the geometries whose kernels a library embeds if they fit a vector core. Kernels for N_q tokens also serve
-/// fewer tokens, so each geometry has the largest N_q with N_q K <= S.
+/// Returns the geometries whose kernels a library embeds if they fit a vector core. Kernels for N_q
+/// tokens also serve fewer tokens, so each geometry has the largest N_q with N_q K <= S.
 pub fn geometries() -> impl Iterator<Item = Params> {
     let shapes = [(8192, 4, 0), (8192, 4, 128), (4096, 2, 0), (4096, 2, 128)];
     shapes.into_iter().map(|(slots, tokens, page)| Params {
@@ -43,7 +44,8 @@ pub fn geometries() -> impl Iterator<Item = Params> {
     })
 }
 
-/// Records Stage One of many geometries and checks that each one keeps the rules of the kernel language.
+/// Records Stage One of many geometries and checks that each one keeps the rules of the kernel
+/// language.
 ///
 /// # Errors
 /// If a geometry breaks a rule: the first such geometry.
@@ -63,12 +65,13 @@ pub fn check() -> Result<(), Error> {
     Ok(())
 }
 
-/// Writes the kernels of [`geometries`] into the folder `out`, compiles them if there is a compiler, and writes
-/// [`FILE`] there: a slice of the host's `Embedded`. Returns the warnings that the build script should print.
+/// Writes the kernels of [`geometries`] into the folder `out`, compiles them if there is a
+/// compiler, and writes [`FILE`] there: a slice of the host's `Embedded`. Returns the warnings that
+/// the build script should print.
 ///
 /// # Errors
-/// If a file cannot be written, or the kernels of a geometry break a rule of the kernel language. If objects are
-/// `required`, also if there is no compiler, or the compiler rejects a kernel.
+/// If a file cannot be written, or the kernels of a geometry break a rule of the kernel language.
+/// If objects are `required`, also if there is no compiler, or the compiler rejects a kernel.
 pub fn embed(
     out: &Path,
     toolchain: Result<Toolchain, toolchain::Error>,
@@ -107,8 +110,8 @@ pub fn embed(
     Ok(warnings)
 }
 
-/// Writes each kernel as one file with its headers included, because the host compiles the embedded text without other
-/// files.
+/// Writes each kernel as one file with its headers included, because the host compiles the embedded
+/// text without other files.
 fn write_texts(folder: &Path, kernels: &Kernels) -> Result<(), Error> {
     fs::create_dir_all(folder).map_err(|e| Error::File(folder.into(), e))?;
     kernels.kernels.iter().try_for_each(|kernel| {

@@ -1,9 +1,10 @@
 //! Models the time of a kernel on a 910B. The figures are computed and not measured.
 //!
-//! [`Work`] counts units of equal cost: vector instructions, their repeats, gathered words, scalar accesses, barriers,
-//! flags and DMAs. [`calls`] returns the work of the calls that an operation of the tape was lowered to, a replay
-//! gives the number of executions and of lanes, and [`Prices`] turn work into cycles. Work is linear, so one replay
-//! serves every set of prices. The work of all pipes of a core is added up, for every kernel: no overlap is assumed.
+//! [`Work`] counts units of equal cost: vector instructions, their repeats, gathered words, scalar
+//! accesses, barriers, flags and DMAs. [`calls`] returns the work of the calls that an operation of
+//! the tape was lowered to, a replay gives the number of executions and of lanes, and [`Prices`]
+//! turn work into cycles. Work is linear, so one replay serves every set of prices. The work of all
+//! pipes of a core is added up, for every kernel: no overlap is assumed.
 
 pub mod calls;
 pub mod setting;
@@ -67,7 +68,8 @@ impl Work {
         Self::of(Unit::Ops, ops as f64) + Self::of(Unit::Repeats, repeats)
     }
 
-    /// Returns the work of `ops` vector instructions over `lanes` words each, with a barrier before each.
+    /// Returns the work of `ops` vector instructions over `lanes` words each, with a barrier before
+    /// each.
     pub fn chain(ops: usize, lanes: usize) -> Self {
         Self::vector(ops, lanes) + Self::of(Unit::Barriers, ops as f64)
     }

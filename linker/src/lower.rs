@@ -1,9 +1,10 @@
 //! Lowers a tape to calls of one vector core of a 910B.
 //!
-//! A sweep becomes a loop over tiles of `TILE` lanes, or of `WIDE` lanes if it needs few registers ([`widths`]). A
-//! load becomes a view of its column, an arithmetic operation one call on the live lanes, and a compare one call on
-//! whole repeats, whose mask bits behind the live lanes no call reads. Operations that the core does not have become
-//! calls of helpers ([`crate::ascendc::helpers`]): appends at any length, scatters, lifetimes and look-ups.
+//! A sweep becomes a loop over tiles of `TILE` lanes, or of `WIDE` lanes if it needs few registers
+//! ([`widths`]). A load becomes a view of its column, an arithmetic operation one call on the live
+//! lanes, and a compare one call on whole repeats, whose mask bits behind the live lanes no call
+//! reads. Operations that the core does not have become calls of helpers
+//! ([`crate::ascendc::helpers`]): appends at any length, scatters, lifetimes and look-ups.
 
 mod alias;
 mod lanes;
@@ -42,8 +43,8 @@ pub struct Lowered {
     pub words: BTreeSet<u32>,
     /// Lists that use the storage of another list.
     pub alias: BTreeMap<ColumnId, ColumnId>,
-    /// Pairs of columns of which the first may use the address of the second: it is written while the second is read
-    /// for the last time.
+    /// Pairs of columns of which the first may use the address of the second: it is written while
+    /// the second is read for the last time.
     pub overlays: Vec<[String; 2]>,
 }
 

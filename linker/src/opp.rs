@@ -1,5 +1,5 @@
-//! Writes a custom operator package around the kernels of a geometry: a project that CANN's CMake functions build. Its
-//! text calls documented interfaces of CANN only.
+//! Writes a custom operator package around the kernels of a geometry: a project that CANN's CMake
+//! functions build. Its text calls documented interfaces of CANN only.
 
 mod operator;
 
@@ -34,8 +34,8 @@ const TEXTS: [(&str, &str); 8] = [
     ("op_kernel/CMakeLists.txt", include_str!("opp/op_kernel.txt.in")),
 ];
 
-/// Returns the files of the project for a geometry. `unit` is the name of the compute unit, such as `ascend910b`, and
-/// `kernels` are written for [`crate::ascendc::kernels::Abi::Operator`].
+/// Returns the files of the project for a geometry. `unit` is the name of the compute unit, such as
+/// `ascend910b`, and `kernels` are written for [`crate::ascendc::kernels::Abi::Operator`].
 pub fn project(p: &Params, unit: &str, kernels: &Kernels) -> Vec<File> {
     let marks: [(&str, String); 12] = [
         ("@UNIT@", unit.into()),

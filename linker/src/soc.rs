@@ -1,5 +1,5 @@
-//! The Ascend chips that kernels are written for. All of them have dav-c220 vector cores. The numbers of cores and the
-//! clocks are those in the platform files of CANN 8.1.
+//! The Ascend chips that kernels are written for. All of them have dav-c220 vector cores. The
+//! numbers of cores and the clocks are those in the platform files of CANN 8.1.
 
 /// An Ascend chip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! Places the buffers of a kernel in the unified buffer.
 //!
-//! A buffer that is live while a request runs has memory of its own. A working column is live from the first to the
-//! last operation of a token that accesses it; columns that are not live at the same time share bytes. Every buffer
-//! starts on a 32-byte block and consists of whole blocks.
+//! A buffer that is live while a request runs has memory of its own. A working column is live from
+//! the first to the last operation of a token that accesses it; columns that are not live at the
+//! same time share bytes. Every buffer starts on a 32-byte block and consists of whole blocks.
 
 use crate::aiv::{Element, Part, Place, word};
 use crate::lower::{Lowered, Register, WIDE_VECTORS, buffer_name, count};
@@ -24,7 +24,7 @@ pub struct Buffer {
     pub at: u32,
     /// Length in bytes; a multiple of 32.
     pub bytes: u32,
-    /// The first and the last operation of a token while which it is live; `None`: it is always live.
+    /// The first and the last operation of a token that access it; `None`: it is always live.
     pub live: Option<(usize, usize)>,
 }
 
@@ -52,7 +52,8 @@ impl Overlap for Plan {
         let find = |name: &str| self.buffers.iter().find(|b| b.name == name);
         let (Some(a), Some(b)) = (find(x), find(y)) else { return x == y };
         if tiles && a.at == b.at && a.element.size() == b.element.size() {
-            // Two columns at one address, or one column: the tiles of different iterations do not overlap.
+            // Two columns at one address, or one column: the tiles of different iterations do not
+            // overlap.
             return one == other;
         }
         a.at < b.at + b.bytes && b.at < a.at + a.bytes
@@ -183,7 +184,8 @@ impl Plan {
         self.bytes = self.insert(name, element, len, self.bytes);
     }
 
-    /// Adds the mask or the vector registers, each of `lanes` lanes. Names of one register have one address.
+    /// Adds the mask or the vector registers, each of `lanes` lanes. Names of one register have one
+    /// address.
     fn registers(&mut self, registers: &[Register], mask: bool, lanes: u32) {
         let (element, len) = if mask { (Element::Mask, lanes / 8) } else { (Element::Word, lanes) };
         let (start, size) = (self.bytes, (len * element.size()).next_multiple_of(32));
@@ -194,9 +196,9 @@ impl Plan {
     }
 }
 
-/// Places columns from the address `start` on, in the order of their first operations. A column that may be written
-/// while another one is read for the last time gets that one's address; any other column gets the smallest address
-/// that is free while it is live.
+/// Places columns from the address `start` on, in the order of their first operations. A column
+/// that may be written while another one is read for the last time gets that one's address; any
+/// other column gets the smallest address that is free while it is live.
 fn place_columns(
     plan: &mut Plan,
     start: u32,
@@ -231,8 +233,8 @@ fn place_columns(
     plan.buffers.extend(placed);
 }
 
-/// Collects the operations of a block in execution order. The body of a branch counts operation by operation, because
-/// it runs at most once; a loop counts as one operation.
+/// Collects the operations of a block in execution order. The body of a branch counts operation by
+/// operation, because it runs at most once; a loop counts as one operation.
 fn flatten<'t>(block: &'t Block, ops: &mut Vec<&'t Op>) {
     for op in &block.ops {
         match &op.body {
@@ -242,7 +244,8 @@ fn flatten<'t>(block: &'t Block, ops: &mut Vec<&'t Op>) {
     }
 }
 
-/// Returns each working column with its length and the first and last operation of a token that accesses it.
+/// Returns each working column with its length and the first and last operation of a token that
+/// accesses it.
 fn columns(kernel: &Lowered) -> BTreeMap<String, (u32, (usize, usize))> {
     let mut columns = BTreeMap::new();
     let tokens = kernel.tape.body.ops.iter().find(|op| matches!(op.code, OpCode::Repeat { .. }));

@@ -149,8 +149,8 @@ fn named_constants(nodes: &[Node]) -> BTreeSet<&'static str> {
     names
 }
 
-/// Returns the constants of searches over all links. Their columns are in the scratch memory, which no sweep uses at
-/// the same time.
+/// Returns the constants of searches over all links. Their columns are in the scratch memory, which
+/// no sweep uses at the same time.
 fn search_constants(p: &Params, plan: &Plan) -> String {
     let shape = Shape { links: p.retries + 1, link_bits: p.link_bits(), slot_bits: p.slot_bits() };
     let (signed, unsigned) = ("int32_t", "uint32_t");

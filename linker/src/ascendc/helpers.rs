@@ -1,7 +1,8 @@
 //! Helper functions that implement operations which the vector unit of a 910B does not have.
 //!
-//! Each file here contains a group of them: for each one the [`Helper`] with its C++ text and its acts, a constructor
-//! of the calls that the lowering makes, and its work, where that depends on more than the lanes of a tile.
+//! Each file here contains a group of them: for each one the [`Helper`] with its C++ text and its
+//! acts, a constructor of the calls that the lowering makes, and its work, where that depends on
+//! more than the lanes of a tile.
 
 pub mod append;
 pub mod basic;

@@ -1,7 +1,8 @@
 //! Writes the AscendC kernels of a geometry: hand-written text around the generated Stage One.
 //!
-//! A kernel is a file that includes `kernel_operator.h` and some of the headers in its folder. The texts are in
-//! `ascendc/kernels`: marks of the form `@NAME@` are replaced, and all other text is emitted unchanged.
+//! A kernel is a file that includes `kernel_operator.h` and some of the headers in its folder. The
+//! texts are in `ascendc/kernels`: marks of the form `@NAME@` are replaced, and all other text is
+//! emitted unchanged.
 
 use avsg_device::batched::Batched;
 use avsg_device::kernels::KernelName;
@@ -36,8 +37,8 @@ macro_rules! text {
 pub enum Abi {
     /// AVSG's host library launches the kernel.
     Direct,
-    /// An operator package launches the kernel, and passes each array that is updated in place a second time, as an
-    /// output behind the other outputs.
+    /// An operator package launches the kernel, and passes each array that is updated in place a
+    /// second time, as an output behind the other outputs.
     Operator,
 }
 
@@ -140,7 +141,8 @@ const HEADERS: [(&str, &str); 6] = [
 /// The additional headers of steps that defer refreshes.
 const LATE: [(&str, &str); 1] = [("avsg_late.h", text!("avsg_late.h"))];
 
-/// Returns the marks and their values in the order of replacement: first the parts, then the values in them.
+/// Returns the marks and their values in the order of replacement: first the parts, then the values
+/// in them.
 fn marks(p: &Params, stage_one: &StageOneText, frame: u32) -> Vec<(&'static str, String)> {
     let generated = [&stage_one.setup, &stage_one.body].map(|t| t.trim_end());
     let lifetimes = i32::from_ne_bytes([p.empty_life().cast_unsigned(); 4]);
@@ -192,18 +194,21 @@ fn marks(p: &Params, stage_one: &StageOneText, frame: u32) -> Vec<(&'static str,
     marks
 }
 
-/// Returns whether a step defers its last refreshes behind its miss list, and cores may share a token.
+/// Returns whether a step defers its last refreshes behind its miss list, and cores may share a
+/// token.
 pub fn defers(p: &Params) -> bool {
     // The slots of a longer row do not fit behind the memory of Stage Two.
     Batched::serves(p) && p.k <= 2048
 }
 
-/// Returns the slots of a row in `avsg_late.h.in`, rounded up, and log2 of the slots of a part at most.
+/// Returns the slots of a row in `avsg_late.h.in`, rounded up, and log2 of the slots of a part at
+/// most.
 fn late_shape(p: &Params) -> (u32, u32) {
     (p.k.next_multiple_of(256), p.slot_bits().min(13))
 }
 
-/// Returns the bytes of UB of a step: the memory of Stage Two, two columns of slots, a mask, a rule and lifetimes.
+/// Returns the bytes of UB of a step: the memory of Stage Two, two columns of slots, a mask, a rule
+/// and lifetimes.
 fn step_bytes(p: &Params) -> u32 {
     let (lanes, shift) = late_shape(p);
     COPY_BYTES + 8 * lanes + lanes / 8 + 512 + (1 << shift)

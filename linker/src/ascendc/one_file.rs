@@ -1,7 +1,7 @@
 //! Joins a kernel and its headers to one text.
 
-/// Returns a text in which the first `#include` of each of these headers is replaced by the header, and each later
-/// one is left out.
+/// Returns a text in which the first `#include` of each of these headers is replaced by the header,
+/// and each later one is left out.
 pub(super) fn one_file(text: &str, headers: &[(&str, String)]) -> String {
     paste(text, headers, &mut Vec::new())
 }

@@ -105,7 +105,8 @@ fn argument(argument: &Argument) -> String {
     }
 }
 
-/// Returns an instruction: its name, its destination and sources, and then the other arguments of AscendC.
+/// Returns an instruction: its name, its destination and sources, and then the other arguments of
+/// AscendC.
 fn instruction(Vector { op, to, from, scalar: s, over }: &Vector) -> String {
     let scalar = s.as_ref().map(scalar);
     let (name, more) = match op {
@@ -243,7 +244,8 @@ fn expr(e: &Expr) -> String {
         Expr::Difference(a, b) => {
             format!("{} - {}", within(a, Level::Sum), within(b, Level::Product))
         }
-        // A product on the right needs no parentheses, because integer multiplication is associative.
+        // A product on the right needs no parentheses, because integer multiplication is
+        // associative.
         Expr::Product(a, b) => {
             format!("{} * {}", within(a, Level::Product), within(b, Level::Product))
         }
@@ -265,7 +267,8 @@ fn expr(e: &Expr) -> String {
     }
 }
 
-/// Returns the index of a word of the header or record line: its constant in `avsg_kernel.h`, if there is one.
+/// Returns the index of a word of the header or record line: its constant in `avsg_kernel.h`, if
+/// there is one.
 fn word_of(line: &str, at: &Expr) -> String {
     let name = match (line, at) {
         ("header", Expr::Number(header::GENERATION)) => "HEADER_GENERATION",

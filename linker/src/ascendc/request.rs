@@ -23,7 +23,8 @@ pub fn fields(p: &Params) -> String {
     })
 }
 
-/// Returns the names of the arrays, which are members of the struct `Gm` and parameters of a kernel.
+/// Returns the names of the arrays, which are members of the struct `Gm` and parameters of a
+/// kernel.
 fn arrays(p: &Params) -> Vec<String> {
     let columns = declared(p).columns;
     let global = columns.iter().filter(|c| matches!(c.kind, Kind::Input | Kind::Output));

@@ -1,4 +1,5 @@
-//! Writes Stage One of a geometry as AscendC: places its buffers, synchronises its calls, and prints them.
+//! Writes Stage One of a geometry as AscendC: places its buffers, synchronises its calls, and
+//! prints them.
 
 use super::declare::{constants, helpers, tensors};
 use super::limits::{FRAME_BYTES, UB_BYTES};
@@ -48,7 +49,8 @@ pub fn stage_one(p: &Params) -> Result<StageOneText, Failed> {
     stage_one_within(p, UB_BYTES - FRAME_BYTES)
 }
 
-/// Writes Stage One of a geometry in `limit` bytes of unified buffer, so that tests cover several tile widths.
+/// Writes Stage One of a geometry in `limit` bytes of unified buffer, so that tests cover several
+/// tile widths.
 ///
 /// # Errors
 /// As [`stage_one`].
@@ -80,8 +82,8 @@ pub fn stage_one_within(p: &Params, limit: u32) -> Result<StageOneText, Failed> 
     })
 }
 
-/// Returns Stage One of a geometry as synchronised calls, with the copies of the table in and out, and the plan of
-/// its buffers.
+/// Returns Stage One of a geometry as synchronised calls, with the copies of the table in and out,
+/// and the plan of its buffers.
 pub(crate) fn placed(p: &Params, limit: u32) -> Result<(Lowered, Plan), Failed> {
     if p.slots < 128 {
         return Err(Failed::TooSmall(p.slots));

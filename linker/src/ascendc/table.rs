@@ -38,7 +38,8 @@ pub fn constants(p: &Params) -> [(&'static str, i32, &'static str); 5] {
     ]
 }
 
-/// Returns the planes of a table: their buffers, their first words in global memory, and their lengths in words.
+/// Returns the planes of a table: their buffers, their first words in global memory, and their
+/// lengths in words.
 fn planes() -> [(Tensor, Global, Expr); 4] {
     let bytes = Tensor::named("bytes").seen_as(View::I32);
     [
@@ -54,8 +55,8 @@ fn planes() -> [(Tensor, Global, Expr); 4] {
     })
 }
 
-/// Returns the calls that copy a table in. Lifetimes are bytes in global memory, and halfs in UB, where the vector
-/// unit compares them.
+/// Returns the calls that copy a table in. Lifetimes are bytes in global memory, and halfs in UB,
+/// where the vector unit compares them.
 pub fn load(p: &Params) -> Vec<Node> {
     let mut nodes = vec![Node::Note("Copies the table in, and clears the record.".into())];
     nodes.extend(planes().map(|(ub, gm, n)| {
@@ -86,7 +87,8 @@ fn cast(to: &str, from: &str, how: Rounding) -> Node {
     vector(VectorOp::Cast(how), to, from, None, Expr::Constant("SLOTS"))
 }
 
-/// Returns the calls that write the constants of a core, which every request reads and none changes.
+/// Returns the calls that write the constants of a core, which every request reads and none
+/// changes.
 pub fn setup(kernel: &Lowered, plan: &Plan) -> Vec<Node> {
     let tile = Expr::Constant("TILE");
     let iota = Tensor::placed("iota", Element::Word, tile.clone());

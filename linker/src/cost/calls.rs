@@ -1,8 +1,8 @@
 //! Counts the work of the calls that an operation was lowered to.
 //!
-//! The work of a tile of a sweep is counted on the lowered kernel, with its barriers and flags, so that the model
-//! agrees with the emitted text. Work that depends on masks, and work of helpers on whole columns, is counted by
-//! functions beside the texts of the helpers.
+//! The work of a tile of a sweep is counted on the lowered kernel, with its barriers and flags, so
+//! that the model agrees with the emitted text. Work that depends on masks, and work of helpers on
+//! whole columns, is counted by functions beside the texts of the helpers.
 
 use super::setting::{Load, dma, scalars};
 use super::{Unit, Work};
@@ -119,7 +119,8 @@ impl Kernel {
     }
 }
 
-/// Returns the work of calls on `lanes` lanes. A call whose result is the count of GatherMask waits for it.
+/// Returns the work of calls on `lanes` lanes. A call whose result is the count of GatherMask waits
+/// for it.
 pub fn of_calls(calls: &[Call], lanes: usize) -> Work {
     calls.iter().map(|call| of_call(call, lanes)).sum()
 }

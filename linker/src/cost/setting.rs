@@ -7,8 +7,9 @@ use super::{Unit, Work};
 pub enum Life {
     /// A column of halfs in UB, as emitted: 128 per repeat, and compares work on them.
     Narrow,
-    /// The top byte of each 32-bit link, as in the paper's Hash-State: int32 has no compare but EQ, so a count takes
-    /// an additional subtraction and sign shift, and a write must read the word first.
+    /// The top byte of each 32-bit link, as in the paper's Hash-State: int32 has no compare but EQ,
+    /// so a count takes an additional subtraction and sign shift, and a write must read the word
+    /// first.
     Packed,
 }
 
@@ -41,8 +42,8 @@ pub struct Load {
 }
 
 impl Setting {
-    /// Returns the work of `ops` instructions over `slots` lifetimes, `step` at a time. Packed lifetimes take two more
-    /// instructions, all on words.
+    /// Returns the work of `ops` instructions over `slots` lifetimes, `step` at a time. Packed
+    /// lifetimes take two more instructions, all on words.
     pub fn passes(&self, slots: usize, step: u32, ops: usize) -> Work {
         let step = step as usize;
         let once = match self.life {
@@ -73,8 +74,8 @@ pub fn wait() -> Work {
     Work::of(Unit::Syncs, 1.0)
 }
 
-/// Returns the work of a DMA of `words` words whose latency is waited for `waits` times: 1 for a copy in, 0 for a
-/// copy out.
+/// Returns the work of a DMA of `words` words whose latency is waited for `waits` times: 1 for a
+/// copy in, 0 for a copy out.
 pub fn dma(words: usize, waits: f64) -> Work {
     let bytes = Work::of(Unit::Bytes, 4.0 * words as f64);
     Work::of(Unit::Dmas, 1.0) + bytes + Work::of(Unit::Waits, waits) + wait()

@@ -1,5 +1,6 @@
-//! Finds lists that can use the storage of another list. A list that grows while another one is swept, and then replaces
-//! it, is a compaction of that list, and its end never passes the lanes that the sweep reads.
+//! Finds lists that can use the storage of another list. A list that grows while another one is
+//! swept, and then replaces it, is a compaction of that list, and its end never passes the lanes
+//! that the sweep reads.
 
 use crate::check::{Refused, Why};
 use crate::tape::{Block, ColumnId, OpCode, Tape, Value};
@@ -29,8 +30,9 @@ fn swept(tape: &Tape, which: fn(OpCode) -> bool) -> impl Iterator<Item = (&Block
     })
 }
 
-/// Returns pairs of columns of which the first may use the address of the second: the first is written in the order
-/// of the lanes, while the sweep reads the second and does not read it after the write.
+/// Returns pairs of columns of which the first may use the address of the second: the first is
+/// written in the order of the lanes, while the sweep reads the second and does not read it after
+/// the write.
 pub fn overlays(tape: &Tape) -> Vec<[(ColumnId, usize); 2]> {
     let mut pairs = Vec::new();
     for (body, at) in swept(tape, |code| matches!(code, OpCode::Append | OpCode::Store)) {
@@ -51,8 +53,8 @@ pub fn overlays(tape: &Tape) -> Vec<[(ColumnId, usize); 2]> {
     pairs
 }
 
-/// Returns whether an append only compacts `list`: column c of the list goes to a column up to c, and no operation reads
-/// a column after it is written.
+/// Returns whether an append only compacts `list`: column c of the list goes to a column up to c,
+/// and no operation reads a column after it is written.
 fn only_compacts(body: &Block, at: usize, list: ColumnId) -> bool {
     let items: BTreeMap<Value, usize> = body
         .ops

@@ -60,7 +60,8 @@ impl Lower<'_> {
         self.out.push(Node::Call(call));
     }
 
-    /// Returns the memory of a vector or mask. A constant is written to all lanes before its first use.
+    /// Returns the memory of a vector or mask. A constant is written to all lanes before its first
+    /// use.
     pub(super) fn operand(&mut self, value: Value) -> Tensor {
         if let Some(known) = self.at.get(&value) {
             return known.clone();
@@ -140,8 +141,8 @@ impl Lower<'_> {
         });
     }
 
-    /// Returns the byte offsets of indices in a column of `len` elements of `1 << by` bytes. Indices that may be out of
-    /// range are masked with `len - 1`.
+    /// Returns the byte offsets of indices in a column of `len` elements of `1 << by` bytes.
+    /// Indices that may be out of range are masked with `len - 1`.
     fn offsets(&mut self, index: Value, len: u32, by: u32) -> Tensor {
         let range = self.ranges[index.0 as usize];
         let last = i32::try_from(len).unwrap_or(i32::MAX) - 1;
@@ -285,7 +286,8 @@ impl Lower<'_> {
         }
     }
 
-    /// Lowers a store. If the last call makes the value and no other operation uses it, that call writes the column.
+    /// Lowers a store. If the last call makes the value and no other operation uses it, that call
+    /// writes the column.
     fn store(&mut self, op: &Op, column: &str) {
         let (value, view) = (op.args[1], Tensor::tile(column));
         if let Some(Op { code: OpCode::Splat(n), .. }) = self.defs.get(&value) {

@@ -1,5 +1,6 @@
-//! Chooses the names of values in the emitted text: the name that the kernel gives, else that of the list that the value
-//! is appended to or of the column that it comes from, else that of the operation.
+//! Chooses the names of values in the emitted text: the name that the kernel gives, else that of
+//! the list that the value is appended to or of the column that it comes from, else that of the
+//! operation.
 
 use super::{Lower, camel};
 use crate::tape::{Block, ColumnId, Op, OpCode, Tape, Type, Value};
@@ -33,8 +34,8 @@ impl Names<'_> {
         self.tape.column(id).items.get(column).copied()
     }
 
-    /// Returns the name that the kernel gives, else that of the list that the value is appended to, else that of its
-    /// only user.
+    /// Returns the name that the kernel gives, else that of the list that the value is appended to,
+    /// else that of its only user.
     fn goal(&self, v: Value) -> Option<&'static str> {
         let appended = |op: &Op| {
             let list = *op.columns.first().filter(|_| op.code == OpCode::Append)?;

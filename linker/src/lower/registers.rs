@@ -1,4 +1,5 @@
-//! Assigns registers to the temporaries of a tile. Names that are live at the same time get different registers.
+//! Assigns registers to the temporaries of a tile. Names that are live at the same time get
+//! different registers.
 
 use crate::aiv::{Act, Buffer, Call, Expr, If, Length, Loop, Node, Operation, Place, Tensor};
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,7 +20,8 @@ pub struct Register {
     pub name: String,
     /// Whether it holds masks.
     pub mask: bool,
-    /// Its number among the masks or vectors. Names that are never live at the same time may share a register.
+    /// Its number among the masks or vectors. Names that are never live at the same time may share
+    /// a register.
     pub number: usize,
 }
 
@@ -37,8 +39,9 @@ struct Name {
 }
 
 impl Names {
-    /// Names every temporary in the calls of a sweep's body. A temporary may reuse the name of one that the same call
-    /// reads for the last time, if that call may write where it reads. `taken` are the other names of the kernel.
+    /// Names every temporary in the calls of a sweep's body. A temporary may reuse the name of one
+    /// that the same call reads for the last time, if that call may write where it reads. `taken`
+    /// are the other names of the kernel.
     pub fn name(&mut self, body: &mut [Node], all: &[Temp], taken: &mut BTreeSet<String>) {
         let mut live: BTreeMap<usize, (usize, usize)> = BTreeMap::new();
         for (n, t) in body.iter().enumerate().flat_map(|(n, node)| temps(node).map(move |t| (n, t)))
@@ -74,8 +77,9 @@ impl Names {
         body.iter_mut().for_each(|node| rename(node, &names));
     }
 
-    /// Assigns a register to every name by graph coloring, names with the most conflicts first. Among the free registers
-    /// a name gets the one with the fewest names of its own sweeps, because calls on one register wait for each other.
+    /// Assigns a register to every name by graph coloring, names with the most conflicts first.
+    /// Among the free registers a name gets the one with the fewest names of its own sweeps,
+    /// because calls on one register wait for each other.
     pub fn registers(&self) -> Vec<Register> {
         let mut order: Vec<_> = self.0.iter().collect();
         let width = |name: &Name| std::cmp::Reverse(name.with.len());
@@ -99,7 +103,8 @@ impl Names {
             let numbers = all.iter().filter(|r| r.mask == mask).map(|r| r.number + 1);
             numbers.max().unwrap_or(0)
         };
-        // The number of registers is that of a coloring in which each name gets the first free register.
+        // The number of registers is that of a coloring in which each name gets the first free
+        // register.
         let first_fit = color([0, 0]);
         let counts = [false, true].map(|mask| count(&first_fit, mask));
         let spread = color(counts);

@@ -1,13 +1,13 @@
 //! Orders the calls of a tile by their depth in the dependence graph.
 //!
-//! A vector instruction that reads the result of another one waits for all instructions before it. Calls without
-//! dependences on each other are therefore adjacent: a tile has as many barriers as its longest dependence chain has
-//! calls, instead of one for nearly every call.
+//! A vector instruction that reads the result of another one waits for all instructions before it.
+//! Calls without dependences on each other are therefore adjacent: a tile has as many barriers as
+//! its longest dependence chain has calls, instead of one for nearly every call.
 
 use crate::aiv::{Act, Call, Node, Place};
 
-/// Reorders calls without branches. Two calls that access the same memory, at least one of which writes, keep their
-/// order. `same` tells whether two places overlap.
+/// Reorders calls without branches. Two calls that access the same memory, at least one of which
+/// writes, keep their order. `same` tells whether two places overlap.
 pub fn by_level(body: Vec<Node>, same: &impl Fn(&Place, &Place) -> bool) -> Vec<Node> {
     let acts: Vec<Vec<Act>> =
         body.iter().map(|node| node.call().map(Call::acts).unwrap_or_default()).collect();

@@ -23,8 +23,8 @@ impl Lower<'_> {
         self.call(call);
     }
 
-    /// Lowers the exchange of a shared row: a copy of this core's part out, a wait for all cores, and a copy of the whole
-    /// row in.
+    /// Lowers the exchange of a shared row: a copy of this core's part out, a wait for all cores,
+    /// and a copy of the whole row in.
     pub(super) fn share(&mut self, op: &Op) {
         let [row, first, part, n] = [0, 1, 2, 3].map(|n| self.scalar(op.args[n]));
         let (column, array) = (self.storage(op.columns[0], 0), self.gm(op.columns[1]));

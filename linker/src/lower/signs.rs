@@ -1,4 +1,5 @@
-//! Lowers sign tests. int32 has no compare but EQ, so a test is an arithmetic shift by 31 and a compare with 0 or -1.
+//! Lowers sign tests. int32 has no compare but EQ, so a test is an arithmetic shift by 31 and a
+//! compare with 0 or -1.
 
 use super::Lower;
 use super::lanes::vector;
@@ -35,7 +36,8 @@ impl Lower<'_> {
         })
     }
 
-    /// Makes the mask of the lanes whose value shifted right by 31 is `sign`: -1 for negative lanes, 0 for the others.
+    /// Makes the mask of the lanes whose value shifted right by 31 is `sign`: -1 for negative
+    /// lanes, 0 for the others.
     pub(super) fn sign(&mut self, out: Option<Value>, value: Value, sign: i32) {
         let number = |n: i32| Some(Scalar::new(n, Type::I32));
         let known = self.signs.get(&value).cloned();

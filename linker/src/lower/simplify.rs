@@ -1,5 +1,5 @@
-//! Simplifies a tape: removes repeated pure operations and operations without effect, so that the text has no lines
-//! for them.
+//! Simplifies a tape: removes repeated pure operations and operations without effect, so that the
+//! text has no lines for them.
 
 use crate::tape::{Block, OpCode, Tape, Value};
 use std::collections::{BTreeMap, BTreeSet};

@@ -11,7 +11,8 @@ impl Lower<'_> {
         camel(self.tape.column(id).name.trim_start_matches("gm_"))
     }
 
-    /// Defines the result of an operation: as the expression itself if `inline` is set, else as a variable.
+    /// Defines the result of an operation: as the expression itself if `inline` is set, else as a
+    /// variable.
     fn define(&mut self, op: &Op, value: Expr, name: &str, inline: bool) {
         let Some(out) = op.out else { return };
         if inline {
@@ -148,7 +149,8 @@ impl Lower<'_> {
     }
 }
 
-/// Returns whether no operation changes a list between the read of its length and the last use of that length.
+/// Returns whether no operation changes a list between the read of its length and the last use of
+/// that length.
 fn lasts(len: Value, list: ColumnId, rest: &[Op]) -> bool {
     let uses = |op: &Op| op.all().any(|op| op.args.contains(&len));
     let writes = |op: &Op| {

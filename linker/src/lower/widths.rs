@@ -1,7 +1,8 @@
 //! Chooses the number of lanes that a sweep takes per iteration.
 //!
-//! The registers of a tile occupy a fixed part of the unified buffer. A sweep that needs at most two vectors and three
-//! masks uses the same bytes for longer vectors, and takes `WIDE` lanes per iteration instead of `TILE`.
+//! The registers of a tile occupy a fixed part of the unified buffer. A sweep that needs at most
+//! two vectors and three masks uses the same bytes for longer vectors, and takes `WIDE` lanes per
+//! iteration instead of `TILE`.
 
 use super::lanes::iota;
 use super::registers::{Register, Temp};
@@ -15,11 +16,13 @@ use crate::tape::{Block, ColumnId, Op, OpCode};
 
 /// Vector registers that a wide sweep may need.
 pub const WIDE_VECTORS: usize = 2;
-/// Mask registers that a wide sweep may need. They have memory of their own, because masks are short.
+/// Mask registers that a wide sweep may need. They have memory of their own, because masks are
+/// short.
 const WIDE_MASKS: usize = 3;
 
 impl Lower<'_> {
-    /// Names the temporaries of a sweep's body and returns its width: wide if the body's registers allow it, else a tile.
+    /// Names the temporaries of a sweep's body and returns its width: wide if the body's registers
+    /// allow it, else a tile.
     pub(super) fn fit_width(&mut self, op: &Op, body: &mut Vec<Node>) -> Width {
         if let Some(width) = self.widen(op, body) {
             return width;
@@ -69,8 +72,8 @@ impl Lower<'_> {
 }
 
 impl Lowered {
-    /// Turns wide sweeps that must finish in one iteration, but would take several of `wide` lanes, into sweeps over
-    /// tiles. They keep their registers, which are long enough for a tile.
+    /// Turns wide sweeps that must finish in one iteration, but would take several of `wide` lanes,
+    /// into sweeps over tiles. They keep their registers, which are long enough for a tile.
     pub fn narrow(&mut self, wide: u32) {
         narrow(&mut self.body, wide);
     }
@@ -124,7 +127,8 @@ fn widen_call(call: &mut Call, width: Width) {
     }
 }
 
-/// Returns the temporary under the name of a wide register, which differs from the names of a tile's registers.
+/// Returns the temporary under the name of a wide register, which differs from the names of a
+/// tile's registers.
 fn wide_name(temp: &Temp) -> Temp {
     let mut letters = temp.name.chars();
     let first = letters.next().map(|c| c.to_ascii_uppercase());

@@ -34,7 +34,8 @@ fn number(kernel: KernelName, arg: Arg) -> i32 {
     at.and_then(|at| i32::try_from(at).ok()).unwrap_or(-1)
 }
 
-/// Returns the numbers of the inputs that the launch scalars depend on, in the order of `avsg::InputNumbers`.
+/// Returns the numbers of the inputs that the launch scalars depend on, in the order of
+/// `avsg::InputNumbers`.
 pub fn input_numbers(kernel: KernelName) -> String {
     let inputs = [Arg::Ids, Arg::State, Arg::BlockTable, Arg::Tables, Arg::HostChunks];
     inputs.map(|arg| number(kernel, arg).to_string()).join(", ")
@@ -93,8 +94,8 @@ pub fn prototype(kernel: KernelName) -> String {
     all.map(|declared| format!("        this->{declared};\n")).collect()
 }
 
-/// The attributes in the order of `avsg::Attr`. Every operator with a batch has the first one, and operators that copy
-/// rows have all.
+/// The attributes in the order of `avsg::Attr`. Every operator with a batch has the first one, and
+/// operators that copy rows have all.
 const ATTRIBUTES: [(&str, &str); 8] = [
     ("pool_units", "REQUIRED).Int()"),
     ("bytes", "REQUIRED).ListInt()"),

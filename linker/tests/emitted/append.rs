@@ -187,7 +187,7 @@ fn every_flag_is_needed() {
     let mode = Mode::Adversarial;
     mutants::every_one_dies(
         &kernel(&paged, "avsg_append").text,
-        "// ---- moving",
+        "// ---- copies",
         &CALLS,
         |kernels| {
             (0..12).any(|seed| {

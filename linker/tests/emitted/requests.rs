@@ -276,7 +276,7 @@ fn every_flag_is_needed() {
         })
     };
     // The window's own flags are shared with Stage Two, whose test needs them.
-    mutants::every_one_dies(&plan, "constexpr int32_t TILE = 16;", &CALLS, fails);
+    mutants::every_one_dies(&plan, "constexpr int32_t PLAN_REQUESTS = 16;", &CALLS, fails);
     let step = emitted(&p, "avsg_step").text;
     let fails = |kernels: &Compiled| {
         (0..16).any(|seed| {
@@ -284,7 +284,7 @@ fn every_flag_is_needed() {
             check(&p, kernels, true, seed, [5, 60][seed as usize % 2], how).is_err()
         })
     };
-    let late = "// What the requests' last tokens hit";
+    let late = "// Refreshes the lifetimes of the slots that the last";
     mutants::every_one_dies(&step, late, &[&CALLS[..], &["SyncAll<"]].concat(), fails);
 }
 

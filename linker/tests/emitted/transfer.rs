@@ -211,7 +211,7 @@ fn every_flag_is_needed() {
     let p = small(0);
     mutants::every_one_dies(
         &kernel(&p, "avsg_transfer").text,
-        "// ---- moving",
+        "// ---- copies",
         &CALLS,
         |kernels| {
             (0..12).any(|seed| {

@@ -6,14 +6,15 @@
 
 namespace avsg {
 
-// A fresh row of the batch, and its target: row `place` of the block in entry `entry` of the block table, or of the pool
-// if there is no block table.
+// A fresh row of the batch, and its target: row `place` of the block in entry `entry` of the block
+// table, or of the pool if there is no block table.
 struct FreshRow {
     int32_t row, place, entry;
 };
 
-// Finds the target of a row: row g of a request belongs to id stableLen + g. Returns false for a row that is not copied:
-// one of a padded request or of a request without stableLen, or one whose id is not below seqLen or has no entry.
+// Finds the target of a row: row g of a request belongs to id stableLen + g. Returns false for a
+// row that is not copied: one of a padded request or of a request without stableLen, or one whose
+// id is not below seqLen or has no entry.
 __aicore__ inline bool FindTarget(const Tiling &t, Window &w, int32_t request, int32_t row, FreshRow &to)
 {
     const int32_t stable = w.Word(STABLE, request);

@@ -1,4 +1,4 @@
-// avsg_kernel.h: the parts that all kernels share: the geometry, the launch scalars, copies, and words of requests.
+// avsg_kernel.h: the geometry, the launch scalars, copies, and words of requests.
 // Wide table, K 2048, N_q 1, S 8192, spread 2, R 7, constant lifetime 127, page 0
 // Written by AVSG's linker; do not edit. Apache-2.0.
 #pragma once
@@ -19,7 +19,7 @@ constexpr int32_t NO_STABLE_LEN = 4194304;  // above every id: nothing is invali
 constexpr int32_t RECORD_WORDS = 16;  // words of a request's record, 64 bytes
 constexpr int32_t RECORD_MISSES = 0;  // word of the misses of token 0; one word for each token
 constexpr int32_t RECORD_TOTAL = 8;  // word of the misses of all tokens
-constexpr int32_t RECORD_STATUS = 9;  // word of status bits: 1 an id is out of range, 2 a row is outside of the pool
+constexpr int32_t RECORD_STATUS = 9;  // word of status bits: 1 bad id, 2 row outside of the pool
 constexpr int32_t HEADER_WORDS = 16;  // words of a table's header, 64 bytes
 constexpr int32_t HEADER_GENERATION = 0;  // word of the generation that the table was built for; 0: none
 constexpr int32_t HEADER_TOP = 1;  // word of the bound that all ids in the table are below
@@ -63,7 +63,8 @@ static_assert(__builtin_offsetof(Tiling, requests) == 0 && __builtin_offsetof(Ti
 
 constexpr uint32_t BLOCK = 32;          // bytes; the unit of addresses and lengths in UB
 
-// Returns the first of the n items that are the share of `core`: floor(core * n / cores), without 32-bit overflow.
+// Returns the first of the n items that are the share of `core`: floor(core * n / cores), without
+// 32-bit overflow.
 __aicore__ inline int32_t ShareBegin(int32_t n, int32_t core, int32_t cores)
 {
     return core * (n / cores) + core * (n % cores) / cores;
@@ -107,7 +108,7 @@ template <typename T> __aicore__ inline LocalTensor<T> Local(uint32_t at, uint32
     return LocalTensor<T>(TPosition::VECCALC, at, AlignToBlock(n * sizeof(T)) / sizeof(T));
 }
 
-// Copies n elements from global memory to UB, and overwrites the rest of the last block. n may be 0.
+// Copies n >= 0 elements from global memory to UB, and overwrites the rest of the last block.
 template <typename T>
 __aicore__ inline void CopyIn(const LocalTensor<T> &to, const GlobalTensor<T> &from, int32_t n)
 {
@@ -115,21 +116,23 @@ __aicore__ inline void CopyIn(const LocalTensor<T> &to, const GlobalTensor<T> &f
     DataCopyPad(to, from, shape, DataCopyPadExtParams<T>{false, 0, 0, 0});
 }
 
-// Copies n elements from UB to global memory, and writes no other byte. n may be 0.
+// Copies n >= 0 elements from UB to global memory, and writes no other byte.
 template <typename T>
 __aicore__ inline void CopyOut(const GlobalTensor<T> &to, const LocalTensor<T> &from, int32_t n)
 {
     DataCopyPad(to, from, DataCopyExtParams{1, static_cast<uint32_t>(n * sizeof(T)), 0, 0, 0});
 }
 
-// Sets and waits for a flag: the second unit of `event` waits until the first one has finished its instructions.
+// Sets and waits for a flag: the second unit of `event` waits until the first one has finished its
+// instructions.
 template <HardEvent event, typename Id> __aicore__ inline void SetWaitFlag(Id id)
 {
     SetFlag<event>(id);
     WaitFlag<event>(id);
 }
 
-// Returns the launch scalars, copied through UB at `at`, because scalar reads of global memory may hit a stale cache.
+// Returns the launch scalars, copied through UB at `at`, because scalar reads of global memory would
+// go through the data cache.
 __aicore__ inline Tiling ReadTiling(GM_ADDR from, uint32_t at)
 {
     const LocalTensor<int32_t> words = Local<int32_t>(at, sizeof(Tiling) / 4);
@@ -148,8 +151,8 @@ __aicore__ inline Tiling ReadTiling(GM_ADDR from, uint32_t at)
 // Numbers of the arrays of a window. The plan and the transfer add different arrays.
 constexpr int32_t CU_Q = 0, STATE = 1, STABLE = 2, SEQ = 3, GENERATION = 4, RECORD = 2;
 
-// A copy of the words of up to `size` adjacent requests, in UB from `base` on. Word() copies the words of other requests
-// when it needs one that is not in the copy.
+// A copy of the words of up to `size` adjacent requests, in UB from `base` on. Word() copies the
+// words of other requests when it needs one that is not in the copy.
 struct Window {
     GlobalTensor<int32_t> from[5];
     int32_t width[5];                   // words per request of each array

@@ -17,9 +17,10 @@ constexpr uint32_t LATE_RULE_AT = LATE_MASK_AT + LATE_LANES / 8;
 constexpr uint32_t LATE_LIFETIMES_AT = LATE_RULE_AT + 256 * 2;
 static_assert(LATE_LIFETIMES_AT + (1 << LATE_SHIFT) == 184224 && 184224 <= UB_BYTES, "late");
 
-// Refreshes the lifetimes of the slots that the last token of each request hit. The lifetimes of a request are divided
-// into parts of whole 64-byte lines, in all at most one per core if LATE_SHIFT allows it. A core loads its first part
-// before it copies any row, and updates it while rows are copied.
+// Refreshes the lifetimes of the slots that the last token of each request hit. The lifetimes of a
+// request are divided into parts of whole 64-byte lines, in all at most one per core if LATE_SHIFT
+// allows it. A core loads its first part before it copies any row, and updates it while rows are
+// copied.
 struct LateRefresh {
     const Tiling &t;
     const Gm &gm;
@@ -47,7 +48,8 @@ struct LateRefresh {
         return Local<int32_t>(LATE_LIFETIMES_AT, (1 << shift) / 4);
     }
 
-    // Issues the copies of this core's next part. Padded requests and requests without tokens have no parts.
+    // Issues the copies of this core's next part. Padded requests and requests without tokens have
+    // no parts.
     __aicore__ inline void LoadNextPart()
     {
         w.count = 0;                    // Stage Two's window has the same memory and has overwritten the words

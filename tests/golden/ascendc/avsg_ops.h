@@ -61,35 +61,37 @@ template <typename T> __aicore__ inline LocalTensor<uint16_t> U16(const LocalTen
     return x.template ReinterpretCast<uint16_t>();
 }
 
-// Rounds a number of lanes up to a multiple of 128, because compares process whole 256-byte repeats. The mask bits at
-// and above `lanes` are undefined, and no later instruction reads them.
+// Rounds a number of lanes up to a multiple of 128, because compares process whole 256-byte
+// repeats. The mask bits at and above `lanes` are undefined, and no later instruction reads them.
 __aicore__ inline int32_t AlignToRepeat(int32_t lanes) { return (lanes + 127) / 128 * 128; }
 
-// dst = src & w for `lanes` 32-bit lanes, rounded up to 64. `word` is the UB address of a block that holds w eight
-// times. And has 16-bit lanes, and strides of 0 make every repeat read that block as the second operand.
+// dst = src & w for `lanes` 32-bit lanes, rounded up to 64. `word` is the UB address of a block
+// that holds w eight times. And has 16-bit lanes, and strides of 0 make every repeat read that
+// block as the second operand.
 __aicore__ inline void AndWord(
     const LocalTensor<int32_t> &dst, const LocalTensor<int32_t> &src, uint32_t word, int32_t lanes)
 {
     And(U16(dst), U16(src), U16(Local<int32_t>(word, 8)), 128, (lanes + 63) / 64, {1, 1, 0, 8, 8, 0});
 }
 
-// dst = src | w for `lanes` 32-bit lanes, rounded up to 64. `word` is the UB address of a block that holds w eight
-// times.
+// dst = src | w for `lanes` 32-bit lanes, rounded up to 64. `word` is the UB address of a block
+// that holds w eight times.
 __aicore__ inline void OrWord(
     const LocalTensor<int32_t> &dst, const LocalTensor<int32_t> &src, uint32_t word, int32_t lanes)
 {
     Or(U16(dst), U16(src), U16(Local<int32_t>(word, 8)), 128, (lanes + 63) / 64, {1, 1, 0, 8, 8, 0});
 }
 
-// dst[i] = mask[i] ? yes[i] : no[i] for `lanes` 32-bit lanes. Select takes 32-bit lanes as floats and does not change
-// their bits.
+// dst[i] = mask[i] ? yes[i] : no[i] for `lanes` 32-bit lanes. Select takes 32-bit lanes as floats
+// and does not change their bits.
 __aicore__ inline void SelectWords(const LocalTensor<int32_t> &dst, const LocalTensor<uint8_t> &mask,
     const LocalTensor<int32_t> &yes, const LocalTensor<int32_t> &no, int32_t lanes)
 {
     Select(F32(dst), mask, F32(yes), F32(no), SELMODE::VSEL_TENSOR_TENSOR_MODE, lanes);
 }
 
-// dst[i] = base + i for n lanes. The first TILE lanes are computed from iota, and each later pass doubles their number.
+// dst[i] = base + i for n lanes. The first TILE lanes are computed from iota, and each later pass
+// doubles their number.
 __aicore__ inline void Indices(const LocalTensor<int32_t> &dst, int32_t base, int32_t n)
 {
     Adds(dst, Local<int32_t>(IOTA_AT, TILE), base, ScalarMin(n, TILE));
@@ -100,8 +102,8 @@ __aicore__ inline void Indices(const LocalTensor<int32_t> &dst, int32_t base, in
     }
 }
 
-// dst = (dst - 2^15) * p + (high mod 2^6) * q for `lanes` lanes. dst is in 0..2^16-1; high is overwritten, and is below
-// 2^6 if bits <= 22.
+// dst = (dst - 2^15) * p + (high mod 2^6) * q for `lanes` lanes. dst is in 0..2^16-1; high is
+// overwritten, and is below 2^6 if bits <= 22.
 __aicore__ inline void SumOfProducts(const LocalTensor<int32_t> &dst, const LocalTensor<int32_t> &high, int32_t bits,
     int32_t p, int32_t q, int32_t lanes)
 {
@@ -117,9 +119,9 @@ __aicore__ inline void SumOfProducts(const LocalTensor<int32_t> &dst, const Loca
     Add(dst, dst, high, lanes);
 }
 
-// dst = (x mod 2^16 - 2^15) * p + (x div 2^16 mod 2^6) * q for `lanes` lanes: the hash of an id, or of an earlier hash.
-// x has no bits above `bits`, which is 22 or 32; `high` is scratch memory of as many lanes. p and q are below 2^15, so
-// no product overflows.
+// dst = (x mod 2^16 - 2^15) * p + (x div 2^16 mod 2^6) * q for `lanes` lanes: the hash of an id, or
+// of an earlier hash. x has no bits above `bits`, which is 22 or 32; `high` is scratch memory of as
+// many lanes. p and q are below 2^15, so no product overflows.
 __aicore__ inline void Mix(const LocalTensor<int32_t> &dst, const LocalTensor<int32_t> &x, int32_t bits, int32_t p,
     int32_t q, const LocalTensor<int32_t> &high, int32_t lanes)
 {
@@ -128,7 +130,8 @@ __aicore__ inline void Mix(const LocalTensor<int32_t> &dst, const LocalTensor<in
     SumOfProducts(dst, high, bits, p, q, lanes);
 }
 
-// Copies the lanes of src under a mask to the start of dst, in order, and returns their number. dst starts on a block.
+// Copies the lanes of src under a mask to the start of dst, in order, and returns their number. dst
+// starts on a block.
 template <typename T, typename U>
 __aicore__ inline int32_t Compact(
     const LocalTensor<T> &dst, const LocalTensor<T> &src, const LocalTensor<U> &mask, int32_t lanes)
@@ -145,13 +148,14 @@ __aicore__ inline int32_t Count(const LocalTensor<uint8_t> &mask, int32_t lanes)
         mask.ReinterpretCast<uint32_t>(), lanes);
 }
 
-// A list has one column per value of an entry. Its first column is appended first, then the next ones under one mask.
+// A list has one column per value of an entry. Its first column is appended first, then the next
+// ones under one mask.
 constexpr bool FIRST_COLUMN = true;
 constexpr bool NEXT_COLUMN = false;
 
-// packed = the words of the list's last, partly filled block, then the lanes of value under a mask; returns the number
-// of both. The words and their own bits lie one repeat before the lanes; lanes <= TILE. The first column extends the
-// mask by those bits, and the next columns reuse it.
+// packed = the words of the list's last, partly filled block, then the lanes of value under a mask;
+// returns the number of both. The words and their own bits lie one repeat before the lanes; lanes
+// <= TILE. The first column extends the mask by those bits, and the next columns reuse it.
 __aicore__ inline int32_t CompactAfterTail(const LocalTensor<int32_t> &packed, const LocalTensor<int32_t> &list,
     int32_t len, const LocalTensor<int32_t> &value, const LocalTensor<uint8_t> &mask, int32_t lanes, bool first)
 {
@@ -167,9 +171,10 @@ __aicore__ inline int32_t CompactAfterTail(const LocalTensor<int32_t> &packed, c
     return Compact(packed, joined, joinedMask.ReinterpretCast<uint32_t>(), 256 + lanes);
 }
 
-// Appends the lanes of value under a mask to one column of a list of len words, and returns their number. GatherMask
-// writes from the start of a block, so the words of a partly filled last block are compacted again with the lanes.
-// `first` is FIRST_COLUMN or NEXT_COLUMN; lanes <= TILE unless len is a multiple of 8.
+// Appends the lanes of value under a mask to one column of a list of len words, and returns their
+// number. GatherMask writes from the start of a block, so the words of a partly filled last block
+// are compacted again with the lanes. `first` is FIRST_COLUMN or NEXT_COLUMN; lanes <= TILE unless
+// len is a multiple of 8.
 __aicore__ inline int32_t Append(const LocalTensor<int32_t> &list, int32_t len, const LocalTensor<int32_t> &value,
     const LocalTensor<uint8_t> &mask, int32_t lanes, bool first)
 {
@@ -185,7 +190,8 @@ __aicore__ inline int32_t Append(const LocalTensor<int32_t> &list, int32_t len, 
     return kept - len % 8;
 }
 
-// Appends as Append does, where value lies in the same memory as the list and not before its end; lanes <= TILE.
+// Appends as Append does, where value lies in the same memory as the list and not before its end;
+// lanes <= TILE.
 __aicore__ inline int32_t AppendInPlace(const LocalTensor<int32_t> &list, int32_t len,
     const LocalTensor<int32_t> &value, const LocalTensor<uint8_t> &mask, int32_t lanes, bool first)
 {
@@ -201,7 +207,8 @@ __aicore__ inline int32_t AppendInPlace(const LocalTensor<int32_t> &list, int32_
     return kept - len % 8;
 }
 
-// column[index[i]] = value[i] for n lanes, in ascending order. The scalar unit writes, because a 910B has no scatter.
+// column[index[i]] = value[i] for n lanes, in ascending order. The scalar unit writes, because a
+// 910B has no scatter.
 __aicore__ inline void ScatterAll(const LocalTensor<int32_t> &column, const LocalTensor<int32_t> &index,
     const LocalTensor<int32_t> &value, int32_t n)
 {
@@ -219,8 +226,9 @@ __aicore__ inline void ScatterAll(const LocalTensor<int32_t> &column, const Loca
     }
 }
 
-// column[index[i]] = value[i] and other[place[i]] = index[i] for n lanes, in ascending order; n <= TILE. Indices and
-// places are cast to 16 bits, so that one 64-bit access reads those of four lanes.
+// column[index[i]] = value[i] and other[place[i]] = index[i] for n lanes, in ascending order; n <=
+// TILE. Indices and places are cast to 16 bits, so that one 64-bit access reads those of four
+// lanes.
 __aicore__ inline void ScatterBoth(const LocalTensor<int32_t> &column, const LocalTensor<int32_t> &index,
     const LocalTensor<int32_t> &value, const LocalTensor<int32_t> &other, const LocalTensor<int32_t> &place, int32_t n)
 {
@@ -310,8 +318,8 @@ __aicore__ inline int32_t CountLe(const LocalTensor<half> &life, int32_t t)
     return n;
 }
 
-// Returns the smallest t in -128..127 with CountLe(life, t) >= need, or 127 if there is none: a bisection that tries
-// `hint` and its neighbour first.
+// Returns the smallest t in -128..127 with CountLe(life, t) >= need, or 127 if there is none: a
+// bisection that tries `hint` and its neighbour first.
 __aicore__ inline int32_t FindThreshold(const LocalTensor<half> &life, int32_t hint, int32_t need)
 {
     int32_t low = -128;
@@ -330,10 +338,10 @@ __aicore__ inline int32_t FindThreshold(const LocalTensor<half> &life, int32_t h
     return low;
 }
 
-// Appends the slots whose lifetime compares by `mode` with t to a list of len words, in ascending order, until the list
-// has `limit` words; returns the new length. The slots of an iteration have 16-bit numbers, relative to its first slot,
-// because GatherMask processes twice as many of them per repeat. The words of the list's last block take part as in
-// CompactAfterTail.
+// Appends the slots whose lifetime compares by `mode` with t to a list of len words, in ascending
+// order, until the list has `limit` words; returns the new length. The slots of an iteration have
+// 16-bit numbers, relative to its first slot, because GatherMask processes twice as many of them
+// per repeat. The words of the list's last block take part as in CompactAfterTail.
 __aicore__ inline int32_t AppendSlots(const LocalTensor<int32_t> &list, int32_t len, const LocalTensor<half> &life,
     CMPMODE mode, int32_t t, int32_t limit)
 {
@@ -370,8 +378,9 @@ __aicore__ inline int32_t AppendSlots(const LocalTensor<int32_t> &list, int32_t 
     return len;
 }
 
-// Copies n words in PLANE_PIECES pieces, starting with piece `turn` modulo their number. Cores that share a request pass
-// different turns, because cores that read the same addresses at once wait for each other.
+// Copies n words in PLANE_PIECES pieces, starting with piece `turn` modulo their number. Cores that
+// share a request pass different turns, because cores that read the same addresses at once wait for
+// each other.
 __aicore__ inline void CopyInStaggered(
     const LocalTensor<int32_t> &to, const GlobalTensor<int32_t> &from, int32_t n, int32_t turn)
 {
@@ -381,7 +390,8 @@ __aicore__ inline void CopyInStaggered(
     }
 }
 
-// Waits for all cores, and returns whether this core has no more work because it does not own the request.
+// Waits for all cores, and returns whether this core has no more work because it does not own the
+// request.
 __aicore__ inline bool IsDoneAfterSyncAll(bool owner)
 {
     SyncAll<true>();
@@ -397,8 +407,9 @@ __aicore__ inline LocalTensor<int32_t> SearchColumn(uint32_t n)
 // Returns the mask of a search: one bit for each of its SEARCH_WORDS links.
 __aicore__ inline LocalTensor<uint8_t> LinkMask() { return Local<uint8_t>(MASK_SCRATCH_AT + BLOCK, SEARCH_WORDS / 8); }
 
-// Gathers the LINKS links of each of `count` probe sequences into search column 1: link n of sequence i goes to lane
-// n * lanes + i. `lanes` is count rounded up to 8; the lanes above count read link 0. Columns 0 and 2 are overwritten.
+// Gathers the LINKS links of each of `count` probe sequences into search column 1: link n of
+// sequence i goes to lane n * lanes + i. `lanes` is count rounded up to 8; the lanes above count
+// read link 0. Columns 0 and 2 are overwritten.
 __aicore__ inline void GatherLinks(
     const LocalTensor<int32_t> &sequence, const LocalTensor<int32_t> &link, int32_t count, int32_t lanes)
 {
@@ -423,12 +434,13 @@ __aicore__ inline void GatherLinks(
     PipeBarrier<PIPE_V>();
 }
 
-// Returns what is added to a search's result at link n of a probe sequence, so that the largest sum is that of the
-// first link and 0 means that there is none.
+// Returns what is added to a search's result at link n of a probe sequence, so that the largest sum
+// is that of the first link and 0 means that there is none.
 __aicore__ inline int32_t LinkPriority(int32_t n) { return (LINKS - 1 - n) * (1 << RESULT_BITS) + 1; }
 
-// dst[i] = the result of sequence i at its first link under LinkMask(), or -1 if there is none, for `count` sequences.
-// `result` has LINKS * lanes words, ordered as GatherLinks orders links, each with its LinkPriority; it is overwritten.
+// dst[i] = the result of sequence i at its first link under LinkMask(), or -1 if there is none, for
+// `count` sequences. `result` has LINKS * lanes words, ordered as GatherLinks orders links, each
+// with its LinkPriority; it is overwritten.
 __aicore__ inline void SelectFirstLink(
     const LocalTensor<int32_t> &dst, const LocalTensor<int32_t> &result, int32_t count, int32_t lanes)
 {
@@ -444,8 +456,9 @@ __aicore__ inline void SelectFirstLink(
     Adds(dst, result, -1, count);
 }
 
-// slot[i] = the slot that contains sought[i], or -1 if no link of its probe sequence names such a slot, for n ids.
-// `sequence` holds each id's first link and stride; `link` and `id` are the table's planes.
+// slot[i] = the slot that contains sought[i], or -1 if no link of its probe sequence names such a
+// slot, for n ids. `sequence` holds each id's first link and stride; `link` and `id` are the
+// table's planes.
 __aicore__ inline void Find(const LocalTensor<int32_t> &slot, const LocalTensor<int32_t> &sequence,
     const LocalTensor<int32_t> &sought, int32_t n, const LocalTensor<int32_t> &link, const LocalTensor<int32_t> &id)
 {
@@ -466,14 +479,16 @@ __aicore__ inline void Find(const LocalTensor<int32_t> &slot, const LocalTensor<
         }
         PipeBarrier<PIPE_V>();
         CompareScalar(LinkMask(), held, 0, CMPMODE::EQ, AlignToRepeat(LINKS * lanes));
-        // The last instruction uses column 1 only, and the next iteration starts with columns 0 and 2.
+        // The last instruction uses column 1 only, and the next iteration starts with columns 0 and
+        // 2.
         SelectFirstLink(slot[base], linkSlot, count, lanes);
     }
 }
 
-// at[i] = the position of the first link of probe sequence i whose print differs from the print of the id in its slot,
-// or -1 if there is none, for n sequences. Such a link may be overwritten; a link that was never written has the print
-// of no id. `link` and `id` are the table's planes, and p and q the multipliers that hash an id.
+// at[i] = the position of the first link of probe sequence i whose print differs from the print of
+// the id in its slot, or -1 if there is none, for n sequences. Such a link may be overwritten; a
+// link that was never written has the print of no id. `link` and `id` are the table's planes, and p
+// and q the multipliers that hash an id.
 __aicore__ inline void FindFree(const LocalTensor<int32_t> &at, const LocalTensor<int32_t> &sequence, int32_t n,
     const LocalTensor<int32_t> &link, const LocalTensor<int32_t> &id, int32_t p, int32_t q)
 {

@@ -25,13 +25,14 @@ __aicore__ inline void PadSlots(const Gm &gm, int32_t row, int32_t from)
     }
 }
 
-// Plans a batch. Each core takes a contiguous run of requests, and the lengths of two runs differ by at most one; or
-// several cores share each request, and then all cores, with or without a request, call SyncAll once. No core returns
-// before that. If `late` is set, cores may share requests, and the refreshes of each request's last token are left to
-// LateRefresh.
+// Plans a batch. Each core takes a contiguous run of requests, and the lengths of two runs differ
+// by at most one; or several cores share each request, and then all cores, with or without a
+// request, call SyncAll once. No core returns before that. If `late` is set, cores may share
+// requests, and the refreshes of each request's last token are left to LateRefresh.
 __aicore__ inline void PlanBatch(const Gm &gm, Window &w, const Tiling &t, bool late)
 {
-    // With fewer cores than the host expected no request is shared, because some part would have no core.
+    // With fewer cores than the host expected no request is shared, because some part would have no
+    // core.
     const int32_t sharers = late && t.sharers * t.requests <= GetBlockNum() ? t.sharers : 1;
     const int32_t core = GetBlockIdx() / sharers;
     const int32_t cores = sharers > 1 ? t.requests : GetBlockNum();
@@ -47,7 +48,8 @@ __aicore__ inline void PlanBatch(const Gm &gm, Window &w, const Tiling &t, bool 
         PipeBarrier<PIPE_ALL>();
     }
     for (int32_t request = begin; request < end; request++) {
-        // The words are limited again, although the host has checked them: a wrong word must not become an address.
+        // The words are limited again, although the host has checked them: a wrong word must not
+        // become an address.
         const int32_t first = w.Word(CU_Q, request);
         const int32_t tokens = ScalarClamp(w.Word(CU_Q, request, 1) - first, 0, TOKENS);
         const int32_t state = w.Word(STATE, request);

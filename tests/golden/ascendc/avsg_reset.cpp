@@ -13,8 +13,8 @@ constexpr uint32_t HEADER_AT = 128;
 constexpr uint32_t FILL_AT = HEADER_AT + 64;
 static_assert(FILL_AT + 3 * FILL * 4 == 24768, "the layout of UB");
 
-// Writes one value to this part's share of the words from..from+n-1 of a table. `fill` is the UB address of FILL words
-// with the value.
+// Writes one value to this part's share of the words from..from+n-1 of a table. `fill` is the UB
+// address of FILL words with the value.
 __aicore__ inline void FillWords(
     const GlobalTensor<int32_t> &table, int32_t from, int32_t n, int32_t part, uint32_t fill)
 {

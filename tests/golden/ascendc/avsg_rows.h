@@ -31,9 +31,10 @@ __aicore__ inline GlobalTensor<uint8_t> Bytes(uint64_t at)
     return Global<uint8_t>(reinterpret_cast<GM_ADDR>(at));
 }
 
-// Rows are copied through the two halves of the staging area alternately: one half is filled while the other is written
-// out. A half is free when its MTE3_MTE2 flag is set. Between InitHalves and DrainHalves the vector unit is idle and
-// CopyRows writes no UB below STAGING_AT, so other work may run between two calls.
+// Rows are copied through the two halves of the staging area alternately: one half is filled while
+// the other is written out. A half is free when its MTE3_MTE2 flag is set. Between InitHalves and
+// DrainHalves the vector unit is idle and CopyRows writes no UB below STAGING_AT, so other work may
+// run between two calls.
 __aicore__ inline void InitHalves()
 {
     SetFlag<HardEvent::MTE3_MTE2>(EVENT_ID0);
@@ -46,7 +47,7 @@ __aicore__ inline void DrainHalves()
     WaitFlag<HardEvent::MTE3_MTE2>(EVENT_ID1);
 }
 
-// Copies n rows, which fit one half, through half 0 or 1. All copies in are issued before the one wait.
+// Copies n rows through half 0 or 1, which they fit. All copies in are issued before the one wait.
 __aicore__ inline void CopyRows(const Tiling &t, const RowCopy *copies, int32_t n, int32_t half)
 {
     const auto event = half == 0 ? EVENT_ID0 : EVENT_ID1;

@@ -7,7 +7,7 @@
 
 namespace avsg {
 
-// The arguments of Stage One for one request. Offsets are in words, from the start of the array in Gm.
+// The arguments of Stage One for one request. Offsets are in words from the start of an array in Gm.
 struct Request {
     int32_t tokens;             // Tokens in this step.
     int32_t k;                  // Ids per token.

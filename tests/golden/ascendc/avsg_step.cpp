@@ -1,5 +1,5 @@
-// avsg_step: Stage One, SyncAll, Stage Two. Launch it in batch schedule mode with at most as many blocks as there are
-// vector cores, because all blocks must run at the same time.
+// avsg_step: Stage One, SyncAll, Stage Two. Launch it in batch schedule mode with at most as many
+// blocks as there are vector cores, because all blocks must run at the same time.
 // Wide table, K 2048, N_q 1, S 8192, spread 2, R 7, constant lifetime 127, page 0
 // Written by AVSG's linker; do not edit. Apache-2.0.
 

@@ -7,19 +7,20 @@
 
 namespace avsg {
 
-// n adjacent entries of one request's miss list, from word `at` of the list buffers on, with the request's first row and
-// its state.
+// n adjacent entries of one request's miss list, from word `at` of the list buffers on, with the
+// request's first row and its state.
 struct MissRun {
     int32_t n, at, first, state;
 };
 
-// The position of a core in the concatenated miss lists: `taken` entries of `request` are before it, and `left` entries
-// of the core's share are behind it.
+// The position of a core in the concatenated miss lists: `taken` entries of `request` are before
+// it, and `left` entries of the core's share are behind it.
 struct Cursor {
     int32_t request, taken, left;
 };
 
-// Copies the slots and host rows of the next misses to the list buffers, and returns the number of runs.
+// Copies the slots and host rows of the next misses to the list buffers, and returns the number of
+// runs.
 __aicore__ inline int32_t LoadMissRuns(
     const Tiling &t, Window &w, const GlobalTensor<int32_t> &missSlot,
     const GlobalTensor<int32_t> &missRow, Cursor &cursor, MissRun *runs)
@@ -74,8 +75,8 @@ __aicore__ inline int32_t RowCopiesOf(
     return n;
 }
 
-// Copies the misses of all requests, in the order of requests and tokens. Core c copies those from ShareBegin(n, c) to
-// ShareBegin(n, c + 1).
+// Copies the misses of all requests, in the order of requests and tokens. Core c copies those from
+// ShareBegin(n, c) to ShareBegin(n, c + 1).
 __aicore__ inline void Transfer(
     const Tiling &t, GM_ADDR cuQ, GM_ADDR state, GM_ADDR missSlot, GM_ADDR missRow, GM_ADDR record,
     GM_ADDR hostChunks, GM_ADDR kv0, GM_ADDR kv1, GM_ADDR fresh0, GM_ADDR fresh1)

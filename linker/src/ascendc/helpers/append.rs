@@ -51,9 +51,9 @@ pub fn count(len: String, mask: Tensor) -> Call {
     call(&COUNT, args, Outcome::Increase(len))
 }
 
-/// Appends the lanes of `value` under `mask` to a column of a list whose length is the variable `len`, with
-/// [`APPEND`] or [`APPEND_IN_PLACE`]. `first` is set for the first column of the list, and `last` for the last one,
-/// whose call increases `len`.
+/// Appends the lanes of `value` under `mask` to a column of a list whose length is the variable
+/// `len`, with [`APPEND`] or [`APPEND_IN_PLACE`]. `first` is set for the first column of the list,
+/// and `last` for the last one, whose call increases `len`.
 pub fn append(
     helper: &'static Helper,
     (column, len): (String, String),
@@ -84,9 +84,9 @@ fn append_acts(call: &HelperCall, in_place: bool) -> Vec<Act> {
     vec![Act::Maybe(tail), v(&[&value, &mask, &packed], &[&list])]
 }
 
-/// Returns the additional work where a list of this many columns ends inside a block: two instructions for the
-/// mask, and for each column a copy of the last block, of the value and of the compacted words, a barrier and a
-/// flag.
+/// Returns the additional work where a list of this many columns ends inside a block: two
+/// instructions for the mask, and for each column a copy of the last block, of the value and of the
+/// compacted words, a barrier and a flag.
 pub fn tail_work(load: &Load, columns: usize) -> Work {
     if load.at.is_multiple_of(8) || columns == 0 {
         return Work::default();

@@ -145,7 +145,8 @@ pub fn refresh_work(setting: &Setting, load: &Load) -> Work {
     scalars((3.0 + setting.packed()) * n) + Work::of(Unit::Gathers, 2.0 * n)
 }
 
-/// Returns the work of [`decay`], two instructions over all slots, and of [`end_step_uses`], three more.
+/// Returns the work of [`decay`], two instructions over all slots, and of [`end_step_uses`], three
+/// more.
 pub fn decay_work(setting: &Setting, load: &Load, ends_uses: bool) -> Work {
     let decay = setting.passes(load.lanes, setting.slots, 2);
     if ends_uses { decay + setting.passes(load.lanes, setting.life_tile, 3) } else { decay }

@@ -23,7 +23,8 @@ pub static LOOKUP: Helper = Helper {
     in_place: false,
 };
 
-/// Calls `to = from[at + index]` for the lanes under a mask whose index is in `0..n`; the others get -1.
+/// Calls `to = from[at + index]` for the lanes under a mask whose index is in `0..n`; the others
+/// get -1.
 pub fn lookup(to: Tensor, from: String, [at, n]: [Expr; 2], [index, mask]: [Tensor; 2]) -> Call {
     let args = vec![
         to.into(),

@@ -25,8 +25,8 @@ pub static MIX: Helper = Helper {
     in_place: false,
 };
 
-/// Calls `to = (x mod 2^16 - 2^15) * p + (x div 2^16 mod 2^6) * q`. `x` has at most `bits` bits, 22 or 32, and
-/// `high` is scratch memory.
+/// Calls `to = (x mod 2^16 - 2^15) * p + (x div 2^16 mod 2^6) * q`. `x` has at most `bits` bits, 22
+/// or 32, and `high` is scratch memory.
 pub fn mix(to: Tensor, x: Tensor, bits: i32, [p, q]: [i32; 2], high: Tensor) -> Call {
     let [p, q] = multipliers([p, q]).map(Argument::from);
     let args = vec![to.into(), x.into(), Expr::from(bits).into(), p, q, high.into()];

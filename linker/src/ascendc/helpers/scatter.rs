@@ -1,4 +1,5 @@
-//! Writes at computed indices. The scalar unit makes them lane by lane, because a 910B has no scatter.
+//! Writes at computed indices. The scalar unit makes them lane by lane, because a 910B has no
+//! scatter.
 
 use super::basic::{COMPACT, call};
 use crate::aiv::{Argument, Asks, Call, Helper, Length, Outcome, TO_S, Tensor, Use, s, ub, v};
@@ -64,8 +65,8 @@ pub fn scatter(column: String, index: Tensor, value: Tensor, mask: Option<Tensor
     call(helper, with_lanes(args), Outcome::None)
 }
 
-/// Joins `column[index] = value` with the scatter `before`, if that one's indices are the values here: one loop
-/// does both.
+/// Joins `column[index] = value` with the scatter `before`, if that one's indices are the values
+/// here: one loop does both.
 pub fn both(before: &Call, column: &str, index: &Tensor, value: &Tensor) -> Option<Call> {
     let before = before.helper().filter(|call| *call.helper == SCATTER_ALL)?;
     if before.args[1] != Argument::from(value.clone()) {
@@ -81,8 +82,8 @@ pub fn work(load: &Load) -> Work {
     scalars(2.0 * load.active as f64 + (load.active % 2) as f64)
 }
 
-/// Returns the work of one of two joined scatters. Both together take three accesses per lane, and five for each
-/// lane behind the last group of four.
+/// Returns the work of one of two joined scatters. Both together take three accesses per lane, and
+/// five for each lane behind the last group of four.
 pub fn work_of_both(load: &Load) -> Work {
     scalars(1.5 * load.active as f64 + (load.active % 4) as f64)
 }

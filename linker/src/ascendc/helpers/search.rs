@@ -63,14 +63,16 @@ pub static FIND: Helper = Helper {
     ],
     acts: |call| {
         let [slot, sequence, sought, link, id] = [0, 1, 2, 4, 5].map(|n| call.place(n));
-        // An iteration starts with columns that the last instruction of the one before does not use.
+        // An iteration starts with columns that the last instruction of the one before does not
+        // use.
         iterations(call, false, &[&sequence, &sought, &link, &id], &[&slot])
     },
     asks: Asks::Never,
     in_place: false,
 };
 
-/// Finds links that may be overwritten, because the id that they were written for has left its slot.
+/// Finds links that may be overwritten, because the id that they were written for has left its
+/// slot.
 pub static FIND_FREE: Helper = Helper {
     name: "FindFree",
     text: include_str!("find_free.h.in"),
@@ -93,8 +95,8 @@ pub static FIND_FREE: Helper = Helper {
     in_place: false,
 };
 
-/// Returns the acts of a search, which computes its result in scratch memory, in any number of iterations. If
-/// `waits` is set, each iteration waits for the one before.
+/// Returns the acts of a search, which computes its result in scratch memory, in any number of
+/// iterations. If `waits` is set, each iteration waits for the one before.
 fn iterations(call: &HelperCall, waits: bool, reads: &[&Place], writes: &[&Place]) -> Vec<Act> {
     let words: Vec<Place> = call.words.iter().map(|&bits| ub(&word(bits))).collect();
     let [scratch, mask, select] = [ub("scratch"), ub("mask_scratch"), ub(SELECT_SCRATCH)];
@@ -126,7 +128,8 @@ impl Shape {
         PRINT_AND_SLOT_BITS - self.slot_bits
     }
 
-    /// Returns the masks that searches use, with the constants that hold the addresses of their blocks.
+    /// Returns the masks that searches use, with the constants that hold the addresses of their
+    /// blocks.
     pub fn words(self) -> [(&'static str, u32); 4] {
         let low = |bits: u32| (1 << bits) - 1;
         [
@@ -174,9 +177,9 @@ pub fn work(setting: &Setting, load: &Load, find: bool, links: usize) -> Work {
     sum
 }
 
-/// Returns the work of one iteration of `Find` or `FindFree`, with `GatherLinks` and `SelectFirstLink`, over
-/// `lanes` ids of `links` links each: instructions over all links, instructions over one link of each id, and
-/// barriers.
+/// Returns the work of one iteration of `Find` or `FindFree`, with `GatherLinks` and
+/// `SelectFirstLink`, over `lanes` ids of `links` links each: instructions over all links,
+/// instructions over one link of each id, and barriers.
 fn iteration_work(find: bool, links: usize, lanes: usize) -> Work {
     let all = links * lanes;
     let halves = links.next_power_of_two().ilog2() as usize;

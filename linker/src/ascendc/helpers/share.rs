@@ -5,7 +5,8 @@ use crate::aiv::{
     Act, Argument, Asks, Call, Expr, Global, Helper, Outcome, Pipe, Sync, Tensor, Use,
 };
 
-/// Copies a plane of a table in pieces; each core that shares the request starts with another piece.
+/// Copies a plane of a table in pieces; each core that shares the request starts with another
+/// piece.
 pub static COPY_IN_STAGGERED: Helper = Helper {
     name: "CopyInStaggered",
     text: include_str!("copy_in_staggered.h.in"),
@@ -18,7 +19,8 @@ pub static COPY_IN_STAGGERED: Helper = Helper {
     in_place: false,
 };
 
-/// Waits for all cores. Copies to global memory stay before it, and copies from global memory behind it.
+/// Waits for all cores. Copies to global memory stay before it, and copies from global memory
+/// behind it.
 pub static IS_DONE_AFTER_SYNC_ALL: Helper = Helper {
     name: "IsDoneAfterSyncAll",
     text: include_str!("is_done_after_sync_all.h.in"),

@@ -15,7 +15,7 @@ pub static COUNT_LE: Helper = Helper::inner(
     &[Use::Helper(&COMPACT), Use::Buffer("mask_scratch"), Use::Buffer("scratch"), Use::LifeTile],
 );
 
-/// Returns the smallest threshold that enough slots do not exceed.
+/// Returns the smallest threshold that the lifetimes of enough slots do not exceed.
 pub static FIND_THRESHOLD: Helper = Helper {
     name: "FindThreshold",
     text: include_str!("find_threshold.h.in"),
@@ -45,13 +45,15 @@ pub static APPEND_SLOTS: Helper = Helper {
     in_place: false,
 };
 
-/// Defines the variable `name`: the smallest threshold that `need` slots do not exceed. The search starts at `hint`.
+/// Defines the variable `name`: the smallest threshold that the lifetimes of `need` slots do not
+/// exceed. The search starts at `hint`.
 pub fn find_threshold(name: String, hint: Expr, need: Expr) -> Call {
     let args = vec![Tensor::named("life").into(), hint.into(), need.into()];
     call(&FIND_THRESHOLD, args, Outcome::Let(name))
 }
 
-/// Appends the slots whose lifetime compares by `how` with `t` to a list, until the list has `limit` slots.
+/// Appends the slots whose lifetime compares by `how` with `t` to a list, until the list has
+/// `limit` slots.
 pub fn append_slots((list, len): (String, String), how: Comparison, [t, limit]: [Expr; 2]) -> Call {
     let args = vec![
         Tensor::named(list).into(),
@@ -80,16 +82,17 @@ fn append_acts(call: &HelperCall) -> Vec<Act> {
     vec![numbers, Act::Maybe([iteration.clone(), iteration].concat()), BARRIER]
 }
 
-/// Returns the work of [`find_threshold`]. `load.lanes` is the number of counts, each of which takes a compare, a
-/// compaction and a read of its result per iteration.
+/// Returns the work of [`find_threshold`]. `load.lanes` is the number of counts, each of which
+/// takes a compare, a compaction and a read of its result per iteration.
 pub fn find_threshold_work(setting: &Setting, load: &Load) -> Work {
     let reads = wait() * f64::from(setting.slots.div_ceil(setting.life_tile));
     (setting.passes(setting.slots as usize, setting.life_tile, 2) + reads) * load.lanes as f64
         + Work::of(Unit::Barriers, 1.0)
 }
 
-/// Returns the work of [`append_slots`]: the numbers of a tile of slots; then, per tile, a fill, a compare, the last
-/// words of the list, a cast and a compaction; and three instructions that turn the result into words of the list.
+/// Returns the work of [`append_slots`]: the numbers of a tile of slots; then, per tile, a fill, a
+/// compare, the last words of the list, a cast and a compaction; and three instructions that turn
+/// the result into words of the list.
 pub fn append_slots_work(setting: &Setting, load: &Load) -> Work {
     let Setting { slot_tile, tile, .. } = *setting;
     let tiles = load.lanes.div_ceil(slot_tile as usize).max(1) as f64;

@@ -127,6 +127,7 @@ pub fn constants(p: &Params, plan: &Plan, nodes: &[Node], helpers: &[&'static He
         }
     }
     let addresses = addresses(nodes, helpers);
+    out += "// Byte addresses in UB. The block at WORD_x_AT holds the word x (hexadecimal) eight times.\n";
     for b in plan.buffers.iter().filter(|b| addresses.contains(&b.name)) {
         let _ = writeln!(out, "constexpr uint32_t {} = {};", address(&b.name), b.at);
     }

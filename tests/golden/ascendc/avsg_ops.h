@@ -20,6 +20,7 @@ constexpr int32_t MIX_P = 27381;  // multiplies the low 16 bits of an id
 constexpr int32_t MIX_Q = 2305;  // multiplies the next 6 bits of an id
 constexpr int32_t STRIDE_P = 15605;  // multiplies the low 16 bits of a mixed word
 constexpr int32_t STRIDE_Q = 3809;  // multiplies the next 6 bits of a mixed word
+// Byte addresses in UB. The block at WORD_x_AT holds the word x (hexadecimal) eight times.
 constexpr uint32_t WORD_1_AT = 160;
 constexpr uint32_t WORD_3F_AT = 192;
 constexpr uint32_t WORD_3FF_AT = 224;

@@ -1,4 +1,4 @@
-//! From a checked kernel to the text of a device's language. All C++ lies here.
+//! Writes a checked kernel as AscendC. All C++ text is in this module.
 
 mod declare;
 pub mod helpers;
@@ -17,10 +17,10 @@ pub use stage_one::{Failed, StageOneText, stage_one, stage_one_within};
 use avsg_device::params::Params;
 use kernels::{Abi, Kernels, kernels};
 
-/// All kernels of a geometry as AscendC.
+/// Returns all kernels of a geometry as AscendC.
 ///
 /// # Errors
-/// If Stage One breaks a law of the kernel language, or does not fit the unified buffer.
+/// If Stage One breaks a rule of the kernel language, or does not fit the unified buffer.
 pub fn ascendc(p: &Params, abi: Abi) -> Result<Kernels, Failed> {
     Ok(kernels(p, &stage_one(p)?, abi)?)
 }

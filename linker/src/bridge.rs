@@ -1,6 +1,7 @@
-//! From the linker to the library: the kernels of the default geometries, for a host to embed.
+//! Writes the kernels of the default geometries as a Rust file that the host library embeds.
 //!
-//! A build script calls [`check`] and [`embed`]. The host includes the Rust file that the second one writes.
+//! A build script calls [`check`] and [`embed`], and the host includes the file that [`embed`]
+//! writes.
 
 use std::fs;
 use std::io;
@@ -17,9 +18,9 @@ use crate::toolchain::{self, Toolchain};
 /// The name of the Rust file that [`embed`] writes.
 pub const FILE: &str = "embedded.rs";
 
-/// Why nothing can be embedded.
+/// The reason why the kernels cannot be checked or embedded.
 #[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages say it")]
+#[expect(missing_docs, reason = "the message of each variant says it")]
 pub enum Error {
     #[error("Stage One of {0}: {1}")]
     Refused(String, Refused),
@@ -31,8 +32,8 @@ pub enum Error {
     Cann(#[from] toolchain::Error),
 }
 
-/// The geometries whose kernels a library embeds, where they fit a vector core. Kernels of N_q tokens serve
-/// fewer as well, so each is here with the most that its slots hold.
+/// Returns the geometries whose kernels a library embeds if they fit a vector core. Kernels for N_q
+/// tokens also serve fewer tokens, so each geometry has the largest N_q with N_q K <= S.
 pub fn geometries() -> impl Iterator<Item = Params> {
     let shapes = [(8192, 4, 0), (8192, 4, 128), (4096, 2, 0), (4096, 2, 128)];
     shapes.into_iter().map(|(slots, tokens, page)| Params {
@@ -43,10 +44,11 @@ pub fn geometries() -> impl Iterator<Item = Params> {
     })
 }
 
-/// Records Stage One of many geometries and proves of each that it keeps the laws of the kernel language.
+/// Records Stage One of many geometries and checks that each one keeps the rules of the kernel
+/// language.
 ///
 /// # Errors
-/// The first geometry of which that is not so.
+/// If a geometry breaks a rule: the first such geometry.
 pub fn check() -> Result<(), Error> {
     for slots in [4096, 8192, 16384] {
         let wide = Params { lifetime: Lifetime::frequency(), ..Params::wide(2048, 1, slots) };
@@ -63,12 +65,13 @@ pub fn check() -> Result<(), Error> {
     Ok(())
 }
 
-/// Writes the kernels of [`geometries`] into `out`, compiles them where a compiler was found, and writes
-/// [`FILE`] there: a slice of the host's `Embedded`. Returns what a build should warn of.
+/// Writes the kernels of [`geometries`] into the folder `out`, compiles them if there is a
+/// compiler, and writes [`FILE`] there: a slice of the host's `Embedded`. Returns the warnings that
+/// the build script should print.
 ///
 /// # Errors
-/// If a file cannot be written, or the kernels of a geometry break a law; where objects are `required`,
-/// also if there is no compiler or it refuses a kernel.
+/// If a file cannot be written, or the kernels of a geometry break a rule of the kernel language.
+/// If objects are `required`, also if there is no compiler, or the compiler rejects a kernel.
 pub fn embed(
     out: &Path,
     toolchain: Result<Toolchain, toolchain::Error>,
@@ -76,13 +79,13 @@ pub fn embed(
 ) -> Result<Vec<String>, Error> {
     let toolchain = match toolchain {
         Err(missing) if required => return Err(missing.into()),
-        found => found.ok(),
+        tool => tool.ok(),
     };
     let (mut entries, mut warnings) = (String::new(), Vec::new());
     for (n, p) in geometries().enumerate() {
         let kernels = match ascendc(&p, Abi::Direct) {
             Err(Failed::TooLarge(_)) => continue,
-            made => made.map_err(|failed| Error::Failed(p.to_string(), failed))?,
+            result => result.map_err(|failed| Error::Failed(p.to_string(), failed))?,
         };
         let name = format!("kernels{n}");
         let folder = out.join(&name);
@@ -107,7 +110,8 @@ pub fn embed(
     Ok(warnings)
 }
 
-/// Each kernel as one file: what lies in memory has no headers beside it.
+/// Writes each kernel as one file with its headers included, because the host compiles the embedded
+/// text without other files.
 fn write_texts(folder: &Path, kernels: &Kernels) -> Result<(), Error> {
     fs::create_dir_all(folder).map_err(|e| Error::File(folder.into(), e))?;
     kernels.kernels.iter().try_for_each(|kernel| {
@@ -126,14 +130,14 @@ fn write(file: &Path, text: &str) -> Result<(), Error> {
     fs::write(file, text).map_err(|e| Error::File(file.into(), e))
 }
 
-/// The kernels' files as Rust: an array in the kernels' own order.
+/// Returns a Rust array of the kernels' files, in the order of the kernels.
 fn list(include: &str, folder: &str, kernels: &Kernels, end: &str) -> String {
     let file = |name| format!("{include}!(\"{folder}/{name}.{end}\")");
     let files: Vec<_> = kernels.kernels.iter().map(|kernel| file(kernel.name)).collect();
     format!("[{}]", files.join(", "))
 }
 
-/// A geometry as Rust.
+/// Returns a geometry as a Rust expression.
 fn expression(p: &Params) -> String {
     let Params { table, lifetime, k, tokens, slots, spread, retries, page } = p;
     let lifetime = match lifetime {

@@ -1,39 +1,40 @@
-//! What a kernel takes on a 910B: a model, not a measurement.
+//! Models the time of a kernel on a 910B. The figures are computed and not measured.
 //!
-//! [`Work`] counts what the machine does in units that cost alike: vector ops, their repeats, gathered
-//! words, scalar accesses, barriers, flags, DMAs. [`calls`] says how much work the calls are that an op of
-//! the tape was lowered to, a replay how often and on how many lanes, and [`Prices`] turn it into cycles. Work is linear, so one replay serves every set of prices. All work of a core is
-//! added up: no overlap of pipes is assumed, for nobody's kernel.
+//! [`Work`] counts units of equal cost: vector instructions, their repeats, gathered words, scalar
+//! accesses, barriers, flags and DMAs. [`calls`] returns the work of the calls that an operation of
+//! the tape was lowered to, a replay gives the number of executions and of lanes, and [`Prices`]
+//! turn work into cycles. Work is linear, so one replay serves every set of prices. The work of all
+//! pipes of a core is added up, for every kernel: no overlap is assumed.
 
 pub mod calls;
 pub mod setting;
 
 use std::ops::{Add, AddAssign, Mul};
 
-/// What is counted.
+/// A unit of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
-    /// Vector ops: their heads.
+    /// Vector instructions, without their repeats.
     Ops,
-    /// Barriers between vector ops.
+    /// Barriers between vector instructions.
     Barriers,
-    /// Repeats of 64 words.
+    /// Repeats of vector instructions, of 64 words each.
     Repeats,
-    /// Gathered words.
+    /// Words that vector instructions gather.
     Gathers,
-    /// Scalar accesses to UB.
+    /// Accesses of the scalar unit to UB.
     Scalars,
     /// Flags between pipes.
     Syncs,
-    /// DMAs.
+    /// DMAs that are issued.
     Dmas,
-    /// DMAs that something waits for.
+    /// DMAs whose latency a unit waits for.
     Waits,
-    /// Bytes between GM and UB.
+    /// Bytes that DMAs copy between GM and UB.
     Bytes,
 }
 
-/// The units, with their names.
+/// All units, with their names in reports.
 pub const UNITS: [(Unit, &str); 9] = [
     (Unit::Ops, "vector op heads"),
     (Unit::Barriers, "vector barriers"),
@@ -46,48 +47,49 @@ pub const UNITS: [(Unit, &str); 9] = [
     (Unit::Bytes, "DMA bytes"),
 ];
 
-/// Cycles of each unit.
+/// Cycles per unit, in the order of [`UNITS`].
 pub type Prices = [f64; UNITS.len()];
 
-/// How much of each unit.
+/// Amounts of all units, in the order of [`UNITS`].
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Work(Prices);
 
 impl Work {
-    /// So much of one unit.
+    /// Returns `n` of one unit.
     pub fn of(unit: Unit, n: f64) -> Self {
         let mut work = Self::default();
         work.0[unit as usize] = n;
         work
     }
 
-    /// `ops` vector ops over `lanes` words each.
+    /// Returns the work of `ops` vector instructions over `lanes` words each.
     pub fn vector(ops: usize, lanes: usize) -> Self {
         let repeats = (ops * lanes.div_ceil(64)) as f64;
         Self::of(Unit::Ops, ops as f64) + Self::of(Unit::Repeats, repeats)
     }
 
-    /// The same, each behind a barrier.
+    /// Returns the work of `ops` vector instructions over `lanes` words each, with a barrier before
+    /// each.
     pub fn chain(ops: usize, lanes: usize) -> Self {
         Self::vector(ops, lanes) + Self::of(Unit::Barriers, ops as f64)
     }
 
-    /// `ops` gathers of `lanes` words each, each behind a barrier.
+    /// Returns the work of `ops` gathers of `lanes` words each, with a barrier before each.
     pub fn gathers(ops: usize, lanes: usize) -> Self {
         Self::chain(ops, 0) + Self::of(Unit::Gathers, (ops * lanes) as f64)
     }
 
-    /// So much of one unit is in it.
+    /// Returns the amount of one unit.
     pub fn get(&self, unit: Unit) -> f64 {
         self.0[unit as usize]
     }
 
-    /// Cycles, unit by unit.
+    /// Returns the cycles of each unit.
     pub fn terms(&self, prices: &Prices) -> Prices {
         std::array::from_fn(|unit| self.0[unit] * prices[unit])
     }
 
-    /// Cycles.
+    /// Returns the cycles of all units together.
     pub fn cycles(&self, prices: &Prices) -> f64 {
         self.terms(prices).iter().sum()
     }

@@ -1,9 +1,10 @@
-//! From a tape to calls of one vector core: what every op becomes on a 910B.
+//! Lowers a tape to calls of one vector core of a 910B.
 //!
-//! A sweep is a loop over tiles of `TILE` lanes, or of `WIDE` where it needs few registers ([`widths`]). A load is a view of its column, arithmetic one call on
-//! exactly the live lanes, a compare one over whole repeats, whose junk bits behind the live lanes
-//! nothing looks at. What the core lacks, helpers make of what it has ([`crate::ascendc::helpers`]):
-//! appends at any length, scatters, lifetimes, look-ups.
+//! A sweep becomes a loop over tiles of `TILE` lanes, or of `WIDE` lanes if it needs few registers
+//! ([`widths`]). A load becomes a view of its column, an arithmetic operation one call on the live
+//! lanes, and a compare one call on whole repeats, whose mask bits behind the live lanes no call
+//! reads. Operations that the core does not have become calls of helpers
+//! ([`crate::ascendc::helpers`]): appends at any length, scatters, lifetimes and look-ups.
 
 mod alias;
 mod lanes;
@@ -27,29 +28,49 @@ use registers::Temp;
 use std::collections::{BTreeMap, BTreeSet};
 pub use widths::{WIDE_VECTORS, count};
 
-/// A kernel as calls, and what they need to be placed and written.
+/// A kernel as calls, with the facts that placing and printing it need.
 #[derive(Debug)]
 pub struct Lowered {
-    /// The tape that was lowered: simplified.
+    /// The tape that was lowered, after simplification.
     pub tape: Tape,
-    /// Stage One of one request, without the table's way in and out.
+    /// Stage One of one request, without the copies of the table in and out.
     pub body: Vec<Node>,
     /// Vector and mask registers of a tile.
     pub registers: Vec<Register>,
-    /// Vector and mask registers of sweeps that take `WIDE` lanes per round.
+    /// Vector and mask registers of sweeps that take `WIDE` lanes per iteration.
     pub wide: Vec<Register>,
-    /// Words that calls take from blocks of their own.
+    /// Words that calls read from blocks, which contain nothing else.
     pub words: BTreeSet<u32>,
-    /// Lists that share another one's storage.
+    /// Lists that use the storage of another list.
     pub alias: BTreeMap<ColumnId, ColumnId>,
-    /// Columns that may begin where another one ends, though both are touched then.
+    /// Pairs of columns of which the first may use the address of the second: it is written while
+    /// the second is read for the last time.
     pub overlays: Vec<[String; 2]>,
 }
 
-/// Names that the text has besides those of columns: buffers of helpers, and variables.
+/// Names in the text besides those of columns: buffers of helpers, and variables.
 const FIXED: [&str; 21] = [
-    "header", "record", "word", "keep", "iota", "stage", "packed", "scratch", "rule", "lives",
-    "cells", "bytes", "lanes", "whole", "base", "token", "round", "probe", "again", "gm", "q",
+    "header",
+    "record",
+    "word",
+    "mask_scratch",
+    "iota",
+    "lane_scratch",
+    "packed",
+    "scratch",
+    "rule",
+    "lifetimes",
+    "entry_blocks",
+    "bytes",
+    "lanes",
+    "alignedLanes",
+    "base",
+    "token",
+    "round",
+    "probe",
+    "again",
+    "gm",
+    "q",
 ];
 
 struct Lower<'t> {
@@ -58,22 +79,23 @@ struct Lower<'t> {
     uses: BTreeMap<Value, usize>,
     defs: BTreeMap<Value, Op>,
     scalars: BTreeMap<Value, Expr>,
-    /// Vectors and masks.
+    /// The tensors of vectors and masks.
     at: BTreeMap<Value, Tensor>,
+    /// Vectors of lifetimes, which are halfs.
     halves: BTreeSet<Value>,
-    /// Masks that hold for all lanes. They are made only if somebody needs one.
+    /// Masks that are set in all lanes. A call writes one only if another call reads it.
     all: BTreeSet<Value>,
-    /// Signs, spread over the word, of the tile's vectors.
+    /// Vectors whose lanes are the signs, 0 or -1, of the tile's vectors.
     signs: BTreeMap<Value, Tensor>,
-    /// What the tile's values are called.
+    /// Names for the tile's values.
     called: BTreeMap<Value, String>,
     temps: Vec<Temp>,
     registers: registers::Names,
     /// The registers of wide sweeps.
     wide: registers::Names,
-    /// Lists that are empty where the next op runs.
+    /// Lists that are empty before the next operation.
     empty: BTreeSet<ColumnId>,
-    /// Names of scalars that are taken.
+    /// Names that are in use.
     taken: BTreeSet<String>,
     alias: BTreeMap<ColumnId, ColumnId>,
     overlays: Vec<[String; 2]>,
@@ -84,7 +106,7 @@ struct Lower<'t> {
 /// Lowers a checked tape of Stage One.
 ///
 /// # Errors
-/// If the tape breaks a law, or moves a list that cannot share its storage.
+/// If the tape breaks a rule of the kernel language, or moves a list that cannot share its storage.
 pub fn lower(tape: &Tape) -> Result<Lowered, Refused> {
     let ranges = ranges::of_values(tape)?;
     let tape = simplify::simplify(tape);
@@ -130,7 +152,7 @@ pub fn lower(tape: &Tape) -> Result<Lowered, Refused> {
     Ok(Lowered { body: out, registers, wide, words, alias, overlays, tape })
 }
 
-/// The name of a column's storage, or of one column of a list.
+/// Returns the name of a column's buffer, or of the buffer of one column of a list.
 pub fn buffer_name(c: &Column, column: usize) -> String {
     match c.kind {
         Kind::List { width } if width > 1 => format!("{}{column}", camel(&c.name)),
@@ -138,7 +160,7 @@ pub fn buffer_name(c: &Column, column: usize) -> String {
     }
 }
 
-/// `ids_stride` as `idsStride`.
+/// Returns a name in camel case: `idsStride` for `ids_stride`.
 pub fn camel(name: &str) -> String {
     let mut up = false;
     let letter = |c: char| {
@@ -172,7 +194,7 @@ impl Lower<'_> {
         self.scalars.extend(body.binds.map(|b| (b, Expr::name(variable))));
         let outer = std::mem::take(&mut self.out);
         self.depth += 1;
-        // A later round begins with what an earlier one left.
+        // A later iteration starts with the lists of the one before.
         self.empty.clear();
         self.block(body);
         self.empty.clear();
@@ -186,7 +208,7 @@ impl Lower<'_> {
         let outer = std::mem::take(&mut self.out);
         let empty = self.empty.clone();
         self.block(body);
-        // What the body cleared is empty only if the body ran.
+        // A list that the body cleared is empty only if the body ran.
         self.empty.retain(|list| empty.contains(list));
         let body = std::mem::replace(&mut self.out, outer);
         if let (Some(Node::If(before)), Expr::Not(same)) = (self.out.last_mut(), &condition)
@@ -227,7 +249,7 @@ impl Lower<'_> {
         let width = self.fit_width(op, &mut inner);
         let mut lengths = inner.iter().filter_map(Node::call).flat_map(Call::lengths);
         if lengths.any(Length::whole_repeats) {
-            inner.insert(1, Node::Call(basic::whole()));
+            inner.insert(1, Node::Call(basic::aligned_lanes()));
         }
         self.push_loop(op, "base", (n, Some(width)), inner);
     }
@@ -245,7 +267,7 @@ impl Lower<'_> {
         self.out.push(Node::Loop(Loop { variable, bound, width, always, sync, body }));
     }
 
-    /// The name of a column's storage.
+    /// Returns the name of the buffer of a column, or of the list that shares its storage.
     fn storage(&self, id: ColumnId, column: usize) -> String {
         buffer_name(self.tape.column(*self.alias.get(&id).unwrap_or(&id)), column)
     }
@@ -254,12 +276,12 @@ impl Lower<'_> {
         format!("{}Len", camel(&self.tape.column(id).name))
     }
 
-    /// A scalar as an operand.
+    /// Returns a scalar as an operand.
     fn scalar(&self, value: Value) -> Expr {
         self.scalars.get(&value).cloned().unwrap_or(Expr::Number(0))
     }
 
-    /// A name for a scalar that no other one has.
+    /// Gives a scalar a name that is not in use, and returns it.
     fn fresh_name(&mut self, value: Value, name: &str) -> String {
         let numbered = (2..).map(|n| format!("{name}{n}"));
         let mut all = std::iter::once(name.to_string()).chain(numbered);

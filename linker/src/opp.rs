@@ -1,5 +1,5 @@
-//! A custom operator package around the kernels of a geometry: a project that CANN's own CMake
-//! functions build. All text is ours; what it calls is the documented interface.
+//! Writes a custom operator package around the kernels of a geometry: a project that CANN's CMake
+//! functions build. Its text calls documented interfaces of CANN only.
 
 mod operator;
 
@@ -12,14 +12,14 @@ use avsg_device::tiling::{HALF_BYTES, MAX_CHUNKS, MAX_HALF_ROWS, Tiling, rules};
 use crate::ascendc::kernels::Kernels;
 use avsg_device::memory::table_words;
 
-/// One file of a project.
+/// A file of a project.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct File {
-    /// Below the project's folder.
+    /// Its path in the project's folder.
     pub path: String,
-    /// What it holds.
+    /// Its contents.
     pub bytes: Vec<u8>,
-    /// Whether it is a program.
+    /// Whether it is executable.
     pub executable: bool,
 }
 
@@ -34,8 +34,8 @@ const TEXTS: [(&str, &str); 8] = [
     ("op_kernel/CMakeLists.txt", include_str!("opp/op_kernel.txt.in")),
 ];
 
-/// The project of a geometry. `unit` is the compute unit's name, such as `ascend910b`; `kernels` are
-/// written for [`crate::ascendc::kernels::Abi::Operator`].
+/// Returns the files of the project for a geometry. `unit` is the name of the compute unit, such as
+/// `ascend910b`, and `kernels` are written for [`crate::ascendc::kernels::Abi::Operator`].
 pub fn project(p: &Params, unit: &str, kernels: &Kernels) -> Vec<File> {
     let marks: [(&str, String); 12] = [
         ("@UNIT@", unit.into()),
@@ -58,7 +58,7 @@ pub fn project(p: &Params, unit: &str, kernels: &Kernels) -> Vec<File> {
     let operators = KernelName::ALL.map(|kernel| {
         let marks = [
             ("@OP@", operator::name(kernel)),
-            ("@PLACES@", operator::places(kernel)),
+            ("@INPUTS@", operator::input_numbers(kernel)),
             ("@SHAPES@", operator::shapes(kernel)),
             ("@TYPES@", operator::types(kernel)),
             ("@PROTOTYPE@", operator::prototype(kernel)),
@@ -79,7 +79,7 @@ pub fn project(p: &Params, unit: &str, kernels: &Kernels) -> Vec<File> {
     files
 }
 
-/// The fields of the tiling data, in CANN's words.
+/// Returns the declarations of the tiling data's fields with CANN's macros.
 fn fields() -> String {
     let one = |field: &avsg_device::tiling::Field| match field.array {
         0 => format!("    TILING_DATA_FIELD_DEF(int32_t, {});", field.name),

@@ -1,21 +1,21 @@
-//! The Ascend chips that kernels are written for: all have dav-c220 vector cores. Cores and
-//! clocks are those of the platform files of CANN 8.1.
+//! The Ascend chips that kernels are written for. All of them have dav-c220 vector cores. The
+//! numbers of cores and the clocks are those in the platform files of CANN 8.1.
 
-/// One chip.
+/// An Ascend chip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Soc {
-    /// Its name, in lower case.
+    /// Its name in lower case.
     pub name: &'static str,
-    /// Its family, as operator packages call it.
+    /// The name of its family in operator packages.
     pub unit: &'static str,
-    /// Vector cores: the most blocks that a kernel with SyncAll may have.
+    /// Vector cores; a kernel with SyncAll may have at most as many blocks.
     pub cores: u32,
-    /// Their clock.
+    /// The clock of its vector cores, in MHz.
     pub mhz: u32,
 }
 
 impl Soc {
-    /// Microseconds of cycles.
+    /// Returns the microseconds of a number of cycles.
     pub fn us(&self, cycles: f64) -> f64 {
         cycles / f64::from(self.mhz)
     }
@@ -25,7 +25,7 @@ const fn soc(name: &'static str, unit: &'static str, cores: u32, mhz: u32) -> So
     Soc { name, unit, cores, mhz }
 }
 
-/// All of them.
+/// All supported chips.
 pub const ALL: [Soc; 10] = [
     soc("ascend910b1", "ascend910b", 48, 1850),
     soc("ascend910b2", "ascend910b", 48, 1800),
@@ -39,10 +39,10 @@ pub const ALL: [Soc; 10] = [
     soc("ascend910_9362", "ascend910_93", 40, 1500),
 ];
 
-/// The paper's: 40 copying cores fit its transfer times.
+/// The chip of the paper's measurements; 40 copying cores agree with its transfer times.
 pub const OF_THE_PAPER: Soc = ALL[2];
 
-/// The chip of a name, in any case.
+/// Returns the chip with a name in any case; `None` if there is none.
 pub fn find(name: &str) -> Option<Soc> {
     ALL.into_iter().find(|soc| soc.name.eq_ignore_ascii_case(name))
 }

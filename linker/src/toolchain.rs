@@ -1,26 +1,26 @@
-//! Ascend's compiler, where there is one. Kernels are written without it; objects need it.
+//! Finds and runs the Ascend compiler. Objects of kernels need it, and their texts do not.
 
 use std::env;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A compiler for vector cores of dav-c220, and where its headers are.
+/// A compiler for dav-c220 vector cores, with its folders of headers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Toolchain {
-    /// `bisheng` or `ccec`.
+    /// The path of `bisheng` or `ccec`.
     pub compiler: PathBuf,
-    /// Folders with headers.
+    /// The folders of its headers.
     pub includes: Vec<PathBuf>,
 }
 
-/// Why there is no object.
+/// The reason why a kernel has no object.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// No compiler was found.
+    /// No compiler was found; contains the paths that were tried.
     #[error("no Ascend compiler; tried {0}; set ASCEND_HOME_PATH to the CANN toolkit")]
     Missing(String),
-    /// It refused a kernel, or did not start.
+    /// The compiler rejected a kernel, or did not start.
     #[error("{0}")]
     Failed(String),
 }
@@ -36,16 +36,19 @@ const FLAGS: &str = "-c -O3 -std=c++17 -x cce --cce-aicore-lang --cce-aicore-arc
     -mllvm -cce-aicore-addr-transform -mllvm -cce-aicore-dcci-insert-for-scalar=false";
 
 impl Toolchain {
-    /// [`Self::find_in`] what ASCEND_HOME_PATH and PATH say.
+    /// Looks for a compiler with [`Self::find_in`] in ASCEND_HOME_PATH and PATH.
+    ///
+    /// # Errors
+    /// If there is none.
     pub fn find() -> Result<Self, Error> {
         let home = env::var_os("ASCEND_HOME_PATH").filter(|home| !home.is_empty());
         Self::find_in(home.as_deref().map(Path::new), env::var_os("PATH").as_deref())
     }
 
-    /// Looks below `home`, then in the folders of `path`.
+    /// Looks for a compiler below `home`, and then in the folders of `path`.
     ///
     /// # Errors
-    /// If there is none: where it was looked for.
+    /// If there is none: contains the paths that were tried.
     pub fn find_in(home: Option<&Path>, path: Option<&OsStr>) -> Result<Self, Error> {
         let below = FOLDERS.iter().filter_map(|folder| home.map(|home| home.join(folder)));
         let folders = below.chain(path.into_iter().flat_map(env::split_paths));
@@ -61,7 +64,7 @@ impl Toolchain {
     /// Compiles a kernel to an object for vector cores.
     ///
     /// # Errors
-    /// If the compiler cannot be started or refuses it: its words.
+    /// If the compiler cannot be started, or rejects the kernel: contains its messages.
     pub fn compile(&self, source: &Path, object: &Path) -> Result<(), Error> {
         let mut run = Command::new(&self.compiler);
         run.args(FLAGS.split_whitespace());

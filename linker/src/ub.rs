@@ -1,8 +1,8 @@
-//! Where everything lies in the unified buffer.
+//! Places the buffers of a kernel in the unified buffer.
 //!
-//! What lives while a request runs has a place of its own. A working column lives from the first op that
-//! touches it to the last within a token; columns that never live at once share bytes. Every buffer is a
-//! whole number of 32-byte blocks and starts at one.
+//! A buffer that is live while a request runs has memory of its own. A working column is live from
+//! the first to the last operation of a token that accesses it; columns that are not live at the
+//! same time share bytes. Every buffer starts on a 32-byte block and consists of whole blocks.
 
 use crate::aiv::{Element, Part, Place, word};
 use crate::lower::{Lowered, Register, WIDE_VECTORS, buffer_name, count};
@@ -14,17 +14,17 @@ use std::fmt::{Display, Formatter};
 /// One buffer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Buffer {
-    /// Its name in the text.
+    /// Its name in the emitted text.
     pub name: String,
-    /// What its elements are.
+    /// The type of its elements.
     pub element: Element,
-    /// Elements.
+    /// Number of elements.
     pub len: u32,
-    /// First byte.
+    /// Address of its first byte; a multiple of 32.
     pub at: u32,
-    /// Bytes.
+    /// Length in bytes; a multiple of 32.
     pub bytes: u32,
-    /// The ops of a token between which it lives; `None`: always.
+    /// The first and the last operation of a token that access it; `None`: it is always live.
     pub live: Option<(usize, usize)>,
 }
 
@@ -33,15 +33,15 @@ pub struct Buffer {
 pub struct Plan {
     /// Lanes of a tile.
     pub tile: u32,
-    /// Lanes per round of a sweep that needs few registers.
+    /// Lanes of a tile in sweeps that need few registers.
     pub wide: u32,
-    /// Slots that are numbered at once.
-    pub run: u32,
-    /// Slots that are counted at once.
-    pub pass: u32,
-    /// By name.
+    /// Slots per iteration of `AppendSlots`.
+    pub slot_tile: u32,
+    /// Slots per iteration over lifetimes.
+    pub life_tile: u32,
+    /// The buffers. Several may have the same address.
     pub buffers: Vec<Buffer>,
-    /// The first byte behind them.
+    /// Address of the first byte behind all buffers.
     pub bytes: u32,
 }
 
@@ -52,7 +52,8 @@ impl Overlap for Plan {
         let find = |name: &str| self.buffers.iter().find(|b| b.name == name);
         let (Some(a), Some(b)) = (find(x), find(y)) else { return x == y };
         if tiles && a.at == b.at && a.element.size() == b.element.size() {
-            // One column, or two that lie in one place: this round's tile is not an earlier one's.
+            // Two columns at one address, or one column: the tiles of different iterations do not
+            // overlap.
             return one == other;
         }
         a.at < b.at + b.bytes && b.at < a.at + a.bytes
@@ -70,23 +71,23 @@ impl Display for Plan {
     }
 }
 
-/// A geometry that does not fit.
+/// The error that a geometry does not fit the unified buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "Stage One of this geometry takes {needs} bytes of unified buffer, and there are {limit}; \
+    "Stage One of this geometry needs {needs} bytes of unified buffer, and there are {limit}; \
      choose fewer slots, less spread or a smaller K"
 )]
 pub struct TooLarge {
-    /// Bytes that it takes with the smallest tile.
+    /// Bytes that Stage One needs with the narrowest tile.
     pub needs: u32,
-    /// Bytes that there are.
+    /// Bytes that are available.
     pub limit: u32,
 }
 
 /// Places a kernel's buffers below `limit`, with the widest tile that fits.
 ///
 /// # Errors
-/// If even the narrowest does not.
+/// If the kernel does not fit even with the narrowest tile.
 pub fn plan(kernel: &Lowered, limit: u32) -> Result<Plan, TooLarge> {
     let slots = kernel.tape.columns.iter().find(|c| c.kind == Kind::Life).map_or(256, |c| c.len);
     let tiles = [2048, 1024, 512, 256, 128].into_iter().filter(|&tile| tile <= slots.max(128));
@@ -101,101 +102,104 @@ pub fn plan(kernel: &Lowered, limit: u32) -> Result<Plan, TooLarge> {
     Err(TooLarge { needs, limit })
 }
 
-/// Words of a search's column in so many bytes of scratch memory.
-fn span(scratch: u32) -> u32 {
+/// Returns the words of each of a search's three columns in `scratch` bytes of scratch memory.
+fn search_words(scratch: u32) -> u32 {
     scratch / (3 * 4) / 256 * 256
 }
 
 fn place(kernel: &Lowered, tile: u32, slots: u32) -> Plan {
-    // What passes over whole columns use: all that tiles do, between two sweeps.
+    // Passes over whole columns run between sweeps, and their scratch memory is all that tiles use.
     let words = count(&kernel.registers, false) * tile;
     let scratch = 4 * (2 * (256 + tile) + words);
     let wide = (words / WIDE_VECTORS as u32 / 64 * 64).max(tile);
-    let run = (1 << ((scratch - 1024) / 4).ilog2()).min(slots);
-    let pass = (2 * run).min(slots);
-    let mut plan = Plan { tile, wide, run, pass, buffers: Vec::new(), bytes: 0 };
-    plan.put("header", Element::Word, 16);
-    plan.put("record", Element::Word, 16);
-    plan.put("word", Element::Word, 8);
+    let slot_tile = (1 << ((scratch - 1024) / 4).ilog2()).min(slots);
+    let life_tile = (2 * slot_tile).min(slots);
+    let mut plan = Plan { tile, wide, slot_tile, life_tile, buffers: Vec::new(), bytes: 0 };
+    plan.append("header", Element::Word, 16);
+    plan.append("record", Element::Word, 16);
+    plan.append("word", Element::Word, 8);
     for bits in &kernel.words {
-        plan.put(&word(*bits), Element::Word, 8);
+        plan.append(&word(*bits), Element::Word, 8);
     }
-    plan.put("keep", Element::Mask, 32 + pass.max(span(scratch)) / 8);
+    plan.append("mask_scratch", Element::Mask, 32 + life_tile.max(search_words(scratch)) / 8);
     plan.registers(&kernel.registers, true, tile);
     plan.registers(&kernel.wide, true, wide);
-    plan.put("iota", Element::Word, tile);
-    let stage = plan.bytes;
-    plan.put("stage", Element::Word, 256 + tile);
-    plan.put("packed", Element::Word, 256 + tile);
+    plan.append("iota", Element::Word, tile);
+    let scratch_at = plan.bytes;
+    plan.append("lane_scratch", Element::Word, 256 + tile);
+    plan.append("packed", Element::Word, 256 + tile);
     let vectors = plan.bytes;
     plan.registers(&kernel.registers, false, tile);
     let end = std::mem::replace(&mut plan.bytes, vectors);
     plan.registers(&kernel.wide, false, wide);
     plan.bytes = plan.bytes.max(end);
-    plan.lay("scratch", Element::Short, scratch / 2, stage);
+    plan.insert("scratch", Element::Short, scratch / 2, scratch_at);
     if !kernel.tape.rules.is_empty() {
-        plan.put("rule", Element::Half, 256);
-        plan.put("lives", Element::Half, tile);
+        plan.append("rule", Element::Half, 256);
+        plan.append("lifetimes", Element::Half, tile);
     }
     if kernel.tape.body.all().any(|op| op.code == OpCode::Lookup) {
-        plan.put("cells", Element::Word, 64 * 8);
+        plan.append("entry_blocks", Element::Word, 64 * 8);
     }
     for plane in kernel.tape.columns.iter().filter(|c| c.resident) {
         match plane.kind {
-            Kind::Words => plan.put(&plane.name, Element::Word, plane.len),
-            Kind::Life => plan.put(&plane.name, Element::Half, plane.len),
+            Kind::Words => plan.append(&plane.name, Element::Word, plane.len),
+            Kind::Life => plan.append(&plane.name, Element::Half, plane.len),
             Kind::List { .. } | Kind::Input | Kind::Output => {}
         }
     }
     let work = plan.bytes;
     plan.bytes += slots;
-    share(&mut plan, work, columns(kernel), &kernel.overlays);
-    // Before and after the tokens: over the columns that a token is done with first.
-    plan.lay("bytes", Element::Byte, slots, (plan.bytes - slots) / 32 * 32);
+    place_columns(&mut plan, work, columns(kernel), &kernel.overlays);
+    // The bytes are used before and after the tokens, and so they lie over the columns of a token.
+    plan.insert("bytes", Element::Byte, slots, (plan.bytes - slots) / 32 * 32);
     plan
 }
 
 impl Plan {
+    /// Returns the bytes of scratch memory.
     fn scratch(&self) -> u32 {
         self.buffers.iter().find(|b| b.name == "scratch").map_or(0, |b| b.bytes)
     }
 
-    /// Words of one of a search's three columns. All of them lie in the scratch memory.
-    pub fn span(&self) -> u32 {
-        span(self.scratch())
+    /// Returns the words of one of a search's three columns, which are all in the scratch memory.
+    pub fn search_words(&self) -> u32 {
+        search_words(self.scratch())
     }
 
-    /// How many ids of so many links each a search takes at once.
-    pub fn chunk(&self, links: u32) -> u32 {
-        self.span() / links / 8 * 8
+    /// Returns the ids per iteration of a search, with `links` links for each id; a multiple of 8.
+    pub fn search_ids(&self, links: u32) -> u32 {
+        self.search_words() / links / 8 * 8
     }
 
-    /// A buffer at an address; gives its end.
-    fn lay(&mut self, name: &str, element: Element, len: u32, at: u32) -> u32 {
+    /// Adds a buffer at an address, and returns the address of its end.
+    fn insert(&mut self, name: &str, element: Element, len: u32, at: u32) -> u32 {
         let bytes = (len * element.size()).next_multiple_of(32);
         self.buffers.push(Buffer { name: name.into(), element, len, at, bytes, live: None });
         at + bytes
     }
 
-    /// A buffer behind all others.
-    fn put(&mut self, name: &str, element: Element, len: u32) {
-        self.bytes = self.lay(name, element, len, self.bytes);
+    /// Adds a buffer behind all others.
+    fn append(&mut self, name: &str, element: Element, len: u32) {
+        self.bytes = self.insert(name, element, len, self.bytes);
     }
 
-    /// The masks or the vectors of so many lanes, by number: names that share one lie at one address.
+    /// Adds the mask or the vector registers, each of `lanes` lanes. Names of one register have one
+    /// address.
     fn registers(&mut self, registers: &[Register], mask: bool, lanes: u32) {
         let (element, len) = if mask { (Element::Mask, lanes / 8) } else { (Element::Word, lanes) };
         let (start, size) = (self.bytes, (len * element.size()).next_multiple_of(32));
         for r in registers.iter().filter(|r| r.mask == mask) {
-            self.lay(&r.name, element, len, start + r.number as u32 * size);
+            self.insert(&r.name, element, len, start + r.number as u32 * size);
         }
         self.bytes = start + count(registers, mask) * size;
     }
 }
 
-/// Lays columns out from `start` on, in the order in which they begin: where one may close up another
-/// one's lanes, there; else at the least address where none that lives with it is.
-fn share(
+/// Places columns from the address `start` on, in the order of their first operations. A column
+/// that may be written while another one is read for the last time gets that one's address; any
+/// other column gets the smallest address that is free while it is live.
+fn place_columns(
     plan: &mut Plan,
     start: u32,
     columns: BTreeMap<String, (u32, (usize, usize))>,
@@ -206,21 +210,22 @@ fn share(
     order.sort_by_key(|(name, (len, live))| (live.0, std::cmp::Reverse(*len), name.clone()));
     for (name, (len, live)) in order {
         let bytes = (len * 4).next_multiple_of(32);
-        let lives = |b: &&Buffer| b.live.is_none_or(|(a, z)| a <= live.1 && live.0 <= z);
-        let under = |b: &&Buffer| {
+        let overlaps = |b: &&Buffer| b.live.is_none_or(|(a, z)| a <= live.1 && live.0 <= z);
+        let replaceable = |b: &&Buffer| {
             let may = |[x, y]: &[String; 2]| *x == name && *y == b.name;
-            // It ends where this one begins.
+            // The last operation of `b` is the first one of this column.
             let ends = b.live.is_some_and(|l| l.0 < live.0 && l.1 == live.0);
             b.bytes >= bytes && ends && overlays.iter().any(may)
         };
         let free = |at: u32, except: &str| {
-            let beside = placed.iter().filter(lives).filter(|b| b.name != except);
-            beside.into_iter().all(|b| at + bytes <= b.at || b.at + b.bytes <= at)
+            let others = placed.iter().filter(overlaps).filter(|b| b.name != except);
+            others.into_iter().all(|b| at + bytes <= b.at || b.at + b.bytes <= at)
         };
-        let over = placed.iter().filter(under).find(|b| free(b.at, &b.name)).map(|b| b.at);
+        let replaced =
+            placed.iter().filter(replaceable).find(|b| free(b.at, &b.name)).map(|b| b.at);
         let ends = placed.iter().map(|b| b.at + b.bytes).chain([start]);
         let gap = || ends.filter(|&at| free(at, "")).min().unwrap_or(start);
-        let at = over.unwrap_or_else(gap);
+        let at = replaced.unwrap_or_else(gap);
         placed.push(Buffer { name, element: Element::Word, len, at, bytes, live: Some(live) });
     }
     placed.sort_by_key(|b| (b.at, b.live));
@@ -228,38 +233,40 @@ fn share(
     plan.buffers.extend(placed);
 }
 
-/// The ops of a block in the order in which they run; those of a branch, which runs once at most, one by one.
-fn in_turn<'t>(block: &'t Block, ops: &mut Vec<&'t Op>) {
+/// Collects the operations of a block in execution order. The body of a branch counts operation by
+/// operation, because it runs at most once; a loop counts as one operation.
+fn flatten<'t>(block: &'t Block, ops: &mut Vec<&'t Op>) {
     for op in &block.ops {
         match &op.body {
-            Some(body) if op.code == OpCode::When => in_turn(body, ops),
+            Some(body) if op.code == OpCode::When => flatten(body, ops),
             _ => ops.push(op),
         }
     }
 }
 
-/// Every working column: its length, and the ops of a token that it lives through.
+/// Returns each working column with its length and the first and last operation of a token that
+/// accesses it.
 fn columns(kernel: &Lowered) -> BTreeMap<String, (u32, (usize, usize))> {
-    let mut found = BTreeMap::new();
+    let mut columns = BTreeMap::new();
     let tokens = kernel.tape.body.ops.iter().find(|op| matches!(op.code, OpCode::Repeat { .. }));
     let mut ops = Vec::new();
-    tokens.iter().filter_map(|op| op.body.as_ref()).for_each(|body| in_turn(body, &mut ops));
+    tokens.iter().filter_map(|op| op.body.as_ref()).for_each(|body| flatten(body, &mut ops));
     for (n, op) in ops.into_iter().enumerate() {
         for (op, &id) in op.all().flat_map(|op| op.columns.iter().map(move |id| (op, id))) {
             let column = kernel.tape.column(*kernel.alias.get(&id).unwrap_or(&id));
-            let touched = match (column.kind, op.code) {
+            let accessed = match (column.kind, op.code) {
                 (Kind::List { .. }, OpCode::Len | OpCode::Clear | OpCode::Take) => 0..0,
                 (Kind::List { .. }, OpCode::Item(c) | OpCode::PublishList(c)) => c..c + 1,
                 (Kind::List { width }, _) => 0..width,
                 (Kind::Words, _) if !column.resident => 0..1,
                 _ => 0..0,
             };
-            for at in touched {
+            for at in accessed {
                 let len = column.len.next_multiple_of(128);
-                let (_, live) = found.entry(buffer_name(column, at)).or_insert((len, (n, n)));
+                let (_, live) = columns.entry(buffer_name(column, at)).or_insert((len, (n, n)));
                 live.1 = n;
             }
         }
     }
-    found
+    columns
 }

@@ -98,7 +98,7 @@ fn helpers_have_the_instructions_that_the_model_assumes() {
     ];
     for (helper, ops, accesses) in [
         ("Mix", 2, 0),
-        ("Blend", 5, 0),
+        ("SumOfProducts", 5, 0),
         ("Compact", 1, 0),
         ("Count", 1, 0),
         // One instruction if the list ends with a block, otherwise two more and a copy.
@@ -111,19 +111,20 @@ fn helpers_have_the_instructions_that_the_model_assumes() {
         // Twelve accesses for four lanes: twice five and two more.
         ("ScatterBoth", 2, 12),
         // Three accesses for two lanes, and two for a single one.
-        ("SetLifeAll", 0, 5),
-        ("SetLife", 1, 0),
+        ("SetLifetimeAll", 0, 5),
+        ("SetLifetimeMasked", 1, 0),
+        ("SelectWords", 1, 0),
         // The second instruction doubles the indices that the first one wrote.
         ("Indices", 2, 0),
         // In the searches below, the work for one link is counted once.
-        ("Follow", 9, 0),
-        ("First", 4, 0),
+        ("GatherLinks", 9, 0),
+        ("SelectFirstLink", 4, 0),
         ("Find", 6, 0),
         ("FindFree", 19, 0),
-        ("StepLifeAll", 6, 3),
-        ("StepLife", 1, 0),
-        ("Age", 2, 0),
-        ("Settle", 3, 0),
+        ("RefreshLifetimeAll", 6, 3),
+        ("RefreshLifetimeMasked", 1, 0),
+        ("DecayLifetimes", 2, 0),
+        ("EndStepUses", 3, 0),
         ("CountLe", 2, 0),
         // At least two instructions for the numbers, and eight for each run.
         ("AppendSlots", 10, 0),
@@ -164,7 +165,16 @@ fn helpers_declare_what_they_use() {
             let declared = helper.uses.iter().any(|u| matches!(u, Use::Helper(h) if h == other));
             assert_eq!(calls, declared, "{} and {}", helper.name, other.name);
         }
-        for buffer in ["packed", "stage", "keep", "iota", "scratch", "lives", "rule", "cells"] {
+        for buffer in [
+            "packed",
+            "lane_scratch",
+            "mask_scratch",
+            "iota",
+            "scratch",
+            "lifetimes",
+            "rule",
+            "entry_blocks",
+        ] {
             let refers = words.contains(&format!("{}_AT", buffer.to_uppercase()).as_str());
             let declared = helper.uses.iter().any(|u| matches!(u, Use::Buffer(b) if *b == buffer));
             assert_eq!(refers, declared, "{} and {buffer}", helper.name);
@@ -174,19 +184,19 @@ fn helpers_declare_what_they_use() {
             "LINK_BITS",
             "SLOT_BITS",
             "FINGERPRINT_SHIFT",
-            "FOUND_BITS",
-            "CHUNK",
-            "SPAN",
+            "RESULT_BITS",
+            "SEARCH_IDS",
+            "SEARCH_WORDS",
             "WIDE",
             "PLANE_PIECES",
             "POSITION_WORD_AT",
             "SLOT_WORD_AT",
             "FINGERPRINT_WORD_AT",
-            "FOUND_WORD_AT",
+            "RESULT_WORD_AT",
         ];
         for (refers, kind) in [
-            (words.contains(&"RUN"), "Run"),
-            (words.contains(&"PASS"), "Pass"),
+            (words.contains(&"SLOT_TILE"), "SlotTile"),
+            (words.contains(&"LIFE_TILE"), "LifeTile"),
             (numbers.iter().any(|name| words.contains(name)), "Searches"),
         ] {
             let declared = helper.uses.iter().any(|used| format!("{used:?}") == kind);

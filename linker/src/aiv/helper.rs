@@ -12,11 +12,11 @@ pub enum Use {
     Helper(&'static Helper),
     /// A buffer, by its address.
     Buffer(&'static str),
-    /// The constant RUN: the number of slots that are numbered at once.
-    Run,
-    /// The constant PASS: the number of slots that are counted at once.
-    Pass,
-    /// The constants of searches over all links, and of passes over whole columns.
+    /// The constant SLOT_TILE: the number of slots that are numbered at once.
+    SlotTile,
+    /// The constant LIFE_TILE: the number of slots that are counted at once.
+    LifeTile,
+    /// The constants of searches over all links.
     Searches,
 }
 

@@ -79,7 +79,7 @@ impl Length {
     pub fn variable(&self) -> Option<&'static str> {
         match self {
             Self::Lanes | Self::HalfLanes => Some("lanes"),
-            Self::Repeats | Self::MaskWords => Some("whole"),
+            Self::Repeats | Self::MaskWords => Some("alignedLanes"),
             Self::Of(_) => None,
         }
     }

@@ -1,8 +1,9 @@
-//! What a kernel's text declares before it begins: constants, helpers, tensors, lengths.
+//! The declarations of a kernel: constants, helpers, tensors, and lengths of lists.
 
-use super::helpers::search::{FOUND_BITS, Shape};
-use super::helpers::{basic, with_used};
+use super::helpers::search::{RESULT_BITS, Shape};
+use super::helpers::{basic, mix, with_used};
 use super::print::address;
+use super::table;
 use crate::aiv::{Buffer, Call, Expr, Helper, Loop, Node, Use, Width, word};
 use crate::lower::{Lowered, camel};
 use crate::ub::{self, Plan};
@@ -15,24 +16,25 @@ fn calls(nodes: &[Node]) -> impl Iterator<Item = &Call> {
     nodes.iter().flat_map(Node::all).filter_map(Node::call)
 }
 
-/// The helpers that these statements use, and those that they use.
+/// Returns the helpers that these statements call, and all helpers that those use.
 pub fn helpers(nodes: &[Node]) -> Vec<&'static Helper> {
-    let mut wanted = vec![&basic::VIEWS];
-    wanted.extend(calls(nodes).filter_map(Call::helper).map(|call| call.helper));
+    let mut called = vec![&basic::VIEWS];
+    called.extend(calls(nodes).filter_map(Call::helper).map(|call| call.helper));
     for e in nodes.iter().flat_map(Node::all).flat_map(Node::expressions) {
         e.each(&mut |e| {
             if matches!(e, Expr::Max(..)) {
-                wanted.push(&basic::SCALAR_MAX);
+                called.push(&basic::SCALAR_MAX);
             }
         });
     }
-    with_used(&wanted)
+    with_used(&called)
 }
 
-/// The tensors and lengths that a body uses.
+/// Returns the declarations of the tensors and lengths that a body uses.
 pub fn tensors(kernel: &Lowered, plan: &Plan, nodes: &[Node]) -> String {
-    let mut out =
-        String::from("    // Names of one declaration share a buffer, one after the other.\n");
+    let mut out = String::from(
+        "    // The tensors of one declaration share a buffer, each at another time.\n",
+    );
     let used = names(nodes);
     let buffers: Vec<_> = plan.buffers.iter().filter(|b| used.contains(&*b.name)).collect();
     for shared in buffers.chunk_by(|a, b| (a.at, a.element, a.len) == (b.at, b.element, b.len)) {
@@ -55,7 +57,7 @@ pub fn tensors(kernel: &Lowered, plan: &Plan, nodes: &[Node]) -> String {
     out
 }
 
-/// The names of tensors and variables in some statements.
+/// Returns the names of the tensors and variables in some statements.
 fn names(nodes: &[Node]) -> BTreeSet<&str> {
     let mut names = BTreeSet::new();
     for e in nodes.iter().flat_map(Node::all).flat_map(Node::expressions) {
@@ -76,7 +78,7 @@ fn names(nodes: &[Node]) -> BTreeSet<&str> {
     names
 }
 
-/// The buffers whose addresses are in the text.
+/// Returns the buffers whose addresses the text refers to.
 fn addresses(nodes: &[Node], helpers: &[&'static Helper]) -> BTreeSet<String> {
     let uses = helpers.iter().flat_map(|helper| helper.uses);
     let mut all: BTreeSet<String> = uses
@@ -92,7 +94,7 @@ fn addresses(nodes: &[Node], helpers: &[&'static Helper]) -> BTreeSet<String> {
     all
 }
 
-/// The constants that these statements and helpers use.
+/// Returns the constants that these statements and helpers use.
 pub fn constants(p: &Params, plan: &Plan, nodes: &[Node], helpers: &[&'static Helper]) -> String {
     let mut out = format!("constexpr int32_t TILE = {};  // lanes of a tile\n", plan.tile);
     let wide =
@@ -100,45 +102,76 @@ pub fn constants(p: &Params, plan: &Plan, nodes: &[Node], helpers: &[&'static He
     if nodes.iter().flat_map(Node::all).any(wide) {
         let _ = writeln!(
             out,
-            "constexpr int32_t WIDE = {};  // lanes of a sweep with few registers",
+            "constexpr int32_t WIDE = {};  // lanes of a tile in sweeps that need few registers",
             plan.wide
         );
     }
-    let uses = |wanted: fn(&Use) -> bool| helpers.iter().flat_map(|h| h.uses).any(wanted);
-    let Plan { run, pass, .. } = plan;
-    if uses(|used| matches!(used, Use::Run)) {
-        let _ = writeln!(out, "constexpr int32_t RUN = {run};  // slots numbered at once");
+    let uses = |which: fn(&Use) -> bool| helpers.iter().flat_map(|h| h.uses).any(which);
+    let Plan { slot_tile, life_tile, .. } = plan;
+    if uses(|used| matches!(used, Use::SlotTile)) {
+        let _ = writeln!(
+            out,
+            "constexpr int32_t SLOT_TILE = {slot_tile};  // slots per iteration of AppendSlots"
+        );
     }
-    if uses(|used| matches!(used, Use::Pass)) {
-        let _ = writeln!(out, "constexpr int32_t PASS = {pass};  // slots counted at once");
+    if uses(|used| matches!(used, Use::LifeTile)) {
+        let _ = writeln!(
+            out,
+            "constexpr int32_t LIFE_TILE = {life_tile};  // slots per iteration over lifetimes"
+        );
+    }
+    let named = named_constants(nodes);
+    for (name, value, comment) in table::constants(p).iter().chain(&mix::CONSTANTS) {
+        if named.contains(name) {
+            let _ = writeln!(out, "constexpr int32_t {name} = {value};  // {comment}");
+        }
     }
     let addresses = addresses(nodes, helpers);
+    out += "// Byte addresses in UB. The block at WORD_x_AT holds the word x (hexadecimal) eight times.\n";
     for b in plan.buffers.iter().filter(|b| addresses.contains(&b.name)) {
         let _ = writeln!(out, "constexpr uint32_t {} = {};", address(&b.name), b.at);
     }
     if uses(|used| matches!(used, Use::Searches)) {
-        out += &searches(p, plan);
+        out += &search_constants(p, plan);
     }
     out
 }
 
-/// What searches over all links are told. Their five columns lie in the scratch memory, which is free between
-/// sweeps.
-fn searches(p: &Params, plan: &Plan) -> String {
+/// Returns the names of the constants in the expressions of some statements.
+fn named_constants(nodes: &[Node]) -> BTreeSet<&'static str> {
+    let mut names = BTreeSet::new();
+    for e in nodes.iter().flat_map(Node::all).flat_map(Node::expressions) {
+        e.each(&mut |e| {
+            if let Expr::Constant(name) = e {
+                names.insert(*name);
+            }
+        });
+    }
+    names
+}
+
+/// Returns the constants of searches over all links. Their columns are in the scratch memory, which
+/// no sweep uses at the same time.
+fn search_constants(p: &Params, plan: &Plan) -> String {
     let shape = Shape { links: p.retries + 1, link_bits: p.link_bits(), slot_bits: p.slot_bits() };
     let (signed, unsigned) = ("int32_t", "uint32_t");
     let numbers = [
-        (signed, "LINKS", shape.links, "of an id"),
-        (unsigned, "LINK_BITS", shape.link_bits, "of a position"),
-        (unsigned, "SLOT_BITS", shape.slot_bits, "of a slot"),
-        (unsigned, "FINGERPRINT_SHIFT", shape.fingerprint_shift(), "of a print in the mixed word"),
-        (unsigned, "FOUND_BITS", FOUND_BITS, "of what a search finds"),
-        (signed, "CHUNK", plan.chunk(shape.links), "ids searched at once"),
-        (signed, "SPAN", plan.span(), "words of their links at most"),
-        (signed, "PLANE_PIECES", PLANE_PIECES as u32, "of a plane on its way in"),
+        (signed, "LINKS", shape.links, "links of a probe sequence"),
+        (unsigned, "LINK_BITS", shape.link_bits, "bits of the position of a link"),
+        (unsigned, "SLOT_BITS", shape.slot_bits, "bits of a slot"),
+        (
+            unsigned,
+            "FINGERPRINT_SHIFT",
+            shape.fingerprint_shift(),
+            "lowest bit of the fingerprint in a mixed word",
+        ),
+        (unsigned, "RESULT_BITS", RESULT_BITS, "bits of the result of a search"),
+        (signed, "SEARCH_IDS", plan.search_ids(shape.links), "ids per iteration of a search"),
+        (signed, "SEARCH_WORDS", plan.search_words(), "words of a column of a search"),
+        (signed, "PLANE_PIECES", PLANE_PIECES as u32, "pieces of a plane that is copied in"),
     ];
-    let numbers =
-        numbers.map(|(ty, name, n, what)| format!("constexpr {ty} {name} = {n};  // {what}\n"));
+    let numbers = numbers
+        .map(|(ty, name, n, comment)| format!("constexpr {ty} {name} = {n};  // {comment}\n"));
     let words = shape
         .words()
         .map(|(name, bits)| format!("constexpr uint32_t {name} = {};\n", address(&word(bits))));

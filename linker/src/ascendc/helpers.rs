@@ -1,8 +1,8 @@
-//! What a 910B lacks, made of what it has: helper functions, each with its C++, what happens in a call
-//! of it, and what it takes.
+//! Helper functions that implement operations which the vector unit of a 910B does not have.
 //!
-//! A file here has a group of them: a constructor for the calls that the lowering makes, a [`Helper`] with the
-//! text, and the work where it depends on more than the lanes of a tile.
+//! Each file here contains a group of them: for each one the [`Helper`] with its C++ text and its
+//! acts, a constructor of the calls that the lowering makes, and its work, where that depends on
+//! more than the lanes of a tile.
 
 pub mod append;
 pub mod basic;
@@ -17,15 +17,16 @@ pub mod words;
 
 use crate::aiv::{Helper, Use};
 
-/// All of them, in the order in which they are printed: each refers only to those before it.
-pub static ALL: [&Helper; 35] = [
+/// All helpers, in the order in which they are printed: each one refers only to helpers before it.
+pub static ALL: [&Helper; 36] = [
     &basic::SCALAR_MAX,
     &basic::VIEWS,
-    &basic::WHOLE,
+    &basic::ALIGN_TO_REPEAT,
     &words::AND_WORD,
     &words::OR_WORD,
+    &words::SELECT_WORDS,
     &words::INDICES,
-    &mix::BLEND,
+    &mix::SUM_OF_PRODUCTS,
     &mix::MIX,
     &basic::COMPACT,
     &append::COUNT,
@@ -35,37 +36,37 @@ pub static ALL: [&Helper; 35] = [
     &scatter::SCATTER_ALL,
     &scatter::SCATTER_BOTH,
     &scatter::SCATTER_MASKED,
-    &life::SET_LIFE_ALL,
-    &life::SET_LIFE,
-    &life::STEP_LIFE_ALL,
-    &life::STEP_LIFE,
-    &life::AGE,
-    &life::SETTLE,
+    &life::SET_LIFETIME_ALL,
+    &life::SET_LIFETIME_MASKED,
+    &life::REFRESH_LIFETIME_ALL,
+    &life::REFRESH_LIFETIME_MASKED,
+    &life::DECAY_LIFETIMES,
+    &life::END_STEP_USES,
     &victims::COUNT_LE,
-    &victims::LEAST_LIFE,
+    &victims::FIND_THRESHOLD,
     &victims::APPEND_SLOTS,
     &lookup::LOOKUP,
-    &share::COPY_IN_TURN,
-    &share::LEAVES,
-    &search::COLUMN,
-    &search::FITS,
-    &search::FOLLOW,
-    &search::RANK,
-    &search::FIRST,
+    &share::COPY_IN_STAGGERED,
+    &share::IS_DONE_AFTER_SYNC_ALL,
+    &search::SEARCH_COLUMN,
+    &search::LINK_MASK,
+    &search::GATHER_LINKS,
+    &search::LINK_PRIORITY,
+    &search::SELECT_FIRST_LINK,
     &search::FIND,
     &search::FIND_FREE,
 ];
 
-/// These helpers and those that they use, in the order of [`ALL`].
-pub fn with_used(wanted: &[&'static Helper]) -> Vec<&'static Helper> {
-    let mut found = wanted.to_vec();
+/// Returns these helpers and all that they use, in the order of [`ALL`].
+pub fn with_used(called: &[&'static Helper]) -> Vec<&'static Helper> {
+    let mut used = called.to_vec();
     let mut at = 0;
-    while let Some(helper) = found.get(at) {
-        found.extend(helper.uses.iter().filter_map(|used| match used {
+    while let Some(helper) = used.get(at) {
+        used.extend(helper.uses.iter().filter_map(|one| match one {
             Use::Helper(helper) => Some(*helper),
             _ => None,
         }));
         at += 1;
     }
-    ALL.into_iter().filter(|helper| found.contains(helper)).collect()
+    ALL.into_iter().filter(|helper| used.contains(helper)).collect()
 }

@@ -1,7 +1,8 @@
-//! The AscendC kernels of a geometry: hand-written text around the generated Stage One.
+//! Writes the AscendC kernels of a geometry: hand-written text around the generated Stage One.
 //!
-//! A kernel is a file that includes some of the headers, which lie beside it, and `kernel_operator.h`. The
-//! texts lie in `ascendc/kernels`; `@NAME@` is replaced, everything else stands there as it is shipped.
+//! A kernel is a file that includes `kernel_operator.h` and some of the headers in its folder. The
+//! texts are in `ascendc/kernels`: marks of the form `@NAME@` are replaced, and all other text is
+//! emitted unchanged.
 
 use avsg_device::batched::Batched;
 use avsg_device::kernels::KernelName;
@@ -18,66 +19,66 @@ use super::stage_one::StageOneText;
 use crate::lower::camel;
 use crate::ub::TooLarge;
 
-/// As `avsg_rows.h.in` lays them out: scalars, window, lists, chunk pointers, two halves.
+/// Bytes of UB that `avsg_rows.h.in` uses: scalars, window, lists, chunk pointers and two halves.
 const COPY_BYTES: u32 =
     128 + (128 * 18 * 4 + 32) + 2 * 32 * MAX_HALF_ROWS + 8 * MAX_CHUNKS + 2 * HALF_BYTES;
-/// As `avsg_reset.cpp.in` does: scalars, a header, three runs.
+/// Bytes of UB that `avsg_reset.cpp.in` uses: scalars, a header and three fills.
 const RESET_BYTES: u32 = 128 + 64 + 3 * 2048 * 4;
 
-/// The text of a kernel or header.
+/// Returns the text of a kernel or header.
 macro_rules! text {
     ($name:literal) => {
         include_str!(concat!("kernels/", $name, ".in"))
     };
 }
 
-/// Who launches a kernel.
+/// The interface through which a kernel is launched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Abi {
-    /// AVSG's host side.
+    /// AVSG's host library launches the kernel.
     Direct,
-    /// An operator package, which passes what is updated in place once more as an output, behind the
-    /// other outputs.
+    /// An operator package launches the kernel, and passes each array that is updated in place a
+    /// second time, as an output behind the other outputs.
     Operator,
 }
 
 /// One kernel, ready to compile beside the headers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kernel {
-    /// Its entry point, and its file's name.
+    /// The name of its entry point and of its file.
     pub name: &'static str,
-    /// C++.
+    /// Its C++ text.
     pub text: String,
-    /// Unified buffer that it may touch, in bytes from 0.
+    /// Bytes of unified buffer that it may access, from address 0.
     pub ub_bytes: u32,
 }
 
-/// The kernels of a geometry, and what they share.
+/// The kernels of a geometry, and their headers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kernels {
-    /// Name and text of each header. One includes only those before it.
+    /// Name and text of each header. A header includes only headers before it.
     pub headers: Vec<(&'static str, String)>,
     /// The kernels, each a file that includes some of the headers.
     pub kernels: Vec<Kernel>,
 }
 
 impl Kernels {
-    /// All files, by name. They lie in one folder.
+    /// Returns all files, which belong in one folder, with their names.
     pub fn files(&self) -> impl Iterator<Item = (String, &str)> {
         let headers = self.headers.iter().map(|(name, text)| ((*name).into(), text.as_str()));
         headers.chain(self.kernels.iter().map(|k| (format!("{}.cpp", k.name), k.text.as_str())))
     }
 
-    /// A kernel's text with these headers in it: a file that needs none of them beside it.
+    /// Returns the text of a kernel with its headers included, so that the file needs no other.
     pub fn whole(&self, text: &str) -> String {
         one_file(text, &self.headers)
     }
 }
 
-/// The kernels of a geometry around its Stage One.
+/// Writes the kernels of a geometry around its Stage One.
 ///
 /// # Errors
-/// If they do not fit the unified buffer.
+/// If the kernels do not fit the unified buffer.
 pub fn kernels(p: &Params, stage_one: &StageOneText, abi: Abi) -> Result<Kernels, TooLarge> {
     let frame = stage_one.ub_bytes.next_multiple_of(32);
     let limit = UB_BYTES - FRAME_BYTES;
@@ -105,7 +106,7 @@ pub fn kernels(p: &Params, stage_one: &StageOneText, abi: Abi) -> Result<Kernels
     })
 }
 
-/// A kernel's parameters as C++, in lines of at most 100 columns.
+/// Returns the parameters of a kernel as C++, in lines of at most 100 columns.
 fn parameters(kernel: KernelName, abi: Abi) -> String {
     let mut names: Vec<String> = kernel.args().iter().map(|arg| arg.name().into()).collect();
     if abi == Abi::Operator {
@@ -137,13 +138,14 @@ const HEADERS: [(&str, &str); 6] = [
     ("avsg_rows.h", text!("avsg_rows.h")),
     ("avsg_transfer.h", text!("avsg_transfer.h")),
 ];
-/// For steps that defer refreshes.
+/// The additional headers of steps that defer refreshes.
 const LATE: [(&str, &str); 1] = [("avsg_late.h", text!("avsg_late.h"))];
 
-/// What is replaced, in order: parts first, then the values in them.
+/// Returns the marks and their values in the order of replacement: first the parts, then the values
+/// in them.
 fn marks(p: &Params, stage_one: &StageOneText, frame: u32) -> Vec<(&'static str, String)> {
     let generated = [&stage_one.setup, &stage_one.body].map(|t| t.trim_end());
-    let lives = i32::from_ne_bytes([p.empty_life().cast_unsigned(); 4]);
+    let lifetimes = i32::from_ne_bytes([p.empty_life().cast_unsigned(); 4]);
     let life_words = state_words(p) - header::WORDS - (p.slots + p.links()) as usize;
     let preamble = "// @GEOMETRY@\n// Written by AVSG's linker; do not edit. Apache-2.0.";
     let mut marks = late(p);
@@ -175,7 +177,7 @@ fn marks(p: &Params, stage_one: &StageOneText, frame: u32) -> Vec<(&'static str,
         ("@THRESHOLD@", DEAD.to_string()),
         ("@NO_ID@", EMPTY.to_string()),
         ("@LIFE_WORDS@", life_words.to_string()),
-        ("@EMPTY_LIVES@", lives.to_string()),
+        ("@EMPTY_LIFETIMES@", lifetimes.to_string()),
         ("@EMPTY_LINK@", INVALID.to_string()),
         ("@UB_BYTES@", UB_BYTES.to_string()),
         ("@FRAME@", frame.to_string()),
@@ -185,31 +187,34 @@ fn marks(p: &Params, stage_one: &StageOneText, frame: u32) -> Vec<(&'static str,
         ("@MAX_CHUNKS@", MAX_CHUNKS.to_string()),
         ("@COPY_BYTES@", COPY_BYTES.to_string()),
         ("@RESET_BYTES@", RESET_BYTES.to_string()),
-        // Last: nothing in generated text is a mark.
+        // Generated text contains no marks, so it is inserted last.
         ("@OPS@", stage_one.ops.trim_end().into()),
         ("@STAGE_ONE@", generated.join("\n\n")),
     ]);
     marks
 }
 
-/// Whether a step's last refreshes come after its miss list, and cores may share a token.
+/// Returns whether a step defers its last refreshes behind its miss list, and cores may share a
+/// token.
 pub fn defers(p: &Params) -> bool {
-    // More slots do not fit beside Stage Two's memory at once.
+    // The slots of a longer row do not fit behind the memory of Stage Two.
     Batched::serves(p) && p.k <= 2048
 }
 
-/// Room for a row's slots in `avsg_late.h.in`, and log2 of those in a part at most.
+/// Returns the slots of a row in `avsg_late.h.in`, rounded up, and log2 of the slots of a part at
+/// most.
 fn late_shape(p: &Params) -> (u32, u32) {
     (p.k.next_multiple_of(256), p.slot_bits().min(13))
 }
 
-/// What a step keeps beside Stage Two's memory: two columns of slots, a mask, a rule, lifetimes.
+/// Returns the bytes of UB of a step: the memory of Stage Two, two columns of slots, a mask, a rule
+/// and lifetimes.
 fn step_bytes(p: &Params) -> u32 {
     let (lanes, shift) = late_shape(p);
     COPY_BYTES + 8 * lanes + lanes / 8 + 512 + (1 << shift)
 }
 
-/// The marks of deferral, for tables that have it.
+/// Returns the marks of deferral and their values, which are empty for tables without it.
 fn late(p: &Params) -> Vec<(&'static str, String)> {
     let (lanes, shift) = late_shape(p);
     let lines = |text: &str| if defers(p) { text.to_string() } else { String::new() };
@@ -223,7 +228,7 @@ fn late(p: &Params) -> Vec<(&'static str, String)> {
     };
     vec![
         ("@LATE@", lines("#include \"avsg_late.h\"\n")),
-        ("@ASK_LATE@", lines("    avsg::Late late(t, gm, cuQ, state);\n")),
+        ("@LOAD_LATE@", lines("    avsg::LateRefresh late(t, gm, cuQ, state);\n")),
         ("@RUN_LATE@", lines("    late.Run();\n")),
         ("@DEFERS@", defers(p).to_string()),
         ("@LATE_LANES@", lanes.to_string()),
@@ -235,7 +240,7 @@ fn late(p: &Params) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// The launch's scalars: the struct, and that its fields are where the host puts them.
+/// Returns the struct of the launch scalars, with assertions that its layout is that of the host.
 fn tiling() -> String {
     let (mut fields, mut asserts) = (String::new(), vec![]);
     for field in Tiling::FIELDS {
@@ -248,7 +253,7 @@ fn tiling() -> String {
     asserts.push(format!("sizeof(Tiling) == {}", size_of::<Tiling>()));
     let asserts: Vec<_> = asserts.chunks(2).map(|two| two.join(" && ")).collect();
     format!(
-        "// Every scalar of a launch, as the host writes it.\nstruct Tiling {{\n{fields}}};\n\
+        "// The scalars of a launch, as the host writes them.\nstruct Tiling {{\n{fields}}};\n\
          static_assert({}, \"Tiling\");",
         asserts.join("\n    && ")
     )

@@ -1,7 +1,7 @@
-//! What of the unified buffer a kernel may use.
+//! Limits of the unified buffer.
 
-/// Bytes of unified buffer that a kernel may use: `Select` scribbles above.
+/// Bytes of unified buffer that a kernel may use. `Select` overwrites the memory above.
 pub const UB_BYTES: u32 = 184 * 1024;
-/// What the request loop keeps behind Stage One's memory: scalars, words of a tile of requests, a
-/// column of zeros and one of -1.
+/// Bytes behind the memory of Stage One that the request loop uses: the launch scalars, the words
+/// of 16 requests, 16 zeros and 128 words of -1.
 pub const FRAME_BYTES: u32 = 128 + (5 * 64 + 32) + 64 + 512;

@@ -1,6 +1,7 @@
-//! A kernel and its headers as one text.
+//! Joins a kernel and its headers to one text.
 
-/// A text with each of these headers in the place of its first `#include`.
+/// Returns a text in which the first `#include` of each of these headers is replaced by the header,
+/// and each later one is left out.
 pub(super) fn one_file(text: &str, headers: &[(&str, String)]) -> String {
     paste(text, headers, &mut Vec::new())
 }

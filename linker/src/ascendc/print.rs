@@ -1,4 +1,4 @@
-//! Calls as C++.
+//! Prints calls as C++.
 
 use crate::aiv::{
     Argument, Buffer, Call, Comparison, Copy, Element, Expr, Global, HelperCall, Length, Loop,
@@ -9,7 +9,7 @@ use avsg_device::request::record;
 use avsg_device::state::header;
 use std::fmt::{Display, Formatter};
 
-/// Statements, indented. A call is not broken: it is a line.
+/// Returns statements as indented lines of C++. A call is one line of any length.
 pub fn lines(nodes: &[Node], depth: usize) -> String {
     let indent = "    ".repeat(depth);
     let ordered = |syncs: &[Sync], text: &str| -> String {
@@ -55,11 +55,11 @@ fn pipe(pipe: Pipe) -> &'static str {
 fn sync(sync: Sync) -> String {
     match sync {
         Sync::Barrier(p) => format!("PipeBarrier<PIPE_{}>();", pipe(p)),
-        Sync::Flag(a, b) => format!("After<HardEvent::{}_{}>(EVENT_ID0);", pipe(a), pipe(b)),
+        Sync::Flag(a, b) => format!("SetWaitFlag<HardEvent::{}_{}>(EVENT_ID0);", pipe(a), pipe(b)),
     }
 }
 
-/// A call as a statement, without the synchronisation before it.
+/// Returns a call as a statement, without the synchronisation before it.
 pub fn statement(call: &Call) -> String {
     match &call.operation {
         Operation::Let(name, value) if value.is_condition() => {
@@ -100,12 +100,13 @@ fn argument(argument: &Argument) -> String {
         Argument::Scalar(s) => scalar(s),
         Argument::Length(l) => length(l),
         Argument::Word(bits) => format!("{}_AT", word(*bits)),
-        Argument::Flag(flag) => flag.to_string(),
+        Argument::Flag(first) => if *first { "FIRST_COLUMN" } else { "NEXT_COLUMN" }.into(),
         Argument::Comparison(how) => comparison(*how).into(),
     }
 }
 
-/// An instruction: its name, what it writes and reads, and what else AscendC wants to know.
+/// Returns an instruction: its name, its destination and sources, and then the other arguments of
+/// AscendC.
 fn instruction(Vector { op, to, from, scalar: s, over }: &Vector) -> String {
     let scalar = s.as_ref().map(scalar);
     let (name, more) = match op {
@@ -147,8 +148,8 @@ fn length(length: &Length) -> String {
     match length {
         Length::Lanes => "lanes".into(),
         Length::HalfLanes => "2 * lanes".into(),
-        Length::Repeats => "whole".into(),
-        Length::MaskWords => "whole / 16".into(),
+        Length::Repeats => "alignedLanes".into(),
+        Length::MaskWords => "alignedLanes / 16".into(),
         Length::Of(n) => expr(n),
     }
 }
@@ -174,8 +175,7 @@ fn global(Global { array, at, .. }: &Global) -> String {
 fn tensor(Tensor { buffer, tile, view }: &Tensor) -> String {
     let text = match buffer {
         Buffer::Named(name) => name.clone(),
-        // Registers have been assigned.
-        Buffer::Temp(n) => unreachable!("temporary {n} has no register"),
+        Buffer::Temp(n) => unreachable!("temporary {n} has no register; assign registers first"),
         Buffer::Placed { name, element, len } => {
             format!("Local<{element}>({}, {})", address(name), expr(len))
         }
@@ -191,7 +191,7 @@ fn tensor(Tensor { buffer, tile, view }: &Tensor) -> String {
     }
 }
 
-/// The constant that holds a buffer's address.
+/// Returns the name of the constant that holds the address of a buffer.
 pub fn address(name: &str) -> String {
     format!("{}_AT", name.to_uppercase())
 }
@@ -209,7 +209,7 @@ impl Display for Element {
     }
 }
 
-/// How close an expression's parts are bound, from the loosest.
+/// The precedence of an expression's operator, lowest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Level {
     Either,
@@ -229,7 +229,7 @@ fn level(e: &Expr) -> Level {
     }
 }
 
-/// An expression where nothing binds closer.
+/// Returns an expression without parentheses around it.
 fn expr(e: &Expr) -> String {
     match e {
         Expr::Number(n) => n.to_string(),
@@ -244,7 +244,8 @@ fn expr(e: &Expr) -> String {
         Expr::Difference(a, b) => {
             format!("{} - {}", within(a, Level::Sum), within(b, Level::Product))
         }
-        // All factors are integers, so the order does not matter.
+        // A product on the right needs no parentheses, because integer multiplication is
+        // associative.
         Expr::Product(a, b) => {
             format!("{} * {}", within(a, Level::Product), within(b, Level::Product))
         }
@@ -266,7 +267,8 @@ fn expr(e: &Expr) -> String {
     }
 }
 
-/// A word of a line, by its name in the headers where it has one.
+/// Returns the index of a word of the header or record line: its constant in `avsg_kernel.h`, if
+/// there is one.
 fn word_of(line: &str, at: &Expr) -> String {
     let name = match (line, at) {
         ("header", Expr::Number(header::GENERATION)) => "HEADER_GENERATION",
@@ -274,12 +276,13 @@ fn word_of(line: &str, at: &Expr) -> String {
         ("header", Expr::Number(header::THRESHOLD)) => "HEADER_THRESHOLD",
         ("record", Expr::Number(record::TOTAL)) => "RECORD_TOTAL",
         ("record", Expr::Number(record::STATUS)) => "RECORD_STATUS",
+        ("record", token) => return format!("RECORD_MISSES + {}", within(token, Level::Product)),
         _ => return expr(at),
     };
     name.into()
 }
 
-/// An expression, in parentheses if it is bound looser than this.
+/// Returns an expression, in parentheses if its precedence is lower than `least`.
 fn within(e: &Expr, least: Level) -> String {
     if level(e) < least { format!("({})", expr(e)) } else { expr(e) }
 }

@@ -1,4 +1,5 @@
-//! Stage One of a geometry as AscendC: placed, ordered, written.
+//! Writes Stage One of a geometry as AscendC: places its buffers, synchronises its calls, and
+//! prints them.
 
 use super::declare::{constants, helpers, tensors};
 use super::limits::{FRAME_BYTES, UB_BYTES};
@@ -14,39 +15,42 @@ use avsg_device::params::Params;
 /// The generated part of a geometry's kernels: Stage One as AscendC.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StageOneText {
-    /// Addresses of scratch memory and constants, and the helpers that are used.
+    /// The constants and helpers that Stage One uses.
     pub ops: String,
-    /// `Setup`: once per core.
+    /// The function `Setup`, which runs once per core.
     pub setup: String,
-    /// `StageOne`: one request.
+    /// The function `StageOne`, which runs once per request.
     pub body: String,
-    /// Unified buffer that it uses, from 0.
+    /// Bytes of unified buffer that it uses, from address 0.
     pub ub_bytes: u32,
-    /// Where what lies.
+    /// The address of each buffer, for a reader.
     pub plan: String,
 }
 
-/// Why a geometry has no text.
+/// The reason why Stage One of a geometry cannot be written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages say it")]
+#[expect(missing_docs, reason = "the message of each variant says it")]
 pub enum Failed {
     #[error(transparent)]
     Refused(#[from] Refused),
     #[error(transparent)]
     TooLarge(#[from] TooLarge),
-    #[error("S is {0}; a 910B compares 128 lifetimes at once: choose 128 slots or more")]
+    #[error(
+        "S is {0}, but a 910B compares 128 lifetimes per instruction: choose 128 slots or more"
+    )]
     TooSmall(u32),
 }
 
 /// Writes Stage One of a geometry.
 ///
 /// # Errors
-/// If its kernel breaks a law, or does not fit the unified buffer.
+/// If its kernel breaks a rule of the kernel language, or does not fit the unified buffer.
 pub fn stage_one(p: &Params) -> Result<StageOneText, Failed> {
     stage_one_within(p, UB_BYTES - FRAME_BYTES)
 }
 
-/// The same in fewer bytes of unified buffer: with narrower tiles, so that tests meet several.
+/// Writes Stage One of a geometry in `limit` bytes of unified buffer, so that tests cover several
+/// tile widths.
 ///
 /// # Errors
 /// As [`stage_one`].
@@ -55,13 +59,13 @@ pub fn stage_one_within(p: &Params, limit: u32) -> Result<StageOneText, Failed> 
     let mut setup = setup(&kernel, &plan);
     synchronise(&mut setup, &plan);
     let body = format!(
-        "// One request: Algorithm 1 for each of its tokens, on one table.\n\
+        "// Runs Stage One (Alg. 1) for each token of one request, on its table.\n\
          __aicore__ inline void StageOne(const Gm &gm, const Request &q)\n{{\n{}{}}}\n",
         tensors(&kernel, &plan, &kernel.body),
         lines(&kernel.body, 1)
     );
     let once = format!(
-        "// Once per core: what every request needs and none changes.\n\
+        "// Writes the constants in UB that every request reads and none changes. It runs once per core.\n\
          __aicore__ inline void Setup(const Gm &gm)\n{{\n{}}}\n",
         lines(&setup, 1)
     );
@@ -78,8 +82,8 @@ pub fn stage_one_within(p: &Params, limit: u32) -> Result<StageOneText, Failed> 
     })
 }
 
-/// A geometry's Stage One as calls, the table's way in and out and all synchronisation with it, and where its
-/// buffers lie.
+/// Returns Stage One of a geometry as synchronised calls, with the copies of the table in and out,
+/// and the plan of its buffers.
 pub(crate) fn placed(p: &Params, limit: u32) -> Result<(Lowered, Plan), Failed> {
     if p.slots < 128 {
         return Err(Failed::TooSmall(p.slots));
@@ -89,7 +93,7 @@ pub(crate) fn placed(p: &Params, limit: u32) -> Result<(Lowered, Plan), Failed> 
     let mut kernel = lower(&tape)?;
     let plan = plan(&kernel, limit)?;
     kernel.narrow(plan.wide);
-    kernel.body = [load(p), kernel.body, save(p)].concat();
+    kernel.body = [load(p), kernel.body, save()].concat();
     synchronise(&mut kernel.body, &plan);
     Ok((kernel, plan))
 }

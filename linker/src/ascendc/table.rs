@@ -1,4 +1,4 @@
-//! What surrounds a tape: a core's constants, and a table's way in and out.
+//! The calls around a tape: the constants of a core, and the copies of a table in and out.
 
 use super::helpers::share;
 use crate::aiv::{
@@ -25,30 +25,43 @@ fn number(n: usize) -> i32 {
     i32::try_from(n).unwrap_or(i32::MAX)
 }
 
-/// The table's planes: their buffers, where they begin in global memory, and their words.
-fn planes(p: &Params) -> [(Tensor, Global, Expr); 4] {
+/// The names, values and comments of the constants that give the planes of a table.
+pub fn constants(p: &Params) -> [(&'static str, i32, &'static str); 5] {
     let (slots, links) = (p.slots as usize, p.links() as usize);
     let life = header::WORDS + slots;
-    let link = state_words(p) - links;
     [
-        ("header", Tensor::named("header"), 0, Expr::Constant("HEADER_WORDS")),
-        ("id", Tensor::named("id"), header::WORDS, Expr::Constant("SLOTS")),
-        ("bytes", Tensor::named("bytes").viewed_as(View::I32), life, number(slots / 4).into()),
-        ("link", Tensor::named("link"), link, number(links).into()),
+        ("ID_PLANE", number(header::WORDS), "first word of the ids in a table"),
+        ("LIFE_PLANE", number(life), "first word of the lifetimes, one byte each"),
+        ("LIFE_PLANE_WORDS", number(slots / 4), "words of the lifetimes"),
+        ("LINK_PLANE", number(state_words(p) - links), "first word of the links"),
+        ("LINK_PLANE_WORDS", number(links), "words of the links"),
     ]
-    .map(|(plane, ub, at, n)| {
+}
+
+/// Returns the planes of a table: their buffers, their first words in global memory, and their
+/// lengths in words.
+fn planes() -> [(Tensor, Global, Expr); 4] {
+    let bytes = Tensor::named("bytes").viewed_as(View::I32);
+    [
+        ("header", Tensor::named("header"), None, "HEADER_WORDS"),
+        ("id", Tensor::named("id"), Some("ID_PLANE"), "SLOTS"),
+        ("bytes", bytes, Some("LIFE_PLANE"), "LIFE_PLANE_WORDS"),
+        ("link", Tensor::named("link"), Some("LINK_PLANE"), "LINK_PLANE_WORDS"),
+    ]
+    .map(|(plane, ub, first, words)| {
         let table = Expr::field("tableAt");
-        let at = if at == 0 { table } else { table + number(at).into() };
-        (ub, Global { plane: Some(plane), ..Global::at("tables", at) }, n)
+        let at = first.map_or(table.clone(), |first| table + Expr::Constant(first));
+        (ub, Global { plane: Some(plane), ..Global::at("tables", at) }, Expr::Constant(words))
     })
 }
 
-/// The table's way in. Lifetimes are bytes outside and halves inside, which can be compared.
+/// Returns the calls that copy a table in. Lifetimes are bytes in global memory, and halfs in UB,
+/// where the vector unit compares them.
 pub fn load(p: &Params) -> Vec<Node> {
-    let mut nodes = vec![Node::Note("The table, and a clear record.".into())];
-    nodes.extend(planes(p).map(|(ub, gm, n)| {
+    let mut nodes = vec![Node::Note("Copies the table in, and clears the record.".into())];
+    nodes.extend(planes().map(|(ub, gm, n)| {
         if Batched::serves(p) && matches!(gm.plane, Some("id" | "link")) {
-            Node::Call(share::copy_in_turn(ub, gm, n, Expr::field("turn")))
+            Node::Call(share::copy_in_staggered(ub, gm, n, Expr::field("turn")))
         } else {
             copy(false, ub, gm, n)
         }
@@ -59,13 +72,13 @@ pub fn load(p: &Params) -> Vec<Node> {
     nodes
 }
 
-/// Its way out, and the record's.
-pub fn save(p: &Params) -> Vec<Node> {
-    let mut nodes = vec![Node::Note("The record, and the table as the next step finds it.".into())];
+/// Returns the calls that copy the record and the table out.
+pub fn save() -> Vec<Node> {
+    let mut nodes = vec![Node::Note("Copies the record and the table out.".into())];
     let record = Global::at("record", Expr::field("recordAt"));
     nodes.push(copy(true, Tensor::named("record"), record, Expr::Constant("RECORD_WORDS")));
     nodes.push(cast("bytes", "life", Rounding::Nearest));
-    nodes.extend(planes(p).map(|(ub, gm, n)| copy(true, ub, gm, n)));
+    nodes.extend(planes().map(|(ub, gm, n)| copy(true, ub, gm, n)));
     nodes
 }
 
@@ -74,14 +87,15 @@ fn cast(to: &str, from: &str, how: Rounding) -> Node {
     vector(VectorOp::Cast(how), to, from, None, Expr::Constant("SLOTS"))
 }
 
-/// Once per core: what every request needs and none changes.
+/// Returns the calls that write the constants of a core, which every request reads and none
+/// changes.
 pub fn setup(kernel: &Lowered, plan: &Plan) -> Vec<Node> {
     let tile = Expr::Constant("TILE");
     let iota = Tensor::placed("iota", Element::Word, tile.clone());
     let zero = |ty| Some(Scalar::new(0, ty));
     let mut nodes = vec![vector(VectorOp::CreateVecIndex, iota, vec![], zero(Type::I32), tile)];
-    let keep = Tensor::placed("keep", Element::Bits, 16.into());
-    nodes.push(vector(VectorOp::Duplicate, keep, vec![], zero(Type::U16), 16.into()));
+    let mask = Tensor::placed("mask_scratch", Element::Bits, 16.into());
+    nodes.push(vector(VectorOp::Duplicate, mask, vec![], zero(Type::U16), 16.into()));
     for &bits in &kernel.words {
         let block = Tensor::placed(&word(bits), Element::Word, 8.into());
         let value = Some(Scalar::new(bits.cast_signed(), Type::I32));

@@ -1,8 +1,8 @@
-//! How much work the calls are that an op was lowered to.
+//! Counts the work of the calls that an operation was lowered to.
 //!
-//! What a tile of a sweep runs is read off the lowered kernel, barriers and flags included, so that the
-//! model cannot drift from what is emitted; what depends on masks, and what helpers do on whole
-//! columns, stands beside the helpers' texts.
+//! The work of a tile of a sweep is counted on the lowered kernel, with its barriers and flags, so
+//! that the model agrees with the emitted text. Work that depends on masks, and work of helpers on
+//! whole columns, is counted by functions beside the texts of the helpers.
 
 use super::setting::{Load, dma, scalars};
 use super::{Unit, Work};
@@ -19,13 +19,13 @@ use avsg_device::params::Params;
 
 pub use super::setting::{Life, Setting};
 
-/// A lowered kernel, ready to be counted.
+/// A lowered kernel whose work can be counted.
 pub struct Kernel {
-    /// What is replayed: the tape that was lowered.
+    /// The tape that was lowered, which a replay executes.
     pub tape: Tape,
-    /// Where its buffers lie.
+    /// The addresses of its buffers.
     pub plan: Plan,
-    /// The calls of each sweep's tile, sweeps in the order of the tape.
+    /// The width and the calls of each sweep's loop, in the order of the tape.
     loops: Vec<(Width, Vec<Call>)>,
 }
 
@@ -33,7 +33,7 @@ impl Kernel {
     /// Lowers Stage One of a geometry.
     ///
     /// # Errors
-    /// If it breaks a law, or does not fit UB.
+    /// If the kernel breaks a rule of the kernel language, or does not fit UB.
     pub fn new(p: &Params) -> Result<Self, Failed> {
         let (kernel, plan) = placed(p, UB_BYTES - FRAME_BYTES)?;
         let tiles = kernel.body.iter().flat_map(Node::all).filter_map(|node| match node {
@@ -49,13 +49,13 @@ impl Kernel {
         self.tape.body.all().filter(|op| op.code == OpCode::Sweep)
     }
 
-    /// The calls of one round of a sweep; `None` for another op.
+    /// Returns the calls of one iteration of a sweep; `None` for another operation.
     pub fn calls(&self, sweep: &Op) -> Option<&[Call]> {
-        self.round(sweep).map(|(_, calls)| calls)
+        self.iteration(sweep).map(|(_, calls)| calls)
     }
 
-    /// The lanes of one round of a sweep, and its calls.
-    fn round(&self, sweep: &Op) -> Option<(usize, &[Call])> {
+    /// Returns the lanes of one iteration of a sweep, and its calls.
+    fn iteration(&self, sweep: &Op) -> Option<(usize, &[Call])> {
         let at = self.sweeps().position(|op| std::ptr::eq(op, sweep))?;
         let (width, calls) = self.loops.get(at)?;
         let lanes = match width {
@@ -65,37 +65,37 @@ impl Kernel {
         Some((lanes as usize, calls))
     }
 
-    /// The work of one execution.
+    /// Returns the work of one execution of an operation.
     pub fn work(&self, run: &Execution<'_>, life: Life) -> Work {
         let op = run.op;
         let load = &Load { lanes: run.lanes, active: run.active, at: run.at };
         let setting = &self.setting(life);
         match op.code {
             OpCode::Sweep => {
-                let Some((tile, calls)) = self.round(op) else { return Work::default() };
+                let Some((tile, calls)) = self.iteration(op) else { return Work::default() };
                 let (whole, rest) = (run.lanes / tile, run.lanes % tile);
                 let last = if rest > 0 { of_calls(calls, rest) } else { Work::default() };
                 scalars(1.0) + of_calls(calls, tile) * whole as f64 + last
             }
-            // Its head is among the calls of the sweep; here only what the mask decides.
-            OpCode::Scatter if self.both(op) => scatter::work_of_both(load),
+            // The work that does not depend on the mask is counted with the calls of the sweep.
+            OpCode::Scatter if self.is_joined(op) => scatter::work_of_both(load),
             OpCode::Scatter => scatter::work(load),
             OpCode::SetLife(_) => life::set_work(setting, load),
-            OpCode::StepLife(_) => life::step_work(setting, load),
+            OpCode::StepLife(_) => life::refresh_work(setting, load),
             OpCode::Append if self.appends_once(op) => Work::default(),
             OpCode::Append => append::tail_work(load, op.args.len() - 2),
             OpCode::Lookup => lookup::work(load),
             OpCode::Find(retries) => search::work(setting, load, true, retries as usize + 1),
             OpCode::FindFree(retries) => search::work(setting, load, false, retries as usize + 1),
-            // A part out; when all have met, the whole row in.
+            // A copy of a part out, and after the wait for all cores a copy of the whole row in.
             OpCode::Share if run.lanes > 0 => dma(run.active, 0.0) + dma(run.lanes, 1.0),
-            OpCode::Age { settle } => life::age_work(setting, load, settle),
-            OpCode::Bisect => victims::least_life_work(setting, load),
+            OpCode::Age { settle } => life::decay_work(setting, load, settle),
+            OpCode::Bisect => victims::find_threshold_work(setting, load),
             OpCode::AppendLt | OpCode::AppendEq => victims::append_slots_work(setting, load),
             OpCode::ReadOutput => scalars(1.0),
             OpCode::WriteOutput if self.tape.column(op.columns[0]).resident => scalars(1.0),
             OpCode::WriteOutput => scalars(1.0) + dma(1, 0.0),
-            // None is a no-op.
+            // A copy of no elements has no latency.
             OpCode::Fetch => dma(run.lanes, f64::from(run.lanes > 0)),
             OpCode::Publish | OpCode::PublishList(_) => dma(run.lanes, 0.0),
             _ => Work::default(),
@@ -104,11 +104,12 @@ impl Kernel {
 
     fn setting(&self, life: Life) -> Setting {
         let slots = self.tape.columns.iter().find(|c| c.kind == Kind::Life).map_or(0, |c| c.len);
-        let Plan { tile, run, pass, .. } = self.plan;
-        Setting { life, slots, tile, run, pass, span: self.plan.span() }
+        let Plan { tile, slot_tile, life_tile, .. } = self.plan;
+        let search_words = self.plan.search_words();
+        Setting { life, slots, tile, slot_tile, life_tile, search_words }
     }
 
-    /// The width and the calls of the sweep that an op is in.
+    /// Returns the width and the calls of the sweep that contains an operation.
     fn sweep_of(&self, op: &Op) -> Option<&(Width, Vec<Call>)> {
         let inside = |sweep: &Op| {
             sweep.body.iter().flat_map(|body| &body.ops).any(|inner| std::ptr::eq(inner, op))
@@ -116,19 +117,21 @@ impl Kernel {
         self.loops.get(self.sweeps().position(inside)?)
     }
 
-    /// Whether a scatter shares its loop with another one.
-    fn both(&self, scatter: &Op) -> bool {
+    /// Returns whether a scatter was joined with another one.
+    fn is_joined(&self, scatter: &Op) -> bool {
         let both = |call: &Call| call.helper().is_some_and(|c| *c.helper == scatter::SCATTER_BOTH);
         self.sweep_of(scatter).is_some_and(|(_, calls)| calls.iter().any(both))
     }
 
-    /// Whether an append is the only one to an empty list: a wide sweep takes all its lanes in one round.
+    /// Returns whether an append is in a wide sweep, which takes all lanes in one round and starts with
+    /// an empty list.
     fn appends_once(&self, append: &Op) -> bool {
         self.sweep_of(append).is_some_and(|(width, _)| *width != Width::Tile)
     }
 }
 
-/// The work of calls on so many lanes; a look at GatherMask's count waits for it.
+/// Returns the work of calls on `lanes` lanes. A call whose result is the count of GatherMask waits
+/// for it.
 pub fn of_calls(calls: &[Call], lanes: usize) -> Work {
     calls.iter().map(|call| of_call(call, lanes)).sum()
 }
@@ -147,7 +150,7 @@ fn of_call(call: &Call, lanes: usize) -> Work {
     for act in call.acts() {
         sum += match act {
             Act::Use { pipe: Pipe::V, .. } => Work::vector(1, lanes),
-            // Helpers that may do nothing work on whole columns; they are priced as ops.
+            // Helpers with optional acts work on whole columns, and `Kernel::work` counts them.
             Act::Use { .. } | Act::Maybe(_) => Work::default(),
             Act::Sync(sync) => of_sync(sync),
         };

@@ -1,47 +1,49 @@
-//! What the work of a call depends on besides the call.
+//! The parameters that the work of a call depends on.
 
 use super::{Unit, Work};
 
-/// How lifetimes are kept.
+/// The storage of lifetimes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Life {
-    /// As emitted: a column of their own, halfs in UB: 128 to a repeat, compared as they are.
+    /// A column of halfs in UB, as emitted: 128 per repeat, and compares work on them.
     Narrow,
-    /// The top byte of the 32-bit words that the links are: no comparison but EQ, so a count takes a
-    /// subtraction and a sign shift more; a write must read the word first.
+    /// The top byte of each 32-bit link, as in the paper's Hash-State: int32 has no compare but EQ,
+    /// so a count takes an additional subtraction and sign shift, and a write must read the word
+    /// first.
     Packed,
 }
 
-/// A kernel's widths.
+/// The widths of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Setting {
-    /// How lifetimes are kept.
+    /// The storage of lifetimes.
     pub life: Life,
-    /// Slots of a table.
+    /// S, the slots of a table.
     pub slots: u32,
     /// Lanes of a tile.
     pub tile: u32,
-    /// Slots that are numbered at once.
-    pub run: u32,
-    /// Slots that are counted at once.
-    pub pass: u32,
-    /// Words of a search's column.
-    pub span: u32,
+    /// Slots per iteration of `AppendSlots`.
+    pub slot_tile: u32,
+    /// Slots per iteration over lifetimes.
+    pub life_tile: u32,
+    /// Words of one of a search's columns.
+    pub search_words: u32,
 }
 
-/// How much a call had to do.
+/// The size of one execution of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Load {
-    /// Lanes that it went over.
+    /// Lanes that it processed.
     pub lanes: usize,
     /// Lanes under its mask.
     pub active: usize,
-    /// How long the list was that it appended to.
+    /// The length of the list before an append, in words.
     pub at: usize,
 }
 
 impl Setting {
-    /// Passes over lifetimes, of `step` slots and so many ops each; packed, two more on words.
+    /// Returns the work of `ops` instructions over `slots` lifetimes, `step` at a time. Packed
+    /// lifetimes take two more instructions, all on words.
     pub fn passes(&self, slots: usize, step: u32, ops: usize) -> Work {
         let step = step as usize;
         let once = match self.life {
@@ -51,28 +53,29 @@ impl Setting {
         once * slots.div_ceil(step) as f64
     }
 
-    /// What a write of one packed lifetime takes on top.
+    /// Returns the additional scalar accesses of a write of one lifetime.
     pub fn packed(&self) -> f64 {
         f64::from(self.life == Life::Packed)
     }
 
-    /// How many ids of so many links each a search takes at once.
-    pub fn chunk(&self, links: usize) -> usize {
-        self.span as usize / links / 8 * 8
+    /// Returns the ids per iteration of a search, with `links` links for each id; a multiple of 8.
+    pub fn search_ids(&self, links: usize) -> usize {
+        self.search_words as usize / links / 8 * 8
     }
 }
 
-/// Scalar accesses.
+/// Returns the work of `n` scalar accesses.
 pub fn scalars(n: f64) -> Work {
     Work::of(Unit::Scalars, n)
 }
 
-/// A wait of one pipe for another.
+/// Returns the work of a flag, with which one pipe waits for another.
 pub fn wait() -> Work {
     Work::of(Unit::Syncs, 1.0)
 }
 
-/// A transfer of so many words. What comes is waited for, what goes is not.
+/// Returns the work of a DMA of `words` words whose latency is waited for `waits` times: 1 for a
+/// copy in, 0 for a copy out.
 pub fn dma(words: usize, waits: f64) -> Work {
     let bytes = Work::of(Unit::Bytes, 4.0 * words as f64);
     Work::of(Unit::Dmas, 1.0) + bytes + Work::of(Unit::Waits, waits) + wait()

@@ -1,27 +1,28 @@
-//! Lists that live in another one's storage: one that grows while another is swept and then becomes
-//! it is that other one closed up, and never overtakes the sweep.
+//! Finds lists that can use the storage of another list. A list that grows while another one is
+//! swept, and then replaces it, is a compaction of that list, and its end never passes the lanes
+//! that the sweep reads.
 
 use crate::check::{Refused, Why};
 use crate::tape::{Block, ColumnId, OpCode, Tape, Value};
 use std::collections::BTreeMap;
 
-/// For every list that is `take`n, the list that takes it.
+/// Returns, for every list that another one replaces (`take`), that other list.
 ///
 /// # Errors
-/// If one grows elsewhere, or its sweep still reads what it wrote over.
+/// If such a list grows in another sweep, or its sweep reads lanes after it has overwritten them.
 pub fn find(tape: &Tape) -> Result<BTreeMap<ColumnId, ColumnId>, Refused> {
     let takes = tape.body.all().filter(|op| op.code == OpCode::Take);
-    let found: BTreeMap<_, _> = takes.map(|op| (op.columns[1], op.columns[0])).collect();
+    let takers: BTreeMap<_, _> = takes.map(|op| (op.columns[1], op.columns[0])).collect();
     for (body, at) in swept(tape, |code| code == OpCode::Append) {
-        let to = found.get(&body.ops[at].columns[0]);
-        if to.is_some_and(|&to| !closes_up(body, at, to)) {
+        let to = takers.get(&body.ops[at].columns[0]);
+        if to.is_some_and(|&to| !only_compacts(body, at, to)) {
             return Err(Refused::new(tape, &body.ops[at], Why::Storage));
         }
     }
-    Ok(found)
+    Ok(takers)
 }
 
-/// Every op of these that a sweep has: the sweep's block, and where it stands in it.
+/// Returns every such operation in a sweep: the block of the sweep, and its index in the block.
 fn swept(tape: &Tape, which: fn(OpCode) -> bool) -> impl Iterator<Item = (&Block, usize)> {
     let sweeps = tape.body.all().filter(|op| op.code == OpCode::Sweep);
     sweeps.filter_map(|op| op.body.as_ref()).flat_map(move |body| {
@@ -29,13 +30,14 @@ fn swept(tape: &Tape, which: fn(OpCode) -> bool) -> impl Iterator<Item = (&Block
     })
 }
 
-/// Columns that may begin where another one ends: column, or list and column, that are written in the order
-/// of the lanes, and list and column that are swept meanwhile and not read again behind that.
+/// Returns pairs of columns of which the first may use the address of the second: the first is
+/// written in the order of the lanes, while the sweep reads the second and does not read it after
+/// the write.
 pub fn overlays(tape: &Tape) -> Vec<[(ColumnId, usize); 2]> {
-    let mut found = Vec::new();
+    let mut pairs = Vec::new();
     for (body, at) in swept(tape, |code| matches!(code, OpCode::Append | OpCode::Store)) {
         let write = &body.ops[at];
-        // Behind the tile, and an append's mask.
+        // The values come after the tile, and in an append after the mask.
         let values = if write.code == OpCode::Append { 2 } else { 1 };
         for op in &body.ops[..at] {
             let (OpCode::Item(column), Some(item)) = (op.code, op.out) else { continue };
@@ -43,17 +45,17 @@ pub fn overlays(tape: &Tape) -> Vec<[(ColumnId, usize); 2]> {
             for c in 0..write.args.len() - values {
                 let own = write.args[values + c + 1..].contains(&item);
                 if !later && !own && op.columns[0] != write.columns[0] {
-                    found.push([(write.columns[0], c), (op.columns[0], column)]);
+                    pairs.push([(write.columns[0], c), (op.columns[0], column)]);
                 }
             }
         }
     }
-    found
+    pairs
 }
 
-/// Whether the append only moves lanes of `list` down: column c of it to column c, and nothing reads a
-/// column after it was written.
-fn closes_up(body: &Block, at: usize, list: ColumnId) -> bool {
+/// Returns whether an append only compacts `list`: column c of the list goes to a column up to c,
+/// and no operation reads a column after it is written.
+fn only_compacts(body: &Block, at: usize, list: ColumnId) -> bool {
     let items: BTreeMap<Value, usize> = body
         .ops
         .iter()

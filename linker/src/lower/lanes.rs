@@ -1,4 +1,4 @@
-//! Ops on the lanes of a tile.
+//! Lowers operations on the lanes of a tile.
 
 use super::Lower;
 use super::registers::Temp;
@@ -8,12 +8,12 @@ use crate::aiv::{
 use crate::ascendc::helpers::{append, lookup, words};
 use crate::tape::{ColumnId, Op, OpCode, Value};
 
-/// A 32-bit number as an operand.
+/// Returns a 32-bit number as an operand.
 fn number(n: impl Into<Expr>) -> Option<Scalar> {
     Some(Scalar::new(n, Type::I32))
 }
 
-/// An instruction on tensors, and maybe a scalar.
+/// Returns an instruction on tensors, with or without a scalar.
 pub fn vector(
     op: VectorOp,
     to: Tensor,
@@ -24,25 +24,19 @@ pub fn vector(
     Call::from(Operation::Vector(Vector { op, to, from, scalar, over }))
 }
 
-/// `to[i] = base + i` for the live lanes of a tile.
+/// Returns `to[i] = base + i` for the live lanes of a tile.
 pub fn iota(to: Tensor) -> Call {
     let base = Scalar::new(Expr::name("base"), Type::I32);
     vector(VectorOp::Adds, to, vec![Tensor::named("iota")], Some(base), Length::Lanes)
 }
 
-/// A choice between tensors of 32 bits.
-fn select(to: Tensor, mask: Tensor, [yes, no]: [Tensor; 2]) -> Call {
-    let from = vec![mask, yes.viewed_as(View::F32), no.viewed_as(View::F32)];
-    vector(VectorOp::Select, to.viewed_as(View::F32), from, None, Length::Lanes)
-}
-
-/// `op(U16(to), U16(from)..)`: what has 16-bit lanes only.
+/// Returns an instruction that has 16-bit lanes only, on the 16-bit halves of the operands.
 fn bits(op: VectorOp, to: Tensor, from: Vec<Tensor>, over: Length) -> Call {
     let from = from.into_iter().map(|t| t.viewed_as(View::U16)).collect();
     vector(op, to.viewed_as(View::U16), from, None, over)
 }
 
-/// A shift of numbers without a sign.
+/// Returns a shift of unsigned numbers.
 fn shift(op: VectorOp, to: Tensor, from: Tensor, by: u32) -> Call {
     let [to, from] = [to, from].map(|t| t.viewed_as(View::U32));
     let by = Some(Scalar::new(by.cast_signed(), Type::U32));
@@ -50,13 +44,13 @@ fn shift(op: VectorOp, to: Tensor, from: Tensor, by: u32) -> Call {
 }
 
 impl Lower<'_> {
-    /// A new temporary, to be called so if it can.
+    /// Returns a new temporary, with a name that it gets if the name is free.
     pub(super) fn temp(&mut self, mask: bool, name: &str) -> Tensor {
         self.temps.push(Temp { mask, name: name.into() });
         Tensor::temp(self.temps.len() - 1)
     }
 
-    /// A new temporary for a value.
+    /// Returns a new temporary for a value.
     pub(super) fn temp_of(&mut self, value: Option<Value>, mask: bool) -> Tensor {
         let name = value.and_then(|v| self.called.get(&v)).cloned();
         self.temp(mask, &name.unwrap_or_else(|| "x".into()))
@@ -66,7 +60,8 @@ impl Lower<'_> {
         self.out.push(Node::Call(call));
     }
 
-    /// The memory of a vector or mask. A constant is spread when somebody needs it as one.
+    /// Returns the memory of a vector or mask. A constant is written to all lanes before its first
+    /// use.
     pub(super) fn operand(&mut self, value: Value) -> Tensor {
         if let Some(known) = self.at.get(&value) {
             return known.clone();
@@ -85,7 +80,7 @@ impl Lower<'_> {
         to
     }
 
-    /// A call whose result is a new temporary.
+    /// Adds a call whose result is a new temporary.
     fn make(
         &mut self,
         out: Option<Value>,
@@ -99,7 +94,7 @@ impl Lower<'_> {
         self.at.extend(out.map(|out| (out, to)));
     }
 
-    /// An instruction on all live lanes.
+    /// Adds an instruction on all live lanes.
     fn plain(&mut self, op: &Op, instruction: VectorOp, scalar: Option<Scalar>) {
         let vectors = if scalar.is_some() { &op.args[..1] } else { &op.args[..] };
         self.make(op.out, false, vectors, |to, from| {
@@ -107,7 +102,7 @@ impl Lower<'_> {
         });
     }
 
-    /// A comparison of vectors, or of one with a scalar.
+    /// Adds a comparison of two vectors, or of a vector with a scalar.
     fn compare(&mut self, out: Option<Value>, of: &[Value], with: Option<(Comparison, Scalar)>) {
         self.make(out, true, of, |to, from| match with {
             None => {
@@ -123,7 +118,7 @@ impl Lower<'_> {
         });
     }
 
-    /// The `bits` of a word under a constant; nothing to do where they are all there is.
+    /// Adds an `And` with a constant, unless the range of the value shows that it changes nothing.
     fn and(&mut self, out: Option<Value>, value: Value, mask: i32) {
         let range = self.ranges[value.0 as usize];
         if range.lo >= 0 && mask & (mask + 1) == 0 && range.hi <= mask {
@@ -146,7 +141,8 @@ impl Lower<'_> {
         });
     }
 
-    /// Byte offsets of indices into a column of `len` elements.
+    /// Returns the byte offsets of indices in a column of `len` elements of `1 << by` bytes.
+    /// Indices that may be out of range are masked with `len - 1`.
     fn offsets(&mut self, index: Value, len: u32, by: u32) -> Tensor {
         let range = self.ranges[index.0 as usize];
         let last = i32::try_from(len).unwrap_or(i32::MAX) - 1;
@@ -182,7 +178,7 @@ impl Lower<'_> {
             OpCode::AndTo(n) => self.and(op.out, a[0], n),
             OpCode::LowBits(bits) => self.and(op.out, a[0], ((1u32 << bits) - 1).cast_signed()),
             OpCode::OrTo(n) => self.with_word(op.out, a[0], &words::OR_WORD, n),
-            // Halves are compared with the scalar itself.
+            // The compare of a lifetime takes the scalar itself.
             OpCode::SubScalar if self.halves.contains(&a[0]) => {}
             OpCode::AddScalar => self.plain(op, VectorOp::Adds, number(self.scalar(a[1]))),
             OpCode::SubScalar => {
@@ -200,7 +196,7 @@ impl Lower<'_> {
             }
             OpCode::Select => self.make(op.out, false, a, |to, mut from| {
                 let (no, yes) = (from.remove(2), from.remove(1));
-                select(to, from.remove(0), [yes, no])
+                words::select(to, from.remove(0), [yes, no])
             }),
             OpCode::Eq => self.compare(op.out, a, None),
             OpCode::EqTo(n) => {
@@ -210,20 +206,20 @@ impl Lower<'_> {
             OpCode::IsNegative if self.halves.contains(&a[0]) => {
                 self.compare(op.out, a, Some((Comparison::Less, Scalar::new(0, Type::F16))));
             }
-            OpCode::IsNegative => match self.below(a[0]) {
+            OpCode::IsNegative => match self.lifetime_difference(a[0]) {
                 Some((life, bound)) => {
                     let bound = Scalar::new(bound, Type::F16);
                     self.compare(op.out, &[life], Some((Comparison::Less, bound)));
                 }
-                // A sign test that is only there to be turned round is made the right way at once.
+                // A sign test that is only negated is lowered with its negation.
                 None => {
                     let used = self.uses.get(&op.out.unwrap_or(a[0]));
-                    if used.is_some_and(|&n| n > self.turned(op.out)) {
+                    if used.is_some_and(|&n| n > self.negations(op.out)) {
                         self.sign(op.out, a[0], -1);
                     }
                 }
             },
-            OpCode::MaskNot if self.everywhere(a[0]) => self.all.extend(op.out),
+            OpCode::MaskNot if self.is_never_negative(a[0]) => self.all.extend(op.out),
             OpCode::MaskNot => match self.defs.get(&a[0]) {
                 Some(Op { code: OpCode::IsNegative, args, .. })
                     if !self.halves.contains(&args[0]) =>
@@ -290,7 +286,8 @@ impl Lower<'_> {
         }
     }
 
-    /// Into the column at once, where the value is the last thing made and nobody else's.
+    /// Lowers a store. If the last call makes the value and no other operation uses it, that call
+    /// writes the column.
     fn store(&mut self, op: &Op, column: &str) {
         let (value, view) = (op.args[1], Tensor::tile(column));
         if let Some(Op { code: OpCode::Splat(n), .. }) = self.defs.get(&value) {
@@ -321,14 +318,14 @@ impl Lower<'_> {
                 let pair = |[a, b]: &[String; 2]| *a == column && b == name;
                 name == column || self.overlays.iter().any(pair)
             };
-            let closes = value.column().is_some_and(own);
-            let helper = if closes { &append::APPEND_IN_PLACE } else { &append::APPEND };
+            let in_place = value.column().is_some_and(own);
+            let helper = if in_place { &append::APPEND_IN_PLACE } else { &append::APPEND };
             let to = (column, len.clone());
             self.call(append::append(helper, to, [value, mask.clone()], n == 0, n == last));
         }
     }
 
-    /// One lifetime for the tile's slots under a mask.
+    /// Writes one lifetime to the tile's slots under a mask.
     pub(super) fn fill(&mut self, life: i8, column: &str, mask: Value) {
         let tile = Tensor::tile(column);
         let value = Some(crate::ascendc::helpers::life::lifetime(life));

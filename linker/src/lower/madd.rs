@@ -1,11 +1,12 @@
-//! Hashes: sums of products.
+//! Lowers hashes, which are sums of two products.
 
 use super::Lower;
 use crate::ascendc::helpers::mix;
 use crate::tape::Op;
 
 impl Lower<'_> {
-    /// A sum of products, in one helper. An id has no bits above the 22 that it takes.
+    /// Lowers a sum of two products to one helper, which need not mask the high bits of a word
+    /// below 2^22.
     pub(super) fn madd(&mut self, op: &Op, p: i32, q: i32) {
         let range = self.ranges[op.args[0].0 as usize];
         let bits = if range.lo >= 0 && range.hi < 1 << 22 { 22 } else { 32 };

@@ -1,11 +1,12 @@
-//! What values are called in the text: as the kernel says, else by the list that they go to or the column that
-//! they come from, else by the operation.
+//! Chooses the names of values in the emitted text: the name that the kernel gives, else that of
+//! the list that the value is appended to or of the column that it comes from, else that of the
+//! operation.
 
 use super::{Lower, camel};
 use crate::tape::{Block, ColumnId, Op, OpCode, Tape, Type, Value};
 use std::collections::BTreeMap;
 
-/// The names of the vectors and masks that a sweep defines.
+/// Returns the names of the vectors and masks that a sweep defines.
 pub fn of(tape: &Tape, defs: &BTreeMap<Value, Op>, body: &Block) -> BTreeMap<Value, String> {
     let names = Names { tape, defs, ops: &body.ops };
     let name = |op: &Op| {
@@ -28,27 +29,28 @@ impl Names<'_> {
         self.ops.iter().filter(move |op| op.args.contains(&v))
     }
 
-    /// What a column of the tape, or of a list, holds.
+    /// Returns the name of the items in a column of the tape, or of a list.
     fn item(&self, id: ColumnId, column: usize) -> Option<&'static str> {
         self.tape.column(id).items.get(column).copied()
     }
 
-    /// As the kernel says, or as the list says that it is appended to, or as its only user is called.
+    /// Returns the name that the kernel gives, else that of the list that the value is appended to,
+    /// else that of its only user.
     fn goal(&self, v: Value) -> Option<&'static str> {
         let appended = |op: &Op| {
             let list = *op.columns.first().filter(|_| op.code == OpCode::Append)?;
             self.item(list, op.args[2..].iter().position(|&arg| arg == v)?)
         };
-        let said = self.tape.name_of(v).or_else(|| self.users(v).find_map(appended));
+        let given = self.tape.name_of(v).or_else(|| self.users(v).find_map(appended));
         let onward = || {
             let mut users = self.users(v);
             let user = users.next().filter(|_| users.next().is_none())?;
             self.goal(user.out.filter(|_| self.computed(user) && user.args[0] == v)?)
         };
-        said.or_else(|| if self.computed(self.defs.get(&v)?) { onward() } else { None })
+        given.or_else(|| if self.computed(self.defs.get(&v)?) { onward() } else { None })
     }
 
-    /// Whether an op is arithmetic on vectors.
+    /// Returns whether an operation is arithmetic on vectors.
     fn computed(&self, op: &Op) -> bool {
         let vector = |v: &Value| self.tape.type_of(*v) == Type::Vector;
         op.columns.is_empty()
@@ -56,10 +58,10 @@ impl Names<'_> {
             && op.args.iter().any(vector)
     }
 
-    /// By what it is made of.
+    /// Returns a name from the operation that makes the value, or from its operands.
     fn source(&self, v: Value) -> &'static str {
         let op = &self.defs[&v];
-        let held = || op.columns.first().and_then(|&id| self.item(id, column(op.code)));
+        let column_item = || op.columns.first().and_then(|&id| self.item(id, column(op.code)));
         let operand = || {
             let vectors = op.args.iter().filter(|&&v| self.tape.type_of(v) == Type::Vector);
             let made = |v: &&Value| {
@@ -72,7 +74,7 @@ impl Names<'_> {
             OpCode::Iota => "lane",
             OpCode::Splat(_) => "fill",
             OpCode::GatherLife => "lived",
-            _ => held().or_else(operand).unwrap_or("value"),
+            _ => column_item().or_else(operand).unwrap_or("value"),
         }
     }
 
@@ -82,7 +84,7 @@ impl Names<'_> {
             let append = self.users(v).find(|op| op.code == OpCode::Append && op.args[1] == v)?;
             Some(capital(&self.tape.column(append.columns[0]).name))
         };
-        let turned = || {
+        let negated = || {
             let not = self.users(v).find(|op| op.code == OpCode::MaskNot)?;
             list(not.out?)
         };
@@ -90,29 +92,29 @@ impl Names<'_> {
             return name.into();
         }
         let op = &self.defs[&v];
-        match (list(v), turned(), op.code) {
+        match (list(v), negated(), op.code) {
             (Some(list), _, _) => format!("is{list}"),
             (_, _, OpCode::Eq | OpCode::EqTo(_)) => "equal".into(),
             (_, Some(list), _) => format!("not{list}"),
             (_, _, OpCode::IsNegative) => "negative".into(),
             (_, _, OpCode::MaskNot) => {
                 let name = self.mask(op.args[0]);
-                let turned = name.strip_prefix("not").map(str::to_lowercase);
+                let positive = name.strip_prefix("not").map(str::to_lowercase);
                 let bare = name.strip_prefix("is").unwrap_or(&name);
-                turned.unwrap_or_else(|| format!("not{}", capital(bare)))
+                positive.unwrap_or_else(|| format!("not{}", capital(bare)))
             }
             _ => self.mask(op.args[0]),
         }
     }
 }
 
-/// Which column of a list an op reads.
+/// Returns the column of a list that an operation reads.
 fn column(code: OpCode) -> usize {
     if let OpCode::Item(column) = code { column } else { 0 }
 }
 
 impl Lower<'_> {
-    /// What a scalar is called that is used more than once.
+    /// Returns the name of a scalar that is used more than once.
     pub(super) fn scalar_name(&self, op: &Op) -> String {
         let param = |v: &Value| Some(&self.tape.params.iter().find(|p| p.value == *v)?.name);
         let named = op.out.and_then(|out| self.tape.name_of(out)).map(String::from);

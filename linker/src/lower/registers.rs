@@ -1,4 +1,5 @@
-//! Registers for a tile's temporaries: every name has one, and names that live at once have different ones.
+//! Assigns registers to the temporaries of a tile. Names that are live at the same time get
+//! different registers.
 
 use crate::aiv::{Act, Buffer, Call, Expr, If, Length, Loop, Node, Operation, Place, Tensor};
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,54 +9,56 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Temp {
     /// Whether it is a mask.
     pub mask: bool,
-    /// What it would be called.
+    /// The name that it gets if the name is free, and else with a number.
     pub name: String,
 }
 
 /// A named register.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Register {
-    /// Its name, in the whole kernel.
+    /// Its name, which is unique in the kernel.
     pub name: String,
     /// Whether it holds masks.
     pub mask: bool,
-    /// Which of the masks or vectors it is: names that never live at once share one.
+    /// Its number among the masks or vectors. Names that are never live at the same time may share
+    /// a register.
     pub number: usize,
 }
 
-/// The names of a kernel.
+/// The names of the temporaries of a kernel.
 #[derive(Clone, Debug, Default)]
 pub struct Names(BTreeMap<String, Name>);
 
 #[derive(Clone, Debug, Default)]
 struct Name {
     mask: bool,
-    /// Those that live when it does.
+    /// The names that are live at the same time.
     with: BTreeSet<String>,
-    /// Those of the same sweeps.
+    /// The names of the same sweeps that are live at other times.
     beside: BTreeSet<String>,
 }
 
 impl Names {
-    /// Names every temporary in the calls of a sweep's body. A temporary takes over the name of one that
-    /// ends where it begins, if that call may write where it reads. `taken` are the kernel's other names.
+    /// Names every temporary in the calls of a sweep's body. A temporary may reuse the name of one
+    /// that the same call reads for the last time, if that call may write where it reads. `taken`
+    /// are the other names of the kernel.
     pub fn name(&mut self, body: &mut [Node], all: &[Temp], taken: &mut BTreeSet<String>) {
-        let mut lives: BTreeMap<usize, (usize, usize)> = BTreeMap::new();
+        let mut live: BTreeMap<usize, (usize, usize)> = BTreeMap::new();
         for (n, t) in body.iter().enumerate().flat_map(|(n, node)| temps(node).map(move |t| (n, t)))
         {
-            lives.entry(t).or_insert((n, n)).1 = n;
+            live.entry(t).or_insert((n, n)).1 = n;
         }
         let place = |n: usize| body[n].call().is_some_and(Call::in_place);
-        let mut order: Vec<_> = lives.into_iter().map(|(t, (a, z))| (a, z, t)).collect();
+        let mut order: Vec<_> = live.into_iter().map(|(t, (a, z))| (a, z, t)).collect();
         order.sort_unstable();
         let mut named: Vec<(usize, String)> = Vec::new();
         let mut names = vec![String::new(); all.len()];
         for (a, z, t) in order {
             let Temp { mask, name } = &all[t];
             let free = |name: &String| {
-                let lives = |end: usize| end > a || end == a && !place(a);
+                let conflicts = |end: usize| end > a || end == a && !place(a);
                 self.0.get(name).map_or(!taken.contains(name), |n| n.mask == *mask)
-                    && !named.iter().any(|(end, other)| other == name && lives(*end))
+                    && !named.iter().any(|(end, other)| other == name && conflicts(*end))
             };
             let numbered = (2..).map(|n| format!("{name}{n}"));
             let name = std::iter::once(name.clone()).chain(numbered).find(free).unwrap_or_default();
@@ -74,43 +77,48 @@ impl Names {
         body.iter_mut().for_each(|node| rename(node, &names));
     }
 
-    /// A register for every name. Names with most others first; of the registers that it takes one that
-    /// the fewest names of the same sweeps have: they would wait for each other.
+    /// Assigns a register to every name by graph coloring, names with the most conflicts first.
+    /// Among the free registers a name gets the one with the fewest names of its own sweeps,
+    /// because calls on one register wait for each other.
     pub fn registers(&self) -> Vec<Register> {
         let mut order: Vec<_> = self.0.iter().collect();
         let width = |name: &Name| std::cmp::Reverse(name.with.len());
         order.sort_by_key(|(text, name)| (name.mask, width(name), *text));
         let color = |counts: [usize; 2]| {
-            let mut found: Vec<Register> = Vec::new();
+            let mut registers: Vec<Register> = Vec::new();
             for (text, name) in &order {
                 let of = |number: usize, set: &BTreeSet<String>| {
                     let same = |r: &&Register| r.mask == name.mask && r.number == number;
-                    found.iter().filter(same).filter(|r| set.contains(&r.name)).count()
+                    registers.iter().filter(same).filter(|r| set.contains(&r.name)).count()
                 };
                 let free = |&number: &usize| of(number, &name.with) == 0;
                 let known = (0..counts[usize::from(name.mask)]).filter(free);
                 let best = known.min_by_key(|&number| (of(number, &name.beside), number));
                 let number = best.or_else(|| (0..).find(free)).unwrap_or_default();
-                found.push(Register { name: (*text).clone(), mask: name.mask, number });
+                registers.push(Register { name: (*text).clone(), mask: name.mask, number });
             }
-            found
+            registers
         };
         let count = |all: &[Register], mask| {
             let numbers = all.iter().filter(|r| r.mask == mask).map(|r| r.number + 1);
             numbers.max().unwrap_or(0)
         };
-        // As many as it takes when every name has the first that is free.
-        let least = color([0, 0]);
-        let counts = [false, true].map(|mask| count(&least, mask));
-        let apart = color(counts);
-        let mut found =
-            if [false, true].map(|mask| count(&apart, mask)) == counts { apart } else { least };
-        found.sort_by_key(|r| (r.mask, r.number));
-        found
+        // The number of registers is that of a coloring in which each name gets the first free
+        // register.
+        let first_fit = color([0, 0]);
+        let counts = [false, true].map(|mask| count(&first_fit, mask));
+        let spread = color(counts);
+        let mut registers = if [false, true].map(|mask| count(&spread, mask)) == counts {
+            spread
+        } else {
+            first_fit
+        };
+        registers.sort_by_key(|r| (r.mask, r.number));
+        registers
     }
 }
 
-/// Puts names into a call, in the place of numbers.
+/// Replaces the numbers of temporaries in a call by names.
 fn rename(node: &mut Node, names: &[String]) {
     let Node::Call(call) = node else { return };
     for tensor in call.tensors_mut() {
@@ -120,12 +128,12 @@ fn rename(node: &mut Node, names: &[String]) {
     }
 }
 
-/// The temporaries of a node.
+/// Returns the temporaries of a node.
 fn temps(node: &Node) -> impl Iterator<Item = usize> {
     node.call().into_iter().flat_map(Call::tensors).filter_map(Tensor::as_temp)
 }
 
-/// Drops calls whose result nobody reads.
+/// Removes calls whose result no later call reads.
 pub fn drop_unread(body: &mut Vec<Node>) {
     let mut read = BTreeSet::new();
     for n in (0..body.len()).rev() {
@@ -143,7 +151,7 @@ pub fn drop_unread(body: &mut Vec<Node>) {
     }
 }
 
-/// Drops scalars that nobody reads.
+/// Removes variables that no expression reads.
 pub fn drop_unused(nodes: &mut Vec<Node>) {
     let mut used = BTreeSet::new();
     for expr in nodes.iter().flat_map(Node::all).flat_map(Node::expressions) {

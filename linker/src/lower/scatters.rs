@@ -1,4 +1,4 @@
-//! Writes at computed indices: lane by lane, in helpers. A 910B has no scatter.
+//! Lowers writes at computed indices to helpers, because a 910B has no scatter.
 
 use super::Lower;
 use crate::aiv::{Call, Node};
@@ -24,7 +24,7 @@ impl Lower<'_> {
                     scatter::scatter(column, index, value, mask)
                 }
             }
-            // Lane i of the sweep is slot i: no scatter at all.
+            // Lane i of the sweep is slot i, so a selection replaces the scatter.
             OpCode::SetLife(n) if self.defs.get(&a[1]).is_some_and(|d| d.code == OpCode::Iota) => {
                 return self.fill(n, &column, a[2]);
             }
@@ -36,13 +36,13 @@ impl Lower<'_> {
             _ => {
                 let slot = self.operand(a[1]);
                 let mask = self.mask_of(a[2]);
-                life::step(column, slot, mask)
+                life::refresh(column, slot, mask)
             }
         };
         self.call(call);
     }
 
-    /// A mask as an operand; `None` where it holds for all lanes.
+    /// Returns a mask as an operand; `None` if it is set in all lanes.
     fn mask_of(&mut self, mask: Value) -> Option<crate::aiv::Tensor> {
         (!self.all.contains(&mask)).then(|| self.operand(mask))
     }

@@ -1,12 +1,13 @@
-//! The order of a tile's calls: level by level.
+//! Orders the calls of a tile by their depth in the dependence graph.
 //!
-//! A vector instruction that needs another one's result waits for all that came before it. So calls
-//! that do not need each other go side by side: as many waits as the longest chain has links, instead
-//! of one for nearly every call.
+//! A vector instruction that reads the result of another one waits for all instructions before it.
+//! Calls without dependences on each other are therefore adjacent: a tile has as many barriers as
+//! its longest dependence chain has calls, instead of one for nearly every call.
 
 use crate::aiv::{Act, Call, Node, Place};
 
-/// Reorders straight code; what touches one place, one of them writing, keeps its order.
+/// Reorders calls without branches. Two calls that access the same memory, at least one of which
+/// writes, keep their order. `same` tells whether two places overlap.
 pub fn by_level(body: Vec<Node>, same: &impl Fn(&Place, &Place) -> bool) -> Vec<Node> {
     let acts: Vec<Vec<Act>> =
         body.iter().map(|node| node.call().map(Call::acts).unwrap_or_default()).collect();
@@ -15,7 +16,7 @@ pub fn by_level(body: Vec<Node>, same: &impl Fn(&Place, &Place) -> bool) -> Vec<
     let conflict = |a: &[(&Place, bool)], b: &[(&Place, bool)]| {
         a.iter().any(|(p, w)| b.iter().any(|(q, x)| (*w || *x) && same(p, q)))
     };
-    // Scalars of the tile have level 0: they depend on nothing in it.
+    // Calls that access no memory have level 0, because they depend on no other call of the tile.
     let mut level: Vec<usize> = Vec::new();
     for (n, one) in all.iter().enumerate() {
         let before = (0..n).filter(|&m| conflict(&all[m], one)).map(|m| level[m] + 1);

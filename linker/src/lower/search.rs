@@ -1,4 +1,4 @@
-//! Helpers over whole columns, and the row that cores share.
+//! Lowers searches over whole columns, and the exchange of a row that cores share.
 
 use super::Lower;
 use crate::aiv::{Call, Copy, Expr, Global, Operation, Tensor};
@@ -7,7 +7,7 @@ use crate::ascendc::helpers::share;
 use crate::tape::{Op, OpCode};
 
 impl Lower<'_> {
-    /// Lowers `Find` and `FindFree` to helpers, which look at all links of several ids at once.
+    /// Lowers `Find` and `FindFree` to helpers, which examine all links of several ids at once.
     pub(super) fn search(&mut self, op: &Op, retries: u32) {
         let ids = if matches!(op.code, OpCode::Find(_)) { 2 } else { 1 };
         let bits = |n: usize| self.tape.column(op.columns[n]).len.ilog2();
@@ -23,7 +23,8 @@ impl Lower<'_> {
         self.call(call);
     }
 
-    /// The row that cores share: this core's part out, and once all are there, the whole row in.
+    /// Lowers the exchange of a shared row: a copy of this core's part out, a wait for all cores,
+    /// and a copy of the whole row in.
     pub(super) fn share(&mut self, op: &Op) {
         let [row, first, part, n] = [0, 1, 2, 3].map(|n| self.scalar(op.args[n]));
         let (column, array) = (self.storage(op.columns[0], 0), self.gm(op.columns[1]));
@@ -32,7 +33,7 @@ impl Lower<'_> {
             Call::from(Operation::Copy(Copy { out, ub, gm, n }))
         };
         self.call(copy(true, row.clone() + first, part));
-        self.call(share::meet());
+        self.call(share::sync_all());
         self.call(copy(false, row, n));
     }
 }

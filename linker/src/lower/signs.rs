@@ -1,4 +1,5 @@
-//! Signs: int32 has no compare but EQ, so "below zero" is a shift that spreads the sign, and EQ.
+//! Lowers sign tests. int32 has no compare but EQ, so a test is an arithmetic shift by 31 and a
+//! compare with 0 or -1.
 
 use super::Lower;
 use super::lanes::vector;
@@ -6,7 +7,7 @@ use crate::aiv::{Comparison, Expr, Length, Scalar, Type, VectorOp};
 use crate::tape::{Op, OpCode, Value};
 
 impl Lower<'_> {
-    /// The constant n of a choice that is max(x, n): n where x - n is negative, else x.
+    /// Returns the constant n of a selection that is max(x, n): n where x - n is negative, else x.
     pub(super) fn least(&self, choice: &[Value]) -> Option<i32> {
         let def = |v: Value| self.defs.get(&v);
         let (mask, &Op { code: OpCode::Splat(n), .. }) = (def(choice[0])?, def(choice[1])?) else {
@@ -19,29 +20,30 @@ impl Lower<'_> {
         (mask.code == OpCode::IsNegative && is_below).then_some(n)
     }
 
-    /// A lifetime, and the scalar that it lies below where this difference is negative.
-    pub(super) fn below(&self, difference: Value) -> Option<(Value, Expr)> {
+    /// Returns a and b if `difference` is a lifetime a minus a scalar b.
+    pub(super) fn lifetime_difference(&self, difference: Value) -> Option<(Value, Expr)> {
         let Op { code: OpCode::SubScalar, args, .. } = self.defs.get(&difference)? else {
             return None;
         };
         self.halves.contains(&args[0]).then(|| (args[0], self.scalar(args[1])))
     }
 
-    /// How often a sign test is used only by a `!`.
-    pub(super) fn turned(&self, mask: Option<Value>) -> usize {
+    /// Returns the number of operations that negate a sign test.
+    pub(super) fn negations(&self, mask: Option<Value>) -> usize {
         let not = |op: &&Op| op.code == OpCode::MaskNot && Some(op.args[0]) == mask;
         self.defs.values().filter(not).count()
     }
 
-    /// Whether a sign test holds in no lane, because no lane can be negative.
-    pub(super) fn everywhere(&self, test: Value) -> bool {
+    /// Returns whether a sign test is false in every lane, because no lane can be negative.
+    pub(super) fn is_never_negative(&self, test: Value) -> bool {
         let test = self.defs.get(&test).filter(|op| op.code == OpCode::IsNegative);
         test.is_some_and(|op| {
             !self.halves.contains(&op.args[0]) && self.ranges[op.args[0].0 as usize].lo >= 0
         })
     }
 
-    /// Lanes whose sign, spread over the word, is `sign`: the only int32 compare is EQ.
+    /// Makes the mask of the lanes whose value shifted right by 31 is `sign`: -1 for negative
+    /// lanes, 0 for the others.
     pub(super) fn sign(&mut self, out: Option<Value>, value: Value, sign: i32) {
         let number = |n: i32| Some(Scalar::new(n, Type::I32));
         let known = self.signs.get(&value).cloned();

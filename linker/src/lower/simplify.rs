@@ -1,17 +1,18 @@
-//! The same tape with no pure op twice and none for nothing: a text has one line for each op.
+//! Simplifies a tape: removes repeated pure operations and operations without effect, so that the
+//! text has no lines for them.
 
 use crate::tape::{Block, OpCode, Tape, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A tape without common subexpressions and dead ops.
+/// Returns the tape without common subexpressions and dead operations.
 pub fn simplify(tape: &Tape) -> Tape {
     let mut tape = tape.clone();
     merge(&mut tape.body, &mut BTreeMap::new(), &mut BTreeMap::new());
-    sweep(&mut tape.body, &mut BTreeSet::new());
+    remove_dead(&mut tape.body, &mut BTreeSet::new());
     tape
 }
 
-/// Whether an op's value depends on its operands alone.
+/// Returns whether the value of an operation depends only on its operands.
 fn pure(code: OpCode) -> bool {
     code.signature().columns.is_empty() && code.signature().binds.is_none()
 }
@@ -34,15 +35,15 @@ fn merge(block: &mut Block, seen: &mut BTreeMap<String, Value>, same: &mut BTree
     }
 }
 
-fn sweep(block: &mut Block, used: &mut BTreeSet<Value>) {
+fn remove_dead(block: &mut Block, used: &mut BTreeSet<Value>) {
     used.extend(block.yields);
-    // From the last to the first: uses come before what they use.
+    // In reverse order each use comes before the operation that defines the value.
     block.ops.reverse();
     block.ops.retain_mut(|op| {
-        let acts = op.body.is_some() || op.code.writes();
-        let kept = acts || op.out.is_none_or(|out| used.contains(&out));
+        let has_effect = op.body.is_some() || op.code.writes();
+        let kept = has_effect || op.out.is_none_or(|out| used.contains(&out));
         if kept {
-            op.body.iter_mut().for_each(|body| sweep(body, used));
+            op.body.iter_mut().for_each(|body| remove_dead(body, used));
             used.extend(&op.args);
         }
         kept

@@ -1,4 +1,4 @@
-//! Scalars, and ops on whole columns.
+//! Lowers scalars, and operations on whole columns.
 
 use super::{Lower, camel};
 use crate::aiv::{Call, Comparison, Copy, Expr, Global, Operation, Relation, Tensor};
@@ -6,15 +6,16 @@ use crate::ascendc::helpers::{life, victims};
 use crate::tape::{ColumnId, Op, OpCode, Value};
 
 impl Lower<'_> {
-    /// An array's name in `Gm`.
+    /// Returns the name of an array in `Gm`.
     pub(super) fn gm(&self, id: ColumnId) -> String {
         camel(self.tape.column(id).name.trim_start_matches("gm_"))
     }
 
-    /// A scalar: in place where that is as good, or by a name.
-    fn define(&mut self, op: &Op, value: Expr, name: &str, stays: bool) {
+    /// Defines the result of an operation: as the expression itself if `inline` is set, else as a
+    /// variable.
+    fn define(&mut self, op: &Op, value: Expr, name: &str, inline: bool) {
         let Some(out) = op.out else { return };
-        if stays {
+        if inline {
             self.scalars.insert(out, value);
         } else {
             let name = self.fresh_name(out, name);
@@ -22,7 +23,7 @@ impl Lower<'_> {
         }
     }
 
-    /// An op outside of sweeps, and the ops behind it.
+    /// Lowers an operation outside of sweeps. `rest` are the operations behind it in its block.
     pub(super) fn whole(&mut self, op: &Op, rest: &[Op]) {
         let a = |n: usize| self.scalar(op.args[n]);
         let value = match op.code {
@@ -40,8 +41,8 @@ impl Lower<'_> {
             OpCode::Len => {
                 let (list, len) = (op.columns[0], self.len_name(op.columns[0]));
                 let before = format!("{}Before", camel(&self.tape.column(list).name));
-                let stays = op.out.is_some_and(|l| lasts(l, list, rest));
-                return self.define(op, Expr::name(len), &before, stays);
+                let inline = op.out.is_some_and(|l| lasts(l, list, rest));
+                return self.define(op, Expr::name(len), &before, inline);
             }
             _ => return self.memory(op),
         };
@@ -50,7 +51,7 @@ impl Lower<'_> {
         self.define(op, value, &name, once || matches!(op.code, OpCode::Constant(_)));
     }
 
-    /// Whether all operands are conditions.
+    /// Returns whether all operands are conditions.
     fn conditions(&self, op: &Op) -> bool {
         let condition = |v: &Value| {
             let code = self.defs.get(v).map(|def| def.code);
@@ -59,7 +60,7 @@ impl Lower<'_> {
         op.args.iter().all(condition)
     }
 
-    /// The word of a line that an offset means.
+    /// Returns the index of a word in a line from its offset in global memory.
     fn line_word(&self, line: &str, at: Value) -> Expr {
         let Some(line) = line.strip_prefix("gm_") else { return self.scalar(at) };
         let base = Expr::field(format!("{line}At"));
@@ -127,14 +128,14 @@ impl Lower<'_> {
         let call = match op.code {
             OpCode::Age { settle } => {
                 if settle {
-                    self.call(life::settle());
+                    self.call(life::end_step_uses());
                 }
-                life::age(a.remove(0))
+                life::decay(a.remove(0))
             }
             OpCode::Bisect => {
                 let name = op.out.and_then(|out| self.tape.name_of(out)).unwrap_or("threshold");
                 let out = op.out.map(|out| self.fresh_name(out, name)).unwrap_or_default();
-                victims::least_life(out, a.remove(0), a.remove(0))
+                victims::find_threshold(out, a.remove(0), a.remove(0))
             }
             OpCode::AppendLt | OpCode::AppendEq => {
                 let less = op.code == OpCode::AppendLt;
@@ -148,7 +149,8 @@ impl Lower<'_> {
     }
 }
 
-/// Whether a list is as long as it was when an op read it, wherever the length is used.
+/// Returns whether no operation changes a list between the read of its length and the last use of
+/// that length.
 fn lasts(len: Value, list: ColumnId, rest: &[Op]) -> bool {
     let uses = |op: &Op| op.all().any(|op| op.args.contains(&len));
     let writes = |op: &Op| {

@@ -1,7 +1,8 @@
-//! How many lanes a sweep takes per round.
+//! Chooses the number of lanes that a sweep takes per iteration.
 //!
-//! A tile's registers share a part of the unified buffer. A sweep that needs no more than two vectors and three
-//! masks can use the same bytes for longer vectors, and takes `WIDE` lanes per round instead of `TILE`.
+//! The registers of a tile occupy a fixed part of the unified buffer. A sweep that needs at most
+//! two vectors and three masks uses the same bytes for longer vectors, and takes `WIDE` lanes per
+//! iteration instead of `TILE`.
 
 use super::lanes::iota;
 use super::registers::{Register, Temp};
@@ -15,11 +16,13 @@ use crate::tape::{Block, ColumnId, Op, OpCode};
 
 /// Vector registers that a wide sweep may need.
 pub const WIDE_VECTORS: usize = 2;
-/// Mask registers that a wide sweep may need. They have memory of their own, because a mask takes little.
+/// Mask registers that a wide sweep may need. They have memory of their own, because masks are
+/// short.
 const WIDE_MASKS: usize = 3;
 
 impl Lower<'_> {
-    /// Names the temporaries of a sweep's body and returns its width: wide if the body can be, else a tile.
+    /// Names the temporaries of a sweep's body and returns its width: wide if the body's registers
+    /// allow it, else a tile.
     pub(super) fn fit_width(&mut self, op: &Op, body: &mut Vec<Node>) -> Width {
         if let Some(width) = self.widen(op, body) {
             return width;
@@ -33,8 +36,8 @@ impl Lower<'_> {
         if !appended(op).all(|list| self.empty.contains(&list)) {
             return None;
         }
-        let most = u32::try_from(self.ranges[op.args[0].0 as usize].hi).ok()?;
-        let width = Width::Wide { in_one_round: appends.then_some(most) };
+        let limit = u32::try_from(self.ranges[op.args[0].0 as usize].hi).ok()?;
+        let width = Width::Wide { in_one_round: appends.then_some(limit) };
         let mut wide_body = body.clone();
         for call in wide_body.iter_mut().filter_map(call_mut) {
             if call.helper().is_some_and(|c| *c.helper != append::APPEND && by_tile(c.helper)) {
@@ -48,15 +51,15 @@ impl Lower<'_> {
             &self.temps.iter().map(wide_name).collect::<Vec<_>>(),
             &mut taken,
         );
-        let limit = |mask: bool| if mask { WIDE_MASKS } else { WIDE_VECTORS };
-        if names.registers().iter().any(|r| r.number >= limit(r.mask)) {
+        let registers = |mask: bool| if mask { WIDE_MASKS } else { WIDE_VECTORS };
+        if names.registers().iter().any(|r| r.number >= registers(r.mask)) {
             return None;
         }
         (self.wide, self.taken, *body) = (names, taken, wide_body);
         Some(width)
     }
 
-    /// Keeps track of the lists that are empty: `op` ran.
+    /// Updates the set of empty lists after `op`.
     pub(super) fn track_empty(&mut self, op: &Op) {
         if op.code == OpCode::Clear {
             self.empty.insert(op.columns[0]);
@@ -69,8 +72,8 @@ impl Lower<'_> {
 }
 
 impl Lowered {
-    /// Turns wide sweeps that would take several rounds, and must not, into sweeps over tiles; `wide` is `WIDE`. Their
-    /// registers stay where they are: a tile's lanes fit, too.
+    /// Turns wide sweeps that must finish in one iteration, but would take several of `wide` lanes,
+    /// into sweeps over tiles. They keep their registers, which are long enough for a tile.
     pub fn narrow(&mut self, wide: u32) {
         narrow(&mut self.body, wide);
     }
@@ -80,8 +83,8 @@ fn narrow(nodes: &mut [Node], wide: u32) {
     for node in nodes {
         match node {
             Node::Loop(Loop { width, body, .. }) => {
-                if let Some(Width::Wide { in_one_round: Some(most) }) = *width
-                    && most > wide
+                if let Some(Width::Wide { in_one_round: Some(limit) }) = *width
+                    && limit > wide
                 {
                     *width = Some(Width::Tile);
                     body.iter_mut()
@@ -103,7 +106,7 @@ fn call_mut(node: &mut Node) -> Option<&mut Call> {
     if let Node::Call(call) = node { Some(call) } else { None }
 }
 
-/// Makes a call fit a width: the number of live lanes, and the numbers of lanes.
+/// Changes a call to a width: the definition of `lanes`, and the numbers of the lanes.
 fn widen_call(call: &mut Call, width: Width) {
     match &mut call.operation {
         Operation::Let(name, Expr::Min(_, limit)) if name == "lanes" => {
@@ -124,7 +127,8 @@ fn widen_call(call: &mut Call, width: Width) {
     }
 }
 
-/// A wide register's name differs from those of a tile: the text declares it for itself.
+/// Returns the temporary under the name of a wide register, which differs from the names of a
+/// tile's registers.
 fn wide_name(temp: &Temp) -> Temp {
     let mut letters = temp.name.chars();
     let first = letters.next().map(|c| c.to_ascii_uppercase());
@@ -134,21 +138,21 @@ fn wide_name(temp: &Temp) -> Temp {
     }
 }
 
-/// Whether a helper uses memory that has the length of a tile.
+/// Returns whether a helper uses memory that has the length of a tile.
 fn by_tile(helper: &Helper) -> bool {
     helper.uses.iter().any(|used| match used {
         Use::Helper(other) => by_tile(other),
-        Use::Buffer(_) | Use::Run | Use::Pass | Use::Searches => true,
+        Use::Buffer(_) | Use::SlotTile | Use::LifeTile | Use::Searches => true,
     })
 }
 
-/// The lists that a sweep appends to.
+/// Returns the lists that a sweep appends to.
 fn appended(sweep: &Op) -> impl Iterator<Item = ColumnId> + '_ {
     let ops = sweep.body.iter().flat_map(Block::all);
     ops.filter(|op| op.code == OpCode::Append).map(|op| op.columns[0])
 }
 
-/// The lists that an op, or an op in its body, changes.
+/// Returns the lists that an operation, or an operation in its body, changes.
 fn written(op: &Op) -> impl Iterator<Item = ColumnId> + '_ {
     let all = std::iter::once(op).chain(op.body.iter().flat_map(Block::all));
     all.flat_map(|op| {
@@ -159,7 +163,7 @@ fn written(op: &Op) -> impl Iterator<Item = ColumnId> + '_ {
     })
 }
 
-/// The number of registers among these, vectors and masks apart.
+/// Returns the number of mask registers, or of vector registers, among these.
 pub fn count(registers: &[Register], mask: bool) -> u32 {
     let numbers = registers.iter().filter(|r| r.mask == mask).map(|r| r.number as u32 + 1);
     numbers.max().unwrap_or(0)

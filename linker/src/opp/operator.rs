@@ -1,8 +1,8 @@
-//! The host part of an operator: its prototype, from the parameters of its kernel.
+//! Writes the host part of an operator, its prototype, from the parameters of its kernel.
 
 use avsg_device::kernels::{Arg, KernelName};
 
-/// `missPos` as `miss_pos`.
+/// Returns a name in snake case: `miss_pos` for `missPos`.
 fn snake(name: &str) -> String {
     let letter = |c: char| match c.is_ascii_uppercase() {
         true => format!("_{}", c.to_ascii_lowercase()),
@@ -11,36 +11,37 @@ fn snake(name: &str) -> String {
     name.chars().map(letter).collect()
 }
 
-/// `avsg_plan` as `AvsgPlan`.
+/// Returns the type of an operator: `AvsgPlan` for `avsg_plan`.
 pub fn name(kernel: KernelName) -> String {
     let words = entry(kernel).split('_');
     words.map(|word| word[..1].to_uppercase() + &word[1..]).collect()
 }
 
-/// The entry point of a kernel.
+/// Returns the entry point of a kernel.
 pub fn entry(kernel: KernelName) -> &'static str {
     kernel.entry().to_str().unwrap_or_default()
 }
 
-/// The parameters that an operator takes.
+/// Returns the parameters that are inputs of the operator.
 fn inputs(kernel: KernelName) -> Vec<Arg> {
     let output = |arg: &Arg| kernel.outputs().contains(arg);
     kernel.args().iter().copied().filter(|arg| !output(arg)).collect()
 }
 
-/// The input's number; -1 where the operator has none.
+/// Returns the number of an input; -1 if the operator does not have it.
 fn number(kernel: KernelName, arg: Arg) -> i32 {
     let at = inputs(kernel).iter().position(|&input| input == arg);
     at.and_then(|at| i32::try_from(at).ok()).unwrap_or(-1)
 }
 
-/// The inputs that the launch's scalars are made from, in the order of `avsg::Places`.
-pub fn places(kernel: KernelName) -> String {
-    let places = [Arg::Ids, Arg::State, Arg::BlockTable, Arg::Tables, Arg::HostChunks];
-    places.map(|arg| number(kernel, arg).to_string()).join(", ")
+/// Returns the numbers of the inputs that the launch scalars depend on, in the order of
+/// `avsg::InputNumbers`.
+pub fn input_numbers(kernel: KernelName) -> String {
+    let inputs = [Arg::Ids, Arg::State, Arg::BlockTable, Arg::Tables, Arg::HostChunks];
+    inputs.map(|arg| number(kernel, arg).to_string()).join(", ")
 }
 
-/// The shape of each output.
+/// Returns the shape of each output.
 pub fn shapes(kernel: KernelName) -> String {
     let rows = format!("avsg::Dim(context, {}, 0)", number(kernel, Arg::Ids));
     let requests = format!("avsg::Dim(context, {}, 0)", number(kernel, Arg::State));
@@ -55,7 +56,7 @@ pub fn shapes(kernel: KernelName) -> String {
     shapes.map(|(n, shape)| format!("    *context->GetOutputShape({n}) = {shape};\n")).collect()
 }
 
-/// The type of each output.
+/// Returns the type of each output.
 pub fn types(kernel: KernelName) -> String {
     let own = kernel.outputs().iter().map(|_| "DT_INT32".to_string());
     let same = |arg| format!("context->GetOptionalInputDataType({})", number(kernel, arg));
@@ -63,7 +64,7 @@ pub fn types(kernel: KernelName) -> String {
     types.map(|(n, ty)| format!("    context->SetOutputDataType({n}, {ty});\n")).collect()
 }
 
-/// Inputs, outputs and attributes.
+/// Returns the declarations of the inputs, outputs and attributes.
 pub fn prototype(kernel: KernelName) -> String {
     let tensor = |kind: &str, arg: Arg| {
         let needed = match arg {
@@ -93,7 +94,8 @@ pub fn prototype(kernel: KernelName) -> String {
     all.map(|declared| format!("        this->{declared};\n")).collect()
 }
 
-/// The attributes in the order of `avsg::Attr`: the first of every operator with a batch, the rest of those that copy.
+/// The attributes in the order of `avsg::Attr`. Every operator with a batch has the first one, and
+/// operators that copy rows have all.
 const ATTRIBUTES: [(&str, &str); 8] = [
     ("pool_units", "REQUIRED).Int()"),
     ("bytes", "REQUIRED).ListInt()"),

@@ -209,7 +209,7 @@ fn every_barrier_and_flag_is_needed() {
     let mode = Mode::Adversarial;
     mutants::assert_every_mutant_fails(
         &kernel(&paged, "avsg_append").text,
-        "// ---- moving",
+        "// ---- copies",
         &SYNC_CALLS,
         |kernels| {
             (0..12).any(|seed| {

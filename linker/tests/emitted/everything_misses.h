@@ -18,24 +18,24 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
     for (int32_t i = 0; i < 18; i++) {
         words.SetValue(i, fields[i]);
     }
-    After<HardEvent::S_MTE3>(EVENT_ID2);
+    SetWaitFlag<HardEvent::S_MTE3>(EVENT_ID2);
     CopyOut(gm.record[q.recordAt], words, 16);
     if (q.tokens > 0) {
         CopyOut(gm.missPos[q.missAt], words, 18);
     }
     for (int32_t g = 0; g < q.tokens; g++) {
-        After<HardEvent::MTE3_MTE2>(EVENT_ID2);
+        SetWaitFlag<HardEvent::MTE3_MTE2>(EVENT_ID2);
         CopyIn(ids, gm.ids[q.idsAt + g * q.idsStride], q.k);
-        After<HardEvent::MTE2_MTE3>(EVENT_ID2);
+        SetWaitFlag<HardEvent::MTE2_MTE3>(EVENT_ID2);
         CopyOut(gm.slot[q.slotAt + g * q.slotStride], ids, q.k);
         CopyOut(gm.missSlot[q.missAt + g * q.k], ids, q.k);
         CopyOut(gm.missRow[q.missAt + g * q.k], ids, q.k);
         CopyOut(gm.missId[q.missAt + g * q.k], ids, q.k);
     }
-    After<HardEvent::MTE3_S>(EVENT_ID2);
+    SetWaitFlag<HardEvent::MTE3_S>(EVENT_ID2);
     words.SetValue(0, q.k);
     words.SetValue(8, q.tokens * q.k);
-    After<HardEvent::S_MTE3>(EVENT_ID2);
+    SetWaitFlag<HardEvent::S_MTE3>(EVENT_ID2);
     for (int32_t g = 0; g < q.tokens; g++) {
         CopyOut(gm.valid[q.validAt + g], words, 1);
     }

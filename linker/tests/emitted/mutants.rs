@@ -3,9 +3,9 @@
 use super::compiled::Compiled;
 use super::tier;
 
-/// Beginnings of the statements that synchronise. The definition of `After` matches none of them.
+/// Beginnings of the statements that synchronise. The definition of `SetWaitFlag` matches none of them.
 pub const SYNC_CALLS: [&str; 4] =
-    ["After<HardEvent::", "PipeBarrier<", "SetFlag<HardEvent::", "WaitFlag<HardEvent::"];
+    ["SetWaitFlag<HardEvent::", "PipeBarrier<", "SetFlag<HardEvent::", "WaitFlag<HardEvent::"];
 
 /// Leaves out each statement that begins with one of `calls` below the line `from`, one at a time.
 /// `fails` must return true for every mutant and false for the whole text. All mutants are one

@@ -292,8 +292,13 @@ fn every_barrier_and_flag_is_needed() {
             run_and_compare(&p, kernels, false, seed, [5, 60][seed as usize % 2], options).is_err()
         })
     };
-    // The flags above TILE belong to code that Stage Two shares; `transfer.rs` tests them.
-    mutants::assert_every_mutant_fails(&plan, "constexpr int32_t TILE = 16;", &SYNC_CALLS, fails);
+    // The flags above PLAN_REQUESTS belong to code that Stage Two shares; `transfer.rs` tests them.
+    mutants::assert_every_mutant_fails(
+        &plan,
+        "constexpr int32_t PLAN_REQUESTS = 16;",
+        &SYNC_CALLS,
+        fails,
+    );
     let step = emitted(&p, "avsg_step").text;
     let fails = |kernels: &Compiled| {
         (0..16).any(|seed| {
@@ -301,7 +306,7 @@ fn every_barrier_and_flag_is_needed() {
             run_and_compare(&p, kernels, true, seed, [5, 60][seed as usize % 2], options).is_err()
         })
     };
-    let late = "// What the requests' last tokens hit";
+    let late = "// Refreshes the lifetimes of the slots that the last";
     mutants::assert_every_mutant_fails(
         &step,
         late,

@@ -77,7 +77,7 @@ fn with_switches(text: &str) -> (String, Vec<String>) {
         inside |= line.starts_with("namespace ") && line.ends_with("stage_one {");
         inside &= !(line.starts_with("} // namespace ") && line.ends_with("stage_one"));
         let sync = line.trim_start();
-        if inside && ["After<", "PipeBarrier<"].iter().any(|s| sync.starts_with(s)) {
+        if inside && ["SetWaitFlag<", "PipeBarrier<"].iter().any(|s| sync.starts_with(s)) {
             let next = text
                 .lines()
                 .skip(number + 1)
@@ -149,7 +149,7 @@ const UNNEEDED: [&str; 6] = [
     "V_MTE2>(EVENT_ID0); before CopyIn(ids, gm.ids[from + q.shareAt]",
     "PIPE_V>(); before Cast(bytes, life",
     "PIPE_V>(); before ShiftRight(sign, slot[base]",
-    "S_V>(EVENT_ID0); before StepLifeAll(life, dead[base]",
+    "S_V>(EVENT_ID0); before RefreshLifetimeAll(life, dead[base]",
     "PIPE_V>(); before Find(",
     "PIPE_V>(); before FindFree(",
 ];

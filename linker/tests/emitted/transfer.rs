@@ -222,7 +222,7 @@ fn every_barrier_and_flag_is_needed() {
     let p = small_geometry(0);
     mutants::assert_every_mutant_fails(
         &kernel(&p, "avsg_transfer").text,
-        "// ---- moving",
+        "// ---- copies",
         &SYNC_CALLS,
         |kernels| {
             (0..12).any(|seed| {

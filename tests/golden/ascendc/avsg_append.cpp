@@ -1,4 +1,4 @@
-// avsg_append: this step's rows, which only the device has, to one layer of the host pool.
+// avsg_append: copies this step's fresh rows from the device to one layer of the host pool.
 // Wide table, K 2048, N_q 1, S 8192, spread 2, R 7, constant lifetime 127, page 0
 // Written by AVSG's linker; do not edit. Apache-2.0.
 
@@ -6,15 +6,16 @@
 
 namespace avsg {
 
-// A row on its way: row `row` of the batch to place `place` of block `entry` of the block table, or of
-// the pool.
-struct Arrival {
+// A fresh row of the batch, and its target: row `place` of the block in entry `entry` of the block
+// table, or of the pool if there is no block table.
+struct FreshRow {
     int32_t row, place, entry;
 };
 
-// Row g of a request becomes the row of id stableLen + g. Returns false for rows that stay: those of
-// padded requests, of requests without stableLen, and of ids at or above seqLen or without an entry.
-__aicore__ inline bool Arrives(const Tiling &t, Window &w, int32_t request, int32_t row, Arrival &to)
+// Finds the target of a row: row g of a request belongs to id stableLen + g. Returns false for a
+// row that is not copied: one of a padded request or of a request without stableLen, or one whose
+// id is not below seqLen or has no entry.
+__aicore__ inline bool FindTarget(const Tiling &t, Window &w, int32_t request, int32_t row, FreshRow &to)
 {
     const int32_t stable = w.Word(STABLE, request);
     const int32_t id = stable + row - w.Word(CU_Q, request);
@@ -30,19 +31,19 @@ __aicore__ inline bool Arrives(const Tiling &t, Window &w, int32_t request, int3
     return (id >> PAGE_SHIFT) < t.blockStride;
 }
 
-// Looks the rows' blocks up, all at once, and copies the rows whose block is in the pool.
-__aicore__ inline void CopyArrivals(
-    const Tiling &t, const GlobalTensor<int32_t> &blocks, const uint64_t *fresh, const Arrival *rows,
+// Reads the blocks of n rows from the block table, and copies the rows whose block is in the pool.
+__aicore__ inline void CopyFreshRows(
+    const Tiling &t, const GlobalTensor<int32_t> &blocks, const uint64_t *fresh, const FreshRow *rows,
     int32_t n, int32_t half)
 {
-    Move moves[HALF_ROWS];
+    RowCopy copies[HALF_ROWS];
     int32_t kept = 0;
     if constexpr (PAGE > 0) {
-        After<HardEvent::S_MTE2>(EVENT_ID1);
+        SetWaitFlag<HardEvent::S_MTE2>(EVENT_ID1);
         for (int32_t i = 0; i < n; i++) {
             CopyIn(Local<int32_t>(LIST_AT + i * BLOCK, 1), blocks[rows[i].entry], 1);
         }
-        After<HardEvent::MTE2_S>(EVENT_ID1);
+        SetWaitFlag<HardEvent::MTE2_S>(EVENT_ID1);
     }
     for (int32_t i = 0; i < n; i++) {
         int32_t to = rows[i].place;
@@ -53,16 +54,16 @@ __aicore__ inline void CopyArrivals(
             }
             to += block << PAGE_SHIFT;
         }
-        Move &move = moves[kept++];
+        RowCopy &copy = copies[kept++];
         for (int32_t s = 0; s < t.segments; s++) {
-            move.from[s] = fresh[s] + Times(rows[i].row, t.freshStride[s]);
-            move.to[s] = HostRow(t, to, s);
+            copy.from[s] = fresh[s] + StrideOffset(rows[i].row, t.freshStride[s]);
+            copy.to[s] = HostRow(t, to, s);
         }
     }
-    CopyRows(t, moves, kept, half);
+    CopyRows(t, copies, kept, half);
 }
 
-// The batch's rows, in equal shares.
+// Copies this core's share of the batch's fresh rows.
 __aicore__ inline void Append(
     const Tiling &t, GM_ADDR cuQ, GM_ADDR state, GM_ADDR stableLen, GM_ADDR seqLen, GM_ADDR blockTable,
     GM_ADDR hostChunks, GM_ADDR fresh0, GM_ADDR fresh1)
@@ -70,29 +71,29 @@ __aicore__ inline void Append(
     const uint64_t fresh[2] = {reinterpret_cast<uint64_t>(fresh0), reinterpret_cast<uint64_t>(fresh1)};
     const GlobalTensor<int32_t> blocks = Global<int32_t>(blockTable);
     CopyIn(Local<uint64_t>(CHUNKS_AT, MAX_CHUNKS), Global<uint64_t>(hostChunks), t.chunks);
-    Window w(WINDOW_AT, WINDOW, t, cuQ);
+    Window w(WINDOW_AT, WINDOW_REQUESTS, t, cuQ);
     w.Add(state, 1);
     w.Add(stableLen, 1);
     w.Add(seqLen, 1);
     const Share share = ShareOf(t, t.requests > 0 ? w.Word(CU_Q, t.requests - 1, 1) : 0);
 
-    Arrival rows[HALF_ROWS];
+    FreshRow rows[HALF_ROWS];
     int32_t n = 0;
     int32_t half = 0;
-    OpenHalves();
+    InitHalves();
     int32_t row = share.begin;
     for (int32_t request = 0; request < t.requests && row < share.end; request++) {
         for (; row < ScalarMin(w.Word(CU_Q, request, 1), share.end); row++) {
-            n += Arrives(t, w, request, row, rows[n]) ? 1 : 0;
+            n += FindTarget(t, w, request, row, rows[n]) ? 1 : 0;
             if (n == t.halfRows) {
-                CopyArrivals(t, blocks, fresh, rows, n, half);
+                CopyFreshRows(t, blocks, fresh, rows, n, half);
                 half = 1 - half;
                 n = 0;
             }
         }
     }
-    CopyArrivals(t, blocks, fresh, rows, n, half);
-    CloseHalves();
+    CopyFreshRows(t, blocks, fresh, rows, n, half);
+    DrainHalves();
 }
 
 } // namespace avsg

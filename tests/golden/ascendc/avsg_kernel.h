@@ -1,4 +1,4 @@
-// avsg_kernel.h: what every kernel starts from: its geometry, a launch's scalars, moving data, words of requests.
+// avsg_kernel.h: the geometry, the launch scalars, copies, and words of requests.
 // Wide table, K 2048, N_q 1, S 8192, spread 2, R 7, constant lifetime 127, page 0
 // Written by AVSG's linker; do not edit. Apache-2.0.
 #pragma once
@@ -9,24 +9,25 @@ using namespace AscendC;
 
 namespace avsg {
 
-constexpr int32_t K = 2048;  // row stride of slots and miss lists
-constexpr int32_t TOKENS = 1;  // N_q: rows of a request at most
-constexpr int32_t SLOTS = 8192;  // S
-constexpr int32_t PAGE = 0;  // rows of a host block; 0: no block table
-constexpr int32_t PAGE_SHIFT = 0;
-constexpr int32_t ID_LIMIT = 4194304;  // ids are below it
-constexpr int32_t NO_STABLE_LEN = 4194304;  // no id reaches it
-constexpr int32_t RECORD_WORDS = 16;  // a 64-byte line
-constexpr int32_t RECORD_TOTAL = 8;  // the request's misses; token g's are word g
-constexpr int32_t RECORD_STATUS = 9;  // bits: 1 an id out of range, 2 a row outside of the pool
-constexpr int32_t HEADER_WORDS = 16;  // a 64-byte line
-constexpr int32_t HEADER_GENERATION = 0;  // that the table was built for; 0: none
-constexpr int32_t HEADER_TOP = 1;  // one above the largest id that the table may hold
-constexpr int32_t HEADER_THRESHOLD = 2;  // the last step's, where the next bisection starts
-constexpr uint64_t TABLE_WORDS = 26656;  // header, ids, lifetimes and pad, links
-constexpr uint32_t UB_BYTES = 188416;  // Select scribbles above
+constexpr int32_t K = 2048;  // ids per row at most; the row stride of slots and miss lists
+constexpr int32_t TOKENS = 1;  // N_q, rows of a request at most
+constexpr int32_t SLOTS = 8192;  // S, slots of a request
+constexpr int32_t PAGE = 0;  // rows of a host block, a power of two; 0: no block table
+constexpr int32_t PAGE_SHIFT = 0;  // log2 PAGE; 0 without a block table
+constexpr int32_t ID_LIMIT = 4194304;  // every id is below it
+constexpr int32_t NO_STABLE_LEN = 4194304;  // above every id: nothing is invalidated
+constexpr int32_t RECORD_WORDS = 16;  // words of a request's record, 64 bytes
+constexpr int32_t RECORD_MISSES = 0;  // word of the misses of token 0; one word for each token
+constexpr int32_t RECORD_TOTAL = 8;  // word of the misses of all tokens
+constexpr int32_t RECORD_STATUS = 9;  // word of status bits: 1 bad id, 2 row outside of the pool
+constexpr int32_t HEADER_WORDS = 16;  // words of a table's header, 64 bytes
+constexpr int32_t HEADER_GENERATION = 0;  // word of the generation that the table was built for; 0: none
+constexpr int32_t HEADER_TOP = 1;  // word of the bound that all ids in the table are below
+constexpr int32_t HEADER_THRESHOLD = 2;  // word of the last eviction threshold, where the next bisection starts
+constexpr uint64_t TABLE_WORDS = 26656;  // words of a table: header, ids, lifetimes and padding, links
+constexpr uint32_t UB_BYTES = 188416;  // bytes of UB that kernels use; Select overwrites the memory above
 
-// Every scalar of a launch, as the host writes it.
+// The scalars of a launch, as the host writes them.
 struct Tiling {
     int32_t requests;               // The number of requests of the batch, including padded ones.
     int32_t k;                      // The number of ids per row, 1..=K of the geometry.
@@ -58,36 +59,42 @@ static_assert(__builtin_offsetof(Tiling, requests) == 0 && __builtin_offsetof(Ti
     && __builtin_offsetof(Tiling, kvStride) == 80 && __builtin_offsetof(Tiling, freshStride) == 88
     && sizeof(Tiling) == 96, "Tiling");
 
-// ---- moving data ---------------------------------------------------------------------------------
+// ---- copies ---------------------------------------------------------------------------------
 
-constexpr uint32_t BLOCK = 32;          // bytes; addresses and lengths in UB are multiples of it
+constexpr uint32_t BLOCK = 32;          // bytes; the unit of addresses and lengths in UB
 
-// Where share `core` of n things over `cores` cores begins: floor(core * n / cores), in 32 bits.
-__aicore__ inline int32_t Cut(int32_t n, int32_t core, int32_t cores)
+// Returns the first of the n items that are the share of `core`: floor(core * n / cores), without
+// 32-bit overflow.
+__aicore__ inline int32_t ShareBegin(int32_t n, int32_t core, int32_t cores)
 {
     return core * (n / cores) + core * (n % cores) / cores;
 }
 
+// Returns the smaller of two scalars.
 __aicore__ inline int32_t ScalarMin(int32_t a, int32_t b)
 {
     return a < b ? a : b;
 }
 
-__aicore__ inline int32_t Between(int32_t low, int32_t n, int32_t high)
+// Returns n limited to low..high.
+__aicore__ inline int32_t ScalarClamp(int32_t n, int32_t low, int32_t high)
 {
     return n < low ? low : ScalarMin(n, high);
 }
 
-__aicore__ inline uint64_t Times(int64_t n, int32_t stride)
+// Returns the 64-bit offset of item n at a stride.
+__aicore__ inline uint64_t StrideOffset(int64_t n, int32_t stride)
 {
     return static_cast<uint64_t>(n) * static_cast<uint64_t>(stride);
 }
 
-__aicore__ inline uint32_t Blocks(uint32_t bytes)
+// Rounds a number of bytes up to whole blocks.
+__aicore__ inline uint32_t AlignToBlock(uint32_t bytes)
 {
     return (bytes + BLOCK - 1) / BLOCK * BLOCK;
 }
 
+// Returns global memory from `at` on as a tensor of any length.
 template <typename T> __aicore__ inline GlobalTensor<T> Global(GM_ADDR at)
 {
     GlobalTensor<T> all;
@@ -95,12 +102,13 @@ template <typename T> __aicore__ inline GlobalTensor<T> Global(GM_ADDR at)
     return all;
 }
 
+// Returns n elements of UB from byte `at` on, rounded up to whole blocks, as a tensor.
 template <typename T> __aicore__ inline LocalTensor<T> Local(uint32_t at, uint32_t n)
 {
-    return LocalTensor<T>(TPosition::VECCALC, at, Blocks(n * sizeof(T)) / sizeof(T));
+    return LocalTensor<T>(TPosition::VECCALC, at, AlignToBlock(n * sizeof(T)) / sizeof(T));
 }
 
-// n elements from global memory; UB takes them in whole blocks. None is a no-op.
+// Copies n >= 0 elements from global memory to UB, and overwrites the rest of the last block.
 template <typename T>
 __aicore__ inline void CopyIn(const LocalTensor<T> &to, const GlobalTensor<T> &from, int32_t n)
 {
@@ -108,26 +116,28 @@ __aicore__ inline void CopyIn(const LocalTensor<T> &to, const GlobalTensor<T> &f
     DataCopyPad(to, from, shape, DataCopyPadExtParams<T>{false, 0, 0, 0});
 }
 
-// n elements to global memory, and not a byte more.
+// Copies n >= 0 elements from UB to global memory, and writes no other byte.
 template <typename T>
 __aicore__ inline void CopyOut(const GlobalTensor<T> &to, const LocalTensor<T> &from, int32_t n)
 {
     DataCopyPad(to, from, DataCopyExtParams{1, static_cast<uint32_t>(n * sizeof(T)), 0, 0, 0});
 }
 
-// What one unit has done so far is done before the other goes on.
-template <HardEvent event, typename Id> __aicore__ inline void After(Id id)
+// Sets and waits for a flag: the second unit of `event` waits until the first one has finished its
+// instructions.
+template <HardEvent event, typename Id> __aicore__ inline void SetWaitFlag(Id id)
 {
     SetFlag<event>(id);
     WaitFlag<event>(id);
 }
 
-// The launch's scalars, through UB at `at`: scalar reads of global memory would go through a cache.
+// Returns the launch scalars, copied through UB at `at`, because scalar reads of global memory would
+// go through the data cache.
 __aicore__ inline Tiling ReadTiling(GM_ADDR from, uint32_t at)
 {
     const LocalTensor<int32_t> words = Local<int32_t>(at, sizeof(Tiling) / 4);
     CopyIn(words, Global<int32_t>(from), sizeof(Tiling) / 4);
-    After<HardEvent::MTE2_S>(EVENT_ID0);
+    SetWaitFlag<HardEvent::MTE2_S>(EVENT_ID0);
     Tiling t;
     int32_t *to = &t.requests;
     for (uint32_t i = 0; i < sizeof(Tiling) / 4; i++) {
@@ -138,24 +148,27 @@ __aicore__ inline Tiling ReadTiling(GM_ADDR from, uint32_t at)
 
 // ---- words of requests -------------------------------------------------------------------------
 
-// Arrays of a window, by number.
+// Numbers of the arrays of a window. The plan and the transfer add different arrays.
 constexpr int32_t CU_Q = 0, STATE = 1, STABLE = 2, SEQ = 3, GENERATION = 4, RECORD = 2;
 
-// The words of some requests, in UB from `base` on; more are read when one outside is asked for.
+// A copy of the words of up to `size` adjacent requests, in UB from `base` on. Word() copies the
+// words of other requests when it needs one that is not in the copy.
 struct Window {
     GlobalTensor<int32_t> from[5];
-    int32_t width[5];                   // words of a request
-    uint32_t ub[6];
-    int32_t arrays, requests, size, at, n;
+    int32_t width[5];                   // words per request of each array
+    uint32_t ub[6];                     // UB address of each array, and the end of the last one
+    int32_t arrays, requests, size;
+    int32_t first, count;               // the requests in the copy
 
     __aicore__ inline Window(uint32_t base, int32_t size, const Tiling &t, GM_ADDR cuQ)
-        : arrays(0), requests(t.requests), size(size), at(0), n(0)
+        : arrays(0), requests(t.requests), size(size), first(0), count(0)
     {
         ub[0] = base;
         Add(cuQ, 1);
-        ub[1] += BLOCK;                 // cuQ has one word more
+        ub[1] += BLOCK;                 // cuQ has one more word than requests
     }
 
+    // Adds an array with `perRequest` words for each request.
     __aicore__ inline void Add(GM_ADDR words, int32_t perRequest)
     {
         from[arrays] = Global<int32_t>(words);
@@ -164,20 +177,21 @@ struct Window {
         arrays++;
     }
 
+    // Returns word `word` of a request in an array.
     __aicore__ inline int32_t Word(int32_t array, int32_t request, int32_t word = 0)
     {
-        if (request < at || request >= at + n) {
-            at = request;
-            n = ScalarMin(requests - at, size);
-            After<HardEvent::S_MTE2>(EVENT_ID0);
+        if (request < first || request >= first + count) {
+            first = request;
+            count = ScalarMin(requests - first, size);
+            SetWaitFlag<HardEvent::S_MTE2>(EVENT_ID0);
             for (int32_t a = 0; a < arrays; a++) {
-                const int32_t words = n * width[a] + (a == CU_Q ? 1 : 0);
-                CopyIn(Local<int32_t>(ub[a], words), from[a][at * width[a]], words);
+                const int32_t words = count * width[a] + (a == CU_Q ? 1 : 0);
+                CopyIn(Local<int32_t>(ub[a], words), from[a][first * width[a]], words);
             }
-            After<HardEvent::MTE2_S>(EVENT_ID0);
+            SetWaitFlag<HardEvent::MTE2_S>(EVENT_ID0);
         }
         const LocalTensor<int32_t> all = Local<int32_t>(ub[array], size * width[array] + 1);
-        return all.GetValue((request - at) * width[array] + word);
+        return all.GetValue((request - first) * width[array] + word);
     }
 };
 

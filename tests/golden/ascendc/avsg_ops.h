@@ -1,4 +1,4 @@
-// avsg_ops.h: what the vector unit of a 910B lacks, made of what it has.
+// avsg_ops.h: constants of Stage One, and operations that the vector unit of a 910B does not have.
 // Wide table, K 2048, N_q 1, S 8192, spread 2, R 7, constant lifetime 127, page 0
 // Written by AVSG's linker; do not edit. Apache-2.0.
 #pragma once
@@ -8,9 +8,19 @@
 namespace avsg::stage_one {
 
 constexpr int32_t TILE = 512;  // lanes of a tile
-constexpr int32_t WIDE = 2048;  // lanes of a sweep with few registers
-constexpr int32_t RUN = 4096;  // slots numbered at once
-constexpr int32_t PASS = 8192;  // slots counted at once
+constexpr int32_t WIDE = 2048;  // lanes of a tile in sweeps that need few registers
+constexpr int32_t SLOT_TILE = 4096;  // slots per iteration of AppendSlots
+constexpr int32_t LIFE_TILE = 8192;  // slots per iteration over lifetimes
+constexpr int32_t ID_PLANE = 16;  // first word of the ids in a table
+constexpr int32_t LIFE_PLANE = 8208;  // first word of the lifetimes, one byte each
+constexpr int32_t LIFE_PLANE_WORDS = 2048;  // words of the lifetimes
+constexpr int32_t LINK_PLANE = 10272;  // first word of the links
+constexpr int32_t LINK_PLANE_WORDS = 16384;  // words of the links
+constexpr int32_t MIX_P = 27381;  // multiplies the low 16 bits of an id
+constexpr int32_t MIX_Q = 2305;  // multiplies the next 6 bits of an id
+constexpr int32_t STRIDE_P = 15605;  // multiplies the low 16 bits of a mixed word
+constexpr int32_t STRIDE_Q = 3809;  // multiplies the next 6 bits of a mixed word
+// Byte addresses in UB. The block at WORD_x_AT holds the word x (hexadecimal) eight times.
 constexpr uint32_t WORD_1_AT = 160;
 constexpr uint32_t WORD_3F_AT = 192;
 constexpr uint32_t WORD_3FF_AT = 224;
@@ -19,30 +29,31 @@ constexpr uint32_t WORD_3FFF_AT = 288;
 constexpr uint32_t WORD_FFFF_AT = 320;
 constexpr uint32_t WORD_FFFFF_AT = 352;
 constexpr uint32_t WORD_3FFFFF_AT = 384;
-constexpr uint32_t KEEP_AT = 416;
+constexpr uint32_t MASK_SCRATCH_AT = 416;
 constexpr uint32_t IOTA_AT = 2560;
-constexpr uint32_t STAGE_AT = 4608;
+constexpr uint32_t LANE_SCRATCH_AT = 4608;
 constexpr uint32_t PACKED_AT = 7680;
 constexpr uint32_t SCRATCH_AT = 4608;
-constexpr int32_t LINKS = 8;  // of an id
-constexpr uint32_t LINK_BITS = 14;  // of a position
-constexpr uint32_t SLOT_BITS = 13;  // of a slot
-constexpr uint32_t FINGERPRINT_SHIFT = 10;  // of a print in the mixed word
-constexpr uint32_t FOUND_BITS = 20;  // of what a search finds
-constexpr int32_t CHUNK = 224;  // ids searched at once
-constexpr int32_t SPAN = 1792;  // words of their links at most
-constexpr int32_t PLANE_PIECES = 4;  // of a plane on its way in
+constexpr int32_t LINKS = 8;  // links of a probe sequence
+constexpr uint32_t LINK_BITS = 14;  // bits of the position of a link
+constexpr uint32_t SLOT_BITS = 13;  // bits of a slot
+constexpr uint32_t FINGERPRINT_SHIFT = 10;  // lowest bit of the fingerprint in a mixed word
+constexpr uint32_t RESULT_BITS = 20;  // bits of the result of a search
+constexpr int32_t SEARCH_IDS = 224;  // ids per iteration of a search
+constexpr int32_t SEARCH_WORDS = 1792;  // words of a column of a search
+constexpr int32_t PLANE_PIECES = 4;  // pieces of a plane that is copied in
 constexpr uint32_t POSITION_WORD_AT = WORD_3FFF_AT;
 constexpr uint32_t SLOT_WORD_AT = WORD_1FFF_AT;
 constexpr uint32_t FINGERPRINT_WORD_AT = WORD_3FF_AT;
-constexpr uint32_t FOUND_WORD_AT = WORD_FFFFF_AT;
+constexpr uint32_t RESULT_WORD_AT = WORD_FFFFF_AT;
 
+// Returns the larger of two scalars.
 __aicore__ inline int32_t ScalarMax(int32_t a, int32_t b)
 {
     return a > b ? a : b;
 }
 
-// The same bits as another type.
+// Views of the bytes of a tensor as elements of another type.
 __aicore__ inline LocalTensor<uint32_t> U32(const LocalTensor<int32_t> &x) { return x.ReinterpretCast<uint32_t>(); }
 __aicore__ inline LocalTensor<float> F32(const LocalTensor<int32_t> &x) { return x.ReinterpretCast<float>(); }
 __aicore__ inline LocalTensor<half> F16(const LocalTensor<int32_t> &x) { return x.ReinterpretCast<half>(); }
@@ -51,24 +62,37 @@ template <typename T> __aicore__ inline LocalTensor<uint16_t> U16(const LocalTen
     return x.template ReinterpretCast<uint16_t>();
 }
 
-// Compares leave the tail of a repeat out, so they run over whole ones; what is behind `lanes` is cut later.
-__aicore__ inline int32_t Whole(int32_t lanes) { return (lanes + 127) / 128 * 128; }
+// Rounds a number of lanes up to a multiple of 128, because compares process whole 256-byte
+// repeats. The mask bits at and above `lanes` are undefined, and no later instruction reads them.
+__aicore__ inline int32_t AlignToRepeat(int32_t lanes) { return (lanes + 127) / 128 * 128; }
 
-// dst = src & one word. And has 16-bit lanes; its second operand stays on one block.
+// dst = src & w for `lanes` 32-bit lanes, rounded up to 64. `word` is the UB address of a block
+// that holds w eight times. And has 16-bit lanes, and strides of 0 make every repeat read that
+// block as the second operand.
 __aicore__ inline void AndWord(
     const LocalTensor<int32_t> &dst, const LocalTensor<int32_t> &src, uint32_t word, int32_t lanes)
 {
     And(U16(dst), U16(src), U16(Local<int32_t>(word, 8)), 128, (lanes + 63) / 64, {1, 1, 0, 8, 8, 0});
 }
 
-// dst = src | one word.
+// dst = src | w for `lanes` 32-bit lanes, rounded up to 64. `word` is the UB address of a block
+// that holds w eight times.
 __aicore__ inline void OrWord(
     const LocalTensor<int32_t> &dst, const LocalTensor<int32_t> &src, uint32_t word, int32_t lanes)
 {
     Or(U16(dst), U16(src), U16(Local<int32_t>(word, 8)), 128, (lanes + 63) / 64, {1, 1, 0, 8, 8, 0});
 }
 
-// dst[i] = base + i for n lanes: a tile of numbers, then doubled.
+// dst[i] = mask[i] ? yes[i] : no[i] for `lanes` 32-bit lanes. Select takes 32-bit lanes as floats
+// and does not change their bits.
+__aicore__ inline void SelectWords(const LocalTensor<int32_t> &dst, const LocalTensor<uint8_t> &mask,
+    const LocalTensor<int32_t> &yes, const LocalTensor<int32_t> &no, int32_t lanes)
+{
+    Select(F32(dst), mask, F32(yes), F32(no), SELMODE::VSEL_TENSOR_TENSOR_MODE, lanes);
+}
+
+// dst[i] = base + i for n lanes. The first TILE lanes are computed from iota, and each later pass
+// doubles their number.
 __aicore__ inline void Indices(const LocalTensor<int32_t> &dst, int32_t base, int32_t n)
 {
     Adds(dst, Local<int32_t>(IOTA_AT, TILE), base, ScalarMin(n, TILE));
@@ -79,9 +103,10 @@ __aicore__ inline void Indices(const LocalTensor<int32_t> &dst, int32_t base, in
     }
 }
 
-// dst = (dst - 2^15) * p + (high mod 2^6) * q: the end of Mix.
-__aicore__ inline void Blend(const LocalTensor<int32_t> &dst, const LocalTensor<int32_t> &high, int32_t bits, int32_t p,
-    int32_t q, int32_t lanes)
+// dst = (dst - 2^15) * p + (high mod 2^6) * q for `lanes` lanes. dst is in 0..2^16-1; high is
+// overwritten, and is below 2^6 if bits <= 22.
+__aicore__ inline void SumOfProducts(const LocalTensor<int32_t> &dst, const LocalTensor<int32_t> &high, int32_t bits,
+    int32_t p, int32_t q, int32_t lanes)
 {
     PipeBarrier<PIPE_V>();
     Adds(dst, dst, -32768, lanes);
@@ -95,17 +120,19 @@ __aicore__ inline void Blend(const LocalTensor<int32_t> &dst, const LocalTensor<
     Add(dst, dst, high, lanes);
 }
 
-// dst = (x mod 2^16 - 2^15) * p + (x div 2^16 mod 2^6) * q, for an x of so many bits: the sum of products that
-// hashes are made of. No product overflows; `high` is scratch.
+// dst = (x mod 2^16 - 2^15) * p + (x div 2^16 mod 2^6) * q for `lanes` lanes: the hash of an id, or
+// of an earlier hash. x has no bits above `bits`, which is 22 or 32; `high` is scratch memory of as
+// many lanes. p and q are below 2^15, so no product overflows.
 __aicore__ inline void Mix(const LocalTensor<int32_t> &dst, const LocalTensor<int32_t> &x, int32_t bits, int32_t p,
     int32_t q, const LocalTensor<int32_t> &high, int32_t lanes)
 {
     AndWord(dst, x, WORD_FFFF_AT, lanes);
     ShiftRight(U32(high), U32(x), static_cast<uint32_t>(16), lanes);
-    Blend(dst, high, bits, p, q, lanes);
+    SumOfProducts(dst, high, bits, p, q, lanes);
 }
 
-// The lanes under a mask, closed up; returns how many.
+// Copies the lanes of src under a mask to the start of dst, in order, and returns their number. dst
+// starts on a block.
 template <typename T, typename U>
 __aicore__ inline int32_t Compact(
     const LocalTensor<T> &dst, const LocalTensor<T> &src, const LocalTensor<U> &mask, int32_t lanes)
@@ -115,33 +142,40 @@ __aicore__ inline int32_t Compact(
     return static_cast<int32_t>(kept);
 }
 
-// How many lanes are under a mask.
+// Returns the number of set bits among the first `lanes` of a mask; lanes <= TILE.
 __aicore__ inline int32_t Count(const LocalTensor<uint8_t> &mask, int32_t lanes)
 {
     return Compact(Local<int32_t>(PACKED_AT, TILE), Local<int32_t>(IOTA_AT, TILE),
         mask.ReinterpretCast<uint32_t>(), lanes);
 }
 
-// The words of a list's last block, and behind them a value's lanes under a mask.
+// A list has one column per value of an entry. Its first column is appended first, then the next
+// ones under one mask.
+constexpr bool FIRST_COLUMN = true;
+constexpr bool NEXT_COLUMN = false;
+
+// packed = the words of the list's last, partly filled block, then the lanes of value under a mask;
+// returns the number of both. The words and their own bits lie one repeat before the lanes; lanes
+// <= TILE. The first column extends the mask by those bits, and the next columns reuse it.
 __aicore__ inline int32_t CompactAfterTail(const LocalTensor<int32_t> &packed, const LocalTensor<int32_t> &list,
     int32_t len, const LocalTensor<int32_t> &value, const LocalTensor<uint8_t> &mask, int32_t lanes, bool first)
 {
-    const LocalTensor<int32_t> stage = Local<int32_t>(STAGE_AT, 256 + TILE);
-    const LocalTensor<uint16_t> keep = Local<uint16_t>(KEEP_AT, 16 + TILE / 16);
+    const LocalTensor<int32_t> joined = Local<int32_t>(LANE_SCRATCH_AT, 256 + TILE);
+    const LocalTensor<uint16_t> joinedMask = Local<uint16_t>(MASK_SCRATCH_AT, 16 + TILE / 16);
     if (first) {
-        Duplicate(keep, static_cast<uint16_t>((1 << len % 8) - 1), 1);
-        Or(keep[16], U16(mask), U16(mask), TILE / 16);
+        Duplicate(joinedMask, static_cast<uint16_t>((1 << len % 8) - 1), 1);
+        Or(joinedMask[16], U16(mask), U16(mask), TILE / 16);
     }
-    Adds(stage, list[len / 8 * 8], 0, 8);
-    Adds(stage[256], value, 0, lanes);
+    Adds(joined, list[len / 8 * 8], 0, 8);
+    Adds(joined[256], value, 0, lanes);
     PipeBarrier<PIPE_V>();
-    return Compact(packed, stage, keep.ReinterpretCast<uint32_t>(), 256 + lanes);
+    return Compact(packed, joined, joinedMask.ReinterpretCast<uint32_t>(), 256 + lanes);
 }
 
-// Appends a value's lanes under a mask to one column of a list of len words; returns how many. A list ends
-// anywhere, and GatherMask writes from a block's start on: so where it ends inside a block, the words that the
-// block holds go first, under as many bits of their own. `first`: of the
-// list's columns it is the first.
+// Appends the lanes of value under a mask to one column of a list of len words, and returns their
+// number. GatherMask writes from the start of a block, so the words of a partly filled last block
+// are compacted again with the lanes. `first` is FIRST_COLUMN or NEXT_COLUMN; lanes <= TILE unless
+// len is a multiple of 8.
 __aicore__ inline int32_t Append(const LocalTensor<int32_t> &list, int32_t len, const LocalTensor<int32_t> &value,
     const LocalTensor<uint8_t> &mask, int32_t lanes, bool first)
 {
@@ -157,7 +191,8 @@ __aicore__ inline int32_t Append(const LocalTensor<int32_t> &list, int32_t len, 
     return kept - len % 8;
 }
 
-// The same where the list grows in the value's own place.
+// Appends as Append does, where value lies in the same memory as the list and not before its end;
+// lanes <= TILE.
 __aicore__ inline int32_t AppendInPlace(const LocalTensor<int32_t> &list, int32_t len,
     const LocalTensor<int32_t> &value, const LocalTensor<uint8_t> &mask, int32_t lanes, bool first)
 {
@@ -173,16 +208,17 @@ __aicore__ inline int32_t AppendInPlace(const LocalTensor<int32_t> &list, int32_
     return kept - len % 8;
 }
 
-// column[index] = value, lane by lane: a 910B has no scatter.
+// column[index[i]] = value[i] for n lanes, in ascending order. The scalar unit writes, because a
+// 910B has no scatter.
 __aicore__ inline void ScatterAll(const LocalTensor<int32_t> &column, const LocalTensor<int32_t> &index,
     const LocalTensor<int32_t> &value, int32_t n)
 {
-    // Two lanes' words come with one access.
-    const LocalTensor<uint64_t> ats = index.ReinterpretCast<uint64_t>();
-    const LocalTensor<uint64_t> both = value.ReinterpretCast<uint64_t>();
+    // One 64-bit access reads the words of two lanes.
+    const LocalTensor<uint64_t> indexPairs = index.ReinterpretCast<uint64_t>();
+    const LocalTensor<uint64_t> valuePairs = value.ReinterpretCast<uint64_t>();
     for (int32_t i = 0; i < n / 2; i++) {
-        const uint64_t to = ats.GetValue(i);
-        const uint64_t word = both.GetValue(i);
+        const uint64_t to = indexPairs.GetValue(i);
+        const uint64_t word = valuePairs.GetValue(i);
         column.SetValue(static_cast<uint32_t>(to), static_cast<int32_t>(word));
         column.SetValue(static_cast<uint32_t>(to >> 32), static_cast<int32_t>(word >> 32));
     }
@@ -191,21 +227,24 @@ __aicore__ inline void ScatterAll(const LocalTensor<int32_t> &column, const Loca
     }
 }
 
-// The same for two columns, of which one's index is the other's value. Four lanes' indices come with one access.
+// column[index[i]] = value[i] and other[place[i]] = index[i] for n lanes, in ascending order; n <=
+// TILE. Indices and places are cast to 16 bits, so that one 64-bit access reads those of four
+// lanes.
 __aicore__ inline void ScatterBoth(const LocalTensor<int32_t> &column, const LocalTensor<int32_t> &index,
     const LocalTensor<int32_t> &value, const LocalTensor<int32_t> &other, const LocalTensor<int32_t> &place, int32_t n)
 {
     const LocalTensor<int16_t> indices = Local<int16_t>(PACKED_AT, TILE);
-    const LocalTensor<int16_t> places = Local<int16_t>(STAGE_AT, TILE);
+    const LocalTensor<int16_t> places = Local<int16_t>(LANE_SCRATCH_AT, TILE);
     Cast(indices, index, RoundMode::CAST_NONE, n);
     Cast(places, place, RoundMode::CAST_NONE, n);
-    After<HardEvent::V_S>(EVENT_ID0);
+    SetWaitFlag<HardEvent::V_S>(EVENT_ID0);
     for (int32_t i = 0; i < n / 4; i++) {
-        const uint64_t ats = indices.ReinterpretCast<uint64_t>().GetValue(i);
-        const uint64_t tos = places.ReinterpretCast<uint64_t>().GetValue(i);
+        const uint64_t fourIndices = indices.ReinterpretCast<uint64_t>().GetValue(i);
+        const uint64_t fourPlaces = places.ReinterpretCast<uint64_t>().GetValue(i);
         for (int32_t j = 0; j < 2; j++) {
             const uint64_t words = value.ReinterpretCast<uint64_t>().GetValue(2 * i + j);
-            const uint32_t at = static_cast<uint32_t>(ats >> 32 * j), to = static_cast<uint32_t>(tos >> 32 * j);
+            const uint32_t at = static_cast<uint32_t>(fourIndices >> 32 * j);
+            const uint32_t to = static_cast<uint32_t>(fourPlaces >> 32 * j);
             column.SetValue(at & 0xffff, static_cast<int32_t>(words));
             column.SetValue(at >> 16, static_cast<int32_t>(words >> 32));
             other.SetValue(to & 0xffff, static_cast<int32_t>(at & 0xffff));
@@ -219,25 +258,26 @@ __aicore__ inline void ScatterBoth(const LocalTensor<int32_t> &column, const Loc
     }
 }
 
-// column[index] = value under a mask.
+// column[index[i]] = value[i] for the lanes under a mask, in ascending order; lanes <= TILE.
 __aicore__ inline void ScatterMasked(const LocalTensor<int32_t> &column, const LocalTensor<int32_t> &index,
     const LocalTensor<int32_t> &value, const LocalTensor<uint8_t> &mask, int32_t lanes)
 {
     const LocalTensor<int32_t> at = Local<int32_t>(PACKED_AT, TILE);
-    const LocalTensor<int32_t> words = Local<int32_t>(STAGE_AT, TILE);
-    const LocalTensor<uint32_t> keep = mask.ReinterpretCast<uint32_t>();
-    const int32_t n = Compact(at, index, keep, lanes);
-    Compact(words, value, keep, lanes);
-    After<HardEvent::V_S>(EVENT_ID0);
+    const LocalTensor<int32_t> words = Local<int32_t>(LANE_SCRATCH_AT, TILE);
+    const LocalTensor<uint32_t> maskWords = mask.ReinterpretCast<uint32_t>();
+    const int32_t n = Compact(at, index, maskWords, lanes);
+    Compact(words, value, maskWords, lanes);
+    SetWaitFlag<HardEvent::V_S>(EVENT_ID0);
     ScatterAll(column, at, words, n);
 }
 
-// life[slot] = one value.
-__aicore__ inline void SetLifeAll(const LocalTensor<half> &life, const LocalTensor<int32_t> &slot, half value, int32_t n)
+// life[slot[i]] = value for n lanes. One 64-bit access reads two slots.
+__aicore__ inline void SetLifetimeAll(
+    const LocalTensor<half> &life, const LocalTensor<int32_t> &slot, half value, int32_t n)
 {
-    const LocalTensor<uint64_t> both = slot.ReinterpretCast<uint64_t>();
+    const LocalTensor<uint64_t> slotPairs = slot.ReinterpretCast<uint64_t>();
     for (int32_t i = 0; i < n / 2; i++) {
-        const uint64_t to = both.GetValue(i);
+        const uint64_t to = slotPairs.GetValue(i);
         life.SetValue(static_cast<uint32_t>(to), value);
         life.SetValue(static_cast<uint32_t>(to >> 32), value);
     }
@@ -246,18 +286,18 @@ __aicore__ inline void SetLifeAll(const LocalTensor<half> &life, const LocalTens
     }
 }
 
-// The same under a mask.
-__aicore__ inline void SetLife(const LocalTensor<half> &life, const LocalTensor<int32_t> &slot, half value,
+// life[slot[i]] = value for the lanes under a mask; lanes <= TILE.
+__aicore__ inline void SetLifetimeMasked(const LocalTensor<half> &life, const LocalTensor<int32_t> &slot, half value,
     const LocalTensor<uint8_t> &mask, int32_t lanes)
 {
     const LocalTensor<int32_t> at = Local<int32_t>(PACKED_AT, TILE);
     const int32_t n = Compact(at, slot, mask.ReinterpretCast<uint32_t>(), lanes);
-    After<HardEvent::V_S>(EVENT_ID0);
-    SetLifeAll(life, at, value, n);
+    SetWaitFlag<HardEvent::V_S>(EVENT_ID0);
+    SetLifetimeAll(life, at, value, n);
 }
 
-// life -= by, no lower than -128.
-__aicore__ inline void Age(const LocalTensor<half> &life, int32_t by)
+// life = max(life - by, -128) for all SLOTS slots.
+__aicore__ inline void DecayLifetimes(const LocalTensor<half> &life, int32_t by)
 {
     PipeBarrier<PIPE_V>();
     Adds(life, life, static_cast<half>(static_cast<float>(-by)), SLOTS);
@@ -265,26 +305,27 @@ __aicore__ inline void Age(const LocalTensor<half> &life, int32_t by)
     Maxs(life, life, static_cast<half>(-128.0f), SLOTS);
 }
 
-// How many slots have life <= t.
+// Returns the number of slots with life <= t, for t in -128..127. `life` has SLOTS elements.
 __aicore__ inline int32_t CountLe(const LocalTensor<half> &life, int32_t t)
 {
-    const LocalTensor<uint8_t> found = Local<uint8_t>(KEEP_AT + BLOCK, PASS / 8);
+    const LocalTensor<uint8_t> mask = Local<uint8_t>(MASK_SCRATCH_AT + BLOCK, LIFE_TILE / 8);
     int32_t n = 0;
-    for (int32_t base = 0; base < SLOTS; base += PASS) {
+    for (int32_t base = 0; base < SLOTS; base += LIFE_TILE) {
         PipeBarrier<PIPE_V>();
-        CompareScalar(found, life[base], static_cast<half>(static_cast<float>(t)), CMPMODE::LE, PASS);
+        CompareScalar(mask, life[base], static_cast<half>(static_cast<float>(t)), CMPMODE::LE, LIFE_TILE);
         PipeBarrier<PIPE_V>();
-        n += Compact(Local<half>(SCRATCH_AT, PASS), life[base], U16(found), PASS);
+        n += Compact(Local<half>(SCRATCH_AT, LIFE_TILE), life[base], U16(mask), LIFE_TILE);
     }
     return n;
 }
 
-// The least t in -128..127 with CountLe(t) >= need, or 127. Looks beside the hint first.
-__aicore__ inline int32_t LeastLife(const LocalTensor<half> &life, int32_t hint, int32_t need)
+// Returns the smallest t in -128..127 with CountLe(life, t) >= need, or 127 if there is none: a
+// bisection that tries `hint` and its neighbour first.
+__aicore__ inline int32_t FindThreshold(const LocalTensor<half> &life, int32_t hint, int32_t need)
 {
     int32_t low = -128;
     int32_t high = need > 0 ? 127 : -128;
-    int32_t t = Between(-128, hint, 126);
+    int32_t t = ScalarClamp(hint, -128, 126);
     for (bool first = true; low < high; first = false) {
         const bool enough = CountLe(life, t) >= need;
         if (enough) {
@@ -292,53 +333,56 @@ __aicore__ inline int32_t LeastLife(const LocalTensor<half> &life, int32_t hint,
         } else {
             low = t + 1;
         }
-        t = first ? Between(low, enough ? high - 1 : low, high) : low + (high - low) / 2;
+        t = first ? ScalarClamp(enough ? high - 1 : low, low, high) : low + (high - low) / 2;
     }
     PipeBarrier<PIPE_V>();
     return low;
 }
 
-// Appends the slots whose life is `mode` t to a list of len words, in order, until it has `limit`. Slots of a run
-// are numbered by 16-bit words, which are packed twice as fast; behind the words of the list's last block, as in
-// Append.
+// Appends the slots whose lifetime compares by `mode` with t to a list of len words, in ascending
+// order, until the list has `limit` words; returns the new length. The slots of an iteration have
+// 16-bit numbers, relative to its first slot, because GatherMask processes twice as many of them
+// per repeat. The words of the list's last block take part as in CompactAfterTail.
 __aicore__ inline int32_t AppendSlots(const LocalTensor<int32_t> &list, int32_t len, const LocalTensor<half> &life,
     CMPMODE mode, int32_t t, int32_t limit)
 {
-    const LocalTensor<int16_t> number = Local<int16_t>(SCRATCH_AT, 256 + RUN);
-    const LocalTensor<int16_t> packed = Local<int16_t>(SCRATCH_AT + (256 + RUN) * 2, 256 + RUN);
-    const LocalTensor<uint16_t> keep = Local<uint16_t>(KEEP_AT, 16 + RUN / 16);
+    const LocalTensor<int16_t> number = Local<int16_t>(SCRATCH_AT, 256 + SLOT_TILE);
+    const LocalTensor<int16_t> packed = Local<int16_t>(SCRATCH_AT + (256 + SLOT_TILE) * 2, 256 + SLOT_TILE);
+    const LocalTensor<uint16_t> mask = Local<uint16_t>(MASK_SCRATCH_AT, 16 + SLOT_TILE / 16);
     Cast(number[256], Local<int32_t>(IOTA_AT, TILE), RoundMode::CAST_NONE, TILE);
-    for (int32_t n = TILE; n < RUN; n *= 2) {
+    for (int32_t n = TILE; n < SLOT_TILE; n *= 2) {
         PipeBarrier<PIPE_V>();
         Adds(number[256 + n], number[256], static_cast<int16_t>(n), n);
     }
-    for (int32_t base = 0; base < SLOTS && len < limit; base += RUN) {
-        const int32_t begun = len % 8;
-        const LocalTensor<int32_t> last = list[len - begun];
-        const LocalTensor<int32_t> before = packed.ReinterpretCast<int32_t>();
+    for (int32_t base = 0; base < SLOTS && len < limit; base += SLOT_TILE) {
+        const int32_t tail = len % 8;
+        const LocalTensor<int32_t> last = list[len - tail];
+        const LocalTensor<int32_t> tailNumber = packed.ReinterpretCast<int32_t>();
         PipeBarrier<PIPE_V>();
-        Duplicate(keep, static_cast<uint16_t>((1 << begun) - 1), 1);
-        CompareScalar(keep[16].ReinterpretCast<uint8_t>(), life[base], static_cast<half>(static_cast<float>(t)), mode, RUN);
-        Adds(before, last, -base, begun);
+        Duplicate(mask, static_cast<uint16_t>((1 << tail) - 1), 1);
+        CompareScalar(mask[16].ReinterpretCast<uint8_t>(), life[base], static_cast<half>(static_cast<float>(t)), mode,
+            SLOT_TILE);
+        Adds(tailNumber, last, -base, tail);
         PipeBarrier<PIPE_V>();
-        Cast(number, before, RoundMode::CAST_NONE, begun);
+        Cast(number, tailNumber, RoundMode::CAST_NONE, tail);
         PipeBarrier<PIPE_V>();
-        const int32_t n = ScalarMin(Compact(packed, number, keep, 256 + RUN), begun + limit - len);
+        const int32_t n = ScalarMin(Compact(packed, number, mask, 256 + SLOT_TILE), tail + limit - len);
         PipeBarrier<PIPE_V>();
         Cast(F32(last), packed, RoundMode::CAST_NONE, n);
         PipeBarrier<PIPE_V>();
         Cast(last, F32(last), RoundMode::CAST_RINT, n);
         PipeBarrier<PIPE_V>();
         Adds(last, last, base, n);
-        len += n - begun;
+        len += n - tail;
     }
     PipeBarrier<PIPE_V>();
     return len;
 }
 
-// n words in pieces, of which sharers begin with different ones: cores that read one address at once wait for each
-// other.
-__aicore__ inline void CopyInTurn(
+// Copies n words in PLANE_PIECES pieces, starting with piece `turn` modulo their number. Cores that
+// share a request pass different turns, because cores that read the same addresses at once wait for
+// each other.
+__aicore__ inline void CopyInStaggered(
     const LocalTensor<int32_t> &to, const GlobalTensor<int32_t> &from, int32_t n, int32_t turn)
 {
     for (int32_t piece = 0; piece < PLANE_PIECES; piece++) {
@@ -347,136 +391,150 @@ __aicore__ inline void CopyInTurn(
     }
 }
 
-// All cores wait for each other. The result says whether this core has nothing more to do.
-__aicore__ inline bool Leaves(bool owner)
+// Waits for all cores, and returns whether this core has no more work because it does not own the
+// request.
+__aicore__ inline bool IsDoneAfterSyncAll(bool owner)
 {
     SyncAll<true>();
     return !owner;
 }
 
-// Column n of three of SPAN words in scratch memory.
-__aicore__ inline LocalTensor<int32_t> Column(uint32_t n) { return Local<int32_t>(SCRATCH_AT + n * SPAN * 4, SPAN); }
-
-// Masks of a search's lanes.
-__aicore__ inline LocalTensor<uint8_t> Fits() { return Local<uint8_t>(KEEP_AT + BLOCK, SPAN / 8); }
-
-// The links of some ids along their probe sequences, link after link, `step` lanes each: column 1 has what they hold.
-__aicore__ inline void Follow(const LocalTensor<int32_t> &sequence, const LocalTensor<int32_t> &link, int32_t some, int32_t step)
+// Returns column n (0, 1 or 2) of a search: SEARCH_WORDS words of scratch memory.
+__aicore__ inline LocalTensor<int32_t> SearchColumn(uint32_t n)
 {
-    const LocalTensor<int32_t> at = Column(0), stride = Column(2);
-    // What is behind the last id is looked at, too.
-    Duplicate(at, 0, step);
-    Duplicate(stride, 0, step);
+    return Local<int32_t>(SCRATCH_AT + n * SEARCH_WORDS * 4, SEARCH_WORDS);
+}
+
+// Returns the mask of a search: one bit for each of its SEARCH_WORDS links.
+__aicore__ inline LocalTensor<uint8_t> LinkMask() { return Local<uint8_t>(MASK_SCRATCH_AT + BLOCK, SEARCH_WORDS / 8); }
+
+// Gathers the LINKS links of each of `count` probe sequences into search column 1: link n of
+// sequence i goes to lane n * lanes + i. `lanes` is count rounded up to 8; the lanes above count
+// read link 0. Columns 0 and 2 are overwritten.
+__aicore__ inline void GatherLinks(
+    const LocalTensor<int32_t> &sequence, const LocalTensor<int32_t> &link, int32_t count, int32_t lanes)
+{
+    const LocalTensor<int32_t> at = SearchColumn(0), stride = SearchColumn(2);
+    Duplicate(at, 0, lanes);
+    Duplicate(stride, 0, lanes);
     PipeBarrier<PIPE_V>();
-    Adds(at, sequence, 0, some);
-    ShiftRight(U32(stride), U32(sequence), LINK_BITS, some);
+    Adds(at, sequence, 0, count);
+    ShiftRight(U32(stride), U32(sequence), LINK_BITS, count);
     PipeBarrier<PIPE_V>();
-    AndWord(at, at, POSITION_WORD_AT, step);
+    AndWord(at, at, POSITION_WORD_AT, lanes);
     for (int32_t n = 1; n < LINKS; n++) {
         PipeBarrier<PIPE_V>();
-        Add(at[n * step], at[(n - 1) * step], stride, step);
+        Add(at[n * lanes], at[(n - 1) * lanes], stride, lanes);
     }
     PipeBarrier<PIPE_V>();
-    AndWord(at, at, POSITION_WORD_AT, LINKS * step);
+    AndWord(at, at, POSITION_WORD_AT, LINKS * lanes);
     PipeBarrier<PIPE_V>();
-    ShiftLeft(U32(at), U32(at), static_cast<uint32_t>(2), LINKS * step);
+    ShiftLeft(U32(at), U32(at), static_cast<uint32_t>(2), LINKS * lanes);
     PipeBarrier<PIPE_V>();
-    Gather(Column(1), link, U32(at), 0, LINKS * step);
+    Gather(SearchColumn(1), link, U32(at), 0, LINKS * lanes);
     PipeBarrier<PIPE_V>();
 }
 
-// On top of what a search finds at link n: an earlier link's word is the larger one, and none is 0.
-__aicore__ inline int32_t Rank(int32_t n) { return (LINKS - 1 - n) * (1 << FOUND_BITS) + 1; }
+// Returns what is added to a search's result at link n of a probe sequence, so that the largest sum
+// is that of the first link and 0 means that there is none.
+__aicore__ inline int32_t LinkPriority(int32_t n) { return (LINKS - 1 - n) * (1 << RESULT_BITS) + 1; }
 
-// Of the ranked words of each lane's links, link after link, the first one's under a mask; -1 where there is none.
-__aicore__ inline void First(const LocalTensor<int32_t> &dst, const LocalTensor<int32_t> &found, int32_t some, int32_t step)
+// dst[i] = the result of sequence i at its first link under LinkMask(), or -1 if there is none, for
+// `count` sequences. `result` has LINKS * lanes words, ordered as GatherLinks orders links, each
+// with its LinkPriority; it is overwritten.
+__aicore__ inline void SelectFirstLink(
+    const LocalTensor<int32_t> &dst, const LocalTensor<int32_t> &result, int32_t count, int32_t lanes)
 {
     PipeBarrier<PIPE_V>();
-    Select(F32(found), Fits(), F32(found), 0.0f, SELMODE::VSEL_TENSOR_SCALAR_MODE, LINKS * step);
+    Select(F32(result), LinkMask(), F32(result), 0.0f, SELMODE::VSEL_TENSOR_SCALAR_MODE, LINKS * lanes);
     for (int32_t n = LINKS; n > 1; n -= n / 2) {
         PipeBarrier<PIPE_V>();
-        Max(found, found, found[(n - n / 2) * step], n / 2 * step);
+        Max(result, result, result[(n - n / 2) * lanes], n / 2 * lanes);
     }
     PipeBarrier<PIPE_V>();
-    AndWord(found, found, FOUND_WORD_AT, some);
+    AndWord(result, result, RESULT_WORD_AT, count);
     PipeBarrier<PIPE_V>();
-    Adds(dst, found, -1, some);
+    Adds(dst, result, -1, count);
 }
 
-// For each of n ids and its probe sequence the slot that the first of its links names whose slot holds the id; -1 where none
-// does.
+// slot[i] = the slot that contains sought[i], or -1 if no link of its probe sequence names such a
+// slot, for n ids. `sequence` holds each id's first link and stride; `link` and `id` are the
+// table's planes.
 __aicore__ inline void Find(const LocalTensor<int32_t> &slot, const LocalTensor<int32_t> &sequence,
     const LocalTensor<int32_t> &sought, int32_t n, const LocalTensor<int32_t> &link, const LocalTensor<int32_t> &id)
 {
-    const LocalTensor<int32_t> offset = Column(0), named = Column(1), held = Column(2);
-    for (int32_t base = 0; base < n; base += CHUNK) {
-        const int32_t some = ScalarMin(n - base, CHUNK);
-        const int32_t step = (some + 7) / 8 * 8;
-        Follow(sequence[base], link, some, step);
-        AndWord(named, named, SLOT_WORD_AT, LINKS * step);
+    const LocalTensor<int32_t> offset = SearchColumn(0), linkSlot = SearchColumn(1), held = SearchColumn(2);
+    for (int32_t base = 0; base < n; base += SEARCH_IDS) {
+        const int32_t count = ScalarMin(n - base, SEARCH_IDS);
+        const int32_t lanes = (count + 7) / 8 * 8;
+        GatherLinks(sequence[base], link, count, lanes);
+        AndWord(linkSlot, linkSlot, SLOT_WORD_AT, LINKS * lanes);
         PipeBarrier<PIPE_V>();
-        ShiftLeft(U32(offset), U32(named), static_cast<uint32_t>(2), LINKS * step);
+        ShiftLeft(U32(offset), U32(linkSlot), static_cast<uint32_t>(2), LINKS * lanes);
         PipeBarrier<PIPE_V>();
-        Gather(held, id, U32(offset), 0, LINKS * step);
+        Gather(held, id, U32(offset), 0, LINKS * lanes);
         PipeBarrier<PIPE_V>();
         for (int32_t nth = 0; nth < LINKS; nth++) {
-            Sub(held[nth * step], held[nth * step], sought[base], step);
-            Adds(named[nth * step], named[nth * step], Rank(nth), step);
+            Sub(held[nth * lanes], held[nth * lanes], sought[base], lanes);
+            Adds(linkSlot[nth * lanes], linkSlot[nth * lanes], LinkPriority(nth), lanes);
         }
         PipeBarrier<PIPE_V>();
-        CompareScalar(Fits(), held, 0, CMPMODE::EQ, Whole(LINKS * step));
-        // The next ids begin in other columns.
-        First(slot[base], named, some, step);
+        CompareScalar(LinkMask(), held, 0, CMPMODE::EQ, AlignToRepeat(LINKS * lanes));
+        // The last instruction uses column 1 only, and the next iteration starts with columns 0 and
+        // 2.
+        SelectFirstLink(slot[base], linkSlot, count, lanes);
     }
 }
 
-// For each of n probe sequences where the first of its links lies whose print is not that of the id in its slot; -1 where there
-// is none. A link that was never used has the print of no id. p and q mix an id.
+// at[i] = the position of the first link of probe sequence i whose fingerprint differs from the fingerprint of
+// the id in its slot, or -1 if there is none, for n sequences. Such a link may be overwritten; a
+// link that was never written has the fingerprint of no id. `link` and `id` are the table's planes, and p
+// and q the multipliers that hash an id.
 __aicore__ inline void FindFree(const LocalTensor<int32_t> &at, const LocalTensor<int32_t> &sequence, int32_t n,
     const LocalTensor<int32_t> &link, const LocalTensor<int32_t> &id, int32_t p, int32_t q)
 {
-    const LocalTensor<int32_t> mixed = Column(0), print = Column(1), held = Column(2);
-    for (int32_t base = 0; base < n; base += CHUNK) {
-        const int32_t some = ScalarMin(n - base, CHUNK);
-        const int32_t step = (some + 7) / 8 * 8;
-        Follow(sequence[base], link, some, step);
-        AndWord(mixed, print, SLOT_WORD_AT, LINKS * step);
+    const LocalTensor<int32_t> mixed = SearchColumn(0), fingerprint = SearchColumn(1), held = SearchColumn(2);
+    for (int32_t base = 0; base < n; base += SEARCH_IDS) {
+        const int32_t count = ScalarMin(n - base, SEARCH_IDS);
+        const int32_t lanes = (count + 7) / 8 * 8;
+        GatherLinks(sequence[base], link, count, lanes);
+        AndWord(mixed, fingerprint, SLOT_WORD_AT, LINKS * lanes);
         PipeBarrier<PIPE_V>();
-        ShiftLeft(U32(mixed), U32(mixed), static_cast<uint32_t>(2), LINKS * step);
-        ShiftRight(U32(print), U32(print), SLOT_BITS, LINKS * step);
+        ShiftLeft(U32(mixed), U32(mixed), static_cast<uint32_t>(2), LINKS * lanes);
+        ShiftRight(U32(fingerprint), U32(fingerprint), SLOT_BITS, LINKS * lanes);
         PipeBarrier<PIPE_V>();
-        Gather(held, id, U32(mixed), 0, LINKS * step);
+        Gather(held, id, U32(mixed), 0, LINKS * lanes);
         PipeBarrier<PIPE_V>();
-        AndWord(mixed, held, WORD_FFFF_AT, LINKS * step);
+        AndWord(mixed, held, WORD_FFFF_AT, LINKS * lanes);
         PipeBarrier<PIPE_V>();
-        ShiftRight(U32(held), U32(held), static_cast<uint32_t>(16), LINKS * step);
-        Blend(mixed, held, 32, p, q, LINKS * step);
+        ShiftRight(U32(held), U32(held), static_cast<uint32_t>(16), LINKS * lanes);
+        SumOfProducts(mixed, held, 32, p, q, LINKS * lanes);
         PipeBarrier<PIPE_V>();
-        ShiftRight(U32(mixed), U32(mixed), FINGERPRINT_SHIFT, LINKS * step);
+        ShiftRight(U32(mixed), U32(mixed), FINGERPRINT_SHIFT, LINKS * lanes);
         PipeBarrier<PIPE_V>();
-        AndWord(mixed, mixed, FINGERPRINT_WORD_AT, LINKS * step);
+        AndWord(mixed, mixed, FINGERPRINT_WORD_AT, LINKS * lanes);
         PipeBarrier<PIPE_V>();
-        Compare(Fits(), print, mixed, CMPMODE::EQ, Whole(LINKS * step));
+        Compare(LinkMask(), fingerprint, mixed, CMPMODE::EQ, AlignToRepeat(LINKS * lanes));
         PipeBarrier<PIPE_V>();
-        Not(U16(Fits()), U16(Fits()), Whole(LINKS * step) / 16);
-        // Which link it is.
+        Not(U16(LinkMask()), U16(LinkMask()), AlignToRepeat(LINKS * lanes) / 16);
+        // The number of the first such link in its sequence.
         for (int32_t nth = 0; nth < LINKS; nth++) {
-            Duplicate(print[nth * step], Rank(nth) + nth, step);
+            Duplicate(fingerprint[nth * lanes], LinkPriority(nth) + nth, lanes);
         }
-        First(print, print, some, step);
-        // And where that lies.
-        ShiftRight(U32(held), U32(sequence[base]), LINK_BITS, some);
-        Adds(mixed, sequence[base], 0, some);
+        SelectFirstLink(fingerprint, fingerprint, count, lanes);
+        // The position of that link: first position + number * stride, modulo the number of links.
+        ShiftRight(U32(held), U32(sequence[base]), LINK_BITS, count);
+        Adds(mixed, sequence[base], 0, count);
         PipeBarrier<PIPE_V>();
-        Mul(held, held, print, some);
-        AndWord(mixed, mixed, POSITION_WORD_AT, some);
+        Mul(held, held, fingerprint, count);
+        AndWord(mixed, mixed, POSITION_WORD_AT, count);
         PipeBarrier<PIPE_V>();
-        Add(held, held, mixed, some);
-        ShiftRight(print, print, 31, some);
+        Add(held, held, mixed, count);
+        ShiftRight(fingerprint, fingerprint, 31, count);
         PipeBarrier<PIPE_V>();
-        AndWord(held, held, POSITION_WORD_AT, some);
+        AndWord(held, held, POSITION_WORD_AT, count);
         PipeBarrier<PIPE_V>();
-        Or(U16(at[base]), U16(held), U16(print), 2 * some);
+        Or(U16(at[base]), U16(held), U16(fingerprint), 2 * count);
         PipeBarrier<PIPE_V>();
     }
 }

@@ -1,4 +1,4 @@
-// avsg_plan: Stage One of a batch: slots, valid counts, miss lists and records.
+// avsg_plan: Stage One of a batch. It writes slots, valid counts, miss lists and records.
 // Wide table, K 2048, N_q 1, S 8192, spread 2, R 7, constant lifetime 127, page 0
 // Written by AVSG's linker; do not edit. Apache-2.0.
 

@@ -1,4 +1,4 @@
-// avsg_plan.h: the requests of a batch, core by core.
+// avsg_plan.h: Stage One of a batch, distributed over the cores.
 // Wide table, K 2048, N_q 1, S 8192, spread 2, R 7, constant lifetime 127, page 0
 // Written by AVSG's linker; do not edit. Apache-2.0.
 #pragma once
@@ -7,48 +7,51 @@
 
 namespace avsg {
 
-constexpr int32_t TILE = 16;            // requests whose words are read at once
-constexpr int32_t MINUS = 128;          // words of -1
-constexpr uint32_t FRAME = 182784;       // behind Stage One's memory, kept while it runs
+constexpr int32_t PLAN_REQUESTS = 16;            // requests in the window
+constexpr int32_t PAD_WORDS = 128;          // words of -1 in UB, with which rows are padded
+constexpr uint32_t FRAME_AT = 182784;       // memory behind that of Stage One, which does not change it
 constexpr uint32_t FRAME_BYTES = 1056;
-constexpr uint32_t TILING_AT = FRAME;
+constexpr uint32_t TILING_AT = FRAME_AT;
 constexpr uint32_t WORDS_AT = TILING_AT + 128;
-constexpr uint32_t ZERO_AT = WORDS_AT + 5 * TILE * 4 + BLOCK;
-constexpr uint32_t MINUS_AT = ZERO_AT + RECORD_WORDS * 4;
-static_assert(MINUS_AT + MINUS * 4 == FRAME + FRAME_BYTES && FRAME + FRAME_BYTES <= UB_BYTES, "frame");
+constexpr uint32_t ZERO_AT = WORDS_AT + 5 * PLAN_REQUESTS * 4 + BLOCK;
+constexpr uint32_t PAD_AT = ZERO_AT + RECORD_WORDS * 4;
+static_assert(PAD_AT + PAD_WORDS * 4 == FRAME_AT + FRAME_BYTES && FRAME_AT + FRAME_BYTES <= UB_BYTES, "frame");
 
-// Slots `from..K` of a row: -1.
+// Writes -1 to the slots from..K-1 of a row.
 __aicore__ inline void PadSlots(const Gm &gm, int32_t row, int32_t from)
 {
-    for (int32_t at = from; at < K; at += MINUS) {
-        CopyOut(gm.slot[row * K + at], Local<int32_t>(MINUS_AT, MINUS), ScalarMin(K - at, MINUS));
+    for (int32_t at = from; at < K; at += PAD_WORDS) {
+        CopyOut(gm.slot[row * K + at], Local<int32_t>(PAD_AT, PAD_WORDS), ScalarMin(K - at, PAD_WORDS));
     }
 }
 
-// Every core takes a run of requests; no two runs differ by more than one. Or several share one: then all meet
-// once, whether they have one or not. Nothing returns early: a core without requests still has to reach SyncAll.
-// `late`: refreshes of a request's last token are left to whoever comes after, and cores may share.
+// Plans a batch. Each core takes a contiguous run of requests, and the lengths of two runs differ
+// by at most one; or several cores share each request, and then all cores, with or without a
+// request, call SyncAll once. No core returns before that. If `late` is set, cores may share
+// requests, and the refreshes of each request's last token are left to LateRefresh.
 __aicore__ inline void PlanBatch(const Gm &gm, Window &w, const Tiling &t, bool late)
 {
-    // A launch on fewer cores than the host counted on shares nothing: a part would have no core.
+    // With fewer cores than the host expected no request is shared, because some part would have no
+    // core.
     const int32_t sharers = late && t.sharers * t.requests <= GetBlockNum() ? t.sharers : 1;
     const int32_t core = GetBlockIdx() / sharers;
     const int32_t cores = sharers > 1 ? t.requests : GetBlockNum();
-    const int32_t begin = core < cores ? Cut(t.requests, core, cores) : 0;
-    const int32_t end = core < cores ? Cut(t.requests, core + 1, cores) : 0;
+    const int32_t begin = core < cores ? ShareBegin(t.requests, core, cores) : 0;
+    const int32_t end = core < cores ? ShareBegin(t.requests, core + 1, cores) : 0;
     const int32_t sharer = GetBlockIdx() % sharers;
-    bool met = sharers == 1;
+    bool synced = sharers == 1;
     const LocalTensor<int32_t> zero = Local<int32_t>(ZERO_AT, RECORD_WORDS);
     if (begin < end) {
         Duplicate(zero, 0, RECORD_WORDS);
-        Duplicate(Local<int32_t>(MINUS_AT, MINUS), -1, MINUS);
+        Duplicate(Local<int32_t>(PAD_AT, PAD_WORDS), -1, PAD_WORDS);
         stage_one::Setup(gm);
         PipeBarrier<PIPE_ALL>();
     }
     for (int32_t request = begin; request < end; request++) {
-        // What the host promises is kept here once more: a bad word must not become an address.
+        // The words are limited again, although the host has checked them: a wrong word must not
+        // become an address.
         const int32_t first = w.Word(CU_Q, request);
-        const int32_t tokens = Between(0, w.Word(CU_Q, request, 1) - first, TOKENS);
+        const int32_t tokens = ScalarClamp(w.Word(CU_Q, request, 1) - first, 0, TOKENS);
         const int32_t state = w.Word(STATE, request);
         const bool padded = state < 0 || state >= t.states;
         if (sharer > 0 && (padded || tokens == 0)) {
@@ -64,7 +67,7 @@ __aicore__ inline void PlanBatch(const Gm &gm, Window &w, const Tiling &t, bool 
             q.k = t.k;
             q.generation = w.Word(GENERATION, request);
             q.stable = stable < 0 ? NO_STABLE_LEN : ScalarMin(stable, NO_STABLE_LEN);
-            q.limit = Between(0, w.Word(SEQ, request), ID_LIMIT);
+            q.limit = ScalarClamp(w.Word(SEQ, request), 0, ID_LIMIT);
             q.rows = t.poolUnits;
             q.idsAt = first * t.idsStride;
             q.idsStride = t.idsStride;
@@ -82,7 +85,7 @@ __aicore__ inline void PlanBatch(const Gm &gm, Window &w, const Tiling &t, bool 
             q.deferred = late ? tokens : 0;
             q.tableAt = static_cast<uint64_t>(state) * TABLE_WORDS;
             stage_one::StageOne(gm, q);
-            met = met || q.shared > 0;
+            synced = synced || q.shared > 0;
         }
         if (sharer > 0) {
             continue;
@@ -92,16 +95,16 @@ __aicore__ inline void PlanBatch(const Gm &gm, Window &w, const Tiling &t, bool 
         }
         PipeBarrier<PIPE_ALL>();
     }
-    if (!met) {
+    if (!synced) {
         SyncAll<true>();
     }
 }
 
-// The kernel's arrays; batch arrays become the window's.
+// Returns a window over the batch arrays of a plan.
 __aicore__ inline Window BatchWindow(
     const Tiling &t, GM_ADDR cuQ, GM_ADDR state, GM_ADDR generation, GM_ADDR stableLen, GM_ADDR seqLen)
 {
-    Window w(WORDS_AT, TILE, t, cuQ);
+    Window w(WORDS_AT, PLAN_REQUESTS, t, cuQ);
     w.Add(state, 1);
     w.Add(stableLen, 1);
     w.Add(seqLen, 1);

@@ -1,4 +1,4 @@
-// avsg_stage_one.h: Stage One of one request, from its tape.
+// avsg_stage_one.h: Stage One of one request, generated from its tape.
 // Wide table, K 2048, N_q 1, S 8192, spread 2, R 7, constant lifetime 127, page 0
 // Written by AVSG's linker; do not edit. Apache-2.0.
 #pragma once
@@ -7,7 +7,7 @@
 
 namespace avsg {
 
-// What Stage One is told of a request.
+// The arguments of Stage One for one request. Offsets are in words from the start of an array in Gm.
 struct Request {
     int32_t tokens;             // The number of tokens in this step.
     int32_t k;                  // The number of ids per token.
@@ -28,11 +28,12 @@ struct Request {
     int32_t shareAt;            // The first lane of this core's share.
     int32_t shareLen;           // The number of lanes of this core's share.
     int32_t deferred;           // The token, counted from 1, whose hits are refreshed after the step; 0 for none.
-    int32_t turn;               // Which of the cores that share the request this is.
-    bool owner;                 // Whether this core goes on when all have probed their parts.
+    int32_t turn;               // Number of this core among those that share the request.
+    bool owner;                 // Whether this core continues after all parts are probed.
     uint64_t tableAt;           // First word of the table.
 };
 
+// Arrays in global memory.
 struct Gm {
     GlobalTensor<int32_t> ids, blockTable, slot, valid, missPos, missId, missSlot, missRow, record, tables;
     GlobalTensor<half> rules;
@@ -40,11 +41,11 @@ struct Gm {
 
 namespace stage_one {
 
-// Once per core: what every request needs and none changes.
+// Writes the constants in UB that every request reads and none changes. It runs once per core.
 __aicore__ inline void Setup(const Gm &gm)
 {
     CreateVecIndex(Local<int32_t>(IOTA_AT, TILE), 0, TILE);
-    Duplicate(Local<uint16_t>(KEEP_AT, 16), static_cast<uint16_t>(0), 16);
+    Duplicate(Local<uint16_t>(MASK_SCRATCH_AT, 16), static_cast<uint16_t>(0), 16);
     Duplicate(Local<int32_t>(WORD_1_AT, 8), 1, 8);
     Duplicate(Local<int32_t>(WORD_3F_AT, 8), 63, 8);
     Duplicate(Local<int32_t>(WORD_3FF_AT, 8), 1023, 8);
@@ -55,10 +56,10 @@ __aicore__ inline void Setup(const Gm &gm)
     Duplicate(Local<int32_t>(WORD_3FFFFF_AT, 8), 4194303, 8);
 }
 
-// One request: Algorithm 1 for each of its tokens, on one table.
+// Runs Stage One (Alg. 1) for each token of one request, on its table.
 __aicore__ inline void StageOne(const Gm &gm, const Request &q)
 {
-    // Names of one declaration share a buffer, one after the other.
+    // The tensors of one declaration share a buffer, each at another time.
     const LocalTensor<int32_t> header = Local<int32_t>(0, 16);
     const LocalTensor<int32_t> record = Local<int32_t>(64, 16);
     const LocalTensor<int32_t> word = Local<int32_t>(128, 8);
@@ -97,15 +98,15 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
     const LocalTensor<int8_t> bytes = Local<int8_t>(174592, 8192);
     int32_t pendingLen = 0, nextLen = 0, missLen = 0, deadLen = 0, invalidLen = 0, outOfRangeLen = 0;
     int32_t outOfPoolLen = 0;
-    // The table, and a clear record.
+    // Copies the table in, and clears the record.
     CopyIn(header, gm.tables[q.tableAt], HEADER_WORDS);
-    CopyInTurn(id, gm.tables[q.tableAt + 16], SLOTS, q.turn);
-    CopyIn(bytes.ReinterpretCast<int32_t>(), gm.tables[q.tableAt + 8208], 2048);
-    CopyInTurn(link, gm.tables[q.tableAt + 10272], 16384, q.turn);
+    CopyInStaggered(id, gm.tables[q.tableAt + ID_PLANE], SLOTS, q.turn);
+    CopyIn(bytes.ReinterpretCast<int32_t>(), gm.tables[q.tableAt + LIFE_PLANE], LIFE_PLANE_WORDS);
+    CopyInStaggered(link, gm.tables[q.tableAt + LINK_PLANE], LINK_PLANE_WORDS, q.turn);
     Duplicate(record, 0, RECORD_WORDS);
-    After<HardEvent::MTE2_V>(EVENT_ID0);
+    SetWaitFlag<HardEvent::MTE2_V>(EVENT_ID0);
     Cast(life, bytes, RoundMode::CAST_NONE, SLOTS);
-    After<HardEvent::MTE2_S>(EVENT_ID0);
+    SetWaitFlag<HardEvent::MTE2_S>(EVENT_ID0);
     const int32_t generation = header.GetValue(HEADER_GENERATION);
     // Reset: an empty table for another generation
     if (generation != q.generation) {
@@ -126,59 +127,59 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
     if (top > q.stable) {
         for (int32_t base = 0; base < 8192; base += TILE) {
             const int32_t lanes = ScalarMin(8192 - base, TILE);
-            const int32_t whole = Whole(lanes);
+            const int32_t alignedLanes = AlignToRepeat(lanes);
             Adds(held, id[base], -q.stable, lanes);
             Duplicate(fill, -1, lanes);
             PipeBarrier<PIPE_V>();
             Duplicate(F16(fill2), static_cast<half>(-128.0f), lanes);
             ShiftRight(sign, held, 31, lanes);
             PipeBarrier<PIPE_V>();
-            CompareScalar(notNegative, sign, 0, CMPMODE::EQ, whole);
+            CompareScalar(notNegative, sign, 0, CMPMODE::EQ, alignedLanes);
             PipeBarrier<PIPE_V>();
-            Select(F32(id[base]), notNegative, F32(fill), F32(id[base]), SELMODE::VSEL_TENSOR_TENSOR_MODE, lanes);
+            SelectWords(id[base], notNegative, fill, id[base], lanes);
             PipeBarrier<PIPE_V>();
             Select(life[base], notNegative, F16(fill2), life[base], SELMODE::VSEL_TENSOR_TENSOR_MODE, lanes);
         }
     }
     header.SetValue(HEADER_TOP, ScalarMax(ScalarMin(top, q.stable), q.limit));
     // Decay: one less for every lifetime
-    Age(life, 1);
+    DecayLifetimes(life, 1);
     outOfRangeLen = 0;
     outOfPoolLen = 0;
-    After<HardEvent::V_S>(EVENT_ID0);
+    SetWaitFlag<HardEvent::V_S>(EVENT_ID0);
     record.SetValue(RECORD_TOTAL, 0);
     for (int32_t token = 0; token < q.tokens; token++) {
         const int32_t from = q.idsAt + q.idsStride * token;
         const bool shared = q.shared > token;
         if (shared) {
             // Probe: this core's share of a token
-            After<HardEvent::V_MTE2>(EVENT_ID0);
+            SetWaitFlag<HardEvent::V_MTE2>(EVENT_ID0);
             CopyIn(ids, gm.ids[from + q.shareAt], q.k - q.shareAt);
-            After<HardEvent::MTE2_V>(EVENT_ID0);
+            SetWaitFlag<HardEvent::MTE2_V>(EVENT_ID0);
             for (int32_t base = 0; base < q.shareLen; base += TILE) {
                 const int32_t lanes = ScalarMin(q.shareLen - base, TILE);
-                const int32_t whole = Whole(lanes);
+                const int32_t alignedLanes = AlignToRepeat(lanes);
                 ShiftRight(sign, ids[base], 31, lanes);
                 Maxs(x, ids[base], 0, lanes);
                 Duplicate(fill, -2, lanes);
                 PipeBarrier<PIPE_V>();
                 Adds(overLimit, x, -q.limit, lanes);
-                CompareScalar(notNegative, sign, 0, CMPMODE::EQ, whole);
-                Mix(mixed, x, 32, 27381, 2305, high, lanes);
+                CompareScalar(notNegative, sign, 0, CMPMODE::EQ, alignedLanes);
+                Mix(mixed, x, 32, MIX_P, MIX_Q, high, lanes);
                 ShiftRight(sign, overLimit, 31, lanes);
                 PipeBarrier<PIPE_V>();
-                Mix(stride, mixed, 32, 15605, 3809, high, lanes);
+                Mix(stride, mixed, 32, STRIDE_P, STRIDE_Q, high, lanes);
                 ShiftRight(U32(linkIndex), U32(mixed), 6u, lanes);
-                CompareScalar(negative, sign, -1, CMPMODE::EQ, whole);
+                CompareScalar(negative, sign, -1, CMPMODE::EQ, alignedLanes);
                 PipeBarrier<PIPE_V>();
                 ShiftRight(U32(stride), U32(stride), 6u, lanes);
                 AndWord(linkIndex, linkIndex, WORD_3FFF_AT, lanes);
-                And(U16(valid), U16(negative), U16(notNegative), whole / 16);
+                And(U16(valid), U16(negative), U16(notNegative), alignedLanes / 16);
                 PipeBarrier<PIPE_V>();
                 AndWord(stride, stride, WORD_3FFF_AT, lanes);
                 PipeBarrier<PIPE_V>();
                 OrWord(stride, stride, WORD_1_AT, lanes);
-                Select(F32(shareId[base]), valid, F32(x), F32(fill), SELMODE::VSEL_TENSOR_TENSOR_MODE, lanes);
+                SelectWords(shareId[base], valid, x, fill, lanes);
                 PipeBarrier<PIPE_V>();
                 Muls(stride, stride, 16384, lanes);
                 PipeBarrier<PIPE_V>();
@@ -188,49 +189,49 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
             Find(slot, shareSequence, shareId, q.shareLen, link, id);
             for (int32_t base = 0; base < q.shareLen; base += WIDE) {
                 const int32_t lanes = ScalarMin(q.shareLen - base, WIDE);
-                const int32_t whole = Whole(lanes);
+                const int32_t alignedLanes = AlignToRepeat(lanes);
                 PipeBarrier<PIPE_V>();
-                CompareScalar(wideEqual, shareId[base], -2, CMPMODE::EQ, whole);
+                CompareScalar(wideEqual, shareId[base], -2, CMPMODE::EQ, alignedLanes);
                 Duplicate(wideFill, -2, lanes);
                 PipeBarrier<PIPE_V>();
-                Select(F32(slot[base]), wideEqual, F32(wideFill), F32(slot[base]), SELMODE::VSEL_TENSOR_TENSOR_MODE, lanes);
+                SelectWords(slot[base], wideEqual, wideFill, slot[base], lanes);
             }
             // Probe: exchange of the cores' shares
-            After<HardEvent::V_MTE3>(EVENT_ID0);
+            SetWaitFlag<HardEvent::V_MTE3>(EVENT_ID0);
             CopyOut(gm.slot[q.slotAt + q.shareAt], slot, q.shareLen);
-            if (Leaves(q.owner)) {
+            if (IsDoneAfterSyncAll(q.owner)) {
                 return;
             }
             CopyIn(slot, gm.slot[q.slotAt], q.k);
             // Probe, later rounds: the ids that no core found
             pendingLen = 0;
             invalidLen = 0;
-            After<HardEvent::MTE2_V>(EVENT_ID0);
+            SetWaitFlag<HardEvent::MTE2_V>(EVENT_ID0);
             for (int32_t base = 0; base < q.k; base += WIDE) {
                 const int32_t lanes = ScalarMin(q.k - base, WIDE);
-                const int32_t whole = Whole(lanes);
+                const int32_t alignedLanes = AlignToRepeat(lanes);
                 AndWord(wideX, ids[base], WORD_3FFFFF_AT, lanes);
                 PipeBarrier<PIPE_V>();
-                CompareScalar(wideIsPending, slot[base], -1, CMPMODE::EQ, whole);
+                CompareScalar(wideIsPending, slot[base], -1, CMPMODE::EQ, alignedLanes);
                 Indices(wideLane, base, lanes);
-                CompareScalar(wideIsInvalid, slot[base], -2, CMPMODE::EQ, whole);
-                Append(pending0, pendingLen, wideX, wideIsPending, lanes, true);
+                CompareScalar(wideIsInvalid, slot[base], -2, CMPMODE::EQ, alignedLanes);
+                Append(pending0, pendingLen, wideX, wideIsPending, lanes, FIRST_COLUMN);
                 PipeBarrier<PIPE_V>();
                 Maxs(slot[base], slot[base], -1, lanes);
-                pendingLen += Append(pending1, pendingLen, wideLane, wideIsPending, lanes, false);
-                invalidLen += Append(invalid, invalidLen, ids[base], wideIsInvalid, lanes, true);
+                pendingLen += Append(pending1, pendingLen, wideLane, wideIsPending, lanes, NEXT_COLUMN);
+                invalidLen += Append(invalid, invalidLen, ids[base], wideIsInvalid, lanes, FIRST_COLUMN);
             }
         } else {
             // Probe: the first links of each id
-            After<HardEvent::V_MTE2>(EVENT_ID0);
+            SetWaitFlag<HardEvent::V_MTE2>(EVENT_ID0);
             CopyIn(ids, gm.ids[from], q.k);
             pendingLen = 0;
             nextLen = 0;
             invalidLen = 0;
-            After<HardEvent::MTE2_V>(EVENT_ID0);
+            SetWaitFlag<HardEvent::MTE2_V>(EVENT_ID0);
             for (int32_t base = 0; base < q.k; base += TILE) {
                 const int32_t lanes = ScalarMin(q.k - base, TILE);
-                const int32_t whole = Whole(lanes);
+                const int32_t alignedLanes = AlignToRepeat(lanes);
                 ShiftRight(sign, ids[base], 31, lanes);
                 PipeBarrier<PIPE_V>();
                 Maxs(x, ids[base], 0, lanes);
@@ -238,24 +239,24 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
                 Adds(lane, iota, base, lanes);
                 PipeBarrier<PIPE_V>();
                 Adds(overLimit, x, -q.limit, lanes);
-                CompareScalar(notNegative, sign, 0, CMPMODE::EQ, whole);
-                Mix(mixed, x, 32, 27381, 2305, high, lanes);
+                CompareScalar(notNegative, sign, 0, CMPMODE::EQ, alignedLanes);
+                Mix(mixed, x, 32, MIX_P, MIX_Q, high, lanes);
                 ShiftRight(sign, overLimit, 31, lanes);
                 PipeBarrier<PIPE_V>();
                 ShiftRight(U32(linkIndex), U32(mixed), 6u, lanes);
-                Mix(stride, mixed, 32, 15605, 3809, high, lanes);
-                CompareScalar(negative, sign, -1, CMPMODE::EQ, whole);
+                Mix(stride, mixed, 32, STRIDE_P, STRIDE_Q, high, lanes);
+                CompareScalar(negative, sign, -1, CMPMODE::EQ, alignedLanes);
                 AndWord(linkIndex, linkIndex, WORD_3FFF_AT, lanes);
                 PipeBarrier<PIPE_V>();
                 ShiftRight(U32(stride), U32(stride), 6u, lanes);
-                And(U16(valid), U16(negative), U16(notNegative), whole / 16);
+                And(U16(valid), U16(negative), U16(notNegative), alignedLanes / 16);
                 ShiftLeft(U32(offset), U32(linkIndex), 2u, lanes);
                 PipeBarrier<PIPE_V>();
                 AndWord(stride, stride, WORD_3FFF_AT, lanes);
                 Gather(entry, link, U32(offset), 0, lanes);
                 PipeBarrier<PIPE_V>();
                 OrWord(stride, stride, WORD_1_AT, lanes);
-                Not(U16(isInvalid), U16(valid), whole / 16);
+                Not(U16(isInvalid), U16(valid), alignedLanes / 16);
                 AndWord(candidate, entry, WORD_1FFF_AT, lanes);
                 PipeBarrier<PIPE_V>();
                 Add(linkIndex, linkIndex, stride, lanes);
@@ -265,41 +266,41 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
                 Gather(held, id, U32(offset), 0, lanes);
                 PipeBarrier<PIPE_V>();
                 ShiftLeft(U32(offset), U32(linkIndex), 2u, lanes);
-                Compare(hit, held, x, CMPMODE::EQ, whole);
+                Compare(hit, held, x, CMPMODE::EQ, alignedLanes);
                 PipeBarrier<PIPE_V>();
                 Gather(entry, link, U32(offset), 0, lanes);
                 PipeBarrier<PIPE_V>();
                 AndWord(secondCandidate, entry, WORD_1FFF_AT, lanes);
                 PipeBarrier<PIPE_V>();
                 ShiftLeft(U32(offset), U32(secondCandidate), 2u, lanes);
-                Select(F32(foundSlot), hit, F32(candidate), F32(secondCandidate), SELMODE::VSEL_TENSOR_TENSOR_MODE, lanes);
+                SelectWords(foundSlot, hit, candidate, secondCandidate, lanes);
                 PipeBarrier<PIPE_V>();
                 Gather(held, id, U32(offset), 0, lanes);
                 PipeBarrier<PIPE_V>();
-                Compare(secondHit, held, x, CMPMODE::EQ, whole);
+                Compare(secondHit, held, x, CMPMODE::EQ, alignedLanes);
                 PipeBarrier<PIPE_V>();
-                Or(U16(anyHit), U16(hit), U16(secondHit), whole / 16);
+                Or(U16(anyHit), U16(hit), U16(secondHit), alignedLanes / 16);
                 PipeBarrier<PIPE_V>();
-                And(U16(hit), U16(anyHit), U16(valid), whole / 16);
+                And(U16(hit), U16(anyHit), U16(valid), alignedLanes / 16);
                 PipeBarrier<PIPE_V>();
-                Select(F32(slot[base]), hit, F32(foundSlot), F32(fill), SELMODE::VSEL_TENSOR_TENSOR_MODE, lanes);
-                Not(U16(notHit), U16(hit), whole / 16);
+                SelectWords(slot[base], hit, foundSlot, fill, lanes);
+                Not(U16(notHit), U16(hit), alignedLanes / 16);
                 PipeBarrier<PIPE_V>();
-                And(U16(isPending), U16(valid), U16(notHit), whole / 16);
+                And(U16(isPending), U16(valid), U16(notHit), alignedLanes / 16);
                 PipeBarrier<PIPE_V>();
-                Append(pending0, pendingLen, x, isPending, lanes, true);
-                pendingLen += Append(pending1, pendingLen, lane, isPending, lanes, false);
-                invalidLen += Append(invalid, invalidLen, ids[base], isInvalid, lanes, true);
+                Append(pending0, pendingLen, x, isPending, lanes, FIRST_COLUMN);
+                pendingLen += Append(pending1, pendingLen, lane, isPending, lanes, NEXT_COLUMN);
+                invalidLen += Append(invalid, invalidLen, ids[base], isInvalid, lanes, FIRST_COLUMN);
             }
             // Probe, later rounds: the other links of the ids that are not found yet
             for (int32_t round = 0; round < 3; round++) {
                 for (int32_t base = 0; base < pendingLen; base += TILE) {
                     const int32_t lanes = ScalarMin(pendingLen - base, TILE);
-                    const int32_t whole = Whole(lanes);
+                    const int32_t alignedLanes = AlignToRepeat(lanes);
                     PipeBarrier<PIPE_V>();
-                    Mix(mixed, pending0[base], 22, 27381, 2305, high, lanes);
+                    Mix(mixed, pending0[base], 22, MIX_P, MIX_Q, high, lanes);
                     PipeBarrier<PIPE_V>();
-                    Mix(stride, mixed, 32, 15605, 3809, high, lanes);
+                    Mix(stride, mixed, 32, STRIDE_P, STRIDE_Q, high, lanes);
                     ShiftRight(U32(linkIndex), U32(mixed), 6u, lanes);
                     PipeBarrier<PIPE_V>();
                     ShiftRight(U32(stride), U32(stride), 6u, lanes);
@@ -330,24 +331,24 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
                     Gather(held, id, U32(offset2), 0, lanes);
                     PipeBarrier<PIPE_V>();
                     AndWord(secondCandidate, entry, WORD_1FFF_AT, lanes);
-                    Compare(hit, held, pending0[base], CMPMODE::EQ, whole);
+                    Compare(hit, held, pending0[base], CMPMODE::EQ, alignedLanes);
                     PipeBarrier<PIPE_V>();
                     ShiftLeft(U32(offset), U32(secondCandidate), 2u, lanes);
                     PipeBarrier<PIPE_V>();
                     Gather(held, id, U32(offset), 0, lanes);
-                    Select(F32(foundSlot), hit, F32(candidate), F32(secondCandidate), SELMODE::VSEL_TENSOR_TENSOR_MODE, lanes);
+                    SelectWords(foundSlot, hit, candidate, secondCandidate, lanes);
                     PipeBarrier<PIPE_V>();
-                    Compare(secondHit, held, pending0[base], CMPMODE::EQ, whole);
+                    Compare(secondHit, held, pending0[base], CMPMODE::EQ, alignedLanes);
                     PipeBarrier<PIPE_V>();
-                    Or(U16(anyHit), U16(hit), U16(secondHit), whole / 16);
+                    Or(U16(anyHit), U16(hit), U16(secondHit), alignedLanes / 16);
                     PipeBarrier<PIPE_V>();
                     ScatterMasked(slot, pending1[base], foundSlot, anyHit, lanes);
-                    Not(U16(isNext), U16(anyHit), whole / 16);
-                    After<HardEvent::S_V>(EVENT_ID0);
+                    Not(U16(isNext), U16(anyHit), alignedLanes / 16);
+                    SetWaitFlag<HardEvent::S_V>(EVENT_ID0);
                     PipeBarrier<PIPE_V>();
-                    AppendInPlace(pending0, nextLen, pending0[base], isNext, lanes, true);
+                    AppendInPlace(pending0, nextLen, pending0[base], isNext, lanes, FIRST_COLUMN);
                     PipeBarrier<PIPE_V>();
-                    nextLen += AppendInPlace(pending1, nextLen, pending1[base], isNext, lanes, false);
+                    nextLen += AppendInPlace(pending1, nextLen, pending1[base], isNext, lanes, NEXT_COLUMN);
                 }
                 pendingLen = nextLen;
                 nextLen = 0;
@@ -356,11 +357,11 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
         // Locate: the host row of each miss
         for (int32_t base = 0; base < invalidLen; base += TILE) {
             const int32_t lanes = ScalarMin(invalidLen - base, TILE);
-            const int32_t whole = Whole(lanes);
+            const int32_t alignedLanes = AlignToRepeat(lanes);
             PipeBarrier<PIPE_V>();
             ShiftRight(sign, invalid[base], 31, lanes);
             PipeBarrier<PIPE_V>();
-            CompareScalar(isOutOfRange, sign, 0, CMPMODE::EQ, whole);
+            CompareScalar(isOutOfRange, sign, 0, CMPMODE::EQ, alignedLanes);
             PipeBarrier<PIPE_V>();
             outOfRangeLen += Count(isOutOfRange, lanes);
         }
@@ -369,7 +370,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
         const int32_t first = token * 2048;
         for (int32_t base = 0; base < pendingLen; base += TILE) {
             const int32_t lanes = ScalarMin(pendingLen - base, TILE);
-            const int32_t whole = Whole(lanes);
+            const int32_t alignedLanes = AlignToRepeat(lanes);
             PipeBarrier<PIPE_V>();
             Adds(fresh, pending0[base], -q.stable, lanes);
             Adds(beyond, pending0[base], -q.rows, lanes);
@@ -379,33 +380,33 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
             ShiftRight(sign2, beyond, 31, lanes);
             PipeBarrier<PIPE_V>();
             Muls(freshRow, fresh, -1, lanes);
-            CompareScalar(isFresh, sign, 0, CMPMODE::EQ, whole);
-            CompareScalar(negative, sign2, -1, CMPMODE::EQ, whole);
+            CompareScalar(isFresh, sign, 0, CMPMODE::EQ, alignedLanes);
+            CompareScalar(negative, sign2, -1, CMPMODE::EQ, alignedLanes);
             PipeBarrier<PIPE_V>();
             Adds(freshRow, freshRow, -1, lanes);
             PipeBarrier<PIPE_V>();
-            Select(F32(row), isFresh, F32(freshRow), F32(pending0[base]), SELMODE::VSEL_TENSOR_TENSOR_MODE, lanes);
-            Or(U16(isMiss), U16(isFresh), U16(negative), whole / 16);
+            SelectWords(row, isFresh, freshRow, pending0[base], lanes);
+            Or(U16(isMiss), U16(isFresh), U16(negative), alignedLanes / 16);
             PipeBarrier<PIPE_V>();
-            AppendInPlace(miss0, missLen, pending0[base], isMiss, lanes, true);
-            Not(U16(isOutOfPool), U16(isMiss), whole / 16);
-            Append(miss1, missLen, position, isMiss, lanes, false);
-            missLen += Append(miss2, missLen, row, isMiss, lanes, false);
+            AppendInPlace(miss0, missLen, pending0[base], isMiss, lanes, FIRST_COLUMN);
+            Not(U16(isOutOfPool), U16(isMiss), alignedLanes / 16);
+            Append(miss1, missLen, position, isMiss, lanes, NEXT_COLUMN);
+            missLen += Append(miss2, missLen, row, isMiss, lanes, NEXT_COLUMN);
             PipeBarrier<PIPE_V>();
             outOfPoolLen += Count(isOutOfPool, lanes);
         }
         // Locate: publication of the token's misses, after which their columns are free
-        After<HardEvent::MTE3_S>(EVENT_ID0);
+        SetWaitFlag<HardEvent::MTE3_S>(EVENT_ID0);
         word.SetValue(0, q.k - invalidLen + outOfPoolBefore - outOfPoolLen);
-        After<HardEvent::S_MTE3>(EVENT_ID0);
+        SetWaitFlag<HardEvent::S_MTE3>(EVENT_ID0);
         CopyOut(gm.valid[q.validAt + token], word, 1);
         const int32_t total = record.GetValue(RECORD_TOTAL);
         const int32_t missesAt = q.missAt + total;
-        After<HardEvent::V_MTE3>(EVENT_ID0);
+        SetWaitFlag<HardEvent::V_MTE3>(EVENT_ID0);
         CopyOut(gm.missId[missesAt], miss0, missLen);
         CopyOut(gm.missPos[missesAt], miss1, missLen);
         CopyOut(gm.missRow[missesAt], miss2, missLen);
-        record.SetValue(token, missLen);
+        record.SetValue(RECORD_MISSES + token, missLen);
         record.SetValue(RECORD_TOTAL, total + missLen);
         // Refresh: hits that could be chosen as victims
         const bool atOnce = token + 1 != q.deferred;
@@ -413,24 +414,24 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
         if (!atOnce) {
             if (missLen > 0) {
                 const int32_t hint = header.GetValue(HEADER_THRESHOLD);
-                const int32_t bound = LeastLife(life, hint, missLen + 64);
-                After<HardEvent::MTE3_V>(EVENT_ID0);
+                const int32_t bound = FindThreshold(life, hint, missLen + 64);
+                SetWaitFlag<HardEvent::MTE3_V>(EVENT_ID0);
                 for (int32_t base = 0; base < q.k; base += WIDE) {
                     const int32_t lanes = ScalarMin(q.k - base, WIDE);
-                    const int32_t whole = Whole(lanes);
+                    const int32_t alignedLanes = AlignToRepeat(lanes);
                     AndWord(wideOffset, slot[base], WORD_1FFF_AT, lanes);
                     ShiftRight(wideSign, slot[base], 31, lanes);
                     PipeBarrier<PIPE_V>();
                     ShiftLeft(U32(wideOffset), U32(wideOffset), 1u, lanes);
-                    CompareScalar(wideNotNegative, wideSign, 0, CMPMODE::EQ, whole);
+                    CompareScalar(wideNotNegative, wideSign, 0, CMPMODE::EQ, alignedLanes);
                     PipeBarrier<PIPE_V>();
                     Gather(F16(wideLived), life, U32(wideOffset), 0, lanes);
                     PipeBarrier<PIPE_V>();
-                    CompareScalar(wideNegative, F16(wideLived), static_cast<half>(static_cast<float>(bound + 1)), CMPMODE::LT, whole);
+                    CompareScalar(wideNegative, F16(wideLived), static_cast<half>(static_cast<float>(bound + 1)), CMPMODE::LT, alignedLanes);
                     PipeBarrier<PIPE_V>();
-                    And(U16(wideIsDead), U16(wideNegative), U16(wideNotNegative), whole / 16);
+                    And(U16(wideIsDead), U16(wideNegative), U16(wideNotNegative), alignedLanes / 16);
                     PipeBarrier<PIPE_V>();
-                    deadLen += Append(dead, deadLen, slot[base], wideIsDead, lanes, true);
+                    deadLen += Append(dead, deadLen, slot[base], wideIsDead, lanes, FIRST_COLUMN);
                 }
             }
         }
@@ -439,42 +440,42 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
         if (refreshAll) {
             for (int32_t base = 0; base < q.k; base += TILE) {
                 const int32_t lanes = ScalarMin(q.k - base, TILE);
-                const int32_t whole = Whole(lanes);
+                const int32_t alignedLanes = AlignToRepeat(lanes);
                 PipeBarrier<PIPE_V>();
                 ShiftRight(sign, slot[base], 31, lanes);
                 PipeBarrier<PIPE_V>();
-                CompareScalar(notNegative, sign, 0, CMPMODE::EQ, whole);
+                CompareScalar(notNegative, sign, 0, CMPMODE::EQ, alignedLanes);
                 PipeBarrier<PIPE_V>();
-                After<HardEvent::S_V>(EVENT_ID0);
-                SetLife(life, slot[base], static_cast<half>(127.0f), notNegative, lanes);
+                SetWaitFlag<HardEvent::S_V>(EVENT_ID0);
+                SetLifetimeMasked(life, slot[base], static_cast<half>(127.0f), notNegative, lanes);
             }
         } else {
-            After<HardEvent::V_S>(EVENT_ID0);
+            SetWaitFlag<HardEvent::V_S>(EVENT_ID0);
             for (int32_t base = 0; base < deadLen; base += WIDE) {
                 const int32_t lanes = ScalarMin(deadLen - base, WIDE);
-                SetLifeAll(life, dead[base], static_cast<half>(127.0f), lanes);
+                SetLifetimeAll(life, dead[base], static_cast<half>(127.0f), lanes);
             }
         }
         // CollectDead: the slots with the smallest lifetimes, one for each miss
         const int32_t lastThreshold = header.GetValue(HEADER_THRESHOLD);
-        After<HardEvent::S_V>(EVENT_ID0);
-        const int32_t threshold = LeastLife(life, lastThreshold, missLen);
+        SetWaitFlag<HardEvent::S_V>(EVENT_ID0);
+        const int32_t threshold = FindThreshold(life, lastThreshold, missLen);
         header.SetValue(HEADER_THRESHOLD, threshold);
         deadLen = 0;
-        After<HardEvent::MTE3_V>(EVENT_ID0);
+        SetWaitFlag<HardEvent::MTE3_V>(EVENT_ID0);
         deadLen = AppendSlots(dead, deadLen, life, CMPMODE::LT, threshold, missLen);
         deadLen = AppendSlots(dead, deadLen, life, CMPMODE::EQ, threshold, missLen);
-        After<HardEvent::V_MTE3>(EVENT_ID0);
+        SetWaitFlag<HardEvent::V_MTE3>(EVENT_ID0);
         CopyOut(gm.missSlot[missesAt], dead, deadLen);
         // UpdateState: the misses enter the victims
         for (int32_t base = 0; base < missLen; base += TILE) {
             const int32_t lanes = ScalarMin(missLen - base, TILE);
             Adds(lane, miss1[base], -first, lanes);
-            Mix(mixed, miss0[base], 22, 27381, 2305, high, lanes);
+            Mix(mixed, miss0[base], 22, MIX_P, MIX_Q, high, lanes);
             ScatterBoth(id, dead[base], miss0[base], slot, lane, lanes);
-            Mix(stride, mixed, 32, 15605, 3809, high, lanes);
+            Mix(stride, mixed, 32, STRIDE_P, STRIDE_Q, high, lanes);
             ShiftRight(U32(linkIndex), U32(mixed), 6u, lanes);
-            After<HardEvent::S_V>(EVENT_ID0);
+            SetWaitFlag<HardEvent::S_V>(EVENT_ID0);
             ShiftRight(U32(fingerprint), U32(mixed), 10u, lanes);
             PipeBarrier<PIPE_V>();
             ShiftRight(U32(stride), U32(stride), 6u, lanes);
@@ -492,54 +493,54 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
             Or(U16(sequence[base]), U16(stride), U16(linkIndex), 2 * lanes);
         }
         if (atOnce) {
-            After<HardEvent::V_S>(EVENT_ID0);
+            SetWaitFlag<HardEvent::V_S>(EVENT_ID0);
             for (int32_t base = 0; base < deadLen; base += WIDE) {
                 const int32_t lanes = ScalarMin(deadLen - base, WIDE);
-                SetLifeAll(life, dead[base], static_cast<half>(127.0f), lanes);
+                SetLifetimeAll(life, dead[base], static_cast<half>(127.0f), lanes);
             }
         }
-        After<HardEvent::S_MTE3>(EVENT_ID0);
+        SetWaitFlag<HardEvent::S_MTE3>(EVENT_ID0);
         CopyOut(gm.slot[q.slotAt + q.slotStride * token], slot, q.k);
         // UpdateState: a link for every miss
         for (int32_t round = 0; round < 2; round++) {
             PipeBarrier<PIPE_V>();
-            FindFree(linkPosition, sequence, deadLen, link, id, 27381, 2305);
+            FindFree(linkPosition, sequence, deadLen, link, id, MIX_P, MIX_Q);
             // UpdateState: the links, of which a later miss overwrites an earlier one
             for (int32_t base = 0; base < deadLen; base += TILE) {
                 const int32_t lanes = ScalarMin(deadLen - base, TILE);
-                const int32_t whole = Whole(lanes);
+                const int32_t alignedLanes = AlignToRepeat(lanes);
                 ShiftRight(sign, linkPosition[base], 31, lanes);
                 PipeBarrier<PIPE_V>();
-                CompareScalar(notNegative, sign, 0, CMPMODE::EQ, whole);
+                CompareScalar(notNegative, sign, 0, CMPMODE::EQ, alignedLanes);
                 PipeBarrier<PIPE_V>();
-                After<HardEvent::S_V>(EVENT_ID0);
+                SetWaitFlag<HardEvent::S_V>(EVENT_ID0);
                 ScatterMasked(link, linkPosition[base], newLink[base], notNegative, lanes);
             }
             // UpdateState: the misses whose link was overwritten
             const int32_t deadBefore = deadLen;
             deadLen = 0;
-            After<HardEvent::S_V>(EVENT_ID0);
-            After<HardEvent::MTE3_V>(EVENT_ID0);
+            SetWaitFlag<HardEvent::S_V>(EVENT_ID0);
+            SetWaitFlag<HardEvent::MTE3_V>(EVENT_ID0);
             for (int32_t base = 0; base < deadBefore; base += TILE) {
                 const int32_t lanes = ScalarMin(deadBefore - base, TILE);
-                const int32_t whole = Whole(lanes);
+                const int32_t alignedLanes = AlignToRepeat(lanes);
                 PipeBarrier<PIPE_V>();
                 AndWord(victim, newLink[base], WORD_1FFF_AT, lanes);
                 AndWord(offset, linkPosition[base], WORD_3FFF_AT, lanes);
                 ShiftRight(sign, linkPosition[base], 31, lanes);
                 PipeBarrier<PIPE_V>();
                 ShiftLeft(U32(offset), U32(offset), 2u, lanes);
-                CompareScalar(notNegative, sign, 0, CMPMODE::EQ, whole);
+                CompareScalar(notNegative, sign, 0, CMPMODE::EQ, alignedLanes);
                 PipeBarrier<PIPE_V>();
                 Gather(entry, link, U32(offset), 0, lanes);
                 PipeBarrier<PIPE_V>();
-                Compare(equal, entry, newLink[base], CMPMODE::EQ, whole);
+                Compare(equal, entry, newLink[base], CMPMODE::EQ, alignedLanes);
                 PipeBarrier<PIPE_V>();
-                Not(U16(notEqual), U16(equal), whole / 16);
+                Not(U16(notEqual), U16(equal), alignedLanes / 16);
                 PipeBarrier<PIPE_V>();
-                And(U16(isDead), U16(notEqual), U16(notNegative), whole / 16);
+                And(U16(isDead), U16(notEqual), U16(notNegative), alignedLanes / 16);
                 PipeBarrier<PIPE_V>();
-                deadLen += Append(dead, deadLen, victim, isDead, lanes, true);
+                deadLen += Append(dead, deadLen, victim, isDead, lanes, FIRST_COLUMN);
             }
             for (int32_t base = 0; base < deadLen; base += TILE) {
                 const int32_t lanes = ScalarMin(deadLen - base, TILE);
@@ -548,9 +549,9 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
                 PipeBarrier<PIPE_V>();
                 Gather(held, id, U32(offset), 0, lanes);
                 PipeBarrier<PIPE_V>();
-                Mix(mixed, held, 32, 27381, 2305, high, lanes);
+                Mix(mixed, held, 32, MIX_P, MIX_Q, high, lanes);
                 PipeBarrier<PIPE_V>();
-                Mix(stride, mixed, 32, 15605, 3809, high, lanes);
+                Mix(stride, mixed, 32, STRIDE_P, STRIDE_Q, high, lanes);
                 ShiftRight(U32(linkIndex), U32(mixed), 6u, lanes);
                 ShiftRight(U32(fingerprint), U32(mixed), 10u, lanes);
                 PipeBarrier<PIPE_V>();
@@ -571,16 +572,16 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
         }
     }
     record.SetValue(RECORD_STATUS, (outOfRangeLen > 0) + (outOfPoolLen > 0) * 2);
-    // The record, and the table as the next step finds it.
-    After<HardEvent::S_MTE3>(EVENT_ID0);
+    // Copies the record and the table out.
+    SetWaitFlag<HardEvent::S_MTE3>(EVENT_ID0);
     CopyOut(gm.record[q.recordAt], record, RECORD_WORDS);
     PipeBarrier<PIPE_V>();
     Cast(bytes, life, RoundMode::CAST_RINT, SLOTS);
     CopyOut(gm.tables[q.tableAt], header, HEADER_WORDS);
-    CopyOut(gm.tables[q.tableAt + 16], id, SLOTS);
-    After<HardEvent::V_MTE3>(EVENT_ID0);
-    CopyOut(gm.tables[q.tableAt + 8208], bytes.ReinterpretCast<int32_t>(), 2048);
-    CopyOut(gm.tables[q.tableAt + 10272], link, 16384);
+    CopyOut(gm.tables[q.tableAt + ID_PLANE], id, SLOTS);
+    SetWaitFlag<HardEvent::V_MTE3>(EVENT_ID0);
+    CopyOut(gm.tables[q.tableAt + LIFE_PLANE], bytes.ReinterpretCast<int32_t>(), LIFE_PLANE_WORDS);
+    CopyOut(gm.tables[q.tableAt + LINK_PLANE], link, LINK_PLANE_WORDS);
 }
 
 } // namespace stage_one

@@ -1,5 +1,5 @@
-// avsg_step: Stage One, SyncAll, Stage Two. Launch it with batch scheduling and with no more blocks than
-// there are vector cores: all blocks must run at once.
+// avsg_step: Stage One, SyncAll, Stage Two. Launch it in batch schedule mode with at most as many
+// blocks as there are vector cores, because all blocks must run at the same time.
 // Wide table, K 2048, N_q 1, S 8192, spread 2, R 7, constant lifetime 127, page 0
 // Written by AVSG's linker; do not edit. Apache-2.0.
 
@@ -13,7 +13,7 @@ extern "C" __global__ __aicore__ void avsg_step(
     GM_ADDR fresh0, GM_ADDR fresh1, GM_ADDR slot, GM_ADDR valid, GM_ADDR missPos, GM_ADDR missId,
     GM_ADDR missSlot, GM_ADDR missRow, GM_ADDR record, GM_ADDR workspace, GM_ADDR tiling)
 {
-    // Vector cores only, with the scheduler that the hard SyncAll needs.
+    // Vector cores only, scheduled as SyncAll requires.
     KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_MIX_AIV_1_0);
     const avsg::Tiling t = avsg::ReadTiling(tiling, avsg::TILING_AT);
     const avsg::Gm gm{
@@ -22,10 +22,10 @@ extern "C" __global__ __aicore__ void avsg_step(
         avsg::Global<int32_t>(missSlot), avsg::Global<int32_t>(missRow), avsg::Global<int32_t>(record),
         avsg::Global<int32_t>(tables), avsg::Global<half>(rules)};
     avsg::Window words = avsg::BatchWindow(t, cuQ, state, generation, stableLen, seqLen);
-    // Every request ends with a barrier over all pipes, so nothing is on its way here.
+    // Every request ends with a barrier over all pipes, so no copy is in progress at SyncAll.
     avsg::PlanBatch(gm, words, t, true);
     SyncAll<true>();
-    avsg::Late late(t, gm, cuQ, state);
+    avsg::LateRefresh late(t, gm, cuQ, state);
     avsg::Transfer(t, cuQ, state, missSlot, missRow, record, hostChunks, kv0, kv1, fresh0, fresh1);
     late.Run();
 }

@@ -1,4 +1,4 @@
-// avsg_transfer: Stage Two of one layer: a plan's misses from the host pool to their slots.
+// avsg_transfer: Stage Two of one layer. It copies the misses of a plan to their slots.
 // Wide table, K 2048, N_q 1, S 8192, spread 2, R 7, constant lifetime 127, page 0
 // Written by AVSG's linker; do not edit. Apache-2.0.
 

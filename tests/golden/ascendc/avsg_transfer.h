@@ -1,4 +1,4 @@
-// avsg_transfer.h: Stage Two: the misses of a batch, in equal shares.
+// avsg_transfer.h: Stage Two. Every core copies an equal share of the misses of a batch.
 // Wide table, K 2048, N_q 1, S 8192, spread 2, R 7, constant lifetime 127, page 0
 // Written by AVSG's linker; do not edit. Apache-2.0.
 #pragma once
@@ -7,72 +7,76 @@
 
 namespace avsg {
 
-// A run of one request's miss list, its words in the list buffers at `at`.
-struct Piece {
+// n adjacent entries of one request's miss list, from word `at` of the list buffers on, with the
+// request's first row and its state.
+struct MissRun {
     int32_t n, at, first, state;
 };
 
-// A core's place in the concatenated miss lists.
-struct Place {
+// The position of a core in the concatenated miss lists: `taken` entries of `request` are before
+// it, and `left` entries of the core's share are behind it.
+struct Cursor {
     int32_t request, taken, left;
 };
 
-// Has the next rows' slots and host rows read; returns how many pieces they come in.
-__aicore__ inline int32_t NextPieces(
+// Copies the slots and host rows of the next misses to the list buffers, and returns the number of
+// runs.
+__aicore__ inline int32_t LoadMissRuns(
     const Tiling &t, Window &w, const GlobalTensor<int32_t> &missSlot,
-    const GlobalTensor<int32_t> &missRow, Place &place, Piece *pieces)
+    const GlobalTensor<int32_t> &missRow, Cursor &cursor, MissRun *runs)
 {
     int32_t count = 0;
     int32_t at = 0;
-    int32_t room = ScalarMin(t.halfRows, place.left);
-    place.left -= room;
-    After<HardEvent::S_MTE2>(EVENT_ID1);
-    while (room > 0) {
-        const int32_t misses = w.Word(RECORD, place.request, RECORD_TOTAL);
-        const int32_t n = ScalarMin(misses - place.taken, room);
+    int32_t rows = ScalarMin(t.halfRows, cursor.left);
+    cursor.left -= rows;
+    SetWaitFlag<HardEvent::S_MTE2>(EVENT_ID1);
+    while (rows > 0) {
+        const int32_t misses = w.Word(RECORD, cursor.request, RECORD_TOTAL);
+        const int32_t n = ScalarMin(misses - cursor.taken, rows);
         if (n > 0) {
-            Piece &piece = pieces[count++];
-            piece = {n, at, w.Word(CU_Q, place.request), w.Word(STATE, place.request)};
-            const int32_t from = piece.first * K + place.taken;
+            MissRun &run = runs[count++];
+            run = {n, at, w.Word(CU_Q, cursor.request), w.Word(STATE, cursor.request)};
+            const int32_t from = run.first * K + cursor.taken;
             CopyIn(Local<int32_t>(LIST_AT + at * 4, n), missSlot[from], n);
             CopyIn(Local<int32_t>(LIST_AT + LIST_BYTES + at * 4, n), missRow[from], n);
-            at += Blocks(n * 4) / 4;
-            place.taken += n;
-            room -= n;
+            at += AlignToBlock(n * 4) / 4;
+            cursor.taken += n;
+            rows -= n;
         } else {
-            place.request++;
-            place.taken = 0;
+            cursor.request++;
+            cursor.taken = 0;
         }
     }
     return count;
 }
 
-// Where the pieces' rows come from and go to; returns how many rows there are.
-__aicore__ inline int32_t MovesOf(
-    const Tiling &t, const uint64_t *kv, const uint64_t *fresh, const Piece *pieces, int32_t count,
-    Move *moves)
+// Writes the addresses of the rows in some runs to `copies`, and returns the number of rows.
+__aicore__ inline int32_t RowCopiesOf(
+    const Tiling &t, const uint64_t *kv, const uint64_t *fresh, const MissRun *runs, int32_t count,
+    RowCopy *copies)
 {
     const LocalTensor<int32_t> slots = Local<int32_t>(LIST_AT, LIST_BYTES / 4);
     const LocalTensor<int32_t> rows = Local<int32_t>(LIST_AT + LIST_BYTES, LIST_BYTES / 4);
     int32_t n = 0;
     for (int32_t p = 0; p < count; p++) {
-        const Piece &piece = pieces[p];
-        for (int32_t i = piece.at; i < piece.at + piece.n; i++) {
+        const MissRun &run = runs[p];
+        for (int32_t i = run.at; i < run.at + run.n; i++) {
             const int32_t row = rows.GetValue(i);
-            const int64_t slot = static_cast<int64_t>(piece.state) * SLOTS + slots.GetValue(i);
-            Move &move = moves[n++];
+            const int64_t slot = static_cast<int64_t>(run.state) * SLOTS + slots.GetValue(i);
+            RowCopy &copy = copies[n++];
             for (int32_t s = 0; s < t.segments; s++) {
-                // -1 - g is the request's fresh row g.
-                move.from[s] = row >= 0 ? HostRow(t, row, s)
-                    : fresh[s] + Times(piece.first - 1 - row, t.freshStride[s]);
-                move.to[s] = kv[s] + Times(slot, t.kvStride[s]);
+                // A row of -1 - g is fresh row g of the request.
+                copy.from[s] = row >= 0 ? HostRow(t, row, s)
+                    : fresh[s] + StrideOffset(run.first - 1 - row, t.freshStride[s]);
+                copy.to[s] = kv[s] + StrideOffset(slot, t.kvStride[s]);
             }
         }
     }
     return n;
 }
 
-// Misses in token order, request after request: core c copies [cut(n, c), cut(n, c + 1)) of them.
+// Copies the misses of all requests, in the order of requests and tokens. Core c copies those from
+// ShareBegin(n, c) to ShareBegin(n, c + 1).
 __aicore__ inline void Transfer(
     const Tiling &t, GM_ADDR cuQ, GM_ADDR state, GM_ADDR missSlot, GM_ADDR missRow, GM_ADDR record,
     GM_ADDR hostChunks, GM_ADDR kv0, GM_ADDR kv1, GM_ADDR fresh0, GM_ADDR fresh1)
@@ -82,7 +86,7 @@ __aicore__ inline void Transfer(
     const GlobalTensor<int32_t> gmSlot = Global<int32_t>(missSlot);
     const GlobalTensor<int32_t> gmRow = Global<int32_t>(missRow);
     CopyIn(Local<uint64_t>(CHUNKS_AT, MAX_CHUNKS), Global<uint64_t>(hostChunks), t.chunks);
-    Window w(WINDOW_AT, WINDOW, t, cuQ);
+    Window w(WINDOW_AT, WINDOW_REQUESTS, t, cuQ);
     w.Add(state, 1);
     w.Add(record, RECORD_WORDS);
     int32_t total = 0;
@@ -90,23 +94,23 @@ __aicore__ inline void Transfer(
         total += w.Word(RECORD, request, RECORD_TOTAL);
     }
     const Share share = ShareOf(t, total);
-    Place place{0, share.begin, share.end - share.begin};
-    while (place.left > 0 && place.taken >= w.Word(RECORD, place.request, RECORD_TOTAL)) {
-        place.taken -= w.Word(RECORD, place.request++, RECORD_TOTAL);
+    Cursor cursor{0, share.begin, share.end - share.begin};
+    while (cursor.left > 0 && cursor.taken >= w.Word(RECORD, cursor.request, RECORD_TOTAL)) {
+        cursor.taken -= w.Word(RECORD, cursor.request++, RECORD_TOTAL);
     }
 
-    Piece pieces[HALF_ROWS];
-    Move moves[HALF_ROWS];
-    OpenHalves();
-    int32_t count = NextPieces(t, w, gmSlot, gmRow, place, pieces);
+    MissRun runs[HALF_ROWS];
+    RowCopy copies[HALF_ROWS];
+    InitHalves();
+    int32_t count = LoadMissRuns(t, w, gmSlot, gmRow, cursor, runs);
     for (int32_t half = 0; count > 0; half = 1 - half) {
-        After<HardEvent::MTE2_S>(EVENT_ID1);
-        const int32_t n = MovesOf(t, kv, fresh, pieces, count, moves);
-        // The next lists are asked for before these rows, so that they do not wait behind them.
-        count = NextPieces(t, w, gmSlot, gmRow, place, pieces);
-        CopyRows(t, moves, n, half);
+        SetWaitFlag<HardEvent::MTE2_S>(EVENT_ID1);
+        const int32_t n = RowCopiesOf(t, kv, fresh, runs, count, copies);
+        // The next lists are copied before these rows, so that they do not wait for them.
+        count = LoadMissRuns(t, w, gmSlot, gmRow, cursor, runs);
+        CopyRows(t, copies, n, half);
     }
-    CloseHalves();
+    DrainHalves();
 }
 
 } // namespace avsg

@@ -1,4 +1,4 @@
-//! Lists that grow by the lanes under a mask.
+//! Appends to lists: the lanes of a vector under a mask.
 
 use super::basic::{COMPACT, call};
 use crate::aiv::{
@@ -8,7 +8,7 @@ use crate::aiv::{
 use crate::cost::setting::{Load, wait};
 use crate::cost::{Unit, Work};
 
-/// How many lanes are under a mask.
+/// The number of set bits of a mask.
 pub static COUNT: Helper = Helper {
     name: "Count",
     text: include_str!("count.h.in"),
@@ -18,14 +18,14 @@ pub static COUNT: Helper = Helper {
     in_place: false,
 };
 
-/// The words of a list's last block, and a value's lanes behind them.
+/// The words of a list's last block, followed by the lanes of a value.
 pub static COMPACT_AFTER_TAIL: Helper = Helper::inner(
     "CompactAfterTail",
     include_str!("compact_after_tail.h.in"),
-    &[Use::Helper(&COMPACT), Use::Buffer("stage"), Use::Buffer("keep")],
+    &[Use::Helper(&COMPACT), Use::Buffer("lane_scratch"), Use::Buffer("mask_scratch")],
 );
 
-/// Appends a value's lanes to a column of a list.
+/// Appends the lanes of a value to a column of a list.
 pub static APPEND: Helper = Helper {
     name: "Append",
     text: include_str!("append.h.in"),
@@ -35,7 +35,7 @@ pub static APPEND: Helper = Helper {
     in_place: false,
 };
 
-/// The same where the list grows in the value's own place.
+/// Appends the lanes of a value to a column of a list that lies in the same memory.
 pub static APPEND_IN_PLACE: Helper = Helper {
     name: "AppendInPlace",
     text: include_str!("append_in_place.h.in"),
@@ -45,14 +45,15 @@ pub static APPEND_IN_PLACE: Helper = Helper {
     in_place: false,
 };
 
-/// Counts the lanes under a mask into a list's length.
+/// Adds the number of lanes under a mask to the length of a list that has no columns.
 pub fn count(len: String, mask: Tensor) -> Call {
     let args = vec![mask.into(), Argument::Length(Length::Lanes)];
     call(&COUNT, args, Outcome::Increase(len))
 }
 
-/// Appends with [`APPEND`] or [`APPEND_IN_PLACE`]: to a column of a list of length `len` a value under a mask. `first`: of
-/// the list's columns it is the first; `last`: the list is longer now.
+/// Appends the lanes of `value` under `mask` to a column of a list whose length is the variable
+/// `len`, with [`APPEND`] or [`APPEND_IN_PLACE`]. `first` is set for the first column of the list,
+/// and `last` for the last one, whose call increases `len`.
 pub fn append(
     helper: &'static Helper,
     (column, len): (String, String),
@@ -71,25 +72,26 @@ pub fn append(
     call(helper, args, if last { Outcome::Increase(len) } else { Outcome::None })
 }
 
-fn append_acts(call: &HelperCall, closes: bool) -> Vec<Act> {
+fn append_acts(call: &HelperCall, in_place: bool) -> Vec<Act> {
     let [list, value, mask] = [0, 2, 3].map(|n| call.place(n));
-    let (stage, packed, keep) = (ub("stage"), ub("packed"), ub("keep"));
-    let mut behind = vec![v(&[&list], &[&stage, &keep]), BARRIER];
-    if closes {
-        let pack = v(&[&value, &mask, &stage, &keep], &[&packed]);
-        return vec![Act::Maybe(behind), pack, BARRIER, v(&[&packed], &[&list])];
+    let (lanes, packed, joined_mask) = (ub("lane_scratch"), ub("packed"), ub("mask_scratch"));
+    let mut tail = vec![v(&[&list], &[&lanes, &joined_mask]), BARRIER];
+    if in_place {
+        let pack = v(&[&value, &mask, &lanes, &joined_mask], &[&packed]);
+        return vec![Act::Maybe(tail), pack, BARRIER, v(&[&packed], &[&list])];
     }
-    behind.extend([v(&[&stage, &keep], &[&packed]), BARRIER]);
-    vec![Act::Maybe(behind), v(&[&value, &mask, &packed], &[&list])]
+    tail.extend([v(&[&lanes, &joined_mask], &[&packed]), BARRIER]);
+    vec![Act::Maybe(tail), v(&[&value, &mask, &packed], &[&list])]
 }
 
-/// What comes on top where a list of so many columns ends inside a block: two ops for the mask, and for each
-/// column its last block, a copy of the value, one of what was packed, and two waits.
+/// Returns the additional work where a list of this many columns ends inside a block: two
+/// instructions for the mask, and for each column a copy of the last block, of the value and of the
+/// compacted words, a barrier and a flag.
 pub fn tail_work(load: &Load, columns: usize) -> Work {
     if load.at.is_multiple_of(8) || columns == 0 {
         return Work::default();
     }
-    let stage = Work::vector(1, 8) + Work::vector(1, load.lanes);
-    let column = stage + Work::chain(1, load.active) + Work::of(Unit::Barriers, 1.0) + wait();
+    let copies = Work::vector(1, 8) + Work::vector(1, load.lanes);
+    let column = copies + Work::chain(1, load.active) + Work::of(Unit::Barriers, 1.0) + wait();
     Work::vector(2, load.lanes.div_ceil(32)) + column * columns as f64
 }

@@ -1,26 +1,28 @@
-//! What other helpers are made of.
+//! Helpers that other helpers use.
 
 use crate::aiv::{Argument, Call, Helper, HelperCall, Length, Operation, Outcome};
 
 /// The larger of two scalars.
 pub static SCALAR_MAX: Helper = Helper::inner("ScalarMax", include_str!("scalar_max.h.in"), &[]);
 
-/// Views of a tensor as another type.
+/// Views of a tensor as elements of another type. One text defines all of them.
 pub static VIEWS: Helper = Helper::inner("U32", include_str!("views.h.in"), &[]);
 
-/// Where the last repeat ends.
-pub static WHOLE: Helper = Helper::inner("Whole", include_str!("whole.h.in"), &[]);
+/// Rounds a number of lanes up to whole repeats.
+pub static ALIGN_TO_REPEAT: Helper =
+    Helper::inner("AlignToRepeat", include_str!("align_to_repeat.h.in"), &[]);
 
-/// Closes lanes up.
+/// Copies the lanes under a mask to the start of a tensor.
 pub static COMPACT: Helper = Helper::inner("Compact", include_str!("compact.h.in"), &[]);
 
-/// A call of a helper.
+/// Returns a call of a helper that reads no other words than those among its arguments.
 pub fn call(helper: &'static Helper, args: Vec<Argument>, outcome: Outcome) -> Call {
     let words = Vec::new();
     Call::from(Operation::Helper(HelperCall { helper, args, outcome, words }))
 }
 
-/// The tile's lanes up to a whole repeat, as a variable.
-pub fn whole() -> Call {
-    call(&WHOLE, vec![Argument::Length(Length::Lanes)], Outcome::Let("whole".into()))
+/// Defines `alignedLanes`, the tile's lanes rounded up to whole repeats.
+pub fn aligned_lanes() -> Call {
+    let lanes = vec![Argument::Length(Length::Lanes)];
+    call(&ALIGN_TO_REPEAT, lanes, Outcome::Let("alignedLanes".into()))
 }

@@ -1,4 +1,4 @@
-//! Lifetimes of slots: set, stepped, aged.
+//! Lifetimes of slots: writes, refreshes by a rule, and decay.
 
 use super::basic::{COMPACT, call};
 use crate::aiv::{
@@ -8,21 +8,21 @@ use crate::aiv::{
 use crate::cost::setting::{Load, Setting, scalars};
 use crate::cost::{Unit, Work};
 
-/// One lifetime for slots.
-pub static SET_LIFE_ALL: Helper = Helper {
-    name: "SetLifeAll",
-    text: include_str!("set_life_all.h.in"),
+/// Writes one lifetime to the slots of all lanes.
+pub static SET_LIFETIME_ALL: Helper = Helper {
+    name: "SetLifetimeAll",
+    text: include_str!("set_lifetime_all.h.in"),
     uses: &[],
     acts: |call| vec![s(&[&call.place(1)], &[&call.place(0)])],
     asks: Asks::Never,
     in_place: false,
 };
 
-/// One lifetime for the slots under a mask.
-pub static SET_LIFE: Helper = Helper {
-    name: "SetLife",
-    text: include_str!("set_life.h.in"),
-    uses: &[Use::Helper(&SET_LIFE_ALL), Use::Helper(&COMPACT), Use::Buffer("packed")],
+/// Writes one lifetime to the slots of the lanes under a mask.
+pub static SET_LIFETIME_MASKED: Helper = Helper {
+    name: "SetLifetimeMasked",
+    text: include_str!("set_lifetime_masked.h.in"),
+    uses: &[Use::Helper(&SET_LIFETIME_ALL), Use::Helper(&COMPACT), Use::Buffer("packed")],
     acts: |call| {
         let packed = ub("packed");
         let pack = v(&[&call.place(1), &call.place(3)], &[&packed]);
@@ -32,34 +32,34 @@ pub static SET_LIFE: Helper = Helper {
     in_place: false,
 };
 
-/// The next lifetime for slots.
-pub static STEP_LIFE_ALL: Helper = Helper {
-    name: "StepLifeAll",
-    text: include_str!("step_life_all.h.in"),
-    uses: &[Use::Buffer("stage"), Use::Buffer("lives"), Use::Buffer("rule")],
-    acts: |call| step_acts(&call.place(0), &call.place(1)),
+/// Replaces the lifetimes of the slots of all lanes by the rule.
+pub static REFRESH_LIFETIME_ALL: Helper = Helper {
+    name: "RefreshLifetimeAll",
+    text: include_str!("refresh_lifetime_all.h.in"),
+    uses: &[Use::Buffer("lane_scratch"), Use::Buffer("lifetimes"), Use::Buffer("rule")],
+    acts: |call| refresh_acts(&call.place(0), &call.place(1)),
     asks: Asks::Never,
     in_place: false,
 };
 
-/// The next lifetime for the slots under a mask.
-pub static STEP_LIFE: Helper = Helper {
-    name: "StepLife",
-    text: include_str!("step_life.h.in"),
-    uses: &[Use::Helper(&STEP_LIFE_ALL), Use::Helper(&COMPACT), Use::Buffer("packed")],
+/// Replaces the lifetimes of the slots of the lanes under a mask by the rule.
+pub static REFRESH_LIFETIME_MASKED: Helper = Helper {
+    name: "RefreshLifetimeMasked",
+    text: include_str!("refresh_lifetime_masked.h.in"),
+    uses: &[Use::Helper(&REFRESH_LIFETIME_ALL), Use::Helper(&COMPACT), Use::Buffer("packed")],
     acts: |call| {
         let packed = ub("packed");
         let compact = v(&[&call.place(1), &call.place(2)], &[&packed]);
-        [vec![compact, BARRIER], step_acts(&call.place(0), &packed)].concat()
+        [vec![compact, BARRIER], refresh_acts(&call.place(0), &packed)].concat()
     },
     asks: Asks::Never,
     in_place: false,
 };
 
-/// All lifetimes fall.
-pub static AGE: Helper = Helper {
-    name: "Age",
-    text: include_str!("age.h.in"),
+/// Decreases all lifetimes.
+pub static DECAY_LIFETIMES: Helper = Helper {
+    name: "DecayLifetimes",
+    text: include_str!("decay_lifetimes.h.in"),
     uses: &[],
     acts: |call| {
         let life = call.place(0);
@@ -69,84 +69,85 @@ pub static AGE: Helper = Helper {
     in_place: false,
 };
 
-/// The uses of the last step end.
-pub static SETTLE: Helper = Helper {
-    name: "Settle",
-    text: include_str!("settle.h.in"),
-    uses: &[Use::Buffer("scratch"), Use::Buffer("keep"), Use::Pass],
+/// Marks the slots that the last step used as unused.
+pub static END_STEP_USES: Helper = Helper {
+    name: "EndStepUses",
+    text: include_str!("end_step_uses.h.in"),
+    uses: &[Use::Buffer("scratch"), Use::Buffer("mask_scratch"), Use::LifeTile],
     acts: |call| {
-        let (life, keep, scratch) = (call.place(0), ub("keep"), ub("scratch"));
-        let choice = v(&[&keep, &scratch, &life], &[&life, &ub(SELECT_SCRATCH)]);
-        let run = [BARRIER, v(&[&life], &[&keep, &scratch]), BARRIER, choice];
-        [run.clone(), run].concat()
+        let (life, mask, scratch) = (call.place(0), ub("mask_scratch"), ub("scratch"));
+        let choice = v(&[&mask, &scratch, &life], &[&life, &ub(SELECT_SCRATCH)]);
+        let iteration = [BARRIER, v(&[&life], &[&mask, &scratch]), BARRIER, choice];
+        [iteration.clone(), iteration].concat()
     },
     asks: Asks::Never,
     in_place: false,
 };
 
-/// A lifetime as an operand.
+/// Returns a lifetime as a scalar operand.
 pub fn lifetime(n: i8) -> Scalar {
     Scalar::new(i32::from(n), Type::F16)
 }
 
-/// `life[slot] = value`, under a mask or for all lanes.
+/// Calls `life[slot] = value`, under a mask or for all lanes.
 pub fn set(life: String, slot: Tensor, value: i8, mask: Option<Tensor>) -> Call {
-    let helper = if mask.is_some() { &SET_LIFE } else { &SET_LIFE_ALL };
+    let helper = if mask.is_some() { &SET_LIFETIME_MASKED } else { &SET_LIFETIME_ALL };
     let mut args = vec![Tensor::named(life).into(), slot.into(), Argument::Scalar(lifetime(value))];
     args.extend(mask.map(Argument::from));
     args.push(Argument::Length(Length::Lanes));
     call(helper, args, Outcome::None)
 }
 
-/// `life[slot] = rule[life[slot]]`, under a mask or for all lanes.
-pub fn step(life: String, slot: Tensor, mask: Option<Tensor>) -> Call {
-    let helper = if mask.is_some() { &STEP_LIFE } else { &STEP_LIFE_ALL };
+/// Calls `life[slot] = rule[life[slot]]`, under a mask or for all lanes.
+pub fn refresh(life: String, slot: Tensor, mask: Option<Tensor>) -> Call {
+    let helper = if mask.is_some() { &REFRESH_LIFETIME_MASKED } else { &REFRESH_LIFETIME_ALL };
     let mut args = vec![Tensor::named(life).into(), slot.into()];
     args.extend(mask.map(Argument::from));
     args.push(Argument::Length(Length::Lanes));
     call(helper, args, Outcome::None)
 }
 
-/// All lifetimes fall by this.
-pub fn age(by: Expr) -> Call {
-    call(&AGE, vec![Tensor::named("life").into(), by.into()], Outcome::None)
+/// Decreases all lifetimes by `by`, to -128 at the lowest.
+pub fn decay(by: Expr) -> Call {
+    call(&DECAY_LIFETIMES, vec![Tensor::named("life").into(), by.into()], Outcome::None)
 }
 
-/// The uses of the last step end.
-pub fn settle() -> Call {
-    call(&SETTLE, vec![Tensor::named("life").into()], Outcome::None)
+/// Marks the slots that the last step used as unused.
+pub fn end_step_uses() -> Call {
+    call(&END_STEP_USES, vec![Tensor::named("life").into()], Outcome::None)
 }
 
-/// The lifetimes of these slots are read, looked up and written.
-fn step_acts(life: &Place, slot: &Place) -> Vec<Act> {
-    let [stage, lives, rule] = ["stage", "lives", "rule"].map(ub);
-    let mut acts = vec![v(&[slot], &[&stage])];
+/// Returns the acts that read the lifetimes of slots, look them up in the rule and write them.
+fn refresh_acts(life: &Place, slot: &Place) -> Vec<Act> {
+    let [offset, lifetimes, rule] = ["lane_scratch", "lifetimes", "rule"].map(ub);
+    let mut acts = vec![v(&[slot], &[&offset])];
     for act in [
-        v(&[life, &stage], &[&lives]),
-        v(&[&lives], &[&stage]),
-        v(&[&stage], &[&stage]),
-        v(&[&stage], &[&stage]),
-        v(&[&stage, &rule], &[&lives]),
+        v(&[life, &offset], &[&lifetimes]),
+        v(&[&lifetimes], &[&offset]),
+        v(&[&offset], &[&offset]),
+        v(&[&offset], &[&offset]),
+        v(&[&offset, &rule], &[&lifetimes]),
     ] {
         acts.extend([BARRIER, act]);
     }
-    acts.extend([TO_S, s(&[slot, &lives], &[life])]);
+    acts.extend([TO_S, s(&[slot, &lifetimes], &[life])]);
     acts
 }
 
-/// What the mask decides of [`set`].
+/// Returns the work of [`set`] that depends on the number of lanes under the mask.
 pub fn set_work(setting: &Setting, load: &Load) -> Work {
     scalars((1.5 + setting.packed()) * load.active as f64 + 0.5 * (load.active % 2) as f64)
 }
 
-/// What the mask decides of [`step`].
-pub fn step_work(setting: &Setting, load: &Load) -> Work {
+/// Returns the work of [`refresh`] that depends on the number of lanes under the mask.
+pub fn refresh_work(setting: &Setting, load: &Load) -> Work {
     let n = load.active as f64;
     scalars((3.0 + setting.packed()) * n) + Work::of(Unit::Gathers, 2.0 * n)
 }
 
-/// Two ops over all slots, and three more where uses end.
-pub fn age_work(setting: &Setting, load: &Load, settles: bool) -> Work {
-    let falls = setting.passes(load.lanes, setting.slots, 2);
-    if settles { falls + setting.passes(load.lanes, setting.pass, 3) } else { falls }
+/// Returns the work of [`decay`], two instructions over all slots, and of [`end_step_uses`], three
+/// more.
+pub fn decay_work(setting: &Setting, load: &Load, ends_uses: bool) -> Work {
+    let decay = setting.passes(load.lanes, setting.slots, 2);
+    if ends_uses { decay + setting.passes(load.lanes, setting.life_tile, 3) } else { decay }
 }

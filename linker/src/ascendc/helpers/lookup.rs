@@ -1,4 +1,4 @@
-//! Words of global memory at computed indices.
+//! Reads of words in global memory at computed indices.
 
 use super::basic::call;
 use crate::aiv::{
@@ -8,17 +8,23 @@ use crate::aiv::{
 use crate::cost::setting::{Load, dma, scalars};
 use crate::cost::{Unit, Work};
 
-/// One small DMA for each lane.
+/// Reads one word per lane, each by a DMA of its own.
 pub static LOOKUP: Helper = Helper {
     name: "Lookup",
     text: include_str!("lookup.h.in"),
-    uses: &[Use::Buffer("packed"), Use::Buffer("stage"), Use::Buffer("cells"), Use::Buffer("iota")],
+    uses: &[
+        Use::Buffer("packed"),
+        Use::Buffer("lane_scratch"),
+        Use::Buffer("entry_blocks"),
+        Use::Buffer("iota"),
+    ],
     acts,
     asks: Asks::Never,
     in_place: false,
 };
 
-/// `to = from[at + index]` under a mask and where the index is below `n`, else -1.
+/// Calls `to = from[at + index]` for the lanes under a mask whose index is in `0..n`; the others
+/// get -1.
 pub fn lookup(to: Tensor, from: String, [at, n]: [Expr; 2], [index, mask]: [Tensor; 2]) -> Call {
     let args = vec![
         to.into(),
@@ -34,21 +40,21 @@ pub fn lookup(to: Tensor, from: String, [at, n]: [Expr; 2], [index, mask]: [Tens
 
 fn acts(call: &HelperCall) -> Vec<Act> {
     let [to, gm, index, mask] = [0, 1, 4, 5].map(|n| call.place(n));
-    let [packed, stage, cells] = ["packed", "stage", "cells"].map(ub);
-    let read = Act::Use { pipe: Pipe::Mte2, reads: vec![gm], writes: vec![cells.clone()] };
-    let mut acts = vec![v(&[], &[&packed]), v(&[&ub("iota")], &[&stage])];
-    acts.extend([BARRIER, v(&[&index, &mask, &packed], &[&packed, &ub(SELECT_SCRATCH)])]);
+    let [entries, offset, blocks] = ["packed", "lane_scratch", "entry_blocks"].map(ub);
+    let read = Act::Use { pipe: Pipe::Mte2, reads: vec![gm], writes: vec![blocks.clone()] };
+    let mut acts = vec![v(&[], &[&entries]), v(&[&ub("iota")], &[&offset])];
+    acts.extend([BARRIER, v(&[&index, &mask, &entries], &[&entries, &ub(SELECT_SCRATCH)])]);
     for _ in 0..2 {
-        acts.extend([BARRIER, v(&[], &[&cells])]);
-        acts.extend([TO_S, s(&[&packed], &[]), read.clone()]);
+        acts.extend([BARRIER, v(&[], &[&blocks])]);
+        acts.extend([TO_S, s(&[&entries], &[]), read.clone()]);
         acts.push(Act::Sync(Sync::Flag(Pipe::Mte2, Pipe::V)));
-        acts.push(v(&[&cells, &stage], &[&to]));
+        acts.push(v(&[&blocks, &offset], &[&to]));
     }
     acts.push(FROM_S);
     acts
 }
 
-/// What the mask decides.
+/// Returns the work that depends on the number of lanes under the mask.
 pub fn work(load: &Load) -> Work {
     let wait = Work::of(Unit::Waits, load.lanes.div_ceil(64) as f64);
     scalars(load.lanes as f64) + dma(1, 0.0) * load.active as f64 + wait

@@ -1,4 +1,4 @@
-//! Hashes: sums of products.
+//! Hashes: sums of two products.
 
 use super::basic::call;
 use super::words::AND_WORD;
@@ -6,28 +6,30 @@ use crate::aiv::{
     Act, Argument, Asks, BARRIER, Call, Expr, Helper, HelperCall, Length, Operation, Outcome,
     Tensor, Use, ub, v, word,
 };
+use avsg_device::hash::MULTIPLIERS;
 
-/// The low bits that a product takes, and the high ones.
+/// The masks of the factors of the two products: the low 16 bits of a word, and the next 6 bits.
 pub const WORDS: [u32; 2] = [0xFFFF, 0x3F];
 
-/// The end of a sum of products.
-pub static BLEND: Helper =
-    Helper::inner("Blend", include_str!("blend.h.in"), &[Use::Helper(&AND_WORD)]);
+/// Computes a sum of two products from the parts of a word.
+pub static SUM_OF_PRODUCTS: Helper =
+    Helper::inner("SumOfProducts", include_str!("sum_of_products.h.in"), &[Use::Helper(&AND_WORD)]);
 
-/// A sum of products.
+/// Splits a word and computes the sum of two products of its parts.
 pub static MIX: Helper = Helper {
     name: "Mix",
     text: include_str!("mix.h.in"),
-    uses: &[Use::Helper(&AND_WORD), Use::Helper(&BLEND)],
+    uses: &[Use::Helper(&AND_WORD), Use::Helper(&SUM_OF_PRODUCTS)],
     acts,
     asks: Asks::Never,
     in_place: false,
 };
 
-/// `to = (x mod 2^16 - 2^15) * p + (x div 2^16 mod 2^6) * q` for an x of so many bits; `high` is scratch.
+/// Calls `to = (x mod 2^16 - 2^15) * p + (x div 2^16 mod 2^6) * q`. `x` has at most `bits` bits, 22
+/// or 32, and `high` is scratch memory.
 pub fn mix(to: Tensor, x: Tensor, bits: i32, [p, q]: [i32; 2], high: Tensor) -> Call {
-    let number = |n: i32| Argument::from(Expr::from(n));
-    let args = vec![to.into(), x.into(), number(bits), number(p), number(q), high.into()];
+    let [p, q] = multipliers([p, q]).map(Argument::from);
+    let args = vec![to.into(), x.into(), Expr::from(bits).into(), p, q, high.into()];
     let mut call = call(&MIX, args, Outcome::None);
     if let Operation::Helper(call) = &mut call.operation {
         call.args.push(Argument::Length(Length::Lanes));
@@ -36,15 +38,29 @@ pub fn mix(to: Tensor, x: Tensor, bits: i32, [p, q]: [i32; 2], high: Tensor) -> 
     call
 }
 
+/// The names, values and comments of the constants that hold the multipliers of the two hashes.
+pub const CONSTANTS: [(&str, i32, &str); 4] = [
+    ("MIX_P", MULTIPLIERS[0].0, "multiplies the low 16 bits of an id"),
+    ("MIX_Q", MULTIPLIERS[0].1, "multiplies the next 6 bits of an id"),
+    ("STRIDE_P", MULTIPLIERS[1].0, "multiplies the low 16 bits of a mixed word"),
+    ("STRIDE_Q", MULTIPLIERS[1].1, "multiplies the next 6 bits of a mixed word"),
+];
+
+/// Returns two multipliers as operands: the constants that hold them, or else numbers.
+pub fn multipliers([p, q]: [i32; 2]) -> [Expr; 2] {
+    let known = CONSTANTS.chunks(2).find(|two| two[0].1 == p && two[1].1 == q);
+    known.map_or([p.into(), q.into()], |two| [0, 1].map(|n: usize| Expr::Constant(two[n].0)))
+}
+
 fn acts(call: &HelperCall) -> Vec<Act> {
-    let [to, from, rest] = [0, 1, 5].map(|n| call.place(n));
+    let [to, from, high_bits] = [0, 1, 5].map(|n| call.place(n));
     let [low, high] = WORDS.map(|bits| ub(&word(bits)));
-    let mut acts = vec![v(&[&from, &low], &[&to]), v(&[&from], &[&rest])];
+    let mut acts = vec![v(&[&from, &low], &[&to]), v(&[&from], &[&high_bits])];
     acts.extend([BARRIER, v(&[&to], &[&to])]);
     if call.args[2] != Argument::from(Expr::from(22)) {
-        acts.push(v(&[&rest, &high], &[&rest]));
+        acts.push(v(&[&high_bits, &high], &[&high_bits]));
     }
-    acts.extend([BARRIER, v(&[&to], &[&to]), v(&[&rest], &[&rest])]);
-    acts.extend([BARRIER, v(&[&to, &rest], &[&to])]);
+    acts.extend([BARRIER, v(&[&to], &[&to]), v(&[&high_bits], &[&high_bits])]);
+    acts.extend([BARRIER, v(&[&to, &high_bits], &[&to])]);
     acts
 }

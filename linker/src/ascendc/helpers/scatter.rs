@@ -1,11 +1,12 @@
-//! Writes at computed indices, lane by lane: a 910B has no scatter.
+//! Writes at computed indices. The scalar unit makes them lane by lane, because a 910B has no
+//! scatter.
 
 use super::basic::{COMPACT, call};
 use crate::aiv::{Argument, Asks, Call, Helper, Length, Outcome, TO_S, Tensor, Use, s, ub, v};
 use crate::cost::Work;
 use crate::cost::setting::{Load, scalars};
 
-/// All lanes.
+/// Scatters all lanes of a value to a column.
 pub static SCATTER_ALL: Helper = Helper {
     name: "ScatterAll",
     text: include_str!("scatter_all.h.in"),
@@ -15,22 +16,22 @@ pub static SCATTER_ALL: Helper = Helper {
     in_place: false,
 };
 
-/// All lanes of two columns, of which one's index is the other's value.
+/// Scatters all lanes to two columns, where the indices in the first are the values in the second.
 pub static SCATTER_BOTH: Helper = Helper {
     name: "ScatterBoth",
     text: include_str!("scatter_both.h.in"),
-    uses: &[Use::Buffer("packed"), Use::Buffer("stage")],
+    uses: &[Use::Buffer("packed"), Use::Buffer("lane_scratch")],
     acts: |call| {
         let [column, index, value, other, place] = [0, 1, 2, 3, 4].map(|n| call.place(n));
-        let (packed, stage) = (ub("packed"), ub("stage"));
-        let scalar = s(&[&index, &value, &place, &packed, &stage], &[&column, &other]);
-        vec![v(&[&index], &[&packed]), v(&[&place], &[&stage]), TO_S, scalar]
+        let (packed, scratch) = (ub("packed"), ub("lane_scratch"));
+        let scalar = s(&[&index, &value, &place, &packed, &scratch], &[&column, &other]);
+        vec![v(&[&index], &[&packed]), v(&[&place], &[&scratch]), TO_S, scalar]
     },
     asks: Asks::Never,
     in_place: false,
 };
 
-/// The lanes under a mask.
+/// Scatters the lanes of a value under a mask to a column.
 pub static SCATTER_MASKED: Helper = Helper {
     name: "ScatterMasked",
     text: include_str!("scatter_masked.h.in"),
@@ -38,33 +39,34 @@ pub static SCATTER_MASKED: Helper = Helper {
         Use::Helper(&SCATTER_ALL),
         Use::Helper(&COMPACT),
         Use::Buffer("packed"),
-        Use::Buffer("stage"),
+        Use::Buffer("lane_scratch"),
     ],
     acts: |call| {
         let [column, index, value, mask] = [0, 1, 2, 3].map(|n| call.place(n));
-        let (packed, stage) = (ub("packed"), ub("stage"));
-        let pack = v(&[&index, &value, &mask], &[&packed, &stage]);
-        vec![pack, TO_S, s(&[&packed, &stage], &[&column])]
+        let (packed, scratch) = (ub("packed"), ub("lane_scratch"));
+        let pack = v(&[&index, &value, &mask], &[&packed, &scratch]);
+        vec![pack, TO_S, s(&[&packed, &scratch], &[&column])]
     },
     asks: Asks::Never,
     in_place: false,
 };
 
-fn lanes(mut tensors: Vec<Argument>) -> Vec<Argument> {
+/// Adds the number of lanes to the arguments.
+fn with_lanes(mut tensors: Vec<Argument>) -> Vec<Argument> {
     tensors.push(Argument::Length(Length::Lanes));
     tensors
 }
 
-/// `column[index] = value`, under a mask or for all lanes.
+/// Calls `column[index] = value`, under a mask or for all lanes.
 pub fn scatter(column: String, index: Tensor, value: Tensor, mask: Option<Tensor>) -> Call {
     let helper = if mask.is_some() { &SCATTER_MASKED } else { &SCATTER_ALL };
     let mut args = vec![Tensor::named(column).into(), index.into(), value.into()];
     args.extend(mask.map(Argument::from));
-    call(helper, lanes(args), Outcome::None)
+    call(helper, with_lanes(args), Outcome::None)
 }
 
-/// One loop instead of two, where `before` scatters at the indices that are the values here:
-/// `column[index] = value` with it.
+/// Joins `column[index] = value` with the scatter `before`, if that one's indices are the values
+/// here: one loop does both.
 pub fn both(before: &Call, column: &str, index: &Tensor, value: &Tensor) -> Option<Call> {
     let before = before.helper().filter(|call| *call.helper == SCATTER_ALL)?;
     if before.args[1] != Argument::from(value.clone()) {
@@ -72,15 +74,16 @@ pub fn both(before: &Call, column: &str, index: &Tensor, value: &Tensor) -> Opti
     }
     let mut args = before.args[..3].to_vec();
     args.extend([Tensor::named(column).into(), index.clone().into()]);
-    Some(call(&SCATTER_BOTH, lanes(args), Outcome::None))
+    Some(call(&SCATTER_BOTH, with_lanes(args), Outcome::None))
 }
 
-/// What the mask decides; the head is among the acts.
+/// Returns the work that depends on the number of lanes under the mask. The acts contain the rest.
 pub fn work(load: &Load) -> Work {
     scalars(2.0 * load.active as f64 + (load.active % 2) as f64)
 }
 
-/// Of each of two scatters together: three accesses a lane for both, and five where they are no four.
+/// Returns the work of one of two joined scatters. Both together take three accesses per lane, and
+/// five for each lane behind the last group of four.
 pub fn work_of_both(load: &Load) -> Work {
     scalars(1.5 * load.active as f64 + (load.active % 4) as f64)
 }

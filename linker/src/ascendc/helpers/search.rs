@@ -1,116 +1,125 @@
-//! Searches over all links of a list's ids.
+//! Searches that examine all links of several ids at once.
 
-use super::basic::{WHOLE, call};
-use super::mix::{BLEND, WORDS};
+use super::basic::{ALIGN_TO_REPEAT, call};
+use super::mix::{SUM_OF_PRODUCTS, WORDS, multipliers};
 use super::words::AND_WORD;
 use crate::aiv::{
-    Act, Asks, BARRIER, Call, Expr, Helper, HelperCall, Operation, Outcome, Place, SELECT_SCRATCH,
-    Tensor, Use, ub, v, word,
+    Act, Argument, Asks, BARRIER, Call, Expr, Helper, HelperCall, Operation, Outcome, Place,
+    SELECT_SCRATCH, Tensor, Use, ub, v, word,
 };
 use crate::cost::setting::{Load, Setting};
 use crate::cost::{Unit, Work};
 use avsg_device::hash::{MIX_BITS, MULTIPLIERS};
 use avsg_device::state::FINGERPRINT_AND_SLOT_BITS;
 
-/// A search puts the number of a link on top of so many bits.
-pub const FOUND_BITS: u32 = 20;
+/// Bits of the result of a search. The priority of the link is stored above them.
+pub const RESULT_BITS: u32 = 20;
 
-/// A column in scratch memory.
-pub static COLUMN: Helper =
-    Helper::inner("Column", include_str!("column.h.in"), &[Use::Buffer("scratch"), Use::Searches]);
-
-/// A mask over a whole column.
-pub static FITS: Helper =
-    Helper::inner("Fits", include_str!("fits.h.in"), &[Use::Buffer("keep"), Use::Searches]);
-
-/// What an id's links hold.
-pub static FOLLOW: Helper = Helper::inner(
-    "Follow",
-    include_str!("follow.h.in"),
-    &[Use::Helper(&COLUMN), Use::Helper(&AND_WORD), Use::Searches],
+/// Returns one of the three columns of a search in scratch memory.
+pub static SEARCH_COLUMN: Helper = Helper::inner(
+    "SearchColumn",
+    include_str!("search_column.h.in"),
+    &[Use::Buffer("scratch"), Use::Searches],
 );
 
-/// Which link comes first.
-pub static RANK: Helper = Helper::inner("Rank", include_str!("rank.h.in"), &[Use::Searches]);
-
-/// The first link under a mask.
-pub static FIRST: Helper = Helper::inner(
-    "First",
-    include_str!("first.h.in"),
-    &[Use::Helper(&FITS), Use::Helper(&AND_WORD), Use::Searches],
+/// Returns the mask over a column of a search.
+pub static LINK_MASK: Helper = Helper::inner(
+    "LinkMask",
+    include_str!("link_mask.h.in"),
+    &[Use::Buffer("mask_scratch"), Use::Searches],
 );
 
-/// The slots of ids.
+/// Gathers all links of some probe sequences.
+pub static GATHER_LINKS: Helper = Helper::inner(
+    "GatherLinks",
+    include_str!("gather_links.h.in"),
+    &[Use::Helper(&SEARCH_COLUMN), Use::Helper(&AND_WORD), Use::Searches],
+);
+
+/// Returns the priority of a link by its number in the probe sequence.
+pub static LINK_PRIORITY: Helper =
+    Helper::inner("LinkPriority", include_str!("link_priority.h.in"), &[Use::Searches]);
+
+/// Selects the result of the first link under the mask of a search.
+pub static SELECT_FIRST_LINK: Helper = Helper::inner(
+    "SelectFirstLink",
+    include_str!("select_first_link.h.in"),
+    &[Use::Helper(&LINK_MASK), Use::Helper(&AND_WORD), Use::Searches],
+);
+
+/// Finds the slots that contain ids.
 pub static FIND: Helper = Helper {
     name: "Find",
     text: include_str!("find.h.in"),
     uses: &[
-        Use::Helper(&COLUMN),
-        Use::Helper(&FOLLOW),
+        Use::Helper(&SEARCH_COLUMN),
+        Use::Helper(&GATHER_LINKS),
         Use::Helper(&AND_WORD),
-        Use::Helper(&RANK),
-        Use::Helper(&FITS),
-        Use::Helper(&FIRST),
-        Use::Helper(&WHOLE),
+        Use::Helper(&LINK_PRIORITY),
+        Use::Helper(&LINK_MASK),
+        Use::Helper(&SELECT_FIRST_LINK),
+        Use::Helper(&ALIGN_TO_REPEAT),
         Use::Searches,
     ],
     acts: |call| {
         let [slot, sequence, sought, link, id] = [0, 1, 2, 4, 5].map(|n| call.place(n));
-        // A round begins where nothing of the last one lies.
-        passes(call, false, &[&sequence, &sought, &link, &id], &[&slot])
+        // An iteration starts with columns that the last instruction of the one before does not
+        // use.
+        iterations(call, false, &[&sequence, &sought, &link, &id], &[&slot])
     },
     asks: Asks::Never,
     in_place: false,
 };
 
-/// Links whose id left its slot.
+/// Finds links that may be overwritten, because the id that they were written for has left its
+/// slot.
 pub static FIND_FREE: Helper = Helper {
     name: "FindFree",
     text: include_str!("find_free.h.in"),
     uses: &[
-        Use::Helper(&COLUMN),
-        Use::Helper(&FOLLOW),
+        Use::Helper(&SEARCH_COLUMN),
+        Use::Helper(&GATHER_LINKS),
         Use::Helper(&AND_WORD),
-        Use::Helper(&BLEND),
-        Use::Helper(&RANK),
-        Use::Helper(&FITS),
-        Use::Helper(&FIRST),
-        Use::Helper(&WHOLE),
+        Use::Helper(&SUM_OF_PRODUCTS),
+        Use::Helper(&LINK_PRIORITY),
+        Use::Helper(&LINK_MASK),
+        Use::Helper(&SELECT_FIRST_LINK),
+        Use::Helper(&ALIGN_TO_REPEAT),
         Use::Searches,
     ],
     acts: |call| {
         let [at, sequence, link, id] = [0, 1, 3, 4].map(|n| call.place(n));
-        passes(call, true, &[&sequence, &link, &id], &[&at])
+        iterations(call, true, &[&sequence, &link, &id], &[&at])
     },
     asks: Asks::Never,
     in_place: false,
 };
 
-/// What happens where a helper makes what it writes in scratch memory, in any number of passes; `waits`: each
-/// for the last.
-fn passes(call: &HelperCall, waits: bool, reads: &[&Place], writes: &[&Place]) -> Vec<Act> {
+/// Returns the acts of a search, which computes its result in scratch memory, in any number of
+/// iterations. If `waits` is set, each iteration waits for the one before.
+fn iterations(call: &HelperCall, waits: bool, reads: &[&Place], writes: &[&Place]) -> Vec<Act> {
     let words: Vec<Place> = call.words.iter().map(|&bits| ub(&word(bits))).collect();
-    let [scratch, keep, select] = [ub("scratch"), ub("keep"), ub(SELECT_SCRATCH)];
+    let [scratch, mask, select] = [ub("scratch"), ub("mask_scratch"), ub(SELECT_SCRATCH)];
     let reads = reads.iter().copied();
-    let all: Vec<&Place> = words.iter().chain(reads).chain([&scratch, &keep]).collect();
-    let once = [v(&all, &[&scratch, &keep, &select]), BARRIER, v(&[&scratch, &keep], writes)];
+    let all: Vec<&Place> = words.iter().chain(reads).chain([&scratch, &mask]).collect();
+    let once = [v(&all, &[&scratch, &mask, &select]), BARRIER, v(&[&scratch, &mask], writes)];
     let again = [&once[..], &[BARRIER], &once, &[BARRIER]].concat();
     vec![Act::Maybe(if waits { again } else { once.to_vec() })]
 }
 
-/// The numbers of a table that its searches use.
+/// The sizes of a table that its searches use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// Links of an id.
+    /// Links of a probe sequence: R + 1.
     pub links: u32,
-    /// Bits of a link's position.
+    /// Bits of the position of a link.
     pub link_bits: u32,
-    /// Bits of a slot.
+    /// Bits of a slot: log2 S.
     pub slot_bits: u32,
 }
 
 impl Shape {
-    /// Where a print lies in the mixed word.
+    /// Returns the lowest bit of the fingerprint in a mixed word.
     pub fn fingerprint_shift(self) -> u32 {
         MIX_BITS - self.fingerprint_bits()
     }
@@ -119,19 +128,20 @@ impl Shape {
         FINGERPRINT_AND_SLOT_BITS - self.slot_bits
     }
 
-    /// The words that searches mask with: position, slot, print, what was found.
+    /// Returns the masks that searches use, with the constants that hold the addresses of their
+    /// blocks.
     pub fn words(self) -> [(&'static str, u32); 4] {
         let low = |bits: u32| (1 << bits) - 1;
         [
             ("POSITION_WORD_AT", low(self.link_bits)),
             ("SLOT_WORD_AT", low(self.slot_bits)),
             ("FINGERPRINT_WORD_AT", low(self.fingerprint_bits())),
-            ("FOUND_WORD_AT", low(FOUND_BITS)),
+            ("RESULT_WORD_AT", low(RESULT_BITS)),
         ]
     }
 }
 
-/// For each of `n` ids and its probe sequence the slot that holds it.
+/// Calls [`FIND`] for `n` ids with the columns slot, sequence, id sought, link and id.
 pub fn find(columns: [String; 5], n: Expr, shape: Shape) -> Call {
     let [slot, sequence, sought, link, id] = columns.map(Tensor::named);
     let args = vec![slot.into(), sequence.into(), sought.into(), n.into(), link.into(), id.into()];
@@ -139,13 +149,12 @@ pub fn find(columns: [String; 5], n: Expr, shape: Shape) -> Call {
     with_words(call(&FIND, args, Outcome::None), words.into())
 }
 
-/// For each of `n` probe sequences a link that no id in a slot has.
+/// Calls [`FIND_FREE`] for `n` probe sequences with the columns position, sequence, link and id.
 pub fn find_free(columns: [String; 4], n: Expr, shape: Shape) -> Call {
     let [at, sequence, link, id] = columns.map(Tensor::named);
     let (p, q) = MULTIPLIERS[0];
-    let numbers = [p, q].map(|n| Expr::from(n).into());
     let mut args = vec![at.into(), sequence.into(), n.into(), link.into(), id.into()];
-    args.extend(numbers);
+    args.extend(multipliers([p, q]).map(Argument::from));
     let words = shape.words().into_iter().map(|(_, word)| word).chain(WORDS).collect();
     with_words(call(&FIND_FREE, args, Outcome::None), words)
 }
@@ -157,21 +166,22 @@ fn with_words(mut call: Call, words: Vec<u32>) -> Call {
     call
 }
 
-/// Rounds that look at all links of some ids at once.
+/// Returns the work of a search, whose iterations examine all links of some ids at once.
 pub fn work(setting: &Setting, load: &Load, find: bool, links: usize) -> Work {
-    let chunk = setting.chunk(links);
+    let ids = setting.search_ids(links);
     let mut sum = Work::default();
-    for round in 0..load.lanes.div_ceil(chunk) {
-        let step = (load.lanes - round * chunk).min(chunk).next_multiple_of(8);
-        sum += round_work(find, links, step);
+    for n in 0..load.lanes.div_ceil(ids) {
+        let lanes = (load.lanes - n * ids).min(ids).next_multiple_of(8);
+        sum += iteration_work(find, links, lanes);
     }
     sum
 }
 
-/// One round over `links` links of `step` ids each, as `Follow`, `Find` or `FindFree`, and `First` have it: the ops
-/// over all of them, those over one link's, and the barriers between them.
-fn round_work(find: bool, links: usize, step: usize) -> Work {
-    let all = links * step;
+/// Returns the work of one iteration of `Find` or `FindFree`, with `GatherLinks` and
+/// `SelectFirstLink`, over `lanes` ids of `links` links each: instructions over all links,
+/// instructions over one link of each id, and barriers.
+fn iteration_work(find: bool, links: usize, lanes: usize) -> Work {
+    let all = links * lanes;
     let halves = links.next_power_of_two().ilog2() as usize;
     let (wide, narrow, barriers) = if find {
         (6, 7 + 3 * links, 13 + links + halves)
@@ -179,7 +189,7 @@ fn round_work(find: bool, links: usize, step: usize) -> Work {
         (17, 14 + 2 * links, 24 + links + halves)
     };
     Work::vector(wide, all)
-        + Work::vector(narrow, step)
+        + Work::vector(narrow, lanes)
         + Work::vector(halves, all / 2)
         + Work::vector(2, 0)
         + Work::of(Unit::Gathers, 2.0 * all as f64)

@@ -1,14 +1,15 @@
-//! Cores that share a token, and read one table at once.
+//! Cores that share a token and read one table at the same time.
 
 use super::basic::call;
 use crate::aiv::{
     Act, Argument, Asks, Call, Expr, Global, Helper, Outcome, Pipe, Sync, Tensor, Use,
 };
 
-/// A table's column in pieces, of which sharers begin with different ones.
-pub static COPY_IN_TURN: Helper = Helper {
-    name: "CopyInTurn",
-    text: include_str!("copy_in_turn.h.in"),
+/// Copies a plane of a table in pieces; each core that shares the request starts with another
+/// piece.
+pub static COPY_IN_STAGGERED: Helper = Helper {
+    name: "CopyInStaggered",
+    text: include_str!("copy_in_staggered.h.in"),
     uses: &[Use::Searches],
     acts: |call| {
         let (reads, writes) = (vec![call.place(1)], vec![call.place(0)]);
@@ -18,23 +19,24 @@ pub static COPY_IN_TURN: Helper = Helper {
     in_place: false,
 };
 
-/// All cores meet. `SyncAll` lets nothing past; without it nothing is moved.
-pub static LEAVES: Helper = Helper {
-    name: "Leaves",
-    text: include_str!("leaves.h.in"),
+/// Waits for all cores. Copies to global memory stay before it, and copies from global memory
+/// behind it.
+pub static IS_DONE_AFTER_SYNC_ALL: Helper = Helper {
+    name: "IsDoneAfterSyncAll",
+    text: include_str!("is_done_after_sync_all.h.in"),
     uses: &[],
     acts: |_| vec![Act::Sync(Sync::Flag(Pipe::Mte3, Pipe::Mte2))],
     asks: Asks::Never,
     in_place: false,
 };
 
-/// `n` words of a table.
-pub fn copy_in_turn(to: Tensor, from: Global, n: Expr, turn: Expr) -> Call {
+/// Copies `n` words of a table to UB, starting with piece `turn`.
+pub fn copy_in_staggered(to: Tensor, from: Global, n: Expr, turn: Expr) -> Call {
     let args = vec![to.into(), Argument::Global(from), n.into(), turn.into()];
-    call(&COPY_IN_TURN, args, Outcome::None)
+    call(&COPY_IN_STAGGERED, args, Outcome::None)
 }
 
-/// All cores meet, and those that do not own the request are done.
-pub fn meet() -> Call {
-    call(&LEAVES, vec![Expr::field("owner").into()], Outcome::Return)
+/// Waits for all cores, and ends Stage One on those that do not own the request.
+pub fn sync_all() -> Call {
+    call(&IS_DONE_AFTER_SYNC_ALL, vec![Expr::field("owner").into()], Outcome::Return)
 }

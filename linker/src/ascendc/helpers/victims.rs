@@ -1,4 +1,4 @@
-//! The slots that live least.
+//! The slots with the smallest lifetimes.
 
 use super::basic::{COMPACT, call};
 use crate::aiv::{
@@ -8,50 +8,52 @@ use crate::aiv::{
 use crate::cost::setting::{Load, Setting, wait};
 use crate::cost::{Unit, Work};
 
-/// How many slots live no longer than a lifetime.
+/// Returns the number of slots whose lifetime is at most a threshold.
 pub static COUNT_LE: Helper = Helper::inner(
     "CountLe",
     include_str!("count_le.h.in"),
-    &[Use::Helper(&COMPACT), Use::Buffer("keep"), Use::Buffer("scratch"), Use::Pass],
+    &[Use::Helper(&COMPACT), Use::Buffer("mask_scratch"), Use::Buffer("scratch"), Use::LifeTile],
 );
 
-/// The least lifetime that enough slots do not outlive.
-pub static LEAST_LIFE: Helper = Helper {
-    name: "LeastLife",
-    text: include_str!("least_life.h.in"),
+/// Returns the smallest threshold that the lifetimes of enough slots do not exceed.
+pub static FIND_THRESHOLD: Helper = Helper {
+    name: "FindThreshold",
+    text: include_str!("find_threshold.h.in"),
     uses: &[Use::Helper(&COUNT_LE)],
     acts: |call| {
-        let (life, keep, scratch) = (call.place(0), ub("keep"), ub("scratch"));
-        let run = [BARRIER, v(&[&life], &[&keep]), BARRIER, v(&[&keep, &life], &[&scratch])];
-        vec![Act::Maybe([run.clone(), run].concat()), BARRIER]
+        let (life, mask, scratch) = (call.place(0), ub("mask_scratch"), ub("scratch"));
+        let iteration = [BARRIER, v(&[&life], &[&mask]), BARRIER, v(&[&mask, &life], &[&scratch])];
+        vec![Act::Maybe([iteration.clone(), iteration].concat()), BARRIER]
     },
     asks: Asks::Never,
     in_place: false,
 };
 
-/// Appends the slots of some lifetimes to a list.
+/// Appends the slots whose lifetime is below, or equals, a threshold to a list.
 pub static APPEND_SLOTS: Helper = Helper {
     name: "AppendSlots",
     text: include_str!("append_slots.h.in"),
     uses: &[
         Use::Helper(&COMPACT),
         Use::Buffer("scratch"),
-        Use::Buffer("keep"),
+        Use::Buffer("mask_scratch"),
         Use::Buffer("iota"),
-        Use::Run,
+        Use::SlotTile,
     ],
     acts: append_acts,
     asks: Asks::Never,
     in_place: false,
 };
 
-/// The least lifetime that `need` slots do not outlive, as a variable; looks beside the hint first.
-pub fn least_life(name: String, hint: Expr, need: Expr) -> Call {
+/// Defines the variable `name`: the smallest threshold that the lifetimes of `need` slots do not
+/// exceed. The search starts at `hint`.
+pub fn find_threshold(name: String, hint: Expr, need: Expr) -> Call {
     let args = vec![Tensor::named("life").into(), hint.into(), need.into()];
-    call(&LEAST_LIFE, args, Outcome::Let(name))
+    call(&FIND_THRESHOLD, args, Outcome::Let(name))
 }
 
-/// Appends the slots whose lifetime compares so with `t` to a list, until it has `limit`.
+/// Appends the slots whose lifetime compares by `how` with `t` to a list, until the list has
+/// `limit` slots.
 pub fn append_slots((list, len): (String, String), how: Comparison, [t, limit]: [Expr; 2]) -> Call {
     let args = vec![
         Tensor::named(list).into(),
@@ -65,38 +67,41 @@ pub fn append_slots((list, len): (String, String), how: Comparison, [t, limit]: 
 }
 
 fn append_acts(call: &HelperCall) -> Vec<Act> {
-    let (list, life, keep, scratch) = (call.place(0), call.place(2), ub("keep"), ub("scratch"));
+    let (list, life, mask, scratch) =
+        (call.place(0), call.place(2), ub("mask_scratch"), ub("scratch"));
     let numbers = v(&[&ub("iota")], &[&scratch]);
     let steps = [
-        v(&[&life, &list], &[&keep, &scratch]),
+        v(&[&life, &list], &[&mask, &scratch]),
         v(&[&scratch], &[&scratch]),
-        v(&[&scratch, &keep], &[&scratch]),
+        v(&[&scratch, &mask], &[&scratch]),
         v(&[&scratch], &[&list]),
         v(&[&list], &[&list]),
         v(&[&list], &[&list]),
     ];
-    let run = steps.map(|act| [BARRIER, act]).concat();
-    vec![numbers, Act::Maybe([run.clone(), run].concat()), BARRIER]
+    let iteration = steps.map(|act| [BARRIER, act]).concat();
+    vec![numbers, Act::Maybe([iteration.clone(), iteration].concat()), BARRIER]
 }
 
-/// The search says how often it counts: a compare, a compaction, a look at how many.
-pub fn least_life_work(setting: &Setting, load: &Load) -> Work {
-    let looks = wait() * f64::from(setting.slots.div_ceil(setting.pass));
-    (setting.passes(setting.slots as usize, setting.pass, 2) + looks) * load.lanes as f64
+/// Returns the work of [`find_threshold`]. `load.lanes` is the number of counts, each of which
+/// takes a compare, a compaction and a read of its result per iteration.
+pub fn find_threshold_work(setting: &Setting, load: &Load) -> Work {
+    let reads = wait() * f64::from(setting.slots.div_ceil(setting.life_tile));
+    (setting.passes(setting.slots as usize, setting.life_tile, 2) + reads) * load.lanes as f64
         + Work::of(Unit::Barriers, 1.0)
 }
 
-/// Numbers first; then of each run a fill, a compare and the list's last words at once, a cast, the packing; the
-/// slots that were found become words of the list in three steps.
+/// Returns the work of [`append_slots`]: the numbers of a tile of slots; then, per tile, a fill, a
+/// compare, the last words of the list, a cast and a compaction; and three instructions that turn
+/// the result into words of the list.
 pub fn append_slots_work(setting: &Setting, load: &Load) -> Work {
-    let Setting { run, tile, .. } = *setting;
-    let runs = load.lanes.div_ceil(run as usize).max(1) as f64;
-    let numbers = 1 + (run / tile).ilog2() as usize;
-    let found = load.active.div_ceil(runs as usize);
-    let once = setting.passes(run as usize, run, 2)
+    let Setting { slot_tile, tile, .. } = *setting;
+    let tiles = load.lanes.div_ceil(slot_tile as usize).max(1) as f64;
+    let numbers = 1 + (slot_tile / tile).ilog2() as usize;
+    let appended = load.active.div_ceil(tiles as usize);
+    let per_tile = setting.passes(slot_tile as usize, slot_tile, 2)
         + Work::vector(2, 8)
         + Work::chain(1, 8)
-        + Work::chain(3, found)
+        + Work::chain(3, appended)
         + wait();
-    Work::chain(numbers, run as usize / 2 / numbers) + once * runs
+    Work::chain(numbers, slot_tile as usize / 2 / numbers) + per_tile * tiles
 }

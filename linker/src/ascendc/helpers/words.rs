@@ -1,11 +1,12 @@
-//! Bits of lanes with one word, and the numbers of lanes.
+//! Operations of all lanes with one word, selections of words, and the numbers of lanes.
 
 use super::basic::call;
 use crate::aiv::{
-    Argument, Asks, BARRIER, Call, Expr, Helper, Length, Outcome, Tensor, Use, ub, v,
+    Argument, Asks, BARRIER, Call, Expr, Helper, Length, Outcome, SELECT_SCRATCH, Tensor, Use, ub,
+    v,
 };
 
-/// What both helpers share.
+/// The fields that `AndWord` and `OrWord` have in common.
 const WITH_WORD: Helper = Helper {
     name: "",
     text: "",
@@ -15,21 +16,41 @@ const WITH_WORD: Helper = Helper {
     in_place: true,
 };
 
-/// `And` with one word.
+/// `And` of each lane with one word.
 pub static AND_WORD: Helper =
     Helper { name: "AndWord", text: include_str!("and_word.h.in"), ..WITH_WORD };
 
-/// `Or` with one word.
+/// `Or` of each lane with one word.
 pub static OR_WORD: Helper =
     Helper { name: "OrWord", text: include_str!("or_word.h.in"), ..WITH_WORD };
 
-/// `to = from & word`, or with [`OR_WORD`] `from | word`.
+/// Calls `to = from & word` with [`AND_WORD`], or `to = from | word` with [`OR_WORD`].
 pub fn with_word(helper: &'static Helper, to: Tensor, from: Tensor, word: u32) -> Call {
     let args = vec![to.into(), from.into(), Argument::Word(word), Argument::Length(Length::Lanes)];
     call(helper, args, Outcome::None)
 }
 
-/// The numbers of more lanes than a tile has.
+/// Selects 32-bit lanes by a mask.
+pub static SELECT_WORDS: Helper = Helper {
+    name: "SelectWords",
+    text: include_str!("select_words.h.in"),
+    uses: &[],
+    acts: |call| {
+        let [to, mask, yes, no] = [0, 1, 2, 3].map(|n| call.place(n));
+        vec![v(&[&mask, &yes, &no], &[&to, &ub(SELECT_SCRATCH)])]
+    },
+    asks: Asks::Never,
+    in_place: true,
+};
+
+/// Calls `to = mask ? yes : no` for 32-bit lanes.
+pub fn select(to: Tensor, mask: Tensor, [yes, no]: [Tensor; 2]) -> Call {
+    let mut args: Vec<Argument> = [to, mask, yes, no].map(Argument::from).into();
+    args.push(Argument::Length(Length::Lanes));
+    call(&SELECT_WORDS, args, Outcome::None)
+}
+
+/// The numbers of lanes, of which there may be more than in a tile.
 pub static INDICES: Helper = Helper {
     name: "Indices",
     text: include_str!("indices.h.in"),
@@ -42,7 +63,7 @@ pub static INDICES: Helper = Helper {
     in_place: false,
 };
 
-/// `to[i] = base + i` for the live lanes, however many they are.
+/// Calls `to[i] = base + i` for the lanes of a tile of any width.
 pub fn indices(to: Tensor, base: Expr) -> Call {
     let args = vec![to.into(), base.into(), Argument::Length(Length::Lanes)];
     call(&INDICES, args, Outcome::None)

@@ -157,8 +157,8 @@ fn the_simulated_device_agrees_in_one_launch_and_in_two() {
     }
 }
 
-/// Several requests that decode one sequence once appended the same pool rows at the same time, which
-/// the simulator refuses as a race.
+/// Requests that decode one sequence share its pool rows. If each of them appended the rows of a step,
+/// several cores would write one row at the same time, which the simulator refuses as a race.
 #[test]
 fn several_requests_append_each_row_once() {
     if avsg_sim::compiler::cpp().is_none() {

@@ -11,6 +11,7 @@ pub mod hisparse;
 pub mod ideal_frequency;
 pub mod lru_crate;
 pub mod previous_step;
+pub mod resident_lru;
 mod residents;
 pub mod scalar;
 pub mod set_fifo;
@@ -22,6 +23,7 @@ pub use hisparse::HiSparse;
 pub use ideal_frequency::IdealFrequency;
 pub use lru_crate::LruCrate;
 pub use previous_step::PreviousStep;
+pub use resident_lru::ResidentLru;
 pub use scalar::ScalarTable;
 pub use set_fifo::SetFifo;
 

@@ -247,3 +247,33 @@ fn bad_input_is_one_line_and_status_2() {
     refused("info --row-bytes 0", &["segment bytes is 0"]);
     refused("info --context 18446744073709551615", &["address space"]);
 }
+
+#[test]
+fn match_races_whole_batches_against_the_host_lru() {
+    let trace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/nomicon-4k-k256.npz");
+    let line = format!(
+        "bench match --trace {} --requests 3 --tokens 4 --k 256,512 --slots 512,1024 --steps 20",
+        trace.display()
+    );
+    let report = json(&format!("{line} --threads 2"));
+    assert_eq!((report["requests"].as_u64(), report["threads"].as_u64()), (Some(3), Some(2)));
+    let rows = report["rows"].as_array().unwrap();
+    // K = 512 exceeds the trace's K. S = 512 has no room for the 1024 ids of four tokens.
+    assert_eq!(rows.len(), 2 + 3);
+    for row in rows {
+        positive(row, &["median_us", "first_decile_us", "misses_per_step", "median_ratio"]);
+    }
+    let (lru, own) = (&rows[2], &rows[3]);
+    assert!(lru["planner"] == "lru_resident_compact" && lru["buffers"] == 12);
+    let misses = |row: &Value| row["misses_per_step"].as_f64().unwrap();
+    assert!((misses(own) / misses(lru) - 1.0).abs() < 0.05, "{lru} {own}");
+    assert!(rows[4]["buffers"] == 3 && misses(&rows[4]) < misses(lru));
+    let text = String::from_utf8(avsg(&line).stdout).unwrap();
+    assert!(text.contains("per request") && text.contains("B = 3, N_q = 4"), "{text}");
+    refused("bench match --requests 0", &["--requests is 0"]);
+    refused("bench match --requests 8 --tokens 9", &["--tokens is 9"]);
+    refused("bench match --requests 8 --threads 65", &["--threads is 65"]);
+    refused("bench match --requests 8 --steps 1000000", &["choose fewer --steps"]);
+    refused("bench match --requests 1 --steps 1 --k 4096 --slots 8192", &["4096"]);
+    refused("bench match --requests 8 --plot /tmp", &["--plot", "leave it out"]);
+}

@@ -6,6 +6,8 @@ mod lifetime;
 mod matching;
 mod miss_lists;
 mod model;
+mod planners;
+mod race;
 mod reuse;
 mod stats;
 mod strategies;

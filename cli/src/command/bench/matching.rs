@@ -15,7 +15,7 @@ use serde::Serialize;
 use super::contenders::{Contender, line_up};
 use super::stats::summary;
 use super::workload::Workload;
-use super::{Host, chart_folder, hits, short};
+use super::{Host, chart_folder, hits, race, short};
 use crate::command::geometry::{MachineKind, TableKind, TableOptions};
 use crate::command::output::{self, Sinks};
 
@@ -78,6 +78,8 @@ pub struct Options {
     #[arg(long, value_name = "N", default_value_t = 1000)]
     steps: usize,
     #[command(flatten)]
+    race: race::Options,
+    #[command(flatten)]
     sinks: Sinks,
 }
 
@@ -125,6 +127,25 @@ impl Options {
         options.params(k, 1, slots, 0)
     }
 
+    /// Returns the options that a race of whole batches shares with this bench.
+    fn race_common(&self) -> race::Common<'_> {
+        race::Common {
+            workload: &self.workload,
+            k: &self.k,
+            slots: &self.slots,
+            table: TableOptions {
+                table: TableKind::Wide,
+                spread: self.spread,
+                retries: self.retries,
+                lifetime: self.lifetime.clone(),
+                primes: None,
+            },
+            machine: self.machine.choice(),
+            steps: self.steps,
+            sinks: &self.sinks,
+        }
+    }
+
     /// Returns the combinations of K, geometry and table name that can be run, and prints the others
     /// to standard error.
     fn combinations(&self, trace_k: usize) -> Result<Vec<(usize, Params, &'static str)>> {
@@ -161,6 +182,9 @@ pub fn run(options: &Options) -> Result<()> {
         return Err(
             Error::invalid("--steps", options.steps, limit, "choose 1000, for example").into()
         );
+    }
+    if let Some(requests) = options.race.requests {
+        return race::run(&options.race, requests, &options.race_common());
     }
     let trace = options.workload.load(options.steps + WARM_UP)?;
     if trace.steps <= WARM_UP {

@@ -5,7 +5,11 @@ use std::path::PathBuf;
 use crate::synth::{CONTEXT, Synth};
 use crate::trace::Trace;
 use anyhow::Result;
+use avsg::Error;
 use clap::Args;
+
+/// The ids of all requests of a race, which are kept in 2 GiB.
+const MAX_IDS: usize = 1 << 29;
 
 /// The option that names a trace.
 #[derive(Args, Clone, Debug)]
@@ -34,5 +38,33 @@ impl Workload {
             }
         };
         Ok(trace.truncated(steps)?.shuffled(1))
+    }
+
+    /// Loads one trace of `rows` rows for each of `requests` requests, with the ids of a row in random
+    /// order. Requests of a recorded trace begin at different rows of it and go on at its start;
+    /// requests of the synthetic workload have different seeds.
+    pub fn streams(&self, requests: usize, rows: usize) -> Result<Vec<Trace>> {
+        let recorded = match &self.trace {
+            Some(path) => Some(Trace::read(path)?.as_mtp0()),
+            None => None,
+        };
+        let k = recorded.as_ref().map_or(2048, |trace| trace.k);
+        if requests.saturating_mul(rows).saturating_mul(k) > MAX_IDS {
+            let limit = format!("its batches may have {MAX_IDS} ids together");
+            let value = format!("{requests} requests of {rows} rows of {k} ids");
+            return Err(Error::invalid("race", value, limit, "choose fewer --steps").into());
+        }
+        let stream = |request: usize| -> Result<Trace> {
+            let Some(trace) = &recorded else {
+                let (gamma, mu, k, seed) = (0.8, 0.5, 2048, 1 + request as u64);
+                let synth = Synth { gamma, mu, k, steps: rows, seed, context: CONTEXT };
+                return Ok(synth.trace()?.shuffled(seed));
+            };
+            let first = request * trace.steps / requests;
+            let ids = (first..first + rows).flat_map(|row| trace.row(row % trace.steps, 0));
+            Ok(Trace::new(ids.copied().collect(), None, [rows, 1, trace.k])?
+                .shuffled(1 + request as u64))
+        };
+        (0..requests).map(stream).collect()
     }
 }

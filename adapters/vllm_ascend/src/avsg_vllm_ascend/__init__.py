@@ -1,0 +1,6 @@
+"""vLLM-Ascend's sparse KV offload plans its misses with AVSG."""
+
+from .planner import ResidentPlanner
+from .plugin import PlannerModule, install, register
+
+__all__ = ["PlannerModule", "ResidentPlanner", "install", "register"]

@@ -1,0 +1,236 @@
+//! The LRU of vLLM-Ascend's host function `lru_resident_compact`, with its outputs and its threads.
+//!
+//! Every row of the batch, which is one token of one request, has a buffer and an order of use of its
+//! own. A call marks the row's ids in an array over all ids, visits all slots in order of use, and
+//! gives misses the oldest slots that are not selected. The new order of use is: slots that were not
+//! selected, misses, hits. Threads take rows in turn, and each has its own array of marks. A row
+//! starts empty when its request changes, and ids from the stable length on are emptied first.
+
+use std::sync::{Mutex, PoisonError};
+
+use super::check_slots;
+use avsg::cpu::worker_pool::WorkerPool;
+use avsg::{Error, Result};
+
+/// The mark of an empty slot and of an id without a slot.
+const EMPTY: i32 = -1;
+/// The epoch at which the marks are cleared, so that epochs stay positive.
+const LAST_EPOCH: i32 = 1 << 30;
+
+/// The buffer of one row and the outputs of its last step.
+#[derive(Debug, Clone)]
+pub struct Row {
+    /// The request that used the row last.
+    request: i64,
+    /// The id in each slot.
+    id_at: Vec<i32>,
+    /// Slots, least recently used first.
+    order: Vec<i32>,
+    /// The slot of each selected id, -1 for padding; the K of the last step.
+    pub slots: Vec<i32>,
+    /// The ids that missed, then -1.
+    pub miss_ids: Vec<i32>,
+    /// The slots for the ids that missed, then -1.
+    pub miss_slots: Vec<i32>,
+    /// The number of ids that missed.
+    pub misses: usize,
+}
+
+/// The marks and the lists of one thread.
+#[derive(Debug)]
+struct Work {
+    /// The epoch in which an id was selected last.
+    mark: Vec<i32>,
+    /// The position of an id in the selection of that epoch.
+    position: Vec<i32>,
+    epoch: i32,
+    hits: Vec<i32>,
+    evictable: Vec<i32>,
+    miss_positions: Vec<i32>,
+}
+
+/// The rows of one thread: row r of the batch is row r / threads of thread r mod threads.
+#[derive(Debug)]
+struct Share {
+    rows: Vec<Row>,
+    work: Work,
+}
+
+/// One step's inputs of all rows.
+#[derive(Debug, Clone, Copy)]
+pub struct Selection<'a> {
+    /// `[rows, K]`, the selected ids.
+    pub ids: &'a [i32],
+    /// The request of each row.
+    pub requests: &'a [i64],
+    /// The stable length of each row.
+    pub stable: &'a [i32],
+}
+
+/// The buffers of all rows, and the threads.
+pub struct ResidentLru {
+    shares: Vec<Mutex<Share>>,
+    threads: WorkerPool,
+    k: usize,
+}
+
+impl Row {
+    fn new(slots: usize, k: usize) -> Self {
+        Self {
+            request: -1,
+            id_at: vec![EMPTY; slots],
+            order: (0..slots as i32).collect(),
+            slots: vec![EMPTY; k],
+            miss_ids: vec![EMPTY; k],
+            miss_slots: vec![EMPTY; k],
+            misses: 0,
+        }
+    }
+
+    /// Returns the id in each slot, -1 for an empty one.
+    pub fn id_at(&self) -> &[i32] {
+        &self.id_at
+    }
+
+    /// Returns the slots, least recently used first.
+    pub fn order(&self) -> &[i32] {
+        &self.order
+    }
+
+    /// Empties the outputs, and the buffer if the request is another one.
+    fn begin(&mut self, request: i64) {
+        self.slots.fill(EMPTY);
+        self.miss_ids.fill(EMPTY);
+        self.miss_slots.fill(EMPTY);
+        if self.request != request {
+            self.id_at.fill(EMPTY);
+            (0i32..).zip(&mut self.order).for_each(|(slot, out)| *out = slot);
+            self.request = request;
+        }
+    }
+
+    fn step(&mut self, work: &mut Work, ids: &[i32], stable: i32) {
+        work.select(ids);
+        let (hits, evictable) = self.scan(work, stable);
+        let mut misses = 0;
+        for (position, &id) in (0i32..).zip(ids) {
+            if work.is_id(id) && self.slots[position as usize] < 0 {
+                self.miss_ids[misses] = id;
+                work.miss_positions[misses] = position;
+                misses += 1;
+            }
+        }
+        self.misses = misses.min(evictable);
+        for miss in 0..self.misses {
+            let slot = work.evictable[miss];
+            self.id_at[slot as usize] = self.miss_ids[miss];
+            self.slots[work.miss_positions[miss] as usize] = slot;
+            self.miss_slots[miss] = slot;
+        }
+        let (kept, rest) = self.order.split_at_mut(evictable - self.misses);
+        kept.copy_from_slice(&work.evictable[self.misses..evictable]);
+        let (placed, hit) = rest.split_at_mut(self.misses);
+        placed.copy_from_slice(&work.evictable[..self.misses]);
+        hit[..hits].copy_from_slice(&work.hits[..hits]);
+    }
+
+    /// Visits all slots in order of use, and returns the numbers of hits and of other slots.
+    fn scan(&mut self, work: &mut Work, stable: i32) -> (usize, usize) {
+        let (mut hits, mut evictable) = (0, 0);
+        for &slot in &self.order {
+            let id = &mut self.id_at[slot as usize];
+            if *id >= stable {
+                *id = EMPTY;
+            }
+            // A negative id is beyond the marks.
+            let at = *id as u32 as usize;
+            if work.mark.get(at).is_some_and(|&mark| mark == work.epoch) {
+                self.slots[work.position[at] as usize] = slot;
+                work.hits[hits] = slot;
+                hits += 1;
+            } else {
+                work.evictable[evictable] = slot;
+                evictable += 1;
+            }
+        }
+        (hits, evictable)
+    }
+}
+
+impl Work {
+    fn is_id(&self, id: i32) -> bool {
+        (id as u32 as usize) < self.mark.len()
+    }
+
+    /// Marks the ids of a row with a new epoch, at their first positions.
+    fn select(&mut self, ids: &[i32]) {
+        self.epoch += 1;
+        if self.epoch >= LAST_EPOCH {
+            self.mark.fill(0);
+            self.epoch = 1;
+        }
+        for (position, &id) in (0i32..).zip(ids) {
+            let at = id as u32 as usize;
+            if let Some(mark) = self.mark.get_mut(at).filter(|mark| **mark != self.epoch) {
+                *mark = self.epoch;
+                self.position[at] = position;
+            }
+        }
+    }
+}
+
+impl ResidentLru {
+    /// Creates empty buffers of `slots` slots for `rows` rows of `k` ids below `ids`, and starts
+    /// `threads` threads, the caller's included.
+    pub fn new(rows: usize, k: usize, slots: usize, ids: usize, threads: usize) -> Result<Self> {
+        check_slots(slots, k)?;
+        if rows == 0 || k == 0 {
+            let limit = "each must be at least 1";
+            let value = format!("{rows} rows of {k} ids");
+            return Err(Error::invalid("selection", value, limit, "pass rows with ids"));
+        }
+        let threads = WorkerPool::new(threads)?;
+        let workers = threads.workers();
+        let share = |worker: usize| {
+            let work = Work {
+                mark: vec![0; ids],
+                position: vec![EMPTY; ids],
+                epoch: 0,
+                hits: vec![0; slots],
+                evictable: vec![0; slots],
+                miss_positions: vec![0; k],
+            };
+            let count = (rows + workers - 1 - worker) / workers;
+            Mutex::new(Share { rows: vec![Row::new(slots, k); count], work })
+        };
+        Ok(Self { shares: (0..workers).map(share).collect(), threads, k })
+    }
+
+    /// Runs one step over the first rows, as many as `selection` has requests.
+    pub fn step(&mut self, selection: &Selection<'_>) -> Result<()> {
+        let (rows, k) = (selection.requests.len(), self.k);
+        let workers = self.shares.len();
+        let shares = &self.shares;
+        let run = |core: usize, _: usize| {
+            let Some(share) = shares.get(core) else { return };
+            // The lock is never contended, because each worker runs one share.
+            let mut share = share.lock().unwrap_or_else(PoisonError::into_inner);
+            let Share { rows: own, work } = &mut *share;
+            for (row, state) in (core..rows).step_by(workers).zip(own) {
+                let stable = selection.stable[row].clamp(0, work.mark.len() as i32);
+                state.begin(selection.requests[row]);
+                state.step(work, &selection.ids[row * k..][..k], stable);
+            }
+        };
+        // A single row runs on the caller's thread, as in the original.
+        let work = if rows > 1 { u64::MAX } else { 0 };
+        self.threads.launch(work, Some(&run), None)
+    }
+
+    /// Returns the buffer and the outputs of one row.
+    pub fn row(&mut self, row: usize) -> &Row {
+        let workers = self.shares.len();
+        let share = self.shares[row % workers].get_mut().unwrap_or_else(PoisonError::into_inner);
+        &share.rows[row / workers]
+    }
+}

@@ -1,0 +1,227 @@
+//! `avsg bench match --requests B`: whole batches, planned by vLLM-Ascend's host algorithm and by this
+//! operator's engine on equal threads, in one run.
+
+use std::hint::black_box;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use avsg::Error;
+use avsg::cpus::allowed_cpus;
+use avsg::engine::MachineChoice;
+use clap::Args;
+use serde::Serialize;
+
+use super::planners::{EnginePlanner, PerTokenLru, Planner, Sizes, fill_batch};
+use super::stats::summary;
+use super::workload::Workload;
+use super::{Host, short};
+use crate::command::geometry::TableOptions;
+use crate::command::output::{self, Sinks};
+use crate::trace::Trace;
+
+/// Steps that run first and are not timed.
+const WARM_UP: usize = 40;
+/// Steps of one planner's turn.
+const BLOCK: usize = 20;
+/// The pause before a turn, in which the idle threads of the last planner fall asleep.
+const PAUSE: Duration = Duration::from_millis(2);
+
+/// Options of a race of whole batches.
+#[derive(Args, Debug)]
+pub struct Options {
+    /// B, the requests of a batch, 1 to 64: races whole batches against the algorithm and the threads
+    /// of vLLM-Ascend's host function lru_resident_compact, with tables of the kind wide
+    #[arg(long, value_name = "B")]
+    pub requests: Option<usize>,
+    /// N_q, the tokens of a request in one step, 1 to 8; with --requests only
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "requests")]
+    tokens: usize,
+    /// Threads of each planner, 1 to 64; with --requests only [default: 8, or the CPUs that this
+    /// process may use if they are fewer]
+    #[arg(long, value_name = "N", requires = "requests")]
+    threads: Option<usize>,
+}
+
+/// What `avsg bench match` has in common for rows and for whole batches.
+pub struct Common<'a> {
+    /// The workload of every request.
+    pub workload: &'a Workload,
+    /// The values of K.
+    pub k: &'a [usize],
+    /// The slots of each buffer.
+    pub slots: &'a [u32],
+    /// The table's options.
+    pub table: TableOptions,
+    /// The vector machine of this operator.
+    pub machine: MachineChoice,
+    /// Steps to time.
+    pub steps: usize,
+    /// Where the results go.
+    pub sinks: &'a Sinks,
+}
+
+#[derive(Serialize)]
+struct Report {
+    machine: Host,
+    workload: String,
+    requests: usize,
+    tokens: usize,
+    threads: usize,
+    rows: Vec<Row>,
+}
+
+/// The results of one planner at one K and S.
+#[derive(Serialize)]
+struct Row {
+    k: usize,
+    slots: u32,
+    planner: String,
+    /// Buffers of S slots that the planner has.
+    buffers: usize,
+    steps: usize,
+    misses_per_step: f64,
+    median_us: f64,
+    trimmed_mean_us: f64,
+    first_decile_us: f64,
+    /// The first planner's median divided by this one's.
+    median_ratio: f64,
+    /// The first planner's first decile divided by this one's.
+    first_decile_ratio: f64,
+}
+
+fn check(what: &'static str, value: usize, max: usize, remedy: &'static str) -> Result<()> {
+    if (1..=max).contains(&value) {
+        return Ok(());
+    }
+    Err(Error::invalid(what, value, format!("it must be 1..={max}"), remedy).into())
+}
+
+/// Runs the race of batches of `requests` requests and prints it.
+pub fn run(options: &Options, requests: usize, common: &Common<'_>) -> Result<()> {
+    check("--requests", requests, 64, "choose 8, for example")?;
+    check("--tokens", options.tokens, 8, "choose 1 without drafts, 4 with three drafts")?;
+    let threads = options.threads.unwrap_or_else(|| allowed_cpus().len().clamp(1, 8));
+    check("--threads", threads, 64, "choose the cores of the machine")?;
+    if let Some(plot) = &common.sinks.plot {
+        let limit = "a race of whole batches draws no chart";
+        return Err(Error::invalid("--plot", plot.display(), limit, "leave it out").into());
+    }
+    let tokens = options.tokens;
+    let all = common.workload.streams(requests, (common.steps + WARM_UP) * tokens)?;
+    let ids = all.iter().flat_map(|t| &t.ids).max().map_or(1, |&id| id.max(0) as usize + 1);
+    let sizes = Sizes { requests, tokens, threads, ids };
+    let mut rows = Vec::new();
+    for &slots in common.slots {
+        for &k in common.k {
+            if k > all[0].k || k > slots as usize {
+                eprintln!("skipped: K = {k}, the trace has {} ids, S = {slots}", all[0].k);
+                continue;
+            }
+            let traces = all.iter().map(|t| t.take_k(k)).collect::<avsg::Result<Vec<_>>>()?;
+            rows.extend(measure(&traces, &sizes, slots, common)?);
+        }
+    }
+    if rows.is_empty() {
+        let value = format!("{:?} with --slots {:?}", common.k, common.slots);
+        let limit = format!("one K must be in 1..={} and at most one of the S", all[0].k);
+        return Err(Error::invalid("--k", value, limit, "choose a smaller K or larger S").into());
+    }
+    let (machine, workload) = (Host::detect(), common.workload.name());
+    let report = Report { machine, workload, requests, tokens, threads, rows };
+    let json = common.sinks.json.as_deref();
+    if !output::is_stdout(json) {
+        print(&report);
+    }
+    json.map_or(Ok(()), |to| output::json(to, &report))
+}
+
+/// Races the planners at one K and S. A table for each request needs N_q * K slots and is left out
+/// if S is smaller.
+fn measure(traces: &[Trace], sizes: &Sizes, slots: u32, common: &Common<'_>) -> Result<Vec<Row>> {
+    let k = traces[0].k;
+    let engine = |tokens: usize| -> Result<EnginePlanner> {
+        EnginePlanner::new(sizes, common.table.params(k, tokens, slots, 0)?, common.machine)
+    };
+    let tokens = sizes.requests * sizes.tokens;
+    let mut planners: Vec<(String, usize, Box<dyn Planner>)> = Vec::new();
+    let lru = PerTokenLru::new(sizes, k, slots as usize)?;
+    planners.push(("lru_resident_compact".into(), tokens, Box::new(lru)));
+    let own = engine(1)?;
+    planners.push((format!("AVSG {}, per token", own.machine()), tokens, Box::new(own)));
+    if sizes.tokens > 1 && sizes.tokens * k <= slots as usize {
+        let shared = engine(sizes.tokens)?;
+        let name = format!("AVSG {}, per request", shared.machine());
+        planners.push((name, sizes.requests, Box::new(shared)));
+    }
+    let steps = traces[0].steps / sizes.tokens;
+    let mut times = vec![Vec::with_capacity(steps); planners.len()];
+    let mut misses = vec![0; planners.len()];
+    let mut ids = Vec::new();
+    for (round, from) in (0..steps).step_by(BLOCK).enumerate() {
+        for turn in 0..planners.len() {
+            let index = (round + turn) % planners.len();
+            let planner = &mut planners[index].2;
+            thread::sleep(PAUSE);
+            for step in from..steps.min(from + BLOCK) {
+                fill_batch(traces, sizes.tokens, step, &mut ids);
+                let start = Instant::now();
+                planner.plan(black_box(&ids))?;
+                let time = start.elapsed();
+                if step >= WARM_UP {
+                    times[index].push(time.as_secs_f64() * 1e6);
+                    misses[index] += planner.misses();
+                }
+            }
+        }
+    }
+    let all: Vec<_> = times.iter_mut().map(|t| summary(t)).collect();
+    let row = |(index, (planner, buffers, _)): (usize, (String, usize, _))| Row {
+        k,
+        slots,
+        planner,
+        buffers,
+        steps: steps - WARM_UP,
+        misses_per_step: misses[index] as f64 / (steps - WARM_UP) as f64,
+        median_us: all[index].median,
+        trimmed_mean_us: all[index].trimmed_mean,
+        first_decile_us: all[index].first_decile,
+        median_ratio: all[0].median / all[index].median,
+        first_decile_ratio: all[0].first_decile / all[index].first_decile,
+    };
+    Ok(planners.into_iter().enumerate().map(row).collect())
+}
+
+fn print(report: &Report) {
+    let Host { cpu, cores, .. } = &report.machine;
+    let Report { requests, tokens, threads, .. } = report;
+    println!("{cpu} ({}), {}", output::count(*cores, "core"), report.workload);
+    println!("B = {requests}, N_q = {tokens}, {} each", output::count(*threads, "thread"));
+    let mut table = output::table([
+        "K",
+        "S",
+        "planner",
+        "buffers",
+        "misses/step",
+        "median us",
+        "trimmed mean us",
+        "first decile us",
+    ]);
+    for row in &report.rows {
+        table.add_row([
+            row.k.to_string(),
+            row.slots.to_string(),
+            row.planner.clone(),
+            row.buffers.to_string(),
+            format!("{:.1}", row.misses_per_step),
+            format!("{} ({}x)", short(row.median_us), short(row.median_ratio)),
+            short(row.trimmed_mean_us),
+            format!("{} ({}x)", short(row.first_decile_us), short(row.first_decile_ratio)),
+        ]);
+    }
+    println!("{table}");
+    println!(
+        "(x) is how many times as fast as lru_resident_compact a planner is. \"Per token\" has a buffer for\n\
+         each token, as lru_resident_compact has; \"per request\" has one for all tokens of a request."
+    );
+}

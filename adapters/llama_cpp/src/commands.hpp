@@ -8,3 +8,6 @@ int compare(Arguments arguments);
 
 // Records which ids an indexer selects. Returns the exit status.
 int record(Arguments arguments);
+
+// Times a token with all rows resident, with every selected row copied, and with AVSG. Returns the exit status.
+int compare_settings(Arguments arguments);

@@ -25,11 +25,11 @@ avsg_i32s array(const std::vector<int32_t> &values) { return {values.data(), val
 
 // The arrays of a batch with one request.
 struct OneRequest {
-    std::vector<int32_t> cu_q, state{0}, generation{1}, stable_len, seq_len;
+    std::vector<int32_t> cu_q, state{0}, generation, stable_len, seq_len;
     avsg_batch batch = sized<avsg_batch>();
 
-    OneRequest(const std::vector<int32_t> &ids, int32_t rows, int32_t stable, int32_t length)
-        : cu_q{0, rows}, stable_len{stable}, seq_len{length} {
+    OneRequest(const std::vector<int32_t> &ids, int32_t rows, int32_t number, int32_t stable, int32_t length)
+        : cu_q{0, rows}, generation{number}, stable_len{stable}, seq_len{length} {
         batch.ids = array(ids);
         batch.k = batch.ids_stride = ids.size() / static_cast<size_t>(rows);
         batch.cu_q = array(cu_q);
@@ -96,20 +96,24 @@ void Group::start(const Settings &settings, uint32_t k, const std::vector<ggml_t
 void Group::begin(int32_t stable) {
     stable_ = stable;
     step_++;
+    times = Times();
     attended_.assign(layers_.size(), false);
 }
 
 void Group::take_fresh(const RowsWritten &rows) {
     size_t layer = index_of(rows.layer);
     auto &fresh = fresh_[layer];
-    drawn_ = static_cast<int32_t>(rows.cells.size());
-    fresh.resize(rows.cells.size() * row_bytes_);
-    for (size_t g = 0; g < rows.cells.size(); g++) {
-        if (rows.cells[g] != stable_ + static_cast<int64_t>(g)) {
-            throw std::runtime_error("token " + std::to_string(stable_ + static_cast<int64_t>(g)) + " is in cell " +
-                                     std::to_string(rows.cells[g]) + "; ids are cells only if both count alike");
+    {
+        Lap lap(times.harness);
+        drawn_ = static_cast<int32_t>(rows.cells.size());
+        fresh.resize(rows.cells.size() * row_bytes_);
+        for (size_t g = 0; g < rows.cells.size(); g++) {
+            if (rows.cells[g] != stable_ + static_cast<int64_t>(g)) {
+                throw std::runtime_error("token " + std::to_string(stable_ + static_cast<int64_t>(g)) + " is in cell " +
+                                         std::to_string(rows.cells[g]) + "; ids are cells only if both count alike");
+            }
+            std::memcpy(&fresh[g * row_bytes_], row_of(rows.cache, static_cast<size_t>(rows.cells[g])), row_bytes_);
         }
-        std::memcpy(&fresh[g * row_bytes_], row_of(rows.cache, static_cast<size_t>(rows.cells[g])), row_bytes_);
     }
     if (layer > 0) attend(layer);
 }
@@ -131,8 +135,12 @@ void Group::select(const IdsSelected &selected) {
 
 void Group::plan() {
     bool missed = settings_.fault == Fault::MissedInvalidation;
-    OneRequest request(ids_, drawn_, missed ? -1 : stable_, stable_ + drawn_);
-    CHECK(avsg_engine_plan(engine_, &request.batch, plan_, nullptr));
+    OneRequest request(ids_, drawn_, settings_.every_row ? step_ : 1, missed ? -1 : stable_, stable_ + drawn_);
+    {
+        Lap lap(times.plan);
+        CHECK(avsg_engine_plan(engine_, &request.batch, plan_, nullptr));
+    }
+    Lap lap(times.harness);
     count();
 }
 
@@ -140,9 +148,13 @@ void Group::count() {
     auto counters = sized<avsg_plan_counters>();
     CHECK(avsg_plan_get_counters(plan_, &counters));
     size_t layers = layers_.size();
+    step_bytes_ = counters.misses * row_bytes_;
+    counts.bytes += step_bytes_ * layers;
     counts.selected += counters.selected * layers;
     counts.missed += counters.misses * layers;
-    if (settings_.fault != Fault::MissedInvalidation) {
+    if (settings_.every_row) {
+        occupant_.assign(occupant_.size(), -1);
+    } else if (settings_.fault != Fault::MissedInvalidation) {
         for (int32_t &id : occupant_) {
             if (id < stable_) continue;
             counts.invalidated += layers;
@@ -157,16 +169,26 @@ void Group::count() {
 }
 
 void Group::attend(size_t layer) {
-    ggml_tensor *cache = caches_[layer];
-    // Every byte 255 is a NaN in each float format, so that one row read too many spoils the logits.
-    std::memset(cache->data, 0xFF, ggml_nbytes(cache));
     if (settings_.fault == Fault::MissedInvalidation) {
         for (size_t g = 0; g < static_cast<size_t>(drawn_); g++) {
             CHECK(avsg_pool_write_row(pool_, layer, static_cast<size_t>(stable_) + g, &fresh_[layer][g * row_bytes_], row_bytes_));
         }
     }
     avsg_fresh fresh = fresh_of(fresh_[layer]);
-    CHECK(avsg_engine_transfer(engine_, plan_, layer, &fresh, nullptr));
+    {
+        Lap lap(times.copy);
+        CHECK(avsg_engine_transfer(engine_, plan_, layer, &fresh, nullptr));
+    }
+    put_back(layer);
+    append(layer);
+    attended_[layer] = true;
+}
+
+void Group::put_back(size_t layer) {
+    Lap lap(times.harness);
+    ggml_tensor *cache = caches_[layer];
+    // Every byte 255 is a NaN in each float format, so that one row read too many spoils the logits.
+    std::memset(cache->data, 0xFF, ggml_nbytes(cache));
     auto buffer = sized<avsg_buffer>();
     CHECK(avsg_engine_buffer(engine_, layer, 0, &buffer));
     size_t k = ids_.size() / static_cast<size_t>(drawn_);
@@ -179,14 +201,13 @@ void Group::attend(size_t layer) {
         const auto *held = static_cast<const uint8_t *>(buffer.base) + static_cast<size_t>(slot) * buffer.slot_stride;
         std::memcpy(row_of(cache, static_cast<size_t>(ids_[at])), held, row_bytes_);
     }
-    append(layer);
-    attended_[layer] = true;
 }
 
 void Group::append(size_t layer) {
     if (settings_.fault == Fault::MissedInvalidation) return;
     if (settings_.fault == Fault::StaleRow && step_ == settings_.fault_step) return;
-    OneRequest request(ids_, drawn_, stable_, stable_ + drawn_);
+    Lap lap(times.copy);
+    OneRequest request(ids_, drawn_, settings_.every_row ? step_ : 1, stable_, stable_ + drawn_);
     avsg_fresh fresh = fresh_of(fresh_[layer]);
     CHECK(avsg_engine_append(engine_, &request.batch, layer, &fresh, nullptr));
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "hook.hpp"
+#include "times.hpp"
 
 #include <avsg.h>
 
@@ -21,12 +22,14 @@ struct Settings {
     uint32_t tokens = 1;    // N_q
     uint32_t context = 0;   // rows of the host pool
     Fault fault = Fault::None;
+    bool every_row = false;  // empties the table at each step, so that every selected row is copied
     int fault_step = 5;     // the step, from 1, of the faults that happen once
 };
 
 // Sums over steps; rows are counted in each layer that reads them.
 struct Counts {
     size_t selected = 0, missed = 0, evicted = 0, invalidated = 0;
+    size_t bytes = 0;  // of the missed rows
 };
 
 // Layers with one indexer: one pool, one engine and one plan. The first layer has the indexer.
@@ -59,18 +62,24 @@ class Group {
     void finish() const;
 
     Counts counts;
+    Times times;  // of the last step
+
+    // The bytes that the last step copied in each layer.
+    size_t step_bytes() const { return step_bytes_; }
+    size_t layers() const { return layers_.size(); }
 
   private:
     size_t index_of(int layer) const;
     void plan();
     void attend(size_t layer);
+    void put_back(size_t layer);
     void append(size_t layer);
     void count();
 
     std::vector<int> layers_;
     Settings settings_;
     std::vector<ggml_tensor *> caches_;
-    size_t row_bytes_ = 0;
+    size_t row_bytes_ = 0, step_bytes_ = 0;
     int32_t stable_ = 0, drawn_ = 0;
     int step_ = 0;  // counts from 1
     std::vector<bool> attended_;

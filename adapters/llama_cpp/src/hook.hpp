@@ -4,7 +4,6 @@
 #include <ggml.h>
 
 #include <cstdint>
-#include <map>
 #include <string>
 #include <vector>
 

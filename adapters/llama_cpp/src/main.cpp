@@ -14,6 +14,8 @@ const char *const USAGE =
     "avsg_llama compare MODEL.gguf [--slots S] [--k K] [--tokens N_q] [--prompt TOKENS] [--steps N] [--seed N]\n"
     "                              [--threads N] [--fault wrong-slot|stale-row|missed-invalidation]\n"
     "  decodes a random text with and without AVSG and compares every logit; exit status 1 if one differs\n"
+    "avsg_llama settings MODEL.gguf [--slots S] [--k K] [--prompt TOKENS] [--steps N] [--seed N] [--threads N]\n"
+    "  times a token with all rows resident, with every selected row copied, and with AVSG, also over emulated links\n"
     "avsg_llama record MODEL.gguf PROMPT.txt OUT.npz [--ids] [--steps N] [--follow PROMPT_TOKENS] [--tokens N_q]\n"
     "                              [--layer N] [--behind N] [--k K] [--threads N]\n"
     "  records the ids that an indexer selects while the model continues the prompt; --ids: the file lists token ids;\n"
@@ -37,6 +39,7 @@ int main(int argc, char **argv) {
         Arguments arguments(argc - 1, argv + 1, {"--ids"});
         if (command == "compare") return compare(arguments);
         if (command == "record") return record(arguments);
+        if (command == "settings") return compare_settings(arguments);
     } catch (const std::exception &e) {
         std::fprintf(stderr, "avsg_llama: %s\n", e.what());
         return 2;

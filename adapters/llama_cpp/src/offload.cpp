@@ -56,6 +56,26 @@ Counts Offload::counts() const {
         sum.missed += group->counts.missed;
         sum.evicted += group->counts.evicted;
         sum.invalidated += group->counts.invalidated;
+        sum.bytes += group->counts.bytes;
+    }
+    return sum;
+}
+
+Times Offload::times() const {
+    Times sum;
+    for (const auto &group : groups_) {
+        sum.plan += group->times.plan;
+        sum.copy += group->times.copy;
+        sum.harness += group->times.harness;
+    }
+    return sum;
+}
+
+double Offload::charge(double latency, double bytes_per_second) const {
+    double sum = 0;
+    for (const auto &group : groups_) {
+        double one = latency + static_cast<double>(group->step_bytes()) / bytes_per_second;
+        sum += one * static_cast<double>(group->layers());
     }
     return sum;
 }

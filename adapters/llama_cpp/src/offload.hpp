@@ -21,6 +21,10 @@ class Offload : public Observer {
     void ids_selected(const IdsSelected &selected) override;
 
     Counts counts() const;
+    Times times() const;  // of the last step
+
+    // The seconds that the last step's copies take on a link, each layer's by itself.
+    double charge(double latency, double bytes_per_second) const;
     size_t layers() const { return caches_.size(); }
     size_t indexers() const { return groups_.size(); }
     uint32_t k() const { return k_; }

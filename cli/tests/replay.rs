@@ -11,6 +11,9 @@ use npyz::npz::NpzArchive;
 
 const SAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/data/nomicon-4k-k256.npz");
 
+/// Recorded by `adapters/llama_cpp` from a model with random weights.
+const LLAMA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/data/llama-deepseek32-k64.npz");
+
 fn avsg(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_avsg")).args(args).output().expect("the program starts")
 }
@@ -98,6 +101,17 @@ fn replay_and_check(args: &[&str], name: &str) -> serde_json::Value {
         assert_eq!(json["verified_rows"].as_u64(), Some(trace.ids.len() as u64));
     }
     json
+}
+
+#[test]
+fn a_trace_recorded_from_llama_cpp_replays_exactly() {
+    let output = avsg(&["replay", LLAMA, "--slots", "256", "--json", "-"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON alone");
+    assert_eq!(
+        (json["wrong_rows"].as_u64(), json["verified_rows"].as_u64()),
+        (Some(0), Some(48 * 4 * 64))
+    );
 }
 
 #[test]

@@ -1,0 +1,13 @@
+// The subcommands of avsg_llama.
+#pragma once
+
+#include "arguments.hpp"
+
+// Decodes the same text with and without AVSG and compares the logits. Returns the exit status.
+int compare(Arguments arguments);
+
+// Records which ids an indexer selects. Returns the exit status.
+int record(Arguments arguments);
+
+// Times a token with all rows resident, with every selected row copied, and with AVSG. Returns the exit status.
+int compare_settings(Arguments arguments);

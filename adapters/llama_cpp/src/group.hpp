@@ -1,0 +1,93 @@
+// One indexer and the layers that use its ids, with their KV rows behind AVSG.
+#pragma once
+
+#include "hook.hpp"
+#include "times.hpp"
+
+#include <avsg.h>
+
+#include <string>
+#include <vector>
+
+// A mistake that is made on purpose, to show that the comparison notices it.
+enum class Fault {
+    None,
+    WrongSlot,           // one row of one step comes through another row's slot
+    StaleRow,            // the rows of one step do not reach the host pool
+    MissedInvalidation,  // slots of rejected drafts stay valid while their rows are computed anew
+};
+
+struct Settings {
+    uint32_t slots = 128;   // S
+    uint32_t tokens = 1;    // N_q
+    uint32_t context = 0;   // rows of the host pool
+    Fault fault = Fault::None;
+    bool every_row = false;  // empties the table at each step, so that every selected row is copied
+    int fault_step = 5;     // the step, from 1, of the faults that happen once
+};
+
+// Sums over steps; rows are counted in each layer that reads them.
+struct Counts {
+    size_t selected = 0, missed = 0, evicted = 0, invalidated = 0;
+    size_t bytes = 0;  // of the missed rows
+};
+
+// Layers with one indexer: one pool, one engine and one plan. The first layer has the indexer.
+class Group {
+  public:
+    explicit Group(int first) : layers_{first} {}
+    ~Group();
+    Group(const Group &) = delete;
+    Group &operator=(const Group &) = delete;
+
+    void add(int layer) { layers_.push_back(layer); }
+    bool has(int layer) const;
+    int first() const { return layers_.front(); }
+
+    // Creates the pool and the engine, and moves the rows of the prompt to the pool. `caches` has the
+    // rows of each layer of the model.
+    void start(const Settings &settings, uint32_t k, const std::vector<ggml_tensor *> &caches, int32_t length);
+
+    // Sets the number of tokens whose rows are final before the next step.
+    void begin(int32_t stable);
+
+    // Keeps the rows that a step has just written to a layer. A layer that follows is attended to at
+    // once, because the ids are known.
+    void take_fresh(const RowsWritten &rows);
+
+    // Plans the step, and leaves in the first layer's cache only what the slots hold.
+    void select(const IdsSelected &selected);
+
+    // Checks that every layer has had its step.
+    void finish() const;
+
+    Counts counts;
+    Times times;  // of the last step
+
+    // The bytes that the last step copied in each layer.
+    size_t step_bytes() const { return step_bytes_; }
+    size_t layers() const { return layers_.size(); }
+
+  private:
+    size_t index_of(int layer) const;
+    void plan();
+    void attend(size_t layer);
+    void put_back(size_t layer);
+    void append(size_t layer);
+    void count();
+
+    std::vector<int> layers_;
+    Settings settings_;
+    std::vector<ggml_tensor *> caches_;
+    size_t row_bytes_ = 0, step_bytes_ = 0;
+    int32_t stable_ = 0, drawn_ = 0;
+    int step_ = 0;  // counts from 1
+    std::vector<bool> attended_;
+    avsg_pool *pool_ = nullptr;
+    avsg_engine *engine_ = nullptr;
+    avsg_plan *plan_ = nullptr;
+    avsg_plan_arrays out_{};
+    std::vector<int32_t> ids_;
+    std::vector<std::vector<uint8_t>> fresh_;  // of each layer
+    std::vector<int32_t> occupant_;            // the id of each slot, or -1
+};

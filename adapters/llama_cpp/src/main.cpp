@@ -1,0 +1,49 @@
+// avsg_llama: a DSA model of llama.cpp decodes with its KV rows behind AVSG, or its selections are recorded.
+#include "commands.hpp"
+
+#include <avsg.h>
+#include <llama.h>
+
+#include <cstdio>
+#include <exception>
+#include <string>
+
+namespace {
+
+const char *const USAGE =
+    "avsg_llama compare MODEL.gguf [--slots S] [--k K] [--tokens N_q] [--prompt TOKENS] [--steps N] [--seed N]\n"
+    "                              [--threads N] [--fault wrong-slot|stale-row|missed-invalidation]\n"
+    "  decodes a random text with and without AVSG and compares every logit; exit status 1 if one differs\n"
+    "avsg_llama settings MODEL.gguf [--slots S] [--k K] [--prompt TOKENS] [--steps N] [--seed N] [--threads N]\n"
+    "  times a token with all rows resident, with every selected row copied, and with AVSG, also over emulated links\n"
+    "avsg_llama record MODEL.gguf PROMPT.txt OUT.npz [--ids] [--steps N] [--follow PROMPT_TOKENS] [--tokens N_q]\n"
+    "                              [--layer N] [--behind N] [--k K] [--threads N]\n"
+    "  records the ids that an indexer selects while the model continues the prompt; --ids: the file lists token ids;\n"
+    "  --follow: the first tokens of the file are the prompt, and the others are decoded, N_q in each step\n";
+
+// Passes on what llama.cpp reports as an error.
+void log_errors(ggml_log_level level, const char *text, void *) {
+    if (level == GGML_LOG_LEVEL_ERROR) std::fputs(text, stderr);
+}
+
+}  // namespace
+
+int main(int argc, char **argv) {
+    std::string command = argc > 1 ? argv[1] : "";
+    llama_log_set(log_errors, nullptr);
+    try {
+        if (avsg_abi_version() != AVSG_ABI_VERSION) {
+            throw std::runtime_error("libavsg has interface " + std::to_string(avsg_abi_version()) + ", this program " +
+                                     std::to_string(AVSG_ABI_VERSION) + "; build it again");
+        }
+        Arguments arguments(argc - 1, argv + 1, {"--ids"});
+        if (command == "compare") return compare(arguments);
+        if (command == "record") return record(arguments);
+        if (command == "settings") return compare_settings(arguments);
+    } catch (const std::exception &e) {
+        std::fprintf(stderr, "avsg_llama: %s\n", e.what());
+        return 2;
+    }
+    std::fputs(USAGE, command == "--help" ? stdout : stderr);
+    return command == "--help" ? 0 : 2;
+}

@@ -1,0 +1,40 @@
+// The layers of one context of llama.cpp with their KV rows behind AVSG.
+#pragma once
+
+#include "group.hpp"
+
+#include <memory>
+#include <set>
+#include <vector>
+
+// During the prompt it learns which layers there are. From `start` on it runs AVSG in every layer.
+class Offload : public Observer {
+  public:
+    // Moves the rows of a prompt of `length` tokens to the pools.
+    void start(const Settings &settings, int32_t length);
+
+    // Encloses a step whose tokens follow the first `stable` ones.
+    void begin(int32_t stable);
+    void finish() const;
+
+    void rows_written(const RowsWritten &rows) override;
+    void ids_selected(const IdsSelected &selected) override;
+
+    Counts counts() const;
+    Times times() const;  // of the last step
+
+    // The seconds that the last step's copies take on a link, each layer's by itself.
+    double charge(double latency, double bytes_per_second) const;
+    size_t layers() const { return caches_.size(); }
+    size_t indexers() const { return groups_.size(); }
+    uint32_t k() const { return k_; }
+
+  private:
+    Group &group_of(int layer);
+
+    std::vector<ggml_tensor *> caches_;  // of each layer, in the order of layers
+    std::set<int> indexers_;             // the layers that select ids
+    std::vector<std::unique_ptr<Group>> groups_;
+    uint32_t k_ = 0;
+    bool started_ = false;
+};

@@ -78,7 +78,7 @@ pub struct Options {
     #[arg(long, value_name = "N", default_value_t = 1000)]
     steps: usize,
     #[command(flatten)]
-    race: race::Options,
+    race: race::RaceOptions,
     #[command(flatten)]
     sinks: Sinks,
 }

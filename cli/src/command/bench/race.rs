@@ -29,7 +29,7 @@ const PAUSE: Duration = Duration::from_millis(2);
 
 /// Options of a race of whole batches.
 #[derive(Args, Debug)]
-pub struct Options {
+pub struct RaceOptions {
     /// B, the requests of a batch, 1 to 64: races whole batches against the algorithm and the threads
     /// of vLLM-Ascend's host function lru_resident_compact, with tables of the kind wide
     #[arg(long, value_name = "B")]
@@ -98,7 +98,7 @@ fn check(what: &'static str, value: usize, max: usize, remedy: &'static str) -> 
 }
 
 /// Runs the race of batches of `requests` requests and prints it.
-pub fn run(options: &Options, requests: usize, common: &Common<'_>) -> Result<()> {
+pub fn run(options: &RaceOptions, requests: usize, common: &Common<'_>) -> Result<()> {
     check("--requests", requests, 64, "choose 8, for example")?;
     check("--tokens", options.tokens, 8, "choose 1 without drafts, 4 with three drafts")?;
     let threads = options.threads.unwrap_or_else(|| allowed_cpus().len().clamp(1, 8));

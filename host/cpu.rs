@@ -3,5 +3,7 @@
 mod choose;
 mod device;
 pub mod machine;
+mod outputs;
 pub mod stage;
+mod transfer;
 pub mod worker_pool;

@@ -5,12 +5,15 @@
 
 #[path = "c_side/random_caller.rs"]
 mod random_caller;
+#[path = "c_side/shared_handles.rs"]
+mod shared_handles;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use avsg_capi::avsg_status::*;
 use avsg_testkit::splitmix::SplitMix64;
-use random_caller::{Kind, RandomCaller, Shared};
+use random_caller::RandomCaller;
+use shared_handles::{Kind, Shared};
 
 /// Returns the number of calls of a run.
 fn calls() -> usize {

@@ -5,40 +5,8 @@
 //! from which AscendC text is emitted. Both give the same bits, because every kernel keeps these
 //! laws. The first two are enforced by Rust's types, laws 3 to 9 by `avsg_linker::check` and the
 //! recorder, and law 10 by `avsg_linker::replay` and in part by [`emu`].
-//!
-//! 1. **Closed world.** Vectors, masks, scalars, tiles and columns are opaque. A kernel computes
-//!    with them only by the methods and operators of this trait, so a data-dependent Rust `if` does
-//!    not type-check. Constants of the geometry are ordinary Rust values.
-//! 2. **Uniform control.** Control flow is [`Machine::sweep`], [`Machine::repeat`],
-//!    [`Machine::when`] and [`Machine::bisect`]. Their bounds and conditions are run-time scalars,
-//!    which are the same in all lanes. `when` takes a condition, a scalar that is 0 or 1. A sweep
-//!    over an empty list runs no body, which takes the place of an early exit.
-//! 3. **Nesting.** Operations on lanes are inside a sweep. Control, and operations on whole
-//!    columns, lists or global words, are outside of sweeps. The body of a bisection has no effect,
-//!    because the number of its runs is not defined.
-//! 4. **Scope.** A value is used only inside the block that defines it. A loop carries values from
-//!    round to round in columns and lists, never in a Rust variable.
-//! 5. **One role per column and sweep.** In one sweep a column is streamed (`load`, `store`,
-//!    `item`), gathered, scattered or appended, and only one operation of the sweep scatters or
-//!    appends to it. No sweep gathers what it scatters, so the width of a tile cannot change a
-//!    result. Where two lanes scatter to one index, the later lane in list order wins.
-//!    [`Machine::step_life`] counts as a scatter although it also reads; its rule is idempotent.
-//! 6. **No overflow.** No vector operation overflows 32 bits in a live lane: it is not documented
-//!    whether a 910B wraps or saturates.
-//! 7. **Declared ranges.** Each column of words declares the range of its words, and each parameter
-//!    its own. Whatever a kernel writes is in the range of the column. A sweep that streams a
-//!    column is no longer than the column.
-//! 8. **Constants.** Shifts take 0 to 31 bits, `low_bits` takes 1 to 31, multipliers of `madd` are
-//!    in 0..2^15, and rules of `step_life` are idempotent.
-//! 9. **Indexed columns** have a length that is a power of two, because an index is reduced modulo
-//!    the length.
-//! 10. **Defined data.** An effect on a live lane does not depend on an undefined word. Scalars do
-//!     not overflow, lists do not outgrow their columns, and accesses to global memory are in
-//!     bounds.
-//!
-//! A lane is *live* if its number is below the length of its sweep. Undefined are: all other lanes,
-//! words that nothing wrote, words past the length of a list, and words of a column past the length
-//! of the last sweep that stored it.
+#![doc = ""]
+#![doc = include_str!("machine/laws.md")]
 //!
 //! Costs are those of an Ascend vector core, per vector of 64 lanes (one repeat, about one cycle)
 //! unless stated.

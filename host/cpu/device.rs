@@ -5,13 +5,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use avsg_device::memory::{clear_state, table_words};
 use avsg_device::params::{NO_STABLE_LEN, Params};
-use avsg_device::request::record;
 use avsg_device::sequential::Sequential;
-use avsg_device::stage_two::{RequestMisses, for_each_range};
 use avsg_device::work::work_words;
 
 use super::machine::Machine;
-use super::stage::{POSITION, ROW, SLOT, StageOne};
+use super::outputs::Outputs;
+use super::stage::StageOne;
+use super::transfer::Transfer;
 use super::worker_pool::WorkerPool;
 use crate::backend::Device;
 use crate::batch::{Batch, Layer, Step};
@@ -21,9 +21,8 @@ use crate::cpus::allowed_cpus;
 use crate::engine::Engine;
 use crate::mapping::{MIB2, Mapping};
 use crate::plan::Plan;
-use crate::pool::{HostPool, RowView};
+use crate::pool::HostPool;
 use crate::resources::{Config, Resources};
-use crate::rows::MAX_SEGMENTS;
 use crate::{Error, Result, geometry, memory};
 
 /// Words in a 64-byte cache line; columns of different workers share none.
@@ -278,138 +277,4 @@ fn copy_nanoseconds(resources: &Resources, rows: usize) -> u64 {
 /// for one request, which is not shared among cores.
 fn match_nanoseconds(batch: &Batch<'_>) -> u64 {
     if batch.requests() > 1 { (batch.rows() * batch.k * 4) as u64 } else { 0 }
-}
-
-/// The arrays of a plan, which the cores of a launch share.
-struct Outputs {
-    requests: usize,
-    k: usize,
-    cu_q: *const i32,
-    state: *const i32,
-    slot: *mut i32,
-    valid: *mut i32,
-    record: *mut i32,
-    miss: [*mut i32; 4],
-}
-
-// SAFETY: the engine's methods hold `&mut Plan` for the length of a launch. Cores write only the
-// parts of their requests, and read other parts after SyncAll.
-unsafe impl Sync for Outputs {}
-
-/// The output arrays of one request: slots, valid counts, miss list, record.
-type Parts<'a> = (&'a mut [i32], &'a mut [i32], [&'a mut [i32]; 4], &'a mut [i32]);
-
-impl Outputs {
-    /// Returns the arrays of a plan whose batch [`Plan::begin`] has set.
-    fn of(plan: &mut Plan) -> Self {
-        Self {
-            requests: plan.requests,
-            k: plan.k,
-            cu_q: plan.cu_q.as_ptr(),
-            state: plan.state.as_ptr(),
-            slot: plan.slot.as_mut_ptr(),
-            valid: plan.valid.as_mut_ptr(),
-            record: plan.record.as_mut_ptr(),
-            miss: plan.miss.each_mut().map(|m| m.as_mut_ptr()),
-        }
-    }
-
-    /// Returns the parts of one request, to write.
-    ///
-    /// # Safety
-    /// The rows `first..first + tokens` and the request are in the plan, and nothing else accesses
-    /// them while the result is in use.
-    unsafe fn parts(&self, request: usize, first: usize, tokens: usize, k: usize) -> Parts<'_> {
-        let slice = |at: *mut i32, from: usize, n: usize| {
-            // SAFETY: the ranges are in the plan and access is exclusive by the contract of
-            // `parts`; the arrays are as long as the plan's rows and requests.
-            unsafe { core::slice::from_raw_parts_mut(at.add(from), n) }
-        };
-        (
-            slice(self.slot, first * k, tokens * k),
-            slice(self.valid, first, tokens),
-            self.miss.map(|m| slice(m, first * k, tokens * k)),
-            slice(self.record, request * record::WORDS, record::WORDS),
-        )
-    }
-
-    fn word(at: *const i32, i: usize) -> usize {
-        // SAFETY: the callers, `misses` and `Transfer`, pass indices inside the plan's arrays.
-        unsafe { *at.add(i) as usize }
-    }
-
-    /// Returns one column of a request's miss list, after SyncAll.
-    fn misses(&self, request: usize, column: usize) -> &[i32] {
-        let n = Self::word(self.record, request * record::WORDS + record::TOTAL as usize);
-        let at = Self::word(self.cu_q, request) * self.k;
-        // SAFETY: Stage One wrote `n` entries there, and no core writes them after SyncAll.
-        unsafe { core::slice::from_raw_parts(self.miss[column].add(at), n) }
-    }
-}
-
-/// One launch of Stage Two, for one layer.
-struct Transfer<'a> {
-    resources: &'a Resources,
-    copier: Copier,
-    out: &'a Outputs,
-    layer: Layer<'a>,
-    rows: heapless::Vec<RowView<'a>, MAX_SEGMENTS>,
-}
-
-impl<'a> Transfer<'a> {
-    fn new(
-        resources: &'a Resources,
-        copier: Copier,
-        out: &'a Outputs,
-        layer: Layer<'a>,
-    ) -> Result<Self> {
-        let segments = resources.pool.format().as_slice().len();
-        let rows = (0..segments).map(|s| resources.pool.view(layer.number, s));
-        Ok(Self { resources, copier, out, layer, rows: rows.collect::<Result<_>>()? })
-    }
-
-    /// Copies the share of one core.
-    fn run(&self, core: usize) {
-        let (resources, out) = (self.resources, self.out);
-        let share = |r: usize| RequestMisses {
-            positions: out.misses(r, POSITION),
-            selected: (Outputs::word(out.cu_q, r + 1) - Outputs::word(out.cu_q, r)) * out.k,
-        };
-        let config = &resources.config;
-        for_each_range(
-            config.strategy,
-            core,
-            config.cores,
-            out.requests,
-            share,
-            |request, range| {
-                let slots = &out.misses(request, SLOT)[range.clone()];
-                let rows = &out.misses(request, ROW)[range];
-                let first = Outputs::word(out.cu_q, request);
-                let state = Outputs::word(out.state, request);
-                for (i, segment) in resources.pool.format().as_slice().iter().enumerate() {
-                    let Ok(to) = resources.buffer.view(state, self.layer.number, i) else { return };
-                    let source = |n: usize| match rows[n] {
-                        row @ 0.. => self.rows[i].ptr(row as usize),
-                        fresh => {
-                            let at = (first + !fresh as usize) * segment.stride;
-                            // `check::fresh` has checked that the slice holds every row of the batch.
-                            self.layer
-                                .fresh
-                                .map_or(core::ptr::null(), |f| f.segments[i][at..].as_ptr())
-                        }
-                    };
-                    // SAFETY: Stage One returns only rows of the pool and of this step, and slots below
-                    // S. A slot is in one miss of one request, so destinations are distinct. Pool,
-                    // buffer and fresh rows do not overlap, and no other thread or process writes these
-                    // rows (module `pool`).
-                    unsafe {
-                        self.copier.copy_rows(slots.len(), segment.bytes, source, |n| {
-                            to.ptr(slots[n] as usize)
-                        });
-                    }
-                }
-            },
-        );
-    }
 }

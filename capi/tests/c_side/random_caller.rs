@@ -10,26 +10,7 @@ use avsg_testkit::splitmix::SplitMix64;
 
 use avsg_capi_testkit::*;
 
-/// Handles of each kind that a run uses at a time; some of them are stale.
-pub const HANDLES_PER_KIND: usize = 4;
-
-/// State that the threads of a run share.
-pub struct Shared {
-    /// The handles as addresses, by [`Kind`].
-    pub handles: [[AtomicUsize; HANDLES_PER_KIND]; 3],
-    /// Calls made so far.
-    pub calls: AtomicUsize,
-    /// Calls after which every thread stops.
-    pub limit: usize,
-}
-
-/// Kinds of handles.
-#[derive(Clone, Copy, PartialEq)]
-pub enum Kind {
-    Pool,
-    Engine,
-    Plan,
-}
+use super::shared_handles::{HANDLES_PER_KIND, Kind, Shared};
 
 /// A thread that makes random calls, and what it has counted.
 pub struct RandomCaller<'a> {

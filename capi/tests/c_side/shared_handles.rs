@@ -1,0 +1,24 @@
+//! The handles that the threads of a random run share.
+
+use std::sync::atomic::AtomicUsize;
+
+/// Handles of each kind that a run uses at a time; some of them are stale.
+pub const HANDLES_PER_KIND: usize = 4;
+
+/// State that the threads of a run share.
+pub struct Shared {
+    /// The handles as addresses, by [`Kind`].
+    pub handles: [[AtomicUsize; HANDLES_PER_KIND]; 3],
+    /// Calls made so far.
+    pub calls: AtomicUsize,
+    /// Calls after which every thread stops.
+    pub limit: usize,
+}
+
+/// Kinds of handles.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Kind {
+    Pool,
+    Engine,
+    Plan,
+}

@@ -17,47 +17,7 @@ use avsg_linker::record::record_stage_one;
 use avsg_linker::tape::Param;
 
 /// A kernel that reads the fields of a request from memory, so that a test can set each of them.
-const ENTRY: &str = r#"
-namespace avsg {
-
-// Waits for all cores, as the cores of a step do.
-struct Waiting {
-    void WaitForAll() const { SyncAll<true>(); }
-};
-
-} // namespace avsg
-
-extern "C" __global__ __aicore__ void one_request(GM_ADDR ids, GM_ADDR blocks, GM_ADDR slot, GM_ADDR valid,
-    GM_ADDR missPos, GM_ADDR missId, GM_ADDR missSlot, GM_ADDR missRow, GM_ADDR record, GM_ADDR tables,
-    GM_ADDR rules, GM_ADDR fields)
-{
-    KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_MIX_AIV_1_0);
-    InitSocState();
-    using namespace avsg;
-    Gm gm;
-    gm.ids = Global<int32_t>(ids);
-    gm.blockTable = Global<int32_t>(blocks);
-    gm.slot = Global<int32_t>(slot);
-    gm.valid = Global<int32_t>(valid);
-    gm.missPos = Global<int32_t>(missPos);
-    gm.missId = Global<int32_t>(missId);
-    gm.missSlot = Global<int32_t>(missSlot);
-    gm.missRow = Global<int32_t>(missRow);
-    gm.record = Global<int32_t>(record);
-    gm.tables = Global<int32_t>(tables);
-    gm.rules = Global<half>(rules);
-    const GlobalTensor<int32_t> f = Global<int32_t>(fields);
-    Request q;
-FIELDS
-    q.turn = 3;
-    q.owner = true;
-    q.tableAt = 0;
-    stage_one::Setup(gm);
-    PipeBarrier<PIPE_ALL>();
-    stage_one::StageOne(gm, q, Waiting{});
-    PipeBarrier<PIPE_ALL>();
-}
-"#;
+const ENTRY: &str = include_str!("one_request.cpp.in");
 
 struct Emitted {
     text: StageOneText,

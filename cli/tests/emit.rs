@@ -110,6 +110,7 @@ fn emit_writes_every_kernel_and_the_same_bytes_again() {
     let output = write("emit", &one, &[]);
     write("emit", &two, &["--soc", "Ascend910B3", "--target", "ascendc"]);
     assert_eq!(files_below(&one), files_below(&two));
+    assert!(output.contains("code, estimated") && output.contains("cache has 16 KiB"), "{output}");
     for (name, args) in KERNELS {
         assert!(output.contains(name), "{output}");
         let text = fs::read_to_string(one.join(format!("{name}.cpp"))).expect("the kernel");

@@ -1,16 +1,18 @@
 //! Launches of single kernels that are timed by events.
 
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Result;
 use avsg::ascend::acl::owned::{Args, Binary, Context, DeviceMemory, Event, Stream};
 
+use super::watch::progress;
+
 /// The probe kernels, and a stream with two events for timing.
 pub struct Probe {
     pub context: Arc<Context>,
     pub stream: Stream,
-    binary: Arc<Binary>,
+    binaries: [Arc<Binary>; 2],
     start: Event,
     end: Event,
     /// Milliseconds that a wait for the stream takes at most.
@@ -18,15 +20,16 @@ pub struct Probe {
 }
 
 impl Probe {
-    /// Loads the compiled probe kernels of the file `kernels`.
-    pub fn new(context: &Arc<Context>, kernels: &Path) -> Result<Self> {
+    /// Loads the compiled probe kernels of two files. The second one has the kernel with SyncAll.
+    pub fn new(context: &Arc<Context>, kernels: &[PathBuf; 2], timeout: u32) -> Result<Self> {
+        let [vector, sync] = kernels.each_ref().map(|file| Binary::load(context, file));
         Ok(Self {
             context: Arc::clone(context),
             stream: Stream::new(context)?,
-            binary: Binary::load(context, kernels)?,
+            binaries: [vector?, sync?],
             start: Event::timing(context)?,
             end: Event::timing(context)?,
-            timeout: 20_000,
+            timeout: i32::try_from(timeout).unwrap_or(i32::MAX),
         })
     }
 
@@ -40,7 +43,9 @@ impl Probe {
         setting: [i32; 4],
         blocks: usize,
     ) -> Result<f64> {
-        let mut args = Args::new(self.binary.function(name)?, 2, 16)?;
+        let batch = name == c"avsg_probe_sync";
+        progress(&name.to_string_lossy());
+        let mut args = Args::new(self.binaries[usize::from(batch)].function(name)?, 2, 16)?;
         let mut words = [0; 16];
         for (bytes, word) in words.as_chunks_mut::<4>().0.iter_mut().zip(setting) {
             *bytes = word.to_ne_bytes();
@@ -48,7 +53,6 @@ impl Probe {
         let addresses = [from, to.address()];
         let current = self.context.bind()?;
         self.start.record(self.stream.raw())?;
-        let batch = name == c"avsg_probe_sync";
         // SAFETY: the probes write at most 256 bytes of `to`, they read only rows of `from` that the
         // caller has registered, and the call waits for the stream below.
         unsafe { args.launch(&addresses, &words, blocks, batch, self.stream.raw())? };

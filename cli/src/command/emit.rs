@@ -8,6 +8,7 @@ use anyhow::{Context, Result};
 use avsg::Error;
 use avsg::device::memory::table_words;
 use avsg::device::params::Params;
+use avsg_linker::ascendc::code_size::{INSTRUCTION_BYTES, INSTRUCTION_CACHE_BYTES};
 use avsg_linker::ascendc::kernels::{Abi, Kernels, kernels};
 use avsg_linker::ascendc::limits::UB_BYTES;
 use avsg_linker::ascendc::{Failed, stage_one};
@@ -142,7 +143,8 @@ pub fn write(dir: &Path, path: &str, bytes: &[u8]) -> Result<PathBuf> {
 }
 
 /// Prints the chip, the geometry, the bytes of a table, and for each file its lines, its bytes of
-/// unified buffer and the number of blocks that it may be launched with.
+/// unified buffer, its estimated bytes of instructions and the number of blocks that it may be
+/// launched with.
 pub fn print(p: &Params, soc: Soc, kernels: &Kernels) {
     println!("chip      {}: {} vector cores of dav-c220", soc.name, soc.cores);
     println!("geometry  {p}");
@@ -152,11 +154,13 @@ pub fn print(p: &Params, soc: Soc, kernels: &Kernels) {
         "lines",
         "unified buffer",
         "share of its 184 KiB",
+        "code, estimated",
         "blocks per launch",
     ]);
     for (name, text) in &kernels.headers {
         let lines = text.lines().count().to_string();
-        table.add_row([(*name).into(), lines, "-".into(), "-".into(), "-".into()]);
+        let none = || String::from("-");
+        table.add_row([(*name).into(), lines, none(), none(), none(), none()]);
     }
     for kernel in &kernels.kernels {
         let share = 100.0 * f64::from(kernel.ub_bytes) / f64::from(UB_BYTES);
@@ -171,8 +175,11 @@ pub fn print(p: &Params, soc: Soc, kernels: &Kernels) {
             kernel.text.lines().count().to_string(),
             format!("{} B", kernel.ub_bytes),
             format!("{share:.0} %"),
+            format!("{} B", INSTRUCTION_BYTES * kernels.instructions(kernel)),
             blocks,
         ]);
     }
     println!("{table}");
+    let cache = INSTRUCTION_CACHE_BYTES / 1024;
+    println!("code      every function inlined; a core's instruction cache has {cache} KiB");
 }

@@ -17,12 +17,8 @@ use super::options::{DeviceKind, Options};
 use super::probe::Probe;
 use super::report::Device;
 
-/// The sources of the probes. CANN reads one kernel type per source, so the probe with SyncAll has
-/// a source of its own.
-const PROBES: [(&str, &str); 2] = [
-    ("avsg_probes", concat!(include_str!("probes.h"), include_str!("probes.cpp"))),
-    ("avsg_probe_sync", concat!(include_str!("probes.h"), include_str!("probe_sync.cpp"))),
-];
+/// The name of the probes' file.
+const PROBES: &str = "avsg_probes";
 
 /// The device and the settings of a check.
 pub struct Harness {
@@ -58,11 +54,11 @@ impl Harness {
 
     /// Loads the probe kernels.
     pub fn probe(&self) -> Result<Probe> {
-        let files = PROBES.map(|(name, _)| match self.simulated {
-            true => self.kernels.join(format!("{name}.cpp")),
-            false => toolchain::object(&self.kernels, name),
-        });
-        Probe::new(&self.context, &files, self.timeout)
+        let file = match self.simulated {
+            true => self.kernels.join(format!("{PROBES}.cpp")),
+            false => toolchain::object(&self.kernels, PROBES),
+        };
+        Probe::new(&self.context, &file, self.timeout)
     }
 
     /// Returns an error on the simulator, whose times mean nothing.
@@ -116,17 +112,15 @@ pub fn build(options: &Options, chip: &str) -> Result<PathBuf> {
     let params = params(options);
     avsg::geometry::check(&params)?;
     let folder = simulated::emit(&params)?;
-    for (name, text) in PROBES {
-        let path = folder.join(format!("{name}.cpp"));
-        let temporary = path.with_extension(std::process::id().to_string());
-        fs::write(&temporary, text)?;
-        fs::rename(&temporary, &path).with_context(|| format!("writing {}", path.display()))?;
-    }
+    let path = folder.join(format!("{PROBES}.cpp"));
+    let temporary = path.with_extension(std::process::id().to_string());
+    fs::write(&temporary, include_str!("probes.cpp"))?;
+    fs::rename(&temporary, &path).with_context(|| format!("writing {}", path.display()))?;
     if options.simulated() {
         simulated::compile(&folder)?;
     } else {
         let kernels = KernelName::ALL.iter().filter_map(|kernel| kernel.entry().to_str().ok());
-        let names: Vec<_> = kernels.chain(PROBES.map(|(name, _)| name)).collect();
+        let names: Vec<_> = kernels.chain([PROBES]).collect();
         // An unknown chip is built for the usual one: all have the same vector cores.
         let soc = soc::find(chip).unwrap_or(soc::OF_THE_PAPER);
         Toolchain::find()?.build(&folder, &names, soc.name)?;

@@ -1,6 +1,6 @@
 //! Launches of single kernels that are timed by events.
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Result;
@@ -12,7 +12,7 @@ use super::watch::progress;
 pub struct Probe {
     pub context: Arc<Context>,
     pub stream: Stream,
-    binaries: [Arc<Binary>; 2],
+    binary: Arc<Binary>,
     start: Event,
     end: Event,
     /// Milliseconds that a wait for the stream takes at most.
@@ -20,13 +20,12 @@ pub struct Probe {
 }
 
 impl Probe {
-    /// Loads the compiled probe kernels of two files. The second one has the kernel with SyncAll.
-    pub fn new(context: &Arc<Context>, kernels: &[PathBuf; 2], timeout: u32) -> Result<Self> {
-        let [vector, sync] = kernels.each_ref().map(|file| Binary::load(context, file));
+    /// Loads the compiled probe kernels of the file `kernels`.
+    pub fn new(context: &Arc<Context>, kernels: &Path, timeout: u32) -> Result<Self> {
         Ok(Self {
             context: Arc::clone(context),
             stream: Stream::new(context)?,
-            binaries: [vector?, sync?],
+            binary: Binary::load(context, kernels)?,
             start: Event::timing(context)?,
             end: Event::timing(context)?,
             timeout: i32::try_from(timeout).unwrap_or(i32::MAX),
@@ -45,7 +44,7 @@ impl Probe {
     ) -> Result<f64> {
         let batch = name == c"avsg_probe_sync";
         progress(&name.to_string_lossy());
-        let mut args = Args::new(self.binaries[usize::from(batch)].function(name)?, 2, 16)?;
+        let mut args = Args::new(self.binary.function(name)?, 2, 16)?;
         let mut words = [0; 16];
         for (bytes, word) in words.as_chunks_mut::<4>().0.iter_mut().zip(setting) {
             *bytes = word.to_ne_bytes();

@@ -129,6 +129,31 @@ fn emit_writes_every_kernel_and_the_same_bytes_again() {
     }
 }
 
+/// The stand-in for CMake refuses a project that CANN would refuse, or whose kernels would hang.
+#[test]
+fn an_emitted_folder_builds_as_its_project_says() {
+    let dir = scratch("builds");
+    let (kernels, home) = (dir.join("kernels"), dir.join("cann"));
+    let output = write("emit", &kernels, &["--soc", "ascend910b4"]);
+    let modules = home.join("compiler/tikcpp/ascendc_kernel_cmake");
+    fs::create_dir_all(&modules).expect("a folder");
+    fs::write(modules.join("ascendc.cmake"), "").expect("a module");
+    let stand_in = concat!(env!("CARGO_MANIFEST_DIR"), "/../linker/tests/stand_in");
+    let command = output.lines().find(|line| line.trim().starts_with("cmake -S ")).expect("a hint");
+    run_tool(
+        Command::new("bash")
+            .args(["-ec", command])
+            .env("ASCEND_HOME_PATH", home)
+            .env("PATH", format!("{stand_in}:{}", env!("PATH"))),
+    );
+    for (name, _) in KERNELS {
+        let object = kernels.join(format!("fatbin/{name}/{name}.o"));
+        let object = fs::read_to_string(object).expect("an object");
+        let mix = if name == "avsg_step" { "_mix_aiv" } else { "" };
+        assert!(object.starts_with(&format!("// .ascend.meta.{name}{mix} for ascend910b4\n")));
+    }
+}
+
 /// Checks that every header that `text` includes is in `dir`, except for CANN's.
 fn check_includes(dir: &Path, text: &str) {
     let included = text.lines().filter_map(|line| line.strip_prefix("#include \""));

@@ -44,6 +44,7 @@ pub mod sys;
 pub use binary::compile_ahead;
 pub use entry::functions as entries;
 pub use entry::{resolve, symbol};
+pub use fault::LaunchFault;
 pub use kernel::{Device, Kernel, KernelFault};
 pub use options::Options;
 pub use session::Session;

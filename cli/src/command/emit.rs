@@ -13,6 +13,7 @@ use avsg_linker::ascendc::kernels::{Abi, Kernels, kernels};
 use avsg_linker::ascendc::limits::UB_BYTES;
 use avsg_linker::ascendc::{Failed, stage_one};
 use avsg_linker::soc::Soc;
+use avsg_linker::toolchain;
 use avsg_linker::ub::TooLarge;
 use clap::Args;
 
@@ -80,7 +81,8 @@ impl KernelOptions {
 /// Options of `avsg emit`.
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  avsg emit --soc ascend910b3 --slots 8192 --out kernels\n\n\
-                        The kernels include the written headers, and the headers include kernel_operator.h of CANN.")]
+                        The kernels include the written headers, and the headers include kernel_operator.h of CANN.\n\
+                        The written CMakeLists.txt builds them with CANN 8.5 or newer; an engine loads them from DIR.")]
 pub struct Options {
     /// Language of the kernels; ascendc is the only one
     #[arg(long, value_name = "TARGET", default_value = "ascendc")]
@@ -109,6 +111,8 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         for (name, text) in kernels.files() {
             write(dir, &name, text.as_bytes())?;
         }
+        let names: Vec<_> = kernels.kernels.iter().map(|kernel| kernel.name).collect();
+        write(dir, "CMakeLists.txt", toolchain::project(&names, soc.name).as_bytes())?;
     }
     print(&options.kernels.params()?, soc, &kernels);
     if options.plan {
@@ -116,7 +120,12 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     }
     match &options.out {
         Some(dir) => {
-            println!("{} files were written to {}", kernels.files().count(), dir.display())
+            let files = kernels.files().count() + 1;
+            println!(
+                "{files} files were written to {}; on a machine with CANN, build them with",
+                dir.display()
+            );
+            println!("  cmake -S {0} -B {0}/build && cmake --build {0}/build", dir.display());
         }
         None => println!("No file was written; pass --out DIR to write the kernels."),
     }

@@ -63,7 +63,7 @@ def stated():
 def lifetime():
     """Hit rates of the committed trace by table and rule."""
     trace, sizes = "tests/data/nomicon-4k-k256.npz", (256, 512, 1024)
-    answer = avsg("bench", "lifetime", "--trace", trace, "--slots", ",".join(map(str, sizes)))
+    answer = avsg("bench", "lifetime", trace, "--slots", ",".join(map(str, sizes)))
     wanted = [
         ("`paper`, L = 16", "paper", "constant", 16.0),
         ("`wide`, constant", "wide", "constant", 127.0),
@@ -83,7 +83,26 @@ def lifetime():
     return table(["policy", *(f"S = {s}" for s in sizes)], lines)
 
 
-TABLES = {f.__name__: f for f in (gather, variants, stated, lifetime)}
+def reuse():
+    """The paper's synthetic workload: the table `paper` beside its figures, and `wide` beside `paper` and exact LRU."""
+    answer = avsg("bench", "reuse")
+    other = avsg("bench", "reuse", "--primes", "7919,17")
+
+    def mean(slots, difference):
+        values = [difference(row) for row in answer["rows"] if row["slots"] == slots]
+        return f"{sum(values) / len(values):.1f}"
+
+    far = max(abs(row["wide_constant"] - row["lru"]) for row in answer["rows"])
+    return table(["difference in percentage points", "value"], [
+        ["`paper` and the paper's 18 figures, root mean square", f"{answer['rms']:.2f}"],
+        ["the same with `--primes 7919,17`", f"{other['rms']:.2f}"],
+        *([f"`wide` with constant lifetimes above `paper`, mean at S = {slots}",
+           mean(slots, lambda row: row["wide_constant"] - row["paper"])] for slots in (4096, 8192)),
+        ["`wide` with constant lifetimes and exact LRU, largest", f"{far:.2f}"],
+    ])
+
+
+TABLES = {f.__name__: f for f in (gather, variants, stated, lifetime, reuse)}
 
 
 def main():

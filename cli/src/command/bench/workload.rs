@@ -1,6 +1,6 @@
 //! The trace that a bench runs on: a recorded one, or the paper's synthetic workload.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::synth::{CONTEXT, Synth};
 use crate::trace::Trace;
@@ -8,6 +8,8 @@ use anyhow::Result;
 use avsg::Error;
 use clap::Args;
 
+/// Synthetic steps, if no number is given.
+const STEPS: usize = 1000;
 /// The ids of all requests of a race, which are kept in 2 GiB.
 const MAX_IDS: usize = 1 << 29;
 
@@ -16,20 +18,27 @@ const MAX_IDS: usize = 1 << 29;
 pub struct Workload {
     /// Recorded trace, .npy or .npz; every token is taken as a step of its own [default: the paper's
     /// synthetic workload with gamma 0.8, mu 0.5, K 2048 and 16384 ids of context]
-    #[arg(long, value_name = "TRACE")]
+    #[arg(value_name = "TRACE")]
     trace: Option<PathBuf>,
 }
 
 impl Workload {
+    /// Returns the recorded trace's file, if there is one.
+    pub fn path(&self) -> Option<&Path> {
+        self.trace.as_deref()
+    }
+
     /// Returns the name of the workload in results.
     pub fn name(&self) -> String {
         let stem = self.trace.as_ref().and_then(|path| path.file_stem());
         stem.map_or("synthetic gamma 0.8 mu 0.5".into(), |s| s.to_string_lossy().into_owned())
     }
 
-    /// Loads at most `steps` steps of one token each, with the ids of a token in random order. An
-    /// indexer's ids are not sorted, and sorted ids would make a matcher that sorts look faster.
-    pub fn load(&self, steps: usize) -> Result<Trace> {
+    /// Loads at most `steps` steps of one token each, with the ids of a token in random order; `None`
+    /// takes the whole trace, or [`STEPS`] synthetic steps. An indexer's ids are not sorted, and sorted
+    /// ids would make a matcher that sorts look faster.
+    pub fn load(&self, steps: impl Into<Option<usize>>) -> Result<Trace> {
+        let steps = steps.into().unwrap_or(if self.trace.is_some() { usize::MAX } else { STEPS });
         let trace = match &self.trace {
             Some(path) => Trace::read(path)?.as_mtp0(),
             None => {

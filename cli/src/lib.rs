@@ -1,5 +1,6 @@
 //! The parts of the program `avsg`: traces, workloads, baseline policies, charts and subcommands.
 
+mod array;
 pub mod baseline;
 mod command;
 pub mod draw;

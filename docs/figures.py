@@ -63,7 +63,7 @@ def stated():
 def lifetime():
     """Hit rates of the committed trace by table and rule."""
     trace, sizes = "tests/data/nomicon-4k-k256.npz", (256, 512, 1024)
-    answer = avsg("bench", "lifetime", "--trace", trace, "--slots", ",".join(map(str, sizes)))
+    answer = avsg("bench", "lifetime", trace, "--slots", ",".join(map(str, sizes)))
     wanted = [
         ("`paper`, L = 16", "paper", "constant", 16.0),
         ("`wide`, constant", "wide", "constant", 127.0),

@@ -9,6 +9,7 @@ use plotters::coord::Shift;
 use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
 
+use crate::output_file;
 use avsg::{Error, Result};
 
 /// Width and height of a chart in pixels.
@@ -121,9 +122,7 @@ fn save(path: &Path, draw: impl FnOnce(&Canvas<'_>) -> DrawResult<()>) -> Result
         let drawn = draw(&canvas).and_then(|()| Ok(canvas.present()?));
         drawn.map_err(|e| failed("draw", path, &e.to_string()))?;
     }
-    let remedy = "check that the folder exists, is writable and has free space";
-    let what = path.display().to_string();
-    std::fs::write(path, text).map_err(|source| Error::Os { call: "write", what, source, remedy })
+    output_file::write(path, text.as_bytes())
 }
 
 fn failed(what: &'static str, path: &Path, why: &str) -> Error {

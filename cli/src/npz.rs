@@ -3,7 +3,6 @@
 //! npyz reads and writes the headers. They are untrusted input, so their size and shape are checked
 //! before npyz multiplies the dimensions.
 
-use std::fs::File;
 use std::io::{Cursor, Read, Write};
 use std::path::Path;
 
@@ -11,6 +10,7 @@ use npyz::npz::{NpzArchive, NpzWriter};
 use npyz::{AutoSerialize, NpyHeader, Order, WriteOptions, WriterBuilder};
 
 use crate::array::{Array, Kind, wrong_kind};
+use crate::output_file;
 use avsg::{Error, Result};
 
 /// Bytes of the largest file and of the largest array that are read; 8 million steps of 64 ids fit.
@@ -122,49 +122,44 @@ fn check_header(bytes: &[u8]) -> std::result::Result<(), String> {
     Ok(())
 }
 
-/// A new `.npz` file. Only [`Writer::finish`] reports errors of the last writes; a drop ignores them.
+/// A new `.npz` file, which is in memory until [`Writer::finish`] writes it as a whole.
 pub(crate) struct Writer {
-    npz: NpzWriter<std::io::BufWriter<File>>,
-    path: String,
+    npz: NpzWriter<Cursor<Vec<u8>>>,
 }
 
 impl Writer {
-    /// Creates or replaces the file.
-    pub(crate) fn create(path: &Path) -> Result<Self> {
-        let name = path.display().to_string();
-        let npz = NpzWriter::create(path).map_err(|e| write_error("create", &name, e))?;
-        Ok(Self { npz, path: name })
+    /// Creates an archive without arrays.
+    pub(crate) fn new() -> Self {
+        Self { npz: NpzWriter::new(Cursor::new(Vec::new())) }
     }
 
-    /// Adds one array. It is serialised in memory first, because the compressor is slow with a write
-    /// per value.
+    /// Adds one array. It is serialised first, because the compressor is slow with a write per value.
     pub(crate) fn array<T: AutoSerialize + Copy>(
         &mut self,
         name: &str,
         shape: &[usize],
         data: &[T],
     ) -> Result<()> {
-        let failed = |e| write_error("write", &self.path, e);
+        let failed = |e| unserialised(name, e);
         let shape: Vec<u64> = shape.iter().map(|&d| d as u64).collect();
         let mut image = Vec::with_capacity(size_of_val(data) + 128);
         let options = WriteOptions::new().default_dtype().shape(&shape).writer(&mut image);
         let mut writer = options.begin_nd().map_err(failed)?;
         writer.extend(data.iter().copied()).and_then(|()| writer.finish()).map_err(failed)?;
         let zip = self.npz.zip_writer();
-        zip.start_file(format!("{name}.npy"), Default::default())
-            .map_err(|e| write_error("write", &self.path, e.into()))?;
+        zip.start_file(format!("{name}.npy"), Default::default()).map_err(|e| failed(e.into()))?;
         zip.write_all(&image).map_err(failed)
     }
 
-    /// Writes the directory of the archive and flushes the file.
-    pub(crate) fn finish(mut self) -> Result<()> {
-        let failed = |e| write_error("write", &self.path, e);
-        let mut file = self.npz.zip_writer().finish().map_err(|e| failed(e.into()))?;
-        file.flush().map_err(failed)
+    /// Writes the file.
+    pub(crate) fn finish(mut self, path: &Path) -> Result<()> {
+        let archive = self.npz.zip_writer().finish();
+        let bytes = archive.map_err(|e| unserialised("directory", e.into()))?;
+        output_file::write(path, bytes.get_ref())
     }
 }
 
-fn write_error(call: &'static str, path: &str, source: std::io::Error) -> Error {
-    let remedy = "check that the folder exists, is writable and has free space";
-    Error::Os { call, what: path.to_owned(), source, remedy }
+fn unserialised(array: &str, source: std::io::Error) -> Error {
+    let remedy = "write fewer steps";
+    Error::Os { call: "serialise", what: format!("array {array}"), source, remedy }
 }

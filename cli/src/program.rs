@@ -1,10 +1,9 @@
-//! The command line of `avsg`. The exit status is 0 for success, 2 for input that was refused, and 1
-//! for any other failure.
+//! The command line of `avsg`.
 
 use std::process::ExitCode;
 
 use crate::command::{bench, doctor, emit, estimate, info, opp, replay, synth};
-use avsg::Error;
+use crate::terminal;
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 
@@ -68,10 +67,5 @@ pub fn run() -> ExitCode {
             Ok(ExitCode::SUCCESS)
         }
     };
-    outcome.unwrap_or_else(|error| {
-        eprintln!("avsg: {error:#}");
-        let bad_input =
-            error.chain().any(|cause| cause.is::<Error>() || cause.is::<std::io::Error>());
-        ExitCode::from(if bad_input { 2 } else { 1 })
-    })
+    outcome.unwrap_or_else(|error| ExitCode::from(terminal::exit_status(&error)))
 }

@@ -75,12 +75,12 @@ impl Trace {
 
     /// Writes an `.npz` with `ids` and, if there is one, `stable`.
     pub fn write(&self, path: impl AsRef<Path>) -> Result<()> {
-        let mut out = Writer::create(path.as_ref())?;
+        let mut out = Writer::new();
         out.array("ids", &[self.steps, self.tokens, self.k], &self.ids)?;
         if let Some(stable) = &self.stable {
             out.array("stable", &[self.steps], stable)?;
         }
-        out.finish()
+        out.finish(path.as_ref())
     }
 
     /// Returns the largest id; `None` if every id is padding.
@@ -122,8 +122,9 @@ impl Trace {
     /// together, which preserves the reuse between rows.
     pub fn take_k(&self, k: usize) -> Result<Self> {
         if k == 0 || k > self.k {
-            let limit = format!("the trace has {} ids per token", self.k);
-            return Err(Error::invalid("k", k, limit, "choose 1 to that many"));
+            let limit =
+                format!("it must be 1..={}, because the trace has {0} ids per token", self.k);
+            return Err(Error::invalid("K", k, limit, "choose a number in this range"));
         }
         let hash = |id: i32| if id < 0 { u64::MAX } else { mix(id as u64 + GAMMA) };
         let mut ids = Vec::with_capacity(self.ids.len() / self.k * k);

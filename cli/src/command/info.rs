@@ -1,6 +1,5 @@
 //! `avsg info` computes the memory that a deployment needs, without allocating it.
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -17,7 +16,7 @@ use clap::Args;
 use serde::Serialize;
 
 use super::geometry::{DeviceOptions, RowOptions, TableOptions};
-use super::output;
+use super::output::{self, Cell, OutputOptions, Page};
 
 /// Options of `avsg info`.
 #[derive(Args, Debug)]
@@ -60,9 +59,8 @@ pub struct Options {
     page: u32,
     #[command(flatten)]
     device: DeviceOptions,
-    /// Write the results as JSON to this file; - is standard output
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    output: OutputOptions,
 }
 
 #[derive(Serialize)]
@@ -208,27 +206,28 @@ fn measure(options: &Options) -> Result<Report> {
 
 /// Computes the sizes and prints them.
 pub fn run(options: &Options) -> Result<ExitCode> {
+    options.output.check([], [])?;
     let report = measure(options)?;
-    let json = options.json.as_deref();
-    if !output::is_stdout(json) {
-        print(&report);
-    }
-    if let Some(to) = json {
-        output::json(to, &report)?;
-    }
+    options.output.write(&report, || page(&report))?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn print(report: &Report) {
+fn page(report: &Report) -> Page {
+    let mut page = Page::default();
     let Report { cpu, memory, geometry: g, bytes: b } = report;
     let size = output::bytes;
-    println!("CPU       {}; {} chosen, {} cores", cpu.machines.join(", "), cpu.chosen, cpu.cores);
-    println!("memory    {} available", size(memory.available_bytes));
-    println!(
+    page.text(format!(
+        "CPU       {}; {} chosen, {} cores",
+        cpu.machines.join(", "),
+        cpu.chosen,
+        cpu.cores
+    ));
+    page.text(format!("memory    {} available", size(memory.available_bytes)));
+    page.text(format!(
         "pages     {} (granted to a trial pool of 4 MiB; a large pool may get smaller pages)",
         memory.pages_of_trial_pool
-    );
-    println!(
+    ));
+    page.text(format!(
         "geometry  {} table, K = {}, N_q = {}, S = {}, spread {}, R = {}, rows of {} bytes, {} ({}), {}, {} tokens of context",
         g.table,
         g.k,
@@ -241,23 +240,30 @@ fn print(report: &Report) {
         output::count(g.indexers, "indexer"),
         output::count(g.requests, "request"),
         g.context
-    );
+    ));
     let mut table = output::table(["memory", "per request", "all requests", "computed as"]);
     let formula = format!(
         "{} indexers x {} B; a table: header 64 + ids 4*S + lifetimes S + 64 + links 4*S*{}",
         g.indexers, b.table, g.spread
     );
-    table.add_row(["tables".into(), size(b.tables_per_request), size(b.tables), formula]);
+    let size = |bytes: usize| Cell::shown(bytes as f64, size(bytes));
+    table.add_row(["tables".into(), size(b.tables_per_request), size(b.tables), formula.into()]);
     let (slots, layers) = (g.slots, g.layers);
     let product = format!("{layers} layers x {slots} slots x {} B", g.row_bytes);
-    table.add_row(["slots".into(), size(b.slots_per_request), size(b.slots), product]);
+    table.add_row(["slots".into(), size(b.slots_per_request), size(b.slots), product.into()]);
     let product = format!("{layers} layers x {} rows x {} B, whole pages", g.context, g.row_bytes);
-    table.add_row(["host pool".into(), size(b.host_pool_per_request), size(b.host_pool), product]);
+    table.add_row([
+        "host pool".into(),
+        size(b.host_pool_per_request),
+        size(b.host_pool),
+        product.into(),
+    ]);
     let cores = format!("{} cores", cpu.cores);
-    table.add_row(["working columns".into(), "-".into(), size(b.working_columns), cores]);
-    println!("{table}");
+    table.add_row(["working columns".into(), Cell::none(), size(b.working_columns), cores.into()]);
+    page.table(table);
     let verdict = if b.fits_here { "fits" } else { "does not fit" };
-    println!(
+    page.text(format!(
         "Nothing of this was allocated. In total it {verdict} into this machine's available memory."
-    );
+    ));
+    page
 }

@@ -17,8 +17,8 @@ use avsg::pool::{HostPool, PoolConfig};
 use avsg::{Error, memory};
 
 use super::geometry::{DeviceOptions, RowOptions, TableOptions};
-use super::output;
-use report::Report;
+use super::output::{self, OutputOptions};
+use report::{Memory, Report};
 use world::World;
 
 /// Options of `avsg replay`.
@@ -63,13 +63,13 @@ pub struct Options {
     /// Write the slots, hits, miss lists, cuts and row tags of request 0 to this file
     #[arg(long, value_name = "FILE.npz")]
     results: Option<PathBuf>,
-    /// Write the results as JSON to this file; - is standard output
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    output: OutputOptions,
 }
 
 /// Replays the trace and prints the report.
 pub fn run(options: &Options) -> Result<ExitCode> {
+    options.output.check([options.trace.as_path()], options.results.as_deref())?;
     let name = || options.trace.display().to_string();
     let mut trace = Trace::read(&options.trace).with_context(name)?;
     if options.mtp0 {
@@ -104,23 +104,15 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         BufferConfig { states: options.requests, layers: 1, slots: slots as usize, format };
     let (kv, tables) = Engine::bytes_needed(&config, &buffer)?;
     let host = HostPool::plan_bytes(&pool)?;
-    if !output::is_stdout(options.json.as_deref()) {
-        println!(
-            "memory     slots {}, tables and working columns {}, host pool {}; available {}",
-            output::bytes(kv),
-            output::bytes(tables),
-            output::bytes(host),
-            output::bytes(memory::available()?)
-        );
-    }
+    let memory = Memory {
+        slots_bytes: kv,
+        tables_bytes: tables,
+        host_pool_bytes: host,
+        available_bytes: memory::available()?,
+    };
     let engine = options.device.engine(config, &pool)?;
-    let report = replay(options, &trace, engine)?;
-    if let Some(path) = &options.json {
-        output::json(path, &report)?;
-    }
-    if !output::is_stdout(options.json.as_deref()) {
-        report.print(&name());
-    }
+    let report = replay(options, &trace, engine, memory)?;
+    options.output.write(&report, || report.page(&name()))?;
     Ok(if report.wrong_rows == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
@@ -153,11 +145,11 @@ fn pool_rows(trace: &Trace) -> Result<usize> {
     Ok(rows as usize)
 }
 
-fn replay(options: &Options, trace: &Trace, mut engine: Engine) -> Result<Report> {
+fn replay(options: &Options, trace: &Trace, mut engine: Engine, memory: Memory) -> Result<Report> {
     let (b, tokens, k) = (options.requests, trace.tokens, trace.k);
     let mut world = World::new(trace, &engine, b)?;
     let mut plan = engine.new_plan(b * tokens, b)?;
-    let mut report = Report::new(trace, &engine);
+    let mut report = Report::new(trace, &engine, memory);
     let mut results =
         options.results.as_ref().map(|_| Results::new(tokens, k, engine.config().cores));
     let bar = output::progress(trace.steps, "replay");

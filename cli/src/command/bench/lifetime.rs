@@ -10,10 +10,10 @@ use avsg::geometry;
 use clap::Args;
 use serde::{Deserialize, Serialize};
 
+use super::hits;
 use super::workload::Workload;
-use super::{chart_folder, hits};
 use crate::command::geometry::MachineKind;
-use crate::command::output::{self, Sinks};
+use crate::command::output::{self, Cell, Page, Sinks};
 
 /// The constants L that are measured.
 const CONSTANTS: [i8; 9] = [0, 1, 2, 4, 8, 16, 32, 64, 127];
@@ -57,9 +57,6 @@ struct Report {
     k: usize,
     rows: Vec<Row>,
     scale: Vec<PolicyRates>,
-    /// Whether a step after the first selects an id; without one, the rates are 0 and not shown.
-    #[serde(skip)]
-    counted: bool,
 }
 
 #[derive(Serialize)]
@@ -69,6 +66,7 @@ struct Row {
     rule: &'static str,
     /// L or lambda.
     value: f64,
+    /// In percent after the first step; NaN if no later step selects an id.
     hit_rate: f64,
     /// The hit rate that the paper states for this L on its own requests, in percent.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -121,6 +119,7 @@ fn rules(p: &Params) -> Vec<(&'static str, f64, Lifetime)> {
 
 /// Computes the hit rates and prints them.
 pub fn run(options: &Options) -> Result<()> {
+    options.sinks.check(options.workload.path())?;
     let trace = options.workload.load(options.steps)?;
     let trace = match options.k {
         Some(k) => trace.take_k(k)?,
@@ -157,59 +156,51 @@ pub fn run(options: &Options) -> Result<()> {
     }
     bar.finish_and_clear();
     let workload = options.workload.name();
-    let counted = hits::any_after_first(&trace);
-    let report = Report { workload, steps: trace.steps, k: trace.k, rows, scale, counted };
-    let json = options.sinks.json.as_deref();
-    if !output::is_stdout(json) {
-        print(&report);
-    }
-    if let Some(to) = json {
-        output::json(to, &report)?;
-    }
-    options.sinks.plot.as_deref().map_or(Ok(()), |plot| chart(chart_folder(plot)?, &report))
+    let report = Report { workload, steps: trace.steps, k: trace.k, rows, scale };
+    options.sinks.write(&report, page, chart)
 }
 
-fn print(report: &Report) {
+fn page(report: &Report) -> Page {
+    let mut page = Page::default();
     let Report { workload, steps, k, .. } = report;
     let steps = output::count(*steps, "step");
-    println!("hit rate in percent after the first step; {workload}, {steps}, K = {k}");
+    page.text(format!("hit rate in percent after the first step; {workload}, {steps}, K = {k}"));
     let mut table = output::table([
         "S",
         "table",
         "lifetime",
-        "hit %",
+        "hit rate, %",
         "minus LRU",
         "minus OPT",
-        "paper hit %, its own requests",
+        "the paper on its own requests, %",
     ]);
-    let rate = |value: f64| hits::show(value, report.counted);
-    let difference =
-        |value: f64| if report.counted { format!("{value:+.2}") } else { "-".to_owned() };
+    let rate = |value: f64| Cell::number(value, 2);
+    let difference = |value: f64| Cell::shown(value, format!("{value:+.2}"));
     for scale in &report.scale {
         for row in report.rows.iter().filter(|row| row.slots == scale.slots) {
             table.add_row([
-                row.slots.to_string(),
-                row.table.to_owned(),
-                format!("{}:{}", row.rule, row.value),
+                row.slots.into(),
+                row.table.into(),
+                format!("{}:{}", row.rule, row.value).into(),
                 rate(row.hit_rate),
                 difference(row.hit_rate - scale.lru),
                 difference(row.hit_rate - scale.opt),
-                row.paper.map_or_else(|| "-".to_owned(), |percent| format!("{percent:.2}")),
+                row.paper.map_or_else(Cell::none, rate),
             ]);
         }
         for (name, value) in [("exact LRU", scale.lru), ("Belady OPT", scale.opt)] {
             table.add_row([
-                scale.slots.to_string(),
-                name.to_owned(),
-                "-".to_owned(),
+                scale.slots.into(),
+                name.into(),
+                Cell::none(),
                 rate(value),
                 difference(value - scale.lru),
                 difference(value - scale.opt),
-                "-".to_owned(),
             ]);
         }
     }
-    println!("{table}");
+    page.table(table);
+    page
 }
 
 /// Draws for each S one chart of the constants over log2(L + 1), and one of the decay factors.

@@ -15,9 +15,9 @@ use serde::Serialize;
 use super::contenders::{Contender, line_up};
 use super::stats::summary;
 use super::workload::Workload;
-use super::{Host, chart_folder, hits, race, short};
+use super::{Host, hits, number, race, with_ratio};
 use crate::command::geometry::{MachineKind, TableKind, TableOptions};
-use crate::command::output::{self, Sinks};
+use crate::command::output::{self, Cell, Page, Sinks, Table};
 
 /// Steps that run first and are not timed, because the caches, the branch predictors and the buffer
 /// are cold.
@@ -98,10 +98,8 @@ struct Row {
     spread: u32,
     machine: String,
     steps: usize,
+    /// In percent after the first step; NaN if no later step selects an id.
     hit_rate: f64,
-    /// Whether a step after the first selects an id; without one, the hit rate is 0 and not shown.
-    #[serde(skip)]
-    counted: bool,
     median_us: f64,
     trimmed_mean_us: f64,
     mean_us: f64,
@@ -177,6 +175,7 @@ impl Options {
 
 /// Runs the measurement and prints it.
 pub fn run(options: &Options) -> Result<()> {
+    options.sinks.check(options.workload.path())?;
     if options.steps == 0 || options.steps > 1_000_000 {
         let limit = "it must be 1..=1000000";
         return Err(
@@ -204,14 +203,7 @@ pub fn run(options: &Options) -> Result<()> {
     }
     bar.finish_and_clear();
     let report = Report { machine: Host::detect(), workload: options.workload.name(), rows };
-    let json = options.sinks.json.as_deref();
-    if !output::is_stdout(json) {
-        print(&report);
-    }
-    if let Some(to) = json {
-        output::json(to, &report)?;
-    }
-    options.sinks.plot.as_deref().map_or(Ok(()), |plot| chart(chart_folder(plot)?, &report))
+    options.sinks.write(&report, page, chart)
 }
 
 fn measure(trace: &Trace, params: &Params, machine: Machine, table: &'static str) -> Result<Row> {
@@ -239,7 +231,6 @@ fn measure(trace: &Trace, params: &Params, machine: Machine, table: &'static str
         machine: machine.to_string(),
         steps: trace.steps - WARM_UP,
         hit_rate: hits::after_first(&hits::of_table(trace, params, machine)?),
-        counted: hits::any_after_first(trace),
         median_us: summaries[0].median,
         trimmed_mean_us: summaries[0].trimmed_mean,
         mean_us: summaries[0].mean,
@@ -251,33 +242,35 @@ fn measure(trace: &Trace, params: &Params, machine: Machine, table: &'static str
     })
 }
 
-fn print(report: &Report) {
+fn page(report: &Report) -> Page {
+    let mut page = Page::default();
     let Host { cpu, cores, .. } = &report.machine;
-    println!("{cpu} ({}), {}", output::count(*cores, "core"), report.workload);
-    let mut table = output::table([
+    let cores = output::count(*cores, "core");
+    page.text(format!("{cpu} ({cores}), {}", report.workload));
+    let mut table = Table::new([
         "K",
         "S",
         "table",
         "machine",
-        "hit %",
-        "median us",
-        "trimmed mean us",
-        "emu us",
-        "scalar us",
-        "dual pointer us",
-        "HashMap+LRU us",
-        "LRU crate us",
+        "hit rate, %",
+        "AVSG, us",
+        "trimmed mean, us",
+        "emu, us",
+        "scalar, us",
+        "dual pointer, us",
+        "HashMap and LRU, us",
+        "LRU crate, us",
     ]);
     for row in &report.rows {
-        let time_and_ratio = |us: f64| format!("{} ({}x)", short(us), short(us / row.median_us));
+        let time_and_ratio = |us: f64| with_ratio(us, us / row.median_us);
         table.add_row([
-            row.k.to_string(),
-            row.slots.to_string(),
-            row.table.to_owned(),
-            row.machine.clone(),
-            hits::show(row.hit_rate, row.counted),
-            short(row.median_us),
-            short(row.trimmed_mean_us),
+            row.k.into(),
+            row.slots.into(),
+            row.table.into(),
+            row.machine.clone().into(),
+            Cell::number(row.hit_rate, 2),
+            number(row.median_us),
+            number(row.trimmed_mean_us),
             time_and_ratio(row.emu_us),
             time_and_ratio(row.scalar_us),
             time_and_ratio(row.dual_pointer_us),
@@ -285,12 +278,13 @@ fn print(report: &Report) {
             time_and_ratio(row.lru_crate_us),
         ]);
     }
-    println!("{table}");
+    page.table(table);
     let steps = output::count(report.rows.first().map_or(0, |row| row.steps), "step");
-    println!(
+    page.text(format!(
         "The times are medians over {steps}, except for the trimmed mean, which leaves out the\n\
-         fastest and the slowest tenth. (x) is the ratio of a time to this operator's median."
-    );
+         fastest and the slowest tenth. (x) is the ratio of a time to that of AVSG."
+    ));
+    page
 }
 
 /// Draws for each table and S one chart of the times over K.

@@ -1,6 +1,6 @@
 //! The trace that a bench runs on: a recorded one, or the paper's synthetic workload.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::synth::{CONTEXT, Synth};
 use crate::trace::Trace;
@@ -16,11 +16,16 @@ const MAX_IDS: usize = 1 << 29;
 pub struct Workload {
     /// Recorded trace, .npy or .npz; every token is taken as a step of its own [default: the paper's
     /// synthetic workload with gamma 0.8, mu 0.5, K 2048 and 16384 ids of context]
-    #[arg(long, value_name = "TRACE")]
+    #[arg(value_name = "TRACE")]
     trace: Option<PathBuf>,
 }
 
 impl Workload {
+    /// Returns the recorded trace's file, if there is one.
+    pub fn path(&self) -> Option<&Path> {
+        self.trace.as_deref()
+    }
+
     /// Returns the name of the workload in results.
     pub fn name(&self) -> String {
         let stem = self.trace.as_ref().and_then(|path| path.file_stem());

@@ -1,6 +1,7 @@
 //! The subcommands of the program, and the options and output helpers that they share.
 
 pub mod bench;
+pub mod compare;
 pub mod doctor;
 pub mod emit;
 pub mod estimate;
@@ -9,5 +10,7 @@ pub mod info;
 pub mod opp;
 mod output;
 pub mod replay;
+pub mod size;
 mod soc;
 pub mod synth;
+mod trace_options;

@@ -21,7 +21,8 @@ fn simulate(trace: &Trace, slots: usize) -> HitCount {
             (stable..100).for_each(|id| *current.entry(id).or_insert(0) += 1);
         }
         for token in 0..trace.tokens {
-            let row: Vec<i32> = trace.row(step, token).iter().copied().filter(|&i| i >= 0).collect();
+            let row: Vec<i32> =
+                trace.row(step, token).iter().copied().filter(|&i| i >= 0).collect();
             let mut hits = 0;
             for (at, &id) in row.iter().enumerate() {
                 let version = *current.get(&id).unwrap_or(&0);

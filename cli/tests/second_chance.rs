@@ -1,10 +1,10 @@
 //! Tests of CLOCK and SIEVE against list models of their definitions, and under the operator's rules.
 
-use avsg_cli::baseline::{Belady, Policy, SecondChance, count_hits, count_operator_hits};
-use avsg_cli::trace::Trace;
 use avsg::cpu::machine::Machine;
 use avsg::device::params::Params;
 use avsg::engine::MachineChoice;
+use avsg_cli::baseline::{Belady, Policy, SecondChance, count_hits, count_operator_hits};
+use avsg_cli::trace::Trace;
 use avsg_testkit::splitmix::SplitMix64;
 
 fn random_trace(random: &mut SplitMix64, [steps, tokens, k]: [usize; 3], context: usize) -> Trace {

@@ -26,7 +26,8 @@ fn npy<T: AutoSerialize + Copy>(name: &str, shape: &[u64], data: &[T]) -> PathBu
 }
 
 fn tensors(name: &str, arrays: &[(&str, Dtype, &[usize], Vec<u8>)]) -> PathBuf {
-    let view = |dtype, shape: &[usize], bytes| TensorView::new(dtype, shape.to_vec(), bytes).unwrap();
+    let view =
+        |dtype, shape: &[usize], bytes| TensorView::new(dtype, shape.to_vec(), bytes).unwrap();
     let views: Vec<_> = arrays.iter().map(|(n, d, s, b)| (*n, view(*d, s, b))).collect();
     let path = file(name);
     fs::write(&path, safetensors::serialize(views, None).unwrap()).unwrap();

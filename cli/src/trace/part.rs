@@ -87,7 +87,8 @@ impl Part {
         let axes: String = self.axes().map(|(_, name, _)| format!("{name}, ")).collect();
         let value = format!("{:?} (array {})", array.shape, array.name);
         let limit = format!("it must be [steps, {axes}N_q, K] or [steps, {axes}K]");
-        let remedy = "reshape it, or take one --layer or --request of [steps, layers, requests, ..]";
+        let remedy =
+            "reshape it, or take one --layer or --request of [steps, layers, requests, ..]";
         Error::invalid("shape", value, limit, remedy)
     }
 }

@@ -40,10 +40,8 @@ impl Source {
         if bytes.starts_with(b"PK") {
             return Ok(Self::Npz(Box::new(Archive::new(&name, bytes)?)));
         }
-        let limit = format!(
-            "its {} bytes do not start as a .npy, .npz or .safetensors file",
-            bytes.len()
-        );
+        let limit =
+            format!("its {} bytes do not start as a .npy, .npz or .safetensors file", bytes.len());
         Err(npz::invalid(limit, name, "write it with numpy.save or numpy.savez"))
     }
 
@@ -76,7 +74,8 @@ impl Source {
 impl Tensors {
     fn new(name: &str, bytes: Vec<u8>) -> Result<Self> {
         // `deserialize` also checks that the tensors fill the file.
-        let parsed = SafeTensors::deserialize(&bytes).and_then(|_| SafeTensors::read_metadata(&bytes));
+        let parsed =
+            SafeTensors::deserialize(&bytes).and_then(|_| SafeTensors::read_metadata(&bytes));
         let (header, metadata) = parsed.map_err(|e| {
             let limit = format!("it is not a complete .safetensors file ({})", first_line(&e));
             npz::invalid(limit, name, "copy or write the file again")

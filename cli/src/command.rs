@@ -1,6 +1,7 @@
 //! The subcommands of the program, and the options and output helpers that they share.
 
 pub mod bench;
+mod busy;
 pub mod compare;
 pub mod doctor;
 pub mod emit;

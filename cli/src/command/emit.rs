@@ -62,22 +62,28 @@ impl KernelOptions {
 
     /// Returns the kernels, and the plan of Stage One's columns in the unified buffer as text.
     pub fn kernels(&self, abi: Abi) -> Result<(Kernels, String)> {
-        let p = self.params()?;
-        let text = match stage_one(&p) {
-            Err(Failed::TooLarge(TooLarge { needs, limit })) => {
-                let value = format!("{needs} bytes for Stage One of {p}");
-                let limit = format!("a vector core has {limit} bytes");
-                let remedy = "choose fewer slots, less spread or a smaller K";
-                return Err(Error::invalid("unified buffer", value, limit, remedy).into());
-            }
-            text => text?,
-        };
-        Ok((kernels(&p, &text, abi)?, text.plan))
+        kernels_of(&self.params()?, abi)
     }
+}
+
+/// Returns the kernels of a geometry, and the plan of Stage One's columns in the unified buffer as
+/// text. A geometry that does not fit is refused with the bytes that it needs.
+pub fn kernels_of(p: &Params, abi: Abi) -> Result<(Kernels, String)> {
+    let text = match stage_one(p) {
+        Err(Failed::TooLarge(TooLarge { needs, limit })) => {
+            let value = format!("{needs} bytes for Stage One of {p}");
+            let limit = format!("a vector core has {limit} bytes");
+            let remedy = "choose fewer slots, less spread or a smaller K";
+            return Err(Error::invalid("unified buffer", value, limit, remedy).into());
+        }
+        text => text?,
+    };
+    Ok((kernels(p, &text, abi)?, text.plan))
 }
 
 /// Options of `avsg emit`.
 #[derive(Args, Debug)]
+#[command(mut_arg("spread", super::geometry::spread_on_device))]
 #[command(after_help = "Example:\n  avsg emit --soc ascend910b3 --slots 8192 --out kernels\n\n\
                         The kernels include the written headers, and the headers include kernel_operator.h of CANN.")]
 pub struct Options {

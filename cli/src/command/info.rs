@@ -1,5 +1,7 @@
 //! `avsg info` computes the memory that a deployment needs, without allocating it.
 
+mod device;
+
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -15,8 +17,9 @@ use avsg::{cpus::allowed_cpus, memory};
 use clap::Args;
 use serde::Serialize;
 
-use super::geometry::{DeviceOptions, RowOptions, TableOptions};
+use super::geometry::{DeviceOptions, RowOptions, Rule, TableOptions};
 use super::output::{self, Cell, OutputOptions, Page};
+use device::Ascend;
 
 /// Options of `avsg info`.
 #[derive(Args, Debug)]
@@ -66,6 +69,9 @@ pub struct Options {
 #[derive(Serialize)]
 struct Report {
     cpu: Cpu,
+    /// The Ascend device, unless the CPU is the device.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    device: Option<Ascend>,
     memory: Memory,
     geometry: Geometry,
     bytes: Bytes,
@@ -93,6 +99,8 @@ struct Geometry {
     table: String,
     spread: u32,
     retries: u32,
+    #[serde(flatten)]
+    rule: Rule,
     layers: usize,
     indexers: usize,
     requests: usize,
@@ -106,14 +114,17 @@ struct Bytes {
     table: usize,
     tables_per_request: usize,
     tables: usize,
-    /// Bytes of the working columns of all cores.
-    working_columns: usize,
+    /// Bytes of the working columns of all cores of the CPU device.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    working_columns: Option<usize>,
     slots_per_request_and_layer: usize,
     slots_per_request: usize,
     slots: usize,
     host_pool_per_request: usize,
     host_pool: usize,
-    fits_here: bool,
+    /// Whether the memory of this machine, and of its Ascend device if that is the device, suffices;
+    /// null if there is no such device.
+    fits_here: Option<bool>,
 }
 
 /// Returns the bytes of a table: header, ids, lifetimes with one register of slack, links.
@@ -164,28 +175,36 @@ fn measure(options: &Options) -> Result<Report> {
     let pool = PoolConfig::new(layers, context, format.clone());
     let host_pool_per_request = HostPool::plan_bytes(&pool)?;
     let machine = Machine::find(config.machine, &params)?;
+    let device = Ascend::examine(&options.device, &params)?;
     let available_bytes = memory::available()?;
     let row = format.bytes();
     let bytes = Bytes {
         table,
         tables_per_request: product("tables", &[table, indexers])?,
         tables: product("tables", &[own, indexers])?,
-        working_columns: words.saturating_sub(own),
+        working_columns: device.is_none().then(|| words.saturating_sub(own)),
         slots_per_request_and_layer: product("slots", &[slots, row])?,
         slots_per_request: product("slots", &[slots, row, layers])?,
         slots: DeviceBuffer::bytes_needed(&buffer(requests))?,
         host_pool_per_request,
         host_pool: product("host pool", &[host_pool_per_request, requests])?,
-        fits_here: false,
+        fits_here: None,
     };
-    let total = bytes.tables.saturating_add(bytes.working_columns).saturating_add(bytes.slots);
-    let fits_here = total.saturating_add(bytes.host_pool) <= available_bytes;
+    let on_device = [bytes.tables, bytes.slots, bytes.working_columns.unwrap_or(0)];
+    let on_device = on_device.into_iter().fold(0, usize::saturating_add);
+    let fits_here = match &device {
+        None => Some(on_device.saturating_add(bytes.host_pool) <= available_bytes),
+        Some(device) => {
+            device.fits(on_device).map(|fits| fits && bytes.host_pool <= available_bytes)
+        }
+    };
     Ok(Report {
         cpu: Cpu {
             machines: Machine::all().iter().map(ToString::to_string).collect(),
             chosen: machine.to_string(),
             cores: allowed_cpus().len().max(1),
         },
+        device,
         memory: Memory { available_bytes, pages_of_trial_pool: pages(format)?.to_string() },
         geometry: Geometry {
             k: options.k,
@@ -194,6 +213,7 @@ fn measure(options: &Options) -> Result<Report> {
             table: format!("{:?}", options.table.table).to_lowercase(),
             spread: params.spread,
             retries: params.retries,
+            rule: options.table.rule(&params),
             layers,
             indexers,
             requests,
@@ -214,7 +234,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
 
 fn page(report: &Report) -> Page {
     let mut page = Page::default();
-    let Report { cpu, memory, geometry: g, bytes: b } = report;
+    let Report { cpu, device, memory, geometry: g, bytes: b } = report;
     let size = output::bytes;
     page.text(format!(
         "CPU       {}; {} chosen, {} cores",
@@ -222,19 +242,21 @@ fn page(report: &Report) -> Page {
         cpu.chosen,
         cpu.cores
     ));
+    device.iter().for_each(|device| page.text(format!("device    {}", device.line())));
     page.text(format!("memory    {} available", size(memory.available_bytes)));
     page.text(format!(
         "pages     {} (granted to a trial pool of 4 MiB; a large pool may get smaller pages)",
         memory.pages_of_trial_pool
     ));
     page.text(format!(
-        "geometry  {} table, K = {}, N_q = {}, S = {}, spread {}, R = {}, rows of {} bytes, {} ({}), {}, {} tokens of context",
+        "geometry  {} table, K = {}, N_q = {}, S = {}, spread {}, R = {}, {}, rows of {} bytes, {} ({}), {}, {} tokens of context",
         g.table,
         g.k,
         g.tokens,
         g.slots,
         g.spread,
         g.retries,
+        g.rule.lifetime,
         g.row_bytes,
         output::count(g.layers, "layer"),
         output::count(g.indexers, "indexer"),
@@ -258,12 +280,19 @@ fn page(report: &Report) -> Page {
         size(b.host_pool),
         product.into(),
     ]);
-    let cores = format!("{} cores", cpu.cores);
-    table.add_row(["working columns".into(), Cell::none(), size(b.working_columns), cores.into()]);
+    if let Some(bytes) = b.working_columns {
+        let cores = output::count(cpu.cores, "core");
+        table.add_row(["working columns".into(), Cell::none(), size(bytes), cores.into()]);
+    }
     page.table(table);
-    let verdict = if b.fits_here { "fits" } else { "does not fit" };
-    page.text(format!(
-        "Nothing of this was allocated. In total it {verdict} into this machine's available memory."
-    ));
+    let memory = match device {
+        None => "this machine's available memory",
+        Some(_) => "the free memory of the device and, with the host pool, that of this machine",
+    };
+    page.text(match b.fits_here {
+        Some(true) => format!("Nothing of this was allocated. In total it fits into {memory}."),
+        Some(false) => format!("Nothing of this was allocated. It does not fit into {memory}."),
+        None => "Nothing of this was allocated, and no device was found to compare it with.".into(),
+    });
     page
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::draw::{self, Series};
+use crate::draw::{self, Axis, Series};
 use anyhow::Result;
 use avsg::cpu::machine::Machine;
 use avsg::device::params::{Lifetime, Params, Table};
@@ -40,9 +40,10 @@ pub struct Options {
     /// kept [default: the trace's]
     #[arg(long, value_name = "K")]
     k: Option<usize>,
-    /// Steps to replay, at least 1; fewer if the trace is shorter
-    #[arg(long, value_name = "N", default_value_t = 1000)]
-    steps: usize,
+    /// Steps to replay, at least 1; fewer if the trace is shorter [default: all steps of the trace, or
+    /// 1000 without a trace]
+    #[arg(long, value_name = "N")]
+    steps: Option<usize>,
     /// Vector machine that runs the kernels; auto is the fastest that the CPU has
     #[arg(long, value_enum, default_value = "auto")]
     machine: MachineKind,
@@ -177,11 +178,16 @@ fn page(report: &Report) -> Page {
     let rate = |value: f64| Cell::number(value, 2);
     let difference = |value: f64| Cell::shown(value, format!("{value:+.2}"));
     for scale in &report.scale {
-        for row in report.rows.iter().filter(|row| row.slots == scale.slots) {
+        let rows: Vec<&Row> = report.rows.iter().filter(|row| row.slots == scale.slots).collect();
+        // Neighbours with one hit rate are one line, because nine equal lines say no more.
+        let key = |row: &Row| (row.table, row.rule, row.hit_rate.to_bits(), row.paper);
+        for equal in rows.chunk_by(|a, b| key(a) == key(b)) {
+            let (row, last) = (equal[0], equal[equal.len() - 1]);
+            let end = if equal.len() > 1 { format!(" to {}", last.value) } else { String::new() };
             table.add_row([
                 row.slots.into(),
                 row.table.into(),
-                format!("{}:{}", row.rule, row.value).into(),
+                format!("{}:{}{end}", row.rule, row.value).into(),
                 rate(row.hit_rate),
                 difference(row.hit_rate - scale.lru),
                 difference(row.hit_rate - scale.opt),
@@ -203,19 +209,19 @@ fn page(report: &Report) -> Page {
     page
 }
 
-/// Draws for each S one chart of the constants over log2(L + 1), and one of the decay factors.
+/// Draws for each S one chart of the constants, and one of the decay factors.
 fn chart(folder: &Path, report: &Report) -> Result<()> {
     for scale in &report.scale {
-        for (rule, label) in
-            [("constant", "log2(L + 1)"), ("frequency", "lambda, decay of a use per step")]
-        {
-            let x = |value: f64| if rule == "constant" { (value + 1.0).log2() } else { value };
+        for (rule, axis) in [
+            ("constant", Axis::from_zero("L, steps")),
+            ("frequency", Axis::from("lambda, decay of a use per step")),
+        ] {
             let mut series = Vec::new();
             for table in ["wide", "paper"] {
                 let in_chart =
                     |row: &&Row| (row.slots, row.table, row.rule) == (scale.slots, table, rule);
                 let rows = report.rows.iter().filter(in_chart);
-                let points: Vec<_> = rows.map(|row| (x(row.value), row.hit_rate)).collect();
+                let points: Vec<_> = rows.map(|row| (row.value, row.hit_rate)).collect();
                 if !points.is_empty() {
                     series.push(Series { name: table.into(), points });
                 }
@@ -227,7 +233,7 @@ fn chart(folder: &Path, report: &Report) -> Result<()> {
             }
             let path = folder.join(format!("lifetime-{rule}-{}.svg", scale.slots));
             let title = format!("{} lifetimes, S = {}, {}", rule, scale.slots, report.workload);
-            draw::lines(path, &title, label, "hit rate, %", &series)?;
+            draw::lines(path, &title, axis, "hit rate, %", &series)?;
         }
     }
     Ok(())

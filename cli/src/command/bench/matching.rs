@@ -16,7 +16,8 @@ use super::contenders::{Contender, line_up};
 use super::stats::summary;
 use super::workload::Workload;
 use super::{Host, hits, number, race, with_ratio};
-use crate::command::geometry::{MachineKind, TableKind, TableOptions};
+use crate::command::busy::{Disturbance, Watch};
+use crate::command::geometry::{MachineKind, Rule, TableKind, TableOptions};
 use crate::command::output::{self, Cell, Page, Sinks, Table};
 
 /// Steps that run first and are not timed, because the caches, the branch predictors and the buffer
@@ -87,6 +88,7 @@ pub struct Options {
 struct Report {
     machine: Host,
     workload: String,
+    disturbance: Disturbance,
     rows: Vec<Row>,
 }
 
@@ -96,11 +98,15 @@ struct Row {
     slots: u32,
     table: &'static str,
     spread: u32,
+    #[serde(flatten)]
+    rule: Rule,
     machine: String,
     steps: usize,
     /// In percent after the first step; NaN if no later step selects an id.
     hit_rate: f64,
     median_us: f64,
+    /// The ninth decile of this operator's times divided by their median.
+    time_spread: f64,
     trimmed_mean_us: f64,
     mean_us: f64,
     emu_us: f64,
@@ -110,19 +116,26 @@ struct Row {
     lru_crate_us: f64,
 }
 
+/// A combination of K and a table that is measured.
+struct Case {
+    k: usize,
+    params: Params,
+    table: &'static str,
+    rule: Rule,
+}
+
 impl Options {
-    fn params(&self, table: TableKind, k: usize, slots: u32) -> Result<Params> {
+    fn table(&self, table: TableKind) -> TableOptions {
         // If one run measures both tables, an option that only `wide` accepts applies to `wide` only.
         let skip_wide_options = table == TableKind::Paper && self.table.len() > 1;
         let frequency = self.lifetime.as_ref().is_some_and(|rule| rule.starts_with("frequency"));
-        let options = TableOptions {
+        TableOptions {
             table,
             spread: self.spread.filter(|_| !skip_wide_options),
             retries: self.retries,
             lifetime: self.lifetime.clone().filter(|_| !(skip_wide_options && frequency)),
             primes: None,
-        };
-        options.params(k, 1, slots, 0)
+        }
     }
 
     /// Returns the options that a race of whole batches shares with this bench.
@@ -144,9 +157,8 @@ impl Options {
         }
     }
 
-    /// Returns the combinations of K, geometry and table name that can be run, and prints the others
-    /// to standard error.
-    fn combinations(&self, trace_k: usize) -> Result<Vec<(usize, Params, &'static str)>> {
+    /// Returns the combinations that can be run, and prints the others to standard error.
+    fn combinations(&self, trace_k: usize) -> Result<Vec<Case>> {
         let mut all = Vec::new();
         for &slots in &self.slots {
             for &table in &self.table {
@@ -157,7 +169,9 @@ impl Options {
                         eprintln!("skipped: K = {k} does not fit S = {slots}");
                     } else {
                         let name = if table == TableKind::Paper { "paper" } else { "wide" };
-                        all.push((k, self.params(table, k, slots)?, name));
+                        let options = self.table(table);
+                        let params = options.params(k, 1, slots, 0)?;
+                        all.push(Case { k, params, table: name, rule: options.rule(&params) });
                     }
                 }
             }
@@ -196,17 +210,24 @@ pub fn run(options: &Options) -> Result<()> {
     let combinations = options.combinations(trace.k)?;
     let bar = output::progress(combinations.len(), "match");
     let mut rows = Vec::new();
-    for (k, params, table) in combinations {
-        let machine = Machine::find(options.machine.choice(), &params)?;
-        rows.push(measure(&trace.take_k(k)?, &params, machine, table)?);
+    let watch = Watch::start();
+    for case in combinations {
+        let machine = Machine::find(options.machine.choice(), &case.params)?;
+        rows.push(measure(&trace.take_k(case.k)?, case, machine)?);
         bar.inc(1);
     }
     bar.finish_and_clear();
-    let report = Report { machine: Host::detect(), workload: options.workload.name(), rows };
+    let spread = rows.iter().map(|row| row.time_spread).fold(f64::NAN, f64::max);
+    let disturbance = watch.stop(rows.iter().map(|row| row.steps).sum(), spread);
+    disturbance.warn();
+    let (machine, workload) = (Host::detect(), options.workload.name());
+    let report = Report { machine, workload, disturbance, rows };
     options.sinks.write(&report, page, chart)
 }
 
-fn measure(trace: &Trace, params: &Params, machine: Machine, table: &'static str) -> Result<Row> {
+fn measure(trace: &Trace, case: Case, machine: Machine) -> Result<Row> {
+    let Case { params, table, rule, .. } = case;
+    let params = &params;
     let emu = Machine::find(MachineChoice::Emu, params)?;
     let mut contenders = line_up(params, [machine, emu])?;
     let mut times = vec![Vec::with_capacity(trace.steps); contenders.len()];
@@ -228,10 +249,12 @@ fn measure(trace: &Trace, params: &Params, machine: Machine, table: &'static str
         slots: params.slots,
         table,
         spread: params.spread,
+        rule,
         machine: machine.to_string(),
         steps: trace.steps - WARM_UP,
         hit_rate: hits::after_first(&hits::of_table(trace, params, machine)?),
         median_us: summaries[0].median,
+        time_spread: summaries[0].spread,
         trimmed_mean_us: summaries[0].trimmed_mean,
         mean_us: summaries[0].mean,
         emu_us: summaries[1].median,
@@ -284,6 +307,7 @@ fn page(report: &Report) -> Page {
         "The times are medians over {steps}, except for the trimmed mean, which leaves out the\n\
          fastest and the slowest tenth. (x) is the ratio of a time to that of AVSG."
     ));
+    page.text(format!("times of AVSG: {}", report.disturbance.line()));
     page
 }
 

@@ -16,6 +16,7 @@ use super::planners::{EnginePlanner, PerTokenLru, Planner, Sizes, fill_batch};
 use super::stats::summary;
 use super::workload::Workload;
 use super::{Host, number, with_ratio};
+use crate::command::busy::{Disturbance, Watch};
 use crate::command::geometry::TableOptions;
 use crate::command::output::{self, Cell, Page, Sinks, Table};
 use crate::trace::Trace;
@@ -68,6 +69,7 @@ struct Report {
     requests: usize,
     tokens: usize,
     threads: usize,
+    disturbance: Disturbance,
     rows: Vec<Row>,
 }
 
@@ -84,6 +86,8 @@ struct Row {
     median_us: f64,
     trimmed_mean_us: f64,
     first_decile_us: f64,
+    /// The ninth decile of the times divided by their median.
+    time_spread: f64,
     /// The first planner's median divided by this one's.
     median_ratio: f64,
     /// The first planner's first decile divided by this one's.
@@ -112,6 +116,7 @@ pub fn run(options: &RaceOptions, requests: usize, common: &Common<'_>) -> Resul
     let ids = all.iter().flat_map(|t| &t.ids).max().map_or(1, |&id| id.max(0) as usize + 1);
     let sizes = Sizes { requests, tokens, threads, ids };
     let mut rows = Vec::new();
+    let watch = Watch::start();
     for &slots in common.slots {
         for &k in common.k {
             if k > all[0].k || k > slots as usize {
@@ -127,8 +132,11 @@ pub fn run(options: &RaceOptions, requests: usize, common: &Common<'_>) -> Resul
         let limit = format!("one K must be in 1..={} and at most one of the S", all[0].k);
         return Err(Error::invalid("--k", value, limit, "choose a smaller K or larger S").into());
     }
+    let spread = rows.iter().map(|row: &Row| row.time_spread).fold(f64::NAN, f64::max);
+    let disturbance = watch.stop(rows.iter().map(|row| row.steps).sum(), spread);
+    disturbance.warn();
     let (machine, workload) = (Host::detect(), common.workload.name());
-    let report = Report { machine, workload, requests, tokens, threads, rows };
+    let report = Report { machine, workload, requests, tokens, threads, disturbance, rows };
     common.sinks.output.write(&report, || page(&report))
 }
 
@@ -182,6 +190,7 @@ fn measure(traces: &[Trace], sizes: &Sizes, slots: u32, common: &Common<'_>) -> 
         median_us: all[index].median,
         trimmed_mean_us: all[index].trimmed_mean,
         first_decile_us: all[index].first_decile,
+        time_spread: all[index].spread,
         median_ratio: all[0].median / all[index].median,
         first_decile_ratio: all[0].first_decile / all[index].first_decile,
     };
@@ -225,5 +234,6 @@ fn page(report: &Report) -> Page {
         "(x) is how many times as fast as lru_resident_compact a planner is. \"Per token\" has a buffer for\n\
          each token, as lru_resident_compact has; \"per request\" has one for all tokens of a request."
     );
+    page.text(format!("times of all planners: {}", report.disturbance.line()));
     page
 }

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::hits::{self, Hits};
 use super::number;
-use crate::command::geometry::{MachineKind, multipliers};
+use crate::command::geometry::{DEFAULT_LAMBDA, MachineKind, multipliers};
 use crate::command::output::{self, Page, Sinks, Table};
 
 /// The first step whose hits are counted; the first step of a trace is 0.
@@ -81,6 +81,8 @@ struct Report {
     context: usize,
     steps: [usize; 2],
     seeds: u64,
+    /// The decay of a use per step in the column `wide_frequency`.
+    lambda: f64,
     /// Root mean square of the paper table's differences from the reference, in percentage points.
     #[serde(skip_serializing_if = "Option::is_none")]
     rms: Option<f64>,
@@ -157,7 +159,8 @@ pub fn run(options: &Options) -> Result<()> {
     let (n, sum) = squares.fold((0, 0.0), |(n, sum), square| (n + 1, sum + square));
     let rms = (n > 0).then(|| (sum / f64::from(n)).sqrt());
     let (k, context, seeds) = (options.k, CONTEXT, options.seeds);
-    let report = Report { k, context, steps: [FIRST_STEP, LAST_STEP], seeds, rms, rows };
+    let (steps, lambda) = ([FIRST_STEP, LAST_STEP], DEFAULT_LAMBDA);
+    let report = Report { k, context, steps, seeds, lambda, rms, rows };
     options.sinks.write(&report, page, chart)
 }
 

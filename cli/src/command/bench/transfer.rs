@@ -20,6 +20,7 @@ use super::model::{Model, PAPER_CORES, Published, published};
 use super::strategies::{Bench, Row};
 use super::throughput::{self, Throughput};
 use super::{Host, number};
+use crate::command::busy::{Disturbance, Watch};
 use crate::command::output::{self, Cell, Page, Sinks, Table};
 
 /// Bytes of memory that this bench takes at most.
@@ -73,6 +74,7 @@ pub struct Options {
 struct Report {
     machine: Host,
     k: usize,
+    disturbance: Disturbance,
     throughput: Vec<Throughput>,
     cores: usize,
     model: Model,
@@ -153,6 +155,7 @@ pub fn run(options: &Options) -> Result<()> {
     let bar = output::progress(options.row_bytes.len() + cells, "transfer");
     let (mut throughput, mut strategies) = (Vec::new(), Vec::new());
     let model = Model::new(options.model_cores);
+    let watch = Watch::start();
     for (index, &row_bytes) in options.row_bytes.iter().enumerate() {
         let mut engine = options.engine(row_bytes)?;
         throughput.push(throughput::measure(&mut engine, &order, 3 * options.repeats)?);
@@ -174,8 +177,12 @@ pub fn run(options: &Options) -> Result<()> {
     }
     bar.finish_and_clear();
     let cores = options.cores.unwrap_or_else(|| allowed_cpus().len().max(1));
+    let spread = throughput.iter().map(|row: &Throughput| row.time_spread).fold(f64::NAN, f64::max);
+    let disturbance = watch.stop(3 * options.repeats * throughput.len(), spread);
+    disturbance.warn();
     let (machine, k, published) = (Host::detect(), options.k, published()?);
-    let report = Report { machine, k, throughput, cores, model, strategies, published };
+    let report =
+        Report { machine, k, disturbance, throughput, cores, model, strategies, published };
     options.sinks.write(&report, page, chart)
 }
 
@@ -239,6 +246,7 @@ fn page(report: &Report) -> Page {
     }
     page.table(table);
     let rms = report.published.rms_percent.map(|rms| format!("{rms:.1}")).join(" / ");
+    page.text(format!("times of Stage Two: {}", report.disturbance.line()));
     page.text(format!("root mean square of the model's errors, S1 / S2 / S3: {rms} %"));
     page
 }

@@ -9,6 +9,8 @@ use anyhow::Result;
 use avsg::Error;
 use clap::Args;
 
+/// Synthetic steps, if no number is given.
+const STEPS: usize = 1000;
 /// The ids of all requests of a race, which are kept in 2 GiB.
 const MAX_IDS: usize = 1 << 29;
 
@@ -36,9 +38,11 @@ impl Workload {
         stem.map_or("synthetic gamma 0.8 mu 0.5".into(), |s| s.to_string_lossy().into_owned())
     }
 
-    /// Loads at most `steps` steps of one token each, with the ids of a token in random order. An
-    /// indexer's ids are not sorted, and sorted ids would make a matcher that sorts look faster.
-    pub fn load(&self, steps: usize) -> Result<Trace> {
+    /// Loads at most `steps` steps of one token each, with the ids of a token in random order; `None`
+    /// takes the whole trace, or [`STEPS`] synthetic steps. An indexer's ids are not sorted, and sorted
+    /// ids would make a matcher that sorts look faster.
+    pub fn load(&self, steps: impl Into<Option<usize>>) -> Result<Trace> {
+        let steps = steps.into().unwrap_or(if self.trace.is_some() { usize::MAX } else { STEPS });
         let trace = match &self.trace {
             Some(path) => self.part.read(path)?.as_mtp0(),
             None => {

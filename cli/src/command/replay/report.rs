@@ -3,12 +3,14 @@
 use std::time::Duration;
 
 use crate::trace::Trace;
-use avsg::device::params::{self, Lifetime};
+use avsg::device::params::Table as Kind;
 use avsg::engine::Engine;
 use avsg::plan::Plan;
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
+use crate::command::busy::{Disturbance, Watch};
+use crate::command::geometry::Rule;
 use crate::command::output::{self, Cell, Page, Table};
 
 /// Percentiles of a latency in microseconds.
@@ -26,7 +28,8 @@ struct Geometry {
     slots: u32,
     spread: u32,
     retries: u32,
-    lifetime: String,
+    #[serde(flatten)]
+    rule: Rule,
     page: u32,
     row_bytes: usize,
     segments: Vec<usize>,
@@ -41,6 +44,8 @@ pub struct Memory {
     /// Tables and working columns.
     pub tables_bytes: usize,
     pub host_pool_bytes: usize,
+    /// Rows of the host pool that the trace selects or appends.
+    pub host_rows_used: usize,
     pub available_bytes: usize,
 }
 
@@ -75,6 +80,8 @@ pub struct Report {
     step_us: Option<Percentiles>,
     pages: String,
     pool_bytes: usize,
+    /// What else the machine did, set by [`Report::finish`].
+    disturbance: Option<Disturbance>,
     /// Valid ids of the first step, and of the later steps.
     #[serde(skip)]
     selected: [u64; 2],
@@ -91,23 +98,20 @@ pub struct Report {
 
 impl Report {
     /// Creates the report of a replay without steps.
-    pub fn new(trace: &Trace, engine: &Engine, memory: Memory) -> Self {
+    pub fn new(trace: &Trace, engine: &Engine, rule: Rule, sparse: bool, memory: Memory) -> Self {
         let (p, config) = (engine.config().params, engine.config());
         let format = engine.pool().format();
         // 1 ns to 100 s with three digits.
         let histogram =
             || Histogram::new_with_bounds(1, 100_000_000_000, 3).expect("the bounds are valid");
         let geometry = Geometry {
-            table: if p.table == params::Table::Wide { "wide" } else { "paper" },
+            table: if p.table == Kind::Wide { "wide" } else { "paper" },
             k: p.k,
             tokens: p.tokens,
             slots: p.slots,
             spread: p.spread,
             retries: p.retries,
-            lifetime: match p.lifetime {
-                Lifetime::Constant(l) => format!("constant:{l}"),
-                Lifetime::Frequency(f) => format!("frequency (new slots {})", f.new),
-            },
+            rule,
             page: p.page,
             row_bytes: format.bytes(),
             segments: format.as_slice().iter().map(|s| s.bytes).collect(),
@@ -130,8 +134,9 @@ impl Report {
             plan_us: None,
             transfer_us: None,
             step_us: None,
-            pages: engine.pool().pages().to_string(),
+            pages: if sparse { "sparse".to_owned() } else { engine.pool().pages().to_string() },
             pool_bytes: engine.pool().bytes(),
+            disturbance: None,
             selected: [0; 2],
             missed: [0; 2],
             plan: histogram(),
@@ -160,8 +165,11 @@ impl Report {
         self.bytes_copied += missed * self.geometry.row_bytes as u64;
     }
 
-    /// Computes the rates and percentiles.
-    pub fn finish(&mut self) {
+    /// Computes the rates and percentiles; `watch` was started before the first step.
+    pub fn finish(&mut self, watch: &Watch) {
+        let spread =
+            self.plan.value_at_quantile(0.9) as f64 / self.plan.value_at_quantile(0.5) as f64;
+        self.disturbance = Some(watch.stop(self.steps, spread));
         let rate = |missed: u64, selected: u64| 100.0 - 100.0 * missed as f64 / selected as f64;
         let ([m0, m1], [s0, s1]) = (self.missed, self.selected);
         self.hit_rate_with_first = rate(m0 + m1, s0 + s1);
@@ -175,6 +183,11 @@ impl Report {
         } else {
             (self.plan_us, self.transfer_us) = (Some(us(&self.plan)), Some(us(&self.transfer)));
         }
+    }
+
+    /// Prints a warning to standard error if the times cannot be trusted.
+    pub fn warn_if_disturbed(&self) {
+        self.disturbance.iter().for_each(Disturbance::warn);
     }
 
     /// Returns the report as text for a terminal and as a table for the other forms.
@@ -214,7 +227,7 @@ impl Report {
                 g.slots,
                 g.spread,
                 g.retries,
-                g.lifetime,
+                g.rule.lifetime,
                 output::count(g.requests, "request"),
                 output::count(g.cores, "core"),
                 self.machine,
@@ -231,8 +244,17 @@ impl Report {
                 output::bytes(self.bytes_copied as usize),
                 output::bytes(selected as usize * g.row_bytes)
             ),
-            format!("latency    {} (medians)", times.collect::<Vec<_>>().join(", ")),
-            format!("host pool  {}, {}", output::bytes(self.pool_bytes), self.pages),
+            format!(
+                "latency    {} (medians of {})",
+                times.collect::<Vec<_>>().join(", "),
+                output::count(self.steps, "step")
+            ),
+            format!(
+                "host pool  {}, {}, {} in use",
+                output::bytes(self.pool_bytes),
+                self.pages,
+                output::count(m.host_rows_used, "row")
+            ),
             format!("verified   {} rows right, {} wrong", self.verified_rows, self.wrong_rows),
         ]
         .join("\n")

@@ -45,8 +45,7 @@ fn no_policy_surpasses_the_optimum_for_any_number_of_tokens() {
         assert_eq!((rules("paper "), rules("wide ")), (8, 16));
         let default = policies.iter().filter(|p| p["at"][0]["default"] == true);
         assert_eq!(default.count(), 2);
-        for name in ["previous token (K slots)", "set FIFO, 16 ways", "CLOCK", "SIEVE", "exact LRU"]
-        {
+        for name in ["previous step, K slots", "set FIFO, 16 ways", "CLOCK", "SIEVE", "exact LRU"] {
             rate(&report, name);
         }
     }

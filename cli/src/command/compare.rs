@@ -1,6 +1,7 @@
 //! `avsg compare` computes the hit rates of all policies on a recorded trace.
 
 mod policies;
+mod report;
 mod show;
 
 use std::process::ExitCode;
@@ -11,21 +12,22 @@ use avsg::device::params::{MAX_SLOTS, MIN_SLOTS, Params};
 use avsg::engine::MachineChoice;
 use avsg::geometry;
 use clap::Args;
-use serde::Serialize;
 
 use super::bench::lifetime::rules;
 use super::output::{self, Sinks};
 use super::trace_options::TraceOptions;
 use crate::baseline::{HitCount, count_hits, count_operator_hits};
-use crate::trace::{Repeats, Trace};
+use crate::trace::Trace;
+use report::{At, PolicyRates, Report};
 
 /// Options of `avsg compare`.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Hit rates are in percent after the first step, which starts with an empty buffer. A * marks the default\n\
-                  rule of a table at that S. Belady's optimum is the most that any policy can reach. Two policies do not\n\
-                  keep the rows of a whole step in their slots, as the operator must: previous token has K slots at any S,\n\
-                  and set FIFO may replace a row that the running step selects. Examples:\n  \
+                  rule of a table at that S. Neighbouring rules with the same hit rates share a line. Belady's optimum is\n\
+                  the most that any policy can reach. Two policies do not keep the rows of a whole step, as the operator\n\
+                  must: previous step holds K rows at any S and compares each token with the token before it, and set\n\
+                  FIFO may replace a row that the running step selects. Examples:\n  \
                   avsg compare tests/data/nomicon-4k-k256.npz\n  \
                   avsg compare ids.npy --slots 4096,8192 --format markdown"
 )]
@@ -40,36 +42,6 @@ pub struct Options {
     sinks: Sinks,
 }
 
-/// The hit rates of all policies.
-#[derive(Serialize)]
-struct Report {
-    trace: String,
-    steps: usize,
-    tokens: usize,
-    k: usize,
-    repeats: Repeats,
-    slots: Vec<u32>,
-    policies: Vec<PolicyRates>,
-}
-
-/// One policy at each S of the report.
-#[derive(Serialize)]
-struct PolicyRates {
-    policy: String,
-    at: Vec<At>,
-}
-
-#[derive(Serialize)]
-struct At {
-    slots: u32,
-    /// In percent after the first step; null if no later step selects an id.
-    hit_rate: Option<f64>,
-    /// Mean misses of a step after the first.
-    misses_per_step: Option<f64>,
-    /// Whether this is the default rule of its table at this S.
-    default: bool,
-}
-
 /// Computes the hit rates and prints them.
 pub fn run(options: &Options) -> Result<ExitCode> {
     options.sinks.check([options.trace.path()])?;
@@ -82,7 +54,12 @@ pub fn run(options: &Options) -> Result<ExitCode> {
 fn measure(options: &Options, trace: &Trace) -> Result<Report> {
     let slots = match options.slots.as_slice() {
         [] => default_slots(trace),
-        chosen => chosen.to_vec(),
+        chosen => {
+            let mut chosen = chosen.to_vec();
+            chosen.sort_unstable();
+            chosen.dedup();
+            chosen
+        }
     };
     let mut policies: Vec<PolicyRates> = Vec::new();
     let mut add = |policy: String, slots: u32, count: HitCount, default: bool| {
@@ -103,9 +80,9 @@ fn measure(options: &Options, trace: &Trace) -> Result<Report> {
             add(name.to_owned(), slots, count_hits(trace, policy.as_mut()), false);
         }
         for (name, default) in tables {
+            let machine = Machine::find(MachineChoice::Auto, &default)?;
             for (rule, value, lifetime) in rules(&default) {
                 let params = Params { lifetime, ..default };
-                let machine = Machine::find(MachineChoice::Auto, &params)?;
                 let count = count_operator_hits(trace, &params, machine)?;
                 let is_default = lifetime == default.lifetime;
                 add(format!("{name} {rule}:{value}"), slots, count, is_default);

@@ -2,6 +2,7 @@
 
 mod deployment;
 mod least;
+mod point;
 mod report;
 mod show;
 mod tpot;
@@ -22,7 +23,8 @@ use crate::baseline::{HitCount, LruCurve, count_operator_hits};
 use crate::trace::Trace;
 use deployment::{Deployment, DeploymentOptions};
 use least::Wanted;
-use report::{Curve, Point, Report};
+use point::{Curve, Point};
+use report::Report;
 use tpot::ModelOptions;
 
 /// Slots between two points of the curve.

@@ -20,7 +20,7 @@ pub fn at(trace: &Trace, slots: usize) -> Result<(Named, Vec<Named>)> {
     let previous = MatcherPolicy::new(PreviousStep::new(trace.k)?);
     let hisparse = MatcherPolicy::new(HiSparse::new(slots, trace.k)?);
     let others: Vec<Named> = vec![
-        ("previous token (K slots)", Box::new(previous)),
+        ("previous step, K slots", Box::new(previous)),
         ("set FIFO, 16 ways", Box::new(SetFifo::new(slots)?)),
         ("CLOCK", Box::new(SecondChance::clock(slots)?)),
         ("SIEVE", Box::new(SecondChance::sieve(slots)?)),

@@ -4,20 +4,22 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use super::{At, PolicyRates, Report};
+use super::report::{At, PolicyRates, Report};
 use crate::command::output::{Cell, Page, Table, count};
 use crate::draw::{self, Series};
 
-/// The policies in a chart; more lines could not be told apart. A table is shown with its default
-/// rules.
-const IN_CHART: [&str; 7] =
-    ["set FIFO, 16 ways", "CLOCK", "SIEVE", "exact LRU", "paper", "wide", "Belady's optimum"];
-
-impl PolicyRates {
-    fn at(&self, slots: u32) -> Option<&At> {
-        self.at.iter().find(|at| at.slots == slots)
-    }
-}
+/// The policies in a chart, with as many lines as can be told apart. A table is shown with its default
+/// rule at each S.
+const IN_CHART: [&str; 8] = [
+    "previous step, K slots",
+    "set FIFO, 16 ways",
+    "CLOCK",
+    "SIEVE",
+    "exact LRU",
+    "paper",
+    "wide",
+    "Belady's optimum",
+];
 
 /// Returns the page: one row per policy and one column per S.
 pub fn page(report: &Report) -> Page {
@@ -29,17 +31,17 @@ pub fn page(report: &Report) -> Page {
     ));
     let columns = report.slots.iter().map(|slots| format!("S = {slots}, %"));
     let mut table = Table::new(std::iter::once("policy".to_owned()).chain(columns));
-    for rates in &report.policies {
-        let cell = |&slots: &u32| {
-            let at = rates.at(slots);
-            let Some((at, rate)) = at.and_then(|at| Some((at, at.hit_rate?))) else {
-                return Cell::none();
-            };
-            let mark = if at.default { " *" } else { "" };
-            Cell::shown(rate, format!("{rate:.2}{mark}"))
+    for equal in report.policies.chunk_by(|a, b| a.key() == b.key()) {
+        let last = equal[equal.len() - 1].policy.split(':').nth(1).unwrap_or_default();
+        let end = if equal.len() > 1 { format!(" to {last}") } else { String::new() };
+        let cell = |&slots: &u32| match PolicyRates::cell(equal, slots) {
+            Some((rate, default)) => {
+                Cell::shown(rate, format!("{rate:.2}{}", if default { " *" } else { "" }))
+            }
+            None => Cell::none(),
         };
-        let cells = report.slots.iter().map(cell);
-        table.add_row(std::iter::once(Cell::from(&rates.policy)).chain(cells));
+        let name = Cell::from(format!("{}{end}", equal[0].policy));
+        table.add_row(std::iter::once(name).chain(report.slots.iter().map(cell)));
     }
     page.table(table);
     if report.policies.iter().flat_map(|rates| &rates.at).all(|at| at.hit_rate.is_none()) {

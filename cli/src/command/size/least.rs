@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::report::{Curve, Point};
+use super::point::{Curve, Point};
 
 /// A wished time per output token or hit rate.
 #[derive(Clone, Copy, Serialize)]

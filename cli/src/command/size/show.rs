@@ -5,7 +5,8 @@ use std::path::Path;
 use anyhow::Result;
 
 use super::least::Least;
-use super::report::{Point, Report};
+use super::point::Point;
+use super::report::Report;
 use crate::command::output::{Cell, Page, Table, bytes, count};
 use crate::draw::{self, Series};
 

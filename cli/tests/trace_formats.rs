@@ -154,6 +154,17 @@ fn safetensors_files_are_read() {
     refused(Trace::read(tensors("half.safetensors", &[half])), &["F16", "'<i4'"]);
 }
 
+/// The entries of an archive that `torch.save` writes are no arrays.
+#[test]
+fn a_file_of_torch_save_is_refused_with_what_to_do() {
+    let path = file("dump.pt");
+    let mut out = NpzWriter::create(&path).unwrap();
+    out.zip_writer().start_file("dump/data.pkl", Default::default()).unwrap();
+    out.zip_writer().finish().unwrap();
+    drop(out);
+    refused(Trace::read(&path), &["dump.pt", "no array 'ids'", "numpy.save", "torch.save"]);
+}
+
 #[test]
 fn ids_that_a_row_repeats_are_counted() {
     let trace = Trace::new(vec![1, 2, 3, -1, -1, 4, 5, 6, 7, 5, 4, 4], None, [2, 2, 3]).unwrap();

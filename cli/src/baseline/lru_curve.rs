@@ -29,14 +29,14 @@ impl LruCurve {
         let mut at_distance: Vec<[u64; 2]> = vec![[0; 2]];
         let mut selected = [0; 2];
         // For each id, the number of the last row that selected it, counted from 1.
-        let mut last_row = vec![0usize; recency.time_of.len()];
+        let mut last_row = vec![0; recency.time_of.len()];
         let mut stale = trace.stale().into_iter().peekable();
-        for row in 0..trace.steps * trace.tokens {
+        for (row, number) in (0..trace.steps * trace.tokens).zip(1u32..) {
             let first = usize::from(row < trace.tokens);
             let ids = trace.row(row / trace.tokens, row % trace.tokens);
             for (at, &id) in (row * trace.k..).zip(ids).filter(|&(_, &id)| id >= 0) {
                 selected[first] += 1;
-                let repeated = std::mem::replace(&mut last_row[id as usize], row + 1) == row + 1;
+                let repeated = std::mem::replace(&mut last_row[id as usize], number) == number;
                 let distance = if repeated { Some(0) } else { recency.distance(id) };
                 // An id whose row was rewritten is copied anew in every buffer.
                 if stale.next_if_eq(&at).is_some() {

@@ -18,9 +18,16 @@ pub(super) fn read(path: &Path, part: Part) -> Result<Trace> {
     if source.has("gap_lo") && source.has("gap_hi") && source.has("context_len") {
         return read_gaps(&mut source, part);
     }
+    let names = source.names();
+    // A file of torch.save is an archive of a pickle and raw storages.
+    let remedy = if names.is_empty() {
+        "save them with numpy.save(\"ids.npy\", ids.cpu().numpy()); a file of torch.save is not read"
+    } else {
+        "save the ids under the name 'ids'"
+    };
     // Debug formatting escapes line breaks in a name.
-    let limit = format!("it has no array 'ids', only {:?}", source.names());
-    Err(Error::invalid("trace", super::name_of(path), limit, "save the ids under the name 'ids'"))
+    let limit = format!("it has no array 'ids', only {names:?}");
+    Err(Error::invalid("trace", super::name_of(path), limit, remedy))
 }
 
 fn read_ids(source: &mut Source, stable: Option<&str>, part: Part) -> Result<Trace> {

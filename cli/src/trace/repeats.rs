@@ -20,13 +20,14 @@ impl Trace {
     pub fn repeats(&self) -> Repeats {
         let mut found = Repeats::default();
         // The number of the last row that selected each id, counted from 1.
-        let mut last_row: Vec<usize> = vec![0; self.largest_id().map_or(0, |id| id as usize + 1)];
+        let mut last_row: Vec<u32> = vec![0; self.largest_id().map_or(0, |id| id as usize + 1)];
         for (row, ids) in (1..).zip(self.ids.chunks_exact(self.k)) {
             let before = found.ids;
             for &id in ids.iter().filter(|&&id| id >= 0) {
                 if std::mem::replace(&mut last_row[id as usize], row) == row {
                     found.ids += 1;
-                    let place = ((row - 1) / self.tokens, (row - 1) % self.tokens, id);
+                    let at = row as usize - 1;
+                    let place = (at / self.tokens, at % self.tokens, id);
                     found.first.get_or_insert(place);
                 }
             }

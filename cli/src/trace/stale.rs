@@ -13,13 +13,12 @@ impl Trace {
         let Some(stable) = &self.stable else { return Vec::new() };
         let mut places = Vec::new();
         // The last step that selected each id, counted from 1; 0 for none.
-        let mut last: Vec<usize> = vec![0; self.largest_id().map_or(0, |id| id as usize + 1)];
+        let mut last: Vec<u32> = vec![0; self.largest_id().map_or(0, |id| id as usize + 1)];
         // Steps, counted from 1, whose `stable` is below that of every later step so far: the first of
         // them after a step has the smallest `stable` since that step.
-        let mut least: Vec<(usize, i32)> = Vec::new();
+        let mut least: Vec<(u32, i32)> = Vec::new();
         let per_step = self.tokens * self.k;
-        for (step, ids) in (1..).zip(self.ids.chunks_exact(per_step)) {
-            let now = stable[step - 1];
+        for ((step, ids), &now) in (1..).zip(self.ids.chunks_exact(per_step)).zip(stable) {
             if now >= 0 {
                 while least.last().is_some_and(|&(_, before)| before >= now) {
                     least.pop();
@@ -34,7 +33,7 @@ impl Trace {
                 }
                 let since = least.partition_point(|&(other, _)| other <= before);
                 if least.get(since).is_some_and(|&(_, stable)| stable <= id) {
-                    places.push((step - 1) * per_step + at);
+                    places.push((step as usize - 1) * per_step + at);
                 }
             }
         }

@@ -54,7 +54,7 @@ fn random_trace(random: &mut SplitMix64, case: usize) -> Trace {
     let context = k + random.below(30);
     let ids = (0..steps * tokens * k).map(|_| random.below(context + 1) as i32 - 1).collect();
     let stable = |_| random.below(context + 2) as i32 - 1;
-    let stable = (case % 2 == 0).then(|| (0..steps).map(stable).collect());
+    let stable = case.is_multiple_of(2).then(|| (0..steps).map(stable).collect());
     Trace::new(ids, stable, [steps, tokens, k]).unwrap()
 }
 

@@ -83,7 +83,34 @@ def lifetime():
     return table(["policy", *(f"S = {s}" for s in sizes)], lines)
 
 
-TABLES = {f.__name__: f for f in (gather, variants, stated, lifetime)}
+def reuse():
+    """The paper's synthetic workload: the table `paper` beside its figures, and `wide` beside `paper` and exact LRU."""
+    answer = avsg("bench", "reuse")
+    other = avsg("bench", "reuse", "--primes", "7919,17")
+
+    def mean(slots, difference):
+        values = [difference(row) for row in answer["rows"] if row["slots"] == slots]
+        return f"{sum(values) / len(values):.1f}"
+
+    far = max(abs(row["wide_constant"] - row["lru"]) for row in answer["rows"])
+    return table(["difference in percentage points", "value"], [
+        ["`paper` and the paper's 18 figures, root mean square", f"{answer['rms']:.2f}"],
+        ["the same with `--primes 7919,17`", f"{other['rms']:.2f}"],
+        *([f"`wide` with constant lifetimes above `paper`, mean at S = {slots}",
+           mean(slots, lambda row: row["wide_constant"] - row["paper"])] for slots in (4096, 8192)),
+        ["`wide` with constant lifetimes and exact LRU, largest", f"{far:.2f}"],
+    ])
+
+
+def policies():
+    """Hit rates of the committed trace by policy."""
+    command = ["cargo", "run", "--release", "--locked", "--quiet", "--", "compare", "tests/data/nomicon-4k-k256.npz",
+               "--format", "markdown"]
+    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, check=True, text=True)
+    return "".join(line for line in done.stdout.splitlines(keepends=True) if line.startswith("|"))
+
+
+TABLES = {f.__name__: f for f in (gather, variants, stated, lifetime, reuse, policies)}
 
 
 def main():

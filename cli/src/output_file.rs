@@ -117,12 +117,8 @@ fn writable(path: &Path) -> io::Result<()> {
 fn temporary(folder: &Path, permissions: Permissions) -> io::Result<tempfile::NamedTempFile> {
     let file =
         tempfile::Builder::new().prefix(TEMPORARY).permissions(permissions).tempfile_in(folder);
-    // The crate adds the new name, which says nothing to a user.
-    file.map_err(|error| {
-        let inner = error.get_ref().and_then(|wrapped| wrapped.source());
-        let code = inner.and_then(|e| e.downcast_ref::<io::Error>()?.raw_os_error());
-        code.map_or(error, io::Error::from_raw_os_error)
-    })
+    // The crate's message has the new name, which says nothing to a user.
+    file.map_err(|error| error.kind().into())
 }
 
 /// Writes under a new name and renames.

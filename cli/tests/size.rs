@@ -97,7 +97,21 @@ fn the_curve_is_exact_lru_at_every_multiple_of_64() {
     assert!(lines.starts_with("S,\"AVSG, %\",\"exact LRU, %\""), "{lines}");
 }
 
-/// A step is [steps, N_q, K] of `torch.topk(..).indices`, and nothing else is known.
+#[test]
+fn the_page_about_sizing_shows_what_the_command_prints() {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+    let args = ["size", "tests/data/nomicon-4k-k256.npz", "--hit-rate", "95"];
+    let mut program = Command::new(env!("CARGO_BIN_EXE_avsg"));
+    let output = program.args(args).current_dir(root).output().expect("the program starts");
+    let shown = String::from_utf8(output.stdout).expect("UTF-8");
+    let page = fs::read_to_string(format!("{root}/docs/sizing.md")).unwrap();
+    // The working columns, which device bytes contain, depend on the CPUs of the machine.
+    for line in shown.lines().filter(|line| !line.contains(" MB │")) {
+        assert!(page.contains(line), "not in docs/sizing.md: {line}");
+    }
+}
+
+/// A dump holds `torch.topk(..).indices` of each step as `[steps, N_q, K]`, and nothing else.
 #[test]
 fn a_dump_of_torch_topk_gives_the_least_s_in_one_command() {
     let ids = Trace::read(SAMPLE).unwrap().ids.into_iter().map(i64::from).collect();

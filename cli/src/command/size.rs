@@ -106,6 +106,7 @@ fn measure(options: &Options, trace: &Trace) -> Result<Report> {
         let bytes = misses.map(|misses| deployment.bytes(misses));
         points.push(Point {
             slots,
+            rule: options.table.rule(&params),
             hit_rate: rate(&count),
             lru_hit_rate: rate(&lru.count(slots as usize)),
             misses_per_step: misses,

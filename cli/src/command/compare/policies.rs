@@ -6,12 +6,11 @@ use crate::baseline::{
     Belady, ExactLru, HiSparse, IdealFrequency, MatcherPolicy, Policy, PreviousStep, SecondChance,
     SetFifo,
 };
+use crate::command::geometry::DEFAULT_LAMBDA;
 use crate::trace::Trace;
 
 /// The name of the policy that no other can surpass.
 pub const OPTIMUM: &str = "Belady's optimum";
-/// The decay factor of the frequency rule without lost links, the default of the wide table.
-const LAMBDA: f64 = 0.87;
 
 type Named = (&'static str, Box<dyn Policy>);
 
@@ -26,7 +25,7 @@ pub fn at(trace: &Trace, slots: usize) -> Result<(Named, Vec<Named>)> {
         ("SIEVE", Box::new(SecondChance::sieve(slots)?)),
         ("batch LRU of HiSparse", Box::new(hisparse)),
         ("exact LRU", Box::new(ExactLru::new(slots)?)),
-        ("frequency:0.87 with every link", Box::new(IdealFrequency::new(slots, LAMBDA)?)),
+        ("frequency:0.87 with every link", Box::new(IdealFrequency::new(slots, DEFAULT_LAMBDA)?)),
     ];
     Ok(((OPTIMUM, Box::new(Belady::new(trace, slots)?)), others))
 }

@@ -2,10 +2,14 @@
 
 use serde::Serialize;
 
+use crate::command::geometry::Rule;
+
 /// The operator, measured at one S.
 #[derive(Serialize)]
 pub struct Point {
     pub slots: u32,
+    #[serde(flatten)]
+    pub rule: Rule,
     pub hit_rate: Option<f64>,
     pub lru_hit_rate: Option<f64>,
     /// Mean misses of a step after the first, of one layer and request.

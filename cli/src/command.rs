@@ -8,6 +8,8 @@ mod geometry;
 pub mod info;
 pub mod opp;
 mod output;
+pub mod paper;
 pub mod replay;
+pub mod serve;
 mod soc;
 pub mod synth;

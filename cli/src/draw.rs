@@ -47,8 +47,7 @@ pub struct Bars {
 type Canvas<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
 
-/// Draws a line chart with a mark at every point. The y axis starts at 0 unless all values are far
-/// above 0.
+/// Draws a line chart into a file.
 pub fn lines(
     path: impl AsRef<Path>,
     title: &str,
@@ -56,10 +55,27 @@ pub fn lines(
     y_label: &str,
     series: &[Series],
 ) -> Result<()> {
+    save(path.as_ref(), &lines_svg(title, x_label, y_label, series)?)
+}
+
+/// Draws a bar chart into a file.
+pub fn bars(
+    path: impl AsRef<Path>,
+    title: &str,
+    y_label: &str,
+    groups: &[String],
+    series: &[Bars],
+) -> Result<()> {
+    save(path.as_ref(), &bars_svg(title, y_label, groups, series)?)
+}
+
+/// Returns a line chart with a mark at every point. The y axis starts at 0 unless all values are far
+/// above 0.
+pub fn lines_svg(title: &str, x_label: &str, y_label: &str, series: &[Series]) -> Result<String> {
     let points = || series.iter().flat_map(|s| s.points.iter().copied()).filter(finite);
     let x = span(points().map(|p| p.0));
     let y = from_zero(span(points().map(|p| p.1)));
-    save(path.as_ref(), |canvas| {
+    svg(title, |canvas| {
         let mut chart = frame(canvas, title, x, y)?;
         let mut mesh = chart.configure_mesh();
         mesh.x_desc(x_label).y_desc(y_label).max_light_lines(1).light_line_style(TRANSPARENT);
@@ -75,14 +91,8 @@ pub fn lines(
     })
 }
 
-/// Draws a bar chart: groups side by side, with one bar of each colour per group.
-pub fn bars(
-    path: impl AsRef<Path>,
-    title: &str,
-    y_label: &str,
-    groups: &[String],
-    series: &[Bars],
-) -> Result<()> {
+/// Returns a bar chart: groups side by side, with one bar of each colour per group.
+pub fn bars_svg(title: &str, y_label: &str, groups: &[String], series: &[Bars]) -> Result<String> {
     let y = from_zero(span(series.iter().flat_map(|s| s.values.iter().copied()).chain([0.0])));
     let count = groups.len().max(1);
     let width = 0.8 / series.len().max(1) as f64;
@@ -92,7 +102,7 @@ pub fn bars(
         let near = (v - at).abs() < 1e-6 && at >= 0.0;
         groups.get(at as usize).filter(|_| near).cloned().unwrap_or_default()
     };
-    save(path.as_ref(), |canvas| {
+    svg(title, |canvas| {
         let mut chart = frame(canvas, title, -0.5..count as f64 - 0.5, y)?;
         let mut mesh = chart.configure_mesh();
         mesh.disable_x_mesh().y_desc(y_label).max_light_lines(1).light_line_style(TRANSPARENT);
@@ -113,21 +123,23 @@ pub fn bars(
 
 type DrawResult<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-/// Draws in memory and then writes the file; errors contain the path.
-fn save(path: &Path, draw: impl FnOnce(&Canvas<'_>) -> DrawResult<()>) -> Result<()> {
+/// Returns the text of a chart; errors contain its title.
+fn svg(title: &str, draw: impl FnOnce(&Canvas<'_>) -> DrawResult<()>) -> Result<String> {
     let mut text = String::new();
     {
         let canvas = SVGBackend::with_string(&mut text, SIZE).into_drawing_area();
         let drawn = draw(&canvas).and_then(|()| Ok(canvas.present()?));
-        drawn.map_err(|e| failed("draw", path, &e.to_string()))?;
+        drawn.map_err(|e| {
+            Error::invalid("chart", title, e.to_string(), "check the numbers of the chart")
+        })?;
     }
+    Ok(text)
+}
+
+fn save(path: &Path, text: &str) -> Result<()> {
     let remedy = "check that the folder exists, is writable and has free space";
     let what = path.display().to_string();
     std::fs::write(path, text).map_err(|source| Error::Os { call: "write", what, source, remedy })
-}
-
-fn failed(what: &'static str, path: &Path, why: &str) -> Error {
-    Error::invalid(what, path.display(), why, "check the numbers of the chart")
 }
 
 fn frame<'b>(

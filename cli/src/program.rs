@@ -3,7 +3,7 @@
 
 use std::process::ExitCode;
 
-use crate::command::{bench, doctor, emit, estimate, info, opp, replay, synth};
+use crate::command::{bench, doctor, emit, estimate, info, opp, paper, replay, serve, synth};
 use avsg::Error;
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
@@ -35,6 +35,11 @@ enum Command {
     /// Estimates how long a step would take on an Ascend 910B: every figure is from a model, none is
     /// measured
     Estimate(Box<estimate::Options>),
+    /// Models a serving deployment without offload, with plain offload and with AVSG: latencies, throughput
+    /// and device memory; every figure is from a model, none is measured
+    Serve(Box<serve::Options>),
+    /// Computes the paper's tables and figures, each beside the paper's value with the difference
+    Paper(paper::Options),
     /// Computes how much device and host memory a deployment needs, and whether it fits this machine
     Info(info::Options),
     /// Measures what the documentation of an Ascend device leaves open: its bandwidths, its costs and
@@ -59,6 +64,8 @@ pub fn run() -> ExitCode {
         Command::Synth(options) => synth::run(&options),
         Command::Bench(bench) => bench::run(bench),
         Command::Estimate(options) => estimate::run(&options),
+        Command::Serve(options) => serve::run(&options),
+        Command::Paper(options) => paper::run(&options),
         Command::Info(options) => info::run(&options),
         Command::Doctor(options) => doctor::run(&options),
         Command::Emit(options) => emit::run(&options),

@@ -21,8 +21,13 @@ pub struct Sinks {
 
 /// Writes `value` as JSON to the file `to`, or to standard output if `to` is `-`.
 pub fn json(to: &Path, value: &impl Serialize) -> Result<()> {
-    let mut text = serde_json::to_string_pretty(value).context("writing JSON")?;
-    text.push('\n');
+    let mut json = serde_json::to_string_pretty(value).context("writing JSON")?;
+    json.push('\n');
+    text(to, &json)
+}
+
+/// Writes `text` to the file `to`, or to standard output if `to` is `-`.
+pub fn text(to: &Path, text: &str) -> Result<()> {
     if to.as_os_str() == "-" {
         print!("{text}");
         return Ok(());

@@ -21,7 +21,7 @@ use crate::command::output::{self, Sinks};
 
 /// Steps that run first and are not timed, because the caches, the branch predictors and the buffer
 /// are cold.
-const WARM_UP: usize = 20;
+pub const WARM_UP: usize = 20;
 /// Steps of one contender's turn: so many that the caches hold its own table for most of the turn.
 const BLOCK: usize = 25;
 
@@ -90,8 +90,9 @@ struct Report {
     rows: Vec<Row>,
 }
 
+/// The times of all contenders at one geometry.
 #[derive(Serialize)]
-struct Row {
+pub struct Row {
     k: usize,
     slots: u32,
     table: &'static str,
@@ -102,12 +103,14 @@ struct Row {
     /// Whether a step after the first selects an id; without one, the hit rate is 0 and not shown.
     #[serde(skip)]
     counted: bool,
-    median_us: f64,
+    /// Median of this operator.
+    pub median_us: f64,
     trimmed_mean_us: f64,
     mean_us: f64,
     emu_us: f64,
     scalar_us: f64,
-    dual_pointer_us: f64,
+    /// Median of sort and two pointers.
+    pub dual_pointer_us: f64,
     hashmap_lru_us: f64,
     lru_crate_us: f64,
 }
@@ -214,7 +217,13 @@ pub fn run(options: &Options) -> Result<()> {
     options.sinks.plot.as_deref().map_or(Ok(()), |plot| chart(chart_folder(plot)?, &report))
 }
 
-fn measure(trace: &Trace, params: &Params, machine: Machine, table: &'static str) -> Result<Row> {
+/// Times all contenders on the steps of a trace of one token per step.
+pub fn measure(
+    trace: &Trace,
+    params: &Params,
+    machine: Machine,
+    table: &'static str,
+) -> Result<Row> {
     let emu = Machine::find(MachineChoice::Emu, params)?;
     let mut contenders = line_up(params, [machine, emu])?;
     let mut times = vec![Vec::with_capacity(trace.steps); contenders.len()];

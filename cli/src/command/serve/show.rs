@@ -1,0 +1,123 @@
+//! The output of `avsg serve`.
+
+use serde::Serialize;
+
+use super::calibration::Fitted;
+use super::deployment::{Deployment, Load, Setting};
+use super::measured::Measured;
+use super::outcome::Outcome;
+use crate::command::output;
+
+/// The note that every table carries.
+pub const LABEL: &str = "model, not measured";
+
+/// The results.
+#[derive(Serialize)]
+pub struct Report {
+    pub label: &'static str,
+    pub seeds: u64,
+    pub deployment: Deployment,
+    pub load: Load,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub calibration: Option<Calibration>,
+    pub settings: [Column; 3],
+}
+
+/// Constants that were computed from measured figures.
+#[derive(Serialize)]
+pub struct Calibration {
+    pub rounds: usize,
+    pub constants: Vec<Fitted>,
+}
+
+/// The figures of a setting.
+#[derive(Serialize)]
+pub struct Column {
+    pub setting: Setting,
+    /// Tokens that a rank has memory for.
+    pub capacity_tokens: usize,
+    /// Device memory of a rank with device buffers for the mean number of requests.
+    pub hbm_mean_percent: f64,
+    /// Device memory of a rank with device buffers for the largest number of requests.
+    pub hbm_peak_percent: f64,
+    #[serde(flatten)]
+    pub outcome: Outcome,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub measured: Option<Measured>,
+}
+
+type Figure = fn(&Column) -> f64;
+
+/// (name, decimals, modelled figure, measured figure) of each row.
+const ROWS: [(&str, usize, Figure, Option<fn(&Measured) -> f64>); 13] = [
+    ("memory of a rank, tokens", 0, |c| c.capacity_tokens as f64, Some(|m| m.kv_tokens as f64)),
+    ("HBM with mean buffers, %", 1, |c| c.hbm_mean_percent, Some(|m| m.hbm_percent)),
+    ("HBM with most buffers, %", 1, |c| c.hbm_peak_percent, None),
+    ("TTFT, s", 2, |c| c.outcome.ttft_s, Some(|m| m.ttft_s)),
+    ("wait for memory, s", 2, |c| c.outcome.wait_s, None),
+    ("TPOT, ms", 1, |c| c.outcome.tpot_ms, Some(|m| m.tpot_ms)),
+    ("TPOT, 99th percentile, ms", 1, |c| c.outcome.tpot_p99_ms, Some(|m| m.tpot_p99_ms)),
+    ("E2E, s", 1, |c| c.outcome.e2e_s, Some(|m| m.e2e_s)),
+    ("output tok/s", 1, |c| c.outcome.output_tok_s, Some(|m| m.output_tok_s)),
+    ("requests per second", 3, |c| c.outcome.request_rate, Some(|m| m.request_rate)),
+    ("decode step, ms", 1, |c| c.outcome.step_ms, None),
+    ("requests of a rank, mean", 2, |c| c.outcome.running, None),
+    ("requests of a rank, most", 0, |c| c.outcome.running_peak, None),
+];
+
+/// Prints a report.
+pub fn report(report: &Report) {
+    let Deployment { prefill_instances, decode_instances, ranks, .. } = report.deployment;
+    let Load { requests, concurrency, rate, .. } = report.load;
+    println!(
+        "{LABEL}: {}, {} of {}; {requests} requests, {concurrency} at a time, {rate} per second; means of {}",
+        output::count(prefill_instances, "prefill instance"),
+        output::count(decode_instances, "decode instance"),
+        output::count(ranks, "rank"),
+        output::count(report.seeds as usize, "run"),
+    );
+    let Deployment { hit_rate, slots, acceptance, tokens, .. } = report.deployment;
+    println!(
+        "AVSG: hit rate {hit_rate:.2} %, S = {slots}; {tokens} tokens per step, of which {:.2} are kept at an acceptance of {acceptance}",
+        report.deployment.tokens_per_step()
+    );
+    if let Some(calibration) = &report.calibration {
+        constants(calibration);
+    }
+    let compared = report.settings.iter().any(|column| column.measured.is_some());
+    let names = report.settings.each_ref().map(|column| column.setting.name());
+    let mut table = output::table([LABEL, names[0], names[1], names[2]]);
+    for (name, decimals, modelled, measured) in ROWS {
+        let cell = |column: &Column| {
+            let value = modelled(column);
+            let beside = column.measured.as_ref().zip(measured).map(|(m, measured)| measured(m));
+            beside.map_or_else(
+                || format!("{value:.decimals$}"),
+                |measured| {
+                    let difference = 100.0 * (value / measured - 1.0);
+                    format!("{value:.decimals$} ({measured:.decimals$}, {difference:+.1} %)")
+                },
+            )
+        };
+        let [a, b, c] = report.settings.each_ref().map(cell);
+        table.add_row([name.to_owned(), a, b, c]);
+    }
+    println!("{table}");
+    if compared {
+        println!("In brackets: the measured figure, and the model's difference from it.");
+    }
+}
+
+fn constants(calibration: &Calibration) {
+    let mut table = output::table(["constant", "value", "from", "measured", "modelled"]);
+    for fitted in &calibration.constants {
+        table.add_row([
+            fitted.option.to_owned(),
+            format!("{:.4}", fitted.value),
+            format!("{}, {}", fitted.setting, fitted.figure),
+            format!("{:.2}", fitted.measured),
+            format!("{:.2}", fitted.modelled),
+        ]);
+    }
+    println!("{table}");
+}

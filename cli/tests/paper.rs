@@ -57,30 +57,24 @@ fn every_form_has_every_figure_with_its_difference() {
 
 #[test]
 fn a_recorded_trace_stands_beside_the_synthetic_requests() {
-    // The synthetic requests take most of the time.
-    let sections = if thorough() { "requests,reuse --seeds 1" } else { "requests" };
-    let output =
-        avsg(&format!("paper ../tests/data/nomicon-4k-k256.npz --sections {sections} --json -"));
+    if !thorough() {
+        println!("default tier: the whole report is left to docs/figures.py and the thorough tier");
+        return;
+    }
+    let output = avsg("paper ../tests/data/nomicon-4k-k256.npz --json -");
     assert!(output.status.success(), "{output:?}");
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     let sections = report["sections"].as_array().unwrap();
-    let requests = sections.iter().find(|section| section["name"] == "requests").unwrap();
-    let tables = requests["tables"].as_array().unwrap();
+    let names: Vec<_> = sections.iter().map(|s| s["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["reuse", "requests", "transfer", "matching", "serving"]);
+    let tables = sections[1]["tables"].as_array().unwrap();
     assert_eq!(tables.len(), 6);
-    for workload in tables.chunks(3) {
-        let here =
-            |table: &Value| figures(table).map(|f| f["here"].as_f64().unwrap()).collect::<Vec<_>>();
-        let rates = here(&workload[0]);
-        assert!(rates[0] < rates[1] && rates[1] < rates[2] && rates[2] < 100.0, "{rates:?}");
-        let lifetimes = here(&workload[1]);
-        assert_eq!((lifetimes.len(), lifetimes[3]), (6, rates[2]), "L = 8 is in both tables");
-        assert!(lifetimes[0] < lifetimes[3], "{lifetimes:?}");
-        let start = here(&workload[2]);
-        assert!(start[0] == 0.0 && start.is_sorted(), "{start:?}");
-    }
     // The paper's own adjacent-step reuse is what the synthetic requests are made for.
     let adjacent = figures(&tables[0]).next().unwrap();
     assert!(adjacent["difference"].as_f64().unwrap().abs() < 0.05, "{adjacent}");
+    let reuse = figures(&sections[0]["tables"][0]);
+    let squares = reuse.map(|figure| figure["difference"].as_f64().unwrap().powi(2));
+    assert!((squares.sum::<f64>() / 18.0).sqrt() < 0.6, "{}", sections[0]);
 }
 
 #[test]

@@ -171,11 +171,7 @@ pub fn requests(workloads: &[Workload]) -> Result<Section> {
         for (name, paper, here) in [
             ("previous step", published.previous_step_percent, workload.adjacent()?),
             ("2 K slots", published.slots_4096_percent, workload.hit_rate(2, 8)?),
-            (
-                "4 K slots",
-                published.percent_at(16.0).unwrap_or(f64::NAN),
-                workload.hit_rate(4, 16)?,
-            ),
+            ("4 K slots", published.percent_at(8.0).unwrap_or(f64::NAN), workload.hit_rate(4, 8)?),
         ] {
             rates.row([name.into()], vec![RATE.figure(Some(paper), here)]);
         }
@@ -208,4 +204,37 @@ pub fn requests(workloads: &[Workload]) -> Result<Section> {
     ];
     let title = "Hit rates, lifetimes and cold start of real requests";
     Ok(Section { name: "requests", title, text, tables, charts })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_committed_trace_has_a_table_of_each_kind() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/data/nomicon-4k-k256.npz");
+        let workload = Workload::recorded("nomicon", &Trace::read(path).unwrap());
+        let section = requests(&[workload]).unwrap();
+        let here = |table: &Table| table.rows.iter().map(|r| r.figures[0].here).collect::<Vec<_>>();
+        let [rates, ablation, start] = [0, 1, 2].map(|table| here(&section.tables[table]));
+        assert!(rates[0] < rates[1] && rates[1] < rates[2] && rates[2] < 100.0, "{rates:?}");
+        assert_eq!((ablation.len(), ablation[3]), (6, rates[2]), "L = 8 is in both tables");
+        assert!(ablation[0] < ablation[3], "{ablation:?}");
+        assert!(start[0] == 0.0 && start.is_sorted(), "{start:?}");
+        assert_eq!(section.charts.len(), 2);
+    }
+
+    #[test]
+    fn a_trace_whose_buffer_would_be_too_large_or_that_has_no_step_of_four_tokens_is_refused() {
+        let trace = |rows: usize, k: usize| {
+            let ids = (0..rows).flat_map(|_| 0..k as i32).collect();
+            Workload::recorded("own", &Trace::new(ids, None, [rows, 1, k]).unwrap())
+        };
+        let error = |workload| requests(&[workload]).err().unwrap().to_string();
+        assert!(error(trace(5, 16_384)).contains("65536"));
+        assert!(error(trace(3, 16)).contains("tokens per step is 4"));
+        let same = requests(&[trace(8, 16)]).unwrap();
+        let [rates, start] = [0, 2].map(|table| same.tables[table].rows.last().unwrap());
+        assert_eq!((rates.figures[0].here, start.figures[0].here), (100.0, 75.0));
+    }
 }

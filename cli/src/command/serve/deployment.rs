@@ -113,8 +113,8 @@ impl Deployment {
     /// `avsg bench transfer` models for its misses. The acceptance is assumed.
     pub const PAPER: Self = Self {
         prefill_instances: 5,
-        prefill_ms: 110.6,
-        handoff_s: 13.5,
+        prefill_ms: 110.3,
+        handoff_s: 13.4,
         decode_instances: 1,
         ranks: 16,
         cores: 40,
@@ -132,7 +132,7 @@ impl Deployment {
         step_ms: 108.0,
         request_ms: 0.0,
         acceptance: 0.7,
-        link_gbs: 30.4,
+        link_gbs: 30.2,
         match_us: 97.0,
         hit_rate: 94.83,
     };
@@ -220,9 +220,9 @@ impl Load {
     pub const PAPER: Self = Self {
         requests: 2000,
         prompt: 48_000.0,
-        prompt_cv: 0.53,
+        prompt_cv: 0.5,
         output: 1101.0,
-        output_cv: 2.55,
+        output_cv: 2.67,
         max_output: 32_768,
         max_context: 131_072,
         concurrency: 64,

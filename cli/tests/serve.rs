@@ -71,6 +71,9 @@ fn every_output_says_that_it_is_a_model_and_the_paper_stands_only_beside_its_dep
         }
     }
     assert_eq!(report, json(SMALL), "two runs give the same figures");
+    let full = avsg(&format!("{SMALL} --weights-gb 48 --concurrency 40 --rate 100"));
+    let full = String::from_utf8(full.stdout).unwrap();
+    assert!(full.contains("does not hold its buffers") && full.contains("--batch"), "{full}");
 }
 
 #[test]

@@ -75,3 +75,10 @@ pub fn bytes(n: usize) -> String {
     }
     if unit == 0 { format!("{n} B") } else { format!("{value:.2} {}", units[unit]) }
 }
+
+/// Formats a difference with its sign; one that rounds to zero has the sign `+`.
+pub fn signed(value: f64, decimals: usize) -> String {
+    let text = format!("{value:+.decimals$}");
+    let is_zero = text.bytes().all(|byte| !byte.is_ascii_digit() || byte == b'0');
+    if is_zero { text.replace('-', "+") } else { text }
+}

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::command::output::signed;
 use crate::draw::{self, Bars};
 use avsg::Result;
 
@@ -72,14 +73,8 @@ impl Figure {
     pub fn cells(&self) -> [String; 3] {
         let number = |value: f64| format!("{value:.*}", self.decimals);
         let unit = if self.unit == Difference::Percent { " %" } else { "" };
-        let decimals: i32 = if self.unit == Difference::Percent { 1 } else { 2 };
-        // A difference that rounds to zero has no sign of its own.
-        let rounded =
-            |value: f64| if value.abs() < 0.5 * 0.1f64.powi(decimals) { 0.0 } else { value };
-        let difference = |value: f64| {
-            let (value, decimals) = (rounded(value), decimals as usize);
-            format!("{value:+.decimals$}{unit}")
-        };
+        let decimals = if self.unit == Difference::Percent { 1 } else { 2 };
+        let difference = |value: f64| signed(value, decimals) + unit;
         let dash = || "-".to_owned();
         [
             self.paper.map_or_else(dash, number),

@@ -38,9 +38,9 @@ pub fn end_to_end() -> Result<Section> {
         "Table \"End-to-end cold-start comparison\". **The figures of here are from a discrete-event model, not measured** \
          (`avsg serve`, docs/serving.md)."
             .into(),
-        "The model's constants were fitted to seven figures of No Offload and KV Offload: TPOT and output tok/s of both, TTFT \
-         and E2E of KV Offload, HBM of No Offload. No figure of AVSG was used: its column is a prediction from the paper's \
-         hit rate and kernel time."
+        "The model's constants were fitted to nine figures of No Offload and KV Offload: TPOT, output tok/s and requests per \
+         second of both, TTFT and E2E of KV Offload, HBM of No Offload. No figure of AVSG was used: its column is a \
+         prediction from the paper's hit rate and kernel time."
             .into(),
     ];
     let chart = |row: &Row| {

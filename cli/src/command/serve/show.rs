@@ -46,10 +46,11 @@ pub struct Column {
     pub measured: Option<Measured>,
 }
 
-type Figure = fn(&Column) -> f64;
+type Modelled = fn(&Column) -> f64;
+type Stated = fn(&Measured) -> f64;
 
 /// (name, decimals, modelled figure, measured figure) of each row.
-const ROWS: [(&str, usize, Figure, Option<fn(&Measured) -> f64>); 13] = [
+const ROWS: [(&str, usize, Modelled, Option<Stated>); 13] = [
     ("memory of a rank, tokens", 0, |c| c.capacity_tokens as f64, Some(|m| m.kv_tokens as f64)),
     ("HBM with mean buffers, %", 1, |c| c.hbm_mean_percent, Some(|m| m.hbm_percent)),
     ("HBM with most buffers, %", 1, |c| c.hbm_peak_percent, None),
@@ -95,7 +96,8 @@ pub fn report(report: &Report) {
                 || format!("{value:.decimals$}"),
                 |measured| {
                     let difference = 100.0 * (value / measured - 1.0);
-                    format!("{value:.decimals$} ({measured:.decimals$}, {difference:+.1} %)")
+                    let difference = output::signed(difference, 1);
+                    format!("{value:.decimals$} ({measured:.decimals$}, {difference} %)")
                 },
             )
         };
@@ -103,6 +105,11 @@ pub fn report(report: &Report) {
         table.add_row([name.to_owned(), a, b, c]);
     }
     println!("{table}");
+    if report.settings.iter().any(|column| column.hbm_peak_percent > 100.0) {
+        println!(
+            "The device memory of the busiest rank does not hold its buffers: limit its requests with --batch."
+        );
+    }
     if compared {
         println!("In brackets: the measured figure, and the model's difference from it.");
     }

@@ -42,6 +42,8 @@ struct ColdReuse {
 pub struct Workload {
     /// Name in the tables.
     name: String,
+    /// Name in the titles of charts.
+    short_name: String,
     /// One trace per request, with one token per step.
     requests: Vec<Trace>,
 }
@@ -57,13 +59,14 @@ impl Workload {
         let requests = (1..=REQUESTS).map(request).collect::<avsg::Result<_>>()?;
         let name =
             format!("synthetic requests with {percent} % adjacent-step reuse, mu {MU}, K = 2048");
-        Ok(Self { name, requests })
+        Ok(Self { name, short_name: "synthetic requests".into(), requests })
     }
 
     /// Returns a recorded trace as one request.
     pub fn recorded(name: &str, trace: &Trace) -> Self {
+        let short_name = format!("trace {name}");
         let name = format!("recorded trace {name}, K = {}", trace.k);
-        Self { name, requests: vec![trace.as_mtp0()] }
+        Self { name, short_name, requests: vec![trace.as_mtp0()] }
     }
 
     /// Returns K.
@@ -189,8 +192,10 @@ pub fn requests(workloads: &[Workload]) -> Result<Section> {
             start.row([drafts.to_string()], vec![reuse]);
         }
         let label = |row: &Row| row.keys[0].clone();
-        charts.push(ablation.chart(&ablation.title, 0, |_| true, label)?);
-        charts.push(start.chart(&start.title, 0, |_| true, label)?);
+        let title = format!("Hit rate over L, {}", workload.short_name);
+        charts.push(ablation.chart(&title, 0, |_| true, label)?);
+        let title = format!("First step over the drafts, {}", workload.short_name);
+        charts.push(start.chart(&title, 0, |_| true, label)?);
         tables.extend([rates, ablation, start]);
     }
     let text = vec![

@@ -206,6 +206,9 @@ pub fn requests(workloads: &[Workload]) -> Result<Section> {
          first quarter of the steps fills the buffer and is not counted; the first step is counted alone in the cold \
          start, over all groups of consecutive rows that make a step."
             .into(),
+        "On the synthetic requests the paper's table loses hits with a larger L. Exact LRU and the `wide` table do not \
+         (`avsg bench lifetime --steps 64 --slots 8192`)."
+            .into(),
     ];
     let title = "Hit rates, lifetimes and cold start of real requests";
     Ok(Section { name: "requests", title, text, tables, charts })

@@ -4,7 +4,7 @@
     docs/figures.py            runs the commands and rewrites the tables
     docs/figures.py --check    fails if a table differs from what its command says now
 
-A table stands between the lines `<!-- figures: NAME -->` and `<!-- end -->`.
+A table stands between the lines `<!-- figures: NAME -->` and `<!-- end -->`. `docs/paper-results.md` is the whole output of one command.
 """
 
 import functools
@@ -17,12 +17,16 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
+def output(*arguments):
+    """The standard output of a subcommand."""
+    command = ["cargo", "run", "--release", "--locked", "--quiet", "--", *arguments]
+    return subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, check=True, text=True).stdout
+
+
 @functools.cache
 def avsg(*arguments):
     """The JSON output of a subcommand."""
-    command = ["cargo", "run", "--release", "--locked", "--quiet", "--", *arguments, "--json", "-"]
-    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, check=True)
-    return json.loads(done.stdout)
+    return json.loads(output(*arguments, "--json", "-"))
 
 
 def table(heads, rows):
@@ -110,7 +114,46 @@ def policies():
     return "".join(line for line in done.stdout.splitlines(keepends=True) if line.startswith("|"))
 
 
-TABLES = {f.__name__: f for f in (gather, variants, stated, lifetime, reuse, policies)}
+def settings(report, figures):
+    """The figures of a serving model: one line per figure, one column per setting, differences from the paper in brackets."""
+    def cell(setting, name, decimals):
+        value, measured = setting[name], setting.get("measured", {}).get(name)
+        note = "" if measured is None else f" ({measured:.{decimals}f}, {100 * (value / measured - 1):+.1f} %)"
+        return f"{value:.{decimals}f}{note}"
+    return [[label, *(cell(s, name, decimals) for s in report["settings"])] for label, name, decimals in figures]
+
+
+def serving():
+    """The model of the paper's deployment; in brackets the paper's figure and the difference."""
+    figures = [("TTFT, s", "ttft_s", 2), ("TPOT, ms", "tpot_ms", 1), ("TPOT, 99th percentile, ms", "tpot_p99_ms", 1), ("E2E, s", "e2e_s", 1),
+               ("output tok/s", "output_tok_s", 1), ("requests per second", "request_rate", 2), ("wait for memory, s", "wait_s", 1),
+               ("requests of a rank, mean", "running", 2)]
+    return table(["", "No Offload", "KV Offload", "AVSG"], settings(avsg("serve"), figures))
+
+
+def calibration():
+    """The constants that the paper's figures give."""
+    rows = avsg("serve", "--calibrate")["calibration"]["constants"]
+    return table(["constant", "value", "follows from", "the paper", "the model"],
+                 [[f"`{c['option']}`", f"{c['value']:.2f}", f"{c['setting']}: {c['figure']}", f"{c['measured']:.2f}", f"{c['modelled']:.2f}"]
+                  for c in rows])
+
+
+def what_if():
+    """Changes of the paper's deployment."""
+    lines = [("as in the paper", []), ("S = 4096 (hit rate 88.72 %)", ["--slots", "4096", "--hit-rate", "88.72"]),
+             ("concurrency 128", ["--concurrency", "128"]), ("no drafts (`--tokens 1`)", ["--tokens", "1"]),
+             ("prompts of 24000 tokens", ["--prompt", "24000"])]
+    def line(name, options):
+        plain, offload, own = avsg("serve", *options)["settings"]
+        return [name, *(f"{s['tpot_ms']:.1f} / {s['output_tok_s']:.0f}" for s in (plain, offload, own)), f"{own['hbm_peak_percent']:.1f}"]
+    heads = ["deployment", "No Offload: TPOT, ms / tok/s", "KV Offload", "AVSG", "AVSG: HBM with most buffers, %"]
+    return table(heads, [line(*one) for one in lines])
+
+
+# Pages that a command writes as a whole.
+PAGES = {"paper-results.md": ("paper", "tests/data/nomicon-4k-k256.npz")}
+TABLES = {f.__name__: f for f in (gather, variants, stated, lifetime, reuse, policies, serving, calibration, what_if)}
 
 
 def main():
@@ -121,7 +164,10 @@ def main():
     stale = []
     for page in sorted((ROOT / "docs").glob("*.md")):
         text = page.read_text()
-        fresh = pattern.sub(lambda m: m[1] + "\n" + TABLES[m[2]]() + "\n" + m[3], text)
+        if page.name in PAGES:
+            fresh = output(*PAGES[page.name])
+        else:
+            fresh = pattern.sub(lambda m: m[1] + "\n" + TABLES[m[2]]() + "\n" + m[3], text)
         if fresh != text:
             stale.append(page.name)
             if not check:

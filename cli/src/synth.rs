@@ -116,7 +116,7 @@ impl Generator {
         self.random.shuffle(&mut row);
         row.truncate(libm::round(synth.gamma * synth.k as f64) as usize);
         let rest = synth.k - row.len();
-        let share = (synth.mu + SIGMA * self.normal()).clamp(0.0, 1.0);
+        let share = (synth.mu + SIGMA * normal(&mut self.random)).clamp(0.0, 1.0);
         row.iter().for_each(|&id| self.last_use[id as usize] = now);
         self.draw_returning(&mut row, now, libm::round(share * rest as f64) as usize);
         let new = (synth.k - row.len()).min(self.fresh.len());
@@ -158,10 +158,10 @@ impl Generator {
             row.push(id);
         }
     }
+}
 
-    /// Draws from N(0, 1) with the Box-Muller transform, of which one value of the pair is used.
-    fn normal(&mut self) -> f64 {
-        let radius = libm::sqrt(-2.0 * libm::log(self.random.unit()));
-        radius * libm::cos(std::f64::consts::TAU * self.random.unit())
-    }
+/// Draws from N(0, 1) with the Box-Muller transform, of which one value of the pair is used.
+pub fn normal(random: &mut SplitMix64) -> f64 {
+    let radius = libm::sqrt(-2.0 * libm::log(random.unit()));
+    radius * libm::cos(std::f64::consts::TAU * random.unit())
 }

@@ -1,14 +1,14 @@
 //! `avsg bench`: the measuring subcommands, one module each.
 
 mod contenders;
-mod hits;
-pub mod lifetime;
-mod matching;
+pub(super) mod hits;
+pub(super) mod lifetime;
+pub(super) mod matching;
 mod miss_lists;
-mod model;
+pub(super) mod model;
 mod planners;
 mod race;
-mod reuse;
+pub(super) mod reuse;
 mod stats;
 mod strategies;
 mod throughput;
@@ -53,15 +53,17 @@ pub fn run(bench: Bench) -> Result<ExitCode> {
 
 /// The machine that the figures were measured on.
 #[derive(Serialize)]
-struct Host {
-    cpu: String,
+pub(super) struct Host {
+    /// Name of the processor.
+    pub cpu: String,
     cores: usize,
     /// Vector machines that the CPU supports.
     machines: Vec<String>,
 }
 
 impl Host {
-    fn detect() -> Self {
+    /// Describes this machine.
+    pub fn detect() -> Self {
         let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         let model = text.lines().find_map(|line| line.strip_prefix("model name"));
         let cpu = model.map_or(std::env::consts::ARCH, |m| m.trim_start_matches(['\t', ' ', ':']));

@@ -1,11 +1,11 @@
 //! `avsg estimate` models how long the kernels would take on an Ascend 910B; nothing is measured.
 
-mod constants;
+pub(super) mod constants;
 mod count;
 mod ours;
 mod paper;
 mod phase;
-mod points;
+pub(super) mod points;
 mod report;
 mod show;
 mod stage_two;

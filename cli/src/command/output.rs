@@ -102,7 +102,11 @@ fn json_text(value: &impl Serialize) -> Result<String> {
 
 /// Writes `value` as JSON to the file `to`, or to standard output if `to` is `-`.
 pub fn json(to: &Path, value: &impl Serialize) -> Result<()> {
-    let text = json_text(value)?;
+    text(to, &json_text(value)?)
+}
+
+/// Writes `text` to the file `to`, or to standard output if `to` is `-`.
+pub fn text(to: &Path, text: &str) -> Result<()> {
     if is_stdout(Some(to)) {
         return Ok(terminal::write(text.as_bytes())?);
     }
@@ -142,4 +146,11 @@ pub fn bytes(n: usize) -> String {
         unit += 1;
     }
     if unit == 0 { format!("{n} B") } else { format!("{value:.2} {}", units[unit]) }
+}
+
+/// Formats a difference with its sign; one that rounds to zero has the sign `+`.
+pub fn signed(value: f64, decimals: usize) -> String {
+    let text = format!("{value:+.decimals$}");
+    let is_zero = text.bytes().all(|byte| !byte.is_ascii_digit() || byte == b'0');
+    if is_zero { text.replace('-', "+") } else { text }
 }

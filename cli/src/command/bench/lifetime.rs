@@ -76,12 +76,19 @@ struct Row {
 
 /// The paper's figures (appendix "Max Lifetime Ablation").
 #[derive(Deserialize)]
-struct Published {
-    k: usize,
-    slots: u32,
+pub struct Published {
+    /// K of the paper's requests.
+    pub k: usize,
+    /// S of the paper's buffer.
+    pub slots: u32,
     reuse: Vec<Reuse>,
+    /// Percent of the ids that the previous step selected, too.
+    pub previous_step_percent: f64,
+    /// Percent of the ids that a buffer of 4096 slots holds, by the paper's table of reuse rates.
+    pub slots_4096_percent: f64,
 }
 
+/// A hit rate of the paper.
 #[derive(Deserialize)]
 struct Reuse {
     l: f64,
@@ -89,7 +96,8 @@ struct Reuse {
 }
 
 impl Published {
-    fn read() -> Result<Self> {
+    /// Reads the committed figures.
+    pub fn read() -> Result<Self> {
         Ok(serde_json::from_str(include_str!("../../published/lifetime.json"))?)
     }
 
@@ -97,8 +105,12 @@ impl Published {
     fn percent(&self, k: usize, params: &Params, l: f64) -> Option<f64> {
         let same_geometry =
             params.table != Table::Wide && (k, params.slots) == (self.k, self.slots);
-        let reuse = self.reuse.iter().find(|reuse| reuse.l == l);
-        reuse.filter(|_| same_geometry).map(|reuse| reuse.percent)
+        self.percent_at(l).filter(|_| same_geometry)
+    }
+
+    /// Returns the hit rate in percent that the paper states for this L.
+    pub fn percent_at(&self, l: f64) -> Option<f64> {
+        self.reuse.iter().find(|reuse| reuse.l == l).map(|reuse| reuse.percent)
     }
 }
 

@@ -22,7 +22,7 @@ use crate::command::output::{self, Cell, Page, Sinks, Table};
 
 /// Steps that run first and are not timed, because the caches, the branch predictors and the buffer
 /// are cold.
-const WARM_UP: usize = 20;
+pub const WARM_UP: usize = 20;
 /// Steps of one contender's turn: so many that the caches hold its own table for most of the turn.
 const BLOCK: usize = 25;
 
@@ -92,8 +92,9 @@ struct Report {
     rows: Vec<Row>,
 }
 
+/// The times of all contenders at one geometry.
 #[derive(Serialize)]
-struct Row {
+pub struct Row {
     k: usize,
     slots: u32,
     table: &'static str,
@@ -104,24 +105,26 @@ struct Row {
     steps: usize,
     /// In percent after the first step; NaN if no later step selects an id.
     hit_rate: f64,
-    median_us: f64,
+    /// Median of this operator.
+    pub median_us: f64,
     /// The ninth decile of this operator's times divided by their median.
     time_spread: f64,
     trimmed_mean_us: f64,
     mean_us: f64,
     emu_us: f64,
     scalar_us: f64,
-    dual_pointer_us: f64,
+    /// Median of sort and two pointers.
+    pub dual_pointer_us: f64,
     hashmap_lru_us: f64,
     lru_crate_us: f64,
 }
 
 /// A combination of K and a table that is measured.
-struct Case {
-    k: usize,
-    params: Params,
-    table: &'static str,
-    rule: Rule,
+pub struct Case {
+    pub k: usize,
+    pub params: Params,
+    pub table: &'static str,
+    pub rule: Rule,
 }
 
 impl Options {
@@ -225,7 +228,8 @@ pub fn run(options: &Options) -> Result<()> {
     options.sinks.write(&report, page, chart)
 }
 
-fn measure(trace: &Trace, case: Case, machine: Machine) -> Result<Row> {
+/// Times all contenders on the steps of a trace of one token per step.
+pub fn measure(trace: &Trace, case: Case, machine: Machine) -> Result<Row> {
     let Case { params, table, rule, .. } = case;
     let params = &params;
     let emu = Machine::find(MachineChoice::Emu, params)?;

@@ -4,9 +4,11 @@ use std::path::{Path, PathBuf};
 
 use crate::draw::{self, Bars};
 use crate::synth::{CONTEXT, Synth};
+use crate::trace::Trace;
 use anyhow::{Context, Result};
 use avsg::cpu::machine::Machine;
 use avsg::device::params::{Lifetime, Params};
+use avsg::engine::MachineChoice;
 use avsg::{Error, geometry};
 use clap::Args;
 use serde::{Deserialize, Serialize};
@@ -67,12 +69,17 @@ pub struct Options {
     sinks: Sinks,
 }
 
+/// A point of the paper's synthetic workload.
 #[derive(Clone, Debug, Deserialize)]
-struct Cell {
-    gamma: f64,
-    mu: f64,
-    slots: u32,
-    reuse: Option<f64>,
+pub struct Cell {
+    /// Share of a step's ids that the previous step selected, too.
+    pub gamma: f64,
+    /// Mean share of the other ids that an earlier step selected.
+    pub mu: f64,
+    /// S, the slots of the buffer.
+    pub slots: u32,
+    /// The hit rate in percent that the cell is compared with.
+    pub reuse: Option<f64>,
 }
 
 #[derive(Serialize)]
@@ -175,26 +182,52 @@ fn measure(options: &Options, cell: &Cell) -> Result<Row> {
     let tables = [paper, constant, wide];
     tables.iter().try_for_each(geometry::check)?;
     let machine = Machine::find(options.machine.choice(), &wide)?;
-    let mut sums = [0.0; 5];
-    for seed in 1..=options.seeds {
-        let &Cell { gamma, mu, .. } = cell;
-        let synth = Synth { gamma, mu, k: options.k, steps: LAST_STEP + 1, seed, context: CONTEXT };
-        let trace = synth.trace()?;
-        let [lru, opt] = hits::of_lru_and_belady(&trace, cell.slots as usize)?;
-        let mut all = Vec::with_capacity(5);
-        for params in &tables {
-            all.push(hits::of_table(&trace, params, machine)?);
-        }
-        all.extend([lru, opt]);
-        // All steps have K ids, so the share of their sum is the mean of their shares.
-        let share = |steps: Hits| hits::percent(&steps[FIRST_STEP..=LAST_STEP]);
-        for (sum, steps) in sums.iter_mut().zip(all) {
-            *sum += share(steps) / options.seeds as f64;
-        }
-    }
-    let [paper, wide_constant, wide_frequency, lru, opt] = sums;
+    let hits = |trace: &Trace| {
+        let [lru, opt] = hits::of_lru_and_belady(trace, cell.slots as usize)?;
+        let [paper, constant, wide] =
+            [0, 1, 2].map(|table| hits::of_table(trace, &tables[table], machine));
+        Ok([paper?, constant?, wide?, lru, opt])
+    };
+    let shares = shares(cell, options.k, options.seeds, hits)?;
+    let [paper, wide_constant, wide_frequency, lru, opt] = shares;
     let &Cell { gamma, mu, slots, reuse: reference } = cell;
     Ok(Row { gamma, mu, slots, paper, wide_constant, wide_frequency, lru, opt, reference })
+}
+
+/// Returns the percentages of hits that `hits` counts on the steps of a cell, as means over the seeds.
+fn shares<const N: usize>(
+    cell: &Cell,
+    k: usize,
+    seeds: u64,
+    hits: impl Fn(&Trace) -> Result<[Hits; N]>,
+) -> Result<[f64; N]> {
+    let mut sums = [0.0; N];
+    for seed in 1..=seeds {
+        let &Cell { gamma, mu, .. } = cell;
+        let synth = Synth { gamma, mu, k, steps: LAST_STEP + 1, seed, context: CONTEXT };
+        for (sum, steps) in sums.iter_mut().zip(hits(&synth.trace()?)?) {
+            // All steps have K ids, so the share of their sum is the mean of their shares.
+            *sum += hits::percent(&steps[FIRST_STEP..=LAST_STEP]) / seeds as f64;
+        }
+    }
+    Ok(sums)
+}
+
+/// Returns the paper's 18 cells with its figures.
+///
+/// # Errors
+/// An error is returned if the committed figures do not parse.
+pub fn published() -> Result<Vec<Cell>> {
+    parse(PUBLISHED).map_err(anyhow::Error::msg)
+}
+
+/// Returns the hit rate of the paper's table on a cell in percent, with the paper's K and L.
+pub fn of_the_papers_table(cell: &Cell, seeds: u64) -> Result<f64> {
+    let params = Params { lifetime: LIFETIME, ..Params::paper(PUBLISHED_K as u32, 1, cell.slots) };
+    let machine = Machine::find(MachineChoice::Auto, &params)?;
+    let hits = |trace: &Trace| Ok([hits::of_table(trace, &params, machine)?]);
+    let [share] = shares(cell, PUBLISHED_K, seeds, hits)?;
+    Ok(share)
 }
 
 fn page(report: &Report) -> Page {

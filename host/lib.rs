@@ -48,6 +48,7 @@ pub mod cpus;
 mod device_arrays;
 pub mod engine;
 pub mod error;
+pub mod fork;
 pub mod geometry;
 mod mapping;
 pub mod memory;

@@ -1,10 +1,14 @@
 //! Checks that memory is available before it is allocated.
 //!
 //! Linux grants mappings that it cannot back and kills a process later. So a size is compared with
-//! what the machine and the control group of this process can still give, and refused with an error
+//! what the machine, the control groups and the limits of this process can still give, and refused with an error
 //! before anything is allocated.
 
+mod groups;
+
 use std::{fs, io, path::Path};
+
+use rustix::process::{Resource, getrlimit};
 
 use crate::{Error, Result};
 
@@ -12,8 +16,9 @@ use crate::{Error, Result};
 /// processes.
 const RESERVE_DIVISOR: usize = 32;
 
-/// Returns the bytes that may be allocated: `MemAvailable`, or what the control group leaves if
-/// that is less, minus 1/32 of it.
+/// Returns the bytes that may be allocated: `MemAvailable`, or what the control groups of version 1
+/// and 2 leave if that is less, minus 1/32 of it; or what the limits of this process (`ulimit -v`,
+/// `ulimit -d`) leave if that is less still.
 ///
 /// # Errors
 /// If `/proc/meminfo` cannot be read.
@@ -24,8 +29,18 @@ pub fn available() -> Result<usize> {
         field(&text, "MemAvailable:").map(|kib| kib.saturating_mul(1024)).ok_or_else(|| {
             unreadable(path, io::Error::new(io::ErrorKind::InvalidData, "no MemAvailable line"))
         })?;
-    let bytes = group_available().map_or(machine, |group| group.min(machine));
-    Ok(bytes - bytes / RESERVE_DIVISOR)
+    let bytes = groups::available(Path::new("/")).map_or(machine, |group| group.min(machine));
+    Ok((bytes - bytes / RESERVE_DIVISOR).min(process_limit().unwrap_or(usize::MAX)))
+}
+
+/// Returns the bytes of address space and of data that the limits of this process leave.
+fn process_limit() -> Option<usize> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let left = |limit, used| {
+        let most = usize::try_from(getrlimit(limit).current?).ok()?;
+        Some(most.saturating_sub(field(&status, used)?.saturating_mul(1024)))
+    };
+    [left(Resource::As, "VmSize:"), left(Resource::Data, "VmData:")].into_iter().flatten().min()
 }
 
 /// Returns an error if `bytes`, needed for `what`, exceed [`available`].
@@ -48,23 +63,26 @@ pub(crate) fn hugetlb_bytes(page: usize) -> usize {
     free.saturating_add(more.min(ordinary)).saturating_mul(page)
 }
 
-/// Returns the bytes that the tightest limit of this process's control groups (version 2) leaves;
-/// `None` if there is no limit. File cache counts as free, because the kernel drops it first.
-fn group_available() -> Option<usize> {
-    let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
-    let own = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;
-    let root = Path::new("/sys/fs/cgroup");
-    // The limits of all parents bind, too.
-    let folders = Path::new(own).ancestors().map(|part| root.join(part));
-    folders.filter_map(|folder| limit_left(&folder)).min()
+/// Returns an empty vector with room for `len` values, or an error that takes no memory.
+pub(crate) fn with_capacity<T>(what: &'static str, len: usize) -> Result<Vec<T>> {
+    let mut all = Vec::new();
+    let bytes = len.saturating_mul(size_of::<T>());
+    all.try_reserve_exact(len).map_err(|_| Error::OutOfMemory { what, bytes })?;
+    Ok(all)
 }
 
-fn limit_left(folder: &Path) -> Option<usize> {
-    let limit = read_number(&folder.join("memory.max"))?;
-    let used = read_number(&folder.join("memory.current"))?;
-    let stat = fs::read_to_string(folder.join("memory.stat")).unwrap_or_default();
-    let cache = field(&stat, "inactive_file").unwrap_or(0);
-    Some(limit.saturating_sub(used.saturating_sub(cache)))
+/// Returns a vector of `len` times `value`.
+pub(crate) fn filled<T: Clone>(what: &'static str, len: usize, value: T) -> Result<Vec<T>> {
+    let mut all = with_capacity(what, len)?;
+    all.resize(len, value);
+    Ok(all)
+}
+
+/// Returns a copy of `values`.
+pub(crate) fn copied<T: Copy>(what: &'static str, values: &[T]) -> Result<Vec<T>> {
+    let mut all = with_capacity(what, values.len())?;
+    all.extend_from_slice(values);
+    Ok(all)
 }
 
 /// Returns the number that follows `name` at the start of a line.

@@ -72,7 +72,7 @@ impl Engine {
         options: &AscendOptions,
     ) -> Result<Self> {
         let (resources, device) = Ascend::new(config, pool, options)?;
-        Ok(Self::from_parts(resources, Box::new(device)))
+        Self::from_parts(resources, Box::new(device))
     }
 }
 

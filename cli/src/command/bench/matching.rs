@@ -198,7 +198,7 @@ pub fn run(options: &Options) -> Result<()> {
     let bar = output::progress(combinations.len(), "match");
     let mut rows = Vec::new();
     for (k, params, table) in combinations {
-        let machine = Machine::find(options.machine.choice(), &params)?;
+        let machine = Machine::find(options.machine.choice())?;
         rows.push(measure(&trace.take_k(k)?, &params, machine, table)?);
         bar.inc(1);
     }
@@ -215,7 +215,7 @@ pub fn run(options: &Options) -> Result<()> {
 }
 
 fn measure(trace: &Trace, params: &Params, machine: Machine, table: &'static str) -> Result<Row> {
-    let emu = Machine::find(MachineChoice::Emu, params)?;
+    let emu = Machine::find(MachineChoice::Emu)?;
     let mut contenders = line_up(params, [machine, emu])?;
     let mut times = vec![Vec::with_capacity(trace.steps); contenders.len()];
     for (round, from) in (0..trace.steps).step_by(BLOCK).enumerate() {

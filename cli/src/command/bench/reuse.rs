@@ -177,7 +177,7 @@ fn measure(options: &Options, cell: &Cell) -> Result<Row> {
     }
     let tables = [paper, constant, wide];
     tables.iter().try_for_each(geometry::check)?;
-    let machine = Machine::find(options.machine.choice(), &wide)?;
+    let machine = Machine::find(options.machine.choice())?;
     let mut sums = [0.0; 5];
     for seed in 1..=options.seeds {
         let &Cell { gamma, mu, .. } = cell;

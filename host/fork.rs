@@ -46,6 +46,11 @@ impl Birth {
         }
     }
 
+    /// Returns a number that no ancestor of the object's process has.
+    pub fn number(self) -> u64 {
+        self.0
+    }
+
     /// Returns whether this process was forked from the one of the object's birth.
     pub fn is_past(self) -> bool {
         self != Self::now()

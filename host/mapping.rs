@@ -102,6 +102,9 @@ impl Mapping {
     /// Populates every page. With `write` it also allocates pages that the file does not have.
     /// Contents do not change.
     pub(crate) fn populate(&self, what: &'static str, write: bool) -> Result<()> {
+        if self.len < 2 * POPULATE_PIECE {
+            return self.populate_piece(0, self.len, write).map_err(|e| self.refused(what, e));
+        }
         let cores = thread::available_parallelism().map_or(1, usize::from);
         let threads = (self.len / POPULATE_PIECE).clamp(1, cores.min(MAX_POPULATE_THREADS));
         // Every thread populates whole hugepages, so that no two threads share one.
@@ -126,15 +129,20 @@ impl Mapping {
                 thread.join().unwrap_or_else(|_| Err(io::Error::other("the thread panicked")))
             })
         });
-        done.map_err(|source| match is_lack(&source) {
-            true => Error::OutOfMemory { what, bytes: self.len },
-            false => Error::Os {
-                call: "madvise(MADV_POPULATE)",
-                what: format!("{what} of {} bytes", self.len),
-                source,
-                remedy: "ask for fewer bytes, or free memory",
-            },
-        })
+        done.map_err(|error| self.refused(what, error))
+    }
+
+    /// Returns the error of a mapping that cannot be populated.
+    fn refused(&self, what: &'static str, source: io::Error) -> Error {
+        if is_lack(&source) {
+            return Error::OutOfMemory { what, bytes: self.len };
+        }
+        Error::Os {
+            call: "madvise(MADV_POPULATE)",
+            what: format!("{what} of {} bytes", self.len),
+            source,
+            remedy: "ask for fewer bytes, or free memory",
+        }
     }
 
     fn populate_piece(&self, at: usize, len: usize, write: bool) -> io::Result<()> {

@@ -6,7 +6,9 @@
 
 mod groups;
 
-use std::{fs, io, path::Path};
+use std::fmt::Write;
+use std::fs::File;
+use std::io::{self, Read};
 
 use rustix::process::{Resource, getrlimit};
 
@@ -24,18 +26,18 @@ const RESERVE_DIVISOR: usize = 32;
 /// If `/proc/meminfo` cannot be read.
 pub fn available() -> Result<usize> {
     let path = "/proc/meminfo";
-    let text = fs::read_to_string(path).map_err(|source| unreadable(path, source))?;
+    let text = read_text(path).map_err(|source| unreadable(path, source))?;
     let machine =
         field(&text, "MemAvailable:").map(|kib| kib.saturating_mul(1024)).ok_or_else(|| {
             unreadable(path, io::Error::new(io::ErrorKind::InvalidData, "no MemAvailable line"))
         })?;
-    let bytes = groups::available(Path::new("/")).map_or(machine, |group| group.min(machine));
+    let bytes = groups::available("").map_or(machine, |group| group.min(machine));
     Ok((bytes - bytes / RESERVE_DIVISOR).min(process_limit().unwrap_or(usize::MAX)))
 }
 
 /// Returns the bytes of address space and of data that the limits of this process leave.
 fn process_limit() -> Option<usize> {
-    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let status = read_text("/proc/self/status").ok()?;
     let left = |limit, used| {
         let most = usize::try_from(getrlimit(limit).current?).ok()?;
         Some(most.saturating_sub(field(&status, used)?.saturating_mul(1024)))
@@ -55,8 +57,10 @@ pub(crate) fn check(what: &'static str, bytes: usize) -> Result<()> {
 /// Returns the bytes of free, unreserved hugetlb pages of `page` bytes and of those that the kernel
 /// may still make out of ordinary memory (`nr_overcommit_hugepages`).
 pub(crate) fn hugetlb_bytes(page: usize) -> usize {
-    let folder = format!("/sys/kernel/mm/hugepages/hugepages-{}kB", page / 1024);
-    let read = |name: &str| read_number(&Path::new(&folder).join(name)).unwrap_or(0);
+    let mut folder = heapless::String::<64>::new();
+    // This cannot fail: the text is shorter than the string may be.
+    let _ = write!(folder, "/sys/kernel/mm/hugepages/hugepages-{}kB/", page / 1024);
+    let read = |name| path(&[&folder, name]).and_then(|path| read_number(&path)).unwrap_or(0);
     let free = read("free_hugepages").saturating_sub(read("resv_hugepages"));
     let more = read("nr_overcommit_hugepages").saturating_sub(read("surplus_hugepages"));
     let ordinary = if more == 0 { 0 } else { available().unwrap_or(0) / page };
@@ -91,11 +95,40 @@ fn field(text: &str, name: &str) -> Option<usize> {
     line.split_whitespace().nth(1)?.parse().ok()
 }
 
-fn read_number(path: &Path) -> Option<usize> {
-    fs::read_to_string(path).ok()?.trim().parse().ok()
+fn read_number(path: &str) -> Option<usize> {
+    read_text(path).ok()?.trim().parse().ok()
 }
 
-fn unreadable(path: &str, source: io::Error) -> Error {
+/// Joins the parts of a path; `None` if it is longer than any of the files that are read here. It
+/// allocates nothing, unlike `Path::join`.
+fn path(parts: &[&str]) -> Option<heapless::String<512>> {
+    let mut path = heapless::String::new();
+    parts.iter().try_for_each(|part| path.push_str(part)).ok()?;
+    Some(path)
+}
+
+/// Reads a small file. Unlike `fs::read_to_string` it returns an error for every lack of memory.
+fn read_text(path: &str) -> io::Result<String> {
+    let (mut file, mut text) = (File::open(path)?, Vec::new());
+    let (mut piece, lacking) = ([0; 1024], io::ErrorKind::OutOfMemory);
+    loop {
+        let n = match file.read(&mut piece) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            n => n?,
+        };
+        if n == 0 {
+            break;
+        }
+        text.try_reserve(n).map_err(|_| lacking)?;
+        text.extend_from_slice(&piece[..n]);
+    }
+    String::from_utf8(text).map_err(|_| io::ErrorKind::InvalidData.into())
+}
+
+fn unreadable(path: &'static str, source: io::Error) -> Error {
+    if source.kind() == io::ErrorKind::OutOfMemory {
+        return Error::OutOfMemory { what: path, bytes: 1024 };
+    }
     Error::Os { call: "read", what: path.to_owned(), source, remedy: "mount /proc" }
 }
 

@@ -1,9 +1,8 @@
 //! What the control groups of this process leave of the memory.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use super::{field, read_number};
+use super::{field, path, read_number, read_text};
 
 /// The files of one version of control groups.
 struct Version {
@@ -28,10 +27,10 @@ const V2: Version = Version {
 };
 
 /// Returns the bytes that the tightest limit of this process's control groups leaves; `None` if
-/// there is no limit. `root` is the root of the file system.
-pub(super) fn available(root: &Path) -> Option<usize> {
-    let groups = fs::read_to_string(root.join("proc/self/cgroup")).ok()?;
-    let mounts = fs::read_to_string(root.join("proc/self/mountinfo")).ok()?;
+/// there is no limit. `root` is the folder that stands for the root of the file system, or empty.
+pub(super) fn available(root: &str) -> Option<usize> {
+    let groups = read_text(&path(&[root, "/proc/self/cgroup"])?).ok()?;
+    let mounts = read_text(&path(&[root, "/proc/self/mountinfo"])?).ok()?;
     // A line is "number:controllers:path"; version 2 has number 0 and no controllers.
     let of_line = |line: &str| {
         let (number, rest) = line.split_once(':')?;
@@ -47,32 +46,34 @@ pub(super) fn available(root: &Path) -> Option<usize> {
 }
 
 impl Version {
-    fn available(&self, root: &Path, mounts: &str, own: &str) -> Option<usize> {
-        let mount = root.join(self.mount(mounts)?.strip_prefix("/").ok()?);
+    fn available(&self, root: &str, mounts: &str, own: &str) -> Option<usize> {
+        let mount = self.mount(mounts)?;
         // The limits of all parents bind, too. In a container the path may be one of the host, of
         // which the mount shows the end or nothing, so its own folder counts in any case.
-        let own = own.trim_start_matches('/');
-        Path::new(own).ancestors().filter_map(|part| self.left(&mount.join(part))).min()
+        let parents = Path::new(own.trim_start_matches('/')).ancestors();
+        parents.filter_map(|part| self.left(&[root, mount, "/", part.to_str()?, "/"])).min()
     }
 
     /// Returns the folder where the groups are mounted. A line of `mountinfo` is "id parent
     /// device root folder options.. - type source options".
-    fn mount(&self, mounts: &str) -> Option<PathBuf> {
+    fn mount<'m>(&self, mounts: &'m str) -> Option<&'m str> {
         mounts.lines().find_map(|line| {
             let (place, kind) = line.split_once(" - ")?;
             let mut kind = kind.split(' ');
             let (name, options) = (kind.next()?, kind.nth(1)?);
             let memory = name == "cgroup2" || options.split(',').any(|option| option == "memory");
             let found = name == self.mounted_as && memory;
-            found.then(|| place.split(' ').nth(4).map(PathBuf::from)).flatten()
+            found.then(|| place.split(' ').nth(4)).flatten()
         })
     }
 
-    fn left(&self, folder: &Path) -> Option<usize> {
-        let limit = read_number(&folder.join(self.limit))?;
-        let used = read_number(&folder.join(self.used))?;
-        let stat = fs::read_to_string(folder.join("memory.stat")).unwrap_or_default();
-        let cache = field(&stat, self.cache).unwrap_or(0);
+    fn left(&self, folder: &[&str; 5]) -> Option<usize> {
+        let [root, mount, slash, part, end] = *folder;
+        let file = |name| path(&[root, mount, slash, part, end, name]);
+        let limit = read_number(&file(self.limit)?)?;
+        let used = read_number(&file(self.used)?)?;
+        let cache = read_text(&file("memory.stat")?).ok();
+        let cache = cache.and_then(|stat| field(&stat, self.cache)).unwrap_or(0);
         Some(limit.saturating_sub(used.saturating_sub(cache)))
     }
 }
@@ -80,6 +81,8 @@ impl Version {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
+    use std::path::PathBuf;
 
     /// A folder with the files of a made-up machine.
     struct Machine(PathBuf);
@@ -94,6 +97,10 @@ mod tests {
                 fs::write(path, text).unwrap();
             }
             Self(root)
+        }
+
+        fn available(&self) -> Option<usize> {
+            available(self.0.to_str().unwrap())
         }
     }
 
@@ -123,7 +130,7 @@ mod tests {
                 ("sys/fs/cgroup/memory/a/b/memory.usage_in_bytes", "600\n"),
             ],
         );
-        assert_eq!(available(&machine.0), Some(1000 - (700 - 100)));
+        assert_eq!(machine.available(), Some(1000 - (700 - 100)));
     }
 
     #[test]
@@ -138,13 +145,13 @@ mod tests {
                 ("sys/fs/cgroup/unified/memory.stat", "inactive_file 50\n"),
             ],
         );
-        assert_eq!(available(&machine.0), Some(450));
+        assert_eq!(machine.available(), Some(450));
     }
 
     #[test]
     fn no_limit_is_none() {
         let files = [("proc/self/mountinfo", MOUNTS), ("proc/self/cgroup", "0::/\n1:memory:/\n")];
-        assert_eq!(available(&Machine::new("none", &files).0), None);
-        assert_eq!(available(Path::new("/no/such/folder")), None);
+        assert_eq!(Machine::new("none", &files).available(), None);
+        assert_eq!(available("/no/such/folder"), None);
     }
 }

@@ -197,6 +197,10 @@ pub fn run(options: &Options) -> Result<()> {
             return Err(avsg::Error::invalid(what, value, limit, "leave it out").into());
         }
     }
+    if let Some(plot) = &options.sinks.plot {
+        let limit = "this measurement draws no chart";
+        return Err(avsg::Error::invalid("--plot", plot.display(), limit, "leave it out").into());
+    }
     let mut steps = Steps::new(options)?;
     steps.run(WARM_UP, &mut Vec::new())?;
     steps.misses = 0;

@@ -2,8 +2,11 @@
 
 mod choose;
 mod device;
+mod helpers;
+mod launch;
 pub mod machine;
 mod outputs;
 pub mod stage;
 mod transfer;
+mod wait;
 pub mod worker_pool;

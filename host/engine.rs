@@ -16,7 +16,6 @@ mod queue;
 
 use avsg_device::stage_two::share_start;
 
-use crate::Result;
 use crate::backend::Device;
 use crate::batch::{Layer, Step};
 use crate::buffer::DeviceBuffer;
@@ -24,6 +23,7 @@ use crate::copy::Copier;
 use crate::plan::Plan;
 use crate::pool::HostPool;
 use crate::resources::Resources;
+use crate::{Result, memory};
 use order::Order;
 
 pub use crate::batch::{Batch, Fresh};
@@ -35,8 +35,9 @@ pub use crate::resources::{Config, MachineChoice};
 /// The operator on one device. [`Engine::new`] makes one on the CPU and [`Engine::on_ascend`] one
 /// on an Ascend device.
 ///
-/// One thread may call an engine at a time. A step on the CPU allocates nothing and takes no
-/// blocking lock. A step on an Ascend device allocates only if the block tables or the fresh rows
+/// One thread may call an engine at a time. A step on the CPU allocates nothing and takes no lock;
+/// it sleeps only while another worker runs a piece of it. In a forked child, the calls of the
+/// parent's engines and pools are [`Error::Forked`](crate::Error::Forked). A step on an Ascend device allocates only if the block tables or the fresh rows
 /// are larger than in all steps before.
 pub struct Engine {
     // Dropped before the resources, because a device unregisters the pool's chunks before they are
@@ -49,10 +50,11 @@ pub struct Engine {
 }
 
 impl Engine {
-    pub(crate) fn from_parts(resources: Resources, device: Box<dyn Device>) -> Self {
+    pub(crate) fn from_parts(resources: Resources, device: Box<dyn Device>) -> Result<Self> {
         let states = resources.config.states;
-        let order = Order::new(states, resources.pool.layers());
-        Self { named: vec![false; states].into(), order, device, resources }
+        let order = Order::new(states, resources.pool.layers())?;
+        let named = memory::filled("states", states, false)?.into();
+        Ok(Self { named, order, device, resources })
     }
 
     /// Returns the configuration. On an Ascend device, `cores` is at most the number of its vector
@@ -70,6 +72,12 @@ impl Engine {
     /// devices.
     pub fn machine(&self) -> Option<&'static str> {
         self.device.machine()
+    }
+
+    /// Returns the number of threads that run a step on the CPU, the caller's included; `None` on
+    /// Ascend devices.
+    pub fn threads(&self) -> Option<usize> {
+        self.device.threads()
     }
 
     /// Returns how the CPU copies rows; `None` on Ascend devices, whose kernels copy.
@@ -93,6 +101,7 @@ impl Engine {
     /// # Errors
     /// If a number is 0 or above 2^20, or the host or the device has too little memory.
     pub fn new_plan(&self, max_rows: usize, max_requests: usize) -> Result<Plan> {
+        self.resources.check_process()?;
         let k = self.resources.config.params.k as usize;
         let mut plan = Plan::with_capacity(self.resources.id, k, max_rows, max_requests)?;
         self.device.prepare(&mut plan)?;
@@ -202,6 +211,7 @@ impl Engine {
     /// # Errors
     /// If there is no such state, or the copy from the device fails.
     pub fn read_table(&mut self, state: usize) -> Result<&[i32]> {
+        self.resources.check_process()?;
         crate::rows::index("state", state, self.resources.config.states)?;
         self.device.read_table(&self.resources, state)
     }

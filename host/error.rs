@@ -69,6 +69,18 @@ pub enum Error {
         /// Bytes that are available.
         available: usize,
     },
+    /// The system or the allocator refused memory; nothing of it was allocated.
+    OutOfMemory {
+        /// The purpose of the memory.
+        what: &'static str,
+        /// Bytes that were requested.
+        bytes: usize,
+    },
+    /// The object belongs to the process that this one was forked from.
+    Forked {
+        /// The name of the object.
+        what: &'static str,
+    },
     /// A kernel panicked, which is a defect of this library; the object can no longer be used.
     Broken {
         /// The name of the object.
@@ -103,6 +115,16 @@ impl fmt::Display for Error {
                 "{what} is {bytes} bytes, but {available} bytes of memory are available; ask for \
                  fewer rows, layers or slots, or free memory"
             ),
+            Self::OutOfMemory { what, bytes } => write!(
+                f,
+                "{what} is {bytes} bytes, but the system refuses them; ask for fewer rows, layers, \
+                 slots or requests, or raise the limits (ulimit -v, ulimit -d, vm.max_map_count)"
+            ),
+            Self::Forked { what } => write!(
+                f,
+                "{what} belongs to the process that forked this one, but a child has neither its \
+                 threads nor its locks; import the pool by its descriptor and make an engine here"
+            ),
             Self::Broken { what, remedy } => {
                 write!(f, "{what} is unusable because a kernel panicked; {remedy}")
             }
@@ -118,6 +140,12 @@ fn one_line(text: &str) -> String {
 impl std::error::Error for Error {}
 
 impl Error {
+    /// Returns the error of a device on which a kernel has panicked.
+    pub(crate) fn broken_device() -> Self {
+        let remedy = "destroy the engine and report the defect";
+        Self::Broken { what: "device state", remedy }
+    }
+
     /// Returns an [`Error::Invalid`].
     pub fn invalid(
         what: &'static str,

@@ -35,7 +35,8 @@
 //! - [`plan`], [`buffer`]: the results of a plan, and the slots that attention reads;
 //! - [`cpu`], [`ascend`]: the devices that an engine runs on, with [`cpus`], the CPUs of this process;
 //! - [`copy`]: the loops that copy rows on the CPU;
-//! - [`error`], [`geometry`], [`memory`]: errors, checks of a geometry, and the memory available;
+//! - [`error`], [`fork`]: errors, and how a forked child is recognised;
+//! - [`geometry`], [`memory`]: checks of a geometry, and the memory available;
 //! - [`device`]: the kernels and their parameters ([`device::params`]).
 
 pub mod ascend;
@@ -48,6 +49,7 @@ pub mod cpus;
 mod device_arrays;
 pub mod engine;
 pub mod error;
+pub mod fork;
 pub mod geometry;
 mod mapping;
 pub mod memory;

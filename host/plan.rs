@@ -93,22 +93,23 @@ impl Plan {
         let words = max_rows * k;
         // Five arrays have `words` words: the slots and the four columns of the miss list.
         memory::check("plan", words.saturating_mul(5 * size_of::<i32>()))?;
+        let filled = |len, value| memory::filled("plan", len, value);
         Ok(Self {
             k,
             max_rows,
             max_requests,
             requests: 0,
-            cu_q: vec![0; max_requests + 1],
-            state: vec![-1; max_requests],
-            slot: vec![-1; words],
-            valid: vec![0; max_rows],
-            record: vec![0; max_requests * record::WORDS],
-            miss: [(); 4].map(|()| vec![0; words]),
+            cu_q: filled(max_requests + 1, 0)?,
+            state: filled(max_requests, -1)?,
+            slot: filled(words, -1)?,
+            valid: filled(max_rows, 0)?,
+            record: filled(max_requests * record::WORDS, 0)?,
+            miss: [filled(words, 0)?, filled(words, 0)?, filled(words, 0)?, filled(words, 0)?],
             misses: 0,
             fresh: false,
             engine,
             number: 0,
-            required: vec![0; max_requests],
+            required: memory::filled("plan", max_requests, 0)?,
             token: Arc::new(()),
             device: None,
             epoch: 0,

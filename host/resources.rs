@@ -8,7 +8,9 @@ use avsg_device::stage_two::Strategy;
 
 use crate::batch::Batch;
 use crate::buffer::{BufferConfig, DeviceBuffer};
-use crate::cpus::{allowed_cpus, check_cores};
+use crate::copy::Copier;
+use crate::cpus::{allowed_cpu_count, check_cores};
+use crate::fork::Birth;
 use crate::pool::HostPool;
 use crate::{Error, Result, geometry};
 
@@ -22,8 +24,12 @@ pub enum MachineChoice {
     Emu,
     /// AVX2.
     Avx2,
-    /// AVX-512 with the faster of its two forms of gather.
+    /// AVX-512 with the faster of its two forms of gather, by a measurement.
     Avx512,
+    /// AVX-512 with gathers by scalar loads.
+    Avx512Loads,
+    /// AVX-512 with gathers by `vpgatherdd`.
+    Avx512Gather,
     /// NEON.
     Neon,
 }
@@ -40,6 +46,9 @@ pub struct Config {
     pub cores: usize,
     /// The vector machine of the CPU device.
     pub machine: MachineChoice,
+    /// How the CPU device copies rows; `None` for the fastest, by a measurement. Ascend devices
+    /// ignore it.
+    pub copier: Option<Copier>,
     /// How Stage Two spreads misses over cores. Ascend devices take [`Strategy::Balanced`] only.
     pub strategy: Strategy,
 }
@@ -48,8 +57,8 @@ impl Config {
     /// Returns a configuration with one core per CPU of this process, the fastest machine and the
     /// balanced strategy.
     pub fn new(params: Params, states: usize) -> Self {
-        let cores = allowed_cpus().len().max(1);
-        Self { params, states, cores, machine: MachineChoice::Auto, strategy: Strategy::Balanced }
+        let (cores, machine) = (allowed_cpu_count(), MachineChoice::Auto);
+        Self { params, states, cores, machine, copier: None, strategy: Strategy::Balanced }
     }
 }
 
@@ -60,6 +69,7 @@ pub(crate) struct Resources {
     pub config: Config,
     pub buffer: DeviceBuffer,
     pub id: u64,
+    pub birth: Birth,
     // The last field, so that it is dropped after everything that refers to it.
     pub pool: Arc<HostPool>,
 }
@@ -93,7 +103,13 @@ impl Resources {
     }
 
     pub fn new(config: Config, pool: impl Into<Arc<HostPool>>, buffer: DeviceBuffer) -> Self {
-        Self { config, buffer, id: ENGINES.fetch_add(1, Ordering::Relaxed), pool: pool.into() }
+        let id = ENGINES.fetch_add(1, Ordering::Relaxed);
+        Self { config, buffer, id, birth: Birth::now(), pool: pool.into() }
+    }
+
+    /// Returns an error in a forked child of the engine's process.
+    pub fn check_process(&self) -> Result<()> {
+        self.birth.check("engine")
     }
 
     /// Returns the number of rows of the pool, or of blocks if the geometry has pages.

@@ -47,8 +47,19 @@
  *
  * Threads. Any thread may call. Calls with the same handle may overlap if each of them takes it as
  * a const pointer. Any other overlap is refused at once with AVSG_BUSY; no call waits for another.
- * The library starts only the threads of an engine's cores and, while it allocates memory, threads
- * that touch it. It installs no signal handler.
+ * The library starts only the threads of avsg_workers_create, or of an engine without workers, and,
+ * while it allocates 512 MiB and more at once, threads that touch the memory. It installs no signal
+ * handler and prints nothing; what it has to say goes to avsg_set_log.
+ *
+ * Processes. In a forked child, every call on a handle of the parent is AVSG_FORKED at once and
+ * changes nothing, the destroy functions included, and the memory of the handles stays mapped until
+ * the child ends or calls exec. A child that needs the pool imports it by the descriptor that the
+ * parent exported (avsg_pool_export before the fork, or avsg_pool_send), and makes engines of its
+ * own. While such a child lives, it keeps the parent's lock as the pool's writer.
+ *
+ * Memory. Where an allocation grows with a configuration or a batch, its failure is AVSG_NO_MEMORY,
+ * and nothing leaks. A few allocations of at most 1 KiB each, for example those of a starting
+ * thread, end the process as in any program with Rust's standard library; docs/c-api.md lists them.
  *
  * Streams. The functions of a step (avsg_engine_plan, _transfer, _step, _append) take a stream:
  * - NULL: the arrays are host memory, the call waits until its work is done, and the plan can be
@@ -142,6 +153,11 @@ enum avsg_status
    * device wrote a value that no correct kernel writes.
    */
   AVSG_DEVICE = 10,
+  /**
+   * The handle belongs to the process that this one was forked from. Nothing was changed; the
+   * rule Processes says what a child can do.
+   */
+  AVSG_FORKED = 11,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L
@@ -215,7 +231,7 @@ enum avsg_machine
 #endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
  {
   /**
-   * The fastest that the CPU supports, measured when the engine is created.
+   * The fastest that the CPU supports, as the first engine of the process measures it.
    */
   AVSG_MACHINE_AUTO = 0,
   /**
@@ -227,13 +243,21 @@ enum avsg_machine
    */
   AVSG_MACHINE_AVX2 = 2,
   /**
-   * AVX-512.
+   * AVX-512, with the faster of the next two, measured as for AVSG_MACHINE_AUTO.
    */
   AVSG_MACHINE_AVX512 = 3,
   /**
    * NEON.
    */
   AVSG_MACHINE_NEON = 4,
+  /**
+   * AVX-512 with gathers by scalar loads: "avx512".
+   */
+  AVSG_MACHINE_AVX512_LOADS = 5,
+  /**
+   * AVX-512 with gathers by vpgatherdd: "avx512 (vpgatherdd)".
+   */
+  AVSG_MACHINE_AVX512_GATHER = 6,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L
@@ -364,10 +388,77 @@ typedef int32_t avsg_request_status;
 #endif // __cplusplus
 
 /**
+ * How the device "cpu" copies rows.
+ */
+enum avsg_copier
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : int32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  /**
+   * The fastest, as the first engine of the process with rows of this length measures it.
+   */
+  AVSG_COPIER_AUTO = 0,
+  /**
+   * One memcpy for each row.
+   */
+  AVSG_COPIER_PLAIN = 1,
+  /**
+   * Vector copies with prefetch of both ends of a later row.
+   */
+  AVSG_COPIER_PREFETCH = 2,
+  /**
+   * Non-temporal stores with prefetch of the source of a later row.
+   */
+  AVSG_COPIER_STREAM = 3,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum avsg_copier avsg_copier;
+#else
+typedef int32_t avsg_copier;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
+ * The importance of a message.
+ */
+enum avsg_log_level
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : int32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  /**
+   * A defect of the library.
+   */
+  AVSG_LOG_ERROR = 1,
+  /**
+   * Something works, but slower than asked for.
+   */
+  AVSG_LOG_WARN = 2,
+  /**
+   * What was measured and chosen.
+   */
+  AVSG_LOG_INFO = 3,
+  /**
+   * What was made.
+   */
+  AVSG_LOG_DEBUG = 4,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum avsg_log_level avsg_log_level;
+#else
+typedef int32_t avsg_log_level;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
  * The operator on one device: the tables and the device buffer of every state. Engines share
- * nothing but a pool, so that calls on different engines may overlap. On "cpu" the functions of a
- * step allocate nothing and wait for no lock. After AVSG_DEVICE the next plan empties every state,
- * and plans that were made before are refused.
+ * nothing but a pool and workers, so that calls on different engines may overlap. On "cpu" the
+ * functions of a step allocate nothing and take no lock; they sleep only while another worker runs
+ * a piece of the step. After AVSG_DEVICE the next plan empties every state, and plans that were
+ * made before are refused.
  */
 typedef struct avsg_engine avsg_engine;
 
@@ -383,6 +474,17 @@ typedef struct avsg_plan avsg_plan;
  * write a row while another thread writes it or an engine copies it.
  */
 typedef struct avsg_pool avsg_pool;
+
+/**
+ * The threads that run the launches of one or several engines on "cpu".
+ */
+typedef struct avsg_workers avsg_workers;
+
+/**
+ * Takes a message: one line without a line break, valid during the call. It may be called on any
+ * thread and at the same time, and must not call this library.
+ */
+typedef void (*avsg_log_callback)(void *user, int32_t level, const char *message);
 
 /**
  * The configuration of a host pool. `size`, `layers`, `rows`, `segments` and `segment_bytes` must
@@ -499,6 +601,64 @@ typedef struct avsg_pool_info {
 } avsg_pool_info;
 
 /**
+ * A task of the library, which an executor calls with `data` and an index.
+ */
+typedef void (*avsg_task)(void *data, size_t index);
+
+/**
+ * A function of the caller that calls task(data, i) once for each i below `count`, on any threads
+ * and at the same time where it can, and returns when all these calls have returned. One thread at
+ * a time calls it. A call that it leaves out costs only speed. No exception may leave it.
+ */
+typedef void (*avsg_executor)(void *user, avsg_task task, void *data, size_t count);
+
+/**
+ * The configuration of workers. `size` and `threads` must be set.
+ */
+typedef struct avsg_workers_config {
+  /**
+   * sizeof(avsg_workers_config).
+   */
+  size_t size;
+  /**
+   * Threads that run a launch, the caller's included: 1 to 1024. With an executor, the tasks
+   * that it gets.
+   */
+  uint32_t threads;
+  /**
+   * 1 pins each started thread to one of `cpus`, to which no other workers of this process are
+   * pinned (AVSG_INVALID if too few are left); with no `cpus`, to one of the thread's that calls,
+   * of which the first is left to the caller. 0 leaves the choice to the system.
+   */
+  uint32_t pin;
+  /**
+   * The CPUs that started threads may use; NULL for those of the thread that calls.
+   */
+  const int32_t *cpus;
+  /**
+   * The number of `cpus`.
+   */
+  size_t cpu_count;
+  /**
+   * Microseconds that a thread polls before it sleeps: a started thread for the next launch, and
+   * any thread for the pieces of the others. 0 selects 100, and -1 none.
+   */
+  int32_t spin_us;
+  /**
+   * Must be 0.
+   */
+  uint32_t reserved;
+  /**
+   * The caller's threads. NULL starts threads.
+   */
+  avsg_executor executor;
+  /**
+   * The first argument of `executor`, which is called on the threads of the engines' callers.
+   */
+  void *user;
+} avsg_workers_config;
+
+/**
  * The configuration of an engine. `size`, `k`, `tokens`, `slots` and `states` must be set.
  */
 typedef struct avsg_engine_config {
@@ -573,9 +733,9 @@ typedef struct avsg_engine_config {
   int32_t strategy;
   /**
    * Cores to use: 1 to 1024; 0 selects all cores of the device, or all CPUs that this process
-   * may use. "cpu" pins a thread for each core but the caller's. An Ascend device uses at most
-   * the cores that it has, and in a stream at most the stream's limit (aclrtSetStreamResLimit)
-   * at the time of the call.
+   * may use, or one for each thread of `workers`. On "cpu" a core is a share of the copies, which
+   * any free thread takes. An Ascend device uses at most the cores that it has, and in a stream
+   * at most the stream's limit (aclrtSetStreamResLimit) at the time of the call.
    */
   uint32_t cores;
   /**
@@ -615,6 +775,20 @@ typedef struct avsg_engine_config {
    * Must be 0.
    */
   uint32_t reserved;
+  /**
+   * The threads of "cpu", which other engines may share. NULL starts a thread for each core but
+   * the caller's, not more than CPUs, and pins none.
+   */
+  const struct avsg_workers *workers;
+  /**
+   * An `avsg_copier`, used by "cpu".
+   */
+  int32_t copier;
+  /**
+   * The distance of the later row that AVSG_COPIER_PREFETCH and AVSG_COPIER_STREAM prefetch, in
+   * rows: 0 to 64; 0 prefetches nothing.
+   */
+  uint32_t copier_ahead;
 } avsg_engine_config;
 
 /**
@@ -708,6 +882,14 @@ typedef struct avsg_engine_info {
    * Bytes of the device buffer.
    */
   size_t buffer_bytes;
+  /**
+   * Threads that run a launch on "cpu", the caller's included; 0 on an Ascend device.
+   */
+  uint32_t threads;
+  /**
+   * Always 0.
+   */
+  uint32_t reserved;
 } avsg_engine_info;
 
 /**
@@ -1022,6 +1204,17 @@ const char *avsg_last_error(void);
 const char *avsg_status_name(int32_t status);
 
 /**
+ * Sets the function that takes the messages of the library up to `level`, an `avsg_log_level`, for
+ * the whole process; NULL takes none, as before the first call. After this function has returned,
+ * an earlier callback is not called any more. The library writes messages nowhere else, and no
+ * call of a step says anything. AVSG_UNSUPPORTED: the process is a Rust program with a logger of
+ * its own, which gets the messages.
+ *
+ * Pointers: Until it is replaced, `callback` may be called with `user` on any thread.
+ */
+avsg_status avsg_set_log(avsg_log_callback callback, void *user, int32_t level);
+
+/**
  * Computes the largest number of bytes that `avsg_pool_create` allocates with this configuration.
  */
 avsg_status avsg_pool_bytes(const struct avsg_pool_config *config, size_t *bytes);
@@ -1152,6 +1345,22 @@ avsg_status avsg_pool_send(const struct avsg_pool *pool, int32_t socket);
 avsg_status avsg_pool_recv(int32_t socket, int32_t as_role, struct avsg_pool **pool);
 
 /**
+ * Makes workers, for engines whose configuration names them. Workers that start threads take no
+ * more than `threads` - 1. Several engines may share workers: a launch that finds them in use runs
+ * on its caller's thread alone, with the same result.
+ *
+ * Pointers: The pointers keep the rule Pointers. `executor` may be called until the workers' handle and
+ * every engine with them are destroyed.
+ */
+avsg_status avsg_workers_create(const struct avsg_workers_config *config,
+                                struct avsg_workers **workers);
+
+/**
+ * Destroys the handle of workers. The threads end when the last engine with them is destroyed.
+ */
+avsg_status avsg_workers_destroy(struct avsg_workers *workers);
+
+/**
  * Computes the device memory of an engine with this configuration on a pool of that one, and
  * allocates nothing.
  */
@@ -1161,8 +1370,9 @@ avsg_status avsg_engine_bytes(const struct avsg_engine_config *config,
 
 /**
  * Creates an engine with the layers and the row format of the pool, allocates all its memory and
- * starts its cores. On "cpu" this takes milliseconds, because the automatic choices of
- * instructions and copy method are measured. On an Ascend device it loads the kernels, which
+ * starts its cores. On "cpu" the automatic choices of instructions and copy method are measured by
+ * the first engine of a process (the copy method, for each length of a row), which takes tens of
+ * milliseconds; every later engine takes the same ones. On an Ascend device it loads the kernels, which
  * "ascend-sim" first compiles with the C++ compiler. AVSG_UNSUPPORTED: the library or the machine
  * lacks the device, and the message lists what was tried.
  */

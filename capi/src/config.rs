@@ -7,10 +7,14 @@ use std::path::PathBuf;
 use avsg::device::params::{Lifetime, Params, Table};
 use avsg::device::stage_two::Strategy;
 
+use crate::handle;
 use crate::sized::{self, SizedStruct};
 use crate::status::avsg_status::{AVSG_INVALID, AVSG_UNSUPPORTED};
 use crate::status::{Failure, Result};
-use avsg::cpus::{MAX_CORES, allowed_cpus};
+use crate::workers::avsg_workers;
+use avsg::copy::Copier;
+use avsg::cpu::worker_pool::WorkerPool;
+use avsg::cpus::{MAX_CORES, allowed_cpu_count};
 use avsg::engine::Config;
 use avsg::engine::MachineChoice;
 use avsg::geometry::frequency;
@@ -39,16 +43,33 @@ pub enum avsg_lifetime {
 /// The vector instructions that the device "cpu" runs its kernels with.
 #[repr(i32)]
 pub enum avsg_machine {
-    /// The fastest that the CPU supports, measured when the engine is created.
+    /// The fastest that the CPU supports, as the first engine of the process measures it.
     AVSG_MACHINE_AUTO = 0,
     /// Scalar code.
     AVSG_MACHINE_EMU = 1,
     /// AVX2.
     AVSG_MACHINE_AVX2 = 2,
-    /// AVX-512.
+    /// AVX-512, with the faster of the next two, measured as for AVSG_MACHINE_AUTO.
     AVSG_MACHINE_AVX512 = 3,
     /// NEON.
     AVSG_MACHINE_NEON = 4,
+    /// AVX-512 with gathers by scalar loads: "avx512".
+    AVSG_MACHINE_AVX512_LOADS = 5,
+    /// AVX-512 with gathers by vpgatherdd: "avx512 (vpgatherdd)".
+    AVSG_MACHINE_AVX512_GATHER = 6,
+}
+
+/// How the device "cpu" copies rows.
+#[repr(i32)]
+pub enum avsg_copier {
+    /// The fastest, as the first engine of the process with rows of this length measures it.
+    AVSG_COPIER_AUTO = 0,
+    /// One memcpy for each row.
+    AVSG_COPIER_PLAIN = 1,
+    /// Vector copies with prefetch of both ends of a later row.
+    AVSG_COPIER_PREFETCH = 2,
+    /// Non-temporal stores with prefetch of the source of a later row.
+    AVSG_COPIER_STREAM = 3,
 }
 
 /// The distribution of misses over cores.
@@ -104,9 +125,9 @@ pub struct avsg_engine_config {
     /// An `avsg_strategy`.
     pub strategy: i32,
     /// Cores to use: 1 to 1024; 0 selects all cores of the device, or all CPUs that this process
-    /// may use. "cpu" pins a thread for each core but the caller's. An Ascend device uses at most
-    /// the cores that it has, and in a stream at most the stream's limit (aclrtSetStreamResLimit)
-    /// at the time of the call.
+    /// may use, or one for each thread of `workers`. On "cpu" a core is a share of the copies, which
+    /// any free thread takes. An Ascend device uses at most the cores that it has, and in a stream
+    /// at most the stream's limit (aclrtSetStreamResLimit) at the time of the call.
     pub cores: u32,
     /// Request states: the largest number of requests that are resident at a time.
     pub states: usize,
@@ -131,9 +152,17 @@ pub struct avsg_engine_config {
     pub launches: u32,
     /// Must be 0.
     pub reserved: u32,
+    /// The threads of "cpu", which other engines may share. NULL starts a thread for each core but
+    /// the caller's, not more than CPUs, and pins none.
+    pub workers: *const avsg_workers,
+    /// An `avsg_copier`, used by "cpu".
+    pub copier: i32,
+    /// The distance of the later row that AVSG_COPIER_PREFETCH and AVSG_COPIER_STREAM prefetch, in
+    /// rows: 0 to 64; 0 prefetches nothing.
+    pub copier_ahead: u32,
 }
 
-// SAFETY: the struct is repr(C) with `size` first, has no padding (120 bytes, asserted below), and
+// SAFETY: the struct is repr(C) with `size` first, has no padding (136 bytes, asserted below), and
 // its fields are integers, pointers and a float.
 unsafe impl SizedStruct for avsg_engine_config {
     const NAME: &'static str = "avsg_engine_config";
@@ -186,7 +215,23 @@ impl avsg_engine_config {
         Ok(Params { table, lifetime, spread, retries, page: self.page, ..defaults })
     }
 
-    fn config(&self, on_cpu: bool) -> Result<Config> {
+    fn copier(&self) -> Result<Option<Copier>> {
+        if self.copier_ahead > 64 {
+            let ahead = self.copier_ahead;
+            let text = format!("copier_ahead is {ahead}, but it must be 0..=64; 1 or 4 is usual");
+            return Err(Failure::new(AVSG_INVALID, text));
+        }
+        let ahead = self.copier_ahead as usize;
+        match self.copier {
+            0 => Ok(None),
+            1 => Ok(Some(Copier::Plain)),
+            2 => Ok(Some(Copier::Prefetch { ahead })),
+            3 => Ok(Some(Copier::Stream { ahead })),
+            other => unknown_constant("copier", other, 3),
+        }
+    }
+
+    fn config(&self, device: &Device) -> Result<Config> {
         if self.launches > 2 {
             return unknown_constant(
                 "launches",
@@ -211,21 +256,27 @@ impl avsg_engine_config {
             2 => MachineChoice::Avx2,
             3 => MachineChoice::Avx512,
             4 => MachineChoice::Neon,
-            other => return unknown_constant("machine", other, 4),
+            5 => MachineChoice::Avx512Loads,
+            6 => MachineChoice::Avx512Gather,
+            other => return unknown_constant("machine", other, 6),
         };
         let cores = match self.cores {
-            0 if on_cpu => allowed_cpus().len().max(1),
-            // The device limits the number to its own cores.
-            0 => MAX_CORES,
+            0 => match device {
+                Device::Cpu(Some(workers)) => workers.threads(),
+                Device::Cpu(None) => allowed_cpu_count(),
+                // The device limits the number to its own cores.
+                Device::Ascend(_) => MAX_CORES,
+            },
             n => n as usize,
         };
-        Ok(Config { params: self.params()?, states: self.states, cores, machine, strategy })
+        let (params, states, copier) = (self.params()?, self.states, self.copier()?);
+        Ok(Config { params, states, cores, machine, copier, strategy })
     }
 }
 
 /// The device of an engine.
 pub(crate) enum Device {
-    Cpu,
+    Cpu(Option<WorkerPool>),
     Ascend(AscendDevice),
 }
 
@@ -254,8 +305,13 @@ unsafe fn path(path: *const c_char) -> Option<PathBuf> {
 /// # Safety
 /// The strings of `config` are NULL or NUL-terminated.
 unsafe fn device(config: &avsg_engine_config) -> Result<Device> {
+    let cpu = || {
+        let workers = config.workers;
+        let workers = (!workers.is_null()).then(|| handle::shared::<WorkerPool>(workers));
+        Ok(Device::Cpu(workers.transpose()?.map(|workers| workers.clone())))
+    };
     if config.device.is_null() {
-        return Ok(Device::Cpu);
+        return cpu();
     }
     // SAFETY: the caller keeps the contract of this function (`# Safety`).
     let name = unsafe { CStr::from_ptr(config.device) };
@@ -264,7 +320,7 @@ unsafe fn device(config: &avsg_engine_config) -> Result<Device> {
         Err(Failure::new(status, format!("device is \"{name}\", but {reason}; {remedy}")))
     };
     let simulated = match name.to_bytes() {
-        b"cpu" => return Ok(Device::Cpu),
+        b"cpu" => return cpu(),
         b"ascend" => false,
         b"ascend-sim" if cfg!(feature = "sim") => true,
         b"ascend-sim" => {
@@ -299,7 +355,7 @@ pub(crate) unsafe fn engine_config(config: *const avsg_engine_config) -> Result<
     let config = unsafe { sized::read(config)? };
     // SAFETY: the caller keeps the contract of this function (`# Safety`).
     let device = unsafe { device(&config)? };
-    Ok((config.config(matches!(device, Device::Cpu))?, device))
+    Ok((config.config(&device)?, device))
 }
 
-const _: () = assert!(size_of::<avsg_engine_config>() == 120);
+const _: () = assert!(size_of::<avsg_engine_config>() == 136);

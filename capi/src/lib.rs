@@ -9,23 +9,28 @@
 #![allow(rustdoc::broken_intra_doc_links, reason = "C's indices, such as valid[row], are no links")]
 
 mod arrays;
+mod c_text;
 mod config;
 mod engine;
 mod handle;
+mod log;
 mod plan;
 mod pool;
 mod pool_config;
 mod queue;
 mod rows;
 mod share;
+mod silence;
 mod sized;
 mod status;
 mod step;
 mod version;
+mod workers;
 
 pub use arrays::*;
 pub use config::*;
 pub use engine::*;
+pub use log::*;
 pub use plan::*;
 pub use pool::*;
 pub use pool_config::*;
@@ -34,3 +39,4 @@ pub use share::*;
 pub use status::*;
 pub use step::*;
 pub use version::*;
+pub use workers::*;

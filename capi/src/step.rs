@@ -1,4 +1,4 @@
-//! The calls of a decode step. On "cpu" they allocate nothing and wait for no lock.
+//! The calls of a decode step. On "cpu" they allocate nothing and take no lock.
 
 use std::ffi::c_void;
 

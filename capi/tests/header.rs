@@ -13,13 +13,15 @@ fn root() -> PathBuf {
 }
 
 /// The modules of `capi/src` in the order of their declarations in the header.
-const SOURCES: [&str; 11] = [
+const SOURCES: [&str; 13] = [
     "version",
     "status",
+    "log",
     "pool_config",
     "pool",
     "rows",
     "share",
+    "workers",
     "config",
     "engine",
     "arrays",
@@ -30,7 +32,7 @@ const SOURCES: [&str; 11] = [
 /// Generates the header.
 fn header() -> String {
     let enums = ["avsg_table", "avsg_lifetime", "avsg_machine", "avsg_strategy"];
-    let more = ["avsg_pages", "avsg_role", "avsg_request_status"];
+    let more = ["avsg_pages", "avsg_role", "avsg_request_status", "avsg_copier", "avsg_log_level"];
     let config = Config {
         language: Language::C,
         style: Style::Both,
@@ -84,7 +86,8 @@ fn every_exported_function_is_declared_once() {
     let text = header();
     for name in SOURCES {
         let source = fs::read_to_string(root().join(format!("capi/src/{name}.rs"))).unwrap();
-        for part in source.split("extern \"C\" fn ").skip(1) {
+        for part in source.split("#[unsafe(no_mangle)]").skip(1) {
+            let part = part.split("extern \"C\" fn ").nth(1).unwrap();
             let function = part.split('(').next().unwrap();
             let declared = text.matches(&format!("{function}(")).count();
             assert_eq!(declared, 1, "{function}");

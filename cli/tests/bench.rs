@@ -275,3 +275,19 @@ fn match_races_whole_batches_against_the_host_lru() {
     refused("bench match --requests 1 --steps 1 --k 4096 --slots 8192", &["4096"]);
     refused("bench match --requests 8 --plot /tmp", &["--plot", "leave it out"]);
 }
+
+#[test]
+fn busy_compares_steps_with_and_without_spinning_processes() {
+    let trace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/nomicon-4k-k256.npz");
+    let line = format!("bench busy --trace {} --slots 512 --steps 8", trace.display());
+    let report = json(&line);
+    assert_eq!((report["requests"].as_u64(), report["k"].as_u64()), (Some(8), Some(256)));
+    for kind in ["undisturbed", "disturbed"] {
+        positive(&report[kind], &["steps", "first_decile_us", "median_us", "mean_us", "worst_us"]);
+    }
+    positive(&report, &["median_ratio", "misses_per_step", "goal"]);
+    refused("bench busy --requests 0", &["--requests is 0"]);
+    refused("bench busy --steps 0", &["--steps is 0"]);
+    refused("bench busy --slots 1000 --steps 1", &["1000"]);
+    refused("bench busy --plot /tmp", &["--plot", "leave it out"]);
+}

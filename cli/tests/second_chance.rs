@@ -120,7 +120,7 @@ fn belady_misses_no_more_than_clock_sieve_and_the_operator() {
         }
         let best = count_hits(&trace, &mut Belady::new(&trace, 64).unwrap()).hits;
         let params = Params::wide(k as u32, tokens as u32, 64);
-        let machine = Machine::find(MachineChoice::Emu, &params).unwrap();
+        let machine = Machine::find(MachineChoice::Emu).unwrap();
         for other in [
             count_hits(&trace, &mut SecondChance::clock(64).unwrap()),
             count_hits(&trace, &mut SecondChance::sieve(64).unwrap()),

@@ -31,7 +31,7 @@ use crate::device_arrays::{CallKind, DevicePlan, QueuedStep};
 use crate::engine::Engine;
 use crate::plan::Plan;
 use crate::resources::{Config, Resources};
-use crate::{Error, Result};
+use crate::{Error, Result, memory};
 
 /// The device memory of a plan. It is released after the plan is dropped.
 struct PlanArrays {
@@ -73,7 +73,7 @@ impl Engine {
         options: &AscendOptions,
     ) -> Result<Self> {
         let (resources, device) = Ascend::new(config, pool, options)?;
-        Ok(Self::from_parts(resources, Box::new(device)))
+        Self::from_parts(resources, Box::new(device))
     }
 }
 
@@ -124,7 +124,9 @@ impl Ascend {
             }
             Lifetime::Constant(_) => None,
         };
-        let addresses: Vec<u8> = registered.addresses().flat_map(u64::to_ne_bytes).collect();
+        let count = 8 * registered.addresses().len();
+        let mut addresses = memory::with_capacity("chunk addresses", count)?;
+        addresses.extend(registered.addresses().flat_map(u64::to_ne_bytes));
         let chunks = DeviceMemory::new(context, addresses.len())?;
         chunks.write(0, &addresses)?;
         let zeroed = |bytes| DeviceMemory::zeroed(context, bytes);
@@ -136,7 +138,7 @@ impl Ascend {
             fresh: FreshRows::default(),
             inputs: None,
             plans: Mutex::default(),
-            table: vec![0; words],
+            table: memory::filled("table", words, 0)?,
             pool_use: PoolUse::new(registered),
             options: options.clone(),
             timeout,
@@ -360,7 +362,7 @@ impl Device for Ascend {
 
     fn read_table(&mut self, resources: &Resources, state: usize) -> Result<&[i32]> {
         let bytes = 4 * table_words(&resources.config.params);
-        let mut read = vec![0; bytes];
+        let mut read = memory::filled("table", bytes, 0)?;
         self.launcher.tables.read(state * bytes, &mut read)?;
         for (word, bytes) in self.table.iter_mut().zip(read.as_chunks::<4>().0) {
             *word = i32::from_ne_bytes(*bytes);

@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 use super::acl::owned::{Context, Registration};
 use super::acl::sys;
 use crate::pool::{HostPool, Pages, PoolConfig};
-use crate::{Error, Result};
+use crate::{Error, Result, memory};
 
 /// A pool with every chunk registered. On drop, the chunks are unregistered before they are
 /// unmapped.
@@ -15,7 +15,7 @@ use crate::{Error, Result};
 #[derive(Clone, Debug)]
 pub struct RegisteredPool {
     // Dropped before the pool, whose drop unmaps the chunks.
-    pub(super) registrations: Arc<[Registration]>,
+    pub(super) registrations: Arc<Vec<Registration>>,
     pub(super) pool: Arc<HostPool>,
 }
 
@@ -72,7 +72,7 @@ impl RegisteredPool {
 
 /// A weak reference to the registrations of a [`RegisteredPool`].
 #[derive(Clone, Debug)]
-pub struct WeakRegisteredPool(Weak<[Registration]>);
+pub struct WeakRegisteredPool(Weak<Vec<Registration>>);
 
 impl WeakRegisteredPool {
     /// Returns the registered pool, if its registrations still exist. `pool` must be the pool that
@@ -142,8 +142,8 @@ fn next_pages(pages: Pages) -> Option<Pages> {
     }
 }
 
-fn register(context: &Arc<Context>, pool: &HostPool) -> Result<Arc<[Registration]>> {
-    let mut all = Vec::with_capacity(pool.chunks().len());
+fn register(context: &Arc<Context>, pool: &HostPool) -> Result<Arc<Vec<Registration>>> {
+    let mut all = memory::with_capacity("registrations", pool.chunks().len())?;
     for chunk in pool.chunks() {
         // SAFETY: the caller keeps the pool mapped until the registrations are dropped.
         match unsafe { Registration::new(context, chunk.ptr(), chunk.len()) } {
@@ -155,5 +155,5 @@ fn register(context: &Arc<Context>, pool: &HostPool) -> Result<Arc<[Registration
             }
         }
     }
-    Ok(all.into())
+    Ok(Arc::new(all))
 }

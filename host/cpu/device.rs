@@ -1,7 +1,6 @@
 //! The CPU device: worker threads stand in for the cores, and process memory for device memory.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use avsg_device::memory::{clear_state, table_words};
 use avsg_device::params::{NO_STABLE_LEN, Params};
@@ -12,12 +11,12 @@ use super::machine::Machine;
 use super::outputs::Outputs;
 use super::stage::StageOne;
 use super::transfer::Transfer;
-use super::worker_pool::WorkerPool;
+use super::worker_pool::{Stage, WorkerPool};
 use crate::backend::Device;
 use crate::batch::{Batch, Layer, Step};
 use crate::buffer::{BufferConfig, DeviceBuffer};
 use crate::copy::Copier;
-use crate::cpus::allowed_cpus;
+use crate::cpus::allowed_cpu_count;
 use crate::engine::Engine;
 use crate::mapping::{MIB2, Mapping};
 use crate::plan::Plan;
@@ -41,6 +40,8 @@ fn hugepage_bytes(words: usize) -> usize {
 pub(crate) struct Cpu {
     cores: Cores,
     workers: WorkerPool,
+    /// Whether a piece of a launch has panicked, which leaves the tables invalid.
+    broken: bool,
 }
 
 /// The memory and the choices that the workers share.
@@ -60,27 +61,58 @@ impl Engine {
     /// If the configuration is invalid, too little memory is available, or a thread cannot be
     /// started.
     pub fn new(config: Config, pool: impl Into<Arc<HostPool>>) -> Result<Self> {
-        let (resources, device) = Cpu::new(config, pool.into())?;
-        Ok(Self::from_parts(resources, Box::new(device)))
+        let pool = pool.into();
+        Resources::check(&config, &pool)?;
+        Self::with_workers(config, pool, &WorkerPool::for_cores(config.cores)?)
     }
 
-    /// Returns the bytes of device memory that an engine takes: (slots, tables and working
+    /// Makes an engine on the CPU whose launches run on `workers`, which other engines may share.
+    /// It starts no thread, except that threads touch new memory of 512 MiB and more.
+    ///
+    /// # Errors
+    /// If the configuration is invalid, or too little memory is available.
+    pub fn with_workers(
+        config: Config,
+        pool: impl Into<Arc<HostPool>>,
+        workers: &WorkerPool,
+    ) -> Result<Self> {
+        let (resources, device) = Cpu::new(config, pool.into(), workers)?;
+        Self::from_parts(resources, Box::new(device))
+    }
+
+    /// Returns the bytes of device memory that [`Self::new`] takes: (slots, tables and working
     /// columns).
     ///
     /// # Errors
     /// If the geometry is invalid, or its sizes overflow.
     pub fn bytes_needed(config: &Config, buffer: &BufferConfig) -> Result<(usize, usize)> {
-        Cpu::bytes_needed(config, buffer)
+        Cpu::bytes_needed(config, buffer, config.cores.min(allowed_cpu_count()))
+    }
+
+    /// Returns the bytes of device memory that [`Self::with_workers`] takes with workers of
+    /// `threads` threads: (slots, tables and working columns).
+    ///
+    /// # Errors
+    /// As for [`Self::bytes_needed`].
+    pub fn bytes_with_workers(
+        config: &Config,
+        buffer: &BufferConfig,
+        threads: usize,
+    ) -> Result<(usize, usize)> {
+        Cpu::bytes_needed(config, buffer, threads)
     }
 }
 
 impl Cpu {
-    pub fn bytes_needed(config: &Config, buffer: &BufferConfig) -> Result<(usize, usize)> {
+    fn bytes_needed(
+        config: &Config,
+        buffer: &BufferConfig,
+        threads: usize,
+    ) -> Result<(usize, usize)> {
         geometry::check(&config.params)?;
-        let workers = config.cores.min(allowed_cpus().len().max(1));
         let words = table_words(&config.params)
             .checked_mul(config.states)
-            .and_then(|t| t.checked_add(worker_words(&config.params) * workers))
+            .and_then(|t| t.checked_add(worker_words(&config.params).checked_mul(threads)?))
             .and_then(|w| w.checked_mul(4));
         let words = words.ok_or_else(|| {
             let limit = "the tables must fit the address space";
@@ -89,30 +121,37 @@ impl Cpu {
         Ok((DeviceBuffer::bytes_needed(buffer)?, words))
     }
 
-    pub fn new(config: Config, pool: Arc<HostPool>) -> Result<(Resources, Self)> {
+    fn new(config: Config, pool: Arc<HostPool>, workers: &WorkerPool) -> Result<(Resources, Self)> {
         let buffer = Resources::check(&config, &pool)?;
-        let params = &config.params;
-        let (slots, words) = Self::bytes_needed(&config, &buffer)?;
+        let (params, threads) = (&config.params, workers.threads());
+        let (slots, words) = Self::bytes_needed(&config, &buffer, threads)?;
         memory::check("device memory", slots.saturating_add(words))?;
-        let workers = config.cores.min(allowed_cpus().len().max(1));
+        let run = |count: usize, task: &(dyn Fn(usize) + Sync)| {
+            let stage = Stage { pieces: count, run: &|index, _| task(index) };
+            // An error only leaves times out of the measurement.
+            let _ = workers.launch(u64::MAX, Some(stage), None);
+        };
+        let copier = config.copier.unwrap_or_else(|| {
+            Copier::fastest(pool.format().bytes(), threads.min(config.cores), &run)
+        });
         let cores = Cores {
-            machine: Machine::find(config.machine, params)?,
-            copier: Copier::measure(pool.format().bytes(), workers),
+            machine: Machine::find(config.machine)?,
+            copier,
             tables: Mapping::anonymous(
                 "tables",
                 hugepage_bytes(table_words(params) * config.states),
             )?,
             work: Mapping::anonymous(
                 "working columns",
-                hugepage_bytes(worker_words(params) * workers),
+                hugepage_bytes(worker_words(params) * threads),
             )?,
         };
-        let workers = WorkerPool::new(config.cores)?;
         for state in 0..config.states {
             // SAFETY: `state` is in range, and no other thread has access to the new device.
             clear_state(params, unsafe { cores.table(params, state) });
         }
-        Ok((Resources::new(config, pool, DeviceBuffer::new(&buffer)?), Self { cores, workers }))
+        let device = Self { cores, workers: workers.clone(), broken: false };
+        Ok((Resources::new(config, pool, DeviceBuffer::new(&buffer)?), device))
     }
 }
 
@@ -131,37 +170,20 @@ impl Cores {
         unsafe { core::slice::from_raw_parts_mut(at.add(state * n), n) }
     }
 
-    /// Runs Stage One on one worker, which takes requests from `next` until none is left.
-    fn stage_one(
-        &self,
-        resources: &Resources,
-        batch: &Batch<'_>,
-        out: &Outputs,
-        worker: usize,
-        next: &AtomicUsize,
-    ) {
-        let n = worker_words(&resources.config.params);
-        let at = self.work.ptr().cast::<i32>();
-        // SAFETY: the mapping holds `n` words per worker, is zeroed and aligned, and only this
-        // worker uses the words of index `worker`.
-        let work = unsafe { core::slice::from_raw_parts_mut(at.add(worker * n), n) };
-        loop {
-            let request = next.fetch_add(1, Ordering::Relaxed);
-            if request >= batch.state.len() {
-                return;
-            }
-            self.plan_request(resources, batch, out, work, request);
-        }
-    }
-
+    /// Runs Stage One of one request on one worker.
     fn plan_request(
         &self,
         resources: &Resources,
         batch: &Batch<'_>,
         out: &Outputs,
-        work: &mut [i32],
         request: usize,
+        worker: usize,
     ) {
+        let words = worker_words(&resources.config.params);
+        let at = self.work.ptr().cast::<i32>();
+        // SAFETY: the mapping holds `words` words per worker, is zeroed and aligned, and only this
+        // worker uses the words of index `worker`.
+        let work = unsafe { core::slice::from_raw_parts_mut(at.add(worker * words), words) };
         let params = &resources.config.params;
         let k = params.k as usize;
         let first = batch.cu_q[request] as usize;
@@ -208,10 +230,13 @@ impl Cores {
 
 impl Device for Cpu {
     fn run(&mut self, resources: &Resources, step: &Step<'_>, plan: &mut Plan) -> Result<()> {
+        if self.broken {
+            return Err(Error::broken_device());
+        }
         if let Some(batch) = step.batch() {
             plan.begin(batch);
         }
-        let (outputs, next, cores) = (Outputs::of(plan), AtomicUsize::new(0), &self.cores);
+        let (outputs, cores) = (Outputs::of(plan), &self.cores);
         let transfer = |layer| Transfer::new(resources, cores.copier, &outputs, layer);
         let transfer = step.layer().map(transfer).transpose()?;
         let rows = match step.batch() {
@@ -221,15 +246,20 @@ impl Device for Cpu {
         };
         let copy = if transfer.is_some() { copy_nanoseconds(resources, rows) } else { 0 };
         let one = step.batch().map(|batch| {
-            let (outputs, next) = (&outputs, &next);
-            move |_: usize, worker: usize| cores.stage_one(resources, batch, outputs, worker, next)
+            let outputs = &outputs;
+            let run = move |request: usize, worker: usize| {
+                cores.plan_request(resources, batch, outputs, request, worker);
+            };
+            (batch.requests(), run)
         });
         let two = transfer.as_ref().map(|transfer| |core: usize, _: usize| transfer.run(core));
-        self.workers.launch(
+        let launched = self.workers.launch(
             step.batch().map_or(0, |batch| match_nanoseconds(batch)) + copy,
-            one.as_ref().map(|stage| stage as &(dyn Fn(usize, usize) + Sync)),
-            two.as_ref().map(|stage| stage as &(dyn Fn(usize, usize) + Sync)),
-        )?;
+            one.as_ref().map(|(pieces, run)| Stage { pieces: *pieces, run }),
+            two.as_ref().map(|run| Stage { pieces: resources.config.cores, run }),
+        );
+        self.broken = matches!(launched, Err(Error::Broken { .. }));
+        launched?;
         if step.batch().is_some() {
             plan.finish();
         }
@@ -256,6 +286,10 @@ impl Device for Cpu {
 
     fn name(&self) -> &'static str {
         "cpu"
+    }
+
+    fn threads(&self) -> Option<usize> {
+        Some(self.workers.threads())
     }
 
     fn machine(&self) -> Option<&'static str> {

@@ -48,6 +48,7 @@ pub(super) fn batch(
 
 /// Checks everything in a batch except its ids: requests, rows, states, lengths and block tables.
 pub(super) fn shape(resources: &Resources, named: &mut [bool], batch: &Batch<'_>) -> Result<()> {
+    resources.check_process()?;
     let (config, requests) = (&resources.config, batch.state.len());
     let arrays = [
         ("cu_q length", batch.cu_q.len(), requests + 1),
@@ -145,6 +146,7 @@ fn ids(resources: &Resources, batch: &Batch<'_>) -> Result<()> {
 
 /// Checks that a plan belongs to this engine and holds a planned batch.
 pub(super) fn plan(resources: &Resources, plan: &Plan) -> Result<()> {
+    resources.check_process()?;
     if plan.engine != resources.id {
         let limit = "it was made by another engine".to_string();
         return invalid("plan", "foreign", limit, "transfer it on the engine that planned it");

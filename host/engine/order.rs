@@ -12,7 +12,7 @@
 
 use crate::batch::Batch;
 use crate::plan::Plan;
-use crate::{Error, Result};
+use crate::{Error, Result, memory};
 
 /// The last plan of a state.
 #[derive(Clone, Copy, Default)]
@@ -34,13 +34,11 @@ pub(super) struct Order {
 }
 
 impl Order {
-    pub fn new(states: usize, layers: usize) -> Self {
-        Self {
-            plans: 0,
-            epoch: 0,
-            latest: vec![Latest::default(); states].into(),
-            holds: vec![0; states * layers].into(),
-        }
+    pub fn new(states: usize, layers: usize) -> Result<Self> {
+        const WHAT: &str = "order of plans";
+        let latest = memory::filled(WHAT, states, Latest::default())?.into();
+        let holds = memory::filled(WHAT, states.saturating_mul(layers), 0)?.into();
+        Ok(Self { plans: 0, epoch: 0, latest, holds })
     }
 
     /// Starts a plan: if the device's epoch has changed, every state counts as cold.

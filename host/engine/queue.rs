@@ -231,6 +231,7 @@ fn fresh_rows(
     layer: usize,
     batch_rows: usize,
 ) -> Result<[u64; DEVICE_SEGMENTS]> {
+    resources.check_process()?;
     rows::index("layer", layer, resources.pool.layers())?;
     let mut bases = [0; DEVICE_SEGMENTS];
     let Some(fresh) = fresh else { return Ok(bases) };

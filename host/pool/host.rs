@@ -10,9 +10,10 @@ use super::pages::Pages;
 use super::write_lock::WriteLock;
 use super::{atomic_copy, ladder};
 
+use crate::fork::Birth;
 use crate::mapping::Mapping;
 use crate::rows::{self, RowFormat};
-use crate::{Error, Result};
+use crate::{Error, Result, memory};
 
 /// The access of a process to a pool. One process at a time is its writer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,6 +64,7 @@ pub struct HostPool {
     pub(super) role: Role,
     pub(super) pages: Pages,
     pub(super) huge_bytes: usize,
+    pub(super) birth: Birth,
 }
 
 // SAFETY: the chunks are memory of the process, not of a thread, and stay mapped as long as the
@@ -93,7 +95,8 @@ impl HostPool {
         let chunks = chunks_in(&geometry, &allocation.mapping)?;
         let (pages, huge_bytes) = (allocation.pages, allocation.huge_bytes);
         let backing = Backing::File { fd: allocation.fd, mapping: allocation.mapping, lock };
-        Ok(Self { geometry, chunks, backing, role: Role::Writer, pages, huge_bytes })
+        let birth = Birth::now();
+        Ok(Self { geometry, chunks, backing, role: Role::Writer, pages, huge_bytes, birth })
     }
 
     /// Makes a pool over the caller's memory, for example memory from a device's own allocator.
@@ -129,8 +132,9 @@ impl HostPool {
             }
         }
         let (backing, pages) = (Backing::Caller, Pages::Caller);
-        let chunks = chunks.into();
-        Ok(Self { geometry, chunks, backing, role: Role::Writer, pages, huge_bytes: 0 })
+        let chunks = memory::copied("chunk table", chunks)?.into();
+        let birth = Birth::now();
+        Ok(Self { geometry, chunks, backing, role: Role::Writer, pages, huge_bytes: 0, birth })
     }
 
     /// Returns the format of a row.
@@ -274,6 +278,7 @@ impl HostPool {
     }
 
     fn segment(&self, layer: usize, segment: usize) -> Result<(&SegmentLayout, &[Chunk])> {
+        self.birth.check("pool")?;
         rows::index("layer", layer, self.geometry.layers)?;
         rows::index("segment", segment, self.geometry.segments.len())?;
         let layout = &self.geometry.segments[segment];
@@ -342,13 +347,15 @@ pub(super) fn chunks_in(geometry: &Geometry, mapping: &Mapping) -> Result<Box<[C
         let inside = at.checked_add(len).is_some_and(|end| end <= mapping.len());
         inside.then(|| Chunk::new(mapping.ptr().wrapping_add(at), len)).flatten()
     };
-    let chunks: Option<Box<[Chunk]>> = geometry.spans().map(chunk).collect();
-    chunks.ok_or_else(|| {
-        Error::invalid(
+    let mut chunks = memory::with_capacity("chunk table", geometry.chunk_count())?;
+    chunks.extend(geometry.spans().map_while(chunk));
+    if chunks.len() < geometry.chunk_count() {
+        return Err(Error::invalid(
             "pool memory",
             format!("{} bytes", mapping.len()),
             format!("this geometry needs {}", geometry.total()),
             "export the pool anew with its own descriptor",
-        )
-    })
+        ));
+    }
+    Ok(chunks.into())
 }

@@ -20,6 +20,7 @@ use super::geometry::{Geometry, PoolConfig};
 use super::host::{Backing, HostPool, Role, chunks_in};
 use super::pages::Pages;
 use super::write_lock::{WriteLock, os};
+use crate::fork::Birth;
 use crate::mapping::{MIB2, Mapping};
 use crate::rows::{MAX_SEGMENTS, RowFormat, Segment};
 use crate::{Error, Result};
@@ -148,6 +149,7 @@ impl HostPool {
     /// If the pool is over the caller's memory, which has no file, or the process has no free
     /// descriptor.
     pub fn export(&self) -> Result<PoolExport> {
+        self.birth.check("pool")?;
         let Backing::File { fd, .. } = &self.backing else {
             return Err(Error::invalid(
                 "pool",
@@ -196,7 +198,8 @@ impl HostPool {
         };
         let chunks = chunks_in(&geometry, &mapping)?;
         let backing = Backing::File { fd, mapping, lock };
-        Ok(Self { geometry, chunks, backing, role, pages, huge_bytes })
+        let birth = Birth::now();
+        Ok(Self { geometry, chunks, backing, role, pages, huge_bytes, birth })
     }
 
     /// Exports the pool and sends it over `socket`.
@@ -222,6 +225,7 @@ impl HostPool {
     /// # Errors
     /// If the system refuses to protect the mapping.
     pub fn demote(&mut self) -> Result<()> {
+        self.birth.check("pool")?;
         if let Backing::File { mapping, lock, .. } = &mut self.backing {
             mapping.protect(WHAT)?;
             *lock = None;

@@ -1,5 +1,6 @@
 //! `avsg bench`: the measuring subcommands, one module each.
 
+mod busy;
 mod contenders;
 pub(super) mod hits;
 pub(super) mod lifetime;
@@ -38,6 +39,11 @@ pub enum Bench {
     Reuse(reuse::Options),
     /// Computes how the hit rate depends on the lifetime rule, beside exact LRU and Belady's optimum
     Lifetime(lifetime::Options),
+    /// Measures how much longer a step takes while another process spins on every CPU
+    Busy(busy::Options),
+    /// Spins on one CPU until standard input ends; `bench busy` starts it
+    #[command(hide = true)]
+    Spin(busy::SpinOptions),
 }
 
 /// Runs a measuring subcommand.
@@ -47,6 +53,8 @@ pub fn run(bench: Bench) -> Result<ExitCode> {
         Bench::Transfer(options) => transfer::run(&options)?,
         Bench::Reuse(options) => reuse::run(&options)?,
         Bench::Lifetime(options) => lifetime::run(&options)?,
+        Bench::Busy(options) => busy::run(&options)?,
+        Bench::Spin(options) => busy::spin(&options)?,
     }
     Ok(ExitCode::SUCCESS)
 }

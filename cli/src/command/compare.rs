@@ -80,7 +80,7 @@ fn measure(options: &Options, trace: &Trace) -> Result<Report> {
             add(name.to_owned(), slots, count_hits(trace, policy.as_mut()), false);
         }
         for (name, default) in tables {
-            let machine = Machine::find(MachineChoice::Auto, &default)?;
+            let machine = Machine::find(MachineChoice::Auto)?;
             for (rule, value, lifetime) in rules(&default) {
                 let params = Params { lifetime, ..default };
                 let count = count_operator_hits(trace, &params, machine)?;

@@ -174,7 +174,7 @@ fn measure(options: &Options) -> Result<Report> {
     };
     let pool = PoolConfig::new(layers, context, format.clone());
     let host_pool_per_request = HostPool::plan_bytes(&pool)?;
-    let machine = Machine::find(config.machine, &params)?;
+    let machine = Machine::find(config.machine)?;
     let device = Ascend::examine(&options.device, &params)?;
     let available_bytes = memory::available()?;
     let row = format.bytes();

@@ -286,7 +286,7 @@ impl Options {
         let narrow = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         let params = Params::wide(narrow(k), narrow(self.tokens), narrow(self.slots));
         geometry::check(&params)?;
-        let machine = Machine::find(MachineChoice::Auto, &params)?;
+        let machine = Machine::find(MachineChoice::Auto)?;
         let steps = hits::of_table(&trace, &params, machine)?;
         if steps.iter().skip(1).all(|&(_, selected)| selected == 0) {
             let limit = "no step after the first selects an id, so there is no hit rate";

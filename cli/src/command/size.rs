@@ -99,7 +99,7 @@ fn measure(options: &Options, trace: &Trace) -> Result<Report> {
     let mut points = Vec::new();
     for slots in slots {
         let params = options.table.params(trace.k, trace.tokens, slots, 0)?;
-        let machine = Machine::find(MachineChoice::Auto, &params)?;
+        let machine = Machine::find(MachineChoice::Auto)?;
         let count = count_operator_hits(trace, &params, machine)?;
         let rate = |count: &HitCount| count.percent();
         let misses = rate(&count).map(|_| per_step(count.misses()));

@@ -103,6 +103,7 @@ impl Shape {
             states: self.states(),
             cores: 1 + usize::from(self.cores) % 7,
             machine: choice,
+            copier: None,
             strategy: strategies[usize::from(self.strategy) % 3],
         }
     }

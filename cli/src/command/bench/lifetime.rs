@@ -150,7 +150,7 @@ pub fn run(options: &Options) -> Result<()> {
     let published = Published::read()?;
     let mut rows = Vec::new();
     for params in tables {
-        let machine = Machine::find(options.machine.choice(), &params)?;
+        let machine = Machine::find(options.machine.choice())?;
         let table = if params.table == Table::Wide { "wide" } else { "paper" };
         for (rule, value, lifetime) in rules(&params) {
             let steps = hits::of_table(&trace, &Params { lifetime, ..params }, machine)?;

@@ -215,7 +215,7 @@ pub fn run(options: &Options) -> Result<()> {
     let mut rows = Vec::new();
     let watch = Watch::start();
     for case in combinations {
-        let machine = Machine::find(options.machine.choice(), &case.params)?;
+        let machine = Machine::find(options.machine.choice())?;
         rows.push(measure(&trace.take_k(case.k)?, case, machine)?);
         bar.inc(1);
     }
@@ -232,7 +232,7 @@ pub fn run(options: &Options) -> Result<()> {
 pub fn measure(trace: &Trace, case: Case, machine: Machine) -> Result<Row> {
     let Case { params, table, rule, .. } = case;
     let params = &params;
-    let emu = Machine::find(MachineChoice::Emu, params)?;
+    let emu = Machine::find(MachineChoice::Emu)?;
     let mut contenders = line_up(params, [machine, emu])?;
     let mut times = vec![Vec::with_capacity(trace.steps); contenders.len()];
     for (round, from) in (0..trace.steps).step_by(BLOCK).enumerate() {

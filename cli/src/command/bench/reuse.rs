@@ -181,7 +181,7 @@ fn measure(options: &Options, cell: &Cell) -> Result<Row> {
     }
     let tables = [paper, constant, wide];
     tables.iter().try_for_each(geometry::check)?;
-    let machine = Machine::find(options.machine.choice(), &wide)?;
+    let machine = Machine::find(options.machine.choice())?;
     let hits = |trace: &Trace| {
         let [lru, opt] = hits::of_lru_and_belady(trace, cell.slots as usize)?;
         let [paper, constant, wide] =
@@ -224,7 +224,7 @@ pub fn published() -> Result<Vec<Cell>> {
 /// Returns the hit rate of the paper's table on a cell in percent, with the paper's K and L.
 pub fn of_the_papers_table(cell: &Cell, seeds: u64) -> Result<f64> {
     let params = Params { lifetime: LIFETIME, ..Params::paper(PUBLISHED_K as u32, 1, cell.slots) };
-    let machine = Machine::find(MachineChoice::Auto, &params)?;
+    let machine = Machine::find(MachineChoice::Auto)?;
     let hits = |trace: &Trace| Ok([hits::of_table(trace, &params, machine)?]);
     let [share] = shares(cell, PUBLISHED_K, seeds, hits)?;
     Ok(share)

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use avsg::copy::Copier;
-use avsg::cpu::worker_pool::WorkerPool;
+use avsg::cpu::worker_pool::{Stage, WorkerConfig, WorkerPool};
 use avsg::device::stage_two::share_start;
 use avsg::engine::{Batch, Engine};
 use avsg::plan::Plan;
@@ -171,7 +171,8 @@ pub fn measure(engine: &mut Engine, order: &[i32], repeats: usize) -> Result<Thr
         ColdBatches { order: order_of_batches, position: 0, generation: 0, k, requests, first: 0 };
     let mut plan = engine.new_plan(requests, requests)?;
     let mut wake_up = plan_wake_up(engine, &order[..k])?;
-    let mut workers = WorkerPool::new(cores)?;
+    let threads = engine.threads().unwrap_or(1);
+    let workers = WorkerPool::new(&WorkerConfig::new(threads))?;
     let mut times = vec![Vec::with_capacity(repeats); LOOPS.len() + 1];
     for repeat in 0..repeats {
         for turn in 0..times.len() {
@@ -186,10 +187,11 @@ pub fn measure(engine: &mut Engine, order: &[i32], repeats: usize) -> Result<Thr
                 start.elapsed()
             } else {
                 let copies = Copies::new(engine, &plan, batches.first)?;
-                workers.launch(u64::MAX, None, Some(&|_, _| ()))?;
+                let wake = Stage { pieces: cores, run: &|_, _| () };
+                workers.launch(u64::MAX, None, Some(wake))?;
                 let start = Instant::now();
                 let copy = |core, _| copies.copy(LOOPS[contender], bytes, core, cores);
-                workers.launch(u64::MAX, None, Some(&copy))?;
+                workers.launch(u64::MAX, None, Some(Stage { pieces: cores, run: &copy }))?;
                 start.elapsed()
             };
             times[contender].push(time.as_secs_f64() * 1e6);

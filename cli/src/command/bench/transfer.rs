@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::draw::{self, Series};
 use anyhow::Result;
 use avsg::buffer::BufferConfig;
-use avsg::cpu::worker_pool::WorkerPool;
+use avsg::cpu::worker_pool::{WorkerConfig, WorkerPool};
 use avsg::cpus::{MAX_CORES, allowed_cpus};
 use avsg::device::params::Params;
 use avsg::engine::{Config, Engine};
@@ -163,7 +163,7 @@ pub fn run(options: &Options) -> Result<()> {
         if index > 0 {
             continue;
         }
-        let workers = WorkerPool::new(engine.config().cores)?;
+        let workers = WorkerPool::new(&WorkerConfig::new(engine.threads().unwrap_or(1)))?;
         let (repeats, engine) = (options.repeats, &engine);
         let mut bench = Bench { engine, workers, order: &order, model, repeats };
         for scattered in [false, true] {

@@ -135,5 +135,5 @@ fn matching_row(k: usize, slots: u32) -> Result<matching::Row> {
     let params = table.params(k, 1, slots, 0)?;
     let rule = table.rule(&params);
     let case = matching::Case { k, params, table: "paper", rule };
-    matching::measure(&trace, case, Machine::find(MachineChoice::Auto, &params)?)
+    matching::measure(&trace, case, Machine::find(MachineChoice::Auto)?)
 }

@@ -86,7 +86,7 @@ impl Workload {
         let (k, slots) = (self.k(), slots(self.k(), times));
         let params = Params { lifetime: Lifetime::Constant(l), ..Params::paper(k, 1, slots) };
         geometry::check(&params)?;
-        let machine = Machine::find(MachineChoice::Auto, &params)?;
+        let machine = Machine::find(MachineChoice::Auto)?;
         self.mean(|trace| {
             let steps = hits::of_table(trace, &params, machine)?;
             Ok(hits::percent(&steps[trace.steps / 4..]))
@@ -107,7 +107,7 @@ impl Workload {
         let (k, slots) = (self.k(), slots(self.k(), 4));
         let params = Params::paper(k, tokens as u32, slots);
         geometry::check(&params)?;
-        let machine = Machine::find(MachineChoice::Auto, &params)?;
+        let machine = Machine::find(MachineChoice::Auto)?;
         self.mean(|trace| {
             let steps = trace.in_steps_of(tokens)?;
             let mut all = Vec::with_capacity(steps.steps);

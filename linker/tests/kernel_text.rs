@@ -2,8 +2,9 @@
 //! TPipe, no SyncAll that it never runs, and no list on the stack of the scalar unit.
 
 use avsg_device::params::{Lifetime, Params};
-use avsg_linker::ascendc::ascendc;
-use avsg_linker::ascendc::kernels::{Abi, Kernel};
+use avsg_linker::ascendc::kernels::{Abi, Kernel, kernels};
+use avsg_linker::ascendc::stage_one;
+use std::sync::OnceLock;
 
 fn geometries() -> Vec<Params> {
     let wide = Params { spread: 2, retries: 7, ..Params::wide(2048, 1, 8192) };
@@ -12,17 +13,36 @@ fn geometries() -> Vec<Params> {
     vec![wide, frequency, small, Params::paper(256, 4, 1024)]
 }
 
-/// Calls `check` with each kernel of some geometries, and with its text without comments.
-fn each_kernel(abi: Abi, check: impl Fn(&Params, &Kernel, &str)) {
-    for p in geometries() {
-        let all = ascendc(&p, abi).unwrap_or_else(|e| panic!("{p}: {e}"));
+/// A kernel, and its text with its headers and without comments.
+struct Text {
+    p: Params,
+    kernel: Kernel,
+    code: String,
+}
+
+/// Calls `check` with each kernel of some geometries, for both interfaces.
+fn each_kernel(check: impl Fn(&Params, &Kernel, &str)) {
+    static TEXTS: OnceLock<Vec<Text>> = OnceLock::new();
+    let texts = TEXTS.get_or_init(|| geometries().iter().flat_map(texts).collect());
+    for text in texts {
+        check(&text.p, &text.kernel, &text.code);
+    }
+}
+
+/// Returns the kernels of a geometry for both interfaces.
+fn texts(p: &Params) -> Vec<Text> {
+    let stage_one = stage_one(p).unwrap_or_else(|e| panic!("{p}: {e}"));
+    let for_abi = |abi| {
+        let all = kernels(p, &stage_one, abi).expect("the kernels fit");
         assert_eq!(all.kernels.len(), 5);
-        for kernel in &all.kernels {
+        let text = |kernel: &Kernel| {
             let whole = all.whole(&kernel.text);
             let code: Vec<_> = whole.lines().map(|l| l.split("//").next().unwrap_or("")).collect();
-            check(&p, kernel, &code.join("\n"));
-        }
-    }
+            Text { p: *p, kernel: kernel.clone(), code: code.join("\n") }
+        };
+        all.kernels.iter().map(text).collect::<Vec<_>>()
+    };
+    [Abi::Direct, Abi::Operator].into_iter().flat_map(for_abi).collect()
 }
 
 /// Returns the qualifiers of an entry point and its statements.
@@ -36,48 +56,42 @@ fn entry<'t>(kernel: &Kernel, code: &'t str) -> (&'t str, Vec<&'t str>) {
 
 #[test]
 fn a_kernel_clears_the_core_first_and_drains_it_last() {
-    for abi in [Abi::Direct, Abi::Operator] {
-        each_kernel(abi, |p, kernel, code| {
-            let (_, mut statements) = entry(kernel, code);
-            statements.retain(|statement| !statement.starts_with("KERNEL_TASK_TYPE_DEFAULT("));
-            let ends = [statements.first(), statements.last()].map(|s| *s.expect("a statement"));
-            assert_eq!(ends, ["InitSocState();", "PipeBarrier<PIPE_ALL>();"], "{p}: {kernel:?}");
-            assert!(!statements.iter().any(|statement| statement.starts_with("return")));
-        });
-    }
+    each_kernel(|p, kernel, code| {
+        let (_, mut statements) = entry(kernel, code);
+        statements.retain(|statement| !statement.starts_with("KERNEL_TASK_TYPE_DEFAULT("));
+        let ends = [statements.first(), statements.last()].map(|s| *s.expect("a statement"));
+        assert_eq!(ends, ["InitSocState();", "PipeBarrier<PIPE_ALL>();"], "{p}: {kernel:?}");
+        assert!(!statements.iter().any(|statement| statement.starts_with("return")));
+    });
 }
 
 /// CANN takes one type per file, from the preprocessed text.
 #[test]
 fn a_file_sets_the_type_of_its_kernel_once() {
-    for abi in [Abi::Direct, Abi::Operator] {
-        each_kernel(abi, |_, kernel, code| {
-            let (qualifiers, statements) = entry(kernel, code);
-            let step = kernel.name == "avsg_step";
-            let ty = if step { "KERNEL_TYPE_MIX_AIV_1_0" } else { "KERNEL_TYPE_AIV_ONLY" };
-            assert_eq!(qualifiers, "__global__ __aicore__");
-            assert_eq!(statements[0], format!("KERNEL_TASK_TYPE_DEFAULT({ty});"));
-            assert_eq!(code.matches("KERNEL_TASK_TYPE_DEFAULT(").count(), 1);
-        });
-    }
+    each_kernel(|_, kernel, code| {
+        let (qualifiers, statements) = entry(kernel, code);
+        let step = kernel.name == "avsg_step";
+        let ty = if step { "KERNEL_TYPE_MIX_AIV_1_0" } else { "KERNEL_TYPE_AIV_ONLY" };
+        assert_eq!(qualifiers, "__global__ __aicore__");
+        assert_eq!(statements[0], format!("KERNEL_TASK_TYPE_DEFAULT({ty});"));
+        assert_eq!(code.matches("KERNEL_TASK_TYPE_DEFAULT(").count(), 1);
+    });
 }
 
 /// The operator compiler searches the preprocessed text for SyncAll, and schedules a kernel that has
 /// it as one whose cores wait for each other.
 #[test]
 fn only_a_step_contains_sync_all() {
-    for abi in [Abi::Direct, Abi::Operator] {
-        each_kernel(abi, |p, kernel, code| {
-            let step = kernel.name == "avsg_step";
-            assert_eq!(code.contains("SyncAll<"), step, "{p}: {}", kernel.name);
-        });
-    }
+    each_kernel(|p, kernel, code| {
+        let step = kernel.name == "avsg_step";
+        assert_eq!(code.contains("SyncAll<"), step, "{p}: {}", kernel.name);
+    });
 }
 
 #[test]
 fn no_kernel_calls_what_needs_a_tpipe() {
     let calls = ["CreateVecIndex", "TPipe", "ReduceSum", "AllocEventID", "FetchEventID", "TQue"];
-    each_kernel(Abi::Direct, |p, kernel, code| {
+    each_kernel(|p, kernel, code| {
         for call in calls {
             assert!(!code.contains(call), "{p}: {} contains {call}", kernel.name);
         }
@@ -87,7 +101,7 @@ fn no_kernel_calls_what_needs_a_tpipe() {
 /// The stack of the scalar unit is in global memory, so arrays of more than a few words are in UB.
 #[test]
 fn no_kernel_declares_a_list_on_the_stack() {
-    each_kernel(Abi::Direct, |p, kernel, code| {
+    each_kernel(|p, kernel, code| {
         for line in code.lines() {
             let declared = line.trim().trim_end_matches(';');
             let is_declaration = declared.ends_with(']') && !declared.contains(['=', '(', '.']);
@@ -104,7 +118,7 @@ fn no_kernel_declares_a_list_on_the_stack() {
 /// Each member of the launch scalars is read by its name, and none by an index past another one.
 #[test]
 fn launch_scalars_are_read_member_by_member() {
-    each_kernel(Abi::Direct, |_, kernel, code| {
+    each_kernel(|_, kernel, code| {
         let (_, body) = code.split_once("inline Tiling ReadTiling(").expect("ReadTiling");
         let (body, _) = body.split_once("\n}").expect("an end");
         let words: Vec<_> = body.matches("= words.GetValue(").collect();

@@ -124,7 +124,7 @@ fn the_simulated_report_has_every_field() {
         assert_eq!(report["kernels"][name]["status"], "good", "{report}");
         assert!(errors.contains(&format!("{name}: good")), "{errors}");
     }
-    FIELDS.map(|name| field(&report, name));
+    FIELDS.iter().for_each(|name| _ = field(&report, name));
     assert_eq!(report["kernel_fault_code"]["value"], 507_035);
     assert_eq!(report["rewritten_row_seen"]["value"], true);
     assert_eq!(report["largest_registration"]["value"], 4 << 20);
@@ -145,7 +145,7 @@ fn kernels_with(fault: &str, only: &str, limit: &str) -> Vec<(String, String)> {
     let output = doctor(&[&args[..], &[path.to_str().unwrap()]].concat(), &[("AVSG_SIM", fault)]);
     assert_eq!(output.status.code(), Some(1), "{fault}: {output:?}");
     let report = read(&path);
-    FIELDS.map(|name| field(&report, name));
+    FIELDS.iter().for_each(|name| _ = field(&report, name));
     let kernels = ["avsg_reset", "avsg_plan", "avsg_transfer", "avsg_append", "avsg_step"];
     let kernels = kernels.iter().filter_map(|name| report["kernels"].get(name));
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -237,7 +237,8 @@ fn a_device_runs_the_objects_that_cann_builds() {
     let stand_in = concat!(env!("CARGO_MANIFEST_DIR"), "/../linker/tests/stand_in");
     let path = file("device.json");
     let mut args = vec!["--library", library.to_str().unwrap(), "--k", "64", "--slots", "256"];
-    args.extend(["--only", "step,append,sync-all,gather", "--json", path.to_str().unwrap()]);
+    args.extend(["--only", "step,append,sync-all,gather", "--limit", "600"]);
+    args.extend(["--json", path.to_str().unwrap()]);
     let search = format!("{stand_in}:{}", std::env::var("PATH").unwrap());
     let variables = [("ASCEND_HOME_PATH", home.to_str().unwrap()), ("PATH", &search)];
     let output = doctor(&args, &variables);
@@ -248,7 +249,7 @@ fn a_device_runs_the_objects_that_cann_builds() {
         (&"ascend".into(), &"8.5.0".into())
     );
     assert!(report["build"]["value"].is_string(), "{report}");
-    for name in ["sync_all_cost", "gather_rate"] {
-        assert!(report[name]["value"].is_number(), "{report}");
-    }
+    // The clock of the library is simulated, so the rates mean nothing and may be infinite.
+    FIELDS.iter().for_each(|name| _ = field(&report, name));
+    assert!(report["sync_all_cost"]["value"].is_number(), "{report}");
 }

@@ -241,7 +241,8 @@ fn a_device_runs_the_objects_that_cann_builds() {
     let stand_in = concat!(env!("CARGO_MANIFEST_DIR"), "/../linker/tests/stand_in");
     let path = file("device.json");
     let mut args = vec!["--library", library.to_str().unwrap(), "--k", "64", "--slots", "256"];
-    args.extend(["--only", "step,append,sync-all,gather", "--json", path.to_str().unwrap()]);
+    args.extend(["--only", "step,append,sync-all,gather", "--limit", "600"]);
+    args.extend(["--json", path.to_str().unwrap()]);
     let search = format!("{stand_in}:{}", std::env::var("PATH").unwrap());
     let variables = [("ASCEND_HOME_PATH", home.to_str().unwrap()), ("PATH", &search)];
     let output = doctor(&args, &variables);
@@ -252,7 +253,7 @@ fn a_device_runs_the_objects_that_cann_builds() {
         (&"ascend".into(), &"8.5.0".into())
     );
     assert!(report["build"]["value"].is_string(), "{report}");
-    for name in ["sync_all_cost", "gather_rate"] {
-        assert!(report[name]["value"].is_number(), "{report}");
-    }
+    // The clock of the library is simulated, so the rates mean nothing and may be infinite.
+    FIELDS.iter().for_each(|name| _ = field(&report, name));
+    assert!(report["sync_all_cost"]["value"].is_number(), "{report}");
 }

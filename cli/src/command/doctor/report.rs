@@ -20,6 +20,8 @@ impl Field {
     pub fn new(result: anyhow::Result<impl Serialize>, unit: &str) -> Self {
         let value = result.and_then(|value| Ok(serde_json::to_value(value)?));
         match value {
+            // JSON has no number for a rate over a time of zero.
+            Ok(Value::Null) => Self::without_value("the measured time is zero".into(), unit),
             Ok(value) => Self { value, unit: unit.into(), reason: None },
             Err(error) => Self::without_value(format!("{error:#}"), unit),
         }

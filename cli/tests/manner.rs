@@ -244,9 +244,8 @@ fn info_sizes_for_the_device_that_is_named() {
 
 #[test]
 fn a_k_of_zero_is_named_with_its_limit() {
-    for line in
-        ["info --k 0", "synth --k 0 --out /tmp/x.npz", "bench reuse --k 0", "bench lifetime --k 0"]
-    {
+    let lifetime = format!("bench lifetime {SAMPLE} --slots 256 --k 0");
+    for line in ["info --k 0", "synth --k 0 --out x.npz", "bench reuse --k 0", &lifetime] {
         let output = run(line, None);
         let errors = String::from_utf8_lossy(&output.stderr).to_lowercase();
         assert_eq!(output.status.code(), Some(2), "{line}: {errors}");

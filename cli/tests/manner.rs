@@ -50,7 +50,7 @@ fn csv_has_the_digits_of_the_json() {
     let mut lines = csv.lines();
     assert_eq!(
         lines.next().unwrap(),
-        "S,table,lifetime,\"hit rate, %\",minus LRU,minus OPT,\"the paper on its own requests, %\""
+        "S,table,lifetime,\"hit rate, %\",minus LRU,minus OPT,\"paper's requests, %\""
     );
     let rows: Vec<Vec<&str>> = lines.map(|line| line.split(',').collect()).collect();
     let lru = rows.iter().find(|row| row[..3] == ["512", "exact LRU", ""]).unwrap();

@@ -102,7 +102,15 @@ def reuse():
     ])
 
 
-TABLES = {f.__name__: f for f in (gather, variants, stated, lifetime, reuse)}
+def policies():
+    """Hit rates of the committed trace by policy."""
+    command = ["cargo", "run", "--release", "--locked", "--quiet", "--", "compare", "tests/data/nomicon-4k-k256.npz",
+               "--format", "markdown"]
+    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, check=True, text=True)
+    return "".join(line for line in done.stdout.splitlines(keepends=True) if line.startswith("|"))
+
+
+TABLES = {f.__name__: f for f in (gather, variants, stated, lifetime, reuse, policies)}
 
 
 def main():

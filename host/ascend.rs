@@ -13,6 +13,7 @@ mod kernels;
 mod launch;
 mod options;
 mod pool;
+mod readback;
 #[cfg(feature = "ascend-sim")]
 pub mod simulated;
 

@@ -40,6 +40,17 @@ pub enum Error {
         /// What the caller can do.
         remedy: &'static str,
     },
+    /// The device wrote a value that no correct kernel writes. The host does not use it.
+    Device {
+        /// The name of the value.
+        what: &'static str,
+        /// The value that was read back.
+        value: String,
+        /// The rule that the value breaks, with its numbers.
+        limit: String,
+        /// What the caller can do.
+        remedy: &'static str,
+    },
     /// A library or a file that is looked up at run time was not found.
     Unavailable {
         /// The name of the missing thing.
@@ -80,6 +91,9 @@ impl fmt::Display for Error {
             Self::Acl { call, code, text, remedy } => {
                 let gap = if text.is_empty() { "" } else { ": " };
                 write!(f, "{call} failed with code {code}{gap}{}; {remedy}", one_line(text))
+            }
+            Self::Device { what, value, limit, remedy } => {
+                write!(f, "the device wrote {value} as {what}, but {limit}; {remedy}")
             }
             Self::Unavailable { what, tried, remedy } => {
                 write!(f, "{what} was not found, tried {}; {remedy}", one_line(tried))

@@ -138,7 +138,8 @@ enum avsg_status
    */
   AVSG_INTERNAL = 9,
   /**
-   * A call of the device's runtime failed. The message names the call and its code.
+   * A call of the device's runtime failed, and the message names the call and its code. Or the
+   * device wrote a value that no correct kernel writes.
    */
   AVSG_DEVICE = 10,
 };

@@ -33,7 +33,8 @@ pub enum avsg_status {
     /// The library has a defect. Every later call on the handle fails likewise: destroy it, and
     /// report the message.
     AVSG_INTERNAL = 9,
-    /// A call of the device's runtime failed. The message names the call and its code.
+    /// A call of the device's runtime failed, and the message names the call and its code. Or the
+    /// device wrote a value that no correct kernel writes.
     AVSG_DEVICE = 10,
 }
 
@@ -60,7 +61,7 @@ impl From<Error> for Failure {
             Error::Invalid { .. } => AVSG_INVALID,
             Error::Os { .. } => AVSG_OS,
             Error::Memory { .. } => AVSG_NO_MEMORY,
-            Error::Acl { .. } => AVSG_DEVICE,
+            Error::Acl { .. } | Error::Device { .. } => AVSG_DEVICE,
             Error::Unavailable { .. } => AVSG_UNSUPPORTED,
             // `Error::Broken`, and variants that are added later.
             _ => AVSG_INTERNAL,

@@ -2,6 +2,7 @@
 
 pub mod bench;
 mod busy;
+pub mod compare;
 pub mod doctor;
 pub mod emit;
 pub mod estimate;
@@ -10,5 +11,7 @@ pub mod info;
 pub mod opp;
 mod output;
 pub mod replay;
+pub mod size;
 mod soc;
 pub mod synth;
+mod trace_options;

@@ -4,6 +4,7 @@
 #[macro_use]
 mod terminal;
 
+mod array;
 pub mod baseline;
 mod command;
 pub mod draw;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use crate::command::{bench, doctor, emit, estimate, info, opp, replay, synth};
+use crate::command::{bench, compare, doctor, emit, estimate, info, opp, replay, size, synth};
 use crate::{output_file, terminal};
 use anyhow::Result;
 use clap::{CommandFactory, Parser, Subcommand};
@@ -30,6 +30,11 @@ enum Command {
     /// Shows how many rows the operator copies on a recorded top-K trace and how long a step takes,
     /// and checks every byte of every returned row
     Replay(Box<replay::Options>),
+    /// Computes how many slots a recorded top-K trace needs: hit rates and bytes over S, and the least S
+    /// for a wanted hit rate or a wanted time per token
+    Size(Box<size::Options>),
+    /// Computes the hit rates of all policies on a recorded top-K trace, side by side
+    Compare(compare::Options),
     /// Writes a trace with a chosen reuse of ids between steps (the paper's synthetic workload)
     Synth(synth::Options),
     /// Measures on this machine how fast each part of the operator is and how often its table hits,
@@ -66,6 +71,8 @@ pub fn run() -> ExitCode {
     let program = Program::parse();
     let outcome = match program.command {
         Command::Replay(options) => replay::run(&options),
+        Command::Size(options) => size::run(&options),
+        Command::Compare(options) => compare::run(&options),
         Command::Synth(options) => synth::run(&options),
         Command::Bench(bench) => bench::run(bench),
         Command::Estimate(options) => estimate::run(&options),

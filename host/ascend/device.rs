@@ -23,6 +23,7 @@ use super::kernels::Kernels;
 use super::launch::{self, Launcher};
 use super::options::AscendOptions;
 use super::pool::{PoolUse, RegisteredPool};
+use super::readback;
 use crate::backend::Device;
 use crate::batch::{Batch, Fresh, Layer, Step};
 use crate::buffer::{self, DeviceBuffer};
@@ -275,6 +276,12 @@ impl Device for Ascend {
         }
         done.inspect_err(|_| plan.clear())?;
         arrays.copy_to_plan(plan);
+        if let Err(wrong) = readback::check(plan, &resources.config.params, resources.pool.rows()) {
+            plan.clear();
+            // A device that writes wrong words here may have written wrong tables.
+            self.health = Health::NeedsReset;
+            return Err(wrong);
+        }
         plan.epoch = self.epoch;
         plan.finish();
         Ok(())

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use avsg_device::kernels::KernelName;
@@ -40,6 +40,29 @@ pub(super) fn texts(params: &Params) -> Result<[String; KernelName::ALL.len()]> 
         Error::invalid("geometry", params, limit, remedy)
     })?;
     Ok(KernelName::ALL.map(|name| kernels.whole(&kernels.kernels[name as usize].text)))
+}
+
+/// Compiles the kernels in the files of a folder at once, so that loading them takes no time.
+/// Compile errors are reported when a kernel is loaded.
+///
+/// # Errors
+/// If a file cannot be read.
+pub fn compile(folder: &Path) -> Result<()> {
+    let refused = |source| Error::Os {
+        call: "read",
+        what: format!("kernels in {}", folder.display()),
+        source,
+        remedy: "pass a folder of kernels",
+    };
+    let mut texts = Vec::new();
+    for entry in fs::read_dir(folder).map_err(refused)? {
+        let path = entry.map_err(refused)?.path();
+        if path.extension().is_some_and(|end| end == "cpp") {
+            texts.push(fs::read(&path).map_err(refused)?);
+        }
+    }
+    avsg_sim::compile_ahead(&texts);
+    Ok(())
 }
 
 /// Writes the kernels of a geometry, as AscendC, into a folder of the simulator's cache and returns its

@@ -114,6 +114,8 @@ fn helpers_have_the_instructions_that_the_model_assumes() {
         ("SetLifetimeAll", 0, 5),
         ("SetLifetimeMasked", 1, 0),
         ("SelectWords", 1, 0),
+        // One instruction per pass, and eight words of the first block.
+        ("WriteIota", 1, 1),
         // The second instruction doubles the indices that the first one wrote.
         ("Indices", 2, 0),
         // In the searches below, the work for one link is counted once.

@@ -8,7 +8,7 @@ use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::{fs, io, process};
+use std::{fs, io, iter, process};
 
 use crate::cache::cache_folder;
 use crate::compiler;
@@ -22,7 +22,9 @@ pub(crate) fn compile(source: &Path, shim: &Path) -> Result<PathBuf, String> {
          c++ starts; install g++",
     )?;
     let mut hasher = DefaultHasher::new();
-    (&text, FLAGS, format!("{compiler:?}"), compiler::cpp_version()).hash(&mut hasher);
+    // The command also has this process's environment, which does not change what is compiled.
+    let words: Vec<_> = iter::once(compiler.get_program()).chain(compiler.get_args()).collect();
+    (&text, FLAGS, words, compiler::cpp_version()).hash(&mut hasher);
     // A kernel file may include headers from its own folder.
     for folder in [source.parent().unwrap_or(Path::new(".")), shim, &shim.join("shim")] {
         hash_headers(folder, &mut hasher).map_err(|e| format!("{}: {e}", folder.display()))?;

@@ -46,6 +46,7 @@ pub use binary::compile_ahead;
 pub use cache::cache_folder;
 pub use entry::functions as entries;
 pub use entry::{resolve, symbol};
+pub use fault::LaunchFault;
 pub use kernel::{Device, Kernel, KernelFault};
 pub use options::Options;
 pub use session::Session;

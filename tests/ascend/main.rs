@@ -15,3 +15,4 @@ mod scenario;
 mod streams;
 mod trace_workload;
 mod traces;
+mod wrong_words;

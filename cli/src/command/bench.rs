@@ -2,7 +2,7 @@
 
 mod contenders;
 mod hits;
-mod lifetime;
+pub mod lifetime;
 mod matching;
 mod miss_lists;
 mod model;

@@ -11,6 +11,7 @@ use avsg::device::params::Params;
 use avsg_linker::ascendc::kernels::{Abi, Kernels, kernels};
 use avsg_linker::ascendc::{Failed, stage_one};
 use avsg_linker::soc::Soc;
+use avsg_linker::toolchain;
 use avsg_linker::ub::TooLarge;
 use clap::Args;
 
@@ -87,7 +88,8 @@ pub fn kernels_of(p: &Params, abi: Abi) -> Result<(Kernels, String)> {
 #[derive(Args, Debug)]
 #[command(mut_arg("spread", super::geometry::spread_on_device))]
 #[command(after_help = "Example:\n  avsg emit --soc ascend910b3 --slots 8192 --out kernels\n\n\
-                        The kernels include the written headers, and the headers include kernel_operator.h of CANN.")]
+                        The kernels include the written headers, and the headers include kernel_operator.h of CANN.\n\
+                        The written CMakeLists.txt builds them with CANN 8.5 or newer; an engine loads them from DIR.")]
 pub struct Options {
     /// Language of the kernels; ascendc is the only one
     #[arg(long, value_name = "TARGET", default_value = "ascendc")]
@@ -119,6 +121,8 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         for (name, text) in kernels.files() {
             write(dir, &name, text.as_bytes())?;
         }
+        let names: Vec<_> = kernels.kernels.iter().map(|kernel| kernel.name).collect();
+        write(dir, "CMakeLists.txt", toolchain::project(&names, soc.name).as_bytes())?;
     }
     let report = Report::new(&options.kernels.params()?, soc, &kernels);
     options.output.write(&report, || {
@@ -127,9 +131,12 @@ pub fn run(options: &Options) -> Result<ExitCode> {
             page.text(format!("Stage One: {plan}"));
         }
         page.text(match &options.out {
-            Some(dir) => {
-                format!("{} files were written to {}", kernels.files().count(), dir.display())
-            }
+            Some(dir) => format!(
+                "{0} files were written to {1}; on a machine with CANN, build them with\n  \
+                 cmake -S {1} -B {1}/build && cmake --build {1}/build",
+                kernels.files().count() + 1,
+                dir.display()
+            ),
             None => "No file was written; pass --out DIR to write the kernels.".into(),
         });
         page

@@ -20,6 +20,7 @@ use avsg::{Error, memory};
 use super::busy::Watch;
 use super::geometry::{Device, DeviceOptions, RowOptions, TableOptions};
 use super::output::{self, OutputOptions};
+use super::trace_options::TraceOptions;
 use report::{Memory, Report};
 use world::World;
 
@@ -31,11 +32,8 @@ use world::World;
                   avsg replay tests/data/nomicon-4k-k256.npz --slots 1024"
 )]
 pub struct Options {
-    /// Recorded trace: an .npy with int32 ids [steps, N_q, K] or [steps, K], or an .npz with `ids` and
-    /// optionally `stable`, int32 [steps], the tokens whose KV was final before the step (-1 for
-    /// unknown); negative ids are padding
-    #[arg(value_name = "TRACE")]
-    trace: PathBuf,
+    #[command(flatten)]
+    trace: TraceOptions,
     /// S, the slots per request and layer; a power of two from 64 to 32768, at least N_q * K [default:
     /// the smallest such S that is at least 4 * K, but at most 32768]
     #[arg(long, value_name = "S")]
@@ -53,15 +51,9 @@ pub struct Options {
     /// B, the requests of a batch, 1 to 4096; all of them replay the trace
     #[arg(long, value_name = "B", default_value_t = 1)]
     requests: usize,
-    /// Steps to replay, at least 1 [default: all steps of the trace]
-    #[arg(long, value_name = "N")]
-    steps: Option<usize>,
     /// Launches per step: 2 is one for the plan and one for the transfer, 1 is both in one launch
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=2))]
     launches: u8,
-    /// Take every token as a step of its own (no speculation)
-    #[arg(long)]
-    mtp0: bool,
     /// Write the slots, hits, miss lists, cuts and row tags of request 0 to this file
     #[arg(long, value_name = "FILE.npz")]
     results: Option<PathBuf>,
@@ -71,15 +63,9 @@ pub struct Options {
 
 /// Replays the trace and prints the report.
 pub fn run(options: &Options) -> Result<ExitCode> {
-    options.output.check([options.trace.as_path()], options.results.as_deref())?;
-    let name = || options.trace.display().to_string();
-    let mut trace = Trace::read(&options.trace).with_context(name)?;
-    if options.mtp0 {
-        trace = trace.as_mtp0();
-    }
-    if let Some(steps) = options.steps {
-        trace = trace.truncated(steps)?;
-    }
+    options.output.check([options.trace.path()], options.results.as_deref())?;
+    let name = || options.trace.name();
+    let trace = options.trace.read()?;
     let rows = pool_rows(&trace).with_context(name)?;
     let wanted = (4 * trace.k).clamp(64, MAX_SLOTS as usize).max(trace.tokens * trace.k);
     let wanted = u32::try_from(wanted.next_power_of_two()).unwrap_or(u32::MAX);

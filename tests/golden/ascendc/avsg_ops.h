@@ -91,6 +91,21 @@ __aicore__ inline void SelectWords(const LocalTensor<int32_t> &dst, const LocalT
     Select(F32(dst), mask, F32(yes), F32(no), SELMODE::VSEL_TENSOR_TENSOR_MODE, lanes);
 }
 
+// Writes 0..TILE-1 to iota. The scalar unit writes the first block, and each pass doubles the number of
+// words. (CreateVecIndex takes an event from a TPipe, which these kernels do not have.)
+__aicore__ inline void WriteIota()
+{
+    const LocalTensor<int32_t> iota = Local<int32_t>(IOTA_AT, TILE);
+    for (int32_t i = 0; i < 8; i++) {
+        iota.SetValue(i, i);
+    }
+    SetWaitFlag<HardEvent::S_V>(EVENT_ID0);
+    for (int32_t done = 8; done < TILE; done *= 2) {
+        Adds(iota[done], iota, done, ScalarMin(done, TILE - done));
+        PipeBarrier<PIPE_V>();
+    }
+}
+
 // dst[i] = base + i for n lanes. The first TILE lanes are computed from iota, and each later pass
 // doubles their number.
 __aicore__ inline void Indices(const LocalTensor<int32_t> &dst, int32_t base, int32_t n)
@@ -393,9 +408,9 @@ __aicore__ inline void CopyInStaggered(
 
 // Waits for all cores, and returns whether this core has no more work because it does not own the
 // request.
-__aicore__ inline bool IsDoneAfterSyncAll(bool owner)
+template <typename Cores> __aicore__ inline bool IsDoneAfterSyncAll(Cores cores, bool owner)
 {
-    SyncAll<true>();
+    cores.WaitForAll();
     return !owner;
 }
 

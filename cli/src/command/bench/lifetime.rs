@@ -111,7 +111,7 @@ struct PolicyRates {
 }
 
 /// Returns (name, value, rule) of every lifetime rule that the table accepts.
-fn rules(p: &Params) -> Vec<(&'static str, f64, Lifetime)> {
+pub fn rules(p: &Params) -> Vec<(&'static str, f64, Lifetime)> {
     let constants = CONSTANTS.map(|l| ("constant", f64::from(l), Lifetime::Constant(l)));
     let factor = |l| geometry::frequency(l).ok().map(|rule| ("frequency", l, rule));
     let all = constants.into_iter().chain(FACTORS.into_iter().filter_map(factor));

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::command::trace_options::PartOptions;
 use crate::synth::{CONTEXT, Synth};
 use crate::trace::Trace;
 use anyhow::Result;
@@ -16,10 +17,13 @@ const MAX_IDS: usize = 1 << 29;
 /// The option that names a trace.
 #[derive(Args, Clone, Debug)]
 pub struct Workload {
-    /// Recorded trace, .npy or .npz; every token is taken as a step of its own [default: the paper's
-    /// synthetic workload with gamma 0.8, mu 0.5, K 2048 and 16384 ids of context]
+    /// Recorded trace, .npy, .npz or .safetensors, - for standard input; every token is taken as a step
+    /// of its own [default: the paper's synthetic workload with gamma 0.8, mu 0.5, K 2048 and 16384 ids
+    /// of context]
     #[arg(value_name = "TRACE")]
     trace: Option<PathBuf>,
+    #[command(flatten)]
+    part: PartOptions,
 }
 
 impl Workload {
@@ -40,7 +44,7 @@ impl Workload {
     pub fn load(&self, steps: impl Into<Option<usize>>) -> Result<Trace> {
         let steps = steps.into().unwrap_or(if self.trace.is_some() { usize::MAX } else { STEPS });
         let trace = match &self.trace {
-            Some(path) => Trace::read(path)?.as_mtp0(),
+            Some(path) => self.part.read(path)?.as_mtp0(),
             None => {
                 let (gamma, mu, k, seed) = (0.8, 0.5, 2048, 1);
                 Synth { gamma, mu, k, steps, seed, context: CONTEXT }.trace()?
@@ -54,7 +58,7 @@ impl Workload {
     /// requests of the synthetic workload have different seeds.
     pub fn streams(&self, requests: usize, rows: usize) -> Result<Vec<Trace>> {
         let recorded = match &self.trace {
-            Some(path) => Some(Trace::read(path)?.as_mtp0()),
+            Some(path) => Some(self.part.read(path)?.as_mtp0()),
             None => None,
         };
         let k = recorded.as_ref().map_or(2048, |trace| trace.k);

@@ -2,6 +2,7 @@
 
 use avsg::device::memory::table_words;
 use avsg::device::params::Params;
+use avsg_linker::ascendc::code_size::{INSTRUCTION_BYTES, INSTRUCTION_CACHE_BYTES};
 use avsg_linker::ascendc::kernels::Kernels;
 use avsg_linker::ascendc::limits::UB_BYTES;
 use avsg_linker::soc::Soc;
@@ -28,6 +29,9 @@ struct File {
     /// Bytes of unified buffer, of a kernel.
     #[serde(skip_serializing_if = "Option::is_none")]
     unified_buffer_bytes: Option<u32>,
+    /// Estimated bytes of instructions with every function inlined, of a kernel.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code_bytes: Option<u32>,
     /// The most blocks of a launch, for a kernel whose blocks must all run at the same time.
     #[serde(skip_serializing_if = "Option::is_none")]
     blocks: Option<u32>,
@@ -40,6 +44,7 @@ impl Report {
             file: (*name).to_owned(),
             lines: text.lines().count(),
             unified_buffer_bytes: None,
+            code_bytes: None,
             blocks: None,
         };
         let mut files: Vec<File> = kernels.headers.iter().map(header).collect();
@@ -47,6 +52,7 @@ impl Report {
             file: format!("{}.cpp", kernel.name),
             lines: kernel.text.lines().count(),
             unified_buffer_bytes: Some(kernel.ub_bytes),
+            code_bytes: Some(INSTRUCTION_BYTES * kernels.instructions(kernel)),
             // All blocks of a kernel that calls SyncAll must run at the same time.
             blocks: kernel.text.contains("SyncAll<true>()").then_some(soc.cores),
         }));
@@ -66,6 +72,7 @@ impl Report {
             "lines",
             "unified buffer, bytes",
             "share of its 184 KiB, %",
+            "code, estimated bytes",
             "blocks per launch",
         ]);
         for file in &self.files {
@@ -77,10 +84,15 @@ impl Report {
                 file.lines.into(),
                 used.map_or_else(Cell::none, Cell::from),
                 used.map_or_else(Cell::none, |bytes| Cell::number(share(bytes), 0)),
+                file.code_bytes.map_or_else(Cell::none, Cell::from),
                 used.map_or_else(Cell::none, |_| blocks.into()),
             ]);
         }
         page.table(table);
+        let cache = INSTRUCTION_CACHE_BYTES / 1024;
+        page.text(format!(
+            "Code is estimated with every function inlined; a core's instruction cache has {cache} KiB."
+        ));
         page
     }
 }

@@ -13,6 +13,8 @@ const MAX_STEAL: f64 = 2.0;
 const MAX_OTHERS: f64 = 15.0;
 /// The largest ratio of the ninth decile to the median of a quiet machine's times.
 const MAX_SPREAD: f64 = 2.0;
+/// The number of times from which a decile says something.
+const MIN_SAMPLES: usize = 20;
 /// Seconds below which the counters of the kernel, which tick every hundredth, say too little.
 const MIN_SECONDS: f64 = 0.25;
 /// Ticks per second of the counters in /proc.
@@ -97,7 +99,8 @@ impl Disturbance {
     /// Returns whether the figures cannot be trusted.
     pub fn is_busy(&self) -> bool {
         let others = self.others.is_some_and(|n| 100.0 * n / self.cpus as f64 > MAX_OTHERS);
-        self.steal_percent.is_some_and(|n| n > MAX_STEAL) || others || self.spread > MAX_SPREAD
+        let vary = self.samples >= MIN_SAMPLES && self.spread > MAX_SPREAD;
+        self.steal_percent.is_some_and(|n| n > MAX_STEAL) || others || vary
     }
 
     /// Prints a warning to standard error if the figures cannot be trusted.
@@ -153,12 +156,14 @@ mod tests {
     #[test]
     fn steal_load_and_spread_each_make_a_machine_busy() {
         let (steal_percent, others) = (Some(0.1), Some(0.1));
-        let quiet = Disturbance { samples: 9, spread: 1.2, steal_percent, others, cpus: 2 };
+        let quiet = Disturbance { samples: 90, spread: 1.2, steal_percent, others, cpus: 2 };
         assert!(!quiet.is_busy());
         assert!(Disturbance { steal_percent: Some(5.0), ..quiet.clone() }.is_busy());
         assert!(Disturbance { others: Some(0.9), ..quiet.clone() }.is_busy());
         assert!(Disturbance { spread: 3.0, ..quiet.clone() }.is_busy());
-        let short = Disturbance { steal_percent: None, others: None, spread: f64::NAN, ..quiet };
-        assert!(!short.is_busy() && short.line() == "9 times");
+        assert!(!Disturbance { spread: 3.0, samples: 3, ..quiet.clone() }.is_busy());
+        let (steal_percent, others) = (None, None);
+        let short = Disturbance { steal_percent, others, spread: f64::NAN, ..quiet };
+        assert!(!short.is_busy() && short.line() == "90 times");
     }
 }

@@ -185,7 +185,7 @@ fn page(report: &Report) -> Page {
         "hit rate, %",
         "minus LRU",
         "minus OPT",
-        "the paper on its own requests, %",
+        "paper's requests, %",
     ]);
     let rate = |value: f64| Cell::number(value, 2);
     let difference = |value: f64| Cell::shown(value, format!("{value:+.2}"));

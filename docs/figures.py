@@ -67,7 +67,7 @@ def stated():
 def lifetime():
     """Hit rates of the committed trace by table and rule."""
     trace, sizes = "tests/data/nomicon-4k-k256.npz", (256, 512, 1024)
-    answer = avsg("bench", "lifetime", "--trace", trace, "--slots", ",".join(map(str, sizes)))
+    answer = avsg("bench", "lifetime", trace, "--slots", ",".join(map(str, sizes)))
     wanted = [
         ("`paper`, L = 16", "paper", "constant", 16.0),
         ("`wide`, constant", "wide", "constant", 127.0),
@@ -85,6 +85,31 @@ def lifetime():
     lines = [[name, *(rate(s, *which) for s in sizes)] for name, *which in wanted]
     lines += [[name, *(f"{s[key]:.2f}" for s in answer["scale"])] for name, key in bounds]
     return table(["policy", *(f"S = {s}" for s in sizes)], lines)
+
+
+def reuse():
+    """The paper's synthetic workload: the table `paper` beside its figures, and `wide` beside `paper` and exact LRU."""
+    answer = avsg("bench", "reuse")
+    other = avsg("bench", "reuse", "--primes", "7919,17")
+
+    def mean(slots, difference):
+        values = [difference(row) for row in answer["rows"] if row["slots"] == slots]
+        return f"{sum(values) / len(values):.1f}"
+
+    far = max(abs(row["wide_constant"] - row["lru"]) for row in answer["rows"])
+    return table(["difference in percentage points", "value"], [
+        ["`paper` and the paper's 18 figures, root mean square", f"{answer['rms']:.2f}"],
+        ["the same with `--primes 7919,17`", f"{other['rms']:.2f}"],
+        *([f"`wide` with constant lifetimes above `paper`, mean at S = {slots}",
+           mean(slots, lambda row: row["wide_constant"] - row["paper"])] for slots in (4096, 8192)),
+        ["`wide` with constant lifetimes and exact LRU, largest", f"{far:.2f}"],
+    ])
+
+
+def policies():
+    """Hit rates of the committed trace by policy."""
+    text = output("compare", "tests/data/nomicon-4k-k256.npz", "--format", "markdown")
+    return "".join(line for line in text.splitlines(keepends=True) if line.startswith("|"))
 
 
 def settings(report, figures):
@@ -126,7 +151,7 @@ def what_if():
 
 # Pages that a command writes as a whole.
 PAGES = {"paper-results.md": ("paper", "tests/data/nomicon-4k-k256.npz")}
-TABLES = {f.__name__: f for f in (gather, variants, stated, lifetime, serving, calibration, what_if)}
+TABLES = {f.__name__: f for f in (gather, variants, stated, lifetime, reuse, policies, serving, calibration, what_if)}
 
 
 def main():

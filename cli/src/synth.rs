@@ -49,7 +49,11 @@ impl Synth {
         Trace::new(ids, None, [self.steps, 1, self.k])
     }
 
-    fn check(&self) -> Result<()> {
+    /// Checks the parameters.
+    ///
+    /// # Errors
+    /// The first parameter that is out of its range, with the range.
+    pub fn check(&self) -> Result<()> {
         for (what, share) in [("gamma", self.gamma), ("mu", self.mu)] {
             if !(0.0..=1.0).contains(&share) {
                 let limit = "it must be a share from 0 to 1";
@@ -67,8 +71,8 @@ impl Synth {
             ));
         }
         if self.k == 0 || self.k > self.context {
-            let limit = format!("the context has {} ids", self.context);
-            return Err(Error::invalid("k", self.k, limit, "choose 1 to that many"));
+            let limit = format!("it must be 1..={}, and the context has {0} ids", self.context);
+            return Err(Error::invalid("k", self.k, limit, "choose 2048, for example"));
         }
         if self.steps == 0 || self.steps.saturating_mul(self.k) > 1 << 29 {
             let limit = format!("it must be 1 to {} for this K", (1 << 29) / self.k);

@@ -8,8 +8,9 @@ use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::{env, fs, io, process};
+use std::{fs, io, process};
 
+use crate::cache::cache_folder;
 use crate::compiler;
 
 /// Compiles `source` unless its library exists, and returns the library. `shim` is the folder of
@@ -64,14 +65,6 @@ pub(crate) fn store_source(text: &[u8]) -> Result<PathBuf, String> {
     fs::write(&temporary, text).map_err(failed)?;
     fs::rename(&temporary, &source).map_err(failed)?;
     Ok(source)
-}
-
-/// Returns the folder of compiled kernels and creates it if needed.
-fn cache_folder() -> Result<PathBuf, String> {
-    let folder = env::var_os("AVSG_SIM_CACHE")
-        .map_or_else(|| env::temp_dir().join("avsg-sim-kernels"), PathBuf::from);
-    fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-    Ok(folder)
 }
 
 /// Compiler flags. -g is left out because it takes a third of the compile time and the shim's

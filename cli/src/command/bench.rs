@@ -2,7 +2,7 @@
 
 mod contenders;
 pub(super) mod hits;
-pub(super) mod lifetime;
+pub mod lifetime;
 pub(super) mod matching;
 mod miss_lists;
 pub(super) mod model;
@@ -15,13 +15,14 @@ mod throughput;
 mod transfer;
 mod workload;
 
-use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use avsg::cpu::machine::Machine;
 use clap::Subcommand;
 use serde::Serialize;
+
+use super::output::Cell;
 
 /// The measuring subcommands.
 #[derive(Subcommand, Debug)]
@@ -74,12 +75,6 @@ impl Host {
     }
 }
 
-/// Creates the directory for charts if it does not exist, and returns it.
-fn chart_folder(plot: &Path) -> Result<&Path> {
-    std::fs::create_dir_all(plot).with_context(|| format!("creating {}", plot.display()))?;
-    Ok(plot)
-}
-
 /// Formats a number with two decimals below 10, one below 100 and none above: 0.12, 12.3, 1234.
 fn short(value: f64) -> String {
     match value.abs() {
@@ -87,4 +82,14 @@ fn short(value: f64) -> String {
         v if v >= 10.0 => format!("{value:.1}"),
         _ => format!("{value:.2}"),
     }
+}
+
+/// Returns a cell with a number as [`short`] formats it.
+fn number(value: f64) -> Cell {
+    Cell::shown(value, short(value))
+}
+
+/// Returns a cell with a time, and for readers a ratio behind it.
+fn with_ratio(us: f64, ratio: f64) -> Cell {
+    Cell::shown(us, format!("{} ({}x)", short(us), short(ratio)))
 }

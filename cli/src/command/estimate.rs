@@ -25,6 +25,7 @@ use constants::Constants;
 
 /// Options of `avsg estimate`.
 #[derive(clap::Args, Debug)]
+#[command(mut_arg("spread", super::geometry::spread_on_device))]
 #[command(
     after_help = "The model replays the recorded kernel on each step of the trace, counts its work, and multiplies\n\
                   the work by constants. Some of the constants were measured by others and some are assumed;\n\

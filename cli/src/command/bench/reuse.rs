@@ -14,9 +14,9 @@ use clap::Args;
 use serde::{Deserialize, Serialize};
 
 use super::hits::{self, Hits};
-use super::{chart_folder, short};
-use crate::command::geometry::{MachineKind, multipliers};
-use crate::command::output::{self, Sinks};
+use super::number;
+use crate::command::geometry::{DEFAULT_LAMBDA, MachineKind, multipliers};
+use crate::command::output::{self, Page, Sinks, Table};
 
 /// The first step whose hits are counted; the first step of a trace is 0.
 const FIRST_STEP: usize = 4;
@@ -88,6 +88,8 @@ struct Report {
     context: usize,
     steps: [usize; 2],
     seeds: u64,
+    /// The decay of a use per step in the column `wide_frequency`.
+    lambda: f64,
     /// Root mean square of the paper table's differences from the reference, in percentage points.
     #[serde(skip_serializing_if = "Option::is_none")]
     rms: Option<f64>,
@@ -145,6 +147,7 @@ fn parse(text: &str) -> std::result::Result<Vec<Cell>, String> {
 
 /// Computes the hit rates and prints them.
 pub fn run(options: &Options) -> Result<()> {
+    options.sinks.check(options.reference.as_deref())?;
     if !(1..=1000).contains(&options.seeds) {
         let limit = "it must be 1..=1000";
         return Err(
@@ -163,15 +166,9 @@ pub fn run(options: &Options) -> Result<()> {
     let (n, sum) = squares.fold((0, 0.0), |(n, sum), square| (n + 1, sum + square));
     let rms = (n > 0).then(|| (sum / f64::from(n)).sqrt());
     let (k, context, seeds) = (options.k, CONTEXT, options.seeds);
-    let report = Report { k, context, steps: [FIRST_STEP, LAST_STEP], seeds, rms, rows };
-    let json = options.sinks.json.as_deref();
-    if !output::is_stdout(json) {
-        print(&report);
-    }
-    if let Some(to) = json {
-        output::json(to, &report)?;
-    }
-    options.sinks.plot.as_deref().map_or(Ok(()), |plot| chart(chart_folder(plot)?, &report))
+    let (steps, lambda) = ([FIRST_STEP, LAST_STEP], DEFAULT_LAMBDA);
+    let report = Report { k, context, steps, seeds, lambda, rms, rows };
+    options.sinks.write(&report, page, chart)
 }
 
 fn measure(options: &Options, cell: &Cell) -> Result<Row> {
@@ -233,13 +230,14 @@ pub fn of_the_papers_table(cell: &Cell, seeds: u64) -> Result<f64> {
     Ok(share)
 }
 
-fn print(report: &Report) {
+fn page(report: &Report) -> Page {
+    let mut page = Page::default();
     let (k, seeds) = (report.k, report.seeds);
     let seeds = output::count(seeds as usize, "seed");
-    println!(
+    page.text(format!(
         "reuse in percent, K = {k}, context {CONTEXT}, steps {FIRST_STEP} to {LAST_STEP}, {seeds}"
-    );
-    let mut table = output::table([
+    ));
+    let mut table = Table::new([
         "gamma",
         "mu",
         "S",
@@ -251,23 +249,24 @@ fn print(report: &Report) {
         "reference",
     ]);
     for row in &report.rows {
-        let percent = |value: f64| format!("{value:.2}");
+        let percent = |value: f64| output::Cell::number(value, 2);
         table.add_row([
-            short(row.gamma),
-            short(row.mu),
-            row.slots.to_string(),
+            number(row.gamma),
+            number(row.mu),
+            row.slots.into(),
             percent(row.paper),
             percent(row.wide_constant),
             percent(row.wide_frequency),
             percent(row.lru),
             percent(row.opt),
-            row.reference.map_or("-".into(), percent),
+            row.reference.map_or_else(output::Cell::none, percent),
         ]);
     }
-    println!("{table}");
+    page.table(table);
     if let Some(rms) = report.rms {
-        println!("root mean square of paper minus reference: {rms:.2} percentage points");
+        page.text(format!("root mean square of paper minus reference: {rms:.2} percentage points"));
     }
+    page
 }
 
 fn chart(folder: &Path, report: &Report) -> Result<()> {

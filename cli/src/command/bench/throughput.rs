@@ -11,7 +11,7 @@ use avsg::engine::{Batch, Engine};
 use avsg::plan::Plan;
 use serde::Serialize;
 
-use super::stats::summary;
+use super::stats::{Summary, summary};
 
 /// Requests per batch. With K = 2048 these are 16384 rows, which take several milliseconds to copy.
 pub const REQUESTS: usize = 8;
@@ -40,6 +40,8 @@ pub struct Throughput {
     pub copier: String,
     /// Throughput of the engine's transfer.
     pub engine_gbs: f64,
+    /// The ninth decile of the engine's times divided by their median.
+    pub time_spread: f64,
     /// Throughput of the loop with one `memcpy` per row.
     pub memcpy_gbs: f64,
     /// Throughput of the fastest loop.
@@ -194,8 +196,9 @@ pub fn measure(engine: &mut Engine, order: &[i32], repeats: usize) -> Result<Thr
         }
     }
     let rows = plan.total_misses();
-    let rates: Vec<f64> =
-        times.iter_mut().map(|t| (rows * bytes) as f64 / summary(t).first_decile / 1e3).collect();
+    let summaries: Vec<_> = times.iter_mut().map(|t| summary(t)).collect();
+    let rate = |summary: &Summary| (rows * bytes) as f64 / summary.first_decile / 1e3;
+    let rates: Vec<f64> = summaries.iter().map(rate).collect();
     let best = (0..LOOPS.len()).max_by(|&a, &b| rates[a].total_cmp(&rates[b])).unwrap_or(0);
     Ok(Throughput {
         row_bytes: bytes,
@@ -203,6 +206,7 @@ pub fn measure(engine: &mut Engine, order: &[i32], repeats: usize) -> Result<Thr
         cores,
         copier: engine.copier().map_or_else(|| "device".into(), |c| c.to_string()),
         engine_gbs: rates[LOOPS.len()],
+        time_spread: summaries[LOOPS.len()].spread,
         memcpy_gbs: rates[0],
         best_loop_gbs: rates[best],
         best_loop: LOOPS[best].to_string(),

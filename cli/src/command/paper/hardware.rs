@@ -1,9 +1,6 @@
 //! Figures that the paper measured on an Ascend 910B, beside models of it and this machine.
 
 use anyhow::{Context, Result};
-use avsg::cpu::machine::Machine;
-use avsg::device::params::Params;
-use avsg::engine::MachineChoice;
 
 use super::section::{Quantity, Row, Section, Table};
 use crate::command::bench::{Host, matching, model};
@@ -130,6 +127,5 @@ pub fn matching_times(measure: bool) -> Result<Section> {
 fn matching_row(k: usize, slots: u32) -> Result<matching::Row> {
     let steps = STEPS + matching::WARM_UP;
     let trace = Synth { gamma: 0.8, mu: 0.5, k, steps, seed: 1, context: CONTEXT }.trace()?;
-    let params = Params::paper(k as u32, 1, slots);
-    matching::measure(&trace, &params, Machine::find(MachineChoice::Auto, &params)?, "paper")
+    matching::with_the_papers_table(&trace, slots)
 }

@@ -6,7 +6,7 @@ use super::calibration::Fitted;
 use super::deployment::{Deployment, Load, Setting};
 use super::measured::Measured;
 use super::outcome::Outcome;
-use crate::command::output;
+use crate::command::output::{self, Cell, Page, Table};
 
 /// The note that every table carries.
 pub const LABEL: &str = "model, not measured";
@@ -66,65 +66,62 @@ const ROWS: [(&str, usize, Modelled, Option<Stated>); 13] = [
     ("requests of a rank, most", 0, |c| c.outcome.running_peak, None),
 ];
 
-/// Prints a report.
-pub fn report(report: &Report) {
+/// Returns the page of a report.
+pub fn page(report: &Report) -> Page {
+    let mut page = Page::default();
     let Deployment { prefill_instances, decode_instances, ranks, .. } = report.deployment;
     let Load { requests, concurrency, rate, .. } = report.load;
-    println!(
+    page.text(format!(
         "{LABEL}: {}, {} of {}; {requests} requests, {concurrency} at a time, {rate} per second; means of {}",
         output::count(prefill_instances, "prefill instance"),
         output::count(decode_instances, "decode instance"),
         output::count(ranks, "rank"),
         output::count(report.seeds as usize, "run"),
-    );
+    ));
     let Deployment { hit_rate, slots, acceptance, tokens, .. } = report.deployment;
-    println!(
+    page.text(format!(
         "AVSG: hit rate {hit_rate:.2} %, S = {slots}; {tokens} tokens per step, of which {:.2} are kept at an acceptance of {acceptance}",
         report.deployment.tokens_per_step()
-    );
+    ));
     if let Some(calibration) = &report.calibration {
-        constants(calibration);
+        page.table(constants(calibration));
     }
-    let compared = report.settings.iter().any(|column| column.measured.is_some());
     let names = report.settings.each_ref().map(|column| column.setting.name());
     let mut table = output::table([LABEL, names[0], names[1], names[2]]);
     for (name, decimals, modelled, measured) in ROWS {
         let cell = |column: &Column| {
             let value = modelled(column);
             let beside = column.measured.as_ref().zip(measured).map(|(m, measured)| measured(m));
-            beside.map_or_else(
-                || format!("{value:.decimals$}"),
-                |measured| {
-                    let difference = 100.0 * (value / measured - 1.0);
-                    let difference = output::signed(difference, 1);
-                    format!("{value:.decimals$} ({measured:.decimals$}, {difference} %)")
-                },
-            )
+            let Some(measured) = beside else { return Cell::number(value, decimals) };
+            let difference = output::signed(100.0 * (value / measured - 1.0), 1);
+            let shown = format!("{value:.decimals$} ({measured:.decimals$}, {difference} %)");
+            Cell::shown(value, shown)
         };
         let [a, b, c] = report.settings.each_ref().map(cell);
-        table.add_row([name.to_owned(), a, b, c]);
+        table.add_row([name.into(), a, b, c]);
     }
-    println!("{table}");
+    page.table(table);
     if report.settings.iter().any(|column| column.hbm_peak_percent > 100.0) {
-        println!(
-            "The device memory of the busiest rank does not hold its buffers: limit its requests with --batch."
+        page.text(
+            "The device memory of the busiest rank does not hold its buffers: limit its requests with --batch.",
         );
     }
-    if compared {
-        println!("In brackets: the measured figure, and the model's difference from it.");
+    if report.settings.iter().any(|column| column.measured.is_some()) {
+        page.text("In brackets: the measured figure, and the model's difference from it.");
     }
+    page
 }
 
-fn constants(calibration: &Calibration) {
+fn constants(calibration: &Calibration) -> Table {
     let mut table = output::table(["constant", "value", "from", "measured", "modelled"]);
     for fitted in &calibration.constants {
         table.add_row([
-            fitted.option.to_owned(),
-            format!("{:.4}", fitted.value),
-            format!("{}, {}", fitted.setting, fitted.figure),
-            format!("{:.2}", fitted.measured),
-            format!("{:.2}", fitted.modelled),
+            fitted.option.into(),
+            Cell::number(fitted.value, 4),
+            format!("{}, {}", fitted.setting, fitted.figure).into(),
+            Cell::number(fitted.measured, 2),
+            Cell::number(fitted.modelled, 2),
         ]);
     }
-    println!("{table}");
+    table
 }

@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use crate::command::{bench, compare, doctor, emit, estimate, info, opp, paper, replay, serve, size, synth};
+use crate::command::{
+    bench, compare, doctor, emit, estimate, info, opp, paper, replay, serve, size, synth,
+};
 use crate::{output_file, terminal};
 use anyhow::Result;
 use clap::{CommandFactory, Parser, Subcommand};

@@ -108,10 +108,8 @@ def reuse():
 
 def policies():
     """Hit rates of the committed trace by policy."""
-    command = ["cargo", "run", "--release", "--locked", "--quiet", "--", "compare", "tests/data/nomicon-4k-k256.npz",
-               "--format", "markdown"]
-    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, check=True, text=True)
-    return "".join(line for line in done.stdout.splitlines(keepends=True) if line.startswith("|"))
+    text = output("compare", "tests/data/nomicon-4k-k256.npz", "--format", "markdown")
+    return "".join(line for line in text.splitlines(keepends=True) if line.startswith("|"))
 
 
 def settings(report, figures):

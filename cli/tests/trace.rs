@@ -227,6 +227,20 @@ fn as_mtp0_makes_every_token_a_step() {
 }
 
 #[test]
+fn rows_can_be_grouped_into_steps() {
+    // The four rows make one step of three tokens; the last row fills no step.
+    let grouped = small().in_steps_of(3).unwrap();
+    assert_eq!((grouped.steps, grouped.tokens, grouped.k), (1, 3, 3));
+    assert_eq!(grouped.row(0, 2), small().row(1, 0));
+    assert_eq!(grouped.stable, Some(vec![10]));
+    assert_eq!(small().as_mtp0().in_steps_of(2).unwrap().ids, small().ids);
+    for tokens in [0, 5] {
+        let error = small().in_steps_of(tokens).unwrap_err().to_string();
+        assert!(error.contains("tokens per step") && error.contains("4 rows"), "{error}");
+    }
+}
+
+#[test]
 fn rows_can_be_shuffled_and_cut_to_fewer_ids() {
     let trace = Trace::read(COMMITTED).unwrap();
     let shuffled = trace.shuffled(3);

@@ -3,7 +3,7 @@
 mod busy;
 mod contenders;
 pub(super) mod hits;
-pub(super) mod lifetime;
+pub mod lifetime;
 pub(super) mod matching;
 mod miss_lists;
 pub(super) mod model;

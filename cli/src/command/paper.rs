@@ -6,16 +6,17 @@ mod render;
 mod section;
 mod serving;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use crate::output_file;
-use crate::trace::Trace;
-use anyhow::{Context, Result};
+use crate::terminal;
+use anyhow::Result;
 use avsg::Error;
 use clap::{Args, ValueEnum};
 
 use super::output;
+use super::trace_options::PartOptions;
 use rates::Workload;
 use render::Page;
 use section::Section;
@@ -78,9 +79,11 @@ const MISSING: [(&str, &str); 7] = [
                   avsg paper --measure --sections matching"
 )]
 pub struct Options {
-    /// Recorded trace, .npy or .npz, on which the figures of real requests are computed, too
+    /// Recorded trace, as of avsg replay, on which the figures of real requests are computed, too
     #[arg(value_name = "TRACE")]
     trace: Option<PathBuf>,
+    #[command(flatten)]
+    part: PartOptions,
     /// Sections to compute [default: all]
     #[arg(long, value_enum, value_name = "NAME,..", value_delimiter = ',')]
     sections: Vec<Part>,
@@ -121,9 +124,9 @@ impl Options {
             let limit = "only one form of the report can go to standard output";
             return Err(Error::invalid("-", to_stdout, limit, "name files for the others").into());
         }
-        let outputs = files.into_iter().flatten().map(PathBuf::as_path);
-        let outputs = outputs.filter(|path| !output::is_stdout(Some(path)));
-        Ok(output_file::check(outputs, self.trace.as_deref())?)
+        let named = files.into_iter().filter_map(|file| file.as_deref());
+        let named = named.filter(|file| !output::is_stdout(Some(file)));
+        Ok(output_file::check(named, self.trace.as_deref())?)
     }
 
     /// Returns the command line that computes the same report.
@@ -150,7 +153,7 @@ impl Options {
     fn workloads(&self) -> Result<Vec<Workload>> {
         let mut workloads = vec![Workload::synthetic()?];
         if let Some(path) = &self.trace {
-            let trace = Trace::read(path).with_context(|| path.display().to_string())?;
+            let trace = self.part.read(path)?;
             let name = path.file_stem().unwrap_or_default().to_string_lossy();
             workloads.push(Workload::recorded(&name, &trace));
         }
@@ -208,7 +211,7 @@ fn write(options: &Options, sections: &[Section]) -> Result<()> {
     match &options.markdown {
         Some(path) => output::text(path, &render::markdown(&page)),
         None if options.html.is_none() && options.json.is_none() => {
-            output::text(Path::new("-"), &render::markdown(&page))
+            Ok(terminal::write(render::markdown(&page).as_bytes())?)
         }
         None => Ok(()),
     }

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use crate::trace::Trace;
-use anyhow::{Context, Result};
+use anyhow::Result;
 use avsg::Error;
 use avsg::cpu::machine::Machine;
 use avsg::device::params::Params;
@@ -26,6 +26,7 @@ use clap::Args;
 use super::bench::hits;
 use super::geometry::RowOptions;
 use super::output::{self, OutputOptions};
+use super::trace_options::PartOptions;
 use deployment::{Deployment, Load};
 use show::{Calibration, Report};
 
@@ -52,10 +53,12 @@ pub const SEEDS: u64 = 10;
                   avsg serve --calibrate --measured mine.json"
 )]
 pub struct Options {
-    /// Recorded trace, .npy or .npz, whose hit rate is taken: its rows are grouped into steps of N_q tokens
+    /// Recorded trace, as of avsg replay, whose hit rate is taken: its rows are grouped into steps of N_q tokens
     /// and replayed on the wide table
     #[arg(value_name = "TRACE", conflicts_with = "hit_rate")]
     trace: Option<PathBuf>,
+    #[command(flatten)]
+    part: PartOptions,
     /// Percent of the selected rows that the device buffer holds, 0 to 100 [default: 94.83, which the
     /// paper states for S = 8192 on its requests]
     #[arg(long, value_name = "PERCENT")]
@@ -163,19 +166,19 @@ pub struct Options {
     #[arg(long)]
     calibrate: bool,
     #[command(flatten)]
-    sink: OutputOptions,
+    results: OutputOptions,
 }
 
 /// Runs the model and prints its figures.
 pub fn run(options: &Options) -> Result<ExitCode> {
-    let inputs = options.trace.iter().chain(&options.measured);
-    options.sink.check(inputs.map(PathBuf::as_path), [])?;
     if !(1..=100).contains(&options.seeds) {
         let limit = "it must be 1..=100";
         return Err(Error::invalid("--seeds", options.seeds, limit, "choose 10").into());
     }
+    let inputs = options.trace.as_deref().into_iter().chain(options.measured.as_deref());
+    options.results.check(inputs, [])?;
     let report = model(options)?;
-    options.sink.write(&report, || show::page(&report))?;
+    options.results.write(&report, || show::page(&report))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -231,7 +234,7 @@ fn model(options: &Options) -> Result<Report> {
 impl Options {
     fn deployment(&self) -> Result<Deployment> {
         let trace = match &self.trace {
-            Some(path) => Some(Trace::read(path).with_context(|| path.display().to_string())?),
+            Some(path) => Some(self.part.read(path)?),
             None => None,
         };
         let k = self.k.or(trace.as_ref().map(|trace| trace.k)).unwrap_or(DEPLOYMENT.k);

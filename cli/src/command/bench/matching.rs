@@ -228,8 +228,23 @@ pub fn run(options: &Options) -> Result<()> {
     options.sinks.write(&report, page, chart)
 }
 
-/// Times all contenders on the steps of a trace of one token per step.
-pub fn measure(trace: &Trace, case: Case, machine: Machine) -> Result<Row> {
+/// Times all contenders on the steps of a trace of one token per step, this operator with the paper's
+/// table of `slots` slots.
+pub fn with_the_papers_table(trace: &Trace, slots: u32) -> Result<Row> {
+    let params = Params::paper(trace.k as u32, 1, slots);
+    let machine = Machine::find(MachineChoice::Auto)?;
+    let rule = TableOptions {
+        table: TableKind::Paper,
+        spread: None,
+        retries: None,
+        lifetime: None,
+        primes: None,
+    }
+    .rule(&params);
+    measure(trace, Case { k: trace.k, params, table: "paper", rule }, machine)
+}
+
+fn measure(trace: &Trace, case: Case, machine: Machine) -> Result<Row> {
     let Case { params, table, rule, .. } = case;
     let params = &params;
     let emu = Machine::find(MachineChoice::Emu)?;

@@ -1,14 +1,11 @@
 //! Figures that the paper measured on an Ascend 910B, beside models of it and this machine.
 
 use anyhow::{Context, Result};
-use avsg::cpu::machine::Machine;
-use avsg::engine::MachineChoice;
 
 use super::section::{Quantity, Row, Section, Table};
 use crate::command::bench::{Host, matching, model};
 use crate::command::estimate::constants::Constants;
 use crate::command::estimate::points::{PointRow, points};
-use crate::command::geometry::{TableKind, TableOptions};
 use crate::synth::{CONTEXT, Synth};
 
 /// Timed steps of a measurement of matching times.
@@ -130,10 +127,5 @@ pub fn matching_times(measure: bool) -> Result<Section> {
 fn matching_row(k: usize, slots: u32) -> Result<matching::Row> {
     let steps = STEPS + matching::WARM_UP;
     let trace = Synth { gamma: 0.8, mu: 0.5, k, steps, seed: 1, context: CONTEXT }.trace()?;
-    let table = TableKind::Paper;
-    let table = TableOptions { table, spread: None, retries: None, lifetime: None, primes: None };
-    let params = table.params(k, 1, slots, 0)?;
-    let rule = table.rule(&params);
-    let case = matching::Case { k, params, table: "paper", rule };
-    matching::measure(&trace, case, Machine::find(MachineChoice::Auto)?)
+    matching::with_the_papers_table(&trace, slots)
 }

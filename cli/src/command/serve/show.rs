@@ -66,7 +66,7 @@ const ROWS: [(&str, usize, Modelled, Option<Stated>); 13] = [
     ("requests of a rank, most", 0, |c| c.outcome.running_peak, None),
 ];
 
-/// Returns a report as text and tables.
+/// Returns the page of a report.
 pub fn page(report: &Report) -> Page {
     let mut page = Page::default();
     let Deployment { prefill_instances, decode_instances, ranks, .. } = report.deployment;
@@ -86,7 +86,6 @@ pub fn page(report: &Report) -> Page {
     if let Some(calibration) = &report.calibration {
         page.table(constants(calibration));
     }
-    let compared = report.settings.iter().any(|column| column.measured.is_some());
     let names = report.settings.each_ref().map(|column| column.setting.name());
     let mut table = output::table([LABEL, names[0], names[1], names[2]]);
     for (name, decimals, modelled, measured) in ROWS {
@@ -95,21 +94,19 @@ pub fn page(report: &Report) -> Page {
             let beside = column.measured.as_ref().zip(measured).map(|(m, measured)| measured(m));
             let Some(measured) = beside else { return Cell::number(value, decimals) };
             let difference = output::signed(100.0 * (value / measured - 1.0), 1);
-            Cell::shown(
-                value,
-                format!("{value:.decimals$} ({measured:.decimals$}, {difference} %)"),
-            )
+            let shown = format!("{value:.decimals$} ({measured:.decimals$}, {difference} %)");
+            Cell::shown(value, shown)
         };
         let [a, b, c] = report.settings.each_ref().map(cell);
         table.add_row([name.into(), a, b, c]);
     }
-    page.table(if report.calibration.is_some() { table.titled("Settings") } else { table });
+    page.table(table);
     if report.settings.iter().any(|column| column.hbm_peak_percent > 100.0) {
         page.text(
             "The device memory of the busiest rank does not hold its buffers: limit its requests with --batch.",
         );
     }
-    if compared {
+    if report.settings.iter().any(|column| column.measured.is_some()) {
         page.text("In brackets: the measured figure, and the model's difference from it.");
     }
     page
@@ -126,5 +123,5 @@ fn constants(calibration: &Calibration) -> Table {
             Cell::number(fitted.modelled, 2),
         ]);
     }
-    table.titled("Calibration")
+    table
 }

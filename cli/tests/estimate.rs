@@ -118,8 +118,6 @@ fn phases_and_terms_add_up() {
     assert_eq!(number(counts, "/steps"), 8.0);
     assert_eq!(number(counts, "/hits") + number(counts, "/misses"), 256.0);
     assert!(number(counts, "/early") <= number(counts, "/hits"));
-    // R = 7 links after the first, two per round.
-    assert_eq!(counts["pending"].as_array().unwrap().len(), 3);
 }
 
 #[test]
@@ -170,11 +168,11 @@ fn figures_are_within_a_tenth_of_the_recorded_ones() {
         assert!((actual / recorded - 1.0).abs() < 0.1, "{message}");
     };
     let phases = [
-        ("Probe, first round", 2.9, 1.6),
-        ("Probe, later rounds", 0.43, 2.7),
+        ("Probe; the paper: first links", 3.0, 1.6),
+        ("Pending ids; the paper: other links", 0.43, 2.7),
         ("Refresh", 0.91, 18.5),
         ("CollectDead", 1.55, 0.7),
-        ("UpdateState", 10.0, 16.6),
+        ("UpdateState", 9.8, 16.6),
     ];
     for (phase, ours, paper) in phases {
         let row = row(&report, "phases", "phase", phase);
@@ -182,8 +180,8 @@ fn figures_are_within_a_tenth_of_the_recorded_ones() {
         near(phase, number(row, "/paper_us"), paper);
     }
     near("paper", stage_one(&report, "paper"), 65.1);
-    near("ours", stage_one(&report, "ours"), 43.7);
-    near("at once", stage_one(&report, "ours, refreshes at once"), 71.3);
+    near("ours", stage_one(&report, "ours"), 43.4);
+    near("at once", stage_one(&report, "ours, refreshes at once"), 64.7);
     let points = report["points"].as_array().unwrap();
     let modelled: Vec<f64> = points.iter().map(|p| number(p, "/model_us")).collect();
     for (n, recorded) in POINTS.into_iter().enumerate() {

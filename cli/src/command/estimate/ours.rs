@@ -8,14 +8,12 @@ use avsg_linker::cost::{Unit, Work};
 
 use super::constants::{Constants, Name, Start};
 use super::count::{Profile, Schedule};
-use super::phase::{PHASES, Phase};
+use super::phase::PHASES;
 use avsg_linker::soc::Soc;
 
 /// A choice of the kernel's optimisations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Variant {
-    /// Later rounds of Probe run only on the ids that are still pending.
-    pub compaction: bool,
     /// Refreshes that cannot change a victim run after the misses are published.
     pub deferral: bool,
     /// Lifetimes have a column of bytes instead of bits in the links' words.
@@ -26,8 +24,7 @@ pub struct Variant {
 
 impl Variant {
     /// The kernel as it is emitted.
-    pub const EMITTED: Self =
-        Self { compaction: true, deferral: true, narrow: true, sharing: true };
+    pub const EMITTED: Self = Self { deferral: true, narrow: true, sharing: true };
     /// The emitted kernel with one core per request.
     pub const UNSHARED: Self = Self { sharing: false, ..Self::EMITTED };
     /// The emitted kernel with all refreshes before victims are chosen, as a plan in a launch of its
@@ -96,10 +93,7 @@ pub fn cost(profile: &Profile, variant: Variant, requests: usize, cores: usize) 
         (true, false) => Schedule::Deferred,
         (true, true) => Schedule::Shared,
     };
-    let mut phases = work[schedule as usize];
-    if !variant.compaction && !shared {
-        phases[Phase::Rounds as usize] = profile.all_lanes;
-    }
+    let phases = work[schedule as usize];
     let deferred = if deferral {
         deferred_refreshes(profile, variant, requests, cores)
     } else {

@@ -261,7 +261,7 @@ fn paper_cost(baseline: &Profile, c: &Constants) -> Cost {
     Cost { phases, start: Start::AllCores, ..Cost::default() }
 }
 
-/// Returns the time that each optimisation saves. Compaction and deferral are compared without sharing.
+/// Returns the time that each optimisation saves. Deferral is compared without sharing.
 fn variants(requests: usize, c: &Constants, soc: &Soc, ours: &Profile) -> Vec<VariantRow> {
     let (all, unshared) = (Variant::EMITTED, Variant::UNSHARED);
     let us = |variant| cost(ours, variant, requests, soc.cores as usize).stage_one_us(soc, c);
@@ -269,11 +269,10 @@ fn variants(requests: usize, c: &Constants, soc: &Soc, ours: &Profile) -> Vec<Va
         let stage_one_us = us(without);
         VariantRow { variant, stage_one_us, saves_us: stage_one_us - us(with) }
     };
-    let none = Variant { compaction: false, deferral: false, narrow: false, sharing: false };
+    let none = Variant { deferral: false, narrow: false, sharing: false };
     vec![
         row("with all of them", all, all),
         row("without sharing", unshared, all),
-        row("without sharing and compaction", Variant { compaction: false, ..unshared }, unshared),
         row("without sharing and deferral", Variant { deferral: false, ..unshared }, unshared),
         row("without narrow lifetimes", Variant { narrow: false, ..all }, all),
         row("with none of them", none, all),

@@ -32,19 +32,10 @@ pub fn report(r: &Report) {
         r.ub_bytes
     );
     let n = &r.counts;
-    let pending: Vec<String> = n.pending.iter().map(|n| format!("{n:.0}")).collect();
     println!(
-        "Means of {} steps: {:.1} hits; {:.1} misses; ids pending before the later rounds of Probe {}; \
-         {:.1} passes that count lifetimes; {:.1} link searches; {:.1} links written; {:.1} hits refreshed \
+        "Means of {} steps: {:.1} hits; {:.1} misses; {:.1} passes that count lifetimes; {:.1} link searches; {:.1} links written; {:.1} hits refreshed \
          before victims are chosen",
-        n.steps,
-        n.hits,
-        n.misses,
-        pending.join(" "),
-        n.counts,
-        n.seeks,
-        n.claims,
-        n.early
+        n.steps, n.hits, n.misses, n.counts, n.seeks, n.claims, n.early
     );
     phases(r);
     totals(r);
@@ -101,8 +92,8 @@ fn totals(r: &Report) {
         t.add_row([v.variant.into(), one_decimal(v.stage_one_us), one_decimal(v.saves_us)]);
     }
     println!(
-        "{t}\nThe saving is that of the missing optimisation. Compaction and deferral are compared with\n\
-         the variant without sharing."
+        "{t}\nThe saving is that of the missing optimisation. Deferral is compared with the variant without\n\
+         sharing."
     );
 }
 

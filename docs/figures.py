@@ -34,14 +34,28 @@ def table(heads, rows):
     return "".join("| " + " | ".join(str(cell) for cell in line) + " |\n" for line in lines)
 
 
-def gather():
-    """Stage One over the rate of Gather, for one request and for a full batch."""
-    one, full = (avsg("estimate", "--requests", n)["gather"] for n in ("1", "40"))
-    heads = ["Gather, words per cycle", "paper's kernel, us", "one request, us", "ratio", "40 requests, us", "ratio"]
+def goal():
+    """Stage One in relation to the modelled paper kernel over all ranges, for one request and for a full batch."""
+    heads = ["requests", "part", "AVSG, us", "paper's kernel, us", "AVSG / paper", "smallest", "largest", "goal 0.5"]
     return table(heads, [
-        [a["gather"], f"{a['paper_us']:.1f}", f"{a['ours_us']:.1f}", f"{a['ratio']:.2f}",
-         f"{b['ours_us']:.1f}", f"{b['ratio']:.2f}"]
-        for a, b in zip(one, full)
+        [n, g["of"], f"{g['value']['ours_us']:.1f}", f"{g['value']['paper_us']:.1f}",
+         *(f"{g[which]['ratio']:.2f}" for which in ("value", "smallest", "largest")), "met" if g["met"] else "missed"]
+        for n in ("1", "40") for g in avsg("estimate", "--requests", n)["goals"]
+    ])
+
+
+def ranges():
+    """Stage One in relation to the modelled paper kernel at both ends of each range."""
+    one, full = ({r["constant"]: r for r in avsg("estimate", "--requests", n)["ranges"]} for n in ("1", "40"))
+    heads = ["constant", "range", "1 request, low end", "1 request, high end", "40 requests, low end",
+             "40 requests, high end"]
+
+    def cells(rows, name):
+        return [f"{rows[name][end]['ratio']:.2f}" if name in rows else "-" for end in ("low", "high")]
+
+    return table(heads, [
+        [name, f"{r['range'][0]:g} to {r['range'][1]:g} {r['unit']}", *cells(one, name), *cells(full, name)]
+        for name, r in one.items()
     ])
 
 
@@ -151,7 +165,7 @@ def what_if():
 
 # Pages that a command writes as a whole.
 PAGES = {"paper-results.md": ("paper", "tests/data/nomicon-4k-k256.npz")}
-TABLES = {f.__name__: f for f in (gather, variants, stated, lifetime, reuse, policies, serving, calibration, what_if)}
+TABLES = {f.__name__: f for f in (goal, ranges, variants, stated, lifetime, reuse, policies, serving, calibration, what_if)}
 
 
 def main():

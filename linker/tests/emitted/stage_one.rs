@@ -113,16 +113,19 @@ fn steps_with_few_early_refreshes(p: &Params, like: &Request) -> Vec<Request> {
 }
 
 /// Barriers and flags that no run needs, for reasons that the emitter's analysis does not cover: a
-/// run refreshes either all hits or a few of them; only the first token is shared, so no earlier
-/// token uses the buffer of a core's part; in this geometry the searches start in memory that is no
-/// longer used; and no miss of a last token loses its link twice.
-const UNNEEDED: [&str; 6] = [
-    "V_MTE2>(EVENT_ID0); before CopyIn(ids, gm.ids[from + q.shareAt]",
+/// run refreshes either all hits or a few of them; in this geometry the searches start in memory
+/// that is no longer used; no miss of a last token loses its link twice; sweeps with barriers
+/// prepare Probe for as many lanes as its passes have; and every run collects the overwritten links
+/// between its two searches for links, with flags of its own.
+const UNNEEDED: [&str; 8] = [
     "PIPE_V>(); before Cast(bytes, life",
     "PIPE_V>(); before ShiftRight(sign, slot[base]",
     "S_V>(EVENT_ID0); before RefreshLifetimeAll(life, dead[base]",
     "PIPE_V>(); before Find(",
     "PIPE_V>(); before FindFree(",
+    "PIPE_V>(); before Duplicate(slot[base], -1",
+    "MTE3_MTE2>(EVENT_ID0); before CopyIn(ids, gm.ids[",
+    "S_V>(EVENT_ID0); before FindFree(",
 ];
 
 fn is_unneeded(sync: &str) -> bool {

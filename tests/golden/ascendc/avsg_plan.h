@@ -9,7 +9,7 @@ namespace avsg {
 
 constexpr int32_t PLAN_REQUESTS = 16;            // requests in the window
 constexpr int32_t PAD_WORDS = 128;          // words of -1 in UB, with which rows are padded
-constexpr uint32_t FRAME_AT = 182784;       // memory behind that of Stage One, which does not change it
+constexpr uint32_t FRAME_AT = 182656;       // memory behind that of Stage One, which does not change it
 constexpr uint32_t FRAME_BYTES = 1056;
 constexpr uint32_t TILING_AT = FRAME_AT;
 constexpr uint32_t WORDS_AT = TILING_AT + 128;

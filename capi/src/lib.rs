@@ -12,6 +12,7 @@ mod arrays;
 mod config;
 mod engine;
 mod handle;
+mod overlap;
 mod plan;
 mod pool;
 mod pool_config;

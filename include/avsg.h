@@ -36,7 +36,8 @@
  *
  * Structs. A struct with a field `size` needs it set to sizeof by the caller, also where the
  * library fills the struct. Zero a struct before you fill it: 0 is the default of every field, and
- * reserved fields must be 0. Structs grow only at the end, so that programs and libraries of
+ * reserved fields must be 0. In C, `avsg_batch batch = AVSG_INIT(avsg_batch);` does both; in C++,
+ * avsg::init<avsg_batch>() of avsg.hpp. Structs grow only at the end, so that programs and libraries of
  * different versions work together; a later field that this library lacks must be 0 (AVSG_SIZE
  * otherwise).
  *
@@ -81,6 +82,13 @@
 
 #include <stddef.h>
 #include <stdint.h>
+
+/**
+ * A struct of this type with its `size` set and every other field 0.
+ */
+#ifndef __cplusplus
+#define AVSG_INIT(type) ((type){.size = sizeof(type)})
+#endif
 
 /**
  * The version of this interface. It changes only if programs that were built with an older header
@@ -703,11 +711,13 @@ typedef struct avsg_engine_config {
    */
   int32_t lifetime;
   /**
-   * The constant lifetime in decode steps: 0 to 127 (1 to 127 in a paper table).
+   * The constant lifetime in decode steps: 0 to 127 (1 to 127 in a paper table). 0 unless
+   * `lifetime` is AVSG_LIFETIME_CONSTANT.
    */
   int32_t life;
   /**
-   * The decay of frequency lifetimes per step: 0.5 to 0.965; 0 selects 0.87.
+   * The decay of frequency lifetimes per step: 0.5 to 0.965; 0 selects 0.87. 0 unless `lifetime`
+   * is AVSG_LIFETIME_FREQUENCY.
    */
   double lambda;
   /**
@@ -1094,8 +1104,11 @@ typedef struct avsg_batch {
   size_t size;
   /**
    * The selected ids: row r has `k` of them from r * ids_stride on. A negative id is padding. An
-   * id at or above its request's `seq_len`, or whose row is outside the pool, is treated as
-   * padding and sets an `avsg_request_status` bit.
+   * id at or above its request's `seq_len`, or that misses and whose row is outside the pool, is
+   * treated as padding and sets an `avsg_request_status` bit. An id that hits keeps its slot also
+   * if its block has left the pool or the block table. An id may occur in a row more than once:
+   * all that hit have one slot, and each that misses takes a slot and a copy of its own
+   * (`avsg_plan_count_duplicates`).
    */
   struct avsg_i32s ids;
   /**
@@ -1129,7 +1142,8 @@ typedef struct avsg_batch {
    */
   struct avsg_i32s stable_len;
   /**
-   * The sequence length with this step's tokens, at most 4194304.
+   * The sequence length with this step's tokens, at most 4194304. If `stable_len` is not -1, it is
+   * at least `stable_len` and at most `stable_len` plus the request's rows.
    */
   struct avsg_i32s seq_len;
   /**
@@ -1442,6 +1456,13 @@ avsg_status avsg_plan_get_device_arrays(const struct avsg_plan *plan,
  */
 avsg_status avsg_plan_get_counters(const struct avsg_plan *plan,
                                    struct avsg_plan_counters *counters);
+
+/**
+ * Counts the ids of the last batch planned that a row selects again. An indexer selects each id
+ * once, so that a number above 0 shows a defect of the caller, which costs slots and copies. It
+ * sorts each row, and is meant for tests.
+ */
+avsg_status avsg_plan_count_duplicates(const struct avsg_plan *plan, size_t *count);
 
 /**
  * Gives the outputs for one request of the last batch planned.

@@ -109,9 +109,11 @@ pub struct avsg_engine_config {
     pub paper_a2: u32,
     /// An `avsg_lifetime`.
     pub lifetime: i32,
-    /// The constant lifetime in decode steps: 0 to 127 (1 to 127 in a paper table).
+    /// The constant lifetime in decode steps: 0 to 127 (1 to 127 in a paper table). 0 unless
+    /// `lifetime` is AVSG_LIFETIME_CONSTANT.
     pub life: i32,
-    /// The decay of frequency lifetimes per step: 0.5 to 0.965; 0 selects 0.87.
+    /// The decay of frequency lifetimes per step: 0.5 to 0.965; 0 selects 0.87. 0 unless `lifetime`
+    /// is AVSG_LIFETIME_FREQUENCY.
     pub lambda: f64,
     /// Links per slot: 1, 2 or 4; 0 selects 4 for a wide table and 1 for a paper table.
     pub spread: u32,
@@ -189,6 +191,22 @@ impl avsg_engine_config {
             (Table::Paper { .. }, a1, a2) if (a1, a2) != (0, 0) => Table::Paper { a1, a2 },
             (defaults, ..) => defaults,
         };
+        // A value that the lifetime does not use would be ignored without a word.
+        let unused = match self.lifetime {
+            0 if self.life != 0 => Some(("life", self.life.to_string())),
+            0 | 1 if self.lambda != 0.0 => Some(("lambda", self.lambda.to_string())),
+            2 if self.life != 0 => Some(("life", self.life.to_string())),
+            _ => None,
+        };
+        if let Some((what, value)) = unused {
+            let text = format!(
+                "{what} is {value}, but lifetime is {}, which does not use it; set lifetime to \
+                 AVSG_LIFETIME_{}, or {what} to 0",
+                self.lifetime,
+                if what == "life" { "CONSTANT" } else { "FREQUENCY" },
+            );
+            return Err(Failure::new(AVSG_INVALID, text));
+        }
         let lifetime = match self.lifetime {
             0 => defaults.lifetime,
             1 => {

@@ -14,6 +14,7 @@ mod config;
 mod engine;
 mod handle;
 mod log;
+mod overlap;
 mod plan;
 mod pool;
 mod pool_config;

@@ -110,6 +110,9 @@ pub(super) fn shape(resources: &Resources, named: &mut [bool], batch: &Batch<'_>
         }
     }
     if config.params.page != 0 {
+        if batch.block_stride == 0 && batch.state.iter().any(|&state| state >= 0) {
+            return Err(no_blocks(config.params.page));
+        }
         // The product saturates because the caller chooses `block_stride`: a wrapped product would
         // pass.
         let need = requests.saturating_mul(batch.block_stride);
@@ -120,6 +123,12 @@ pub(super) fn shape(resources: &Resources, named: &mut [bool], batch: &Batch<'_>
         }
     }
     Ok(())
+}
+
+/// Returns the error of a batch without block tables on an engine that needs them.
+pub(super) fn no_blocks(page: u32) -> Error {
+    let limit = format!("this engine's page is {page}, so each request has at least one block");
+    Error::invalid("block_stride", 0, limit, "pass the elements from request to request")
 }
 
 fn ids(resources: &Resources, batch: &Batch<'_>) -> Result<()> {

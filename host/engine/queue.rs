@@ -195,7 +195,11 @@ fn requests(resources: &Resources, batch: &DeviceBatch) -> Result<QueuedBatch> {
         let limit = "it must be 0..=1048576";
         return Err(Error::invalid("requests", requests, limit, "split the batch"));
     }
-    let block_stride = if resources.config.params.page == 0 { 0 } else { batch.block_stride };
+    let page = resources.config.params.page;
+    let block_stride = if page == 0 { 0 } else { batch.block_stride };
+    if page != 0 && block_stride == 0 && requests > 0 {
+        return Err(check::no_blocks(page));
+    }
     let blocks = requests.saturating_mul(block_stride);
     Ok(QueuedBatch {
         requests,

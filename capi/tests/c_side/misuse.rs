@@ -151,6 +151,7 @@ const POINTER_ARGUMENTS: &[(&str, Pointee, Call<*mut c_void>)] = &[
     ("avsg_engine_append", Struct, unsafe_call!(|v, p| avsg_engine_append(v.handles.engine, &v.owned.batch(), 0, p.cast(), NO_STREAM))),
     ("avsg_plan_get_arrays", Struct, unsafe_call!(|v, p| avsg_plan_get_arrays(v.handles.plan, p.cast()))),
     ("avsg_plan_get_device_arrays", Struct, unsafe_call!(|v, p| avsg_plan_get_device_arrays(v.handles.plan, p.cast()))),
+    ("avsg_plan_count_duplicates", Words, unsafe_call!(|v, p| avsg_plan_count_duplicates(v.handles.plan, p.cast()))),
     ("avsg_plan_get_counters", Struct, unsafe_call!(|v, p| avsg_plan_get_counters(v.handles.plan, p.cast()))),
     ("avsg_plan_get_request", Struct, unsafe_call!(|v, p| avsg_plan_get_request(v.handles.plan, 0, p.cast()))),
 ];

@@ -44,7 +44,7 @@ namespace stage_one {
 // Writes the constants in UB that every request reads and none changes. It runs once per core.
 __aicore__ inline void Setup(const Gm &gm)
 {
-    CreateVecIndex(Local<int32_t>(IOTA_AT, TILE), 0, TILE);
+    WriteIota();
     Duplicate(Local<uint16_t>(MASK_SCRATCH_AT, 16), static_cast<uint16_t>(0), 16);
     Duplicate(Local<int32_t>(WORD_1_AT, 8), 1, 8);
     Duplicate(Local<int32_t>(WORD_3F_AT, 8), 63, 8);
@@ -56,8 +56,10 @@ __aicore__ inline void Setup(const Gm &gm)
     Duplicate(Local<int32_t>(WORD_3FFFFF_AT, 8), 4194303, 8);
 }
 
-// Runs Stage One (Alg. 1) for each token of one request, on its table.
-__aicore__ inline void StageOne(const Gm &gm, const Request &q)
+// Runs Stage One (Alg. 1) for each token of one request, on its table. `cores` waits for the
+// other cores that share the request.
+template <typename Cores>
+__aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
 {
     // The tensors of one declaration share a buffer, each at another time.
     const LocalTensor<int32_t> header = Local<int32_t>(0, 16);
@@ -257,7 +259,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
             // Probe: exchange of the cores' shares
             SetWaitFlag<HardEvent::V_MTE3>(EVENT_ID0);
             CopyOut(gm.slot[q.slotAt + q.shareAt], slot, sought);
-            if (IsDoneAfterSyncAll(q.owner)) {
+            if (IsDoneAfterSyncAll(cores, q.owner)) {
                 return;
             }
             CopyIn(slot, gm.slot[q.slotAt], q.k);

@@ -40,6 +40,8 @@ pub struct DeviceBatch {
     pub block_table: DeviceArray,
     /// Entries per request in `block_table`.
     pub block_stride: usize,
+    /// The indexer that selected the ids, as in [`crate::engine::Batch::indexer`].
+    pub indexer: usize,
 }
 
 /// One segment of the fresh rows in device memory, with the stride of the row format.
@@ -117,6 +119,7 @@ pub(crate) struct QueuedBatch {
     pub seq_len: u64,
     pub block_table: u64,
     pub block_stride: usize,
+    pub indexer: usize,
 }
 
 /// The call that is queued.

@@ -2,21 +2,21 @@
 //! decode step.
 //!
 //! ```text
-//! plan(batch)  -> slots, miss lists            once per indexer
+//! plan(batch)  -> slots, miss lists            once per indexer, into its tables
 //! transfer(plan, layer, fresh)                 per layer: misses host to device
 //! append(batch, layer, fresh)                  per layer: this step's rows to the host pool
 //! step = plan + SyncAll + transfer, one launch
 //! ```
-//! A state is one request's table and its S slots in every layer. Two requests of one batch must
+//! A state is one request's tables, one per indexer, and its S slots in every layer. Two requests of one batch must
 //! not name one state.
 
 mod check;
 mod order;
 mod queue;
+mod state;
 
 use avsg_device::stage_two::share_start;
 
-use crate::Result;
 use crate::backend::Device;
 use crate::batch::{Layer, Step};
 use crate::buffer::DeviceBuffer;
@@ -24,12 +24,14 @@ use crate::copy::Copier;
 use crate::plan::Plan;
 use crate::pool::HostPool;
 use crate::resources::Resources;
+use crate::{Result, rows};
 use order::Order;
 
 pub use crate::batch::{Batch, Fresh};
 pub use crate::device_arrays::{
     DeviceArray, DeviceBatch, DeviceFresh, DevicePlan, DeviceRows, RawStream,
 };
+pub use crate::indexers::Indexers;
 pub use crate::resources::{Config, MachineChoice};
 
 /// The operator on one device. [`Engine::new`] makes one on the CPU and [`Engine::on_ascend`] one
@@ -50,8 +52,8 @@ pub struct Engine {
 
 impl Engine {
     pub(crate) fn from_parts(resources: Resources, device: Box<dyn Device>) -> Self {
-        let states = resources.config.states;
-        let order = Order::new(states, resources.pool.layers());
+        let (states, indexers) = (resources.config.states, resources.config.indexers.count());
+        let order = Order::new(states, indexers, resources.pool.layers());
         Self { named: vec![false; states].into(), order, device, resources }
     }
 
@@ -120,7 +122,7 @@ impl Engine {
     /// rows, before the other layers have them. A plan may be transferred to one layer twice.
     ///
     /// # Errors
-    /// If the layer does not exist, the plan belongs to another engine, `fresh` lacks rows that the
+    /// If the layer does not exist or belongs to another indexer, the plan belongs to another engine, `fresh` lacks rows that the
     /// plan needs, or the plan is out of order: the layer holds rows of a newer plan of some state,
     /// or lacks the rows of an older one. Nothing is copied then.
     pub fn transfer(
@@ -131,6 +133,7 @@ impl Engine {
     ) -> Result<()> {
         check::plan(&self.resources, plan)?;
         check::fresh(&self.resources, layer, plan.rows(), fresh, plan.fresh)?;
+        check::indexer(&self.resources, layer, plan.indexer)?;
         self.order.check(plan, layer)?;
         let step = Step::Transfer(Layer { number: layer, fresh });
         self.device.run(&self.resources, &step, plan)?;
@@ -154,6 +157,7 @@ impl Engine {
         check::batch(&self.resources, &mut self.named, batch, plan)?;
         let may_need_fresh = batch.stable_len.iter().any(|&s| s >= 0);
         check::fresh(&self.resources, layer, batch.rows(), fresh, may_need_fresh)?;
+        check::indexer(&self.resources, layer, batch.indexer)?;
         self.order.begin(self.device.epoch());
         self.order.check_next(batch, layer)?;
         let step = Step::PlanAndTransfer(batch, Layer { number: layer, fresh });
@@ -196,14 +200,25 @@ impl Engine {
         (0..=cores).map(move |c| share_start(total, c, cores).clamp(before, before + mine) - before)
     }
 
-    /// Reads the table of one state as int32 words, for snapshots and tests: the header, ids,
+    /// Reads the table of one state and the first indexer as int32 words, for snapshots and tests: the header, ids,
     /// lifetimes and links of [`avsg_device::memory`].
     ///
     /// # Errors
     /// If there is no such state, or the copy from the device fails.
     pub fn read_table(&mut self, state: usize) -> Result<&[i32]> {
-        crate::rows::index("state", state, self.resources.config.states)?;
-        self.device.read_table(&self.resources, state)
+        self.read_indexer_table(0, state)
+    }
+
+    /// Reads the table of one state and any indexer, as [`Self::read_table`] does.
+    ///
+    /// # Errors
+    /// As for [`Self::read_table`], or if there is no such indexer.
+    pub fn read_indexer_table(&mut self, indexer: usize, state: usize) -> Result<&[i32]> {
+        let config = &self.resources.config;
+        rows::index("indexer", indexer, config.indexers.count())?;
+        rows::index("state", state, config.states)?;
+        let table = config.table(indexer, state);
+        self.device.read_table(&self.resources, table)
     }
 
     /// Returns what [`Self::read_table`] reads.

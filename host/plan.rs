@@ -48,6 +48,8 @@ pub struct Plan {
     pub(crate) k: usize,
     pub(crate) max_rows: usize,
     pub(crate) max_requests: usize,
+    /// The indexer of the planned batch.
+    pub(crate) indexer: usize,
     /// Number of requests in the planned batch; 0 if there is none.
     pub(crate) requests: usize,
     pub(crate) cu_q: Vec<i32>,
@@ -97,6 +99,7 @@ impl Plan {
             k,
             max_rows,
             max_requests,
+            indexer: 0,
             requests: 0,
             cu_q: vec![0; max_requests + 1],
             state: vec![-1; max_requests],
@@ -118,7 +121,7 @@ impl Plan {
 
     /// Copies the shape of a checked batch and clears the results.
     pub(crate) fn begin(&mut self, batch: &Batch<'_>) {
-        self.requests = batch.state.len();
+        (self.requests, self.indexer) = (batch.state.len(), batch.indexer);
         self.cu_q[..=self.requests].copy_from_slice(batch.cu_q);
         self.state[..self.requests].copy_from_slice(batch.state);
         self.record[..self.requests * record::WORDS].fill(0);
@@ -170,6 +173,11 @@ impl Plan {
             record: &self.record,
             miss: Misses { position, id, slot, row },
         }
+    }
+
+    /// Returns the indexer of the planned batch, whose layers the plan can be transferred to.
+    pub fn indexer(&self) -> usize {
+        self.indexer
     }
 
     /// Returns the number of requests in the planned batch.

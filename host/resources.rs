@@ -9,6 +9,7 @@ use avsg_device::stage_two::Strategy;
 use crate::batch::Batch;
 use crate::buffer::{BufferConfig, DeviceBuffer};
 use crate::cpus::{allowed_cpus, check_cores};
+use crate::indexers::Indexers;
 use crate::pool::HostPool;
 use crate::{Error, Result, geometry};
 
@@ -29,7 +30,7 @@ pub enum MachineChoice {
 }
 
 /// The size and the rules of an engine.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Config {
     /// Geometry and rules of every table.
     pub params: Params,
@@ -42,6 +43,8 @@ pub struct Config {
     pub machine: MachineChoice,
     /// How Stage Two spreads misses over cores. Ascend devices take [`Strategy::Balanced`] only.
     pub strategy: Strategy,
+    /// The layers that share a table. Every state has a table for each indexer.
+    pub indexers: Indexers,
 }
 
 impl Config {
@@ -49,7 +52,24 @@ impl Config {
     /// balanced strategy.
     pub fn new(params: Params, states: usize) -> Self {
         let cores = allowed_cpus().len().max(1);
-        Self { params, states, cores, machine: MachineChoice::Auto, strategy: Strategy::Balanced }
+        Self {
+            params,
+            states,
+            cores,
+            machine: MachineChoice::Auto,
+            strategy: Strategy::Balanced,
+            indexers: Indexers::default(),
+        }
+    }
+
+    /// Returns the number of tables: one for each indexer and state.
+    pub fn tables(&self) -> usize {
+        self.indexers.count().saturating_mul(self.states)
+    }
+
+    /// Returns the number of a table. The tables of an indexer are adjacent.
+    pub(crate) fn table(&self, indexer: usize, state: usize) -> usize {
+        indexer * self.states + state
     }
 }
 
@@ -75,6 +95,7 @@ impl Resources {
             let limit = "it must be at least 1";
             return Err(Error::invalid("states", 0, limit, "pass your largest batch"));
         }
+        config.indexers.check(pool.layers())?;
         let page = params.page as usize;
         if pool.rows() < page {
             let limit = format!("a block is {page} rows");

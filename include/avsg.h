@@ -6,8 +6,8 @@
  *   avsg_pool_create      allocates host memory for every row of every layer
  *   avsg_engine_create    allocates the tables and the device buffer of one device, on that pool
  *   avsg_plan_create      allocates the outputs of a step
- *   each decode step:     avsg_engine_step, or avsg_engine_plan and then avsg_engine_transfer
- *                         for each layer; attention reads avsg_engine_buffer at the plan's slots;
+ *   each decode step:     avsg_engine_step, or avsg_engine_plan for each indexer and then
+ *                         avsg_engine_transfer for each of its layers; attention reads avsg_engine_buffer at the plan's slots;
  *                         avsg_engine_append writes the step's fresh rows to the pool
  *   avsg_..._destroy      in any order
  *
@@ -16,7 +16,8 @@
  *                batch, one token of a request with the ids that it selects
  *   id           the position of a token in its request's sequence
  *   fresh row    the row of a token of the current step, which is not in the pool yet
- *   state        the table and the S slots per layer that one resident request uses
+ *   indexer      the part of a model that selects the ids of one or more layers
+ *   state        the tables, one per indexer, and the S slots per layer that one resident request uses
  *   link         an entry of a table, which can point to a slot; an id is searched in up to R + 1 links
  *   lifetime     the value of a slot, which a hit sets and every step lowers by one; misses replace the
  *                slots of the smallest lifetimes
@@ -614,6 +615,16 @@ typedef struct avsg_engine_config {
    * Must be 0.
    */
   uint32_t reserved;
+  /**
+   * layer_indexer[l] is the indexer of layer l of the pool, numbered from 0 without a gap. The
+   * layers of one indexer share a table of each state and are served by one plan. NULL means one
+   * indexer for all layers.
+   */
+  const uint32_t *layer_indexer;
+  /**
+   * Elements of `layer_indexer`: the pool's layers, or 0 with NULL.
+   */
+  size_t layer_indexers;
 } avsg_engine_config;
 
 /**
@@ -707,6 +718,10 @@ typedef struct avsg_engine_info {
    * Bytes of the device buffer.
    */
   size_t buffer_bytes;
+  /**
+   * Indexers: the tables of each state.
+   */
+  size_t indexers;
 } avsg_engine_info;
 
 /**
@@ -958,6 +973,11 @@ typedef struct avsg_batch {
    * Elements from one request of `block_table` to the next.
    */
   size_t block_stride;
+  /**
+   * The indexer that selected the ids: a number of `avsg_engine_config.layer_indexer`, or 0 in an
+   * engine with one indexer. An append ignores it.
+   */
+  size_t indexer;
 } avsg_batch;
 
 /**
@@ -1175,7 +1195,7 @@ avsg_status avsg_engine_create(const struct avsg_engine_config *config,
 avsg_status avsg_engine_get_info(const struct avsg_engine *engine, struct avsg_engine_info *info);
 
 /**
- * Gives the table of one state as words: header, ids, lifetimes, links. It is meant for snapshots
+ * Gives the table of one state and indexer 0 as words: header, ids, lifetimes, links. It is meant for snapshots
  * and tests. The words are valid until the next call that takes the engine's handle as a non-const
  * pointer. On an Ascend device they are copied without waiting for the caller's streams:
  * synchronize those first.
@@ -1184,6 +1204,15 @@ avsg_status avsg_engine_table(struct avsg_engine *engine,
                               size_t state,
                               const int32_t **words,
                               size_t *count);
+
+/**
+ * Gives the table of one state and any indexer, as `avsg_engine_table` does.
+ */
+avsg_status avsg_engine_indexer_table(struct avsg_engine *engine,
+                                      size_t indexer,
+                                      size_t state,
+                                      const int32_t **words,
+                                      size_t *count);
 
 /**
  * Destroys an engine with its cores, tables and device buffer. Its plans are destroyed separately,
@@ -1315,6 +1344,17 @@ avsg_status avsg_engine_block_table(const struct avsg_engine *engine,
                                     int32_t *table,
                                     size_t stride,
                                     int32_t *lengths);
+
+/**
+ * Empties the slots of a state's ids from `first` to `end` - 1, because their rows in the pool were
+ * rewritten under a live request. The next plan that selects such an id copies its new row; other
+ * ids keep their slots. A plan that was made before keeps its slots: transfer it first. On an
+ * Ascend device the call waits for the work of all streams, none of which may be in a capture.
+ */
+avsg_status avsg_engine_invalidate(struct avsg_engine *engine,
+                                   size_t state,
+                                   size_t first,
+                                   size_t end);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -329,20 +329,20 @@ fn engine_configurations_out_of_range_are_refused() {
     let config = Config::new(params(), 1);
     let pool = || fixture::pool(1, 128, format());
     expect_error(
-        Engine::new(Config { states: 0, ..config }, pool()),
+        Engine::new(Config { states: 0, ..config.clone() }, pool()),
         &["states is 0", "at least 1"],
     );
     let huge =
         [(1 << 40, "device memory is"), (usize::MAX, "states is"), (usize::MAX / 8, "states is")];
     for (states, part) in huge {
-        let error = Engine::new(Config { states, ..config }, pool());
+        let error = Engine::new(Config { states, ..config.clone() }, pool());
         let Err(error) = error else { panic!("{states} states") };
         let text = error.to_string();
         assert!(text.contains(part) || text.contains("buffer geometry"), "{text}");
     }
     for cores in [0, 1025, usize::MAX] {
         let parts = [&format!("cores is {cores}")[..], "1..=1024"];
-        expect_error(Engine::new(Config { cores, ..config }, pool()), &parts);
+        expect_error(Engine::new(Config { cores, ..config.clone() }, pool()), &parts);
     }
 }
 

@@ -57,15 +57,18 @@ pub struct avsg_batch {
     pub block_table: avsg_i32s,
     /// Elements from one request of `block_table` to the next.
     pub block_stride: usize,
+    /// The indexer that selected the ids: a number of `avsg_engine_config.layer_indexer`, or 0 in an
+    /// engine with one indexer. An append ignores it.
+    pub indexer: usize,
 }
 
-// SAFETY: the struct is repr(C) with `size` first, and its fields are 18 words (asserted below)
+// SAFETY: the struct is repr(C) with `size` first, and its fields are 19 words (asserted below)
 // that may have any value.
 unsafe impl SizedStruct for avsg_batch {
     const NAME: &'static str = "avsg_batch";
     const FIRST_SIZE: usize = 144;
 }
-const _: () = assert!(size_of::<avsg_batch>() == 144);
+const _: () = assert!(size_of::<avsg_batch>() == 152);
 
 /// The fresh rows of a step. In each segment, row r of the batch is at r * (the segment's stride).
 /// The rule Streams states which memory they are in.
@@ -112,6 +115,7 @@ pub(crate) unsafe fn read_batch<'a>(batch: *const avsg_batch) -> Result<Batch<'a
         seq_len: array("seq_len", batch.seq_len)?,
         block_table: array("block_table", batch.block_table)?,
         block_stride: batch.block_stride,
+        indexer: batch.indexer,
     })
 }
 

@@ -11,8 +11,7 @@ use crate::sized::{self, SizedStruct};
 use crate::status::avsg_status::{AVSG_INVALID, AVSG_UNSUPPORTED};
 use crate::status::{Failure, Result};
 use avsg::cpus::{MAX_CORES, allowed_cpus};
-use avsg::engine::Config;
-use avsg::engine::MachineChoice;
+use avsg::engine::{Config, Indexers, MachineChoice};
 use avsg::geometry::frequency;
 
 /// The table that maps ids to slots.
@@ -131,9 +130,15 @@ pub struct avsg_engine_config {
     pub launches: u32,
     /// Must be 0.
     pub reserved: u32,
+    /// layer_indexer[l] is the indexer of layer l of the pool, numbered from 0 without a gap. The
+    /// layers of one indexer share a table of each state and are served by one plan. NULL means one
+    /// indexer for all layers.
+    pub layer_indexer: *const u32,
+    /// Elements of `layer_indexer`: the pool's layers, or 0 with NULL.
+    pub layer_indexers: usize,
 }
 
-// SAFETY: the struct is repr(C) with `size` first, has no padding (120 bytes, asserted below), and
+// SAFETY: the struct is repr(C) with `size` first, has no padding (136 bytes, asserted below), and
 // its fields are integers, pointers and a float.
 unsafe impl SizedStruct for avsg_engine_config {
     const NAME: &'static str = "avsg_engine_config";
@@ -186,7 +191,24 @@ impl avsg_engine_config {
         Ok(Params { table, lifetime, spread, retries, page: self.page, ..defaults })
     }
 
-    fn config(&self, on_cpu: bool) -> Result<Config> {
+    /// Returns the indexers of the layers, which the engine compares with the pool.
+    ///
+    /// # Safety
+    /// `layer_indexer` is NULL or valid for reads of `layer_indexers` elements.
+    unsafe fn indexers(&self) -> Result<Indexers> {
+        // SAFETY: the caller keeps the contract of this function (`# Safety`).
+        let given =
+            unsafe { sized::array("layer_indexer", self.layer_indexer, self.layer_indexers)? };
+        if given.is_empty() {
+            return Ok(Indexers::default());
+        }
+        let of_layer: Vec<usize> = given.iter().map(|&indexer| indexer as usize).collect();
+        Ok(Indexers::of_layers(&of_layer)?)
+    }
+
+    /// # Safety
+    /// As for [`Self::indexers`].
+    unsafe fn config(&self, on_cpu: bool) -> Result<Config> {
         if self.launches > 2 {
             return unknown_constant(
                 "launches",
@@ -219,7 +241,10 @@ impl avsg_engine_config {
             0 => MAX_CORES,
             n => n as usize,
         };
-        Ok(Config { params: self.params()?, states: self.states, cores, machine, strategy })
+        // SAFETY: the caller keeps the contract of this function (`# Safety`).
+        let indexers = unsafe { self.indexers()? };
+        let params = self.params()?;
+        Ok(Config { cores, machine, strategy, indexers, ..Config::new(params, self.states) })
     }
 }
 
@@ -292,14 +317,15 @@ unsafe fn device(config: &avsg_engine_config) -> Result<Device> {
 /// Reads the configuration of an engine, and its device.
 ///
 /// # Safety
-/// `config` is NULL or valid for reads of the number of bytes in its `size`, and its strings are
-/// NULL or NUL-terminated.
+/// `config` is NULL or valid for reads of the number of bytes in its `size`, its strings are NULL or
+/// NUL-terminated, and its arrays are NULL or valid for reads of their lengths.
 pub(crate) unsafe fn engine_config(config: *const avsg_engine_config) -> Result<(Config, Device)> {
     // SAFETY: the caller keeps the contract of this function (`# Safety`).
     let config = unsafe { sized::read(config)? };
     // SAFETY: the caller keeps the contract of this function (`# Safety`).
     let device = unsafe { device(&config)? };
-    Ok((config.config(matches!(device, Device::Cpu))?, device))
+    // SAFETY: the caller keeps the contract of this function (`# Safety`).
+    Ok((unsafe { config.config(matches!(device, Device::Cpu))? }, device))
 }
 
-const _: () = assert!(size_of::<avsg_engine_config>() == 120);
+const _: () = assert!(size_of::<avsg_engine_config>() == 136);

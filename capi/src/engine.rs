@@ -94,15 +94,17 @@ pub struct avsg_engine_info {
     pub layers: usize,
     /// Bytes of the device buffer.
     pub buffer_bytes: usize,
+    /// Indexers: the tables of each state.
+    pub indexers: usize,
 }
 
-// SAFETY: the struct is repr(C) with `size` first, has no padding (152 bytes, asserted below), and
+// SAFETY: the struct is repr(C) with `size` first, has no padding (160 bytes, asserted below), and
 // its fields are integers.
 unsafe impl SizedStruct for avsg_engine_info {
     const NAME: &'static str = "avsg_engine_info";
     const FIRST_SIZE: usize = 152;
 }
-const _: () = assert!(size_of::<avsg_engine_info>() == 152);
+const _: () = assert!(size_of::<avsg_engine_info>() == 160);
 
 /// Formats a value as a NUL-terminated string of at most N bytes; the rest is cut off.
 fn c_text<const N: usize>(value: impl Display) -> [c_char; N] {
@@ -126,7 +128,7 @@ fn c_text<const N: usize>(value: impl Display) -> [c_char; N] {
 }
 
 fn engine_info(engine: &Engine) -> avsg_engine_info {
-    let Config { params, states, cores, .. } = *engine.config();
+    let Config { params, states, cores, ref indexers, .. } = *engine.config();
     avsg_engine_info {
         size: 0,
         device: c_text(engine.device()),
@@ -148,6 +150,7 @@ fn engine_info(engine: &Engine) -> avsg_engine_info {
         states,
         layers: engine.pool().layers(),
         buffer_bytes: engine.buffer().bytes(),
+        indexers: indexers.count(),
     }
 }
 
@@ -167,13 +170,14 @@ pub unsafe extern "C" fn avsg_engine_bytes(
         let ((config, device), pool) = unsafe { (engine_config(config)?, pool_config(pool)?) };
         // SAFETY: the caller keeps the contract of this function (`# Safety`).
         let out = unsafe { OutStruct::new(memory)? };
+        config.indexers.check(pool.layers)?;
         let slots = config.params.slots as usize;
         let (states, layers, format) = (config.states, pool.layers, pool.format);
         let shape = BufferConfig { states, layers, slots, format };
         let (buffer, mut tables) = Engine::bytes_needed(&config, &shape)?;
         if matches!(device, Device::Ascend(_)) {
             // The working memory of an Ascend device is its cores' own.
-            tables = states.saturating_mul(4 * table_words(&config.params));
+            tables = config.tables().saturating_mul(4 * table_words(&config.params));
         }
         out.write(avsg_engine_memory { size: 0, buffer, tables });
         Ok(())
@@ -262,7 +266,7 @@ pub unsafe extern "C" fn avsg_engine_get_info(
     })
 }
 
-/// Gives the table of one state as words: header, ids, lifetimes, links. It is meant for snapshots
+/// Gives the table of one state and indexer 0 as words: header, ids, lifetimes, links. It is meant for snapshots
 /// and tests. The words are valid until the next call that takes the engine's handle as a non-const
 /// pointer. On an Ascend device they are copied without waiting for the caller's streams:
 /// synchronize those first.
@@ -282,6 +286,30 @@ pub unsafe extern "C" fn avsg_engine_table(
             unsafe { (OutPtr::new("words", words, ptr::null())?, OutPtr::new("count", count, 0)?) };
         let mut engine = handle::exclusive::<Engine>(engine)?;
         let table = engine.read_table(state)?;
+        at.write(table.as_ptr());
+        len.write(table.len());
+        Ok(())
+    })
+}
+
+/// Gives the table of one state and any indexer, as `avsg_engine_table` does.
+///
+/// # Safety
+/// The pointers keep the rule Pointers.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn avsg_engine_indexer_table(
+    engine: *mut avsg_engine,
+    indexer: usize,
+    state: usize,
+    words: *mut *const i32,
+    count: *mut usize,
+) -> avsg_status {
+    enter(|| {
+        // SAFETY: the caller keeps the contract of this function (`# Safety`).
+        let (at, len) =
+            unsafe { (OutPtr::new("words", words, ptr::null())?, OutPtr::new("count", count, 0)?) };
+        let mut engine = handle::exclusive::<Engine>(engine)?;
+        let table = engine.read_indexer_table(indexer, state)?;
         at.write(table.as_ptr());
         len.write(table.len());
         Ok(())

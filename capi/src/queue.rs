@@ -55,6 +55,7 @@ unsafe fn read_device_batch(batch: *const avsg_batch) -> Result<DeviceBatch> {
         seq_len: array("seq_len", batch.seq_len)?,
         block_table: array("block_table", batch.block_table)?,
         block_stride: batch.block_stride,
+        indexer: batch.indexer,
     })
 }
 

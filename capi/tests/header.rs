@@ -13,7 +13,7 @@ fn root() -> PathBuf {
 }
 
 /// The modules of `capi/src` in the order of their declarations in the header.
-const SOURCES: [&str; 11] = [
+const SOURCES: [&str; 12] = [
     "version",
     "status",
     "pool_config",
@@ -25,6 +25,7 @@ const SOURCES: [&str; 11] = [
     "arrays",
     "plan",
     "step",
+    "state",
 ];
 
 /// Generates the header.

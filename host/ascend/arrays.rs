@@ -158,6 +158,7 @@ impl Arrays {
             seq_len: self.at(p.seq),
             block_table,
             block_stride: entries,
+            indexer: batch.indexer,
         })
     }
 
@@ -204,6 +205,7 @@ impl Arrays {
             ids_stride: self.k,
             cu_q: self.at(p.cu_q),
             state: self.at(p.state),
+            indexer: plan.indexer,
             ..QueuedBatch::default()
         }
     }

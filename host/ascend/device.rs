@@ -109,7 +109,7 @@ impl Ascend {
         launch::check(&config, &pool)?;
         let kernels = Kernels::load(options, params)?;
         let words = table_words(params);
-        let bytes = words.checked_mul(4 * config.states).ok_or_else(|| {
+        let bytes = config.tables().checked_mul(4 * words).ok_or_else(|| {
             let limit = "the tables must fit the address space";
             Error::invalid("states", config.states, limit, "ask for fewer states")
         })?;
@@ -351,14 +351,40 @@ impl Device for Ascend {
         done
     }
 
-    fn read_table(&mut self, resources: &Resources, state: usize) -> Result<&[i32]> {
+    fn read_table(&mut self, resources: &Resources, table: usize) -> Result<&[i32]> {
         let bytes = 4 * table_words(&resources.config.params);
         let mut read = vec![0; bytes];
-        self.launcher.tables.read(state * bytes, &mut read)?;
+        self.launcher.tables.read(table * bytes, &mut read)?;
         for (word, bytes) in self.table.iter_mut().zip(read.as_chunks::<4>().0) {
             *word = i32::from_ne_bytes(*bytes);
         }
         Ok(&self.table)
+    }
+
+    fn edit_table(
+        &mut self,
+        resources: &Resources,
+        table: usize,
+        edit: &mut dyn FnMut(&mut [i32]) -> bool,
+    ) -> Result<()> {
+        match self.health {
+            Health::Good => {}
+            // The next plan empties every table.
+            Health::NeedsReset => return Ok(()),
+            Health::Lost => return Err(lost()),
+        }
+        // Callers' streams may use the table, too.
+        self.context().synchronize(self.timeout)?;
+        self.read_table(resources, table)?;
+        if !edit(&mut self.table) {
+            return Ok(());
+        }
+        let bytes: Vec<u8> = self.table.iter().flat_map(|word| word.to_ne_bytes()).collect();
+        let written = self.launcher.tables.write(table * bytes.len(), &bytes);
+        if written.is_err() {
+            self.health = Health::NeedsReset;
+        }
+        written
     }
 
     fn epoch(&self) -> u64 {

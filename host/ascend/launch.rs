@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use avsg_device::kernels::{Arg, KernelName, MAX_ARGS};
+use avsg_device::memory::table_words;
 use avsg_device::params::Params;
 use avsg_device::tiling::{Fault, HALF_BYTES, Launch, MAX_CHUNKS, MAX_SEGMENTS, Segment, Tiling};
 
@@ -18,10 +19,16 @@ use crate::{Error, Result};
 pub(super) fn check(config: &Config, pool: &HostPool) -> Result<()> {
     let k = config.params.k as usize;
     let smallest = QueuedBatch { requests: 1, rows: 1, k, ids_stride: k, ..Default::default() };
-    tiling(config, pool, &smallest, config.cores).map(drop)
+    tiling(config, pool, &smallest, config.cores, config.tables()).map(drop)
 }
 
-fn tiling(config: &Config, pool: &HostPool, batch: &QueuedBatch, cores: usize) -> Result<Tiling> {
+fn tiling(
+    config: &Config,
+    pool: &HostPool,
+    batch: &QueuedBatch,
+    cores: usize,
+    states: usize,
+) -> Result<Tiling> {
     let params = &config.params;
     let word = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
     let mut segments = heapless::Vec::<Segment, { crate::rows::MAX_SEGMENTS }>::new();
@@ -45,7 +52,7 @@ fn tiling(config: &Config, pool: &HostPool, batch: &QueuedBatch, cores: usize) -
         ids_stride: word(batch.ids_stride),
         block_stride: word(batch.block_stride),
         pool_units: word(pool.rows() / (params.page as usize).max(1)),
-        states: word(config.states),
+        states: word(states),
         cores: word(cores),
         copy_cores: word(cores),
         segments: &segments,
@@ -157,7 +164,10 @@ impl Launcher {
         let limit = unsafe { self.context.stream_vector_cores(stream)? };
         let most = resources.config.cores;
         let cores = limit.map_or(most, |limit| limit.min(most));
-        let tiling = tiling(&resources.config, &resources.pool, &step.batch, cores)?;
+        // A reset empties the tables of all indexers; other kernels see those of one.
+        let config = &resources.config;
+        let states = if kernel == KernelName::Reset { config.tables() } else { config.states };
+        let tiling = tiling(config, &resources.pool, &step.batch, cores, states)?;
         let mut addresses = heapless::Vec::<u64, MAX_ARGS>::new();
         for &arg in kernel.args() {
             // This cannot fail: the vector has room for the most arguments of a kernel, the
@@ -193,7 +203,11 @@ impl Launcher {
             Arg::StableLen => b.stable_len,
             Arg::SeqLen => b.seq_len,
             Arg::BlockTable => b.block_table,
-            Arg::Tables => self.tables.address(),
+            Arg::Tables => {
+                let config = &resources.config;
+                let first = config.table(b.indexer, 0) * table_words(&config.params);
+                self.tables.address() + 4 * first as u64
+            }
             Arg::Rules => self.rules.as_ref().map_or(0, |rules| rules.address()),
             Arg::HostChunks => {
                 let chunks = |i| resources.pool.chunking(i).map_or(0, |(_, chunks)| chunks);

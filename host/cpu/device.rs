@@ -33,9 +33,18 @@ fn worker_words(params: &Params) -> usize {
 }
 
 /// Returns the bytes of `words` words in whole 2 MiB pages, so that a table's random accesses miss
-/// no TLB entry where the kernel grants hugepages.
-fn hugepage_bytes(words: usize) -> usize {
-    (4 * words).next_multiple_of(MIB2)
+/// no TLB entry where the kernel grants hugepages; `None` on overflow.
+fn hugepage_bytes(words: usize) -> Option<usize> {
+    words.checked_mul(4)?.checked_next_multiple_of(MIB2)
+}
+
+/// Maps `words` words of zero in whole 2 MiB pages.
+fn map_words(what: &str, words: usize) -> Result<Mapping> {
+    let bytes = hugepage_bytes(words).ok_or_else(|| {
+        let limit = "it must fit the address space";
+        Error::invalid("words of an engine", words, limit, "ask for fewer states")
+    })?;
+    Mapping::anonymous(what, bytes)
 }
 
 pub(crate) struct Cpu {
@@ -64,8 +73,8 @@ impl Engine {
         Ok(Self::from_parts(resources, Box::new(device)))
     }
 
-    /// Returns the bytes of device memory that an engine takes: (slots, tables and working
-    /// columns).
+    /// Returns the bytes of device memory that an engine on the CPU allocates: (slots, tables of all
+    /// indexers and working columns).
     ///
     /// # Errors
     /// If the geometry is invalid, or its sizes overflow.
@@ -78,15 +87,14 @@ impl Cpu {
     pub fn bytes_needed(config: &Config, buffer: &BufferConfig) -> Result<(usize, usize)> {
         geometry::check(&config.params)?;
         let workers = config.cores.min(allowed_cpus().len().max(1));
-        let words = table_words(&config.params)
-            .checked_mul(config.states)
-            .and_then(|t| t.checked_add(worker_words(&config.params) * workers))
-            .and_then(|w| w.checked_mul(4));
-        let words = words.ok_or_else(|| {
+        let tables = table_words(&config.params).checked_mul(config.tables());
+        let work = worker_words(&config.params).checked_mul(workers);
+        let bytes = tables.and_then(hugepage_bytes).zip(work.and_then(hugepage_bytes));
+        let bytes = bytes.and_then(|(tables, work)| tables.checked_add(work)).ok_or_else(|| {
             let limit = "the tables must fit the address space";
             Error::invalid("states", config.states, limit, "ask for fewer states")
         })?;
-        Ok((DeviceBuffer::bytes_needed(buffer)?, words))
+        Ok((DeviceBuffer::bytes_needed(buffer)?, bytes))
     }
 
     pub fn new(config: Config, pool: Arc<HostPool>) -> Result<(Resources, Self)> {
@@ -98,19 +106,13 @@ impl Cpu {
         let cores = Cores {
             machine: Machine::find(config.machine, params)?,
             copier: Copier::measure(pool.format().bytes(), workers),
-            tables: Mapping::anonymous(
-                "tables",
-                hugepage_bytes(table_words(params) * config.states),
-            )?,
-            work: Mapping::anonymous(
-                "working columns",
-                hugepage_bytes(worker_words(params) * workers),
-            )?,
+            tables: map_words("tables", table_words(params) * config.tables())?,
+            work: map_words("working columns", worker_words(params) * workers)?,
         };
         let workers = WorkerPool::new(config.cores)?;
-        for state in 0..config.states {
-            // SAFETY: `state` is in range, and no other thread has access to the new device.
-            clear_state(params, unsafe { cores.table(params, state) });
+        for table in 0..config.tables() {
+            // SAFETY: `table` is in range, and no other thread has access to the new device.
+            clear_state(params, unsafe { cores.table(params, table) });
         }
         Ok((Resources::new(config, pool, DeviceBuffer::new(&buffer)?), Self { cores, workers }))
     }
@@ -120,15 +122,15 @@ impl Cores {
     /// Returns the words of one table.
     ///
     /// # Safety
-    /// `state` is below the number of states, and nothing else accesses this table while the result
+    /// `table` is below the number of tables, and nothing else accesses this table while the result
     /// is in use.
     #[expect(clippy::mut_from_ref, reason = "the contract is exclusive use of this one table")]
-    unsafe fn table(&self, params: &Params, state: usize) -> &mut [i32] {
+    unsafe fn table(&self, params: &Params, table: usize) -> &mut [i32] {
         let n = table_words(params);
         let at = self.tables.ptr().cast::<i32>();
-        // SAFETY: the mapping holds `states` tables, is zeroed and begins on a page; the caller
-        // keeps `state` in range and the access exclusive (`# Safety`).
-        unsafe { core::slice::from_raw_parts_mut(at.add(state * n), n) }
+        // SAFETY: the mapping holds all tables, is zeroed and begins on a page; the caller keeps
+        // `table` in range and the access exclusive (`# Safety`).
+        unsafe { core::slice::from_raw_parts_mut(at.add(table * n), n) }
     }
 
     /// Runs Stage One on one worker, which takes requests from `next` until none is left.
@@ -185,8 +187,9 @@ impl Cores {
         };
         self.machine.run(StageOne {
             params,
-            // SAFETY: the engine checked that `state` is in range and named once in the batch.
-            state: unsafe { self.table(params, state) },
+            // SAFETY: the engine checked that the indexer and `state` are in range, and that `state`
+            // is named once in the batch.
+            state: unsafe { self.table(params, resources.config.table(batch.indexer, state)) },
             work,
             tokens,
             k: batch.k,
@@ -248,10 +251,22 @@ impl Device for Cpu {
         Ok(())
     }
 
-    fn read_table(&mut self, resources: &Resources, state: usize) -> Result<&[i32]> {
+    fn read_table(&mut self, resources: &Resources, table: usize) -> Result<&[i32]> {
         // SAFETY: no launch runs, because this method has `&mut self`, and the engine checked the
-        // state.
-        Ok(unsafe { self.cores.table(&resources.config.params, state) })
+        // table's number.
+        Ok(unsafe { self.cores.table(&resources.config.params, table) })
+    }
+
+    fn edit_table(
+        &mut self,
+        resources: &Resources,
+        table: usize,
+        edit: &mut dyn FnMut(&mut [i32]) -> bool,
+    ) -> Result<()> {
+        // SAFETY: no launch runs, because this method has `&mut self`, and the engine checked the
+        // table's number.
+        edit(unsafe { self.cores.table(&resources.config.params, table) });
+        Ok(())
     }
 
     fn name(&self) -> &'static str {

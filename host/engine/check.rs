@@ -35,6 +35,7 @@ pub(super) fn batch(
         return invalid("plan", "foreign", limit, "make it with this engine's new_plan");
     }
     let (requests, rows) = (batch.state.len(), batch.cu_q[batch.state.len()] as usize);
+    rows::index("indexer", batch.indexer, resources.config.indexers.count())?;
     if requests > plan.max_requests {
         let limit = format!("the plan holds {}", plan.max_requests);
         return invalid("requests", requests, limit, "make a larger plan");
@@ -154,6 +155,17 @@ pub(super) fn plan(resources: &Resources, plan: &Plan) -> Result<()> {
         return invalid("plan", "empty", limit, "plan one first");
     }
     Ok(())
+}
+
+/// Checks that an existing layer belongs to the indexer of a plan.
+pub(super) fn indexer(resources: &Resources, layer: usize, planned: usize) -> Result<()> {
+    let indexer = resources.config.indexers.of(layer);
+    if indexer == planned {
+        return Ok(());
+    }
+    let limit =
+        format!("its ids come from indexer {indexer}, and the plan is of indexer {planned}");
+    invalid("layer", layer, limit, "plan once per indexer, transfer per layer")
 }
 
 /// Checks a layer and the fresh rows of a batch of `batch_rows` rows; `needed` refuses their

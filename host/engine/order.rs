@@ -5,7 +5,8 @@
 //! transfer after that of a newer plan would overwrite rows that the table lists; a transfer
 //! without that of an older plan would return slots that were never filled. The plan itself shows
 //! neither, so both are refused here. Layers are independent: plan t + 1 may be made, and
-//! transferred to layers that hold plan t, before other layers hold plan t.
+//! transferred to layers that hold plan t, before other layers hold plan t. So are indexers, each of
+//! which has tables and layers of its own.
 //!
 //! The host does not see the states that a caller's stream plans, so that order is up to the
 //! caller.
@@ -28,18 +29,21 @@ pub(super) struct Order {
     /// The device's epoch when `latest` was last valid; a failure raises it and leaves every table
     /// cold.
     epoch: u64,
+    /// `[indexers, states]`, the last plan of each table.
     latest: Box<[Latest]>,
     /// `[layers, states]`, the number of the last plan whose rows were transferred.
     holds: Box<[u64]>,
+    states: usize,
 }
 
 impl Order {
-    pub fn new(states: usize, layers: usize) -> Self {
+    pub fn new(states: usize, indexers: usize, layers: usize) -> Self {
         Self {
             plans: 0,
             epoch: 0,
-            latest: vec![Latest::default(); states].into(),
+            latest: vec![Latest::default(); indexers * states].into(),
             holds: vec![0; states * layers].into(),
+            states,
         }
     }
 
@@ -51,7 +55,7 @@ impl Order {
         }
     }
 
-    /// Forgets the last plan of every state, because a caller's stream plans states that the host
+    /// Forgets the last plan of every table, because a caller's stream plans states that the host
     /// does not see.
     pub fn forget(&mut self) {
         self.epoch = u64::MAX;
@@ -60,14 +64,13 @@ impl Order {
     /// Returns the number of the plan whose rows a layer must hold before this request's next plan
     /// is transferred; 0 if the state starts cold.
     fn required(&self, batch: &Batch<'_>, request: usize) -> u64 {
-        let latest = usize::try_from(batch.state[request]).map(|state| self.latest[state]);
-        latest.map_or(0, |latest| {
-            if latest.generation == batch.generation[request] { latest.number } else { 0 }
-        })
+        let Ok(state) = usize::try_from(batch.state[request]) else { return 0 };
+        let latest = self.latest[batch.indexer * self.states + state];
+        if latest.generation == batch.generation[request] { latest.number } else { 0 }
     }
 
     fn holds(&self, layer: usize, state: usize) -> u64 {
-        self.holds[layer * self.latest.len() + state]
+        self.holds[layer * self.states + state]
     }
 
     /// Checks that a batch may be transferred to a layer as soon as it is planned.
@@ -90,7 +93,8 @@ impl Order {
             let Ok(state) = usize::try_from(state) else { continue };
             plan.required[request] = self.required(batch, request);
             let number = if plan.missed(request) { plan.number } else { plan.required[request] };
-            self.latest[state] = Latest { number, generation: batch.generation[request] };
+            self.latest[batch.indexer * self.states + state] =
+                Latest { number, generation: batch.generation[request] };
         }
     }
 
@@ -114,7 +118,7 @@ impl Order {
         for (request, &state) in plan.state[..plan.requests].iter().enumerate() {
             let Ok(state) = usize::try_from(state) else { continue };
             if plan.missed(request) {
-                self.holds[layer * self.latest.len() + state] = plan.number;
+                self.holds[layer * self.states + state] = plan.number;
             }
         }
     }
@@ -128,6 +132,7 @@ fn too_old(number: u64, layer: usize, state: usize, holds: u64) -> Error {
 
 fn missing(number: u64, layer: usize, state: usize, required: u64) -> Error {
     let limit = format!("layer {layer} lacks the rows of plan {required} for state {state}");
-    let remedy = "transfer that one first, or give the request a new generation";
+    let remedy = "plan once per indexer, transfer per layer: transfer that one first, or give the \
+                  request a new generation";
     Error::invalid("plan number", number, limit, remedy)
 }

@@ -51,8 +51,8 @@ impl Engine {
     ///   states nor replays.
     ///
     /// # Errors
-    /// If the plan was not planned in a stream, there is no such layer, the fresh rows are too
-    /// short, or a call of the runtime fails.
+    /// If the plan was not planned in a stream, there is no such layer, the layer belongs to another
+    /// indexer, the fresh rows are too short, or a call of the runtime fails.
     pub unsafe fn enqueue_transfer(
         &mut self,
         plan: &Plan,
@@ -71,6 +71,7 @@ impl Engine {
         };
         let out = outputs(&self.resources, plan, &batch)?;
         let fresh = fresh_rows(&self.resources, fresh, layer, batch.rows)?;
+        check::indexer(&self.resources, layer, batch.indexer)?;
         let step = QueuedStep { kind: CallKind::Transfer, batch, out, layer, fresh };
         // SAFETY: the caller keeps the contract of this function (`# Safety`).
         unsafe { self.device.enqueue(&self.resources, &step, stream) }
@@ -133,6 +134,10 @@ impl Engine {
     ) -> Result<QueuedStep> {
         let batch = with_ids(&self.resources, batch)?;
         let fresh = fresh_rows(&self.resources, fresh, layer, batch.rows)?;
+        rows::index("indexer", batch.indexer, self.resources.config.indexers.count())?;
+        if kind == CallKind::PlanAndTransfer {
+            check::indexer(&self.resources, layer, batch.indexer)?;
+        }
         let out = outputs(&self.resources, plan, &batch)?;
         Ok(QueuedStep { kind, batch, out, layer, fresh })
     }
@@ -206,6 +211,7 @@ fn requests(resources: &Resources, batch: &DeviceBatch) -> Result<QueuedBatch> {
         seq_len: address(["seq_len", "seq_len length"], batch.seq_len, requests)?,
         block_table: address(["block_table", "block_table length"], batch.block_table, blocks)?,
         block_stride,
+        indexer: batch.indexer,
         ..QueuedBatch::default()
     })
 }

@@ -6,6 +6,8 @@ mod embedded_kernels;
 mod engine_pair;
 mod faults;
 mod harness;
+mod indexers;
+mod invalidate;
 mod plan_order;
 mod prerequisites;
 mod queued_faults;

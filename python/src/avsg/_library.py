@@ -37,6 +37,8 @@ SIGNATURES = {
     "engine_create": (_OUT, _HANDLE, _OUT),
     "engine_get_info": (_HANDLE, _OUT),
     "engine_table": (_HANDLE, _SIZE, _OUT, _OUT),
+    "engine_indexer_table": (_HANDLE, _SIZE, _SIZE, _OUT, _OUT),
+    "engine_invalidate": (_HANDLE, _SIZE, _SIZE, _SIZE),
     "engine_destroy": (_HANDLE,),
     "engine_buffer": (_HANDLE, _SIZE, _SIZE, _OUT),
     "plan_create": (_HANDLE, _SIZE, _SIZE, _OUT),

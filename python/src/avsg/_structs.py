@@ -78,6 +78,8 @@ class EngineConfig(SizedStruct):
         *fields(c.c_char_p, "kernels", "runtime"),
         ("device_id", c.c_int32),
         *fields(c.c_uint32, "timeout_ms", "launches", "reserved"),
+        ("layer_indexer", c.c_void_p),
+        ("layer_indexers", c.c_size_t),
     ]
 
 
@@ -96,7 +98,7 @@ class EngineInfo(SizedStruct):
         *fields(c.c_uint32, "k", "tokens", "slots"),
         *fields(c.c_int32, "table", "lifetime", "life"),
         *fields(c.c_uint32, "spread", "retries", "page", "cores"),
-        *fields(c.c_size_t, "states", "layers", "buffer_bytes"),
+        *fields(c.c_size_t, "states", "layers", "buffer_bytes", "indexers"),
     ]
 
 
@@ -145,7 +147,7 @@ class Batch(SizedStruct):
         ("ids", I32s),
         *fields(c.c_size_t, "ids_stride", "k"),
         *fields(I32s, "cu_q", "state", "generation", "stable_len", "seq_len", "block_table"),
-        ("block_stride", c.c_size_t),
+        *fields(c.c_size_t, "block_stride", "indexer"),
     ]
 
 

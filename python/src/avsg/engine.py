@@ -40,6 +40,7 @@ class EngineInfo(NamedTuple):
     states: int
     layers: int
     buffer_bytes: int
+    indexers: int
 
 
 class EngineMemory(NamedTuple):
@@ -54,7 +55,9 @@ def engine_config(k: int, slots: int, tokens: int = 1, states: int = 1, **option
 
     `options` are the other fields of avsg_engine_config; 0 is their default.
     """
-    names = {field[0] for field in _structs.EngineConfig._fields_} - {"reserved"}
+    # An engine of this package has one indexer.
+    absent = {"reserved", "layer_indexer", "layer_indexers"}
+    names = {field[0] for field in _structs.EngineConfig._fields_} - absent
     config = _structs.EngineConfig(k=k, slots=slots, tokens=tokens, states=states)
     for name, value in options.items():
         field = "lambda_" if name == "decay" else name

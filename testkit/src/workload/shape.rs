@@ -2,8 +2,7 @@
 
 use avsg::device::params::{Lifetime, Params};
 use avsg::device::stage_two::Strategy;
-use avsg::engine::MachineChoice;
-use avsg::engine::{Config, Engine};
+use avsg::engine::{Config, Engine, Indexers, MachineChoice};
 use avsg::geometry::frequency;
 use avsg::pool::{HostPool, Pages, PoolConfig};
 use avsg::rows::{RowFormat, Segment};
@@ -104,6 +103,7 @@ impl Shape {
             cores: 1 + usize::from(self.cores) % 7,
             machine: choice,
             strategy: strategies[usize::from(self.strategy) % 3],
+            indexers: Indexers::default(),
         }
     }
 

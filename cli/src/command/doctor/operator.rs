@@ -56,6 +56,7 @@ pub fn rewritten_row(harness: &Harness) -> Result<bool> {
             seq_len: &[rows],
             block_table: &[],
             block_stride: 0,
+            indexer: 0,
         };
         engine.step(&batch, &mut plan, 0, None)?;
         for (&id, &slot) in ids.iter().zip(plan.slots(0)) {

@@ -15,6 +15,7 @@ mod options;
 mod pool;
 #[cfg(feature = "ascend-sim")]
 pub mod simulated;
+mod slots;
 
 pub use options::AscendOptions;
 pub use pool::{RegisteredPool, WeakRegisteredPool};

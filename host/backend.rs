@@ -41,6 +41,16 @@ pub(crate) trait Device: Send + Sync {
         edit: &mut dyn FnMut(&mut [i32]) -> bool,
     ) -> Result<()>;
 
+    /// Copies the slots of one layer that `ids`, the ids of a table, lists from one state to another,
+    /// and waits.
+    fn copy_slots(
+        &mut self,
+        resources: &Resources,
+        layer: usize,
+        states: [usize; 2],
+        ids: &[i32],
+    ) -> Result<()>;
+
     /// Returns the epoch of the next plan, which a failure that leaves every table cold raises.
     fn epoch(&self) -> u64 {
         0

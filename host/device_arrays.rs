@@ -42,6 +42,9 @@ pub struct DeviceBatch {
     pub block_stride: usize,
     /// The indexer that selected the ids, as in [`crate::engine::Batch::indexer`].
     pub indexer: usize,
+    /// The most rows that `cu_q` may count in an append. 0 means those that `ids` has room for, or
+    /// N_q per request without ids. A plan ignores it.
+    pub rows: usize,
 }
 
 /// One segment of the fresh rows in device memory, with the stride of the row format.

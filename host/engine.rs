@@ -33,6 +33,7 @@ pub use crate::device_arrays::{
 };
 pub use crate::indexers::Indexers;
 pub use crate::resources::{Config, MachineChoice};
+pub use state::Load;
 
 /// The operator on one device. [`Engine::new`] makes one on the CPU and [`Engine::on_ascend`] one
 /// on an Ascend device.
@@ -134,6 +135,7 @@ impl Engine {
         check::plan(&self.resources, plan)?;
         check::fresh(&self.resources, layer, plan.rows(), fresh, plan.fresh)?;
         check::indexer(&self.resources, layer, plan.indexer)?;
+        check::blocks(&self.resources, &plan.state[..plan.requests])?;
         self.order.check(plan, layer)?;
         let step = Step::Transfer(Layer { number: layer, fresh });
         self.device.run(&self.resources, &step, plan)?;
@@ -170,6 +172,10 @@ impl Engine {
     /// Writes this step's fresh rows to one layer of the host pool: token g of a request becomes
     /// the row of id `stable_len` + g.
     ///
+    /// A request may have any number of rows here, not only N_q, which writes the rows of a prefill or
+    /// of a restore: `stable_len` is the id of its first row, and its state is any that no other
+    /// request of the batch names.
+    ///
     /// Call it after the layer's transfer and before the next batch is planned. Requests without a
     /// state or with a `stable_len` of -1 are skipped, and so are rows whose id is not below
     /// `seq_len`.
@@ -179,11 +185,16 @@ impl Engine {
     /// written then. If an Ascend call fails, rows may be missing: call it again before any other
     /// call.
     pub fn append(&mut self, batch: &Batch<'_>, layer: usize, fresh: &Fresh<'_>) -> Result<()> {
-        check::shape(&self.resources, &mut self.named, batch)?;
+        check::shape(&self.resources, &mut self.named, batch, i32::MAX as u32)?;
         check::fresh(&self.resources, layer, batch.rows(), Some(fresh), true)?;
         check::writer(&self.resources)?;
         self.resources.check_append_rows(batch)?;
         let layer = Layer { number: layer, fresh: Some(fresh) };
+        let most = self.resources.config.params.tokens as i32;
+        if batch.cu_q.windows(2).any(|pair| pair[1] - pair[0] > most) {
+            // A device would need as much memory for the rows as the pool has.
+            return self.resources.write_rows(batch, layer);
+        }
         self.device.append(&self.resources, batch, layer)
     }
 

@@ -190,7 +190,9 @@ impl Plan {
         self.cu_q[self.requests] as usize
     }
 
-    /// Returns the slots of a row's ids, K of them; -1 for padding.
+    /// Returns the slots of a row's ids, K of them; -1 for padding. With
+    /// [`Config::slot_base`](crate::engine::Config::slot_base) they are indices among the slots of
+    /// all states.
     ///
     /// # Panics
     /// If `row` is not below the number of rows.

@@ -6,10 +6,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use avsg_device::params::Params;
 use avsg_device::stage_two::Strategy;
 
-use crate::batch::Batch;
-use crate::buffer::{BufferConfig, DeviceBuffer};
+use crate::batch::{Batch, Layer};
+use crate::buffer::{BufferConfig, CallerBuffer, DeviceBuffer};
 use crate::cpus::{allowed_cpus, check_cores};
 use crate::indexers::Indexers;
+use crate::plan::Plan;
 use crate::pool::HostPool;
 use crate::{Error, Result, geometry};
 
@@ -45,6 +46,11 @@ pub struct Config {
     pub strategy: Strategy,
     /// The layers that share a table. Every state has a table for each indexer.
     pub indexers: Indexers,
+    /// The caller's memory for the slots; `None` lets the engine allocate them.
+    pub buffer: Option<CallerBuffer>,
+    /// Makes the slots in [`Plan::slots`](crate::plan::Plan::slots) indices among the slots of all
+    /// states: this number plus [`DeviceBuffer::index`]. The slots of miss lists do not change.
+    pub slot_base: Option<i32>,
 }
 
 impl Config {
@@ -59,6 +65,8 @@ impl Config {
             machine: MachineChoice::Auto,
             strategy: Strategy::Balanced,
             indexers: Indexers::default(),
+            buffer: None,
+            slot_base: None,
         }
     }
 
@@ -105,16 +113,50 @@ impl Resources {
             let limit = format!("kernels count rows up to {}", i32::MAX);
             return Err(Error::invalid("pool rows", pool.rows(), limit, "split the pool"));
         }
-        Ok(BufferConfig {
+        let buffer = BufferConfig {
             states: config.states,
             layers: pool.layers(),
             slots: params.slots as usize,
             format: pool.format().clone(),
-        })
+        };
+        if let Some(caller) = &config.buffer {
+            caller.check((buffer.states, buffer.layers, buffer.slots), &buffer.format)?;
+        }
+        if let Some(base) = config.slot_base {
+            let table = config.buffer.as_ref().and_then(CallerBuffer::table);
+            let indices = table.map_or(buffer.states.saturating_mul(buffer.slots), |t| t.indices());
+            let end = usize::try_from(base).ok().and_then(|base| base.checked_add(indices));
+            if end.is_none_or(|end| end > i32::MAX as usize) {
+                let limit =
+                    format!("it must be 0 or more, and {indices} slots behind it fit int32");
+                return Err(Error::invalid("slot_base", base, limit, "pass a smaller base"));
+            }
+        }
+        Ok(buffer)
+    }
+
+    /// Replaces the slots of one state by indices among the slots of all states, if the
+    /// configuration asks for them.
+    pub fn globalize(&self, state: usize, slots: &mut [i32]) {
+        let Some(base) = self.config.slot_base else { return };
+        for slot in slots.iter_mut().filter(|slot| **slot >= 0) {
+            let index = self.buffer.index(state, *slot as usize);
+            // The sum fits, because `check` has compared the largest one.
+            *slot = index.map_or(-1, |index| base + index as i32);
+        }
     }
 
     pub fn new(config: Config, pool: impl Into<Arc<HostPool>>, buffer: DeviceBuffer) -> Self {
         Self { config, buffer, id: ENGINES.fetch_add(1, Ordering::Relaxed), pool: pool.into() }
+    }
+
+    /// Does the same for all slots of a plan.
+    pub fn globalize_plan(&self, plan: &mut Plan) {
+        for request in 0..plan.requests {
+            let Ok(state) = usize::try_from(plan.state[request]) else { continue };
+            let [first, end] = [0, 1].map(|at| plan.cu_q[request + at] as usize * plan.k);
+            self.globalize(state, &mut plan.slot[first..end]);
+        }
     }
 
     /// Returns the number of rows of the pool, or of blocks if the geometry has pages.
@@ -152,6 +194,19 @@ impl Resources {
                     .map(move |row| (row, r, stable + row - first))
                     .filter(move |&(_, _, id)| id < seq)
             })
+    }
+
+    /// Writes the fresh rows of a batch to one layer of the pool, from this thread.
+    pub fn write_rows(&self, batch: &Batch<'_>, layer: Layer<'_>) -> Result<()> {
+        let Some(fresh) = layer.fresh else { return Ok(()) };
+        for (at, request, id) in Self::fresh_ids(batch) {
+            let Some(row) = self.row(batch, request, id) else { continue };
+            for (i, segment) in self.pool.format().as_slice().iter().enumerate() {
+                let bytes = &fresh.segments[i][at * segment.stride..][..segment.bytes];
+                self.pool.write_segment(layer.number, i, row, bytes)?;
+            }
+        }
+        Ok(())
     }
 
     /// Checks that every fresh row of a batch has a row in the pool.

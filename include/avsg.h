@@ -499,6 +499,156 @@ typedef struct avsg_pool_info {
 } avsg_pool_info;
 
 /**
+ * A contiguous range of the caller's memory, of any length and alignment.
+ */
+typedef struct avsg_region {
+  /**
+   * The first byte.
+   */
+  void *data;
+  /**
+   * The length in bytes.
+   */
+  size_t bytes;
+  /**
+   * The address of the first byte for kernels of the Ascend device, if the caller has registered
+   * the memory. 0 lets the library register the pages that the region touches.
+   */
+  uint64_t device_address;
+} avsg_region;
+
+/**
+ * Where some rows of one segment are. Row r of layer l is at
+ * offset + (l - first_layer) * layer_stride + ((r - first_row) / block_rows) * block_stride +
+ * ((r - first_row) % block_rows) * row_stride bytes from the start of the region.
+ */
+typedef struct avsg_pool_part {
+  /**
+   * The index of the region.
+   */
+  size_t region;
+  /**
+   * Bytes from the start of the region to the first row of the first layer.
+   */
+  size_t offset;
+  /**
+   * The index of the segment.
+   */
+  size_t segment;
+  /**
+   * The first layer.
+   */
+  size_t first_layer;
+  /**
+   * The number of layers.
+   */
+  size_t layers;
+  /**
+   * Bytes from one layer to the next; any for one layer.
+   */
+  size_t layer_stride;
+  /**
+   * The first row.
+   */
+  size_t first_row;
+  /**
+   * The number of rows. If a segment's rows are in several parts, all parts but the last hold the
+   * same power of two of rows.
+   */
+  size_t rows;
+} avsg_pool_part;
+
+/**
+ * The layout of a pool in memory of the caller. Every row of every layer and segment is in one
+ * part. `size`, `row_stride`, `regions`, `region_count`, `parts` and `part_count` must be set.
+ */
+typedef struct avsg_pool_layout {
+  /**
+   * sizeof(avsg_pool_layout).
+   */
+  size_t size;
+  /**
+   * Rows of a block, a power of two; 0 for rows without blocks.
+   */
+  size_t block_rows;
+  /**
+   * Bytes from one block of a segment to the next; ignored if `block_rows` is 0.
+   */
+  size_t block_stride[AVSG_MAX_SEGMENTS];
+  /**
+   * Bytes from one row of a block to the next.
+   */
+  size_t row_stride[AVSG_MAX_SEGMENTS];
+  /**
+   * The memory.
+   */
+  const struct avsg_region *regions;
+  /**
+   * Elements of `regions`.
+   */
+  size_t region_count;
+  /**
+   * The parts, in any order.
+   */
+  const struct avsg_pool_part *parts;
+  /**
+   * Elements of `parts`.
+   */
+  size_t part_count;
+} avsg_pool_layout;
+
+/**
+ * A device buffer in memory of the caller: process memory for "cpu", device memory for an Ascend
+ * device. Slot s of state t has the index n = t * S + s. In each layer and segment it is at
+ * base + (n / block_slots) * block_stride + (n % block_slots) * slot_stride. The memory, which need
+ * not be zeroed but must be initialised, is valid until the engine is destroyed, serves one engine,
+ * and is written by it only. `size`, `bases`, `base_count` and `slot_stride` must be set.
+ */
+typedef struct avsg_caller_buffer {
+  /**
+   * sizeof(avsg_caller_buffer).
+   */
+  size_t size;
+  /**
+   * bases[layer * segments + segment] is the address of index 0.
+   */
+  void *const *bases;
+  /**
+   * Elements of `bases`: layers * segments.
+   */
+  size_t base_count;
+  /**
+   * Slots of a block, a power of two up to S; 0 for slots without blocks. S gives the states a
+   * stride of their own.
+   */
+  size_t block_slots;
+  /**
+   * Bytes from one block of a segment to the next; ignored if `block_slots` is 0.
+   */
+  size_t block_stride[AVSG_MAX_SEGMENTS];
+  /**
+   * Bytes from one slot of a block to the next.
+   */
+  size_t slot_stride[AVSG_MAX_SEGMENTS];
+  /**
+   * NULL, or the blocks of each state in any order, S / block_slots per state: slot s of state t
+   * is slot s % block_slots of block block_table[t * (S / block_slots) + s / block_slots]. The
+   * library reads this array, whose memory must stay valid, in every call that plans or
+   * transfers. An entry may change together with the generation of its state. "cpu" only
+   * (AVSG_INVALID otherwise).
+   */
+  const int32_t *block_table;
+  /**
+   * Elements of `block_table`.
+   */
+  size_t block_table_len;
+  /**
+   * With a table, the number of blocks of the memory.
+   */
+  size_t blocks;
+} avsg_caller_buffer;
+
+/**
  * The configuration of an engine. `size`, `k`, `tokens`, `slots` and `states` must be set.
  */
 typedef struct avsg_engine_config {
@@ -625,6 +775,21 @@ typedef struct avsg_engine_config {
    * Elements of `layer_indexer`: the pool's layers, or 0 with NULL.
    */
   size_t layer_indexers;
+  /**
+   * The memory of the slots; NULL lets the engine allocate it.
+   */
+  const struct avsg_caller_buffer *buffer;
+  /**
+   * 1 makes the slots that a plan returns (`avsg_plan_arrays.slot`) indices among the slots of all
+   * states: slot_base + state * S + slot, or the place of the slot in a buffer with a table of
+   * blocks. 0 leaves them slots of their state. Miss lists always have slots of the state. In a
+   * stream of an Ascend device 1 is AVSG_INVALID.
+   */
+  int32_t global_slots;
+  /**
+   * Added to every index if `global_slots` is 1; 0 or more.
+   */
+  int32_t slot_base;
 } avsg_engine_config;
 
 /**
@@ -1099,6 +1264,20 @@ avsg_status avsg_pool_demote(struct avsg_pool *pool);
 avsg_status avsg_pool_destroy(struct avsg_pool *pool);
 
 /**
+ * Creates a pool over memory of the caller as it is: rows may be anywhere that an `avsg_pool_part`
+ * can describe (token-major, layer-major, block-major, with padding after rows or blocks), in one
+ * region or several, of any length and alignment. Of `config`, only `layers`, `rows`, `segments`,
+ * `segment_bytes` and, for the fresh rows and the device buffer, `segment_stride` are used. The
+ * pool cannot be exported. The structs and arrays are not used after the call.
+ *
+ * Pointers: No two rows overlap. The regions are valid for reads and writes, and their device addresses those
+ * of registered memory, until the pool's handle and every engine on the pool are destroyed.
+ */
+avsg_status avsg_pool_from_layout(const struct avsg_pool_config *config,
+                                  const struct avsg_pool_layout *layout,
+                                  struct avsg_pool **pool);
+
+/**
  * Writes a row from `data`, which has its segments one after another. Another thread or process
  * that reads the row at the same time may read a mix of old and new bytes.
  */
@@ -1216,13 +1395,15 @@ avsg_status avsg_engine_indexer_table(struct avsg_engine *engine,
 
 /**
  * Destroys an engine with its cores, tables and device buffer. Its plans are destroyed separately,
- * and their host arrays stay readable until then.
+ * and their host arrays stay readable until then. AVSG_DEVICE: the runtime refused to release
+ * something, and the rest was released; the handle is invalid in any case.
  */
 avsg_status avsg_engine_destroy(struct avsg_engine *engine);
 
 /**
  * Describes the device buffer of a layer and segment, which attention reads. Its memory is valid
- * until the engine is destroyed, and only the engine may write it.
+ * until the engine is destroyed, and only the engine may write it. AVSG_INVALID for a buffer of the
+ * caller whose slots are no single stride apart.
  */
 avsg_status avsg_engine_buffer(const struct avsg_engine *engine,
                                size_t layer,

@@ -135,7 +135,8 @@ fn work_in_a_stream_has_not_run_before_the_stream_is_waited_for() {
     let memory = DeviceMemory::new(&context, 4096).unwrap();
     let mut from = PinnedMemory::new(&context, 4096).unwrap();
     let to = PinnedMemory::new(&context, 4096).unwrap();
-    from.words_mut()[3] = 77;
+    // SAFETY: no copy is in progress.
+    unsafe { from.words_mut()[3] = 77 };
     let current = context.bind().unwrap();
     // SAFETY: the memory is dropped after the stream was waited for.
     unsafe {
@@ -143,9 +144,11 @@ fn work_in_a_stream_has_not_run_before_the_stream_is_waited_for() {
         memory.download(0, &to, 0, 4096, stream.raw()).unwrap();
     }
     drop(current);
-    assert_eq!(to.words()[3], 0);
+    // SAFETY: the queued copy has not run, because nothing has waited for the stream.
+    assert_eq!(unsafe { to.words() }[3], 0);
     stream.synchronize(1000).unwrap();
-    assert_eq!(to.words()[3], 77);
+    // SAFETY: the stream was synchronized.
+    assert_eq!(unsafe { to.words() }[3], 77);
     drop((stream, memory, from, to, context));
     assert_eq!(session.leaks(), Vec::<String>::new());
 }

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use avsg::device::params::{Lifetime, Params, Table};
 use avsg::device::stage_two::Strategy;
 
+use crate::caller_buffer::{avsg_caller_buffer, caller_buffer};
 use crate::sized::{self, SizedStruct};
 use crate::status::avsg_status::{AVSG_INVALID, AVSG_UNSUPPORTED};
 use crate::status::{Failure, Result};
@@ -136,9 +137,18 @@ pub struct avsg_engine_config {
     pub layer_indexer: *const u32,
     /// Elements of `layer_indexer`: the pool's layers, or 0 with NULL.
     pub layer_indexers: usize,
+    /// The memory of the slots; NULL lets the engine allocate it.
+    pub buffer: *const avsg_caller_buffer,
+    /// 1 makes the slots that a plan returns (`avsg_plan_arrays.slot`) indices among the slots of all
+    /// states: slot_base + state * S + slot, or the place of the slot in a buffer with a table of
+    /// blocks. 0 leaves them slots of their state. Miss lists always have slots of the state. In a
+    /// stream of an Ascend device 1 is AVSG_INVALID.
+    pub global_slots: i32,
+    /// Added to every index if `global_slots` is 1; 0 or more.
+    pub slot_base: i32,
 }
 
-// SAFETY: the struct is repr(C) with `size` first, has no padding (136 bytes, asserted below), and
+// SAFETY: the struct is repr(C) with `size` first, has no padding (152 bytes, asserted below), and
 // its fields are integers, pointers and a float.
 unsafe impl SizedStruct for avsg_engine_config {
     const NAME: &'static str = "avsg_engine_config";
@@ -207,7 +217,7 @@ impl avsg_engine_config {
     }
 
     /// # Safety
-    /// As for [`Self::indexers`].
+    /// As for [`Self::indexers`] and [`caller_buffer`].
     unsafe fn config(&self, on_cpu: bool) -> Result<Config> {
         if self.launches > 2 {
             return unknown_constant(
@@ -244,7 +254,15 @@ impl avsg_engine_config {
         // SAFETY: the caller keeps the contract of this function (`# Safety`).
         let indexers = unsafe { self.indexers()? };
         let params = self.params()?;
-        Ok(Config { cores, machine, strategy, indexers, ..Config::new(params, self.states) })
+        // SAFETY: the caller keeps the contract of this function (`# Safety`).
+        let buffer = unsafe { caller_buffer(self.buffer)? };
+        let slot_base = match self.global_slots {
+            0 => None,
+            1 => Some(self.slot_base),
+            other => return unknown_constant("global_slots", other, 1),
+        };
+        let rest = Config::new(params, self.states);
+        Ok(Config { cores, machine, strategy, indexers, buffer, slot_base, ..rest })
     }
 }
 
@@ -328,4 +346,4 @@ pub(crate) unsafe fn engine_config(config: *const avsg_engine_config) -> Result<
     Ok((unsafe { config.config(matches!(device, Device::Cpu))? }, device))
 }
 
-const _: () = assert!(size_of::<avsg_engine_config>() == 136);
+const _: () = assert!(size_of::<avsg_engine_config>() == 152);

@@ -12,10 +12,11 @@ use crate::handle::{self, Object};
 use crate::pool::{Pool, avsg_pool};
 use crate::pool_config::{avsg_pool_config, pool_config};
 use crate::sized::{OutPtr, OutStruct, SizedStruct};
-use crate::status::avsg_status::AVSG_INVALID;
+#[cfg(not(feature = "sim"))]
+use crate::status::Failure;
 #[cfg(not(feature = "sim"))]
 use crate::status::avsg_status::AVSG_UNSUPPORTED;
-use crate::status::{Failure, Result, avsg_status, enter};
+use crate::status::{Result, avsg_status, enter};
 use avsg::ascend::AscendOptions;
 use avsg::ascend::acl::owned::Context;
 use avsg::ascend::acl::{Acl, Source};
@@ -35,6 +36,10 @@ impl Object for Engine {
     type C = avsg_engine;
     const KIND: u64 = 2;
     const NAME: &'static str = "engine";
+
+    fn end(self) -> Result<()> {
+        Ok(self.close()?)
+    }
 }
 
 /// Device memory of an engine, in bytes.
@@ -222,10 +227,7 @@ fn create_on_ascend(config: Config, pool: &Pool, device: &AscendDevice) -> Resul
     let acl = Arc::new(Acl::open(&source)?);
     let same = |c: &Context| c.device() == device.id && c.acl().simulated() == device.simulated;
     let pool = pool.registered(same, || Context::for_device(acl, device.id))?;
-    let Some(context) = pool.context() else {
-        let text = "pool is empty, but a device needs rows; make it larger";
-        return Err(Failure::new(AVSG_INVALID, text.into()));
-    };
+    let context = pool.context();
     let options = AscendOptions {
         timeout_ms: device.timeout_ms,
         one_launch: device.one_launch,
@@ -317,7 +319,8 @@ pub unsafe extern "C" fn avsg_engine_indexer_table(
 }
 
 /// Destroys an engine with its cores, tables and device buffer. Its plans are destroyed separately,
-/// and their host arrays stay readable until then.
+/// and their host arrays stay readable until then. AVSG_DEVICE: the runtime refused to release
+/// something, and the rest was released; the handle is invalid in any case.
 #[unsafe(no_mangle)]
 pub extern "C" fn avsg_engine_destroy(engine: *mut avsg_engine) -> avsg_status {
     enter(|| handle::destroy::<Engine>(engine))
@@ -348,7 +351,8 @@ unsafe impl SizedStruct for avsg_buffer {
 }
 
 /// Describes the device buffer of a layer and segment, which attention reads. Its memory is valid
-/// until the engine is destroyed, and only the engine may write it.
+/// until the engine is destroyed, and only the engine may write it. AVSG_INVALID for a buffer of the
+/// caller whose slots are no single stride apart.
 ///
 /// # Safety
 /// The pointers keep the rule Pointers.
@@ -364,15 +368,9 @@ pub unsafe extern "C" fn avsg_engine_buffer(
         let out = unsafe { OutStruct::new(buffer)? };
         let engine = handle::shared::<Engine>(engine)?;
         let base = engine.buffer().segment_base(layer, segment)?.cast();
-        let config = engine.buffer().config();
-        let shape = config.format.as_slice()[segment];
-        out.write(avsg_buffer {
-            size: 0,
-            base,
-            slot_stride: shape.stride,
-            state_stride: config.slots * shape.stride,
-            bytes: shape.bytes,
-        });
+        let (state_stride, slot_stride) = engine.buffer().strides(segment)?;
+        let bytes = engine.buffer().config().format.as_slice()[segment].bytes;
+        out.write(avsg_buffer { size: 0, base, slot_stride, state_stride, bytes });
         Ok(())
     })
 }

@@ -42,6 +42,12 @@ pub(crate) trait Object: Sized + Send + Sync {
     const KIND: u64;
     /// The name of the type in messages.
     const NAME: &'static str;
+
+    /// Ends the object, and returns the first error of its releases.
+    fn end(self) -> Result<()> {
+        drop(self);
+        Ok(())
+    }
 }
 
 struct Entry {
@@ -236,8 +242,7 @@ pub(crate) fn destroy<T: Object>(handle: *mut T::C) -> Result<()> {
     }
     // SAFETY: `create` made the pointer from a box of T, and the exclusive guard and the swap gave
     // it to this call only.
-    drop(unsafe { Box::from_raw(object) });
-    Ok(())
+    unsafe { Box::from_raw(object) }.end()
 }
 
 #[cfg(test)]

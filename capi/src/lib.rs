@@ -9,9 +9,11 @@
 #![allow(rustdoc::broken_intra_doc_links, reason = "C's indices, such as valid[row], are no links")]
 
 mod arrays;
+mod caller_buffer;
 mod config;
 mod engine;
 mod handle;
+mod layout;
 mod plan;
 mod pool;
 mod pool_config;
@@ -25,8 +27,10 @@ mod step;
 mod version;
 
 pub use arrays::*;
+pub use caller_buffer::*;
 pub use config::*;
 pub use engine::*;
+pub use layout::*;
 pub use plan::*;
 pub use pool::*;
 pub use pool_config::*;

@@ -56,6 +56,7 @@ unsafe fn read_device_batch(batch: *const avsg_batch) -> Result<DeviceBatch> {
         block_table: array("block_table", batch.block_table)?,
         block_stride: batch.block_stride,
         indexer: batch.indexer,
+        rows: batch.rows,
     })
 }
 

@@ -13,13 +13,15 @@ fn root() -> PathBuf {
 }
 
 /// The modules of `capi/src` in the order of their declarations in the header.
-const SOURCES: [&str; 12] = [
+const SOURCES: [&str; 14] = [
     "version",
     "status",
     "pool_config",
     "pool",
+    "layout",
     "rows",
     "share",
+    "caller_buffer",
     "config",
     "engine",
     "arrays",

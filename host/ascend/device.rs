@@ -23,9 +23,9 @@ use super::kernels::Kernels;
 use super::launch::{self, Launcher};
 use super::options::AscendOptions;
 use super::pool::{PoolUse, RegisteredPool};
+use super::slots;
 use crate::backend::Device;
-use crate::batch::{Batch, Fresh, Layer, Step};
-use crate::buffer::{self, DeviceBuffer};
+use crate::batch::{Batch, Layer, Step};
 use crate::device_arrays::{CallKind, DevicePlan, QueuedStep};
 use crate::engine::Engine;
 use crate::plan::Plan;
@@ -76,20 +76,6 @@ impl Engine {
     }
 }
 
-impl buffer::DeviceMemory for DeviceMemory {
-    fn address(&self) -> u64 {
-        self.address()
-    }
-
-    fn bytes(&self) -> usize {
-        self.len()
-    }
-
-    fn read(&self, from: usize, into: &mut [u8]) -> Result<()> {
-        self.read(from, into)
-    }
-}
-
 impl Ascend {
     fn new(
         mut config: Config,
@@ -103,6 +89,7 @@ impl Ascend {
             let limit = "device kernels spread misses evenly over cores";
             return Err(Error::invalid("strategy", value, limit, "choose balanced"));
         }
+        slots::check(&config)?;
         let (context, timeout) = (&options.context, options.timeout()?);
         config.cores = config.cores.min(context.vector_cores()?.max(1));
         let params = &config.params;
@@ -123,11 +110,11 @@ impl Ascend {
             }
             Lifetime::Constant(_) => None,
         };
-        let addresses: Vec<u8> = registered.addresses().flat_map(u64::to_ne_bytes).collect();
+        let addresses: Vec<u8> = registered.starts().flat_map(u64::to_ne_bytes).collect();
         let chunks = DeviceMemory::new(context, addresses.len())?;
         chunks.write(0, &addresses)?;
-        let zeroed = |bytes| DeviceMemory::zeroed(context, bytes);
-        let resources = Resources::new(config, pool, DeviceBuffer::on_device(&buffer, zeroed)?);
+        let slots = slots::allocate(&config, &buffer, context)?;
+        let resources = Resources::new(config, pool, slots);
         let launcher = Launcher { kernels, chunks, tables, rules, context: Arc::clone(context) };
         let mut ascend = Self {
             stream: Stream::new(context)?,
@@ -208,21 +195,6 @@ impl Ascend {
         }
         Ok(())
     }
-
-    /// Puts the copy of fresh rows into the stream.
-    ///
-    /// # Safety
-    /// Earlier work of the stream is done.
-    unsafe fn fresh(&mut self, fresh: Option<&Fresh<'_>>, stream: RawStream) -> Result<[u64; 2]> {
-        match fresh {
-            // SAFETY: the stream's work is done by the contract; this value owns the memory, and
-            // its drop waits.
-            Some(fresh) => unsafe {
-                self.fresh.upload(&self.options.context, fresh.segments, stream)
-            },
-            None => Ok([0; 2]),
-        }
-    }
 }
 
 impl Device for Ascend {
@@ -263,7 +235,8 @@ impl Device for Ascend {
                     Some(batch) => arrays.upload(batch, page, stream)?,
                     None => arrays.planned_batch(plan),
                 };
-                let fresh = this.fresh(layer.and_then(|layer| layer.fresh), stream)?;
+                let fresh = layer.and_then(|layer| layer.fresh);
+                let fresh = this.fresh.upload(&this.options.context, fresh, stream)?;
                 let layer = layer.map_or(0, |layer| layer.number);
                 let step = QueuedStep { kind, batch, out: arrays.outputs(), layer, fresh };
                 this.launcher.run(resources, &step, one_launch, stream)?;
@@ -274,7 +247,9 @@ impl Device for Ascend {
             return done;
         }
         done.inspect_err(|_| plan.clear())?;
-        arrays.copy_to_plan(plan);
+        // SAFETY: `run_and_wait` has synchronized the stream, and no call failed.
+        unsafe { arrays.copy_to_plan(plan) };
+        resources.globalize_plan(plan);
         plan.epoch = self.epoch;
         plan.finish();
         Ok(())
@@ -303,7 +278,7 @@ impl Device for Ascend {
             // drop waits.
             unsafe {
                 let batch = inputs.upload(&batch, page, stream)?;
-                let fresh = this.fresh(layer.fresh, stream)?;
+                let fresh = this.fresh.upload(&this.options.context, layer.fresh, stream)?;
                 let (kind, out) = (CallKind::Append, DevicePlan::default());
                 let step = QueuedStep { kind, batch, out, layer: layer.number, fresh };
                 this.launcher.run(resources, &step, false, stream)
@@ -367,11 +342,9 @@ impl Device for Ascend {
         table: usize,
         edit: &mut dyn FnMut(&mut [i32]) -> bool,
     ) -> Result<()> {
-        match self.health {
-            Health::Good => {}
-            // The next plan empties every table.
-            Health::NeedsReset => return Ok(()),
-            Health::Lost => return Err(lost()),
+        if self.health != Health::Good {
+            // Unless the device is lost, the next plan empties every table.
+            return if self.health == Health::Lost { Err(lost()) } else { Ok(()) };
         }
         // Callers' streams may use the table, too.
         self.context().synchronize(self.timeout)?;
@@ -381,10 +354,18 @@ impl Device for Ascend {
         }
         let bytes: Vec<u8> = self.table.iter().flat_map(|word| word.to_ne_bytes()).collect();
         let written = self.launcher.tables.write(table * bytes.len(), &bytes);
-        if written.is_err() {
-            self.health = Health::NeedsReset;
-        }
-        written
+        written.inspect_err(|_| self.health = Health::NeedsReset)
+    }
+
+    fn copy_slots(
+        &mut self,
+        resources: &Resources,
+        layer: usize,
+        states: [usize; 2],
+        ids: &[i32],
+    ) -> Result<()> {
+        let copied = slots::copy(self.context(), &resources.buffer, layer, states, ids);
+        copied.inspect_err(|_| self.health = Health::NeedsReset)
     }
 
     fn epoch(&self) -> u64 {
@@ -407,7 +388,7 @@ impl Device for Ascend {
 impl Drop for Ascend {
     fn drop(&mut self) {
         // Work in callers' streams and replays may still use tables, slots and the pool.
-        if let Err(error) = self.options.context.synchronize_for_drop(self.timeout) {
+        if let Err(error) = self.options.context.synchronize(self.timeout) {
             self.options.context.record(error);
             // The pool waits again, after the engine's stream was destroyed by force.
             self.pool_use.wait_again_on_drop(self.timeout);

@@ -13,6 +13,7 @@ use super::kernels::Kernels;
 use crate::device_arrays::{CallKind, QueuedBatch, QueuedStep};
 use crate::pool::HostPool;
 use crate::resources::{Config, Resources};
+use crate::rows::{Steps, Strides};
 use crate::{Error, Result};
 
 /// Returns an error if no batch of this geometry can be launched.
@@ -20,6 +21,12 @@ pub(super) fn check(config: &Config, pool: &HostPool) -> Result<()> {
     let k = config.params.k as usize;
     let smallest = QueuedBatch { requests: 1, rows: 1, k, ids_stride: k, ..Default::default() };
     tiling(config, pool, &smallest, config.cores, config.tables()).map(drop)
+}
+
+/// The steps between the slots of each segment: of the caller's buffer, or of the row format.
+fn slot_steps(config: &Config, segment: usize, stride: usize) -> Steps {
+    let caller = config.buffer.as_ref().and_then(|caller| caller.strides().get(segment));
+    caller.map_or(Strides::rows(stride), |strides| *strides).steps()
 }
 
 fn tiling(
@@ -31,16 +38,27 @@ fn tiling(
 ) -> Result<Tiling> {
     let params = &config.params;
     let word = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+    let gap = |bytes: isize| {
+        i32::try_from(bytes).map_err(|_| {
+            let limit = "a device kernel takes at most 2 GiB between two blocks";
+            Error::invalid("block stride", bytes, limit, "pass smaller blocks")
+        })
+    };
+    // All segments have the same rows per block.
+    let block_shift = pool.steps(0).map_or(0, |steps| steps.shift);
     let mut segments = heapless::Vec::<Segment, { crate::rows::MAX_SEGMENTS }>::new();
     for (i, segment) in pool.format().as_slice().iter().enumerate() {
         let (chunk_shift, chunks) = pool.chunking(i).unwrap_or_default();
-        let stride = word(segment.stride);
+        let Some(steps) = pool.steps(i) else { continue };
+        let slots = slot_steps(config, i, segment.stride);
         // This cannot fail: the vector has room for the most segments that a format may have.
         let _ = segments.push(Segment {
             bytes: word(segment.bytes),
-            host_stride: stride,
-            kv_stride: stride,
-            fresh_stride: stride,
+            host_stride: word(steps.row),
+            host_gap: gap(steps.gap)?,
+            kv_stride: word(slots.row),
+            kv_gap: gap(slots.gap)?,
+            fresh_stride: word(segment.stride),
             chunk_shift,
             chunks: word(chunks),
         });
@@ -55,6 +73,8 @@ fn tiling(
         states: word(states),
         cores: word(cores),
         copy_cores: word(cores),
+        host_block_shift: block_shift,
+        kv_block_shift: slot_steps(config, 0, 0).shift,
         segments: &segments,
     };
     Tiling::new(params, &shape).map_err(|fault| explain(fault, params))

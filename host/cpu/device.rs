@@ -94,7 +94,11 @@ impl Cpu {
             let limit = "the tables must fit the address space";
             Error::invalid("states", config.states, limit, "ask for fewer states")
         })?;
-        Ok((DeviceBuffer::bytes_needed(buffer)?, bytes))
+        let slots = match &config.buffer {
+            Some(_) => 0,
+            None => DeviceBuffer::bytes_needed(buffer)?,
+        };
+        Ok((slots, bytes))
     }
 
     pub fn new(config: Config, pool: Arc<HostPool>) -> Result<(Resources, Self)> {
@@ -114,7 +118,11 @@ impl Cpu {
             // SAFETY: `table` is in range, and no other thread has access to the new device.
             clear_state(params, unsafe { cores.table(params, table) });
         }
-        Ok((Resources::new(config, pool, DeviceBuffer::new(&buffer)?), Self { cores, workers }))
+        let buffer = match &config.buffer {
+            Some(caller) => DeviceBuffer::from_caller(&buffer, caller, None)?,
+            None => DeviceBuffer::new(&buffer)?,
+        };
+        Ok((Resources::new(config, pool, buffer), Self { cores, workers }))
     }
 }
 
@@ -201,11 +209,12 @@ impl Cores {
             ids: batch.ids.get(first * batch.ids_stride..).unwrap_or(&[]),
             ids_stride: batch.ids_stride,
             blocks,
-            slot,
+            slot: &mut *slot,
             valid,
             miss,
             record,
         });
+        resources.globalize(state, slot);
     }
 }
 
@@ -240,15 +249,7 @@ impl Device for Cpu {
     }
 
     fn append(&mut self, resources: &Resources, batch: &Batch<'_>, layer: Layer<'_>) -> Result<()> {
-        let Some(fresh) = layer.fresh else { return Ok(()) };
-        for (at, request, id) in Resources::fresh_ids(batch) {
-            let Some(row) = resources.row(batch, request, id) else { continue };
-            for (i, segment) in resources.pool.format().as_slice().iter().enumerate() {
-                let bytes = &fresh.segments[i][at * segment.stride..][..segment.bytes];
-                resources.pool.write_segment(layer.number, i, row, bytes)?;
-            }
-        }
-        Ok(())
+        resources.write_rows(batch, layer)
     }
 
     fn read_table(&mut self, resources: &Resources, table: usize) -> Result<&[i32]> {
@@ -267,6 +268,21 @@ impl Device for Cpu {
         // table's number.
         edit(unsafe { self.cores.table(&resources.config.params, table) });
         Ok(())
+    }
+
+    fn copy_slots(
+        &mut self,
+        resources: &Resources,
+        layer: usize,
+        states: [usize; 2],
+        ids: &[i32],
+    ) -> Result<()> {
+        resources.buffer.for_each_copy(layer, states, ids, |from, to, bytes| {
+            // SAFETY: both ranges are slots of the buffer, of different states, which do not
+            // overlap. No launch runs, because this method has `&mut self`.
+            unsafe { core::ptr::copy_nonoverlapping(from, to, bytes) };
+            Ok(())
+        })
     }
 
     fn name(&self) -> &'static str {

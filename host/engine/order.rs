@@ -12,6 +12,7 @@
 //! caller.
 
 use crate::batch::Batch;
+use crate::indexers::Indexers;
 use crate::plan::Plan;
 use crate::{Error, Result};
 
@@ -96,6 +97,28 @@ impl Order {
             self.latest[batch.indexer * self.states + state] =
                 Latest { number, generation: batch.generation[request] };
         }
+    }
+
+    /// Checks that every layer holds the rows of a state's last plans.
+    pub fn check_complete(&self, state: usize, indexers: &Indexers) -> Result<()> {
+        for layer in 0..self.holds.len() / self.states {
+            let required = self.latest[indexers.of(layer) * self.states + state].number;
+            if self.holds(layer, state) < required {
+                return Err(missing(self.plans + 1, layer, state, required));
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes that a state became a copy, as if a plan had filled it and every layer had its rows.
+    /// Older plans of the state are too old from then on.
+    pub fn filled(&mut self, state: usize, generation: i32) {
+        self.plans += 1;
+        let number = self.plans;
+        for latest in self.latest.iter_mut().skip(state).step_by(self.states) {
+            *latest = Latest { number, generation };
+        }
+        self.holds.iter_mut().skip(state).step_by(self.states).for_each(|holds| *holds = number);
     }
 
     /// Checks that a plan may be transferred to a layer.

@@ -196,7 +196,7 @@ impl HostPool {
         };
         let chunks = chunks_in(&geometry, &mapping)?;
         let backing = Backing::File { fd, mapping, lock };
-        Ok(Self { geometry, chunks, backing, role, pages, huge_bytes })
+        Ok(Self::in_chunks(geometry, chunks, backing, role, (pages, huge_bytes)))
     }
 
     /// Exports the pool and sends it over `socket`.

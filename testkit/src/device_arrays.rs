@@ -50,6 +50,7 @@ impl DeviceArrays {
             block_table: at(6),
             block_stride: like.block_stride,
             indexer: like.indexer,
+            rows: 0,
         };
         Ok(Self { batch, arrays, fresh })
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use avsg::ascend::acl::owned::{Context, Stream};
 use avsg::device::params::Params;
-use avsg::engine::{Config, Engine, Indexers};
+use avsg::engine::{Config, Engine, Indexers, MachineChoice};
 use avsg::pool::HostPool;
 use avsg::rows::RowFormat;
 use avsg_testkit::batch::OwnedBatch;
@@ -23,7 +23,7 @@ const OF_LAYER: [usize; 4] = [0, 1, 0, 2];
 
 fn config(indexers: Indexers) -> Config {
     let params = Params::wide(K as u32, 2, 128);
-    Config { cores: 3, indexers, ..Config::new(params, STATES) }
+    Config { cores: 3, machine: MachineChoice::Emu, indexers, ..Config::new(params, STATES) }
 }
 
 fn pool() -> HostPool {

@@ -2,7 +2,7 @@
 //! host rows were rewritten, exactly these ids are missed and copied anew.
 
 use avsg::device::params::{Params, Table};
-use avsg::engine::{Config, Engine, Indexers};
+use avsg::engine::{Config, Engine, Indexers, MachineChoice};
 use avsg::plan::Plan;
 use avsg::pool::HostPool;
 use avsg::rows::RowFormat;
@@ -21,7 +21,12 @@ const NONE: [Vec<i32>; 2] = [Vec::new(), Vec::new()];
 /// Returns a configuration of two layers with an indexer each.
 fn config() -> Config {
     let indexers = Indexers::per_layer(2);
-    Config { cores: 3, indexers, ..Config::new(Params::wide(K as u32, 2, 128), 2) }
+    Config {
+        cores: 3,
+        machine: MachineChoice::Emu,
+        indexers,
+        ..Config::new(Params::wide(K as u32, 2, 128), 2)
+    }
 }
 
 fn pool() -> HostPool {

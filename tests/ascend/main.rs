@@ -1,5 +1,6 @@
 //! The Ascend device over the simulated runtime, compared with the CPU device.
 
+mod caller_buffers;
 mod caller_streams;
 mod conformance;
 mod embedded_kernels;
@@ -8,12 +9,15 @@ mod faults;
 mod harness;
 mod indexers;
 mod invalidate;
+mod layouts;
 mod plan_order;
 mod prerequisites;
 mod queued_faults;
 mod random_workload;
+mod restore;
 mod rust_kernels;
 mod scenario;
+mod shared_context;
 mod streams;
 mod trace_workload;
 mod traces;

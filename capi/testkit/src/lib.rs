@@ -264,6 +264,7 @@ pub fn c_batch(owned: &OwnedBatch) -> avsg_batch {
         block_table,
         block_stride: owned.block_stride,
         indexer: owned.indexer,
+        rows: 0,
     }
 }
 

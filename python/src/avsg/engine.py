@@ -55,8 +55,8 @@ def engine_config(k: int, slots: int, tokens: int = 1, states: int = 1, **option
 
     `options` are the other fields of avsg_engine_config; 0 is their default.
     """
-    # An engine of this package has one indexer.
-    absent = {"reserved", "layer_indexer", "layer_indexers"}
+    # An engine of this package has one indexer and allocates its buffer.
+    absent = {"reserved", "layer_indexer", "layer_indexers", "buffer", "global_slots", "slot_base"}
     names = {field[0] for field in _structs.EngineConfig._fields_} - absent
     config = _structs.EngineConfig(k=k, slots=slots, tokens=tokens, states=states)
     for name, value in options.items():

@@ -68,7 +68,7 @@ __aicore__ inline int32_t RowCopiesOf(
                 // A row of -1 - g is fresh row g of the request.
                 copy.from[s] = row >= 0 ? HostRow(t, row, s)
                     : fresh[s] + StrideOffset(run.first - 1 - row, t.freshStride[s]);
-                copy.to[s] = kv[s] + StrideOffset(slot, t.kvStride[s]);
+                copy.to[s] = kv[s] + BlockOffset(slot, t.kvStride[s], t.kvBlockShift, t.kvGap[s]);
             }
         }
     }

@@ -1143,6 +1143,11 @@ typedef struct avsg_batch {
    * engine with one indexer. An append ignores it.
    */
   size_t indexer;
+  /**
+   * In a stream, the most rows that `cu_q` counts in an append: 0 means those that `ids` has
+   * elements for, or N_q per request without ids. Other calls ignore it.
+   */
+  size_t rows;
 } avsg_batch;
 
 /**
@@ -1168,6 +1173,44 @@ typedef struct avsg_fresh {
    */
   size_t bytes[AVSG_MAX_SEGMENTS];
 } avsg_fresh;
+
+/**
+ * The ids that `avsg_engine_load` puts into the slots of one state.
+ */
+typedef struct avsg_load {
+  /**
+   * sizeof(avsg_load).
+   */
+  size_t size;
+  /**
+   * The ids, at most S of them, in host memory.
+   */
+  struct avsg_i32s ids;
+  /**
+   * The pool's blocks of the request, in host memory; empty if the engine's `page` is 0.
+   */
+  struct avsg_i32s block_table;
+  /**
+   * The indexer, whose layers get the rows.
+   */
+  size_t indexer;
+  /**
+   * The state.
+   */
+  int32_t state;
+  /**
+   * The generation of the request.
+   */
+  int32_t generation;
+  /**
+   * The sequence length. Ids at or above it are padding.
+   */
+  int32_t seq_len;
+  /**
+   * Must be 0.
+   */
+  int32_t reserved;
+} avsg_load;
 
 #ifdef __cplusplus
 extern "C" {
@@ -1497,7 +1540,8 @@ avsg_status avsg_engine_step(struct avsg_engine *engine,
 
 /**
  * Writes the step's fresh rows to one layer of the host pool: fresh row g of a request becomes the
- * row of id stable_len + g. Call it after the layer's transfer and before the next plan. Requests
+ * row of id stable_len + g. A request may have any number of rows, not only N_q (`avsg_batch.rows`
+ * in a stream), which writes the rows of a prefill or a restore. Call it after the layer's transfer and before the next plan. Requests
  * whose `stable_len` or `state` is -1 are skipped. AVSG_INVALID if the pool has no row for an id,
  * or if this process is a reader; in a stream, rows without one in the pool are skipped.
  *
@@ -1536,6 +1580,25 @@ avsg_status avsg_engine_invalidate(struct avsg_engine *engine,
                                    size_t state,
                                    size_t first,
                                    size_t end);
+
+/**
+ * Puts the rows of chosen ids into the slots of a state without a selection, for example after a
+ * restore: it plans K ids at a time into `plan`, which holds at least one row, and transfers them to
+ * every layer of the indexer. A later plan that selects these ids hits them.
+ */
+avsg_status avsg_engine_load(struct avsg_engine *engine,
+                             const struct avsg_load *load,
+                             struct avsg_plan *plan);
+
+/**
+ * Copies the state `from` to the state `to`, with its tables and slots, for a sequence that is
+ * forked. The copy has `generation`. AVSG_INVALID if a layer lacks rows of the last plan of `from`.
+ * On an Ascend device the call waits as `avsg_engine_invalidate` does.
+ */
+avsg_status avsg_engine_fork(struct avsg_engine *engine,
+                             size_t from,
+                             size_t to,
+                             int32_t generation);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -65,6 +65,10 @@ pub(crate) enum DeviceStart {
     Address(u64),
 }
 
+/// A geometry, the first row of every chunk in the order of the chunk table, and the ranges that a
+/// device registers.
+type Resolved = (Geometry, Box<[Start]>, Box<[Chunk]>);
+
 fn bad<T>(
     what: &'static str,
     value: impl ToString,
@@ -75,11 +79,8 @@ fn bad<T>(
 }
 
 impl HostLayout<'_> {
-    /// Returns the geometry, and the first row of every chunk in the order of the chunk table.
-    pub(super) fn resolve(
-        &self,
-        config: &PoolConfig,
-    ) -> Result<(Geometry, Box<[Start]>, Box<[Chunk]>)> {
+    /// Checks the layout and works out where its chunks are.
+    pub(super) fn resolve(&self, config: &PoolConfig) -> Result<Resolved> {
         let segments = config.format.as_slice();
         if self.strides.len() != segments.len() {
             let limit = format!("a row has {} segments", segments.len());
@@ -160,7 +161,7 @@ impl HostLayout<'_> {
     ) -> Result<()> {
         let segment = &geometry.segments[part.segment];
         let chunk_rows = 1 << segment.shift;
-        let fits = part.rows.start % chunk_rows == 0
+        let fits = part.rows.start.is_multiple_of(chunk_rows)
             && (part.rows.len() == chunk_rows || part.rows.end == geometry.rows)
             && (segment.chunks == 1
                 || chunk_rows.is_multiple_of(self.strides[0].block_rows.max(1)));

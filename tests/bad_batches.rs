@@ -126,8 +126,13 @@ fn wrong_lengths_and_offsets_are_refused() {
     b.expect_refusal(
         |o| o.cu_q = vec![0, 3, 4],
         &["tokens of a request is 3", "request 0", "0..=2"],
-        true,
+        false,
     );
+    // An append may have any number of rows per request, but the lengths must count them.
+    let mut long = valid_batch(b.steps);
+    long.cu_q = vec![0, 3, 4];
+    let parts = ["seq_len is 102", "request 1", "1 tokens make at most 101"];
+    expect_error(b.engine.append(&long.batch(), 0, &FRESH), &parts);
     b.expect_refusal(|o| o.cu_q = vec![0, 2, 1], &["tokens of a request is -1", "request 1"], true);
     b.expect_refusal(
         |o| o.cu_q = vec![0, i32::MIN, i32::MAX],

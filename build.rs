@@ -1,7 +1,7 @@
 //! The build script. With the feature `kernels` it records and checks the kernels, so that a kernel
 //! that cannot be recorded or breaks a rule of the kernel language does not build. It then embeds
-//! the kernels of the default geometries as AscendC, and as objects if CANN's compiler is found.
-//! With AVSG_REQUIRE_CANN=1 it is an error if the compiler is not found.
+//! the kernels of the default geometries as AscendC, and as objects if CANN and CMake are found.
+//! With AVSG_REQUIRE_CANN=1 it is an error if one of them is not found.
 
 #[cfg(feature = "kernels")]
 fn main() -> anyhow::Result<()> {

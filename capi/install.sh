@@ -27,7 +27,7 @@ static_libs='-lgcc_s -lutil -lrt -lpthread -lm -ldl -lc'
 
 to=$destdir$prefix
 mkdir -p "$to/lib/pkgconfig" "$to/lib/cmake/avsg" "$to/include"
-install -m 644 "$here/../include/avsg.h" "$to/include/avsg.h"
+install -m 644 "$here/../include/avsg.h" "$here/../include/avsg.hpp" "$to/include"
 install -m 755 "$built/libavsg.so" "$to/lib/libavsg.so.$abi"
 ln -sf "libavsg.so.$abi" "$to/lib/libavsg.so"
 install -m 644 "$built/libavsg.a" "$to/lib/libavsg.a"

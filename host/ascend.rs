@@ -12,7 +12,9 @@ mod health;
 mod kernels;
 mod launch;
 mod options;
+mod plans;
 mod pool;
+mod readback;
 #[cfg(feature = "ascend-sim")]
 pub mod simulated;
 mod slots;

@@ -64,6 +64,11 @@ pub(crate) trait Device: Send + Sync {
         None
     }
 
+    /// Returns the number of threads that run a launch, on a CPU.
+    fn threads(&self) -> Option<usize> {
+        None
+    }
+
     /// Returns how rows are copied, on a CPU.
     fn copier(&self) -> Option<Copier> {
         None

@@ -91,7 +91,7 @@ impl DeviceBuffer {
         let layout = Layout::new(config)?;
         memory::check(WHAT, layout.total)?;
         let mapping = Mapping::anonymous(WHAT, layout.total)?;
-        Ok(Self::with_layout(config, &layout, mapping.ptr(), Memory::Process(mapping)))
+        Self::with_layout(config, &layout, mapping.ptr(), Memory::Process(mapping))
     }
 
     /// Makes a buffer in device memory that `zeroed` allocates. Its addresses are device addresses,
@@ -103,16 +103,23 @@ impl DeviceBuffer {
         let layout = Layout::new(config)?;
         let memory = zeroed(layout.total)?;
         let base = memory.address() as *mut u8;
-        Ok(Self::with_layout(config, &layout, base, Memory::Device(Box::new(memory))))
+        Self::with_layout(config, &layout, base, Memory::Device(Box::new(memory)))
     }
 
-    fn with_layout(config: &BufferConfig, layout: &Layout, base: *mut u8, memory: Memory) -> Self {
+    fn with_layout(
+        config: &BufferConfig,
+        layout: &Layout,
+        base: *mut u8,
+        memory: Memory,
+    ) -> Result<Self> {
         let of_layer = |layer: usize| {
             layout.offsets.iter().map(move |at| base.wrapping_add(layer * layout.layer_len + at))
         };
-        let steps = config.format.as_slice().iter().map(|s| Strides::rows(s.stride).steps());
-        let (bases, steps) = ((0..config.layers).flat_map(of_layer).collect(), steps.collect());
-        Self { config: config.clone(), bases, steps, memory }
+        let segments = config.format.as_slice();
+        let mut bases = memory::with_capacity(WHAT, config.layers * segments.len())?;
+        bases.extend((0..config.layers).flat_map(of_layer));
+        let steps = segments.iter().map(|s| Strides::rows(s.stride).steps()).collect();
+        Ok(Self { config: config.clone(), bases: bases.into(), steps, memory })
     }
 
     /// Makes a buffer over memory of the caller; `reader` reads it if it is on a device.
@@ -123,7 +130,7 @@ impl DeviceBuffer {
     ) -> Result<Self> {
         caller.check((config.states, config.layers, config.slots), &config.format)?;
         let steps = caller.strides().iter().map(Strides::steps).collect();
-        let (config, bases) = (config.clone(), caller.bases().into());
+        let (config, bases) = (config.clone(), memory::copied(WHAT, caller.bases())?.into());
         Ok(Self { config, bases, steps, memory: Memory::Caller(caller.clone(), reader) })
     }
 

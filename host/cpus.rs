@@ -1,6 +1,8 @@
 //! The CPUs of this process and the limit on a device's cores.
 
-use rustix::thread::{CpuSet, sched_getaffinity};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use crate::{Error, Result};
 
@@ -16,9 +18,57 @@ pub(crate) fn check_cores(cores: usize) -> Result<()> {
     Err(Error::invalid("cores", cores, limit, "pass a number in that range"))
 }
 
-/// Returns the numbers of the CPUs that this process may use; empty if the system does not tell.
+/// Returns the numbers of the CPUs that this thread may use; empty if the system does not tell.
 pub fn allowed_cpus() -> Vec<usize> {
     sched_getaffinity(None)
         .map(|set| (0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect())
         .unwrap_or_default()
+}
+
+/// Returns the number of CPUs that this thread may use; 1 if the system does not tell.
+pub fn allowed_cpu_count() -> usize {
+    sched_getaffinity(None).map_or(1, |set| (set.count() as usize).max(1))
+}
+
+/// Restricts the calling thread to `cpus`.
+///
+/// # Errors
+/// If the system refuses, for example because none of them is a CPU of this process.
+pub fn restrict_thread(cpus: impl IntoIterator<Item = usize>) -> Result<()> {
+    let mut set = CpuSet::new();
+    cpus.into_iter().filter(|&cpu| cpu < CpuSet::MAX_CPU).for_each(|cpu| set.set(cpu));
+    sched_setaffinity(None, &set).map_err(|error| Error::Os {
+        call: "sched_setaffinity",
+        what: "a thread".to_owned(),
+        source: error.into(),
+        remedy: "pass CPUs that this process may use (avsg::cpus::allowed_cpus)",
+    })
+}
+
+/// The CPUs that a thread of this process is pinned to.
+static PINNED: [AtomicU64; CpuSet::MAX_CPU / 64] =
+    [const { AtomicU64::new(0) }; CpuSet::MAX_CPU / 64];
+
+/// The right to pin a thread to a CPU, which no other thread of this library has at the same time.
+#[derive(Debug)]
+pub(crate) struct PinnedCpu(usize);
+
+impl PinnedCpu {
+    /// Takes a CPU; `None` if another thread has it.
+    pub fn take(cpu: usize) -> Option<Self> {
+        let word = PINNED.get(cpu / 64)?;
+        let bit = 1 << (cpu % 64);
+        (word.fetch_or(bit, Ordering::AcqRel) & bit == 0).then_some(Self(cpu))
+    }
+
+    /// Returns the CPU's number.
+    pub fn cpu(&self) -> usize {
+        self.0
+    }
+}
+
+impl Drop for PinnedCpu {
+    fn drop(&mut self) {
+        PINNED[self.0 / 64].fetch_and(!(1 << (self.0 % 64)), Ordering::AcqRel);
+    }
 }

@@ -24,7 +24,7 @@ use crate::copy::Copier;
 use crate::plan::Plan;
 use crate::pool::HostPool;
 use crate::resources::Resources;
-use crate::{Result, rows};
+use crate::{Result, memory, rows};
 use order::Order;
 
 pub use crate::batch::{Batch, Fresh};
@@ -38,8 +38,9 @@ pub use state::Load;
 /// The operator on one device. [`Engine::new`] makes one on the CPU and [`Engine::on_ascend`] one
 /// on an Ascend device.
 ///
-/// One thread may call an engine at a time. A step on the CPU allocates nothing and takes no
-/// blocking lock. A step on an Ascend device allocates only if the block tables or the fresh rows
+/// One thread may call an engine at a time. A step on the CPU allocates nothing and takes no lock;
+/// it sleeps only while another worker runs a piece of it. In a forked child, the calls of the
+/// parent's engines and pools are [`Error::Forked`](crate::Error::Forked). A step on an Ascend device allocates only if the block tables or the fresh rows
 /// are larger than in all steps before.
 pub struct Engine {
     // Dropped before the resources, because a device unregisters the pool's chunks before they are
@@ -52,10 +53,11 @@ pub struct Engine {
 }
 
 impl Engine {
-    pub(crate) fn from_parts(resources: Resources, device: Box<dyn Device>) -> Self {
+    pub(crate) fn from_parts(resources: Resources, device: Box<dyn Device>) -> Result<Self> {
         let (states, indexers) = (resources.config.states, resources.config.indexers.count());
-        let order = Order::new(states, indexers, resources.pool.layers());
-        Self { named: vec![false; states].into(), order, device, resources }
+        let order = Order::new(states, indexers, resources.pool.layers())?;
+        let named = memory::filled("states", states, false)?.into();
+        Ok(Self { named, order, device, resources })
     }
 
     /// Returns the configuration. On an Ascend device, `cores` is at most the number of its vector
@@ -73,6 +75,12 @@ impl Engine {
     /// devices.
     pub fn machine(&self) -> Option<&'static str> {
         self.device.machine()
+    }
+
+    /// Returns the number of threads that run a step on the CPU, the caller's included; `None` on
+    /// Ascend devices.
+    pub fn threads(&self) -> Option<usize> {
+        self.device.threads()
     }
 
     /// Returns how the CPU copies rows; `None` on Ascend devices, whose kernels copy.
@@ -96,6 +104,7 @@ impl Engine {
     /// # Errors
     /// If a number is 0 or above 2^20, or the host or the device has too little memory.
     pub fn new_plan(&self, max_rows: usize, max_requests: usize) -> Result<Plan> {
+        self.resources.check_process()?;
         let k = self.resources.config.params.k as usize;
         let mut plan = Plan::with_capacity(self.resources.id, k, max_rows, max_requests)?;
         self.device.prepare(&mut plan)?;
@@ -225,6 +234,7 @@ impl Engine {
     /// # Errors
     /// As for [`Self::read_table`], or if there is no such indexer.
     pub fn read_indexer_table(&mut self, indexer: usize, state: usize) -> Result<&[i32]> {
+        self.resources.check_process()?;
         let config = &self.resources.config;
         rows::index("indexer", indexer, config.indexers.count())?;
         rows::index("state", state, config.states)?;

@@ -40,6 +40,17 @@ pub enum Error {
         /// What the caller can do.
         remedy: &'static str,
     },
+    /// The device wrote a value that no correct kernel writes. The host does not use it.
+    Device {
+        /// The name of the value.
+        what: &'static str,
+        /// The value that was read back.
+        value: String,
+        /// The rule that the value breaks, with its numbers.
+        limit: String,
+        /// What the caller can do.
+        remedy: &'static str,
+    },
     /// A library or a file that is looked up at run time was not found.
     Unavailable {
         /// The name of the missing thing.
@@ -57,6 +68,18 @@ pub enum Error {
         bytes: usize,
         /// Bytes that are available.
         available: usize,
+    },
+    /// The system or the allocator refused memory; nothing of it was allocated.
+    OutOfMemory {
+        /// The purpose of the memory.
+        what: &'static str,
+        /// Bytes that were requested.
+        bytes: usize,
+    },
+    /// The object belongs to the process that this one was forked from.
+    Forked {
+        /// The name of the object.
+        what: &'static str,
     },
     /// A kernel panicked, which is a defect of this library; the object can no longer be used.
     Broken {
@@ -81,6 +104,9 @@ impl fmt::Display for Error {
                 let gap = if text.is_empty() { "" } else { ": " };
                 write!(f, "{call} failed with code {code}{gap}{}; {remedy}", one_line(text))
             }
+            Self::Device { what, value, limit, remedy } => {
+                write!(f, "the device wrote {value} as {what}, but {limit}; {remedy}")
+            }
             Self::Unavailable { what, tried, remedy } => {
                 write!(f, "{what} was not found, tried {}; {remedy}", one_line(tried))
             }
@@ -88,6 +114,16 @@ impl fmt::Display for Error {
                 f,
                 "{what} is {bytes} bytes, but {available} bytes of memory are available; ask for \
                  fewer rows, layers or slots, or free memory"
+            ),
+            Self::OutOfMemory { what, bytes } => write!(
+                f,
+                "{what} is {bytes} bytes, but the system refuses them; ask for fewer rows, layers, \
+                 slots or requests, or raise the limits (ulimit -v, ulimit -d, vm.max_map_count)"
+            ),
+            Self::Forked { what } => write!(
+                f,
+                "{what} belongs to the process that forked this one, but a child has neither its \
+                 threads nor its locks; import the pool by its descriptor and make an engine here"
             ),
             Self::Broken { what, remedy } => {
                 write!(f, "{what} is unusable because a kernel panicked; {remedy}")
@@ -104,6 +140,12 @@ fn one_line(text: &str) -> String {
 impl std::error::Error for Error {}
 
 impl Error {
+    /// Returns the error of a device on which a kernel has panicked.
+    pub(crate) fn broken_device() -> Self {
+        let remedy = "destroy the engine and report the defect";
+        Self::Broken { what: "device state", remedy }
+    }
+
     /// Returns an [`Error::Invalid`].
     pub fn invalid(
         what: &'static str,

@@ -22,7 +22,9 @@ pub fn check(p: &Params) -> Result<()> {
             if p.slots > MAX_SLOTS { "choose 32768 or less" } else { "choose 8192, for example" },
         ),
         Fault::K => {
-            Error::invalid("K", p.k, range(1, p.slots), "a buffer needs at least K slots: raise S")
+            let limit = format!("it must be 1..={}, the slots S of a buffer", p.slots);
+            let remedy = if p.k == 0 { "choose 2048, for example" } else { "raise S, or lower K" };
+            Error::invalid("K", p.k, limit, remedy)
         }
         Fault::Tokens => Error::invalid(
             "N_q (tokens per request)",

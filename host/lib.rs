@@ -36,7 +36,8 @@
 //! - [`cpu`], [`ascend`]: the devices that an engine runs on, with [`cpus`], the CPUs of this process;
 //! - [`indexers`]: the layers that share a table, for models with several indexers;
 //! - [`copy`]: the loops that copy rows on the CPU;
-//! - [`error`], [`geometry`], [`memory`]: errors, checks of a geometry, and the memory available;
+//! - [`error`], [`fork`]: errors, and how a forked child is recognised;
+//! - [`geometry`], [`memory`]: checks of a geometry, and the memory available;
 //! - [`device`]: the kernels and their parameters ([`device::params`]).
 
 pub mod ascend;
@@ -49,6 +50,7 @@ pub mod cpus;
 mod device_arrays;
 pub mod engine;
 pub mod error;
+pub mod fork;
 pub mod geometry;
 pub mod indexers;
 mod mapping;

@@ -19,6 +19,8 @@ use crate::{Error, Result};
 pub(crate) const MIB2: usize = 2 << 20;
 /// The least bytes per thread that populates; below, starting the thread costs more than it saves.
 const POPULATE_PIECE: usize = 256 << 20;
+/// The most threads that populate a mapping.
+const MAX_POPULATE_THREADS: usize = 16;
 
 #[derive(Debug)]
 pub(crate) struct Mapping {
@@ -35,7 +37,7 @@ unsafe impl Sync for Mapping {}
 impl Mapping {
     /// Maps private zeroed memory and populates it, in transparent hugepages where the kernel
     /// grants them.
-    pub(crate) fn anonymous(what: &str, len: usize) -> Result<Self> {
+    pub(crate) fn anonymous(what: &'static str, len: usize) -> Result<Self> {
         let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
         let (hint, prot) = (aligned_hint(len), ProtFlags::READ | ProtFlags::WRITE);
         // SAFETY: without MAP_FIXED the hint cannot replace an existing mapping.
@@ -48,24 +50,34 @@ impl Mapping {
 
     /// Maps the first `len` bytes of `file`, shared. A hugetlb file reserves its pages here (no
     /// MAP_NORESERVE), so too few pages are an error.
-    pub(crate) fn shared(what: &str, file: BorrowedFd, len: usize, write: bool) -> Result<Self> {
+    pub(crate) fn shared(
+        what: &'static str,
+        file: BorrowedFd,
+        len: usize,
+        write: bool,
+    ) -> Result<Self> {
         let prot = if write { ProtFlags::READ | ProtFlags::WRITE } else { ProtFlags::READ };
         // SAFETY: without MAP_FIXED the hint cannot replace an existing mapping.
         let ptr = unsafe { mm::mmap(aligned_hint(len), len, prot, MapFlags::SHARED, file, 0) };
         Self::from_mmap(ptr, len, what)
     }
 
-    fn from_mmap(ptr: rustix::io::Result<*mut c_void>, len: usize, what: &str) -> Result<Self> {
+    fn from_mmap(
+        ptr: rustix::io::Result<*mut c_void>,
+        len: usize,
+        what: &'static str,
+    ) -> Result<Self> {
         let mapped = ptr.map_err(io::Error::from).and_then(|ptr| {
             NonNull::new(ptr.cast()).ok_or_else(|| io::Error::other("mapped at address 0"))
         });
         match mapped {
             Ok(ptr) => Ok(Self { ptr, len }),
+            Err(source) if is_lack(&source) => Err(Error::OutOfMemory { what, bytes: len }),
             Err(source) => Err(Error::Os {
                 call: "mmap",
                 what: format!("{what} of {len} bytes"),
                 source,
-                remedy: "ask for fewer bytes, or raise the limit (ulimit -v, vm.max_map_count)",
+                remedy: "pass the file of HostPool::export",
             }),
         }
     }
@@ -89,9 +101,12 @@ impl Mapping {
 
     /// Populates every page. With `write` it also allocates pages that the file does not have.
     /// Contents do not change.
-    pub(crate) fn populate(&self, what: &str, write: bool) -> Result<()> {
+    pub(crate) fn populate(&self, what: &'static str, write: bool) -> Result<()> {
+        if self.len < 2 * POPULATE_PIECE {
+            return self.populate_piece(0, self.len, write).map_err(|e| self.refused(what, e));
+        }
         let cores = thread::available_parallelism().map_or(1, usize::from);
-        let threads = (self.len / POPULATE_PIECE).clamp(1, cores.min(16));
+        let threads = (self.len / POPULATE_PIECE).clamp(1, cores.min(MAX_POPULATE_THREADS));
         // Every thread populates whole hugepages, so that no two threads share one.
         let piece = self.len.div_ceil(threads).next_multiple_of(MIB2);
         let starts = (0..self.len).step_by(piece);
@@ -100,11 +115,12 @@ impl Mapping {
             // This thread populates the first piece, and each piece for which no thread can be
             // started.
             let first = work.next();
-            let mut running = Vec::new();
+            let mut running = heapless::Vec::<_, MAX_POPULATE_THREADS>::new();
             for (at, len) in work {
                 let piece = move || self.populate_piece(at, len, write);
                 match thread::Builder::new().spawn_scoped(scope, piece) {
-                    Ok(thread) => running.push(thread),
+                    // This cannot fail: there are at most as many pieces as threads.
+                    Ok(thread) => drop(running.push(thread)),
                     Err(_) => self.populate_piece(at, len, write)?,
                 }
             }
@@ -113,12 +129,20 @@ impl Mapping {
                 thread.join().unwrap_or_else(|_| Err(io::Error::other("the thread panicked")))
             })
         });
-        done.map_err(|source| Error::Os {
+        done.map_err(|error| self.refused(what, error))
+    }
+
+    /// Returns the error of a mapping that cannot be populated.
+    fn refused(&self, what: &'static str, source: io::Error) -> Error {
+        if is_lack(&source) {
+            return Error::OutOfMemory { what, bytes: self.len };
+        }
+        Error::Os {
             call: "madvise(MADV_POPULATE)",
             what: format!("{what} of {} bytes", self.len),
             source,
             remedy: "ask for fewer bytes, or free memory",
-        })
+        }
     }
 
     fn populate_piece(&self, at: usize, len: usize, write: bool) -> io::Result<()> {
@@ -179,6 +203,15 @@ impl Drop for Mapping {
         // used after it is dropped.
         let _ = unsafe { mm::munmap(self.ptr().cast(), self.len) };
     }
+}
+
+/// Returns whether a call failed for lack of memory. Populating reports EFAULT or EHWPOISON where an
+/// access would raise SIGBUS, which a file in memory does when no page is left.
+fn is_lack(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    let code = Errno::from_io_error(error);
+    matches!(code, Some(Errno::NOMEM | Errno::AGAIN | Errno::FAULT | Errno::NOSPC))
+        || error.kind() == io::ErrorKind::OutOfMemory
 }
 
 /// Returns a free address that is aligned to 2 MiB as a hint for `mmap`; null for lengths below 2

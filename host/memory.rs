@@ -1,10 +1,16 @@
 //! Checks that memory is available before it is allocated.
 //!
 //! Linux grants mappings that it cannot back and kills a process later. So a size is compared with
-//! what the machine and the control group of this process can still give, and refused with an error
+//! what the machine, the control groups and the limits of this process can still give, and refused with an error
 //! before anything is allocated.
 
-use std::{fs, io, path::Path};
+mod groups;
+
+use std::fmt::Write;
+use std::fs::File;
+use std::io::{self, Read};
+
+use rustix::process::{Resource, getrlimit};
 
 use crate::{Error, Result};
 
@@ -12,20 +18,31 @@ use crate::{Error, Result};
 /// processes.
 const RESERVE_DIVISOR: usize = 32;
 
-/// Returns the bytes that may be allocated: `MemAvailable`, or what the control group leaves if
-/// that is less, minus 1/32 of it.
+/// Returns the bytes that may be allocated: `MemAvailable`, or what the control groups of version 1
+/// and 2 leave if that is less, minus 1/32 of it; or what the limits of this process (`ulimit -v`,
+/// `ulimit -d`) leave if that is less still.
 ///
 /// # Errors
 /// If `/proc/meminfo` cannot be read.
 pub fn available() -> Result<usize> {
     let path = "/proc/meminfo";
-    let text = fs::read_to_string(path).map_err(|source| unreadable(path, source))?;
+    let text = read_text(path).map_err(|source| unreadable(path, source))?;
     let machine =
         field(&text, "MemAvailable:").map(|kib| kib.saturating_mul(1024)).ok_or_else(|| {
             unreadable(path, io::Error::new(io::ErrorKind::InvalidData, "no MemAvailable line"))
         })?;
-    let bytes = group_available().map_or(machine, |group| group.min(machine));
-    Ok(bytes - bytes / RESERVE_DIVISOR)
+    let bytes = groups::available("").map_or(machine, |group| group.min(machine));
+    Ok((bytes - bytes / RESERVE_DIVISOR).min(process_limit().unwrap_or(usize::MAX)))
+}
+
+/// Returns the bytes of address space and of data that the limits of this process leave.
+fn process_limit() -> Option<usize> {
+    let status = read_text("/proc/self/status").ok()?;
+    let left = |limit, used| {
+        let most = usize::try_from(getrlimit(limit).current?).ok()?;
+        Some(most.saturating_sub(field(&status, used)?.saturating_mul(1024)))
+    };
+    [left(Resource::As, "VmSize:"), left(Resource::Data, "VmData:")].into_iter().flatten().min()
 }
 
 /// Returns an error if `bytes`, needed for `what`, exceed [`available`].
@@ -40,31 +57,36 @@ pub(crate) fn check(what: &'static str, bytes: usize) -> Result<()> {
 /// Returns the bytes of free, unreserved hugetlb pages of `page` bytes and of those that the kernel
 /// may still make out of ordinary memory (`nr_overcommit_hugepages`).
 pub(crate) fn hugetlb_bytes(page: usize) -> usize {
-    let folder = format!("/sys/kernel/mm/hugepages/hugepages-{}kB", page / 1024);
-    let read = |name: &str| read_number(&Path::new(&folder).join(name)).unwrap_or(0);
+    let mut folder = heapless::String::<64>::new();
+    // This cannot fail: the text is shorter than the string may be.
+    let _ = write!(folder, "/sys/kernel/mm/hugepages/hugepages-{}kB/", page / 1024);
+    let read = |name| path(&[&folder, name]).and_then(|path| read_number(&path)).unwrap_or(0);
     let free = read("free_hugepages").saturating_sub(read("resv_hugepages"));
     let more = read("nr_overcommit_hugepages").saturating_sub(read("surplus_hugepages"));
     let ordinary = if more == 0 { 0 } else { available().unwrap_or(0) / page };
     free.saturating_add(more.min(ordinary)).saturating_mul(page)
 }
 
-/// Returns the bytes that the tightest limit of this process's control groups (version 2) leaves;
-/// `None` if there is no limit. File cache counts as free, because the kernel drops it first.
-fn group_available() -> Option<usize> {
-    let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
-    let own = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;
-    let root = Path::new("/sys/fs/cgroup");
-    // The limits of all parents bind, too.
-    let folders = Path::new(own).ancestors().map(|part| root.join(part));
-    folders.filter_map(|folder| limit_left(&folder)).min()
+/// Returns an empty vector with room for `len` values, or an error that takes no memory.
+pub(crate) fn with_capacity<T>(what: &'static str, len: usize) -> Result<Vec<T>> {
+    let mut all = Vec::new();
+    let bytes = len.saturating_mul(size_of::<T>());
+    all.try_reserve_exact(len).map_err(|_| Error::OutOfMemory { what, bytes })?;
+    Ok(all)
 }
 
-fn limit_left(folder: &Path) -> Option<usize> {
-    let limit = read_number(&folder.join("memory.max"))?;
-    let used = read_number(&folder.join("memory.current"))?;
-    let stat = fs::read_to_string(folder.join("memory.stat")).unwrap_or_default();
-    let cache = field(&stat, "inactive_file").unwrap_or(0);
-    Some(limit.saturating_sub(used.saturating_sub(cache)))
+/// Returns a vector of `len` times `value`.
+pub(crate) fn filled<T: Clone>(what: &'static str, len: usize, value: T) -> Result<Vec<T>> {
+    let mut all = with_capacity(what, len)?;
+    all.resize(len, value);
+    Ok(all)
+}
+
+/// Returns a copy of `values`.
+pub(crate) fn copied<T: Copy>(what: &'static str, values: &[T]) -> Result<Vec<T>> {
+    let mut all = with_capacity(what, values.len())?;
+    all.extend_from_slice(values);
+    Ok(all)
 }
 
 /// Returns the number that follows `name` at the start of a line.
@@ -73,11 +95,40 @@ fn field(text: &str, name: &str) -> Option<usize> {
     line.split_whitespace().nth(1)?.parse().ok()
 }
 
-fn read_number(path: &Path) -> Option<usize> {
-    fs::read_to_string(path).ok()?.trim().parse().ok()
+fn read_number(path: &str) -> Option<usize> {
+    read_text(path).ok()?.trim().parse().ok()
 }
 
-fn unreadable(path: &str, source: io::Error) -> Error {
+/// Joins the parts of a path; `None` if it is longer than any of the files that are read here. It
+/// allocates nothing, unlike `Path::join`.
+fn path(parts: &[&str]) -> Option<heapless::String<512>> {
+    let mut path = heapless::String::new();
+    parts.iter().try_for_each(|part| path.push_str(part)).ok()?;
+    Some(path)
+}
+
+/// Reads a small file. Unlike `fs::read_to_string` it returns an error for every lack of memory.
+fn read_text(path: &str) -> io::Result<String> {
+    let (mut file, mut text) = (File::open(path)?, Vec::new());
+    let (mut piece, lacking) = ([0; 1024], io::ErrorKind::OutOfMemory);
+    loop {
+        let n = match file.read(&mut piece) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            n => n?,
+        };
+        if n == 0 {
+            break;
+        }
+        text.try_reserve(n).map_err(|_| lacking)?;
+        text.extend_from_slice(&piece[..n]);
+    }
+    String::from_utf8(text).map_err(|_| io::ErrorKind::InvalidData.into())
+}
+
+fn unreadable(path: &'static str, source: io::Error) -> Error {
+    if source.kind() == io::ErrorKind::OutOfMemory {
+        return Error::OutOfMemory { what: path, bytes: 1024 };
+    }
     Error::Os { call: "read", what: path.to_owned(), source, remedy: "mount /proc" }
 }
 

@@ -95,23 +95,24 @@ impl Plan {
         let words = max_rows * k;
         // Five arrays have `words` words: the slots and the four columns of the miss list.
         memory::check("plan", words.saturating_mul(5 * size_of::<i32>()))?;
+        let filled = |len, value| memory::filled("plan", len, value);
         Ok(Self {
             k,
             max_rows,
             max_requests,
             indexer: 0,
             requests: 0,
-            cu_q: vec![0; max_requests + 1],
-            state: vec![-1; max_requests],
-            slot: vec![-1; words],
-            valid: vec![0; max_rows],
-            record: vec![0; max_requests * record::WORDS],
-            miss: [(); 4].map(|()| vec![0; words]),
+            cu_q: filled(max_requests + 1, 0)?,
+            state: filled(max_requests, -1)?,
+            slot: filled(words, -1)?,
+            valid: filled(max_rows, 0)?,
+            record: filled(max_requests * record::WORDS, 0)?,
+            miss: [filled(words, 0)?, filled(words, 0)?, filled(words, 0)?, filled(words, 0)?],
             misses: 0,
             fresh: false,
             engine,
             number: 0,
-            required: vec![0; max_requests],
+            required: memory::filled("plan", max_requests, 0)?,
             token: Arc::new(()),
             device: None,
             epoch: 0,
@@ -244,6 +245,34 @@ impl Plan {
     /// copies.
     pub fn total_misses(&self) -> usize {
         self.misses
+    }
+
+    /// Counts the ids that a row selects again after their first place in it. Repeated ids that hit
+    /// have one slot; repeated ids that miss are in the miss list once for each place.
+    ///
+    /// # Errors
+    /// If there is no memory for a copy of one row.
+    pub fn count_duplicates(&self) -> Result<usize> {
+        let (mut keys, mut repeated) = (Vec::<i32>::new(), 0);
+        keys.try_reserve_exact(self.k).map_err(|_| {
+            let bytes = self.k * size_of::<i32>();
+            Error::OutOfMemory { what: "a row of ids", bytes }
+        })?;
+        for request in 0..self.requests {
+            let (first, end) = (self.cu_q[request] as usize, self.cu_q[request + 1] as usize);
+            let misses = self.misses(request);
+            for (token, row) in (first..end).enumerate() {
+                let of_rows =
+                    |n: usize| misses.position.partition_point(|&p| (p as usize) < n * self.k);
+                for list in [self.slots(row), &misses.id[of_rows(token)..of_rows(token + 1)]] {
+                    keys.clear();
+                    keys.extend(list.iter().filter(|&&key| key >= 0));
+                    keys.sort_unstable();
+                    repeated += keys.windows(2).filter(|pair| pair[0] == pair[1]).count();
+                }
+            }
+        }
+        Ok(repeated)
     }
 
     fn records(&self, request: usize) -> &[i32] {

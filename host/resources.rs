@@ -8,7 +8,9 @@ use avsg_device::stage_two::Strategy;
 
 use crate::batch::{Batch, Layer};
 use crate::buffer::{BufferConfig, CallerBuffer, DeviceBuffer};
-use crate::cpus::{allowed_cpus, check_cores};
+use crate::copy::Copier;
+use crate::cpus::{allowed_cpu_count, check_cores};
+use crate::fork::Birth;
 use crate::indexers::Indexers;
 use crate::plan::Plan;
 use crate::pool::HostPool;
@@ -24,8 +26,12 @@ pub enum MachineChoice {
     Emu,
     /// AVX2.
     Avx2,
-    /// AVX-512 with the faster of its two forms of gather.
+    /// AVX-512 with the faster of its two forms of gather, by a measurement.
     Avx512,
+    /// AVX-512 with gathers by scalar loads.
+    Avx512Loads,
+    /// AVX-512 with gathers by `vpgatherdd`.
+    Avx512Gather,
     /// NEON.
     Neon,
 }
@@ -42,6 +48,9 @@ pub struct Config {
     pub cores: usize,
     /// The vector machine of the CPU device.
     pub machine: MachineChoice,
+    /// How the CPU device copies rows; `None` for the fastest, by a measurement. Ascend devices
+    /// ignore it.
+    pub copier: Option<Copier>,
     /// How Stage Two spreads misses over cores. Ascend devices take [`Strategy::Balanced`] only.
     pub strategy: Strategy,
     /// The layers that share a table. Every state has a table for each indexer.
@@ -57,12 +66,12 @@ impl Config {
     /// Returns a configuration with one core per CPU of this process, the fastest machine and the
     /// balanced strategy.
     pub fn new(params: Params, states: usize) -> Self {
-        let cores = allowed_cpus().len().max(1);
         Self {
             params,
             states,
-            cores,
+            cores: allowed_cpu_count(),
             machine: MachineChoice::Auto,
+            copier: None,
             strategy: Strategy::Balanced,
             indexers: Indexers::default(),
             buffer: None,
@@ -88,6 +97,7 @@ pub(crate) struct Resources {
     pub config: Config,
     pub buffer: DeviceBuffer,
     pub id: u64,
+    pub birth: Birth,
     // The last field, so that it is dropped after everything that refers to it.
     pub pool: Arc<HostPool>,
 }
@@ -146,10 +156,6 @@ impl Resources {
         }
     }
 
-    pub fn new(config: Config, pool: impl Into<Arc<HostPool>>, buffer: DeviceBuffer) -> Self {
-        Self { config, buffer, id: ENGINES.fetch_add(1, Ordering::Relaxed), pool: pool.into() }
-    }
-
     /// Does the same for all slots of a plan.
     pub fn globalize_plan(&self, plan: &mut Plan) {
         for request in 0..plan.requests {
@@ -157,6 +163,16 @@ impl Resources {
             let [first, end] = [0, 1].map(|at| plan.cu_q[request + at] as usize * plan.k);
             self.globalize(state, &mut plan.slot[first..end]);
         }
+    }
+
+    pub fn new(config: Config, pool: impl Into<Arc<HostPool>>, buffer: DeviceBuffer) -> Self {
+        let id = ENGINES.fetch_add(1, Ordering::Relaxed);
+        Self { config, buffer, id, birth: Birth::now(), pool: pool.into() }
+    }
+
+    /// Returns an error in a forked child of the engine's process.
+    pub fn check_process(&self) -> Result<()> {
+        self.birth.check("engine")
     }
 
     /// Returns the number of rows of the pool, or of blocks if the geometry has pages.

@@ -37,7 +37,8 @@
  *
  * Structs. A struct with a field `size` needs it set to sizeof by the caller, also where the
  * library fills the struct. Zero a struct before you fill it: 0 is the default of every field, and
- * reserved fields must be 0. Structs grow only at the end, so that programs and libraries of
+ * reserved fields must be 0. In C, `avsg_batch batch = AVSG_INIT(avsg_batch);` does both; in C++,
+ * avsg::init<avsg_batch>() of avsg.hpp. Structs grow only at the end, so that programs and libraries of
  * different versions work together; a later field that this library lacks must be 0 (AVSG_SIZE
  * otherwise).
  *
@@ -48,8 +49,19 @@
  *
  * Threads. Any thread may call. Calls with the same handle may overlap if each of them takes it as
  * a const pointer. Any other overlap is refused at once with AVSG_BUSY; no call waits for another.
- * The library starts only the threads of an engine's cores and, while it allocates memory, threads
- * that touch it. It installs no signal handler.
+ * The library starts only the threads of avsg_workers_create, or of an engine without workers, and,
+ * while it allocates 512 MiB and more at once, threads that touch the memory. It installs no signal
+ * handler and prints nothing; what it has to say goes to avsg_set_log.
+ *
+ * Processes. In a forked child, every call on a handle of the parent is AVSG_FORKED at once and
+ * changes nothing, the destroy functions included, and the memory of the handles stays mapped until
+ * the child ends or calls exec. A child that needs the pool imports it by the descriptor that the
+ * parent exported (avsg_pool_export before the fork, or avsg_pool_send), and makes engines of its
+ * own. While such a child lives, it keeps the parent's lock as the pool's writer.
+ *
+ * Memory. Where an allocation grows with a configuration or a batch, its failure is AVSG_NO_MEMORY,
+ * and nothing leaks. A few allocations of at most 1 KiB each, for example those of a starting
+ * thread, end the process as in any program with Rust's standard library; docs/c-api.md lists them.
  *
  * Streams. The functions of a step (avsg_engine_plan, _transfer, _step, _append) take a stream:
  * - NULL: the arrays are host memory, the call waits until its work is done, and the plan can be
@@ -71,6 +83,13 @@
 
 #include <stddef.h>
 #include <stdint.h>
+
+/**
+ * A struct of this type with its `size` set and every other field 0.
+ */
+#ifndef __cplusplus
+#define AVSG_INIT(type) ((type){.size = sizeof(type)})
+#endif
 
 /**
  * The version of this interface. It changes only if programs that were built with an older header
@@ -139,9 +158,15 @@ enum avsg_status
    */
   AVSG_INTERNAL = 9,
   /**
-   * A call of the device's runtime failed. The message names the call and its code.
+   * A call of the device's runtime failed, and the message names the call and its code. Or the
+   * device wrote a value that no correct kernel writes.
    */
   AVSG_DEVICE = 10,
+  /**
+   * The handle belongs to the process that this one was forked from. Nothing was changed; the
+   * rule Processes says what a child can do.
+   */
+  AVSG_FORKED = 11,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L
@@ -215,7 +240,7 @@ enum avsg_machine
 #endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
  {
   /**
-   * The fastest that the CPU supports, measured when the engine is created.
+   * The fastest that the CPU supports, as the first engine of the process measures it.
    */
   AVSG_MACHINE_AUTO = 0,
   /**
@@ -227,13 +252,21 @@ enum avsg_machine
    */
   AVSG_MACHINE_AVX2 = 2,
   /**
-   * AVX-512.
+   * AVX-512, with the faster of the next two, measured as for AVSG_MACHINE_AUTO.
    */
   AVSG_MACHINE_AVX512 = 3,
   /**
    * NEON.
    */
   AVSG_MACHINE_NEON = 4,
+  /**
+   * AVX-512 with gathers by scalar loads: "avx512".
+   */
+  AVSG_MACHINE_AVX512_LOADS = 5,
+  /**
+   * AVX-512 with gathers by vpgatherdd: "avx512 (vpgatherdd)".
+   */
+  AVSG_MACHINE_AVX512_GATHER = 6,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L
@@ -364,10 +397,77 @@ typedef int32_t avsg_request_status;
 #endif // __cplusplus
 
 /**
+ * How the device "cpu" copies rows.
+ */
+enum avsg_copier
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : int32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  /**
+   * The fastest, as the first engine of the process with rows of this length measures it.
+   */
+  AVSG_COPIER_AUTO = 0,
+  /**
+   * One memcpy for each row.
+   */
+  AVSG_COPIER_PLAIN = 1,
+  /**
+   * Vector copies with prefetch of both ends of a later row.
+   */
+  AVSG_COPIER_PREFETCH = 2,
+  /**
+   * Non-temporal stores with prefetch of the source of a later row.
+   */
+  AVSG_COPIER_STREAM = 3,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum avsg_copier avsg_copier;
+#else
+typedef int32_t avsg_copier;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
+ * The importance of a message.
+ */
+enum avsg_log_level
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : int32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  /**
+   * A defect of the library.
+   */
+  AVSG_LOG_ERROR = 1,
+  /**
+   * Something works, but slower than asked for.
+   */
+  AVSG_LOG_WARN = 2,
+  /**
+   * What was measured and chosen.
+   */
+  AVSG_LOG_INFO = 3,
+  /**
+   * What was made.
+   */
+  AVSG_LOG_DEBUG = 4,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum avsg_log_level avsg_log_level;
+#else
+typedef int32_t avsg_log_level;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
  * The operator on one device: the tables and the device buffer of every state. Engines share
- * nothing but a pool, so that calls on different engines may overlap. On "cpu" the functions of a
- * step allocate nothing and wait for no lock. After AVSG_DEVICE the next plan empties every state,
- * and plans that were made before are refused.
+ * nothing but a pool and workers, so that calls on different engines may overlap. On "cpu" the
+ * functions of a step allocate nothing and take no lock; they sleep only while another worker runs
+ * a piece of the step. After AVSG_DEVICE the next plan empties every state, and plans that were
+ * made before are refused.
  */
 typedef struct avsg_engine avsg_engine;
 
@@ -383,6 +483,17 @@ typedef struct avsg_plan avsg_plan;
  * write a row while another thread writes it or an engine copies it.
  */
 typedef struct avsg_pool avsg_pool;
+
+/**
+ * The threads that run the launches of one or several engines on "cpu".
+ */
+typedef struct avsg_workers avsg_workers;
+
+/**
+ * Takes a message: one line without a line break, valid during the call. It may be called on any
+ * thread and at the same time, and must not call this library.
+ */
+typedef void (*avsg_log_callback)(void *user, int32_t level, const char *message);
 
 /**
  * The configuration of a host pool. `size`, `layers`, `rows`, `segments` and `segment_bytes` must
@@ -598,6 +709,64 @@ typedef struct avsg_pool_layout {
 } avsg_pool_layout;
 
 /**
+ * A task of the library, which an executor calls with `data` and an index.
+ */
+typedef void (*avsg_task)(void *data, size_t index);
+
+/**
+ * A function of the caller that calls task(data, i) once for each i below `count`, on any threads
+ * and at the same time where it can, and returns when all these calls have returned. One thread at
+ * a time calls it. A call that it leaves out costs only speed. No exception may leave it.
+ */
+typedef void (*avsg_executor)(void *user, avsg_task task, void *data, size_t count);
+
+/**
+ * The configuration of workers. `size` and `threads` must be set.
+ */
+typedef struct avsg_workers_config {
+  /**
+   * sizeof(avsg_workers_config).
+   */
+  size_t size;
+  /**
+   * Threads that run a launch, the caller's included: 1 to 1024. With an executor, the tasks
+   * that it gets.
+   */
+  uint32_t threads;
+  /**
+   * 1 pins each started thread to one of `cpus`, to which no other workers of this process are
+   * pinned (AVSG_INVALID if too few are left); with no `cpus`, to one of the thread's that calls,
+   * of which the first is left to the caller. 0 leaves the choice to the system.
+   */
+  uint32_t pin;
+  /**
+   * The CPUs that started threads may use; NULL for those of the thread that calls.
+   */
+  const int32_t *cpus;
+  /**
+   * The number of `cpus`.
+   */
+  size_t cpu_count;
+  /**
+   * Microseconds that a thread polls before it sleeps: a started thread for the next launch, and
+   * any thread for the pieces of the others. 0 selects 100, and -1 none.
+   */
+  int32_t spin_us;
+  /**
+   * Must be 0.
+   */
+  uint32_t reserved;
+  /**
+   * The caller's threads. NULL starts threads.
+   */
+  avsg_executor executor;
+  /**
+   * The first argument of `executor`, which is called on the threads of the engines' callers.
+   */
+  void *user;
+} avsg_workers_config;
+
+/**
  * A device buffer in memory of the caller: process memory for "cpu", device memory for an Ascend
  * device. Slot s of state t has the index n = t * S + s. In each layer and segment it is at
  * base + (n / block_slots) * block_stride + (n % block_slots) * slot_stride. The memory, which need
@@ -693,11 +862,13 @@ typedef struct avsg_engine_config {
    */
   int32_t lifetime;
   /**
-   * The constant lifetime in decode steps: 0 to 127 (1 to 127 in a paper table).
+   * The constant lifetime in decode steps: 0 to 127 (1 to 127 in a paper table). 0 unless
+   * `lifetime` is AVSG_LIFETIME_CONSTANT.
    */
   int32_t life;
   /**
-   * The decay of frequency lifetimes per step: 0.5 to 0.965; 0 selects 0.87.
+   * The decay of frequency lifetimes per step: 0.5 to 0.965; 0 selects 0.87. 0 unless `lifetime`
+   * is AVSG_LIFETIME_FREQUENCY.
    */
   double lambda;
   /**
@@ -723,9 +894,9 @@ typedef struct avsg_engine_config {
   int32_t strategy;
   /**
    * Cores to use: 1 to 1024; 0 selects all cores of the device, or all CPUs that this process
-   * may use. "cpu" pins a thread for each core but the caller's. An Ascend device uses at most
-   * the cores that it has, and in a stream at most the stream's limit (aclrtSetStreamResLimit)
-   * at the time of the call.
+   * may use, or one for each thread of `workers`. On "cpu" a core is a share of the copies, which
+   * any free thread takes. An Ascend device uses at most the cores that it has, and in a stream
+   * at most the stream's limit (aclrtSetStreamResLimit) at the time of the call.
    */
   uint32_t cores;
   /**
@@ -765,6 +936,20 @@ typedef struct avsg_engine_config {
    * Must be 0.
    */
   uint32_t reserved;
+  /**
+   * The threads of "cpu", which other engines may share. NULL starts a thread for each core but
+   * the caller's, not more than CPUs, and pins none.
+   */
+  const struct avsg_workers *workers;
+  /**
+   * An `avsg_copier`, used by "cpu".
+   */
+  int32_t copier;
+  /**
+   * The distance of the later row that AVSG_COPIER_PREFETCH and AVSG_COPIER_STREAM prefetch, in
+   * rows: 0 to 64; 0 prefetches nothing.
+   */
+  uint32_t copier_ahead;
   /**
    * layer_indexer[l] is the indexer of layer l of the pool, numbered from 0 without a gap. The
    * layers of one indexer share a table of each state and are served by one plan. NULL means one
@@ -883,6 +1068,14 @@ typedef struct avsg_engine_info {
    * Bytes of the device buffer.
    */
   size_t buffer_bytes;
+  /**
+   * Threads that run a launch on "cpu", the caller's included; 0 on an Ascend device.
+   */
+  uint32_t threads;
+  /**
+   * Always 0.
+   */
+  uint32_t reserved;
   /**
    * Indexers: the tables of each state.
    */
@@ -1091,8 +1284,11 @@ typedef struct avsg_batch {
   size_t size;
   /**
    * The selected ids: row r has `k` of them from r * ids_stride on. A negative id is padding. An
-   * id at or above its request's `seq_len`, or whose row is outside the pool, is treated as
-   * padding and sets an `avsg_request_status` bit.
+   * id at or above its request's `seq_len`, or that misses and whose row is outside the pool, is
+   * treated as padding and sets an `avsg_request_status` bit. An id that hits keeps its slot also
+   * if its block has left the pool or the block table. An id may occur in a row more than once:
+   * all that hit have one slot, and each that misses takes a slot and a copy of its own
+   * (`avsg_plan_count_duplicates`).
    */
   struct avsg_i32s ids;
   /**
@@ -1126,7 +1322,8 @@ typedef struct avsg_batch {
    */
   struct avsg_i32s stable_len;
   /**
-   * The sequence length with this step's tokens, at most 4194304.
+   * The sequence length with this step's tokens, at most 4194304. If `stable_len` is not -1, it is
+   * at least `stable_len` and at most `stable_len` plus the request's rows.
    */
   struct avsg_i32s seq_len;
   /**
@@ -1247,6 +1444,17 @@ const char *avsg_last_error(void);
  * string is never NULL and valid for ever.
  */
 const char *avsg_status_name(int32_t status);
+
+/**
+ * Sets the function that takes the messages of the library up to `level`, an `avsg_log_level`, for
+ * the whole process; NULL takes none, as before the first call. After this function has returned,
+ * an earlier callback is not called any more. The library writes messages nowhere else, and no
+ * call of a step says anything. AVSG_UNSUPPORTED: the process is a Rust program with a logger of
+ * its own, which gets the messages.
+ *
+ * Pointers: Until it is replaced, `callback` may be called with `user` on any thread.
+ */
+avsg_status avsg_set_log(avsg_log_callback callback, void *user, int32_t level);
 
 /**
  * Computes the largest number of bytes that `avsg_pool_create` allocates with this configuration.
@@ -1393,6 +1601,22 @@ avsg_status avsg_pool_send(const struct avsg_pool *pool, int32_t socket);
 avsg_status avsg_pool_recv(int32_t socket, int32_t as_role, struct avsg_pool **pool);
 
 /**
+ * Makes workers, for engines whose configuration names them. Workers that start threads take no
+ * more than `threads` - 1. Several engines may share workers: a launch that finds them in use runs
+ * on its caller's thread alone, with the same result.
+ *
+ * Pointers: The pointers keep the rule Pointers. `executor` may be called until the workers' handle and
+ * every engine with them are destroyed.
+ */
+avsg_status avsg_workers_create(const struct avsg_workers_config *config,
+                                struct avsg_workers **workers);
+
+/**
+ * Destroys the handle of workers. The threads end when the last engine with them is destroyed.
+ */
+avsg_status avsg_workers_destroy(struct avsg_workers *workers);
+
+/**
  * Computes the device memory of an engine with this configuration on a pool of that one, and
  * allocates nothing.
  */
@@ -1402,8 +1626,9 @@ avsg_status avsg_engine_bytes(const struct avsg_engine_config *config,
 
 /**
  * Creates an engine with the layers and the row format of the pool, allocates all its memory and
- * starts its cores. On "cpu" this takes milliseconds, because the automatic choices of
- * instructions and copy method are measured. On an Ascend device it loads the kernels, which
+ * starts its cores. On "cpu" the automatic choices of instructions and copy method are measured by
+ * the first engine of a process (the copy method, for each length of a row), which takes tens of
+ * milliseconds; every later engine takes the same ones. On an Ascend device it loads the kernels, which
  * "ascend-sim" first compiles with the C++ compiler. AVSG_UNSUPPORTED: the library or the machine
  * lacks the device, and the message lists what was tried.
  */
@@ -1484,6 +1709,13 @@ avsg_status avsg_plan_get_device_arrays(const struct avsg_plan *plan,
  */
 avsg_status avsg_plan_get_counters(const struct avsg_plan *plan,
                                    struct avsg_plan_counters *counters);
+
+/**
+ * Counts the ids of the last batch planned that a row selects again. An indexer selects each id
+ * once, so that a number above 0 shows a defect of the caller, which costs slots and copies. It
+ * sorts each row, and is meant for tests.
+ */
+avsg_status avsg_plan_count_duplicates(const struct avsg_plan *plan, size_t *count);
 
 /**
  * Gives the outputs for one request of the last batch planned.

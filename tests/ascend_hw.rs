@@ -11,9 +11,11 @@ use std::sync::Arc;
 use avsg::ascend::acl::owned::{Context, Stream};
 use avsg::ascend::acl::{Acl, Source};
 use avsg::ascend::{AscendOptions, RegisteredPool, simulated};
+use avsg::device::kernels::KernelName;
 use avsg::device::params::Params;
 use avsg::engine::Engine;
 use avsg::engine::MachineChoice;
+use avsg_linker::soc::OF_THE_PAPER;
 use avsg_linker::toolchain::Toolchain;
 use avsg_testkit::workload::{DEVICE_SHAPES, MIXED_ACTIONS, long_workload, run};
 
@@ -36,11 +38,9 @@ fn device() -> Option<(Arc<Context>, bool)> {
 fn emit_kernels(params: &Params, simulated: bool) -> PathBuf {
     let folder = simulated::emit(params).unwrap();
     if !simulated {
-        let toolchain = Toolchain::find().expect("CANN's compiler on a machine with a device");
-        for name in ["plan", "transfer", "step", "append", "reset"] {
-            let source = folder.join(format!("avsg_{name}.cpp"));
-            toolchain.compile(&source, &source.with_extension("o")).unwrap();
-        }
+        let toolchain = Toolchain::find().expect("CANN on a machine with a device");
+        let names = KernelName::ALL.map(|kernel| kernel.entry().to_str().unwrap());
+        toolchain.build(&folder, &names, OF_THE_PAPER.name).unwrap();
     }
     folder
 }
@@ -56,7 +56,7 @@ fn workloads_match_the_cpu_on_the_device() {
             let mut options = AscendOptions::new(context.clone()).with_kernels(kernels);
             options.one_launch = Some(one_launch);
             let pool = RegisteredPool::create(&context, &workload.shape.pool());
-            let engine = Engine::on_ascend(config, pool.unwrap(), &options).unwrap();
+            let engine = Engine::on_ascend(config.clone(), pool.unwrap(), &options).unwrap();
             assert!(
                 run(&workload, engine) == run(&workload, workload.shape.engine(MachineChoice::Emu)),
                 "{bytes:?}"

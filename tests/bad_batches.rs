@@ -331,23 +331,20 @@ fn geometries_out_of_range_are_refused() {
 
 #[test]
 fn engine_configurations_out_of_range_are_refused() {
-    let config = Config::new(params(), 1);
+    let config = |states, cores| Config { cores, ..Config::new(params(), states) };
     let pool = || fixture::pool(1, 128, format());
-    expect_error(
-        Engine::new(Config { states: 0, ..config.clone() }, pool()),
-        &["states is 0", "at least 1"],
-    );
+    expect_error(Engine::new(config(0, 1), pool()), &["states is 0", "at least 1"]);
     let huge =
         [(1 << 40, "device memory is"), (usize::MAX, "states is"), (usize::MAX / 8, "states is")];
     for (states, part) in huge {
-        let error = Engine::new(Config { states, ..config.clone() }, pool());
+        let error = Engine::new(config(states, 1), pool());
         let Err(error) = error else { panic!("{states} states") };
         let text = error.to_string();
         assert!(text.contains(part) || text.contains("buffer geometry"), "{text}");
     }
     for cores in [0, 1025, usize::MAX] {
         let parts = [&format!("cores is {cores}")[..], "1..=1024"];
-        expect_error(Engine::new(Config { cores, ..config.clone() }, pool()), &parts);
+        expect_error(Engine::new(config(1, cores), pool()), &parts);
     }
 }
 

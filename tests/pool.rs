@@ -213,21 +213,17 @@ fn files_of_other_sizes_or_without_seals_are_refused() {
 }
 
 #[test]
-fn descriptors_round_trip_and_damaged_ones_do_not_panic() {
-    let pool = HostPool::new(&small(10)).unwrap();
-    let bytes = pool.export().unwrap().desc.to_bytes();
+fn descriptors_round_trip_and_any_damaged_byte_is_refused() {
+    let bytes = HostPool::new(&small(10)).unwrap().export().unwrap().desc.to_bytes();
     let desc = PoolDesc::from_bytes(&bytes).unwrap();
     assert_eq!(desc.to_bytes(), bytes);
     assert!(error_text(PoolDesc::from_bytes(&bytes[1..])).contains("pool descriptor"));
-    // A damaged byte must lead to an error or to another valid geometry.
     for at in 0..DESC_BYTES {
-        for value in [0, 1, 0x7f, 0xff] {
+        for value in (0..=255).filter(|&value| value != bytes[at]) {
             let mut damaged = bytes;
             damaged[at] = value;
-            if let Ok(desc) = PoolDesc::from_bytes(&damaged) {
-                let fd = pool.export().unwrap().fd;
-                let _ = HostPool::import(&desc, fd, Role::Reader);
-            }
+            let text = error_text(PoolDesc::from_bytes(&damaged));
+            assert!(text.contains("pool descriptor is"), "byte {at} is {value}: {text}");
         }
     }
 }

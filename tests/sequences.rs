@@ -4,7 +4,6 @@
 
 use avsg::cpu::machine::Machine;
 use avsg::cpu::stage::StandaloneTable;
-use avsg::engine::Config;
 use avsg::engine::MachineChoice;
 use avsg_testkit::workload::strategies::{shape, workload};
 use avsg_testkit::workload::{Shape, Workload, long_workload, run};
@@ -12,9 +11,9 @@ use proptest::prelude::*;
 use proptest::test_runner::Config as ProptestConfig;
 
 /// Returns the machines that this CPU supports for an engine.
-fn choices(engine: &Config) -> Vec<MachineChoice> {
+fn choices() -> Vec<MachineChoice> {
     let all = [MachineChoice::Emu, MachineChoice::Avx2, MachineChoice::Avx512, MachineChoice::Neon];
-    all.into_iter().filter(|&c| Machine::find(c, &engine.params).is_ok()).collect()
+    all.into_iter().filter(|&c| Machine::find(c).is_ok()).collect()
 }
 
 proptest! {
@@ -45,8 +44,7 @@ proptest! {
         other in any::<[u8; 3]>(),
     ) {
         let first = run(&workload, workload.shape.engine(MachineChoice::Emu));
-        let config = Config::new(workload.shape.params(), 1);
-        for (i, choice) in choices(&config).into_iter().enumerate() {
+        for (i, choice) in choices().into_iter().enumerate() {
             let i = i as u8;
             let [cores, strategy, format] = other.map(|x| x.wrapping_add(i));
             let shape = Shape { cores, strategy, format, ..workload.shape };

@@ -198,3 +198,37 @@ fn more_cores_than_misses_copy_every_row() {
         assert_eq!(exact::check_step(&engine, &plan, &owned, 0, unversioned), 3);
     }
 }
+
+#[test]
+fn ids_that_a_row_repeats_are_exact_and_counted_whether_they_hit_or_miss() {
+    let mut engine =
+        fixture::engine(Params::wide(8, 2, 64), 2, 1, fixture::pool(1, 256, row_format(40)));
+    let mut plan = engine.new_plan(2, 1).unwrap();
+    assert_eq!(plan.count_duplicates().unwrap(), 0, "before the first batch");
+    let rows = [vec![3, 3, 4, -1, -1, 4, 4, 9], vec![3, 20, 20, 21, 22, 23, -1, 24]];
+    // The first step misses every id, and the second hits every id.
+    for misses in [12, 0] {
+        let mut owned = OwnedBatch::new(8, 0);
+        owned.push([0, 1, -1, 256], &rows);
+        engine.step(&owned.batch(), &mut plan, 0, None).unwrap();
+        assert_eq!((plan.total_misses(), plan.count_duplicates().unwrap()), (misses, 4));
+        assert_eq!(exact::check_step(&engine, &plan, &owned, 0, unversioned), 13);
+    }
+}
+
+#[test]
+fn a_hit_keeps_its_slot_when_its_block_leaves_the_table() {
+    let params = Params { page: 16, ..Params::wide(8, 1, 64) };
+    let mut engine = fixture::engine(params, 1, 1, fixture::pool(1, 64, row_format(40)));
+    let mut plan = engine.new_plan(1, 1).unwrap();
+    let mut owned = OwnedBatch::new(8, 0);
+    owned.push([0, 1, -1, 64], &[(0..8).collect()]);
+    (owned.blocks, owned.block_stride) = (vec![0, 1, 2, 3], 4);
+    engine.step(&owned.batch(), &mut plan, 0, None).unwrap();
+    assert_eq!(plan.total_misses(), 8);
+    owned.blocks = vec![-1; 4];
+    owned.ids[7] = 40;
+    engine.step(&owned.batch(), &mut plan, 0, None).unwrap();
+    assert_eq!((plan.valid(), plan.total_misses()), (&[7][..], 0), "id 40 misses and has no row");
+    assert_eq!(plan.status(0), status::ROW_OUT_OF_POOL);
+}

@@ -29,8 +29,11 @@ pub struct avsg_batch {
     /// sizeof(avsg_batch).
     pub size: usize,
     /// The selected ids: row r has `k` of them from r * ids_stride on. A negative id is padding. An
-    /// id at or above its request's `seq_len`, or whose row is outside the pool, is treated as
-    /// padding and sets an `avsg_request_status` bit.
+    /// id at or above its request's `seq_len`, or that misses and whose row is outside the pool, is
+    /// treated as padding and sets an `avsg_request_status` bit. An id that hits keeps its slot also
+    /// if its block has left the pool or the block table. An id may occur in a row more than once:
+    /// all that hit have one slot, and each that misses takes a slot and a copy of its own
+    /// (`avsg_plan_count_duplicates`).
     pub ids: avsg_i32s,
     /// Elements from one row of `ids` to the next, at least `k`.
     pub ids_stride: usize,
@@ -50,7 +53,8 @@ pub struct avsg_batch {
     /// step's tokens. Slots of ids from there on are emptied first, and the rows of those ids are
     /// fresh rows. -1 disables both.
     pub stable_len: avsg_i32s,
-    /// The sequence length with this step's tokens, at most 4194304.
+    /// The sequence length with this step's tokens, at most 4194304. If `stable_len` is not -1, it is
+    /// at least `stable_len` and at most `stable_len` plus the request's rows.
     pub seq_len: avsg_i32s,
     /// The pool's blocks of each request, `block_stride` elements per request; empty if the
     /// engine's `page` is 0.
@@ -97,14 +101,11 @@ unsafe impl SizedStruct for avsg_fresh {
 }
 const _: () = assert!(size_of::<avsg_fresh>() == 80);
 
-/// Reads a batch in host memory.
+/// Borrows the arrays of a batch in host memory.
 ///
 /// # Safety
-/// `batch` is NULL or valid for reads of the number of bytes in its `size`. During 'a each of its
-/// arrays is NULL or valid for reads of its length, and not written.
-pub(crate) unsafe fn read_batch<'a>(batch: *const avsg_batch) -> Result<Batch<'a>> {
-    // SAFETY: the caller keeps the contract of this function (`# Safety`).
-    let batch = unsafe { sized::read(batch)? };
+/// During 'a each array of `batch` is NULL or valid for reads of its length, and not written.
+pub(crate) unsafe fn host_batch<'a>(batch: &avsg_batch) -> Result<Batch<'a>> {
     // SAFETY: the caller keeps the contract of this function (`# Safety`).
     let array = |what, a: avsg_i32s| unsafe { sized::array(what, a.data, a.len) };
     Ok(Batch {

@@ -6,7 +6,7 @@ use crate::pool_config::AVSG_MAX_SEGMENTS;
 use crate::sized::{self, SizedStruct};
 use crate::status::Result;
 use avsg::buffer::CallerBuffer;
-use avsg::rows::Strides;
+use avsg::rows::{MAX_SEGMENTS, Strides};
 
 /// A device buffer in memory of the caller: process memory for "cpu", device memory for an Ascend
 /// device. Slot s of state t has the index n = t * S + s. In each layer and segment it is at
@@ -63,17 +63,16 @@ pub(crate) unsafe fn caller_buffer(
     // SAFETY: the caller keeps the contract of this function (`# Safety`).
     let buffer = unsafe { sized::read(buffer)? };
     // SAFETY: the caller keeps the contract of this function (`# Safety`).
-    let bases = unsafe { sized::array("bases", buffer.bases, buffer.base_count)? };
-    let bases: Vec<*mut u8> = bases.iter().map(|base| base.cast()).collect();
+    let bases = unsafe { sized::array("bases", buffer.bases.cast(), buffer.base_count)? };
     let strides = buffer.block_stride.iter().zip(buffer.slot_stride);
     let block_rows = buffer.block_slots;
     // A segment that a row lacks has no stride.
-    let strides: Vec<Strides> = strides
+    let strides: heapless::Vec<Strides, MAX_SEGMENTS> = strides
         .take_while(|&(_, row)| row != 0)
         .map(|(&block, row)| Strides { block_rows, block, row })
         .collect();
     // SAFETY: the caller keeps the contract of this function (`# Safety`).
-    let caller = unsafe { CallerBuffer::new(&bases, &strides) };
+    let caller = unsafe { CallerBuffer::new(bases, &strides)? };
     if buffer.block_table.is_null() {
         return Ok(Some(caller));
     }

@@ -8,59 +8,16 @@ use avsg::device::params::{Lifetime, Params, Table};
 use avsg::device::stage_two::Strategy;
 
 use crate::caller_buffer::{avsg_caller_buffer, caller_buffer};
+use crate::handle;
 use crate::sized::{self, SizedStruct};
 use crate::status::avsg_status::{AVSG_INVALID, AVSG_UNSUPPORTED};
 use crate::status::{Failure, Result};
-use avsg::cpus::{MAX_CORES, allowed_cpus};
+use crate::workers::avsg_workers;
+use avsg::copy::Copier;
+use avsg::cpu::worker_pool::WorkerPool;
+use avsg::cpus::{MAX_CORES, allowed_cpu_count};
 use avsg::engine::{Config, Indexers, MachineChoice};
 use avsg::geometry::frequency;
-
-/// The table that maps ids to slots.
-#[repr(i32)]
-pub enum avsg_table {
-    /// Several links per slot, with the least valuable slots as victims. Hit rates are those of
-    /// exact LRU or better.
-    AVSG_TABLE_WIDE = 0,
-    /// The paper's table, bit for bit.
-    AVSG_TABLE_PAPER = 1,
-}
-
-/// The lifetime that a hit gives to a slot.
-#[repr(i32)]
-pub enum avsg_lifetime {
-    /// AVSG_LIFETIME_FREQUENCY for a wide table of K to 4 K slots, else AVSG_LIFETIME_CONSTANT.
-    AVSG_LIFETIME_AUTO = 0,
-    /// The constant `life`, which evicts the least recently used slot.
-    AVSG_LIFETIME_CONSTANT = 1,
-    /// A count of uses that decays by the factor `lambda` per step. Only for a wide table.
-    AVSG_LIFETIME_FREQUENCY = 2,
-}
-
-/// The vector instructions that the device "cpu" runs its kernels with.
-#[repr(i32)]
-pub enum avsg_machine {
-    /// The fastest that the CPU supports, measured when the engine is created.
-    AVSG_MACHINE_AUTO = 0,
-    /// Scalar code.
-    AVSG_MACHINE_EMU = 1,
-    /// AVX2.
-    AVSG_MACHINE_AVX2 = 2,
-    /// AVX-512.
-    AVSG_MACHINE_AVX512 = 3,
-    /// NEON.
-    AVSG_MACHINE_NEON = 4,
-}
-
-/// The distribution of misses over cores.
-#[repr(i32)]
-pub enum avsg_strategy {
-    /// Equal shares of the misses: the shares of two cores differ by at most one row.
-    AVSG_STRATEGY_BALANCED = 0,
-    /// Whole requests per core, for comparison.
-    AVSG_STRATEGY_REQUEST = 1,
-    /// Equal shares of the selected positions, hits included, for comparison.
-    AVSG_STRATEGY_POSITION = 2,
-}
 
 /// The configuration of an engine. `size`, `k`, `tokens`, `slots` and `states` must be set.
 #[derive(Clone, Copy, Debug)]
@@ -88,9 +45,11 @@ pub struct avsg_engine_config {
     pub paper_a2: u32,
     /// An `avsg_lifetime`.
     pub lifetime: i32,
-    /// The constant lifetime in decode steps: 0 to 127 (1 to 127 in a paper table).
+    /// The constant lifetime in decode steps: 0 to 127 (1 to 127 in a paper table). 0 unless
+    /// `lifetime` is AVSG_LIFETIME_CONSTANT.
     pub life: i32,
-    /// The decay of frequency lifetimes per step: 0.5 to 0.965; 0 selects 0.87.
+    /// The decay of frequency lifetimes per step: 0.5 to 0.965; 0 selects 0.87. 0 unless `lifetime`
+    /// is AVSG_LIFETIME_FREQUENCY.
     pub lambda: f64,
     /// Links per slot: 1, 2 or 4; 0 selects 4 for a wide table and 1 for a paper table.
     pub spread: u32,
@@ -104,9 +63,9 @@ pub struct avsg_engine_config {
     /// An `avsg_strategy`.
     pub strategy: i32,
     /// Cores to use: 1 to 1024; 0 selects all cores of the device, or all CPUs that this process
-    /// may use. "cpu" pins a thread for each core but the caller's. An Ascend device uses at most
-    /// the cores that it has, and in a stream at most the stream's limit (aclrtSetStreamResLimit)
-    /// at the time of the call.
+    /// may use, or one for each thread of `workers`. On "cpu" a core is a share of the copies, which
+    /// any free thread takes. An Ascend device uses at most the cores that it has, and in a stream
+    /// at most the stream's limit (aclrtSetStreamResLimit) at the time of the call.
     pub cores: u32,
     /// Request states: the largest number of requests that are resident at a time.
     pub states: usize,
@@ -131,6 +90,14 @@ pub struct avsg_engine_config {
     pub launches: u32,
     /// Must be 0.
     pub reserved: u32,
+    /// The threads of "cpu", which other engines may share. NULL starts a thread for each core but
+    /// the caller's, not more than CPUs, and pins none.
+    pub workers: *const avsg_workers,
+    /// An `avsg_copier`, used by "cpu".
+    pub copier: i32,
+    /// The distance of the later row that AVSG_COPIER_PREFETCH and AVSG_COPIER_STREAM prefetch, in
+    /// rows: 0 to 64; 0 prefetches nothing.
+    pub copier_ahead: u32,
     /// layer_indexer[l] is the indexer of layer l of the pool, numbered from 0 without a gap. The
     /// layers of one indexer share a table of each state and are served by one plan. NULL means one
     /// indexer for all layers.
@@ -148,7 +115,7 @@ pub struct avsg_engine_config {
     pub slot_base: i32,
 }
 
-// SAFETY: the struct is repr(C) with `size` first, has no padding (152 bytes, asserted below), and
+// SAFETY: the struct is repr(C) with `size` first, has no padding (168 bytes, asserted below), and
 // its fields are integers, pointers and a float.
 unsafe impl SizedStruct for avsg_engine_config {
     const NAME: &'static str = "avsg_engine_config";
@@ -175,6 +142,22 @@ impl avsg_engine_config {
             (Table::Paper { .. }, a1, a2) if (a1, a2) != (0, 0) => Table::Paper { a1, a2 },
             (defaults, ..) => defaults,
         };
+        // A value that the lifetime does not use would be ignored without a word.
+        let unused = match self.lifetime {
+            0 if self.life != 0 => Some(("life", self.life.to_string())),
+            0 | 1 if self.lambda != 0.0 => Some(("lambda", self.lambda.to_string())),
+            2 if self.life != 0 => Some(("life", self.life.to_string())),
+            _ => None,
+        };
+        if let Some((what, value)) = unused {
+            let text = format!(
+                "{what} is {value}, but lifetime is {}, which does not use it; set lifetime to \
+                 AVSG_LIFETIME_{}, or {what} to 0",
+                self.lifetime,
+                if what == "life" { "CONSTANT" } else { "FREQUENCY" },
+            );
+            return Err(Failure::new(AVSG_INVALID, text));
+        }
         let lifetime = match self.lifetime {
             0 => defaults.lifetime,
             1 => {
@@ -201,6 +184,22 @@ impl avsg_engine_config {
         Ok(Params { table, lifetime, spread, retries, page: self.page, ..defaults })
     }
 
+    fn copier(&self) -> Result<Option<Copier>> {
+        if self.copier_ahead > 64 {
+            let ahead = self.copier_ahead;
+            let text = format!("copier_ahead is {ahead}, but it must be 0..=64; 1 or 4 is usual");
+            return Err(Failure::new(AVSG_INVALID, text));
+        }
+        let ahead = self.copier_ahead as usize;
+        match self.copier {
+            0 => Ok(None),
+            1 => Ok(Some(Copier::Plain)),
+            2 => Ok(Some(Copier::Prefetch { ahead })),
+            3 => Ok(Some(Copier::Stream { ahead })),
+            other => unknown_constant("copier", other, 3),
+        }
+    }
+
     /// Returns the indexers of the layers, which the engine compares with the pool.
     ///
     /// # Safety
@@ -212,13 +211,13 @@ impl avsg_engine_config {
         if given.is_empty() {
             return Ok(Indexers::default());
         }
-        let of_layer: Vec<usize> = given.iter().map(|&indexer| indexer as usize).collect();
+        let of_layer = sized::converted("layer_indexer", given, |&of| Ok(of as usize))?;
         Ok(Indexers::of_layers(&of_layer)?)
     }
 
     /// # Safety
     /// As for [`Self::indexers`] and [`caller_buffer`].
-    unsafe fn config(&self, on_cpu: bool) -> Result<Config> {
+    unsafe fn config(&self, device: &Device) -> Result<Config> {
         if self.launches > 2 {
             return unknown_constant(
                 "launches",
@@ -243,17 +242,22 @@ impl avsg_engine_config {
             2 => MachineChoice::Avx2,
             3 => MachineChoice::Avx512,
             4 => MachineChoice::Neon,
-            other => return unknown_constant("machine", other, 4),
+            5 => MachineChoice::Avx512Loads,
+            6 => MachineChoice::Avx512Gather,
+            other => return unknown_constant("machine", other, 6),
         };
         let cores = match self.cores {
-            0 if on_cpu => allowed_cpus().len().max(1),
-            // The device limits the number to its own cores.
-            0 => MAX_CORES,
+            0 => match device {
+                Device::Cpu(Some(workers)) => workers.threads(),
+                Device::Cpu(None) => allowed_cpu_count(),
+                // The device limits the number to its own cores.
+                Device::Ascend(_) => MAX_CORES,
+            },
             n => n as usize,
         };
         // SAFETY: the caller keeps the contract of this function (`# Safety`).
         let indexers = unsafe { self.indexers()? };
-        let params = self.params()?;
+        let (params, copier) = (self.params()?, self.copier()?);
         // SAFETY: the caller keeps the contract of this function (`# Safety`).
         let buffer = unsafe { caller_buffer(self.buffer)? };
         let slot_base = match self.global_slots {
@@ -261,14 +265,14 @@ impl avsg_engine_config {
             1 => Some(self.slot_base),
             other => return unknown_constant("global_slots", other, 1),
         };
-        let rest = Config::new(params, self.states);
-        Ok(Config { cores, machine, strategy, indexers, buffer, slot_base, ..rest })
+        let states = self.states;
+        Ok(Config { params, states, cores, machine, copier, strategy, indexers, buffer, slot_base })
     }
 }
 
 /// The device of an engine.
 pub(crate) enum Device {
-    Cpu,
+    Cpu(Option<WorkerPool>),
     Ascend(AscendDevice),
 }
 
@@ -297,8 +301,13 @@ unsafe fn path(path: *const c_char) -> Option<PathBuf> {
 /// # Safety
 /// The strings of `config` are NULL or NUL-terminated.
 unsafe fn device(config: &avsg_engine_config) -> Result<Device> {
+    let cpu = || {
+        let workers = config.workers;
+        let workers = (!workers.is_null()).then(|| handle::shared::<WorkerPool>(workers));
+        Ok(Device::Cpu(workers.transpose()?.map(|workers| workers.clone())))
+    };
     if config.device.is_null() {
-        return Ok(Device::Cpu);
+        return cpu();
     }
     // SAFETY: the caller keeps the contract of this function (`# Safety`).
     let name = unsafe { CStr::from_ptr(config.device) };
@@ -307,7 +316,7 @@ unsafe fn device(config: &avsg_engine_config) -> Result<Device> {
         Err(Failure::new(status, format!("device is \"{name}\", but {reason}; {remedy}")))
     };
     let simulated = match name.to_bytes() {
-        b"cpu" => return Ok(Device::Cpu),
+        b"cpu" => return cpu(),
         b"ascend" => false,
         b"ascend-sim" if cfg!(feature = "sim") => true,
         b"ascend-sim" => {
@@ -343,7 +352,7 @@ pub(crate) unsafe fn engine_config(config: *const avsg_engine_config) -> Result<
     // SAFETY: the caller keeps the contract of this function (`# Safety`).
     let device = unsafe { device(&config)? };
     // SAFETY: the caller keeps the contract of this function (`# Safety`).
-    Ok((unsafe { config.config(matches!(device, Device::Cpu))? }, device))
+    Ok((unsafe { config.config(&device)? }, device))
 }
 
-const _: () = assert!(size_of::<avsg_engine_config>() == 152);
+const _: () = assert!(size_of::<avsg_engine_config>() == 168);

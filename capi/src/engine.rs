@@ -1,12 +1,12 @@
 //! Creation, description and destruction of engines.
 
 use std::ffi::{c_char, c_void};
-use std::fmt::{self, Display, Write as _};
 use std::ptr;
 use std::sync::Arc;
 
 use avsg::device::params::{Lifetime, Table};
 
+use crate::c_text::CText;
 use crate::config::{AscendDevice, Device, avsg_engine_config, engine_config};
 use crate::handle::{self, Object};
 use crate::pool::{Pool, avsg_pool};
@@ -25,9 +25,10 @@ use avsg::device::memory::table_words;
 use avsg::engine::{Config, Engine};
 
 /// The operator on one device: the tables and the device buffer of every state. Engines share
-/// nothing but a pool, so that calls on different engines may overlap. On "cpu" the functions of a
-/// step allocate nothing and wait for no lock. After AVSG_DEVICE the next plan empties every state,
-/// and plans that were made before are refused.
+/// nothing but a pool and workers, so that calls on different engines may overlap. On "cpu" the
+/// functions of a step allocate nothing and take no lock; they sleep only while another worker runs
+/// a piece of the step. After AVSG_DEVICE the next plan empties every state, and plans that were
+/// made before are refused.
 pub struct avsg_engine {
     _opaque: [u8; 0],
 }
@@ -99,46 +100,32 @@ pub struct avsg_engine_info {
     pub layers: usize,
     /// Bytes of the device buffer.
     pub buffer_bytes: usize,
+    /// Threads that run a launch on "cpu", the caller's included; 0 on an Ascend device.
+    pub threads: u32,
+    /// Always 0.
+    pub reserved: u32,
     /// Indexers: the tables of each state.
     pub indexers: usize,
 }
 
-// SAFETY: the struct is repr(C) with `size` first, has no padding (160 bytes, asserted below), and
+// SAFETY: the struct is repr(C) with `size` first, has no padding (168 bytes, asserted below), and
 // its fields are integers.
 unsafe impl SizedStruct for avsg_engine_info {
     const NAME: &'static str = "avsg_engine_info";
     const FIRST_SIZE: usize = 152;
 }
-const _: () = assert!(size_of::<avsg_engine_info>() == 160);
-
-/// Formats a value as a NUL-terminated string of at most N bytes; the rest is cut off.
-fn c_text<const N: usize>(value: impl Display) -> [c_char; N] {
-    struct Text<const N: usize> {
-        bytes: [c_char; N],
-        len: usize,
-    }
-    impl<const N: usize> fmt::Write for Text<N> {
-        fn write_str(&mut self, part: &str) -> fmt::Result {
-            for byte in part.bytes().take(N - 1 - self.len) {
-                self.bytes[self.len] = byte as c_char;
-                self.len += 1;
-            }
-            Ok(())
-        }
-    }
-    let mut text = Text { bytes: [0; N], len: 0 };
-    // `write_str` above never fails.
-    let _ = write!(text, "{value}");
-    text.bytes
-}
+const _: () = assert!(size_of::<avsg_engine_info>() == 168);
 
 fn engine_info(engine: &Engine) -> avsg_engine_info {
     let Config { params, states, cores, ref indexers, .. } = *engine.config();
     avsg_engine_info {
         size: 0,
-        device: c_text(engine.device()),
-        machine: engine.machine().map_or_else(|| c_text("none"), c_text),
-        copier: engine.copier().map_or_else(|| c_text("none"), c_text),
+        device: CText::new(engine.device()).chars(),
+        machine: CText::new(engine.machine().unwrap_or("none")).chars(),
+        copier: match engine.copier() {
+            Some(copier) => CText::new(&copier).chars(),
+            None => CText::new("none").chars(),
+        },
         k: params.k,
         tokens: params.tokens,
         slots: params.slots,
@@ -155,6 +142,8 @@ fn engine_info(engine: &Engine) -> avsg_engine_info {
         states,
         layers: engine.pool().layers(),
         buffer_bytes: engine.buffer().bytes(),
+        threads: engine.threads().unwrap_or(0) as u32,
+        reserved: 0,
         indexers: indexers.count(),
     }
 }
@@ -179,7 +168,12 @@ pub unsafe extern "C" fn avsg_engine_bytes(
         let slots = config.params.slots as usize;
         let (states, layers, format) = (config.states, pool.layers, pool.format);
         let shape = BufferConfig { states, layers, slots, format };
-        let (buffer, mut tables) = Engine::bytes_needed(&config, &shape)?;
+        let (buffer, mut tables) = match &device {
+            Device::Cpu(Some(workers)) => {
+                Engine::bytes_with_workers(&config, &shape, workers.threads())?
+            }
+            _ => Engine::bytes_needed(&config, &shape)?,
+        };
         if matches!(device, Device::Ascend(_)) {
             // The working memory of an Ascend device is its cores' own.
             tables = config.tables().saturating_mul(4 * table_words(&config.params));
@@ -190,8 +184,9 @@ pub unsafe extern "C" fn avsg_engine_bytes(
 }
 
 /// Creates an engine with the layers and the row format of the pool, allocates all its memory and
-/// starts its cores. On "cpu" this takes milliseconds, because the automatic choices of
-/// instructions and copy method are measured. On an Ascend device it loads the kernels, which
+/// starts its cores. On "cpu" the automatic choices of instructions and copy method are measured by
+/// the first engine of a process (the copy method, for each length of a row), which takes tens of
+/// milliseconds; every later engine takes the same ones. On an Ascend device it loads the kernels, which
 /// "ascend-sim" first compiles with the C++ compiler. AVSG_UNSUPPORTED: the library or the machine
 /// lacks the device, and the message lists what was tried.
 ///
@@ -210,7 +205,10 @@ pub unsafe extern "C" fn avsg_engine_create(
         let (config, device) = unsafe { engine_config(config)? };
         let pool = handle::shared::<Pool>(pool)?;
         let engine = match device {
-            Device::Cpu => Engine::new(config, Arc::clone(&pool.host))?,
+            Device::Cpu(None) => Engine::new(config, Arc::clone(&pool.host))?,
+            Device::Cpu(Some(workers)) => {
+                Engine::with_workers(config, Arc::clone(&pool.host), &workers)?
+            }
             Device::Ascend(device) => create_on_ascend(config, &pool, &device)?,
         };
         out.write(handle::create(engine)?);

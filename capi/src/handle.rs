@@ -6,13 +6,14 @@
 //! of its memory. The entry's word counts the calls that use the object. Acquiring an object is one
 //! compare-and-swap, and a call that conflicts is refused at once.
 
-use std::collections::VecDeque;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use std::thread::panicking;
+
+use avsg::Error;
+use avsg::fork::Birth;
 
 use crate::status::avsg_status::{AVSG_BUSY, AVSG_HANDLE, AVSG_INTERNAL, AVSG_INVALID, AVSG_NULL};
 use crate::status::{Failure, Result};
@@ -22,8 +23,8 @@ const _: () = assert!(usize::BITS == 64, "a handle needs 47 bits");
 /// Handles that may exist at a time.
 const MAX_HANDLES: usize = 1 << INDEX_BITS;
 const INDEX_BITS: u32 = 16;
-const KIND_BITS: u32 = 2;
-const GENERATION_BITS: u32 = 28;
+const KIND_BITS: u32 = 3;
+const GENERATION_BITS: u32 = 27;
 
 // The word of an entry has the handle's tag in its low bits, and above it the calls that use the
 // object.
@@ -38,7 +39,7 @@ const TAG: u64 = ONE_USER - 1;
 pub(crate) trait Object: Sized + Send + Sync {
     /// The opaque type in C.
     type C;
-    /// The kind in the handle: 1 to 3, different for each type.
+    /// The kind in the handle: 1 to 7, different for each type.
     const KIND: u64;
     /// The name of the type in messages.
     const NAME: &'static str;
@@ -53,21 +54,41 @@ pub(crate) trait Object: Sized + Send + Sync {
 struct Entry {
     word: AtomicU64,
     object: AtomicPtr<()>,
+    /// The process that the object was made in, as a number of [`Birth`].
+    birth: AtomicU64,
+    /// The next generation of the entry; only the owner of the entry changes it.
+    generation: AtomicU64,
 }
 
-static TABLE: [Entry; MAX_HANDLES] =
-    [const { Entry { word: AtomicU64::new(0), object: AtomicPtr::new(ptr::null_mut()) } };
-        MAX_HANDLES];
+/// The word of an entry that is being filled. No tag has these bits.
+const TAKEN: u64 = EXCLUSIVE;
 
-/// The entries that are free.
-struct FreeEntries {
-    /// Entries that were used before, each with its next generation, in the order of their release.
-    released: VecDeque<(usize, u64)>,
-    /// The first entry that was never used.
-    unused: usize,
+static TABLE: [Entry; MAX_HANDLES] = [const {
+    Entry {
+        word: AtomicU64::new(0),
+        object: AtomicPtr::new(ptr::null_mut()),
+        birth: AtomicU64::new(0),
+        generation: AtomicU64::new(1),
+    }
+}; MAX_HANDLES];
+
+/// Where the search for a free entry begins: behind the last one that was taken, so that an entry
+/// is not used again soon. There is no lock, which a forked child could find locked for ever.
+static NEXT: AtomicUsize = AtomicUsize::new(0);
+
+/// Takes a free entry; None if there is none.
+fn take() -> Option<usize> {
+    let first = NEXT.load(Ordering::Relaxed);
+    let index = (first..first + MAX_HANDLES).map(|index| index % MAX_HANDLES).find(|&index| {
+        let entry = &TABLE[index];
+        // An entry whose next generation does not fit stays empty.
+        let fits = entry.generation.load(Ordering::Relaxed) >> GENERATION_BITS == 0;
+        let (success, failure) = (Ordering::Acquire, Ordering::Relaxed);
+        fits && entry.word.compare_exchange(0, TAKEN, success, failure).is_ok()
+    })?;
+    NEXT.store((index + 1) % MAX_HANDLES, Ordering::Relaxed);
+    Some(index)
 }
-
-static FREE: Mutex<FreeEntries> = Mutex::new(FreeEntries { released: VecDeque::new(), unused: 0 });
 
 /// Returns the part of a handle that its entry stores: generation and kind. It is never 0.
 fn tag<T: Object>(generation: u64) -> u64 {
@@ -85,26 +106,25 @@ fn index_and_tag<C>(handle: *const C) -> Option<(usize, u64)> {
 
 /// Makes a handle that owns `object`.
 pub(crate) fn create<T: Object>(object: T) -> Result<*mut T::C> {
-    let mut free = FREE.lock().unwrap_or_else(PoisonError::into_inner);
-    let (index, generation) = match free.released.pop_front() {
-        Some(released) => released,
-        None if free.unused < MAX_HANDLES => {
-            free.unused += 1;
-            (free.unused - 1, 1)
-        }
-        None => {
-            let text = format!(
-                "{} is handle {}, but {MAX_HANDLES} may exist at a time; destroy some",
-                T::NAME,
-                MAX_HANDLES + 1
-            );
-            return Err(Failure::new(AVSG_INVALID, text));
-        }
+    // A vector of one is a box whose allocation can fail.
+    let mut memory = Vec::new();
+    if memory.try_reserve_exact(1).is_err() {
+        return Err(Error::OutOfMemory { what: T::NAME, bytes: size_of::<T>() }.into());
+    }
+    memory.push(object);
+    let Some(index) = take() else {
+        let text = format!(
+            "{} is handle {}, but {MAX_HANDLES} may exist at a time; destroy some",
+            T::NAME,
+            MAX_HANDLES + 1
+        );
+        return Err(Failure::new(AVSG_INVALID, text));
     };
-    drop(free);
-    let tag = tag::<T>(generation);
-    TABLE[index].object.store(Box::into_raw(Box::new(object)).cast(), Ordering::Relaxed);
-    TABLE[index].word.store(tag, Ordering::Release);
+    let entry = &TABLE[index];
+    let tag = tag::<T>(entry.generation.load(Ordering::Relaxed));
+    entry.object.store(Box::into_raw(memory.into_boxed_slice()).cast(), Ordering::Relaxed);
+    entry.birth.store(Birth::now().number(), Ordering::Relaxed);
+    entry.word.store(tag, Ordering::Release);
     let bits = tag << (1 + INDEX_BITS) | (index as u64) << 1 | 1;
     Ok(ptr::without_provenance_mut(bits as usize))
 }
@@ -139,10 +159,14 @@ impl Guard {
         }
         let entry = &TABLE[index];
         let increment = if exclusive { EXCLUSIVE } else { ONE_USER };
-        let mut word = entry.word.load(Ordering::Relaxed);
+        let mut word = entry.word.load(Ordering::Acquire);
         loop {
             if word & TAG != tag {
                 return Err(invalid("it was destroyed"));
+            }
+            // Before anything else, because calls of the parent's threads never end in a child.
+            if entry.birth.load(Ordering::Relaxed) != Birth::now().number() {
+                return Err(Error::Forked { what: T::NAME }.into());
             }
             if word & BROKEN != 0 && !allow_broken {
                 let text = format!(
@@ -159,7 +183,7 @@ impl Guard {
                 );
                 return Err(Failure::new(AVSG_BUSY, text));
             }
-            let (success, failure) = (Ordering::Acquire, Ordering::Relaxed);
+            let (success, failure) = (Ordering::Acquire, Ordering::Acquire);
             match entry.word.compare_exchange_weak(word, word + increment, success, failure) {
                 Ok(_) => return Ok(Self { entry, increment, panicking: panicking() }),
                 Err(now) => word = now,
@@ -230,19 +254,16 @@ pub(crate) fn destroy<T: Object>(handle: *mut T::C) -> Result<()> {
         return Ok(());
     }
     let guard = Guard::new::<T>(handle, true, true)?;
-    let Some((index, tag)) = index_and_tag(handle) else { return Ok(()) };
-    let object = guard.entry.object.swap(ptr::null_mut(), Ordering::Relaxed).cast::<T>();
+    let entry = guard.entry;
+    let object = entry.object.swap(ptr::null_mut(), Ordering::Relaxed).cast::<T>();
     // The store below replaces the word that the guard's drop would change.
     core::mem::forget(guard);
-    TABLE[index].word.store(0, Ordering::Release);
-    let generation = (tag >> KIND_BITS) + 1;
-    // An entry whose next generation does not fit stays empty.
-    if generation >> GENERATION_BITS == 0 {
-        FREE.lock().unwrap_or_else(PoisonError::into_inner).released.push_back((index, generation));
-    }
-    // SAFETY: `create` made the pointer from a box of T, and the exclusive guard and the swap gave
-    // it to this call only.
-    unsafe { Box::from_raw(object) }.end()
+    entry.generation.fetch_add(1, Ordering::Relaxed);
+    entry.word.store(0, Ordering::Release);
+    // SAFETY: `create` made the pointer from a box of one T, and the exclusive guard and the swap
+    // gave it to this call only. A box of an array of one is the same allocation.
+    let [object] = *unsafe { Box::from_raw(object.cast::<[T; 1]>()) };
+    object.end()
 }
 
 #[cfg(test)]

@@ -130,8 +130,8 @@ pub unsafe extern "C" fn avsg_pool_from_layout(
         let block_rows = layout.block_rows;
         let strides: heapless::Vec<Strides, MAX_SEGMENTS> =
             strides.map(|(&block, row)| Strides { block_rows, block, row }).collect();
-        let regions: Vec<Region> = regions.iter().map(region).collect::<Result<_>>()?;
-        let parts: Vec<Part> = parts.iter().map(part).collect();
+        let regions = sized::converted("regions", regions, region)?;
+        let parts = sized::converted("parts", parts, |given| Ok(part(given)))?;
         let layout = HostLayout { regions: &regions, strides: &strides, parts: &parts };
         // SAFETY: the caller keeps the contract of this function (`# Safety`), and does not write a
         // row while an engine copies it (`avsg_pool`).

@@ -9,28 +9,36 @@
 #![allow(rustdoc::broken_intra_doc_links, reason = "C's indices, such as valid[row], are no links")]
 
 mod arrays;
+mod c_text;
 mod caller_buffer;
+mod choices;
 mod config;
 mod engine;
 mod handle;
 mod layout;
+mod log;
+mod overlap;
 mod plan;
 mod pool;
 mod pool_config;
 mod queue;
 mod rows;
 mod share;
+mod silence;
 mod sized;
 mod state;
 mod status;
 mod step;
 mod version;
+mod workers;
 
 pub use arrays::*;
 pub use caller_buffer::*;
+pub use choices::*;
 pub use config::*;
 pub use engine::*;
 pub use layout::*;
+pub use log::*;
 pub use plan::*;
 pub use pool::*;
 pub use pool_config::*;
@@ -40,3 +48,4 @@ pub use state::*;
 pub use status::*;
 pub use step::*;
 pub use version::*;
+pub use workers::*;

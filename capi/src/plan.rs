@@ -4,9 +4,9 @@ use std::ptr;
 
 use crate::engine::avsg_engine;
 use crate::handle::{self, Object};
-use crate::queue;
 use crate::sized::{OutPtr, OutStruct, SizedStruct};
-use crate::status::{avsg_status, enter};
+use crate::status::avsg_status::AVSG_UNSUPPORTED;
+use crate::status::{Failure, Result, avsg_status, enter};
 use avsg::engine::Engine;
 use avsg::plan::Plan;
 use avsg::rows;
@@ -130,6 +130,25 @@ pub unsafe extern "C" fn avsg_plan_get_arrays(
     })
 }
 
+/// Returns the addresses of a plan's arrays in the memory of its device.
+pub(crate) fn device_arrays(plan: &Plan) -> avsg_plan_arrays {
+    let Some(device) = plan.device_arrays() else { return host_arrays(plan) };
+    let at = |address: u64| ptr::without_provenance::<i32>(address as usize);
+    let [miss_position, miss_id, miss_slot, miss_row] = device.miss.map(at);
+    avsg_plan_arrays {
+        size: 0,
+        k: plan.arrays().k,
+        slot: at(device.slot),
+        valid: at(device.valid),
+        cu_q: ptr::null(),
+        record: at(device.record),
+        miss_position,
+        miss_id,
+        miss_slot,
+        miss_row,
+    }
+}
+
 /// Gives the addresses of a plan's arrays in device memory, which is freed with the engine. `cu_q`
 /// is NULL, because the batch has it. On "cpu" this is `avsg_plan_get_arrays`.
 ///
@@ -143,28 +162,19 @@ pub unsafe extern "C" fn avsg_plan_get_device_arrays(
     enter(|| {
         // SAFETY: the caller keeps the contract of this function (`# Safety`).
         let out = unsafe { OutStruct::new(arrays)? };
-        let plan = handle::shared::<Plan>(plan)?;
-        out.write(match plan.device_arrays() {
-            None => host_arrays(&plan),
-            Some(device) => {
-                let at = |address: u64| ptr::without_provenance::<i32>(address as usize);
-                let [miss_position, miss_id, miss_slot, miss_row] = device.miss.map(at);
-                avsg_plan_arrays {
-                    size: 0,
-                    k: plan.arrays().k,
-                    slot: at(device.slot),
-                    valid: at(device.valid),
-                    cu_q: ptr::null(),
-                    record: at(device.record),
-                    miss_position,
-                    miss_id,
-                    miss_slot,
-                    miss_row,
-                }
-            }
-        });
+        out.write(device_arrays(&*handle::shared::<Plan>(plan)?));
         Ok(())
     })
+}
+
+/// Refuses a plan that was made in a stream, whose outputs the host cannot read.
+pub(crate) fn check_readable(plan: &Plan) -> Result<()> {
+    if !plan.is_queued() {
+        return Ok(());
+    }
+    let text = "plan is in device memory, because it was made in a stream; read \
+                avsg_plan_get_device_arrays, or plan with a NULL stream";
+    Err(Failure::new(AVSG_UNSUPPORTED, text.into()))
 }
 
 /// The counters of the last batch planned; all 0 before the first.
@@ -213,7 +223,7 @@ pub unsafe extern "C" fn avsg_plan_get_counters(
         // SAFETY: the caller keeps the contract of this function (`# Safety`).
         let out = unsafe { OutStruct::new(counters)? };
         let plan = handle::shared::<Plan>(plan)?;
-        queue::check_readable(&plan)?;
+        check_readable(&plan)?;
         let selected = plan.valid().iter().map(|&n| n as usize).sum();
         let misses = plan.total_misses();
         out.write(avsg_plan_counters {
@@ -227,6 +237,27 @@ pub unsafe extern "C" fn avsg_plan_get_counters(
             reserved: 0,
             number: plan.number(),
         });
+        Ok(())
+    })
+}
+
+/// Counts the ids of the last batch planned that a row selects again. An indexer selects each id
+/// once, so that a number above 0 shows a defect of the caller, which costs slots and copies. It
+/// sorts each row, and is meant for tests.
+///
+/// # Safety
+/// The pointers keep the rule Pointers.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn avsg_plan_count_duplicates(
+    plan: *const avsg_plan,
+    count: *mut usize,
+) -> avsg_status {
+    enter(|| {
+        // SAFETY: the caller keeps the contract of this function (`# Safety`).
+        let out = unsafe { OutPtr::new("count", count, 0)? };
+        let plan = handle::shared::<Plan>(plan)?;
+        check_readable(&plan)?;
+        out.write(plan.count_duplicates()?);
         Ok(())
     })
 }
@@ -283,7 +314,7 @@ pub unsafe extern "C" fn avsg_plan_get_request(
         // SAFETY: the caller keeps the contract of this function (`# Safety`).
         let out = unsafe { OutStruct::new(outputs)? };
         let plan = handle::shared::<Plan>(plan)?;
-        queue::check_readable(&plan)?;
+        check_readable(&plan)?;
         rows::index("request", request, plan.requests())?;
         let arrays = plan.arrays();
         let (first, end) = (arrays.cu_q[request] as usize, arrays.cu_q[request + 1] as usize);

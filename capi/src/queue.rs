@@ -4,6 +4,7 @@
 use std::ffi::c_void;
 
 use crate::arrays::{avsg_batch, avsg_fresh, avsg_i32s};
+use crate::overlap;
 use crate::sized;
 use crate::status::avsg_status::{AVSG_INVALID, AVSG_NULL, AVSG_UNSUPPORTED};
 use crate::status::{Failure, Result};
@@ -36,13 +37,8 @@ fn array(what: &str, array: avsg_i32s) -> Result<DeviceArray> {
     Ok(DeviceArray { address: array.data.addr() as u64, len: array.len })
 }
 
-/// Reads the struct of a batch in device memory.
-///
-/// # Safety
-/// `batch` is NULL or valid for reads of the number of bytes in its `size`.
-unsafe fn read_device_batch(batch: *const avsg_batch) -> Result<DeviceBatch> {
-    // SAFETY: the caller keeps the contract of this function (`# Safety`).
-    let batch = unsafe { sized::read(batch)? };
+/// Returns the arrays of a batch in device memory.
+fn device_batch(batch: &avsg_batch) -> Result<DeviceBatch> {
     Ok(DeviceBatch {
         requests: batch.state.len,
         k: batch.k,
@@ -103,7 +99,9 @@ pub(crate) unsafe fn plan(
     stream: RawStream,
 ) -> Result<()> {
     // SAFETY: the caller keeps the contract of this function (`# Safety`).
-    unsafe { Ok(engine.enqueue_plan(&read_device_batch(batch)?, plan, stream)?) }
+    unsafe {
+        Ok(engine.enqueue_plan(&device_batch(&overlap::read_batch(batch, plan)?)?, plan, stream)?)
+    }
 }
 
 /// Transfers a plan to a layer in a stream.
@@ -139,7 +137,7 @@ pub(crate) unsafe fn step(
 ) -> Result<()> {
     // SAFETY: the caller keeps the contract of this function (`# Safety`).
     unsafe {
-        let batch = read_device_batch(batch)?;
+        let batch = device_batch(&overlap::read_batch(batch, plan)?)?;
         with_device_fresh(engine, fresh, |engine, fresh| {
             Ok(engine.enqueue_step(&batch, plan, layer, fresh, stream)?)
         })
@@ -159,7 +157,7 @@ pub(crate) unsafe fn append(
 ) -> Result<()> {
     // SAFETY: the caller keeps the contract of this function (`# Safety`).
     unsafe {
-        let batch = read_device_batch(batch)?;
+        let batch = device_batch(&sized::read(batch)?)?;
         with_device_fresh(engine, fresh, |engine, fresh| match fresh {
             Some(fresh) => Ok(engine.enqueue_append(&batch, layer, fresh, stream)?),
             None => Err(no_rows_to_append()),
@@ -171,14 +169,4 @@ pub(crate) unsafe fn append(
 pub(crate) fn no_rows_to_append() -> Failure {
     let text = "fresh is NULL, but append needs the fresh rows; pass those of the step";
     Failure::new(AVSG_NULL, text.into())
-}
-
-/// Refuses a plan that was made in a stream, whose outputs the host cannot read.
-pub(crate) fn check_readable(plan: &Plan) -> Result<()> {
-    if !plan.is_queued() {
-        return Ok(());
-    }
-    let text = "plan is in device memory, because it was made in a stream; read \
-                avsg_plan_get_device_arrays, or plan with a NULL stream";
-    Err(Failure::new(AVSG_UNSUPPORTED, text.into()))
 }

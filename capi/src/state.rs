@@ -3,6 +3,7 @@
 use crate::arrays::avsg_i32s;
 use crate::engine::avsg_engine;
 use crate::handle;
+use crate::overlap;
 use crate::plan::avsg_plan;
 use crate::sized::{self, SizedStruct};
 use crate::status::avsg_status::AVSG_INVALID;
@@ -87,6 +88,7 @@ pub unsafe extern "C" fn avsg_engine_load(
             let text = format!("reserved is {value}, but it must be 0; zero the struct first");
             return Err(Failure::new(AVSG_INVALID, text));
         }
+        overlap::check(&[("ids", load.ids), ("block_table", load.block_table)], &plan)?;
         // SAFETY: the caller keeps the contract of this function (`# Safety`).
         let array = |what, a: avsg_i32s| unsafe { sized::array(what, a.data, a.len) };
         let chosen = Load {

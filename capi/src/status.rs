@@ -3,9 +3,13 @@
 use std::any::Any;
 use std::cell::UnsafeCell;
 use std::ffi::{CStr, c_char};
+use std::fmt::{self, Display};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use avsg::Error;
+
+use crate::c_text::CText;
+use crate::silence;
 
 /// The status that a function returns. The numbers never change. Later versions may add some: treat
 /// an unknown number as a failure.
@@ -33,8 +37,12 @@ pub enum avsg_status {
     /// The library has a defect. Every later call on the handle fails likewise: destroy it, and
     /// report the message.
     AVSG_INTERNAL = 9,
-    /// A call of the device's runtime failed. The message names the call and its code.
+    /// A call of the device's runtime failed, and the message names the call and its code. Or the
+    /// device wrote a value that no correct kernel writes.
     AVSG_DEVICE = 10,
+    /// The handle belongs to the process that this one was forked from. Nothing was changed; the
+    /// rule Processes says what a child can do.
+    AVSG_FORKED = 11,
 }
 
 use avsg_status::*;
@@ -43,14 +51,14 @@ use avsg_status::*;
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub status: avsg_status,
-    pub text: String,
+    text: Text,
 }
 
 pub(crate) type Result<T> = core::result::Result<T, Failure>;
 
 impl Failure {
     pub fn new(status: avsg_status, text: String) -> Self {
-        Self { status, text }
+        Self { status, text: Text::Own(text) }
     }
 }
 
@@ -59,13 +67,31 @@ impl From<Error> for Failure {
         let status = match &error {
             Error::Invalid { .. } => AVSG_INVALID,
             Error::Os { .. } => AVSG_OS,
-            Error::Memory { .. } => AVSG_NO_MEMORY,
-            Error::Acl { .. } => AVSG_DEVICE,
+            Error::Memory { .. } | Error::OutOfMemory { .. } => AVSG_NO_MEMORY,
+            Error::Forked { .. } => AVSG_FORKED,
+            Error::Acl { .. } | Error::Device { .. } => AVSG_DEVICE,
             Error::Unavailable { .. } => AVSG_UNSUPPORTED,
             // `Error::Broken`, and variants that are added later.
             _ => AVSG_INTERNAL,
         };
-        Self::new(status, error.to_string())
+        Self { status, text: Text::Library(error) }
+    }
+}
+
+/// The message of a failure. It is formatted without an allocation, because memory may be what is
+/// lacking.
+#[derive(Debug)]
+enum Text {
+    Own(String),
+    Library(Error),
+}
+
+impl Display for Text {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Own(text) => text.fmt(f),
+            Self::Library(error) => error.fmt(f),
+        }
     }
 }
 
@@ -79,24 +105,21 @@ thread_local! {
 }
 
 /// Stores the message that `avsg_last_error` returns on this thread.
-fn set_last_error(text: &str) {
-    let mut end = text.len().min(MAX_MESSAGE - 1);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
+fn set_last_error(text: &impl Display) {
+    let text = CText::<MAX_MESSAGE>::new(text);
     LAST_ERROR.with(|last| {
         // SAFETY: the array is this thread's, and no other reference to it exists, because
         // `avsg_last_error` returns a raw pointer.
         let last = unsafe { &mut *last.get() };
-        last[..end].copy_from_slice(&text.as_bytes()[..end]);
-        last[end] = 0;
+        last.copy_from_slice(text.bytes());
     });
 }
 
 /// Runs the body of an exported function. A failure or panic becomes a status, and its message is
 /// stored.
 pub(crate) fn enter(run: impl FnOnce() -> Result<()>) -> avsg_status {
-    match catch_unwind(AssertUnwindSafe(run)) {
+    silence::install();
+    match silence::within(|| catch_unwind(AssertUnwindSafe(run))) {
         Ok(Ok(())) => AVSG_OK,
         Ok(Err(failure)) => {
             set_last_error(&failure.text);
@@ -117,11 +140,7 @@ fn set_panic_message(payload: &(dyn Any + Send)) {
         .copied()
         .or_else(|| payload.downcast_ref::<String>().map(String::as_str))
         .unwrap_or("a panic without a message");
-    // Formatting allocates, and the panic may have come from the allocator.
-    let text =
-        catch_unwind(|| format!("a defect of libavsg: {reason}; destroy the handle, report this"));
-    let without_reason = "a defect of libavsg; destroy the handle, report this";
-    set_last_error(text.as_deref().unwrap_or(without_reason));
+    set_last_error(&format_args!("a defect of libavsg: {reason}; destroy the handle, report this"));
 }
 
 /// Returns the message of the last failure on the calling thread, or an empty string before the
@@ -136,7 +155,7 @@ pub extern "C" fn avsg_last_error() -> *const c_char {
 /// string is never NULL and valid for ever.
 #[unsafe(no_mangle)]
 pub extern "C" fn avsg_status_name(status: i32) -> *const c_char {
-    const NAMES: [(avsg_status, &CStr); 11] = [
+    const NAMES: [(avsg_status, &CStr); 12] = [
         (AVSG_OK, c"AVSG_OK"),
         (AVSG_INVALID, c"AVSG_INVALID"),
         (AVSG_NULL, c"AVSG_NULL"),
@@ -148,6 +167,7 @@ pub extern "C" fn avsg_status_name(status: i32) -> *const c_char {
         (AVSG_OS, c"AVSG_OS"),
         (AVSG_INTERNAL, c"AVSG_INTERNAL"),
         (AVSG_DEVICE, c"AVSG_DEVICE"),
+        (AVSG_FORKED, c"AVSG_FORKED"),
     ];
     let name = NAMES.iter().find(|(code, _)| *code as i32 == status);
     name.map_or(c"unknown status", |(_, name)| name).as_ptr()

@@ -1,11 +1,12 @@
-//! The calls of a decode step. On "cpu" they allocate nothing and wait for no lock.
+//! The calls of a decode step. On "cpu" they allocate nothing and take no lock.
 
 use std::ffi::c_void;
 
-use crate::arrays::{avsg_batch, avsg_fresh, read_batch, read_fresh, with_fresh};
+use crate::arrays::{avsg_batch, avsg_fresh, host_batch, read_fresh, with_fresh};
 use crate::engine::avsg_engine;
 use crate::handle;
-use crate::plan::avsg_plan;
+use crate::overlap;
+use crate::plan::{avsg_plan, check_readable};
 use crate::pool::check_capacity;
 use crate::queue;
 use crate::sized;
@@ -36,7 +37,7 @@ pub unsafe extern "C" fn avsg_engine_plan(
             return unsafe { queue::plan(&mut engine, batch, &mut plan, stream) };
         }
         // SAFETY: the caller keeps the contract of this function (`# Safety`).
-        let batch = unsafe { read_batch(batch)? };
+        let batch = unsafe { host_batch(&overlap::read_batch(batch, &plan)?)? };
         Ok(engine.plan(&batch, &mut plan)?)
     })
 }
@@ -72,7 +73,7 @@ pub unsafe extern "C" fn avsg_engine_transfer(
             // SAFETY: the caller keeps the contract of this function (`# Safety`).
             return unsafe { queue::transfer(&mut engine, &plan, layer, fresh, stream) };
         }
-        queue::check_readable(&plan)?;
+        check_readable(&plan)?;
         // SAFETY: the caller keeps the contract of this function (`# Safety`).
         let fresh = unsafe { read_fresh(fresh)? };
         Ok(with_fresh(fresh.as_ref(), |fresh| engine.transfer(&mut plan, layer, fresh))?)
@@ -102,7 +103,9 @@ pub unsafe extern "C" fn avsg_engine_step(
             return unsafe { queue::step(&mut engine, batch, &mut plan, layer, fresh, stream) };
         }
         // SAFETY: the caller keeps the contract of this function (`# Safety`).
-        let (batch, fresh) = unsafe { (read_batch(batch)?, read_fresh(fresh)?) };
+        let batch = unsafe { host_batch(&overlap::read_batch(batch, &plan)?)? };
+        // SAFETY: the caller keeps the contract of this function (`# Safety`).
+        let fresh = unsafe { read_fresh(fresh)? };
         Ok(with_fresh(fresh.as_ref(), |fresh| engine.step(&batch, &mut plan, layer, fresh))?)
     })
 }
@@ -131,7 +134,7 @@ pub unsafe extern "C" fn avsg_engine_append(
             return unsafe { queue::append(&mut engine, batch, layer, fresh, stream) };
         }
         // SAFETY: the caller keeps the contract of this function (`# Safety`).
-        let (batch, fresh) = unsafe { (read_batch(batch)?, read_fresh(fresh)?) };
+        let (batch, fresh) = unsafe { (host_batch(&sized::read(batch)?)?, read_fresh(fresh)?) };
         with_fresh(fresh.as_ref(), |fresh| match fresh {
             Some(fresh) => Ok(engine.append(&batch, layer, fresh)?),
             None => Err(queue::no_rows_to_append()),

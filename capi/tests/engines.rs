@@ -27,6 +27,18 @@ fn invalid_engine_configurations_are_refused() {
     refuse(&|c| c.table = 2, AVSG_INVALID, &["table is 2", "0..=1"]);
     refuse(&|c| c.lifetime = -1, AVSG_INVALID, &["lifetime is -1"]);
     refuse(&|c| (c.lifetime, c.life) = (1, 128), AVSG_INVALID, &["life is 128", "127"]);
+    refuse(
+        &|c| c.life = 5,
+        AVSG_INVALID,
+        &["life is 5", "lifetime is 0", "AVSG_LIFETIME_CONSTANT"],
+    );
+    refuse(&|c| (c.lifetime, c.life) = (2, 5), AVSG_INVALID, &["life is 5", "lifetime is 2"]);
+    refuse(&|c| c.lambda = 0.9, AVSG_INVALID, &["lambda is 0.9", "lifetime is 0"]);
+    refuse(
+        &|c| (c.lifetime, c.lambda) = (1, 0.9),
+        AVSG_INVALID,
+        &["lambda is 0.9", "lifetime is 1"],
+    );
     refuse(&|c| (c.lifetime, c.lambda) = (2, 1.5), AVSG_INVALID, &["lambda is 1.5", "0.965"]);
     refuse(&|c| (c.lifetime, c.lambda) = (2, f64::NAN), AVSG_INVALID, &["lambda is NaN"]);
     refuse(&|c| (c.table, c.lifetime) = (1, 2), AVSG_INVALID, &["frequency", "paper"]);

@@ -5,6 +5,8 @@
 
 #[path = "c_side/random_caller.rs"]
 mod random_caller;
+#[path = "c_side/random_workers.rs"]
+mod random_workers;
 #[path = "c_side/shared_handles.rs"]
 mod shared_handles;
 
@@ -52,7 +54,7 @@ fn run(threads: usize, limit: usize) -> (usize, [usize; 10]) {
         checked: 0,
         seen,
     };
-    for kind in [Kind::Plan, Kind::Engine, Kind::Pool] {
+    for kind in [Kind::Plan, Kind::Workers, Kind::Engine, Kind::Pool] {
         for handle in &shared.handles[kind as usize] {
             last.destroy(kind, handle.load(Ordering::Relaxed));
         }

@@ -43,6 +43,7 @@ fn versions_devices_and_status_names_are_fixed() {
         "OS",
         "INTERNAL",
         "DEVICE",
+        "FORKED",
     ];
     for (code, name) in names.iter().enumerate() {
         assert_eq!(text(avsg_status_name(code as i32)), format!("AVSG_{name}"));

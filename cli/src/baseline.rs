@@ -10,10 +10,14 @@ pub mod hashmap_lru;
 pub mod hisparse;
 pub mod ideal_frequency;
 pub mod lru_crate;
+pub mod lru_curve;
+pub mod operator;
+mod order;
 pub mod previous_step;
 pub mod resident_lru;
 mod residents;
 pub mod scalar;
+pub mod second_chance;
 pub mod set_fifo;
 
 pub use belady::Belady;
@@ -22,9 +26,12 @@ pub use hashmap_lru::HashMapLru;
 pub use hisparse::HiSparse;
 pub use ideal_frequency::IdealFrequency;
 pub use lru_crate::LruCrate;
+pub use lru_curve::LruCurve;
+pub use operator::count_operator_hits;
 pub use previous_step::PreviousStep;
 pub use resident_lru::ResidentLru;
 pub use scalar::ScalarTable;
+pub use second_chance::SecondChance;
 pub use set_fifo::SetFifo;
 
 use crate::trace::Trace;
@@ -97,6 +104,28 @@ pub struct HitCount {
 }
 
 impl HitCount {
+    /// Adds the selected ids and the hits of one token or one step, which belong to step `step`.
+    fn add(&mut self, step: usize, selected: u64, hits: u64) {
+        self.selected += selected;
+        self.hits += hits;
+        if step == 0 {
+            self.first_selected += selected;
+            self.first_hits += hits;
+        }
+    }
+
+    /// Returns the share of hits in percent after the first step, which starts with an empty buffer;
+    /// `None` if no later step selects an id.
+    pub fn percent(&self) -> Option<f64> {
+        let selected = self.selected - self.first_selected;
+        (selected > 0).then(|| 100.0 - 100.0 * self.misses() as f64 / selected as f64)
+    }
+
+    /// Returns the misses after the first step.
+    pub fn misses(&self) -> u64 {
+        (self.selected - self.first_selected) - (self.hits - self.first_hits)
+    }
+
     /// Returns the share of hits over all steps; 0 if nothing was selected.
     pub fn rate(&self) -> f64 {
         self.hits as f64 / self.selected.max(1) as f64
@@ -110,22 +139,28 @@ impl HitCount {
     }
 }
 
-/// Replays `trace` on `policy` and counts the hits.
+/// Replays `trace` on `policy` and counts the hits. The selection of a row that was rewritten since its
+/// last selection is no hit, whatever the policy keeps.
 pub fn count_hits(trace: &Trace, policy: &mut dyn Policy) -> HitCount {
     let mut count = HitCount::default();
     let mut misses = Vec::with_capacity(trace.k);
+    let mut stale = trace.stale().into_iter().peekable();
     for step in 0..trace.steps {
         policy.begin_step();
         for token in 0..trace.tokens {
             let ids = trace.row(step, token);
+            let end = (step * trace.tokens + token + 1) * trace.k;
             misses.clear();
             policy.token(ids, &mut misses);
             let selected = ids.iter().filter(|&&id| id >= 0).count();
-            count.selected += selected as u64;
-            count.hits += selected.saturating_sub(misses.len()) as u64;
-        }
-        if step == 0 {
-            (count.first_selected, count.first_hits) = (count.selected, count.hits);
+            let mut hits = selected.saturating_sub(misses.len());
+            if stale.peek().is_some_and(|&at| at < end) {
+                misses.sort_unstable();
+                while let Some(at) = stale.next_if(|&at| at < end) {
+                    hits -= usize::from(misses.binary_search(&trace.ids[at]).is_err());
+                }
+            }
+            count.add(step, selected as u64, hits as u64);
         }
     }
     count

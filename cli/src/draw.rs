@@ -2,6 +2,11 @@
 //!
 //! The viewer lays out the text, so no font is needed here, and the same numbers give the same file.
 
+mod axis;
+mod colour;
+
+pub use axis::Axis;
+
 use std::ops::Range;
 use std::path::Path;
 
@@ -9,22 +14,14 @@ use plotters::coord::Shift;
 use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
 
+use crate::output_file;
 use avsg::{Error, Result};
+use axis::Ticks;
 
 /// Width and height of a chart in pixels.
 const SIZE: (u32, u32) = (960, 600);
 /// The x coordinate of the legend in pixels; the legend stands to the right of the chart.
 const LEGEND_X: i32 = 770;
-/// Colours of the series: the palette of Okabe and Ito, which colour-blind readers can distinguish.
-const COLOURS: [RGBColor; 7] = [
-    RGBColor(0, 114, 178),
-    RGBColor(213, 94, 0),
-    RGBColor(0, 158, 115),
-    RGBColor(204, 121, 167),
-    RGBColor(230, 159, 0),
-    RGBColor(86, 180, 233),
-    RGBColor(0, 0, 0),
-];
 
 /// One line of a chart.
 #[derive(Debug, Clone, PartialEq)]
@@ -45,37 +42,21 @@ pub struct Bars {
 }
 
 type Canvas<'a> = DrawingArea<SVGBackend<'a>, Shift>;
-type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
+type Plane = Cartesian2d<Ticks, RangedCoordf64>;
+type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Plane>;
 
-/// Draws a line chart with a mark at every point. The y axis starts at 0 unless all values are far
-/// above 0.
+/// Draws a line chart into a file.
 pub fn lines(
     path: impl AsRef<Path>,
     title: &str,
-    x_label: &str,
+    x: impl Into<Axis>,
     y_label: &str,
     series: &[Series],
 ) -> Result<()> {
-    let points = || series.iter().flat_map(|s| s.points.iter().copied()).filter(finite);
-    let x = span(points().map(|p| p.0));
-    let y = from_zero(span(points().map(|p| p.1)));
-    save(path.as_ref(), |canvas| {
-        let mut chart = frame(canvas, title, x, y)?;
-        let mut mesh = chart.configure_mesh();
-        mesh.x_desc(x_label).y_desc(y_label).max_light_lines(1).light_line_style(TRANSPARENT);
-        mesh.x_labels(11).x_label_formatter(&|v| tick(*v)).y_label_formatter(&|v| tick(*v));
-        mesh.label_style(("sans-serif", 16)).axis_desc_style(("sans-serif", 18)).draw()?;
-        for (one, colour) in series.iter().zip(COLOURS.iter().cycle()) {
-            let points: Vec<_> = one.points.iter().copied().filter(finite).collect();
-            let line = LineSeries::new(points.iter().copied(), colour.stroke_width(2));
-            chart.draw_series(line)?;
-            chart.draw_series(points.iter().map(|&p| Circle::new(p, 3, colour.filled())))?;
-        }
-        legend(canvas, series.iter().map(|one| &one.name))
-    })
+    output_file::write(path.as_ref(), lines_svg(title, x, y_label, series)?.as_bytes())
 }
 
-/// Draws a bar chart: groups side by side, with one bar of each colour per group.
+/// Draws a bar chart into a file.
 pub fn bars(
     path: impl AsRef<Path>,
     title: &str,
@@ -83,57 +64,92 @@ pub fn bars(
     groups: &[String],
     series: &[Bars],
 ) -> Result<()> {
-    let y = from_zero(span(series.iter().flat_map(|s| s.values.iter().copied()).chain([0.0])));
+    output_file::write(path.as_ref(), bars_svg(title, y_label, groups, series)?.as_bytes())
+}
+
+/// Returns a line chart with a mark at every point. The y axis starts at 0 if the values reach down to
+/// the lower half of such an axis.
+pub fn lines_svg(
+    title: &str,
+    x: impl Into<Axis>,
+    y_label: &str,
+    series: &[Series],
+) -> Result<String> {
+    let x = x.into();
+    let points = || series.iter().flat_map(|s| s.points.iter().copied()).filter(finite);
+    let scale = x.scale(points().map(|p| p.0));
+    let y = from_zero(span(points().map(|p| p.1)));
+    let names: Vec<&str> = series.iter().map(|one| one.name.as_str()).collect();
+    let colours = colour::of(&names);
+    svg(title, |canvas| {
+        let mut chart =
+            frame(canvas, title, Ticks::new(scale.range.clone(), scale.ticks.clone()), y)?;
+        let label = |place: &f64| scale.label(*place);
+        mesh(&mut chart, x.label(), y_label, &label)?;
+        for (one, colour) in series.iter().zip(&colours) {
+            let finite = one.points.iter().copied().filter(finite);
+            let points: Vec<_> = finite.map(|(x, y)| (scale.at(x), y)).collect();
+            let line = LineSeries::new(points.iter().copied(), colour.stroke_width(2));
+            chart.draw_series(line)?;
+            chart.draw_series(points.iter().map(|&p| Circle::new(p, 3, colour.filled())))?;
+        }
+        legend(canvas, &names, &colours)
+    })
+}
+
+/// Returns a bar chart: groups side by side, with one bar of each colour per group. Values that would
+/// all be long bars are dots on an axis that does not start at 0, where their differences show.
+pub fn bars_svg(title: &str, y_label: &str, groups: &[String], series: &[Bars]) -> Result<String> {
+    let y = from_zero(span(series.iter().flat_map(|s| s.values.iter().copied())));
+    let dots = y.start > 0.0;
     let count = groups.len().max(1);
     let width = 0.8 / series.len().max(1) as f64;
-    // Ticks at whole numbers are in the middle of a group and show its name; other ticks show nothing.
-    let label = |v: &f64| {
-        let at = v.round();
-        let near = (v - at).abs() < 1e-6 && at >= 0.0;
-        groups.get(at as usize).filter(|_| near).cloned().unwrap_or_default()
-    };
-    save(path.as_ref(), |canvas| {
-        let mut chart = frame(canvas, title, -0.5..count as f64 - 0.5, y)?;
-        let mut mesh = chart.configure_mesh();
-        mesh.disable_x_mesh().y_desc(y_label).max_light_lines(1).light_line_style(TRANSPARENT);
-        mesh.x_labels(count + 1).x_label_formatter(&label).y_label_formatter(&|v| tick(*v));
-        mesh.label_style(("sans-serif", 16)).axis_desc_style(("sans-serif", 18)).draw()?;
-        for (number, (one, colour)) in series.iter().zip(COLOURS.iter().cycle()).enumerate() {
+    let names: Vec<&str> = series.iter().map(|one| one.name.as_str()).collect();
+    let colours = colour::of(&names);
+    let label = |place: &f64| groups.get(place.round() as usize).cloned().unwrap_or_default();
+    svg(title, |canvas| {
+        let middles = (0..groups.len()).map(|group| group as f64).collect();
+        let x = Ticks::new(-0.5..count as f64 - 0.5, middles);
+        let mut chart = frame(canvas, title, x, y.clone())?;
+        mesh(&mut chart, "", y_label, &label)?;
+        for (number, (one, colour)) in series.iter().zip(&colours).enumerate() {
             let values = one.values.iter().take(groups.len()).enumerate();
             let shown = values.filter(|(_, value)| value.is_finite());
-            let rectangles = shown.map(|(group, &value)| {
-                let left = group as f64 - 0.4 + number as f64 * width;
-                Rectangle::new([(left, 0.0), (left + width * 0.92, value)], colour.filled())
-            });
-            chart.draw_series(rectangles)?;
+            let placed =
+                shown.map(|(group, &value)| (group as f64 - 0.4 + number as f64 * width, value));
+            if dots {
+                let middle = placed.map(|(left, value)| (left + width * 0.46, value));
+                chart.draw_series(middle.map(|at| Circle::new(at, 5, colour.filled())))?;
+            } else {
+                chart.draw_series(placed.map(|(left, value)| {
+                    Rectangle::new([(left, 0.0), (left + width * 0.92, value)], colour.filled())
+                }))?;
+            }
         }
-        legend(canvas, series.iter().map(|one| &one.name))
+        legend(canvas, &names, &colours)
     })
 }
 
 type DrawResult<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-/// Draws in memory and then writes the file; errors contain the path.
-fn save(path: &Path, draw: impl FnOnce(&Canvas<'_>) -> DrawResult<()>) -> Result<()> {
+/// Returns the text of a chart; errors contain its title.
+fn svg(title: &str, draw: impl FnOnce(&Canvas<'_>) -> DrawResult<()>) -> Result<String> {
     let mut text = String::new();
     {
         let canvas = SVGBackend::with_string(&mut text, SIZE).into_drawing_area();
         let drawn = draw(&canvas).and_then(|()| Ok(canvas.present()?));
-        drawn.map_err(|e| failed("draw", path, &e.to_string()))?;
+        drawn.map_err(|e| {
+            Error::invalid("chart", title, e.to_string(), "check the numbers of the chart")
+        })?;
     }
-    let remedy = "check that the folder exists, is writable and has free space";
-    let what = path.display().to_string();
-    std::fs::write(path, text).map_err(|source| Error::Os { call: "write", what, source, remedy })
+    Ok(text)
 }
 
-fn failed(what: &'static str, path: &Path, why: &str) -> Error {
-    Error::invalid(what, path.display(), why, "check the numbers of the chart")
-}
-
+/// Creates a chart with a title and two axes.
 fn frame<'b>(
     canvas: &Canvas<'b>,
     title: &str,
-    x: Range<f64>,
+    x: Ticks,
     y: Range<f64>,
 ) -> DrawResult<Chart<'b, 'b>> {
     canvas.fill(&WHITE)?;
@@ -144,12 +160,25 @@ fn frame<'b>(
     Ok(builder.build_cartesian_2d(x, y)?)
 }
 
+/// Draws the axes, their labels and the lines at their ticks.
+fn mesh(
+    chart: &mut Chart<'_, '_>,
+    x_label: &str,
+    y_label: &str,
+    x_tick: &dyn Fn(&f64) -> String,
+) -> DrawResult<()> {
+    let mut mesh = chart.configure_mesh();
+    mesh.x_desc(x_label).y_desc(y_label).max_light_lines(1).light_line_style(TRANSPARENT);
+    mesh.x_label_formatter(&x_tick).y_label_formatter(&|v| tick(*v));
+    Ok(mesh.label_style(("sans-serif", 16)).axis_desc_style(("sans-serif", 18)).draw()?)
+}
+
 /// Draws a coloured rectangle and the name of each series, one below the other.
-fn legend<'a>(canvas: &Canvas<'_>, names: impl Iterator<Item = &'a String>) -> DrawResult<()> {
-    for ((name, colour), y) in names.zip(COLOURS.iter().cycle()).zip((64..).step_by(26)) {
+fn legend(canvas: &Canvas<'_>, names: &[&str], colours: &[RGBColor]) -> DrawResult<()> {
+    for ((name, colour), y) in names.iter().zip(colours).zip((64..).step_by(26)) {
         let swatch = [(LEGEND_X, y), (LEGEND_X + 18, y + 8)];
         canvas.draw(&Rectangle::new(swatch, colour.filled()))?;
-        canvas.draw(&Text::new(name.as_str(), (LEGEND_X + 26, y - 4), ("sans-serif", 16)))?;
+        canvas.draw(&Text::new(*name, (LEGEND_X + 26, y - 4), ("sans-serif", 16)))?;
     }
     Ok(())
 }
@@ -169,11 +198,16 @@ fn span(values: impl Iterator<Item = f64>) -> Range<f64> {
     }
 }
 
-/// Adds a margin above the range, and extends it down to 0 if that does not flatten the curves.
+/// Adds a margin above the range, and extends it down to 0 if at most half of the axis is empty then.
 fn from_zero(range: Range<f64>) -> Range<f64> {
     let margin = (range.end - range.start) * 0.08;
-    let near = range.start <= 2.0 * (range.end - range.start);
-    let low = if range.start >= 0.0 && near { 0.0 } else { range.start - margin };
+    let near = range.start <= range.end - range.start;
+    let low = match range.start {
+        start if start >= 0.0 && near => 0.0,
+        // A margin must not reach below 0, where no rate or time is.
+        start if start >= 0.0 => (start - margin).max(0.0),
+        start => start - margin,
+    };
     low..range.end + margin
 }
 

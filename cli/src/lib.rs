@@ -1,9 +1,15 @@
 //! The parts of the program `avsg`: traces, workloads, baseline policies, charts and subcommands.
 
+// The macros of this module come first, because they replace standard ones in all modules below.
+#[macro_use]
+mod terminal;
+
+mod array;
 pub mod baseline;
 mod command;
 pub mod draw;
 mod npz;
+mod output_file;
 pub mod program;
 pub mod results;
 pub mod synth;

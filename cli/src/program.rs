@@ -1,17 +1,23 @@
-//! The command line of `avsg`. The exit status is 0 for success, 2 for input that was refused, and 1
-//! for any other failure.
+//! The command line of `avsg`.
 
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use crate::command::{bench, doctor, emit, estimate, info, opp, replay, synth};
-use avsg::Error;
+use crate::command::{
+    bench, compare, doctor, emit, estimate, info, opp, paper, replay, serve, size, synth,
+};
+use crate::{output_file, terminal};
+use anyhow::Result;
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
+
+/// The version, and the commit that the program was built from if it is known.
+const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), env!("AVSG_COMMIT"));
 
 #[derive(Parser)]
 #[command(
     name = "avsg",
-    version,
+    version = VERSION,
     about = "Gathers the KV rows that a top-K indexer selects from host memory into a small device buffer",
     after_help = "Start with:\n  avsg replay tests/data/nomicon-4k-k256.npz --slots 1024\n  \
                   avsg info --k 2048 --slots 8192 --layers 78"
@@ -26,6 +32,11 @@ enum Command {
     /// Shows how many rows the operator copies on a recorded top-K trace and how long a step takes,
     /// and checks every byte of every returned row
     Replay(Box<replay::Options>),
+    /// Computes how many slots a recorded top-K trace needs: hit rates and bytes over S, and the least S
+    /// for a wanted hit rate or a wanted time per token
+    Size(Box<size::Options>),
+    /// Computes the hit rates of all policies on a recorded top-K trace, side by side
+    Compare(compare::Options),
     /// Writes a trace with a chosen reuse of ids between steps (the paper's synthetic workload)
     Synth(synth::Options),
     /// Measures on this machine how fast each part of the operator is and how often its table hits,
@@ -35,6 +46,11 @@ enum Command {
     /// Estimates how long a step would take on an Ascend 910B: every figure is from a model, none is
     /// measured
     Estimate(Box<estimate::Options>),
+    /// Models a serving deployment without offload, with plain offload and with AVSG: latencies, throughput
+    /// and device memory; every figure is from a model, none is measured
+    Serve(Box<serve::Options>),
+    /// Computes the paper's tables and figures, each beside the paper's value with the difference
+    Paper(paper::Options),
     /// Computes how much device and host memory a deployment needs, and whether it fits this machine
     Info(info::Options),
     /// Measures what the documentation of an Ascend device leaves open: its bandwidths, its costs and
@@ -49,6 +65,12 @@ enum Command {
         /// Shell that the script is for
         shell: Shell,
     },
+    /// Writes the manual pages of the program and of every subcommand
+    Man {
+        /// Directory of the pages, which is created if it does not exist
+        #[arg(value_name = "DIR")]
+        dir: PathBuf,
+    },
 }
 
 /// Parses the command line, runs the subcommand and returns the exit status.
@@ -56,22 +78,44 @@ pub fn run() -> ExitCode {
     let program = Program::parse();
     let outcome = match program.command {
         Command::Replay(options) => replay::run(&options),
+        Command::Size(options) => size::run(&options),
+        Command::Compare(options) => compare::run(&options),
         Command::Synth(options) => synth::run(&options),
         Command::Bench(bench) => bench::run(bench),
         Command::Estimate(options) => estimate::run(&options),
+        Command::Serve(options) => serve::run(&options),
+        Command::Paper(options) => paper::run(&options),
         Command::Info(options) => info::run(&options),
         Command::Doctor(options) => doctor::run(&options),
         Command::Emit(options) => emit::run(&options),
         Command::Opp(options) => opp::run(&options),
         Command::Completions { shell } => {
-            clap_complete::generate(shell, &mut Program::command(), "avsg", &mut std::io::stdout());
-            Ok(ExitCode::SUCCESS)
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Program::command(), "avsg", &mut script);
+            terminal::write(&script).map(|()| ExitCode::SUCCESS).map_err(Into::into)
         }
+        Command::Man { dir } => man(&dir),
     };
-    outcome.unwrap_or_else(|error| {
-        eprintln!("avsg: {error:#}");
-        let bad_input =
-            error.chain().any(|cause| cause.is::<Error>() || cause.is::<std::io::Error>());
-        ExitCode::from(if bad_input { 2 } else { 1 })
-    })
+    outcome.unwrap_or_else(|error| ExitCode::from(terminal::exit_status(&error)))
+}
+
+/// Writes a manual page for the program and one for every subcommand: `avsg.1`, `avsg-replay.1` and so
+/// on.
+fn man(dir: &Path) -> Result<ExitCode> {
+    output_file::folder(dir)?;
+    let mut program = Program::command();
+    // This gives every subcommand its whole name.
+    program.build();
+    let mut pages = vec![program];
+    let mut written = 0;
+    while let Some(command) = pages.pop() {
+        pages.extend(command.get_subcommands().filter(|sub| sub.get_name() != "help").cloned());
+        let name = command.get_display_name().unwrap_or(command.get_name()).to_owned();
+        let mut page = Vec::new();
+        clap_mangen::Man::new(command).title(name.to_uppercase()).render(&mut page)?;
+        output_file::write(&dir.join(format!("{name}.1")), &page)?;
+        written += 1;
+    }
+    println!("{written} pages were written to {}", dir.display());
+    Ok(ExitCode::SUCCESS)
 }

@@ -79,13 +79,13 @@ impl Results {
     /// `miss` is (step, position, id, slot).
     pub fn write(&self, path: impl AsRef<Path>) -> Result<()> {
         let (steps, tokens, k) = (self.steps(), self.tokens, self.k);
-        let mut out = Writer::create(path.as_ref())?;
+        let mut out = Writer::new();
         out.array("slot", &[steps, tokens, k], &self.slot)?;
         out.array("hit", &[steps, tokens, k], &self.hit)?;
         out.array("misses", &[steps, tokens], &self.misses)?;
         out.array("miss", &[self.miss.len() / 4, 4], &self.miss)?;
         out.array("cut", &[steps, self.cores + 1], &self.cut)?;
         out.array("tag", &[steps, tokens, k], &self.tag)?;
-        out.finish()
+        out.finish(path.as_ref())
     }
 }

@@ -49,7 +49,11 @@ impl Synth {
         Trace::new(ids, None, [self.steps, 1, self.k])
     }
 
-    fn check(&self) -> Result<()> {
+    /// Checks the parameters.
+    ///
+    /// # Errors
+    /// The first parameter that is out of its range, with the range.
+    pub fn check(&self) -> Result<()> {
         for (what, share) in [("gamma", self.gamma), ("mu", self.mu)] {
             if !(0.0..=1.0).contains(&share) {
                 let limit = "it must be a share from 0 to 1";
@@ -67,8 +71,8 @@ impl Synth {
             ));
         }
         if self.k == 0 || self.k > self.context {
-            let limit = format!("the context has {} ids", self.context);
-            return Err(Error::invalid("k", self.k, limit, "choose 1 to that many"));
+            let limit = format!("it must be 1..={}, and the context has {0} ids", self.context);
+            return Err(Error::invalid("k", self.k, limit, "choose 2048, for example"));
         }
         if self.steps == 0 || self.steps.saturating_mul(self.k) > 1 << 29 {
             let limit = format!("it must be 1 to {} for this K", (1 << 29) / self.k);
@@ -112,7 +116,7 @@ impl Generator {
         self.random.shuffle(&mut row);
         row.truncate(libm::round(synth.gamma * synth.k as f64) as usize);
         let rest = synth.k - row.len();
-        let share = (synth.mu + SIGMA * self.normal()).clamp(0.0, 1.0);
+        let share = (synth.mu + SIGMA * normal(&mut self.random)).clamp(0.0, 1.0);
         row.iter().for_each(|&id| self.last_use[id as usize] = now);
         self.draw_returning(&mut row, now, libm::round(share * rest as f64) as usize);
         let new = (synth.k - row.len()).min(self.fresh.len());
@@ -154,10 +158,10 @@ impl Generator {
             row.push(id);
         }
     }
+}
 
-    /// Draws from N(0, 1) with the Box-Muller transform, of which one value of the pair is used.
-    fn normal(&mut self) -> f64 {
-        let radius = libm::sqrt(-2.0 * libm::log(self.random.unit()));
-        radius * libm::cos(std::f64::consts::TAU * self.random.unit())
-    }
+/// Draws from N(0, 1) with the Box-Muller transform, of which one value of the pair is used.
+pub fn normal(random: &mut SplitMix64) -> f64 {
+    let radius = libm::sqrt(-2.0 * libm::log(random.unit()));
+    radius * libm::cos(std::f64::consts::TAU * random.unit())
 }

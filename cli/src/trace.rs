@@ -1,8 +1,15 @@
 //! A recorded top-K trace: the ids that every token of every decode step selected.
 
+mod part;
 mod read;
+mod repeats;
+mod source;
+mod stale;
 
 use std::path::Path;
+
+pub use part::Part;
+pub use repeats::Repeats;
 
 use crate::npz::Writer;
 use avsg::{Error, Result};
@@ -51,20 +58,34 @@ impl Trace {
         Ok(trace)
     }
 
-    /// Reads an `.npy` (ids, int32 `[steps, N_q, K]` or `[steps, K]`) or an `.npz` (`ids` and
-    /// optionally `stable`, or the compressed form with gaps in two byte planes).
+    /// Reads a trace from a file, or from standard input if the path is `-`: an `.npy` (ids, `[steps,
+    /// N_q, K]` or `[steps, K]`), or an `.npz` or `.safetensors` (`ids` and optionally `stable`, or the
+    /// compressed form with gaps in two byte planes). Values are signed or unsigned integers of 32 or
+    /// 64 bits; -1 that was converted to an unsigned type is padding.
     pub fn read(path: impl AsRef<Path>) -> Result<Self> {
-        read::read(path.as_ref())
+        Self::read_part(path, Part::default())
+    }
+
+    /// Reads one layer, one request or both of a file with more axes: `ids` `[steps, layers, requests,
+    /// N_q, K]`, where layers and requests are there if `part` names one of them, and N_q may be
+    /// missing. `stable` is `[steps]`, or `[steps, requests]` if `part` names a request.
+    pub fn read_part(path: impl AsRef<Path>, part: Part) -> Result<Self> {
+        read::read(path.as_ref(), part)
     }
 
     /// Writes an `.npz` with `ids` and, if there is one, `stable`.
     pub fn write(&self, path: impl AsRef<Path>) -> Result<()> {
-        let mut out = Writer::create(path.as_ref())?;
+        let mut out = Writer::new();
         out.array("ids", &[self.steps, self.tokens, self.k], &self.ids)?;
         if let Some(stable) = &self.stable {
             out.array("stable", &[self.steps], stable)?;
         }
-        out.finish()
+        out.finish(path.as_ref())
+    }
+
+    /// Returns the largest id; `None` if every id is padding.
+    pub fn largest_id(&self) -> Option<i32> {
+        self.ids.iter().copied().max().filter(|&id| id >= 0)
     }
 
     /// Returns the ids of one token.
@@ -87,6 +108,20 @@ impl Trace {
         Self { ids: self.ids.clone(), stable, steps, tokens: 1, k: self.k }
     }
 
+    /// Returns the same rows with `tokens` of them as one step, as if all drafts had been accepted; rows at
+    /// the end that fill no step are left out. A step has the stable tokens of its first row.
+    pub fn in_steps_of(&self, tokens: usize) -> Result<Self> {
+        let rows = self.as_mtp0();
+        if tokens == 0 || tokens > rows.steps {
+            let limit = format!("the trace has {} rows", rows.steps);
+            return Err(Error::invalid("tokens per step", tokens, limit, "choose 1 to that many"));
+        }
+        let steps = rows.steps / tokens;
+        let ids = rows.ids[..steps * tokens * rows.k].to_vec();
+        let stable = rows.stable.map(|s| s.iter().copied().step_by(tokens).take(steps).collect());
+        Ok(Self { ids, stable, steps, tokens, k: rows.k })
+    }
+
     /// Returns the trace with the ids of each row in random order. Recorded rows may be sorted, which
     /// makes a matcher that sorts look faster than it is.
     pub fn shuffled(&self, seed: u64) -> Self {
@@ -101,8 +136,9 @@ impl Trace {
     /// together, which preserves the reuse between rows.
     pub fn take_k(&self, k: usize) -> Result<Self> {
         if k == 0 || k > self.k {
-            let limit = format!("the trace has {} ids per token", self.k);
-            return Err(Error::invalid("k", k, limit, "choose 1 to that many"));
+            let limit =
+                format!("it must be 1..={}, because the trace has {0} ids per token", self.k);
+            return Err(Error::invalid("K", k, limit, "choose a number in this range"));
         }
         let hash = |id: i32| if id < 0 { u64::MAX } else { mix(id as u64 + GAMMA) };
         let mut ids = Vec::with_capacity(self.ids.len() / self.k * k);
@@ -134,11 +170,7 @@ impl Trace {
 
     fn check_ids(&self) -> Result<()> {
         let Some(at) = self.ids.iter().position(|&id| id > MAX_ID) else { return Ok(()) };
-        let (row, position) = (at / self.k, at % self.k);
-        let (step, token) = (row / self.tokens, row % self.tokens);
-        let value = format!("{} at step {step}, row {token}, position {position}", self.ids[at]);
-        let limit = format!("the largest supported id is {MAX_ID} (2^22 - 1)");
-        Err(Error::invalid("id", value, limit, "cut the context or renumber the tokens"))
+        Err(id_above_limit(self.ids[at], at, [self.tokens, self.k]))
     }
 
     fn check_stable(&self) -> Result<()> {
@@ -155,4 +187,18 @@ impl Trace {
         let limit = format!("it must be a token count from 0 to {max}, or -1");
         Err(Error::invalid("stable", value, limit, "use -1 where it is not known"))
     }
+}
+
+/// Returns the name of a trace's file for messages.
+pub fn name_of(path: &Path) -> String {
+    if path.as_os_str() == "-" { "standard input".to_owned() } else { path.display().to_string() }
+}
+
+/// Returns the error of an id, number `at` of a trace with this N_q and K, that is above the limit.
+fn id_above_limit(id: impl std::fmt::Display, at: usize, [tokens, k]: [usize; 2]) -> Error {
+    let (row, position) = (at / k, at % k);
+    let (step, token) = (row / tokens, row % tokens);
+    let value = format!("{id} at step {step}, row {token}, position {position}");
+    let limit = format!("the largest supported id is {MAX_ID} (2^22 - 1)");
+    Error::invalid("id", value, limit, "cut the context or renumber the tokens")
 }

@@ -75,7 +75,7 @@ fn match_and_lifetime_read_the_trace_that_synth_writes() {
 
     let plots = dir.join("plots");
     let report = json(&format!(
-        "bench match --trace {trace} --k 64,128,256 --slots 64,256 --steps 30 --plot {}",
+        "bench match {trace} --k 64,128,256 --slots 64,256 --steps 30 --plot {}",
         plots.display()
     ));
     let rows = report["rows"].as_array().unwrap();
@@ -92,10 +92,8 @@ fn match_and_lifetime_read_the_trace_that_synth_writes() {
     assert!(report["machine"]["cores"].as_u64() > Some(0));
     assert_eq!(charts(&plots).len(), 4);
 
-    let report = json(&format!(
-        "bench lifetime --trace {trace} --slots 256,512 --k 100 --plot {}",
-        plots.display()
-    ));
+    let report =
+        json(&format!("bench lifetime {trace} --slots 256,512 --k 100 --plot {}", plots.display()));
     let rows = report["rows"].as_array().unwrap();
     // The table wide has 9 constants and 7 factors; paper has 8 constants, as it refuses L = 0.
     assert_eq!(rows.len(), 2 * (9 + 7 + 8));
@@ -223,7 +221,7 @@ fn bad_input_is_one_line_and_status_2() {
     refused("synth --gamma 1.5 --out /nonexistent/x.npz", &["gamma", "1.5"]);
     refused("synth --k 0 --out /nonexistent/x.npz", &["k is 0"]);
     refused("synth --steps 2 --k 16 --out /nonexistent/x.npz", &["/nonexistent"]);
-    refused("bench match --trace /nonexistent.npz", &["/nonexistent.npz"]);
+    refused("bench match /nonexistent.npz", &["/nonexistent.npz"]);
     refused("bench match --steps 0", &["--steps is 0"]);
     refused("bench match --steps 1 --k 64 --slots 100", &["100", "power of two"]);
     refused("bench match --steps 1 --k 64 --slots 256 --spread 3", &["spread is 3"]);
@@ -252,7 +250,7 @@ fn bad_input_is_one_line_and_status_2() {
 fn match_races_whole_batches_against_the_host_lru() {
     let trace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/nomicon-4k-k256.npz");
     let line = format!(
-        "bench match --trace {} --requests 3 --tokens 4 --k 256,512 --slots 512,1024 --steps 20",
+        "bench match {} --requests 3 --tokens 4 --k 256,512 --slots 512,1024 --steps 20",
         trace.display()
     );
     let report = json(&format!("{line} --threads 2"));
@@ -276,4 +274,20 @@ fn match_races_whole_batches_against_the_host_lru() {
     refused("bench match --requests 8 --steps 1000000", &["choose fewer --steps"]);
     refused("bench match --requests 1 --steps 1 --k 4096 --slots 8192", &["4096"]);
     refused("bench match --requests 8 --plot /tmp", &["--plot", "leave it out"]);
+}
+
+#[test]
+fn busy_compares_steps_with_and_without_spinning_processes() {
+    let trace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/nomicon-4k-k256.npz");
+    let line = format!("bench busy --trace {} --slots 512 --steps 8", trace.display());
+    let report = json(&line);
+    assert_eq!((report["requests"].as_u64(), report["k"].as_u64()), (Some(8), Some(256)));
+    for kind in ["undisturbed", "disturbed"] {
+        positive(&report[kind], &["steps", "first_decile_us", "median_us", "mean_us", "worst_us"]);
+    }
+    positive(&report, &["median_ratio", "misses_per_step", "goal"]);
+    refused("bench busy --requests 0", &["--requests is 0"]);
+    refused("bench busy --steps 0", &["--steps is 0"]);
+    refused("bench busy --slots 1000 --steps 1", &["1000"]);
+    refused("bench busy --plot /tmp", &["--plot", "leave it out"]);
 }

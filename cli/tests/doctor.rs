@@ -1,66 +1,259 @@
-//! Tests of `avsg doctor`: the report has every field, and each has a value or a reason.
+//! Tests of `avsg doctor`: the report is written whatever happens, each field has a value or a
+//! reason, and a kernel that hangs, faults or is wrong is named.
 
-use std::path::Path;
-use std::process::Command;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::Once;
 
+use avsg::device::kernels::{Arg, KernelName};
 use serde_json::Value;
 
-fn doctor(args: &[&str]) -> (bool, String) {
+fn doctor(args: &[&str], variables: &[(&str, &str)]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_avsg"));
-    let out = command.arg("doctor").args(args).output().unwrap();
-    let text = String::from_utf8(out.stdout).unwrap() + &String::from_utf8(out.stderr).unwrap();
-    (out.status.success(), text)
+    command.arg("doctor").args(args).env_remove("ASCEND_HOME_PATH");
+    command.envs(variables.iter().copied()).output().unwrap()
 }
 
+fn file(name: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = fs::remove_file(&path);
+    path
+}
+
+fn read(path: &Path) -> Value {
+    serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
+}
+
+/// Returns whether there is a C++ compiler, which the emitted kernels need on the simulated device.
+/// The first call has the kernels compiled, so that tests that run at once do not all compile them.
+fn has_cpp_compiler() -> bool {
+    static COMPILED: Once = Once::new();
+    let found = avsg_sim::compiler::cpp().is_some();
+    if !found {
+        println!("skipped: no C++ compiler, which the emitted kernels need here");
+        return false;
+    }
+    COMPILED.call_once(|| drop(doctor(&["--device", "ascend-sim", "--only", "device"], &[])));
+    true
+}
+
+/// The fields of a report that are measured, as JSON pointers.
+const FIELDS: [&str; 13] = [
+    "/int32_overflow",
+    "/gather_rate",
+    "/sync_all_cost",
+    "/launch_cost",
+    "/mte2_rows_in_flight",
+    "/hugetlb_registration",
+    "/largest_registration",
+    "/rewritten_row_seen",
+    "/match_latency",
+    "/kernel_fault_code",
+    "/h2d_bandwidth/request_s1",
+    "/h2d_bandwidth/position_s2",
+    "/h2d_bandwidth/balanced_s3",
+];
+
+/// Returns the field at a JSON pointer, which has a value or a reason.
+fn field<'a>(report: &'a Value, name: &str) -> &'a Value {
+    let field = report.pointer(name).unwrap_or_else(|| panic!("{name} in {report}"));
+    let reason = field["reason"].as_str().unwrap_or_default();
+    assert!(field.is_object() && field["value"].is_null() != reason.is_empty(), "{name}: {field}");
+    field
+}
+
+/// Without a device the command succeeds, and the report says why each field has no value.
 #[test]
 fn a_missing_library_is_reported_as_no_device() {
-    let (good, text) = doctor(&["--library", "/nowhere/libascendcl.so"]);
-    assert!(good && text.starts_with("skipped: no device"), "{text}");
+    let path = file("no_device.json");
+    let args = ["--library", "/nowhere/libascendcl.so", "--json", path.to_str().unwrap()];
+    let output = doctor(&args, &[]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success() && text.starts_with("skipped: no device"), "{text}");
     assert!(text.contains("/nowhere/libascendcl.so"), "{text}");
+    let report = read(&path);
+    assert!(report["no_device"].as_str().unwrap().contains("/nowhere/libascendcl.so"), "{report}");
+    for name in FIELDS {
+        assert!(field(&report, name)["value"].is_null(), "{name}");
+    }
+    for name in KernelName::ALL.map(|kernel| kernel.entry().to_str().unwrap()) {
+        assert_eq!(report["kernels"][name]["status"], "not_run", "{report}");
+    }
+    assert!(
+        report["cann"]["remarks"][0].as_str().unwrap().contains("ASCEND_HOME_PATH"),
+        "{report}"
+    );
+    let output = doctor(&["--library", "/nowhere/libascendcl.so", "--json", "-"], &[]);
+    let only: Value = serde_json::from_slice(&output.stdout).expect("nothing but the report");
+    assert_eq!(only["no_device"], report["no_device"]);
+}
+
+/// The report says what an old CANN is too old for, also without a device.
+#[test]
+fn an_old_toolkit_is_named_with_what_it_is_too_old_for() {
+    let home = Path::new(env!("CARGO_TARGET_TMPDIR")).join("old_cann");
+    fs::create_dir_all(home.join("compiler")).unwrap();
+    fs::write(home.join("compiler/version.info"), "Version=8.1.RC1\n").unwrap();
+    let path = file("old_cann.json");
+    let args = ["--library", "/nowhere/libascendcl.so", "--json", path.to_str().unwrap()];
+    let output = doctor(&args, &[("ASCEND_HOME_PATH", home.to_str().unwrap())]);
+    let report = read(&path);
+    assert_eq!(report["cann"]["version"], "8.1.RC1");
+    let remarks = report["cann"]["remarks"].to_string();
+    let part = "8.1.RC1 is too old to build kernels: LocalTensor from position";
+    assert!(remarks.contains(part) && remarks.contains("since 8.5"), "{remarks}");
+    assert!(!remarks.contains("run an engine"), "{remarks}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains(part));
 }
 
 #[test]
 fn the_simulated_report_has_every_field() {
-    if avsg_sim::compiler::cpp().is_none() {
-        println!("skipped: no C++ compiler, which the emitted kernels need here");
+    if !has_cpp_compiler() {
         return;
     }
-    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("doctor.json");
-    let (good, text) = doctor(&[
-        "--device",
-        "ascend-sim",
-        "--largest",
-        "4194304",
-        "--json",
-        path.to_str().unwrap(),
-    ]);
-    assert!(good, "{text}");
-    let report: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
-    let fields = [
-        "int32_overflow",
-        "gather_rate",
-        "sync_all_cost",
-        "launch_cost",
-        "mte2_rows_in_flight",
-        "hugetlb_registration",
-        "largest_registration",
-        "rewritten_row_seen",
-        "match_latency",
-        "kernel_fault_code",
-    ];
-    let bandwidth = ["request_s1", "position_s2", "balanced_s3"];
-    let all = fields.map(|f| (f, &report[f])).into_iter();
-    for (name, field) in all.chain(bandwidth.map(|f| (f, &report["h2d_bandwidth"][f]))) {
-        let reason = field["reason"].as_str().unwrap_or_default();
-        assert!(field.is_object() && field["value"].is_null() != reason.is_empty(), "{name}");
+    let path = file("doctor.json");
+    let args = ["--device", "ascend-sim", "--largest", "4194304", "--json", path.to_str().unwrap()];
+    let output = doctor(&args, &[]);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    let report = read(&path);
+    let printed: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(printed, report);
+    for name in KernelName::ALL.map(|kernel| kernel.entry().to_str().unwrap()) {
+        assert_eq!(report["kernels"][name]["status"], "good", "{report}");
+        assert!(errors.contains(&format!("{name}: good")), "{errors}");
+    }
+    for name in FIELDS {
+        field(&report, name);
     }
     assert_eq!(report["kernel_fault_code"]["value"], 507_035);
     assert_eq!(report["rewritten_row_seen"]["value"], true);
     assert_eq!(report["largest_registration"]["value"], 4 << 20);
+    assert_eq!(report["runtime_lacks"], serde_json::json!([]));
     // These checks ran, and have no value only because the simulator has no times.
     for name in ["gather_rate", "sync_all_cost", "launch_cost", "mte2_rows_in_flight"] {
         let reason = "the simulator has no times; only hardware gives this value";
         assert_eq!(report[name]["reason"], reason, "{name}");
     }
     assert_eq!(report["h2d_bandwidth"]["paper_gigabytes_per_second"], 105.0);
+}
+
+/// Returns the status and the reason of each kernel that a run with a fault of the simulator
+/// reports, in the order of the checks. The report is written, and the exit status is 1.
+fn kernels_with(fault: &str, only: &str, limit: &str) -> Vec<(String, String)> {
+    let path = file(&format!("{}.json", fault.replace(['=', '/'], "_")));
+    let args = ["--device", "ascend-sim", "--only", only, "--limit", limit, "--json"];
+    let output = doctor(&[&args[..], &[path.to_str().unwrap()]].concat(), &[("AVSG_SIM", fault)]);
+    assert_eq!(output.status.code(), Some(1), "{fault}: {output:?}");
+    let report = read(&path);
+    for name in FIELDS {
+        field(&report, name);
+    }
+    let kernels = ["avsg_reset", "avsg_plan", "avsg_transfer", "avsg_append", "avsg_step"];
+    let kernels = kernels.iter().filter_map(|name| report["kernels"].get(name));
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    kernels.map(|kernel| (text(&kernel["status"]), text(&kernel["reason"]))).collect()
+}
+
+/// Returns the fault that sets a word of an array of a kernel.
+fn corrupt(kernel: KernelName, arg: Arg, word: usize, value: i32) -> String {
+    let number = kernel.args().iter().position(|&a| a == arg).unwrap();
+    format!("corrupt={}/{number}/{word}/{value}", kernel.entry().to_str().unwrap())
+}
+
+/// A fault of the simulator, the check that is asked for, the expected status of each kernel, and
+/// a part of the reason of the first kernel that is not right.
+type Case<'a> = (&'a str, &'a str, &'a [&'a str], &'a str);
+
+#[test]
+fn a_kernel_that_hangs_faults_or_is_wrong_is_named() {
+    if !has_cpp_compiler() {
+        return;
+    }
+    let cases: [Case<'_>; 9] = [
+        ("hang=avsg_reset", "plan", &["hung", "not_run"], "507046"),
+        ("hang=avsg_plan", "transfer", &["good", "hung", "not_run"], "507046"),
+        ("exception=avsg_transfer", "transfer", &["good", "good", "faulted"], "507035"),
+        ("exception=avsg_append", "append", &["good", "faulted"], "507035"),
+        ("hang=avsg_step", "step", &["good", "good", "good", "hung"], "507046"),
+        (
+            &corrupt(KernelName::Reset, Arg::Tables, 20, 5),
+            "reset",
+            &["wrong"],
+            "word of a table 20 is 5, and the CPU's is -1",
+        ),
+        (
+            &corrupt(KernelName::Plan, Arg::Record, 8, 65),
+            "plan",
+            &["good", "wrong"],
+            "the device wrote 65 as a request's number of misses",
+        ),
+        (
+            &corrupt(KernelName::Plan, Arg::Slot, 3, 0),
+            "plan",
+            &["good", "wrong"],
+            "slot 3 is 0, and the CPU's is",
+        ),
+        (
+            &corrupt(KernelName::Transfer, Arg::Kv0, 0, 5),
+            "transfer",
+            &["good", "good", "wrong"],
+            "slot 0 has not the row of id",
+        ),
+    ];
+    for (fault, only, expected, reason) in cases {
+        let kernels = kernels_with(fault, only, "20");
+        let statuses: Vec<_> = kernels.iter().map(|(status, _)| status.as_str()).collect();
+        assert_eq!(statuses, expected, "{fault}: {kernels:?}");
+        let first = kernels.iter().find(|(status, _)| status != "good").unwrap();
+        assert!(first.1.contains(reason), "{fault}: {kernels:?}");
+    }
+}
+
+/// The simulator never returns from the wait for this kernel, like a driver that hangs.
+#[test]
+fn a_wait_that_never_returns_does_not_hang_the_doctor() {
+    if !has_cpp_compiler() {
+        return;
+    }
+    let kernels = kernels_with("stall=avsg_append", "append", "4");
+    let [(reset, _), (append, reason)] = &kernels[..] else { panic!("{kernels:?}") };
+    assert_eq!((reset.as_str(), append.as_str()), ("good", "hung"), "{kernels:?}");
+    assert!(reason.starts_with("running avsg_append: no answer within 4 s"), "{reason}");
+}
+
+/// A runtime library that is opened by its path counts as a device, whose kernels are built by
+/// CANN's CMake functions. The stand-in for those writes objects that the simulator can load.
+#[test]
+fn a_device_runs_the_objects_that_cann_builds() {
+    if !avsg_testkit::tier::thorough() || !has_cpp_compiler() {
+        println!("skipped: it compiles a geometry, which the thorough tier does");
+        return;
+    }
+    let deps = std::env::current_exe().unwrap().parent().unwrap().to_owned();
+    let library = deps.join("libavsg_ascendcl_sim.so");
+    let home = Path::new(env!("CARGO_TARGET_TMPDIR")).join("device_cann");
+    let modules = home.join("compiler/tikcpp/ascendc_kernel_cmake");
+    fs::create_dir_all(&modules).unwrap();
+    fs::write(modules.join("ascendc.cmake"), "").unwrap();
+    fs::write(home.join("compiler/version.info"), "Version=8.5.0\n").unwrap();
+    let stand_in = concat!(env!("CARGO_MANIFEST_DIR"), "/../linker/tests/stand_in");
+    let path = file("device.json");
+    let mut args = vec!["--library", library.to_str().unwrap(), "--k", "64", "--slots", "256"];
+    args.extend(["--only", "step,append,sync-all,gather", "--limit", "600"]);
+    args.extend(["--json", path.to_str().unwrap()]);
+    let search = format!("{stand_in}:{}", std::env::var("PATH").unwrap());
+    let variables = [("ASCEND_HOME_PATH", home.to_str().unwrap()), ("PATH", &search)];
+    let output = doctor(&args, &variables);
+    assert!(output.status.success(), "{output:?}");
+    let report = read(&path);
+    assert_eq!(
+        (&report["device"], &report["cann"]["version"]),
+        (&"ascend".into(), &"8.5.0".into())
+    );
+    assert!(report["build"]["value"].is_string(), "{report}");
+    // The clock of the library is simulated, so the rates mean nothing and may be infinite.
+    FIELDS.iter().for_each(|name| _ = field(&report, name));
+    assert!(report["sync_all_cost"]["value"].is_number(), "{report}");
 }

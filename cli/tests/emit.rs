@@ -110,6 +110,7 @@ fn emit_writes_every_kernel_and_the_same_bytes_again() {
     let output = write("emit", &one, &[]);
     write("emit", &two, &["--soc", "Ascend910B3", "--target", "ascendc"]);
     assert_eq!(files_below(&one), files_below(&two));
+    assert!(output.contains("code, estimated") && output.contains("cache has 16 KiB"), "{output}");
     for (name, args) in KERNELS {
         assert!(output.contains(name), "{output}");
         let text = fs::read_to_string(one.join(format!("{name}.cpp"))).expect("the kernel");
@@ -125,6 +126,31 @@ fn emit_writes_every_kernel_and_the_same_bytes_again() {
             assert!(!line.contains('@'), "{}: a placeholder is left in {line}", path.display());
         }
         check_includes(&one, &text);
+    }
+}
+
+/// The stand-in for CMake refuses a project that CANN would refuse, or whose kernels would hang.
+#[test]
+fn an_emitted_folder_builds_as_its_project_says() {
+    let dir = scratch("builds");
+    let (kernels, home) = (dir.join("kernels"), dir.join("cann"));
+    let output = write("emit", &kernels, &["--soc", "ascend910b4"]);
+    let modules = home.join("compiler/tikcpp/ascendc_kernel_cmake");
+    fs::create_dir_all(&modules).expect("a folder");
+    fs::write(modules.join("ascendc.cmake"), "").expect("a module");
+    let stand_in = concat!(env!("CARGO_MANIFEST_DIR"), "/../linker/tests/stand_in");
+    let command = output.lines().find(|line| line.trim().starts_with("cmake -S ")).expect("a hint");
+    run_tool(
+        Command::new("bash")
+            .args(["-ec", command])
+            .env("ASCEND_HOME_PATH", home)
+            .env("PATH", format!("{stand_in}:{}", env!("PATH"))),
+    );
+    for (name, _) in KERNELS {
+        let object = kernels.join(format!("fatbin/{name}/{name}.o"));
+        let object = fs::read_to_string(object).expect("an object");
+        let mix = if name == "avsg_step" { "_mix_aiv" } else { "" };
+        assert!(object.starts_with(&format!("// .ascend.meta.{name}{mix} for ascend910b4\n")));
     }
 }
 

@@ -46,6 +46,8 @@ fn bad_input_names_value_limit_and_remedy() {
         ("estimate --soc ascend310", ["ascend310", "ascend910b3", "choose"]),
         ("estimate --hit-rate 101", ["101", "0 to 100", "93"]),
         ("estimate --requests 0", ["--requests", "at least 1", "1 or more"]),
+        ("estimate --warm 18446744073709551615", ["18446744073709551615", "100000 steps", "fewer"]),
+        ("estimate --steps 100000 --warm 1", ["100001", "100000 steps", "fewer"]),
         ("estimate --spread 4", ["unified buffer", "910B", "fewer slots"]),
         ("estimate --slots 1000", ["1000", "power of two", "choose"]),
     ] {
@@ -64,7 +66,11 @@ fn constants_are_listed_with_range_and_source() {
     assert!(list.len() >= 14);
     for c in list {
         let (lo, hi) = (number(c, "/range/0"), number(c, "/range/1"));
-        assert!(lo < hi && c["source"].as_str().unwrap().len() > 20, "{c}");
+        let documented = c["source"].as_str().unwrap().ends_with("; documented");
+        assert!((if documented { lo == hi } else { lo < hi }), "{c}");
+        assert!(c["source"].as_str().unwrap().len() > 20, "{c}");
+        // A documented rate names the table of the document that states it.
+        assert!(!documented || c["document"].as_str().unwrap().contains(", table "), "{c}");
         assert_eq!(c["in_range"], (lo..=hi).contains(&number(c, "/value")), "{c}");
     }
     let outside: Vec<_> = list.iter().filter(|c| c["in_range"] == false).collect();
@@ -102,8 +108,9 @@ fn phases_and_terms_add_up() {
     };
     let total = stage_one(&report, "ours");
     assert!((sum("phases", "/us") / total - 1.0).abs() < 1e-9);
-    let launch = number(row(&report, "constants", "name", "launch"), "/value");
-    assert!(((sum("terms", "/us") + launch) / total - 1.0).abs() < 1e-9);
+    let start = number(&report, "/start_us");
+    assert_eq!(start, number(row(&report, "constants", "name", "launch-all"), "/value"));
+    assert!(((sum("terms", "/us") + start) / total - 1.0).abs() < 1e-9);
     for phase in report["phases"].as_array().unwrap() {
         assert!(number(phase, "/us") > 0.0, "{phase}");
     }
@@ -111,8 +118,6 @@ fn phases_and_terms_add_up() {
     assert_eq!(number(counts, "/steps"), 8.0);
     assert_eq!(number(counts, "/hits") + number(counts, "/misses"), 256.0);
     assert!(number(counts, "/early") <= number(counts, "/hits"));
-    // R = 7 links after the first, two per round.
-    assert_eq!(counts["pending"].as_array().unwrap().len(), 3);
 }
 
 #[test]
@@ -128,8 +133,9 @@ fn costlier_constants_more_requests_and_larger_rows_take_longer() {
         assert!(step(&json(&format!("{SMALL} {more}"))) > step(&base), "{more}");
     }
     // 41 requests on 40 cores take two turns.
-    let with_requests =
-        |n: usize| stage_one(&json(&format!("{SMALL} --requests {n} --set launch=0")), "ours");
+    let with_requests = |n: usize| {
+        stage_one(&json(&format!("{SMALL} --requests {n} --set launch-all=1e-12")), "ours")
+    };
     assert!((with_requests(41) / with_requests(40) - 2.0).abs() < 1e-9);
     // Four cores share a request if the chip has at least four per request.
     assert!(with_requests(10) < with_requests(11) && with_requests(11) == with_requests(40));
@@ -162,30 +168,54 @@ fn figures_are_within_a_tenth_of_the_recorded_ones() {
         assert!((actual / recorded - 1.0).abs() < 0.1, "{message}");
     };
     let phases = [
-        ("Probe, first round", 3.26, 3.3),
-        ("Probe, later rounds", 0.4, 8.0),
-        ("Refresh", 1.8, 19.4),
-        ("CollectDead", 1.4, 0.5),
-        ("UpdateState", 11.5, 17.7),
+        ("Probe; the paper: first links", 3.0, 1.6),
+        ("Pending ids; the paper: other links", 0.43, 2.7),
+        ("Refresh", 0.91, 18.5),
+        ("CollectDead", 1.55, 0.7),
+        ("UpdateState", 9.8, 16.6),
     ];
     for (phase, ours, paper) in phases {
         let row = row(&report, "phases", "phase", phase);
         near(phase, number(row, "/us"), ours);
         near(phase, number(row, "/paper_us"), paper);
     }
-    near("paper", stage_one(&report, "paper"), 55.5);
-    near("ours", stage_one(&report, "ours"), 27.9);
-    near("at once", stage_one(&report, "ours, refreshes at once"), 59.2);
+    near("paper", stage_one(&report, "paper"), 65.1);
+    near("ours", stage_one(&report, "ours"), 43.4);
+    near("at once", stage_one(&report, "ours, refreshes at once"), 64.7);
     let points = report["points"].as_array().unwrap();
     let modelled: Vec<f64> = points.iter().map(|p| number(p, "/model_us")).collect();
     for (n, recorded) in POINTS.into_iter().enumerate() {
         near(&format!("point {n}"), modelled[n], recorded);
     }
-    let gather = report["gather"].as_array().unwrap();
-    assert_eq!(gather.len(), 4);
-    let met = gather.iter().all(|g| number(g, "/ratio") <= 0.5);
-    assert_eq!(report["target_met"], met);
 }
 
 /// Modelled microseconds of the figures that the paper states.
-const POINTS: [f64; 6] = [17.4, 72.4, 20.0, 63.3, 20.1, 145.0];
+const POINTS: [f64; 6] = [16.5, 62.4, 18.4, 72.9, 20.1, 145.0];
+
+#[test]
+fn the_goal_is_judged_by_the_largest_ratio_over_all_ranges() {
+    let report = json(SMALL);
+    let goals = report["goals"].as_array().unwrap();
+    assert_eq!(goals.len(), 2);
+    for goal in goals {
+        let [value, least, most] =
+            ["/value/ratio", "/smallest/ratio", "/largest/ratio"].map(|path| number(goal, path));
+        assert!(least < value && value < most, "{goal}");
+        assert_eq!(goal["met"], most <= 0.5, "{goal}");
+        // The largest ratio is what the model says with the constants that are named.
+        let set: Vec<&str> =
+            goal["largest"]["set"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+        let there = json(&format!("{SMALL} --set {}", set.join(" --set ")));
+        let same = row(&there, "goals", "of", goal["of"].as_str().unwrap());
+        assert!((number(same, "/value/ratio") - most).abs() < 1e-9, "{same}");
+    }
+    // No end of the range of a single constant has a ratio outside of these extremes.
+    let whole = &goals[0];
+    for range in report["ranges"].as_array().unwrap() {
+        for end in ["/low/ratio", "/high/ratio"] {
+            let ratio = number(range, end);
+            assert!(ratio >= number(whole, "/smallest/ratio"), "{range}");
+            assert!(ratio <= number(whole, "/largest/ratio"), "{range}");
+        }
+    }
+}

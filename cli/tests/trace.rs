@@ -131,7 +131,7 @@ fn bad_files_are_refused() {
     fs::write(file("empty.npz"), "").unwrap();
     refused(&file("empty.npz"), &["empty.npz", "0 bytes"]);
 
-    refused(&npy("i64.npy", &[1, 3], &[1i64, 2, 3]), &["dtype", "'<i8'", "'<i4'", "astype"]);
+    refused(&npy("i16.npy", &[1, 3], &[1i16, 2, 3]), &["dtype", "'<i2'", "'<i4'", "astype"]);
     refused(&npy("f32.npy", &[1, 3], &[1f32, 2.0, 3.0]), &["dtype", "'<f4'", "astype"]);
     refused(&npy("1d.npy", &[3], &[1, 2, 3]), &["[3]", "[steps, N_q, K]"]);
     refused(&npy("4d.npy", &[1, 1, 1, 2], &[1, 2]), &["[1, 1, 1, 2]", "reshape"]);
@@ -224,6 +224,20 @@ fn as_mtp0_makes_every_token_a_step() {
     assert_eq!((flat.steps, flat.tokens, flat.k), (4, 1, 3));
     assert_eq!(flat.stable, Some(vec![10, 11, -1, -1]));
     assert_eq!(flat.row(2, 0), small().row(1, 0));
+}
+
+#[test]
+fn rows_can_be_grouped_into_steps() {
+    // The four rows make one step of three tokens; the last row fills no step.
+    let grouped = small().in_steps_of(3).unwrap();
+    assert_eq!((grouped.steps, grouped.tokens, grouped.k), (1, 3, 3));
+    assert_eq!(grouped.row(0, 2), small().row(1, 0));
+    assert_eq!(grouped.stable, Some(vec![10]));
+    assert_eq!(small().as_mtp0().in_steps_of(2).unwrap().ids, small().ids);
+    for tokens in [0, 5] {
+        let error = small().in_steps_of(tokens).unwrap_err().to_string();
+        assert!(error.contains("tokens per step") && error.contains("4 rows"), "{error}");
+    }
 }
 
 #[test]

@@ -55,6 +55,11 @@ impl Acl {
         &self.name
     }
 
+    /// Returns the names of the functions of newer versions of CANN that this runtime lacks.
+    pub fn absent(&self) -> impl Iterator<Item = &'static str> {
+        functions::absent(&self.functions)
+    }
+
     /// Turns a code into a result. The runtime's message for this thread is copied at once, because
     /// the next call overwrites it.
     fn check(&self, call: &'static str, code: c_int) -> Result<()> {

@@ -8,7 +8,7 @@
 //! synchronizes the stream and empties every table, and earlier plans are refused. If the
 //! synchronization fails, too, the device is lost, and every later call returns that error.
 
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::Arc;
 
 use avsg_device::memory::table_words;
 use avsg_device::params::Lifetime;
@@ -22,7 +22,9 @@ use super::health::{Health, lost};
 use super::kernels::Kernels;
 use super::launch::{self, Launcher};
 use super::options::AscendOptions;
+use super::plans::Plans;
 use super::pool::{PoolUse, RegisteredPool};
+use super::readback;
 use super::slots;
 use crate::backend::Device;
 use crate::batch::{Batch, Layer, Step};
@@ -30,13 +32,7 @@ use crate::device_arrays::{CallKind, DevicePlan, QueuedStep};
 use crate::engine::Engine;
 use crate::plan::Plan;
 use crate::resources::{Config, Resources};
-use crate::{Error, Result};
-
-/// The device memory of a plan. It is released after the plan is dropped.
-struct PlanArrays {
-    plan: Weak<()>,
-    arrays: Arc<Arrays>,
-}
+use crate::{Error, Result, memory};
 
 /// The device of one engine.
 ///
@@ -48,8 +44,7 @@ struct Ascend {
     fresh: FreshRows,
     /// The arrays of appends, which grow to the largest batch so far.
     inputs: Option<Arrays>,
-    /// The arrays of plans, including dropped ones that the stream may still write.
-    plans: Mutex<Vec<PlanArrays>>,
+    plans: Plans,
     table: Vec<i32>,
     pool_use: PoolUse,
     options: AscendOptions,
@@ -72,7 +67,7 @@ impl Engine {
         options: &AscendOptions,
     ) -> Result<Self> {
         let (resources, device) = Ascend::new(config, pool, options)?;
-        Ok(Self::from_parts(resources, Box::new(device)))
+        Self::from_parts(resources, Box::new(device))
     }
 }
 
@@ -110,7 +105,9 @@ impl Ascend {
             }
             Lifetime::Constant(_) => None,
         };
-        let addresses: Vec<u8> = registered.starts().flat_map(u64::to_ne_bytes).collect();
+        let count = 8 * registered.starts().len();
+        let mut addresses = memory::with_capacity("chunk addresses", count)?;
+        addresses.extend(registered.starts().flat_map(u64::to_ne_bytes));
         let chunks = DeviceMemory::new(context, addresses.len())?;
         chunks.write(0, &addresses)?;
         let slots = slots::allocate(&config, &buffer, context)?;
@@ -121,8 +118,8 @@ impl Ascend {
             launcher,
             fresh: FreshRows::default(),
             inputs: None,
-            plans: Mutex::default(),
-            table: vec![0; words],
+            plans: Plans::default(),
+            table: memory::filled("table", words, 0)?,
             pool_use: PoolUse::new(registered),
             options: options.clone(),
             timeout,
@@ -175,15 +172,6 @@ impl Ascend {
         done
     }
 
-    fn arrays(&mut self, plan: &Plan) -> Result<Arc<Arrays>> {
-        let plans = self.plans.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let known = plans.iter().find(|known| known.plan.as_ptr() == Arc::as_ptr(&plan.token));
-        known.map(|known| Arc::clone(&known.arrays)).ok_or_else(|| {
-            let limit = "it was made for another device";
-            Error::invalid("plan", "foreign", limit, "make it with this engine's new_plan")
-        })
-    }
-
     /// Returns an error if the tables were emptied after the plan, or must be.
     fn refuse_stale(&self, plan: &Plan) -> Result<()> {
         if self.health == Health::Lost {
@@ -199,19 +187,12 @@ impl Ascend {
 
 impl Device for Ascend {
     fn prepare(&self, plan: &mut Plan) -> Result<()> {
-        let mut plans = self.plans.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.health == Health::Good {
-            // Between calls the engine's stream is idle unless the device needs a reset.
-            plans.retain(|known| known.plan.strong_count() > 0);
-        }
-        let arrays = Arrays::new(&self.options.context, plan.k, plan.max_rows, plan.max_requests)?;
-        plan.device = Some(arrays.outputs());
-        plans.push(PlanArrays { plan: Arc::downgrade(&plan.token), arrays: Arc::new(arrays) });
-        Ok(())
+        // Between calls the engine's stream is idle unless the device needs a reset.
+        self.plans.prepare(&self.options.context, plan, self.health == Health::Good)
     }
 
     fn run(&mut self, resources: &Resources, step: &Step<'_>, plan: &mut Plan) -> Result<()> {
-        let arrays = self.arrays(plan)?;
+        let arrays = self.plans.arrays(plan)?;
         let kind = match step {
             Step::Plan(_) => CallKind::Plan,
             Step::Transfer(_) => CallKind::Transfer,
@@ -249,6 +230,12 @@ impl Device for Ascend {
         done.inspect_err(|_| plan.clear())?;
         // SAFETY: `run_and_wait` has synchronized the stream, and no call failed.
         unsafe { arrays.copy_to_plan(plan) };
+        if let Err(wrong) = readback::check(plan, &resources.config.params, resources.pool.rows()) {
+            plan.clear();
+            // A device that writes wrong words here may have written wrong tables.
+            self.health = Health::NeedsReset;
+            return Err(wrong);
+        }
         resources.globalize_plan(plan);
         plan.epoch = self.epoch;
         plan.finish();
@@ -328,7 +315,7 @@ impl Device for Ascend {
 
     fn read_table(&mut self, resources: &Resources, table: usize) -> Result<&[i32]> {
         let bytes = 4 * table_words(&resources.config.params);
-        let mut read = vec![0; bytes];
+        let mut read = memory::filled("table", bytes, 0)?;
         self.launcher.tables.read(table * bytes, &mut read)?;
         for (word, bytes) in self.table.iter_mut().zip(read.as_chunks::<4>().0) {
             *word = i32::from_ne_bytes(*bytes);

@@ -20,7 +20,7 @@ struct Embedded {
     params: Params,
     /// AscendC source, which the simulator compiles.
     texts: PerKernel<&'static str>,
-    /// Objects for the device, if the build found CANN's compiler.
+    /// Objects for the device, if the build found CANN.
     objects: Option<PerKernel<&'static [u8]>>,
 }
 
@@ -62,11 +62,11 @@ fn not_embedded(params: &Params, as_text: bool) -> Error {
         "this library was built without the feature `kernels`, so it has no geometry's kernels"
             .into()
     } else if as_text {
-        format!("this library has no objects for {known}: CANN's compiler was not found or failed")
+        format!("this library has no objects for {known}: CANN was not found or failed")
     } else {
         format!("this library has only the kernels of {known} and of fewer tokens")
     };
-    let remedy = "write its kernels with `avsg emit`, compile them, and pass their folder";
+    let remedy = "write its kernels with `avsg emit`, build them, and pass their folder";
     Error::invalid("geometry", params, limit, remedy)
 }
 

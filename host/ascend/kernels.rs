@@ -50,7 +50,8 @@ impl Kernels {
             let binary = match &source {
                 KernelSource::File(binary) => Arc::clone(binary),
                 KernelSource::Folder(folder) => {
-                    Binary::load(context, &file_in(folder, &name.to_string_lossy())?)?
+                    let simulated = context.acl().simulated();
+                    Binary::load(context, &file_in(folder, &name.to_string_lossy(), simulated)?)?
                 }
                 KernelSource::Memory(code) => Binary::from_data(context, &code[kernel as usize])?,
             };
@@ -93,14 +94,20 @@ fn absolute(path: &Path) -> Result<PathBuf> {
     })
 }
 
-fn file_in(folder: &Path, name: &str) -> Result<PathBuf> {
-    let files = ["o", "cpp"].map(|end| folder.join(format!("{name}.{end}")));
+/// Returns the file of a kernel: an object where the folder's CMake project puts it or beside the
+/// text, or the text. The simulator takes the text first.
+fn file_in(folder: &Path, name: &str, simulated: bool) -> Result<PathBuf> {
+    let built = format!("fatbin/{name}/{name}.o");
+    let mut files = [built, format!("{name}.o"), format!("{name}.cpp")].map(|f| folder.join(f));
+    if simulated {
+        files.reverse();
+    }
     match files.iter().find(|file| file.is_file()) {
         Some(file) => absolute(file),
         None => Err(Error::Unavailable {
             what: "a kernel",
             tried: files.map(|file| file.display().to_string()).join(", "),
-            remedy: "compile the kernels of this geometry (avsg emit) into that folder",
+            remedy: "write the kernels of this geometry into that folder with `avsg emit`, and build them",
         }),
     }
 }

@@ -11,8 +11,9 @@ use crate::{Error, Result};
 pub struct AscendOptions {
     /// The context of the device.
     pub context: Arc<Context>,
-    /// One file with all kernels, or a folder with one file per kernel, named `avsg_plan.o` and so
-    /// on (`.cpp` for the simulator). `None` takes the kernels that are embedded in this library.
+    /// One file with all kernels, or a folder that `avsg emit` wrote and CMake built: each kernel is
+    /// in `fatbin/avsg_plan/avsg_plan.o` and so on. Its file may also be in the folder itself
+    /// (`.cpp` for the simulator). `None` takes the kernels that are embedded in this library.
     pub kernels: Option<PathBuf>,
     /// Milliseconds after which a synchronization fails; 1 to `i32::MAX`.
     pub timeout_ms: u32,

@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 use super::acl::owned::{Context, Registration};
 use super::acl::sys;
 use crate::pool::{DeviceStart, HostPool, Pages, PoolConfig};
-use crate::{Error, Result};
+use crate::{Error, Result, memory};
 
 /// A pool with every chunk registered. On drop, the chunks are unregistered before they are
 /// unmapped.
@@ -22,7 +22,7 @@ pub struct RegisteredPool {
 /// The registrations of a pool's chunks with one device.
 #[derive(Debug)]
 struct Registered {
-    chunks: Box<[Registration]>,
+    chunks: Vec<Registration>,
     context: Arc<Context>,
     /// The pool that was registered.
     pool: Weak<HostPool>,
@@ -165,8 +165,8 @@ fn next_pages(pages: Pages) -> Option<Pages> {
     }
 }
 
-fn register(context: &Arc<Context>, pool: &HostPool) -> Result<Box<[Registration]>> {
-    let mut all = Vec::with_capacity(pool.chunks().len());
+fn register(context: &Arc<Context>, pool: &HostPool) -> Result<Vec<Registration>> {
+    let mut all = memory::with_capacity("registrations", pool.chunks().len())?;
     for chunk in pool.chunks() {
         // SAFETY: the caller keeps the pool mapped until the registrations are dropped.
         match unsafe { Registration::new(context, chunk.ptr(), chunk.len()) } {
@@ -178,5 +178,5 @@ fn register(context: &Arc<Context>, pool: &HostPool) -> Result<Box<[Registration
             }
         }
     }
-    Ok(all.into())
+    Ok(all)
 }

@@ -1,9 +1,9 @@
 //! The simulated device: its runtime, and the emitted kernels of any geometry.
 
+use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::{env, fs};
 
 use avsg_device::kernels::KernelName;
 use avsg_device::params::Params;
@@ -42,8 +42,31 @@ pub(super) fn texts(params: &Params) -> Result<[String; KernelName::ALL.len()]> 
     Ok(KernelName::ALL.map(|name| kernels.whole(&kernels.kernels[name as usize].text)))
 }
 
-/// Writes the kernels of a geometry, as AscendC, into a folder in the system's temporary folder and
-/// returns its path. Each file holds one kernel with its headers pasted in: the same text that an
+/// Compiles the kernels in the files of a folder at once, so that loading them takes no time.
+/// Compile errors are reported when a kernel is loaded.
+///
+/// # Errors
+/// If a file cannot be read.
+pub fn compile(folder: &Path) -> Result<()> {
+    let refused = |source| Error::Os {
+        call: "read",
+        what: format!("kernels in {}", folder.display()),
+        source,
+        remedy: "pass a folder of kernels",
+    };
+    let mut texts = Vec::new();
+    for entry in fs::read_dir(folder).map_err(refused)? {
+        let path = entry.map_err(refused)?.path();
+        if path.extension().is_some_and(|end| end == "cpp") {
+            texts.push(fs::read(&path).map_err(refused)?);
+        }
+    }
+    avsg_sim::compile_ahead(&texts);
+    Ok(())
+}
+
+/// Writes the kernels of a geometry, as AscendC, into a folder of the simulator's cache and returns its
+/// path. Each file holds one kernel with its headers pasted in: the same text that an
 /// engine without a folder loads, so the simulator compiles a geometry once for both.
 ///
 /// # Errors
@@ -52,12 +75,16 @@ pub fn emit(params: &Params) -> Result<PathBuf> {
     let texts = texts(params)?;
     let mut hasher = DefaultHasher::new();
     texts.hash(&mut hasher);
-    let folder = env::temp_dir().join(format!("avsg-kernels-{:016x}", hasher.finish()));
+    let cache = avsg_sim::cache_folder().map_err(|why| {
+        let remedy = "name a folder of your own in AVSG_SIM_CACHE";
+        Error::invalid("folder of kernels", "unsafe", why, remedy)
+    })?;
+    let folder = cache.join(format!("kernels-{:016x}", hasher.finish()));
     let refused = |source| Error::Os {
         call: "write",
         what: format!("kernels in {}", folder.display()),
         source,
-        remedy: "set TMPDIR to a folder that can be written",
+        remedy: "set AVSG_SIM_CACHE to a folder that can be written",
     };
     fs::create_dir_all(&folder).map_err(refused)?;
     for (kernel, text) in KernelName::ALL.iter().zip(&texts) {

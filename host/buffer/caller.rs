@@ -4,14 +4,16 @@
 use std::sync::Arc;
 
 use crate::rows::{self, RowFormat, Strides};
-use crate::{Error, Result};
+use crate::{Error, Result, memory};
+
+const WHAT: &str = "caller's device buffer";
 
 /// The memory of a device buffer that the caller owns: process memory for an engine on the CPU, and
 /// device memory for one on an Ascend device.
 #[derive(Debug, Clone)]
 pub struct CallerBuffer {
-    bases: Arc<[*mut u8]>,
-    strides: Arc<[Strides]>,
+    bases: Arc<Vec<*mut u8>>,
+    strides: Arc<Vec<Strides>>,
     table: Option<BlockTable>,
 }
 
@@ -41,8 +43,12 @@ impl CallerBuffer {
     ///   initialised. No two slots overlap.
     /// - Other accesses keep the rules of [`DeviceBuffer`](crate::buffer::DeviceBuffer). One buffer
     ///   serves one engine.
-    pub unsafe fn new(bases: &[*mut u8], strides: &[Strides]) -> Self {
-        Self { bases: bases.into(), strides: strides.into(), table: None }
+    ///
+    /// # Errors
+    /// If there is no memory for a copy of the arguments, which are checked when an engine is made.
+    pub unsafe fn new(bases: &[*mut u8], strides: &[Strides]) -> Result<Self> {
+        let bases = Arc::new(memory::copied(WHAT, bases)?);
+        Ok(Self { bases, strides: Arc::new(memory::copied(WHAT, strides)?), table: None })
     }
 
     /// Puts the blocks of a state in any order: slot s of state t is slot s % B of the block with the
@@ -143,7 +149,7 @@ impl BlockTable {
             let remedy = "set the strides' block_rows";
             return Err(Error::invalid("block slots", 0, "a table has blocks", remedy));
         }
-        let need = states * (slots / block_slots);
+        let need = states.saturating_mul(slots / block_slots);
         if self.len < need || self.entries.is_null() || !self.entries.is_aligned() {
             let limit =
                 format!("{states} states of {} blocks need {need} words", slots / block_slots);

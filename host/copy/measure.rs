@@ -1,7 +1,6 @@
 //! Measurements of the copiers.
 
-use std::sync::Barrier;
-use std::thread;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use super::Copier;
@@ -30,51 +29,95 @@ const MAX_ROW_BYTES: usize = 64 << 10;
 /// A copier replaces a simpler one only if it is faster by this factor; less is noise.
 const MARGIN: f64 = 1.03;
 
+/// The copiers that this process has measured: for each length of a row, the copier of the fastest
+/// form. A word has the length, the form and its distance; 0 is an unused one.
+static MEASURED: [AtomicU64; 16] = [const { AtomicU64::new(0) }; 16];
+
+/// Returns the word of [`MEASURED`] for a copier, which is an index of [`CANDIDATES`].
+fn word(row_bytes: usize, candidate: usize) -> u64 {
+    (row_bytes as u64) << 8 | (candidate as u64 + 1)
+}
+
 impl Copier {
+    /// Returns the fastest copier for rows of `row_bytes` bytes, as [`Self::measure`] chose it when
+    /// this process first asked for that length. A process that has more than sixteen lengths takes
+    /// the choice of the nearest for the others.
+    pub fn fastest(row_bytes: usize, threads: usize, run: &RunOnThreads<'_>) -> Self {
+        let row_bytes = row_bytes.clamp(1, MAX_ROW_BYTES);
+        let length = |word: u64| (word >> 8) as usize;
+        let known = |word: u64| CANDIDATES.get((word as u8).wrapping_sub(1) as usize).copied();
+        let mut new = None;
+        for place in &MEASURED {
+            let mut found = place.load(Ordering::Relaxed);
+            if found == 0 {
+                let new = *new.get_or_insert_with(|| {
+                    let copier = Self::measure(row_bytes, threads, run);
+                    let index = CANDIDATES.iter().position(|&other| other == copier);
+                    word(row_bytes, index.unwrap_or(0))
+                });
+                // If two threads measure at the same time, both take the result of the first.
+                let (success, failure) = (Ordering::Relaxed, Ordering::Relaxed);
+                found =
+                    place.compare_exchange(0, new, success, failure).map_or_else(|n| n, |_| new);
+            }
+            if length(found) == row_bytes
+                && let Some(copier) = known(found)
+            {
+                return copier;
+            }
+        }
+        let all = MEASURED.iter().map(|place| place.load(Ordering::Relaxed));
+        let nearest = all.min_by_key(|&word| length(word).abs_diff(row_bytes));
+        nearest.and_then(known).unwrap_or(Self::Plain)
+    }
+
     /// Measures the copiers for a few milliseconds on cold rows of `row_bytes` bytes, on as many
-    /// threads as will copy, because they share the memory's bandwidth. Returns the fastest;
-    /// [`Copier::Plain`] if there is no memory for the measurement. Both ends are flushed from the
-    /// caches before each run, as they are cold when a step begins.
-    pub fn measure(row_bytes: usize, threads: usize) -> Self {
+    /// threads as will copy, because they share the memory's bandwidth. `run` runs its task on that
+    /// many threads. Returns the fastest; [`Copier::Plain`] if there is no memory for the
+    /// measurement. Both ends are flushed from the caches before each run, as they are cold when a
+    /// step begins.
+    pub fn measure(row_bytes: usize, threads: usize, run: &RunOnThreads<'_>) -> Self {
+        let start = Instant::now();
         let row_bytes = row_bytes.clamp(1, MAX_ROW_BYTES);
         let rows = MEASURED_BYTES.div_ceil(row_bytes).min(1 << 14);
-        let benchmark = |seed| {
-            let mut benchmark = CopyBenchmark::new(rows, row_bytes, seed)?;
+        let mut benchmarks = heapless::Vec::<CopyBenchmark, MAX_THREADS>::new();
+        for seed in 1..=threads.clamp(1, MAX_THREADS) as u64 {
+            let Ok(mut benchmark) = CopyBenchmark::new(rows, row_bytes, seed) else {
+                return Self::Plain;
+            };
             benchmark.moves.truncate(rows / ROWS_DIVISOR);
-            Ok(benchmark)
-        };
-        let benchmarks: Result<Vec<CopyBenchmark>> =
-            (1..=threads.clamp(1, MAX_THREADS) as u64).map(benchmark).collect();
-        let Ok(benchmarks) = benchmarks else { return Self::Plain };
+            // This cannot fail: there are at most MAX_THREADS.
+            let _ = benchmarks.push(benchmark);
+        }
         let (mut best, mut best_time) = (Self::Plain, f64::INFINITY);
         for copier in CANDIDATES {
             // The least time of three counts, because disturbances only make a run slower.
-            let time =
-                (0..3).map(|_| run_concurrently(&benchmarks, copier)).min().unwrap_or_default();
-            let time = time.as_secs_f64();
+            let time = (0..3).map(|_| time_of(&benchmarks, copier, run)).min().unwrap_or_default();
+            let time = time as f64;
             if time * MARGIN < best_time {
                 (best, best_time) = (copier, time);
             }
         }
+        let took = start.elapsed();
+        log::info!("rows of {row_bytes} bytes are copied by {best}, as measured in {took:.1?}");
         best
     }
 }
 
-/// Runs all benchmarks at once, one thread each, and returns the time of the slowest.
-fn run_concurrently(benchmarks: &[CopyBenchmark], copier: Copier) -> Duration {
-    let start = Barrier::new(benchmarks.len());
-    thread::scope(|scope| {
-        let run = |benchmark: &CopyBenchmark| {
-            benchmark.flush_caches();
-            start.wait();
-            benchmark.run(copier)
-        };
-        let others: Vec<_> =
-            benchmarks[1..].iter().map(|benchmark| scope.spawn(move || run(benchmark))).collect();
-        let mine = run(&benchmarks[0]);
-        // A thread that panicked has no time, but copiers do not panic.
-        others.into_iter().filter_map(|t| t.join().ok()).fold(mine, Duration::max)
-    })
+/// Runs a task once with each number below the first argument, on that many threads if they are
+/// free.
+pub type RunOnThreads<'a> = dyn Fn(usize, &(dyn Fn(usize) + Sync)) + 'a;
+
+/// Runs all benchmarks, one thread each, and returns the nanoseconds of the slowest.
+fn time_of(benchmarks: &[CopyBenchmark], copier: Copier, run: &RunOnThreads<'_>) -> u64 {
+    let slowest = AtomicU64::new(0);
+    run(benchmarks.len(), &|index| {
+        let Some(benchmark) = benchmarks.get(index) else { return };
+        benchmark.flush_caches();
+        let time = u64::try_from(benchmark.run(copier).as_nanos()).unwrap_or(u64::MAX);
+        slowest.fetch_max(time, Ordering::Relaxed);
+    });
+    slowest.into_inner()
 }
 
 /// Copies `rows` rows of `row_bytes` bytes once, in an order drawn from `seed`, to slots in another
@@ -110,8 +153,9 @@ impl CopyBenchmark {
         let order_bytes = rows * size_of::<(u32, u32)>();
         let total = len.checked_mul(2).and_then(|both| both.checked_add(2 * order_bytes));
         memory::check(WHAT, total.ok_or_else(too_many)?)?;
-        let (from, to) = (shuffled(rows, seed), shuffled(rows, seed ^ 0x9E37_79B9_7F4A_7C15));
-        let moves = from.into_iter().zip(to).collect();
+        let (from, to) = (shuffled(rows, seed)?, shuffled(rows, seed ^ 0x9E37_79B9_7F4A_7C15)?);
+        let mut moves = memory::with_capacity(WHAT, rows)?;
+        moves.extend(from.into_iter().zip(to));
         let (rows, slots) = (Mapping::anonymous(WHAT, len)?, Mapping::anonymous(WHAT, len)?);
         Ok(Self { rows, slots, row_bytes, moves })
     }
@@ -135,8 +179,9 @@ impl CopyBenchmark {
 }
 
 /// Returns a random permutation of 0..n (Fisher and Yates).
-fn shuffled(n: usize, seed: u64) -> Vec<u32> {
-    let mut order: Vec<u32> = (0..n as u32).collect();
+fn shuffled(n: usize, seed: u64) -> Result<Vec<u32>> {
+    let mut order = memory::with_capacity(WHAT, n)?;
+    order.extend(0..n as u32);
     let mut state = seed;
     for last in (1..n).rev() {
         // The random numbers are SplitMix64's, for which any seed is valid, 0 included.
@@ -148,7 +193,7 @@ fn shuffled(n: usize, seed: u64) -> Vec<u32> {
         let pick = (u128::from(random) * (last as u128 + 1)) >> 64;
         order.swap(last, pick as usize);
     }
-    order
+    Ok(order)
 }
 
 /// Flushes a mapping from all caches. Without CLFLUSHOPT it does nothing: CLFLUSH waits for each

@@ -1,5 +1,7 @@
-//! The choice of the vector machine for the CPU device, made once at creation.
+//! The choice of the vector machine for the CPU device. It is measured once per process, so that
+//! every engine has the same one and is made in milliseconds.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use avsg_device::params::Params;
@@ -9,13 +11,19 @@ use super::stage::StandaloneTable;
 use crate::resources::MachineChoice;
 use crate::{Error, Result};
 
+/// The number of machines that a CPU can have.
+const MACHINES: usize = 5;
+/// For each set of candidates, as bits of the indices in [`Machine::all`], the index of the fastest
+/// and 1; 0 until it is measured.
+static FASTEST: [AtomicUsize; 1 << MACHINES] = [const { AtomicUsize::new(0) }; 1 << MACHINES];
+
 impl Machine {
-    /// Returns the machine of a choice. If several match, it returns the fastest on this CPU, by a
-    /// measurement of less than a millisecond with a table of this geometry.
+    /// Returns the machine of a choice. If several match, it returns the fastest on this CPU, which
+    /// the first call measures for a few milliseconds with a table of K = 2048 and S = 8192.
     ///
     /// # Errors
     /// If this CPU does not have the machine, or the measurement lacks memory.
-    pub fn find(choice: MachineChoice, params: &Params) -> Result<Self> {
+    pub fn find(choice: MachineChoice) -> Result<Self> {
         let all = Self::all();
         let matches = |m: &Self| match choice {
             MachineChoice::Auto => true,
@@ -24,20 +32,25 @@ impl Machine {
             MachineChoice::Avx2 => matches!(m, Self::Avx2(_)),
             #[cfg(target_arch = "x86_64")]
             MachineChoice::Avx512 => matches!(m, Self::Avx512(_) | Self::Avx512Gather(_)),
+            #[cfg(target_arch = "x86_64")]
+            MachineChoice::Avx512Loads => matches!(m, Self::Avx512(_)),
+            #[cfg(target_arch = "x86_64")]
+            MachineChoice::Avx512Gather => matches!(m, Self::Avx512Gather(_)),
             #[cfg(target_arch = "aarch64")]
             MachineChoice::Neon => matches!(m, Self::Neon(_)),
             _ => false,
         };
-        let candidates: heapless::Vec<Self, 5> = all.into_iter().filter(matches).collect();
+        let candidates: heapless::Vec<usize, MACHINES> =
+            (0..all.len()).filter(|&index| matches(&all[index])).collect();
         match candidates.as_slice() {
             [] => Err(Error::invalid(
                 "machine",
                 format!("{choice:?}").to_lowercase(),
-                format!("this CPU has {}", names(&Self::all())),
+                format!("this CPU has {}", names(&all)),
                 "choose one of those, or auto",
             )),
-            [one] => Ok(*one),
-            several => fastest(several, params),
+            [one] => Ok(all[*one]),
+            several => fastest(&all, several),
         }
     }
 }
@@ -46,25 +59,41 @@ fn names(all: &[Machine]) -> String {
     all.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// Returns the machine with the least median time per step. The machines take turns, so that noise
-/// affects all alike.
-fn fastest(machines: &[Machine], params: &Params) -> Result<Machine> {
+/// Returns the fastest of `candidates`, which are indices in `all`. If two threads measure at the
+/// same time, both take the result of the first.
+fn fastest(all: &[Machine], candidates: &[usize]) -> Result<Machine> {
+    let known = &FASTEST[candidates.iter().fold(0, |set, index| set | 1 << index)];
+    if known.load(Ordering::Relaxed) == 0 {
+        let start = Instant::now();
+        let index = measure(all, candidates)?;
+        let (success, failure) = (Ordering::Relaxed, Ordering::Relaxed);
+        if known.compare_exchange(0, index + 1, success, failure).is_ok() {
+            let took = start.elapsed();
+            log::info!("kernels run on {}, the fastest as measured in {took:.1?}", all[index]);
+        }
+    }
+    Ok(all[known.load(Ordering::Relaxed) - 1])
+}
+
+/// Returns the candidate with the least median time per step. The machines take turns, so that
+/// noise affects all alike.
+fn measure(all: &[Machine], candidates: &[usize]) -> Result<usize> {
     const STEPS: usize = 24;
     const COLD: usize = 4;
-    let mut tables: Vec<StandaloneTable> =
-        machines.iter().map(|_| StandaloneTable::new(params)).collect::<Result<_>>()?;
-    let mut times = vec![Vec::with_capacity(STEPS); machines.len()];
+    // One table serves all machines, because each of them leaves it as the others would.
+    let mut table = StandaloneTable::new(&Params::wide(2048, 1, 8192))?;
+    let mut times = [[f64::INFINITY; STEPS]; MACHINES];
     for step in 0..STEPS + COLD {
-        for ((&machine, table), times) in machines.iter().zip(&mut tables).zip(&mut times) {
-            table.select(step);
+        for (turn, (&index, times)) in candidates.iter().zip(&mut times).enumerate() {
+            table.select(step * candidates.len() + turn);
             let start = Instant::now();
-            table.step(machine);
-            if step >= COLD {
-                times.push(start.elapsed());
+            table.step(all[index]);
+            if let Some(time) = step.checked_sub(COLD).and_then(|step| times.get_mut(step)) {
+                *time = start.elapsed().as_secs_f64();
             }
         }
     }
-    let median = |times: &mut Vec<_>| *times.select_nth_unstable(STEPS / 2).1;
-    let medians = times.iter_mut().map(median).zip(machines);
-    Ok(medians.min_by_key(|(median, _)| *median).map_or(machines[0], |(_, &machine)| machine))
+    let medians = times.iter_mut().map(|t| *t.select_nth_unstable_by(STEPS / 2, f64::total_cmp).1);
+    let best = candidates.iter().zip(medians).min_by(|a, b| a.1.total_cmp(&b.1));
+    Ok(best.map_or(candidates[0], |(&index, _)| index))
 }

@@ -11,7 +11,7 @@ use avsg_device::work::{split_work, work_words};
 
 use super::machine::Machine;
 use crate::mapping::{MIB2, Mapping};
-use crate::{Result, geometry};
+use crate::{Result, geometry, memory};
 
 /// Stage One of one request, as a kernel. No other request uses the slices.
 pub(crate) struct StageOne<'a> {
@@ -71,6 +71,8 @@ impl Kernel for StageOne<'_> {
     }
 }
 
+const WHAT: &str = "standalone table";
+
 /// One table with its own memory and no engine, for measurements of machines and of hit rates.
 pub struct StandaloneTable {
     params: Params,
@@ -94,13 +96,14 @@ impl StandaloneTable {
         // An engine's tables get the same kind of memory, with hugepages.
         let bytes =
             (4 * (table_words(&params) + work_words::<Sequential>(&params))).next_multiple_of(MIB2);
+        let column = || memory::filled(WHAT, selected, 0);
         let mut table = Self {
             params,
-            memory: Mapping::anonymous("standalone table", bytes)?,
-            ids: vec![-1; selected],
-            slot: vec![-1; selected],
-            valid: vec![0; params.tokens as usize],
-            miss: [(); 4].map(|()| vec![0; selected]),
+            memory: Mapping::anonymous(WHAT, bytes)?,
+            ids: memory::filled(WHAT, selected, -1)?,
+            slot: memory::filled(WHAT, selected, -1)?,
+            valid: memory::filled(WHAT, params.tokens as usize, 0)?,
+            miss: [column()?, column()?, column()?, column()?],
             record: [0; record::WORDS],
         };
         table.clear();

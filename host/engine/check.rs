@@ -57,6 +57,7 @@ pub(super) fn shape(
     batch: &Batch<'_>,
     most: u32,
 ) -> Result<()> {
+    resources.check_process()?;
     let (config, requests) = (&resources.config, batch.state.len());
     let arrays = [
         ("cu_q length", batch.cu_q.len(), requests + 1),
@@ -118,6 +119,9 @@ pub(super) fn shape(
         }
     }
     if config.params.page != 0 {
+        if batch.block_stride == 0 && batch.state.iter().any(|&state| state >= 0) {
+            return Err(no_blocks(config.params.page));
+        }
         // The product saturates because the caller chooses `block_stride`: a wrapped product would
         // pass.
         let need = requests.saturating_mul(batch.block_stride);
@@ -128,6 +132,12 @@ pub(super) fn shape(
         }
     }
     Ok(())
+}
+
+/// Returns the error of a batch without block tables on an engine that needs them.
+pub(super) fn no_blocks(page: u32) -> Error {
+    let limit = format!("this engine's page is {page}, so each request has at least one block");
+    Error::invalid("block_stride", 0, limit, "pass the elements from request to request")
 }
 
 fn ids(resources: &Resources, batch: &Batch<'_>) -> Result<()> {
@@ -154,6 +164,7 @@ fn ids(resources: &Resources, batch: &Batch<'_>) -> Result<()> {
 
 /// Checks that a plan belongs to this engine and holds a planned batch.
 pub(super) fn plan(resources: &Resources, plan: &Plan) -> Result<()> {
+    resources.check_process()?;
     if plan.engine != resources.id {
         let limit = "it was made by another engine".to_string();
         return invalid("plan", "foreign", limit, "transfer it on the engine that planned it");

@@ -14,7 +14,7 @@
 use crate::batch::Batch;
 use crate::indexers::Indexers;
 use crate::plan::Plan;
-use crate::{Error, Result};
+use crate::{Error, Result, memory};
 
 /// The last plan of a state.
 #[derive(Clone, Copy, Default)]
@@ -38,14 +38,12 @@ pub(super) struct Order {
 }
 
 impl Order {
-    pub fn new(states: usize, indexers: usize, layers: usize) -> Self {
-        Self {
-            plans: 0,
-            epoch: 0,
-            latest: vec![Latest::default(); indexers * states].into(),
-            holds: vec![0; states * layers].into(),
-            states,
-        }
+    pub fn new(states: usize, indexers: usize, layers: usize) -> Result<Self> {
+        const WHAT: &str = "order of plans";
+        let tables = indexers.saturating_mul(states);
+        let latest = memory::filled(WHAT, tables, Latest::default())?.into();
+        let holds = memory::filled(WHAT, states.saturating_mul(layers), 0)?.into();
+        Ok(Self { plans: 0, epoch: 0, latest, holds, states })
     }
 
     /// Starts a plan: if the device's epoch has changed, every state counts as cold.

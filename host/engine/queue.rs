@@ -208,7 +208,11 @@ fn requests(resources: &Resources, batch: &DeviceBatch) -> Result<QueuedBatch> {
         let limit = "it must be 0..=1048576";
         return Err(Error::invalid("requests", requests, limit, "split the batch"));
     }
-    let block_stride = if resources.config.params.page == 0 { 0 } else { batch.block_stride };
+    let page = resources.config.params.page;
+    let block_stride = if page == 0 { 0 } else { batch.block_stride };
+    if page != 0 && block_stride == 0 && requests > 0 {
+        return Err(check::no_blocks(page));
+    }
     let blocks = requests.saturating_mul(block_stride);
     Ok(QueuedBatch {
         requests,
@@ -245,6 +249,7 @@ fn fresh_rows(
     layer: usize,
     batch_rows: usize,
 ) -> Result<[u64; DEVICE_SEGMENTS]> {
+    resources.check_process()?;
     rows::index("layer", layer, resources.pool.layers())?;
     let mut bases = [0; DEVICE_SEGMENTS];
     let Some(fresh) = fresh else { return Ok(bases) };

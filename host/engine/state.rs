@@ -2,13 +2,13 @@
 
 use std::ops::Range;
 
-use avsg_device::memory::invalidate_ids;
+use avsg_device::memory::{invalidate_ids, table_words};
 use avsg_device::params::ID_LIMIT;
 use avsg_device::state::header;
 
 use super::{Batch, Engine};
 use crate::plan::Plan;
-use crate::{Error, Result, rows};
+use crate::{Error, Result, memory, rows};
 
 /// The ids that [`Engine::load`] puts into the slots of one state.
 #[derive(Clone, Copy, Debug)]
@@ -40,6 +40,7 @@ impl Engine {
     /// If there is no such state, the range is empty or leaves the ids, or a call of the runtime
     /// fails. After the latter the next plan may start every table cold.
     pub fn invalidate(&mut self, state: usize, ids: Range<i32>) -> Result<usize> {
+        self.resources.check_process()?;
         let config = &self.resources.config;
         rows::index("state", state, config.states)?;
         if ids.start < 0 || ids.end > ID_LIMIT || ids.is_empty() {
@@ -70,6 +71,7 @@ impl Engine {
     /// As for [`Self::plan`] and [`Self::transfer`], or if there are more than S ids. If a later
     /// part of the ids is refused, the earlier ones are loaded.
     pub fn load(&mut self, load: &Load<'_>, plan: &mut Plan) -> Result<usize> {
+        self.resources.check_process()?;
         let params = &self.resources.config.params;
         let (k, slots) = (params.k as usize, params.slots as usize);
         if load.ids.len() > slots {
@@ -114,6 +116,7 @@ impl Engine {
     /// If there is no such state, both are the same, a layer lacks rows of the original's last plan,
     /// or a call of the runtime fails. After the latter the next plan starts every table cold.
     pub fn fork(&mut self, from: usize, to: usize, generation: i32) -> Result<()> {
+        self.resources.check_process()?;
         let config = &self.resources.config;
         rows::index("state", from, config.states)?;
         rows::index("state", to, config.states)?;
@@ -124,11 +127,12 @@ impl Engine {
         self.order.begin(self.device.epoch());
         self.order.check_complete(from, &config.indexers)?;
         let slots = config.params.slots as usize;
+        let mut copy = memory::with_capacity("table", table_words(&config.params))?;
         for indexer in 0..config.indexers.count() {
-            let mut copy = Vec::new();
+            copy.clear();
             let table = |state| config.table(indexer, state);
             self.device.edit_table(&self.resources, table(from), &mut |words| {
-                copy = words.to_vec();
+                copy.extend_from_slice(words);
                 false
             })?;
             // A device that starts every table cold has nothing to copy.

@@ -41,7 +41,9 @@ impl PoolConfig {
     pub fn chunk_lens(&self) -> Result<Vec<usize>> {
         let geometry = Geometry::new(self)?;
         crate::memory::check("host pool", geometry.total())?;
-        Ok(geometry.spans().map(|(_, len)| len).collect())
+        let mut lens = crate::memory::with_capacity("chunk lengths", geometry.chunk_count())?;
+        lens.extend(geometry.spans().map(|(_, len)| len));
+        Ok(lens)
     }
 
     /// Returns the number of chunks.

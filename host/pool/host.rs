@@ -12,9 +12,10 @@ use super::view::RowView;
 use super::write_lock::WriteLock;
 use super::{atomic_copy, ladder};
 
+use crate::fork::Birth;
 use crate::mapping::Mapping;
 use crate::rows::{self, MAX_SEGMENTS, RowFormat, Steps, Strides};
-use crate::{Error, Result};
+use crate::{Error, Result, memory};
 
 /// The access of a process to a pool. One process at a time is its writer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,6 +46,7 @@ pub struct HostPool {
     pub(super) role: Role,
     pub(super) pages: Pages,
     pub(super) huge_bytes: usize,
+    pub(super) birth: Birth,
 }
 
 // SAFETY: the chunks are memory of the process, not of a thread, and stay mapped as long as the
@@ -75,7 +77,7 @@ impl HostPool {
         let chunks = chunks_in(&geometry, &allocation.mapping)?;
         let pages = (allocation.pages, allocation.huge_bytes);
         let backing = Backing::File { fd: allocation.fd, mapping: allocation.mapping, lock };
-        Ok(Self::in_chunks(geometry, chunks, backing, Role::Writer, pages))
+        Self::in_chunks(geometry, chunks, backing, Role::Writer, pages)
     }
 
     /// Makes a pool whose chunks of rows are the ranges that a device registers.
@@ -85,15 +87,17 @@ impl HostPool {
         backing: Backing,
         role: Role,
         (pages, huge_bytes): (Pages, usize),
-    ) -> Self {
+    ) -> Result<Self> {
         let start = |(index, chunk): (usize, &Chunk)| Start {
             ptr: chunk.ptr(),
             device: DeviceStart::Registered(index, 0),
         };
-        let starts = chunks.iter().enumerate().map(start).collect();
+        let mut starts = memory::with_capacity("chunk table", chunks.len())?;
+        starts.extend(chunks.iter().enumerate().map(start));
+        let (starts, birth) = (starts.into(), Birth::now());
         let steps = geometry.segments.iter().map(|s| Strides::rows(s.stride).steps()).collect();
         let bytes = chunks.iter().map(Chunk::len).sum();
-        Self { geometry, chunks, starts, steps, bytes, backing, role, pages, huge_bytes }
+        Ok(Self { geometry, chunks, starts, steps, bytes, backing, role, pages, huge_bytes, birth })
     }
 
     /// Makes a pool over memory that the caller laid out. `config.chunk_bytes`, `config.pages` and
@@ -114,7 +118,8 @@ impl HostPool {
         let steps = layout.strides.iter().map(Strides::steps).collect();
         let bytes = layout.regions.iter().map(|region| region.memory.len()).sum();
         let (backing, role, pages) = (Backing::Caller, Role::Writer, Pages::Caller);
-        Ok(Self { geometry, chunks, starts, steps, bytes, backing, role, pages, huge_bytes: 0 })
+        let (huge_bytes, birth) = (0, Birth::now());
+        Ok(Self { geometry, chunks, starts, steps, bytes, backing, role, pages, huge_bytes, birth })
     }
 
     /// Makes a pool over the caller's memory, for example memory from a device's own allocator.
@@ -149,8 +154,9 @@ impl HostPool {
                 ));
             }
         }
-        let pages = (Pages::Caller, 0);
-        Ok(Self::in_chunks(geometry, chunks.into(), Backing::Caller, Role::Writer, pages))
+        let (backing, pages) = (Backing::Caller, (Pages::Caller, 0));
+        let chunks = memory::copied("chunk table", chunks)?.into();
+        Self::in_chunks(geometry, chunks, backing, Role::Writer, pages)
     }
 
     /// Returns the format of a row.
@@ -304,6 +310,7 @@ impl HostPool {
     }
 
     fn segment(&self, layer: usize, segment: usize) -> Result<(&SegmentLayout, &[Start])> {
+        self.birth.check("pool")?;
         rows::index("layer", layer, self.geometry.layers)?;
         rows::index("segment", segment, self.geometry.segments.len())?;
         let layout = &self.geometry.segments[segment];
@@ -342,13 +349,15 @@ pub(super) fn chunks_in(geometry: &Geometry, mapping: &Mapping) -> Result<Box<[C
         let inside = at.checked_add(len).is_some_and(|end| end <= mapping.len());
         inside.then(|| Chunk::new(mapping.ptr().wrapping_add(at), len)).flatten()
     };
-    let chunks: Option<Box<[Chunk]>> = geometry.spans().map(chunk).collect();
-    chunks.ok_or_else(|| {
-        Error::invalid(
+    let mut chunks = memory::with_capacity("chunk table", geometry.chunk_count())?;
+    chunks.extend(geometry.spans().map_while(chunk));
+    if chunks.len() < geometry.chunk_count() {
+        return Err(Error::invalid(
             "pool memory",
             format!("{} bytes", mapping.len()),
             format!("this geometry needs {}", geometry.total()),
             "export the pool anew with its own descriptor",
-        )
-    })
+        ));
+    }
+    Ok(chunks.into())
 }

@@ -6,7 +6,9 @@ use std::ops::Range;
 use super::chunk::Chunk;
 use super::geometry::{Geometry, PoolConfig};
 use crate::rows::{self, MAX_SEGMENTS, Strides};
-use crate::{Error, Result};
+use crate::{Error, Result, memory};
+
+const WHAT: &str = "pool layout";
 
 /// A contiguous range of the caller's memory, of any length and alignment.
 #[derive(Debug, Clone, Copy)]
@@ -104,8 +106,8 @@ impl HostLayout<'_> {
         let most: heapless::Vec<usize, MAX_SEGMENTS> =
             (0..segments.len()).map(chunk_rows).collect();
         let geometry = Geometry::of_parts(config, &most)?;
-        let registered = self.ranges();
-        let mut starts = vec![None; geometry.chunk_count()];
+        let registered = self.ranges()?;
+        let mut starts = memory::filled(WHAT, geometry.chunk_count(), None)?;
         for part in self.parts {
             self.place(part, &geometry, &registered, &mut starts)?;
         }
@@ -120,7 +122,9 @@ impl HostLayout<'_> {
                 "cover every row of every layer",
             );
         }
-        Ok((geometry, starts.into_iter().flatten().collect(), registered))
+        let mut found = memory::with_capacity(WHAT, starts.len())?;
+        found.extend(starts.into_iter().flatten());
+        Ok((geometry, found.into(), registered))
     }
 
     fn check(&self, config: &PoolConfig, part: &Part) -> Result<()> {
@@ -203,22 +207,23 @@ impl HostLayout<'_> {
 
     /// Returns the ranges that a device must register: the whole pages of all regions without a
     /// device address. Regions that share a page are one range, because a page is registered once.
-    fn ranges(&self) -> Box<[Chunk]> {
+    fn ranges(&self) -> Result<Box<[Chunk]>> {
         let page = rustix::param::page_size();
         let pages = |region: &Region| {
             let at = region.memory.ptr().map_addr(|at| at - at % page);
             Chunk::new(at, (region.memory.end().addr() - at.addr()).next_multiple_of(page))
         };
         let unregistered = self.regions.iter().filter(|region| region.device_address.is_none());
-        let mut all: Vec<Chunk> = unregistered.filter_map(pages).collect();
-        all.sort_by_key(|range| range.ptr().addr());
-        let mut merged: Vec<Chunk> = Vec::with_capacity(all.len());
-        for range in all {
-            match merged.last_mut() {
-                Some(last) if range.ptr() < last.end() => last.extend_to(range.end()),
-                _ => merged.push(range),
+        let mut all = memory::with_capacity(WHAT, self.regions.len())?;
+        all.extend(unregistered.filter_map(pages));
+        all.sort_unstable_by_key(|range: &Chunk| range.ptr().addr());
+        all.dedup_by(|range, last| {
+            let joined = range.ptr() < last.end();
+            if joined {
+                last.extend_to(range.end());
             }
-        }
-        merged.into()
+            joined
+        });
+        Ok(memory::copied(WHAT, &all)?.into())
     }
 }

@@ -28,7 +28,9 @@ use crate::{Error, Result};
 pub const DESC_BYTES: usize = WORDS * 8;
 const WORDS: usize = 6 + 2 * MAX_SEGMENTS;
 /// The first word of a descriptor. Its last two characters are the version of the encoding.
-const MAGIC: u64 = u64::from_le_bytes(*b"AVSGPL01");
+const MAGIC: u64 = u64::from_le_bytes(*b"AVSGPL02");
+/// The place of the checksum among the words.
+const CHECKSUM: usize = 5;
 /// The type that `fstatfs` returns for a hugetlb file.
 const HUGETLBFS_MAGIC: u64 = 0x9584_58f6;
 
@@ -39,17 +41,18 @@ pub struct PoolDesc {
 }
 
 impl PoolDesc {
-    /// Returns the descriptor as little-endian 64-bit words; words of unused segments are 0.
+    /// Returns the descriptor as little-endian 64-bit words, one of which is a checksum of the
+    /// others; words of unused segments are 0.
     pub fn to_bytes(&self) -> [u8; DESC_BYTES] {
         let PoolConfig { layers, rows, format, chunk_bytes, .. } = &self.config;
         let segments = format.as_slice();
         let mut words = [0u64; WORDS];
         words[0] = MAGIC;
-        // Word 5 is reserved and 0.
         let counts = [*layers, *rows, *chunk_bytes, segments.len()];
         let parts = segments.iter().flat_map(|segment| [segment.bytes, segment.stride]);
         words[1..5].iter_mut().zip(counts).for_each(|(word, value)| *word = value as u64);
         words[6..].iter_mut().zip(parts).for_each(|(word, value)| *word = value as u64);
+        words[CHECKSUM] = checksum(&words);
         let mut bytes = [0; DESC_BYTES];
         let places = bytes.as_chunks_mut::<8>().0.iter_mut();
         places.zip(words).for_each(|(place, word)| *place = word.to_le_bytes());
@@ -68,14 +71,21 @@ impl PoolDesc {
         if bytes.len() != DESC_BYTES {
             return Err(bad(&format!("{} bytes, not {DESC_BYTES}", bytes.len())));
         }
-        let mut words = [0usize; WORDS];
-        for (word, bytes) in words.iter_mut().zip(bytes.as_chunks::<8>().0) {
-            *word = usize::try_from(u64::from_le_bytes(*bytes)).map_err(|_| bad("too large"))?;
+        let mut encoded = [0u64; WORDS];
+        for (word, bytes) in encoded.iter_mut().zip(bytes.as_chunks::<8>().0) {
+            *word = u64::from_le_bytes(*bytes);
         }
-        let [magic, layers, rows, chunk_bytes, count, _, parts @ ..] = words;
-        if magic as u64 != MAGIC {
+        if encoded[0] != MAGIC {
             return Err(bad("of another kind or version"));
         }
+        if encoded[CHECKSUM] != checksum(&encoded) {
+            return Err(bad("damaged"));
+        }
+        let mut words = [0usize; WORDS];
+        for (word, &encoded) in words.iter_mut().zip(&encoded) {
+            *word = usize::try_from(encoded).map_err(|_| bad("too large"))?;
+        }
+        let [_, layers, rows, chunk_bytes, count, _, parts @ ..] = words;
         let segments = parts.as_chunks::<2>().0;
         let segments = segments.get(..count).ok_or_else(|| bad("of too many segments"))?;
         let mut list = heapless::Vec::<Segment, MAX_SEGMENTS>::new();
@@ -85,6 +95,16 @@ impl PoolDesc {
         Geometry::new(&config)?;
         Ok(Self { config })
     }
+}
+
+/// Returns the FNV-1a hash of all words but the checksum. Each of its steps is a bijection of the
+/// hash, so that a change of any single byte changes the result.
+fn checksum(words: &[u64; WORDS]) -> u64 {
+    let others = words.iter().enumerate().filter(|&(place, _)| place != CHECKSUM);
+    let bytes = others.flat_map(|(_, word)| word.to_le_bytes());
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
+    })
 }
 
 /// A pool's descriptor and file, to be sent to another process.
@@ -148,6 +168,7 @@ impl HostPool {
     /// If the pool is over the caller's memory, which has no file, or the process has no free
     /// descriptor.
     pub fn export(&self) -> Result<PoolExport> {
+        self.birth.check("pool")?;
         let Backing::File { fd, .. } = &self.backing else {
             return Err(Error::invalid(
                 "pool",
@@ -196,7 +217,7 @@ impl HostPool {
         };
         let chunks = chunks_in(&geometry, &mapping)?;
         let backing = Backing::File { fd, mapping, lock };
-        Ok(Self::in_chunks(geometry, chunks, backing, role, (pages, huge_bytes)))
+        Self::in_chunks(geometry, chunks, backing, role, (pages, huge_bytes))
     }
 
     /// Exports the pool and sends it over `socket`.
@@ -222,6 +243,7 @@ impl HostPool {
     /// # Errors
     /// If the system refuses to protect the mapping.
     pub fn demote(&mut self) -> Result<()> {
+        self.birth.check("pool")?;
         if let Backing::File { mapping, lock, .. } = &mut self.backing {
             mapping.protect(WHAT)?;
             *lock = None;

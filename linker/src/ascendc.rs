@@ -1,5 +1,6 @@
 //! Writes a checked kernel as AscendC. All C++ text is in this module.
 
+pub mod code_size;
 mod declare;
 pub mod helpers;
 pub mod kernels;

@@ -13,6 +13,7 @@ use crate::ascendc::kernels::{Abi, Kernels};
 use crate::ascendc::{Failed, ascendc};
 use crate::check::{Refused, check as check_tape};
 use crate::record::record_stage_one;
+use crate::soc;
 use crate::toolchain::{self, Toolchain};
 
 /// The name of the Rust file that [`embed`] writes.
@@ -65,13 +66,13 @@ pub fn check() -> Result<(), Error> {
     Ok(())
 }
 
-/// Writes the kernels of [`geometries`] into the folder `out`, compiles them if there is a
-/// compiler, and writes [`FILE`] there: a slice of the host's `Embedded`. Returns the warnings that
+/// Writes the kernels of [`geometries`] into the folder `out`, builds them if there is a
+/// toolchain, and writes [`FILE`] there: a slice of the host's `Embedded`. Returns the warnings that
 /// the build script should print.
 ///
 /// # Errors
 /// If a file cannot be written, or the kernels of a geometry break a rule of the kernel language.
-/// If objects are `required`, also if there is no compiler, or the compiler rejects a kernel.
+/// If objects are `required`, also if there is no toolchain, or it rejects a kernel.
 pub fn embed(
     out: &Path,
     toolchain: Result<Toolchain, toolchain::Error>,
@@ -90,17 +91,23 @@ pub fn embed(
         let name = format!("kernels{n}");
         let folder = out.join(&name);
         write_texts(&folder, &kernels)?;
-        let objects = match toolchain.as_ref().map(|tool| compile(tool, &folder, &kernels)) {
+        let names: Vec<_> = kernels.kernels.iter().map(|kernel| kernel.name).collect();
+        let soc = soc::OF_THE_PAPER.name;
+        let objects = match toolchain.as_ref().map(|tool| tool.build(&folder, &names, soc)) {
             Some(Err(refused)) if required => return Err(refused.into()),
             Some(Err(refused)) => {
                 warnings.push(format!("no objects of {p}: {refused}"));
                 None
             }
-            Some(Ok(())) => Some(list("include_bytes", &name, &kernels, "o")),
+            Some(Ok(())) => {
+                let object = |kernel: &_| toolchain::object(Path::new(&name), kernel);
+                Some(list("include_bytes", &names, object))
+            }
             None => None,
         };
         let objects = objects.map_or("None".into(), |list| format!("Some({list})"));
-        let (params, texts) = (expression(&p), list("include_str", &name, &kernels, "cpp"));
+        let text = |kernel: &_| Path::new(&name).join(format!("{kernel}.cpp"));
+        let (params, texts) = (expression(&p), list("include_str", &names, text));
         entries += &format!(
             "    Embedded {{\n        params: {params},\n        texts: {texts},\n        \
              objects: {objects},\n    }},\n"
@@ -119,22 +126,14 @@ fn write_texts(folder: &Path, kernels: &Kernels) -> Result<(), Error> {
     })
 }
 
-fn compile(tool: &Toolchain, folder: &Path, kernels: &Kernels) -> Result<(), toolchain::Error> {
-    kernels.kernels.iter().try_for_each(|kernel| {
-        let source = folder.join(format!("{}.cpp", kernel.name));
-        tool.compile(&source, &source.with_extension("o"))
-    })
-}
-
 fn write(file: &Path, text: &str) -> Result<(), Error> {
     fs::write(file, text).map_err(|e| Error::File(file.into(), e))
 }
 
 /// Returns a Rust array of the kernels' files, in the order of the kernels.
-fn list(include: &str, folder: &str, kernels: &Kernels, end: &str) -> String {
-    let file = |name| format!("{include}!(\"{folder}/{name}.{end}\")");
-    let files: Vec<_> = kernels.kernels.iter().map(|kernel| file(kernel.name)).collect();
-    format!("[{}]", files.join(", "))
+fn list(include: &str, kernels: &[&str], file: impl Fn(&str) -> PathBuf) -> String {
+    let files = kernels.iter().map(|kernel| format!("{include}!(\"{}\")", file(kernel).display()));
+    format!("[{}]", files.collect::<Vec<_>>().join(", "))
 }
 
 /// Returns a geometry as a Rust expression.

@@ -1,9 +1,9 @@
 //! Models the time of a kernel on a 910B. The figures are computed and not measured.
 //!
-//! [`Work`] counts units of equal cost: vector instructions, their repeats, gathered words, scalar
-//! accesses, barriers, flags and DMAs. [`calls`] returns the work of the calls that an operation of
-//! the tape was lowered to, a replay gives the number of executions and of lanes, and [`Prices`]
-//! turn work into cycles. Work is linear, so one replay serves every set of prices. The work of all
+//! [`Work`] counts units of equal cost: vector instructions, their repeats, repeats of GatherMask,
+//! gathered elements, scalar accesses, barriers, flags and DMAs. [`calls`] returns the work of the
+//! calls that an operation of the tape was lowered to, a replay gives the number of executions and
+//! of lanes, and [`Prices`] turn work into cycles. Work is linear, so one replay serves every set of prices. The work of all
 //! pipes of a core is added up, for every kernel: no overlap is assumed.
 
 pub mod calls;
@@ -18,9 +18,11 @@ pub enum Unit {
     Ops,
     /// Barriers between vector instructions.
     Barriers,
-    /// Repeats of vector instructions, of 64 words each.
+    /// Repeats of vector instructions, of 64 words or 128 halves each.
     Repeats,
-    /// Words that vector instructions gather.
+    /// Repeats of GatherMask, of 64 words or 128 halves each.
+    Compactions,
+    /// Elements of any type that Gather reads.
     Gathers,
     /// Accesses of the scalar unit to UB.
     Scalars,
@@ -35,10 +37,11 @@ pub enum Unit {
 }
 
 /// All units, with their names in reports.
-pub const UNITS: [(Unit, &str); 9] = [
+pub const UNITS: [(Unit, &str); 10] = [
     (Unit::Ops, "vector op heads"),
     (Unit::Barriers, "vector barriers"),
     (Unit::Repeats, "vector repeats"),
+    (Unit::Compactions, "GatherMask repeats"),
     (Unit::Gathers, "gathers"),
     (Unit::Scalars, "scalar UB accesses"),
     (Unit::Syncs, "flags"),
@@ -77,6 +80,24 @@ impl Work {
     /// Returns the work of `ops` gathers of `lanes` words each, with a barrier before each.
     pub fn gathers(ops: usize, lanes: usize) -> Self {
         Self::chain(ops, 0) + Self::of(Unit::Gathers, (ops * lanes) as f64)
+    }
+
+    /// Returns the work of one GatherMask over `lanes` words.
+    pub fn compaction(lanes: usize) -> Self {
+        Self::of(Unit::Ops, 1.0) + Self::of(Unit::Compactions, lanes.div_ceil(64) as f64)
+    }
+
+    /// Returns the work of one Select of `lanes` words by a mask in UB. The public implementation
+    /// writes the address of the mask to a block, loads it as the mask of the instruction and
+    /// selects, with a barrier after each of the three.
+    pub fn select(lanes: usize) -> Self {
+        Self::vector(1, 8) + Self::vector(1, lanes) + Self::of(Unit::Barriers, 3.0)
+    }
+
+    /// Returns the work of one Select between `lanes` words and a scalar, which has no barrier at
+    /// its end. See [`Self::select`].
+    pub fn select_or_scalar(lanes: usize) -> Self {
+        Self::vector(1, 8) + Self::vector(1, lanes) + Self::of(Unit::Barriers, 2.0)
     }
 
     /// Returns the amount of one unit.

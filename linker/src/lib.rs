@@ -10,6 +10,7 @@
 pub mod aiv;
 pub mod ascendc;
 pub mod bridge;
+pub mod cann;
 pub mod check;
 pub mod cost;
 mod lower;

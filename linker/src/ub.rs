@@ -91,7 +91,13 @@ pub struct TooLarge {
 pub fn plan(kernel: &Lowered, limit: u32) -> Result<Plan, TooLarge> {
     let slots = kernel.tape.columns.iter().find(|c| c.kind == Kind::Life).map_or(256, |c| c.len);
     let tiles = [2048, 1024, 512, 256, 128].into_iter().filter(|&tile| tile <= slots.max(128));
-    let plans = tiles.map(|tile| place(kernel, tile, slots));
+    // More memory than the registers of a tile need lets wide sweeps take a whole column at once.
+    let lengths = columns(kernel).into_values().map(|(len, _)| len);
+    let whole = WIDE_VECTORS as u32 * lengths.max().unwrap_or(0);
+    let words = |tile| count(&kernel.registers, false) * tile;
+    let plans = tiles.flat_map(|tile| {
+        [words(tile).max(whole), words(tile)].map(|words| place(kernel, tile, slots, words))
+    });
     let mut needs = 0;
     for plan in plans {
         if plan.bytes <= limit {
@@ -107,11 +113,12 @@ fn search_words(scratch: u32) -> u32 {
     scratch / (3 * 4) / 256 * 256
 }
 
-fn place(kernel: &Lowered, tile: u32, slots: u32) -> Plan {
+/// Places all buffers, with `words` words for the vector registers.
+fn place(kernel: &Lowered, tile: u32, slots: u32, words: u32) -> Plan {
     // Passes over whole columns run between sweeps, and their scratch memory is all that tiles use.
-    let words = count(&kernel.registers, false) * tile;
     let scratch = 4 * (2 * (256 + tile) + words);
-    let wide = (words / WIDE_VECTORS as u32 / 64 * 64).max(tile);
+    // Compares process whole repeats of 128 lanes.
+    let wide = (words / WIDE_VECTORS as u32 / 128 * 128).max(tile);
     let slot_tile = (1 << ((scratch - 1024) / 4).ilog2()).min(slots);
     let life_tile = (2 * slot_tile).min(slots);
     let mut plan = Plan { tile, wide, slot_tile, life_tile, buffers: Vec::new(), bytes: 0 };
@@ -132,8 +139,8 @@ fn place(kernel: &Lowered, tile: u32, slots: u32) -> Plan {
     plan.registers(&kernel.registers, false, tile);
     let end = std::mem::replace(&mut plan.bytes, vectors);
     plan.registers(&kernel.wide, false, wide);
-    plan.bytes = plan.bytes.max(end);
-    plan.insert("scratch", Element::Short, scratch / 2, scratch_at);
+    let scratch_end = plan.insert("scratch", Element::Short, scratch / 2, scratch_at);
+    plan.bytes = plan.bytes.max(end).max(scratch_end);
     if !kernel.tape.rules.is_empty() {
         plan.append("rule", Element::Half, 256);
         plan.append("lifetimes", Element::Half, tile);

@@ -1,4 +1,4 @@
-//! The kernels that a build script embeds. A shell script replaces Ascend's compiler.
+//! The kernels that a build script embeds. `stand_in/cmake` replaces CMake with CANN's functions.
 #![cfg(unix)]
 
 use std::fs;
@@ -20,18 +20,25 @@ fn scratch(name: &str) -> PathBuf {
     dir
 }
 
-/// Writes a compiler that runs the lines of shell script; `$source` and `$object` are its files.
-fn fake_toolchain(folder: &Path, lines: &str) -> Result<Toolchain, toolchain::Error> {
-    let compiler = folder.join("bisheng");
-    let text = format!("#!/bin/bash\nsource=${{@: -3:1}} object=${{@: -1}}\n{lines}\n");
-    fs::write(&compiler, text).expect("a script");
-    fs::set_permissions(&compiler, fs::Permissions::from_mode(0o755)).expect("a program");
-    Toolchain::find_in(None, Some(folder.as_os_str()))
+/// Returns a toolchain whose CMake refuses sources for which `refused`, a condition of the shell,
+/// is true.
+fn fake_toolchain(folder: &Path, refused: &str) -> Result<Toolchain, toolchain::Error> {
+    let cmake = folder.join("cmake");
+    let stand_in = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/stand_in/cmake");
+    let text = format!(
+        "#!/bin/bash\nif {refused}; then echo 'error: no' >&2; exit 3; fi\nexec {stand_in} \"$@\"\n"
+    );
+    fs::write(&cmake, text).expect("a script");
+    fs::set_permissions(&cmake, fs::Permissions::from_mode(0o755)).expect("a program");
+    let modules = folder.join("cann/compiler/tikcpp/ascendc_kernel_cmake");
+    fs::create_dir_all(&modules).expect("a folder");
+    fs::write(modules.join("ascendc.cmake"), "").expect("a module");
+    Toolchain::find_in(Some(&folder.join("cann")), Some(folder.as_os_str()))
 }
 
 /// Returns the error of a search that finds no compiler.
 fn missing_toolchain() -> Result<Toolchain, toolchain::Error> {
-    Toolchain::find_in(None, Some("/nowhere".as_ref()))
+    Toolchain::find_in(Some("/nowhere".as_ref()), None)
 }
 
 fn kernel_names() -> [&'static str; 5] {
@@ -41,7 +48,7 @@ fn kernel_names() -> [&'static str; 5] {
 #[test]
 fn every_default_geometry_is_embedded_with_its_objects() {
     let out = scratch("objects");
-    let tool = fake_toolchain(&out, r#"echo "object of $(basename "$source")" > "$object""#);
+    let tool = fake_toolchain(&out, "false");
     assert_eq!(
         embed(&out, tool, true).expect("all compile"),
         [""; 0],
@@ -54,13 +61,19 @@ fn every_default_geometry_is_embedded_with_its_objects() {
     for (n, p) in all.iter().enumerate() {
         for (include, end) in [("include_str", "cpp"), ("include_bytes", "o")] {
             for name in kernel_names() {
-                let file = format!("kernels{n}/{name}.{end}");
+                let path = if end == "o" { format!("fatbin/{name}/") } else { String::new() };
+                let file = format!("kernels{n}/{path}{name}.{end}");
                 let found = rust[offset..].find(&format!("{include}!(\"{file}\")"));
                 offset +=
                     found.unwrap_or_else(|| panic!("{file} is missing or not in order: {rust}"));
                 let text = fs::read_to_string(out.join(&file)).expect("what is included");
                 match end {
-                    "o" => assert_eq!(text, format!("object of {name}.cpp\n")),
+                    // Only a step has SyncAll, so only its type has the suffix.
+                    "o" => {
+                        let mix = if name == "avsg_step" { "_mix_aiv" } else { "" };
+                        let meta = format!("// .ascend.meta.{name}{mix} for ascend910b3\n");
+                        assert!(text.starts_with(&meta), "{}", &text[..200]);
+                    }
                     _ => {
                         assert!(text.contains(&format!("// {p}\n")), "{file} is not for {p}");
                         let includes: Vec<_> =
@@ -85,7 +98,11 @@ fn without_a_compiler_only_texts_are_embedded() {
     assert_eq!(rust.matches("objects: None").count(), geometries().count());
     assert!(rust.contains("include_str!(\"kernels0/avsg_plan.cpp\")"), "{rust}");
     let text = embed(&out, missing_toolchain(), true).unwrap_err().to_string();
-    for part in ["AVSG_REQUIRE_CANN is 1", "/nowhere/bisheng", "ASCEND_HOME_PATH"] {
+    for part in [
+        "AVSG_REQUIRE_CANN is 1",
+        "/nowhere/compiler/tikcpp/ascendc_kernel_cmake/ascendc.cmake",
+        "ASCEND_HOME_PATH",
+    ] {
         assert!(text.contains(part), "{text}");
     }
 }
@@ -93,8 +110,7 @@ fn without_a_compiler_only_texts_are_embedded() {
 #[test]
 fn a_compiler_error_is_a_warning_if_objects_are_not_required() {
     let out = scratch("refusal");
-    let refuses = r#"case "$source" in *kernels1/avsg_step*) echo 'error: no' >&2; exit 3;; esac
-echo object > "$object""#;
+    let refuses = r#"[[ "$*" = *kernels1* ]]"#;
     let warnings =
         embed(&out, fake_toolchain(&out, refuses), false).expect("a warning is no error");
     let [warning] = &warnings[..] else { panic!("one geometry is refused: {warnings:?}") };

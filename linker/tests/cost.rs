@@ -5,7 +5,7 @@ use avsg_linker::aiv::{Act, Call, Pipe, Sync, Use};
 use avsg_linker::ascendc::helpers::ALL;
 use avsg_linker::ascendc::{stage_one, statement};
 use avsg_linker::cost::calls::{Kernel, of_calls};
-use avsg_linker::cost::{UNITS, Work};
+use avsg_linker::cost::{UNITS, Unit, Work};
 use avsg_linker::tape::{Op, OpCode, Tape};
 
 fn geometries() -> Vec<Params> {
@@ -68,6 +68,31 @@ fn more_lanes_never_cost_less() {
     }
 }
 
+/// Each GatherMask in the text of a helper takes its documented time, and each Select the time of
+/// what its public implementation runs: two instructions and three barriers.
+#[test]
+fn compactions_and_selections_have_prices_of_their_own() {
+    let (mut compacting, mut selecting) = (0, 0);
+    for p in geometries() {
+        let kernel = Kernel::new(&p).unwrap();
+        for call in sweeps(&kernel.tape).into_iter().flat_map(|sweep| kernel.calls(sweep).unwrap())
+        {
+            let text = call.helper().map_or("", |call| call.helper.text);
+            let body = text.split_once("\n{\n").map_or("", |(_, body)| body);
+            let compactions = body.matches(" Compact(").count();
+            let work = of_calls(&[Call { sync: Vec::new(), ..call.clone() }], 256);
+            assert_eq!(work.get(Unit::Compactions), 4.0 * compactions as f64, "{call:?}");
+            compacting += compactions;
+            if [&statement(call), body].iter().any(|text| text.trim_start().starts_with("Select("))
+            {
+                assert_eq!((work.get(Unit::Ops), work.get(Unit::Barriers)), (2.0, 3.0), "{call:?}");
+                selecting += 1;
+            }
+        }
+    }
+    assert!(compacting > 10 && selecting > 10, "{compacting} and {selecting}");
+}
+
 /// Counts the vector instructions and the scalar accesses to the unified buffer in the helpers'
 /// texts.
 #[test]
@@ -114,6 +139,8 @@ fn helpers_have_the_instructions_that_the_model_assumes() {
         ("SetLifetimeAll", 0, 5),
         ("SetLifetimeMasked", 1, 0),
         ("SelectWords", 1, 0),
+        // One instruction per pass, and eight words of the first block.
+        ("WriteIota", 1, 1),
         // The second instruction doubles the indices that the first one wrote.
         ("Indices", 2, 0),
         // In the searches below, the work for one link is counted once.

@@ -18,6 +18,7 @@ def test_every_status_has_an_exception_that_python_programs_expect():
         7: MemoryError,
         8: OSError,
         9: RuntimeError,
+        11: RuntimeError,
     }
     for status, kind in expected.items():
         error = errors.from_status(status, "AVSG_NAME", "a sentence")
@@ -34,7 +35,11 @@ def test_every_status_has_an_exception_that_python_programs_expect():
         ({"k": 0}, avsg.InvalidError, "K is 0, but it must be 1..=64"),
         ({"device": "abacus"}, avsg.AvsgError, "abacus"),
         ({"device": "ascend"}, avsg.UnsupportedError, "libacl_rt.so"),
-        ({"wings": 2}, TypeError, "'wings' is no option of an engine; the options are cores, decay, device"),
+        (
+            {"wings": 2},
+            TypeError,
+            "'wings' is no option of an engine; the options are copier, copier_ahead, cores, decay, device",
+        ),
         ({"lambda_": 0.9}, TypeError, "'lambda_' is no option"),
     ],
 )

@@ -8,8 +8,9 @@ use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::{env, fs, io, process};
+use std::{fs, io, iter, process};
 
+use crate::cache::cache_folder;
 use crate::compiler;
 
 /// Compiles `source` unless its library exists, and returns the library. `shim` is the folder of
@@ -21,7 +22,9 @@ pub(crate) fn compile(source: &Path, shim: &Path) -> Result<PathBuf, String> {
          c++ starts; install g++",
     )?;
     let mut hasher = DefaultHasher::new();
-    (&text, FLAGS, format!("{compiler:?}"), compiler::cpp_version()).hash(&mut hasher);
+    // The command also has this process's environment, which does not change what is compiled.
+    let words: Vec<_> = iter::once(compiler.get_program()).chain(compiler.get_args()).collect();
+    (&text, FLAGS, words, compiler::cpp_version()).hash(&mut hasher);
     // A kernel file may include headers from its own folder.
     for folder in [source.parent().unwrap_or(Path::new(".")), shim, &shim.join("shim")] {
         hash_headers(folder, &mut hasher).map_err(|e| format!("{}: {e}", folder.display()))?;
@@ -64,14 +67,6 @@ pub(crate) fn store_source(text: &[u8]) -> Result<PathBuf, String> {
     fs::write(&temporary, text).map_err(failed)?;
     fs::rename(&temporary, &source).map_err(failed)?;
     Ok(source)
-}
-
-/// Returns the folder of compiled kernels and creates it if needed.
-fn cache_folder() -> Result<PathBuf, String> {
-    let folder = env::var_os("AVSG_SIM_CACHE")
-        .map_or_else(|| env::temp_dir().join("avsg-sim-kernels"), PathBuf::from);
-    fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-    Ok(folder)
 }
 
 /// Compiler flags. -g is left out because it takes a third of the compile time and the shim's

@@ -37,11 +37,43 @@ pub(crate) enum CallFault {
 
 /// A fault of a launch that is to be injected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum LaunchFault {
-    /// The kernel never ends.
+pub enum LaunchFault {
+    /// The kernel never ends, and a wait for it returns after its time limit.
     Hang,
+    /// The kernel never ends, and neither does a wait for it: the process must be killed.
+    Stall,
     /// This block raises an exception.
     Exception(u32),
+    /// The kernel runs, and then a word of an array has another value.
+    Corrupt {
+        /// Number of the argument that is the array's address, from 0.
+        arg: usize,
+        /// Number of the word in the array, from 0.
+        word: usize,
+        /// The value that the word gets.
+        value: i32,
+    },
+}
+
+impl LaunchFault {
+    /// Returns the fault of an option such as `corrupt=avsg_plan/15/8/7`, and the kernel of which
+    /// every launch has it.
+    pub(crate) fn from_option(name: &str, value: &str) -> Option<(String, Self)> {
+        let mut parts = value.split('/');
+        let kernel = parts.next().filter(|kernel| !kernel.is_empty())?.to_owned();
+        let fault = match name {
+            "hang" => Self::Hang,
+            "stall" => Self::Stall,
+            "exception" => Self::Exception(0),
+            "corrupt" => Self::Corrupt {
+                arg: parts.next()?.parse().ok()?,
+                word: parts.next()?.parse().ok()?,
+                value: parts.next()?.parse().ok()?,
+            },
+            _ => return None,
+        };
+        parts.next().is_none().then_some((kernel, fault))
+    }
 }
 
 /// Faults to inject, and counts of calls and launches.

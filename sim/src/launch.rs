@@ -1,7 +1,7 @@
 //! Runs a launch: the injected fault, the placeholder buffers and the code of the kernel.
 
 use crate::binary::LaunchConfig;
-use crate::fault::{Failure, LaunchFault, Outcome, fail};
+use crate::fault::{Failure, LaunchFault, Outcome, fail, invalid};
 use crate::kernel::KernelFault;
 use crate::machine::Machine;
 use crate::sys;
@@ -16,19 +16,24 @@ pub(crate) enum End {
 
 /// Runs a launch to its end.
 pub(crate) fn run(machine: &mut Machine, launch: &Launch) -> End {
-    let fault = machine.faults.on_launch();
-    if fault == Some(LaunchFault::Hang) {
-        return End::Hung;
+    let by_name = |machine: &Machine| {
+        let mut faults = machine.options.kernel_faults.iter();
+        faults.find(|(kernel, _)| *kernel == launch.name).map(|&(_, fault)| fault)
+    };
+    let fault = machine.faults.on_launch().or_else(|| by_name(machine));
+    match fault {
+        Some(LaunchFault::Hang) => return End::Hung,
+        // This thread holds the machine, so no other call of the process returns either.
+        Some(LaunchFault::Stall) => loop {
+            std::thread::park();
+        },
+        _ => {}
     }
     // Blocks that wait for each other hang unless each has a core.
     if launch.code.sync_all() && launch.blocks > machine.options.cores {
         return End::Hung;
     }
-    let block = match fault {
-        Some(LaunchFault::Exception(block)) => Some(block),
-        _ => None,
-    };
-    match execute(machine, launch, block) {
+    match execute(machine, launch, fault) {
         Ok(Ok(())) => End::Done,
         Ok(Err(KernelFault::Hang(_))) => End::Hung,
         Ok(Err(KernelFault::Exception(text))) => {
@@ -42,7 +47,7 @@ pub(crate) fn run(machine: &mut Machine, launch: &Launch) -> End {
 fn execute(
     machine: &mut Machine,
     launch: &Launch,
-    fault_block: Option<u32>,
+    fault: Option<LaunchFault>,
 ) -> Outcome<Result<(), KernelFault>> {
     let mut args = launch.args.clone();
     // The buffers are vectors of words, for the alignment that they have on the device.
@@ -79,9 +84,34 @@ fn execute(
         cores: machine.options.cores,
         adversarial: machine.options.adversarial,
         seed: machine.draw(),
-        fault_block,
+        fault_block: match fault {
+            Some(LaunchFault::Exception(block)) => Some(block),
+            _ => None,
+        },
     };
     let ended = launch.code.launch(&config, &args, &regions);
+    let written = match fault {
+        Some(LaunchFault::Corrupt { arg, word, value }) => {
+            let at = args.get(arg).map(|at| at + 4 * word as u64);
+            write_word(&regions, at, value)
+        }
+        _ => Ok(()),
+    };
     machine.memory.open_all(false)?;
-    Ok(ended)
+    written.and(Ok(ended))
+}
+
+/// Writes a word into one of the regions that a kernel may access.
+fn write_word(regions: &[(u64, usize, bool)], at: Option<u64>, value: i32) -> Outcome {
+    let holds = |&&(from, len, _): &&(u64, usize, bool)| {
+        at.is_some_and(|at| from <= at && at + 4 <= from + len as u64)
+    };
+    match (at, regions.iter().find(holds)) {
+        (Some(at), Some(_)) => {
+            // SAFETY: the word is inside a region, and the caller has opened the pages of all.
+            unsafe { (at as *mut i32).write_unaligned(value) };
+            Ok(())
+        }
+        _ => invalid("the fault names a word that is in no array of the kernel"),
+    }
 }

@@ -16,6 +16,7 @@
 //! There is one runtime per process, like the real one; a [`Session`] has exclusive use of it.
 
 mod binary;
+mod cache;
 mod call;
 mod capture;
 mod compile;
@@ -42,8 +43,10 @@ mod task;
 pub mod sys;
 
 pub use binary::compile_ahead;
+pub use cache::cache_folder;
 pub use entry::functions as entries;
 pub use entry::{resolve, symbol};
+pub use fault::LaunchFault;
 pub use kernel::{Device, Kernel, KernelFault};
 pub use options::Options;
 pub use session::Session;

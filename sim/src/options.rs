@@ -2,6 +2,8 @@
 
 use std::env;
 
+use crate::fault::LaunchFault;
+
 /// The simulated machine and its random choices.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -19,6 +21,8 @@ pub struct Options {
     pub registration_bytes: usize,
     /// Whether the shim reorders instructions that no synchronisation orders.
     pub adversarial: bool,
+    /// The faults of every launch of a kernel, by the kernel's name.
+    pub kernel_faults: Vec<(String, LaunchFault)>,
 }
 
 impl Default for Options {
@@ -32,6 +36,7 @@ impl Default for Options {
             device_bytes: 64 << 30,
             registration_bytes: 200 << 30,
             adversarial: true,
+            kernel_faults: Vec::new(),
         }
     }
 }
@@ -39,13 +44,17 @@ impl Default for Options {
 impl Options {
     /// Returns the defaults, changed by `AVSG_SIM`, which has `name=number` pairs separated by
     /// commas with the names of the fields; it is the only way to set options of the shared
-    /// library. The second result has the pairs that are not options.
+    /// library. `hang=KERNEL`, `stall=KERNEL`, `exception=KERNEL` and
+    /// `corrupt=KERNEL/ARGUMENT/WORD/VALUE` add to the faults of kernels. The second result has the
+    /// pairs that are not options.
     pub(crate) fn from_env() -> (Self, Vec<String>) {
         let (mut options, mut unknown) = (Self::default(), Vec::new());
         let text = env::var("AVSG_SIM").unwrap_or_default();
         for pair in text.split(',').filter(|pair| !pair.is_empty()) {
-            let number = pair.split_once('=').and_then(|(name, n)| Some((name, n.parse().ok()?)));
-            if !number.is_some_and(|(name, n)| options.set(name, n)) {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            if let Some(fault) = LaunchFault::from_option(name, value) {
+                options.kernel_faults.push(fault);
+            } else if !value.parse().is_ok_and(|n| options.set(name, n)) {
                 unknown.push(pair.to_owned());
             }
         }

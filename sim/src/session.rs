@@ -75,6 +75,12 @@ impl Session {
         });
     }
 
+    /// After the n-th kernel, sets a word of the array behind an argument to a value.
+    pub fn corrupt(&self, nth: usize, arg: usize, word: usize, value: i32) {
+        let fault = LaunchFault::Corrupt { arg, word, value };
+        with_machine(|machine| machine.faults.launch_faults.insert(nth, fault));
+    }
+
     fn inject(&self, call_fault: CallFault) {
         with_machine(|machine| machine.faults.call_faults.push(call_fault));
     }

@@ -38,6 +38,9 @@ fn prepare(session: &Session, address: Handle) -> Prepared {
     let path = session.kernel_file(folder).unwrap();
     let path = std::ffi::CString::new(path.to_str().unwrap()).unwrap();
     let mut binary = null_mut();
+    // The runtime refuses options without an entry.
+    let mut none = sys::aclrtBinaryLoadOptions::default();
+    assert_eq!(code!(aclrtBinaryLoadFromFile(path.as_ptr(), &mut none, &mut binary)), INVALID);
     assert_eq!(code!(aclrtBinaryLoadFromFile(path.as_ptr(), null_mut(), &mut binary)), OK);
     let (mut function, mut args) = (null_mut(), null_mut());
     assert_eq!(code!(aclrtBinaryGetFunction(binary, c"missing".as_ptr(), &mut function)), INVALID);

@@ -1,33 +1,52 @@
-//! Counts the calls of the allocator in this process, for tests that have a process of their own.
+//! Counts the calls of the allocator in this process and makes one of them fail, for tests that have
+//! a process of their own.
 
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicBool, AtomicIsize, AtomicUsize, Ordering};
 
 struct Counting;
 
 static ARMED: AtomicBool = AtomicBool::new(false);
 static CALLS: AtomicUsize = AtomicUsize::new(0);
+/// Blocks that are allocated at the moment.
+static LIVE: AtomicIsize = AtomicIsize::new(0);
+/// Allocations until one fails; 0 if none shall.
+static UNTIL_FAILURE: AtomicUsize = AtomicUsize::new(0);
 
 fn count() {
-    if ARMED.load(Ordering::SeqCst) {
+    if ARMED.load(Ordering::Relaxed) {
         CALLS.fetch_add(1, Ordering::SeqCst);
     }
 }
 
-// SAFETY: every call is passed on to `System`, and counting uses two atomics only.
+/// Counts an allocation and returns whether it shall fail.
+fn fails() -> bool {
+    count();
+    UNTIL_FAILURE.load(Ordering::Relaxed) > 0 && UNTIL_FAILURE.fetch_sub(1, Ordering::SeqCst) == 1
+}
+
+// SAFETY: every call is passed on to `System` or fails, and counting uses atomics only.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count();
+        if fails() {
+            return null_mut();
+        }
         // SAFETY: the caller keeps the contract of `GlobalAlloc::alloc`, which is that of `System`.
-        unsafe { System.alloc(layout) }
+        let block = unsafe { System.alloc(layout) };
+        LIVE.fetch_add(isize::from(!block.is_null()), Ordering::Relaxed);
+        block
     }
     unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
         count();
+        LIVE.fetch_sub(1, Ordering::Relaxed);
         // SAFETY: `ptr` was allocated by `System` with this layout.
         unsafe { System.dealloc(ptr, layout) }
     }
     unsafe fn realloc(&self, ptr: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        count();
+        if fails() {
+            return null_mut();
+        }
         // SAFETY: `ptr` was allocated by `System` with this layout.
         unsafe { System.realloc(ptr, layout, size) }
     }
@@ -43,6 +62,18 @@ pub fn calls(run: impl FnOnce()) -> usize {
     run();
     ARMED.store(false, Ordering::SeqCst);
     CALLS.load(Ordering::SeqCst)
+}
+
+/// Returns the number of blocks that are allocated at the moment.
+pub fn live() -> isize {
+    LIVE.load(Ordering::SeqCst)
+}
+
+/// Makes the `n`-th allocation of `run`, from 1, fail. Returns whether it came to that one.
+pub fn failing<T>(n: usize, run: impl FnOnce() -> T) -> (T, bool) {
+    UNTIL_FAILURE.store(n, Ordering::SeqCst);
+    let result = run();
+    (result, UNTIL_FAILURE.swap(0, Ordering::SeqCst) == 0)
 }
 
 /// Panics if the counter does not count.

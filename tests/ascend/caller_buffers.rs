@@ -93,7 +93,7 @@ impl Shape {
         let at = |n: usize| base.wrapping_add((LAYERS * 2 - 1 - n) * ROOM);
         let bases: Vec<*mut u8> = (0..LAYERS * 2).map(at).collect();
         // SAFETY: the tests keep the memory until the engine is dropped, and every shape fits it.
-        let caller = unsafe { CallerBuffer::new(&bases, &self.strides) };
+        let caller = unsafe { CallerBuffer::new(&bases, &self.strides).unwrap() };
         match &self.table {
             None => caller,
             Some(table) => {
@@ -264,7 +264,7 @@ fn buffers_that_do_not_fit_the_engine_are_refused() {
             let memory = vec![BEFORE; LAYERS * 2 * ROOM].leak();
             let bases = vec![memory.as_mut_ptr(); bases];
             // SAFETY: the engine is refused.
-            let mut caller = unsafe { CallerBuffer::new(&bases, strides) };
+            let mut caller = unsafe { CallerBuffer::new(&bases, strides).unwrap() };
             if let Some((len, blocks)) = table {
                 let table = vec![0; len].leak();
                 // SAFETY: the engine is refused.

@@ -185,8 +185,11 @@ fn indexers_that_do_not_cover_the_layers_are_refused() {
     expect_refusal(Indexers::of_layers(&[0, 9]), &["indexer of a layer is 9", "there are 2"]);
     let few = Indexers::of_layers(&[0, 1]).unwrap();
     expect_refusal(Engine::new(config(few), pool()), &["is 2", "the pool has 4 layers"]);
-    assert_eq!((Indexers::per_layer(4).count(), Indexers::per_layer(4).of(3)), (4, 3));
-    assert_eq!(Indexers::of_layers(&[0, 1, 2, 3]).unwrap(), Indexers::per_layer(4));
+    assert_eq!(
+        (Indexers::per_layer(4).unwrap().count(), Indexers::per_layer(4).unwrap().of(3)),
+        (4, 3)
+    );
+    assert_eq!(Indexers::of_layers(&[0, 1, 2, 3]).unwrap(), Indexers::per_layer(4).unwrap());
     assert_eq!((Indexers::default().count(), Indexers::default().of(3)), (1, 0));
 }
 
@@ -204,5 +207,5 @@ fn the_bytes_of_an_engine_count_every_indexer_and_whole_hugepages() {
         (4 * words * states * count).next_multiple_of(2 << 20)
     };
     assert_eq!(bytes(&many(Indexers::default())), tables(1) + (2 << 20));
-    assert_eq!(bytes(&many(Indexers::per_layer(4))), tables(4) + (2 << 20));
+    assert_eq!(bytes(&many(Indexers::per_layer(4).unwrap())), tables(4) + (2 << 20));
 }

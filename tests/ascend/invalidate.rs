@@ -20,7 +20,7 @@ const NONE: [Vec<i32>; 2] = [Vec::new(), Vec::new()];
 
 /// Returns a configuration of two layers with an indexer each.
 fn config() -> Config {
-    let indexers = Indexers::per_layer(2);
+    let indexers = Indexers::per_layer(2).unwrap();
     Config {
         cores: 3,
         machine: MachineChoice::Emu,

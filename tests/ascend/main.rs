@@ -21,3 +21,4 @@ mod shared_context;
 mod streams;
 mod trace_workload;
 mod traces;
+mod wrong_words;

@@ -51,6 +51,7 @@ fn refuse_invalid_batches(device: &'static CStr) {
     refuse(&|b, _| b.stable_len.len = 0, AVSG_INVALID, &["stable_len length is 0"]);
     refuse(&|b, _| b.seq_len.len = 1, AVSG_INVALID, &["seq_len length is 1"]);
     refuse(&|b, _| b.block_table.len = 15, AVSG_INVALID, &["block_table length is 15", "need 16"]);
+    refuse(&|b, _| b.block_stride = 0, AVSG_INVALID, &["block_stride is 0", "page is 16"]);
     refuse(&|b, _| b.block_stride = usize::MAX, AVSG_INVALID, &["block_table length"]);
     refuse(&|_, f| f.segments = 1, AVSG_INVALID, &["fresh segments is 1", "a row has 2"]);
     refuse(&|_, f| f.segments = 5, AVSG_INVALID, &["segments is 5", "1 to 4"]);
@@ -89,6 +90,15 @@ fn refuse_invalid_batches(device: &'static CStr) {
             &["avsg_batch is NULL"],
         );
     }
+    // SAFETY: each call is refused before it reads the array that is too long.
+    unsafe {
+        let (mut batch, fresh) = (owned.batch(), owned.fresh());
+        for len in [4, 1 << 40] {
+            batch.cu_q.len = len;
+            let status = avsg_engine_append(handles.engine, &batch, 0, &fresh, null_mut());
+            expect_error(status, AVSG_INVALID, &[&format!("cu_q length is {len}"), "has 3"]);
+        }
+    }
     // An id out of range is treated as padding and sets a status bit of its request; it is no
     // error.
     let mut owned = Arrays::new(7);
@@ -107,6 +117,70 @@ fn refuse_invalid_batches(device: &'static CStr) {
         );
     }
     expect_step_works(&handles, 8);
+    handles.destroy();
+}
+
+#[test]
+fn batches_that_overlap_the_outputs_of_their_plan_are_refused() {
+    each_device(refuse_overlapping_batches);
+}
+
+fn refuse_overlapping_batches(device: &'static CStr) {
+    let handles = Handles::on(device);
+    let (owned, mut outputs) = (Arrays::new(1), sized::<avsg_plan_arrays>());
+    ok(handles.step(&owned, 0));
+    // SAFETY: the struct has its `size` set.
+    ok(unsafe { avsg_plan_get_arrays(handles.plan, &mut outputs) });
+    type Array = fn(&mut avsg_batch) -> &mut avsg_i32s;
+    let inputs: [(&str, Array); 7] = [
+        ("ids", |b| &mut b.ids),
+        ("cu_q", |b| &mut b.cu_q),
+        ("state", |b| &mut b.state),
+        ("generation", |b| &mut b.generation),
+        ("stable_len", |b| &mut b.stable_len),
+        ("seq_len", |b| &mut b.seq_len),
+        ("block_table", |b| &mut b.block_table),
+    ];
+    // The first and the last element of an output, and an array that ends in its first one.
+    let places = [
+        ("slot", outputs.slot.wrapping_add(31), 1),
+        ("valid", outputs.valid, 1),
+        ("cu_q", outputs.cu_q.wrapping_add(2), 1),
+        ("record", outputs.record.wrapping_add(31), 1),
+        ("miss_position", outputs.miss_position, 1),
+        ("miss_id", outputs.miss_id.wrapping_sub(1), 2),
+        ("miss_slot", outputs.miss_slot.wrapping_add(31), 1),
+        ("miss_row", outputs.miss_row, 1),
+    ];
+    for (input, array) in inputs {
+        for (output, data, len) in places {
+            let (mut batch, fresh) = (owned.batch(), owned.fresh());
+            *array(&mut batch) = avsg_i32s { data, len };
+            let parts = [&format!("{input} has {len}")[..], &format!("the plan's {output} there")];
+            let (engine, plan) = (handles.engine, handles.plan);
+            // SAFETY: the overlap is refused before any array is read.
+            unsafe {
+                let status = avsg_engine_plan(engine, &batch, plan, null_mut());
+                expect_error(status, AVSG_INVALID, &parts);
+                let status = avsg_engine_step(engine, &batch, plan, 0, &fresh, null_mut());
+                expect_error(status, AVSG_INVALID, &parts);
+            }
+        }
+    }
+    for input in ["ids", "block_table"] {
+        for (output, data, len) in places {
+            let (mut load, array) = (sized::<avsg_load>(), avsg_i32s { data, len });
+            match input {
+                "ids" => load.ids = array,
+                _ => load.block_table = array,
+            }
+            let parts = [&format!("{input} has {len}")[..], &format!("the plan's {output} there")];
+            // SAFETY: the overlap is refused before any array is read.
+            let status = unsafe { avsg_engine_load(handles.engine, &load, handles.plan) };
+            expect_error(status, AVSG_INVALID, &parts);
+        }
+    }
+    expect_step_works(&handles, 2);
     handles.destroy();
 }
 

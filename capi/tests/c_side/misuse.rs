@@ -1,7 +1,7 @@
 //! Calls of every function of the header with every kind of handle, pointer and number that it must
 //! refuse.
 
-use std::ffi::{CStr, c_void};
+use std::ffi::{CStr, c_char, c_void};
 use std::ptr::{null, null_mut, without_provenance_mut};
 
 use avsg_capi::avsg_status::*;
@@ -35,6 +35,28 @@ macro_rules! unsafe_call {
 }
 
 const NO_STREAM: *mut c_void = null_mut();
+
+unsafe extern "C" fn ignore(_: *mut c_void, _: i32, _: *const c_char) {}
+
+fn workers_config() -> avsg_workers_config {
+    let mut config: avsg_workers_config = sized();
+    config.threads = 1;
+    config
+}
+
+fn on_workers(workers: *mut avsg_workers) -> avsg_engine_config {
+    avsg_engine_config { workers, ..engine_config() }
+}
+
+/// Returns the bits of a handle of workers that are destroyed.
+fn stale_workers() -> usize {
+    let mut workers = null_mut();
+    // SAFETY: the struct has its `size` set.
+    ok(unsafe { avsg_workers_create(&workers_config(), &mut workers) });
+    ok(avsg_workers_destroy(workers));
+    workers.addr()
+}
+
 /// Arguments that are handles: the function, the kind of the handle, and the call.
 #[rustfmt::skip]
 const HANDLE_ARGUMENTS: &[(&str, &str, Call<usize>)] = &[
@@ -48,6 +70,8 @@ const HANDLE_ARGUMENTS: &[(&str, &str, Call<usize>)] = &[
     ("avsg_pool_row_mut", "pool", unsafe_call!(|_v, h| avsg_pool_row_mut(handle(h), 0, 0, 0, &mut null_mut()))),
     ("avsg_pool_export", "pool", unsafe_call!(|_v, h| avsg_pool_export(handle(h), [0; 112].as_mut_ptr(), 112, &mut 0))),
     ("avsg_pool_send", "pool", |_, h| avsg_pool_send(handle(h), 0)),
+    ("avsg_workers_destroy", "workers", |_, h| avsg_workers_destroy(handle(h))),
+    ("avsg_engine_create", "workers", unsafe_call!(|v, h| avsg_engine_create(&on_workers(handle(h)), v.handles.pool, &mut null_mut()))),
     ("avsg_engine_create", "pool", unsafe_call!(|v, h| avsg_engine_create(&v.config, handle(h), &mut null_mut()))),
     ("avsg_engine_get_info", "engine", unsafe_call!(|_v, h| avsg_engine_get_info(handle(h), &mut sized()))),
     ("avsg_engine_table", "engine", unsafe_call!(|_v, h| avsg_engine_table(handle(h), 0, &mut null(), &mut 0))),
@@ -92,6 +116,8 @@ const POINTER_ARGUMENTS: &[(&str, Pointee, Call<*mut c_void>)] = &[
     ("avsg_pool_bytes", Struct, unsafe_call!(|_v, p| avsg_pool_bytes(p.cast(), &mut 0))),
     ("avsg_pool_bytes", Words, unsafe_call!(|_v, p| avsg_pool_bytes(&pool_config(), p.cast()))),
     ("avsg_pool_create", Struct, unsafe_call!(|_v, p| avsg_pool_create(p.cast(), &mut null_mut()))),
+    ("avsg_workers_create", Struct, unsafe_call!(|_v, p| avsg_workers_create(p.cast(), &mut null_mut()))),
+    ("avsg_workers_create", Words, unsafe_call!(|_v, p| avsg_workers_create(&workers_config(), p.cast()))),
     ("avsg_pool_create", Words, unsafe_call!(|_v, p| avsg_pool_create(&pool_config(), p.cast()))),
     ("avsg_pool_chunk_bytes", Struct, unsafe_call!(|_v, p| avsg_pool_chunk_bytes(p.cast(), null_mut(), 0, &mut 0))),
     ("avsg_pool_chunk_bytes", Words, unsafe_call!(|_v, p| avsg_pool_chunk_bytes(&pool_config(), p.cast(), 9, &mut 0))),
@@ -136,6 +162,7 @@ const POINTER_ARGUMENTS: &[(&str, Pointee, Call<*mut c_void>)] = &[
     ("avsg_engine_append", Struct, unsafe_call!(|v, p| avsg_engine_append(v.handles.engine, &v.owned.batch(), 0, p.cast(), NO_STREAM))),
     ("avsg_plan_get_arrays", Struct, unsafe_call!(|v, p| avsg_plan_get_arrays(v.handles.plan, p.cast()))),
     ("avsg_plan_get_device_arrays", Struct, unsafe_call!(|v, p| avsg_plan_get_device_arrays(v.handles.plan, p.cast()))),
+    ("avsg_plan_count_duplicates", Words, unsafe_call!(|v, p| avsg_plan_count_duplicates(v.handles.plan, p.cast()))),
     ("avsg_plan_get_counters", Struct, unsafe_call!(|v, p| avsg_plan_get_counters(v.handles.plan, p.cast()))),
     ("avsg_plan_get_request", Struct, unsafe_call!(|v, p| avsg_plan_get_request(v.handles.plan, 0, p.cast()))),
 ];
@@ -167,6 +194,7 @@ const NUMBER_ARGUMENTS: &[(Call<usize>, &str, usize)] = &[
     (unsafe_call!(|v, n| avsg_engine_step(v.handles.engine, &v.owned.batch(), v.handles.plan, n, &v.owned.fresh(), NO_STREAM)), "layer", 2),
     (unsafe_call!(|v, n| avsg_engine_transfer(v.handles.engine, v.handles.plan, n, &v.owned.fresh(), NO_STREAM)), "layer", 2),
     (unsafe_call!(|v, n| avsg_engine_append(v.handles.engine, &v.owned.batch(), n, &v.owned.fresh(), NO_STREAM)), "layer", 2),
+    (unsafe_call!(|_v, n| avsg_set_log(Some(ignore), null_mut(), n as i32)), "level", 5),
     (unsafe_call!(|v, n| avsg_plan_get_request(v.handles.plan, n, &mut sized())), "request", 2),
     (unsafe_call!(|v, n| avsg_plan_create(v.handles.engine, n, 1, &mut null_mut())), "rows", (1 << 20) + 1),
     (unsafe_call!(|v, n| avsg_plan_create(v.handles.engine, 1, n, &mut null_mut())), "requests", (1 << 20) + 1),
@@ -186,14 +214,16 @@ fn refuse_arguments(device: &'static CStr) {
         owned: Arrays::new(0),
     };
     let destroyed = Handles::on(device);
-    let stale = addresses(&destroyed);
+    let [pool, engine, plan] = addresses(&destroyed);
     destroyed.destroy();
+    let stale = [pool, engine, plan, stale_workers()];
     expect_step_works(&valid.handles, 1);
-    let names = ["pool", "engine", "plan"];
+    let names = ["pool", "engine", "plan", "workers"];
     for &(name, kind, call) in HANDLE_ARGUMENTS {
         println!("{name}: {kind}");
         let index = names.iter().position(|&name| name == kind).unwrap();
-        if !name.ends_with("_destroy") {
+        // Without workers an engine starts threads of its own.
+        if !name.ends_with("_destroy") && kind != "workers" {
             expect_error(call(&valid, 0), AVSG_NULL, &[&format!("{kind} is NULL"), "create one"]);
         }
         expect_error(call(&valid, stale[index]), AVSG_HANDLE, &[kind, "it was destroyed"]);
@@ -247,6 +277,8 @@ fn the_lists_above_name_every_function_of_the_header() {
     let listed = |name: &&str| {
         HANDLE_ARGUMENTS.iter().any(|(listed, ..)| listed == name)
             || POINTER_ARGUMENTS.iter().any(|(listed, ..)| listed == name)
+            // It takes neither a handle nor a pointer that it follows.
+            || *name == "avsg_set_log"
     };
     let missing: Vec<_> = names.into_iter().filter(|name| !listed(name)).collect();
     assert_eq!(missing, Vec::<&str>::new());

@@ -10,7 +10,7 @@ use avsg_testkit::splitmix::SplitMix64;
 
 use avsg_capi_testkit::*;
 
-use super::shared_handles::{HANDLES_PER_KIND, Kind, Shared};
+use super::shared_handles::{HANDLES_PER_KIND, KINDS, Kind, Shared};
 
 /// A thread that makes random calls, and what it has counted.
 pub struct RandomCaller<'a> {
@@ -31,16 +31,16 @@ pub struct RandomCaller<'a> {
 }
 
 impl RandomCaller<'_> {
-    fn word(&mut self) -> u64 {
+    pub(super) fn word(&mut self) -> u64 {
         self.random.word()
     }
 
-    fn below(&mut self, n: usize) -> usize {
+    pub(super) fn below(&mut self, n: usize) -> usize {
         (self.word() % n as u64) as usize
     }
 
     /// Returns true once in `n` times on average.
-    fn rarely(&mut self, n: usize) -> bool {
+    pub(super) fn rarely(&mut self, n: usize) -> bool {
         self.below(n) == 0
     }
 
@@ -55,7 +55,7 @@ impl RandomCaller<'_> {
     }
 
     /// Returns a length or size that is usually `right`.
-    fn mostly(&mut self, right: usize) -> usize {
+    pub(super) fn mostly(&mut self, right: usize) -> usize {
         match self.below(120) {
             0 => 0,
             1 => right.wrapping_sub(1),
@@ -75,11 +75,7 @@ impl RandomCaller<'_> {
     /// Returns a handle that is usually one of a kind, and at times NULL, of another kind or a
     /// random number.
     fn handle<C>(&mut self, kind: Kind) -> *mut C {
-        let kind = if self.rarely(60) {
-            [Kind::Pool, Kind::Engine, Kind::Plan][self.below(3)]
-        } else {
-            kind
-        };
+        let kind = if self.rarely(60) { KINDS[self.below(4)] } else { kind };
         let bits = match self.below(90) {
             0 => 0,
             1 => self.word() as usize,
@@ -90,7 +86,7 @@ impl RandomCaller<'_> {
     }
 
     /// Overwrites the `size` of a struct now and then.
-    fn corrupt_size<T>(&mut self, value: &mut T) {
+    pub(super) fn corrupt_size<T>(&mut self, value: &mut T) {
         if self.rarely(100) {
             let size = match self.below(4) {
                 0 => 0,
@@ -104,13 +100,13 @@ impl RandomCaller<'_> {
     }
 
     /// Returns a pointer to `value`, or NULL now and then.
-    fn pointer<T>(&mut self, value: &mut T) -> *mut T {
+    pub(super) fn pointer<T>(&mut self, value: &mut T) -> *mut T {
         if self.rarely(150) { null_mut() } else { value }
     }
 
     /// Counts a call and returns whether it succeeded. A failure must have a message and not be
     /// AVSG_INTERNAL.
-    fn record(&mut self, status: avsg_status) -> bool {
+    pub(super) fn record(&mut self, status: avsg_status) -> bool {
         self.shared.calls.fetch_add(1, Ordering::Relaxed);
         self.seen[status as usize] += 1;
         if status == AVSG_OK {
@@ -193,9 +189,9 @@ impl RandomCaller<'_> {
         fresh
     }
 
-    /// Creates a pool, an engine or a plan, at times with a mistake, and keeps its handle.
+    /// Creates a pool, an engine, a plan or workers, at times with a mistake, and keeps its handle.
     fn create(&mut self) {
-        match self.below(3) {
+        match self.below(4) {
             0 => {
                 let (mut config, mut created) = (pool_config(), null_mut());
                 config.layers = self.mostly(1);
@@ -222,6 +218,7 @@ impl RandomCaller<'_> {
                 config.lifetime = if self.rarely(10) { self.word() as i32 } else { 0 };
                 config.states = self.mostly(2);
                 config.page = if self.rarely(10) { self.word() as u32 } else { 16 };
+                config.workers = if self.rarely(2) { null() } else { self.handle(Kind::Workers) };
                 self.corrupt_size(&mut config);
                 let (pool, to) = (self.handle(Kind::Pool), self.pointer(&mut created));
                 // SAFETY: `config` is a struct with a `size` that may be wrong, and `to` is NULL or
@@ -230,6 +227,7 @@ impl RandomCaller<'_> {
                     self.keep(Kind::Engine, created.addr());
                 }
             }
+            2 => self.create_workers(),
             _ => {
                 let mut created = null_mut();
                 let (rows, requests) = (self.mostly(4), self.mostly(2));
@@ -243,7 +241,7 @@ impl RandomCaller<'_> {
     }
 
     /// Puts a handle in the place of a shared one, and destroys that one.
-    fn keep(&mut self, kind: Kind, bits: usize) {
+    pub(super) fn keep(&mut self, kind: Kind, bits: usize) {
         let old = self.shared_handle(kind).swap(bits, Ordering::Relaxed);
         self.destroy(kind, old);
     }
@@ -254,6 +252,7 @@ impl RandomCaller<'_> {
             Kind::Pool => avsg_pool_destroy(without_provenance_mut(bits)),
             Kind::Engine => avsg_engine_destroy(without_provenance_mut(bits)),
             Kind::Plan => avsg_plan_destroy(without_provenance_mut(bits)),
+            Kind::Workers => avsg_workers_destroy(without_provenance_mut(bits)),
         };
         self.record(status);
     }
@@ -385,7 +384,7 @@ impl RandomCaller<'_> {
                 self.create();
             }
             if self.rarely(interval * 12) {
-                let kind = [Kind::Pool, Kind::Engine, Kind::Plan][self.below(3)];
+                let kind = KINDS[self.below(4)];
                 let bits = self.handle::<()>(kind).addr();
                 self.destroy(kind, bits);
             }

@@ -8,7 +8,7 @@ pub const HANDLES_PER_KIND: usize = 4;
 /// State that the threads of a run share.
 pub struct Shared {
     /// The handles as addresses, by [`Kind`].
-    pub handles: [[AtomicUsize; HANDLES_PER_KIND]; 3],
+    pub handles: [[AtomicUsize; HANDLES_PER_KIND]; 4],
     /// Calls made so far.
     pub calls: AtomicUsize,
     /// Calls after which every thread stops.
@@ -21,4 +21,8 @@ pub enum Kind {
     Pool,
     Engine,
     Plan,
+    Workers,
 }
+
+/// All kinds.
+pub const KINDS: [Kind; 4] = [Kind::Pool, Kind::Engine, Kind::Plan, Kind::Workers];

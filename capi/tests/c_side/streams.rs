@@ -69,7 +69,7 @@ fn invalid_arguments_in_a_stream_are_refused_without_a_launch() {
     };
     type Change = fn(&mut avsg_batch, &mut avsg_fresh);
     #[rustfmt::skip]
-    let cases: [(Change, avsg_status, &[&str]); 21] = [
+    let cases: [(Change, avsg_status, &[&str]); 22] = [
         (|b, _| b.size = 8, AVSG_SIZE, &["avsg_batch.size is 8"]),
         (|b, _| b.k = 0, AVSG_INVALID, &["k is 0", "1..=8"]),
         (|b, _| b.k = 9, AVSG_INVALID, &["k is 9", "1..=8"]),
@@ -85,6 +85,7 @@ fn invalid_arguments_in_a_stream_are_refused_without_a_launch() {
         (|b, _| b.stable_len.len = 0, AVSG_INVALID, &["stable_len length is 0"]),
         (|b, _| b.seq_len.data = null(), AVSG_NULL, &["seq_len is NULL"]),
         (|b, _| b.block_table.len = 15, AVSG_INVALID, &["block_table length is 15", "needs 16"]),
+        (|b, _| b.block_stride = 0, AVSG_INVALID, &["block_stride is 0", "page is 16"]),
         (|b, _| b.block_stride = usize::MAX, AVSG_INVALID, &["block_table length is 16"]),
         (|_, f| f.size = 8, AVSG_SIZE, &["avsg_fresh.size is 8"]),
         (|_, f| f.segments = 1, AVSG_INVALID, &["fresh segments is 1", "a row has 2"]),
@@ -97,6 +98,13 @@ fn invalid_arguments_in_a_stream_are_refused_without_a_launch() {
         change(&mut batch, &mut fresh);
         expect_error(step(&batch, &fresh, handles.plan, 0), expected, parts);
     }
+    let mut outputs: avsg_plan_arrays = sized();
+    // SAFETY: the struct has its `size` set.
+    ok(unsafe { avsg_plan_get_device_arrays(handles.plan, &mut outputs) });
+    let overlapping =
+        avsg_batch { ids: avsg_i32s { data: outputs.miss_id, len: 32 }, ..arrays.batch };
+    let parts = ["ids has 32", "the plan's miss_id there"];
+    expect_error(step(&overlapping, &arrays.fresh[0], handles.plan, 0), AVSG_INVALID, &parts);
     expect_error(
         step(&arrays.batch, &arrays.fresh[0], handles.plan, 2),
         AVSG_INVALID,

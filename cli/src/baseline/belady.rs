@@ -102,16 +102,19 @@ impl Policy for Belady {
 /// Returns, for each position of the trace, the number of the next token that selects the same id.
 /// Repetitions of an id within a token have the same next use.
 fn next_uses(trace: &Trace) -> Vec<u32> {
-    let largest = trace.ids.iter().copied().max().unwrap_or(-1);
-    let mut next_token_of_id = vec![NEVER; (largest + 1).max(0) as usize];
+    let ids = trace.largest_id().map_or(0, |id| id as usize + 1);
+    let mut next_token_of_id = vec![NEVER; ids];
+    // A row that is copied anew at its next selection is not worth a slot until then.
+    let mut stale = trace.stale();
     let mut next = vec![NEVER; trace.ids.len()];
     for row in (0..trace.steps * trace.tokens).rev() {
         let span = row * trace.k..(row + 1) * trace.k;
         for at in span.clone().filter(|&at| trace.ids[at] >= 0) {
             next[at] = next_token_of_id[trace.ids[at] as usize];
         }
-        for at in span.filter(|&at| trace.ids[at] >= 0) {
-            next_token_of_id[trace.ids[at] as usize] = row as u32;
+        for at in span.rev().filter(|&at| trace.ids[at] >= 0) {
+            let is_stale = stale.pop_if(|place| *place == at).is_some();
+            next_token_of_id[trace.ids[at] as usize] = if is_stale { NEVER } else { row as u32 };
         }
     }
     next

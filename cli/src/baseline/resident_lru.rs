@@ -9,7 +9,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use super::check_slots;
-use avsg::cpu::worker_pool::WorkerPool;
+use avsg::cpu::worker_pool::{Stage, WorkerConfig, WorkerPool};
 use avsg::{Error, Result};
 
 /// The mark of an empty slot and of an id without a slot.
@@ -189,8 +189,8 @@ impl ResidentLru {
             let value = format!("{rows} rows of {k} ids");
             return Err(Error::invalid("selection", value, limit, "pass rows with ids"));
         }
-        let threads = WorkerPool::new(threads)?;
-        let workers = threads.workers();
+        let threads = WorkerPool::new(&WorkerConfig::new(threads))?;
+        let workers = threads.threads();
         let share = |worker: usize| {
             let work = Work {
                 mark: vec![0; ids],
@@ -213,7 +213,7 @@ impl ResidentLru {
         let shares = &self.shares;
         let run = |core: usize, _: usize| {
             let Some(share) = shares.get(core) else { return };
-            // The lock is never contended, because each worker runs one share.
+            // The lock is never contended, because one worker at a time runs a share.
             let mut share = share.lock().unwrap_or_else(PoisonError::into_inner);
             let Share { rows: own, work } = &mut *share;
             for (row, state) in (core..rows).step_by(workers).zip(own) {
@@ -224,7 +224,7 @@ impl ResidentLru {
         };
         // A single row runs on the caller's thread, as in the original.
         let work = if rows > 1 { u64::MAX } else { 0 };
-        self.threads.launch(work, Some(&run), None)
+        self.threads.launch(work, Some(Stage { pieces: workers, run: &run }), None)
     }
 
     /// Returns the buffer and the outputs of one row.

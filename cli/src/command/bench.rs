@@ -1,27 +1,29 @@
 //! `avsg bench`: the measuring subcommands, one module each.
 
+mod busy;
 mod contenders;
-mod hits;
-mod lifetime;
-mod matching;
+pub(super) mod hits;
+pub mod lifetime;
+pub(super) mod matching;
 mod miss_lists;
-mod model;
+pub(super) mod model;
 mod planners;
 mod race;
-mod reuse;
+pub(super) mod reuse;
 mod stats;
 mod strategies;
 mod throughput;
 mod transfer;
 mod workload;
 
-use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use avsg::cpu::machine::Machine;
 use clap::Subcommand;
 use serde::Serialize;
+
+use super::output::Cell;
 
 /// The measuring subcommands.
 #[derive(Subcommand, Debug)]
@@ -37,6 +39,11 @@ pub enum Bench {
     Reuse(reuse::Options),
     /// Computes how the hit rate depends on the lifetime rule, beside exact LRU and Belady's optimum
     Lifetime(lifetime::Options),
+    /// Measures how much longer a step takes while another process spins on every CPU
+    Busy(busy::Options),
+    /// Spins on one CPU until standard input ends; `bench busy` starts it
+    #[command(hide = true)]
+    Spin(busy::SpinOptions),
 }
 
 /// Runs a measuring subcommand.
@@ -46,21 +53,25 @@ pub fn run(bench: Bench) -> Result<ExitCode> {
         Bench::Transfer(options) => transfer::run(&options)?,
         Bench::Reuse(options) => reuse::run(&options)?,
         Bench::Lifetime(options) => lifetime::run(&options)?,
+        Bench::Busy(options) => busy::run(&options)?,
+        Bench::Spin(options) => busy::spin(&options)?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// The machine that the figures were measured on.
 #[derive(Serialize)]
-struct Host {
-    cpu: String,
+pub(super) struct Host {
+    /// Name of the processor.
+    pub cpu: String,
     cores: usize,
     /// Vector machines that the CPU supports.
     machines: Vec<String>,
 }
 
 impl Host {
-    fn detect() -> Self {
+    /// Describes this machine.
+    pub fn detect() -> Self {
         let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         let model = text.lines().find_map(|line| line.strip_prefix("model name"));
         let cpu = model.map_or(std::env::consts::ARCH, |m| m.trim_start_matches(['\t', ' ', ':']));
@@ -72,12 +83,6 @@ impl Host {
     }
 }
 
-/// Creates the directory for charts if it does not exist, and returns it.
-fn chart_folder(plot: &Path) -> Result<&Path> {
-    std::fs::create_dir_all(plot).with_context(|| format!("creating {}", plot.display()))?;
-    Ok(plot)
-}
-
 /// Formats a number with two decimals below 10, one below 100 and none above: 0.12, 12.3, 1234.
 fn short(value: f64) -> String {
     match value.abs() {
@@ -85,4 +90,14 @@ fn short(value: f64) -> String {
         v if v >= 10.0 => format!("{value:.1}"),
         _ => format!("{value:.2}"),
     }
+}
+
+/// Returns a cell with a number as [`short`] formats it.
+fn number(value: f64) -> Cell {
+    Cell::shown(value, short(value))
+}
+
+/// Returns a cell with a time, and for readers a ratio behind it.
+fn with_ratio(us: f64, ratio: f64) -> Cell {
+    Cell::shown(us, format!("{} ({}x)", short(us), short(ratio)))
 }

@@ -1,22 +1,25 @@
 //! `avsg emit` writes the kernels of a geometry as source text, and shows the memory that they use.
 
-use std::fs;
+pub mod report;
+
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use avsg::Error;
-use avsg::device::memory::table_words;
 use avsg::device::params::Params;
 use avsg_linker::ascendc::kernels::{Abi, Kernels, kernels};
-use avsg_linker::ascendc::limits::UB_BYTES;
 use avsg_linker::ascendc::{Failed, stage_one};
 use avsg_linker::soc::Soc;
+use avsg_linker::toolchain;
 use avsg_linker::ub::TooLarge;
 use clap::Args;
 
 use super::geometry::{TableKind, TableOptions};
-use super::{output, soc};
+use super::output::OutputOptions;
+use super::soc;
+use crate::output_file;
+use report::Report;
 
 /// Languages that kernels can be written in.
 const TARGETS: [&str; 1] = ["ascendc"];
@@ -62,24 +65,31 @@ impl KernelOptions {
 
     /// Returns the kernels, and the plan of Stage One's columns in the unified buffer as text.
     pub fn kernels(&self, abi: Abi) -> Result<(Kernels, String)> {
-        let p = self.params()?;
-        let text = match stage_one(&p) {
-            Err(Failed::TooLarge(TooLarge { needs, limit })) => {
-                let value = format!("{needs} bytes for Stage One of {p}");
-                let limit = format!("a vector core has {limit} bytes");
-                let remedy = "choose fewer slots, less spread or a smaller K";
-                return Err(Error::invalid("unified buffer", value, limit, remedy).into());
-            }
-            text => text?,
-        };
-        Ok((kernels(&p, &text, abi)?, text.plan))
+        kernels_of(&self.params()?, abi)
     }
+}
+
+/// Returns the kernels of a geometry, and the plan of Stage One's columns in the unified buffer as
+/// text. A geometry that does not fit is refused with the bytes that it needs.
+pub fn kernels_of(p: &Params, abi: Abi) -> Result<(Kernels, String)> {
+    let text = match stage_one(p) {
+        Err(Failed::TooLarge(TooLarge { needs, limit })) => {
+            let value = format!("{needs} bytes for Stage One of {p}");
+            let limit = format!("a vector core has {limit} bytes");
+            let remedy = "choose fewer slots, less spread or a smaller K";
+            return Err(Error::invalid("unified buffer", value, limit, remedy).into());
+        }
+        text => text?,
+    };
+    Ok((kernels(p, &text, abi)?, text.plan))
 }
 
 /// Options of `avsg emit`.
 #[derive(Args, Debug)]
+#[command(mut_arg("spread", super::geometry::spread_on_device))]
 #[command(after_help = "Example:\n  avsg emit --soc ascend910b3 --slots 8192 --out kernels\n\n\
-                        The kernels include the written headers, and the headers include kernel_operator.h of CANN.")]
+                        The kernels include the written headers, and the headers include kernel_operator.h of CANN.\n\
+                        The written CMakeLists.txt builds them with CANN 8.5 or newer; an engine loads them from DIR.")]
 pub struct Options {
     /// Language of the kernels; ascendc is the only one
     #[arg(long, value_name = "TARGET", default_value = "ascendc")]
@@ -93,6 +103,8 @@ pub struct Options {
     /// the plan is shown
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    #[command(flatten)]
+    output: OutputOptions,
 }
 
 /// Writes the kernels if a directory is given, and prints their plan.
@@ -102,68 +114,40 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         let remedy = "choose one of them";
         return Err(Error::invalid("--target", &options.target, limit, remedy).into());
     }
+    options.output.check([], [])?;
     let soc = options.kernels.soc()?;
     let (kernels, plan) = options.kernels.kernels(Abi::Direct)?;
     if let Some(dir) = &options.out {
         for (name, text) in kernels.files() {
             write(dir, &name, text.as_bytes())?;
         }
+        let names: Vec<_> = kernels.kernels.iter().map(|kernel| kernel.name).collect();
+        write(dir, "CMakeLists.txt", toolchain::project(&names, soc.name).as_bytes())?;
     }
-    print(&options.kernels.params()?, soc, &kernels);
-    if options.plan {
-        println!("Stage One: {plan}");
-    }
-    match &options.out {
-        Some(dir) => {
-            println!("{} files were written to {}", kernels.files().count(), dir.display())
+    let report = Report::new(&options.kernels.params()?, soc, &kernels);
+    options.output.write(&report, || {
+        let mut page = report.page();
+        if options.plan {
+            page.text(format!("Stage One: {plan}"));
         }
-        None => println!("No file was written; pass --out DIR to write the kernels."),
-    }
+        page.text(match &options.out {
+            Some(dir) => format!(
+                "{0} files were written to {1}; on a machine with CANN, build them with\n  \
+                 cmake -S {1} -B {1}/build && cmake --build {1}/build",
+                kernels.files().count() + 1,
+                dir.display()
+            ),
+            None => "No file was written; pass --out DIR to write the kernels.".into(),
+        });
+        page
+    })?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Writes one file below `dir`, creates the folders of its path, and returns the whole path.
 pub fn write(dir: &Path, path: &str, bytes: &[u8]) -> Result<PathBuf> {
     let to = dir.join(path);
-    to.parent()
-        .map_or(Ok(()), fs::create_dir_all)
-        .and_then(|()| fs::write(&to, bytes))
-        .with_context(|| format!("writing {}", to.display()))?;
+    to.parent().map_or(Ok(()), output_file::folder)?;
+    output_file::write(&to, bytes)?;
     Ok(to)
-}
-
-/// Prints the chip, the geometry, the bytes of a table, and for each file its lines, its bytes of
-/// unified buffer and the number of blocks that it may be launched with.
-pub fn print(p: &Params, soc: Soc, kernels: &Kernels) {
-    println!("chip      {}: {} vector cores of dav-c220", soc.name, soc.cores);
-    println!("geometry  {p}");
-    println!("table     {} of device memory per state", output::bytes(4 * table_words(p)));
-    let mut table = output::table([
-        "file",
-        "lines",
-        "unified buffer",
-        "share of its 184 KiB",
-        "blocks per launch",
-    ]);
-    for (name, text) in &kernels.headers {
-        let lines = text.lines().count().to_string();
-        table.add_row([(*name).into(), lines, "-".into(), "-".into(), "-".into()]);
-    }
-    for kernel in &kernels.kernels {
-        let share = 100.0 * f64::from(kernel.ub_bytes) / f64::from(UB_BYTES);
-        // All blocks of a kernel that calls SyncAll must run at the same time.
-        let blocks = if kernel.text.contains("SyncAll<true>()") {
-            format!("at most {}", soc.cores)
-        } else {
-            "any".into()
-        };
-        table.add_row([
-            format!("{}.cpp", kernel.name),
-            kernel.text.lines().count().to_string(),
-            format!("{} B", kernel.ub_bytes),
-            format!("{share:.0} %"),
-            blocks,
-        ]);
-    }
-    println!("{table}");
 }

@@ -1,11 +1,12 @@
 //! `avsg estimate` models how long the kernels would take on an Ascend 910B; nothing is measured.
 
-mod constants;
+pub(super) mod constants;
 mod count;
 mod ours;
 mod paper;
 mod phase;
-mod points;
+pub(super) mod points;
+mod ranges;
 mod report;
 mod show;
 mod stage_two;
@@ -25,13 +26,14 @@ use constants::Constants;
 
 /// Options of `avsg estimate`.
 #[derive(clap::Args, Debug)]
+#[command(mut_arg("spread", super::geometry::spread_on_device))]
 #[command(
     after_help = "The model replays the recorded kernel on each step of the trace, counts its work, and multiplies\n\
-                  the work by constants. Some of the constants were measured by others and some are assumed;\n\
-                  --constants lists them. No figure of the output is measured. Examples:\n  \
+                  the work by constants. Some of the constants are documented, some were measured by others and\n\
+                  some are assumed; --constants lists them. No figure of the output is measured. Examples:\n  \
                   avsg estimate\n  \
                   avsg estimate tests/data/nomicon-4k-k256.npz --slots 1024\n  \
-                  avsg estimate --hit-rate 97 --soc ascend910b1 --set gather=0.5"
+                  avsg estimate --hit-rate 97 --soc ascend910b1 --set syncall=2"
 )]
 pub struct Options {
     /// Recorded trace, .npy or .npz; every token is taken as a step of its own [default: the paper's
@@ -85,6 +87,9 @@ pub struct Options {
     json: Option<PathBuf>,
 }
 
+/// The largest number of steps of a trace that is replayed.
+const MAX_STEPS: usize = 100_000;
+
 /// Computes the estimate and prints it.
 pub fn run(options: &Options) -> Result<ExitCode> {
     let constants = options.set.iter().try_fold(Constants::default(), |c, set| c.with(set))?;
@@ -108,7 +113,11 @@ pub fn run(options: &Options) -> Result<ExitCode> {
 
 /// Loads or generates the trace, with one token per step.
 fn load(options: &Options) -> Result<Trace> {
-    let steps = options.warm + options.steps;
+    let steps = options.warm.saturating_add(options.steps);
+    if steps > MAX_STEPS {
+        let limit = format!("at most {MAX_STEPS} steps are held in memory");
+        return Err(Error::invalid("--warm plus --steps", steps, limit, "pass fewer").into());
+    }
     let trace = match (&options.trace, options.hit_rate) {
         (Some(path), _) => Trace::read(path)?.as_mtp0().truncated(steps)?.shuffled(1),
         (None, None) => return paper::workload(options.k.unwrap_or(2048), steps),

@@ -14,6 +14,7 @@ use avsg::pool::{HostPool, PoolConfig};
 use avsg::rows::RowFormat;
 use avsg::{Error, geometry};
 use clap::{Args, ValueEnum};
+use serde::Serialize;
 
 /// The kind of hash table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -64,8 +65,7 @@ pub struct TableOptions {
     /// Kind of hash table
     #[arg(long, value_enum, default_value = "wide")]
     pub table: TableKind,
-    /// Links per slot: 1, 2 or 4; the paper's table has 1 [default: wide 4 (2 in emit, opp and
-    /// estimate), paper 1]
+    /// Links per slot: 1, 2 or 4; the paper's table has 1 [default: wide 4, paper 1]
     #[arg(long, value_name = "N")]
     pub spread: Option<u32>,
     /// R, the links examined after the first; 0 to 15 [default: 3, or 7 with spread 2]
@@ -81,6 +81,11 @@ pub struct TableOptions {
     /// [default: 2654435761,2246822519]
     #[arg(long, value_name = "A1,A2")]
     pub primes: Option<String>,
+}
+
+/// Changes the help of `--spread` for commands whose default fits the unified buffer of a device.
+pub fn spread_on_device(spread: clap::Arg) -> clap::Arg {
+    spread.help("Links per slot: 1, 2 or 4; the paper's table has 1 [default: wide 2, paper 1]")
 }
 
 impl TableOptions {
@@ -104,6 +109,31 @@ impl TableOptions {
         }
         geometry::check(&p)?;
         Ok(p)
+    }
+}
+
+/// The decay factor of [`Lifetime::frequency`].
+pub const DEFAULT_LAMBDA: f64 = 0.87;
+
+/// A lifetime rule as it is written in options and results.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Rule {
+    /// `constant:L` or `frequency:LAMBDA`.
+    pub lifetime: String,
+    /// The decay of a use per step, for the rule `frequency`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lambda: Option<f64>,
+}
+
+impl TableOptions {
+    /// Returns the lifetime rule of `p`, which these options made.
+    pub fn rule(&self, p: &Params) -> Rule {
+        if let Lifetime::Constant(l) = p.lifetime {
+            return Rule { lifetime: format!("constant:{l}"), lambda: None };
+        }
+        let given = self.lifetime.as_ref().and_then(|rule| rule.split_once(':'));
+        let lambda = given.and_then(|(_, l)| l.parse().ok()).unwrap_or(DEFAULT_LAMBDA);
+        Rule { lifetime: format!("frequency:{lambda}"), lambda: Some(lambda) }
     }
 }
 
@@ -189,16 +219,36 @@ impl DeviceOptions {
         config
     }
 
+    /// Opens the device; `None` for the CPU.
+    pub fn context(&self) -> Result<Option<Arc<Context>>> {
+        Ok(match self.device {
+            Device::Cpu => None,
+            Device::AscendSim => Some(simulated::context()?),
+            Device::Ascend => Some(Context::for_device(Arc::new(Acl::open(&Source::System)?), 0)?),
+        })
+    }
+
     /// Creates the engine on the chosen device, with a host pool of its own.
     pub fn engine(&self, config: Config, pool: &PoolConfig) -> Result<Engine> {
-        let context = match self.device {
-            Device::Cpu => return Ok(Engine::new(config, HostPool::new(pool)?)?),
-            Device::AscendSim => simulated::context()?,
-            Device::Ascend => Context::for_device(Arc::new(Acl::open(&Source::System)?), 0)?,
+        let Some(context) = self.context()? else {
+            return Ok(Engine::new(config, HostPool::new(pool)?)?);
         };
         let pool = RegisteredPool::create(&context, pool)?;
         let options =
             AscendOptions { kernels: self.kernels.clone(), ..AscendOptions::new(context) };
         Ok(Engine::on_ascend(config, pool, &options)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_rule_has_the_default_decay() {
+        assert_eq!(
+            lifetime(&format!("frequency:{DEFAULT_LAMBDA}")).unwrap(),
+            Lifetime::frequency()
+        );
     }
 }

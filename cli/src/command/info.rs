@@ -1,6 +1,7 @@
 //! `avsg info` computes the memory that a deployment needs, without allocating it.
 
-use std::path::PathBuf;
+mod device;
+
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -16,8 +17,9 @@ use avsg::{cpus::allowed_cpus, memory};
 use clap::Args;
 use serde::Serialize;
 
-use super::geometry::{DeviceOptions, RowOptions, TableOptions};
-use super::output;
+use super::geometry::{DeviceOptions, RowOptions, Rule, TableOptions};
+use super::output::{self, Cell, OutputOptions, Page};
+use device::Ascend;
 
 /// Options of `avsg info`.
 #[derive(Args, Debug)]
@@ -60,14 +62,16 @@ pub struct Options {
     page: u32,
     #[command(flatten)]
     device: DeviceOptions,
-    /// Write the results as JSON to this file; - is standard output
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    output: OutputOptions,
 }
 
 #[derive(Serialize)]
 struct Report {
     cpu: Cpu,
+    /// The Ascend device, unless the CPU is the device.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    device: Option<Ascend>,
     memory: Memory,
     geometry: Geometry,
     bytes: Bytes,
@@ -95,6 +99,8 @@ struct Geometry {
     table: String,
     spread: u32,
     retries: u32,
+    #[serde(flatten)]
+    rule: Rule,
     layers: usize,
     indexers: usize,
     requests: usize,
@@ -108,14 +114,17 @@ struct Bytes {
     table: usize,
     tables_per_request: usize,
     tables: usize,
-    /// Bytes of the working columns of all cores.
-    working_columns: usize,
+    /// Bytes of the working columns of all cores of the CPU device.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    working_columns: Option<usize>,
     slots_per_request_and_layer: usize,
     slots_per_request: usize,
     slots: usize,
     host_pool_per_request: usize,
     host_pool: usize,
-    fits_here: bool,
+    /// Whether the memory of this machine, and of its Ascend device if that is the device, suffices;
+    /// null if there is no such device.
+    fits_here: Option<bool>,
 }
 
 /// Returns the bytes of a table: header, ids, lifetimes with one register of slack, links.
@@ -165,29 +174,37 @@ fn measure(options: &Options) -> Result<Report> {
     };
     let pool = PoolConfig::new(layers, context, format.clone());
     let host_pool_per_request = HostPool::plan_bytes(&pool)?;
-    let machine = Machine::find(config.machine, &params)?;
+    let machine = Machine::find(config.machine)?;
+    let device = Ascend::examine(&options.device, &params)?;
     let available_bytes = memory::available()?;
     let row = format.bytes();
     let bytes = Bytes {
         table,
         tables_per_request: product("tables", &[table, indexers])?,
         tables: product("tables", &[own, indexers])?,
-        working_columns: words.saturating_sub(own),
+        working_columns: device.is_none().then(|| words.saturating_sub(own)),
         slots_per_request_and_layer: product("slots", &[slots, row])?,
         slots_per_request: product("slots", &[slots, row, layers])?,
         slots: DeviceBuffer::bytes_needed(&buffer(requests))?,
         host_pool_per_request,
         host_pool: product("host pool", &[host_pool_per_request, requests])?,
-        fits_here: false,
+        fits_here: None,
     };
-    let total = bytes.tables.saturating_add(bytes.working_columns).saturating_add(bytes.slots);
-    let fits_here = total.saturating_add(bytes.host_pool) <= available_bytes;
+    let on_device = [bytes.tables, bytes.slots, bytes.working_columns.unwrap_or(0)];
+    let on_device = on_device.into_iter().fold(0, usize::saturating_add);
+    let fits_here = match &device {
+        None => Some(on_device.saturating_add(bytes.host_pool) <= available_bytes),
+        Some(device) => {
+            device.fits(on_device).map(|fits| fits && bytes.host_pool <= available_bytes)
+        }
+    };
     Ok(Report {
         cpu: Cpu {
             machines: Machine::all().iter().map(ToString::to_string).collect(),
             chosen: machine.to_string(),
             cores: allowed_cpus().len().max(1),
         },
+        device,
         memory: Memory { available_bytes, pages_of_trial_pool: pages(format)?.to_string() },
         geometry: Geometry {
             k: options.k,
@@ -196,6 +213,7 @@ fn measure(options: &Options) -> Result<Report> {
             table: format!("{:?}", options.table.table).to_lowercase(),
             spread: params.spread,
             retries: params.retries,
+            rule: options.table.rule(&params),
             layers,
             indexers,
             requests,
@@ -208,56 +226,73 @@ fn measure(options: &Options) -> Result<Report> {
 
 /// Computes the sizes and prints them.
 pub fn run(options: &Options) -> Result<ExitCode> {
+    options.output.check([], [])?;
     let report = measure(options)?;
-    let json = options.json.as_deref();
-    if !output::is_stdout(json) {
-        print(&report);
-    }
-    if let Some(to) = json {
-        output::json(to, &report)?;
-    }
+    options.output.write(&report, || page(&report))?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn print(report: &Report) {
-    let Report { cpu, memory, geometry: g, bytes: b } = report;
+fn page(report: &Report) -> Page {
+    let mut page = Page::default();
+    let Report { cpu, device, memory, geometry: g, bytes: b } = report;
     let size = output::bytes;
-    println!("CPU       {}; {} chosen, {} cores", cpu.machines.join(", "), cpu.chosen, cpu.cores);
-    println!("memory    {} available", size(memory.available_bytes));
-    println!(
+    page.text(format!(
+        "CPU       {}; {} chosen, {} cores",
+        cpu.machines.join(", "),
+        cpu.chosen,
+        cpu.cores
+    ));
+    device.iter().for_each(|device| page.text(format!("device    {}", device.line())));
+    page.text(format!("memory    {} available", size(memory.available_bytes)));
+    page.text(format!(
         "pages     {} (granted to a trial pool of 4 MiB; a large pool may get smaller pages)",
         memory.pages_of_trial_pool
-    );
-    println!(
-        "geometry  {} table, K = {}, N_q = {}, S = {}, spread {}, R = {}, rows of {} bytes, {} ({}), {}, {} tokens of context",
+    ));
+    page.text(format!(
+        "geometry  {} table, K = {}, N_q = {}, S = {}, spread {}, R = {}, {}, rows of {} bytes, {} ({}), {}, {} tokens of context",
         g.table,
         g.k,
         g.tokens,
         g.slots,
         g.spread,
         g.retries,
+        g.rule.lifetime,
         g.row_bytes,
         output::count(g.layers, "layer"),
         output::count(g.indexers, "indexer"),
         output::count(g.requests, "request"),
         g.context
-    );
+    ));
     let mut table = output::table(["memory", "per request", "all requests", "computed as"]);
     let formula = format!(
         "{} indexers x {} B; a table: header 64 + ids 4*S + lifetimes S + 64 + links 4*S*{}",
         g.indexers, b.table, g.spread
     );
-    table.add_row(["tables".into(), size(b.tables_per_request), size(b.tables), formula]);
+    let size = |bytes: usize| Cell::shown(bytes as f64, size(bytes));
+    table.add_row(["tables".into(), size(b.tables_per_request), size(b.tables), formula.into()]);
     let (slots, layers) = (g.slots, g.layers);
     let product = format!("{layers} layers x {slots} slots x {} B", g.row_bytes);
-    table.add_row(["slots".into(), size(b.slots_per_request), size(b.slots), product]);
+    table.add_row(["slots".into(), size(b.slots_per_request), size(b.slots), product.into()]);
     let product = format!("{layers} layers x {} rows x {} B, whole pages", g.context, g.row_bytes);
-    table.add_row(["host pool".into(), size(b.host_pool_per_request), size(b.host_pool), product]);
-    let cores = format!("{} cores", cpu.cores);
-    table.add_row(["working columns".into(), "-".into(), size(b.working_columns), cores]);
-    println!("{table}");
-    let verdict = if b.fits_here { "fits" } else { "does not fit" };
-    println!(
-        "Nothing of this was allocated. In total it {verdict} into this machine's available memory."
-    );
+    table.add_row([
+        "host pool".into(),
+        size(b.host_pool_per_request),
+        size(b.host_pool),
+        product.into(),
+    ]);
+    if let Some(bytes) = b.working_columns {
+        let cores = output::count(cpu.cores, "core");
+        table.add_row(["working columns".into(), Cell::none(), size(bytes), cores.into()]);
+    }
+    page.table(table);
+    let memory = match device {
+        None => "this machine's available memory",
+        Some(_) => "the free memory of the device and, with the host pool, that of this machine",
+    };
+    page.text(match b.fits_here {
+        Some(true) => format!("Nothing of this was allocated. In total it fits into {memory}."),
+        Some(false) => format!("Nothing of this was allocated. It does not fit into {memory}."),
+        None => "Nothing of this was allocated, and no device was found to compare it with.".into(),
+    });
+    page
 }

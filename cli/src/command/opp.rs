@@ -8,10 +8,13 @@ use avsg_linker::ascendc::kernels::Abi;
 use avsg_linker::opp::project;
 use clap::Args;
 
+use super::emit::report::Report;
 use super::emit::{self, KernelOptions};
+use super::output::OutputOptions;
 
 /// Options of `avsg opp`.
 #[derive(Args, Debug)]
+#[command(mut_arg("spread", super::geometry::spread_on_device))]
 #[command(after_help = "Example:\n  avsg opp --soc ascend910b3 --slots 8192 --out avsg_opp\n\n\
                         Run avsg_opp/build.sh on a machine with CANN to build the operator package.")]
 pub struct Options {
@@ -20,10 +23,13 @@ pub struct Options {
     /// Write the files into this directory, which is created if it does not exist
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
+    #[command(flatten)]
+    output: OutputOptions,
 }
 
 /// Writes the project and prints the plan of its kernels.
 pub fn run(options: &Options) -> Result<ExitCode> {
+    options.output.check([], [])?;
     let (soc, p) = (options.kernels.soc()?, options.kernels.params()?);
     let (kernels, _) = options.kernels.kernels(Abi::Operator)?;
     let files = project(&p, soc.unit, &kernels);
@@ -33,12 +39,16 @@ pub fn run(options: &Options) -> Result<ExitCode> {
             make_executable(&to)?;
         }
     }
-    emit::print(&p, soc, &kernels);
-    println!(
-        "{} files were written to {}; its README.md says how to build and install the package",
-        files.len(),
-        options.out.display()
-    );
+    let report = Report::new(&p, soc, &kernels);
+    options.output.write(&report, || {
+        let mut page = report.page();
+        page.text(format!(
+            "{} files were written to {}; its README.md says how to build and install the package",
+            files.len(),
+            options.out.display()
+        ));
+        page
+    })?;
     Ok(ExitCode::SUCCESS)
 }
 

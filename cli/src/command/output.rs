@@ -1,37 +1,116 @@
-//! Output that several subcommands share: JSON files, tables, progress bars, sizes.
+//! Output that the subcommands share: its forms and files, tables, progress bars, sizes.
 
-use std::fs;
+mod page;
+mod table;
+
+pub use page::{Format, Page};
+pub use table::{Cell, Table};
+
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use comfy_table::{Table, presets::UTF8_BORDERS_ONLY};
+use avsg::Error;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
-/// Where a measuring command writes its results besides the terminal.
+use crate::{output_file, terminal};
+
+/// The form of a command's results, and the file that holds them besides the terminal.
 #[derive(clap::Args, Clone, Debug, Default)]
-pub struct Sinks {
-    /// Write the results as JSON to this file; - is standard output
+pub struct OutputOptions {
+    /// Form of the results on standard output
+    #[arg(long, value_enum, value_name = "FORM", default_value = "table")]
+    pub format: Format,
+    /// Write the results as JSON to this file; - is standard output, in place of the tables
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
-    /// Write charts of the results as SVG files into this directory
+}
+
+impl OutputOptions {
+    /// Checks, before a run, that the results and `others` can be written, and that none of them would
+    /// replace one of `inputs` or each other.
+    pub fn check<'a>(
+        &'a self,
+        inputs: impl IntoIterator<Item = &'a Path>,
+        others: impl IntoIterator<Item = &'a Path>,
+    ) -> Result<()> {
+        if self.to_stdout() && matches!(self.format, Format::Csv | Format::Markdown) {
+            let limit = "standard output takes one form, and --format names another";
+            let remedy = "name a file, or leave out --format";
+            return Err(Error::invalid("--json", "-", limit, remedy).into());
+        }
+        let json = self.json.as_deref().filter(|_| !self.to_stdout());
+        Ok(output_file::check(json.into_iter().chain(others), inputs)?)
+    }
+
+    /// Writes the results: `page` or JSON to standard output, and JSON to the file if one is named.
+    pub fn write(&self, report: &impl Serialize, page: impl FnOnce() -> Page) -> Result<()> {
+        let shown = match self.format {
+            _ if self.to_stdout() => json_text(report)?,
+            Format::Json => json_text(report)?,
+            Format::Table => page().framed(terminal::width()),
+            Format::Markdown => page().markdown(),
+            Format::Csv => page().csv()?,
+        };
+        // The file comes first, because it must be written even if nobody reads standard output.
+        if let Some(path) = self.json.as_deref().filter(|_| !self.to_stdout()) {
+            output_file::write(path, json_text(report)?.as_bytes())?;
+        }
+        Ok(terminal::write(shown.as_bytes())?)
+    }
+
+    fn to_stdout(&self) -> bool {
+        is_stdout(self.json.as_deref())
+    }
+}
+
+/// Where a measuring command writes its results.
+#[derive(clap::Args, Clone, Debug, Default)]
+pub struct Sinks {
+    #[command(flatten)]
+    pub output: OutputOptions,
+    /// Write charts of the results as SVG files into this directory, which is created if it does not
+    /// exist
     #[arg(long, value_name = "DIR")]
     pub plot: Option<PathBuf>,
 }
 
+impl Sinks {
+    /// Checks, before a run, that the results can be written, and creates the directory of the charts.
+    pub fn check<'a>(&'a self, inputs: impl IntoIterator<Item = &'a Path>) -> Result<()> {
+        self.output.check(inputs, [])?;
+        Ok(self.plot.as_deref().map_or(Ok(()), output_file::folder)?)
+    }
+
+    /// Writes the results, and the charts if a directory is named.
+    pub fn write<R: Serialize>(
+        &self,
+        report: &R,
+        page: impl FnOnce(&R) -> Page,
+        charts: impl FnOnce(&Path, &R) -> Result<()>,
+    ) -> Result<()> {
+        if let Some(folder) = &self.plot {
+            charts(folder, report)?;
+        }
+        self.output.write(report, || page(report))
+    }
+}
+
+fn json_text(value: &impl Serialize) -> Result<String> {
+    Ok(serde_json::to_string_pretty(value).context("writing JSON")? + "\n")
+}
+
 /// Writes `value` as JSON to the file `to`, or to standard output if `to` is `-`.
 pub fn json(to: &Path, value: &impl Serialize) -> Result<()> {
-    let mut text = serde_json::to_string_pretty(value).context("writing JSON")?;
-    text.push('\n');
-    if to.as_os_str() == "-" {
-        print!("{text}");
-        return Ok(());
+    text(to, &json_text(value)?)
+}
+
+/// Writes `text` to the file `to`, or to standard output if `to` is `-`.
+pub fn text(to: &Path, text: &str) -> Result<()> {
+    if is_stdout(Some(to)) {
+        return Ok(terminal::write(text.as_bytes())?);
     }
-    // The rename makes the file appear with its whole content.
-    let part = to.with_extension("part");
-    fs::write(&part, text)
-        .and_then(|()| fs::rename(&part, to))
-        .with_context(|| format!("writing {}", to.display()))
+    Ok(output_file::write(to, text.as_bytes())?)
 }
 
 /// Returns whether JSON goes to standard output, which then must contain nothing else.
@@ -41,9 +120,7 @@ pub fn is_stdout(to: Option<&Path>) -> bool {
 
 /// Returns an empty table with these column headings.
 pub fn table<const N: usize>(columns: [&str; N]) -> Table {
-    let mut table = Table::new();
-    table.load_style(UTF8_BORDERS_ONLY).set_header(columns);
-    table
+    Table::new(columns)
 }
 
 /// Returns a progress bar on standard error, which is drawn only if that is a terminal.
@@ -69,4 +146,11 @@ pub fn bytes(n: usize) -> String {
         unit += 1;
     }
     if unit == 0 { format!("{n} B") } else { format!("{value:.2} {}", units[unit]) }
+}
+
+/// Formats a difference with its sign; one that rounds to zero has the sign `+`.
+pub fn signed(value: f64, decimals: usize) -> String {
+    let text = format!("{value:+.decimals$}");
+    let is_zero = text.bytes().all(|byte| !byte.is_ascii_digit() || byte == b'0');
+    if is_zero { text.replace('-', "+") } else { text }
 }

@@ -1,6 +1,7 @@
 //! `avsg replay` runs a recorded trace through the operator and checks every byte of every returned row.
 
 mod report;
+mod sparse;
 mod world;
 
 use std::path::PathBuf;
@@ -11,14 +12,16 @@ use crate::results::{Results, StepResults};
 use crate::trace::Trace;
 use anyhow::{Context, Result};
 use avsg::buffer::BufferConfig;
-use avsg::device::params::ID_LIMIT;
+use avsg::device::params::{ID_LIMIT, MAX_SLOTS};
 use avsg::engine::{Engine, Fresh};
 use avsg::pool::{HostPool, PoolConfig};
 use avsg::{Error, memory};
 
-use super::geometry::{DeviceOptions, RowOptions, TableOptions};
-use super::output;
-use report::Report;
+use super::busy::Watch;
+use super::geometry::{Device, DeviceOptions, RowOptions, TableOptions};
+use super::output::{self, OutputOptions};
+use super::trace_options::TraceOptions;
+use report::{Memory, Report};
 use world::World;
 
 /// Options of `avsg replay`.
@@ -29,13 +32,10 @@ use world::World;
                   avsg replay tests/data/nomicon-4k-k256.npz --slots 1024"
 )]
 pub struct Options {
-    /// Recorded trace: an .npy with int32 ids [steps, N_q, K] or [steps, K], or an .npz with `ids` and
-    /// optionally `stable`, int32 [steps], the tokens whose KV was final before the step (-1 for
-    /// unknown); negative ids are padding
-    #[arg(value_name = "TRACE")]
-    trace: PathBuf,
+    #[command(flatten)]
+    trace: TraceOptions,
     /// S, the slots per request and layer; a power of two from 64 to 32768, at least N_q * K [default:
-    /// the smallest such S that is at least 4 * K]
+    /// the smallest such S that is at least 4 * K, but at most 32768]
     #[arg(long, value_name = "S")]
     slots: Option<u32>,
     #[command(flatten)]
@@ -51,36 +51,25 @@ pub struct Options {
     /// B, the requests of a batch, 1 to 4096; all of them replay the trace
     #[arg(long, value_name = "B", default_value_t = 1)]
     requests: usize,
-    /// Steps to replay, at least 1 [default: all steps of the trace]
-    #[arg(long, value_name = "N")]
-    steps: Option<usize>,
     /// Launches per step: 2 is one for the plan and one for the transfer, 1 is both in one launch
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=2))]
     launches: u8,
-    /// Take every token as a step of its own (no speculation)
-    #[arg(long)]
-    mtp0: bool,
     /// Write the slots, hits, miss lists, cuts and row tags of request 0 to this file
     #[arg(long, value_name = "FILE.npz")]
     results: Option<PathBuf>,
-    /// Write the results as JSON to this file; - is standard output
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    output: OutputOptions,
 }
 
 /// Replays the trace and prints the report.
 pub fn run(options: &Options) -> Result<ExitCode> {
-    let name = || options.trace.display().to_string();
-    let mut trace = Trace::read(&options.trace).with_context(name)?;
-    if options.mtp0 {
-        trace = trace.as_mtp0();
-    }
-    if let Some(steps) = options.steps {
-        trace = trace.truncated(steps)?;
-    }
+    options.output.check([options.trace.path()], options.results.as_deref())?;
+    let name = || options.trace.name();
+    let trace = options.trace.read()?;
     let rows = pool_rows(&trace).with_context(name)?;
-    let least = (4 * trace.k).max(trace.tokens * trace.k).max(64).next_power_of_two();
-    let slots = options.slots.unwrap_or(u32::try_from(least).unwrap_or(u32::MAX));
+    let wanted = (4 * trace.k).clamp(64, MAX_SLOTS as usize).max(trace.tokens * trace.k);
+    let wanted = u32::try_from(wanted.next_power_of_two()).unwrap_or(u32::MAX);
+    let slots = options.slots.unwrap_or(wanted);
     let page = options.page as usize;
     let params = options.table.params(trace.k, trace.tokens, slots, options.page)?;
     if page > slots as usize {
@@ -102,26 +91,44 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         pool.chunk_bytes.max(format.as_slice().iter().map(|s| s.stride).max().unwrap_or(0));
     let buffer =
         BufferConfig { states: options.requests, layers: 1, slots: slots as usize, format };
-    let (kv, tables) = Engine::bytes_needed(&config, &buffer)?;
-    let host = HostPool::plan_bytes(&pool)?;
-    if !output::is_stdout(options.json.as_deref()) {
-        println!(
-            "memory     slots {}, tables and working columns {}, host pool {}; available {}",
-            output::bytes(kv),
-            output::bytes(tables),
-            output::bytes(host),
-            output::bytes(memory::available()?)
-        );
-    }
-    let engine = options.device.engine(config, &pool)?;
-    let report = replay(options, &trace, engine)?;
-    if let Some(path) = &options.json {
-        output::json(path, &report)?;
-    }
-    if !output::is_stdout(options.json.as_deref()) {
-        report.print(&name());
-    }
+    let (slots_bytes, tables_bytes) = Engine::bytes_needed(&config, &buffer)?;
+    let host_pool_bytes = HostPool::plan_bytes(&pool)?;
+    let used = used_rows(&trace, rows);
+    let host_rows_used = used.iter().filter(|&&used| used).count();
+    // A device registers its pool, which provides memory for all of it.
+    let sparse = options.device.device == Device::Cpu
+        && sparse::is_worthwhile(host_pool_bytes, host_rows_used, rows);
+    let available_bytes = memory::available()?;
+    let memory =
+        Memory { slots_bytes, tables_bytes, host_pool_bytes, host_rows_used, available_bytes };
+    let engine = if sparse {
+        Engine::new(config, sparse::pool(&pool)?)?
+    } else {
+        options.device.engine(config, &pool)?
+    };
+    let report = replay(options, &trace, engine, Inputs { memory, sparse, used })?;
+    report.warn_if_disturbed();
+    options.output.write(&report, || report.page(&name()))?;
     Ok(if report.wrong_rows == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// What a replay is told besides its options, its trace and its engine.
+struct Inputs {
+    memory: Memory,
+    /// Whether the host pool is sparse.
+    sparse: bool,
+    /// Whether the trace selects or appends each row of the pool.
+    used: Vec<bool>,
+}
+
+/// Returns for each of `rows` rows whether the trace selects or appends it.
+fn used_rows(trace: &Trace, rows: usize) -> Vec<bool> {
+    let mut used = vec![false; rows];
+    let selected = trace.ids.iter().copied().filter(|&id| id >= 0);
+    let stable = trace.stable.iter().flatten().copied().filter(|&stable| stable >= 0);
+    let appended = stable.flat_map(|stable| stable..stable + trace.tokens as i32);
+    selected.chain(appended).for_each(|id| used[id as usize] = true);
+    used
 }
 
 /// Returns the number of rows that the host pool needs: one per id, and one per token that is appended.
@@ -153,15 +160,17 @@ fn pool_rows(trace: &Trace) -> Result<usize> {
     Ok(rows as usize)
 }
 
-fn replay(options: &Options, trace: &Trace, mut engine: Engine) -> Result<Report> {
+fn replay(options: &Options, trace: &Trace, mut engine: Engine, inputs: Inputs) -> Result<Report> {
     let (b, tokens, k) = (options.requests, trace.tokens, trace.k);
-    let mut world = World::new(trace, &engine, b)?;
+    let mut world = World::new(trace, &engine, b, &inputs.used)?;
+    let rule = options.table.rule(&engine.config().params);
     let mut plan = engine.new_plan(b * tokens, b)?;
-    let mut report = Report::new(trace, &engine);
+    let mut report = Report::new(trace, &engine, rule, inputs.sparse, inputs.memory);
     let mut results =
         options.results.as_ref().map(|_| Results::new(tokens, k, engine.config().cores));
     let bar = output::progress(trace.steps, "replay");
     let (mut hit, mut tag) = (vec![0u8; tokens * k], vec![0u64; tokens * k]);
+    let watch = Watch::start();
     for step in 0..trace.steps {
         world.begin_step(trace, step);
         let segments = world.fresh();
@@ -205,6 +214,6 @@ fn replay(options: &Options, trace: &Trace, mut engine: Engine) -> Result<Report
     if let (Some(results), Some(path)) = (results, &options.results) {
         results.write(path)?;
     }
-    report.finish();
+    report.finish(&watch);
     Ok(report)
 }

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use crate::synth::{CONTEXT, Synth};
 use anyhow::Result;
 
-use super::output;
+use super::output::{self, OutputOptions, Page};
 
 /// Options of `avsg synth`.
 #[derive(clap::Args, Debug)]
@@ -37,28 +37,32 @@ pub struct Options {
     /// Write the trace to this file
     #[arg(long, value_name = "FILE.npz")]
     out: PathBuf,
-    /// Write the parameters of the trace as JSON to this file; - is standard output
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    output: OutputOptions,
 }
 
 /// Generates the trace and writes it.
 pub fn run(options: &Options) -> Result<ExitCode> {
     let &Options { gamma, mu, k, steps, seed, context, .. } = options;
-    let trace = Synth { gamma, mu, k, steps, seed, context }.trace()?;
+    let synth = Synth { gamma, mu, k, steps, seed, context };
+    synth.check()?;
+    options.output.check([], [options.out.as_path()])?;
+    let trace = synth.trace()?;
     trace.write(&options.out)?;
-    let json = options.json.as_deref();
-    if !output::is_stdout(json) {
-        let file = options.out.display();
-        let steps = output::count(steps, "step");
-        println!("{file}: {steps} of {k} ids below {context}, gamma {gamma}, mu {mu}");
-    }
-    if let Some(to) = json {
-        let parameters = serde_json::json!({
-            "file": options.out, "steps": steps, "tokens": 1, "k": k, "context": context,
-            "gamma": gamma, "mu": mu, "seed": seed,
-        });
-        output::json(to, &parameters)?;
-    }
+    let parameters = serde_json::json!({
+        "file": options.out, "steps": steps, "tokens": 1, "k": k, "context": context,
+        "gamma": gamma, "mu": mu, "seed": seed,
+    });
+    options.output.write(&parameters, || {
+        let (file, steps) = (options.out.display(), output::count(steps, "step"));
+        let mut table = output::table(["parameter", "value"]);
+        for (name, value) in parameters.as_object().into_iter().flatten() {
+            table.add_row([name.clone(), value.as_str().map_or(value.to_string(), str::to_owned)]);
+        }
+        let mut page = Page::default();
+        let line = format!("{file}: {steps} of {k} ids below {context}, gamma {gamma}, mu {mu}");
+        page.facts(line, table);
+        page
+    })?;
     Ok(ExitCode::SUCCESS)
 }

@@ -11,9 +11,9 @@ pub enum Phase {
     Invalidate,
     /// Subtracts one from all lifetimes.
     Decay,
-    /// Examines the first link of each id.
+    /// Examines the links of each id, or the first one.
     Probe,
-    /// Examines the other links of the ids that are not found yet.
+    /// Lists the ids that are not found, or examines their other links.
     ProbePending,
     /// Finds the host row of each miss.
     Locate,
@@ -32,7 +32,7 @@ impl fmt::Display for Phase {
             Self::Invalidate => "Invalidate",
             Self::Decay => "Decay",
             Self::Probe => "Probe",
-            Self::ProbePending => "Probe, later rounds",
+            Self::ProbePending => "Probe, pending ids",
             Self::Locate => "Locate",
             Self::Refresh => "Refresh",
             Self::CollectDead => "CollectDead",

@@ -50,8 +50,11 @@ pub fn find_free<M: Machine>(
 /// Returns the position of link r of a probe sequence.
 #[inline(always)]
 pub fn position<M: Machine>(m: M, position_bits: u32, sequence: M::V, r: M::Scalar) -> M::V {
-    let stride = m.shr(sequence, position_bits);
-    m.low_bits(m.low_bits(sequence, position_bits) + m.mul_scalar(stride, r), position_bits)
+    // Values of one name may take one register: a sweep with few registers has more lanes.
+    let named = |v| m.name_vector("position", v);
+    let step = named(m.mul_scalar(named(m.shr(sequence, position_bits)), r));
+    let first = m.name_vector("firstLink", m.low_bits(sequence, position_bits));
+    named(m.low_bits(named(first + step), position_bits))
 }
 
 /// Writes, for each of the first `n` probe sequences, the word that `examine` returns for its first

@@ -1,11 +1,17 @@
-//! The schedule of vector cores: all links of an id are examined at once, several cores may share a
-//! token, and the refresh of hits is deferred. It serves the `wide` table.
+//! The schedule of vector cores: Probe examines one link of all ids per pass, several cores may
+//! share a token, and the refresh of hits is deferred. It serves the `wide` table.
+//!
+//! **Probe.** A pass examines one link of every id, also of those that are found already: on these
+//! machines additional lanes cost little, and a list of the ids that are still sought would need a
+//! scattered write, which is a scalar one, for each id that it finds. The passes begin with the last
+//! link of the probe sequences, so the first link that hits is what remains.
 //!
 //! **Sharing.** Probe only reads the table, and its lanes are independent. So where requests are
-//! few, each core of a request probes a share of its first token and writes the slots that it finds
-//! to the place of the token's slots in global memory. The core that owns the request waits for the
-//! others, reads the whole row, and continues with the ids that were not found; the other cores are
-//! finished. Later tokens depend on what the first one changed, so the owner probes them alone.
+//! few, each core of a request probes a share of its first token, all links of an id at once, and
+//! writes the slots that it finds to the place of the token's slots in global memory. The core that
+//! owns the request waits for the others, reads the whole row, and continues with the ids that were
+//! not found; the other cores are finished. Later tokens depend on what the first one changed, so
+//! the owner probes them alone.
 //!
 //! **Deferral.** A scattered write is a scalar one on these machines, so the refresh of all hits
 //! would be the longest part of the work before the miss list is published. Nearly all of it can
@@ -18,16 +24,16 @@
 //! K, all hits are refreshed at once. The `paper` table cannot defer, because its additional decays
 //! act on lifetimes that were refreshed before.
 
-use super::probe::{probe, selected};
+use super::probe::slot_of;
 use super::refresh::{refresh, refresh_listed};
 use super::request::Request;
-use super::schedule::{IDS, INVALID_ID, Schedule, Work, sequences};
+use super::schedule::{INVALID_ID, Schedule, Work, sequences};
 use crate::machine::Machine;
 use crate::machine::declare::Columns;
 use crate::machine::phase::Phase;
 use crate::table::hash;
 use crate::table::params::{ID_LIMIT, Lifetime, Params, Table};
-use crate::table::state::{State, header};
+use crate::table::state::{EMPTY, State, header};
 
 /// The largest number of hits up to b that may be refreshed early while the others are deferred.
 /// Real traces have a handful.
@@ -41,8 +47,12 @@ pub struct Batched;
 pub struct Extra<'a, M: Machine> {
     /// The probe sequences of the ids in this core's share of a token.
     pub share_sequence: M::Column<'a>,
-    /// The ids in this core's share of a token, [`INVALID_ID`] for one that is not valid.
+    /// The ids in this core's share of a token, 0 for padding.
     pub share_id: M::Column<'a>,
+    /// The hashes of these ids.
+    pub hash: M::Column<'a>,
+    /// The slots that the links of a pass name.
+    pub candidate: M::Column<'a>,
 }
 
 impl Batched {
@@ -54,13 +64,15 @@ impl Batched {
 
 impl Schedule for Batched {
     type Extra<'a, M: Machine> = Extra<'a, M>;
-    const EXTRA_COLUMNS: usize = 2;
+    const EXTRA_COLUMNS: usize = 4;
 
     #[inline(always)]
     fn declare<'a, M: Machine>(p: &Params, c: &mut impl Columns<'a, M>) -> Extra<'a, M> {
         Extra {
             share_sequence: c.column("share_sequence", p.k, sequences(p)),
-            share_id: c.column("share_id", p.k, INVALID_ID..=*IDS.end()),
+            share_id: c.column("share_id", p.k, 0..=i32::MAX),
+            hash: c.column("hash", p.k, i32::MIN..=i32::MAX),
+            candidate: c.column("candidate", p.k, 0..=p.slots as i32 - 1),
         }
     }
 
@@ -73,35 +85,48 @@ impl Schedule for Batched {
         request: &mut Request<'_, M>,
         token: M::Scalar,
     ) {
-        let from = m.name_scalar("from", request.ids.at + request.ids.stride * token);
+        m.phase(Phase::Probe, "the probe sequences of the ids, or of this core's share of them");
         // Only the first token may be shared.
         let shared = m.name_scalar("shared", m.gt(request.share.shared, token));
+        let skipped = m.name_scalar("skipped", shared * request.share.at);
+        let alone = m.name_scalar("alone", m.not(shared));
+        let n = alone * request.k + shared * request.share.len;
+        let n = m.name_scalar("sought", m.min(n, request.k));
+        // The owner's share is the first one, so the owner fetches all ids.
+        let from = request.ids.at + request.ids.stride * token + skipped;
+        m.fetch(&mut work.ids, &request.ids.words, from, request.k - skipped);
+        prepare_search(m, p, work, n);
         m.when(
             shared,
             #[inline(always)]
             || {
-                m.phase(Phase::Probe, "this core's share of a token");
-                // The owner's share is the first one, so the owner fetches all ids.
-                let share_at = request.share.at;
-                m.fetch(&mut work.ids, &request.ids.words, from + share_at, request.k - share_at);
-                probe_share(m, p, state, work, request);
-                m.phase(Phase::ProbePending, "the ids that no core found");
-                m.clear(&mut work.pending);
-                m.clear(&mut work.invalid);
-                classify(m, work, request.k);
+                m.phase(Phase::Probe, "all links of an id at once");
+                let queries = [&work.extra.share_sequence, &work.extra.share_id];
+                m.find(&hash::links(p), &mut work.slot, queries, n, [&state.link, &state.id]);
             },
         );
         m.when(
-            m.not(shared),
+            alone,
             #[inline(always)]
             || {
-                m.phase(Phase::Probe, "the first links of each id");
-                m.fetch(&mut work.ids, &request.ids.words, from, request.k);
-                // Two links are examined at a time if their number is even: half the rounds, for
-                // more gathers.
-                probe(m, p, state, work, request.k, request.limit, p.retries % 2 == 1);
+                m.phase(Phase::Probe, "one link of each id per pass, from the last to the first");
+                find_by_passes(m, p, state, work, n);
             },
         );
+        mark_invalid(m, work, request.limit, n);
+        m.when(
+            shared,
+            #[inline(always)]
+            || {
+                m.phase(Phase::Probe, "exchange of the cores' shares");
+                let (at, k) = (request.slot.at, request.k);
+                m.share(&mut work.slot, &mut request.slot.words, at, request.share.at, n, k);
+            },
+        );
+        m.phase(Phase::ProbePending, "the ids that have no slot");
+        m.clear(&mut work.pending);
+        m.clear(&mut work.invalid);
+        classify(m, work, request.k);
     }
 
     #[inline(always)]
@@ -224,45 +249,112 @@ fn collect_early_hits<M: Machine>(
     );
 }
 
-/// Probes this core's share of a token, which is at the front of `work.ids`, and waits for the
-/// other cores. Then `work.slot` holds the slots of the whole token, -1 for a miss and
-/// [`INVALID_ID`] for an id that is not valid.
+/// Fills the columns of the first `n` ids of `work.ids` that a search reads. Each sweep needs so few
+/// vectors that a vector core takes a whole column at once.
 #[inline(always)]
-fn probe_share<M: Machine>(
+fn prepare_search<M: Machine>(m: M, p: &Params, work: &mut Work<'_, M, Batched>, n: M::Scalar) {
+    m.sweep(
+        n,
+        #[inline(always)]
+        |t| {
+            let id = m.load(t, &work.ids);
+            let x = m.select(m.is_negative(id), m.splat(0), id);
+            m.store(t, &mut work.extra.share_id, x);
+        },
+    );
+    // The hash of an id, and the hash of that hash.
+    m.sweep(
+        n,
+        #[inline(always)]
+        |t| {
+            let x = m.load(t, &work.extra.share_id);
+            m.store(t, &mut work.extra.hash, hash::mixed(m, p, x));
+        },
+    );
+    m.sweep(
+        n,
+        #[inline(always)]
+        |t| {
+            let mixed = m.load(t, &work.extra.hash);
+            let x = m.load(t, &work.extra.share_id);
+            m.store(t, &mut work.extra.share_sequence, hash::sequence(m, p, x, mixed));
+        },
+    );
+}
+
+/// Finds the slots of `n` ids, -1 for one that is not found. A pass that finds an id replaces what
+/// the passes before it, over later links, have found.
+#[inline(always)]
+fn find_by_passes<M: Machine>(
     m: M,
     p: &Params,
     state: &State<'_, M>,
     work: &mut Work<'_, M, Batched>,
-    request: &mut Request<'_, M>,
+    n: M::Scalar,
 ) {
-    let n = request.share.len;
     m.sweep(
         n,
         #[inline(always)]
-        |t| {
-            let (_, x, valid) = selected(m, t, &work.ids, request.limit);
-            let sequence = hash::sequence(m, p, x, hash::mixed(m, p, x));
-            m.store(t, &mut work.extra.share_sequence, sequence);
-            m.store(t, &mut work.extra.share_id, m.select(valid, x, m.splat(INVALID_ID)));
-        },
+        |t| m.store(t, &mut work.slot, m.splat(EMPTY)),
     );
-    let queries = [&work.extra.share_sequence, &work.extra.share_id];
-    m.find(&hash::links(p), &mut work.slot, queries, n, [&state.link, &state.id]);
-    m.sweep(
-        n,
+    let links = p.retries + 1;
+    m.repeat(
+        links,
+        m.scalar(links as i32),
         #[inline(always)]
-        |t| {
-            let not_valid = m.eq_to(m.load(t, &work.extra.share_id), INVALID_ID);
-            let slot = m.load(t, &work.slot);
-            m.store(t, &mut work.slot, m.select(not_valid, m.splat(INVALID_ID), slot));
+        |pass| {
+            let link = m.scalar(p.retries as i32) - pass;
+            m.sweep(
+                n,
+                #[inline(always)]
+                |t| {
+                    let sequence = m.load(t, &work.extra.share_sequence);
+                    let at = hash::nth_in_sequence(m, p, sequence, link);
+                    m.store(t, &mut work.extra.candidate, slot_of(m, p, state, at));
+                },
+            );
+            m.sweep(
+                n,
+                #[inline(always)]
+                |t| {
+                    let candidate = m.load(t, &work.extra.candidate);
+                    let sought = m.load(t, &work.extra.share_id);
+                    let hit = m.name_mask("hit", m.eq(m.gather(&state.id, candidate), sought));
+                    let slot = m.load(t, &work.slot);
+                    m.store(t, &mut work.slot, m.select(hit, candidate, slot));
+                },
+            );
         },
     );
-    m.phase(Phase::Probe, "exchange of the cores' shares");
-    let (at, k) = (request.slot.at, request.k);
-    m.share(&mut work.slot, &mut request.slot.words, at, request.share.at, n, k);
 }
 
-/// Classifies the first `n` ids of a shared token by their slots. An id with slot -1 is appended to
+/// Sets the slots of those of `n` ids that are not valid to [`INVALID_ID`], whatever a search has
+/// found for the word that stands for them.
+#[inline(always)]
+fn mark_invalid<M: Machine>(m: M, work: &mut Work<'_, M, Batched>, limit: M::Scalar, n: M::Scalar) {
+    m.sweep(
+        n,
+        #[inline(always)]
+        |t| {
+            // The difference cannot overflow, because padding is 0 here.
+            let sign = m.name_vector("sign", m.load(t, &work.extra.share_id) - limit);
+            let slot = m.load(t, &work.slot);
+            let slot = m.select(m.is_negative(sign), slot, m.splat(INVALID_ID));
+            m.store(t, &mut work.slot, slot);
+        },
+    );
+    m.sweep(
+        n,
+        #[inline(always)]
+        |t| {
+            let padding = m.is_negative(m.load(t, &work.ids));
+            let slot = m.load(t, &work.slot);
+            m.store(t, &mut work.slot, m.select(padding, m.splat(INVALID_ID), slot));
+        },
+    );
+}
+
+/// Classifies the first `n` ids of a token by their slots. An id with slot -1 is appended to
 /// `work.pending` with its lane, one with slot [`INVALID_ID`] to `work.invalid`. Both have slot -1
 /// afterwards.
 #[inline(always)]

@@ -7,9 +7,6 @@
 //! for r in 1..=R, over the pending ids:            later rounds, over a short list
 //!     the same with h = nth_link(x, r)
 //! ```
-//! With `pairs`, a round examines two links, of which the first that hits counts. That halves the
-//! rounds, and fewer ids are found in a later round, which scatters their slots; it takes more
-//! gathers.
 //!
 //! The id decides, so there is no false hit. The fingerprint and the invalid bit of a link are not
 //! examined: a slot that is dead and not yet reused may be hit, and is then alive again. The ids
@@ -33,7 +30,6 @@ pub fn probe<M: Machine, S: Schedule>(
     work: &mut Work<'_, M, S>,
     k: M::Scalar,
     limit: M::Scalar,
-    pairs: bool,
 ) {
     m.clear(&mut work.pending);
     m.clear(&mut work.next);
@@ -44,30 +40,27 @@ pub fn probe<M: Machine, S: Schedule>(
         |t| {
             let (id, x, valid) = selected(m, t, &work.ids, limit);
             let mixed = hash::mixed(m, p, x);
-            let (slot, found) = find(m, p, state, x, mixed, hash::first_link(m, p, mixed), pairs);
+            let (slot, found) = find(m, p, state, x, hash::first_link(m, p, mixed));
             let hit = m.name_mask("hit", found & valid);
             m.store(t, &mut work.slot, m.select(hit, slot, m.splat(EMPTY)));
             m.append(t, &mut work.pending, valid & !hit, [x, m.iota(t)]);
             m.append(t, &mut work.invalid, !valid, [id]);
         },
     );
-    let links = 1 + u32::from(pairs);
-    let rounds = p.retries.div_ceil(links) - u32::from(pairs);
     m.phase(Phase::ProbePending, "the other links of the ids that are not found yet");
     m.repeat(
-        rounds,
-        m.scalar(rounds as i32),
+        p.retries,
+        m.scalar(p.retries as i32),
         #[inline(always)]
         |round| {
-            let link = if pairs { round + round } else { round };
             m.sweep(
                 m.len(&work.pending),
                 #[inline(always)]
                 |t| {
                     let (x, lane) = (m.item(t, &work.pending, 0), m.item(t, &work.pending, 1));
                     let mixed = hash::mixed(m, p, x);
-                    let at = hash::nth_link(m, p, mixed, link + links as i32);
-                    let (slot, hit) = find(m, p, state, x, mixed, at, pairs);
+                    let at = hash::nth_link(m, p, mixed, round + 1);
+                    let (slot, hit) = find(m, p, state, x, at);
                     m.scatter(t, &mut work.slot, lane, slot, hit);
                     m.append(t, &mut work.next, !hit, [x, lane]);
                 },
@@ -79,7 +72,7 @@ pub fn probe<M: Machine, S: Schedule>(
 
 /// Returns the ids of the tile, the ids with 0 for padding, and which of them are valid.
 #[inline(always)]
-pub fn selected<M: Machine>(
+fn selected<M: Machine>(
     m: M,
     t: M::Tile,
     ids: &M::Column<'_>,
@@ -93,32 +86,15 @@ pub fn selected<M: Machine>(
     (id, x, m.name_mask("valid", m.is_negative(over) & !padding))
 }
 
-/// Returns the slot of the link at position `at`, or with `pairs` of the next link if only that one
-/// hits, and whether the slot holds the id.
+/// Returns the slot of the link at position `at`, and whether the slot holds the id.
 #[inline(always)]
-fn find<M: Machine>(
-    m: M,
-    p: &Params,
-    state: &State<'_, M>,
-    x: M::V,
-    mixed: M::V,
-    at: M::V,
-    pairs: bool,
-) -> (M::V, M::Mask) {
+fn find<M: Machine>(m: M, p: &Params, state: &State<'_, M>, x: M::V, at: M::V) -> (M::V, M::Mask) {
     let slot = m.name_vector("candidate", slot_of(m, p, state, at));
-    let hit = m.name_mask("hit", m.eq(m.gather(&state.id, slot), x));
-    if !pairs {
-        return (slot, hit);
-    }
-    let second =
-        m.name_vector("secondCandidate", slot_of(m, p, state, hash::next_link(m, p, mixed, at)));
-    let second_hit = m.name_mask("secondHit", m.eq(m.gather(&state.id, second), x));
-    let slot = m.name_vector("foundSlot", m.select(hit, slot, second));
-    (slot, m.name_mask("anyHit", hit | second_hit))
+    (slot, m.name_mask("hit", m.eq(m.gather(&state.id, slot), x)))
 }
 
 /// Returns the slot of the link at position `h`.
 #[inline(always)]
-fn slot_of<M: Machine>(m: M, p: &Params, state: &State<'_, M>, h: M::V) -> M::V {
+pub fn slot_of<M: Machine>(m: M, p: &Params, state: &State<'_, M>, h: M::V) -> M::V {
     m.low_bits(m.gather(&state.link, h), p.slot_bits())
 }

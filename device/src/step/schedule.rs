@@ -12,8 +12,7 @@ use crate::table::params::{ID_LIMIT, Params};
 use crate::table::state::{EMPTY, INVALID, State};
 use core::ops::RangeInclusive;
 
-/// The slot of an id that is not valid, while the cores that share a token probe it. Afterwards it
-/// is -1.
+/// The slot of an id that is not valid, while vector cores probe its token. Afterwards it is -1.
 pub const INVALID_ID: i32 = -2;
 
 /// The range of valid ids.

@@ -50,7 +50,7 @@ impl Schedule for Sequential {
         m.phase(Phase::Probe, "the first link of each id");
         let from = request.ids.at + request.ids.stride * token;
         m.fetch(&mut work.ids, &request.ids.words, from, request.k);
-        probe(m, p, state, work, request.k, request.limit, false);
+        probe(m, p, state, work, request.k, request.limit);
     }
 
     #[inline(always)]

@@ -49,11 +49,16 @@ pub fn update_state<M: Machine, S: Schedule>(
         rounds,
         m.scalar(rounds as i32),
         #[inline(always)]
-        |_| {
+        |round| {
             S::find_links(m, p, state, work);
             write_links(m, p, state, work);
             if is_wide(p) {
-                collect_overwritten(m, p, state, work);
+                // Nothing follows the last search.
+                m.when(
+                    m.ne(round, m.scalar(rounds as i32 - 1)),
+                    #[inline(always)]
+                    || collect_overwritten(m, p, state, work),
+                );
             }
         },
     );

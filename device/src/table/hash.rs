@@ -89,12 +89,6 @@ pub fn nth_link<M: Machine>(m: M, p: &Params, mixed: M::V, r: M::Scalar) -> M::V
     m.name_vector("linkIndex", m.low_bits(first_link(m, p, mixed) + step, p.link_bits()))
 }
 
-/// Returns the position of the link after the one at position `at`.
-#[inline(always)]
-pub fn next_link<M: Machine>(m: M, p: &Params, mixed: M::V, at: M::V) -> M::V {
-    m.name_vector("linkIndex", m.low_bits(at + stride(m, p, mixed), p.link_bits()))
-}
-
 /// Returns the number of bits of a stride in a [`sequence`].
 #[inline(always)]
 fn stride_bits(p: &Params) -> u32 {

@@ -41,6 +41,12 @@ macro_rules! functions {
             table
         }
 
+        /// Returns the names of the optional functions that a table lacks.
+        pub(super) fn absent(table: &Functions) -> impl Iterator<Item = &'static str> {
+            let all = [$((table.$optional.is_none(), stringify!($optional))),*];
+            all.into_iter().filter_map(|(absent, name)| absent.then_some(name))
+        }
+
         /// Returns the name of the first required function that a table lacks.
         pub(super) fn missing(table: &Functions) -> Option<&'static str> {
             $(if table.$required.is_none() { return Some(stringify!($required)); })*

@@ -27,6 +27,14 @@ struct CoreMemory {
     UbClocks clocks;
 };
 
+// What an earlier kernel left in a core, until InitSocState. (Its mask is not here, because every
+// vector instruction sets its own.)
+struct SocState {
+    bool cleared = false;
+    bool counter_mode = false; // The masks of repeat forms are numbers of elements.
+    bool atomic_add = false;   // Stores to GM add words.
+};
+
 class Core {
     struct IssueRecord {
         uint32_t seq;
@@ -61,6 +69,8 @@ class Core {
     Event events[size_t(HardEvent::MAX)][8];
     uint32_t peak = 0;
     int32_t kernel_type = -1;
+    SocState soc;
+    bool drained = false; // Whether nothing was issued since the last barrier over all pipes.
     const bool checks, adversarial;
 
     Core(LaunchState &w, uint32_t b, std::unique_ptr<CoreMemory> m)
@@ -75,6 +85,8 @@ class Core {
             x ^= x << 13, x ^= x >> 7, x ^= x << 17;
             std::memcpy(ub + i, &x, 8);
         }
+        soc.counter_mode = x & 1;
+        soc.atomic_add = x & 6;
         w.caches[b] = &cache;
     }
 
@@ -121,6 +133,8 @@ class Core {
             run();
     }
 
+    void init_soc_state() { soc = SocState{true, false, false}; }
+
     void barrier(Pipe p) {
         join(completed[p], completed[S]);
         completed[p][p] = issue_count[p];
@@ -128,6 +142,7 @@ class Core {
 
     void barrier_all() {
         for (auto &k : completed) k = issue_count;
+        drained = true;
         if (adversarial) deferred.run_covered(issue_count);
         gm.clear();
     }
@@ -154,10 +169,10 @@ class Core {
         join(completed[edge.to], ev.token);
     }
 
-    // Checks that no scalar store is unpublished, and with `end` that no event is still set. It
-    // runs at each SyncAll and at the end of the kernel.
+    // Checks that no scalar store is unpublished, and with `end` that no event is still set and no
+    // instruction may still run. It runs at each SyncAll and at the end of the kernel. Instructions
+    // that wait at the end are lost.
     void check_settled(const CallSite &x, bool end) {
-        if (adversarial) deferred.run_covered(issue_count);
         if (!checks) return;
         cache.for_each([&](uint64_t line, CachedLine &l) {
             if (l.dirty)
@@ -170,6 +185,8 @@ class Core {
                 if (events[e][id].set)
                     fail("sync", events[e][id].by, "event id ", id, " of ", EDGES[e].name,
                          " is still set when the kernel ends; every set needs its wait");
+        if (!drained)
+            fail("drain", x, "is not preceded by PipeBarrier<PIPE_ALL>, so stores and other instructions may be lost");
     }
 
     bool any_undefined(uint32_t lo, uint32_t bytes) const {
@@ -229,6 +246,10 @@ class Core {
         // after everything that the scalar unit has waited for.
         join(completed[p], completed[S]);
         required = completed[p];
+        if (checks && !soc.cleared)
+            fail("state", x, "runs before InitSocState: an earlier kernel may have left the core with masks that count ",
+                 "elements and stores that add; call InitSocState first");
+        if (p != S) drained = false;
         if (p == S) required[S] = issue_count[S];
         uint32_t seq = ++issue_count[p];
         issued[p][seq % ISSUE_RECORDS] = IssueRecord{seq, ++program_index, x};

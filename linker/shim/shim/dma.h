@@ -67,6 +67,13 @@ void copy_gm_to_ub(const CallSite &x, const LocalTensor<T> &d, const GlobalTenso
     });
 }
 
+// Stores bytes, or adds their whole words if an earlier kernel left the core so.
+inline void store_bytes(uint8_t *to, const uint8_t *from, uint32_t n, bool add) {
+    uint32_t i = 0;
+    for (; add && i + 4 <= n; i += 4) store<uint32_t>(to + i, load<uint32_t>(to + i) + load<uint32_t>(from + i));
+    std::memcpy(to + i, from + i, n - i);
+}
+
 template <class T>
 void copy_ub_to_gm(const CallSite &x, const GlobalTensor<T> &d, const LocalTensor<T> &s, const DmaBlocks &m) {
     check_blocks(x, m, sizeof(T));
@@ -94,7 +101,7 @@ void copy_ub_to_gm(const CallSite &x, const GlobalTensor<T> &d, const LocalTenso
                 fail("undefined", x, "stores byte ", i, " of block ", r, " (UB ", hex(from + i),
                      "), which no instruction has defined");
             }
-            std::memcpy(reinterpret_cast<void *>(gm + r * m.gm_step), c.ub + from, len);
+            store_bytes(reinterpret_cast<uint8_t *>(gm + r * m.gm_step), c.ub + from, len, c.soc.atomic_add);
         }
     });
 }

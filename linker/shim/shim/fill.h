@@ -1,4 +1,4 @@
-// The instructions that make vectors from scalars: Duplicate and CreateVecIndex.
+// Duplicate, which makes a vector from a scalar; and CreateVecIndex, which is refused.
 #pragma once
 
 #include "arithmetic.h"
@@ -38,36 +38,11 @@ __aicore__ inline void Duplicate(const LocalTensor<T> &dst, const T &value, M ma
                        shim::strided(dst, dstBlkStride, dstRepStride));
 }
 
-// CreateVecIndex is a library function: the scalar unit stores the first block, and vector
-// additions make the other blocks from it. A kernel must therefore wait (V_S) for earlier vector
-// instructions that use the first block, and needs a barrier of the vector pipe before it uses the
-// result.
-template <typename T>
-__aicore__ inline void CreateVecIndex(const LocalTensor<T> &dst, const T &first, uint32_t count, AVSG_SHIM_SITE) {
-    static_assert(shim::one_of<T, half, int16_t, int32_t, float>(),
-                  "CreateVecIndex takes half, int16_t, int32_t or float");
-    shim::CallSite x{"CreateVecIndex", at};
-    shim::Core &c = shim::core(x);
-    shim::Lanes l = shim::count_of(x, count);
-    uint32_t bytes = count * uint32_t(sizeof(T)), head = bytes < shim::BLOCK ? bytes : shim::BLOCK;
-    shim::check_aligned(x, "dst", dst.addr);
-    shim::check_bounds(x, "dst", dst.addr, dst.addr + bytes, dst.lo, dst.hi);
-    if (!count) return;
-    c.writes(dst.addr, dst.addr + head);
-    c.issue(shim::S, x, [] {});
-    c.set(HardEvent::S_V, EVENT_ID0, x);
-    c.wait(HardEvent::S_V, EVENT_ID0, x);
-    shim::declare_operand<sizeof(T)>(c, x, "dst", dst, l, shim::contiguous(dst), true);
-    uint32_t to = dst.addr;
-    c.issue(shim::V, x, [&c, x, to, count, bytes, first] {
-        bool over = false;
-        for (uint32_t i = 0; i < count; ++i) {
-            T step = T(int32_t(i));
-            shim::store<T>(c.ub + to + i * sizeof(T), shim::Number<T>::add(first, step, over));
-            if (over && c.checks) shim::overflowed(x, i);
-        }
-        c.define(to, bytes);
-    });
+// Calls that are missing from the list of calls for kernels without a TPipe, because they take an
+// event from it.
+template <typename T, typename... More> __aicore__ inline void CreateVecIndex(const LocalTensor<T> &, const More &...) {
+    static_assert(shim::never<T>(), "CreateVecIndex takes an event from a TPipe, and these kernels have none: write the "
+                                    "first block with SetValue and double it with Adds");
 }
 
 } // namespace AscendC

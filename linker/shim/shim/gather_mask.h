@@ -30,6 +30,7 @@ void compact(const CallSite &x, const LocalTensor<T> &d, const LocalTensor<T> &s
                   "GatherMask takes 16-bit and 32-bit elements");
     constexpr uint32_t size = sizeof(T), lanes = 256 / size;
     Core &c = core(x);
+    c.soc.counter_mode = false; // It sets the mode of the mask, and sets it to normal at its end.
     Compaction k{counter, lanes, p.repeatTimes, s.addr, p.src0BlockStride * BLOCK, p.src0RepeatStride * BLOCK,
                  pattern, p.src1RepeatStride * BLOCK, builtin};
     if (counter) {

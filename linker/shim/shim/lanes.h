@@ -23,7 +23,17 @@ struct OperandLayout {
 inline Lanes count_of(const CallSite &x, int64_t n) {
     if (n < 0 || n > int64_t(UB_BYTES))
         fail("count", x, "count ", n, " is not in 0..", UB_BYTES);
+    core(x).soc.counter_mode = false; // A count form sets the mode of the mask, and sets it to normal at its end.
     return Lanes{true, uint32_t(n), 0, {0, 0}};
+}
+
+// Returns the active lanes of a repeat form. If an earlier kernel left the mask counting elements,
+// its bits are their number.
+inline Lanes repeat_lanes(const CallSite &x, const Lanes &l) {
+    if (!core(x).soc.counter_mode) return l;
+    Lanes counted = count_of(x, int64_t(l.bits[0] & 0x7fffffff));
+    core(x).soc.counter_mode = true; // A repeat form does not set the mode.
+    return counted;
 }
 
 inline void check_repeats(const CallSite &x, uint32_t repeats) {
@@ -38,7 +48,7 @@ template <class T> Lanes mask_of(const CallSite &x, uint64_t mask, uint32_t repe
     Lanes l{false, 0, repeats, {0, 0}};
     l.bits[0] = mask >= 64 ? ~uint64_t(0) : (uint64_t(1) << mask) - 1;
     if (mask > 64) l.bits[1] = mask == 128 ? ~uint64_t(0) : (uint64_t(1) << (mask - 64)) - 1;
-    return l;
+    return repeat_lanes(x, l);
 }
 
 template <class T> Lanes mask_of(const CallSite &x, const uint64_t *mask, uint32_t repeats) {
@@ -46,7 +56,7 @@ template <class T> Lanes mask_of(const CallSite &x, const uint64_t *mask, uint32
     if (sizeof(T) == 4 && mask[1])
         fail("count", x, "mask[1] must be 0 for elements of 4 bytes: a repeat has only 64 lanes");
     if (!mask[0] && !mask[1]) fail("count", x, "the mask has no active lane");
-    return Lanes{false, 0, repeats, {mask[0], mask[1]}};
+    return repeat_lanes(x, Lanes{false, 0, repeats, {mask[0], mask[1]}});
 }
 
 template <class T> OperandLayout contiguous(const LocalTensor<T> &t) { return OperandLayout{t.addr, BLOCK, 8 * BLOCK}; }

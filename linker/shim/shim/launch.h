@@ -64,7 +64,7 @@ AVSG_SHIM_STATE void *find_kernel(const char *name) {
     return dlsym(RTLD_DEFAULT, name);
 }
 
-inline void run_block(LaunchState &w, uint32_t block, void *f, void *const *args, uint32_t nargs,
+inline void run_block(LaunchState &w, uint32_t block, const char *kernel, void *f, void *const *args, uint32_t nargs,
                       const avsg_shim_options &o, std::mutex &peak_lock) {
     Core core(w, block, acquire_memory());
     current() = &core;
@@ -72,6 +72,7 @@ inline void run_block(LaunchState &w, uint32_t block, void *f, void *const *args
     try {
         if (o.fault_block == int32_t(block))
             throw Fault{"aicore-exception: raised because the launch options asked for it", false, false};
+        core.kernel_type = file_kernel_type(kernel);
         call<MAX_ARGS>(f, args, nargs);
         core.check_settled(end, true);
     } catch (const Fault &fault) {
@@ -119,7 +120,7 @@ inline int launch(const char *kernel, uint32_t blocks, void *const *args, uint32
                 if (next == blocks) return;
                 block = next++;
             }
-            run_block(w, block, f, args, nargs, *o, peak_lock);
+            run_block(w, block, kernel, f, args, nargs, *o, peak_lock);
         }
     };
     uint32_t workers = blocks < o->cores ? blocks : o->cores;

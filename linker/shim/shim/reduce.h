@@ -59,38 +59,11 @@ __aicore__ inline void WholeReduceSum(const LocalTensor<T> &dst, const LocalTens
     });
 }
 
-// ReduceSum writes the sum to dst[0]. `tmp` needs one element per repeat, rounded up to whole
-// blocks, and is undefined afterwards.
+// ReduceSum is refused like CreateVecIndex.
 template <typename T>
-__aicore__ inline void ReduceSum(const LocalTensor<T> &dst, const LocalTensor<T> &src, const LocalTensor<T> &tmp,
-                                 const int32_t count, AVSG_SHIM_SITE) {
+__aicore__ inline void ReduceSum(const LocalTensor<T> &, const LocalTensor<T> &, const LocalTensor<T> &, const int32_t) {
     static_assert(shim::one_of<T, half, float>(), "sums take half or float; count a mask with GatherMask");
-    shim::CallSite x{"ReduceSum", at};
-    shim::Core &c = shim::core(x);
-    shim::Lanes l = shim::count_of(x, count);
-    if (!l.n) return;
-    constexpr uint32_t size = sizeof(T), lanes = 256 / size, per_block = shim::BLOCK / size;
-    uint32_t need = ((l.n + lanes - 1) / lanes + per_block - 1) / per_block * shim::BLOCK;
-    shim::declare_operand<size>(c, x, "src", src, l, shim::contiguous(src), false);
-    shim::check_aligned(x, "dst", dst.addr);
-    shim::check_bounds(x, "dst", dst.addr, dst.addr + size, dst.lo, dst.hi);
-    shim::check_aligned(x, "tmp", tmp.addr);
-    shim::check_bounds(x, "tmp", tmp.addr, tmp.addr + need, tmp.lo, tmp.hi);
-    shim::check_disjoint(x, "src", tmp.addr, tmp.addr + need, src.addr, src.addr + l.n * size);
-    c.writes(dst.addr, dst.addr + size);
-    c.writes(tmp.addr, tmp.addr + need);
-    uint32_t to = dst.addr, from = src.addr, scratch = tmp.addr, n = l.n;
-    c.issue(shim::V, x, [&c, to, from, scratch, need, n] {
-        std::vector<T> sums;
-        for (uint32_t i = 0; i < n; i += lanes) {
-            std::vector<T> v;
-            for (uint32_t j = i; j < n && j < i + lanes; ++j) v.push_back(shim::load<T>(c.ub + from + j * size));
-            sums.push_back(shim::tree_sum(v));
-        }
-        bool is_undefined = c.any_undefined(from, n * size);
-        c.undefine(scratch, need);
-        shim::store_sum(c, to, sums, is_undefined);
-    });
+    static_assert(shim::never<T>(), "ReduceSum takes an event from a TPipe, and these kernels have none: use WholeReduceSum");
 }
 
 } // namespace AscendC

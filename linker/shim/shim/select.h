@@ -1,6 +1,7 @@
 // Select takes src0 where the mask bit is set and src1 where it is clear. Modes 1 and 2 use UB from
 // 184 KB on as scratch space, which is undefined afterwards. Mode 0 applies the mask of the first
-// repeat to every repeat.
+// repeat to every repeat. The table of calls for kernels without a TPipe lacks Select, but the text
+// beside the table names it among those that use the end of UB, and it takes no event.
 #pragma once
 
 #include "lanes.h"

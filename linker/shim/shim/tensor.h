@@ -22,6 +22,9 @@ template <class T, class... U> constexpr bool one_of() {
     return any;
 }
 
+// False for every type, for a call that must not be compiled.
+template <class T> constexpr bool never() { return sizeof(T) == 0; }
+
 template <class T> constexpr bool element() {
     return one_of<T, int8_t, uint8_t, int16_t, uint16_t, half, int32_t, uint32_t, float, int64_t, uint64_t>();
 }

@@ -43,7 +43,6 @@ pub enum VectorOp {
     Duplicate,
     Cast(Rounding),
     Gather,
-    CreateVecIndex,
 }
 
 impl VectorOp {
@@ -54,7 +53,7 @@ impl VectorOp {
             Self::And | Self::Or | Self::Not | Self::ShiftLeft | Self::ShiftRight => true,
             Self::Select => true,
             Self::Compare(_) | Self::CompareScalar(_) | Self::Duplicate => false,
-            Self::Cast(_) | Self::Gather | Self::CreateVecIndex => false,
+            Self::Cast(_) | Self::Gather => false,
         }
     }
 }

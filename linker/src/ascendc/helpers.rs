@@ -18,13 +18,14 @@ pub mod words;
 use crate::aiv::{Helper, Use};
 
 /// All helpers, in the order in which they are printed: each one refers only to helpers before it.
-pub static ALL: [&Helper; 36] = [
+pub static ALL: [&Helper; 37] = [
     &basic::SCALAR_MAX,
     &basic::VIEWS,
     &basic::ALIGN_TO_REPEAT,
     &words::AND_WORD,
     &words::OR_WORD,
     &words::SELECT_WORDS,
+    &words::WRITE_IOTA,
     &words::INDICES,
     &mix::SUM_OF_PRODUCTS,
     &mix::MIX,

@@ -12,6 +12,7 @@ use avsg_device::request::record;
 use avsg_device::state::{DEAD, EMPTY, INVALID, header};
 use avsg_device::tiling::{HALF_BYTES, MAX_CHUNKS, MAX_HALF_ROWS, Tiling};
 
+use super::code_size;
 use super::limits::{FRAME_BYTES, UB_BYTES};
 use super::one_file::one_file;
 use super::request;
@@ -19,9 +20,14 @@ use super::stage_one::StageOneText;
 use crate::lower::camel;
 use crate::ub::TooLarge;
 
-/// Bytes of UB that `avsg_rows.h.in` uses: scalars, window, lists, chunk pointers and two halves.
-const COPY_BYTES: u32 =
-    128 + (128 * 18 * 4 + 32) + 2 * 32 * MAX_HALF_ROWS + 8 * MAX_CHUNKS + 2 * HALF_BYTES;
+/// Bytes of UB that `avsg_rows.h.in` uses: scalars, window, two lists of words, chunk pointers, lists
+/// of items and of addresses, and two halves.
+const COPY_BYTES: u32 = 128
+    + (128 * 18 * 4 + 32)
+    + 2 * 32 * MAX_HALF_ROWS
+    + 8 * MAX_CHUNKS
+    + (16 + 32) * MAX_HALF_ROWS
+    + 2 * HALF_BYTES;
 /// Bytes of UB that `avsg_reset.cpp.in` uses: scalars, a header and three fills.
 const RESET_BYTES: u32 = 128 + 64 + 3 * 2048 * 4;
 
@@ -72,6 +78,11 @@ impl Kernels {
     /// Returns the text of a kernel with its headers included, so that the file needs no other.
     pub fn whole(&self, text: &str) -> String {
         one_file(text, &self.headers)
+    }
+
+    /// Estimates the instructions of a kernel. See [`code_size`].
+    pub fn instructions(&self, kernel: &Kernel) -> u32 {
+        code_size::instructions(&self.whole(&kernel.text), kernel.name)
     }
 }
 
@@ -152,6 +163,7 @@ fn marks(p: &Params, stage_one: &StageOneText, frame: u32) -> Vec<(&'static str,
     marks.extend([
         ("@PREAMBLE@", preamble.into()),
         ("@TILING@", tiling()),
+        ("@READ_TILING@", read_tiling()),
         ("@ARRAYS@", include_str!("kernels/arrays.h.in").trim_end().into()),
         ("@INITIALISERS@", request::initialisers(p)),
         ("@REQUEST@", request::fields(p)),
@@ -230,7 +242,7 @@ fn late(p: &Params) -> Vec<(&'static str, String)> {
         ("@LATE@", lines("#include \"avsg_late.h\"\n")),
         ("@LOAD_LATE@", lines("    avsg::LateRefresh late(t, gm, cuQ, state);\n")),
         ("@RUN_LATE@", lines("    late.Run();\n")),
-        ("@DEFERS@", defers(p).to_string()),
+        ("@CORES@", if defers(p) { "SharingCores" } else { "SeparateCores" }.into()),
         ("@LATE_LANES@", lanes.to_string()),
         ("@LATE_SHIFT@", shift.to_string()),
         ("@LATE_RULE@", rule),
@@ -257,4 +269,17 @@ fn tiling() -> String {
          static_assert({}, \"Tiling\");",
         asserts.join("\n    && ")
     )
+}
+
+/// Returns the statements that copy the words of a launch's scalars to the members of the struct.
+fn read_tiling() -> String {
+    let member = |name: &str, word: usize| format!("    t.{name} = words.GetValue({word});\n");
+    let all = Tiling::FIELDS.iter().flat_map(|field| {
+        let (name, word) = (camel(field.name), field.offset / 4);
+        let one = (field.array == 0).then(|| member(&name, word));
+        one.into_iter()
+            .chain((0..field.array).map(move |i| member(&format!("{name}[{i}]"), word + i)))
+            .collect::<Vec<_>>()
+    });
+    all.collect()
 }

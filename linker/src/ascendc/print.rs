@@ -122,7 +122,6 @@ fn instruction(Vector { op, to, from, scalar: s, over }: &Vector) -> String {
         VectorOp::ShiftLeft => ("ShiftLeft", vec![]),
         VectorOp::ShiftRight => ("ShiftRight", vec![]),
         VectorOp::Duplicate => ("Duplicate", vec![]),
-        VectorOp::CreateVecIndex => ("CreateVecIndex", vec![]),
         VectorOp::Gather => ("Gather", vec![]),
         VectorOp::Select => ("Select", vec!["SELMODE::VSEL_TENSOR_TENSOR_MODE"]),
         VectorOp::Compare(how) => ("Compare", vec![comparison(*how)]),

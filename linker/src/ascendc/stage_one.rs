@@ -59,8 +59,10 @@ pub fn stage_one_within(p: &Params, limit: u32) -> Result<StageOneText, Failed> 
     let mut setup = setup(&kernel, &plan);
     synchronise(&mut setup, &plan);
     let body = format!(
-        "// Runs Stage One (Alg. 1) for each token of one request, on its table.\n\
-         __aicore__ inline void StageOne(const Gm &gm, const Request &q)\n{{\n{}{}}}\n",
+        "// Runs Stage One (Alg. 1) for each token of one request, on its table. `cores` waits for the\n\
+         // other cores that share the request.\n\
+         template <typename Cores>\n\
+         __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)\n{{\n{}{}}}\n",
         tensors(&kernel, &plan, &kernel.body),
         lines(&kernel.body, 1)
     );

@@ -1,6 +1,7 @@
 //! The calls around a tape: the constants of a core, and the copies of a table in and out.
 
 use super::helpers::share;
+use super::helpers::words::write_iota;
 use crate::aiv::{
     Call, Copy, Element, Expr, Global, Length, Node, Operation, Rounding, Scalar, Tensor, Type,
     Vector, VectorOp, View, word,
@@ -90,12 +91,10 @@ fn cast(to: &str, from: &str, how: Rounding) -> Node {
 /// Returns the calls that write the constants of a core, which every request reads and none
 /// changes.
 pub fn setup(kernel: &Lowered, plan: &Plan) -> Vec<Node> {
-    let tile = Expr::Constant("TILE");
-    let iota = Tensor::placed("iota", Element::Word, tile.clone());
-    let zero = |ty| Some(Scalar::new(0, ty));
-    let mut nodes = vec![vector(VectorOp::CreateVecIndex, iota, vec![], zero(Type::I32), tile)];
+    let mut nodes = vec![Node::Call(write_iota())];
     let mask = Tensor::placed("mask_scratch", Element::Bits, 16.into());
-    nodes.push(vector(VectorOp::Duplicate, mask, vec![], zero(Type::U16), 16.into()));
+    let zero = Some(Scalar::new(0, Type::U16));
+    nodes.push(vector(VectorOp::Duplicate, mask, vec![], zero, 16.into()));
     for &bits in &kernel.words {
         let block = Tensor::placed(&word(bits), Element::Word, 8.into());
         let value = Some(Scalar::new(bits.cast_signed(), Type::I32));

@@ -7,7 +7,8 @@
 use super::setting::{Load, dma, scalars};
 use super::{Unit, Work};
 use crate::aiv::{
-    Act, Asks, Call, Length, Loop, Node, Operation, Outcome, Pipe, Sync, Vector, VectorOp, Width,
+    Act, Asks, Call, Helper, Length, Loop, Node, Operation, Outcome, Pipe, SELECT_SCRATCH, Sync,
+    Tensor, Type, Vector, VectorOp, View, Width, ub,
 };
 use crate::ascendc::helpers::{append, life, lookup, scatter, search, victims};
 use crate::ascendc::limits::{FRAME_BYTES, UB_BYTES};
@@ -147,8 +148,21 @@ fn of_call(call: &Call, lanes: usize) -> Work {
         Asks::IfTaken => call.outcome != Outcome::None,
     });
     sum += Work::of(Unit::Syncs, f64::from(asks));
-    for act in call.acts() {
+    let acts = call.acts();
+    let vectors = acts.iter().filter(|act| matches!(act, Act::Use { pipe: Pipe::V, .. })).count();
+    let compactions = call.helper().map_or(0, |call| compactions(call.helper));
+    sum += Work::compaction(lanes) * compactions as f64;
+    // A helper compacts before its other instructions, and one act may stand for two compactions.
+    let mut compacted = compactions.min(vectors);
+    for act in acts {
         sum += match act {
+            Act::Use { pipe: Pipe::V, .. } if compacted > 0 => {
+                compacted -= 1;
+                Work::default()
+            }
+            Act::Use { pipe: Pipe::V, writes, .. } if writes.contains(&ub(SELECT_SCRATCH)) => {
+                Work::select(lanes)
+            }
             Act::Use { pipe: Pipe::V, .. } => Work::vector(1, lanes),
             // Helpers with optional acts work on whole columns, and `Kernel::work` counts them.
             Act::Use { .. } | Act::Maybe(_) => Work::default(),
@@ -158,11 +172,26 @@ fn of_call(call: &Call, lanes: usize) -> Work {
     sum
 }
 
+/// Returns the number of GatherMasks that a helper of a sweep runs on the lanes of a tile.
+pub fn compactions(helper: &Helper) -> usize {
+    match helper {
+        h if *h == scatter::SCATTER_MASKED => 2,
+        h if [&append::COUNT, &append::APPEND, &append::APPEND_IN_PLACE].contains(&h) => 1,
+        h if [&life::SET_LIFETIME_MASKED, &life::REFRESH_LIFETIME_MASKED].contains(&h) => 1,
+        _ => 0,
+    }
+}
+
 fn of_vector(vector: &Vector, lanes: usize) -> Work {
+    let half = |tensor: &Tensor| tensor.view == View::F16;
+    let halves = vector.scalar.as_ref().is_some_and(|scalar| scalar.ty == Type::F16)
+        || [&vector.to].into_iter().chain(&vector.from).any(half);
+    let words = if halves { lanes.div_ceil(2) } else { lanes };
     match (vector.op, &vector.over) {
         (VectorOp::Gather, _) => Work::vector(1, 0) + Work::of(Unit::Gathers, lanes as f64),
+        (VectorOp::Select, _) => Work::select(words),
         (_, Length::MaskWords) => Work::vector(1, lanes.div_ceil(32)),
-        _ => Work::vector(1, lanes),
+        _ => Work::vector(1, words),
     }
 }
 

@@ -37,6 +37,7 @@ pub fn compile_all(texts: &[String]) -> Vec<Compiled> {
     println!("{}: 1 file for the compiler, {n} of {n} texts in it", tier::name());
     let all: String =
         texts.iter().enumerate().map(|(n, text)| with_numbered_names(text, n)).collect();
+    let all = format!("#define AVSG_SHIM_SEVERAL_FILES\n{all}");
     (0..texts.len()).map(|n| Compiled { kernels: compile(&all), number: Some(n) }).collect()
 }
 

@@ -7,7 +7,7 @@ __aicore__ inline void Setup(const Gm &gm)
 
 // Every id misses and takes the slot with the id's number. The fields of the request are written to
 // missPos.
-__aicore__ inline void StageOne(const Gm &gm, const Request &q)
+template <typename Cores> __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores)
 {
     const LocalTensor<int32_t> mark(TPosition::VECCALC, 0, 8);
     const LocalTensor<int32_t> words(TPosition::VECCALC, 32, 24);

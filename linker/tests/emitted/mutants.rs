@@ -1,11 +1,17 @@
-//! Mutants of a kernel: texts without one barrier or flag.
+//! Mutants of a kernel: texts without one barrier or flag, or without InitSocState.
 
 use super::compiled::Compiled;
 use super::tier;
 
-/// Beginnings of the statements that synchronise. The definition of `SetWaitFlag` matches none of them.
-pub const SYNC_CALLS: [&str; 4] =
-    ["SetWaitFlag<HardEvent::", "PipeBarrier<", "SetFlag<HardEvent::", "WaitFlag<HardEvent::"];
+/// Beginnings of the statements that synchronise, or that clear what an earlier kernel left. The
+/// definition of `SetWaitFlag` matches none of them.
+pub const SYNC_CALLS: [&str; 5] = [
+    "SetWaitFlag<HardEvent::",
+    "PipeBarrier<",
+    "SetFlag<HardEvent::",
+    "WaitFlag<HardEvent::",
+    "InitSocState(",
+];
 
 /// Leaves out each statement that begins with one of `calls` below the line `from`, one at a time.
 /// `fails` must return true for every mutant and false for the whole text. All mutants are one

@@ -289,7 +289,8 @@ fn every_barrier_and_flag_is_needed() {
     let fails = |kernels: &Compiled| {
         (0..16).any(|seed| {
             let options = RunOptions { cores: 1 + seed as u32 % 3, mode: Mode::Adversarial, seed };
-            run_and_compare(&p, kernels, false, seed, [5, 60][seed as usize % 2], options).is_err()
+            run_and_compare(&p, kernels, false, seed, [5, 60, 1][seed as usize % 3], options)
+                .is_err()
         })
     };
     // The flags above PLAN_REQUESTS belong to code that Stage Two shares; `transfer.rs` tests them.
@@ -303,7 +304,8 @@ fn every_barrier_and_flag_is_needed() {
     let fails = |kernels: &Compiled| {
         (0..16).any(|seed| {
             let options = RunOptions { cores: 1 + seed as u32 % 3, mode: Mode::Adversarial, seed };
-            run_and_compare(&p, kernels, true, seed, [5, 60][seed as usize % 2], options).is_err()
+            run_and_compare(&p, kernels, true, seed, [5, 60, 1][seed as usize % 3], options)
+                .is_err()
         })
     };
     let late = "// Refreshes the lifetimes of the slots that the last";

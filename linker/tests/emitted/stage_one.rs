@@ -17,36 +17,7 @@ use avsg_linker::record::record_stage_one;
 use avsg_linker::tape::Param;
 
 /// A kernel that reads the fields of a request from memory, so that a test can set each of them.
-const ENTRY: &str = r#"
-extern "C" __global__ __aicore__ void one_request(GM_ADDR ids, GM_ADDR blocks, GM_ADDR slot, GM_ADDR valid,
-    GM_ADDR missPos, GM_ADDR missId, GM_ADDR missSlot, GM_ADDR missRow, GM_ADDR record, GM_ADDR tables,
-    GM_ADDR rules, GM_ADDR fields)
-{
-    KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_MIX_AIV_1_0);
-    using namespace avsg;
-    Gm gm;
-    gm.ids = Global<int32_t>(ids);
-    gm.blockTable = Global<int32_t>(blocks);
-    gm.slot = Global<int32_t>(slot);
-    gm.valid = Global<int32_t>(valid);
-    gm.missPos = Global<int32_t>(missPos);
-    gm.missId = Global<int32_t>(missId);
-    gm.missSlot = Global<int32_t>(missSlot);
-    gm.missRow = Global<int32_t>(missRow);
-    gm.record = Global<int32_t>(record);
-    gm.tables = Global<int32_t>(tables);
-    gm.rules = Global<half>(rules);
-    const GlobalTensor<int32_t> f = Global<int32_t>(fields);
-    Request q;
-FIELDS
-    q.turn = 3;
-    q.owner = true;
-    q.tableAt = 0;
-    stage_one::Setup(gm);
-    PipeBarrier<PIPE_ALL>();
-    stage_one::StageOne(gm, q);
-}
-"#;
+const ENTRY: &str = include_str!("one_request.cpp.in");
 
 struct Emitted {
     text: StageOneText,
@@ -56,10 +27,10 @@ struct Emitted {
 /// Returns the file of a Stage One and the kernel [`ENTRY`].
 fn file(p: &Params, text: &StageOneText) -> String {
     let all = kernels(p, text, Abi::Direct).expect("the kernels fit");
-    let plan = all.kernels.iter().find(|k| k.name == "avsg_plan").expect("a plan kernel");
-    // `avsg_plan` is not called here and takes the compiler as long as Stage One, so only the
+    let step = all.kernels.iter().find(|k| k.name == "avsg_step").expect("a step kernel");
+    // `avsg_step` is not called here and takes the compiler as long as Stage One, so only the
     // thorough tier includes it.
-    let text = if tier::thorough() { &plan.text } else { "#include \"avsg_plan.h\"\n" };
+    let text = if tier::thorough() { &step.text } else { "#include \"avsg_plan.h\"\n" };
     let fields =
         record_stage_one(p).expect("Stage One can be recorded").params.into_iter().enumerate();
     let field =
@@ -142,16 +113,19 @@ fn steps_with_few_early_refreshes(p: &Params, like: &Request) -> Vec<Request> {
 }
 
 /// Barriers and flags that no run needs, for reasons that the emitter's analysis does not cover: a
-/// run refreshes either all hits or a few of them; only the first token is shared, so no earlier
-/// token uses the buffer of a core's part; in this geometry the searches start in memory that is no
-/// longer used; and no miss of a last token loses its link twice.
-const UNNEEDED: [&str; 6] = [
-    "V_MTE2>(EVENT_ID0); before CopyIn(ids, gm.ids[from + q.shareAt]",
+/// run refreshes either all hits or a few of them; in this geometry the searches start in memory
+/// that is no longer used; no miss of a last token loses its link twice; sweeps with barriers
+/// prepare Probe for as many lanes as its passes have; and every run collects the overwritten links
+/// between its two searches for links, with flags of its own.
+const UNNEEDED: [&str; 8] = [
     "PIPE_V>(); before Cast(bytes, life",
     "PIPE_V>(); before ShiftRight(sign, slot[base]",
     "S_V>(EVENT_ID0); before RefreshLifetimeAll(life, dead[base]",
     "PIPE_V>(); before Find(",
     "PIPE_V>(); before FindFree(",
+    "PIPE_V>(); before Duplicate(slot[base], -1",
+    "MTE3_MTE2>(EVENT_ID0); before CopyIn(ids, gm.ids[",
+    "S_V>(EVENT_ID0); before FindFree(",
 ];
 
 fn is_unneeded(sync: &str) -> bool {

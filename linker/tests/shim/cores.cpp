@@ -2,6 +2,8 @@
 #include "kernel_operator.h"
 using namespace AscendC;
 
+KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_MIX_AIV_1_0);
+
 using Words = LocalTensor<int32_t>;
 
 static GlobalTensor<int32_t> words(GM_ADDR a) {
@@ -19,8 +21,14 @@ static void publish(GlobalTensor<int32_t> g) {
     DataCacheCleanAndInvalid<int32_t, CacheLine::SINGLE_CACHE_LINE, DcciDst::CACHELINE_OUT>(g);
 }
 
-#define KERNEL(NAME) extern "C" __global__ __aicore__ void NAME([[maybe_unused]] GM_ADDR in, [[maybe_unused]] GM_ADDR out)
-#define MIX KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_MIX_AIV_1_0)
+#define KERNEL(NAME)                                                                                            \
+    static void NAME##_body([[maybe_unused]] GM_ADDR in, [[maybe_unused]] GM_ADDR out);                         \
+    extern "C" __global__ __aicore__ void NAME([[maybe_unused]] GM_ADDR in, [[maybe_unused]] GM_ADDR out) {     \
+        InitSocState();                                                                                         \
+        NAME##_body(in, out);                                                                                   \
+        all();                                                                                                  \
+    }                                                                                                           \
+    static void NAME##_body([[maybe_unused]] GM_ADDR in, [[maybe_unused]] GM_ADDR out)
 
 // Each core passes 64 words to the next core by DMA.
 template <bool SYNC> static void pass_on(GM_ADDR in, GM_ADDR out) {
@@ -36,11 +44,9 @@ template <bool SYNC> static void pass_on(GM_ADDR in, GM_ADDR out) {
     DataCopy(words(out)[2048 + me() * 64], x, 64);
 }
 KERNEL(passed) {
-    MIX;
     pass_on<true>(in, out);
 }
 KERNEL(race) {
-    MIX;
     pass_on<false>(in, out);
 }
 KERNEL(both_write) {
@@ -58,7 +64,6 @@ KERNEL(edge_race) {
 // Each core stores to a line of its own and publishes it. All cores read the lines after the
 // barrier.
 KERNEL(scalars) {
-    MIX;
     GlobalTensor<int32_t> g = words(out);
     g.SetValue(me() * 16, int32_t(me()) + 100);
     publish(g[me() * 16]);
@@ -69,7 +74,6 @@ KERNEL(scalars) {
     publish(g[2048 + me() * 16]);
 }
 KERNEL(unpublished) {
-    MIX;
     words(out).SetValue(me() * 16, 1);
     SyncAll<true>();
 }
@@ -96,16 +100,13 @@ template <bool INVALIDATE> static void polled(GM_ADDR out) {
     publish(g[2048 + me() * 16]);
 }
 KERNEL(invalidated) {
-    MIX;
     polled<true>(out);
 }
 KERNEL(stale) {
-    MIX;
     polled<false>(out);
 }
 // Another core may change the other words of a line that a core has read.
 KERNEL(shared_line) {
-    MIX;
     GlobalTensor<int32_t> g = words(out);
     int32_t mine = g.GetValue(me() * 8);
     SyncAll<true>();
@@ -119,7 +120,7 @@ KERNEL(shared_line) {
 }
 // A store to such a line would write the old words of the other core back.
 KERNEL(shared_line_store) {
-    shared_line(in, out);
+    shared_line_body(in, out);
     if (me() == 0) words(out).SetValue(7, 1);
     publish(words(out));
 }
@@ -140,12 +141,10 @@ KERNEL(cached) { own_store<false>(out); }
 
 // One core returns before the barrier.
 KERNEL(early_return) {
-    MIX;
     if (me() == 1) return;
     SyncAll<true>();
 }
 KERNEL(unequal) {
-    MIX;
     SyncAll<true>();
     if (me() == 0) SyncAll<true>();
 }
@@ -157,7 +156,6 @@ KERNEL(waves) {
 }
 // One core breaks a rule while the others wait at the barrier.
 KERNEL(one_fails) {
-    MIX;
     if (me() == 2) buffer().GetValue(0);
     SyncAll<true>();
 }

@@ -3,6 +3,8 @@
 #include "kernel_operator.h"
 using namespace AscendC;
 
+KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIV_ONLY);
+
 constexpr uint32_t N = 1024;
 using Words = LocalTensor<int32_t>;
 
@@ -22,10 +24,14 @@ template <HardEvent e> static void order() {
 #define KERNEL(NAME)                                                                                \
     template <bool SYNC> static void NAME(GlobalTensor<int32_t>, GlobalTensor<int32_t>);            \
     extern "C" __global__ __aicore__ void NAME##_right(GM_ADDR in, GM_ADDR out) {                   \
+        InitSocState();                                                                             \
         NAME<true>(words(in), words(out));                                                          \
+        PipeBarrier<PIPE_ALL>();                                                                    \
     }                                                                                               \
     extern "C" __global__ __aicore__ void NAME##_wrong(GM_ADDR in, GM_ADDR out) {                   \
+        InitSocState();                                                                             \
         NAME<false>(words(in), words(out));                                                         \
+        PipeBarrier<PIPE_ALL>();                                                                    \
     }                                                                                               \
     template <bool SYNC> static void NAME(GlobalTensor<int32_t> in, GlobalTensor<int32_t> out)
 

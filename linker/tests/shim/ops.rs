@@ -146,7 +146,6 @@ fn bit_operations_and_shifts_match() {
     check(&k, "shift_arithmetic", &a, &b, |i| a[i] >> 31);
     check(&k, "duplicate", &a, &b, |_| 77);
     check(&k, "duplicate_mask", &a, &b, |i| if i < 256 && i % 64 < 3 { 77 } else { -9 });
-    check(&k, "index", &a, &b, |i| 100 + i as i32);
 }
 
 #[test]
@@ -254,7 +253,6 @@ fn copies_sums_and_transfers_match() {
     let x = floats(26);
     let sum = |from: usize, n: usize| bits(x[from..from + n].iter().map(|&w| f(w)).sum());
     check(&k, "sum_repeats", &x, &b, |i| if i < 32 { sum(64 * i, 64) } else { -9 });
-    check(&k, "sum", &x, &b, |i| if i == 0 { sum(0, N) } else { -9 });
     check(&k, "padded", &a, &b, |i| match (i / 8, i % 8) {
         (20.., _) | (_, 7) => -9,
         (_, 0 | 6) => -1,

@@ -2,6 +2,8 @@
 #include "kernel_operator.h"
 using namespace AscendC;
 
+KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIV_ONLY);
+
 constexpr uint32_t N = 1024;
 using Words = LocalTensor<int32_t>;
 
@@ -20,6 +22,7 @@ template <HardEvent e> static void order(int id = EVENT_ID0) {
 
 // The order of the load and MTE3 follows from the vector unit's flags.
 extern "C" __global__ __aicore__ void transitive(GM_ADDR in, GM_ADDR out) {
+    InitSocState();
     Words x = buffer(0), y = buffer(1);
     DataCopy(x, words(in), N);
     order<HardEvent::MTE2_V>();
@@ -27,10 +30,12 @@ extern "C" __global__ __aicore__ void transitive(GM_ADDR in, GM_ADDR out) {
     order<HardEvent::V_MTE3>();
     DataCopy(words(out)[N], x, N);
     DataCopy(words(out), y, N);
+    PipeBarrier<PIPE_ALL>();
 }
 
 // The scalar unit issues instructions in order, so all instructions after its wait are ordered.
 extern "C" __global__ __aicore__ void through_scalar(GM_ADDR in, GM_ADDR out) {
+    InitSocState();
     Words x = buffer(0), y = buffer(1);
     DataCopy(x, words(in), N);
     order<HardEvent::MTE2_S>();
@@ -38,10 +43,12 @@ extern "C" __global__ __aicore__ void through_scalar(GM_ADDR in, GM_ADDR out) {
     order<HardEvent::V_S>();
     DataCopy(words(out), y, N);
     DataCopy(words(out)[N], x, N);
+    PipeBarrier<PIPE_ALL>();
 }
 
 // PIPE_ALL replaces every flag and barrier.
 extern "C" __global__ __aicore__ void all(GM_ADDR in, GM_ADDR out) {
+    InitSocState();
     Words x = buffer(0), y = buffer(1);
     DataCopy(x, words(in), N);
     PipeBarrier<PIPE_ALL>();
@@ -51,10 +58,12 @@ extern "C" __global__ __aicore__ void all(GM_ADDR in, GM_ADDR out) {
     PipeBarrier<PIPE_ALL>();
     DataCopy(words(out), y, N);
     DataCopy(words(out)[N], x, N);
+    PipeBarrier<PIPE_ALL>();
 }
 
 // Accesses to different bytes of one block need no synchronisation.
 extern "C" __global__ __aicore__ void bytes(GM_ADDR in, GM_ADDR out) {
+    InitSocState();
     Words x = buffer(0), y = buffer(1);
     DataCopy(x, words(in), N);
     order<HardEvent::MTE2_V>();
@@ -65,10 +74,12 @@ extern "C" __global__ __aicore__ void bytes(GM_ADDR in, GM_ADDR out) {
     order<HardEvent::V_MTE3>();
     DataCopy(words(out), y, N);
     DataCopy(words(out)[N], x, N);
+    PipeBarrier<PIPE_ALL>();
 }
 
 // Two buffers are in flight, each with its own event.
 extern "C" __global__ __aicore__ void double_buffer(GM_ADDR in, GM_ADDR out) {
+    InitSocState();
     constexpr uint32_t T = 128, TILES = 8;
     GlobalTensor<int32_t> from = words(in), to = words(out);
     for (int i = 0; i < 2; ++i) {
@@ -94,4 +105,5 @@ extern "C" __global__ __aicore__ void double_buffer(GM_ADDR in, GM_ADDR out) {
         WaitFlag<HardEvent::MTE3_MTE2>(i);
         WaitFlag<HardEvent::V_MTE2>(i);
     }
+    PipeBarrier<PIPE_ALL>();
 }

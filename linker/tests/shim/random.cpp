@@ -4,6 +4,8 @@
 #include "kernel_operator.h"
 using namespace AscendC;
 
+KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIV_ONLY);
+
 using Words = LocalTensor<int32_t>;
 constexpr uint32_t UB = 320;
 
@@ -33,6 +35,7 @@ static void flag(int32_t edge, int32_t action) {
 }
 
 extern "C" __global__ __aicore__ void interpret(GM_ADDR program, GM_ADDR mem) {
+    InitSocState();
     GlobalTensor<int32_t> code, g;
     code.SetGlobalBuffer((__gm__ int32_t *)program);
     g.SetGlobalBuffer((__gm__ int32_t *)mem, 1024);
@@ -60,4 +63,5 @@ extern "C" __global__ __aicore__ void interpret(GM_ADDR program, GM_ADDR mem) {
     }
     PipeBarrier<PIPE_ALL>();
     DataCopy(g[512], at(0), UB);
+    PipeBarrier<PIPE_ALL>();
 }

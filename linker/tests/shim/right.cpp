@@ -34,6 +34,7 @@ static GlobalTensor<int32_t> words(GM_ADDR a) {
 #define OP(NAME)                                                                             \
     static void NAME##_body([[maybe_unused]] GM_ADDR a, [[maybe_unused]] GM_ADDR out);       \
     extern "C" __global__ __aicore__ void NAME(GM_ADDR a, GM_ADDR b, GM_ADDR out) {          \
+        InitSocState();                                                                      \
         DataCopy(xi(), words(a), N);                                                         \
         DataCopy(yi(), words(b), N);                                                         \
         Duplicate(zi(), -9, N);                                                              \
@@ -41,6 +42,7 @@ static GlobalTensor<int32_t> words(GM_ADDR a) {
         NAME##_body(a, out);                                                                 \
         all();                                                                               \
         DataCopy(words(out), zi(), N);                                                       \
+        all();                                                                               \
     }                                                                                        \
     static void NAME##_body([[maybe_unused]] GM_ADDR a, [[maybe_unused]] GM_ADDR out)
 
@@ -91,7 +93,6 @@ OP(shift_arithmetic) { ShiftRight(zi(), xi(), (int32_t)31, N); }
 
 OP(duplicate) { Duplicate(zi(), 77, N); }
 OP(duplicate_mask) { Duplicate(zi(), 77, (uint64_t)3, 4, 1, 8); }
-OP(index) { CreateVecIndex(zi(), 100, N); }
 
 OP(int_to_float) { Cast(zf(), xi(), RoundMode::CAST_NONE, N); }
 OP(float_rint) { Cast(zi(), xf(), RoundMode::CAST_RINT, N); }
@@ -191,7 +192,6 @@ OP(copy) { DataCopy(zi(), xi(), 1024); }
 OP(copy_mask) { Copy(zi(), xi(), (uint64_t)64, 32, CopyRepeatParams{1, 0, 8, 0}); }
 OP(broadcast) { Brcb(zi(), xi(), 32, BrcbRepeatParams{1, 8}); }
 OP(sum_repeats) { WholeReduceSum(zf(), xf(), 64, 32, 1, 1, 8); }
-OP(sum) { ReduceSum(zf(), xf(), w<float>(), N); }
 
 // Copies rows of 5 words, 7 apart in a, padded to 8 in UB with one -1 before and one -1 after.
 OP(padded) {

@@ -12,7 +12,12 @@ const REFUSED: &[(&str, &str, &str)] = &[
     ("compare_tail", "undefined", "pattern bit 64"),
     ("gather_count", "count", "16384 is above 16383"),
     ("aiv_only", "sync", "AIV_ONLY does not start the scheduler"),
-    ("no_type", "sync", "no kernel type is set"),
+    ("no_init", "state", "runs before InitSocState"),
+    ("late_init", "state", "GlobalTensor::GetValue at "),
+    ("no_init_repeats", "state", "runs before InitSocState"),
+    ("not_drained", "drain", "is not preceded by PipeBarrier<PIPE_ALL>"),
+    ("never_drained", "drain", "is not preceded by PipeBarrier<PIPE_ALL>"),
+    ("drained_too_early", "drain", "is not preceded by PipeBarrier<PIPE_ALL>"),
     ("multiply_overflow", "overflow", "lane"),
     ("add_overflow", "overflow", "lane"),
     ("misaligned", "alignment", "no multiple of 32"),
@@ -54,7 +59,6 @@ const REFUSED: &[(&str, &str, &str)] = &[
     ("wait_of_another_pair", "sync", "V_MTE2"),
     ("set_twice", "sync", "second time"),
     ("unpaired", "sync", "still set when the kernel ends"),
-    ("index_needs_event", "sync", "second time"),
 ];
 
 #[test]
@@ -78,6 +82,65 @@ fn wrong_kernels_are_refused() {
         let mut out = vec![0; 4096];
         Launch::new("right").input(&input).device(&mut out).mode(mode, 3).run(&k).expect("right");
         assert_eq!(out[..1024], input[..1024]);
+    }
+}
+
+/// Without the checks, a store adds to memory or a mask counts elements as an earlier kernel left
+/// them, and a store that nothing drains is lost.
+#[test]
+fn what_an_earlier_kernel_leaves_and_a_missing_last_barrier_corrupt_data() {
+    if !has_cpp_compiler() {
+        return;
+    }
+    let k = compile(include_str!("wrong.cpp"));
+    let input: Vec<i32> = (0..4096).collect();
+    // Returns word 9 of the output for many seeds. It is 500 before the kernel.
+    let seen = |name: &str| -> Vec<i32> {
+        let run = |seed| {
+            let mut out = vec![500; 4096];
+            let launch = Launch::new(name).input(&input).device(&mut out);
+            launch.mode(Mode::Unchecked, seed).run(&k).expect(name);
+            out[9]
+        };
+        (0..40).map(run).collect()
+    };
+    assert!(seen("right").iter().all(|&word| word == 9));
+    let sums = seen("no_init");
+    assert!(sums.contains(&9) && sums.contains(&509), "{sums:?}");
+    let counted = seen("no_init_repeats");
+    assert!(counted.contains(&3) && counted.contains(&1), "{counted:?}");
+    let lost = seen("not_drained");
+    assert!(lost.contains(&9) && lost.contains(&500), "{lost:?}");
+}
+
+/// CANN takes one kernel type per file.
+#[test]
+fn files_with_no_kernel_type_or_two_are_refused() {
+    if !has_cpp_compiler() {
+        return;
+    }
+    let file = |kernels: [(&str, &str); 2]| {
+        let kernel = |(name, ty)| {
+            format!(
+                "extern \"C\" __global__ __aicore__ void {name}()\n\
+                 {{ {ty} InitSocState(); PipeBarrier<PIPE_ALL>(); }}\n"
+            )
+        };
+        let kernels = kernels.map(kernel).concat();
+        compile(&format!("#include \"kernel_operator.h\"\nusing namespace AscendC;\n{kernels}"))
+    };
+    let (vector, mix) = (
+        "KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIV_ONLY);",
+        "KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_MIX_AIV_1_0);",
+    );
+    let (two, none) = (file([("one", vector), ("two", mix)]), file([("one", ""), ("two", "")]));
+    for (kernels, piece) in [(two, "two kernel types"), (none, "no kernel type is set")] {
+        for name in ["one", "two"] {
+            let failure = Launch::new(name).run(&kernels).expect_err(name);
+            assert_eq!(failure.code, 1);
+            assert!(failure.text.starts_with(&format!("kernel-type: {name}: ")), "{failure:?}");
+            assert!(failure.text.contains(piece), "{failure:?}");
+        }
     }
 }
 
@@ -112,6 +175,13 @@ const DOES_NOT_COMPILE: &[(&str, &str)] = &[
     ("Ands(i, i, 1, 64);", "'Ands' was not declared"),
     ("Neg(i, i, 64);", "'Neg' was not declared"),
     ("ReduceSum(i, i, i, 64);", "sums take half or float"),
+    // These two and the form of SyncAll with arguments take events from a TPipe.
+    ("ReduceSum(f, f, f, 64);", "ReduceSum takes an event from a TPipe"),
+    ("CreateVecIndex(i, 0, 64);", "CreateVecIndex takes an event from a TPipe"),
+    ("SyncAll(g, i);", "no matching function for call to 'SyncAll"),
+    // Only the compiler of the ASC language would take the type of a kernel from these.
+    ("} __vector__ void q() {", "'__vector__' does not name a type"),
+    ("} __mix__(0, 1) void r() {", "error: expected"),
     ("WholeReduceSum(i, i, (uint64_t)64, 1, 1, 1, 8);", "sums take half or float"),
     ("Select(i, m, i, i, SELMODE::VSEL_TENSOR_TENSOR_MODE, 64);", "reinterpret int32 operands"),
     ("Scatter(i, i, u, 0, 64);", "'Scatter' was not declared"),
@@ -148,6 +218,7 @@ using namespace AscendC;
 [[maybe_unused]] static LocalTensor<float> f;
 [[maybe_unused]] static GatherMaskParams p;
 [[maybe_unused]] static uint64_t n;
+[[maybe_unused]] static GlobalTensor<int32_t> g;
 "#;
 
 #[test]

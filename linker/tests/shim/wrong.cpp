@@ -3,6 +3,8 @@
 #include "kernel_operator.h"
 using namespace AscendC;
 
+KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIV_ONLY);
+
 constexpr uint32_t N = 1024;
 using Words = LocalTensor<int32_t>;
 using Mask = LocalTensor<uint8_t>;
@@ -26,7 +28,16 @@ static Words loaded(GM_ADDR in, uint32_t i = 0) {
 
 static const GatherMaskParams IN_A_ROW{1, 1, 8, 0};
 
-#define WRONG(NAME) extern "C" __global__ __aicore__ void NAME([[maybe_unused]] GM_ADDR in, [[maybe_unused]] GM_ADDR out)
+// A kernel without anything that the shim asks of all kernels.
+#define BARE(NAME) extern "C" __global__ __aicore__ void NAME([[maybe_unused]] GM_ADDR in, [[maybe_unused]] GM_ADDR out)
+#define WRONG(NAME)                                                                       \
+    static void NAME##_body([[maybe_unused]] GM_ADDR in, [[maybe_unused]] GM_ADDR out);   \
+    BARE(NAME) {                                                                          \
+        InitSocState();                                                                   \
+        NAME##_body(in, out);                                                             \
+        PipeBarrier<PIPE_ALL>();                                                          \
+    }                                                                                     \
+    static void NAME##_body([[maybe_unused]] GM_ADDR in, [[maybe_unused]] GM_ADDR out)
 
 // int32 can be compared for equality only.
 WRONG(compare_less) { CompareScalar(mask(), loaded(in), 0, CMPMODE::LT, N); }
@@ -61,14 +72,36 @@ WRONG(gather_count) {
     Gather(to, from, off, 0, 16384);
 }
 // SyncAll needs a kernel type that starts the scheduler.
-WRONG(aiv_only) {
-    KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIV_ONLY);
-    SyncAll<true>();
+WRONG(aiv_only) { SyncAll<true>(); }
+
+// An earlier kernel may have left a core in any state, and nothing drains its stores at the end.
+BARE(no_init) {
+    DataCopy(words(out), loaded(in), N);
+    all();
 }
-WRONG(no_type) { SyncAll<true>(); }
-WRONG(sync_all) {
-    KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_MIX_AIV_1_0);
-    SyncAll<true>();
+BARE(late_init) {
+    words(out).GetValue(0);
+    InitSocState();
+    all();
+}
+BARE(no_init_repeats) {
+    for (uint32_t i = 8; i < 16; ++i) buffer(0).SetValue(i, 3);
+    all();
+    Duplicate(buffer(0), 1, (uint64_t)8, 1, 1, 8);
+    all();
+    DataCopy(words(out), buffer(0), 16);
+    all();
+}
+BARE(not_drained) {
+    InitSocState();
+    DataCopy(words(out), loaded(in), N);
+}
+BARE(never_drained) { InitSocState(); }
+BARE(drained_too_early) {
+    InitSocState();
+    Words x = loaded(in);
+    all();
+    DataCopy(words(out), x, N);
 }
 // int32 arithmetic must not overflow.
 WRONG(multiply_overflow) { Muls(buffer(1), loaded(in), 0x10000000, N); }
@@ -199,8 +232,4 @@ WRONG(set_twice) {
     SetFlag<HardEvent::MTE2_V>(EVENT_ID1);
 }
 WRONG(unpaired) { SetFlag<HardEvent::MTE2_V>(EVENT_ID0); }
-WRONG(index_needs_event) {
-    SetFlag<HardEvent::S_V>(EVENT_ID0);
-    CreateVecIndex(buffer(0), 0, N);
-}
 WRONG(right) { DataCopy(words(out), loaded(in), N); }

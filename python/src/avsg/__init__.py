@@ -7,12 +7,13 @@ NumPy nor torch.
 
 from ._library import lib as _lib
 from .batch import Batch, Fresh
-from .constants import ABI_VERSION, Lifetime, Machine, Pages, RequestStatus, Role, Strategy, Table
+from .constants import ABI_VERSION, Copier, Lifetime, LogLevel, Machine, Pages, RequestStatus, Role, Strategy, Table
 from .engine import Engine, EngineInfo, EngineMemory
 from .errors import (
     AvsgError,
     BusyError,
     DeviceError,
+    ForkedError,
     HandleError,
     InternalError,
     InvalidError,
@@ -25,6 +26,7 @@ from .errors import (
 from .memory import View
 from .plan import Counters, Plan, Request
 from .pool import Pool, PoolInfo, PoolShape
+from .workers import Workers, set_log
 
 #: The library's version.
 __version__: str = _lib.avsg_version().decode()
@@ -40,16 +42,19 @@ __all__ = [
     "AvsgError",
     "Batch",
     "BusyError",
+    "Copier",
     "Counters",
     "DeviceError",
     "Engine",
     "EngineInfo",
     "EngineMemory",
+    "ForkedError",
     "Fresh",
     "HandleError",
     "InternalError",
     "InvalidError",
     "Lifetime",
+    "LogLevel",
     "Machine",
     "NoMemoryError",
     "NullError",
@@ -67,5 +72,7 @@ __all__ = [
     "Table",
     "UnsupportedError",
     "View",
+    "Workers",
     "devices",
+    "set_log",
 ]

@@ -84,6 +84,19 @@ class PoolInfo(SizedStruct):
     ]
 
 
+class WorkersConfig(SizedStruct):
+    """avsg_workers_config. An executor in Python would hold its lock, so that none is made here."""
+
+    _fields_ = [
+        *fields(c.c_uint32, "threads", "pin"),
+        ("cpus", c.c_void_p),
+        ("cpu_count", c.c_size_t),
+        ("spin_us", c.c_int32),
+        ("reserved", c.c_uint32),
+        *fields(c.c_void_p, "executor", "user"),
+    ]
+
+
 class EngineConfig(SizedStruct):
     """avsg_engine_config.
 
@@ -106,6 +119,9 @@ class EngineConfig(SizedStruct):
         *fields(c.c_char_p, "kernels", "runtime"),
         ("device_id", c.c_int32),
         *fields(c.c_uint32, "timeout_ms", "launches", "reserved"),
+        ("workers", c.c_void_p),
+        ("copier", c.c_int32),
+        ("copier_ahead", c.c_uint32),
         ("layer_indexer", c.c_void_p),
         ("layer_indexers", c.c_size_t),
         ("buffer", c.c_void_p),
@@ -140,7 +156,9 @@ class EngineInfo(SizedStruct):
         *fields(c.c_uint32, "k", "tokens", "slots"),
         *fields(c.c_int32, "table", "lifetime", "life"),
         *fields(c.c_uint32, "spread", "retries", "page", "cores"),
-        *fields(c.c_size_t, "states", "layers", "buffer_bytes", "indexers"),
+        *fields(c.c_size_t, "states", "layers", "buffer_bytes"),
+        *fields(c.c_uint32, "threads", "reserved"),
+        ("indexers", c.c_size_t),
     ]
 
 

@@ -35,6 +35,26 @@ class Machine(IntEnum):
     AVX2 = 2
     AVX512 = 3
     NEON = 4
+    AVX512_LOADS = 5
+    AVX512_GATHER = 6
+
+
+class Copier(IntEnum):
+    """How the device "cpu" copies rows."""
+
+    AUTO = 0
+    PLAIN = 1
+    PREFETCH = 2
+    STREAM = 3
+
+
+class LogLevel(IntEnum):
+    """The importance of a message."""
+
+    ERROR = 1
+    WARN = 2
+    INFO = 3
+    DEBUG = 4
 
 
 class Strategy(IntEnum):

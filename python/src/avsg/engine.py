@@ -14,6 +14,7 @@ from .memory import HOST, View, int32_span, int32_view
 from .plan import Plan
 from .pool import Pool, PoolShape
 from .streams import current_stream, stream_address
+from .workers import Workers
 
 if TYPE_CHECKING:
     import numpy as np
@@ -40,6 +41,9 @@ class EngineInfo(NamedTuple):
     states: int
     layers: int
     buffer_bytes: int
+    #: Threads that run a step on "cpu", the caller's included; 0 on a device.
+    threads: int
+    #: The tables of each state.
     indexers: int
 
 
@@ -58,6 +62,8 @@ def engine_config(k: int, slots: int, tokens: int = 1, states: int = 1, **option
     # An engine of this package has one indexer and allocates its buffer.
     absent = {"reserved", "layer_indexer", "layer_indexers", "buffer", "global_slots", "slot_base"}
     names = {field[0] for field in _structs.EngineConfig._fields_} - absent
+    if isinstance(options.get("workers"), Workers):
+        options["workers"] = options["workers"]._address()
     config = _structs.EngineConfig(k=k, slots=slots, tokens=tokens, states=states)
     for name, value in options.items():
         field = "lambda_" if name == "decay" else name
@@ -75,7 +81,8 @@ class Engine:
     `tokens` the most rows of a request in a step, and `states` the number of requests that are
     resident at once. The options are the fields of avsg_engine_config (include/avsg.h): device,
     table, lifetime, life, decay (its `lambda`), spread, retries, page, machine, strategy, cores,
-    kernels, runtime, device_id, timeout_ms, launches, paper_a1 and paper_a2.
+    kernels, runtime, device_id, timeout_ms, launches, workers, copier, copier_ahead, paper_a1 and
+    paper_a2.
 
     One thread at a time may be inside a call that plans, copies or appends; another gets BusyError
     at once.

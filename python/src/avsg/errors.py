@@ -76,6 +76,12 @@ class DeviceError(AvsgError, RuntimeError):
     status = 10
 
 
+class ForkedError(AvsgError, RuntimeError):
+    """The object belongs to the process that this one was forked from."""
+
+    status = 11
+
+
 BY_STATUS = {kind.status: kind for kind in AvsgError.__subclasses__()}
 
 

@@ -20,11 +20,15 @@ const MAX_ARGS: usize = 128;
 pub(super) unsafe fn aclrtBinaryLoadFromFile(
     machine: &mut Machine,
     path: *const c_char,
-    _options: *mut sys::aclrtBinaryLoadOptions,
+    options: *mut sys::aclrtBinaryLoadOptions,
     binary: *mut *mut c_void,
 ) -> Outcome {
     not_null(path)?;
     not_null(binary)?;
+    // The runtime takes options of which a file needs none, and refuses options without an entry.
+    if !options.is_null() {
+        return invalid("AVSG loads files without options; pass null for the defaults");
+    }
     let context = machine.current()?;
     // SAFETY: the pointer is not null, hence a string by the contract of `entry` (`# Safety`).
     let path = unsafe { CStr::from_ptr(path) }.to_string_lossy().into_owned();

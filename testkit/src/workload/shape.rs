@@ -100,6 +100,7 @@ impl Shape {
         Config {
             cores: 1 + usize::from(self.cores) % 7,
             machine: choice,
+            copier: None,
             strategy: strategies[usize::from(self.strategy) % 3],
             ..Config::new(self.params(), self.states())
         }

@@ -12,6 +12,12 @@ struct FreshRow {
     int32_t row, place, entry;
 };
 
+// Returns a fresh row of the list.
+__aicore__ inline FreshRow GetFreshRow(int32_t i)
+{
+    return {ItemWord(i, 0), ItemWord(i, 1), ItemWord(i, 2)};
+}
+
 // Finds the target of a row: row g of a request belongs to id stableLen + g. Returns false for a
 // row that is not copied: one of a padded request or of a request without stableLen, or one whose
 // id is not below seqLen or has no entry.
@@ -31,22 +37,22 @@ __aicore__ inline bool FindTarget(const Tiling &t, Window &w, int32_t request, i
     return (id >> PAGE_SHIFT) < t.blockStride;
 }
 
-// Reads the blocks of n rows from the block table, and copies the rows whose block is in the pool.
+// Reads the blocks of the first n items' rows from the block table, and copies the rows whose block is
+// in the pool.
 __aicore__ inline void CopyFreshRows(
-    const Tiling &t, const GlobalTensor<int32_t> &blocks, const uint64_t *fresh, const FreshRow *rows,
-    int32_t n, int32_t half)
+    const Tiling &t, const GlobalTensor<int32_t> &blocks, const Segments &fresh, int32_t n, int32_t half)
 {
-    RowCopy copies[HALF_ROWS];
     int32_t kept = 0;
     if constexpr (PAGE > 0) {
         SetWaitFlag<HardEvent::S_MTE2>(EVENT_ID1);
         for (int32_t i = 0; i < n; i++) {
-            CopyIn(Local<int32_t>(LIST_AT + i * BLOCK, 1), blocks[rows[i].entry], 1);
+            CopyIn(Local<int32_t>(LIST_AT + i * BLOCK, 1), blocks[GetFreshRow(i).entry], 1);
         }
         SetWaitFlag<HardEvent::MTE2_S>(EVENT_ID1);
     }
     for (int32_t i = 0; i < n; i++) {
-        int32_t to = rows[i].place;
+        const FreshRow row = GetFreshRow(i);
+        int32_t to = row.place;
         if constexpr (PAGE > 0) {
             const int32_t block = Local<int32_t>(LIST_AT + i * BLOCK, 1).GetValue(0);
             if (block < 0 || block >= t.poolUnits) {
@@ -54,13 +60,12 @@ __aicore__ inline void CopyFreshRows(
             }
             to += block << PAGE_SHIFT;
         }
-        RowCopy &copy = copies[kept++];
         for (int32_t s = 0; s < t.segments; s++) {
-            copy.from[s] = fresh[s] + StrideOffset(rows[i].row, t.freshStride[s]);
-            copy.to[s] = HostRow(t, to, s);
+            SetRowCopy(kept, s, fresh.At(s) + StrideOffset(row.row, t.freshStride[s]), HostRow(t, to, s));
         }
+        kept++;
     }
-    CopyRows(t, copies, kept, half);
+    CopyRows(t, kept, half);
 }
 
 // Copies this core's share of the batch's fresh rows.
@@ -68,7 +73,7 @@ __aicore__ inline void Append(
     const Tiling &t, GM_ADDR cuQ, GM_ADDR state, GM_ADDR stableLen, GM_ADDR seqLen, GM_ADDR blockTable,
     GM_ADDR hostChunks, GM_ADDR fresh0, GM_ADDR fresh1)
 {
-    const uint64_t fresh[2] = {reinterpret_cast<uint64_t>(fresh0), reinterpret_cast<uint64_t>(fresh1)};
+    const Segments fresh{reinterpret_cast<uint64_t>(fresh0), reinterpret_cast<uint64_t>(fresh1)};
     const GlobalTensor<int32_t> blocks = Global<int32_t>(blockTable);
     CopyIn(Local<uint64_t>(CHUNKS_AT, MAX_CHUNKS), Global<uint64_t>(hostChunks), t.chunks);
     Window w(WINDOW_AT, WINDOW_REQUESTS, t, cuQ);
@@ -77,22 +82,24 @@ __aicore__ inline void Append(
     w.Add(seqLen, 1);
     const Share share = ShareOf(t, t.requests > 0 ? w.Word(CU_Q, t.requests - 1, 1) : 0);
 
-    FreshRow rows[HALF_ROWS];
     int32_t n = 0;
     int32_t half = 0;
     InitHalves();
     int32_t row = share.begin;
     for (int32_t request = 0; request < t.requests && row < share.end; request++) {
         for (; row < ScalarMin(w.Word(CU_Q, request, 1), share.end); row++) {
-            n += FindTarget(t, w, request, row, rows[n]) ? 1 : 0;
+            FreshRow to;
+            if (FindTarget(t, w, request, row, to)) {
+                SetItem(n++, to.row, to.place, to.entry, 0);
+            }
             if (n == t.halfRows) {
-                CopyFreshRows(t, blocks, fresh, rows, n, half);
+                CopyFreshRows(t, blocks, fresh, n, half);
                 half = 1 - half;
                 n = 0;
             }
         }
     }
-    CopyFreshRows(t, blocks, fresh, rows, n, half);
+    CopyFreshRows(t, blocks, fresh, n, half);
     DrainHalves();
 }
 
@@ -103,6 +110,8 @@ extern "C" __global__ __aicore__ void avsg_append(
     GM_ADDR hostChunks, GM_ADDR fresh0, GM_ADDR fresh1, GM_ADDR workspace, GM_ADDR tiling)
 {
     KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIV_ONLY);
+    InitSocState();
     const avsg::Tiling t = avsg::ReadTiling(tiling, avsg::COPY_TILING_AT);
     avsg::Append(t, cuQ, state, stableLen, seqLen, blockTable, hostChunks, fresh0, fresh1);
+    PipeBarrier<PIPE_ALL>();
 }

@@ -145,10 +145,36 @@ __aicore__ inline Tiling ReadTiling(GM_ADDR from, uint32_t at)
     CopyIn(words, Global<int32_t>(from), sizeof(Tiling) / 4);
     SetWaitFlag<HardEvent::MTE2_S>(EVENT_ID0);
     Tiling t;
-    int32_t *to = &t.requests;
-    for (uint32_t i = 0; i < sizeof(Tiling) / 4; i++) {
-        to[i] = words.GetValue(i);
-    }
+    t.requests = words.GetValue(0);
+    t.k = words.GetValue(1);
+    t.idsStride = words.GetValue(2);
+    t.blockStride = words.GetValue(3);
+    t.poolUnits = words.GetValue(4);
+    t.states = words.GetValue(5);
+    t.copyCores = words.GetValue(6);
+    t.sharers = words.GetValue(7);
+    t.shareLen = words.GetValue(8);
+    t.segments = words.GetValue(9);
+    t.bytes[0] = words.GetValue(10);
+    t.bytes[1] = words.GetValue(11);
+    t.chunkFirst[0] = words.GetValue(12);
+    t.chunkFirst[1] = words.GetValue(13);
+    t.chunkShift[0] = words.GetValue(14);
+    t.chunkShift[1] = words.GetValue(15);
+    t.chunks = words.GetValue(16);
+    t.halfRows = words.GetValue(17);
+    t.hostStride[0] = words.GetValue(18);
+    t.hostStride[1] = words.GetValue(19);
+    t.kvStride[0] = words.GetValue(20);
+    t.kvStride[1] = words.GetValue(21);
+    t.freshStride[0] = words.GetValue(22);
+    t.freshStride[1] = words.GetValue(23);
+    t.hostBlockShift = words.GetValue(24);
+    t.hostGap[0] = words.GetValue(25);
+    t.hostGap[1] = words.GetValue(26);
+    t.kvBlockShift = words.GetValue(27);
+    t.kvGap[0] = words.GetValue(28);
+    t.kvGap[1] = words.GetValue(29);
     return t;
 }
 

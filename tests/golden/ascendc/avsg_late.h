@@ -15,7 +15,13 @@ constexpr uint32_t LATE_PART_SLOTS_AT = LATE_SLOTS_AT + LATE_LANES * 4;
 constexpr uint32_t LATE_MASK_AT = LATE_PART_SLOTS_AT + LATE_LANES * 4;
 constexpr uint32_t LATE_RULE_AT = LATE_MASK_AT + LATE_LANES / 8;
 constexpr uint32_t LATE_LIFETIMES_AT = LATE_RULE_AT + 256 * 2;
-static_assert(LATE_LIFETIMES_AT + (1 << LATE_SHIFT) == 184224 && 184224 <= UB_BYTES, "deferred");
+static_assert(LATE_LIFETIMES_AT + (1 << LATE_SHIFT) == 185760 && 185760 <= UB_BYTES, "deferred");
+
+// The cores of a kernel in which several cores may plan one request.
+struct SharingCores {
+    static constexpr bool SHARE = true;
+    __aicore__ inline void WaitForAll() const { SyncAll<true>(); }
+};
 
 // Refreshes the lifetimes of the slots that the last token of each request hit. The lifetimes of a
 // request are divided into parts of whole 64-byte lines, in all at most one per core if LATE_SHIFT

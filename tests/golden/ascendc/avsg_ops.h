@@ -30,10 +30,10 @@ constexpr uint32_t WORD_FFFF_AT = 320;
 constexpr uint32_t WORD_FFFFF_AT = 352;
 constexpr uint32_t WORD_3FFFFF_AT = 384;
 constexpr uint32_t MASK_SCRATCH_AT = 416;
-constexpr uint32_t IOTA_AT = 2560;
-constexpr uint32_t LANE_SCRATCH_AT = 4608;
-constexpr uint32_t PACKED_AT = 7680;
-constexpr uint32_t SCRATCH_AT = 4608;
+constexpr uint32_t IOTA_AT = 2432;
+constexpr uint32_t LANE_SCRATCH_AT = 4480;
+constexpr uint32_t PACKED_AT = 7552;
+constexpr uint32_t SCRATCH_AT = 4480;
 constexpr int32_t LINKS = 8;  // links of a probe sequence
 constexpr uint32_t LINK_BITS = 14;  // bits of the position of a link
 constexpr uint32_t SLOT_BITS = 13;  // bits of a slot
@@ -89,6 +89,21 @@ __aicore__ inline void SelectWords(const LocalTensor<int32_t> &dst, const LocalT
     const LocalTensor<int32_t> &yes, const LocalTensor<int32_t> &no, int32_t lanes)
 {
     Select(F32(dst), mask, F32(yes), F32(no), SELMODE::VSEL_TENSOR_TENSOR_MODE, lanes);
+}
+
+// Writes 0..TILE-1 to iota. The scalar unit writes the first block, and each pass doubles the number of
+// words. (CreateVecIndex takes an event from a TPipe, which these kernels do not have.)
+__aicore__ inline void WriteIota()
+{
+    const LocalTensor<int32_t> iota = Local<int32_t>(IOTA_AT, TILE);
+    for (int32_t i = 0; i < 8; i++) {
+        iota.SetValue(i, i);
+    }
+    SetWaitFlag<HardEvent::S_V>(EVENT_ID0);
+    for (int32_t done = 8; done < TILE; done *= 2) {
+        Adds(iota[done], iota, done, ScalarMin(done, TILE - done));
+        PipeBarrier<PIPE_V>();
+    }
 }
 
 // dst[i] = base + i for n lanes. The first TILE lanes are computed from iota, and each later pass
@@ -393,9 +408,9 @@ __aicore__ inline void CopyInStaggered(
 
 // Waits for all cores, and returns whether this core has no more work because it does not own the
 // request.
-__aicore__ inline bool IsDoneAfterSyncAll(bool owner)
+template <typename Cores> __aicore__ inline bool IsDoneAfterSyncAll(Cores cores, bool owner)
 {
-    SyncAll<true>();
+    cores.WaitForAll();
     return !owner;
 }
 

@@ -11,6 +11,7 @@ extern "C" __global__ __aicore__ void avsg_plan(
     GM_ADDR tiling)
 {
     KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIV_ONLY);
+    InitSocState();
     const avsg::Tiling t = avsg::ReadTiling(tiling, avsg::TILING_AT);
     const avsg::Gm gm{
         avsg::Global<int32_t>(ids), avsg::Global<int32_t>(blockTable), avsg::Global<int32_t>(slot),
@@ -18,5 +19,6 @@ extern "C" __global__ __aicore__ void avsg_plan(
         avsg::Global<int32_t>(missSlot), avsg::Global<int32_t>(missRow), avsg::Global<int32_t>(record),
         avsg::Global<int32_t>(tables), avsg::Global<half>(rules)};
     avsg::Window words = avsg::BatchWindow(t, cuQ, state, generation, stableLen, seqLen);
-    avsg::PlanBatch(gm, words, t, false);
+    avsg::PlanBatch(gm, words, t, avsg::SeparateCores{});
+    PipeBarrier<PIPE_ALL>();
 }

@@ -9,7 +9,7 @@ namespace avsg {
 
 constexpr int32_t PLAN_REQUESTS = 16;            // requests in the window
 constexpr int32_t PAD_WORDS = 128;          // words of -1 in UB, with which rows are padded
-constexpr uint32_t FRAME_AT = 182784;       // memory behind that of Stage One, which does not change it
+constexpr uint32_t FRAME_AT = 182656;       // memory behind that of Stage One, which does not change it
 constexpr uint32_t FRAME_BYTES = 1056;
 constexpr uint32_t TILING_AT = FRAME_AT;
 constexpr uint32_t WORDS_AT = TILING_AT + 128;
@@ -25,19 +25,28 @@ __aicore__ inline void PadSlots(const Gm &gm, int32_t row, int32_t from)
     }
 }
 
+// The cores of a kernel that plans each request on one core. Such a kernel contains no SyncAll: the
+// operator compiler searches the text for it, and would schedule the kernel as one that needs it.
+struct SeparateCores {
+    static constexpr bool SHARE = false;
+    __aicore__ inline void WaitForAll() const {}
+};
+
 // Plans a batch. Each core takes a contiguous run of requests, and the lengths of two runs differ
 // by at most one; or several cores share each request, and then all cores, with or without a
-// request, call SyncAll once. No core returns before that. If `late` is set, cores may share
-// requests, and the refreshes of each request's last token are left to LateRefresh.
-__aicore__ inline void PlanBatch(const Gm &gm, Window &w, const Tiling &t, bool late)
+// request, wait for each other once. No core returns before that. If the type of `cores` is
+// SharingCores, cores may share requests, and the refreshes of each request's last token are left
+// to LateRefresh.
+template <typename Cores>
+__aicore__ inline void PlanBatch(const Gm &gm, Window &w, const Tiling &t, Cores cores)
 {
     // With fewer cores than the host expected no request is shared, because some part would have no
     // core.
-    const int32_t sharers = late && t.sharers * t.requests <= GetBlockNum() ? t.sharers : 1;
-    const int32_t core = GetBlockIdx() / sharers;
-    const int32_t cores = sharers > 1 ? t.requests : GetBlockNum();
-    const int32_t begin = core < cores ? ShareBegin(t.requests, core, cores) : 0;
-    const int32_t end = core < cores ? ShareBegin(t.requests, core + 1, cores) : 0;
+    const int32_t sharers = Cores::SHARE && t.sharers * t.requests <= GetBlockNum() ? t.sharers : 1;
+    const int32_t run = GetBlockIdx() / sharers;
+    const int32_t runs = sharers > 1 ? t.requests : GetBlockNum();
+    const int32_t begin = run < runs ? ShareBegin(t.requests, run, runs) : 0;
+    const int32_t end = run < runs ? ShareBegin(t.requests, run + 1, runs) : 0;
     const int32_t sharer = GetBlockIdx() % sharers;
     bool synced = sharers == 1;
     const LocalTensor<int32_t> zero = Local<int32_t>(ZERO_AT, RECORD_WORDS);
@@ -82,9 +91,9 @@ __aicore__ inline void PlanBatch(const Gm &gm, Window &w, const Tiling &t, bool 
             q.shareLen = ScalarMin(t.shareLen, t.k - q.shareAt);
             q.turn = sharer;
             q.owner = sharer == 0;
-            q.deferred = late ? tokens : 0;
+            q.deferred = Cores::SHARE ? tokens : 0;
             q.tableAt = static_cast<uint64_t>(state) * TABLE_WORDS;
-            stage_one::StageOne(gm, q);
+            stage_one::StageOne(gm, q, cores);
             synced = synced || q.shared > 0;
         }
         if (sharer > 0) {
@@ -96,7 +105,7 @@ __aicore__ inline void PlanBatch(const Gm &gm, Window &w, const Tiling &t, bool 
         PipeBarrier<PIPE_ALL>();
     }
     if (!synced) {
-        SyncAll<true>();
+        cores.WaitForAll();
     }
 }
 

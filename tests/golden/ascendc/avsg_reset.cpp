@@ -57,5 +57,7 @@ extern "C" __global__ __aicore__ void avsg_reset(
     GM_ADDR tables, GM_ADDR workspace, GM_ADDR tiling)
 {
     KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIV_ONLY);
+    InitSocState();
     avsg::Reset(avsg::ReadTiling(tiling, 0), tables);
+    PipeBarrier<PIPE_ALL>();
 }

@@ -16,14 +16,49 @@ constexpr uint32_t WINDOW_AT = COPY_TILING_AT + 128;
 constexpr uint32_t LIST_AT = WINDOW_AT + WINDOW_REQUESTS * (2 + RECORD_WORDS) * 4 + BLOCK;
 constexpr uint32_t LIST_BYTES = HALF_ROWS * BLOCK;  // each entry may be in a block of its own
 constexpr uint32_t CHUNKS_AT = LIST_AT + 2 * LIST_BYTES;
-constexpr uint32_t STAGING_AT = CHUNKS_AT + MAX_CHUNKS * 8;
-static_assert(STAGING_AT + 2 * HALF_BYTES == 158880 && 158880 <= UB_BYTES, "the rows fit UB");
+constexpr uint32_t ITEMS_AT = CHUNKS_AT + MAX_CHUNKS * 8;    // four words for each run of misses or fresh row
+constexpr uint32_t COPIES_AT = ITEMS_AT + HALF_ROWS * 16;   // four addresses for each row
+constexpr uint32_t STAGING_AT = COPIES_AT + HALF_ROWS * 32;
+static_assert(STAGING_AT + 2 * HALF_BYTES == 160416 && 160416 <= UB_BYTES, "the rows fit UB");
 
-// The source and target address of each segment of a row.
-struct RowCopy {
-    uint64_t from[2];
-    uint64_t to[2];
+// One address for each segment of a row.
+struct Segments {
+    uint64_t first, second;
+
+    __aicore__ inline uint64_t At(int32_t s) const { return s == 0 ? first : second; }
 };
+
+// Lists are in UB and not in local arrays, because the stack of the scalar unit is in global memory.
+
+// Returns word `word` of item i, of HALF_ROWS items of four words.
+__aicore__ inline int32_t ItemWord(int32_t i, int32_t word)
+{
+    return Local<int32_t>(ITEMS_AT, HALF_ROWS * 4).GetValue(i * 4 + word);
+}
+
+// Sets the words of item i.
+__aicore__ inline void SetItem(int32_t i, int32_t a, int32_t b, int32_t c, int32_t d)
+{
+    const LocalTensor<int32_t> words = Local<int32_t>(ITEMS_AT, HALF_ROWS * 4);
+    words.SetValue(i * 4, a);
+    words.SetValue(i * 4 + 1, b);
+    words.SetValue(i * 4 + 2, c);
+    words.SetValue(i * 4 + 3, d);
+}
+
+// Returns the list of the addresses from and to which the next CopyRows copies: those of segment s of
+// row i have the numbers i * 4 + s * 2 and i * 4 + s * 2 + 1.
+__aicore__ inline LocalTensor<uint64_t> CopyAddresses()
+{
+    return Local<uint64_t>(COPIES_AT, HALF_ROWS * 4);
+}
+
+// Sets the addresses of segment s of row i.
+__aicore__ inline void SetRowCopy(int32_t i, int32_t s, uint64_t from, uint64_t to)
+{
+    CopyAddresses().SetValue(i * 4 + s * 2, from);
+    CopyAddresses().SetValue(i * 4 + s * 2 + 1, to);
+}
 
 // Returns the bytes of global memory from `at` on.
 __aicore__ inline GlobalTensor<uint8_t> Bytes(uint64_t at)
@@ -47,16 +82,18 @@ __aicore__ inline void DrainHalves()
     WaitFlag<HardEvent::MTE3_MTE2>(EVENT_ID1);
 }
 
-// Copies n rows through half 0 or 1, which they fit. All copies in are issued before the one wait.
-__aicore__ inline void CopyRows(const Tiling &t, const RowCopy *copies, int32_t n, int32_t half)
+// Copies the n rows of CopyAddresses() through half 0 or 1, which they fit. All copies in are issued
+// before the one wait.
+__aicore__ inline void CopyRows(const Tiling &t, int32_t n, int32_t half)
 {
+    const LocalTensor<uint64_t> copies = CopyAddresses();
     const auto event = half == 0 ? EVENT_ID0 : EVENT_ID1;
     const uint32_t staging = STAGING_AT + half * HALF_BYTES;
     WaitFlag<HardEvent::MTE3_MTE2>(event);
     uint32_t at = staging;
     for (int32_t i = 0; i < n; i++) {
         for (int32_t s = 0; s < t.segments; s++) {
-            CopyIn(Local<uint8_t>(at, t.bytes[s]), Bytes(copies[i].from[s]), t.bytes[s]);
+            CopyIn(Local<uint8_t>(at, t.bytes[s]), Bytes(copies.GetValue(i * 4 + s * 2)), t.bytes[s]);
             at += AlignToBlock(t.bytes[s]);
         }
     }
@@ -64,7 +101,7 @@ __aicore__ inline void CopyRows(const Tiling &t, const RowCopy *copies, int32_t 
     at = staging;
     for (int32_t i = 0; i < n; i++) {
         for (int32_t s = 0; s < t.segments; s++) {
-            CopyOut(Bytes(copies[i].to[s]), Local<uint8_t>(at, t.bytes[s]), t.bytes[s]);
+            CopyOut(Bytes(copies.GetValue(i * 4 + s * 2 + 1)), Local<uint8_t>(at, t.bytes[s]), t.bytes[s]);
             at += AlignToBlock(t.bytes[s]);
         }
     }

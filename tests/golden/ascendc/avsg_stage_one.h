@@ -44,7 +44,7 @@ namespace stage_one {
 // Writes the constants in UB that every request reads and none changes. It runs once per core.
 __aicore__ inline void Setup(const Gm &gm)
 {
-    CreateVecIndex(Local<int32_t>(IOTA_AT, TILE), 0, TILE);
+    WriteIota();
     Duplicate(Local<uint16_t>(MASK_SCRATCH_AT, 16), static_cast<uint16_t>(0), 16);
     Duplicate(Local<int32_t>(WORD_1_AT, 8), 1, 8);
     Duplicate(Local<int32_t>(WORD_3F_AT, 8), 63, 8);
@@ -56,48 +56,47 @@ __aicore__ inline void Setup(const Gm &gm)
     Duplicate(Local<int32_t>(WORD_3FFFFF_AT, 8), 4194303, 8);
 }
 
-// Runs Stage One (Alg. 1) for each token of one request, on its table.
-__aicore__ inline void StageOne(const Gm &gm, const Request &q)
+// Runs Stage One (Alg. 1) for each token of one request, on its table. `cores` waits for the
+// other cores that share the request.
+template <typename Cores>
+__aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
 {
     // The tensors of one declaration share a buffer, each at another time.
     const LocalTensor<int32_t> header = Local<int32_t>(0, 16);
     const LocalTensor<int32_t> record = Local<int32_t>(64, 16);
     const LocalTensor<int32_t> word = Local<int32_t>(128, 8);
-    const LocalTensor<uint8_t> valid = Local<uint8_t>(1472, 64), isFresh = valid, equal = valid, isDead = valid,
-        isOutOfPool = valid, isNext = valid, isOutOfRange = valid;
-    const LocalTensor<uint8_t> notNegative = Local<uint8_t>(1536, 64), isInvalid = notNegative, isMiss = notNegative;
-    const LocalTensor<uint8_t> hit = Local<uint8_t>(1600, 64), negative = hit, isPending = hit, notEqual = hit;
-    const LocalTensor<uint8_t> anyHit = Local<uint8_t>(1664, 64), notHit = anyHit;
-    const LocalTensor<uint8_t> secondHit = Local<uint8_t>(1728, 64);
-    const LocalTensor<uint8_t> wideNotNegative = Local<uint8_t>(1792, 256), wideIsInvalid = wideNotNegative,
-        wideEqual = wideNotNegative;
-    const LocalTensor<uint8_t> wideIsPending = Local<uint8_t>(2048, 256), wideNegative = wideIsPending;
-    const LocalTensor<uint8_t> wideIsDead = Local<uint8_t>(2304, 256);
-    const LocalTensor<int32_t> iota = Local<int32_t>(2560, 512);
-    const LocalTensor<int32_t> lane = Local<int32_t>(10752, 512), position = lane, victim = lane, fill2 = lane,
-        offset2 = lane, fingerprint = lane, step = lane;
-    const LocalTensor<int32_t> x = Local<int32_t>(12800, 512), freshRow = x, beyond = x;
-    const LocalTensor<int32_t> fill = Local<int32_t>(14848, 512), sign2 = fill, row = fill;
-    const LocalTensor<int32_t> sign = Local<int32_t>(16896, 512), entry = sign, foundSlot = sign;
-    const LocalTensor<int32_t> held = Local<int32_t>(18944, 512), stride = held, overLimit = held, fresh = held;
-    const LocalTensor<int32_t> linkIndex = Local<int32_t>(20992, 512), secondCandidate = linkIndex;
-    const LocalTensor<int32_t> offset = Local<int32_t>(23040, 512), mixed = offset;
-    const LocalTensor<int32_t> candidate = Local<int32_t>(25088, 512), high = candidate;
-    const LocalTensor<int32_t> wideLane = Local<int32_t>(10752, 2048), wideLived = wideLane, wideSign = wideLane,
-        wideFill = wideLane;
-    const LocalTensor<int32_t> wideOffset = Local<int32_t>(18944, 2048), wideX = wideOffset;
-    const LocalTensor<int32_t> id = Local<int32_t>(27136, 8192);
-    const LocalTensor<half> life = Local<half>(59904, 8192);
-    const LocalTensor<int32_t> link = Local<int32_t>(76288, 16384);
-    const LocalTensor<int32_t> ids = Local<int32_t>(141824, 2048), miss2 = ids, dead = ids;
-    const LocalTensor<int32_t> shareId = Local<int32_t>(150016, 2048), invalid = shareId, linkPosition = shareId;
-    const LocalTensor<int32_t> shareSequence = Local<int32_t>(158208, 2048), pending0 = shareSequence,
+    const LocalTensor<uint8_t> notNegative = Local<uint8_t>(1472, 64), isFresh = notNegative,
+        isOutOfPool = notNegative, isOutOfRange = notNegative;
+    const LocalTensor<uint8_t> negative = Local<uint8_t>(1536, 64), equal = negative, isDead = negative;
+    const LocalTensor<uint8_t> isMiss = Local<uint8_t>(1600, 64), notEqual = isMiss;
+    const LocalTensor<uint8_t> wideNegative = Local<uint8_t>(1664, 256), wideIsInvalid = wideNegative,
+        wideHit = wideNegative;
+    const LocalTensor<uint8_t> wideNotNegative = Local<uint8_t>(1920, 256), wideIsPending = wideNotNegative;
+    const LocalTensor<uint8_t> wideIsDead = Local<uint8_t>(2176, 256);
+    const LocalTensor<int32_t> sign = Local<int32_t>(10624, 512), mixed = sign;
+    const LocalTensor<int32_t> position = Local<int32_t>(12672, 512), victim = position, held = position,
+        fingerprint = position, lane = position;
+    const LocalTensor<int32_t> freshRow = Local<int32_t>(14720, 512), offset = freshRow, beyond = freshRow,
+        fill = freshRow, linkIndex = freshRow;
+    const LocalTensor<int32_t> sign2 = Local<int32_t>(16768, 512), entry = sign2, fill2 = sign2, high = sign2;
+    const LocalTensor<int32_t> row = Local<int32_t>(18816, 512), fresh = row, stride = row;
+    const LocalTensor<int32_t> wideOffset = Local<int32_t>(10624, 2048), wideLane = wideOffset, wideFill = wideOffset,
+        wideHigh = wideOffset, wideFirstLink = wideOffset, wideLinkIndex = wideOffset;
+    const LocalTensor<int32_t> wideSign = Local<int32_t>(18816, 2048), wideLived = wideSign, wideX = wideSign,
+        wideHeld = wideSign, widePosition = wideSign, wideStride = wideSign, wideEntry = wideSign,
+        wideMixed = wideSign;
+    const LocalTensor<int32_t> id = Local<int32_t>(27008, 8192);
+    const LocalTensor<half> life = Local<half>(59776, 8192);
+    const LocalTensor<int32_t> link = Local<int32_t>(76160, 16384);
+    const LocalTensor<int32_t> ids = Local<int32_t>(141696, 2048), miss2 = ids, dead = ids;
+    const LocalTensor<int32_t> shareId = Local<int32_t>(149888, 2048), invalid = shareId, linkPosition = shareId;
+    const LocalTensor<int32_t> hash = Local<int32_t>(158080, 2048), slot = hash;
+    const LocalTensor<int32_t> shareSequence = Local<int32_t>(166272, 2048), pending0 = shareSequence,
         miss0 = shareSequence, newLink = shareSequence;
-    const LocalTensor<int32_t> slot = Local<int32_t>(166400, 2048);
-    const LocalTensor<int32_t> pending1 = Local<int32_t>(174592, 2048), miss1 = pending1, sequence = pending1;
-    const LocalTensor<int8_t> bytes = Local<int8_t>(174592, 8192);
-    int32_t pendingLen = 0, nextLen = 0, missLen = 0, deadLen = 0, invalidLen = 0, outOfRangeLen = 0;
-    int32_t outOfPoolLen = 0;
+    const LocalTensor<int32_t> candidate = Local<int32_t>(174464, 2048), pending1 = candidate, miss1 = candidate,
+        sequence = candidate;
+    const LocalTensor<int8_t> bytes = Local<int8_t>(174464, 8192);
+    int32_t pendingLen = 0, missLen = 0, deadLen = 0, invalidLen = 0, outOfRangeLen = 0, outOfPoolLen = 0;
     // Copies the table in, and clears the record.
     CopyIn(header, gm.tables[q.tableAt], HEADER_WORDS);
     CopyInStaggered(id, gm.tables[q.tableAt + ID_PLANE], SLOTS, q.turn);
@@ -149,210 +148,139 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
     SetWaitFlag<HardEvent::V_S>(EVENT_ID0);
     record.SetValue(RECORD_TOTAL, 0);
     for (int32_t token = 0; token < q.tokens; token++) {
-        const int32_t from = q.idsAt + q.idsStride * token;
+        // Probe: the probe sequences of the ids, or of this core's share of them
         const bool shared = q.shared > token;
-        if (shared) {
-            // Probe: this core's share of a token
-            SetWaitFlag<HardEvent::V_MTE2>(EVENT_ID0);
-            CopyIn(ids, gm.ids[from + q.shareAt], q.k - q.shareAt);
-            SetWaitFlag<HardEvent::MTE2_V>(EVENT_ID0);
-            for (int32_t base = 0; base < q.shareLen; base += TILE) {
-                const int32_t lanes = ScalarMin(q.shareLen - base, TILE);
-                const int32_t alignedLanes = AlignToRepeat(lanes);
-                ShiftRight(sign, ids[base], 31, lanes);
-                Maxs(x, ids[base], 0, lanes);
-                Duplicate(fill, -2, lanes);
-                PipeBarrier<PIPE_V>();
-                Adds(overLimit, x, -q.limit, lanes);
-                CompareScalar(notNegative, sign, 0, CMPMODE::EQ, alignedLanes);
-                Mix(mixed, x, 32, MIX_P, MIX_Q, high, lanes);
-                ShiftRight(sign, overLimit, 31, lanes);
-                PipeBarrier<PIPE_V>();
-                Mix(stride, mixed, 32, STRIDE_P, STRIDE_Q, high, lanes);
-                ShiftRight(U32(linkIndex), U32(mixed), 6u, lanes);
-                CompareScalar(negative, sign, -1, CMPMODE::EQ, alignedLanes);
-                PipeBarrier<PIPE_V>();
-                ShiftRight(U32(stride), U32(stride), 6u, lanes);
-                AndWord(linkIndex, linkIndex, WORD_3FFF_AT, lanes);
-                And(U16(valid), U16(negative), U16(notNegative), alignedLanes / 16);
-                PipeBarrier<PIPE_V>();
-                AndWord(stride, stride, WORD_3FFF_AT, lanes);
-                PipeBarrier<PIPE_V>();
-                OrWord(stride, stride, WORD_1_AT, lanes);
-                SelectWords(shareId[base], valid, x, fill, lanes);
-                PipeBarrier<PIPE_V>();
-                Muls(stride, stride, 16384, lanes);
-                PipeBarrier<PIPE_V>();
-                Or(U16(shareSequence[base]), U16(stride), U16(linkIndex), 2 * lanes);
-            }
+        const int32_t skipped = shared * q.shareAt;
+        const bool alone = !shared;
+        const int32_t sought = ScalarMin(alone * q.k + shared * q.shareLen, q.k);
+        SetWaitFlag<HardEvent::S_MTE2>(EVENT_ID0);
+        SetWaitFlag<HardEvent::V_MTE2>(EVENT_ID0);
+        SetWaitFlag<HardEvent::MTE3_MTE2>(EVENT_ID0);
+        CopyIn(ids, gm.ids[q.idsAt + q.idsStride * token + skipped], q.k - skipped);
+        SetWaitFlag<HardEvent::MTE2_V>(EVENT_ID0);
+        for (int32_t base = 0; base < sought; base += WIDE) {
+            const int32_t lanes = ScalarMin(sought - base, WIDE);
+            Maxs(shareId[base], ids[base], 0, lanes);
+        }
+        for (int32_t base = 0; base < sought; base += WIDE) {
+            const int32_t lanes = ScalarMin(sought - base, WIDE);
             PipeBarrier<PIPE_V>();
-            Find(slot, shareSequence, shareId, q.shareLen, link, id);
-            for (int32_t base = 0; base < q.shareLen; base += WIDE) {
-                const int32_t lanes = ScalarMin(q.shareLen - base, WIDE);
-                const int32_t alignedLanes = AlignToRepeat(lanes);
+            Mix(wideMixed, shareId[base], 32, MIX_P, MIX_Q, wideHigh, lanes);
+            PipeBarrier<PIPE_V>();
+            Adds(hash[base], wideMixed, 0, lanes);
+        }
+        for (int32_t base = 0; base < sought; base += WIDE) {
+            const int32_t lanes = ScalarMin(sought - base, WIDE);
+            PipeBarrier<PIPE_V>();
+            Mix(wideStride, hash[base], 32, STRIDE_P, STRIDE_Q, wideHigh, lanes);
+            PipeBarrier<PIPE_V>();
+            ShiftRight(U32(wideLinkIndex), U32(hash[base]), 6u, lanes);
+            ShiftRight(U32(wideStride), U32(wideStride), 6u, lanes);
+            PipeBarrier<PIPE_V>();
+            AndWord(wideLinkIndex, wideLinkIndex, WORD_3FFF_AT, lanes);
+            AndWord(wideStride, wideStride, WORD_3FFF_AT, lanes);
+            PipeBarrier<PIPE_V>();
+            OrWord(wideStride, wideStride, WORD_1_AT, lanes);
+            PipeBarrier<PIPE_V>();
+            Muls(wideStride, wideStride, 16384, lanes);
+            PipeBarrier<PIPE_V>();
+            Or(U16(shareSequence[base]), U16(wideStride), U16(wideLinkIndex), 2 * lanes);
+        }
+        if (shared) {
+            // Probe: all links of an id at once
+            PipeBarrier<PIPE_V>();
+            Find(slot, shareSequence, shareId, sought, link, id);
+        }
+        if (alone) {
+            // Probe: one link of each id per pass, from the last to the first
+            for (int32_t base = 0; base < sought; base += WIDE) {
+                const int32_t lanes = ScalarMin(sought - base, WIDE);
                 PipeBarrier<PIPE_V>();
-                CompareScalar(wideEqual, shareId[base], -2, CMPMODE::EQ, alignedLanes);
-                Duplicate(wideFill, -2, lanes);
-                PipeBarrier<PIPE_V>();
-                SelectWords(slot[base], wideEqual, wideFill, slot[base], lanes);
+                Duplicate(slot[base], -1, lanes);
             }
+            for (int32_t round = 0; round < 8; round++) {
+                for (int32_t base = 0; base < sought; base += WIDE) {
+                    const int32_t lanes = ScalarMin(sought - base, WIDE);
+                    PipeBarrier<PIPE_V>();
+                    ShiftRight(U32(widePosition), U32(shareSequence[base]), 14u, lanes);
+                    AndWord(wideFirstLink, shareSequence[base], WORD_3FFF_AT, lanes);
+                    PipeBarrier<PIPE_V>();
+                    Muls(widePosition, widePosition, 7 - round, lanes);
+                    PipeBarrier<PIPE_V>();
+                    Add(widePosition, wideFirstLink, widePosition, lanes);
+                    PipeBarrier<PIPE_V>();
+                    AndWord(widePosition, widePosition, WORD_3FFF_AT, lanes);
+                    PipeBarrier<PIPE_V>();
+                    ShiftLeft(U32(wideOffset), U32(widePosition), 2u, lanes);
+                    PipeBarrier<PIPE_V>();
+                    Gather(wideEntry, link, U32(wideOffset), 0, lanes);
+                    PipeBarrier<PIPE_V>();
+                    AndWord(candidate[base], wideEntry, WORD_1FFF_AT, lanes);
+                }
+                for (int32_t base = 0; base < sought; base += WIDE) {
+                    const int32_t lanes = ScalarMin(sought - base, WIDE);
+                    const int32_t alignedLanes = AlignToRepeat(lanes);
+                    PipeBarrier<PIPE_V>();
+                    ShiftLeft(U32(wideOffset), U32(candidate[base]), 2u, lanes);
+                    PipeBarrier<PIPE_V>();
+                    Gather(wideHeld, id, U32(wideOffset), 0, lanes);
+                    PipeBarrier<PIPE_V>();
+                    Compare(wideHit, wideHeld, shareId[base], CMPMODE::EQ, alignedLanes);
+                    PipeBarrier<PIPE_V>();
+                    SelectWords(slot[base], wideHit, candidate[base], slot[base], lanes);
+                }
+            }
+        }
+        for (int32_t base = 0; base < sought; base += WIDE) {
+            const int32_t lanes = ScalarMin(sought - base, WIDE);
+            const int32_t alignedLanes = AlignToRepeat(lanes);
+            PipeBarrier<PIPE_V>();
+            Adds(wideSign, shareId[base], -q.limit, lanes);
+            Duplicate(wideFill, -2, lanes);
+            PipeBarrier<PIPE_V>();
+            ShiftRight(wideSign, wideSign, 31, lanes);
+            PipeBarrier<PIPE_V>();
+            CompareScalar(wideNegative, wideSign, -1, CMPMODE::EQ, alignedLanes);
+            PipeBarrier<PIPE_V>();
+            SelectWords(slot[base], wideNegative, slot[base], wideFill, lanes);
+        }
+        for (int32_t base = 0; base < sought; base += WIDE) {
+            const int32_t lanes = ScalarMin(sought - base, WIDE);
+            const int32_t alignedLanes = AlignToRepeat(lanes);
+            PipeBarrier<PIPE_V>();
+            ShiftRight(wideSign, ids[base], 31, lanes);
+            Duplicate(wideFill, -2, lanes);
+            PipeBarrier<PIPE_V>();
+            CompareScalar(wideNegative, wideSign, -1, CMPMODE::EQ, alignedLanes);
+            PipeBarrier<PIPE_V>();
+            SelectWords(slot[base], wideNegative, wideFill, slot[base], lanes);
+        }
+        if (shared) {
             // Probe: exchange of the cores' shares
             SetWaitFlag<HardEvent::V_MTE3>(EVENT_ID0);
-            CopyOut(gm.slot[q.slotAt + q.shareAt], slot, q.shareLen);
-            if (IsDoneAfterSyncAll(q.owner)) {
+            CopyOut(gm.slot[q.slotAt + q.shareAt], slot, sought);
+            if (IsDoneAfterSyncAll(cores, q.owner)) {
                 return;
             }
             CopyIn(slot, gm.slot[q.slotAt], q.k);
-            // Probe, later rounds: the ids that no core found
-            pendingLen = 0;
-            invalidLen = 0;
-            SetWaitFlag<HardEvent::MTE2_V>(EVENT_ID0);
-            for (int32_t base = 0; base < q.k; base += WIDE) {
-                const int32_t lanes = ScalarMin(q.k - base, WIDE);
-                const int32_t alignedLanes = AlignToRepeat(lanes);
-                AndWord(wideX, ids[base], WORD_3FFFFF_AT, lanes);
-                PipeBarrier<PIPE_V>();
-                CompareScalar(wideIsPending, slot[base], -1, CMPMODE::EQ, alignedLanes);
-                Indices(wideLane, base, lanes);
-                CompareScalar(wideIsInvalid, slot[base], -2, CMPMODE::EQ, alignedLanes);
-                Append(pending0, pendingLen, wideX, wideIsPending, lanes, FIRST_COLUMN);
-                PipeBarrier<PIPE_V>();
-                Maxs(slot[base], slot[base], -1, lanes);
-                pendingLen += Append(pending1, pendingLen, wideLane, wideIsPending, lanes, NEXT_COLUMN);
-                invalidLen += Append(invalid, invalidLen, ids[base], wideIsInvalid, lanes, FIRST_COLUMN);
-            }
-        } else {
-            // Probe: the first links of each id
-            SetWaitFlag<HardEvent::V_MTE2>(EVENT_ID0);
-            CopyIn(ids, gm.ids[from], q.k);
-            pendingLen = 0;
-            nextLen = 0;
-            invalidLen = 0;
-            SetWaitFlag<HardEvent::MTE2_V>(EVENT_ID0);
-            for (int32_t base = 0; base < q.k; base += TILE) {
-                const int32_t lanes = ScalarMin(q.k - base, TILE);
-                const int32_t alignedLanes = AlignToRepeat(lanes);
-                ShiftRight(sign, ids[base], 31, lanes);
-                PipeBarrier<PIPE_V>();
-                Maxs(x, ids[base], 0, lanes);
-                Duplicate(fill, -1, lanes);
-                Adds(lane, iota, base, lanes);
-                PipeBarrier<PIPE_V>();
-                Adds(overLimit, x, -q.limit, lanes);
-                CompareScalar(notNegative, sign, 0, CMPMODE::EQ, alignedLanes);
-                Mix(mixed, x, 32, MIX_P, MIX_Q, high, lanes);
-                ShiftRight(sign, overLimit, 31, lanes);
-                PipeBarrier<PIPE_V>();
-                ShiftRight(U32(linkIndex), U32(mixed), 6u, lanes);
-                Mix(stride, mixed, 32, STRIDE_P, STRIDE_Q, high, lanes);
-                CompareScalar(negative, sign, -1, CMPMODE::EQ, alignedLanes);
-                AndWord(linkIndex, linkIndex, WORD_3FFF_AT, lanes);
-                PipeBarrier<PIPE_V>();
-                ShiftRight(U32(stride), U32(stride), 6u, lanes);
-                And(U16(valid), U16(negative), U16(notNegative), alignedLanes / 16);
-                ShiftLeft(U32(offset), U32(linkIndex), 2u, lanes);
-                PipeBarrier<PIPE_V>();
-                AndWord(stride, stride, WORD_3FFF_AT, lanes);
-                Gather(entry, link, U32(offset), 0, lanes);
-                PipeBarrier<PIPE_V>();
-                OrWord(stride, stride, WORD_1_AT, lanes);
-                Not(U16(isInvalid), U16(valid), alignedLanes / 16);
-                AndWord(candidate, entry, WORD_1FFF_AT, lanes);
-                PipeBarrier<PIPE_V>();
-                Add(linkIndex, linkIndex, stride, lanes);
-                ShiftLeft(U32(offset), U32(candidate), 2u, lanes);
-                PipeBarrier<PIPE_V>();
-                AndWord(linkIndex, linkIndex, WORD_3FFF_AT, lanes);
-                Gather(held, id, U32(offset), 0, lanes);
-                PipeBarrier<PIPE_V>();
-                ShiftLeft(U32(offset), U32(linkIndex), 2u, lanes);
-                Compare(hit, held, x, CMPMODE::EQ, alignedLanes);
-                PipeBarrier<PIPE_V>();
-                Gather(entry, link, U32(offset), 0, lanes);
-                PipeBarrier<PIPE_V>();
-                AndWord(secondCandidate, entry, WORD_1FFF_AT, lanes);
-                PipeBarrier<PIPE_V>();
-                ShiftLeft(U32(offset), U32(secondCandidate), 2u, lanes);
-                SelectWords(foundSlot, hit, candidate, secondCandidate, lanes);
-                PipeBarrier<PIPE_V>();
-                Gather(held, id, U32(offset), 0, lanes);
-                PipeBarrier<PIPE_V>();
-                Compare(secondHit, held, x, CMPMODE::EQ, alignedLanes);
-                PipeBarrier<PIPE_V>();
-                Or(U16(anyHit), U16(hit), U16(secondHit), alignedLanes / 16);
-                PipeBarrier<PIPE_V>();
-                And(U16(hit), U16(anyHit), U16(valid), alignedLanes / 16);
-                PipeBarrier<PIPE_V>();
-                SelectWords(slot[base], hit, foundSlot, fill, lanes);
-                Not(U16(notHit), U16(hit), alignedLanes / 16);
-                PipeBarrier<PIPE_V>();
-                And(U16(isPending), U16(valid), U16(notHit), alignedLanes / 16);
-                PipeBarrier<PIPE_V>();
-                Append(pending0, pendingLen, x, isPending, lanes, FIRST_COLUMN);
-                pendingLen += Append(pending1, pendingLen, lane, isPending, lanes, NEXT_COLUMN);
-                invalidLen += Append(invalid, invalidLen, ids[base], isInvalid, lanes, FIRST_COLUMN);
-            }
-            // Probe, later rounds: the other links of the ids that are not found yet
-            for (int32_t round = 0; round < 3; round++) {
-                for (int32_t base = 0; base < pendingLen; base += TILE) {
-                    const int32_t lanes = ScalarMin(pendingLen - base, TILE);
-                    const int32_t alignedLanes = AlignToRepeat(lanes);
-                    PipeBarrier<PIPE_V>();
-                    Mix(mixed, pending0[base], 22, MIX_P, MIX_Q, high, lanes);
-                    PipeBarrier<PIPE_V>();
-                    Mix(stride, mixed, 32, STRIDE_P, STRIDE_Q, high, lanes);
-                    ShiftRight(U32(linkIndex), U32(mixed), 6u, lanes);
-                    PipeBarrier<PIPE_V>();
-                    ShiftRight(U32(stride), U32(stride), 6u, lanes);
-                    AndWord(linkIndex, linkIndex, WORD_3FFF_AT, lanes);
-                    PipeBarrier<PIPE_V>();
-                    AndWord(stride, stride, WORD_3FFF_AT, lanes);
-                    PipeBarrier<PIPE_V>();
-                    OrWord(stride, stride, WORD_1_AT, lanes);
-                    PipeBarrier<PIPE_V>();
-                    Muls(step, stride, round + round + 2, lanes);
-                    PipeBarrier<PIPE_V>();
-                    Add(linkIndex, linkIndex, step, lanes);
-                    PipeBarrier<PIPE_V>();
-                    AndWord(linkIndex, linkIndex, WORD_3FFF_AT, lanes);
-                    PipeBarrier<PIPE_V>();
-                    ShiftLeft(U32(offset), U32(linkIndex), 2u, lanes);
-                    PipeBarrier<PIPE_V>();
-                    Add(linkIndex, linkIndex, stride, lanes);
-                    Gather(entry, link, U32(offset), 0, lanes);
-                    PipeBarrier<PIPE_V>();
-                    AndWord(linkIndex, linkIndex, WORD_3FFF_AT, lanes);
-                    AndWord(candidate, entry, WORD_1FFF_AT, lanes);
-                    PipeBarrier<PIPE_V>();
-                    ShiftLeft(U32(offset), U32(linkIndex), 2u, lanes);
-                    ShiftLeft(U32(offset2), U32(candidate), 2u, lanes);
-                    PipeBarrier<PIPE_V>();
-                    Gather(entry, link, U32(offset), 0, lanes);
-                    Gather(held, id, U32(offset2), 0, lanes);
-                    PipeBarrier<PIPE_V>();
-                    AndWord(secondCandidate, entry, WORD_1FFF_AT, lanes);
-                    Compare(hit, held, pending0[base], CMPMODE::EQ, alignedLanes);
-                    PipeBarrier<PIPE_V>();
-                    ShiftLeft(U32(offset), U32(secondCandidate), 2u, lanes);
-                    PipeBarrier<PIPE_V>();
-                    Gather(held, id, U32(offset), 0, lanes);
-                    SelectWords(foundSlot, hit, candidate, secondCandidate, lanes);
-                    PipeBarrier<PIPE_V>();
-                    Compare(secondHit, held, pending0[base], CMPMODE::EQ, alignedLanes);
-                    PipeBarrier<PIPE_V>();
-                    Or(U16(anyHit), U16(hit), U16(secondHit), alignedLanes / 16);
-                    PipeBarrier<PIPE_V>();
-                    ScatterMasked(slot, pending1[base], foundSlot, anyHit, lanes);
-                    Not(U16(isNext), U16(anyHit), alignedLanes / 16);
-                    SetWaitFlag<HardEvent::S_V>(EVENT_ID0);
-                    PipeBarrier<PIPE_V>();
-                    AppendInPlace(pending0, nextLen, pending0[base], isNext, lanes, FIRST_COLUMN);
-                    PipeBarrier<PIPE_V>();
-                    nextLen += AppendInPlace(pending1, nextLen, pending1[base], isNext, lanes, NEXT_COLUMN);
-                }
-                pendingLen = nextLen;
-                nextLen = 0;
-            }
+        }
+        // Probe, pending ids: the ids that have no slot
+        pendingLen = 0;
+        invalidLen = 0;
+        SetWaitFlag<HardEvent::MTE2_V>(EVENT_ID0);
+        for (int32_t base = 0; base < q.k; base += WIDE) {
+            const int32_t lanes = ScalarMin(q.k - base, WIDE);
+            const int32_t alignedLanes = AlignToRepeat(lanes);
+            PipeBarrier<PIPE_V>();
+            AndWord(wideX, ids[base], WORD_3FFFFF_AT, lanes);
+            CompareScalar(wideIsPending, slot[base], -1, CMPMODE::EQ, alignedLanes);
+            Indices(wideLane, base, lanes);
+            CompareScalar(wideIsInvalid, slot[base], -2, CMPMODE::EQ, alignedLanes);
+            Append(pending0, pendingLen, wideX, wideIsPending, lanes, FIRST_COLUMN);
+            PipeBarrier<PIPE_V>();
+            Maxs(slot[base], slot[base], -1, lanes);
+            pendingLen += Append(pending1, pendingLen, wideLane, wideIsPending, lanes, NEXT_COLUMN);
+            invalidLen += Append(invalid, invalidLen, ids[base], wideIsInvalid, lanes, FIRST_COLUMN);
         }
         // Locate: the host row of each miss
         for (int32_t base = 0; base < invalidLen; base += TILE) {
@@ -504,6 +432,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
         // UpdateState: a link for every miss
         for (int32_t round = 0; round < 2; round++) {
             PipeBarrier<PIPE_V>();
+            SetWaitFlag<HardEvent::S_V>(EVENT_ID0);
             FindFree(linkPosition, sequence, deadLen, link, id, MIX_P, MIX_Q);
             // UpdateState: the links, of which a later miss overwrites an earlier one
             for (int32_t base = 0; base < deadLen; base += TILE) {
@@ -516,58 +445,60 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q)
                 SetWaitFlag<HardEvent::S_V>(EVENT_ID0);
                 ScatterMasked(link, linkPosition[base], newLink[base], notNegative, lanes);
             }
-            // UpdateState: the misses whose link was overwritten
-            const int32_t deadBefore = deadLen;
-            deadLen = 0;
-            SetWaitFlag<HardEvent::S_V>(EVENT_ID0);
-            SetWaitFlag<HardEvent::MTE3_V>(EVENT_ID0);
-            for (int32_t base = 0; base < deadBefore; base += TILE) {
-                const int32_t lanes = ScalarMin(deadBefore - base, TILE);
-                const int32_t alignedLanes = AlignToRepeat(lanes);
-                PipeBarrier<PIPE_V>();
-                AndWord(victim, newLink[base], WORD_1FFF_AT, lanes);
-                AndWord(offset, linkPosition[base], WORD_3FFF_AT, lanes);
-                ShiftRight(sign, linkPosition[base], 31, lanes);
-                PipeBarrier<PIPE_V>();
-                ShiftLeft(U32(offset), U32(offset), 2u, lanes);
-                CompareScalar(notNegative, sign, 0, CMPMODE::EQ, alignedLanes);
-                PipeBarrier<PIPE_V>();
-                Gather(entry, link, U32(offset), 0, lanes);
-                PipeBarrier<PIPE_V>();
-                Compare(equal, entry, newLink[base], CMPMODE::EQ, alignedLanes);
-                PipeBarrier<PIPE_V>();
-                Not(U16(notEqual), U16(equal), alignedLanes / 16);
-                PipeBarrier<PIPE_V>();
-                And(U16(isDead), U16(notEqual), U16(notNegative), alignedLanes / 16);
-                PipeBarrier<PIPE_V>();
-                deadLen += Append(dead, deadLen, victim, isDead, lanes, FIRST_COLUMN);
-            }
-            for (int32_t base = 0; base < deadLen; base += TILE) {
-                const int32_t lanes = ScalarMin(deadLen - base, TILE);
-                PipeBarrier<PIPE_V>();
-                ShiftLeft(U32(offset), U32(dead[base]), 2u, lanes);
-                PipeBarrier<PIPE_V>();
-                Gather(held, id, U32(offset), 0, lanes);
-                PipeBarrier<PIPE_V>();
-                Mix(mixed, held, 32, MIX_P, MIX_Q, high, lanes);
-                PipeBarrier<PIPE_V>();
-                Mix(stride, mixed, 32, STRIDE_P, STRIDE_Q, high, lanes);
-                ShiftRight(U32(linkIndex), U32(mixed), 6u, lanes);
-                ShiftRight(U32(fingerprint), U32(mixed), 10u, lanes);
-                PipeBarrier<PIPE_V>();
-                ShiftRight(U32(stride), U32(stride), 6u, lanes);
-                AndWord(linkIndex, linkIndex, WORD_3FFF_AT, lanes);
-                AndWord(fingerprint, fingerprint, WORD_3FF_AT, lanes);
-                PipeBarrier<PIPE_V>();
-                AndWord(stride, stride, WORD_3FFF_AT, lanes);
-                Muls(fingerprint, fingerprint, 8192, lanes);
-                PipeBarrier<PIPE_V>();
-                OrWord(stride, stride, WORD_1_AT, lanes);
-                Or(U16(newLink[base]), U16(fingerprint), U16(dead[base]), 2 * lanes);
-                PipeBarrier<PIPE_V>();
-                Muls(stride, stride, 16384, lanes);
-                PipeBarrier<PIPE_V>();
-                Or(U16(sequence[base]), U16(stride), U16(linkIndex), 2 * lanes);
+            if (round != 1) {
+                // UpdateState: the misses whose link was overwritten
+                const int32_t deadBefore = deadLen;
+                deadLen = 0;
+                SetWaitFlag<HardEvent::S_V>(EVENT_ID0);
+                SetWaitFlag<HardEvent::MTE3_V>(EVENT_ID0);
+                for (int32_t base = 0; base < deadBefore; base += TILE) {
+                    const int32_t lanes = ScalarMin(deadBefore - base, TILE);
+                    const int32_t alignedLanes = AlignToRepeat(lanes);
+                    PipeBarrier<PIPE_V>();
+                    AndWord(victim, newLink[base], WORD_1FFF_AT, lanes);
+                    AndWord(offset, linkPosition[base], WORD_3FFF_AT, lanes);
+                    ShiftRight(sign, linkPosition[base], 31, lanes);
+                    PipeBarrier<PIPE_V>();
+                    ShiftLeft(U32(offset), U32(offset), 2u, lanes);
+                    CompareScalar(notNegative, sign, 0, CMPMODE::EQ, alignedLanes);
+                    PipeBarrier<PIPE_V>();
+                    Gather(entry, link, U32(offset), 0, lanes);
+                    PipeBarrier<PIPE_V>();
+                    Compare(equal, entry, newLink[base], CMPMODE::EQ, alignedLanes);
+                    PipeBarrier<PIPE_V>();
+                    Not(U16(notEqual), U16(equal), alignedLanes / 16);
+                    PipeBarrier<PIPE_V>();
+                    And(U16(isDead), U16(notEqual), U16(notNegative), alignedLanes / 16);
+                    PipeBarrier<PIPE_V>();
+                    deadLen += Append(dead, deadLen, victim, isDead, lanes, FIRST_COLUMN);
+                }
+                for (int32_t base = 0; base < deadLen; base += TILE) {
+                    const int32_t lanes = ScalarMin(deadLen - base, TILE);
+                    PipeBarrier<PIPE_V>();
+                    ShiftLeft(U32(offset), U32(dead[base]), 2u, lanes);
+                    PipeBarrier<PIPE_V>();
+                    Gather(held, id, U32(offset), 0, lanes);
+                    PipeBarrier<PIPE_V>();
+                    Mix(mixed, held, 32, MIX_P, MIX_Q, high, lanes);
+                    PipeBarrier<PIPE_V>();
+                    Mix(stride, mixed, 32, STRIDE_P, STRIDE_Q, high, lanes);
+                    ShiftRight(U32(linkIndex), U32(mixed), 6u, lanes);
+                    ShiftRight(U32(fingerprint), U32(mixed), 10u, lanes);
+                    PipeBarrier<PIPE_V>();
+                    ShiftRight(U32(stride), U32(stride), 6u, lanes);
+                    AndWord(linkIndex, linkIndex, WORD_3FFF_AT, lanes);
+                    AndWord(fingerprint, fingerprint, WORD_3FF_AT, lanes);
+                    PipeBarrier<PIPE_V>();
+                    AndWord(stride, stride, WORD_3FFF_AT, lanes);
+                    Muls(fingerprint, fingerprint, 8192, lanes);
+                    PipeBarrier<PIPE_V>();
+                    OrWord(stride, stride, WORD_1_AT, lanes);
+                    Or(U16(newLink[base]), U16(fingerprint), U16(dead[base]), 2 * lanes);
+                    PipeBarrier<PIPE_V>();
+                    Muls(stride, stride, 16384, lanes);
+                    PipeBarrier<PIPE_V>();
+                    Or(U16(sequence[base]), U16(stride), U16(linkIndex), 2 * lanes);
+                }
             }
         }
     }

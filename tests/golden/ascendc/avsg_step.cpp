@@ -15,6 +15,7 @@ extern "C" __global__ __aicore__ void avsg_step(
 {
     // Vector cores only, scheduled as SyncAll requires.
     KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_MIX_AIV_1_0);
+    InitSocState();
     const avsg::Tiling t = avsg::ReadTiling(tiling, avsg::TILING_AT);
     const avsg::Gm gm{
         avsg::Global<int32_t>(ids), avsg::Global<int32_t>(blockTable), avsg::Global<int32_t>(slot),
@@ -23,9 +24,10 @@ extern "C" __global__ __aicore__ void avsg_step(
         avsg::Global<int32_t>(tables), avsg::Global<half>(rules)};
     avsg::Window words = avsg::BatchWindow(t, cuQ, state, generation, stableLen, seqLen);
     // Every request ends with a barrier over all pipes, so no copy is in progress at SyncAll.
-    avsg::PlanBatch(gm, words, t, true);
+    avsg::PlanBatch(gm, words, t, avsg::SharingCores{});
     SyncAll<true>();
     avsg::LateRefresh late(t, gm, cuQ, state);
     avsg::Transfer(t, cuQ, state, missSlot, missRow, record, hostChunks, kv0, kv1, fresh0, fresh1);
     late.Run();
+    PipeBarrier<PIPE_ALL>();
 }

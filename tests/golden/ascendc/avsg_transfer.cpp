@@ -10,6 +10,8 @@ extern "C" __global__ __aicore__ void avsg_transfer(
     GM_ADDR tiling)
 {
     KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIV_ONLY);
+    InitSocState();
     const avsg::Tiling t = avsg::ReadTiling(tiling, avsg::COPY_TILING_AT);
     avsg::Transfer(t, cuQ, state, missSlot, missRow, record, hostChunks, kv0, kv1, fresh0, fresh1);
+    PipeBarrier<PIPE_ALL>();
 }

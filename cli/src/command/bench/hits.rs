@@ -48,23 +48,14 @@ pub fn of_lru_and_belady(trace: &Trace, slots: usize) -> Result<[Hits; 2]> {
     Ok([lru, of_policy(trace, &mut Belady::new(trace, slots)?)])
 }
 
-/// Returns the share of hits over these steps in percent; 0 if nothing was selected.
+/// Returns the share of hits over these steps in percent; NaN if nothing was selected, which tables
+/// show as `-` and JSON as null.
 pub fn percent(steps: &[(u64, u64)]) -> f64 {
     let (hits, all) = steps.iter().fold((0, 0), |(h, n), step| (h + step.0, n + step.1));
-    100.0 * hits as f64 / all.max(1) as f64
+    100.0 * hits as f64 / all as f64
 }
 
 /// Returns the share of hits after the first step, which starts with an empty buffer, in percent.
 pub fn after_first(steps: &[(u64, u64)]) -> f64 {
     percent(steps.get(1..).unwrap_or_default())
-}
-
-/// Returns whether any step after the first selects an id, so that [`after_first`] counts something.
-pub fn any_after_first(trace: &Trace) -> bool {
-    trace.ids.iter().skip(trace.tokens * trace.k).any(|&id| id >= 0)
-}
-
-/// Formats a share in percent with two decimals; `-` if nothing was `counted`.
-pub fn show(percent: f64, counted: bool) -> String {
-    if counted { format!("{percent:.2}") } else { "-".to_owned() }
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::draw::{self, Series};
+use crate::draw::{self, Axis, Series};
 use anyhow::Result;
 use avsg::cpu::machine::Machine;
 use avsg::device::params::{Lifetime, Params, Table};
@@ -10,10 +10,10 @@ use avsg::geometry;
 use clap::Args;
 use serde::{Deserialize, Serialize};
 
+use super::hits;
 use super::workload::Workload;
-use super::{chart_folder, hits};
 use crate::command::geometry::MachineKind;
-use crate::command::output::{self, Sinks};
+use crate::command::output::{self, Cell, Page, Sinks};
 
 /// The constants L that are measured.
 const CONSTANTS: [i8; 9] = [0, 1, 2, 4, 8, 16, 32, 64, 127];
@@ -40,9 +40,10 @@ pub struct Options {
     /// kept [default: the trace's]
     #[arg(long, value_name = "K")]
     k: Option<usize>,
-    /// Steps to replay, at least 1; fewer if the trace is shorter
-    #[arg(long, value_name = "N", default_value_t = 1000)]
-    steps: usize,
+    /// Steps to replay, at least 1; fewer if the trace is shorter [default: all steps of the trace, or
+    /// 1000 without a trace]
+    #[arg(long, value_name = "N")]
+    steps: Option<usize>,
     /// Vector machine that runs the kernels; auto is the fastest that the CPU has
     #[arg(long, value_enum, default_value = "auto")]
     machine: MachineKind,
@@ -57,9 +58,6 @@ struct Report {
     k: usize,
     rows: Vec<Row>,
     scale: Vec<PolicyRates>,
-    /// Whether a step after the first selects an id; without one, the rates are 0 and not shown.
-    #[serde(skip)]
-    counted: bool,
 }
 
 #[derive(Serialize)]
@@ -69,6 +67,7 @@ struct Row {
     rule: &'static str,
     /// L or lambda.
     value: f64,
+    /// In percent after the first step; NaN if no later step selects an id.
     hit_rate: f64,
     /// The hit rate that the paper states for this L on its own requests, in percent.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -77,12 +76,19 @@ struct Row {
 
 /// The paper's figures (appendix "Max Lifetime Ablation").
 #[derive(Deserialize)]
-struct Published {
-    k: usize,
-    slots: u32,
+pub struct Published {
+    /// K of the paper's requests.
+    pub k: usize,
+    /// S of the paper's buffer.
+    pub slots: u32,
     reuse: Vec<Reuse>,
+    /// Percent of the ids that the previous step selected, too.
+    pub previous_step_percent: f64,
+    /// Percent of the ids that a buffer of 4096 slots holds, by the paper's table of reuse rates.
+    pub slots_4096_percent: f64,
 }
 
+/// A hit rate of the paper.
 #[derive(Deserialize)]
 struct Reuse {
     l: f64,
@@ -90,7 +96,8 @@ struct Reuse {
 }
 
 impl Published {
-    fn read() -> Result<Self> {
+    /// Reads the committed figures.
+    pub fn read() -> Result<Self> {
         Ok(serde_json::from_str(include_str!("../../published/lifetime.json"))?)
     }
 
@@ -98,8 +105,12 @@ impl Published {
     fn percent(&self, k: usize, params: &Params, l: f64) -> Option<f64> {
         let same_geometry =
             params.table != Table::Wide && (k, params.slots) == (self.k, self.slots);
-        let reuse = self.reuse.iter().find(|reuse| reuse.l == l);
-        reuse.filter(|_| same_geometry).map(|reuse| reuse.percent)
+        self.percent_at(l).filter(|_| same_geometry)
+    }
+
+    /// Returns the hit rate in percent that the paper states for this L.
+    pub fn percent_at(&self, l: f64) -> Option<f64> {
+        self.reuse.iter().find(|reuse| reuse.l == l).map(|reuse| reuse.percent)
     }
 }
 
@@ -112,7 +123,7 @@ struct PolicyRates {
 }
 
 /// Returns (name, value, rule) of every lifetime rule that the table accepts.
-fn rules(p: &Params) -> Vec<(&'static str, f64, Lifetime)> {
+pub fn rules(p: &Params) -> Vec<(&'static str, f64, Lifetime)> {
     let constants = CONSTANTS.map(|l| ("constant", f64::from(l), Lifetime::Constant(l)));
     let factor = |l| geometry::frequency(l).ok().map(|rule| ("frequency", l, rule));
     let all = constants.into_iter().chain(FACTORS.into_iter().filter_map(factor));
@@ -121,6 +132,7 @@ fn rules(p: &Params) -> Vec<(&'static str, f64, Lifetime)> {
 
 /// Computes the hit rates and prints them.
 pub fn run(options: &Options) -> Result<()> {
+    options.sinks.check(options.workload.path())?;
     let trace = options.workload.load(options.steps)?;
     let trace = match options.k {
         Some(k) => trace.take_k(k)?,
@@ -138,7 +150,7 @@ pub fn run(options: &Options) -> Result<()> {
     let published = Published::read()?;
     let mut rows = Vec::new();
     for params in tables {
-        let machine = Machine::find(options.machine.choice(), &params)?;
+        let machine = Machine::find(options.machine.choice())?;
         let table = if params.table == Table::Wide { "wide" } else { "paper" };
         for (rule, value, lifetime) in rules(&params) {
             let steps = hits::of_table(&trace, &Params { lifetime, ..params }, machine)?;
@@ -157,74 +169,71 @@ pub fn run(options: &Options) -> Result<()> {
     }
     bar.finish_and_clear();
     let workload = options.workload.name();
-    let counted = hits::any_after_first(&trace);
-    let report = Report { workload, steps: trace.steps, k: trace.k, rows, scale, counted };
-    let json = options.sinks.json.as_deref();
-    if !output::is_stdout(json) {
-        print(&report);
-    }
-    if let Some(to) = json {
-        output::json(to, &report)?;
-    }
-    options.sinks.plot.as_deref().map_or(Ok(()), |plot| chart(chart_folder(plot)?, &report))
+    let report = Report { workload, steps: trace.steps, k: trace.k, rows, scale };
+    options.sinks.write(&report, page, chart)
 }
 
-fn print(report: &Report) {
+fn page(report: &Report) -> Page {
+    let mut page = Page::default();
     let Report { workload, steps, k, .. } = report;
     let steps = output::count(*steps, "step");
-    println!("hit rate in percent after the first step; {workload}, {steps}, K = {k}");
+    page.text(format!("hit rate in percent after the first step; {workload}, {steps}, K = {k}"));
     let mut table = output::table([
         "S",
         "table",
         "lifetime",
-        "hit %",
+        "hit rate, %",
         "minus LRU",
         "minus OPT",
-        "paper hit %, its own requests",
+        "paper's requests, %",
     ]);
-    let rate = |value: f64| hits::show(value, report.counted);
-    let difference =
-        |value: f64| if report.counted { format!("{value:+.2}") } else { "-".to_owned() };
+    let rate = |value: f64| Cell::number(value, 2);
+    let difference = |value: f64| Cell::shown(value, format!("{value:+.2}"));
     for scale in &report.scale {
-        for row in report.rows.iter().filter(|row| row.slots == scale.slots) {
+        let rows: Vec<&Row> = report.rows.iter().filter(|row| row.slots == scale.slots).collect();
+        // Neighbours with one hit rate are one line, because nine equal lines say no more.
+        let key = |row: &Row| (row.table, row.rule, row.hit_rate.to_bits(), row.paper);
+        for equal in rows.chunk_by(|a, b| key(a) == key(b)) {
+            let (row, last) = (equal[0], equal[equal.len() - 1]);
+            let end = if equal.len() > 1 { format!(" to {}", last.value) } else { String::new() };
             table.add_row([
-                row.slots.to_string(),
-                row.table.to_owned(),
-                format!("{}:{}", row.rule, row.value),
+                row.slots.into(),
+                row.table.into(),
+                format!("{}:{}{end}", row.rule, row.value).into(),
                 rate(row.hit_rate),
                 difference(row.hit_rate - scale.lru),
                 difference(row.hit_rate - scale.opt),
-                row.paper.map_or_else(|| "-".to_owned(), |percent| format!("{percent:.2}")),
+                row.paper.map_or_else(Cell::none, rate),
             ]);
         }
         for (name, value) in [("exact LRU", scale.lru), ("Belady OPT", scale.opt)] {
             table.add_row([
-                scale.slots.to_string(),
-                name.to_owned(),
-                "-".to_owned(),
+                scale.slots.into(),
+                name.into(),
+                Cell::none(),
                 rate(value),
                 difference(value - scale.lru),
                 difference(value - scale.opt),
-                "-".to_owned(),
             ]);
         }
     }
-    println!("{table}");
+    page.table(table);
+    page
 }
 
-/// Draws for each S one chart of the constants over log2(L + 1), and one of the decay factors.
+/// Draws for each S one chart of the constants, and one of the decay factors.
 fn chart(folder: &Path, report: &Report) -> Result<()> {
     for scale in &report.scale {
-        for (rule, label) in
-            [("constant", "log2(L + 1)"), ("frequency", "lambda, decay of a use per step")]
-        {
-            let x = |value: f64| if rule == "constant" { (value + 1.0).log2() } else { value };
+        for (rule, axis) in [
+            ("constant", Axis::from_zero("L, steps")),
+            ("frequency", Axis::from("lambda, decay of a use per step")),
+        ] {
             let mut series = Vec::new();
             for table in ["wide", "paper"] {
                 let in_chart =
                     |row: &&Row| (row.slots, row.table, row.rule) == (scale.slots, table, rule);
                 let rows = report.rows.iter().filter(in_chart);
-                let points: Vec<_> = rows.map(|row| (x(row.value), row.hit_rate)).collect();
+                let points: Vec<_> = rows.map(|row| (row.value, row.hit_rate)).collect();
                 if !points.is_empty() {
                     series.push(Series { name: table.into(), points });
                 }
@@ -236,7 +245,7 @@ fn chart(folder: &Path, report: &Report) -> Result<()> {
             }
             let path = folder.join(format!("lifetime-{rule}-{}.svg", scale.slots));
             let title = format!("{} lifetimes, S = {}, {}", rule, scale.slots, report.workload);
-            draw::lines(path, &title, label, "hit rate, %", &series)?;
+            draw::lines(path, &title, axis, "hit rate, %", &series)?;
         }
     }
     Ok(())

@@ -15,13 +15,14 @@ use serde::Serialize;
 use super::contenders::{Contender, line_up};
 use super::stats::summary;
 use super::workload::Workload;
-use super::{Host, chart_folder, hits, race, short};
-use crate::command::geometry::{MachineKind, TableKind, TableOptions};
-use crate::command::output::{self, Sinks};
+use super::{Host, hits, number, race, with_ratio};
+use crate::command::busy::{Disturbance, Watch};
+use crate::command::geometry::{MachineKind, Rule, TableKind, TableOptions};
+use crate::command::output::{self, Cell, Page, Sinks, Table};
 
 /// Steps that run first and are not timed, because the caches, the branch predictors and the buffer
 /// are cold.
-const WARM_UP: usize = 20;
+pub const WARM_UP: usize = 20;
 /// Steps of one contender's turn: so many that the caches hold its own table for most of the turn.
 const BLOCK: usize = 25;
 
@@ -87,44 +88,57 @@ pub struct Options {
 struct Report {
     machine: Host,
     workload: String,
+    disturbance: Disturbance,
     rows: Vec<Row>,
 }
 
+/// The times of all contenders at one geometry.
 #[derive(Serialize)]
-struct Row {
+pub struct Row {
     k: usize,
     slots: u32,
     table: &'static str,
     spread: u32,
+    #[serde(flatten)]
+    rule: Rule,
     machine: String,
     steps: usize,
+    /// In percent after the first step; NaN if no later step selects an id.
     hit_rate: f64,
-    /// Whether a step after the first selects an id; without one, the hit rate is 0 and not shown.
-    #[serde(skip)]
-    counted: bool,
-    median_us: f64,
+    /// Median of this operator.
+    pub median_us: f64,
+    /// The ninth decile of this operator's times divided by their median.
+    time_spread: f64,
     trimmed_mean_us: f64,
     mean_us: f64,
     emu_us: f64,
     scalar_us: f64,
-    dual_pointer_us: f64,
+    /// Median of sort and two pointers.
+    pub dual_pointer_us: f64,
     hashmap_lru_us: f64,
     lru_crate_us: f64,
 }
 
+/// A combination of K and a table that is measured.
+pub struct Case {
+    pub k: usize,
+    pub params: Params,
+    pub table: &'static str,
+    pub rule: Rule,
+}
+
 impl Options {
-    fn params(&self, table: TableKind, k: usize, slots: u32) -> Result<Params> {
+    fn table(&self, table: TableKind) -> TableOptions {
         // If one run measures both tables, an option that only `wide` accepts applies to `wide` only.
         let skip_wide_options = table == TableKind::Paper && self.table.len() > 1;
         let frequency = self.lifetime.as_ref().is_some_and(|rule| rule.starts_with("frequency"));
-        let options = TableOptions {
+        TableOptions {
             table,
             spread: self.spread.filter(|_| !skip_wide_options),
             retries: self.retries,
             lifetime: self.lifetime.clone().filter(|_| !(skip_wide_options && frequency)),
             primes: None,
-        };
-        options.params(k, 1, slots, 0)
+        }
     }
 
     /// Returns the options that a race of whole batches shares with this bench.
@@ -146,9 +160,8 @@ impl Options {
         }
     }
 
-    /// Returns the combinations of K, geometry and table name that can be run, and prints the others
-    /// to standard error.
-    fn combinations(&self, trace_k: usize) -> Result<Vec<(usize, Params, &'static str)>> {
+    /// Returns the combinations that can be run, and prints the others to standard error.
+    fn combinations(&self, trace_k: usize) -> Result<Vec<Case>> {
         let mut all = Vec::new();
         for &slots in &self.slots {
             for &table in &self.table {
@@ -159,7 +172,9 @@ impl Options {
                         eprintln!("skipped: K = {k} does not fit S = {slots}");
                     } else {
                         let name = if table == TableKind::Paper { "paper" } else { "wide" };
-                        all.push((k, self.params(table, k, slots)?, name));
+                        let options = self.table(table);
+                        let params = options.params(k, 1, slots, 0)?;
+                        all.push(Case { k, params, table: name, rule: options.rule(&params) });
                     }
                 }
             }
@@ -177,6 +192,7 @@ impl Options {
 
 /// Runs the measurement and prints it.
 pub fn run(options: &Options) -> Result<()> {
+    options.sinks.check(options.workload.path())?;
     if options.steps == 0 || options.steps > 1_000_000 {
         let limit = "it must be 1..=1000000";
         return Err(
@@ -197,25 +213,41 @@ pub fn run(options: &Options) -> Result<()> {
     let combinations = options.combinations(trace.k)?;
     let bar = output::progress(combinations.len(), "match");
     let mut rows = Vec::new();
-    for (k, params, table) in combinations {
-        let machine = Machine::find(options.machine.choice(), &params)?;
-        rows.push(measure(&trace.take_k(k)?, &params, machine, table)?);
+    let watch = Watch::start();
+    for case in combinations {
+        let machine = Machine::find(options.machine.choice())?;
+        rows.push(measure(&trace.take_k(case.k)?, case, machine)?);
         bar.inc(1);
     }
     bar.finish_and_clear();
-    let report = Report { machine: Host::detect(), workload: options.workload.name(), rows };
-    let json = options.sinks.json.as_deref();
-    if !output::is_stdout(json) {
-        print(&report);
-    }
-    if let Some(to) = json {
-        output::json(to, &report)?;
-    }
-    options.sinks.plot.as_deref().map_or(Ok(()), |plot| chart(chart_folder(plot)?, &report))
+    let spread = rows.iter().map(|row| row.time_spread).fold(f64::NAN, f64::max);
+    let disturbance = watch.stop(rows.iter().map(|row| row.steps).sum(), spread);
+    disturbance.warn();
+    let (machine, workload) = (Host::detect(), options.workload.name());
+    let report = Report { machine, workload, disturbance, rows };
+    options.sinks.write(&report, page, chart)
 }
 
-fn measure(trace: &Trace, params: &Params, machine: Machine, table: &'static str) -> Result<Row> {
-    let emu = Machine::find(MachineChoice::Emu, params)?;
+/// Times all contenders on the steps of a trace of one token per step, this operator with the paper's
+/// table of `slots` slots.
+pub fn with_the_papers_table(trace: &Trace, slots: u32) -> Result<Row> {
+    let params = Params::paper(trace.k as u32, 1, slots);
+    let machine = Machine::find(MachineChoice::Auto)?;
+    let rule = TableOptions {
+        table: TableKind::Paper,
+        spread: None,
+        retries: None,
+        lifetime: None,
+        primes: None,
+    }
+    .rule(&params);
+    measure(trace, Case { k: trace.k, params, table: "paper", rule }, machine)
+}
+
+fn measure(trace: &Trace, case: Case, machine: Machine) -> Result<Row> {
+    let Case { params, table, rule, .. } = case;
+    let params = &params;
+    let emu = Machine::find(MachineChoice::Emu)?;
     let mut contenders = line_up(params, [machine, emu])?;
     let mut times = vec![Vec::with_capacity(trace.steps); contenders.len()];
     for (round, from) in (0..trace.steps).step_by(BLOCK).enumerate() {
@@ -236,11 +268,12 @@ fn measure(trace: &Trace, params: &Params, machine: Machine, table: &'static str
         slots: params.slots,
         table,
         spread: params.spread,
+        rule,
         machine: machine.to_string(),
         steps: trace.steps - WARM_UP,
         hit_rate: hits::after_first(&hits::of_table(trace, params, machine)?),
-        counted: hits::any_after_first(trace),
         median_us: summaries[0].median,
+        time_spread: summaries[0].spread,
         trimmed_mean_us: summaries[0].trimmed_mean,
         mean_us: summaries[0].mean,
         emu_us: summaries[1].median,
@@ -251,33 +284,35 @@ fn measure(trace: &Trace, params: &Params, machine: Machine, table: &'static str
     })
 }
 
-fn print(report: &Report) {
+fn page(report: &Report) -> Page {
+    let mut page = Page::default();
     let Host { cpu, cores, .. } = &report.machine;
-    println!("{cpu} ({}), {}", output::count(*cores, "core"), report.workload);
-    let mut table = output::table([
+    let cores = output::count(*cores, "core");
+    page.text(format!("{cpu} ({cores}), {}", report.workload));
+    let mut table = Table::new([
         "K",
         "S",
         "table",
         "machine",
-        "hit %",
-        "median us",
-        "trimmed mean us",
-        "emu us",
-        "scalar us",
-        "dual pointer us",
-        "HashMap+LRU us",
-        "LRU crate us",
+        "hit rate, %",
+        "AVSG, us",
+        "trimmed mean, us",
+        "emu, us",
+        "scalar, us",
+        "dual pointer, us",
+        "HashMap and LRU, us",
+        "LRU crate, us",
     ]);
     for row in &report.rows {
-        let time_and_ratio = |us: f64| format!("{} ({}x)", short(us), short(us / row.median_us));
+        let time_and_ratio = |us: f64| with_ratio(us, us / row.median_us);
         table.add_row([
-            row.k.to_string(),
-            row.slots.to_string(),
-            row.table.to_owned(),
-            row.machine.clone(),
-            hits::show(row.hit_rate, row.counted),
-            short(row.median_us),
-            short(row.trimmed_mean_us),
+            row.k.into(),
+            row.slots.into(),
+            row.table.into(),
+            row.machine.clone().into(),
+            Cell::number(row.hit_rate, 2),
+            number(row.median_us),
+            number(row.trimmed_mean_us),
             time_and_ratio(row.emu_us),
             time_and_ratio(row.scalar_us),
             time_and_ratio(row.dual_pointer_us),
@@ -285,12 +320,14 @@ fn print(report: &Report) {
             time_and_ratio(row.lru_crate_us),
         ]);
     }
-    println!("{table}");
+    page.table(table);
     let steps = output::count(report.rows.first().map_or(0, |row| row.steps), "step");
-    println!(
+    page.text(format!(
         "The times are medians over {steps}, except for the trimmed mean, which leaves out the\n\
-         fastest and the slowest tenth. (x) is the ratio of a time to this operator's median."
-    );
+         fastest and the slowest tenth. (x) is the ratio of a time to that of AVSG."
+    ));
+    page.text(format!("times of AVSG: {}", report.disturbance.line()));
+    page
 }
 
 /// Draws for each table and S one chart of the times over K.

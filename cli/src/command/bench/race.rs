@@ -15,9 +15,10 @@ use serde::Serialize;
 use super::planners::{EnginePlanner, PerTokenLru, Planner, Sizes, fill_batch};
 use super::stats::summary;
 use super::workload::Workload;
-use super::{Host, short};
+use super::{Host, number, with_ratio};
+use crate::command::busy::{Disturbance, Watch};
 use crate::command::geometry::TableOptions;
-use crate::command::output::{self, Sinks};
+use crate::command::output::{self, Cell, Page, Sinks, Table};
 use crate::trace::Trace;
 
 /// Steps that run first and are not timed.
@@ -68,6 +69,7 @@ struct Report {
     requests: usize,
     tokens: usize,
     threads: usize,
+    disturbance: Disturbance,
     rows: Vec<Row>,
 }
 
@@ -84,6 +86,8 @@ struct Row {
     median_us: f64,
     trimmed_mean_us: f64,
     first_decile_us: f64,
+    /// The ninth decile of the times divided by their median.
+    time_spread: f64,
     /// The first planner's median divided by this one's.
     median_ratio: f64,
     /// The first planner's first decile divided by this one's.
@@ -112,6 +116,7 @@ pub fn run(options: &RaceOptions, requests: usize, common: &Common<'_>) -> Resul
     let ids = all.iter().flat_map(|t| &t.ids).max().map_or(1, |&id| id.max(0) as usize + 1);
     let sizes = Sizes { requests, tokens, threads, ids };
     let mut rows = Vec::new();
+    let watch = Watch::start();
     for &slots in common.slots {
         for &k in common.k {
             if k > all[0].k || k > slots as usize {
@@ -127,13 +132,12 @@ pub fn run(options: &RaceOptions, requests: usize, common: &Common<'_>) -> Resul
         let limit = format!("one K must be in 1..={} and at most one of the S", all[0].k);
         return Err(Error::invalid("--k", value, limit, "choose a smaller K or larger S").into());
     }
+    let spread = rows.iter().map(|row: &Row| row.time_spread).fold(f64::NAN, f64::max);
+    let disturbance = watch.stop(rows.iter().map(|row| row.steps).sum(), spread);
+    disturbance.warn();
     let (machine, workload) = (Host::detect(), common.workload.name());
-    let report = Report { machine, workload, requests, tokens, threads, rows };
-    let json = common.sinks.json.as_deref();
-    if !output::is_stdout(json) {
-        print(&report);
-    }
-    json.map_or(Ok(()), |to| output::json(to, &report))
+    let report = Report { machine, workload, requests, tokens, threads, disturbance, rows };
+    common.sinks.output.write(&report, || page(&report))
 }
 
 /// Races the planners at one K and S. A table for each request needs N_q * K slots and is left out
@@ -186,42 +190,50 @@ fn measure(traces: &[Trace], sizes: &Sizes, slots: u32, common: &Common<'_>) -> 
         median_us: all[index].median,
         trimmed_mean_us: all[index].trimmed_mean,
         first_decile_us: all[index].first_decile,
+        time_spread: all[index].spread,
         median_ratio: all[0].median / all[index].median,
         first_decile_ratio: all[0].first_decile / all[index].first_decile,
     };
     Ok(planners.into_iter().enumerate().map(row).collect())
 }
 
-fn print(report: &Report) {
+fn page(report: &Report) -> Page {
+    let mut page = Page::default();
     let Host { cpu, cores, .. } = &report.machine;
     let Report { requests, tokens, threads, .. } = report;
-    println!("{cpu} ({}), {}", output::count(*cores, "core"), report.workload);
-    println!("B = {requests}, N_q = {tokens}, {} each", output::count(*threads, "thread"));
-    let mut table = output::table([
+    page.text(format!(
+        "{cpu} ({}), {}\nB = {requests}, N_q = {tokens}, {} each",
+        output::count(*cores, "core"),
+        report.workload,
+        output::count(*threads, "thread")
+    ));
+    let mut table = Table::new([
         "K",
         "S",
         "planner",
         "buffers",
-        "misses/step",
-        "median us",
-        "trimmed mean us",
-        "first decile us",
+        "misses per step",
+        "median, us",
+        "trimmed mean, us",
+        "first decile, us",
     ]);
     for row in &report.rows {
         table.add_row([
-            row.k.to_string(),
-            row.slots.to_string(),
-            row.planner.clone(),
-            row.buffers.to_string(),
-            format!("{:.1}", row.misses_per_step),
-            format!("{} ({}x)", short(row.median_us), short(row.median_ratio)),
-            short(row.trimmed_mean_us),
-            format!("{} ({}x)", short(row.first_decile_us), short(row.first_decile_ratio)),
+            row.k.into(),
+            row.slots.into(),
+            row.planner.clone().into(),
+            row.buffers.into(),
+            Cell::number(row.misses_per_step, 1),
+            with_ratio(row.median_us, row.median_ratio),
+            number(row.trimmed_mean_us),
+            with_ratio(row.first_decile_us, row.first_decile_ratio),
         ]);
     }
-    println!("{table}");
-    println!(
+    page.table(table);
+    page.text(
         "(x) is how many times as fast as lru_resident_compact a planner is. \"Per token\" has a buffer for\n\
          each token, as lru_resident_compact has; \"per request\" has one for all tokens of a request."
     );
+    page.text(format!("times of all planners: {}", report.disturbance.line()));
+    page
 }

@@ -4,17 +4,19 @@ use std::path::{Path, PathBuf};
 
 use crate::draw::{self, Bars};
 use crate::synth::{CONTEXT, Synth};
+use crate::trace::Trace;
 use anyhow::{Context, Result};
 use avsg::cpu::machine::Machine;
 use avsg::device::params::{Lifetime, Params};
+use avsg::engine::MachineChoice;
 use avsg::{Error, geometry};
 use clap::Args;
 use serde::{Deserialize, Serialize};
 
 use super::hits::{self, Hits};
-use super::{chart_folder, short};
-use crate::command::geometry::{MachineKind, multipliers};
-use crate::command::output::{self, Sinks};
+use super::number;
+use crate::command::geometry::{DEFAULT_LAMBDA, MachineKind, multipliers};
+use crate::command::output::{self, Page, Sinks, Table};
 
 /// The first step whose hits are counted; the first step of a trace is 0.
 const FIRST_STEP: usize = 4;
@@ -67,12 +69,17 @@ pub struct Options {
     sinks: Sinks,
 }
 
+/// A point of the paper's synthetic workload.
 #[derive(Clone, Debug, Deserialize)]
-struct Cell {
-    gamma: f64,
-    mu: f64,
-    slots: u32,
-    reuse: Option<f64>,
+pub struct Cell {
+    /// Share of a step's ids that the previous step selected, too.
+    pub gamma: f64,
+    /// Mean share of the other ids that an earlier step selected.
+    pub mu: f64,
+    /// S, the slots of the buffer.
+    pub slots: u32,
+    /// The hit rate in percent that the cell is compared with.
+    pub reuse: Option<f64>,
 }
 
 #[derive(Serialize)]
@@ -81,6 +88,8 @@ struct Report {
     context: usize,
     steps: [usize; 2],
     seeds: u64,
+    /// The decay of a use per step in the column `wide_frequency`.
+    lambda: f64,
     /// Root mean square of the paper table's differences from the reference, in percentage points.
     #[serde(skip_serializing_if = "Option::is_none")]
     rms: Option<f64>,
@@ -138,6 +147,7 @@ fn parse(text: &str) -> std::result::Result<Vec<Cell>, String> {
 
 /// Computes the hit rates and prints them.
 pub fn run(options: &Options) -> Result<()> {
+    options.sinks.check(options.reference.as_deref())?;
     if !(1..=1000).contains(&options.seeds) {
         let limit = "it must be 1..=1000";
         return Err(
@@ -156,15 +166,9 @@ pub fn run(options: &Options) -> Result<()> {
     let (n, sum) = squares.fold((0, 0.0), |(n, sum), square| (n + 1, sum + square));
     let rms = (n > 0).then(|| (sum / f64::from(n)).sqrt());
     let (k, context, seeds) = (options.k, CONTEXT, options.seeds);
-    let report = Report { k, context, steps: [FIRST_STEP, LAST_STEP], seeds, rms, rows };
-    let json = options.sinks.json.as_deref();
-    if !output::is_stdout(json) {
-        print(&report);
-    }
-    if let Some(to) = json {
-        output::json(to, &report)?;
-    }
-    options.sinks.plot.as_deref().map_or(Ok(()), |plot| chart(chart_folder(plot)?, &report))
+    let (steps, lambda) = ([FIRST_STEP, LAST_STEP], DEFAULT_LAMBDA);
+    let report = Report { k, context, steps, seeds, lambda, rms, rows };
+    options.sinks.write(&report, page, chart)
 }
 
 fn measure(options: &Options, cell: &Cell) -> Result<Row> {
@@ -177,36 +181,63 @@ fn measure(options: &Options, cell: &Cell) -> Result<Row> {
     }
     let tables = [paper, constant, wide];
     tables.iter().try_for_each(geometry::check)?;
-    let machine = Machine::find(options.machine.choice(), &wide)?;
-    let mut sums = [0.0; 5];
-    for seed in 1..=options.seeds {
-        let &Cell { gamma, mu, .. } = cell;
-        let synth = Synth { gamma, mu, k: options.k, steps: LAST_STEP + 1, seed, context: CONTEXT };
-        let trace = synth.trace()?;
-        let [lru, opt] = hits::of_lru_and_belady(&trace, cell.slots as usize)?;
-        let mut all = Vec::with_capacity(5);
-        for params in &tables {
-            all.push(hits::of_table(&trace, params, machine)?);
-        }
-        all.extend([lru, opt]);
-        // All steps have K ids, so the share of their sum is the mean of their shares.
-        let share = |steps: Hits| hits::percent(&steps[FIRST_STEP..=LAST_STEP]);
-        for (sum, steps) in sums.iter_mut().zip(all) {
-            *sum += share(steps) / options.seeds as f64;
-        }
-    }
-    let [paper, wide_constant, wide_frequency, lru, opt] = sums;
+    let machine = Machine::find(options.machine.choice())?;
+    let hits = |trace: &Trace| {
+        let [lru, opt] = hits::of_lru_and_belady(trace, cell.slots as usize)?;
+        let [paper, constant, wide] =
+            [0, 1, 2].map(|table| hits::of_table(trace, &tables[table], machine));
+        Ok([paper?, constant?, wide?, lru, opt])
+    };
+    let shares = shares(cell, options.k, options.seeds, hits)?;
+    let [paper, wide_constant, wide_frequency, lru, opt] = shares;
     let &Cell { gamma, mu, slots, reuse: reference } = cell;
     Ok(Row { gamma, mu, slots, paper, wide_constant, wide_frequency, lru, opt, reference })
 }
 
-fn print(report: &Report) {
+/// Returns the percentages of hits that `hits` counts on the steps of a cell, as means over the seeds.
+fn shares<const N: usize>(
+    cell: &Cell,
+    k: usize,
+    seeds: u64,
+    hits: impl Fn(&Trace) -> Result<[Hits; N]>,
+) -> Result<[f64; N]> {
+    let mut sums = [0.0; N];
+    for seed in 1..=seeds {
+        let &Cell { gamma, mu, .. } = cell;
+        let synth = Synth { gamma, mu, k, steps: LAST_STEP + 1, seed, context: CONTEXT };
+        for (sum, steps) in sums.iter_mut().zip(hits(&synth.trace()?)?) {
+            // All steps have K ids, so the share of their sum is the mean of their shares.
+            *sum += hits::percent(&steps[FIRST_STEP..=LAST_STEP]) / seeds as f64;
+        }
+    }
+    Ok(sums)
+}
+
+/// Returns the paper's 18 cells with its figures.
+///
+/// # Errors
+/// An error is returned if the committed figures do not parse.
+pub fn published() -> Result<Vec<Cell>> {
+    parse(PUBLISHED).map_err(anyhow::Error::msg)
+}
+
+/// Returns the hit rate of the paper's table on a cell in percent, with the paper's K and L.
+pub fn of_the_papers_table(cell: &Cell, seeds: u64) -> Result<f64> {
+    let params = Params { lifetime: LIFETIME, ..Params::paper(PUBLISHED_K as u32, 1, cell.slots) };
+    let machine = Machine::find(MachineChoice::Auto)?;
+    let hits = |trace: &Trace| Ok([hits::of_table(trace, &params, machine)?]);
+    let [share] = shares(cell, PUBLISHED_K, seeds, hits)?;
+    Ok(share)
+}
+
+fn page(report: &Report) -> Page {
+    let mut page = Page::default();
     let (k, seeds) = (report.k, report.seeds);
     let seeds = output::count(seeds as usize, "seed");
-    println!(
+    page.text(format!(
         "reuse in percent, K = {k}, context {CONTEXT}, steps {FIRST_STEP} to {LAST_STEP}, {seeds}"
-    );
-    let mut table = output::table([
+    ));
+    let mut table = Table::new([
         "gamma",
         "mu",
         "S",
@@ -218,23 +249,24 @@ fn print(report: &Report) {
         "reference",
     ]);
     for row in &report.rows {
-        let percent = |value: f64| format!("{value:.2}");
+        let percent = |value: f64| output::Cell::number(value, 2);
         table.add_row([
-            short(row.gamma),
-            short(row.mu),
-            row.slots.to_string(),
+            number(row.gamma),
+            number(row.mu),
+            row.slots.into(),
             percent(row.paper),
             percent(row.wide_constant),
             percent(row.wide_frequency),
             percent(row.lru),
             percent(row.opt),
-            row.reference.map_or("-".into(), percent),
+            row.reference.map_or_else(output::Cell::none, percent),
         ]);
     }
-    println!("{table}");
+    page.table(table);
     if let Some(rms) = report.rms {
-        println!("root mean square of paper minus reference: {rms:.2} percentage points");
+        page.text(format!("root mean square of paper minus reference: {rms:.2} percentage points"));
     }
+    page
 }
 
 fn chart(folder: &Path, report: &Report) -> Result<()> {

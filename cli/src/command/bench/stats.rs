@@ -13,9 +13,12 @@ pub struct Summary {
     /// other, an interruption of one of them delays the result by a time slice, and on a shared machine
     /// the median then measures the other tenants.
     pub first_decile: f64,
+    /// The ninth decile divided by the median, which is large if the runs were disturbed; NaN without
+    /// times.
+    pub spread: f64,
 }
 
-/// Summarises `times`, and sorts them; the summary of no times is all zeros.
+/// Summarises `times`, and sorts them; the summary of no times is zeros and a spread of NaN.
 pub fn summary(times: &mut [f64]) -> Summary {
     times.sort_unstable_by(f64::total_cmp);
     let mean = |part: &[f64]| part.iter().sum::<f64>() / part.len().max(1) as f64;
@@ -27,5 +30,22 @@ pub fn summary(times: &mut [f64]) -> Summary {
         n => f64::midpoint(times[n / 2 - 1], times[n / 2]),
     };
     let first_decile = times.get(times.len() / 10).copied().unwrap_or_default();
-    Summary { median, trimmed_mean: mean(inner), mean: mean(times), first_decile }
+    let spread = times.get(times.len() * 9 / 10).map_or(f64::NAN, |ninth| ninth / median);
+    Summary { median, trimmed_mean: mean(inner), mean: mean(times), first_decile, spread }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_few_long_times_change_the_spread_and_not_the_median() {
+        let mut quiet: Vec<f64> = (0..100).map(|n| 5.0 + f64::from(n) / 100.0).collect();
+        let mut disturbed = quiet.clone();
+        disturbed.iter_mut().step_by(7).for_each(|time| *time = 40.0);
+        let (quiet, disturbed) = (summary(&mut quiet), summary(&mut disturbed));
+        assert!(quiet.spread < 1.1 && disturbed.spread > 2.0, "{quiet:?} {disturbed:?}");
+        assert!((disturbed.median / quiet.median - 1.0).abs() < 0.1);
+        assert!(summary(&mut []).spread.is_nan());
+    }
 }

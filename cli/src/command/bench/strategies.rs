@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use anyhow::{Context, Result};
-use avsg::cpu::worker_pool::WorkerPool;
+use avsg::cpu::worker_pool::{Stage, WorkerPool};
 use avsg::device::stage_two::{RequestMisses, Strategy, for_each_range};
 use avsg::engine::Engine;
 use serde::Serialize;
@@ -84,7 +84,7 @@ impl Bench<'_> {
         k: usize,
         turn: usize,
     ) -> Result<f64> {
-        let (engine, order, cores) = (self.engine, self.order, self.workers.cores());
+        let (engine, order, cores) = (self.engine, self.order, self.engine.config().cores);
         let bytes = engine.pool().format().bytes();
         let copier = engine.copier().context("only the CPU device can be measured")?;
         let rows = engine.pool().view(0, 0)?;
@@ -106,9 +106,9 @@ impl Bench<'_> {
                 unsafe { copier.copy_rows(range.len(), bytes, from, slot) };
             });
         };
-        self.workers.launch(u64::MAX, None, Some(&|_, _| ()))?;
+        self.workers.launch(u64::MAX, None, Some(Stage { pieces: cores, run: &|_, _| () }))?;
         let start = Instant::now();
-        self.workers.launch(u64::MAX, None, Some(&copy))?;
+        self.workers.launch(u64::MAX, None, Some(Stage { pieces: cores, run: &copy }))?;
         Ok(start.elapsed().as_secs_f64() * 1e6)
     }
 }

@@ -5,13 +5,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use avsg::copy::Copier;
-use avsg::cpu::worker_pool::WorkerPool;
+use avsg::cpu::worker_pool::{Stage, WorkerConfig, WorkerPool};
 use avsg::device::stage_two::share_start;
 use avsg::engine::{Batch, Engine};
 use avsg::plan::Plan;
 use serde::Serialize;
 
-use super::stats::summary;
+use super::stats::{Summary, summary};
 
 /// Requests per batch. With K = 2048 these are 16384 rows, which take several milliseconds to copy.
 pub const REQUESTS: usize = 8;
@@ -40,6 +40,8 @@ pub struct Throughput {
     pub copier: String,
     /// Throughput of the engine's transfer.
     pub engine_gbs: f64,
+    /// The ninth decile of the engine's times divided by their median.
+    pub time_spread: f64,
     /// Throughput of the loop with one `memcpy` per row.
     pub memcpy_gbs: f64,
     /// Throughput of the fastest loop.
@@ -171,7 +173,8 @@ pub fn measure(engine: &mut Engine, order: &[i32], repeats: usize) -> Result<Thr
         ColdBatches { order: order_of_batches, position: 0, generation: 0, k, requests, first: 0 };
     let mut plan = engine.new_plan(requests, requests)?;
     let mut wake_up = plan_wake_up(engine, &order[..k])?;
-    let mut workers = WorkerPool::new(cores)?;
+    let threads = engine.threads().unwrap_or(1);
+    let workers = WorkerPool::new(&WorkerConfig::new(threads))?;
     let mut times = vec![Vec::with_capacity(repeats); LOOPS.len() + 1];
     for repeat in 0..repeats {
         for turn in 0..times.len() {
@@ -186,18 +189,20 @@ pub fn measure(engine: &mut Engine, order: &[i32], repeats: usize) -> Result<Thr
                 start.elapsed()
             } else {
                 let copies = Copies::new(engine, &plan, batches.first)?;
-                workers.launch(u64::MAX, None, Some(&|_, _| ()))?;
+                let wake = Stage { pieces: cores, run: &|_, _| () };
+                workers.launch(u64::MAX, None, Some(wake))?;
                 let start = Instant::now();
                 let copy = |core, _| copies.copy(LOOPS[contender], bytes, core, cores);
-                workers.launch(u64::MAX, None, Some(&copy))?;
+                workers.launch(u64::MAX, None, Some(Stage { pieces: cores, run: &copy }))?;
                 start.elapsed()
             };
             times[contender].push(time.as_secs_f64() * 1e6);
         }
     }
     let rows = plan.total_misses();
-    let rates: Vec<f64> =
-        times.iter_mut().map(|t| (rows * bytes) as f64 / summary(t).first_decile / 1e3).collect();
+    let summaries: Vec<_> = times.iter_mut().map(|t| summary(t)).collect();
+    let rate = |summary: &Summary| (rows * bytes) as f64 / summary.first_decile / 1e3;
+    let rates: Vec<f64> = summaries.iter().map(rate).collect();
     let best = (0..LOOPS.len()).max_by(|&a, &b| rates[a].total_cmp(&rates[b])).unwrap_or(0);
     Ok(Throughput {
         row_bytes: bytes,
@@ -205,6 +210,7 @@ pub fn measure(engine: &mut Engine, order: &[i32], repeats: usize) -> Result<Thr
         cores,
         copier: engine.copier().map_or_else(|| "device".into(), |c| c.to_string()),
         engine_gbs: rates[LOOPS.len()],
+        time_spread: summaries[LOOPS.len()].spread,
         memcpy_gbs: rates[0],
         best_loop_gbs: rates[best],
         best_loop: LOOPS[best].to_string(),

@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::draw::{self, Series};
 use anyhow::Result;
 use avsg::buffer::BufferConfig;
-use avsg::cpu::worker_pool::WorkerPool;
+use avsg::cpu::worker_pool::{WorkerConfig, WorkerPool};
 use avsg::cpus::{MAX_CORES, allowed_cpus};
 use avsg::device::params::Params;
 use avsg::engine::{Config, Engine};
@@ -19,8 +19,9 @@ use serde::Serialize;
 use super::model::{Model, PAPER_CORES, Published, published};
 use super::strategies::{Bench, Row};
 use super::throughput::{self, Throughput};
-use super::{Host, chart_folder, short};
-use crate::command::output::{self, Sinks};
+use super::{Host, number};
+use crate::command::busy::{Disturbance, Watch};
+use crate::command::output::{self, Cell, Page, Sinks, Table};
 
 /// Bytes of memory that this bench takes at most.
 const MAX_BYTES: usize = 2_000_000_000;
@@ -73,6 +74,7 @@ pub struct Options {
 struct Report {
     machine: Host,
     k: usize,
+    disturbance: Disturbance,
     throughput: Vec<Throughput>,
     cores: usize,
     model: Model,
@@ -146,12 +148,14 @@ impl Options {
 /// Runs the measurements and prints them.
 pub fn run(options: &Options) -> Result<()> {
     options.check()?;
+    options.sinks.check(None)?;
     let mut order: Vec<i32> = (0..options.rows_in_pool as i32).collect();
     SplitMix64::new(3).shuffle(&mut order);
     let cells = options.requests.len() * options.reuse.len() * 2;
     let bar = output::progress(options.row_bytes.len() + cells, "transfer");
     let (mut throughput, mut strategies) = (Vec::new(), Vec::new());
     let model = Model::new(options.model_cores);
+    let watch = Watch::start();
     for (index, &row_bytes) in options.row_bytes.iter().enumerate() {
         let mut engine = options.engine(row_bytes)?;
         throughput.push(throughput::measure(&mut engine, &order, 3 * options.repeats)?);
@@ -159,7 +163,7 @@ pub fn run(options: &Options) -> Result<()> {
         if index > 0 {
             continue;
         }
-        let workers = WorkerPool::new(engine.config().cores)?;
+        let workers = WorkerPool::new(&WorkerConfig::new(engine.threads().unwrap_or(1)))?;
         let (repeats, engine) = (options.repeats, &engine);
         let mut bench = Bench { engine, workers, order: &order, model, repeats };
         for scattered in [false, true] {
@@ -173,90 +177,83 @@ pub fn run(options: &Options) -> Result<()> {
     }
     bar.finish_and_clear();
     let cores = options.cores.unwrap_or_else(|| allowed_cpus().len().max(1));
+    let spread = throughput.iter().map(|row: &Throughput| row.time_spread).fold(f64::NAN, f64::max);
+    let disturbance = watch.stop(3 * options.repeats * throughput.len(), spread);
+    disturbance.warn();
     let (machine, k, published) = (Host::detect(), options.k, published()?);
-    let report = Report { machine, k, throughput, cores, model, strategies, published };
-    let json = options.sinks.json.as_deref();
-    if !output::is_stdout(json) {
-        print(&report);
-    }
-    if let Some(to) = json {
-        output::json(to, &report)?;
-    }
-    options.sinks.plot.as_deref().map_or(Ok(()), |plot| chart(chart_folder(plot)?, &report))
+    let report =
+        Report { machine, k, disturbance, throughput, cores, model, strategies, published };
+    options.sinks.write(&report, page, chart)
 }
 
-fn print(report: &Report) {
-    println!("{}, {}", report.machine.cpu, output::count(report.cores, "copying core"));
-    let mut table = output::table([
+fn page(report: &Report) -> Page {
+    let mut page = Page::default();
+    let cores = output::count(report.cores, "copying core");
+    page.text(format!("{}, {cores}", report.machine.cpu));
+    let mut table = Table::new([
         "row bytes",
         "rows",
-        "Stage Two GB/s",
+        "Stage Two, GB/s",
         "its copier",
-        "memcpy loop GB/s",
-        "best loop GB/s",
+        "memcpy loop, GB/s",
+        "best loop, GB/s",
         "copier of the best loop",
         "Stage Two, % of best",
-    ]);
+    ])
+    .titled("Stage Two beside plain copy loops");
     for row in &report.throughput {
         table.add_row([
-            row.row_bytes.to_string(),
-            row.rows.to_string(),
-            short(row.engine_gbs),
-            row.copier.clone(),
-            short(row.memcpy_gbs),
-            short(row.best_loop_gbs),
-            row.best_loop.clone(),
-            format!("{:.1}", row.percent_of_best),
+            row.row_bytes.into(),
+            row.rows.into(),
+            number(row.engine_gbs),
+            row.copier.clone().into(),
+            number(row.memcpy_gbs),
+            number(row.best_loop_gbs),
+            row.best_loop.clone().into(),
+            Cell::number(row.percent_of_best, 1),
         ]);
     }
-    println!("{table}");
+    page.table(table);
     let Model { cores, t0_us, row_us, link_gbs, .. } = report.model;
-    println!(
-        "S1 / S2 / S3: measured on {} cores; modelled on {cores} cores with {t0_us} us + {row_us} us per row and a link of {link_gbs} GB/s",
+    let mut table = Table::new(["layout of hits", "reuse, %", "B"].map(str::to_owned).into_iter().chain(
+        three("measured, GB/s").into_iter().chain(three("modelled, GB/s")).chain(
+            ["S3 : S1, modelled", "S3 : S2, modelled"].map(str::to_owned),
+        ),
+    ))
+    .titled(format!(
+        "S1, S2 and S3: measured on {} cores; modelled on {cores} cores with {t0_us} us and {row_us} us per \
+         row, and a link of {link_gbs} GB/s",
         report.cores
-    );
-    let mut table = output::table([
-        "layout of hits",
-        "reuse %",
-        "B",
-        "measured GB/s",
-        "modelled us",
-        "modelled GB/s",
-        "modelled S3 : S1",
-        "modelled S3 : S2",
-    ]);
+    ));
     for row in &report.strategies {
-        let three = |values: [f64; 3]| values.map(short).join(" / ");
-        table.add_row([
-            row.hits.to_owned(),
-            row.reuse.to_string(),
-            row.requests.to_string(),
-            three(row.measured_gbs),
-            three(row.model_us),
-            three(row.model_gbs),
-            format!("{}x", short(row.model_speedup[0])),
-            format!("{}x", short(row.model_speedup[1])),
-        ]);
+        let first = [row.hits.into(), row.reuse.into(), row.requests.into()];
+        let rates = row.measured_gbs.into_iter().chain(row.model_gbs).chain(row.model_speedup);
+        table.add_row(first.into_iter().chain(rates.map(number)));
     }
-    println!("{table}");
-    println!(
-        "S1 / S2 / S3: the paper's table, and the model with {PAPER_CORES} cores and contiguous hits"
-    );
-    let mut table =
-        output::table(["reuse %", "B", "paper GB/s", "modelled GB/s", "error of the model, %"]);
+    page.table(table);
+    let mut table = Table::new(["reuse, %", "B"].map(str::to_owned).into_iter().chain(
+        three("paper, GB/s").into_iter().chain(three("modelled, GB/s")).chain(three("error, %")),
+    ))
+    .titled(format!(
+        "S1, S2 and S3: the paper's table, and the model with {PAPER_CORES} cores and contiguous hits"
+    ));
     for row in &report.published.rows {
         let error = |at: usize| 100.0 * (row.model_gbs[at] / row.paper_gbs[at] - 1.0);
-        table.add_row([
-            row.reuse.to_string(),
-            row.requests.to_string(),
-            row.paper_gbs.map(short).join(" / "),
-            row.model_gbs.map(short).join(" / "),
-            [0, 1, 2].map(|at| format!("{:+.1}", error(at))).join(" / "),
-        ]);
+        let first = [row.reuse.into(), row.requests.into()];
+        let rates = row.paper_gbs.into_iter().chain(row.model_gbs).map(number);
+        let errors = [0, 1, 2].map(error).map(|e| Cell::shown(e, format!("{e:+.1}")));
+        table.add_row(first.into_iter().chain(rates).chain(errors));
     }
-    println!("{table}");
+    page.table(table);
     let rms = report.published.rms_percent.map(|rms| format!("{rms:.1}")).join(" / ");
-    println!("root mean square of the model's errors, S1 / S2 / S3: {rms} %");
+    page.text(format!("times of Stage Two: {}", report.disturbance.line()));
+    page.text(format!("root mean square of the model's errors, S1 / S2 / S3: {rms} %"));
+    page
+}
+
+/// Returns a heading for each strategy.
+fn three(what: &str) -> [String; 3] {
+    ["S1", "S2", "S3"].map(|strategy| format!("{strategy} {what}"))
 }
 
 /// Draws for each reuse and layout of hits one chart of the modelled throughput over B.

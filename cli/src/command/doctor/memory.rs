@@ -6,7 +6,7 @@ use avsg::ascend::acl::owned::DeviceMemory;
 use avsg::pool::{HostPool, Pages, PoolConfig};
 use avsg::rows::RowFormat;
 
-use super::Harness;
+use super::harness::Harness;
 
 /// Bytes per row.
 const ROW: usize = 1152;
@@ -48,7 +48,8 @@ pub fn largest(harness: &Harness) -> Result<usize> {
 }
 
 /// Returns the bandwidth of all cores in GB/s for each number of rows in flight per core.
-pub fn rows_in_flight(harness: &Harness, out: &DeviceMemory) -> Result<Vec<(i32, f64)>> {
+pub fn rows_in_flight(harness: &Harness) -> Result<Vec<(i32, f64)>> {
+    let (probe, out) = (harness.probe()?, DeviceMemory::zeroed(&harness.context, 4096)?);
     let rows = if harness.simulated { 32 } else { 4096 };
     let config = PoolConfig {
         chunk_bytes: usize::MAX,
@@ -59,8 +60,7 @@ pub fn rows_in_flight(harness: &Harness, out: &DeviceMemory) -> Result<Vec<(i32,
     let mut bandwidths = Vec::new();
     for depth in [1, 2, 4, 8, 16, 32] {
         let setting = [0, depth, ROW as i32, rows as i32];
-        let us =
-            harness.probe.best(|b| b.run(c"avsg_probe_rows", from, out, setting, harness.cores))?;
+        let us = probe.best(|b| b.run(c"avsg_probe_rows", from, &out, setting, harness.cores))?;
         bandwidths.push((depth, (rows * harness.cores * ROW) as f64 / us / 1e3));
     }
     harness.require_hardware()?;

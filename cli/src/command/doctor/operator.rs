@@ -3,39 +3,17 @@
 use anyhow::{Context as _, Result, bail};
 use avsg::Error;
 use avsg::ascend::acl::owned::DeviceMemory;
-use avsg::ascend::{AscendOptions, RegisteredPool};
-use avsg::engine::{Batch, Config, DeviceArray, DeviceBatch, Engine};
-use avsg::pool::PoolConfig;
-use avsg::rows::RowFormat;
+use avsg::engine::{Batch, DeviceArray, DeviceBatch};
 use avsg_testkit::content::{check_row, fill_row};
 
-use super::Harness;
-
-/// Bytes per row.
-const ROW: usize = 1152;
-
-/// Creates an engine with one state, whose host pool contains version 1 of every row.
-fn engine(harness: &Harness) -> Result<Engine> {
-    let rows = 8 * harness.params.slots as usize;
-    let pool = PoolConfig::new(1, rows, RowFormat::single(ROW)?);
-    let pool = RegisteredPool::create(&harness.context, &pool)?;
-    let mut bytes = [0; ROW];
-    for row in 0..rows {
-        fill_row(row as i32, 1, &mut bytes);
-        pool.pool().write_row(0, row, &bytes)?;
-    }
-    let options = AscendOptions::new(harness.context.clone()).with_kernels(&harness.kernels);
-    Ok(Engine::on_ascend(
-        Config { cores: harness.cores, ..Config::new(harness.params, 1) },
-        pool,
-        &options,
-    )?)
-}
+use super::harness::Harness;
+use super::kernels::{ROW, engine};
+use super::watch::progress;
 
 /// Returns whether a kernel reads the new content of a host row that was rewritten after the previous
 /// kernel.
 pub fn rewritten_row(harness: &Harness) -> Result<bool> {
-    let mut engine = engine(harness)?;
+    let mut engine = engine(harness, 1, |_| 1)?;
     let mut plan = engine.new_plan(1, 1)?;
     let ids: Vec<i32> = (0..harness.params.k as i32).collect();
     let (rows, mut bytes, mut seen) = (engine.pool().rows() as i32, [0; ROW], true);
@@ -58,6 +36,7 @@ pub fn rewritten_row(harness: &Harness) -> Result<bool> {
             block_stride: 0,
             indexer: 0,
         };
+        progress("avsg_step");
         engine.step(&batch, &mut plan, 0, None)?;
         for (&id, &slot) in ids.iter().zip(plan.slots(0)) {
             let slot = usize::try_from(slot).ok().context("an id has no slot")?;
@@ -110,7 +89,7 @@ impl Arrays {
 
 /// Returns the microseconds of (plan, transfer): the least of several steps in which every id misses.
 fn measure_step(harness: &Harness) -> Result<(f64, f64)> {
-    let mut engine = engine(harness)?;
+    let (mut engine, probe) = (engine(harness, 1, |_| 1)?, harness.probe()?);
     let k = harness.params.k as usize;
     let mut arrays = Arrays::new(harness, engine.pool().rows())?;
     let mut plan = engine.new_plan(1, 1)?;
@@ -119,17 +98,17 @@ fn measure_step(harness: &Harness) -> Result<(f64, f64)> {
         let ids: Vec<i32> = (0..k).map(|i| ((i * 8 + step) % (8 * k)) as i32).collect();
         arrays.write(IDS, &ids)?;
         arrays.write(32, &[step as i32])?;
-        let (batch, stream) = (arrays.batch, harness.probe.stream.raw());
+        let (batch, stream) = (arrays.batch, probe.stream.raw());
+        progress("avsg_plan");
         // SAFETY: the device arrays have the lengths that the batch states, and `time` waits for the
         // stream before they are written again.
-        let matched = harness
-            .probe
-            .time(|| unsafe { Ok(engine.enqueue_plan(&batch, &mut plan, stream)?) })?;
+        let queue = || unsafe { Ok(engine.enqueue_plan(&batch, &mut plan, stream)?) };
+        let matched = probe.time(queue)?;
+        progress("avsg_transfer");
         // SAFETY: `plan` was filled by the kernel before this one in the same stream, and `time` waits
         // for the stream.
-        let copied = harness
-            .probe
-            .time(|| unsafe { Ok(engine.enqueue_transfer(&plan, 0, None, stream)?) })?;
+        let queue = || unsafe { Ok(engine.enqueue_transfer(&plan, 0, None, stream)?) };
+        let copied = probe.time(queue)?;
         (plan_us, copy_us) = (plan_us.min(matched), copy_us.min(copied));
     }
     engine.close()?;
@@ -152,7 +131,7 @@ pub fn bandwidth(harness: &Harness) -> Result<f64> {
 
 /// Returns the code that a wait returns after a kernel has read host memory that is not registered.
 pub fn fault_code(harness: &Harness) -> Result<i32> {
-    let mut engine = engine(harness)?;
+    let (mut engine, probe) = (engine(harness, 1, |_| 1)?, harness.probe()?);
     let arrays = Arrays::new(harness, engine.pool().rows())?;
     let host = [0i32; 4096];
     let mut plan = engine.new_plan(1, 1)?;
@@ -161,8 +140,8 @@ pub fn fault_code(harness: &Harness) -> Result<i32> {
     // SAFETY: `ids` is the address of unregistered host memory on purpose, and the device refuses it.
     // `host` is not moved or dropped before the wait, and the other arrays have the lengths that the
     // batch states.
-    let queued = unsafe { engine.enqueue_plan(&batch, &mut plan, harness.probe.stream.raw()) };
-    match queued.and_then(|()| harness.probe.stream.synchronize(harness.probe.timeout)) {
+    let queued = unsafe { engine.enqueue_plan(&batch, &mut plan, probe.stream.raw()) };
+    match queued.and_then(|()| probe.stream.synchronize(probe.timeout)) {
         Err(Error::Acl { code, .. }) => Ok(code),
         Err(error) => Err(error.into()),
         Ok(()) => bail!("the kernel read unregistered host memory without an error"),

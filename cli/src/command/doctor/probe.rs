@@ -6,6 +6,8 @@ use std::sync::Arc;
 use anyhow::Result;
 use avsg::ascend::acl::owned::{Args, Binary, Context, DeviceMemory, Event, Stream};
 
+use super::watch::progress;
+
 /// The probe kernels, and a stream with two events for timing.
 pub struct Probe {
     pub context: Arc<Context>,
@@ -19,14 +21,14 @@ pub struct Probe {
 
 impl Probe {
     /// Loads the compiled probe kernels of the file `kernels`.
-    pub fn new(context: &Arc<Context>, kernels: &Path) -> Result<Self> {
+    pub fn new(context: &Arc<Context>, kernels: &Path, timeout: u32) -> Result<Self> {
         Ok(Self {
             context: Arc::clone(context),
             stream: Stream::new(context)?,
             binary: Binary::load(context, kernels)?,
             start: Event::timing(context)?,
             end: Event::timing(context)?,
-            timeout: 20_000,
+            timeout: i32::try_from(timeout).unwrap_or(i32::MAX),
         })
     }
 
@@ -40,6 +42,8 @@ impl Probe {
         setting: [i32; 4],
         blocks: usize,
     ) -> Result<f64> {
+        let batch = name == c"avsg_probe_sync";
+        progress(&name.to_string_lossy());
         let mut args = Args::new(self.binary.function(name)?, 2, 16)?;
         let mut words = [0; 16];
         for (bytes, word) in words.as_chunks_mut::<4>().0.iter_mut().zip(setting) {
@@ -48,7 +52,6 @@ impl Probe {
         let addresses = [from, to.address()];
         let current = self.context.bind()?;
         self.start.record(self.stream.raw())?;
-        let batch = name == c"avsg_probe_sync";
         // SAFETY: the probes write at most 256 bytes of `to`, they read only rows of `from` that the
         // caller has registered, and the call waits for the stream below.
         unsafe { args.launch(&addresses, &words, blocks, batch, self.stream.raw())? };

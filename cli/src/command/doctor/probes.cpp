@@ -8,6 +8,9 @@
 
 using namespace AscendC;
 
+// CANN takes one type for all kernels of a file. This one is for vector cores, and lets them synchronise.
+KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_MIX_AIV_1_0);
+
 namespace probes {
 
 // Byte offsets in the unified buffer: the setting, and three areas.
@@ -47,34 +50,40 @@ __aicore__ inline Setting ReadSetting(GM_ADDR from)
 
 extern "C" __global__ __aicore__ void avsg_probe_empty(GM_ADDR from, GM_ADDR to, GM_ADDR setting)
 {
-    KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIV_ONLY);
+    InitSocState();
+    PipeBarrier<PIPE_ALL>();
 }
 
 // Computes INT32_MAX + 1 in 64 words. No kernel of the operator computes a sum that overflows.
 extern "C" __global__ __aicore__ void avsg_probe_overflow(GM_ADDR from, GM_ADDR to, GM_ADDR setting)
 {
-    KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIV_ONLY);
+    InitSocState();
     const LocalTensor<int32_t> words(TPosition::VECCALC, probes::A_AT, 64);
     Duplicate(words, static_cast<int32_t>(2147483647), 64);
     PipeBarrier<PIPE_V>();
     Adds(words, words, static_cast<int32_t>(1), 64);
     probes::WaitFor<HardEvent::V_MTE3>();
     DataCopyPad(probes::Global<int32_t>(to), words, DataCopyExtParams{1, 256, 0, 0, 0});
+    PipeBarrier<PIPE_ALL>();
 }
 
 // Gathers 2048 words out of 8192, n times.
 extern "C" __global__ __aicore__ void avsg_probe_gather(GM_ADDR from, GM_ADDR to, GM_ADDR setting)
 {
-    KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIV_ONLY);
+    InitSocState();
     const probes::Setting s = probes::ReadSetting(setting);
     const LocalTensor<int32_t> table(TPosition::VECCALC, probes::A_AT, 8192);
     const LocalTensor<int32_t> offsets(TPosition::VECCALC, probes::B_AT, 2048);
     const LocalTensor<int32_t> gathered(TPosition::VECCALC, probes::C_AT, 2048);
     Duplicate(table, static_cast<int32_t>(7), 8192);
-    CreateVecIndex(offsets, static_cast<int32_t>(0), 2048);
-    PipeBarrier<PIPE_V>();
-    Muls(offsets, offsets, static_cast<int32_t>(16), 2048);
-    PipeBarrier<PIPE_V>();
+    for (int32_t i = 0; i < 8; i++) {
+        offsets.SetValue(i, 16 * i);
+    }
+    probes::WaitFor<HardEvent::S_V>();
+    for (int32_t done = 8; done < 2048; done *= 2) {
+        Adds(offsets[done], offsets, 16 * done, done);
+        PipeBarrier<PIPE_V>();
+    }
     for (int32_t i = 0; i < s.n; i++) {
         Gather(gathered, table, offsets.ReinterpretCast<uint32_t>(), static_cast<uint32_t>(0),
                static_cast<uint32_t>(2048));
@@ -84,22 +93,24 @@ extern "C" __global__ __aicore__ void avsg_probe_gather(GM_ADDR from, GM_ADDR to
     if (GetBlockIdx() == 0) {
         DataCopyPad(probes::Global<int32_t>(to), gathered, DataCopyExtParams{1, 256, 0, 0, 0});
     }
+    PipeBarrier<PIPE_ALL>();
 }
 
 // Synchronises all cores n times.
 extern "C" __global__ __aicore__ void avsg_probe_sync(GM_ADDR from, GM_ADDR to, GM_ADDR setting)
 {
-    KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_MIX_AIV_1_0);
+    InitSocState();
     const probes::Setting s = probes::ReadSetting(setting);
     for (int32_t i = 0; i < s.n; i++) {
         SyncAll<true>();
     }
+    PipeBarrier<PIPE_ALL>();
 }
 
 // Every core reads `rows` rows of its own, and waits after every `depth` rows.
 extern "C" __global__ __aicore__ void avsg_probe_rows(GM_ADDR from, GM_ADDR to, GM_ADDR setting)
 {
-    KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIV_ONLY);
+    InitSocState();
     const probes::Setting s = probes::ReadSetting(setting);
     const uint32_t bytes = static_cast<uint32_t>(s.bytes);
     const GlobalTensor<uint8_t> rows = probes::Global<uint8_t>(from);
@@ -112,4 +123,5 @@ extern "C" __global__ __aicore__ void avsg_probe_rows(GM_ADDR from, GM_ADDR to, 
         }
         probes::WaitFor<HardEvent::MTE2_S>();
     }
+    PipeBarrier<PIPE_ALL>();
 }

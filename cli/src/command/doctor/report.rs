@@ -1,43 +1,104 @@
 //! The report of `avsg doctor`, in which every field has a value or the reason why it has none.
 
-use serde::Serialize;
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// One measured property.
-#[derive(Serialize, Debug)]
+#[derive(Serialize, Deserialize, Debug)]
 pub struct Field {
-    value: Value,
-    unit: &'static str,
+    pub value: Value,
+    unit: String,
     /// The reason why there is no value.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
 }
 
 impl Field {
-    /// Creates a field with a value.
-    pub fn with_value(value: impl Serialize, unit: &'static str) -> Self {
-        let value = serde_json::to_value(value).unwrap_or(Value::Null);
-        Self { value, unit, reason: None }
+    /// Creates a field with the value of `result`, or with its error as the reason.
+    pub fn new(result: anyhow::Result<impl Serialize>, unit: &str) -> Self {
+        let value = result.and_then(|value| Ok(serde_json::to_value(value)?));
+        match value {
+            // JSON has no number for a rate over a time of zero.
+            Ok(Value::Null) => Self::without_value("the measured time is zero".into(), unit),
+            Ok(value) => Self { value, unit: unit.into(), reason: None },
+            Err(error) => Self::without_value(format!("{error:#}"), unit),
+        }
     }
 
-    /// Creates a field with the value of `result`, or with its error as the reason.
-    pub fn new(result: anyhow::Result<impl Serialize>, unit: &'static str) -> Self {
-        match result {
-            Ok(value) => Self::with_value(value, unit),
-            Err(error) => Self { value: Value::Null, unit, reason: Some(format!("{error:#}")) },
-        }
+    /// Creates a field without a value.
+    pub fn without_value(reason: String, unit: &str) -> Self {
+        Self { value: Value::Null, unit: unit.into(), reason: Some(reason) }
     }
 }
 
-/// The properties of a device.
+/// How a kernel behaved.
+#[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// It ended, and its results are those of the CPU.
+    Good,
+    /// It ended with results that differ from the CPU's.
+    Wrong,
+    /// It raised an exception, or the process that launched it died.
+    Faulted,
+    /// It did not end.
+    Hung,
+    /// It was not launched, because something else failed.
+    NotRun,
+}
+
+/// What became of a kernel.
+#[derive(Serialize, Deserialize, Clone, Debug)]
+pub struct Kernel {
+    pub status: Status,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+impl Kernel {
+    /// Returns a kernel that was not right.
+    pub fn bad(status: Status, reason: impl Into<String>) -> Self {
+        Self { status, reason: Some(reason.into()) }
+    }
+}
+
+/// The CANN toolkit of this machine.
 #[derive(Serialize, Debug)]
-pub struct Report {
-    pub device: &'static str,
+pub struct Toolkit {
+    pub folder: Option<String>,
+    pub version: Option<String>,
+    /// What the version is too old for, or the reason why there is no version.
+    pub remarks: Vec<String>,
+}
+
+/// The device as its runtime describes it.
+#[derive(Serialize, Deserialize, Debug)]
+pub struct Device {
+    pub device: String,
     pub library: String,
     pub soc: String,
     pub vector_cores: usize,
     pub memory_free_bytes: usize,
     pub memory_total_bytes: usize,
+    /// The functions that this runtime lacks: those of a newer CANN.
+    pub runtime_lacks: Vec<String>,
+}
+
+/// The properties of a device.
+#[derive(Serialize, Debug)]
+pub struct Report {
+    pub cann: Toolkit,
+    /// The reason why there is no device.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub no_device: Option<String>,
+    #[serde(flatten)]
+    pub device: Option<Device>,
+    /// The folder of the kernels and objects that the checks load.
+    pub build: Field,
+    /// Each kernel, alone, by its name.
+    pub kernels: BTreeMap<String, Kernel>,
     /// The result of INT32_MAX + 1 on a vector core.
     pub int32_overflow: Field,
     pub gather_rate: Field,

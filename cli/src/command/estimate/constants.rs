@@ -1,11 +1,10 @@
 //! The constants of the model, with their sources and ranges.
 //!
-//! A source says "measured" or "documented" and names a public source, "fit" if the value was fitted to
-//! figures of the paper, or "assumed" if only its range is known. No constant was fitted to the paper's
-//! figures of its vectorised kernel: a coordinate descent on their squared errors drives nearly every
-//! constant to an end of its range and still leaves errors of -28, +37, -53 and -27 %. The model lacks
-//! about 20 us at any size and 5 ns per slot of the paper's kernel. No constant was chosen by its effect
-//! on the operator's own kernel.
+//! A constant that is documented cites the document and its section, and has no range. Every other one
+//! has a range: it is measured by others in one setting, fitted to figures of the paper ("fit"), or
+//! assumed. No constant was fitted to the paper's figures of its vectorised kernel: a coordinate descent
+//! on their squared errors drives nearly every constant to an end of its range and still leaves large
+//! errors. No constant was chosen by its effect on the operator's own kernel.
 
 use anyhow::Result;
 use avsg::Error;
@@ -22,10 +21,12 @@ pub struct Constant {
     pub default: f64,
     /// The smallest value that the source allows.
     pub lo: f64,
-    /// The largest value that the source allows.
+    /// The largest value that the source allows; `lo` if the value is documented.
     pub hi: f64,
-    /// The meaning of the constant, and its source.
+    /// The meaning of the constant, and what its range rests on.
     pub source: &'static str,
+    /// The document and section that state the value or its bounds.
+    pub document: Option<&'static str>,
 }
 
 /// The names of the constants, in the order of [`CONSTANTS`].
@@ -34,6 +35,7 @@ pub enum Name {
     Head,
     Barrier,
     Repeat,
+    Compact,
     Gather,
     Scalar,
     Sync,
@@ -43,6 +45,7 @@ pub enum Name {
     Crowd,
     Syncall,
     Launch,
+    LaunchAll,
     H2dStart,
     H2dRow,
     H2dLink,
@@ -52,71 +55,131 @@ pub enum Name {
     DualPointer,
 }
 
+/// The cores that a kernel starts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Start {
+    /// One core, as for a plan of one request or for the scalar merge.
+    OneCore,
+    /// All cores of the chip, as for a whole step.
+    #[default]
+    AllCores,
+}
+
 const fn constant(
     (name, unit): (&'static str, &'static str),
     [default, lo, hi]: [f64; 3],
     source: &'static str,
 ) -> Constant {
-    Constant { name, unit, default, lo, hi, source }
+    Constant { name, unit, default, lo, hi, source, document: None }
+}
+
+/// Cites the document and section that state a constant or its bounds. All documents but the platform
+/// file are in the public repository asc-devkit.
+const fn cited(constant: Constant, document: &'static str) -> Constant {
+    Constant { document: Some(document), ..constant }
 }
 
 /// All constants.
-pub const CONSTANTS: [Constant; 19] = [
-    constant(
-        ("head", "cycles"),
-        [24.0, 20.0, 30.0],
-        "start of a vector op, before its repeats; measured, Add of 4096 floats (bank_conflict_ub)",
+pub const CONSTANTS: [Constant; 21] = [
+    cited(
+        constant(
+            ("head", "cycles"),
+            [24.0, 20.0, 30.0],
+            "start of a vector op, before its repeats; measured, Add of 4096 floats",
+        ),
+        "asc-devkit, examples, 05_best_practices/04_memory_access/bank_conflict_ub, README",
     ),
     constant(
         ("barrier", "cycles"),
         [20.0, 0.0, 60.0],
         "wait between two dependent vector ops (PipeBarrier<PIPE_V>); assumed",
     ),
-    constant(
-        ("repeat", "cycles"),
-        [1.0, 1.0, 2.0],
-        "one repeat of a vector op, 64 words; 2 if every repeat has a bank conflict; measured (bank_conflict_ub)",
+    cited(
+        constant(
+            ("repeat", "cycles"),
+            [1.0, 1.0, 2.0],
+            "one repeat of a vector op, 64 words or 128 halves; documented as 1; 2 was measured where \
+             every repeat has a bank conflict, which the model does not look for",
+        ),
+        "asc-devkit, docs/zh/api, appendix Vector指令理论性能汇总 (theoretical rates of vector instructions), \
+         tables 6 to 10 and 13; examples, bank_conflict_ub",
     ),
-    constant(
-        ("gather", "words/cycle"),
-        [1.0, 0.5, 4.0],
-        "rate at which Gather reads; assumed, as no figure is public (64 lanes on 16 bank groups)",
+    cited(
+        constant(
+            ("compact", "words/cycle"),
+            [32.0, 32.0, 32.0],
+            "rate at which GatherMask reads words, and twice as many halves; documented",
+        ),
+        "asc-devkit, docs/zh/api, appendix Vector指令理论性能汇总 (theoretical rates of vector instructions), \
+         table 9 (compare and select)",
     ),
-    constant(
-        ("scalar", "cycles"),
-        [9.5, 8.0, 11.0],
-        "one GetValue or SetValue in UB with its share of the loop; measured (add_high_performance)",
+    cited(
+        constant(
+            ("gather", "elements/cycle"),
+            [5.0, 5.0, 5.0],
+            "rate at which Gather reads elements of any type; documented",
+        ),
+        "asc-devkit, docs/zh/api, appendix Vector指令理论性能汇总 (theoretical rates of vector instructions), \
+         table 15 (scatter and gather)",
+    ),
+    cited(
+        constant(
+            ("scalar", "cycles"),
+            [9.5, 8.0, 11.0],
+            "one GetValue or SetValue in UB with its share of the loop; measured",
+        ),
+        "asc-devkit, examples, 05_best_practices/00_vector_compute/add_high_performance, case 0",
     ),
     constant(
         ("sync", "cycles"),
         [40.0, 10.0, 150.0],
         "SetFlag and WaitFlag between two pipes; assumed",
     ),
-    constant(
-        ("dma", "cycles"),
-        [21.0, 10.0, 30.0],
-        "issue of one DataCopy; measured as an upper bound, 11.1 ns (data_copy, scenario 1)",
+    cited(
+        constant(
+            ("dma", "cycles"),
+            [21.0, 10.0, 30.0],
+            "issue of one DataCopy; measured as an upper bound, 11.1 ns",
+        ),
+        "asc-devkit, examples, 05_best_practices/04_memory_access/data_copy, scenario 1",
     ),
     constant(
         ("latency", "cycles"),
         [700.0, 300.0, 1500.0],
         "time from the issue of a DataCopy to its flag, counted if a pipe waits for the flag; assumed",
     ),
-    constant(
-        ("bandwidth", "B/cycle"),
-        [32.0, 20.0, 64.0],
-        "bandwidth of one core between GM and UB; documented (platform .ini: HBM 32, UB to GM 64; all cores 20)",
+    cited(
+        constant(
+            ("bandwidth", "B/cycle"),
+            [32.0, 20.0, 64.0],
+            "bandwidth of one core between GM and UB; documented as 32 for HBM and 64 from UB, and 20 is \
+             a core's share if all cores copy; it is assumed which of them a table has",
+        ),
+        "CANN 8.1.RC1, platform_config/Ascend910B3.ini, section AICoreMemoryRates",
     ),
-    constant(
-        ("crowd", "factor"),
-        [1.64, 1.0, 1.64],
-        "factor on the time to read a table into UB if all cores read the same one; measured, the largest (data_copy, scenario 7)",
+    cited(
+        constant(
+            ("crowd", "factor"),
+            [1.64, 1.0, 1.64],
+            "factor on the time to read a table into UB if all cores read the same one; measured, the largest",
+        ),
+        "asc-devkit, examples, 05_best_practices/04_memory_access/data_copy, scenario 7",
     ),
     constant(("syncall", "us"), [1.0, 0.5, 5.0], "one SyncAll over all cores; assumed"),
     constant(
         ("launch", "us"),
         [2.3, 0.0, 5.0],
-        "launch of a kernel; assumed, the paper's dual-pointer times (20.8 us at K=256, 150 at 2048) extrapolated to K=0",
+        "start of a kernel on one core; assumed, the paper's dual-pointer times (20.8 us at K=256, 150 at 2048) extrapolated to K=0",
+    ),
+    cited(
+        constant(
+            ("launch-all", "us"),
+            [20.5, 3.0, 21.0],
+            "start of a kernel on all cores; documented to grow with the cores to 20 or 21 us, while the paper's \
+             H2D table leaves 3 us on 40 cores",
+        ),
+        "asc-devkit, docs/zh/guide, 分析性能数据 (analysis of performance data), method 4, and \
+         设置合适的核数和算子Kernel类型 (number of cores and kernel type), figure 1",
     ),
     constant(
         ("h2d-start", "us"),
@@ -176,10 +239,18 @@ impl Constants {
         self.0[index]
     }
 
-    /// Replaces the rate of Gather, in words per cycle.
-    pub fn with_gather(mut self, rate: f64) -> Self {
-        self.0[Name::Gather as usize] = rate;
+    /// Returns the constants with another value for the constant `CONSTANTS[index]`.
+    pub fn with_at(mut self, index: usize, value: f64) -> Self {
+        self.0[index] = value;
         self
+    }
+
+    /// Returns the microseconds to start a kernel.
+    pub fn start_us(&self, start: Start) -> f64 {
+        match start {
+            Start::OneCore => self.get(Name::Launch),
+            Start::AllCores => self.get(Name::LaunchAll),
+        }
     }
 
     /// Replaces the value that a `--set NAME=VALUE` names.
@@ -215,6 +286,7 @@ impl Constants {
             (Unit::Ops, self.get(Name::Head)),
             (Unit::Barriers, self.get(Name::Barrier)),
             (Unit::Repeats, self.get(Name::Repeat)),
+            (Unit::Compactions, 64.0 / self.get(Name::Compact)),
             (Unit::Gathers, 1.0 / self.get(Name::Gather)),
             (Unit::Scalars, self.get(Name::Scalar)),
             (Unit::Syncs, self.get(Name::Sync)),
@@ -239,8 +311,10 @@ mod tests {
         let c = Constants::default();
         for (name, text) in [
             (Name::Head, "head"),
+            (Name::Compact, "compact"),
             (Name::Gather, "gather"),
             (Name::Launch, "launch"),
+            (Name::LaunchAll, "launch-all"),
             (Name::H2dLink, "h2d-link"),
             (Name::DualPointer, "dual-pointer"),
         ] {
@@ -255,6 +329,18 @@ mod tests {
     }
 
     #[test]
+    fn a_documented_constant_has_no_range_and_a_constant_without_a_document_has_one() {
+        for k in CONSTANTS {
+            let documented = k.source.ends_with("; documented");
+            assert_eq!(documented, k.lo == k.hi, "{}", k.name);
+            assert!(!documented || k.document.is_some(), "{}", k.name);
+        }
+        let c = Constants::default();
+        assert!((20.0..=21.0).contains(&c.start_us(Start::AllCores)));
+        assert!(c.start_us(Start::OneCore) < c.start_us(Start::AllCores));
+    }
+
+    #[test]
     fn the_slow_end_of_each_range_raises_the_price_of_one_unit_only() {
         let c = Constants::default();
         let price = |c: &Constants| UNITS.map(|u| Work::of(u.0, 1.0).cycles(&c.prices()));
@@ -263,6 +349,7 @@ mod tests {
             "head=30",
             "barrier=60",
             "repeat=2",
+            "compact=16",
             "gather=0.5",
             "scalar=11",
             "sync=150",

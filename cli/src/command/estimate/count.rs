@@ -8,15 +8,12 @@ use avsg::device::params::{ID_LIMIT, NO_STABLE_LEN, Params};
 use avsg::device::request::record;
 use avsg::device::share;
 use avsg::device::state::{DEAD, EMPTY, INVALID, header};
-use avsg_linker::aiv::Call;
 use avsg_linker::ascendc::Failed;
-use avsg_linker::ascendc::helpers::append::{APPEND, APPEND_IN_PLACE};
-use avsg_linker::ascendc::helpers::scatter::SCATTER_MASKED;
 use avsg_linker::ascendc::kernels::defers;
 use avsg_linker::cost::Work;
-use avsg_linker::cost::calls::{Kernel, Life, of_calls};
+use avsg_linker::cost::calls::{Kernel, Life};
 use avsg_linker::replay::{Execution, Replay};
-use avsg_linker::tape::{Op, OpCode, Tape};
+use avsg_linker::tape::{OpCode, Tape};
 use avsg_linker::ub::TooLarge;
 use serde::Serialize;
 
@@ -31,8 +28,6 @@ pub struct Counts {
     pub hits: f64,
     /// Ids that miss.
     pub misses: f64,
-    /// Ids that are pending before each later round of Probe.
-    pub pending: Vec<f64>,
     /// Passes over the lifetimes that count slots, until the threshold is known.
     pub counts: f64,
     /// The number of steps by which CollectDead lowers the lifetimes; the paper lowers them one by one.
@@ -59,8 +54,6 @@ pub struct Profile {
     pub sharers: usize,
     /// Work by lifetime layout (own column, packed into the links' words), schedule and phase.
     pub work: [[[Work; PHASES.len()]; SCHEDULES.len()]; 2],
-    /// Work of Probe's later rounds if they ran over all K ids.
-    pub all_lanes: Work,
 }
 
 /// A schedule of Stage One's refreshes and probes.
@@ -116,16 +109,13 @@ pub fn count(
         lifetime: vec![params.empty_life(); params.slots as usize],
         link: vec![INVALID; params.links() as usize],
     };
-    let all_lanes = uncompacted(&kernel, &phases, params);
-    let rounds = later_rounds(&kernel, &phases);
     let mut profile = Profile {
         params: *params,
         tile: kernel.plan.tile,
         ub: kernel.plan.bytes,
-        counts: Counts { pending: vec![0.0; rounds as usize], ..Counts::default() },
+        counts: Counts::default(),
         sharers,
         work: Default::default(),
-        all_lanes,
     };
     for step in 0..trace.steps {
         let stable = trace.stable.as_ref().map_or(-1, |stable| stable[step]);
@@ -241,29 +231,6 @@ fn replay<'t>(
     Ok((run.take_executions(), run.take("gm_slot")?, misses))
 }
 
-/// Returns the work of Probe's later rounds over all K lanes, in which a select replaces the appends
-/// and scatters of the compaction.
-fn uncompacted(kernel: &Kernel, phases: &Phases<'_>, p: &Params) -> Work {
-    let rounds = kernel.tape.body.all().filter(|op| phases.of(op) == Phase::Rounds);
-    let calls: Vec<Call> =
-        rounds.flat_map(|op| kernel.calls(op).unwrap_or_default()).cloned().collect();
-    let helpers = [&SCATTER_MASKED, &APPEND, &APPEND_IN_PLACE];
-    let compacts = |c: &Call| c.helper().is_some_and(|call| helpers.contains(&call.helper));
-    let (compaction, others): (Vec<Call>, Vec<Call>) = calls.into_iter().partition(compacts);
-    let lanes = kernel.plan.tile.min(p.k) as usize;
-    let tile = of_calls(&others, lanes) + Work::vector(compaction.len().min(2), lanes);
-    tile * f64::from(p.k.div_ceil(kernel.plan.tile) * later_rounds(kernel, phases))
-}
-
-/// Returns the number of Probe's later rounds.
-fn later_rounds(kernel: &Kernel, phases: &Phases<'_>) -> u32 {
-    let max = |op: &Op| match op.code {
-        OpCode::Repeat { max } if phases.of(op) == Phase::Rounds => Some(max),
-        _ => None,
-    };
-    kernel.tape.body.all().find_map(max).unwrap_or(0)
-}
-
 impl Counts {
     /// Adds the counts of one step.
     fn add(
@@ -277,14 +244,9 @@ impl Counts {
         self.steps += 1;
         self.hits += (slots.iter().filter(|&&slot| slot >= 0).count() - misses.len()) as f64;
         self.misses += misses.len() as f64;
-        let mut round = 0;
         for run in ran {
             let n = run.lanes as f64;
             match (run.op.code, phases.of(run.op)) {
-                (OpCode::Sweep, Phase::Rounds) => {
-                    self.pending[round] += n;
-                    round += 1;
-                }
                 (OpCode::Bisect, _) => self.counts += n,
                 (OpCode::Append, Phase::Refresh) => self.early += run.active as f64,
                 (OpCode::Age { .. }, Phase::CollectDead) => self.decays += run.active as f64,
@@ -316,7 +278,6 @@ impl Profile {
         ] {
             *sum *= factor;
         }
-        c.pending.iter_mut().for_each(|n| *n *= factor);
         self.work.iter_mut().flatten().flatten().for_each(|work| *work = *work * factor);
     }
 }

@@ -6,16 +6,14 @@ use avsg::device::share::{PLANE_PIECES, sharers};
 use avsg_linker::ascendc::kernels::defers;
 use avsg_linker::cost::{Unit, Work};
 
-use super::constants::{Constants, Name};
+use super::constants::{Constants, Name, Start};
 use super::count::{Profile, Schedule};
-use super::phase::{PHASES, Phase};
+use super::phase::PHASES;
 use avsg_linker::soc::Soc;
 
 /// A choice of the kernel's optimisations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Variant {
-    /// Later rounds of Probe run only on the ids that are still pending.
-    pub compaction: bool,
     /// Refreshes that cannot change a victim run after the misses are published.
     pub deferral: bool,
     /// Lifetimes have a column of bytes instead of bits in the links' words.
@@ -26,11 +24,11 @@ pub struct Variant {
 
 impl Variant {
     /// The kernel as it is emitted.
-    pub const EMITTED: Self =
-        Self { compaction: true, deferral: true, narrow: true, sharing: true };
+    pub const EMITTED: Self = Self { deferral: true, narrow: true, sharing: true };
     /// The emitted kernel with one core per request.
     pub const UNSHARED: Self = Self { sharing: false, ..Self::EMITTED };
-    /// The emitted kernel with all refreshes before victims are chosen.
+    /// The emitted kernel with all refreshes before victims are chosen, as a plan in a launch of its
+    /// own runs it.
     pub const AT_ONCE: Self = Self { deferral: false, ..Self::EMITTED };
 }
 
@@ -47,6 +45,8 @@ pub struct Cost {
     pub shared: bool,
     /// Work after the misses are published, which runs while rows are copied.
     pub deferred: Work,
+    /// The cores that the kernel starts.
+    pub start: Start,
 }
 
 impl Cost {
@@ -55,10 +55,14 @@ impl Cost {
         self.phases.into_iter().sum::<Work>() + self.table
     }
 
-    /// Returns the microseconds of Stage One, launch included.
+    /// Returns the microseconds of Stage One, the start of the kernel included.
     pub fn stage_one_us(&self, soc: &Soc, c: &Constants) -> f64 {
-        let work = soc.us(self.stage_one().cycles(&c.prices()));
-        c.get(Name::Launch) + self.sharing_us(soc, c) + work
+        c.start_us(self.start) + self.started_us(soc, c)
+    }
+
+    /// Returns the microseconds of Stage One once the kernel has started.
+    pub fn started_us(&self, soc: &Soc, c: &Constants) -> f64 {
+        self.sharing_us(soc, c) + soc.us(self.stage_one().cycles(&c.prices()))
     }
 
     /// Returns the microseconds that sharing a request costs: the synchronisation of the sharers, and
@@ -75,7 +79,8 @@ impl Cost {
     }
 }
 
-/// Returns the cost of a variant for one of `requests` requests on `cores` cores.
+/// Returns the cost of a variant for one of `requests` requests, in the kernel of a whole step, which
+/// starts all of `cores` cores.
 pub fn cost(profile: &Profile, variant: Variant, requests: usize, cores: usize) -> Cost {
     let work = &profile.work[usize::from(!variant.narrow)];
     let shared = variant.sharing
@@ -88,10 +93,7 @@ pub fn cost(profile: &Profile, variant: Variant, requests: usize, cores: usize) 
         (true, false) => Schedule::Deferred,
         (true, true) => Schedule::Shared,
     };
-    let mut phases = work[schedule as usize];
-    if !variant.compaction && !shared {
-        phases[Phase::Rounds as usize] = profile.all_lanes;
-    }
+    let phases = work[schedule as usize];
     let deferred = if deferral {
         deferred_refreshes(profile, variant, requests, cores)
     } else {
@@ -99,7 +101,7 @@ pub fn cost(profile: &Profile, variant: Variant, requests: usize, cores: usize) 
     };
     let table = table(&profile.params, variant.narrow);
     let crowd = crowd(&profile.params, profile.sharers);
-    Cost { phases, table, crowd, shared, deferred }
+    Cost { phases, table, crowd, shared, deferred, start: Start::AllCores }
 }
 
 /// Returns the work of the busiest core on the deferred refreshes, which `avsg_late.h.in` spreads over
@@ -123,7 +125,8 @@ fn deferred_refreshes(profile: &Profile, variant: Variant, requests: usize, core
         + Work::of(Unit::Dmas, 3.0)
         + Work::of(Unit::Waits, 1.0)
         + Work::of(Unit::Syncs, 4.0)
-        + Work::chain(3, k)
+        + Work::chain(2, k)
+        + Work::compaction(k)
         + Work::of(Unit::Scalars, accesses * refreshes);
     per_unit * units
 }

@@ -12,7 +12,7 @@ use avsg::device::params::Params;
 use avsg::device::share::sharers;
 use avsg_linker::cost::{Unit, Work};
 
-use super::constants::{Constants, Name};
+use super::constants::{Constants, Name, Start};
 use super::count::{Counts, Profile, count};
 use super::phase::{PHASES, Phase};
 use super::{stage_two, wide};
@@ -90,27 +90,30 @@ pub fn kernel(p: &Params, n: &Counts, c: &Constants) -> [Work; PHASES.len()] {
             + Work::of(Unit::Waits, waits)
             + sync
     };
+    let barriers = |n: f64| Work::of(Unit::Barriers, n);
     // `hash` is both hashes and the test for padding. `link` is, for one link of each id: its position
-    // and byte offset, the slot and its offset, the compare, and two ops for the result. Hits and
-    // misses are compacted after the first link.
+    // and byte offset, the slot and its offset, the compare, and for the result one op and a Select.
+    // Hits and misses are compacted after the first link.
     let hash = Work::chain(7 + 3, k);
-    let link = Work::chain(8, k) + Work::gathers(2, k);
+    let link = Work::chain(7, k) + barriers(1.0) + Work::select(k) + Work::gathers(2, k);
+    let compactions = (barriers(1.0) + Work::compaction(k)) * 4.0;
     let decay = Work::chain(1, 2 * s) * c.get(Name::PaperDecay);
     let mut work = [Work::default(); PHASES.len()];
     work[Phase::Prologue as usize] = decay;
-    work[Phase::Probe as usize] = hash + link + Work::chain(4, k) + sync * 2.0;
+    work[Phase::Probe as usize] = hash + link + compactions + sync * 2.0;
     work[Phase::Rounds as usize] = link * (links - 1) as f64;
     // The words of the hits are gathered and updated as vectors, and then written one by one.
     work[Phase::Refresh as usize] =
         Work::chain(4, k) + Work::gathers(1, k) + scalars(n.hits * c.get(Name::PaperRefresh));
-    // The q of all entries are extracted. Each round is a sign, a compare, a compaction and a test of
-    // the count, and is followed by a decay if there are too few dead entries.
-    let round = Work::chain(3, s) + sync * 2.0;
+    // The q of all entries are extracted with GatherMask. Each round is a sign, a compare, a compaction
+    // and a test of the count, and is followed by a decay if there are too few dead entries.
+    let round = Work::chain(2, s) + barriers(1.0) + Work::compaction(s) + sync * 2.0;
     work[Phase::CollectDead as usize] =
-        Work::chain(1, 2 * s) + round * (n.decays + 1.0) + decay * n.decays;
+        barriers(1.0) + Work::compaction(2 * s) + round * (n.decays + 1.0) + decay * n.decays;
     // A search for a link is: position and offset, the invalid bit, slot and offset, sign, both tests
-    // and their disjunction, and three ops for the result.
-    let seek = Work::chain(12, misses) + Work::gathers(2, misses);
+    // and their disjunction, and for the result two ops and a Select.
+    let seek =
+        Work::chain(11, misses) + barriers(1.0) + Work::select(misses) + Work::gathers(2, misses);
     work[Phase::UpdateState as usize] =
         seek * links as f64 + Work::chain(4, misses) + scalars(n.misses * c.get(Name::PaperMiss));
     let lists = dma(4 * misses, 0.0) * 3.0 + dma(4 * k, 0.0);
@@ -128,16 +131,17 @@ fn dual_pointer(k: usize, c: &Constants) -> Work {
 
 /// Returns the microseconds of the scalar merge on the paper's chip.
 pub fn dual_pointer_us(k: usize, c: &Constants) -> f64 {
-    c.get(Name::Launch) + OF_THE_PAPER.us(dual_pointer(k, c).cycles(&c.prices()))
+    c.start_us(Start::OneCore) + OF_THE_PAPER.us(dual_pointer(k, c).cycles(&c.prices()))
 }
 
-/// Returns the modelled microseconds of the paper's kernel at a point, on the paper's chip.
+/// Returns the modelled microseconds of the paper's kernel at a point, on the paper's chip. A Stage One
+/// of its own starts one core, and the whole kernel starts all of them.
 pub fn model_us(point: &Point, baseline: &Profile, c: &Constants) -> f64 {
     let stage_one = kernel(&baseline.params, &baseline.counts, c).into_iter().sum::<Work>();
-    let us = c.get(Name::Launch) + OF_THE_PAPER.us(stage_one.cycles(&c.prices()));
+    let us = OF_THE_PAPER.us(stage_one.cycles(&c.prices()));
     if point.quantity != Quantity::Kernel {
-        return us;
+        return c.start_us(Start::OneCore) + us;
     }
     let copy = stage_two::us(c, &OF_THE_PAPER, baseline.counts.misses, &[1152]);
-    us + c.get(Name::Syncall) + copy
+    c.start_us(Start::AllCores) + us + c.get(Name::Syncall) + copy
 }

@@ -13,9 +13,9 @@ use avsg_linker::tape::{Block, Op, OpCode};
 pub enum Phase {
     /// Reset, invalidation and decay, before the first token.
     Prologue,
-    /// The first link of every id, or this core's part of a shared token.
+    /// The first link of every id, or with the operator's own schedule all links.
     Probe,
-    /// The other links of the ids that are still pending, or the ids that no sharer found.
+    /// The other links of the ids that are still pending, or the list of the ids that were not found.
     Rounds,
     /// The host rows of the misses.
     Locate,
@@ -33,8 +33,8 @@ pub enum Phase {
 /// The phases and their names in the output.
 pub const PHASES: [(Phase, &str); 8] = [
     (Phase::Prologue, "Reset, Invalidate, Decay"),
-    (Phase::Probe, "Probe, first round"),
-    (Phase::Rounds, "Probe, later rounds"),
+    (Phase::Probe, "Probe; the paper: first links"),
+    (Phase::Rounds, "Pending ids; the paper: other links"),
     (Phase::Locate, "Locate"),
     (Phase::Refresh, "Refresh"),
     (Phase::CollectDead, "CollectDead"),

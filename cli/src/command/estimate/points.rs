@@ -3,8 +3,8 @@
 use anyhow::Result;
 use serde::Serialize;
 
-use super::constants::Constants;
-use super::ours::{Variant, cost};
+use super::constants::{Constants, Start};
+use super::ours::{Cost, Variant, cost};
 use super::paper::{self, POINTS, Quantity};
 use super::stage_two;
 use avsg_linker::soc::OF_THE_PAPER;
@@ -22,7 +22,8 @@ pub struct PointRow {
     pub model_us: f64,
     /// Error of the model in percent of the paper's figure.
     pub error_percent: f64,
-    /// The modelled time of the operator's own kernel; none for the scalar merge.
+    /// The modelled time of the operator's own kernel, which is `avsg_plan` for Stage One and
+    /// `avsg_step` for the whole kernel; none for the scalar merge.
     pub ours_us: Option<f64>,
 }
 
@@ -37,10 +38,11 @@ pub fn points(c: &Constants) -> Result<Vec<PointRow>> {
         } else {
             let [baseline, ours] = paper::profiles(point)?;
             let copy = stage_two::us(c, soc, ours.counts.misses, &[1152]);
-            let cost = cost(&ours, Variant::EMITTED, 1, soc.cores as usize);
+            let cost = |variant| cost(&ours, variant, 1, soc.cores as usize);
             ours_us = Some(match point.quantity {
-                Quantity::Kernel => cost.kernel_us(soc, c, copy),
-                _ => cost.stage_one_us(soc, c),
+                Quantity::Kernel => cost(Variant::EMITTED).kernel_us(soc, c, copy),
+                // A plan in a launch of its own runs on one core, and refreshes at once.
+                _ => Cost { start: Start::OneCore, ..cost(Variant::AT_ONCE) }.stage_one_us(soc, c),
             });
             paper::model_us(point, &baseline, c)
         };

@@ -7,21 +7,19 @@ use avsg::device::share::sharers;
 use avsg_linker::cost::{UNITS, Unit, Work};
 use serde::Serialize;
 
-use super::constants::{CONSTANTS, Constants, Name};
+use super::constants::{CONSTANTS, Constants, Start};
 use super::count::{Counts, Profile, count};
 use super::ours::{Cost, Variant, cost};
 use super::paper;
 use super::phase::PHASES;
 use super::points::{PointRow, points};
+use super::ranges::{Goal, RangeRow, Times, goal, rows};
 use super::{Options, stage_two};
 use crate::command::output;
 use avsg_linker::soc::Soc;
 
 /// The note that is printed with every table.
 pub const LABEL: &str = "model, not measured";
-/// The rates of Gather in words per cycle that are compared: the ends of the assumed range, and two
-/// rates between them. The true rate is not published.
-const GATHER_RATES: [f64; 4] = [0.5, 1.0, 2.0, 4.0];
 
 /// The inputs of an estimate.
 pub struct Inputs {
@@ -53,11 +51,13 @@ pub struct Report {
     pub terms: Vec<Term>,
     pub totals: Vec<Total>,
     pub points: Vec<PointRow>,
-    pub gather: Vec<GatherRow>,
+    /// Microseconds to start the kernel of a step, which both kernels take.
+    pub start_us: f64,
+    /// Stage One and the modelled paper kernel over the range of each constant.
+    pub ranges: Vec<RangeRow>,
+    /// The same over the ranges of all constants, with the start of the kernel and without it.
+    pub goals: [Goal; 2],
     pub variants: Vec<VariantRow>,
-    /// Whether Stage One takes at most half of the time of the modelled paper kernel at every rate of
-    /// Gather.
-    pub target_met: bool,
 }
 
 /// A constant with the value that was used.
@@ -68,6 +68,8 @@ pub struct UsedConstant {
     pub unit: &'static str,
     pub range: [f64; 2],
     pub source: &'static str,
+    /// The document and section that state the value or its bounds.
+    pub document: Option<&'static str>,
     pub in_range: bool,
 }
 
@@ -98,23 +100,6 @@ pub struct Total {
     pub stage_one_us: f64,
     pub stage_two_us: f64,
     pub step_us: f64,
-}
-
-/// Stage One at one rate of Gather, for the operator's own kernel and the paper's.
-#[derive(Serialize)]
-pub struct GatherRow {
-    /// Words per cycle.
-    pub gather: f64,
-    pub paper_us: f64,
-    pub ours_us: f64,
-    /// `ours_us` / `paper_us`.
-    pub ratio: f64,
-    /// Microseconds of the operator's own kernel in a batch with one core per request.
-    #[serde(rename = "alone_us")]
-    pub unshared_us: f64,
-    /// `unshared_us` / `paper_us`.
-    #[serde(rename = "alone_ratio")]
-    pub unshared_ratio: f64,
 }
 
 /// Stage One without some of its optimisations.
@@ -153,8 +138,14 @@ fn report(
     let emitted = cost(ours, Variant::EMITTED, options.requests, cores);
     let points = if options.no_points { Vec::new() } else { points(c)? };
     let requests = options.requests;
-    let row = |&rate: &f64| gather_row(rate, requests, &c.with_gather(rate), soc, [ours, baseline]);
-    let gather: Vec<GatherRow> = GATHER_RATES.iter().map(row).collect();
+    let whole = |c: &Constants| {
+        let paper = paper_cost(baseline, c);
+        Times::new(emitted.stage_one_us(soc, c), paper.stage_one_us(soc, c))
+    };
+    let started = |c: &Constants| {
+        let paper = paper_cost(baseline, c);
+        Times::new(emitted.started_us(soc, c), paper.started_us(soc, c))
+    };
     Ok(Report {
         label: LABEL,
         soc: soc.name,
@@ -174,8 +165,12 @@ fn report(
         terms: terms(c, soc, &emitted),
         totals: totals(options, inputs, ours, baseline)?,
         points,
-        target_met: gather.iter().all(|r| r.ratio <= 0.5),
-        gather,
+        start_us: c.start_us(Start::AllCores),
+        ranges: rows(c, whole),
+        goals: [
+            goal("Stage One with the start of the kernel", c, whole),
+            goal("Stage One after the start", c, started),
+        ],
         variants: variants(requests, c, soc, ours),
     })
 }
@@ -184,8 +179,9 @@ fn report(
 pub fn constants_used(c: &Constants) -> Vec<UsedConstant> {
     let used = |(index, k): (usize, &super::constants::Constant)| {
         let value = c.at(index);
-        let (name, unit, source, range) = (k.name, k.unit, k.source, [k.lo, k.hi]);
-        UsedConstant { name, value, unit, range, source, in_range: (k.lo..=k.hi).contains(&value) }
+        let (name, unit, source, document) = (k.name, k.unit, k.source, k.document);
+        let in_range = (k.lo..=k.hi).contains(&value);
+        UsedConstant { name, value, unit, range: [k.lo, k.hi], source, document, in_range }
     };
     CONSTANTS.iter().enumerate().map(used).collect()
 }
@@ -207,12 +203,12 @@ fn phases(c: &Constants, soc: &Soc, ours: &Cost, baseline: &[Work]) -> Vec<Phase
         let row = row("SyncAll and table reads of sharing cores", Work::default(), None);
         rows.push(PhaseRow { cycles: us * f64::from(soc.mhz), us, ..row });
     }
-    let launch = c.get(Name::Launch);
-    let row = row("Launch", Work::default(), None);
+    let start = c.start_us(ours.start);
+    let row = row("Start of the kernel on all cores", Work::default(), None);
     rows.push(PhaseRow {
-        cycles: launch * f64::from(soc.mhz),
-        us: launch,
-        paper_us: Some(launch),
+        cycles: start * f64::from(soc.mhz),
+        us: start,
+        paper_us: Some(start),
         ..row
     });
     rows
@@ -245,8 +241,7 @@ fn totals(
     let copy =
         |p: &Profile| stage_two::us(c, soc, p.counts.misses * options.requests as f64, &segments);
     let total = |kernel, cost: &Cost, copy: f64| {
-        let launch = c.get(Name::Launch);
-        let stage_one_us = launch + turns * (cost.stage_one_us(soc, c) - launch);
+        let stage_one_us = c.start_us(cost.start) + turns * cost.started_us(soc, c);
         let after_stage_one = cost.kernel_us(soc, c, copy) - cost.stage_one_us(soc, c);
         let step_us = stage_one_us + after_stage_one;
         Total { kernel, stage_one_us, stage_two_us: copy, step_us }
@@ -260,28 +255,13 @@ fn totals(
     ])
 }
 
-/// Returns the cost of the paper's kernel.
+/// Returns the cost of the paper's kernel, which starts all cores too, for its Stage Two.
 fn paper_cost(baseline: &Profile, c: &Constants) -> Cost {
     let phases = paper::kernel(&baseline.params, &baseline.counts, c);
-    Cost { phases, ..Cost::default() }
+    Cost { phases, start: Start::AllCores, ..Cost::default() }
 }
 
-/// Returns the times of both kernels at one rate of Gather, which `c` contains too.
-fn gather_row(
-    gather: f64,
-    requests: usize,
-    c: &Constants,
-    soc: &Soc,
-    [ours, baseline]: [&Profile; 2],
-) -> GatherRow {
-    let us = |variant| cost(ours, variant, requests, soc.cores as usize).stage_one_us(soc, c);
-    let (ours_us, unshared_us) = (us(Variant::EMITTED), us(Variant::UNSHARED));
-    let paper_us = paper_cost(baseline, c).stage_one_us(soc, c);
-    let [ratio, unshared_ratio] = [ours_us, unshared_us].map(|us| us / paper_us);
-    GatherRow { gather, paper_us, ours_us, ratio, unshared_us, unshared_ratio }
-}
-
-/// Returns the time that each optimisation saves. Compaction and deferral are compared without sharing.
+/// Returns the time that each optimisation saves. Deferral is compared without sharing.
 fn variants(requests: usize, c: &Constants, soc: &Soc, ours: &Profile) -> Vec<VariantRow> {
     let (all, unshared) = (Variant::EMITTED, Variant::UNSHARED);
     let us = |variant| cost(ours, variant, requests, soc.cores as usize).stage_one_us(soc, c);
@@ -289,11 +269,10 @@ fn variants(requests: usize, c: &Constants, soc: &Soc, ours: &Profile) -> Vec<Va
         let stage_one_us = us(without);
         VariantRow { variant, stage_one_us, saves_us: stage_one_us - us(with) }
     };
-    let none = Variant { compaction: false, deferral: false, narrow: false, sharing: false };
+    let none = Variant { deferral: false, narrow: false, sharing: false };
     vec![
         row("with all of them", all, all),
         row("without sharing", unshared, all),
-        row("without sharing and compaction", Variant { compaction: false, ..unshared }, unshared),
         row("without sharing and deferral", Variant { deferral: false, ..unshared }, unshared),
         row("without narrow lifetimes", Variant { narrow: false, ..all }, all),
         row("with none of them", none, all),

@@ -1,5 +1,6 @@
 //! The output of an estimate on the terminal.
 
+use super::ranges::{GOAL, Goal};
 use super::report::{LABEL, Report, UsedConstant};
 use crate::command::output::{count, table};
 use avsg_linker::ascendc::limits::UB_BYTES;
@@ -14,14 +15,11 @@ fn or_dash(value: Option<f64>) -> String {
     value.map_or_else(|| "-".to_owned(), one_decimal)
 }
 
-/// The largest ratio of Stage One's time to the paper's that meets the target.
-const TARGET: f64 = 0.5;
-
-/// Formats a ratio with two decimals, or with so many that a ratio other than the target does not look
+/// Formats a ratio with two decimals, or with so many that a ratio other than the goal does not look
 /// like it.
 fn ratio(value: f64) -> String {
     let format = |value: f64, decimals: usize| format!("{value:.decimals$}");
-    let differs = |&decimals: &usize| format(value, decimals) != format(TARGET, decimals);
+    let differs = |&decimals: &usize| format(value, decimals) != format(GOAL, decimals);
     format(value, (2..=17).find(differs).unwrap_or(2))
 }
 
@@ -34,19 +32,10 @@ pub fn report(r: &Report) {
         r.ub_bytes
     );
     let n = &r.counts;
-    let pending: Vec<String> = n.pending.iter().map(|n| format!("{n:.0}")).collect();
     println!(
-        "Means of {} steps: {:.1} hits; {:.1} misses; ids pending before the later rounds of Probe {}; \
-         {:.1} passes that count lifetimes; {:.1} link searches; {:.1} links written; {:.1} hits refreshed \
+        "Means of {} steps: {:.1} hits; {:.1} misses; {:.1} passes that count lifetimes; {:.1} link searches; {:.1} links written; {:.1} hits refreshed \
          before victims are chosen",
-        n.steps,
-        n.hits,
-        n.misses,
-        pending.join(" "),
-        n.counts,
-        n.seeks,
-        n.claims,
-        n.early
+        n.steps, n.hits, n.misses, n.counts, n.seeks, n.claims, n.early
     );
     phases(r);
     totals(r);
@@ -55,7 +44,7 @@ pub fn report(r: &Report) {
     }
     for c in r.constants.iter().filter(|c| !c.in_range) {
         let [lo, hi] = c.range;
-        println!("{} = {} is outside of its range {lo}..{hi}", c.name, c.value);
+        println!("{} = {} is outside of its range {lo} to {hi}", c.name, c.value);
     }
 }
 
@@ -76,7 +65,7 @@ fn phases(r: &Report) {
         let (us, paper_us) = (one_decimal(p.us), or_dash(p.paper_us));
         t.add_row([p.phase.into(), ops, gathers, scalars, cycles, us, paper_us]);
     }
-    println!("{t}\nOur Stage One by unit of work, without the launch ({LABEL})");
+    println!("{t}\nOur Stage One by unit of work, after the start of the kernel ({LABEL})");
     let mut t = table(["unit of work", "cycles", "us"]);
     for term in &r.terms {
         t.add_row([term.unit.into(), format!("{:.0}", term.cycles), one_decimal(term.us)]);
@@ -95,42 +84,63 @@ fn totals(r: &Report) {
             one_decimal(x.step_us),
         ]);
     }
-    println!("{t}\nStage One over the rate of Gather, which is not published ({LABEL})");
-    let mut t = table([
-        "Gather, words/cycle",
-        "paper, us",
-        "ours, us",
-        "ours / paper",
-        "ours unshared, us",
-        "ours unshared / paper",
-    ]);
-    for x in &r.gather {
-        t.add_row([
-            x.gather.to_string(),
-            one_decimal(x.paper_us),
-            one_decimal(x.ours_us),
-            ratio(x.ratio),
-            one_decimal(x.unshared_us),
-            ratio(x.unshared_ratio),
-        ]);
-    }
     println!("{t}");
-    let worst = r.gather.iter().map(|x| x.ratio).fold(0.0, f64::max);
-    println!(
-        "Unshared means one core per request, as in a batch with many requests.\n\
-         Target: ours / paper is at most {TARGET} at every rate of Gather. {}: the largest is {}.",
-        if r.target_met { "Met" } else { "MISSED" },
-        ratio(worst)
-    );
+    ranges(r);
     println!("\nTime that the optimisations save in our Stage One ({LABEL})");
     let mut t = table(["variant", "us", "saving, us"]);
     for v in &r.variants {
         t.add_row([v.variant.into(), one_decimal(v.stage_one_us), one_decimal(v.saves_us)]);
     }
     println!(
-        "{t}\nThe saving is that of the missing optimisation. Compaction and deferral are compared with\n\
-         the variant without sharing."
+        "{t}\nThe saving is that of the missing optimisation. Deferral is compared with the variant without\n\
+         sharing."
     );
+}
+
+fn ranges(r: &Report) {
+    println!("\nStage One over the range of each constant, the others as they are ({LABEL})");
+    let mut t = table([
+        "constant",
+        "low end",
+        "high end",
+        "unit",
+        "ours, us, at low",
+        "ours / paper at low",
+        "ours, us, at high",
+        "ours / paper at high",
+    ]);
+    for x in &r.ranges {
+        t.add_row([
+            x.constant.into(),
+            x.range[0].to_string(),
+            x.range[1].to_string(),
+            x.unit.into(),
+            one_decimal(x.low.ours_us),
+            ratio(x.low.ratio),
+            one_decimal(x.high.ours_us),
+            ratio(x.high.ratio),
+        ]);
+    }
+    println!(
+        "{t}\nThe goal, ours / paper at most {GOAL}, over the ranges of all constants ({LABEL})"
+    );
+    let mut t =
+        table(["part", "ours, us", "paper, us", "ours / paper", "smallest", "largest", "goal"]);
+    for g in &r.goals {
+        t.add_row([
+            g.of.into(),
+            one_decimal(g.value.ours_us),
+            one_decimal(g.value.paper_us),
+            ratio(g.value.ratio),
+            ratio(g.smallest.times.ratio),
+            ratio(g.largest.times.ratio),
+            if g.met { "met" } else { "MISSED" }.into(),
+        ]);
+    }
+    println!("{t}");
+    for Goal { of, largest, .. } in &r.goals {
+        println!("{of}: the largest is at {}.", largest.set.join(" "));
+    }
 }
 
 fn points(r: &Report) {
@@ -162,10 +172,12 @@ fn points(r: &Report) {
 
 /// Prints the constants.
 pub fn constants(all: &[UsedConstant]) {
-    let mut t = table(["constant", "value", "range", "unit", "meaning and source"]);
+    let mut t = table(["constant", "value", "range", "unit", "meaning", "document and section"]);
     for c in all {
-        let range = format!("{}..{}", c.range[0], c.range[1]);
-        t.add_row([c.name, &c.value.to_string(), &range, c.unit, c.source]);
+        let [lo, hi] = c.range;
+        let range = if lo < hi { format!("{lo}..{hi}") } else { "-".into() };
+        let document = c.document.unwrap_or("-");
+        t.add_row([c.name, &c.value.to_string(), &range, c.unit, c.source, document]);
     }
     println!("{t}");
 }

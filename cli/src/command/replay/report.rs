@@ -3,13 +3,15 @@
 use std::time::Duration;
 
 use crate::trace::Trace;
-use avsg::device::params::{Lifetime, Table};
+use avsg::device::params::Table as Kind;
 use avsg::engine::Engine;
 use avsg::plan::Plan;
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
-use crate::command::output;
+use crate::command::busy::{Disturbance, Watch};
+use crate::command::geometry::Rule;
+use crate::command::output::{self, Cell, Page, Table};
 
 /// Percentiles of a latency in microseconds.
 #[derive(Serialize, Default)]
@@ -26,7 +28,8 @@ struct Geometry {
     slots: u32,
     spread: u32,
     retries: u32,
-    lifetime: String,
+    #[serde(flatten)]
+    rule: Rule,
     page: u32,
     row_bytes: usize,
     segments: Vec<usize>,
@@ -34,17 +37,30 @@ struct Geometry {
     cores: usize,
 }
 
+/// What the replay allocates, and what the machine could give before.
+#[derive(Serialize)]
+pub struct Memory {
+    pub slots_bytes: usize,
+    /// Tables and working columns.
+    pub tables_bytes: usize,
+    pub host_pool_bytes: usize,
+    /// Rows of the host pool that the trace selects or appends.
+    pub host_rows_used: usize,
+    pub available_bytes: usize,
+}
+
 /// The figures of a replay, which are written as JSON.
 #[derive(Serialize)]
 pub struct Report {
     geometry: Geometry,
+    memory: Memory,
     machine: String,
     copier: String,
     steps: usize,
-    /// Hits in percent of valid ids after the first step, which starts with an empty buffer; over all
-    /// steps if no later step selects an id.
+    /// Hits in percent of valid ids after the first step, which starts with an empty buffer; NaN, which
+    /// is null in JSON, if no later step selects an id.
     hit_rate: f64,
-    /// Hits in percent of valid ids over all steps.
+    /// Hits in percent of valid ids over all steps; NaN if there are none.
     hit_rate_with_first: f64,
     misses: u64,
     rows_copied: u64,
@@ -64,6 +80,8 @@ pub struct Report {
     step_us: Option<Percentiles>,
     pages: String,
     pool_bytes: usize,
+    /// What else the machine did, set by [`Report::finish`].
+    disturbance: Option<Disturbance>,
     /// Valid ids of the first step, and of the later steps.
     #[serde(skip)]
     selected: [u64; 2],
@@ -80,23 +98,20 @@ pub struct Report {
 
 impl Report {
     /// Creates the report of a replay without steps.
-    pub fn new(trace: &Trace, engine: &Engine) -> Self {
+    pub fn new(trace: &Trace, engine: &Engine, rule: Rule, sparse: bool, memory: Memory) -> Self {
         let (p, config) = (engine.config().params, engine.config());
         let format = engine.pool().format();
         // 1 ns to 100 s with three digits.
         let histogram =
             || Histogram::new_with_bounds(1, 100_000_000_000, 3).expect("the bounds are valid");
         let geometry = Geometry {
-            table: if p.table == Table::Wide { "wide" } else { "paper" },
+            table: if p.table == Kind::Wide { "wide" } else { "paper" },
             k: p.k,
             tokens: p.tokens,
             slots: p.slots,
             spread: p.spread,
             retries: p.retries,
-            lifetime: match p.lifetime {
-                Lifetime::Constant(l) => format!("constant:{l}"),
-                Lifetime::Frequency(f) => format!("frequency (new slots {})", f.new),
-            },
+            rule,
             page: p.page,
             row_bytes: format.bytes(),
             segments: format.as_slice().iter().map(|s| s.bytes).collect(),
@@ -105,6 +120,7 @@ impl Report {
         };
         Self {
             geometry,
+            memory,
             machine: engine.machine().map_or_else(|| "device".into(), |m| m.to_string()),
             copier: engine.copier().map_or_else(|| "device".into(), |c| c.to_string()),
             steps: trace.steps,
@@ -118,8 +134,9 @@ impl Report {
             plan_us: None,
             transfer_us: None,
             step_us: None,
-            pages: engine.pool().pages().to_string(),
+            pages: if sparse { "sparse".to_owned() } else { engine.pool().pages().to_string() },
             pool_bytes: engine.pool().bytes(),
+            disturbance: None,
             selected: [0; 2],
             missed: [0; 2],
             plan: histogram(),
@@ -148,14 +165,15 @@ impl Report {
         self.bytes_copied += missed * self.geometry.row_bytes as u64;
     }
 
-    /// Computes the rates and percentiles.
-    pub fn finish(&mut self) {
-        let rate = |missed: u64, selected: u64| {
-            if selected == 0 { 0.0 } else { 100.0 - 100.0 * missed as f64 / selected as f64 }
-        };
+    /// Computes the rates and percentiles; `watch` was started before the first step.
+    pub fn finish(&mut self, watch: &Watch) {
+        let spread =
+            self.plan.value_at_quantile(0.9) as f64 / self.plan.value_at_quantile(0.5) as f64;
+        self.disturbance = Some(watch.stop(self.steps, spread));
+        let rate = |missed: u64, selected: u64| 100.0 - 100.0 * missed as f64 / selected as f64;
         let ([m0, m1], [s0, s1]) = (self.missed, self.selected);
         self.hit_rate_with_first = rate(m0 + m1, s0 + s1);
-        self.hit_rate = if s1 == 0 { self.hit_rate_with_first } else { rate(m1, s1) };
+        self.hit_rate = rate(m1, s1);
         let us = |h: &Histogram<u64>| Percentiles {
             p50: h.value_at_quantile(0.5) as f64 / 1e3,
             p99: h.value_at_quantile(0.99) as f64 / 1e3,
@@ -167,44 +185,106 @@ impl Report {
         }
     }
 
-    /// Prints the report.
-    pub fn print(&self, trace: &str) {
-        let g = &self.geometry;
-        let steps = output::count(self.steps, "step");
-        println!("trace      {trace}: {steps}, N_q {}, K {}", g.tokens, g.k);
-        println!(
-            "table      {} S={} spread {} R={} {}, {}, {}, {}, copier {}",
-            g.table,
-            g.slots,
-            g.spread,
-            g.retries,
-            g.lifetime,
-            output::count(g.requests, "request"),
-            output::count(g.cores, "core"),
-            self.machine,
-            self.copier
-        );
-        let rate = |rate: f64, selected: u64| {
-            if selected == 0 { "-".to_owned() } else { format!("{rate:.2} %") }
+    /// Prints a warning to standard error if the times cannot be trusted.
+    pub fn warn_if_disturbed(&self) {
+        self.disturbance.iter().for_each(Disturbance::warn);
+    }
+
+    /// Returns the report as text for a terminal and as a table for the other forms.
+    pub fn page(&self, trace: &str) -> Page {
+        let mut page = Page::default();
+        page.facts(self.text(trace), self.table());
+        page
+    }
+
+    fn text(&self, trace: &str) -> String {
+        let (g, m) = (&self.geometry, &self.memory);
+        let rate = |rate: f64| {
+            if rate.is_finite() { format!("{rate:.2} %") } else { "-".to_owned() }
         };
-        println!(
-            "hit rate   {} after the first step, {} with it",
-            rate(self.hit_rate, self.selected[1]),
-            rate(self.hit_rate_with_first, self.selected[0] + self.selected[1])
-        );
-        println!(
-            "copied     {} rows, {} (all selected rows have {})",
-            self.rows_copied,
-            output::bytes(self.bytes_copied as usize),
-            output::bytes(((self.selected[0] + self.selected[1]) as usize) * g.row_bytes)
-        );
+        let selected = self.selected[0] + self.selected[1];
+        let times = self
+            .latencies()
+            .into_iter()
+            .map(|(name, us)| format!("{name} {:.1} us (p99 {:.1} us)", us.p50, us.p99));
+        [
+            format!(
+                "memory     slots {}, tables and working columns {}, host pool {}; available {}",
+                output::bytes(m.slots_bytes),
+                output::bytes(m.tables_bytes),
+                output::bytes(m.host_pool_bytes),
+                output::bytes(m.available_bytes)
+            ),
+            format!(
+                "trace      {trace}: {}, N_q {}, K {}",
+                output::count(self.steps, "step"),
+                g.tokens,
+                g.k
+            ),
+            format!(
+                "table      {} S={} spread {} R={} {}, {}, {}, {}, copier {}",
+                g.table,
+                g.slots,
+                g.spread,
+                g.retries,
+                g.rule.lifetime,
+                output::count(g.requests, "request"),
+                output::count(g.cores, "core"),
+                self.machine,
+                self.copier
+            ),
+            format!(
+                "hit rate   {} after the first step, {} with it",
+                rate(self.hit_rate),
+                rate(self.hit_rate_with_first)
+            ),
+            format!(
+                "copied     {} rows, {} (all selected rows have {})",
+                self.rows_copied,
+                output::bytes(self.bytes_copied as usize),
+                output::bytes(selected as usize * g.row_bytes)
+            ),
+            format!(
+                "latency    {} (medians of {})",
+                times.collect::<Vec<_>>().join(", "),
+                output::count(self.steps, "step")
+            ),
+            format!(
+                "host pool  {}, {}, {} in use",
+                output::bytes(self.pool_bytes),
+                self.pages,
+                output::count(m.host_rows_used, "row")
+            ),
+            format!("verified   {} rows right, {} wrong", self.verified_rows, self.wrong_rows),
+        ]
+        .join("\n")
+    }
+
+    fn table(&self) -> Table {
+        let mut table = output::table(["figure", "value", "unit"]);
+        let mut add = |figure: String, value: Cell, unit: &str| {
+            table.add_row([figure.into(), value, unit.into()]);
+        };
+        add("steps".into(), self.steps.into(), "steps");
+        add("hit rate after the first step".into(), Cell::number(self.hit_rate, 2), "%");
+        add("hit rate with the first step".into(), Cell::number(self.hit_rate_with_first, 2), "%");
+        add("copied".into(), self.rows_copied.into(), "rows");
+        add("copied".into(), self.bytes_copied.into(), "bytes");
+        let selected = (self.selected[0] + self.selected[1]) * self.geometry.row_bytes as u64;
+        add("selected".into(), selected.into(), "bytes");
+        for (name, us) in self.latencies() {
+            add(format!("{name}, median"), Cell::number(us.p50, 1), "us");
+            add(format!("{name}, 99th percentile"), Cell::number(us.p99, 1), "us");
+        }
+        add("right".into(), self.verified_rows.into(), "rows");
+        add("wrong".into(), self.wrong_rows.into(), "rows");
+        table
+    }
+
+    /// Returns the names and times of the launches of a step.
+    fn latencies(&self) -> Vec<(&'static str, &Percentiles)> {
         let parts =
             [("plan", &self.plan_us), ("transfer", &self.transfer_us), ("step", &self.step_us)];
-        let times = parts.iter().filter_map(|(name, us)| {
-            us.as_ref().map(|us| format!("{name} {:.1} us (p99 {:.1} us)", us.p50, us.p99))
-        });
-        println!("latency    {} (medians)", times.collect::<Vec<_>>().join(", "));
-        println!("host pool  {}, {}", output::bytes(self.pool_bytes), self.pages);
-        println!("verified   {} rows right, {} wrong", self.verified_rows, self.wrong_rows);
+        parts.into_iter().filter_map(|(name, us)| Some((name, us.as_ref()?))).collect()
     }
 }

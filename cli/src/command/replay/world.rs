@@ -26,15 +26,15 @@ pub struct World {
 }
 
 impl World {
-    /// Creates the batch, and fills the host pool with version 0 of every row.
-    pub fn new(trace: &Trace, engine: &Engine, requests: usize) -> Result<Self> {
+    /// Creates the batch, and fills the rows of the host pool that are `used` with their version 0.
+    pub fn new(trace: &Trace, engine: &Engine, requests: usize, used: &[bool]) -> Result<Self> {
         let (pool, page) = (engine.pool(), engine.config().params.page as usize);
         let (rows, batch_rows) = (pool.rows(), requests * trace.tokens);
         // If `page` is 0, there is no block table and a row's number is its id.
         let mut blocks: Vec<i32> = (0..rows.checked_div(page).unwrap_or(0) as i32).collect();
         SplitMix64::new(page as u64).shuffle(&mut blocks);
         let mut row = vec![0; pool.format().bytes()];
-        for id in 0..rows {
+        for id in (0..rows).filter(|&id| used[id]) {
             fill_row(id as i32, 0, &mut row);
             let block = id.checked_div(page).map(|entry| blocks[entry] as usize);
             let at = block.map_or(id, |block| block * page + id % page);

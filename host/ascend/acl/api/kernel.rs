@@ -9,9 +9,9 @@ use crate::Result;
 /// Loads a kernel binary from a file for the current context's device. `path` must be absolute.
 pub fn load(acl: &Acl, path: &CStr) -> Result<sys::aclrtBinHandle> {
     let mut binary = core::ptr::null_mut();
-    // There are no options, but the struct itself must be passed.
-    let mut options = sys::aclrtBinaryLoadOptions { options: core::ptr::null_mut(), numOpt: 0 };
-    call!(acl, aclrtBinaryLoadFromFile(path.as_ptr(), &mut options, &mut binary))?;
+    // The runtime refuses options without an entry; null selects the defaults.
+    let options = core::ptr::null_mut();
+    call!(acl, aclrtBinaryLoadFromFile(path.as_ptr(), options, &mut binary))?;
     Ok(binary)
 }
 

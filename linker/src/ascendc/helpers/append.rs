@@ -86,12 +86,13 @@ fn append_acts(call: &HelperCall, in_place: bool) -> Vec<Act> {
 
 /// Returns the additional work where a list of this many columns ends inside a block: two
 /// instructions for the mask, and for each column a copy of the last block, of the value and of the
-/// compacted words, a barrier and a flag.
+/// compacted words, the four repeats of the last block in GatherMask, a barrier and a flag.
 pub fn tail_work(load: &Load, columns: usize) -> Work {
     if load.at.is_multiple_of(8) || columns == 0 {
         return Work::default();
     }
-    let copies = Work::vector(1, 8) + Work::vector(1, load.lanes);
+    let copies =
+        Work::vector(1, 8) + Work::vector(1, load.lanes) + Work::of(Unit::Compactions, 4.0);
     let column = copies + Work::chain(1, load.active) + Work::of(Unit::Barriers, 1.0) + wait();
     Work::vector(2, load.lanes.div_ceil(32)) + column * columns as f64
 }

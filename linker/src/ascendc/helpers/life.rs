@@ -145,9 +145,14 @@ pub fn refresh_work(setting: &Setting, load: &Load) -> Work {
     scalars((3.0 + setting.packed()) * n) + Work::of(Unit::Gathers, 2.0 * n)
 }
 
-/// Returns the work of [`decay`], two instructions over all slots, and of [`end_step_uses`], three
-/// more.
+/// Returns the work of [`decay`], two instructions over all slots, and of [`end_step_uses`]: a
+/// compare, an addition, and a Select with what it runs besides its instruction.
 pub fn decay_work(setting: &Setting, load: &Load, ends_uses: bool) -> Work {
     let decay = setting.passes(load.lanes, setting.slots, 2);
-    if ends_uses { decay + setting.passes(load.lanes, setting.life_tile, 3) } else { decay }
+    if !ends_uses {
+        return decay;
+    }
+    let iterations = load.lanes.div_ceil(setting.life_tile as usize) as f64;
+    let select = (Work::vector(1, 8) + Work::of(Unit::Barriers, 3.0)) * iterations;
+    decay + setting.passes(load.lanes, setting.life_tile, 3) + select
 }

@@ -178,17 +178,18 @@ pub fn work(setting: &Setting, load: &Load, find: bool, links: usize) -> Work {
 }
 
 /// Returns the work of one iteration of `Find` or `FindFree`, with `GatherLinks` and
-/// `SelectFirstLink`, over `lanes` ids of `links` links each: instructions over all links,
-/// instructions over one link of each id, and barriers.
+/// `SelectFirstLink`, over `lanes` ids of `links` links each: instructions over all links besides
+/// the Select, instructions over one link of each id, and barriers.
 fn iteration_work(find: bool, links: usize, lanes: usize) -> Work {
     let all = links * lanes;
     let halves = links.next_power_of_two().ilog2() as usize;
     let (wide, narrow, barriers) = if find {
-        (6, 7 + 3 * links, 13 + links + halves)
+        (5, 7 + 3 * links, 13 + links + halves)
     } else {
-        (17, 14 + 2 * links, 24 + links + halves)
+        (16, 14 + 2 * links, 24 + links + halves)
     };
-    Work::vector(wide, all)
+    Work::select_or_scalar(all)
+        + Work::vector(wide, all)
         + Work::vector(narrow, lanes)
         + Work::vector(halves, all / 2)
         + Work::vector(2, 0)

@@ -38,5 +38,9 @@ pub fn copy_in_staggered(to: Tensor, from: Global, n: Expr, turn: Expr) -> Call 
 
 /// Waits for all cores, and ends Stage One on those that do not own the request.
 pub fn sync_all() -> Call {
-    call(&IS_DONE_AFTER_SYNC_ALL, vec![Expr::field("owner").into()], Outcome::Return)
+    call(
+        &IS_DONE_AFTER_SYNC_ALL,
+        vec![Expr::name("cores").into(), Expr::field("owner").into()],
+        Outcome::Return,
+    )
 }

@@ -85,9 +85,10 @@ fn append_acts(call: &HelperCall) -> Vec<Act> {
 /// Returns the work of [`find_threshold`]. `load.lanes` is the number of counts, each of which
 /// takes a compare, a compaction and a read of its result per iteration.
 pub fn find_threshold_work(setting: &Setting, load: &Load) -> Work {
-    let reads = wait() * f64::from(setting.slots.div_ceil(setting.life_tile));
-    (setting.passes(setting.slots as usize, setting.life_tile, 2) + reads) * load.lanes as f64
-        + Work::of(Unit::Barriers, 1.0)
+    let (slots, step) = (setting.slots as usize, setting.life_tile);
+    let reads = wait() * f64::from(setting.slots.div_ceil(step));
+    let count = setting.passes(slots, step, 1) + setting.compactions(slots, step) + reads;
+    count * load.lanes as f64 + Work::of(Unit::Barriers, 1.0)
 }
 
 /// Returns the work of [`append_slots`]: the numbers of a tile of slots; then, per tile, a fill, a
@@ -98,7 +99,8 @@ pub fn append_slots_work(setting: &Setting, load: &Load) -> Work {
     let tiles = load.lanes.div_ceil(slot_tile as usize).max(1) as f64;
     let numbers = 1 + (slot_tile / tile).ilog2() as usize;
     let appended = load.active.div_ceil(tiles as usize);
-    let per_tile = setting.passes(slot_tile as usize, slot_tile, 2)
+    let per_tile = setting.passes(slot_tile as usize, slot_tile, 1)
+        + setting.compactions(slot_tile as usize, slot_tile)
         + Work::vector(2, 8)
         + Work::chain(1, 8)
         + Work::chain(3, appended)

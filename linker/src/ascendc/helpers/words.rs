@@ -2,8 +2,8 @@
 
 use super::basic::call;
 use crate::aiv::{
-    Argument, Asks, BARRIER, Call, Expr, Helper, Length, Outcome, SELECT_SCRATCH, Tensor, Use, ub,
-    v,
+    Argument, Asks, BARRIER, Call, Expr, FROM_S, Helper, Length, Outcome, SELECT_SCRATCH, Tensor,
+    Use, s, ub, v,
 };
 
 /// The fields that `AndWord` and `OrWord` have in common.
@@ -48,6 +48,25 @@ pub fn select(to: Tensor, mask: Tensor, [yes, no]: [Tensor; 2]) -> Call {
     let mut args: Vec<Argument> = [to, mask, yes, no].map(Argument::from).into();
     args.push(Argument::Length(Length::Lanes));
     call(&SELECT_WORDS, args, Outcome::None)
+}
+
+/// Writes the numbers of a tile's lanes to their buffer, once per core.
+pub static WRITE_IOTA: Helper = Helper {
+    name: "WriteIota",
+    text: include_str!("write_iota.h.in"),
+    uses: &[Use::Buffer("iota")],
+    acts: |_| {
+        let iota = ub("iota");
+        let pass = [v(&[&iota], &[&iota]), BARRIER];
+        [vec![s(&[], &[&iota]), FROM_S], pass.to_vec(), pass.to_vec()].concat()
+    },
+    asks: Asks::Never,
+    in_place: false,
+};
+
+/// Calls [`WRITE_IOTA`].
+pub fn write_iota() -> Call {
+    call(&WRITE_IOTA, Vec::new(), Outcome::None)
 }
 
 /// The numbers of lanes, of which there may be more than in a tile.

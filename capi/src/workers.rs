@@ -1,0 +1,170 @@
+//! The workers of the device "cpu".
+
+use std::ffi::c_void;
+use std::ptr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::handle::{self, Object};
+use crate::sized::{self, OutPtr, SizedStruct};
+use crate::status::avsg_status::AVSG_INVALID;
+use crate::status::{Failure, Result, avsg_status, enter};
+use avsg::cpu::worker_pool::{Executor, WorkerConfig, WorkerPool};
+
+/// The threads that run the launches of one or several engines on "cpu".
+pub struct avsg_workers {
+    _opaque: [u8; 0],
+}
+
+impl Object for WorkerPool {
+    type C = avsg_workers;
+    const KIND: u64 = 4;
+    const NAME: &'static str = "workers";
+}
+
+/// A task of the library, which an executor calls with `data` and an index.
+pub type avsg_task = Option<unsafe extern "C" fn(data: *mut c_void, index: usize)>;
+
+/// A function of the caller that calls task(data, i) once for each i below `count`, on any threads
+/// and at the same time where it can, and returns when all these calls have returned. One thread at
+/// a time calls it. A call that it leaves out costs only speed. No exception may leave it.
+pub type avsg_executor = Option<
+    unsafe extern "C" fn(user: *mut c_void, task: avsg_task, data: *mut c_void, count: usize),
+>;
+
+/// The configuration of workers. `size` and `threads` must be set.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct avsg_workers_config {
+    /// sizeof(avsg_workers_config).
+    pub size: usize,
+    /// Threads that run a launch, the caller's included: 1 to 1024. With an executor, the tasks
+    /// that it gets.
+    pub threads: u32,
+    /// 1 pins each started thread to one of `cpus`, to which no other workers of this process are
+    /// pinned (AVSG_INVALID if too few are left); with no `cpus`, to one of the thread's that calls,
+    /// of which the first is left to the caller. 0 leaves the choice to the system.
+    pub pin: u32,
+    /// The CPUs that started threads may use; NULL for those of the thread that calls.
+    pub cpus: *const i32,
+    /// The number of `cpus`.
+    pub cpu_count: usize,
+    /// Microseconds that a thread polls before it sleeps: a started thread for the next launch, and
+    /// any thread for the pieces of the others. 0 selects 100, and -1 none.
+    pub spin_us: i32,
+    /// Must be 0.
+    pub reserved: u32,
+    /// The caller's threads. NULL starts threads.
+    pub executor: avsg_executor,
+    /// The first argument of `executor`, which is called on the threads of the engines' callers.
+    pub user: *mut c_void,
+}
+
+// SAFETY: the struct is repr(C) with `size` first, has no padding (56 bytes, asserted below), and
+// its fields are integers, pointers and a function that may be NULL.
+unsafe impl SizedStruct for avsg_workers_config {
+    const NAME: &'static str = "avsg_workers_config";
+    const FIRST_SIZE: usize = 56;
+}
+const _: () = assert!(size_of::<avsg_workers_config>() == 56);
+
+/// The caller's executor.
+struct Foreign {
+    executor: unsafe extern "C" fn(*mut c_void, avsg_task, *mut c_void, usize),
+    user: *mut c_void,
+}
+
+// SAFETY: the pointer is only passed to the executor, which the threads of engines' callers call
+// (`avsg_workers_config`).
+unsafe impl Send for Foreign {}
+// SAFETY: as for Send.
+unsafe impl Sync for Foreign {}
+
+impl Executor for Foreign {
+    fn run(&self, count: usize, task: &(dyn Fn(usize) + Sync)) {
+        let data = (&raw const task).cast_mut().cast();
+        // SAFETY: the executor keeps the contract of `avsg_executor`: it calls `call_task` with
+        // `data`, which is the address of `task`, and only until it returns.
+        unsafe { (self.executor)(self.user, Some(call_task), data, count) };
+    }
+}
+
+/// Calls the task at `data`.
+///
+/// # Safety
+/// `data` is the address of a task that lives until the call has returned.
+unsafe extern "C" fn call_task(data: *mut c_void, index: usize) {
+    // SAFETY: the caller keeps the contract of this function (`# Safety`).
+    let task = unsafe { *data.cast::<&(dyn Fn(usize) + Sync)>() };
+    task(index);
+}
+
+/// Makes workers, for engines whose configuration names them. Workers that start threads take no
+/// more than `threads` - 1. Several engines may share workers: a launch that finds them in use runs
+/// on its caller's thread alone, with the same result.
+///
+/// # Safety
+/// The pointers keep the rule Pointers. `executor` may be called until the workers' handle and
+/// every engine with them are destroyed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn avsg_workers_create(
+    config: *const avsg_workers_config,
+    workers: *mut *mut avsg_workers,
+) -> avsg_status {
+    enter(|| {
+        // SAFETY: the caller keeps the contract of this function (`# Safety`).
+        let out = unsafe { OutPtr::new("workers", workers, ptr::null_mut())? };
+        // SAFETY: the caller keeps the contract of this function (`# Safety`).
+        let config = unsafe { sized::read(config)? };
+        // SAFETY: the caller keeps the contract of this function (`# Safety`).
+        let cpus = unsafe { sized::array("cpus", config.cpus, config.cpu_count)? };
+        let own = worker_config(&config, cpus)?;
+        let pool = match config.executor {
+            None => WorkerPool::new(&own)?,
+            Some(executor) => {
+                WorkerPool::on_executor(&own, Arc::new(Foreign { executor, user: config.user }))?
+            }
+        };
+        out.write(handle::create(pool)?);
+        Ok(())
+    })
+}
+
+fn worker_config(config: &avsg_workers_config, cpus: &[i32]) -> Result<WorkerConfig> {
+    let invalid = |text| Err(Failure::new(AVSG_INVALID, text));
+    if config.pin > 1 {
+        let pin = config.pin;
+        return invalid(format!("pin is {pin}, but it must be 0 or 1; pass 0 to pin no thread"));
+    }
+    if config.reserved != 0 {
+        let value = config.reserved;
+        return invalid(format!("reserved is {value}, but it must be 0; zero the struct first"));
+    }
+    if cpus.len() > avsg::cpus::MAX_CORES {
+        let (n, most) = (cpus.len(), avsg::cpus::MAX_CORES);
+        return invalid(format!("cpu_count is {n}, but it must be 0..={most}; pass each CPU once"));
+    }
+    let mut own =
+        WorkerConfig { pin: config.pin == 1, ..WorkerConfig::new(config.threads as usize) };
+    for &cpu in cpus {
+        let Ok(cpu) = usize::try_from(cpu) else {
+            return invalid(format!("cpus has {cpu}, but CPUs count from 0; pass CPU numbers"));
+        };
+        own.cpus.push(cpu);
+    }
+    own.spin = match config.spin_us {
+        0 => own.spin,
+        -1 => Duration::ZERO,
+        us => Duration::from_micros(u64::try_from(us).map_err(|_| {
+            let text = format!("spin_us is {us}, but it must be at least -1; 0 is the default");
+            Failure::new(AVSG_INVALID, text)
+        })?),
+    };
+    Ok(own)
+}
+
+/// Destroys the handle of workers. The threads end when the last engine with them is destroyed.
+#[unsafe(no_mangle)]
+pub extern "C" fn avsg_workers_destroy(workers: *mut avsg_workers) -> avsg_status {
+    enter(|| handle::destroy::<WorkerPool>(workers))
+}

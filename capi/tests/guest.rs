@@ -1,0 +1,248 @@
+//! What an embedder decides through C: the threads of launches, the choices that are otherwise
+//! measured, and where messages go.
+
+use std::ffi::{CStr, c_char, c_void};
+use std::process::Command;
+use std::ptr::{null, null_mut};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use avsg_capi::avsg_status::*;
+use avsg_capi::*;
+use avsg_capi_testkit::*;
+
+fn workers(config: &avsg_workers_config) -> *mut avsg_workers {
+    let mut workers = null_mut();
+    // SAFETY: the struct has its `size` set, and its pointers are valid.
+    ok(unsafe { avsg_workers_create(config, &mut workers) });
+    workers
+}
+
+fn workers_config(threads: u32) -> avsg_workers_config {
+    let mut config: avsg_workers_config = sized();
+    config.threads = threads;
+    config
+}
+
+/// Makes a pool and an engine with `config` whose steps are long enough to be shared by threads,
+/// checks three steps, and returns the engine's description.
+fn check_engine(mut config: avsg_engine_config) -> avsg_engine_info {
+    const K: usize = 64;
+    const REQUESTS: i32 = 8;
+    const BYTES: usize = 12_000;
+    let mut pool_config: avsg_pool_config = sized();
+    (pool_config.layers, pool_config.rows, pool_config.segments) = (1, 512, 1);
+    pool_config.segment_bytes[0] = BYTES;
+    (config.k, config.tokens, config.slots, config.page) = (K as u32, 1, 128, 0);
+    config.states = REQUESTS as usize;
+    let mut handles = Handles::from_raw(null_mut(), null_mut(), null_mut());
+    let mut info: avsg_engine_info = sized();
+    let array = |values: &[i32]| avsg_i32s { data: values.as_ptr(), len: values.len() };
+    let (cu_q, state): (Vec<i32>, Vec<i32>) = ((0..=REQUESTS).collect(), (0..REQUESTS).collect());
+    let (one, none, seq) = ([1; 8], [-1; 8], [512; 8]);
+    // SAFETY: handles are looked up, structs have their `size` set, and the arrays have the length
+    // beside them.
+    unsafe {
+        ok(avsg_pool_create(&pool_config, &mut handles.pool));
+        for row in 0..512usize {
+            let bytes = [row as u8; BYTES];
+            ok(avsg_pool_write_row(handles.pool, 0, row, bytes.as_ptr().cast(), BYTES));
+        }
+        ok(avsg_engine_create(&config, handles.pool, &mut handles.engine));
+        ok(avsg_plan_create(handles.engine, 8, 8, &mut handles.plan));
+        ok(avsg_engine_get_info(handles.engine, &mut info));
+        let (mut out, mut buffer): (avsg_plan_arrays, avsg_buffer) = (sized(), sized());
+        ok(avsg_plan_get_arrays(handles.plan, &mut out));
+        ok(avsg_engine_buffer(handles.engine, 0, 0, &mut buffer));
+        for step in 0..3 {
+            let ids: Vec<i32> =
+                (0..8 * K).map(|i| ((i * 7 + (i / K) * 31 + step * 97) % 512) as i32).collect();
+            let mut batch: avsg_batch = sized();
+            (batch.ids, batch.ids_stride, batch.k) = (array(&ids), K, K);
+            (batch.cu_q, batch.state) = (array(&cu_q), array(&state));
+            (batch.generation, batch.stable_len) = (array(&one), array(&none));
+            batch.seq_len = array(&seq);
+            let (engine, plan) = (handles.engine, handles.plan);
+            ok(avsg_engine_step(engine, &batch, plan, 0, null(), null_mut()));
+            for (i, &id) in ids.iter().enumerate() {
+                let slot = usize::try_from(*out.slot.add(i)).unwrap();
+                let at = i / K * buffer.state_stride + slot * buffer.slot_stride;
+                let row: &[u8; BYTES] = &*buffer.base.cast::<u8>().add(at).cast();
+                assert!(*row == [id as u8; BYTES], "id {id}");
+            }
+        }
+    }
+    info
+}
+
+/// What the executor counts: calls of itself, and of tasks.
+#[derive(Default)]
+struct Counts {
+    launches: AtomicUsize,
+    tasks: AtomicUsize,
+}
+
+/// An executor with a thread for each task.
+unsafe extern "C" fn execute(user: *mut c_void, task: avsg_task, data: *mut c_void, count: usize) {
+    // SAFETY: `user` is the `Counts` of the test.
+    let counts = unsafe { &*user.cast::<Counts>() };
+    counts.launches.fetch_add(1, Ordering::Relaxed);
+    let (task, data) = (task.unwrap(), data as usize);
+    std::thread::scope(|scope| {
+        for index in 0..count {
+            scope.spawn(move || {
+                counts.tasks.fetch_add(1, Ordering::Relaxed);
+                // SAFETY: this function has not returned, and each index is passed once.
+                unsafe { task(data as *mut c_void, index) };
+            });
+        }
+    });
+}
+
+#[test]
+fn an_engine_runs_on_the_caller_s_executor_and_on_shared_workers() {
+    let counts = Counts::default();
+    let mut config = workers_config(3);
+    config.executor = Some(execute);
+    config.user = (&raw const counts).cast_mut().cast();
+    let own = workers(&config);
+    let engine = avsg_engine_config { workers: own, cores: 0, ..engine_config() };
+    let info = check_engine(engine);
+    assert_eq!((info.threads, info.cores), (3, 3));
+    let (launches, tasks) = (counts.launches, counts.tasks);
+    let (launches, tasks) = (launches.into_inner(), tasks.into_inner());
+    assert!(launches >= 3 && tasks == 3 * launches, "{launches} launches, {tasks} tasks");
+    ok(avsg_workers_destroy(own));
+    expect_error(avsg_workers_destroy(own), AVSG_HANDLE, &["workers is", "destroyed"]);
+
+    let shared = workers(&workers_config(2));
+    let engine = avsg_engine_config { workers: shared, ..engine_config() };
+    let address = shared as usize;
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                let workers = std::ptr::without_provenance(address);
+                check_engine(avsg_engine_config { workers, ..engine_config() });
+            });
+        }
+    });
+    let mut memory: avsg_engine_memory = sized();
+    let (mut one, more) = (engine, pool_config());
+    one.workers = null();
+    let mut tables = |config: &avsg_engine_config| {
+        // SAFETY: the structs have their `size` set.
+        ok(unsafe { avsg_engine_bytes(config, &more, &mut memory) });
+        memory.tables
+    };
+    assert!(tables(&engine) > tables(&one), "each thread has working memory");
+    ok(avsg_workers_destroy(shared));
+}
+
+#[test]
+fn wrong_workers_are_refused() {
+    let mut out = null_mut();
+    let mut refuse = |spoil: &dyn Fn(&mut avsg_workers_config), parts: &[&str]| {
+        let mut config = workers_config(2);
+        spoil(&mut config);
+        // SAFETY: the struct has its `size` set, and its pointers are valid.
+        expect_error(unsafe { avsg_workers_create(&config, &mut out) }, AVSG_INVALID, parts);
+        assert!(out.is_null());
+    };
+    let far = [1023, 1023];
+    refuse(&|c| c.threads = 0, &["worker threads is 0", "1..=1024"]);
+    refuse(&|c| c.threads = 1025, &["worker threads is 1025"]);
+    refuse(&|c| c.pin = 2, &["pin is 2"]);
+    refuse(&|c| c.spin_us = -2, &["spin_us is -2"]);
+    refuse(&|c| c.reserved = 1, &["reserved is 1"]);
+    refuse(&|c| (c.cpus, c.cpu_count) = (far.as_ptr(), 1), &["cpus is 1023"]);
+    refuse(&|c| (c.cpus, c.cpu_count) = ([-1].as_ptr(), 1), &["cpus has -1"]);
+    let executor: avsg_executor = Some(execute);
+    refuse(&|c| (c.pin, c.executor) = (1, executor), &["placed by their owner"]);
+    let mut engine = engine_config();
+    let mut made = null_mut();
+    engine.workers = std::ptr::without_provenance(64);
+    let handles = Handles::on_cpu();
+    // SAFETY: handles are looked up, and the struct has its `size` set.
+    let status = unsafe { avsg_engine_create(&engine, handles.pool, &mut made) };
+    expect_error(status, AVSG_HANDLE, &["workers is", "no handle"]);
+}
+
+#[test]
+fn choices_can_be_set_and_are_the_same_for_every_engine() {
+    let mut config = engine_config();
+    (config.copier, config.copier_ahead) = (avsg_copier::AVSG_COPIER_STREAM as i32, 5);
+    let text = |chars: &[c_char]| {
+        // SAFETY: the library ends its texts with NUL.
+        unsafe { CStr::from_ptr(chars.as_ptr()) }.to_str().unwrap().to_owned()
+    };
+    let info = check_engine(config);
+    assert_eq!((text(&info.machine), text(&info.copier)), ("emu".into(), "stream+5".into()));
+    config = engine_config();
+    config.machine = avsg_machine::AVSG_MACHINE_AUTO as i32;
+    let first = check_engine(config);
+    for _ in 0..3 {
+        let again = check_engine(config);
+        assert_eq!(text(&again.machine), text(&first.machine));
+        assert_eq!(text(&again.copier), text(&first.copier));
+    }
+    let handles = Handles::on_cpu();
+    let mut made = null_mut();
+    let mut refuse = |spoil: &dyn Fn(&mut avsg_engine_config), parts: &[&str]| {
+        let mut config = engine_config();
+        spoil(&mut config);
+        // SAFETY: handles are looked up, and the struct has its `size` set.
+        let status = unsafe { avsg_engine_create(&config, handles.pool, &mut made) };
+        expect_error(status, AVSG_INVALID, parts);
+    };
+    refuse(&|c| c.copier = 4, &["copier is 4", "0..=3"]);
+    refuse(&|c| c.copier_ahead = 65, &["copier_ahead is 65"]);
+    refuse(&|c| c.machine = 7, &["machine is 7", "0..=6"]);
+}
+
+static MESSAGES: Mutex<Vec<(i32, String)>> = Mutex::new(Vec::new());
+
+unsafe extern "C" fn record(user: *mut c_void, level: i32, message: *const c_char) {
+    assert_eq!(user.addr(), 24);
+    // SAFETY: the message is a NUL-terminated string that is valid during the call.
+    let text = unsafe { CStr::from_ptr(message) }.to_str().unwrap();
+    MESSAGES.lock().unwrap().push((level, text.to_owned()));
+}
+
+/// The environment variable that makes the test below print what it recorded.
+const CHILD: &str = "AVSG_TEST_LOG";
+
+/// A child, whose process measures its choices while the log is set.
+#[test]
+fn a_child_records_the_log() {
+    if std::env::var_os(CHILD).is_none() {
+        return;
+    }
+    let user = std::ptr::without_provenance_mut(24);
+    // SAFETY: `record` may be called on any thread.
+    unsafe {
+        expect_error(avsg_set_log(Some(record), user, 5), AVSG_INVALID, &["level is 5"]);
+        ok(avsg_set_log(Some(record), user, avsg_log_level::AVSG_LOG_DEBUG as i32));
+    }
+    let config = avsg_engine_config { machine: 0, cores: 2, ..engine_config() };
+    check_engine(config);
+    let messages = std::mem::take(&mut *MESSAGES.lock().unwrap());
+    messages.iter().for_each(|(level, text)| println!("level {level}: {text}"));
+    // SAFETY: NULL takes no messages.
+    ok(unsafe { avsg_set_log(None, null_mut(), 0) });
+    check_engine(config);
+    assert!(MESSAGES.lock().unwrap().is_empty());
+}
+
+#[test]
+fn the_log_gets_what_was_chosen_and_nothing_is_printed() {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "a_child_records_the_log", "--nocapture"]).env(CHILD, "1");
+    let output = command.output().unwrap();
+    let (out, errors) =
+        (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+    assert!(output.status.success() && errors.is_empty(), "{errors} {out}");
+    for part in ["level 3: kernels run on ", "level 3: rows of 12000 bytes are copied by "] {
+        assert_eq!(out.matches(part).count(), 1, "{part}: {out}");
+    }
+    assert!(out.contains("level 4: "), "{out}");
+}

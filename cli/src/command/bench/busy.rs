@@ -1,0 +1,262 @@
+//! `avsg bench busy`: how much longer a step takes while another process spins on every CPU.
+
+use std::io::Read;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use avsg::cpus::{allowed_cpus, restrict_thread};
+use avsg::device::params::Params;
+use avsg::engine::{Batch, Config, Engine};
+use avsg::pool::{HostPool, PoolConfig};
+use avsg::rows::RowFormat;
+use clap::Args;
+use serde::Serialize;
+
+use super::planners::fill_batch;
+use super::stats::summary;
+use super::workload::Workload;
+use super::{Host, short};
+use crate::command::output::{self, Cell, OutputOptions, Page};
+use crate::trace::Trace;
+
+/// Steps that run first and are not timed.
+const WARM_UP: usize = 20;
+/// Rounds; each times a part of the steps undisturbed, and another part disturbed.
+const ROUNDS: usize = 4;
+/// The time that the spinning processes get to start.
+const START: Duration = Duration::from_millis(100);
+/// The largest ratio of the medians that the CPU device is meant to have.
+const GOAL: f64 = 2.5;
+
+/// Options of the measurement.
+#[derive(Args, Debug)]
+pub struct Options {
+    #[command(flatten)]
+    workload: Workload,
+    /// B, the requests of a batch
+    #[arg(long, value_name = "B", default_value_t = 8)]
+    requests: usize,
+    /// S, the slots of each request
+    #[arg(long, value_name = "S", default_value_t = 8192)]
+    slots: u32,
+    /// Bytes of a row
+    #[arg(long, value_name = "BYTES", default_value_t = 1152)]
+    row_bytes: usize,
+    /// Steps to time, undisturbed and disturbed each
+    #[arg(long, value_name = "N", default_value_t = 400)]
+    steps: usize,
+    #[command(flatten)]
+    output: OutputOptions,
+}
+
+#[derive(Serialize)]
+struct Report {
+    machine: Host,
+    workload: String,
+    requests: usize,
+    k: usize,
+    slots: u32,
+    row_bytes: usize,
+    misses_per_step: f64,
+    undisturbed: Times,
+    disturbed: Times,
+    /// The disturbed median divided by the undisturbed one.
+    median_ratio: f64,
+    goal: f64,
+}
+
+/// Microseconds of a step.
+#[derive(Serialize)]
+struct Times {
+    steps: usize,
+    first_decile_us: f64,
+    median_us: f64,
+    mean_us: f64,
+    worst_us: f64,
+}
+
+impl Times {
+    fn new(mut times: Vec<f64>) -> Self {
+        let all = summary(&mut times);
+        Self {
+            steps: times.len(),
+            first_decile_us: all.first_decile,
+            median_us: all.median,
+            mean_us: all.mean,
+            worst_us: times.last().copied().unwrap_or_default(),
+        }
+    }
+}
+
+/// One process that spins on every CPU of this one. Dropping it ends them.
+struct Spinners(Vec<Child>);
+
+impl Spinners {
+    fn start() -> Result<Self> {
+        let exe = std::env::current_exe().context("finding this program")?;
+        let mut all = Self(Vec::new());
+        for cpu in allowed_cpus() {
+            let mut command = Command::new(&exe);
+            command.args(["bench", "spin", "--cpu", &cpu.to_string()]).stdin(Stdio::piped());
+            all.0.push(command.spawn().context("starting a process that spins")?);
+        }
+        thread::sleep(START);
+        Ok(all)
+    }
+}
+
+impl Drop for Spinners {
+    fn drop(&mut self) {
+        for child in &mut self.0 {
+            // Both fail only if the process has ended already.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// Options of the process that spins.
+#[derive(Args, Debug)]
+pub struct SpinOptions {
+    /// The CPU that it spins on
+    #[arg(long, value_name = "CPU")]
+    cpu: usize,
+}
+
+/// Spins on one CPU until standard input ends, which it does if the parent ends.
+pub fn spin(options: &SpinOptions) -> Result<()> {
+    thread::spawn(|| {
+        let _ = std::io::stdin().read(&mut [0]);
+        std::process::exit(0);
+    });
+    restrict_thread([options.cpu])?;
+    loop {
+        std::hint::spin_loop();
+    }
+}
+
+/// The engine, and the steps of its batches.
+struct Steps {
+    engine: Engine,
+    plan: avsg::plan::Plan,
+    traces: Vec<Trace>,
+    ids: Vec<i32>,
+    next: usize,
+    misses: usize,
+}
+
+impl Steps {
+    fn new(options: &Options) -> Result<Self> {
+        let steps = 2 * options.steps + WARM_UP;
+        let traces = options.workload.streams(options.requests, steps)?;
+        let k = traces[0].k;
+        let rows = traces.iter().flat_map(|t| &t.ids).max().map_or(1, |&id| id.max(0) as usize + 1);
+        let params = Params::wide(u32::try_from(k).unwrap_or(u32::MAX), 1, options.slots);
+        let pool = PoolConfig::new(1, rows, RowFormat::single(options.row_bytes)?);
+        let engine = Engine::new(Config::new(params, options.requests), HostPool::new(&pool)?)?;
+        let plan = engine.new_plan(options.requests, options.requests)?;
+        Ok(Self { engine, plan, traces, ids: Vec::new(), next: 0, misses: 0 })
+    }
+
+    /// Runs `count` steps and adds their times in microseconds.
+    fn run(&mut self, count: usize, times: &mut Vec<f64>) -> Result<()> {
+        let n = self.traces.len();
+        let (k, rows) = (self.traces[0].k, self.engine.pool().rows() as i32);
+        let cu_q: Vec<i32> = (0..=n as i32).collect();
+        for _ in 0..count {
+            fill_batch(&self.traces, 1, self.next, &mut self.ids);
+            self.next += 1;
+            let batch = Batch {
+                ids: &self.ids,
+                ids_stride: k,
+                k,
+                cu_q: &cu_q,
+                state: &cu_q[..n],
+                generation: &vec![1; n],
+                stable_len: &vec![-1; n],
+                seq_len: &vec![rows; n],
+                block_table: &[],
+                block_stride: 0,
+                indexer: 0,
+            };
+            let start = Instant::now();
+            self.engine.step(&batch, &mut self.plan, 0, None)?;
+            times.push(start.elapsed().as_secs_f64() * 1e6);
+            self.misses += self.plan.total_misses();
+        }
+        Ok(())
+    }
+}
+
+/// Runs the measurement and prints it.
+pub fn run(options: &Options) -> Result<()> {
+    for (what, value) in [("--requests", options.requests), ("--steps", options.steps)] {
+        if value == 0 {
+            let limit = "it must be at least 1";
+            return Err(avsg::Error::invalid(what, value, limit, "leave it out").into());
+        }
+    }
+    options.output.check(options.workload.path(), [])?;
+    let mut steps = Steps::new(options)?;
+    steps.run(WARM_UP, &mut Vec::new())?;
+    steps.misses = 0;
+    let mut times = [Vec::new(), Vec::new()];
+    let share =
+        |round: usize| options.steps * (round + 1) / ROUNDS - options.steps * round / ROUNDS;
+    for round in 0..ROUNDS {
+        steps.run(share(round), &mut times[0])?;
+        let _spinners = Spinners::start()?;
+        steps.run(share(round), &mut times[1])?;
+    }
+    let misses_per_step = steps.misses as f64 / (2 * options.steps) as f64;
+    let [undisturbed, disturbed] = times.map(Times::new);
+    let report = Report {
+        machine: Host::detect(),
+        workload: options.workload.name(),
+        requests: options.requests,
+        k: steps.traces[0].k,
+        slots: options.slots,
+        row_bytes: options.row_bytes,
+        misses_per_step,
+        median_ratio: disturbed.median_us / undisturbed.median_us,
+        undisturbed,
+        disturbed,
+        goal: GOAL,
+    };
+    options.output.write(&report, || page(&report))
+}
+
+fn page(report: &Report) -> Page {
+    let mut page = Page::default();
+    let Report { requests, k, slots, row_bytes, misses_per_step, .. } = report;
+    let cores = output::count(report.machine.cores, "CPU");
+    page.text(format!("{} ({cores}), {}", report.machine.cpu, report.workload));
+    page.text(format!(
+        "B = {requests}, K = {k}, S = {slots}, rows of {row_bytes} bytes, {misses_per_step:.0} misses per step"
+    ));
+    let mut table =
+        output::table(["step", "steps", "first decile, us", "median, us", "mean, us", "worst, us"]);
+    let us = |value: f64| Cell::shown(value, short(value));
+    let both =
+        [("undisturbed", &report.undisturbed), ("a process spins on each CPU", &report.disturbed)];
+    for (name, times) in both {
+        table.add_row([
+            name.into(),
+            times.steps.into(),
+            us(times.first_decile_us),
+            us(times.median_us),
+            us(times.mean_us),
+            us(times.worst_us),
+        ]);
+    }
+    page.table(table);
+    let verdict = if report.median_ratio <= report.goal { "met" } else { "missed" };
+    page.text(format!(
+        "ratio of the medians {}, goal at most {}: {verdict}",
+        short(report.median_ratio),
+        short(report.goal)
+    ));
+    page
+}

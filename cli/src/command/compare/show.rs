@@ -1,0 +1,71 @@
+//! The hit rates of `avsg compare` as a page and as a chart.
+
+use std::path::Path;
+
+use anyhow::Result;
+
+use super::report::{At, PolicyRates, Report};
+use crate::command::output::{Cell, Page, Table, count};
+use crate::draw::{self, Series};
+
+/// The policies in a chart, with as many lines as can be told apart. A table is shown with its default
+/// rule at each S.
+const IN_CHART: [&str; 8] = [
+    "previous step, K slots",
+    "set FIFO, 16 ways",
+    "CLOCK",
+    "SIEVE",
+    "exact LRU",
+    "paper",
+    "wide",
+    "Belady's optimum",
+];
+
+/// Returns the page: one row per policy and one column per S.
+pub fn page(report: &Report) -> Page {
+    let mut page = Page::default();
+    let Report { trace, steps, tokens, k, .. } = report;
+    let steps = count(*steps, "step");
+    page.text(format!(
+        "hit rate in percent after the first step; {trace}, {steps}, N_q {tokens}, K {k}; * is a default"
+    ));
+    let columns = report.slots.iter().map(|slots| format!("S = {slots}, %"));
+    let mut table = Table::new(std::iter::once("policy".to_owned()).chain(columns));
+    for equal in report.policies.chunk_by(|a, b| a.key() == b.key()) {
+        let last = equal[equal.len() - 1].policy.split(':').nth(1).unwrap_or_default();
+        let end = if equal.len() > 1 { format!(" to {last}") } else { String::new() };
+        let cell = |&slots: &u32| match PolicyRates::cell(equal, slots) {
+            Some((rate, default)) => {
+                Cell::shown(rate, format!("{rate:.2}{}", if default { " *" } else { "" }))
+            }
+            None => Cell::none(),
+        };
+        let name = Cell::from(format!("{}{end}", equal[0].policy));
+        table.add_row(std::iter::once(name).chain(report.slots.iter().map(cell)));
+    }
+    page.table(table);
+    if report.policies.iter().flat_map(|rates| &rates.at).all(|at| at.hit_rate.is_none()) {
+        page.text("No step after the first selects an id, so there is no hit rate.");
+    }
+    page
+}
+
+/// Draws the hit rates over S: other policies, and both tables with their default rules.
+pub fn chart(folder: &Path, report: &Report) -> Result<()> {
+    let point = |at: &At| Some((f64::from(at.slots), at.hit_rate?));
+    let line = |name: &str| {
+        let rates = report
+            .policies
+            .iter()
+            .filter(|rates| rates.policy == name || rates.policy.split(' ').next() == Some(name));
+        let is_table = matches!(name, "paper" | "wide");
+        let shown = rates.flat_map(|rates| &rates.at).filter(|at| !is_table || at.default);
+        let mut points: Vec<_> = shown.filter_map(point).collect();
+        points.sort_by(|a, b| a.0.total_cmp(&b.0));
+        Series { name: name.to_owned(), points }
+    };
+    let series: Vec<Series> = IN_CHART.into_iter().map(line).collect();
+    let title = format!("Hit rate, {}", report.trace);
+    let path = folder.join("compare-hit-rate.svg");
+    Ok(draw::lines(path, &title, "S, slots per request and layer", "hit rate, %", &series)?)
+}

@@ -1,0 +1,245 @@
+//! The kernels, each alone: the same steps on the device and on the CPU must give the same words
+//! and bytes.
+
+use anyhow::{Context as _, Result};
+use avsg::Error;
+use avsg::ascend::{AscendOptions, RegisteredPool};
+use avsg::engine::{Config, Engine, Fresh, MachineChoice};
+use avsg::plan::Plan;
+use avsg::pool::{HostPool, PoolConfig};
+use avsg::rows::RowFormat;
+use avsg_testkit::batch::OwnedBatch;
+use avsg_testkit::content::{check_row, fill_row};
+use avsg_testkit::fresh::FreshRows;
+use avsg_testkit::step_result::StepResult;
+
+use super::check::Check;
+use super::harness::Harness;
+use super::report::{Kernel, Status};
+use super::watch::progress;
+
+/// Bytes per row.
+pub const ROW: usize = 1152;
+const STATES: usize = 2;
+const STEPS: usize = 3;
+
+/// Results of the device that differ from the CPU's.
+#[derive(Debug)]
+struct Differs(String);
+
+impl std::fmt::Display for Differs {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Differs {}
+
+/// Runs the check of one kernel.
+pub fn run(harness: &Harness, check: Check) -> Kernel {
+    let done = match check {
+        Check::Reset => reset(harness),
+        Check::Plan => plan(harness),
+        Check::Transfer => transfer(harness, false),
+        Check::Step => transfer(harness, true),
+        _ => append(harness),
+    };
+    match done {
+        Ok(()) => Kernel { status: Status::Good, reason: None },
+        Err(error) => Kernel::bad(status(&error), format!("{error:#}")),
+    }
+}
+
+/// Returns the status of a kernel whose check failed.
+fn status(error: &anyhow::Error) -> Status {
+    if error.chain().any(|cause| cause.is::<Differs>()) {
+        return Status::Wrong;
+    }
+    match error.chain().find_map(|cause| cause.downcast_ref()) {
+        Some(Error::Device { .. }) => Status::Wrong,
+        // The wait for a stream or an event took too long, or the device's watchdog ended a kernel.
+        Some(Error::Acl { code: 507_046 | 507_047 | 507_014 | 507_034, .. }) => Status::Hung,
+        Some(Error::Acl { code: 507_000..=507_999, .. }) => Status::Faulted,
+        _ => Status::NotRun,
+    }
+}
+
+/// Returns the version of a row in the host pool.
+fn version(row: usize) -> u32 {
+    1 + row as u32 % 3
+}
+
+/// Returns a pool in which row x holds id x.
+fn config_of_pool(harness: &Harness) -> Result<PoolConfig> {
+    Ok(PoolConfig::new(1, 8 * harness.params.slots as usize, RowFormat::single(ROW)?))
+}
+
+/// Writes every row of a pool.
+fn fill(pool: &HostPool, version: impl Fn(usize) -> u32) -> Result<()> {
+    let mut bytes = [0; ROW];
+    for row in 0..pool.rows() {
+        fill_row(row as i32, version(row), &mut bytes);
+        pool.write_row(0, row, &bytes)?;
+    }
+    Ok(())
+}
+
+/// Creates an engine on the device, which runs avsg_reset.
+pub fn engine(harness: &Harness, states: usize, version: impl Fn(usize) -> u32) -> Result<Engine> {
+    let pool = RegisteredPool::create(&harness.context, &config_of_pool(harness)?)?;
+    fill(pool.pool(), version)?;
+    let options = AscendOptions {
+        timeout_ms: harness.timeout,
+        one_launch: Some(true),
+        ..AscendOptions::new(harness.context.clone()).with_kernels(&harness.kernels)
+    };
+    progress("avsg_reset");
+    let config = Config { cores: harness.cores, ..Config::new(harness.params, states) };
+    Ok(Engine::on_ascend(config, pool, &options)?)
+}
+
+/// An engine on the device and one on the CPU, with a plan each.
+struct Pair {
+    engines: [Engine; 2],
+    plans: [Plan; 2],
+}
+
+impl Pair {
+    fn new(harness: &Harness) -> Result<Self> {
+        let device = engine(harness, STATES, version)?;
+        let pool = HostPool::new(&config_of_pool(harness)?)?;
+        fill(&pool, version)?;
+        let machine = MachineChoice::Emu;
+        let config = Config { cores: 1, machine, ..Config::new(harness.params, STATES) };
+        let engines = [device, Engine::new(config, pool)?];
+        let plans = [engines[0].new_plan(STATES, STATES)?, engines[1].new_plan(STATES, STATES)?];
+        Ok(Self { engines, plans })
+    }
+
+    /// Compares the results and the tables of both engines after a step.
+    fn compare(&mut self, batch: &OwnedBatch) -> Result<()> {
+        let [device, cpu] =
+            self.plans.each_ref().map(|plan| StepResult::from_plan(plan, &batch.cu_q));
+        first_difference("slot", &device.slots, &cpu.slots)?;
+        first_difference("number of valid ids", &device.valid, &cpu.valid)?;
+        if device != cpu {
+            return Err(Differs("the miss lists differ from the CPU's".into()).into());
+        }
+        self.compare_tables()
+    }
+
+    fn compare_tables(&mut self) -> Result<()> {
+        let [device, cpu] = &mut self.engines;
+        for state in 0..STATES {
+            let (device, cpu) = (device.read_table(state)?, cpu.read_table(state)?);
+            first_difference("word of a table", device, cpu)?;
+        }
+        Ok(())
+    }
+
+    /// Checks that the slots of the device have the rows of the ids.
+    fn check_slots(&self, batch: &OwnedBatch) -> Result<()> {
+        let (buffer, mut bytes) = (self.engines[0].buffer(), [0; ROW]);
+        for state in 0..STATES {
+            for (&id, &slot) in batch.row(state).iter().zip(self.plans[0].slots(state)) {
+                let slot = usize::try_from(slot).context("an id has no slot")?;
+                buffer.slot_bytes(state, 0, slot, &mut bytes)?;
+                if !check_row(id, version(id as usize), &bytes) {
+                    return Err(Differs(format!("slot {slot} has not the row of id {id}")).into());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn close(self) -> Result<()> {
+        let [device, _] = self.engines;
+        Ok(device.close()?)
+    }
+}
+
+fn first_difference(what: &str, device: &[i32], cpu: &[i32]) -> Result<()> {
+    let at = device.iter().zip(cpu).position(|(a, b)| a != b);
+    at.map_or(Ok(()), |at| {
+        let text = format!("{what} {at} is {}, and the CPU's is {}", device[at], cpu[at]);
+        Err(Differs(text).into())
+    })
+}
+
+/// Returns the batch of a step: two requests of one token. A third of the ids is new in each step.
+fn batch(harness: &Harness, step: usize) -> OwnedBatch {
+    let (k, rows) = (harness.params.k as usize, 8 * harness.params.slots as usize);
+    let mut batch = OwnedBatch::new(k, 0);
+    for request in 0..STATES {
+        // Seven and the number of rows have no common factor, so the ids of a row differ.
+        let ids = (0..k).map(|i| ((i + step * k / 3 + request * 11) * 7 % rows) as i32).collect();
+        batch.push([request as i32, 1, -1, rows as i32], &[ids]);
+    }
+    batch
+}
+
+fn reset(harness: &Harness) -> Result<()> {
+    let mut pair = Pair::new(harness)?;
+    pair.compare_tables()?;
+    pair.close()
+}
+
+fn plan(harness: &Harness) -> Result<()> {
+    let mut pair = Pair::new(harness)?;
+    for step in 0..STEPS {
+        let batch = batch(harness, step);
+        progress("avsg_plan");
+        for (engine, plan) in pair.engines.iter_mut().zip(&mut pair.plans) {
+            engine.plan(&batch.batch(), plan)?;
+        }
+        pair.compare(&batch).with_context(|| format!("step {step}"))?;
+    }
+    pair.close()
+}
+
+/// Runs both stages, in one launch or in two.
+fn transfer(harness: &Harness, one_launch: bool) -> Result<()> {
+    let mut pair = Pair::new(harness)?;
+    for step in 0..STEPS {
+        let batch = batch(harness, step);
+        for (engine, plan) in pair.engines.iter_mut().zip(&mut pair.plans) {
+            if one_launch {
+                progress("avsg_step");
+                engine.step(&batch.batch(), plan, 0, None)?;
+            } else {
+                progress("avsg_plan");
+                engine.plan(&batch.batch(), plan)?;
+                progress("avsg_transfer");
+                engine.transfer(plan, 0, None)?;
+            }
+        }
+        let same = pair.compare(&batch).and_then(|()| pair.check_slots(&batch));
+        same.with_context(|| format!("step {step}"))?;
+    }
+    pair.close()
+}
+
+/// Writes the fresh row of one token into the pool.
+fn append(harness: &Harness) -> Result<()> {
+    let mut engine = engine(harness, STATES, version)?;
+    let (rows, new) = (engine.pool().rows(), 9);
+    let mut batch = OwnedBatch::new(harness.params.k as usize, 0);
+    let mut fresh = FreshRows::new(engine.pool().format(), STATES);
+    let appended = [rows / 2, rows / 3];
+    for (request, &id) in appended.iter().enumerate() {
+        let ids = vec![-1; harness.params.k as usize];
+        batch.push([request as i32, 1, id as i32, id as i32 + 1], &[ids]);
+        fresh.put(request, id as i32, new);
+    }
+    progress("avsg_append");
+    engine.append(&batch.batch(), 0, &Fresh { segments: &fresh.segments() })?;
+    let mut bytes = [0; ROW];
+    for row in 0..rows {
+        engine.pool().read_row(0, row, &mut bytes)?;
+        let expected = if appended.contains(&row) { new } else { version(row) };
+        if !check_row(row as i32, expected, &bytes) {
+            return Err(Differs(format!("row {row} of the pool is wrong")).into());
+        }
+    }
+    Ok(engine.close()?)
+}

@@ -1,0 +1,102 @@
+//! A process with a time limit: a check that hangs is stopped, and the others run.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result};
+use serde::Serialize;
+
+/// How a process ended.
+pub enum End {
+    /// It printed its result, which follows [`RESULT`].
+    Result(String),
+    /// It printed no line for longer than the limit and was stopped. Contains what it did.
+    Hung(String),
+    /// It ended without a result. Contains what it did.
+    Died(String),
+}
+
+/// Begins the line of a result. Every other line names what the process does next.
+const RESULT: &str = "result ";
+
+/// Names what this process does next, for the process that watches this one.
+pub fn progress(what: &str) {
+    println!("running {what}");
+}
+
+/// Prints the result of a check for the process that watches this one.
+pub fn answer(result: &impl Serialize) -> Result<()> {
+    println!("{}{}", RESULT, serde_json::to_string(result)?);
+    Ok(())
+}
+
+/// Seconds that a stopped process gets to end. One that waits in a driver may never end.
+const END_SECONDS: u64 = 5;
+
+/// Runs a process until it prints a result, ends, or prints nothing for `limit`.
+///
+/// # Errors
+/// If the process does not start.
+pub fn run(command: &mut Command, limit: Duration) -> Result<End> {
+    let started = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
+    let mut child = started.with_context(|| format!("starting {command:?}"))?;
+    let (send, lines) = channel();
+    if let Some(output) = child.stdout.take() {
+        // The thread ends with the process. If that never ends, the thread does not matter.
+        thread::spawn(move || {
+            for line in BufReader::new(output).lines().map_while(Result::ok) {
+                if send.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+    }
+    let mut doing = String::from("starting");
+    loop {
+        match lines.recv_timeout(limit) {
+            Ok(line) => match line.strip_prefix(RESULT) {
+                Some(result) => {
+                    // The result counts, even if the runtime hangs while the process ends.
+                    stop(&mut child, limit);
+                    return Ok(End::Result(result.to_owned()));
+                }
+                None => doing = line,
+            },
+            Err(RecvTimeoutError::Timeout) => {
+                let seconds = limit.as_secs();
+                let mut text = format!("{doing}: no answer within {seconds} s, so it was stopped");
+                if stop(&mut child, Duration::ZERO).is_none() {
+                    text += "; the process could not be stopped and is still in the driver";
+                }
+                return Ok(End::Hung(text));
+            }
+            Err(RecvTimeoutError::Disconnected) => {
+                let status = stop(&mut child, limit);
+                let status = status.map_or_else(|| "it did not end".into(), |s| s.to_string());
+                return Ok(End::Died(format!("{doing}: the process died ({status})")));
+            }
+        }
+    }
+}
+
+/// Waits for a process, kills it after `limit`, and returns its status if it ends.
+fn stop(child: &mut Child, limit: Duration) -> Option<ExitStatus> {
+    let (start, mut killed) = (Instant::now(), false);
+    loop {
+        if let Ok(Some(status)) = child.try_wait() {
+            return Some(status);
+        }
+        if start.elapsed() >= limit && !killed {
+            // It fails only if the process has ended.
+            let _ = child.kill();
+            killed = true;
+        }
+        if start.elapsed() >= limit + Duration::from_secs(END_SECONDS) {
+            return None;
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+}

@@ -1,0 +1,98 @@
+//! What the kernels of a geometry need: lines of text, bytes of unified buffer, blocks per launch.
+
+use avsg::device::memory::table_words;
+use avsg::device::params::Params;
+use avsg_linker::ascendc::code_size::{INSTRUCTION_BYTES, INSTRUCTION_CACHE_BYTES};
+use avsg_linker::ascendc::kernels::Kernels;
+use avsg_linker::ascendc::limits::UB_BYTES;
+use avsg_linker::soc::Soc;
+use serde::Serialize;
+
+use crate::command::output::{self, Cell, Page};
+
+/// The chip, the geometry and the files of its kernels.
+#[derive(Serialize)]
+pub struct Report {
+    soc: &'static str,
+    cores: u32,
+    geometry: String,
+    /// Bytes of device memory of one table.
+    table_bytes: usize,
+    files: Vec<File>,
+}
+
+/// A header or a kernel.
+#[derive(Serialize)]
+struct File {
+    file: String,
+    lines: usize,
+    /// Bytes of unified buffer, of a kernel.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unified_buffer_bytes: Option<u32>,
+    /// Estimated bytes of instructions with every function inlined, of a kernel.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code_bytes: Option<u32>,
+    /// The most blocks of a launch, for a kernel whose blocks must all run at the same time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    blocks: Option<u32>,
+}
+
+impl Report {
+    /// Describes the kernels of a geometry.
+    pub fn new(p: &Params, soc: Soc, kernels: &Kernels) -> Self {
+        let header = |(name, text): &(&str, String)| File {
+            file: (*name).to_owned(),
+            lines: text.lines().count(),
+            unified_buffer_bytes: None,
+            code_bytes: None,
+            blocks: None,
+        };
+        let mut files: Vec<File> = kernels.headers.iter().map(header).collect();
+        files.extend(kernels.kernels.iter().map(|kernel| File {
+            file: format!("{}.cpp", kernel.name),
+            lines: kernel.text.lines().count(),
+            unified_buffer_bytes: Some(kernel.ub_bytes),
+            code_bytes: Some(INSTRUCTION_BYTES * kernels.instructions(kernel)),
+            // All blocks of a kernel that calls SyncAll must run at the same time.
+            blocks: kernel.text.contains("SyncAll<true>()").then_some(soc.cores),
+        }));
+        let (cores, table_bytes) = (soc.cores, 4 * table_words(p));
+        Self { soc: soc.name, cores, geometry: p.to_string(), table_bytes, files }
+    }
+
+    /// Returns the report as text and a table.
+    pub fn page(&self) -> Page {
+        let mut page = Page::default();
+        page.text(format!("chip      {}: {} vector cores of dav-c220", self.soc, self.cores));
+        page.text(format!("geometry  {}", self.geometry));
+        let bytes = output::bytes(self.table_bytes);
+        page.text(format!("table     {bytes} of device memory per state"));
+        let mut table = output::table([
+            "file",
+            "lines",
+            "unified buffer, bytes",
+            "share of its 184 KiB, %",
+            "code, estimated bytes",
+            "blocks per launch",
+        ]);
+        for file in &self.files {
+            let share = |bytes: u32| 100.0 * f64::from(bytes) / f64::from(UB_BYTES);
+            let used = file.unified_buffer_bytes;
+            let blocks = file.blocks.map_or_else(|| "any".into(), |n| format!("at most {n}"));
+            table.add_row([
+                file.file.clone().into(),
+                file.lines.into(),
+                used.map_or_else(Cell::none, Cell::from),
+                used.map_or_else(Cell::none, |bytes| Cell::number(share(bytes), 0)),
+                file.code_bytes.map_or_else(Cell::none, Cell::from),
+                used.map_or_else(Cell::none, |_| blocks.into()),
+            ]);
+        }
+        page.table(table);
+        let cache = INSTRUCTION_CACHE_BYTES / 1024;
+        page.text(format!(
+            "Code is estimated with every function inlined; a core's instruction cache has {cache} KiB."
+        ));
+        page
+    }
+}

@@ -1,0 +1,104 @@
+//! The deployment that is sized, and its memory as the library plans it.
+
+use anyhow::Result;
+use avsg::Error;
+use avsg::buffer::BufferConfig;
+use avsg::device::params::Params;
+use avsg::engine::{Config, Engine};
+use avsg::pool::{HostPool, PoolConfig};
+use avsg::rows::RowFormat;
+use clap::Args;
+use serde::Serialize;
+
+use crate::trace::Trace;
+
+/// Options of the deployment.
+#[derive(Args, Clone, Debug)]
+pub struct DeploymentOptions {
+    /// Layers whose KV rows are offloaded, at least 1
+    #[arg(long, value_name = "N", default_value_t = 78)]
+    layers: usize,
+    /// Tables per request, one for each layer with an indexer of its own (other layers share one); at
+    /// least 1 [default: the layers]
+    #[arg(long, value_name = "N")]
+    indexers: Option<usize>,
+    /// B, the requests that are resident at the same time; at least 1
+    #[arg(long, value_name = "B", default_value_t = 1)]
+    requests: usize,
+    /// Context length, the tokens of each request whose rows the host pool holds; at least 1 [default:
+    /// the tokens that the trace selects from]
+    #[arg(long, value_name = "N")]
+    context: Option<usize>,
+}
+
+/// Layers and requests that all behave as the one in the trace.
+#[derive(Serialize)]
+pub struct Deployment {
+    pub layers: usize,
+    pub indexers: usize,
+    pub requests: usize,
+    pub context: usize,
+    pub row_bytes: usize,
+    /// Bytes of the host pool of all requests.
+    pub host_bytes: usize,
+    #[serde(skip)]
+    format: RowFormat,
+}
+
+impl Deployment {
+    /// Checks the options and plans the host pool.
+    pub fn new(options: &DeploymentOptions, trace: &Trace, format: RowFormat) -> Result<Self> {
+        let &DeploymentOptions { layers, requests, .. } = options;
+        let indexers = options.indexers.unwrap_or(layers);
+        let context = options.context.unwrap_or_else(|| tokens_selected_from(trace));
+        for (what, n) in [
+            ("--layers", layers),
+            ("--requests", requests),
+            ("--indexers", indexers),
+            ("--context", context),
+        ] {
+            if n == 0 {
+                let limit = "it must be at least 1";
+                return Err(Error::invalid(what, n, limit, "pass 1 or more").into());
+            }
+        }
+        let pool = HostPool::plan_bytes(&PoolConfig::new(layers, context, format.clone()))?;
+        let host_bytes = product("--requests", pool, requests)?;
+        let row_bytes = format.bytes();
+        Ok(Self { layers, indexers, requests, context, row_bytes, host_bytes, format })
+    }
+
+    /// Returns the bytes that a step copies if one layer of one request misses `misses` rows.
+    pub fn bytes(&self, misses: f64) -> f64 {
+        misses * self.row_bytes as f64 * self.layers as f64 * self.requests as f64
+    }
+
+    /// Returns the bytes of the slots, tables and working columns.
+    pub fn device_bytes(&self, params: Params) -> Result<usize> {
+        let buffer = BufferConfig {
+            states: self.requests,
+            layers: self.layers,
+            slots: params.slots as usize,
+            format: self.format.clone(),
+        };
+        // Each indexer of a request has a table of its own, which is a state of an engine.
+        let states = product("--indexers", self.indexers, self.requests)?;
+        let (slots, tables) = Engine::bytes_needed(&Config::new(params, states), &buffer)?;
+        Ok(slots.saturating_add(tables))
+    }
+}
+
+/// Returns the tokens of the context at the end of the trace.
+fn tokens_selected_from(trace: &Trace) -> usize {
+    let selected = trace.largest_id().map_or(1, |id| id + 1);
+    let stable = trace.stable.iter().flatten().filter(|&&n| n >= 0).max();
+    let end = stable.map_or(0, |n| n + trace.tokens as i32);
+    selected.max(end) as usize
+}
+
+fn product(what: &'static str, one: usize, count: usize) -> Result<usize> {
+    one.checked_mul(count).ok_or_else(|| {
+        let limit = "the product must fit the address space";
+        Error::invalid(what, format!("{one} * {count}"), limit, "lower one of the factors").into()
+    })
+}

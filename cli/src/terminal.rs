@@ -1,0 +1,57 @@
+//! Standard output: lines that do not panic when nobody reads them, and the width of the terminal.
+
+use std::fmt::Arguments;
+use std::io::{self, ErrorKind, Write};
+use std::process;
+
+use terminal_size::{Width, terminal_size_of};
+
+/// The exit status after the reader of standard output is gone, as of a program that SIGPIPE ended.
+const CLOSED_PIPE: u8 = 141;
+
+/// Prints a line to standard output, in place of the standard macro. That one panics if the reader of
+/// a pipe is gone or the disk is full; this one ends the program as [`exit_status`] says.
+macro_rules! println {
+    ($($words:tt)*) => { crate::terminal::print_line(format_args!($($words)*)) };
+}
+
+/// Prints a line to standard output; the program ends if that fails.
+pub fn print_line(words: Arguments<'_>) {
+    if let Err(error) = write(format!("{words}\n").as_bytes()) {
+        process::exit(i32::from(exit_status(&anyhow::Error::from(error))));
+    }
+}
+
+/// Writes bytes to standard output.
+pub fn write(bytes: &[u8]) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(bytes).and_then(|()| out.flush()).map_err(|error| {
+        let kind = error.kind();
+        io::Error::new(kind, format!("writing standard output: {error}"))
+    })
+}
+
+/// Returns the exit status for a failure, and prints its message: 2 for input that was refused and for
+/// files that cannot be read or written, 1 for any other failure. A closed pipe ends without a message,
+/// because its reader has read all that it wanted.
+pub fn exit_status(error: &anyhow::Error) -> u8 {
+    let os = |cause: &(dyn std::error::Error + 'static)| {
+        cause.downcast_ref::<io::Error>().map(io::Error::kind)
+    };
+    if error.chain().filter_map(os).any(|kind| kind == ErrorKind::BrokenPipe) {
+        return CLOSED_PIPE;
+    }
+    // A closed standard error leaves nobody to tell.
+    let _ = writeln!(io::stderr(), "avsg: {error:#}");
+    let refused = |cause: &(dyn std::error::Error + 'static)| {
+        cause.is::<avsg::Error>() || cause.is::<io::Error>()
+    };
+    if error.chain().any(refused) { 2 } else { 1 }
+}
+
+/// Returns the columns of the terminal on standard output, or else the number in the environment
+/// variable COLUMNS; `None` if there is neither, and then lines may have any length.
+pub fn width() -> Option<u16> {
+    let columns = || std::env::var("COLUMNS").ok()?.parse().ok();
+    terminal_size_of(io::stdout()).map(|(Width(width), _)| width).or_else(columns)
+}

@@ -1,0 +1,94 @@
+//! The part of a file's arrays that is taken as the trace: one layer, one request.
+
+use crate::array::Array;
+use avsg::{Error, Result};
+
+/// The layer and the request that are taken from arrays with axes for them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Part {
+    /// The layer, from 0, of ids `[steps, layers, ..]`; `None` if the ids have no such axis.
+    pub layer: Option<usize>,
+    /// The request, from 0, of ids `[steps, requests, ..]`, or of `[steps, layers, requests, ..]` if
+    /// a layer is taken too; `None` if the ids have no such axis.
+    pub request: Option<usize>,
+}
+
+/// The values of one layer and request in an array.
+pub(super) struct Cut<'a> {
+    array: &'a Array,
+    /// `[steps, N_q, K]` of the part.
+    pub(super) shape: [usize; 3],
+    /// Layers times requests of the array.
+    parts: usize,
+    /// The number of the part.
+    at: usize,
+}
+
+impl Cut<'_> {
+    /// Returns the values of the part in C order.
+    pub(super) fn values(&self) -> impl Iterator<Item = i128> {
+        let [steps, tokens, k] = self.shape;
+        let count = tokens * k;
+        (0..steps)
+            .flat_map(move |step| self.array.values((step * self.parts + self.at) * count, count))
+    }
+}
+
+impl Part {
+    /// Returns (option, name of the axis, index) of each axis that is taken, in the array's order.
+    fn axes(self) -> impl Iterator<Item = (&'static str, &'static str, usize)> {
+        let layer = self.layer.map(|at| ("--layer", "layers", at));
+        layer.into_iter().chain(self.request.map(|at| ("--request", "requests", at)))
+    }
+
+    /// Finds the part in an array of ids: `[steps, ..axes that are taken, N_q, K]`, or without N_q for
+    /// one token per step.
+    pub(super) fn cut(self, array: &Array) -> Result<Cut<'_>> {
+        let taken = self.axes().count();
+        let (steps, [tokens, k]) = match array.shape.split_first() {
+            Some((&steps, rest)) if rest.len() == taken + 1 => (steps, [1, rest[taken]]),
+            Some((&steps, rest)) if rest.len() == taken + 2 => {
+                (steps, [rest[taken], rest[taken + 1]])
+            }
+            _ => return Err(self.wrong_rank(array)),
+        };
+        let (mut parts, mut at) = (1, 0);
+        for ((option, name, index), &count) in self.axes().zip(&array.shape[1..]) {
+            if index >= count {
+                let limit = format!("array {} has {count} {name}, counted from 0", array.name);
+                return Err(Error::invalid(option, index, limit, "choose one of them"));
+            }
+            (parts, at) = (parts * count, at * count + index);
+        }
+        Ok(Cut { array, shape: [steps, tokens, k], parts, at })
+    }
+
+    /// Finds the part in an array of token counts: `[steps]`, or `[steps, requests]` if a request is
+    /// taken.
+    pub(super) fn cut_lengths(self, array: &Array) -> Result<Cut<'_>> {
+        match (array.shape.as_slice(), self.request) {
+            (&[steps], _) => Ok(Cut { array, shape: [steps, 1, 1], parts: 1, at: 0 }),
+            (&[steps, requests], Some(at)) if at < requests => {
+                Ok(Cut { array, shape: [steps, 1, 1], parts: requests, at })
+            }
+            (shape, request) => {
+                let value = format!("{shape:?} (array {})", array.name);
+                let limit = if request.is_some() {
+                    "it must be [steps] or [steps, requests]"
+                } else {
+                    "it must be [steps]"
+                };
+                Err(Error::invalid("shape", value, limit, "save it with these dimensions"))
+            }
+        }
+    }
+
+    fn wrong_rank(self, array: &Array) -> Error {
+        let axes: String = self.axes().map(|(_, name, _)| format!("{name}, ")).collect();
+        let value = format!("{:?} (array {})", array.shape, array.name);
+        let limit = format!("it must be [steps, {axes}N_q, K] or [steps, {axes}K]");
+        let remedy =
+            "reshape it, or take one --layer or --request of [steps, layers, requests, ..]";
+        Error::invalid("shape", value, limit, remedy)
+    }
+}

@@ -1,0 +1,77 @@
+//! Tests of `avsg compare`: every policy and rule is there, no policy surpasses the optimum, and the
+//! rates are those of `bench lifetime` and `size`.
+
+use std::process::Command;
+
+use serde_json::Value;
+
+const LLAMA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/data/llama-deepseek32-k64.npz");
+
+fn run(args: &[&str]) -> Vec<u8> {
+    let output = Command::new(env!("CARGO_BIN_EXE_avsg")).args(args).output().expect("it starts");
+    assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    output.stdout
+}
+
+fn json(args: &[&str]) -> Value {
+    let args = [args, &["--json", "-"]].concat();
+    serde_json::from_slice(&run(&args)).expect("JSON alone")
+}
+
+/// Returns the hit rate of a policy at its first S.
+fn rate(report: &Value, policy: &str) -> f64 {
+    let policies = report["policies"].as_array().expect("policies");
+    let found = policies.iter().find(|rates| rates["policy"] == policy);
+    let found = found.unwrap_or_else(|| panic!("no {policy}"));
+    found["at"][0]["hit_rate"].as_f64().expect("a rate")
+}
+
+#[test]
+fn no_policy_surpasses_the_optimum_for_any_number_of_tokens() {
+    for (options, slots) in [(&["--steps", "20"][..], "256"), (&["--mtp0", "--steps", "40"], "64")]
+    {
+        let report = json(&[&["compare", LLAMA, "--slots", slots][..], options].concat());
+        let policies = report["policies"].as_array().expect("policies");
+        assert_eq!(policies.last().expect("a policy")["policy"], "Belady's optimum");
+        let best = rate(&report, "Belady's optimum");
+        assert!(best > 0.0);
+        for rates in policies {
+            let name = rates["policy"].as_str().expect("a name");
+            assert!(rate(&report, name) <= best, "{name}");
+        }
+        let rules = |table: &str| {
+            policies.iter().filter(|p| p["policy"].as_str().unwrap().starts_with(table)).count()
+        };
+        assert_eq!((rules("paper "), rules("wide ")), (8, 16));
+        let default = policies.iter().filter(|p| p["at"][0]["default"] == true);
+        assert_eq!(default.count(), 2);
+        for name in ["previous step, K slots", "set FIFO, 16 ways", "CLOCK", "SIEVE", "exact LRU"] {
+            rate(&report, name);
+        }
+    }
+}
+
+#[test]
+fn rates_are_those_of_bench_lifetime_and_size() {
+    let report = json(&["compare", LLAMA, "--mtp0", "--slots", "128", "--steps", "60"]);
+    let bench = json(&["bench", "lifetime", LLAMA, "--slots", "128", "--steps", "60"]);
+    for row in bench["rows"].as_array().expect("rows") {
+        let text = |name: &str| row[name].as_str().expect("text");
+        let policy =
+            format!("{} {}:{}", text("table"), text("rule"), row["value"].as_f64().unwrap());
+        // The bench shuffles the ids of a token, which moves the rates a little.
+        let hit_rate = row["hit_rate"].as_f64().expect("a rate");
+        assert!((rate(&report, &policy) - hit_rate).abs() < 0.5, "{policy}: {hit_rate}");
+    }
+    let size = json(&["size", LLAMA, "--mtp0", "--slots", "128", "--steps", "60"]);
+    let lru = size["points"][0]["lru_hit_rate"].as_f64().expect("a rate");
+    assert!((rate(&report, "exact LRU") - lru).abs() < 1e-12);
+}
+
+#[test]
+fn the_table_has_a_column_for_each_s_and_marks_defaults() {
+    let args = ["compare", LLAMA, "--slots", "256,512", "--steps", "8", "--format", "markdown"];
+    let shown = String::from_utf8(run(&args)).expect("UTF-8");
+    assert!(shown.contains("| policy | S = 256, % | S = 512, % |"), "{shown}");
+    assert_eq!(shown.lines().filter(|line| line.contains(" *")).count(), 3, "{shown}");
+}

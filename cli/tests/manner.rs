@@ -1,0 +1,255 @@
+//! Tests of what all subcommands have in common: forms of output, help, manual pages, and the traces
+//! that have little to count.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use avsg_cli::trace::{MAX_ID, Trace};
+use serde_json::Value;
+
+const SAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/data/nomicon-4k-k256.npz");
+
+fn run(line: &str, columns: Option<&str>) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_avsg"));
+    command.args(line.split_whitespace()).env_remove("COLUMNS");
+    command.envs(columns.map(|columns| ("COLUMNS", columns)));
+    command.output().expect("the program starts")
+}
+
+/// Runs a command that must succeed, and returns its standard output.
+fn text(line: &str) -> String {
+    let output = run(line, None);
+    assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("UTF-8")
+}
+
+fn json(line: &str) -> Value {
+    serde_json::from_str(&text(&format!("{line} --json -"))).expect("JSON")
+}
+
+fn scratch(name: &str) -> PathBuf {
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("manner");
+    fs::create_dir_all(&dir).unwrap();
+    dir.join(name)
+}
+
+/// Writes a trace with one token per step and returns its path.
+fn trace(name: &str, rows: &[Vec<i32>]) -> String {
+    let path = scratch(name);
+    let shape = [rows.len(), 1, rows[0].len()];
+    Trace::new(rows.concat(), None, shape).unwrap().write(&path).unwrap();
+    path.display().to_string()
+}
+
+#[test]
+fn csv_has_the_digits_of_the_json() {
+    let line = format!("bench lifetime {SAMPLE} --slots 256,512 --steps 40");
+    let csv = text(&format!("{line} --format csv"));
+    let report = json(&line);
+    let mut lines = csv.lines();
+    assert_eq!(
+        lines.next().unwrap(),
+        "S,table,lifetime,\"hit rate, %\",minus LRU,minus OPT,\"paper's requests, %\""
+    );
+    let rows: Vec<Vec<&str>> = lines.map(|line| line.split(',').collect()).collect();
+    let lru = rows.iter().find(|row| row[..3] == ["512", "exact LRU", ""]).unwrap();
+    let expected = report["scale"][1]["lru"].as_f64().unwrap();
+    assert!((lru[3].parse::<f64>().unwrap() - expected).abs() < 1e-12, "{lru:?} {expected}");
+    // Every heading with a comma is quoted, so that all rows have as many fields as headings.
+    assert!(rows.iter().all(|row| row.len() == 7) && lru[6].is_empty(), "{csv}");
+}
+
+#[test]
+fn every_form_holds_the_results_alone() {
+    let line = format!("replay {SAMPLE} --slots 1024 --steps 3");
+    let report: Value = serde_json::from_str(&text(&format!("{line} --format json"))).unwrap();
+    assert_eq!(report["verified_rows"], 3072);
+    let csv = text(&format!("{line} --format csv"));
+    assert!(csv.starts_with("figure,value,unit\n") && csv.contains("right,3072,rows\n"), "{csv}");
+    let markdown = text(&format!("{line} --format markdown"));
+    assert!(markdown.contains("| --- | ---: | --- |\n| steps | 3 | steps |\n"), "{markdown}");
+    let info = text("info --format markdown");
+    assert!(info.contains("| memory | per request | all requests | computed as |\n"), "{info}");
+    // Two tables in one output each have their title.
+    let csv = text(
+        "bench transfer --k 64 --rows-in-pool 4096 --requests 1 --reuse 0 --repeats 2 --cores 1 --format csv",
+    );
+    assert!(csv.starts_with("# Stage Two beside plain copy loops\nrow bytes,"), "{csv}");
+    assert_eq!(csv.matches("\n\n# ").count(), 2, "{csv}");
+}
+
+#[test]
+fn tables_fit_the_terminal() {
+    let line = "bench match --k 256 --slots 1024 --table wide --machine emu --steps 3";
+    let output = run(line, Some("80"));
+    let text = String::from_utf8(output.stdout).unwrap();
+    let frame = text.lines().filter(|line| line.starts_with(['│', '┌', '╞', '└']));
+    assert!(frame.clone().count() > 4, "{text}");
+    for line in frame {
+        assert!(line.chars().count() <= 80, "{line}");
+    }
+}
+
+#[test]
+fn every_subcommand_has_a_manual_page_and_a_completion() {
+    let dir = scratch("man");
+    let _ = fs::remove_dir_all(&dir);
+    text(&format!("man {}", dir.display()));
+    for name in ["avsg", "avsg-replay", "avsg-bench", "avsg-bench-lifetime", "avsg-man"] {
+        let page = fs::read_to_string(dir.join(format!("{name}.1"))).unwrap();
+        assert!(page.contains(&format!(".TH {}", name.to_uppercase())), "{name}: {page}");
+    }
+    let page = fs::read_to_string(dir.join("avsg-replay.1")).unwrap();
+    assert!(page.contains("\\-\\-format") && page.contains("TRACE"), "{page}");
+    for shell in ["bash", "zsh", "fish"] {
+        assert!(text(&format!("completions {shell}")).contains("lifetime"), "{shell}");
+    }
+}
+
+#[test]
+fn the_version_names_the_commit() {
+    let version = text("--version");
+    let (start, rest) = version.split_once(env!("CARGO_PKG_VERSION")).unwrap();
+    assert_eq!(start, "avsg ");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let head = Command::new("git").args(["rev-parse", "HEAD"]).current_dir(root).output();
+    let head = head.ok().filter(|output| output.status.success());
+    // An archive of the sources has no commit.
+    let Some(head) = head else { return };
+    let commit = rest.trim().trim_start_matches('(').trim_end_matches(')');
+    assert!(String::from_utf8(head.stdout).unwrap().starts_with(commit), "{version}");
+    assert!(commit.len() >= 7, "{version}");
+}
+
+#[test]
+fn shared_options_say_the_same_in_every_help() {
+    let commands = [
+        "replay",
+        "synth",
+        "info",
+        "bench match",
+        "bench reuse",
+        "bench lifetime",
+        "bench transfer",
+        "emit",
+        "opp",
+    ];
+    for name in commands {
+        let help = text(&format!("{name} --help"));
+        assert!(help.contains("--format <FORM>\n          Form of the results"), "{name}: {help}");
+        assert!(help.contains("--json <FILE>\n          Write the results as JSON"), "{name}");
+        assert!(!help.contains("--trace"), "{name}");
+    }
+    for (name, default) in [
+        ("replay", "wide 4,"),
+        ("info", "wide 4,"),
+        ("emit", "wide 2,"),
+        ("opp", "wide 2,"),
+        ("estimate", "wide 2,"),
+    ] {
+        let help = text(&format!("{name} --help")).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(help.contains(&format!("[default: {default} paper 1]")), "{name}: {help}");
+    }
+}
+
+#[test]
+fn ids_near_the_limit_need_a_sparse_pool_only() {
+    let row = |step: i32| (0..64).map(|i| MAX_ID - 97 * i - step).collect();
+    let path = trace("high.npz", &[row(0), row(0), row(1)]);
+    for page in ["0", "16"] {
+        let report = json(&format!("replay {path} --page {page}"));
+        assert_eq!((&report["pages"], &report["wrong_rows"]), (&"sparse".into(), &0.into()));
+        assert_eq!((&report["verified_rows"], &report["misses"]), (&192.into(), &128.into()));
+        assert_eq!(report["memory"]["host_rows_used"], 128);
+    }
+    // A trace that uses most of its rows has the pages that copy fastest.
+    assert_ne!(json(&format!("replay {SAMPLE} --steps 2"))["pages"], "sparse");
+}
+
+#[test]
+fn nothing_to_count_is_no_percentage() {
+    let path = trace("padding.npz", &vec![vec![-1; 16]; 3]);
+    let report = json(&format!("replay {path} --slots 64"));
+    assert!(report["hit_rate"].is_null() && report["hit_rate_with_first"].is_null(), "{report}");
+    assert!(text(&format!("replay {path} --slots 64")).contains("hit rate   - after"));
+    let line = format!("bench lifetime {path} --slots 64");
+    assert!(json(&line)["rows"][0]["hit_rate"].is_null());
+    let table = text(&line);
+    assert!(!table.contains("0.00") && !table.contains("NaN"), "{table}");
+    // One step: everything of it is before the second.
+    let path = trace("one.npz", &[(0..16).collect()]);
+    let report = json(&format!("replay {path} --slots 64"));
+    assert!(report["hit_rate"].is_null() && report["hit_rate_with_first"] == 0.0, "{report}");
+}
+
+#[test]
+fn lifetime_replays_the_whole_trace_and_joins_equal_rows() {
+    let rows: Vec<Vec<i32>> = (0..1100).map(|step| (step % 7..step % 7 + 8).collect()).collect();
+    let path = trace("equal.npz", &rows);
+    let line = format!("bench lifetime {path} --slots 64");
+    assert_eq!(json(&line)["steps"], 1100);
+    assert_eq!(json(&line)["rows"].as_array().unwrap().len(), 9 + 7 + 8);
+    let table = text(&line);
+    assert!(
+        table.contains("constant:0 to 127") && table.contains("frequency:0.8 to 0.96"),
+        "{table}"
+    );
+}
+
+#[test]
+fn results_name_the_lifetime_rule_with_its_decay() {
+    let geometry = |rule: &str| {
+        let line = format!("replay {SAMPLE} --slots 1024 --steps 2 {rule}");
+        json(&line)["geometry"].clone()
+    };
+    assert_eq!(geometry("--lifetime frequency:0.9")["lambda"], 0.9);
+    assert_eq!(geometry("--lifetime frequency")["lifetime"], "frequency:0.87");
+    let constant = geometry("--lifetime constant:3");
+    assert!(constant["lambda"].is_null() && constant["lifetime"] == "constant:3");
+    assert_eq!(json("info --slots 4096")["geometry"]["lambda"], 0.87);
+}
+
+#[test]
+fn the_default_of_slots_is_a_size_that_exists() {
+    let row: Vec<i32> = (0..9000).collect();
+    let path = trace("wide.npz", &[row.clone(), row]);
+    assert_eq!(json(&format!("replay {path}"))["geometry"]["slots"], 32768);
+}
+
+#[test]
+fn measured_times_come_with_their_number_and_spread() {
+    let report = json("bench match --k 256 --slots 1024 --table wide --machine emu --steps 30");
+    assert_eq!(report["disturbance"]["samples"], 30);
+    assert!(report["disturbance"]["spread"].as_f64().unwrap() >= 1.0, "{report}");
+    let report = json(&format!("replay {SAMPLE} --slots 1024 --steps 9"));
+    assert_eq!(report["disturbance"]["samples"], 9);
+}
+
+#[test]
+fn info_sizes_for_the_device_that_is_named() {
+    let report = json("info --device ascend-sim --spread 2");
+    let device = &report["device"];
+    assert_eq!((&device["name"], &device["vector_cores"]), (&"ascend-sim".into(), &40.into()));
+    assert!(device["free_bytes"].as_u64().unwrap() > 1 << 30);
+    assert!(device["unified_buffer_bytes"].as_u64().unwrap() < 188_416);
+    assert!(report["fits_here"].is_null() && report["bytes"]["working_columns"].is_null());
+    // Four links per slot do not fit the unified buffer at this size.
+    let output = run("info --device ascend-sim --spread 4", None);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(2) && errors.contains("unified buffer"), "{errors}");
+    let text = text("info --device ascend --spread 2");
+    assert!(text.contains("device    ascend: "), "{text}");
+}
+
+#[test]
+fn a_k_of_zero_is_named_with_its_limit() {
+    let lifetime = format!("bench lifetime {SAMPLE} --slots 256 --k 0");
+    for line in ["info --k 0", "synth --k 0 --out x.npz", "bench reuse --k 0", &lifetime] {
+        let output = run(line, None);
+        let errors = String::from_utf8_lossy(&output.stderr).to_lowercase();
+        assert_eq!(output.status.code(), Some(2), "{line}: {errors}");
+        assert!(errors.contains("k is 0") && errors.contains("1..="), "{line}: {errors}");
+        assert!(!errors.contains("raise s"), "{line}: {errors}");
+    }
+}

@@ -1,0 +1,177 @@
+//! Tests of the files that the program writes: nothing but the named file changes, and a failure leaves
+//! no part of it.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::{FileTypeExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+fn command(line: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_avsg"));
+    command.args(line.split_whitespace());
+    command
+}
+
+fn avsg(line: &str) -> Output {
+    command(line).output().expect("the program starts")
+}
+
+/// Checks that a command is refused with status 2 and one line, and returns the line.
+fn refused(line: &str) -> String {
+    let output = avsg(line);
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{line}: {errors}");
+    assert!(output.stdout.is_empty() && errors.lines().count() == 1, "{line}: {errors}");
+    errors
+}
+
+/// Creates an empty folder for one test.
+fn folder(name: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("outputs_{name}"));
+    let _ = fs::remove_dir_all(&path);
+    fs::create_dir_all(&path).unwrap();
+    path
+}
+
+/// Writes a small trace and returns its path.
+fn trace(folder: &Path) -> PathBuf {
+    let path = folder.join("trace.npz");
+    let line = format!("synth --k 16 --steps 4 --context 64 --out {}", path.display());
+    assert!(avsg(&line).status.success());
+    path
+}
+
+/// Returns the names of the files in a folder in order.
+fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).unwrap();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn a_link_stays_and_its_target_gets_the_results() {
+    let dir = folder("link");
+    let (target, link) = (dir.join("target.json"), dir.join("link.json"));
+    fs::write(&target, "old and much longer than nothing").unwrap();
+    symlink(&target, &link).unwrap();
+    assert!(avsg(&format!("info --json {}", link.display())).status.success());
+    assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+    let report: serde_json::Value = serde_json::from_slice(&fs::read(&target).unwrap()).unwrap();
+    assert!(report["bytes"]["table"].is_u64());
+    assert_eq!(names(&dir), ["link.json", "target.json"]);
+}
+
+#[test]
+fn a_pipe_stays_a_pipe_and_its_reader_gets_the_results() {
+    let dir = folder("pipe");
+    let pipe = dir.join("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let reader = Command::new("cat").arg(&pipe).stdout(Stdio::piped()).spawn().unwrap();
+    assert!(avsg(&format!("info --json {}", pipe.display())).status.success());
+    let read = reader.wait_with_output().unwrap().stdout;
+    assert!(serde_json::from_slice::<serde_json::Value>(&read).is_ok());
+    assert!(fs::symlink_metadata(&pipe).unwrap().file_type().is_fifo());
+}
+
+#[test]
+fn a_file_is_replaced_as_a_whole_and_its_neighbours_stay() {
+    let dir = folder("neighbours");
+    // An earlier version wrote to NAME.part and renamed it.
+    let (out, part) = (dir.join("a.json"), dir.join("a.part"));
+    fs::write(&out, "old").unwrap();
+    fs::write(&part, "mine").unwrap();
+    assert!(avsg(&format!("info --json {}", out.display())).status.success());
+    assert_eq!(fs::read_to_string(&part).unwrap(), "mine");
+    assert!(fs::read_to_string(&out).unwrap().starts_with('{'));
+    assert_eq!(names(&dir), ["a.json", "a.part"]);
+}
+
+#[test]
+fn an_input_is_never_an_output() {
+    let dir = folder("input");
+    let (trace, alias) = (trace(&dir), dir.join("alias"));
+    symlink(&trace, &alias).unwrap();
+    let before = fs::read(&trace).unwrap();
+    let (trace, alias) = (trace.display(), alias.display());
+    for line in [
+        format!("replay {trace} --json {trace}"),
+        format!("replay {trace} --results {trace}"),
+        format!("replay {trace} --json {alias}"),
+        format!("replay {alias} --results {trace}"),
+        format!("bench lifetime {trace} --slots 64 --json {trace}"),
+    ] {
+        assert!(refused(&line).contains("an input"), "{line}");
+    }
+    let both = dir.join("both").display().to_string();
+    let line = format!("replay {trace} --json {both} --results {both}");
+    assert!(refused(&line).contains("another output"));
+    assert_eq!(fs::read(dir.join("trace.npz")).unwrap(), before);
+    assert_eq!(names(&dir), ["alias", "trace.npz"]);
+}
+
+#[test]
+fn a_bad_output_path_fails_before_the_run() {
+    let dir = folder("early");
+    let dir = dir.display();
+    // No such trace: a message about the output shows that it was checked first.
+    for line in [
+        "replay /nowhere.npz --json /nonexistent/x.json".to_owned(),
+        "replay /nowhere.npz --results /nonexistent/x.npz".to_owned(),
+        "bench lifetime /nowhere.npz --json /nonexistent/x.json".to_owned(),
+        "bench match /nowhere.npz --plot /proc/charts".to_owned(),
+        format!("replay /nowhere.npz --json {dir}"),
+    ] {
+        let message = refused(&line);
+        assert!(!message.contains("nowhere") && !message.contains(".avsg-"), "{line}: {message}");
+    }
+    assert!(refused("info --json - --format csv").contains("--format"));
+}
+
+#[test]
+fn a_full_disk_leaves_no_file_and_is_status_2() {
+    let dir = folder("full");
+    let full = dir.join("full");
+    symlink("/dev/full", &full).unwrap();
+    assert!(refused(&format!("info --json {}", full.display())).contains("No space left"));
+    // The shell limits the size of files; the program sees a write that fails.
+    let out = dir.join("trace.npz");
+    let line = format!(
+        "trap '' XFSZ; ulimit -f 1; exec {} synth --k 2048 --steps 9 --out {}",
+        env!("CARGO_BIN_EXE_avsg"),
+        out.display()
+    );
+    fs::write(&out, "old").unwrap();
+    let output = Command::new("sh").args(["-c", &line]).output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{errors}");
+    assert_eq!(
+        (names(&dir), fs::read(&out).unwrap()),
+        (vec!["full".into(), "trace.npz".into()], b"old".to_vec())
+    );
+}
+
+#[test]
+fn full_standard_output_is_status_2() {
+    for line in ["info", "info --json -", "completions bash", "emit --plan", "estimate --constants"]
+    {
+        let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let output = command(line).stdout(full).stderr(Stdio::piped()).output().unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{line}: {errors}");
+        assert!(errors.contains("standard output") && errors.lines().count() == 1, "{errors}");
+    }
+}
+
+#[test]
+fn a_closed_pipe_ends_quietly() {
+    for line in ["info", "info --format json", "completions bash", "emit", "estimate --constants"] {
+        let (reader, writer) = io::pipe().unwrap();
+        drop(reader);
+        let output = command(line).stdout(writer).stderr(Stdio::piped()).output().unwrap();
+        assert!(output.stderr.is_empty(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
+        assert_eq!(output.status.code(), Some(141), "{line}");
+    }
+}

@@ -1,0 +1,132 @@
+//! Tests of CLOCK and SIEVE against list models of their definitions, and under the operator's rules.
+
+use avsg::cpu::machine::Machine;
+use avsg::device::params::Params;
+use avsg::engine::MachineChoice;
+use avsg_cli::baseline::{Belady, Policy, SecondChance, count_hits, count_operator_hits};
+use avsg_cli::trace::Trace;
+use avsg_testkit::splitmix::SplitMix64;
+
+fn random_trace(random: &mut SplitMix64, [steps, tokens, k]: [usize; 3], context: usize) -> Trace {
+    let mut ids = Vec::new();
+    for _ in 0..steps * tokens {
+        let mut all: Vec<i32> = (0..context as i32).collect();
+        random.shuffle(&mut all);
+        ids.extend(&all[..k]);
+    }
+    Trace::new(ids, None, [steps, tokens, k]).unwrap()
+}
+
+/// A row of a list model: its id and whether it was hit.
+type Row = (i32, bool);
+
+/// CLOCK with one id per step: rows in a circle that does not move, and a hand.
+fn clock_misses(trace: &Trace, slots: usize) -> usize {
+    let mut circle: Vec<Option<Row>> = vec![None; slots];
+    let (mut hand, mut misses) = (0, 0);
+    for &id in &trace.ids {
+        if let Some(row) = circle.iter_mut().flatten().find(|row| row.0 == id) {
+            row.1 = true;
+            continue;
+        }
+        misses += 1;
+        while let Some(row) = circle[hand].as_mut().filter(|row| row.1) {
+            row.1 = false;
+            hand = (hand + 1) % slots;
+        }
+        circle[hand] = Some((id, true));
+        hand = (hand + 1) % slots;
+    }
+    misses
+}
+
+/// SIEVE with one id per step, as its paper's pseudocode: new rows at the head (the end of the list),
+/// and a hand that moves from the tail to the head.
+fn sieve_misses(trace: &Trace, slots: usize) -> usize {
+    let mut list: Vec<Row> = Vec::new();
+    let (mut hand, mut misses) = (0, 0);
+    for &id in &trace.ids {
+        if let Some(row) = list.iter_mut().find(|row| row.0 == id) {
+            row.1 = true;
+            continue;
+        }
+        misses += 1;
+        if list.len() == slots {
+            while list[hand].1 {
+                list[hand].1 = false;
+                hand = (hand + 1) % slots;
+            }
+            list.remove(hand);
+            // The hand stays before the row that followed; at the head it returns to the tail.
+            hand %= slots - 1;
+        }
+        list.push((id, false));
+    }
+    misses
+}
+
+#[test]
+fn clock_and_sieve_miss_like_lists() {
+    let mut random = SplitMix64::new(31);
+    for case in 0..200 {
+        let slots = 2 + random.below(12);
+        let context = slots + random.below(12);
+        let trace = random_trace(&mut random, [200, 1, 1], context);
+        let misses = |policy: &mut dyn Policy| {
+            let count = count_hits(&trace, policy);
+            (count.selected - count.hits) as usize
+        };
+        let clock = misses(&mut SecondChance::clock(slots).unwrap());
+        assert_eq!(clock, clock_misses(&trace, slots), "case {case}, {slots} slots");
+        let sieve = misses(&mut SecondChance::sieve(slots).unwrap());
+        assert_eq!(sieve, sieve_misses(&trace, slots), "case {case}, {slots} slots");
+    }
+}
+
+/// With S = N_q * K every slot is in use at the end of a step, so its last selections all hit.
+#[test]
+fn rows_of_the_running_step_are_not_evicted() {
+    let mut random = SplitMix64::new(32);
+    for _ in 0..50 {
+        let (tokens, k) = (1 + random.below(3), 1 + random.below(8));
+        let trace = random_trace(&mut random, [20, tokens, k], 4 * k);
+        for policy in [SecondChance::clock, SecondChance::sieve] {
+            let mut policy = policy(tokens * k).unwrap();
+            let mut misses = Vec::new();
+            for step in 0..trace.steps {
+                policy.begin_step();
+                for token in 0..2 * tokens {
+                    misses.clear();
+                    policy.token(trace.row(step, token % tokens), &mut misses);
+                    assert!(token < tokens || misses.is_empty(), "{misses:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn belady_misses_no_more_than_clock_sieve_and_the_operator() {
+    let mut random = SplitMix64::new(33);
+    for case in 0..20 {
+        let (tokens, k) = (1 + case % 3, 8 + random.below(13));
+        let mut trace = random_trace(&mut random, [30, tokens, k], 200);
+        if case % 2 == 0 {
+            trace.stable = Some((0..30).map(|_| 150 + random.below(50) as i32).collect());
+            let end = |step: usize| trace.stable.as_ref().unwrap()[step] + tokens as i32;
+            for at in 0..trace.ids.len() {
+                trace.ids[at] %= end(at / (tokens * k));
+            }
+        }
+        let best = count_hits(&trace, &mut Belady::new(&trace, 64).unwrap()).hits;
+        let params = Params::wide(k as u32, tokens as u32, 64);
+        let machine = Machine::find(MachineChoice::Emu).unwrap();
+        for other in [
+            count_hits(&trace, &mut SecondChance::clock(64).unwrap()),
+            count_hits(&trace, &mut SecondChance::sieve(64).unwrap()),
+            count_operator_hits(&trace, &params, machine).unwrap(),
+        ] {
+            assert!(other.hits <= best, "case {case}: {other:?}, {best}");
+        }
+    }
+}

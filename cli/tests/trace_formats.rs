@@ -1,0 +1,178 @@
+//! Tests of the forms in which engines dump their selections: other integers, further axes,
+//! safetensors, repeated ids.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use avsg_cli::trace::{MAX_ID, Part, Trace};
+use npyz::npz::NpzWriter;
+use npyz::{AutoSerialize, WriteOptions, WriterBuilder};
+use safetensors::Dtype;
+use safetensors::tensor::TensorView;
+
+fn file(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("formats-{name}"))
+}
+
+fn npy<T: AutoSerialize + Copy>(name: &str, shape: &[u64], data: &[T]) -> PathBuf {
+    let path = file(name);
+    let mut image = Vec::new();
+    let mut out =
+        WriteOptions::new().default_dtype().shape(shape).writer(&mut image).begin_nd().unwrap();
+    out.extend(data.iter().copied()).unwrap();
+    out.finish().unwrap();
+    fs::write(&path, image).unwrap();
+    path
+}
+
+fn tensors(name: &str, arrays: &[(&str, Dtype, &[usize], Vec<u8>)]) -> PathBuf {
+    let view =
+        |dtype, shape: &[usize], bytes| TensorView::new(dtype, shape.to_vec(), bytes).unwrap();
+    let views: Vec<_> = arrays.iter().map(|(n, d, s, b)| (*n, view(*d, s, b))).collect();
+    let path = file(name);
+    fs::write(&path, safetensors::serialize(views, None).unwrap()).unwrap();
+    path
+}
+
+fn refused(result: avsg::Result<Trace>, parts: &[&str]) {
+    let text = result.unwrap_err().to_string();
+    assert!(!text.contains('\n'), "{text}");
+    for part in parts {
+        assert!(text.contains(part), "`{part}` is not in: {text}");
+    }
+}
+
+fn part(layer: Option<usize>, request: Option<usize>) -> Part {
+    Part { layer, request }
+}
+
+#[test]
+fn ids_are_signed_or_unsigned_integers_of_32_or_64_bits() {
+    let expected = Trace::new(vec![5, -1, MAX_ID, 0], None, [2, 1, 2]).unwrap();
+    let shape = [2, 2];
+    let signed = npy("i64.npy", &shape, &[5i64, -1, MAX_ID.into(), 0]);
+    assert_eq!(Trace::read(signed).unwrap(), expected);
+    // -1 becomes the largest number when it is converted to an unsigned type.
+    let unsigned = npy("u32.npy", &shape, &[5u32, u32::MAX, MAX_ID as u32, 0]);
+    assert_eq!(Trace::read(unsigned).unwrap(), expected);
+    let unsigned = npy("u64.npy", &shape, &[5u64, u64::MAX, MAX_ID as u64, 0]);
+    assert_eq!(Trace::read(unsigned).unwrap(), expected);
+    let low = npy("low.npy", &shape, &[5i64, i64::MIN, MAX_ID.into(), 0]);
+    assert_eq!(Trace::read(low).unwrap(), expected);
+}
+
+#[test]
+fn ids_above_the_limit_are_named_with_their_value() {
+    let path = npy("far-i64.npy", &[2, 1, 2], &[1i64, 2, 3, 5_000_000_000]);
+    refused(Trace::read(path), &["5000000000 at step 1, row 0, position 1", "4194303"]);
+    let path = npy("far-u32.npy", &[1, 2], &[1u32, u32::MAX - 1]);
+    refused(Trace::read(path), &["4294967294 at step 0, row 0, position 1"]);
+    let path = npy("far-u64.npy", &[1, 2], &[1u64, u64::MAX - 1]);
+    refused(Trace::read(path), &["18446744073709551614 at step 0"]);
+    let path = npy("i16.npy", &[1, 3], &[1i16, 2, 3]);
+    refused(Trace::read(path), &["'<i2'", "'<i4' or '<u4' or '<i8' or '<u8'", "astype"]);
+    let path = npy("u8.npy", &[1, 3], &[1u8, 2, 3]);
+    refused(Trace::read(path), &["'|u1'", "'<i4'"]);
+}
+
+#[test]
+fn one_layer_and_one_request_are_taken() {
+    // The id of (step, layer, request, token, position) has these numbers as its digits.
+    let mut ids: Vec<i64> = Vec::new();
+    for at in 0..2 * 3 * 2 * 2 * 4 {
+        let (k, token, request) = (at % 4, at / 4 % 2, at / 8 % 2);
+        let (layer, step) = (at / 16 % 3, at / 48);
+        ids.push(step * 10000 + layer * 1000 + request * 100 + token * 10 + k);
+    }
+    let with = |steps_tokens: [i32; 2], base: i32| {
+        let [steps, tokens] = steps_tokens;
+        let row = |s: i32, t: i32| (0..4).map(move |k| s * 10000 + base + t * 10 + k);
+        let ids = (0..steps).flat_map(|s| (0..tokens).flat_map(move |t| row(s, t)));
+        Trace::new(ids.collect(), None, [steps as usize, tokens as usize, 4]).unwrap()
+    };
+    let path = npy("axes.npy", &[2, 3, 2, 2, 4], &ids);
+    let read = |layer, request| Trace::read_part(&path, part(layer, request));
+    assert_eq!(read(Some(2), Some(1)).unwrap(), with([2, 2], 2100));
+    assert_eq!(read(Some(0), Some(0)).unwrap(), with([2, 2], 0));
+    refused(read(Some(3), Some(0)), &["--layer", "3", "3 layers"]);
+    refused(read(Some(0), Some(2)), &["--request", "2 requests"]);
+    refused(read(None, None), &["[2, 3, 2, 2, 4]", "[steps, N_q, K] or [steps, K]", "--layer"]);
+    refused(read(Some(0), None), &["[steps, layers, N_q, K] or [steps, layers, K]"]);
+
+    let layers: Vec<i64> = ids.iter().copied().filter(|id| id / 100 % 10 == 0).collect();
+    let path = npy("layers.npy", &[2, 3, 2, 4], &layers);
+    let read = |layer, request| Trace::read_part(&path, part(layer, request));
+    assert_eq!(read(Some(1), None).unwrap(), with([2, 2], 1000));
+    // The same numbers read as [steps, layers, requests, K].
+    let one = read(Some(1), Some(1)).unwrap();
+    assert_eq!((one.tokens, &one.ids[..4]), (1, &[1010, 1011, 1012, 1013][..]));
+    refused(read(None, None), &["[2, 3, 2, 4]"]);
+    refused(read(None, Some(3)), &["--request", "3 requests"]);
+}
+
+#[test]
+fn stable_may_have_an_axis_of_requests() {
+    let path = file("stable.npz");
+    let mut out = NpzWriter::create(&path).unwrap();
+    for (name, shape, data) in
+        [("ids", &[2u64, 2, 1][..], &[1i64, 2, 3, 4][..]), ("stable", &[2, 2][..], &[7, 8, 9, -1])]
+    {
+        let array = out.array::<i64>(name, Default::default()).unwrap();
+        let mut array = array.default_dtype().shape(shape).begin_nd().unwrap();
+        array.extend(data.iter().copied()).unwrap();
+        array.finish().unwrap();
+    }
+    drop(out);
+    let second = Trace::read_part(&path, part(None, Some(1))).unwrap();
+    assert_eq!((second.ids, second.stable), (vec![2, 4], Some(vec![8, -1])));
+    refused(Trace::read(&path), &["[2, 2] (array stable)", "[steps]"]);
+}
+
+#[test]
+fn safetensors_files_are_read() {
+    let words = |values: &[i64]| values.iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<u8>>();
+    let ids = ("ids", Dtype::I64, &[2usize, 1, 2][..], words(&[3, 4, -1, 5]));
+    let stable = ("stable", Dtype::I64, &[2usize][..], words(&[10, 11]));
+    let path = tensors("plain.safetensors", &[ids.clone(), stable]);
+    let expected = Trace::new(vec![3, 4, -1, 5], Some(vec![10, 11]), [2, 1, 2]).unwrap();
+    assert_eq!(Trace::read(&path).unwrap(), expected);
+
+    let bytes = fs::read(&path).unwrap();
+    for len in 0..bytes.len() {
+        fs::write(file("cut.safetensors"), &bytes[..len]).unwrap();
+        refused(Trace::read(file("cut.safetensors")), &["cut.safetensors"]);
+    }
+    for at in 0..bytes.len() {
+        let mut wrong = bytes.clone();
+        wrong[at] ^= 0x55;
+        fs::write(file("wrong.safetensors"), wrong).unwrap();
+        let _ = Trace::read(file("wrong.safetensors"));
+    }
+    let other = ("topk", Dtype::I64, &[1usize, 1][..], words(&[3]));
+    refused(Trace::read(tensors("other.safetensors", &[other])), &["no array 'ids'", "topk"]);
+    let half = ("ids", Dtype::F16, &[1usize, 2][..], vec![0; 4]);
+    refused(Trace::read(tensors("half.safetensors", &[half])), &["F16", "'<i4'"]);
+}
+
+/// The entries of an archive that `torch.save` writes are no arrays.
+#[test]
+fn a_file_of_torch_save_is_refused_with_what_to_do() {
+    let path = file("dump.pt");
+    let mut out = NpzWriter::create(&path).unwrap();
+    out.zip_writer().start_file("dump/data.pkl", Default::default()).unwrap();
+    out.zip_writer().finish().unwrap();
+    drop(out);
+    refused(Trace::read(&path), &["dump.pt", "no array 'ids'", "numpy.save", "torch.save"]);
+}
+
+#[test]
+fn ids_that_a_row_repeats_are_counted() {
+    let trace = Trace::new(vec![1, 2, 3, -1, -1, 4, 5, 6, 7, 5, 4, 4], None, [2, 2, 3]).unwrap();
+    let repeats = trace.repeats();
+    assert_eq!((repeats.ids, repeats.rows, repeats.first), (1, 1, Some((1, 1, 4))));
+    let trace = Trace::new(vec![7, 7, 7, 0, 0, 1], None, [1, 2, 3]).unwrap();
+    let repeats = trace.repeats();
+    assert_eq!((repeats.ids, repeats.rows, repeats.first), (3, 2, Some((0, 0, 7))));
+    let padding = Trace::new(vec![-1; 6], None, [1, 2, 3]).unwrap().repeats();
+    assert_eq!((padding.ids, padding.rows, padding.first), (0, 0, None));
+}

@@ -1,0 +1,219 @@
+//! The threads that a worker pool starts: they enter a launch, run pieces, and leave.
+
+use std::cell::UnsafeCell;
+use std::mem;
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use super::launch::Launch;
+use super::wait::Event;
+use crate::cpus::{PinnedCpu, allowed_cpus, restrict_thread};
+use crate::fork::Birth;
+use crate::{Error, Result, memory};
+
+/// The threads of a [`WorkerPool`](super::worker_pool::WorkerPool).
+#[derive(Clone, Debug)]
+pub struct WorkerConfig {
+    /// Threads that run a launch, the caller's included: 1..=[`MAX_CORES`](crate::cpus::MAX_CORES).
+    pub threads: usize,
+    /// The CPUs that the started threads may use. Empty: those of the thread that makes the pool.
+    pub cpus: Vec<usize>,
+    /// Pins each started thread to one of `cpus` that no other pool of this process pins a thread
+    /// to. If `cpus` is empty, the first CPU is left to the caller's thread.
+    pub pin: bool,
+    /// How long a thread polls before it sleeps: a started thread for the next launch, and any
+    /// thread for the pieces of the others.
+    pub spin: Duration,
+}
+
+impl WorkerConfig {
+    /// Returns a configuration of `threads` threads that are not pinned and poll for 100
+    /// microseconds, so that they stay awake between the layers of one forward pass.
+    pub fn new(threads: usize) -> Self {
+        Self { threads, cpus: Vec::new(), pin: false, spin: Duration::from_micros(100) }
+    }
+}
+
+// The word of the door: the number of helpers inside the launch, whether helpers may enter, and
+// above that the number of the launch.
+const OPEN: u64 = 1 << 16;
+const INSIDE: u64 = OPEN - 1;
+const NUMBER: u32 = 17;
+
+struct Shared {
+    /// The launch in progress, which is valid while the door is open or a helper is inside.
+    launch: UnsafeCell<*const Launch<'static>>,
+    door: AtomicU64,
+    stop: AtomicBool,
+    spin: Duration,
+    /// Helpers wait for a launch here.
+    idle: Event,
+    /// The launching thread waits here until no helper is inside.
+    left: Event,
+    started: AtomicUsize,
+    /// Why the system refused to place a thread.
+    refused: Mutex<Option<Error>>,
+}
+
+// SAFETY: the launching thread writes `launch` only while the door is closed and no helper is
+// inside. A helper reads it only after it has entered by the door, which the launching thread
+// opens after the write.
+unsafe impl Sync for Shared {}
+// SAFETY: the pointer is used as described for Sync, on any thread; `Launch` is `Sync`.
+unsafe impl Send for Shared {}
+
+/// The started threads of a worker pool.
+pub(super) struct Helpers {
+    shared: Arc<Shared>,
+    joins: Vec<JoinHandle<()>>,
+    pinned: Vec<PinnedCpu>,
+    birth: Birth,
+}
+
+impl Helpers {
+    /// Starts `config.threads` - 1 threads.
+    pub fn start(config: &WorkerConfig) -> Result<Self> {
+        let count = config.threads - 1;
+        let shared = Arc::new(Shared {
+            launch: UnsafeCell::new(ptr::null()),
+            door: AtomicU64::new(0),
+            stop: AtomicBool::new(false),
+            spin: config.spin,
+            idle: Event::default(),
+            left: Event::default(),
+            started: AtomicUsize::new(0),
+            refused: Mutex::new(None),
+        });
+        let pinned = placed(config, count)?;
+        let joins = memory::with_capacity("worker threads", count)?;
+        let mut helpers = Self { shared, joins, pinned, birth: Birth::now() };
+        for worker in 1..=count {
+            let shared = Arc::clone(&helpers.shared);
+            let cpus = match helpers.pinned.get(worker - 1) {
+                Some(pinned) => memory::copied("worker threads", &[pinned.cpu()])?,
+                None => memory::copied("worker threads", &config.cpus)?,
+            };
+            let join = thread::Builder::new()
+                .name(format!("avsg-core-{worker}"))
+                .spawn(move || help(&shared, worker, &cpus))
+                .map_err(|source| Error::Os {
+                    call: "clone",
+                    what: format!("worker thread {worker} of {count}"),
+                    source,
+                    remedy: "ask for fewer cores, raise ulimit -u, or pass an executor",
+                })?;
+            helpers.joins.push(join);
+        }
+        // A starting thread allocates memory, which must not happen during the first step.
+        let shared = &helpers.shared;
+        shared.left.wait(config.spin, || shared.started.load(Ordering::Acquire) == count);
+        let refused = shared.refused.lock().unwrap_or_else(PoisonError::into_inner).take();
+        refused.map_or(Ok(helpers), Err)
+    }
+
+    /// Returns the CPUs that the threads are pinned to.
+    pub fn pinned(&self) -> &[PinnedCpu] {
+        &self.pinned
+    }
+
+    /// Returns whether a thread sleeps.
+    pub fn asleep(&self) -> bool {
+        self.shared.idle.has_sleepers()
+    }
+
+    /// Runs a launch on this thread and on every helper that comes before the pieces are claimed.
+    /// The caller ensures that no other call runs.
+    pub fn run(&self, launch: &Launch<'_>) {
+        let shared = &*self.shared;
+        // SAFETY: no other call runs, and the last one ended with the door closed and no helper
+        // inside, so no thread reads `launch` here. Only the lifetime changes: helpers use the
+        // reference while they are inside, and this function returns when none is.
+        unsafe {
+            *shared.launch.get() =
+                mem::transmute::<*const Launch<'_>, *const Launch<'static>>(launch);
+        }
+        let number = (shared.door.load(Ordering::Relaxed) >> NUMBER) + 1;
+        shared.door.store(number << NUMBER | OPEN, Ordering::Release);
+        shared.idle.notify();
+        launch.run(0);
+        shared.door.fetch_and(!OPEN, Ordering::AcqRel);
+        shared.left.wait(shared.spin, || shared.door.load(Ordering::Acquire) & INSIDE == 0);
+    }
+}
+
+impl Drop for Helpers {
+    fn drop(&mut self) {
+        if self.birth.is_past() {
+            // A forked child has none of these threads, and its C library may have reused their
+            // memory.
+            mem::take(&mut self.joins).into_iter().for_each(mem::forget);
+            return;
+        }
+        self.shared.stop.store(true, Ordering::SeqCst);
+        self.shared.idle.notify();
+        for join in self.joins.drain(..) {
+            // A helper catches the panics of pieces, so the result is always `Ok`.
+            let _ = join.join();
+        }
+    }
+}
+
+/// Takes a CPU for each thread that is to be pinned, and checks the CPUs of a configuration.
+fn placed(config: &WorkerConfig, count: usize) -> Result<Vec<PinnedCpu>> {
+    let allowed = allowed_cpus();
+    if let Some(cpu) = config.cpus.iter().find(|cpu| !allowed.contains(cpu)) {
+        let limit = format!("this thread may use {allowed:?}");
+        return Err(Error::invalid("cpus", cpu, limit, "pass some of those"));
+    }
+    if !config.pin {
+        return Ok(Vec::new());
+    }
+    let cpus = match config.cpus.as_slice() {
+        [] => allowed.get(1..).unwrap_or_default(),
+        some => some,
+    };
+    let mut pinned = memory::with_capacity("worker threads", count)?;
+    pinned.extend(cpus.iter().filter_map(|&cpu| PinnedCpu::take(cpu)).take(count));
+    if pinned.len() < count {
+        let limit = format!("{} of the CPUs {cpus:?} are free to pin a thread to", pinned.len());
+        let remedy = "pass other CPUs, share one worker pool among engines, or do not pin";
+        return Err(Error::invalid("worker threads besides the caller's", count, limit, remedy));
+    }
+    Ok(pinned)
+}
+
+/// Enters every launch that it sees, until the pool stops.
+fn help(shared: &Shared, worker: usize, cpus: &[usize]) {
+    if !cpus.is_empty()
+        && let Err(error) = restrict_thread(cpus.iter().copied())
+    {
+        *shared.refused.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+    }
+    shared.started.fetch_add(1, Ordering::Release);
+    shared.left.notify();
+    let mut seen = 0;
+    let enterable = |door: u64, seen| door & OPEN != 0 && door >> NUMBER != seen;
+    loop {
+        shared.idle.wait_idle(shared.spin, || {
+            shared.stop.load(Ordering::Relaxed)
+                || enterable(shared.door.load(Ordering::Relaxed), seen)
+        });
+        if shared.stop.load(Ordering::Relaxed) {
+            return;
+        }
+        let (success, failure) = (Ordering::Acquire, Ordering::Relaxed);
+        let enter = |door| enterable(door, seen).then_some(door + 1);
+        let Ok(door) = shared.door.fetch_update(success, failure, enter) else { continue };
+        seen = door >> NUMBER;
+        // SAFETY: this helper is inside, so the pointer is that of the launch in progress.
+        let launch = unsafe { &**shared.launch.get() };
+        launch.run(worker);
+        let before = shared.door.fetch_sub(1, Ordering::Release);
+        if before & OPEN == 0 && before & INSIDE == 1 {
+            shared.left.notify();
+        }
+    }
+}

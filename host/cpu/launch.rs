@@ -1,0 +1,127 @@
+//! A launch of the two stages, whose pieces threads claim.
+//!
+//! The cores of this device are only played: a piece of a stage is one request or the share of one
+//! core, and whichever thread is free runs the next one. A thread that the system has descheduled
+//! before it claimed a piece delays nobody. SyncAll waits for pieces, not for threads.
+
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use super::wait::Event;
+use crate::{Error, Result};
+
+/// A stage of a launch.
+#[derive(Clone, Copy)]
+pub struct Stage<'a> {
+    /// The number of pieces.
+    pub pieces: usize,
+    /// Runs a piece; it is called once for each, with (piece, worker). No two calls at a time have
+    /// the same worker.
+    pub run: &'a (dyn Fn(usize, usize) + Sync),
+}
+
+/// Threads of the caller, for example a serving engine's own pool.
+pub trait Executor: Send + Sync {
+    /// Calls `task` once with each number in `0..count`, on any threads and at the same time where
+    /// it can, and returns when all calls have returned. It is called by one thread at a time. A
+    /// call that it leaves out costs only speed.
+    fn run(&self, count: usize, task: &(dyn Fn(usize) + Sync));
+}
+
+thread_local! {
+    static IN_PIECE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Returns whether this thread runs a piece of a launch, for a panic hook that keeps quiet about
+/// panics that become errors.
+pub fn in_piece() -> bool {
+    IN_PIECE.get()
+}
+
+/// A launch in progress: it lies on the stack of the thread that launches.
+pub(super) struct Launch<'a> {
+    one: Option<Stage<'a>>,
+    two: Option<Stage<'a>>,
+    next: [AtomicUsize; 2],
+    /// Finished pieces of stage one.
+    done: AtomicUsize,
+    panicked: AtomicBool,
+    sync_all: Event,
+    spin: Duration,
+}
+
+impl<'a> Launch<'a> {
+    pub fn new(one: Option<Stage<'a>>, two: Option<Stage<'a>>, spin: Duration) -> Self {
+        let (next, done) = (Default::default(), AtomicUsize::new(0));
+        let panicked = AtomicBool::new(false);
+        Self { one, two, next, done, panicked, sync_all: Event::default(), spin }
+    }
+
+    /// Runs pieces of stage one until none is left, waits for those of other threads (SyncAll),
+    /// and runs pieces of stage two until none is left.
+    pub fn run(&self, worker: usize) {
+        if let Some(one) = self.one {
+            while let Some(piece) = self.claim(0, one) {
+                self.run_piece(one, piece, worker);
+                if self.done.fetch_add(1, Ordering::AcqRel) + 1 == one.pieces {
+                    self.sync_all.notify();
+                }
+            }
+            if self.two.is_some() {
+                let done = || self.done.load(Ordering::Acquire) == one.pieces;
+                self.sync_all.wait(self.spin, done);
+            }
+        }
+        let Some(two) = self.two else { return };
+        while !self.panicked.load(Ordering::Acquire)
+            && let Some(piece) = self.claim(1, two)
+        {
+            self.run_piece(two, piece, worker);
+        }
+    }
+
+    /// Runs the launch on the caller's threads, with at most `threads` workers.
+    pub fn run_on(&self, executor: &dyn Executor, threads: usize) {
+        let started = AtomicUsize::new(0);
+        let task = |_: usize| {
+            // The numbers count calls, because an executor may repeat its own.
+            let worker = started.fetch_add(1, Ordering::Relaxed);
+            if worker < threads {
+                self.run(worker);
+            }
+        };
+        let run = || executor.run(threads, &task);
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(run)) {
+            core::mem::forget(payload);
+            self.panicked.store(true, Ordering::SeqCst);
+        }
+        // No task runs any more. Pieces are left only if the executor has left out calls.
+        self.run(0);
+    }
+
+    fn claim(&self, stage: usize, of: Stage<'_>) -> Option<usize> {
+        let piece = self.next[stage].fetch_add(1, Ordering::Relaxed);
+        (piece < of.pieces).then_some(piece)
+    }
+
+    /// Runs a piece and catches its panic, so that the other threads do not wait for ever.
+    fn run_piece(&self, stage: Stage<'_>, piece: usize, worker: usize) {
+        let outer = IN_PIECE.replace(true);
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| (stage.run)(piece, worker))) {
+            // The payload's destructor may panic, too.
+            core::mem::forget(payload);
+            self.panicked.store(true, Ordering::SeqCst);
+        }
+        IN_PIECE.set(outer);
+    }
+
+    /// Returns an error if a piece has panicked, once every thread has left the launch.
+    pub fn result(&self) -> Result<()> {
+        if self.panicked.load(Ordering::Acquire) {
+            return Err(Error::broken_device());
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,124 @@
+//! Waiting for another thread: first by polling, then by yielding the CPU, then asleep in the kernel.
+
+use std::sync::atomic::{AtomicU32, Ordering, fence};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::thread::futex;
+
+/// Polls between two looks at the clock.
+const POLLS: u32 = 256;
+
+/// An event that threads wait for. A thread that changes what others wait for calls
+/// [`Self::notify`] afterwards. It allocates nothing and has no lock.
+#[derive(Default)]
+pub(super) struct Event {
+    /// Changes with every notification that finds a sleeper.
+    changes: AtomicU32,
+    sleepers: AtomicU32,
+}
+
+impl Event {
+    /// Waits until `ready`: polls for as long as `spin`, yields, then sleeps. It yields once only,
+    /// because on a busy CPU each yield lasts a time slice of another process.
+    pub fn wait(&self, spin: Duration, ready: impl Fn() -> bool) {
+        if poll(spin, &ready) {
+            return;
+        }
+        thread::yield_now();
+        if !ready() {
+            self.sleep(ready);
+        }
+    }
+
+    /// Waits until `ready` without yielding, for a thread that nobody waits for.
+    pub fn wait_idle(&self, spin: Duration, ready: impl Fn() -> bool) {
+        if !poll(spin, &ready) {
+            self.sleep(ready);
+        }
+    }
+
+    fn sleep(&self, ready: impl Fn() -> bool) {
+        self.sleepers.fetch_add(1, Ordering::SeqCst);
+        loop {
+            let seen = self.changes.load(Ordering::Acquire);
+            // With the fence in `notify`: either that call sees this sleeper, or this one sees what
+            // changed before that call.
+            fence(Ordering::SeqCst);
+            if ready() {
+                break;
+            }
+            // A return without a reason is no error, because the loop looks again.
+            let _ = futex::wait(&self.changes, futex::Flags::PRIVATE, seen, None);
+        }
+        self.sleepers.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// Wakes the threads that sleep, after a change that they may wait for.
+    pub fn notify(&self) {
+        fence(Ordering::SeqCst);
+        if self.has_sleepers() {
+            self.changes.fetch_add(1, Ordering::Release);
+            // This cannot fail: the word is aligned and belongs to this process.
+            let _ = futex::wake(&self.changes, futex::Flags::PRIVATE, i32::MAX as u32);
+        }
+    }
+
+    /// Returns whether a thread sleeps.
+    pub fn has_sleepers(&self) -> bool {
+        self.sleepers.load(Ordering::Relaxed) > 0
+    }
+}
+
+/// Polls for as long as `limit` and returns whether `ready` was true.
+fn poll(limit: Duration, ready: impl Fn() -> bool) -> bool {
+    let polls = || {
+        (0..POLLS).any(|_| {
+            let done = ready();
+            if !done {
+                core::hint::spin_loop();
+            }
+            done
+        })
+    };
+    if ready() {
+        return true;
+    }
+    if limit.is_zero() {
+        return false;
+    }
+    let start = Instant::now();
+    loop {
+        if polls() {
+            return true;
+        }
+        if start.elapsed() >= limit {
+            return false;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicUsize;
+
+    #[test]
+    fn no_notification_is_lost() {
+        let (event, turn) = (Event::default(), AtomicUsize::new(0));
+        let run = |own: usize| {
+            for round in 0..2000 {
+                let mine = 2 * round + own;
+                event.wait(Duration::ZERO, || turn.load(Ordering::Acquire) == mine);
+                turn.store(mine + 1, Ordering::Release);
+                event.notify();
+            }
+        };
+        thread::scope(|scope| {
+            scope.spawn(|| run(1));
+            run(0);
+        });
+        assert_eq!(turn.into_inner(), 4000);
+        assert!(!event.has_sleepers());
+    }
+}

@@ -1,0 +1,337 @@
+// AVSG for C++17: objects that own their handles, arrays as spans, failures as exceptions.
+//
+// The wrapper adds no rule and no state to avsg.h, whose comments hold for each call. A function throws
+// avsg::Error where the C function fails. Objects are moved, not copied. A destructor cannot report a
+// failure: destroy an object only when no other thread uses it.
+#ifndef AVSG_HPP
+#define AVSG_HPP
+
+#include "avsg.h"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace avsg {
+
+// A failed call, with the library's message. std::bad_alloc is not used for AVSG_NO_MEMORY.
+class Error : public std::runtime_error {
+   public:
+    explicit Error(avsg_status status)
+        : std::runtime_error(std::string(avsg_status_name(status)) + ": " + avsg_last_error()), status_(status) {}
+    avsg_status status() const noexcept { return status_; }
+
+   private:
+    avsg_status status_;
+};
+
+// Throws if a call failed.
+inline void check(avsg_status status) {
+    if (status != AVSG_OK) throw Error(status);
+}
+
+// Returns a zeroed struct of avsg.h with its size set.
+template <class T>
+T init() noexcept {
+    T value;
+    std::memset(&value, 0, sizeof value);
+    value.size = sizeof value;
+    return value;
+}
+
+// A pointer and a number of elements, as std::span of C++20.
+template <class T>
+class Span {
+   public:
+    constexpr Span() noexcept = default;
+    constexpr Span(T *data, std::size_t size) noexcept : data_(data), size_(size) {}
+    // Refers to the elements of a container, which must outlive the span.
+    template <class C, class = std::enable_if_t<std::is_convertible_v<decltype(std::declval<C &>().data()), T *>>>
+    constexpr Span(C &&container) noexcept : data_(container.data()), size_(container.size()) {}
+
+    constexpr T *data() const noexcept { return data_; }
+    constexpr std::size_t size() const noexcept { return size_; }
+    constexpr std::size_t size_bytes() const noexcept { return size_ * sizeof(T); }
+    constexpr bool empty() const noexcept { return size_ == 0; }
+    constexpr T &operator[](std::size_t i) const noexcept { return data_[i]; }
+    constexpr T *begin() const noexcept { return data_; }
+    constexpr T *end() const noexcept { return data_ + size_; }
+
+   private:
+    T *data_ = nullptr;
+    std::size_t size_ = 0;
+};
+
+// Returns an array of a batch that refers to the elements of a container. The container must outlive the
+// batch, so that a temporary one does not compile.
+template <class C>
+avsg_i32s ints(C &elements) noexcept {
+    return {elements.data(), elements.size()};
+}
+
+// Returns the struct of fresh rows, which refers to one container for each segment of a row.
+template <class... Segments>
+avsg_fresh fresh(Segments &...segments) noexcept {
+    static_assert(sizeof...(segments) >= 1 && sizeof...(segments) <= AVSG_MAX_SEGMENTS, "a row has 1 to 4 segments");
+    auto rows = init<avsg_fresh>();
+    const auto add = [&rows](const auto &segment) {
+        rows.data[rows.segments] = segment.data();
+        rows.bytes[rows.segments++] = segment.size() * sizeof(*segment.data());
+    };
+    (add(segments), ...);
+    return rows;
+}
+
+namespace detail {
+
+// Owns a handle of the C ABI.
+template <class T, avsg_status (*Destroy)(T *)>
+class Handle {
+   public:
+    Handle(Handle &&other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
+    Handle &operator=(Handle &&other) noexcept {
+        std::swap(handle_, other.handle_);
+        return *this;
+    }
+    Handle(const Handle &) = delete;
+    Handle &operator=(const Handle &) = delete;
+    ~Handle() { Destroy(handle_); }
+
+    // The handle, for functions of avsg.h; NULL after a move.
+    T *get() const noexcept { return handle_; }
+    // Gives up the handle, which the caller then destroys.
+    T *release() noexcept { return std::exchange(handle_, nullptr); }
+
+   protected:
+    explicit Handle(T *handle) noexcept : handle_(handle) {}
+
+   private:
+    T *handle_;
+};
+
+// Calls a function that writes one value, and returns the value.
+template <class T, class Call>
+T out(T value, Call call) {
+    check(call(&value));
+    return value;
+}
+
+}  // namespace detail
+
+// A host pool.
+class Pool : public detail::Handle<avsg_pool, avsg_pool_destroy> {
+   public:
+    // What another process needs to map a pool. The receiver of `fd` closes it.
+    struct Export {
+        std::array<std::uint8_t, AVSG_POOL_DESC_BYTES> desc;
+        std::int32_t fd;
+    };
+
+    // Takes over a handle.
+    explicit Pool(avsg_pool *handle) noexcept : Handle(handle) {}
+    explicit Pool(const avsg_pool_config &config)
+        : Handle(created([&](avsg_pool **pool) { return avsg_pool_create(&config, pool); })) {}
+    static Pool from_memory(const avsg_pool_config &config, Span<const avsg_chunk> chunks) {
+        return Pool(created([&](avsg_pool **pool) {
+            return avsg_pool_from_memory(&config, chunks.data(), chunks.size(), pool);
+        }));
+    }
+    // The structs and arrays are read by the call; the regions outlive the pool and its engines.
+    static Pool from_layout(const avsg_pool_config &config, const avsg_pool_layout &layout) {
+        return Pool(created([&](avsg_pool **pool) { return avsg_pool_from_layout(&config, &layout, pool); }));
+    }
+    static Pool attach(const Export &from, avsg_role role) {
+        return Pool(created([&](avsg_pool **pool) {
+            return avsg_pool_import(from.desc.data(), from.desc.size(), from.fd, role, pool);
+        }));
+    }
+    static Pool receive(std::int32_t socket, avsg_role role) {
+        return Pool(created([&](avsg_pool **pool) { return avsg_pool_recv(socket, role, pool); }));
+    }
+
+    static std::size_t bytes(const avsg_pool_config &config) {
+        return detail::out(std::size_t{0}, [&](std::size_t *n) { return avsg_pool_bytes(&config, n); });
+    }
+    static std::vector<std::size_t> chunk_bytes(const avsg_pool_config &config) {
+        return listed<std::size_t>([&](std::size_t *bytes, std::size_t capacity, std::size_t *count) {
+            return avsg_pool_chunk_bytes(&config, bytes, capacity, count);
+        });
+    }
+    std::vector<avsg_chunk> chunks() const {
+        return listed<avsg_chunk>([&](avsg_chunk *chunks, std::size_t capacity, std::size_t *count) {
+            return avsg_pool_chunks(get(), chunks, capacity, count);
+        });
+    }
+    avsg_pool_info info() const {
+        return detail::out(init<avsg_pool_info>(), [&](auto *info) { return avsg_pool_get_info(get(), info); });
+    }
+
+    void write_row(std::size_t layer, std::size_t row, Span<const unsigned char> bytes) const {
+        check(avsg_pool_write_row(get(), layer, row, bytes.data(), bytes.size()));
+    }
+    void read_row(std::size_t layer, std::size_t row, Span<unsigned char> bytes) const {
+        check(avsg_pool_read_row(get(), layer, row, bytes.data(), bytes.size()));
+    }
+    const void *row(std::size_t layer, std::size_t segment, std::size_t row) const {
+        const void *at = nullptr;
+        return detail::out(at, [&](auto *data) { return avsg_pool_row(get(), layer, segment, row, data); });
+    }
+    void *row_mut(std::size_t layer, std::size_t segment, std::size_t row) const {
+        void *at = nullptr;
+        return detail::out(at, [&](auto *data) { return avsg_pool_row_mut(get(), layer, segment, row, data); });
+    }
+
+    Export share() const {
+        Export made{{}, -1};
+        check(avsg_pool_export(get(), made.desc.data(), made.desc.size(), &made.fd));
+        return made;
+    }
+    void send(std::int32_t socket) const { check(avsg_pool_send(get(), socket)); }
+    void demote() { check(avsg_pool_demote(get())); }
+
+   private:
+    template <class Call>
+    static avsg_pool *created(Call call) {
+        return detail::out(static_cast<avsg_pool *>(nullptr), call);
+    }
+    // Calls a function that fills an array: first for the number of elements, then for the elements.
+    template <class T, class Call>
+    static std::vector<T> listed(Call call) {
+        std::size_t count = 0;
+        check(call(nullptr, 0, &count));
+        std::vector<T> list(count);
+        if (count != 0) check(call(list.data(), list.size(), &count));
+        return list;
+    }
+};
+
+class Plan;
+
+// The operator on one device.
+class Engine : public detail::Handle<avsg_engine, avsg_engine_destroy> {
+   public:
+    // Takes over a handle.
+    explicit Engine(avsg_engine *handle) noexcept : Handle(handle) {}
+    Engine(const avsg_engine_config &config, const Pool &pool)
+        : Handle(detail::out(static_cast<avsg_engine *>(nullptr), [&](avsg_engine **engine) {
+              return avsg_engine_create(&config, pool.get(), engine);
+          })) {}
+
+    static avsg_engine_memory bytes(const avsg_engine_config &config, const avsg_pool_config &pool) {
+        return detail::out(init<avsg_engine_memory>(),
+                           [&](auto *memory) { return avsg_engine_bytes(&config, &pool, memory); });
+    }
+    avsg_engine_info info() const {
+        return detail::out(init<avsg_engine_info>(), [&](auto *info) { return avsg_engine_get_info(get(), info); });
+    }
+    avsg_buffer buffer(std::size_t layer, std::size_t segment) const {
+        return detail::out(init<avsg_buffer>(),
+                           [&](auto *buffer) { return avsg_engine_buffer(get(), layer, segment, buffer); });
+    }
+    Span<const std::int32_t> table(std::size_t state) {
+        const std::int32_t *words = nullptr;
+        std::size_t count = 0;
+        check(avsg_engine_table(get(), state, &words, &count));
+        return {words, count};
+    }
+    Span<const std::int32_t> indexer_table(std::size_t indexer, std::size_t state) {
+        const std::int32_t *words = nullptr;
+        std::size_t count = 0;
+        check(avsg_engine_indexer_table(get(), indexer, state, &words, &count));
+        return {words, count};
+    }
+
+    // Forgets the ids from `first` to `end` - 1 of a state.
+    void invalidate(std::size_t state, std::size_t first, std::size_t end) {
+        check(avsg_engine_invalidate(get(), state, first, end));
+    }
+    void load(const avsg_load &load, Plan &plan);
+    void fork(std::size_t from, std::size_t to, std::int32_t generation) {
+        check(avsg_engine_fork(get(), from, to, generation));
+    }
+
+    void plan(const avsg_batch &batch, Plan &plan, void *stream = nullptr);
+    void transfer(Plan &plan, std::size_t layer, const avsg_fresh *fresh, void *stream = nullptr);
+    void step(const avsg_batch &batch, Plan &plan, std::size_t layer, const avsg_fresh *fresh, void *stream = nullptr);
+    void append(const avsg_batch &batch, std::size_t layer, const avsg_fresh &fresh, void *stream = nullptr) {
+        check(avsg_engine_append(get(), &batch, layer, &fresh, stream));
+    }
+    // `table` has states.size() * stride elements, and `lengths` has states.size().
+    void block_table(Span<const std::int32_t> states, std::size_t page, Span<std::int32_t> table, std::size_t stride,
+                     Span<std::int32_t> lengths) const {
+        if (table.size() / (stride == 0 ? 1 : stride) < states.size() || lengths.size() < states.size())
+            throw std::invalid_argument("avsg::Engine::block_table: table or lengths is shorter than states needs");
+        check(avsg_engine_block_table(get(), states.data(), states.size(), page, table.data(), stride,
+                                      lengths.data()));
+    }
+};
+
+// The outputs of Stage One for a batch.
+class Plan : public detail::Handle<avsg_plan, avsg_plan_destroy> {
+   public:
+    // The outputs for one request.
+    struct Request {
+        std::size_t first_row, rows;
+        Span<const std::int32_t> slot, valid, miss_position, miss_id, miss_slot, miss_row;
+        std::int32_t status;
+    };
+
+    // Takes over a handle.
+    explicit Plan(avsg_plan *handle) : Handle(handle) {}
+    Plan(const Engine &engine, std::size_t max_rows, std::size_t max_requests)
+        : Handle(detail::out(static_cast<avsg_plan *>(nullptr), [&](avsg_plan **plan) {
+              return avsg_plan_create(engine.get(), max_rows, max_requests, plan);
+          })) {}
+
+    avsg_plan_arrays arrays() const {
+        return detail::out(init<avsg_plan_arrays>(), [&](auto *arrays) { return avsg_plan_get_arrays(get(), arrays); });
+    }
+    avsg_plan_arrays device_arrays() const {
+        return detail::out(init<avsg_plan_arrays>(),
+                           [&](auto *arrays) { return avsg_plan_get_device_arrays(get(), arrays); });
+    }
+    std::size_t count_duplicates() const {
+        return detail::out(std::size_t{0}, [&](auto *count) { return avsg_plan_count_duplicates(get(), count); });
+    }
+    avsg_plan_counters counters() const {
+        return detail::out(init<avsg_plan_counters>(),
+                           [&](auto *counters) { return avsg_plan_get_counters(get(), counters); });
+    }
+    Request request(std::size_t index) const {
+        const auto one = detail::out(init<avsg_plan_request>(), [&](auto *outputs) {
+            return avsg_plan_get_request(get(), index, outputs);
+        });
+        const auto misses = [&one](const std::int32_t *at) { return Span<const std::int32_t>(at, one.misses); };
+        return {one.first_row,
+                one.rows,
+                {one.slot, one.rows * arrays().k},
+                {one.valid, one.rows},
+                misses(one.miss_position),
+                misses(one.miss_id),
+                misses(one.miss_slot),
+                misses(one.miss_row),
+                one.status};
+    }
+};
+
+inline void Engine::plan(const avsg_batch &batch, Plan &plan, void *stream) {
+    check(avsg_engine_plan(get(), &batch, plan.get(), stream));
+}
+inline void Engine::load(const avsg_load &load, Plan &plan) { check(avsg_engine_load(get(), &load, plan.get())); }
+inline void Engine::transfer(Plan &plan, std::size_t layer, const avsg_fresh *fresh, void *stream) {
+    check(avsg_engine_transfer(get(), plan.get(), layer, fresh, stream));
+}
+inline void Engine::step(const avsg_batch &batch, Plan &plan, std::size_t layer, const avsg_fresh *fresh,
+                         void *stream) {
+    check(avsg_engine_step(get(), &batch, plan.get(), layer, fresh, stream));
+}
+
+}  // namespace avsg
+
+#endif  // AVSG_HPP

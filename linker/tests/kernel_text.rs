@@ -1,0 +1,130 @@
+//! What the text of every kernel has: its type, its first and its last call, no call that needs a
+//! TPipe, no SyncAll that it never runs, and no list on the stack of the scalar unit.
+
+use avsg_device::params::{Lifetime, Params};
+use avsg_linker::ascendc::kernels::{Abi, Kernel, kernels};
+use avsg_linker::ascendc::stage_one;
+use std::sync::OnceLock;
+
+fn geometries() -> Vec<Params> {
+    let wide = Params { spread: 2, retries: 7, ..Params::wide(2048, 1, 8192) };
+    let frequency = Params { lifetime: Lifetime::frequency(), page: 128, ..wide };
+    let small = Params { page: 16, ..Params::wide(8, 2, 128) };
+    vec![wide, frequency, small, Params::paper(256, 4, 1024)]
+}
+
+/// A kernel, and its text with its headers and without comments.
+struct Text {
+    p: Params,
+    kernel: Kernel,
+    code: String,
+}
+
+/// Calls `check` with each kernel of some geometries, for both interfaces.
+fn each_kernel(check: impl Fn(&Params, &Kernel, &str)) {
+    static TEXTS: OnceLock<Vec<Text>> = OnceLock::new();
+    let texts = TEXTS.get_or_init(|| geometries().iter().flat_map(texts).collect());
+    for text in texts {
+        check(&text.p, &text.kernel, &text.code);
+    }
+}
+
+/// Returns the kernels of a geometry for both interfaces.
+fn texts(p: &Params) -> Vec<Text> {
+    let stage_one = stage_one(p).unwrap_or_else(|e| panic!("{p}: {e}"));
+    let for_abi = |abi| {
+        let all = kernels(p, &stage_one, abi).expect("the kernels fit");
+        assert_eq!(all.kernels.len(), 5);
+        let text = |kernel: &Kernel| {
+            let whole = all.whole(&kernel.text);
+            let code: Vec<_> = whole.lines().map(|l| l.split("//").next().unwrap_or("")).collect();
+            Text { p: *p, kernel: kernel.clone(), code: code.join("\n") }
+        };
+        all.kernels.iter().map(text).collect::<Vec<_>>()
+    };
+    [Abi::Direct, Abi::Operator].into_iter().flat_map(for_abi).collect()
+}
+
+/// Returns the qualifiers of an entry point and its statements.
+fn entry<'t>(kernel: &Kernel, code: &'t str) -> (&'t str, Vec<&'t str>) {
+    let (head, body) = code.split_once(&format!(" void {}(", kernel.name)).expect("an entry point");
+    let qualifiers = head.rsplit("extern \"C\" ").next().expect("qualifiers");
+    let body = body.split_once("\n{\n").expect("a body").1;
+    let body = body.split_once("\n}").expect("an end").0;
+    (qualifiers, body.lines().map(str::trim).filter(|line| !line.is_empty()).collect())
+}
+
+#[test]
+fn a_kernel_clears_the_core_first_and_drains_it_last() {
+    each_kernel(|p, kernel, code| {
+        let (_, mut statements) = entry(kernel, code);
+        statements.retain(|statement| !statement.starts_with("KERNEL_TASK_TYPE_DEFAULT("));
+        let ends = [statements.first(), statements.last()].map(|s| *s.expect("a statement"));
+        assert_eq!(ends, ["InitSocState();", "PipeBarrier<PIPE_ALL>();"], "{p}: {kernel:?}");
+        assert!(!statements.iter().any(|statement| statement.starts_with("return")));
+    });
+}
+
+/// CANN takes one type per file, from the preprocessed text.
+#[test]
+fn a_file_sets_the_type_of_its_kernel_once() {
+    each_kernel(|_, kernel, code| {
+        let (qualifiers, statements) = entry(kernel, code);
+        let step = kernel.name == "avsg_step";
+        let ty = if step { "KERNEL_TYPE_MIX_AIV_1_0" } else { "KERNEL_TYPE_AIV_ONLY" };
+        assert_eq!(qualifiers, "__global__ __aicore__");
+        assert_eq!(statements[0], format!("KERNEL_TASK_TYPE_DEFAULT({ty});"));
+        assert_eq!(code.matches("KERNEL_TASK_TYPE_DEFAULT(").count(), 1);
+    });
+}
+
+/// The operator compiler searches the preprocessed text for SyncAll, and schedules a kernel that has
+/// it as one whose cores wait for each other.
+#[test]
+fn only_a_step_contains_sync_all() {
+    each_kernel(|p, kernel, code| {
+        let step = kernel.name == "avsg_step";
+        assert_eq!(code.contains("SyncAll<"), step, "{p}: {}", kernel.name);
+    });
+}
+
+#[test]
+fn no_kernel_calls_what_needs_a_tpipe() {
+    let calls = ["CreateVecIndex", "TPipe", "ReduceSum", "AllocEventID", "FetchEventID", "TQue"];
+    each_kernel(|p, kernel, code| {
+        for call in calls {
+            assert!(!code.contains(call), "{p}: {} contains {call}", kernel.name);
+        }
+    });
+}
+
+/// The stack of the scalar unit is in global memory, so arrays of more than a few words are in UB.
+#[test]
+fn no_kernel_declares_a_list_on_the_stack() {
+    each_kernel(|p, kernel, code| {
+        for line in code.lines() {
+            let declared = line.trim().trim_end_matches(';');
+            let is_declaration = declared.ends_with(']') && !declared.contains(['=', '(', '.']);
+            let Some((_, n)) = declared.rsplit_once('[').filter(|_| is_declaration) else {
+                continue;
+            };
+            let few = n.trim_end_matches(']').parse().is_ok_and(|n: u32| n <= 6);
+            assert!(few, "{p}: {} declares {declared}", kernel.name);
+        }
+        assert!(!code.contains("] = {"), "{p}: {} declares an array with values", kernel.name);
+    });
+}
+
+/// Each member of the launch scalars is read by its name, and none by an index past another one.
+#[test]
+fn launch_scalars_are_read_member_by_member() {
+    each_kernel(|_, kernel, code| {
+        let (_, body) = code.split_once("inline Tiling ReadTiling(").expect("ReadTiling");
+        let (body, _) = body.split_once("\n}").expect("an end");
+        let words: Vec<_> = body.matches("= words.GetValue(").collect();
+        assert_eq!(words.len(), 24, "{}", kernel.name);
+        assert!(body.contains("t.requests = words.GetValue(0);"));
+        assert!(body.contains("t.freshStride[1] = words.GetValue(23);"));
+        assert!(!body.contains('&') && !body.contains("for ("), "{body}");
+    });
+}

@@ -1,0 +1,101 @@
+//! Words that no correct kernel writes: the host refuses them with an error, and recovers.
+
+use avsg::Error;
+use avsg::device::kernels::{Arg, KernelName};
+use avsg::device::params::Params;
+use avsg::engine::{Batch, Config, Engine};
+use avsg::pool::{Pages, PoolConfig};
+use avsg::rows::RowFormat;
+use avsg_sim::{Options, Session};
+
+use crate::harness;
+
+const K: usize = 8;
+const SLOTS: i32 = 64;
+const POOL_ROWS: usize = 128;
+
+fn engine(session: &Session) -> Engine {
+    let params = Params::wide(K as u32, 2, SLOTS as u32);
+    let config = Config { cores: 2, ..Config::new(params, 2) };
+    let kernels = harness::install_kernels(session, &config);
+    let format = RowFormat::single(32).unwrap();
+    let pool = PoolConfig { pages: Pages::Plain, ..PoolConfig::new(1, POOL_ROWS, format) };
+    harness::engine(config, &pool, kernels, true).unwrap()
+}
+
+/// Returns a batch of a request of two tokens and one of one token. Every id misses an empty table.
+fn batch<'a>(ids: &'a [i32], generation: &'a [i32]) -> Batch<'a> {
+    Batch {
+        ids,
+        ids_stride: K,
+        k: K,
+        cu_q: &[0, 2, 3],
+        state: &[0, 1],
+        generation,
+        stable_len: &[-1, -1],
+        seq_len: &[POOL_ROWS as i32; 2],
+        block_table: &[],
+        block_stride: 0,
+        indexer: 0,
+    }
+}
+
+/// A word of a plan that the device writes wrongly: the array, the word's number, its value, and a
+/// part of the expected message.
+type Wrong = (Arg, usize, i32, &'static str);
+
+const WRONG: [Wrong; 19] = [
+    // The second request's record begins at word 16.
+    (Arg::Record, 8, 15, "15 as a request's number of misses, but the tokens of request 0 have 16"),
+    (Arg::Record, 8, i32::MAX, "2147483647 as a request's number of misses"),
+    (Arg::Record, 16 + 8, -1, "-1 as a request's number of misses, but the tokens of request 1"),
+    (Arg::Record, 1, -1, "-1 as a token's number of misses, but it must be 0..=8"),
+    (Arg::Record, 16, 9, "9 as a token's number of misses, but it must be 0..=8"),
+    (Arg::Record, 9, 4, "4 as the status of a request, but it must be 0..=3"),
+    (Arg::Record, 16 + 9, -1, "-1 as the status of a request"),
+    (Arg::Valid, 2, 9, "9 as a row's number of valid ids, but it must be 0..=8"),
+    (Arg::Valid, 0, -1, "-1 as a row's number of valid ids"),
+    (Arg::Slot, 3, SLOTS, "64 as a slot, but it must be -1..=63"),
+    (Arg::Slot, 3 * K - 1, -2, "-2 as a slot"),
+    (Arg::MissPos, 0, 2 * K as i32, "16 as a miss's position, but it must be 0..=15"),
+    (Arg::MissPos, 2 * K, 8, "8 as a miss's position, but it must be 0..=7"),
+    (Arg::MissId, 1, 1 << 22, "4194304 as a miss's id, but it must be 0..=4194303"),
+    (Arg::MissId, 1, -1, "-1 as a miss's id"),
+    (Arg::MissSlot, 5, SLOTS, "64 as a miss's slot, but it must be 0..=63"),
+    (Arg::MissSlot, 2 * K + 5, -1, "-1 as a miss's slot"),
+    (Arg::MissRow, 2, POOL_ROWS as i32, "128 as a miss's row, but it must be -2..=127"),
+    (Arg::MissRow, 2 * K, -2, "-2 as a miss's row, but it must be -1..=127"),
+];
+
+#[test]
+fn the_host_refuses_every_wrong_word_of_a_plan_and_recovers() {
+    let ids: Vec<i32> = (0..3 * K as i32).collect();
+    for (arg, word, value, expected) in WRONG {
+        for kernel in [KernelName::Plan, KernelName::Step] {
+            let session = Session::new(Options { seed: 9, ..Options::default() });
+            let mut engine = engine(&session);
+            let mut plans = [engine.new_plan(3, 2).unwrap(), engine.new_plan(3, 2).unwrap()];
+            let [good, bad] = &mut plans;
+            engine.plan(&batch(&ids, &[1, 1]), good).unwrap();
+            let number = kernel.args().iter().position(|&a| a == arg).unwrap();
+            session.corrupt(session.launches() + 1, number, word, value);
+            // A new generation, so that the earlier plan need not be transferred.
+            let next = batch(&ids, &[2, 2]);
+            let mut run = |engine: &mut Engine| match kernel {
+                KernelName::Plan => engine.plan(&next, bad),
+                _ => engine.step(&next, bad, 0, None),
+            };
+            let error = run(&mut engine).unwrap_err();
+            assert!(matches!(error, Error::Device { .. }), "{error}");
+            let text = error.to_string();
+            assert!(text.contains(expected) && text.contains("avsg doctor"), "{arg:?}: {text}");
+            // The tables may be wrong, too: the earlier plan is refused, and the next plan starts cold.
+            let stale = engine.transfer(good, 0, None).unwrap_err().to_string();
+            assert!(stale.contains("plan is stale"), "{stale}");
+            run(&mut engine).unwrap();
+            assert_eq!(bad.total_misses(), 3 * K, "the tables were emptied");
+            engine.close().unwrap();
+            assert_eq!(session.leaks(), Vec::<String>::new());
+        }
+    }
+}

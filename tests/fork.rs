@@ -1,0 +1,84 @@
+//! A forked child that uses or drops the engine and the pool of its parent through the Rust API.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::{Duration, Instant};
+
+use avsg::Error;
+use avsg::cpu::worker_pool::{WorkerConfig, WorkerPool};
+use avsg::device::params::Params;
+use avsg::engine::{Config, Engine, Load};
+use avsg::pool::{HostPool, Role};
+use avsg::rows::RowFormat;
+use avsg_testkit::batch::OwnedBatch;
+use avsg_testkit::{exact, fixture};
+
+unsafe extern "C" {
+    fn fork() -> i32;
+    fn waitpid(pid: i32, status: *mut i32, options: i32) -> i32;
+    fn kill(pid: i32, signal: i32) -> i32;
+    fn _exit(code: i32) -> !;
+}
+
+#[test]
+fn a_child_is_refused_and_may_drop_what_it_inherited() {
+    let pool = fixture::pool(1, 64, RowFormat::single(16).unwrap());
+    let export = pool.export().unwrap();
+    let workers = WorkerPool::new(&WorkerConfig::new(3)).unwrap();
+    let config = Config { cores: 3, ..Config::new(Params::wide(4, 1, 64), 2) };
+    let mut engine = Engine::with_workers(config.clone(), pool, &workers).unwrap();
+    let mut plan = engine.new_plan(1, 1).unwrap();
+    let mut owned = OwnedBatch::new(4, 0);
+    owned.push([0, 1, -1, 64], &[vec![3, 9, 27, 60]]);
+    engine.step(&owned.batch(), &mut plan, 0, None).unwrap();
+    let row = |_: usize, id: i32| (id, 0);
+    assert_eq!(exact::check_step(&engine, &plan, &owned, 0, row), 4);
+
+    // SAFETY: the child runs the code below only, which takes no lock that another thread holds.
+    let pid = unsafe { fork() };
+    if pid == 0 {
+        let run = move || {
+            fn forked<T>(result: avsg::Result<T>) -> bool {
+                matches!(result, Err(Error::Forked { .. }))
+            }
+            // Without ids, so that only the check of the process can refuse it.
+            let (ids, block_table) = (&[], &[]);
+            let load = Load { indexer: 0, state: 1, generation: 1, seq_len: 64, ids, block_table };
+            let refused = forked(engine.step(&owned.batch(), &mut plan, 0, None))
+                && forked(engine.transfer(&mut plan, 0, None))
+                && forked(engine.new_plan(1, 1))
+                && forked(engine.read_table(0).map(|_| ()))
+                && forked(engine.read_indexer_table(0, 0).map(|_| ()))
+                && forked(engine.invalidate(0, 3..4))
+                && forked(engine.load(&load, &mut plan))
+                && forked(engine.fork(0, 1, 1))
+                && forked(engine.pool().write_row(0, 3, &[7; 16]))
+                && forked(engine.pool().read_row(0, 3, &mut [7; 16]))
+                && forked(engine.pool().export())
+                && engine.pool().row_mut(0, 0, 3).is_null()
+                && forked(workers.launch(u64::MAX, None, None));
+            // The threads of the dropped workers do not exist here.
+            drop((engine, plan, workers));
+            let pool = HostPool::import(&export.desc, export.fd, Role::Reader).unwrap();
+            let mut engine = Engine::new(config, pool).unwrap();
+            let mut plan = engine.new_plan(1, 1).unwrap();
+            engine.step(&owned.batch(), &mut plan, 0, None).unwrap();
+            refused && exact::check_step(&engine, &plan, &owned, 0, row) == 4
+        };
+        let passed = catch_unwind(AssertUnwindSafe(run)).unwrap_or(false);
+        // SAFETY: the call ends the child.
+        unsafe { _exit(i32::from(!passed)) };
+    }
+    assert!(pid > 0, "fork");
+    let (start, mut status) = (Instant::now(), -1);
+    // SAFETY: the process is this one's child, and `status` may be written. WNOHANG is 1.
+    while unsafe { waitpid(pid, &mut status, 1) } == 0 {
+        if start.elapsed() > Duration::from_mins(1) {
+            // SAFETY: the process is this one's child, which has not been waited for.
+            unsafe { kill(pid, 9) };
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert_eq!(status, 0, "the child failed or hung");
+    engine.step(&owned.batch(), &mut plan, 0, None).unwrap();
+    assert_eq!(exact::check_step(&engine, &plan, &owned, 0, row), 4);
+}

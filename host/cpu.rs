@@ -3,11 +3,11 @@
 mod choose;
 mod cores;
 mod device;
-mod helpers;
 mod launch;
 pub mod machine;
 mod outputs;
 pub mod stage;
+mod threads;
 mod transfer;
 mod wait;
 pub mod worker_pool;

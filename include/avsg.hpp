@@ -124,6 +124,21 @@ T out(T value, Call call) {
 
 }  // namespace detail
 
+// Sets the function that takes the library's messages up to a level, for the whole process; NULL for none.
+inline void set_log(avsg_log_callback callback, void *user, std::int32_t level) {
+    check(avsg_set_log(callback, user, level));
+}
+
+// The threads that run the steps of engines on "cpu": name them in avsg_engine_config.workers by get().
+class Workers : public detail::Handle<avsg_workers, avsg_workers_destroy> {
+   public:
+    // Takes over a handle.
+    explicit Workers(avsg_workers *handle) noexcept : Handle(handle) {}
+    explicit Workers(const avsg_workers_config &config)
+        : Handle(detail::out(static_cast<avsg_workers *>(nullptr),
+                             [&](avsg_workers **workers) { return avsg_workers_create(&config, workers); })) {}
+};
+
 // A host pool.
 class Pool : public detail::Handle<avsg_pool, avsg_pool_destroy> {
    public:

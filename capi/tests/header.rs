@@ -131,6 +131,9 @@ fn the_cpp_wrapper_has_every_function_of_the_header() {
         let source = fs::read_to_string(root().join(format!("capi/src/{name}.rs"))).unwrap();
         for part in source.split("extern \"C\" fn ").skip(1) {
             let function = part.split('(').next().unwrap();
+            if !function.starts_with("avsg_") {
+                continue;
+            }
             let named = wrapper.contains(&format!("{function}("))
                 || wrapper.contains(&format!("{function}>"));
             assert!(named || plain.contains(&function), "avsg.hpp does not call {function}");

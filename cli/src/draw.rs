@@ -16,7 +16,7 @@ use plotters::prelude::*;
 
 use crate::output_file;
 use avsg::{Error, Result};
-use axis::Ticks;
+use axis::{Ticks, span, tick};
 
 /// Width and height of a chart in pixels.
 const SIZE: (u32, u32) = (960, 600);
@@ -187,17 +187,6 @@ fn finite(point: &(f64, f64)) -> bool {
     point.0.is_finite() && point.1.is_finite()
 }
 
-/// Returns the range of the finite values; it is never empty.
-fn span(values: impl Iterator<Item = f64>) -> Range<f64> {
-    let finite = values.filter(|v| v.is_finite());
-    let (low, high) = finite.fold((f64::MAX, f64::MIN), |(l, h), v| (l.min(v), h.max(v)));
-    match low.partial_cmp(&high) {
-        Some(std::cmp::Ordering::Less) => low..high,
-        Some(std::cmp::Ordering::Equal) => low - 0.5..low + 0.5,
-        _ => 0.0..1.0,
-    }
-}
-
 /// Adds a margin above the range, and extends it down to 0 if at most half of the axis is empty then.
 fn from_zero(range: Range<f64>) -> Range<f64> {
     let margin = (range.end - range.start) * 0.08;
@@ -209,16 +198,4 @@ fn from_zero(range: Range<f64>) -> Range<f64> {
         start => start - margin,
     };
     low..range.end + margin
-}
-
-/// Formats the label of a tick: four decimals at most, and a unit for large numbers (1500000 is 1.5M).
-fn tick(value: f64) -> String {
-    let (scaled, unit) = match value.abs() {
-        v if v >= 1e9 => (value / 1e9, "G"),
-        v if v >= 1e6 => (value / 1e6, "M"),
-        v if v >= 1e4 => (value / 1e3, "k"),
-        _ => (value, ""),
-    };
-    let rounded = (scaled * 1e4).round() / 1e4;
-    format!("{rounded}{unit}")
 }

@@ -11,10 +11,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use super::helpers::Helpers;
-pub use super::helpers::WorkerConfig;
 use super::launch::Launch;
 pub use super::launch::{Executor, Stage, in_piece};
+use super::threads::Helpers;
+pub use super::threads::WorkerConfig;
 use crate::cpus::{MAX_CORES, allowed_cpu_count, check_cores};
 use crate::fork::Birth;
 use crate::{Error, Result};

@@ -5,8 +5,6 @@ use std::ops::Range;
 use plotters::coord::ranged1d::{DefaultFormatting, KeyPointHint, Ranged};
 use plotters::coord::types::RangedCoordf64;
 
-use super::{span, tick};
-
 /// The largest number of tested values that all get a tick.
 const MAX_TICKS: usize = 14;
 /// The smallest distance of two ticks as a share of the axis.
@@ -126,6 +124,29 @@ fn round_values(range: &Range<f64>) -> Vec<f64> {
     let factor = [1.0, 2.0, 5.0, 10.0].into_iter().find(|f| f * power >= rough).unwrap_or(10.0);
     let step = factor * power;
     (0..=12).map(|n| ((range.start / step).ceil() + f64::from(n)) * step).collect()
+}
+
+/// Returns the range of the finite values; it is never empty.
+pub fn span(values: impl Iterator<Item = f64>) -> Range<f64> {
+    let finite = values.filter(|v| v.is_finite());
+    let (low, high) = finite.fold((f64::MAX, f64::MIN), |(l, h), v| (l.min(v), h.max(v)));
+    match low.partial_cmp(&high) {
+        Some(std::cmp::Ordering::Less) => low..high,
+        Some(std::cmp::Ordering::Equal) => low - 0.5..low + 0.5,
+        _ => 0.0..1.0,
+    }
+}
+
+/// Formats the label of a tick: four decimals at most, and a unit for large numbers (1500000 is 1.5M).
+pub fn tick(value: f64) -> String {
+    let (scaled, unit) = match value.abs() {
+        v if v >= 1e9 => (value / 1e9, "G"),
+        v if v >= 1e6 => (value / 1e6, "M"),
+        v if v >= 1e4 => (value / 1e3, "k"),
+        _ => (value, ""),
+    };
+    let rounded = (scaled * 1e4).round() / 1e4;
+    format!("{rounded}{unit}")
 }
 
 #[cfg(test)]

@@ -1,5 +1,8 @@
 //! The constants of the choices in the configuration of an engine.
 
+use crate::status::avsg_status::AVSG_INVALID;
+use crate::status::{Failure, Result};
+
 /// The table that maps ids to slots.
 #[repr(i32)]
 pub enum avsg_table {
@@ -62,4 +65,11 @@ pub enum avsg_strategy {
     AVSG_STRATEGY_REQUEST = 1,
     /// Equal shares of the selected positions, hits included, for comparison.
     AVSG_STRATEGY_POSITION = 2,
+}
+
+/// Returns the error of a number that is no constant of an enumeration from 0 to `last`.
+pub(crate) fn unknown_constant<T>(what: &str, value: i32, last: i32) -> Result<T> {
+    let text =
+        format!("{what} is {value}, but it must be 0..={last}; pass a constant of the header");
+    Err(Failure::new(AVSG_INVALID, text))
 }

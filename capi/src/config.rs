@@ -8,6 +8,7 @@ use avsg::device::params::{Lifetime, Params, Table};
 use avsg::device::stage_two::Strategy;
 
 use crate::caller_buffer::{avsg_caller_buffer, caller_buffer};
+use crate::choices::unknown_constant;
 use crate::handle;
 use crate::sized::{self, SizedStruct};
 use crate::status::avsg_status::{AVSG_INVALID, AVSG_UNSUPPORTED};
@@ -120,13 +121,6 @@ pub struct avsg_engine_config {
 unsafe impl SizedStruct for avsg_engine_config {
     const NAME: &'static str = "avsg_engine_config";
     const FIRST_SIZE: usize = 88;
-}
-
-/// Returns the error of a number that is no constant of an enumeration from 0 to `last`.
-pub(crate) fn unknown_constant<T>(what: &str, value: i32, last: i32) -> Result<T> {
-    let text =
-        format!("{what} is {value}, but it must be 0..={last}; pass a constant of the header");
-    Err(Failure::new(AVSG_INVALID, text))
 }
 
 impl avsg_engine_config {

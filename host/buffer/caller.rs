@@ -47,7 +47,9 @@ impl CallerBuffer {
     /// # Errors
     /// If there is no memory for a copy of the arguments, which are checked when an engine is made.
     pub unsafe fn new(bases: &[*mut u8], strides: &[Strides]) -> Result<Self> {
-        let bases = Arc::new(memory::copied(WHAT, bases)?);
+        let bases = memory::copied(WHAT, bases)?;
+        #[expect(clippy::arc_with_non_send_sync, reason = "`CallerBuffer` is Send and Sync")]
+        let bases = Arc::new(bases);
         Ok(Self { bases, strides: Arc::new(memory::copied(WHAT, strides)?), table: None })
     }
 

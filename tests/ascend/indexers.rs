@@ -155,9 +155,9 @@ fn stream_steps(engine: &mut Engine, context: &Arc<Context>) {
             // SAFETY: arrays, plan and engine outlive the work, which is waited for below.
             unsafe {
                 engine.enqueue_plan(&arrays.batch(), &mut plan, stream.raw()).unwrap();
-                for layer in 0..OF_LAYER.len() {
+                for (layer, &of_layer) in OF_LAYER.iter().enumerate() {
                     let done = engine.enqueue_transfer(&plan, layer, None, stream.raw());
-                    assert_eq!(done.is_ok(), OF_LAYER[layer] == indexer, "layer {layer}");
+                    assert_eq!(done.is_ok(), of_layer == indexer, "layer {layer}");
                 }
             }
             stream.synchronize(10_000).unwrap();

@@ -38,7 +38,7 @@ fn batch(indexer: usize) -> OwnedBatch {
     let mut owned = OwnedBatch::new(K, 0);
     owned.indexer = indexer;
     let ids: Vec<i32> = (0..K as i32).map(|lane| 10 + 3 * lane).collect();
-    owned.push([0, 1, -1, 600], &[ids.clone()]);
+    owned.push([0, 1, -1, 600], std::slice::from_ref(&ids));
     owned.push([1, 1, -1, 600], &[ids]);
     owned
 }

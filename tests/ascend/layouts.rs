@@ -132,7 +132,7 @@ fn memories() -> Vec<(&'static str, Memory)> {
         (
             "a region per layer and segment",
             Memory::new(
-                vec![ROWS * 60 + 3, ROWS * 13 + 3].repeat(LAYERS),
+                [ROWS * 60 + 3, ROWS * 13 + 3].repeat(LAYERS),
                 [Strides::rows(60), Strides::rows(13)],
                 per_layer(0).chain(per_layer(1)).collect(),
             ),
@@ -309,7 +309,7 @@ fn layouts_that_do_not_hold_every_row_once_are_refused() {
             HostLayout { regions: &regions, strides: &memory.strides, parts: &memory.parts };
         // SAFETY: the memory is never freed, and the pool is refused.
         let result = unsafe { HostPool::from_layout(&config, &layout) };
-        let text = result.err().expect("a refusal").to_string();
+        let text = result.expect_err("a refusal").to_string();
         assert!(parts.iter().all(|part| text.contains(part)), "{parts:?} in {text:?}");
     };
     refuse(&|m| m.parts.truncate(1), &["rows of a part is 0"]);

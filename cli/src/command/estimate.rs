@@ -21,7 +21,7 @@ use avsg::Error;
 use avsg::device::params::{Lifetime, Params};
 
 use super::geometry::{RowOptions, TableKind, TableOptions};
-use super::output;
+use super::output::OutputOptions;
 use constants::Constants;
 
 /// Options of `avsg estimate`.
@@ -82,9 +82,8 @@ pub struct Options {
     /// List the constants of the model with their ranges and sources, and stop
     #[arg(long)]
     constants: bool,
-    /// Write the results as JSON to this file; - is standard output
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    output: OutputOptions,
 }
 
 /// The largest number of steps of a trace that is replayed.
@@ -92,10 +91,11 @@ const MAX_STEPS: usize = 100_000;
 
 /// Computes the estimate and prints it.
 pub fn run(options: &Options) -> Result<ExitCode> {
+    options.output.check(options.trace.as_deref(), [])?;
     let constants = options.set.iter().try_fold(Constants::default(), |c, set| c.with(set))?;
     if options.constants {
         let used = report::constants_used(&constants);
-        output_result(options, &used, |used| show::constants(used))?;
+        options.output.write(&used, || show::constants(&used))?;
         return Ok(ExitCode::SUCCESS);
     }
     let soc = super::soc::named(&options.soc)?;
@@ -107,7 +107,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     let trace = load(options)?;
     let params = params(options, trace.k)?;
     let report = report::run(options, &report::Inputs { constants, soc, trace, params })?;
-    output_result(options, &report, show::report)?;
+    options.output.write(&report, || show::report(&report))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -162,17 +162,4 @@ fn segments(options: &Options) -> Result<Vec<usize>> {
     options.rows.format()?;
     let RowOptions { row_bytes, segments } = &options.rows;
     Ok(if segments.is_empty() { vec![*row_bytes] } else { segments.clone() })
-}
-
-/// Prints a result, unless JSON goes to standard output, and writes its JSON if a file is given.
-fn output_result<T: serde::Serialize>(
-    options: &Options,
-    result: &T,
-    print: impl Fn(&T),
-) -> Result<()> {
-    let to = options.json.as_deref();
-    if !output::is_stdout(to) {
-        print(result);
-    }
-    to.map_or(Ok(()), |to| output::json(to, result))
 }

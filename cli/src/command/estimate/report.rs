@@ -15,6 +15,7 @@ use super::phase::PHASES;
 use super::points::{PointRow, points};
 use super::ranges::{Goal, RangeRow, Times, goal, rows};
 use super::{Options, stage_two};
+use crate::command::geometry::Rule;
 use crate::command::output;
 use avsg_linker::soc::Soc;
 
@@ -41,6 +42,8 @@ pub struct Report {
     pub table: &'static str,
     pub spread: u32,
     pub retries: u32,
+    #[serde(flatten)]
+    pub rule: Rule,
     pub tile: u32,
     pub requests: usize,
     /// Bytes of unified buffer that Stage One uses, of 188416.
@@ -156,6 +159,7 @@ fn report(
         table: if params.table == Table::Wide { "wide" } else { "paper" },
         spread: params.spread,
         retries: params.retries,
+        rule: options.table.rule(params),
         tile: ours.tile,
         requests: options.requests,
         ub_bytes: ours.ub,

@@ -1,55 +1,67 @@
-//! The output of an estimate on the terminal.
+//! The output of an estimate: text and tables.
 
 use super::ranges::{GOAL, Goal};
 use super::report::{LABEL, Report, UsedConstant};
-use crate::command::output::{count, table};
+use crate::command::output::{Cell, Page, Table, count, table};
 use avsg_linker::ascendc::limits::UB_BYTES;
 
-/// Formats a number with one decimal.
-fn one_decimal(value: f64) -> String {
-    format!("{value:.1}")
+/// Returns a number that readers see with one decimal.
+fn one_decimal(value: f64) -> Cell {
+    Cell::number(value, 1)
 }
 
-/// Formats a number with one decimal; `-` if there is none.
-fn or_dash(value: Option<f64>) -> String {
-    value.map_or_else(|| "-".to_owned(), one_decimal)
+/// Returns a number with one decimal, or a cell without a value.
+fn or_none(value: Option<f64>) -> Cell {
+    value.map_or_else(Cell::none, one_decimal)
 }
 
-/// Formats a ratio with two decimals, or with so many that a ratio other than the goal does not look
-/// like it.
-fn ratio(value: f64) -> String {
+/// Returns a ratio that readers see with two decimals, or with so many that a ratio other than the goal
+/// does not look like it.
+fn ratio(value: f64) -> Cell {
     let format = |value: f64, decimals: usize| format!("{value:.decimals$}");
     let differs = |&decimals: &usize| format(value, decimals) != format(GOAL, decimals);
-    format(value, (2..=17).find(differs).unwrap_or(2))
+    Cell::shown(value, format(value, (2..=17).find(differs).unwrap_or(2)))
 }
 
-/// Prints a report.
-pub fn report(r: &Report) {
+/// Returns a report as text and tables.
+pub fn report(r: &Report) -> Page {
+    let mut page = Page::default();
     let Report { k, slots, table, spread, retries, tile, soc, cores, mhz, .. } = r;
-    println!("{soc}: {cores} vector cores at {mhz} MHz ({LABEL})");
-    println!(
+    page.text(format!("{soc}: {cores} vector cores at {mhz} MHz ({LABEL})"));
+    page.text(format!(
         "K {k}, S {slots}, table {table}, spread {spread}, R {retries}, tile {tile}; {} of {UB_BYTES} bytes of UB",
         r.ub_bytes
-    );
+    ));
     let n = &r.counts;
-    println!(
+    page.text(format!(
         "Means of {} steps: {:.1} hits; {:.1} misses; {:.1} passes that count lifetimes; {:.1} link searches; {:.1} links written; {:.1} hits refreshed \
          before victims are chosen",
         n.steps, n.hits, n.misses, n.counts, n.seeks, n.claims, n.early
+    ));
+    page.table(phases(r));
+    page.table(terms(r));
+    page.table(totals(r));
+    page.table(ranges(r));
+    page.table(goals(r));
+    for Goal { of, largest, .. } in &r.goals {
+        page.text(format!("{of}: the largest is at {}.", largest.set.join(" ")));
+    }
+    page.table(variants(r));
+    page.text(
+        "The saving is that of the missing optimisation. Deferral is compared with the variant without\n\
+         sharing.",
     );
-    phases(r);
-    totals(r);
     if !r.points.is_empty() {
-        points(r);
+        page.table(points(r));
     }
     for c in r.constants.iter().filter(|c| !c.in_range) {
         let [lo, hi] = c.range;
-        println!("{} = {} is outside of its range {lo} to {hi}", c.name, c.value);
+        page.text(format!("{} = {} is outside of its range {lo} to {hi}", c.name, c.value));
     }
+    page
 }
 
-fn phases(r: &Report) {
-    println!("\nStage One of one request by phase ({LABEL})");
+fn phases(r: &Report) -> Table {
     let mut t = table([
         "phase",
         "vector ops",
@@ -61,20 +73,22 @@ fn phases(r: &Report) {
     ]);
     for p in &r.phases {
         let [ops, gathers, scalars, cycles] =
-            [p.vector_ops, p.gathers, p.scalars, p.cycles].map(|n| format!("{n:.0}"));
-        let (us, paper_us) = (one_decimal(p.us), or_dash(p.paper_us));
+            [p.vector_ops, p.gathers, p.scalars, p.cycles].map(|n| Cell::number(n, 0));
+        let (us, paper_us) = (one_decimal(p.us), or_none(p.paper_us));
         t.add_row([p.phase.into(), ops, gathers, scalars, cycles, us, paper_us]);
     }
-    println!("{t}\nOur Stage One by unit of work, after the start of the kernel ({LABEL})");
-    let mut t = table(["unit of work", "cycles", "us"]);
-    for term in &r.terms {
-        t.add_row([term.unit.into(), format!("{:.0}", term.cycles), one_decimal(term.us)]);
-    }
-    println!("{t}");
+    t.titled(format!("Stage One of one request by phase ({LABEL})"))
 }
 
-fn totals(r: &Report) {
-    println!("\nA step of {}, SyncAll included ({LABEL})", count(r.requests, "request"));
+fn terms(r: &Report) -> Table {
+    let mut t = table(["unit of work", "cycles", "us"]);
+    for term in &r.terms {
+        t.add_row([term.unit.into(), Cell::number(term.cycles, 0), one_decimal(term.us)]);
+    }
+    t.titled(format!("Our Stage One by unit of work, after the start of the kernel ({LABEL})"))
+}
+
+fn totals(r: &Report) -> Table {
     let mut t = table(["kernel", "Stage One, us", "Stage Two, us", "step, us"]);
     for x in &r.totals {
         t.add_row([
@@ -84,21 +98,18 @@ fn totals(r: &Report) {
             one_decimal(x.step_us),
         ]);
     }
-    println!("{t}");
-    ranges(r);
-    println!("\nTime that the optimisations save in our Stage One ({LABEL})");
+    t.titled(format!("A step of {}, SyncAll included ({LABEL})", count(r.requests, "request")))
+}
+
+fn variants(r: &Report) -> Table {
     let mut t = table(["variant", "us", "saving, us"]);
     for v in &r.variants {
         t.add_row([v.variant.into(), one_decimal(v.stage_one_us), one_decimal(v.saves_us)]);
     }
-    println!(
-        "{t}\nThe saving is that of the missing optimisation. Deferral is compared with the variant without\n\
-         sharing."
-    );
+    t.titled(format!("Time that the optimisations save in our Stage One ({LABEL})"))
 }
 
-fn ranges(r: &Report) {
-    println!("\nStage One over the range of each constant, the others as they are ({LABEL})");
+fn ranges(r: &Report) -> Table {
     let mut t = table([
         "constant",
         "low end",
@@ -112,8 +123,8 @@ fn ranges(r: &Report) {
     for x in &r.ranges {
         t.add_row([
             x.constant.into(),
-            x.range[0].to_string(),
-            x.range[1].to_string(),
+            x.range[0].into(),
+            x.range[1].into(),
             x.unit.into(),
             one_decimal(x.low.ours_us),
             ratio(x.low.ratio),
@@ -121,9 +132,10 @@ fn ranges(r: &Report) {
             ratio(x.high.ratio),
         ]);
     }
-    println!(
-        "{t}\nThe goal, ours / paper at most {GOAL}, over the ranges of all constants ({LABEL})"
-    );
+    t.titled(format!("Stage One over the range of each constant, the others as they are ({LABEL})"))
+}
+
+fn goals(r: &Report) -> Table {
     let mut t =
         table(["part", "ours, us", "paper, us", "ours / paper", "smallest", "largest", "goal"]);
     for g in &r.goals {
@@ -137,47 +149,54 @@ fn ranges(r: &Report) {
             if g.met { "met" } else { "MISSED" }.into(),
         ]);
     }
-    println!("{t}");
-    for Goal { of, largest, .. } in &r.goals {
-        println!("{of}: the largest is at {}.", largest.set.join(" "));
-    }
+    t.titled(format!(
+        "The goal, ours / paper at most {GOAL}, over the ranges of all constants ({LABEL})"
+    ))
 }
 
-fn points(r: &Report) {
-    println!(
-        "\nFigures that the paper measured, and the model on the paper's workload and chip ({LABEL})"
-    );
+fn points(r: &Report) -> Table {
     let mut t = table([
         "time of",
         "K",
         "S",
         "paper measured, us",
         "paper modelled, us",
-        "error of the model",
+        "error of the model, %",
         "ours modelled, us",
     ]);
     for p in &r.points {
         t.add_row([
             p.what.into(),
-            p.k.to_string(),
-            p.slots.to_string(),
+            p.k.into(),
+            p.slots.into(),
             one_decimal(p.paper_us),
             one_decimal(p.model_us),
-            format!("{:+.0} %", p.error_percent),
-            or_dash(p.ours_us),
+            Cell::shown(p.error_percent, format!("{:+.0}", p.error_percent)),
+            or_none(p.ours_us),
         ]);
     }
-    println!("{t}");
+    t.titled(format!(
+        "Figures that the paper measured, and the model on the paper's workload and chip ({LABEL})"
+    ))
 }
 
-/// Prints the constants.
-pub fn constants(all: &[UsedConstant]) {
+/// Returns the constants as a table.
+pub fn constants(all: &[UsedConstant]) -> Page {
     let mut t = table(["constant", "value", "range", "unit", "meaning", "document and section"]);
     for c in all {
         let [lo, hi] = c.range;
         let range = if lo < hi { format!("{lo}..{hi}") } else { "-".into() };
         let document = c.document.unwrap_or("-");
-        t.add_row([c.name, &c.value.to_string(), &range, c.unit, c.source, document]);
+        t.add_row([
+            c.name.into(),
+            c.value.into(),
+            range.into(),
+            c.unit.into(),
+            c.source.into(),
+            Cell::from(document),
+        ]);
     }
-    println!("{t}");
+    let mut page = Page::default();
+    page.table(t);
+    page
 }

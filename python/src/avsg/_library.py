@@ -52,6 +52,7 @@ SIGNATURES = {
     "plan_get_arrays": (_HANDLE, _OUT),
     "plan_get_device_arrays": (_HANDLE, _OUT),
     "plan_get_counters": (_HANDLE, _OUT),
+    "plan_count_duplicates": (_HANDLE, _OUT),
     "plan_get_request": (_HANDLE, _SIZE, _OUT),
     "engine_plan": (_HANDLE, _OUT, _HANDLE, c.c_void_p),
     "engine_transfer": (_HANDLE, _HANDLE, _SIZE, _OUT, c.c_void_p),

@@ -12,10 +12,12 @@ mod health;
 mod kernels;
 mod launch;
 mod options;
+mod plans;
 mod pool;
 mod readback;
 #[cfg(feature = "ascend-sim")]
 pub mod simulated;
+mod slots;
 
 pub use options::AscendOptions;
 pub use pool::{RegisteredPool, WeakRegisteredPool};

@@ -29,7 +29,27 @@ pub(crate) trait Device: Send + Sync {
         Ok(())
     }
 
-    fn read_table(&mut self, resources: &Resources, state: usize) -> Result<&[i32]>;
+    /// Returns the words of a table, whose number is that of [`Config::table`](crate::resources::Config).
+    fn read_table(&mut self, resources: &Resources, table: usize) -> Result<&[i32]>;
+
+    /// Waits for all work and calls `edit` with the words of a table. If `edit` returns true, the
+    /// words are those of the table from then on.
+    fn edit_table(
+        &mut self,
+        resources: &Resources,
+        table: usize,
+        edit: &mut dyn FnMut(&mut [i32]) -> bool,
+    ) -> Result<()>;
+
+    /// Copies the slots of one layer that `ids`, the ids of a table, lists from one state to another,
+    /// and waits.
+    fn copy_slots(
+        &mut self,
+        resources: &Resources,
+        layer: usize,
+        states: [usize; 2],
+        ids: &[i32],
+    ) -> Result<()>;
 
     /// Returns the epoch of the next plan, which a failure that leaves every table cold raises.
     fn epoch(&self) -> u64 {

@@ -30,6 +30,9 @@ pub struct Batch<'a> {
     pub block_table: &'a [i32],
     /// Entries per request in `block_table`.
     pub block_stride: usize,
+    /// The indexer that selected the ids ([`Config::indexers`](crate::engine::Config::indexers)); 0
+    /// in an engine with one indexer. An append ignores it.
+    pub indexer: usize,
 }
 
 /// The fresh rows: KV rows of this step's tokens, which the host pool does not hold yet. In each

@@ -3,14 +3,21 @@
 //!
 //! Each layer and segment has one base address, which is followed by the slots of all states, one
 //! state after the other. This is the layout of a paged KV cache in which `S / page` consecutive
-//! pages belong to each state. Any page size that divides S is possible.
+//! pages belong to each state. Any page size that divides S is possible. A buffer of the caller
+//! ([`CallerBuffer`]) may have other strides and blocks in any order.
+
+mod caller;
+mod view;
 
 use std::ops::Range;
 use std::{fmt, ptr};
 
 use crate::mapping::Mapping;
-use crate::rows::{self, MAX_SEGMENTS, RowFormat};
+use crate::rows::{self, MAX_SEGMENTS, RowFormat, Steps, Strides};
 use crate::{Error, Result, memory};
+
+pub use caller::CallerBuffer;
+pub use view::SlotView;
 
 const WHAT: &str = "device buffer";
 /// The alignment of base addresses in bytes: a cache line.
@@ -36,9 +43,18 @@ pub struct BufferConfig {
 /// writes that slot meanwhile, [`Self::slot_bytes`] included.
 pub struct DeviceBuffer {
     config: BufferConfig,
-    layout: Layout,
+    /// `[layers, segments]`, the addresses that slots are counted from.
+    bases: Box<[*mut u8]>,
+    /// The distances of the slots of each segment.
+    steps: heapless::Vec<Steps, MAX_SEGMENTS>,
     memory: Memory,
 }
+
+// SAFETY: the addresses are those of memory of the process or of a device, not of a thread. Code
+// that dereferences them keeps the rules of `DeviceBuffer`.
+unsafe impl Send for DeviceBuffer {}
+// SAFETY: the fact above holds for shared references, too.
+unsafe impl Sync for DeviceBuffer {}
 
 /// Device memory, which this process cannot read directly.
 pub(crate) trait DeviceMemory: Send + Sync {
@@ -46,13 +62,16 @@ pub(crate) trait DeviceMemory: Send + Sync {
     fn address(&self) -> u64;
     /// Returns the length in bytes.
     fn bytes(&self) -> usize;
-    /// Copies the bytes from offset `from` on to `into`.
-    fn read(&self, from: usize, into: &mut [u8]) -> Result<()>;
+    /// Copies the bytes from a device address on to `into`.
+    fn read(&self, from: u64, into: &mut [u8]) -> Result<()>;
 }
 
+/// The memory of a buffer, and how its bytes are read.
 enum Memory {
     Process(Mapping),
     Device(Box<dyn DeviceMemory>),
+    /// Memory of the caller, on a device if there is a reader for it.
+    Caller(CallerBuffer, Option<Box<dyn DeviceMemory>>),
 }
 
 impl DeviceBuffer {
@@ -71,8 +90,8 @@ impl DeviceBuffer {
     pub fn new(config: &BufferConfig) -> Result<Self> {
         let layout = Layout::new(config)?;
         memory::check(WHAT, layout.total)?;
-        let memory = Memory::Process(Mapping::anonymous(WHAT, layout.total)?);
-        Ok(Self { config: config.clone(), layout, memory })
+        let mapping = Mapping::anonymous(WHAT, layout.total)?;
+        Self::with_layout(config, &layout, mapping.ptr(), Memory::Process(mapping))
     }
 
     /// Makes a buffer in device memory that `zeroed` allocates. Its addresses are device addresses,
@@ -82,14 +101,44 @@ impl DeviceBuffer {
         zeroed: impl FnOnce(usize) -> Result<M>,
     ) -> Result<Self> {
         let layout = Layout::new(config)?;
-        let memory = Memory::Device(Box::new(zeroed(layout.total)?));
-        Ok(Self { config: config.clone(), layout, memory })
+        let memory = zeroed(layout.total)?;
+        let base = memory.address() as *mut u8;
+        Self::with_layout(config, &layout, base, Memory::Device(Box::new(memory)))
     }
 
-    fn base(&self) -> *mut u8 {
+    fn with_layout(
+        config: &BufferConfig,
+        layout: &Layout,
+        base: *mut u8,
+        memory: Memory,
+    ) -> Result<Self> {
+        let of_layer = |layer: usize| {
+            layout.offsets.iter().map(move |at| base.wrapping_add(layer * layout.layer_len + at))
+        };
+        let segments = config.format.as_slice();
+        let mut bases = memory::with_capacity(WHAT, config.layers * segments.len())?;
+        bases.extend((0..config.layers).flat_map(of_layer));
+        let steps = segments.iter().map(|s| Strides::rows(s.stride).steps()).collect();
+        Ok(Self { config: config.clone(), bases: bases.into(), steps, memory })
+    }
+
+    /// Makes a buffer over memory of the caller; `reader` reads it if it is on a device.
+    pub(crate) fn from_caller(
+        config: &BufferConfig,
+        caller: &CallerBuffer,
+        reader: Option<Box<dyn DeviceMemory>>,
+    ) -> Result<Self> {
+        caller.check((config.states, config.layers, config.slots), &config.format)?;
+        let steps = caller.strides().iter().map(Strides::steps).collect();
+        let (config, bases) = (config.clone(), memory::copied(WHAT, caller.bases())?.into());
+        Ok(Self { config, bases, steps, memory: Memory::Caller(caller.clone(), reader) })
+    }
+
+    /// Returns the caller's memory, if the buffer is in it.
+    pub(crate) fn caller(&self) -> Option<&CallerBuffer> {
         match &self.memory {
-            Memory::Process(mapping) => mapping.ptr(),
-            Memory::Device(memory) => memory.address() as *mut u8,
+            Memory::Caller(caller, _) => Some(caller),
+            _ => None,
         }
     }
 
@@ -98,19 +147,21 @@ impl DeviceBuffer {
         &self.config
     }
 
-    /// Returns the length in bytes.
+    /// Returns the length in bytes; 0 in memory of the caller, which has not said it.
     pub fn bytes(&self) -> usize {
         match &self.memory {
             Memory::Process(mapping) => mapping.len(),
             Memory::Device(memory) => memory.bytes(),
+            Memory::Caller(..) => 0,
         }
     }
 
-    /// Returns the bytes that transparent hugepages map at the moment; 0 in device memory.
+    /// Returns the bytes that transparent hugepages map at the moment; 0 in device memory and in
+    /// memory of the caller.
     pub fn huge_bytes(&self) -> usize {
         match &self.memory {
             Memory::Process(mapping) => mapping.huge_bytes(),
-            Memory::Device(_) => 0,
+            Memory::Device(_) | Memory::Caller(..) => 0,
         }
     }
 
@@ -122,8 +173,49 @@ impl DeviceBuffer {
     pub fn segment_base(&self, layer: usize, segment: usize) -> Result<*mut u8> {
         rows::index("layer", layer, self.config.layers)?;
         rows::index("segment", segment, self.config.format.as_slice().len())?;
-        let at = layer * self.layout.layer_len + self.layout.offsets[segment];
-        Ok(self.base().wrapping_add(at))
+        Ok(self.bases[layer * self.config.format.as_slice().len() + segment])
+    }
+
+    /// Returns the bytes from the first slot of a state to that of the next, and from a slot to the
+    /// next, in a segment.
+    ///
+    /// # Errors
+    /// If there is no such segment, or the slots of a state are no single stride apart in a buffer
+    /// of the caller.
+    pub fn strides(&self, segment: usize) -> Result<(usize, usize)> {
+        rows::index("segment", segment, self.config.format.as_slice().len())?;
+        self.check_no_table()?;
+        let (steps, slots) = (self.steps[segment], self.config.slots);
+        if steps.gap != 0 && 1 << steps.shift < slots {
+            let limit = "the slots of a state must be one stride apart";
+            let remedy = "use the strides of the caller's buffer";
+            return Err(Error::invalid("block slots", 1 << steps.shift, limit, remedy));
+        }
+        Ok((steps.offset(slots), steps.row))
+    }
+
+    fn check_no_table(&self) -> Result<()> {
+        if self.caller().is_none_or(|caller| caller.table().is_none()) {
+            return Ok(());
+        }
+        let limit = "the caller's table says where they are";
+        let remedy = "use DeviceBuffer::index, or the table";
+        Err(Error::invalid("blocks of a state", "in any order", limit, remedy))
+    }
+
+    /// Returns the index of a slot of a state among the slots of all states, which
+    /// [`Config::slot_base`](crate::engine::Config::slot_base) is added to: state * S + slot, or the
+    /// place that the caller's table gives it. `None` if there is no such slot or its block is not
+    /// in the buffer.
+    pub fn index(&self, state: usize, slot: usize) -> Option<usize> {
+        let slots = self.config.slots;
+        if state >= self.config.states || slot >= slots {
+            return None;
+        }
+        match self.caller().and_then(CallerBuffer::table) {
+            None => Some(state * slots + slot),
+            Some(table) => table.index(table.of(state, slots), slot),
+        }
     }
 
     /// Returns the slots of one state, layer and segment.
@@ -132,16 +224,43 @@ impl DeviceBuffer {
     /// If there is no such state, layer or segment.
     pub fn view(&self, state: usize, layer: usize, segment: usize) -> Result<SlotView> {
         rows::index("state", state, self.config.states)?;
-        let base = self.segment_base(layer, segment)?;
-        let stride = self.config.format.as_slice()[segment].stride;
+        let (base, steps) = (self.segment_base(layer, segment)?, self.steps[segment]);
         let slots = self.config.slots;
-        Ok(SlotView { base: base.wrapping_add(state * slots * stride), slots, stride })
+        let table = self.caller().and_then(CallerBuffer::table);
+        let blocks = table.map(|table| (table, table.of(state, slots)));
+        Ok(SlotView { base, slots, first: state * slots, steps, blocks })
     }
 
     /// Returns the address of one segment of a slot; null if there is no such slot.
     /// [`DeviceBuffer`] says when it may be written.
     pub fn slot_ptr(&self, state: usize, layer: usize, segment: usize, slot: usize) -> *mut u8 {
         self.view(state, layer, segment).map_or(ptr::null_mut(), |view| view.ptr(slot))
+    }
+
+    /// Calls `copy` with the source address, the target address and the length of each segment of
+    /// the slots of one layer that `ids` lists, for a copy from one state to another. In a buffer
+    /// that is not the caller's one call copies all slots of a segment.
+    pub(crate) fn for_each_copy(
+        &self,
+        layer: usize,
+        [from, to]: [usize; 2],
+        ids: &[i32],
+        mut copy: impl FnMut(*mut u8, *mut u8, usize) -> Result<()>,
+    ) -> Result<()> {
+        for (index, segment) in self.config.format.as_slice().iter().enumerate() {
+            let (from, to) = (self.view(from, layer, index)?, self.view(to, layer, index)?);
+            if self.caller().is_none() {
+                copy(from.ptr(0), to.ptr(0), self.config.slots * segment.stride)?;
+                continue;
+            }
+            for slot in (0..ids.len()).filter(|&slot| ids[slot] >= 0) {
+                let (from, to) = (from.ptr(slot), to.ptr(slot));
+                if !from.is_null() && !to.is_null() {
+                    copy(from, to, segment.bytes)?;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Reads the row in a slot into `into`, its segments back to back.
@@ -162,15 +281,19 @@ impl DeviceBuffer {
         for (index, segment) in self.config.format.as_slice().iter().enumerate() {
             let from = self.view(state, layer, index)?.ptr(slot);
             let (part, after) = rest.split_at_mut(segment.bytes);
-            if let Memory::Device(memory) = &self.memory {
-                memory.read(from.addr() - self.base().addr(), part)?;
+            if from.is_null() {
+                let limit = "its block is not in the buffer";
+                return Err(Error::invalid("slot", slot, limit, "correct the table of blocks"));
+            }
+            if let Memory::Device(memory) | Memory::Caller(_, Some(memory)) = &self.memory {
+                memory.read(from.addr() as u64, part)?;
                 rest = after;
                 continue;
             }
             // SAFETY: `rows::index` and `view` checked that the slot exists. Its `segment.bytes`
-            // bytes are initialised, because the mapping is zeroed. `part` has the same length and
-            // is not in the mapping, and code that writes a slot ensures that nothing else accesses
-            // it ([`DeviceBuffer`]).
+            // bytes are initialised, because the mapping is zeroed or the caller's memory is by the
+            // contract of `CallerBuffer::new`. `part` has the same length and is not in the buffer,
+            // and code that writes a slot ensures that nothing else accesses it ([`DeviceBuffer`]).
             unsafe { ptr::copy_nonoverlapping(from, part.as_mut_ptr(), segment.bytes) };
             rest = after;
         }
@@ -182,7 +305,8 @@ impl DeviceBuffer {
     /// means one page of S slots.
     ///
     /// # Errors
-    /// If there is no such state, `page` does not divide S, or an index does not fit int32.
+    /// If there is no such state, `page` does not divide S or is not the block of the caller's
+    /// buffer, the blocks are in any order, or an index does not fit int32.
     pub fn block_table(&self, state: usize, page: usize) -> Result<Range<i32>> {
         rows::index("state", state, self.config.states)?;
         let slots = self.config.slots;
@@ -190,6 +314,13 @@ impl DeviceBuffer {
         if !slots.is_multiple_of(page) {
             let limit = format!("it must divide the {slots} slots");
             return Err(Error::invalid("page", page, limit, "pass a power of two up to S, or 0"));
+        }
+        self.check_no_table()?;
+        if let Some(steps) =
+            self.steps.iter().find(|steps| steps.gap != 0 && page != 1 << steps.shift)
+        {
+            let limit = format!("the buffer's blocks have {} slots", 1usize << steps.shift);
+            return Err(Error::invalid("page", page, limit, "pass the slots of a block"));
         }
         let pages = slots / page;
         let index = |state: usize| {
@@ -208,29 +339,6 @@ impl fmt::Debug for DeviceBuffer {
             .field("config", &self.config)
             .field("bytes", &self.bytes())
             .finish()
-    }
-}
-
-/// The slots of one state, layer and segment. It does not borrow the buffer: its addresses are
-/// valid until the buffer is dropped.
-#[derive(Debug, Clone, Copy)]
-pub struct SlotView {
-    base: *mut u8,
-    slots: usize,
-    stride: usize,
-}
-
-// SAFETY: the view is an address and two numbers. Code that dereferences the address keeps the
-// rules of [`DeviceBuffer`].
-unsafe impl Send for SlotView {}
-// SAFETY: the fact above holds for shared references, too.
-unsafe impl Sync for SlotView {}
-
-impl SlotView {
-    /// Returns the address of `slot`; null if there is no such slot.
-    #[inline]
-    pub fn ptr(&self, slot: usize) -> *mut u8 {
-        if slot < self.slots { self.base.wrapping_add(slot * self.stride) } else { ptr::null_mut() }
     }
 }
 

@@ -1,6 +1,7 @@
 //! The CPU device: threads stand in for the cores, and process memory for device memory.
 
 mod choose;
+mod cores;
 mod device;
 mod launch;
 pub mod machine;

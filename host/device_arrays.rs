@@ -40,6 +40,11 @@ pub struct DeviceBatch {
     pub block_table: DeviceArray,
     /// Entries per request in `block_table`.
     pub block_stride: usize,
+    /// The indexer that selected the ids, as in [`crate::engine::Batch::indexer`].
+    pub indexer: usize,
+    /// The most rows that `cu_q` may count in an append. 0 means those that `ids` has room for, or
+    /// N_q per request without ids. A plan ignores it.
+    pub rows: usize,
 }
 
 /// One segment of the fresh rows in device memory, with the stride of the row format.
@@ -117,6 +122,7 @@ pub(crate) struct QueuedBatch {
     pub seq_len: u64,
     pub block_table: u64,
     pub block_stride: usize,
+    pub indexer: usize,
 }
 
 /// The call that is queued.

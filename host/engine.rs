@@ -2,17 +2,18 @@
 //! decode step.
 //!
 //! ```text
-//! plan(batch)  -> slots, miss lists            once per indexer
+//! plan(batch)  -> slots, miss lists            once per indexer, into its tables
 //! transfer(plan, layer, fresh)                 per layer: misses host to device
 //! append(batch, layer, fresh)                  per layer: this step's rows to the host pool
 //! step = plan + SyncAll + transfer, one launch
 //! ```
-//! A state is one request's table and its S slots in every layer. Two requests of one batch must
+//! A state is one request's tables, one per indexer, and its S slots in every layer. Two requests of one batch must
 //! not name one state.
 
 mod check;
 mod order;
 mod queue;
+mod state;
 
 use avsg_device::stage_two::share_start;
 
@@ -23,14 +24,16 @@ use crate::copy::Copier;
 use crate::plan::Plan;
 use crate::pool::HostPool;
 use crate::resources::Resources;
-use crate::{Result, memory};
+use crate::{Result, memory, rows};
 use order::Order;
 
 pub use crate::batch::{Batch, Fresh};
 pub use crate::device_arrays::{
     DeviceArray, DeviceBatch, DeviceFresh, DevicePlan, DeviceRows, RawStream,
 };
+pub use crate::indexers::Indexers;
 pub use crate::resources::{Config, MachineChoice};
+pub use state::Load;
 
 /// The operator on one device. [`Engine::new`] makes one on the CPU and [`Engine::on_ascend`] one
 /// on an Ascend device.
@@ -51,8 +54,8 @@ pub struct Engine {
 
 impl Engine {
     pub(crate) fn from_parts(resources: Resources, device: Box<dyn Device>) -> Result<Self> {
-        let states = resources.config.states;
-        let order = Order::new(states, resources.pool.layers())?;
+        let (states, indexers) = (resources.config.states, resources.config.indexers.count());
+        let order = Order::new(states, indexers, resources.pool.layers())?;
         let named = memory::filled("states", states, false)?.into();
         Ok(Self { named, order, device, resources })
     }
@@ -129,7 +132,7 @@ impl Engine {
     /// rows, before the other layers have them. A plan may be transferred to one layer twice.
     ///
     /// # Errors
-    /// If the layer does not exist, the plan belongs to another engine, `fresh` lacks rows that the
+    /// If the layer does not exist or belongs to another indexer, the plan belongs to another engine, `fresh` lacks rows that the
     /// plan needs, or the plan is out of order: the layer holds rows of a newer plan of some state,
     /// or lacks the rows of an older one. Nothing is copied then.
     pub fn transfer(
@@ -140,6 +143,8 @@ impl Engine {
     ) -> Result<()> {
         check::plan(&self.resources, plan)?;
         check::fresh(&self.resources, layer, plan.rows(), fresh, plan.fresh)?;
+        check::indexer(&self.resources, layer, plan.indexer)?;
+        check::blocks(&self.resources, &plan.state[..plan.requests])?;
         self.order.check(plan, layer)?;
         let step = Step::Transfer(Layer { number: layer, fresh });
         self.device.run(&self.resources, &step, plan)?;
@@ -163,6 +168,7 @@ impl Engine {
         check::batch(&self.resources, &mut self.named, batch, plan)?;
         let may_need_fresh = batch.stable_len.iter().any(|&s| s >= 0);
         check::fresh(&self.resources, layer, batch.rows(), fresh, may_need_fresh)?;
+        check::indexer(&self.resources, layer, batch.indexer)?;
         self.order.begin(self.device.epoch());
         self.order.check_next(batch, layer)?;
         let step = Step::PlanAndTransfer(batch, Layer { number: layer, fresh });
@@ -175,6 +181,10 @@ impl Engine {
     /// Writes this step's fresh rows to one layer of the host pool: token g of a request becomes
     /// the row of id `stable_len` + g.
     ///
+    /// A request may have any number of rows here, not only N_q, which writes the rows of a prefill or
+    /// of a restore: `stable_len` is the id of its first row, and its state is any that no other
+    /// request of the batch names.
+    ///
     /// Call it after the layer's transfer and before the next batch is planned. Requests without a
     /// state or with a `stable_len` of -1 are skipped, and so are rows whose id is not below
     /// `seq_len`.
@@ -184,11 +194,16 @@ impl Engine {
     /// written then. If an Ascend call fails, rows may be missing: call it again before any other
     /// call.
     pub fn append(&mut self, batch: &Batch<'_>, layer: usize, fresh: &Fresh<'_>) -> Result<()> {
-        check::shape(&self.resources, &mut self.named, batch)?;
+        check::shape(&self.resources, &mut self.named, batch, i32::MAX as u32)?;
         check::fresh(&self.resources, layer, batch.rows(), Some(fresh), true)?;
         check::writer(&self.resources)?;
         self.resources.check_append_rows(batch)?;
         let layer = Layer { number: layer, fresh: Some(fresh) };
+        let most = self.resources.config.params.tokens as i32;
+        if batch.cu_q.windows(2).any(|pair| pair[1] - pair[0] > most) {
+            // A device would need as much memory for the rows as the pool has.
+            return self.resources.write_rows(batch, layer);
+        }
         self.device.append(&self.resources, batch, layer)
     }
 
@@ -205,15 +220,26 @@ impl Engine {
         (0..=cores).map(move |c| share_start(total, c, cores).clamp(before, before + mine) - before)
     }
 
-    /// Reads the table of one state as int32 words, for snapshots and tests: the header, ids,
+    /// Reads the table of one state and the first indexer as int32 words, for snapshots and tests: the header, ids,
     /// lifetimes and links of [`avsg_device::memory`].
     ///
     /// # Errors
     /// If there is no such state, or the copy from the device fails.
     pub fn read_table(&mut self, state: usize) -> Result<&[i32]> {
+        self.read_indexer_table(0, state)
+    }
+
+    /// Reads the table of one state and any indexer, as [`Self::read_table`] does.
+    ///
+    /// # Errors
+    /// As for [`Self::read_table`], or if there is no such indexer.
+    pub fn read_indexer_table(&mut self, indexer: usize, state: usize) -> Result<&[i32]> {
         self.resources.check_process()?;
-        crate::rows::index("state", state, self.resources.config.states)?;
-        self.device.read_table(&self.resources, state)
+        let config = &self.resources.config;
+        rows::index("indexer", indexer, config.indexers.count())?;
+        rows::index("state", state, config.states)?;
+        let table = config.table(indexer, state);
+        self.device.read_table(&self.resources, table)
     }
 
     /// Returns what [`Self::read_table`] reads.

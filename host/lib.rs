@@ -15,7 +15,7 @@
 //! let ids: Vec<i32> = (0..16).map(|i| i * 5).collect(); // what the top-K indexer selected
 //! let batch = Batch {
 //!     ids: &ids, ids_stride: 16, k: 16, cu_q: &[0, 1], state: &[0], generation: &[1],
-//!     stable_len: &[-1], seq_len: &[200], block_table: &[], block_stride: 0,
+//!     stable_len: &[-1], seq_len: &[200], block_table: &[], block_stride: 0, indexer: 0,
 //! };
 //! engine.plan(&batch, &mut plan)?; // once per step and indexer: slots and miss lists
 //! for layer in 0..layers {
@@ -34,6 +34,7 @@
 //! - [`engine`]: the engine, its configuration, batches, and the calls of a step;
 //! - [`plan`], [`buffer`]: the results of a plan, and the slots that attention reads;
 //! - [`cpu`], [`ascend`]: the devices that an engine runs on, with [`cpus`], the CPUs of this process;
+//! - [`indexers`]: the layers that share a table, for models with several indexers;
 //! - [`copy`]: the loops that copy rows on the CPU;
 //! - [`error`], [`fork`]: errors, and how a forked child is recognised;
 //! - [`geometry`], [`memory`]: checks of a geometry, and the memory available;
@@ -51,6 +52,7 @@ pub mod engine;
 pub mod error;
 pub mod fork;
 pub mod geometry;
+pub mod indexers;
 mod mapping;
 pub mod memory;
 pub mod plan;

@@ -48,6 +48,8 @@ pub struct Plan {
     pub(crate) k: usize,
     pub(crate) max_rows: usize,
     pub(crate) max_requests: usize,
+    /// The indexer of the planned batch.
+    pub(crate) indexer: usize,
     /// Number of requests in the planned batch; 0 if there is none.
     pub(crate) requests: usize,
     pub(crate) cu_q: Vec<i32>,
@@ -98,6 +100,7 @@ impl Plan {
             k,
             max_rows,
             max_requests,
+            indexer: 0,
             requests: 0,
             cu_q: filled(max_requests + 1, 0)?,
             state: filled(max_requests, -1)?,
@@ -119,7 +122,7 @@ impl Plan {
 
     /// Copies the shape of a checked batch and clears the results.
     pub(crate) fn begin(&mut self, batch: &Batch<'_>) {
-        self.requests = batch.state.len();
+        (self.requests, self.indexer) = (batch.state.len(), batch.indexer);
         self.cu_q[..=self.requests].copy_from_slice(batch.cu_q);
         self.state[..self.requests].copy_from_slice(batch.state);
         self.record[..self.requests * record::WORDS].fill(0);
@@ -173,6 +176,11 @@ impl Plan {
         }
     }
 
+    /// Returns the indexer of the planned batch, whose layers the plan can be transferred to.
+    pub fn indexer(&self) -> usize {
+        self.indexer
+    }
+
     /// Returns the number of requests in the planned batch.
     pub fn requests(&self) -> usize {
         self.requests
@@ -183,7 +191,9 @@ impl Plan {
         self.cu_q[self.requests] as usize
     }
 
-    /// Returns the slots of a row's ids, K of them; -1 for padding.
+    /// Returns the slots of a row's ids, K of them; -1 for padding. With
+    /// [`Config::slot_base`](crate::engine::Config::slot_base) they are indices among the slots of
+    /// all states.
     ///
     /// # Panics
     /// If `row` is not below the number of rows.

@@ -17,14 +17,21 @@
 //! a row is written by the step that made it and selected by later steps only.
 
 mod atomic_copy;
+mod chunk;
 mod geometry;
 mod host;
 mod ladder;
+mod layout;
 mod pages;
 mod share;
+mod view;
 mod write_lock;
 
+pub use chunk::Chunk;
 pub use geometry::{DEFAULT_CHUNK_BYTES, PoolConfig};
-pub use host::{Chunk, HostPool, Role, RowView};
+pub use host::{HostPool, Role};
+pub(crate) use layout::DeviceStart;
+pub use layout::{HostLayout, Part, Region};
 pub use pages::Pages;
 pub use share::{DESC_BYTES, PoolDesc, PoolExport};
+pub use view::RowView;

@@ -6,11 +6,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use avsg_device::params::Params;
 use avsg_device::stage_two::Strategy;
 
-use crate::batch::Batch;
-use crate::buffer::{BufferConfig, DeviceBuffer};
+use crate::batch::{Batch, Layer};
+use crate::buffer::{BufferConfig, CallerBuffer, DeviceBuffer};
 use crate::copy::Copier;
 use crate::cpus::{allowed_cpu_count, check_cores};
 use crate::fork::Birth;
+use crate::indexers::Indexers;
+use crate::plan::Plan;
 use crate::pool::HostPool;
 use crate::{Error, Result, geometry};
 
@@ -35,7 +37,7 @@ pub enum MachineChoice {
 }
 
 /// The size and the rules of an engine.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Config {
     /// Geometry and rules of every table.
     pub params: Params,
@@ -51,14 +53,40 @@ pub struct Config {
     pub copier: Option<Copier>,
     /// How Stage Two spreads misses over cores. Ascend devices take [`Strategy::Balanced`] only.
     pub strategy: Strategy,
+    /// The layers that share a table. Every state has a table for each indexer.
+    pub indexers: Indexers,
+    /// The caller's memory for the slots; `None` lets the engine allocate them.
+    pub buffer: Option<CallerBuffer>,
+    /// Makes the slots in [`Plan::slots`](crate::plan::Plan::slots) indices among the slots of all
+    /// states: this number plus [`DeviceBuffer::index`]. The slots of miss lists do not change.
+    pub slot_base: Option<i32>,
 }
 
 impl Config {
     /// Returns a configuration with one core per CPU of this process, the fastest machine and the
     /// balanced strategy.
     pub fn new(params: Params, states: usize) -> Self {
-        let (cores, machine) = (allowed_cpu_count(), MachineChoice::Auto);
-        Self { params, states, cores, machine, copier: None, strategy: Strategy::Balanced }
+        Self {
+            params,
+            states,
+            cores: allowed_cpu_count(),
+            machine: MachineChoice::Auto,
+            copier: None,
+            strategy: Strategy::Balanced,
+            indexers: Indexers::default(),
+            buffer: None,
+            slot_base: None,
+        }
+    }
+
+    /// Returns the number of tables: one for each indexer and state.
+    pub fn tables(&self) -> usize {
+        self.indexers.count().saturating_mul(self.states)
+    }
+
+    /// Returns the number of a table. The tables of an indexer are adjacent.
+    pub(crate) fn table(&self, indexer: usize, state: usize) -> usize {
+        indexer * self.states + state
     }
 }
 
@@ -85,6 +113,7 @@ impl Resources {
             let limit = "it must be at least 1";
             return Err(Error::invalid("states", 0, limit, "pass your largest batch"));
         }
+        config.indexers.check(pool.layers())?;
         let page = params.page as usize;
         if pool.rows() < page {
             let limit = format!("a block is {page} rows");
@@ -94,12 +123,46 @@ impl Resources {
             let limit = format!("kernels count rows up to {}", i32::MAX);
             return Err(Error::invalid("pool rows", pool.rows(), limit, "split the pool"));
         }
-        Ok(BufferConfig {
+        let buffer = BufferConfig {
             states: config.states,
             layers: pool.layers(),
             slots: params.slots as usize,
             format: pool.format().clone(),
-        })
+        };
+        if let Some(caller) = &config.buffer {
+            caller.check((buffer.states, buffer.layers, buffer.slots), &buffer.format)?;
+        }
+        if let Some(base) = config.slot_base {
+            let table = config.buffer.as_ref().and_then(CallerBuffer::table);
+            let indices = table.map_or(buffer.states.saturating_mul(buffer.slots), |t| t.indices());
+            let end = usize::try_from(base).ok().and_then(|base| base.checked_add(indices));
+            if end.is_none_or(|end| end > i32::MAX as usize) {
+                let limit =
+                    format!("it must be 0 or more, and {indices} slots behind it fit int32");
+                return Err(Error::invalid("slot_base", base, limit, "pass a smaller base"));
+            }
+        }
+        Ok(buffer)
+    }
+
+    /// Replaces the slots of one state by indices among the slots of all states, if the
+    /// configuration asks for them.
+    pub fn globalize(&self, state: usize, slots: &mut [i32]) {
+        let Some(base) = self.config.slot_base else { return };
+        for slot in slots.iter_mut().filter(|slot| **slot >= 0) {
+            let index = self.buffer.index(state, *slot as usize);
+            // The sum fits, because `check` has compared the largest one.
+            *slot = index.map_or(-1, |index| base + index as i32);
+        }
+    }
+
+    /// Does the same for all slots of a plan.
+    pub fn globalize_plan(&self, plan: &mut Plan) {
+        for request in 0..plan.requests {
+            let Ok(state) = usize::try_from(plan.state[request]) else { continue };
+            let [first, end] = [0, 1].map(|at| plan.cu_q[request + at] as usize * plan.k);
+            self.globalize(state, &mut plan.slot[first..end]);
+        }
     }
 
     pub fn new(config: Config, pool: impl Into<Arc<HostPool>>, buffer: DeviceBuffer) -> Self {
@@ -147,6 +210,19 @@ impl Resources {
                     .map(move |row| (row, r, stable + row - first))
                     .filter(move |&(_, _, id)| id < seq)
             })
+    }
+
+    /// Writes the fresh rows of a batch to one layer of the pool, from this thread.
+    pub fn write_rows(&self, batch: &Batch<'_>, layer: Layer<'_>) -> Result<()> {
+        let Some(fresh) = layer.fresh else { return Ok(()) };
+        for (at, request, id) in Self::fresh_ids(batch) {
+            let Some(row) = self.row(batch, request, id) else { continue };
+            for (i, segment) in self.pool.format().as_slice().iter().enumerate() {
+                let bytes = &fresh.segments[i][at * segment.stride..][..segment.bytes];
+                self.pool.write_segment(layer.number, i, row, bytes)?;
+            }
+        }
+        Ok(())
     }
 
     /// Checks that every fresh row of a batch has a row in the pool.

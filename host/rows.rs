@@ -110,6 +110,97 @@ impl RowFormat {
     }
 }
 
+/// The distances between the rows of a segment: row n is (n / block_rows) * block +
+/// (n % block_rows) * row bytes behind row 0. Pages with padding of their own, rows of several
+/// layers side by side, and rows back to back differ only in these numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Strides {
+    /// Rows of a block; a power of two, or 0 for rows without blocks.
+    pub block_rows: usize,
+    /// Bytes from one block to the next. Without blocks it is ignored.
+    pub block: usize,
+    /// Bytes from one row of a block to the next.
+    pub row: usize,
+}
+
+impl Strides {
+    /// Returns the distances of rows without blocks.
+    pub fn rows(row: usize) -> Self {
+        Self { block_rows: 0, block: 0, row }
+    }
+
+    /// Checks the distances for a segment of `bytes` bytes.
+    pub(crate) fn check(&self, bytes: usize) -> Result<()> {
+        if self.block_rows != 0 && !self.block_rows.is_power_of_two() {
+            let limit = "it must be 0 or a power of two";
+            return Err(Error::invalid(
+                "block rows",
+                self.block_rows,
+                limit,
+                "pass 0 without blocks",
+            ));
+        }
+        // A block of one row has no second row.
+        if self.row < bytes && self.block_rows != 1 {
+            let limit = format!("the segment holds {bytes} bytes");
+            return Err(Error::invalid(
+                "row stride",
+                self.row,
+                limit,
+                "pass a stride that covers them",
+            ));
+        }
+        if self.block < bytes && self.block_rows != 0 {
+            let limit = format!("a row of the segment holds {bytes} bytes");
+            return Err(Error::invalid(
+                "block stride",
+                self.block,
+                limit,
+                "pass a stride that covers it",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Returns the bytes from row 0 to the end of the last of `count` rows; `None` on overflow.
+    pub(crate) fn span(&self, count: usize, bytes: usize) -> Option<usize> {
+        let last = count.checked_sub(1)?;
+        let (blocks, within) = match self.block_rows {
+            0 => (0, last),
+            rows => (last / rows, last.min(rows - 1)),
+        };
+        let at = blocks.checked_mul(self.block)?.checked_add(within.checked_mul(self.row)?)?;
+        at.checked_add(bytes)
+    }
+
+    /// Returns the distances in the form that copies use.
+    pub(crate) fn steps(&self) -> Steps {
+        let shift = self.block_rows.max(1).ilog2();
+        let gap = match self.block_rows {
+            0 => 0,
+            rows => self.block.wrapping_sub(rows.wrapping_mul(self.row)).cast_signed(),
+        };
+        Steps { row: self.row, shift, gap }
+    }
+}
+
+/// [`Strides`] without a division: row n is n * row + (n >> shift) * gap bytes behind row 0.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Steps {
+    pub row: usize,
+    pub shift: u32,
+    pub gap: isize,
+}
+
+impl Steps {
+    /// Returns the bytes from row 0 to row `n`.
+    #[inline]
+    pub fn offset(&self, n: usize) -> usize {
+        let gaps = (n >> self.shift).wrapping_mul(self.gap.cast_unsigned());
+        n.wrapping_mul(self.row).wrapping_add(gaps)
+    }
+}
+
 /// Returns an error if `value` is not below `count`.
 ///
 /// # Errors

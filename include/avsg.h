@@ -6,8 +6,8 @@
  *   avsg_pool_create      allocates host memory for every row of every layer
  *   avsg_engine_create    allocates the tables and the device buffer of one device, on that pool
  *   avsg_plan_create      allocates the outputs of a step
- *   each decode step:     avsg_engine_step, or avsg_engine_plan and then avsg_engine_transfer
- *                         for each layer; attention reads avsg_engine_buffer at the plan's slots;
+ *   each decode step:     avsg_engine_step, or avsg_engine_plan for each indexer and then
+ *                         avsg_engine_transfer for each of its layers; attention reads avsg_engine_buffer at the plan's slots;
  *                         avsg_engine_append writes the step's fresh rows to the pool
  *   avsg_..._destroy      in any order
  *
@@ -16,7 +16,8 @@
  *                batch, one token of a request with the ids that it selects
  *   id           the position of a token in its request's sequence
  *   fresh row    the row of a token of the current step, which is not in the pool yet
- *   state        the table and the S slots per layer that one resident request uses
+ *   indexer      the part of a model that selects the ids of one or more layers
+ *   state        the tables, one per indexer, and the S slots per layer that one resident request uses
  *   link         an entry of a table, which can point to a slot; an id is searched in up to R + 1 links
  *   lifetime     the value of a slot, which a hit sets and every step lowers by one; misses replace the
  *                slots of the smallest lifetimes
@@ -609,6 +610,105 @@ typedef struct avsg_pool_info {
 } avsg_pool_info;
 
 /**
+ * A contiguous range of the caller's memory, of any length and alignment.
+ */
+typedef struct avsg_region {
+  /**
+   * The first byte.
+   */
+  void *data;
+  /**
+   * The length in bytes.
+   */
+  size_t bytes;
+  /**
+   * The address of the first byte for kernels of the Ascend device, if the caller has registered
+   * the memory. 0 lets the library register the pages that the region touches.
+   */
+  uint64_t device_address;
+} avsg_region;
+
+/**
+ * Where some rows of one segment are. Row r of layer l is at
+ * offset + (l - first_layer) * layer_stride + ((r - first_row) / block_rows) * block_stride +
+ * ((r - first_row) % block_rows) * row_stride bytes from the start of the region.
+ */
+typedef struct avsg_pool_part {
+  /**
+   * The index of the region.
+   */
+  size_t region;
+  /**
+   * Bytes from the start of the region to the first row of the first layer.
+   */
+  size_t offset;
+  /**
+   * The index of the segment.
+   */
+  size_t segment;
+  /**
+   * The first layer.
+   */
+  size_t first_layer;
+  /**
+   * The number of layers.
+   */
+  size_t layers;
+  /**
+   * Bytes from one layer to the next; any for one layer.
+   */
+  size_t layer_stride;
+  /**
+   * The first row.
+   */
+  size_t first_row;
+  /**
+   * The number of rows. If a segment's rows are in several parts, all parts but the last hold the
+   * same power of two of rows.
+   */
+  size_t rows;
+} avsg_pool_part;
+
+/**
+ * The layout of a pool in memory of the caller. Every row of every layer and segment is in one
+ * part. `size`, `row_stride`, `regions`, `region_count`, `parts` and `part_count` must be set.
+ */
+typedef struct avsg_pool_layout {
+  /**
+   * sizeof(avsg_pool_layout).
+   */
+  size_t size;
+  /**
+   * Rows of a block, a power of two; 0 for rows without blocks.
+   */
+  size_t block_rows;
+  /**
+   * Bytes from one block of a segment to the next; ignored if `block_rows` is 0.
+   */
+  size_t block_stride[AVSG_MAX_SEGMENTS];
+  /**
+   * Bytes from one row of a block to the next.
+   */
+  size_t row_stride[AVSG_MAX_SEGMENTS];
+  /**
+   * The memory.
+   */
+  const struct avsg_region *regions;
+  /**
+   * Elements of `regions`.
+   */
+  size_t region_count;
+  /**
+   * The parts, in any order.
+   */
+  const struct avsg_pool_part *parts;
+  /**
+   * Elements of `parts`.
+   */
+  size_t part_count;
+} avsg_pool_layout;
+
+/**
  * A task of the library, which an executor calls with `data` and an index.
  */
 typedef void (*avsg_task)(void *data, size_t index);
@@ -665,6 +765,57 @@ typedef struct avsg_workers_config {
    */
   void *user;
 } avsg_workers_config;
+
+/**
+ * A device buffer in memory of the caller: process memory for "cpu", device memory for an Ascend
+ * device. Slot s of state t has the index n = t * S + s. In each layer and segment it is at
+ * base + (n / block_slots) * block_stride + (n % block_slots) * slot_stride. The memory, which need
+ * not be zeroed but must be initialised, is valid until the engine is destroyed, serves one engine,
+ * and is written by it only. `size`, `bases`, `base_count` and `slot_stride` must be set.
+ */
+typedef struct avsg_caller_buffer {
+  /**
+   * sizeof(avsg_caller_buffer).
+   */
+  size_t size;
+  /**
+   * bases[layer * segments + segment] is the address of index 0.
+   */
+  void *const *bases;
+  /**
+   * Elements of `bases`: layers * segments.
+   */
+  size_t base_count;
+  /**
+   * Slots of a block, a power of two up to S; 0 for slots without blocks. S gives the states a
+   * stride of their own.
+   */
+  size_t block_slots;
+  /**
+   * Bytes from one block of a segment to the next; ignored if `block_slots` is 0.
+   */
+  size_t block_stride[AVSG_MAX_SEGMENTS];
+  /**
+   * Bytes from one slot of a block to the next.
+   */
+  size_t slot_stride[AVSG_MAX_SEGMENTS];
+  /**
+   * NULL, or the blocks of each state in any order, S / block_slots per state: slot s of state t
+   * is slot s % block_slots of block block_table[t * (S / block_slots) + s / block_slots]. The
+   * library reads this array, whose memory must stay valid, in every call that plans or
+   * transfers. An entry may change together with the generation of its state. "cpu" only
+   * (AVSG_INVALID otherwise).
+   */
+  const int32_t *block_table;
+  /**
+   * Elements of `block_table`.
+   */
+  size_t block_table_len;
+  /**
+   * With a table, the number of blocks of the memory.
+   */
+  size_t blocks;
+} avsg_caller_buffer;
 
 /**
  * The configuration of an engine. `size`, `k`, `tokens`, `slots` and `states` must be set.
@@ -799,6 +950,31 @@ typedef struct avsg_engine_config {
    * rows: 0 to 64; 0 prefetches nothing.
    */
   uint32_t copier_ahead;
+  /**
+   * layer_indexer[l] is the indexer of layer l of the pool, numbered from 0 without a gap. The
+   * layers of one indexer share a table of each state and are served by one plan. NULL means one
+   * indexer for all layers.
+   */
+  const uint32_t *layer_indexer;
+  /**
+   * Elements of `layer_indexer`: the pool's layers, or 0 with NULL.
+   */
+  size_t layer_indexers;
+  /**
+   * The memory of the slots; NULL lets the engine allocate it.
+   */
+  const struct avsg_caller_buffer *buffer;
+  /**
+   * 1 makes the slots that a plan returns (`avsg_plan_arrays.slot`) indices among the slots of all
+   * states: slot_base + state * S + slot, or the place of the slot in a buffer with a table of
+   * blocks. 0 leaves them slots of their state. Miss lists always have slots of the state. In a
+   * stream of an Ascend device 1 is AVSG_INVALID.
+   */
+  int32_t global_slots;
+  /**
+   * Added to every index if `global_slots` is 1; 0 or more.
+   */
+  int32_t slot_base;
 } avsg_engine_config;
 
 /**
@@ -900,6 +1076,10 @@ typedef struct avsg_engine_info {
    * Always 0.
    */
   uint32_t reserved;
+  /**
+   * Indexers: the tables of each state.
+   */
+  size_t indexers;
 } avsg_engine_info;
 
 /**
@@ -1155,6 +1335,16 @@ typedef struct avsg_batch {
    * Elements from one request of `block_table` to the next.
    */
   size_t block_stride;
+  /**
+   * The indexer that selected the ids: a number of `avsg_engine_config.layer_indexer`, or 0 in an
+   * engine with one indexer. An append ignores it.
+   */
+  size_t indexer;
+  /**
+   * In a stream, the most rows that `cu_q` counts in an append: 0 means those that `ids` has
+   * elements for, or N_q per request without ids. Other calls ignore it.
+   */
+  size_t rows;
 } avsg_batch;
 
 /**
@@ -1180,6 +1370,44 @@ typedef struct avsg_fresh {
    */
   size_t bytes[AVSG_MAX_SEGMENTS];
 } avsg_fresh;
+
+/**
+ * The ids that `avsg_engine_load` puts into the slots of one state.
+ */
+typedef struct avsg_load {
+  /**
+   * sizeof(avsg_load).
+   */
+  size_t size;
+  /**
+   * The ids, at most S of them, in host memory.
+   */
+  struct avsg_i32s ids;
+  /**
+   * The pool's blocks of the request, in host memory; empty if the engine's `page` is 0.
+   */
+  struct avsg_i32s block_table;
+  /**
+   * The indexer, whose layers get the rows.
+   */
+  size_t indexer;
+  /**
+   * The state.
+   */
+  int32_t state;
+  /**
+   * The generation of the request.
+   */
+  int32_t generation;
+  /**
+   * The sequence length. Ids at or above it are padding.
+   */
+  int32_t seq_len;
+  /**
+   * Must be 0.
+   */
+  int32_t reserved;
+} avsg_load;
 
 #ifdef __cplusplus
 extern "C" {
@@ -1285,6 +1513,20 @@ avsg_status avsg_pool_demote(struct avsg_pool *pool);
  * Destroys the handle of a pool.
  */
 avsg_status avsg_pool_destroy(struct avsg_pool *pool);
+
+/**
+ * Creates a pool over memory of the caller as it is: rows may be anywhere that an `avsg_pool_part`
+ * can describe (token-major, layer-major, block-major, with padding after rows or blocks), in one
+ * region or several, of any length and alignment. Of `config`, only `layers`, `rows`, `segments`,
+ * `segment_bytes` and, for the fresh rows and the device buffer, `segment_stride` are used. The
+ * pool cannot be exported. The structs and arrays are not used after the call.
+ *
+ * Pointers: No two rows overlap. The regions are valid for reads and writes, and their device addresses those
+ * of registered memory, until the pool's handle and every engine on the pool are destroyed.
+ */
+avsg_status avsg_pool_from_layout(const struct avsg_pool_config *config,
+                                  const struct avsg_pool_layout *layout,
+                                  struct avsg_pool **pool);
 
 /**
  * Writes a row from `data`, which has its segments one after another. Another thread or process
@@ -1400,7 +1642,7 @@ avsg_status avsg_engine_create(const struct avsg_engine_config *config,
 avsg_status avsg_engine_get_info(const struct avsg_engine *engine, struct avsg_engine_info *info);
 
 /**
- * Gives the table of one state as words: header, ids, lifetimes, links. It is meant for snapshots
+ * Gives the table of one state and indexer 0 as words: header, ids, lifetimes, links. It is meant for snapshots
  * and tests. The words are valid until the next call that takes the engine's handle as a non-const
  * pointer. On an Ascend device they are copied without waiting for the caller's streams:
  * synchronize those first.
@@ -1411,14 +1653,25 @@ avsg_status avsg_engine_table(struct avsg_engine *engine,
                               size_t *count);
 
 /**
+ * Gives the table of one state and any indexer, as `avsg_engine_table` does.
+ */
+avsg_status avsg_engine_indexer_table(struct avsg_engine *engine,
+                                      size_t indexer,
+                                      size_t state,
+                                      const int32_t **words,
+                                      size_t *count);
+
+/**
  * Destroys an engine with its cores, tables and device buffer. Its plans are destroyed separately,
- * and their host arrays stay readable until then.
+ * and their host arrays stay readable until then. AVSG_DEVICE: the runtime refused to release
+ * something, and the rest was released; the handle is invalid in any case.
  */
 avsg_status avsg_engine_destroy(struct avsg_engine *engine);
 
 /**
  * Describes the device buffer of a layer and segment, which attention reads. Its memory is valid
- * until the engine is destroyed, and only the engine may write it.
+ * until the engine is destroyed, and only the engine may write it. AVSG_INVALID for a buffer of the
+ * caller whose slots are no single stride apart.
  */
 avsg_status avsg_engine_buffer(const struct avsg_engine *engine,
                                size_t layer,
@@ -1519,7 +1772,8 @@ avsg_status avsg_engine_step(struct avsg_engine *engine,
 
 /**
  * Writes the step's fresh rows to one layer of the host pool: fresh row g of a request becomes the
- * row of id stable_len + g. Call it after the layer's transfer and before the next plan. Requests
+ * row of id stable_len + g. A request may have any number of rows, not only N_q (`avsg_batch.rows`
+ * in a stream), which writes the rows of a prefill or a restore. Call it after the layer's transfer and before the next plan. Requests
  * whose `stable_len` or `state` is -1 are skipped. AVSG_INVALID if the pool has no row for an id,
  * or if this process is a reader; in a stream, rows without one in the pool are skipped.
  *
@@ -1547,6 +1801,36 @@ avsg_status avsg_engine_block_table(const struct avsg_engine *engine,
                                     int32_t *table,
                                     size_t stride,
                                     int32_t *lengths);
+
+/**
+ * Empties the slots of a state's ids from `first` to `end` - 1, because their rows in the pool were
+ * rewritten under a live request. The next plan that selects such an id copies its new row; other
+ * ids keep their slots. A plan that was made before keeps its slots: transfer it first. On an
+ * Ascend device the call waits for the work of all streams, none of which may be in a capture.
+ */
+avsg_status avsg_engine_invalidate(struct avsg_engine *engine,
+                                   size_t state,
+                                   size_t first,
+                                   size_t end);
+
+/**
+ * Puts the rows of chosen ids into the slots of a state without a selection, for example after a
+ * restore: it plans K ids at a time into `plan`, which holds at least one row, and transfers them to
+ * every layer of the indexer. A later plan that selects these ids hits them.
+ */
+avsg_status avsg_engine_load(struct avsg_engine *engine,
+                             const struct avsg_load *load,
+                             struct avsg_plan *plan);
+
+/**
+ * Copies the state `from` to the state `to`, with its tables and slots, for a sequence that is
+ * forked. The copy has `generation`. AVSG_INVALID if a layer lacks rows of the last plan of `from`.
+ * On an Ascend device the call waits as `avsg_engine_invalidate` does.
+ */
+avsg_status avsg_engine_fork(struct avsg_engine *engine,
+                             size_t from,
+                             size_t to,
+                             int32_t generation);
 
 #ifdef __cplusplus
 }  // extern "C"

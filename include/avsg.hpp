@@ -157,6 +157,10 @@ class Pool : public detail::Handle<avsg_pool, avsg_pool_destroy> {
             return avsg_pool_from_memory(&config, chunks.data(), chunks.size(), pool);
         }));
     }
+    // The structs and arrays are read by the call; the regions outlive the pool and its engines.
+    static Pool from_layout(const avsg_pool_config &config, const avsg_pool_layout &layout) {
+        return Pool(created([&](avsg_pool **pool) { return avsg_pool_from_layout(&config, &layout, pool); }));
+    }
     static Pool attach(const Export &from, avsg_role role) {
         return Pool(created([&](avsg_pool **pool) {
             return avsg_pool_import(from.desc.data(), from.desc.size(), from.fd, role, pool);
@@ -251,6 +255,21 @@ class Engine : public detail::Handle<avsg_engine, avsg_engine_destroy> {
         check(avsg_engine_table(get(), state, &words, &count));
         return {words, count};
     }
+    Span<const std::int32_t> indexer_table(std::size_t indexer, std::size_t state) {
+        const std::int32_t *words = nullptr;
+        std::size_t count = 0;
+        check(avsg_engine_indexer_table(get(), indexer, state, &words, &count));
+        return {words, count};
+    }
+
+    // Forgets the ids from `first` to `end` - 1 of a state.
+    void invalidate(std::size_t state, std::size_t first, std::size_t end) {
+        check(avsg_engine_invalidate(get(), state, first, end));
+    }
+    void load(const avsg_load &load, Plan &plan);
+    void fork(std::size_t from, std::size_t to, std::int32_t generation) {
+        check(avsg_engine_fork(get(), from, to, generation));
+    }
 
     void plan(const avsg_batch &batch, Plan &plan, void *stream = nullptr);
     void transfer(Plan &plan, std::size_t layer, const avsg_fresh *fresh, void *stream = nullptr);
@@ -319,6 +338,7 @@ class Plan : public detail::Handle<avsg_plan, avsg_plan_destroy> {
 inline void Engine::plan(const avsg_batch &batch, Plan &plan, void *stream) {
     check(avsg_engine_plan(get(), &batch, plan.get(), stream));
 }
+inline void Engine::load(const avsg_load &load, Plan &plan) { check(avsg_engine_load(get(), &load, plan.get())); }
 inline void Engine::transfer(Plan &plan, std::size_t layer, const avsg_fresh *fresh, void *stream) {
     check(avsg_engine_transfer(get(), plan.get(), layer, fresh, stream));
 }

@@ -88,17 +88,18 @@ fn an_error_names_the_call_its_code_and_the_runtimes_message() {
 }
 
 #[test]
-fn a_failed_drop_is_reported_by_the_next_call() {
+fn a_failed_drop_is_reported_by_its_context_and_by_no_other_call() {
     let session = Session::new(Options::default());
     let context =
         Context::for_device(Arc::new(Acl::open(&simulated::source()).unwrap()), 0).unwrap();
     let memory = DeviceMemory::new(&context, 64).unwrap();
     session.fail("aclrtFree", 1, 507_899);
     drop(memory);
-    let error = Event::sync(&context).unwrap_err();
+    drop(Event::sync(&context).unwrap());
+    let error = context.take_error().unwrap_err();
     assert!(error.to_string().contains("aclrtFree failed with code 507899"), "{error}");
     // The error is reported once, and the second attempt has freed the memory.
-    drop(Event::sync(&context).unwrap());
+    context.take_error().unwrap();
     drop(context);
     assert_eq!(session.leaks(), Vec::<String>::new());
 }
@@ -135,7 +136,8 @@ fn work_in_a_stream_has_not_run_before_the_stream_is_waited_for() {
     let memory = DeviceMemory::new(&context, 4096).unwrap();
     let mut from = PinnedMemory::new(&context, 4096).unwrap();
     let to = PinnedMemory::new(&context, 4096).unwrap();
-    from.words_mut()[3] = 77;
+    // SAFETY: no copy is in progress.
+    unsafe { from.words_mut()[3] = 77 };
     let current = context.bind().unwrap();
     // SAFETY: the memory is dropped after the stream was waited for.
     unsafe {
@@ -143,9 +145,11 @@ fn work_in_a_stream_has_not_run_before_the_stream_is_waited_for() {
         memory.download(0, &to, 0, 4096, stream.raw()).unwrap();
     }
     drop(current);
-    assert_eq!(to.words()[3], 0);
+    // SAFETY: the queued copy has not run, because nothing has waited for the stream.
+    assert_eq!(unsafe { to.words() }[3], 0);
     stream.synchronize(1000).unwrap();
-    assert_eq!(to.words()[3], 77);
+    // SAFETY: the stream was synchronized.
+    assert_eq!(unsafe { to.words() }[3], 77);
     drop((stream, memory, from, to, context));
     assert_eq!(session.leaks(), Vec::<String>::new());
 }

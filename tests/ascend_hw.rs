@@ -56,7 +56,7 @@ fn workloads_match_the_cpu_on_the_device() {
             let mut options = AscendOptions::new(context.clone()).with_kernels(kernels);
             options.one_launch = Some(one_launch);
             let pool = RegisteredPool::create(&context, &workload.shape.pool());
-            let engine = Engine::on_ascend(config, pool.unwrap(), &options).unwrap();
+            let engine = Engine::on_ascend(config.clone(), pool.unwrap(), &options).unwrap();
             assert!(
                 run(&workload, engine) == run(&workload, workload.shape.engine(MachineChoice::Emu)),
                 "{bytes:?}"

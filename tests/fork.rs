@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use avsg::Error;
 use avsg::cpu::worker_pool::{WorkerConfig, WorkerPool};
 use avsg::device::params::Params;
-use avsg::engine::{Config, Engine};
+use avsg::engine::{Config, Engine, Load};
 use avsg::pool::{HostPool, Role};
 use avsg::rows::RowFormat;
 use avsg_testkit::batch::OwnedBatch;
@@ -24,8 +24,8 @@ fn a_child_is_refused_and_may_drop_what_it_inherited() {
     let pool = fixture::pool(1, 64, RowFormat::single(16).unwrap());
     let export = pool.export().unwrap();
     let workers = WorkerPool::new(&WorkerConfig::new(3)).unwrap();
-    let config = Config { cores: 3, ..Config::new(Params::wide(4, 1, 64), 1) };
-    let mut engine = Engine::with_workers(config, pool, &workers).unwrap();
+    let config = Config { cores: 3, ..Config::new(Params::wide(4, 1, 64), 2) };
+    let mut engine = Engine::with_workers(config.clone(), pool, &workers).unwrap();
     let mut plan = engine.new_plan(1, 1).unwrap();
     let mut owned = OwnedBatch::new(4, 0);
     owned.push([0, 1, -1, 64], &[vec![3, 9, 27, 60]]);
@@ -40,10 +40,17 @@ fn a_child_is_refused_and_may_drop_what_it_inherited() {
             fn forked<T>(result: avsg::Result<T>) -> bool {
                 matches!(result, Err(Error::Forked { .. }))
             }
+            // Without ids, so that only the check of the process can refuse it.
+            let (ids, block_table) = (&[], &[]);
+            let load = Load { indexer: 0, state: 1, generation: 1, seq_len: 64, ids, block_table };
             let refused = forked(engine.step(&owned.batch(), &mut plan, 0, None))
                 && forked(engine.transfer(&mut plan, 0, None))
                 && forked(engine.new_plan(1, 1))
                 && forked(engine.read_table(0).map(|_| ()))
+                && forked(engine.read_indexer_table(0, 0).map(|_| ()))
+                && forked(engine.invalidate(0, 3..4))
+                && forked(engine.load(&load, &mut plan))
+                && forked(engine.fork(0, 1, 1))
                 && forked(engine.pool().write_row(0, 3, &[7; 16]))
                 && forked(engine.pool().read_row(0, 3, &mut [7; 16]))
                 && forked(engine.pool().export())

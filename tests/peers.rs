@@ -44,7 +44,7 @@ fn on_both(format: &RowFormat, test: impl Fn(&mut Engine)) {
         fixture::fill(&pool, rows, |layer, row| (row as i32, layer as u32));
         pool
     };
-    test(&mut Engine::new(config, pool()).unwrap());
+    test(&mut Engine::new(config.clone(), pool()).unwrap());
     if avsg_sim::compiler::cpp().is_none() {
         println!("skipped: no C++ compiler, which the emitted kernels need here");
         return;

@@ -7,6 +7,7 @@ use std::thread::{self, ThreadId};
 use std::time::Duration;
 
 use avsg::Error;
+use avsg::copy::Copier;
 use avsg::cpu::worker_pool::{Executor, Stage, WorkerConfig, WorkerPool};
 use avsg::cpus::{allowed_cpus, restrict_thread};
 use avsg::device::params::Params;
@@ -18,6 +19,15 @@ use avsg_testkit::{exact, fixture};
 const K: usize = 64;
 const REQUESTS: usize = 8;
 
+fn batch(step: usize) -> OwnedBatch {
+    let mut owned = OwnedBatch::new(K, 0);
+    for r in 0..REQUESTS {
+        let id = |i: usize| ((step * 31 + r * 67 + i * 7) % 600) as i32;
+        owned.push([r as i32, 1, -1, 600], &[(0..K).map(id).collect()]);
+    }
+    owned
+}
+
 /// Runs steps of an engine on `workers`, each of which is long enough to be shared among them, and
 /// checks every row.
 fn check_engine(workers: &WorkerPool, cores: usize, steps: usize) {
@@ -26,11 +36,7 @@ fn check_engine(workers: &WorkerPool, cores: usize, steps: usize) {
     let mut engine = Engine::with_workers(config, pool, workers).unwrap();
     let mut plan = engine.new_plan(REQUESTS, REQUESTS).unwrap();
     for step in 0..steps {
-        let mut owned = OwnedBatch::new(K, 0);
-        for r in 0..REQUESTS {
-            let id = |i: usize| ((step * 31 + r * 67 + i * 7) % 600) as i32;
-            owned.push([r as i32, 1, -1, 600], &[(0..K).map(id).collect()]);
-        }
+        let owned = batch(step);
         engine.step(&owned.batch(), &mut plan, 0, None).unwrap();
         assert_eq!(exact::check_step(&engine, &plan, &owned, 0, |_, id| (id, 0)), REQUESTS * K);
     }
@@ -147,6 +153,21 @@ fn an_executor_that_panics_is_an_error() {
     let stage = Stage { pieces: 3, run: &|_, _| () };
     let result = workers.launch(u64::MAX, Some(stage), None);
     assert!(matches!(result, Err(Error::Broken { .. })), "{result:?}");
+
+    // The tables of an engine may be wrong after that, so that they are not used or copied.
+    fn broken<T>(result: avsg::Result<T>) -> bool {
+        matches!(result, Err(Error::Broken { .. }))
+    }
+    let pool = fixture::pool(1, 600, RowFormat::single(12_000).unwrap());
+    let copier = Some(Copier::Plain);
+    let config =
+        Config { cores: 2, copier, ..Config::new(Params::wide(K as u32, 1, 128), REQUESTS) };
+    let mut engine = Engine::with_workers(config, pool, &workers).unwrap();
+    let mut plan = engine.new_plan(REQUESTS, REQUESTS).unwrap();
+    assert!(broken(engine.step(&batch(0).batch(), &mut plan, 0, None)));
+    assert!(broken(engine.step(&batch(0).batch(), &mut plan, 0, None)));
+    assert!(broken(engine.invalidate(0, 0..600)));
+    assert!(broken(engine.fork(0, 1, 2)));
 }
 
 #[test]

@@ -61,15 +61,21 @@ pub struct avsg_batch {
     pub block_table: avsg_i32s,
     /// Elements from one request of `block_table` to the next.
     pub block_stride: usize,
+    /// The indexer that selected the ids: a number of `avsg_engine_config.layer_indexer`, or 0 in an
+    /// engine with one indexer. An append ignores it.
+    pub indexer: usize,
+    /// In a stream, the most rows that `cu_q` counts in an append: 0 means those that `ids` has
+    /// elements for, or N_q per request without ids. Other calls ignore it.
+    pub rows: usize,
 }
 
-// SAFETY: the struct is repr(C) with `size` first, and its fields are 18 words (asserted below)
+// SAFETY: the struct is repr(C) with `size` first, and its fields are 20 words (asserted below)
 // that may have any value.
 unsafe impl SizedStruct for avsg_batch {
     const NAME: &'static str = "avsg_batch";
     const FIRST_SIZE: usize = 144;
 }
-const _: () = assert!(size_of::<avsg_batch>() == 144);
+const _: () = assert!(size_of::<avsg_batch>() == 160);
 
 /// The fresh rows of a step. In each segment, row r of the batch is at r * (the segment's stride).
 /// The rule Streams states which memory they are in.
@@ -113,6 +119,7 @@ pub(crate) unsafe fn host_batch<'a>(batch: &avsg_batch) -> Result<Batch<'a>> {
         seq_len: array("seq_len", batch.seq_len)?,
         block_table: array("block_table", batch.block_table)?,
         block_stride: batch.block_stride,
+        indexer: batch.indexer,
     })
 }
 

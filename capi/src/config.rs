@@ -7,6 +7,8 @@ use std::path::PathBuf;
 use avsg::device::params::{Lifetime, Params, Table};
 use avsg::device::stage_two::Strategy;
 
+use crate::caller_buffer::{avsg_caller_buffer, caller_buffer};
+use crate::choices::unknown_constant;
 use crate::handle;
 use crate::sized::{self, SizedStruct};
 use crate::status::avsg_status::{AVSG_INVALID, AVSG_UNSUPPORTED};
@@ -15,73 +17,8 @@ use crate::workers::avsg_workers;
 use avsg::copy::Copier;
 use avsg::cpu::worker_pool::WorkerPool;
 use avsg::cpus::{MAX_CORES, allowed_cpu_count};
-use avsg::engine::Config;
-use avsg::engine::MachineChoice;
+use avsg::engine::{Config, Indexers, MachineChoice};
 use avsg::geometry::frequency;
-
-/// The table that maps ids to slots.
-#[repr(i32)]
-pub enum avsg_table {
-    /// Several links per slot, with the least valuable slots as victims. Hit rates are those of
-    /// exact LRU or better.
-    AVSG_TABLE_WIDE = 0,
-    /// The paper's table, bit for bit.
-    AVSG_TABLE_PAPER = 1,
-}
-
-/// The lifetime that a hit gives to a slot.
-#[repr(i32)]
-pub enum avsg_lifetime {
-    /// AVSG_LIFETIME_FREQUENCY for a wide table of K to 4 K slots, else AVSG_LIFETIME_CONSTANT.
-    AVSG_LIFETIME_AUTO = 0,
-    /// The constant `life`, which evicts the least recently used slot.
-    AVSG_LIFETIME_CONSTANT = 1,
-    /// A count of uses that decays by the factor `lambda` per step. Only for a wide table.
-    AVSG_LIFETIME_FREQUENCY = 2,
-}
-
-/// The vector instructions that the device "cpu" runs its kernels with.
-#[repr(i32)]
-pub enum avsg_machine {
-    /// The fastest that the CPU supports, as the first engine of the process measures it.
-    AVSG_MACHINE_AUTO = 0,
-    /// Scalar code.
-    AVSG_MACHINE_EMU = 1,
-    /// AVX2.
-    AVSG_MACHINE_AVX2 = 2,
-    /// AVX-512, with the faster of the next two, measured as for AVSG_MACHINE_AUTO.
-    AVSG_MACHINE_AVX512 = 3,
-    /// NEON.
-    AVSG_MACHINE_NEON = 4,
-    /// AVX-512 with gathers by scalar loads: "avx512".
-    AVSG_MACHINE_AVX512_LOADS = 5,
-    /// AVX-512 with gathers by vpgatherdd: "avx512 (vpgatherdd)".
-    AVSG_MACHINE_AVX512_GATHER = 6,
-}
-
-/// How the device "cpu" copies rows.
-#[repr(i32)]
-pub enum avsg_copier {
-    /// The fastest, as the first engine of the process with rows of this length measures it.
-    AVSG_COPIER_AUTO = 0,
-    /// One memcpy for each row.
-    AVSG_COPIER_PLAIN = 1,
-    /// Vector copies with prefetch of both ends of a later row.
-    AVSG_COPIER_PREFETCH = 2,
-    /// Non-temporal stores with prefetch of the source of a later row.
-    AVSG_COPIER_STREAM = 3,
-}
-
-/// The distribution of misses over cores.
-#[repr(i32)]
-pub enum avsg_strategy {
-    /// Equal shares of the misses: the shares of two cores differ by at most one row.
-    AVSG_STRATEGY_BALANCED = 0,
-    /// Whole requests per core, for comparison.
-    AVSG_STRATEGY_REQUEST = 1,
-    /// Equal shares of the selected positions, hits included, for comparison.
-    AVSG_STRATEGY_POSITION = 2,
-}
 
 /// The configuration of an engine. `size`, `k`, `tokens`, `slots` and `states` must be set.
 #[derive(Clone, Copy, Debug)]
@@ -162,20 +99,28 @@ pub struct avsg_engine_config {
     /// The distance of the later row that AVSG_COPIER_PREFETCH and AVSG_COPIER_STREAM prefetch, in
     /// rows: 0 to 64; 0 prefetches nothing.
     pub copier_ahead: u32,
+    /// layer_indexer[l] is the indexer of layer l of the pool, numbered from 0 without a gap. The
+    /// layers of one indexer share a table of each state and are served by one plan. NULL means one
+    /// indexer for all layers.
+    pub layer_indexer: *const u32,
+    /// Elements of `layer_indexer`: the pool's layers, or 0 with NULL.
+    pub layer_indexers: usize,
+    /// The memory of the slots; NULL lets the engine allocate it.
+    pub buffer: *const avsg_caller_buffer,
+    /// 1 makes the slots that a plan returns (`avsg_plan_arrays.slot`) indices among the slots of all
+    /// states: slot_base + state * S + slot, or the place of the slot in a buffer with a table of
+    /// blocks. 0 leaves them slots of their state. Miss lists always have slots of the state. In a
+    /// stream of an Ascend device 1 is AVSG_INVALID.
+    pub global_slots: i32,
+    /// Added to every index if `global_slots` is 1; 0 or more.
+    pub slot_base: i32,
 }
 
-// SAFETY: the struct is repr(C) with `size` first, has no padding (136 bytes, asserted below), and
+// SAFETY: the struct is repr(C) with `size` first, has no padding (168 bytes, asserted below), and
 // its fields are integers, pointers and a float.
 unsafe impl SizedStruct for avsg_engine_config {
     const NAME: &'static str = "avsg_engine_config";
     const FIRST_SIZE: usize = 88;
-}
-
-/// Returns the error of a number that is no constant of an enumeration from 0 to `last`.
-pub(crate) fn unknown_constant<T>(what: &str, value: i32, last: i32) -> Result<T> {
-    let text =
-        format!("{what} is {value}, but it must be 0..={last}; pass a constant of the header");
-    Err(Failure::new(AVSG_INVALID, text))
 }
 
 impl avsg_engine_config {
@@ -249,7 +194,24 @@ impl avsg_engine_config {
         }
     }
 
-    fn config(&self, device: &Device) -> Result<Config> {
+    /// Returns the indexers of the layers, which the engine compares with the pool.
+    ///
+    /// # Safety
+    /// `layer_indexer` is NULL or valid for reads of `layer_indexers` elements.
+    unsafe fn indexers(&self) -> Result<Indexers> {
+        // SAFETY: the caller keeps the contract of this function (`# Safety`).
+        let given =
+            unsafe { sized::array("layer_indexer", self.layer_indexer, self.layer_indexers)? };
+        if given.is_empty() {
+            return Ok(Indexers::default());
+        }
+        let of_layer = sized::converted("layer_indexer", given, |&of| Ok(of as usize))?;
+        Ok(Indexers::of_layers(&of_layer)?)
+    }
+
+    /// # Safety
+    /// As for [`Self::indexers`] and [`caller_buffer`].
+    unsafe fn config(&self, device: &Device) -> Result<Config> {
         if self.launches > 2 {
             return unknown_constant(
                 "launches",
@@ -287,8 +249,18 @@ impl avsg_engine_config {
             },
             n => n as usize,
         };
-        let (params, states, copier) = (self.params()?, self.states, self.copier()?);
-        Ok(Config { params, states, cores, machine, copier, strategy })
+        // SAFETY: the caller keeps the contract of this function (`# Safety`).
+        let indexers = unsafe { self.indexers()? };
+        let (params, copier) = (self.params()?, self.copier()?);
+        // SAFETY: the caller keeps the contract of this function (`# Safety`).
+        let buffer = unsafe { caller_buffer(self.buffer)? };
+        let slot_base = match self.global_slots {
+            0 => None,
+            1 => Some(self.slot_base),
+            other => return unknown_constant("global_slots", other, 1),
+        };
+        let states = self.states;
+        Ok(Config { params, states, cores, machine, copier, strategy, indexers, buffer, slot_base })
     }
 }
 
@@ -366,14 +338,15 @@ unsafe fn device(config: &avsg_engine_config) -> Result<Device> {
 /// Reads the configuration of an engine, and its device.
 ///
 /// # Safety
-/// `config` is NULL or valid for reads of the number of bytes in its `size`, and its strings are
-/// NULL or NUL-terminated.
+/// `config` is NULL or valid for reads of the number of bytes in its `size`, its strings are NULL or
+/// NUL-terminated, and its arrays are NULL or valid for reads of their lengths.
 pub(crate) unsafe fn engine_config(config: *const avsg_engine_config) -> Result<(Config, Device)> {
     // SAFETY: the caller keeps the contract of this function (`# Safety`).
     let config = unsafe { sized::read(config)? };
     // SAFETY: the caller keeps the contract of this function (`# Safety`).
     let device = unsafe { device(&config)? };
-    Ok((config.config(&device)?, device))
+    // SAFETY: the caller keeps the contract of this function (`# Safety`).
+    Ok((unsafe { config.config(&device)? }, device))
 }
 
-const _: () = assert!(size_of::<avsg_engine_config>() == 136);
+const _: () = assert!(size_of::<avsg_engine_config>() == 168);

@@ -12,10 +12,11 @@ use crate::handle::{self, Object};
 use crate::pool::{Pool, avsg_pool};
 use crate::pool_config::{avsg_pool_config, pool_config};
 use crate::sized::{OutPtr, OutStruct, SizedStruct};
-use crate::status::avsg_status::AVSG_INVALID;
+#[cfg(not(feature = "sim"))]
+use crate::status::Failure;
 #[cfg(not(feature = "sim"))]
 use crate::status::avsg_status::AVSG_UNSUPPORTED;
-use crate::status::{Failure, Result, avsg_status, enter};
+use crate::status::{Result, avsg_status, enter};
 use avsg::ascend::AscendOptions;
 use avsg::ascend::acl::owned::Context;
 use avsg::ascend::acl::{Acl, Source};
@@ -36,6 +37,10 @@ impl Object for Engine {
     type C = avsg_engine;
     const KIND: u64 = 2;
     const NAME: &'static str = "engine";
+
+    fn end(self) -> Result<()> {
+        Ok(self.close()?)
+    }
 }
 
 /// Device memory of an engine, in bytes.
@@ -99,18 +104,20 @@ pub struct avsg_engine_info {
     pub threads: u32,
     /// Always 0.
     pub reserved: u32,
+    /// Indexers: the tables of each state.
+    pub indexers: usize,
 }
 
-// SAFETY: the struct is repr(C) with `size` first, has no padding (160 bytes, asserted below), and
+// SAFETY: the struct is repr(C) with `size` first, has no padding (168 bytes, asserted below), and
 // its fields are integers.
 unsafe impl SizedStruct for avsg_engine_info {
     const NAME: &'static str = "avsg_engine_info";
     const FIRST_SIZE: usize = 152;
 }
-const _: () = assert!(size_of::<avsg_engine_info>() == 160);
+const _: () = assert!(size_of::<avsg_engine_info>() == 168);
 
 fn engine_info(engine: &Engine) -> avsg_engine_info {
-    let Config { params, states, cores, .. } = *engine.config();
+    let Config { params, states, cores, ref indexers, .. } = *engine.config();
     avsg_engine_info {
         size: 0,
         device: CText::new(engine.device()).chars(),
@@ -137,6 +144,7 @@ fn engine_info(engine: &Engine) -> avsg_engine_info {
         buffer_bytes: engine.buffer().bytes(),
         threads: engine.threads().unwrap_or(0) as u32,
         reserved: 0,
+        indexers: indexers.count(),
     }
 }
 
@@ -156,6 +164,7 @@ pub unsafe extern "C" fn avsg_engine_bytes(
         let ((config, device), pool) = unsafe { (engine_config(config)?, pool_config(pool)?) };
         // SAFETY: the caller keeps the contract of this function (`# Safety`).
         let out = unsafe { OutStruct::new(memory)? };
+        config.indexers.check(pool.layers)?;
         let slots = config.params.slots as usize;
         let (states, layers, format) = (config.states, pool.layers, pool.format);
         let shape = BufferConfig { states, layers, slots, format };
@@ -167,7 +176,7 @@ pub unsafe extern "C" fn avsg_engine_bytes(
         };
         if matches!(device, Device::Ascend(_)) {
             // The working memory of an Ascend device is its cores' own.
-            tables = states.saturating_mul(4 * table_words(&config.params));
+            tables = config.tables().saturating_mul(4 * table_words(&config.params));
         }
         out.write(avsg_engine_memory { size: 0, buffer, tables });
         Ok(())
@@ -216,10 +225,7 @@ fn create_on_ascend(config: Config, pool: &Pool, device: &AscendDevice) -> Resul
     let acl = Arc::new(Acl::open(&source)?);
     let same = |c: &Context| c.device() == device.id && c.acl().simulated() == device.simulated;
     let pool = pool.registered(same, || Context::for_device(acl, device.id))?;
-    let Some(context) = pool.context() else {
-        let text = "pool is empty, but a device needs rows; make it larger";
-        return Err(Failure::new(AVSG_INVALID, text.into()));
-    };
+    let context = pool.context();
     let options = AscendOptions {
         timeout_ms: device.timeout_ms,
         one_launch: device.one_launch,
@@ -260,7 +266,7 @@ pub unsafe extern "C" fn avsg_engine_get_info(
     })
 }
 
-/// Gives the table of one state as words: header, ids, lifetimes, links. It is meant for snapshots
+/// Gives the table of one state and indexer 0 as words: header, ids, lifetimes, links. It is meant for snapshots
 /// and tests. The words are valid until the next call that takes the engine's handle as a non-const
 /// pointer. On an Ascend device they are copied without waiting for the caller's streams:
 /// synchronize those first.
@@ -286,8 +292,33 @@ pub unsafe extern "C" fn avsg_engine_table(
     })
 }
 
+/// Gives the table of one state and any indexer, as `avsg_engine_table` does.
+///
+/// # Safety
+/// The pointers keep the rule Pointers.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn avsg_engine_indexer_table(
+    engine: *mut avsg_engine,
+    indexer: usize,
+    state: usize,
+    words: *mut *const i32,
+    count: *mut usize,
+) -> avsg_status {
+    enter(|| {
+        // SAFETY: the caller keeps the contract of this function (`# Safety`).
+        let (at, len) =
+            unsafe { (OutPtr::new("words", words, ptr::null())?, OutPtr::new("count", count, 0)?) };
+        let mut engine = handle::exclusive::<Engine>(engine)?;
+        let table = engine.read_indexer_table(indexer, state)?;
+        at.write(table.as_ptr());
+        len.write(table.len());
+        Ok(())
+    })
+}
+
 /// Destroys an engine with its cores, tables and device buffer. Its plans are destroyed separately,
-/// and their host arrays stay readable until then.
+/// and their host arrays stay readable until then. AVSG_DEVICE: the runtime refused to release
+/// something, and the rest was released; the handle is invalid in any case.
 #[unsafe(no_mangle)]
 pub extern "C" fn avsg_engine_destroy(engine: *mut avsg_engine) -> avsg_status {
     enter(|| handle::destroy::<Engine>(engine))
@@ -318,7 +349,8 @@ unsafe impl SizedStruct for avsg_buffer {
 }
 
 /// Describes the device buffer of a layer and segment, which attention reads. Its memory is valid
-/// until the engine is destroyed, and only the engine may write it.
+/// until the engine is destroyed, and only the engine may write it. AVSG_INVALID for a buffer of the
+/// caller whose slots are no single stride apart.
 ///
 /// # Safety
 /// The pointers keep the rule Pointers.
@@ -334,15 +366,9 @@ pub unsafe extern "C" fn avsg_engine_buffer(
         let out = unsafe { OutStruct::new(buffer)? };
         let engine = handle::shared::<Engine>(engine)?;
         let base = engine.buffer().segment_base(layer, segment)?.cast();
-        let config = engine.buffer().config();
-        let shape = config.format.as_slice()[segment];
-        out.write(avsg_buffer {
-            size: 0,
-            base,
-            slot_stride: shape.stride,
-            state_stride: config.slots * shape.stride,
-            bytes: shape.bytes,
-        });
+        let (state_stride, slot_stride) = engine.buffer().strides(segment)?;
+        let bytes = engine.buffer().config().format.as_slice()[segment].bytes;
+        out.write(avsg_buffer { size: 0, base, slot_stride, state_stride, bytes });
         Ok(())
     })
 }

@@ -43,6 +43,12 @@ pub(crate) trait Object: Sized + Send + Sync {
     const KIND: u64;
     /// The name of the type in messages.
     const NAME: &'static str;
+
+    /// Ends the object, and returns the first error of its releases.
+    fn end(self) -> Result<()> {
+        drop(self);
+        Ok(())
+    }
 }
 
 struct Entry {
@@ -255,9 +261,9 @@ pub(crate) fn destroy<T: Object>(handle: *mut T::C) -> Result<()> {
     entry.generation.fetch_add(1, Ordering::Relaxed);
     entry.word.store(0, Ordering::Release);
     // SAFETY: `create` made the pointer from a box of one T, and the exclusive guard and the swap
-    // gave it to this call only.
-    drop(unsafe { Box::from_raw(ptr::slice_from_raw_parts_mut(object, 1)) });
-    Ok(())
+    // gave it to this call only. A box of an array of one is the same allocation.
+    let [object] = *unsafe { Box::from_raw(object.cast::<[T; 1]>()) };
+    object.end()
 }
 
 #[cfg(test)]

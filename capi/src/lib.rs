@@ -10,9 +10,12 @@
 
 mod arrays;
 mod c_text;
+mod caller_buffer;
+mod choices;
 mod config;
 mod engine;
 mod handle;
+mod layout;
 mod log;
 mod overlap;
 mod plan;
@@ -23,20 +26,25 @@ mod rows;
 mod share;
 mod silence;
 mod sized;
+mod state;
 mod status;
 mod step;
 mod version;
 mod workers;
 
 pub use arrays::*;
+pub use caller_buffer::*;
+pub use choices::*;
 pub use config::*;
 pub use engine::*;
+pub use layout::*;
 pub use log::*;
 pub use plan::*;
 pub use pool::*;
 pub use pool_config::*;
 pub use rows::*;
 pub use share::*;
+pub use state::*;
 pub use status::*;
 pub use step::*;
 pub use version::*;

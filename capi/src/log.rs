@@ -6,7 +6,7 @@ use std::sync::{OnceLock, PoisonError, RwLock};
 use log::{Level, LevelFilter, Log, Metadata, Record};
 
 use crate::c_text::CText;
-use crate::config::unknown_constant;
+use crate::choices::unknown_constant;
 use crate::status::avsg_status::AVSG_UNSUPPORTED;
 use crate::status::{Failure, avsg_status, enter};
 

@@ -1,4 +1,4 @@
-//! Reading a batch that must not overlap the outputs of the plan that the call writes.
+//! Reading arrays that must not overlap the outputs of the plan that the call writes.
 
 use crate::arrays::{avsg_batch, avsg_i32s};
 use crate::plan::device_arrays;
@@ -14,13 +14,22 @@ use avsg::plan::Plan;
 pub(crate) unsafe fn read_batch(batch: *const avsg_batch, plan: &Plan) -> Result<avsg_batch> {
     // SAFETY: the caller keeps the contract of this function (`# Safety`).
     let batch = unsafe { sized::read(batch)? };
-    check(&batch, plan)?;
+    let inputs = [
+        ("ids", batch.ids),
+        ("cu_q", batch.cu_q),
+        ("state", batch.state),
+        ("generation", batch.generation),
+        ("stable_len", batch.stable_len),
+        ("seq_len", batch.seq_len),
+        ("block_table", batch.block_table),
+    ];
+    check(&inputs, plan)?;
     Ok(batch)
 }
 
-/// Refuses a batch of which an array overlaps an output of the plan, in host memory and in the
-/// device's. Both are compared whatever memory the batch is in: their addresses are never equal.
-fn check(batch: &avsg_batch, plan: &Plan) -> Result<()> {
+/// Refuses an array that overlaps an output of the plan, in host memory and in the device's. Both
+/// are compared whatever memory the array is in: their addresses are never equal.
+pub(crate) fn check(inputs: &[(&str, avsg_i32s)], plan: &Plan) -> Result<()> {
     let host = plan.arrays();
     let device = device_arrays(plan);
     let outputs = [
@@ -33,16 +42,7 @@ fn check(batch: &avsg_batch, plan: &Plan) -> Result<()> {
         ("miss_slot", host.miss.slot, device.miss_slot),
         ("miss_row", host.miss.row, device.miss_row),
     ];
-    let inputs = [
-        ("ids", batch.ids),
-        ("cu_q", batch.cu_q),
-        ("state", batch.state),
-        ("generation", batch.generation),
-        ("stable_len", batch.stable_len),
-        ("seq_len", batch.seq_len),
-        ("block_table", batch.block_table),
-    ];
-    for (input, array) in inputs {
+    for &(input, array) in inputs {
         let hit = |base: *const i32, len| overlaps(array, avsg_i32s { data: base, len });
         let found = outputs.iter().find(|(_, on_host, on_device)| {
             hit(on_host.as_ptr(), on_host.len()) || hit(*on_device, on_host.len())

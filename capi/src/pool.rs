@@ -43,7 +43,7 @@ impl Pool {
         let mut all = self.registrations.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(WeakRegisteredPool::is_alive);
         let mut known = all.iter().filter_map(|known| known.upgrade(&self.host));
-        if let Some(known) = known.find(|known| known.context().is_some_and(|c| same_device(c))) {
+        if let Some(known) = known.find(|known| same_device(known.context())) {
             return Ok(known);
         }
         let new = RegisteredPool::new(&open()?, Arc::clone(&self.host))?;

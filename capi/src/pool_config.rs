@@ -118,7 +118,7 @@ pub(crate) fn role(role: i32) -> Result<Role> {
     match role {
         0 => Ok(Role::Reader),
         1 => Ok(Role::Writer),
-        other => crate::config::unknown_constant("role", other, 1),
+        other => crate::choices::unknown_constant("role", other, 1),
     }
 }
 

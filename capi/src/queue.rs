@@ -51,6 +51,8 @@ fn device_batch(batch: &avsg_batch) -> Result<DeviceBatch> {
         seq_len: array("seq_len", batch.seq_len)?,
         block_table: array("block_table", batch.block_table)?,
         block_stride: batch.block_stride,
+        indexer: batch.indexer,
+        rows: batch.rows,
     })
 }
 

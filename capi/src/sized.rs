@@ -4,6 +4,7 @@ use std::{ptr, slice};
 
 use crate::status::avsg_status::{AVSG_INVALID, AVSG_NULL, AVSG_SIZE};
 use crate::status::{Failure, Result};
+use avsg::Error;
 
 /// The largest `size` that is taken as set by the caller, which is far above any struct of this
 /// library.
@@ -92,6 +93,21 @@ pub(crate) unsafe fn read<T: SizedStruct>(at: *const T) -> Result<T> {
         );
         Ok(value)
     }
+}
+
+/// Converts the elements of an array that the caller sized.
+pub(crate) fn converted<T, U>(
+    what: &'static str,
+    from: &[T],
+    convert: impl Fn(&T) -> Result<U>,
+) -> Result<Vec<U>> {
+    let mut all = Vec::new();
+    let bytes = from.len().saturating_mul(size_of::<U>());
+    all.try_reserve_exact(from.len()).map_err(|_| Error::OutOfMemory { what, bytes })?;
+    for element in from {
+        all.push(convert(element)?);
+    }
+    Ok(all)
 }
 
 /// An out-pointer to a struct of the caller's version.

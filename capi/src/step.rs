@@ -111,7 +111,8 @@ pub unsafe extern "C" fn avsg_engine_step(
 }
 
 /// Writes the step's fresh rows to one layer of the host pool: fresh row g of a request becomes the
-/// row of id stable_len + g. Call it after the layer's transfer and before the next plan. Requests
+/// row of id stable_len + g. A request may have any number of rows, not only N_q (`avsg_batch.rows`
+/// in a stream), which writes the rows of a prefill or a restore. Call it after the layer's transfer and before the next plan. Requests
 /// whose `stable_len` or `state` is -1 are skipped. AVSG_INVALID if the pool has no row for an id,
 /// or if this process is a reader; in a stream, rows without one in the pool are skipped.
 ///

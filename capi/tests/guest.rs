@@ -127,6 +127,9 @@ fn an_engine_runs_on_the_caller_s_executor_and_on_shared_workers() {
         }
     });
     let mut memory: avsg_engine_memory = sized();
+    // Working memory is mapped in whole pages of 2 MiB, of which a thread needs most of one with K
+    // of 32768.
+    let engine = avsg_engine_config { k: 32768, slots: 32768, tokens: 1, ..engine };
     let (mut one, more) = (engine, pool_config());
     one.workers = null();
     let mut tables = |config: &avsg_engine_config| {

@@ -13,20 +13,24 @@ fn root() -> PathBuf {
 }
 
 /// The modules of `capi/src` in the order of their declarations in the header.
-const SOURCES: [&str; 13] = [
+const SOURCES: [&str; 17] = [
     "version",
     "status",
     "log",
     "pool_config",
     "pool",
+    "layout",
     "rows",
     "share",
     "workers",
+    "caller_buffer",
+    "choices",
     "config",
     "engine",
     "arrays",
     "plan",
     "step",
+    "state",
 ];
 
 /// The initialiser of every struct with a `size`, for C.

@@ -154,7 +154,7 @@ fn refuse_struct_sizes(device: &'static CStr) {
         let batch = avsg_batch { size, ..owned.batch() };
         // SAFETY: a wrong `size` is refused before any other field is read.
         let status = unsafe { avsg_engine_plan(handles.engine, &batch, handles.plan, null_mut()) };
-        expect_error(status, AVSG_SIZE, &["avsg_batch.size", "144 bytes"]);
+        expect_error(status, AVSG_SIZE, &["avsg_batch.size", "160 bytes"]);
     }
     // The struct of a later version is accepted if the fields that this version lacks are 0.
     #[repr(C)]

@@ -262,7 +262,9 @@ fn the_operators_agree_with_the_kernels() {
     let segment = |bytes, chunk_shift, chunks| Segment {
         bytes,
         host_stride: bytes,
+        host_gap: 0,
         kv_stride: bytes,
+        kv_gap: 0,
         fresh_stride: bytes,
         chunk_shift,
         chunks,
@@ -278,6 +280,8 @@ fn the_operators_agree_with_the_kernels() {
         states: 7,
         cores: 40,
         copy_cores: 16,
+        host_block_shift: 0,
+        kv_block_shift: 0,
         segments: &segments,
     };
     // With 100 ids per row each core takes whole requests; with 2048, cores share the requests.

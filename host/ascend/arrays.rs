@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use avsg_device::request::record;
 
 use super::acl::owned::{Context, DeviceMemory, PinnedMemory, RawStream};
-use crate::batch::Batch;
+use crate::batch::{Batch, Fresh};
 use crate::device_arrays::{DevicePlan, QueuedBatch};
 use crate::plan::Plan;
 use crate::{Error, Result};
@@ -119,7 +119,8 @@ impl Arrays {
             _ => batch.block_stride.min(longest.div_ceil(page)),
         };
         let mut staging = self.staging();
-        let words = staging.pinned.words_mut();
+        // SAFETY: earlier work on these arrays is done by the contract (`# Safety`).
+        let words = unsafe { staging.pinned.words_mut() };
         for (at, array) in [
             (p.cu_q, batch.cu_q),
             (p.state, batch.state),
@@ -158,6 +159,7 @@ impl Arrays {
             seq_len: self.at(p.seq),
             block_table,
             block_stride: entries,
+            indexer: batch.indexer,
         })
     }
 
@@ -184,9 +186,11 @@ impl Arrays {
                 Some((device, PinnedMemory::new(&self.context, 4 * capacity)?, capacity));
         }
         let Some((device, pinned, _)) = &mut staging.blocks else { return Ok(0) };
+        // SAFETY: earlier work on these arrays is done by the contract (`# Safety`).
+        let words_of_table = unsafe { pinned.words_mut() };
         for request in 0..requests {
             let from = &batch.block_table[request * batch.block_stride..][..entries];
-            pinned.words_mut()[request * entries..][..entries].copy_from_slice(from);
+            words_of_table[request * entries..][..entries].copy_from_slice(from);
         }
         // SAFETY: the caller keeps the contract of this function (`# Safety`).
         unsafe { device.upload(0, pinned, 0, 4 * words, stream)? };
@@ -204,6 +208,7 @@ impl Arrays {
             ids_stride: self.k,
             cu_q: self.at(p.cu_q),
             state: self.at(p.state),
+            indexer: plan.indexer,
             ..QueuedBatch::default()
         }
     }
@@ -242,10 +247,14 @@ impl Arrays {
         Ok(())
     }
 
-    /// Copies the downloaded outputs into the plan. The stream must have been synchronized.
-    pub fn copy_to_plan(&self, plan: &mut Plan) {
+    /// Copies the downloaded outputs into the plan.
+    ///
+    /// # Safety
+    /// The stream of the download has been synchronized.
+    pub unsafe fn copy_to_plan(&self, plan: &mut Plan) {
         let (p, staging) = (&self.offsets, self.staging());
-        let words = staging.pinned.words();
+        // SAFETY: the download is done by the contract (`# Safety`).
+        let words = unsafe { staging.pinned.words() };
         let (rows, requests) = (plan.rows(), plan.requests);
         let selected = rows * self.k;
         plan.record[..requests * record::WORDS]
@@ -265,16 +274,18 @@ pub(super) struct FreshRows {
 }
 
 impl FreshRows {
-    /// Puts the copy of `parts`, one per segment, into a stream and returns their device addresses.
+    /// Puts the copy of fresh rows into a stream and returns the device address of each segment; 0
+    /// without fresh rows.
     ///
     /// # Safety
     /// Earlier work on these rows is done, and they are not dropped before this work is.
     pub unsafe fn upload(
         &mut self,
         context: &Arc<Context>,
-        parts: &[&[u8]],
+        fresh: Option<&Fresh<'_>>,
         stream: RawStream,
     ) -> Result<[u64; 2]> {
+        let Some(Fresh { segments: parts }) = fresh else { return Ok([0; 2]) };
         let padded = |part: &&[u8]| part.len().next_multiple_of(64);
         let bytes = parts.iter().map(padded).sum::<usize>().max(64);
         if self.memory.as_ref().is_none_or(|(_, _, capacity)| *capacity < bytes) {
@@ -286,8 +297,11 @@ impl FreshRows {
         let mut addresses = [0; 2];
         let Some((device, pinned, _)) = &mut self.memory else { return Ok(addresses) };
         let mut at = 0;
-        for (address, part) in addresses.iter_mut().zip(parts) {
-            pinned.bytes_mut()[at..][..part.len()].copy_from_slice(part);
+        for (address, part) in addresses.iter_mut().zip(*parts) {
+            // SAFETY: earlier work on these rows is done by the contract (`# Safety`), and the copy
+            // is queued after this loop.
+            let bytes = unsafe { pinned.bytes_mut() };
+            bytes[at..][..part.len()].copy_from_slice(part);
             *address = device.address() + at as u64;
             at += padded(part);
         }

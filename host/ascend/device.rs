@@ -8,7 +8,7 @@
 //! synchronizes the stream and empties every table, and earlier plans are refused. If the
 //! synchronization fails, too, the device is lost, and every later call returns that error.
 
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::Arc;
 
 use avsg_device::memory::table_words;
 use avsg_device::params::Lifetime;
@@ -22,22 +22,17 @@ use super::health::{Health, lost};
 use super::kernels::Kernels;
 use super::launch::{self, Launcher};
 use super::options::AscendOptions;
+use super::plans::Plans;
 use super::pool::{PoolUse, RegisteredPool};
 use super::readback;
+use super::slots;
 use crate::backend::Device;
-use crate::batch::{Batch, Fresh, Layer, Step};
-use crate::buffer::{self, DeviceBuffer};
+use crate::batch::{Batch, Layer, Step};
 use crate::device_arrays::{CallKind, DevicePlan, QueuedStep};
 use crate::engine::Engine;
 use crate::plan::Plan;
 use crate::resources::{Config, Resources};
 use crate::{Error, Result, memory};
-
-/// The device memory of a plan. It is released after the plan is dropped.
-struct PlanArrays {
-    plan: Weak<()>,
-    arrays: Arc<Arrays>,
-}
 
 /// The device of one engine.
 ///
@@ -49,8 +44,7 @@ struct Ascend {
     fresh: FreshRows,
     /// The arrays of appends, which grow to the largest batch so far.
     inputs: Option<Arrays>,
-    /// The arrays of plans, including dropped ones that the stream may still write.
-    plans: Mutex<Vec<PlanArrays>>,
+    plans: Plans,
     table: Vec<i32>,
     pool_use: PoolUse,
     options: AscendOptions,
@@ -77,20 +71,6 @@ impl Engine {
     }
 }
 
-impl buffer::DeviceMemory for DeviceMemory {
-    fn address(&self) -> u64 {
-        self.address()
-    }
-
-    fn bytes(&self) -> usize {
-        self.len()
-    }
-
-    fn read(&self, from: usize, into: &mut [u8]) -> Result<()> {
-        self.read(from, into)
-    }
-}
-
 impl Ascend {
     fn new(
         mut config: Config,
@@ -104,13 +84,14 @@ impl Ascend {
             let limit = "device kernels spread misses evenly over cores";
             return Err(Error::invalid("strategy", value, limit, "choose balanced"));
         }
+        slots::check(&config)?;
         let (context, timeout) = (&options.context, options.timeout()?);
         config.cores = config.cores.min(context.vector_cores()?.max(1));
         let params = &config.params;
         launch::check(&config, &pool)?;
         let kernels = Kernels::load(options, params)?;
         let words = table_words(params);
-        let bytes = words.checked_mul(4 * config.states).ok_or_else(|| {
+        let bytes = config.tables().checked_mul(4 * words).ok_or_else(|| {
             let limit = "the tables must fit the address space";
             Error::invalid("states", config.states, limit, "ask for fewer states")
         })?;
@@ -124,20 +105,20 @@ impl Ascend {
             }
             Lifetime::Constant(_) => None,
         };
-        let count = 8 * registered.addresses().len();
+        let count = 8 * registered.starts().len();
         let mut addresses = memory::with_capacity("chunk addresses", count)?;
-        addresses.extend(registered.addresses().flat_map(u64::to_ne_bytes));
+        addresses.extend(registered.starts().flat_map(u64::to_ne_bytes));
         let chunks = DeviceMemory::new(context, addresses.len())?;
         chunks.write(0, &addresses)?;
-        let zeroed = |bytes| DeviceMemory::zeroed(context, bytes);
-        let resources = Resources::new(config, pool, DeviceBuffer::on_device(&buffer, zeroed)?);
+        let slots = slots::allocate(&config, &buffer, context)?;
+        let resources = Resources::new(config, pool, slots);
         let launcher = Launcher { kernels, chunks, tables, rules, context: Arc::clone(context) };
         let mut ascend = Self {
             stream: Stream::new(context)?,
             launcher,
             fresh: FreshRows::default(),
             inputs: None,
-            plans: Mutex::default(),
+            plans: Plans::default(),
             table: memory::filled("table", words, 0)?,
             pool_use: PoolUse::new(registered),
             options: options.clone(),
@@ -191,15 +172,6 @@ impl Ascend {
         done
     }
 
-    fn arrays(&mut self, plan: &Plan) -> Result<Arc<Arrays>> {
-        let plans = self.plans.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let known = plans.iter().find(|known| known.plan.as_ptr() == Arc::as_ptr(&plan.token));
-        known.map(|known| Arc::clone(&known.arrays)).ok_or_else(|| {
-            let limit = "it was made for another device";
-            Error::invalid("plan", "foreign", limit, "make it with this engine's new_plan")
-        })
-    }
-
     /// Returns an error if the tables were emptied after the plan, or must be.
     fn refuse_stale(&self, plan: &Plan) -> Result<()> {
         if self.health == Health::Lost {
@@ -211,38 +183,16 @@ impl Ascend {
         }
         Ok(())
     }
-
-    /// Puts the copy of fresh rows into the stream.
-    ///
-    /// # Safety
-    /// Earlier work of the stream is done.
-    unsafe fn fresh(&mut self, fresh: Option<&Fresh<'_>>, stream: RawStream) -> Result<[u64; 2]> {
-        match fresh {
-            // SAFETY: the stream's work is done by the contract; this value owns the memory, and
-            // its drop waits.
-            Some(fresh) => unsafe {
-                self.fresh.upload(&self.options.context, fresh.segments, stream)
-            },
-            None => Ok([0; 2]),
-        }
-    }
 }
 
 impl Device for Ascend {
     fn prepare(&self, plan: &mut Plan) -> Result<()> {
-        let mut plans = self.plans.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.health == Health::Good {
-            // Between calls the engine's stream is idle unless the device needs a reset.
-            plans.retain(|known| known.plan.strong_count() > 0);
-        }
-        let arrays = Arrays::new(&self.options.context, plan.k, plan.max_rows, plan.max_requests)?;
-        plan.device = Some(arrays.outputs());
-        plans.push(PlanArrays { plan: Arc::downgrade(&plan.token), arrays: Arc::new(arrays) });
-        Ok(())
+        // Between calls the engine's stream is idle unless the device needs a reset.
+        self.plans.prepare(&self.options.context, plan, self.health == Health::Good)
     }
 
     fn run(&mut self, resources: &Resources, step: &Step<'_>, plan: &mut Plan) -> Result<()> {
-        let arrays = self.arrays(plan)?;
+        let arrays = self.plans.arrays(plan)?;
         let kind = match step {
             Step::Plan(_) => CallKind::Plan,
             Step::Transfer(_) => CallKind::Transfer,
@@ -266,7 +216,8 @@ impl Device for Ascend {
                     Some(batch) => arrays.upload(batch, page, stream)?,
                     None => arrays.planned_batch(plan),
                 };
-                let fresh = this.fresh(layer.and_then(|layer| layer.fresh), stream)?;
+                let fresh = layer.and_then(|layer| layer.fresh);
+                let fresh = this.fresh.upload(&this.options.context, fresh, stream)?;
                 let layer = layer.map_or(0, |layer| layer.number);
                 let step = QueuedStep { kind, batch, out: arrays.outputs(), layer, fresh };
                 this.launcher.run(resources, &step, one_launch, stream)?;
@@ -277,13 +228,15 @@ impl Device for Ascend {
             return done;
         }
         done.inspect_err(|_| plan.clear())?;
-        arrays.copy_to_plan(plan);
+        // SAFETY: `run_and_wait` has synchronized the stream, and no call failed.
+        unsafe { arrays.copy_to_plan(plan) };
         if let Err(wrong) = readback::check(plan, &resources.config.params, resources.pool.rows()) {
             plan.clear();
             // A device that writes wrong words here may have written wrong tables.
             self.health = Health::NeedsReset;
             return Err(wrong);
         }
+        resources.globalize_plan(plan);
         plan.epoch = self.epoch;
         plan.finish();
         Ok(())
@@ -312,7 +265,7 @@ impl Device for Ascend {
             // drop waits.
             unsafe {
                 let batch = inputs.upload(&batch, page, stream)?;
-                let fresh = this.fresh(layer.fresh, stream)?;
+                let fresh = this.fresh.upload(&this.options.context, layer.fresh, stream)?;
                 let (kind, out) = (CallKind::Append, DevicePlan::default());
                 let step = QueuedStep { kind, batch, out, layer: layer.number, fresh };
                 this.launcher.run(resources, &step, false, stream)
@@ -360,14 +313,46 @@ impl Device for Ascend {
         done
     }
 
-    fn read_table(&mut self, resources: &Resources, state: usize) -> Result<&[i32]> {
+    fn read_table(&mut self, resources: &Resources, table: usize) -> Result<&[i32]> {
         let bytes = 4 * table_words(&resources.config.params);
         let mut read = memory::filled("table", bytes, 0)?;
-        self.launcher.tables.read(state * bytes, &mut read)?;
+        self.launcher.tables.read(table * bytes, &mut read)?;
         for (word, bytes) in self.table.iter_mut().zip(read.as_chunks::<4>().0) {
             *word = i32::from_ne_bytes(*bytes);
         }
         Ok(&self.table)
+    }
+
+    fn edit_table(
+        &mut self,
+        resources: &Resources,
+        table: usize,
+        edit: &mut dyn FnMut(&mut [i32]) -> bool,
+    ) -> Result<()> {
+        if self.health != Health::Good {
+            // Unless the device is lost, the next plan empties every table.
+            return if self.health == Health::Lost { Err(lost()) } else { Ok(()) };
+        }
+        // Callers' streams may use the table, too.
+        self.context().synchronize(self.timeout)?;
+        self.read_table(resources, table)?;
+        if !edit(&mut self.table) {
+            return Ok(());
+        }
+        let bytes: Vec<u8> = self.table.iter().flat_map(|word| word.to_ne_bytes()).collect();
+        let written = self.launcher.tables.write(table * bytes.len(), &bytes);
+        written.inspect_err(|_| self.health = Health::NeedsReset)
+    }
+
+    fn copy_slots(
+        &mut self,
+        resources: &Resources,
+        layer: usize,
+        states: [usize; 2],
+        ids: &[i32],
+    ) -> Result<()> {
+        let copied = slots::copy(self.context(), &resources.buffer, layer, states, ids);
+        copied.inspect_err(|_| self.health = Health::NeedsReset)
     }
 
     fn epoch(&self) -> u64 {
@@ -390,7 +375,7 @@ impl Device for Ascend {
 impl Drop for Ascend {
     fn drop(&mut self) {
         // Work in callers' streams and replays may still use tables, slots and the pool.
-        if let Err(error) = self.options.context.synchronize_for_drop(self.timeout) {
+        if let Err(error) = self.options.context.synchronize(self.timeout) {
             self.options.context.record(error);
             // The pool waits again, after the engine's stream was destroyed by force.
             self.pool_use.wait_again_on_drop(self.timeout);

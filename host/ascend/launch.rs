@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use avsg_device::kernels::{Arg, KernelName, MAX_ARGS};
+use avsg_device::memory::table_words;
 use avsg_device::params::Params;
 use avsg_device::tiling::{Fault, HALF_BYTES, Launch, MAX_CHUNKS, MAX_SEGMENTS, Segment, Tiling};
 
@@ -12,28 +13,52 @@ use super::kernels::Kernels;
 use crate::device_arrays::{CallKind, QueuedBatch, QueuedStep};
 use crate::pool::HostPool;
 use crate::resources::{Config, Resources};
+use crate::rows::{Steps, Strides};
 use crate::{Error, Result};
 
 /// Returns an error if no batch of this geometry can be launched.
 pub(super) fn check(config: &Config, pool: &HostPool) -> Result<()> {
     let k = config.params.k as usize;
     let smallest = QueuedBatch { requests: 1, rows: 1, k, ids_stride: k, ..Default::default() };
-    tiling(config, pool, &smallest, config.cores).map(drop)
+    tiling(config, pool, &smallest, config.cores, config.tables()).map(drop)
 }
 
-fn tiling(config: &Config, pool: &HostPool, batch: &QueuedBatch, cores: usize) -> Result<Tiling> {
+/// The steps between the slots of each segment: of the caller's buffer, or of the row format.
+fn slot_steps(config: &Config, segment: usize, stride: usize) -> Steps {
+    let caller = config.buffer.as_ref().and_then(|caller| caller.strides().get(segment));
+    caller.map_or(Strides::rows(stride), |strides| *strides).steps()
+}
+
+fn tiling(
+    config: &Config,
+    pool: &HostPool,
+    batch: &QueuedBatch,
+    cores: usize,
+    states: usize,
+) -> Result<Tiling> {
     let params = &config.params;
     let word = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+    let gap = |bytes: isize| {
+        i32::try_from(bytes).map_err(|_| {
+            let limit = "a device kernel takes at most 2 GiB between two blocks";
+            Error::invalid("block stride", bytes, limit, "pass smaller blocks")
+        })
+    };
+    // All segments have the same rows per block.
+    let block_shift = pool.steps(0).map_or(0, |steps| steps.shift);
     let mut segments = heapless::Vec::<Segment, { crate::rows::MAX_SEGMENTS }>::new();
     for (i, segment) in pool.format().as_slice().iter().enumerate() {
         let (chunk_shift, chunks) = pool.chunking(i).unwrap_or_default();
-        let stride = word(segment.stride);
+        let Some(steps) = pool.steps(i) else { continue };
+        let slots = slot_steps(config, i, segment.stride);
         // This cannot fail: the vector has room for the most segments that a format may have.
         let _ = segments.push(Segment {
             bytes: word(segment.bytes),
-            host_stride: stride,
-            kv_stride: stride,
-            fresh_stride: stride,
+            host_stride: word(steps.row),
+            host_gap: gap(steps.gap)?,
+            kv_stride: word(slots.row),
+            kv_gap: gap(slots.gap)?,
+            fresh_stride: word(segment.stride),
             chunk_shift,
             chunks: word(chunks),
         });
@@ -45,9 +70,11 @@ fn tiling(config: &Config, pool: &HostPool, batch: &QueuedBatch, cores: usize) -
         ids_stride: word(batch.ids_stride),
         block_stride: word(batch.block_stride),
         pool_units: word(pool.rows() / (params.page as usize).max(1)),
-        states: word(config.states),
+        states: word(states),
         cores: word(cores),
         copy_cores: word(cores),
+        host_block_shift: block_shift,
+        kv_block_shift: slot_steps(config, 0, 0).shift,
         segments: &segments,
     };
     Tiling::new(params, &shape).map_err(|fault| explain(fault, params))
@@ -157,7 +184,10 @@ impl Launcher {
         let limit = unsafe { self.context.stream_vector_cores(stream)? };
         let most = resources.config.cores;
         let cores = limit.map_or(most, |limit| limit.min(most));
-        let tiling = tiling(&resources.config, &resources.pool, &step.batch, cores)?;
+        // A reset empties the tables of all indexers; other kernels see those of one.
+        let config = &resources.config;
+        let states = if kernel == KernelName::Reset { config.tables() } else { config.states };
+        let tiling = tiling(config, &resources.pool, &step.batch, cores, states)?;
         let mut addresses = heapless::Vec::<u64, MAX_ARGS>::new();
         for &arg in kernel.args() {
             // This cannot fail: the vector has room for the most arguments of a kernel, the
@@ -193,7 +223,11 @@ impl Launcher {
             Arg::StableLen => b.stable_len,
             Arg::SeqLen => b.seq_len,
             Arg::BlockTable => b.block_table,
-            Arg::Tables => self.tables.address(),
+            Arg::Tables => {
+                let config = &resources.config;
+                let first = config.table(b.indexer, 0) * table_words(&config.params);
+                self.tables.address() + 4 * first as u64
+            }
             Arg::Rules => self.rules.as_ref().map_or(0, |rules| rules.address()),
             Arg::HostChunks => {
                 let chunks = |i| resources.pool.chunking(i).map_or(0, |(_, chunks)| chunks);

@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 
 use super::acl::owned::{Context, Registration};
 use super::acl::sys;
-use crate::pool::{HostPool, Pages, PoolConfig};
+use crate::pool::{DeviceStart, HostPool, Pages, PoolConfig};
 use crate::{Error, Result, memory};
 
 /// A pool with every chunk registered. On drop, the chunks are unregistered before they are
@@ -15,8 +15,17 @@ use crate::{Error, Result, memory};
 #[derive(Clone, Debug)]
 pub struct RegisteredPool {
     // Dropped before the pool, whose drop unmaps the chunks.
-    pub(super) registrations: Arc<Vec<Registration>>,
+    registered: Arc<Registered>,
     pub(super) pool: Arc<HostPool>,
+}
+
+/// The registrations of a pool's chunks with one device.
+#[derive(Debug)]
+struct Registered {
+    chunks: Vec<Registration>,
+    context: Arc<Context>,
+    /// The pool that was registered.
+    pool: Weak<HostPool>,
 }
 
 impl RegisteredPool {
@@ -26,17 +35,22 @@ impl RegisteredPool {
     /// If the runtime or the driver refuses a chunk.
     pub fn new(context: &Arc<Context>, pool: impl Into<Arc<HostPool>>) -> Result<Self> {
         let pool = pool.into();
-        Ok(Self { registrations: register(context, &pool)?, pool })
+        let registered = Registered {
+            chunks: register(context, &pool)?,
+            context: Arc::clone(context),
+            pool: Arc::downgrade(&pool),
+        };
+        Ok(Self { registered: Arc::new(registered), pool })
     }
 
     /// Returns a weak reference to the registrations, from which a later engine can share them.
     pub fn downgrade(&self) -> WeakRegisteredPool {
-        WeakRegisteredPool(Arc::downgrade(&self.registrations))
+        WeakRegisteredPool(Arc::downgrade(&self.registered))
     }
 
-    /// Returns the context that the chunks are registered in; `None` for a pool without chunks.
-    pub fn context(&self) -> Option<&Arc<Context>> {
-        self.registrations.first().map(Registration::context)
+    /// Returns the context that the chunks are registered in.
+    pub fn context(&self) -> &Arc<Context> {
+        &self.registered.context
     }
 
     /// Allocates a pool with the best kind of pages, from `config.pages` down, that the device
@@ -59,9 +73,19 @@ impl RegisteredPool {
         }
     }
 
-    /// Returns the device address of each chunk.
+    /// Returns the device address of each chunk of [`HostPool::chunks`].
     pub fn addresses(&self) -> impl ExactSizeIterator<Item = u64> + '_ {
-        self.registrations.iter().map(Registration::address)
+        self.registered.chunks.iter().map(Registration::address)
+    }
+
+    /// Returns the device addresses of the pool's chunks of rows, in the order of the chunk table.
+    pub(super) fn starts(&self) -> impl ExactSizeIterator<Item = u64> + '_ {
+        self.pool.starts().iter().map(|start| match start.device {
+            DeviceStart::Registered(chunk, at) => {
+                self.registered.chunks[chunk].address() + at as u64
+            }
+            DeviceStart::Address(address) => address,
+        })
     }
 
     /// Returns the pool.
@@ -72,14 +96,15 @@ impl RegisteredPool {
 
 /// A weak reference to the registrations of a [`RegisteredPool`].
 #[derive(Clone, Debug)]
-pub struct WeakRegisteredPool(Weak<Vec<Registration>>);
+pub struct WeakRegisteredPool(Weak<Registered>);
 
 impl WeakRegisteredPool {
-    /// Returns the registered pool, if its registrations still exist. `pool` must be the pool that
-    /// was registered.
+    /// Returns the registered pool if `pool` is the one that was registered and its registrations
+    /// still exist.
     pub fn upgrade(&self, pool: &Arc<HostPool>) -> Option<RegisteredPool> {
-        let registrations = self.0.upgrade()?;
-        Some(RegisteredPool { registrations, pool: Arc::clone(pool) })
+        let registered = self.0.upgrade()?;
+        let same = registered.pool.as_ptr() == Arc::as_ptr(pool);
+        same.then(|| RegisteredPool { registered, pool: Arc::clone(pool) })
     }
 
     /// Returns whether the registrations still exist.
@@ -111,13 +136,11 @@ impl PoolUse {
 
 impl Drop for PoolUse {
     fn drop(&mut self) {
-        let (Some(timeout), Some(context)) = (self.second_wait, self.pool.context()) else {
-            return;
-        };
+        let (Some(timeout), context) = (self.second_wait, self.pool.context()) else { return };
         // Work that failed has ended; only work that does not end still uses the pool. After a
         // timeout the pool is never unmapped, because a kernel may still access it.
         if let Err(Error::Acl { code: sys::ACL_ERROR_RT_STREAM_SYNC_TIMEOUT, .. }) =
-            context.synchronize_for_drop(timeout)
+            context.synchronize(timeout)
         {
             let value = format!("{} bytes", self.pool.pool.bytes());
             let limit = "work that does not end may use it, so it stays registered and mapped";
@@ -142,7 +165,7 @@ fn next_pages(pages: Pages) -> Option<Pages> {
     }
 }
 
-fn register(context: &Arc<Context>, pool: &HostPool) -> Result<Arc<Vec<Registration>>> {
+fn register(context: &Arc<Context>, pool: &HostPool) -> Result<Vec<Registration>> {
     let mut all = memory::with_capacity("registrations", pool.chunks().len())?;
     for chunk in pool.chunks() {
         // SAFETY: the caller keeps the pool mapped until the registrations are dropped.
@@ -155,5 +178,5 @@ fn register(context: &Arc<Context>, pool: &HostPool) -> Result<Arc<Vec<Registrat
             }
         }
     }
-    Ok(Arc::new(all))
+    Ok(all)
 }

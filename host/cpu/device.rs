@@ -3,13 +3,10 @@
 use std::sync::Arc;
 
 use avsg_device::memory::{clear_state, table_words};
-use avsg_device::params::{NO_STABLE_LEN, Params};
-use avsg_device::sequential::Sequential;
-use avsg_device::work::work_words;
 
+use super::cores::{Cores, hugepage_bytes, map_words, worker_words};
 use super::machine::Machine;
 use super::outputs::Outputs;
-use super::stage::StageOne;
 use super::transfer::Transfer;
 use super::worker_pool::{Stage, WorkerPool};
 use crate::backend::Device;
@@ -18,38 +15,16 @@ use crate::buffer::{BufferConfig, DeviceBuffer};
 use crate::copy::Copier;
 use crate::cpus::allowed_cpu_count;
 use crate::engine::Engine;
-use crate::mapping::{MIB2, Mapping};
 use crate::plan::Plan;
 use crate::pool::HostPool;
 use crate::resources::{Config, Resources};
 use crate::{Error, Result, geometry, memory};
-
-/// Words in a 64-byte cache line; columns of different workers share none.
-const LINE_WORDS: usize = 16;
-
-fn worker_words(params: &Params) -> usize {
-    work_words::<Sequential>(params).next_multiple_of(LINE_WORDS)
-}
-
-/// Returns the bytes of `words` words in whole 2 MiB pages, so that a table's random accesses miss
-/// no TLB entry where the kernel grants hugepages.
-fn hugepage_bytes(words: usize) -> usize {
-    (4 * words).next_multiple_of(MIB2)
-}
 
 pub(crate) struct Cpu {
     cores: Cores,
     workers: WorkerPool,
     /// Whether a piece of a launch has panicked, which leaves the tables invalid.
     broken: bool,
-}
-
-/// The memory and the choices that the workers share.
-struct Cores {
-    machine: Machine,
-    copier: Copier,
-    tables: Mapping,
-    work: Mapping,
 }
 
 impl Engine {
@@ -63,7 +38,8 @@ impl Engine {
     pub fn new(config: Config, pool: impl Into<Arc<HostPool>>) -> Result<Self> {
         let pool = pool.into();
         Resources::check(&config, &pool)?;
-        Self::with_workers(config, pool, &WorkerPool::for_cores(config.cores)?)
+        let workers = WorkerPool::for_cores(config.cores)?;
+        Self::with_workers(config, pool, &workers)
     }
 
     /// Makes an engine on the CPU whose launches run on `workers`, which other engines may share.
@@ -80,8 +56,8 @@ impl Engine {
         Self::from_parts(resources, Box::new(device))
     }
 
-    /// Returns the bytes of device memory that [`Self::new`] takes: (slots, tables and working
-    /// columns).
+    /// Returns the bytes of device memory that [`Self::new`] allocates: (slots, tables of all
+    /// indexers and working columns).
     ///
     /// # Errors
     /// If the geometry is invalid, or its sizes overflow.
@@ -110,15 +86,18 @@ impl Cpu {
         threads: usize,
     ) -> Result<(usize, usize)> {
         geometry::check(&config.params)?;
-        let words = table_words(&config.params)
-            .checked_mul(config.states)
-            .and_then(|t| t.checked_add(worker_words(&config.params).checked_mul(threads)?))
-            .and_then(|w| w.checked_mul(4));
-        let words = words.ok_or_else(|| {
+        let tables = table_words(&config.params).checked_mul(config.tables());
+        let work = worker_words(&config.params).checked_mul(threads);
+        let bytes = tables.and_then(hugepage_bytes).zip(work.and_then(hugepage_bytes));
+        let bytes = bytes.and_then(|(tables, work)| tables.checked_add(work)).ok_or_else(|| {
             let limit = "the tables must fit the address space";
             Error::invalid("states", config.states, limit, "ask for fewer states")
         })?;
-        Ok((DeviceBuffer::bytes_needed(buffer)?, words))
+        let slots = match &config.buffer {
+            Some(_) => 0,
+            None => DeviceBuffer::bytes_needed(buffer)?,
+        };
+        Ok((slots, bytes))
     }
 
     fn new(config: Config, pool: Arc<HostPool>, workers: &WorkerPool) -> Result<(Resources, Self)> {
@@ -137,94 +116,19 @@ impl Cpu {
         let cores = Cores {
             machine: Machine::find(config.machine)?,
             copier,
-            tables: Mapping::anonymous(
-                "tables",
-                hugepage_bytes(table_words(params) * config.states),
-            )?,
-            work: Mapping::anonymous(
-                "working columns",
-                hugepage_bytes(worker_words(params) * threads),
-            )?,
+            tables: map_words("tables", table_words(params) * config.tables())?,
+            work: map_words("working columns", worker_words(params) * threads)?,
         };
-        for state in 0..config.states {
-            // SAFETY: `state` is in range, and no other thread has access to the new device.
-            clear_state(params, unsafe { cores.table(params, state) });
+        for table in 0..config.tables() {
+            // SAFETY: `table` is in range, and no other thread has access to the new device.
+            clear_state(params, unsafe { cores.table(params, table) });
         }
+        let buffer = match &config.buffer {
+            Some(caller) => DeviceBuffer::from_caller(&buffer, caller, None)?,
+            None => DeviceBuffer::new(&buffer)?,
+        };
         let device = Self { cores, workers: workers.clone(), broken: false };
-        Ok((Resources::new(config, pool, DeviceBuffer::new(&buffer)?), device))
-    }
-}
-
-impl Cores {
-    /// Returns the words of one table.
-    ///
-    /// # Safety
-    /// `state` is below the number of states, and nothing else accesses this table while the result
-    /// is in use.
-    #[expect(clippy::mut_from_ref, reason = "the contract is exclusive use of this one table")]
-    unsafe fn table(&self, params: &Params, state: usize) -> &mut [i32] {
-        let n = table_words(params);
-        let at = self.tables.ptr().cast::<i32>();
-        // SAFETY: the mapping holds `states` tables, is zeroed and begins on a page; the caller
-        // keeps `state` in range and the access exclusive (`# Safety`).
-        unsafe { core::slice::from_raw_parts_mut(at.add(state * n), n) }
-    }
-
-    /// Runs Stage One of one request on one worker.
-    fn plan_request(
-        &self,
-        resources: &Resources,
-        batch: &Batch<'_>,
-        out: &Outputs,
-        request: usize,
-        worker: usize,
-    ) {
-        let words = worker_words(&resources.config.params);
-        let at = self.work.ptr().cast::<i32>();
-        // SAFETY: the mapping holds `words` words per worker, is zeroed and aligned, and only this
-        // worker uses the words of index `worker`.
-        let work = unsafe { core::slice::from_raw_parts_mut(at.add(worker * words), words) };
-        let params = &resources.config.params;
-        let k = params.k as usize;
-        let first = batch.cu_q[request] as usize;
-        let tokens = batch.cu_q[request + 1] as usize - first;
-        // SAFETY: the engine checked that `cu_q` ascends and that the plan is large enough, so the
-        // parts of requests are disjoint and in range; each request is taken by one worker.
-        let (slot, valid, miss, record) = unsafe { out.parts(request, first, tokens, k) };
-        if batch.k < k {
-            slot.fill(-1);
-        }
-        let Ok(state) = usize::try_from(batch.state[request]) else {
-            slot.fill(-1);
-            valid.fill(0);
-            return;
-        };
-        let stable = batch.stable_len[request];
-        let blocks = if params.page == 0 {
-            &[]
-        } else {
-            &batch.block_table[request * batch.block_stride..][..batch.block_stride]
-        };
-        self.machine.run(StageOne {
-            params,
-            // SAFETY: the engine checked that `state` is in range and named once in the batch.
-            state: unsafe { self.table(params, state) },
-            work,
-            tokens,
-            k: batch.k,
-            generation: batch.generation[request],
-            stable: if stable < 0 { NO_STABLE_LEN } else { stable },
-            limit: batch.seq_len[request],
-            rows: resources.pool_units(),
-            // The last requests of a batch may have no tokens and start after the last row.
-            ids: batch.ids.get(first * batch.ids_stride..).unwrap_or(&[]),
-            ids_stride: batch.ids_stride,
-            blocks,
-            slot,
-            valid,
-            miss,
-            record,
-        });
+        Ok((Resources::new(config, pool, buffer), device))
     }
 }
 
@@ -267,21 +171,43 @@ impl Device for Cpu {
     }
 
     fn append(&mut self, resources: &Resources, batch: &Batch<'_>, layer: Layer<'_>) -> Result<()> {
-        let Some(fresh) = layer.fresh else { return Ok(()) };
-        for (at, request, id) in Resources::fresh_ids(batch) {
-            let Some(row) = resources.row(batch, request, id) else { continue };
-            for (i, segment) in resources.pool.format().as_slice().iter().enumerate() {
-                let bytes = &fresh.segments[i][at * segment.stride..][..segment.bytes];
-                resources.pool.write_segment(layer.number, i, row, bytes)?;
-            }
+        resources.write_rows(batch, layer)
+    }
+
+    fn read_table(&mut self, resources: &Resources, table: usize) -> Result<&[i32]> {
+        // SAFETY: no launch runs, because this method has `&mut self`, and the engine checked the
+        // table's number.
+        Ok(unsafe { self.cores.table(&resources.config.params, table) })
+    }
+
+    fn edit_table(
+        &mut self,
+        resources: &Resources,
+        table: usize,
+        edit: &mut dyn FnMut(&mut [i32]) -> bool,
+    ) -> Result<()> {
+        if self.broken {
+            return Err(Error::broken_device());
         }
+        // SAFETY: no launch runs, because this method has `&mut self`, and the engine checked the
+        // table's number.
+        edit(unsafe { self.cores.table(&resources.config.params, table) });
         Ok(())
     }
 
-    fn read_table(&mut self, resources: &Resources, state: usize) -> Result<&[i32]> {
-        // SAFETY: no launch runs, because this method has `&mut self`, and the engine checked the
-        // state.
-        Ok(unsafe { self.cores.table(&resources.config.params, state) })
+    fn copy_slots(
+        &mut self,
+        resources: &Resources,
+        layer: usize,
+        states: [usize; 2],
+        ids: &[i32],
+    ) -> Result<()> {
+        resources.buffer.for_each_copy(layer, states, ids, |from, to, bytes| {
+            // SAFETY: both ranges are slots of the buffer, of different states, which do not
+            // overlap. No launch runs, because this method has `&mut self`.
+            unsafe { core::ptr::copy_nonoverlapping(from, to, bytes) };
+            Ok(())
+        })
     }
 
     fn name(&self) -> &'static str {

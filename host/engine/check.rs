@@ -7,6 +7,7 @@
 use avsg_device::params::ID_LIMIT;
 
 use crate::batch::{Batch, Fresh};
+use crate::buffer::CallerBuffer;
 use crate::plan::Plan;
 use crate::pool::Role;
 use crate::resources::Resources;
@@ -28,13 +29,15 @@ pub(super) fn batch(
     batch: &Batch<'_>,
     plan: &Plan,
 ) -> Result<()> {
-    shape(resources, named, batch)?;
+    shape(resources, named, batch, resources.config.params.tokens)?;
     ids(resources, batch)?;
     if plan.engine != resources.id {
         let limit = "it was made by another engine".to_string();
         return invalid("plan", "foreign", limit, "make it with this engine's new_plan");
     }
     let (requests, rows) = (batch.state.len(), batch.cu_q[batch.state.len()] as usize);
+    rows::index("indexer", batch.indexer, resources.config.indexers.count())?;
+    blocks(resources, batch.state)?;
     if requests > plan.max_requests {
         let limit = format!("the plan holds {}", plan.max_requests);
         return invalid("requests", requests, limit, "make a larger plan");
@@ -46,8 +49,14 @@ pub(super) fn batch(
     Ok(())
 }
 
-/// Checks everything in a batch except its ids: requests, rows, states, lengths and block tables.
-pub(super) fn shape(resources: &Resources, named: &mut [bool], batch: &Batch<'_>) -> Result<()> {
+/// Checks everything in a batch except its ids: requests, rows, states, lengths and block tables. A
+/// request has at most `most` rows.
+pub(super) fn shape(
+    resources: &Resources,
+    named: &mut [bool],
+    batch: &Batch<'_>,
+    most: u32,
+) -> Result<()> {
     resources.check_process()?;
     let (config, requests) = (&resources.config, batch.state.len());
     let arrays = [
@@ -68,8 +77,8 @@ pub(super) fn shape(resources: &Resources, named: &mut [bool], batch: &Batch<'_>
     }
     for (request, pair) in batch.cu_q.windows(2).enumerate() {
         let tokens = i64::from(pair[1]) - i64::from(pair[0]);
-        if !(0..=i64::from(config.params.tokens)).contains(&tokens) {
-            let limit = format!("request {request} may have 0..={} tokens", config.params.tokens);
+        if !(0..=i64::from(most)).contains(&tokens) {
+            let limit = format!("request {request} may have 0..={most} tokens");
             let remedy = "let cu_q ascend by at most N_q, or make an engine with a larger N_q";
             return invalid("tokens of a request", tokens, limit, remedy);
         }
@@ -100,10 +109,10 @@ pub(super) fn shape(resources: &Resources, named: &mut [bool], batch: &Batch<'_>
             return invalid("stable_len", stable, limit, remedy);
         }
         let tokens = batch.cu_q[request + 1] - batch.cu_q[request];
-        if stable >= 0 && seq > stable + tokens {
+        if stable >= 0 && seq > stable.saturating_add(tokens) {
             let limit = format!(
                 "request {request}: stable_len {stable} and {tokens} tokens make at most {}",
-                stable + tokens
+                stable.saturating_add(tokens)
             );
             let remedy = "seq_len counts this step's tokens and no others";
             return invalid("seq_len", seq, limit, remedy);
@@ -165,6 +174,27 @@ pub(super) fn plan(resources: &Resources, plan: &Plan) -> Result<()> {
         return invalid("plan", "empty", limit, "plan one first");
     }
     Ok(())
+}
+
+/// Checks the caller's table of blocks, if the slots have one, for some states.
+pub(super) fn blocks(resources: &Resources, states: &[i32]) -> Result<()> {
+    let Some(table) = resources.buffer.caller().and_then(CallerBuffer::table) else {
+        return Ok(());
+    };
+    let slots = resources.config.params.slots as usize;
+    let named = states.iter().filter_map(|&state| usize::try_from(state).ok());
+    named.into_iter().try_for_each(|state| table.check_state(state, slots))
+}
+
+/// Checks that an existing layer belongs to the indexer of a plan.
+pub(super) fn indexer(resources: &Resources, layer: usize, planned: usize) -> Result<()> {
+    let indexer = resources.config.indexers.of(layer);
+    if indexer == planned {
+        return Ok(());
+    }
+    let limit =
+        format!("its ids come from indexer {indexer}, and the plan is of indexer {planned}");
+    invalid("layer", layer, limit, "plan once per indexer, transfer per layer")
 }
 
 /// Checks a layer and the fresh rows of a batch of `batch_rows` rows; `needed` refuses their

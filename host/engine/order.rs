@@ -5,12 +5,14 @@
 //! transfer after that of a newer plan would overwrite rows that the table lists; a transfer
 //! without that of an older plan would return slots that were never filled. The plan itself shows
 //! neither, so both are refused here. Layers are independent: plan t + 1 may be made, and
-//! transferred to layers that hold plan t, before other layers hold plan t.
+//! transferred to layers that hold plan t, before other layers hold plan t. So are indexers, each of
+//! which has tables and layers of its own.
 //!
 //! The host does not see the states that a caller's stream plans, so that order is up to the
 //! caller.
 
 use crate::batch::Batch;
+use crate::indexers::Indexers;
 use crate::plan::Plan;
 use crate::{Error, Result, memory};
 
@@ -28,17 +30,20 @@ pub(super) struct Order {
     /// The device's epoch when `latest` was last valid; a failure raises it and leaves every table
     /// cold.
     epoch: u64,
+    /// `[indexers, states]`, the last plan of each table.
     latest: Box<[Latest]>,
     /// `[layers, states]`, the number of the last plan whose rows were transferred.
     holds: Box<[u64]>,
+    states: usize,
 }
 
 impl Order {
-    pub fn new(states: usize, layers: usize) -> Result<Self> {
+    pub fn new(states: usize, indexers: usize, layers: usize) -> Result<Self> {
         const WHAT: &str = "order of plans";
-        let latest = memory::filled(WHAT, states, Latest::default())?.into();
+        let tables = indexers.saturating_mul(states);
+        let latest = memory::filled(WHAT, tables, Latest::default())?.into();
         let holds = memory::filled(WHAT, states.saturating_mul(layers), 0)?.into();
-        Ok(Self { plans: 0, epoch: 0, latest, holds })
+        Ok(Self { plans: 0, epoch: 0, latest, holds, states })
     }
 
     /// Starts a plan: if the device's epoch has changed, every state counts as cold.
@@ -49,7 +54,7 @@ impl Order {
         }
     }
 
-    /// Forgets the last plan of every state, because a caller's stream plans states that the host
+    /// Forgets the last plan of every table, because a caller's stream plans states that the host
     /// does not see.
     pub fn forget(&mut self) {
         self.epoch = u64::MAX;
@@ -58,14 +63,13 @@ impl Order {
     /// Returns the number of the plan whose rows a layer must hold before this request's next plan
     /// is transferred; 0 if the state starts cold.
     fn required(&self, batch: &Batch<'_>, request: usize) -> u64 {
-        let latest = usize::try_from(batch.state[request]).map(|state| self.latest[state]);
-        latest.map_or(0, |latest| {
-            if latest.generation == batch.generation[request] { latest.number } else { 0 }
-        })
+        let Ok(state) = usize::try_from(batch.state[request]) else { return 0 };
+        let latest = self.latest[batch.indexer * self.states + state];
+        if latest.generation == batch.generation[request] { latest.number } else { 0 }
     }
 
     fn holds(&self, layer: usize, state: usize) -> u64 {
-        self.holds[layer * self.latest.len() + state]
+        self.holds[layer * self.states + state]
     }
 
     /// Checks that a batch may be transferred to a layer as soon as it is planned.
@@ -88,8 +92,31 @@ impl Order {
             let Ok(state) = usize::try_from(state) else { continue };
             plan.required[request] = self.required(batch, request);
             let number = if plan.missed(request) { plan.number } else { plan.required[request] };
-            self.latest[state] = Latest { number, generation: batch.generation[request] };
+            self.latest[batch.indexer * self.states + state] =
+                Latest { number, generation: batch.generation[request] };
         }
+    }
+
+    /// Checks that every layer holds the rows of a state's last plans.
+    pub fn check_complete(&self, state: usize, indexers: &Indexers) -> Result<()> {
+        for layer in 0..self.holds.len() / self.states {
+            let required = self.latest[indexers.of(layer) * self.states + state].number;
+            if self.holds(layer, state) < required {
+                return Err(missing(self.plans + 1, layer, state, required));
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes that a state became a copy, as if a plan had filled it and every layer had its rows.
+    /// Older plans of the state are too old from then on.
+    pub fn filled(&mut self, state: usize, generation: i32) {
+        self.plans += 1;
+        let number = self.plans;
+        for latest in self.latest.iter_mut().skip(state).step_by(self.states) {
+            *latest = Latest { number, generation };
+        }
+        self.holds.iter_mut().skip(state).step_by(self.states).for_each(|holds| *holds = number);
     }
 
     /// Checks that a plan may be transferred to a layer.
@@ -112,7 +139,7 @@ impl Order {
         for (request, &state) in plan.state[..plan.requests].iter().enumerate() {
             let Ok(state) = usize::try_from(state) else { continue };
             if plan.missed(request) {
-                self.holds[layer * self.latest.len() + state] = plan.number;
+                self.holds[layer * self.states + state] = plan.number;
             }
         }
     }
@@ -126,6 +153,7 @@ fn too_old(number: u64, layer: usize, state: usize, holds: u64) -> Error {
 
 fn missing(number: u64, layer: usize, state: usize, required: u64) -> Error {
     let limit = format!("layer {layer} lacks the rows of plan {required} for state {state}");
-    let remedy = "transfer that one first, or give the request a new generation";
+    let remedy = "plan once per indexer, transfer per layer: transfer that one first, or give the \
+                  request a new generation";
     Error::invalid("plan number", number, limit, remedy)
 }

@@ -51,8 +51,8 @@ impl Engine {
     ///   states nor replays.
     ///
     /// # Errors
-    /// If the plan was not planned in a stream, there is no such layer, the fresh rows are too
-    /// short, or a call of the runtime fails.
+    /// If the plan was not planned in a stream, there is no such layer, the layer belongs to another
+    /// indexer, the fresh rows are too short, or a call of the runtime fails.
     pub unsafe fn enqueue_transfer(
         &mut self,
         plan: &Plan,
@@ -71,6 +71,7 @@ impl Engine {
         };
         let out = outputs(&self.resources, plan, &batch)?;
         let fresh = fresh_rows(&self.resources, fresh, layer, batch.rows)?;
+        check::indexer(&self.resources, layer, batch.indexer)?;
         let step = QueuedStep { kind: CallKind::Transfer, batch, out, layer, fresh };
         // SAFETY: the caller keeps the contract of this function (`# Safety`).
         unsafe { self.device.enqueue(&self.resources, &step, stream) }
@@ -99,7 +100,8 @@ impl Engine {
 
     /// Puts an append into a stream, after the layer's transfer. Later work of that stream reads
     /// the rows from the pool; the host and other streams may read them once the append is done.
-    /// The batch needs no ids.
+    /// The batch needs no ids. With [`DeviceBatch::rows`] a request may have any number of rows, which
+    /// writes the rows of a prefill from device memory.
     ///
     /// # Safety
     /// As for [`Self::enqueue_plan`].
@@ -131,8 +133,17 @@ impl Engine {
         layer: usize,
         fresh: Option<&DeviceFresh<'_>>,
     ) -> Result<QueuedStep> {
+        if let Some(base) = self.resources.config.slot_base {
+            let limit = "kernels write the slots of each state, and add no base in a stream";
+            let remedy = "make the engine without one, and add state * S and the base";
+            return Err(Error::invalid("slot_base", base, limit, remedy));
+        }
         let batch = with_ids(&self.resources, batch)?;
         let fresh = fresh_rows(&self.resources, fresh, layer, batch.rows)?;
+        rows::index("indexer", batch.indexer, self.resources.config.indexers.count())?;
+        if kind == CallKind::PlanAndTransfer {
+            check::indexer(&self.resources, layer, batch.indexer)?;
+        }
         let out = outputs(&self.resources, plan, &batch)?;
         Ok(QueuedStep { kind, batch, out, layer, fresh })
     }
@@ -180,7 +191,9 @@ fn without_ids(resources: &Resources, batch: &DeviceBatch) -> Result<QueuedBatch
     let params = &resources.config.params;
     let k = params.k as usize;
     let has_ids = batch.k > 0 && batch.ids_stride > 0 && batch.ids.len >= batch.k;
-    let rows = if has_ids {
+    let rows = if batch.rows > 0 {
+        batch.rows
+    } else if has_ids {
         with_ids(resources, batch)?.rows
     } else {
         batch.requests.saturating_mul(params.tokens as usize)
@@ -210,6 +223,7 @@ fn requests(resources: &Resources, batch: &DeviceBatch) -> Result<QueuedBatch> {
         seq_len: address(["seq_len", "seq_len length"], batch.seq_len, requests)?,
         block_table: address(["block_table", "block_table length"], batch.block_table, blocks)?,
         block_stride,
+        indexer: batch.indexer,
         ..QueuedBatch::default()
     })
 }

@@ -119,6 +119,47 @@ impl Geometry {
         Ok(Self { format, layers, rows, chunk_bytes, segments, layer_len, total })
     }
 
+    /// Returns the geometry of a pool whose memory is not laid out here: chunks of at least
+    /// `rows_per_chunk[s]` rows of segment s.
+    pub(super) fn of_parts(config: &PoolConfig, rows_per_chunk: &[usize]) -> Result<Self> {
+        let PoolConfig { layers, rows, chunk_bytes, .. } = *config;
+        rows::at_least_one("layers", layers)?;
+        rows::at_least_one("rows", rows)?;
+        let (mut segments, mut first) = (heapless::Vec::new(), 0usize);
+        for (segment, &per_chunk) in config.format.as_slice().iter().zip(rows_per_chunk) {
+            let Segment { bytes, stride } = *segment;
+            rows::at_least_one("rows of a part", per_chunk)?;
+            let shift = per_chunk.checked_next_power_of_two().map_or(63, usize::ilog2);
+            let chunks = rows.div_ceil(1 << shift);
+            // This cannot fail: the vector has room for the most segments that a format may have.
+            let _ = segments.push(SegmentLayout {
+                shift,
+                bytes,
+                stride,
+                first,
+                chunks,
+                offset: 0,
+                chunk_len: 0,
+                last_len: 0,
+            });
+            first += chunks;
+        }
+        if first.checked_mul(layers).is_none_or(|chunks| chunks > isize::MAX as usize / 64) {
+            let (limit, remedy) = ("the pool must fit the address space", "ask for fewer layers");
+            return Err(Error::invalid("layers", layers, limit, remedy));
+        }
+        let format = config.format.clone();
+        Ok(Self { format, layers, rows, chunk_bytes, segments, layer_len: 0, total: 0 })
+    }
+
+    /// Returns the layer, the segment and the first row of a chunk, by its place in the chunk table.
+    pub(super) fn of_chunk(&self, at: usize) -> (usize, usize, usize) {
+        let (layer, within) = (at / self.chunks_per_layer(), at % self.chunks_per_layer());
+        let segment = self.segments.iter().rposition(|layout| layout.first <= within).unwrap_or(0);
+        let layout = &self.segments[segment];
+        (layer, segment, (within - layout.first) << layout.shift)
+    }
+
     pub(super) fn total(&self) -> usize {
         self.total
     }

@@ -1,18 +1,20 @@
 //! A pool in this process: its chunks and the access to its rows.
 
 use std::fmt;
-use std::marker::PhantomData;
 use std::os::fd::OwnedFd;
-use std::ptr::{self, NonNull};
+use std::ptr;
 
+use super::chunk::Chunk;
 use super::geometry::{Geometry, PoolConfig, SegmentLayout};
+use super::layout::{DeviceStart, HostLayout, Start};
 use super::pages::Pages;
+use super::view::RowView;
 use super::write_lock::WriteLock;
 use super::{atomic_copy, ladder};
 
 use crate::fork::Birth;
 use crate::mapping::Mapping;
-use crate::rows::{self, RowFormat};
+use crate::rows::{self, MAX_SEGMENTS, RowFormat, Steps, Strides};
 use crate::{Error, Result, memory};
 
 /// The access of a process to a pool. One process at a time is its writer.
@@ -24,32 +26,6 @@ pub enum Role {
     Writer,
 }
 
-/// A contiguous range of whole pages that holds rows of one layer and segment.
-#[derive(Debug, Clone, Copy)]
-pub struct Chunk {
-    ptr: NonNull<u8>,
-    len: usize,
-}
-
-impl Chunk {
-    /// Returns a chunk of the caller's memory for [`HostPool::from_caller`]; `None` if `ptr` is
-    /// null.
-    pub fn new(ptr: *mut u8, len: usize) -> Option<Self> {
-        NonNull::new(ptr).map(|ptr| Self { ptr, len })
-    }
-
-    /// Returns the address of the first byte.
-    pub fn ptr(&self) -> *mut u8 {
-        self.ptr.as_ptr()
-    }
-
-    /// Returns the length in bytes. The last chunk of a segment may be shorter than the others.
-    #[expect(clippy::len_without_is_empty, reason = "a chunk holds at least one row")]
-    pub fn len(&self) -> usize {
-        self.len
-    }
-}
-
 pub(super) enum Backing {
     File { fd: OwnedFd, mapping: Mapping, lock: Option<WriteLock> },
     Caller,
@@ -58,8 +34,14 @@ pub(super) enum Backing {
 /// The host pool. The [module](super) describes its layout and when a row may be read or written.
 pub struct HostPool {
     pub(super) geometry: Geometry,
-    // These pointers are valid while `backing` is.
+    // The pointers of both arrays are valid while `backing` is.
+    /// The ranges that a device registers.
     pub(super) chunks: Box<[Chunk]>,
+    /// The first row of each chunk of rows, layer by layer and segment by segment.
+    starts: Box<[Start]>,
+    /// The distances of the rows of each segment.
+    steps: heapless::Vec<Steps, MAX_SEGMENTS>,
+    bytes: usize,
     pub(super) backing: Backing,
     pub(super) role: Role,
     pub(super) pages: Pages,
@@ -93,10 +75,51 @@ impl HostPool {
         let allocation = ladder::allocate(geometry.total(), config.pages)?;
         let lock = Some(WriteLock::acquire(&allocation.fd)?);
         let chunks = chunks_in(&geometry, &allocation.mapping)?;
-        let (pages, huge_bytes) = (allocation.pages, allocation.huge_bytes);
+        let pages = (allocation.pages, allocation.huge_bytes);
         let backing = Backing::File { fd: allocation.fd, mapping: allocation.mapping, lock };
-        let birth = Birth::now();
-        Ok(Self { geometry, chunks, backing, role: Role::Writer, pages, huge_bytes, birth })
+        Self::in_chunks(geometry, chunks, backing, Role::Writer, pages)
+    }
+
+    /// Makes a pool whose chunks of rows are the ranges that a device registers.
+    pub(super) fn in_chunks(
+        geometry: Geometry,
+        chunks: Box<[Chunk]>,
+        backing: Backing,
+        role: Role,
+        (pages, huge_bytes): (Pages, usize),
+    ) -> Result<Self> {
+        let start = |(index, chunk): (usize, &Chunk)| Start {
+            ptr: chunk.ptr(),
+            device: DeviceStart::Registered(index, 0),
+        };
+        let mut starts = memory::with_capacity("chunk table", chunks.len())?;
+        starts.extend(chunks.iter().enumerate().map(start));
+        let (starts, birth) = (starts.into(), Birth::now());
+        let steps = geometry.segments.iter().map(|s| Strides::rows(s.stride).steps()).collect();
+        let bytes = chunks.iter().map(Chunk::len).sum();
+        Ok(Self { geometry, chunks, starts, steps, bytes, backing, role, pages, huge_bytes, birth })
+    }
+
+    /// Makes a pool over memory that the caller laid out. `config.chunk_bytes`, `config.pages` and
+    /// the strides of `config.format` are ignored, except that the fresh rows keep the latter. Such
+    /// a pool cannot be exported.
+    ///
+    /// # Safety
+    /// - Each region is valid for reads and writes of its length until the pool is dropped, and a
+    ///   device address is that of registered memory as long.
+    /// - No two rows overlap.
+    /// - Other accesses to the rows keep the rules of the [module](super) for raw pointers.
+    ///
+    /// # Errors
+    /// If a number is out of range, a part does not fit its region, or a row is in no part or in
+    /// two.
+    pub unsafe fn from_layout(config: &PoolConfig, layout: &HostLayout<'_>) -> Result<Self> {
+        let (geometry, starts, chunks) = layout.resolve(config)?;
+        let steps = layout.strides.iter().map(Strides::steps).collect();
+        let bytes = layout.regions.iter().map(|region| region.memory.len()).sum();
+        let (backing, role, pages) = (Backing::Caller, Role::Writer, Pages::Caller);
+        let (huge_bytes, birth) = (0, Birth::now());
+        Ok(Self { geometry, chunks, starts, steps, bytes, backing, role, pages, huge_bytes, birth })
     }
 
     /// Makes a pool over the caller's memory, for example memory from a device's own allocator.
@@ -122,19 +145,18 @@ impl HostPool {
             ));
         }
         for ((_, need), chunk) in geometry.spans().zip(chunks) {
-            if chunk.len < need {
+            if chunk.len() < need {
                 return Err(Error::invalid(
                     "chunk length",
-                    chunk.len,
+                    chunk.len(),
                     format!("this chunk needs {need} bytes"),
                     "pass the lengths of PoolConfig::chunk_lens",
                 ));
             }
         }
-        let (backing, pages) = (Backing::Caller, Pages::Caller);
+        let (backing, pages) = (Backing::Caller, (Pages::Caller, 0));
         let chunks = memory::copied("chunk table", chunks)?.into();
-        let birth = Birth::now();
-        Ok(Self { geometry, chunks, backing, role: Role::Writer, pages, huge_bytes: 0, birth })
+        Self::in_chunks(geometry, chunks, backing, Role::Writer, pages)
     }
 
     /// Returns the format of a row.
@@ -168,13 +190,14 @@ impl HostPool {
         self.huge_bytes
     }
 
-    /// Returns the length of all chunks in bytes.
+    /// Returns the length of the pool's memory in bytes.
     pub fn bytes(&self) -> usize {
-        self.chunks.iter().map(Chunk::len).sum()
+        self.bytes
     }
 
-    /// Returns every chunk, layer by layer and segment by segment. A device registers them before
-    /// its kernels read rows, and unregisters them before the pool is dropped.
+    /// Returns the ranges that a device registers before its kernels read rows, and unregisters
+    /// before the pool is dropped: every chunk, layer by layer and segment by segment, or the whole
+    /// pages of the regions of [`Self::from_layout`] that the caller has not registered.
     pub fn chunks(&self) -> impl ExactSizeIterator<Item = Chunk> + '_ {
         self.chunks.iter().copied()
     }
@@ -185,14 +208,23 @@ impl HostPool {
         self.geometry.segments.get(segment).map(|layout| (layout.shift, layout.chunks))
     }
 
+    /// Returns the first row of each chunk of rows, layer by layer and segment by segment.
+    pub(crate) fn starts(&self) -> &[Start] {
+        &self.starts
+    }
+
+    /// Returns the distances of a segment's rows; `None` if there is no such segment.
+    pub(crate) fn steps(&self, segment: usize) -> Option<Steps> {
+        self.steps.get(segment).copied()
+    }
+
     /// Returns a view of the rows of one layer and segment, for copies of many rows.
     ///
     /// # Errors
     /// If there is no such layer or segment.
     pub fn view(&self, layer: usize, segment: usize) -> Result<RowView<'_>> {
-        let (layout, chunks) = self.segment(layer, segment)?;
-        let (shift, stride, rows) = (layout.shift, layout.stride, self.geometry.rows);
-        Ok(RowView { chunks: chunks.as_ptr(), rows, shift, stride, pool: PhantomData })
+        let (layout, starts) = self.segment(layer, segment)?;
+        Ok(RowView::new(starts, self.geometry.rows, layout.shift, self.steps[segment]))
     }
 
     /// Returns the address of one segment of a row; null if there is no such row. The
@@ -277,13 +309,13 @@ impl HostPool {
         Ok(())
     }
 
-    fn segment(&self, layer: usize, segment: usize) -> Result<(&SegmentLayout, &[Chunk])> {
+    fn segment(&self, layer: usize, segment: usize) -> Result<(&SegmentLayout, &[Start])> {
         self.birth.check("pool")?;
         rows::index("layer", layer, self.geometry.layers)?;
         rows::index("segment", segment, self.geometry.segments.len())?;
         let layout = &self.geometry.segments[segment];
         let first = layer * self.geometry.chunks_per_layer() + layout.first;
-        Ok((layout, &self.chunks[first..first + layout.chunks]))
+        Ok((layout, &self.starts[first..first + layout.chunks]))
     }
 
     fn locate(
@@ -308,36 +340,6 @@ impl fmt::Debug for HostPool {
             .field("role", &self.role)
             .field("pages", &self.pages)
             .finish()
-    }
-}
-
-/// A view of the rows of one layer and segment. [`Self::ptr`] costs two loads and a multiplication.
-#[derive(Debug, Clone, Copy)]
-pub struct RowView<'a> {
-    chunks: *const Chunk,
-    rows: usize,
-    shift: u32,
-    stride: usize,
-    pool: PhantomData<&'a HostPool>,
-}
-
-// SAFETY: the view borrows the pool, whose chunk table does not change; the rest as for `HostPool`.
-unsafe impl Send for RowView<'_> {}
-// SAFETY: as for Send; its methods only read the table.
-unsafe impl Sync for RowView<'_> {}
-
-impl RowView<'_> {
-    /// Returns the address of `row`; null if there is no such row.
-    #[inline]
-    pub fn ptr(&self, row: usize) -> *const u8 {
-        if row >= self.rows {
-            return ptr::null();
-        }
-        // SAFETY: `row < rows`, and the table has the chunks of `rows` rows, so the chunk exists.
-        // The table is valid as long as the pool that this view borrows.
-        let chunk = unsafe { &*self.chunks.add(row >> self.shift) };
-        let within = row & ((1 << self.shift) - 1);
-        chunk.ptr().wrapping_add(within * self.stride)
     }
 }
 

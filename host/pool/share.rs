@@ -20,7 +20,6 @@ use super::geometry::{Geometry, PoolConfig};
 use super::host::{Backing, HostPool, Role, chunks_in};
 use super::pages::Pages;
 use super::write_lock::{WriteLock, os};
-use crate::fork::Birth;
 use crate::mapping::{MIB2, Mapping};
 use crate::rows::{MAX_SEGMENTS, RowFormat, Segment};
 use crate::{Error, Result};
@@ -218,8 +217,7 @@ impl HostPool {
         };
         let chunks = chunks_in(&geometry, &mapping)?;
         let backing = Backing::File { fd, mapping, lock };
-        let birth = Birth::now();
-        Ok(Self { geometry, chunks, backing, role, pages, huge_bytes, birth })
+        Self::in_chunks(geometry, chunks, backing, role, (pages, huge_bytes))
     }
 
     /// Exports the pool and sends it over `socket`.

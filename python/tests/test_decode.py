@@ -102,6 +102,18 @@ def test_layers_share_a_plan(deployment):
     assert deployment.plan.counters == avsg.Counters(1, 1, 16, 0, 16, avsg.RequestStatus(0), 1)
 
 
+def test_repeated_ids_are_counted_whether_they_miss_or_hit(deployment):
+    batch, plan = deployment.batch, deployment.plan
+    batch.ids[0] = np.arange(100, 116)
+    batch.ids[0, :4] = 7
+    for _ in range(2):
+        deployment.engine.step(batch, plan)
+        assert plan.count_duplicates() == 3
+    batch.ids[0] = np.arange(100, 116)
+    deployment.engine.step(batch, plan)
+    assert plan.count_duplicates() == 0
+
+
 def test_bad_ids_raise_their_status_bit(deployment):
     deployment.batch.ids[0, :2] = 511, 512
     deployment.engine.step(deployment.batch, deployment.plan)

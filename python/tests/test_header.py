@@ -16,6 +16,10 @@ STRUCTS = {
     "avsg_pool_config": _structs.PoolConfig,
     "avsg_pool_info": _structs.PoolInfo,
     "avsg_chunk": _structs.Chunk,
+    "avsg_region": _structs.Region,
+    "avsg_pool_part": _structs.PoolPart,
+    "avsg_pool_layout": _structs.PoolLayout,
+    "avsg_caller_buffer": _structs.CallerBuffer,
     "avsg_workers_config": _structs.WorkersConfig,
     "avsg_engine_config": _structs.EngineConfig,
     "avsg_engine_memory": _structs.EngineMemory,
@@ -27,6 +31,7 @@ STRUCTS = {
     "avsg_i32s": _structs.I32s,
     "avsg_batch": _structs.Batch,
     "avsg_fresh": _structs.Fresh,
+    "avsg_load": _structs.Load,
 }
 ENUMS = {
     "TABLE": constants.Table,

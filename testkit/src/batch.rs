@@ -25,6 +25,8 @@ pub struct OwnedBatch {
     pub blocks: Vec<i32>,
     /// Number of entries per request in `blocks`.
     pub block_stride: usize,
+    /// Indexer that selected the ids.
+    pub indexer: usize,
 }
 
 impl OwnedBatch {
@@ -33,7 +35,19 @@ impl OwnedBatch {
         let (ids, cu_q, blocks) = (Vec::new(), vec![0], Vec::new());
         let [state, generation, stable, seq] = [(); 4].map(|()| Vec::new());
         let stride = k + gap;
-        Self { k, stride, ids, cu_q, state, generation, stable, seq, blocks, block_stride: 0 }
+        Self {
+            k,
+            stride,
+            ids,
+            cu_q,
+            state,
+            generation,
+            stable,
+            seq,
+            blocks,
+            block_stride: 0,
+            indexer: 0,
+        }
     }
 
     /// Returns zeroed arrays for a batch of `requests` requests with `blocks` blocks each and
@@ -43,7 +57,19 @@ impl OwnedBatch {
         let (ids, cu_q, table) =
             (vec![0; rows * k], vec![0; requests + 1], vec![0; requests * blocks]);
         let (stride, blocks, block_stride) = (k, table, blocks);
-        Self { k, stride, ids, cu_q, state, generation, stable, seq, blocks, block_stride }
+        Self {
+            k,
+            stride,
+            ids,
+            cu_q,
+            state,
+            generation,
+            stable,
+            seq,
+            blocks,
+            block_stride,
+            indexer: 0,
+        }
     }
 
     /// Adds a request (state, generation, stable_len, seq_len) with rows of `k` ids.
@@ -73,6 +99,7 @@ impl OwnedBatch {
             seq_len: &self.seq,
             block_table: &self.blocks,
             block_stride: self.block_stride,
+            indexer: self.indexer,
         }
     }
 

@@ -49,6 +49,8 @@ impl DeviceArrays {
             seq_len: at(5),
             block_table: at(6),
             block_stride: like.block_stride,
+            indexer: like.indexer,
+            rows: 0,
         };
         Ok(Self { batch, arrays, fresh })
     }

@@ -57,7 +57,7 @@ fn emitted_kernels_match_the_cpu() {
         let selected = tier::cases(&format!("{bytes:?}"), cases.as_flattened().to_vec(), 0, axes);
         for (cores, one_launch) in selected {
             let session = Session::new(Options::default());
-            let config = Config { cores, ..base };
+            let config = Config { cores, ..base.clone() };
             let pool = workload.shape.pool();
             let engine = harness::engine(config, &pool, None, one_launch).unwrap();
             let log = run(&workload, engine);

@@ -20,6 +20,8 @@ use avsg_testkit::step_result::StepResult;
 use avsg_testkit::workload::{append, transfer};
 use avsg_testkit::{fixture, memory};
 
+use super::harness::without_scratch;
+
 /// Version of a row that no step has written yet.
 const UNWRITTEN: u32 = 9_999;
 
@@ -253,11 +255,7 @@ impl EnginePair {
         }
         let slots = self.config.params.slots as usize;
         for state in 0..self.config.states {
-            // The 64 bytes between lifetimes and links are scratch space of a machine.
-            let parts = |table: &[i32]| {
-                let pad = 16 + slots + slots / 4;
-                [&table[..pad], &table[pad + 16..]].concat()
-            };
+            let parts = |table: &[i32]| without_scratch(table, slots);
             let (ascend, cpu) = (parts(self.ascend.table(state)), parts(self.cpu.table(state)));
             assert!(ascend == cpu, "table {state}");
         }

@@ -1,17 +1,23 @@
 //! The Ascend device over the simulated runtime, compared with the CPU device.
 
+mod caller_buffers;
 mod caller_streams;
 mod conformance;
 mod embedded_kernels;
 mod engine_pair;
 mod faults;
 mod harness;
+mod indexers;
+mod invalidate;
+mod layouts;
 mod plan_order;
 mod prerequisites;
 mod queued_faults;
 mod random_workload;
+mod restore;
 mod rust_kernels;
 mod scenario;
+mod shared_context;
 mod streams;
 mod trace_workload;
 mod traces;

@@ -2,12 +2,11 @@
 //! transfer gives exact rows. A transfer that would overwrite newer rows, or that relies on slots
 //! that were never filled, is refused.
 
-use avsg::ascend::{AscendOptions, RegisteredPool, simulated};
 use avsg::device::params::Params;
 use avsg::engine::{Config, Engine};
 use avsg::plan::Plan;
 use avsg::rows::RowFormat;
-use avsg_sim::{Options, Session};
+use avsg_sim::Session;
 use avsg_testkit::batch::OwnedBatch;
 use avsg_testkit::splitmix::SplitMix64;
 use avsg_testkit::{exact, fixture};
@@ -18,22 +17,11 @@ const K: usize = 24;
 const LAYERS: usize = 2;
 const STATES: usize = 3;
 
-/// Runs a test on both devices and checks that the simulated one leaks no resource.
+/// Runs a test on both devices.
 fn on_both_devices(test: impl Fn(&mut Engine, &Session)) {
-    let session = Session::new(Options { seed: 5, ..Options::default() });
-    let params = Params::wide(K as u32, 2, 128);
-    let config = Config { cores: 3, ..Config::new(params, STATES) };
+    let config = Config { cores: 3, ..Config::new(Params::wide(K as u32, 2, 128), STATES) };
     let pool = || fixture::pool(LAYERS, 600, RowFormat::single(64).unwrap());
-    test(&mut fixture::engine(params, STATES, config.cores, pool()), &session);
-    let kernels = harness::install_kernels(&session, &config);
-    let context = simulated::context().unwrap();
-    let pool = RegisteredPool::new(&context, pool()).unwrap();
-    let options = AscendOptions::new(context).with_kernels(kernels);
-    let mut engine = Engine::on_ascend(config, pool, &options).unwrap();
-    drop(options);
-    test(&mut engine, &session);
-    engine.close().unwrap();
-    assert_eq!(session.leaks(), Vec::<String>::new());
+    harness::on_both_devices(&config, pool, |engine, session, _| test(engine, session));
 }
 
 /// Returns K distinct ids from `first` on, in steps of 17.

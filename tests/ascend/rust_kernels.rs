@@ -178,7 +178,13 @@ fn host_row(
     let pair = words(d, chunks + 8 * index as u64, 2)?;
     let base = u64::from(pair[0] as u32) | u64::from(pair[1] as u32) << 32;
     let within = row & ((1 << t.chunk_shift[segment]) - 1);
-    Ok(base + within as u64 * t.host_stride[segment] as u64)
+    let (stride, gap) = (t.host_stride[segment], t.host_gap[segment]);
+    Ok(base.wrapping_add(block_offset(within as u64, stride, t.host_block_shift, gap)))
+}
+
+/// Returns the offset of row `n` in blocks of `1 << shift` rows, each followed by `gap` more bytes.
+fn block_offset(n: u64, stride: i32, shift: i32, gap: i32) -> u64 {
+    (n * stride as u64).wrapping_add((n >> shift).wrapping_mul(gap as u64))
 }
 
 fn copy(d: &Device<'_>, to: u64, from: u64, bytes: i32) -> KernelResult {
@@ -206,7 +212,8 @@ fn transfer(d: &Device<'_>, p: &Params, t: &Tiling, a: Args<'_>) -> KernelResult
                     }
                 };
                 let slot = state as u64 * u64::from(p.slots) + slot as u64;
-                copy(d, a.address(KV[s]) + slot * t.kv_stride[s] as u64, from, t.bytes[s])?;
+                let at = block_offset(slot, t.kv_stride[s], t.kv_block_shift, t.kv_gap[s]);
+                copy(d, a.address(KV[s]).wrapping_add(at), from, t.bytes[s])?;
             }
         }
     }

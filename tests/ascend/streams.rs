@@ -256,6 +256,7 @@ fn engines_on_four_threads_share_a_pool() {
     std::thread::scope(|scope| {
         for thread in 0..4usize {
             let (writer, context, kernels) = (&writer, &context, kernels.clone());
+            let config = config.clone();
             scope.spawn(move || {
                 let export = writer.export().unwrap();
                 let pool = HostPool::import(&export.desc, export.fd, Role::Reader).unwrap();

@@ -36,6 +36,7 @@ fn batch<'a>(ids: &'a [i32], generation: &'a [i32]) -> Batch<'a> {
         seq_len: &[POOL_ROWS as i32; 2],
         block_table: &[],
         block_stride: 0,
+        indexer: 0,
     }
 }
 

@@ -263,6 +263,8 @@ pub fn c_batch(owned: &OwnedBatch) -> avsg_batch {
         seq_len,
         block_table,
         block_stride: owned.block_stride,
+        indexer: owned.indexer,
+        rows: 0,
     }
 }
 

@@ -167,6 +167,19 @@ fn refuse_overlapping_batches(device: &'static CStr) {
             }
         }
     }
+    for input in ["ids", "block_table"] {
+        for (output, data, len) in places {
+            let (mut load, array) = (sized::<avsg_load>(), avsg_i32s { data, len });
+            match input {
+                "ids" => load.ids = array,
+                _ => load.block_table = array,
+            }
+            let parts = [&format!("{input} has {len}")[..], &format!("the plan's {output} there")];
+            // SAFETY: the overlap is refused before any array is read.
+            let status = unsafe { avsg_engine_load(handles.engine, &load, handles.plan) };
+            expect_error(status, AVSG_INVALID, &parts);
+        }
+    }
     expect_step_works(&handles, 2);
     handles.destroy();
 }

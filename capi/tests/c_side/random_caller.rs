@@ -319,7 +319,7 @@ impl RandomCaller<'_> {
         // SAFETY: each pointer is NULL or to local memory of the stated length, and handles are
         // looked up.
         let status = unsafe {
-            match self.below(14) {
+            match self.below(16) {
                 0 => info!(avsg_pool_get_info, pool,),
                 1 => info!(avsg_engine_get_info, engine,),
                 2 => info!(avsg_plan_get_arrays, plan,),
@@ -355,6 +355,11 @@ impl RandomCaller<'_> {
                 12 => {
                     let mut chunks = [avsg_chunk { data: null_mut(), bytes: 0 }; 2];
                     avsg_pool_chunks(pool, chunks.as_mut_ptr(), self.below(3), &mut count)
+                }
+                13 => avsg_engine_invalidate(engine, self.index(2), index, self.mostly(ROWS)),
+                14 => {
+                    let (state, to) = (self.index(2), self.pointer(&mut count));
+                    avsg_engine_indexer_table(engine, layer, state, (&raw mut read).cast(), to)
                 }
                 _ => {
                     let mut config = pool_config();

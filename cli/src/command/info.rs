@@ -114,7 +114,8 @@ struct Bytes {
     table: usize,
     tables_per_request: usize,
     tables: usize,
-    /// Bytes of the working columns of all cores of the CPU device.
+    /// Bytes of the working columns of all cores of the CPU device, with what fills the last page of
+    /// 2 MiB of the columns and of the tables.
     #[serde(skip_serializing_if = "Option::is_none")]
     working_columns: Option<usize>,
     slots_per_request_and_layer: usize,
@@ -160,14 +161,14 @@ fn measure(options: &Options) -> Result<Report> {
             return Err(Error::invalid(what, n, "it must be at least 1", "pass 1 or more").into());
         }
     }
-    let config = options.device.config(params, requests);
+    // An engine with the tables of all indexers.
+    let config = options.device.config(params, product("tables", &[requests, indexers])?);
     let slots = params.slots as usize;
     let buffer = |states| BufferConfig { states, layers, slots, format: format.clone() };
-    // `own` counts the tables of one indexer, for all requests; `words` contains the same tables.
-    let (_, words) = Engine::bytes_needed(&config, &buffer(requests))?;
+    let (_, mapped) = Engine::bytes_needed(&config, &buffer(requests))?;
     let table = table_bytes(&params);
     debug_assert_eq!(table, 4 * state_words(&params));
-    let own = product("tables", &[table.next_multiple_of(64), requests])?;
+    let tables = product("tables", &[table.next_multiple_of(64), requests, indexers])?;
     let context = match options.page as usize {
         0 => options.context,
         page => options.context.checked_next_multiple_of(page).unwrap_or(usize::MAX),
@@ -181,8 +182,8 @@ fn measure(options: &Options) -> Result<Report> {
     let bytes = Bytes {
         table,
         tables_per_request: product("tables", &[table, indexers])?,
-        tables: product("tables", &[own, indexers])?,
-        working_columns: device.is_none().then(|| words.saturating_sub(own)),
+        tables,
+        working_columns: device.is_none().then(|| mapped.saturating_sub(tables)),
         slots_per_request_and_layer: product("slots", &[slots, row])?,
         slots_per_request: product("slots", &[slots, row, layers])?,
         slots: DeviceBuffer::bytes_needed(&buffer(requests))?,
@@ -281,7 +282,7 @@ fn page(report: &Report) -> Page {
         product.into(),
     ]);
     if let Some(bytes) = b.working_columns {
-        let cores = output::count(cpu.cores, "core");
+        let cores = format!("{}, whole pages", output::count(cpu.cores, "core"));
         table.add_row(["working columns".into(), Cell::none(), size(bytes), cores.into()]);
     }
     page.table(table);

@@ -101,9 +101,13 @@ tiling! {
     "Bytes from one row to the next in a host chunk." host_stride: [i32; MAX_SEGMENTS],
     "Bytes from one slot to the next in the device buffer." kv_stride: [i32; MAX_SEGMENTS],
     "Bytes from one row to the next of the fresh rows." fresh_stride: [i32; MAX_SEGMENTS],
+    "The logarithm of the rows of a block in a host chunk." host_block_shift: i32,
+    "Bytes between two blocks of a host chunk, in addition to their rows." host_gap: [i32; MAX_SEGMENTS],
+    "The logarithm of the slots of a block in the device buffer." kv_block_shift: i32,
+    "Bytes between two blocks of the device buffer, in addition to their slots." kv_gap: [i32; MAX_SEGMENTS],
 }
 
-const _: () = assert!(size_of::<Tiling>() == 96);
+const _: () = assert!(size_of::<Tiling>() == 120);
 
 /// One segment of a layer's rows, as a device accesses it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,8 +116,12 @@ pub struct Segment {
     pub bytes: u32,
     /// Bytes from one row to the next in a host chunk.
     pub host_stride: u32,
+    /// Bytes between two blocks of a host chunk, in addition to their rows.
+    pub host_gap: i32,
     /// Bytes from one slot to the next in the device buffer.
     pub kv_stride: u32,
+    /// Bytes between two blocks of the device buffer, in addition to their slots.
+    pub kv_gap: i32,
     /// Bytes from one row to the next of the fresh rows.
     pub fresh_stride: u32,
     /// The logarithm of the rows per chunk: a chunk holds `1 << chunk_shift` rows.
@@ -144,6 +152,10 @@ pub struct Launch<'a> {
     pub cores: u32,
     /// The number of cores that copy.
     pub copy_cores: u32,
+    /// The logarithm of the rows of a block in a host chunk; any without gaps.
+    pub host_block_shift: u32,
+    /// The logarithm of the slots of a block in the device buffer; any without gaps.
+    pub kv_block_shift: u32,
     /// The segments of a row.
     pub segments: &'a [Segment],
 }
@@ -157,7 +169,7 @@ pub enum Fault {
     RowBytes(u64),
     /// The number of host chunks per layer; at most [`MAX_CHUNKS`]. Larger chunks are fewer.
     Chunks(u64),
-    /// The logarithm of the rows per chunk; at most 30.
+    /// The logarithm of the rows of a chunk or of a block; at most 30.
     ChunkShift(u32),
     /// The words of an array or the bytes of a stride; at most `i32::MAX`.
     Words(u64),
@@ -214,6 +226,13 @@ impl Tiling {
             half_rows: (u64::from(HALF_BYTES) / staged).min(MAX_HALF_ROWS.into()) as i32,
             ..Self::default()
         };
+        for shift in [launch.host_block_shift, launch.kv_block_shift] {
+            if shift > 30 {
+                return Err(Fault::ChunkShift(shift));
+            }
+        }
+        tiling.host_block_shift = launch.host_block_shift as i32;
+        tiling.kv_block_shift = launch.kv_block_shift as i32;
         let mut chunks = 0u64;
         for (i, segment) in segments.iter().enumerate() {
             if segment.chunk_shift > 30 {
@@ -224,6 +243,7 @@ impl Tiling {
             tiling.chunk_shift[i] = segment.chunk_shift as i32;
             tiling.host_stride[i] = word(segment.host_stride.into())?;
             tiling.kv_stride[i] = word(segment.kv_stride.into())?;
+            (tiling.host_gap[i], tiling.kv_gap[i]) = (segment.host_gap, segment.kv_gap);
             tiling.fresh_stride[i] = word(segment.fresh_stride.into())?;
             chunks += u64::from(segment.chunks);
         }
@@ -281,7 +301,9 @@ mod tests {
     const SEGMENT: Segment = Segment {
         bytes: 1152,
         host_stride: 1152,
+        host_gap: 0,
         kv_stride: 1152,
+        kv_gap: 0,
         fresh_stride: 1152,
         chunk_shift: 15,
         chunks: 3,
@@ -298,6 +320,8 @@ mod tests {
             states: 16,
             cores: 40,
             copy_cores: 40,
+            host_block_shift: 0,
+            kv_block_shift: 0,
             segments,
         }
     }
@@ -340,7 +364,12 @@ mod tests {
         assert_eq!((t.chunk_first, t.chunk_shift, t.chunks), ([0, 3], [15, 18], 4));
         assert_eq!(t.words()[..10], [16, 2048, 2048, 0, 65536, 16, 40, 1, 2048, 2]);
         assert_eq!(t.words()[10..18], [1152, 128, 0, 3, 15, 18, 4, 32]);
-        assert_eq!(t.words()[18..], [1152; 6]);
+        assert_eq!(t.words()[18..24], [1152; 6]);
+        assert_eq!(t.words()[24..], [0; 6]);
+        let blocked = [Segment { host_gap: -72, kv_gap: 640, ..SEGMENT }];
+        let shifts = Launch { host_block_shift: 4, kv_block_shift: 7, ..launch(&blocked) };
+        let t = Tiling::new(&p, &shifts).unwrap();
+        assert_eq!(t.words()[24..], [4, -72, 0, 7, 640, 0]);
         // Each of four requests has ten cores.
         let few = Tiling::new(&p, &Launch { requests: 4, ..launch(&two) }).unwrap();
         assert_eq!((few.sharers, few.share_len), (10, 208));
@@ -363,5 +392,7 @@ mod tests {
         assert_eq!(fault(Launch { k: 9, ids_stride: 8, ..l }), Fault::K(9));
         let oversized = [Segment { chunk_shift: 31, ..SEGMENT }];
         assert_eq!(fault(Launch { segments: &oversized, ..l }), Fault::ChunkShift(31));
+        assert_eq!(fault(Launch { host_block_shift: 31, ..l }), Fault::ChunkShift(31));
+        assert_eq!(fault(Launch { kv_block_shift: 31, ..l }), Fault::ChunkShift(31));
     }
 }

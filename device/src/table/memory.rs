@@ -3,6 +3,8 @@
 //! The size depends on the geometry alone. A table is header, ids, lifetimes with a pad, and links:
 //! 64 + 4·S + (S + 64) + 4·S·spread bytes.
 
+use core::ops::Range;
+
 use super::params::Params;
 use super::state::{DEAD, EMPTY, INVALID, State, header};
 use crate::machine::Machine;
@@ -33,6 +35,15 @@ pub fn clear_state(p: &Params, words: &mut [i32]) {
     id.fill(EMPTY);
     bytes(life).fill(p.empty_life());
     link.fill(INVALID);
+}
+
+/// Empties every slot whose id is in `ids`, as Invalidate does at the start of a step, and returns
+/// the number of slots.
+pub fn invalidate_ids(p: &Params, words: &mut [i32], ids: Range<i32>) -> usize {
+    let (id, rest) = words[header::WORDS..].split_at_mut(p.slots as usize);
+    let life = bytes(&mut rest[..life_words(p)]);
+    let listed = id.iter_mut().zip(life).filter(|(id, _)| ids.contains(id));
+    listed.map(|(id, life)| (*id, *life) = (EMPTY, DEAD)).count()
 }
 
 /// Divides the words of a table into its planes.

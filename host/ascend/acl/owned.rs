@@ -1,8 +1,9 @@
 //! Types that own handles of the runtime and release them on drop. Every method that calls the
 //! runtime returns the error of the call; `# Errors` lists further errors only.
 //!
-//! A `Drop` cannot return an error, so it stores the error in the [`Context`]. The next call on the
-//! context, [`Context::take_error`] or [`Context::finish`] returns it. A release that failed is
+//! A `Drop` cannot return an error, so it stores the error in the [`Context`], where
+//! [`Context::take_error`] or [`Context::finish`] returns it. Calls on other objects of the context
+//! do not, because they have not failed. A release that failed is
 //! tried once more, because a failed call of the runtime has changed nothing; both errors are
 //! stored.
 

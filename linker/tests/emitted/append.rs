@@ -4,7 +4,7 @@ use super::compiled::{Compiled, compile_all};
 use super::harness::{
     EVERY_ORDER, RunOptions, differs, kernel, launch, shim_launch, small_geometry,
 };
-use super::layer_memory::{LayerMemory, SplitMix64, tiling, with_chunks};
+use super::layer_memory::{LayerMemory, SplitMix64, host_offset, tiling, with_chunks};
 use super::mutants::{self, SYNC_CALLS};
 use super::shim::{Failure, Mode, has_cpp_compiler};
 use avsg_device::memory::clear_state;
@@ -107,7 +107,7 @@ fn check_append(
                 let t = &segment.layout;
                 let within = pool_row & ((1 << t.chunk_shift) - 1);
                 let from = &segment.fresh[row as usize * t.fresh_stride as usize..];
-                expected[s][pool_row >> t.chunk_shift][within * t.host_stride as usize..]
+                expected[s][pool_row >> t.chunk_shift][host_offset(within, t.host_stride)..]
                     [..t.bytes as usize]
                     .copy_from_slice(&from[..t.bytes as usize]);
             }

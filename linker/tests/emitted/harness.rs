@@ -5,6 +5,7 @@ use avsg_device::tiling::{Launch, Segment};
 use avsg_linker::ascendc::StageOneText;
 use avsg_linker::ascendc::kernels::{Abi, Kernel, kernels};
 
+use super::layer_memory::{HOST_BLOCK_SHIFT, KV_BLOCK_SHIFT};
 use super::shim::{Failure, Launch as ShimLaunch, Mode};
 
 /// Returns a geometry with so few slots that each of them is soon in a miss list.
@@ -36,6 +37,8 @@ pub fn launch<'a>(requests: usize, copy_cores: u32, segments: &'a [Segment]) -> 
         states: requests as u32,
         cores: copy_cores,
         copy_cores,
+        host_block_shift: HOST_BLOCK_SHIFT,
+        kv_block_shift: KV_BLOCK_SHIFT,
         segments,
     }
 }

@@ -6,6 +6,13 @@ use avsg_device::tiling::{Launch, Segment, Tiling};
 
 use super::shim::{Kind, Launch as ShimLaunch};
 
+/// Logarithms of the rows of a block in a chunk and of the slots of one in the device buffer, and
+/// the bytes between two blocks.
+pub const HOST_BLOCK_SHIFT: u32 = 2;
+const HOST_GAP: usize = 24;
+pub const KV_BLOCK_SHIFT: u32 = 3;
+const KV_GAP: usize = 40;
+
 /// SplitMix64, a random generator whose output depends on the seed only.
 pub struct SplitMix64(pub u64);
 
@@ -53,19 +60,24 @@ impl LayerMemory {
             let chunks = rows.div_ceil(1 << shift);
             let chunk = |random: &mut SplitMix64, c: usize| {
                 let rows = (rows - (c << shift)).min(1 << shift);
-                random.bytes(rows * stride)
+                with_gaps(random.bytes(rows * stride), (rows >> HOST_BLOCK_SHIFT) * HOST_GAP)
             };
             SegmentMemory {
                 layout: Segment {
                     bytes: bytes as u32,
                     host_stride: stride as u32,
+                    host_gap: HOST_GAP as i32,
                     kv_stride: stride as u32 + 32,
+                    kv_gap: KV_GAP as i32,
                     fresh_stride: stride as u32 + 5,
                     chunk_shift: shift,
                     chunks: chunks as u32,
                 },
                 chunks: (0..chunks).map(|c| chunk(random, c)).collect(),
-                kv: random.bytes(slots * (stride + 32)),
+                kv: with_gaps(
+                    random.bytes(slots * (stride + 32)),
+                    (slots >> KV_BLOCK_SHIFT) * KV_GAP,
+                ),
                 fresh: random.bytes(batch_rows * (stride + 5)),
             }
         };
@@ -83,10 +95,25 @@ impl LayerMemory {
     /// Returns the bytes of a segment of a host row.
     pub fn host_row(&self, s: usize, row: usize) -> &[u8] {
         let Segment { bytes, host_stride, chunk_shift, .. } = self.segments[s].layout;
-        let within = row & ((1 << chunk_shift) - 1);
-        let at = within * host_stride as usize;
+        let at = host_offset(row & ((1 << chunk_shift) - 1), host_stride);
         &self.segments[s].chunks[row >> chunk_shift][at..at + bytes as usize]
     }
+}
+
+/// Appends the bytes that the gaps between blocks take, without drawing random numbers.
+fn with_gaps(mut bytes: Vec<u8>, gaps: usize) -> Vec<u8> {
+    bytes.extend((0..gaps).map(|at| (at * 89 + at / 256) as u8));
+    bytes
+}
+
+/// Returns the offset of a row in its chunk.
+pub fn host_offset(within: usize, host_stride: u32) -> usize {
+    within * host_stride as usize + (within >> HOST_BLOCK_SHIFT) * HOST_GAP
+}
+
+/// Returns the offset of a slot in the device buffer; slots of all states are counted.
+pub fn kv_offset(slot: usize, kv_stride: u32) -> usize {
+    slot * kv_stride as usize + (slot >> KV_BLOCK_SHIFT) * KV_GAP
 }
 
 pub fn tiling(p: &Params, launch: Launch<'_>) -> Vec<i32> {

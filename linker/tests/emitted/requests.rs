@@ -4,7 +4,7 @@ use super::compiled::Compiled;
 use super::harness::{
     EVERY_ORDER, RunOptions, differs, kernel_around, launch, shim_launch, small_geometry,
 };
-use super::layer_memory::{LayerMemory, SplitMix64, tiling, with_chunks};
+use super::layer_memory::{LayerMemory, SplitMix64, kv_offset, tiling, with_chunks};
 use super::mutants::{self, SYNC_CALLS};
 use super::shim::{Failure, Mode, has_cpp_compiler};
 use avsg_device::batched::refresh_deferred;
@@ -198,7 +198,7 @@ fn run_and_compare(
                 for (s, segment) in layer.segments.iter().enumerate() {
                     let slot = b.state[request] as usize * p.slots as usize + id as usize;
                     let from = layer.host_row(s, id as usize);
-                    let at = slot * segment.layout.kv_stride as usize;
+                    let at = kv_offset(slot, segment.layout.kv_stride);
                     kv[s][at..at + from.len()].copy_from_slice(from);
                 }
             }

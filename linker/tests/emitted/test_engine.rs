@@ -16,7 +16,9 @@ use avsg_device::work::{split_work, work_words};
 
 use super::compiled::Compiled;
 use super::harness::{RunOptions, shim_launch};
-use super::layer_memory::{LayerMemory, tiling, with_chunks};
+use super::layer_memory::{
+    HOST_BLOCK_SHIFT, KV_BLOCK_SHIFT, LayerMemory, kv_offset, tiling, with_chunks,
+};
 use super::shim::Failure;
 
 /// The CPU machine.
@@ -164,7 +166,7 @@ impl TestEngine {
                     self.layer.segments[s].fresh[at..at + t.bytes as usize].to_vec()
                 }
             };
-            let to = slot * t.kv_stride as usize;
+            let to = kv_offset(slot, t.kv_stride);
             self.layer.segments[s].kv[to..to + bytes.len()].copy_from_slice(&bytes);
         }
     }
@@ -196,6 +198,8 @@ impl TestEngine {
                 states: self.states as u32,
                 cores: options.cores,
                 copy_cores: options.cores,
+                host_block_shift: HOST_BLOCK_SHIFT,
+                kv_block_shift: KV_BLOCK_SHIFT,
                 segments: &segments,
             },
         );

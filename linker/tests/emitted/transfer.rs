@@ -4,7 +4,7 @@ use super::compiled::Compiled;
 use super::harness::{
     EVERY_ORDER, RunOptions, differs, kernel, launch, shim_launch, small_geometry,
 };
-use super::layer_memory::{LayerMemory, SplitMix64, tiling, with_chunks};
+use super::layer_memory::{LayerMemory, SplitMix64, kv_offset, tiling, with_chunks};
 use super::mutants::{self, SYNC_CALLS};
 use super::shim::{Failure, Mode, has_cpp_compiler};
 use avsg_device::params::Params;
@@ -83,7 +83,7 @@ fn check_transfer(
     for &(state, slot, source) in &m.copies {
         for (s, segment) in layer.segments.iter().enumerate() {
             let n = segment.layout.bytes as usize;
-            let to = (state * p.slots as usize + slot) * segment.layout.kv_stride as usize;
+            let to = kv_offset(state * p.slots as usize + slot, segment.layout.kv_stride);
             let from = match source {
                 Ok(row) => layer.host_row(s, row),
                 Err(row) => &segment.fresh[row * segment.layout.fresh_stride as usize..][..n],

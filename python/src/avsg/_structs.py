@@ -24,6 +24,21 @@ class Chunk(c.Structure):
     _fields_ = [("data", c.c_void_p), ("bytes", c.c_size_t)]
 
 
+class Region(c.Structure):
+    """avsg_region: a range of the caller's memory."""
+
+    _fields_ = [("data", c.c_void_p), ("bytes", c.c_size_t), ("device_address", c.c_uint64)]
+
+
+class PoolPart(c.Structure):
+    """avsg_pool_part: where some rows of one segment are."""
+
+    _fields_ = [
+        (name, c.c_size_t)
+        for name in ("region", "offset", "segment", "first_layer", "layers", "layer_stride", "first_row", "rows")
+    ]
+
+
 class SizedStruct(c.Structure):
     """A struct that is zeroed and begins with its own size."""
 
@@ -42,6 +57,19 @@ class PoolConfig(SizedStruct):
         ("chunk_bytes", c.c_size_t),
         ("pages", c.c_int32),
         ("reserved", c.c_uint32),
+    ]
+
+
+class PoolLayout(SizedStruct):
+    """avsg_pool_layout."""
+
+    _fields_ = [
+        ("block_rows", c.c_size_t),
+        *fields(c.c_size_t * MAX_SEGMENTS, "block_stride", "row_stride"),
+        ("regions", c.c_void_p),
+        ("region_count", c.c_size_t),
+        ("parts", c.c_void_p),
+        ("part_count", c.c_size_t),
     ]
 
 
@@ -94,6 +122,22 @@ class EngineConfig(SizedStruct):
         ("workers", c.c_void_p),
         ("copier", c.c_int32),
         ("copier_ahead", c.c_uint32),
+        ("layer_indexer", c.c_void_p),
+        ("layer_indexers", c.c_size_t),
+        ("buffer", c.c_void_p),
+        *fields(c.c_int32, "global_slots", "slot_base"),
+    ]
+
+
+class CallerBuffer(SizedStruct):
+    """avsg_caller_buffer."""
+
+    _fields_ = [
+        ("bases", c.c_void_p),
+        *fields(c.c_size_t, "base_count", "block_slots"),
+        *fields(c.c_size_t * MAX_SEGMENTS, "block_stride", "slot_stride"),
+        ("block_table", c.c_void_p),
+        *fields(c.c_size_t, "block_table_len", "blocks"),
     ]
 
 
@@ -114,6 +158,7 @@ class EngineInfo(SizedStruct):
         *fields(c.c_uint32, "spread", "retries", "page", "cores"),
         *fields(c.c_size_t, "states", "layers", "buffer_bytes"),
         *fields(c.c_uint32, "threads", "reserved"),
+        ("indexers", c.c_size_t),
     ]
 
 
@@ -162,7 +207,17 @@ class Batch(SizedStruct):
         ("ids", I32s),
         *fields(c.c_size_t, "ids_stride", "k"),
         *fields(I32s, "cu_q", "state", "generation", "stable_len", "seq_len", "block_table"),
-        ("block_stride", c.c_size_t),
+        *fields(c.c_size_t, "block_stride", "indexer", "rows"),
+    ]
+
+
+class Load(SizedStruct):
+    """avsg_load."""
+
+    _fields_ = [
+        *fields(I32s, "ids", "block_table"),
+        ("indexer", c.c_size_t),
+        *fields(c.c_int32, "state", "generation", "seq_len", "reserved"),
     ]
 
 

@@ -43,6 +43,8 @@ class EngineInfo(NamedTuple):
     buffer_bytes: int
     #: Threads that run a step on "cpu", the caller's included; 0 on a device.
     threads: int
+    #: The tables of each state.
+    indexers: int
 
 
 class EngineMemory(NamedTuple):
@@ -57,7 +59,9 @@ def engine_config(k: int, slots: int, tokens: int = 1, states: int = 1, **option
 
     `options` are the other fields of avsg_engine_config; 0 is their default.
     """
-    names = {field[0] for field in _structs.EngineConfig._fields_} - {"reserved"}
+    # An engine of this package has one indexer and allocates its buffer.
+    absent = {"reserved", "layer_indexer", "layer_indexers", "buffer", "global_slots", "slot_base"}
+    names = {field[0] for field in _structs.EngineConfig._fields_} - absent
     if isinstance(options.get("workers"), Workers):
         options["workers"] = options["workers"]._address()
     config = _structs.EngineConfig(k=k, slots=slots, tokens=tokens, states=states)

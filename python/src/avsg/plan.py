@@ -125,6 +125,12 @@ class Plan:
         status = RequestStatus(found.status)
         return Counters(found.requests, found.rows, found.selected, found.hits, found.misses, status, found.number)
 
+    def count_duplicates(self) -> int:
+        """Counts the ids that a row of the last batch selects again after their first place in it."""
+        count = c.c_size_t()
+        check(lib.avsg_plan_count_duplicates(self._handle, c.byref(count)))
+        return count.value
+
     def request(self, index: int) -> Request:
         """Returns what the last batch planned found for one request."""
         found = _structs.PlanRequest()

@@ -2,8 +2,7 @@
 
 use avsg::device::params::{Lifetime, Params};
 use avsg::device::stage_two::Strategy;
-use avsg::engine::MachineChoice;
-use avsg::engine::{Config, Engine};
+use avsg::engine::{Config, Engine, MachineChoice};
 use avsg::geometry::frequency;
 use avsg::pool::{HostPool, Pages, PoolConfig};
 use avsg::rows::{RowFormat, Segment};
@@ -99,12 +98,11 @@ impl Shape {
     pub fn config(&self, choice: MachineChoice) -> Config {
         let strategies = [Strategy::Balanced, Strategy::Request, Strategy::Position];
         Config {
-            params: self.params(),
-            states: self.states(),
             cores: 1 + usize::from(self.cores) % 7,
             machine: choice,
             copier: None,
             strategy: strategies[usize::from(self.strategy) % 3],
+            ..Config::new(self.params(), self.states())
         }
     }
 

@@ -47,6 +47,10 @@ struct Tiling {
     int32_t hostStride[2];          // Bytes from one row to the next in a host chunk.
     int32_t kvStride[2];            // Bytes from one slot to the next in the device buffer.
     int32_t freshStride[2];         // Bytes from one row to the next of the fresh rows.
+    int32_t hostBlockShift;         // The logarithm of the rows of a block in a host chunk.
+    int32_t hostGap[2];             // Bytes between two blocks of a host chunk, in addition to their rows.
+    int32_t kvBlockShift;           // The logarithm of the slots of a block in the device buffer.
+    int32_t kvGap[2];               // Bytes between two blocks of the device buffer, in addition to their slots.
 };
 static_assert(__builtin_offsetof(Tiling, requests) == 0 && __builtin_offsetof(Tiling, k) == 4
     && __builtin_offsetof(Tiling, idsStride) == 8 && __builtin_offsetof(Tiling, blockStride) == 12
@@ -57,7 +61,9 @@ static_assert(__builtin_offsetof(Tiling, requests) == 0 && __builtin_offsetof(Ti
     && __builtin_offsetof(Tiling, chunkShift) == 56 && __builtin_offsetof(Tiling, chunks) == 64
     && __builtin_offsetof(Tiling, halfRows) == 68 && __builtin_offsetof(Tiling, hostStride) == 72
     && __builtin_offsetof(Tiling, kvStride) == 80 && __builtin_offsetof(Tiling, freshStride) == 88
-    && sizeof(Tiling) == 96, "Tiling");
+    && __builtin_offsetof(Tiling, hostBlockShift) == 96 && __builtin_offsetof(Tiling, hostGap) == 100
+    && __builtin_offsetof(Tiling, kvBlockShift) == 108 && __builtin_offsetof(Tiling, kvGap) == 112
+    && sizeof(Tiling) == 120, "Tiling");
 
 // ---- copies ---------------------------------------------------------------------------------
 
@@ -163,6 +169,12 @@ __aicore__ inline Tiling ReadTiling(GM_ADDR from, uint32_t at)
     t.kvStride[1] = words.GetValue(21);
     t.freshStride[0] = words.GetValue(22);
     t.freshStride[1] = words.GetValue(23);
+    t.hostBlockShift = words.GetValue(24);
+    t.hostGap[0] = words.GetValue(25);
+    t.hostGap[1] = words.GetValue(26);
+    t.kvBlockShift = words.GetValue(27);
+    t.kvGap[0] = words.GetValue(28);
+    t.kvGap[1] = words.GetValue(29);
     return t;
 }
 

@@ -108,13 +108,20 @@ __aicore__ inline void CopyRows(const Tiling &t, int32_t n, int32_t half)
     SetFlag<HardEvent::MTE3_MTE2>(event);
 }
 
+// Returns the offset of row n in blocks of 1 << blockShift rows, each followed by `gap` more bytes.
+__aicore__ inline uint64_t BlockOffset(int64_t n, int32_t stride, int32_t blockShift, int32_t gap)
+{
+    return StrideOffset(n, stride) + StrideOffset(n >> blockShift, gap);
+}
+
 // Returns the address of segment s of a host row. No row crosses a chunk boundary.
 __aicore__ inline uint64_t HostRow(const Tiling &t, int32_t row, int32_t s)
 {
     const LocalTensor<uint64_t> chunks = Local<uint64_t>(CHUNKS_AT, MAX_CHUNKS);
     const int32_t chunk = row >> t.chunkShift[s];
     const int32_t within = row - (chunk << t.chunkShift[s]);
-    return chunks.GetValue(t.chunkFirst[s] + chunk) + StrideOffset(within, t.hostStride[s]);
+    return chunks.GetValue(t.chunkFirst[s] + chunk)
+        + BlockOffset(within, t.hostStride[s], t.hostBlockShift, t.hostGap[s]);
 }
 
 // A range of items: this core's share of them.

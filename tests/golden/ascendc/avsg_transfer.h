@@ -71,7 +71,8 @@ __aicore__ inline int32_t SetRowCopies(const Tiling &t, const Segments &kv, cons
                 // A row of -1 - g is fresh row g of the request.
                 const uint64_t from = row >= 0 ? HostRow(t, row, s)
                     : fresh.At(s) + StrideOffset(run.first - 1 - row, t.freshStride[s]);
-                SetRowCopy(n, s, from, kv.At(s) + StrideOffset(slot, t.kvStride[s]));
+                const uint64_t to = BlockOffset(slot, t.kvStride[s], t.kvBlockShift, t.kvGap[s]);
+                SetRowCopy(n, s, from, kv.At(s) + to);
             }
             n++;
         }

@@ -179,6 +179,7 @@ impl Steps {
                 seq_len: &vec![rows; n],
                 block_table: &[],
                 block_stride: 0,
+                indexer: 0,
             };
             let start = Instant::now();
             self.engine.step(&batch, &mut self.plan, 0, None)?;

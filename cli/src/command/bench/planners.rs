@@ -122,6 +122,7 @@ impl Planner for EnginePlanner {
             seq_len: &self.seq_len,
             block_table: &[],
             block_stride: 0,
+            indexer: 0,
         };
         Ok(self.engine.plan(&batch, &mut self.plan)?)
     }

@@ -133,6 +133,7 @@ impl ColdBatches {
                 seq_len: &vec![self.order.len() as i32; self.requests],
                 block_table: &[],
                 block_stride: 0,
+                indexer: 0,
             },
             plan,
         )?;
@@ -155,6 +156,7 @@ fn plan_wake_up(engine: &mut Engine, ids: &[i32]) -> Result<Plan> {
         seq_len: &[engine.pool().rows() as i32],
         block_table: &[],
         block_stride: 0,
+        indexer: 0,
     };
     engine.plan(&batch, &mut plan)?;
     Ok(plan)
@@ -163,7 +165,7 @@ fn plan_wake_up(engine: &mut Engine, ids: &[i32]) -> Result<Plan> {
 /// Measures the transfers of `engine`, which needs at least two states. `order` contains the pool's
 /// rows in random order, at least K of them.
 pub fn measure(engine: &mut Engine, order: &[i32], repeats: usize) -> Result<Throughput> {
-    let (config, bytes) = (*engine.config(), engine.pool().format().bytes());
+    let (config, bytes) = (engine.config().clone(), engine.pool().format().bytes());
     let (k, cores) = (config.params.k as usize, config.cores);
     let requests = REQUESTS.min(config.states - 1).min(order.len() / k);
     let order_of_batches = order.to_vec();

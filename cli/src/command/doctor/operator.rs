@@ -34,6 +34,7 @@ pub fn rewritten_row(harness: &Harness) -> Result<bool> {
             seq_len: &[rows],
             block_table: &[],
             block_stride: 0,
+            indexer: 0,
         };
         progress("avsg_step");
         engine.step(&batch, &mut plan, 0, None)?;

@@ -81,14 +81,8 @@ impl Context {
     /// Makes this the current context of the thread until the guard is dropped.
     ///
     /// # Errors
-    /// The oldest stored error of a drop, which is removed, or the error of the runtime.
+    /// If a call of the runtime fails. Stored errors of drops stay stored.
     pub fn bind(&self) -> Result<Current<'_>> {
-        self.take_error()?;
-        self.bind_for_drop()
-    }
-
-    /// Does the same for a `Drop`, without returning stored errors.
-    pub(super) fn bind_for_drop(&self) -> Result<Current<'_>> {
         let before = api::context::current(&self.acl)?;
         if before != Some(self.handle) {
             // SAFETY: the context exists as long as this value.
@@ -114,7 +108,7 @@ impl Context {
     /// Runs a release in this context, twice if the first attempt fails, and stores its errors.
     pub(super) fn release(&self, release: impl Fn(&Acl) -> Result<()>) {
         let attempt = || {
-            let _current = self.bind_for_drop()?;
+            let _current = self.bind()?;
             release(&self.acl)
         };
         if let Err(error) = attempt() {
@@ -144,7 +138,7 @@ impl Context {
     /// supports it.
     ///
     /// # Errors
-    /// If work failed or the time is over, or with a stored error of a drop.
+    /// If work failed or the time is over.
     pub fn synchronize(&self, timeout_ms: i32) -> Result<()> {
         let _current = self.bind()?;
         api::device::synchronize(&self.acl, timeout_ms)
@@ -152,13 +146,6 @@ impl Context {
 }
 
 impl Context {
-    /// Does the same as [`Self::synchronize`] for a `Drop`: it waits even if errors of other drops
-    /// are stored.
-    pub(crate) fn synchronize_for_drop(&self, timeout_ms: i32) -> Result<()> {
-        let _current = self.bind_for_drop()?;
-        api::device::synchronize(&self.acl, timeout_ms)
-    }
-
     /// Returns the oldest stored error of drops. If this is the last reference to the context, it
     /// also releases the device.
     ///

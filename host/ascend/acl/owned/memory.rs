@@ -198,22 +198,31 @@ impl PinnedMemory {
         Ok(self.at.wrapping_byte_add(from))
     }
 
-    /// Returns the words. No copy into the memory may be in progress.
-    pub fn words(&self) -> &[i32] {
+    /// Returns the words.
+    ///
+    /// # Safety
+    /// No copy into the memory is in progress while the result is in use.
+    pub unsafe fn words(&self) -> &[i32] {
         // SAFETY: this value owns the memory, which is 64-byte aligned and initialised; all bit
-        // patterns are valid words.
+        // patterns are valid words. Nothing writes them by the contract (`# Safety`).
         unsafe { core::slice::from_raw_parts(self.at.cast(), self.bytes / 4) }
     }
 
-    /// Returns the bytes to write. No copy from the memory may be in progress.
-    pub fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as for `words`; `&mut self` makes the access exclusive.
+    /// Returns the bytes to write.
+    ///
+    /// # Safety
+    /// No copy from or into the memory is in progress while the result is in use.
+    pub unsafe fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as for `words`; `&mut self` and the contract make the access exclusive.
         unsafe { core::slice::from_raw_parts_mut(self.at.cast(), self.bytes) }
     }
 
-    /// Returns the words to write. No copy from the memory may be in progress.
-    pub fn words_mut(&mut self) -> &mut [i32] {
-        // SAFETY: as for `words`; `&mut self` makes the access exclusive.
+    /// Returns the words to write.
+    ///
+    /// # Safety
+    /// As for [`Self::bytes_mut`].
+    pub unsafe fn words_mut(&mut self) -> &mut [i32] {
+        // SAFETY: as for `words`; `&mut self` and the contract make the access exclusive.
         unsafe { core::slice::from_raw_parts_mut(self.at.cast(), self.bytes / 4) }
     }
 }

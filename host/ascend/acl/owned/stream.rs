@@ -90,7 +90,7 @@ impl Stream {
 impl Drop for Stream {
     fn drop(&mut self) {
         let destroy = |force| {
-            let _current = self.context.bind_for_drop()?;
+            let _current = self.context.bind()?;
             // SAFETY: this value owns the stream, and it is not used after a release that succeeds.
             unsafe {
                 if force {

@@ -1,0 +1,85 @@
+//! Device buffers in memory of the caller.
+
+use std::ffi::c_void;
+
+use crate::pool_config::AVSG_MAX_SEGMENTS;
+use crate::sized::{self, SizedStruct};
+use crate::status::Result;
+use avsg::buffer::CallerBuffer;
+use avsg::rows::{MAX_SEGMENTS, Strides};
+
+/// A device buffer in memory of the caller: process memory for "cpu", device memory for an Ascend
+/// device. Slot s of state t has the index n = t * S + s. In each layer and segment it is at
+/// base + (n / block_slots) * block_stride + (n % block_slots) * slot_stride. The memory, which need
+/// not be zeroed but must be initialised, is valid until the engine is destroyed, serves one engine,
+/// and is written by it only. `size`, `bases`, `base_count` and `slot_stride` must be set.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct avsg_caller_buffer {
+    /// sizeof(avsg_caller_buffer).
+    pub size: usize,
+    /// bases[layer * segments + segment] is the address of index 0.
+    pub bases: *const *mut c_void,
+    /// Elements of `bases`: layers * segments.
+    pub base_count: usize,
+    /// Slots of a block, a power of two up to S; 0 for slots without blocks. S gives the states a
+    /// stride of their own.
+    pub block_slots: usize,
+    /// Bytes from one block of a segment to the next; ignored if `block_slots` is 0.
+    pub block_stride: [usize; AVSG_MAX_SEGMENTS],
+    /// Bytes from one slot of a block to the next.
+    pub slot_stride: [usize; AVSG_MAX_SEGMENTS],
+    /// NULL, or the blocks of each state in any order, S / block_slots per state: slot s of state t
+    /// is slot s % block_slots of block block_table[t * (S / block_slots) + s / block_slots]. The
+    /// library reads this array, whose memory must stay valid, in every call that plans or
+    /// transfers. An entry may change together with the generation of its state. "cpu" only
+    /// (AVSG_INVALID otherwise).
+    pub block_table: *const i32,
+    /// Elements of `block_table`.
+    pub block_table_len: usize,
+    /// With a table, the number of blocks of the memory.
+    pub blocks: usize,
+}
+
+// SAFETY: the struct is repr(C) with `size` first, and its fields are words that may have any
+// value.
+unsafe impl SizedStruct for avsg_caller_buffer {
+    const NAME: &'static str = "avsg_caller_buffer";
+    const FIRST_SIZE: usize = 120;
+}
+const _: () = assert!(size_of::<avsg_caller_buffer>() == 120);
+
+/// Reads the description of a buffer, which the engine checks; None for NULL.
+///
+/// # Safety
+/// `buffer` is NULL or valid for reads of the number of bytes in its `size`, and `bases` has
+/// `base_count` elements. The buffer's memory is as `avsg_caller_buffer` demands.
+pub(crate) unsafe fn caller_buffer(
+    buffer: *const avsg_caller_buffer,
+) -> Result<Option<CallerBuffer>> {
+    if buffer.is_null() {
+        return Ok(None);
+    }
+    // SAFETY: the caller keeps the contract of this function (`# Safety`).
+    let buffer = unsafe { sized::read(buffer)? };
+    // SAFETY: the caller keeps the contract of this function (`# Safety`).
+    let bases = unsafe { sized::array("bases", buffer.bases.cast(), buffer.base_count)? };
+    let strides = buffer.block_stride.iter().zip(buffer.slot_stride);
+    let block_rows = buffer.block_slots;
+    // A segment that a row lacks has no stride.
+    let strides: heapless::Vec<Strides, MAX_SEGMENTS> = strides
+        .take_while(|&(_, row)| row != 0)
+        .map(|(&block, row)| Strides { block_rows, block, row })
+        .collect();
+    // SAFETY: the caller keeps the contract of this function (`# Safety`).
+    let caller = unsafe { CallerBuffer::new(bases, &strides)? };
+    if buffer.block_table.is_null() {
+        return Ok(Some(caller));
+    }
+    let (table, len) = (buffer.block_table, buffer.block_table_len);
+    // SAFETY: the caller keeps the contract of this function (`# Safety`).
+    unsafe {
+        sized::array("block_table", table, len)?;
+        Ok(Some(caller.with_block_table(table, len, buffer.blocks)))
+    }
+}

@@ -1,0 +1,141 @@
+//! Pools over memory that the caller laid out.
+
+use std::ffi::c_void;
+use std::ptr;
+
+use crate::pool::{Pool, avsg_pool};
+use crate::pool_config::{AVSG_MAX_SEGMENTS, avsg_pool_config, pool_config};
+use crate::sized::{self, OutPtr, SizedStruct};
+use crate::status::avsg_status::AVSG_NULL;
+use crate::status::{Failure, Result, avsg_status, enter};
+use avsg::pool::{Chunk, HostLayout, HostPool, Part, Region};
+use avsg::rows::{MAX_SEGMENTS, Strides};
+
+/// A contiguous range of the caller's memory, of any length and alignment.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct avsg_region {
+    /// The first byte.
+    pub data: *mut c_void,
+    /// The length in bytes.
+    pub bytes: usize,
+    /// The address of the first byte for kernels of the Ascend device, if the caller has registered
+    /// the memory. 0 lets the library register the pages that the region touches.
+    pub device_address: u64,
+}
+
+/// Where some rows of one segment are. Row r of layer l is at
+/// offset + (l - first_layer) * layer_stride + ((r - first_row) / block_rows) * block_stride +
+/// ((r - first_row) % block_rows) * row_stride bytes from the start of the region.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct avsg_pool_part {
+    /// The index of the region.
+    pub region: usize,
+    /// Bytes from the start of the region to the first row of the first layer.
+    pub offset: usize,
+    /// The index of the segment.
+    pub segment: usize,
+    /// The first layer.
+    pub first_layer: usize,
+    /// The number of layers.
+    pub layers: usize,
+    /// Bytes from one layer to the next; any for one layer.
+    pub layer_stride: usize,
+    /// The first row.
+    pub first_row: usize,
+    /// The number of rows. If a segment's rows are in several parts, all parts but the last hold the
+    /// same power of two of rows.
+    pub rows: usize,
+}
+
+/// The layout of a pool in memory of the caller. Every row of every layer and segment is in one
+/// part. `size`, `row_stride`, `regions`, `region_count`, `parts` and `part_count` must be set.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct avsg_pool_layout {
+    /// sizeof(avsg_pool_layout).
+    pub size: usize,
+    /// Rows of a block, a power of two; 0 for rows without blocks.
+    pub block_rows: usize,
+    /// Bytes from one block of a segment to the next; ignored if `block_rows` is 0.
+    pub block_stride: [usize; AVSG_MAX_SEGMENTS],
+    /// Bytes from one row of a block to the next.
+    pub row_stride: [usize; AVSG_MAX_SEGMENTS],
+    /// The memory.
+    pub regions: *const avsg_region,
+    /// Elements of `regions`.
+    pub region_count: usize,
+    /// The parts, in any order.
+    pub parts: *const avsg_pool_part,
+    /// Elements of `parts`.
+    pub part_count: usize,
+}
+
+// SAFETY: the struct is repr(C) with `size` first, and its fields are words that may have any
+// value.
+unsafe impl SizedStruct for avsg_pool_layout {
+    const NAME: &'static str = "avsg_pool_layout";
+    const FIRST_SIZE: usize = 112;
+}
+const _: () = assert!(size_of::<avsg_pool_layout>() == 112);
+
+fn region(region: &avsg_region) -> Result<Region> {
+    let Some(memory) = Chunk::new(region.data.cast(), region.bytes) else {
+        let text = "regions[].data is NULL, but a region is memory; pass its address";
+        return Err(Failure::new(AVSG_NULL, text.into()));
+    };
+    let device_address = (region.device_address != 0).then_some(region.device_address);
+    Ok(Region { memory, device_address })
+}
+
+fn part(part: &avsg_pool_part) -> Part {
+    Part {
+        segment: part.segment,
+        // An end that overflows is beyond every pool, and the library refuses it.
+        layers: part.first_layer..part.first_layer.saturating_add(part.layers),
+        rows: part.first_row..part.first_row.saturating_add(part.rows),
+        region: part.region,
+        offset: part.offset,
+        layer_stride: part.layer_stride,
+    }
+}
+
+/// Creates a pool over memory of the caller as it is: rows may be anywhere that an `avsg_pool_part`
+/// can describe (token-major, layer-major, block-major, with padding after rows or blocks), in one
+/// region or several, of any length and alignment. Of `config`, only `layers`, `rows`, `segments`,
+/// `segment_bytes` and, for the fresh rows and the device buffer, `segment_stride` are used. The
+/// pool cannot be exported. The structs and arrays are not used after the call.
+///
+/// # Safety
+/// No two rows overlap. The regions are valid for reads and writes, and their device addresses those
+/// of registered memory, until the pool's handle and every engine on the pool are destroyed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn avsg_pool_from_layout(
+    config: *const avsg_pool_config,
+    layout: *const avsg_pool_layout,
+    pool: *mut *mut avsg_pool,
+) -> avsg_status {
+    enter(|| {
+        // SAFETY: the caller keeps the contract of this function (`# Safety`).
+        let out = unsafe { OutPtr::new("pool", pool, ptr::null_mut())? };
+        // SAFETY: the caller keeps the contract of this function (`# Safety`).
+        let (config, layout) = unsafe { (pool_config(config)?, sized::read(layout)?) };
+        // SAFETY: the caller keeps the contract of this function (`# Safety`).
+        let regions = unsafe { sized::array("regions", layout.regions, layout.region_count)? };
+        // SAFETY: the caller keeps the contract of this function (`# Safety`).
+        let parts = unsafe { sized::array("parts", layout.parts, layout.part_count)? };
+        let segments = config.format.as_slice().len();
+        let strides = layout.block_stride.iter().zip(layout.row_stride).take(segments);
+        let block_rows = layout.block_rows;
+        let strides: heapless::Vec<Strides, MAX_SEGMENTS> =
+            strides.map(|(&block, row)| Strides { block_rows, block, row }).collect();
+        let regions = sized::converted("regions", regions, region)?;
+        let parts = sized::converted("parts", parts, |given| Ok(part(given)))?;
+        let layout = HostLayout { regions: &regions, strides: &strides, parts: &parts };
+        // SAFETY: the caller keeps the contract of this function (`# Safety`), and does not write a
+        // row while an engine copies it (`avsg_pool`).
+        out.write(Pool::create_handle(unsafe { HostPool::from_layout(&config, &layout)? })?);
+        Ok(())
+    })
+}

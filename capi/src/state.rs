@@ -1,0 +1,118 @@
+//! Changes of a state between steps.
+
+use crate::arrays::avsg_i32s;
+use crate::engine::avsg_engine;
+use crate::handle;
+use crate::overlap;
+use crate::plan::avsg_plan;
+use crate::sized::{self, SizedStruct};
+use crate::status::avsg_status::AVSG_INVALID;
+use crate::status::{Failure, avsg_status, enter};
+use avsg::engine::{Engine, Load};
+use avsg::plan::Plan;
+
+/// Empties the slots of a state's ids from `first` to `end` - 1, because their rows in the pool were
+/// rewritten under a live request. The next plan that selects such an id copies its new row; other
+/// ids keep their slots. A plan that was made before keeps its slots: transfer it first. On an
+/// Ascend device the call waits for the work of all streams, none of which may be in a capture.
+#[unsafe(no_mangle)]
+pub extern "C" fn avsg_engine_invalidate(
+    engine: *mut avsg_engine,
+    state: usize,
+    first: usize,
+    end: usize,
+) -> avsg_status {
+    enter(|| {
+        let id = |what: &str, id: usize| {
+            i32::try_from(id).map_err(|_| {
+                let text =
+                    format!("{what} is {id}, but ids are below 4194304; pass a range of ids");
+                Failure::new(AVSG_INVALID, text)
+            })
+        };
+        let mut engine = handle::exclusive::<Engine>(engine)?;
+        engine.invalidate(state, id("first", first)?..id("end", end)?)?;
+        Ok(())
+    })
+}
+
+/// The ids that `avsg_engine_load` puts into the slots of one state.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct avsg_load {
+    /// sizeof(avsg_load).
+    pub size: usize,
+    /// The ids, at most S of them, in host memory.
+    pub ids: avsg_i32s,
+    /// The pool's blocks of the request, in host memory; empty if the engine's `page` is 0.
+    pub block_table: avsg_i32s,
+    /// The indexer, whose layers get the rows.
+    pub indexer: usize,
+    /// The state.
+    pub state: i32,
+    /// The generation of the request.
+    pub generation: i32,
+    /// The sequence length. Ids at or above it are padding.
+    pub seq_len: i32,
+    /// Must be 0.
+    pub reserved: i32,
+}
+
+// SAFETY: the struct is repr(C) with `size` first, has no padding (64 bytes, asserted below), and
+// its fields are integers and pointers.
+unsafe impl SizedStruct for avsg_load {
+    const NAME: &'static str = "avsg_load";
+    const FIRST_SIZE: usize = 64;
+}
+const _: () = assert!(size_of::<avsg_load>() == 64);
+
+/// Puts the rows of chosen ids into the slots of a state without a selection, for example after a
+/// restore: it plans K ids at a time into `plan`, which holds at least one row, and transfers them to
+/// every layer of the indexer. A later plan that selects these ids hits them.
+///
+/// # Safety
+/// The pointers keep the rule Pointers.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn avsg_engine_load(
+    engine: *mut avsg_engine,
+    load: *const avsg_load,
+    plan: *mut avsg_plan,
+) -> avsg_status {
+    enter(|| {
+        let mut engine = handle::exclusive::<Engine>(engine)?;
+        let mut plan = handle::exclusive::<Plan>(plan)?;
+        // SAFETY: the caller keeps the contract of this function (`# Safety`).
+        let load = unsafe { sized::read(load)? };
+        if load.reserved != 0 {
+            let value = load.reserved;
+            let text = format!("reserved is {value}, but it must be 0; zero the struct first");
+            return Err(Failure::new(AVSG_INVALID, text));
+        }
+        overlap::check(&[("ids", load.ids), ("block_table", load.block_table)], &plan)?;
+        // SAFETY: the caller keeps the contract of this function (`# Safety`).
+        let array = |what, a: avsg_i32s| unsafe { sized::array(what, a.data, a.len) };
+        let chosen = Load {
+            indexer: load.indexer,
+            state: load.state,
+            generation: load.generation,
+            seq_len: load.seq_len,
+            ids: array("ids", load.ids)?,
+            block_table: array("block_table", load.block_table)?,
+        };
+        engine.load(&chosen, &mut plan)?;
+        Ok(())
+    })
+}
+
+/// Copies the state `from` to the state `to`, with its tables and slots, for a sequence that is
+/// forked. The copy has `generation`. AVSG_INVALID if a layer lacks rows of the last plan of `from`.
+/// On an Ascend device the call waits as `avsg_engine_invalidate` does.
+#[unsafe(no_mangle)]
+pub extern "C" fn avsg_engine_fork(
+    engine: *mut avsg_engine,
+    from: usize,
+    to: usize,
+    generation: i32,
+) -> avsg_status {
+    enter(|| Ok(handle::exclusive::<Engine>(engine)?.fork(from, to, generation)?))
+}

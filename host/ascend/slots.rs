@@ -1,0 +1,85 @@
+//! The device buffer of an engine on an Ascend device: memory of the engine or of the caller.
+
+use std::sync::Arc;
+
+use super::acl::api::memory::{self, CopyKind};
+use super::acl::owned::{Context, DeviceMemory};
+use crate::buffer::{self, BufferConfig, DeviceBuffer};
+use crate::resources::Config;
+use crate::{Error, Result};
+
+impl buffer::DeviceMemory for DeviceMemory {
+    fn address(&self) -> u64 {
+        self.address()
+    }
+
+    fn bytes(&self) -> usize {
+        self.len()
+    }
+
+    fn read(&self, from: u64, into: &mut [u8]) -> Result<()> {
+        self.read((from - self.address()) as usize, into)
+    }
+}
+
+/// Device memory of the caller.
+struct CallerMemory(Arc<Context>);
+
+impl buffer::DeviceMemory for CallerMemory {
+    fn address(&self) -> u64 {
+        0
+    }
+
+    fn bytes(&self) -> usize {
+        0
+    }
+
+    fn read(&self, from: u64, into: &mut [u8]) -> Result<()> {
+        let _current = self.0.bind()?;
+        let (to, bytes) = (into.as_mut_ptr().cast(), into.len());
+        let from = core::ptr::without_provenance(from as usize);
+        // SAFETY: the address is that of a slot of the caller's buffer, which is valid by the
+        // contract of `CallerBuffer::new`, and `into` is exclusive host memory.
+        unsafe { memory::copy(self.0.acl(), to, from, bytes, CopyKind::DeviceToHost) }
+    }
+}
+
+/// Refuses a buffer of the caller that kernels cannot address.
+pub(super) fn check(config: &Config) -> Result<()> {
+    if config.buffer.as_ref().is_none_or(|caller| caller.table().is_none()) {
+        return Ok(());
+    }
+    let limit = "device kernels find slots by strides alone";
+    let remedy = "leave the table out, and give each state S slots in a row";
+    Err(Error::invalid("block table of the buffer", "given", limit, remedy))
+}
+
+/// Returns the caller's buffer, or allocates one.
+pub(super) fn allocate(
+    config: &Config,
+    shape: &BufferConfig,
+    context: &Arc<Context>,
+) -> Result<DeviceBuffer> {
+    let Some(caller) = &config.buffer else {
+        return DeviceBuffer::on_device(shape, |bytes| DeviceMemory::zeroed(context, bytes));
+    };
+    let reader = Box::new(CallerMemory(Arc::clone(context)));
+    DeviceBuffer::from_caller(shape, caller, Some(reader))
+}
+
+/// Copies the slots of one layer that `ids` lists from one state to another, and waits. No other
+/// work uses them.
+pub(super) fn copy(
+    context: &Context,
+    buffer: &DeviceBuffer,
+    layer: usize,
+    states: [usize; 2],
+    ids: &[i32],
+) -> Result<()> {
+    let _current = context.bind()?;
+    buffer.for_each_copy(layer, states, ids, |from, to, bytes| {
+        let kind = CopyKind::DeviceToDevice;
+        // SAFETY: both ranges are slots of the buffer, of different states, which do not overlap.
+        unsafe { memory::copy(context.acl(), to.cast(), from.cast(), bytes, kind) }
+    })
+}

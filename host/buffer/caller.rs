@@ -1,0 +1,199 @@
+//! Device buffers in memory of the caller, whose slots may be apart by any strides and in blocks of
+//! any order.
+
+use std::sync::Arc;
+
+use crate::rows::{self, RowFormat, Strides};
+use crate::{Error, Result, memory};
+
+const WHAT: &str = "caller's device buffer";
+
+/// The memory of a device buffer that the caller owns: process memory for an engine on the CPU, and
+/// device memory for one on an Ascend device.
+#[derive(Debug, Clone)]
+pub struct CallerBuffer {
+    bases: Arc<Vec<*mut u8>>,
+    strides: Arc<Vec<Strides>>,
+    table: Option<BlockTable>,
+}
+
+// SAFETY: the addresses are those of memory of the process or of a device, not of a thread, and are
+// dereferenced only by the engine that `new` promises them to.
+unsafe impl Send for CallerBuffer {}
+// SAFETY: the fact above holds for shared references, too.
+unsafe impl Sync for CallerBuffer {}
+
+/// A table of the blocks of each state.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct BlockTable {
+    entries: *const i32,
+    len: usize,
+    blocks: usize,
+    shift: u32,
+}
+
+impl CallerBuffer {
+    /// Describes the memory: `bases` is `[layers, segments]`, and `strides` has one entry per
+    /// segment. Slot s of state t has the index n = t * S + s, and is the [`Strides`] of row n
+    /// behind the base. So the slots of a state are in a row if there are no blocks, and a block of
+    /// S slots per state gives the states a stride of their own.
+    ///
+    /// # Safety
+    /// - Every slot of every state is valid for reads and writes until the engine is dropped, and
+    ///   initialised. No two slots overlap.
+    /// - Other accesses keep the rules of [`DeviceBuffer`](crate::buffer::DeviceBuffer). One buffer
+    ///   serves one engine.
+    ///
+    /// # Errors
+    /// If there is no memory for a copy of the arguments, which are checked when an engine is made.
+    pub unsafe fn new(bases: &[*mut u8], strides: &[Strides]) -> Result<Self> {
+        let bases = memory::copied(WHAT, bases)?;
+        #[expect(clippy::arc_with_non_send_sync, reason = "`CallerBuffer` is Send and Sync")]
+        let bases = Arc::new(bases);
+        Ok(Self { bases, strides: Arc::new(memory::copied(WHAT, strides)?), table: None })
+    }
+
+    /// Puts the blocks of a state in any order: slot s of state t is slot s % B of the block with the
+    /// number `entries[t * (S / B) + s / B]`, where B is the strides' `block_rows`, and the buffer
+    /// has `blocks` blocks. Devices without the ability refuse it when an engine is made.
+    ///
+    /// The table is read by every call that plans or transfers. An entry of a state may change only
+    /// together with the state's generation, or if the caller has moved the block's rows, and not
+    /// between a plan and its transfers.
+    ///
+    /// # Safety
+    /// `entries` is valid for reads of `len` words until the engine is dropped, and is not written
+    /// during a call. Two states have no block in common.
+    #[must_use]
+    pub unsafe fn with_block_table(self, entries: *const i32, len: usize, blocks: usize) -> Self {
+        let block_slots = self.strides.first().map_or(0, |strides| strides.block_rows);
+        let shift = block_slots.max(1).ilog2();
+        Self { table: Some(BlockTable { entries, len, blocks, shift }), ..self }
+    }
+
+    pub(crate) fn bases(&self) -> &[*mut u8] {
+        &self.bases
+    }
+
+    pub(crate) fn strides(&self) -> &[Strides] {
+        &self.strides
+    }
+
+    pub(crate) fn table(&self) -> Option<BlockTable> {
+        self.table
+    }
+
+    /// Checks the description for a buffer of `layers` layers.
+    pub(crate) fn check(
+        &self,
+        (states, layers, slots): (usize, usize, usize),
+        format: &RowFormat,
+    ) -> Result<()> {
+        let segments = format.as_slice();
+        if self.bases.len() != layers * segments.len() {
+            let limit = format!(
+                "{layers} layers of {} segments need {}",
+                segments.len(),
+                layers * segments.len()
+            );
+            let remedy = "pass one for each segment of each layer";
+            return Err(Error::invalid("buffer bases", self.bases.len(), limit, remedy));
+        }
+        if let Some(at) = self.bases.iter().position(|base| base.is_null()) {
+            let value = format!("null in layer {}", at / segments.len());
+            return Err(Error::invalid(
+                "buffer base",
+                value,
+                "it must be memory",
+                "pass its address",
+            ));
+        }
+        if self.strides.len() != segments.len() {
+            let limit = format!("a row has {} segments", segments.len());
+            return Err(Error::invalid(
+                "strides",
+                self.strides.len(),
+                limit,
+                "pass one per segment",
+            ));
+        }
+        if let Some(table) = self.table {
+            table.check(self.strides[0].block_rows, states, slots)?;
+        }
+        for (strides, segment) in self.strides.iter().zip(segments) {
+            strides.check(segment.bytes)?;
+            let block = strides.block_rows;
+            if block != self.strides[0].block_rows || block > slots {
+                let limit = format!("all segments have the same, at most S = {slots}");
+                return Err(Error::invalid(
+                    "block slots",
+                    block,
+                    limit,
+                    "pass a power of two up to S",
+                ));
+            }
+            let indices = self
+                .table
+                .map_or(states.checked_mul(slots), |table| table.blocks.checked_mul(block.max(1)));
+            let span = indices.and_then(|indices| strides.span(indices, segment.bytes));
+            if span.is_none_or(|span| span > isize::MAX as usize) {
+                let limit = "the buffer must fit the address space";
+                return Err(Error::invalid("buffer strides", block, limit, "pass smaller strides"));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl BlockTable {
+    fn check(&self, block_slots: usize, states: usize, slots: usize) -> Result<()> {
+        if block_slots == 0 {
+            let remedy = "set the strides' block_rows";
+            return Err(Error::invalid("block slots", 0, "a table has blocks", remedy));
+        }
+        let need = states.saturating_mul(slots / block_slots);
+        if self.len < need || self.entries.is_null() || !self.entries.is_aligned() {
+            let limit =
+                format!("{states} states of {} blocks need {need} words", slots / block_slots);
+            return Err(Error::invalid("block table", self.len, limit, "pass an array of int32"));
+        }
+        rows::at_least_one("blocks of the buffer", self.blocks)
+    }
+
+    /// Returns the entries of a state below the number of states.
+    pub fn of(&self, state: usize, slots: usize) -> *const i32 {
+        self.entries.wrapping_add(state * (slots >> self.shift))
+    }
+
+    /// Returns the index of a slot below S; `None` if its block is not in the buffer.
+    #[inline]
+    pub fn index(&self, entries: *const i32, slot: usize) -> Option<usize> {
+        // SAFETY: `entries` is `of` a state, the table has the entries of every slot of it (`check`),
+        // and its memory is valid by the contract of `with_block_table`.
+        let block = unsafe { *entries.add(slot >> self.shift) };
+        let block = usize::try_from(block).ok().filter(|&block| block < self.blocks)?;
+        Some((block << self.shift) + (slot & ((1 << self.shift) - 1)))
+    }
+
+    /// Returns the number of indices that slots may have.
+    pub fn indices(&self) -> usize {
+        self.blocks << self.shift
+    }
+
+    /// Returns an error if some block of a state is not in the buffer.
+    pub fn check_state(&self, state: usize, slots: usize) -> Result<()> {
+        let entries = self.of(state, slots);
+        for block in 0..slots >> self.shift {
+            if self.index(entries, block << self.shift).is_none() {
+                // SAFETY: as in `index`.
+                let value = unsafe { *entries.add(block) };
+                let limit = format!(
+                    "entry {block} of state {state}: the buffer has {} blocks",
+                    self.blocks
+                );
+                return Err(Error::invalid("block", value, limit, "correct the table of blocks"));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,121 @@
+//! What the workers of the CPU device share: the tables, the working columns, and the chosen machine
+//! and copier.
+
+use avsg_device::memory::table_words;
+use avsg_device::params::{NO_STABLE_LEN, Params};
+use avsg_device::sequential::Sequential;
+use avsg_device::work::work_words;
+
+use super::machine::Machine;
+use super::outputs::Outputs;
+use super::stage::StageOne;
+use crate::batch::Batch;
+use crate::copy::Copier;
+use crate::mapping::{MIB2, Mapping};
+use crate::resources::Resources;
+use crate::{Error, Result};
+
+/// Words in a 64-byte cache line; columns of different workers share none.
+const LINE_WORDS: usize = 16;
+
+pub(super) fn worker_words(params: &Params) -> usize {
+    work_words::<Sequential>(params).next_multiple_of(LINE_WORDS)
+}
+
+/// Returns the bytes of `words` words in whole 2 MiB pages, so that a table's random accesses miss
+/// no TLB entry where the kernel grants hugepages; `None` on overflow.
+pub(super) fn hugepage_bytes(words: usize) -> Option<usize> {
+    words.checked_mul(4)?.checked_next_multiple_of(MIB2)
+}
+
+/// Maps `words` words of zero in whole 2 MiB pages.
+pub(super) fn map_words(what: &'static str, words: usize) -> Result<Mapping> {
+    let bytes = hugepage_bytes(words).ok_or_else(|| {
+        let limit = "it must fit the address space";
+        Error::invalid("words of an engine", words, limit, "ask for fewer states")
+    })?;
+    Mapping::anonymous(what, bytes)
+}
+
+/// The memory and the choices that the workers share.
+pub(super) struct Cores {
+    pub machine: Machine,
+    pub copier: Copier,
+    pub tables: Mapping,
+    pub work: Mapping,
+}
+
+impl Cores {
+    /// Returns the words of one table.
+    ///
+    /// # Safety
+    /// `table` is below the number of tables, and nothing else accesses this table while the result
+    /// is in use.
+    #[expect(clippy::mut_from_ref, reason = "the contract is exclusive use of this one table")]
+    pub unsafe fn table(&self, params: &Params, table: usize) -> &mut [i32] {
+        let n = table_words(params);
+        let at = self.tables.ptr().cast::<i32>();
+        // SAFETY: the mapping holds all tables, is zeroed and begins on a page; the caller keeps
+        // `table` in range and the access exclusive (`# Safety`).
+        unsafe { core::slice::from_raw_parts_mut(at.add(table * n), n) }
+    }
+
+    /// Runs Stage One of one request on one worker.
+    pub fn plan_request(
+        &self,
+        resources: &Resources,
+        batch: &Batch<'_>,
+        out: &Outputs,
+        request: usize,
+        worker: usize,
+    ) {
+        let words = worker_words(&resources.config.params);
+        let at = self.work.ptr().cast::<i32>();
+        // SAFETY: the mapping holds `words` words per worker, is zeroed and aligned, and only this
+        // worker uses the words of index `worker`.
+        let work = unsafe { core::slice::from_raw_parts_mut(at.add(worker * words), words) };
+        let params = &resources.config.params;
+        let k = params.k as usize;
+        let first = batch.cu_q[request] as usize;
+        let tokens = batch.cu_q[request + 1] as usize - first;
+        // SAFETY: the engine checked that `cu_q` ascends and that the plan is large enough, so the
+        // parts of requests are disjoint and in range; each request is taken by one worker.
+        let (slot, valid, miss, record) = unsafe { out.parts(request, first, tokens, k) };
+        if batch.k < k {
+            slot.fill(-1);
+        }
+        let Ok(state) = usize::try_from(batch.state[request]) else {
+            slot.fill(-1);
+            valid.fill(0);
+            return;
+        };
+        let stable = batch.stable_len[request];
+        let blocks = if params.page == 0 {
+            &[]
+        } else {
+            &batch.block_table[request * batch.block_stride..][..batch.block_stride]
+        };
+        self.machine.run(StageOne {
+            params,
+            // SAFETY: the engine checked that the indexer and `state` are in range, and that `state`
+            // is named once in the batch.
+            state: unsafe { self.table(params, resources.config.table(batch.indexer, state)) },
+            work,
+            tokens,
+            k: batch.k,
+            generation: batch.generation[request],
+            stable: if stable < 0 { NO_STABLE_LEN } else { stable },
+            limit: batch.seq_len[request],
+            rows: resources.pool_units(),
+            // The last requests of a batch may have no tokens and start after the last row.
+            ids: batch.ids.get(first * batch.ids_stride..).unwrap_or(&[]),
+            ids_stride: batch.ids_stride,
+            blocks,
+            slot: &mut *slot,
+            valid,
+            miss,
+            record,
+        });
+        resources.globalize(state, slot);
+    }
+}

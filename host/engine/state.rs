@@ -1,0 +1,154 @@
+//! Changes of a state between steps, apart from those of a plan.
+
+use std::ops::Range;
+
+use avsg_device::memory::{invalidate_ids, table_words};
+use avsg_device::params::ID_LIMIT;
+use avsg_device::state::header;
+
+use super::{Batch, Engine};
+use crate::plan::Plan;
+use crate::{Error, Result, memory, rows};
+
+/// The ids that [`Engine::load`] puts into the slots of one state.
+#[derive(Clone, Copy, Debug)]
+pub struct Load<'a> {
+    /// The indexer, whose layers get the rows.
+    pub indexer: usize,
+    /// The state.
+    pub state: i32,
+    /// The generation of the request.
+    pub generation: i32,
+    /// The sequence length; ids at or above it are padding.
+    pub seq_len: i32,
+    /// The ids, at most S.
+    pub ids: &'a [i32],
+    /// The host blocks of the request; empty if the geometry has no pages.
+    pub block_table: &'a [i32],
+}
+
+impl Engine {
+    /// Forgets the slots of a state's ids in a range, because their host rows were rewritten under a
+    /// live request. The next plan that selects one of them misses it and copies the new row; other
+    /// ids keep their slots. Returns the number of slots that were emptied, over all indexers.
+    ///
+    /// A plan that was made before keeps its slots, so transfer it to its layers first if it
+    /// selected such an id. On an Ascend device the call waits for the work of every stream of the
+    /// device, and no stream may be captured meanwhile.
+    ///
+    /// # Errors
+    /// If there is no such state, the range is empty or leaves the ids, or a call of the runtime
+    /// fails. After the latter the next plan may start every table cold.
+    pub fn invalidate(&mut self, state: usize, ids: Range<i32>) -> Result<usize> {
+        self.resources.check_process()?;
+        let config = &self.resources.config;
+        rows::index("state", state, config.states)?;
+        if ids.start < 0 || ids.end > ID_LIMIT || ids.is_empty() {
+            let (value, limit) =
+                (format!("{}..{}", ids.start, ids.end), format!("ids are 0..{ID_LIMIT}"));
+            return Err(Error::invalid("ids", value, limit, "pass a range of at least one id"));
+        }
+        let mut emptied = 0;
+        for indexer in 0..config.indexers.count() {
+            let table = config.table(indexer, state);
+            self.device.edit_table(&self.resources, table, &mut |words| {
+                let slots = invalidate_ids(&config.params, words, ids.clone());
+                emptied += slots;
+                slots > 0
+            })?;
+        }
+        Ok(emptied)
+    }
+
+    /// Puts the rows of chosen ids into slots without a selection, for example the ids that a
+    /// restored request is going to select: plans K ids at a time into `plan`, and transfers each
+    /// plan to every layer of the indexer. Afterwards a plan that selects these ids hits them. The
+    /// rows come from the pool, and a plan that evicts decides as in any step.
+    ///
+    /// Returns the number of rows that were copied to each layer.
+    ///
+    /// # Errors
+    /// As for [`Self::plan`] and [`Self::transfer`], or if there are more than S ids. If a later
+    /// part of the ids is refused, the earlier ones are loaded.
+    pub fn load(&mut self, load: &Load<'_>, plan: &mut Plan) -> Result<usize> {
+        self.resources.check_process()?;
+        let params = &self.resources.config.params;
+        let (k, slots) = (params.k as usize, params.slots as usize);
+        if load.ids.len() > slots {
+            let limit = format!("a state has {slots} slots");
+            return Err(Error::invalid("ids to load", load.ids.len(), limit, "pass fewer ids"));
+        }
+        let mut copied = 0;
+        for ids in load.ids.chunks(k) {
+            let batch = Batch {
+                ids,
+                ids_stride: ids.len(),
+                k: ids.len(),
+                cu_q: &[0, 1],
+                state: &[load.state],
+                generation: &[load.generation],
+                stable_len: &[-1],
+                seq_len: &[load.seq_len],
+                block_table: load.block_table,
+                block_stride: load.block_table.len(),
+                indexer: load.indexer,
+            };
+            self.plan(&batch, plan)?;
+            copied += plan.total_misses();
+            for layer in 0..self.resources.pool.layers() {
+                if self.resources.config.indexers.of(layer) == load.indexer {
+                    self.transfer(plan, layer, None)?;
+                }
+            }
+        }
+        Ok(copied)
+    }
+
+    /// Copies a state to another one, with its tables and slots, for a sequence that is forked: the
+    /// copy has `generation`, and its next plan hits what the original's would. What the other state
+    /// held is forgotten. The host rows of the copy are the caller's concern: shared blocks, or
+    /// copies with the same ids.
+    ///
+    /// On an Ascend device the call waits for the work of every stream, as [`Self::invalidate`]
+    /// does.
+    ///
+    /// # Errors
+    /// If there is no such state, both are the same, a layer lacks rows of the original's last plan,
+    /// or a call of the runtime fails. After the latter the next plan starts every table cold.
+    pub fn fork(&mut self, from: usize, to: usize, generation: i32) -> Result<()> {
+        self.resources.check_process()?;
+        let config = &self.resources.config;
+        rows::index("state", from, config.states)?;
+        rows::index("state", to, config.states)?;
+        if from == to {
+            let limit = "a state is copied to another one";
+            return Err(Error::invalid("state", to, limit, "pass two different states"));
+        }
+        self.order.begin(self.device.epoch());
+        self.order.check_complete(from, &config.indexers)?;
+        let slots = config.params.slots as usize;
+        let mut copy = memory::with_capacity("table", table_words(&config.params))?;
+        for indexer in 0..config.indexers.count() {
+            copy.clear();
+            let table = |state| config.table(indexer, state);
+            self.device.edit_table(&self.resources, table(from), &mut |words| {
+                copy.extend_from_slice(words);
+                false
+            })?;
+            // A device that starts every table cold has nothing to copy.
+            let Some(ids) = copy.get(header::WORDS..header::WORDS + slots) else { continue };
+            for layer in
+                (0..self.resources.pool.layers()).filter(|&l| config.indexers.of(l) == indexer)
+            {
+                self.device.copy_slots(&self.resources, layer, [from, to], ids)?;
+            }
+            copy[header::GENERATION as usize] = generation;
+            self.device.edit_table(&self.resources, table(to), &mut |words| {
+                words.copy_from_slice(&copy);
+                true
+            })?;
+        }
+        self.order.filled(to, generation);
+        Ok(())
+    }
+}

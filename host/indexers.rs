@@ -1,0 +1,87 @@
+//! The indexers of a model: which layers select the same ids, and so share a table of each state.
+
+use std::sync::Arc;
+
+use crate::{Error, Result, memory, rows};
+
+const WHAT: &str = "indexers of layers";
+
+/// The indexer of every layer of a pool. The layers of one indexer share one table per state, and
+/// one plan of a step serves all of them. By default one indexer serves all layers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Indexers {
+    /// The indexer of each layer; `None` if one indexer serves all layers.
+    of_layer: Option<Arc<Vec<usize>>>,
+    count: usize,
+}
+
+impl Default for Indexers {
+    fn default() -> Self {
+        Self { of_layer: None, count: 1 }
+    }
+}
+
+impl Indexers {
+    /// Returns one indexer for each of `layers` layers.
+    ///
+    /// # Errors
+    /// If there is no layer, or no memory for a number per layer.
+    pub fn per_layer(layers: usize) -> Result<Self> {
+        rows::at_least_one("layers with an indexer", layers)?;
+        let mut of_layer = memory::with_capacity(WHAT, layers)?;
+        of_layer.extend(0..layers);
+        Ok(Self { of_layer: Some(Arc::new(of_layer)), count: layers })
+    }
+
+    /// Returns indexers by layer: layer l belongs to indexer `of_layer[l]`. The indexers are
+    /// numbered from 0, and each number below the largest has a layer.
+    ///
+    /// # Errors
+    /// If there is no layer, a number has no layer, or there is no memory for a number per layer.
+    pub fn of_layers(of_layer: &[usize]) -> Result<Self> {
+        rows::at_least_one("layers with an indexer", of_layer.len())?;
+        let mut used = memory::filled(WHAT, of_layer.len(), false)?;
+        for &indexer in of_layer {
+            rows::index("indexer of a layer", indexer, of_layer.len())?;
+            used[indexer] = true;
+        }
+        let count = used.iter().rposition(|&used| used).map_or(0, |last| last + 1);
+        if let Some(unused) = used[..count].iter().position(|&used| !used) {
+            let limit = format!("no layer has it, but one has indexer {}", count - 1);
+            let remedy = "number the indexers without a gap";
+            return Err(Error::invalid("indexer of a layer", unused, limit, remedy));
+        }
+        Ok(Self { of_layer: Some(Arc::new(memory::copied(WHAT, of_layer)?)), count })
+    }
+
+    /// Returns the number of indexers.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Returns the indexer of a layer; 0 if there is no such layer.
+    pub fn of(&self, layer: usize) -> usize {
+        let of_layer = self.of_layer.as_ref().and_then(|of_layer| of_layer.get(layer));
+        of_layer.copied().unwrap_or(0)
+    }
+
+    /// Checks that each of a pool's `layers` layers has an indexer.
+    ///
+    /// # Errors
+    /// If there is one indexer for each of another number of layers.
+    pub fn check(&self, layers: usize) -> Result<()> {
+        let Some(given) = self.of_layer.as_ref().map(|of_layer| of_layer.len()) else {
+            return Ok(());
+        };
+        if given == layers {
+            return Ok(());
+        }
+        let limit = format!("the pool has {layers} layers");
+        Err(Error::invalid(
+            "layers with an indexer",
+            given,
+            limit,
+            "name an indexer for each layer",
+        ))
+    }
+}

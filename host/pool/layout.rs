@@ -1,0 +1,229 @@
+//! Rows in memory that the caller laid out: any address that is base + block * a + layer * b +
+//! row * c, in one region or in several.
+
+use std::ops::Range;
+
+use super::chunk::Chunk;
+use super::geometry::{Geometry, PoolConfig};
+use crate::rows::{self, MAX_SEGMENTS, Strides};
+use crate::{Error, Result, memory};
+
+const WHAT: &str = "pool layout";
+
+/// A contiguous range of the caller's memory, of any length and alignment.
+#[derive(Debug, Clone, Copy)]
+pub struct Region {
+    /// The range.
+    pub memory: Chunk,
+    /// The address of the first byte for the kernels of a device, if the caller has registered the
+    /// memory. Otherwise [`RegisteredPool`](crate::ascend::RegisteredPool) registers the pages.
+    pub device_address: Option<u64>,
+}
+
+/// Where some rows of one segment are: row r of layer l is at `offset` +
+/// (l - `layers.start`) * `layer_stride` + the [`Strides`] of r - `rows.start` bytes from the start
+/// of its region.
+#[derive(Debug, Clone)]
+pub struct Part {
+    /// Index of the segment.
+    pub segment: usize,
+    /// The layers.
+    pub layers: Range<usize>,
+    /// The rows. If a segment's rows are in several parts, all but the last hold the same power of
+    /// two of rows.
+    pub rows: Range<usize>,
+    /// Index of the region.
+    pub region: usize,
+    /// Bytes from the start of the region to the first row of the first layer.
+    pub offset: usize,
+    /// Bytes from one layer to the next; any for one layer.
+    pub layer_stride: usize,
+}
+
+/// The layout of a pool in the caller's memory. Every row of every layer and segment is in one part.
+#[derive(Debug, Clone, Copy)]
+pub struct HostLayout<'a> {
+    /// The caller's memory.
+    pub regions: &'a [Region],
+    /// The distances of the rows of each segment. All segments have the same rows per block.
+    pub strides: &'a [Strides],
+    /// The parts, in any order.
+    pub parts: &'a [Part],
+}
+
+/// The first row of a chunk.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Start {
+    pub ptr: *mut u8,
+    pub device: DeviceStart,
+}
+
+/// How a device addresses the first row of a chunk.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum DeviceStart {
+    /// The index of a registered range, and the bytes from its start.
+    Registered(usize, usize),
+    /// An address that the caller gave.
+    Address(u64),
+}
+
+/// A geometry, the first row of every chunk in the order of the chunk table, and the ranges that a
+/// device registers.
+type Resolved = (Geometry, Box<[Start]>, Box<[Chunk]>);
+
+fn bad<T>(
+    what: &'static str,
+    value: impl ToString,
+    limit: String,
+    remedy: &'static str,
+) -> Result<T> {
+    Err(Error::invalid(what, value, limit, remedy))
+}
+
+impl HostLayout<'_> {
+    /// Checks the layout and works out where its chunks are.
+    pub(super) fn resolve(&self, config: &PoolConfig) -> Result<Resolved> {
+        let segments = config.format.as_slice();
+        if self.strides.len() != segments.len() {
+            let limit = format!("a row has {} segments", segments.len());
+            return bad("strides", self.strides.len(), limit, "pass the strides of each segment");
+        }
+        for (strides, segment) in self.strides.iter().zip(segments) {
+            strides.check(segment.bytes)?;
+            if strides.block_rows != self.strides[0].block_rows {
+                let limit = format!("another segment has {}", self.strides[0].block_rows);
+                let remedy = "give all segments the same rows per block";
+                return bad("block rows", strides.block_rows, limit, remedy);
+            }
+        }
+        for part in self.parts {
+            self.check(config, part)?;
+        }
+        let chunk_rows = |segment: usize| {
+            let of_segment = self.parts.iter().filter(|part| part.segment == segment);
+            of_segment.map(|part| part.rows.len()).max().unwrap_or(0)
+        };
+        let most: heapless::Vec<usize, MAX_SEGMENTS> =
+            (0..segments.len()).map(chunk_rows).collect();
+        let geometry = Geometry::of_parts(config, &most)?;
+        let registered = self.ranges()?;
+        let mut starts = memory::filled(WHAT, geometry.chunk_count(), None)?;
+        for part in self.parts {
+            self.place(part, &geometry, &registered, &mut starts)?;
+        }
+        let missing = starts.iter().position(Option::is_none);
+        if let Some(at) = missing {
+            let (layer, segment, row) = geometry.of_chunk(at);
+            let value = format!("{layer}, segment {segment}, row {row}");
+            return bad(
+                "layer",
+                value,
+                "no part holds it".into(),
+                "cover every row of every layer",
+            );
+        }
+        let mut found = memory::with_capacity(WHAT, starts.len())?;
+        found.extend(starts.into_iter().flatten());
+        Ok((geometry, found.into(), registered))
+    }
+
+    fn check(&self, config: &PoolConfig, part: &Part) -> Result<()> {
+        let segments = config.format.as_slice();
+        rows::index("segment of a part", part.segment, segments.len())?;
+        rows::index("region of a part", part.region, self.regions.len())?;
+        for (what, range, count) in [
+            ("layers of a part", &part.layers, config.layers),
+            ("rows of a part", &part.rows, config.rows),
+        ] {
+            if range.is_empty() || range.end > count {
+                let value = format!("{}..{}", range.start, range.end);
+                return bad(what, value, format!("the pool has {count}"), "pass a range inside it");
+            }
+        }
+        let bytes = segments[part.segment].bytes;
+        let span = self.strides[part.segment].span(part.rows.len(), bytes);
+        let layers = (part.layers.len() - 1).checked_mul(part.layer_stride);
+        let end = span
+            .zip(layers)
+            .and_then(|(span, layers)| span.checked_add(layers)?.checked_add(part.offset));
+        let len = self.regions[part.region].memory.len();
+        if end.is_none_or(|end| end > len) {
+            let value = end.map_or("beyond the address space".into(), |end| end.to_string());
+            let limit = format!("region {} has {len} bytes", part.region);
+            return bad("end of a part", value, limit, "pass a longer region or smaller strides");
+        }
+        Ok(())
+    }
+
+    /// Writes the starts of a part's chunk in each of its layers.
+    fn place(
+        &self,
+        part: &Part,
+        geometry: &Geometry,
+        registered: &[Chunk],
+        starts: &mut [Option<Start>],
+    ) -> Result<()> {
+        let segment = &geometry.segments[part.segment];
+        let chunk_rows = 1 << segment.shift;
+        let fits = part.rows.start.is_multiple_of(chunk_rows)
+            && (part.rows.len() == chunk_rows || part.rows.end == geometry.rows)
+            && (segment.chunks == 1
+                || chunk_rows.is_multiple_of(self.strides[0].block_rows.max(1)));
+        if !fits {
+            let value = format!("{}..{}", part.rows.start, part.rows.end);
+            let limit =
+                format!("the parts of segment {} hold {chunk_rows} rows each", part.segment);
+            let remedy =
+                "divide the rows into equal parts of a power of two of rows and of whole blocks";
+            return bad("rows of a part", value, limit, remedy);
+        }
+        let region = &self.regions[part.region];
+        for layer in part.layers.clone() {
+            let offset = part.offset + (layer - part.layers.start) * part.layer_stride;
+            let ptr = region.memory.ptr().wrapping_add(offset);
+            let device = match region.device_address {
+                Some(address) => DeviceStart::Address(address.wrapping_add(offset as u64)),
+                None => {
+                    let inside = |range: &Chunk| (range.ptr()..range.end()).contains(&ptr);
+                    let range = registered.iter().position(inside).unwrap_or(0);
+                    DeviceStart::Registered(range, ptr.addr() - registered[range].ptr().addr())
+                }
+            };
+            let at = layer * geometry.chunks_per_layer()
+                + segment.first
+                + (part.rows.start >> segment.shift);
+            if starts[at].replace(Start { ptr, device }).is_some() {
+                let value = format!("{layer}, segment {}, row {}", part.segment, part.rows.start);
+                return bad(
+                    "layer",
+                    value,
+                    "two parts hold it".into(),
+                    "put each row into one part",
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the ranges that a device must register: the whole pages of all regions without a
+    /// device address. Regions that share a page are one range, because a page is registered once.
+    fn ranges(&self) -> Result<Box<[Chunk]>> {
+        let page = rustix::param::page_size();
+        let pages = |region: &Region| {
+            let at = region.memory.ptr().map_addr(|at| at - at % page);
+            Chunk::new(at, (region.memory.end().addr() - at.addr()).next_multiple_of(page))
+        };
+        let unregistered = self.regions.iter().filter(|region| region.device_address.is_none());
+        let mut all = memory::with_capacity(WHAT, self.regions.len())?;
+        all.extend(unregistered.filter_map(pages));
+        all.sort_unstable_by_key(|range: &Chunk| range.ptr().addr());
+        all.dedup_by(|range, last| {
+            let joined = range.ptr() < last.end();
+            if joined {
+                last.extend_to(range.end());
+            }
+            joined
+        });
+        Ok(memory::copied(WHAT, &all)?.into())
+    }
+}

@@ -1,0 +1,211 @@
+//! Several indexers on one engine, on the CPU and on the simulated device: each indexer's tables are
+//! those of an engine of its own, every row of every layer is exact, and a plan of one indexer is
+//! refused by the layers of another.
+
+use std::sync::Arc;
+
+use avsg::ascend::acl::owned::{Context, Stream};
+use avsg::device::params::Params;
+use avsg::engine::{Config, Engine, Indexers, MachineChoice};
+use avsg::pool::HostPool;
+use avsg::rows::RowFormat;
+use avsg_testkit::batch::OwnedBatch;
+use avsg_testkit::device_arrays::DeviceArrays;
+use avsg_testkit::splitmix::SplitMix64;
+use avsg_testkit::{exact, fixture};
+
+use crate::harness::{on_both_devices, without_scratch};
+
+const K: usize = 24;
+const STATES: usize = 3;
+/// The indexer of each layer: the layers of one indexer need not be adjacent.
+const OF_LAYER: [usize; 4] = [0, 1, 0, 2];
+
+fn config(indexers: Indexers) -> Config {
+    let params = Params::wide(K as u32, 2, 128);
+    Config { cores: 3, machine: MachineChoice::Emu, indexers, ..Config::new(params, STATES) }
+}
+
+fn pool() -> HostPool {
+    fixture::pool(OF_LAYER.len(), 600, RowFormat::single(64).unwrap())
+}
+
+fn several() -> Config {
+    config(Indexers::of_layers(&OF_LAYER).unwrap())
+}
+
+/// Returns a batch of two requests whose ids are those of one indexer in one step.
+fn batch(rng: &mut SplitMix64, step: usize, indexer: usize) -> OwnedBatch {
+    let mut owned = OwnedBatch::new(K, 0);
+    owned.indexer = indexer;
+    for request in 0..2 {
+        // A state changes its request every seventh step.
+        let (state, generation) = ((step + request) % STATES, 1 + step / 7);
+        let rows: Vec<Vec<i32>> = (0..1 + rng.below(2))
+            .map(|_| (0..K).map(|lane| ((rng.below(9) * 40 + lane * 17) % 500) as i32).collect())
+            .collect();
+        owned.push([state as i32, generation as i32, -1, 600], &rows);
+    }
+    owned
+}
+
+fn check_exact(engine: &Engine, plan: &avsg::plan::Plan, owned: &OwnedBatch, layer: usize) {
+    exact::check_step(engine, plan, owned, layer, |_, id| (id, layer as u32));
+}
+
+fn table(engine: &mut Engine, indexer: usize, state: usize) -> Vec<i32> {
+    without_scratch(engine.read_indexer_table(indexer, state).unwrap(), 128)
+}
+
+#[test]
+fn each_indexer_has_the_tables_of_an_engine_of_its_own() {
+    on_both_devices(&several(), pool, |engine, _, _| {
+        let mut rng = SplitMix64::new(21);
+        let alone = || Engine::new(config(Indexers::default()), pool()).unwrap();
+        let mut others = [alone(), alone(), alone()];
+        let mut plan = engine.new_plan(4, 2).unwrap();
+        let mut other_plans = others.each_ref().map(|other| other.new_plan(4, 2).unwrap());
+        for step in 0..20 {
+            for (indexer, (other, other_plan)) in
+                others.iter_mut().zip(&mut other_plans).enumerate()
+            {
+                let mut owned = batch(&mut rng, step, indexer);
+                let mut layers = (0..OF_LAYER.len()).filter(|&layer| OF_LAYER[layer] == indexer);
+                if step % 2 == 0 {
+                    engine.plan(&owned.batch(), &mut plan).unwrap();
+                } else {
+                    let first = layers.next().unwrap();
+                    engine.step(&owned.batch(), &mut plan, first, None).unwrap();
+                    check_exact(engine, &plan, &owned, first);
+                }
+                for layer in layers {
+                    engine.transfer(&mut plan, layer, None).unwrap();
+                    check_exact(engine, &plan, &owned, layer);
+                }
+                assert_eq!(plan.indexer(), indexer);
+                owned.indexer = 0;
+                other.step(&owned.batch(), other_plan, 0, None).unwrap();
+                (1..4).for_each(|layer| other.transfer(other_plan, layer, None).unwrap());
+                assert!((0..owned.rows()).all(|row| plan.slots(row) == other_plan.slots(row)));
+                for state in 0..STATES {
+                    let table = table(engine, indexer, state);
+                    assert!(table == self::table(other, 0, state), "{indexer}, {state}");
+                }
+            }
+        }
+    });
+}
+
+#[track_caller]
+fn expect_refusal<T>(result: avsg::Result<T>, parts: &[&str]) {
+    let text = result.err().expect("a refusal").to_string();
+    assert!(parts.iter().all(|part| text.contains(part)), "{parts:?} in {text:?}");
+}
+
+#[test]
+fn a_plan_of_one_indexer_is_refused_by_the_layers_of_another() {
+    const RULE: &str = "plan once per indexer, transfer per layer";
+    on_both_devices(&several(), pool, |engine, _, _| {
+        let mut rng = SplitMix64::new(4);
+        let owned = batch(&mut rng, 0, 2);
+        let mut plan = engine.new_plan(4, 2).unwrap();
+        engine.plan(&owned.batch(), &mut plan).unwrap();
+        for layer in 0..3 {
+            let parts = [&format!("layer is {layer}")[..], "the plan is of indexer 2", RULE];
+            expect_refusal(engine.transfer(&mut plan, layer, None), &parts);
+            let table = engine.read_indexer_table(2, 0).unwrap().to_vec();
+            expect_refusal(engine.step(&owned.batch(), &mut plan, layer, None), &parts);
+            assert!(engine.read_indexer_table(2, 0).unwrap() == table, "nothing has changed");
+        }
+        engine.transfer(&mut plan, 3, None).unwrap();
+        check_exact(engine, &plan, &owned, 3);
+        let mut unknown = owned.clone();
+        unknown.indexer = 3;
+        expect_refusal(engine.plan(&unknown.batch(), &mut plan), &["indexer is 3", "there are 3"]);
+        expect_refusal(engine.read_indexer_table(3, 0), &["indexer is 3"]);
+    });
+    // An engine with one table for all layers is stepped once per layer, as if each had its own.
+    on_both_devices(&config(Indexers::default()), pool, |engine, _, _| {
+        let owned = batch(&mut SplitMix64::new(4), 0, 0);
+        let mut plan = engine.new_plan(4, 2).unwrap();
+        engine.step(&owned.batch(), &mut plan, 0, None).unwrap();
+        let parts = ["layer 1 lacks the rows of plan 1", RULE];
+        expect_refusal(engine.step(&owned.batch(), &mut plan, 1, None), &parts);
+    });
+}
+
+#[test]
+fn indexers_are_planned_in_a_stream() {
+    on_both_devices(&several(), pool, |engine, _, context| {
+        let Some(context) = context else { return };
+        stream_steps(engine, context);
+    });
+}
+
+fn stream_steps(engine: &mut Engine, context: &Arc<Context>) {
+    let mut rng = SplitMix64::new(8);
+    let mut cpu = Engine::new(several(), pool()).unwrap();
+    let stream = Stream::new(context).unwrap();
+    let (mut plan, mut cpu_plan) = (engine.new_plan(4, 2).unwrap(), cpu.new_plan(4, 2).unwrap());
+    for step in 0..8 {
+        for indexer in 0..3 {
+            let owned = batch(&mut rng, step, indexer);
+            let arrays = DeviceArrays::new(context, &owned, &[]).unwrap();
+            arrays.write(&owned, &[]).unwrap();
+            // SAFETY: arrays, plan and engine outlive the work, which is waited for below.
+            unsafe {
+                engine.enqueue_plan(&arrays.batch(), &mut plan, stream.raw()).unwrap();
+                for (layer, &of_layer) in OF_LAYER.iter().enumerate() {
+                    let done = engine.enqueue_transfer(&plan, layer, None, stream.raw());
+                    assert_eq!(done.is_ok(), of_layer == indexer, "layer {layer}");
+                }
+            }
+            stream.synchronize(10_000).unwrap();
+            cpu.plan(&owned.batch(), &mut cpu_plan).unwrap();
+            for layer in (0..OF_LAYER.len()).filter(|&layer| OF_LAYER[layer] == indexer) {
+                cpu.transfer(&mut cpu_plan, layer, None).unwrap();
+                let (mut ours, mut theirs) = ([0; 64], [0; 64]);
+                for at in 0..STATES * 128 {
+                    engine.buffer().slot_bytes(at / 128, layer, at % 128, &mut ours).unwrap();
+                    cpu.buffer().slot_bytes(at / 128, layer, at % 128, &mut theirs).unwrap();
+                    assert!(ours == theirs, "layer {layer}, slot {at}");
+                }
+            }
+            for state in 0..STATES {
+                assert!(table(engine, indexer, state) == table(&mut cpu, indexer, state));
+            }
+        }
+    }
+}
+
+#[test]
+fn indexers_that_do_not_cover_the_layers_are_refused() {
+    expect_refusal(Indexers::of_layers(&[]), &["layers with an indexer is 0"]);
+    expect_refusal(Indexers::of_layers(&[0, 2, 0]), &["indexer of a layer is 1", "without a gap"]);
+    expect_refusal(Indexers::of_layers(&[0, 9]), &["indexer of a layer is 9", "there are 2"]);
+    let few = Indexers::of_layers(&[0, 1]).unwrap();
+    expect_refusal(Engine::new(config(few), pool()), &["is 2", "the pool has 4 layers"]);
+    assert_eq!(
+        (Indexers::per_layer(4).unwrap().count(), Indexers::per_layer(4).unwrap().of(3)),
+        (4, 3)
+    );
+    assert_eq!(Indexers::of_layers(&[0, 1, 2, 3]).unwrap(), Indexers::per_layer(4).unwrap());
+    assert_eq!((Indexers::default().count(), Indexers::default().of(3)), (1, 0));
+}
+
+#[test]
+fn the_bytes_of_an_engine_count_every_indexer_and_whole_hugepages() {
+    let one = Engine::new(config(Indexers::default()), pool()).unwrap();
+    let shape = one.buffer().config().clone();
+    let bytes = |config: &Config| Engine::bytes_needed(config, &shape).unwrap().1;
+    // The tables and the working columns are mapped in whole pages of 2 MiB.
+    assert_eq!(bytes(&config(Indexers::default())), 2 * (2 << 20));
+    let states = 5000;
+    let many = |indexers| Config { states, ..config(indexers) };
+    let tables = |count: usize| {
+        let words = avsg::device::memory::table_words(&config(Indexers::default()).params);
+        (4 * words * states * count).next_multiple_of(2 << 20)
+    };
+    assert_eq!(bytes(&many(Indexers::default())), tables(1) + (2 << 20));
+    assert_eq!(bytes(&many(Indexers::per_layer(4).unwrap())), tables(4) + (2 << 20));
+}

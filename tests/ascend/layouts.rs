@@ -1,0 +1,336 @@
+//! Pools in memory that the caller laid out, on the CPU and on the simulated device: every row is
+//! where the layout says, every selected row is exact, and appended rows reach it.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use avsg::ascend::acl::owned::Registration;
+use avsg::ascend::{AscendOptions, RegisteredPool, simulated};
+use avsg::device::params::Params;
+use avsg::engine::{Config, Engine, MachineChoice};
+use avsg::pool::{Chunk, HostLayout, HostPool, Part, PoolConfig, Region};
+use avsg::rows::{RowFormat, Strides};
+use avsg_sim::{Options, Session};
+use avsg_testkit::batch::OwnedBatch;
+use avsg_testkit::content::check_row;
+use avsg_testkit::fresh::FreshRows;
+use avsg_testkit::{exact, fixture};
+
+use crate::harness;
+
+const K: usize = 24;
+const LAYERS: usize = 3;
+const ROWS: usize = 600;
+/// Bytes of the two segments of a row.
+const BYTES: [usize; 2] = [56, 13];
+
+/// A layout, with the memory that its regions are in.
+struct Memory {
+    /// Whole pages of each region, and the bytes before the region.
+    pages: Vec<(&'static mut [u8], usize)>,
+    lens: Vec<usize>,
+    strides: [Strides; 2],
+    parts: Vec<Part>,
+}
+
+/// Returns whole pages of zeroed memory, at least `bytes` bytes, which are never freed.
+fn pages(bytes: usize) -> &'static mut [u8] {
+    let len = bytes.next_multiple_of(4096);
+    let memory = vec![0; len + 4096].leak();
+    let at = memory.as_ptr().align_offset(4096);
+    &mut memory[at..at + len]
+}
+
+impl Memory {
+    /// Allocates regions of `lens` bytes, each some odd bytes behind the start of a page. The memory
+    /// is never freed.
+    fn new(lens: Vec<usize>, strides: [Strides; 2], parts: Vec<Part>) -> Self {
+        let allocate = |(at, &len): (usize, &usize)| {
+            let before = 13 * at + 5;
+            (pages(before + len), before)
+        };
+        let pages = lens.iter().enumerate().map(allocate).collect();
+        Self { pages, lens, strides, parts }
+    }
+
+    fn regions(&mut self) -> Vec<Region> {
+        let region = |((pages, before), &len): (&mut (&'static mut [u8], usize), &usize)| Region {
+            memory: Chunk::new(pages[*before..].as_mut_ptr(), len).unwrap(),
+            device_address: None,
+        };
+        self.pages.iter_mut().zip(&self.lens).map(region).collect()
+    }
+
+    fn pool(&mut self) -> HostPool {
+        let (regions, config) = (self.regions(), config());
+        let layout = HostLayout { regions: &regions, strides: &self.strides, parts: &self.parts };
+        // SAFETY: the memory is never freed, and the test accesses rows only between steps.
+        unsafe { HostPool::from_layout(&config, &layout) }.unwrap()
+    }
+}
+
+fn config() -> PoolConfig {
+    PoolConfig::new(LAYERS, ROWS, RowFormat::segments(&BYTES).unwrap())
+}
+
+fn part(segment: usize, region: usize, offset: usize, layer_stride: usize) -> Part {
+    Part { segment, layers: 0..LAYERS, rows: 0..ROWS, region, offset, layer_stride }
+}
+
+/// Returns the parts of one segment whose rows are divided among regions from `first` on.
+fn split(segment: usize, first: usize, per_part: usize, layer_stride: usize) -> Vec<Part> {
+    let rows = |at: usize| -> Range<usize> { at * per_part..((at + 1) * per_part).min(ROWS) };
+    let parts = (0..ROWS.div_ceil(per_part))
+        .map(|at| Part { rows: rows(at), ..part(segment, first + at, 0, layer_stride) });
+    parts.collect()
+}
+
+/// Returns a layout of each kind.
+fn memories() -> Vec<(&'static str, Memory)> {
+    let blocked = |block_rows, block, row| Strides { block_rows, block, row };
+    let per_layer = |segment: usize| {
+        (0..LAYERS).map(move |layer| Part {
+            layers: layer..layer + 1,
+            ..part(segment, 2 * layer + segment, 3, 0)
+        })
+    };
+    vec![
+        // One region: all layers and both segments of a token side by side.
+        (
+            "token-major",
+            Memory::new(
+                vec![ROWS * LAYERS * 69],
+                [Strides::rows(LAYERS * 69); 2],
+                vec![part(0, 0, 0, 69), part(1, 0, 56, 69)],
+            ),
+        ),
+        (
+            "layer-major",
+            Memory::new(
+                vec![LAYERS * ROWS * 60, LAYERS * ROWS * 13],
+                [Strides::rows(60), Strides::rows(13)],
+                vec![part(0, 0, 0, ROWS * 60), part(1, 1, 0, ROWS * 13)],
+            ),
+        ),
+        // Blocks of 16 rows: the blocks of all layers side by side, then padding.
+        (
+            "block-major",
+            Memory::new(
+                vec![ROWS.div_ceil(16) * 4000],
+                [blocked(16, 4000, 57), blocked(16, 4000, 13)],
+                vec![part(0, 0, 7, 1200), part(1, 0, 7 + 16 * 57, 1200)],
+            ),
+        ),
+        (
+            "blocks of one row",
+            Memory::new(
+                vec![ROWS * 80 * LAYERS],
+                [blocked(1, 80, 0), blocked(1, 80, 0)],
+                vec![part(0, 0, 0, ROWS * 80), part(1, 0, 60, ROWS * 80)],
+            ),
+        ),
+        (
+            "a region per layer and segment",
+            Memory::new(
+                [ROWS * 60 + 3, ROWS * 13 + 3].repeat(LAYERS),
+                [Strides::rows(60), Strides::rows(13)],
+                per_layer(0).chain(per_layer(1)).collect(),
+            ),
+        ),
+        // 600 rows of the first segment in 5 regions of 128 rows, 8 blocks each.
+        (
+            "several regions of blocks",
+            Memory::new(
+                [vec![8 * 1000 * LAYERS; 5], vec![32 * 400 * LAYERS; 2]].concat(),
+                [blocked(16, 1000, 61), blocked(16, 400, 17)],
+                [split(0, 0, 128, 8000), split(1, 5, 512, 32 * 400)].concat(),
+            ),
+        ),
+    ]
+}
+
+/// Returns the offset of a row in its region, by the formula of the documentation.
+fn offset(strides: Strides, part: &Part, layer: usize, row: usize) -> usize {
+    let (layer, row) = (layer - part.layers.start, row - part.rows.start);
+    let within = match strides.block_rows {
+        0 => row * strides.row,
+        rows => row / rows * strides.block + row % rows * strides.row,
+    };
+    part.offset + layer * part.layer_stride + within
+}
+
+#[test]
+fn rows_are_where_the_layout_says() {
+    for (name, mut memory) in memories() {
+        let pool = memory.pool();
+        let regions = memory.regions();
+        fixture::fill(&pool, ROWS, |layer, row| (row as i32, layer as u32));
+        let mut bytes = [0; 69];
+        for (layer, row) in (0..LAYERS).flat_map(|layer| (0..ROWS).map(move |row| (layer, row))) {
+            for (segment, of) in [(0, 0..56), (1, 56..69)] {
+                let holds = |part: &&Part| {
+                    part.segment == segment
+                        && part.layers.contains(&layer)
+                        && part.rows.contains(&row)
+                };
+                let part = memory.parts.iter().find(holds).unwrap();
+                let at = offset(memory.strides[segment], part, layer, row);
+                let base = regions[part.region].memory.ptr().wrapping_add(at);
+                assert_eq!(pool.row_ptr(layer, segment, row), base, "{name}");
+                // SAFETY: the layout was checked against the region, which is never freed.
+                let found = unsafe { std::slice::from_raw_parts(base, of.len()) };
+                bytes[of].copy_from_slice(found);
+            }
+            assert!(
+                check_row(row as i32, layer as u32, &bytes),
+                "{name}: layer {layer}, row {row}"
+            );
+        }
+        assert_eq!(pool.bytes(), memory.lens.iter().sum::<usize>());
+        assert!(pool.export().is_err());
+    }
+}
+
+/// Steps of two requests with fresh rows, which are appended and selected later.
+fn run(engine: &mut Engine) {
+    let mut plan = engine.new_plan(4, 2).unwrap();
+    let format = RowFormat::segments(&BYTES).unwrap();
+    for step in 0..12 {
+        let stable = 500 + 2 * step as i32;
+        let mut owned = OwnedBatch::new(K, 0);
+        let ids = |first: usize| -> Vec<i32> {
+            let id = |lane| (first * 31 + lane * 23) as i32 % (stable + 2);
+            (0..K).map(id).collect()
+        };
+        owned.push(
+            [1, 1, -1, stable],
+            &[(0..K as i32).map(|lane| (lane * 19 + step as i32) % stable).collect()],
+        );
+        owned.push([0, 1, stable, stable + 2], &[ids(step), ids(step + 3)]);
+        let mut fresh = FreshRows::new(&format, 3);
+        for layer in 0..LAYERS {
+            (0..2).for_each(|g| fresh.put(1 + g, stable + g as i32, layer as u32));
+            let parts: Vec<&[u8]> = fresh.parts().iter().map(|part| &part[..]).collect();
+            let rows = avsg::engine::Fresh { segments: &parts };
+            if layer == 0 {
+                engine.step(&owned.batch(), &mut plan, 0, Some(&rows)).unwrap();
+            } else {
+                engine.transfer(&mut plan, layer, Some(&rows)).unwrap();
+            }
+            let content = |_, id| (id, layer as u32);
+            assert_eq!(exact::check_step(engine, &plan, &owned, layer, content), 3 * K);
+            engine.append(&owned.batch(), layer, &rows).unwrap();
+        }
+    }
+    let mut row = [0; 69];
+    for (layer, id) in (0..LAYERS).flat_map(|layer| (500..524).map(move |id| (layer, id))) {
+        engine.pool().read_row(layer, id, &mut row).unwrap();
+        assert!(check_row(id as i32, layer as u32, &row), "layer {layer}, appended row {id}");
+    }
+}
+
+fn engine_config() -> Config {
+    Config {
+        cores: 3,
+        machine: MachineChoice::Emu,
+        ..Config::new(Params::wide(K as u32, 2, 128), 2)
+    }
+}
+
+/// Returns the pool of a layout, in which rows from 500 on are not written yet.
+fn filled(memory: &mut Memory) -> HostPool {
+    let pool = memory.pool();
+    fixture::fill(&pool, 500, |layer, row| (row as i32, layer as u32));
+    pool
+}
+
+#[test]
+fn every_layout_is_exact_on_both_devices() {
+    for at in 0..memories().len() {
+        let pool = || filled(&mut memories().swap_remove(at).1);
+        harness::on_both_devices(&engine_config(), pool, |engine, _, _| run(engine));
+    }
+}
+
+#[test]
+fn memory_that_the_caller_registered_is_not_registered_again() {
+    for (name, mut memory) in memories() {
+        let session = Session::new(Options { seed: 5, ..Options::default() });
+        let kernels = harness::install_kernels(&session, &engine_config());
+        let context = simulated::context().unwrap();
+        let register = |(pages, _): &mut (&'static mut [u8], usize)| {
+            // SAFETY: the memory is never freed.
+            unsafe { Registration::new(&context, pages.as_mut_ptr(), pages.len()) }.unwrap()
+        };
+        let registrations: Vec<Registration> = memory.pages.iter_mut().map(register).collect();
+        let mut regions = memory.regions();
+        for ((region, registration), (_, before)) in
+            regions.iter_mut().zip(&registrations).zip(&memory.pages)
+        {
+            region.device_address = Some(registration.address() + *before as u64);
+        }
+        let layout =
+            HostLayout { regions: &regions, strides: &memory.strides, parts: &memory.parts };
+        // SAFETY: the memory is never freed and stays registered until the engine is closed.
+        let pool = unsafe { HostPool::from_layout(&config(), &layout) }.unwrap();
+        fixture::fill(&pool, 500, |layer, row| (row as i32, layer as u32));
+        assert_eq!(pool.chunks().len(), 0, "{name}: nothing is left to register");
+        let pool = RegisteredPool::new(&context, pool).unwrap();
+        let options = AscendOptions::new(Arc::clone(&context)).with_kernels(kernels);
+        let mut engine = Engine::on_ascend(engine_config(), pool, &options).unwrap();
+        run(&mut engine);
+        engine.close().unwrap();
+        drop((registrations, options, context));
+        assert_eq!(session.leaks(), Vec::<String>::new(), "{name}");
+    }
+}
+
+#[test]
+fn a_weak_registration_is_that_of_one_pool() {
+    let _session = Session::new(Options::default());
+    let context = simulated::context().unwrap();
+    let pool = || Arc::new(fixture::pool(1, 8, RowFormat::single(64).unwrap()));
+    let (first, second) = (pool(), pool());
+    let registered = RegisteredPool::new(&context, first.clone()).unwrap();
+    let weak = registered.downgrade();
+    assert!(weak.upgrade(&second).is_none(), "another pool has other chunks");
+    assert!(weak.upgrade(&first).is_some());
+    drop(registered);
+    assert!(weak.upgrade(&first).is_none() && !weak.is_alive());
+}
+
+#[test]
+fn layouts_that_do_not_hold_every_row_once_are_refused() {
+    let refuse = |change: &dyn Fn(&mut Memory), parts: &[&str]| {
+        let mut memory = memories().swap_remove(2).1;
+        change(&mut memory);
+        let (regions, config) = (memory.regions(), config());
+        let layout =
+            HostLayout { regions: &regions, strides: &memory.strides, parts: &memory.parts };
+        // SAFETY: the memory is never freed, and the pool is refused.
+        let result = unsafe { HostPool::from_layout(&config, &layout) };
+        let text = result.expect_err("a refusal").to_string();
+        assert!(parts.iter().all(|part| text.contains(part)), "{parts:?} in {text:?}");
+    };
+    refuse(&|m| m.parts.truncate(1), &["rows of a part is 0"]);
+    refuse(&|m| m.parts[0].layers.end = 2, &["layer is 2, segment 0, row 0", "no part holds it"]);
+    refuse(&|m| m.parts.push(m.parts[0].clone()), &["layer is 0, segment 0, row 0", "two parts"]);
+    refuse(&|m| m.parts[0].rows.end = 601, &["rows of a part is 0..601", "the pool has 600"]);
+    refuse(&|m| m.parts[0].rows.end = 0, &["rows of a part is 0..0"]);
+    refuse(&|m| m.parts[1].segment = 2, &["segment of a part is 2"]);
+    refuse(&|m| m.parts[1].region = 1, &["region of a part is 1"]);
+    refuse(&|m| m.parts[1].offset = usize::MAX, &["end of a part", "region 0 has 152000 bytes"]);
+    refuse(&|m| m.parts[1].layer_stride = 1 << 63, &["end of a part", "beyond the address space"]);
+    refuse(&|m| m.lens[0] -= 2000, &["end of a part is", "region 0 has 150000 bytes"]);
+    refuse(&|m| m.strides[0].block_rows = 12, &["block rows is 12", "power of two"]);
+    refuse(&|m| m.strides[1].block_rows = 8, &["block rows is 8", "another segment has 16"]);
+    refuse(&|m| m.strides[0].row = 55, &["row stride is 55", "holds 56 bytes"]);
+    refuse(&|m| m.strides[0].block = 55, &["block stride is 55"]);
+    refuse(
+        &|m| {
+            let halves = [0..300, 300..600].map(|rows| Part { rows, ..m.parts[0].clone() });
+            m.parts.splice(0..1, halves);
+        },
+        &["rows of a part is", "hold 512 rows each", "power of two"],
+    );
+}

@@ -1,0 +1,269 @@
+//! Prefill, restore and fork, on the CPU and on the simulated device: many rows of a request are
+//! written by one append, chosen ids are loaded before they are selected, and a copied state hits
+//! what the original hits.
+
+use std::sync::Arc;
+
+use avsg::ascend::acl::owned::{Context, Stream};
+use avsg::device::params::Params;
+use avsg::engine::{
+    Config, DeviceBatch, DeviceFresh, Engine, Fresh, Indexers, Load, MachineChoice,
+};
+use avsg::plan::Plan;
+use avsg::pool::HostPool;
+use avsg::rows::RowFormat;
+use avsg_testkit::batch::OwnedBatch;
+use avsg_testkit::content::check_row;
+use avsg_testkit::device_arrays::DeviceArrays;
+use avsg_testkit::fresh::FreshRows;
+use avsg_testkit::{exact, fixture};
+
+use crate::harness::{on_both_devices, without_scratch};
+
+const K: usize = 24;
+const SLOTS: usize = 128;
+const PAGE: u32 = 16;
+/// The blocks of two requests, in any order.
+const BLOCKS: [[i32; 8]; 2] = [[9, 2, 14, 5, 0, 11, 7, 3], [8, 1, 15, 4, 10, 6, 13, 12]];
+
+fn config() -> Config {
+    let params = Params { page: PAGE, ..Params::wide(K as u32, 2, SLOTS as u32) };
+    Config {
+        cores: 3,
+        machine: MachineChoice::Emu,
+        indexers: Indexers::of_layers(&[0, 1, 1]).unwrap(),
+        ..Config::new(params, 3)
+    }
+}
+
+fn format() -> RowFormat {
+    RowFormat::segments(&[40, 9]).unwrap()
+}
+
+/// Returns a pool without rows.
+fn empty_pool() -> HostPool {
+    let pool = fixture::pool(3, 256, format());
+    fixture::fill(&pool, 256, |_, _| (-1, 0));
+    pool
+}
+
+/// Returns a batch of both requests, with rows of these numbers of tokens from id `first` on.
+fn tokens(first: i32, counts: [usize; 2]) -> OwnedBatch {
+    let mut owned = OwnedBatch { block_stride: 8, ..OwnedBatch::new(K, 0) };
+    for (request, count) in counts.into_iter().enumerate() {
+        let rows = vec![vec![-1; K]; count];
+        owned.push([request as i32, 1, first, first + count as i32], &rows);
+        owned.blocks.extend(BLOCKS[request]);
+    }
+    owned
+}
+
+/// Returns the rows of a batch of [`tokens`]: id x of request r has version 10 r + layer.
+fn rows_of(owned: &OwnedBatch, layer: usize) -> FreshRows {
+    let mut fresh = FreshRows::new(&format(), owned.rows());
+    for request in 0..2 {
+        let (from, to) = (owned.cu_q[request] as usize, owned.cu_q[request + 1] as usize);
+        for at in from..to {
+            let id = owned.stable[request] + (at - from) as i32;
+            fresh.put(at, id, (10 * request + layer) as u32);
+        }
+    }
+    fresh
+}
+
+fn with_fresh<T>(rows: &FreshRows, run: impl FnOnce(&Fresh<'_>) -> T) -> T {
+    let parts: Vec<&[u8]> = rows.parts().iter().map(|part| &part[..]).collect();
+    run(&Fresh { segments: &parts })
+}
+
+/// Writes all rows of both requests with one append per layer.
+fn prefill(engine: &mut Engine) {
+    let owned = tokens(0, [128, 100]);
+    for layer in 0..3 {
+        let rows = rows_of(&owned, layer);
+        with_fresh(&rows, |fresh| engine.append(&owned.batch(), layer, fresh).unwrap());
+    }
+}
+
+/// Checks that the pool holds exactly the rows of [`prefill`].
+fn check_pool(engine: &Engine) {
+    let mut row = [0; 49];
+    for (layer, request) in [(0, 0), (1, 0), (2, 0), (0, 1), (1, 1), (2, 1)] {
+        for id in 0..128 {
+            let host = BLOCKS[request][id / 16] as usize * 16 + id % 16;
+            engine.pool().read_row(layer, host, &mut row).unwrap();
+            let written = request == 0 || id < 100;
+            let (id, version) = if written { (id as i32, 10 * request + layer) } else { (-1, 0) };
+            assert!(check_row(id, version as u32, &row), "layer {layer}, row {host}");
+        }
+    }
+}
+
+/// Selects ids of one request in the step of an indexer, and checks every layer of it. Returns the
+/// ids that were missed.
+fn select(
+    engine: &mut Engine,
+    plan: &mut Plan,
+    indexer: usize,
+    at: [i32; 2],
+    ids: &[i32],
+) -> Vec<i32> {
+    let [state, generation] = at;
+    let request = if state == 1 { 1 } else { 0 };
+    let mut owned = OwnedBatch { block_stride: 8, indexer, ..OwnedBatch::new(K, 0) };
+    owned.push([state, generation, -1, 100], &[ids.to_vec()]);
+    owned.blocks.extend(BLOCKS[request]);
+    engine.plan(&owned.batch(), plan).unwrap();
+    for layer in (0..3).filter(|&layer| usize::from(layer > 0) == indexer) {
+        engine.transfer(plan, layer, None).unwrap();
+        let content = |_, id| (id, (10 * request + layer) as u32);
+        assert_eq!(exact::check_step(engine, plan, &owned, layer, content), K);
+    }
+    plan.misses(0).id.to_vec()
+}
+
+fn ids(first: i32) -> Vec<i32> {
+    (0..K as i32).map(|lane| (first + 3 * lane) % 100).collect()
+}
+
+#[test]
+fn one_append_writes_the_rows_of_a_prefill() {
+    on_both_devices(&config(), empty_pool, |engine, _, _| {
+        prefill(engine);
+        check_pool(engine);
+        let mut plan = engine.new_plan(2, 1).unwrap();
+        assert_eq!(select(engine, &mut plan, 1, [1, 1], &ids(0)).len(), K);
+        // A plan still takes N_q rows per request.
+        let text = engine.plan(&tokens(0, [3, 1]).batch(), &mut plan).unwrap_err().to_string();
+        assert!(text.contains("tokens of a request is 3") && text.contains("0..=2"), "{text}");
+        // Rows outside of the block table are refused before anything is written.
+        let long = tokens(120, [9, 1]);
+        let rows = rows_of(&long, 0);
+        let text = with_fresh(&rows, |fresh| engine.append(&long.batch(), 0, fresh)).unwrap_err();
+        assert!(text.to_string().contains("appended id is 128"), "{text}");
+        check_pool(engine);
+    });
+}
+
+#[test]
+fn one_append_in_a_stream_writes_the_rows_of_a_prefill_from_device_memory() {
+    on_both_devices(&config(), empty_pool, |engine, _, context| {
+        let Some(context) = context else { return };
+        prefill_in_a_stream(engine, context);
+        check_pool(engine);
+    });
+}
+
+fn prefill_in_a_stream(engine: &mut Engine, context: &Arc<Context>) {
+    let stream = Stream::new(context).unwrap();
+    let owned = tokens(0, [128, 100]);
+    let rows: Vec<FreshRows> = (0..3).map(|layer| rows_of(&owned, layer)).collect();
+    let arrays = DeviceArrays::new(context, &owned, &rows).unwrap();
+    arrays.write(&owned, &rows).unwrap();
+    let no_ids = DeviceBatch { ids: Default::default(), k: 0, ..arrays.batch() };
+    let batch = DeviceBatch { rows: owned.rows(), ..no_ids };
+    for layer in 0..3 {
+        let segments = arrays.fresh(layer);
+        let fresh = DeviceFresh { segments: &segments };
+        // SAFETY: the arrays outlive the work, which is waited for below.
+        unsafe { engine.enqueue_append(&batch, layer, &fresh, stream.raw()).unwrap() };
+        let longer = DeviceBatch { rows: owned.rows() + 1, ..batch };
+        // SAFETY: the call is refused.
+        let refused = unsafe { engine.enqueue_append(&longer, layer, &fresh, stream.raw()) };
+        assert!(refused.unwrap_err().to_string().contains("229 rows"), "the rows are counted");
+    }
+    stream.synchronize(10_000).unwrap();
+}
+
+#[test]
+fn loaded_ids_are_hits_of_the_first_selection() {
+    on_both_devices(&config(), empty_pool, |engine, _, _| {
+        prefill(engine);
+        let mut plan = engine.new_plan(2, 1).unwrap();
+        // More ids than K, among them padding and one twice.
+        let mut chosen: Vec<i32> = (0..60).collect();
+        chosen.extend([-1, 5, 100]);
+        let load = |state: i32, ids| Load {
+            indexer: 1,
+            state,
+            generation: 7,
+            seq_len: 100,
+            ids,
+            block_table: &BLOCKS[1],
+        };
+        assert_eq!(engine.load(&load(1, &chosen), &mut plan).unwrap(), 60);
+        assert_eq!(engine.load(&load(1, &chosen), &mut plan).unwrap(), 0);
+        let selected: Vec<i32> = (0..K as i32).map(|lane| lane * 2).collect();
+        assert_eq!(select(engine, &mut plan, 1, [1, 7], &selected), Vec::<i32>::new());
+        // The other indexer and another generation have nothing.
+        assert_eq!(select(engine, &mut plan, 0, [1, 7], &selected), selected);
+        assert_eq!(select(engine, &mut plan, 1, [1, 8], &selected), selected);
+        assert_eq!(engine.load(&load(1, &[]), &mut plan).unwrap(), 0);
+        let many = vec![0; SLOTS + 1];
+        for (bad, part) in
+            [(load(1, &many), "ids to load is 129"), (load(3, &chosen), "state is 3")]
+        {
+            let text = engine.load(&bad, &mut plan).unwrap_err().to_string();
+            assert!(text.contains(part), "{part:?} in {text:?}");
+        }
+    });
+}
+
+#[test]
+fn a_forked_state_hits_what_the_original_hits() {
+    on_both_devices(&config(), empty_pool, |engine, _, _| {
+        prefill(engine);
+        let mut plan = engine.new_plan(2, 1).unwrap();
+        for (step, indexer) in [(0, 0), (5, 1), (30, 0), (41, 1), (60, 0)] {
+            select(engine, &mut plan, indexer, [0, 1], &ids(step));
+        }
+        // State 2 held something else, whose plan must not overwrite the copy.
+        let mut old = engine.new_plan(2, 1).unwrap();
+        select(engine, &mut old, 0, [2, 1], &ids(77));
+        engine.fork(0, 2, 9).unwrap();
+        for indexer in 0..2 {
+            let table = |engine: &mut Engine, state| {
+                without_scratch(engine.read_indexer_table(indexer, state).unwrap(), SLOTS)
+            };
+            let (original, copy) = (table(engine, 0), table(engine, 2));
+            let header = avsg::device::state::header::GENERATION as usize;
+            assert_eq!((original[header], copy[header]), (1, 9));
+            assert!(original[header + 1..] == copy[header + 1..], "indexer {indexer}");
+        }
+        let text = engine.transfer(&mut old, 0, None).unwrap_err().to_string();
+        assert!(text.contains("has the rows of plan"), "{text}");
+        // Both go on by themselves: the original's next misses do not reach the copy.
+        assert_eq!(select(engine, &mut plan, 1, [2, 9], &ids(41)), Vec::<i32>::new());
+        let (mut first, mut second) = (Vec::new(), Vec::new());
+        for step in 0..12 {
+            let next = ids(step * 7 + 1);
+            first.push(select(engine, &mut plan, 0, [0, 1], &next));
+            second.push(select(engine, &mut plan, 0, [2, 9], &next));
+            select(engine, &mut plan, 0, [1, 1], &next);
+        }
+        assert_eq!(first, second);
+        assert!(first.iter().flatten().count() > K);
+    });
+}
+
+#[test]
+fn forks_that_cannot_be_exact_are_refused() {
+    on_both_devices(&config(), empty_pool, |engine, _, _| {
+        prefill(engine);
+        let mut plan = engine.new_plan(2, 1).unwrap();
+        for (from, to, part) in [(3, 0, "state is 3"), (0, 3, "state is 3"), (1, 1, "state is 1")] {
+            let text = engine.fork(from, to, 1).unwrap_err().to_string();
+            assert!(text.contains(part), "{text}");
+        }
+        let mut owned = OwnedBatch { block_stride: 8, indexer: 1, ..OwnedBatch::new(K, 0) };
+        owned.push([0, 1, -1, 100], &[ids(3)]);
+        owned.blocks.extend(BLOCKS[0]);
+        engine.plan(&owned.batch(), &mut plan).unwrap();
+        engine.transfer(&mut plan, 1, None).unwrap();
+        let text = engine.fork(0, 2, 1).unwrap_err().to_string();
+        assert!(text.contains("layer 2 lacks the rows of plan 1 for state 0"), "{text}");
+        engine.transfer(&mut plan, 2, None).unwrap();
+        engine.fork(0, 2, 1).unwrap();
+        assert_eq!(select(engine, &mut plan, 1, [2, 1], &ids(3)), Vec::<i32>::new());
+    });
+}

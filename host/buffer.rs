@@ -7,16 +7,22 @@
 //! ([`CallerBuffer`]) may have other strides and blocks in any order.
 
 mod caller;
+mod memory;
 mod view;
 
 use std::ops::Range;
 use std::{fmt, ptr};
 
-use crate::mapping::Mapping;
-use crate::rows::{self, MAX_SEGMENTS, RowFormat, Steps, Strides};
-use crate::{Error, Result, memory};
+use memory::{Memory, StateBlocks};
 
+use crate::mapping::Mapping;
+use crate::memory as system;
+use crate::rows::{self, MAX_SEGMENTS, RowFormat, Steps, Strides};
+use crate::{Error, Result};
+
+pub(crate) use caller::BlockTable;
 pub use caller::CallerBuffer;
+pub(crate) use memory::DeviceMemory;
 pub use view::SlotView;
 
 const WHAT: &str = "device buffer";
@@ -56,24 +62,6 @@ unsafe impl Send for DeviceBuffer {}
 // SAFETY: the fact above holds for shared references, too.
 unsafe impl Sync for DeviceBuffer {}
 
-/// Device memory, which this process cannot read directly.
-pub(crate) trait DeviceMemory: Send + Sync {
-    /// Returns the device address of the first byte.
-    fn address(&self) -> u64;
-    /// Returns the length in bytes.
-    fn bytes(&self) -> usize;
-    /// Copies the bytes from a device address on to `into`.
-    fn read(&self, from: u64, into: &mut [u8]) -> Result<()>;
-}
-
-/// The memory of a buffer, and how its bytes are read.
-enum Memory {
-    Process(Mapping),
-    Device(Box<dyn DeviceMemory>),
-    /// Memory of the caller, on a device if there is a reader for it.
-    Caller(CallerBuffer, Option<Box<dyn DeviceMemory>>),
-}
-
 impl DeviceBuffer {
     /// Returns the bytes that [`Self::new`] allocates.
     ///
@@ -89,7 +77,7 @@ impl DeviceBuffer {
     /// As for [`Self::bytes_needed`], or if less memory is available; nothing is allocated then.
     pub fn new(config: &BufferConfig) -> Result<Self> {
         let layout = Layout::new(config)?;
-        memory::check(WHAT, layout.total)?;
+        system::check(WHAT, layout.total)?;
         let mapping = Mapping::anonymous(WHAT, layout.total)?;
         Self::with_layout(config, &layout, mapping.ptr(), Memory::Process(mapping))
     }
@@ -116,7 +104,7 @@ impl DeviceBuffer {
             layout.offsets.iter().map(move |at| base.wrapping_add(layer * layout.layer_len + at))
         };
         let segments = config.format.as_slice();
-        let mut bases = memory::with_capacity(WHAT, config.layers * segments.len())?;
+        let mut bases = system::with_capacity(WHAT, config.layers * segments.len())?;
         bases.extend((0..config.layers).flat_map(of_layer));
         let steps = segments.iter().map(|s| Strides::rows(s.stride).steps()).collect();
         Ok(Self { config: config.clone(), bases: bases.into(), steps, memory })
@@ -130,16 +118,13 @@ impl DeviceBuffer {
     ) -> Result<Self> {
         caller.check((config.states, config.layers, config.slots), &config.format)?;
         let steps = caller.strides().iter().map(Strides::steps).collect();
-        let (config, bases) = (config.clone(), memory::copied(WHAT, caller.bases())?.into());
+        let (config, bases) = (config.clone(), system::copied(WHAT, caller.bases())?.into());
         Ok(Self { config, bases, steps, memory: Memory::Caller(caller.clone(), reader) })
     }
 
     /// Returns the caller's memory, if the buffer is in it.
     pub(crate) fn caller(&self) -> Option<&CallerBuffer> {
-        match &self.memory {
-            Memory::Caller(caller, _) => Some(caller),
-            _ => None,
-        }
+        self.memory.caller()
     }
 
     /// Returns the configuration.
@@ -149,20 +134,13 @@ impl DeviceBuffer {
 
     /// Returns the length in bytes; 0 in memory of the caller, which has not said it.
     pub fn bytes(&self) -> usize {
-        match &self.memory {
-            Memory::Process(mapping) => mapping.len(),
-            Memory::Device(memory) => memory.bytes(),
-            Memory::Caller(..) => 0,
-        }
+        self.memory.bytes()
     }
 
     /// Returns the bytes that transparent hugepages map at the moment; 0 in device memory and in
     /// memory of the caller.
     pub fn huge_bytes(&self) -> usize {
-        match &self.memory {
-            Memory::Process(mapping) => mapping.huge_bytes(),
-            Memory::Device(_) | Memory::Caller(..) => 0,
-        }
+        self.memory.huge_bytes()
     }
 
     /// Returns the base address of a layer and segment, from which the page indices of
@@ -195,7 +173,7 @@ impl DeviceBuffer {
     }
 
     fn check_no_table(&self) -> Result<()> {
-        if self.caller().is_none_or(|caller| caller.table().is_none()) {
+        if self.memory.table().is_none() {
             return Ok(());
         }
         let limit = "the caller's table says where they are";
@@ -212,29 +190,65 @@ impl DeviceBuffer {
         if state >= self.config.states || slot >= slots {
             return None;
         }
-        match self.caller().and_then(CallerBuffer::table) {
+        match self.memory.state_blocks(state, slots).ok()? {
             None => Some(state * slots + slot),
-            Some(table) => table.index(table.of(state, slots), slot),
+            Some(blocks) => blocks.index(slot),
         }
+    }
+
+    /// Returns an error if the caller's table has an entry of an existing state that is no block.
+    /// Entries in device memory are copied, which waits.
+    pub(crate) fn check_blocks(&self, state: usize) -> Result<()> {
+        let slots = self.config.slots;
+        let Some(blocks) = self.memory.state_blocks(state, slots)? else { return Ok(()) };
+        let (table, entries) = blocks.parts();
+        table.check_state(entries, state, slots)
+    }
+
+    /// Returns whether the caller's table of blocks is in device memory.
+    pub(crate) fn has_device_table(&self) -> bool {
+        self.memory.table().is_some() && self.memory.device().is_some()
     }
 
     /// Returns the slots of one state, layer and segment.
     ///
     /// # Errors
-    /// If there is no such state, layer or segment.
+    /// If there is no such state, layer or segment, or the caller's table of blocks is in device
+    /// memory.
     pub fn view(&self, state: usize, layer: usize, segment: usize) -> Result<SlotView> {
+        if self.has_device_table() {
+            let limit = "a view reads the table, which is in device memory";
+            let remedy = "use DeviceBuffer::slot_ptr or DeviceBuffer::index";
+            return Err(Error::invalid("blocks of a state", "on the device", limit, remedy));
+        }
+        let blocks = self.state_blocks(state)?;
+        self.view_by(blocks.as_ref(), state, layer, segment)
+    }
+
+    fn state_blocks(&self, state: usize) -> Result<Option<StateBlocks>> {
         rows::index("state", state, self.config.states)?;
+        self.memory.state_blocks(state, self.config.slots)
+    }
+
+    /// Returns a view of an existing state that is valid for as long as `blocks`.
+    fn view_by(
+        &self,
+        blocks: Option<&StateBlocks>,
+        state: usize,
+        layer: usize,
+        segment: usize,
+    ) -> Result<SlotView> {
         let (base, steps) = (self.segment_base(layer, segment)?, self.steps[segment]);
-        let slots = self.config.slots;
-        let table = self.caller().and_then(CallerBuffer::table);
-        let blocks = table.map(|table| (table, table.of(state, slots)));
+        let (slots, blocks) = (self.config.slots, blocks.map(StateBlocks::parts));
         Ok(SlotView { base, slots, first: state * slots, steps, blocks })
     }
 
     /// Returns the address of one segment of a slot; null if there is no such slot.
     /// [`DeviceBuffer`] says when it may be written.
     pub fn slot_ptr(&self, state: usize, layer: usize, segment: usize, slot: usize) -> *mut u8 {
-        self.view(state, layer, segment).map_or(ptr::null_mut(), |view| view.ptr(slot))
+        let Ok(blocks) = self.state_blocks(state) else { return ptr::null_mut() };
+        let view = self.view_by(blocks.as_ref(), state, layer, segment);
+        view.map_or(ptr::null_mut(), |view| view.ptr(slot))
     }
 
     /// Calls `copy` with the source address, the target address and the length of each segment of
@@ -247,8 +261,10 @@ impl DeviceBuffer {
         ids: &[i32],
         mut copy: impl FnMut(*mut u8, *mut u8, usize) -> Result<()>,
     ) -> Result<()> {
+        let blocks = [self.state_blocks(from)?, self.state_blocks(to)?];
         for (index, segment) in self.config.format.as_slice().iter().enumerate() {
-            let (from, to) = (self.view(from, layer, index)?, self.view(to, layer, index)?);
+            let from = self.view_by(blocks[0].as_ref(), from, layer, index)?;
+            let to = self.view_by(blocks[1].as_ref(), to, layer, index)?;
             if self.caller().is_none() {
                 copy(from.ptr(0), to.ptr(0), self.config.slots * segment.stride)?;
                 continue;
@@ -277,16 +293,16 @@ impl DeviceBuffer {
     ) -> Result<()> {
         rows::index("slot", slot, self.config.slots)?;
         self.config.format.expect_row(into.len())?;
-        let mut rest = into;
+        let (blocks, mut rest) = (self.state_blocks(state)?, into);
         for (index, segment) in self.config.format.as_slice().iter().enumerate() {
-            let from = self.view(state, layer, index)?.ptr(slot);
+            let from = self.view_by(blocks.as_ref(), state, layer, index)?.ptr(slot);
             let (part, after) = rest.split_at_mut(segment.bytes);
             if from.is_null() {
                 let limit = "its block is not in the buffer";
                 return Err(Error::invalid("slot", slot, limit, "correct the table of blocks"));
             }
-            if let Memory::Device(memory) | Memory::Caller(_, Some(memory)) = &self.memory {
-                memory.read(from.addr() as u64, part)?;
+            if let Some(device) = self.memory.device() {
+                device.read(from.addr() as u64, part)?;
                 rest = after;
                 continue;
             }

@@ -114,7 +114,7 @@ impl Engine {
     ///
     /// # Errors
     /// If there is no such state, both are the same, a layer lacks rows of the original's last plan,
-    /// or a call of the runtime fails. After the latter the next plan starts every table cold.
+    /// a block of one of them is not in the caller's buffer, or a call of the runtime fails. After the latter the next plan starts every table cold.
     pub fn fork(&mut self, from: usize, to: usize, generation: i32) -> Result<()> {
         self.resources.check_process()?;
         let config = &self.resources.config;
@@ -135,6 +135,7 @@ impl Engine {
                 copy.extend_from_slice(words);
                 false
             })?;
+            [from, to].into_iter().try_for_each(|s| self.resources.buffer.check_blocks(s))?;
             // A device that starts every table cold has nothing to copy.
             let Some(ids) = copy.get(header::WORDS..header::WORDS + slots) else { continue };
             for layer in

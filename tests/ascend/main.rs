@@ -18,6 +18,7 @@ mod restore;
 mod rust_kernels;
 mod scenario;
 mod shared_context;
+mod slot_shapes;
 mod streams;
 mod trace_workload;
 mod traces;

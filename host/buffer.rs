@@ -184,7 +184,7 @@ impl DeviceBuffer {
     /// Returns the index of a slot of a state among the slots of all states, which
     /// [`Config::slot_base`](crate::engine::Config::slot_base) is added to: state * S + slot, or the
     /// place that the caller's table gives it. `None` if there is no such slot or its block is not
-    /// in the buffer.
+    /// in the buffer. A table in device memory is copied from there, which waits.
     pub fn index(&self, state: usize, slot: usize) -> Option<usize> {
         let slots = self.config.slots;
         if state >= self.config.states || slot >= slots {
@@ -243,7 +243,8 @@ impl DeviceBuffer {
         Ok(SlotView { base, slots, first: state * slots, steps, blocks })
     }
 
-    /// Returns the address of one segment of a slot; null if there is no such slot.
+    /// Returns the address of one segment of a slot as [`Self::index`] finds it; null if there is no
+    /// such slot.
     /// [`DeviceBuffer`] says when it may be written.
     pub fn slot_ptr(&self, state: usize, layer: usize, segment: usize, slot: usize) -> *mut u8 {
         let Ok(blocks) = self.state_blocks(state) else { return ptr::null_mut() };

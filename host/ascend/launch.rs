@@ -52,6 +52,12 @@ fn tiling(
             Error::invalid("block stride", bytes, limit, "pass smaller blocks")
         })
     };
+    let kv_blocks = slot_table(config).map_or(0, |table| table.blocks());
+    if kv_blocks > i32::MAX as usize {
+        let limit = format!("entries of the table are at most {}", i32::MAX);
+        let remedy = "pass larger blocks of slots";
+        return Err(Error::invalid("blocks of the buffer", kv_blocks, limit, remedy));
+    }
     // All segments have the same rows per block.
     let block_shift = pool.steps(0).map_or(0, |steps| steps.shift);
     let mut segments = heapless::Vec::<Segment, { crate::rows::MAX_SEGMENTS }>::new();
@@ -83,7 +89,7 @@ fn tiling(
         copy_cores: word(cores),
         host_block_shift: block_shift,
         kv_block_shift: slot_steps(config, 0, 0).shift,
-        kv_blocks: slot_table(config).map_or(0, |table| word(table.blocks())),
+        kv_blocks: word(kv_blocks),
         slot_base: config.slot_base,
         segments: &segments,
     };

@@ -135,9 +135,9 @@ impl Engine {
                 copy.extend_from_slice(words);
                 false
             })?;
-            [from, to].into_iter().try_for_each(|s| self.resources.buffer.check_blocks(s))?;
             // A device that starts every table cold has nothing to copy.
             let Some(ids) = copy.get(header::WORDS..header::WORDS + slots) else { continue };
+            [from, to].into_iter().try_for_each(|s| self.resources.buffer.check_blocks(s))?;
             for layer in
                 (0..self.resources.pool.layers()).filter(|&l| config.indexers.of(l) == indexer)
             {

@@ -307,10 +307,10 @@ impl DeviceBuffer {
                 rest = after;
                 continue;
             }
-            // SAFETY: `rows::index` and `view` checked that the slot exists. Its `segment.bytes`
-            // bytes are initialised, because the mapping is zeroed or the caller's memory is by the
-            // contract of `CallerBuffer::new`. `part` has the same length and is not in the buffer,
-            // and code that writes a slot ensures that nothing else accesses it ([`DeviceBuffer`]).
+            // SAFETY: `rows::index`, `state_blocks` and `view_by` checked that the slot exists. Its
+            // `segment.bytes` bytes are initialised, because the mapping is zeroed or the caller's
+            // memory is by the contract of `CallerBuffer::new`. `part` has the same length and is not
+            // in the buffer, and code that writes a slot ensures that nothing else accesses it.
             unsafe { ptr::copy_nonoverlapping(from, part.as_mut_ptr(), segment.bytes) };
             rest = after;
         }

@@ -114,7 +114,8 @@ impl Engine {
     ///
     /// # Errors
     /// If there is no such state, both are the same, a layer lacks rows of the original's last plan,
-    /// a block of one of them is not in the caller's buffer, or a call of the runtime fails. After the latter the next plan starts every table cold.
+    /// a block of one of them is not in the caller's buffer, or a call of the runtime fails. After
+    /// the latter the next plan starts every table cold.
     pub fn fork(&mut self, from: usize, to: usize, generation: i32) -> Result<()> {
         self.resources.check_process()?;
         let config = &self.resources.config;

@@ -277,6 +277,30 @@ fn random_batches_match_the_cpu() {
     }
 }
 
+/// A row of 2112 slots is made global in two pieces. With so large a K no refresh is deferred.
+#[test]
+fn global_slots_of_rows_that_are_longer_than_a_piece_match_the_cpu() {
+    if !has_cpp_compiler() {
+        return;
+    }
+    let p = Params { spread: 2, retries: 7, ..Params::wide(2112, 1, 4096) };
+    let emitted = EmittedKernels::new(&p);
+    let (mut random, mut totals) = (SplitMix64(5), Totals::default());
+    let (states, units) = (3, 6000);
+    let places = Places::random(&mut random, &p, states, 5);
+    let slots = places.slots(&p, states);
+    let layer = LayerMemory::new(&mut random, &[(7, 8)], units, 12, slots, 4);
+    let mut engine = TestEngine { places, ..TestEngine::new(&p, states, units, layer) };
+    for step in 0..4 {
+        engine.places.base = Some(9 << step);
+        let b = random_batch(&engine, &mut random, 4);
+        let cores = [2, 5][step % 2];
+        let options = RunOptions { cores, mode: EVERY_ORDER[step % 3], seed: step as u64 };
+        compare(&mut engine, &emitted, &b, options, &mut totals);
+    }
+    assert!(totals.valid > 6000 && totals.misses > 2000, "{totals:?}");
+}
+
 /// A cold start of the largest geometry in which every id misses, with three requests per core, two
 /// segments, block tables and a context of a million tokens, and then a step of hits. Plan uses
 /// exactly the planned bytes of unified buffer.

@@ -70,6 +70,8 @@ pub struct Plan {
     /// For each request, the number of the plan whose rows a layer must hold before this plan is
     /// transferred to it; 0 if the state starts cold.
     pub(crate) required: Vec<u64>,
+    /// For each request, the number of the state's last plan before this one; 0 if there is none.
+    pub(crate) previous: Vec<u64>,
     /// A token that is dropped with the plan. A device releases a plan's arrays after that.
     pub(crate) token: Arc<()>,
     /// Device addresses of its outputs, and the device's epoch when it was planned.
@@ -113,6 +115,7 @@ impl Plan {
             engine,
             number: 0,
             required: memory::filled("plan", max_requests, 0)?,
+            previous: memory::filled("plan", max_requests, 0)?,
             token: Arc::new(()),
             device: None,
             epoch: 0,

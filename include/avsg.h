@@ -1409,6 +1409,71 @@ typedef struct avsg_load {
   int32_t reserved;
 } avsg_load;
 
+/**
+ * What an engine has done since it was made. Every number only grows. A load counts as its plans
+ * and transfers. The host does not see what work in a caller's stream plans and copies: of such
+ * calls only `queued` is counted. Times are those of the calling thread, in nanoseconds.
+ */
+typedef struct avsg_engine_stats {
+  /**
+   * sizeof(avsg_engine_stats).
+   */
+  size_t size;
+  /**
+   * Batches planned, with or without a transfer in the same call.
+   */
+  uint64_t plans;
+  /**
+   * Transfers of a plan to a layer, with or without a plan in the same call.
+   */
+  uint64_t transfers;
+  /**
+   * Appends to a layer.
+   */
+  uint64_t appends;
+  /**
+   * Calls that were put into a caller's stream.
+   */
+  uint64_t queued;
+  /**
+   * Selected ids that had a slot.
+   */
+  uint64_t hits;
+  /**
+   * Selected ids that got a slot.
+   */
+  uint64_t misses;
+  /**
+   * Those of the misses whose slot an earlier id had been given since the state was last empty:
+   * the id was evicted, or had been invalidated.
+   */
+  uint64_t evictions;
+  /**
+   * Bytes that transfers copied to slots, from the pool or from fresh rows.
+   */
+  uint64_t transferred_bytes;
+  /**
+   * Bytes of the fresh rows of appends.
+   */
+  uint64_t appended_bytes;
+  /**
+   * Time in Stage One.
+   */
+  uint64_t plan_ns;
+  /**
+   * Time in Stage Two.
+   */
+  uint64_t transfer_ns;
+  /**
+   * Time of steps on an Ascend device, whose stages the host cannot tell apart.
+   */
+  uint64_t step_ns;
+  /**
+   * Time in appends.
+   */
+  uint64_t append_ns;
+} avsg_engine_stats;
+
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
@@ -1831,6 +1896,22 @@ avsg_status avsg_engine_fork(struct avsg_engine *engine,
                              size_t from,
                              size_t to,
                              int32_t generation);
+
+/**
+ * Drops a planned batch whose transfers are not going to be made, or not to every layer, for
+ * example because its drafts were abandoned. The ids that it missed lose their slots, so that the
+ * next plan misses them again; the plan holds no batch afterwards. AVSG_INVALID, with nothing
+ * changed, if the plan was made in a stream, or if a state of which it missed a row was planned
+ * again or emptied since: discard newer plans first. On an Ascend device the call waits as
+ * `avsg_engine_invalidate` does.
+ */
+avsg_status avsg_engine_discard(struct avsg_engine *engine, struct avsg_plan *plan);
+
+/**
+ * Gives the counters and times of an engine's calls so far.
+ */
+avsg_status avsg_engine_get_stats(const struct avsg_engine *engine,
+                                  struct avsg_engine_stats *stats);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -271,6 +271,12 @@ class Engine : public detail::Handle<avsg_engine, avsg_engine_destroy> {
         check(avsg_engine_fork(get(), from, to, generation));
     }
 
+    // Drops a planned batch that is not going to be transferred to every layer.
+    void discard(Plan &plan);
+    avsg_engine_stats stats() const {
+        return detail::out(init<avsg_engine_stats>(), [&](auto *stats) { return avsg_engine_get_stats(get(), stats); });
+    }
+
     void plan(const avsg_batch &batch, Plan &plan, void *stream = nullptr);
     void transfer(Plan &plan, std::size_t layer, const avsg_fresh *fresh, void *stream = nullptr);
     void step(const avsg_batch &batch, Plan &plan, std::size_t layer, const avsg_fresh *fresh, void *stream = nullptr);
@@ -339,6 +345,7 @@ inline void Engine::plan(const avsg_batch &batch, Plan &plan, void *stream) {
     check(avsg_engine_plan(get(), &batch, plan.get(), stream));
 }
 inline void Engine::load(const avsg_load &load, Plan &plan) { check(avsg_engine_load(get(), &load, plan.get())); }
+inline void Engine::discard(Plan &plan) { check(avsg_engine_discard(get(), plan.get())); }
 inline void Engine::transfer(Plan &plan, std::size_t layer, const avsg_fresh *fresh, void *stream) {
     check(avsg_engine_transfer(get(), plan.get(), layer, fresh, stream));
 }

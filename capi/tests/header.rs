@@ -13,7 +13,7 @@ fn root() -> PathBuf {
 }
 
 /// The modules of `capi/src` in the order of their declarations in the header.
-const SOURCES: [&str; 17] = [
+const SOURCES: [&str; 18] = [
     "version",
     "status",
     "log",
@@ -31,6 +31,7 @@ const SOURCES: [&str; 17] = [
     "plan",
     "step",
     "state",
+    "stats",
 ];
 
 /// The initialiser of every struct with a `size`, for C.

@@ -9,6 +9,7 @@
 //! synchronization fails, too, the device is lost, and every later call returns that error.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use avsg_device::memory::table_words;
 use avsg_device::params::Lifetime;
@@ -191,7 +192,12 @@ impl Device for Ascend {
         self.plans.prepare(&self.options.context, plan, self.health == Health::Good)
     }
 
-    fn run(&mut self, resources: &Resources, step: &Step<'_>, plan: &mut Plan) -> Result<()> {
+    fn run(
+        &mut self,
+        resources: &Resources,
+        step: &Step<'_>,
+        plan: &mut Plan,
+    ) -> Result<Option<Duration>> {
         let arrays = self.plans.arrays(plan)?;
         let kind = match step {
             Step::Plan(_) => CallKind::Plan,
@@ -225,7 +231,7 @@ impl Device for Ascend {
             }
         });
         if step.batch().is_none() {
-            return done;
+            return done.map(|()| None);
         }
         done.inspect_err(|_| plan.clear())?;
         // SAFETY: `run_and_wait` has synchronized the stream, and no call failed.
@@ -239,7 +245,7 @@ impl Device for Ascend {
         resources.globalize_plan(plan);
         plan.epoch = self.epoch;
         plan.finish();
-        Ok(())
+        Ok(None)
     }
 
     fn append(&mut self, resources: &Resources, batch: &Batch<'_>, layer: Layer<'_>) -> Result<()> {

@@ -1,6 +1,7 @@
 //! The CPU device: worker threads stand in for the cores, and process memory for device memory.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use avsg_device::memory::{clear_state, table_words};
 
@@ -133,7 +134,12 @@ impl Cpu {
 }
 
 impl Device for Cpu {
-    fn run(&mut self, resources: &Resources, step: &Step<'_>, plan: &mut Plan) -> Result<()> {
+    fn run(
+        &mut self,
+        resources: &Resources,
+        step: &Step<'_>,
+        plan: &mut Plan,
+    ) -> Result<Option<Duration>> {
         if self.broken {
             return Err(Error::broken_device());
         }
@@ -163,11 +169,11 @@ impl Device for Cpu {
             two.as_ref().map(|run| Stage { pieces: resources.config.cores, run }),
         );
         self.broken = matches!(launched, Err(Error::Broken { .. }));
-        launched?;
+        let plan_time = launched?;
         if step.batch().is_some() {
             plan.finish();
         }
-        Ok(())
+        Ok(Some(plan_time))
     }
 
     fn append(&mut self, resources: &Resources, batch: &Batch<'_>, layer: Layer<'_>) -> Result<()> {

@@ -24,6 +24,7 @@ STRUCTS = {
     "avsg_engine_config": _structs.EngineConfig,
     "avsg_engine_memory": _structs.EngineMemory,
     "avsg_engine_info": _structs.EngineInfo,
+    "avsg_engine_stats": _structs.EngineStats,
     "avsg_buffer": _structs.Buffer,
     "avsg_plan_arrays": _structs.PlanArrays,
     "avsg_plan_counters": _structs.PlanCounters,

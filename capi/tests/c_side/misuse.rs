@@ -77,6 +77,9 @@ const HANDLE_ARGUMENTS: &[(&str, &str, Call<usize>)] = &[
     ("avsg_engine_table", "engine", unsafe_call!(|_v, h| avsg_engine_table(handle(h), 0, &mut null(), &mut 0))),
     ("avsg_engine_indexer_table", "engine", unsafe_call!(|_v, h| avsg_engine_indexer_table(handle(h), 0, 0, &mut null(), &mut 0))),
     ("avsg_engine_invalidate", "engine", |_, h| avsg_engine_invalidate(handle(h), 0, 0, 1)),
+    ("avsg_engine_discard", "engine", |v, h| avsg_engine_discard(handle(h), v.handles.plan)),
+    ("avsg_engine_discard", "plan", |v, h| avsg_engine_discard(v.handles.engine, handle(h))),
+    ("avsg_engine_get_stats", "engine", unsafe_call!(|_v, h| avsg_engine_get_stats(handle(h), &mut sized()))),
     ("avsg_engine_load", "engine", unsafe_call!(|v, h| avsg_engine_load(handle(h), &sized(), v.handles.plan))),
     ("avsg_engine_load", "plan", unsafe_call!(|v, h| avsg_engine_load(v.handles.engine, &sized(), handle(h)))),
     ("avsg_engine_fork", "engine", |_, h| avsg_engine_fork(handle(h), 0, 1, 1)),
@@ -163,6 +166,7 @@ const POINTER_ARGUMENTS: &[(&str, Pointee, Call<*mut c_void>)] = &[
     ("avsg_plan_get_arrays", Struct, unsafe_call!(|v, p| avsg_plan_get_arrays(v.handles.plan, p.cast()))),
     ("avsg_plan_get_device_arrays", Struct, unsafe_call!(|v, p| avsg_plan_get_device_arrays(v.handles.plan, p.cast()))),
     ("avsg_plan_count_duplicates", Words, unsafe_call!(|v, p| avsg_plan_count_duplicates(v.handles.plan, p.cast()))),
+    ("avsg_engine_get_stats", Struct, unsafe_call!(|v, p| avsg_engine_get_stats(v.handles.engine, p.cast()))),
     ("avsg_plan_get_counters", Struct, unsafe_call!(|v, p| avsg_plan_get_counters(v.handles.plan, p.cast()))),
     ("avsg_plan_get_request", Struct, unsafe_call!(|v, p| avsg_plan_get_request(v.handles.plan, 0, p.cast()))),
 ];

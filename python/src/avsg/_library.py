@@ -45,6 +45,8 @@ SIGNATURES = {
     "engine_invalidate": (_HANDLE, _SIZE, _SIZE, _SIZE),
     "engine_load": (_HANDLE, _OUT, _HANDLE),
     "engine_fork": (_HANDLE, _SIZE, _SIZE, c.c_int32),
+    "engine_discard": (_HANDLE, _HANDLE),
+    "engine_get_stats": (_HANDLE, _OUT),
     "engine_destroy": (_HANDLE,),
     "engine_buffer": (_HANDLE, _SIZE, _SIZE, _OUT),
     "plan_create": (_HANDLE, _SIZE, _SIZE, _OUT),

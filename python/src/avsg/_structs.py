@@ -162,6 +162,16 @@ class EngineInfo(SizedStruct):
     ]
 
 
+class EngineStats(SizedStruct):
+    """avsg_engine_stats."""
+
+    _fields_ = [
+        *fields(c.c_uint64, "plans", "transfers", "appends", "queued", "hits", "misses", "evictions"),
+        *fields(c.c_uint64, "transferred_bytes", "appended_bytes"),
+        *fields(c.c_uint64, "plan_ns", "transfer_ns", "step_ns", "append_ns"),
+    ]
+
+
 class Buffer(SizedStruct):
     """avsg_buffer."""
 

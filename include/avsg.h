@@ -59,9 +59,10 @@
  * parent exported (avsg_pool_export before the fork, or avsg_pool_send), and makes engines of its
  * own. While such a child lives, it keeps the parent's lock as the pool's writer.
  *
- * Memory. Where an allocation grows with a configuration or a batch, its failure is AVSG_NO_MEMORY,
- * and nothing leaks. A few allocations of at most 1 KiB each, for example those of a starting
- * thread, end the process as in any program with Rust's standard library; docs/c-api.md lists them.
+ * Memory. avsg_memory_bytes tells what is going to be taken, and an avsg_allocator can give it. Where
+ * an allocation grows with a configuration or a batch, its failure is AVSG_NO_MEMORY, and nothing
+ * leaks. A few allocations of at most 1 KiB each, for example those of a starting thread, end the
+ * process as in any program with Rust's standard library; docs/c-api.md lists them.
  *
  * Streams. The functions of a step (avsg_engine_plan, _transfer, _step, _append) take a stream:
  * - NULL: the arrays are host memory, the call waits until its work is done, and the plan can be

@@ -1,16 +1,15 @@
 //! An allocator for the library that counts what it gives out, poisons it, and refuses on demand.
 
-use std::alloc::{Layout, alloc, dealloc};
-use std::collections::BTreeMap;
+use std::alloc::{GlobalAlloc, Layout, System};
 use std::ffi::{CStr, c_void};
 use std::ptr::{null_mut, with_exposed_provenance_mut};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use avsg::ascend::acl::api::memory;
 use avsg::ascend::acl::owned::Context;
-use avsg::ascend::simulated;
 use avsg_capi::avsg_allocator;
 
+use crate::device_arrays::context_of;
 use crate::sized;
 
 /// What each byte of new memory has.
@@ -18,8 +17,13 @@ const POISON: u8 = 0xA5;
 /// The numbers of `avsg_memory_kind`.
 pub const KINDS: [i32; 3] = [0, 1, 2];
 
-/// A block that was given out, by the address that was returned.
+/// The most blocks that are given out at a time.
+const MOST_BLOCKS: usize = 8192;
+
+/// A block that was given out.
 struct Block {
+    /// The address that was returned.
+    address: usize,
     kind: i32,
     bytes: usize,
     /// The first byte and the layout of the memory around it.
@@ -29,7 +33,8 @@ struct Block {
 /// What the allocator has given out, and how it answers.
 #[derive(Default)]
 pub struct State {
-    blocks: BTreeMap<usize, Block>,
+    /// It never grows, so that the allocator takes no memory of the process but the blocks.
+    blocks: Vec<Block>,
     /// Calls so far, of both functions.
     pub calls: usize,
     /// Allocations until one answers NULL; 0 if none shall.
@@ -46,10 +51,11 @@ pub struct Counting {
 }
 
 impl Counting {
-    /// Makes an allocator for engines on "cpu" or "ascend-sim".
+    /// Makes an allocator for engines on "cpu", "ascend-sim", or "ascend" over the simulator's library.
     pub fn on(device: &CStr) -> Self {
-        let context = (device != c"cpu").then(|| simulated::context().unwrap());
-        Self { context, state: Mutex::default() }
+        let context = context_of(device);
+        let state = State { blocks: Vec::with_capacity(MOST_BLOCKS), ..State::default() };
+        Self { context, state: Mutex::new(state) }
     }
 
     /// Returns the struct of the header.
@@ -71,7 +77,7 @@ impl Counting {
     pub fn live(&self) -> [usize; 3] {
         let state = self.state();
         KINDS.map(|kind| {
-            state.blocks.values().filter(|block| block.kind == kind).map(|block| block.bytes).sum()
+            state.blocks.iter().filter(|block| block.kind == kind).map(|block| block.bytes).sum()
         })
     }
 }
@@ -100,7 +106,7 @@ unsafe extern "C" fn allocate(
     // current for memory of a device.
     let at = unsafe {
         match kind {
-            0 => alloc(layout),
+            0 => System.alloc(layout),
             1 => memory::malloc_host(acl(), layout.size()).unwrap().cast(),
             _ => memory::malloc(acl(), layout.size()).unwrap().cast::<u8>(),
         }
@@ -114,8 +120,9 @@ unsafe extern "C" fn allocate(
         }
     }
     let given = at.wrapping_add(off);
-    let block = Block { kind, bytes, memory: (at.expose_provenance(), layout) };
-    assert!(state.blocks.insert(given.addr(), block).is_none());
+    let memory = (at.expose_provenance(), layout);
+    assert!(state.blocks.len() < MOST_BLOCKS, "{MOST_BLOCKS} blocks");
+    state.blocks.push(Block { address: given.addr(), kind, bytes, memory });
     given.cast()
 }
 
@@ -124,14 +131,15 @@ unsafe extern "C" fn release(user: *mut c_void, kind: i32, address: *mut c_void,
     let counting = unsafe { &*user.cast::<Counting>() };
     let mut state = counting.state();
     state.calls += 1;
-    let block = state.blocks.remove(&address.addr()).expect("the address was given out");
+    let found = state.blocks.iter().position(|block| block.address == address.addr());
+    let block = state.blocks.swap_remove(found.expect("the address was given out"));
     assert_eq!((block.kind, block.bytes), (kind, bytes), "released as it was allocated");
     let (at, layout) = (with_exposed_provenance_mut::<u8>(block.memory.0), block.memory.1);
     let acl = || counting.context.as_ref().unwrap().acl();
     // SAFETY: `allocate` got the memory in this way, and it was not released since.
     unsafe {
         match kind {
-            0 => dealloc(at, layout),
+            0 => System.dealloc(at, layout),
             1 => memory::free_host(acl(), at.cast()).unwrap(),
             _ => memory::free(acl(), at.cast()).unwrap(),
         }

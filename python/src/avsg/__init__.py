@@ -8,7 +8,7 @@ NumPy nor torch.
 from ._library import lib as _lib
 from .batch import Batch, Fresh
 from .constants import ABI_VERSION, Copier, Lifetime, LogLevel, Machine, Pages, RequestStatus, Role, Strategy, Table
-from .engine import Engine, EngineInfo, EngineMemory
+from .engine import Engine, EngineInfo, EngineMemory, MemoryBytes
 from .errors import (
     AvsgError,
     BusyError,
@@ -56,6 +56,7 @@ __all__ = [
     "Lifetime",
     "LogLevel",
     "Machine",
+    "MemoryBytes",
     "NoMemoryError",
     "NullError",
     "Pages",

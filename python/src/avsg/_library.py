@@ -47,6 +47,7 @@ SIGNATURES = {
     "engine_fork": (_HANDLE, _SIZE, _SIZE, c.c_int32),
     "engine_destroy": (_HANDLE,),
     "engine_buffer": (_HANDLE, _SIZE, _SIZE, _OUT),
+    "memory_bytes": (_OUT, _OUT, _SIZE, _SIZE, _SIZE, _OUT),
     "plan_create": (_HANDLE, _SIZE, _SIZE, _OUT),
     "plan_destroy": (_HANDLE,),
     "plan_get_arrays": (_HANDLE, _OUT),

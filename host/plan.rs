@@ -100,7 +100,7 @@ impl Plan {
         let row = 5 * params.k as usize + 1;
         // `state`, `cu_q` and `record`, and `required`.
         let request = (2 + record::WORDS) * size_of::<i32>() + size_of::<u64>();
-        // These cannot overflow: K is below 2^16. The last word is the end of `cu_q`.
+        // This cannot overflow, because K is below 2^32. The last word is the end of `cu_q`.
         Ok(max_rows * row * size_of::<i32>() + max_requests * request + size_of::<i32>())
     }
 

@@ -1059,7 +1059,8 @@ typedef struct avsg_engine_config {
    */
   int32_t slot_base;
   /**
-   * The caller's allocator for the memory of the engine and of its plans (`avsg_memory_bytes`); NULL for that of the system and of the device.
+   * The caller's allocator for the memory of the engine and of its plans (`avsg_memory_bytes`);
+   * NULL for that of the system and of the device.
    */
   const struct avsg_allocator *allocator;
 } avsg_engine_config;

@@ -115,7 +115,8 @@ pub struct avsg_engine_config {
     pub global_slots: i32,
     /// Added to every index if `global_slots` is 1; 0 or more.
     pub slot_base: i32,
-    /// The caller's allocator for the memory of the engine and of its plans (`avsg_memory_bytes`); NULL for that of the system and of the device.
+    /// The caller's allocator for the memory of the engine and of its plans (`avsg_memory_bytes`);
+    /// NULL for that of the system and of the device.
     pub allocator: *const avsg_allocator,
 }
 

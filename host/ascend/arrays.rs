@@ -103,7 +103,7 @@ impl Arrays {
     }
 
     /// Puts the copies of a checked batch to the device into a stream and returns the device
-    /// addresses. `table` is the device address of its block table, and the entries per request.
+    /// addresses. The batch's block table is there already: its address, and the entries per request.
     ///
     /// # Safety
     /// Earlier work on these arrays is done, and they are not dropped before this work is.

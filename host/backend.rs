@@ -33,7 +33,7 @@ pub(crate) trait Device: Send + Sync {
     }
 
     /// Allocates the device memory of a new plan.
-    fn prepare(&self, _plan: &mut Plan) -> Result<()> {
+    fn prepare(&self, _: &Resources, _plan: &mut Plan) -> Result<()> {
         Ok(())
     }
 

@@ -10,9 +10,11 @@ mod caller;
 mod view;
 
 use std::ops::Range;
+use std::sync::Arc;
 use std::{fmt, ptr};
 
-use crate::mapping::Mapping;
+use crate::allocator::Allocator;
+use crate::process_memory::ProcessMemory;
 use crate::rows::{self, MAX_SEGMENTS, RowFormat, Steps, Strides};
 use crate::{Error, Result, memory};
 
@@ -68,7 +70,7 @@ pub(crate) trait DeviceMemory: Send + Sync {
 
 /// The memory of a buffer, and how its bytes are read.
 enum Memory {
-    Process(Mapping),
+    Process(ProcessMemory),
     Device(Box<dyn DeviceMemory>),
     /// Memory of the caller, on a device if there is a reader for it.
     Caller(CallerBuffer, Option<Box<dyn DeviceMemory>>),
@@ -88,10 +90,18 @@ impl DeviceBuffer {
     /// # Errors
     /// As for [`Self::bytes_needed`], or if less memory is available; nothing is allocated then.
     pub fn new(config: &BufferConfig) -> Result<Self> {
+        memory::check(WHAT, Self::bytes_needed(config)?)?;
+        Self::in_process(config, None)
+    }
+
+    /// Allocates a zeroed buffer in process memory, without a check of what is available.
+    pub(crate) fn in_process(
+        config: &BufferConfig,
+        allocator: Option<&Arc<dyn Allocator>>,
+    ) -> Result<Self> {
         let layout = Layout::new(config)?;
-        memory::check(WHAT, layout.total)?;
-        let mapping = Mapping::anonymous(WHAT, layout.total)?;
-        Self::with_layout(config, &layout, mapping.ptr(), Memory::Process(mapping))
+        let memory = ProcessMemory::zeroed(WHAT, layout.total, allocator)?;
+        Self::with_layout(config, &layout, memory.ptr(), Memory::Process(memory))
     }
 
     /// Makes a buffer in device memory that `zeroed` allocates. Its addresses are device addresses,
@@ -150,17 +160,17 @@ impl DeviceBuffer {
     /// Returns the length in bytes; 0 in memory of the caller, which has not said it.
     pub fn bytes(&self) -> usize {
         match &self.memory {
-            Memory::Process(mapping) => mapping.len(),
+            Memory::Process(memory) => memory.len(),
             Memory::Device(memory) => memory.bytes(),
             Memory::Caller(..) => 0,
         }
     }
 
-    /// Returns the bytes that transparent hugepages map at the moment; 0 in device memory and in
-    /// memory of the caller.
+    /// Returns the bytes that transparent hugepages map at the moment; 0 in device memory, in memory
+    /// of the caller and in that of an allocator.
     pub fn huge_bytes(&self) -> usize {
         match &self.memory {
-            Memory::Process(mapping) => mapping.huge_bytes(),
+            Memory::Process(memory) => memory.huge_bytes(),
             Memory::Device(_) | Memory::Caller(..) => 0,
         }
     }
@@ -291,7 +301,7 @@ impl DeviceBuffer {
                 continue;
             }
             // SAFETY: `rows::index` and `view` checked that the slot exists. Its `segment.bytes`
-            // bytes are initialised, because the mapping is zeroed or the caller's memory is by the
+            // bytes are initialised, because the memory is zeroed or the caller's memory is by the
             // contract of `CallerBuffer::new`. `part` has the same length and is not in the buffer,
             // and code that writes a slot ensures that nothing else accesses it ([`DeviceBuffer`]).
             unsafe { ptr::copy_nonoverlapping(from, part.as_mut_ptr(), segment.bytes) };

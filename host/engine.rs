@@ -118,9 +118,10 @@ impl Engine {
     /// If a number is 0 or above 2^20, or the host or the device has too little memory.
     pub fn new_plan(&self, max_rows: usize, max_requests: usize) -> Result<Plan> {
         self.resources.check_process()?;
-        let k = self.resources.config.params.k as usize;
-        let mut plan = Plan::with_capacity(self.resources.id, k, max_rows, max_requests)?;
-        self.device.prepare(&mut plan)?;
+        let (id, config) = (self.resources.id, &self.resources.config);
+        let allocator = config.allocator.as_ref();
+        let mut plan = Plan::with_capacity(id, &config.params, max_rows, max_requests, allocator)?;
+        self.device.prepare(&self.resources, &mut plan)?;
         Ok(plan)
     }
 

@@ -226,6 +226,14 @@ class Pool : public detail::Handle<avsg_pool, avsg_pool_destroy> {
     }
 };
 
+// Returns the memory of a pool, an engine and a plan; `block_stride` is that of the largest batch.
+inline avsg_memory memory_bytes(const avsg_engine_config &config, const avsg_pool_config &pool, std::size_t max_rows,
+                                std::size_t max_requests, std::size_t block_stride) {
+    return detail::out(init<avsg_memory>(), [&](auto *memory) {
+        return avsg_memory_bytes(&config, &pool, max_rows, max_requests, block_stride, memory);
+    });
+}
+
 class Plan;
 
 // The operator on one device.

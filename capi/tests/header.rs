@@ -13,10 +13,11 @@ fn root() -> PathBuf {
 }
 
 /// The modules of `capi/src` in the order of their declarations in the header.
-const SOURCES: [&str; 18] = [
+const SOURCES: [&str; 20] = [
     "version",
     "status",
     "log",
+    "allocator",
     "pool_config",
     "pool",
     "layout",
@@ -27,6 +28,7 @@ const SOURCES: [&str; 18] = [
     "choices",
     "config",
     "engine",
+    "sizes",
     "arrays",
     "plan",
     "step",
@@ -46,7 +48,14 @@ const INIT: &str = "
 /// Generates the header.
 fn header() -> String {
     let enums = ["avsg_table", "avsg_lifetime", "avsg_machine", "avsg_strategy"];
-    let more = ["avsg_pages", "avsg_role", "avsg_request_status", "avsg_copier", "avsg_log_level"];
+    let more = [
+        "avsg_pages",
+        "avsg_role",
+        "avsg_request_status",
+        "avsg_copier",
+        "avsg_log_level",
+        "avsg_memory_kind",
+    ];
     let config = Config {
         language: Language::C,
         style: Style::Both,

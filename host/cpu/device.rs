@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use avsg_device::memory::{clear_state, table_words};
 
-use super::cores::{Cores, hugepage_bytes, map_words, worker_words};
+use super::cores::{Cores, bytes_of_words, worker_words, zeroed_words};
 use super::machine::Machine;
 use super::outputs::Outputs;
 use super::transfer::Transfer;
@@ -89,7 +89,8 @@ impl Cpu {
         geometry::check(&config.params)?;
         let tables = table_words(&config.params).checked_mul(config.tables());
         let work = worker_words(&config.params).checked_mul(threads);
-        let bytes = tables.and_then(hugepage_bytes).zip(work.and_then(hugepage_bytes));
+        let bytes = |words: usize| bytes_of_words(words, config.allocator.as_ref());
+        let bytes = tables.and_then(bytes).zip(work.and_then(bytes));
         let bytes = bytes.and_then(|(tables, work)| tables.checked_add(work)).ok_or_else(|| {
             let limit = "the tables must fit the address space";
             Error::invalid("states", config.states, limit, "ask for fewer states")
@@ -105,7 +106,10 @@ impl Cpu {
         let buffer = Resources::check(&config, &pool)?;
         let (params, threads) = (&config.params, workers.threads());
         let (slots, words) = Self::bytes_needed(&config, &buffer, threads)?;
-        memory::check("device memory", slots.saturating_add(words))?;
+        let allocator = config.allocator.as_ref();
+        if allocator.is_none() {
+            memory::check("device memory", slots.saturating_add(words))?;
+        }
         let run = |count: usize, task: &(dyn Fn(usize) + Sync)| {
             let stage = Stage { pieces: count, run: &|index, _| task(index) };
             // An error only leaves times out of the measurement.
@@ -117,8 +121,8 @@ impl Cpu {
         let cores = Cores {
             machine: Machine::find(config.machine)?,
             copier,
-            tables: map_words("tables", table_words(params) * config.tables())?,
-            work: map_words("working columns", worker_words(params) * threads)?,
+            tables: zeroed_words("tables", table_words(params) * config.tables(), allocator)?,
+            work: zeroed_words("working columns", worker_words(params) * threads, allocator)?,
         };
         for table in 0..config.tables() {
             // SAFETY: `table` is in range, and no other thread has access to the new device.
@@ -126,7 +130,7 @@ impl Cpu {
         }
         let buffer = match &config.buffer {
             Some(caller) => DeviceBuffer::from_caller(&buffer, caller, None)?,
-            None => DeviceBuffer::new(&buffer)?,
+            None => DeviceBuffer::in_process(&buffer, allocator)?,
         };
         let device = Self { cores, workers: workers.clone(), broken: false };
         Ok((Resources::new(config, pool, buffer), device))

@@ -146,6 +146,9 @@ const POINTER_ARGUMENTS: &[(&str, Pointee, Call<*mut c_void>)] = &[
     ("avsg_engine_bytes", Struct, unsafe_call!(|_v, p| avsg_engine_bytes(p.cast(), &pool_config(), &mut sized()))),
     ("avsg_engine_bytes", Struct, unsafe_call!(|v, p| avsg_engine_bytes(&v.config, p.cast(), &mut sized()))),
     ("avsg_engine_bytes", Struct, unsafe_call!(|v, p| avsg_engine_bytes(&v.config, &pool_config(), p.cast()))),
+    ("avsg_memory_bytes", Struct, unsafe_call!(|_v, p| avsg_memory_bytes(p.cast(), &pool_config(), 1, 1, 1, &mut sized()))),
+    ("avsg_memory_bytes", Struct, unsafe_call!(|v, p| avsg_memory_bytes(&v.config, p.cast(), 1, 1, 1, &mut sized()))),
+    ("avsg_memory_bytes", Struct, unsafe_call!(|v, p| avsg_memory_bytes(&v.config, &pool_config(), 1, 1, 1, p.cast()))),
     ("avsg_engine_create", Struct, unsafe_call!(|v, p| avsg_engine_create(p.cast(), v.handles.pool, &mut null_mut()))),
     ("avsg_engine_create", Words, unsafe_call!(|v, p| avsg_engine_create(&v.config, v.handles.pool, p.cast()))),
     ("avsg_engine_get_info", Struct, unsafe_call!(|v, p| avsg_engine_get_info(v.handles.engine, p.cast()))),
@@ -202,6 +205,8 @@ const NUMBER_ARGUMENTS: &[(Call<usize>, &str, usize)] = &[
     (unsafe_call!(|v, n| avsg_plan_get_request(v.handles.plan, n, &mut sized())), "request", 2),
     (unsafe_call!(|v, n| avsg_plan_create(v.handles.engine, n, 1, &mut null_mut())), "rows", (1 << 20) + 1),
     (unsafe_call!(|v, n| avsg_plan_create(v.handles.engine, 1, n, &mut null_mut())), "requests", (1 << 20) + 1),
+    (unsafe_call!(|v, n| avsg_memory_bytes(&v.config, &pool_config(), n, 1, 1, &mut sized())), "rows", (1 << 20) + 1),
+    (unsafe_call!(|v, n| avsg_memory_bytes(&v.config, &pool_config(), 1, n, 1, &mut sized())), "requests", (1 << 20) + 1),
     (unsafe_call!(|v, n| avsg_engine_block_table(v.handles.engine, &0, 1, n, &mut 0, 1, &mut 0)), "page", 129),
     (unsafe_call!(|v, n| avsg_engine_block_table(v.handles.engine, &(n.min(1 << 30) as i32), 1, 0, &mut 0, 1, &mut 0)), "state", 2),
 ];

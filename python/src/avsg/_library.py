@@ -49,6 +49,7 @@ SIGNATURES = {
     "engine_get_stats": (_HANDLE, _OUT),
     "engine_destroy": (_HANDLE,),
     "engine_buffer": (_HANDLE, _SIZE, _SIZE, _OUT),
+    "memory_bytes": (_OUT, _OUT, _SIZE, _SIZE, _SIZE, _OUT),
     "plan_create": (_HANDLE, _SIZE, _SIZE, _OUT),
     "plan_destroy": (_HANDLE,),
     "plan_get_arrays": (_HANDLE, _OUT),

@@ -77,13 +77,27 @@ class EngineMemory(NamedTuple):
     tables: int
 
 
+class MemoryBytes(NamedTuple):
+    """Bytes of a pool, an engine and a plan in host, pinned and device memory."""
+
+    pool: int
+    engine_host: int
+    engine_device: int
+    plan_host: int
+    plan_pinned: int
+    plan_device: int
+    #: What steps with host arrays add on a device.
+    staging_pinned: int
+    staging_device: int
+
+
 def engine_config(k: int, slots: int, tokens: int = 1, states: int = 1, **options: Any) -> _structs.EngineConfig:
     """Returns the C struct of an engine.
 
     `options` are the other fields of avsg_engine_config; 0 is their default.
     """
-    # An engine of this package has one indexer and allocates its buffer.
-    absent = {"reserved", "layer_indexer", "layer_indexers", "buffer", "global_slots", "slot_base"}
+    # An engine of this package has one indexer and allocates its memory.
+    absent = {"reserved", "layer_indexer", "layer_indexers", "buffer", "global_slots", "slot_base", "allocator"}
     names = {field[0] for field in _structs.EngineConfig._fields_} - absent
     if isinstance(options.get("workers"), Workers):
         options["workers"] = options["workers"]._address()
@@ -130,6 +144,17 @@ class Engine:
         config = engine_config(k, slots, tokens, states, **options)
         check(lib.avsg_engine_bytes(c.byref(config), c.byref(pool.config()), c.byref(found)))
         return EngineMemory(found.buffer, found.tables)
+
+    @staticmethod
+    def memory_bytes(
+        pool: PoolShape, rows: int, requests: int, block_stride: int = 0, *, k: int, slots: int, **options: Any
+    ) -> MemoryBytes:
+        """Returns the memory of a pool, an engine and a plan for these rows and requests, without taking it."""
+        found = _structs.Memory()
+        config = c.byref(engine_config(k, slots, **options))
+        shape = c.byref(pool.config())
+        check(lib.avsg_memory_bytes(config, shape, rows, requests, block_stride, c.byref(found)))
+        return MemoryBytes(*(getattr(found, name) for name in MemoryBytes._fields))
 
     def close(self) -> None:
         """Ends the engine.

@@ -17,7 +17,9 @@ mod pool;
 mod readback;
 #[cfg(feature = "ascend-sim")]
 pub mod simulated;
+pub mod sizes;
 mod slots;
+mod staging;
 
 pub use options::AscendOptions;
 pub use pool::{RegisteredPool, WeakRegisteredPool};

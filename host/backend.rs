@@ -1,5 +1,7 @@
 //! The interface of a device to an engine. The engine checks all arguments first.
 
+use std::time::Duration;
+
 use crate::batch::{Batch, Layer, Step};
 use crate::copy::Copier;
 use crate::device_arrays::{QueuedStep, RawStream};
@@ -9,8 +11,14 @@ use crate::{Error, Result};
 
 /// A device that carries out the calls of one engine.
 pub(crate) trait Device: Send + Sync {
-    /// Runs the stages of a step, writes the results into `plan`, and waits.
-    fn run(&mut self, resources: &Resources, step: &Step<'_>, plan: &mut Plan) -> Result<()>;
+    /// Runs the stages of a step, writes the results into `plan`, and waits. Returns how long Stage
+    /// One took if the step has both stages and the device can tell them apart.
+    fn run(
+        &mut self,
+        resources: &Resources,
+        step: &Step<'_>,
+        plan: &mut Plan,
+    ) -> Result<Option<Duration>>;
 
     /// Writes fresh rows to the host pool, where every one has a row, and waits.
     fn append(&mut self, resources: &Resources, batch: &Batch<'_>, layer: Layer<'_>) -> Result<()>;
@@ -25,7 +33,7 @@ pub(crate) trait Device: Send + Sync {
     }
 
     /// Allocates the device memory of a new plan.
-    fn prepare(&self, _plan: &mut Plan) -> Result<()> {
+    fn prepare(&self, _: &Resources, _plan: &mut Plan) -> Result<()> {
         Ok(())
     }
 

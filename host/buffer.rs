@@ -7,40 +7,30 @@
 //! ([`CallerBuffer`]) may have other strides and blocks in any order.
 
 mod caller;
+mod layout;
 mod memory;
 mod view;
 
 use std::ops::Range;
+use std::sync::Arc;
 use std::{fmt, ptr};
 
+use layout::Layout;
 use memory::{Memory, StateBlocks};
 
-use crate::mapping::Mapping;
+use crate::allocator::Allocator;
 use crate::memory as system;
-use crate::rows::{self, MAX_SEGMENTS, RowFormat, Steps, Strides};
+use crate::process_memory::ProcessMemory;
+use crate::rows::{self, MAX_SEGMENTS, Steps, Strides};
 use crate::{Error, Result};
 
 pub(crate) use caller::BlockTable;
 pub use caller::CallerBuffer;
+pub use layout::BufferConfig;
 pub(crate) use memory::DeviceMemory;
 pub use view::SlotView;
 
 const WHAT: &str = "device buffer";
-/// The alignment of base addresses in bytes: a cache line.
-const ALIGN: usize = 64;
-
-/// The size and layout of a device buffer.
-#[derive(Debug, Clone)]
-pub struct BufferConfig {
-    /// Number of states.
-    pub states: usize,
-    /// Number of layers.
-    pub layers: usize,
-    /// S, the number of slots of each state in each layer.
-    pub slots: usize,
-    /// The format of a row.
-    pub format: RowFormat,
-}
 
 /// The slots of every state and layer, zeroed at first.
 ///
@@ -76,10 +66,18 @@ impl DeviceBuffer {
     /// # Errors
     /// As for [`Self::bytes_needed`], or if less memory is available; nothing is allocated then.
     pub fn new(config: &BufferConfig) -> Result<Self> {
+        system::check(WHAT, Self::bytes_needed(config)?)?;
+        Self::in_process(config, None)
+    }
+
+    /// Allocates a zeroed buffer in process memory, without a check of what is available.
+    pub(crate) fn in_process(
+        config: &BufferConfig,
+        allocator: Option<&Arc<dyn Allocator>>,
+    ) -> Result<Self> {
         let layout = Layout::new(config)?;
-        system::check(WHAT, layout.total)?;
-        let mapping = Mapping::anonymous(WHAT, layout.total)?;
-        Self::with_layout(config, &layout, mapping.ptr(), Memory::Process(mapping))
+        let memory = ProcessMemory::zeroed(WHAT, layout.total, allocator)?;
+        Self::with_layout(config, &layout, memory.ptr(), Memory::Process(memory))
     }
 
     /// Makes a buffer in device memory that `zeroed` allocates. Its addresses are device addresses,
@@ -137,8 +135,8 @@ impl DeviceBuffer {
         self.memory.bytes()
     }
 
-    /// Returns the bytes that transparent hugepages map at the moment; 0 in device memory and in
-    /// memory of the caller.
+    /// Returns the bytes that transparent hugepages map at the moment; 0 in device memory, in memory
+    /// of the caller and in that of an allocator.
     pub fn huge_bytes(&self) -> usize {
         self.memory.huge_bytes()
     }
@@ -308,7 +306,7 @@ impl DeviceBuffer {
                 continue;
             }
             // SAFETY: `rows::index`, `state_blocks` and `view_by` checked that the slot exists. Its
-            // `segment.bytes` bytes are initialised, because the mapping is zeroed or the caller's
+            // `segment.bytes` bytes are initialised, because the memory is zeroed or the caller's
             // memory is by the contract of `CallerBuffer::new`. `part` has the same length and is not
             // in the buffer, and code that writes a slot ensures that nothing else accesses it.
             unsafe { ptr::copy_nonoverlapping(from, part.as_mut_ptr(), segment.bytes) };
@@ -356,41 +354,5 @@ impl fmt::Debug for DeviceBuffer {
             .field("config", &self.config)
             .field("bytes", &self.bytes())
             .finish()
-    }
-}
-
-/// The layout of a checked [`BufferConfig`]; products of its numbers do not overflow.
-struct Layout {
-    offsets: heapless::Vec<usize, MAX_SEGMENTS>,
-    layer_len: usize,
-    total: usize,
-}
-
-impl Layout {
-    fn new(config: &BufferConfig) -> Result<Self> {
-        let BufferConfig { states, layers, slots, ref format } = *config;
-        rows::at_least_one("states", states)?;
-        rows::at_least_one("layers", layers)?;
-        rows::at_least_one("slots", slots)?;
-        let checked = || {
-            let (mut offsets, mut layer_len) = (heapless::Vec::new(), 0usize);
-            for segment in format.as_slice() {
-                // This cannot fail: the vector has room for the most segments that a format may
-                // have.
-                let _ = offsets.push(layer_len);
-                let len = states.checked_mul(slots)?.checked_mul(segment.stride)?;
-                layer_len = layer_len.checked_add(len.checked_next_multiple_of(ALIGN)?)?;
-            }
-            let total = layer_len.checked_mul(layers)?;
-            (total <= isize::MAX as usize).then_some(Self { offsets, layer_len, total })
-        };
-        checked().ok_or_else(|| {
-            Error::invalid(
-                "buffer geometry",
-                format!("{states} states of {layers} layers of {slots} slots"),
-                "the buffer must fit the address space",
-                "ask for fewer states or slots",
-            )
-        })
     }
 }

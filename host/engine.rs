@@ -14,6 +14,9 @@ mod check;
 mod order;
 mod queue;
 mod state;
+mod stats;
+
+use std::time::Instant;
 
 use avsg_device::stage_two::share_start;
 
@@ -26,6 +29,7 @@ use crate::pool::HostPool;
 use crate::resources::Resources;
 use crate::{Result, memory, rows};
 use order::Order;
+use stats::Counters;
 
 pub use crate::batch::{Batch, Fresh};
 pub use crate::device_arrays::{
@@ -34,6 +38,7 @@ pub use crate::device_arrays::{
 pub use crate::indexers::Indexers;
 pub use crate::resources::{Config, MachineChoice};
 pub use state::Load;
+pub use stats::Stats;
 
 /// The operator on one device. [`Engine::new`] makes one on the CPU and [`Engine::on_ascend`] one
 /// on an Ascend device.
@@ -50,14 +55,17 @@ pub struct Engine {
     /// One flag per state, which [`check::shape`] sets for the states of the batch that it checks.
     named: Box<[bool]>,
     order: Order,
+    counters: Counters,
 }
 
 impl Engine {
     pub(crate) fn from_parts(resources: Resources, device: Box<dyn Device>) -> Result<Self> {
         let (states, indexers) = (resources.config.states, resources.config.indexers.count());
         let order = Order::new(states, indexers, resources.pool.layers())?;
+        let slots = resources.config.params.slots as usize;
+        let counters = Counters::new(indexers, states, slots)?;
         let named = memory::filled("states", states, false)?.into();
-        Ok(Self { named, order, device, resources })
+        Ok(Self { named, order, counters, device, resources })
     }
 
     /// Returns the configuration. On an Ascend device, `cores` is at most the number of its vector
@@ -98,6 +106,11 @@ impl Engine {
         &self.resources.buffer
     }
 
+    /// Returns the counters and times of the calls so far.
+    pub fn stats(&self) -> Stats {
+        self.counters.total
+    }
+
     /// Allocates a plan for batches of at most `max_rows` rows (tokens) and `max_requests`
     /// requests. Several plans of one engine may be in use at once.
     ///
@@ -105,9 +118,10 @@ impl Engine {
     /// If a number is 0 or above 2^20, or the host or the device has too little memory.
     pub fn new_plan(&self, max_rows: usize, max_requests: usize) -> Result<Plan> {
         self.resources.check_process()?;
-        let k = self.resources.config.params.k as usize;
-        let mut plan = Plan::with_capacity(self.resources.id, k, max_rows, max_requests)?;
-        self.device.prepare(&mut plan)?;
+        let (id, config) = (self.resources.id, &self.resources.config);
+        let allocator = config.allocator.as_ref();
+        let mut plan = Plan::with_capacity(id, &config.params, max_rows, max_requests, allocator)?;
+        self.device.prepare(&self.resources, &mut plan)?;
         Ok(plan)
     }
 
@@ -118,8 +132,11 @@ impl Engine {
     /// the next plan starts every table cold.
     pub fn plan(&mut self, batch: &Batch<'_>, plan: &mut Plan) -> Result<()> {
         check::batch(&self.resources, &mut self.named, batch, plan)?;
-        self.order.begin(self.device.epoch());
+        self.begin();
+        let start = Instant::now();
         self.device.run(&self.resources, &Step::Plan(batch), plan)?;
+        self.counters.total.plan_time += start.elapsed();
+        self.counters.planned(batch, plan);
         self.order.planned(batch, plan);
         Ok(())
     }
@@ -147,8 +164,10 @@ impl Engine {
         check::blocks(&self.resources, &plan.state[..plan.requests])?;
         self.order.check(plan, layer)?;
         let step = Step::Transfer(Layer { number: layer, fresh });
+        let start = Instant::now();
         self.device.run(&self.resources, &step, plan)?;
-        self.order.transferred(plan, layer);
+        self.counters.total.transfer_time += start.elapsed();
+        self.transferred(plan, layer);
         Ok(())
     }
 
@@ -169,13 +188,29 @@ impl Engine {
         let may_need_fresh = batch.stable_len.iter().any(|&s| s >= 0);
         check::fresh(&self.resources, layer, batch.rows(), fresh, may_need_fresh)?;
         check::indexer(&self.resources, layer, batch.indexer)?;
-        self.order.begin(self.device.epoch());
+        self.begin();
         self.order.check_next(batch, layer)?;
         let step = Step::PlanAndTransfer(batch, Layer { number: layer, fresh });
-        self.device.run(&self.resources, &step, plan)?;
+        let start = Instant::now();
+        let plan_time = self.device.run(&self.resources, &step, plan)?;
+        self.counters.stepped(start.elapsed(), plan_time);
+        self.counters.planned(batch, plan);
         self.order.planned(batch, plan);
-        self.order.transferred(plan, layer);
+        self.transferred(plan, layer);
         Ok(())
+    }
+
+    /// Starts a plan. After a failure that left every table cold, the bookkeeping starts cold, too.
+    fn begin(&mut self) {
+        if self.order.begin(self.device.epoch()) {
+            self.counters.emptied();
+        }
+    }
+
+    /// Notes that a layer holds the rows of a plan.
+    fn transferred(&mut self, plan: &Plan, layer: usize) {
+        self.counters.transferred(plan.total_misses(), self.resources.pool.format().bytes());
+        self.order.transferred(plan, layer);
     }
 
     /// Writes this step's fresh rows to one layer of the host pool: token g of a request becomes
@@ -200,11 +235,18 @@ impl Engine {
         self.resources.check_append_rows(batch)?;
         let layer = Layer { number: layer, fresh: Some(fresh) };
         let most = self.resources.config.params.tokens as i32;
+        let start = Instant::now();
         if batch.cu_q.windows(2).any(|pair| pair[1] - pair[0] > most) {
             // A device would need as much memory for the rows as the pool has.
-            return self.resources.write_rows(batch, layer);
+            self.resources.write_rows(batch, layer)?;
+        } else {
+            self.device.append(&self.resources, batch, layer)?;
         }
-        self.device.append(&self.resources, batch, layer)
+        self.counters.appended(
+            start.elapsed(),
+            Resources::fresh_ids(batch).count() * self.resources.pool.format().bytes(),
+        );
+        Ok(())
     }
 
     /// Returns the offsets in `plan.misses(request)` where each core's share begins, then the end

@@ -69,7 +69,7 @@ pub enum Error {
         /// Bytes that are available.
         available: usize,
     },
-    /// The system or the allocator refused memory; nothing of it was allocated.
+    /// The system or an allocator refused memory; nothing of it was allocated.
     OutOfMemory {
         /// The purpose of the memory.
         what: &'static str,
@@ -117,8 +117,9 @@ impl fmt::Display for Error {
             ),
             Self::OutOfMemory { what, bytes } => write!(
                 f,
-                "{what} is {bytes} bytes, but the system refuses them; ask for fewer rows, layers, \
-                 slots or requests, or raise the limits (ulimit -v, ulimit -d, vm.max_map_count)"
+                "{what} is {bytes} bytes, but the system or the caller's allocator refuses them; ask \
+                 for fewer rows, layers, slots or requests, or raise the limits (ulimit -v, ulimit -d, \
+                 vm.max_map_count)"
             ),
             Self::Forked { what } => write!(
                 f,

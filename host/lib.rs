@@ -38,8 +38,11 @@
 //! - [`copy`]: the loops that copy rows on the CPU;
 //! - [`error`], [`fork`]: errors, and how a forked child is recognised;
 //! - [`geometry`], [`memory`]: checks of a geometry, and the memory available;
+//! - [`allocator`]: memory from the caller's allocator in place of the system's;
 //! - [`device`]: the kernels and their parameters ([`device::params`]).
 
+pub mod allocator;
+mod array;
 pub mod ascend;
 mod backend;
 mod batch;
@@ -57,6 +60,7 @@ mod mapping;
 pub mod memory;
 pub mod plan;
 pub mod pool;
+mod process_memory;
 mod resources;
 pub mod rows;
 

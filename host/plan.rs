@@ -6,8 +6,11 @@
 
 use std::sync::Arc;
 
+use avsg_device::params::Params;
 use avsg_device::request::record;
 
+use crate::allocator::Allocator;
+use crate::array::Array;
 use crate::batch::Batch;
 use crate::device_arrays::{DevicePlan, QueuedBatch};
 use crate::{Error, Result, memory};
@@ -52,12 +55,12 @@ pub struct Plan {
     pub(crate) indexer: usize,
     /// Number of requests in the planned batch; 0 if there is none.
     pub(crate) requests: usize,
-    pub(crate) cu_q: Vec<i32>,
-    pub(crate) state: Vec<i32>,
-    pub(crate) slot: Vec<i32>,
-    pub(crate) valid: Vec<i32>,
-    pub(crate) record: Vec<i32>,
-    pub(crate) miss: [Vec<i32>; 4],
+    pub(crate) cu_q: Array<i32>,
+    pub(crate) state: Array<i32>,
+    pub(crate) slot: Array<i32>,
+    pub(crate) valid: Array<i32>,
+    pub(crate) record: Array<i32>,
+    pub(crate) miss: [Array<i32>; 4],
     /// Number of misses of all requests.
     pub(crate) misses: usize,
     /// Whether some miss is a fresh row.
@@ -69,7 +72,9 @@ pub struct Plan {
     pub(crate) number: u64,
     /// For each request, the number of the plan whose rows a layer must hold before this plan is
     /// transferred to it; 0 if the state starts cold.
-    pub(crate) required: Vec<u64>,
+    pub(crate) required: Array<u64>,
+    /// For each request, the number of the state's last plan before this one; 0 if there is none.
+    pub(crate) previous: Array<u64>,
     /// A token that is dropped with the plan. A device releases a plan's arrays after that.
     pub(crate) token: Arc<()>,
     /// Device addresses of its outputs, and the device's epoch when it was planned.
@@ -80,22 +85,41 @@ pub struct Plan {
 }
 
 impl Plan {
-    pub(crate) fn with_capacity(
-        engine: u64,
-        k: usize,
-        max_rows: usize,
-        max_requests: usize,
-    ) -> Result<Self> {
+    /// Returns the bytes of host memory of a plan for batches of at most `max_rows` rows and
+    /// `max_requests` requests. On an Ascend device a plan also takes what
+    /// [`plan_bytes`](crate::ascend::sizes::plan_bytes) returns.
+    ///
+    /// # Errors
+    /// As for [`Engine::new_plan`](crate::engine::Engine::new_plan), but for memory.
+    pub fn bytes_needed(params: &Params, max_rows: usize, max_requests: usize) -> Result<usize> {
         for (what, n) in [("plan rows", max_rows), ("plan requests", max_requests)] {
             if n == 0 || n > 1 << 20 {
                 let limit = "it must be 1..=1048576";
                 return Err(Error::invalid(what, n, limit, "size it for your largest batch"));
             }
         }
+        // `slot` and the four columns of the miss list, and `valid`.
+        let row = 5 * params.k as usize + 1;
+        // `state`, `cu_q` and `record`, and `required` and `previous`.
+        let request = (2 + record::WORDS) * size_of::<i32>() + 2 * size_of::<u64>();
+        // This cannot overflow, because K is below 2^32. The last word is the end of `cu_q`.
+        Ok(max_rows * row * size_of::<i32>() + max_requests * request + size_of::<i32>())
+    }
+
+    pub(crate) fn with_capacity(
+        engine: u64,
+        params: &Params,
+        max_rows: usize,
+        max_requests: usize,
+        allocator: Option<&Arc<dyn Allocator>>,
+    ) -> Result<Self> {
+        let bytes = Self::bytes_needed(params, max_rows, max_requests)?;
+        if allocator.is_none() {
+            memory::check("plan", bytes)?;
+        }
+        let k = params.k as usize;
         let words = max_rows * k;
-        // Five arrays have `words` words: the slots and the four columns of the miss list.
-        memory::check("plan", words.saturating_mul(5 * size_of::<i32>()))?;
-        let filled = |len, value| memory::filled("plan", len, value);
+        let filled = |len, value| Array::filled("plan", len, value, allocator);
         Ok(Self {
             k,
             max_rows,
@@ -112,7 +136,8 @@ impl Plan {
             fresh: false,
             engine,
             number: 0,
-            required: memory::filled("plan", max_requests, 0)?,
+            required: Array::filled("plan", max_requests, 0, allocator)?,
+            previous: Array::filled("plan", max_requests, 0, allocator)?,
             token: Arc::new(()),
             device: None,
             epoch: 0,

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use avsg_device::params::Params;
 use avsg_device::stage_two::Strategy;
 
+use crate::allocator::Allocator;
 use crate::batch::{Batch, Layer};
 use crate::buffer::{BufferConfig, CallerBuffer, DeviceBuffer};
 use crate::copy::Copier;
@@ -59,6 +60,9 @@ pub struct Config {
     /// Makes the slots in [`Plan::slots`](crate::plan::Plan::slots) indices among the slots of all
     /// states: this number plus [`DeviceBuffer::index`]. The slots of miss lists do not change.
     pub slot_base: Option<i32>,
+    /// The caller's allocator for tables, slots and working memory, and for the plans of the engine;
+    /// `None` for the system's and the device's.
+    pub allocator: Option<Arc<dyn Allocator>>,
 }
 
 impl Config {
@@ -75,6 +79,7 @@ impl Config {
             indexers: Indexers::default(),
             buffer: None,
             slot_base: None,
+            allocator: None,
         }
     }
 

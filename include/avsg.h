@@ -59,9 +59,10 @@
  * parent exported (avsg_pool_export before the fork, or avsg_pool_send), and makes engines of its
  * own. While such a child lives, it keeps the parent's lock as the pool's writer.
  *
- * Memory. Where an allocation grows with a configuration or a batch, its failure is AVSG_NO_MEMORY,
- * and nothing leaks. A few allocations of at most 1 KiB each, for example those of a starting
- * thread, end the process as in any program with Rust's standard library; docs/c-api.md lists them.
+ * Memory. avsg_memory_bytes tells what is going to be taken, and an avsg_allocator can give it. Where
+ * an allocation grows with a configuration or a batch, its failure is AVSG_NO_MEMORY, and nothing
+ * leaks. A few allocations of at most 1 KiB each, for example those of a starting thread, end the
+ * process as in any program with Rust's standard library; docs/c-api.md lists them.
  *
  * Streams. The functions of a step (avsg_engine_plan, _transfer, _step, _append) take a stream:
  * - NULL: the arrays are host memory, the call waits until its work is done, and the plan can be
@@ -145,7 +146,7 @@ enum avsg_status
    */
   AVSG_UNSUPPORTED = 6,
   /**
-   * The machine cannot give that much memory, and nothing was allocated.
+   * The machine or an allocator cannot give that much memory, and nothing was allocated.
    */
   AVSG_NO_MEMORY = 7,
   /**
@@ -334,7 +335,7 @@ enum avsg_pages
    */
   AVSG_PAGES_PLAIN = 4,
   /**
-   * The caller's memory. It appears only in `avsg_pool_info`.
+   * The caller's memory, or that of an allocator. It appears only in `avsg_pool_info`.
    */
   AVSG_PAGES_CALLER = 5,
 };
@@ -463,6 +464,36 @@ typedef int32_t avsg_log_level;
 #endif // __cplusplus
 
 /**
+ * What an allocator is asked for.
+ */
+enum avsg_memory_kind
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : int32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  /**
+   * Memory of the process: the chunks of a pool, the outputs of plans, and all memory of an
+   * engine on "cpu".
+   */
+  AVSG_MEMORY_HOST = 0,
+  /**
+   * Memory of the process that an Ascend device copies from and to, as of aclrtMallocHost.
+   */
+  AVSG_MEMORY_PINNED = 1,
+  /**
+   * Memory of an Ascend device, as of aclrtMalloc.
+   */
+  AVSG_MEMORY_DEVICE = 2,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum avsg_memory_kind avsg_memory_kind;
+#else
+typedef int32_t avsg_memory_kind;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
  * The operator on one device: the tables and the device buffer of every state. Engines share
  * nothing but a pool and workers, so that calls on different engines may overlap. On "cpu" the
  * functions of a step allocate nothing and take no lock; they sleep only while another worker runs
@@ -494,6 +525,53 @@ typedef struct avsg_workers avsg_workers;
  * thread and at the same time, and must not call this library.
  */
 typedef void (*avsg_log_callback)(void *user, int32_t level, const char *message);
+
+/**
+ * Returns the address of `bytes` bytes, at least 1, of an `avsg_memory_kind`, at a multiple of
+ * `alignment`: 64, or 4096 for the chunks of a pool. The memory need not be zeroed. NULL, if there
+ * is none, makes the call fail with AVSG_NO_MEMORY; another address that is no such multiple, with
+ * AVSG_INVALID, and is released.
+ */
+typedef void *(*avsg_allocate)(void *user, int32_t kind, size_t bytes, size_t alignment);
+
+/**
+ * Takes back an address that `avsg_allocate` returned for this kind and number of bytes. Each is
+ * released once.
+ */
+typedef void (*avsg_release)(void *user, int32_t kind, void *address, size_t bytes);
+
+/**
+ * An allocator of the caller, for `avsg_pool_config.allocator` and `avsg_engine_config.allocator`.
+ * The struct is copied. Its functions may be called until the last object with it is destroyed: a
+ * pool until its handle and every engine on it are, an engine until its handle is, a plan until its
+ * handle is, in any order.
+ *
+ * They are called on the threads that create and destroy these objects, and on an Ascend device by
+ * a function of a step with host arrays that is given a larger batch than every earlier one
+ * (`avsg_memory_bytes` says how much that takes); never by one with a stream, nor by a step on "cpu".
+ * For AVSG_MEMORY_PINNED and AVSG_MEMORY_DEVICE the engine's context is the current one of the
+ * thread, and at a release no work uses the memory. They must not call this library with the object
+ * that they are called for, and no exception may leave them. Threads that create and destroy
+ * objects at the same time call them at the same time.
+ */
+typedef struct avsg_allocator {
+  /**
+   * sizeof(avsg_allocator).
+   */
+  size_t size;
+  /**
+   * The first argument of both functions.
+   */
+  void *user;
+  /**
+   * Allocates memory.
+   */
+  avsg_allocate allocate;
+  /**
+   * Releases memory.
+   */
+  avsg_release release;
+} avsg_allocator;
 
 /**
  * The configuration of a host pool. `size`, `layers`, `rows`, `segments` and `segment_bytes` must
@@ -532,13 +610,18 @@ typedef struct avsg_pool_config {
    */
   size_t chunk_bytes;
   /**
-   * An `avsg_pages`.
+   * An `avsg_pages`. It is ignored with an allocator.
    */
   int32_t pages;
   /**
    * Must be 0.
    */
   uint32_t reserved;
+  /**
+   * The caller's allocator, which `avsg_pool_create` takes each chunk from; NULL for memory of the
+   * system. A pool with an allocator cannot be exported. Other functions ignore it.
+   */
+  const struct avsg_allocator *allocator;
 } avsg_pool_config;
 
 /**
@@ -979,6 +1062,11 @@ typedef struct avsg_engine_config {
    * Added to every index if `global_slots` is 1; 0 or more.
    */
   int32_t slot_base;
+  /**
+   * The caller's allocator for the memory of the engine and of its plans (`avsg_memory_bytes`);
+   * NULL for that of the system and of the device.
+   */
+  const struct avsg_allocator *allocator;
 } avsg_engine_config;
 
 /**
@@ -1113,6 +1201,53 @@ typedef struct avsg_buffer {
    */
   size_t bytes;
 } avsg_buffer;
+
+/**
+ * The memory of a pool, an engine and a plan by `avsg_memory_kind`, in bytes. What is 0 on "cpu" has
+ * a value on an Ascend device only.
+ */
+typedef struct avsg_memory {
+  /**
+   * sizeof(avsg_memory).
+   */
+  size_t size;
+  /**
+   * What `avsg_pool_create` takes of AVSG_MEMORY_HOST; without an allocator, at most.
+   */
+  size_t pool;
+  /**
+   * What `avsg_engine_create` takes of AVSG_MEMORY_HOST: on "cpu" the device buffer, the tables of
+   * all indexers and the cores' working memory; on an Ascend device a copy of one table.
+   */
+  size_t engine_host;
+  /**
+   * What it takes of AVSG_MEMORY_DEVICE: the device buffer, the tables of all indexers, 8 bytes for
+   * each chunk of the pool, and 512 bytes with AVSG_LIFETIME_FREQUENCY; 0 on "cpu".
+   */
+  size_t engine_device;
+  /**
+   * What `avsg_plan_create` takes of AVSG_MEMORY_HOST.
+   */
+  size_t plan_host;
+  /**
+   * What it takes of AVSG_MEMORY_PINNED; 0 on "cpu".
+   */
+  size_t plan_pinned;
+  /**
+   * What it takes of AVSG_MEMORY_DEVICE; 0 on "cpu". `plan_pinned` and this are released when a
+   * later plan of the engine is created, or with the engine.
+   */
+  size_t plan_device;
+  /**
+   * What the functions of a step with a NULL stream add of AVSG_MEMORY_PINNED once the largest
+   * batch and the largest append came; 0 on "cpu". An engine takes it once for all its plans.
+   */
+  size_t staging_pinned;
+  /**
+   * What they add of AVSG_MEMORY_DEVICE; 0 on "cpu".
+   */
+  size_t staging_device;
+} avsg_memory;
 
 /**
  * The arrays of a plan. Their addresses never change. Their contents are those of the last batch,
@@ -1413,6 +1548,71 @@ typedef struct avsg_load {
   int32_t reserved;
 } avsg_load;
 
+/**
+ * What an engine has done since it was made. Every number only grows. A load counts as its plans
+ * and transfers. The host does not see what work in a caller's stream plans and copies: of such
+ * calls only `queued` is counted. Times are those of the calling thread, in nanoseconds.
+ */
+typedef struct avsg_engine_stats {
+  /**
+   * sizeof(avsg_engine_stats).
+   */
+  size_t size;
+  /**
+   * Batches planned, with or without a transfer in the same call.
+   */
+  uint64_t plans;
+  /**
+   * Transfers of a plan to a layer, with or without a plan in the same call.
+   */
+  uint64_t transfers;
+  /**
+   * Appends to a layer.
+   */
+  uint64_t appends;
+  /**
+   * Calls that were put into a caller's stream.
+   */
+  uint64_t queued;
+  /**
+   * Selected ids that had a slot.
+   */
+  uint64_t hits;
+  /**
+   * Selected ids that got a slot.
+   */
+  uint64_t misses;
+  /**
+   * Those of the misses whose slot an earlier id had been given since the state was last empty:
+   * the id was evicted, or had been invalidated.
+   */
+  uint64_t evictions;
+  /**
+   * Bytes that transfers copied to slots, from the pool or from fresh rows.
+   */
+  uint64_t transferred_bytes;
+  /**
+   * Bytes of the fresh rows of appends.
+   */
+  uint64_t appended_bytes;
+  /**
+   * Time in Stage One.
+   */
+  uint64_t plan_ns;
+  /**
+   * Time in Stage Two.
+   */
+  uint64_t transfer_ns;
+  /**
+   * Time of steps on an Ascend device, whose stages the host cannot tell apart.
+   */
+  uint64_t step_ns;
+  /**
+   * Time in appends.
+   */
+  uint64_t append_ns;
+} avsg_engine_stats;
+
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
@@ -1461,13 +1661,15 @@ const char *avsg_status_name(int32_t status);
 avsg_status avsg_set_log(avsg_log_callback callback, void *user, int32_t level);
 
 /**
- * Computes the largest number of bytes that `avsg_pool_create` allocates with this configuration.
+ * Computes the largest number of bytes that `avsg_pool_create` allocates with this configuration. With
+ * an allocator it is exactly what that is asked for, in AVSG_MEMORY_HOST.
  */
-avsg_status avsg_pool_bytes(const struct avsg_pool_config *config, size_t *bytes);
+avsg_status avsg_pool_bytes(const struct avsg_pool_config *config,
+                            size_t *bytes);
 
 /**
  * Creates a pool in zeroed memory that is resident from the start, and makes this process its
- * writer.
+ * writer. Memory of an allocator is zeroed by the calling thread.
  */
 avsg_status avsg_pool_create(const struct avsg_pool_config *config, struct avsg_pool **pool);
 
@@ -1683,8 +1885,23 @@ avsg_status avsg_engine_buffer(const struct avsg_engine *engine,
                                struct avsg_buffer *buffer);
 
 /**
+ * Computes the memory of a pool, of an engine on it, and of a plan for batches of at most `max_rows`
+ * rows and `max_requests` requests, and allocates nothing. An allocator in the configurations is
+ * asked for exactly these bytes. `block_stride` is that of the largest batch with host arrays; only
+ * the staging memory depends on it, which is a sum of powers of two and exact for the largest batch.
+ * On a pool of `avsg_pool_from_layout` the chunks are the parts of each layer.
+ */
+avsg_status avsg_memory_bytes(const struct avsg_engine_config *config,
+                              const struct avsg_pool_config *pool,
+                              size_t max_rows,
+                              size_t max_requests,
+                              size_t block_stride,
+                              struct avsg_memory *memory);
+
+/**
  * Creates a plan for batches of at most `max_rows` rows and `max_requests` requests, each 1 to
- * 1048576. It takes 20 * K bytes per row and 80 bytes per request.
+ * 1048576. `avsg_memory_bytes` computes its memory: on "cpu" 20 * K + 4 bytes per row and 80 bytes
+ * per request.
  */
 avsg_status avsg_plan_create(const struct avsg_engine *engine,
                              size_t max_rows,
@@ -1835,6 +2052,22 @@ avsg_status avsg_engine_fork(struct avsg_engine *engine,
                              size_t from,
                              size_t to,
                              int32_t generation);
+
+/**
+ * Drops a planned batch whose transfers are not going to be made, or not to every layer, for
+ * example because its drafts were abandoned. The ids that it missed lose their slots, so that the
+ * next plan misses them again; the plan holds no batch afterwards. AVSG_INVALID, with nothing
+ * changed, if the plan was made in a stream, or if a state of which it missed a row was planned
+ * again or emptied since: discard newer plans first. On an Ascend device the call waits as
+ * `avsg_engine_invalidate` does.
+ */
+avsg_status avsg_engine_discard(struct avsg_engine *engine, struct avsg_plan *plan);
+
+/**
+ * Gives the counters and times of an engine's calls so far.
+ */
+avsg_status avsg_engine_get_stats(const struct avsg_engine *engine,
+                                  struct avsg_engine_stats *stats);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -226,6 +226,14 @@ class Pool : public detail::Handle<avsg_pool, avsg_pool_destroy> {
     }
 };
 
+// Returns the memory of a pool, an engine and a plan; `block_stride` is that of the largest batch.
+inline avsg_memory memory_bytes(const avsg_engine_config &config, const avsg_pool_config &pool, std::size_t max_rows,
+                                std::size_t max_requests, std::size_t block_stride) {
+    return detail::out(init<avsg_memory>(), [&](auto *memory) {
+        return avsg_memory_bytes(&config, &pool, max_rows, max_requests, block_stride, memory);
+    });
+}
+
 class Plan;
 
 // The operator on one device.
@@ -269,6 +277,12 @@ class Engine : public detail::Handle<avsg_engine, avsg_engine_destroy> {
     void load(const avsg_load &load, Plan &plan);
     void fork(std::size_t from, std::size_t to, std::int32_t generation) {
         check(avsg_engine_fork(get(), from, to, generation));
+    }
+
+    // Drops a planned batch that is not going to be transferred to every layer.
+    void discard(Plan &plan);
+    avsg_engine_stats stats() const {
+        return detail::out(init<avsg_engine_stats>(), [&](auto *stats) { return avsg_engine_get_stats(get(), stats); });
     }
 
     void plan(const avsg_batch &batch, Plan &plan, void *stream = nullptr);
@@ -339,6 +353,7 @@ inline void Engine::plan(const avsg_batch &batch, Plan &plan, void *stream) {
     check(avsg_engine_plan(get(), &batch, plan.get(), stream));
 }
 inline void Engine::load(const avsg_load &load, Plan &plan) { check(avsg_engine_load(get(), &load, plan.get())); }
+inline void Engine::discard(Plan &plan) { check(avsg_engine_discard(get(), plan.get())); }
 inline void Engine::transfer(Plan &plan, std::size_t layer, const avsg_fresh *fresh, void *stream) {
     check(avsg_engine_transfer(get(), plan.get(), layer, fresh, stream));
 }

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use avsg::device::params::{Lifetime, Params, Table};
 use avsg::device::stage_two::Strategy;
 
+use crate::allocator::{allocator, avsg_allocator};
 use crate::caller_buffer::{avsg_caller_buffer, caller_buffer};
 use crate::choices::unknown_constant;
 use crate::handle;
@@ -114,9 +115,12 @@ pub struct avsg_engine_config {
     pub global_slots: i32,
     /// Added to every index if `global_slots` is 1; 0 or more.
     pub slot_base: i32,
+    /// The caller's allocator for the memory of the engine and of its plans (`avsg_memory_bytes`);
+    /// NULL for that of the system and of the device.
+    pub allocator: *const avsg_allocator,
 }
 
-// SAFETY: the struct is repr(C) with `size` first, has no padding (168 bytes, asserted below), and
+// SAFETY: the struct is repr(C) with `size` first, has no padding (176 bytes, asserted below), and
 // its fields are integers, pointers and a float.
 unsafe impl SizedStruct for avsg_engine_config {
     const NAME: &'static str = "avsg_engine_config";
@@ -210,7 +214,7 @@ impl avsg_engine_config {
     }
 
     /// # Safety
-    /// As for [`Self::indexers`] and [`caller_buffer`].
+    /// As for [`Self::indexers`], [`caller_buffer`] and [`allocator`].
     unsafe fn config(&self, device: &Device) -> Result<Config> {
         if self.launches > 2 {
             return unknown_constant(
@@ -259,8 +263,20 @@ impl avsg_engine_config {
             1 => Some(self.slot_base),
             other => return unknown_constant("global_slots", other, 1),
         };
-        let states = self.states;
-        Ok(Config { params, states, cores, machine, copier, strategy, indexers, buffer, slot_base })
+        // SAFETY: the caller keeps the contract of this function (`# Safety`).
+        let allocator = unsafe { allocator(self.allocator)? };
+        Ok(Config {
+            params,
+            states: self.states,
+            cores,
+            machine,
+            copier,
+            strategy,
+            indexers,
+            buffer,
+            slot_base,
+            allocator,
+        })
     }
 }
 
@@ -349,4 +365,4 @@ pub(crate) unsafe fn engine_config(config: *const avsg_engine_config) -> Result<
     Ok((unsafe { config.config(&device)? }, device))
 }
 
-const _: () = assert!(size_of::<avsg_engine_config>() == 168);
+const _: () = assert!(size_of::<avsg_engine_config>() == 176);

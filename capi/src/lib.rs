@@ -8,6 +8,7 @@
 #![expect(non_camel_case_types, reason = "the types have the names of C")]
 #![allow(rustdoc::broken_intra_doc_links, reason = "C's indices, such as valid[row], are no links")]
 
+mod allocator;
 mod arrays;
 mod c_text;
 mod caller_buffer;
@@ -26,12 +27,15 @@ mod rows;
 mod share;
 mod silence;
 mod sized;
+mod sizes;
 mod state;
+mod stats;
 mod status;
 mod step;
 mod version;
 mod workers;
 
+pub use allocator::*;
 pub use arrays::*;
 pub use caller_buffer::*;
 pub use choices::*;
@@ -44,7 +48,9 @@ pub use pool::*;
 pub use pool_config::*;
 pub use rows::*;
 pub use share::*;
+pub use sizes::*;
 pub use state::*;
+pub use stats::*;
 pub use status::*;
 pub use step::*;
 pub use version::*;

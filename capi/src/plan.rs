@@ -34,7 +34,8 @@ pub enum avsg_request_status {
 }
 
 /// Creates a plan for batches of at most `max_rows` rows and `max_requests` requests, each 1 to
-/// 1048576. It takes 20 * K bytes per row and 80 bytes per request.
+/// 1048576. `avsg_memory_bytes` computes its memory: on "cpu" 20 * K + 4 bytes per row and 80 bytes
+/// per request.
 ///
 /// # Safety
 /// The pointers keep the rule Pointers.

@@ -66,7 +66,8 @@ pub struct avsg_chunk {
     pub bytes: usize,
 }
 
-/// Computes the largest number of bytes that `avsg_pool_create` allocates with this configuration.
+/// Computes the largest number of bytes that `avsg_pool_create` allocates with this configuration. With
+/// an allocator it is exactly what that is asked for, in AVSG_MEMORY_HOST.
 ///
 /// # Safety
 /// The pointers keep the rule Pointers.
@@ -84,7 +85,7 @@ pub unsafe extern "C" fn avsg_pool_bytes(
 }
 
 /// Creates a pool in zeroed memory that is resident from the start, and makes this process its
-/// writer.
+/// writer. Memory of an allocator is zeroed by the calling thread.
 ///
 /// # Safety
 /// The pointers keep the rule Pointers.

@@ -1,5 +1,6 @@
 //! The configuration and the description of a host pool.
 
+use crate::allocator::{allocator, avsg_allocator};
 use crate::sized::{self, SizedStruct};
 use crate::status::avsg_status::AVSG_INVALID;
 use crate::status::{Failure, Result};
@@ -23,7 +24,7 @@ pub enum avsg_pages {
     AVSG_PAGES_THP = 3,
     /// Plain pages.
     AVSG_PAGES_PLAIN = 4,
-    /// The caller's memory. It appears only in `avsg_pool_info`.
+    /// The caller's memory, or that of an allocator. It appears only in `avsg_pool_info`.
     AVSG_PAGES_CALLER = 5,
 }
 
@@ -58,24 +59,28 @@ pub struct avsg_pool_config {
     /// The largest length of a chunk, the unit that a device registers; 0 selects 64 MiB, and
     /// SIZE_MAX makes one chunk of each layer and segment.
     pub chunk_bytes: usize,
-    /// An `avsg_pages`.
+    /// An `avsg_pages`. It is ignored with an allocator.
     pub pages: i32,
     /// Must be 0.
     pub reserved: u32,
+    /// The caller's allocator, which `avsg_pool_create` takes each chunk from; NULL for memory of the
+    /// system. A pool with an allocator cannot be exported. Other functions ignore it.
+    pub allocator: *const avsg_allocator,
 }
 
-// SAFETY: the struct is repr(C) with `size` first, has no padding (112 bytes, asserted below), and
-// its fields are integers.
+// SAFETY: the struct is repr(C) with `size` first, has no padding (120 bytes, asserted below), and
+// its fields are integers and a pointer.
 unsafe impl SizedStruct for avsg_pool_config {
     const NAME: &'static str = "avsg_pool_config";
     const FIRST_SIZE: usize = 112;
 }
-const _: () = assert!(size_of::<avsg_pool_config>() == 112);
+const _: () = assert!(size_of::<avsg_pool_config>() == 120);
 
 /// Reads the configuration of a pool.
 ///
 /// # Safety
-/// `config` is NULL or valid for reads of the number of bytes in its `size`.
+/// `config` is NULL or valid for reads of the number of bytes in its `size`, and its allocator is as
+/// [`allocator`] demands.
 pub(crate) unsafe fn pool_config(config: *const avsg_pool_config) -> Result<PoolConfig> {
     // SAFETY: the caller keeps the contract of this function (`# Safety`).
     let config = unsafe { sized::read(config)? };
@@ -110,7 +115,9 @@ pub(crate) unsafe fn pool_config(config: *const avsg_pool_config) -> Result<Pool
     let defaults = PoolConfig::new(config.layers, config.rows, RowFormat::strided(&segments)?);
     let chunk_bytes =
         if config.chunk_bytes == 0 { defaults.chunk_bytes } else { config.chunk_bytes };
-    Ok(PoolConfig { chunk_bytes, pages, ..defaults })
+    // SAFETY: the caller keeps the contract of this function (`# Safety`).
+    let allocator = unsafe { allocator(config.allocator)? };
+    Ok(PoolConfig { chunk_bytes, pages, allocator, ..defaults })
 }
 
 /// Returns the role of an `avsg_role`.

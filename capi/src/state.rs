@@ -116,3 +116,21 @@ pub extern "C" fn avsg_engine_fork(
 ) -> avsg_status {
     enter(|| Ok(handle::exclusive::<Engine>(engine)?.fork(from, to, generation)?))
 }
+
+/// Drops a planned batch whose transfers are not going to be made, or not to every layer, for
+/// example because its drafts were abandoned. The ids that it missed lose their slots, so that the
+/// next plan misses them again; the plan holds no batch afterwards. AVSG_INVALID, with nothing
+/// changed, if the plan was made in a stream, or if a state of which it missed a row was planned
+/// again or emptied since: discard newer plans first. On an Ascend device the call waits as
+/// `avsg_engine_invalidate` does.
+#[unsafe(no_mangle)]
+pub extern "C" fn avsg_engine_discard(
+    engine: *mut avsg_engine,
+    plan: *mut avsg_plan,
+) -> avsg_status {
+    enter(|| {
+        let mut engine = handle::exclusive::<Engine>(engine)?;
+        let mut plan = handle::exclusive::<Plan>(plan)?;
+        Ok(engine.discard(&mut plan)?)
+    })
+}

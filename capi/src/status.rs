@@ -30,7 +30,7 @@ pub enum avsg_status {
     AVSG_BUSY = 5,
     /// The library or the device lacks the requested feature.
     AVSG_UNSUPPORTED = 6,
-    /// The machine cannot give that much memory, and nothing was allocated.
+    /// The machine or an allocator cannot give that much memory, and nothing was allocated.
     AVSG_NO_MEMORY = 7,
     /// A call of the operating system failed.
     AVSG_OS = 8,

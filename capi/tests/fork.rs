@@ -73,7 +73,7 @@ fn a_child_is_refused_at_once_and_can_import_the_pool() {
         let mut bytes = [7u8; ROW];
         let (batch, fresh) = (owned.batch(), owned.fresh());
         let (mut info, mut counters): (avsg_pool_info, avsg_plan_counters) = (sized(), sized());
-        let mut other = null_mut();
+        let (mut other, mut stats) = (null_mut(), sized::<avsg_engine_stats>());
         // SAFETY: handles are looked up, structs have their `size` set, and `owned` owns the arrays.
         let refused = unsafe {
             [
@@ -84,6 +84,8 @@ fn a_child_is_refused_at_once_and_can_import_the_pool() {
                 avsg_engine_invalidate(engine, 0, 0, 1),
                 avsg_engine_load(engine, &sized(), plan),
                 avsg_engine_fork(engine, 0, 1, 9),
+                avsg_engine_discard(engine, plan),
+                avsg_engine_get_stats(engine, &mut stats),
                 avsg_engine_indexer_table(engine, 0, 0, &mut null(), &mut 0),
                 avsg_plan_create(engine, 4, 2, &mut other),
                 avsg_plan_get_counters(plan, &mut counters),

@@ -13,10 +13,11 @@ fn root() -> PathBuf {
 }
 
 /// The modules of `capi/src` in the order of their declarations in the header.
-const SOURCES: [&str; 17] = [
+const SOURCES: [&str; 20] = [
     "version",
     "status",
     "log",
+    "allocator",
     "pool_config",
     "pool",
     "layout",
@@ -27,10 +28,12 @@ const SOURCES: [&str; 17] = [
     "choices",
     "config",
     "engine",
+    "sizes",
     "arrays",
     "plan",
     "step",
     "state",
+    "stats",
 ];
 
 /// The initialiser of every struct with a `size`, for C.
@@ -45,7 +48,14 @@ const INIT: &str = "
 /// Generates the header.
 fn header() -> String {
     let enums = ["avsg_table", "avsg_lifetime", "avsg_machine", "avsg_strategy"];
-    let more = ["avsg_pages", "avsg_role", "avsg_request_status", "avsg_copier", "avsg_log_level"];
+    let more = [
+        "avsg_pages",
+        "avsg_role",
+        "avsg_request_status",
+        "avsg_copier",
+        "avsg_log_level",
+        "avsg_memory_kind",
+    ];
     let config = Config {
         language: Language::C,
         style: Style::Both,

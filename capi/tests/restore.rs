@@ -1,4 +1,4 @@
-//! Prefill by one append, load and fork through C, on "cpu" and "ascend-sim".
+//! Prefill by one append, load, fork and discard through C, on "cpu" and "ascend-sim".
 
 use std::ptr::{null, null_mut};
 
@@ -93,6 +93,35 @@ fn loaded_and_forked_states_hit() {
         // SAFETY: the arrays of the struct are alive, and its `size` is set.
         let status = unsafe { avsg_engine_load(handles.engine, &reserved, handles.plan) };
         expect_error(status, AVSG_INVALID, &["reserved is 1"]);
+        handles.destroy();
+    });
+}
+
+#[test]
+fn a_discarded_plan_is_missed_again_and_counted() {
+    each_device(|device| {
+        let handles = Handles::on(device);
+        assert_eq!(misses(&handles, &selection(0, 1, 20)), K);
+        let next = selection(0, 1, 24);
+        // SAFETY: `next` owns the arrays.
+        ok(unsafe { avsg_engine_plan(handles.engine, &c_batch(&next), handles.plan, null_mut()) });
+        ok(avsg_engine_discard(handles.engine, handles.plan));
+        expect_error(
+            avsg_engine_discard(handles.engine, handles.plan),
+            AVSG_INVALID,
+            &["plan is empty"],
+        );
+        assert_eq!(misses(&handles, &next), 4);
+        let mut stats: avsg_engine_stats = sized();
+        // SAFETY: the struct has its `size` set.
+        ok(unsafe { avsg_engine_get_stats(handles.engine, &mut stats) });
+        let k = K as u64;
+        assert_eq!((stats.plans, stats.transfers, stats.appends, stats.queued), (3, 4, 0, 0));
+        assert_eq!((stats.misses, stats.hits), (k + 8, 2 * k - 8));
+        assert_eq!(stats.transferred_bytes, 2 * (k + 4) * ROW as u64);
+        assert!(stats.evictions <= 4, "the slots of the discarded plan may be given again");
+        assert!(stats.plan_ns > 0 && stats.transfer_ns > 0 && stats.append_ns == 0);
+        assert_eq!(stats.step_ns > 0, device != c"cpu");
         handles.destroy();
     });
 }

@@ -9,23 +9,22 @@
 //! synchronization fails, too, the device is lost, and every later call returns that error.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use avsg_device::memory::table_words;
-use avsg_device::params::Lifetime;
-use avsg_device::rules::rules;
 use avsg_device::stage_two::Strategy;
 
 use super::acl::api::capture;
 use super::acl::owned::{Context, DeviceMemory, RawStream, Stream};
-use super::arrays::{Arrays, FreshRows};
 use super::health::{Health, lost};
 use super::kernels::Kernels;
 use super::launch::{self, Launcher};
 use super::options::AscendOptions;
 use super::plans::Plans;
 use super::pool::{PoolUse, RegisteredPool};
-use super::readback;
-use super::slots;
+use super::staging::Staging;
+use super::{readback, sizes, slots};
+use crate::array::Array;
 use crate::backend::Device;
 use crate::batch::{Batch, Layer, Step};
 use crate::device_arrays::{CallKind, DevicePlan, QueuedStep};
@@ -41,11 +40,10 @@ use crate::{Error, Result, memory};
 struct Ascend {
     stream: Stream,
     launcher: Launcher,
-    fresh: FreshRows,
-    /// The arrays of appends, which grow to the largest batch so far.
-    inputs: Option<Arrays>,
+    staging: Staging,
     plans: Plans,
-    table: Vec<i32>,
+    /// A copy of the table that was read last.
+    table: Array<i32>,
     pool_use: PoolUse,
     options: AscendOptions,
     timeout: i32,
@@ -89,36 +87,31 @@ impl Ascend {
         let params = &config.params;
         launch::check(&config, &pool)?;
         let kernels = Kernels::load(options, params)?;
-        let words = table_words(params);
-        let bytes = config.tables().checked_mul(4 * words).ok_or_else(|| {
-            let limit = "the tables must fit the address space";
-            Error::invalid("states", config.states, limit, "ask for fewer states")
-        })?;
-        let tables = DeviceMemory::new(context, bytes)?;
-        let rules = match &params.lifetime {
-            Lifetime::Frequency(rule) => {
-                let bytes: Vec<u8> = rules(rule).iter().flat_map(|h| h.to_ne_bytes()).collect();
-                let memory = DeviceMemory::new(context, bytes.len())?;
-                memory.write(0, &bytes)?;
-                Some(memory)
-            }
-            Lifetime::Constant(_) => None,
-        };
+        let allocator = config.allocator.as_ref();
+        let tables = DeviceMemory::new_in(context, sizes::tables(&config)?, allocator)?;
+        let rule = sizes::rule(&config);
+        let rules =
+            (!rule.is_empty()).then(|| DeviceMemory::new_in(context, rule.len(), allocator));
+        let rules = rules.transpose()?;
+        if let Some(rules) = &rules {
+            rules.write(0, &rule)?;
+        }
         let count = 8 * registered.starts().len();
         let mut addresses = memory::with_capacity("chunk addresses", count)?;
         addresses.extend(registered.starts().flat_map(u64::to_ne_bytes));
-        let chunks = DeviceMemory::new(context, addresses.len())?;
+        let chunks = DeviceMemory::new_in(context, addresses.len(), allocator)?;
         chunks.write(0, &addresses)?;
         let slots = slots::allocate(&config, &buffer, context)?;
+        let table = Array::filled("table", table_words(params), 0, allocator)?;
+        let staging = Staging::new(context, allocator, params.page as usize, pool.format());
         let resources = Resources::new(config, pool, slots);
         let launcher = Launcher { kernels, chunks, tables, rules, context: Arc::clone(context) };
         let mut ascend = Self {
             stream: Stream::new(context)?,
             launcher,
-            fresh: FreshRows::default(),
-            inputs: None,
+            staging,
             plans: Plans::default(),
-            table: memory::filled("table", words, 0)?,
+            table,
             pool_use: PoolUse::new(registered),
             options: options.clone(),
             timeout,
@@ -185,12 +178,18 @@ impl Ascend {
 }
 
 impl Device for Ascend {
-    fn prepare(&self, plan: &mut Plan) -> Result<()> {
+    fn prepare(&self, resources: &Resources, plan: &mut Plan) -> Result<()> {
         // Between calls the engine's stream is idle unless the device needs a reset.
-        self.plans.prepare(&self.options.context, plan, self.health == Health::Good)
+        let (idle, allocator) = (self.health == Health::Good, resources.config.allocator.as_ref());
+        self.plans.prepare(&self.options.context, plan, idle, allocator)
     }
 
-    fn run(&mut self, resources: &Resources, step: &Step<'_>, plan: &mut Plan) -> Result<()> {
+    fn run(
+        &mut self,
+        resources: &Resources,
+        step: &Step<'_>,
+        plan: &mut Plan,
+    ) -> Result<Option<Duration>> {
         let arrays = self.plans.arrays(plan)?;
         let kind = match step {
             Step::Plan(_) => CallKind::Plan,
@@ -198,33 +197,37 @@ impl Device for Ascend {
             Step::PlanAndTransfer(..) => CallKind::PlanAndTransfer,
         };
         match step.batch() {
-            Some(batch) => {
-                self.reset_if_needed(resources)?;
-                plan.begin(batch);
-            }
+            Some(_) => self.reset_if_needed(resources)?,
             None => self.refuse_stale(plan)?,
+        }
+        // The last call synchronized the stream, so no work uses the staging memory.
+        let fresh = step.layer().and_then(|layer| layer.fresh);
+        let rows = step.batch().map_or(plan.rows(), Batch::rows);
+        self.staging.reserve(step.batch(), fresh.map(|_| rows))?;
+        if let Some(batch) = step.batch() {
+            plan.begin(batch);
         }
         let one_launch = self.options.one_launch.unwrap_or(true);
         let done = self.run_and_wait(|this, stream| {
-            let page = resources.config.params.page as usize;
-            let layer = step.layer();
             // SAFETY: the last call synchronized the stream. `plans` keeps the arrays of this
             // engine until this work is synchronized.
             unsafe {
                 let batch = match step.batch() {
-                    Some(batch) => arrays.upload(batch, page, stream)?,
+                    Some(batch) => {
+                        let table = this.staging.upload_table(batch, stream)?;
+                        arrays.upload(batch, table, stream)?
+                    }
                     None => arrays.planned_batch(plan),
                 };
-                let fresh = layer.and_then(|layer| layer.fresh);
-                let fresh = this.fresh.upload(&this.options.context, fresh, stream)?;
-                let layer = layer.map_or(0, |layer| layer.number);
+                let fresh = this.staging.upload_fresh(fresh, rows, stream)?;
+                let layer = step.layer().map_or(0, |layer| layer.number);
                 let step = QueuedStep { kind, batch, out: arrays.outputs(), layer, fresh };
                 this.launcher.run(resources, &step, one_launch, stream)?;
                 if kind == CallKind::Transfer { Ok(()) } else { arrays.download(plan, stream) }
             }
         });
         if step.batch().is_none() {
-            return done;
+            return done.map(|()| None);
         }
         done.inspect_err(|_| plan.clear())?;
         // SAFETY: `run_and_wait` has synchronized the stream, and no call failed.
@@ -237,7 +240,7 @@ impl Device for Ascend {
         }
         plan.epoch = self.epoch;
         plan.finish();
-        Ok(())
+        Ok(None)
     }
 
     fn append(&mut self, resources: &Resources, batch: &Batch<'_>, layer: Layer<'_>) -> Result<()> {
@@ -247,23 +250,17 @@ impl Device for Ascend {
             // The stream may still copy from the pinned memory.
             Health::NeedsReset => self.stream.synchronize(self.timeout)?,
         }
-        let (requests, rows) = (batch.requests(), batch.rows());
-        let fits = |a: &Arrays| a.rows >= rows && a.requests >= requests;
-        if !self.inputs.as_ref().is_some_and(fits) {
-            let (rows, requests) = (rows.next_power_of_two(), requests.next_power_of_two());
-            self.inputs = None;
-            self.inputs = Some(Arrays::new(&self.options.context, 0, rows, requests)?);
-        }
+        self.staging.reserve(Some(batch), Some(batch.rows()))?;
+        let inputs = self.staging.inputs(batch)?;
         // An append needs no ids.
         let batch = Batch { ids: &[], k: resources.config.params.k as usize, ..*batch };
         self.run_and_wait(|this, stream| {
-            let Some(inputs) = &this.inputs else { return Ok(()) };
-            let page = resources.config.params.page as usize;
-            // SAFETY: the last call synchronized the stream; this value owns the arrays, and its
-            // drop waits.
+            // SAFETY: the last call synchronized the stream; this value owns the staging memory, and
+            // its drop waits.
             unsafe {
-                let batch = inputs.upload(&batch, page, stream)?;
-                let fresh = this.fresh.upload(&this.options.context, layer.fresh, stream)?;
+                let table = this.staging.upload_table(&batch, stream)?;
+                let batch = inputs.upload(&batch, table, stream)?;
+                let fresh = this.staging.upload_fresh(layer.fresh, batch.rows, stream)?;
                 let (kind, out) = (CallKind::Append, DevicePlan::default());
                 let step = QueuedStep { kind, batch, out, layer: layer.number, fresh };
                 this.launcher.run(resources, &step, false, stream)
@@ -311,13 +308,9 @@ impl Device for Ascend {
         done
     }
 
-    fn read_table(&mut self, resources: &Resources, table: usize) -> Result<&[i32]> {
-        let bytes = 4 * table_words(&resources.config.params);
-        let mut read = memory::filled("table", bytes, 0)?;
-        self.launcher.tables.read(table * bytes, &mut read)?;
-        for (word, bytes) in self.table.iter_mut().zip(read.as_chunks::<4>().0) {
-            *word = i32::from_ne_bytes(*bytes);
-        }
+    fn read_table(&mut self, _: &Resources, table: usize) -> Result<&[i32]> {
+        let bytes = self.table.bytes_mut();
+        self.launcher.tables.read(table * bytes.len(), bytes)?;
         Ok(&self.table)
     }
 
@@ -337,8 +330,8 @@ impl Device for Ascend {
         if !edit(&mut self.table) {
             return Ok(());
         }
-        let bytes: Vec<u8> = self.table.iter().flat_map(|word| word.to_ne_bytes()).collect();
-        let written = self.launcher.tables.write(table * bytes.len(), &bytes);
+        let bytes = self.table.bytes();
+        let written = self.launcher.tables.write(table * bytes.len(), bytes);
         written.inspect_err(|_| self.health = Health::NeedsReset)
     }
 

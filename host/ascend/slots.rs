@@ -52,7 +52,8 @@ pub(super) fn allocate(
     context: &Arc<Context>,
 ) -> Result<DeviceBuffer> {
     let Some(caller) = &config.buffer else {
-        return DeviceBuffer::on_device(shape, |bytes| DeviceMemory::zeroed(context, bytes));
+        let zeroed = |n| DeviceMemory::zeroed_in(context, n, config.allocator.as_ref());
+        return DeviceBuffer::on_device(shape, zeroed);
     };
     let reader = Box::new(CallerMemory(Arc::clone(context)));
     DeviceBuffer::from_caller(shape, caller, Some(reader))

@@ -1,7 +1,7 @@
 //! The memory of a device buffer, how its bytes are read, and the caller's table of its blocks.
 
 use super::caller::{BlockTable, CallerBuffer};
-use crate::mapping::Mapping;
+use crate::process_memory::ProcessMemory;
 use crate::{Result, memory};
 
 const TABLE: &str = "block table";
@@ -18,7 +18,7 @@ pub(crate) trait DeviceMemory: Send + Sync {
 
 /// The memory of a buffer.
 pub(super) enum Memory {
-    Process(Mapping),
+    Process(ProcessMemory),
     Device(Box<dyn DeviceMemory>),
     /// Memory of the caller, on a device if there is a reader for it.
     Caller(CallerBuffer, Option<Box<dyn DeviceMemory>>),
@@ -44,17 +44,17 @@ impl Memory {
     /// Returns the length in bytes; 0 in memory of the caller, which has not said it.
     pub fn bytes(&self) -> usize {
         match self {
-            Self::Process(mapping) => mapping.len(),
+            Self::Process(memory) => memory.len(),
             Self::Device(memory) => memory.bytes(),
             Self::Caller(..) => 0,
         }
     }
 
-    /// Returns the bytes that transparent hugepages map; 0 in device memory and in memory of the
-    /// caller.
+    /// Returns the bytes that transparent hugepages map; 0 in device memory, in memory of the caller and
+    /// in that of an allocator.
     pub fn huge_bytes(&self) -> usize {
         match self {
-            Self::Process(mapping) => mapping.huge_bytes(),
+            Self::Process(memory) => memory.huge_bytes(),
             Self::Device(_) | Self::Caller(..) => 0,
         }
     }

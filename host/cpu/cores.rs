@@ -1,6 +1,8 @@
 //! What the workers of the CPU device share: the tables, the working columns, and the chosen machine
 //! and copier.
 
+use std::sync::Arc;
+
 use avsg_device::memory::table_words;
 use avsg_device::params::{NO_STABLE_LEN, Params};
 use avsg_device::sequential::Sequential;
@@ -9,9 +11,11 @@ use avsg_device::work::work_words;
 use super::machine::Machine;
 use super::outputs::Outputs;
 use super::stage::StageOne;
+use crate::allocator::Allocator;
 use crate::batch::Batch;
 use crate::copy::Copier;
-use crate::mapping::{MIB2, Mapping};
+use crate::mapping::MIB2;
+use crate::process_memory::ProcessMemory;
 use crate::resources::Resources;
 use crate::{Error, Result};
 
@@ -22,27 +26,36 @@ pub(super) fn worker_words(params: &Params) -> usize {
     work_words::<Sequential>(params).next_multiple_of(LINE_WORDS)
 }
 
-/// Returns the bytes of `words` words in whole 2 MiB pages, so that a table's random accesses miss
-/// no TLB entry where the kernel grants hugepages; `None` on overflow.
-pub(super) fn hugepage_bytes(words: usize) -> Option<usize> {
-    words.checked_mul(4)?.checked_next_multiple_of(MIB2)
+/// Returns the bytes that `words` words take: whole 2 MiB pages, so that a table's random accesses
+/// miss no TLB entry where the kernel grants hugepages, but from an allocator no more than the words;
+/// `None` on overflow.
+pub(super) fn bytes_of_words(
+    words: usize,
+    allocator: Option<&Arc<dyn Allocator>>,
+) -> Option<usize> {
+    let bytes = words.checked_mul(4)?;
+    if allocator.is_some() { Some(bytes) } else { bytes.checked_next_multiple_of(MIB2) }
 }
 
-/// Maps `words` words of zero in whole 2 MiB pages.
-pub(super) fn map_words(what: &'static str, words: usize) -> Result<Mapping> {
-    let bytes = hugepage_bytes(words).ok_or_else(|| {
+/// Allocates `words` words of zero.
+pub(super) fn zeroed_words(
+    what: &'static str,
+    words: usize,
+    allocator: Option<&Arc<dyn Allocator>>,
+) -> Result<ProcessMemory> {
+    let bytes = bytes_of_words(words, allocator).ok_or_else(|| {
         let limit = "it must fit the address space";
         Error::invalid("words of an engine", words, limit, "ask for fewer states")
     })?;
-    Mapping::anonymous(what, bytes)
+    ProcessMemory::zeroed(what, bytes, allocator)
 }
 
 /// The memory and the choices that the workers share.
 pub(super) struct Cores {
     pub machine: Machine,
     pub copier: Copier,
-    pub tables: Mapping,
-    pub work: Mapping,
+    pub tables: ProcessMemory,
+    pub work: ProcessMemory,
 }
 
 impl Cores {
@@ -55,7 +68,7 @@ impl Cores {
     pub unsafe fn table(&self, params: &Params, table: usize) -> &mut [i32] {
         let n = table_words(params);
         let at = self.tables.ptr().cast::<i32>();
-        // SAFETY: the mapping holds all tables, is zeroed and begins on a page; the caller keeps
+        // SAFETY: the memory holds all tables, is zeroed and begins at a cache line; the caller keeps
         // `table` in range and the access exclusive (`# Safety`).
         unsafe { core::slice::from_raw_parts_mut(at.add(table * n), n) }
     }
@@ -71,7 +84,7 @@ impl Cores {
     ) {
         let words = worker_words(&resources.config.params);
         let at = self.work.ptr().cast::<i32>();
-        // SAFETY: the mapping holds `words` words per worker, is zeroed and aligned, and only this
+        // SAFETY: the memory holds `words` words per worker, is zeroed and aligned, and only this
         // worker uses the words of index `worker`.
         let work = unsafe { core::slice::from_raw_parts_mut(at.add(worker * words), words) };
         let params = &resources.config.params;

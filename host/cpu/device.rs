@@ -1,10 +1,11 @@
 //! The CPU device: worker threads stand in for the cores, and process memory for device memory.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use avsg_device::memory::{clear_state, table_words};
 
-use super::cores::{Cores, hugepage_bytes, map_words, worker_words};
+use super::cores::{Cores, bytes_of_words, worker_words, zeroed_words};
 use super::machine::Machine;
 use super::outputs::Outputs;
 use super::transfer::Transfer;
@@ -88,7 +89,8 @@ impl Cpu {
         geometry::check(&config.params)?;
         let tables = table_words(&config.params).checked_mul(config.tables());
         let work = worker_words(&config.params).checked_mul(threads);
-        let bytes = tables.and_then(hugepage_bytes).zip(work.and_then(hugepage_bytes));
+        let bytes = |words: usize| bytes_of_words(words, config.allocator.as_ref());
+        let bytes = tables.and_then(bytes).zip(work.and_then(bytes));
         let bytes = bytes.and_then(|(tables, work)| tables.checked_add(work)).ok_or_else(|| {
             let limit = "the tables must fit the address space";
             Error::invalid("states", config.states, limit, "ask for fewer states")
@@ -104,7 +106,10 @@ impl Cpu {
         let buffer = Resources::check(&config, &pool)?;
         let (params, threads) = (&config.params, workers.threads());
         let (slots, words) = Self::bytes_needed(&config, &buffer, threads)?;
-        memory::check("device memory", slots.saturating_add(words))?;
+        let allocator = config.allocator.as_ref();
+        if allocator.is_none() {
+            memory::check("device memory", slots.saturating_add(words))?;
+        }
         let run = |count: usize, task: &(dyn Fn(usize) + Sync)| {
             let stage = Stage { pieces: count, run: &|index, _| task(index) };
             // An error only leaves times out of the measurement.
@@ -116,8 +121,8 @@ impl Cpu {
         let cores = Cores {
             machine: Machine::find(config.machine)?,
             copier,
-            tables: map_words("tables", table_words(params) * config.tables())?,
-            work: map_words("working columns", worker_words(params) * threads)?,
+            tables: zeroed_words("tables", table_words(params) * config.tables(), allocator)?,
+            work: zeroed_words("working columns", worker_words(params) * threads, allocator)?,
         };
         for table in 0..config.tables() {
             // SAFETY: `table` is in range, and no other thread has access to the new device.
@@ -125,7 +130,7 @@ impl Cpu {
         }
         let buffer = match &config.buffer {
             Some(caller) => DeviceBuffer::from_caller(&buffer, caller, None)?,
-            None => DeviceBuffer::new(&buffer)?,
+            None => DeviceBuffer::in_process(&buffer, allocator)?,
         };
         let device = Self { cores, workers: workers.clone(), broken: false };
         Ok((Resources::new(config, pool, buffer), device))
@@ -133,7 +138,12 @@ impl Cpu {
 }
 
 impl Device for Cpu {
-    fn run(&mut self, resources: &Resources, step: &Step<'_>, plan: &mut Plan) -> Result<()> {
+    fn run(
+        &mut self,
+        resources: &Resources,
+        step: &Step<'_>,
+        plan: &mut Plan,
+    ) -> Result<Option<Duration>> {
         if self.broken {
             return Err(Error::broken_device());
         }
@@ -163,11 +173,11 @@ impl Device for Cpu {
             two.as_ref().map(|run| Stage { pieces: resources.config.cores, run }),
         );
         self.broken = matches!(launched, Err(Error::Broken { .. }));
-        launched?;
+        let plan_time = launched?;
         if step.batch().is_some() {
             plan.finish();
         }
-        Ok(())
+        Ok(Some(plan_time))
     }
 
     fn append(&mut self, resources: &Resources, batch: &Batch<'_>, layer: Layer<'_>) -> Result<()> {

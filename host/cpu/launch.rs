@@ -6,8 +6,8 @@
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use super::wait::Event;
 use crate::{Error, Result};
@@ -47,6 +47,9 @@ pub(super) struct Launch<'a> {
     next: [AtomicUsize; 2],
     /// Finished pieces of stage one.
     done: AtomicUsize,
+    start: Instant,
+    /// Nanoseconds from the start to the end of stage one; 0 before.
+    one_done: AtomicU64,
     panicked: AtomicBool,
     sync_all: Event,
     spin: Duration,
@@ -55,8 +58,9 @@ pub(super) struct Launch<'a> {
 impl<'a> Launch<'a> {
     pub fn new(one: Option<Stage<'a>>, two: Option<Stage<'a>>, spin: Duration) -> Self {
         let (next, done) = (Default::default(), AtomicUsize::new(0));
-        let panicked = AtomicBool::new(false);
-        Self { one, two, next, done, panicked, sync_all: Event::default(), spin }
+        let (panicked, one_done) = (AtomicBool::new(false), AtomicU64::new(0));
+        let (start, sync_all) = (Instant::now(), Event::default());
+        Self { one, two, next, done, start, one_done, panicked, sync_all, spin }
     }
 
     /// Runs pieces of stage one until none is left, waits for those of other threads (SyncAll),
@@ -66,6 +70,8 @@ impl<'a> Launch<'a> {
             while let Some(piece) = self.claim(0, one) {
                 self.run_piece(one, piece, worker);
                 if self.done.fetch_add(1, Ordering::AcqRel) + 1 == one.pieces {
+                    let nanoseconds = self.start.elapsed().as_nanos() as u64;
+                    self.one_done.store(nanoseconds, Ordering::Relaxed);
                     self.sync_all.notify();
                 }
             }
@@ -117,11 +123,12 @@ impl<'a> Launch<'a> {
         IN_PIECE.set(outer);
     }
 
-    /// Returns an error if a piece has panicked, once every thread has left the launch.
-    pub fn result(&self) -> Result<()> {
+    /// Returns how long stage one took, or an error if a piece has panicked, once every thread has
+    /// left the launch.
+    pub fn result(&self) -> Result<Duration> {
         if self.panicked.load(Ordering::Acquire) {
             return Err(Error::broken_device());
         }
-        Ok(())
+        Ok(Duration::from_nanos(self.one_done.load(Ordering::Relaxed)))
     }
 }

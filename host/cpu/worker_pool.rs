@@ -107,7 +107,7 @@ impl WorkerPool {
     /// Runs every piece of stage one, then (SyncAll) every piece of stage two, and returns when all
     /// are done. `nanoseconds` estimates the work of all pieces together; if waking the workers
     /// would take longer, or another launch uses them, the caller's thread runs every piece, with
-    /// the same result.
+    /// the same result. Returns how long stage one took; zero without it.
     ///
     /// # Errors
     /// If a piece panicked, which is a defect of this library: the remaining pieces may not have
@@ -117,7 +117,7 @@ impl WorkerPool {
         nanoseconds: u64,
         one: Option<Stage<'_>>,
         two: Option<Stage<'_>>,
-    ) -> Result<()> {
+    ) -> Result<Duration> {
         let workers = &*self.0;
         workers.birth.check("worker pool")?;
         let launch = Launch::new(one, two, workers.spin);

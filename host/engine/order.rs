@@ -21,6 +21,8 @@ use crate::{Error, Result, memory};
 struct Latest {
     /// Number of the last plan that missed a row; 0 if there is none since the state was cold.
     number: u64,
+    /// Number of the last plan, whether it missed a row or not.
+    last: u64,
     generation: i32,
 }
 
@@ -46,12 +48,15 @@ impl Order {
         Ok(Self { plans: 0, epoch: 0, latest, holds, states })
     }
 
-    /// Starts a plan: if the device's epoch has changed, every state counts as cold.
-    pub fn begin(&mut self, epoch: u64) {
-        if self.epoch != epoch {
+    /// Starts a plan: if the device's epoch has changed, every state counts as cold. Returns
+    /// whether it has.
+    pub fn begin(&mut self, epoch: u64) -> bool {
+        let changed = self.epoch != epoch;
+        if changed {
             self.epoch = epoch;
             self.latest.fill(Latest::default());
         }
+        changed
     }
 
     /// Forgets the last plan of every table, because a caller's stream plans states that the host
@@ -92,8 +97,38 @@ impl Order {
             let Ok(state) = usize::try_from(state) else { continue };
             plan.required[request] = self.required(batch, request);
             let number = if plan.missed(request) { plan.number } else { plan.required[request] };
-            self.latest[batch.indexer * self.states + state] =
-                Latest { number, generation: batch.generation[request] };
+            let latest = &mut self.latest[batch.indexer * self.states + state];
+            plan.previous[request] = latest.last;
+            *latest = Latest { number, last: plan.number, generation: batch.generation[request] };
+        }
+    }
+
+    /// Checks that a plan is the last one of every state that it missed a row of.
+    pub fn check_last(&self, plan: &Plan) -> Result<()> {
+        for (request, &state) in plan.state[..plan.requests].iter().enumerate() {
+            let Ok(state) = usize::try_from(state) else { continue };
+            let last = self.latest[plan.indexer * self.states + state].last;
+            if plan.missed(request) && last != plan.number {
+                let limit = match last {
+                    0 => format!("state {state} was emptied, or planned in a stream, after it"),
+                    last => format!("plan {last} of state {state} came after it"),
+                };
+                let remedy = "discard the newest plan first, or give the request a new generation";
+                return Err(Error::invalid("plan number", plan.number, limit, remedy));
+            }
+        }
+        Ok(())
+    }
+
+    /// Forgets a plan that `check_last` accepted: the plans before it are the last ones of its
+    /// states.
+    pub fn discarded(&mut self, plan: &Plan) {
+        for (request, &state) in plan.state[..plan.requests].iter().enumerate() {
+            let Ok(state) = usize::try_from(state) else { continue };
+            let latest = &mut self.latest[plan.indexer * self.states + state];
+            if latest.last == plan.number {
+                (latest.number, latest.last) = (plan.required[request], plan.previous[request]);
+            }
         }
     }
 
@@ -114,7 +149,7 @@ impl Order {
         self.plans += 1;
         let number = self.plans;
         for latest in self.latest.iter_mut().skip(state).step_by(self.states) {
-            *latest = Latest { number, generation };
+            *latest = Latest { number, last: number, generation };
         }
         self.holds.iter_mut().skip(state).step_by(self.states).for_each(|holds| *holds = number);
     }

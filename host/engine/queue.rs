@@ -74,7 +74,7 @@ impl Engine {
         check::indexer(&self.resources, layer, batch.indexer)?;
         let step = QueuedStep { kind: CallKind::Transfer, batch, out, layer, fresh };
         // SAFETY: the caller keeps the contract of this function (`# Safety`).
-        unsafe { self.device.enqueue(&self.resources, &step, stream) }
+        unsafe { self.enqueue(&step, stream) }
     }
 
     /// Puts Stage One and Stage Two of one layer into a stream: as two launches, or as one if
@@ -122,7 +122,16 @@ impl Engine {
         let out = DevicePlan::default();
         let step = QueuedStep { kind: CallKind::Append, batch, out, layer, fresh };
         // SAFETY: the caller keeps the contract of this function (`# Safety`).
-        unsafe { self.device.enqueue(&self.resources, &step, stream) }
+        unsafe { self.enqueue(&step, stream) }
+    }
+
+    /// # Safety
+    /// As for [`Self::enqueue_plan`].
+    unsafe fn enqueue(&mut self, step: &QueuedStep, stream: RawStream) -> Result<()> {
+        // SAFETY: the caller keeps the contract of this function (`# Safety`).
+        unsafe { self.device.enqueue(&self.resources, step, stream)? };
+        self.counters.queued();
+        Ok(())
     }
 
     fn queued(
@@ -155,7 +164,7 @@ impl Engine {
         plan.clear();
         self.order.forget();
         // SAFETY: the caller keeps the contract of this function (`# Safety`).
-        unsafe { self.device.enqueue(&self.resources, &step, stream)? };
+        unsafe { self.enqueue(&step, stream)? };
         plan.queued = Some(step.batch);
         Ok(())
     }

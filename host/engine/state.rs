@@ -2,11 +2,11 @@
 
 use std::ops::Range;
 
-use avsg_device::memory::{invalidate_ids, table_words};
+use avsg_device::memory::{invalidate_ids, invalidate_slots, table_words};
 use avsg_device::params::ID_LIMIT;
 use avsg_device::state::header;
 
-use super::{Batch, Engine};
+use super::{Batch, Engine, check};
 use crate::plan::Plan;
 use crate::{Error, Result, memory, rows};
 
@@ -118,6 +118,7 @@ impl Engine {
     /// the latter the next plan starts every table cold.
     pub fn fork(&mut self, from: usize, to: usize, generation: i32) -> Result<()> {
         self.resources.check_process()?;
+        self.begin();
         let config = &self.resources.config;
         rows::index("state", from, config.states)?;
         rows::index("state", to, config.states)?;
@@ -125,7 +126,6 @@ impl Engine {
             let limit = "a state is copied to another one";
             return Err(Error::invalid("state", to, limit, "pass two different states"));
         }
-        self.order.begin(self.device.epoch());
         self.order.check_complete(from, &config.indexers)?;
         let slots = config.params.slots as usize;
         let mut copy = memory::with_capacity("table", table_words(&config.params))?;
@@ -151,6 +151,42 @@ impl Engine {
             })?;
         }
         self.order.filled(to, generation);
+        self.counters.forked(from, to, generation);
+        Ok(())
+    }
+
+    /// Drops a planned batch whose transfers are not going to be made, or not to every layer, for
+    /// example because its drafts were abandoned: forgets the slots of the ids that it missed, so
+    /// that the next plan misses them again, and clears the plan. Other ids keep their slots, and
+    /// ids that the plan evicted or invalidated stay forgotten. Lifetimes stay as the plan left them.
+    ///
+    /// On an Ascend device the call waits as [`Self::invalidate`] does.
+    ///
+    /// # Errors
+    /// If the plan belongs to another engine, holds no batch, was planned in a caller's stream, or
+    /// missed a row of a state that was planned again or emptied since; nothing is changed then. If a call of
+    /// the runtime fails, the next plan may start every table cold.
+    pub fn discard(&mut self, plan: &mut Plan) -> Result<()> {
+        if plan.is_queued() {
+            let limit = "the host does not see what it missed";
+            let remedy = "transfer it, or give its requests a new generation";
+            return Err(Error::invalid("plan", "planned in a stream", limit, remedy));
+        }
+        check::plan(&self.resources, plan)?;
+        self.begin();
+        self.order.check_last(plan)?;
+        let config = &self.resources.config;
+        for request in (0..plan.requests()).filter(|&request| plan.missed(request)) {
+            let Ok(state) = usize::try_from(plan.state[request]) else { continue };
+            let misses = plan.misses(request);
+            let table = config.table(plan.indexer, state);
+            self.device.edit_table(&self.resources, table, &mut |words| {
+                invalidate_slots(&config.params, words, misses.id, misses.slot);
+                true
+            })?;
+        }
+        self.order.discarded(plan);
+        plan.clear();
         Ok(())
     }
 }

@@ -1,6 +1,9 @@
 //! The layout of a pool: rows in chunks, and chunks in the pool's file.
 
+use std::sync::Arc;
+
 use super::pages::Pages;
+use crate::allocator::Allocator;
 use crate::mapping::MIB2;
 use crate::rows::{self, MAX_SEGMENTS, RowFormat, Segment};
 use crate::{Error, Result};
@@ -9,7 +12,7 @@ use crate::{Error, Result};
 /// known to take on Ascend hosts.
 pub const DEFAULT_CHUNK_BYTES: usize = 64 << 20;
 /// The page size in bytes that chunks are aligned to, because a device registers whole pages.
-const PAGE: usize = 4096;
+pub(super) const PAGE: usize = 4096;
 
 /// The size and layout of a pool.
 #[derive(Debug, Clone)]
@@ -25,12 +28,16 @@ pub struct PoolConfig {
     pub chunk_bytes: usize,
     /// The kind of pages that is tried first; worse kinds follow in the order of [`Pages`].
     pub pages: Pages,
+    /// The caller's allocator, which each chunk is taken from; `None` for memory of the system. With
+    /// an allocator `pages` is ignored, and the pool cannot be exported.
+    pub allocator: Option<Arc<dyn Allocator>>,
 }
 
 impl PoolConfig {
     /// Returns a configuration with chunks of at most 64 MiB that tries 2 MiB hugepages first.
     pub fn new(layers: usize, rows: usize, format: RowFormat) -> Self {
-        Self { layers, rows, format, chunk_bytes: DEFAULT_CHUNK_BYTES, pages: Pages::Huge2M }
+        let (chunk_bytes, pages) = (DEFAULT_CHUNK_BYTES, Pages::Huge2M);
+        Self { layers, rows, format, chunk_bytes, pages, allocator: None }
     }
 
     /// Returns the length in bytes of every chunk, layer by layer and segment by segment, as

@@ -3,15 +3,17 @@
 use std::fmt;
 use std::os::fd::OwnedFd;
 use std::ptr;
+use std::sync::Arc;
 
 use super::chunk::Chunk;
-use super::geometry::{Geometry, PoolConfig, SegmentLayout};
+use super::geometry::{Geometry, PAGE, PoolConfig, SegmentLayout};
 use super::layout::{DeviceStart, HostLayout, Start};
 use super::pages::Pages;
 use super::view::RowView;
 use super::write_lock::WriteLock;
 use super::{atomic_copy, ladder};
 
+use crate::allocator::{Allocated, Allocator};
 use crate::fork::Birth;
 use crate::mapping::Mapping;
 use crate::rows::{self, MAX_SEGMENTS, RowFormat, Steps, Strides};
@@ -27,7 +29,15 @@ pub enum Role {
 }
 
 pub(super) enum Backing {
-    File { fd: OwnedFd, mapping: Mapping, lock: Option<WriteLock> },
+    File {
+        fd: OwnedFd,
+        mapping: Mapping,
+        lock: Option<WriteLock>,
+    },
+    /// Chunks that the caller's allocator gave.
+    Allocated {
+        _chunks: Vec<Allocated>,
+    },
     Caller,
 }
 
@@ -57,27 +67,48 @@ unsafe impl Send for HostPool {}
 unsafe impl Sync for HostPool {}
 
 impl HostPool {
-    /// Returns the most bytes that [`Self::new`] allocates.
+    /// Returns the most bytes that [`Self::new`] allocates; with an allocator, what it is asked for.
     ///
     /// # Errors
-    /// If the geometry is invalid, or `config.pages` is [`Pages::Caller`].
+    /// If the geometry is invalid, or `config.pages` is [`Pages::Caller`] without an allocator.
     pub fn plan_bytes(config: &PoolConfig) -> Result<usize> {
-        ladder::mapped_len(Geometry::new(config)?.total(), config.pages)
+        let total = Geometry::new(config)?.total();
+        if config.allocator.is_some() {
+            return Ok(total);
+        }
+        ladder::mapped_len(total, config.pages)
     }
 
     /// Allocates a zeroed and populated pool and makes this process its writer.
     ///
     /// # Errors
-    /// If the geometry is invalid, the system refuses a call, or less memory is available than the
-    /// pool needs; nothing is allocated then.
+    /// If the geometry is invalid, the system or the allocator refuses a call, or less memory is
+    /// available than the pool needs; nothing is allocated then.
     pub fn new(config: &PoolConfig) -> Result<Self> {
         let geometry = Geometry::new(config)?;
+        if let Some(allocator) = &config.allocator {
+            return Self::from_allocator(geometry, allocator);
+        }
         let allocation = ladder::allocate(geometry.total(), config.pages)?;
         let lock = Some(WriteLock::acquire(&allocation.fd)?);
         let chunks = chunks_in(&geometry, &allocation.mapping)?;
         let pages = (allocation.pages, allocation.huge_bytes);
         let backing = Backing::File { fd: allocation.fd, mapping: allocation.mapping, lock };
         Self::in_chunks(geometry, chunks, backing, Role::Writer, pages)
+    }
+
+    /// Allocates each chunk from the caller's allocator.
+    fn from_allocator(geometry: Geometry, allocator: &Arc<dyn Allocator>) -> Result<Self> {
+        const WHAT: &str = "chunk of the host pool";
+        let mut memory = memory::with_capacity("chunk table", geometry.chunk_count())?;
+        let mut chunks = memory::with_capacity("chunk table", geometry.chunk_count())?;
+        for (_, len) in geometry.spans() {
+            let chunk = Allocated::zeroed(allocator, WHAT, len, PAGE)?;
+            chunks.extend(Chunk::new(chunk.ptr(), len));
+            memory.push(chunk);
+        }
+        let (backing, pages) = (Backing::Allocated { _chunks: memory }, (Pages::Caller, 0));
+        Self::in_chunks(geometry, chunks.into(), backing, Role::Writer, pages)
     }
 
     /// Makes a pool whose chunks of rows are the ranges that a device registers.

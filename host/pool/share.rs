@@ -165,15 +165,15 @@ impl HostPool {
     /// Returns what another process needs to map this pool.
     ///
     /// # Errors
-    /// If the pool is over the caller's memory, which has no file, or the process has no free
-    /// descriptor.
+    /// If the pool is in the caller's memory or that of an allocator, which has no file, or the
+    /// process has no free descriptor.
     pub fn export(&self) -> Result<PoolExport> {
         self.birth.check("pool")?;
         let Backing::File { fd, .. } = &self.backing else {
             return Err(Error::invalid(
                 "pool",
                 Pages::Caller,
-                "only a pool that allocated its memory has a file to share",
+                "only a pool in memory of the system has a file to share",
                 "share that memory yourself and call HostPool::from_caller on both sides",
             ));
         };

@@ -114,6 +114,37 @@ def test_repeated_ids_are_counted_whether_they_miss_or_hit(deployment):
     assert plan.count_duplicates() == 0
 
 
+def test_a_state_is_loaded_forked_invalidated_and_a_plan_is_dropped():
+    pool = avsg.Pool(1, 256, 48)
+    engine = avsg.Engine(pool, k=16, slots=64, states=2, cores=1)
+    plan, batch = engine.new_plan(1, 1), avsg.Batch.zeros(1, 16)
+    batch.generation[0], batch.seq_len[0], batch.stable_len[0] = 3, 256, -1
+
+    def misses(state, first):
+        batch.state[0], batch.ids[0] = state, np.arange(first, first + 16)
+        engine.step(batch, plan)
+        return plan.counters.misses
+
+    engine.load(plan, np.arange(16, dtype=np.int32), state=0, generation=3, seq_len=256)
+    assert misses(0, 0) == 0
+    engine.fork(0, 1, 3)
+    assert misses(1, 4) == 4
+    engine.invalidate(1, 4, 6)
+    assert misses(1, 4) == 2
+    batch.ids[0] = np.arange(100, 116)
+    engine.plan(batch, plan)
+    engine.discard(plan)
+    with pytest.raises(avsg.InvalidError, match="plan is empty"):
+        engine.discard(plan)
+    assert misses(1, 100) == 16
+    stats = engine.stats
+    assert (stats.plans, stats.transfers, stats.misses, stats.queued) == (6, 5, 16 + 4 + 2 + 16 + 16, 0)
+    assert stats.transferred_bytes == (16 + 4 + 2 + 16) * 48
+    assert stats.plan_ns > 0 and stats.step_ns == 0
+    with pytest.raises(avsg.InvalidError, match="state is 2"):
+        engine.invalidate(2, 0, 1)
+
+
 def test_bad_ids_raise_their_status_bit(deployment):
     deployment.batch.ids[0, :2] = 511, 512
     deployment.engine.step(deployment.batch, deployment.plan)

@@ -13,6 +13,7 @@ from avsg import _library, _structs, constants, errors
 
 HEADER = Path(__file__).resolve().parents[2] / "include" / "avsg.h"
 STRUCTS = {
+    "avsg_allocator": _structs.Allocator,
     "avsg_pool_config": _structs.PoolConfig,
     "avsg_pool_info": _structs.PoolInfo,
     "avsg_chunk": _structs.Chunk,
@@ -23,7 +24,9 @@ STRUCTS = {
     "avsg_workers_config": _structs.WorkersConfig,
     "avsg_engine_config": _structs.EngineConfig,
     "avsg_engine_memory": _structs.EngineMemory,
+    "avsg_memory": _structs.Memory,
     "avsg_engine_info": _structs.EngineInfo,
+    "avsg_engine_stats": _structs.EngineStats,
     "avsg_buffer": _structs.Buffer,
     "avsg_plan_arrays": _structs.PlanArrays,
     "avsg_plan_counters": _structs.PlanCounters,
@@ -41,6 +44,7 @@ ENUMS = {
     "COPIER": constants.Copier,
     "LOG": constants.LogLevel,
     "PAGES": constants.Pages,
+    "MEMORY": constants.MemoryKind,
     "ROLE": constants.Role,
     "REQUEST": constants.RequestStatus,
 }

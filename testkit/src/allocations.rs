@@ -11,6 +11,8 @@ static ARMED: AtomicBool = AtomicBool::new(false);
 static CALLS: AtomicUsize = AtomicUsize::new(0);
 /// Blocks that are allocated at the moment.
 static LIVE: AtomicIsize = AtomicIsize::new(0);
+/// Their bytes.
+static LIVE_BYTES: AtomicIsize = AtomicIsize::new(0);
 /// Allocations until one fails; 0 if none shall.
 static UNTIL_FAILURE: AtomicUsize = AtomicUsize::new(0);
 
@@ -34,12 +36,16 @@ unsafe impl GlobalAlloc for Counting {
         }
         // SAFETY: the caller keeps the contract of `GlobalAlloc::alloc`, which is that of `System`.
         let block = unsafe { System.alloc(layout) };
-        LIVE.fetch_add(isize::from(!block.is_null()), Ordering::Relaxed);
+        if !block.is_null() {
+            LIVE.fetch_add(1, Ordering::Relaxed);
+            LIVE_BYTES.fetch_add(layout.size() as isize, Ordering::Relaxed);
+        }
         block
     }
     unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
         count();
         LIVE.fetch_sub(1, Ordering::Relaxed);
+        LIVE_BYTES.fetch_sub(layout.size() as isize, Ordering::Relaxed);
         // SAFETY: `ptr` was allocated by `System` with this layout.
         unsafe { System.dealloc(ptr, layout) }
     }
@@ -48,7 +54,11 @@ unsafe impl GlobalAlloc for Counting {
             return null_mut();
         }
         // SAFETY: `ptr` was allocated by `System` with this layout.
-        unsafe { System.realloc(ptr, layout, size) }
+        let block = unsafe { System.realloc(ptr, layout, size) };
+        if !block.is_null() {
+            LIVE_BYTES.fetch_add(size as isize - layout.size() as isize, Ordering::Relaxed);
+        }
+        block
     }
 }
 
@@ -67,6 +77,11 @@ pub fn calls(run: impl FnOnce()) -> usize {
 /// Returns the number of blocks that are allocated at the moment.
 pub fn live() -> isize {
     LIVE.load(Ordering::SeqCst)
+}
+
+/// Returns the bytes that are allocated at the moment.
+pub fn live_bytes() -> isize {
+    LIVE_BYTES.load(Ordering::SeqCst)
 }
 
 /// Makes the `n`-th allocation of `run`, from 1, fail. Returns whether it came to that one.

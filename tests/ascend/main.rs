@@ -3,6 +3,7 @@
 mod caller_buffers;
 mod caller_streams;
 mod conformance;
+mod discard;
 mod embedded_kernels;
 mod engine_pair;
 mod faults;

@@ -31,24 +31,31 @@ pub fn handles_with(device: &'static CStr, set: impl FnOnce(&mut avsg_engine_con
     (config.cores, config.slots) = (3, SLOTS);
     set(&mut config);
     let (mut runtime, mut kernels) = Default::default();
-    let context = match device.to_bytes() {
-        b"cpu" => None,
-        b"ascend" => {
-            let emitted = simulated::emit(&params()).unwrap();
-            (runtime, kernels) = (c_path(&simulator_library()), c_path(&emitted));
-            (config.runtime, config.kernels) = (runtime.as_ptr(), kernels.as_ptr());
-            let acl = Acl::open(&Source::Path(simulator_library())).unwrap();
-            Some(Context::for_device(Arc::new(acl), 0).unwrap())
-        }
-        _ => Some(simulated::context().unwrap()),
-    };
-    let handles = Handles::with_rows(workload::POOL_ROWS, &config, context);
+    if device == c"ascend" {
+        let emitted = simulated::emit(&params()).unwrap();
+        (runtime, kernels) = (c_path(&simulator_library()), c_path(&emitted));
+        (config.runtime, config.kernels) = (runtime.as_ptr(), kernels.as_ptr());
+    }
+    let handles = Handles::with_rows(workload::POOL_ROWS, &config, context_of(device));
     // `config` points to both strings until here.
     let _: (CString, CString) = (runtime, kernels);
     handles
 }
 
-fn c_path(path: &Path) -> CString {
+/// Returns the context of "ascend-sim", or of "ascend" over the simulator's library; None for "cpu".
+pub fn context_of(device: &CStr) -> Option<Arc<Context>> {
+    match device.to_bytes() {
+        b"cpu" => None,
+        b"ascend" => {
+            let acl = Acl::open(&Source::Path(simulator_library())).unwrap();
+            Some(Context::for_device(Arc::new(acl), 0).unwrap())
+        }
+        _ => Some(simulated::context().unwrap()),
+    }
+}
+
+/// Returns a path as a C string.
+pub fn c_path(path: &Path) -> CString {
     CString::new(path.as_os_str().as_bytes()).unwrap()
 }
 

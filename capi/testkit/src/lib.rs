@@ -1,8 +1,9 @@
 //! What tests of the C ABI share: structs as a C program fills them ([`sized`], [`pool_config`],
 //! [`Arrays`]), a pool, an engine and a plan ([`Handles`]), steps in device memory
-//! ([`device_arrays`]), random steps ([`workload`]), and assertions on the status and message of a
-//! call ([`ok`], [`expect_error`]).
+//! ([`device_arrays`]), random steps ([`workload`]), an [`allocator`], and assertions on the status and
+//! message of a call ([`ok`], [`expect_error`]).
 
+pub mod allocator;
 pub mod device_arrays;
 pub mod workload;
 

@@ -224,7 +224,7 @@ impl ResidentLru {
         };
         // A single row runs on the caller's thread, as in the original.
         let work = if rows > 1 { u64::MAX } else { 0 };
-        self.threads.launch(work, Some(Stage { pieces: workers, run: &run }), None)
+        self.threads.launch(work, Some(Stage { pieces: workers, run: &run }), None).map(drop)
     }
 
     /// Returns the buffer and the outputs of one row.

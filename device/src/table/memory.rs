@@ -46,6 +46,18 @@ pub fn invalidate_ids(p: &Params, words: &mut [i32], ids: Range<i32>) -> usize {
     listed.map(|(id, life)| (*id, *life) = (EMPTY, DEAD)).count()
 }
 
+/// Empties the slots that hold given ids, where `slots` has one slot for each id.
+pub fn invalidate_slots(p: &Params, words: &mut [i32], ids: &[i32], slots: &[i32]) {
+    let (id, rest) = words[header::WORDS..].split_at_mut(p.slots as usize);
+    let life = bytes(&mut rest[..life_words(p)]);
+    for (&expected, &slot) in ids.iter().zip(slots) {
+        let slot = slot as usize;
+        if id[slot] == expected {
+            (id[slot], life[slot]) = (EMPTY, DEAD);
+        }
+    }
+}
+
 /// Divides the words of a table into its planes.
 ///
 /// # Panics

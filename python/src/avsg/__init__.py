@@ -8,7 +8,7 @@ NumPy nor torch.
 from ._library import lib as _lib
 from .batch import Batch, Fresh
 from .constants import ABI_VERSION, Copier, Lifetime, LogLevel, Machine, Pages, RequestStatus, Role, Strategy, Table
-from .engine import Engine, EngineInfo, EngineMemory
+from .engine import Engine, EngineInfo, EngineMemory, EngineStats, MemoryBytes
 from .errors import (
     AvsgError,
     BusyError,
@@ -48,6 +48,7 @@ __all__ = [
     "Engine",
     "EngineInfo",
     "EngineMemory",
+    "EngineStats",
     "ForkedError",
     "Fresh",
     "HandleError",
@@ -56,6 +57,7 @@ __all__ = [
     "Lifetime",
     "LogLevel",
     "Machine",
+    "MemoryBytes",
     "NoMemoryError",
     "NullError",
     "Pages",

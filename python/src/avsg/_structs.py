@@ -48,6 +48,12 @@ class SizedStruct(c.Structure):
         super().__init__(c.sizeof(type(self)), **values)
 
 
+class Allocator(SizedStruct):
+    """avsg_allocator. An allocator in Python would hold its lock, so that none is made here."""
+
+    _fields_ = fields(c.c_void_p, "user", "allocate", "release")
+
+
 class PoolConfig(SizedStruct):
     """avsg_pool_config."""
 
@@ -57,6 +63,7 @@ class PoolConfig(SizedStruct):
         ("chunk_bytes", c.c_size_t),
         ("pages", c.c_int32),
         ("reserved", c.c_uint32),
+        ("allocator", c.c_void_p),
     ]
 
 
@@ -126,6 +133,7 @@ class EngineConfig(SizedStruct):
         ("layer_indexers", c.c_size_t),
         ("buffer", c.c_void_p),
         *fields(c.c_int32, "global_slots", "slot_base"),
+        ("allocator", c.c_void_p),
     ]
 
 
@@ -147,6 +155,16 @@ class EngineMemory(SizedStruct):
     _fields_ = fields(c.c_size_t, "buffer", "tables")
 
 
+class Memory(SizedStruct):
+    """avsg_memory."""
+
+    _fields_ = fields(
+        c.c_size_t,
+        *("pool", "engine_host", "engine_device", "plan_host", "plan_pinned", "plan_device"),
+        *("staging_pinned", "staging_device"),
+    )
+
+
 class EngineInfo(SizedStruct):
     """avsg_engine_info."""
 
@@ -159,6 +177,16 @@ class EngineInfo(SizedStruct):
         *fields(c.c_size_t, "states", "layers", "buffer_bytes"),
         *fields(c.c_uint32, "threads", "reserved"),
         ("indexers", c.c_size_t),
+    ]
+
+
+class EngineStats(SizedStruct):
+    """avsg_engine_stats."""
+
+    _fields_ = [
+        *fields(c.c_uint64, "plans", "transfers", "appends", "queued", "hits", "misses", "evictions"),
+        *fields(c.c_uint64, "transferred_bytes", "appended_bytes"),
+        *fields(c.c_uint64, "plan_ns", "transfer_ns", "step_ns", "append_ns"),
     ]
 
 

@@ -76,6 +76,14 @@ class Pages(IntEnum):
     CALLER = 5
 
 
+class MemoryKind(IntEnum):
+    """What an allocator is asked for."""
+
+    HOST = 0
+    PINNED = 1
+    DEVICE = 2
+
+
 class Role(IntEnum):
     """What a process may do with a pool."""
 

@@ -47,6 +47,29 @@ class EngineInfo(NamedTuple):
     indexers: int
 
 
+class EngineStats(NamedTuple):
+    """What an engine has done since it was made; times in nanoseconds.
+
+    Of calls in a stream, only `queued` is counted. The header says what each number is.
+    """
+
+    plans: int
+    transfers: int
+    appends: int
+    queued: int
+    hits: int
+    misses: int
+    #: Misses whose slot an earlier id had been given since the state was last empty.
+    evictions: int
+    transferred_bytes: int
+    appended_bytes: int
+    plan_ns: int
+    transfer_ns: int
+    #: Time of steps on a device, whose stages the host cannot tell apart.
+    step_ns: int
+    append_ns: int
+
+
 class EngineMemory(NamedTuple):
     """Bytes of device memory."""
 
@@ -54,13 +77,27 @@ class EngineMemory(NamedTuple):
     tables: int
 
 
+class MemoryBytes(NamedTuple):
+    """Bytes of a pool, an engine and a plan in host, pinned and device memory."""
+
+    pool: int
+    engine_host: int
+    engine_device: int
+    plan_host: int
+    plan_pinned: int
+    plan_device: int
+    #: What steps with host arrays add on a device.
+    staging_pinned: int
+    staging_device: int
+
+
 def engine_config(k: int, slots: int, tokens: int = 1, states: int = 1, **options: Any) -> _structs.EngineConfig:
     """Returns the C struct of an engine.
 
     `options` are the other fields of avsg_engine_config; 0 is their default.
     """
-    # An engine of this package has one indexer and allocates its buffer.
-    absent = {"reserved", "layer_indexer", "layer_indexers", "buffer", "global_slots", "slot_base"}
+    # An engine of this package has one indexer and allocates its memory.
+    absent = {"reserved", "layer_indexer", "layer_indexers", "buffer", "global_slots", "slot_base", "allocator"}
     names = {field[0] for field in _structs.EngineConfig._fields_} - absent
     if isinstance(options.get("workers"), Workers):
         options["workers"] = options["workers"]._address()
@@ -107,6 +144,17 @@ class Engine:
         config = engine_config(k, slots, tokens, states, **options)
         check(lib.avsg_engine_bytes(c.byref(config), c.byref(pool.config()), c.byref(found)))
         return EngineMemory(found.buffer, found.tables)
+
+    @staticmethod
+    def memory_bytes(
+        pool: PoolShape, rows: int, requests: int, block_stride: int = 0, *, k: int, slots: int, **options: Any
+    ) -> MemoryBytes:
+        """Returns the memory of a pool, an engine and a plan for these rows and requests, without taking it."""
+        found = _structs.Memory()
+        config = c.byref(engine_config(k, slots, **options))
+        shape = c.byref(pool.config())
+        check(lib.avsg_memory_bytes(config, shape, rows, requests, block_stride, c.byref(found)))
+        return MemoryBytes(*(getattr(found, name) for name in MemoryBytes._fields))
 
     def close(self) -> None:
         """Ends the engine.
@@ -170,6 +218,39 @@ class Engine:
         status = lib.avsg_engine_append(self._handle, batch, layer, fresh, stream)
         if status:
             raise failure(status)
+
+    def invalidate(self, state: int, first: int, end: int) -> None:
+        """Forgets the ids from `first` to `end` - 1 of a state, because their rows were rewritten."""
+        check(lib.avsg_engine_invalidate(self._handle, state, first, end))
+
+    def load(
+        self, plan: Plan, ids: Any, *, state: int, generation: int, seq_len: int, block_table: Any = None
+    ) -> None:
+        """Puts the rows of `ids` into slots of a state without a selection, as after a restore.
+
+        `ids` and `block_table` are int32 arrays in host memory.
+        """
+        load = _structs.Load(state=state, generation=generation, seq_len=seq_len)
+        for name, array in (("ids", ids), ("block_table", block_table)):
+            if array is not None:
+                span = int32_span(array, name, 1)
+                setattr(load, name, _structs.I32s(span.address, span.shape[0]))
+        check(lib.avsg_engine_load(self._handle, c.byref(load), plan._handle))
+
+    def fork(self, source: int, target: int, generation: int) -> None:
+        """Copies the state `source`, tables and slots, to `target`, which gets a generation."""
+        check(lib.avsg_engine_fork(self._handle, source, target, generation))
+
+    def discard(self, plan: Plan) -> None:
+        """Drops a planned batch that is not going to be transferred to every layer."""
+        check(lib.avsg_engine_discard(self._handle, plan._handle))
+
+    @property
+    def stats(self) -> EngineStats:
+        """The counters and times of the calls so far."""
+        found = _structs.EngineStats()
+        check(lib.avsg_engine_get_stats(self._handle, c.byref(found)))
+        return EngineStats(*(getattr(found, name) for name in EngineStats._fields))
 
     def _stream(self, stream: Any, batch: Batch, fresh: Fresh | None = None) -> int | None:
         """Returns the stream of a call that was passed a stream or arrays of a device."""

@@ -73,17 +73,20 @@ struct Times {
     steps: usize,
     first_decile_us: f64,
     median_us: f64,
+    /// The median divided by the number of requests.
+    median_per_request_us: f64,
     mean_us: f64,
     worst_us: f64,
 }
 
 impl Times {
-    fn new(mut times: Vec<f64>) -> Self {
+    fn new(mut times: Vec<f64>, requests: usize) -> Self {
         let all = summary(&mut times);
         Self {
             steps: times.len(),
             first_decile_us: all.first_decile,
             median_us: all.median,
+            median_per_request_us: all.median / requests as f64,
             mean_us: all.mean,
             worst_us: times.last().copied().unwrap_or_default(),
         }
@@ -211,7 +214,7 @@ pub fn run(options: &Options) -> Result<()> {
         steps.run(share(round), &mut times[1])?;
     }
     let misses_per_step = steps.misses as f64 / (2 * options.steps) as f64;
-    let [undisturbed, disturbed] = times.map(Times::new);
+    let [undisturbed, disturbed] = times.map(|times| Times::new(times, options.requests));
     let report = Report {
         machine: Host::detect(),
         workload: options.workload.name(),
@@ -236,8 +239,15 @@ fn page(report: &Report) -> Page {
     page.text(format!(
         "B = {requests}, K = {k}, S = {slots}, rows of {row_bytes} bytes, {misses_per_step:.0} misses per step"
     ));
-    let mut table =
-        output::table(["step", "steps", "first decile, us", "median, us", "mean, us", "worst, us"]);
+    let mut table = output::table([
+        "step",
+        "steps",
+        "first decile, us",
+        "median, us",
+        "median per request, us",
+        "mean, us",
+        "worst, us",
+    ]);
     let us = |value: f64| Cell::shown(value, short(value));
     let both =
         [("undisturbed", &report.undisturbed), ("a process spins on each CPU", &report.disturbed)];
@@ -247,6 +257,7 @@ fn page(report: &Report) -> Page {
             times.steps.into(),
             us(times.first_decile_us),
             us(times.median_us),
+            us(times.median_per_request_us),
             us(times.mean_us),
             us(times.worst_us),
         ]);

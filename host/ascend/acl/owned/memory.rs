@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::super::api::memory::{self, CopyKind};
 use super::{Context, RawStream};
+use crate::allocator::{Allocated, Allocator, MemoryKind};
 use crate::{Error, Result};
 
 /// Device memory, which the host cannot access by its address.
@@ -13,6 +14,8 @@ pub struct DeviceMemory {
     context: Arc<Context>,
     at: *mut c_void,
     bytes: usize,
+    /// The memory, if it is not the runtime's.
+    allocated: Option<Allocated>,
 }
 
 // SAFETY: memory of the context, not of a thread; the address is never dereferenced here.
@@ -26,11 +29,24 @@ impl DeviceMemory {
     /// # Errors
     /// If the device has too little memory.
     pub fn new(context: &Arc<Context>, bytes: usize) -> Result<Self> {
+        Self::new_in(context, bytes, None)
+    }
+
+    /// Allocates as [`Self::new`] does, from the caller's allocator if there is one.
+    pub(crate) fn new_in(
+        context: &Arc<Context>,
+        bytes: usize,
+        allocator: Option<&Arc<dyn Allocator>>,
+    ) -> Result<Self> {
         let _current = context.bind()?;
         // The runtime refuses allocations of 0 bytes.
         let bytes = bytes.max(1);
-        let at = memory::malloc(context.acl(), bytes)?;
-        Ok(Self { context: Arc::clone(context), at, bytes })
+        let allocated = from_allocator(allocator, MemoryKind::Device, "device memory", bytes)?;
+        let at = match &allocated {
+            Some(memory) => memory.ptr().cast(),
+            None => memory::malloc(context.acl(), bytes)?,
+        };
+        Ok(Self { context: Arc::clone(context), at, bytes, allocated })
     }
 
     /// Allocates `bytes` bytes of zero.
@@ -38,7 +54,16 @@ impl DeviceMemory {
     /// # Errors
     /// As for [`Self::new`], or if the memory cannot be set.
     pub fn zeroed(context: &Arc<Context>, bytes: usize) -> Result<Self> {
-        let memory = Self::new(context, bytes)?;
+        Self::zeroed_in(context, bytes, None)
+    }
+
+    /// Allocates as [`Self::zeroed`] does, from the caller's allocator if there is one.
+    pub(crate) fn zeroed_in(
+        context: &Arc<Context>,
+        bytes: usize,
+        allocator: Option<&Arc<dyn Allocator>>,
+    ) -> Result<Self> {
+        let memory = Self::new_in(context, bytes, allocator)?;
         let _current = context.bind()?;
         // SAFETY: the memory is new, so no work uses it.
         unsafe { memory::set(context.acl(), memory.at, 0, memory.bytes)? };
@@ -155,9 +180,32 @@ impl DeviceMemory {
 
 impl Drop for DeviceMemory {
     fn drop(&mut self) {
+        if self.allocated.is_some() {
+            return release(&self.context, &mut self.allocated);
+        }
         // SAFETY: the memory came from `malloc`; a caller that queued work on it has waited for the
         // work.
         self.context.release(|acl| unsafe { memory::free(acl, self.at) });
+    }
+}
+
+/// Allocates from the caller's allocator if there is one.
+fn from_allocator(
+    allocator: Option<&Arc<dyn Allocator>>,
+    kind: MemoryKind,
+    what: &'static str,
+    bytes: usize,
+) -> Result<Option<Allocated>> {
+    let allocate = |from| Allocated::new(from, kind, what, bytes, Allocated::LINE);
+    allocator.map(allocate).transpose()
+}
+
+/// Gives memory back to the caller's allocator, in the context that it was allocated in.
+fn release(context: &Context, allocated: &mut Option<Allocated>) {
+    let current = context.bind();
+    *allocated = None;
+    if let Err(error) = current {
+        context.record(error);
     }
 }
 
@@ -167,6 +215,8 @@ pub struct PinnedMemory {
     context: Arc<Context>,
     at: *mut c_void,
     bytes: usize,
+    /// The memory, if it is not the runtime's.
+    allocated: Option<Allocated>,
 }
 
 // SAFETY: the memory belongs to the process, not to a thread; it is read through `&self` and
@@ -181,12 +231,26 @@ impl PinnedMemory {
     /// # Errors
     /// If the runtime cannot allocate them.
     pub fn new(context: &Arc<Context>, bytes: usize) -> Result<Self> {
+        Self::new_in(context, bytes, None)
+    }
+
+    /// Allocates as [`Self::new`] does, from the caller's allocator if there is one.
+    pub(crate) fn new_in(
+        context: &Arc<Context>,
+        bytes: usize,
+        allocator: Option<&Arc<dyn Allocator>>,
+    ) -> Result<Self> {
         let _current = context.bind()?;
         let bytes = bytes.max(1);
-        let at = memory::malloc_host(context.acl(), bytes)?;
-        // SAFETY: the runtime returned `bytes` bytes of host memory, which no other code uses.
+        let allocated = from_allocator(allocator, MemoryKind::Pinned, "pinned memory", bytes)?;
+        let at = match &allocated {
+            Some(memory) => memory.ptr().cast(),
+            None => memory::malloc_host(context.acl(), bytes)?,
+        };
+        // SAFETY: the runtime or the allocator returned `bytes` bytes of host memory, which no other
+        // code uses.
         unsafe { core::ptr::write_bytes(at.cast::<u8>(), 0, bytes) };
-        Ok(Self { context: Arc::clone(context), at, bytes })
+        Ok(Self { context: Arc::clone(context), at, bytes, allocated })
     }
 
     fn part(&self, from: usize, bytes: usize) -> Result<*mut c_void> {
@@ -229,6 +293,9 @@ impl PinnedMemory {
 
 impl Drop for PinnedMemory {
     fn drop(&mut self) {
+        if self.allocated.is_some() {
+            return release(&self.context, &mut self.allocated);
+        }
         // SAFETY: the memory came from `malloc_host`; a caller that queued copies has waited for
         // them.
         self.context.release(|acl| unsafe { memory::free_host(acl, self.at) });

@@ -1,0 +1,130 @@
+//! Memory from an allocator of the caller.
+
+use std::ffi::c_void;
+use std::sync::Arc;
+
+use crate::sized::{self, SizedStruct};
+use crate::status::avsg_status::AVSG_NULL;
+use crate::status::{Failure, Result};
+use avsg::allocator::{Allocator, MemoryKind};
+
+/// What an allocator is asked for.
+#[repr(i32)]
+pub enum avsg_memory_kind {
+    /// Memory of the process: the chunks of a pool, the outputs of plans, and all memory of an
+    /// engine on "cpu".
+    AVSG_MEMORY_HOST = 0,
+    /// Memory of the process that an Ascend device copies from and to, as of aclrtMallocHost.
+    AVSG_MEMORY_PINNED = 1,
+    /// Memory of an Ascend device, as of aclrtMalloc.
+    AVSG_MEMORY_DEVICE = 2,
+}
+
+/// Returns the address of `bytes` bytes, at least 1, of an `avsg_memory_kind`, at a multiple of
+/// `alignment`: 64, or 4096 for the chunks of a pool. The memory need not be zeroed. NULL, if there
+/// is none, makes the call fail with AVSG_NO_MEMORY; another address that is no such multiple, with
+/// AVSG_INVALID, and is released.
+pub type avsg_allocate = Option<
+    unsafe extern "C" fn(
+        user: *mut c_void,
+        kind: i32,
+        bytes: usize,
+        alignment: usize,
+    ) -> *mut c_void,
+>;
+
+/// Takes back an address that `avsg_allocate` returned for this kind and number of bytes. Each is
+/// released once.
+pub type avsg_release =
+    Option<unsafe extern "C" fn(user: *mut c_void, kind: i32, address: *mut c_void, bytes: usize)>;
+
+/// An allocator of the caller, for `avsg_pool_config.allocator` and `avsg_engine_config.allocator`.
+/// The struct is copied. Its functions may be called until the last object with it is destroyed: a
+/// pool until its handle and every engine on it are, an engine until its handle is, a plan until its
+/// handle is, in any order.
+///
+/// They are called on the threads that create and destroy these objects, and on an Ascend device by
+/// a function of a step with host arrays that is given a larger batch than every earlier one
+/// (`avsg_memory_bytes` says how much that takes); never by one with a stream, nor by a step on "cpu".
+/// For AVSG_MEMORY_PINNED and AVSG_MEMORY_DEVICE the engine's context is the current one of the
+/// thread, and at a release no work uses the memory. They must not call this library with the object
+/// that they are called for, and no exception may leave them. Threads that create and destroy
+/// objects at the same time call them at the same time.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct avsg_allocator {
+    /// sizeof(avsg_allocator).
+    pub size: usize,
+    /// The first argument of both functions.
+    pub user: *mut c_void,
+    /// Allocates memory.
+    pub allocate: avsg_allocate,
+    /// Releases memory.
+    pub release: avsg_release,
+}
+
+// SAFETY: the struct is repr(C) with `size` first, and its fields are words: pointers, and functions
+// that may be NULL.
+unsafe impl SizedStruct for avsg_allocator {
+    const NAME: &'static str = "avsg_allocator";
+    const FIRST_SIZE: usize = 32;
+}
+const _: () = assert!(size_of::<avsg_allocator>() == 32);
+
+/// The caller's functions.
+#[derive(Debug)]
+struct Foreign {
+    user: *mut c_void,
+    allocate: unsafe extern "C" fn(*mut c_void, i32, usize, usize) -> *mut c_void,
+    release: unsafe extern "C" fn(*mut c_void, i32, *mut c_void, usize),
+}
+
+// SAFETY: the pointer is only passed to the caller's functions, which any thread may call
+// (`avsg_allocator`).
+unsafe impl Send for Foreign {}
+// SAFETY: as for Send.
+unsafe impl Sync for Foreign {}
+
+fn number(kind: MemoryKind) -> i32 {
+    match kind {
+        MemoryKind::Host => 0,
+        MemoryKind::Pinned => 1,
+        MemoryKind::Device => 2,
+    }
+}
+
+// SAFETY: the caller's functions keep the contract of `avsg_allocate`, which is that of `Allocator`.
+unsafe impl Allocator for Foreign {
+    fn allocate(&self, kind: MemoryKind, bytes: usize, alignment: usize) -> *mut u8 {
+        // SAFETY: the arguments are those that `avsg_allocate` describes.
+        unsafe { (self.allocate)(self.user, number(kind), bytes, alignment) }.cast()
+    }
+
+    unsafe fn release(&self, kind: MemoryKind, address: *mut u8, bytes: usize) {
+        // SAFETY: `allocate` returned the address for this kind and length (`Allocator::release`).
+        unsafe { (self.release)(self.user, number(kind), address.cast(), bytes) };
+    }
+}
+
+/// Reads an allocator; None for NULL.
+///
+/// # Safety
+/// `allocator` is NULL or valid for reads of the number of bytes in its `size`, and its functions
+/// keep the contract of `avsg_allocator`.
+pub(crate) unsafe fn allocator(
+    allocator: *const avsg_allocator,
+) -> Result<Option<Arc<dyn Allocator>>> {
+    if allocator.is_null() {
+        return Ok(None);
+    }
+    // SAFETY: the caller keeps the contract of this function (`# Safety`).
+    let avsg_allocator { user, allocate, release, .. } = unsafe { sized::read(allocator)? };
+    let missing = |name| {
+        let text =
+            format!("{name} of avsg_allocator is NULL, but both functions are needed; set it");
+        Failure::new(AVSG_NULL, text)
+    };
+    let allocate = allocate.ok_or_else(|| missing("allocate"))?;
+    let release = release.ok_or_else(|| missing("release"))?;
+    Ok(Some(Arc::new(Foreign { user, allocate, release })))
+}

@@ -1,0 +1,88 @@
+//! Counters and times of an engine.
+
+use std::time::Duration;
+
+use crate::engine::avsg_engine;
+use crate::handle;
+use crate::sized::{OutStruct, SizedStruct};
+use crate::status::{avsg_status, enter};
+use avsg::engine::Engine;
+
+/// What an engine has done since it was made. Every number only grows. A load counts as its plans
+/// and transfers. The host does not see what work in a caller's stream plans and copies: of such
+/// calls only `queued` is counted. Times are those of the calling thread, in nanoseconds.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct avsg_engine_stats {
+    /// sizeof(avsg_engine_stats).
+    pub size: usize,
+    /// Batches planned, with or without a transfer in the same call.
+    pub plans: u64,
+    /// Transfers of a plan to a layer, with or without a plan in the same call.
+    pub transfers: u64,
+    /// Appends to a layer.
+    pub appends: u64,
+    /// Calls that were put into a caller's stream.
+    pub queued: u64,
+    /// Selected ids that had a slot.
+    pub hits: u64,
+    /// Selected ids that got a slot.
+    pub misses: u64,
+    /// Those of the misses whose slot an earlier id had been given since the state was last empty:
+    /// the id was evicted, or had been invalidated.
+    pub evictions: u64,
+    /// Bytes that transfers copied to slots, from the pool or from fresh rows.
+    pub transferred_bytes: u64,
+    /// Bytes of the fresh rows of appends.
+    pub appended_bytes: u64,
+    /// Time in Stage One.
+    pub plan_ns: u64,
+    /// Time in Stage Two.
+    pub transfer_ns: u64,
+    /// Time of steps on an Ascend device, whose stages the host cannot tell apart.
+    pub step_ns: u64,
+    /// Time in appends.
+    pub append_ns: u64,
+}
+
+// SAFETY: the struct is repr(C) with `size` first, has no padding (112 bytes, asserted below), and
+// its fields are integers.
+unsafe impl SizedStruct for avsg_engine_stats {
+    const NAME: &'static str = "avsg_engine_stats";
+    const FIRST_SIZE: usize = 112;
+}
+const _: () = assert!(size_of::<avsg_engine_stats>() == 112);
+
+/// Gives the counters and times of an engine's calls so far.
+///
+/// # Safety
+/// The pointers keep the rule Pointers.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn avsg_engine_get_stats(
+    engine: *const avsg_engine,
+    stats: *mut avsg_engine_stats,
+) -> avsg_status {
+    enter(|| {
+        // SAFETY: the caller keeps the contract of this function (`# Safety`).
+        let out = unsafe { OutStruct::new(stats)? };
+        let all = handle::shared::<Engine>(engine)?.stats();
+        let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        out.write(avsg_engine_stats {
+            size: 0,
+            plans: all.plans,
+            transfers: all.transfers,
+            appends: all.appends,
+            queued: all.queued,
+            hits: all.hits,
+            misses: all.misses,
+            evictions: all.evictions,
+            transferred_bytes: all.transferred_bytes,
+            appended_bytes: all.appended_bytes,
+            plan_ns: nanoseconds(all.plan_time),
+            transfer_ns: nanoseconds(all.transfer_time),
+            step_ns: nanoseconds(all.step_time),
+            append_ns: nanoseconds(all.append_time),
+        });
+        Ok(())
+    })
+}

@@ -1,0 +1,343 @@
+//! Memory from the caller's allocator: it is asked for exactly what was announced, its memory need
+//! not be zeroed, each of its answers may be NULL or misaligned, and everything is released once.
+
+use std::ffi::{CStr, c_void};
+use std::ptr::{null, null_mut, without_provenance};
+
+use avsg::ascend::acl::owned::DeviceMemory;
+use avsg_capi::avsg_status::*;
+use avsg_capi::*;
+use avsg_capi_testkit::allocator::{Counting, KINDS};
+use avsg_capi_testkit::*;
+
+/// What differs between engines of these tests.
+#[derive(Clone, Copy, Debug)]
+struct Case {
+    indexers: usize,
+    page: u32,
+    frequency: bool,
+    /// Whether the slots are in memory of the caller.
+    own_slots: bool,
+}
+
+const CASES: [Case; 4] = [
+    Case { indexers: 1, page: 16, frequency: false, own_slots: false },
+    Case { indexers: 2, page: 0, frequency: false, own_slots: false },
+    Case { indexers: 1, page: 16, frequency: true, own_slots: false },
+    Case { indexers: 2, page: 16, frequency: true, own_slots: true },
+];
+
+/// The indexer of each layer, if there are two.
+const EACH: [u32; 2] = [0, 1];
+/// Bytes of a layer and segment of the caller's slots.
+const ROOM: usize = 2 * 128 * 24;
+/// Rows and requests of the plan, which are those of every batch.
+const LARGEST: (usize, usize) = (4, 2);
+
+/// The calls that allocate, in their order.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Call {
+    Pool,
+    Engine,
+    Plan,
+    Step,
+    Append,
+}
+const CALLS: [Call; 5] = [Call::Pool, Call::Engine, Call::Plan, Call::Step, Call::Append];
+
+/// A pool, an engine and a plan whose memory comes from an allocator.
+struct Setting<'a> {
+    device: &'static CStr,
+    case: Case,
+    counting: &'a Counting,
+    /// The caller's slots, on "cpu" and on a device.
+    host_slots: Vec<u8>,
+    device_slots: Option<DeviceMemory>,
+    handles: Handles,
+}
+
+impl<'a> Setting<'a> {
+    fn new(device: &'static CStr, case: Case, counting: &'a Counting) -> Self {
+        let context = counting.context.clone();
+        let device_slots = context.as_ref().map(|c| DeviceMemory::zeroed(c, 4 * ROOM).unwrap());
+        let none = Handles::from_raw(null_mut(), null_mut(), null_mut());
+        let (host_slots, handles) = (vec![0; 4 * ROOM], Handles { context, ..none });
+        Self { device, case, counting, host_slots, device_slots, handles }
+    }
+
+    /// Calls `run` with the configurations of the pool and of the engine.
+    fn with_configs<T>(&self, run: impl FnOnce(&avsg_pool_config, &avsg_engine_config) -> T) -> T {
+        let (case, allocator) = (self.case, self.counting.c());
+        // Four chunks of each layer and segment.
+        let chunk_bytes = 1024;
+        let pool = avsg_pool_config { chunk_bytes, allocator: &allocator, ..pool_config() };
+        let mut config = config_on(self.device);
+        (config.page, config.cores, config.allocator) = (case.page, 3, &allocator);
+        config.lifetime = if case.frequency { 2 } else { 0 };
+        if case.indexers == 2 {
+            (config.layer_indexer, config.layer_indexers) = (EACH.as_ptr(), EACH.len());
+        }
+        let base = match &self.device_slots {
+            Some(memory) => memory.address() as *mut u8,
+            None => self.host_slots.as_ptr().cast_mut(),
+        };
+        let bases = [0, 1, 2, 3].map(|at| base.wrapping_add(at * ROOM).cast::<c_void>());
+        let mut slots: avsg_caller_buffer = sized();
+        (slots.bases, slots.base_count) = (bases.as_ptr(), bases.len());
+        slots.slot_stride = [24, 16, 0, 0];
+        if case.own_slots {
+            config.buffer = &slots;
+        }
+        run(&pool, &config)
+    }
+
+    /// Makes one of the calls.
+    fn call(&mut self, call: Call, step: i32) -> avsg_status {
+        let owned = Arrays::new(step);
+        let (pool, engine, plan) = (self.handles.pool, self.handles.engine, self.handles.plan);
+        let (mut new_pool, mut new_engine, mut new_plan) = (pool, engine, plan);
+        let (batch, fresh, (rows, requests)) = (owned.batch(), owned.fresh(), LARGEST);
+        // SAFETY: the structs have their `size` set, the out-pointers are local variables, and
+        // `owned` owns the arrays of the batch and the fresh rows.
+        let status = self.with_configs(|pool_config, config| unsafe {
+            match call {
+                Call::Pool => avsg_pool_create(pool_config, &mut new_pool),
+                Call::Engine => avsg_engine_create(config, pool, &mut new_engine),
+                Call::Plan => avsg_plan_create(engine, rows, requests, &mut new_plan),
+                Call::Step => avsg_engine_step(engine, &batch, plan, 0, &fresh, null_mut()),
+                Call::Append => avsg_engine_append(engine, &batch, 0, &fresh, null_mut()),
+            }
+        });
+        (self.handles.pool, self.handles.engine, self.handles.plan) =
+            (new_pool, new_engine, new_plan);
+        if call == Call::Pool && status == AVSG_OK {
+            for (layer, index) in (0..2).flat_map(|layer| (0..ROWS).map(move |i| (layer, i))) {
+                self.handles.write_row(layer, index, &row(layer, index));
+            }
+        }
+        status
+    }
+
+    /// Returns what is announced for a call, in each kind of memory.
+    fn announced(&self, call: Call) -> [usize; 3] {
+        let ((rows, requests), mut of) = (LARGEST, sized::<avsg_memory>());
+        // SAFETY: the structs have their `size` set.
+        self.with_configs(|pool, config| unsafe {
+            ok(avsg_memory_bytes(config, pool, rows, requests, 8, &mut of));
+        });
+        match call {
+            Call::Pool => [of.pool, 0, 0],
+            Call::Engine => [of.engine_host, 0, of.engine_device],
+            Call::Plan => [of.plan_host, of.plan_pinned, of.plan_device],
+            Call::Step => [0; 3],
+            // After a step and an append of the largest batch.
+            Call::Append => [0, of.staging_pinned, of.staging_device],
+        }
+    }
+}
+
+/// Runs a test in each of these cases on each device, in a thread that has no current context.
+fn in_cases(cases: &[Case], test: impl Fn(&'static CStr, Case) + Sync) {
+    each_device(|device| {
+        for &case in cases {
+            let run = || test(device, case);
+            std::thread::scope(|scope| scope.spawn(run).join()).unwrap();
+        }
+    });
+}
+
+#[test]
+fn the_allocator_is_asked_for_exactly_what_was_announced() {
+    in_cases(&CASES, |device, case| {
+        let counting = Counting::on(device);
+        let mut setting = Setting::new(device, case, &counting);
+        let mut expected = [0; 3];
+        for call in CALLS {
+            ok(setting.call(call, 1));
+            let more = setting.announced(call);
+            expected = [0, 1, 2].map(|kind| expected[kind] + more[kind]);
+            if call != Call::Step {
+                assert_eq!(counting.live(), expected, "{device:?} {case:?} {call:?}");
+            }
+        }
+        assert!(expected[0] > 0 && (device == c"cpu") == (expected[1] == 0 && expected[2] == 0));
+        let mut info: avsg_pool_info = sized();
+        // SAFETY: the struct has its `size` set.
+        ok(unsafe { avsg_pool_get_info(setting.handles.pool, &mut info) });
+        assert_eq!(info.bytes, setting.announced(Call::Pool)[0]);
+        assert_eq!(info.pages, avsg_pages::AVSG_PAGES_CALLER as i32);
+        // The memory was not zeroed, and no later step calls the allocator.
+        let calls = counting.state().calls;
+        for step in 2..9 {
+            ok(setting.call(Call::Step, step));
+            setting.handles.expect_exact(&Arrays::new(step), 0);
+            ok(setting.call(Call::Append, step));
+        }
+        assert_eq!(counting.state().calls, calls, "{device:?} {case:?}");
+        setting.handles.destroy();
+        assert_eq!(counting.live(), [0; 3]);
+    });
+}
+
+#[test]
+fn each_allocation_may_fail_and_the_next_attempt_is_exact() {
+    in_cases(&CASES, |device, case| {
+        let counting = Counting::on(device);
+        let mut setting = Setting::new(device, case, &counting);
+        let mut refused = 0;
+        for call in CALLS {
+            let (mut live, mut n) = (counting.live(), 1);
+            loop {
+                counting.state().until_null = n;
+                let status = setting.call(call, 1);
+                if status == AVSG_OK {
+                    break;
+                }
+                expect_error(status, AVSG_NO_MEMORY, &["allocator refuses"]);
+                refused += 1;
+                let now = counting.live();
+                // Only a step keeps what it got: the memory for block tables, before that for fresh
+                // rows. Then the next attempt begins there.
+                assert!(now == live || call == Call::Step, "{device:?} {case:?} {call:?} {n}");
+                n = if now == live { n + 1 } else { 1 };
+                live = now;
+            }
+            counting.state().until_null = 0;
+        }
+        for step in 1..4 {
+            ok(setting.call(Call::Step, step));
+            setting.handles.expect_exact(&Arrays::new(step), 0);
+        }
+        setting.handles.destroy();
+        assert_eq!(counting.live(), [0; 3], "{device:?} {case:?}");
+        // The chunks of the pool; tables, slots and working columns, or tables, rule, chunk addresses,
+        // slots and a copy of a table; the arrays of the plan; staging memory of steps and appends.
+        let (on_cpu, slots) = (device == c"cpu", usize::from(!case.own_slots));
+        let engine = slots + if on_cpu { 2 } else { 3 + usize::from(case.frequency) };
+        let staging = if case.page == 0 { 2 } else { 2 + 1 + 2 } + 2;
+        let all = 12 + engine + 11 + if on_cpu { 0 } else { 2 + staging };
+        assert_eq!(refused, all, "{device:?} {case:?}");
+    });
+}
+
+#[test]
+fn a_step_whose_memory_is_refused_changes_nothing() {
+    in_cases(&CASES[..1], |device, case| {
+        // A step on "cpu" takes no memory.
+        if device == c"cpu" {
+            return;
+        }
+        let counting = Counting::on(device);
+        let mut setting = Setting::new(device, case, &counting);
+        CALLS[..3].iter().for_each(|&call| ok(setting.call(call, 1)));
+        let Handles { engine, plan, .. } = setting.handles;
+        // A step without fresh rows takes no memory for them.
+        let mut first = Arrays::new(1);
+        first.stable[1] = -1;
+        // SAFETY: `first` owns the arrays of the batch.
+        ok(unsafe { avsg_engine_step(engine, &first.batch(), plan, 0, null(), null_mut()) });
+        counting.state().until_null = 1;
+        let status = setting.call(Call::Step, 2);
+        expect_error(status, AVSG_NO_MEMORY, &["device memory is", "allocator refuses"]);
+        // The plan of the first step is not lost.
+        // SAFETY: the call takes no arrays.
+        ok(unsafe { avsg_engine_transfer(engine, plan, 1, null(), null_mut()) });
+        (0..2).for_each(|layer| assert!(setting.handles.expect_exact(&first, layer) > 0));
+        ok(setting.call(Call::Step, 2));
+        setting.handles.expect_exact(&Arrays::new(2), 0);
+        setting.handles.destroy();
+        assert_eq!(counting.live(), [0; 3]);
+    });
+}
+
+#[test]
+fn objects_may_be_destroyed_in_any_order() {
+    in_cases(&CASES[3..], |device, case| {
+        for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 1, 0], [2, 0, 1]] {
+            let counting = Counting::on(device);
+            let mut setting = Setting::new(device, case, &counting);
+            CALLS.into_iter().for_each(|call| ok(setting.call(call, 1)));
+            let Handles { pool, engine, plan, .. } = setting.handles;
+            for object in order {
+                match object {
+                    0 => ok(avsg_pool_destroy(pool)),
+                    1 => ok(avsg_engine_destroy(engine)),
+                    _ => ok(avsg_plan_destroy(plan)),
+                }
+            }
+            assert_eq!(counting.live(), [0; 3], "{device:?} {case:?} {order:?}");
+        }
+    });
+}
+
+#[test]
+fn a_misaligned_answer_is_refused_and_released() {
+    in_cases(&CASES[2..3], |device, case| {
+        for kind in KINDS {
+            let counting = Counting::on(device);
+            let mut setting = Setting::new(device, case, &counting);
+            counting.state().misaligned = Some(kind);
+            for call in CALLS {
+                let live = counting.live();
+                let status = setting.call(call, 1);
+                if status != AVSG_OK {
+                    let parts = ["allocated address is 0x", "must begin at a multiple of"];
+                    expect_error(status, AVSG_INVALID, &parts);
+                    assert_eq!(counting.live(), live, "{device:?} {case:?} {call:?}");
+                    counting.state().misaligned = None;
+                    ok(setting.call(call, 1));
+                }
+            }
+            // "cpu" asks for memory of the process only.
+            let never_asked = device == c"cpu" && kind != 0;
+            assert_eq!(counting.state().misaligned.is_some(), never_asked);
+            setting.handles.destroy();
+            assert_eq!(counting.live(), [0; 3]);
+        }
+    });
+}
+
+#[test]
+fn a_pool_of_an_allocator_has_no_descriptor() {
+    let counting = Counting::on(c"cpu");
+    let mut setting = Setting::new(c"cpu", CASES[0], &counting);
+    ok(setting.call(Call::Pool, 1));
+    let (mut desc, mut fd) = ([0u8; AVSG_POOL_DESC_BYTES], 0);
+    // SAFETY: the array has the length beside it, and `fd` is a local variable.
+    let status =
+        unsafe { avsg_pool_export(setting.handles.pool, desc.as_mut_ptr(), desc.len(), &mut fd) };
+    expect_error(status, AVSG_INVALID, &["pool is the caller's memory", "share"]);
+    ok(avsg_pool_destroy(setting.handles.pool));
+    assert_eq!(counting.live(), [0; 3]);
+}
+
+#[test]
+fn an_incomplete_allocator_is_refused() {
+    let counting = Counting::on(c"cpu");
+    let whole = counting.c();
+    let refuse = |allocator: avsg_allocator, status, parts: &[&str]| {
+        let config = avsg_pool_config { allocator: &allocator, ..pool_config() };
+        let mut pool = null_mut();
+        // SAFETY: the structs have their `size` set or are refused.
+        expect_error(unsafe { avsg_pool_create(&config, &mut pool) }, status, parts);
+        let config = avsg_engine_config { allocator: &allocator, ..engine_config() };
+        // SAFETY: as above.
+        let found = unsafe { avsg_engine_bytes(&config, &pool_config(), &mut sized()) };
+        expect_error(found, status, parts);
+    };
+    refuse(avsg_allocator { allocate: None, ..whole }, AVSG_NULL, &["allocate of avsg_allocator"]);
+    refuse(avsg_allocator { release: None, ..whole }, AVSG_NULL, &["release of avsg_allocator"]);
+    refuse(avsg_allocator { size: 8, ..whole }, AVSG_SIZE, &["avsg_allocator.size is 8"]);
+    assert_eq!(counting.state().calls, 0);
+}
+
+#[test]
+fn a_program_with_structs_that_end_before_the_allocator_is_served() {
+    let nowhere = without_provenance(8);
+    let pool = avsg_pool_config { size: 112, allocator: nowhere, ..pool_config() };
+    let engine = avsg_engine_config { size: 168, allocator: nowhere, ..engine_config() };
+    let mut memory = sized::<avsg_engine_memory>();
+    // SAFETY: the structs have their `size` set.
+    ok(unsafe { avsg_engine_bytes(&engine, &pool, &mut memory) });
+    assert!(memory.buffer > 0 && memory.tables > 0);
+}

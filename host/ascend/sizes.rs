@@ -1,0 +1,87 @@
+//! The memory that engines and plans on an Ascend device take, computed before anything is taken.
+//!
+//! What the runtime takes for itself is not known here: the code of the kernels, their argument
+//! lists, streams and registrations.
+
+use avsg_device::memory::table_words;
+use avsg_device::params::Lifetime;
+use avsg_device::rules::rules;
+
+use super::{arrays::Arrays, staging};
+use crate::allocator::MemoryBytes;
+use crate::buffer::{BufferConfig, DeviceBuffer};
+use crate::pool::PoolConfig;
+use crate::resources::Config;
+use crate::{Error, Result, geometry};
+
+/// Returns the bytes that [`Engine::on_ascend`](crate::engine::Engine::on_ascend) takes on a pool of
+/// this configuration: the slots, the tables, the chunk addresses (8 bytes for each chunk of rows),
+/// the lifetimes of a frequency rule, and in host memory a copy of one table.
+///
+/// # Errors
+/// If the geometry is invalid, or its sizes overflow.
+pub fn engine_bytes(config: &Config, pool: &PoolConfig) -> Result<MemoryBytes> {
+    geometry::check(&config.params)?;
+    let slots = match &config.buffer {
+        Some(_) => 0,
+        None => DeviceBuffer::bytes_needed(&BufferConfig {
+            states: config.states,
+            layers: pool.layers,
+            slots: config.params.slots as usize,
+            format: pool.format.clone(),
+        })?,
+    };
+    let parts = [slots, tables(config)?, rule(config).len(), 8 * pool.chunk_count()?];
+    let device = parts.into_iter().try_fold(0usize, usize::checked_add);
+    let device = device.ok_or_else(|| too_large("states", config.states))?;
+    Ok(MemoryBytes { host: 4 * table_words(&config.params), pinned: 0, device })
+}
+
+/// Returns the bytes that [`Engine::new_plan`](crate::engine::Engine::new_plan) takes on an Ascend
+/// device, apart from host memory ([`Plan::bytes_needed`](crate::plan::Plan::bytes_needed)).
+///
+/// # Errors
+/// If the sizes overflow.
+pub fn plan_bytes(config: &Config, max_rows: usize, max_requests: usize) -> Result<MemoryBytes> {
+    let bytes = Arrays::bytes(config.params.k as usize, max_rows, max_requests);
+    let bytes = bytes.ok_or_else(|| too_large("plan rows", max_rows))?;
+    Ok(MemoryBytes { host: 0, pinned: bytes, device: bytes })
+}
+
+/// Returns the bytes that calls with host arrays make an engine take in addition, once the largest
+/// batch and append came: of `rows` rows with fresh rows, `requests` requests, and `entries` entries
+/// per request in the block table. It is 0 for an engine whose calls are all put into streams.
+///
+/// # Errors
+/// If the sizes overflow.
+pub fn staging_bytes(
+    config: &Config,
+    pool: &PoolConfig,
+    rows: usize,
+    requests: usize,
+    entries: usize,
+) -> Result<MemoryBytes> {
+    let entries = if config.params.page == 0 { 0 } else { entries };
+    let bytes = staging::bytes(&pool.format, rows, requests, entries);
+    let bytes = bytes.ok_or_else(|| too_large("rows", rows))?;
+    Ok(MemoryBytes { host: 0, pinned: bytes, device: bytes })
+}
+
+/// Returns the bytes of all tables.
+pub(super) fn tables(config: &Config) -> Result<usize> {
+    let bytes = config.tables().checked_mul(4 * table_words(&config.params));
+    bytes.ok_or_else(|| too_large("states", config.states))
+}
+
+/// Returns the bytes of a frequency rule in device memory; none for another rule.
+pub(super) fn rule(config: &Config) -> heapless::Vec<u8, 512> {
+    match &config.params.lifetime {
+        Lifetime::Frequency(rule) => rules(rule).iter().flat_map(|h| h.to_ne_bytes()).collect(),
+        Lifetime::Constant(_) => heapless::Vec::new(),
+    }
+}
+
+fn too_large(what: &'static str, value: usize) -> Error {
+    let limit = "its memory must fit the address space";
+    Error::invalid(what, value, limit, "ask for fewer states, rows or requests")
+}

@@ -1,0 +1,194 @@
+//! What calls with host arrays need beside a plan's arrays: memory for block tables, for fresh rows
+//! and for appends. It belongs to the engine, because one call runs at a time, and grows to the
+//! largest batch so far.
+
+use std::sync::Arc;
+
+use super::acl::owned::{Context, DeviceMemory, PinnedMemory, RawStream};
+use super::arrays::Arrays;
+use crate::Result;
+use crate::allocator::Allocator;
+use crate::batch::{Batch, Fresh};
+use crate::rows::RowFormat;
+
+/// The alignment of each segment of the fresh rows, and the least bytes of an allocation.
+const ALIGN: usize = 64;
+
+/// Returns the bytes that an allocation for `bytes` bytes takes: a power of two, so that growing
+/// batches seldom allocate. `None` on overflow.
+fn capacity(bytes: usize) -> Option<usize> {
+    if bytes == 0 { Some(0) } else { bytes.max(ALIGN).checked_next_power_of_two() }
+}
+
+/// Returns the bytes of `rows` fresh rows; `None` on overflow.
+fn fresh_bytes(format: &RowFormat, rows: usize) -> Option<usize> {
+    format.as_slice().iter().try_fold(0usize, |sum, segment| {
+        sum.checked_add(rows.checked_mul(segment.stride)?.checked_next_multiple_of(ALIGN)?)
+    })
+}
+
+/// Returns the most bytes of device memory, and as many of pinned memory, that batches of `rows`
+/// rows and `requests` requests with `entries` entries each in the block table take; `None` on
+/// overflow.
+pub(super) fn bytes(
+    format: &RowFormat,
+    rows: usize,
+    requests: usize,
+    entries: usize,
+) -> Option<usize> {
+    let table = capacity(requests.checked_mul(entries)?.checked_mul(4)?)?;
+    let fresh = capacity(fresh_bytes(format, rows)?)?;
+    let [rows, requests] = [rows, requests].map(usize::checked_next_power_of_two);
+    table.checked_add(fresh)?.checked_add(Arrays::bytes(0, rows?, requests?)?)
+}
+
+/// Where device memory comes from.
+#[derive(Debug)]
+struct Source {
+    context: Arc<Context>,
+    allocator: Option<Arc<dyn Allocator>>,
+}
+
+/// Device memory, and pinned memory of the same length that it is copied from.
+#[derive(Debug, Default)]
+struct Pair(Option<(DeviceMemory, PinnedMemory)>);
+
+impl Pair {
+    /// Makes room for `bytes` bytes. No work uses the memory.
+    fn reserve(&mut self, source: &Source, bytes: usize) -> Result<()> {
+        if self.0.as_ref().map_or(0, |(device, _)| device.len()) >= bytes {
+            return Ok(());
+        }
+        // An allocation of too many bytes fails.
+        let bytes = capacity(bytes).unwrap_or(bytes);
+        self.0 = None;
+        let device = DeviceMemory::new_in(&source.context, bytes, source.allocator.as_ref())?;
+        let pinned = PinnedMemory::new_in(&source.context, bytes, source.allocator.as_ref())?;
+        self.0 = Some((device, pinned));
+        Ok(())
+    }
+}
+
+/// The staging memory of an engine.
+#[derive(Debug)]
+pub(super) struct Staging {
+    source: Source,
+    /// Rows of a block; 0 if there are no block tables.
+    page: usize,
+    format: RowFormat,
+    table: Pair,
+    fresh: Pair,
+    inputs: Option<Arc<Arrays>>,
+}
+
+impl Staging {
+    pub fn new(
+        context: &Arc<Context>,
+        allocator: Option<&Arc<dyn Allocator>>,
+        page: usize,
+        format: &RowFormat,
+    ) -> Self {
+        let source = Source { context: Arc::clone(context), allocator: allocator.cloned() };
+        let (table, fresh, inputs) = Default::default();
+        Self { source, page, format: format.clone(), table, fresh, inputs }
+    }
+
+    /// Makes room for a batch's block table, and for `fresh_rows` fresh rows. No work uses this
+    /// memory.
+    pub fn reserve(&mut self, batch: Option<&Batch<'_>>, fresh_rows: Option<usize>) -> Result<()> {
+        if let Some(batch) = batch {
+            let words = batch.requests() * self.entries(batch);
+            self.table.reserve(&self.source, 4 * words)?;
+        }
+        if let Some(rows) = fresh_rows {
+            let bytes = fresh_bytes(&self.format, rows).unwrap_or(usize::MAX);
+            self.fresh.reserve(&self.source, bytes)?;
+        }
+        Ok(())
+    }
+
+    /// Returns arrays for the append of a batch. No work uses those of an earlier append.
+    pub fn inputs(&mut self, batch: &Batch<'_>) -> Result<Arc<Arrays>> {
+        let (rows, requests) = (batch.rows(), batch.requests());
+        let fits = |a: &&Arc<Arrays>| a.rows >= rows && a.requests >= requests;
+        if let Some(inputs) = self.inputs.as_ref().filter(fits) {
+            return Ok(Arc::clone(inputs));
+        }
+        let (rows, requests) = (rows.next_power_of_two(), requests.next_power_of_two());
+        self.inputs = None;
+        let Source { context, allocator } = &self.source;
+        let inputs = Arc::new(Arrays::new(context, 0, rows, requests, allocator.as_ref())?);
+        self.inputs = Some(Arc::clone(&inputs));
+        Ok(inputs)
+    }
+
+    /// Returns the entries per request of a batch's block table that kernels read: those of the
+    /// longest sequence.
+    fn entries(&self, batch: &Batch<'_>) -> usize {
+        // The lengths of padded requests are ignored.
+        let longest = batch.seq_len.iter().zip(batch.state).filter(|(_, s)| **s >= 0);
+        let longest = longest.map(|(&seq, _)| seq.max(0) as usize).max().unwrap_or(0);
+        match self.page {
+            0 => 0,
+            page => batch.block_stride.min(longest.div_ceil(page)),
+        }
+    }
+
+    /// Puts the copy of a batch's block table into a stream, and returns its device address and its
+    /// entries per request. [`Self::reserve`] has made room.
+    ///
+    /// # Safety
+    /// Earlier work on this memory is done, and it is not dropped before this work is.
+    pub unsafe fn upload_table(
+        &mut self,
+        batch: &Batch<'_>,
+        stream: RawStream,
+    ) -> Result<(u64, usize)> {
+        let entries = self.entries(batch);
+        let n = batch.requests() * entries;
+        let Some((device, pinned)) = self.table.0.as_mut().filter(|_| n > 0) else {
+            return Ok((0, entries));
+        };
+        // SAFETY: earlier work on this memory is done by the contract (`# Safety`).
+        let words = unsafe { pinned.words_mut() };
+        for request in 0..batch.requests() {
+            let from = &batch.block_table[request * batch.block_stride..][..entries];
+            words[request * entries..][..entries].copy_from_slice(from);
+        }
+        // SAFETY: the caller keeps the contract of this function (`# Safety`).
+        unsafe { device.upload(0, pinned, 0, 4 * n, stream)? };
+        Ok((device.address(), entries))
+    }
+
+    /// Puts the copy of `rows` fresh rows into a stream and returns the device address of each
+    /// segment; 0 without fresh rows. [`Self::reserve`] has made room.
+    ///
+    /// # Safety
+    /// As for [`Self::upload_table`].
+    pub unsafe fn upload_fresh(
+        &mut self,
+        fresh: Option<&Fresh<'_>>,
+        rows: usize,
+        stream: RawStream,
+    ) -> Result<[u64; 2]> {
+        let mut addresses = [0; 2];
+        let (Some(Fresh { segments: parts }), Some((device, pinned))) = (fresh, &mut self.fresh.0)
+        else {
+            return Ok(addresses);
+        };
+        let mut at = 0;
+        let segments = parts.iter().zip(self.format.as_slice());
+        for (address, (part, segment)) in addresses.iter_mut().zip(segments) {
+            let len = part.len().min(rows * segment.stride);
+            // SAFETY: earlier work on this memory is done by the contract (`# Safety`), and the copy
+            // is queued after this loop.
+            let bytes = unsafe { pinned.bytes_mut() };
+            bytes[at..][..len].copy_from_slice(&part[..len]);
+            *address = device.address() + at as u64;
+            at += (rows * segment.stride).next_multiple_of(ALIGN);
+        }
+        // SAFETY: the caller keeps the contract of this function (`# Safety`).
+        unsafe { device.upload(0, pinned, 0, at, stream)? };
+        Ok(addresses)
+    }
+}

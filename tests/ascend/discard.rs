@@ -1,0 +1,252 @@
+//! Plans that are dropped before every layer has their rows, and the counters of an engine, on the
+//! CPU and on the simulated device.
+
+use std::time::Duration;
+
+use avsg::device::params::Params;
+use avsg::device::state::header;
+use avsg::engine::{Config, Engine, Indexers, MachineChoice, Stats};
+use avsg::plan::Plan;
+use avsg::pool::HostPool;
+use avsg::rows::RowFormat;
+use avsg_testkit::batch::OwnedBatch;
+use avsg_testkit::splitmix::SplitMix64;
+use avsg_testkit::{exact, fixture};
+
+use crate::harness::on_both_devices;
+
+const K: usize = 24;
+const SLOTS: usize = 128;
+const ROW: usize = 64;
+
+/// Returns a configuration of two layers with an indexer each.
+fn config() -> Config {
+    let indexers = Indexers::per_layer(2).unwrap();
+    let params = Params::wide(K as u32, 2, SLOTS as u32);
+    Config { cores: 3, machine: MachineChoice::Emu, indexers, ..Config::new(params, 2) }
+}
+
+/// Returns the same with one indexer for both layers.
+fn one_indexer() -> Config {
+    Config { indexers: Indexers::default(), ..config() }
+}
+
+fn pool() -> HostPool {
+    fixture::pool(2, 600, RowFormat::single(ROW).unwrap())
+}
+
+/// Returns a batch of both states with one row each, of every third id from `first` on.
+fn batch(indexer: usize, first: [i32; 2]) -> OwnedBatch {
+    let mut owned = OwnedBatch { indexer, ..OwnedBatch::new(K, 0) };
+    for (state, first) in first.into_iter().enumerate() {
+        let ids = (0..K as i32).map(|lane| first + 3 * lane).collect();
+        owned.push([state as i32, 1, -1, 600], &[ids]);
+    }
+    owned
+}
+
+/// Checks the slots of a batch in one layer.
+fn check(engine: &Engine, plan: &Plan, owned: &OwnedBatch, layer: usize) {
+    let checked = exact::check_step(engine, plan, owned, layer, |_, id| (id, layer as u32));
+    assert_eq!(checked, owned.rows() * K);
+}
+
+fn missed(plan: &Plan) -> [Vec<i32>; 2] {
+    [0, 1].map(|request| plan.misses(request).id.to_vec())
+}
+
+#[test]
+fn a_discarded_plan_is_missed_again_and_earlier_ids_are_not() {
+    on_both_devices(&config(), pool, |engine, _, _| {
+        let mut plan = engine.new_plan(2, 2).unwrap();
+        engine.step(&batch(0, [0, 0]).batch(), &mut plan, 0, None).unwrap();
+        // State 0 keeps half of its ids, and state 1 all of them.
+        let next = batch(0, [36, 0]);
+        engine.plan(&next.batch(), &mut plan).unwrap();
+        let first = missed(&plan);
+        assert_eq!([first[0].len(), first[1].len()], [K / 2, 0]);
+        engine.discard(&mut plan).unwrap();
+        assert_eq!((plan.requests(), plan.number()), (0, 0));
+        let text = engine.transfer(&mut plan, 0, None).unwrap_err().to_string();
+        assert!(text.contains("plan is empty"), "{text}");
+        let text = engine.discard(&mut plan).unwrap_err().to_string();
+        assert!(text.contains("plan is empty"), "{text}");
+        engine.step(&next.batch(), &mut plan, 0, None).unwrap();
+        assert_eq!(missed(&plan), first);
+        check(engine, &plan, &next, 0);
+        // The ids before the discarded plan still hit.
+        let before = batch(0, [0, 0]);
+        engine.step(&before.batch(), &mut plan, 0, None).unwrap();
+        assert_eq!(plan.total_misses(), 0);
+        check(engine, &plan, &before, 0);
+    });
+}
+
+#[test]
+fn a_plan_that_some_layers_have_taken_can_be_discarded() {
+    on_both_devices(&one_indexer(), pool, |engine, _, _| {
+        let mut plan = engine.new_plan(2, 2).unwrap();
+        let start = batch(0, [0, 0]);
+        engine.step(&start.batch(), &mut plan, 0, None).unwrap();
+        engine.transfer(&mut plan, 1, None).unwrap();
+        // Layer 0 takes the plan and layer 1 does not.
+        engine.step(&batch(0, [90, 120]).batch(), &mut plan, 0, None).unwrap();
+        engine.discard(&mut plan).unwrap();
+        for first in [[90, 120], [0, 120], [200, 300], [90, 0]] {
+            let owned = batch(0, first);
+            engine.step(&owned.batch(), &mut plan, 0, None).unwrap();
+            engine.transfer(&mut plan, 1, None).unwrap();
+            (0..2).for_each(|layer| check(engine, &plan, &owned, layer));
+        }
+    });
+}
+
+#[test]
+fn plans_are_discarded_from_the_newest_on() {
+    on_both_devices(&one_indexer(), pool, |engine, _, _| {
+        let mut plans = [(); 4].map(|()| engine.new_plan(2, 2).unwrap());
+        let firsts = [[0, 0], [90, 0], [90, 0], [200, 0]];
+        for (plan, first) in plans.iter_mut().zip(firsts) {
+            engine.plan(&batch(0, first).batch(), plan).unwrap();
+        }
+        let tables = [0, 1].map(|state| engine.table(state).to_vec());
+        // Plan 2 missed nothing, but it may rely on the rows of plan 1.
+        let text = engine.discard(&mut plans[1]).unwrap_err().to_string();
+        assert!(text.contains("plan number is 2") && text.contains("plan 4 of state 0"), "{text}");
+        assert!((0..2).all(|state| engine.table(state) == tables[state]));
+        assert_eq!(plans[1].requests(), 2, "a refused plan is kept");
+        for at in [3, 2, 1] {
+            engine.discard(&mut plans[at]).unwrap();
+        }
+        // The first plan is the last one again: both layers may take it, and nothing else is due.
+        (0..2).for_each(|layer| engine.transfer(&mut plans[0], layer, None).unwrap());
+        let owned = batch(0, [90, 0]);
+        let plan = &mut plans[1];
+        engine.step(&owned.batch(), plan, 1, None).unwrap();
+        assert_eq!(plan.total_misses(), K);
+        engine.transfer(plan, 0, None).unwrap();
+        (0..2).for_each(|layer| check(engine, plan, &owned, layer));
+        // After a plan of the state that missed nothing, the older plan stays.
+        let [_, plan, later, _] = &mut plans;
+        engine.plan(&owned.batch(), later).unwrap();
+        let text = engine.discard(plan).unwrap_err().to_string();
+        assert!(text.contains("newest plan first"), "{text}");
+        engine.discard(later).unwrap();
+        engine.discard(plan).unwrap();
+        let other = Engine::new(one_indexer(), pool()).unwrap();
+        let mut foreign = other.new_plan(2, 2).unwrap();
+        let text = engine.discard(&mut foreign).unwrap_err().to_string();
+        assert!(text.contains("plan is foreign"), "{text}");
+    });
+}
+
+#[test]
+fn random_discards_leave_every_later_step_exact() {
+    on_both_devices(&one_indexer(), pool, |engine, _, _| {
+        let mut random = SplitMix64::new(15);
+        let mut plan = engine.new_plan(4, 2).unwrap();
+        for step in 0..if engine.device() == "cpu" { 400 } else { 60 } {
+            let first = [0, 1].map(|_| random.word() as i32 & 255);
+            let mut owned = batch(0, first);
+            owned.generation = vec![1 + step / 50, 1];
+            engine.plan(&owned.batch(), &mut plan).unwrap();
+            let layers = random.word() % 3;
+            let due = if random.word().is_multiple_of(3) { layers } else { 2 };
+            (0..due).for_each(|layer| engine.transfer(&mut plan, layer as usize, None).unwrap());
+            if due < 2 {
+                engine.discard(&mut plan).unwrap();
+            }
+            (0..if due < 2 { 0 } else { 2 }).for_each(|layer| check(engine, &plan, &owned, layer));
+        }
+    });
+}
+
+#[test]
+fn a_write_that_fails_while_discarding_starts_every_table_cold() {
+    on_both_devices(&config(), pool, |engine, session, _| {
+        if engine.device() == "cpu" {
+            return;
+        }
+        let mut plan = engine.new_plan(2, 2).unwrap();
+        let owned = batch(0, [0, 0]);
+        engine.step(&owned.batch(), &mut plan, 0, None).unwrap();
+        let copies = session.calls().iter().filter(|call| **call == "aclrtMemcpy").count();
+        session.fail("aclrtMemcpy", copies + 2, 507_899);
+        assert!(engine.discard(&mut plan).unwrap_err().to_string().contains("aclrtMemcpy"));
+        engine.step(&owned.batch(), &mut plan, 0, None).unwrap();
+        assert_eq!(plan.total_misses(), 2 * K);
+        check(engine, &plan, &owned, 0);
+    });
+}
+
+#[test]
+fn counters_agree_with_the_plans_and_the_tables() {
+    on_both_devices(&config(), pool, |engine, _, _| {
+        let mut random = SplitMix64::new(7);
+        let mut plan = engine.new_plan(2, 2).unwrap();
+        let (mut hits, mut misses, mut evictions, mut bytes) = (0, 0, 0, 0);
+        for step in 0..40 {
+            let indexer = step as usize % 2;
+            let mut owned = batch(indexer, [0, 1].map(|_| random.word() as i32 & 255));
+            owned.generation = vec![1, 1 + step / 20];
+            let held = [0, 1].map(|state| {
+                let table = engine.read_indexer_table(indexer, state).unwrap();
+                let cold = table[header::GENERATION as usize] != owned.generation[state];
+                let ids = &table[header::WORDS..][..SLOTS];
+                ids.iter().map(|&id| !cold && id >= 0).collect::<Vec<_>>()
+            });
+            if step % 3 == 0 {
+                engine.plan(&owned.batch(), &mut plan).unwrap();
+                engine.transfer(&mut plan, indexer, None).unwrap();
+            } else {
+                engine.step(&owned.batch(), &mut plan, indexer, None).unwrap();
+            }
+            for (request, held) in held.iter().enumerate() {
+                let slots = plan.misses(request).slot;
+                evictions += slots.iter().filter(|&&slot| held[slot as usize]).count() as u64;
+            }
+            let missed = plan.total_misses() as u64;
+            (hits, misses) = (hits + 2 * K as u64 - missed, misses + missed);
+            bytes += missed * ROW as u64;
+        }
+        let stats = engine.stats();
+        assert_eq!((stats.plans, stats.transfers, stats.appends, stats.queued), (40, 40, 0, 0));
+        assert_eq!((stats.hits, stats.misses, stats.evictions), (hits, misses, evictions));
+        assert!(hits > 0 && evictions > 0);
+        assert_eq!((stats.transferred_bytes, stats.appended_bytes), (bytes, 0));
+        assert!(stats.plan_time > Duration::ZERO && stats.transfer_time > Duration::ZERO);
+        assert_eq!(stats.step_time > Duration::ZERO, engine.device() != "cpu");
+        assert_eq!(stats.append_time, Duration::ZERO);
+    });
+}
+
+#[test]
+fn counters_follow_forks_and_invalidations() {
+    let mut engine = Engine::new(one_indexer(), pool()).unwrap();
+    assert_eq!(engine.stats(), Stats::default());
+    let mut plan = engine.new_plan(2, 2).unwrap();
+    let step = |engine: &mut Engine, plan: &mut Plan, state: i32, generation: i32, first: i32| {
+        let before = engine.stats();
+        let mut owned = OwnedBatch::new(K, 0);
+        owned.push(
+            [state, generation, -1, 600],
+            &[(0..K as i32).map(|lane| first + lane).collect()],
+        );
+        engine.plan(&owned.batch(), plan).unwrap();
+        (0..2).for_each(|layer| engine.transfer(plan, layer, None).unwrap());
+        let after = engine.stats();
+        [after.misses - before.misses, after.evictions - before.evictions]
+    };
+    let k = K as u64;
+    // 128 slots have room for five disjoint selections of 24 ids.
+    for first in [0, 24, 48, 72, 96] {
+        assert_eq!(step(&mut engine, &mut plan, 0, 1, first), [k, 0]);
+    }
+    engine.fork(0, 1, 9).unwrap();
+    let [missed, evicted] = step(&mut engine, &mut plan, 1, 9, 200);
+    assert_eq!((missed, evicted), (k, k - 8), "eight slots were never used");
+    assert_eq!(step(&mut engine, &mut plan, 1, 10, 200), [k, 0], "a new generation is empty");
+    engine.invalidate(0, 0..600).unwrap();
+    let [missed, evicted] = step(&mut engine, &mut plan, 0, 1, 0);
+    assert!(missed == k && evicted >= k - 8, "slots of invalidated ids count: {evicted}");
+}

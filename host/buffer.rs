@@ -7,36 +7,30 @@
 //! ([`CallerBuffer`]) may have other strides and blocks in any order.
 
 mod caller;
+mod layout;
+mod memory;
 mod view;
 
 use std::ops::Range;
 use std::sync::Arc;
 use std::{fmt, ptr};
 
-use crate::allocator::Allocator;
-use crate::process_memory::ProcessMemory;
-use crate::rows::{self, MAX_SEGMENTS, RowFormat, Steps, Strides};
-use crate::{Error, Result, memory};
+use layout::Layout;
+use memory::{Memory, StateBlocks};
 
+use crate::allocator::Allocator;
+use crate::memory as system;
+use crate::process_memory::ProcessMemory;
+use crate::rows::{self, MAX_SEGMENTS, Steps, Strides};
+use crate::{Error, Result};
+
+pub(crate) use caller::BlockTable;
 pub use caller::CallerBuffer;
+pub use layout::BufferConfig;
+pub(crate) use memory::DeviceMemory;
 pub use view::SlotView;
 
 const WHAT: &str = "device buffer";
-/// The alignment of base addresses in bytes: a cache line.
-const ALIGN: usize = 64;
-
-/// The size and layout of a device buffer.
-#[derive(Debug, Clone)]
-pub struct BufferConfig {
-    /// Number of states.
-    pub states: usize,
-    /// Number of layers.
-    pub layers: usize,
-    /// S, the number of slots of each state in each layer.
-    pub slots: usize,
-    /// The format of a row.
-    pub format: RowFormat,
-}
 
 /// The slots of every state and layer, zeroed at first.
 ///
@@ -58,24 +52,6 @@ unsafe impl Send for DeviceBuffer {}
 // SAFETY: the fact above holds for shared references, too.
 unsafe impl Sync for DeviceBuffer {}
 
-/// Device memory, which this process cannot read directly.
-pub(crate) trait DeviceMemory: Send + Sync {
-    /// Returns the device address of the first byte.
-    fn address(&self) -> u64;
-    /// Returns the length in bytes.
-    fn bytes(&self) -> usize;
-    /// Copies the bytes from a device address on to `into`.
-    fn read(&self, from: u64, into: &mut [u8]) -> Result<()>;
-}
-
-/// The memory of a buffer, and how its bytes are read.
-enum Memory {
-    Process(ProcessMemory),
-    Device(Box<dyn DeviceMemory>),
-    /// Memory of the caller, on a device if there is a reader for it.
-    Caller(CallerBuffer, Option<Box<dyn DeviceMemory>>),
-}
-
 impl DeviceBuffer {
     /// Returns the bytes that [`Self::new`] allocates.
     ///
@@ -90,7 +66,7 @@ impl DeviceBuffer {
     /// # Errors
     /// As for [`Self::bytes_needed`], or if less memory is available; nothing is allocated then.
     pub fn new(config: &BufferConfig) -> Result<Self> {
-        memory::check(WHAT, Self::bytes_needed(config)?)?;
+        system::check(WHAT, Self::bytes_needed(config)?)?;
         Self::in_process(config, None)
     }
 
@@ -126,7 +102,7 @@ impl DeviceBuffer {
             layout.offsets.iter().map(move |at| base.wrapping_add(layer * layout.layer_len + at))
         };
         let segments = config.format.as_slice();
-        let mut bases = memory::with_capacity(WHAT, config.layers * segments.len())?;
+        let mut bases = system::with_capacity(WHAT, config.layers * segments.len())?;
         bases.extend((0..config.layers).flat_map(of_layer));
         let steps = segments.iter().map(|s| Strides::rows(s.stride).steps()).collect();
         Ok(Self { config: config.clone(), bases: bases.into(), steps, memory })
@@ -140,16 +116,13 @@ impl DeviceBuffer {
     ) -> Result<Self> {
         caller.check((config.states, config.layers, config.slots), &config.format)?;
         let steps = caller.strides().iter().map(Strides::steps).collect();
-        let (config, bases) = (config.clone(), memory::copied(WHAT, caller.bases())?.into());
+        let (config, bases) = (config.clone(), system::copied(WHAT, caller.bases())?.into());
         Ok(Self { config, bases, steps, memory: Memory::Caller(caller.clone(), reader) })
     }
 
     /// Returns the caller's memory, if the buffer is in it.
     pub(crate) fn caller(&self) -> Option<&CallerBuffer> {
-        match &self.memory {
-            Memory::Caller(caller, _) => Some(caller),
-            _ => None,
-        }
+        self.memory.caller()
     }
 
     /// Returns the configuration.
@@ -159,20 +132,13 @@ impl DeviceBuffer {
 
     /// Returns the length in bytes; 0 in memory of the caller, which has not said it.
     pub fn bytes(&self) -> usize {
-        match &self.memory {
-            Memory::Process(memory) => memory.len(),
-            Memory::Device(memory) => memory.bytes(),
-            Memory::Caller(..) => 0,
-        }
+        self.memory.bytes()
     }
 
     /// Returns the bytes that transparent hugepages map at the moment; 0 in device memory, in memory
     /// of the caller and in that of an allocator.
     pub fn huge_bytes(&self) -> usize {
-        match &self.memory {
-            Memory::Process(memory) => memory.huge_bytes(),
-            Memory::Device(_) | Memory::Caller(..) => 0,
-        }
+        self.memory.huge_bytes()
     }
 
     /// Returns the base address of a layer and segment, from which the page indices of
@@ -205,7 +171,7 @@ impl DeviceBuffer {
     }
 
     fn check_no_table(&self) -> Result<()> {
-        if self.caller().is_none_or(|caller| caller.table().is_none()) {
+        if self.memory.table().is_none() {
             return Ok(());
         }
         let limit = "the caller's table says where they are";
@@ -216,35 +182,72 @@ impl DeviceBuffer {
     /// Returns the index of a slot of a state among the slots of all states, which
     /// [`Config::slot_base`](crate::engine::Config::slot_base) is added to: state * S + slot, or the
     /// place that the caller's table gives it. `None` if there is no such slot or its block is not
-    /// in the buffer.
+    /// in the buffer. A table in device memory is copied from there, which waits.
     pub fn index(&self, state: usize, slot: usize) -> Option<usize> {
         let slots = self.config.slots;
         if state >= self.config.states || slot >= slots {
             return None;
         }
-        match self.caller().and_then(CallerBuffer::table) {
+        match self.memory.state_blocks(state, slots).ok()? {
             None => Some(state * slots + slot),
-            Some(table) => table.index(table.of(state, slots), slot),
+            Some(blocks) => blocks.index(slot),
         }
+    }
+
+    /// Returns an error if the caller's table has an entry of an existing state that is no block.
+    /// Entries in device memory are copied, which waits.
+    pub(crate) fn check_blocks(&self, state: usize) -> Result<()> {
+        let slots = self.config.slots;
+        let Some(blocks) = self.memory.state_blocks(state, slots)? else { return Ok(()) };
+        let (table, entries) = blocks.parts();
+        table.check_state(entries, state, slots)
+    }
+
+    /// Returns whether the caller's table of blocks is in device memory.
+    pub(crate) fn has_device_table(&self) -> bool {
+        self.memory.table().is_some() && self.memory.device().is_some()
     }
 
     /// Returns the slots of one state, layer and segment.
     ///
     /// # Errors
-    /// If there is no such state, layer or segment.
+    /// If there is no such state, layer or segment, or the caller's table of blocks is in device
+    /// memory.
     pub fn view(&self, state: usize, layer: usize, segment: usize) -> Result<SlotView> {
+        if self.has_device_table() {
+            let limit = "a view reads the table, which is in device memory";
+            let remedy = "use DeviceBuffer::slot_ptr or DeviceBuffer::index";
+            return Err(Error::invalid("blocks of a state", "on the device", limit, remedy));
+        }
+        let blocks = self.state_blocks(state)?;
+        self.view_by(blocks.as_ref(), state, layer, segment)
+    }
+
+    fn state_blocks(&self, state: usize) -> Result<Option<StateBlocks>> {
         rows::index("state", state, self.config.states)?;
+        self.memory.state_blocks(state, self.config.slots)
+    }
+
+    /// Returns a view of an existing state that is valid for as long as `blocks`.
+    fn view_by(
+        &self,
+        blocks: Option<&StateBlocks>,
+        state: usize,
+        layer: usize,
+        segment: usize,
+    ) -> Result<SlotView> {
         let (base, steps) = (self.segment_base(layer, segment)?, self.steps[segment]);
-        let slots = self.config.slots;
-        let table = self.caller().and_then(CallerBuffer::table);
-        let blocks = table.map(|table| (table, table.of(state, slots)));
+        let (slots, blocks) = (self.config.slots, blocks.map(StateBlocks::parts));
         Ok(SlotView { base, slots, first: state * slots, steps, blocks })
     }
 
-    /// Returns the address of one segment of a slot; null if there is no such slot.
+    /// Returns the address of one segment of a slot as [`Self::index`] finds it; null if there is no
+    /// such slot.
     /// [`DeviceBuffer`] says when it may be written.
     pub fn slot_ptr(&self, state: usize, layer: usize, segment: usize, slot: usize) -> *mut u8 {
-        self.view(state, layer, segment).map_or(ptr::null_mut(), |view| view.ptr(slot))
+        let Ok(blocks) = self.state_blocks(state) else { return ptr::null_mut() };
+        let view = self.view_by(blocks.as_ref(), state, layer, segment);
+        view.map_or(ptr::null_mut(), |view| view.ptr(slot))
     }
 
     /// Calls `copy` with the source address, the target address and the length of each segment of
@@ -257,8 +260,10 @@ impl DeviceBuffer {
         ids: &[i32],
         mut copy: impl FnMut(*mut u8, *mut u8, usize) -> Result<()>,
     ) -> Result<()> {
+        let blocks = [self.state_blocks(from)?, self.state_blocks(to)?];
         for (index, segment) in self.config.format.as_slice().iter().enumerate() {
-            let (from, to) = (self.view(from, layer, index)?, self.view(to, layer, index)?);
+            let from = self.view_by(blocks[0].as_ref(), from, layer, index)?;
+            let to = self.view_by(blocks[1].as_ref(), to, layer, index)?;
             if self.caller().is_none() {
                 copy(from.ptr(0), to.ptr(0), self.config.slots * segment.stride)?;
                 continue;
@@ -287,23 +292,23 @@ impl DeviceBuffer {
     ) -> Result<()> {
         rows::index("slot", slot, self.config.slots)?;
         self.config.format.expect_row(into.len())?;
-        let mut rest = into;
+        let (blocks, mut rest) = (self.state_blocks(state)?, into);
         for (index, segment) in self.config.format.as_slice().iter().enumerate() {
-            let from = self.view(state, layer, index)?.ptr(slot);
+            let from = self.view_by(blocks.as_ref(), state, layer, index)?.ptr(slot);
             let (part, after) = rest.split_at_mut(segment.bytes);
             if from.is_null() {
                 let limit = "its block is not in the buffer";
                 return Err(Error::invalid("slot", slot, limit, "correct the table of blocks"));
             }
-            if let Memory::Device(memory) | Memory::Caller(_, Some(memory)) = &self.memory {
-                memory.read(from.addr() as u64, part)?;
+            if let Some(device) = self.memory.device() {
+                device.read(from.addr() as u64, part)?;
                 rest = after;
                 continue;
             }
-            // SAFETY: `rows::index` and `view` checked that the slot exists. Its `segment.bytes`
-            // bytes are initialised, because the memory is zeroed or the caller's memory is by the
-            // contract of `CallerBuffer::new`. `part` has the same length and is not in the buffer,
-            // and code that writes a slot ensures that nothing else accesses it ([`DeviceBuffer`]).
+            // SAFETY: `rows::index`, `state_blocks` and `view_by` checked that the slot exists. Its
+            // `segment.bytes` bytes are initialised, because the memory is zeroed or the caller's
+            // memory is by the contract of `CallerBuffer::new`. `part` has the same length and is not
+            // in the buffer, and code that writes a slot ensures that nothing else accesses it.
             unsafe { ptr::copy_nonoverlapping(from, part.as_mut_ptr(), segment.bytes) };
             rest = after;
         }
@@ -349,41 +354,5 @@ impl fmt::Debug for DeviceBuffer {
             .field("config", &self.config)
             .field("bytes", &self.bytes())
             .finish()
-    }
-}
-
-/// The layout of a checked [`BufferConfig`]; products of its numbers do not overflow.
-struct Layout {
-    offsets: heapless::Vec<usize, MAX_SEGMENTS>,
-    layer_len: usize,
-    total: usize,
-}
-
-impl Layout {
-    fn new(config: &BufferConfig) -> Result<Self> {
-        let BufferConfig { states, layers, slots, ref format } = *config;
-        rows::at_least_one("states", states)?;
-        rows::at_least_one("layers", layers)?;
-        rows::at_least_one("slots", slots)?;
-        let checked = || {
-            let (mut offsets, mut layer_len) = (heapless::Vec::new(), 0usize);
-            for segment in format.as_slice() {
-                // This cannot fail: the vector has room for the most segments that a format may
-                // have.
-                let _ = offsets.push(layer_len);
-                let len = states.checked_mul(slots)?.checked_mul(segment.stride)?;
-                layer_len = layer_len.checked_add(len.checked_next_multiple_of(ALIGN)?)?;
-            }
-            let total = layer_len.checked_mul(layers)?;
-            (total <= isize::MAX as usize).then_some(Self { offsets, layer_len, total })
-        };
-        checked().ok_or_else(|| {
-            Error::invalid(
-                "buffer geometry",
-                format!("{states} states of {layers} layers of {slots} slots"),
-                "the buffer must fit the address space",
-                "ask for fewer states or slots",
-            )
-        })
     }
 }

@@ -54,6 +54,15 @@ pub(crate) fn check(what: &'static str, bytes: usize) -> Result<()> {
     Err(Error::Memory { what, bytes, available })
 }
 
+/// Returns an error if `bytes` of address space, needed for `what`, exceed what the limits of this
+/// process leave.
+pub(crate) fn check_limits(what: &'static str, bytes: usize) -> Result<()> {
+    match process_limit() {
+        Some(available) if bytes > available => Err(Error::Memory { what, bytes, available }),
+        _ => Ok(()),
+    }
+}
+
 /// Returns the bytes of free, unreserved hugetlb pages of `page` bytes and of those that the kernel
 /// may still make out of ordinary memory (`nr_overcommit_hugepages`).
 pub(crate) fn hugetlb_bytes(page: usize) -> usize {

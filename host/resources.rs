@@ -13,7 +13,6 @@ use crate::copy::Copier;
 use crate::cpus::{allowed_cpu_count, check_cores};
 use crate::fork::Birth;
 use crate::indexers::Indexers;
-use crate::plan::Plan;
 use crate::pool::HostPool;
 use crate::{Error, Result, geometry};
 
@@ -89,6 +88,13 @@ impl Config {
         self.indexers.count().saturating_mul(self.states)
     }
 
+    /// Returns the number of indices that slots of all states have.
+    pub(crate) fn slot_indices(&self) -> usize {
+        let table = self.buffer.as_ref().and_then(CallerBuffer::table);
+        let slots = self.params.slots as usize;
+        table.map_or(self.states.saturating_mul(slots), |table| table.indices())
+    }
+
     /// Returns the number of a table. The tables of an indexer are adjacent.
     pub(crate) fn table(&self, indexer: usize, state: usize) -> usize {
         indexer * self.states + state
@@ -138,8 +144,7 @@ impl Resources {
             caller.check((buffer.states, buffer.layers, buffer.slots), &buffer.format)?;
         }
         if let Some(base) = config.slot_base {
-            let table = config.buffer.as_ref().and_then(CallerBuffer::table);
-            let indices = table.map_or(buffer.states.saturating_mul(buffer.slots), |t| t.indices());
+            let indices = config.slot_indices();
             let end = usize::try_from(base).ok().and_then(|base| base.checked_add(indices));
             if end.is_none_or(|end| end > i32::MAX as usize) {
                 let limit =
@@ -158,15 +163,6 @@ impl Resources {
             let index = self.buffer.index(state, *slot as usize);
             // The sum fits, because `check` has compared the largest one.
             *slot = index.map_or(-1, |index| base + index as i32);
-        }
-    }
-
-    /// Does the same for all slots of a plan.
-    pub fn globalize_plan(&self, plan: &mut Plan) {
-        for request in 0..plan.requests {
-            let Ok(state) = usize::try_from(plan.state[request]) else { continue };
-            let [first, end] = [0, 1].map(|at| plan.cu_q[request + at] as usize * plan.k);
-            self.globalize(state, &mut plan.slot[first..end]);
         }
     }
 

@@ -851,10 +851,11 @@ typedef struct avsg_workers_config {
 
 /**
  * A device buffer in memory of the caller: process memory for "cpu", device memory for an Ascend
- * device. Slot s of state t has the index n = t * S + s. In each layer and segment it is at
- * base + (n / block_slots) * block_stride + (n % block_slots) * slot_stride. The memory, which need
- * not be zeroed but must be initialised, is valid until the engine is destroyed, serves one engine,
- * and is written by it only. `size`, `bases`, `base_count` and `slot_stride` must be set.
+ * device, and its table of blocks, too. Slot s of state t has the index n = t * S + s. In each layer
+ * and segment it is at base + (n / block_slots) * block_stride + (n % block_slots) * slot_stride. The
+ * memory, which need not be zeroed but must be initialised, is valid until the engine is destroyed,
+ * serves one engine, and is written by it only. `size`, `bases`, `base_count` and `slot_stride` must
+ * be set.
  */
 typedef struct avsg_caller_buffer {
   /**
@@ -885,9 +886,12 @@ typedef struct avsg_caller_buffer {
   /**
    * NULL, or the blocks of each state in any order, S / block_slots per state: slot s of state t
    * is slot s % block_slots of block block_table[t * (S / block_slots) + s / block_slots]. The
-   * library reads this array, whose memory must stay valid, in every call that plans or
-   * transfers. An entry may change together with the generation of its state. "cpu" only
-   * (AVSG_INVALID otherwise).
+   * work of every call that plans or transfers reads this array, which must stay valid and is not
+   * written meanwhile. An entry may change together with the generation of its state. On "cpu" a
+   * call that names a state with an entry outside of 0..blocks is AVSG_INVALID. Kernels read the
+   * array when they run, in a replay too: they leave out the rows of such a block, whose slots then
+   * hold other rows until the state has a new generation. An Ascend device takes at most 512
+   * entries per state.
    */
   const int32_t *block_table;
   /**
@@ -1050,8 +1054,8 @@ typedef struct avsg_engine_config {
   /**
    * 1 makes the slots that a plan returns (`avsg_plan_arrays.slot`) indices among the slots of all
    * states: slot_base + state * S + slot, or the place of the slot in a buffer with a table of
-   * blocks. 0 leaves them slots of their state. Miss lists always have slots of the state. In a
-   * stream of an Ascend device 1 is AVSG_INVALID.
+   * blocks (-1 if the device found its block outside of the buffer). 0 leaves them slots of their
+   * state. Miss lists always have slots of the state.
    */
   int32_t global_slots;
   /**

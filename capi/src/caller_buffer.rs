@@ -9,10 +9,11 @@ use avsg::buffer::CallerBuffer;
 use avsg::rows::{MAX_SEGMENTS, Strides};
 
 /// A device buffer in memory of the caller: process memory for "cpu", device memory for an Ascend
-/// device. Slot s of state t has the index n = t * S + s. In each layer and segment it is at
-/// base + (n / block_slots) * block_stride + (n % block_slots) * slot_stride. The memory, which need
-/// not be zeroed but must be initialised, is valid until the engine is destroyed, serves one engine,
-/// and is written by it only. `size`, `bases`, `base_count` and `slot_stride` must be set.
+/// device, and its table of blocks, too. Slot s of state t has the index n = t * S + s. In each layer
+/// and segment it is at base + (n / block_slots) * block_stride + (n % block_slots) * slot_stride. The
+/// memory, which need not be zeroed but must be initialised, is valid until the engine is destroyed,
+/// serves one engine, and is written by it only. `size`, `bases`, `base_count` and `slot_stride` must
+/// be set.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct avsg_caller_buffer {
@@ -31,9 +32,12 @@ pub struct avsg_caller_buffer {
     pub slot_stride: [usize; AVSG_MAX_SEGMENTS],
     /// NULL, or the blocks of each state in any order, S / block_slots per state: slot s of state t
     /// is slot s % block_slots of block block_table[t * (S / block_slots) + s / block_slots]. The
-    /// library reads this array, whose memory must stay valid, in every call that plans or
-    /// transfers. An entry may change together with the generation of its state. "cpu" only
-    /// (AVSG_INVALID otherwise).
+    /// work of every call that plans or transfers reads this array, which must stay valid and is not
+    /// written meanwhile. An entry may change together with the generation of its state. On "cpu" a
+    /// call that names a state with an entry outside of 0..blocks is AVSG_INVALID. Kernels read the
+    /// array when they run, in a replay too: they leave out the rows of such a block, whose slots then
+    /// hold other rows until the state has a new generation. An Ascend device takes at most 512
+    /// entries per state.
     pub block_table: *const i32,
     /// Elements of `block_table`.
     pub block_table_len: usize,
@@ -79,7 +83,8 @@ pub(crate) unsafe fn caller_buffer(
     let (table, len) = (buffer.block_table, buffer.block_table_len);
     // SAFETY: the caller keeps the contract of this function (`# Safety`).
     unsafe {
-        sized::array("block_table", table, len)?;
+        // The array may be in device memory, so no reference to it exists.
+        sized::check_array("block_table", table, len)?;
         Ok(Some(caller.with_block_table(table, len, buffer.blocks)))
     }
 }

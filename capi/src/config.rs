@@ -110,8 +110,8 @@ pub struct avsg_engine_config {
     pub buffer: *const avsg_caller_buffer,
     /// 1 makes the slots that a plan returns (`avsg_plan_arrays.slot`) indices among the slots of all
     /// states: slot_base + state * S + slot, or the place of the slot in a buffer with a table of
-    /// blocks. 0 leaves them slots of their state. Miss lists always have slots of the state. In a
-    /// stream of an Ascend device 1 is AVSG_INVALID.
+    /// blocks (-1 if the device found its block outside of the buffer). 0 leaves them slots of their
+    /// state. Miss lists always have slots of the state.
     pub global_slots: i32,
     /// Added to every index if `global_slots` is 1; 0 or more.
     pub slot_base: i32,

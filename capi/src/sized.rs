@@ -196,7 +196,8 @@ pub(crate) unsafe fn array_mut<'a, T: Copy>(
     Ok(unsafe { slice::from_raw_parts_mut(at, len) })
 }
 
-fn check_array<T>(what: &str, at: *const T, len: usize) -> Result<()> {
+/// Refuses an array that is NULL, misaligned or beyond the address space, without reading it.
+pub(crate) fn check_array<T>(what: &str, at: *const T, len: usize) -> Result<()> {
     check_pointer(what, at)?;
     let end = len.checked_mul(size_of::<T>()).and_then(|bytes| at.addr().checked_add(bytes));
     if end.is_none_or(|end| end > isize::MAX as usize) {

@@ -1,5 +1,5 @@
-//! Device buffers in memory of a C caller: exact steps at the caller's strides on every device, global
-//! slots, and refusals.
+//! Device buffers in memory of a C caller: exact steps at the caller's strides and by its table of
+//! blocks on every device, global slots with host arrays and in a stream, and refusals.
 
 use std::ffi::{CStr, c_void};
 use std::ptr::{null, null_mut};
@@ -8,11 +8,19 @@ use avsg::ascend::acl::owned::DeviceMemory;
 use avsg::ascend::simulated;
 use avsg_capi::avsg_status::{AVSG_INVALID, AVSG_NULL, AVSG_SIZE};
 use avsg_capi::*;
+use avsg_capi_testkit::device_arrays::DeviceStep;
+use avsg_capi_testkit::workload::{device_outputs, host_outputs};
 use avsg_capi_testkit::*;
+use avsg_sim::{entries, sys};
+use avsg_testkit::batch::OwnedBatch;
+use avsg_testkit::exact::{assert_exact, for_each_id};
 
 /// Bytes of a layer and segment in these tests.
 const ROOM: usize = 40_000;
 const STRIDES: [usize; 4] = [40, 24, 0, 0];
+/// Blocks of 16 slots in a buffer with a table.
+const BLOCKS: usize = 20;
+const BASE: i32 = 5000;
 
 /// Returns a buffer whose bases are `ROOM` bytes apart from `base` on, with padded states of `slots`
 /// slots. The array of bases is never freed.
@@ -28,9 +36,15 @@ fn buffer(base: *mut u8, slots: usize) -> avsg_caller_buffer {
     }
 }
 
-fn with_device_memory(device: &'static CStr, test: impl FnOnce(Handles, *mut u8)) {
-    let mut config = config_on(device);
-    let slots = config.slots as usize;
+/// Runs a test with a buffer in device memory, whose blocks are the states or, with a table, 16 slots
+/// each.
+fn with_device_memory(
+    device: &'static CStr,
+    mut config: avsg_engine_config,
+    table: &[i32],
+    test: impl FnOnce(Handles, *mut u8),
+) {
+    let slots = if table.is_empty() { config.slots as usize } else { 16 };
     let context = (device != c"cpu").then(|| simulated::context().unwrap());
     let on_device =
         context.as_ref().map(|context| DeviceMemory::zeroed(context, 4 * ROOM).unwrap());
@@ -38,7 +52,18 @@ fn with_device_memory(device: &'static CStr, test: impl FnOnce(Handles, *mut u8)
         Some(memory) => memory.address() as *mut u8,
         None => vec![0u8; 4 * ROOM].leak().as_mut_ptr(),
     };
-    let buffer = buffer(base, slots);
+    let mut buffer = buffer(base, slots);
+    let table_on_device = context.as_ref().map(|context| {
+        let memory = DeviceMemory::new(context, 4 * table.len().max(1)).unwrap();
+        let bytes: Vec<u8> = table.iter().flat_map(|entry| entry.to_ne_bytes()).collect();
+        memory.write(0, &bytes).unwrap();
+        memory
+    });
+    if !table.is_empty() {
+        let at = table_on_device.as_ref().map(|memory| memory.address() as *const i32);
+        buffer.block_table = at.unwrap_or(table.as_ptr());
+        (buffer.block_table_len, buffer.blocks) = (table.len(), BLOCKS);
+    }
     config.buffer = &buffer;
     let handles = Handles::with_rows(ROWS, &config, context);
     test(handles, base);
@@ -47,7 +72,7 @@ fn with_device_memory(device: &'static CStr, test: impl FnOnce(Handles, *mut u8)
 #[test]
 fn steps_into_the_callers_buffer_are_exact() {
     each_device(|device| {
-        with_device_memory(device, |handles, base| {
+        with_device_memory(device, config_on(device), &[], |handles, base| {
             let slots = config_on(device).slots as usize;
             let (mut info, mut found) = (sized::<avsg_engine_info>(), sized::<avsg_buffer>());
             // SAFETY: the structs have their `size` set.
@@ -69,12 +94,77 @@ fn steps_into_the_callers_buffer_are_exact() {
     });
 }
 
+/// Checks the rows of layer 0 at global slots, by the formula of `avsg_caller_buffer`. Returns the number
+/// of rows.
+fn check_rows(handles: &Handles, owned: &Arrays, base: *mut u8, slots: &[i32]) -> usize {
+    let mut checked = 0;
+    for_each_id(
+        &OwnedBatch::batch(owned),
+        ROW,
+        |row| &slots[row * K..][..K],
+        |_, slot, row| {
+            let (n, mut rest) = (slot - BASE as usize, row);
+            for (segment, bytes) in [24, 16].into_iter().enumerate() {
+                let stride = STRIDES[segment];
+                let at = n / 16 * (stride * 16 + 100) + n % 16 * stride + segment * ROOM;
+                let (part, after) = rest.split_at_mut(bytes);
+                // SAFETY: the address is a slot of the buffer, and no call is in progress.
+                part.copy_from_slice(&unsafe { handles.bytes(base.add(at).cast(), bytes) });
+                rest = after;
+            }
+            true
+        },
+        |_, id| (id, 0),
+        |seen| checked += assert_exact(seen, 0),
+    );
+    checked
+}
+
+#[test]
+fn a_table_of_blocks_places_the_rows_that_global_slots_name() {
+    each_device(|device| {
+        let mut config = config_on(device);
+        (config.global_slots, config.slot_base) = (1, BASE);
+        let entries = 2 * config.slots as usize / 16;
+        let table: Vec<i32> = (0..entries).map(|at| ((at * 7 + 3) % BLOCKS) as i32).collect();
+        with_device_memory(device, config, &table, |handles, base| {
+            for step in 1..6 {
+                let owned = Arrays::new(step);
+                ok(handles.step(&owned, 0));
+                let slots = host_outputs(&handles, &owned.cu_q).slots;
+                assert_eq!(check_rows(&handles, &owned, base, &slots), 32);
+            }
+            if let Some(context) = handles.context.clone() {
+                let (_current, mut stream) = (context.bind().unwrap(), null_mut());
+                // SAFETY: the out-pointer is a local variable.
+                assert_eq!(unsafe { entries::aclrtCreateStream(&mut stream) }, sys::ACL_SUCCESS);
+                for step in 6..12 {
+                    let owned = Arrays::new(step);
+                    let arrays = DeviceStep::new(&context, &owned);
+                    // SAFETY: the arrays and handles are valid until the stream is synchronized.
+                    unsafe {
+                        let (batch, fresh) = (&arrays.batch, &arrays.fresh[0]);
+                        let (engine, plan) = (handles.engine, handles.plan);
+                        ok(avsg_engine_step(engine, batch, plan, 0, fresh, stream));
+                        assert_eq!(entries::aclrtSynchronizeStream(stream), sys::ACL_SUCCESS);
+                    }
+                    let slots = device_outputs(&handles, &owned.cu_q).slots;
+                    assert_eq!(check_rows(&handles, &owned, base, &slots), 32);
+                }
+                // SAFETY: nothing is queued in the stream.
+                assert_eq!(unsafe { entries::aclrtDestroyStream(stream) }, sys::ACL_SUCCESS);
+            }
+            handles.destroy();
+        });
+    });
+}
+
 #[test]
 fn global_slots_are_counted_over_all_states() {
     each_device(|device| {
         let mut config = config_on(device);
         let local = Handles::on(device);
-        (config.global_slots, config.slot_base) = (1, 5000);
+        (config.global_slots, config.slot_base) = (1, BASE);
         let context = (device != c"cpu").then(|| simulated::context().unwrap());
         let global = Handles::with_rows(ROWS, &config, context);
         for step in 1..6 {
@@ -92,7 +182,7 @@ fn global_slots_are_counted_over_all_states() {
             for (at, (&local, &global)) in slots[0].iter().zip(&slots[1]).enumerate() {
                 // The first two rows are of state 1.
                 let state = i32::from(at < 2 * K);
-                assert_eq!(global, 5000 + state * config.slots as i32 + local);
+                assert_eq!(global, BASE + state * config.slots as i32 + local);
             }
         }
         local.destroy();

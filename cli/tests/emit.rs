@@ -12,17 +12,17 @@ use avsg::device::tiling::{Launch, Segment, Tiling};
 const KERNELS: [(&str, &str); 5] = [
     (
         "avsg_plan",
-        "ids cuQ state generation stableLen seqLen blockTable tables rules slot valid missPos missId \
-         missSlot missRow record workspace tiling",
+        "ids cuQ state generation stableLen seqLen blockTable tables rules slotBlocks slot valid \
+         missPos missId missSlot missRow record workspace tiling",
     ),
     (
         "avsg_transfer",
-        "cuQ state missSlot missRow record hostChunks kv0 kv1 fresh0 fresh1 workspace tiling",
+        "cuQ state missSlot missRow record hostChunks kv0 kv1 slotBlocks fresh0 fresh1 workspace tiling",
     ),
     (
         "avsg_step",
-        "ids cuQ state generation stableLen seqLen blockTable tables rules hostChunks kv0 kv1 fresh0 \
-         fresh1 slot valid missPos missId missSlot missRow record workspace tiling",
+        "ids cuQ state generation stableLen seqLen blockTable tables rules hostChunks kv0 kv1 \
+         slotBlocks fresh0 fresh1 slot valid missPos missId missSlot missRow record workspace tiling",
     ),
     (
         "avsg_append",
@@ -281,7 +281,9 @@ fn the_operators_agree_with_the_kernels() {
         cores: 40,
         copy_cores: 16,
         host_block_shift: 0,
-        kv_block_shift: 0,
+        kv_block_shift: 7,
+        kv_blocks: 500,
+        slot_base: Some(9),
         segments: &segments,
     };
     // With 100 ids per row each core takes whole requests; with 2048, cores share the requests.

@@ -2,6 +2,7 @@
 //! the work between cores.
 
 pub mod kernels;
+pub mod rules;
 pub mod share;
 pub mod stage_two;
 pub mod tiling;

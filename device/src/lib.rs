@@ -34,6 +34,6 @@ pub mod machine;
 mod step;
 mod table;
 
-pub use launch::{kernels, share, stage_two, tiling};
+pub use launch::{kernels, rules, share, stage_two, tiling};
 pub use step::{batched, request, schedule, sequential, stage_one, work};
 pub use table::{hash, memory, params, state};

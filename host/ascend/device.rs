@@ -82,7 +82,6 @@ impl Ascend {
             let limit = "device kernels spread misses evenly over cores";
             return Err(Error::invalid("strategy", value, limit, "choose balanced"));
         }
-        slots::check(&config)?;
         let (context, timeout) = (&options.context, options.timeout()?);
         config.cores = config.cores.min(context.vector_cores()?.max(1));
         let params = &config.params;
@@ -233,13 +232,12 @@ impl Device for Ascend {
         done.inspect_err(|_| plan.clear())?;
         // SAFETY: `run_and_wait` has synchronized the stream, and no call failed.
         unsafe { arrays.copy_to_plan(plan) };
-        if let Err(wrong) = readback::check(plan, &resources.config.params, resources.pool.rows()) {
+        if let Err(wrong) = readback::check(plan, resources) {
             plan.clear();
             // A device that writes wrong words here may have written wrong tables.
             self.health = Health::NeedsReset;
             return Err(wrong);
         }
-        resources.globalize_plan(plan);
         plan.epoch = self.epoch;
         plan.finish();
         Ok(None)

@@ -6,10 +6,13 @@ use std::sync::Arc;
 use avsg_device::kernels::{Arg, KernelName, MAX_ARGS};
 use avsg_device::memory::table_words;
 use avsg_device::params::Params;
-use avsg_device::tiling::{Fault, HALF_BYTES, Launch, MAX_CHUNKS, MAX_SEGMENTS, Segment, Tiling};
+use avsg_device::tiling::{
+    Fault, HALF_BYTES, Launch, MAX_CHUNKS, MAX_SEGMENTS, MAX_SLOT_BLOCKS, Segment, Tiling,
+};
 
 use super::acl::owned::{Context, DeviceMemory, RawStream};
 use super::kernels::Kernels;
+use crate::buffer::{BlockTable, CallerBuffer};
 use crate::device_arrays::{CallKind, QueuedBatch, QueuedStep};
 use crate::pool::HostPool;
 use crate::resources::{Config, Resources};
@@ -29,6 +32,11 @@ fn slot_steps(config: &Config, segment: usize, stride: usize) -> Steps {
     caller.map_or(Strides::rows(stride), |strides| *strides).steps()
 }
 
+/// The table of the blocks of the caller's buffer, which is in device memory.
+fn slot_table(config: &Config) -> Option<BlockTable> {
+    config.buffer.as_ref().and_then(CallerBuffer::table)
+}
+
 fn tiling(
     config: &Config,
     pool: &HostPool,
@@ -44,6 +52,12 @@ fn tiling(
             Error::invalid("block stride", bytes, limit, "pass smaller blocks")
         })
     };
+    let kv_blocks = slot_table(config).map_or(0, |table| table.blocks());
+    if kv_blocks > i32::MAX as usize {
+        let limit = format!("entries of the table are at most {}", i32::MAX);
+        let remedy = "pass larger blocks of slots";
+        return Err(Error::invalid("blocks of the buffer", kv_blocks, limit, remedy));
+    }
     // All segments have the same rows per block.
     let block_shift = pool.steps(0).map_or(0, |steps| steps.shift);
     let mut segments = heapless::Vec::<Segment, { crate::rows::MAX_SEGMENTS }>::new();
@@ -75,6 +89,8 @@ fn tiling(
         copy_cores: word(cores),
         host_block_shift: block_shift,
         kv_block_shift: slot_steps(config, 0, 0).shift,
+        kv_blocks: word(kv_blocks),
+        slot_base: config.slot_base,
         segments: &segments,
     };
     Tiling::new(params, &shape).map_err(|fault| explain(fault, params))
@@ -106,6 +122,12 @@ fn explain(fault: Fault, params: &Params) -> Error {
             format!("2^{n}"),
             "a device kernel takes at most 2^30",
             "pass a smaller chunk_bytes to the pool",
+        ),
+        Fault::SlotBlocks(n) => Error::invalid(
+            "blocks of a state",
+            n,
+            most(MAX_SLOT_BLOCKS.into()),
+            "pass larger blocks of slots",
         ),
         Fault::Words(n) => {
             Error::invalid("words of an array", n, most(i32::MAX as u64), "split the batch")
@@ -236,6 +258,9 @@ impl Launcher {
             }
             Arg::Kv0 => kv(0),
             Arg::Kv1 => kv(1),
+            Arg::SlotBlocks => {
+                slot_table(&resources.config).map_or(0, |table| table.of(0, 0) as u64)
+            }
             Arg::Fresh0 => step.fresh[0],
             Arg::Fresh1 => step.fresh[1],
             Arg::Slot => out.slot,

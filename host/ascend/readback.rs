@@ -9,6 +9,7 @@ use avsg_device::params::{ID_LIMIT, Params};
 use avsg_device::request::{record, status};
 
 use crate::plan::Plan;
+use crate::resources::Resources;
 use crate::{Error, Result};
 
 fn wrong(what: &'static str, value: i32, limit: String) -> Error {
@@ -28,18 +29,35 @@ fn within(what: &'static str, words: &[i32], range: Range<i32>) -> Result<()> {
     })
 }
 
-/// Checks all words of a plan that a device wrote. `pool_rows` is the number of rows of a layer of
-/// the host pool.
-pub(super) fn check(plan: &Plan, params: &Params, pool_rows: usize) -> Result<()> {
-    let (k, slots) = (plan.k as i32, params.slots as i32);
+/// Checks all words of a plan that a device wrote.
+pub(super) fn check(plan: &Plan, resources: &Resources) -> Result<()> {
+    let (config, k) = (&resources.config, plan.k as i32);
     within("a row's number of valid ids", plan.valid(), 0..k + 1)?;
+    let slots = match config.slot_base {
+        None => 0..config.params.slots as i32,
+        // The sum fits, because `Resources::check` has compared it.
+        Some(base) => base..base + config.slot_indices() as i32,
+    };
     for row in 0..plan.rows() {
-        within("a slot", plan.slots(row), -1..slots)?;
+        check_slots(plan.slots(row), &slots)?;
     }
+    let pool_rows = i32::try_from(resources.pool.rows()).unwrap_or(i32::MAX);
     for request in 0..plan.requests() {
-        check_request(plan, request, params, i32::try_from(pool_rows).unwrap_or(i32::MAX))?;
+        check_request(plan, request, &config.params, pool_rows)?;
     }
     Ok(())
+}
+
+/// Returns an error for the first word that is neither -1 nor in `range`.
+fn check_slots(words: &[i32], range: &Range<i32>) -> Result<()> {
+    let good = |&word: &i32| (word == -1) | range.contains(&word);
+    if words.iter().fold(true, |all, word| all & good(word)) {
+        return Ok(());
+    }
+    words.iter().find(|word| !good(word)).map_or(Ok(()), |&word| {
+        let limit = format!("it must be -1 or {}..={}", range.start, range.end - 1);
+        Err(wrong("a slot", word, limit))
+    })
 }
 
 fn check_request(plan: &Plan, request: usize, params: &Params, pool_rows: i32) -> Result<()> {

@@ -5,7 +5,7 @@
 
 use avsg_device::memory::table_words;
 use avsg_device::params::Lifetime;
-use avsg_device::tiling::rules;
+use avsg_device::rules::rules;
 
 use super::{arrays::Arrays, staging};
 use crate::allocator::MemoryBytes;

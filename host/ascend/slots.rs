@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use super::acl::api::memory::{self, CopyKind};
 use super::acl::owned::{Context, DeviceMemory};
+use crate::Result;
 use crate::buffer::{self, BufferConfig, DeviceBuffer};
 use crate::resources::Config;
-use crate::{Error, Result};
 
 impl buffer::DeviceMemory for DeviceMemory {
     fn address(&self) -> u64 {
@@ -38,20 +38,11 @@ impl buffer::DeviceMemory for CallerMemory {
         let _current = self.0.bind()?;
         let (to, bytes) = (into.as_mut_ptr().cast(), into.len());
         let from = core::ptr::without_provenance(from as usize);
-        // SAFETY: the address is that of a slot of the caller's buffer, which is valid by the
-        // contract of `CallerBuffer::new`, and `into` is exclusive host memory.
+        // SAFETY: the address is that of a slot or of entries of the caller's buffer, which are valid
+        // by the contracts of `CallerBuffer::new` and `with_block_table`, and `into` is exclusive
+        // host memory.
         unsafe { memory::copy(self.0.acl(), to, from, bytes, CopyKind::DeviceToHost) }
     }
-}
-
-/// Refuses a buffer of the caller that kernels cannot address.
-pub(super) fn check(config: &Config) -> Result<()> {
-    if config.buffer.as_ref().is_none_or(|caller| caller.table().is_none()) {
-        return Ok(());
-    }
-    let limit = "device kernels find slots by strides alone";
-    let remedy = "leave the table out, and give each state S slots in a row";
-    Err(Error::invalid("block table of the buffer", "given", limit, remedy))
 }
 
 /// Returns the caller's buffer, or allocates one.

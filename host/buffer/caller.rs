@@ -55,15 +55,20 @@ impl CallerBuffer {
 
     /// Puts the blocks of a state in any order: slot s of state t is slot s % B of the block with the
     /// number `entries[t * (S / B) + s / B]`, where B is the strides' `block_rows`, and the buffer
-    /// has `blocks` blocks. Devices without the ability refuse it when an engine is made.
+    /// has `blocks` blocks.
     ///
-    /// The table is read by every call that plans or transfers. An entry of a state may change only
-    /// together with the state's generation, or if the caller has moved the block's rows, and not
-    /// between a plan and its transfers.
+    /// The entries are where the slots are: in process memory for an engine on the CPU, and in device
+    /// memory for one on an Ascend device. They are read by the work of every call that plans or
+    /// transfers. An entry of a state may change only together with the state's generation, or if
+    /// the caller has moved the block's rows, and not between a plan and its transfers.
+    ///
+    /// On the CPU a call that names a state with an entry outside of 0..`blocks` is refused. Device
+    /// kernels read the entries when they run, in a replay too, so they leave out the rows of such a
+    /// block: the slots of that generation then hold other rows.
     ///
     /// # Safety
-    /// `entries` is valid for reads of `len` words until the engine is dropped, and is not written
-    /// during a call. Two states have no block in common.
+    /// `entries` is valid for reads of `len` words until the engine is dropped and its work is done,
+    /// and is not written while work that reads it runs. Two states have no block in common.
     #[must_use]
     pub unsafe fn with_block_table(self, entries: *const i32, len: usize, blocks: usize) -> Self {
         let block_slots = self.strides.first().map_or(0, |strides| strides.block_rows);
@@ -160,16 +165,27 @@ impl BlockTable {
         rows::at_least_one("blocks of the buffer", self.blocks)
     }
 
-    /// Returns the entries of a state below the number of states.
-    pub fn of(&self, state: usize, slots: usize) -> *const i32 {
-        self.entries.wrapping_add(state * (slots >> self.shift))
+    /// Returns the number of blocks of the buffer.
+    pub fn blocks(&self) -> usize {
+        self.blocks
     }
 
-    /// Returns the index of a slot below S; `None` if its block is not in the buffer.
+    /// Returns the number of entries of a state.
+    pub fn entries(&self, slots: usize) -> usize {
+        slots >> self.shift
+    }
+
+    /// Returns the entries of a state below the number of states.
+    pub fn of(&self, state: usize, slots: usize) -> *const i32 {
+        self.entries.wrapping_add(state * self.entries(slots))
+    }
+
+    /// Returns the index of a slot below S; `None` if its block is not in the buffer. `entries` is
+    /// `of` a state, in process memory, or a copy of its entries.
     #[inline]
     pub fn index(&self, entries: *const i32, slot: usize) -> Option<usize> {
-        // SAFETY: `entries` is `of` a state, the table has the entries of every slot of it (`check`),
-        // and its memory is valid by the contract of `with_block_table`.
+        // SAFETY: the table has the entries of every slot of a state (`check`), and its memory is
+        // valid by the contract of `with_block_table`. A copy has as many.
         let block = unsafe { *entries.add(slot >> self.shift) };
         let block = usize::try_from(block).ok().filter(|&block| block < self.blocks)?;
         Some((block << self.shift) + (slot & ((1 << self.shift) - 1)))
@@ -180,10 +196,10 @@ impl BlockTable {
         self.blocks << self.shift
     }
 
-    /// Returns an error if some block of a state is not in the buffer.
-    pub fn check_state(&self, state: usize, slots: usize) -> Result<()> {
-        let entries = self.of(state, slots);
-        for block in 0..slots >> self.shift {
+    /// Returns an error if some block of a state is not in the buffer. `entries` are as for
+    /// [`Self::index`].
+    pub fn check_state(&self, entries: *const i32, state: usize, slots: usize) -> Result<()> {
+        for block in 0..self.entries(slots) {
             if self.index(entries, block << self.shift).is_none() {
                 // SAFETY: as in `index`.
                 let value = unsafe { *entries.add(block) };

@@ -37,6 +37,12 @@ impl WorkerConfig {
     }
 }
 
+/// Bytes of the stack of a started thread.
+const STACK: usize = 2 << 20;
+/// Bytes of address space that a started thread takes beside its stack, at most: guard pages, and the
+/// stack of signal handlers, without which Rust's standard library ends the process.
+const BESIDE_STACK: usize = 256 << 10;
+
 // The word of the door: the number of helpers inside the launch, whether helpers may enter, and
 // above that the number of the launch.
 const OPEN: u64 = 1 << 16;
@@ -87,6 +93,7 @@ impl Helpers {
             started: AtomicUsize::new(0),
             refused: Mutex::new(None),
         });
+        memory::check_limits("stacks of worker threads", count * (STACK + BESIDE_STACK))?;
         let pinned = placed(config, count)?;
         let joins = memory::with_capacity("worker threads", count)?;
         let mut helpers = Self { shared, joins, pinned, birth: Birth::now() };
@@ -98,6 +105,7 @@ impl Helpers {
             };
             let join = thread::Builder::new()
                 .name(format!("avsg-core-{worker}"))
+                .stack_size(STACK)
                 .spawn(move || help(&shared, worker, &cpus))
                 .map_err(|source| Error::Os {
                     call: "clone",

@@ -7,7 +7,6 @@
 use avsg_device::params::ID_LIMIT;
 
 use crate::batch::{Batch, Fresh};
-use crate::buffer::CallerBuffer;
 use crate::plan::Plan;
 use crate::pool::Role;
 use crate::resources::Resources;
@@ -176,14 +175,14 @@ pub(super) fn plan(resources: &Resources, plan: &Plan) -> Result<()> {
     Ok(())
 }
 
-/// Checks the caller's table of blocks, if the slots have one, for some states.
+/// Checks the caller's table of blocks, if the slots have one, for some states. A table in device
+/// memory is read by the kernels when they run.
 pub(super) fn blocks(resources: &Resources, states: &[i32]) -> Result<()> {
-    let Some(table) = resources.buffer.caller().and_then(CallerBuffer::table) else {
+    if resources.buffer.has_device_table() {
         return Ok(());
-    };
-    let slots = resources.config.params.slots as usize;
-    let named = states.iter().filter_map(|&state| usize::try_from(state).ok());
-    named.into_iter().try_for_each(|state| table.check_state(state, slots))
+    }
+    let mut named = states.iter().filter_map(|&state| usize::try_from(state).ok());
+    named.try_for_each(|state| resources.buffer.check_blocks(state))
 }
 
 /// Checks that an existing layer belongs to the indexer of a plan.

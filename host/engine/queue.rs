@@ -142,11 +142,6 @@ impl Engine {
         layer: usize,
         fresh: Option<&DeviceFresh<'_>>,
     ) -> Result<QueuedStep> {
-        if let Some(base) = self.resources.config.slot_base {
-            let limit = "kernels write the slots of each state, and add no base in a stream";
-            let remedy = "make the engine without one, and add state * S and the base";
-            return Err(Error::invalid("slot_base", base, limit, remedy));
-        }
         let batch = with_ids(&self.resources, batch)?;
         let fresh = fresh_rows(&self.resources, fresh, layer, batch.rows)?;
         rows::index("indexer", batch.indexer, self.resources.config.indexers.count())?;

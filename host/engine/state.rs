@@ -114,7 +114,8 @@ impl Engine {
     ///
     /// # Errors
     /// If there is no such state, both are the same, a layer lacks rows of the original's last plan,
-    /// or a call of the runtime fails. After the latter the next plan starts every table cold.
+    /// a block of one of them is not in the caller's buffer, or a call of the runtime fails. After
+    /// the latter the next plan starts every table cold.
     pub fn fork(&mut self, from: usize, to: usize, generation: i32) -> Result<()> {
         self.resources.check_process()?;
         self.begin();
@@ -137,6 +138,7 @@ impl Engine {
             })?;
             // A device that starts every table cold has nothing to copy.
             let Some(ids) = copy.get(header::WORDS..header::WORDS + slots) else { continue };
+            [from, to].into_iter().try_for_each(|s| self.resources.buffer.check_blocks(s))?;
             for layer in
                 (0..self.resources.pool.layers()).filter(|&l| config.indexers.of(l) == indexer)
             {

@@ -6,8 +6,9 @@ mod operator;
 use avsg_device::kernels::KernelName;
 use avsg_device::params::{Lifetime, Params};
 use avsg_device::request::record;
+use avsg_device::rules::rules;
 use avsg_device::share::{MIN_SHARE, MIN_SHARERS};
-use avsg_device::tiling::{HALF_BYTES, MAX_CHUNKS, MAX_HALF_ROWS, Tiling, rules};
+use avsg_device::tiling::{HALF_BYTES, MAX_CHUNKS, MAX_HALF_ROWS, MAX_SLOT_BLOCKS, Tiling};
 
 use crate::ascendc::kernels::Kernels;
 use avsg_device::memory::table_words;
@@ -37,7 +38,7 @@ const TEXTS: [(&str, &str); 8] = [
 /// Returns the files of the project for a geometry. `unit` is the name of the compute unit, such as
 /// `ascend910b`, and `kernels` are written for [`crate::ascendc::kernels::Abi::Operator`].
 pub fn project(p: &Params, unit: &str, kernels: &Kernels) -> Vec<File> {
-    let marks: [(&str, String); 12] = [
+    let marks: [(&str, String); 13] = [
         ("@UNIT@", unit.into()),
         ("@GEOMETRY@", p.to_string()),
         ("@FIELDS@", fields()),
@@ -48,6 +49,7 @@ pub fn project(p: &Params, unit: &str, kernels: &Kernels) -> Vec<File> {
         ("@HALF_BYTES@", HALF_BYTES.to_string()),
         ("@HALF_ROWS@", MAX_HALF_ROWS.to_string()),
         ("@MAX_CHUNKS@", MAX_CHUNKS.to_string()),
+        ("@MAX_SLOT_BLOCKS@", MAX_SLOT_BLOCKS.to_string()),
         ("@MIN_SHARE@", MIN_SHARE.to_string()),
         ("@MIN_SHARERS@", MIN_SHARERS.to_string()),
     ];

@@ -122,10 +122,11 @@ fn launch_scalars_are_read_member_by_member() {
         let (_, body) = code.split_once("inline Tiling ReadTiling(").expect("ReadTiling");
         let (body, _) = body.split_once("\n}").expect("an end");
         let words: Vec<_> = body.matches("= words.GetValue(").collect();
-        assert_eq!(words.len(), 30, "{}", kernel.name);
+        assert_eq!(words.len(), 32, "{}", kernel.name);
         assert!(body.contains("t.requests = words.GetValue(0);"));
         assert!(body.contains("t.freshStride[1] = words.GetValue(23);"));
         assert!(body.contains("t.kvGap[1] = words.GetValue(29);"));
+        assert!(body.contains("t.slotBase = words.GetValue(31);"));
         assert!(!body.contains('&') && !body.contains("for ("), "{body}");
     });
 }

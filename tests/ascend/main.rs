@@ -19,6 +19,7 @@ mod restore;
 mod rust_kernels;
 mod scenario;
 mod shared_context;
+mod slot_shapes;
 mod streams;
 mod trace_workload;
 mod traces;

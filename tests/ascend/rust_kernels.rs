@@ -194,6 +194,47 @@ fn copy(d: &Device<'_>, to: u64, from: u64, bytes: i32) -> KernelResult {
     Ok(())
 }
 
+/// Returns the index of a slot of a state among those of all states; `None` if its block is not in
+/// the device buffer.
+fn slot_index(
+    d: &Device<'_>,
+    p: &Params,
+    t: &Tiling,
+    a: Args<'_>,
+    [state, slot]: [i32; 2],
+) -> Result<Option<i64>, KernelFault> {
+    if t.kv_blocks == 0 {
+        return Ok(Some(i64::from(state) * i64::from(p.slots) + i64::from(slot)));
+    }
+    let entry = state as usize * (p.slots >> t.kv_block_shift) as usize;
+    let entry = entry + (slot >> t.kv_block_shift) as usize;
+    let block = words(d, a.address(Arg::SlotBlocks) + 4 * entry as u64, 1)?[0];
+    let within = i64::from(slot & ((1 << t.kv_block_shift) - 1));
+    let inside = (0..t.kv_blocks).contains(&block);
+    Ok(inside.then_some((i64::from(block) << t.kv_block_shift) + within))
+}
+
+/// Replaces the returned slots by indices among the slots of all states, if a launch asks for them.
+fn globalize(d: &Device<'_>, p: &Params, t: &Tiling, a: Args<'_>) -> KernelResult {
+    if t.slot_base < 0 {
+        return Ok(());
+    }
+    let cu_q = words(d, a.address(Arg::CuQ), t.requests as usize + 1)?;
+    for (r, pair) in cu_q.windows(2).enumerate() {
+        let state = words(d, a.address(Arg::State) + 4 * r as u64, 1)?[0];
+        if !(0..t.states).contains(&state) {
+            continue;
+        }
+        let at = a.address(Arg::Slot) + 4 * pair[0] as u64 * u64::from(p.k);
+        let slots = words(d, at, (pair[1] - pair[0]) as usize * p.k as usize)?;
+        for slot in slots.iter_mut().filter(|slot| **slot >= 0) {
+            let index = slot_index(d, p, t, a, [state, *slot])?;
+            *slot = index.map_or(-1, |index| t.slot_base + index as i32);
+        }
+    }
+    Ok(())
+}
+
 /// Copies the missed rows of a batch (Stage Two).
 fn transfer(d: &Device<'_>, p: &Params, t: &Tiling, a: Args<'_>) -> KernelResult {
     let cu_q = words(d, a.address(Arg::CuQ), t.requests as usize + 1)?;
@@ -204,6 +245,7 @@ fn transfer(d: &Device<'_>, p: &Params, t: &Tiling, a: Args<'_>) -> KernelResult
         let (slots, rows) = (list(a.address(Arg::MissSlot))?, list(a.address(Arg::MissRow))?);
         for (&slot, &row) in slots.iter().zip(rows.iter()) {
             let state = words(d, a.address(Arg::State) + 4 * r as u64, 1)?[0];
+            let Some(index) = slot_index(d, p, t, a, [state, slot])? else { continue };
             for s in 0..t.segments as usize {
                 let from = match row {
                     0.. => host_row(d, t, a.address(Arg::HostChunks), s, row)?,
@@ -211,8 +253,7 @@ fn transfer(d: &Device<'_>, p: &Params, t: &Tiling, a: Args<'_>) -> KernelResult
                         a.address(FRESH[s]) + (first + !fresh) as u64 * t.fresh_stride[s] as u64
                     }
                 };
-                let slot = state as u64 * u64::from(p.slots) + slot as u64;
-                let at = block_offset(slot, t.kv_stride[s], t.kv_block_shift, t.kv_gap[s]);
+                let at = block_offset(index as u64, t.kv_stride[s], t.kv_block_shift, t.kv_gap[s]);
                 copy(d, a.address(KV[s]).wrapping_add(at), from, t.bytes[s])?;
             }
         }
@@ -268,9 +309,11 @@ pub fn install(session: &Session, p: Params) {
         let run = move |d: &Device<'_>| {
             let (t, a) = (&tiling(d)?, Args { kernel, words: d.args });
             match kernel {
-                KernelName::Plan => plan(d, &p, t, a),
+                KernelName::Plan => plan(d, &p, t, a).and_then(|()| globalize(d, &p, t, a)),
                 KernelName::Transfer => transfer(d, &p, t, a),
-                KernelName::Step => plan(d, &p, t, a).and_then(|()| transfer(d, &p, t, a)),
+                KernelName::Step => plan(d, &p, t, a)
+                    .and_then(|()| transfer(d, &p, t, a))
+                    .and_then(|()| globalize(d, &p, t, a)),
                 KernelName::Append => append(d, &p, t, a),
                 KernelName::Reset => reset(d, &p, t, a),
             }

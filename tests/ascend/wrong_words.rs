@@ -14,9 +14,9 @@ const K: usize = 8;
 const SLOTS: i32 = 64;
 const POOL_ROWS: usize = 128;
 
-fn engine(session: &Session) -> Engine {
+fn engine(session: &Session, slot_base: Option<i32>) -> Engine {
     let params = Params::wide(K as u32, 2, SLOTS as u32);
-    let config = Config { cores: 2, ..Config::new(params, 2) };
+    let config = Config { cores: 2, slot_base, ..Config::new(params, 2) };
     let kernels = harness::install_kernels(session, &config);
     let format = RowFormat::single(32).unwrap();
     let pool = PoolConfig { pages: Pages::Plain, ..PoolConfig::new(1, POOL_ROWS, format) };
@@ -55,7 +55,7 @@ const WRONG: [Wrong; 19] = [
     (Arg::Record, 16 + 9, -1, "-1 as the status of a request"),
     (Arg::Valid, 2, 9, "9 as a row's number of valid ids, but it must be 0..=8"),
     (Arg::Valid, 0, -1, "-1 as a row's number of valid ids"),
-    (Arg::Slot, 3, SLOTS, "64 as a slot, but it must be -1..=63"),
+    (Arg::Slot, 3, SLOTS, "64 as a slot, but it must be -1 or 0..=63"),
     (Arg::Slot, 3 * K - 1, -2, "-2 as a slot"),
     (Arg::MissPos, 0, 2 * K as i32, "16 as a miss's position, but it must be 0..=15"),
     (Arg::MissPos, 2 * K, 8, "8 as a miss's position, but it must be 0..=7"),
@@ -73,7 +73,7 @@ fn the_host_refuses_every_wrong_word_of_a_plan_and_recovers() {
     for (arg, word, value, expected) in WRONG {
         for kernel in [KernelName::Plan, KernelName::Step] {
             let session = Session::new(Options { seed: 9, ..Options::default() });
-            let mut engine = engine(&session);
+            let mut engine = engine(&session, None);
             let mut plans = [engine.new_plan(3, 2).unwrap(), engine.new_plan(3, 2).unwrap()];
             let [good, bad] = &mut plans;
             engine.plan(&batch(&ids, &[1, 1]), good).unwrap();
@@ -97,5 +97,25 @@ fn the_host_refuses_every_wrong_word_of_a_plan_and_recovers() {
             engine.close().unwrap();
             assert_eq!(session.leaks(), Vec::<String>::new());
         }
+    }
+}
+
+#[test]
+fn the_host_refuses_a_slot_outside_of_the_indices_of_all_states() {
+    let ids: Vec<i32> = (0..3 * K as i32).collect();
+    let last = 99 + 2 * SLOTS;
+    for (value, refused) in [(0, true), (99, true), (100, false), (last, false), (last + 1, true)] {
+        let session = Session::new(Options { seed: 9, ..Options::default() });
+        let mut engine = engine(&session, Some(100));
+        let mut plan = engine.new_plan(3, 2).unwrap();
+        let number = KernelName::Plan.args().iter().position(|&a| a == Arg::Slot).unwrap();
+        session.corrupt(session.launches() + 1, number, 3, value);
+        let result = engine.plan(&batch(&ids, &[1, 1]), &mut plan);
+        let text = result.err().map(|error| error.to_string());
+        let expected = format!("{value} as a slot, but it must be -1 or 100..={last}");
+        assert_eq!(text.is_some_and(|text| text.contains(&expected)), refused, "{value}");
+        drop(plan);
+        engine.close().unwrap();
+        assert_eq!(session.leaks(), Vec::<String>::new());
     }
 }

@@ -12,6 +12,7 @@ mod kernels;
 mod memory;
 mod operator;
 mod options;
+mod placed;
 mod probe;
 mod report;
 mod watch;

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <utility>
 
 namespace {
 
@@ -24,6 +25,9 @@ gert::Shape ShapeOf(const std::string &name)
     if (name == "tables") {
         return {7, 26656};
     }
+    if (name == "slot_blocks") {
+        return {7, 64};
+    }
     return name == "host_chunks" ? gert::Shape{3} : gert::Shape{3, 1};
 }
 
@@ -39,11 +43,17 @@ std::vector<int64_t> AttrOf(const std::string &name)
     if (name == "chunk_shift") {
         return {12, 15};
     }
+    if (name == "kv_blocks") {
+        return {500};
+    }
+    if (name == "slot_base") {
+        return {9};
+    }
     return name == "copy_cores" ? std::vector<int64_t>{16} : std::vector<int64_t>{1024, 128};
 }
 
-// Prints one operator. Returns 0, or 1 if a function of the operator fails, or 2 if it accepts a row that
-// is too large.
+// Prints one operator. Returns 0, or 1 if a function of the operator fails, or 2 if it accepts a wrong
+// attribute.
 int Print(ops::OpDef &op)
 {
     std::printf("%s %s", op.type, op.core.unit);
@@ -86,11 +96,19 @@ int Print(ops::OpDef &op)
         std::printf(" %d", word);
     }
     std::printf("\n");
-    // A row that is larger than half of the staging area must be refused.
-    for (size_t i = 0; i < op.attrs.size(); i++) {
-        if (std::string(op.attrs[i].name) == "bytes") {
-            tiling.attrs.all[i] = gert::IntVector({80000});
-            return op.core.tiling(&tiling) == ge::GRAPH_FAILED ? 0 : 2;
+    // A row that is larger than half of the staging area must be refused, and so must a table without
+    // blocks and a base whose indices do not fit int32.
+    const std::pair<const char *, int64_t> wrong[] = {{"bytes", 80000}, {"kv_blocks", 0}, {"slot_base", INT32_MAX - 63999}};
+    for (const auto &[name, value] : wrong) {
+        for (size_t i = 0; i < op.attrs.size(); i++) {
+            if (std::string(op.attrs[i].name) == name) {
+                const auto right = tiling.attrs.all[i];
+                tiling.attrs.all[i] = gert::IntVector({value});
+                if (op.core.tiling(&tiling) != ge::GRAPH_FAILED) {
+                    return 2;
+                }
+                tiling.attrs.all[i] = right;
+            }
         }
     }
     return 0;

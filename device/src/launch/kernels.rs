@@ -29,6 +29,9 @@ pub enum Arg {
     Kv0,
     /// The second segment of one layer's slots.
     Kv1,
+    /// The blocks of the device buffer that hold the slots of each state: int32 `[states, S / B]` for
+    /// blocks of B slots; null if slots are found by strides alone.
+    SlotBlocks,
     /// The first segment of the rows of this step.
     Fresh0,
     /// The second segment of the rows of this step.
@@ -65,6 +68,7 @@ impl Arg {
             Self::HostChunks => "hostChunks",
             Self::Kv0 => "kv0",
             Self::Kv1 => "kv1",
+            Self::SlotBlocks => "slotBlocks",
             Self::Fresh0 => "fresh0",
             Self::Fresh1 => "fresh1",
             Self::Slot => "slot",
@@ -142,19 +146,19 @@ impl KernelName {
 
 use Arg::{
     BlockTable, CuQ, Fresh0, Fresh1, Generation, HostChunks, Ids, Kv0, Kv1, MissId, MissPos,
-    MissRow, MissSlot, Record, Rules, SeqLen, Slot, StableLen, State, Tables, Valid,
+    MissRow, MissSlot, Record, Rules, SeqLen, Slot, SlotBlocks, StableLen, State, Tables, Valid,
 };
 
 const OUTPUTS: [Arg; 7] = [Slot, Valid, MissPos, MissId, MissSlot, MissRow, Record];
-const PLAN: [Arg; 16] = [
-    Ids, CuQ, State, Generation, StableLen, SeqLen, BlockTable, Tables, Rules, Slot, Valid,
-    MissPos, MissId, MissSlot, MissRow, Record,
+const PLAN: [Arg; 17] = [
+    Ids, CuQ, State, Generation, StableLen, SeqLen, BlockTable, Tables, Rules, SlotBlocks, Slot,
+    Valid, MissPos, MissId, MissSlot, MissRow, Record,
 ];
-const TRANSFER: [Arg; 10] =
-    [CuQ, State, MissSlot, MissRow, Record, HostChunks, Kv0, Kv1, Fresh0, Fresh1];
-const STEP: [Arg; 21] = [
+const TRANSFER: [Arg; 11] =
+    [CuQ, State, MissSlot, MissRow, Record, HostChunks, Kv0, Kv1, SlotBlocks, Fresh0, Fresh1];
+const STEP: [Arg; 22] = [
     Ids, CuQ, State, Generation, StableLen, SeqLen, BlockTable, Tables, Rules, HostChunks, Kv0,
-    Kv1, Fresh0, Fresh1, Slot, Valid, MissPos, MissId, MissSlot, MissRow, Record,
+    Kv1, SlotBlocks, Fresh0, Fresh1, Slot, Valid, MissPos, MissId, MissSlot, MissRow, Record,
 ];
 const APPEND: [Arg; 8] = [CuQ, State, StableLen, SeqLen, BlockTable, HostChunks, Fresh0, Fresh1];
 const RESET: [Arg; 1] = [Tables];

@@ -6,12 +6,14 @@
 use core::mem::{offset_of, size_of};
 
 use super::share::{share_len, sharers};
-use crate::table::params::{Frequency, Params};
+use crate::table::params::Params;
 
 /// The largest number of segments of a row that a device kernel supports.
 pub const MAX_SEGMENTS: usize = 2;
 /// The largest number of pointers to host chunks per layer that a core keeps in fast memory.
 pub const MAX_CHUNKS: u32 = 2048;
+/// The largest number of entries of a state in a table of the device buffer's blocks.
+pub const MAX_SLOT_BLOCKS: u32 = 512;
 /// The largest number of rows in one half of the staging area, all of which are in flight before
 /// one wait.
 pub const MAX_HALF_ROWS: u32 = 32;
@@ -105,9 +107,11 @@ tiling! {
     "Bytes between two blocks of a host chunk, in addition to their rows." host_gap: [i32; MAX_SEGMENTS],
     "The logarithm of the slots of a block in the device buffer." kv_block_shift: i32,
     "Bytes between two blocks of the device buffer, in addition to their slots." kv_gap: [i32; MAX_SEGMENTS],
+    "The number of blocks of the device buffer, of which slotBlocks names those of each state; 0 without that table." kv_blocks: i32,
+    "The index of slot 0 of state 0, if returned slots are indices among the slots of all states; -1 if they are not." slot_base: i32,
 }
 
-const _: () = assert!(size_of::<Tiling>() == 120);
+const _: () = assert!(size_of::<Tiling>() == 128);
 
 /// One segment of a layer's rows, as a device accesses it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -156,6 +160,10 @@ pub struct Launch<'a> {
     pub host_block_shift: u32,
     /// The logarithm of the slots of a block in the device buffer; any without gaps.
     pub kv_block_shift: u32,
+    /// The number of blocks of the device buffer, if a table names those of each state; otherwise 0.
+    pub kv_blocks: u32,
+    /// The index of slot 0 of state 0, if returned slots are indices among the slots of all states.
+    pub slot_base: Option<i32>,
     /// The segments of a row.
     pub segments: &'a [Segment],
 }
@@ -171,6 +179,9 @@ pub enum Fault {
     Chunks(u64),
     /// The logarithm of the rows of a chunk or of a block; at most 30.
     ChunkShift(u32),
+    /// The number of a state's entries in a table of the device buffer's blocks; at most
+    /// [`MAX_SLOT_BLOCKS`].
+    SlotBlocks(u32),
     /// The words of an array or the bytes of a stride; at most `i32::MAX`.
     Words(u64),
     /// The launch has no copying core.
@@ -233,6 +244,12 @@ impl Tiling {
         }
         tiling.host_block_shift = launch.host_block_shift as i32;
         tiling.kv_block_shift = launch.kv_block_shift as i32;
+        let entries = p.slots >> launch.kv_block_shift;
+        if launch.kv_blocks > 0 && entries > MAX_SLOT_BLOCKS {
+            return Err(Fault::SlotBlocks(entries));
+        }
+        tiling.kv_blocks = word(launch.kv_blocks.into())?;
+        tiling.slot_base = launch.slot_base.unwrap_or(-1);
         let mut chunks = 0u64;
         for (i, segment) in segments.iter().enumerate() {
             if segment.chunk_shift > 30 {
@@ -255,48 +272,9 @@ impl Tiling {
     }
 }
 
-/// Returns the rule of a hit as a device takes it: 256 halves, of which entry life + 128 is the
-/// lifetime after a hit of a slot with the lifetime `life`.
-pub fn rules(rule: &Frequency) -> [u16; 256] {
-    core::array::from_fn(|i| half(rule.hit[(i + 128) & 0xFF]))
-}
-
-/// Returns the bits of a small number as a half. Every byte is represented exactly.
-fn half(n: i8) -> u16 {
-    let magnitude = u16::from(n.unsigned_abs());
-    if magnitude == 0 {
-        return 0;
-    }
-    let exponent = magnitude.ilog2();
-    let sign = if n < 0 { 1 << 15 } else { 0 };
-    sign | ((exponent as u16 + 15) << 10) | ((magnitude << (10 - exponent)) & 0x3FF)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// Returns the value of a half by the definition of the format.
-    fn value(bits: u16) -> f64 {
-        let sign = if bits >> 15 == 1 { -1.0 } else { 1.0 };
-        let exponent = i32::from(bits >> 10 & 31);
-        let fraction = f64::from(bits & 0x3FF) / 1024.0;
-        if exponent == 0 {
-            return sign * fraction * libm::pow(2.0, -14.0);
-        }
-        sign * (1.0 + fraction) * libm::pow(2.0, f64::from(exponent - 15))
-    }
-
-    #[test]
-    fn rules_are_indexed_from_the_lowest_lifetime() {
-        let rule = Frequency::new(0.87).unwrap();
-        let table = rules(&rule);
-        for life in i8::MIN..=i8::MAX {
-            let next = rule.hit[life as u8 as usize];
-            let at = (i32::from(life) + 128) as usize;
-            assert!((value(table[at]) - f64::from(next)).abs() < f64::EPSILON, "{life}");
-        }
-    }
 
     const SEGMENT: Segment = Segment {
         bytes: 1152,
@@ -322,6 +300,8 @@ mod tests {
             copy_cores: 40,
             host_block_shift: 0,
             kv_block_shift: 0,
+            kv_blocks: 0,
+            slot_base: None,
             segments,
         }
     }
@@ -365,11 +345,17 @@ mod tests {
         assert_eq!(t.words()[..10], [16, 2048, 2048, 0, 65536, 16, 40, 1, 2048, 2]);
         assert_eq!(t.words()[10..18], [1152, 128, 0, 3, 15, 18, 4, 32]);
         assert_eq!(t.words()[18..24], [1152; 6]);
-        assert_eq!(t.words()[24..], [0; 6]);
+        assert_eq!(t.words()[24..], [0, 0, 0, 0, 0, 0, 0, -1]);
         let blocked = [Segment { host_gap: -72, kv_gap: 640, ..SEGMENT }];
-        let shifts = Launch { host_block_shift: 4, kv_block_shift: 7, ..launch(&blocked) };
+        let shifts = Launch {
+            host_block_shift: 4,
+            kv_block_shift: 7,
+            kv_blocks: 900,
+            slot_base: Some(5),
+            ..launch(&blocked)
+        };
         let t = Tiling::new(&p, &shifts).unwrap();
-        assert_eq!(t.words()[24..], [4, -72, 0, 7, 640, 0]);
+        assert_eq!(t.words()[24..], [4, -72, 0, 7, 640, 0, 900, 5]);
         // Each of four requests has ten cores.
         let few = Tiling::new(&p, &Launch { requests: 4, ..launch(&two) }).unwrap();
         assert_eq!((few.sharers, few.share_len), (10, 208));
@@ -394,5 +380,8 @@ mod tests {
         assert_eq!(fault(Launch { segments: &oversized, ..l }), Fault::ChunkShift(31));
         assert_eq!(fault(Launch { host_block_shift: 31, ..l }), Fault::ChunkShift(31));
         assert_eq!(fault(Launch { kv_block_shift: 31, ..l }), Fault::ChunkShift(31));
+        let table = |kv_block_shift| Launch { kv_block_shift, kv_blocks: 1, ..l };
+        assert_eq!(fault(table(3)), Fault::SlotBlocks(1024));
+        assert!(Tiling::new(&p, &table(4)).is_ok());
     }
 }

@@ -10,7 +10,7 @@ use avsg_device::memory::{state_words, table_words};
 use avsg_device::params::{ID_LIMIT, Lifetime, NO_STABLE_LEN, Params};
 use avsg_device::request::record;
 use avsg_device::state::{DEAD, EMPTY, INVALID, header};
-use avsg_device::tiling::{HALF_BYTES, MAX_CHUNKS, MAX_HALF_ROWS, Tiling};
+use avsg_device::tiling::{HALF_BYTES, MAX_CHUNKS, MAX_HALF_ROWS, MAX_SLOT_BLOCKS, Tiling};
 
 use super::code_size;
 use super::limits::{FRAME_BYTES, UB_BYTES};
@@ -21,13 +21,17 @@ use crate::lower::camel;
 use crate::ub::TooLarge;
 
 /// Bytes of UB that `avsg_rows.h.in` uses: scalars, window, two lists of words, chunk pointers, lists
-/// of items and of addresses, and two halves.
+/// of items and of addresses, entries of `slotBlocks`, and two halves.
 const COPY_BYTES: u32 = 128
     + (128 * 18 * 4 + 32)
     + 2 * 32 * MAX_HALF_ROWS
     + 8 * MAX_CHUNKS
     + (16 + 32) * MAX_HALF_ROWS
+    + 4 * MAX_SLOT_BLOCKS
     + 2 * HALF_BYTES;
+/// Bytes of UB that `avsg_globalize.h.in` uses: a window, entries of `slotBlocks`, their addends, and
+/// three columns of slots.
+const GLOBAL_BYTES: u32 = (2 * 16 * 4 + 32) + 2 * 4 * MAX_SLOT_BLOCKS + 32 + 3 * 2048 * 4;
 /// Bytes of UB that `avsg_reset.cpp.in` uses: scalars, a header and three fills.
 const RESET_BYTES: u32 = 128 + 64 + 3 * 2048 * 4;
 
@@ -96,7 +100,7 @@ pub fn kernels(p: &Params, stage_one: &StageOneText, abi: Abi) -> Result<Kernels
     if frame > limit {
         return Err(TooLarge { needs: frame, limit });
     }
-    let plan = frame + FRAME_BYTES;
+    let plan = (frame + FRAME_BYTES).max(GLOBAL_BYTES);
     let marks = marks(p, stage_one, frame);
     let fill = |text: &str| marks.iter().fold(text.into(), |t: String, (m, v)| t.replace(m, v));
     let kernel = |name: KernelName, text: &str, ub_bytes| {
@@ -141,13 +145,14 @@ fn parameters(kernel: KernelName, abi: Abi) -> String {
     lines.join("\n")
 }
 
-const HEADERS: [(&str, &str); 6] = [
+const HEADERS: [(&str, &str); 7] = [
     ("avsg_kernel.h", text!("avsg_kernel.h")),
     ("avsg_ops.h", text!("avsg_ops.h")),
     ("avsg_stage_one.h", text!("avsg_stage_one.h")),
     ("avsg_plan.h", text!("avsg_plan.h")),
     ("avsg_rows.h", text!("avsg_rows.h")),
     ("avsg_transfer.h", text!("avsg_transfer.h")),
+    ("avsg_globalize.h", text!("avsg_globalize.h")),
 ];
 /// The additional headers of steps that defer refreshes.
 const LATE: [(&str, &str); 1] = [("avsg_late.h", text!("avsg_late.h"))];
@@ -197,7 +202,9 @@ fn marks(p: &Params, stage_one: &StageOneText, frame: u32) -> Vec<(&'static str,
         ("@HALF_ROWS@", MAX_HALF_ROWS.to_string()),
         ("@HALF_BYTES@", HALF_BYTES.to_string()),
         ("@MAX_CHUNKS@", MAX_CHUNKS.to_string()),
+        ("@MAX_SLOT_BLOCKS@", MAX_SLOT_BLOCKS.to_string()),
         ("@COPY_BYTES@", COPY_BYTES.to_string()),
+        ("@GLOBAL_BYTES@", GLOBAL_BYTES.to_string()),
         ("@RESET_BYTES@", RESET_BYTES.to_string()),
         // Generated text contains no marks, so it is inserted last.
         ("@OPS@", stage_one.ops.trim_end().into()),

@@ -37,7 +37,8 @@ fn number(kernel: KernelName, arg: Arg) -> i32 {
 /// Returns the numbers of the inputs that the launch scalars depend on, in the order of
 /// `avsg::InputNumbers`.
 pub fn input_numbers(kernel: KernelName) -> String {
-    let inputs = [Arg::Ids, Arg::State, Arg::BlockTable, Arg::Tables, Arg::HostChunks];
+    let inputs =
+        [Arg::Ids, Arg::State, Arg::BlockTable, Arg::Tables, Arg::HostChunks, Arg::SlotBlocks];
     inputs.map(|arg| number(kernel, arg).to_string()).join(", ")
 }
 
@@ -68,7 +69,9 @@ pub fn types(kernel: KernelName) -> String {
 pub fn prototype(kernel: KernelName) -> String {
     let tensor = |kind: &str, arg: Arg| {
         let needed = match arg {
-            Arg::BlockTable | Arg::Rules | Arg::Fresh0 | Arg::Fresh1 => "OPTIONAL",
+            Arg::BlockTable | Arg::Rules | Arg::SlotBlocks | Arg::Fresh0 | Arg::Fresh1 => {
+                "OPTIONAL"
+            }
             _ => "REQUIRED",
         };
         let types = match arg {
@@ -90,7 +93,8 @@ pub fn prototype(kernel: KernelName) -> String {
         (true, false) => &ATTRIBUTES[..1],
         (false, false) => &[],
     };
-    let all = tensors.chain(attributes.iter().map(attribute));
+    let places = if has(Arg::SlotBlocks) { &PLACES[..] } else { &[] };
+    let all = tensors.chain(attributes.iter().chain(places).map(attribute));
     all.map(|declared| format!("        this->{declared};\n")).collect()
 }
 
@@ -106,3 +110,7 @@ const ATTRIBUTES: [(&str, &str); 8] = [
     ("chunk_shift", "REQUIRED).ListInt()"),
     ("copy_cores", "OPTIONAL).Int(0)"),
 ];
+/// The attributes of operators that have `slotBlocks`, behind the others: the blocks of the device
+/// buffers, and the index of slot 0 of state 0.
+const PLACES: [(&str, &str); 2] =
+    [("kv_blocks", "OPTIONAL).Int(0)"), ("slot_base", "OPTIONAL).Int(-1)")];

@@ -39,6 +39,8 @@ pub fn launch<'a>(requests: usize, copy_cores: u32, segments: &'a [Segment]) -> 
         copy_cores,
         host_block_shift: HOST_BLOCK_SHIFT,
         kv_block_shift: KV_BLOCK_SHIFT,
+        kv_blocks: 0,
+        slot_base: None,
         segments,
     }
 }

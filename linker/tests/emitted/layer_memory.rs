@@ -31,6 +31,73 @@ impl SplitMix64 {
     }
 }
 
+/// Where the slots of the states are: in a row, or in the blocks that a table names; and the base of
+/// returned slots.
+#[derive(Clone, Debug, Default)]
+pub struct Places {
+    /// The entries of every state; empty without a table.
+    pub table: Vec<i32>,
+    pub blocks: usize,
+    pub base: Option<i32>,
+}
+
+impl Places {
+    /// Draws a table with distinct blocks, of which the buffer has `spare` more, and some entries
+    /// that are no blocks.
+    pub fn random(random: &mut SplitMix64, p: &Params, states: usize, spare: usize) -> Self {
+        let entries = states * (p.slots as usize >> KV_BLOCK_SHIFT);
+        let blocks = entries + spare;
+        let mut free: Vec<_> = (0..blocks as i32).collect();
+        let wrong = [-1, i32::MIN, i32::MAX, blocks as i32];
+        let entry = |_| match random.below(12) {
+            0 => wrong[random.below(4)],
+            _ => free.swap_remove(random.below(free.len())),
+        };
+        Self { table: (0..entries).map(entry).collect(), blocks, base: None }
+    }
+
+    /// Returns the number of slots that the device buffer has.
+    pub fn slots(&self, p: &Params, states: usize) -> usize {
+        match self.table.len() {
+            0 => states * p.slots as usize,
+            _ => self.blocks << KV_BLOCK_SHIFT,
+        }
+    }
+
+    /// Returns the index of a slot among those of all states; `None` if it has no block.
+    pub fn index(&self, p: &Params, state: usize, slot: usize) -> Option<usize> {
+        let entries = p.slots as usize >> KV_BLOCK_SHIFT;
+        if self.table.is_empty() {
+            return Some(state * p.slots as usize + slot);
+        }
+        let block = usize::try_from(self.table[state * entries + (slot >> KV_BLOCK_SHIFT)]).ok();
+        let block = block.filter(|&block| block < self.blocks)?;
+        Some((block << KV_BLOCK_SHIFT) + slot % (1 << KV_BLOCK_SHIFT))
+    }
+
+    /// Replaces the slots of a state as a plan with a base returns them.
+    pub fn globalize(&self, p: &Params, state: usize, slots: &mut [i32]) {
+        let Some(base) = self.base else { return };
+        for slot in slots.iter_mut().filter(|slot| **slot >= 0) {
+            let index = self.index(p, state, *slot as usize);
+            *slot = index.map_or(-1, |index| base + index as i32);
+        }
+    }
+
+    /// Passes the table to a kernel.
+    pub fn pass<'a>(&'a self, launch: ShimLaunch<'a>) -> ShimLaunch<'a> {
+        match self.table.is_empty() {
+            true => launch.raw(std::ptr::null_mut()),
+            false => launch.input(&self.table),
+        }
+    }
+
+    /// Sets the scalars that say where slots are.
+    pub fn scalars<'a>(&self, launch: Launch<'a>) -> Launch<'a> {
+        Launch { kv_blocks: self.blocks as u32, slot_base: self.base, ..launch }
+    }
+}
+
 pub struct SegmentMemory {
     pub layout: Segment,
     pub chunks: Vec<Vec<u8>>,

@@ -4,7 +4,7 @@ use super::compiled::Compiled;
 use super::harness::{
     EVERY_ORDER, RunOptions, differs, kernel_around, launch, shim_launch, small_geometry,
 };
-use super::layer_memory::{LayerMemory, SplitMix64, kv_offset, tiling, with_chunks};
+use super::layer_memory::{LayerMemory, Places, SplitMix64, kv_offset, tiling, with_chunks};
 use super::mutants::{self, SYNC_CALLS};
 use super::shim::{Failure, Mode, has_cpp_compiler};
 use avsg_device::batched::refresh_deferred;
@@ -168,17 +168,22 @@ fn run_and_compare(
     let mut random = SplitMix64(seed);
     let b = random_batch(&mut random, p, requests);
     let expected = expected_outputs(p, &b, step);
-    let slots = requests.max(1) * p.slots as usize;
+    let places = match seed / 2 % 2 {
+        0 => Places::default(),
+        _ => Places::random(&mut random, p, requests, 2),
+    };
+    let places = Places { base: [None, Some(31), Some(0)][seed as usize % 3], ..places };
+    let slots = places.slots(p, requests).max(8);
     let mut layer = LayerMemory::new(&mut random, &[(24, 24), (5, 8)], POOL_ROWS, 5, slots, 1);
     let segments = layer.layouts();
     let scalars = tiling(
         p,
-        Launch {
+        places.scalars(Launch {
             k: b.k as u32,
             ids_stride: b.stride as u32,
             pool_units: POOL_ROWS as u32,
             ..launch(requests, options.cores, &segments)
-        },
+        }),
     );
     let mut out = Outputs {
         slot: vec![UNTOUCHED; expected.slot.len()],
@@ -196,7 +201,8 @@ fn run_and_compare(
         for row in first..end {
             for &id in &b.ids[row * b.stride..][..b.k] {
                 for (s, segment) in layer.segments.iter().enumerate() {
-                    let slot = b.state[request] as usize * p.slots as usize + id as usize;
+                    let slot = places.index(p, b.state[request] as usize, id as usize);
+                    let Some(slot) = slot else { continue };
                     let from = layer.host_row(s, id as usize);
                     let at = kv_offset(slot, segment.layout.kv_stride);
                     kv[s][at..at + from.len()].copy_from_slice(from);
@@ -213,19 +219,26 @@ fn run_and_compare(
         .input(&b.generation);
     let run = run.input(&b.stable).input(&b.seq).raw(null).device(&mut tables).raw(null);
     let mut chunks = vec![];
-    let mut run = if step { run.input(&layer.pointers) } else { run };
+    let mut run = if step { run.input(&layer.pointers) } else { places.pass(run) };
     if step {
         for segment in &mut layer.segments {
             run = run.device(&mut segment.kv);
             chunks.extend(&mut segment.chunks);
         }
-        run = run.raw(null).raw(null);
+        run = places.pass(run).raw(null).raw(null);
     }
     run = run.device(&mut out.slot).device(&mut out.valid);
     run = out.miss.iter_mut().fold(run, |run, miss| run.device(miss));
     run = run.device(&mut out.record).raw(null).input(&scalars);
     let peak = with_chunks(run, chunks.into_iter()).run(&kernels.kernels)?;
-    if out.slot != expected.slot {
+    let mut slot = expected.slot.clone();
+    for (request, &state) in b.state.iter().enumerate() {
+        if (0..requests as i32).contains(&state) {
+            let rows = [0, 1].map(|at| b.cu_q[request + at] as usize * p.k as usize);
+            places.globalize(p, state as usize, &mut slot[rows[0]..rows[1]]);
+        }
+    }
+    if out.slot != slot {
         return Err(differs("slot"));
     }
     if out.valid != expected.valid {

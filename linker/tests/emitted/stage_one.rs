@@ -8,7 +8,7 @@ use super::steps::{Request, SplitMix64, StepState};
 use super::tier;
 use avsg_device::memory;
 use avsg_device::params::{Lifetime, Params, Table};
-use avsg_device::tiling::rules;
+use avsg_device::rules::rules;
 use avsg_linker::ascendc::camel;
 use avsg_linker::ascendc::kernels::{Abi, kernels};
 use avsg_linker::ascendc::{StageOneText, stage_one, stage_one_within};

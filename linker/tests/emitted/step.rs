@@ -3,7 +3,7 @@
 
 use super::compiled::{Compiled, compile_all};
 use super::harness::{EVERY_ORDER, RunOptions};
-use super::layer_memory::{LayerMemory, SplitMix64};
+use super::layer_memory::{LayerMemory, Places, SplitMix64};
 use super::shim::{Mode, has_cpp_compiler};
 use super::test_engine::{Batch, TestEngine};
 use super::tier;
@@ -254,16 +254,15 @@ fn random_batches_match_the_cpu() {
         let (units, page) = (900 / p.page.max(1) as usize + 9, p.page.max(1) as usize);
         let format: &[(usize, usize)] = [&[(33, 33)][..], &[(64, 64), (7, 12)]][i % 2];
         let states = 7;
-        let layer = LayerMemory::new(
-            &mut random,
-            format,
-            units * page,
-            8,
-            states * p.slots as usize,
-            50 * 4,
-        );
-        let mut engine = TestEngine::new(p, states, units, layer);
+        let places = match i % 2 {
+            0 => Places::default(),
+            _ => Places::random(&mut random, p, states, 5),
+        };
+        let slots = places.slots(p, states);
+        let layer = LayerMemory::new(&mut random, format, units * page, 8, slots, 50 * 4);
+        let mut engine = TestEngine { places, ..TestEngine::new(p, states, units, layer) };
         for step in 0..24 {
+            engine.places.base = [None, Some(0), Some(70_001)][step / 4 % 3];
             let requests = [1, 3, 7, 50][step % 4];
             let b = random_batch(&engine, &mut random, requests);
             let cores = [1, 2, 20, 40][random.below(4)];
@@ -276,6 +275,30 @@ fn random_batches_match_the_cpu() {
         let both = status::ID_OUT_OF_RANGE | status::ROW_OUT_OF_POOL;
         assert_eq!(totals.status & both, if p.page == 0 { 1 } else { both }, "{p:?}: {totals:?}");
     }
+}
+
+/// A row of 2112 slots is made global in two pieces. With so large a K no refresh is deferred.
+#[test]
+fn global_slots_of_rows_that_are_longer_than_a_piece_match_the_cpu() {
+    if !has_cpp_compiler() {
+        return;
+    }
+    let p = Params { spread: 2, retries: 7, ..Params::wide(2112, 1, 4096) };
+    let emitted = EmittedKernels::new(&p);
+    let (mut random, mut totals) = (SplitMix64(5), Totals::default());
+    let (states, units) = (3, 6000);
+    let places = Places::random(&mut random, &p, states, 5);
+    let slots = places.slots(&p, states);
+    let layer = LayerMemory::new(&mut random, &[(7, 8)], units, 12, slots, 4);
+    let mut engine = TestEngine { places, ..TestEngine::new(&p, states, units, layer) };
+    for step in 0..4 {
+        engine.places.base = Some(9 << step);
+        let b = random_batch(&engine, &mut random, 4);
+        let cores = [2, 5][step % 2];
+        let options = RunOptions { cores, mode: EVERY_ORDER[step % 3], seed: step as u64 };
+        compare(&mut engine, &emitted, &b, options, &mut totals);
+    }
+    assert!(totals.valid > 6000 && totals.misses > 2000, "{totals:?}");
 }
 
 /// A cold start of the largest geometry in which every id misses, with three requests per core, two

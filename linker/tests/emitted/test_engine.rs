@@ -9,15 +9,16 @@ use avsg_device::memory::table_words;
 use avsg_device::memory::{clear_state, split_state, state_words};
 use avsg_device::params::{Lifetime, NO_STABLE_LEN, Params};
 use avsg_device::request::{Blocks, MissList, Request, Rows, Share, Span, record};
+use avsg_device::rules::rules;
 use avsg_device::sequential::Sequential;
 use avsg_device::stage_one::stage_one;
-use avsg_device::tiling::{Launch, rules};
+use avsg_device::tiling::Launch;
 use avsg_device::work::{split_work, work_words};
 
 use super::compiled::Compiled;
 use super::harness::{RunOptions, shim_launch};
 use super::layer_memory::{
-    HOST_BLOCK_SHIFT, KV_BLOCK_SHIFT, LayerMemory, kv_offset, tiling, with_chunks,
+    HOST_BLOCK_SHIFT, KV_BLOCK_SHIFT, LayerMemory, Places, kv_offset, tiling, with_chunks,
 };
 use super::shim::Failure;
 
@@ -62,6 +63,7 @@ pub struct TestEngine {
     pub pool_units: usize,
     pub tables: Vec<i32>,
     pub layer: LayerMemory,
+    pub places: Places,
 }
 
 /// Initial value of the output arrays.
@@ -71,7 +73,7 @@ impl TestEngine {
     pub fn new(p: &Params, states: usize, pool_units: usize, layer: LayerMemory) -> Self {
         let mut tables = vec![0; states * table_words(p)];
         tables.chunks_exact_mut(table_words(p)).for_each(|table| clear_state(p, table));
-        Self { p: *p, states, pool_units, tables, layer }
+        Self { p: *p, states, pool_units, tables, layer, places: Places::default() }
     }
 
     /// Returns the tables and the device buffer, which a step may change.
@@ -145,10 +147,15 @@ impl TestEngine {
             };
             stage_one(Emu, &p, &mut state, &mut work, &mut request);
         }
+        for (r, &state) in b.state.iter().enumerate().filter(|(_, state)| **state >= 0) {
+            let slots = &mut slot[b.cu_q[r] as usize * k..b.cu_q[r + 1] as usize * k];
+            self.places.globalize(&p, state as usize, slots);
+        }
         let plan = self.cut_lists(b, [slot, valid, record], lists);
         for (r, [_, _, slots, rows]) in plan.miss.iter().enumerate() {
             for (&slot, &row) in slots.iter().zip(rows) {
-                let to = b.state[r] as usize * p.slots as usize + slot as usize;
+                let to = self.places.index(&p, b.state[r] as usize, slot as usize);
+                let Some(to) = to else { continue };
                 self.copy_row(to, row, b.cu_q[r] as usize);
             }
         }
@@ -188,7 +195,7 @@ impl TestEngine {
         let segments = self.layer.layouts();
         let scalars = tiling(
             &p,
-            Launch {
+            self.places.scalars(Launch {
                 requests: b.state.len() as u32,
                 rows: rows as u32,
                 k: b.k as u32,
@@ -200,8 +207,10 @@ impl TestEngine {
                 copy_cores: options.cores,
                 host_block_shift: HOST_BLOCK_SHIFT,
                 kv_block_shift: KV_BLOCK_SHIFT,
+                kv_blocks: 0,
+                slot_base: None,
                 segments: &segments,
-            },
+            }),
         );
         let rule = match &p.lifetime {
             Lifetime::Frequency(rule) => rules(rule).to_vec(),
@@ -218,8 +227,10 @@ impl TestEngine {
         let launch = launch.device(&mut self.tables);
         let launch = if rule.is_empty() { launch.raw(null_mut()) } else { launch.input(&rule) };
         let mut chunks = vec![];
-        let launch =
-            if step { add_row_arguments(launch, &mut self.layer, &mut chunks) } else { launch };
+        let launch = match step {
+            true => add_row_arguments(launch, &mut self.layer, &self.places, &mut chunks),
+            false => self.places.pass(launch),
+        };
         let launch = launch.device(&mut slot).device(&mut valid);
         let launch = lists.iter_mut().fold(launch, |launch, list| launch.device(list));
         let launch = launch.device(&mut record).raw(null_mut()).input(&scalars);
@@ -230,7 +241,7 @@ impl TestEngine {
             let launch = shim_launch(&name, options).input(&b.cu_q).input(&b.state);
             let launch = launch.input(&lists[2]).input(&lists[3]).input(&record);
             let mut chunks = vec![];
-            let launch = add_row_arguments(launch, &mut self.layer, &mut chunks);
+            let launch = add_row_arguments(launch, &mut self.layer, &self.places, &mut chunks);
             let launch = launch.raw(null_mut()).input(&scalars);
             peaks.push(with_chunks(launch, chunks.into_iter()).run(&kernels[1].kernels)?);
         }
@@ -238,11 +249,12 @@ impl TestEngine {
     }
 }
 
-/// Adds the arguments hostChunks, kv0, kv1, fresh0 and fresh1. Those of a missing second segment
+/// Adds the arguments hostChunks, kv0, kv1, slotBlocks, fresh0 and fresh1. Those of a missing second segment
 /// are null.
 fn add_row_arguments<'a>(
     launch: super::shim::Launch<'a>,
     layer: &'a mut LayerMemory,
+    places: &'a Places,
     chunks: &mut Vec<&'a mut Vec<u8>>,
 ) -> super::shim::Launch<'a> {
     let single = layer.segments.len() == 1;
@@ -253,7 +265,7 @@ fn add_row_arguments<'a>(
         fresh.push(&segment.fresh);
         chunks.extend(&mut segment.chunks);
     }
-    launch = if single { launch.raw(null_mut()) } else { launch };
+    launch = places.pass(if single { launch.raw(null_mut()) } else { launch });
     launch = fresh.into_iter().fold(launch, |launch, fresh| launch.input(fresh));
     if single { launch.raw(null_mut()) } else { launch }
 }

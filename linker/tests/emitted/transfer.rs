@@ -4,7 +4,7 @@ use super::compiled::Compiled;
 use super::harness::{
     EVERY_ORDER, RunOptions, differs, kernel, launch, shim_launch, small_geometry,
 };
-use super::layer_memory::{LayerMemory, SplitMix64, kv_offset, tiling, with_chunks};
+use super::layer_memory::{LayerMemory, Places, SplitMix64, kv_offset, tiling, with_chunks};
 use super::mutants::{self, SYNC_CALLS};
 use super::shim::{Failure, Mode, has_cpp_compiler};
 use avsg_device::params::Params;
@@ -75,15 +75,16 @@ fn check_transfer(
     p: &Params,
     kernels: &Compiled,
     layer: &mut LayerMemory,
-    m: &Misses,
+    (m, places): (&Misses, &Places),
     copy_cores: u32,
     options: RunOptions,
 ) -> Result<u32, Failure> {
     let mut expected: Vec<_> = layer.segments.iter().map(|segment| segment.kv.clone()).collect();
     for &(state, slot, source) in &m.copies {
+        let Some(index) = places.index(p, state, slot) else { continue };
         for (s, segment) in layer.segments.iter().enumerate() {
             let n = segment.layout.bytes as usize;
-            let to = kv_offset(state * p.slots as usize + slot, segment.layout.kv_stride);
+            let to = kv_offset(index, segment.layout.kv_stride);
             let from = match source {
                 Ok(row) => layer.host_row(s, row),
                 Err(row) => &segment.fresh[row * segment.layout.fresh_stride as usize..][..n],
@@ -92,7 +93,7 @@ fn check_transfer(
         }
     }
     let segments = layer.layouts();
-    let scalars = tiling(p, launch(m.state.len(), copy_cores, &segments));
+    let scalars = tiling(p, places.scalars(launch(m.state.len(), copy_cores, &segments)));
     let run = shim_launch("avsg_transfer", options).input(&m.cu_q).input(&m.state).input(&m.slot);
     let mut run = run.input(&m.row).input(&m.record).input(&layer.pointers);
     let null = std::ptr::null_mut();
@@ -104,7 +105,7 @@ fn check_transfer(
         chunks.extend(&mut segment.chunks);
     }
     // The arguments of a missing second segment are null.
-    run = if segments == 1 { run.raw(null) } else { run };
+    run = places.pass(if segments == 1 { run.raw(null) } else { run });
     run = fresh.into_iter().fold(run, |run, fresh| run.input(fresh));
     run = if segments == 1 { run.raw(null) } else { run };
     let peak =
@@ -121,6 +122,7 @@ fn transfer_copies_exactly_the_missed_rows() {
         return;
     }
     let kernels = Compiled::single(&kernel(&p, "avsg_transfer").text);
+    let in_a_row = Places::default();
     let formats: [&[(usize, usize)]; 6] = [
         &[(656, 656)],
         &[(1152, 1152)],
@@ -138,7 +140,8 @@ fn transfer_copies_exactly_the_missed_rows() {
             for mode in EVERY_ORDER {
                 let mut layer = LayerMemory::new(&mut random, format, rows, 7, slots, 4 * requests);
                 let options = RunOptions { cores, mode, seed: random.below(1 << 20) as u64 };
-                let result = check_transfer(&p, &kernels, &mut layer, &m, cores, options);
+                let result =
+                    check_transfer(&p, &kernels, &mut layer, (&m, &in_a_row), cores, options);
                 assert!(result.is_ok(), "{format:?} on {cores} cores, {mode:?}: {result:?}");
             }
         }
@@ -152,6 +155,7 @@ fn transfer_handles_more_requests_than_a_window_and_any_number_of_copying_cores(
         return;
     }
     let kernels = Compiled::single(&kernel(&p, "avsg_transfer").text);
+    let in_a_row = Places::default();
     for (requests, share, cores, copy_cores) in [
         (300, 4, 3, 3),
         (129, 1, 20, 7),
@@ -169,7 +173,7 @@ fn transfer_handles_more_requests_than_a_window_and_any_number_of_copying_cores(
                 &p,
                 &kernels,
                 &mut layer,
-                &m,
+                (&m, &in_a_row),
                 copy_cores,
                 RunOptions { cores, mode, seed: 5 },
             );
@@ -185,6 +189,7 @@ fn a_million_rows_and_rows_of_half_the_buffer_are_copied() {
         return;
     }
     let kernels = Compiled::single(&kernel(&p, "avsg_transfer").text);
+    let in_a_row = Places::default();
     let mut random = SplitMix64(9);
     let m = random_misses(&mut random, &p, 2, 1 << 20, 80);
     let mut layer = LayerMemory::new(&mut random, &[(7, 7)], 1 << 20, 17, 512, 8);
@@ -192,7 +197,7 @@ fn a_million_rows_and_rows_of_half_the_buffer_are_copied() {
         &p,
         &kernels,
         &mut layer,
-        &m,
+        (&m, &in_a_row),
         2,
         RunOptions { cores: 2, mode: Mode::Adversarial, seed: 1 },
     )
@@ -204,13 +209,42 @@ fn a_million_rows_and_rows_of_half_the_buffer_are_copied() {
         &p,
         &kernels,
         &mut layer,
-        &m,
+        (&m, &in_a_row),
         1,
         RunOptions { cores: 1, mode: Mode::Adversarial, seed: 1 },
     )
     .expect("large rows");
     let plan = kernel(&p, "avsg_transfer").ub_bytes;
     assert_eq!(peak, plan, "rows of half the buffer must use all planned bytes");
+}
+
+/// Blocks of eight slots in any order: 32 per state, so that a list has room for the entries of 16
+/// runs, and 512, which leave room for one run. Rows whose block is not in the buffer are left out.
+#[test]
+fn rows_are_copied_to_the_blocks_of_a_table() {
+    if !has_cpp_compiler() {
+        return;
+    }
+    for (i, slots) in [256, 4096].into_iter().enumerate() {
+        let p = Params { slots, ..small_geometry(0) };
+        let kernels = Compiled::single(&kernel(&p, "avsg_transfer").text);
+        for (j, cores) in [1, 3, 40].into_iter().enumerate() {
+            let mut random = SplitMix64((i * 3 + j) as u64);
+            let (requests, share) = ([130, 5, 40][j], [2, 60, 9][j]);
+            let m = random_misses(&mut random, &p, requests, 300, share);
+            let places = Places::random(&mut random, &p, requests, 9);
+            assert!(m.copies.iter().any(|&(t, s, _)| places.index(&p, t, s).is_none()));
+            let room = places.slots(&p, requests);
+            for mode in EVERY_ORDER {
+                let format = [(24, 24), (5, 8)];
+                let mut layer = LayerMemory::new(&mut random, &format, 300, 6, room, 4 * requests);
+                let options = RunOptions { cores, mode, seed: 8 };
+                let result =
+                    check_transfer(&p, &kernels, &mut layer, (&m, &places), cores, options);
+                assert!(result.is_ok(), "S = {slots} on {cores} cores, {mode:?}: {result:?}");
+            }
+        }
+    }
 }
 
 /// Without any single barrier or flag, some run breaks a rule or gives other bytes.
@@ -229,12 +263,17 @@ fn every_barrier_and_flag_is_needed() {
                 let mut random = SplitMix64(seed);
                 let (requests, share) = [(300, 3), (6, 90)][seed as usize % 2];
                 let m = random_misses(&mut random, &p, requests, 200, share);
-                let slots = requests * p.slots as usize;
+                let places = match seed % 4 {
+                    0 | 1 => Places::default(),
+                    _ => Places::random(&mut random, &p, requests, 3),
+                };
+                let slots = places.slots(&p, requests);
                 let mut layer =
                     LayerMemory::new(&mut random, &[(40, 41)], 200, 6, slots, 4 * requests);
                 let options =
                     RunOptions { cores: 1 + seed as u32 / 2 % 2, mode: Mode::Adversarial, seed };
-                check_transfer(&p, kernels, &mut layer, &m, options.cores, options).is_err()
+                let batch = (&m, &places);
+                check_transfer(&p, kernels, &mut layer, batch, options.cores, options).is_err()
             })
         },
     );

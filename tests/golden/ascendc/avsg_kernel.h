@@ -12,6 +12,7 @@ namespace avsg {
 constexpr int32_t K = 2048;  // ids per row at most; the row stride of slots and miss lists
 constexpr int32_t TOKENS = 1;  // N_q, rows of a request at most
 constexpr int32_t SLOTS = 8192;  // S, slots of a request
+constexpr int32_t MAX_SLOT_BLOCKS = 512;  // entries of a state at most in slotBlocks
 constexpr int32_t PAGE = 0;  // rows of a host block, a power of two; 0: no block table
 constexpr int32_t PAGE_SHIFT = 0;  // log2 PAGE; 0 without a block table
 constexpr int32_t ID_LIMIT = 4194304;  // every id is below it
@@ -51,6 +52,8 @@ struct Tiling {
     int32_t hostGap[2];             // Bytes between two blocks of a host chunk, in addition to their rows.
     int32_t kvBlockShift;           // The logarithm of the slots of a block in the device buffer.
     int32_t kvGap[2];               // Bytes between two blocks of the device buffer, in addition to their slots.
+    int32_t kvBlocks;               // The number of blocks of the device buffer, of which slotBlocks names those of each state; 0 without that table.
+    int32_t slotBase;               // The index of slot 0 of state 0, if returned slots are indices among the slots of all states; -1 if they are not.
 };
 static_assert(__builtin_offsetof(Tiling, requests) == 0 && __builtin_offsetof(Tiling, k) == 4
     && __builtin_offsetof(Tiling, idsStride) == 8 && __builtin_offsetof(Tiling, blockStride) == 12
@@ -63,7 +66,8 @@ static_assert(__builtin_offsetof(Tiling, requests) == 0 && __builtin_offsetof(Ti
     && __builtin_offsetof(Tiling, kvStride) == 80 && __builtin_offsetof(Tiling, freshStride) == 88
     && __builtin_offsetof(Tiling, hostBlockShift) == 96 && __builtin_offsetof(Tiling, hostGap) == 100
     && __builtin_offsetof(Tiling, kvBlockShift) == 108 && __builtin_offsetof(Tiling, kvGap) == 112
-    && sizeof(Tiling) == 120, "Tiling");
+    && __builtin_offsetof(Tiling, kvBlocks) == 120 && __builtin_offsetof(Tiling, slotBase) == 124
+    && sizeof(Tiling) == 128, "Tiling");
 
 // ---- copies ---------------------------------------------------------------------------------
 
@@ -175,6 +179,8 @@ __aicore__ inline Tiling ReadTiling(GM_ADDR from, uint32_t at)
     t.kvBlockShift = words.GetValue(27);
     t.kvGap[0] = words.GetValue(28);
     t.kvGap[1] = words.GetValue(29);
+    t.kvBlocks = words.GetValue(30);
+    t.slotBase = words.GetValue(31);
     return t;
 }
 

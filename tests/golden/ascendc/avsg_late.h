@@ -15,7 +15,7 @@ constexpr uint32_t LATE_PART_SLOTS_AT = LATE_SLOTS_AT + LATE_LANES * 4;
 constexpr uint32_t LATE_MASK_AT = LATE_PART_SLOTS_AT + LATE_LANES * 4;
 constexpr uint32_t LATE_RULE_AT = LATE_MASK_AT + LATE_LANES / 8;
 constexpr uint32_t LATE_LIFETIMES_AT = LATE_RULE_AT + 256 * 2;
-static_assert(LATE_LIFETIMES_AT + (1 << LATE_SHIFT) == 185760 && 185760 <= UB_BYTES, "deferred");
+static_assert(LATE_LIFETIMES_AT + (1 << LATE_SHIFT) == 187808 && 187808 <= UB_BYTES, "deferred");
 
 // The cores of a kernel in which several cores may plan one request.
 struct SharingCores {

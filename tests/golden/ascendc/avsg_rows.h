@@ -18,8 +18,9 @@ constexpr uint32_t LIST_BYTES = HALF_ROWS * BLOCK;  // each entry may be in a bl
 constexpr uint32_t CHUNKS_AT = LIST_AT + 2 * LIST_BYTES;
 constexpr uint32_t ITEMS_AT = CHUNKS_AT + MAX_CHUNKS * 8;    // four words for each run of misses or fresh row
 constexpr uint32_t COPIES_AT = ITEMS_AT + HALF_ROWS * 16;   // four addresses for each row
-constexpr uint32_t STAGING_AT = COPIES_AT + HALF_ROWS * 32;
-static_assert(STAGING_AT + 2 * HALF_BYTES == 160416 && 160416 <= UB_BYTES, "the rows fit UB");
+constexpr uint32_t SLOT_BLOCKS_AT = COPIES_AT + HALF_ROWS * 32;   // entries of slotBlocks for each run
+constexpr uint32_t STAGING_AT = SLOT_BLOCKS_AT + MAX_SLOT_BLOCKS * 4;
+static_assert(STAGING_AT + 2 * HALF_BYTES == 162464 && 162464 <= UB_BYTES, "the rows fit UB");
 
 // One address for each segment of a row.
 struct Segments {

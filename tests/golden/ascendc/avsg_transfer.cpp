@@ -6,12 +6,12 @@
 
 extern "C" __global__ __aicore__ void avsg_transfer(
     GM_ADDR cuQ, GM_ADDR state, GM_ADDR missSlot, GM_ADDR missRow, GM_ADDR record,
-    GM_ADDR hostChunks, GM_ADDR kv0, GM_ADDR kv1, GM_ADDR fresh0, GM_ADDR fresh1, GM_ADDR workspace,
-    GM_ADDR tiling)
+    GM_ADDR hostChunks, GM_ADDR kv0, GM_ADDR kv1, GM_ADDR slotBlocks, GM_ADDR fresh0,
+    GM_ADDR fresh1, GM_ADDR workspace, GM_ADDR tiling)
 {
     KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIV_ONLY);
     InitSocState();
     const avsg::Tiling t = avsg::ReadTiling(tiling, avsg::COPY_TILING_AT);
-    avsg::Transfer(t, cuQ, state, missSlot, missRow, record, hostChunks, kv0, kv1, fresh0, fresh1);
+    avsg::Transfer(t, cuQ, state, missSlot, missRow, record, hostChunks, kv0, kv1, slotBlocks, fresh0, fresh1);
     PipeBarrier<PIPE_ALL>();
 }

@@ -15,6 +15,7 @@ use avsg_testkit::step_result::StepResult;
 
 use super::check::Check;
 use super::harness::Harness;
+use super::placed::Placed;
 use super::report::{Kernel, Status};
 use super::watch::progress;
 
@@ -86,6 +87,11 @@ fn fill(pool: &HostPool, version: impl Fn(usize) -> u32) -> Result<()> {
 
 /// Creates an engine on the device, which runs avsg_reset.
 pub fn engine(harness: &Harness, states: usize, version: impl Fn(usize) -> u32) -> Result<Engine> {
+    let config = Config { cores: harness.cores, ..Config::new(harness.params, states) };
+    configured(harness, config, version)
+}
+
+fn configured(harness: &Harness, config: Config, version: impl Fn(usize) -> u32) -> Result<Engine> {
     let pool = RegisteredPool::create(&harness.context, &config_of_pool(harness)?)?;
     fill(pool.pool(), version)?;
     let options = AscendOptions {
@@ -94,7 +100,6 @@ pub fn engine(harness: &Harness, states: usize, version: impl Fn(usize) -> u32) 
         ..AscendOptions::new(harness.context.clone()).with_kernels(&harness.kernels)
     };
     progress("avsg_reset");
-    let config = Config { cores: harness.cores, ..Config::new(harness.params, states) };
     Ok(Engine::on_ascend(config, pool, &options)?)
 }
 
@@ -102,18 +107,24 @@ pub fn engine(harness: &Harness, states: usize, version: impl Fn(usize) -> u32) 
 struct Pair {
     engines: [Engine; 2],
     plans: [Plan; 2],
+    /// The slots of both engines, if they are not theirs.
+    placed: Option<Placed>,
 }
 
 impl Pair {
-    fn new(harness: &Harness) -> Result<Self> {
-        let device = engine(harness, STATES, version)?;
+    fn new(harness: &Harness, mut placed: Option<Placed>) -> Result<Self> {
+        let machine = MachineChoice::Emu;
+        let config = |cores| Config { cores, machine, ..Config::new(harness.params, STATES) };
+        let mut place = |config: Config, on_device| match &mut placed {
+            Some(placed) => placed.configure(config, on_device),
+            None => Ok(config),
+        };
+        let device = configured(harness, place(config(harness.cores), true)?, version)?;
         let pool = HostPool::new(&config_of_pool(harness)?)?;
         fill(&pool, version)?;
-        let machine = MachineChoice::Emu;
-        let config = Config { cores: 1, machine, ..Config::new(harness.params, STATES) };
-        let engines = [device, Engine::new(config, pool)?];
+        let engines = [device, Engine::new(place(config(1), false)?, pool)?];
         let plans = [engines[0].new_plan(STATES, STATES)?, engines[1].new_plan(STATES, STATES)?];
-        Ok(Self { engines, plans })
+        Ok(Self { engines, plans, placed })
     }
 
     /// Compares the results and the tables of both engines after a step.
@@ -139,6 +150,11 @@ impl Pair {
 
     /// Checks that the slots of the device have the rows of the ids.
     fn check_slots(&self, batch: &OwnedBatch) -> Result<()> {
+        if let Some(placed) = &self.placed {
+            return placed.first_difference()?.map_or(Ok(()), |byte| {
+                Err(Differs(format!("byte {byte} of the slots differs from the CPU's")).into())
+            });
+        }
         let (buffer, mut bytes) = (self.engines[0].buffer(), [0; ROW]);
         for state in 0..STATES {
             for (&id, &slot) in batch.row(state).iter().zip(self.plans[0].slots(state)) {
@@ -179,13 +195,13 @@ fn batch(harness: &Harness, step: usize) -> OwnedBatch {
 }
 
 fn reset(harness: &Harness) -> Result<()> {
-    let mut pair = Pair::new(harness)?;
+    let mut pair = Pair::new(harness, None)?;
     pair.compare_tables()?;
     pair.close()
 }
 
 fn plan(harness: &Harness) -> Result<()> {
-    let mut pair = Pair::new(harness)?;
+    let mut pair = Pair::new(harness, None)?;
     for step in 0..STEPS {
         let batch = batch(harness, step);
         progress("avsg_plan");
@@ -197,9 +213,17 @@ fn plan(harness: &Harness) -> Result<()> {
     pair.close()
 }
 
-/// Runs both stages, in one launch or in two.
+/// Runs both stages, in one launch or in two: first with slots of the engines, then with slots in blocks
+/// by a table.
 fn transfer(harness: &Harness, one_launch: bool) -> Result<()> {
-    let mut pair = Pair::new(harness)?;
+    transfer_to(harness, one_launch, None)?;
+    let placed = Placed::new(harness, STATES, ROW)?;
+    let done = transfer_to(harness, one_launch, Some(placed));
+    done.context("with slots by a table of blocks and a slot_base")
+}
+
+fn transfer_to(harness: &Harness, one_launch: bool, placed: Option<Placed>) -> Result<()> {
+    let mut pair = Pair::new(harness, placed)?;
     for step in 0..STEPS {
         let batch = batch(harness, step);
         for (engine, plan) in pair.engines.iter_mut().zip(&mut pair.plans) {

@@ -9,10 +9,11 @@ aclnnStatus aclnnAvsgStepGetWorkspaceSize(
     const aclTensor *ids, const aclTensor *cuQ, const aclTensor *state, const aclTensor *generation,
     const aclTensor *stableLen, const aclTensor *seqLen, const aclTensor *blockTableOptional,
     aclTensor *tablesRef, const aclTensor *rulesOptional, const aclTensor *hostChunks, aclTensor *kv0Ref,
-    aclTensor *kv1Ref, const aclTensor *fresh0Optional, const aclTensor *fresh1Optional, int64_t poolUnits,
+    aclTensor *kv1Ref, const aclTensor *slotBlocksOptional, const aclTensor *fresh0Optional,
+    const aclTensor *fresh1Optional, int64_t poolUnits,
     const aclIntArray *bytes, const aclIntArray *hostStride, const aclIntArray *kvStride,
     const aclIntArray *freshStride, const aclIntArray *chunks, const aclIntArray *chunkShift,
-    int64_t copyCoresOptional, const aclTensor *slot, const aclTensor *valid, const aclTensor *missPos,
+    int64_t copyCoresOptional, int64_t kvBlocksOptional, int64_t slotBaseOptional, const aclTensor *slot, const aclTensor *valid, const aclTensor *missPos,
     const aclTensor *missId, const aclTensor *missSlot, const aclTensor *missRow, const aclTensor *record,
     uint64_t *workspaceSize, aclOpExecutor **executor);
 aclnnStatus aclnnAvsgStep(void *workspace, uint64_t workspaceSize, aclOpExecutor *executor, aclrtStream stream);

@@ -1,0 +1,60 @@
+//! Slots in memory of the caller, in blocks whose table names them in reverse order, with indices
+//! among the slots of all states: the form in which a serving engine owns them.
+
+use anyhow::Result;
+use avsg::ascend::acl::owned::DeviceMemory;
+use avsg::buffer::CallerBuffer;
+use avsg::engine::Config;
+use avsg::rows::Strides;
+
+use super::harness::Harness;
+
+/// Slots of a block.
+const BLOCK: usize = 64;
+const BASE: i32 = 1000;
+
+/// The slots and the table of an engine on the device, and those of one on the CPU.
+pub struct Placed {
+    device: [DeviceMemory; 2],
+    cpu: (Vec<u8>, Vec<i32>),
+    row: usize,
+}
+
+impl Placed {
+    /// Allocates zeroed slots of `row` bytes for `states` states, for one layer.
+    pub fn new(harness: &Harness, states: usize, row: usize) -> Result<Self> {
+        let slots = states * harness.params.slots as usize;
+        let entries: Vec<i32> = (0..(slots / BLOCK) as i32).rev().collect();
+        let bytes: Vec<u8> = entries.iter().flat_map(|entry| entry.to_ne_bytes()).collect();
+        let table = DeviceMemory::new(&harness.context, bytes.len())?;
+        table.write(0, &bytes)?;
+        let memory = DeviceMemory::zeroed(&harness.context, slots * row)?;
+        Ok(Self { device: [memory, table], cpu: (vec![0; slots * row], entries), row })
+    }
+
+    /// Returns the configuration of an engine that uses these slots, which must outlive it.
+    pub fn configure(&mut self, config: Config, on_device: bool) -> Result<Config> {
+        let (slots, entries) = &mut self.cpu;
+        let [memory, table] = &self.device;
+        let (base, table) = match on_device {
+            true => (memory.address() as *mut u8, table.address() as *const i32),
+            false => (slots.as_mut_ptr(), entries.as_ptr()),
+        };
+        let strides = Strides { block_rows: BLOCK, block: BLOCK * self.row, row: self.row };
+        // SAFETY: both allocations have room for every slot and entry, are initialised and not written
+        // by this program, and outlive the engine. No two entries are equal.
+        let buffer = unsafe {
+            let buffer = CallerBuffer::new(&[base], &[strides])?;
+            buffer.with_block_table(table, entries.len(), entries.len())
+        };
+        Ok(Config { buffer: Some(buffer), slot_base: Some(BASE), ..config })
+    }
+
+    /// Returns the first byte that differs between the two engines' slots, if any. No call is in
+    /// progress.
+    pub fn first_difference(&self) -> Result<Option<usize>> {
+        let mut found = vec![0; self.cpu.0.len()];
+        self.device[0].read(0, &mut found)?;
+        Ok(found.iter().zip(&self.cpu.0).position(|(device, cpu)| device != cpu))
+    }
+}

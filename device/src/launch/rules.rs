@@ -1,0 +1,47 @@
+//! The lifetime rule of a frequency table as half-precision numbers, which device kernels gather.
+
+use crate::table::params::Frequency;
+
+/// Returns the rule of a hit as a device takes it: 256 halves, of which entry life + 128 is the
+/// lifetime after a hit of a slot with the lifetime `life`.
+pub fn rules(rule: &Frequency) -> [u16; 256] {
+    core::array::from_fn(|i| half(rule.hit[(i + 128) & 0xFF]))
+}
+
+/// Returns the bits of a small number as a half. Every byte is represented exactly.
+fn half(n: i8) -> u16 {
+    let magnitude = u16::from(n.unsigned_abs());
+    if magnitude == 0 {
+        return 0;
+    }
+    let exponent = magnitude.ilog2();
+    let sign = if n < 0 { 1 << 15 } else { 0 };
+    sign | ((exponent as u16 + 15) << 10) | ((magnitude << (10 - exponent)) & 0x3FF)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the value of a half by the definition of the format.
+    fn value(bits: u16) -> f64 {
+        let sign = if bits >> 15 == 1 { -1.0 } else { 1.0 };
+        let exponent = i32::from(bits >> 10 & 31);
+        let fraction = f64::from(bits & 0x3FF) / 1024.0;
+        if exponent == 0 {
+            return sign * fraction * libm::pow(2.0, -14.0);
+        }
+        sign * (1.0 + fraction) * libm::pow(2.0, f64::from(exponent - 15))
+    }
+
+    #[test]
+    fn rules_are_indexed_from_the_lowest_lifetime() {
+        let rule = Frequency::new(0.87).unwrap();
+        let table = rules(&rule);
+        for life in i8::MIN..=i8::MAX {
+            let next = rule.hit[life as u8 as usize];
+            let at = (i32::from(life) + 128) as usize;
+            assert!((value(table[at]) - f64::from(next)).abs() < f64::EPSILON, "{life}");
+        }
+    }
+}

@@ -1,0 +1,336 @@
+//! Device buffers in memory of the caller: their shapes, and steps on the CPU and on the simulated
+//! device that write them.
+
+use std::sync::Arc;
+
+use avsg::ascend::acl::owned::{Context, DeviceMemory, Stream};
+use avsg::ascend::{AscendOptions, RegisteredPool, simulated};
+use avsg::buffer::CallerBuffer;
+use avsg::device::params::Params;
+use avsg::engine::{Config, Engine, MachineChoice};
+use avsg::plan::Plan;
+use avsg::pool::HostPool;
+use avsg::rows::{RowFormat, Strides};
+use avsg_sim::{Options, Session};
+use avsg_testkit::batch::OwnedBatch;
+use avsg_testkit::content::fill_row;
+use avsg_testkit::device_arrays::DeviceArrays;
+use avsg_testkit::step_result::StepResult;
+use avsg_testkit::{exact, fixture, memory};
+
+use crate::harness;
+
+pub const K: usize = 24;
+pub const SLOTS: usize = 128;
+pub const LAYERS: usize = 2;
+const STATES: usize = 2;
+const STEPS: usize = 20;
+/// Bytes of the two segments of a row.
+const BYTES: [usize; 2] = [56, 13];
+/// What the memory holds before the first step.
+pub const BEFORE: u8 = 0xA5;
+/// Bytes of a layer and segment in these tests, which every shape below fits.
+pub const ROOM: usize = 100_000;
+
+/// The strides of a segment's slots, and the blocks of each state.
+#[derive(Clone)]
+pub struct Shape {
+    pub name: &'static str,
+    pub strides: [Strides; 2],
+    pub table: Option<Vec<i32>>,
+    /// The number of blocks, if there is a table.
+    pub blocks: usize,
+}
+
+fn blocked(block_rows: usize, block: usize, row: usize) -> Strides {
+    Strides { block_rows, block, row }
+}
+
+fn in_order(name: &'static str, strides: [Strides; 2]) -> Shape {
+    Shape { name, strides, table: None, blocks: 0 }
+}
+
+/// Returns a shape in which each state has SLOTS / B blocks, out of more, in a pseudorandom order.
+fn in_any_order(name: &'static str, strides: [Strides; 2], [step, blocks]: [usize; 2]) -> Shape {
+    let entries = STATES * SLOTS / strides[0].block_rows;
+    let table = (0..entries).map(|at| ((at * step + 3) % blocks) as i32).collect();
+    Shape { name, strides, table: Some(table), blocks }
+}
+
+/// Returns a shape with 8 blocks of 16 slots per state.
+pub fn shuffled() -> Shape {
+    let strides = [blocked(16, 1024, 60), blocked(16, 256, 13)];
+    in_any_order("blocks of 16 in any order", strides, [7, 20])
+}
+
+pub fn shapes() -> Vec<Shape> {
+    vec![
+        in_order("rows", [Strides::rows(56), Strides::rows(16)]),
+        in_order("padded rows", [Strides::rows(64), Strides::rows(21)]),
+        in_order("a stride per state", [blocked(SLOTS, 20_000, 57), blocked(SLOTS, 5_000, 13)]),
+        // Pages of 16 slots with padding of their own.
+        in_order("padded pages", [blocked(16, 1024, 60), blocked(16, 256, 13)]),
+        // The slots of one block are further apart than the blocks.
+        in_order("interleaved", [blocked(64, 60, 256), blocked(64, 14, 64)]),
+        shuffled(),
+        in_any_order(
+            "single slots in any order",
+            [blocked(1, 61, 60), blocked(1, 17, 13)],
+            [7, 300],
+        ),
+        in_any_order(
+            "a block per state",
+            [blocked(SLOTS, 9000, 60), blocked(SLOTS, 2000, 13)],
+            [2, 5],
+        ),
+    ]
+}
+
+impl Shape {
+    /// Returns the index of a slot, by the formula of the documentation; `None` if its block is not
+    /// in the buffer.
+    pub fn index(&self, state: usize, slot: usize) -> Option<usize> {
+        let Some(table) = &self.table else { return Some(state * SLOTS + slot) };
+        let size = self.strides[0].block_rows;
+        let block = usize::try_from(table[state * SLOTS / size + slot / size]).ok()?;
+        (block < self.blocks).then_some(block * size + slot % size)
+    }
+
+    /// Returns whether every slot has a block.
+    fn is_complete(&self) -> bool {
+        (0..STATES * SLOTS).all(|n| self.index(n / SLOTS, n % SLOTS).is_some())
+    }
+
+    /// Returns the offset of a slot behind its base.
+    fn offset(&self, segment: usize, state: usize, slot: usize) -> Option<usize> {
+        let (n, strides) = (self.index(state, slot)?, self.strides[segment]);
+        Some(match strides.block_rows {
+            0 => n * strides.row,
+            rows => n / rows * strides.block + n % rows * strides.row,
+        })
+    }
+
+    /// Describes a buffer at `base`, with the shape's table at `table`.
+    pub fn caller(&self, base: *mut u8, table: *const i32) -> CallerBuffer {
+        // The layers are behind each other in reverse order.
+        let at = |n: usize| base.wrapping_add((LAYERS * 2 - 1 - n) * ROOM);
+        let bases: Vec<*mut u8> = (0..LAYERS * 2).map(at).collect();
+        // SAFETY: the tests keep the memory until the engine is dropped, and every shape fits it.
+        let caller = unsafe { CallerBuffer::new(&bases, &self.strides).unwrap() };
+        let Some(entries) = &self.table else { return caller };
+        // SAFETY: the tests keep the table until the engine is dropped, and nothing writes it.
+        unsafe { caller.with_block_table(table, entries.len(), self.blocks) }
+    }
+
+    /// Describes a buffer in process memory, with a table that is never freed.
+    pub fn on_host(&self, base: *mut u8) -> CallerBuffer {
+        let table = self.table.clone().unwrap_or_default().leak();
+        self.caller(base, table.as_ptr())
+    }
+}
+
+pub fn config(buffer: Option<CallerBuffer>, slot_base: Option<i32>) -> Config {
+    let params = Params::wide(K as u32, 2, SLOTS as u32);
+    Config {
+        cores: 3,
+        machine: MachineChoice::Emu,
+        buffer,
+        slot_base,
+        ..Config::new(params, STATES)
+    }
+}
+
+pub fn pool() -> HostPool {
+    fixture::pool(LAYERS, 600, RowFormat::segments(&BYTES).unwrap())
+}
+
+/// Returns a batch in which rows 0 and 1 are of state 1, row 2 is padded, and row 3 is of state 0.
+pub fn batch(step: usize) -> OwnedBatch {
+    let mut owned = OwnedBatch::new(K, 0);
+    let ids = |first: usize| (0..K).map(|lane| ((first + lane * 17) % 500) as i32).collect();
+    owned.push([1, 1, -1, 600], &[ids(step * 11), ids(step * 11 + 34)]);
+    owned.push([-1, 1, -1, 600], &[ids(step)]);
+    owned.push([0, 1 + step as i32 / 9, -1, 600], &[ids(step * 29)]);
+    owned
+}
+
+/// The slots of every step so far, and the bytes that the buffer must hold.
+struct Log {
+    slots: Vec<i32>,
+    expected: Vec<u8>,
+}
+
+impl Log {
+    fn new() -> Self {
+        Self { slots: Vec::new(), expected: vec![BEFORE; LAYERS * 2 * ROOM] }
+    }
+
+    /// Notes a step, whose misses were copied to every layer.
+    fn note(&mut self, shape: &Shape, result: &StepResult) {
+        self.slots.extend(&result.slots);
+        let mut row = [0; 69];
+        for (layer, (request, state)) in
+            (0..LAYERS).flat_map(|layer| [(0, 1), (2, 0)].map(|pair| (layer, pair)))
+        {
+            let [_, ids, slots, _] = &result.requests[request].misses;
+            for (&id, &slot) in ids.iter().zip(slots) {
+                fill_row(id, layer as u32, &mut row);
+                for (segment, part) in [&row[..56], &row[56..]].into_iter().enumerate() {
+                    let base = (LAYERS * 2 - 1 - (layer * 2 + segment)) * ROOM;
+                    let Some(at) = shape.offset(segment, state, slot as usize) else { continue };
+                    self.expected[base + at..][..part.len()].copy_from_slice(part);
+                }
+            }
+        }
+    }
+
+    /// Compares the buffer, to which no work writes, and returns the slots.
+    fn check(self, shape: &Shape, context: Option<&Context>, base: *const u8) -> Vec<i32> {
+        // SAFETY: the memory has this many bytes, and nothing runs.
+        let found = unsafe { memory::read_bytes(context, base.cast(), self.expected.len()) };
+        let differ = found.iter().zip(&self.expected).position(|(found, right)| found != right);
+        assert!(differ.is_none(), "{}: byte {differ:?}", shape.name);
+        self.slots
+    }
+}
+
+/// Runs steps with host arrays, and checks each row if its slots can be read.
+fn with_host_arrays(engine: &mut Engine, shape: &Shape, log: &mut Log) {
+    let mut plan = engine.new_plan(4, 3).unwrap();
+    for step in 0..STEPS {
+        let owned = batch(step);
+        engine.step(&owned.batch(), &mut plan, 0, None).unwrap();
+        engine.transfer(&mut plan, 1, None).unwrap();
+        for layer in 0..LAYERS {
+            if engine.config().slot_base.is_none() && shape.is_complete() {
+                let content = |_, id| (id, layer as u32);
+                assert_eq!(exact::check_step(engine, &plan, &owned, layer, content), 3 * K);
+            }
+        }
+        log.note(shape, &StepResult::from_plan(&plan, &owned.cu_q));
+    }
+}
+
+/// Copies state 1 to state 0 after the last step. The copy hits what the original does, and every row is
+/// exact; or the copy is refused because a block is not in the buffer.
+fn check_fork(engine: &mut Engine, shape: &Shape) {
+    let forked = engine.fork(1, 0, 99);
+    if !shape.is_complete() {
+        let text = forked.unwrap_err().to_string();
+        assert!(text.contains("entry 4 of state 1"), "{text}");
+        return;
+    }
+    forked.unwrap();
+    let (last, mut owned) = (batch(STEPS - 1), OwnedBatch::new(K, 0));
+    owned.push([0, 99, -1, 600], &[0, 1].map(|row| last.ids[row * K..][..K].to_vec()));
+    let mut plan = engine.new_plan(2, 1).unwrap();
+    engine.step(&owned.batch(), &mut plan, 0, None).unwrap();
+    assert_eq!(plan.total_misses(), 0, "{}", shape.name);
+    for layer in 0..LAYERS {
+        if engine.config().slot_base.is_none() {
+            let content = |_, id| (id, layer as u32);
+            assert_eq!(exact::check_step(engine, &plan, &owned, layer, content), 2 * K);
+        }
+    }
+}
+
+/// Runs the same steps in a stream, or as replays of the first one.
+fn in_a_stream(
+    engine: &mut Engine,
+    shape: &Shape,
+    log: &mut Log,
+    run: Run,
+    context: &Arc<Context>,
+) {
+    let stream = Stream::new(context).unwrap();
+    let arrays = DeviceArrays::new(context, &batch(0), &[]).unwrap();
+    let mut plan = engine.new_plan(4, 3).unwrap();
+    let enqueue = |engine: &mut Engine, plan: &mut Plan| {
+        // SAFETY: the arrays are dropped after the stream was waited for.
+        unsafe {
+            engine.enqueue_step(&arrays.batch(), plan, 0, None, stream.raw())?;
+            engine.enqueue_transfer(plan, 1, None, stream.raw())
+        }
+    };
+    let captured = run.arrays == Arrays::Captured;
+    let graph = captured.then(|| stream.capture(|| enqueue(engine, &mut plan)).unwrap());
+    for step in 0..STEPS {
+        let owned = batch(step);
+        arrays.write(&owned, &[]).unwrap();
+        match &graph {
+            Some(graph) => stream.replay(graph).unwrap(),
+            None => enqueue(engine, &mut plan).unwrap(),
+        }
+        stream.synchronize(60_000).unwrap();
+        let at = plan.device_arrays().unwrap();
+        // SAFETY: the arrays are those of this plan, whose stream was waited for.
+        let result = unsafe { StepResult::from_arrays(Some(context), &at, K, &owned.cu_q) };
+        log.note(shape, &result);
+    }
+}
+
+/// Runs a shape on the CPU, with or without global indices. Returns the slots of every step.
+pub fn on_cpu(shape: &Shape, slot_base: Option<i32>) -> Vec<i32> {
+    let memory = vec![BEFORE; LAYERS * 2 * ROOM].leak();
+    let base = memory.as_mut_ptr();
+    let mut engine = Engine::new(config(Some(shape.on_host(base)), slot_base), pool()).unwrap();
+    assert_eq!((engine.buffer().bytes(), engine.buffer().huge_bytes()), (0, 0));
+    let shape_of = engine.buffer().config().clone();
+    assert_eq!(Engine::bytes_needed(engine.config(), &shape_of).unwrap().0, 0);
+    let mut log = Log::new();
+    with_host_arrays(&mut engine, shape, &mut log);
+    let slots = log.check(shape, None, base);
+    check_fork(&mut engine, shape);
+    slots
+}
+
+/// Where the arrays of a step are.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Arrays {
+    Host,
+    Device,
+    /// On the device, and every step is a replay of one that was captured.
+    Captured,
+}
+
+/// How the simulated device runs the steps.
+#[derive(Clone, Copy, Debug)]
+pub struct Run {
+    pub arrays: Arrays,
+    pub one_launch: bool,
+    /// Whether it runs the emitted kernels instead of those in Rust.
+    pub emitted: bool,
+}
+
+/// Runs a shape on the simulated device. Returns the slots of every step.
+pub fn on_device(shape: &Shape, slot_base: Option<i32>, run: Run) -> Vec<i32> {
+    let session = Session::new(Options { seed: 5, ..Options::default() });
+    let context = simulated::context().unwrap();
+    let memory = DeviceMemory::new(&context, LAYERS * 2 * ROOM).unwrap();
+    memory.write(0, &vec![BEFORE; LAYERS * 2 * ROOM]).unwrap();
+    let entries = shape.table.as_deref().unwrap_or(&[0]);
+    let table = DeviceMemory::new(&context, 4 * entries.len()).unwrap();
+    table.write(0, &entries.iter().flat_map(|n| n.to_ne_bytes()).collect::<Vec<_>>()).unwrap();
+    let base = memory.address() as *mut u8;
+    let config = config(Some(shape.caller(base, table.address() as *const i32)), slot_base);
+    let options = AscendOptions {
+        kernels: (!run.emitted).then(|| harness::install_kernels(&session, &config)),
+        one_launch: Some(run.one_launch),
+        ..AscendOptions::new(Arc::clone(&context))
+    };
+    let pool = RegisteredPool::new(&context, pool()).unwrap();
+    let mut engine = Engine::on_ascend(config, pool, &options).unwrap();
+    let mut log = Log::new();
+    match run.arrays {
+        Arrays::Host => with_host_arrays(&mut engine, shape, &mut log),
+        _ => in_a_stream(&mut engine, shape, &mut log, run, &context),
+    }
+    let slots = log.check(shape, Some(&context), base);
+    if run.arrays == Arrays::Host {
+        check_fork(&mut engine, shape);
+    }
+    engine.close().unwrap();
+    drop((memory, table, options, context));
+    assert_eq!(session.leaks(), Vec::<String>::new(), "{}", shape.name);
+    slots
+}

@@ -12,7 +12,6 @@ use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
 
 use avsg::ascend::{AscendOptions, RegisteredPool, simulated};
-use avsg::device::params::Params;
 use avsg::engine::{Config, Engine, Fresh};
 use avsg::plan::Plan;
 use avsg::pool::{HostPool, Role};
@@ -20,6 +19,7 @@ use avsg::rows::RowFormat;
 use avsg_testkit::batch::OwnedBatch;
 use avsg_testkit::content::fill_row;
 use avsg_testkit::fresh::FreshRows;
+use avsg_testkit::workload::{DEVICE_SHAPES, Shape};
 use avsg_testkit::{exact, fixture};
 
 /// Environment variable that holds the device of the writer, a second process of this binary.
@@ -27,7 +27,7 @@ const WRITER_DEVICE: &str = "AVSG_TWO_PROCESSES_WRITER";
 /// Rows of the pool that are written before the first step.
 const PROMPT: i32 = 300;
 const ROWS: usize = 512;
-const K: usize = 12;
+const K: usize = 8;
 const PAGE: usize = 16;
 /// Rows that the writer appends in a step.
 const NEW: i32 = 2;
@@ -36,9 +36,11 @@ fn format() -> RowFormat {
     RowFormat::segments(&[100, 28]).unwrap()
 }
 
-/// Returns an engine on a device, with the emitted kernels if it is the simulated one.
+/// Returns an engine on a device, with the emitted kernels if it is the simulated one. Its geometry is the second of
+/// `DEVICE_SHAPES`, whose kernels other tests compile, too.
 fn engine(device: &str, states: usize, cores: usize, pool: HostPool) -> Engine {
-    let params = Params { page: PAGE as u32, ..Params::wide(K as u32, 2, 128) };
+    let params = Shape::from(DEVICE_SHAPES[1]).params();
+    assert_eq!((params.k as usize, params.tokens, params.page as usize), (K, 2, PAGE));
     if device == "cpu" {
         return fixture::engine(params, states, cores, pool);
     }

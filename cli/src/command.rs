@@ -1,4 +1,4 @@
-//! The subcommands of the program, and the options and output helpers that they share.
+//! The subcommands of the program, and the options and output that they share.
 
 pub mod bench;
 mod busy;

@@ -89,6 +89,33 @@ fn a_missing_library_is_reported_as_no_device() {
     assert_eq!(only["no_device"], report["no_device"]);
 }
 
+/// Each form holds the reason why there is no device, and every kernel and field by its name.
+#[test]
+fn every_form_holds_the_report() {
+    let form = |form: &str, more: &[&str]| {
+        let args = ["--library", "/nowhere/libascendcl.so", "--format", form];
+        doctor(&[&args[..], more].concat(), &[])
+    };
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    for (name, skipped_on_stdout) in [("table", true), ("markdown", true), ("csv", false)] {
+        let output = form(name, &[]);
+        assert!(output.status.success(), "{output:?}");
+        let (shown, errors) = (text(output.stdout), text(output.stderr));
+        assert_eq!(shown.starts_with("skipped: no device"), skipped_on_stdout, "{shown}");
+        assert_eq!(errors.contains("skipped: no device"), !skipped_on_stdout, "{errors}");
+        let fields = FIELDS.iter().map(|field| field.trim_start_matches('/'));
+        let kernels = KernelName::ALL.map(|kernel| kernel.entry().to_str().unwrap());
+        for part in fields.chain(kernels).chain(["Machine", "not_run"]) {
+            assert!(shown.contains(part), "{part} in {name}:\n{shown}");
+        }
+    }
+    let path = file("forms.json");
+    let printed = form("json", &["--json", path.to_str().unwrap()]);
+    assert_eq!(text(printed.stdout), fs::read_to_string(&path).unwrap());
+    let refused = form("csv", &["--json", "-"]);
+    assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+}
+
 /// The report says what an old CANN is too old for, also without a device.
 #[test]
 fn an_old_toolkit_is_named_with_what_it_is_too_old_for() {
@@ -113,8 +140,8 @@ fn the_simulated_report_has_every_field() {
         return;
     }
     let path = file("doctor.json");
-    let args = ["--device", "ascend-sim", "--largest", "4194304", "--json", path.to_str().unwrap()];
-    let output = doctor(&args, &[]);
+    let args = ["--device", "ascend-sim", "--largest", "4194304", "--format", "json", "--json"];
+    let output = doctor(&[&args[..], &[path.to_str().unwrap()]].concat(), &[]);
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{errors}");
     let report = read(&path);

@@ -2,14 +2,14 @@
 //! and branches.
 //!
 //! A call states what its units read and write, so that `sync` can order the units and
-//! [`crate::ub`] can place the buffers. A call of a helper function lists all that happens inside
-//! the helper, including its own synchronisation. This module contains no C++ spelling; `ascendc`
+//! [`crate::ub`] can place the buffers. A call of an emitted function lists all that happens inside
+//! the function, including its own synchronisation. This module contains no C++ spelling; `ascendc`
 //! prints the calls.
 
 mod act;
 mod call;
 mod expr;
-mod helper;
+mod function;
 mod node;
 mod tensor;
 mod vector;
@@ -19,7 +19,7 @@ pub use act::{
 };
 pub use call::{Call, Copy, Operation};
 pub use expr::{Expr, Relation};
-pub use helper::{Argument, Asks, Helper, HelperCall, Outcome, Use};
+pub use function::{Argument, Asks, Function, FunctionCall, Outcome, Use};
 pub use node::{If, Loop, Node, Width, syncs};
 pub use tensor::{Buffer, Element, Global, Tensor, View};
 pub use vector::{Comparison, Length, Rounding, Scalar, Type, Vector, VectorOp};

@@ -2,7 +2,7 @@
 
 pub mod code_size;
 mod declare;
-pub mod helpers;
+pub mod functions;
 pub mod kernels;
 pub mod limits;
 mod one_file;

@@ -3,8 +3,8 @@
 //! A sweep becomes a loop over tiles of `TILE` lanes, or of `WIDE` lanes if it needs few registers
 //! ([`widths`]). A load becomes a view of its column, an arithmetic operation one call on the live
 //! lanes, and a compare one call on whole repeats, whose mask bits behind the live lanes no call
-//! reads. Operations that the core does not have become calls of helpers
-//! ([`crate::ascendc::helpers`]): appends at any length, scatters, lifetimes and look-ups.
+//! reads. Operations that the core does not have become calls of emitted functions
+//! ([`crate::ascendc::functions`]): appends at any length, scatters, lifetimes and look-ups.
 
 mod alias;
 mod lanes;
@@ -20,7 +20,7 @@ mod whole;
 mod widths;
 
 use crate::aiv::{Call, Expr, If, Length, Loop, Node, Operation, Place, Tensor, Width};
-use crate::ascendc::helpers::basic;
+use crate::ascendc::functions::basic;
 use crate::check::{Refused, ranges};
 use crate::tape::{Block, Column, ColumnId, Kind, Op, OpCode, Range, Tape, Value};
 pub use registers::Register;
@@ -48,7 +48,7 @@ pub struct Lowered {
     pub overlays: Vec<[String; 2]>,
 }
 
-/// Names in the text besides those of columns: buffers of helpers, and variables.
+/// Names in the text besides those of columns: buffers of functions, and variables.
 const FIXED: [&str; 21] = [
     "header",
     "record",

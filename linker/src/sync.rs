@@ -22,7 +22,7 @@ use step::Step;
 /// Inserts the synchronisation into a kernel. All units are idle when the kernel starts.
 ///
 /// # Panics
-/// If a helper's own synchronisation does not order the effects inside of it.
+/// If a function's own synchronisation does not order the effects inside of it.
 pub fn synchronise(nodes: &mut [Node], map: &impl Overlap) {
     let map = PlaceMap::new(nodes, map);
     let mut steps = map.steps(nodes);

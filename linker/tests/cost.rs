@@ -2,7 +2,7 @@
 
 use avsg_device::params::{Lifetime, Params};
 use avsg_linker::aiv::{Act, Call, Pipe, Sync, Use};
-use avsg_linker::ascendc::helpers::ALL;
+use avsg_linker::ascendc::functions::ALL;
 use avsg_linker::ascendc::{stage_one, statement};
 use avsg_linker::cost::calls::{Kernel, of_calls};
 use avsg_linker::cost::{UNITS, Unit, Work};
@@ -38,7 +38,7 @@ fn sweeps_have_the_calls_of_the_loops_in_the_text() {
                 let at = body.find(&text).unwrap_or_else(|| panic!("{text} in {body}"));
                 barriers += body[..at].matches("PipeBarrier<PIPE_V>();").count();
                 body = &body[at + text.len()..];
-                // The barriers of helpers are not in this text.
+                // The barriers of functions are not in this text.
                 let barrier = |sync: &&Sync| **sync == Sync::Barrier(Pipe::V);
                 counted += call.sync.iter().filter(barrier).count();
             }
@@ -68,7 +68,7 @@ fn more_lanes_never_cost_less() {
     }
 }
 
-/// Each GatherMask in the text of a helper takes its documented time, and each Select the time of
+/// Each GatherMask in the text of a function takes its documented time, and each Select the time of
 /// what its public implementation runs: two instructions and three barriers.
 #[test]
 fn compactions_and_selections_have_prices_of_their_own() {
@@ -77,7 +77,7 @@ fn compactions_and_selections_have_prices_of_their_own() {
         let kernel = Kernel::new(&p).unwrap();
         for call in sweeps(&kernel.tape).into_iter().flat_map(|sweep| kernel.calls(sweep).unwrap())
         {
-            let text = call.helper().map_or("", |call| call.helper.text);
+            let text = call.function().map_or("", |call| call.function.text);
             let body = text.split_once("\n{\n").map_or("", |(_, body)| body);
             let compactions = body.matches(" Compact(").count();
             let work = of_calls(&[Call { sync: Vec::new(), ..call.clone() }], 256);
@@ -93,10 +93,10 @@ fn compactions_and_selections_have_prices_of_their_own() {
     assert!(compacting > 10 && selecting > 10, "{compacting} and {selecting}");
 }
 
-/// Counts the vector instructions and the scalar accesses to the unified buffer in the helpers'
+/// Counts the vector instructions and the scalar accesses to the unified buffer in the functions'
 /// texts.
 #[test]
-fn helpers_have_the_instructions_that_the_model_assumes() {
+fn functions_have_the_instructions_that_the_model_assumes() {
     let vector = [
         "Adds(",
         "Maxs(",
@@ -121,7 +121,7 @@ fn helpers_have_the_instructions_that_the_model_assumes() {
         "Mul(",
         "Max(",
     ];
-    for (helper, ops, accesses) in [
+    for (function, ops, accesses) in [
         ("Mix", 2, 0),
         ("SumOfProducts", 5, 0),
         ("Compact", 1, 0),
@@ -156,8 +156,8 @@ fn helpers_have_the_instructions_that_the_model_assumes() {
         // At least two instructions for the numbers, and eight for each run.
         ("AppendSlots", 10, 0),
     ] {
-        let body = ALL.iter().find(|known| known.name == helper);
-        let body = body.unwrap_or_else(|| panic!("there is no helper {helper}")).text;
+        let body = ALL.iter().find(|known| known.name == function);
+        let body = body.unwrap_or_else(|| panic!("there is no function {function}")).text;
         let body = body.split_once("\n{\n").unwrap().1;
         let word = |name: &str| {
             let begins = |&(at, _): &(usize, &str)| {
@@ -165,8 +165,8 @@ fn helpers_have_the_instructions_that_the_model_assumes() {
             };
             body.match_indices(name).filter(begins).count()
         };
-        assert_eq!(vector.iter().map(|name| word(name)).sum::<usize>(), ops, "{helper}: {body}");
-        assert_eq!(word("GetValue(") + word("SetValue("), accesses, "{helper}");
+        assert_eq!(vector.iter().map(|name| word(name)).sum::<usize>(), ops, "{function}: {body}");
+        assert_eq!(word("GetValue(") + word("SetValue("), accesses, "{function}");
     }
 }
 
@@ -177,20 +177,21 @@ fn a_geometry_that_does_not_fit_is_refused_with_its_bytes() {
     assert!(error.contains("bytes of unified buffer"), "{error}");
 }
 
-/// The text of a helper defines its name and uses exactly the helpers, buffers and constants that
-/// the helper declares.
+/// The text of a function defines its name and uses exactly the functions, buffers and constants that
+/// the function declares.
 #[test]
-fn helpers_declare_what_they_use() {
-    for helper in ALL {
-        assert!(helper.text.contains(&format!("{}(", helper.name)), "{}", helper.name);
-        let code = helper.text.lines().filter(|line| !line.trim_start().starts_with("//"));
+fn functions_declare_what_they_use() {
+    for function in ALL {
+        assert!(function.text.contains(&format!("{}(", function.name)), "{}", function.name);
+        let code = function.text.lines().filter(|line| !line.trim_start().starts_with("//"));
         let code: Vec<_> = code.collect();
         let code = code.join("\n");
         let words: Vec<_> = code.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').collect();
-        for other in ALL.iter().filter(|other| other.name != helper.name && other.name != "U32") {
+        for other in ALL.iter().filter(|other| other.name != function.name && other.name != "U32") {
             let calls = words.contains(&other.name);
-            let declared = helper.uses.iter().any(|u| matches!(u, Use::Helper(h) if h == other));
-            assert_eq!(calls, declared, "{} and {}", helper.name, other.name);
+            let declared =
+                function.uses.iter().any(|u| matches!(u, Use::Function(h) if h == other));
+            assert_eq!(calls, declared, "{} and {}", function.name, other.name);
         }
         for buffer in [
             "packed",
@@ -203,8 +204,9 @@ fn helpers_declare_what_they_use() {
             "entry_blocks",
         ] {
             let refers = words.contains(&format!("{}_AT", buffer.to_uppercase()).as_str());
-            let declared = helper.uses.iter().any(|u| matches!(u, Use::Buffer(b) if *b == buffer));
-            assert_eq!(refers, declared, "{} and {buffer}", helper.name);
+            let declared =
+                function.uses.iter().any(|u| matches!(u, Use::Buffer(b) if *b == buffer));
+            assert_eq!(refers, declared, "{} and {buffer}", function.name);
         }
         let numbers = [
             "LINKS",
@@ -226,8 +228,8 @@ fn helpers_declare_what_they_use() {
             (words.contains(&"LIFE_TILE"), "LifeTile"),
             (numbers.iter().any(|name| words.contains(name)), "Searches"),
         ] {
-            let declared = helper.uses.iter().any(|used| format!("{used:?}") == kind);
-            assert_eq!(refers, declared, "{} and {kind}", helper.name);
+            let declared = function.uses.iter().any(|used| format!("{used:?}") == kind);
+            assert_eq!(refers, declared, "{} and {kind}", function.name);
         }
     }
 }

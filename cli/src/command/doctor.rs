@@ -15,6 +15,7 @@ mod options;
 mod placed;
 mod probe;
 mod report;
+mod show;
 mod watch;
 
 use std::path::Path;
@@ -23,7 +24,6 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::ValueEnum as _;
 
-use super::output;
 use check::Check;
 use harness::Harness;
 pub use options::Options;
@@ -37,17 +37,12 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         run_check(options, check, Path::new(folder))?;
         return Ok(ExitCode::SUCCESS);
     }
+    options.output.check(options.library.as_deref(), [])?;
     let report = exam::examine(options)?;
-    let quiet = output::is_stdout(options.json.as_deref());
-    if let Some(path) = &options.json {
-        output::json(path, &report)?;
+    if let Some(reason) = report.no_device.as_ref().filter(|_| !options.output.shows_text()) {
+        eprintln!("skipped: no device: {reason}");
     }
-    match &report.no_device {
-        Some(reason) if quiet => eprintln!("skipped: no device: {reason}"),
-        Some(reason) => println!("skipped: no device: {reason}"),
-        None if quiet => {}
-        None => println!("{}", serde_json::to_string_pretty(&report)?),
-    }
+    options.output.write(&report, || show::page(&report))?;
     let bad = |kernel: &Kernel| kernel.status != Status::Good;
     let good = report.no_device.is_some() || !report.kernels.values().any(bad);
     Ok(if good { ExitCode::SUCCESS } else { ExitCode::from(1) })

@@ -22,6 +22,7 @@ use avsg::device::params::{Lifetime, Params};
 
 use super::geometry::{RowOptions, TableKind, TableOptions};
 use super::output::OutputOptions;
+use super::trace_options::PartOptions;
 use constants::Constants;
 
 /// Options of `avsg estimate`.
@@ -36,10 +37,12 @@ use constants::Constants;
                   avsg estimate --hit-rate 97 --soc ascend910b1 --set syncall=2"
 )]
 pub struct Options {
-    /// Recorded trace, .npy or .npz; every token is taken as a step of its own [default: the paper's
+    /// Recorded trace, .npy, .npz or .safetensors, - for standard input; every token is taken as a step of its own [default: the paper's
     /// synthetic workload with gamma 0.8, mu 0.5, K 2048 and 16384 ids of context]
     #[arg(value_name = "TRACE")]
     trace: Option<PathBuf>,
+    #[command(flatten)]
+    part: PartOptions,
     /// Use a synthetic workload in which each step selects this percentage of the previous step's ids
     /// and otherwise new ids, 0 to 100
     #[arg(long, value_name = "PERCENT", conflicts_with = "trace")]
@@ -119,7 +122,7 @@ fn load(options: &Options) -> Result<Trace> {
         return Err(Error::invalid("--warm plus --steps", steps, limit, "pass fewer").into());
     }
     let trace = match (&options.trace, options.hit_rate) {
-        (Some(path), _) => Trace::read(path)?.as_mtp0().truncated(steps)?.shuffled(1),
+        (Some(path), _) => options.part.read(path)?.as_mtp0().truncated(steps)?.shuffled(1),
         (None, None) => return paper::workload(options.k.unwrap_or(2048), steps),
         (None, Some(percent)) => {
             if !(0.0..=100.0).contains(&percent) {

@@ -59,6 +59,11 @@ impl OutputOptions {
         Ok(terminal::write(shown.as_bytes())?)
     }
 
+    /// Returns whether standard output shows the text of a page, and not figures alone.
+    pub fn shows_text(&self) -> bool {
+        matches!(self.format, Format::Table | Format::Markdown) && !self.to_stdout()
+    }
+
     fn to_stdout(&self) -> bool {
         is_stdout(self.json.as_deref())
     }

@@ -8,15 +8,16 @@ use clap::Args;
 
 use crate::trace::{Part, Trace, name_of};
 
-/// The part of a file with axes for layers or requests.
+/// The part of a file with axes for layers or requests. A command that has these options has the
+/// argument `trace`.
 #[derive(Args, Clone, Copy, Debug, Default)]
 pub struct PartOptions {
     /// Layer to take, from 0, if the ids are [steps, layers, N_q, K] or [steps, layers, K]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", requires = "trace")]
     layer: Option<usize>,
     /// Request to take, from 0, if the ids are [steps, requests, N_q, K] or [steps, requests, K]; with
     /// --layer too, they are [steps, layers, requests, ..]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", requires = "trace")]
     request: Option<usize>,
 }
 

@@ -48,7 +48,7 @@ pub enum Act {
         /// The places that it writes.
         writes: Vec<Place>,
     },
-    /// A synchronisation inside of the helper.
+    /// A synchronisation inside of the function.
     Sync(Sync),
     /// Effects that depend on the data: they happen or do not happen.
     Maybe(Vec<Act>),

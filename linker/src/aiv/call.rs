@@ -2,7 +2,7 @@
 
 use super::act::{Act, Pipe, Place, Sync, ub};
 use super::expr::Expr;
-use super::helper::{Argument, HelperCall, Outcome};
+use super::function::{Argument, FunctionCall, Outcome};
 use super::tensor::{Global, Tensor};
 use super::vector::{Length, Vector};
 
@@ -39,8 +39,8 @@ pub enum Operation {
     Vector(Vector),
     /// Issues a transfer.
     Copy(Copy),
-    /// Calls a helper.
-    Helper(HelperCall),
+    /// Calls a function.
+    Function(FunctionCall),
 }
 
 /// One statement.
@@ -71,20 +71,20 @@ impl Call {
                 let (ub, gm) = (vec![ub.place()], vec![gm.place()]);
                 if *out { one(Pipe::Mte3, ub, gm) } else { one(Pipe::Mte2, gm, ub) }
             }
-            Operation::Helper(call) => (call.helper.acts)(call),
+            Operation::Function(call) => (call.function.acts)(call),
         }
     }
 
-    /// Returns the call of a helper, if the statement is one.
-    pub fn helper(&self) -> Option<&HelperCall> {
-        if let Operation::Helper(call) = &self.operation { Some(call) } else { None }
+    /// Returns the call of a function, if the statement is one.
+    pub fn function(&self) -> Option<&FunctionCall> {
+        if let Operation::Function(call) = &self.operation { Some(call) } else { None }
     }
 
     /// Returns whether the destination may be one of the sources.
     pub fn in_place(&self) -> bool {
         match &self.operation {
             Operation::Vector(vector) => vector.op.in_place(),
-            Operation::Helper(call) => call.helper.in_place,
+            Operation::Function(call) => call.function.in_place,
             _ => false,
         }
     }
@@ -94,7 +94,7 @@ impl Call {
         match &self.operation {
             Operation::Vector(vector) => [&vector.to].into_iter().chain(&vector.from).collect(),
             Operation::Copy(copy) => vec![&copy.ub],
-            Operation::Helper(call) => call.args.iter().filter_map(Argument::tensor).collect(),
+            Operation::Function(call) => call.args.iter().filter_map(Argument::tensor).collect(),
             _ => Vec::new(),
         }
     }
@@ -106,7 +106,7 @@ impl Call {
                 [&mut vector.to].into_iter().chain(&mut vector.from).collect()
             }
             Operation::Copy(copy) => vec![&mut copy.ub],
-            Operation::Helper(call) => {
+            Operation::Function(call) => {
                 call.args.iter_mut().filter_map(Argument::tensor_mut).collect()
             }
             _ => Vec::new(),
@@ -131,14 +131,14 @@ impl Call {
     pub fn lengths(&self) -> Vec<&Length> {
         match &self.operation {
             Operation::Vector(vector) => vec![&vector.over],
-            Operation::Helper(call) => call.args.iter().filter_map(Argument::length).collect(),
+            Operation::Function(call) => call.args.iter().filter_map(Argument::length).collect(),
             _ => Vec::new(),
         }
     }
 
     /// Returns the words whose blocks the statement reads.
     pub fn words(&self) -> Vec<u32> {
-        let Some(call) = self.helper() else { return Vec::new() };
+        let Some(call) = self.function() else { return Vec::new() };
         call.args.iter().filter_map(Argument::word).chain(call.words.iter().copied()).collect()
     }
 
@@ -152,7 +152,7 @@ impl Call {
             Operation::Copy(Copy { gm: Global { at, .. }, n, .. }) => {
                 all.extend(at.as_ref().into_iter().chain([n]));
             }
-            Operation::Helper(call) => {
+            Operation::Function(call) => {
                 all.extend(call.args.iter().filter_map(Argument::expression));
             }
         }
@@ -173,7 +173,7 @@ impl Call {
     pub fn sets(&self) -> Option<&str> {
         match &self.operation {
             Operation::Let(name, _) | Operation::Assign(name, _) => Some(name),
-            Operation::Helper(HelperCall { outcome, .. }) => match outcome {
+            Operation::Function(FunctionCall { outcome, .. }) => match outcome {
                 Outcome::Let(name) | Outcome::Assign(name) | Outcome::Increase(name) => Some(name),
                 Outcome::None | Outcome::Return => None,
             },

@@ -1,10 +1,10 @@
-//! The declarations of a kernel: constants, helpers, tensors, and lengths of lists.
+//! The declarations of a kernel: constants, functions, tensors, and lengths of lists.
 
-use super::helpers::search::{RESULT_BITS, Shape};
-use super::helpers::{basic, mix, with_used};
+use super::functions::search::{RESULT_BITS, Shape};
+use super::functions::{basic, mix, with_used};
 use super::print::address;
 use super::table;
-use crate::aiv::{Buffer, Call, Expr, Helper, Loop, Node, Use, Width, word};
+use crate::aiv::{Buffer, Call, Expr, Function, Loop, Node, Use, Width, word};
 use crate::lower::{Lowered, camel};
 use crate::ub::{self, Plan};
 use avsg_device::params::Params;
@@ -16,10 +16,10 @@ fn calls(nodes: &[Node]) -> impl Iterator<Item = &Call> {
     nodes.iter().flat_map(Node::all).filter_map(Node::call)
 }
 
-/// Returns the helpers that these statements call, and all helpers that those use.
-pub fn helpers(nodes: &[Node]) -> Vec<&'static Helper> {
+/// Returns the functions that these statements call, and all functions that those use.
+pub fn functions(nodes: &[Node]) -> Vec<&'static Function> {
     let mut called = vec![&basic::VIEWS];
-    called.extend(calls(nodes).filter_map(Call::helper).map(|call| call.helper));
+    called.extend(calls(nodes).filter_map(Call::function).map(|call| call.function));
     for e in nodes.iter().flat_map(Node::all).flat_map(Node::expressions) {
         e.each(&mut |e| {
             if matches!(e, Expr::Max(..)) {
@@ -79,8 +79,8 @@ fn names(nodes: &[Node]) -> BTreeSet<&str> {
 }
 
 /// Returns the buffers whose addresses the text refers to.
-fn addresses(nodes: &[Node], helpers: &[&'static Helper]) -> BTreeSet<String> {
-    let uses = helpers.iter().flat_map(|helper| helper.uses);
+fn addresses(nodes: &[Node], functions: &[&'static Function]) -> BTreeSet<String> {
+    let uses = functions.iter().flat_map(|function| function.uses);
     let mut all: BTreeSet<String> = uses
         .filter_map(|used| if let Use::Buffer(name) = used { Some((*name).into()) } else { None })
         .collect();
@@ -94,8 +94,13 @@ fn addresses(nodes: &[Node], helpers: &[&'static Helper]) -> BTreeSet<String> {
     all
 }
 
-/// Returns the constants that these statements and helpers use.
-pub fn constants(p: &Params, plan: &Plan, nodes: &[Node], helpers: &[&'static Helper]) -> String {
+/// Returns the constants that these statements and functions use.
+pub fn constants(
+    p: &Params,
+    plan: &Plan,
+    nodes: &[Node],
+    functions: &[&'static Function],
+) -> String {
     let mut out = format!("constexpr int32_t TILE = {};  // lanes of a tile\n", plan.tile);
     let wide =
         |node: &Node| matches!(node, Node::Loop(Loop { width: Some(Width::Wide { .. }), .. }));
@@ -106,7 +111,7 @@ pub fn constants(p: &Params, plan: &Plan, nodes: &[Node], helpers: &[&'static He
             plan.wide
         );
     }
-    let uses = |which: fn(&Use) -> bool| helpers.iter().flat_map(|h| h.uses).any(which);
+    let uses = |which: fn(&Use) -> bool| functions.iter().flat_map(|h| h.uses).any(which);
     let Plan { slot_tile, life_tile, .. } = plan;
     if uses(|used| matches!(used, Use::SlotTile)) {
         let _ = writeln!(
@@ -126,7 +131,7 @@ pub fn constants(p: &Params, plan: &Plan, nodes: &[Node], helpers: &[&'static He
             let _ = writeln!(out, "constexpr int32_t {name} = {value};  // {comment}");
         }
     }
-    let addresses = addresses(nodes, helpers);
+    let addresses = addresses(nodes, functions);
     out += "// Byte addresses in UB. The block at WORD_x_AT holds the word x (hexadecimal) eight times.\n";
     for b in plan.buffers.iter().filter(|b| addresses.contains(&b.name)) {
         let _ = writeln!(out, "constexpr uint32_t {} = {};", address(&b.name), b.at);

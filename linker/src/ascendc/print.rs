@@ -1,7 +1,7 @@
 //! Prints calls as C++.
 
 use crate::aiv::{
-    Argument, Buffer, Call, Comparison, Copy, Element, Expr, Global, HelperCall, Length, Loop,
+    Argument, Buffer, Call, Comparison, Copy, Element, Expr, FunctionCall, Global, Length, Loop,
     Node, Operation, Outcome, Pipe, Relation, Rounding, Scalar, Sync, Tensor, Type, Vector,
     VectorOp, View, word,
 };
@@ -77,13 +77,13 @@ pub fn statement(call: &Call) -> String {
         Operation::Copy(Copy { out: false, ub, gm, n }) => {
             format!("CopyIn({}, {}, {});", tensor(ub), global(gm), expr(n))
         }
-        Operation::Helper(call) => helper(call),
+        Operation::Function(call) => function(call),
     }
 }
 
-fn helper(HelperCall { helper, args, outcome, .. }: &HelperCall) -> String {
+fn function(FunctionCall { function, args, outcome, .. }: &FunctionCall) -> String {
     let args: Vec<_> = args.iter().map(argument).collect();
-    let call = format!("{}({})", helper.name, args.join(", "));
+    let call = format!("{}({})", function.name, args.join(", "));
     match outcome {
         Outcome::None => format!("{call};"),
         Outcome::Let(name) => format!("const int32_t {name} = {call};"),

@@ -1,7 +1,7 @@
 //! Writes Stage One of a geometry as AscendC: places its buffers, synchronises its calls, and
 //! prints them.
 
-use super::declare::{constants, helpers, tensors};
+use super::declare::{constants, functions, tensors};
 use super::limits::{FRAME_BYTES, UB_BYTES};
 use super::print::lines;
 use super::table::{load, save, setup};
@@ -15,7 +15,7 @@ use avsg_device::params::Params;
 /// The generated part of a geometry's kernels: Stage One as AscendC.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StageOneText {
-    /// The constants and helpers that Stage One uses.
+    /// The constants and functions that Stage One uses.
     pub ops: String,
     /// The function `Setup`, which runs once per core.
     pub setup: String,
@@ -72,11 +72,12 @@ pub fn stage_one_within(p: &Params, limit: u32) -> Result<StageOneText, Failed> 
         lines(&setup, 1)
     );
     let all = [setup, kernel.body].concat();
-    let helpers = helpers(&all);
-    let constants = constants(p, &plan, &all, &helpers);
-    let helpers: String = helpers.iter().map(|helper| format!("{}\n", helper.text)).collect();
+    let functions = functions(&all);
+    let constants = constants(p, &plan, &all, &functions);
+    let functions: String =
+        functions.iter().map(|function| format!("{}\n", function.text)).collect();
     Ok(StageOneText {
-        ops: format!("{constants}\n{helpers}"),
+        ops: format!("{constants}\n{functions}"),
         setup: once,
         body,
         ub_bytes: plan.bytes,

@@ -1,7 +1,7 @@
 //! The calls around a tape: the constants of a core, and the copies of a table in and out.
 
-use super::helpers::share;
-use super::helpers::words::write_iota;
+use super::functions::share;
+use super::functions::words::write_iota;
 use crate::aiv::{
     Call, Copy, Element, Expr, Global, Length, Node, Operation, Rounding, Scalar, Tensor, Type,
     Vector, VectorOp, View, word,

@@ -1,16 +1,16 @@
 //! Counts the work of the calls that an operation was lowered to.
 //!
 //! The work of a tile of a sweep is counted on the lowered kernel, with its barriers and flags, so
-//! that the model agrees with the emitted text. Work that depends on masks, and work of helpers on
-//! whole columns, is counted by functions beside the texts of the helpers.
+//! that the model agrees with the emitted text. Work that depends on masks, and work of emitted
+//! functions on whole columns, is counted beside the texts of those functions.
 
 use super::setting::{Load, dma, scalars};
 use super::{Unit, Work};
 use crate::aiv::{
-    Act, Asks, Call, Helper, Length, Loop, Node, Operation, Outcome, Pipe, SELECT_SCRATCH, Sync,
+    Act, Asks, Call, Function, Length, Loop, Node, Operation, Outcome, Pipe, SELECT_SCRATCH, Sync,
     Tensor, Type, Vector, VectorOp, View, Width, ub,
 };
-use crate::ascendc::helpers::{append, life, lookup, scatter, search, victims};
+use crate::ascendc::functions::{append, life, lookup, scatter, search, victims};
 use crate::ascendc::limits::{FRAME_BYTES, UB_BYTES};
 use crate::ascendc::stage_one::{Failed, placed};
 use crate::replay::Execution;
@@ -120,7 +120,8 @@ impl Kernel {
 
     /// Returns whether a scatter was joined with another one.
     fn is_joined(&self, scatter: &Op) -> bool {
-        let both = |call: &Call| call.helper().is_some_and(|c| *c.helper == scatter::SCATTER_BOTH);
+        let both =
+            |call: &Call| call.function().is_some_and(|c| *c.function == scatter::SCATTER_BOTH);
         self.sweep_of(scatter).is_some_and(|(_, calls)| calls.iter().any(both))
     }
 
@@ -142,7 +143,7 @@ fn of_call(call: &Call, lanes: usize) -> Work {
     if let Operation::Vector(vector) = &call.operation {
         return sum + of_vector(vector, lanes);
     }
-    let asks = call.helper().is_some_and(|call| match call.helper.asks {
+    let asks = call.function().is_some_and(|call| match call.function.asks {
         Asks::Never => false,
         Asks::Always => true,
         Asks::IfTaken => call.outcome != Outcome::None,
@@ -150,9 +151,9 @@ fn of_call(call: &Call, lanes: usize) -> Work {
     sum += Work::of(Unit::Syncs, f64::from(asks));
     let acts = call.acts();
     let vectors = acts.iter().filter(|act| matches!(act, Act::Use { pipe: Pipe::V, .. })).count();
-    let compactions = call.helper().map_or(0, |call| compactions(call.helper));
+    let compactions = call.function().map_or(0, |call| compactions(call.function));
     sum += Work::compaction(lanes) * compactions as f64;
-    // A helper compacts before its other instructions, and one act may stand for two compactions.
+    // A function compacts before its other instructions, and one act may stand for two compactions.
     let mut compacted = compactions.min(vectors);
     for act in acts {
         sum += match act {
@@ -164,7 +165,7 @@ fn of_call(call: &Call, lanes: usize) -> Work {
                 Work::select(lanes)
             }
             Act::Use { pipe: Pipe::V, .. } => Work::vector(1, lanes),
-            // Helpers with optional acts work on whole columns, and `Kernel::work` counts them.
+            // Functions with optional acts work on whole columns, and `Kernel::work` counts them.
             Act::Use { .. } | Act::Maybe(_) => Work::default(),
             Act::Sync(sync) => of_sync(sync),
         };
@@ -172,9 +173,9 @@ fn of_call(call: &Call, lanes: usize) -> Work {
     sum
 }
 
-/// Returns the number of GatherMasks that a helper of a sweep runs on the lanes of a tile.
-pub fn compactions(helper: &Helper) -> usize {
-    match helper {
+/// Returns the number of GatherMasks that a function of a sweep runs on the lanes of a tile.
+pub fn compactions(function: &Function) -> usize {
+    match function {
         h if *h == scatter::SCATTER_MASKED => 2,
         h if [&append::COUNT, &append::APPEND, &append::APPEND_IN_PLACE].contains(&h) => 1,
         h if [&life::SET_LIFETIME_MASKED, &life::REFRESH_LIFETIME_MASKED].contains(&h) => 1,

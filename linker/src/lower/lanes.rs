@@ -5,7 +5,7 @@ use super::registers::Temp;
 use crate::aiv::{
     Call, Comparison, Expr, Length, Node, Operation, Scalar, Tensor, Type, Vector, VectorOp, View,
 };
-use crate::ascendc::helpers::{append, lookup, words};
+use crate::ascendc::functions::{append, lookup, words};
 use crate::tape::{ColumnId, Op, OpCode, Value};
 
 /// Returns a 32-bit number as an operand.
@@ -133,11 +133,11 @@ impl Lower<'_> {
         &mut self,
         out: Option<Value>,
         value: Value,
-        helper: &'static crate::aiv::Helper,
+        function: &'static crate::aiv::Function,
         word: i32,
     ) {
         self.make(out, false, &[value], |to, mut from| {
-            words::with_word(helper, to, from.remove(0), word.cast_unsigned())
+            words::with_word(function, to, from.remove(0), word.cast_unsigned())
         });
     }
 
@@ -319,16 +319,16 @@ impl Lower<'_> {
                 name == column || self.overlays.iter().any(pair)
             };
             let in_place = value.column().is_some_and(own);
-            let helper = if in_place { &append::APPEND_IN_PLACE } else { &append::APPEND };
+            let function = if in_place { &append::APPEND_IN_PLACE } else { &append::APPEND };
             let to = (column, len.clone());
-            self.call(append::append(helper, to, [value, mask.clone()], n == 0, n == last));
+            self.call(append::append(function, to, [value, mask.clone()], n == 0, n == last));
         }
     }
 
     /// Writes one lifetime to the tile's slots under a mask.
     pub(super) fn fill(&mut self, life: i8, column: &str, mask: Value) {
         let tile = Tensor::tile(column);
-        let value = Some(crate::ascendc::helpers::life::lifetime(life));
+        let value = Some(crate::ascendc::functions::life::lifetime(life));
         if self.all.contains(&mask) {
             return self.call(vector(VectorOp::Duplicate, tile, vec![], value, Length::Lanes));
         }

@@ -1,11 +1,11 @@
 //! Lowers hashes, which are sums of two products.
 
 use super::Lower;
-use crate::ascendc::helpers::mix;
+use crate::ascendc::functions::mix;
 use crate::tape::Op;
 
 impl Lower<'_> {
-    /// Lowers a sum of two products to one helper, which need not mask the high bits of a word
+    /// Lowers a sum of two products to one emitted function, which need not mask the high bits of a word
     /// below 2^22.
     pub(super) fn madd(&mut self, op: &Op, p: i32, q: i32) {
         let range = self.ranges[op.args[0].0 as usize];

@@ -1,8 +1,8 @@
-//! Lowers writes at computed indices to helpers, because a 910B has no scatter.
+//! Lowers writes at computed indices to emitted functions, because a 910B has no scatter.
 
 use super::Lower;
 use crate::aiv::{Call, Node};
-use crate::ascendc::helpers::{life, scatter};
+use crate::ascendc::functions::{life, scatter};
 use crate::tape::{Op, OpCode, Value};
 
 impl Lower<'_> {

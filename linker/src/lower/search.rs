@@ -2,12 +2,12 @@
 
 use super::Lower;
 use crate::aiv::{Call, Copy, Expr, Global, Operation, Tensor};
-use crate::ascendc::helpers::search::{self, Shape};
-use crate::ascendc::helpers::share;
+use crate::ascendc::functions::search::{self, Shape};
+use crate::ascendc::functions::share;
 use crate::tape::{Op, OpCode};
 
 impl Lower<'_> {
-    /// Lowers `Find` and `FindFree` to helpers, which examine all links of several ids at once.
+    /// Lowers `Find` and `FindFree` to emitted functions, which examine all links of several ids at once.
     pub(super) fn search(&mut self, op: &Op, retries: u32) {
         let ids = if matches!(op.code, OpCode::Find(_)) { 2 } else { 1 };
         let bits = |n: usize| self.tape.column(op.columns[n]).len.ilog2();

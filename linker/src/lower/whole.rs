@@ -2,7 +2,7 @@
 
 use super::{Lower, camel};
 use crate::aiv::{Call, Comparison, Copy, Expr, Global, Operation, Relation, Tensor};
-use crate::ascendc::helpers::{life, victims};
+use crate::ascendc::functions::{life, victims};
 use crate::tape::{ColumnId, Op, OpCode, Value};
 
 impl Lower<'_> {

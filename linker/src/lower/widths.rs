@@ -8,9 +8,9 @@ use super::lanes::iota;
 use super::registers::{Register, Temp};
 use super::{Lower, Lowered};
 use crate::aiv::{
-    Call, Expr, Helper, HelperCall, Loop, Node, Operation, Tensor, Use, Vector, VectorOp, Width,
+    Call, Expr, Function, FunctionCall, Loop, Node, Operation, Tensor, Use, Vector, VectorOp, Width,
 };
-use crate::ascendc::helpers::{append, words};
+use crate::ascendc::functions::{append, words};
 use crate::tape::code::Need;
 use crate::tape::{Block, ColumnId, Op, OpCode};
 
@@ -40,7 +40,8 @@ impl Lower<'_> {
         let width = Width::Wide { in_one_round: appends.then_some(limit) };
         let mut wide_body = body.clone();
         for call in wide_body.iter_mut().filter_map(call_mut) {
-            if call.helper().is_some_and(|c| *c.helper != append::APPEND && by_tile(c.helper)) {
+            if call.function().is_some_and(|c| *c.function != append::APPEND && by_tile(c.function))
+            {
                 return None;
             }
             widen_call(call, width);
@@ -117,8 +118,8 @@ fn widen_call(call: &mut Call, width: Width) {
         {
             call.operation = words::indices(to.clone(), base.value.clone()).operation;
         }
-        Operation::Helper(HelperCall { helper, args, .. })
-            if **helper == words::INDICES && width == Width::Tile =>
+        Operation::Function(FunctionCall { function, args, .. })
+            if **function == words::INDICES && width == Width::Tile =>
         {
             let to = args[0].tensor().expect("the first argument of Indices is a tensor");
             call.operation = iota(to.clone()).operation;
@@ -138,10 +139,10 @@ fn wide_name(temp: &Temp) -> Temp {
     }
 }
 
-/// Returns whether a helper uses memory that has the length of a tile.
-fn by_tile(helper: &Helper) -> bool {
-    helper.uses.iter().any(|used| match used {
-        Use::Helper(other) => by_tile(other),
+/// Returns whether a function uses memory that has the length of a tile.
+fn by_tile(function: &Function) -> bool {
+    function.uses.iter().any(|used| match used {
+        Use::Function(other) => by_tile(other),
         Use::Buffer(_) | Use::SlotTile | Use::LifeTile | Use::Searches => true,
     })
 }

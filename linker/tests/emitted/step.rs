@@ -1,6 +1,8 @@
 //! The emitted kernels give the same tables, slots, miss lists, records and rows as the CPU, bit
 //! for bit, on any number of cores, with plan and transfer as two launches and as one.
 
+use std::sync::OnceLock;
+
 use super::compiled::{Compiled, compile_all};
 use super::harness::{EVERY_ORDER, RunOptions};
 use super::layer_memory::{LayerMemory, Places, SplitMix64};
@@ -45,13 +47,44 @@ impl EmittedKernels {
         kernels.into_iter().zip(built.chunks(files)).map(pair_up).collect()
     }
 
-    fn new(p: &Params) -> Self {
-        Self::all(&[*p]).remove(0)
+    /// Returns the kernels of one of [`geometries`]. The first call compiles those of all.
+    fn of(p: &Params) -> &'static Self {
+        static ALL: OnceLock<Vec<EmittedKernels>> = OnceLock::new();
+        let all = ALL.get_or_init(|| Self::all(&geometries()));
+        &all[geometries().iter().position(|other| other == p).expect("a geometry of this file")]
     }
 
     fn named(&self, name: &str) -> &(Kernel, Compiled) {
         self.kernels.iter().find(|(kernel, _)| kernel.name == name).expect("a kernel")
     }
+}
+
+/// Returns two geometries for the committed trace.
+fn trace_geometries() -> [Params; 2] {
+    let wide = Params { spread: 2, retries: 7, ..Params::wide(256, 4, 1024) };
+    [wide, Params::paper(256, 4, 1024)]
+}
+
+/// Returns geometries for random batches.
+fn random_geometries() -> [Params; 4] {
+    let wide = Params { spread: 2, retries: 7, ..Params::wide(64, 4, 256) };
+    [
+        Params { page: 16, ..wide },
+        Params { lifetime: Lifetime::Constant(9), spread: 4, retries: 3, ..wide },
+        Params { page: 128, ..Params::paper(100, 2, 512) },
+        // K is large enough for several cores to share a token.
+        Params { spread: 2, retries: 7, ..Params::wide(320, 2, 1024) },
+    ]
+}
+
+fn largest_geometry() -> Params {
+    Params { spread: 2, retries: 7, page: 16, ..Params::wide(2048, 4, 8192) }
+}
+
+/// Returns all geometries of which every kernel is compiled.
+fn geometries() -> Vec<Params> {
+    let all = trace_geometries().into_iter().chain(random_geometries());
+    all.chain([largest_geometry()]).collect()
 }
 
 /// Totals over the steps of a test, which show that the steps were not empty.
@@ -123,9 +156,8 @@ fn a_real_trace_matches_the_cpu() {
         return;
     }
     let (ids, stable) = trace();
-    let p = Params { spread: 2, retries: 7, ..Params::wide(256, 4, 1024) };
-    let geometries = [p, Params::paper(256, 4, 1024)];
-    for (i, (p, emitted)) in geometries.iter().zip(EmittedKernels::all(&geometries)).enumerate() {
+    for (i, p) in trace_geometries().iter().enumerate() {
+        let emitted = EmittedKernels::of(p);
         let (requests, mut random, mut totals) = (3, SplitMix64(i as u64), Totals::default());
         let layer =
             LayerMemory::new(&mut random, &[(40, 40)], 4400, 9, requests * 1024, requests * 4);
@@ -145,7 +177,7 @@ fn a_real_trace_matches_the_cpu() {
             let mode = EVERY_ORDER[step / 4 % 3];
             compare(
                 &mut engine,
-                &emitted,
+                emitted,
                 &b,
                 RunOptions { cores, mode, seed: step as u64 },
                 &mut totals,
@@ -185,12 +217,13 @@ fn every_sharing_core_does_its_part() {
     let before = engine.contents();
     let want = engine.step_on_cpu(&b);
     let options = RunOptions { cores: 4, mode: Mode::InOrder, seed: 1 };
-    let mut same = |text: &str| {
+    let mut same = |kernel: &Compiled| {
         engine.restore(&before);
-        let got = engine.step_emitted(&b, &[&Compiled::single(text)], options);
+        let got = engine.step_emitted(&b, &[kernel], options);
         got.is_ok_and(|(got, _)| got.slot == want.slot)
     };
-    assert!(same(&text) && !same(&idle));
+    let both = compile_all(&[text, idle]);
+    assert!(same(&both[0]) && !same(&both[1]));
 }
 
 /// Returns a random batch with padded requests, fresh rows, invalid ids and invalid blocks.
@@ -241,15 +274,8 @@ fn random_batches_match_the_cpu() {
     if !has_cpp_compiler() {
         return;
     }
-    let wide = Params { spread: 2, retries: 7, ..Params::wide(64, 4, 256) };
-    let geometries = [
-        Params { page: 16, ..wide },
-        Params { lifetime: Lifetime::Constant(9), spread: 4, retries: 3, ..wide },
-        Params { page: 128, ..Params::paper(100, 2, 512) },
-        // K is large enough for several cores to share a token.
-        Params { spread: 2, retries: 7, ..Params::wide(320, 2, 1024) },
-    ];
-    for (i, (p, emitted)) in geometries.iter().zip(EmittedKernels::all(&geometries)).enumerate() {
+    for (i, p) in random_geometries().iter().enumerate() {
+        let emitted = EmittedKernels::of(p);
         let (mut random, mut totals) = (SplitMix64(i as u64), Totals::default());
         let (units, page) = (900 / p.page.max(1) as usize + 9, p.page.max(1) as usize);
         let format: &[(usize, usize)] = [&[(33, 33)][..], &[(64, 64), (7, 12)]][i % 2];
@@ -267,7 +293,7 @@ fn random_batches_match_the_cpu() {
             let b = random_batch(&engine, &mut random, requests);
             let cores = [1, 2, 20, 40][random.below(4)];
             let options = RunOptions { cores, mode: EVERY_ORDER[step % 3], seed: step as u64 };
-            compare(&mut engine, &emitted, &b, options, &mut totals);
+            compare(&mut engine, emitted, &b, options, &mut totals);
         }
         assert_eq!(totals.shared > 3, p.k == 320, "{p:?}: {totals:?}");
         let hits = totals.valid - totals.misses;
@@ -309,8 +335,8 @@ fn the_largest_geometry_matches_the_cpu() {
     if !has_cpp_compiler() {
         return;
     }
-    let p = Params { spread: 2, retries: 7, page: 16, ..Params::wide(2048, 4, 8192) };
-    let emitted = EmittedKernels::new(&p);
+    let p = largest_geometry();
+    let emitted = EmittedKernels::of(&p);
     let (mut random, mut totals) = (SplitMix64(77), Totals::default());
     let (requests, cores, context) = (7, 2, 1 << 20);
     let units = context / 16;
@@ -335,7 +361,7 @@ fn the_largest_geometry_matches_the_cpu() {
         b.blocks.extend((0..units as i32).map(|i| (i * 31 + 7 * request as i32) % units as i32));
     }
     for mode in [Mode::InOrder, Mode::Adversarial] {
-        compare(&mut engine, &emitted, &b, RunOptions { cores, mode, seed: 4 }, &mut totals);
+        compare(&mut engine, emitted, &b, RunOptions { cores, mode, seed: 4 }, &mut totals);
     }
     assert!(
         totals.misses > 6 * 8000 && totals.valid > 2 * 6 * 8000 && totals.fresh > 0,

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use super::check::Check;
+use crate::command::output::OutputOptions;
 
 /// The device that is examined.
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,8 +19,8 @@ pub enum DeviceKind {
 /// Options of `avsg doctor`.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "The report is JSON: every field has a value, or the reason why it has none. Without a device,\n\
-                        nothing is measured and the exit status is 0. It is 1 if a kernel hangs, faults or is wrong.\n\
+    after_help = "In the report every field has a value, or the reason why it has none. Without a device, nothing\n\
+                        is measured and the exit status is 0. It is 1 if a kernel hangs, faults or is wrong.\n\
                         On a machine with a 910B, CANN 8.5 or newer and CMake:\n  \
                         source /usr/local/Ascend/cann/set_env.sh\n  \
                         avsg doctor --json report.json"
@@ -50,9 +51,8 @@ pub struct Options {
     /// Largest registration of host memory that is tried
     #[arg(long, value_name = "BYTES", default_value_t = 1 << 30)]
     pub largest: usize,
-    /// Write the report as JSON to this file; - is standard output
-    #[arg(long, value_name = "FILE")]
-    pub json: Option<PathBuf>,
+    #[command(flatten)]
+    pub output: OutputOptions,
     /// Run one check in this process, with the kernels of a folder
     #[arg(long, hide = true, num_args = 2, value_names = ["CHECK", "FOLDER"])]
     pub check: Option<Vec<String>>,

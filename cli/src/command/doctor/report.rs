@@ -9,10 +9,10 @@ use serde_json::Value;
 #[derive(Serialize, Deserialize, Debug)]
 pub struct Field {
     pub value: Value,
-    unit: String,
+    pub unit: String,
     /// The reason why there is no value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    reason: Option<String>,
+    pub reason: Option<String>,
 }
 
 impl Field {

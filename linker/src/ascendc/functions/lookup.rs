@@ -2,14 +2,14 @@
 
 use super::basic::call;
 use crate::aiv::{
-    Act, Argument, Asks, BARRIER, Call, Expr, FROM_S, Global, Helper, HelperCall, Length, Outcome,
-    Pipe, SELECT_SCRATCH, Sync, TO_S, Tensor, Use, s, ub, v,
+    Act, Argument, Asks, BARRIER, Call, Expr, FROM_S, Function, FunctionCall, Global, Length,
+    Outcome, Pipe, SELECT_SCRATCH, Sync, TO_S, Tensor, Use, s, ub, v,
 };
 use crate::cost::setting::{Load, dma, scalars};
 use crate::cost::{Unit, Work};
 
 /// Reads one word per lane, each by a DMA of its own.
-pub static LOOKUP: Helper = Helper {
+pub static LOOKUP: Function = Function {
     name: "Lookup",
     text: include_str!("lookup.h.in"),
     uses: &[
@@ -38,7 +38,7 @@ pub fn lookup(to: Tensor, from: String, [at, n]: [Expr; 2], [index, mask]: [Tens
     call(&LOOKUP, args, Outcome::None)
 }
 
-fn acts(call: &HelperCall) -> Vec<Act> {
+fn acts(call: &FunctionCall) -> Vec<Act> {
     let [to, gm, index, mask] = [0, 1, 4, 5].map(|n| call.place(n));
     let [entries, offset, blocks] = ["packed", "lane_scratch", "entry_blocks"].map(ub);
     let read = Act::Use { pipe: Pipe::Mte2, reads: vec![gm], writes: vec![blocks.clone()] };

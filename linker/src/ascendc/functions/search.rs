@@ -4,7 +4,7 @@ use super::basic::{ALIGN_TO_REPEAT, call};
 use super::mix::{SUM_OF_PRODUCTS, WORDS, multipliers};
 use super::words::AND_WORD;
 use crate::aiv::{
-    Act, Argument, Asks, BARRIER, Call, Expr, Helper, HelperCall, Operation, Outcome, Place,
+    Act, Argument, Asks, BARRIER, Call, Expr, Function, FunctionCall, Operation, Outcome, Place,
     SELECT_SCRATCH, Tensor, Use, ub, v, word,
 };
 use crate::cost::setting::{Load, Setting};
@@ -16,49 +16,49 @@ use avsg_device::state::FINGERPRINT_AND_SLOT_BITS;
 pub const RESULT_BITS: u32 = 20;
 
 /// Returns one of the three columns of a search in scratch memory.
-pub static SEARCH_COLUMN: Helper = Helper::inner(
+pub static SEARCH_COLUMN: Function = Function::inner(
     "SearchColumn",
     include_str!("search_column.h.in"),
     &[Use::Buffer("scratch"), Use::Searches],
 );
 
 /// Returns the mask over a column of a search.
-pub static LINK_MASK: Helper = Helper::inner(
+pub static LINK_MASK: Function = Function::inner(
     "LinkMask",
     include_str!("link_mask.h.in"),
     &[Use::Buffer("mask_scratch"), Use::Searches],
 );
 
 /// Gathers all links of some probe sequences.
-pub static GATHER_LINKS: Helper = Helper::inner(
+pub static GATHER_LINKS: Function = Function::inner(
     "GatherLinks",
     include_str!("gather_links.h.in"),
-    &[Use::Helper(&SEARCH_COLUMN), Use::Helper(&AND_WORD), Use::Searches],
+    &[Use::Function(&SEARCH_COLUMN), Use::Function(&AND_WORD), Use::Searches],
 );
 
 /// Returns the priority of a link by its number in the probe sequence.
-pub static LINK_PRIORITY: Helper =
-    Helper::inner("LinkPriority", include_str!("link_priority.h.in"), &[Use::Searches]);
+pub static LINK_PRIORITY: Function =
+    Function::inner("LinkPriority", include_str!("link_priority.h.in"), &[Use::Searches]);
 
 /// Selects the result of the first link under the mask of a search.
-pub static SELECT_FIRST_LINK: Helper = Helper::inner(
+pub static SELECT_FIRST_LINK: Function = Function::inner(
     "SelectFirstLink",
     include_str!("select_first_link.h.in"),
-    &[Use::Helper(&LINK_MASK), Use::Helper(&AND_WORD), Use::Searches],
+    &[Use::Function(&LINK_MASK), Use::Function(&AND_WORD), Use::Searches],
 );
 
 /// Finds the slots that contain ids.
-pub static FIND: Helper = Helper {
+pub static FIND: Function = Function {
     name: "Find",
     text: include_str!("find.h.in"),
     uses: &[
-        Use::Helper(&SEARCH_COLUMN),
-        Use::Helper(&GATHER_LINKS),
-        Use::Helper(&AND_WORD),
-        Use::Helper(&LINK_PRIORITY),
-        Use::Helper(&LINK_MASK),
-        Use::Helper(&SELECT_FIRST_LINK),
-        Use::Helper(&ALIGN_TO_REPEAT),
+        Use::Function(&SEARCH_COLUMN),
+        Use::Function(&GATHER_LINKS),
+        Use::Function(&AND_WORD),
+        Use::Function(&LINK_PRIORITY),
+        Use::Function(&LINK_MASK),
+        Use::Function(&SELECT_FIRST_LINK),
+        Use::Function(&ALIGN_TO_REPEAT),
         Use::Searches,
     ],
     acts: |call| {
@@ -73,18 +73,18 @@ pub static FIND: Helper = Helper {
 
 /// Finds links that may be overwritten, because the id that they were written for has left its
 /// slot.
-pub static FIND_FREE: Helper = Helper {
+pub static FIND_FREE: Function = Function {
     name: "FindFree",
     text: include_str!("find_free.h.in"),
     uses: &[
-        Use::Helper(&SEARCH_COLUMN),
-        Use::Helper(&GATHER_LINKS),
-        Use::Helper(&AND_WORD),
-        Use::Helper(&SUM_OF_PRODUCTS),
-        Use::Helper(&LINK_PRIORITY),
-        Use::Helper(&LINK_MASK),
-        Use::Helper(&SELECT_FIRST_LINK),
-        Use::Helper(&ALIGN_TO_REPEAT),
+        Use::Function(&SEARCH_COLUMN),
+        Use::Function(&GATHER_LINKS),
+        Use::Function(&AND_WORD),
+        Use::Function(&SUM_OF_PRODUCTS),
+        Use::Function(&LINK_PRIORITY),
+        Use::Function(&LINK_MASK),
+        Use::Function(&SELECT_FIRST_LINK),
+        Use::Function(&ALIGN_TO_REPEAT),
         Use::Searches,
     ],
     acts: |call| {
@@ -97,7 +97,7 @@ pub static FIND_FREE: Helper = Helper {
 
 /// Returns the acts of a search, which computes its result in scratch memory, in any number of
 /// iterations. If `waits` is set, each iteration waits for the one before.
-fn iterations(call: &HelperCall, waits: bool, reads: &[&Place], writes: &[&Place]) -> Vec<Act> {
+fn iterations(call: &FunctionCall, waits: bool, reads: &[&Place], writes: &[&Place]) -> Vec<Act> {
     let words: Vec<Place> = call.words.iter().map(|&bits| ub(&word(bits))).collect();
     let [scratch, mask, select] = [ub("scratch"), ub("mask_scratch"), ub(SELECT_SCRATCH)];
     let reads = reads.iter().copied();
@@ -160,7 +160,7 @@ pub fn find_free(columns: [String; 4], n: Expr, shape: Shape) -> Call {
 }
 
 fn with_words(mut call: Call, words: Vec<u32>) -> Call {
-    if let Operation::Helper(call) = &mut call.operation {
+    if let Operation::Function(call) = &mut call.operation {
         call.words = words;
     }
     call

@@ -2,24 +2,24 @@
 
 use super::basic::{COMPACT, call};
 use crate::aiv::{
-    Act, Argument, Asks, BARRIER, Call, Comparison, Expr, Helper, HelperCall, Outcome, Tensor, Use,
-    ub, v,
+    Act, Argument, Asks, BARRIER, Call, Comparison, Expr, Function, FunctionCall, Outcome, Tensor,
+    Use, ub, v,
 };
 use crate::cost::setting::{Load, Setting, wait};
 use crate::cost::{Unit, Work};
 
 /// Returns the number of slots whose lifetime is at most a threshold.
-pub static COUNT_LE: Helper = Helper::inner(
+pub static COUNT_LE: Function = Function::inner(
     "CountLe",
     include_str!("count_le.h.in"),
-    &[Use::Helper(&COMPACT), Use::Buffer("mask_scratch"), Use::Buffer("scratch"), Use::LifeTile],
+    &[Use::Function(&COMPACT), Use::Buffer("mask_scratch"), Use::Buffer("scratch"), Use::LifeTile],
 );
 
 /// Returns the smallest threshold that the lifetimes of enough slots do not exceed.
-pub static FIND_THRESHOLD: Helper = Helper {
+pub static FIND_THRESHOLD: Function = Function {
     name: "FindThreshold",
     text: include_str!("find_threshold.h.in"),
-    uses: &[Use::Helper(&COUNT_LE)],
+    uses: &[Use::Function(&COUNT_LE)],
     acts: |call| {
         let (life, mask, scratch) = (call.place(0), ub("mask_scratch"), ub("scratch"));
         let iteration = [BARRIER, v(&[&life], &[&mask]), BARRIER, v(&[&mask, &life], &[&scratch])];
@@ -30,11 +30,11 @@ pub static FIND_THRESHOLD: Helper = Helper {
 };
 
 /// Appends the slots whose lifetime is below, or equals, a threshold to a list.
-pub static APPEND_SLOTS: Helper = Helper {
+pub static APPEND_SLOTS: Function = Function {
     name: "AppendSlots",
     text: include_str!("append_slots.h.in"),
     uses: &[
-        Use::Helper(&COMPACT),
+        Use::Function(&COMPACT),
         Use::Buffer("scratch"),
         Use::Buffer("mask_scratch"),
         Use::Buffer("iota"),
@@ -66,7 +66,7 @@ pub fn append_slots((list, len): (String, String), how: Comparison, [t, limit]: 
     call(&APPEND_SLOTS, args, Outcome::Assign(len))
 }
 
-fn append_acts(call: &HelperCall) -> Vec<Act> {
+fn append_acts(call: &FunctionCall) -> Vec<Act> {
     let (list, life, mask, scratch) =
         (call.place(0), call.place(2), ub("mask_scratch"), ub("scratch"));
     let numbers = v(&[&ub("iota")], &[&scratch]);

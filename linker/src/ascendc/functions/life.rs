@@ -2,14 +2,14 @@
 
 use super::basic::{COMPACT, call};
 use crate::aiv::{
-    Act, Argument, Asks, BARRIER, Call, Expr, Helper, Length, Outcome, Place, SELECT_SCRATCH,
+    Act, Argument, Asks, BARRIER, Call, Expr, Function, Length, Outcome, Place, SELECT_SCRATCH,
     Scalar, TO_S, Tensor, Type, Use, s, ub, v,
 };
 use crate::cost::setting::{Load, Setting, scalars};
 use crate::cost::{Unit, Work};
 
 /// Writes one lifetime to the slots of all lanes.
-pub static SET_LIFETIME_ALL: Helper = Helper {
+pub static SET_LIFETIME_ALL: Function = Function {
     name: "SetLifetimeAll",
     text: include_str!("set_lifetime_all.h.in"),
     uses: &[],
@@ -19,10 +19,10 @@ pub static SET_LIFETIME_ALL: Helper = Helper {
 };
 
 /// Writes one lifetime to the slots of the lanes under a mask.
-pub static SET_LIFETIME_MASKED: Helper = Helper {
+pub static SET_LIFETIME_MASKED: Function = Function {
     name: "SetLifetimeMasked",
     text: include_str!("set_lifetime_masked.h.in"),
-    uses: &[Use::Helper(&SET_LIFETIME_ALL), Use::Helper(&COMPACT), Use::Buffer("packed")],
+    uses: &[Use::Function(&SET_LIFETIME_ALL), Use::Function(&COMPACT), Use::Buffer("packed")],
     acts: |call| {
         let packed = ub("packed");
         let pack = v(&[&call.place(1), &call.place(3)], &[&packed]);
@@ -33,7 +33,7 @@ pub static SET_LIFETIME_MASKED: Helper = Helper {
 };
 
 /// Replaces the lifetimes of the slots of all lanes by the rule.
-pub static REFRESH_LIFETIME_ALL: Helper = Helper {
+pub static REFRESH_LIFETIME_ALL: Function = Function {
     name: "RefreshLifetimeAll",
     text: include_str!("refresh_lifetime_all.h.in"),
     uses: &[Use::Buffer("lane_scratch"), Use::Buffer("lifetimes"), Use::Buffer("rule")],
@@ -43,10 +43,10 @@ pub static REFRESH_LIFETIME_ALL: Helper = Helper {
 };
 
 /// Replaces the lifetimes of the slots of the lanes under a mask by the rule.
-pub static REFRESH_LIFETIME_MASKED: Helper = Helper {
+pub static REFRESH_LIFETIME_MASKED: Function = Function {
     name: "RefreshLifetimeMasked",
     text: include_str!("refresh_lifetime_masked.h.in"),
-    uses: &[Use::Helper(&REFRESH_LIFETIME_ALL), Use::Helper(&COMPACT), Use::Buffer("packed")],
+    uses: &[Use::Function(&REFRESH_LIFETIME_ALL), Use::Function(&COMPACT), Use::Buffer("packed")],
     acts: |call| {
         let packed = ub("packed");
         let compact = v(&[&call.place(1), &call.place(2)], &[&packed]);
@@ -57,7 +57,7 @@ pub static REFRESH_LIFETIME_MASKED: Helper = Helper {
 };
 
 /// Decreases all lifetimes.
-pub static DECAY_LIFETIMES: Helper = Helper {
+pub static DECAY_LIFETIMES: Function = Function {
     name: "DecayLifetimes",
     text: include_str!("decay_lifetimes.h.in"),
     uses: &[],
@@ -70,7 +70,7 @@ pub static DECAY_LIFETIMES: Helper = Helper {
 };
 
 /// Marks the slots that the last step used as unused.
-pub static END_STEP_USES: Helper = Helper {
+pub static END_STEP_USES: Function = Function {
     name: "EndStepUses",
     text: include_str!("end_step_uses.h.in"),
     uses: &[Use::Buffer("scratch"), Use::Buffer("mask_scratch"), Use::LifeTile],
@@ -91,20 +91,20 @@ pub fn lifetime(n: i8) -> Scalar {
 
 /// Calls `life[slot] = value`, under a mask or for all lanes.
 pub fn set(life: String, slot: Tensor, value: i8, mask: Option<Tensor>) -> Call {
-    let helper = if mask.is_some() { &SET_LIFETIME_MASKED } else { &SET_LIFETIME_ALL };
+    let function = if mask.is_some() { &SET_LIFETIME_MASKED } else { &SET_LIFETIME_ALL };
     let mut args = vec![Tensor::named(life).into(), slot.into(), Argument::Scalar(lifetime(value))];
     args.extend(mask.map(Argument::from));
     args.push(Argument::Length(Length::Lanes));
-    call(helper, args, Outcome::None)
+    call(function, args, Outcome::None)
 }
 
 /// Calls `life[slot] = rule[life[slot]]`, under a mask or for all lanes.
 pub fn refresh(life: String, slot: Tensor, mask: Option<Tensor>) -> Call {
-    let helper = if mask.is_some() { &REFRESH_LIFETIME_MASKED } else { &REFRESH_LIFETIME_ALL };
+    let function = if mask.is_some() { &REFRESH_LIFETIME_MASKED } else { &REFRESH_LIFETIME_ALL };
     let mut args = vec![Tensor::named(life).into(), slot.into()];
     args.extend(mask.map(Argument::from));
     args.push(Argument::Length(Length::Lanes));
-    call(helper, args, Outcome::None)
+    call(function, args, Outcome::None)
 }
 
 /// Decreases all lifetimes by `by`, to -128 at the lowest.

@@ -2,12 +2,12 @@
 //! scatter.
 
 use super::basic::{COMPACT, call};
-use crate::aiv::{Argument, Asks, Call, Helper, Length, Outcome, TO_S, Tensor, Use, s, ub, v};
+use crate::aiv::{Argument, Asks, Call, Function, Length, Outcome, TO_S, Tensor, Use, s, ub, v};
 use crate::cost::Work;
 use crate::cost::setting::{Load, scalars};
 
 /// Scatters all lanes of a value to a column.
-pub static SCATTER_ALL: Helper = Helper {
+pub static SCATTER_ALL: Function = Function {
     name: "ScatterAll",
     text: include_str!("scatter_all.h.in"),
     uses: &[],
@@ -17,7 +17,7 @@ pub static SCATTER_ALL: Helper = Helper {
 };
 
 /// Scatters all lanes to two columns, where the indices in the first are the values in the second.
-pub static SCATTER_BOTH: Helper = Helper {
+pub static SCATTER_BOTH: Function = Function {
     name: "ScatterBoth",
     text: include_str!("scatter_both.h.in"),
     uses: &[Use::Buffer("packed"), Use::Buffer("lane_scratch")],
@@ -32,12 +32,12 @@ pub static SCATTER_BOTH: Helper = Helper {
 };
 
 /// Scatters the lanes of a value under a mask to a column.
-pub static SCATTER_MASKED: Helper = Helper {
+pub static SCATTER_MASKED: Function = Function {
     name: "ScatterMasked",
     text: include_str!("scatter_masked.h.in"),
     uses: &[
-        Use::Helper(&SCATTER_ALL),
-        Use::Helper(&COMPACT),
+        Use::Function(&SCATTER_ALL),
+        Use::Function(&COMPACT),
         Use::Buffer("packed"),
         Use::Buffer("lane_scratch"),
     ],
@@ -59,16 +59,16 @@ fn with_lanes(mut tensors: Vec<Argument>) -> Vec<Argument> {
 
 /// Calls `column[index] = value`, under a mask or for all lanes.
 pub fn scatter(column: String, index: Tensor, value: Tensor, mask: Option<Tensor>) -> Call {
-    let helper = if mask.is_some() { &SCATTER_MASKED } else { &SCATTER_ALL };
+    let function = if mask.is_some() { &SCATTER_MASKED } else { &SCATTER_ALL };
     let mut args = vec![Tensor::named(column).into(), index.into(), value.into()];
     args.extend(mask.map(Argument::from));
-    call(helper, with_lanes(args), Outcome::None)
+    call(function, with_lanes(args), Outcome::None)
 }
 
 /// Joins `column[index] = value` with the scatter `before`, if that one's indices are the values
 /// here: one loop does both.
 pub fn both(before: &Call, column: &str, index: &Tensor, value: &Tensor) -> Option<Call> {
-    let before = before.helper().filter(|call| *call.helper == SCATTER_ALL)?;
+    let before = before.function().filter(|call| *call.function == SCATTER_ALL)?;
     if before.args[1] != Argument::from(value.clone()) {
         return None;
     }

@@ -2,12 +2,12 @@
 
 use super::basic::call;
 use crate::aiv::{
-    Argument, Asks, BARRIER, Call, Expr, FROM_S, Helper, Length, Outcome, SELECT_SCRATCH, Tensor,
+    Argument, Asks, BARRIER, Call, Expr, FROM_S, Function, Length, Outcome, SELECT_SCRATCH, Tensor,
     Use, s, ub, v,
 };
 
 /// The fields that `AndWord` and `OrWord` have in common.
-const WITH_WORD: Helper = Helper {
+const WITH_WORD: Function = Function {
     name: "",
     text: "",
     uses: &[],
@@ -17,21 +17,21 @@ const WITH_WORD: Helper = Helper {
 };
 
 /// `And` of each lane with one word.
-pub static AND_WORD: Helper =
-    Helper { name: "AndWord", text: include_str!("and_word.h.in"), ..WITH_WORD };
+pub static AND_WORD: Function =
+    Function { name: "AndWord", text: include_str!("and_word.h.in"), ..WITH_WORD };
 
 /// `Or` of each lane with one word.
-pub static OR_WORD: Helper =
-    Helper { name: "OrWord", text: include_str!("or_word.h.in"), ..WITH_WORD };
+pub static OR_WORD: Function =
+    Function { name: "OrWord", text: include_str!("or_word.h.in"), ..WITH_WORD };
 
 /// Calls `to = from & word` with [`AND_WORD`], or `to = from | word` with [`OR_WORD`].
-pub fn with_word(helper: &'static Helper, to: Tensor, from: Tensor, word: u32) -> Call {
+pub fn with_word(function: &'static Function, to: Tensor, from: Tensor, word: u32) -> Call {
     let args = vec![to.into(), from.into(), Argument::Word(word), Argument::Length(Length::Lanes)];
-    call(helper, args, Outcome::None)
+    call(function, args, Outcome::None)
 }
 
 /// Selects 32-bit lanes by a mask.
-pub static SELECT_WORDS: Helper = Helper {
+pub static SELECT_WORDS: Function = Function {
     name: "SelectWords",
     text: include_str!("select_words.h.in"),
     uses: &[],
@@ -51,7 +51,7 @@ pub fn select(to: Tensor, mask: Tensor, [yes, no]: [Tensor; 2]) -> Call {
 }
 
 /// Writes the numbers of a tile's lanes to their buffer, once per core.
-pub static WRITE_IOTA: Helper = Helper {
+pub static WRITE_IOTA: Function = Function {
     name: "WriteIota",
     text: include_str!("write_iota.h.in"),
     uses: &[Use::Buffer("iota")],
@@ -70,7 +70,7 @@ pub fn write_iota() -> Call {
 }
 
 /// The numbers of lanes, of which there may be more than in a tile.
-pub static INDICES: Helper = Helper {
+pub static INDICES: Function = Function {
     name: "Indices",
     text: include_str!("indices.h.in"),
     uses: &[Use::Buffer("iota")],

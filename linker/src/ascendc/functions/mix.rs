@@ -3,7 +3,7 @@
 use super::basic::call;
 use super::words::AND_WORD;
 use crate::aiv::{
-    Act, Argument, Asks, BARRIER, Call, Expr, Helper, HelperCall, Length, Operation, Outcome,
+    Act, Argument, Asks, BARRIER, Call, Expr, Function, FunctionCall, Length, Operation, Outcome,
     Tensor, Use, ub, v, word,
 };
 use avsg_device::hash::MULTIPLIERS;
@@ -12,14 +12,17 @@ use avsg_device::hash::MULTIPLIERS;
 pub const WORDS: [u32; 2] = [0xFFFF, 0x3F];
 
 /// Computes a sum of two products from the parts of a word.
-pub static SUM_OF_PRODUCTS: Helper =
-    Helper::inner("SumOfProducts", include_str!("sum_of_products.h.in"), &[Use::Helper(&AND_WORD)]);
+pub static SUM_OF_PRODUCTS: Function = Function::inner(
+    "SumOfProducts",
+    include_str!("sum_of_products.h.in"),
+    &[Use::Function(&AND_WORD)],
+);
 
 /// Splits a word and computes the sum of two products of its parts.
-pub static MIX: Helper = Helper {
+pub static MIX: Function = Function {
     name: "Mix",
     text: include_str!("mix.h.in"),
-    uses: &[Use::Helper(&AND_WORD), Use::Helper(&SUM_OF_PRODUCTS)],
+    uses: &[Use::Function(&AND_WORD), Use::Function(&SUM_OF_PRODUCTS)],
     acts,
     asks: Asks::Never,
     in_place: false,
@@ -31,7 +34,7 @@ pub fn mix(to: Tensor, x: Tensor, bits: i32, [p, q]: [i32; 2], high: Tensor) -> 
     let [p, q] = multipliers([p, q]).map(Argument::from);
     let args = vec![to.into(), x.into(), Expr::from(bits).into(), p, q, high.into()];
     let mut call = call(&MIX, args, Outcome::None);
-    if let Operation::Helper(call) = &mut call.operation {
+    if let Operation::Function(call) = &mut call.operation {
         call.args.push(Argument::Length(Length::Lanes));
         call.words = WORDS.into();
     }
@@ -52,7 +55,7 @@ pub fn multipliers([p, q]: [i32; 2]) -> [Expr; 2] {
     known.map_or([p.into(), q.into()], |two| [0, 1].map(|n: usize| Expr::Constant(two[n].0)))
 }
 
-fn acts(call: &HelperCall) -> Vec<Act> {
+fn acts(call: &FunctionCall) -> Vec<Act> {
     let [to, from, high_bits] = [0, 1, 5].map(|n| call.place(n));
     let [low, high] = WORDS.map(|bits| ub(&word(bits)));
     let mut acts = vec![v(&[&from, &low], &[&to]), v(&[&from], &[&high_bits])];

@@ -2,44 +2,44 @@
 
 use super::basic::{COMPACT, call};
 use crate::aiv::{
-    Act, Argument, Asks, BARRIER, Call, Expr, Helper, HelperCall, Length, Outcome, Tensor, Use, ub,
-    v,
+    Act, Argument, Asks, BARRIER, Call, Expr, Function, FunctionCall, Length, Outcome, Tensor, Use,
+    ub, v,
 };
 use crate::cost::setting::{Load, wait};
 use crate::cost::{Unit, Work};
 
 /// The number of set bits of a mask.
-pub static COUNT: Helper = Helper {
+pub static COUNT: Function = Function {
     name: "Count",
     text: include_str!("count.h.in"),
-    uses: &[Use::Helper(&COMPACT), Use::Buffer("packed"), Use::Buffer("iota")],
+    uses: &[Use::Function(&COMPACT), Use::Buffer("packed"), Use::Buffer("iota")],
     acts: |call| vec![v(&[&call.place(0), &ub("iota")], &[&ub("packed")])],
     asks: Asks::Always,
     in_place: false,
 };
 
 /// The words of a list's last block, followed by the lanes of a value.
-pub static COMPACT_AFTER_TAIL: Helper = Helper::inner(
+pub static COMPACT_AFTER_TAIL: Function = Function::inner(
     "CompactAfterTail",
     include_str!("compact_after_tail.h.in"),
-    &[Use::Helper(&COMPACT), Use::Buffer("lane_scratch"), Use::Buffer("mask_scratch")],
+    &[Use::Function(&COMPACT), Use::Buffer("lane_scratch"), Use::Buffer("mask_scratch")],
 );
 
 /// Appends the lanes of a value to a column of a list.
-pub static APPEND: Helper = Helper {
+pub static APPEND: Function = Function {
     name: "Append",
     text: include_str!("append.h.in"),
-    uses: &[Use::Helper(&COMPACT), Use::Helper(&COMPACT_AFTER_TAIL), Use::Buffer("packed")],
+    uses: &[Use::Function(&COMPACT), Use::Function(&COMPACT_AFTER_TAIL), Use::Buffer("packed")],
     acts: |call| append_acts(call, false),
     asks: Asks::IfTaken,
     in_place: false,
 };
 
 /// Appends the lanes of a value to a column of a list that lies in the same memory.
-pub static APPEND_IN_PLACE: Helper = Helper {
+pub static APPEND_IN_PLACE: Function = Function {
     name: "AppendInPlace",
     text: include_str!("append_in_place.h.in"),
-    uses: &[Use::Helper(&COMPACT), Use::Helper(&COMPACT_AFTER_TAIL), Use::Buffer("packed")],
+    uses: &[Use::Function(&COMPACT), Use::Function(&COMPACT_AFTER_TAIL), Use::Buffer("packed")],
     acts: |call| append_acts(call, true),
     asks: Asks::Always,
     in_place: false,
@@ -55,7 +55,7 @@ pub fn count(len: String, mask: Tensor) -> Call {
 /// `len`, with [`APPEND`] or [`APPEND_IN_PLACE`]. `first` is set for the first column of the list,
 /// and `last` for the last one, whose call increases `len`.
 pub fn append(
-    helper: &'static Helper,
+    function: &'static Function,
     (column, len): (String, String),
     [value, mask]: [Tensor; 2],
     first: bool,
@@ -69,10 +69,10 @@ pub fn append(
         Argument::Length(Length::Lanes),
         Argument::Flag(first),
     ];
-    call(helper, args, if last { Outcome::Increase(len) } else { Outcome::None })
+    call(function, args, if last { Outcome::Increase(len) } else { Outcome::None })
 }
 
-fn append_acts(call: &HelperCall, in_place: bool) -> Vec<Act> {
+fn append_acts(call: &FunctionCall, in_place: bool) -> Vec<Act> {
     let [list, value, mask] = [0, 2, 3].map(|n| call.place(n));
     let (lanes, packed, joined_mask) = (ub("lane_scratch"), ub("packed"), ub("mask_scratch"));
     let mut tail = vec![v(&[&list], &[&lanes, &joined_mask]), BARRIER];

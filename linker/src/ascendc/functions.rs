@@ -1,6 +1,7 @@
-//! Helper functions that implement operations which the vector unit of a 910B does not have.
+//! The functions that the emitted text defines: operations that the vector unit of a 910B does not
+//! have.
 //!
-//! Each file here contains a group of them: for each one the [`Helper`] with its C++ text and its
+//! Each file here contains a group of them: for each one the [`Function`] with its C++ text and its
 //! acts, a constructor of the calls that the lowering makes, and its work, where that depends on
 //! more than the lanes of a tile.
 
@@ -15,10 +16,10 @@ pub mod share;
 pub mod victims;
 pub mod words;
 
-use crate::aiv::{Helper, Use};
+use crate::aiv::{Function, Use};
 
-/// All helpers, in the order in which they are printed: each one refers only to helpers before it.
-pub static ALL: [&Helper; 37] = [
+/// All functions, in the order in which they are printed: each one refers only to functions before it.
+pub static ALL: [&Function; 37] = [
     &basic::SCALAR_MAX,
     &basic::VIEWS,
     &basic::ALIGN_TO_REPEAT,
@@ -58,16 +59,16 @@ pub static ALL: [&Helper; 37] = [
     &search::FIND_FREE,
 ];
 
-/// Returns these helpers and all that they use, in the order of [`ALL`].
-pub fn with_used(called: &[&'static Helper]) -> Vec<&'static Helper> {
+/// Returns these functions and all that they use, in the order of [`ALL`].
+pub fn with_used(called: &[&'static Function]) -> Vec<&'static Function> {
     let mut used = called.to_vec();
     let mut at = 0;
-    while let Some(helper) = used.get(at) {
-        used.extend(helper.uses.iter().filter_map(|one| match one {
-            Use::Helper(helper) => Some(*helper),
+    while let Some(function) = used.get(at) {
+        used.extend(function.uses.iter().filter_map(|one| match one {
+            Use::Function(function) => Some(*function),
             _ => None,
         }));
         at += 1;
     }
-    ALL.into_iter().filter(|helper| used.contains(helper)).collect()
+    ALL.into_iter().filter(|function| used.contains(function)).collect()
 }

@@ -1,15 +1,15 @@
-//! Helper functions, and calls of them.
+//! Functions that the emitted text defines, and calls of them.
 
 use super::act::{Act, Place, ub, word};
 use super::expr::Expr;
 use super::tensor::{Global, Tensor};
 use super::vector::{Comparison, Length, Scalar, Type};
 
-/// An entity that the text of a helper refers to besides its arguments.
+/// An entity that the text of a function refers to besides its arguments.
 #[derive(Clone, Copy, Debug)]
 pub enum Use {
-    /// Another helper.
-    Helper(&'static Helper),
+    /// Another function.
+    Function(&'static Function),
     /// A buffer, by its address.
     Buffer(&'static str),
     /// The constant SLOT_TILE: the number of slots that are numbered at once.
@@ -31,9 +31,9 @@ pub enum Asks {
     IfTaken,
 }
 
-/// A helper function: an operation that the 910B does not have, made from those that it has.
+/// A function that the emitted text defines: an operation that the 910B does not have, made from those that it has.
 #[derive(Debug)]
-pub struct Helper {
+pub struct Function {
     /// The name in the text.
     pub name: &'static str,
     /// The definition.
@@ -41,29 +41,29 @@ pub struct Helper {
     /// The entities that the definition refers to.
     pub uses: &'static [Use],
     /// Returns the effects of a call.
-    pub acts: fn(&HelperCall) -> Vec<Act>,
+    pub acts: fn(&FunctionCall) -> Vec<Act>,
     /// Whether a call waits for a count.
     pub asks: Asks,
     /// Whether the destination may be one of the sources.
     pub in_place: bool,
 }
 
-impl Helper {
-    /// Returns a helper that only other helpers call, or that touches no memory.
+impl Function {
+    /// Returns a function that only other functions call, or that touches no memory.
     pub const fn inner(name: &'static str, text: &'static str, uses: &'static [Use]) -> Self {
         Self { name, text, uses, acts: |_| Vec::new(), asks: Asks::Never, in_place: false }
     }
 }
 
-impl PartialEq for Helper {
+impl PartialEq for Function {
     fn eq(&self, other: &Self) -> bool {
         self.name == other.name
     }
 }
 
-impl Eq for Helper {}
+impl Eq for Function {}
 
-/// An argument of a helper.
+/// An argument of a function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Argument {
     /// An operand in UB.
@@ -125,10 +125,10 @@ impl From<Expr> for Argument {
     }
 }
 
-/// The use of the result of a helper.
+/// The use of the result of a function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The helper has no result, or the result is not used.
+    /// The function has no result, or the result is not used.
     None,
     /// The result defines a variable.
     Let(String),
@@ -140,11 +140,11 @@ pub enum Outcome {
     Return,
 }
 
-/// A call of a helper.
+/// A call of a function.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HelperCall {
-    /// The helper.
-    pub helper: &'static Helper,
+pub struct FunctionCall {
+    /// The function.
+    pub function: &'static Function,
     /// The arguments.
     pub args: Vec<Argument>,
     /// The use of the result.
@@ -153,7 +153,7 @@ pub struct HelperCall {
     pub words: Vec<u32>,
 }
 
-impl HelperCall {
+impl FunctionCall {
     /// Returns the place of an argument.
     ///
     /// # Panics

@@ -2,12 +2,12 @@
 
 use super::basic::call;
 use crate::aiv::{
-    Act, Argument, Asks, Call, Expr, Global, Helper, Outcome, Pipe, Sync, Tensor, Use,
+    Act, Argument, Asks, Call, Expr, Function, Global, Outcome, Pipe, Sync, Tensor, Use,
 };
 
 /// Copies a plane of a table in pieces; each core that shares the request starts with another
 /// piece.
-pub static COPY_IN_STAGGERED: Helper = Helper {
+pub static COPY_IN_STAGGERED: Function = Function {
     name: "CopyInStaggered",
     text: include_str!("copy_in_staggered.h.in"),
     uses: &[Use::Searches],
@@ -21,7 +21,7 @@ pub static COPY_IN_STAGGERED: Helper = Helper {
 
 /// Waits for all cores. Copies to global memory stay before it, and copies from global memory
 /// behind it.
-pub static IS_DONE_AFTER_SYNC_ALL: Helper = Helper {
+pub static IS_DONE_AFTER_SYNC_ALL: Function = Function {
     name: "IsDoneAfterSyncAll",
     text: include_str!("is_done_after_sync_all.h.in"),
     uses: &[],

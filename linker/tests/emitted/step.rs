@@ -81,10 +81,15 @@ fn largest_geometry() -> Params {
     Params { spread: 2, retries: 7, page: 16, ..Params::wide(2048, 4, 8192) }
 }
 
+/// Returns a geometry with rows that are longer than a piece of Globalize.
+fn two_piece_geometry() -> Params {
+    Params { spread: 2, retries: 7, ..Params::wide(2112, 1, 4096) }
+}
+
 /// Returns all geometries of which every kernel is compiled.
 fn geometries() -> Vec<Params> {
     let all = trace_geometries().into_iter().chain(random_geometries());
-    all.chain([largest_geometry()]).collect()
+    all.chain([two_piece_geometry(), largest_geometry()]).collect()
 }
 
 /// Totals over the steps of a test, which show that the steps were not empty.
@@ -309,8 +314,8 @@ fn global_slots_of_rows_that_are_longer_than_a_piece_match_the_cpu() {
     if !has_cpp_compiler() {
         return;
     }
-    let p = Params { spread: 2, retries: 7, ..Params::wide(2112, 1, 4096) };
-    let emitted = EmittedKernels::new(&p);
+    let p = two_piece_geometry();
+    let emitted = EmittedKernels::of(&p);
     let (mut random, mut totals) = (SplitMix64(5), Totals::default());
     let (states, units) = (3, 6000);
     let places = Places::random(&mut random, &p, states, 5);
@@ -322,7 +327,7 @@ fn global_slots_of_rows_that_are_longer_than_a_piece_match_the_cpu() {
         let b = random_batch(&engine, &mut random, 4);
         let cores = [2, 5][step % 2];
         let options = RunOptions { cores, mode: EVERY_ORDER[step % 3], seed: step as u64 };
-        compare(&mut engine, &emitted, &b, options, &mut totals);
+        compare(&mut engine, emitted, &b, options, &mut totals);
     }
     assert!(totals.valid > 6000 && totals.misses > 2000, "{totals:?}");
 }

@@ -37,8 +37,9 @@ use constants::Constants;
                   avsg estimate --hit-rate 97 --soc ascend910b1 --set syncall=2"
 )]
 pub struct Options {
-    /// Recorded trace, .npy, .npz or .safetensors, - for standard input; every token is taken as a step of its own [default: the paper's
-    /// synthetic workload with gamma 0.8, mu 0.5, K 2048 and 16384 ids of context]
+    /// Recorded trace, .npy, .npz or .safetensors, - for standard input; every token is taken as a step
+    /// of its own [default: the paper's synthetic workload with gamma 0.8, mu 0.5, K 2048 and 16384 ids
+    /// of context]
     #[arg(value_name = "TRACE")]
     trace: Option<PathBuf>,
     #[command(flatten)]

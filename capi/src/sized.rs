@@ -48,7 +48,9 @@ unsafe fn checked_size<T: SizedStruct>(at: *const T) -> Result<usize> {
     // SAFETY: `at` is valid for reads of a `size_t`, and `check_pointer` refuses NULL and
     // misaligned addresses.
     let size = unsafe { *at.cast::<usize>() };
-    if !(T::FIRST_SIZE..=MAX_SIZE).contains(&size) {
+    // The end of a version never splits a pointer.
+    let whole = size.is_multiple_of(align_of::<T>());
+    if !whole || !(T::FIRST_SIZE..=MAX_SIZE).contains(&size) {
         let (name, known) = (T::NAME, size_of::<T>());
         let text = format!(
             "{name}.size is {size}, but the struct has {known} bytes; set it to sizeof({name})"

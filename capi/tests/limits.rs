@@ -191,12 +191,13 @@ fn a_child_runs_its_case() {
         "space" => {
             let unlimited = getrlimit(Resource::As);
             let before = in_use().0;
-            for mib in 0..=number {
-                let current = Some(((before + mib) << 20) as u64);
+            // Steps of a third of a MiB meet the few pages that a starting thread maps as well.
+            for third in 0..=3 * number {
+                let current = Some(((before << 20) + third * 350_000) as u64);
                 setrlimit(Resource::As, Rlimit { current, ..unlimited }).unwrap();
                 let status = scenario(3, 0).0 as i32;
                 setrlimit(Resource::As, unlimited).unwrap();
-                println!("space {mib} status {status} {}", last_error());
+                println!("space {third} status {status} {}", last_error());
             }
         }
         "threads" => {

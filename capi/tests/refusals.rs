@@ -125,6 +125,21 @@ fn unknown_struct_sizes_are_refused() {
     each_device(refuse_struct_sizes);
 }
 
+#[test]
+fn a_size_that_ends_inside_a_pointer_is_refused() {
+    let (handles, indexers, mut engine) = (Handles::on_cpu(), [0, 0], null_mut());
+    let mut config = engine_config();
+    (config.layer_indexer, config.layer_indexers) = (indexers.as_ptr(), indexers.len());
+    let whole = size_of::<avsg_engine_config>();
+    for size in (88..whole).filter(|size| size % align_of::<usize>() != 0) {
+        config.size = size;
+        // SAFETY: the struct has more bytes than its `size`.
+        let status = unsafe { avsg_engine_create(&config, handles.pool, &mut engine) };
+        expect_error(status, AVSG_SIZE, &[&format!("size is {size}"), "sizeof"]);
+    }
+    handles.destroy();
+}
+
 fn refuse_struct_sizes(device: &'static CStr) {
     let handles = Handles::on(device);
     let mut engine = null_mut();

@@ -1,18 +1,54 @@
-//! The handles that the threads of a random run share.
+//! The handles that the threads of a random run share, and what the run knows of their objects.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use avsg_capi_testkit::allocator::Counting;
+
+use super::models::{EngineModel, PoolModel};
 
 /// Handles of each kind that a run uses at a time; some of them are stale.
-pub const HANDLES_PER_KIND: usize = 4;
+const HANDLES: [usize; 4] = [4, 4, 16, 4];
 
 /// State that the threads of a run share.
 pub struct Shared {
     /// The handles as addresses, by [`Kind`].
-    pub handles: [[AtomicUsize; HANDLES_PER_KIND]; 4],
+    pub handles: [Vec<AtomicUsize>; 4],
     /// Calls made so far.
     pub calls: AtomicUsize,
     /// Calls after which every thread stops.
     pub limit: usize,
+    /// The caller's allocator, which some pools and engines have.
+    pub allocator: Counting,
+    known: Mutex<Known>,
+}
+
+/// What is known of the objects, by the bits of their handles. An object is added before its handle
+/// is shared and removed after it was destroyed, so that its memory outlives it.
+#[derive(Default)]
+pub struct Known {
+    /// Pools.
+    pub pools: BTreeMap<usize, Arc<PoolModel>>,
+    /// Engines.
+    pub engines: BTreeMap<usize, Arc<EngineModel>>,
+    /// The engine of each plan.
+    pub plans: BTreeMap<usize, usize>,
+}
+
+impl Shared {
+    /// Begins a run of `limit` calls without handles.
+    pub fn new(limit: usize) -> Self {
+        let handles = HANDLES.map(|n| (0..n).map(|_| AtomicUsize::new(0)).collect());
+        let (calls, allocator, known) =
+            (AtomicUsize::new(0), Counting::on(c"cpu"), Mutex::default());
+        Self { handles, calls, limit, allocator, known }
+    }
+
+    /// Returns what is known of the objects.
+    pub fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// Kinds of handles.

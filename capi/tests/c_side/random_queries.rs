@@ -1,0 +1,167 @@
+//! Random calls that read from or write to a handle outside of a step, and the log.
+
+use std::ffi::{CStr, c_char, c_void};
+use std::ptr::{null, null_mut, without_provenance_mut};
+use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
+
+use avsg_capi::*;
+use avsg_capi_testkit::*;
+
+use super::random_caller::RandomCaller;
+use super::shared_handles::Kind;
+
+/// The user pointer and the level of the log, and the messages that came.
+static LOG: (AtomicUsize, AtomicI32, AtomicUsize) =
+    (AtomicUsize::new(0), AtomicI32::new(0), AtomicUsize::new(0));
+
+/// Returns the number of messages of the log so far.
+pub fn messages() -> usize {
+    LOG.2.load(Ordering::Relaxed)
+}
+
+/// Checks a message against the log that a single thread set.
+unsafe extern "C" fn check_message(user: *mut c_void, level: i32, message: *const c_char) {
+    // SAFETY: the message is a NUL-terminated string that is valid during the call.
+    let text = unsafe { CStr::from_ptr(message) }.to_bytes();
+    assert!(!text.is_empty() && !text.contains(&b'\n'));
+    let (expected, most) = (LOG.0.load(Ordering::Relaxed), LOG.1.load(Ordering::Relaxed));
+    assert!(user.addr() == expected && (1..=most).contains(&level), "level {level} of {most}");
+    LOG.2.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Takes a message that another thread may have set the log for.
+unsafe extern "C" fn ignore_message(_: *mut c_void, _: i32, _: *const c_char) {}
+
+impl RandomCaller<'_> {
+    fn set_log(&mut self) -> avsg_status {
+        let level = if self.mistake(8) { self.word() as i32 } else { 1 + self.below(4) as i32 };
+        let user = self.below(1000);
+        let callback: avsg_log_callback = match self.below(4) {
+            0 => None,
+            _ if self.verify => Some(check_message),
+            _ => Some(ignore_message),
+        };
+        // SAFETY: the functions may be called on any thread at any time.
+        let status = unsafe { avsg_set_log(callback, without_provenance_mut(user), level) };
+        if status == avsg_status::AVSG_OK {
+            LOG.0.store(user, Ordering::Relaxed);
+            LOG.1.store(level, Ordering::Relaxed);
+        }
+        status
+    }
+
+    /// Makes a call that reads from or writes to a handle, outside of a step.
+    pub(super) fn query(&mut self) {
+        let (pool, engine) =
+            (self.handle::<avsg_pool>(Kind::Pool), self.handle::<avsg_engine>(Kind::Engine));
+        let plan = self.handle::<avsg_plan>(Kind::Plan);
+        let (layer, segment, index) = (self.index(2), self.index(2), self.index(ROWS));
+        let (mut count, mut bytes, mut read) = (0, [0u8; 64], null());
+        macro_rules! info {
+            ($call:ident, $($arg:expr),*) => {{
+                let mut value = sized();
+                self.corrupt_size(&mut value);
+                let to = self.pointer(&mut value);
+                $call($($arg,)* to)
+            }};
+        }
+        // SAFETY: each pointer is NULL or to local memory of the stated length, and handles are
+        // looked up.
+        let status = unsafe {
+            match self.below(24) {
+                0 => info!(avsg_pool_get_info, pool),
+                1 => info!(avsg_engine_get_info, engine),
+                2 => info!(avsg_plan_get_arrays, plan),
+                3 => info!(avsg_plan_get_counters, plan),
+                4 => info!(avsg_plan_get_request, plan, self.index(2)),
+                5 => info!(avsg_engine_buffer, engine, layer, segment),
+                6 => info!(avsg_plan_get_device_arrays, plan),
+                22 => info!(avsg_engine_get_stats, engine),
+                7 => {
+                    let to = self.pointer(&mut read);
+                    avsg_pool_row(pool, layer, segment, index, to)
+                }
+                8 => {
+                    let mut write = null_mut();
+                    let to = self.pointer(&mut write);
+                    avsg_pool_row_mut(pool, layer, segment, index, to)
+                }
+                9 => {
+                    let len = self.mostly(ROW).min(64);
+                    let status =
+                        avsg_pool_read_row(pool, layer, index, bytes.as_mut_ptr().cast(), len);
+                    let model = self.shared.known().pools.get(&pool.addr()).cloned();
+                    let exact = self.verify && status == avsg_status::AVSG_OK;
+                    if let Some(model) = model.filter(|_| exact) {
+                        assert_eq!(bytes[..ROW], model.row(layer, index));
+                        self.checked += 1;
+                    }
+                    status
+                }
+                10 => {
+                    let model = self.shared.known().pools.get(&pool.addr()).cloned();
+                    let bytes = model.map_or([0; ROW], |model| model.row(layer % 2, index % ROWS));
+                    let len = self.mostly(ROW).min(ROW);
+                    avsg_pool_write_row(pool, layer, index, bytes.as_ptr().cast(), len)
+                }
+                11 => {
+                    let (mut table, mut lengths) = ([0i32; 16], [0i32; 2]);
+                    let states = [self.index(2) as i32, -1];
+                    let (page, stride) = (self.mostly(16), self.mostly(8));
+                    let stride = if stride > 8 { 3 } else { stride };
+                    let (t, l) = (table.as_mut_ptr(), lengths.as_mut_ptr());
+                    avsg_engine_block_table(engine, states.as_ptr(), 2, page, t, stride, l)
+                }
+                12 => {
+                    let to = self.pointer(&mut count);
+                    avsg_engine_table(engine, self.index(2), (&raw mut read).cast(), to)
+                }
+                13 => {
+                    let mut chunks = [avsg_chunk { data: null_mut(), bytes: 0 }; 2];
+                    avsg_pool_chunks(pool, chunks.as_mut_ptr(), self.below(3), &mut count)
+                }
+                14 => avsg_engine_invalidate(engine, self.index(2), index, self.mostly(ROWS)),
+                15 => {
+                    let (state, to) = (self.index(2), self.pointer(&mut count));
+                    avsg_engine_indexer_table(engine, layer, state, (&raw mut read).cast(), to)
+                }
+                16 => {
+                    let to = self.pointer(&mut count);
+                    avsg_plan_count_duplicates(plan, to)
+                }
+                17 => {
+                    let (config, _indexers) = self.engine_config();
+                    let mut of_pool = pool_config();
+                    of_pool.layers = self.mostly(2);
+                    self.corrupt_size(&mut of_pool);
+                    let of_pool = self.pointer(&mut of_pool);
+                    info!(avsg_engine_bytes, &config, of_pool)
+                }
+                18 => {
+                    let ((config, _indexers), of_pool) = (self.engine_config(), pool_config());
+                    let (rows, requests) = (self.mostly(4), self.mostly(2));
+                    info!(avsg_memory_bytes, &config, &of_pool, rows, requests, self.mostly(8))
+                }
+                19 => {
+                    let (mut lens, config) = ([0; 3], pool_config());
+                    let (capacity, to) = (self.below(4), self.pointer(&mut count));
+                    avsg_pool_chunk_bytes(&config, lens.as_mut_ptr(), capacity, to)
+                }
+                20 => self.set_log(),
+                21 => {
+                    // A descriptor that was never exported.
+                    let (mut desc, mut created) = ([0u8; AVSG_POOL_DESC_BYTES], null_mut());
+                    desc.iter_mut().for_each(|byte| *byte = self.word() as u8);
+                    avsg_pool_import(desc.as_ptr(), desc.len(), -1, 0, &mut created)
+                }
+                _ => {
+                    let mut config = pool_config();
+                    config.rows = self.mostly(ROWS);
+                    self.corrupt_size(&mut config);
+                    avsg_pool_bytes(&config, &mut count)
+                }
+            }
+        };
+        self.record(status);
+    }
+}

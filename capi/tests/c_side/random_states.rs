@@ -1,0 +1,140 @@
+//! Random changes of a state between steps: loads, forks, dropped plans, and rows that are rewritten.
+
+use std::ptr::null_mut;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use avsg_capi::avsg_status::AVSG_OK;
+use avsg_capi::*;
+use avsg_capi_testkit::*;
+
+use super::models::{EngineModel, PoolModel};
+use super::random_caller::RandomCaller;
+use super::shared_handles::Kind;
+
+impl RandomCaller<'_> {
+    /// Loads ids into the slots of a state.
+    pub(super) fn load(&mut self) {
+        let engine = self.handle(Kind::Engine);
+        let (model, plan) = (self.engine_model(engine), self.plan_of(engine));
+        let model = model.as_deref();
+        let mut blocks = EngineModel::blocks(model.is_none_or(|model| model.paged));
+        let count = 1 + self.below(64);
+        let mut ids: Vec<i32> = (0..count).map(|_| self.below(ROWS) as i32 - 1).collect();
+        let (state, indexer) = (self.index(2), self.index(model.map_or(1, |m| m.indexers)));
+        let mut load: avsg_load = sized();
+        load.state = state as i32;
+        load.indexer = indexer;
+        load.generation = self.generation(state);
+        load.seq_len = (ROWS - self.below(10)) as i32;
+        if self.mistake(12) {
+            let word = [-1, -2, 1, 70, i32::MIN, i32::MAX][self.below(6)];
+            let at = self.below(count);
+            match self.below(5) {
+                0 => load.reserved = word,
+                1 => load.seq_len = word,
+                2 => load.state = word,
+                3 => ids[at] = word,
+                _ => blocks.iter_mut().take(1).for_each(|block| *block = word),
+            }
+        }
+        load.ids = avsg_i32s { data: ids.as_ptr(), len: self.mostly(count) };
+        load.block_table = avsg_i32s { data: blocks.as_ptr(), len: self.mostly(blocks.len()) };
+        self.corrupt_size(&mut load);
+        // SAFETY: the arrays have at least the lengths beside them, or no memory has that many
+        // elements.
+        let done = self.record(unsafe { avsg_engine_load(engine, &load, plan) });
+        match model {
+            Some(model) if self.mistakes == 0 && self.verify => {
+                assert!(done, "a load without a mistake: {}", last_error());
+                model.epochs[indexer][state].store(self.epoch, Ordering::Relaxed);
+            }
+            // The state may have other rows.
+            _ => self.epoch += i32::from(done),
+        }
+    }
+
+    /// Plans a batch, transfers it to no layer or one, and drops it.
+    pub(super) fn discard(&mut self) {
+        let engine = self.handle(Kind::Engine);
+        let (model, mut plan) = (self.engine_model(engine), self.plan_of(engine));
+        let model = model.as_deref();
+        let (mut owned, layer) = (self.batch(model, 2), self.below(2));
+        owned.indexer = model.map_or(0, |model| model.indexer(layer));
+        let rows = Self::fresh_rows(model, &owned, layer);
+        let (batch, fresh) = (self.c_batch(&mut owned), c_fresh(&rows));
+        // SAFETY: `owned` and `rows` own the arrays, each length is at most the true one or too
+        // large for any memory, and handles are looked up.
+        let planned = self.record(unsafe { avsg_engine_plan(engine, &batch, plan, null_mut()) });
+        if planned && self.rarely(2) {
+            // SAFETY: as above.
+            let moved = unsafe { avsg_engine_transfer(engine, plan, layer, &fresh, null_mut()) };
+            self.record(moved);
+        }
+        if self.mistake(20) {
+            plan = self.handle(Kind::Plan);
+        }
+        let dropped = self.record(avsg_engine_discard(engine, plan));
+        match model {
+            Some(model) if self.mistakes == 0 && self.verify => {
+                assert!(planned && dropped, "a discard without a mistake: {}", last_error());
+                self.mark_planned(model, &owned);
+            }
+            // The states may have a plan that no layer has.
+            _ => self.epoch += i32::from(planned),
+        }
+    }
+
+    /// Copies a state to another one.
+    pub(super) fn fork(&mut self) {
+        let engine = self.handle(Kind::Engine);
+        let model = self.engine_model(engine);
+        let (from, to) = (self.index(2), self.index(2));
+        let epoch = |model: &EngineModel, state: usize| {
+            let mut epochs = model.epochs[..model.indexers].iter();
+            epochs.all(|of| of[state].load(Ordering::Relaxed) == self.epoch)
+        };
+        // Otherwise the state may have the rows of a call with a mistake.
+        let clean = self.mistakes == 0 && model.as_deref().is_some_and(|model| epoch(model, from));
+        let generation = if clean { self.generation(to) } else { -9 };
+        let done = self.record(avsg_engine_fork(engine, from, to, generation));
+        if clean && from != to && self.verify {
+            assert!(done, "a fork without a mistake: {}", last_error());
+        }
+        let Some(model) = model.filter(|_| done) else { return };
+        let epoch = if clean { self.epoch } else { -1 };
+        model.epochs.iter().for_each(|of| of[to].store(epoch, Ordering::Relaxed));
+    }
+
+    /// Gives a row of a pool other bytes and invalidates its id in every engine on the pool.
+    pub(super) fn rewrite(&mut self) {
+        let pool: *mut avsg_pool = self.handle(Kind::Pool);
+        let model = self.shared.known().pools.get(&pool.addr()).cloned();
+        let Some(model) = model.filter(|_| self.verify) else { return };
+        let host = self.below(ROWS);
+        model.rewrite(host);
+        let handles = Handles::from_raw(pool, null_mut(), null_mut());
+        (0..2).for_each(|layer| handles.write_row(layer, host, &model.row(layer, host)));
+        for (bits, model) in self.engines_on(&model) {
+            let (engine, id) = (std::ptr::without_provenance_mut(bits), model.host_row(host));
+            for state in 0..2 {
+                // A wide range is right as well.
+                let end = if self.rarely(8) { ROWS } else { id + 1 };
+                assert_eq!(avsg_engine_invalidate(engine, state, id, end), AVSG_OK);
+            }
+        }
+    }
+
+    fn engines_on(&self, pool: &Arc<PoolModel>) -> Vec<(usize, Arc<EngineModel>)> {
+        let known = self.shared.known();
+        let engines = known.engines.iter().filter(|(_, model)| Arc::ptr_eq(&model.pool.0, pool));
+        engines.map(|(&bits, model)| (bits, model.clone())).collect()
+    }
+
+    /// Destroys the engines on a pool.
+    pub(super) fn destroy_engines_on(&mut self, pool: &Arc<PoolModel>) {
+        for (bits, _) in self.engines_on(pool) {
+            assert_eq!(self.destroy(Kind::Engine, bits), AVSG_OK);
+        }
+    }
+}

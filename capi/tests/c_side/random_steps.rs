@@ -1,0 +1,357 @@
+//! Random steps and appends. A single thread demands that each one without a mistake succeeds and is
+//! exact.
+
+use std::collections::HashSet;
+use std::ffi::c_void;
+use std::ptr::{null, null_mut, without_provenance_mut};
+use std::sync::atomic::Ordering;
+
+use avsg_capi::*;
+use avsg_capi_testkit::*;
+use avsg_testkit::batch::OwnedBatch;
+use avsg_testkit::exact::{assert_exact, for_each_id};
+use avsg_testkit::fresh::FreshRows;
+use avsg_testkit::memory::read_words;
+
+use super::models::EngineModel;
+use super::random_caller::RandomCaller;
+use super::shared_handles::Kind;
+
+/// The bytes that a row of the pool has before an append writes it.
+const POISON: [u8; ROW] = [0xEE; ROW];
+
+impl RandomCaller<'_> {
+    /// Returns the generation of a state, which changes at times.
+    pub(super) fn generation(&self, state: usize) -> i32 {
+        let calls = self.shared.calls.load(Ordering::Relaxed);
+        2 * self.epoch + if state == 1 { (calls / 2000 % 2) as i32 } else { 0 }
+    }
+
+    /// Returns a batch of one or two requests with at most `most` rows each.
+    pub(super) fn batch(&mut self, model: Option<&EngineModel>, most: usize) -> OwnedBatch {
+        let blocks = EngineModel::blocks(model.is_none_or(|model| model.paged));
+        let stride = blocks.len();
+        let mut owned = OwnedBatch { block_stride: stride, ..OwnedBatch::new(K, self.below(3)) };
+        let (requests, first_state, first_id) =
+            (1 + self.below(2), self.below(2), self.below(ROWS));
+        for n in 0..requests {
+            let state = (first_state + n) % 2;
+            let generation = self.generation(state);
+            let rows = if self.rarely(30) { 0 } else { 1 + self.below(most) };
+            let (stable, seq) = if self.rarely(2) {
+                (-1, ROWS - self.below(3))
+            } else {
+                let stable = self.below(ROWS - rows + 1);
+                (stable as i32, stable + rows)
+            };
+            let ids: Vec<Vec<i32>> = (0..rows)
+                .map(|row| (0..K).map(|i| self.id(first_id + 5 * row + 3 * i, seq)).collect())
+                .collect();
+            let state = if self.rarely(12) { -1 } else { state as i32 };
+            owned.push([state, generation, stable, seq as i32], &ids);
+            owned.blocks.extend(&blocks);
+        }
+        owned
+    }
+
+    /// Returns an id that is usually near `near` and below `seq`.
+    fn id(&mut self, near: usize, seq: usize) -> i32 {
+        match self.below(60) {
+            0 => [-1, i32::MIN, -7][self.below(3)],
+            1 => [seq as i32, i32::MAX][self.below(2)],
+            2..8 if seq > 0 => (seq - 1 - self.below(seq.min(3))) as i32,
+            _ => ((near + self.below(4)) % seq.max(1)) as i32,
+        }
+    }
+
+    /// Returns the fresh rows of a batch in one layer.
+    pub(super) fn fresh_rows(
+        model: Option<&EngineModel>,
+        owned: &OwnedBatch,
+        layer: usize,
+    ) -> FreshRows {
+        let mut rows = FreshRows::new(&format(), owned.rows());
+        let Some(model) = model else { return rows };
+        for (at, id) in stored_ids(owned) {
+            let host = model.host_row(id);
+            rows.put(at, host as i32, model.pool.0.version(layer, host));
+        }
+        rows
+    }
+
+    /// Makes a mistake in the numbers of a batch.
+    fn spoil_numbers(&mut self, owned: &mut OwnedBatch) {
+        self.mistakes += 1;
+        let bad = [-1, -2, 2, i32::MAX, i32::MIN, 0, 1, 3][self.below(8)];
+        let n = self.below(owned.state.len());
+        match self.below(6) {
+            0 => owned.state[n] = bad,
+            1 => owned.cu_q[n] = bad,
+            2 => owned.cu_q[n + 1] = bad,
+            3 => owned.seq[n] = bad,
+            4 => owned.stable[n] = bad,
+            _ if !owned.blocks.is_empty() => {
+                let at = self.below(owned.blocks.len());
+                owned.blocks[at] = bad;
+            }
+            _ => owned.indexer = bad as usize,
+        }
+    }
+
+    /// Makes a mistake in the struct of a batch.
+    fn spoil_struct(&mut self, batch: &mut avsg_batch) {
+        self.mistakes += 1;
+        batch.k = self.mostly(batch.k);
+        batch.ids_stride = self.mostly(batch.ids_stride);
+        batch.block_stride = self.mostly(batch.block_stride);
+        batch.indexer = self.mostly(batch.indexer);
+        batch.rows = self.mostly(0);
+        for array in [
+            &mut batch.ids,
+            &mut batch.cu_q,
+            &mut batch.state,
+            &mut batch.generation,
+            &mut batch.stable_len,
+            &mut batch.seq_len,
+            &mut batch.block_table,
+        ] {
+            let right = array.len;
+            array.len = self.mostly(right);
+            if self.rarely(40) {
+                array.data = null();
+            }
+            if self.rarely(40) {
+                array.data = array.data.wrapping_byte_add(1);
+                // The array stays inside the allocation if the call accepts it.
+                array.len = array.len.min(right).saturating_sub(1);
+            }
+        }
+        self.corrupt_size(batch);
+    }
+
+    /// Returns the struct of fresh rows, which may have a mistake.
+    fn fresh(&mut self, rows: &FreshRows) -> avsg_fresh {
+        let mut fresh = c_fresh(rows);
+        fresh.bytes[0] = self.mostly(fresh.bytes[0]);
+        fresh.segments = self.mostly(2);
+        if self.mistake(200) {
+            fresh.data[1] = null();
+        }
+        self.corrupt_size(&mut fresh);
+        fresh
+    }
+
+    /// Makes a batch's mistakes and returns its struct.
+    pub(super) fn c_batch(&mut self, owned: &mut OwnedBatch) -> avsg_batch {
+        if self.rarely(30) {
+            self.spoil_numbers(owned);
+        }
+        let mut batch = c_batch(owned);
+        if self.rarely(20) {
+            self.spoil_struct(&mut batch);
+        }
+        batch
+    }
+
+    fn stream(&mut self) -> *mut c_void {
+        if self.mistake(300) { without_provenance_mut(8) } else { null_mut() }
+    }
+
+    /// Makes a step of one indexer: a plan, and a transfer to each of its layers.
+    pub(super) fn step(&mut self) {
+        let engine = self.handle(Kind::Engine);
+        let (model, plan) = (self.engine_model(engine), self.plan_of(engine));
+        let model = model.as_deref();
+        if let Some(model) = model.filter(|model| self.verify && !model.slots.table.is_empty())
+            && self.rarely(100)
+        {
+            self.move_blocks(model);
+            self.epoch += 1;
+        }
+        let spoiled =
+            if self.verify { model.and_then(|model| self.spoil_block(model)) } else { None };
+        let first = self.index(2);
+        let mut owned = self.batch(model, 2);
+        owned.indexer = model.map_or(0, |model| model.indexer(first));
+        let rows = [0, 1].map(|layer| Self::fresh_rows(model, &owned, layer));
+        let fresh = [self.fresh(&rows[first % 2]), c_fresh(&rows[1 - first % 2])];
+        let (batch, stream) = (self.c_batch(&mut owned), self.stream());
+        let fresh_pointer = if self.mistake(60) { null() } else { &fresh[0] };
+        // SAFETY: `owned` and `rows` own the arrays, each length is at most the true one or too
+        // large for any memory, and handles are looked up.
+        let (planned, mut moved) = unsafe {
+            if self.rarely(4) {
+                let planned = self.record(avsg_engine_plan(engine, &batch, plan, stream));
+                let other = if self.mistake(16) { self.handle(Kind::Plan) } else { plan };
+                let moved = avsg_engine_transfer(engine, other, first, fresh_pointer, stream);
+                (planned, self.record(moved))
+            } else {
+                let status = avsg_engine_step(engine, &batch, plan, first, fresh_pointer, stream);
+                let done = self.record(status);
+                (done, done)
+            }
+        };
+        let some = planned || moved;
+        let both = some && model.is_some_and(|model| model.indexers == 1);
+        if both {
+            let layer = 1 - first % 2;
+            // SAFETY: as above.
+            let status =
+                unsafe { avsg_engine_transfer(engine, plan, layer, &fresh[1], null_mut()) };
+            moved &= self.record(status);
+        }
+        if let (Some(model), Some((at, block))) = (model, spoiled) {
+            model.slots.table[at].store(block, Ordering::Relaxed);
+        }
+        match model {
+            Some(model) if self.mistakes == 0 && self.verify => {
+                assert!(planned && moved, "a step without a mistake: {}", last_error());
+                let layers = if both { vec![0, 1] } else { vec![first] };
+                self.check_step(model, plan, &owned, &layers);
+            }
+            // The slots may have other rows, or a layer lacks a plan.
+            _ if some => self.epoch += 1,
+            _ => {}
+        }
+    }
+
+    /// Replaces an entry of the caller's table of blocks now and then. Returns its index and value.
+    fn spoil_block(&mut self, model: &EngineModel) -> Option<(usize, i32)> {
+        let table = &model.slots.table;
+        if table.is_empty() || !self.mistake(60) {
+            return None;
+        }
+        let at = self.below(table.len());
+        let bad = [-1, model.slots.blocks as i32, i32::MIN, i32::MAX][self.below(4)];
+        Some((at, table[at].swap(bad, Ordering::Relaxed)))
+    }
+
+    /// Checks the outputs and the slots of a step.
+    fn check_step(
+        &mut self,
+        model: &EngineModel,
+        plan: *mut avsg_plan,
+        owned: &OwnedBatch,
+        layers: &[usize],
+    ) {
+        let (mut arrays, mut counters): (avsg_plan_arrays, avsg_plan_counters) = (sized(), sized());
+        // SAFETY: the structs have their `size` set, and the plan's arrays hold the batch's rows.
+        let slots = unsafe {
+            self.expect(avsg_plan_get_arrays(plan, &mut arrays));
+            self.expect(avsg_plan_get_counters(plan, &mut counters));
+            read_words(None, arrays.slot, owned.rows() * K)
+        };
+        let (mut selected, mut distinct) = (0, HashSet::new());
+        for &layer in layers {
+            for_each_id(
+                &owned.batch(),
+                ROW,
+                |row| &slots[row * K..][..K],
+                |state, slot, bytes| model.read(layer, state, slot, bytes),
+                |_, id| {
+                    let host = model.host_row(id as usize);
+                    (host as i32, model.pool.0.version(layer, host))
+                },
+                |seen| {
+                    selected += assert_exact(seen, layer);
+                    if seen.slot >= 0 {
+                        distinct.insert((seen.row, seen.id));
+                    }
+                },
+            );
+        }
+        self.checked += selected;
+        let selected = selected / layers.len();
+        assert_eq!(counters.selected, selected);
+        self.mark_planned(model, owned);
+        if self.rarely(4) {
+            let mut duplicates = usize::MAX;
+            // SAFETY: the count is a local variable.
+            self.expect(unsafe { avsg_plan_count_duplicates(plan, &mut duplicates) });
+            assert_eq!(duplicates, selected - distinct.len());
+        }
+    }
+
+    /// Notes that the states of a batch without a mistake have no rows of an earlier epoch.
+    pub(super) fn mark_planned(&self, model: &EngineModel, owned: &OwnedBatch) {
+        for (n, &state) in owned.state.iter().enumerate() {
+            if state >= 0 && owned.cu_q[n] < owned.cu_q[n + 1] {
+                model.epochs[owned.indexer][state as usize].store(self.epoch, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Appends up to 60 rows of each request to one layer.
+    pub(super) fn append(&mut self) {
+        let engine = self.handle(Kind::Engine);
+        let model = self.engine_model(engine);
+        let model = model.as_deref();
+        let (layer, most) = (self.index(2), [2, 60][self.below(2)]);
+        let mut owned = self.batch(model, most);
+        let rows = Self::fresh_rows(model, &owned, layer % 2);
+        let fresh = self.fresh(&rows);
+        let targets: Vec<usize> = match model {
+            Some(model) if self.verify => {
+                stored_ids(&owned).map(|(_, id)| model.host_row(id)).collect()
+            }
+            _ => Vec::new(),
+        };
+        let pool = model.filter(|model| self.shared.known().pools.contains_key(&model.pool.1));
+        let handles = pool.map(|model| {
+            let pool = without_provenance_mut(model.pool.1);
+            Handles::from_raw(pool, null_mut(), null_mut())
+        });
+        let handles = handles.filter(|_| layer < 2 && self.verify);
+        if let Some(handles) = &handles {
+            targets.iter().for_each(|&host| handles.write_row(layer, host, &POISON));
+        }
+        let mut batch = self.c_batch(&mut owned);
+        if self.rarely(2) {
+            batch.ids = avsg_i32s { data: null(), len: 0 };
+        }
+        let stream = self.stream();
+        let fresh: *const avsg_fresh = if self.mistake(60) { null() } else { &fresh };
+        // SAFETY: as in `step`.
+        let status = unsafe { avsg_engine_append(engine, &batch, layer, fresh, stream) };
+        let done = self.record(status);
+        let Some(model) = model else { return };
+        assert!(done || self.mistakes > 0 || !self.verify, "an append: {}", last_error());
+        let Some(handles) = handles else {
+            if done && self.mistakes > 0 && self.verify {
+                // The pool may have wrong rows, and without its handle they cannot be restored.
+                self.destroy_engines_on(&model.pool.0);
+            }
+            return;
+        };
+        let read = |host: usize| {
+            let mut bytes = [0; ROW];
+            let data = bytes.as_mut_ptr().cast();
+            // SAFETY: `data` points to as many bytes as a row has.
+            ok(unsafe { avsg_pool_read_row(handles.pool, layer, host, data, ROW) });
+            bytes
+        };
+        if self.mistakes == 0 {
+            for &host in &targets {
+                assert_eq!(read(host), model.pool.0.row(layer, host), "row {host}");
+            }
+            self.checked += targets.len();
+            return;
+        }
+        if !done {
+            assert!(targets.iter().all(|&host| read(host) == POISON), "a refused append wrote");
+        }
+        for host in 0..ROWS {
+            handles.write_row(layer, host, &model.pool.0.row(layer, host));
+        }
+    }
+}
+
+/// Returns the rows of a batch that an append stores, as the row's index in the batch and its id.
+fn stored_ids(owned: &OwnedBatch) -> impl Iterator<Item = (usize, usize)> {
+    let requests = (0..owned.state.len()).filter(|&n| owned.state[n] >= 0 && owned.stable[n] >= 0);
+    requests.flat_map(|n| {
+        let (first, end) = (owned.cu_q[n] as usize, owned.cu_q[n + 1] as usize);
+        let stable = owned.stable[n] as usize;
+        (first..end).map(move |row| (row, stable + row - first))
+    })
+}

@@ -53,8 +53,9 @@ impl<'a> RandomCaller<'a> {
         self.below(n) == 0
     }
 
-    /// Returns true once in `n` times on average, and then counts a mistake. Where rustc 1.95.0
-    /// inlines this function, some release builds lose the count.
+    /// Returns true once in `n` times on average, and then counts a mistake. It is not inlined, because
+    /// rustc 1.95.0 then loses the count: if a constant is compared with, and the caller branches on the
+    /// result, its pass `SimplifyComparisonIntegral` removes the comparison that the sum still reads.
     #[inline(never)]
     pub(super) fn mistake(&mut self, n: usize) -> bool {
         let make = self.rarely(n);

@@ -223,9 +223,7 @@ class Engine:
         """Forgets the ids from `first` to `end` - 1 of a state, because their rows were rewritten."""
         check(lib.avsg_engine_invalidate(self._handle, state, first, end))
 
-    def load(
-        self, plan: Plan, ids: Any, *, state: int, generation: int, seq_len: int, block_table: Any = None
-    ) -> None:
+    def load(self, plan: Plan, ids: Any, *, state: int, generation: int, seq_len: int, block_table: Any = None) -> None:
         """Puts the rows of `ids` into slots of a state without a selection, as after a restore.
 
         `ids` and `block_table` are int32 arrays in host memory.

@@ -184,14 +184,17 @@ impl DeviceBuffer {
     /// place that the caller's table gives it. `None` if there is no such slot or its block is not
     /// in the buffer. A table in device memory is copied from there, which waits.
     pub fn index(&self, state: usize, slot: usize) -> Option<usize> {
-        let slots = self.config.slots;
-        if state >= self.config.states || slot >= slots {
-            return None;
-        }
-        match self.memory.state_blocks(state, slots).ok()? {
+        self.indices(state).ok()?(slot)
+    }
+
+    /// Returns [`Self::index`] of the slots of one state.
+    pub(crate) fn indices(&self, state: usize) -> Result<impl Fn(usize) -> Option<usize>> {
+        let (slots, blocks) = (self.config.slots, self.state_blocks(state)?);
+        Ok(move |slot| match &blocks {
+            _ if slot >= slots => None,
             None => Some(state * slots + slot),
             Some(blocks) => blocks.index(slot),
-        }
+        })
     }
 
     /// Returns an error if the caller's table has an entry of an existing state that is no block.

@@ -159,10 +159,11 @@ impl Resources {
     /// configuration asks for them.
     pub fn globalize(&self, state: usize, slots: &mut [i32]) {
         let Some(base) = self.config.slot_base else { return };
+        // The CPU device alone calls this, and its table is in process memory, so this cannot fail.
+        let Ok(index) = self.buffer.indices(state) else { return slots.fill(-1) };
         for slot in slots.iter_mut().filter(|slot| **slot >= 0) {
-            let index = self.buffer.index(state, *slot as usize);
             // The sum fits, because `check` has compared the largest one.
-            *slot = index.map_or(-1, |index| base + index as i32);
+            *slot = index(*slot as usize).map_or(-1, |index| base + index as i32);
         }
     }
 

@@ -3,13 +3,16 @@
 
 use std::time::Duration;
 
+use avsg::ascend::acl::owned::Stream;
 use avsg::device::params::Params;
 use avsg::device::state::header;
-use avsg::engine::{Config, Engine, Indexers, MachineChoice, Stats};
+use avsg::engine::{Config, Engine, Fresh, Indexers, Load, MachineChoice, Stats};
 use avsg::plan::Plan;
 use avsg::pool::HostPool;
 use avsg::rows::RowFormat;
 use avsg_testkit::batch::OwnedBatch;
+use avsg_testkit::device_arrays::DeviceArrays;
+use avsg_testkit::fresh::FreshRows;
 use avsg_testkit::splitmix::SplitMix64;
 use avsg_testkit::{exact, fixture};
 
@@ -249,4 +252,57 @@ fn counters_follow_forks_and_invalidations() {
     engine.invalidate(0, 0..600).unwrap();
     let [missed, evicted] = step(&mut engine, &mut plan, 0, 1, 0);
     assert!(missed == k && evicted >= k - 8, "slots of invalidated ids count: {evicted}");
+}
+
+#[test]
+fn appends_and_loads_are_counted() {
+    on_both_devices(&one_indexer(), pool, |engine, _, _| {
+        let mut plan = engine.new_plan(2, 1).unwrap();
+        let mut owned = OwnedBatch::new(K, 0);
+        owned.push([0, 1, 100, 102], &vec![vec![-1; K]; 2]);
+        let mut rows = FreshRows::new(&RowFormat::single(ROW).unwrap(), 2);
+        (0..2).for_each(|at| rows.put(at, 100 + at as i32, 9));
+        let parts: Vec<&[u8]> = rows.parts().iter().map(|part| &part[..]).collect();
+        engine.append(&owned.batch(), 1, &Fresh { segments: &parts }).unwrap();
+        let stats = engine.stats();
+        assert_eq!((stats.appends, stats.appended_bytes), (1, 2 * ROW as u64));
+        assert!(stats.append_time > Duration::ZERO);
+        // A load of 30 ids plans twice, and transfers each plan to both layers.
+        let ids: Vec<i32> = (0..30).collect();
+        let (state, generation, seq_len) = (1, 4, 600);
+        let load = Load { indexer: 0, state, generation, seq_len, ids: &ids, block_table: &[] };
+        assert_eq!(engine.load(&load, &mut plan).unwrap(), 30);
+        let stats = engine.stats();
+        assert_eq!((stats.plans, stats.transfers, stats.misses), (2, 4, 30));
+        assert_eq!(stats.transferred_bytes, 2 * 30 * ROW as u64);
+    });
+}
+
+#[test]
+fn of_a_stream_the_calls_are_counted_and_no_plan_is_dropped() {
+    on_both_devices(&one_indexer(), pool, |engine, _, context| {
+        let Some(context) = context else { return };
+        let [mut host, mut queued] = [(); 2].map(|()| engine.new_plan(2, 2).unwrap());
+        let owned = batch(0, [0, 0]);
+        engine.plan(&owned.batch(), &mut host).unwrap();
+        let before = engine.stats();
+        let stream = Stream::new(context).unwrap();
+        let arrays = DeviceArrays::new(context, &owned, &[]).unwrap();
+        arrays.write(&owned, &[]).unwrap();
+        // SAFETY: the arrays outlive the work, which is waited for below.
+        unsafe {
+            engine.enqueue_plan(&arrays.batch(), &mut queued, stream.raw()).unwrap();
+            engine.enqueue_transfer(&queued, 0, None, stream.raw()).unwrap();
+        }
+        stream.synchronize(10_000).unwrap();
+        let stats = engine.stats();
+        assert_eq!((stats.queued, before.queued), (2, 0));
+        let counted = |stats: &Stats| (stats.plans, stats.transfers, stats.misses, stats.plan_time);
+        assert_eq!(counted(&stats), counted(&before));
+        let text = engine.discard(&mut queued).unwrap_err().to_string();
+        assert!(text.contains("planned in a stream"), "{text}");
+        // The queued plan hits what this one missed.
+        let text = engine.discard(&mut host).unwrap_err().to_string();
+        assert!(text.contains("was emptied, or planned in a stream, after it"), "{text}");
+    });
 }

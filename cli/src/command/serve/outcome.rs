@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-/// When the parts of a request happened, in nanoseconds since the start of the run.
+/// The times of the parts of a request, in nanoseconds since the start of the run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Times {
     /// The client sent the request.

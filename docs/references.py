@@ -42,9 +42,6 @@ def markdown(name):
     for number, line in enumerate((ROOT / name).read_text().splitlines(), 1):
         if line.startswith("```"):
             inside = not inside
-        # A table of an earlier commit names that commit's files.
-        if line in ("<!-- earlier commit -->", "<!-- end -->"):
-            inside = line != "<!-- end -->"
         if inside:
             continue
         for text, target in re.findall(r"\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s]+)\)", line):

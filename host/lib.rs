@@ -57,6 +57,7 @@ pub mod fork;
 pub mod geometry;
 pub mod indexers;
 mod mapping;
+mod measured;
 pub mod memory;
 pub mod plan;
 pub mod pool;

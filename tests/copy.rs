@@ -93,7 +93,7 @@ fn a_length_of_rows_is_measured_once() {
         assert_eq!(Copier::fastest(640, 2, &count), first);
     }
     assert_eq!(runs.get(), measured, "later choices measure nothing");
-    // There is room for sixteen lengths; the others take the choice of a near one.
+    // Sixteen lengths are kept. The others are measured at each call and push none out.
     for bytes in 1..40 {
         let _ = Copier::fastest(32 * bytes, 1, &count);
     }

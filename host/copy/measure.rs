@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::Copier;
 use crate::mapping::Mapping;
+use crate::measured::Measured;
 use crate::{Error, Result, memory};
 
 const WHAT: &str = "copy measurement";
@@ -29,46 +30,17 @@ const MAX_ROW_BYTES: usize = 64 << 10;
 /// A copier replaces a simpler one only if it is faster by this factor; less is noise.
 const MARGIN: f64 = 1.03;
 
-/// The copiers that this process has measured: for each length of a row, the copier of the fastest
-/// form. A word has the length, the form and its distance; 0 is an unused one.
-static MEASURED: [AtomicU64; 16] = [const { AtomicU64::new(0) }; 16];
-
-/// Returns the word of [`MEASURED`] for a copier, which is an index of [`CANDIDATES`].
-fn word(row_bytes: usize, candidate: usize) -> u64 {
-    (row_bytes as u64) << 8 | (candidate as u64 + 1)
-}
+/// The fastest copier for each length of a row.
+static FASTEST: Measured<usize, Copier, 16> = Measured::new();
 
 impl Copier {
     /// Returns the fastest copier for rows of `row_bytes` bytes, as [`Self::measure`] chose it when
-    /// this process first asked for that length. A process that has more than sixteen lengths takes
-    /// the choice of the nearest for the others.
+    /// this process first asked for that length. Sixteen lengths are kept; others are measured at
+    /// each call.
     pub fn fastest(row_bytes: usize, threads: usize, run: &RunOnThreads<'_>) -> Self {
         let row_bytes = row_bytes.clamp(1, MAX_ROW_BYTES);
-        let length = |word: u64| (word >> 8) as usize;
-        let known = |word: u64| CANDIDATES.get((word as u8).wrapping_sub(1) as usize).copied();
-        let mut new = None;
-        for place in &MEASURED {
-            let mut found = place.load(Ordering::Relaxed);
-            if found == 0 {
-                let new = *new.get_or_insert_with(|| {
-                    let copier = Self::measure(row_bytes, threads, run);
-                    let index = CANDIDATES.iter().position(|&other| other == copier);
-                    word(row_bytes, index.unwrap_or(0))
-                });
-                // If two threads measure at the same time, both take the result of the first.
-                let (success, failure) = (Ordering::Relaxed, Ordering::Relaxed);
-                found =
-                    place.compare_exchange(0, new, success, failure).map_or_else(|n| n, |_| new);
-            }
-            if length(found) == row_bytes
-                && let Some(copier) = known(found)
-            {
-                return copier;
-            }
-        }
-        let all = MEASURED.iter().map(|place| place.load(Ordering::Relaxed));
-        let nearest = all.min_by_key(|&word| length(word).abs_diff(row_bytes));
-        nearest.and_then(known).unwrap_or(Self::Plain)
+        let measure = || Ok(Self::measure(row_bytes, threads, run));
+        FASTEST.get_or_measure(row_bytes, measure).unwrap_or(Self::Plain)
     }
 
     /// Measures the copiers for a few milliseconds on cold rows of `row_bytes` bytes, on as many

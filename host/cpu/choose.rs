@@ -1,21 +1,22 @@
 //! The choice of the vector machine for the CPU device. It is measured once per process, so that
 //! every engine has the same one and is made in milliseconds.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use avsg_device::params::Params;
 
 use super::machine::Machine;
 use super::stage::StandaloneTable;
+use crate::measured::Measured;
 use crate::resources::MachineChoice;
 use crate::{Error, Result};
 
 /// The number of machines that a CPU can have.
 const MACHINES: usize = 5;
-/// For each set of candidates, as bits of the indices in [`Machine::all`], the index of the fastest
-/// and 1; 0 until it is measured.
-static FASTEST: [AtomicUsize; 1 << MACHINES] = [const { AtomicUsize::new(0) }; 1 << MACHINES];
+/// The most sets of candidates that a [`MachineChoice`] gives.
+const SETS: usize = 4;
+/// For each set of candidates, as bits of the indices in [`Machine::all`], the index of the fastest.
+static FASTEST: Measured<usize, usize, SETS> = Measured::new();
 
 impl Machine {
     /// Returns the machine of a choice. If several match, it returns the fastest on this CPU, which
@@ -59,20 +60,17 @@ fn names(all: &[Machine]) -> String {
     all.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// Returns the fastest of `candidates`, which are indices in `all`. If two threads measure at the
-/// same time, both take the result of the first.
+/// Returns the fastest of `candidates`, which are indices in `all`.
 fn fastest(all: &[Machine], candidates: &[usize]) -> Result<Machine> {
-    let known = &FASTEST[candidates.iter().fold(0, |set, index| set | 1 << index)];
-    if known.load(Ordering::Relaxed) == 0 {
+    let set = candidates.iter().fold(0, |set, index| set | 1 << index);
+    let index = FASTEST.get_or_measure(set, || {
         let start = Instant::now();
         let index = measure(all, candidates)?;
-        let (success, failure) = (Ordering::Relaxed, Ordering::Relaxed);
-        if known.compare_exchange(0, index + 1, success, failure).is_ok() {
-            let took = start.elapsed();
-            log::info!("kernels run on {}, the fastest as measured in {took:.1?}", all[index]);
-        }
-    }
-    Ok(all[known.load(Ordering::Relaxed) - 1])
+        let took = start.elapsed();
+        log::info!("kernels run on {}, the fastest as measured in {took:.1?}", all[index]);
+        Ok(index)
+    })?;
+    Ok(all[index])
 }
 
 /// Returns the candidate with the least median time per step. The machines take turns, so that

@@ -301,8 +301,10 @@ impl Device for Ascend {
             // SAFETY: the caller keeps the contract of this function (`# Safety`).
             unsafe { self.launcher.run(resources, step, one_launch, stream) }
         });
-        // Captured work has not run, and a capture with a failed call yields no graph.
-        if done.is_err() && !capturing().unwrap_or(false) {
+        // A batch that kernels cannot count is refused before a launch. Captured work has not run, and
+        // a capture with a failed call yields no graph.
+        let refused = matches!(done, Err(Error::Invalid { .. }));
+        if done.is_err() && !refused && !capturing().unwrap_or(false) {
             self.health = Health::NeedsReset;
         }
         done

@@ -127,7 +127,9 @@ impl Order {
             let Ok(state) = usize::try_from(state) else { continue };
             let latest = &mut self.latest[plan.indexer * self.states + state];
             if latest.last == plan.number {
-                (latest.number, latest.last) = (plan.required[request], plan.previous[request]);
+                // The number may be lower already, if a newer plan that was discarded started cold.
+                latest.number = latest.number.min(plan.required[request]);
+                latest.last = plan.previous[request];
             }
         }
     }

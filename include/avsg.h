@@ -2037,7 +2037,9 @@ avsg_status avsg_engine_invalidate(struct avsg_engine *engine,
 /**
  * Puts the rows of chosen ids into the slots of a state without a selection, for example after a
  * restore: it plans K ids at a time into `plan`, which holds at least one row, and transfers them to
- * every layer of the indexer. A later plan that selects these ids hits them.
+ * every layer of the indexer. A later plan that selects these ids hits them. AVSG_INVALID, with
+ * nothing changed, if one of these layers lacks rows of an earlier plan of the state: transfer that
+ * one first.
  */
 avsg_status avsg_engine_load(struct avsg_engine *engine,
                              const struct avsg_load *load,

@@ -68,7 +68,9 @@ const _: () = assert!(size_of::<avsg_load>() == 64);
 
 /// Puts the rows of chosen ids into the slots of a state without a selection, for example after a
 /// restore: it plans K ids at a time into `plan`, which holds at least one row, and transfers them to
-/// every layer of the indexer. A later plan that selects these ids hits them.
+/// every layer of the indexer. A later plan that selects these ids hits them. AVSG_INVALID, with
+/// nothing changed, if one of these layers lacks rows of an earlier plan of the state: transfer that
+/// one first.
 ///
 /// # Safety
 /// The pointers keep the rule Pointers.

@@ -97,6 +97,47 @@ fn loaded_and_forked_states_hit() {
     });
 }
 
+/// A load that is refused because a layer lacks rows keeps the plan that has them.
+#[test]
+fn a_refused_load_changes_nothing() {
+    each_device(|device| {
+        let handles = Handles::on(device);
+        let (owned, mut other) = (selection(0, 1, 20), null_mut());
+        let (batch, ids): (_, Vec<i32>) = (c_batch(&owned), (60..100).collect());
+        let load = avsg_load {
+            ids: avsg_i32s { data: ids.as_ptr(), len: ids.len() },
+            block_table: batch.block_table,
+            generation: 1,
+            seq_len: 128,
+            ..sized()
+        };
+        let stats = || {
+            let mut stats: avsg_engine_stats = sized();
+            // SAFETY: the struct has its `size` set.
+            ok(unsafe { avsg_engine_get_stats(handles.engine, &mut stats) });
+            (stats.plans, stats.transfers, stats.misses)
+        };
+        // SAFETY: the arrays are alive, and structs have their `size` set.
+        unsafe {
+            ok(avsg_plan_create(handles.engine, 1, 1, &mut other));
+            ok(avsg_engine_step(handles.engine, &batch, handles.plan, 0, null(), null_mut()));
+            for plan in [other, handles.plan] {
+                let status = avsg_engine_load(handles.engine, &load, plan);
+                expect_error(status, AVSG_INVALID, &["layer 1 lacks the rows of plan 1"]);
+                assert_eq!(stats(), (1, 1, K as u64));
+            }
+            ok(avsg_engine_transfer(handles.engine, handles.plan, 1, null(), null_mut()));
+            for layer in 0..2 {
+                assert_eq!(handles.expect_exact(&owned, layer), K);
+            }
+            ok(avsg_engine_load(handles.engine, &load, other));
+        }
+        assert_eq!(misses(&handles, &selection(0, 1, 60)), 0);
+        ok(avsg_plan_destroy(other));
+        handles.destroy();
+    });
+}
+
 #[test]
 fn a_discarded_plan_is_missed_again_and_counted() {
     each_device(|device| {

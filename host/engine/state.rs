@@ -1,6 +1,7 @@
 //! Changes of a state between steps, apart from those of a plan.
 
 use std::ops::Range;
+use std::slice;
 
 use avsg_device::memory::{invalidate_ids, invalidate_slots, table_words};
 use avsg_device::params::ID_LIMIT;
@@ -25,6 +26,25 @@ pub struct Load<'a> {
     pub ids: &'a [i32],
     /// The host blocks of the request; empty if the geometry has no pages.
     pub block_table: &'a [i32],
+}
+
+impl<'a> Load<'a> {
+    /// Returns the batch that selects some ids.
+    fn batch(&'a self, ids: &'a [i32]) -> Batch<'a> {
+        Batch {
+            ids,
+            ids_stride: ids.len(),
+            k: ids.len(),
+            cu_q: &[0, 1],
+            state: slice::from_ref(&self.state),
+            generation: slice::from_ref(&self.generation),
+            stable_len: &[-1],
+            seq_len: slice::from_ref(&self.seq_len),
+            block_table: self.block_table,
+            block_stride: self.block_table.len(),
+            indexer: self.indexer,
+        }
+    }
 }
 
 impl Engine {
@@ -68,37 +88,32 @@ impl Engine {
     /// Returns the number of rows that were copied to each layer.
     ///
     /// # Errors
-    /// As for [`Self::plan`] and [`Self::transfer`], or if there are more than S ids. If a later
-    /// part of the ids is refused, the earlier ones are loaded.
+    /// As for [`Self::plan`] and [`Self::transfer`], if a layer of the indexer lacks rows of an
+    /// earlier plan of the state, or if there are more than S ids. Nothing is changed then. If a
+    /// call of the runtime fails, the next plan starts every table cold.
     pub fn load(&mut self, load: &Load<'_>, plan: &mut Plan) -> Result<usize> {
         self.resources.check_process()?;
-        let params = &self.resources.config.params;
-        let (k, slots) = (params.k as usize, params.slots as usize);
+        let config = &self.resources.config;
+        let (k, slots) = (config.params.k as usize, config.params.slots as usize);
         if load.ids.len() > slots {
             let limit = format!("a state has {slots} slots");
             return Err(Error::invalid("ids to load", load.ids.len(), limit, "pass fewer ids"));
         }
+        // The first part is the longest, so that no later one is refused. Without ids, padding
+        // stands for it.
+        let first = load.batch(load.ids.chunks(k).next().unwrap_or(&[-1]));
+        check::batch(&self.resources, &mut self.named, &first, plan)?;
+        let (indexers, layers) = (config.indexers.clone(), self.resources.pool.layers());
+        self.begin();
+        for layer in indexers.layers_of(load.indexer, layers) {
+            self.order.check_next(&first, layer)?;
+        }
         let mut copied = 0;
         for ids in load.ids.chunks(k) {
-            let batch = Batch {
-                ids,
-                ids_stride: ids.len(),
-                k: ids.len(),
-                cu_q: &[0, 1],
-                state: &[load.state],
-                generation: &[load.generation],
-                stable_len: &[-1],
-                seq_len: &[load.seq_len],
-                block_table: load.block_table,
-                block_stride: load.block_table.len(),
-                indexer: load.indexer,
-            };
-            self.plan(&batch, plan)?;
+            self.plan(&load.batch(ids), plan)?;
             copied += plan.total_misses();
-            for layer in 0..self.resources.pool.layers() {
-                if self.resources.config.indexers.of(layer) == load.indexer {
-                    self.transfer(plan, layer, None)?;
-                }
+            for layer in indexers.layers_of(load.indexer, layers) {
+                self.transfer(plan, layer, None)?;
             }
         }
         Ok(copied)
@@ -139,9 +154,7 @@ impl Engine {
             // A device that starts every table cold has nothing to copy.
             let Some(ids) = copy.get(header::WORDS..header::WORDS + slots) else { continue };
             [from, to].into_iter().try_for_each(|s| self.resources.buffer.check_blocks(s))?;
-            for layer in
-                (0..self.resources.pool.layers()).filter(|&l| config.indexers.of(l) == indexer)
-            {
+            for layer in config.indexers.layers_of(indexer, self.resources.pool.layers()) {
                 self.device.copy_slots(&self.resources, layer, [from, to], ids)?;
             }
             copy[header::GENERATION as usize] = generation;

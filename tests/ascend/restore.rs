@@ -99,8 +99,18 @@ fn check_pool(engine: &Engine) {
     }
 }
 
-/// Selects ids of one request in the step of an indexer, and checks every layer of it. Returns the
-/// ids that were missed.
+/// Returns a batch of one request, with the blocks of `request`, that selects ids in the step of an
+/// indexer.
+fn selection(request: usize, indexer: usize, at: [i32; 2], ids: &[i32]) -> OwnedBatch {
+    let [state, generation] = at;
+    let mut owned = OwnedBatch { block_stride: 8, indexer, ..OwnedBatch::new(K, 0) };
+    owned.push([state, generation, -1, 100], &[ids.to_vec()]);
+    owned.blocks.extend(BLOCKS[request]);
+    owned
+}
+
+/// Selects ids in the step of an indexer, of request 1 in state 1 and of request 0 in others, and
+/// checks every layer of the indexer. Returns the ids that were missed.
 fn select(
     engine: &mut Engine,
     plan: &mut Plan,
@@ -108,11 +118,8 @@ fn select(
     at: [i32; 2],
     ids: &[i32],
 ) -> Vec<i32> {
-    let [state, generation] = at;
-    let request = if state == 1 { 1 } else { 0 };
-    let mut owned = OwnedBatch { block_stride: 8, indexer, ..OwnedBatch::new(K, 0) };
-    owned.push([state, generation, -1, 100], &[ids.to_vec()]);
-    owned.blocks.extend(BLOCKS[request]);
+    let request = usize::from(at[0] == 1);
+    let owned = selection(request, indexer, at, ids);
     engine.plan(&owned.batch(), plan).unwrap();
     for layer in (0..3).filter(|&layer| usize::from(layer > 0) == indexer) {
         engine.transfer(plan, layer, None).unwrap();
@@ -255,9 +262,7 @@ fn forks_that_cannot_be_exact_are_refused() {
             let text = engine.fork(from, to, 1).unwrap_err().to_string();
             assert!(text.contains(part), "{text}");
         }
-        let mut owned = OwnedBatch { block_stride: 8, indexer: 1, ..OwnedBatch::new(K, 0) };
-        owned.push([0, 1, -1, 100], &[ids(3)]);
-        owned.blocks.extend(BLOCKS[0]);
+        let owned = selection(0, 1, [0, 1], &ids(3));
         engine.plan(&owned.batch(), &mut plan).unwrap();
         engine.transfer(&mut plan, 1, None).unwrap();
         let text = engine.fork(0, 2, 1).unwrap_err().to_string();
@@ -266,4 +271,52 @@ fn forks_that_cannot_be_exact_are_refused() {
         engine.fork(0, 2, 1).unwrap();
         assert_eq!(select(engine, &mut plan, 1, [2, 1], &ids(3)), Vec::<i32>::new());
     });
+}
+
+#[test]
+fn a_refused_load_changes_nothing() {
+    on_both_devices(&config(), empty_pool, |engine, _, _| {
+        prefill(engine);
+        let mut plans = [(); 2].map(|()| engine.new_plan(2, 1).unwrap());
+        let owned = selection(0, 1, [0, 1], &ids(3));
+        engine.plan(&owned.batch(), &mut plans[0]).unwrap();
+        engine.transfer(&mut plans[0], 1, None).unwrap();
+        let chosen: Vec<i32> = (40..90).collect();
+        let good = Load {
+            indexer: 1,
+            state: 0,
+            generation: 1,
+            seq_len: 100,
+            ids: &chosen,
+            block_table: &BLOCKS[0],
+        };
+        let (table, stats) = (engine.read_indexer_table(1, 0).unwrap().to_vec(), engine.stats());
+        let refused = "plan number is 2, but layer 2 lacks the rows of plan 1 for state 0";
+        for (bad, into, part) in [
+            (good, 0, refused),
+            (good, 1, refused),
+            (Load { state: 3, ..good }, 1, "state is 3"),
+            (Load { indexer: 2, ..good }, 1, "indexer is 2"),
+            (Load { seq_len: -1, ..good }, 1, "seq_len is -1"),
+            (Load { block_table: &[], ..good }, 1, "block_stride is 0"),
+            (Load { state: 3, ids: &[], ..good }, 1, "state is 3"),
+        ] {
+            let text = engine.load(&bad, &mut plans[into]).unwrap_err().to_string();
+            assert!(text.contains(part), "{part:?} in {text:?}");
+        }
+        assert!(engine.read_indexer_table(1, 0).unwrap() == table && engine.stats() == stats);
+        // The plan is still the last one, and due on layer 2.
+        engine.transfer(&mut plans[0], 2, None).unwrap();
+        for layer in 1..3 {
+            let content = |_, id| (id, layer as u32);
+            assert_eq!(exact::check_step(engine, &plans[0], &owned, layer, content), K);
+        }
+        assert_eq!(engine.load(&good, &mut plans[1]).unwrap(), 50 - plan_hits(&chosen));
+        assert_eq!(select(engine, &mut plans[0], 1, [0, 1], &chosen[..K]), Vec::<i32>::new());
+    });
+}
+
+/// Returns how many ids of a load the selection `ids(3)` has put into slots.
+fn plan_hits(chosen: &[i32]) -> usize {
+    ids(3).iter().filter(|id| chosen.contains(id)).count()
 }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::slice;
 
-use avsg_device::memory::{invalidate_ids, invalidate_slots, table_words};
+use avsg_device::memory::{clear_state, invalidate_ids, invalidate_slots, table_words};
 use avsg_device::params::ID_LIMIT;
 use avsg_device::state::header;
 
@@ -69,6 +69,9 @@ impl Engine {
             return Err(Error::invalid("ids", value, limit, "pass a range of at least one id"));
         }
         let mut emptied = 0;
+        if !self.device.wait_for_tables()? {
+            return Ok(emptied);
+        }
         for indexer in 0..config.indexers.count() {
             let table = config.table(indexer, state);
             self.device.edit_table(&self.resources, table, &mut |words| {
@@ -120,7 +123,9 @@ impl Engine {
     }
 
     /// Copies a state to another one, with its tables and slots, for a sequence that is forked: the
-    /// copy has `generation`, and its next plan hits what the original's would. What the other state
+    /// copy has `to_generation`, and its next plan hits what that of the original would hit in
+    /// `from_generation`. Where an indexer has not planned the original in that generation, for
+    /// example because the request was only appended so far, the copy is empty. What the other state
     /// held is forgotten. The host rows of the copy are the caller's concern: shared blocks, or
     /// copies with the same ids.
     ///
@@ -128,10 +133,16 @@ impl Engine {
     /// does.
     ///
     /// # Errors
-    /// If there is no such state, both are the same, a layer lacks rows of the original's last plan,
-    /// a block of one of them is not in the caller's buffer, or a call of the runtime fails. After
-    /// the latter the next plan starts every table cold.
-    pub fn fork(&mut self, from: usize, to: usize, generation: i32) -> Result<()> {
+    /// If there is no such state, both are the same, a layer lacks rows of the original's last plan
+    /// in that generation, or a block of one of them is not in the caller's buffer; nothing is
+    /// changed then. If a call of the runtime fails, the next plan may start every table cold.
+    pub fn fork(
+        &mut self,
+        from: usize,
+        from_generation: i32,
+        to: usize,
+        to_generation: i32,
+    ) -> Result<()> {
         self.resources.check_process()?;
         self.begin();
         let config = &self.resources.config;
@@ -141,31 +152,47 @@ impl Engine {
             let limit = "a state is copied to another one";
             return Err(Error::invalid("state", to, limit, "pass two different states"));
         }
-        self.order.check_complete(from, &config.indexers)?;
-        let slots = config.params.slots as usize;
-        let mut copy = memory::with_capacity("table", table_words(&config.params))?;
-        for indexer in 0..config.indexers.count() {
-            copy.clear();
-            let table = |state| config.table(indexer, state);
-            self.device.edit_table(&self.resources, table(from), &mut |words| {
-                copy.extend_from_slice(words);
-                false
-            })?;
-            // A device that starts every table cold has nothing to copy.
-            let Some(ids) = copy.get(header::WORDS..header::WORDS + slots) else { continue };
+        self.order.check_complete(from, from_generation, &config.indexers)?;
+        let mut copy = memory::filled("table", table_words(&config.params), 0)?;
+        if self.device.wait_for_tables()? {
             [from, to].into_iter().try_for_each(|s| self.resources.buffer.check_blocks(s))?;
+            for indexer in 0..config.indexers.count() {
+                self.fork_table(indexer, [from, to], [from_generation, to_generation], &mut copy)?;
+            }
+        }
+        self.order.filled(to, to_generation);
+        self.counters.forked([from, to], [from_generation, to_generation]);
+        Ok(())
+    }
+
+    /// Copies the table of one indexer, and the slots of its layers, from one state to another. The
+    /// copy is empty if the table is of another generation than the first one. The host may not
+    /// know the generation, because streams plan too, but the table does.
+    fn fork_table(
+        &mut self,
+        indexer: usize,
+        [from, to]: [usize; 2],
+        [from_generation, to_generation]: [i32; 2],
+        copy: &mut [i32],
+    ) -> Result<()> {
+        let config = &self.resources.config;
+        self.device.edit_table(&self.resources, config.table(indexer, from), &mut |words| {
+            copy.copy_from_slice(words);
+            false
+        })?;
+        if copy[header::GENERATION as usize] == from_generation {
+            let ids = &copy[header::WORDS..][..config.params.slots as usize];
             for layer in config.indexers.layers_of(indexer, self.resources.pool.layers()) {
                 self.device.copy_slots(&self.resources, layer, [from, to], ids)?;
             }
-            copy[header::GENERATION as usize] = generation;
-            self.device.edit_table(&self.resources, table(to), &mut |words| {
-                words.copy_from_slice(&copy);
-                true
-            })?;
+        } else {
+            clear_state(&config.params, copy);
         }
-        self.order.filled(to, generation);
-        self.counters.forked(from, to, generation);
-        Ok(())
+        copy[header::GENERATION as usize] = to_generation;
+        self.device.edit_table(&self.resources, config.table(indexer, to), &mut |words| {
+            words.copy_from_slice(copy);
+            true
+        })
     }
 
     /// Drops a planned batch whose transfers are not going to be made, or not to every layer, for
@@ -188,6 +215,9 @@ impl Engine {
         check::plan(&self.resources, plan)?;
         self.begin();
         self.order.check_last(plan)?;
+        if plan.total_misses() > 0 {
+            self.device.wait_for_tables()?;
+        }
         let config = &self.resources.config;
         for request in (0..plan.requests()).filter(|&request| plan.missed(request)) {
             let Ok(state) = usize::try_from(plan.state[request]) else { continue };

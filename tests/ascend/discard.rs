@@ -267,10 +267,12 @@ fn counters_follow_forks_and_invalidations() {
     for first in [0, 24, 48, 72, 96] {
         assert_eq!(step(&mut engine, &mut plan, 0, 1, first), [k, 0]);
     }
-    engine.fork(0, 1, 9).unwrap();
+    engine.fork(0, 1, 1, 9).unwrap();
     let [missed, evicted] = step(&mut engine, &mut plan, 1, 9, 200);
     assert_eq!((missed, evicted), (k, k - 8), "eight slots were never used");
     assert_eq!(step(&mut engine, &mut plan, 1, 10, 200), [k, 0], "a new generation is empty");
+    engine.fork(0, 2, 1, 11).unwrap();
+    assert_eq!(step(&mut engine, &mut plan, 1, 11, 200), [k, 0], "nothing is of generation 2");
     engine.invalidate(0, 0..600).unwrap();
     let [missed, evicted] = step(&mut engine, &mut plan, 0, 1, 0);
     assert!(missed == k && evicted >= k - 8, "slots of invalidated ids count: {evicted}");

@@ -1,12 +1,10 @@
-//! Prefill, restore and fork, on the CPU and on the simulated device: many rows of a request are
-//! written by one append, chosen ids are loaded before they are selected, and a copied state hits
-//! what the original hits.
+//! Prefill and restore, on the CPU and on the simulated device: many rows of a request are written by
+//! one append, and chosen ids are loaded before they are selected.
 
 use std::sync::Arc;
 
 use avsg::ascend::acl::owned::{Context, Stream};
 use avsg::device::params::Params;
-use avsg::device::state::header;
 use avsg::engine::{
     Config, DeviceBatch, DeviceFresh, Engine, Fresh, Indexers, Load, MachineChoice,
 };
@@ -19,15 +17,15 @@ use avsg_testkit::device_arrays::DeviceArrays;
 use avsg_testkit::fresh::FreshRows;
 use avsg_testkit::{exact, fixture};
 
-use crate::harness::{on_both_devices, without_scratch};
+use crate::harness::on_both_devices;
 
-const K: usize = 24;
-const SLOTS: usize = 128;
+pub const K: usize = 24;
+pub const SLOTS: usize = 128;
 const PAGE: u32 = 16;
 /// The blocks of two requests, in any order.
 const BLOCKS: [[i32; 8]; 2] = [[9, 2, 14, 5, 0, 11, 7, 3], [8, 1, 15, 4, 10, 6, 13, 12]];
 
-fn config() -> Config {
+pub fn config() -> Config {
     let params = Params { page: PAGE, ..Params::wide(K as u32, 2, SLOTS as u32) };
     Config {
         cores: 3,
@@ -42,14 +40,14 @@ fn format() -> RowFormat {
 }
 
 /// Returns a pool without rows.
-fn empty_pool() -> HostPool {
+pub fn empty_pool() -> HostPool {
     let pool = fixture::pool(3, 256, format());
     fixture::fill(&pool, 256, |_, _| (-1, 0));
     pool
 }
 
 /// Returns a batch of both requests, with rows of these numbers of tokens from id `first` on.
-fn tokens(first: i32, counts: [usize; 2]) -> OwnedBatch {
+pub fn tokens(first: i32, counts: [usize; 2]) -> OwnedBatch {
     let mut owned = OwnedBatch { block_stride: 8, ..OwnedBatch::new(K, 0) };
     for (request, count) in counts.into_iter().enumerate() {
         let rows = vec![vec![-1; K]; count];
@@ -60,7 +58,7 @@ fn tokens(first: i32, counts: [usize; 2]) -> OwnedBatch {
 }
 
 /// Returns the rows of a batch of [`tokens`]: id x of request r has version 10 r + layer.
-fn rows_of(owned: &OwnedBatch, layer: usize) -> FreshRows {
+pub fn rows_of(owned: &OwnedBatch, layer: usize) -> FreshRows {
     let mut fresh = FreshRows::new(&format(), owned.rows());
     for request in 0..2 {
         let (from, to) = (owned.cu_q[request] as usize, owned.cu_q[request + 1] as usize);
@@ -72,13 +70,13 @@ fn rows_of(owned: &OwnedBatch, layer: usize) -> FreshRows {
     fresh
 }
 
-fn with_fresh<T>(rows: &FreshRows, run: impl FnOnce(&Fresh<'_>) -> T) -> T {
+pub fn with_fresh<T>(rows: &FreshRows, run: impl FnOnce(&Fresh<'_>) -> T) -> T {
     let parts: Vec<&[u8]> = rows.parts().iter().map(|part| &part[..]).collect();
     run(&Fresh { segments: &parts })
 }
 
 /// Writes all rows of both requests with one append per layer.
-fn prefill(engine: &mut Engine) {
+pub fn prefill(engine: &mut Engine) {
     let owned = tokens(0, [128, 100]);
     for layer in 0..3 {
         let rows = rows_of(&owned, layer);
@@ -102,7 +100,7 @@ fn check_pool(engine: &Engine) {
 
 /// Returns a batch of one request, with the blocks of `request`, that selects ids in the step of an
 /// indexer.
-fn selection(request: usize, indexer: usize, at: [i32; 2], ids: &[i32]) -> OwnedBatch {
+pub fn selection(request: usize, indexer: usize, at: [i32; 2], ids: &[i32]) -> OwnedBatch {
     let [state, generation] = at;
     let mut owned = OwnedBatch { block_stride: 8, indexer, ..OwnedBatch::new(K, 0) };
     owned.push([state, generation, -1, 100], &[ids.to_vec()]);
@@ -112,7 +110,7 @@ fn selection(request: usize, indexer: usize, at: [i32; 2], ids: &[i32]) -> Owned
 
 /// Selects ids in the step of an indexer, of request 1 in state 1 and of request 0 in others, and
 /// checks every layer of the indexer. Returns the ids that were missed.
-fn select(
+pub fn select(
     engine: &mut Engine,
     plan: &mut Plan,
     indexer: usize,
@@ -123,7 +121,7 @@ fn select(
 }
 
 /// Selects ids of a request as [`select`] does.
-fn select_of(
+pub fn select_of(
     engine: &mut Engine,
     plan: &mut Plan,
     request: usize,
@@ -141,7 +139,7 @@ fn select_of(
     plan.misses(0).id.to_vec()
 }
 
-fn ids(first: i32) -> Vec<i32> {
+pub fn ids(first: i32) -> Vec<i32> {
     (0..K as i32).map(|lane| (first + 3 * lane) % 100).collect()
 }
 
@@ -225,159 +223,6 @@ fn loaded_ids_are_hits_of_the_first_selection() {
             let text = engine.load(&bad, &mut plan).unwrap_err().to_string();
             assert!(text.contains(part), "{part:?} in {text:?}");
         }
-    });
-}
-
-#[test]
-fn a_forked_state_hits_what_the_original_hits() {
-    on_both_devices(&config(), empty_pool, |engine, _, _| {
-        prefill(engine);
-        let mut plan = engine.new_plan(2, 1).unwrap();
-        for (step, indexer) in [(0, 0), (5, 1), (30, 0), (41, 1), (60, 0)] {
-            select(engine, &mut plan, indexer, [0, 1], &ids(step));
-        }
-        // State 2 held something else, whose plan must not overwrite the copy.
-        let mut old = engine.new_plan(2, 1).unwrap();
-        select(engine, &mut old, 0, [2, 1], &ids(77));
-        engine.fork(0, 1, 2, 9).unwrap();
-        for indexer in 0..2 {
-            let table = |engine: &mut Engine, state| {
-                without_scratch(engine.read_indexer_table(indexer, state).unwrap(), SLOTS)
-            };
-            let (original, copy) = (table(engine, 0), table(engine, 2));
-            let at = header::GENERATION as usize;
-            assert_eq!((original[at], copy[at]), (1, 9));
-            assert!(original[at + 1..] == copy[at + 1..], "indexer {indexer}");
-        }
-        let text = engine.transfer(&mut old, 0, None).unwrap_err().to_string();
-        assert!(text.contains("has the rows of plan"), "{text}");
-        // Both go on by themselves: the original's next misses do not reach the copy.
-        assert_eq!(select(engine, &mut plan, 1, [2, 9], &ids(41)), Vec::<i32>::new());
-        let (mut first, mut second) = (Vec::new(), Vec::new());
-        for step in 0..12 {
-            let next = ids(step * 7 + 1);
-            first.push(select(engine, &mut plan, 0, [0, 1], &next));
-            second.push(select(engine, &mut plan, 0, [2, 9], &next));
-            select(engine, &mut plan, 0, [1, 1], &next);
-        }
-        assert_eq!(first, second);
-        assert!(first.iter().flatten().count() > K);
-    });
-}
-
-#[test]
-fn forks_that_cannot_be_exact_are_refused() {
-    on_both_devices(&config(), empty_pool, |engine, _, _| {
-        prefill(engine);
-        let mut plan = engine.new_plan(2, 1).unwrap();
-        for (from, to, part) in [(3, 0, "state is 3"), (0, 3, "state is 3"), (1, 1, "state is 1")] {
-            let text = engine.fork(from, 1, to, 1).unwrap_err().to_string();
-            assert!(text.contains(part), "{text}");
-        }
-        let owned = selection(0, 1, [0, 1], &ids(3));
-        engine.plan(&owned.batch(), &mut plan).unwrap();
-        engine.transfer(&mut plan, 1, None).unwrap();
-        let text = engine.fork(0, 1, 2, 1).unwrap_err().to_string();
-        assert!(text.contains("layer 2 lacks the rows of plan 1 for state 0"), "{text}");
-        // In a generation that has no plan nothing is due.
-        engine.fork(0, 2, 2, 3).unwrap();
-        engine.transfer(&mut plan, 2, None).unwrap();
-        engine.fork(0, 1, 2, 1).unwrap();
-        assert_eq!(select(engine, &mut plan, 1, [2, 1], &ids(3)), Vec::<i32>::new());
-    });
-}
-
-/// Another request takes state 0 in generation 2 and writes its rows, which are those of request 1.
-fn append_before_the_first_plan(engine: &mut Engine) {
-    let owned = OwnedBatch { state: vec![-1, 0], generation: vec![1, 2], ..tokens(0, [0, 100]) };
-    for layer in 0..3 {
-        let rows = rows_of(&owned, layer);
-        with_fresh(&rows, |fresh| engine.append(&owned.batch(), layer, fresh).unwrap());
-    }
-}
-
-#[test]
-fn a_fork_before_the_first_plan_has_nothing_of_an_earlier_request() {
-    on_both_devices(&config(), empty_pool, |engine, _, _| {
-        prefill(engine);
-        let mut plan = engine.new_plan(2, 1).unwrap();
-        for indexer in 0..2 {
-            assert_eq!(select(engine, &mut plan, indexer, [0, 1], &ids(0)).len(), K);
-        }
-        // The earlier request leaves a plan that one of its layers lacks.
-        engine.plan(&selection(0, 1, [0, 1], &ids(50)).batch(), &mut plan).unwrap();
-        append_before_the_first_plan(engine);
-        engine.fork(0, 2, 2, 5).unwrap();
-        for indexer in 0..2 {
-            let table = engine.read_indexer_table(indexer, 2).unwrap();
-            assert_eq!(table[header::GENERATION as usize], 5);
-            assert!(table[header::WORDS..][..SLOTS].iter().all(|&id| id < 0));
-            let missed = select_of(engine, &mut plan, 1, indexer, [2, 5], &ids(0));
-            assert_eq!(missed, ids(0));
-        }
-        // The state is copied for the indexer that has planned the request, and no other.
-        assert_eq!(select_of(engine, &mut plan, 1, 1, [0, 2], &ids(0)).len(), K);
-        engine.fork(0, 2, 2, 6).unwrap();
-        assert_eq!(select_of(engine, &mut plan, 1, 1, [2, 6], &ids(0)), Vec::<i32>::new());
-        assert_eq!(select_of(engine, &mut plan, 1, 0, [2, 6], &ids(0)), ids(0));
-    });
-}
-
-/// The host does not see what a stream plans, but the tables have their generations.
-#[test]
-fn a_fork_after_a_plan_in_a_stream_knows_the_generation() {
-    on_both_devices(&config(), empty_pool, |engine, _, context| {
-        let Some(context) = context else { return };
-        prefill(engine);
-        let mut plan = engine.new_plan(2, 1).unwrap();
-        assert_eq!(select(engine, &mut plan, 1, [0, 1], &ids(0)).len(), K);
-        let stream = Stream::new(context).unwrap();
-        let owned = selection(1, 1, [0, 2], &ids(9));
-        let arrays = DeviceArrays::new(context, &owned, &[]).unwrap();
-        arrays.write(&owned, &[]).unwrap();
-        let mut queued = engine.new_plan(2, 1).unwrap();
-        // SAFETY: the arrays outlive the work, for which each fork waits.
-        unsafe {
-            engine.enqueue_step(&arrays.batch(), &mut queued, 1, None, stream.raw()).unwrap();
-            engine.enqueue_transfer(&queued, 2, None, stream.raw()).unwrap();
-        }
-        engine.fork(0, 2, 2, 5).unwrap();
-        assert_eq!(select_of(engine, &mut plan, 1, 1, [2, 5], &ids(9)), Vec::<i32>::new());
-        engine.fork(0, 1, 2, 6).unwrap();
-        assert_eq!(select_of(engine, &mut plan, 0, 1, [2, 6], &ids(0)), ids(0));
-    });
-}
-
-/// Each copy of the runtime that a fork makes fails in turn.
-#[test]
-fn a_fork_that_fails_on_the_way_starts_every_table_cold() {
-    on_both_devices(&config(), empty_pool, |engine, session, _| {
-        if engine.device() == "cpu" {
-            return;
-        }
-        prefill(engine);
-        let [mut plan, mut old] = [(); 2].map(|()| engine.new_plan(2, 1).unwrap());
-        let mut failed = 0;
-        for generation in 1.. {
-            for indexer in 0..2 {
-                select(engine, &mut plan, indexer, [0, generation], &ids(0));
-            }
-            // State 2 has a plan that layer 0 lacks.
-            engine.plan(&selection(0, 0, [2, generation], &ids(77)).batch(), &mut old).unwrap();
-            let copies = session.calls().iter().filter(|call| **call == "aclrtMemcpy").count();
-            session.fail("aclrtMemcpy", copies + generation as usize, 507_899);
-            let Err(error) = engine.fork(0, generation, 2, generation + 1000) else { break };
-            assert!(error.to_string().contains("aclrtMemcpy"), "{error}");
-            let text = engine.transfer(&mut old, 0, None).unwrap_err().to_string();
-            assert!(text.contains("plan is stale"), "{text}");
-            for indexer in 0..2 {
-                let missed = select(engine, &mut plan, indexer, [2, generation + 1000], &ids(0));
-                assert_eq!(missed, ids(0));
-            }
-            failed += 1;
-        }
-        // For each table two reads and a write, and a copy for each layer and segment.
-        assert_eq!(failed, 2 * 3 + 3 * 2);
     });
 }
 

@@ -127,8 +127,11 @@ def test_a_state_is_loaded_forked_invalidated_and_a_plan_is_dropped():
 
     engine.load(plan, np.arange(16, dtype=np.int32), state=0, generation=3, seq_len=256)
     assert misses(0, 0) == 0
-    engine.fork(0, 1, 3)
+    engine.fork(0, 3, 1, 3)
     assert misses(1, 4) == 4
+    # A request that has no plan yet has nothing to copy.
+    engine.fork(0, 4, 1, 3)
+    assert misses(1, 4) == 16
     engine.invalidate(1, 4, 6)
     assert misses(1, 4) == 2
     batch.ids[0] = np.arange(100, 116)
@@ -138,8 +141,8 @@ def test_a_state_is_loaded_forked_invalidated_and_a_plan_is_dropped():
         engine.discard(plan)
     assert misses(1, 100) == 16
     stats = engine.stats
-    assert (stats.plans, stats.transfers, stats.misses, stats.queued) == (6, 5, 16 + 4 + 2 + 16 + 16, 0)
-    assert stats.transferred_bytes == (16 + 4 + 2 + 16) * 48
+    assert (stats.plans, stats.transfers, stats.misses, stats.queued) == (7, 6, 16 + 4 + 16 + 2 + 16 + 16, 0)
+    assert stats.transferred_bytes == (16 + 4 + 16 + 2 + 16) * 48
     assert stats.plan_ns > 0 and stats.step_ns == 0
     with pytest.raises(avsg.InvalidError, match="state is 2"):
         engine.invalidate(2, 0, 1)

@@ -44,7 +44,7 @@ SIGNATURES = {
     "engine_indexer_table": (_HANDLE, _SIZE, _SIZE, _OUT, _OUT),
     "engine_invalidate": (_HANDLE, _SIZE, _SIZE, _SIZE),
     "engine_load": (_HANDLE, _OUT, _HANDLE),
-    "engine_fork": (_HANDLE, _SIZE, _SIZE, c.c_int32),
+    "engine_fork": (_HANDLE, _SIZE, c.c_int32, _SIZE, c.c_int32),
     "engine_discard": (_HANDLE, _HANDLE),
     "engine_get_stats": (_HANDLE, _OUT),
     "engine_destroy": (_HANDLE,),

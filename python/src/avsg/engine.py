@@ -235,9 +235,13 @@ class Engine:
                 setattr(load, name, _structs.I32s(span.address, span.shape[0]))
         check(lib.avsg_engine_load(self._handle, c.byref(load), plan._handle))
 
-    def fork(self, source: int, target: int, generation: int) -> None:
-        """Copies the state `source`, tables and slots, to `target`, which gets a generation."""
-        check(lib.avsg_engine_fork(self._handle, source, target, generation))
+    def fork(self, source: int, source_generation: int, target: int, target_generation: int) -> None:
+        """Copies the state `source`, tables and slots, to `target`, for a sequence that is forked.
+
+        The copy has `target_generation`. It is empty where `source` has not been planned in
+        `source_generation`, for example after a prefill by `append` alone.
+        """
+        check(lib.avsg_engine_fork(self._handle, source, source_generation, target, target_generation))
 
     def discard(self, plan: Plan) -> None:
         """Drops a planned batch that is not going to be transferred to every layer."""

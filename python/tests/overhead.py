@@ -2,7 +2,7 @@
 
   python3 python/tests/overhead.py [CALLS]
 
-The three are called in turns, in blocks, so that a busy machine slows all alike. The figures are
+They are called in turns, in blocks, so that a busy machine slows all alike. The figures are
 microseconds per call.
 """
 

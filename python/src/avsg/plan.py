@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from . import _structs
 from ._library import Handle, check, lib
 from .constants import RequestStatus
+from .errors import InvalidError
 from .memory import View, int32_view
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from .engine import Engine
 
 RECORD_WORDS = 16
+MISS_LISTS = ("miss_position", "miss_id", "miss_slot", "miss_row")
 
 
 class Counters(NamedTuple):
@@ -65,6 +67,8 @@ class Plan:
     def close(self) -> None:
         """Ends the plan. Its memory is given back when the last array that views it is gone."""
         self._handle = None
+        for name in ("slots", "valid", "record"):
+            self.__dict__.pop(name, None)
 
     def __enter__(self) -> Plan:
         return self
@@ -77,27 +81,25 @@ class Plan:
 
         `name` is slot, valid, record, miss_position, miss_id, miss_slot or miss_row.
         """
-        arrays = _structs.PlanArrays()
+        shape, arrays = self._shape(name), _structs.PlanArrays()
         check(lib.avsg_plan_get_arrays(self._handle, c.byref(arrays)))
-        return int32_view(getattr(arrays, name), self._shape(name), self._handle)
+        return int32_view(getattr(arrays, name), shape, self._handle)
 
     def device_view(self, name: str) -> View:
         """Returns the array `name` in device memory, where a stream leaves it.
 
         On "cpu" this is `view`.
         """
-        arrays = _structs.PlanArrays()
+        shape, arrays = self._shape(name), _structs.PlanArrays()
         check(lib.avsg_plan_get_device_arrays(self._handle, c.byref(arrays)))
-        return int32_view(getattr(arrays, name), self._shape(name), self._handle, self._device)
+        return int32_view(getattr(arrays, name), shape, self._handle, self._device)
 
     def _shape(self, name: str) -> tuple[int, ...]:
-        if name == "record":
-            return (self.requests, RECORD_WORDS)
-        if name == "valid":
-            return (self.rows,)
-        if name == "cu_q":
-            return (self.requests + 1,)
-        return (self.rows, self.k) if name == "slot" else (self.rows * self.k,)
+        shapes = {"slot": (self.rows, self.k), "valid": (self.rows,), "record": (self.requests, RECORD_WORDS)}
+        shapes |= dict.fromkeys(MISS_LISTS, (self.rows * self.k,))
+        if name not in shapes:
+            raise InvalidError(f"{name!r} is not an array of a plan; the arrays are {', '.join(shapes)}")
+        return shapes[name]
 
     @cached_property
     def slots(self) -> np.ndarray:
@@ -136,6 +138,6 @@ class Plan:
         found = _structs.PlanRequest()
         check(lib.avsg_plan_get_request(self._handle, index, c.byref(found)))
         views = {"slot": (found.rows, self.k), "valid": (found.rows,)}
-        views |= dict.fromkeys(("miss_position", "miss_id", "miss_slot", "miss_row"), (found.misses,))
+        views |= dict.fromkeys(MISS_LISTS, (found.misses,))
         arrays = {name: int32_view(getattr(found, name), shape, self._handle).numpy() for name, shape in views.items()}
         return Request(found.first_row, found.rows, status=RequestStatus(found.status), **arrays)

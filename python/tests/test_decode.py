@@ -187,13 +187,6 @@ def test_a_state_is_loaded_forked_invalidated_and_a_plan_is_dropped():
         engine.invalidate(2, 0, 1)
 
 
-def test_bad_ids_raise_their_status_bit(deployment):
-    deployment.batch.ids[0, :2] = 511, 512
-    deployment.engine.step(deployment.batch, deployment.plan)
-    assert deployment.plan.counters.status == avsg.RequestStatus.ID_OUT_OF_RANGE
-    assert deployment.plan.slots[0, 0] >= 0 and deployment.plan.slots[0, 1] == -1
-
-
 def test_a_block_table_names_the_pages_of_a_state():
     pool = avsg.Pool(1, 256, 48)
     engine = avsg.Engine(pool, k=16, slots=64, states=3, cores=1)

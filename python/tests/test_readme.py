@@ -11,6 +11,7 @@ import avsg
 
 README = Path(__file__).resolve().parents[1] / "README.md"
 SOURCES = Path(__file__).resolve().parents[1] / "src" / "avsg"
+MASK = "slots[slots >= 0]"
 
 
 def programs():
@@ -40,9 +41,16 @@ def decode(source, prompt, steps, k=2048):
     return seen
 
 
-@pytest.mark.parametrize("prompt", [3000])
+@pytest.mark.parametrize("prompt", [3000, 2044, 5])
 def test_the_first_program_decodes(prompt):
     assert decode(programs()[0], prompt, 8) == [True] * 8
+
+
+def test_without_its_mask_the_first_program_reads_rows_of_nothing():
+    source = programs()[0]
+    assert source.count(MASK) == 1
+    # The sequence is longer than K from the fourth step on.
+    assert decode(source.replace(MASK, "slots"), 2044, 8) == [False] * 3 + [True] * 5
 
 
 def test_the_program_of_several_indexers_gives_exact_rows():
@@ -89,7 +97,7 @@ def test_every_name_in_the_text_exists():
     defined = set(re.findall(r"^def (\w+)", (SOURCES / "torch_ops.py").read_text(), flags=re.M))
     in_torch = set(re.findall(r"(?:avsg\.torch_ops|torch\.ops\.avsg)\.(?!py\b)(\w+)", text))
     assert in_torch and in_torch <= defined, in_torch - defined
-    assert {"step", "over", "point", "slots"} <= seen
+    assert {"step", "over", "point", "slots", "device_view", "RequestStatus"} <= seen
 
 
 def test_the_refusal_in_the_text_is_the_librarys():

@@ -77,6 +77,23 @@ def test_plan_and_transfer_do_what_step_does(on_torch):
     assert (on_torch.buffers[0][0, slots[0].long()] == on_torch.expected(on_torch.ids)).all()
 
 
+def test_an_id_without_a_row_raises_unless_the_caller_reads_the_status(on_torch):
+    on_torch.ids[0, 2] = 512
+    numbers, slots, arguments = on_torch.numbers, on_torch.slots, on_torch.step_arguments()
+    plan = (*numbers, on_torch.ids, *on_torch.per_request, None, slots)
+    for call in (lambda: torch.ops.avsg.step(*arguments), lambda: torch.ops.avsg.plan(*plan)):
+        with pytest.raises(avsg.InvalidError, match="request 0 selects id 512, but its seq_len is 512"):
+            call()
+    for call in (
+        lambda: torch.ops.avsg.step(*arguments, check=False),
+        lambda: torch.ops.avsg.plan(*plan, check=False),
+        lambda: torch.compile(lambda: torch.ops.avsg.plan(*plan, check=False), backend="aot_eager")(),
+    ):
+        call()
+        assert on_torch.made.plan.status.tolist() == [1] and slots[0].tolist().index(-1) == 2
+        torch.ops.avsg.transfer(*numbers, 1, slots, on_torch.fresh, [])
+
+
 def test_operators_plan_for_an_indexer():
     on_torch = Torch(layer_indexer=[0, 1])
     numbers, slots = on_torch.numbers, on_torch.slots

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import ctypes as c
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import _structs
 from ._arguments import whole
 from .errors import InvalidError
-from .memory import HOST, Span, int32_span, span
+from .memory import HOST, Span, int32_span, numpy_of, span
+
+if TYPE_CHECKING:
+    import numpy as np
 
 PER_REQUEST = ("cu_q", "state", "generation", "stable_len", "seq_len")
 
@@ -22,7 +25,7 @@ class Batch:
     arrays, or name other arrays with `point`, and call the engine again.
     """
 
-    __slots__ = ("_as_parameter_", "_spans", "_struct", "device", "ids", *PER_REQUEST, "block_table")
+    __slots__ = ("_as_parameter_", "_requests", "_spans", "_struct", "device", "ids", *PER_REQUEST, "block_table")
 
     ids: Any
     cu_q: Any
@@ -84,6 +87,10 @@ class Batch:
     def indexer(self, value: int) -> None:
         self._struct.indexer = whole(value, "indexer")
 
+    def _host_array(self, name: str) -> np.ndarray:
+        """Returns one of the arrays as NumPy reads it; it must be in host memory."""
+        return numpy_of(self._spans[name], "<i4")
+
     def point(self, **arrays: Any) -> None:
         """Names other arrays for some of the fields. A refused array leaves the batch as it was."""
         spans = {}
@@ -111,6 +118,7 @@ class Batch:
                 self._struct.block_stride = row_stride(found)
             setattr(self, name, arrays[name])
         self._spans.update(spans)
+        self._requests = self._spans["state"].shape[0]
         self.device = devices.pop()
 
 

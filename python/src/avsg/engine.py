@@ -9,6 +9,7 @@ from . import _structs
 from ._arguments import instance, whole
 from ._engine_config import engine_config
 from ._library import Handle, check, failure, lib
+from ._refused_ids import refused_id
 from .batch import Batch, Fresh
 from .constants import Lifetime, Table
 from .errors import InvalidError
@@ -130,6 +131,7 @@ class Engine:
         self._memory = (pool._handle, pool._memory)
         self.info = self._get_info()
         self.k, self.device, self._layers = self.info.k, self.info.device, self.info.layers
+        self._pool_rows = pool.info.rows
 
     @staticmethod
     def memory(
@@ -171,12 +173,21 @@ class Engine:
         requests = self.info.states if requests is None else whole(requests, "requests")
         return Plan(self, requests * self.info.tokens if rows is None else rows, requests)
 
-    def step(self, batch: Batch, plan: Plan, layer: int = 0, fresh: Fresh | None = None, stream: Any = None) -> None:
+    def step(
+        self,
+        batch: Batch,
+        plan: Plan,
+        layer: int = 0,
+        fresh: Fresh | None = None,
+        stream: Any = None,
+        *,
+        check: bool = True,
+    ) -> None:
         """Plans a batch and copies its misses into one layer's slots.
 
         `fresh` holds the rows of this step; None if no `stable_len` is set. Without `stream` a
         batch of host arrays waits, and a batch of device arrays goes into torch's current stream of
-        their device.
+        their device. `check` is that of `plan`.
         """
         try:
             if stream is not None or batch.device != HOST or (fresh is not None and fresh.device != HOST):
@@ -188,9 +199,17 @@ class Engine:
             raise named(error, batch=batch, plan=plan, layer=layer, fresh=fresh) from None
         if status:
             raise named(failure(status), batch=batch, plan=plan, fresh=fresh)
+        if check and stream is None and any(plan._status[: batch._requests]):
+            raise self._drop(batch, plan)
 
-    def plan(self, batch: Batch, plan: Plan, stream: Any = None) -> None:
-        """Finds slots and misses of a batch. Layers that share an indexer need it once."""
+    def plan(self, batch: Batch, plan: Plan, stream: Any = None, *, check: bool = True) -> None:
+        """Finds slots and misses of a batch. Layers that share an indexer need it once.
+
+        An id at or above its request's `seq_len`, or without a row in the pool, raises
+        InvalidError, and the plan is dropped as by `discard`. With `check=False` such an id is
+        padding: its slot is -1, and `plan.status` says why. A call in a stream checks nothing: the
+        host does not see the status, which `plan.device_view("record")` has.
+        """
         try:
             if stream is not None or batch.device != HOST:
                 stream = self._stream(stream, batch)
@@ -199,6 +218,14 @@ class Engine:
             raise named(error, batch=batch, plan=plan) from None
         if status:
             raise named(failure(status), batch=batch, plan=plan)
+        if check and stream is None and any(plan._status[: batch._requests]):
+            raise self._drop(batch, plan)
+
+    def _drop(self, batch: Batch, plan: Plan) -> InvalidError:
+        """Drops a plan whose batch selects an id without a row, and returns the exception that says which."""
+        error = refused_id(batch, plan, self._pool_rows, self.info.page)
+        self.discard(plan)
+        return error
 
     def transfer(self, plan: Plan, layer: int = 0, fresh: Fresh | None = None, stream: Any = None) -> None:
         """Copies a plan's misses into one layer's slots.

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from .engine import Engine
 
 RECORD_WORDS = 16
+STATUS_WORD = 9
 MISS_LISTS = ("miss_position", "miss_id", "miss_slot", "miss_row")
 
 
@@ -63,11 +64,13 @@ class Plan:
         check(lib.avsg_plan_create(engine._handle, rows, requests, c.byref(out)))
         self._handle: Handle | None = Handle(out, lib.avsg_plan_destroy)
         self.rows, self.requests, self.k, self._device = rows, requests, engine.k, engine.device
+        #: `status` for the check of every step: `any` of so few words is faster than NumPy's.
+        self._status = memoryview(self.status)
 
     def close(self) -> None:
         """Ends the plan. Its memory is given back when the last array that views it is gone."""
-        self._handle = None
-        for name in ("slots", "valid", "record"):
+        self._handle, self._status = None, memoryview(b"")
+        for name in ("slots", "valid", "record", "status"):
             self.__dict__.pop(name, None)
 
     def __enter__(self) -> Plan:
@@ -103,7 +106,11 @@ class Plan:
 
     @cached_property
     def slots(self) -> np.ndarray:
-        """The slot of each selected id, [rows, K] in int32; -1 for padding."""
+        """The slot of each selected id, [rows, K] in int32; -1 for an id without a row.
+
+        Such an id is padding (a negative one, and every id of a request whose state is -1), or the
+        request's `status` is about it. NumPy reads an array's last element at -1: leave it out.
+        """
         return self.view("slot").numpy()
 
     @cached_property
@@ -118,6 +125,11 @@ class Plan:
         The misses of its rows are at 0 to 7, all its misses at 8, and its status bits at 9.
         """
         return self.view("record").numpy()
+
+    @cached_property
+    def status(self) -> np.ndarray:
+        """The `RequestStatus` bits of each request, [requests] in int32; 0 if every id was accepted."""
+        return self.record[:, STATUS_WORD]
 
     @property
     def counters(self) -> Counters:

@@ -11,7 +11,9 @@ passes copies of them, the operator fills the copies.
 No tensor stands for the host pool, which may be larger than a graph may copy. `append` declares
 that it writes `slots`, so that a compiled graph keeps it between its step and the next one.
 
-`step` and `plan` take the `indexer` of a `Batch` last.
+`step` and `plan` take the `indexer` of a `Batch` and the `check` of `Engine.plan` last. With tensors
+on a device they check nothing, because the host does not see the status of work in a stream: `slots`
+is -1 for an id without a row, and `Plan.device_view("record")` has the status.
 """
 
 from __future__ import annotations
@@ -146,11 +148,12 @@ def step(
     slots: torch.Tensor,
     buffers: Sequence[torch.Tensor],
     indexer: int = 0,
+    check: bool = True,
 ) -> None:
     """Plans a batch and copies its misses into one layer's slots."""
     owner, outputs = _get(Engine, engine), _get(Plan, plan)
     batch = _batch(outputs, ids, block_table, (cu_q, state, generation, stable_len, seq_len), indexer)
-    owner.step(batch, outputs, layer, _fresh(outputs, fresh))
+    owner.step(batch, outputs, layer, _fresh(outputs, fresh), check=check)
     _deliver_slots(outputs, slots)
     _deliver_buffers(owner, layer, buffers)
 
@@ -168,11 +171,12 @@ def plan(
     block_table: Optional[torch.Tensor],
     slots: torch.Tensor,
     indexer: int = 0,
+    check: bool = True,
 ) -> None:
     """Finds slots and misses of a batch."""
     owner, outputs = _get(Engine, engine), _get(Plan, plan)
     batch = _batch(outputs, ids, block_table, (cu_q, state, generation, stable_len, seq_len), indexer)
-    owner.plan(batch, outputs)
+    owner.plan(batch, outputs, check=check)
     _deliver_slots(outputs, slots)
 
 

@@ -27,6 +27,7 @@ CALLS = [
     (lambda m: m.engine.table(-1), "state is -1"),
     (lambda m: m.engine.table(0, indexer=-1), "indexer is -1"),
     (lambda m: m.engine.invalidate(0, -5, 3), "first is -5"),
+    (lambda m: m.engine.fork(0, 1, -1, 2), "target is -1"),
     (lambda m: m.engine.load(m.plan, ARRAY, state=1 << 31, generation=1, seq_len=1), "state is 2147483648"),
     (lambda m: m.engine.load(m.plan, ARRAY, state=0, generation=1, seq_len=1, indexer=-1), "indexer is -1"),
     (lambda m: m.engine.new_plan(rows=-1), "rows is -1"),

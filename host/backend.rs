@@ -40,8 +40,13 @@ pub(crate) trait Device: Send + Sync {
     /// Returns the words of a table, whose number is that of [`Config::table`](crate::resources::Config).
     fn read_table(&mut self, resources: &Resources, table: usize) -> Result<&[i32]>;
 
-    /// Waits for all work and calls `edit` with the words of a table. If `edit` returns true, the
-    /// words are those of the table from then on.
+    /// Waits for all work, which callers' streams may do, too. Returns false if the next plan is
+    /// going to empty every table; then there is nothing to edit.
+    fn wait_for_tables(&mut self) -> Result<bool>;
+
+    /// Calls `edit` with the words of a table, after [`Self::wait_for_tables`] returned true. If
+    /// `edit` returns true, the words are those of the table from then on. After an error the next
+    /// plan empties every table.
     fn edit_table(
         &mut self,
         resources: &Resources,
@@ -50,7 +55,7 @@ pub(crate) trait Device: Send + Sync {
     ) -> Result<()>;
 
     /// Copies the slots of one layer that `ids`, the ids of a table, lists from one state to another,
-    /// and waits.
+    /// and waits. After an error the next plan empties every table.
     fn copy_slots(
         &mut self,
         resources: &Resources,

@@ -17,8 +17,8 @@ pub struct Batch<'a> {
     /// `[requests]` int32, the state of each request; no two requests may name one state. -1 marks
     /// a padded request, which gets slots of -1 and copies nothing.
     pub state: &'a [i32],
-    /// `[requests]` int32, the generation of each request. A value that differs from the last one
-    /// of its state empties the state's table.
+    /// `[requests]` int32, the generation of each request: a number that its state has not had for
+    /// another request. A table that has another one is emptied first. An append ignores it.
     pub generation: &'a [i32],
     /// `[requests]` int32, the number of tokens whose KV was final before this step. -1 turns
     /// invalidation and fresh rows off.

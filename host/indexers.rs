@@ -65,6 +65,15 @@ impl Indexers {
         of_layer.copied().unwrap_or(0)
     }
 
+    /// Returns those of a pool's `layers` layers that belong to an indexer.
+    pub(crate) fn layers_of(
+        &self,
+        indexer: usize,
+        layers: usize,
+    ) -> impl Iterator<Item = usize> + '_ {
+        (0..layers).filter(move |&layer| self.of(layer) == indexer)
+    }
+
     /// Checks that each of a pool's `layers` layers has an indexer.
     ///
     /// # Errors

@@ -64,6 +64,20 @@
  * leaks. A few allocations of at most 1 KiB each, for example those of a starting thread, end the
  * process as in any program with Rust's standard library; docs/c-api.md lists them.
  *
+ * Generations. When a request takes a state, and when its rows have changed, give it a generation that
+ * the state has not had, for example by counting. Each table of a state has the generation of the
+ * request that it was last planned for, and is empty for every other one. What a call does with a
+ * generation:
+ *   avsg_engine_plan, _step, _load       apply it: a table that has another one is emptied first
+ *   avsg_engine_append                   ignores it: the rows go to the pool, and tables do not change
+ *   avsg_engine_fork                     checks `from_generation`: for a table of `from` that has another
+ *                                        one, the copy is empty; the copy gets `to_generation`
+ *   avsg_engine_transfer, _discard       take none: the number of the plan tells whether it is too old
+ *   avsg_engine_invalidate               takes none: it costs misses, but no wrong row, if the state has
+ *                                        another request by now
+ *   avsg_engine_table, _indexer_table    take none: word 0 of the table is its generation
+ *   avsg_engine_buffer, _block_table     take none: the places of slots never change
+ *
  * Streams. The functions of a step (avsg_engine_plan, _transfer, _step, _append) take a stream:
  * - NULL: the arrays are host memory, the call waits until its work is done, and the plan can be
  *   read on the host. The device "cpu" takes nothing else (AVSG_UNSUPPORTED). An Ascend device
@@ -497,8 +511,8 @@ typedef int32_t avsg_memory_kind;
  * The operator on one device: the tables and the device buffer of every state. Engines share
  * nothing but a pool and workers, so that calls on different engines may overlap. On "cpu" the
  * functions of a step allocate nothing and take no lock; they sleep only while another worker runs
- * a piece of the step. After AVSG_DEVICE the next plan empties every state, and plans that were
- * made before are refused.
+ * a piece of the step. After AVSG_DEVICE of a call that may have changed something, the next plan
+ * empties every state, and plans that were made before are refused.
  */
 typedef struct avsg_engine avsg_engine;
 
@@ -1449,9 +1463,7 @@ typedef struct avsg_batch {
    */
   struct avsg_i32s state;
   /**
-   * The generation of each request. A value other than the state's last one empties the state
-   * first. Change it when another request takes the state, or when the request's rows have
-   * changed.
+   * The generation of each request, by the rule Generations.
    */
   struct avsg_i32s generation;
   /**
@@ -1535,7 +1547,7 @@ typedef struct avsg_load {
    */
   int32_t state;
   /**
-   * The generation of the request.
+   * The generation of the request, by the rule Generations.
    */
   int32_t generation;
   /**
@@ -2037,7 +2049,9 @@ avsg_status avsg_engine_invalidate(struct avsg_engine *engine,
 /**
  * Puts the rows of chosen ids into the slots of a state without a selection, for example after a
  * restore: it plans K ids at a time into `plan`, which holds at least one row, and transfers them to
- * every layer of the indexer. A later plan that selects these ids hits them.
+ * every layer of the indexer. A later plan that selects these ids hits them. AVSG_INVALID, with
+ * nothing changed, if one of these layers lacks rows of an earlier plan of the state: transfer that
+ * one first.
  */
 avsg_status avsg_engine_load(struct avsg_engine *engine,
                              const struct avsg_load *load,
@@ -2045,13 +2059,16 @@ avsg_status avsg_engine_load(struct avsg_engine *engine,
 
 /**
  * Copies the state `from` to the state `to`, with its tables and slots, for a sequence that is
- * forked. The copy has `generation`. AVSG_INVALID if a layer lacks rows of the last plan of `from`.
- * On an Ascend device the call waits as `avsg_engine_invalidate` does.
+ * forked. `from_generation` is the generation of the request that is forked, and `to_generation`
+ * that of the copy, by the rule Generations. A request that has no plan yet can be forked, too.
+ * AVSG_INVALID if a layer lacks rows of the last plan of `from` in that generation. On an Ascend
+ * device the call waits as `avsg_engine_invalidate` does.
  */
 avsg_status avsg_engine_fork(struct avsg_engine *engine,
                              size_t from,
+                             int32_t from_generation,
                              size_t to,
-                             int32_t generation);
+                             int32_t to_generation);
 
 /**
  * Drops a planned batch whose transfers are not going to be made, or not to every layer, for

@@ -275,8 +275,9 @@ class Engine : public detail::Handle<avsg_engine, avsg_engine_destroy> {
         check(avsg_engine_invalidate(get(), state, first, end));
     }
     void load(const avsg_load &load, Plan &plan);
-    void fork(std::size_t from, std::size_t to, std::int32_t generation) {
-        check(avsg_engine_fork(get(), from, to, generation));
+    // Copies a request's state for a sequence that is forked.
+    void fork(std::size_t from, std::int32_t from_generation, std::size_t to, std::int32_t to_generation) {
+        check(avsg_engine_fork(get(), from, from_generation, to, to_generation));
     }
 
     // Drops a planned batch that is not going to be transferred to every layer.

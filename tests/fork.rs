@@ -50,7 +50,7 @@ fn a_child_is_refused_and_may_drop_what_it_inherited() {
                 && forked(engine.read_indexer_table(0, 0).map(|_| ()))
                 && forked(engine.invalidate(0, 3..4))
                 && forked(engine.load(&load, &mut plan))
-                && forked(engine.fork(0, 1, 1))
+                && forked(engine.fork(0, 1, 1, 1))
                 && forked(engine.pool().write_row(0, 3, &[7; 16]))
                 && forked(engine.pool().read_row(0, 3, &mut [7; 16]))
                 && forked(engine.pool().export())

@@ -45,9 +45,7 @@ pub struct avsg_batch {
     /// The state of each request, distinct, or -1 for a padded request, whose slots become -1 and
     /// which copies nothing. Its length is the number of requests.
     pub state: avsg_i32s,
-    /// The generation of each request. A value other than the state's last one empties the state
-    /// first. Change it when another request takes the state, or when the request's rows have
-    /// changed.
+    /// The generation of each request, by the rule Generations.
     pub generation: avsg_i32s,
     /// The number of tokens whose rows were final before this step: the context length without this
     /// step's tokens. Slots of ids from there on are emptied first, and the rows of those ids are

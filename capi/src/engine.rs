@@ -26,8 +26,8 @@ use avsg::engine::{Config, Engine};
 /// The operator on one device: the tables and the device buffer of every state. Engines share
 /// nothing but a pool and workers, so that calls on different engines may overlap. On "cpu" the
 /// functions of a step allocate nothing and take no lock; they sleep only while another worker runs
-/// a piece of the step. After AVSG_DEVICE the next plan empties every state, and plans that were
-/// made before are refused.
+/// a piece of the step. After AVSG_DEVICE of a call that may have changed something, the next plan
+/// empties every state, and plans that were made before are refused.
 pub struct avsg_engine {
     _opaque: [u8; 0],
 }

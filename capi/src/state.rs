@@ -50,7 +50,7 @@ pub struct avsg_load {
     pub indexer: usize,
     /// The state.
     pub state: i32,
-    /// The generation of the request.
+    /// The generation of the request, by the rule Generations.
     pub generation: i32,
     /// The sequence length. Ids at or above it are padding.
     pub seq_len: i32,
@@ -68,7 +68,9 @@ const _: () = assert!(size_of::<avsg_load>() == 64);
 
 /// Puts the rows of chosen ids into the slots of a state without a selection, for example after a
 /// restore: it plans K ids at a time into `plan`, which holds at least one row, and transfers them to
-/// every layer of the indexer. A later plan that selects these ids hits them.
+/// every layer of the indexer. A later plan that selects these ids hits them. AVSG_INVALID, with
+/// nothing changed, if one of these layers lacks rows of an earlier plan of the state: transfer that
+/// one first.
 ///
 /// # Safety
 /// The pointers keep the rule Pointers.
@@ -105,16 +107,22 @@ pub unsafe extern "C" fn avsg_engine_load(
 }
 
 /// Copies the state `from` to the state `to`, with its tables and slots, for a sequence that is
-/// forked. The copy has `generation`. AVSG_INVALID if a layer lacks rows of the last plan of `from`.
-/// On an Ascend device the call waits as `avsg_engine_invalidate` does.
+/// forked. `from_generation` is the generation of the request that is forked, and `to_generation`
+/// that of the copy, by the rule Generations. A request that has no plan yet can be forked, too.
+/// AVSG_INVALID if a layer lacks rows of the last plan of `from` in that generation. On an Ascend
+/// device the call waits as `avsg_engine_invalidate` does.
 #[unsafe(no_mangle)]
 pub extern "C" fn avsg_engine_fork(
     engine: *mut avsg_engine,
     from: usize,
+    from_generation: i32,
     to: usize,
-    generation: i32,
+    to_generation: i32,
 ) -> avsg_status {
-    enter(|| Ok(handle::exclusive::<Engine>(engine)?.fork(from, to, generation)?))
+    enter(|| {
+        let mut engine = handle::exclusive::<Engine>(engine)?;
+        Ok(engine.fork(from, from_generation, to, to_generation)?)
+    })
 }
 
 /// Drops a planned batch whose transfers are not going to be made, or not to every layer, for

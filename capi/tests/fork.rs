@@ -83,7 +83,7 @@ fn a_child_is_refused_at_once_and_can_import_the_pool() {
                 avsg_engine_append(engine, &batch, 0, &fresh, null_mut()),
                 avsg_engine_invalidate(engine, 0, 0, 1),
                 avsg_engine_load(engine, &sized(), plan),
-                avsg_engine_fork(engine, 0, 1, 9),
+                avsg_engine_fork(engine, 0, 1, 1, 9),
                 avsg_engine_discard(engine, plan),
                 avsg_engine_get_stats(engine, &mut stats),
                 avsg_engine_indexer_table(engine, 0, 0, &mut null(), &mut 0),

@@ -126,7 +126,7 @@ fn scenario_in_own_memory(fail_at: usize) -> (avsg_status, bool) {
             status = avsg_engine_load(engine, &load, plan);
         }
         if status == AVSG_OK {
-            status = avsg_engine_fork(engine, 0, 1, 2);
+            status = avsg_engine_fork(engine, 0, 1, 1, 2);
         }
         status
     };

@@ -78,12 +78,12 @@ fn loaded_and_forked_states_hit() {
         ok(unsafe { avsg_engine_load(handles.engine, &load, handles.plan) });
         assert_eq!(misses(&handles, &selection(0, 3, 20)), 0);
         assert_eq!(misses(&handles, &selection(0, 3, 38)), K - 2);
-        ok(avsg_engine_fork(handles.engine, 0, 1, 5));
+        ok(avsg_engine_fork(handles.engine, 0, 3, 1, 5));
         assert_eq!(misses(&handles, &selection(1, 5, 38)), 0);
         assert_eq!(misses(&handles, &selection(1, 6, 38)), K);
         assert_eq!(misses(&handles, &selection(0, 3, 38)), 0);
         expect_error(
-            avsg_engine_fork(handles.engine, 1, 1, 5),
+            avsg_engine_fork(handles.engine, 1, 6, 1, 5),
             AVSG_INVALID,
             &["state is 1", "another one"],
         );
@@ -93,6 +93,89 @@ fn loaded_and_forked_states_hit() {
         // SAFETY: the arrays of the struct are alive, and its `size` is set.
         let status = unsafe { avsg_engine_load(handles.engine, &reserved, handles.plan) };
         expect_error(status, AVSG_INVALID, &["reserved is 1"]);
+        handles.destroy();
+    });
+}
+
+/// A request takes a state and is forked after its prefill by append, before its first plan.
+#[test]
+fn a_fork_before_the_first_plan_has_nothing_of_an_earlier_request() {
+    each_device(|device| {
+        let handles = Handles::on(device);
+        // The ids of the earlier request have other rows.
+        let earlier = OwnedBatch { blocks: (0..8).rev().collect(), ..selection(0, 1, 20) };
+        let mut prefill = OwnedBatch { ids: Vec::new(), ..selection(0, 2, 0) };
+        (prefill.cu_q[1], prefill.stable[0], prefill.seq[0]) = (100, 0, 100);
+        let (batch, rows) = (
+            c_batch(&earlier),
+            [0, 1].map(|layer| {
+                let mut rows = FreshRows::new(&format(), 100);
+                (0..100).for_each(|at| rows.put(at, at as i32, layer));
+                rows
+            }),
+        );
+        // SAFETY: `earlier`, `prefill` and `rows` own the arrays.
+        unsafe {
+            ok(avsg_engine_step(handles.engine, &batch, handles.plan, 0, null(), null_mut()));
+            ok(avsg_engine_transfer(handles.engine, handles.plan, 1, null(), null_mut()));
+            for (layer, rows) in rows.iter().enumerate() {
+                let (batch, fresh) = (c_batch(&prefill), c_fresh(rows));
+                ok(avsg_engine_append(handles.engine, &batch, layer, &fresh, null_mut()));
+            }
+        }
+        ok(avsg_engine_fork(handles.engine, 0, 2, 1, 5));
+        assert_eq!(misses(&handles, &selection(1, 5, 20)), K);
+        assert_eq!(misses(&handles, &selection(0, 2, 20)), K);
+        ok(avsg_engine_fork(handles.engine, 0, 2, 1, 6));
+        assert_eq!(misses(&handles, &selection(1, 6, 20)), 0);
+        let (mut words, mut count) = (null(), 0);
+        // SAFETY: the out-pointers are local variables, and the table has a header.
+        let generation = unsafe {
+            ok(avsg_engine_table(handles.engine, 1, &mut words, &mut count));
+            words.read()
+        };
+        assert_eq!(generation, 6);
+        handles.destroy();
+    });
+}
+
+/// A load that is refused because a layer lacks rows keeps the plan that has them.
+#[test]
+fn a_refused_load_changes_nothing() {
+    each_device(|device| {
+        let handles = Handles::on(device);
+        let (owned, mut other) = (selection(0, 1, 20), null_mut());
+        let (batch, ids): (_, Vec<i32>) = (c_batch(&owned), (60..100).collect());
+        let load = avsg_load {
+            ids: avsg_i32s { data: ids.as_ptr(), len: ids.len() },
+            block_table: batch.block_table,
+            generation: 1,
+            seq_len: 128,
+            ..sized()
+        };
+        let stats = || {
+            let mut stats: avsg_engine_stats = sized();
+            // SAFETY: the struct has its `size` set.
+            ok(unsafe { avsg_engine_get_stats(handles.engine, &mut stats) });
+            (stats.plans, stats.transfers, stats.misses)
+        };
+        // SAFETY: the arrays are alive, and structs have their `size` set.
+        unsafe {
+            ok(avsg_plan_create(handles.engine, 1, 1, &mut other));
+            ok(avsg_engine_step(handles.engine, &batch, handles.plan, 0, null(), null_mut()));
+            for plan in [other, handles.plan] {
+                let status = avsg_engine_load(handles.engine, &load, plan);
+                expect_error(status, AVSG_INVALID, &["layer 1 lacks the rows of plan 1"]);
+                assert_eq!(stats(), (1, 1, K as u64));
+            }
+            ok(avsg_engine_transfer(handles.engine, handles.plan, 1, null(), null_mut()));
+            for layer in 0..2 {
+                assert_eq!(handles.expect_exact(&owned, layer), K);
+            }
+            ok(avsg_engine_load(handles.engine, &load, other));
+        }
+        assert_eq!(misses(&handles, &selection(0, 1, 60)), 0);
+        ok(avsg_plan_destroy(other));
         handles.destroy();
     });
 }

@@ -73,6 +73,12 @@ impl Trace {
         read::read(path.as_ref(), part)
     }
 
+    /// Reads every layer of a file with `ids` `[steps, layers, requests, N_q, K]`, where requests are there
+    /// if `request` names one of them, and N_q may be missing.
+    pub fn read_layers(path: impl AsRef<Path>, request: Option<usize>) -> Result<Vec<Self>> {
+        read::read_layers(path.as_ref(), request)
+    }
+
     /// Writes an `.npz` with `ids` and, if there is one, `stable`.
     pub fn write(&self, path: impl AsRef<Path>) -> Result<()> {
         let mut out = Writer::new();

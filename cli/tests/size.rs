@@ -1,5 +1,5 @@
-//! Tests of `avsg size`: it agrees with `avsg replay` at every S and with exact LRU, and answers for
-//! traces of every shape.
+//! Tests of `avsg size`: it agrees with `avsg replay` at every S and with exact LRU, says what it took a
+//! trace for, recommends an S, and answers for traces of every shape.
 
 use std::fs;
 use std::io::Write;
@@ -65,9 +65,13 @@ fn size_agrees_with_replay_at_every_tested_s() {
         assert_eq!(points[0]["slots"], least);
         for point in points {
             let slots = point["slots"].to_string();
-            let replay = json(&["replay", trace, "--slots", &slots]);
             let rate = |value: &Value| value["hit_rate"].as_f64().expect("a rate");
-            assert!((rate(point) - rate(&replay)).abs() < 1e-9, "{trace}, S = {slots}");
+            for measured in [point, &point["other_rule"]] {
+                let rule = measured["lifetime"].as_str().expect("a rule");
+                let replay = json(&["replay", trace, "--slots", &slots, "--lifetime", rule]);
+                assert!((rate(measured) - rate(&replay)).abs() < 1e-9, "{trace}, {slots}, {rule}");
+            }
+            assert!(rate(point) >= rate(&point["other_rule"]), "{point}");
         }
         // The largest S that is tested has all hits that exact LRU can have.
         let curve = report["lru_curve"].as_array().expect("a curve");
@@ -92,22 +96,33 @@ fn the_curve_is_exact_lru_at_every_multiple_of_64() {
         assert!((misses - misses.round()).abs() < 1e-6, "{misses}");
     }
     assert!(curve.len() > 3, "{}", curve.len());
-    let lines = text(&["size", LLAMA, "--slots", "256", "--curve", "--format", "csv"]);
-    assert_eq!(lines.lines().count(), 1 + curve.len());
-    assert!(lines.starts_with("S,\"AVSG, %\",\"exact LRU, %\""), "{lines}");
+}
+
+/// Returns the words of a page without its frames and without sizes, which depend on the CPUs of the
+/// machine where working columns are among them.
+fn words(text: &str) -> String {
+    let words: Vec<&str> =
+        text.split(|c: char| c.is_whitespace() || "─│┌┐└┘╞╡═".contains(c)).collect();
+    let is_size = |pair: &[&str]| pair[1].starts_with("MB") || pair[1].starts_with("GB");
+    let sizes: Vec<bool> = words.windows(2).map(is_size).collect();
+    let kept = words.iter().zip(sizes.into_iter().chain([false]));
+    let kept = kept.filter(|(word, is_size)| !word.is_empty() && !is_size);
+    kept.map(|(word, _)| *word).collect::<Vec<_>>().join(" ")
 }
 
 #[test]
 fn the_page_about_sizing_shows_what_the_command_prints() {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
-    let args = ["size", "tests/data/nomicon-4k-k256.npz", "--hit-rate", "95"];
-    let mut program = Command::new(env!("CARGO_BIN_EXE_avsg"));
-    let output = program.args(args).current_dir(root).output().expect("the program starts");
-    let shown = String::from_utf8(output.stdout).expect("UTF-8");
-    let page = fs::read_to_string(format!("{root}/docs/sizing.md")).unwrap();
-    // The working columns, which device bytes contain, depend on the CPUs of the machine.
-    for line in shown.lines().filter(|line| !line.contains(" MB │")) {
-        assert!(page.contains(line), "not in docs/sizing.md: {line}");
+    let sample = "tests/data/nomicon-4k-k256.npz";
+    let timed = ["size", sample, "--requests", "16", "--link-gbs", "30", "--match-us", "38.2"];
+    let page = words(&fs::read_to_string(format!("{root}/docs/sizing.md")).unwrap());
+    for (args, from) in [(&["size", sample][..], "trace"), (&timed, "model")] {
+        let mut program = Command::new(env!("CARGO_BIN_EXE_avsg"));
+        let program = program.args(args).env("COLUMNS", "80").current_dir(root);
+        let output = program.output().expect("the program starts");
+        let shown = String::from_utf8(output.stdout).expect("UTF-8");
+        let shown = words(&shown[shown.find(from).expect("a label")..]);
+        assert!(page.contains(&shown), "not in docs/sizing.md: {shown}");
     }
 }
 
@@ -116,34 +131,173 @@ fn the_page_about_sizing_shows_what_the_command_prints() {
 fn a_dump_of_torch_topk_gives_the_least_s_in_one_command() {
     let ids = Trace::read(SAMPLE).unwrap().ids.into_iter().map(i64::from).collect();
     let path = npy("topk.npy", &[64, 4, 256], ids);
-    let shown = text(&["size", &path, "--hit-rate", "95"]);
-    assert!(shown.contains("least S     for 95 % of hits: 1024 (97.4"), "{shown}");
-    let report = json(&["size", &path, "--hit-rate", "98"]);
-    assert_eq!(report["least"][0]["slots"], 2048);
-    let lru = report["least"][0]["lru_slots"].as_u64().expect("a size");
-    assert!((1216..1600).contains(&lru), "{lru}");
+    for (wish, slots) in [("95", 1024), ("98", 2048)] {
+        let args = ["size", &path, "--hit-rate", wish];
+        assert_eq!(json(&args)["recommended"]["slots"], slots);
+        let shown = text(&args);
+        assert!(shown.contains(&format!("take        S = {slots} with the rule")), "{shown}");
+        assert!(shown.contains(&format!("the least measured S with {wish} % of hits")), "{shown}");
+    }
+    let shown = text(&["size", &path, "--hit-rate", "99"]);
+    assert!(shown.contains("none: no measured S has 99 % of hits; the most is 98.27 %"), "{shown}");
+    assert_eq!(json(&["size", &path, "--hit-rate", "99"])["recommended"], Value::Null);
+}
+
+#[test]
+fn a_page_says_what_the_axes_were_taken_for_and_how_to_say_otherwise() {
+    let path = npy("two.npy", &[6, 2, 64], (0..6 * 2 * 64).map(|at| at % 200).collect());
+    let taken = |args: &[&str]| {
+        let report = json(&[&["size", &path][..], args].concat());
+        report["taken"].as_str().expect("text").to_owned()
+    };
+    let plain = taken(&[]);
+    assert!(plain.contains("2 = tokens of one request in a step (N_q)"), "{plain}");
+    assert!(plain.contains("--layer all") && plain.contains("--request N"), "{plain}");
+    assert!(words(&text(&["size", &path])).contains(&plain), "{plain}");
+    assert_eq!(taken(&["--mtp0"]), "one request, one layer, K 64, each token as a step (--mtp0)");
+    assert_eq!(taken(&["--layer", "1"]), "one request, layer 1, K 64, one token per step");
+    assert_eq!(taken(&["--layer", "all"]), "one request, all 2 layers, K 64, one token per step");
+    assert_eq!(taken(&["--request", "0"]), "request 0, one layer, K 64, one token per step");
+}
+
+#[test]
+fn too_many_tokens_are_refused_with_the_file_and_the_options() {
+    let many = npy("many.npy", &[2, 16, 64], vec![0i64; 2 * 16 * 64]);
+    let options = ["many.npy", "N_q is 16", "at most 8", "--layer", "--request", "--mtp0"];
+    for command in ["size", "replay", "compare"] {
+        refused(&[command, &many], &options);
+    }
+    assert_eq!(json(&["size", &many, "--mtp0"])["steps"], 32);
+    let wide = npy("wide.npy", &[2, 2, 20000], (0..80000).collect::<Vec<i64>>());
+    refused(&["size", &wide], &["wide.npy", "40000 (2 * 20000)", "32768", "--mtp0"]);
+}
+
+#[test]
+fn friendliness_counts_first_time_and_repeated_ids() {
+    let path = file("friendly.npz");
+    let friendly = |rows: &[[i32; 2]], stable: &[i32]| {
+        let (ids, stable) = (rows.concat(), Some(stable.to_vec()));
+        Trace::new(ids, stable, [rows.len(), 1, 2]).unwrap().write(&path).unwrap();
+        let report = json(&["size", path.to_str().expect("UTF-8")]);
+        let of = |name: &str| report["friendliness"][name].as_f64().expect("a percentage");
+        ["first_time", "ceiling", "step_before"].map(of)
+    };
+    let rows = [[0, 1], [1, 2], [0, 3], [0, 3]];
+    // After the first step: 1 is repeated, 2 is new, 0 is older, 3 is new, 0 and 3 are repeated.
+    let [new, hit, half] = [2, 4, 3].map(|ids| 100.0 * f64::from(ids) / 6.0);
+    let close = |shown: [f64; 3], expected: [f64; 3]| {
+        let far =
+            shown.iter().zip(expected).any(|(shown, expected)| (shown - expected).abs() > 1e-9);
+        assert!(!far, "{shown:?} instead of {expected:?}");
+    };
+    close(friendly(&rows, &[4, 4, 4, 4]), [new, hit, half]);
+    // The row of id 3 is rewritten before the last step.
+    let [new, hit, repeated] = [3, 3, 2].map(|ids| 100.0 * f64::from(ids) / 6.0);
+    close(friendly(&rows, &[4, 4, 4, 3]), [new, hit, repeated]);
+    let shown = text(&["size", path.to_str().expect("UTF-8")]);
+    let line = "50.00 % of ids are first-time, so 50.00 % of hits is the ceiling; 33.33 % repeat from the \
+                step before";
+    assert!(words(&shown).contains(line), "{shown}");
+}
+
+/// A loop over 96 rows fits 128 slots. With 64 the least recently used row is always the next one.
+#[test]
+fn the_recommended_s_is_the_last_that_pays() {
+    let ids = (0..40i64).flat_map(|step| (0..32).map(move |at| (32 * step + at) % 96)).collect();
+    let path = npy("loop.npy", &[40, 32], ids);
+    let args = ["size", &path, "--context", "4096", "--lifetime", "constant:127"];
+    let sizes = [&args[..], &["--slots", "64,128,256"]].concat();
+    let report = json(&sizes);
+    let hits: Vec<&Value> =
+        report["points"].as_array().expect("points").iter().map(|p| &p["hit_rate"]).collect();
+    assert!(hits[0].as_f64().expect("a rate") < 50.0 && hits[1] == hits[2], "{hits:?}");
+    assert_eq!(report["recommended"]["slots"], 128);
+    let shown = words(&text(&sizes));
+    assert!(shown.contains("the last S that pays"), "{shown}");
+    assert!(shown.contains("smaller S = 64 takes"), "{shown}");
+    assert!(shown.contains("more device memory and copies as many bytes"), "{shown}");
+    // A step selects 1024 rows of the sample, and a doubling of S saves less than half of the copies.
+    let shown = words(&text(&["size", SAMPLE]));
+    assert!(shown.contains("why no larger S pays"), "{shown}");
+    assert!(!shown.contains("smaller") && shown.contains("larger S = 2048 takes"), "{shown}");
+    // The whole context of the other sample takes less memory than 1024 slots.
+    assert_eq!(json(&["size", LLAMA])["recommended"]["slots"], 512);
+    assert!(words(&text(&["size", LLAMA])).contains("left out are S that take at least as much"));
+    assert_eq!(json(&["size", LLAMA, "--context", "9999"])["recommended"]["slots"], 1024);
 }
 
 #[test]
 fn bytes_and_times_follow_from_the_misses() {
-    let model = ["--step-ms", "40", "--link-gbs", "50", "--tpot-ms", "10.08"];
-    let deployment = ["--layers", "10", "--requests", "8", "--row-bytes", "656"];
-    let report = json(&[&["size", SAMPLE][..], &model, &deployment].concat());
+    let model = ["--link-gbs", "50", "--match-us", "20"];
+    let deployment = ["--layers", "10", "--indexers", "5", "--requests", "8", "--row-bytes", "656"];
+    let args = [&["size", SAMPLE][..], &model, &deployment].concat();
     let number = |value: &Value| value.as_f64().expect("a number");
-    for point in report["points"].as_array().expect("points") {
-        let bytes = number(&point["misses_per_step"]) * 656.0 * 80.0;
-        assert!((number(&point["bytes_per_step"]) - bytes).abs() < 1e-6 * bytes);
-        let tpot = (40.0 + bytes / 50e6) / 4.0;
-        assert!((number(&point["tpot_ms"]) - tpot).abs() < 1e-9);
-        let missed = 100.0 - 100.0 * number(&point["misses_per_step"]) / 1024.0;
-        assert!((number(&point["hit_rate"]) - missed).abs() < 1e-9);
+    for step_ms in [None, Some(40.0)] {
+        let step = step_ms.map(|ms: f64| ms.to_string());
+        let step: Vec<&str> = step.iter().flat_map(|ms| ["--step-ms", ms]).collect();
+        let report = json(&[&args[..], &step].concat());
+        let tpot =
+            |bytes: f64, matching: f64| (step_ms.unwrap_or(0.0) + matching + bytes / 50e6) / 4.0;
+        // Four tokens match one after the other, with each of five indexers.
+        let matching = 4.0 * 5.0 * 0.02;
+        let all = 1024.0 * 656.0 * 80.0;
+        assert_eq!(report["no_buffer"]["bytes_per_step"], all);
+        let without = number(&report["no_buffer"]["times"]["tpot_ms"]);
+        assert!((without - tpot(all, 0.0)).abs() < 1e-9);
+        for point in report["points"].as_array().expect("points") {
+            let copies = &point["copies"];
+            let bytes = number(&copies["misses_per_step"]) * 656.0 * 80.0;
+            assert!((number(&copies["bytes_per_step"]) - bytes).abs() < 1e-6 * bytes);
+            let times = &copies["times"];
+            assert!((number(&times["tpot_ms"]) - tpot(bytes, matching)).abs() < 1e-9);
+            assert!((number(&times["matching_ms"]) - matching).abs() < 1e-9);
+            let speed_up = without / number(&times["tpot_ms"]);
+            assert!((number(&times["speed_up"]) - speed_up).abs() < 1e-9 && speed_up > 1.0);
+            let missed = 100.0 - 100.0 * number(&copies["misses_per_step"]) / 1024.0;
+            assert!((number(&point["hit_rate"]) - missed).abs() < 1e-9);
+        }
+        assert_eq!(report["model"]["accepted"], 4.0);
     }
-    assert_eq!(report["model"]["accepted"], 4.0);
-    assert_eq!(report["selected_bytes_per_step"], 1024.0 * 656.0 * 80.0);
-    assert_eq!(report["model"]["label"], "a model, not a measurement");
-    assert_eq!(report["least"][0]["wanted"]["tpot_ms"], 10.08);
-    let never = text(&[&["size", SAMPLE, "--tpot-ms", "9"][..], &model[..4]].concat());
-    assert!(never.contains("already takes 10.00 ms per token"), "{never}");
+    let wish =
+        |ms: &str| words(&text(&[&args[..], &["--step-ms", "40", "--tpot-ms", ms]].concat()));
+    assert!(wish("10.2").contains("the least measured S with at most 10.2 ms per token"));
+    assert!(wish("9").contains("none: no measured S has at most 9 ms per token"));
+}
+
+#[test]
+fn matching_is_measured_here_unless_its_time_is_given() {
+    let args = ["size", LLAMA, "--link-gbs", "50"];
+    let report = json(&args);
+    for point in report["points"].as_array().expect("points") {
+        assert!(point["copies"]["times"]["match_us"].as_f64().expect("a time") > 0.0, "{point}");
+    }
+    assert_eq!(report["model"]["match_us"], Value::Null);
+    let shown = words(&text(&args));
+    assert!(shown.contains("matching of a token with K = 64: measured on this machine's CPU with"));
+    assert!(
+        shown.contains("of the KV offload alone (--step-ms adds the rest of a step)"),
+        "{shown}"
+    );
+    let given = |us: &str| words(&text(&[&args[..], &["--match-us", us]].concat()));
+    assert!(given("70").contains("matching of a token with K = 64: 70 us as given"));
+    assert!(given("70").contains("but no buffer is faster"));
+    assert!(!given("0").contains("but no buffer is faster"));
+}
+
+#[test]
+fn every_line_fits_80_columns() {
+    let path = npy("narrow.npy", &[6, 3, 64], (0..6 * 3 * 64).map(|at| at % 500).collect());
+    let folder = Path::new(&path).parent().expect("a folder");
+    let model = ["--link-gbs", "50", "--step-ms", "12345", "--requests", "1234"];
+    for args in [&[][..], &["--layer", "all"], &model, &[&["--layer", "all"][..], &model].concat()]
+    {
+        let mut program = Command::new(env!("CARGO_BIN_EXE_avsg"));
+        program.args(["size", "narrow.npy"]).args(args).env("COLUMNS", "80").current_dir(folder);
+        let shown = String::from_utf8(program.output().unwrap().stdout).expect("UTF-8");
+        assert!(shown.contains("no buffer"), "{shown}");
+        let wide = shown.lines().find(|line| line.chars().count() > 80);
+        assert!(wide.is_none(), "{wide:?}");
+    }
 }
 
 #[test]
@@ -168,19 +322,18 @@ fn traces_without_reuse_of_one_id_and_of_k_equal_to_s_have_answers() {
     );
     assert_eq!(report["points"][0]["hit_rate"], 0.0);
     assert_eq!(
-        (&report["least"][0]["slots"], &report["least"][0]["lru_slots"]),
-        (&Value::Null, &Value::Null)
+        (&report["recommended"], &report["friendliness"]["ceiling"]),
+        (&Value::Null, &0.0.into())
     );
-    let shown = text(&["size", &fresh, "--hit-rate", "50"]);
-    assert!(shown.contains("none of the 1 measured S has it; exact LRU never has it"), "{shown}");
+    let shown = text(&["size", &fresh]);
+    assert!(words(&shown).contains("why the only measured S"), "{shown}");
 
     let one = npy("one.npy", &[20, 1], vec![7i64; 20]);
     let report = json(&["size", &one, "--hit-rate", "100"]);
-    assert_eq!(
-        (&report["points"][0]["hit_rate"], &report["distinct_ids"]),
-        (&100.0.into(), &1.into())
-    );
-    assert_eq!(report["least"][0]["slots"], 64);
+    assert_eq!(report["points"][0]["hit_rate"], 100.0);
+    assert_eq!(report["recommended"]["slots"], 64);
+    let shown = text(&["size", &one]);
+    assert!(words(&shown).contains("against no buffer it copies nothing"), "{shown}");
 
     let same = npy("same.npy", &[20, 64], (0..20).flat_map(|_| 0..64i64).collect());
     let report = json(&["size", &same]);
@@ -199,13 +352,15 @@ fn traces_of_padding_and_of_one_step_have_no_hit_rate() {
         let args = [&["size", path, "--hit-rate", "95"][..], &model].concat();
         let report = json(&args);
         let point = &report["points"][0];
-        for value in [&point["hit_rate"], &point["lru_hit_rate"], &point["bytes_per_step"]] {
+        for value in [&point["hit_rate"], &point["lru_hit_rate"], &point["copies"]] {
             assert_eq!(value, &Value::Null, "{path}");
         }
-        assert_eq!(report["least"][0]["slots"], Value::Null);
+        for name in ["recommended", "friendliness", "no_buffer"] {
+            assert_eq!(report[name], Value::Null, "{path}");
+        }
         let shown = text(&args);
         assert!(shown.contains("No step after the first selects an id"), "{shown}");
-        assert!(!shown.contains("NaN") && !shown.contains("least S"), "{shown}");
+        assert!(!shown.contains("NaN") && !shown.contains("take "), "{shown}");
         let compared = text(&["compare", path, "--slots", "64"]);
         assert!(compared.contains("No step after the first selects an id"), "{compared}");
         assert!(!compared.contains("NaN"), "{compared}");
@@ -246,7 +401,7 @@ fn repeated_ids_are_reported() {
 }
 
 #[test]
-fn layers_and_requests_are_taken_by_every_command() {
+fn a_layer_or_the_mean_and_the_worst_of_all_layers_are_measured() {
     let ids: Vec<i64> = Trace::read(LLAMA).unwrap().ids.iter().map(|&id| id.into()).collect();
     // Layer 0 is the trace, layer 1 selects ids that it never selects again.
     let (mut both, mut next) = (Vec::new(), 0);
@@ -263,15 +418,33 @@ fn layers_and_requests_are_taken_by_every_command() {
     assert_eq!(layer("1")["points"][0]["hit_rate"], 0.0);
     let replay = json(&["replay", &path, "--layer", "1", "--slots", "256"]);
     assert_eq!((&replay["hit_rate"], &replay["wrong_rows"]), (&0.0.into(), &0.into()));
-    let estimate = |trace: &[&str]| {
-        let shared = ["estimate", "--slots", "256", "--warm", "24", "--steps", "4", "--no-points"];
-        json(&[&shared[..], trace].concat())
-    };
-    assert_eq!(estimate(&[&path, "--layer", "0"])["totals"], estimate(&[&plain])["totals"]);
-    assert_eq!(estimate(&[&path, "--layer", "1"])["counts"]["hits"], 0.0);
-    refused(&["estimate", "--layer", "1"], &["TRACE"]);
-    refused(&["size", &path], &["[48, 2, 4, 64]", "--layer"]);
+
+    let all = layer("all");
+    assert_eq!((&all["layers"], &all["deployment"]["layers"]), (&2.into(), &2.into()));
+    let (point, first) = (&all["points"][0], &size["points"][0]);
+    assert_eq!(
+        (&point["worst_layer"]["layer"], &point["worst_layer"]["hit_rate"]),
+        (&1.into(), &0.0.into())
+    );
+    assert_eq!(first["worst_layer"], Value::Null);
+    let number = |value: &Value| value.as_f64().expect("a number");
+    assert!((number(&point["hit_rate"]) - number(&first["hit_rate"]) / 2.0).abs() < 1e-9);
+    // Layer 1 misses all 256 ids of a step. Two layers copy what both miss.
+    let misses = number(&first["copies"]["misses_per_step"]) + 256.0;
+    assert!((number(&point["copies"]["bytes_per_step"]) - misses * 1152.0).abs() < 1e-3);
+    let share = |report: &Value| number(&report["friendliness"]["first_time"]);
+    assert!((share(&all) - (share(&size) + 100.0) / 2.0).abs() < 1e-9);
+    let shown = words(&text(&["size", &path, "--layer", "all", "--slots", "256"]));
+    assert!(shown.contains("0.00 % in the worst layer, 1"), "{shown}");
+    assert_eq!(
+        json(&["size", &path, "--layer", "all", "--layers", "61"])["deployment"]["layers"],
+        61
+    );
+
+    refused(&["replay", &path, "--layer", "all"], &["--layer is all", "size"]);
+    refused(&["size", &path], &["[48, 2, 4, 64]", "--layer N (or all"]);
     refused(&["size", &path, "--layer", "2"], &["--layer is 2", "2 layers"]);
+    refused(&["size", &path, "--layer", "every"], &["every", "or all"]);
 }
 
 #[test]
@@ -279,12 +452,12 @@ fn options_without_meaning_are_refused() {
     refused(&["size", SAMPLE, "--hit-rate", "101"], &["--hit-rate is 101", "0 to 100"]);
     refused(&["size", SAMPLE, "--slots", "512"], &["N_q*K", "1024", "S = 512"]);
     refused(&["size", SAMPLE, "--slots", "1500"], &["1500", "power of two"]);
-    refused(&["size", SAMPLE, "--tpot-ms", "5"], &["--step-ms"]);
+    for option in ["--tpot-ms", "--step-ms", "--match-us", "--accepted"] {
+        refused(&["size", SAMPLE, option, "5"], &["--link-gbs"]);
+    }
     refused(&["size", SAMPLE, "--step-ms", "0", "--link-gbs", "1"], &["--step-ms is 0"]);
+    refused(&["size", SAMPLE, "--match-us=-1", "--link-gbs", "1"], &["--match-us is -1"]);
     let model = ["size", SAMPLE, "--step-ms", "1", "--link-gbs", "1", "--accepted"];
     refused(&[&model[..], &["5"]].concat(), &["--accepted is 5", "N_q = 4"]);
     refused(&["size", SAMPLE, "--layers", "0"], &["--layers is 0", "at least 1"]);
-    let wide = npy("wide.npy", &[2, 2, 20000], (0..80000).collect::<Vec<i64>>());
-    refused(&["size", &wide], &["40000 (2 * 20000)", "32768", "--mtp0"]);
-    refused(&["compare", &wide], &["65536", "32768"]);
 }

@@ -15,7 +15,7 @@ use avsg_device::memory::table_words;
 use avsg_device::stage_two::Strategy;
 
 use super::acl::{Context, DeviceMemory, Stream};
-use super::health::{Health, lost};
+use super::health::{Health, is_refused_in_capture, lost};
 use super::kernels::Kernels;
 use super::launch::{self, Launcher};
 use super::options::AscendOptions;
@@ -297,8 +297,10 @@ impl Device for Ascend {
             // SAFETY: the caller keeps the contract of this function (`# Safety`).
             unsafe { self.launcher.run(resources, step, one_launch, stream) }
         });
-        // Captured work has not run, and a capture with a failed call yields no graph.
-        if done.is_err() && !capturing().unwrap_or(false) {
+        // A batch that kernels cannot count is refused before a launch. Captured work has not run, and
+        // a capture with a failed call yields no graph.
+        let refused = matches!(done, Err(Error::Invalid { .. }));
+        if done.is_err() && !refused && !capturing().unwrap_or(false) {
             self.health = Health::NeedsReset;
         }
         done
@@ -310,25 +312,34 @@ impl Device for Ascend {
         Ok(&self.table)
     }
 
+    fn wait_for_tables(&mut self) -> Result<bool> {
+        match self.health {
+            Health::Good => {}
+            Health::NeedsReset => return Ok(false),
+            Health::Lost => return Err(lost()),
+        }
+        let waited = self.context().synchronize(self.timeout).map(|()| true);
+        waited.inspect_err(|error| {
+            // Work that failed may have left a table with rows that were never copied.
+            if !is_refused_in_capture(error) {
+                self.health = Health::NeedsReset;
+            }
+        })
+    }
+
     fn edit_table(
         &mut self,
         resources: &Resources,
         table: usize,
         edit: &mut dyn FnMut(&mut [i32]) -> bool,
     ) -> Result<()> {
-        if self.health != Health::Good {
-            // Unless the device is lost, the next plan empties every table.
-            return if self.health == Health::Lost { Err(lost()) } else { Ok(()) };
+        let mut edited = self.read_table(resources, table).map(drop);
+        if edited.is_ok() && edit(&mut self.table) {
+            let bytes = self.table.bytes();
+            edited = self.launcher.tables.write(table * bytes.len(), bytes);
         }
-        // Callers' streams may use the table, too.
-        self.context().synchronize(self.timeout)?;
-        self.read_table(resources, table)?;
-        if !edit(&mut self.table) {
-            return Ok(());
-        }
-        let bytes = self.table.bytes();
-        let written = self.launcher.tables.write(table * bytes.len(), bytes);
-        written.inspect_err(|_| self.health = Health::NeedsReset)
+        // An earlier edit of the same call may have changed another table.
+        edited.inspect_err(|_| self.health = Health::NeedsReset)
     }
 
     fn copy_slots(

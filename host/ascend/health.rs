@@ -15,16 +15,16 @@ pub(super) enum Health {
 }
 
 impl Health {
-    /// Returns the state after a synchronization that failed with `error`. One that was refused
-    /// because this thread captures a stream says nothing about the device.
+    /// Returns the state after a synchronization that failed with `error`.
     pub fn after(error: &Error) -> Self {
-        match error {
-            Error::Acl { code: sys::ACL_ERROR_RT_STREAM_CAPTURE_MODE_NOT_SUPPORT, .. } => {
-                Self::NeedsReset
-            }
-            _ => Self::Lost,
-        }
+        if is_refused_in_capture(error) { Self::NeedsReset } else { Self::Lost }
     }
+}
+
+/// Returns whether a synchronization was refused because this thread captures a stream, which says
+/// nothing about the device.
+pub(super) fn is_refused_in_capture(error: &Error) -> bool {
+    matches!(error, Error::Acl { code: sys::ACL_ERROR_RT_STREAM_CAPTURE_MODE_NOT_SUPPORT, .. })
 }
 
 /// Returns the error of every call on a lost device.

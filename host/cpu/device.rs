@@ -190,15 +190,16 @@ impl Device for Cpu {
         Ok(unsafe { self.cores.table(&resources.config.params, table) })
     }
 
+    fn wait_for_tables(&mut self) -> Result<bool> {
+        if self.broken { Err(Error::broken_device()) } else { Ok(true) }
+    }
+
     fn edit_table(
         &mut self,
         resources: &Resources,
         table: usize,
         edit: &mut dyn FnMut(&mut [i32]) -> bool,
     ) -> Result<()> {
-        if self.broken {
-            return Err(Error::broken_device());
-        }
         // SAFETY: no launch runs, because this method has `&mut self`, and the engine checked the
         // table's number.
         edit(unsafe { self.cores.table(&resources.config.params, table) });

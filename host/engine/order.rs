@@ -69,8 +69,14 @@ impl Order {
     /// is transferred; 0 if the state starts cold.
     fn required(&self, batch: &Batch<'_>, request: usize) -> u64 {
         let Ok(state) = usize::try_from(batch.state[request]) else { return 0 };
-        let latest = self.latest[batch.indexer * self.states + state];
-        if latest.generation == batch.generation[request] { latest.number } else { 0 }
+        self.required_in(batch.indexer, state, batch.generation[request])
+    }
+
+    /// Returns the number of the last plan of a state in a generation that missed a row; 0 if there
+    /// is none.
+    fn required_in(&self, indexer: usize, state: usize, generation: i32) -> u64 {
+        let latest = self.latest[indexer * self.states + state];
+        if latest.generation == generation { latest.number } else { 0 }
     }
 
     fn holds(&self, layer: usize, state: usize) -> u64 {
@@ -127,15 +133,17 @@ impl Order {
             let Ok(state) = usize::try_from(state) else { continue };
             let latest = &mut self.latest[plan.indexer * self.states + state];
             if latest.last == plan.number {
-                (latest.number, latest.last) = (plan.required[request], plan.previous[request]);
+                // The number may be lower already, if a newer plan that was discarded started cold.
+                latest.number = latest.number.min(plan.required[request]);
+                latest.last = plan.previous[request];
             }
         }
     }
 
-    /// Checks that every layer holds the rows of a state's last plans.
-    pub fn check_complete(&self, state: usize, indexers: &Indexers) -> Result<()> {
+    /// Checks that every layer holds the rows of a state's last plans in a generation.
+    pub fn check_complete(&self, state: usize, generation: i32, indexers: &Indexers) -> Result<()> {
         for layer in 0..self.holds.len() / self.states {
-            let required = self.latest[indexers.of(layer) * self.states + state].number;
+            let required = self.required_in(indexers.of(layer), state, generation);
             if self.holds(layer, state) < required {
                 return Err(missing(self.plans + 1, layer, state, required));
             }

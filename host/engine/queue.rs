@@ -160,11 +160,15 @@ impl Engine {
         plan: &mut Plan,
         stream: RawStream,
     ) -> Result<()> {
-        // The host does not see what a stream plans.
-        plan.clear();
-        self.order.forget();
         // SAFETY: the caller keeps the contract of this function (`# Safety`).
-        unsafe { self.enqueue(&step, stream)? };
+        let queued = unsafe { self.enqueue(&step, stream) };
+        // A refused call has queued nothing, while a part of a failed one may be in the stream.
+        if !matches!(queued, Err(Error::Invalid { .. })) {
+            // The host does not see what a stream plans.
+            plan.clear();
+            self.order.forget();
+        }
+        queued?;
         plan.queued = Some(step.batch);
         Ok(())
     }

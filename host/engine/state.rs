@@ -1,8 +1,9 @@
 //! Changes of a state between steps, apart from those of a plan.
 
 use std::ops::Range;
+use std::slice;
 
-use avsg_device::memory::{invalidate_ids, invalidate_slots, table_words};
+use avsg_device::memory::{clear_state, invalidate_ids, invalidate_slots, table_words};
 use avsg_device::params::ID_LIMIT;
 use avsg_device::state::header;
 
@@ -27,6 +28,25 @@ pub struct Load<'a> {
     pub block_table: &'a [i32],
 }
 
+impl<'a> Load<'a> {
+    /// Returns the batch that selects some ids.
+    fn batch(&'a self, ids: &'a [i32]) -> Batch<'a> {
+        Batch {
+            ids,
+            ids_stride: ids.len(),
+            k: ids.len(),
+            cu_q: &[0, 1],
+            state: slice::from_ref(&self.state),
+            generation: slice::from_ref(&self.generation),
+            stable_len: &[-1],
+            seq_len: slice::from_ref(&self.seq_len),
+            block_table: self.block_table,
+            block_stride: self.block_table.len(),
+            indexer: self.indexer,
+        }
+    }
+}
+
 impl Engine {
     /// Forgets the slots of a state's ids in a range, because their host rows were rewritten under a
     /// live request. The next plan that selects one of them misses it and copies the new row; other
@@ -49,6 +69,9 @@ impl Engine {
             return Err(Error::invalid("ids", value, limit, "pass a range of at least one id"));
         }
         let mut emptied = 0;
+        if !self.device.wait_for_tables()? {
+            return Ok(emptied);
+        }
         for indexer in 0..config.indexers.count() {
             let table = config.table(indexer, state);
             self.device.edit_table(&self.resources, table, &mut |words| {
@@ -68,44 +91,41 @@ impl Engine {
     /// Returns the number of rows that were copied to each layer.
     ///
     /// # Errors
-    /// As for [`Self::plan`] and [`Self::transfer`], or if there are more than S ids. If a later
-    /// part of the ids is refused, the earlier ones are loaded.
+    /// As for [`Self::plan`] and [`Self::transfer`], if a layer of the indexer lacks rows of an
+    /// earlier plan of the state, or if there are more than S ids. Nothing is changed then. If a
+    /// call of the runtime fails, the next plan starts every table cold.
     pub fn load(&mut self, load: &Load<'_>, plan: &mut Plan) -> Result<usize> {
         self.resources.check_process()?;
-        let params = &self.resources.config.params;
-        let (k, slots) = (params.k as usize, params.slots as usize);
+        let config = &self.resources.config;
+        let (k, slots) = (config.params.k as usize, config.params.slots as usize);
         if load.ids.len() > slots {
             let limit = format!("a state has {slots} slots");
             return Err(Error::invalid("ids to load", load.ids.len(), limit, "pass fewer ids"));
         }
+        // The first part is the longest, so that no later one is refused. Without ids, padding
+        // stands for it.
+        let first = load.batch(load.ids.chunks(k).next().unwrap_or(&[-1]));
+        check::batch(&self.resources, &mut self.named, &first, plan)?;
+        let (indexers, layers) = (config.indexers.clone(), self.resources.pool.layers());
+        self.begin();
+        for layer in indexers.layers_of(load.indexer, layers) {
+            self.order.check_next(&first, layer)?;
+        }
         let mut copied = 0;
         for ids in load.ids.chunks(k) {
-            let batch = Batch {
-                ids,
-                ids_stride: ids.len(),
-                k: ids.len(),
-                cu_q: &[0, 1],
-                state: &[load.state],
-                generation: &[load.generation],
-                stable_len: &[-1],
-                seq_len: &[load.seq_len],
-                block_table: load.block_table,
-                block_stride: load.block_table.len(),
-                indexer: load.indexer,
-            };
-            self.plan(&batch, plan)?;
+            self.plan(&load.batch(ids), plan)?;
             copied += plan.total_misses();
-            for layer in 0..self.resources.pool.layers() {
-                if self.resources.config.indexers.of(layer) == load.indexer {
-                    self.transfer(plan, layer, None)?;
-                }
+            for layer in indexers.layers_of(load.indexer, layers) {
+                self.transfer(plan, layer, None)?;
             }
         }
         Ok(copied)
     }
 
     /// Copies a state to another one, with its tables and slots, for a sequence that is forked: the
-    /// copy has `generation`, and its next plan hits what the original's would. What the other state
+    /// copy has `to_generation`, and its next plan hits what that of the original would hit in
+    /// `from_generation`. Where an indexer has not planned the original in that generation, for
+    /// example because the request was only appended so far, the copy is empty. What the other state
     /// held is forgotten. The host rows of the copy are the caller's concern: shared blocks, or
     /// copies with the same ids.
     ///
@@ -113,10 +133,16 @@ impl Engine {
     /// does.
     ///
     /// # Errors
-    /// If there is no such state, both are the same, a layer lacks rows of the original's last plan,
-    /// a block of one of them is not in the caller's buffer, or a call of the runtime fails. After
-    /// the latter the next plan starts every table cold.
-    pub fn fork(&mut self, from: usize, to: usize, generation: i32) -> Result<()> {
+    /// If there is no such state, both are the same, a layer lacks rows of the original's last plan
+    /// in that generation, or a block of one of them is not in the caller's buffer; nothing is
+    /// changed then. If a call of the runtime fails, the next plan may start every table cold.
+    pub fn fork(
+        &mut self,
+        from: usize,
+        from_generation: i32,
+        to: usize,
+        to_generation: i32,
+    ) -> Result<()> {
         self.resources.check_process()?;
         self.begin();
         let config = &self.resources.config;
@@ -126,33 +152,47 @@ impl Engine {
             let limit = "a state is copied to another one";
             return Err(Error::invalid("state", to, limit, "pass two different states"));
         }
-        self.order.check_complete(from, &config.indexers)?;
-        let slots = config.params.slots as usize;
-        let mut copy = memory::with_capacity("table", table_words(&config.params))?;
-        for indexer in 0..config.indexers.count() {
-            copy.clear();
-            let table = |state| config.table(indexer, state);
-            self.device.edit_table(&self.resources, table(from), &mut |words| {
-                copy.extend_from_slice(words);
-                false
-            })?;
-            // A device that starts every table cold has nothing to copy.
-            let Some(ids) = copy.get(header::WORDS..header::WORDS + slots) else { continue };
+        self.order.check_complete(from, from_generation, &config.indexers)?;
+        let mut copy = memory::filled("table", table_words(&config.params), 0)?;
+        if self.device.wait_for_tables()? {
             [from, to].into_iter().try_for_each(|s| self.resources.buffer.check_blocks(s))?;
-            for layer in
-                (0..self.resources.pool.layers()).filter(|&l| config.indexers.of(l) == indexer)
-            {
+            for indexer in 0..config.indexers.count() {
+                self.fork_table(indexer, [from, to], [from_generation, to_generation], &mut copy)?;
+            }
+        }
+        self.order.filled(to, to_generation);
+        self.counters.forked([from, to], [from_generation, to_generation]);
+        Ok(())
+    }
+
+    /// Copies the table of one indexer, and the slots of its layers, from one state to another. The
+    /// copy is empty if the table is of another generation than the first one. The host may not
+    /// know the generation, because streams plan too, but the table does.
+    fn fork_table(
+        &mut self,
+        indexer: usize,
+        [from, to]: [usize; 2],
+        [from_generation, to_generation]: [i32; 2],
+        copy: &mut [i32],
+    ) -> Result<()> {
+        let config = &self.resources.config;
+        self.device.edit_table(&self.resources, config.table(indexer, from), &mut |words| {
+            copy.copy_from_slice(words);
+            false
+        })?;
+        if copy[header::GENERATION as usize] == from_generation {
+            let ids = &copy[header::WORDS..][..config.params.slots as usize];
+            for layer in config.indexers.layers_of(indexer, self.resources.pool.layers()) {
                 self.device.copy_slots(&self.resources, layer, [from, to], ids)?;
             }
-            copy[header::GENERATION as usize] = generation;
-            self.device.edit_table(&self.resources, table(to), &mut |words| {
-                words.copy_from_slice(&copy);
-                true
-            })?;
+        } else {
+            clear_state(&config.params, copy);
         }
-        self.order.filled(to, generation);
-        self.counters.forked(from, to, generation);
-        Ok(())
+        copy[header::GENERATION as usize] = to_generation;
+        self.device.edit_table(&self.resources, config.table(indexer, to), &mut |words| {
+            words.copy_from_slice(copy);
+            true
+        })
     }
 
     /// Drops a planned batch whose transfers are not going to be made, or not to every layer, for
@@ -175,6 +215,9 @@ impl Engine {
         check::plan(&self.resources, plan)?;
         self.begin();
         self.order.check_last(plan)?;
+        if plan.total_misses() > 0 {
+            self.device.wait_for_tables()?;
+        }
         let config = &self.resources.config;
         for request in (0..plan.requests()).filter(|&request| plan.missed(request)) {
             let Ok(state) = usize::try_from(plan.state[request]) else { continue };

@@ -79,13 +79,20 @@ impl Counters {
         self.unused.fill(u64::MAX);
     }
 
-    /// Notes that the tables of a state became copies of those of another one.
-    pub fn forked(&mut self, from: usize, to: usize, generation: i32) {
+    /// Notes that the tables of a state became copies of those of another one, as far as these are of
+    /// its generation, and are empty elsewhere.
+    pub fn forked(&mut self, [from, to]: [usize; 2], [expected, generation]: [i32; 2]) {
         let words = self.slots.div_ceil(64);
         for first in (0..self.tables.len()).step_by(self.states) {
             let (from, to) = (first + from, first + to);
-            self.unused.copy_within(from * words..(from + 1) * words, to * words);
-            self.tables[to] = Table { generation, ..self.tables[from] };
+            let mut unused = self.slots;
+            if self.tables[from].generation == expected {
+                unused = self.tables[from].unused;
+                self.unused.copy_within(from * words..(from + 1) * words, to * words);
+            } else {
+                self.unused[to * words..][..words].fill(u64::MAX);
+            }
+            self.tables[to] = Table { generation, unused };
         }
     }
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from conftest import make_deployment
 
 import avsg
 
@@ -102,6 +103,47 @@ def test_layers_share_a_plan(deployment):
     assert deployment.plan.counters == avsg.Counters(1, 1, 16, 0, 16, avsg.RequestStatus(0), 1)
 
 
+def test_each_indexer_has_a_plan_and_tables_of_its_own():
+    made = make_deployment(layers=3, layer_indexer=np.array([0, 1, 0]))
+    engine, plans = made.engine, [made.plan, made.engine.new_plan()]
+    batches = [avsg.Batch.zeros(1, 16, indexer=indexer) for indexer in range(2)]
+    assert engine.info.indexers == 2 and [batch.indexer for batch in batches] == [0, 1]
+    for first in (0, 8, 300):
+        for indexer, batch in enumerate(batches):
+            batch.seq_len[0], batch.ids[0] = 512, np.arange(first, first + 16) + 100 * indexer
+            engine.plan(batch, plans[indexer])
+        for layer, indexer in enumerate([0, 1, 0]):
+            with pytest.raises(avsg.InvalidError, match=f"ids come from indexer {indexer}"):
+                engine.transfer(plans[1 - indexer], layer)
+            engine.transfer(plans[indexer], layer)
+            made.batch, made.plan = batches[indexer], plans[indexer]
+            assert made.wrong_rows(layer=layer) == 0
+    assert (engine.table(0) == engine.table(0, indexer=0)).all()
+    assert (engine.table(0) != engine.table(0, indexer=1)).any()
+    engine.load(plans[0], np.arange(400, 416, dtype=np.int32), state=0, generation=1, seq_len=512, indexer=1)
+    made.batch.indexer = 1
+    made.batch.ids[0] = np.arange(400, 416)
+    for indexer, misses in ((1, 0), (0, 16)):
+        made.batch.indexer = indexer
+        engine.plan(made.batch, plans[0])
+        assert plans[0].counters.misses == misses
+    with pytest.raises(avsg.InvalidError, match="indexer is 2"):
+        made.batch.indexer = 2
+        engine.plan(made.batch, plans[0])
+
+
+def test_slots_may_count_over_all_states():
+    made = make_deployment(states=3, global_slots=1, slot_base=1000, page=64)
+    batch = made.batch
+    batch.point(block_table=np.arange(8, dtype=np.int32)[None])
+    batch.state[0], batch.ids[0] = 2, np.arange(500, 516)
+    batch.ids[0, 12:] = -1
+    made.engine.step(batch, made.plan)
+    slots = made.plan.slots[0]
+    assert (slots[12:] == -1).all() and (slots[:12] >= 1000 + 2 * 64).all()
+    assert (made.engine.buffer().reshape(-1, 48)[slots[:12] - 1000] == made.rows[0, 500:512]).all()
+
+
 def test_repeated_ids_are_counted_whether_they_miss_or_hit(deployment):
     batch, plan = deployment.batch, deployment.plan
     batch.ids[0] = np.arange(100, 116)
@@ -127,8 +169,11 @@ def test_a_state_is_loaded_forked_invalidated_and_a_plan_is_dropped():
 
     engine.load(plan, np.arange(16, dtype=np.int32), state=0, generation=3, seq_len=256)
     assert misses(0, 0) == 0
-    engine.fork(0, 1, 3)
+    engine.fork(0, 3, 1, 3)
     assert misses(1, 4) == 4
+    # A request that has no plan yet has nothing to copy.
+    engine.fork(0, 4, 1, 3)
+    assert misses(1, 4) == 16
     engine.invalidate(1, 4, 6)
     assert misses(1, 4) == 2
     batch.ids[0] = np.arange(100, 116)
@@ -138,18 +183,11 @@ def test_a_state_is_loaded_forked_invalidated_and_a_plan_is_dropped():
         engine.discard(plan)
     assert misses(1, 100) == 16
     stats = engine.stats
-    assert (stats.plans, stats.transfers, stats.misses, stats.queued) == (6, 5, 16 + 4 + 2 + 16 + 16, 0)
-    assert stats.transferred_bytes == (16 + 4 + 2 + 16) * 48
+    assert (stats.plans, stats.transfers, stats.misses, stats.queued) == (7, 6, 16 + 4 + 16 + 2 + 16 + 16, 0)
+    assert stats.transferred_bytes == (16 + 4 + 16 + 2 + 16) * 48
     assert stats.plan_ns > 0 and stats.step_ns == 0
     with pytest.raises(avsg.InvalidError, match="state is 2"):
         engine.invalidate(2, 0, 1)
-
-
-def test_bad_ids_raise_their_status_bit(deployment):
-    deployment.batch.ids[0, :2] = 511, 512
-    deployment.engine.step(deployment.batch, deployment.plan)
-    assert deployment.plan.counters.status == avsg.RequestStatus.ID_OUT_OF_RANGE
-    assert deployment.plan.slots[0, 0] >= 0 and deployment.plan.slots[0, 1] == -1
 
 
 def test_a_block_table_names_the_pages_of_a_state():

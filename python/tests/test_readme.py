@@ -1,4 +1,4 @@
-"""The README's programs run, and the rows that its attention reads are right."""
+"""The README's programs run, the rows that its attention reads are right, and what it names exists."""
 
 import re
 from pathlib import Path
@@ -10,33 +10,66 @@ from conftest import THOROUGH, make_deployment
 import avsg
 
 README = Path(__file__).resolve().parents[1] / "README.md"
+SOURCES = Path(__file__).resolve().parents[1] / "src" / "avsg"
+MASK = "slots[slots >= 0]"
 
 
 def programs():
     return re.findall(r"```python\n(.*?)```", README.read_text(), flags=re.S)
 
 
-def test_ten_lines_decode():
-    truth, seen = np.random.default_rng(4).integers(0, 256, (3010, 1152), dtype=np.uint8), []
+def decode(source, prompt, steps, k=2048):
+    """Runs the decode loop and returns, for each step, whether attention got the rows of the selected ids."""
+    truth, seen = np.random.default_rng(4).integers(0, 256, (prompt + steps, 1152), dtype=np.uint8), []
 
     def select(length):
-        names["ids"] = np.random.default_rng(length).permutation(length + 1)[:2048]
-        return names["ids"]
+        names["selected"] = np.random.default_rng(length).permutation(length + 1)[:k]
+        return np.pad(names["selected"], (0, k - len(names["selected"])), constant_values=-1)
 
     names = {
-        "prompt": 3000,
-        "steps": 10,
+        "prompt": prompt,
+        "steps": steps,
         "select": select,
         "new_row": lambda length: truth[length],
-        "attend": lambda rows: seen.append((rows == truth[names["ids"]]).all()),
+        "attend": lambda rows: seen.append(np.array_equal(rows, truth[names["selected"]])),
+        "truth": truth,
     }
-    source = programs()[0]
     # The prompt's rows go into the pool as the text below the program says.
-    names["truth"] = truth
     setup, loop = source.split("for length in")
     exec(setup + "pool.write(0, 0, truth[:prompt])\nfor length in" + loop, names)
-    assert seen == [True] * 10
-    assert (names["pool"].read_row(0, 3009) == truth[3009]).all()
+    assert (names["pool"].read_row(0, prompt + steps - 1) == truth[prompt + steps - 1]).all()
+    return seen
+
+
+@pytest.mark.parametrize("prompt", [3000, 2044, 5])
+def test_the_first_program_decodes(prompt):
+    assert decode(programs()[0], prompt, 8) == [True] * 8
+
+
+def test_without_its_mask_the_first_program_reads_rows_of_nothing():
+    source = programs()[0]
+    assert source.count(MASK) == 1
+    # The sequence is longer than K from the fourth step on.
+    assert decode(source.replace(MASK, "slots"), 2044, 8) == [False] * 3 + [True] * 5
+
+
+def test_the_program_of_several_indexers_gives_exact_rows():
+    rows = np.random.default_rng(5).integers(0, 256, (3, 600, 64), dtype=np.uint8)
+    pool, seen, selected = avsg.Pool(3, 600, 64), [], {}
+    for layer in range(3):
+        pool.write(layer, 0, rows[layer])
+
+    def select(layer):
+        selected[layer] = np.random.default_rng(layer).permutation(600)[:256]
+        return selected[layer]
+
+    def attend(found):
+        layer = len(seen)
+        seen.append((found == rows[layer, selected[max(first for first in selected if first <= layer)]]).all())
+
+    names = {"avsg": avsg, "pool": pool, "select": select, "length": 600, "attend": attend}
+    exec(programs()[1], names)
+    assert seen == [True] * 3 and list(selected) == [0, 2] and names["engine"].info.indexers == 2
 
 
 @pytest.mark.skipif(not THOROUGH, reason="AVSG_THOROUGH=1 runs this")
@@ -48,5 +81,27 @@ def test_the_torch_program_runs():
     made.batch.ids[0] = np.arange(16)
     names |= {name: torch.from_numpy(getattr(made.batch, name)) for name in ("ids", *per_request)}
     names["fresh"] = torch.zeros((1, 48), dtype=torch.uint8)
-    exec(programs()[1], names)
+    exec(programs()[2], names)
     assert made.wrong_rows() == 0
+
+
+def test_every_name_in_the_text_exists():
+    text, seen = README.read_text(), set()
+    objects = {"avsg": avsg, "pool": avsg.Pool, "engine": avsg.Engine, "plan": avsg.Plan, "batch": avsg.Batch}
+    objects |= {kind.__name__: kind for kind in (avsg.Pool, avsg.Engine, avsg.Plan, avsg.Batch)}
+    for owner, name in re.findall(rf"(?<![\w./])({'|'.join(objects)})\.(\w+)(?=[^\w/])", text):
+        if owner == "avsg" and name == "torch_ops":
+            continue
+        assert hasattr(objects[owner], name), (owner, name)
+        seen.add(name)
+    defined = set(re.findall(r"^def (\w+)", (SOURCES / "torch_ops.py").read_text(), flags=re.M))
+    in_torch = set(re.findall(r"(?:avsg\.torch_ops|torch\.ops\.avsg)\.(?!py\b)(\w+)", text))
+    assert in_torch and in_torch <= defined, in_torch - defined
+    assert {"step", "over", "point", "slots", "device_view", "RequestStatus"} <= seen
+
+
+def test_the_refusal_in_the_text_is_the_librarys():
+    name, sentence = re.search(r"`(InvalidError): (.*?)`", README.read_text()).groups()
+    with pytest.raises(getattr(avsg, name)) as caught:
+        avsg.Engine(avsg.Pool(1, 128, 64), k=0, slots=64)
+    assert str(caught.value) == sentence

@@ -35,6 +35,20 @@ def test_the_simulated_device_gives_the_cpus_slots_and_misses():
         assert (engines[0].buffer()[0, plans[0].slots[0]] == data[batch.ids[0]]).all()
 
 
+def test_the_status_of_host_arrays_is_checked_as_on_the_cpu():
+    pool = avsg.Pool(1, 100, 64, pages=avsg.Pages.PLAIN)
+    engine = avsg.Engine(pool, device="ascend-sim", k=16, slots=128, spread=2, retries=7, cores=2)
+    batch, plan = avsg.Batch.zeros(1, 16), engine.new_plan()
+    batch.ids[0, 0], batch.seq_len[0] = 120, 200
+    with pytest.raises(avsg.InvalidError, match="request 0 selects id 120, but row 120 is outside of the pool's 100"):
+        engine.step(batch, plan)
+    engine.step(batch, plan, check=False)
+    assert plan.status.tolist() == [avsg.RequestStatus.ROW_OUT_OF_POOL] and plan.slots[0, 0] == -1
+    batch.ids[0, 0] = 99
+    engine.step(batch, plan)
+    assert plan.status.tolist() == [0] and plan.slots[0, 0] >= 0
+
+
 def test_device_memory_is_no_host_array():
     pool = avsg.Pool(1, 128, 64, pages=avsg.Pages.PLAIN)
     engine = avsg.Engine(pool, device="ascend-sim", k=16, slots=128, spread=2, retries=7, cores=2)

@@ -17,10 +17,10 @@ if THOROUGH:
 class Torch:
     """A deployment whose arrays are tensors."""
 
-    def __init__(self):
+    def __init__(self, **options):
         from avsg import torch_ops
 
-        self.made = make_deployment()
+        self.made = make_deployment(**options)
         engine, plan = self.made.engine, self.made.plan
         self.numbers = torch_ops.number(engine), torch_ops.number(plan)
 
@@ -77,6 +77,33 @@ def test_plan_and_transfer_do_what_step_does(on_torch):
     assert (on_torch.buffers[0][0, slots[0].long()] == on_torch.expected(on_torch.ids)).all()
 
 
+def test_an_id_without_a_row_raises_unless_the_caller_reads_the_status(on_torch):
+    on_torch.ids[0, 2] = 512
+    numbers, slots, arguments = on_torch.numbers, on_torch.slots, on_torch.step_arguments()
+    plan = (*numbers, on_torch.ids, *on_torch.per_request, None, slots)
+    for call in (lambda: torch.ops.avsg.step(*arguments), lambda: torch.ops.avsg.plan(*plan)):
+        with pytest.raises(avsg.InvalidError, match="request 0 selects id 512, but its seq_len is 512"):
+            call()
+    for call in (
+        lambda: torch.ops.avsg.step(*arguments, check=False),
+        lambda: torch.ops.avsg.plan(*plan, check=False),
+        lambda: torch.compile(lambda: torch.ops.avsg.plan(*plan, check=False), backend="aot_eager")(),
+    ):
+        call()
+        assert on_torch.made.plan.status.tolist() == [1] and slots[0].tolist().index(-1) == 2
+        torch.ops.avsg.transfer(*numbers, 1, slots, on_torch.fresh, [])
+
+
+def test_operators_plan_for_an_indexer():
+    on_torch = Torch(layer_indexer=[0, 1])
+    numbers, slots = on_torch.numbers, on_torch.slots
+    for indexer in (1, 0):
+        with pytest.raises(avsg.InvalidError, match=f"ids come from indexer {indexer}"):
+            torch.ops.avsg.step(*numbers, indexer, *on_torch.step_arguments()[3:], indexer=1 - indexer)
+        torch.ops.avsg.plan(*numbers, on_torch.ids, *on_torch.per_request, None, slots, indexer)
+        torch.ops.avsg.transfer(*numbers, indexer, slots, on_torch.fresh, [])
+
+
 def test_a_compiled_graph_gives_exact_rows(on_torch):
     def decode(ids, slots, buffers):
         torch.ops.avsg.step(*on_torch.numbers, 0, ids, *on_torch.per_request, None, on_torch.fresh, slots, [buffers])
@@ -100,11 +127,17 @@ def test_opcheck_accepts_every_operator(on_torch):
 
 
 def test_numbers_of_dead_objects_are_refused(on_torch):
+    from avsg import torch_ops
+
     engine_number = on_torch.numbers[0]
     with pytest.raises(avsg.HandleError, match="999 is not the number of engines alive here"):
         torch.ops.avsg.step(999, *on_torch.step_arguments()[1:])
     with pytest.raises(avsg.HandleError, match=f"{engine_number} is not the number of plans"):
         torch.ops.avsg.step(engine_number, engine_number, *on_torch.step_arguments()[2:])
+    with pytest.raises(TypeError, match="target is of type Pool"):
+        torch_ops.number(on_torch.made.pool)
+    with pytest.raises(avsg.InvalidError, match="layer is -1"):
+        torch.ops.avsg.step(*on_torch.numbers, -1, *on_torch.step_arguments()[3:])
     with pytest.raises(avsg.InvalidError, match="layer"):
         torch.ops.avsg.step(*on_torch.numbers, 9, *on_torch.step_arguments()[3:])
 
@@ -117,4 +150,7 @@ def test_a_bfloat16_row_is_fresh_as_it_is():
     engine.step(batch, plan, 0, avsg.Fresh(row))
     rows = torch.from_dlpack(engine.view()).view(torch.bfloat16)
     assert (rows[0, plan.slots[0, 0]] == row).all()
+    kept = torch.randn(64, 2, 16).bfloat16()
+    pool.write(0, 0, kept[:, 1])
+    assert (torch.from_numpy(np.concatenate(pool.blocks(0))).view(torch.bfloat16) == kept[:, 1]).all()
     assert np.asarray(plan.slots).dtype == np.int32

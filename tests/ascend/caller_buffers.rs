@@ -119,7 +119,7 @@ fn on_the_cpu_a_step_or_fork_with_a_bad_block_is_refused_and_changes_nothing() {
     let parts = ["block is 20", "entry 4 of state 1", "has 20 blocks"];
     assert!(parts.iter().all(|part| text.contains(part)), "{text}");
     assert!(engine.table(1) == before && memory.iter().all(|&byte| byte == BEFORE));
-    let text = engine.fork(0, 1, 9).unwrap_err().to_string();
+    let text = engine.fork(0, 1, 1, 9).unwrap_err().to_string();
     assert!(parts.iter().all(|part| text.contains(part)), "{text}");
     assert!(engine.table(1) == before && memory.iter().all(|&byte| byte == BEFORE));
     assert!(engine.buffer().slot_ptr(1, 0, 0, 70).is_null());

@@ -143,6 +143,28 @@ fn plans_are_discarded_from_the_newest_on() {
     });
 }
 
+/// The table of the newest plan was cold, so it relies on none of the plans before.
+#[test]
+fn nothing_is_due_after_the_plans_around_a_new_generation_were_discarded() {
+    on_both_devices(&one_indexer(), pool, |engine, _, _| {
+        let mut plans = [(); 4].map(|()| engine.new_plan(2, 2).unwrap());
+        for (plan, (first, generation)) in plans.iter_mut().zip([(0, 1), (90, 1), (200, 2)]) {
+            let mut owned = batch(0, [first, first]);
+            owned.generation = vec![generation; 2];
+            engine.plan(&owned.batch(), plan).unwrap();
+        }
+        engine.discard(&mut plans[2]).unwrap();
+        engine.discard(&mut plans[1]).unwrap();
+        let mut owned = batch(0, [0, 90]);
+        owned.generation = vec![2, 2];
+        let plan = &mut plans[3];
+        engine.step(&owned.batch(), plan, 0, None).unwrap();
+        engine.transfer(plan, 1, None).unwrap();
+        assert_eq!(plan.total_misses(), 2 * K);
+        (0..2).for_each(|layer| check(engine, plan, &owned, layer));
+    });
+}
+
 #[test]
 fn random_discards_leave_every_later_step_exact() {
     on_both_devices(&one_indexer(), pool, |engine, _, _| {
@@ -245,10 +267,12 @@ fn counters_follow_forks_and_invalidations() {
     for first in [0, 24, 48, 72, 96] {
         assert_eq!(step(&mut engine, &mut plan, 0, 1, first), [k, 0]);
     }
-    engine.fork(0, 1, 9).unwrap();
+    engine.fork(0, 1, 1, 9).unwrap();
     let [missed, evicted] = step(&mut engine, &mut plan, 1, 9, 200);
     assert_eq!((missed, evicted), (k, k - 8), "eight slots were never used");
     assert_eq!(step(&mut engine, &mut plan, 1, 10, 200), [k, 0], "a new generation is empty");
+    engine.fork(0, 2, 1, 11).unwrap();
+    assert_eq!(step(&mut engine, &mut plan, 1, 11, 200), [k, 0], "nothing is of generation 2");
     engine.invalidate(0, 0..600).unwrap();
     let [missed, evicted] = step(&mut engine, &mut plan, 0, 1, 0);
     assert!(missed == k && evicted >= k - 8, "slots of invalidated ids count: {evicted}");

@@ -1,6 +1,7 @@
 //! Invalidation of some ids of a live request, on the CPU and on the simulated device: after their
 //! host rows were rewritten, exactly these ids are missed and copied anew.
 
+use avsg::ascend::acl::Stream;
 use avsg::device::params::{Params, Table};
 use avsg::engine::{Config, Engine, Indexers, MachineChoice};
 use avsg::plan::Plan;
@@ -139,6 +140,25 @@ fn states_and_ids_out_of_range_are_refused() {
             assert!(text.contains(part), "{part:?} in {text:?}");
         }
         assert_eq!(step(engine, &mut plan, |_| 0), NONE);
+    });
+}
+
+/// The wait reports work of a stream that failed. A wait that is refused in a capture reports none.
+#[test]
+fn a_wait_that_fails_starts_every_table_cold() {
+    on_both_devices(&config(), pool, |engine, session, context| {
+        let Some(context) = context else { return };
+        let mut plan = engine.new_plan(4, 2).unwrap();
+        step(engine, &mut plan, |_| 0);
+        let stream = Stream::new(context).unwrap();
+        let refused = stream.capture(|| engine.invalidate(0, 19..20).map(drop)).unwrap_err();
+        assert!(refused.to_string().contains("aclrtSynchronizeDevice"), "{refused}");
+        assert_eq!(step(engine, &mut plan, |_| 0), NONE);
+        let wait = "aclrtSynchronizeDeviceWithTimeout";
+        let waits = session.calls().iter().filter(|call| **call == wait).count();
+        session.fail(wait, waits + 1, 507_899);
+        assert!(engine.invalidate(0, 19..20).unwrap_err().to_string().contains(wait));
+        assert_eq!(step(engine, &mut plan, |_| 0).map(|misses| misses.len()), [K, K]);
     });
 }
 

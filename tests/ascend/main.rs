@@ -7,6 +7,7 @@ mod discard;
 mod embedded_kernels;
 mod engine_pair;
 mod faults;
+mod forks;
 mod harness;
 mod indexers;
 mod invalidate;

@@ -6,7 +6,13 @@ use std::ops::Range;
 use avsg::Result;
 use avsg::ascend::acl::Stream;
 use avsg::ascend::simulated;
+use avsg::device::params::Params;
+use avsg::engine::{Config, DeviceBatch};
+use avsg::rows::RowFormat;
 use avsg_sim::{Options, Session};
+use avsg_testkit::batch::OwnedBatch;
+use avsg_testkit::device_arrays::DeviceArrays;
+use avsg_testkit::{exact, fixture};
 
 use crate::faults::{error_code, points_of_failure};
 use crate::harness;
@@ -209,4 +215,47 @@ fn a_graph_is_replayed_again_after_any_of_its_kernels_failed() {
             assert_eq!(session.leaks(), Vec::<String>::new(), "kernel {nth}");
         }
     }
+}
+
+/// A batch that kernels cannot count, and a plan in a capture while the tables are due to be reset,
+/// are refused: the plan that was to be overwritten keeps its batch, and every hit stays a hit.
+#[test]
+fn a_call_that_is_refused_in_a_stream_changes_nothing() {
+    const K: usize = 24;
+    let config = Config { cores: 3, ..Config::new(Params::wide(K as u32, 2, 128), 1) };
+    let pool = || fixture::pool(2, 600, RowFormat::single(64).unwrap());
+    harness::on_both_devices(&config, pool, |engine, session, context| {
+        let Some(context) = context else { return };
+        let stream = Stream::new(context).unwrap();
+        let mut owned = OwnedBatch::new(K, 0);
+        owned.push([0, 1, -1, 600], &[(0..K as i32).collect()]);
+        let arrays = DeviceArrays::new(context, &owned, &[]).unwrap();
+        arrays.write(&owned, &[]).unwrap();
+        let mut plan = engine.new_plan(2, 1).unwrap();
+        engine.step(&owned.batch(), &mut plan, 0, None).unwrap();
+        let wide = DeviceBatch { ids_stride: 1 << 31, ..arrays.batch() };
+        // SAFETY: the call is refused.
+        let refused = unsafe { engine.enqueue_plan(&wide, &mut plan, stream.raw()) };
+        let text = refused.unwrap_err().to_string();
+        assert!(text.contains("words of an array is 2147483648"), "{text}");
+        // Layer 1 still takes the plan, and another one hits it.
+        engine.transfer(&mut plan, 1, None).unwrap();
+        let mut next = engine.new_plan(2, 1).unwrap();
+        engine.step(&owned.batch(), &mut next, 0, None).unwrap();
+        assert_eq!((plan.total_misses(), next.total_misses()), (K, 0));
+        for layer in 0..2 {
+            let content = |_, id| (id, layer as u32);
+            assert_eq!(exact::check_step(engine, &next, &owned, layer, content), K);
+        }
+
+        let launch = "aclrtLaunchKernelWithConfig";
+        let launches = session.calls().iter().filter(|call| **call == launch).count();
+        session.fail(launch, launches + 1, 507_899);
+        engine.transfer(&mut next, 0, None).unwrap_err();
+        // SAFETY: the call is refused.
+        let call = || unsafe { engine.enqueue_plan(&arrays.batch(), &mut plan, stream.raw()) };
+        let text = stream.capture(call).unwrap_err().to_string();
+        assert!(text.contains("not reset"), "{text}");
+        assert_eq!((plan.requests(), plan.number(), plan.misses(0).id.len()), (1, 1, K));
+    });
 }

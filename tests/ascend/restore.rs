@@ -1,6 +1,5 @@
-//! Prefill, restore and fork, on the CPU and on the simulated device: many rows of a request are
-//! written by one append, chosen ids are loaded before they are selected, and a copied state hits
-//! what the original hits.
+//! Prefill and restore, on the CPU and on the simulated device: many rows of a request are written by
+//! one append, and chosen ids are loaded before they are selected.
 
 use std::sync::Arc;
 
@@ -18,15 +17,15 @@ use avsg_testkit::device_arrays::DeviceArrays;
 use avsg_testkit::fresh::FreshRows;
 use avsg_testkit::{exact, fixture};
 
-use crate::harness::{on_both_devices, without_scratch};
+use crate::harness::on_both_devices;
 
-const K: usize = 24;
-const SLOTS: usize = 128;
+pub const K: usize = 24;
+pub const SLOTS: usize = 128;
 const PAGE: u32 = 16;
 /// The blocks of two requests, in any order.
 const BLOCKS: [[i32; 8]; 2] = [[9, 2, 14, 5, 0, 11, 7, 3], [8, 1, 15, 4, 10, 6, 13, 12]];
 
-fn config() -> Config {
+pub fn config() -> Config {
     let params = Params { page: PAGE, ..Params::wide(K as u32, 2, SLOTS as u32) };
     Config {
         cores: 3,
@@ -41,14 +40,14 @@ fn format() -> RowFormat {
 }
 
 /// Returns a pool without rows.
-fn empty_pool() -> HostPool {
+pub fn empty_pool() -> HostPool {
     let pool = fixture::pool(3, 256, format());
     fixture::fill(&pool, 256, |_, _| (-1, 0));
     pool
 }
 
 /// Returns a batch of both requests, with rows of these numbers of tokens from id `first` on.
-fn tokens(first: i32, counts: [usize; 2]) -> OwnedBatch {
+pub fn tokens(first: i32, counts: [usize; 2]) -> OwnedBatch {
     let mut owned = OwnedBatch { block_stride: 8, ..OwnedBatch::new(K, 0) };
     for (request, count) in counts.into_iter().enumerate() {
         let rows = vec![vec![-1; K]; count];
@@ -59,7 +58,7 @@ fn tokens(first: i32, counts: [usize; 2]) -> OwnedBatch {
 }
 
 /// Returns the rows of a batch of [`tokens`]: id x of request r has version 10 r + layer.
-fn rows_of(owned: &OwnedBatch, layer: usize) -> FreshRows {
+pub fn rows_of(owned: &OwnedBatch, layer: usize) -> FreshRows {
     let mut fresh = FreshRows::new(&format(), owned.rows());
     for request in 0..2 {
         let (from, to) = (owned.cu_q[request] as usize, owned.cu_q[request + 1] as usize);
@@ -71,13 +70,13 @@ fn rows_of(owned: &OwnedBatch, layer: usize) -> FreshRows {
     fresh
 }
 
-fn with_fresh<T>(rows: &FreshRows, run: impl FnOnce(&Fresh<'_>) -> T) -> T {
+pub fn with_fresh<T>(rows: &FreshRows, run: impl FnOnce(&Fresh<'_>) -> T) -> T {
     let parts: Vec<&[u8]> = rows.parts().iter().map(|part| &part[..]).collect();
     run(&Fresh { segments: &parts })
 }
 
 /// Writes all rows of both requests with one append per layer.
-fn prefill(engine: &mut Engine) {
+pub fn prefill(engine: &mut Engine) {
     let owned = tokens(0, [128, 100]);
     for layer in 0..3 {
         let rows = rows_of(&owned, layer);
@@ -99,20 +98,38 @@ fn check_pool(engine: &Engine) {
     }
 }
 
-/// Selects ids of one request in the step of an indexer, and checks every layer of it. Returns the
-/// ids that were missed.
-fn select(
+/// Returns a batch of one request, with the blocks of `request`, that selects ids in the step of an
+/// indexer.
+pub fn selection(request: usize, indexer: usize, at: [i32; 2], ids: &[i32]) -> OwnedBatch {
+    let [state, generation] = at;
+    let mut owned = OwnedBatch { block_stride: 8, indexer, ..OwnedBatch::new(K, 0) };
+    owned.push([state, generation, -1, 100], &[ids.to_vec()]);
+    owned.blocks.extend(BLOCKS[request]);
+    owned
+}
+
+/// Selects ids in the step of an indexer, of request 1 in state 1 and of request 0 in others, and
+/// checks every layer of the indexer. Returns the ids that were missed.
+pub fn select(
     engine: &mut Engine,
     plan: &mut Plan,
     indexer: usize,
     at: [i32; 2],
     ids: &[i32],
 ) -> Vec<i32> {
-    let [state, generation] = at;
-    let request = if state == 1 { 1 } else { 0 };
-    let mut owned = OwnedBatch { block_stride: 8, indexer, ..OwnedBatch::new(K, 0) };
-    owned.push([state, generation, -1, 100], &[ids.to_vec()]);
-    owned.blocks.extend(BLOCKS[request]);
+    select_of(engine, plan, usize::from(at[0] == 1), indexer, at, ids)
+}
+
+/// Selects ids of a request as [`select`] does.
+pub fn select_of(
+    engine: &mut Engine,
+    plan: &mut Plan,
+    request: usize,
+    indexer: usize,
+    at: [i32; 2],
+    ids: &[i32],
+) -> Vec<i32> {
+    let owned = selection(request, indexer, at, ids);
     engine.plan(&owned.batch(), plan).unwrap();
     for layer in (0..3).filter(|&layer| usize::from(layer > 0) == indexer) {
         engine.transfer(plan, layer, None).unwrap();
@@ -122,7 +139,7 @@ fn select(
     plan.misses(0).id.to_vec()
 }
 
-fn ids(first: i32) -> Vec<i32> {
+pub fn ids(first: i32) -> Vec<i32> {
     (0..K as i32).map(|lane| (first + 3 * lane) % 100).collect()
 }
 
@@ -210,60 +227,49 @@ fn loaded_ids_are_hits_of_the_first_selection() {
 }
 
 #[test]
-fn a_forked_state_hits_what_the_original_hits() {
+fn a_refused_load_changes_nothing() {
     on_both_devices(&config(), empty_pool, |engine, _, _| {
         prefill(engine);
-        let mut plan = engine.new_plan(2, 1).unwrap();
-        for (step, indexer) in [(0, 0), (5, 1), (30, 0), (41, 1), (60, 0)] {
-            select(engine, &mut plan, indexer, [0, 1], &ids(step));
+        let mut plans = [(); 2].map(|()| engine.new_plan(2, 1).unwrap());
+        let owned = selection(0, 1, [0, 1], &ids(3));
+        engine.plan(&owned.batch(), &mut plans[0]).unwrap();
+        engine.transfer(&mut plans[0], 1, None).unwrap();
+        let chosen: Vec<i32> = (40..90).collect();
+        let good = Load {
+            indexer: 1,
+            state: 0,
+            generation: 1,
+            seq_len: 100,
+            ids: &chosen,
+            block_table: &BLOCKS[0],
+        };
+        let (table, stats) = (engine.read_indexer_table(1, 0).unwrap().to_vec(), engine.stats());
+        let refused = "plan number is 2, but layer 2 lacks the rows of plan 1 for state 0";
+        for (bad, into, part) in [
+            (good, 0, refused),
+            (good, 1, refused),
+            (Load { state: 3, ..good }, 1, "state is 3"),
+            (Load { indexer: 2, ..good }, 1, "indexer is 2"),
+            (Load { seq_len: -1, ..good }, 1, "seq_len is -1"),
+            (Load { block_table: &[], ..good }, 1, "block_stride is 0"),
+            (Load { state: 3, ids: &[], ..good }, 1, "state is 3"),
+        ] {
+            let text = engine.load(&bad, &mut plans[into]).unwrap_err().to_string();
+            assert!(text.contains(part), "{part:?} in {text:?}");
         }
-        // State 2 held something else, whose plan must not overwrite the copy.
-        let mut old = engine.new_plan(2, 1).unwrap();
-        select(engine, &mut old, 0, [2, 1], &ids(77));
-        engine.fork(0, 2, 9).unwrap();
-        for indexer in 0..2 {
-            let table = |engine: &mut Engine, state| {
-                without_scratch(engine.read_indexer_table(indexer, state).unwrap(), SLOTS)
-            };
-            let (original, copy) = (table(engine, 0), table(engine, 2));
-            let header = avsg::device::state::header::GENERATION as usize;
-            assert_eq!((original[header], copy[header]), (1, 9));
-            assert!(original[header + 1..] == copy[header + 1..], "indexer {indexer}");
+        assert!(engine.read_indexer_table(1, 0).unwrap() == table && engine.stats() == stats);
+        // The plan is still the last one, and due on layer 2.
+        engine.transfer(&mut plans[0], 2, None).unwrap();
+        for layer in 1..3 {
+            let content = |_, id| (id, layer as u32);
+            assert_eq!(exact::check_step(engine, &plans[0], &owned, layer, content), K);
         }
-        let text = engine.transfer(&mut old, 0, None).unwrap_err().to_string();
-        assert!(text.contains("has the rows of plan"), "{text}");
-        // Both go on by themselves: the original's next misses do not reach the copy.
-        assert_eq!(select(engine, &mut plan, 1, [2, 9], &ids(41)), Vec::<i32>::new());
-        let (mut first, mut second) = (Vec::new(), Vec::new());
-        for step in 0..12 {
-            let next = ids(step * 7 + 1);
-            first.push(select(engine, &mut plan, 0, [0, 1], &next));
-            second.push(select(engine, &mut plan, 0, [2, 9], &next));
-            select(engine, &mut plan, 0, [1, 1], &next);
-        }
-        assert_eq!(first, second);
-        assert!(first.iter().flatten().count() > K);
+        assert_eq!(engine.load(&good, &mut plans[1]).unwrap(), 50 - plan_hits(&chosen));
+        assert_eq!(select(engine, &mut plans[0], 1, [0, 1], &chosen[..K]), Vec::<i32>::new());
     });
 }
 
-#[test]
-fn forks_that_cannot_be_exact_are_refused() {
-    on_both_devices(&config(), empty_pool, |engine, _, _| {
-        prefill(engine);
-        let mut plan = engine.new_plan(2, 1).unwrap();
-        for (from, to, part) in [(3, 0, "state is 3"), (0, 3, "state is 3"), (1, 1, "state is 1")] {
-            let text = engine.fork(from, to, 1).unwrap_err().to_string();
-            assert!(text.contains(part), "{text}");
-        }
-        let mut owned = OwnedBatch { block_stride: 8, indexer: 1, ..OwnedBatch::new(K, 0) };
-        owned.push([0, 1, -1, 100], &[ids(3)]);
-        owned.blocks.extend(BLOCKS[0]);
-        engine.plan(&owned.batch(), &mut plan).unwrap();
-        engine.transfer(&mut plan, 1, None).unwrap();
-        let text = engine.fork(0, 2, 1).unwrap_err().to_string();
-        assert!(text.contains("layer 2 lacks the rows of plan 1 for state 0"), "{text}");
-        engine.transfer(&mut plan, 2, None).unwrap();
-        engine.fork(0, 2, 1).unwrap();
-        assert_eq!(select(engine, &mut plan, 1, [2, 1], &ids(3)), Vec::<i32>::new());
-    });
+/// Returns how many ids of a load the selection `ids(3)` has put into slots.
+fn plan_hits(chosen: &[i32]) -> usize {
+    ids(3).iter().filter(|id| chosen.contains(id)).count()
 }

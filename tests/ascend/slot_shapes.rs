@@ -214,7 +214,7 @@ fn with_host_arrays(engine: &mut Engine, shape: &Shape, log: &mut Log) {
 /// Copies state 1 to state 0 after the last step. The copy hits what the original does, and every row is
 /// exact; or the copy is refused because a block is not in the buffer.
 fn check_fork(engine: &mut Engine, shape: &Shape) {
-    let forked = engine.fork(1, 0, 99);
+    let forked = engine.fork(1, 1, 0, 99);
     if !shape.is_complete() {
         let text = forked.unwrap_err().to_string();
         assert!(text.contains("entry 4 of state 1"), "{text}");

@@ -106,9 +106,6 @@ pub struct EngineModel {
     pub indexers: usize,
     /// The `slot_base` of an engine that returns global slots.
     pub global: Option<i32>,
-    /// The run's epoch of the last call without a mistake that changed a state, by indexer and
-    /// state.
-    pub epochs: [[AtomicI32; 2]; 2],
 }
 
 impl EngineModel {

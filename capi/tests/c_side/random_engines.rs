@@ -93,7 +93,6 @@ impl RandomCaller<'_> {
             paged: config.page != 0,
             indexers: if config.layer_indexer.is_null() { 1 } else { 2 },
             global: (config.global_slots == 1).then_some(config.slot_base),
-            epochs: [const { [const { AtomicI32::new(0) }; 2] }; 2],
         };
         self.shared.known().engines.insert(created.addr(), Arc::new(model));
         self.keep(Kind::Engine, created.addr());

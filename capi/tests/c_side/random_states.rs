@@ -1,15 +1,17 @@
-//! Random changes of a state between steps: loads, forks, dropped plans, and rows that are rewritten.
+//! Random changes of a state between steps: loads, forks before and after a request's first plan,
+//! dropped plans, and rows that are rewritten.
 
-use std::ptr::null_mut;
+use std::ptr::{null, null_mut};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use avsg_capi::avsg_status::AVSG_OK;
 use avsg_capi::*;
 use avsg_capi_testkit::*;
+use avsg_testkit::batch::OwnedBatch;
 
 use super::models::{EngineModel, PoolModel};
 use super::random_caller::RandomCaller;
+use super::random_steps::stored_ids;
 use super::shared_handles::Kind;
 
 impl RandomCaller<'_> {
@@ -17,7 +19,22 @@ impl RandomCaller<'_> {
     pub(super) fn load(&mut self) {
         let engine = self.handle(Kind::Engine);
         let (model, plan) = (self.engine_model(engine), self.plan_of(engine));
-        let model = model.as_deref();
+        let done = self.load_into(engine, model.as_deref(), plan);
+        if model.is_some() && self.mistakes == 0 && self.verify {
+            assert!(done, "a load without a mistake: {}", last_error());
+        } else {
+            // The state may have other rows.
+            self.epoch += i32::from(done);
+        }
+    }
+
+    /// Loads ids with a plan, and returns whether the call succeeded.
+    fn load_into(
+        &mut self,
+        engine: *mut avsg_engine,
+        model: Option<&EngineModel>,
+        plan: *mut avsg_plan,
+    ) -> bool {
         let mut blocks = EngineModel::blocks(model.is_none_or(|model| model.paged));
         let count = 1 + self.below(64);
         let mut ids: Vec<i32> = (0..count).map(|_| self.below(ROWS) as i32 - 1).collect();
@@ -43,18 +60,11 @@ impl RandomCaller<'_> {
         self.corrupt_size(&mut load);
         // SAFETY: the arrays have at least the lengths beside them, or no memory has that many
         // elements.
-        let done = self.record(unsafe { avsg_engine_load(engine, &load, plan) });
-        match model {
-            Some(model) if self.mistakes == 0 && self.verify => {
-                assert!(done, "a load without a mistake: {}", last_error());
-                model.epochs[indexer][state].store(self.epoch, Ordering::Relaxed);
-            }
-            // The state may have other rows.
-            _ => self.epoch += i32::from(done),
-        }
+        self.record(unsafe { avsg_engine_load(engine, &load, plan) })
     }
 
-    /// Plans a batch, transfers it to no layer or one, and drops it.
+    /// Plans a batch, transfers it to no layer or one, and drops it. A load before that is refused
+    /// where a layer lacks the batch's rows, and then changes nothing.
     pub(super) fn discard(&mut self) {
         let engine = self.handle(Kind::Engine);
         let (model, mut plan) = (self.engine_model(engine), self.plan_of(engine));
@@ -71,39 +81,82 @@ impl RandomCaller<'_> {
             let moved = unsafe { avsg_engine_transfer(engine, plan, layer, &fresh, null_mut()) };
             self.record(moved);
         }
+        let mut loaded = false;
+        if planned && self.rarely(2) {
+            let into = self.plan_of(engine);
+            loaded = self.load_into(engine, model, into);
+        }
         if self.mistake(20) {
             plan = self.handle(Kind::Plan);
         }
         let dropped = self.record(avsg_engine_discard(engine, plan));
-        match model {
-            Some(model) if self.mistakes == 0 && self.verify => {
-                assert!(planned && dropped, "a discard without a mistake: {}", last_error());
-                self.mark_planned(model, &owned);
-            }
+        if model.is_some() && self.mistakes == 0 && self.verify && !loaded {
+            assert!(planned && dropped, "a discard without a mistake: {}", last_error());
+        } else {
             // The states may have a plan that no layer has.
-            _ => self.epoch += i32::from(planned),
+            self.epoch += i32::from(planned);
         }
     }
 
-    /// Copies a state to another one.
+    /// Copies a state to another one. The copy is empty if the state was not planned in this epoch.
     pub(super) fn fork(&mut self) {
         let engine = self.handle(Kind::Engine);
-        let model = self.engine_model(engine);
+        let known = self.engine_model(engine).is_some();
         let (from, to) = (self.index(2), self.index(2));
-        let epoch = |model: &EngineModel, state: usize| {
-            let mut epochs = model.epochs[..model.indexers].iter();
-            epochs.all(|of| of[state].load(Ordering::Relaxed) == self.epoch)
-        };
-        // Otherwise the state may have the rows of a call with a mistake.
-        let clean = self.mistakes == 0 && model.as_deref().is_some_and(|model| epoch(model, from));
-        let generation = if clean { self.generation(to) } else { -9 };
-        let done = self.record(avsg_engine_fork(engine, from, to, generation));
-        if clean && from != to && self.verify {
+        let done = self.fork_state(engine, from, to);
+        if known && self.mistakes == 0 && from != to && self.verify {
             assert!(done, "a fork without a mistake: {}", last_error());
         }
-        let Some(model) = model.filter(|_| done) else { return };
-        let epoch = if clean { self.epoch } else { -1 };
-        model.epochs.iter().for_each(|of| of[to].store(epoch, Ordering::Relaxed));
+    }
+
+    fn fork_state(&mut self, engine: *mut avsg_engine, from: usize, to: usize) -> bool {
+        let [expected, generation] = [from, to].map(|state| self.generation(state));
+        self.record(avsg_engine_fork(engine, from, expected, to, generation))
+    }
+
+    /// A new request takes a state, writes its rows by an append, and is forked before its first
+    /// plan. The copy must have no row of the earlier request.
+    pub(super) fn fork_after_append(&mut self) {
+        let engine = self.handle(Kind::Engine);
+        let (model, plan) = (self.engine_model(engine), self.plan_of(engine));
+        let Some(model) = model.filter(|_| self.mistakes == 0 && self.verify) else { return };
+        // Requests that share the pool's rows are new as well.
+        self.epoch += 1;
+        let (from, rows) = (self.below(2), 1 + self.below(60));
+        let (first, to) = (self.below(ROWS - rows + 1), 1 - from);
+        let (end, blocks) = ((first + rows) as i32, EngineModel::blocks(model.paged));
+        let request = |caller: &Self, state: usize, stable: i32, ids: &[Vec<i32>]| {
+            let block_stride = blocks.len();
+            let mut owned = OwnedBatch { block_stride, ..OwnedBatch::new(K, 0) };
+            owned.push([state as i32, caller.generation(state), stable, end], ids);
+            owned.blocks.extend(&blocks);
+            owned
+        };
+        let prefill = request(self, from, first as i32, &vec![vec![-1; K]; rows]);
+        stored_ids(&prefill).for_each(|(_, id)| model.pool.0.rewrite(model.host_row(id)));
+        for layer in 0..2 {
+            let rows = Self::fresh_rows(Some(&model), &prefill, layer);
+            let (batch, fresh) = (c_batch(&prefill), c_fresh(&rows));
+            // SAFETY: `prefill` and `rows` own the arrays.
+            self.expect(unsafe { avsg_engine_append(engine, &batch, layer, &fresh, null_mut()) });
+        }
+        assert!(self.fork_state(engine, from, to), "a fork of a new request: {}", last_error());
+        let ids = (0..K).map(|i| (first + 3 * i % rows) as i32).collect();
+        let mut owned = request(self, to, -1, &[ids]);
+        for indexer in 0..model.indexers {
+            owned.indexer = indexer;
+            let batch = c_batch(&owned);
+            let layers: Vec<usize> = (0..2).filter(|&at| model.indexer(at) == indexer).collect();
+            // SAFETY: `owned` owns the arrays.
+            self.expect(unsafe { avsg_engine_plan(engine, &batch, plan, null_mut()) });
+            for &layer in &layers {
+                // SAFETY: no row is fresh.
+                let status =
+                    unsafe { avsg_engine_transfer(engine, plan, layer, null(), null_mut()) };
+                self.expect(status);
+            }
+            self.check_step(&model, plan, &owned, &layers);
+        }
     }
 
     /// Gives a row of a pool other bytes and invalidates its id in every engine on the pool.

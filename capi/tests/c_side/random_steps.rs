@@ -227,7 +227,7 @@ impl RandomCaller<'_> {
     }
 
     /// Checks the outputs and the slots of a step.
-    fn check_step(
+    pub(super) fn check_step(
         &mut self,
         model: &EngineModel,
         plan: *mut avsg_plan,
@@ -263,21 +263,11 @@ impl RandomCaller<'_> {
         self.checked += selected;
         let selected = selected / layers.len();
         assert_eq!(counters.selected, selected);
-        self.mark_planned(model, owned);
         if self.rarely(4) {
             let mut duplicates = usize::MAX;
             // SAFETY: the count is a local variable.
             self.expect(unsafe { avsg_plan_count_duplicates(plan, &mut duplicates) });
             assert_eq!(duplicates, selected - distinct.len());
-        }
-    }
-
-    /// Notes that the states of a batch without a mistake have no rows of an earlier epoch.
-    pub(super) fn mark_planned(&self, model: &EngineModel, owned: &OwnedBatch) {
-        for (n, &state) in owned.state.iter().enumerate() {
-            if state >= 0 && owned.cu_q[n] < owned.cu_q[n + 1] {
-                model.epochs[owned.indexer][state as usize].store(self.epoch, Ordering::Relaxed);
-            }
         }
     }
 
@@ -347,7 +337,7 @@ impl RandomCaller<'_> {
 }
 
 /// Returns the rows of a batch that an append stores, as the row's index in the batch and its id.
-fn stored_ids(owned: &OwnedBatch) -> impl Iterator<Item = (usize, usize)> {
+pub(super) fn stored_ids(owned: &OwnedBatch) -> impl Iterator<Item = (usize, usize)> {
     let requests = (0..owned.state.len()).filter(|&n| owned.state[n] >= 0 && owned.stable[n] >= 0);
     requests.flat_map(|n| {
         let (first, end) = (owned.cu_q[n] as usize, owned.cu_q[n + 1] as usize);

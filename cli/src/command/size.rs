@@ -1,11 +1,10 @@
-//! `avsg size` computes how many slots a recorded trace needs.
+//! `avsg size` computes how many slots a recorded trace needs, and what they gain.
 
 mod deployment;
-mod least;
-mod point;
+mod layers;
 mod report;
 mod show;
-mod tpot;
+mod time;
 
 use std::process::ExitCode;
 
@@ -16,30 +15,33 @@ use avsg::device::params::{MAX_SLOTS, MIN_SLOTS};
 use avsg::engine::MachineChoice;
 use clap::Args;
 
-use super::geometry::{RowOptions, TableOptions};
+use super::geometry::{RowOptions, TableKind, TableOptions};
 use super::output::{self, Sinks};
 use super::trace_options::TraceOptions;
-use crate::baseline::{HitCount, LruCurve, count_operator_hits};
-use crate::trace::Trace;
 use deployment::{Deployment, DeploymentOptions};
-use least::Wanted;
-use point::{Curve, Point};
-use report::Report;
-use tpot::ModelOptions;
+use layers::Layers;
+use report::{Copies, Curve, OtherRule, Point, Recommended, Report, Wish};
+use time::TimeOptions;
 
 /// Slots between two points of the curve.
 const STRIDE: usize = 64;
+/// The rules of the wide table that are measured unless one is named. The first one is taken if both
+/// miss the same rows, because it has no constant whose best value depends on the workload.
+const RULES: [&str; 2] = ["constant:127", "frequency:0.87"];
 
 /// Options of `avsg size`.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "AVSG is measured: the table runs the trace at every S that is shown, and its hit rate is that of replay.\n\
-                  Exact LRU is computed for every multiple of 64 in one pass. Hit rates leave out the first step, which\n\
-                  starts with an empty buffer. All layers and requests count as the one in the trace. Times per token\n\
-                  are a model. Examples:\n  \
-                  avsg size tests/data/nomicon-4k-k256.npz --hit-rate 95\n  \
-                  avsg size ids.npy --tpot-ms 50 --step-ms 40 --link-gbs 50 --requests 8\n  \
-                  avsg size ids.npy --curve --format csv > curve.csv"
+    mut_arg("lifetime", |rule| rule.help("Lifetime rule as of avsg replay, the only one to measure [default: wide both \
+        constant:127 and frequency:0.87, paper constant:16]")),
+    after_help = "Hit rates are measured: the table runs the trace at every S that is shown, with two lifetime rules unless\n\
+                  --lifetime names one, and the rule that misses less is shown. The first step, which starts with an\n\
+                  empty buffer, is left out. Times are a model, in which only the matching is measured. Examples:\n  \
+                  avsg size tests/data/nomicon-4k-k256.npz\n  \
+                  avsg size ids.npy --hit-rate 95\n  \
+                  avsg size ids.npy --link-gbs 50 --requests 8\n  \
+                  avsg size ids.npy --link-gbs 50 --match-us 60 --step-ms 40 --tpot-ms 12\n  \
+                  avsg size layers.npz --layer all"
 )]
 pub struct Options {
     #[command(flatten)]
@@ -54,14 +56,11 @@ pub struct Options {
     rows: RowOptions,
     #[command(flatten)]
     deployment: DeploymentOptions,
-    /// Find the least S with this hit rate, 0 to 100
+    /// Recommend the least S with this hit rate, 0 to 100
     #[arg(long, value_name = "PERCENT")]
     hit_rate: Option<f64>,
     #[command(flatten)]
-    model: ModelOptions,
-    /// Show every multiple of 64 with the hit rate of exact LRU, not only the measured S
-    #[arg(long)]
-    curve: bool,
+    time: TimeOptions,
     #[command(flatten)]
     sinks: Sinks,
 }
@@ -73,103 +72,121 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         let limit = "it must be 0 to 100 percent";
         return Err(Error::invalid("--hit-rate", rate, limit, "pass 95 for 95 %").into());
     }
-    let trace = options.trace.read()?;
-    let report = measure(options, &trace)?;
-    let page = |report: &Report| show::page(report, options.curve);
-    options.sinks.write(&report, page, show::chart)?;
+    let report = measure(options)?;
+    options.sinks.write(&report, show::page, show::chart)?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn measure(options: &Options, trace: &Trace) -> Result<Report> {
-    let least = least_slots(trace)?;
-    let lru = LruCurve::of(trace);
-    let format = options.rows.format()?;
-    let deployment = Deployment::new(&options.deployment, trace, format)?;
-    let model = options.model.model(trace)?;
-    let later_steps = trace.steps - 1;
-    let per_step = |misses: u64| misses as f64 / later_steps as f64;
-    let nothing = lru.count(least);
-    let selected = per_step(nothing.selected - nothing.first_selected);
-
-    let slots = match options.slots.as_slice() {
-        [] => tested(least, lru.largest_distance()),
-        chosen => chosen.to_vec(),
+fn measure(options: &Options) -> Result<Report> {
+    let traces = options.trace.read_layers()?;
+    let deployment = Deployment::new(&options.deployment, &traces, options.rows.format()?)?;
+    let machine = Machine::find(MachineChoice::Auto)?;
+    let layers = Layers::new(traces);
+    let trace = layers.first();
+    let selected = layers.selected_per_step();
+    let all_bytes = deployment.bytes(selected.unwrap_or(0.0));
+    let model = options.time.model(trace, &deployment, all_bytes, machine)?;
+    // What a step copies that misses `misses` rows of each layer and request.
+    let copies = |misses: f64, match_us: f64| {
+        let bytes = deployment.bytes(misses);
+        let times = model.as_ref().map(|model| model.times(bytes, match_us));
+        Copies { misses_per_step: misses, bytes_per_step: bytes, times }
     };
-    let bar = output::progress(slots.len(), "size");
+
+    let tables = tables(&options.table);
+    let sizes = sizes(&options.slots, &layers);
+    let bar = output::progress(sizes.len() * tables.len(), "size");
     let mut points = Vec::new();
-    for slots in slots {
-        let params = options.table.params(trace.k, trace.tokens, slots, 0)?;
-        let machine = Machine::find(MachineChoice::Auto)?;
-        let count = count_operator_hits(trace, &params, machine)?;
-        let rate = |count: &HitCount| count.percent();
-        let misses = rate(&count).map(|_| per_step(count.misses()));
-        let bytes = misses.map(|misses| deployment.bytes(misses));
+    for slots in sizes {
+        let mut measured = Vec::new();
+        for table in &tables {
+            let params = table.params(trace.k, trace.tokens, slots, 0)?;
+            measured.push((table.rule(&params), params, layers.measure(&params, machine)?));
+            bar.inc(1);
+        }
+        // The sort keeps the order of rules that miss the same rows.
+        measured.sort_by_key(|(_, _, hits)| hits.all.misses());
+        let (rule, params, hits) = measured.swap_remove(0);
+        let other_rule = measured.pop().map(|(rule, _, hits)| {
+            let hit_rate = hits.all.percent();
+            OtherRule { rule, hit_rate }
+        });
+        let match_us = model.as_ref().map(|model| model.matching_us(trace, &params, machine));
+        let match_us = match_us.transpose()?.unwrap_or(0.0);
         points.push(Point {
             slots,
-            rule: options.table.rule(&params),
-            hit_rate: rate(&count),
-            lru_hit_rate: rate(&lru.count(slots as usize)),
-            misses_per_step: misses,
-            bytes_per_step: bytes,
+            rule,
+            hit_rate: hits.all.percent(),
+            worst_layer: hits.worst,
+            lru_hit_rate: layers.lru(slots as usize).percent(),
+            copies: layers.misses_per_step(&hits.all).map(|misses| copies(misses, match_us)),
             device_bytes: deployment.device_bytes(params)?,
-            tpot_ms: model.as_ref().zip(bytes).map(|(model, bytes)| model.tpot_ms(bytes)),
+            other_rule,
         });
-        bar.inc(1);
     }
     bar.finish_and_clear();
-    points.sort_by_key(|point| point.slots);
-    points.dedup_by_key(|point| point.slots);
 
-    let curve = curve(&lru, least);
-    let selected_bytes = deployment.bytes(selected);
-    let wishes = [
-        options.hit_rate.map(|percent| Wanted { tpot_ms: None, hit_rate: Some(percent) }),
-        model.as_ref().and_then(|model| model.wanted(selected_bytes)),
-    ];
-    let least = wishes.into_iter().flatten();
-    let least = least.map(|wanted| wanted.answer(&points, &curve)).collect();
+    let wish = Wish { hit_rate: options.hit_rate, tpot_ms: options.time.tpot_ms };
+    let best = wish.recommended(&points, deployment.host_bytes);
+    let recommended = best.map(|p| Recommended { slots: p.slots, rule: p.rule.clone() });
+    let no_buffer = selected.map(|selected| copies(selected, 0.0));
     Ok(Report {
         trace: options.trace.name(),
+        taken: options.trace.describe(trace, layers.len()),
         steps: trace.steps,
+        layers: layers.len(),
         tokens: trace.tokens,
         k: trace.k,
-        distinct_ids: lru.distinct_ids(),
-        repeats: trace.repeats(),
+        repeats: layers.repeats(),
+        friendliness: layers.friendliness(),
         deployment,
-        selected_bytes_per_step: (later_steps > 0).then_some(selected_bytes),
         model,
+        no_buffer,
+        lru_curve: curve(&layers),
+        recommended,
+        wish,
         points,
-        lru_curve: curve,
-        least,
     })
 }
 
-/// Returns the least S that the operator accepts for the trace.
-fn least_slots(trace: &Trace) -> Result<usize> {
-    let step = trace.tokens * trace.k;
-    let least = step.max(MIN_SLOTS as usize).next_power_of_two();
-    if least > MAX_SLOTS as usize {
-        let limit = format!("it must be at most S, and the largest S is {MAX_SLOTS}");
-        let value = format!("{step} ({} * {})", trace.tokens, trace.k);
-        let remedy = "take every token as a step of its own with --mtp0, or select fewer ids";
-        return Err(Error::invalid("N_q*K", value, limit, remedy).into());
+/// Returns the tables to measure: those of [`RULES`] if the options name no rule of the wide table.
+fn tables(table: &TableOptions) -> Vec<TableOptions> {
+    if table.table == TableKind::Paper || table.lifetime.is_some() {
+        return vec![table.clone()];
     }
-    Ok(least)
+    let with = |rule: &str| TableOptions { lifetime: Some(rule.to_owned()), ..table.clone() };
+    RULES.map(with).to_vec()
 }
 
-/// Returns the powers of two from `least` to the first that is at least `enough`.
-fn tested(least: usize, enough: usize) -> Vec<u32> {
-    let largest = enough.next_power_of_two().clamp(least, MAX_SLOTS as usize);
-    let all = std::iter::successors(Some(least), |slots| Some(2 * slots));
-    all.take_while(|&slots| slots <= largest).map(|slots| slots as u32).collect()
+/// Returns the S to measure in ascending order: `chosen`, or else the powers of two from the least that
+/// the operator accepts to the first with which exact LRU has all hits.
+fn sizes(chosen: &[u32], layers: &Layers) -> Vec<u32> {
+    let mut sizes = chosen.to_vec();
+    if sizes.is_empty() {
+        let largest = layers.largest_distance().next_power_of_two().min(MAX_SLOTS as usize);
+        let least = least_slots(layers);
+        let all = std::iter::successors(Some(least), |slots| Some(2 * slots));
+        let more = all.take_while(|&slots| slots <= largest.max(least));
+        sizes.extend(more.map(|slots| slots as u32));
+    }
+    sizes.sort_unstable();
+    sizes.dedup();
+    sizes
+}
+
+/// Returns the least S that the operator accepts for the trace.
+fn least_slots(layers: &Layers) -> usize {
+    let trace = layers.first();
+    (trace.tokens * trace.k).max(MIN_SLOTS as usize).next_power_of_two()
 }
 
 /// Returns exact LRU at every multiple of 64 from the least S to the first that has all hits; nothing
 /// if no step after the first selects an id.
-fn curve(lru: &LruCurve, least: usize) -> Vec<Curve> {
-    let end = lru.largest_distance().next_multiple_of(STRIDE).max(least);
+fn curve(layers: &Layers) -> Vec<Curve> {
+    let least = least_slots(layers);
+    let end = layers.largest_distance().next_multiple_of(STRIDE).max(least);
     let point = |slots: usize| {
-        let hit_rate = lru.count(slots).percent()?;
+        let hit_rate = layers.lru(slots).percent()?;
         Some(Curve { slots, hit_rate })
     };
     (least..=end).step_by(STRIDE).filter_map(point).collect()

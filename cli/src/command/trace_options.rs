@@ -4,44 +4,88 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use avsg::Error;
+use avsg::device::params::{MAX_SLOTS, MAX_TOKENS};
 use clap::Args;
 
+use super::output::count;
 use crate::trace::{Part, Trace, name_of};
 
 /// The part of a file with axes for layers or requests. A command that has these options has the
 /// argument `trace`.
 #[derive(Args, Clone, Copy, Debug, Default)]
 pub struct PartOptions {
-    /// Layer to take, from 0, if the ids are [steps, layers, N_q, K] or [steps, layers, K]
-    #[arg(long, value_name = "N", requires = "trace")]
-    layer: Option<usize>,
+    /// Layer to take, from 0, if the ids are [steps, layers, N_q, K] or [steps, layers, K]; avsg size
+    /// also takes all of them with --layer all
+    #[arg(long, value_name = "N", requires = "trace", value_parser = layer)]
+    layer: Option<Layer>,
     /// Request to take, from 0, if the ids are [steps, requests, N_q, K] or [steps, requests, K]; with
     /// --layer too, they are [steps, layers, requests, ..]
     #[arg(long, value_name = "N", requires = "trace")]
     request: Option<usize>,
 }
 
+/// The layers that are taken of a file with an axis for them.
+#[derive(Clone, Copy, Debug)]
+enum Layer {
+    One(usize),
+    All,
+}
+
+fn layer(text: &str) -> Result<Layer, String> {
+    match text.parse() {
+        Ok(layer) => Ok(Layer::One(layer)),
+        Err(_) if text == "all" => Ok(Layer::All),
+        Err(_) => Err("it must be a layer, counted from 0, or all".to_owned()),
+    }
+}
+
 impl PartOptions {
     /// Reads the part of a trace, and warns on standard error if a row repeats an id.
     pub fn read(self, path: &Path) -> Result<Trace> {
-        let Self { layer, request } = self;
-        let trace =
-            Trace::read_part(path, Part { layer, request }).with_context(|| name_of(path))?;
-        let repeats = trace.repeats();
-        if let Some((step, token, id)) = repeats.first {
-            let warning = format!(
-                "avsg: warning: {}: {} of {} rows repeat an id ({} repeats, the first of id {id} at \
-                 step {step}, token {token}); a top-K selection has no repeats, and each repeat that \
-                 misses is a copy of its own",
-                name_of(path),
-                repeats.rows,
-                trace.steps * trace.tokens,
-                repeats.ids
-            );
-            // A closed standard error leaves nobody to tell.
-            let _ = writeln!(io::stderr(), "{warning}");
-        }
+        let layer = match self.layer {
+            Some(Layer::One(layer)) => Some(layer),
+            Some(Layer::All) => {
+                let limit = "only avsg size takes every layer";
+                return Err(
+                    Error::invalid("--layer", "all", limit, "pass the layer's number").into()
+                );
+            }
+            None => None,
+        };
+        let part = Part { layer, request: self.request };
+        let trace = Trace::read_part(path, part).with_context(|| name_of(path))?;
+        warn_of_repeats(&name_of(path), &trace);
         Ok(trace)
+    }
+
+    /// Reads every layer of a trace in the order of their numbers if the options take all of them, or else
+    /// the part alone.
+    fn read_layers(self, path: &Path) -> Result<Vec<Trace>> {
+        if !matches!(self.layer, Some(Layer::All)) {
+            return Ok(vec![self.read(path)?]);
+        }
+        let layers = Trace::read_layers(path, self.request).with_context(|| name_of(path))?;
+        for (number, trace) in layers.iter().enumerate() {
+            warn_of_repeats(&format!("{}, layer {number}", name_of(path)), trace);
+        }
+        Ok(layers)
+    }
+}
+
+fn warn_of_repeats(name: &str, trace: &Trace) {
+    let repeats = trace.repeats();
+    if let Some((step, token, id)) = repeats.first {
+        let warning = format!(
+            "avsg: warning: {name}: {} of {} rows repeat an id ({} repeats, the first of id {id} at \
+             step {step}, token {token}); a top-K selection has no repeats, and each repeat that \
+             misses is a copy of its own",
+            repeats.rows,
+            trace.steps * trace.tokens,
+            repeats.ids
+        );
+        // A closed standard error leaves nobody to tell.
+        let _ = writeln!(io::stderr(), "{warning}");
     }
 }
 
@@ -76,13 +120,70 @@ impl TraceOptions {
 
     /// Reads the trace.
     pub fn read(&self) -> Result<Trace> {
-        let mut trace = self.part.read(&self.trace)?;
+        self.taken(self.part.read(&self.trace)?)
+    }
+
+    /// Reads the trace of every layer if the options take all of them, or else the trace alone.
+    pub fn read_layers(&self) -> Result<Vec<Trace>> {
+        let layers = self.part.read_layers(&self.trace)?;
+        layers.into_iter().map(|trace| self.taken(trace)).collect()
+    }
+
+    /// Says what the axes of a trace were taken for, and which options say otherwise; `layers` is the
+    /// number of layers that were read.
+    pub fn describe(&self, trace: &Trace, layers: usize) -> String {
+        let PartOptions { layer, request } = self.part;
+        let layer = match layer {
+            Some(Layer::All) => format!("all {}", count(layers, "layer")),
+            Some(Layer::One(number)) => format!("layer {number}"),
+            None => "one layer".to_owned(),
+        };
+        let request =
+            request.map_or_else(|| "one request".to_owned(), |number| format!("request {number}"));
+        let tokens = match trace.tokens {
+            1 if self.mtp0 => "each token as a step (--mtp0)".to_owned(),
+            1 => "one token per step".to_owned(),
+            tokens => format!("{tokens} = tokens of one request in a step (N_q)"),
+        };
+        let otherwise = match self.part {
+            _ if trace.tokens == 1 => "",
+            PartOptions { layer: None, request: None } => {
+                "; if these are layers, pass --layer all or --layer N; if requests, --request N"
+            }
+            PartOptions { request: None, .. } => "; if these are requests, pass --request N",
+            PartOptions { layer: None, .. } => {
+                "; if these are layers, pass --layer all or --layer N"
+            }
+            _ => "",
+        };
+        format!("{request}, {layer}, K {}, {tokens}{otherwise}", trace.k)
+    }
+
+    /// Returns the steps that the options take, and checks that they fit a table.
+    fn taken(&self, mut trace: Trace) -> Result<Trace> {
         if self.mtp0 {
             trace = trace.as_mtp0();
         }
-        Ok(match self.steps {
-            Some(steps) => trace.truncated(steps)?,
-            None => trace,
-        })
+        if let Some(steps) = self.steps {
+            trace = trace.truncated(steps)?;
+        }
+        let Trace { tokens, k, .. } = trace;
+        let remedy = match tokens {
+            1 => "select fewer ids",
+            _ => {
+                "pass --layer N or --request N if the axis before K has layers or requests, or --mtp0 \
+                 to take each token as a step"
+            }
+        };
+        let fault = if tokens > MAX_TOKENS as usize {
+            let limit = format!("the tokens of one request in a step are at most {MAX_TOKENS}");
+            Error::invalid("N_q", tokens, limit, remedy)
+        } else if tokens * k > MAX_SLOTS as usize {
+            let limit = format!("it must be at most S, and the largest S is {MAX_SLOTS}");
+            Error::invalid("N_q*K", format!("{} ({tokens} * {k})", tokens * k), limit, remedy)
+        } else {
+            return Ok(trace);
+        };
+        Err(fault).with_context(|| self.name())
     }
 }

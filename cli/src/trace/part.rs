@@ -63,6 +63,12 @@ impl Part {
         Ok(Cut { array, shape: [steps, tokens, k], parts, at })
     }
 
+    /// Returns the number of layers in an array of ids `[steps, layers, ..]`, of which `self` takes one.
+    pub(super) fn layers(self, array: &Array) -> Result<usize> {
+        self.cut(array)?;
+        Ok(array.shape[1])
+    }
+
     /// Finds the part in an array of token counts: `[steps]`, or `[steps, requests]` if a request is
     /// taken.
     pub(super) fn cut_lengths(self, array: &Array) -> Result<Cut<'_>> {
@@ -87,8 +93,8 @@ impl Part {
         let axes: String = self.axes().map(|(_, name, _)| format!("{name}, ")).collect();
         let value = format!("{:?} (array {})", array.shape, array.name);
         let limit = format!("it must be [steps, {axes}N_q, K] or [steps, {axes}K]");
-        let remedy =
-            "reshape it, or take one --layer or --request of [steps, layers, requests, ..]";
+        let remedy = "reshape it, or take --layer N (or all, in avsg size) or --request N of [steps, \
+                      layers, requests, ..]";
         Error::invalid("shape", value, limit, remedy)
     }
 }

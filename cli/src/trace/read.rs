@@ -5,34 +5,88 @@ use std::path::Path;
 use super::part::Part;
 use super::source::Source;
 use super::{MAX_ID, Trace, id_above_limit};
-use crate::array::Kind;
+use crate::array::{Array, Kind};
 use avsg::{Error, Result};
+
+/// The arrays of a trace file.
+struct Arrays {
+    ids: Ids,
+    stable: Option<Array>,
+}
+
+/// The ids of a trace file in one of two forms.
+enum Ids {
+    Plain(Array),
+    /// Sorted ids as gaps in two byte planes, the low one first. The first gap of a row is its first id.
+    Gaps([Array; 2]),
+}
 
 /// Reads a part of an `.npy`, `.npz` or `.safetensors` file, in the plain or the compressed form.
 pub(super) fn read(path: &Path, part: Part) -> Result<Trace> {
-    let mut source = Source::open(path)?;
-    if matches!(source, Source::Npy(_)) || source.has("ids") {
-        let stable = if source.has("stable") { Some("stable") } else { None };
-        return read_ids(&mut source, stable, part);
-    }
-    if source.has("gap_lo") && source.has("gap_hi") && source.has("context_len") {
-        return read_gaps(&mut source, part);
-    }
-    let names = source.names();
-    // A file of torch.save is an archive of a pickle and raw storages.
-    let remedy = if names.is_empty() {
-        "save them with numpy.save(\"ids.npy\", ids.cpu().numpy()); a file of torch.save is not read"
-    } else {
-        "save the ids under the name 'ids'"
-    };
-    // Debug formatting escapes line breaks in a name.
-    let limit = format!("it has no array 'ids', only {names:?}");
-    Err(Error::invalid("trace", super::name_of(path), limit, remedy))
+    Arrays::open(path)?.trace(part)
 }
 
-fn read_ids(source: &mut Source, stable: Option<&str>, part: Part) -> Result<Trace> {
-    let array = source.array("ids")?.of(&Kind::NUMBERS)?;
-    let cut = part.cut(&array)?;
+/// Reads every layer of a file whose ids have an axis for them, in the order of that axis.
+pub(super) fn read_layers(path: &Path, request: Option<usize>) -> Result<Vec<Trace>> {
+    let arrays = Arrays::open(path)?;
+    let part = |layer| Part { layer: Some(layer), request };
+    let (Ids::Plain(ids) | Ids::Gaps([ids, _])) = &arrays.ids;
+    (0..part(0).layers(ids)?).map(|layer| arrays.trace(part(layer))).collect()
+}
+
+impl Arrays {
+    fn open(path: &Path) -> Result<Self> {
+        let mut source = Source::open(path)?;
+        if matches!(source, Source::Npy(_)) || source.has("ids") {
+            let ids = Ids::Plain(source.array("ids")?.of(&Kind::NUMBERS)?);
+            let stable = if source.has("stable") {
+                Some(source.array("stable")?.of(&Kind::NUMBERS)?)
+            } else {
+                None
+            };
+            return Ok(Self { ids, stable });
+        }
+        if source.has("gap_lo") && source.has("gap_hi") && source.has("context_len") {
+            let low = source.array("gap_lo")?.of(&[Kind::U8])?;
+            let high = source.array("gap_hi")?.of(&[Kind::U8])?;
+            if low.shape != high.shape {
+                let limit = format!("the shape of gap_lo is {:?}", low.shape);
+                let value = format!("{:?}", high.shape);
+                return Err(Error::invalid(
+                    "shape of gap_hi",
+                    value,
+                    limit,
+                    "write the file again",
+                ));
+            }
+            let stable = Some(source.array("context_len")?.of(&Kind::NUMBERS)?);
+            return Ok(Self { ids: Ids::Gaps([low, high]), stable });
+        }
+        let names = source.names();
+        // A file of torch.save is an archive of a pickle and raw storages.
+        let remedy = if names.is_empty() {
+            "save them with numpy.save(\"ids.npy\", ids.cpu().numpy()); a file of torch.save is not read"
+        } else {
+            "save the ids under the name 'ids'"
+        };
+        // Debug formatting escapes line breaks in a name.
+        let limit = format!("it has no array 'ids', only {names:?}");
+        Err(Error::invalid("trace", super::name_of(path), limit, remedy))
+    }
+
+    fn trace(&self, part: Part) -> Result<Trace> {
+        let (ids, shape) = match &self.ids {
+            Ids::Plain(array) => plain(array, part)?,
+            Ids::Gaps(planes) => sums(planes, part)?,
+        };
+        let stable = self.stable.as_ref().map(|array| counts(array, part)).transpose()?;
+        Trace::new(ids, stable, shape)
+    }
+}
+
+/// Returns the ids of a part and their shape `[steps, N_q, K]`.
+fn plain(array: &Array, part: Part) -> Result<(Vec<i32>, [usize; 3])> {
+    let cut = part.cut(array)?;
     let [_, tokens, k] = cut.shape;
     let id = |(at, value): (usize, i128)| match i32::try_from(value) {
         Ok(id) if id <= MAX_ID => Ok(id),
@@ -40,22 +94,12 @@ fn read_ids(source: &mut Source, stable: Option<&str>, part: Part) -> Result<Tra
         _ => Err(id_above_limit(value, at, [tokens, k])),
     };
     // An array without values has a shape that `Trace::new` refuses.
-    let ids = cut.values().enumerate().map(id).collect::<Result<Vec<i32>>>()?;
-    let stable = stable.map(|name| lengths(source, name, part)).transpose()?;
-    Trace::new(ids, stable, cut.shape)
+    Ok((cut.values().enumerate().map(id).collect::<Result<_>>()?, cut.shape))
 }
 
-/// Reads the compressed form: sorted ids as gaps in two byte planes. The first gap of a row is its
-/// first id.
-fn read_gaps(source: &mut Source, part: Part) -> Result<Trace> {
-    let low = source.array("gap_lo")?.of(&[Kind::U8])?;
-    let high = source.array("gap_hi")?.of(&[Kind::U8])?;
-    if low.shape != high.shape {
-        let limit = format!("the shape of gap_lo is {:?}", low.shape);
-        let value = format!("{:?}", high.shape);
-        return Err(Error::invalid("shape of gap_hi", value, limit, "write the file again"));
-    }
-    let (low, high) = (part.cut(&low)?, part.cut(&high)?);
+/// Returns the ids of a part of the compressed form and their shape `[steps, N_q, K]`.
+fn sums([low, high]: &[Array; 2], part: Part) -> Result<(Vec<i32>, [usize; 3])> {
+    let (low, high) = (part.cut(low)?, part.cut(high)?);
     let shape = low.shape;
     let mut sum = 0i32;
     let gaps = low.values().zip(high.values()).enumerate();
@@ -65,21 +109,18 @@ fn read_gaps(source: &mut Source, part: Part) -> Result<Trace> {
         sum = if i % shape[2] == 0 { gap } else { (sum + gap).min(MAX_ID + 1) };
         sum
     });
-    let ids = ids.collect();
-    let stable = lengths(source, "context_len", part)?;
-    Trace::new(ids, Some(stable), shape)
+    Ok((ids.collect(), shape))
 }
 
-/// Reads an array with one value per step.
-fn lengths(source: &mut Source, name: &str, part: Part) -> Result<Vec<i32>> {
-    let array = source.array(name)?.of(&Kind::NUMBERS)?;
-    let cut = part.cut_lengths(&array)?;
-    let length = |(step, value): (usize, i128)| {
+/// Returns the token counts of a part, one per step.
+fn counts(array: &Array, part: Part) -> Result<Vec<i32>> {
+    let cut = part.cut_lengths(array)?;
+    let count = |(step, value): (usize, i128)| {
         i32::try_from(value).map_err(|_| {
             let limit = format!("it must be a token count up to {MAX_ID}, or -1");
             let value = format!("{value} at step {step}");
             Error::invalid("stable", value, limit, "use -1 where it is not known")
         })
     };
-    cut.values().enumerate().map(length).collect()
+    cut.values().enumerate().map(count).collect()
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes as c
 
+from ._arguments import WHOLE, whole
 from .constants import MAX_SEGMENTS
 
 
@@ -45,7 +46,10 @@ class SizedStruct(c.Structure):
     _fields_ = [("size", c.c_size_t)]
 
     def __init__(self, **values):
-        super().__init__(c.sizeof(type(self)), **values)
+        super().__init__(c.sizeof(type(self)))
+        kinds = dict(self._fields_)
+        for name, value in values.items():
+            setattr(self, name, whole(value, name, kinds[name]) if kinds[name] in WHOLE else value)
 
 
 class Allocator(SizedStruct):
@@ -129,7 +133,7 @@ class EngineConfig(SizedStruct):
         ("workers", c.c_void_p),
         ("copier", c.c_int32),
         ("copier_ahead", c.c_uint32),
-        ("layer_indexer", c.c_void_p),
+        ("layer_indexer", c.POINTER(c.c_uint32)),
         ("layer_indexers", c.c_size_t),
         ("buffer", c.c_void_p),
         *fields(c.c_int32, "global_slots", "slot_base"),

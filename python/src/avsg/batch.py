@@ -6,11 +6,12 @@ import ctypes as c
 from typing import TYPE_CHECKING, Any
 
 from . import _structs
+from ._arguments import whole
 from .errors import InvalidError
-from .memory import HOST, Span, int32_span, span
+from .memory import HOST, Span, int32_span, numpy_of, span
 
 if TYPE_CHECKING:
-    pass
+    import numpy as np
 
 PER_REQUEST = ("cu_q", "state", "generation", "stable_len", "seq_len")
 
@@ -20,11 +21,11 @@ class Batch:
 
     Every array is int32. `ids` has the shape [rows, K] (negative ids are padding), `cu_q` has one
     element more than there are requests, `block_table` has the shape [requests, blocks], and the
-    others have one element for each request. Write new values into the arrays, or name other arrays
-    with `point`, and call the engine again.
+    others have one element for each request. `indexer` selected the ids. Write new values into the
+    arrays, or name other arrays with `point`, and call the engine again.
     """
 
-    __slots__ = ("_as_parameter_", "_spans", "_struct", "device", "ids", *PER_REQUEST, "block_table")
+    __slots__ = ("_as_parameter_", "_requests", "_spans", "_struct", "device", "ids", *PER_REQUEST, "block_table")
 
     ids: Any
     cu_q: Any
@@ -44,8 +45,9 @@ class Batch:
         stable_len: Any,
         seq_len: Any,
         block_table: Any = None,
+        indexer: int = 0,
     ) -> None:
-        self._struct = _structs.Batch()
+        self._struct = _structs.Batch(indexer=indexer)
         self._as_parameter_ = c.byref(self._struct)
         self._spans: dict[str, Any] = {}
         self.device = HOST
@@ -55,24 +57,39 @@ class Batch:
             self.point(block_table=block_table)
 
     @classmethod
-    def zeros(cls, requests: int, k: int, tokens: int = 1, blocks: int = 0) -> Batch:
+    def zeros(cls, requests: int, k: int, tokens: int = 1, blocks: int = 0, indexer: int = 0) -> Batch:
         """Makes a batch of NumPy arrays with `requests` requests of `tokens` rows.
 
         Request i is in state i, and every id is padding.
         """
         import numpy as np
 
-        rows = requests * tokens
+        requests, tokens = whole(requests, "requests"), whole(tokens, "tokens")
+        k, blocks, rows = whole(k, "k"), whole(blocks, "blocks"), requests * tokens
         table = np.zeros((requests, blocks), np.int32) if blocks else None
         return cls(
             np.full((rows, k), -1, np.int32),
-            cu_q=np.arange(0, rows + 1, tokens, dtype=np.int32),
+            cu_q=np.arange(requests + 1, dtype=np.int32) * np.int32(tokens),
             state=np.arange(requests, dtype=np.int32),
             generation=np.ones(requests, np.int32),
             stable_len=np.full(requests, -1, np.int32),
             seq_len=np.zeros(requests, np.int32),
             block_table=table,
+            indexer=indexer,
         )
+
+    @property
+    def indexer(self) -> int:
+        """The indexer that selected the ids: a number of the engine's `layer_indexer`."""
+        return self._struct.indexer
+
+    @indexer.setter
+    def indexer(self, value: int) -> None:
+        self._struct.indexer = whole(value, "indexer")
+
+    def _host_array(self, name: str) -> np.ndarray:
+        """Returns one of the arrays as NumPy reads it; it must be in host memory."""
+        return numpy_of(self._spans[name], "<i4")
 
     def point(self, **arrays: Any) -> None:
         """Names other arrays for some of the fields. A refused array leaves the batch as it was."""
@@ -101,6 +118,7 @@ class Batch:
                 self._struct.block_stride = row_stride(found)
             setattr(self, name, arrays[name])
         self._spans.update(spans)
+        self._requests = self._spans["state"].shape[0]
         self.device = devices.pop()
 
 

@@ -6,15 +6,17 @@ import ctypes as c
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _structs
+from ._arguments import instance, whole
+from ._engine_config import engine_config
 from ._library import Handle, check, failure, lib
+from ._refused_ids import refused_id
 from .batch import Batch, Fresh
 from .constants import Lifetime, Table
 from .errors import InvalidError
-from .memory import HOST, View, int32_span, int32_view
+from .memory import HOST, View, host_span, int32_span, int32_view
 from .plan import Plan
 from .pool import Pool, PoolShape
 from .streams import current_stream, stream_address
-from .workers import Workers
 
 if TYPE_CHECKING:
     import numpy as np
@@ -91,24 +93,19 @@ class MemoryBytes(NamedTuple):
     staging_device: int
 
 
-def engine_config(k: int, slots: int, tokens: int = 1, states: int = 1, **options: Any) -> _structs.EngineConfig:
-    """Returns the C struct of an engine.
+#: What Python and ctypes raise for an argument of the wrong type, whose name they do not say.
+NAMELESS = (AttributeError, TypeError, c.ArgumentError)
 
-    `options` are the other fields of avsg_engine_config; 0 is their default.
-    """
-    # An engine of this package has one indexer and allocates its memory.
-    absent = {"reserved", "layer_indexer", "layer_indexers", "buffer", "global_slots", "slot_base", "allocator"}
-    names = {field[0] for field in _structs.EngineConfig._fields_} - absent
-    if isinstance(options.get("workers"), Workers):
-        options["workers"] = options["workers"]._address()
-    config = _structs.EngineConfig(k=k, slots=slots, tokens=tokens, states=states)
-    for name, value in options.items():
-        field = "lambda_" if name == "decay" else name
-        if field not in names or name == "lambda_":
-            known = sorted(names - {"k", "slots", "tokens", "states", "lambda_"} | {"decay"})
-            raise TypeError(f"{name!r} is no option of an engine; the options are {', '.join(known)}")
-        setattr(config, field, value.encode() if isinstance(value, str) else value)
-    return config
+
+def named(error: Exception, **arguments: Any) -> Exception:
+    """Raises the exception that names an argument of the wrong type; returns `error` if there is none."""
+    kinds = {"batch": Batch, "plan": Plan, "fresh": Fresh}
+    for name, value in arguments.items():
+        if name == "layer":
+            whole(value, name)
+        elif name != "fresh" or value is not None:
+            instance(value, kinds[name], name)
+    return error
 
 
 class Engine:
@@ -118,8 +115,8 @@ class Engine:
     `tokens` the most rows of a request in a step, and `states` the number of requests that are
     resident at once. The options are the fields of avsg_engine_config (include/avsg.h): device,
     table, lifetime, life, decay (its `lambda`), spread, retries, page, machine, strategy, cores,
-    kernels, runtime, device_id, timeout_ms, launches, workers, copier, copier_ahead, paper_a1 and
-    paper_a2.
+    kernels, runtime, device_id, timeout_ms, launches, workers, copier, copier_ahead, layer_indexer
+    (the indexer of each layer), global_slots, slot_base, paper_a1 and paper_a2.
 
     One thread at a time may be inside a call that plans, copies or appends; another gets BusyError
     at once.
@@ -128,12 +125,13 @@ class Engine:
     def __init__(self, pool: Pool, *, k: int, slots: int, tokens: int = 1, states: int = 1, **options: Any) -> None:
         config = engine_config(k, slots, tokens, states, **options)
         out = c.c_void_p()
-        check(lib.avsg_engine_create(c.byref(config), pool._handle, c.byref(out)))
+        check(lib.avsg_engine_create(c.byref(config), instance(pool, Pool, "pool")._handle, c.byref(out)))
         self._handle: Handle | None = Handle(out, lib.avsg_engine_destroy)
         #: The pool's memory may be the caller's, which must outlive the engine.
         self._memory = (pool._handle, pool._memory)
         self.info = self._get_info()
-        self.k, self.device = self.info.k, self.info.device
+        self.k, self.device, self._layers = self.info.k, self.info.device, self.info.layers
+        self._pool_rows = pool.info.rows
 
     @staticmethod
     def memory(
@@ -142,7 +140,8 @@ class Engine:
         """Returns the device memory of an engine on a pool of this shape, without taking it."""
         found = _structs.EngineMemory()
         config = engine_config(k, slots, tokens, states, **options)
-        check(lib.avsg_engine_bytes(c.byref(config), c.byref(pool.config()), c.byref(found)))
+        shape = instance(pool, PoolShape, "pool").config()
+        check(lib.avsg_engine_bytes(c.byref(config), c.byref(shape), c.byref(found)))
         return EngineMemory(found.buffer, found.tables)
 
     @staticmethod
@@ -152,7 +151,7 @@ class Engine:
         """Returns the memory of a pool, an engine and a plan for these rows and requests, without taking it."""
         found = _structs.Memory()
         config = c.byref(engine_config(k, slots, **options))
-        shape = c.byref(pool.config())
+        shape = c.byref(instance(pool, PoolShape, "pool").config())
         check(lib.avsg_memory_bytes(config, shape, rows, requests, block_stride, c.byref(found)))
         return MemoryBytes(*(getattr(found, name) for name in MemoryBytes._fields))
 
@@ -171,77 +170,135 @@ class Engine:
 
     def new_plan(self, rows: int | None = None, requests: int | None = None) -> Plan:
         """Makes a plan; by default for one batch of all states with all their rows."""
-        requests = self.info.states if requests is None else requests
+        requests = self.info.states if requests is None else whole(requests, "requests")
         return Plan(self, requests * self.info.tokens if rows is None else rows, requests)
 
-    def step(self, batch: Batch, plan: Plan, layer: int = 0, fresh: Fresh | None = None, stream: Any = None) -> None:
+    def step(
+        self,
+        batch: Batch,
+        plan: Plan,
+        layer: int = 0,
+        fresh: Fresh | None = None,
+        stream: Any = None,
+        *,
+        check: bool = True,
+    ) -> None:
         """Plans a batch and copies its misses into one layer's slots.
 
         `fresh` holds the rows of this step; None if no `stable_len` is set. Without `stream` a
         batch of host arrays waits, and a batch of device arrays goes into torch's current stream of
-        their device.
+        their device. `check` is that of `plan`.
         """
-        if stream is not None or batch.device != HOST or (fresh is not None and fresh.device != HOST):
-            stream = self._stream(stream, batch, fresh)
-        status = lib.avsg_engine_step(self._handle, batch, plan._handle, layer, fresh, stream)
+        try:
+            if stream is not None or batch.device != HOST or (fresh is not None and fresh.device != HOST):
+                stream = self._stream(stream, batch, fresh)
+            if not 0 <= layer < self._layers:
+                whole(layer, "layer")
+            status = lib.avsg_engine_step(self._handle, batch, plan._handle, layer, fresh, stream)
+        except NAMELESS as error:
+            raise named(error, batch=batch, plan=plan, layer=layer, fresh=fresh) from None
         if status:
-            raise failure(status)
+            raise named(failure(status), batch=batch, plan=plan, fresh=fresh)
+        if check and stream is None and any(plan._status[: batch._requests]):
+            raise self._drop(batch, plan)
 
-    def plan(self, batch: Batch, plan: Plan, stream: Any = None) -> None:
-        """Finds slots and misses of a batch. Layers that share an indexer need it once."""
-        if stream is not None or batch.device != HOST:
-            stream = self._stream(stream, batch)
-        status = lib.avsg_engine_plan(self._handle, batch, plan._handle, stream)
+    def plan(self, batch: Batch, plan: Plan, stream: Any = None, *, check: bool = True) -> None:
+        """Finds slots and misses of a batch. Layers that share an indexer need it once.
+
+        An id at or above its request's `seq_len`, or without a row in the pool, raises
+        InvalidError, and the plan is dropped as by `discard`. With `check=False` such an id is
+        padding: its slot is -1, and `plan.status` says why. A call in a stream checks nothing: the
+        host does not see the status, which `plan.device_view("record")` has.
+        """
+        try:
+            if stream is not None or batch.device != HOST:
+                stream = self._stream(stream, batch)
+            status = lib.avsg_engine_plan(self._handle, batch, plan._handle, stream)
+        except NAMELESS as error:
+            raise named(error, batch=batch, plan=plan) from None
         if status:
-            raise failure(status)
+            raise named(failure(status), batch=batch, plan=plan)
+        if check and stream is None and any(plan._status[: batch._requests]):
+            raise self._drop(batch, plan)
+
+    def _drop(self, batch: Batch, plan: Plan) -> InvalidError:
+        """Drops a plan whose batch selects an id without a row, and returns the exception that says which."""
+        error = refused_id(batch, plan, self._pool_rows, self.info.page)
+        self.discard(plan)
+        return error
 
     def transfer(self, plan: Plan, layer: int = 0, fresh: Fresh | None = None, stream: Any = None) -> None:
         """Copies a plan's misses into one layer's slots.
 
         The stream is the one that the batch was planned in.
         """
-        if stream is None and fresh is not None and fresh.device != HOST:
-            raise InvalidError(
-                f"the fresh rows are on the device {fresh.device}, but no stream was passed; pass the plan's stream"
-            )
-        status = lib.avsg_engine_transfer(self._handle, plan._handle, layer, fresh, stream_address(stream))
+        try:
+            if fresh is not None and fresh.device != HOST and stream is None:
+                raise InvalidError(
+                    f"the fresh rows are on the device {fresh.device}, but no stream was passed; pass the plan's stream"
+                )
+            if not 0 <= layer < self._layers:
+                whole(layer, "layer")
+            status = lib.avsg_engine_transfer(self._handle, plan._handle, layer, fresh, stream_address(stream))
+        except NAMELESS as error:
+            raise named(error, plan=plan, layer=layer, fresh=fresh) from None
         if status:
-            raise failure(status)
+            raise named(failure(status), plan=plan, fresh=fresh)
 
     def append(self, batch: Batch, layer: int, fresh: Fresh, stream: Any = None) -> None:
         """Writes the rows of this step to one layer of the host pool.
 
         The call comes after the layer's gather and before the next plan.
         """
-        if stream is not None or batch.device != HOST or fresh.device != HOST:
-            stream = self._stream(stream, batch, fresh)
-        status = lib.avsg_engine_append(self._handle, batch, layer, fresh, stream)
+        try:
+            if stream is not None or batch.device != HOST or (fresh is not None and fresh.device != HOST):
+                stream = self._stream(stream, batch, fresh)
+            if not 0 <= layer < self._layers:
+                whole(layer, "layer")
+            status = lib.avsg_engine_append(self._handle, batch, layer, fresh, stream)
+        except NAMELESS as error:
+            raise named(error, batch=batch, layer=layer, fresh=fresh) from None
         if status:
-            raise failure(status)
+            raise named(failure(status), batch=batch, fresh=fresh)
 
     def invalidate(self, state: int, first: int, end: int) -> None:
         """Forgets the ids from `first` to `end` - 1 of a state, because their rows were rewritten."""
         check(lib.avsg_engine_invalidate(self._handle, state, first, end))
 
-    def load(self, plan: Plan, ids: Any, *, state: int, generation: int, seq_len: int, block_table: Any = None) -> None:
+    def load(
+        self,
+        plan: Plan,
+        ids: Any,
+        *,
+        state: int,
+        generation: int,
+        seq_len: int,
+        block_table: Any = None,
+        indexer: int = 0,
+    ) -> None:
         """Puts the rows of `ids` into slots of a state without a selection, as after a restore.
 
-        `ids` and `block_table` are int32 arrays in host memory.
+        The layers are those of `indexer`. `ids` and `block_table` are int32 arrays in host memory.
+        Ids at or above `seq_len`, or without a row in the pool, are padding.
         """
-        load = _structs.Load(state=state, generation=generation, seq_len=seq_len)
+        load = _structs.Load(state=state, generation=generation, seq_len=seq_len, indexer=indexer)
         for name, array in (("ids", ids), ("block_table", block_table)):
             if array is not None:
-                span = int32_span(array, name, 1)
+                span = int32_span(array, name, 1, host_span)
                 setattr(load, name, _structs.I32s(span.address, span.shape[0]))
-        check(lib.avsg_engine_load(self._handle, c.byref(load), plan._handle))
+        check(lib.avsg_engine_load(self._handle, c.byref(load), instance(plan, Plan, "plan")._handle))
 
-    def fork(self, source: int, target: int, generation: int) -> None:
-        """Copies the state `source`, tables and slots, to `target`, which gets a generation."""
-        check(lib.avsg_engine_fork(self._handle, source, target, generation))
+    def fork(self, source: int, source_generation: int, target: int, target_generation: int) -> None:
+        """Copies the state `source`, tables and slots, to `target`, for a sequence that is forked.
+
+        The copy has `target_generation`. It is empty where `source` has not been planned in
+        `source_generation`, for example after a prefill by `append` alone.
+        """
+        check(lib.avsg_engine_fork(self._handle, source, source_generation, target, target_generation))
 
     def discard(self, plan: Plan) -> None:
         """Drops a planned batch that is not going to be transferred to every layer."""
-        check(lib.avsg_engine_discard(self._handle, plan._handle))
+        check(lib.avsg_engine_discard(self._handle, instance(plan, Plan, "plan")._handle))
 
     @property
     def stats(self) -> EngineStats:
@@ -283,10 +340,10 @@ class Engine:
         """
         return self.view(layer, segment).numpy()
 
-    def table(self, state: int) -> np.ndarray:
-        """Returns a copy of one state's table as plain words: header, ids, lifetimes, links."""
+    def table(self, state: int, indexer: int = 0) -> np.ndarray:
+        """Returns a copy of a state's table of one indexer as plain words: header, ids, lifetimes, links."""
         words, count = c.c_void_p(), c.c_size_t()
-        check(lib.avsg_engine_table(self._handle, state, c.byref(words), c.byref(count)))
+        check(lib.avsg_engine_indexer_table(self._handle, indexer, state, c.byref(words), c.byref(count)))
         return int32_view(words.value, (count.value,), self._handle).numpy().copy()
 
     def block_table(self, states: Any, table: Any, lengths: Any, page: int = 0) -> None:
@@ -295,10 +352,11 @@ class Engine:
         `table` has the shape [requests, pages] and `lengths` [requests]; both are int32.
         """
         of, pages, counts = (
-            int32_span(states, "states", 1),
-            int32_span(table, "table", 2),
-            int32_span(lengths, "lengths", 1),
+            int32_span(states, "states", 1, host_span),
+            int32_span(table, "table", 2, host_span),
+            int32_span(lengths, "lengths", 1, host_span),
         )
+        page = whole(page, "page")
         need = (of.shape[0], self.info.slots // (page or self.info.slots))
         if pages.shape[0] < need[0] or pages.shape[1] < need[1] or counts.shape[0] < need[0]:
             raise InvalidError(

@@ -11,7 +11,10 @@ class AvsgError(Exception):
 
 
 class InvalidError(AvsgError, ValueError):
-    """A value is outside its range or an array is too short. The call changed nothing."""
+    """A value is outside its range or an array is too short. The call changed nothing.
+
+    A selected id without a row drops its plan (`Engine.plan`).
+    """
 
     status = 1
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes as c
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ._dlpack import packed_strides, read_dlpack
@@ -54,13 +55,13 @@ def span(array: Any, what: str) -> Span:
     if hasattr(array, "data_ptr"):
         return torch_span(array)
     if hasattr(array, "__array_interface__"):
-        return numpy_span(array)
+        return numpy_span(array, what)
     if hasattr(array, "__dlpack__"):
         return Span(*read_dlpack(array, what))
     import numpy as np
 
     try:
-        return numpy_span(np.asarray(memoryview(array)))
+        return numpy_span(np.asarray(memoryview(array)), what)
     except TypeError:
         kind = type(array).__name__
         raise TypeError(
@@ -68,9 +69,11 @@ def span(array: Any, what: str) -> Span:
         ) from None
 
 
-def numpy_span(array: Any) -> Span:
+def numpy_span(array: Any, what: str) -> Span:
     """Describes an object with NumPy's array interface."""
     interface = array.__array_interface__
+    if "O" in interface["typestr"]:
+        raise TypeError(f"{what} is an array of Python objects, which have no bytes; give the array a type of numbers")
     kind, itemsize = interface["typestr"][1], int(interface["typestr"][2:])
     shape = tuple(interface["shape"])
     strides = interface.get("strides") or packed_strides(shape, itemsize)
@@ -88,9 +91,20 @@ def torch_span(tensor: Any) -> Span:
     return Span(tensor.data_ptr(), name, itemsize, tuple(tensor.shape), strides, tensor.device.type, tensor)
 
 
-def int32_span(array: Any, what: str, axes: int) -> Span:
-    """Describes an array of int32 with `axes` axes whose last axis is packed."""
+def host_span(array: Any, what: str) -> Span:
+    """Describes an array that the host reads or writes."""
     found = span(array, what)
+    if found.device != HOST:
+        raise InvalidError(f"{what} is on the device {found.device}, but needs to be in host memory; copy it there")
+    return found
+
+
+def int32_span(array: Any, what: str, axes: int, of: Callable[[Any, str], Span] = span) -> Span:
+    """Describes an array of int32 with `axes` axes whose last axis is packed.
+
+    `of` is `host_span` for an array that cannot be on a device.
+    """
+    found = of(array, what)
     if found.dtype != "int32":
         raise TypeError(
             f"{what} is of {found.dtype}, but AVSG reads int32; convert it once, with astype('int32') or .int()"
@@ -100,6 +114,11 @@ def int32_span(array: Any, what: str, axes: int) -> Span:
     if found.shape[-1] > 1 and found.strides[-1] != 4:
         raise InvalidError(f"{what} has {found.strides[-1]} bytes between neighbours, but needs 4; make it contiguous")
     return found
+
+
+def numpy_of(found: Span, typestr: str) -> np.ndarray:
+    """Returns a read-only NumPy array of a caller's array in host memory, which may be of another framework."""
+    return View(found.address, found.shape, typestr, found.owner, found.strides).numpy()
 
 
 class View:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from . import _structs
 from ._library import Handle, check, lib
 from .constants import RequestStatus
+from .errors import InvalidError
 from .memory import View, int32_view
 
 if TYPE_CHECKING:
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from .engine import Engine
 
 RECORD_WORDS = 16
+STATUS_WORD = 9
+MISS_LISTS = ("miss_position", "miss_id", "miss_slot", "miss_row")
 
 
 class Counters(NamedTuple):
@@ -61,10 +64,14 @@ class Plan:
         check(lib.avsg_plan_create(engine._handle, rows, requests, c.byref(out)))
         self._handle: Handle | None = Handle(out, lib.avsg_plan_destroy)
         self.rows, self.requests, self.k, self._device = rows, requests, engine.k, engine.device
+        #: `status` for the check of every step: `any` of so few words is faster than NumPy's.
+        self._status = memoryview(self.status)
 
     def close(self) -> None:
         """Ends the plan. Its memory is given back when the last array that views it is gone."""
-        self._handle = None
+        self._handle, self._status = None, memoryview(b"")
+        for name in ("slots", "valid", "record", "status"):
+            self.__dict__.pop(name, None)
 
     def __enter__(self) -> Plan:
         return self
@@ -77,31 +84,33 @@ class Plan:
 
         `name` is slot, valid, record, miss_position, miss_id, miss_slot or miss_row.
         """
-        arrays = _structs.PlanArrays()
+        shape, arrays = self._shape(name), _structs.PlanArrays()
         check(lib.avsg_plan_get_arrays(self._handle, c.byref(arrays)))
-        return int32_view(getattr(arrays, name), self._shape(name), self._handle)
+        return int32_view(getattr(arrays, name), shape, self._handle)
 
     def device_view(self, name: str) -> View:
         """Returns the array `name` in device memory, where a stream leaves it.
 
         On "cpu" this is `view`.
         """
-        arrays = _structs.PlanArrays()
+        shape, arrays = self._shape(name), _structs.PlanArrays()
         check(lib.avsg_plan_get_device_arrays(self._handle, c.byref(arrays)))
-        return int32_view(getattr(arrays, name), self._shape(name), self._handle, self._device)
+        return int32_view(getattr(arrays, name), shape, self._handle, self._device)
 
     def _shape(self, name: str) -> tuple[int, ...]:
-        if name == "record":
-            return (self.requests, RECORD_WORDS)
-        if name == "valid":
-            return (self.rows,)
-        if name == "cu_q":
-            return (self.requests + 1,)
-        return (self.rows, self.k) if name == "slot" else (self.rows * self.k,)
+        shapes = {"slot": (self.rows, self.k), "valid": (self.rows,), "record": (self.requests, RECORD_WORDS)}
+        shapes |= dict.fromkeys(MISS_LISTS, (self.rows * self.k,))
+        if name not in shapes:
+            raise InvalidError(f"{name!r} is not an array of a plan; the arrays are {', '.join(shapes)}")
+        return shapes[name]
 
     @cached_property
     def slots(self) -> np.ndarray:
-        """The slot of each selected id, [rows, K] in int32; -1 for padding."""
+        """The slot of each selected id, [rows, K] in int32; -1 for an id without a row.
+
+        Such an id is padding (a negative one, and every id of a request whose state is -1), or the
+        request's `status` is about it. NumPy reads an array's last element at -1: leave it out.
+        """
         return self.view("slot").numpy()
 
     @cached_property
@@ -116,6 +125,11 @@ class Plan:
         The misses of its rows are at 0 to 7, all its misses at 8, and its status bits at 9.
         """
         return self.view("record").numpy()
+
+    @cached_property
+    def status(self) -> np.ndarray:
+        """The `RequestStatus` bits of each request, [requests] in int32; 0 if every id was accepted."""
+        return self.record[:, STATUS_WORD]
 
     @property
     def counters(self) -> Counters:
@@ -136,6 +150,6 @@ class Plan:
         found = _structs.PlanRequest()
         check(lib.avsg_plan_get_request(self._handle, index, c.byref(found)))
         views = {"slot": (found.rows, self.k), "valid": (found.rows,)}
-        views |= dict.fromkeys(("miss_position", "miss_id", "miss_slot", "miss_row"), (found.misses,))
+        views |= dict.fromkeys(MISS_LISTS, (found.misses,))
         arrays = {name: int32_view(getattr(found, name), shape, self._handle).numpy() for name, shape in views.items()}
         return Request(found.first_row, found.rows, status=RequestStatus(found.status), **arrays)

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _structs
+from ._arguments import instance, whole, wholes
 from ._library import Handle, check, lib
 from .constants import MAX_SEGMENTS, POOL_DESC_BYTES, Pages, Role
 from .errors import InvalidError
-from .memory import Span, View, span
+from .memory import View, host_span, numpy_of
 
 if TYPE_CHECKING:
     import socket as sockets
@@ -37,14 +38,15 @@ class PoolShape(NamedTuple):
 
     def config(self) -> _structs.PoolConfig:
         """Returns the C struct of this geometry."""
-        lengths = _numbers(self.row_bytes)
-        strides = [0] * len(lengths) if self.row_stride is None else _numbers(self.row_stride)
+        lengths = wholes(self.row_bytes, "row_bytes")
+        strides = wholes([0] * len(lengths) if self.row_stride is None else self.row_stride, "row_stride")
         if not 1 <= len(lengths) <= MAX_SEGMENTS or len(strides) != len(lengths):
             text = f"a row has {len(lengths)} segments and {len(strides)} strides"
             raise InvalidError(f"{text}, but needs 1 to {MAX_SEGMENTS} segments with a stride each")
         chunk_bytes = c.c_size_t(-1).value if self.chunk_bytes is None else self.chunk_bytes
-        made = _structs.PoolConfig(layers=self.layers, rows=self.rows, segments=len(lengths))
-        made.chunk_bytes, made.pages = chunk_bytes, self.pages
+        made = _structs.PoolConfig(
+            layers=self.layers, rows=self.rows, segments=len(lengths), chunk_bytes=chunk_bytes, pages=self.pages
+        )
         made.segment_bytes[: len(lengths)], made.segment_stride[: len(strides)] = lengths, strides
         return made
 
@@ -64,10 +66,6 @@ class PoolShape(NamedTuple):
         lengths = (c.c_size_t * count.value)()
         check(lib.avsg_pool_chunk_bytes(config, lengths, count, c.byref(count)))
         return list(lengths)
-
-
-def _numbers(value: int | Sequence[int]) -> list[int]:
-    return [value] if isinstance(value, int) else list(value)
 
 
 class PoolInfo(NamedTuple):
@@ -122,18 +120,21 @@ class Pool:
 
         The pool keeps them alive.
         """
-        spans = [span(array, f"arrays[{index}]") for index, array in enumerate(arrays)]
+        config = instance(shape, PoolShape, "shape").config()
+        spans = [host_span(array, f"arrays[{index}]") for index, array in enumerate(arrays)]
         for index, found in enumerate(spans):
             if not found.contiguous:
                 raise InvalidError(f"arrays[{index}] is not contiguous, but a chunk must be; make it contiguous")
         chunks = (_structs.Chunk * len(spans))(*(_structs.Chunk(found.address, found.nbytes) for found in spans))
         out = c.c_void_p()
-        check(lib.avsg_pool_from_memory(c.byref(shape.config()), chunks, len(spans), c.byref(out)))
+        check(lib.avsg_pool_from_memory(c.byref(config), chunks, len(spans), c.byref(out)))
         return cls.__new__(cls)._adopt(out, spans)
 
     @classmethod
     def attach(cls, descriptor: bytes, fd: int, role: Role = Role.READER) -> Pool:
         """Maps a pool that another process exported. `fd` stays the caller's."""
+        if not isinstance(descriptor, bytes):
+            raise TypeError(f"descriptor is of type {type(descriptor).__name__}, but needs to be the bytes of `export`")
         out = c.c_void_p()
         check(lib.avsg_pool_import(descriptor, len(descriptor), fd, role, c.byref(out)))
         return cls.__new__(cls)._adopt(out)
@@ -163,6 +164,8 @@ class Pool:
     def close(self) -> None:
         """Ends the pool. Its memory is unmapped when no engine and no array uses it."""
         self._handle = None
+        # Their addresses are valid only with the handle.
+        self._runs = {}
 
     def __enter__(self) -> Pool:
         return self
@@ -172,7 +175,7 @@ class Pool:
 
     def write_row(self, layer: int, row: int, data: Any) -> None:
         """Writes one row, its segments back to back in `data`."""
-        found: Span = span(data, "data")
+        found = host_span(data, "data")
         if not found.contiguous:
             raise InvalidError("data is not contiguous, but a row must be; make it contiguous")
         check(lib.avsg_pool_write_row(self._handle, layer, row, found.address, found.nbytes))
@@ -185,23 +188,41 @@ class Pool:
         check(lib.avsg_pool_read_row(self._handle, layer, row, data.ctypes.data, data.nbytes))
         return data
 
-    def write(self, layer: int, first: int, *segments: np.ndarray) -> None:
+    def write(self, layer: int, first: int, *segments: Any) -> None:
         """Copies rows to the pool from row `first` on.
 
-        There is an array of bytes of the shape [rows, segment bytes] for each segment.
+        There is an array of any type for each segment. Its first axis counts rows, and the elements
+        of a row have the segment's bytes.
         """
-        for segment, data in enumerate(segments):
-            start, end = 0, first
-            for block in self.blocks(layer, segment):
-                low, high = max(first, start), min(first + len(data), start + len(block))
-                if low < high:
-                    block[low - start : high - start] = data[low - first : high - first]
-                    end = high
-                start += len(block)
-            if end != first + len(data):
+        import numpy as np
+
+        lengths, first = self.info.segment_bytes, whole(first, "first")
+        if len(segments) != len(lengths):
+            raise InvalidError(f"{len(segments)} arrays were passed, but a row has {len(lengths)} segments; pass each")
+        spans = [host_span(array, f"segment {index}") for index, array in enumerate(segments)]
+        for index, (found, bytes_) in enumerate(zip(spans, lengths)):
+            if not found.shape or found.nbytes != found.shape[0] * bytes_:
                 raise InvalidError(
-                    f"rows {first} to {first + len(data)} were passed, but the pool has {self.info.rows}"
+                    f"segment {index} has {list(found.shape)} elements of {found.dtype}, "
+                    f"but needs {bytes_} bytes in each row; pass rows of the pool's width and type"
                 )
+            if found.shape[0] != spans[0].shape[0]:
+                raise InvalidError(
+                    f"segment {index} has {found.shape[0]} rows, but segment 0 has {spans[0].shape[0]}; pass whole rows"
+                )
+            if first + found.shape[0] > self.info.rows:
+                end = first + found.shape[0]
+                raise InvalidError(f"rows {first} to {end} were passed, but the pool has {self.info.rows}; pass fewer")
+        for segment, found in enumerate(spans):
+            # NumPy copies the bytes of an element that it has no type for, such as a bfloat16.
+            rows = numpy_of(found, f"|V{found.itemsize}") if found.nbytes else ()
+            start, end = 0, first + len(rows)
+            for block in self.blocks(layer, segment):
+                low, high = max(first, start), min(end, start + len(block))
+                if low < high:
+                    part = np.ascontiguousarray(rows[low - first : high - first])
+                    block[low - start : high - start] = part.view(np.uint8).reshape(high - low, -1)
+                start += len(block)
 
     def blocks(self, layer: int, segment: int = 0) -> list[np.ndarray]:
         """Returns all rows of a layer's segment without a copy.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from ._arguments import whole
 from .errors import InvalidError
 
 
@@ -13,8 +14,10 @@ def stream_address(stream: Any) -> int | None:
 
     It is an int, a framework's stream object, or None for a waiting call.
     """
-    if stream is None or isinstance(stream, int):
-        return stream
+    if stream is None:
+        return None
+    if isinstance(stream, int):
+        return whole(stream, "stream")
     for name in ("npu_stream", "cuda_stream", "_as_parameter_"):
         address = getattr(stream, name, None)
         if address is not None:

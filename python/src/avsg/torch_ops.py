@@ -1,6 +1,6 @@
 """Custom operators of torch: torch.ops.avsg.step, plan, transfer and append.
 
-Importing this module imports torch.
+Importing this module registers them, and imports torch.
 
 An operator takes numbers in the place of an engine and a plan; `number` gives them. Their arrays
 are tensors on one device, and their work goes into torch's current stream of that device if it has
@@ -10,6 +10,10 @@ passes copies of them, the operator fills the copies.
 
 No tensor stands for the host pool, which may be larger than a graph may copy. `append` declares
 that it writes `slots`, so that a compiled graph keeps it between its step and the next one.
+
+`step` and `plan` take the `indexer` of a `Batch` and the `check` of `Engine.plan` last. With tensors
+on a device they check nothing, because the host does not see the status of work in a stream: `slots`
+is -1 for an id without a row, and `Plan.device_view("record")` has the status.
 """
 
 from __future__ import annotations
@@ -39,6 +43,8 @@ def number(target: Engine | Plan) -> int:
 
     It is not used again after the object is gone.
     """
+    if not isinstance(target, (Engine, Plan)):
+        raise TypeError(f"target is of type {type(target).__name__}, but an avsg.Engine or avsg.Plan is needed")
     if target not in _numbers:
         _numbers[target] = next(_next)
         _objects[_numbers[target]] = target
@@ -67,7 +73,7 @@ def _same(kept: dict, name: str, tensors: Sequence[torch.Tensor]) -> bool:
     return False
 
 
-def _batch(plan: Plan, ids, block_table, per_request) -> Batch:
+def _batch(plan: Plan, ids, block_table, per_request, indexer: int = 0) -> Batch:
     """Returns the plan's batch, pointed at these tensors.
 
     The tensors of the last call cost no conversion.
@@ -79,6 +85,7 @@ def _batch(plan: Plan, ids, block_table, per_request) -> Batch:
         made_of = kept.pop("batch_of")
         kept["batch"] = Batch(ids, **dict(zip(PER_REQUEST, per_request)), block_table=block_table)
         kept["batch_of"] = made_of
+    kept["batch"].indexer = indexer
     return kept["batch"]
 
 
@@ -140,11 +147,13 @@ def step(
     fresh: Sequence[torch.Tensor],
     slots: torch.Tensor,
     buffers: Sequence[torch.Tensor],
+    indexer: int = 0,
+    check: bool = True,
 ) -> None:
     """Plans a batch and copies its misses into one layer's slots."""
     owner, outputs = _get(Engine, engine), _get(Plan, plan)
-    batch = _batch(outputs, ids, block_table, (cu_q, state, generation, stable_len, seq_len))
-    owner.step(batch, outputs, layer, _fresh(outputs, fresh))
+    batch = _batch(outputs, ids, block_table, (cu_q, state, generation, stable_len, seq_len), indexer)
+    owner.step(batch, outputs, layer, _fresh(outputs, fresh), check=check)
     _deliver_slots(outputs, slots)
     _deliver_buffers(owner, layer, buffers)
 
@@ -161,10 +170,13 @@ def plan(
     seq_len: torch.Tensor,
     block_table: Optional[torch.Tensor],
     slots: torch.Tensor,
+    indexer: int = 0,
+    check: bool = True,
 ) -> None:
     """Finds slots and misses of a batch."""
     owner, outputs = _get(Engine, engine), _get(Plan, plan)
-    owner.plan(_batch(outputs, ids, block_table, (cu_q, state, generation, stable_len, seq_len)), outputs)
+    batch = _batch(outputs, ids, block_table, (cu_q, state, generation, stable_len, seq_len), indexer)
+    owner.plan(batch, outputs, check=check)
     _deliver_slots(outputs, slots)
 
 

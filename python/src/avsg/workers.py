@@ -7,8 +7,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from . import _structs
+from ._arguments import wholes
 from ._library import Handle, check, lib
 from .constants import LogLevel
+from .errors import NullError
 
 _CALLBACK = c.CFUNCTYPE(None, c.c_void_p, c.c_int32, c.c_char_p)
 
@@ -22,15 +24,17 @@ class Workers:
     """
 
     def __init__(self, threads: int, *, cpus: Sequence[int] = (), pin: bool = False, spin_us: int = 0) -> None:
-        array = (c.c_int32 * len(cpus))(*cpus)
-        config = _structs.WorkersConfig(threads=threads, pin=int(pin), cpu_count=len(cpus), spin_us=spin_us)
-        config.cpus = c.addressof(array) if cpus else None
+        array = wholes(cpus, "cpus", c.c_int32)
+        config = _structs.WorkersConfig(threads=threads, pin=pin, cpu_count=len(array), spin_us=spin_us)
+        config.cpus = c.addressof(array) if len(array) else None
         out = c.c_void_p()
         check(lib.avsg_workers_create(c.byref(config), c.byref(out)))
         self._handle: Handle | None = Handle(out, lib.avsg_workers_destroy)
 
-    def _address(self) -> int | None:
-        return None if self._handle is None else self._handle._as_parameter_.value
+    def _address(self) -> int:
+        if self._handle is None:
+            raise NullError("workers are closed, but an engine starts threads only without workers; pass open ones")
+        return self._handle._as_parameter_.value
 
     def close(self) -> None:
         """Gives the threads back when no engine uses them."""

@@ -100,7 +100,7 @@ class LayerRows:
         counters, found = self.plan.counters, self.plan.request(0)
         if counters.selected != self.k * self.batch.cu_q[1]:
             raise ValueError(
-                f"{counters.selected} ids have a slot, but {self.k} were selected for each token: {counters.status!r}"
+                f"{counters.selected} ids have a slot, but each token needs {self.k}; select no negative ids"
             )
         dropped = self._occupant >= context
         self.counts.invalidated += int(dropped.sum())

@@ -89,7 +89,8 @@ class ResidentPlanner:
         stable = np.clip(array_at(stable_prefix_lens, (num_reqs,)), 0, max_token)
         self._restart(layer, array_at(req_ids, (num_reqs,), np.int64), array_at(last_req_ids, (num_reqs,), np.int64))
         self._invalidate(layer, ids, stable)
-        self._engine.plan(self._batch_of(layer, topk_indices, ids), self._plan)
+        # Tokens from `max_token` on are padding here, and no mistake.
+        self._engine.plan(self._batch_of(layer, topk_indices, ids), self._plan, check=False)
         array_at(current_slots, (num_reqs, topk))[:] = self._plan.slots[:num_reqs]
         counts = self._plan.record[:num_reqs, 8]
         array_at(miss_count, (num_reqs,))[:] = counts

@@ -15,9 +15,9 @@ use crate::trace::Trace;
 /// Options of the deployment.
 #[derive(Args, Clone, Debug)]
 pub struct DeploymentOptions {
-    /// Layers whose KV rows are offloaded, at least 1
-    #[arg(long, value_name = "N", default_value_t = 78)]
-    layers: usize,
+    /// Layers whose KV rows are offloaded, at least 1 [default: 78; with --layer all, those of the trace]
+    #[arg(long, value_name = "N")]
+    layers: Option<usize>,
     /// Tables per request, one for each layer with an indexer of its own (other layers share one); at
     /// least 1 [default: the layers]
     #[arg(long, value_name = "N")]
@@ -31,7 +31,10 @@ pub struct DeploymentOptions {
     context: Option<usize>,
 }
 
-/// Layers and requests that all behave as the one in the trace.
+/// The layers of the deployment if neither an option nor a trace of several layers says how many.
+const LAYERS: usize = 78;
+
+/// Layers and requests that all behave as the one in the trace, or as the mean of its layers.
 #[derive(Serialize)]
 pub struct Deployment {
     pub layers: usize,
@@ -46,11 +49,13 @@ pub struct Deployment {
 }
 
 impl Deployment {
-    /// Checks the options and plans the host pool.
-    pub fn new(options: &DeploymentOptions, trace: &Trace, format: RowFormat) -> Result<Self> {
-        let &DeploymentOptions { layers, requests, .. } = options;
+    /// Checks the options and plans the host pool; `traces` are the layers of the trace.
+    pub fn new(options: &DeploymentOptions, traces: &[Trace], format: RowFormat) -> Result<Self> {
+        let requests = options.requests;
+        let layers = options.layers.unwrap_or(if traces.len() > 1 { traces.len() } else { LAYERS });
         let indexers = options.indexers.unwrap_or(layers);
-        let context = options.context.unwrap_or_else(|| tokens_selected_from(trace));
+        let selected_from = || traces.iter().map(tokens_selected_from).max().unwrap_or(1);
+        let context = options.context.unwrap_or_else(selected_from);
         for (what, n) in [
             ("--layers", layers),
             ("--requests", requests),
@@ -68,7 +73,7 @@ impl Deployment {
         Ok(Self { layers, indexers, requests, context, row_bytes, host_bytes, format })
     }
 
-    /// Returns the bytes that a step copies if one layer of one request misses `misses` rows.
+    /// Returns the bytes that a step copies if each layer of each request misses `misses` rows.
     pub fn bytes(&self, misses: f64) -> f64 {
         misses * self.row_bytes as f64 * self.layers as f64 * self.requests as f64
     }

@@ -1,29 +1,130 @@
-//! The figures of `avsg size`, which are written as JSON.
+//! The figures of `avsg size`, which are written as JSON, and the choice of the recommended S.
 
 use serde::Serialize;
 
 use super::deployment::Deployment;
-use super::least::Least;
-use super::point::{Curve, Point};
-use super::tpot::Model;
+use super::layers::{Friendliness, WorstLayer};
+use super::time::{Model, Times};
+use crate::command::geometry::Rule;
 use crate::trace::Repeats;
 
-/// The figures of a trace and a deployment. Hit rates are in percent after the first step, and null if
-/// no later step selects an id.
+/// The figures of a trace and a deployment. Hit rates are in percent after the first step; what needs one
+/// is null if no later step selects an id.
 #[derive(Serialize)]
 pub struct Report {
     pub trace: String,
+    /// What the numbers of the file's shape were taken for.
+    pub taken: String,
     pub steps: usize,
+    /// Layers of the trace that were measured.
+    pub layers: usize,
     pub tokens: usize,
     pub k: usize,
-    pub distinct_ids: usize,
     pub repeats: Repeats,
+    pub friendliness: Option<Friendliness>,
     pub deployment: Deployment,
-    /// Bytes of the rows that a step selects, in all layers and requests: what a step copies without a
-    /// buffer. Null for a trace of one step.
-    pub selected_bytes_per_step: Option<f64>,
     pub model: Option<Model>,
+    /// A step that copies every row that it selects.
+    pub no_buffer: Option<Copies>,
+    /// The measured S in ascending order.
     pub points: Vec<Point>,
     pub lru_curve: Vec<Curve>,
-    pub least: Vec<Least>,
+    pub wish: Wish,
+    pub recommended: Option<Recommended>,
+}
+
+/// What a step copies, and how long it takes by the model. Means after the first step.
+#[derive(Serialize)]
+pub struct Copies {
+    /// Rows that one layer of one request misses.
+    pub misses_per_step: f64,
+    /// Bytes of all layers and requests.
+    pub bytes_per_step: f64,
+    pub times: Option<Times>,
+}
+
+/// The operator, measured at one S with the rule that misses fewest rows.
+#[derive(Serialize)]
+pub struct Point {
+    pub slots: u32,
+    #[serde(flatten)]
+    pub rule: Rule,
+    /// The hit rate of all layers together.
+    pub hit_rate: Option<f64>,
+    /// The layer with the lowest hit rate; null for a trace of one layer.
+    pub worst_layer: Option<WorstLayer>,
+    pub lru_hit_rate: Option<f64>,
+    pub copies: Option<Copies>,
+    /// Slots, tables and working columns of all layers and requests.
+    pub device_bytes: usize,
+    /// The rule that misses more; null if one rule was measured.
+    pub other_rule: Option<OtherRule>,
+}
+
+/// A rule that was measured, too.
+#[derive(Serialize)]
+pub struct OtherRule {
+    #[serde(flatten)]
+    pub rule: Rule,
+    pub hit_rate: Option<f64>,
+}
+
+/// Exact LRU at one S.
+#[derive(Serialize)]
+pub struct Curve {
+    pub slots: usize,
+    pub hit_rate: f64,
+}
+
+/// What the user wants; null where nothing was said.
+#[derive(Serialize)]
+pub struct Wish {
+    pub hit_rate: Option<f64>,
+    /// Time per output token by the model.
+    pub tpot_ms: Option<f64>,
+}
+
+/// The S and the rule that are recommended.
+#[derive(Serialize)]
+pub struct Recommended {
+    pub slots: u32,
+    #[serde(flatten)]
+    pub rule: Rule,
+}
+
+impl Point {
+    /// Returns whether this S, the next one above `smaller`, divides the copies by at least as much as it
+    /// multiplies the slots.
+    pub fn pays(&self, smaller: &Self) -> bool {
+        let (Some(copies), Some(before)) = (&self.copies, &smaller.copies) else { return false };
+        let product = |slots: u32, copies: &Copies| f64::from(slots) * copies.misses_per_step;
+        copies.misses_per_step < before.misses_per_step
+            && product(self.slots, copies) <= product(smaller.slots, before)
+    }
+}
+
+impl Wish {
+    /// Returns whether nothing is wished.
+    pub fn is_none(&self) -> bool {
+        self.hit_rate.is_none() && self.tpot_ms.is_none()
+    }
+
+    /// Returns the recommended one of the points, which are in ascending order: the least S that has the
+    /// wish; or without a wish, the largest S that pays and takes less device memory than `context_bytes`,
+    /// the least S if none does.
+    pub fn recommended<'a>(&self, points: &'a [Point], context_bytes: usize) -> Option<&'a Point> {
+        if !self.is_none() {
+            return points.iter().find(|point| self.is_met_by(point));
+        }
+        let pays = |pair: &&[Point]| pair[1].device_bytes < context_bytes && pair[1].pays(&pair[0]);
+        let last = points.windows(2).rfind(pays).map(|pair| &pair[1]);
+        last.or(points.first()).filter(|point| point.copies.is_some())
+    }
+
+    fn is_met_by(&self, point: &Point) -> bool {
+        let hits =
+            self.hit_rate.is_none_or(|least| point.hit_rate.is_some_and(|rate| rate >= least));
+        let tpot = point.copies.as_ref().and_then(|copies| Some(copies.times?.tpot_ms));
+        hits && self.tpot_ms.is_none_or(|most| tpot.is_some_and(|ms| ms <= most))
+    }
 }

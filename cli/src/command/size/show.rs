@@ -4,135 +4,300 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use super::least::Least;
-use super::point::Point;
-use super::report::Report;
+use super::report::{Copies, Point, Report, Wish};
+use super::time::{Model, Times};
+use crate::command::geometry::Rule;
 use crate::command::output::{Cell, Page, Table, bytes, count};
 use crate::draw::{self, Series};
 
 /// Points of the LRU curve in a chart, at most.
 const CHART_POINTS: usize = 48;
+/// Columns of a line of text, and of the label before it.
+const WIDTH: usize = 80;
+const LABEL: usize = 12;
+/// The name of the row of a step without a buffer.
+const NO_BUFFER: &str = "no buffer";
 
-/// Returns the page: with every multiple of 64 if `curve`, else with the measured S.
-pub fn page(report: &Report, curve: bool) -> Page {
+/// Returns the page: what was measured, a row for each S, and the recommended one.
+pub fn page(report: &Report) -> Page {
     let mut page = Page::default();
-    let Report { steps, tokens, k, distinct_ids, deployment: d, .. } = report;
-    page.text(format!(
-        "trace       {}: {}, N_q {tokens}, K {k}, {}",
-        report.trace,
-        count(*steps, "step"),
-        count(*distinct_ids, "different id")
-    ));
-    page.text(format!(
-        "deployment  {}, {}, {}, rows of {} bytes, {} of context",
-        count(d.layers, "layer"),
-        count(d.indexers, "indexer"),
-        count(d.requests, "request"),
-        d.row_bytes,
-        count(d.context, "token")
-    ));
-    page.text(format!("host pool   {}", bytes(d.host_bytes)));
-    if let Some(selected) = report.selected_bytes_per_step {
-        let selected = bytes(selected as usize);
-        page.text(format!("no buffer   a step would copy all rows that it selects, {selected}"));
-        page.text(
-            "per step    misses of one layer and request, bytes of all; means after the first step",
+    fact(&mut page, "trace", &format!("{}: {}", report.trace, count(report.steps, "step")));
+    fact(&mut page, "taken as", &report.taken);
+    if let Some(f) = &report.friendliness {
+        let words = format!(
+            "{:.2} % of ids are first-time, so {:.2} % of hits is the ceiling; {:.2} % repeat from the step \
+             before",
+            f.first_time, f.ceiling, f.step_before
         );
+        fact(&mut page, "friendly", &words);
     }
-    if let Some(m) = &report.model {
-        page.text(format!(
-            "model       TPOT = ({} ms + copied bytes / {} GB/s) / {:.2} tokens per step; not measured, \
-             without the time of matching",
-            m.step_ms, m.link_gbs, m.accepted
-        ));
+    fact(&mut page, "deployment", &deployed(report));
+    page.table(sizes(report));
+    if let (Some(model), Some(_)) = (&report.model, &report.no_buffer) {
+        fact(&mut page, "model", &formula(report, model));
+        page.table(times(report));
     }
-    page.table(table(report, curve));
-    if report.lru_curve.is_empty() {
-        page.text("No step after the first selects an id, so there is no hit rate.");
-        return page;
+    match &report.no_buffer {
+        Some(all) => advice(&mut page, report, all),
+        None => page.text("No step after the first selects an id, so there is no hit rate."),
     }
-    report.least.iter().for_each(|least| page.text(sentence(report, least)));
     page
 }
 
-fn table(report: &Report, curve: bool) -> Table {
-    let mut columns =
-        vec!["S", "AVSG, %", "exact LRU, %", "misses per step", "bytes per step", "device bytes"];
-    if report.model.is_some() {
-        columns.push("TPOT by the model, ms");
-    }
-    let mut table = Table::new(columns);
-    let mut points = report.points.iter().peekable();
-    let between = report.lru_curve.iter().filter(|_| curve);
-    for computed in between {
-        while let Some(point) = points.next_if(|point| (point.slots as usize) < computed.slots) {
-            table.add_row(row(point));
+/// Returns the deployment in words, with the options that change it.
+fn deployed(report: &Report) -> String {
+    let d = &report.deployment;
+    let each = if report.layers > 1 { "the mean of the layers" } else { "the one" };
+    format!(
+        "{} (--layers), {} (--indexers), {} (--requests), all like {each} in the trace; {} of context \
+         (--context) in rows of {} bytes (--row-bytes): {} in the host pool",
+        count(d.layers, "layer"),
+        count(d.indexers, "indexer"),
+        count(d.requests, "request"),
+        count(d.context, "token"),
+        d.row_bytes,
+        bytes(d.host_bytes)
+    )
+}
+
+/// Adds words behind a label, in lines of at most 80 columns unless a word is longer.
+fn fact(page: &mut Page, label: &str, words: &str) {
+    let mut text = String::new();
+    let mut line = format!("{label:LABEL$}");
+    for word in words.split(' ') {
+        if line.chars().count() + word.chars().count() > WIDTH && line.trim() != "" {
+            text += line.trim_end();
+            text.push('\n');
+            line = " ".repeat(LABEL);
         }
-        match points.next_if(|point| point.slots as usize == computed.slots) {
-            Some(point) => table.add_row(row(point)),
-            None => table.add_row([
-                computed.slots.into(),
-                Cell::none(),
-                Cell::number(computed.hit_rate, 2),
-            ]),
-        }
+        line += word;
+        line.push(' ');
     }
-    points.for_each(|point| table.add_row(row(point)));
+    page.text(text + line.trim_end());
+}
+
+/// Returns what a step copies and the memory at each S.
+fn sizes(report: &Report) -> Table {
+    let several = report.layers > 1;
+    let mut columns = vec!["S", "rule", "hits, %"];
+    columns.extend(several.then_some("worst, %"));
+    columns.extend(["copied bytes", "device bytes"]);
+    let mut table = Table::new(columns).titled("a step of the deployment, mean after the first");
+    let size = |value: f64| Cell::shown(value, bytes(value as usize));
+    let copied = |copies: &Option<Copies>| {
+        copies.as_ref().map_or_else(Cell::none, |copies| size(copies.bytes_per_step))
+    };
+    let percent = |rate: Option<f64>| rate.map_or_else(Cell::none, |rate| Cell::number(rate, 2));
+    let mut row = vec![Cell::none(), NO_BUFFER.into(), Cell::none()];
+    row.extend(several.then(Cell::none));
+    row.push(copied(&report.no_buffer));
+    table.add_row(row);
+    for point in &report.points {
+        let mut row =
+            vec![point.slots.into(), (&point.rule.lifetime).into(), percent(point.hit_rate)];
+        let worst = point.worst_layer.as_ref().map(|worst| worst.hit_rate);
+        row.extend(several.then(|| percent(worst)));
+        row.extend([copied(&point.copies), size(point.device_bytes as f64)]);
+        table.add_row(row);
+    }
     table
 }
 
-fn row(point: &Point) -> Vec<Cell> {
-    let number = |value: Option<f64>, decimals| {
-        value.map_or_else(Cell::none, |value| Cell::number(value, decimals))
+/// Returns the times at each S.
+fn times(report: &Report) -> Table {
+    let mut table = Table::new([
+        "S",
+        "matching, us per token",
+        "matching, ms per step",
+        "copies, ms per step",
+        "ms per token",
+        "speed-up",
+    ])
+    .titled("time by the model");
+    let row = |name: Cell, copies: &Option<Copies>| {
+        let times = copies.as_ref().and_then(|copies| copies.times);
+        let number = |of: fn(&Times) -> f64| {
+            let value = times.as_ref().map(of);
+            value.map_or_else(Cell::none, |value| Cell::shown(value, short(value)))
+        };
+        let of: [fn(&Times) -> f64; 5] =
+            [|t| t.match_us, |t| t.matching_ms, |t| t.copy_ms, |t| t.tpot_ms, |t| t.speed_up];
+        std::iter::once(name).chain(of.map(number)).collect::<Vec<_>>()
     };
-    let size = |value: f64| Cell::shown(value, bytes(value as usize));
-    vec![
-        point.slots.into(),
-        number(point.hit_rate, 2),
-        number(point.lru_hit_rate, 2),
-        number(point.misses_per_step, 1),
-        point.bytes_per_step.map_or_else(Cell::none, size),
-        size(point.device_bytes as f64),
-        // Without a model the table has no column for it.
-        number(point.tpot_ms, 2),
-    ]
+    table.add_row(row(NO_BUFFER.into(), &report.no_buffer));
+    for point in &report.points {
+        table.add_row(row(point.slots.into(), &point.copies));
+    }
+    table
 }
 
-/// Says the answer to a wish in one line.
-fn sentence(report: &Report, least: &Least) -> String {
-    let wish = match (least.wanted.tpot_ms, least.wanted.hit_rate) {
-        (None, rate) => format!("{} % of hits", rate.unwrap_or_default()),
-        (Some(ms), Some(rate)) => format!("{ms} ms per token by the model, {rate:.2} % of hits"),
-        (Some(ms), None) => {
-            let model = report.model.as_ref();
-            let step = model.map_or(f64::NAN, |model| model.tpot_ms(0.0));
-            return format!(
-                "least S     for {ms} ms per token by the model: none, because a step without copies \
-                 already takes {step:.2} ms per token"
-            );
+/// Formats a number with three digits or more: 0.012, 1.23, 12.3, 123.
+fn short(value: f64) -> String {
+    match value {
+        v if v >= 100.0 => format!("{v:.0}"),
+        v if v >= 10.0 => format!("{v:.1}"),
+        v if v >= 1.0 => format!("{v:.2}"),
+        v => format!("{v:.3}"),
+    }
+}
+
+/// Returns the formula of the model with its constants in words.
+fn formula(report: &Report, model: &Model) -> String {
+    let rest = match model.step_ms {
+        Some(ms) => format!("{ms} ms of the step + "),
+        None => String::new(),
+    };
+    let alone = match model.step_ms {
+        Some(_) => "",
+        None => ", of the KV offload alone (--step-ms adds the rest of a step)",
+    };
+    let matching = match model.match_us {
+        Some(us) => format!("{us} us as given"),
+        None => {
+            let slow = if cfg!(debug_assertions) { " by a build without optimisation" } else { "" };
+            format!(
+                "measured on this machine's CPU with {}{slow}; --match-us takes that of your device",
+                model.machine
+            )
         }
     };
-    let measured = least.slots.and_then(|slots| report.points.iter().find(|p| p.slots == slots));
-    let ours = match measured.and_then(|point| Some((point.slots, point.hit_rate?))) {
-        Some((slots, rate)) => format!("{slots} ({rate:.2} %)"),
-        None => format!("none of the {} measured S has it", report.points.len()),
+    format!(
+        "ms per token = ({rest}matching + copied bytes / {} GB/s) / {:.2} tokens per step{alone}; matching of a \
+         token with K = {}: {matching}; each request matches on a core of its own",
+        model.link_gbs, model.accepted, report.k
+    )
+}
+
+/// Adds the recommended S and rule, the reason, and what the neighbours of this S would cost.
+fn advice(page: &mut Page, report: &Report, all: &Copies) {
+    let chosen = report.recommended.as_ref();
+    let place = chosen.and_then(|best| report.points.iter().position(|p| p.slots == best.slots));
+    let Some((at, copies)) = place.and_then(|at| Some((at, report.points[at].copies.as_ref()?)))
+    else {
+        return fact(page, "take", &unmet(report));
     };
-    let lru = match least.lru_slots {
-        Some(slots) if report.lru_curve.first().is_some_and(|least| least.slots == slots) => {
-            format!("exact LRU has it at the least S, {slots}")
+    let point = &report.points[at];
+    let worst = point.worst_layer.as_ref();
+    let worst = worst.map(|w| format!(", {:.2} % in the worst layer, {}", w.hit_rate, w.layer));
+    let faster = copies.times.zip(all.times).map(|(with, without)| {
+        let (ms, instead) = (with.tpot_ms, without.tpot_ms);
+        let [ms, instead, speed_up] = [ms, instead, with.speed_up].map(short);
+        format!("; {ms} ms per token instead of {instead} ms, speed-up {speed_up}")
+    });
+    let words = format!(
+        "S = {} with the rule {}: {:.2} % of hits{}; against no buffer it copies {}{}",
+        point.slots,
+        named(&point.rule),
+        point.hit_rate.unwrap_or_default(),
+        worst.unwrap_or_default(),
+        copied(copies.bytes_per_step, all.bytes_per_step),
+        faster.unwrap_or_default()
+    );
+    fact(page, "take", &words);
+    fact(page, "why", &reason(report, at));
+    let smaller = at.checked_sub(1).map(|before| ("smaller", &report.points[before]));
+    let larger = report.points.get(at + 1).map(|after| ("larger", after));
+    for (label, other) in smaller.into_iter().chain(larger) {
+        fact(page, label, &neighbour(other, point));
+    }
+    let missed = |rate: Option<f64>| 100.0 - rate.unwrap_or_default();
+    if let Some(other) = &point.other_rule {
+        let copied = copied(missed(other.hit_rate), missed(point.hit_rate));
+        fact(page, "other rule", &format!("{} copies {copied}", named(&other.rule)));
+    }
+}
+
+/// Returns why the point at a place is recommended, and what speaks against any buffer.
+fn reason(report: &Report, at: usize) -> String {
+    let point = &report.points[at];
+    let context = report.deployment.host_bytes;
+    let pays = at > 0 && point.pays(&report.points[at - 1]);
+    let mut words = match pays {
+        _ if !report.wish.is_none() => format!("the least measured S with {}", wished(&report.wish)),
+        true => {
+            "the last S that pays: it divides the copies by at least as much as it multiplies the slots".to_owned()
         }
-        Some(slots) => format!("exact LRU needs {slots}"),
-        None => "exact LRU never has it".to_owned(),
+        false if report.points.len() == 1 => "the only measured S".to_owned(),
+        false => {
+            "no larger S pays: none divides the copies by as much as it multiplies the slots".to_owned()
+        }
     };
-    format!("least S     for {wish}: {ours}; {lru}")
+    let rows = format!("all rows of the context, {}", bytes(context));
+    let left_out = || report.points[at..].windows(2).any(|pair| pair[1].pays(&pair[0]));
+    if point.device_bytes >= context {
+        words += &format!("; but it takes at least as much device memory as {rows}");
+    } else if report.wish.is_none() && left_out() {
+        words += &format!(" (left out are S that take at least as much device memory as {rows})");
+    }
+    let times = point.copies.as_ref().and_then(|copies| copies.times);
+    if times.is_some_and(|times| times.speed_up < 1.0) {
+        words += "; but no buffer is faster, because matching takes longer than the copies that it saves";
+    }
+    words
+}
+
+/// Says that no measured S has the wish, and what comes nearest.
+fn unmet(report: &Report) -> String {
+    let most = report.points.iter().filter_map(|p| p.hit_rate).fold(0.0, f64::max);
+    let times = report.points.iter().filter_map(|p| p.copies.as_ref()?.times);
+    let least = times.map(|times| times.tpot_ms).fold(f64::INFINITY, f64::min);
+    let time =
+        report.wish.tpot_ms.map(|_| format!(", and the least is {} ms per token", short(least)));
+    format!(
+        "none: no measured S has {}; the most is {most:.2} % of hits{}",
+        wished(&report.wish),
+        time.unwrap_or_default()
+    )
+}
+
+fn wished(wish: &Wish) -> String {
+    let hits = wish.hit_rate.map(|rate| format!("{rate} % of hits"));
+    let time = wish.tpot_ms.map(|ms| format!("at most {ms} ms per token"));
+    hits.into_iter().chain(time).collect::<Vec<_>>().join(" and ")
+}
+
+/// Says what another S costs or saves in comparison with the recommended point.
+fn neighbour(other: &Point, point: &Point) -> String {
+    let difference = other.device_bytes.abs_diff(point.device_bytes);
+    let more = if other.device_bytes < point.device_bytes { "less" } else { "more" };
+    let compared = other.copies.as_ref().zip(point.copies.as_ref()).map(|(other, copies)| {
+        let time = other.times.map(|times| format!("; {} ms per token", short(times.tpot_ms)));
+        let copied = copied(other.bytes_per_step, copies.bytes_per_step);
+        format!(" and copies {copied}{}", time.unwrap_or_default())
+    });
+    let compared = compared.unwrap_or_default();
+    format!("S = {} takes {} {more} device memory{compared}", other.slots, bytes(difference))
+}
+
+/// Compares copied bytes: "3.1 times the bytes" or "30.40 % fewer bytes".
+fn copied(bytes: f64, than: f64) -> String {
+    match bytes / than {
+        _ if bytes == 0.0 => "nothing".to_owned(),
+        ratio if ratio >= 2.0 => format!("{ratio:.1} times the bytes"),
+        ratio if ratio > 1.0 => format!("{:.2} % more bytes", 100.0 * (ratio - 1.0)),
+        ratio if ratio <= 0.5 => format!("{:.1} times fewer bytes", 1.0 / ratio),
+        ratio if ratio < 1.0 => format!("{:.2} % fewer bytes", 100.0 * (1.0 - ratio)),
+        _ => "as many bytes".to_owned(),
+    }
+}
+
+/// Returns a rule with its meaning.
+fn named(rule: &Rule) -> String {
+    let meaning = match rule.lambda {
+        Some(_) => "least frequently and recently used",
+        None => "least recently used",
+    };
+    format!("{} ({meaning})", rule.lifetime)
 }
 
 /// Draws the hit rates over S.
 pub fn chart(folder: &Path, report: &Report) -> Result<()> {
     let stride = report.lru_curve.len().div_ceil(CHART_POINTS).max(1);
-    let last = report.lru_curve.last();
-    let curve = report.lru_curve.iter().step_by(stride).chain(last);
-    let mut curve: Vec<_> = curve.map(|p| (p.slots as f64, p.hit_rate)).collect();
+    // The last point of the curve has all hits that exact LRU can have, and so has every larger S.
+    let end = report.points.last().map_or(0, |point| point.slots as usize);
+    let last = report.lru_curve.last().map(|last| (last.slots.max(end) as f64, last.hit_rate));
+    let curve = report.lru_curve.iter().step_by(stride).chain(report.lru_curve.last());
+    let mut curve: Vec<_> = curve.map(|p| (p.slots as f64, p.hit_rate)).chain(last).collect();
     curve.dedup();
     let measured = report.points.iter().filter_map(|p| Some((f64::from(p.slots), p.hit_rate?)));
     let series = [

@@ -1,0 +1,159 @@
+//! The model of the time per output token: a step matches, waits until the rows that it misses have
+//! crossed the link, and takes the time that it takes without offload.
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use anyhow::Result;
+use avsg::Error;
+use avsg::cpu::machine::Machine;
+use avsg::cpu::stage::StandaloneTable;
+use avsg::device::params::Params;
+use clap::Args;
+use serde::Serialize;
+
+use super::deployment::Deployment;
+use crate::trace::Trace;
+
+/// Options of the model.
+#[derive(Args, Clone, Debug)]
+pub struct TimeOptions {
+    /// Bandwidth of the link to host memory in GB/s; shows the time per output token by a model, and
+    /// the speed-up over no buffer
+    #[arg(long, value_name = "GB/S")]
+    link_gbs: Option<f64>,
+    /// Microseconds of matching (Stage One) per token and indexer on your device [default: measured on
+    /// this machine's CPU]
+    #[arg(long, value_name = "US", requires = "link_gbs")]
+    match_us: Option<f64>,
+    /// Milliseconds of a decode step of the whole batch without offload [default: none, and times are
+    /// those of the KV offload alone: matching and copies]
+    #[arg(long, value_name = "MS", requires = "link_gbs")]
+    step_ms: Option<f64>,
+    /// Tokens that a request gets per step, 1 to N_q [default: the mean growth of the trace's `stable`,
+    /// or N_q without it]
+    #[arg(long, value_name = "TOKENS", requires = "link_gbs")]
+    accepted: Option<f64>,
+    /// Recommend the least S with this time per output token in milliseconds, by the model
+    #[arg(long, value_name = "MS", requires = "link_gbs")]
+    pub tpot_ms: Option<f64>,
+}
+
+/// The constants of the model.
+#[derive(Serialize)]
+pub struct Model {
+    /// What the figures are.
+    label: &'static str,
+    pub link_gbs: f64,
+    /// Time of a step without offload; null if times are those of the KV offload alone.
+    pub step_ms: Option<f64>,
+    /// Tokens that a request gets per step.
+    pub accepted: f64,
+    /// The given time of matching per token and indexer; null if it is measured at each S.
+    pub match_us: Option<f64>,
+    /// The vector machine that matching is measured on.
+    pub machine: &'static str,
+    /// Tokens that a step matches for each indexer, one after the other.
+    tokens: usize,
+    indexers: usize,
+    /// Bytes that a step copies without a buffer.
+    #[serde(skip)]
+    all_bytes: f64,
+}
+
+/// The times of a step and of an output token.
+#[derive(Clone, Copy, Serialize)]
+pub struct Times {
+    /// Matching of one token with one indexer.
+    pub match_us: f64,
+    /// Matching of all tokens with all indexers.
+    pub matching_ms: f64,
+    pub copy_ms: f64,
+    /// Time per output token.
+    pub tpot_ms: f64,
+    /// The time per output token without a buffer, divided by this one.
+    pub speed_up: f64,
+}
+
+impl TimeOptions {
+    /// Returns the model of a step that copies `all_bytes` without a buffer, or `None` if no link is named.
+    pub fn model(
+        &self,
+        trace: &Trace,
+        deployment: &Deployment,
+        all_bytes: f64,
+        machine: Machine,
+    ) -> Result<Option<Model>> {
+        let Some(link_gbs) = self.link_gbs else { return Ok(None) };
+        for (what, value, least) in [
+            ("--link-gbs", Some(link_gbs), f64::MIN_POSITIVE),
+            ("--step-ms", self.step_ms, f64::MIN_POSITIVE),
+            ("--tpot-ms", self.tpot_ms, f64::MIN_POSITIVE),
+            ("--match-us", self.match_us, 0.0),
+        ] {
+            if let Some(value) = value.filter(|&value| !(value >= least && value.is_finite())) {
+                let limit =
+                    if least > 0.0 { "it must be above 0" } else { "it must be at least 0" };
+                return Err(Error::invalid(what, value, limit, "pass 50, for example").into());
+            }
+        }
+        let most = trace.tokens as f64;
+        let accepted =
+            self.accepted.unwrap_or_else(|| growth(trace).unwrap_or(most).clamp(1.0, most));
+        if !(1.0..=most).contains(&accepted) {
+            let limit = format!("it must be 1 to N_q = {}", trace.tokens);
+            let remedy = "pass the mean number of accepted drafts plus 1";
+            return Err(Error::invalid("--accepted", accepted, limit, remedy).into());
+        }
+        Ok(Some(Model {
+            label: "a model; matching alone is measured unless it is given",
+            link_gbs,
+            step_ms: self.step_ms,
+            accepted,
+            match_us: self.match_us,
+            machine: machine.name(),
+            tokens: trace.tokens,
+            indexers: deployment.indexers,
+            all_bytes,
+        }))
+    }
+}
+
+impl Model {
+    /// Returns the times of a step that copies `bytes`, if matching takes `match_us` per token and
+    /// indexer.
+    pub fn times(&self, bytes: f64, match_us: f64) -> Times {
+        let matching_ms = match_us * (self.tokens * self.indexers) as f64 / 1e3;
+        let copy_ms = |bytes: f64| bytes / (self.link_gbs * 1e6);
+        let tpot_ms = |offload: f64| (self.step_ms.unwrap_or(0.0) + offload) / self.accepted;
+        let with = tpot_ms(matching_ms + copy_ms(bytes));
+        let speed_up = tpot_ms(copy_ms(self.all_bytes)) / with;
+        Times { match_us, matching_ms, copy_ms: copy_ms(bytes), tpot_ms: with, speed_up }
+    }
+
+    /// Returns the given time of matching per token, or else the median over the steps of a trace on this
+    /// machine's CPU.
+    pub fn matching_us(&self, trace: &Trace, params: &Params, machine: Machine) -> Result<f64> {
+        if let Some(given) = self.match_us {
+            return Ok(given);
+        }
+        let mut table = StandaloneTable::new(params)?;
+        let time = |ids: &[i32]| {
+            let start = Instant::now();
+            black_box(table.step_on(machine, ids, trace.tokens, -1));
+            start.elapsed()
+        };
+        let steps = trace.ids.chunks_exact(trace.tokens * trace.k);
+        let mut times: Vec<_> = steps.map(time).collect();
+        times.sort_unstable();
+        Ok(times[times.len() / 2].as_secs_f64() * 1e6 / trace.tokens as f64)
+    }
+}
+
+/// Returns by how much `stable` grows per step; `None` if it is not known in the first and last step.
+fn growth(trace: &Trace) -> Option<f64> {
+    let stable = trace.stable.as_ref()?;
+    let (first, last) = (*stable.first()?, *stable.last()?);
+    let known = first >= 0 && last > first;
+    known.then(|| f64::from(last - first) / (trace.steps - 1) as f64)
+}

@@ -1,0 +1,62 @@
+"""What callers pass, refused by its name.
+
+ctypes keeps the low bits of a number that a C type does not hold, and its errors name no argument.
+"""
+
+from __future__ import annotations
+
+import ctypes as c
+import operator
+import os
+from typing import Any
+
+from .errors import InvalidError
+
+#: The C types of numbers. An address is none.
+WHOLE = (c.c_int32, c.c_uint32, c.c_size_t, c.c_uint64)
+
+
+def whole(value: Any, what: str, kind: Any = c.c_size_t) -> int:
+    """Returns a whole number that the C type `kind` holds."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(
+            f"{what} is of type {type(value).__name__}, but a whole number is needed; pass an int"
+        ) from None
+    bits = 8 * c.sizeof(kind)
+    least, most = (-1 << bits - 1, (1 << bits - 1) - 1) if kind(-1).value < 0 else (0, (1 << bits) - 1)
+    if not least <= number <= most:
+        raise InvalidError(f"{what} is {number}, but {least} to {most} can be passed; pass a number of this range")
+    return number
+
+
+def wholes(values: Any, what: str, kind: Any = c.c_size_t) -> Any:
+    """Returns a C array of whole numbers; `values` has several of them, or is one."""
+    try:
+        listed = list(values)
+    except TypeError:
+        return (kind * 1)(whole(values, what, kind))
+    return (kind * len(listed))(*(whole(value, f"{what}[{index}]", kind) for index, value in enumerate(listed)))
+
+
+def real(value: Any, what: str) -> float:
+    """Returns a number as a float."""
+    if not hasattr(value, "__float__") and not hasattr(value, "__index__"):
+        raise TypeError(f"{what} is of type {type(value).__name__}, but a number is needed; pass a float")
+    return float(value)
+
+
+def text(value: Any, what: str) -> bytes:
+    """Returns a name or a path as C takes it."""
+    try:
+        return os.fsencode(value)
+    except TypeError:
+        raise TypeError(f"{what} is of type {type(value).__name__}, but text is needed; pass a str") from None
+
+
+def instance(value: Any, kind: type, what: str) -> Any:
+    """Returns an object of this package's class `kind`."""
+    if not isinstance(value, kind):
+        raise TypeError(f"{what} is of type {type(value).__name__}, but an avsg.{kind.__name__} is needed")
+    return value

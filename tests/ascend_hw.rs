@@ -8,8 +8,7 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use avsg::ascend::acl::owned::{Context, Stream};
-use avsg::ascend::acl::{Acl, Source};
+use avsg::ascend::acl::{Acl, Context, Source, Stream};
 use avsg::ascend::{AscendOptions, RegisteredPool, simulated};
 use avsg::device::kernels::KernelName;
 use avsg::device::params::Params;
@@ -72,5 +71,5 @@ fn streams_and_captures_work() {
     let graph = stream.capture(|| Ok(())).unwrap();
     stream.replay(&graph).unwrap();
     stream.synchronize(1000).unwrap();
-    assert!(stream.done().unwrap() && context.vector_cores().unwrap() > 0);
+    assert!(context.vector_cores().unwrap() > 0);
 }

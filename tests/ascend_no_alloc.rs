@@ -8,8 +8,7 @@ mod prerequisites;
 use std::ptr::without_provenance;
 use std::sync::Arc;
 
-use avsg::ascend::acl::owned::{Context, Stream};
-use avsg::ascend::acl::{Acl, Source};
+use avsg::ascend::acl::{Acl, Context, Source, Stream};
 use avsg::ascend::{AscendOptions, RegisteredPool, simulated};
 use avsg::engine::{Config, Engine};
 use avsg::pool::{Pages, PoolConfig};

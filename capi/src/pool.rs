@@ -8,7 +8,7 @@ use crate::pool_config::{avsg_pool_config, avsg_pool_info, pool_config, pool_inf
 use crate::sized::{self, OutPtr, OutStruct};
 use crate::status::avsg_status::{AVSG_BUSY, AVSG_INVALID, AVSG_NULL};
 use crate::status::{Failure, avsg_status, enter};
-use avsg::ascend::acl::owned::Context;
+use avsg::ascend::acl::Context;
 use avsg::ascend::{RegisteredPool, WeakRegisteredPool};
 use avsg::pool::{Chunk, HostPool};
 

@@ -4,7 +4,7 @@
 use std::ffi::{CStr, c_void};
 use std::ptr::{null, null_mut, without_provenance};
 
-use avsg::ascend::acl::owned::DeviceMemory;
+use avsg::ascend::acl::DeviceMemory;
 use avsg_capi::avsg_status::*;
 use avsg_capi::*;
 use avsg_capi_testkit::allocator::{Counting, KINDS};

@@ -4,7 +4,7 @@
 use std::ffi::{CStr, c_void};
 use std::ptr::{null, null_mut};
 
-use avsg::ascend::acl::owned::DeviceMemory;
+use avsg::ascend::acl::DeviceMemory;
 use avsg::ascend::simulated;
 use avsg_capi::avsg_status::{AVSG_INVALID, AVSG_NULL, AVSG_SIZE};
 use avsg_capi::*;

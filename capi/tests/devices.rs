@@ -8,7 +8,7 @@ mod streams;
 use std::ffi::CStr;
 use std::ptr::{null, null_mut};
 
-use avsg::ascend::acl::owned::Stream;
+use avsg::ascend::acl::Stream;
 use avsg_capi::avsg_status::*;
 use avsg_capi::*;
 use avsg_capi_testkit::device_arrays::{DeviceStep, handles_on};

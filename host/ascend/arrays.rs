@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use avsg_device::request::record;
 
-use super::acl::owned::{Context, DeviceMemory, PinnedMemory, RawStream};
+use super::acl::{Context, DeviceMemory, PinnedMemory};
 use crate::allocator::Allocator;
 use crate::batch::Batch;
-use crate::device_arrays::{DevicePlan, QueuedBatch};
+use crate::device_arrays::{DevicePlan, QueuedBatch, RawStream};
 use crate::plan::Plan;
 use crate::{Error, Result};
 

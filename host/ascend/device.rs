@@ -14,8 +14,7 @@ use std::time::Duration;
 use avsg_device::memory::table_words;
 use avsg_device::stage_two::Strategy;
 
-use super::acl::api::capture;
-use super::acl::owned::{Context, DeviceMemory, RawStream, Stream};
+use super::acl::{Context, DeviceMemory, Stream};
 use super::health::{Health, is_refused_in_capture, lost};
 use super::kernels::Kernels;
 use super::launch::{self, Launcher};
@@ -27,7 +26,7 @@ use super::{readback, sizes, slots};
 use crate::array::Array;
 use crate::backend::Device;
 use crate::batch::{Batch, Layer, Step};
-use crate::device_arrays::{CallKind, DevicePlan, QueuedStep};
+use crate::device_arrays::{CallKind, DevicePlan, QueuedStep, RawStream};
 use crate::engine::Engine;
 use crate::plan::Plan;
 use crate::resources::{Config, Resources};
@@ -278,11 +277,8 @@ impl Device for Ascend {
             return Err(lost());
         }
         let context = Arc::clone(self.context());
-        let capturing = || {
-            let _current = context.bind()?;
-            // SAFETY: the caller guarantees that the stream is alive (`# Safety`).
-            unsafe { capture::is_capturing(context.acl(), stream.handle()) }
-        };
+        // SAFETY: the caller guarantees that the stream is alive (`# Safety`).
+        let capturing = || unsafe { context.is_capturing(stream) };
         let plans = matches!(step.kind, CallKind::Plan | CallKind::PlanAndTransfer);
         // After a failure the tables are emptied in a caller's stream, too, but not in a capture:
         // the reset would run at every replay, or never if the graph is destroyed.

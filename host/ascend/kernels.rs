@@ -8,9 +8,10 @@ use avsg_device::kernels::KernelName;
 use avsg_device::params::Params;
 use avsg_device::tiling::Tiling;
 
-use super::acl::owned::{Args, Binary, RawStream};
+use super::acl::{Args, Binary};
 use super::embedded::{self, PerKernel};
 use super::options::AscendOptions;
+use crate::device_arrays::RawStream;
 use crate::{Error, Result};
 
 /// Bytes of the tiling data, the scalars of every launch.

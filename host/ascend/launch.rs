@@ -10,10 +10,10 @@ use avsg_device::tiling::{
     Fault, HALF_BYTES, Launch, MAX_CHUNKS, MAX_SEGMENTS, MAX_SLOT_BLOCKS, Segment, Tiling,
 };
 
-use super::acl::owned::{Context, DeviceMemory, RawStream};
+use super::acl::{Context, DeviceMemory};
 use super::kernels::Kernels;
 use crate::buffer::{BlockTable, CallerBuffer};
-use crate::device_arrays::{CallKind, QueuedBatch, QueuedStep};
+use crate::device_arrays::{CallKind, QueuedBatch, QueuedStep, RawStream};
 use crate::pool::HostPool;
 use crate::resources::{Config, Resources};
 use crate::rows::{Steps, Strides};

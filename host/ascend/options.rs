@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::acl::owned::Context;
+use super::acl::Context;
 use crate::{Error, Result};
 
 /// The device, the kernels and the timeouts of an engine on an Ascend device.

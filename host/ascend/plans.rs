@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use super::acl::owned::Context;
+use super::acl::Context;
 use super::arrays::Arrays;
 use crate::allocator::Allocator;
 use crate::plan::Plan;

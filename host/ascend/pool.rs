@@ -3,8 +3,7 @@
 use std::mem;
 use std::sync::{Arc, Weak};
 
-use super::acl::owned::{Context, Registration};
-use super::acl::sys;
+use super::acl::{Context, Registration, sys};
 use crate::pool::{DeviceStart, HostPool, Pages, PoolConfig};
 use crate::{Error, Result, memory};
 

@@ -10,8 +10,7 @@ use avsg_device::params::Params;
 use avsg_linker::ascendc::ascendc;
 use avsg_linker::ascendc::kernels::Abi;
 
-use super::acl::owned::Context;
-use super::acl::{Acl, Source};
+use super::acl::{Acl, Context, Source};
 use crate::{Error, Result};
 
 /// Returns the simulator's functions in this process.

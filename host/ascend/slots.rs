@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use super::acl::api::memory::{self, CopyKind};
-use super::acl::owned::{Context, DeviceMemory};
+use super::acl::{Context, DeviceMemory, sys};
 use crate::Result;
 use crate::buffer::{self, BufferConfig, DeviceBuffer};
 use crate::resources::Config;
@@ -35,13 +34,10 @@ impl buffer::DeviceMemory for CallerMemory {
     }
 
     fn read(&self, from: u64, into: &mut [u8]) -> Result<()> {
-        let _current = self.0.bind()?;
-        let (to, bytes) = (into.as_mut_ptr().cast(), into.len());
         let from = core::ptr::without_provenance(from as usize);
         // SAFETY: the address is that of a slot or of entries of the caller's buffer, which are valid
-        // by the contracts of `CallerBuffer::new` and `with_block_table`, and `into` is exclusive
-        // host memory.
-        unsafe { memory::copy(self.0.acl(), to, from, bytes, CopyKind::DeviceToHost) }
+        // by the contracts of `CallerBuffer::new` and `with_block_table`.
+        unsafe { self.0.bind()?.read(from, into) }
     }
 }
 
@@ -68,10 +64,10 @@ pub(super) fn copy(
     states: [usize; 2],
     ids: &[i32],
 ) -> Result<()> {
-    let _current = context.bind()?;
+    let current = context.bind()?;
     buffer.for_each_copy(layer, states, ids, |from, to, bytes| {
-        let kind = CopyKind::DeviceToDevice;
+        let kind = sys::ACL_MEMCPY_DEVICE_TO_DEVICE;
         // SAFETY: both ranges are slots of the buffer, of different states, which do not overlap.
-        unsafe { memory::copy(context.acl(), to.cast(), from.cast(), bytes, kind) }
+        unsafe { current.copy(to.cast(), from.cast(), bytes, kind) }
     })
 }

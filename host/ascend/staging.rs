@@ -4,11 +4,12 @@
 
 use std::sync::Arc;
 
-use super::acl::owned::{Context, DeviceMemory, PinnedMemory, RawStream};
+use super::acl::{Context, DeviceMemory, PinnedMemory};
 use super::arrays::Arrays;
 use crate::Result;
 use crate::allocator::Allocator;
 use crate::batch::{Batch, Fresh};
+use crate::device_arrays::RawStream;
 use crate::rows::RowFormat;
 
 /// The alignment of each segment of the fresh rows, and the least bytes of an allocation.

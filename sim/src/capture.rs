@@ -10,10 +10,6 @@ use crate::task::Task;
 
 /// Appends a task to a stream, or to its capture if it is being captured.
 pub(crate) fn enqueue(machine: &mut Machine, stream: u64, task: Task) -> Outcome {
-    let context = machine.streams.get(stream)?.context;
-    if let Some(stopped) = &machine.contexts.get(context)?.stopped {
-        return Err(stopped.clone());
-    }
     let stream = machine.streams.get_mut(stream)?;
     match &mut stream.capture {
         Some(capture) => capture.tasks.push(task),

@@ -27,8 +27,6 @@ macro_rules! for_each_function {
                 aclrtGetDeviceCount(count: *mut u32);
                 aclrtSetDevice(device: i32);
                 aclrtResetDevice(device: i32);
-                aclrtResetDeviceForce(device: i32);
-                aclrtGetDeviceInfo(device: u32, attr: i32, value: *mut i64);
                 aclGetDeviceCapability(device: u32, info: i32, value: *mut i64);
                 aclrtGetMemInfo(attr: i32, free: *mut usize, total: *mut usize);
                 aclrtSynchronizeDevice();
@@ -42,13 +40,10 @@ macro_rules! for_each_function {
             }
             stream {
                 aclrtCreateStream(stream: *mut *mut c_void);
-                aclrtCreateStreamWithConfig(stream: *mut *mut c_void, priority: u32, flag: u32);
                 aclrtDestroyStream(stream: *mut c_void);
                 aclrtDestroyStreamForce(stream: *mut c_void);
                 aclrtSynchronizeStream(stream: *mut c_void);
                 aclrtSynchronizeStreamWithTimeout(stream: *mut c_void, timeout: i32);
-                aclrtStreamQuery(stream: *mut c_void, status: *mut i32);
-                aclrtSetStreamFailureMode(stream: *mut c_void, mode: u64);
                 aclrtStreamWaitEvent(stream: *mut c_void, event: *mut c_void);
                 aclrtGetStreamResLimit(stream: *mut c_void, kind: i32, value: *mut u32);
                 aclrtSetStreamResLimit(stream: *mut c_void, kind: i32, value: u32);
@@ -61,7 +56,6 @@ macro_rules! for_each_function {
                 aclmdlRIDestroy(graph: *mut c_void);
             }
             event {
-                aclrtCreateEvent(event: *mut *mut c_void);
                 aclrtCreateEventExWithFlag(event: *mut *mut c_void, flag: u32);
                 aclrtDestroyEvent(event: *mut c_void);
                 aclrtRecordEvent(event: *mut c_void, stream: *mut c_void);
@@ -77,11 +71,8 @@ macro_rules! for_each_function {
                 aclrtMemcpyAsync(to: *mut c_void, max: usize, from: *const c_void, bytes: usize, kind: i32, stream: *mut c_void);
                 aclrtMemset(at: *mut c_void, max: usize, value: i32, bytes: usize);
                 aclrtMemsetAsync(at: *mut c_void, max: usize, value: i32, bytes: usize, stream: *mut c_void);
-                aclrtMemcpyBatchAsync(to: *mut *mut c_void, max: *mut usize, from: *mut *mut c_void, bytes: *mut usize, count: usize, attrs: *mut aclrtMemcpyBatchAttr, indexes: *mut usize, attr_count: usize, fail_index: *mut usize, stream: *mut c_void);
                 aclrtHostRegister(at: *mut c_void, bytes: u64, kind: i32, device: *mut *mut c_void);
                 aclrtHostUnregister(at: *mut c_void);
-                aclrtHostRegisterV2(at: *mut c_void, bytes: u64, flag: u32);
-                aclrtHostGetDevicePointer(at: *mut c_void, device: *mut *mut c_void, flag: u32);
             }
             kernel {
                 aclrtBinaryLoadFromFile(path: *const c_char, options: *mut aclrtBinaryLoadOptions, binary: *mut *mut c_void);
@@ -108,7 +99,7 @@ macro_rules! define {
             use std::ffi::{c_char, c_int, c_void};
 
             use crate::call::{call, message};
-            use crate::sys::{aclrtBinaryLoadOptions, aclrtLaunchKernelCfg, aclrtMemcpyBatchAttr};
+            use crate::sys::{aclrtBinaryLoadOptions, aclrtLaunchKernelCfg};
 
             $($(
                 /// Behaves as the function of `libascendcl` with this name.

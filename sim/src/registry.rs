@@ -62,10 +62,6 @@ impl<T> Registry<T> {
         self.objects.iter().map(|(&handle, value)| (handle, value))
     }
 
-    pub fn iter_mut(&mut self) -> impl Iterator<Item = (u64, &mut T)> {
-        self.objects.iter_mut().map(|(&handle, value)| (handle, value))
-    }
-
     /// Removes and returns all objects for which `which` is true.
     pub fn drain(&mut self, which: impl Fn(&T) -> bool) -> Vec<(u64, T)> {
         let hits: Vec<u64> = self.iter().filter(|(_, v)| which(v)).map(|(h, _)| h).collect();

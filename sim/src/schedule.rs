@@ -1,6 +1,6 @@
 //! The scheduler: chooses the next stream and runs its task.
 
-use crate::fault::{Failure, Outcome, fail};
+use crate::fault::{Outcome, fail};
 use crate::launch::{self, End};
 use crate::machine::Machine;
 use crate::sys;
@@ -104,19 +104,18 @@ fn run_one(machine: &mut Machine) -> bool {
     let Ok(Some(task)) = machine.streams.get_mut(stream).map(|s| s.queue.pop_front()) else {
         return false;
     };
-    let failed = match run(machine, stream, &task) {
-        Ok(true) => None,
-        Ok(false) => {
-            if let Ok(s) = machine.streams.get_mut(stream) {
+    let done = run(machine, stream, &task);
+    if let Ok(s) = machine.streams.get_mut(stream) {
+        match done {
+            Ok(true) => {}
+            Ok(false) => {
                 s.queue.push_front(task);
                 s.hung = true;
             }
-            None
+            // The later work of the stream still runs, which is the worse case for code that reads
+            // its results.
+            Err(failure) => drop(s.failed.get_or_insert(failure)),
         }
-        Err(failed) => Some(failed),
-    };
-    if let Some(failure) = failed {
-        record_failure(machine, stream, failure);
     }
     true
 }
@@ -138,24 +137,6 @@ fn deadlocks(machine: &Machine, ready: &[u64], stream: u64) -> bool {
     sync_all_blocks(machine, stream).is_some()
         && blocks.len() > 1
         && blocks.iter().sum::<u32>() > machine.options.cores
-}
-
-/// Records a failure of a stream. By default the later work of the stream still runs, which is the
-/// worse case for code that reads its results.
-fn record_failure(machine: &mut Machine, stream: u64, failure: Failure) {
-    let Ok(failed) = machine.streams.get_mut(stream) else { return };
-    failed.failed.get_or_insert(failure.clone());
-    if !failed.stops_context {
-        return;
-    }
-    let context = failed.context;
-    if let Ok(context) = machine.contexts.get_mut(context) {
-        context.stopped.get_or_insert(failure.clone());
-    }
-    for (_, s) in machine.streams.iter_mut().filter(|(_, s)| s.context == context) {
-        s.queue.clear();
-        s.failed.get_or_insert(failure.clone());
-    }
 }
 
 /// Runs a task. Returns false if it never ends.

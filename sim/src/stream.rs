@@ -12,8 +12,6 @@ pub(crate) struct Context {
     pub device: u32,
     /// Whether it is the shared context of its device.
     pub shared: bool,
-    /// The failure that stopped the context, if one of its streams has that failure mode.
-    pub stopped: Option<Failure>,
 }
 
 /// A stream.
@@ -25,8 +23,6 @@ pub(crate) struct Stream {
     pub failed: Option<Failure>,
     /// Whether the first task never ends.
     pub hung: bool,
-    /// Whether a failure stops the whole context.
-    pub stops_context: bool,
     pub capture: Option<Capture>,
     /// Limit of the vector cores for its kernels, if one was set.
     pub cores: Option<u32>,

@@ -1,5 +1,5 @@
-//! The rules of the simulator for kernels, captured work, batches of copies and injected faults,
-//! tested by raw calls as a C program makes them.
+//! The rules of the simulator for kernels, captured work and injected faults, tested by raw calls
+//! as a C program makes them.
 
 #[macro_use]
 #[path = "calls/calls.rs"]
@@ -207,35 +207,6 @@ fn captured_work_runs_when_it_is_replayed() {
     assert_eq!(ended, sys::ACL_ERROR_RT_STREAM_NOT_CAPTURED);
     assert_eq!(code!(aclmdlRIDestroy(graph)) + code!(aclrtDestroyStream(stream)), OK);
     assert_eq!(code!(aclrtFree(device)) + code!(aclrtBinaryUnLoad(kernel.binary)), OK);
-    end(&session);
-}
-
-#[test]
-fn a_batch_has_one_direction_and_names_the_copy_that_failed() {
-    let session = begin(no_jitter());
-    let stream = create!(aclrtCreateStream());
-    let device = create!(aclrtMalloc(64, 0));
-    let host = create!(aclrtMallocHost(64));
-    let at = |base: Handle, i: usize| base.wrapping_byte_add(8 * i);
-    let run = |last: Handle| {
-        let mut to = [at(device, 0), at(device, 1), last];
-        let mut from = [at(host, 0), at(host, 1), at(host, 2)];
-        let (mut max, mut bytes, mut index, mut wrong) = ([8; 3], [8; 3], [0], 77);
-        let mut attr = [sys::aclrtMemcpyBatchAttr::default()];
-        let (t, f) = (to.as_mut_ptr(), from.as_mut_ptr());
-        let (m, b, a, i) =
-            (max.as_mut_ptr(), bytes.as_mut_ptr(), attr.as_mut_ptr(), index.as_mut_ptr());
-        (code!(aclrtMemcpyBatchAsync(t, m, f, b, 3, a, i, 1, &mut wrong, stream)), wrong)
-    };
-    words(host, 8).copy_from_slice(&[5, 6, 7, 0, 0, 0, 0, 0]);
-    assert_eq!(run(at(device, 2)), (OK, usize::MAX));
-    assert_eq!(run(at(host, 7)), (INVALID, 2));
-    assert_eq!(code!(aclrtSynchronizeStream(stream)), OK);
-    let mut got = [0u64; 3];
-    assert_eq!(code!(aclrtMemcpy(got.as_mut_ptr().cast(), 24, device, 24, TO_HOST)), OK);
-    assert_eq!(got, [5, 6, 7]);
-    assert_eq!(code!(aclrtDestroyStream(stream)) + code!(aclrtFree(device)), OK);
-    assert_eq!(code!(aclrtFreeHost(host)), OK);
     end(&session);
 }
 

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use avsg::Result;
-use avsg::ascend::acl::owned::{Context, DeviceMemory};
+use avsg::ascend::acl::{Context, DeviceMemory};
 use avsg::engine::{DeviceArray, DeviceBatch, DeviceRows};
 
 use crate::batch::OwnedBatch;

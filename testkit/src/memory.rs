@@ -2,8 +2,7 @@
 
 use core::ffi::c_void;
 
-use avsg::ascend::acl::api::memory::{CopyKind, copy};
-use avsg::ascend::acl::owned::Context;
+use avsg::ascend::acl::Context;
 use avsg::engine::Engine;
 
 /// Reads `n` bytes of a device's memory or, without a context, of this process.
@@ -16,12 +15,9 @@ pub unsafe fn read_bytes(context: Option<&Context>, from: *const c_void, n: usiz
         // SAFETY: the caller keeps the contract of this function (`# Safety`).
         None => unsafe { bytes.as_mut_ptr().copy_from(from.cast(), n) },
         Some(context) => {
-            let _current = context.bind().expect("the device's context becomes current");
-            let to = bytes.as_mut_ptr().cast();
-            // SAFETY: the caller keeps the contract of this function (`# Safety`), and `to` points
-            // to `n` bytes.
-            unsafe { copy(context.acl(), to, from, n, CopyKind::DeviceToHost) }
-                .expect("the runtime copies from the device");
+            let current = context.bind().expect("the device's context becomes current");
+            // SAFETY: the caller keeps the contract of this function (`# Safety`).
+            unsafe { current.read(from, &mut bytes) }.expect("the runtime copies from the device");
         }
     }
     bytes

@@ -3,7 +3,7 @@
 
 use std::ptr::without_provenance;
 
-use avsg::ascend::acl::owned::Context;
+use avsg::ascend::acl::Context;
 use avsg::device::request::record;
 use avsg::engine::DevicePlan;
 use avsg::plan::Plan;

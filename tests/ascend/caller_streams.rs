@@ -4,7 +4,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use avsg::ascend::acl::owned::{Context, DeviceMemory, Stream};
+use avsg::ascend::acl::{Context, DeviceMemory, Stream};
 use avsg::ascend::simulated;
 use avsg::device::params::Params;
 use avsg::device::tiling::Tiling;

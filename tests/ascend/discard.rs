@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use avsg::ascend::acl::owned::Stream;
+use avsg::ascend::acl::Stream;
 use avsg::device::params::Params;
 use avsg::device::state::header;
 use avsg::engine::{Config, Engine, Fresh, Indexers, Load, MachineChoice, Stats};

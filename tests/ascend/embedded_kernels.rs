@@ -5,8 +5,7 @@ use std::ffi::{CStr, c_void};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use avsg::ascend::acl::owned::Context;
-use avsg::ascend::acl::{Acl, Source};
+use avsg::ascend::acl::{Acl, Context, Source};
 use avsg::ascend::{AscendOptions, RegisteredPool, simulated};
 use avsg::device::params::Params;
 use avsg::engine::{Config, Engine};

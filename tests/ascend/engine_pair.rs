@@ -5,11 +5,10 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use avsg::ascend::acl::owned::{Context, RawStream};
+use avsg::ascend::acl::Context;
 use avsg::ascend::{AscendOptions, RegisteredPool};
 use avsg::device::params::Params;
-use avsg::engine::MachineChoice;
-use avsg::engine::{Config, DeviceFresh, Engine};
+use avsg::engine::{Config, DeviceFresh, Engine, MachineChoice, RawStream};
 use avsg::plan::Plan;
 use avsg::pool::{HostPool, Pages, PoolConfig};
 use avsg::rows::RowFormat;

@@ -1,7 +1,7 @@
 //! Copies of states, on the CPU and on the simulated device: a copy hits what the original hits in the
 //! generation that is forked, and has nothing of another one.
 
-use avsg::ascend::acl::owned::Stream;
+use avsg::ascend::acl::Stream;
 use avsg::device::state::header;
 use avsg::engine::Engine;
 use avsg_testkit::batch::OwnedBatch;

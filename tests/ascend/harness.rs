@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use avsg::Result;
-use avsg::ascend::acl::owned::Context;
+use avsg::ascend::acl::Context;
 use avsg::ascend::{AscendOptions, RegisteredPool, simulated};
 use avsg::engine::{Config, Engine};
 use avsg::pool::{HostPool, PoolConfig};

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use avsg::ascend::acl::owned::{Context, Stream};
+use avsg::ascend::acl::{Context, Stream};
 use avsg::device::params::Params;
 use avsg::engine::{Config, Engine, Indexers, MachineChoice};
 use avsg::pool::HostPool;

@@ -1,7 +1,7 @@
 //! Invalidation of some ids of a live request, on the CPU and on the simulated device: after their
 //! host rows were rewritten, exactly these ids are missed and copied anew.
 
-use avsg::ascend::acl::owned::Stream;
+use avsg::ascend::acl::Stream;
 use avsg::device::params::{Params, Table};
 use avsg::engine::{Config, Engine, Indexers, MachineChoice};
 use avsg::plan::Plan;

@@ -4,7 +4,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use avsg::ascend::acl::owned::Registration;
+use avsg::ascend::acl::Registration;
 use avsg::ascend::{AscendOptions, RegisteredPool, simulated};
 use avsg::device::params::Params;
 use avsg::engine::{Config, Engine, MachineChoice};

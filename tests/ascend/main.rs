@@ -21,6 +21,7 @@ mod rust_kernels;
 mod scenario;
 mod shared_context;
 mod slot_shapes;
+mod smallest_runtime;
 mod streams;
 mod trace_workload;
 mod traces;

@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use avsg::Result;
-use avsg::ascend::acl::owned::Stream;
+use avsg::ascend::acl::Stream;
 use avsg::ascend::simulated;
 use avsg::device::params::Params;
 use avsg::engine::{Config, DeviceBatch};

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use avsg::ascend::acl::owned::Context;
+use avsg::ascend::acl::Context;
 use avsg_sim::Session;
 use avsg_testkit::exact::for_each_id;
 use avsg_testkit::splitmix::SplitMix64;

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use avsg::ascend::acl::owned::{Context, Stream};
+use avsg::ascend::acl::{Context, Stream};
 use avsg::device::params::Params;
 use avsg::engine::{
     Config, DeviceBatch, DeviceFresh, Engine, Fresh, Indexers, Load, MachineChoice,

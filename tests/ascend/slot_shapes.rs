@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use avsg::ascend::acl::owned::{Context, DeviceMemory, Stream};
+use avsg::ascend::acl::{Context, DeviceMemory, Stream};
 use avsg::ascend::{AscendOptions, RegisteredPool, simulated};
 use avsg::buffer::CallerBuffer;
 use avsg::device::params::Params;

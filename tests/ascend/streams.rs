@@ -1,7 +1,7 @@
 //! Steps with device arrays on the Ascend device: streams of the caller, captured steps, and
 //! threads. Work that is not ordered gives wrong rows.
 
-use avsg::ascend::acl::owned::{DeviceMemory, Event, Stream};
+use avsg::ascend::acl::{DeviceMemory, Event, Stream};
 use avsg::ascend::{AscendOptions, RegisteredPool, simulated};
 use avsg::device::params::Params;
 use avsg::engine::{Config, DeviceArray, DeviceBatch, DeviceFresh, Engine};

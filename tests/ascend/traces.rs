@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use avsg::ascend::acl::owned::{Context, Stream};
+use avsg::ascend::acl::{Context, Stream};
 use avsg::ascend::simulated;
 use avsg_cli::trace::Trace;
 use avsg_sim::{Options, Session};

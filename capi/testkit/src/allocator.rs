@@ -5,8 +5,7 @@ use std::ffi::{CStr, c_void};
 use std::ptr::{null_mut, with_exposed_provenance_mut};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use avsg::ascend::acl::api::memory;
-use avsg::ascend::acl::owned::Context;
+use avsg::ascend::acl::{Context, sys};
 use avsg_capi::avsg_allocator;
 
 use crate::device_arrays::context_of;
@@ -68,6 +67,11 @@ impl Counting {
         }
     }
 
+    /// Returns the device's functions, which the allocator calls as a caller's program does.
+    fn functions(&self) -> &sys::Functions {
+        self.context.as_ref().expect("the CPU has no such memory").acl().functions()
+    }
+
     /// Returns the state, which the allocator cannot use meanwhile.
     pub fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap()
@@ -80,6 +84,10 @@ impl Counting {
             state.blocks.iter().filter(|block| block.kind == kind).map(|block| block.bytes).sum()
         })
     }
+}
+
+fn succeed(code: i32) {
+    assert_eq!(code, sys::ACL_SUCCESS);
 }
 
 unsafe extern "C" fn allocate(
@@ -101,24 +109,23 @@ unsafe extern "C" fn allocate(
     assert!(bytes > 0 && alignment.is_power_of_two() && alignment <= 4096, "{bytes} {alignment}");
     let off = if state.misaligned == Some(kind) { 8 } else { 0 };
     let layout = Layout::from_size_align(bytes + off, alignment).unwrap();
-    let acl = || counting.context.as_ref().unwrap().acl();
+    let (mut at, size, fill) = (null_mut(), layout.size(), i32::from(POISON));
     // SAFETY: the layout is not empty, and the memory is new. The library has made the context
     // current for memory of a device.
-    let at = unsafe {
-        match kind {
-            0 => System.alloc(layout),
-            1 => memory::malloc_host(acl(), layout.size()).unwrap().cast(),
-            _ => memory::malloc(acl(), layout.size()).unwrap().cast::<u8>(),
-        }
-    };
-    // SAFETY: as above.
     unsafe {
-        if kind == 2 {
-            memory::set(acl(), at.cast(), POISON, layout.size()).unwrap();
-        } else {
-            at.write_bytes(POISON, layout.size());
+        match kind {
+            0 => at = System.alloc(layout).cast(),
+            1 => succeed(counting.functions().aclrtMallocHost.unwrap()(&mut at, size)),
+            _ => {
+                succeed(counting.functions().aclrtMalloc.unwrap()(&mut at, size, 0));
+                succeed(counting.functions().aclrtMemset.unwrap()(at, size, fill, size));
+            }
+        }
+        if kind != 2 {
+            at.write_bytes(POISON, size);
         }
     }
+    let at = at.cast::<u8>();
     let given = at.wrapping_add(off);
     let memory = (at.expose_provenance(), layout);
     assert!(state.blocks.len() < MOST_BLOCKS, "{MOST_BLOCKS} blocks");
@@ -135,13 +142,12 @@ unsafe extern "C" fn release(user: *mut c_void, kind: i32, address: *mut c_void,
     let block = state.blocks.swap_remove(found.expect("the address was given out"));
     assert_eq!((block.kind, block.bytes), (kind, bytes), "released as it was allocated");
     let (at, layout) = (with_exposed_provenance_mut::<u8>(block.memory.0), block.memory.1);
-    let acl = || counting.context.as_ref().unwrap().acl();
     // SAFETY: `allocate` got the memory in this way, and it was not released since.
     unsafe {
         match kind {
             0 => System.dealloc(at, layout),
-            1 => memory::free_host(acl(), at.cast()).unwrap(),
-            _ => memory::free(acl(), at.cast()).unwrap(),
+            1 => succeed(counting.functions().aclrtFreeHost.unwrap()(at.cast())),
+            _ => succeed(counting.functions().aclrtFree.unwrap()(at.cast())),
         }
     }
 }

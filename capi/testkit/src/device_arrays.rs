@@ -7,8 +7,7 @@ use std::path::{Path, PathBuf};
 use std::ptr::without_provenance;
 use std::sync::Arc;
 
-use avsg::ascend::acl::owned::Context;
-use avsg::ascend::acl::{Acl, Source};
+use avsg::ascend::acl::{Acl, Context, Source};
 use avsg::ascend::simulated;
 use avsg::engine::DeviceArray;
 use avsg_capi::*;

@@ -13,7 +13,7 @@ use std::ops::{Deref, DerefMut};
 use std::ptr::{null, null_mut};
 use std::sync::Arc;
 
-use avsg::ascend::acl::owned::Context;
+use avsg::ascend::acl::Context;
 use avsg::ascend::simulated;
 use avsg::rows::RowFormat;
 use avsg_capi::avsg_status::AVSG_OK;

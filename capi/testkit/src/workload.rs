@@ -4,7 +4,7 @@
 use std::ffi::c_void;
 use std::ptr::{null, null_mut};
 
-use avsg::ascend::acl::owned::Context;
+use avsg::ascend::acl::Context;
 use avsg::device::params::Params;
 use avsg::engine::DevicePlan;
 use avsg_capi::*;

@@ -3,7 +3,7 @@
 
 use std::ptr::{null, null_mut, without_provenance};
 
-use avsg::ascend::acl::owned::Stream;
+use avsg::ascend::acl::Stream;
 use avsg_capi::avsg_status::*;
 use avsg_capi::*;
 use avsg_sim::{Options, Session};

@@ -4,8 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Result;
-use avsg::ascend::acl::owned::Context;
-use avsg::ascend::acl::{Acl, Source};
+use avsg::ascend::acl::{Acl, Context, Source};
 use avsg::ascend::{AscendOptions, RegisteredPool, simulated};
 use avsg::device::params::{Lifetime, Params, Table};
 use avsg::engine::MachineChoice;

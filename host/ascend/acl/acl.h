@@ -1,7 +1,8 @@
-/* The part of the Ascend Computing Language runtime that AVSG calls: names, signatures and values, typed
- * from its public documentation. `sys.rs` is generated from this file and checked in; tests/acl_sys.rs
- * regenerates and compares it. Every function is a member of one struct, so that the same code runs
- * over a library that is loaded at run time and over the simulator. */
+/* The functions of the Ascend Computing Language runtime that AVSG calls, and the values that AVSG or the
+ * simulator uses: names, signatures and numbers, typed from the runtime's public documentation. `sys.rs` is
+ * generated from this file and checked in; tests/acl_sys.rs regenerates and compares it. Every function is a
+ * member of one struct, so that the same code runs over a library that is loaded at run time and over the
+ * simulator. */
 #ifndef AVSG_ACL_H
 #define AVSG_ACL_H
 
@@ -33,8 +34,6 @@ static const int ACL_ERROR_RT_STREAM_CAPTURE_MODE_NOT_SUPPORT = 107030;
 static const int ACL_ERROR_RT_STREAM_CAPTURE_WRONG_THREAD = 107038;
 static const int ACL_ERROR_RT_FEATURE_NOT_SUPPORT = 207000;
 static const int ACL_ERROR_RT_MEMORY_ALLOCATION = 207001;
-static const int ACL_ERROR_RT_AICORE_TIMEOUT = 507014;
-static const int ACL_ERROR_RT_AICORE_EXCEPTION = 507015;
 static const int ACL_ERROR_RT_VECTOR_CORE_TIMEOUT = 507034;
 static const int ACL_ERROR_RT_VECTOR_CORE_EXCEPTION = 507035;
 static const int ACL_ERROR_RT_STREAM_SYNC_TIMEOUT = 507046;
@@ -45,29 +44,16 @@ static const int ACL_ERROR_RT_HOST_MEMORY_NOT_REGISTERED = 507911;
 
 /* Values of arguments. */
 static const int ACL_MEM_MALLOC_HUGE_FIRST = 0;
-static const int ACL_MEM_MALLOC_HUGE_ONLY = 1;
-static const int ACL_MEM_MALLOC_NORMAL_ONLY = 2;
 static const int ACL_MEMCPY_HOST_TO_HOST = 0;
 static const int ACL_MEMCPY_HOST_TO_DEVICE = 1;
 static const int ACL_MEMCPY_DEVICE_TO_HOST = 2;
 static const int ACL_MEMCPY_DEVICE_TO_DEVICE = 3;
-static const int ACL_DDR_MEM = 0;
 static const int ACL_HBM_MEM = 1;
-static const int ACL_STREAM_FAST_LAUNCH = 1;
-static const int ACL_STREAM_FAST_SYNC = 2;
-static const int ACL_STREAM_STATUS_COMPLETE = 0;
-static const int ACL_STREAM_STATUS_NOT_READY = 1;
-static const int ACL_CONTINUE_ON_FAILURE = 0;
-static const int ACL_STOP_ON_FAILURE = 1;
 static const int ACL_EVENT_SYNC = 1;
 static const int ACL_EVENT_TIME_LINE = 8;
 static const int ACL_HOST_REGISTER_MAPPED = 0;
-static const int ACL_HOST_REG_MAPPED = 2;
-static const int ACL_HOST_REG_PINNED = 0x10000000;
 static const int ACL_DEVICE_INFO_AI_CORE_NUM = 0;
 static const int ACL_DEVICE_INFO_VECTOR_CORE_NUM = 1;
-static const int ACL_DEV_ATTR_VECTOR_CORE_NUM = 201;
-static const int ACL_DEV_ATTR_NPU_ARCH = 601;
 static const int ACL_RT_DEV_RES_VECTOR_CORE = 1;
 static const int ACL_RT_BINARY_LOAD_OPT_MAGIC = 2;
 static const uint32_t ACL_RT_BINARY_MAGIC_ELF_VECTOR_CORE = 0x41415246;
@@ -91,17 +77,6 @@ typedef struct {
 } aclrtLaunchKernelCfg;
 
 typedef struct {
-  uint32_t id;
-  uint32_t type; /* 0 host, 1 device */
-} aclrtMemLocation;
-
-typedef struct {
-  aclrtMemLocation dstLoc;
-  aclrtMemLocation srcLoc;
-  uint8_t rsv[16];
-} aclrtMemcpyBatchAttr;
-
-typedef struct {
   int32_t type;
   uint32_t value[4]; /* a union of small numbers, little-endian, in 16 bytes */
 } aclrtBinaryLoadOption;
@@ -121,34 +96,24 @@ typedef struct {
   aclError (*aclrtGetDeviceCount)(uint32_t *count);
   aclError (*aclrtSetDevice)(int32_t deviceId);
   aclError (*aclrtResetDevice)(int32_t deviceId);
-  aclError (*aclrtResetDeviceForce)(int32_t deviceId);
-  aclError (*aclrtGetDeviceInfo)(uint32_t deviceId, int32_t attr, int64_t *value);
   aclError (*aclGetDeviceCapability)(uint32_t deviceId, int32_t deviceInfo, int64_t *value);
   aclError (*aclrtGetMemInfo)(int32_t attr, size_t *free, size_t *total);
   aclError (*aclrtSynchronizeDevice)(void);
   aclError (*aclrtSynchronizeDeviceWithTimeout)(int32_t timeout);
   /* context */
-  aclError (*aclrtCreateContext)(aclrtContext *context, int32_t deviceId);
-  aclError (*aclrtDestroyContext)(aclrtContext context);
   aclError (*aclrtSetCurrentContext)(aclrtContext context);
   aclError (*aclrtGetCurrentContext)(aclrtContext *context);
   /* stream */
   aclError (*aclrtCreateStream)(aclrtStream *stream);
-  aclError (*aclrtCreateStreamWithConfig)(aclrtStream *stream, uint32_t priority, uint32_t flag);
   aclError (*aclrtDestroyStream)(aclrtStream stream);
   aclError (*aclrtDestroyStreamForce)(aclrtStream stream);
-  aclError (*aclrtSynchronizeStream)(aclrtStream stream);
   aclError (*aclrtSynchronizeStreamWithTimeout)(aclrtStream stream, int32_t timeout);
-  aclError (*aclrtStreamQuery)(aclrtStream stream, int32_t *status);
-  aclError (*aclrtSetStreamFailureMode)(aclrtStream stream, uint64_t mode);
   aclError (*aclrtStreamWaitEvent)(aclrtStream stream, aclrtEvent event);
   aclError (*aclrtGetStreamResLimit)(aclrtStream stream, int32_t type, uint32_t *value);
   /* event */
-  aclError (*aclrtCreateEvent)(aclrtEvent *event);
   aclError (*aclrtCreateEventExWithFlag)(aclrtEvent *event, uint32_t flag);
   aclError (*aclrtDestroyEvent)(aclrtEvent event);
   aclError (*aclrtRecordEvent)(aclrtEvent event, aclrtStream stream);
-  aclError (*aclrtSynchronizeEvent)(aclrtEvent event);
   aclError (*aclrtEventElapsedTime)(float *ms, aclrtEvent start, aclrtEvent end);
   /* memory */
   aclError (*aclrtMalloc)(void **devPtr, size_t size, int32_t policy);
@@ -159,17 +124,9 @@ typedef struct {
   aclError (*aclrtMemcpyAsync)(void *dst, size_t destMax, const void *src, size_t count, int32_t kind,
                                aclrtStream stream);
   aclError (*aclrtMemset)(void *devPtr, size_t maxCount, int32_t value, size_t count);
-  aclError (*aclrtMemsetAsync)(void *devPtr, size_t maxCount, int32_t value, size_t count,
-                               aclrtStream stream);
-  aclError (*aclrtMemcpyBatchAsync)(void **dsts, size_t *destMaxs, void **srcs, size_t *sizes,
-                                    size_t numBatches, aclrtMemcpyBatchAttr *attrs,
-                                    size_t *attrsIndexes, size_t numAttrs, size_t *failIndex,
-                                    aclrtStream stream);
   /* host registration */
   aclError (*aclrtHostRegister)(void *ptr, uint64_t size, int32_t type, void **devPtr);
   aclError (*aclrtHostUnregister)(void *ptr);
-  aclError (*aclrtHostRegisterV2)(void *ptr, uint64_t size, uint32_t flag);
-  aclError (*aclrtHostGetDevicePointer)(void *hostPtr, void **devPtr, uint32_t flag);
   /* binary */
   aclError (*aclrtBinaryLoadFromFile)(const char *path, aclrtBinaryLoadOptions *options,
                                       aclrtBinHandle *binHandle);

@@ -8,7 +8,6 @@ use super::sys::{self, Functions};
 const _: () = assert!(
     size_of::<sys::aclrtLaunchKernelAttr>() == 20
         && size_of::<sys::aclrtLaunchKernelCfg>() == 16
-        && size_of::<sys::aclrtMemcpyBatchAttr>() == 32
         && size_of::<sys::aclrtBinaryLoadOption>() == 20
         && size_of::<sys::aclrtBinaryLoadOptions>() == 16
 );
@@ -16,10 +15,11 @@ const _: () = assert!(
 /// Defines both lists of names, and the functions that fill and check a table.
 macro_rules! functions {
     (required { $($required:ident)* } optional { $($optional:ident)* }) => {
-        /// Names of the functions that the engine needs; CANN 8.1, the oldest supported version,
+        /// Names of the functions that every engine needs; CANN 8.1, the oldest supported version,
         /// has them all.
         pub const REQUIRED: &[&str] = &[$(stringify!($required),)*];
-        /// Names of the functions that are newer than CANN 8.1 or that only some calls need.
+        /// Names of the functions that an engine does without, or that only the caller's events and
+        /// captures and the reports about a device need. A call of an absent one is an error.
         pub const OPTIONAL: &[&str] = &[$(stringify!($optional),)*];
 
         /// Looks up every function by name; absent ones are `None`.
@@ -58,26 +58,16 @@ macro_rules! functions {
 functions! {
     required {
         aclInit
-        aclGetRecentErrMsg
-        aclrtGetSocName
         aclrtGetDeviceCount
         aclrtSetDevice
         aclrtResetDevice
         aclGetDeviceCapability
-        aclrtGetMemInfo
         aclrtSynchronizeDevice
         aclrtSetCurrentContext
         aclrtGetCurrentContext
         aclrtCreateStream
         aclrtDestroyStream
-        aclrtSynchronizeStream
         aclrtSynchronizeStreamWithTimeout
-        aclrtStreamQuery
-        aclrtStreamWaitEvent
-        aclrtDestroyEvent
-        aclrtRecordEvent
-        aclrtSynchronizeEvent
-        aclrtEventElapsedTime
         aclrtMalloc
         aclrtFree
         aclrtMallocHost
@@ -85,7 +75,6 @@ functions! {
         aclrtMemcpy
         aclrtMemcpyAsync
         aclrtMemset
-        aclrtMemsetAsync
         aclrtHostRegister
         aclrtHostUnregister
         aclrtBinaryLoadFromFile
@@ -100,20 +89,17 @@ functions! {
         aclrtLaunchKernelWithConfig
     }
     optional {
-        aclrtResetDeviceForce
-        aclrtGetDeviceInfo
+        aclGetRecentErrMsg
+        aclrtGetSocName
+        aclrtGetMemInfo
         aclrtSynchronizeDeviceWithTimeout
-        aclrtCreateContext
-        aclrtDestroyContext
-        aclrtCreateStreamWithConfig
         aclrtDestroyStreamForce
-        aclrtSetStreamFailureMode
+        aclrtStreamWaitEvent
         aclrtGetStreamResLimit
-        aclrtCreateEvent
         aclrtCreateEventExWithFlag
-        aclrtMemcpyBatchAsync
-        aclrtHostRegisterV2
-        aclrtHostGetDevicePointer
+        aclrtDestroyEvent
+        aclrtRecordEvent
+        aclrtEventElapsedTime
         aclrtBinaryLoadFromData
         aclmdlRICaptureBegin
         aclmdlRICaptureEnd

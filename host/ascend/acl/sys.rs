@@ -8,7 +8,7 @@
 //   followed here. Sizes of structs are compared with a C compiler's in functions.rs.
 // - `functions::fill` gives each member the address of the symbol that bears its name, or leaves it empty,
 //   and a library that lacks a required one is refused as a whole.
-// - What a call may be given is in the `# Safety` of its function in `api`.
+// - What a call is given is in the SAFETY comment at the call.
 
 pub type aclError = ::core::ffi::c_int;
 pub type aclrtContext = *mut ::core::ffi::c_void;
@@ -34,8 +34,6 @@ pub const ACL_ERROR_RT_STREAM_CAPTURE_MODE_NOT_SUPPORT: ::core::ffi::c_int = 107
 pub const ACL_ERROR_RT_STREAM_CAPTURE_WRONG_THREAD: ::core::ffi::c_int = 107038;
 pub const ACL_ERROR_RT_FEATURE_NOT_SUPPORT: ::core::ffi::c_int = 207000;
 pub const ACL_ERROR_RT_MEMORY_ALLOCATION: ::core::ffi::c_int = 207001;
-pub const ACL_ERROR_RT_AICORE_TIMEOUT: ::core::ffi::c_int = 507014;
-pub const ACL_ERROR_RT_AICORE_EXCEPTION: ::core::ffi::c_int = 507015;
 pub const ACL_ERROR_RT_VECTOR_CORE_TIMEOUT: ::core::ffi::c_int = 507034;
 pub const ACL_ERROR_RT_VECTOR_CORE_EXCEPTION: ::core::ffi::c_int = 507035;
 pub const ACL_ERROR_RT_STREAM_SYNC_TIMEOUT: ::core::ffi::c_int = 507046;
@@ -44,29 +42,16 @@ pub const ACL_ERROR_RT_DRV_INTERNAL_ERROR: ::core::ffi::c_int = 507899;
 pub const ACL_ERROR_RT_HOST_MEMORY_ALREADY_REGISTERED: ::core::ffi::c_int = 507910;
 pub const ACL_ERROR_RT_HOST_MEMORY_NOT_REGISTERED: ::core::ffi::c_int = 507911;
 pub const ACL_MEM_MALLOC_HUGE_FIRST: ::core::ffi::c_int = 0;
-pub const ACL_MEM_MALLOC_HUGE_ONLY: ::core::ffi::c_int = 1;
-pub const ACL_MEM_MALLOC_NORMAL_ONLY: ::core::ffi::c_int = 2;
 pub const ACL_MEMCPY_HOST_TO_HOST: ::core::ffi::c_int = 0;
 pub const ACL_MEMCPY_HOST_TO_DEVICE: ::core::ffi::c_int = 1;
 pub const ACL_MEMCPY_DEVICE_TO_HOST: ::core::ffi::c_int = 2;
 pub const ACL_MEMCPY_DEVICE_TO_DEVICE: ::core::ffi::c_int = 3;
-pub const ACL_DDR_MEM: ::core::ffi::c_int = 0;
 pub const ACL_HBM_MEM: ::core::ffi::c_int = 1;
-pub const ACL_STREAM_FAST_LAUNCH: ::core::ffi::c_int = 1;
-pub const ACL_STREAM_FAST_SYNC: ::core::ffi::c_int = 2;
-pub const ACL_STREAM_STATUS_COMPLETE: ::core::ffi::c_int = 0;
-pub const ACL_STREAM_STATUS_NOT_READY: ::core::ffi::c_int = 1;
-pub const ACL_CONTINUE_ON_FAILURE: ::core::ffi::c_int = 0;
-pub const ACL_STOP_ON_FAILURE: ::core::ffi::c_int = 1;
 pub const ACL_EVENT_SYNC: ::core::ffi::c_int = 1;
 pub const ACL_EVENT_TIME_LINE: ::core::ffi::c_int = 8;
 pub const ACL_HOST_REGISTER_MAPPED: ::core::ffi::c_int = 0;
-pub const ACL_HOST_REG_MAPPED: ::core::ffi::c_int = 2;
-pub const ACL_HOST_REG_PINNED: ::core::ffi::c_int = 268435456;
 pub const ACL_DEVICE_INFO_AI_CORE_NUM: ::core::ffi::c_int = 0;
 pub const ACL_DEVICE_INFO_VECTOR_CORE_NUM: ::core::ffi::c_int = 1;
-pub const ACL_DEV_ATTR_VECTOR_CORE_NUM: ::core::ffi::c_int = 201;
-pub const ACL_DEV_ATTR_NPU_ARCH: ::core::ffi::c_int = 601;
 pub const ACL_RT_DEV_RES_VECTOR_CORE: ::core::ffi::c_int = 1;
 pub const ACL_RT_BINARY_LOAD_OPT_MAGIC: ::core::ffi::c_int = 2;
 pub const ACL_RT_BINARY_MAGIC_ELF_VECTOR_CORE: u32 = 1094799942;
@@ -98,19 +83,6 @@ impl Default for aclrtLaunchKernelCfg {
             s.assume_init()
         }
     }
-}
-#[repr(C)]
-#[derive(Debug, Default, Copy, Clone)]
-pub struct aclrtMemLocation {
-    pub id: u32,
-    pub type_: u32,
-}
-#[repr(C)]
-#[derive(Debug, Default, Copy, Clone)]
-pub struct aclrtMemcpyBatchAttr {
-    pub dstLoc: aclrtMemLocation,
-    pub srcLoc: aclrtMemLocation,
-    pub rsv: [u8; 16usize],
 }
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone)]
@@ -147,11 +119,6 @@ pub struct Functions {
         ::core::option::Option<unsafe extern "C" fn(count: *mut u32) -> aclError>,
     pub aclrtSetDevice: ::core::option::Option<unsafe extern "C" fn(deviceId: i32) -> aclError>,
     pub aclrtResetDevice: ::core::option::Option<unsafe extern "C" fn(deviceId: i32) -> aclError>,
-    pub aclrtResetDeviceForce:
-        ::core::option::Option<unsafe extern "C" fn(deviceId: i32) -> aclError>,
-    pub aclrtGetDeviceInfo: ::core::option::Option<
-        unsafe extern "C" fn(deviceId: u32, attr: i32, value: *mut i64) -> aclError,
-    >,
     pub aclGetDeviceCapability: ::core::option::Option<
         unsafe extern "C" fn(deviceId: u32, deviceInfo: i32, value: *mut i64) -> aclError,
     >,
@@ -161,41 +128,24 @@ pub struct Functions {
     pub aclrtSynchronizeDevice: ::core::option::Option<unsafe extern "C" fn() -> aclError>,
     pub aclrtSynchronizeDeviceWithTimeout:
         ::core::option::Option<unsafe extern "C" fn(timeout: i32) -> aclError>,
-    pub aclrtCreateContext: ::core::option::Option<
-        unsafe extern "C" fn(context: *mut aclrtContext, deviceId: i32) -> aclError,
-    >,
-    pub aclrtDestroyContext:
-        ::core::option::Option<unsafe extern "C" fn(context: aclrtContext) -> aclError>,
     pub aclrtSetCurrentContext:
         ::core::option::Option<unsafe extern "C" fn(context: aclrtContext) -> aclError>,
     pub aclrtGetCurrentContext:
         ::core::option::Option<unsafe extern "C" fn(context: *mut aclrtContext) -> aclError>,
     pub aclrtCreateStream:
         ::core::option::Option<unsafe extern "C" fn(stream: *mut aclrtStream) -> aclError>,
-    pub aclrtCreateStreamWithConfig: ::core::option::Option<
-        unsafe extern "C" fn(stream: *mut aclrtStream, priority: u32, flag: u32) -> aclError,
-    >,
     pub aclrtDestroyStream:
         ::core::option::Option<unsafe extern "C" fn(stream: aclrtStream) -> aclError>,
     pub aclrtDestroyStreamForce:
         ::core::option::Option<unsafe extern "C" fn(stream: aclrtStream) -> aclError>,
-    pub aclrtSynchronizeStream:
-        ::core::option::Option<unsafe extern "C" fn(stream: aclrtStream) -> aclError>,
     pub aclrtSynchronizeStreamWithTimeout:
         ::core::option::Option<unsafe extern "C" fn(stream: aclrtStream, timeout: i32) -> aclError>,
-    pub aclrtStreamQuery: ::core::option::Option<
-        unsafe extern "C" fn(stream: aclrtStream, status: *mut i32) -> aclError,
-    >,
-    pub aclrtSetStreamFailureMode:
-        ::core::option::Option<unsafe extern "C" fn(stream: aclrtStream, mode: u64) -> aclError>,
     pub aclrtStreamWaitEvent: ::core::option::Option<
         unsafe extern "C" fn(stream: aclrtStream, event: aclrtEvent) -> aclError,
     >,
     pub aclrtGetStreamResLimit: ::core::option::Option<
         unsafe extern "C" fn(stream: aclrtStream, type_: i32, value: *mut u32) -> aclError,
     >,
-    pub aclrtCreateEvent:
-        ::core::option::Option<unsafe extern "C" fn(event: *mut aclrtEvent) -> aclError>,
     pub aclrtCreateEventExWithFlag:
         ::core::option::Option<unsafe extern "C" fn(event: *mut aclrtEvent, flag: u32) -> aclError>,
     pub aclrtDestroyEvent:
@@ -203,8 +153,6 @@ pub struct Functions {
     pub aclrtRecordEvent: ::core::option::Option<
         unsafe extern "C" fn(event: aclrtEvent, stream: aclrtStream) -> aclError,
     >,
-    pub aclrtSynchronizeEvent:
-        ::core::option::Option<unsafe extern "C" fn(event: aclrtEvent) -> aclError>,
     pub aclrtEventElapsedTime: ::core::option::Option<
         unsafe extern "C" fn(ms: *mut f32, start: aclrtEvent, end: aclrtEvent) -> aclError,
     >,
@@ -249,29 +197,6 @@ pub struct Functions {
             count: usize,
         ) -> aclError,
     >,
-    pub aclrtMemsetAsync: ::core::option::Option<
-        unsafe extern "C" fn(
-            devPtr: *mut ::core::ffi::c_void,
-            maxCount: usize,
-            value: i32,
-            count: usize,
-            stream: aclrtStream,
-        ) -> aclError,
-    >,
-    pub aclrtMemcpyBatchAsync: ::core::option::Option<
-        unsafe extern "C" fn(
-            dsts: *mut *mut ::core::ffi::c_void,
-            destMaxs: *mut usize,
-            srcs: *mut *mut ::core::ffi::c_void,
-            sizes: *mut usize,
-            numBatches: usize,
-            attrs: *mut aclrtMemcpyBatchAttr,
-            attrsIndexes: *mut usize,
-            numAttrs: usize,
-            failIndex: *mut usize,
-            stream: aclrtStream,
-        ) -> aclError,
-    >,
     pub aclrtHostRegister: ::core::option::Option<
         unsafe extern "C" fn(
             ptr: *mut ::core::ffi::c_void,
@@ -282,16 +207,6 @@ pub struct Functions {
     >,
     pub aclrtHostUnregister:
         ::core::option::Option<unsafe extern "C" fn(ptr: *mut ::core::ffi::c_void) -> aclError>,
-    pub aclrtHostRegisterV2: ::core::option::Option<
-        unsafe extern "C" fn(ptr: *mut ::core::ffi::c_void, size: u64, flag: u32) -> aclError,
-    >,
-    pub aclrtHostGetDevicePointer: ::core::option::Option<
-        unsafe extern "C" fn(
-            hostPtr: *mut ::core::ffi::c_void,
-            devPtr: *mut *mut ::core::ffi::c_void,
-            flag: u32,
-        ) -> aclError,
-    >,
     pub aclrtBinaryLoadFromFile: ::core::option::Option<
         unsafe extern "C" fn(
             path: *const ::core::ffi::c_char,

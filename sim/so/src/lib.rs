@@ -7,7 +7,7 @@
 use std::ffi::{c_char, c_int, c_void};
 
 use avsg_sim::entries;
-use avsg_sim::sys::{aclrtBinaryLoadOptions, aclrtLaunchKernelCfg, aclrtMemcpyBatchAttr};
+use avsg_sim::sys::{aclrtBinaryLoadOptions, aclrtLaunchKernelCfg};
 
 macro_rules! export {
     ($($group:ident { $($name:ident($($arg:ident: $ty:ty),*);)* })*) => {

@@ -20,7 +20,7 @@ pub(super) unsafe fn aclrtCreateContext(
     let Some(device) = existing else {
         return fail(sys::ACL_ERROR_RT_INVALID_DEVICEID, format!("device {device} does not exist"));
     };
-    let handle = machine.contexts.add(Context { device, shared: false, stopped: None });
+    let handle = machine.contexts.add(Context { device, shared: false });
     // A new context becomes current, as documented.
     machine.set_current(handle);
     // SAFETY: the caller keeps the contract of `entry` (`# Safety`).

@@ -15,11 +15,6 @@ use crate::task::Task;
 
 const KNOWN_FLAGS: u32 = (sys::ACL_EVENT_SYNC | sys::ACL_EVENT_TIME_LINE).unsigned_abs();
 
-pub(super) unsafe fn aclrtCreateEvent(machine: &mut Machine, event: *mut *mut c_void) -> Outcome {
-    // SAFETY: the caller keeps the contract of `entry` (`# Safety`).
-    unsafe { aclrtCreateEventExWithFlag(machine, event, KNOWN_FLAGS) }
-}
-
 pub(super) unsafe fn aclrtCreateEventExWithFlag(
     machine: &mut Machine,
     event: *mut *mut c_void,

@@ -179,69 +179,6 @@ pub(super) unsafe fn aclrtMemsetAsync(
     )
 }
 
-#[expect(clippy::too_many_arguments, reason = "the runtime's own signature")]
-pub(super) unsafe fn aclrtMemcpyBatchAsync(
-    machine: &mut Machine,
-    to: *mut *mut c_void,
-    max: *mut usize,
-    from: *mut *mut c_void,
-    bytes: *mut usize,
-    count: usize,
-    attrs: *mut sys::aclrtMemcpyBatchAttr,
-    indexes: *mut usize,
-    attr_count: usize,
-    fail_index: *mut usize,
-    stream: *mut c_void,
-) -> Outcome {
-    not_null(to)?;
-    not_null(max)?;
-    not_null(from)?;
-    not_null(bytes)?;
-    not_null(attrs)?;
-    not_null(indexes)?;
-    not_null(fail_index)?;
-    machine.own_stream(handle_value(stream))?;
-    // SAFETY: the arrays are not null, hence valid for `count` elements by the contract of `entry`.
-    let item = |i: usize| unsafe { (*to.add(i), *max.add(i), *from.add(i), *bytes.add(i)) };
-    // SAFETY: the pointer is not null, hence valid by the contract of `entry` (`# Safety`).
-    unsafe { fail_index.write(usize::MAX) };
-    // SAFETY: the array is not null, hence valid for `attr_count` elements by the contract of
-    // `entry`.
-    let index = |i: usize| unsafe { *indexes.add(i) };
-    let ascends = (1..attr_count).all(|i| index(i - 1) < index(i) && index(i) < count);
-    if attr_count == 0 || count == 0 || index(0) != 0 || !ascends {
-        return invalid(
-            "the indexes of the attributes must begin with 0, ascend and be below the count",
-        );
-    }
-    let mut tasks = Vec::with_capacity(count);
-    let mut direction = None;
-    for i in 0..count {
-        let (to, max, from, bytes) = item(i);
-        let (to, from) = (handle_value(to), handle_value(from));
-        let to_device = machine.memory.is_device(to);
-        let same_direction = *direction.get_or_insert(to_device) == to_device;
-        let checked = check_copy(machine, to, max, from, bytes, None);
-        if let (Ok(()), true) =
-            (&checked, same_direction && to_device != machine.memory.is_device(from))
-        {
-            tasks.push(Task::Copy { to, from, bytes });
-            continue;
-        }
-        // SAFETY: the pointer is not null, hence valid by the contract of `entry` (`# Safety`).
-        unsafe { fail_index.write(i) };
-        return checked.and(invalid(
-            "all copies of a batch must have one direction, host to device or device to host",
-        ));
-    }
-    // The runtime does not order the copies of a batch, so they are enqueued in random order.
-    while !tasks.is_empty() {
-        let next = (machine.draw() % tasks.len() as u64) as usize;
-        enqueue(machine, handle_value(stream), tasks.swap_remove(next))?;
-    }
-    Ok(())
-}
-
 pub(super) unsafe fn aclrtHostRegister(
     machine: &mut Machine,
     at: *mut c_void,
@@ -256,14 +193,11 @@ pub(super) unsafe fn aclrtHostRegister(
             format!("registration type {kind} is not supported"),
         );
     }
-    let mapped = register(machine, handle_value(at), bytes)?;
+    let (device_number, cap) = (machine.device()?, machine.options.registration_bytes);
+    let (at, bytes) = (handle_value(at), bytes as usize);
+    let mapped = machine.memory.register(at, bytes, device_number, cap)?;
     // SAFETY: the caller keeps the contract of `entry` (`# Safety`).
     unsafe { write_result(device, mapped as *mut c_void) }
-}
-
-fn register(machine: &mut Machine, at: u64, bytes: u64) -> Outcome<u64> {
-    let (device, cap) = (machine.device()?, machine.options.registration_bytes);
-    machine.memory.register(at, bytes as usize, device, cap)
 }
 
 pub(super) unsafe fn aclrtHostUnregister(machine: &mut Machine, at: *mut c_void) -> Outcome {
@@ -272,37 +206,4 @@ pub(super) unsafe fn aclrtHostUnregister(machine: &mut Machine, at: *mut c_void)
     // Any queued kernel may access registered memory.
     machine.refuse_in_flight(handle_value(at), bytes, bytes != 0)?;
     machine.memory.unregister(handle_value(at))
-}
-
-pub(super) unsafe fn aclrtHostRegisterV2(
-    machine: &mut Machine,
-    at: *mut c_void,
-    bytes: u64,
-    flag: u32,
-) -> Outcome {
-    let pinned = sys::ACL_HOST_REG_PINNED.unsigned_abs();
-    let known = sys::ACL_HOST_REG_MAPPED.unsigned_abs() | 4 | 8 | pinned;
-    if flag == 0 || flag & !known != 0 {
-        return invalid(format!("registration flag {flag:#x} is 0 or has unknown bits"));
-    }
-    if flag & pinned != 0 && machine.memory.is_pinned(handle_value(at), 1) {
-        return invalid("the memory is pinned already");
-    }
-    register(machine, handle_value(at), bytes).map(drop)
-}
-
-pub(super) unsafe fn aclrtHostGetDevicePointer(
-    machine: &mut Machine,
-    at: *mut c_void,
-    device: *mut *mut c_void,
-    flag: u32,
-) -> Outcome {
-    not_null(device)?;
-    match machine.memory.registered(handle_value(at)) {
-        // SAFETY: the caller keeps the contract of `entry` (`# Safety`).
-        Some(registration) if flag == 0 => unsafe {
-            write_result(device, registration.mapped as *mut c_void)
-        },
-        _ => invalid(format!("{:#x} is not registered, or flag {flag} is not 0", handle_value(at))),
-    }
 }

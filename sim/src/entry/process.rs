@@ -49,7 +49,7 @@ pub(super) unsafe fn aclrtSetDevice(machine: &mut Machine, device: i32) -> Outco
     }
     let (count, context) = match machine.set.get(&device) {
         Some(&(count, context)) => (count, context),
-        None => (0, machine.contexts.add(Context { device, shared: true, stopped: None })),
+        None => (0, machine.contexts.add(Context { device, shared: true })),
     };
     machine.set.insert(device, (count + 1, context));
     machine.set_current(context);
@@ -65,12 +65,6 @@ pub(super) unsafe fn aclrtResetDevice(machine: &mut Machine, device: i32) -> Out
         machine.set.insert(device, (count - 1, context));
         return Ok(());
     }
-    release(machine, device);
-    Ok(())
-}
-
-pub(super) unsafe fn aclrtResetDeviceForce(machine: &mut Machine, device: i32) -> Outcome {
-    let device = existing_device(machine, device)?;
     release(machine, device);
     Ok(())
 }
@@ -100,22 +94,6 @@ fn release(machine: &mut Machine, device: u32) {
     if !machine.faults.lost {
         machine.leaked.append(&mut lines);
     }
-}
-
-pub(super) unsafe fn aclrtGetDeviceInfo(
-    machine: &mut Machine,
-    device: u32,
-    attr: i32,
-    value: *mut i64,
-) -> Outcome {
-    existing_device(machine, device as i32)?;
-    let result = match attr {
-        sys::ACL_DEV_ATTR_VECTOR_CORE_NUM => i64::from(machine.options.cores),
-        sys::ACL_DEV_ATTR_NPU_ARCH => 2201,
-        _ => return invalid(format!("device attribute {attr} is not supported")),
-    };
-    // SAFETY: the caller keeps the contract of `entry` (`# Safety`).
-    unsafe { write_result(value, result) }
 }
 
 pub(super) unsafe fn aclGetDeviceCapability(

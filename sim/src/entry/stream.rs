@@ -29,26 +29,11 @@ pub(super) unsafe fn aclrtCreateStream(machine: &mut Machine, stream: *mut *mut 
         queue: VecDeque::new(),
         failed: None,
         hung: false,
-        stops_context: false,
         capture: None,
         cores: None,
     });
     // SAFETY: the caller keeps the contract of `entry` (`# Safety`).
     unsafe { write_result(stream, handle as *mut c_void) }
-}
-
-pub(super) unsafe fn aclrtCreateStreamWithConfig(
-    machine: &mut Machine,
-    stream: *mut *mut c_void,
-    _priority: u32,
-    flag: u32,
-) -> Outcome {
-    let known = sys::ACL_STREAM_FAST_LAUNCH | sys::ACL_STREAM_FAST_SYNC;
-    if flag & !known.unsigned_abs() != 0 {
-        return invalid(format!("stream flag {flag:#x} has unknown bits"));
-    }
-    // SAFETY: the caller keeps the contract of `entry` (`# Safety`).
-    unsafe { aclrtCreateStream(machine, stream) }
 }
 
 pub(super) unsafe fn aclrtDestroyStream(machine: &mut Machine, stream: *mut c_void) -> Outcome {
@@ -92,39 +77,6 @@ pub(super) unsafe fn aclrtSynchronizeStreamWithTimeout(
     }
     refuse_blocking(machine, Some(handle))?;
     run_until(machine, WaitGoal::Stream(handle), timeout, sys::ACL_ERROR_RT_STREAM_SYNC_TIMEOUT)
-}
-
-pub(super) unsafe fn aclrtStreamQuery(
-    machine: &mut Machine,
-    stream: *mut c_void,
-    status: *mut i32,
-) -> Outcome {
-    let stream = machine.own_stream(handle_value(stream))?;
-    if let Some(failed) = &stream.failed {
-        return Err(failed.clone());
-    }
-    let done = stream.queue.is_empty();
-    let complete = sys::ACL_STREAM_STATUS_COMPLETE;
-    let state = if done { complete } else { sys::ACL_STREAM_STATUS_NOT_READY };
-    if !done {
-        crate::schedule::run_some(machine);
-    }
-    // SAFETY: the caller keeps the contract of `entry` (`# Safety`).
-    unsafe { write_result(status, state) }
-}
-
-pub(super) unsafe fn aclrtSetStreamFailureMode(
-    machine: &mut Machine,
-    stream: *mut c_void,
-    mode: u64,
-) -> Outcome {
-    let stream = machine.own_stream(handle_value(stream))?;
-    match mode {
-        0 | 1 if !stream.stops_context => stream.stops_context = mode == 1,
-        0 | 1 => return invalid("the failure mode can be set only once"),
-        _ => return invalid(format!("failure mode {mode} is not 0 or 1")),
-    }
-    Ok(())
 }
 
 pub(super) unsafe fn aclrtStreamWaitEvent(

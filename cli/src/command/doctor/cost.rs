@@ -1,7 +1,7 @@
 //! Checks of single costs by the probe kernels.
 
 use anyhow::{Result, bail};
-use avsg::ascend::acl::owned::DeviceMemory;
+use avsg::ascend::acl::DeviceMemory;
 
 use super::harness::Harness;
 

@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result, bail};
-use avsg::ascend::acl::owned::Context;
-use avsg::ascend::acl::{Acl, Source, api};
+use avsg::ascend::acl::{Acl, Context, Source};
 use avsg::ascend::simulated;
 use avsg::device::kernels::KernelName;
 use avsg::device::params::{Lifetime, Params};
@@ -72,14 +71,11 @@ impl Harness {
     /// Returns what the runtime says about the device.
     pub fn describe(&self) -> Result<Device> {
         let acl = self.context.acl();
-        let (free, total) = {
-            let _current = self.context.bind()?;
-            api::device::memory(acl)?
-        };
+        let (free, total) = self.context.free_and_total_bytes()?;
         Ok(Device {
             device: if self.simulated { "ascend-sim" } else { "ascend" }.into(),
             library: acl.name().to_owned(),
-            soc: api::process::soc_name(acl),
+            soc: acl.soc_name(),
             vector_cores: self.cores,
             memory_free_bytes: free,
             memory_total_bytes: total,

@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail};
 use avsg::ascend::RegisteredPool;
-use avsg::ascend::acl::owned::DeviceMemory;
+use avsg::ascend::acl::DeviceMemory;
 use avsg::pool::{HostPool, Pages, PoolConfig};
 use avsg::rows::RowFormat;
 

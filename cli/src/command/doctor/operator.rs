@@ -2,7 +2,7 @@
 
 use anyhow::{Context as _, Result, bail};
 use avsg::Error;
-use avsg::ascend::acl::owned::DeviceMemory;
+use avsg::ascend::acl::DeviceMemory;
 use avsg::engine::{Batch, DeviceArray, DeviceBatch};
 use avsg_testkit::content::{check_row, fill_row};
 

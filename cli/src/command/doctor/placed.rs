@@ -2,7 +2,7 @@
 //! among the slots of all states: the form in which a serving engine owns them.
 
 use anyhow::Result;
-use avsg::ascend::acl::owned::DeviceMemory;
+use avsg::ascend::acl::DeviceMemory;
 use avsg::buffer::CallerBuffer;
 use avsg::engine::Config;
 use avsg::rows::Strides;

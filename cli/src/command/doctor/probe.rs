@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Result;
-use avsg::ascend::acl::owned::{Args, Binary, Context, DeviceMemory, Event, Stream};
+use avsg::ascend::acl::{Args, Binary, Context, DeviceMemory, Event, Stream};
 
 use super::watch::progress;
 

@@ -1,7 +1,6 @@
 //! The Ascend device that a deployment is sized for.
 
 use anyhow::Result;
-use avsg::ascend::acl::api;
 use avsg::device::params::Params;
 use avsg_linker::ascendc::kernels::Abi;
 use avsg_linker::ascendc::limits::UB_BYTES;
@@ -71,8 +70,7 @@ impl Ascend {
 
 fn find(options: &DeviceOptions) -> Result<Found> {
     let Some(context) = options.context()? else { anyhow::bail!("the CPU is no Ascend device") };
-    let _current = context.bind()?;
-    let (free_bytes, total_bytes) = api::device::memory(context.acl())?;
-    let soc = api::process::soc_name(context.acl());
+    let (free_bytes, total_bytes) = context.free_and_total_bytes()?;
+    let soc = context.acl().soc_name();
     Ok(Found::Device { soc, vector_cores: context.vector_cores()?, free_bytes, total_bytes })
 }

@@ -3,12 +3,11 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::{fmt, mem};
 
-use super::super::{Acl, api, sys};
-use crate::device_arrays::RawStream;
+use super::{Acl, call, sys};
 use crate::{Error, Result};
 
 /// A context of a device: its default context, which frameworks use, or one that the caller made.
-/// All values of this module hold a reference to their context.
+/// All values of [`super`] hold a reference to their context.
 ///
 /// The runtime has a current context per thread and refuses streams of other contexts, so every
 /// call that depends on it goes through [`Self::bind`].
@@ -34,23 +33,26 @@ impl Context {
     /// # Errors
     /// If there is no such device, or a call of the runtime fails.
     pub fn for_device(acl: Arc<Acl>, device: i32) -> Result<Arc<Self>> {
-        let count = api::device::count(&acl)?;
-        if usize::try_from(device).is_ok_and(|device| device >= count) || device < 0 {
+        let mut count = 0;
+        // SAFETY: the function writes a number to `count`.
+        unsafe { call!(acl, aclrtGetDeviceCount(&mut count))? };
+        if !u32::try_from(device).is_ok_and(|device| device < count) {
             let limit = format!("{} has {count}", acl.name());
             let remedy = "choose a device that exists (ASCEND_RT_VISIBLE_DEVICES renumbers them)";
             return Err(Error::invalid("device", device, limit, remedy));
         }
-        let before = api::context::current(&acl)?;
-        api::device::set(&acl, device)?;
-        // From here on the drop of `context` undoes `set`.
+        let before = current(&acl)?;
+        // SAFETY: the function takes a number.
+        unsafe { call!(acl, aclrtSetDevice(device))? };
+        // From here on the drop of `context` undoes the call.
         let handle = core::ptr::null_mut();
         let mut context = Self { acl, handle, device, set: true, errors: Mutex::default() };
-        context.handle = api::context::current(&context.acl)?.ok_or_else(|| {
+        context.handle = current(&context.acl)?.ok_or_else(|| {
             Error::invalid("context", "none", "aclrtSetDevice must make one current", "update CANN")
         })?;
         if let Some(before) = before.filter(|&before| before != context.handle) {
             // SAFETY: `before` was this thread's current context at the start of this function.
-            unsafe { api::context::set_current(&context.acl, before)? };
+            unsafe { call!(context.acl, aclrtSetCurrentContext(before))? };
         }
         Ok(Arc::new(context))
     }
@@ -61,7 +63,7 @@ impl Context {
     /// # Errors
     /// If this thread has no current context.
     pub fn adopt(acl: Arc<Acl>, device: i32) -> Result<Arc<Self>> {
-        let handle = api::context::current(&acl)?.ok_or_else(|| {
+        let handle = current(&acl)?.ok_or_else(|| {
             let limit = "this thread has no current context";
             Error::invalid("context", "none", limit, "call aclrtSetCurrentContext first")
         })?;
@@ -83,10 +85,10 @@ impl Context {
     /// # Errors
     /// If a call of the runtime fails. Stored errors of drops stay stored.
     pub fn bind(&self) -> Result<Current<'_>> {
-        let before = api::context::current(&self.acl)?;
+        let before = current(&self.acl)?;
         if before != Some(self.handle) {
             // SAFETY: the context exists as long as this value.
-            unsafe { api::context::set_current(&self.acl, self.handle)? };
+            unsafe { call!(self.acl, aclrtSetCurrentContext(self.handle))? };
         }
         Ok(Current { context: self, before: before.filter(|&b| b != self.handle) })
     }
@@ -121,31 +123,36 @@ impl Context {
 
     /// Returns the device's number of vector cores.
     pub fn vector_cores(&self) -> Result<usize> {
-        api::device::vector_cores(&self.acl, self.device)
+        let (device, kind) = (self.device.unsigned_abs(), sys::ACL_DEVICE_INFO_VECTOR_CORE_NUM);
+        let mut n = 0;
+        // SAFETY: the function writes a number to `n`.
+        unsafe { call!(self.acl, aclGetDeviceCapability(device, kind, &mut n))? };
+        Ok(usize::try_from(n).unwrap_or(0))
     }
 
-    /// Returns the number of vector cores that a stream's kernels may have, if the runtime has such
-    /// limits.
-    ///
-    /// # Safety
-    /// `stream` is a live stream of this context, which is the current one of this thread.
-    pub unsafe fn stream_vector_cores(&self, stream: RawStream) -> Result<Option<usize>> {
-        // SAFETY: the caller guarantees that the stream is alive (`# Safety`).
-        unsafe { api::stream::vector_cores(&self.acl, stream.handle()) }
+    /// Returns the free and the total bytes of the device's memory.
+    pub fn free_and_total_bytes(&self) -> Result<(usize, usize)> {
+        let (_current, mut free, mut total) = (self.bind()?, 0, 0);
+        // SAFETY: the function writes a number to `free` and to `total`.
+        unsafe { call!(self.acl, aclrtGetMemInfo(sys::ACL_HBM_MEM, &mut free, &mut total))? };
+        Ok((free, total))
     }
 
-    /// Waits for every stream of the context, at most `timeout_ms` milliseconds if the runtime
-    /// supports it.
+    /// Waits for every stream of the context, at most `timeout_ms` milliseconds if the runtime has
+    /// `aclrtSynchronizeDeviceWithTimeout`.
     ///
     /// # Errors
     /// If work failed or the time is over.
     pub fn synchronize(&self, timeout_ms: i32) -> Result<()> {
         let _current = self.bind()?;
-        api::device::synchronize(&self.acl, timeout_ms)
+        if self.acl.functions.aclrtSynchronizeDeviceWithTimeout.is_some() {
+            // SAFETY: the function takes a number.
+            return unsafe { call!(self.acl, aclrtSynchronizeDeviceWithTimeout(timeout_ms)) };
+        }
+        // SAFETY: the function takes no arguments.
+        unsafe { call!(self.acl, aclrtSynchronizeDevice()) }
     }
-}
 
-impl Context {
     /// Returns the oldest stored error of drops. If this is the last reference to the context, it
     /// also releases the device.
     ///
@@ -153,16 +160,29 @@ impl Context {
     /// The oldest stored error, or the error of the release.
     pub fn finish(self: Arc<Self>) -> Result<()> {
         self.take_error()?;
-        let Some(mut last) = Arc::into_inner(self) else { return Ok(()) };
-        if !mem::take(&mut last.set) {
+        Arc::into_inner(self).map_or(Ok(()), |mut last| last.reset())
+    }
+
+    /// Undoes `aclrtSetDevice`, once, and returns the error of the first attempt.
+    fn reset(&mut self) -> Result<()> {
+        if !mem::take(&mut self.set) {
             return Ok(());
         }
-        let first = api::device::reset(&last.acl, last.device);
+        // SAFETY: `for_device` set the device, and all that was made from the context is dropped.
+        let attempt = || unsafe { call!(self.acl, aclrtResetDevice(self.device)) };
         // Like every release, it is tried once more.
-        if first.is_err() {
-            let _ = api::device::reset(&last.acl, last.device);
-        }
-        first
+        attempt().inspect_err(|_| drop(attempt()))
+    }
+}
+
+/// Returns this thread's current context, if it has one.
+fn current(acl: &Acl) -> Result<Option<sys::aclrtContext>> {
+    let mut context = core::ptr::null_mut();
+    // SAFETY: the function writes a handle to `context`.
+    match unsafe { call!(acl, aclrtGetCurrentContext(&mut context)) } {
+        Ok(()) => Ok(Some(context).filter(|context| !context.is_null())),
+        Err(Error::Acl { code: sys::ACL_ERROR_RT_CONTEXT_NULL, .. }) => Ok(None),
+        Err(error) => Err(error),
     }
 }
 
@@ -175,17 +195,15 @@ impl fmt::Debug for Context {
 impl Drop for Context {
     fn drop(&mut self) {
         // Everything that was made from the context has been dropped, so no value is left that
-        // could return an error.
-        if mem::take(&mut self.set) && api::device::reset(&self.acl, self.device).is_err() {
-            let _ = api::device::reset(&self.acl, self.device);
-        }
+        // could return the error.
+        let _ = self.reset();
     }
 }
 
 /// A guard: until it is dropped, the context is this thread's current one.
 #[derive(Debug)]
 pub struct Current<'a> {
-    context: &'a Context,
+    pub(super) context: &'a Context,
     before: Option<sys::aclrtContext>,
 }
 
@@ -194,9 +212,8 @@ impl Drop for Current<'_> {
         if let Some(before) = self.before {
             // SAFETY: `before` was this thread's current context when this guard was made; its
             // owner keeps it until the call that made the guard returns.
-            if let Err(error) = unsafe { api::context::set_current(&self.context.acl, before) } {
-                self.context.record(error);
-            }
+            let restored = unsafe { call!(self.context.acl, aclrtSetCurrentContext(before)) };
+            restored.unwrap_or_else(|error| self.context.record(error));
         }
     }
 }

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::super::{api, sys};
-use super::{Context, RawStream};
+use super::{Context, call, sys};
 use crate::Result;
+use crate::device_arrays::RawStream;
 
 /// An event, which streams record and wait for.
 #[derive(Debug)]
@@ -32,7 +32,9 @@ impl Event {
 
     fn new(context: &Arc<Context>, uses: i32) -> Result<Self> {
         let _current = context.bind()?;
-        let handle = api::event::create(context.acl(), uses)?;
+        let (mut handle, uses) = (core::ptr::null_mut(), uses.unsigned_abs());
+        // SAFETY: the function writes a handle to `handle`.
+        unsafe { call!(context.acl(), aclrtCreateEventExWithFlag(&mut handle, uses))? };
         Ok(Self { context: Arc::clone(context), handle })
     }
 
@@ -45,17 +47,7 @@ impl Event {
         let _current = self.context.bind()?;
         // SAFETY: this value owns the event; the stream is alive by the contract of
         // `RawStream::new`.
-        unsafe { api::event::record(self.context.acl(), self.handle, stream.handle()) }
-    }
-
-    /// Waits for the latest record of the event.
-    ///
-    /// # Errors
-    /// If work before the record failed.
-    pub fn synchronize(&self) -> Result<()> {
-        let _current = self.context.bind()?;
-        // SAFETY: this value owns the event.
-        unsafe { api::event::synchronize(self.context.acl(), self.handle) }
+        unsafe { call!(self.context.acl(), aclrtRecordEvent(self.handle, stream.handle())) }
     }
 
     /// Returns the milliseconds from `start` to this event.
@@ -63,15 +55,18 @@ impl Event {
     /// # Errors
     /// If an event does not measure time, or its record has not completed.
     pub fn since(&self, start: &Self) -> Result<f32> {
-        let _current = self.context.bind()?;
-        // SAFETY: both events are owned by their values.
-        unsafe { api::event::elapsed(self.context.acl(), start.handle, self.handle) }
+        let (_current, mut ms) = (self.context.bind()?, 0.0);
+        // SAFETY: both values own their events, and the function writes a number to `ms`.
+        unsafe {
+            call!(self.context.acl(), aclrtEventElapsedTime(&mut ms, start.handle, self.handle))?
+        };
+        Ok(ms)
     }
 }
 
 impl Drop for Event {
     fn drop(&mut self) {
         // SAFETY: this value owns the event, and it is not used after a release that succeeds.
-        self.context.release(|acl| unsafe { api::event::destroy(acl, self.handle) });
+        self.context.release(|acl| unsafe { call!(acl, aclrtDestroyEvent(self.handle)) });
     }
 }

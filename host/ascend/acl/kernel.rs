@@ -2,11 +2,12 @@
 
 use std::ffi::{CStr, CString};
 use std::path::Path;
+use std::ptr::null_mut;
 use std::sync::Arc;
 
-use super::super::{api, sys};
 use super::private_file::PrivateFile;
-use super::{Context, RawStream};
+use super::{Context, call, sys};
+use crate::device_arrays::RawStream;
 use crate::{Error, Result};
 
 /// A loaded kernel binary.
@@ -37,7 +38,12 @@ impl Binary {
         let text = path.to_str().and_then(|path| CString::new(path).ok());
         let text = text.ok_or_else(|| bad("its name must be text without NUL"))?;
         let _current = context.bind()?;
-        let handle = api::kernel::load(context.acl(), &text)?;
+        // The runtime refuses options without an entry; null selects the defaults.
+        let (options, mut handle) = (null_mut(), null_mut());
+        // SAFETY: `text` ends with NUL, and the function writes a handle to `handle`.
+        unsafe {
+            call!(context.acl(), aclrtBinaryLoadFromFile(text.as_ptr(), options, &mut handle))?
+        };
         Ok(Arc::new(Self { context: Arc::clone(context), handle }))
     }
 
@@ -47,12 +53,20 @@ impl Binary {
     /// # Errors
     /// If the runtime refuses the binary, or the temporary file cannot be written.
     pub fn from_data(context: &Arc<Context>, code: &[u8]) -> Result<Arc<Self>> {
-        if !api::kernel::can_load_data(context.acl()) {
+        if context.acl().functions.aclrtBinaryLoadFromData.is_none() {
             let file = PrivateFile::new(code)?;
             return Self::load(context, file.path());
         }
         let _current = context.bind()?;
-        let handle = api::kernel::load_data(context.acl(), code)?;
+        // Data has no file beside it that tells the kind of cores, so the magic option does.
+        let value = [sys::ACL_RT_BINARY_MAGIC_ELF_VECTOR_CORE, 0, 0, 0];
+        let type_ = sys::ACL_RT_BINARY_LOAD_OPT_MAGIC;
+        let mut magic = sys::aclrtBinaryLoadOption { type_, value };
+        let options = sys::aclrtBinaryLoadOptions { options: &mut magic, numOpt: 1 };
+        let (at, bytes, mut handle) = (code.as_ptr().cast(), code.len(), null_mut());
+        // SAFETY: the function reads `code` and the options during the call only, and writes a
+        // handle to `handle`.
+        unsafe { call!(context.acl(), aclrtBinaryLoadFromData(at, bytes, &options, &mut handle))? };
         Ok(Arc::new(Self { context: Arc::clone(context), handle }))
     }
 
@@ -61,9 +75,11 @@ impl Binary {
     /// # Errors
     /// If the binary has no such kernel.
     pub fn function(self: &Arc<Self>, name: &CStr) -> Result<Function> {
-        let _current = self.context.bind()?;
-        // SAFETY: this value owns the binary, and the function holds a reference to it.
-        let handle = unsafe { api::kernel::function(self.context.acl(), self.handle, name)? };
+        let (_current, acl) = (self.context.bind()?, self.context.acl());
+        let (name, mut handle) = (name.as_ptr(), null_mut());
+        // SAFETY: this value owns the binary, `name` ends with NUL, and the function writes a
+        // handle to `handle`.
+        unsafe { call!(acl, aclrtBinaryGetFunction(self.handle, name, &mut handle))? };
         Ok(Function { binary: Arc::clone(self), handle })
     }
 }
@@ -72,7 +88,7 @@ impl Drop for Binary {
     fn drop(&mut self) {
         // SAFETY: functions hold references to the binary, so none is left; a caller that launched
         // a kernel has waited for it (`Args::launch`).
-        self.context.release(|acl| unsafe { api::kernel::unload(acl, self.handle) });
+        self.context.release(|acl| unsafe { call!(acl, aclrtBinaryUnLoad(self.handle)) });
     }
 }
 
@@ -111,25 +127,35 @@ impl Args {
     pub fn new(function: Function, addresses: usize, bytes: usize) -> Result<Self> {
         let context = Arc::clone(&function.binary.context);
         let (_current, acl) = (context.bind()?, context.acl());
-        // SAFETY: the function holds its binary, so it is loaded.
-        let handle = unsafe { api::kernel::args(acl, function.handle)? };
-        // SAFETY: the list was created above and is live.
-        let params = (0..addresses).map(|_| unsafe { api::kernel::append(acl, handle, 0) });
-        let params = params.collect::<Result<Box<[_]>>>()?;
-        // SAFETY: the list was created above and is live.
-        let placeholder = unsafe { api::kernel::append_buffer(acl, handle)? };
-        // SAFETY: the list was created above, and `placeholder` is its placeholder.
-        let buffer = unsafe { api::kernel::buffer(acl, handle, placeholder, bytes)? }.cast::<u8>();
-        // SAFETY: the runtime returned a buffer of `bytes` bytes.
-        unsafe { core::ptr::write_bytes(buffer, 0, bytes) };
-        // SAFETY: the list was created above and is live.
-        unsafe { api::kernel::finish(acl, handle)? };
+        let mut handle = null_mut();
+        // SAFETY: the function holds its binary, so it is loaded; a handle is written to `handle`.
+        unsafe { call!(acl, aclrtKernelArgsInit(function.handle, &mut handle))? };
+        let append = |_| {
+            let (mut param, mut address) = (null_mut(), 0u64);
+            let at = (&raw mut address).cast();
+            // SAFETY: the list was created above; the function reads `address` and writes a handle
+            // to `param`.
+            unsafe { call!(acl, aclrtKernelArgsAppend(handle, at, size_of::<u64>(), &mut param))? };
+            Ok(param)
+        };
+        let params = (0..addresses).map(append).collect::<Result<Box<[_]>>>()?;
+        let (mut placeholder, mut buffer) = (null_mut(), null_mut());
+        // SAFETY: the list was created above, `placeholder` is its last parameter, and the functions
+        // write to `placeholder` and `buffer`. The runtime returns a buffer of `bytes` bytes.
+        unsafe {
+            call!(acl, aclrtKernelArgsAppendPlaceHolder(handle, &mut placeholder))?;
+            let to = &mut buffer;
+            call!(acl, aclrtKernelArgsGetPlaceHolderBuffer(handle, placeholder, bytes, to))?;
+            buffer.write_bytes(0, bytes);
+            call!(acl, aclrtKernelArgsFinalize(handle))?;
+        }
         let values = vec![0; addresses].into();
-        Ok(Self { function, handle, params, values, buffer, bytes })
+        Ok(Self { function, handle, params, values, buffer: buffer.cast(), bytes })
     }
 
-    /// Puts the kernel into a stream with these arguments, on `blocks` vector cores; `batch` is
-    /// that of [`api::kernel::launch`]. The kernel's context must be current ([`Context::bind`]).
+    /// Puts the kernel into a stream with these arguments, on `blocks` vector cores. With `batch`
+    /// it starts only when all its cores are idle, which kernels with SyncAll need while other
+    /// streams run kernels. The kernel's context must be current ([`Context::bind`]).
     ///
     /// # Safety
     /// The addresses are those of the kernel's parameters and stay valid until the kernel is done.
@@ -154,19 +180,31 @@ impl Args {
         let acl = self.function.binary.context.acl();
         for ((&address, &param), old) in addresses.iter().zip(&self.params).zip(&mut self.values) {
             if address != *old {
-                // SAFETY: the list and its parameters are live as long as the function.
-                unsafe { api::kernel::update(acl, self.handle, param, address)? };
+                let from = core::ptr::from_ref(&address).cast_mut().cast();
+                let (list, bytes) = (self.handle, size_of::<u64>());
+                // SAFETY: the list and its parameters are live as long as the function, and
+                // `address` is only read.
+                unsafe { call!(acl, aclrtKernelArgsParaUpdate(list, param, from, bytes))? };
                 *old = address;
             }
         }
         // SAFETY: the runtime's buffer and `buffer` both have `self.bytes` bytes, as checked above.
         unsafe { core::ptr::copy_nonoverlapping(buffer.as_ptr(), self.buffer, self.bytes) };
-        let (function, blocks) = (self.function.handle, u32::try_from(blocks).unwrap_or(u32::MAX));
+        let (function, list, stream) = (self.function.handle, self.handle, stream.handle());
+        let (blocks, reserved) = (u32::try_from(blocks).unwrap_or(u32::MAX), null_mut());
+        let id = sys::ACL_RT_LAUNCH_KERNEL_ATTR_SCHEM_MODE.unsigned_abs();
+        let mut mode = sys::aclrtLaunchKernelAttr { id, value: [u32::from(batch), 0, 0, 0] };
+        let mut config = sys::aclrtLaunchKernelCfg { attrs: &mut mode, numAttrs: 1 };
+        let config = &mut config;
         // SAFETY: this value owns the list and the function; the stream and the addresses are valid
-        // by the contract (`# Safety`).
+        // by the contract (`# Safety`). The configuration is read, and the list copied, during the
+        // call.
         unsafe {
-            api::kernel::finish(acl, self.handle)?;
-            api::kernel::launch(acl, function, blocks, stream.handle(), batch, self.handle)
+            call!(acl, aclrtKernelArgsFinalize(list))?;
+            call!(
+                acl,
+                aclrtLaunchKernelWithConfig(function, blocks, stream, config, list, reserved)
+            )
         }
     }
 }

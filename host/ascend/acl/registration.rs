@@ -3,8 +3,7 @@
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use super::super::api;
-use super::Context;
+use super::{Context, call, sys};
 use crate::Result;
 
 /// A registered range of host memory. It must be dropped before the memory is unmapped, and after
@@ -32,9 +31,10 @@ impl Registration {
     /// If the runtime or the driver refuses the kind, the size or the alignment of the memory.
     pub unsafe fn new(context: &Arc<Context>, at: *mut u8, bytes: usize) -> Result<Self> {
         let _current = context.bind()?;
-        let host = at.cast();
+        let (acl, host, mut device) = (context.acl(), at.cast(), core::ptr::null_mut());
+        let (bytes, kind) = (bytes as u64, sys::ACL_HOST_REGISTER_MAPPED);
         // SAFETY: the caller keeps the range mapped (`# Safety`).
-        let device = unsafe { api::registration::register(context.acl(), host, bytes)? };
+        unsafe { call!(acl, aclrtHostRegister(host, bytes, kind, &mut device))? };
         Ok(Self { context: Arc::clone(context), host, device })
     }
 
@@ -43,7 +43,8 @@ impl Registration {
         &self.context
     }
 
-    /// Returns the device address of the range.
+    /// Returns the device address of the range. Only kernels can use it; the runtime's copies
+    /// refuse it.
     pub fn address(&self) -> u64 {
         self.device as u64
     }
@@ -53,6 +54,6 @@ impl Drop for Registration {
     fn drop(&mut self) {
         // SAFETY: the range was registered by `new`, and the owner has waited for the kernels that
         // use it.
-        self.context.release(|acl| unsafe { api::registration::unregister(acl, self.host) });
+        self.context.release(|acl| unsafe { call!(acl, aclrtHostUnregister(self.host)) });
     }
 }

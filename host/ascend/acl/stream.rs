@@ -1,0 +1,171 @@
+//! Streams and captured graphs.
+
+use std::sync::Arc;
+
+use super::{Context, Event, call, sys};
+use crate::device_arrays::RawStream;
+use crate::{Error, Result};
+
+/// An owned stream.
+#[derive(Debug)]
+pub struct Stream {
+    context: Arc<Context>,
+    raw: RawStream,
+}
+
+impl Stream {
+    /// Creates a stream.
+    pub fn new(context: &Arc<Context>) -> Result<Self> {
+        let _current = context.bind()?;
+        let mut handle = core::ptr::null_mut();
+        // SAFETY: the function writes a handle to `handle`.
+        unsafe { call!(context.acl(), aclrtCreateStream(&mut handle))? };
+        // SAFETY: the stream was created above and is destroyed by this value's drop only.
+        let raw = unsafe { RawStream::new(handle) };
+        Ok(Self { context: Arc::clone(context), raw })
+    }
+
+    /// Returns the handle, which calls take.
+    pub fn raw(&self) -> RawStream {
+        self.raw
+    }
+
+    /// Waits for all work of the stream, at most `timeout_ms` milliseconds.
+    ///
+    /// # Errors
+    /// If work failed, or the time is over.
+    pub fn synchronize(&self, timeout_ms: i32) -> Result<()> {
+        let (_current, acl) = (self.context.bind()?, self.context.acl());
+        // SAFETY: this value owns the stream.
+        unsafe { call!(acl, aclrtSynchronizeStreamWithTimeout(self.raw.handle(), timeout_ms)) }
+    }
+
+    /// Makes later work of the stream wait for the event's latest record.
+    pub fn wait(&self, event: &Event) -> Result<()> {
+        let (_current, acl) = (self.context.bind()?, self.context.acl());
+        // SAFETY: stream and event are owned by their values.
+        unsafe { call!(acl, aclrtStreamWaitEvent(self.raw.handle(), event.handle())) }
+    }
+
+    /// Captures what `work` puts into the stream, instead of running it. Until it returns, the
+    /// runtime refuses calls of this thread that wait.
+    ///
+    /// # Errors
+    /// The error that `work` returned, or that of the runtime; the captured work is dropped then.
+    pub fn capture(&self, work: impl FnOnce() -> Result<()>) -> Result<Graph> {
+        let (_current, acl) = (self.context.bind()?, self.context.acl());
+        let (stream, mode) = (self.raw.handle(), sys::ACL_MODEL_RI_CAPTURE_MODE_THREAD_LOCAL);
+        // SAFETY: this value owns the stream.
+        unsafe { call!(acl, aclmdlRICaptureBegin(stream, mode))? };
+        let done = work();
+        // The capture is ended even if `work` failed, because the stream would be unusable
+        // otherwise.
+        let end = || {
+            let mut handle = core::ptr::null_mut();
+            // SAFETY: this value owns the stream, and the function writes a handle to `handle`.
+            unsafe { call!(acl, aclmdlRICaptureEnd(stream, &mut handle))? };
+            Ok(Graph { context: Arc::clone(&self.context), handle })
+        };
+        // Like every release, it is tried once more; a graph that it returns is dropped.
+        let graph = end().inspect_err(|_| drop(end()));
+        done.and(graph)
+    }
+
+    /// Puts the work of a graph into the stream.
+    pub fn replay(&self, graph: &Graph) -> Result<()> {
+        let (_current, acl) = (self.context.bind()?, self.context.acl());
+        // SAFETY: stream and graph are owned by their values. The contracts of the captured
+        // `enqueue_*` calls keep the memory of their work valid for replays.
+        unsafe { call!(acl, aclmdlRIExecuteAsync(graph.handle, self.raw.handle())) }
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        let (context, stream) = (&self.context, self.raw.handle());
+        let wait_and_destroy = || {
+            let _current = context.bind()?;
+            // SAFETY: this value owns the stream, and it is not used after a release that succeeds.
+            unsafe { call!(context.acl(), aclrtDestroyStream(stream)) }
+        };
+        let destroy_by_force = || {
+            let _current = context.bind()?;
+            // SAFETY: as above; the work that is dropped is not waited for by anything else.
+            unsafe { call!(context.acl(), aclrtDestroyStreamForce(stream)) }
+        };
+        // The ordinary release waits for the stream's work. If it fails, for example because work
+        // never ends, the stream is destroyed by force.
+        if let Err(error) = wait_and_destroy() {
+            context.record(error);
+            destroy_by_force().unwrap_or_else(|error| context.record(error));
+        }
+    }
+}
+
+/// What an engine asks about a caller's stream.
+impl Context {
+    /// Returns the number of vector cores that a stream's kernels may have: the limit of the
+    /// stream, else of the process, else the device's number. `None` if the runtime has no limits
+    /// (before CANN 8.3, or with an older driver).
+    ///
+    /// # Safety
+    /// `stream` is a live stream of this context, which is the current one of this thread.
+    pub(crate) unsafe fn stream_vector_cores(&self, stream: RawStream) -> Result<Option<usize>> {
+        let acl = self.acl();
+        if acl.functions.aclrtGetStreamResLimit.is_none() {
+            return Ok(None);
+        }
+        let (stream, kind, mut n) = (stream.handle(), sys::ACL_RT_DEV_RES_VECTOR_CORE, 0);
+        // SAFETY: the caller guarantees that the stream is alive (`# Safety`), and the function
+        // writes a number to `n`.
+        match unsafe { call!(acl, aclrtGetStreamResLimit(stream, kind, &mut n)) } {
+            // A limit of 0 is ignored, because no kernel could run.
+            Ok(()) => Ok(Some(n as usize).filter(|&n| n > 0)),
+            Err(Error::Acl { code: sys::ACL_ERROR_RT_FEATURE_NOT_SUPPORT, .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Returns whether a stream is being captured; false if the runtime lacks
+    /// `aclmdlRICaptureGetInfo`.
+    ///
+    /// # Safety
+    /// `stream` is a live stream of this context.
+    pub(crate) unsafe fn is_capturing(&self, stream: RawStream) -> Result<bool> {
+        let (_current, acl) = (self.bind()?, self.acl());
+        if acl.functions.aclmdlRICaptureGetInfo.is_none() {
+            return Ok(false);
+        }
+        let (mut status, mut graph) =
+            (sys::ACL_MODEL_RI_CAPTURE_STATUS_NONE, core::ptr::null_mut());
+        // SAFETY: the caller guarantees that the stream is alive (`# Safety`), and the function
+        // writes to `status` and `graph`.
+        unsafe { call!(acl, aclmdlRICaptureGetInfo(stream.handle(), &mut status, &mut graph))? };
+        Ok(status != sys::ACL_MODEL_RI_CAPTURE_STATUS_NONE)
+    }
+}
+
+/// A graph of captured work.
+#[derive(Debug)]
+pub struct Graph {
+    context: Arc<Context>,
+    handle: sys::aclmdlRI,
+}
+
+// SAFETY: the handle belongs to the context, not to a thread; threads that use it make the context
+// current.
+unsafe impl Send for Graph {}
+
+impl Graph {
+    /// Returns the handle, which `aclmdlRIExecuteAsync` takes.
+    pub fn handle(&self) -> *mut core::ffi::c_void {
+        self.handle
+    }
+}
+
+impl Drop for Graph {
+    fn drop(&mut self) {
+        // SAFETY: this value owns the graph, and it is not used after a release that succeeds.
+        self.context.release(|acl| unsafe { call!(acl, aclmdlRIDestroy(self.handle)) });
+    }
+}

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Writes the tables in docs/ that do not depend on the machine.
+"""Writes the tables in docs/ and research/ that do not depend on the machine.
 
     docs/figures.py            runs the commands and rewrites the tables
     docs/figures.py --check    fails if a table differs from what its command says now
 
-A table stands between the lines `<!-- figures: NAME -->` and `<!-- end -->`. `docs/paper-results.md` is the whole output of one command.
+A table stands between the lines `<!-- figures: NAME -->` and `<!-- end -->`. `research/docs/paper-results.md` is the whole output of one command.
 """
 
 import functools
@@ -17,9 +17,9 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
-def output(*arguments):
+def output(*arguments, program="avsg-cli"):
     """The standard output of a subcommand."""
-    command = ["cargo", "run", "--release", "--locked", "--quiet", "--", *arguments]
+    command = ["cargo", "run", "--release", "--locked", "--quiet", "-p", program, "--", *arguments]
     return subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, check=True, text=True).stdout
 
 
@@ -27,6 +27,12 @@ def output(*arguments):
 def avsg(*arguments):
     """The JSON output of a subcommand."""
     return json.loads(output(*arguments, "--json", "-"))
+
+
+@functools.cache
+def research(*arguments):
+    """The JSON output of a subcommand of avsg-research."""
+    return json.loads(output(*arguments, "--json", "-", program="avsg-research"))
 
 
 def table(heads, rows):
@@ -40,13 +46,13 @@ def goal():
     return table(heads, [
         [n, g["of"], f"{g['value']['ours_us']:.1f}", f"{g['value']['paper_us']:.1f}",
          *(f"{g[which]['ratio']:.2f}" for which in ("value", "smallest", "largest")), "met" if g["met"] else "missed"]
-        for n in ("1", "40") for g in avsg("estimate", "--requests", n)["goals"]
+        for n in ("1", "40") for g in research("estimate", "--requests", n)["goals"]
     ])
 
 
 def ranges():
     """Stage One in relation to the modelled paper kernel at both ends of each range."""
-    one, full = ({r["constant"]: r for r in avsg("estimate", "--requests", n)["ranges"]} for n in ("1", "40"))
+    one, full = ({r["constant"]: r for r in research("estimate", "--requests", n)["ranges"]} for n in ("1", "40"))
     heads = ["constant", "range", "1 request, low end", "1 request, high end", "40 requests, low end",
              "40 requests, high end"]
 
@@ -61,7 +67,7 @@ def ranges():
 
 def variants():
     """What the optimisations save."""
-    rows = avsg("estimate", "--requests", "1")["variants"]
+    rows = research("estimate", "--requests", "1")["variants"]
     return table(["variant", "Stage One, us", "saved by what is missing, us"],
                  [[v["variant"], f"{v['stage_one_us']:.1f}", f"{v['saves_us']:.1f}"] for v in rows])
 
@@ -70,7 +76,7 @@ def stated():
     """The paper's measured figures beside the model."""
     def us(value):
         return "" if value is None else f"{value:.1f}"
-    rows = avsg("estimate", "--requests", "1")["points"]
+    rows = research("estimate", "--requests", "1")["points"]
     return table(["figure", "K", "S", "the paper measured, us", "the model says, us", "error", "AVSG by the model, us"], [
         [p["what"], p["k"], p["slots"], us(p["paper_us"]), us(p["model_us"]), f"{p['error_percent']:+.0f} %",
          us(p.get("ours_us"))]
@@ -174,10 +180,10 @@ def main():
         raise SystemExit(f"argument is {sys.argv[1]}, but the only option is --check")
     pattern = re.compile(r"(<!-- figures: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
     stale = []
-    for page in sorted((ROOT / "docs").glob("*.md")):
+    for page in sorted([*ROOT.glob("docs/*.md"), *ROOT.glob("research/**/*.md")]):
         text = page.read_text()
         if page.name in PAGES:
-            fresh = output(*PAGES[page.name])
+            fresh = output(*PAGES[page.name], program="avsg-research")
         else:
             fresh = pattern.sub(lambda m: m[1] + "\n" + TABLES[m[2]]() + "\n" + m[3], text)
         if fresh != text:

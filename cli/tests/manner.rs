@@ -141,13 +141,9 @@ fn shared_options_say_the_same_in_every_help() {
         assert!(help.contains("--json <FILE>\n          Write the results as JSON"), "{name}");
         assert!(!help.contains("--trace"), "{name}");
     }
-    for (name, default) in [
-        ("replay", "wide 4,"),
-        ("info", "wide 4,"),
-        ("emit", "wide 2,"),
-        ("opp", "wide 2,"),
-        ("estimate", "wide 2,"),
-    ] {
+    for (name, default) in
+        [("replay", "wide 4,"), ("info", "wide 4,"), ("emit", "wide 2,"), ("opp", "wide 2,")]
+    {
         let help = text(&format!("{name} --help")).split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(help.contains(&format!("[default: {default} paper 1]")), "{name}: {help}");
     }

@@ -263,13 +263,6 @@ fn layers_and_requests_are_taken_by_every_command() {
     assert_eq!(layer("1")["points"][0]["hit_rate"], 0.0);
     let replay = json(&["replay", &path, "--layer", "1", "--slots", "256"]);
     assert_eq!((&replay["hit_rate"], &replay["wrong_rows"]), (&0.0.into(), &0.into()));
-    let estimate = |trace: &[&str]| {
-        let shared = ["estimate", "--slots", "256", "--warm", "24", "--steps", "4", "--no-points"];
-        json(&[&shared[..], trace].concat())
-    };
-    assert_eq!(estimate(&[&path, "--layer", "0"])["totals"], estimate(&[&plain])["totals"]);
-    assert_eq!(estimate(&[&path, "--layer", "1"])["counts"]["hits"], 0.0);
-    refused(&["estimate", "--layer", "1"], &["TRACE"]);
     refused(&["size", &path], &["[48, 2, 4, 64]", "--layer"]);
     refused(&["size", &path, "--layer", "2"], &["--layer is 2", "2 layers"]);
 }

@@ -2,14 +2,14 @@
 
 mod busy;
 mod contenders;
-pub(super) mod hits;
+pub mod hits;
 pub mod lifetime;
-pub(super) mod matching;
+mod matching;
 mod miss_lists;
-pub(super) mod model;
+pub mod model;
 mod planners;
 mod race;
-pub(super) mod reuse;
+pub mod reuse;
 mod stats;
 mod strategies;
 mod throughput;
@@ -61,9 +61,9 @@ pub fn run(bench: Bench) -> Result<ExitCode> {
 
 /// The machine that the figures were measured on.
 #[derive(Serialize)]
-pub(super) struct Host {
+struct Host {
     /// Name of the processor.
-    pub cpu: String,
+    cpu: String,
     cores: usize,
     /// Vector machines that the CPU supports.
     machines: Vec<String>,

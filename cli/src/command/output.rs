@@ -72,6 +72,7 @@ impl OutputOptions {
 /// Where a measuring command writes its results.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct Sinks {
+    /// The form of the results.
     #[command(flatten)]
     pub output: OutputOptions,
     /// Write charts of the results as SVG files into this directory, which is created if it does not

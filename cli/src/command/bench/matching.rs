@@ -22,7 +22,7 @@ use crate::command::output::{self, Cell, Page, Sinks, Table};
 
 /// Steps that run first and are not timed, because the caches, the branch predictors and the buffer
 /// are cold.
-pub const WARM_UP: usize = 20;
+const WARM_UP: usize = 20;
 /// Steps of one contender's turn: so many that the caches hold its own table for most of the turn.
 const BLOCK: usize = 25;
 
@@ -94,7 +94,7 @@ struct Report {
 
 /// The times of all contenders at one geometry.
 #[derive(Serialize)]
-pub struct Row {
+struct Row {
     k: usize,
     slots: u32,
     table: &'static str,
@@ -106,7 +106,7 @@ pub struct Row {
     /// In percent after the first step; NaN if no later step selects an id.
     hit_rate: f64,
     /// Median of this operator.
-    pub median_us: f64,
+    median_us: f64,
     /// The ninth decile of this operator's times divided by their median.
     time_spread: f64,
     trimmed_mean_us: f64,
@@ -114,17 +114,17 @@ pub struct Row {
     emu_us: f64,
     scalar_us: f64,
     /// Median of sort and two pointers.
-    pub dual_pointer_us: f64,
+    dual_pointer_us: f64,
     hashmap_lru_us: f64,
     lru_crate_us: f64,
 }
 
 /// A combination of K and a table that is measured.
-pub struct Case {
-    pub k: usize,
-    pub params: Params,
-    pub table: &'static str,
-    pub rule: Rule,
+struct Case {
+    k: usize,
+    params: Params,
+    table: &'static str,
+    rule: Rule,
 }
 
 impl Options {
@@ -226,22 +226,6 @@ pub fn run(options: &Options) -> Result<()> {
     let (machine, workload) = (Host::detect(), options.workload.name());
     let report = Report { machine, workload, disturbance, rows };
     options.sinks.write(&report, page, chart)
-}
-
-/// Times all contenders on the steps of a trace of one token per step, this operator with the paper's
-/// table of `slots` slots.
-pub fn with_the_papers_table(trace: &Trace, slots: u32) -> Result<Row> {
-    let params = Params::paper(trace.k as u32, 1, slots);
-    let machine = Machine::find(MachineChoice::Auto)?;
-    let rule = TableOptions {
-        table: TableKind::Paper,
-        spread: None,
-        retries: None,
-        lifetime: None,
-        primes: None,
-    }
-    .rule(&params);
-    measure(trace, Case { k: trace.k, params, table: "paper", rule }, machine)
 }
 
 fn measure(trace: &Trace, case: Case, machine: Machine) -> Result<Row> {

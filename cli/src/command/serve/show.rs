@@ -33,6 +33,7 @@ pub struct Calibration {
 /// The figures of a setting.
 #[derive(Serialize)]
 pub struct Column {
+    /// The setting.
     pub setting: Setting,
     /// Tokens that a rank has memory for.
     pub capacity_tokens: usize,
@@ -40,8 +41,10 @@ pub struct Column {
     pub hbm_mean_percent: f64,
     /// Device memory of a rank with device buffers for the largest number of requests.
     pub hbm_peak_percent: f64,
+    /// The modelled figures.
     #[serde(flatten)]
     pub outcome: Outcome,
+    /// The measured figures, if there are any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub measured: Option<Measured>,
 }

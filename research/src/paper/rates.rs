@@ -8,10 +8,10 @@ use avsg::geometry;
 use serde::Deserialize;
 
 use super::section::{Figure, Quantity, Row, Section, Table};
-use crate::baseline::{MatcherPolicy, PreviousStep};
-use crate::command::bench::{hits, lifetime, reuse};
-use crate::synth::{CONTEXT, Synth};
-use crate::trace::Trace;
+use avsg_cli::baseline::{MatcherPolicy, PreviousStep};
+use avsg_cli::command::bench::{hits, lifetime, reuse};
+use avsg_cli::synth::{CONTEXT, Synth};
+use avsg_cli::trace::Trace;
 
 /// Percentage of hits.
 const RATE: Quantity = Quantity::points("hit rate, %");
@@ -166,7 +166,7 @@ pub fn synthetic(seeds: u64) -> Result<Section> {
 /// of here.
 pub fn requests(workloads: &[Workload]) -> Result<Section> {
     let published = lifetime::Published::read()?;
-    let cold: ColdStart = serde_json::from_str(include_str!("../../published/cold_start.json"))?;
+    let cold: ColdStart = serde_json::from_str(include_str!("../published/cold_start.json"))?;
     let mut tables = Vec::new();
     let mut charts = Vec::new();
     for workload in workloads {

@@ -1,22 +1,23 @@
-//! `avsg paper` computes every figure of the paper that can be computed here, beside the paper's.
+//! `avsg-research paper` computes every figure of the paper that can be computed here, beside the paper's.
 
 mod hardware;
 mod rates;
 mod render;
 mod section;
 mod serving;
+#[cfg(test)]
+mod tests;
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 
-use crate::output_file;
-use crate::terminal;
 use anyhow::Result;
 use avsg::Error;
+use avsg_cli::output_file;
+use avsg_cli::terminal;
 use clap::{Args, ValueEnum};
 
-use super::output;
-use super::trace_options::PartOptions;
+use avsg_cli::command::output;
+use avsg_cli::command::trace_options::PartOptions;
 use rates::Workload;
 use render::Page;
 use section::Section;
@@ -51,7 +52,7 @@ const MISSING: [(&str, &str); 7] = [
     ),
     (
         "matching times of a 910B over K and S",
-        "no 910B was available; the cost model has six points, and `--measure` has ratios of this machine",
+        "no 910B was available; the cost model has six points, and `avsg bench match` measures ratios on this machine",
     ),
     (
         "measured bandwidths of S1, S2 and S3",
@@ -68,15 +69,14 @@ const MISSING: [(&str, &str); 7] = [
     ("figures 1 and 2", "they are drawings of the design"),
 ];
 
-/// Options of `avsg paper`.
+/// Options of `avsg-research paper`.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Markdown goes to standard output unless a file is named. The HTML file has the charts inline and needs no\n\
                   other file. Each section says which of its figures are replayed, modelled or measured. Examples:\n  \
-                  avsg paper\n  \
-                  avsg paper tests/data/nomicon-4k-k256.npz --html paper.html --json paper.json\n  \
-                  avsg paper --sections reuse,transfer\n  \
-                  avsg paper --measure --sections matching"
+                  avsg-research paper\n  \
+                  avsg-research paper tests/data/nomicon-4k-k256.npz --html paper.html --json paper.json\n  \
+                  avsg-research paper --sections reuse,transfer"
 )]
 pub struct Options {
     /// Recorded trace, as of avsg replay, on which the figures of real requests are computed, too
@@ -87,9 +87,6 @@ pub struct Options {
     /// Sections to compute [default: all]
     #[arg(long, value_enum, value_name = "NAME,..", value_delimiter = ',')]
     sections: Vec<Part>,
-    /// Measure matching times on this machine, too
-    #[arg(long)]
-    measure: bool,
     /// Seeds of the section reuse to average over, 1 to 100
     #[arg(long, value_name = "N", default_value_t = SEEDS)]
     seeds: u64,
@@ -131,7 +128,7 @@ impl Options {
 
     /// Returns the command line that computes the same report.
     fn command(&self) -> String {
-        let mut line = "avsg paper".to_owned();
+        let mut line = "avsg-research paper".to_owned();
         if let Some(trace) = &self.trace {
             line += &format!(" {}", trace.display());
         }
@@ -139,9 +136,6 @@ impl Options {
             let names = self.sections.iter().filter_map(ValueEnum::to_possible_value);
             let names: Vec<_> = names.map(|name| name.get_name().to_owned()).collect();
             line += &format!(" --sections {}", names.join(","));
-        }
-        if self.measure {
-            line += " --measure";
         }
         if self.seeds != SEEDS {
             line += &format!(" --seeds {}", self.seeds);
@@ -162,7 +156,7 @@ impl Options {
 }
 
 /// Computes the report and writes it.
-pub fn run(options: &Options) -> Result<ExitCode> {
+pub fn run(options: &Options) -> Result<()> {
     options.check()?;
     let workloads = options.workloads()?;
     let parts = options.parts();
@@ -172,7 +166,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
             Part::Reuse => rates::synthetic(options.seeds),
             Part::Requests => rates::requests(&workloads),
             Part::Transfer => hardware::transfer(),
-            Part::Matching => hardware::matching_times(options.measure),
+            Part::Matching => hardware::matching_times(),
             Part::Serving => serving::end_to_end(),
         }?;
         bar.inc(1);
@@ -180,8 +174,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     };
     let sections = parts.iter().map(compute).collect::<Result<Vec<_>>>()?;
     bar.finish_and_clear();
-    write(options, &sections)?;
-    Ok(ExitCode::SUCCESS)
+    write(options, &sections)
 }
 
 fn write(options: &Options, sections: &[Section]) -> Result<()> {

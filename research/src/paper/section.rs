@@ -2,9 +2,9 @@
 
 use serde::Serialize;
 
-use crate::command::output::signed;
-use crate::draw::{self, Bars};
 use avsg::Result;
+use avsg_cli::command::output::signed;
+use avsg_cli::draw::{self, Bars};
 
 /// How a figure is compared with the paper's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

@@ -111,7 +111,7 @@ fn inline(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command::paper::section::Quantity;
+    use crate::paper::section::Quantity;
 
     #[test]
     fn both_forms_have_every_figure_and_escape_text() {
@@ -122,7 +122,7 @@ mod tests {
         ];
         table.row(["first".into()], figures);
         let chart = table.chart("title", 0, |_| true, |row| row.keys[0].clone()).unwrap();
-        let text = vec!["Run `avsg paper`.".to_owned()];
+        let text = vec!["Run `avsg-research paper`.".to_owned()];
         let section = Section {
             name: "one",
             title: "One & two",
@@ -135,7 +135,9 @@ mod tests {
         assert!(text.contains("| first | 2.0 | 3.0 | +50.0 % | - | 4.00 | - |\n"), "{text}");
         assert!(text.contains("| a figure | no device |\n"), "{text}");
         let text = html(&page);
-        for part in ["<svg", "One &amp; two", "a &lt; b", "<code>avsg paper</code>", "+50.0 %"] {
+        for part in
+            ["<svg", "One &amp; two", "a &lt; b", "<code>avsg-research paper</code>", "+50.0 %"]
+        {
             assert!(text.contains(part), "{part} is not in {text}");
         }
     }

@@ -1,6 +1,5 @@
 //! The work of a step, counted by replaying the recorded kernel on a trace.
 
-use crate::trace::Trace;
 use anyhow::{Context, Result};
 use avsg::Error;
 use avsg::device::batched::refresh_deferred;
@@ -8,6 +7,7 @@ use avsg::device::params::{ID_LIMIT, NO_STABLE_LEN, Params};
 use avsg::device::request::record;
 use avsg::device::share;
 use avsg::device::state::{DEAD, EMPTY, INVALID, header};
+use avsg_cli::trace::Trace;
 use avsg_linker::ascendc::Failed;
 use avsg_linker::ascendc::kernels::defers;
 use avsg_linker::cost::Work;

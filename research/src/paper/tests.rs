@@ -1,23 +1,10 @@
-//! Tests of `avsg paper` as a user runs it.
+//! Tests of `avsg-research paper` as a user runs it.
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
 
-use avsg_testkit::tier::thorough;
 use serde_json::Value;
 
-fn avsg(line: &str) -> Output {
-    let words = line.split_whitespace();
-    Command::new(env!("CARGO_BIN_EXE_avsg")).args(words).output().expect("the binary starts")
-}
-
-fn folder(name: &str) -> PathBuf {
-    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("cli_paper_{name}"));
-    let _ = fs::remove_dir_all(&path);
-    fs::create_dir_all(&path).unwrap();
-    path
-}
+use crate::tests::{json, left_out, refused};
 
 fn figures(table: &Value) -> impl Iterator<Item = &Value> {
     table["rows"].as_array().unwrap().iter().flat_map(|row| row["figures"].as_array().unwrap())
@@ -25,17 +12,13 @@ fn figures(table: &Value) -> impl Iterator<Item = &Value> {
 
 #[test]
 fn every_form_has_every_figure_with_its_difference() {
-    let folder = folder("forms");
-    let file = |name: &str| folder.join(name);
-    let [markdown, html, json] = ["p.md", "p.html", "p.json"].map(file);
-    let output = avsg(&format!(
-        "paper --sections transfer --markdown {} --html {} --json {}",
+    let folder = tempfile::tempdir().unwrap();
+    let [markdown, html] = ["p.md", "p.html"].map(|name| folder.path().join(name));
+    let report = json(&format!(
+        "paper --sections transfer --markdown {} --html {}",
         markdown.display(),
-        html.display(),
-        json.display()
+        html.display()
     ));
-    assert!(output.status.success() && output.stdout.is_empty(), "{output:?}");
-    let report: Value = serde_json::from_slice(&fs::read(json).unwrap()).unwrap();
     let tables = report["sections"][0]["tables"].as_array().unwrap();
     assert_eq!((figures(&tables[0]).count(), figures(&tables[1]).count()), (24 * 3, 24 * 2));
     for figure in figures(&tables[0]).chain(figures(&tables[1])) {
@@ -47,7 +30,7 @@ fn every_form_has_every_figure_with_its_difference() {
         (fs::read_to_string(markdown).unwrap(), fs::read_to_string(html).unwrap());
     assert!(markdown.contains("| 1 | 25 | 2.7 |") && markdown.contains("93.7"), "{markdown}");
     assert!(markdown.contains("from a model, not measured"), "{markdown}");
-    assert!(markdown.contains("`avsg paper --sections transfer` wrote it"), "{markdown}");
+    assert!(markdown.contains("`avsg-research paper --sections transfer` wrote it"), "{markdown}");
     assert!(html.matches("<svg").count() == 3 && html.ends_with("</html>\n"), "{html}");
     assert!(!html.contains("<script") && !html.contains("href="), "the page needs another file");
     for text in [markdown, html] {
@@ -57,13 +40,10 @@ fn every_form_has_every_figure_with_its_difference() {
 
 #[test]
 fn a_recorded_trace_stands_beside_the_synthetic_requests() {
-    if !thorough() {
-        println!("default tier: the whole report is left to docs/figures.py and the thorough tier");
+    if left_out() {
         return;
     }
-    let output = avsg("paper ../tests/data/nomicon-4k-k256.npz --json -");
-    assert!(output.status.success(), "{output:?}");
-    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let report = json("paper ../tests/data/nomicon-4k-k256.npz");
     let sections = report["sections"].as_array().unwrap();
     let names: Vec<_> = sections.iter().map(|s| s["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["reuse", "requests", "transfer", "matching", "serving"]);
@@ -85,10 +65,6 @@ fn bad_input_is_one_line_and_status_2() {
         ("paper /nonexistent.npz", ["/nonexistent.npz", ""]),
         ("paper --sections transfer --html /nonexistent/x.html", ["/nonexistent/x.html", ""]),
     ] {
-        let output = avsg(line);
-        let errors = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{line}: {errors}");
-        assert!(errors.starts_with("avsg: ") && errors.lines().count() == 1, "{line}: {errors}");
-        names.iter().for_each(|name| assert!(errors.contains(name), "{line}: {errors}"));
+        refused(line, &names);
     }
 }

@@ -5,11 +5,11 @@
 //! therefore runs over 2·S words. Probe examines all R + 1 links of all K ids. The numbers of hits,
 //! misses and decays are counted by replaying the paper's table on the paper's synthetic workload.
 
-use crate::synth::{CONTEXT, Synth};
-use crate::trace::Trace;
 use anyhow::Result;
 use avsg::device::params::Params;
 use avsg::device::share::sharers;
+use avsg_cli::synth::{CONTEXT, Synth};
+use avsg_cli::trace::Trace;
 use avsg_linker::cost::{Unit, Work};
 
 use super::constants::{Constants, Name, Start};

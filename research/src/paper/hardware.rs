@@ -1,20 +1,11 @@
-//! Figures that the paper measured on an Ascend 910B, beside models of it and this machine.
+//! Figures that the paper measured on an Ascend 910B, beside models of it.
 
 use anyhow::{Context, Result};
 
 use super::section::{Quantity, Row, Section, Table};
-use crate::command::bench::{Host, matching, model};
-use crate::command::estimate::constants::Constants;
-use crate::command::estimate::points::{PointRow, points};
-use crate::synth::{CONTEXT, Synth};
-
-/// Timed steps of a measurement of matching times.
-const STEPS: usize = 200;
-/// Two geometries (K, S), and how many times as long as the first the second one takes in the paper.
-type Growth = ((usize, u32), (usize, u32), f64);
-/// The growth that the paper states in appendix "Vectorized Hash Matching".
-const GROWTH: [Growth; 2] =
-    [((256, 4096), (2048, 4096), 58.6 / 46.0), ((512, 512), (512, 8192), 61.9 / 38.6)];
+use crate::estimate::constants::Constants;
+use crate::estimate::points::{PointRow, points};
+use avsg_cli::command::bench::model;
 
 /// Compares the model of a transfer with the paper's bandwidths and speedups.
 pub fn transfer() -> Result<Section> {
@@ -61,8 +52,8 @@ pub fn transfer() -> Result<Section> {
     Ok(Section { name: "transfer", title, text, tables: vec![bandwidths, speedups], charts })
 }
 
-/// Compares the cost model, and with `measure` this machine, with the paper's matching times.
-pub fn matching_times(measure: bool) -> Result<Section> {
+/// Compares the cost model with the paper's matching times.
+pub fn matching_times() -> Result<Section> {
     let rows = points(&Constants::default())?;
     let mut times = Table::new("Times of a 910B by the cost model", &["figure", "K", "S"]);
     for PointRow { what, k, slots, paper_us, model_us, .. } in &rows {
@@ -82,50 +73,14 @@ pub fn matching_times(measure: bool) -> Result<Section> {
             .figure(Some(scalar.paper_us / vector.paper_us), scalar.model_us / vector.model_us);
         ratios.row([k.to_string(), "model of a 910B".into()], vec![ratio]);
     }
-    let mut text = vec![
+    let text = vec![
         "Figure \"Stage One matching latency\" and the latency of appendix \"Max Lifetime Ablation\". **The times of a 910B are \
-         from the cost model of `avsg estimate`, not measured**; docs/cost-model.md says how far it can be trusted, and what \
-         of the paper's times it does not explain."
+         from the cost model of `avsg-research estimate`, not measured**; research/docs/cost-model.md says how far it can be trusted, and \
+         what of the paper's times it does not explain. `avsg bench match --table paper` measures the ratios on this machine."
             .into(),
     ];
     let mut tables = vec![times];
-    if measure {
-        let host = Host::detect();
-        text.push(format!(
-            "**Ratios of {} are measured**, as medians of {STEPS} steps on the synthetic workload with gamma 0.8 and mu 0.5.",
-            host.cpu
-        ));
-        for (k, paper) in [(256, Some(256)), (512, None), (1024, None), (2048, Some(2048))] {
-            let stated = match paper {
-                Some(k) => Some(at("dual pointer", k)?.paper_us / at("Stage One", k)?.paper_us),
-                None => None,
-            };
-            let row = matching_row(k, k as u32)?;
-            let ratio = speedup.figure(stated, row.dual_pointer_us / row.median_us);
-            ratios.row([k.to_string(), "measured on this machine".into()], vec![ratio]);
-        }
-        let mut growth = Table::new("Growth of the matching time on this machine", &["from", "to"]);
-        for (from, to, paper) in GROWTH {
-            let [before, after] = [matching_row(from.0, from.1)?, matching_row(to.0, to.1)?];
-            let name = |(k, slots): (usize, u32)| format!("K = {k}, S = {slots}");
-            let ratio = speedup.figure(Some(paper), after.median_us / before.median_us);
-            growth.row([name(from), name(to)], vec![ratio]);
-        }
-        tables.extend([ratios, growth]);
-    } else {
-        text.push(
-            "`avsg paper --measure` adds the ratios of this machine, which no two runs give alike."
-                .into(),
-        );
-        tables.push(ratios);
-    }
+    tables.push(ratios);
     let title = "Matching";
     Ok(Section { name: "matching", title, text, tables, charts: Vec::new() })
-}
-
-/// Measures the matching times of the paper's table at a geometry.
-fn matching_row(k: usize, slots: u32) -> Result<matching::Row> {
-    let steps = STEPS + matching::WARM_UP;
-    let trace = Synth { gamma: 0.8, mu: 0.5, k, steps, seed: 1, context: CONTEXT }.trace()?;
-    matching::with_the_papers_table(&trace, slots)
 }

@@ -3,7 +3,7 @@
 use anyhow::Result;
 
 use super::section::{Chart, Quantity, Row, Section, Table};
-use crate::command::serve::{self, Column, Measured};
+use avsg_cli::command::serve::{self, Column, Measured};
 
 /// (figure, digits, measured, modelled) of each row; the memory is compared in percentage points.
 type Line = (&'static str, usize, fn(&Measured) -> f64, fn(&Column) -> f64);

@@ -1,9 +1,9 @@
 //! The figures of an estimate; all of them are modelled.
 
-use crate::trace::Trace;
 use anyhow::Result;
 use avsg::device::params::{Params, Table};
 use avsg::device::share::sharers;
+use avsg_cli::trace::Trace;
 use avsg_linker::cost::{UNITS, Unit, Work};
 use serde::Serialize;
 
@@ -15,8 +15,8 @@ use super::phase::PHASES;
 use super::points::{PointRow, points};
 use super::ranges::{Goal, RangeRow, Times, goal, rows};
 use super::{Options, stage_two};
-use crate::command::geometry::Rule;
-use crate::command::output;
+use avsg_cli::command::geometry::Rule;
+use avsg_cli::command::output;
 use avsg_linker::soc::Soc;
 
 /// The note that is printed with every table.

@@ -2,7 +2,7 @@
 
 use super::ranges::{GOAL, Goal};
 use super::report::{LABEL, Report, UsedConstant};
-use crate::command::output::{Cell, Page, Table, count, table};
+use avsg_cli::command::output::{Cell, Page, Table, count, table};
 use avsg_linker::ascendc::limits::UB_BYTES;
 
 /// Returns a number that readers see with one decimal.

@@ -1,4 +1,4 @@
-//! `avsg estimate` models how long the kernels would take on an Ascend 910B; nothing is measured.
+//! `avsg-research estimate` models how long the kernels would take on an Ascend 910B; nothing is measured.
 
 pub(super) mod constants;
 mod count;
@@ -10,31 +10,33 @@ mod ranges;
 mod report;
 mod show;
 mod stage_two;
+#[cfg(test)]
+mod tests;
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 
-use crate::synth::Synth;
-use crate::trace::{MAX_ID, Trace};
 use anyhow::Result;
 use avsg::Error;
 use avsg::device::params::{Lifetime, Params};
+use avsg_cli::synth::Synth;
+use avsg_cli::trace::{MAX_ID, Trace};
 
-use super::geometry::{RowOptions, TableKind, TableOptions};
-use super::output::OutputOptions;
-use super::trace_options::PartOptions;
+use avsg_cli::command::geometry::{RowOptions, TableKind, TableOptions};
+use avsg_cli::command::output::OutputOptions;
+use avsg_cli::command::trace_options::PartOptions;
 use constants::Constants;
+use report::Report;
 
-/// Options of `avsg estimate`.
+/// Options of `avsg-research estimate`.
 #[derive(clap::Args, Debug)]
-#[command(mut_arg("spread", super::geometry::spread_on_device))]
+#[command(mut_arg("spread", avsg_cli::command::geometry::spread_on_device))]
 #[command(
     after_help = "The model replays the recorded kernel on each step of the trace, counts its work, and multiplies\n\
                   the work by constants. Some of the constants are documented, some were measured by others and\n\
                   some are assumed; --constants lists them. No figure of the output is measured. Examples:\n  \
-                  avsg estimate\n  \
-                  avsg estimate tests/data/nomicon-4k-k256.npz --slots 1024\n  \
-                  avsg estimate --hit-rate 97 --soc ascend910b1 --set syncall=2"
+                  avsg-research estimate\n  \
+                  avsg-research estimate tests/data/nomicon-4k-k256.npz --slots 1024\n  \
+                  avsg-research estimate --hit-rate 97 --soc ascend910b1 --set syncall=2"
 )]
 pub struct Options {
     /// Recorded trace, .npy, .npz or .safetensors, - for standard input; every token is taken as a step
@@ -94,15 +96,20 @@ pub struct Options {
 const MAX_STEPS: usize = 100_000;
 
 /// Computes the estimate and prints it.
-pub fn run(options: &Options) -> Result<ExitCode> {
+pub fn run(options: &Options) -> Result<()> {
     options.output.check(options.trace.as_deref(), [])?;
-    let constants = options.set.iter().try_fold(Constants::default(), |c, set| c.with(set))?;
     if options.constants {
-        let used = report::constants_used(&constants);
-        options.output.write(&used, || show::constants(&used))?;
-        return Ok(ExitCode::SUCCESS);
+        let used = report::constants_used(&constants(options)?);
+        return options.output.write(&used, || show::constants(&used));
     }
-    let soc = super::soc::named(&options.soc)?;
+    let report = compute(options)?;
+    options.output.write(&report, || show::report(&report))
+}
+
+/// Computes the estimate.
+pub fn compute(options: &Options) -> Result<Report> {
+    let constants = constants(options)?;
+    let soc = avsg_cli::command::soc::named(&options.soc)?;
     for (what, n) in [("--requests", options.requests), ("--steps", options.steps)] {
         if n == 0 {
             return Err(Error::invalid(what, 0, "it must be at least 1", "pass 1 or more").into());
@@ -110,9 +117,12 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     }
     let trace = load(options)?;
     let params = params(options, trace.k)?;
-    let report = report::run(options, &report::Inputs { constants, soc, trace, params })?;
-    options.output.write(&report, || show::report(&report))?;
-    Ok(ExitCode::SUCCESS)
+    report::run(options, &report::Inputs { constants, soc, trace, params })
+}
+
+/// Returns the constants with the values that the options replace.
+fn constants(options: &Options) -> Result<Constants> {
+    options.set.iter().try_fold(Constants::default(), |c, set| c.with(set))
 }
 
 /// Loads or generates the trace, with one token per step.

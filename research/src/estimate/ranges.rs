@@ -109,7 +109,7 @@ fn extreme(c: &Constants, times: &impl Fn(&Constants) -> Times, sign: f64) -> Ex
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command::estimate::constants::Name;
+    use crate::estimate::constants::Name;
 
     /// Times with products of two constants, as those of shared tables are.
     fn times(c: &Constants) -> Times {

@@ -24,12 +24,6 @@ def output(*arguments, program="avsg-cli"):
 
 
 @functools.cache
-def avsg(*arguments):
-    """The JSON output of a subcommand."""
-    return json.loads(output(*arguments, "--json", "-"))
-
-
-@functools.cache
 def research(*arguments):
     """The JSON output of a subcommand of avsg-research."""
     return json.loads(output(*arguments, "--json", "-", program="avsg-research"))
@@ -87,7 +81,7 @@ def stated():
 def lifetime():
     """Hit rates of the committed trace by table and rule."""
     trace, sizes = "tests/data/nomicon-4k-k256.npz", (256, 512, 1024)
-    answer = avsg("bench", "lifetime", trace, "--slots", ",".join(map(str, sizes)))
+    answer = research("lifetime", trace, "--slots", ",".join(map(str, sizes)))
     wanted = [
         ("`paper`, L = 16", "paper", "constant", 16.0),
         ("`wide`, constant", "wide", "constant", 127.0),
@@ -109,8 +103,8 @@ def lifetime():
 
 def reuse():
     """The paper's synthetic workload: the table `paper` beside its figures, and `wide` beside `paper` and exact LRU."""
-    answer = avsg("bench", "reuse")
-    other = avsg("bench", "reuse", "--primes", "7919,17")
+    answer = research("reuse")
+    other = research("reuse", "--primes", "7919,17")
 
     def mean(slots, difference):
         values = [difference(row) for row in answer["rows"] if row["slots"] == slots]
@@ -132,46 +126,9 @@ def policies():
     return "".join(line for line in text.splitlines(keepends=True) if line.startswith("|"))
 
 
-def settings(report, figures):
-    """The figures of a serving model: one line per figure, one column per setting, differences from the paper in brackets."""
-    def cell(setting, name, decimals):
-        value, measured = setting[name], setting.get("measured", {}).get(name)
-        note = "" if measured is None else f" ({measured:.{decimals}f}, {100 * (value / measured - 1):+.1f} %)"
-        return f"{value:.{decimals}f}{note}"
-    return [[label, *(cell(s, name, decimals) for s in report["settings"])] for label, name, decimals in figures]
-
-
-def serving():
-    """The model of the paper's deployment; in brackets the paper's figure and the difference."""
-    figures = [("TTFT, s", "ttft_s", 2), ("TPOT, ms", "tpot_ms", 1), ("TPOT, 99th percentile, ms", "tpot_p99_ms", 1), ("E2E, s", "e2e_s", 1),
-               ("output tok/s", "output_tok_s", 1), ("requests per second", "request_rate", 2), ("wait for memory, s", "wait_s", 1),
-               ("requests of a rank, mean", "running", 2)]
-    return table(["", "No Offload", "KV Offload", "AVSG"], settings(avsg("serve"), figures))
-
-
-def calibration():
-    """The constants that the paper's figures give."""
-    rows = avsg("serve", "--calibrate")["calibration"]["constants"]
-    return table(["constant", "value", "follows from", "the paper", "the model"],
-                 [[f"`{c['option']}`", f"{c['value']:.2f}", f"{c['setting']}: {c['figure']}", f"{c['measured']:.2f}", f"{c['modelled']:.2f}"]
-                  for c in rows])
-
-
-def what_if():
-    """Changes of the paper's deployment."""
-    lines = [("as in the paper", []), ("S = 4096 (hit rate 88.72 %)", ["--slots", "4096", "--hit-rate", "88.72"]),
-             ("concurrency 128", ["--concurrency", "128"]), ("no drafts (`--tokens 1`)", ["--tokens", "1"]),
-             ("prompts of 24000 tokens", ["--prompt", "24000"])]
-    def line(name, options):
-        plain, offload, own = avsg("serve", *options)["settings"]
-        return [name, *(f"{s['tpot_ms']:.1f} / {s['output_tok_s']:.0f}" for s in (plain, offload, own)), f"{own['hbm_peak_percent']:.1f}"]
-    heads = ["deployment", "No Offload: TPOT, ms / tok/s", "KV Offload", "AVSG", "AVSG: HBM with most buffers, %"]
-    return table(heads, [line(*one) for one in lines])
-
-
 # Pages that a command writes as a whole.
 PAGES = {"paper-results.md": ("paper", "tests/data/nomicon-4k-k256.npz")}
-TABLES = {f.__name__: f for f in (goal, ranges, variants, stated, lifetime, reuse, policies, serving, calibration, what_if)}
+TABLES = {f.__name__: f for f in (goal, ranges, variants, stated, lifetime, reuse, policies)}
 
 
 def main():

@@ -1,6 +1,6 @@
 //! The subcommands of the program, and the options and output that they share.
 
-pub mod bench;
+pub(crate) mod bench;
 mod busy;
 pub(crate) mod compare;
 pub(crate) mod doctor;
@@ -10,7 +10,7 @@ pub(crate) mod info;
 pub(crate) mod opp;
 pub mod output;
 pub(crate) mod replay;
-pub mod serve;
+pub mod rules;
 pub(crate) mod size;
 pub mod soc;
 pub(crate) mod synth;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use crate::command::{bench, compare, doctor, emit, info, opp, replay, serve, size, synth};
+use crate::command::{bench, compare, doctor, emit, info, opp, replay, size, synth};
 use crate::{output_file, terminal};
 use anyhow::Result;
 use clap::{CommandFactory, Parser, Subcommand};
@@ -37,13 +37,9 @@ enum Command {
     Compare(compare::Options),
     /// Writes a trace with a chosen reuse of ids between steps (the paper's synthetic workload)
     Synth(synth::Options),
-    /// Measures on this machine how fast each part of the operator is and how often its table hits,
-    /// beside other ways to do the same
+    /// Measures on this machine how fast each part of the operator is, beside other ways to do the same
     #[command(subcommand)]
     Bench(bench::Bench),
-    /// Models a serving deployment without offload, with plain offload and with AVSG: latencies, throughput
-    /// and device memory; every figure is from a model, none is measured
-    Serve(Box<serve::Options>),
     /// Computes how much device and host memory a deployment needs, and whether it fits this machine
     Info(info::Options),
     /// Measures what the documentation of an Ascend device leaves open: its bandwidths, its costs and
@@ -75,7 +71,6 @@ pub fn run() -> ExitCode {
         Command::Compare(options) => compare::run(&options),
         Command::Synth(options) => synth::run(&options),
         Command::Bench(bench) => bench::run(bench),
-        Command::Serve(options) => serve::run(&options),
         Command::Info(options) => info::run(&options),
         Command::Doctor(options) => doctor::run(&options),
         Command::Emit(options) => emit::run(&options),

@@ -1,5 +1,5 @@
 //! Tests of `avsg compare`: every policy and rule is there, no policy surpasses the optimum, and the
-//! rates are those of `bench lifetime` and `size`.
+//! rates are those of `size`.
 
 use std::process::Command;
 
@@ -52,20 +52,12 @@ fn no_policy_surpasses_the_optimum_for_any_number_of_tokens() {
 }
 
 #[test]
-fn rates_are_those_of_bench_lifetime_and_size() {
+fn rates_are_those_of_size() {
     let report = json(&["compare", LLAMA, "--mtp0", "--slots", "128", "--steps", "60"]);
-    let bench = json(&["bench", "lifetime", LLAMA, "--slots", "128", "--steps", "60"]);
-    for row in bench["rows"].as_array().expect("rows") {
-        let text = |name: &str| row[name].as_str().expect("text");
-        let policy =
-            format!("{} {}:{}", text("table"), text("rule"), row["value"].as_f64().unwrap());
-        // The bench shuffles the ids of a token, which moves the rates a little.
-        let hit_rate = row["hit_rate"].as_f64().expect("a rate");
-        assert!((rate(&report, &policy) - hit_rate).abs() < 0.5, "{policy}: {hit_rate}");
-    }
     let size = json(&["size", LLAMA, "--mtp0", "--slots", "128", "--steps", "60"]);
-    let lru = size["points"][0]["lru_hit_rate"].as_f64().expect("a rate");
-    assert!((rate(&report, "exact LRU") - lru).abs() < 1e-12);
+    let size = |name: &str| size["points"][0][name].as_f64().expect("a rate");
+    assert!((rate(&report, "exact LRU") - size("lru_hit_rate")).abs() < 1e-12);
+    assert!((rate(&report, "wide frequency:0.87") - size("hit_rate")).abs() < 1e-12);
 }
 
 #[test]

@@ -101,7 +101,7 @@ fn an_input_is_never_an_output() {
         format!("replay {trace} --results {trace}"),
         format!("replay {trace} --json {alias}"),
         format!("replay {alias} --results {trace}"),
-        format!("bench lifetime {trace} --slots 64 --json {trace}"),
+        format!("compare {trace} --slots 64 --json {trace}"),
     ] {
         assert!(refused(&line).contains("an input"), "{line}");
     }
@@ -120,7 +120,7 @@ fn a_bad_output_path_fails_before_the_run() {
     for line in [
         "replay /nowhere.npz --json /nonexistent/x.json".to_owned(),
         "replay /nowhere.npz --results /nonexistent/x.npz".to_owned(),
-        "bench lifetime /nowhere.npz --json /nonexistent/x.json".to_owned(),
+        "compare /nowhere.npz --json /nonexistent/x.json".to_owned(),
         "bench match /nowhere.npz --plot /proc/charts".to_owned(),
         format!("replay /nowhere.npz --json {dir}"),
     ] {

@@ -1,11 +1,11 @@
 //! `avsg-research estimate` models how long the kernels would take on an Ascend 910B; nothing is measured.
 
-pub(super) mod constants;
+pub mod constants;
 mod count;
 mod ours;
-mod paper;
+pub mod paper;
 mod phase;
-pub(super) mod points;
+pub mod points;
 mod ranges;
 mod report;
 mod show;

@@ -2,9 +2,15 @@
 //! device and of a cluster.
 
 mod estimate;
+mod hits;
+mod lifetime;
 mod paper;
+mod published;
+mod reuse;
+mod serving;
 #[cfg(test)]
 mod tests;
+mod transfer;
 
 use std::process::ExitCode;
 
@@ -30,6 +36,12 @@ enum Command {
     Estimate(Box<estimate::Options>),
     /// Computes the paper's tables and figures, each beside the paper's value with the difference
     Paper(paper::Options),
+    /// Computes the hit rates of the tables on the paper's synthetic workload, beside exact LRU, Belady's
+    /// optimum and the paper's figures
+    Reuse(reuse::Options),
+    /// Computes how the hit rate depends on the lifetime rule, beside exact LRU, Belady's optimum and the
+    /// paper's figures
+    Lifetime(lifetime::Options),
 }
 
 impl Command {
@@ -37,6 +49,8 @@ impl Command {
         match self {
             Self::Estimate(options) => estimate::run(&options),
             Self::Paper(options) => paper::run(&options),
+            Self::Reuse(options) => reuse::run(&options),
+            Self::Lifetime(options) => lifetime::run(&options),
         }
     }
 }

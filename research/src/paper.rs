@@ -1,4 +1,5 @@
-//! `avsg-research paper` computes every figure of the paper that can be computed here, beside the paper's.
+//! `avsg-research paper` computes every figure of the paper that can be computed here, beside the
+//! paper's.
 
 mod hardware;
 mod rates;
@@ -11,13 +12,11 @@ mod tests;
 use std::path::PathBuf;
 
 use anyhow::Result;
-use avsg::Error;
-use avsg_cli::output_file;
-use avsg_cli::terminal;
-use clap::{Args, ValueEnum};
-
 use avsg_cli::command::output;
 use avsg_cli::command::trace_options::PartOptions;
+use avsg_cli::{output_file, terminal};
+use clap::{Args, ValueEnum};
+
 use rates::Workload;
 use render::Page;
 use section::Section;
@@ -36,9 +35,6 @@ enum Part {
     /// End-to-end serving
     Serving,
 }
-
-/// Number of seeds of the section reuse, as in the paper.
-const SEEDS: u64 = 5;
 
 /// The figures that the program does not compute, and why.
 const MISSING: [(&str, &str); 7] = [
@@ -60,7 +56,7 @@ const MISSING: [(&str, &str); 7] = [
     ),
     (
         "end-to-end serving",
-        "it needs 12 nodes of 910B, the model GLM-5.3-w4a8c16 and the real requests; `avsg serve` models it",
+        "it needs 12 nodes of 910B, the model GLM-5.3-w4a8c16 and the real requests; a model of it stands in its place",
     ),
     (
         "lifetime ablation at L = 2, 4 and 32",
@@ -72,10 +68,10 @@ const MISSING: [(&str, &str); 7] = [
 /// Options of `avsg-research paper`.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Markdown goes to standard output unless a file is named. The HTML file has the charts inline and needs no\n\
-                  other file. Each section says which of its figures are replayed, modelled or measured. Examples:\n  \
+    after_help = "Markdown goes to standard output, unless an HTML file is named, which needs no other file. Each section\n\
+                  says which of its figures are replayed and which are modelled. Examples:\n  \
                   avsg-research paper\n  \
-                  avsg-research paper tests/data/nomicon-4k-k256.npz --html paper.html --json paper.json\n  \
+                  avsg-research paper tests/data/nomicon-4k-k256.npz --html paper.html\n  \
                   avsg-research paper --sections reuse,transfer"
 )]
 pub struct Options {
@@ -87,18 +83,9 @@ pub struct Options {
     /// Sections to compute [default: all]
     #[arg(long, value_enum, value_name = "NAME,..", value_delimiter = ',')]
     sections: Vec<Part>,
-    /// Seeds of the section reuse to average over, 1 to 100
-    #[arg(long, value_name = "N", default_value_t = SEEDS)]
-    seeds: u64,
-    /// Write the report as Markdown to this file; - is standard output
-    #[arg(long, value_name = "FILE")]
-    markdown: Option<PathBuf>,
-    /// Write the report as one HTML file with charts; - is standard output
+    /// Write the report as one HTML file, with a bar for each figure
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// Write the report as JSON to this file; - is standard output
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
 }
 
 impl Options {
@@ -106,24 +93,6 @@ impl Options {
     fn parts(&self) -> Vec<Part> {
         let wanted = |part: &Part| self.sections.is_empty() || self.sections.contains(part);
         Part::value_variants().iter().copied().filter(wanted).collect()
-    }
-
-    fn check(&self) -> Result<()> {
-        if !(1..=100).contains(&self.seeds) {
-            let limit = "it must be 1..=100";
-            return Err(
-                Error::invalid("--seeds", self.seeds, limit, "choose 5, as the paper").into()
-            );
-        }
-        let files = [&self.markdown, &self.html, &self.json];
-        let to_stdout = files.iter().filter(|file| output::is_stdout(file.as_deref())).count();
-        if to_stdout > 1 {
-            let limit = "only one form of the report can go to standard output";
-            return Err(Error::invalid("-", to_stdout, limit, "name files for the others").into());
-        }
-        let named = files.into_iter().filter_map(|file| file.as_deref());
-        let named = named.filter(|file| !output::is_stdout(Some(file)));
-        Ok(output_file::check(named, self.trace.as_deref())?)
     }
 
     /// Returns the command line that computes the same report.
@@ -137,51 +106,54 @@ impl Options {
             let names: Vec<_> = names.map(|name| name.get_name().to_owned()).collect();
             line += &format!(" --sections {}", names.join(","));
         }
-        if self.seeds != SEEDS {
-            line += &format!(" --seeds {}", self.seeds);
-        }
         line
-    }
-
-    /// Returns the workloads that stand for the paper's requests.
-    fn workloads(&self) -> Result<Vec<Workload>> {
-        let mut workloads = vec![Workload::synthetic()?];
-        if let Some(path) = &self.trace {
-            let trace = self.part.read(path)?;
-            let name = path.file_stem().unwrap_or_default().to_string_lossy();
-            workloads.push(Workload::recorded(&name, &trace));
-        }
-        Ok(workloads)
     }
 }
 
 /// Computes the report and writes it.
 pub fn run(options: &Options) -> Result<()> {
-    options.check()?;
-    let workloads = options.workloads()?;
+    output_file::check(options.html.as_deref(), options.trace.as_deref())?;
+    let sections = compute(options)?;
+    match &options.html {
+        Some(path) => {
+            Ok(output_file::write(path, text(options, &sections, render::html).as_bytes())?)
+        }
+        None => Ok(terminal::write(text(options, &sections, render::markdown).as_bytes())?),
+    }
+}
+
+/// Computes the sections.
+pub fn compute(options: &Options) -> Result<Vec<Section>> {
+    let mut recorded = Vec::new();
+    if let Some(path) = &options.trace {
+        recorded.push(Workload::recorded(path, &options.part.read(path)?));
+    }
     let parts = options.parts();
     let bar = output::progress(parts.len(), "paper");
-    let compute = |&part: &Part| -> Result<Section> {
+    let mut compute = |part: Part| {
         let section = match part {
-            Part::Reuse => rates::synthetic(options.seeds),
-            Part::Requests => rates::requests(&workloads),
+            Part::Reuse => rates::synthetic()?,
+            Part::Requests => {
+                let all = [Workload::synthetic()?].into_iter().chain(recorded.drain(..));
+                rates::requests(&all.collect::<Vec<_>>())?
+            }
             Part::Transfer => hardware::transfer(),
-            Part::Matching => hardware::matching_times(),
+            Part::Matching => hardware::matching_times()?,
             Part::Serving => serving::end_to_end(),
-        }?;
+        };
         bar.inc(1);
         Ok(section)
     };
-    let sections = parts.iter().map(compute).collect::<Result<Vec<_>>>()?;
+    let sections = parts.into_iter().map(&mut compute).collect();
     bar.finish_and_clear();
-    write(options, &sections)
+    sections
 }
 
-fn write(options: &Options, sections: &[Section]) -> Result<()> {
+/// Returns the report in the form of `render`.
+fn text(options: &Options, sections: &[Section], render: fn(&Page<'_>) -> String) -> String {
     let lead = [
         format!(
-            "After this page you know how near AVSG comes to each figure of the paper, and which figures it cannot reproduce. \
-             `{}` wrote it.",
+            "Every figure of the paper that can be computed here stands beside the paper's. `{}` wrote this page.",
             options.command()
         ),
         "Source: W. Kuang, X. Wang, C. Wu, J. Wang, W. Zhang, B. K. Chen, L. Lan, K. Zhang: \"AVSG: Accelerated Vectorized Sparse \
@@ -190,22 +162,5 @@ fn write(options: &Options, sections: &[Section]) -> Result<()> {
          figure is a percentage."
             .to_owned(),
     ];
-    let page = Page { lead: &lead, sections, missing: &MISSING };
-    if let Some(path) = &options.html {
-        output::text(path, &render::html(&page))?;
-    }
-    if let Some(path) = &options.json {
-        let missing: Vec<_> = MISSING
-            .iter()
-            .map(|(figure, reason)| serde_json::json!({ "figure": figure, "reason": reason }))
-            .collect();
-        output::json(path, &serde_json::json!({ "sections": sections, "missing": missing }))?;
-    }
-    match &options.markdown {
-        Some(path) => output::text(path, &render::markdown(&page)),
-        None if options.html.is_none() && options.json.is_none() => {
-            Ok(terminal::write(render::markdown(&page).as_bytes())?)
-        }
-        None => Ok(()),
-    }
+    render(&Page { lead: &lead, sections, missing: &MISSING })
 }

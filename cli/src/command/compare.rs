@@ -10,11 +10,10 @@ use anyhow::Result;
 use avsg::cpu::machine::Machine;
 use avsg::device::params::{MAX_SLOTS, MIN_SLOTS, Params};
 use avsg::engine::MachineChoice;
-use avsg::geometry;
 use clap::Args;
 
-use super::bench::lifetime::rules;
 use super::output::{self, Sinks};
+use super::rules::{rules, tables};
 use super::trace_options::TraceOptions;
 use crate::baseline::{HitCount, count_hits, count_operator_hits};
 use crate::trace::Trace;
@@ -74,7 +73,7 @@ fn measure(options: &Options, trace: &Trace) -> Result<Report> {
     };
     let bar = output::progress(slots.len(), "compare");
     for &slots in &slots {
-        let tables = tables(trace, slots)?;
+        let tables = tables(trace.k, trace.tokens, slots)?;
         let (optimum, others) = policies::at(trace, slots as usize)?;
         for (name, mut policy) in others {
             add(name.to_owned(), slots, count_hits(trace, policy.as_mut()), false);
@@ -104,16 +103,6 @@ fn measure(options: &Options, trace: &Trace) -> Result<Report> {
         slots,
         policies,
     })
-}
-
-/// Returns the two tables with their default rules, checked.
-fn tables(trace: &Trace, slots: u32) -> Result<[(&'static str, Params); 2]> {
-    let narrow = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-    let (k, tokens) = (narrow(trace.k), narrow(trace.tokens));
-    let tables =
-        [("paper", Params::paper(k, tokens, slots)), ("wide", Params::wide(k, tokens, slots))];
-    tables.iter().try_for_each(|(_, params)| geometry::check(params))?;
-    Ok(tables)
 }
 
 /// Returns the three smallest S that the operator accepts for the trace, or fewer if the third is

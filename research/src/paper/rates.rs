@@ -1,22 +1,21 @@
 //! Hit rates: the paper's synthetic workload, and its real requests beside workloads of here.
 
-use anyhow::Result;
-use avsg::cpu::machine::Machine;
-use avsg::device::params::{Lifetime, Params};
-use avsg::engine::MachineChoice;
-use avsg::geometry;
-use serde::Deserialize;
+use std::path::Path;
 
-use super::section::{Figure, Quantity, Row, Section, Table};
+use anyhow::Result;
+use avsg::device::params::{Lifetime, Params};
 use avsg_cli::baseline::{MatcherPolicy, PreviousStep};
-use avsg_cli::command::bench::{hits, lifetime, reuse};
 use avsg_cli::synth::{CONTEXT, Synth};
 use avsg_cli::trace::Trace;
+
+use super::section::{Quantity, Section, Table};
+use crate::published::{COLD_START, LIFETIMES, PREVIOUS_STEP, SLOTS_4096};
+use crate::{hits, reuse};
 
 /// Percentage of hits.
 const RATE: Quantity = Quantity::points("hit rate, %");
 /// The lifetimes L of the paper's ablation.
-const LIFETIMES: [i8; 6] = [1, 2, 4, 8, 16, 32];
+const ABLATION: [i8; 6] = [1, 2, 4, 8, 16, 32];
 /// The steps of the synthetic workload that stands for the paper's requests. All of its 16384 ids have
 /// been selected after about 70 steps, and then it is another workload.
 const STEPS: usize = 64;
@@ -26,24 +25,9 @@ const MU: f64 = 0.5;
 /// Requests of the synthetic workload, which have different seeds.
 const REQUESTS: u64 = 4;
 
-/// The paper's figures for the first decode iteration.
-#[derive(Deserialize)]
-struct ColdStart {
-    reuse: Vec<ColdReuse>,
-}
-
-#[derive(Deserialize)]
-struct ColdReuse {
-    drafts: usize,
-    percent: f64,
-}
-
 /// The requests that a section runs on.
 pub struct Workload {
-    /// Name in the tables.
     name: String,
-    /// Name in the titles of charts.
-    short_name: String,
     /// One trace per request, with one token per step.
     requests: Vec<Trace>,
 }
@@ -51,27 +35,29 @@ pub struct Workload {
 impl Workload {
     /// Returns the synthetic workload with the paper's adjacent-step reuse.
     pub fn synthetic() -> Result<Self> {
-        let percent = lifetime::Published::read()?.previous_step_percent;
         let request = |seed| {
-            let gamma = percent / 100.0;
+            let gamma = PREVIOUS_STEP / 100.0;
             Synth { gamma, mu: MU, k: 2048, steps: STEPS, seed, context: CONTEXT }.trace()
         };
         let requests = (1..=REQUESTS).map(request).collect::<avsg::Result<_>>()?;
-        let name =
-            format!("synthetic requests with {percent} % adjacent-step reuse, mu {MU}, K = 2048");
-        Ok(Self { name, short_name: "synthetic requests".into(), requests })
+        let name = format!(
+            "synthetic requests with {PREVIOUS_STEP} % adjacent-step reuse, mu {MU}, K = 2048"
+        );
+        Ok(Self { name, requests })
     }
 
     /// Returns a recorded trace as one request.
-    pub fn recorded(name: &str, trace: &Trace) -> Self {
-        let short_name = format!("trace {name}");
+    pub fn recorded(path: &Path, trace: &Trace) -> Self {
+        let name = path.file_stem().unwrap_or_default().to_string_lossy();
         let name = format!("recorded trace {name}, K = {}", trace.k);
-        Self { name, short_name, requests: vec![trace.as_mtp0()] }
+        Self { name, requests: vec![trace.as_mtp0()] }
     }
 
-    /// Returns K.
-    fn k(&self) -> u32 {
-        self.requests.first().map_or(0, |trace| trace.k as u32)
+    /// Returns the paper's table for `tokens` tokens per step, with `times` * K slots, rounded up to a
+    /// power of two.
+    fn table(&self, tokens: usize, times: u32) -> Params {
+        let k = self.requests.first().map_or(0, |trace| trace.k as u32);
+        Params::paper(k, tokens as u32, (k * times).next_power_of_two().max(64))
     }
 
     /// Returns the mean of a percentage over the requests.
@@ -80,17 +66,11 @@ impl Workload {
         Ok(sum / self.requests.len() as f64)
     }
 
-    /// Returns the hit rate of the paper's table in percent, with `times` * K slots (rounded up to a
-    /// power of two) and the lifetime `l`. The first quarter of the steps fills the buffer.
+    /// Returns the hit rate in percent with `times` * K slots and the lifetime `l`. The first quarter
+    /// of the steps fills the buffer.
     fn hit_rate(&self, times: u32, l: i8) -> Result<f64> {
-        let (k, slots) = (self.k(), slots(self.k(), times));
-        let params = Params { lifetime: Lifetime::Constant(l), ..Params::paper(k, 1, slots) };
-        geometry::check(&params)?;
-        let machine = Machine::find(MachineChoice::Auto)?;
-        self.mean(|trace| {
-            let steps = hits::of_table(trace, &params, machine)?;
-            Ok(hits::percent(&steps[trace.steps / 4..]))
-        })
+        let params = Params { lifetime: Lifetime::Constant(l), ..self.table(1, times) };
+        self.mean(|trace| Ok(hits::percent(&hits::of_table(trace, &params)?[trace.steps / 4..])))
     }
 
     /// Returns the percentage of ids that the previous step selected, too.
@@ -104,98 +84,76 @@ impl Workload {
     /// Returns the reuse of a first step with `tokens` tokens in percent, over all groups of consecutive
     /// rows that make a step.
     fn cold_start(&self, tokens: usize) -> Result<f64> {
-        let (k, slots) = (self.k(), slots(self.k(), 4));
-        let params = Params::paper(k, tokens as u32, slots);
-        geometry::check(&params)?;
-        let machine = Machine::find(MachineChoice::Auto)?;
+        let params = self.table(tokens, 4);
         self.mean(|trace| {
-            let steps = trace.in_steps_of(tokens)?;
-            let mut all = Vec::with_capacity(steps.steps);
-            for ids in steps.ids.chunks_exact(tokens * trace.k) {
+            let mut all = Vec::with_capacity(trace.steps);
+            for ids in trace.ids.chunks_exact(tokens * trace.k) {
                 let step = Trace::new(ids.to_vec(), None, [1, tokens, trace.k])?;
-                all.extend(hits::of_table(&step, &params, machine)?);
+                all.extend(hits::of_table(&step, &params)?);
             }
             Ok(hits::percent(&all))
         })
     }
 }
 
-fn slots(k: u32, times: u32) -> u32 {
-    (k * times).next_power_of_two().max(64)
-}
-
-/// Compares the paper's table on the paper's synthetic workload, with `seeds` seeds.
-pub fn synthetic(seeds: u64) -> Result<Section> {
+/// Compares the paper's table on the paper's synthetic workload.
+pub fn synthetic() -> Result<Section> {
     let mut table = Table::new("Reuse rate of the paper's table, L = 8", &["gamma", "mu", "S"]);
-    for cell in reuse::published()? {
-        let keys = [cell.gamma.to_string(), cell.mu.to_string(), cell.slots.to_string()];
-        let here = reuse::of_the_papers_table(&cell, seeds)?;
-        table.row(keys, vec![RATE.figure(cell.reuse, here)]);
-    }
     let mut gains = Table::new(
         "Gain of 8192 slots over adjacent-step reuse in percentage points, mu = 0.9",
         &["adjacent-step reuse, %"],
     );
-    for row in table.rows.iter().filter(|row| row.keys[1] == "0.9" && row.keys[2] == "8192") {
-        let gamma = 100.0 * row.keys[0].parse::<f64>()?;
-        let Figure { paper, here, .. } = row.figures[0];
-        let gain = Quantity::points("gain").figure(paper.map(|rate| rate - gamma), here - gamma);
-        gains.row([format!("{gamma:.0}")], vec![gain]);
+    for cell in reuse::of_the_papers_table()? {
+        let keys = [cell.gamma.to_string(), cell.mu.to_string(), cell.slots.to_string()];
+        table.row(keys, vec![RATE.figure(cell.reference, cell.paper)]);
+        if (cell.mu, cell.slots) == (0.9, 8192) {
+            let gamma = 100.0 * cell.gamma;
+            let gain = Quantity::points("gain").figure(cell.reference - gamma, cell.paper - gamma);
+            gains.row([format!("{gamma:.0}")], vec![gain]);
+        }
     }
-    let charts = ["4096", "8192"].map(|slots| {
-        let title = format!("Reuse by gamma/mu, S = {slots}");
-        let label = |row: &Row| format!("{}/{}", row.keys[0], row.keys[1]);
-        table.chart(&title, 0, |row| row.keys[2] == slots, label)
-    });
     let text = vec![
         "Appendix \"Cache Reuse\" and table \"Cache reuse\", synthetic rows. The command generates the workload and replays \
          the paper's table, bit for bit. The paper does not state its multipliers, its seeds, which steps it counts, and \
          what happens when the context has no new id left."
             .into(),
         format!(
-            "{seeds} seeds, K = 2048, 16384 ids of context, steps 4 to 14. Root mean square of the differences: {:.2} percentage points.",
+            "{} seeds, K = 2048, 16384 ids of context, steps 4 to 14. Root mean square of the differences: {:.2} percentage points.",
+            reuse::SEEDS,
             table.rms(0)
         ),
     ];
-    let charts = charts.into_iter().collect::<avsg::Result<_>>()?;
-    let title = "Reuse on the synthetic workload";
-    Ok(Section { name: "reuse", title, text, tables: vec![table, gains], charts })
+    Ok(Section { title: "Reuse on the synthetic workload", text, tables: vec![table, gains] })
 }
 
 /// Compares hit rates, the lifetime ablation and the cold start of the paper's requests with workloads
 /// of here.
 pub fn requests(workloads: &[Workload]) -> Result<Section> {
-    let published = lifetime::Published::read()?;
-    let cold: ColdStart = serde_json::from_str(include_str!("../published/cold_start.json"))?;
+    let stated = |l: i8| LIFETIMES.iter().find(|rate| rate.0 == l).map(|rate| rate.1);
     let mut tables = Vec::new();
-    let mut charts = Vec::new();
     for workload in workloads {
-        let mut rates = Table::new(format!("Hit rates, L = 8; {}", workload.name), &["buffer"]);
-        for (name, paper, here) in [
-            ("previous step", published.previous_step_percent, workload.adjacent()?),
-            ("2 K slots", published.slots_4096_percent, workload.hit_rate(2, 8)?),
-            ("4 K slots", published.percent_at(8.0).unwrap_or(f64::NAN), workload.hit_rate(4, 8)?),
+        let name = &workload.name;
+        let mut rates = Table::new(format!("Hit rates, L = 8; {name}"), &["buffer"]);
+        for (buffer, paper, here) in [
+            ("previous step", Some(PREVIOUS_STEP), workload.adjacent()?),
+            ("2 K slots", Some(SLOTS_4096), workload.hit_rate(2, 8)?),
+            ("4 K slots", stated(8), workload.hit_rate(4, 8)?),
         ] {
-            rates.row([name.into()], vec![RATE.figure(Some(paper), here)]);
+            rates.row([buffer.into()], vec![RATE.figure(paper, here)]);
         }
-        let title = format!("Lifetime ablation, 4 K slots; {}", workload.name);
-        let mut ablation = Table::new(title, &["L"]);
-        for l in LIFETIMES {
-            let paper = published.percent_at(f64::from(l));
-            ablation.row([l.to_string()], vec![RATE.figure(paper, workload.hit_rate(4, l)?)]);
+        let mut ablation = Table::new(format!("Lifetime ablation, 4 K slots; {name}"), &["L"]);
+        for l in ABLATION {
+            ablation.row([l.to_string()], vec![RATE.figure(stated(l), workload.hit_rate(4, l)?)]);
         }
-        let title = format!("Reuse in the first step, 4 K slots; {}", workload.name);
+        let title = format!("Reuse in the first step, 4 K slots; {name}");
         let mut start = Table::new(title, &["draft tokens"]);
-        for ColdReuse { drafts, percent } in &cold.reuse {
+        for (drafts, percent) in COLD_START {
             let here = workload.cold_start(drafts + 1)?;
-            let reuse = Quantity::points("reuse, %").figure(Some(*percent), here);
-            start.row([drafts.to_string()], vec![reuse]);
+            start.row(
+                [drafts.to_string()],
+                vec![Quantity::points("reuse, %").figure(percent, here)],
+            );
         }
-        let label = |row: &Row| row.keys[0].clone();
-        let title = format!("Hit rate over L, {}", workload.short_name);
-        charts.push(ablation.chart(&title, 0, |_| true, label)?);
-        let title = format!("First step over the drafts, {}", workload.short_name);
-        charts.push(start.chart(&title, 0, |_| true, label)?);
         tables.extend([rates, ablation, start]);
     }
     let text = vec![
@@ -207,21 +165,24 @@ pub fn requests(workloads: &[Workload]) -> Result<Section> {
          start, over all groups of consecutive rows that make a step."
             .into(),
         "On the synthetic requests the paper's table loses hits with a larger L. Exact LRU and the `wide` table do not \
-         (`avsg bench lifetime --steps 64 --slots 8192`)."
+         (`avsg-research lifetime --steps 64 --slots 8192`)."
             .into(),
     ];
-    let title = "Hit rates, lifetimes and cold start of real requests";
-    Ok(Section { name: "requests", title, text, tables, charts })
+    Ok(Section { title: "Hit rates, lifetimes and cold start of real requests", text, tables })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tests::left_out;
 
     #[test]
     fn the_committed_trace_has_a_table_of_each_kind() {
+        if left_out() {
+            return;
+        }
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/data/nomicon-4k-k256.npz");
-        let workload = Workload::recorded("nomicon", &Trace::read(path).unwrap());
+        let workload = Workload::recorded(path.as_ref(), &Trace::read(path).unwrap());
         let section = requests(&[workload]).unwrap();
         let here = |table: &Table| table.rows.iter().map(|r| r.figures[0].here).collect::<Vec<_>>();
         let [rates, ablation, start] = [0, 1, 2].map(|table| here(&section.tables[table]));
@@ -229,18 +190,16 @@ mod tests {
         assert_eq!((ablation.len(), ablation[3]), (6, rates[2]), "L = 8 is in both tables");
         assert!(ablation[0] < ablation[3], "{ablation:?}");
         assert!(start[0] == 0.0 && start.is_sorted(), "{start:?}");
-        assert_eq!(section.charts.len(), 2);
     }
 
     #[test]
-    fn a_trace_whose_buffer_would_be_too_large_or_that_has_no_step_of_four_tokens_is_refused() {
+    fn a_trace_whose_buffer_would_be_too_large_is_refused() {
         let trace = |rows: usize, k: usize| {
             let ids = (0..rows).flat_map(|_| 0..k as i32).collect();
-            Workload::recorded("own", &Trace::new(ids, None, [rows, 1, k]).unwrap())
+            Workload::recorded("own".as_ref(), &Trace::new(ids, None, [rows, 1, k]).unwrap())
         };
-        let error = |workload| requests(&[workload]).err().unwrap().to_string();
-        assert!(error(trace(5, 16_384)).contains("65536"));
-        assert!(error(trace(3, 16)).contains("tokens per step is 4"));
+        let error = requests(&[trace(5, 16_384)]).err().unwrap().to_string();
+        assert!(error.contains("65536"), "{error}");
         let same = requests(&[trace(8, 16)]).unwrap();
         let [rates, start] = [0, 2].map(|table| same.tables[table].rows.last().unwrap());
         assert_eq!((rates.figures[0].here, start.figures[0].here), (100.0, 75.0));

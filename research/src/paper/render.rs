@@ -2,11 +2,10 @@
 
 use super::section::{Section, Table};
 
-/// The command line that writes a report, and the report itself.
+/// What a report consists of.
 pub struct Page<'a> {
-    /// What a reader can do after the page.
+    /// Paragraphs before the sections.
     pub lead: &'a [String],
-    /// The sections.
     pub sections: &'a [Section],
     /// What the program cannot reproduce, and why: (what, why).
     pub missing: &'a [(&'static str, &'static str)],
@@ -17,35 +16,28 @@ const TITLE: &str = "The paper's figures";
 /// The heading of the list of figures that cannot be reproduced.
 const MISSING: &str = "What cannot be reproduced here";
 
-/// Returns the page as Markdown; charts are left out.
+/// Returns the page as Markdown.
 pub fn markdown(page: &Page<'_>) -> String {
     let mut text = format!("# {TITLE}\n");
-    for paragraph in page.lead {
-        text += &format!("\n{paragraph}\n");
-    }
-    let table = |heads: &[String], rows: &[Vec<String>]| {
-        let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
+    let paragraphs = |all: &[String]| all.iter().map(|p| format!("\n{p}\n")).collect::<String>();
+    let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
+    let start = |heads: Vec<String>| {
         let rule = vec!["---".to_owned(); heads.len()];
-        let rows: String = rows.iter().map(|row| line(row)).collect();
-        format!("\n{}{}{rows}", line(heads), line(&rule))
+        format!("\n{}{}", line(heads), line(rule))
     };
+    text += &paragraphs(page.lead);
     for section in page.sections {
-        text += &format!("\n## {}\n", section.title);
-        for paragraph in &section.text {
-            text += &format!("\n{paragraph}\n");
-        }
-        for one in &section.tables {
-            let (heads, rows) = one.text();
-            text += &format!("\n**{}**\n{}", one.title, table(&heads, &rows));
+        text += &format!("\n## {}\n{}", section.title, paragraphs(&section.text));
+        for table in &section.tables {
+            text += &format!("\n**{}**\n{}", table.title, start(table.heads()));
+            for row in &table.rows {
+                let cells = row.figures.iter().flat_map(|figure| figure.cells());
+                text += &line(row.keys.iter().cloned().chain(cells).collect());
+            }
         }
     }
-    if !page.missing.is_empty() {
-        let rows: Vec<_> =
-            page.missing.iter().map(|&(what, why)| vec![what.into(), why.into()]).collect();
-        let heads = ["figure", "reason"].map(String::from);
-        text += &format!("\n## {MISSING}\n{}", table(&heads, &rows));
-    }
-    text
+    text += &format!("\n## {MISSING}\n{}", start(["figure", "reason"].map(String::from).into()));
+    text + &page.missing.iter().map(|m| line(vec![m.0.into(), m.1.into()])).collect::<String>()
 }
 
 /// The style of the HTML page.
@@ -54,9 +46,13 @@ table{border-collapse:collapse;font-variant-numeric:tabular-nums;margin:1em 0}\
 th,td{border-bottom:1px solid #ccc;padding:.2em .7em;text-align:right}\
 th:first-child,td:first-child{text-align:left}\
 .reasons td,.reasons th{text-align:left}caption{text-align:left;font-weight:bold}\
-svg{max-width:100%;height:auto}code{background:#f3f3f3}";
+code{background:#f3f3f3}";
 
-/// Returns the page as HTML with the charts inline; the file needs no other file.
+/// The colours of the bars of the paper's figures and of those of here.
+const COLOURS: [&str; 2] = ["#f5c9a8", "#a8d3ee"];
+
+/// Returns the page as HTML; the file needs no other file. A bar in the cell of a figure is as long as
+/// the figure is in relation to the largest one of its two columns.
 pub fn html(page: &Page<'_>) -> String {
     let mut text = format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<title>{TITLE}</title>\n\
@@ -67,45 +63,61 @@ pub fn html(page: &Page<'_>) -> String {
     };
     text += &paragraphs(page.lead);
     for section in page.sections {
-        text += &format!("<h2>{}</h2>\n{}", escape(section.title), paragraphs(&section.text));
-        text += &section.charts.iter().map(|chart| chart.svg.as_str()).collect::<String>();
+        text += &format!("<h2>{}</h2>\n{}", inline(section.title), paragraphs(&section.text));
         text += &section.tables.iter().map(html_table).collect::<String>();
     }
-    if !page.missing.is_empty() {
-        text += &format!("<h2>{MISSING}</h2>\n<table class=\"reasons\">\n");
-        text += &html_line(&["figure", "reason"].map(String::from), "th");
-        for &(what, why) in page.missing {
-            text += &html_line(&[what.into(), why.into()], "td");
-        }
-        text += "</table>\n";
+    text += &format!("<h2>{MISSING}</h2>\n<table class=\"reasons\">\n");
+    text += &line(["figure", "reason"].map(|head| cell("th", "", head)));
+    for (what, why) in page.missing {
+        text += &line([what, why].map(|text| cell("td", "", text)));
     }
-    text + "</body>\n</html>\n"
+    text + "</table>\n</body>\n</html>\n"
 }
 
 fn html_table(table: &Table) -> String {
-    let (heads, rows) = table.text();
-    let rows: String = rows.iter().map(|row| html_line(row, "td")).collect();
-    let caption = escape(&table.title);
-    format!("<table>\n<caption>{caption}</caption>\n{}{rows}</table>\n", html_line(&heads, "th"))
+    let heads = line(table.heads().iter().map(|head| cell("th", "", head)));
+    let mut text = format!("<table>\n<caption>{}</caption>\n{heads}", inline(&table.title));
+    for row in &table.rows {
+        let mut cells: Vec<String> = row.keys.iter().map(|key| cell("td", "", key)).collect();
+        for (at, figure) in row.figures.iter().enumerate() {
+            let bar = |value: f64, colour: &str| {
+                let percent = 100.0 * value / table.largest(at);
+                format!(
+                    " style=\"background:linear-gradient(90deg,{colour} {percent:.0}%,#0000 0)\""
+                )
+            };
+            let [paper, here, difference] = figure.cells();
+            let papers_bar = figure.paper.map(|value| bar(value, COLOURS[0])).unwrap_or_default();
+            cells.push(cell("td", &papers_bar, &paper));
+            cells.push(cell("td", &bar(figure.here, COLOURS[1]), &here));
+            cells.push(cell("td", "", &difference));
+        }
+        text += &line(cells);
+    }
+    text + "</table>\n"
 }
 
-fn html_line(cells: &[String], tag: &str) -> String {
-    let cell = |cell: &String| format!("<{tag}>{}</{tag}>", inline(cell));
-    format!("<tr>{}</tr>\n", cells.iter().map(cell).collect::<String>())
+fn line(cells: impl IntoIterator<Item = String>) -> String {
+    format!("<tr>{}</tr>\n", cells.into_iter().collect::<String>())
 }
 
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+fn cell(tag: &str, attributes: &str, text: &str) -> String {
+    format!("<{tag}{attributes}>{}</{tag}>", inline(text))
 }
 
-/// Escapes a text and turns its spans between backquotes into code.
+/// Escapes a text, and turns its spans between backquotes into code and those between two asterisks
+/// into bold text.
 fn inline(text: &str) -> String {
-    let parts = text.split('`').enumerate();
+    let escaped = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    spans(&spans(&escaped, "`", "code"), "**", "b")
+}
+
+fn spans(text: &str, mark: &str, tag: &str) -> String {
     let part = |(at, part): (usize, &str)| match at % 2 {
-        0 => escape(part),
-        _ => format!("<code>{}</code>", escape(part)),
+        0 => part.to_owned(),
+        _ => format!("<{tag}>{part}</{tag}>"),
     };
-    parts.map(part).collect()
+    text.split(mark).enumerate().map(part).collect()
 }
 
 #[cfg(test)]
@@ -117,27 +129,24 @@ mod tests {
     fn both_forms_have_every_figure_and_escape_text() {
         let mut table = Table::new("a < b", &["key"]);
         let figures = vec![
-            Quantity::percent("time, us", 1).figure(Some(2.0), 3.0),
+            Quantity::percent("time, us", 1).figure(2.0, 4.0),
             Quantity::points("rate, %").figure(None, 4.0),
         ];
         table.row(["first".into()], figures);
-        let chart = table.chart("title", 0, |_| true, |row| row.keys[0].clone()).unwrap();
-        let text = vec!["Run `avsg-research paper`.".to_owned()];
-        let section = Section {
-            name: "one",
-            title: "One & two",
-            text,
-            tables: vec![table],
-            charts: vec![chart],
-        };
+        let text = vec!["Run `avsg-research paper` **now**.".to_owned()];
+        let section = Section { title: "One & two", text, tables: vec![table] };
         let page = Page { lead: &[], sections: &[section], missing: &[("a figure", "no device")] };
         let text = markdown(&page);
-        assert!(text.contains("| first | 2.0 | 3.0 | +50.0 % | - | 4.00 | - |\n"), "{text}");
+        assert!(text.contains("| first | 2.0 | 4.0 | +100.0 % | - | 4.00 | - |\n"), "{text}");
         assert!(text.contains("| a figure | no device |\n"), "{text}");
         let text = html(&page);
-        for part in
-            ["<svg", "One &amp; two", "a &lt; b", "<code>avsg-research paper</code>", "+50.0 %"]
-        {
+        for part in [
+            "One &amp; two",
+            "a &lt; b",
+            "<code>avsg-research paper</code> <b>now</b>",
+            "#f5c9a8 50%,#0000 0)\">2.0</td>",
+            "#a8d3ee 100%,#0000 0)\">4.0</td><td>+100.0 %</td><td>-</td>",
+        ] {
             assert!(text.contains(part), "{part} is not in {text}");
         }
     }

@@ -1,53 +1,50 @@
-//! The end-to-end serving table, beside the model of `avsg serve`.
+//! The end-to-end serving table, beside a model of the cluster.
 
-use anyhow::Result;
+use super::section::{Quantity, Section, Table};
+use crate::published::SERVING;
+use crate::serving::cluster::{Cluster, Setting};
+use crate::serving::simulation::{Figures, mean};
 
-use super::section::{Chart, Quantity, Row, Section, Table};
-use avsg_cli::command::serve::{self, Column, Measured};
+/// Runs with other random numbers whose figures are averaged.
+const SEEDS: u64 = 10;
 
-/// (figure, digits, measured, modelled) of each row; the memory is compared in percentage points.
-type Line = (&'static str, usize, fn(&Measured) -> f64, fn(&Column) -> f64);
-const LINES: [Line; 7] = [
-    ("TTFT, s", 2, |m| m.ttft_s, |c| c.outcome.ttft_s),
-    ("TPOT, ms", 1, |m| m.tpot_ms, |c| c.outcome.tpot_ms),
-    ("TPOT, 99th percentile, ms", 1, |m| m.tpot_p99_ms, |c| c.outcome.tpot_p99_ms),
-    ("E2E, s", 1, |m| m.e2e_s, |c| c.outcome.e2e_s),
-    ("output tok/s", 1, |m| m.output_tok_s, |c| c.outcome.output_tok_s),
-    ("requests per second", 2, |m| m.request_rate, |c| c.outcome.request_rate),
-    (HBM, 1, |m| m.hbm_percent, |c| c.hbm_mean_percent),
+/// (digits, figure) of each row of [`SERVING`]; the last one is compared in percentage points.
+type Figure = (usize, fn(Setting, &Figures) -> f64);
+const FIGURES: [Figure; 7] = [
+    (2, |_, f| f.ttft_s),
+    (1, |_, f| f.tpot_ms),
+    (1, |_, f| f.tpot_p99_ms),
+    (1, |_, f| f.e2e_s),
+    (1, |_, f| f.output_tok_s),
+    (2, |_, f| f.request_rate),
+    (1, |setting, f| Cluster::PAPER.hbm_percent(setting, f.running)),
 ];
-const HBM: &str = "HBM, %";
 
 /// Compares the model's figures with the paper's.
-pub fn end_to_end() -> Result<Section> {
-    let measured = serve::published()?;
-    let columns: Vec<_> = measured.iter().map(|m| (m, serve::of_the_paper(m.setting))).collect();
+pub fn end_to_end() -> Section {
+    let settings = Setting::ALL.map(|setting| (setting, mean(&Cluster::PAPER, setting, SEEDS)));
+    let names = ["No Offload", "KV Offload", "AVSG"];
     let mut table = Table::new("End-to-end serving", &["figure"]);
-    for (name, decimals, measured, modelled) in LINES {
-        let figure = |(paper, here): &(&Measured, Column)| {
-            let setting = paper.setting.name();
-            let quantity = match name {
-                HBM => Quantity { decimals, ..Quantity::points(setting) },
-                _ => Quantity::percent(setting, decimals),
-            };
-            quantity.figure(Some(measured(paper)), modelled(here))
+    for ((name, paper), (decimals, here)) in SERVING.into_iter().zip(FIGURES) {
+        let points = name.ends_with('%');
+        let cell = |at: usize| {
+            let (setting, figures) = &settings[at];
+            Quantity { name: names[at], decimals, points }
+                .figure(paper[at], here(*setting, figures))
         };
-        table.row([name.to_owned()], columns.iter().map(figure).collect());
+        table.row([name.to_owned()], (0..3).map(cell).collect());
     }
     let text = vec![
         "Table \"End-to-end cold-start comparison\". **The figures of here are from a discrete-event model, not measured** \
-         (`avsg serve`, docs/serving.md)."
+         (research/README.md)."
             .into(),
-        "The model's constants were fitted to nine figures of No Offload and KV Offload: TPOT, output tok/s and requests per \
-         second of both, TTFT and E2E of KV Offload, HBM of No Offload. No figure of AVSG was used: its column is a \
-         prediction from the paper's hit rate and kernel time."
-            .into(),
+        format!(
+            "The model's constants were fitted to nine figures of No Offload and KV Offload: TPOT, output tok/s and requests per \
+             second of both, TTFT and E2E of KV Offload, HBM of No Offload. No figure of AVSG was used: its column is a \
+             prediction from the paper's hit rate and kernel time. In the model a request without offload waits {:.0} s for memory, \
+             which explains why its E2E is no better than with KV Offload.",
+            settings[0].1.wait_s
+        ),
     ];
-    let chart = |row: &Row| {
-        let bars = row.figures.iter().map(|figure| (figure.name.to_owned(), figure));
-        Chart::new(&row.keys[0], bars)
-    };
-    let charts = [1, 3, 4].map(|line| chart(&table.rows[line]));
-    let charts = charts.into_iter().collect::<avsg::Result<_>>()?;
-    Ok(Section { name: "serving", title: "End-to-end serving", text, tables: vec![table], charts })
+    Section { title: "End-to-end serving", text, tables: vec![table] }
 }

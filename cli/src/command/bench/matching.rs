@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use crate::baseline::count_operator_hits;
 use crate::draw::{self, Series};
 use crate::trace::Trace;
 use anyhow::Result;
@@ -15,7 +16,7 @@ use serde::Serialize;
 use super::contenders::{Contender, line_up};
 use super::stats::summary;
 use super::workload::Workload;
-use super::{Host, hits, number, race, with_ratio};
+use super::{Host, number, race, with_ratio};
 use crate::command::busy::{Disturbance, Watch};
 use crate::command::geometry::{MachineKind, Rule, TableKind, TableOptions};
 use crate::command::output::{self, Cell, Page, Sinks, Table};
@@ -103,8 +104,8 @@ struct Row {
     rule: Rule,
     machine: String,
     steps: usize,
-    /// In percent after the first step; NaN if no later step selects an id.
-    hit_rate: f64,
+    /// In percent after the first step; null if no later step selects an id.
+    hit_rate: Option<f64>,
     /// Median of this operator.
     median_us: f64,
     /// The ninth decile of this operator's times divided by their median.
@@ -255,7 +256,7 @@ fn measure(trace: &Trace, case: Case, machine: Machine) -> Result<Row> {
         rule,
         machine: machine.to_string(),
         steps: trace.steps - WARM_UP,
-        hit_rate: hits::after_first(&hits::of_table(trace, params, machine)?),
+        hit_rate: count_operator_hits(trace, params, machine)?.percent(),
         median_us: summaries[0].median,
         time_spread: summaries[0].spread,
         trimmed_mean_us: summaries[0].trimmed_mean,
@@ -294,7 +295,7 @@ fn page(report: &Report) -> Page {
             row.slots.into(),
             row.table.into(),
             row.machine.clone().into(),
-            Cell::number(row.hit_rate, 2),
+            row.hit_rate.map_or_else(Cell::none, |rate| Cell::number(rate, 2)),
             number(row.median_us),
             number(row.trimmed_mean_us),
             time_and_ratio(row.emu_us),

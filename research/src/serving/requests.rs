@@ -1,9 +1,9 @@
 //! The requests of a run: when each arrives, and how long its prompt and its output are.
 
+use avsg_cli::synth::normal;
 use avsg_testkit::splitmix::{SplitMix64, mix};
 
-use super::deployment::Load;
-use crate::synth::normal;
+use super::cluster::Cluster;
 
 /// A request. Times are nanoseconds since the start of the run.
 #[derive(Clone, Debug)]
@@ -18,20 +18,13 @@ pub struct Request {
     pub drafts: SplitMix64,
 }
 
-impl Request {
-    /// Returns the tokens that a rank reserves memory for.
-    pub const fn context(&self) -> usize {
-        self.prompt + self.output
-    }
-}
-
 /// Returns the nanoseconds of a number of seconds.
 pub fn nanoseconds(seconds: f64) -> u64 {
     (seconds * 1e9).round() as u64
 }
 
-/// Draws the requests of a run. The same seed gives the same lengths, whatever the rate is.
-pub fn draw(load: &Load, seed: u64) -> Vec<Request> {
+/// Draws the requests of a run.
+pub fn draw(load: &Cluster, seed: u64) -> Vec<Request> {
     let [mut lengths, mut gaps] = [seed, mix(seed)].map(SplitMix64::new);
     let longest = load.max_output.min(load.max_context - 1) as f64;
     let outputs = log_normal(&mut lengths, load.requests, load.output, load.output_cv, |_| longest);
@@ -70,44 +63,4 @@ fn log_normal(
         *(if reached { &mut high } else { &mut low }) = middle;
     }
     scaled(high)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const LOAD: Load = Load {
-        requests: 500,
-        prompt: 4000.0,
-        prompt_cv: 1.0,
-        output: 300.0,
-        output_cv: 2.0,
-        max_output: 4000,
-        max_context: 20_000,
-        concurrency: 8,
-        rate: 2.0,
-    };
-
-    #[test]
-    fn lengths_have_their_means_and_keep_their_limits() {
-        let requests = draw(&LOAD, 3);
-        let mean = |length: fn(&Request) -> usize| {
-            requests.iter().map(length).sum::<usize>() as f64 / requests.len() as f64
-        };
-        assert!((mean(|r| r.prompt) / 4000.0 - 1.0).abs() < 1e-3);
-        assert!((mean(|r| r.output) / 300.0 - 1.0).abs() < 1e-2);
-        assert!(requests.iter().all(|r| r.output <= 4000 && r.context() <= 20_000));
-        assert!(requests.iter().any(|r| r.output == 4000 || r.context() == 20_000));
-        let last = requests[499].arrival as f64 / 1e9;
-        assert!((last / 250.0 - 1.0).abs() < 0.15, "500 arrivals at 2 per second took {last} s");
-    }
-
-    #[test]
-    fn the_rate_changes_no_length_and_no_variation_makes_all_lengths_equal() {
-        let faster = draw(&Load { rate: 9.0, ..LOAD }, 3);
-        let same = |(a, b): (&Request, &Request)| (a.prompt, a.output) == (b.prompt, b.output);
-        assert!(draw(&LOAD, 3).iter().zip(&faster).all(same));
-        let equal = draw(&Load { prompt_cv: 0.0, output_cv: 0.0, ..LOAD }, 1);
-        assert!(equal.iter().all(|r| (r.prompt, r.output) == (4000, 300)));
-    }
 }

@@ -1,7 +1,9 @@
-//! `avsg-research estimate` models how long the kernels would take on an Ascend 910B; nothing is measured.
+//! `avsg-research estimate` models how long the kernels would take on an Ascend 910B; nothing is
+//! measured.
 
 pub mod constants;
 mod count;
+mod options;
 mod ours;
 pub mod paper;
 mod phase;
@@ -13,93 +15,16 @@ mod stage_two;
 #[cfg(test)]
 mod tests;
 
-use std::path::PathBuf;
-
 use anyhow::Result;
-use avsg::Error;
-use avsg::device::params::{Lifetime, Params};
-use avsg_cli::synth::Synth;
-use avsg_cli::trace::{MAX_ID, Trace};
 
-use avsg_cli::command::geometry::{RowOptions, TableKind, TableOptions};
-use avsg_cli::command::output::OutputOptions;
-use avsg_cli::command::trace_options::PartOptions;
-use constants::Constants;
-use report::Report;
-
-/// Options of `avsg-research estimate`.
-#[derive(clap::Args, Debug)]
-#[command(mut_arg("spread", avsg_cli::command::geometry::spread_on_device))]
-#[command(
-    after_help = "The model replays the recorded kernel on each step of the trace, counts its work, and multiplies\n\
-                  the work by constants. Some of the constants are documented, some were measured by others and\n\
-                  some are assumed; --constants lists them. No figure of the output is measured. Examples:\n  \
-                  avsg-research estimate\n  \
-                  avsg-research estimate tests/data/nomicon-4k-k256.npz --slots 1024\n  \
-                  avsg-research estimate --hit-rate 97 --soc ascend910b1 --set syncall=2"
-)]
-pub struct Options {
-    /// Recorded trace, .npy, .npz or .safetensors, - for standard input; every token is taken as a step
-    /// of its own [default: the paper's synthetic workload with gamma 0.8, mu 0.5, K 2048 and 16384 ids
-    /// of context]
-    #[arg(value_name = "TRACE")]
-    trace: Option<PathBuf>,
-    #[command(flatten)]
-    part: PartOptions,
-    /// Use a synthetic workload in which each step selects this percentage of the previous step's ids
-    /// and otherwise new ids, 0 to 100
-    #[arg(long, value_name = "PERCENT", conflicts_with = "trace")]
-    hit_rate: Option<f64>,
-    /// Chip that is modelled; an unknown name is refused with the list of known ones
-    #[arg(long, value_name = "SOC", default_value = "ascend910b3")]
-    soc: String,
-    /// K, the ids selected per token; 1 to S; from a trace with more, the K ids with the smallest
-    /// hashes are kept [default: the trace's, or 2048 without a trace]
-    #[arg(long, value_name = "K")]
-    k: Option<usize>,
-    /// S, the slots per request and layer; a power of two from 64 to 32768
-    #[arg(long, value_name = "S", default_value_t = 8192)]
-    slots: u32,
-    #[command(flatten)]
-    table: TableOptions,
-    #[command(flatten)]
-    rows: RowOptions,
-    /// Rows per block of the host's block table; a power of two up to 65536, or 0 for no block table
-    /// (a row's number is its id)
-    #[arg(long, value_name = "P", default_value_t = 0)]
-    page: u32,
-    /// B, the requests of a batch, at least 1; all select the same ids, and requests above the chip's
-    /// cores are matched in turns
-    #[arg(long, value_name = "B", default_value_t = 1)]
-    requests: usize,
-    /// Steps whose work is counted, at least 1; if the trace has fewer steps than --warm and --steps
-    /// together, its second half is counted
-    #[arg(long, value_name = "N", default_value_t = 32)]
-    steps: usize,
-    /// Steps before the counted ones, which fill the buffer; 0 or more
-    #[arg(long, value_name = "N", default_value_t = 48)]
-    warm: usize,
-    /// Replace the value of a constant of the model; may be repeated
-    #[arg(long, value_name = "NAME=VALUE")]
-    set: Vec<String>,
-    /// Leave out the comparison with the paper's figures, which takes most of the time
-    #[arg(long)]
-    no_points: bool,
-    /// List the constants of the model with their ranges and sources, and stop
-    #[arg(long)]
-    constants: bool,
-    #[command(flatten)]
-    output: OutputOptions,
-}
-
-/// The largest number of steps of a trace that is replayed.
-const MAX_STEPS: usize = 100_000;
+pub use options::Options;
+use report::{Report, constants_used};
 
 /// Computes the estimate and prints it.
 pub fn run(options: &Options) -> Result<()> {
     options.output.check(options.trace.as_deref(), [])?;
     if options.constants {
-        let used = report::constants_used(&constants(options)?);
+        let used = constants_used(&options.used_constants()?);
         return options.output.write(&used, || show::constants(&used));
     }
     let report = compute(options)?;
@@ -108,72 +33,5 @@ pub fn run(options: &Options) -> Result<()> {
 
 /// Computes the estimate.
 pub fn compute(options: &Options) -> Result<Report> {
-    let constants = constants(options)?;
-    let soc = avsg_cli::command::soc::named(&options.soc)?;
-    for (what, n) in [("--requests", options.requests), ("--steps", options.steps)] {
-        if n == 0 {
-            return Err(Error::invalid(what, 0, "it must be at least 1", "pass 1 or more").into());
-        }
-    }
-    let trace = load(options)?;
-    let params = params(options, trace.k)?;
-    report::run(options, &report::Inputs { constants, soc, trace, params })
-}
-
-/// Returns the constants with the values that the options replace.
-fn constants(options: &Options) -> Result<Constants> {
-    options.set.iter().try_fold(Constants::default(), |c, set| c.with(set))
-}
-
-/// Loads or generates the trace, with one token per step.
-fn load(options: &Options) -> Result<Trace> {
-    let steps = options.warm.saturating_add(options.steps);
-    if steps > MAX_STEPS {
-        let limit = format!("at most {MAX_STEPS} steps are held in memory");
-        return Err(Error::invalid("--warm plus --steps", steps, limit, "pass fewer").into());
-    }
-    let trace = match (&options.trace, options.hit_rate) {
-        (Some(path), _) => options.part.read(path)?.as_mtp0().truncated(steps)?.shuffled(1),
-        (None, None) => return paper::workload(options.k.unwrap_or(2048), steps),
-        (None, Some(percent)) => {
-            if !(0.0..=100.0).contains(&percent) {
-                let limit = "it must be a percentage from 0 to 100";
-                return Err(Error::invalid("--hit-rate", percent, limit, "pass 93").into());
-            }
-            let k = options.k.unwrap_or(2048);
-            let (gamma, context) = (percent / 100.0, MAX_ID as usize + 1);
-            return Synth { gamma, mu: 0.0, k, steps, seed: 1, context }
-                .trace()
-                .map_err(Into::into);
-        }
-    };
-    match options.k {
-        Some(k) if k != trace.k => Ok(trace.take_k(k)?),
-        _ => Ok(trace),
-    }
-}
-
-/// Returns the checked geometry. The default of `wide` is two links per slot and R = 7, which fits the
-/// unified buffer.
-fn params(options: &Options, k: usize) -> Result<Params> {
-    let mut table = options.table.clone();
-    if table.table == TableKind::Wide && table.spread.is_none() {
-        table.spread = Some(2);
-    }
-    table.params(k, 1, options.slots, options.page)
-}
-
-/// Returns the operator's own geometry for a K and an S of the paper: two links per slot, and constant
-/// lifetimes, which are the cheapest to refresh.
-fn wide(k: usize, slots: u32) -> Params {
-    let lifetime = Lifetime::Constant(127);
-    let k = u32::try_from(k).unwrap_or(u32::MAX);
-    Params { spread: 2, retries: 7, lifetime, ..Params::wide(k, 1, slots) }
-}
-
-/// Returns the bytes of each segment of a row.
-fn segments(options: &Options) -> Result<Vec<usize>> {
-    options.rows.format()?;
-    let RowOptions { row_bytes, segments } = &options.rows;
-    Ok(if segments.is_empty() { vec![*row_bytes] } else { segments.clone() })
+    report::run(options, &options.inputs()?)
 }

@@ -6,7 +6,7 @@
 //! misses and decays are counted by replaying the paper's table on the paper's synthetic workload.
 
 use anyhow::Result;
-use avsg::device::params::Params;
+use avsg::device::params::{Lifetime, Params};
 use avsg::device::share::sharers;
 use avsg_cli::synth::{CONTEXT, Synth};
 use avsg_cli::trace::Trace;
@@ -15,7 +15,7 @@ use avsg_linker::cost::{Unit, Work};
 use super::constants::{Constants, Name, Start};
 use super::count::{Counts, Profile, count};
 use super::phase::{PHASES, Phase};
-use super::{stage_two, wide};
+use super::stage_two;
 use avsg_linker::soc::OF_THE_PAPER;
 
 /// Share of a step's ids that the previous step selected too, in the paper's workload.
@@ -69,6 +69,14 @@ pub fn profiles(point: &Point) -> Result<[Profile; 2]> {
     let baseline = count(&Params::paper(ours.k, 1, ours.slots), &trace, warm, 1, &|| ())?;
     let sharers = sharers(1, point.k, OF_THE_PAPER.cores as usize);
     Ok([baseline, count(&ours, &trace, warm, sharers, &|| ())?])
+}
+
+/// Returns the operator's own geometry for a K and an S of the paper: two links per slot, and constant
+/// lifetimes, which are the cheapest to refresh.
+fn wide(k: usize, slots: u32) -> Params {
+    let lifetime = Lifetime::Constant(127);
+    let k = u32::try_from(k).unwrap_or(u32::MAX);
+    Params { spread: 2, retries: 7, lifetime, ..Params::wide(k, 1, slots) }
 }
 
 /// Generates the paper's workload.

@@ -3,32 +3,24 @@
 use anyhow::Result;
 use avsg::device::params::{Params, Table};
 use avsg::device::share::sharers;
-use avsg_cli::trace::Trace;
 use avsg_linker::cost::{UNITS, Unit, Work};
 use serde::Serialize;
 
 use super::constants::{CONSTANTS, Constants, Start};
 use super::count::{Counts, Profile, count};
+use super::options::{Inputs, Options};
 use super::ours::{Cost, Variant, cost};
 use super::paper;
 use super::phase::PHASES;
 use super::points::{PointRow, points};
 use super::ranges::{Goal, RangeRow, Times, goal, rows};
-use super::{Options, stage_two};
+use super::stage_two;
 use avsg_cli::command::geometry::Rule;
 use avsg_cli::command::output;
 use avsg_linker::soc::Soc;
 
 /// The note that is printed with every table.
 pub const LABEL: &str = "model, not measured";
-
-/// The inputs of an estimate.
-pub struct Inputs {
-    pub constants: Constants,
-    pub soc: Soc,
-    pub trace: Trace,
-    pub params: Params,
-}
 
 /// The result of an estimate.
 #[derive(Serialize)]
@@ -239,11 +231,10 @@ fn totals(
     ours: &Profile,
     baseline: &Profile,
 ) -> Result<Vec<Total>> {
-    let Inputs { constants: c, soc, .. } = inputs;
-    let segments = super::segments(options)?;
+    let Inputs { constants: c, soc, segments, .. } = inputs;
     let turns = options.requests.div_ceil(soc.cores as usize) as f64;
     let copy =
-        |p: &Profile| stage_two::us(c, soc, p.counts.misses * options.requests as f64, &segments);
+        |p: &Profile| stage_two::us(c, soc, p.counts.misses * options.requests as f64, segments);
     let total = |kernel, cost: &Cost, copy: f64| {
         let stage_one_us = c.start_us(cost.start) + turns * cost.started_us(soc, c);
         let after_stage_one = cost.kernel_us(soc, c, copy) - cost.stage_one_us(soc, c);

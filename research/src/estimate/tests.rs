@@ -51,8 +51,8 @@ fn constants_are_listed_with_range_and_source() {
     if left_out() {
         return;
     }
-    let constants = super::Constants::default().with("gather=0.25").unwrap();
-    let list = serde_json::to_value(super::report::constants_used(&constants)).unwrap();
+    let constants = super::constants::Constants::default().with("gather=0.25").unwrap();
+    let list = serde_json::to_value(super::constants_used(&constants)).unwrap();
     let list = list.as_array().unwrap();
     assert!(list.len() >= 14);
     for c in list {

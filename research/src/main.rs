@@ -1,6 +1,7 @@
 //! The program `avsg-research`: compares AVSG with the figures of its paper, and with models of a
 //! device and of a cluster.
 
+mod contenders;
 mod estimate;
 mod hits;
 mod lifetime;
@@ -42,6 +43,8 @@ enum Command {
     /// Computes how the hit rate depends on the lifetime rule, beside exact LRU, Belady's optimum and the
     /// paper's figures
     Lifetime(lifetime::Options),
+    /// Computes the hit rates of policies that AVSG does not have, on a recorded trace
+    Contenders(contenders::Options),
 }
 
 impl Command {
@@ -51,6 +54,7 @@ impl Command {
             Self::Paper(options) => paper::run(&options),
             Self::Reuse(options) => reuse::run(&options),
             Self::Lifetime(options) => lifetime::run(&options),
+            Self::Contenders(options) => contenders::run(&options),
         }
     }
 }

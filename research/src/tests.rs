@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::serving::cluster::{Cluster, Setting};
 use crate::serving::simulation::mean;
-use crate::{Command, Program, estimate, lifetime, paper, reuse};
+use crate::{Command, Program, contenders, estimate, lifetime, paper, reuse};
 
 /// Returns whether a slow test is left out, and says so: the thorough tier runs it.
 pub fn left_out() -> bool {
@@ -29,6 +29,9 @@ pub fn json(line: &str) -> Value {
         Command::Estimate(options) => serde_json::to_value(estimate::compute(&options).unwrap()),
         Command::Reuse(options) => serde_json::to_value(reuse::compute(&options).unwrap()),
         Command::Lifetime(options) => serde_json::to_value(lifetime::compute(&options).unwrap()),
+        Command::Contenders(options) => {
+            serde_json::to_value(contenders::compute(&options).unwrap())
+        }
         Command::Paper(_) => panic!("{line} has no JSON"),
     };
     value.unwrap()
@@ -61,4 +64,8 @@ fn every_command_gives_its_figures() {
     assert!((tpot_ms / 55.0 - 1.0).abs() < 0.15, "{tpot_ms}");
     let lifetime = json(&format!("lifetime {trace} --slots 512 --steps 9"));
     assert!(number(&lifetime["scale"][0]["opt"]) >= number(&lifetime["rows"][0]["hit_rate"]));
+    let contenders = json(&format!("contenders {trace} --slots 1024 --steps 9"));
+    let rates = contenders["policies"].as_array().unwrap().iter();
+    let rates: Vec<f64> = rates.map(|rates| number(&rates["hit_rates"][0])).collect();
+    assert!(rates.len() == 9 && rates.iter().all(|&rate| rate <= rates[8]), "{contenders}");
 }

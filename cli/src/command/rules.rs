@@ -1,7 +1,7 @@
 //! The tables and the lifetime rules that are compared with each other.
 
 use avsg::Result;
-use avsg::device::params::{Lifetime, Params};
+use avsg::device::params::{Lifetime, MAX_SLOTS, MIN_SLOTS, Params};
 use avsg::geometry;
 
 /// The constants L.
@@ -29,4 +29,13 @@ pub fn rules(p: &Params) -> Vec<(&'static str, f64, Lifetime)> {
     let factor = |l| geometry::frequency(l).ok().map(|rule| ("frequency", l, rule));
     let all = constants.into_iter().chain(FACTORS.into_iter().filter_map(factor));
     all.filter(|&(.., lifetime)| Params { lifetime, ..*p }.check().is_ok()).collect()
+}
+
+/// Returns the three smallest S that the operator accepts for steps of `ids` ids, or fewer if the third
+/// is above its limit. A least S above the limit is returned, and [`tables`] refuses it.
+pub fn default_slots(ids: usize) -> Vec<u32> {
+    let least = ids.max(MIN_SLOTS as usize).next_power_of_two();
+    let least = u32::try_from(least).unwrap_or(u32::MAX);
+    let more = [2, 4].map(|times| least.saturating_mul(times));
+    std::iter::once(least).chain(more.into_iter().filter(|&slots| slots <= MAX_SLOTS)).collect()
 }

@@ -1,7 +1,5 @@
 //! A part of the report: figures of the paper, each beside the figure that is computed here.
 
-use avsg_cli::command::output::signed;
-
 /// A kind of figure, which has a column of its own.
 #[derive(Clone, Copy, Debug)]
 pub struct Quantity {
@@ -128,4 +126,11 @@ pub struct Section {
     /// Paragraphs: where the paper states the figures, how those of here are made, how they agree.
     pub text: Vec<String>,
     pub tables: Vec<Table>,
+}
+
+/// Formats a difference with its sign; one that rounds to zero has the sign `+`.
+fn signed(value: f64, decimals: usize) -> String {
+    let text = format!("{value:+.decimals$}");
+    let is_zero = text.bytes().all(|byte| !byte.is_ascii_digit() || byte == b'0');
+    if is_zero { text.replace('-', "+") } else { text }
 }

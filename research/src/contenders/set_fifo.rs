@@ -5,12 +5,11 @@
 //! modelled: the rows of a step are installed after it, so all its tokens are matched with the buffer
 //! as it was before the step, and an id that two tokens miss is fetched twice and installed once.
 
-use super::residents::Residents;
-use super::{Policy, check_slots};
-use avsg::{Error, Result};
+use avsg_cli::baseline::Policy;
+use avsg_cli::baseline::residents::Residents;
 
 /// Rows per set.
-pub const WAYS: usize = 16;
+const WAYS: usize = 16;
 
 /// The buffer: sets of 16 rows, each with a FIFO head.
 #[derive(Debug)]
@@ -24,14 +23,9 @@ pub struct SetFifo {
 
 impl SetFifo {
     /// Creates an empty buffer of `slots` rows, 16 times a power of two.
-    pub fn new(slots: usize) -> Result<Self> {
-        let slots = check_slots(slots, WAYS)?;
-        if !slots.is_multiple_of(WAYS) || !(slots / WAYS).is_power_of_two() {
-            let limit = "it must be 16 times a power of two";
-            return Err(Error::invalid("slots", slots, limit, "choose 4096 or 8192, for example"));
-        }
-        let heads = vec![0; slots / WAYS];
-        Ok(Self { residents: Residents::new(slots), heads, pending: Vec::new() })
+    pub fn new(slots: usize) -> Self {
+        let (residents, heads) = (Residents::new(slots), vec![0; slots / WAYS]);
+        Self { residents, heads, pending: Vec::new() }
     }
 }
 

@@ -1,11 +1,8 @@
-//! Tests of CLOCK and SIEVE against list models of their definitions, and under the operator's rules.
+//! Tests of the contenders against models of their definitions, and under the operator's rules.
 
-use avsg::cpu::machine::Machine;
-use avsg::device::params::Params;
-use avsg::engine::MachineChoice;
-use avsg_cli::baseline::{Belady, Policy, SecondChance, count_hits, count_operator_hits};
-use avsg_cli::trace::Trace;
 use avsg_testkit::splitmix::SplitMix64;
+
+use super::*;
 
 fn random_trace(random: &mut SplitMix64, [steps, tokens, k]: [usize; 3], context: usize) -> Trace {
     let mut ids = Vec::new();
@@ -76,9 +73,9 @@ fn clock_and_sieve_miss_like_lists() {
             let count = count_hits(&trace, policy);
             (count.selected - count.hits) as usize
         };
-        let clock = misses(&mut SecondChance::clock(slots).unwrap());
+        let clock = misses(&mut SecondChance::clock(slots));
         assert_eq!(clock, clock_misses(&trace, slots), "case {case}, {slots} slots");
-        let sieve = misses(&mut SecondChance::sieve(slots).unwrap());
+        let sieve = misses(&mut SecondChance::sieve(slots));
         assert_eq!(sieve, sieve_misses(&trace, slots), "case {case}, {slots} slots");
     }
 }
@@ -91,7 +88,7 @@ fn rows_of_the_running_step_are_not_evicted() {
         let (tokens, k) = (1 + random.below(3), 1 + random.below(8));
         let trace = random_trace(&mut random, [20, tokens, k], 4 * k);
         for policy in [SecondChance::clock, SecondChance::sieve] {
-            let mut policy = policy(tokens * k).unwrap();
+            let mut policy = policy(tokens * k);
             let mut misses = Vec::new();
             for step in 0..trace.steps {
                 policy.begin_step();
@@ -106,7 +103,82 @@ fn rows_of_the_running_step_are_not_evicted() {
 }
 
 #[test]
-fn belady_misses_no_more_than_clock_sieve_and_the_operator() {
+fn hisparse_hits_like_a_list() {
+    let mut random = SplitMix64::new(1);
+    for case in 0..300 {
+        let (tokens, k) = (1 + case % 3, 1 + random.below(5));
+        let slots = tokens * k + random.below(6);
+        let trace = random_trace(&mut random, [12, tokens, k], k + 12);
+        let mut policy = HiSparse::new(slots);
+        // Ids, oldest first. Empty slots are the oldest.
+        let mut list: Vec<i32> = vec![-1; slots];
+        for row in trace.ids.chunks(k) {
+            let mut misses = Vec::new();
+            policy.token(row, &mut misses);
+            let expected: Vec<i32> = row.iter().copied().filter(|id| !list.contains(id)).collect();
+            assert_eq!(misses, expected, "case {case}");
+            let (hits, others): (Vec<i32>, Vec<i32>) = list.iter().partition(|id| row.contains(id));
+            list = [&others[expected.len()..], &expected, &hits].concat();
+        }
+    }
+}
+
+/// The expected scores are computed from the definition, step by step in floating point, on a list.
+#[test]
+fn ideal_frequency_follows_its_definition() {
+    let (lambda, slots) = (0.9f64, 12);
+    let u = -lambda.ln();
+    let top = ((-(1.0 - lambda).ln()) / u + 0.5).floor();
+    let mut random = SplitMix64::new(6);
+    let trace = random_trace(&mut random, [200, 2, 5], 25);
+    let mut table: Vec<(i32, f64, usize)> = vec![(-1, -1000.0, usize::MAX); slots];
+    let mut policy = IdealFrequency::new(slots, lambda);
+    for step in 0..trace.steps {
+        policy.begin_step();
+        table.iter_mut().filter(|e| e.0 >= 0).for_each(|e| e.1 = (e.1 - 1.0).max(top - 127.0));
+        for token in 0..2 {
+            let (mut misses, mut expected) = (Vec::new(), Vec::new());
+            policy.token(trace.row(step, token), &mut misses);
+            for &id in trace.row(step, token) {
+                match table.iter_mut().find(|e| e.0 == id) {
+                    Some(e) if e.2 == step => {}
+                    Some(e) => {
+                        let hit = ((1.0 + (u * e.1).exp()).ln() / u).round().min(top);
+                        (e.1, e.2) = (hit, step);
+                    }
+                    None => expected.push(id),
+                }
+            }
+            assert_eq!(misses, expected, "step {step}");
+            for id in expected {
+                let free = table.iter_mut().filter(|e| e.2 != step);
+                *free.min_by(|a, b| a.1.total_cmp(&b.1)).unwrap() = (id, 0.0, step);
+            }
+        }
+    }
+}
+
+#[test]
+fn set_fifo_replaces_in_the_order_of_arrival() {
+    // In a single set of 16, id 0 is evicted by the 16th id after it although every step selects it.
+    let mut policy = SetFifo::new(16);
+    let mut misses = Vec::new();
+    for id in 0..16 {
+        policy.begin_step();
+        policy.token(&[0, id], &mut misses);
+    }
+    policy.begin_step();
+    misses.clear();
+    policy.token(&[0, 15, 16], &mut misses);
+    assert_eq!(misses, [16]);
+    policy.begin_step();
+    misses.clear();
+    policy.token(&[0, 1], &mut misses);
+    assert_eq!(misses, [0]);
+}
+
+#[test]
+fn no_contender_surpasses_the_optimum() {
     let mut random = SplitMix64::new(33);
     for case in 0..20 {
         let (tokens, k) = (1 + case % 3, 8 + random.below(13));
@@ -118,15 +190,10 @@ fn belady_misses_no_more_than_clock_sieve_and_the_operator() {
                 trace.ids[at] %= end(at / (tokens * k));
             }
         }
-        let best = count_hits(&trace, &mut Belady::new(&trace, 64).unwrap()).hits;
-        let params = Params::wide(k as u32, tokens as u32, 64);
-        let machine = Machine::find(MachineChoice::Emu).unwrap();
-        for other in [
-            count_hits(&trace, &mut SecondChance::clock(64).unwrap()),
-            count_hits(&trace, &mut SecondChance::sieve(64).unwrap()),
-            count_operator_hits(&trace, &params, machine).unwrap(),
-        ] {
-            assert!(other.hits <= best, "case {case}: {other:?}, {best}");
+        let mut all = policies_at(&trace, 64).unwrap();
+        let best = all.pop().map(|(_, mut optimum)| count_hits(&trace, optimum.as_mut()).hits);
+        for (name, mut policy) in all {
+            assert!(Some(count_hits(&trace, policy.as_mut()).hits) <= best, "case {case}: {name}");
         }
     }
 }

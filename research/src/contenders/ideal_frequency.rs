@@ -6,12 +6,8 @@
 //! score of a row that is hit in every step. Rows that the running step uses are not evicted, and a
 //! second hit in the same step does not count.
 
-use super::residents::Residents;
-use super::{Policy, check_slots};
-use avsg::{Error, Result};
-
-/// The largest score `top`. The operator's byte marks a slot in use with 127, which no score may reach.
-const MAX_TOP: f64 = 126.0;
+use avsg_cli::baseline::Policy;
+use avsg_cli::baseline::residents::Residents;
 
 /// The buffer. Each token with misses visits all slots once to find its victims.
 #[derive(Debug)]
@@ -32,23 +28,15 @@ pub struct IdealFrequency {
 }
 
 impl IdealFrequency {
-    /// Creates an empty buffer of `slots` rows. Each step multiplies the counts by `lambda`.
-    pub fn new(slots: usize, lambda: f64) -> Result<Self> {
-        let slots = check_slots(slots, 1)?;
-        let remedy = "choose 0.9, for example; 0.97 is near the limit";
-        if !(lambda > 0.0 && lambda < 1.0) {
-            return Err(Error::invalid("lambda", lambda, "it must be between 0 and 1", remedy));
-        }
+    /// Creates an empty buffer of `slots` rows. Each step multiplies the counts by `lambda`, which the
+    /// rule frequency must accept.
+    pub fn new(slots: usize, lambda: f64) -> Self {
         let u = -libm::log(lambda);
         let top = libm::floor(-libm::log(1.0 - lambda) / u + 0.5);
-        if !(0.0..=MAX_TOP).contains(&top) {
-            let limit = format!("its largest score {top} must be 0 to {MAX_TOP}");
-            return Err(Error::invalid("lambda", lambda, limit, remedy));
-        }
         let (top, floor) = (top as i16, top as i16 - 127);
         let hit = |s: i16| libm::round(libm::log(1.0 + libm::exp(u * f64::from(s))) / u);
         let after_hit = (floor..=top).map(|s| (hit(s) as i16).min(top)).collect();
-        Ok(Self {
+        Self {
             residents: Residents::new(slots),
             score: vec![floor - 1; slots],
             used_in: vec![0; slots],
@@ -56,7 +44,7 @@ impl IdealFrequency {
             floor,
             after_hit,
             by_score: vec![Vec::new(); 129],
-        })
+        }
     }
 
     /// Sorts the slots that are not in use into `by_score`; equal scores stay in the order of slots.

@@ -4,10 +4,9 @@
 //! row; on its way the hand clears the bits that it finds. As in the operator, every miss takes a slot,
 //! and rows that the running step uses are not evicted: the hand passes them and leaves their bits.
 
-use super::order::Order;
-use super::residents::Residents;
-use super::{Policy, check_slots};
-use avsg::Result;
+use avsg_cli::baseline::Policy;
+use avsg_cli::baseline::order::Order;
+use avsg_cli::baseline::residents::Residents;
 
 /// The rules in which the two policies differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,18 +36,17 @@ pub struct SecondChance {
 
 impl SecondChance {
     /// Creates an empty buffer of `slots` rows with the policy CLOCK.
-    pub fn clock(slots: usize) -> Result<Self> {
+    pub fn clock(slots: usize) -> Self {
         Self::new(slots, Rule::Clock)
     }
 
     /// Creates an empty buffer of `slots` rows with the policy SIEVE.
-    pub fn sieve(slots: usize) -> Result<Self> {
+    pub fn sieve(slots: usize) -> Self {
         Self::new(slots, Rule::Sieve)
     }
 
-    fn new(slots: usize, rule: Rule) -> Result<Self> {
-        let slots = check_slots(slots, 1)?;
-        Ok(Self {
+    fn new(slots: usize, rule: Rule) -> Self {
+        Self {
             rule,
             residents: Residents::new(slots),
             order: Order::new(slots),
@@ -56,7 +54,7 @@ impl SecondChance {
             hit: vec![false; slots],
             used_in: vec![0; slots],
             step: 0,
-        })
+        }
     }
 
     /// Moves the hand to the next victim and behind it, and returns the victim; `None` if the running

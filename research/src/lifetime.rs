@@ -161,7 +161,9 @@ fn page(report: &Report) -> Page {
 
 #[cfg(test)]
 mod tests {
-    use crate::tests::{json, left_out, refused};
+    use super::*;
+    use crate::Command;
+    use crate::tests::{command, json, left_out, refused};
 
     #[test]
     fn the_papers_figures_stand_beside_its_table_and_size_alone() {
@@ -177,6 +179,9 @@ mod tests {
         for row in stated {
             assert_eq!((&row["table"], &row["slots"]), (&"paper".into(), &8192.into()));
         }
+        let Command::Lifetime(options) = command("lifetime --steps 2") else { unreachable!() };
+        let text = page(&compute(&options).unwrap()).framed(None);
+        assert!(text.contains("constant:0 to 127") && text.contains("0.8 to 0.96"), "{text}");
     }
 
     #[test]

@@ -3,7 +3,8 @@
 
 use serde_json::Value;
 
-use crate::tests::{json, left_out, refused};
+use crate::Command;
+use crate::tests::{command, json, left_out, refused};
 
 /// A command with few steps of a small geometry.
 const SMALL: &str = "estimate ../tests/data/nomicon-4k-k256.npz --slots 1024 --steps 8 --warm 24 \
@@ -67,6 +68,17 @@ fn constants_are_listed_with_range_and_source() {
     let outside: Vec<_> = list.iter().filter(|c| c["in_range"] == false).collect();
     assert_eq!(outside.len(), 1, "only the constant that was set is outside its range");
     assert_eq!(outside[0]["name"], "gather");
+}
+
+#[test]
+fn every_table_says_that_it_is_a_model() {
+    if left_out() {
+        return;
+    }
+    let Command::Estimate(options) = command(SMALL) else { unreachable!() };
+    let text = super::show::report(&super::compute(&options).unwrap()).framed(None);
+    let tables = text.matches('┌').count();
+    assert!(tables >= 5 && text.matches("model, not measured").count() >= tables, "{text}");
 }
 
 #[test]

@@ -34,7 +34,7 @@ pub fn transfer() -> Section {
         format!(
             "Fitted to this table: {CORES} cores, {START_US} us per core and {ROW_US} us per row, a link of {LINK_GBS} GB/s. Root mean \
              square of the differences: S1 {s1:.1} %, S2 {s2:.1} %, S3 {s3:.1} %. The paper does not state where its hits are; \
-             with scattered hits S2 would be nearly as fast as S3 ({:.2} at B = 8 and 75 % reuse).",
+             with scattered hits S2 would be nearly as fast as S3 (S3 : S2 is {:.2} at B = 8 and 75 % reuse).",
             scattered[2] / scattered[1]
         ),
     ];

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Writes the tables in docs/ that do not depend on the machine.
+"""Writes the tables in docs/ and research/ that do not depend on the machine.
 
     docs/figures.py            runs the commands and rewrites the tables
     docs/figures.py --check    fails if a table differs from what its command says now
 
-A table stands between the lines `<!-- figures: NAME -->` and `<!-- end -->`. `docs/paper-results.md` is the whole output of one command.
+A table stands between the lines `<!-- figures: NAME -->` and `<!-- end -->`. `research/docs/paper-results.md` is the whole output of one command.
 """
 
 import functools
@@ -17,16 +17,16 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
-def output(*arguments):
+def output(*arguments, program="avsg-cli"):
     """The standard output of a subcommand."""
-    command = ["cargo", "run", "--release", "--locked", "--quiet", "--", *arguments]
+    command = ["cargo", "run", "--release", "--locked", "--quiet", "-p", program, "--", *arguments]
     return subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, check=True, text=True).stdout
 
 
 @functools.cache
-def avsg(*arguments):
-    """The JSON output of a subcommand."""
-    return json.loads(output(*arguments, "--json", "-"))
+def research(*arguments):
+    """The JSON output of a subcommand of avsg-research."""
+    return json.loads(output(*arguments, "--json", "-", program="avsg-research"))
 
 
 def table(heads, rows):
@@ -40,13 +40,13 @@ def goal():
     return table(heads, [
         [n, g["of"], f"{g['value']['ours_us']:.1f}", f"{g['value']['paper_us']:.1f}",
          *(f"{g[which]['ratio']:.2f}" for which in ("value", "smallest", "largest")), "met" if g["met"] else "missed"]
-        for n in ("1", "40") for g in avsg("estimate", "--requests", n)["goals"]
+        for n in ("1", "40") for g in research("estimate", "--requests", n)["goals"]
     ])
 
 
 def ranges():
     """Stage One in relation to the modelled paper kernel at both ends of each range."""
-    one, full = ({r["constant"]: r for r in avsg("estimate", "--requests", n)["ranges"]} for n in ("1", "40"))
+    one, full = ({r["constant"]: r for r in research("estimate", "--requests", n)["ranges"]} for n in ("1", "40"))
     heads = ["constant", "range", "1 request, low end", "1 request, high end", "40 requests, low end",
              "40 requests, high end"]
 
@@ -61,7 +61,7 @@ def ranges():
 
 def variants():
     """What the optimisations save."""
-    rows = avsg("estimate", "--requests", "1")["variants"]
+    rows = research("estimate", "--requests", "1")["variants"]
     return table(["variant", "Stage One, us", "saved by what is missing, us"],
                  [[v["variant"], f"{v['stage_one_us']:.1f}", f"{v['saves_us']:.1f}"] for v in rows])
 
@@ -70,7 +70,7 @@ def stated():
     """The paper's measured figures beside the model."""
     def us(value):
         return "" if value is None else f"{value:.1f}"
-    rows = avsg("estimate", "--requests", "1")["points"]
+    rows = research("estimate", "--requests", "1")["points"]
     return table(["figure", "K", "S", "the paper measured, us", "the model says, us", "error", "AVSG by the model, us"], [
         [p["what"], p["k"], p["slots"], us(p["paper_us"]), us(p["model_us"]), f"{p['error_percent']:+.0f} %",
          us(p.get("ours_us"))]
@@ -81,7 +81,7 @@ def stated():
 def lifetime():
     """Hit rates of the committed trace by table and rule."""
     trace, sizes = "tests/data/nomicon-4k-k256.npz", (256, 512, 1024)
-    answer = avsg("bench", "lifetime", trace, "--slots", ",".join(map(str, sizes)))
+    answer = research("lifetime", trace, "--slots", ",".join(map(str, sizes)))
     wanted = [
         ("`paper`, L = 16", "paper", "constant", 16.0),
         ("`wide`, constant", "wide", "constant", 127.0),
@@ -103,8 +103,8 @@ def lifetime():
 
 def reuse():
     """The paper's synthetic workload: the table `paper` beside its figures, and `wide` beside `paper` and exact LRU."""
-    answer = avsg("bench", "reuse")
-    other = avsg("bench", "reuse", "--primes", "7919,17")
+    answer = research("reuse")
+    other = research("reuse", "--primes", "7919,17")
 
     def mean(slots, difference):
         values = [difference(row) for row in answer["rows"] if row["slots"] == slots]
@@ -120,52 +120,25 @@ def reuse():
     ])
 
 
-def policies():
-    """Hit rates of the committed trace by policy."""
-    text = output("compare", "tests/data/nomicon-4k-k256.npz", "--format", "markdown")
+def printed(*arguments, **options):
+    """The table that a command prints for the committed trace."""
+    text = output(*arguments, "tests/data/nomicon-4k-k256.npz", "--format", "markdown", **options)
     return "".join(line for line in text.splitlines(keepends=True) if line.startswith("|"))
 
 
-def settings(report, figures):
-    """The figures of a serving model: one line per figure, one column per setting, differences from the paper in brackets."""
-    def cell(setting, name, decimals):
-        value, measured = setting[name], setting.get("measured", {}).get(name)
-        note = "" if measured is None else f" ({measured:.{decimals}f}, {100 * (value / measured - 1):+.1f} %)"
-        return f"{value:.{decimals}f}{note}"
-    return [[label, *(cell(s, name, decimals) for s in report["settings"])] for label, name, decimals in figures]
+def policies():
+    """Hit rates by rule."""
+    return printed("compare")
 
 
-def serving():
-    """The model of the paper's deployment; in brackets the paper's figure and the difference."""
-    figures = [("TTFT, s", "ttft_s", 2), ("TPOT, ms", "tpot_ms", 1), ("TPOT, 99th percentile, ms", "tpot_p99_ms", 1), ("E2E, s", "e2e_s", 1),
-               ("output tok/s", "output_tok_s", 1), ("requests per second", "request_rate", 2), ("wait for memory, s", "wait_s", 1),
-               ("requests of a rank, mean", "running", 2)]
-    return table(["", "No Offload", "KV Offload", "AVSG"], settings(avsg("serve"), figures))
-
-
-def calibration():
-    """The constants that the paper's figures give."""
-    rows = avsg("serve", "--calibrate")["calibration"]["constants"]
-    return table(["constant", "value", "follows from", "the paper", "the model"],
-                 [[f"`{c['option']}`", f"{c['value']:.2f}", f"{c['setting']}: {c['figure']}", f"{c['measured']:.2f}", f"{c['modelled']:.2f}"]
-                  for c in rows])
-
-
-def what_if():
-    """Changes of the paper's deployment."""
-    lines = [("as in the paper", []), ("S = 4096 (hit rate 88.72 %)", ["--slots", "4096", "--hit-rate", "88.72"]),
-             ("concurrency 128", ["--concurrency", "128"]), ("no drafts (`--tokens 1`)", ["--tokens", "1"]),
-             ("prompts of 24000 tokens", ["--prompt", "24000"])]
-    def line(name, options):
-        plain, offload, own = avsg("serve", *options)["settings"]
-        return [name, *(f"{s['tpot_ms']:.1f} / {s['output_tok_s']:.0f}" for s in (plain, offload, own)), f"{own['hbm_peak_percent']:.1f}"]
-    heads = ["deployment", "No Offload: TPOT, ms / tok/s", "KV Offload", "AVSG", "AVSG: HBM with most buffers, %"]
-    return table(heads, [line(*one) for one in lines])
+def contenders():
+    """Hit rates of policies that AVSG does not have."""
+    return printed("contenders", program="avsg-research")
 
 
 # Pages that a command writes as a whole.
 PAGES = {"paper-results.md": ("paper", "tests/data/nomicon-4k-k256.npz")}
-TABLES = {f.__name__: f for f in (goal, ranges, variants, stated, lifetime, reuse, policies, serving, calibration, what_if)}
+TABLES = {f.__name__: f for f in (goal, ranges, variants, stated, lifetime, reuse, policies, contenders)}
 
 
 def main():
@@ -174,10 +147,10 @@ def main():
         raise SystemExit(f"argument is {sys.argv[1]}, but the only option is --check")
     pattern = re.compile(r"(<!-- figures: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
     stale = []
-    for page in sorted((ROOT / "docs").glob("*.md")):
+    for page in sorted([*ROOT.glob("docs/*.md"), *ROOT.glob("research/**/*.md")]):
         text = page.read_text()
         if page.name in PAGES:
-            fresh = output(*PAGES[page.name])
+            fresh = output(*PAGES[page.name], program="avsg-research")
         else:
             fresh = pattern.sub(lambda m: m[1] + "\n" + TABLES[m[2]]() + "\n" + m[3], text)
         if fresh != text:

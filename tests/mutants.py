@@ -32,6 +32,7 @@ STAGES = {
         "-p avsg-linker --lib --test recording --test every_op --test native_equals_replay --test cost",
         "-p avsg --test goldens",
         "-p avsg-linker",
+        "-p avsg-research",
         "-p avsg-cli",
         "-p avsg",
     ],

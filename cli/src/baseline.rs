@@ -7,32 +7,24 @@
 pub mod belady;
 pub mod exact_lru;
 pub mod hashmap_lru;
-pub mod hisparse;
-pub mod ideal_frequency;
 pub mod lru_crate;
 pub mod lru_curve;
 pub mod operator;
-mod order;
+pub mod order;
 pub mod previous_step;
 pub mod resident_lru;
-mod residents;
+pub mod residents;
 pub mod scalar;
-pub mod second_chance;
-pub mod set_fifo;
 
 pub use belady::Belady;
 pub use exact_lru::ExactLru;
 pub use hashmap_lru::HashMapLru;
-pub use hisparse::HiSparse;
-pub use ideal_frequency::IdealFrequency;
 pub use lru_crate::LruCrate;
 pub use lru_curve::LruCurve;
 pub use operator::count_operator_hits;
 pub use previous_step::PreviousStep;
 pub use resident_lru::ResidentLru;
 pub use scalar::ScalarTable;
-pub use second_chance::SecondChance;
-pub use set_fifo::SetFifo;
 
 use crate::trace::Trace;
 use avsg::{Error, Result};
@@ -125,18 +117,6 @@ impl HitCount {
     pub fn misses(&self) -> u64 {
         (self.selected - self.first_selected) - (self.hits - self.first_hits)
     }
-
-    /// Returns the share of hits over all steps; 0 if nothing was selected.
-    pub fn rate(&self) -> f64 {
-        self.hits as f64 / self.selected.max(1) as f64
-    }
-
-    /// Returns the share of hits after the first step, which starts with an empty buffer; 0 if there
-    /// is no other step.
-    pub fn rate_after_first(&self) -> f64 {
-        let selected = self.selected - self.first_selected;
-        (self.hits - self.first_hits) as f64 / selected.max(1) as f64
-    }
 }
 
 /// Replays `trace` on `policy` and counts the hits. The selection of a row that was rewritten since its
@@ -164,16 +144,6 @@ pub fn count_hits(trace: &Trace, policy: &mut dyn Policy) -> HitCount {
         }
     }
     count
-}
-
-/// Returns the share of hits after the first step, which starts with an empty buffer.
-pub fn hit_rate(trace: &Trace, policy: &mut dyn Policy) -> f64 {
-    count_hits(trace, policy).rate_after_first()
-}
-
-/// Returns the share of hits over all steps, the first one included.
-pub fn hit_rate_with_first(trace: &Trace, policy: &mut dyn Policy) -> f64 {
-    count_hits(trace, policy).rate()
 }
 
 /// Checks that a buffer has at least `min` slots, at least one, and at most 2^26.

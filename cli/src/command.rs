@@ -1,19 +1,17 @@
 //! The subcommands of the program, and the options and output that they share.
 
-pub mod bench;
+pub(crate) mod bench;
 mod busy;
-pub mod compare;
-pub mod doctor;
-pub mod emit;
-pub mod estimate;
-mod geometry;
-pub mod info;
-pub mod opp;
-mod output;
-pub mod paper;
-pub mod replay;
-pub mod serve;
-pub mod size;
-mod soc;
-pub mod synth;
-mod trace_options;
+pub(crate) mod compare;
+pub(crate) mod doctor;
+pub(crate) mod emit;
+pub mod geometry;
+pub(crate) mod info;
+pub(crate) mod opp;
+pub mod output;
+pub(crate) mod replay;
+pub mod rules;
+pub(crate) mod size;
+pub mod soc;
+pub(crate) mod synth;
+pub mod trace_options;

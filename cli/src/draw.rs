@@ -5,8 +5,6 @@
 mod axis;
 mod colour;
 
-pub use axis::Axis;
-
 use std::ops::Range;
 use std::path::Path;
 
@@ -16,7 +14,7 @@ use plotters::prelude::*;
 
 use crate::output_file;
 use avsg::{Error, Result};
-use axis::{Ticks, span, tick};
+use axis::{Scale, Ticks, span, tick};
 
 /// Width and height of a chart in pixels.
 const SIZE: (u32, u32) = (960, 600);
@@ -32,60 +30,31 @@ pub struct Series {
     pub points: Vec<(f64, f64)>,
 }
 
-/// The bars of one colour in a bar chart.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Bars {
-    /// Name in the legend.
-    pub name: String,
-    /// One value per group. A value that is not finite has no bar.
-    pub values: Vec<f64>,
-}
-
 type Canvas<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 type Plane = Cartesian2d<Ticks, RangedCoordf64>;
 type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Plane>;
 
-/// Draws a line chart into a file.
+/// Draws a line chart with a mark at every point into a file. The y axis starts at 0 if the values reach
+/// down to the lower half of such an axis.
+///
+/// # Errors
+/// If the file cannot be written.
 pub fn lines(
     path: impl AsRef<Path>,
     title: &str,
-    x: impl Into<Axis>,
+    x_label: &str,
     y_label: &str,
     series: &[Series],
 ) -> Result<()> {
-    output_file::write(path.as_ref(), lines_svg(title, x, y_label, series)?.as_bytes())
-}
-
-/// Draws a bar chart into a file.
-pub fn bars(
-    path: impl AsRef<Path>,
-    title: &str,
-    y_label: &str,
-    groups: &[String],
-    series: &[Bars],
-) -> Result<()> {
-    output_file::write(path.as_ref(), bars_svg(title, y_label, groups, series)?.as_bytes())
-}
-
-/// Returns a line chart with a mark at every point. The y axis starts at 0 if the values reach down to
-/// the lower half of such an axis.
-pub fn lines_svg(
-    title: &str,
-    x: impl Into<Axis>,
-    y_label: &str,
-    series: &[Series],
-) -> Result<String> {
-    let x = x.into();
     let points = || series.iter().flat_map(|s| s.points.iter().copied()).filter(finite);
-    let scale = x.scale(points().map(|p| p.0));
+    let scale = Scale::new(points().map(|p| p.0));
     let y = from_zero(span(points().map(|p| p.1)));
     let names: Vec<&str> = series.iter().map(|one| one.name.as_str()).collect();
     let colours = colour::of(&names);
-    svg(title, |canvas| {
-        let mut chart =
-            frame(canvas, title, Ticks::new(scale.range.clone(), scale.ticks.clone()), y)?;
-        let label = |place: &f64| scale.label(*place);
-        mesh(&mut chart, x.label(), y_label, &label)?;
+    let text = svg(title, |canvas| {
+        let x = Ticks::new(scale.range.clone(), scale.ticks.clone());
+        let mut chart = frame(canvas, title, x, y)?;
+        mesh(&mut chart, x_label, y_label, &|place| scale.label(*place))?;
         for (one, colour) in series.iter().zip(&colours) {
             let finite = one.points.iter().copied().filter(finite);
             let points: Vec<_> = finite.map(|(x, y)| (scale.at(x), y)).collect();
@@ -94,40 +63,8 @@ pub fn lines_svg(
             chart.draw_series(points.iter().map(|&p| Circle::new(p, 3, colour.filled())))?;
         }
         legend(canvas, &names, &colours)
-    })
-}
-
-/// Returns a bar chart: groups side by side, with one bar of each colour per group. Values that would
-/// all be long bars are dots on an axis that does not start at 0, where their differences show.
-pub fn bars_svg(title: &str, y_label: &str, groups: &[String], series: &[Bars]) -> Result<String> {
-    let y = from_zero(span(series.iter().flat_map(|s| s.values.iter().copied())));
-    let dots = y.start > 0.0;
-    let count = groups.len().max(1);
-    let width = 0.8 / series.len().max(1) as f64;
-    let names: Vec<&str> = series.iter().map(|one| one.name.as_str()).collect();
-    let colours = colour::of(&names);
-    let label = |place: &f64| groups.get(place.round() as usize).cloned().unwrap_or_default();
-    svg(title, |canvas| {
-        let middles = (0..groups.len()).map(|group| group as f64).collect();
-        let x = Ticks::new(-0.5..count as f64 - 0.5, middles);
-        let mut chart = frame(canvas, title, x, y.clone())?;
-        mesh(&mut chart, "", y_label, &label)?;
-        for (number, (one, colour)) in series.iter().zip(&colours).enumerate() {
-            let values = one.values.iter().take(groups.len()).enumerate();
-            let shown = values.filter(|(_, value)| value.is_finite());
-            let placed =
-                shown.map(|(group, &value)| (group as f64 - 0.4 + number as f64 * width, value));
-            if dots {
-                let middle = placed.map(|(left, value)| (left + width * 0.46, value));
-                chart.draw_series(middle.map(|at| Circle::new(at, 5, colour.filled())))?;
-            } else {
-                chart.draw_series(placed.map(|(left, value)| {
-                    Rectangle::new([(left, 0.0), (left + width * 0.92, value)], colour.filled())
-                }))?;
-            }
-        }
-        legend(canvas, &names, &colours)
-    })
+    })?;
+    output_file::write(path.as_ref(), text.as_bytes())
 }
 
 type DrawResult<T> = std::result::Result<T, Box<dyn std::error::Error>>;

@@ -2,14 +2,14 @@
 
 // The macros of this module come first, because they replace standard ones in all modules below.
 #[macro_use]
-mod terminal;
+pub mod terminal;
 
 mod array;
 pub mod baseline;
-mod command;
+pub mod command;
 pub mod draw;
 mod npz;
-mod output_file;
+pub mod output_file;
 pub mod program;
 pub mod results;
 pub mod synth;

@@ -3,9 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use crate::command::{
-    bench, compare, doctor, emit, estimate, info, opp, paper, replay, serve, size, synth,
-};
+use crate::command::{bench, compare, doctor, emit, info, opp, replay, size, synth};
 use crate::{output_file, terminal};
 use anyhow::Result;
 use clap::{CommandFactory, Parser, Subcommand};
@@ -35,22 +33,14 @@ enum Command {
     /// Computes how many slots a recorded top-K trace needs: hit rates and bytes over S, and the least S
     /// for a wanted hit rate or a wanted time per token
     Size(Box<size::Options>),
-    /// Computes the hit rates of all policies on a recorded top-K trace, side by side
+    /// Computes the hit rates of every table and rule on a recorded top-K trace, beside no buffer, exact LRU
+    /// and Belady's optimum, and says which rule to take
     Compare(compare::Options),
     /// Writes a trace with a chosen reuse of ids between steps (the paper's synthetic workload)
     Synth(synth::Options),
-    /// Measures on this machine how fast each part of the operator is and how often its table hits,
-    /// beside other ways to do the same
+    /// Measures on this machine how fast each part of the operator is, beside other ways to do the same
     #[command(subcommand)]
     Bench(bench::Bench),
-    /// Estimates how long a step would take on an Ascend 910B: every figure is from a model, none is
-    /// measured
-    Estimate(Box<estimate::Options>),
-    /// Models a serving deployment without offload, with plain offload and with AVSG: latencies, throughput
-    /// and device memory; every figure is from a model, none is measured
-    Serve(Box<serve::Options>),
-    /// Computes the paper's tables and figures, each beside the paper's value with the difference
-    Paper(paper::Options),
     /// Computes how much device and host memory a deployment needs, and whether it fits this machine
     Info(info::Options),
     /// Measures what the documentation of an Ascend device leaves open: its bandwidths, its costs and
@@ -82,9 +72,6 @@ pub fn run() -> ExitCode {
         Command::Compare(options) => compare::run(&options),
         Command::Synth(options) => synth::run(&options),
         Command::Bench(bench) => bench::run(bench),
-        Command::Estimate(options) => estimate::run(&options),
-        Command::Serve(options) => serve::run(&options),
-        Command::Paper(options) => paper::run(&options),
         Command::Info(options) => info::run(&options),
         Command::Doctor(options) => doctor::run(&options),
         Command::Emit(options) => emit::run(&options),

@@ -114,20 +114,6 @@ impl Trace {
         Self { ids: self.ids.clone(), stable, steps, tokens: 1, k: self.k }
     }
 
-    /// Returns the same rows with `tokens` of them as one step, as if all drafts had been accepted; rows at
-    /// the end that fill no step are left out. A step has the stable tokens of its first row.
-    pub fn in_steps_of(&self, tokens: usize) -> Result<Self> {
-        let rows = self.as_mtp0();
-        if tokens == 0 || tokens > rows.steps {
-            let limit = format!("the trace has {} rows", rows.steps);
-            return Err(Error::invalid("tokens per step", tokens, limit, "choose 1 to that many"));
-        }
-        let steps = rows.steps / tokens;
-        let ids = rows.ids[..steps * tokens * rows.k].to_vec();
-        let stable = rows.stable.map(|s| s.iter().copied().step_by(tokens).take(steps).collect());
-        Ok(Self { ids, stable, steps, tokens, k: rows.k })
-    }
-
     /// Returns the trace with the ids of each row in random order. Recorded rows may be sorted, which
     /// makes a matcher that sorts look faster than it is.
     pub fn shuffled(&self, seed: u64) -> Self {

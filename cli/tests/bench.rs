@@ -5,7 +5,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use avsg_testkit::tier::thorough;
 use serde_json::Value;
 
 fn avsg(line: &str) -> Output {
@@ -64,7 +63,7 @@ const TIMES: [&str; 8] = [
 ];
 
 #[test]
-fn match_and_lifetime_read_the_trace_that_synth_writes() {
+fn match_reads_the_trace_that_synth_writes() {
     let dir = folder("synth");
     let trace = dir.join("t.npz");
     let trace = trace.display();
@@ -91,16 +90,6 @@ fn match_and_lifetime_read_the_trace_that_synth_writes() {
     }
     assert!(report["machine"]["cores"].as_u64() > Some(0));
     assert_eq!(charts(&plots).len(), 4);
-
-    let report =
-        json(&format!("bench lifetime {trace} --slots 256,512 --k 100 --plot {}", plots.display()));
-    let rows = report["rows"].as_array().unwrap();
-    // The table wide has 9 constants and 7 factors; paper has 8 constants, as it refuses L = 0.
-    assert_eq!(rows.len(), 2 * (9 + 7 + 8));
-    let scale = &report["scale"][0];
-    let (lru, opt) = (scale["lru"].as_f64().unwrap(), scale["opt"].as_f64().unwrap());
-    assert!(0.0 < lru && lru <= opt && opt <= 100.0, "{scale}");
-    assert_eq!(charts(&plots).len(), 8);
 }
 
 #[test]
@@ -128,68 +117,10 @@ fn transfer_reports_throughput_and_strategies() {
     let rows = report["strategies"].as_array().unwrap();
     assert_eq!(rows.len(), 8);
     for row in rows {
-        let model = row["model_us"].as_array().unwrap();
-        let us: Vec<f64> = model.iter().map(|v| v.as_f64().unwrap()).collect();
-        assert!(us[2] <= us[0] && us[2] <= us[1] && us[2] > 0.0, "{row}");
         let measured = row["measured_us"].as_array().unwrap();
         assert!(measured.iter().all(|v| v.as_f64().is_some_and(|v| v > 0.0)), "{row}");
     }
-    assert_eq!(report["published"]["rows"].as_array().unwrap().len(), 24);
-    assert_eq!(report["published"]["rows"][1]["paper_gbs"][2], 93.7022);
     assert_eq!(charts(&plots).len(), 4);
-}
-
-#[test]
-fn reuse_ranks_the_policies_and_compares_with_a_reference() {
-    let dir = folder("reuse");
-    let grid = "bench reuse --gamma 0.8 --mu 0.5,0.9 --slots 512 --k 256 --seeds 2";
-    let report = json(&format!("{grid} --plot {}", dir.display()));
-    let rows = report["rows"].as_array().unwrap();
-    assert_eq!(rows.len(), 2);
-    for row in rows {
-        let rate = |field: &str| row[field].as_f64().unwrap();
-        assert!(rate("opt") >= rate("lru") && rate("lru") > 70.0, "{row}");
-        assert!((rate("wide_constant") - rate("lru")).abs() < 2.0, "{row}");
-        assert!(rate("paper") <= rate("opt") && rate("wide_frequency") <= rate("opt"), "{row}");
-    }
-    assert!(report["rms"].is_null() && rows[0]["reference"].is_null(), "{report}");
-    assert_eq!(charts(&dir), ["reuse-512.svg"]);
-
-    let cells = dir.join("paper.json");
-    fs::write(&cells, r#"[{"gamma": 0.8, "mu": 0.5, "slots": 512, "reuse": 80.0}]"#).unwrap();
-    let line = format!("bench reuse --reference {} --k 256 --seeds 1", cells.display());
-    let report = json(&line);
-    let paper = report["rows"][0]["paper"].as_f64().unwrap();
-    assert!((report["rms"].as_f64().unwrap() - (paper - 80.0).abs()).abs() < 1e-9);
-    fs::write(&cells, "{}").unwrap();
-    refused(&line, &["--reference", "gamma, mu, slots, reuse"]);
-}
-
-#[test]
-fn the_papers_table_is_within_a_point_of_the_papers_reuse() {
-    // A single one of the five seeds is within the bound, too.
-    let report = json(if thorough() { "bench reuse" } else { "bench reuse --seeds 1" });
-    let rows = report["rows"].as_array().unwrap();
-    assert_eq!(rows.len(), 18);
-    assert!(rows.iter().all(|row| row["reference"].is_f64()), "{report}");
-    assert!(report["rms"].as_f64().unwrap() < 1.0, "{report}");
-    let other = json("bench reuse --gamma 0.5 --mu 0.9 --slots 8192 --primes 244529,1003273");
-    assert_eq!(other["rows"][0]["reference"], 94.15);
-    assert!((other["rows"][0]["paper"].as_f64().unwrap() - 94.15).abs() < 3.0, "{other}");
-    refused("bench reuse --primes 2,4", &["odd"]);
-    refused("bench reuse --primes 7", &["--primes is 7"]);
-}
-
-#[test]
-fn lifetime_shows_the_papers_figures_only_for_its_table_and_size() {
-    let report = json("bench lifetime --steps 2 --slots 4096,8192");
-    let rows = report["rows"].as_array().unwrap();
-    let has_figure = |row: &&Value| row["paper"].is_f64();
-    let stated: Vec<_> = rows.iter().filter(has_figure).collect();
-    assert_eq!(stated.len(), 3);
-    for row in stated {
-        assert_eq!((&row["table"], &row["slots"]), (&"paper".into(), &8192.into()));
-    }
 }
 
 #[test]
@@ -235,10 +166,6 @@ fn bad_input_is_one_line_and_status_2() {
     refused("bench transfer --requests 0", &["--requests is 0"]);
     refused("bench transfer --rows-in-pool 4000000", &["memory", "at most"]);
     refused("bench transfer --k 64 --rows-in-pool 4096 --cores 0", &["cores is 0"]);
-    refused("bench reuse --seeds 0", &["--seeds is 0"]);
-    refused("bench reuse --k 9000 --slots 8192 --seeds 1", &["K is 9000"]);
-    refused("bench lifetime --steps 3 --slots 1000", &["1000"]);
-    refused("bench lifetime --steps 3 --slots 4096 --k 3000", &["3000"]);
     refused("info --k 9000", &["K is 9000"]);
     refused("info --requests 0", &["--requests is 0"]);
     refused("info --layers 0", &["layers is 0"]);

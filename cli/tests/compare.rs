@@ -1,5 +1,5 @@
 //! Tests of `avsg compare`: every policy and rule is there, no policy surpasses the optimum, and the
-//! rates are those of `bench lifetime` and `size`.
+//! rates are those of `size`.
 
 use std::process::Command;
 
@@ -45,27 +45,18 @@ fn no_policy_surpasses_the_optimum_for_any_number_of_tokens() {
         assert_eq!((rules("paper "), rules("wide ")), (8, 16));
         let default = policies.iter().filter(|p| p["at"][0]["default"] == true);
         assert_eq!(default.count(), 2);
-        for name in ["previous step, K slots", "set FIFO, 16 ways", "CLOCK", "SIEVE", "exact LRU"] {
-            rate(&report, name);
-        }
+        assert_eq!((rate(&report, "no buffer"), policies.len()), (0.0, 8 + 16 + 3));
+        rate(&report, "exact LRU");
     }
 }
 
 #[test]
-fn rates_are_those_of_bench_lifetime_and_size() {
+fn rates_are_those_of_size() {
     let report = json(&["compare", LLAMA, "--mtp0", "--slots", "128", "--steps", "60"]);
-    let bench = json(&["bench", "lifetime", LLAMA, "--slots", "128", "--steps", "60"]);
-    for row in bench["rows"].as_array().expect("rows") {
-        let text = |name: &str| row[name].as_str().expect("text");
-        let policy =
-            format!("{} {}:{}", text("table"), text("rule"), row["value"].as_f64().unwrap());
-        // The bench shuffles the ids of a token, which moves the rates a little.
-        let hit_rate = row["hit_rate"].as_f64().expect("a rate");
-        assert!((rate(&report, &policy) - hit_rate).abs() < 0.5, "{policy}: {hit_rate}");
-    }
     let size = json(&["size", LLAMA, "--mtp0", "--slots", "128", "--steps", "60"]);
-    let lru = size["points"][0]["lru_hit_rate"].as_f64().expect("a rate");
-    assert!((rate(&report, "exact LRU") - lru).abs() < 1e-12);
+    let size = |name: &str| size["points"][0][name].as_f64().expect("a rate");
+    assert!((rate(&report, "exact LRU") - size("lru_hit_rate")).abs() < 1e-12);
+    assert!((rate(&report, "wide frequency:0.87") - size("hit_rate")).abs() < 1e-12);
 }
 
 #[test]
@@ -74,4 +65,21 @@ fn the_table_has_a_column_for_each_s_and_marks_defaults() {
     let shown = String::from_utf8(run(&args)).expect("UTF-8");
     assert!(shown.contains("| policy | S = 256, % | S = 512, % |"), "{shown}");
     assert_eq!(shown.lines().filter(|line| line.contains(" *")).count(), 3, "{shown}");
+}
+
+#[test]
+fn the_advice_names_options_that_replay_takes_and_the_rows_that_they_copy() {
+    let report = json(&["compare", LLAMA, "--mtp0", "--slots", "64,128", "--steps", "60"]);
+    for advice in report["advice"].as_array().expect("advice") {
+        let slots = advice["slots"].to_string();
+        let words: Vec<&str> = advice["options"].as_str().expect("options").split(' ').collect();
+        let line = ["replay", LLAMA, "--mtp0", "--steps", "60", "--slots", &slots];
+        let replay = json(&[&line[..], &words].concat());
+        let misses = advice["misses_per_step"].as_f64().expect("misses");
+        let rate = 100.0 - 100.0 * misses / 64.0;
+        assert!((replay["hit_rate"].as_f64().expect("a rate") - rate).abs() < 1e-9, "{advice}");
+    }
+    let shown = run(&["compare", LLAMA, "--mtp0", "--slots", "64,128", "--steps", "60"]);
+    let shown = String::from_utf8(shown).expect("UTF-8");
+    assert_eq!(shown.matches(": take ").count(), 2, "{shown}");
 }

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use avsg_cli::baseline::{Belady, ExactLru, HitCount, LruCurve, SecondChance, count_hits};
+use avsg_cli::baseline::{Belady, ExactLru, HitCount, LruCurve, count_hits};
 use avsg_cli::trace::Trace;
 use avsg_testkit::splitmix::SplitMix64;
 
@@ -125,8 +125,6 @@ fn the_selection_of_a_rewritten_row_is_a_miss_of_every_policy() {
     for count in [
         count_hits(&trace, &mut ExactLru::new(16).unwrap()),
         count_hits(&trace, &mut Belady::new(&trace, 16).unwrap()),
-        count_hits(&trace, &mut SecondChance::clock(16).unwrap()),
-        count_hits(&trace, &mut SecondChance::sieve(16).unwrap()),
         curve.count(16),
     ] {
         assert_eq!((count.selected, count.hits, count.misses()), (12, 6, 3));

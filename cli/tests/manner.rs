@@ -44,20 +44,19 @@ fn trace(name: &str, rows: &[Vec<i32>]) -> String {
 
 #[test]
 fn csv_has_the_digits_of_the_json() {
-    let line = format!("bench lifetime {SAMPLE} --slots 256,512 --steps 40");
+    let line = format!("size {SAMPLE} --mtp0 --slots 256,512 --steps 40");
     let csv = text(&format!("{line} --format csv"));
     let report = json(&line);
     let mut lines = csv.lines();
     assert_eq!(
         lines.next().unwrap(),
-        "S,table,lifetime,\"hit rate, %\",minus LRU,minus OPT,\"paper's requests, %\""
+        "S,\"AVSG, %\",\"exact LRU, %\",misses per step,bytes per step,device bytes"
     );
     let rows: Vec<Vec<&str>> = lines.map(|line| line.split(',').collect()).collect();
-    let lru = rows.iter().find(|row| row[..3] == ["512", "exact LRU", ""]).unwrap();
-    let expected = report["scale"][1]["lru"].as_f64().unwrap();
-    assert!((lru[3].parse::<f64>().unwrap() - expected).abs() < 1e-12, "{lru:?} {expected}");
+    let expected = report["points"][1]["lru_hit_rate"].as_f64().unwrap();
+    assert_eq!((rows[1][0], rows[1][2].parse()), ("512", Ok(expected)));
     // Every heading with a comma is quoted, so that all rows have as many fields as headings.
-    assert!(rows.iter().all(|row| row.len() == 7) && lru[6].is_empty(), "{csv}");
+    assert!(rows.iter().all(|row| row.len() == 6), "{csv}");
 }
 
 #[test]
@@ -76,7 +75,7 @@ fn every_form_holds_the_results_alone() {
         "bench transfer --k 64 --rows-in-pool 4096 --requests 1 --reuse 0 --repeats 2 --cores 1 --format csv",
     );
     assert!(csv.starts_with("# Stage Two beside plain copy loops\nrow bytes,"), "{csv}");
-    assert_eq!(csv.matches("\n\n# ").count(), 2, "{csv}");
+    assert_eq!(csv.matches("\n\n# ").count(), 1, "{csv}");
 }
 
 #[test]
@@ -96,14 +95,14 @@ fn every_subcommand_has_a_manual_page_and_a_completion() {
     let dir = scratch("man");
     let _ = fs::remove_dir_all(&dir);
     text(&format!("man {}", dir.display()));
-    for name in ["avsg", "avsg-replay", "avsg-bench", "avsg-bench-lifetime", "avsg-man"] {
+    for name in ["avsg", "avsg-replay", "avsg-bench", "avsg-bench-match", "avsg-man"] {
         let page = fs::read_to_string(dir.join(format!("{name}.1"))).unwrap();
         assert!(page.contains(&format!(".TH {}", name.to_uppercase())), "{name}: {page}");
     }
     let page = fs::read_to_string(dir.join("avsg-replay.1")).unwrap();
     assert!(page.contains("\\-\\-format") && page.contains("TRACE"), "{page}");
     for shell in ["bash", "zsh", "fish"] {
-        assert!(text(&format!("completions {shell}")).contains("lifetime"), "{shell}");
+        assert!(text(&format!("completions {shell}")).contains("transfer"), "{shell}");
     }
 }
 
@@ -124,30 +123,17 @@ fn the_version_names_the_commit() {
 
 #[test]
 fn shared_options_say_the_same_in_every_help() {
-    let commands = [
-        "replay",
-        "synth",
-        "info",
-        "bench match",
-        "bench reuse",
-        "bench lifetime",
-        "bench transfer",
-        "emit",
-        "opp",
-    ];
+    let commands =
+        ["replay", "synth", "info", "bench match", "compare", "bench transfer", "emit", "opp"];
     for name in commands {
         let help = text(&format!("{name} --help"));
         assert!(help.contains("--format <FORM>\n          Form of the results"), "{name}: {help}");
         assert!(help.contains("--json <FILE>\n          Write the results as JSON"), "{name}");
         assert!(!help.contains("--trace"), "{name}");
     }
-    for (name, default) in [
-        ("replay", "wide 4,"),
-        ("info", "wide 4,"),
-        ("emit", "wide 2,"),
-        ("opp", "wide 2,"),
-        ("estimate", "wide 2,"),
-    ] {
+    for (name, default) in
+        [("replay", "wide 4,"), ("info", "wide 4,"), ("emit", "wide 2,"), ("opp", "wide 2,")]
+    {
         let help = text(&format!("{name} --help")).split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(help.contains(&format!("[default: {default} paper 1]")), "{name}: {help}");
     }
@@ -173,28 +159,14 @@ fn nothing_to_count_is_no_percentage() {
     let report = json(&format!("replay {path} --slots 64"));
     assert!(report["hit_rate"].is_null() && report["hit_rate_with_first"].is_null(), "{report}");
     assert!(text(&format!("replay {path} --slots 64")).contains("hit rate   - after"));
-    let line = format!("bench lifetime {path} --slots 64");
-    assert!(json(&line)["rows"][0]["hit_rate"].is_null());
+    let line = format!("compare {path} --slots 64");
+    assert!(json(&line)["policies"][0]["at"][0]["hit_rate"].is_null());
     let table = text(&line);
     assert!(!table.contains("0.00") && !table.contains("NaN"), "{table}");
     // One step: everything of it is before the second.
     let path = trace("one.npz", &[(0..16).collect()]);
     let report = json(&format!("replay {path} --slots 64"));
     assert!(report["hit_rate"].is_null() && report["hit_rate_with_first"] == 0.0, "{report}");
-}
-
-#[test]
-fn lifetime_replays_the_whole_trace_and_joins_equal_rows() {
-    let rows: Vec<Vec<i32>> = (0..1100).map(|step| (step % 7..step % 7 + 8).collect()).collect();
-    let path = trace("equal.npz", &rows);
-    let line = format!("bench lifetime {path} --slots 64");
-    assert_eq!(json(&line)["steps"], 1100);
-    assert_eq!(json(&line)["rows"].as_array().unwrap().len(), 9 + 7 + 8);
-    let table = text(&line);
-    assert!(
-        table.contains("constant:0 to 127") && table.contains("frequency:0.8 to 0.96"),
-        "{table}"
-    );
 }
 
 #[test]
@@ -244,8 +216,7 @@ fn info_sizes_for_the_device_that_is_named() {
 
 #[test]
 fn a_k_of_zero_is_named_with_its_limit() {
-    let lifetime = format!("bench lifetime {SAMPLE} --slots 256 --k 0");
-    for line in ["info --k 0", "synth --k 0 --out x.npz", "bench reuse --k 0", &lifetime] {
+    for line in ["info --k 0", "synth --k 0 --out x.npz"] {
         let output = run(line, None);
         let errors = String::from_utf8_lossy(&output.stderr).to_lowercase();
         assert_eq!(output.status.code(), Some(2), "{line}: {errors}");

@@ -101,7 +101,7 @@ fn an_input_is_never_an_output() {
         format!("replay {trace} --results {trace}"),
         format!("replay {trace} --json {alias}"),
         format!("replay {alias} --results {trace}"),
-        format!("bench lifetime {trace} --slots 64 --json {trace}"),
+        format!("compare {trace} --slots 64 --json {trace}"),
     ] {
         assert!(refused(&line).contains("an input"), "{line}");
     }
@@ -120,7 +120,7 @@ fn a_bad_output_path_fails_before_the_run() {
     for line in [
         "replay /nowhere.npz --json /nonexistent/x.json".to_owned(),
         "replay /nowhere.npz --results /nonexistent/x.npz".to_owned(),
-        "bench lifetime /nowhere.npz --json /nonexistent/x.json".to_owned(),
+        "compare /nowhere.npz --json /nonexistent/x.json".to_owned(),
         "bench match /nowhere.npz --plot /proc/charts".to_owned(),
         format!("replay /nowhere.npz --json {dir}"),
     ] {
@@ -155,8 +155,7 @@ fn a_full_disk_leaves_no_file_and_is_status_2() {
 
 #[test]
 fn full_standard_output_is_status_2() {
-    for line in ["info", "info --json -", "completions bash", "emit --plan", "estimate --constants"]
-    {
+    for line in ["info", "info --json -", "completions bash", "emit --plan"] {
         let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
         let output = command(line).stdout(full).stderr(Stdio::piped()).output().unwrap();
         let errors = String::from_utf8_lossy(&output.stderr);
@@ -167,7 +166,7 @@ fn full_standard_output_is_status_2() {
 
 #[test]
 fn a_closed_pipe_ends_quietly() {
-    for line in ["info", "info --format json", "completions bash", "emit", "estimate --constants"] {
+    for line in ["info", "info --format json", "completions bash", "emit"] {
         let (reader, writer) = io::pipe().unwrap();
         drop(reader);
         let output = command(line).stdout(writer).stderr(Stdio::piped()).output().unwrap();

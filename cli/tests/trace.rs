@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use avsg_cli::draw::{Bars, Series, bars, lines};
+use avsg_cli::draw::{Series, lines};
 use avsg_cli::results::{Results, StepResults};
 use avsg_cli::trace::{MAX_ID, Trace};
 use npyz::npz::{NpzArchive, NpzWriter};
@@ -227,20 +227,6 @@ fn as_mtp0_makes_every_token_a_step() {
 }
 
 #[test]
-fn rows_can_be_grouped_into_steps() {
-    // The four rows make one step of three tokens; the last row fills no step.
-    let grouped = small().in_steps_of(3).unwrap();
-    assert_eq!((grouped.steps, grouped.tokens, grouped.k), (1, 3, 3));
-    assert_eq!(grouped.row(0, 2), small().row(1, 0));
-    assert_eq!(grouped.stable, Some(vec![10]));
-    assert_eq!(small().as_mtp0().in_steps_of(2).unwrap().ids, small().ids);
-    for tokens in [0, 5] {
-        let error = small().in_steps_of(tokens).unwrap_err().to_string();
-        assert!(error.contains("tokens per step") && error.contains("4 rows"), "{error}");
-    }
-}
-
-#[test]
 fn rows_can_be_shuffled_and_cut_to_fewer_ids() {
     let trace = Trace::read(COMMITTED).unwrap();
     let shuffled = trace.shuffled(3);
@@ -306,19 +292,13 @@ fn a_results_file_has_the_documented_arrays() {
 fn charts_are_the_same_each_time() {
     let points = vec![(2048.0, 59.8), (4096.0, 85.1), (8192.0, f64::NAN), (16384.0, 99.2)];
     let series = [Series { name: "LRU <exact>".into(), points }];
-    let groups = ["1".to_owned(), "2".to_owned()];
-    let values = [Bars { name: "S3".into(), values: vec![1.0, 2.5] }];
     let draw = |name: &str| {
         lines(file(name), "Hit rate", "slots", "%", &series).unwrap();
-        let first = fs::read_to_string(file(name)).unwrap();
-        bars(file(name), "Transfer", "GB/s", &groups, &values).unwrap();
-        (first, fs::read_to_string(file(name)).unwrap())
+        fs::read_to_string(file(name)).unwrap()
     };
-    let (line, bar) = draw("a.svg");
-    assert_eq!((line.clone(), bar.clone()), draw("b.svg"));
+    let line = draw("a.svg");
+    assert_eq!(line, draw("b.svg"));
     assert!(line.starts_with("<svg") && line.contains("LRU &lt;exact&gt;"));
-    assert!(bar.contains("GB/s") && bar.contains("S3"));
     lines(file("c.svg"), "Nothing", "x", "y", &[]).unwrap();
-    bars(file("c.svg"), "Nothing", "y", &[], &[]).unwrap();
     assert!(lines("/nonexistent/a.svg", "", "", "", &series).is_err());
 }

@@ -2,7 +2,7 @@
 
 /// A doubly linked ring of slots; node S is the head between the newest and the oldest slot.
 #[derive(Debug)]
-pub(super) struct Order {
+pub struct Order {
     /// The next older node of each node.
     older: Vec<u32>,
     /// The next newer node of each node.
@@ -11,7 +11,7 @@ pub(super) struct Order {
 
 impl Order {
     /// Creates an order of at least one slot, in which slot 0 is the oldest.
-    pub(super) fn new(slots: usize) -> Self {
+    pub fn new(slots: usize) -> Self {
         let n = slots as u32 + 1;
         let older = (0..n).map(|i| (i + n - 1) % n).collect();
         let newer = (0..n).map(|i| (i + 1) % n).collect();
@@ -23,12 +23,12 @@ impl Order {
     }
 
     /// Returns the oldest slot.
-    pub(super) fn oldest(&self) -> usize {
+    pub fn oldest(&self) -> usize {
         self.newer[self.head()] as usize
     }
 
     /// Returns the next newer slot; behind the newest comes the oldest.
-    pub(super) fn newer(&self, slot: usize) -> usize {
+    pub fn newer(&self, slot: usize) -> usize {
         match self.newer[slot] as usize {
             head if head == self.head() => self.oldest(),
             newer => newer,
@@ -36,7 +36,7 @@ impl Order {
     }
 
     /// Makes a slot the newest.
-    pub(super) fn make_newest(&mut self, slot: usize) {
+    pub fn make_newest(&mut self, slot: usize) {
         let head = self.head();
         let (older, newer) = (self.older[slot], self.newer[slot]);
         self.newer[older as usize] = newer;

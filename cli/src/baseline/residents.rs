@@ -8,7 +8,7 @@ const NONE: u32 = u32::MAX;
 
 /// The map between ids and slots, in both directions.
 #[derive(Debug)]
-pub(super) struct Residents {
+pub struct Residents {
     /// The slot of each id, or `NONE`.
     slot_of: Vec<u32>,
     /// The id in each slot; -1 for none.
@@ -16,27 +16,29 @@ pub(super) struct Residents {
 }
 
 impl Residents {
-    pub(super) fn new(slots: usize) -> Self {
+    /// Creates `slots` empty slots.
+    pub fn new(slots: usize) -> Self {
         Self { slot_of: Vec::new(), id_at: vec![-1; slots] }
     }
 
-    pub(super) fn slots(&self) -> usize {
+    /// Returns the number of slots.
+    pub fn slots(&self) -> usize {
         self.id_at.len()
     }
 
     /// Returns the slot of an id; `None` for an id that is not resident and for padding.
-    pub(super) fn find(&self, id: i32) -> Option<usize> {
+    pub fn find(&self, id: i32) -> Option<usize> {
         let slot = *self.slot_of.get(usize::try_from(id).ok()?)?;
         (slot != NONE).then_some(slot as usize)
     }
 
     /// Returns whether the slot holds no row.
-    pub(super) fn is_empty(&self, slot: usize) -> bool {
+    pub fn is_empty(&self, slot: usize) -> bool {
         self.id_at[slot] < 0
     }
 
     /// Puts `id` (not padding, not resident) into `slot` and evicts the slot's previous id.
-    pub(super) fn bind(&mut self, id: i32, slot: usize) {
+    pub fn bind(&mut self, id: i32, slot: usize) {
         let old = std::mem::replace(&mut self.id_at[slot], id);
         if old >= 0 {
             self.slot_of[old as usize] = NONE;

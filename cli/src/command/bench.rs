@@ -2,14 +2,10 @@
 
 mod busy;
 mod contenders;
-pub(super) mod hits;
-pub mod lifetime;
-pub(super) mod matching;
+mod matching;
 mod miss_lists;
-pub(super) mod model;
 mod planners;
 mod race;
-pub(super) mod reuse;
 mod stats;
 mod strategies;
 mod throughput;
@@ -34,11 +30,6 @@ pub enum Bench {
     /// Measures how fast Stage Two copies on this machine, beside plain copy loops, and compares three
     /// ways to spread the misses over cores
     Transfer(transfer::Options),
-    /// Computes the hit rates of the tables on the paper's synthetic workload, beside exact LRU and
-    /// Belady's optimum
-    Reuse(reuse::Options),
-    /// Computes how the hit rate depends on the lifetime rule, beside exact LRU and Belady's optimum
-    Lifetime(lifetime::Options),
     /// Measures how much longer a step takes while another process spins on every CPU
     Busy(busy::Options),
     /// Spins on one CPU until standard input ends; `bench busy` starts it
@@ -51,8 +42,6 @@ pub fn run(bench: Bench) -> Result<ExitCode> {
     match bench {
         Bench::Match(options) => matching::run(&options)?,
         Bench::Transfer(options) => transfer::run(&options)?,
-        Bench::Reuse(options) => reuse::run(&options)?,
-        Bench::Lifetime(options) => lifetime::run(&options)?,
         Bench::Busy(options) => busy::run(&options)?,
         Bench::Spin(options) => busy::spin(&options)?,
     }
@@ -61,9 +50,9 @@ pub fn run(bench: Bench) -> Result<ExitCode> {
 
 /// The machine that the figures were measured on.
 #[derive(Serialize)]
-pub(super) struct Host {
+struct Host {
     /// Name of the processor.
-    pub cpu: String,
+    cpu: String,
     cores: usize,
     /// Vector machines that the CPU supports.
     machines: Vec<String>,

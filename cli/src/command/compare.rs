@@ -1,6 +1,6 @@
-//! `avsg compare` computes the hit rates of all policies on a recorded trace.
+//! `avsg compare` computes the hit rates of what can be chosen on a recorded trace, and says what to
+//! take.
 
-mod policies;
 mod report;
 mod show;
 
@@ -8,26 +8,24 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use avsg::cpu::machine::Machine;
-use avsg::device::params::{MAX_SLOTS, MIN_SLOTS, Params};
+use avsg::device::params::Params;
 use avsg::engine::MachineChoice;
-use avsg::geometry;
 use clap::Args;
 
-use super::bench::lifetime::rules;
 use super::output::{self, Sinks};
+use super::rules::{default_slots, rules, tables};
 use super::trace_options::TraceOptions;
-use crate::baseline::{HitCount, count_hits, count_operator_hits};
+use crate::baseline::{Belady, ExactLru, HitCount, count_hits, count_operator_hits};
 use crate::trace::Trace;
-use report::{At, PolicyRates, Report};
+use report::{At, LRU, NO_BUFFER, OPTIMUM, PolicyRates, Report, advice};
 
 /// Options of `avsg compare`.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Hit rates are in percent after the first step, which starts with an empty buffer. A * marks the default\n\
                   rule of a table at that S. Neighbouring rules with the same hit rates share a line. Belady's optimum is\n\
-                  the most that any policy can reach. Two policies do not keep the rows of a whole step, as the operator\n\
-                  must: previous step holds K rows at any S and compares each token with the token before it, and set\n\
-                  FIFO may replace a row that the running step selects. Examples:\n  \
+                  the most that any policy can reach. The advice is the default rule, unless another one copies at least\n\
+                  5 % fewer rows. Examples:\n  \
                   avsg compare tests/data/nomicon-4k-k256.npz\n  \
                   avsg compare ids.npy --slots 4096,8192 --format markdown"
 )]
@@ -52,76 +50,56 @@ pub fn run(options: &Options) -> Result<ExitCode> {
 }
 
 fn measure(options: &Options, trace: &Trace) -> Result<Report> {
-    let slots = match options.slots.as_slice() {
-        [] => default_slots(trace),
-        chosen => {
-            let mut chosen = chosen.to_vec();
-            chosen.sort_unstable();
-            chosen.dedup();
-            chosen
-        }
-    };
+    let mut slots = options.slots.clone();
+    if slots.is_empty() {
+        slots = default_slots(trace.tokens * trace.k);
+    }
+    slots.sort_unstable();
+    slots.dedup();
     let mut policies: Vec<PolicyRates> = Vec::new();
-    let mut add = |policy: String, slots: u32, count: HitCount, default: bool| {
+    let mut add = |policy: String, options: Option<String>, slots, count: HitCount, default| {
         let misses = count.misses() as f64 / (trace.steps - 1) as f64;
         let hit_rate = count.percent();
         let misses_per_step = hit_rate.map(|_| misses);
         let at = At { slots, hit_rate, misses_per_step, default };
         match policies.iter_mut().find(|other| other.policy == policy) {
             Some(other) => other.at.push(at),
-            None => policies.push(PolicyRates { policy, at: vec![at] }),
+            None => policies.push(PolicyRates { policy, options, at: vec![at] }),
         }
     };
     let bar = output::progress(slots.len(), "compare");
     for &slots in &slots {
-        let tables = tables(trace, slots)?;
-        let (optimum, others) = policies::at(trace, slots as usize)?;
-        for (name, mut policy) in others {
-            add(name.to_owned(), slots, count_hits(trace, policy.as_mut()), false);
-        }
+        let tables = tables(trace.k, trace.tokens, slots)?;
+        let lru = count_hits(trace, &mut ExactLru::new(slots as usize)?);
+        let nothing = HitCount { hits: 0, first_hits: 0, ..lru };
+        add(NO_BUFFER.to_owned(), None, slots, nothing, false);
+        add(LRU.to_owned(), None, slots, lru, false);
         for (name, default) in tables {
             let machine = Machine::find(MachineChoice::Auto)?;
+            let table = if name == "paper" { "--table paper " } else { "" };
             for (rule, value, lifetime) in rules(&default) {
                 let params = Params { lifetime, ..default };
                 let count = count_operator_hits(trace, &params, machine)?;
+                let options = format!("{table}--lifetime {rule}:{value}");
                 let is_default = lifetime == default.lifetime;
-                add(format!("{name} {rule}:{value}"), slots, count, is_default);
+                add(format!("{name} {rule}:{value}"), Some(options), slots, count, is_default);
             }
         }
-        let (name, mut policy) = optimum;
-        add(name.to_owned(), slots, count_hits(trace, policy.as_mut()), false);
+        let optimum = count_hits(trace, &mut Belady::new(trace, slots as usize)?);
+        add(OPTIMUM.to_owned(), None, slots, optimum, false);
         bar.inc(1);
     }
     bar.finish_and_clear();
     // The optimum of the first S was added before the rules that only a later S has.
-    policies.sort_by_key(|rates| rates.policy == policies::OPTIMUM);
+    policies.sort_by_key(|rates| rates.policy == OPTIMUM);
     Ok(Report {
         trace: options.trace.name(),
         steps: trace.steps,
         tokens: trace.tokens,
         k: trace.k,
         repeats: trace.repeats(),
+        advice: slots.iter().filter_map(|&slots| advice(&policies, slots)).collect(),
         slots,
         policies,
     })
-}
-
-/// Returns the two tables with their default rules, checked.
-fn tables(trace: &Trace, slots: u32) -> Result<[(&'static str, Params); 2]> {
-    let narrow = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-    let (k, tokens) = (narrow(trace.k), narrow(trace.tokens));
-    let tables =
-        [("paper", Params::paper(k, tokens, slots)), ("wide", Params::wide(k, tokens, slots))];
-    tables.iter().try_for_each(|(_, params)| geometry::check(params))?;
-    Ok(tables)
-}
-
-/// Returns the three smallest S that the operator accepts for the trace, or fewer if the third is
-/// above its limit.
-fn default_slots(trace: &Trace) -> Vec<u32> {
-    let least = (trace.tokens * trace.k).max(MIN_SLOTS as usize).next_power_of_two();
-    let least = u32::try_from(least).unwrap_or(u32::MAX);
-    let more = [2, 4].map(|times| least.saturating_mul(times));
-    // A least S above the limit is refused later, with the limit.
-    std::iter::once(least).chain(more.into_iter().filter(|&slots| slots <= MAX_SLOTS)).collect()
 }

@@ -26,7 +26,7 @@ pub enum TableKind {
 
 /// The vector machine that runs the kernels on the CPU device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum MachineKind {
+pub(crate) enum MachineKind {
     Auto,
     Emu,
     Avx2,
@@ -49,7 +49,7 @@ impl MachineKind {
 
 /// The device that runs the operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Device {
+pub(crate) enum Device {
     /// This machine: threads are the cores, and process memory is the device memory
     Cpu,
     /// An Ascend 910B
@@ -193,7 +193,7 @@ impl RowOptions {
 
 /// The device that runs the operator, and how.
 #[derive(Args, Clone, Debug)]
-pub struct DeviceOptions {
+pub(crate) struct DeviceOptions {
     /// Device that runs the operator
     #[arg(long, value_enum, default_value = "cpu")]
     pub device: Device,

@@ -65,13 +65,14 @@ impl OutputOptions {
     }
 
     fn to_stdout(&self) -> bool {
-        is_stdout(self.json.as_deref())
+        self.json.as_deref().is_some_and(|path| path.as_os_str() == "-")
     }
 }
 
 /// Where a measuring command writes its results.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct Sinks {
+    /// The form of the results.
     #[command(flatten)]
     pub output: OutputOptions,
     /// Write charts of the results as SVG files into this directory, which is created if it does not
@@ -105,24 +106,6 @@ fn json_text(value: &impl Serialize) -> Result<String> {
     Ok(serde_json::to_string_pretty(value).context("writing JSON")? + "\n")
 }
 
-/// Writes `value` as JSON to the file `to`, or to standard output if `to` is `-`.
-pub fn json(to: &Path, value: &impl Serialize) -> Result<()> {
-    text(to, &json_text(value)?)
-}
-
-/// Writes `text` to the file `to`, or to standard output if `to` is `-`.
-pub fn text(to: &Path, text: &str) -> Result<()> {
-    if is_stdout(Some(to)) {
-        return Ok(terminal::write(text.as_bytes())?);
-    }
-    Ok(output_file::write(to, text.as_bytes())?)
-}
-
-/// Returns whether JSON goes to standard output, which then must contain nothing else.
-pub fn is_stdout(to: Option<&Path>) -> bool {
-    to.is_some_and(|path| path.as_os_str() == "-")
-}
-
 /// Returns an empty table with these column headings.
 pub fn table<const N: usize>(columns: [&str; N]) -> Table {
     Table::new(columns)
@@ -151,11 +134,4 @@ pub fn bytes(n: usize) -> String {
         unit += 1;
     }
     if unit == 0 { format!("{n} B") } else { format!("{value:.2} {}", units[unit]) }
-}
-
-/// Formats a difference with its sign; one that rounds to zero has the sign `+`.
-pub fn signed(value: f64, decimals: usize) -> String {
-    let text = format!("{value:+.decimals$}");
-    let is_zero = text.bytes().all(|byte| !byte.is_ascii_digit() || byte == b'0');
-    if is_zero { text.replace('-', "+") } else { text }
 }

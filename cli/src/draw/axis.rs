@@ -10,42 +10,31 @@ const MAX_TICKS: usize = 14;
 /// The smallest distance of two ticks as a share of the axis.
 const MIN_GAP: f64 = 0.045;
 
-/// The label of a horizontal axis, and its values. Values whose ends differ by a factor of 4 or more
-/// stand at their binary logarithm.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Axis {
-    label: String,
-    /// What is added to a value before the logarithm is taken.
-    shift: f64,
+/// Where values stand on an axis: at their binary logarithm if the largest is at least 4 times the
+/// smallest, which is above 0.
+pub(super) struct Scale {
+    logarithmic: bool,
+    /// The places of the smallest and the largest value.
+    pub range: Range<f64>,
+    /// The places of the ticks.
+    pub ticks: Vec<f64>,
 }
 
-impl Axis {
-    /// Returns an axis whose values begin at 0: a value x stands at log2(x + 1).
-    pub fn from_zero(label: impl Into<String>) -> Self {
-        Self { label: label.into(), shift: 1.0 }
-    }
-
-    /// Returns the label.
-    pub(super) fn label(&self) -> &str {
-        &self.label
-    }
-
+impl Scale {
     /// Returns the scale for the values of the points.
-    pub(super) fn scale(&self, values: impl Iterator<Item = f64>) -> Scale {
+    pub fn new(values: impl Iterator<Item = f64>) -> Self {
         let mut tested: Vec<f64> = values.filter(|v| v.is_finite()).collect();
         tested.sort_unstable_by(f64::total_cmp);
         tested.dedup();
         let ends = (tested.first().copied(), tested.last().copied());
-        let shift = ends.0.zip(ends.1).and_then(|(low, high)| {
-            let (low, high) = (low + self.shift, high + self.shift);
-            (low > 0.0 && high >= 4.0 * low).then_some(self.shift)
-        });
-        let scale = Scale { shift, range: 0.0..1.0, ticks: Vec::new() };
+        let logarithmic =
+            ends.0.zip(ends.1).is_some_and(|(low, high)| low > 0.0 && high >= 4.0 * low);
+        let scale = Self { logarithmic, range: 0.0..1.0, ticks: Vec::new() };
         let range = span(tested.iter().map(|&value| scale.at(value)));
-        let candidates = match shift {
+        let candidates = match logarithmic {
             _ if tested.len() <= MAX_TICKS => tested,
-            Some(shift) => (0..32).map(|n| f64::from(1u32 << n) - shift).collect(),
-            None => round_values(&range),
+            true => (0..32).map(|n| f64::from(1u32 << n)).collect(),
+            false => round_values(&range),
         };
         let gap = MIN_GAP * (range.end - range.start);
         let mut ticks: Vec<f64> = Vec::new();
@@ -55,35 +44,17 @@ impl Axis {
                 ticks.push(at);
             }
         }
-        Scale { range, ticks, ..scale }
+        Self { range, ticks, ..scale }
     }
-}
 
-impl From<&str> for Axis {
-    fn from(label: &str) -> Self {
-        Self { label: label.to_owned(), shift: 0.0 }
-    }
-}
-
-/// Where values stand on an axis.
-pub(super) struct Scale {
-    /// What is added before the logarithm; `None` for a linear scale.
-    shift: Option<f64>,
-    /// The places of the smallest and the largest value.
-    pub range: Range<f64>,
-    /// The places of the ticks.
-    pub ticks: Vec<f64>,
-}
-
-impl Scale {
     /// Returns the place of a value.
     pub fn at(&self, value: f64) -> f64 {
-        self.shift.map_or(value, |shift| (value + shift).log2())
+        if self.logarithmic { value.log2() } else { value }
     }
 
     /// Returns the text of the tick at a place.
     pub fn label(&self, place: f64) -> String {
-        tick(self.shift.map_or(place, |shift| place.exp2() - shift))
+        tick(if self.logarithmic { place.exp2() } else { place })
     }
 }
 
@@ -153,38 +124,32 @@ pub fn tick(value: f64) -> String {
 mod tests {
     use super::*;
 
-    fn labels(axis: &Axis, values: &[f64]) -> Vec<String> {
-        let scale = axis.scale(values.iter().copied());
+    fn labels(values: &[f64]) -> Vec<String> {
+        let scale = Scale::new(values.iter().copied());
         scale.ticks.iter().map(|&place| scale.label(place)).collect()
     }
 
     #[test]
     fn sizes_stand_at_their_logarithm_with_a_tick_at_each() {
-        let scale = Axis::from("S").scale([256.0, 512.0, 1024.0, 4096.0].into_iter());
+        let scale = Scale::new([256.0, 512.0, 1024.0, 4096.0].into_iter());
         assert_eq!(
             (scale.range.clone(), &scale.ticks[..]),
             (8.0..12.0, &[8.0, 9.0, 10.0, 12.0][..])
         );
-        assert_eq!(labels(&"K".into(), &[2048.0, 256.0, 256.0]), ["256", "2048"]);
-    }
-
-    #[test]
-    fn an_axis_may_begin_at_zero() {
-        let shown = labels(&Axis::from_zero("L"), &[0.0, 1.0, 2.0, 16.0, 127.0]);
-        assert_eq!(shown, ["0", "1", "2", "16", "127"]);
+        assert_eq!(labels(&[2048.0, 256.0, 256.0]), ["256", "2048"]);
     }
 
     #[test]
     fn near_values_stand_on_a_linear_axis() {
-        assert_eq!(labels(&"lambda".into(), &[0.8, 0.9, 0.96]), ["0.8", "0.9", "0.96"]);
+        assert_eq!(labels(&[0.8, 0.9, 0.96]), ["0.8", "0.9", "0.96"]);
         let many: Vec<f64> = (100..=200).map(f64::from).collect();
-        assert_eq!(labels(&"step".into(), &many)[..3], ["100", "110", "120"]);
+        assert_eq!(labels(&many)[..3], ["100", "110", "120"]);
     }
 
     #[test]
     fn many_sizes_have_ticks_at_powers_of_two() {
         let many: Vec<f64> = (1..=128).map(|n| f64::from(n) * 64.0).collect();
-        let shown = labels(&"S".into(), &many);
+        let shown = labels(&many);
         assert_eq!((&shown[0][..], &shown[7][..], shown.len()), ("64", "8192", 8));
     }
 }

@@ -18,7 +18,7 @@ const PALETTE: [RGBColor; 10] = [
 
 /// The beginnings of the names of policies, and the places of their colours in the palette. The first
 /// that fits a name counts.
-const POLICIES: [(&str, usize); 11] = [
+const POLICIES: [(&str, usize); 7] = [
     ("wide, frequency", 1),
     ("wide", 0),
     ("AVSG", 0),
@@ -26,10 +26,6 @@ const POLICIES: [(&str, usize); 11] = [
     ("exact LRU", 3),
     ("LRU", 3),
     ("Belady", 4),
-    ("previous step", 5),
-    ("set FIFO", 6),
-    ("CLOCK", 7),
-    ("SIEVE", 8),
 ];
 
 /// Returns a colour for each series. A policy has its own; every other name has the first colour that

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use crate::baseline::count_operator_hits;
 use crate::draw::{self, Series};
 use crate::trace::Trace;
 use anyhow::Result;
@@ -15,14 +16,14 @@ use serde::Serialize;
 use super::contenders::{Contender, line_up};
 use super::stats::summary;
 use super::workload::Workload;
-use super::{Host, hits, number, race, with_ratio};
+use super::{Host, number, race, with_ratio};
 use crate::command::busy::{Disturbance, Watch};
 use crate::command::geometry::{MachineKind, Rule, TableKind, TableOptions};
 use crate::command::output::{self, Cell, Page, Sinks, Table};
 
 /// Steps that run first and are not timed, because the caches, the branch predictors and the buffer
 /// are cold.
-pub const WARM_UP: usize = 20;
+const WARM_UP: usize = 20;
 /// Steps of one contender's turn: so many that the caches hold its own table for most of the turn.
 const BLOCK: usize = 25;
 
@@ -94,7 +95,7 @@ struct Report {
 
 /// The times of all contenders at one geometry.
 #[derive(Serialize)]
-pub struct Row {
+struct Row {
     k: usize,
     slots: u32,
     table: &'static str,
@@ -103,10 +104,10 @@ pub struct Row {
     rule: Rule,
     machine: String,
     steps: usize,
-    /// In percent after the first step; NaN if no later step selects an id.
-    hit_rate: f64,
+    /// In percent after the first step; null if no later step selects an id.
+    hit_rate: Option<f64>,
     /// Median of this operator.
-    pub median_us: f64,
+    median_us: f64,
     /// The ninth decile of this operator's times divided by their median.
     time_spread: f64,
     trimmed_mean_us: f64,
@@ -114,17 +115,17 @@ pub struct Row {
     emu_us: f64,
     scalar_us: f64,
     /// Median of sort and two pointers.
-    pub dual_pointer_us: f64,
+    dual_pointer_us: f64,
     hashmap_lru_us: f64,
     lru_crate_us: f64,
 }
 
 /// A combination of K and a table that is measured.
-pub struct Case {
-    pub k: usize,
-    pub params: Params,
-    pub table: &'static str,
-    pub rule: Rule,
+struct Case {
+    k: usize,
+    params: Params,
+    table: &'static str,
+    rule: Rule,
 }
 
 impl Options {
@@ -228,22 +229,6 @@ pub fn run(options: &Options) -> Result<()> {
     options.sinks.write(&report, page, chart)
 }
 
-/// Times all contenders on the steps of a trace of one token per step, this operator with the paper's
-/// table of `slots` slots.
-pub fn with_the_papers_table(trace: &Trace, slots: u32) -> Result<Row> {
-    let params = Params::paper(trace.k as u32, 1, slots);
-    let machine = Machine::find(MachineChoice::Auto)?;
-    let rule = TableOptions {
-        table: TableKind::Paper,
-        spread: None,
-        retries: None,
-        lifetime: None,
-        primes: None,
-    }
-    .rule(&params);
-    measure(trace, Case { k: trace.k, params, table: "paper", rule }, machine)
-}
-
 fn measure(trace: &Trace, case: Case, machine: Machine) -> Result<Row> {
     let Case { params, table, rule, .. } = case;
     let params = &params;
@@ -271,7 +256,7 @@ fn measure(trace: &Trace, case: Case, machine: Machine) -> Result<Row> {
         rule,
         machine: machine.to_string(),
         steps: trace.steps - WARM_UP,
-        hit_rate: hits::after_first(&hits::of_table(trace, params, machine)?),
+        hit_rate: count_operator_hits(trace, params, machine)?.percent(),
         median_us: summaries[0].median,
         time_spread: summaries[0].spread,
         trimmed_mean_us: summaries[0].trimmed_mean,
@@ -310,7 +295,7 @@ fn page(report: &Report) -> Page {
             row.slots.into(),
             row.table.into(),
             row.machine.clone().into(),
-            Cell::number(row.hit_rate, 2),
+            row.hit_rate.map_or_else(Cell::none, |rate| Cell::number(rate, 2)),
             number(row.median_us),
             number(row.trimmed_mean_us),
             time_and_ratio(row.emu_us),

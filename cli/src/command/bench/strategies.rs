@@ -1,4 +1,4 @@
-//! The strategies S1, S2 and S3, measured on this machine's cores and modelled for the paper's device.
+//! The strategies S1, S2 and S3, measured on this machine's cores.
 
 use std::time::Instant;
 
@@ -9,7 +9,6 @@ use avsg::engine::Engine;
 use serde::Serialize;
 
 use super::miss_lists::{STRATEGIES, miss_lists};
-use super::model::Model;
 use super::stats::summary;
 
 /// One row of the table; arrays of three are S1, S2, S3.
@@ -27,12 +26,6 @@ pub struct Row {
     pub measured_us: [f64; 3],
     /// 10^9 bytes per second at `measured_us`.
     pub measured_gbs: [f64; 3],
-    /// Modelled microseconds of a transfer.
-    pub model_us: [f64; 3],
-    /// Modelled 10^9 bytes per second.
-    pub model_gbs: [f64; 3],
-    /// Modelled speedup of S3 over S1, and of S3 over S2.
-    pub model_speedup: [f64; 2],
 }
 
 /// The engine and the settings that all cells share.
@@ -41,7 +34,6 @@ pub struct Bench<'a> {
     pub workers: WorkerPool,
     /// The pool's rows in random order.
     pub order: &'a [i32],
-    pub model: Model,
     /// Transfers of each strategy.
     pub repeats: usize,
 }
@@ -61,7 +53,6 @@ impl Bench<'_> {
             }
         }
         let measured_us = times.map(|mut t| summary(&mut t).first_decile);
-        let model_us = STRATEGIES.map(|s| self.model.time_us(s, &lists, k));
         let bytes = self.engine.pool().format().bytes();
         Ok(Row {
             requests,
@@ -70,9 +61,6 @@ impl Bench<'_> {
             rows,
             measured_us,
             measured_gbs: measured_us.map(|us| (rows * bytes) as f64 / us / 1e3),
-            model_us,
-            model_gbs: STRATEGIES.map(|s| self.model.gbs(s, &lists, k)),
-            model_speedup: [model_us[0] / model_us[2], model_us[1] / model_us[2]],
         })
     }
 

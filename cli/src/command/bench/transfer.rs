@@ -16,7 +16,6 @@ use avsg_testkit::splitmix::SplitMix64;
 use clap::Args;
 use serde::Serialize;
 
-use super::model::{Model, PAPER_CORES, Published, published};
 use super::strategies::{Bench, Row};
 use super::throughput::{self, Throughput};
 use super::{Host, number};
@@ -35,22 +34,16 @@ const MAX_BYTES: usize = 2_000_000_000;
                   S1  whole requests to cores\n  \
                   S2  equal shares of the selected positions, hits included\n  \
                   S3  equal shares of the misses (this operator)\n\
-                  They are measured with the cores of this machine, and modelled for the paper's device: a core\n\
-                  takes 3 us and then 0.42 us per row of 1152 bytes, and the link gives at most 105 GB/s. The row\n\
-                  counts come from the operator's own code. The third table shows the 24 rows of the paper's own\n\
-                  table beside the model. All times are first deciles, because an interruption of one core delays\n\
-                  the whole transfer. At most 2 GB of memory are taken."
+                  All times are first deciles, because an interruption of one core delays the whole transfer. At most\n\
+                  2 GB of memory are taken. avsg-research paper models the strategies on the paper's device."
 )]
 pub struct Options {
     /// K, the ids selected per token (one token per request); 1 to 16384
     #[arg(long, value_name = "K", default_value_t = 2048)]
     k: usize,
-    /// C, the cores that copy in the measurement; 1 to 1024 [default: the CPUs of this machine]
+    /// C, the cores that copy; 1 to 1024 [default: the CPUs of this machine]
     #[arg(long, value_name = "C")]
     cores: Option<usize>,
-    /// Cores that copy on the modelled device, 1 to 1024
-    #[arg(long, value_name = "C", default_value_t = PAPER_CORES)]
-    model_cores: usize,
     /// Rows of the host pool, K to 4194304; choose many times what the caches hold
     #[arg(long, value_name = "ROWS", default_value_t = 262_144)]
     rows_in_pool: usize,
@@ -77,9 +70,7 @@ struct Report {
     disturbance: Disturbance,
     throughput: Vec<Throughput>,
     cores: usize,
-    model: Model,
     strategies: Vec<Row>,
-    published: Published,
 }
 
 impl Options {
@@ -110,7 +101,6 @@ impl Options {
             range("--cores", cores, 1, MAX_CORES, "leave it out to use all CPUs")?;
         }
         range("--repeats", self.repeats, 1, 10_000, "choose 15, for example")?;
-        range("--model-cores", self.model_cores, 1, 1024, "choose 40 for the paper's device")?;
         range("--rows-in-pool", self.rows_in_pool, self.k, 1 << 22, "choose many times K")?;
         Ok(())
     }
@@ -154,7 +144,6 @@ pub fn run(options: &Options) -> Result<()> {
     let cells = options.requests.len() * options.reuse.len() * 2;
     let bar = output::progress(options.row_bytes.len() + cells, "transfer");
     let (mut throughput, mut strategies) = (Vec::new(), Vec::new());
-    let model = Model::new(options.model_cores);
     let watch = Watch::start();
     for (index, &row_bytes) in options.row_bytes.iter().enumerate() {
         let mut engine = options.engine(row_bytes)?;
@@ -165,7 +154,7 @@ pub fn run(options: &Options) -> Result<()> {
         }
         let workers = WorkerPool::new(&WorkerConfig::new(engine.threads().unwrap_or(1)))?;
         let (repeats, engine) = (options.repeats, &engine);
-        let mut bench = Bench { engine, workers, order: &order, model, repeats };
+        let mut bench = Bench { engine, workers, order: &order, repeats };
         for scattered in [false, true] {
             for &reuse in &options.reuse {
                 for &requests in &options.requests {
@@ -180,9 +169,8 @@ pub fn run(options: &Options) -> Result<()> {
     let spread = throughput.iter().map(|row: &Throughput| row.time_spread).fold(f64::NAN, f64::max);
     let disturbance = watch.stop(3 * options.repeats * throughput.len(), spread);
     disturbance.warn();
-    let (machine, k, published) = (Host::detect(), options.k, published()?);
-    let report =
-        Report { machine, k, disturbance, throughput, cores, model, strategies, published };
+    let (machine, k) = (Host::detect(), options.k);
+    let report = Report { machine, k, disturbance, throughput, cores, strategies };
     options.sinks.write(&report, page, chart)
 }
 
@@ -214,49 +202,19 @@ fn page(report: &Report) -> Page {
         ]);
     }
     page.table(table);
-    let Model { cores, t0_us, row_us, link_gbs, .. } = report.model;
-    let mut table = Table::new(["layout of hits", "reuse, %", "B"].map(str::to_owned).into_iter().chain(
-        three("measured, GB/s").into_iter().chain(three("modelled, GB/s")).chain(
-            ["S3 : S1, modelled", "S3 : S2, modelled"].map(str::to_owned),
-        ),
-    ))
-    .titled(format!(
-        "S1, S2 and S3: measured on {} cores; modelled on {cores} cores with {t0_us} us and {row_us} us per \
-         row, and a link of {link_gbs} GB/s",
-        report.cores
-    ));
+    let mut table =
+        Table::new(["layout of hits", "reuse, %", "B", "S1, GB/s", "S2, GB/s", "S3, GB/s"])
+            .titled("S1, S2 and S3");
     for row in &report.strategies {
         let first = [row.hits.into(), row.reuse.into(), row.requests.into()];
-        let rates = row.measured_gbs.into_iter().chain(row.model_gbs).chain(row.model_speedup);
-        table.add_row(first.into_iter().chain(rates.map(number)));
+        table.add_row(first.into_iter().chain(row.measured_gbs.map(number)));
     }
     page.table(table);
-    let mut table = Table::new(["reuse, %", "B"].map(str::to_owned).into_iter().chain(
-        three("paper, GB/s").into_iter().chain(three("modelled, GB/s")).chain(three("error, %")),
-    ))
-    .titled(format!(
-        "S1, S2 and S3: the paper's table, and the model with {PAPER_CORES} cores and contiguous hits"
-    ));
-    for row in &report.published.rows {
-        let error = |at: usize| 100.0 * (row.model_gbs[at] / row.paper_gbs[at] - 1.0);
-        let first = [row.reuse.into(), row.requests.into()];
-        let rates = row.paper_gbs.into_iter().chain(row.model_gbs).map(number);
-        let errors = [0, 1, 2].map(error).map(|e| Cell::shown(e, format!("{e:+.1}")));
-        table.add_row(first.into_iter().chain(rates).chain(errors));
-    }
-    page.table(table);
-    let rms = report.published.rms_percent.map(|rms| format!("{rms:.1}")).join(" / ");
     page.text(format!("times of Stage Two: {}", report.disturbance.line()));
-    page.text(format!("root mean square of the model's errors, S1 / S2 / S3: {rms} %"));
     page
 }
 
-/// Returns a heading for each strategy.
-fn three(what: &str) -> [String; 3] {
-    ["S1", "S2", "S3"].map(|strategy| format!("{strategy} {what}"))
-}
-
-/// Draws for each reuse and layout of hits one chart of the modelled throughput over B.
+/// Draws for each reuse and layout of hits one chart of the throughput over B.
 fn chart(folder: &Path, report: &Report) -> Result<()> {
     let mut kinds: Vec<(u32, &str)> = report.strategies.iter().map(|r| (r.reuse, r.hits)).collect();
     kinds.dedup();
@@ -264,12 +222,11 @@ fn chart(folder: &Path, report: &Report) -> Result<()> {
         let rows = || report.strategies.iter().filter(|r| (r.reuse, r.hits) == (reuse, hits));
         let line = |name: &str, at: usize| Series {
             name: name.into(),
-            points: rows().map(|r| (r.requests as f64, r.model_gbs[at])).collect(),
+            points: rows().map(|r| (r.requests as f64, r.measured_gbs[at])).collect(),
         };
         let names = ["S1, requests", "S2, positions", "S3, misses"];
         let series: Vec<_> = names.iter().enumerate().map(|(at, name)| line(name, at)).collect();
-        let cores = report.model.cores;
-        let title = format!("Transfer modelled for {cores} cores, {reuse} % reuse, hits {hits}");
+        let title = format!("Transfer on {} cores, {reuse} % reuse, hits {hits}", report.cores);
         let path = folder.join(format!("transfer-{hits}-{reuse}.svg"));
         draw::lines(path, &title, "requests", "GB/s", &series)?;
     }

@@ -4,22 +4,12 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use super::report::{At, PolicyRates, Report};
+use super::report::{Advice, At, LRU, NO_BUFFER, OPTIMUM, PolicyRates, Report};
 use crate::command::output::{Cell, Page, Table, count};
 use crate::draw::{self, Series};
 
-/// The policies in a chart, with as many lines as can be told apart. A table is shown with its default
-/// rule at each S.
-const IN_CHART: [&str; 8] = [
-    "previous step, K slots",
-    "set FIFO, 16 ways",
-    "CLOCK",
-    "SIEVE",
-    "exact LRU",
-    "paper",
-    "wide",
-    "Belady's optimum",
-];
+/// The policies in a chart. A table is shown with its default rule at each S.
+const IN_CHART: [&str; 4] = [LRU, "paper", "wide", OPTIMUM];
 
 /// Returns the page: one row per policy and one column per S.
 pub fn page(report: &Report) -> Page {
@@ -47,10 +37,38 @@ pub fn page(report: &Report) -> Page {
     if report.policies.iter().flat_map(|rates| &rates.at).all(|at| at.hit_rate.is_none()) {
         page.text("No step after the first selects an id, so there is no hit rate.");
     }
+    report.advice.iter().for_each(|advice| page.text(sentence(report, advice)));
+    if let Some(least) = report.enough() {
+        page.text(format!("More slots than {least} copy no fewer rows."));
+    }
     page
 }
 
-/// Draws the hit rates over S: other policies, and both tables with their default rules.
+/// Says what to take at one S, and what the others copy.
+fn sentence(report: &Report, advice: &Advice) -> String {
+    let Advice { slots, options, misses_per_step, default_misses_per_step, .. } = advice;
+    let misses = |name: &str| {
+        let rates = report.policies.iter().find(|rates| rates.policy == name);
+        rates.and_then(|rates| rates.at(*slots)?.misses_per_step).unwrap_or_default()
+    };
+    let choice = match advice.default {
+        true => format!("take the default, {options}"),
+        false => format!("take {options}"),
+    };
+    let default = match advice.default {
+        true => String::new(),
+        false => format!("the default {default_misses_per_step:.1}, "),
+    };
+    format!(
+        "S = {slots}: {choice}. A step of a layer then copies {misses_per_step:.1} rows ({default}exact LRU {:.1}, the optimum \
+         {:.1}, no buffer {:.1}).",
+        misses(LRU),
+        misses(OPTIMUM),
+        misses(NO_BUFFER)
+    )
+}
+
+/// Draws the hit rates over S: exact LRU, both tables with their default rules, and the optimum.
 pub fn chart(folder: &Path, report: &Report) -> Result<()> {
     let point = |at: &At| Some((f64::from(at.slots), at.hit_rate?));
     let line = |name: &str| {

@@ -1,0 +1,203 @@
+//! Tests of the contenders against models of their definitions, and under the operator's rules.
+
+use avsg_testkit::splitmix::SplitMix64;
+
+use super::*;
+
+fn random_trace(random: &mut SplitMix64, [steps, tokens, k]: [usize; 3], context: usize) -> Trace {
+    let mut ids = Vec::new();
+    for _ in 0..steps * tokens {
+        let mut all: Vec<i32> = (0..context as i32).collect();
+        random.shuffle(&mut all);
+        ids.extend(&all[..k]);
+    }
+    Trace::new(ids, None, [steps, tokens, k]).unwrap()
+}
+
+/// A row of a list model: its id and whether it was hit.
+type Row = (i32, bool);
+
+/// CLOCK with one id per step: rows in a circle that does not move, and a hand.
+fn clock_misses(trace: &Trace, slots: usize) -> usize {
+    let mut circle: Vec<Option<Row>> = vec![None; slots];
+    let (mut hand, mut misses) = (0, 0);
+    for &id in &trace.ids {
+        if let Some(row) = circle.iter_mut().flatten().find(|row| row.0 == id) {
+            row.1 = true;
+            continue;
+        }
+        misses += 1;
+        while let Some(row) = circle[hand].as_mut().filter(|row| row.1) {
+            row.1 = false;
+            hand = (hand + 1) % slots;
+        }
+        circle[hand] = Some((id, true));
+        hand = (hand + 1) % slots;
+    }
+    misses
+}
+
+/// SIEVE with one id per step, as its paper's pseudocode: new rows at the head (the end of the list),
+/// and a hand that moves from the tail to the head.
+fn sieve_misses(trace: &Trace, slots: usize) -> usize {
+    let mut list: Vec<Row> = Vec::new();
+    let (mut hand, mut misses) = (0, 0);
+    for &id in &trace.ids {
+        if let Some(row) = list.iter_mut().find(|row| row.0 == id) {
+            row.1 = true;
+            continue;
+        }
+        misses += 1;
+        if list.len() == slots {
+            while list[hand].1 {
+                list[hand].1 = false;
+                hand = (hand + 1) % slots;
+            }
+            list.remove(hand);
+            // The hand stays before the row that followed; at the head it returns to the tail.
+            hand %= slots - 1;
+        }
+        list.push((id, false));
+    }
+    misses
+}
+
+#[test]
+fn clock_and_sieve_miss_like_lists() {
+    let mut random = SplitMix64::new(31);
+    for case in 0..200 {
+        let slots = 2 + random.below(12);
+        let context = slots + random.below(12);
+        let trace = random_trace(&mut random, [200, 1, 1], context);
+        let misses = |policy: &mut dyn Policy| {
+            let count = count_hits(&trace, policy);
+            (count.selected - count.hits) as usize
+        };
+        let clock = misses(&mut SecondChance::clock(slots));
+        assert_eq!(clock, clock_misses(&trace, slots), "case {case}, {slots} slots");
+        let sieve = misses(&mut SecondChance::sieve(slots));
+        assert_eq!(sieve, sieve_misses(&trace, slots), "case {case}, {slots} slots");
+    }
+}
+
+/// With S = N_q * K every slot is in use at the end of a step, so its last selections all hit.
+#[test]
+fn rows_of_the_running_step_are_not_evicted() {
+    let mut random = SplitMix64::new(32);
+    for _ in 0..50 {
+        let (tokens, k) = (1 + random.below(3), 1 + random.below(8));
+        let trace = random_trace(&mut random, [20, tokens, k], 4 * k);
+        for policy in [SecondChance::clock, SecondChance::sieve] {
+            let mut policy = policy(tokens * k);
+            let mut misses = Vec::new();
+            for step in 0..trace.steps {
+                policy.begin_step();
+                for token in 0..2 * tokens {
+                    misses.clear();
+                    policy.token(trace.row(step, token % tokens), &mut misses);
+                    assert!(token < tokens || misses.is_empty(), "{misses:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn hisparse_hits_like_a_list() {
+    let mut random = SplitMix64::new(1);
+    for case in 0..300 {
+        let (tokens, k) = (1 + case % 3, 1 + random.below(5));
+        let slots = tokens * k + random.below(6);
+        let trace = random_trace(&mut random, [12, tokens, k], k + 12);
+        let mut policy = HiSparse::new(slots);
+        // Ids, oldest first. Empty slots are the oldest.
+        let mut list: Vec<i32> = vec![-1; slots];
+        for row in trace.ids.chunks(k) {
+            let mut misses = Vec::new();
+            policy.token(row, &mut misses);
+            let expected: Vec<i32> = row.iter().copied().filter(|id| !list.contains(id)).collect();
+            assert_eq!(misses, expected, "case {case}");
+            let (hits, others): (Vec<i32>, Vec<i32>) = list.iter().partition(|id| row.contains(id));
+            list = [&others[expected.len()..], &expected, &hits].concat();
+        }
+    }
+}
+
+/// The expected scores are computed from the definition, step by step in floating point, on a list.
+#[test]
+fn ideal_frequency_follows_its_definition() {
+    let (lambda, slots) = (0.9f64, 12);
+    let u = -lambda.ln();
+    let top = ((-(1.0 - lambda).ln()) / u + 0.5).floor();
+    let mut random = SplitMix64::new(6);
+    let trace = random_trace(&mut random, [200, 2, 5], 25);
+    let mut table: Vec<(i32, f64, usize)> = vec![(-1, -1000.0, usize::MAX); slots];
+    let mut policy = IdealFrequency::new(slots, lambda);
+    for step in 0..trace.steps {
+        policy.begin_step();
+        table.iter_mut().filter(|e| e.0 >= 0).for_each(|e| e.1 = (e.1 - 1.0).max(top - 127.0));
+        for token in 0..2 {
+            let (mut misses, mut expected) = (Vec::new(), Vec::new());
+            policy.token(trace.row(step, token), &mut misses);
+            for &id in trace.row(step, token) {
+                match table.iter_mut().find(|e| e.0 == id) {
+                    Some(e) if e.2 == step => {}
+                    Some(e) => {
+                        let hit = ((1.0 + (u * e.1).exp()).ln() / u).round().min(top);
+                        (e.1, e.2) = (hit, step);
+                    }
+                    None => expected.push(id),
+                }
+            }
+            assert_eq!(misses, expected, "step {step}");
+            for id in expected {
+                let free = table.iter_mut().filter(|e| e.2 != step);
+                *free.min_by(|a, b| a.1.total_cmp(&b.1)).unwrap() = (id, 0.0, step);
+            }
+        }
+    }
+}
+
+#[test]
+fn set_fifo_replaces_in_the_order_of_arrival() {
+    // In a single set of 16, id 0 is evicted by the 16th id after it although every step selects it.
+    let mut policy = SetFifo::new(16);
+    let mut misses = Vec::new();
+    for id in 0..16 {
+        policy.begin_step();
+        policy.token(&[0, id], &mut misses);
+    }
+    policy.begin_step();
+    misses.clear();
+    policy.token(&[0, 15, 16], &mut misses);
+    assert_eq!(misses, [16]);
+    policy.begin_step();
+    misses.clear();
+    policy.token(&[0, 1], &mut misses);
+    assert_eq!(misses, [0]);
+}
+
+#[test]
+fn no_contender_surpasses_the_optimum() {
+    let mut random = SplitMix64::new(33);
+    for case in 0..20 {
+        let (tokens, k) = (1 + case % 3, 8 + random.below(13));
+        let mut trace = random_trace(&mut random, [30, tokens, k], 200);
+        if case % 2 == 0 {
+            trace.stable = Some((0..30).map(|_| 150 + random.below(50) as i32).collect());
+            let end = |step: usize| trace.stable.as_ref().unwrap()[step] + tokens as i32;
+            for at in 0..trace.ids.len() {
+                trace.ids[at] %= end(at / (tokens * k));
+            }
+        }
+        let mut all = policies_at(&trace, 64).unwrap();
+        let best = all.pop().map(|(_, mut optimum)| count_hits(&trace, optimum.as_mut()).hits);
+        for (name, mut policy) in all {
+            assert!(Some(count_hits(&trace, policy.as_mut()).hits) <= best, "case {case}: {name}");
+        }
+        let [_, (_, wide)] = tables(k, tokens, 64).unwrap();
+        let machine = Machine::find(MachineChoice::Emu).unwrap();
+        let own = count_operator_hits(&trace, &wide, machine).unwrap().hits;
+        assert!(Some(own) <= best, "case {case}");
+    }
+}

@@ -1,0 +1,37 @@
+//! `avsg-research estimate` models how long the kernels would take on an Ascend 910B; nothing is
+//! measured.
+
+pub mod constants;
+mod count;
+mod options;
+mod ours;
+pub mod paper;
+mod phase;
+pub mod points;
+mod ranges;
+mod report;
+mod show;
+mod stage_two;
+#[cfg(test)]
+mod tests;
+
+use anyhow::Result;
+
+pub use options::Options;
+use report::{Report, constants_used};
+
+/// Computes the estimate and prints it.
+pub fn run(options: &Options) -> Result<()> {
+    options.output.check(options.trace.as_deref(), [])?;
+    if options.constants {
+        let used = constants_used(&options.used_constants()?);
+        return options.output.write(&used, || show::constants(&used));
+    }
+    let report = compute(options)?;
+    options.output.write(&report, || show::report(&report))
+}
+
+/// Computes the estimate.
+pub fn compute(options: &Options) -> Result<Report> {
+    report::run(options, &options.inputs()?)
+}

@@ -1,0 +1,202 @@
+//! The output of an estimate: text and tables.
+
+use super::ranges::{GOAL, Goal};
+use super::report::{LABEL, Report, UsedConstant};
+use avsg_cli::command::output::{Cell, Page, Table, count, table};
+use avsg_linker::ascendc::limits::UB_BYTES;
+
+/// Returns a number that readers see with one decimal.
+fn one_decimal(value: f64) -> Cell {
+    Cell::number(value, 1)
+}
+
+/// Returns a number with one decimal, or a cell without a value.
+fn or_none(value: Option<f64>) -> Cell {
+    value.map_or_else(Cell::none, one_decimal)
+}
+
+/// Returns a ratio that readers see with two decimals, or with so many that a ratio other than the goal
+/// does not look like it.
+fn ratio(value: f64) -> Cell {
+    let format = |value: f64, decimals: usize| format!("{value:.decimals$}");
+    let differs = |&decimals: &usize| format(value, decimals) != format(GOAL, decimals);
+    Cell::shown(value, format(value, (2..=17).find(differs).unwrap_or(2)))
+}
+
+/// Returns a report as text and tables.
+pub fn report(r: &Report) -> Page {
+    let mut page = Page::default();
+    let Report { k, slots, table, spread, retries, tile, soc, cores, mhz, .. } = r;
+    page.text(format!("{soc}: {cores} vector cores at {mhz} MHz ({LABEL})"));
+    page.text(format!(
+        "K {k}, S {slots}, table {table}, spread {spread}, R {retries}, tile {tile}; {} of {UB_BYTES} bytes of UB",
+        r.ub_bytes
+    ));
+    let n = &r.counts;
+    page.text(format!(
+        "Means of {} steps: {:.1} hits; {:.1} misses; {:.1} passes that count lifetimes; {:.1} link searches; {:.1} links written; {:.1} hits refreshed \
+         before victims are chosen",
+        n.steps, n.hits, n.misses, n.counts, n.seeks, n.claims, n.early
+    ));
+    page.table(phases(r));
+    page.table(terms(r));
+    page.table(totals(r));
+    page.table(ranges(r));
+    page.table(goals(r));
+    for Goal { of, largest, .. } in &r.goals {
+        page.text(format!("{of}: the largest is at {}.", largest.set.join(" ")));
+    }
+    page.table(variants(r));
+    page.text(
+        "The saving is that of the missing optimisation. Deferral is compared with the variant without\n\
+         sharing.",
+    );
+    if !r.points.is_empty() {
+        page.table(points(r));
+    }
+    for c in r.constants.iter().filter(|c| !c.in_range) {
+        let [lo, hi] = c.range;
+        page.text(format!("{} = {} is outside of its range {lo} to {hi}", c.name, c.value));
+    }
+    page
+}
+
+fn phases(r: &Report) -> Table {
+    let mut t = table([
+        "phase",
+        "vector ops",
+        "words gathered",
+        "scalar accesses",
+        "cycles",
+        "ours, us",
+        "paper, us",
+    ]);
+    for p in &r.phases {
+        let [ops, gathers, scalars, cycles] =
+            [p.vector_ops, p.gathers, p.scalars, p.cycles].map(|n| Cell::number(n, 0));
+        let (us, paper_us) = (one_decimal(p.us), or_none(p.paper_us));
+        t.add_row([p.phase.into(), ops, gathers, scalars, cycles, us, paper_us]);
+    }
+    t.titled(format!("Stage One of one request by phase ({LABEL})"))
+}
+
+fn terms(r: &Report) -> Table {
+    let mut t = table(["unit of work", "cycles", "us"]);
+    for term in &r.terms {
+        t.add_row([term.unit.into(), Cell::number(term.cycles, 0), one_decimal(term.us)]);
+    }
+    t.titled(format!("Our Stage One by unit of work, after the start of the kernel ({LABEL})"))
+}
+
+fn totals(r: &Report) -> Table {
+    let mut t = table(["kernel", "Stage One, us", "Stage Two, us", "step, us"]);
+    for x in &r.totals {
+        t.add_row([
+            x.kernel.into(),
+            one_decimal(x.stage_one_us),
+            one_decimal(x.stage_two_us),
+            one_decimal(x.step_us),
+        ]);
+    }
+    t.titled(format!("A step of {}, SyncAll included ({LABEL})", count(r.requests, "request")))
+}
+
+fn variants(r: &Report) -> Table {
+    let mut t = table(["variant", "us", "saving, us"]);
+    for v in &r.variants {
+        t.add_row([v.variant.into(), one_decimal(v.stage_one_us), one_decimal(v.saves_us)]);
+    }
+    t.titled(format!("Time that the optimisations save in our Stage One ({LABEL})"))
+}
+
+fn ranges(r: &Report) -> Table {
+    let mut t = table([
+        "constant",
+        "low end",
+        "high end",
+        "unit",
+        "ours, us, at low",
+        "ours / paper at low",
+        "ours, us, at high",
+        "ours / paper at high",
+    ]);
+    for x in &r.ranges {
+        t.add_row([
+            x.constant.into(),
+            x.range[0].into(),
+            x.range[1].into(),
+            x.unit.into(),
+            one_decimal(x.low.ours_us),
+            ratio(x.low.ratio),
+            one_decimal(x.high.ours_us),
+            ratio(x.high.ratio),
+        ]);
+    }
+    t.titled(format!("Stage One over the range of each constant, the others as they are ({LABEL})"))
+}
+
+fn goals(r: &Report) -> Table {
+    let mut t =
+        table(["part", "ours, us", "paper, us", "ours / paper", "smallest", "largest", "goal"]);
+    for g in &r.goals {
+        t.add_row([
+            g.of.into(),
+            one_decimal(g.value.ours_us),
+            one_decimal(g.value.paper_us),
+            ratio(g.value.ratio),
+            ratio(g.smallest.times.ratio),
+            ratio(g.largest.times.ratio),
+            if g.met { "met" } else { "MISSED" }.into(),
+        ]);
+    }
+    t.titled(format!(
+        "The goal, ours / paper at most {GOAL}, over the ranges of all constants ({LABEL})"
+    ))
+}
+
+fn points(r: &Report) -> Table {
+    let mut t = table([
+        "time of",
+        "K",
+        "S",
+        "paper measured, us",
+        "paper modelled, us",
+        "error of the model, %",
+        "ours modelled, us",
+    ]);
+    for p in &r.points {
+        t.add_row([
+            p.what.into(),
+            p.k.into(),
+            p.slots.into(),
+            one_decimal(p.paper_us),
+            one_decimal(p.model_us),
+            Cell::shown(p.error_percent, format!("{:+.0}", p.error_percent)),
+            or_none(p.ours_us),
+        ]);
+    }
+    t.titled(format!(
+        "Figures that the paper measured, and the model on the paper's workload and chip ({LABEL})"
+    ))
+}
+
+/// Returns the constants as a table.
+pub fn constants(all: &[UsedConstant]) -> Page {
+    let mut t = table(["constant", "value", "range", "unit", "meaning", "document and section"]);
+    for c in all {
+        let [lo, hi] = c.range;
+        let range = if lo < hi { format!("{lo}..{hi}") } else { "-".into() };
+        let document = c.document.unwrap_or("-");
+        t.add_row([
+            c.name.into(),
+            c.value.into(),
+            range.into(),
+            c.unit.into(),
+            c.source.into(),
+            Cell::from(document),
+        ]);
+    }
+    let mut page = Page::default();
+    page.table(t);
+    page
+}

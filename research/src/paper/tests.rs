@@ -1,0 +1,46 @@
+//! Tests of `avsg-research paper`.
+
+use super::render::{html, markdown};
+use super::{compute, text};
+use crate::Command;
+use crate::tests::{command, left_out, refused};
+
+#[test]
+fn both_forms_of_the_page_have_the_figures() {
+    if left_out() {
+        return;
+    }
+    let Command::Paper(options) = command("paper --sections transfer") else { unreachable!() };
+    let sections = compute(&options).unwrap();
+    let rows = |table: usize| sections[0].tables[table].rows.iter().map(|row| row.figures.len());
+    assert_eq!((rows(0).sum::<usize>(), rows(1).sum::<usize>()), (24 * 3, 24 * 2));
+    let [markdown, html] = [text(&options, &sections, markdown), text(&options, &sections, html)];
+    assert!(markdown.contains("| 1 | 25 | 2.7 | 2.7 | +0.4 % |"), "{markdown}");
+    assert!(markdown.contains("`avsg-research paper --sections transfer` wrote"), "{markdown}");
+    assert!(html.contains("%,#0000 0)\">93.7</td>") && html.ends_with("</html>\n"), "{html}");
+    assert!(!html.contains("<script") && !html.contains("href="), "the page needs another file");
+    for text in [markdown, html] {
+        assert!(text.contains("from a model, not measured") && text.contains("not public"));
+    }
+}
+
+#[test]
+fn a_recorded_trace_stands_beside_the_synthetic_requests() {
+    if left_out() {
+        return;
+    }
+    let trace = "paper ../tests/data/nomicon-4k-k256.npz";
+    let Command::Paper(options) = command(trace) else { unreachable!() };
+    let sections = compute(&options).unwrap();
+    assert_eq!((sections.len(), sections[1].tables.len()), (5, 6));
+    // The paper's own adjacent-step reuse is what the synthetic requests are made for.
+    let adjacent = &sections[1].tables[0].rows[0].figures[0];
+    assert!((adjacent.here - adjacent.paper.unwrap()).abs() < 0.05, "{adjacent:?}");
+    assert!(sections[0].tables[0].rms(0) < 0.6, "{sections:?}");
+}
+
+#[test]
+fn bad_input_is_one_line_and_status_2() {
+    refused("paper /nonexistent.npz", &["/nonexistent.npz"]);
+    refused("paper --sections transfer --html /nonexistent/x.html", &["/nonexistent/x.html"]);
+}

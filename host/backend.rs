@@ -7,6 +7,7 @@ use crate::copy::Copier;
 use crate::device_arrays::{QueuedStep, RawStream};
 use crate::plan::Plan;
 use crate::resources::Resources;
+use crate::written::Written;
 use crate::{Error, Result};
 
 /// A device that carries out the calls of one engine.
@@ -36,6 +37,9 @@ pub(crate) trait Device: Send + Sync {
     fn prepare(&self, _: &Resources, _plan: &mut Plan) -> Result<()> {
         Ok(())
     }
+
+    /// Notes the tables and the working memory, which plans write.
+    fn note_memory(&self, written: &mut Written) -> Result<()>;
 
     /// Returns the words of a table, whose number is that of [`Config::table`](crate::resources::Config).
     fn read_table(&mut self, resources: &Resources, table: usize) -> Result<&[i32]>;
@@ -88,7 +92,7 @@ pub(crate) trait Device: Send + Sync {
     }
 
     /// Drops the device, then its engine's resources, and returns the oldest error of the releases.
-    fn close(self: Box<Self>, resources: Resources) -> Result<()> {
+    fn close(self: Box<Self>, resources: Box<Resources>) -> Result<()> {
         drop((self, resources));
         Ok(())
     }

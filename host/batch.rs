@@ -1,5 +1,8 @@
 //! The inputs of one decode step, in the memory of this process.
 
+/// The most requests of a batch, and the most rows and requests of a plan.
+pub const MAX_REQUESTS: usize = 1 << 20;
+
 /// The batch of one decode step. Every array has one entry per request unless its field says
 /// otherwise.
 #[derive(Clone, Copy, Debug)]

@@ -22,6 +22,7 @@ use crate::allocator::Allocator;
 use crate::memory as system;
 use crate::process_memory::ProcessMemory;
 use crate::rows::{self, MAX_SEGMENTS, Steps, Strides};
+use crate::written::Written;
 use crate::{Error, Result};
 
 pub(crate) use caller::BlockTable;
@@ -108,13 +109,13 @@ impl DeviceBuffer {
         Ok(Self { config: config.clone(), bases: bases.into(), steps, memory })
     }
 
-    /// Makes a buffer over memory of the caller; `reader` reads it if it is on a device.
+    /// Makes a buffer over memory of the caller, whose description was checked for this shape; `reader`
+    /// reads it if it is on a device.
     pub(crate) fn from_caller(
         config: &BufferConfig,
         caller: &CallerBuffer,
         reader: Option<Box<dyn DeviceMemory>>,
     ) -> Result<Self> {
-        caller.check((config.states, config.layers, config.slots), &config.format)?;
         let steps = caller.strides().iter().map(Strides::steps).collect();
         let (config, bases) = (config.clone(), system::copied(WHAT, caller.bases())?.into());
         Ok(Self { config, bases, steps, memory: Memory::Caller(caller.clone(), reader) })
@@ -123,6 +124,21 @@ impl DeviceBuffer {
     /// Returns the caller's memory, if the buffer is in it.
     pub(crate) fn caller(&self) -> Option<&CallerBuffer> {
         self.memory.caller()
+    }
+
+    /// Notes the memory of all slots; in memory of the caller, that of each layer and segment from the
+    /// first slot to the end of the last.
+    pub(crate) fn note_memory(&self, written: &mut Written) -> Result<()> {
+        const NAME: &str = "engine's device buffer";
+        let Some(caller) = self.caller() else {
+            return written.add(self.bases[0].addr(), self.bytes(), NAME);
+        };
+        for grids in caller.slots(&self.config) {
+            for grid in grids? {
+                written.add(grid.start(), grid.end() - grid.start(), NAME)?;
+            }
+        }
+        Ok(())
     }
 
     /// Returns the configuration.

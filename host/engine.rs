@@ -31,7 +31,7 @@ use crate::{Result, memory, rows};
 use order::Order;
 use stats::Counters;
 
-pub use crate::batch::{Batch, Fresh};
+pub use crate::batch::{Batch, Fresh, MAX_REQUESTS};
 pub use crate::device_arrays::{
     DeviceArray, DeviceBatch, DeviceFresh, DevicePlan, DeviceRows, RawStream,
 };
@@ -51,7 +51,7 @@ pub struct Engine {
     // Dropped before the resources, because a device unregisters the pool's chunks before they are
     // unmapped.
     device: Box<dyn Device>,
-    resources: Resources,
+    resources: Box<Resources>,
     /// One flag per state, which [`check::shape`] sets for the states of the batch that it checks.
     named: Box<[bool]>,
     order: Order,
@@ -59,7 +59,7 @@ pub struct Engine {
 }
 
 impl Engine {
-    pub(crate) fn from_parts(resources: Resources, device: Box<dyn Device>) -> Result<Self> {
+    pub(crate) fn from_parts(resources: Box<Resources>, device: Box<dyn Device>) -> Result<Self> {
         let (states, indexers) = (resources.config.states, resources.config.indexers.count());
         let order = Order::new(states, indexers, resources.pool.layers())?;
         let slots = resources.config.params.slots as usize;
@@ -122,6 +122,9 @@ impl Engine {
         let allocator = config.allocator.as_ref();
         let mut plan = Plan::with_capacity(id, &config.params, max_rows, max_requests, allocator)?;
         self.device.prepare(&self.resources, &mut plan)?;
+        plan.note_arrays()?;
+        self.resources.buffer.note_memory(&mut plan.written)?;
+        self.device.note_memory(&mut plan.written)?;
         Ok(plan)
     }
 

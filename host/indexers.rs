@@ -79,9 +79,15 @@ impl Indexers {
     /// # Errors
     /// If there is one indexer for each of another number of layers.
     pub fn check(&self, layers: usize) -> Result<()> {
-        let Some(given) = self.of_layer.as_ref().map(|of_layer| of_layer.len()) else {
-            return Ok(());
-        };
+        let given = self.of_layer.as_ref().map(|of_layer| of_layer.len());
+        given.map_or(Ok(()), |given| Self::check_count(given, layers))
+    }
+
+    /// Checks the number of layers that an indexer is named for, before one is read.
+    ///
+    /// # Errors
+    /// If it is not the pool's number of layers.
+    pub fn check_count(given: usize, layers: usize) -> Result<()> {
         if given == layers {
             return Ok(());
         }

@@ -59,11 +59,13 @@ pub mod indexers;
 mod mapping;
 mod measured;
 pub mod memory;
+mod overlap;
 pub mod plan;
 pub mod pool;
 mod process_memory;
 mod resources;
 pub mod rows;
+mod written;
 
 pub use avsg_device as device;
 pub use error::{Error, Result};

@@ -66,10 +66,11 @@ pub(crate) fn check_limits(what: &'static str, bytes: usize) -> Result<()> {
 /// Returns the bytes of free, unreserved hugetlb pages of `page` bytes and of those that the kernel
 /// may still make out of ordinary memory (`nr_overcommit_hugepages`).
 pub(crate) fn hugetlb_bytes(page: usize) -> usize {
-    let mut folder = heapless::String::<64>::new();
+    let mut size = heapless::String::<24>::new();
     // This cannot fail: the text is shorter than the string may be.
-    let _ = write!(folder, "/sys/kernel/mm/hugepages/hugepages-{}kB/", page / 1024);
-    let read = |name| path(&[&folder, name]).and_then(|path| read_number(&path)).unwrap_or(0);
+    let _ = write!(size, "{}kB/", page / 1024);
+    let read =
+        |name| read_number(&["/sys/kernel/mm/hugepages/hugepages-", &size, name]).unwrap_or(0);
     let free = read("free_hugepages").saturating_sub(read("resv_hugepages"));
     let more = read("nr_overcommit_hugepages").saturating_sub(read("surplus_hugepages"));
     let ordinary = if more == 0 { 0 } else { available().unwrap_or(0) / page };
@@ -104,33 +105,39 @@ fn field(text: &str, name: &str) -> Option<usize> {
     line.split_whitespace().nth(1)?.parse().ok()
 }
 
-fn read_number(path: &str) -> Option<usize> {
-    read_text(path).ok()?.trim().parse().ok()
+fn read_number(path: &[&str]) -> Option<usize> {
+    read_parts(path).ok()?.trim().parse().ok()
 }
 
-/// Joins the parts of a path; `None` if it is longer than any of the files that are read here. It
-/// allocates nothing, unlike `Path::join`.
-fn path(parts: &[&str]) -> Option<heapless::String<512>> {
-    let mut path = heapless::String::new();
-    parts.iter().try_for_each(|part| path.push_str(part)).ok()?;
-    Some(path)
+/// Reads the small file whose path has these parts. Neither the path nor the text is on the stack, which
+/// may be the smallest that a thread can have, and each lack of memory is an error.
+fn read_parts(path: &[&str]) -> io::Result<String> {
+    let mut whole = String::new();
+    for part in path {
+        whole.try_reserve(part.len()).map_err(|_| io::ErrorKind::OutOfMemory)?;
+        whole.push_str(part);
+    }
+    read_text(&whole)
 }
 
 /// Reads a small file. Unlike `fs::read_to_string` it returns an error for every lack of memory.
+#[inline(never)]
 fn read_text(path: &str) -> io::Result<String> {
-    let (mut file, mut text) = (File::open(path)?, Vec::new());
-    let (mut piece, lacking) = ([0; 1024], io::ErrorKind::OutOfMemory);
+    const PIECE: usize = 1024;
+    let (mut file, mut text, mut len) = (File::open(path)?, Vec::new(), 0);
     loop {
-        let n = match file.read(&mut piece) {
+        text.try_reserve(PIECE).map_err(|_| io::ErrorKind::OutOfMemory)?;
+        text.resize(len + PIECE, 0);
+        let n = match file.read(&mut text[len..]) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             n => n?,
         };
+        len += n;
         if n == 0 {
             break;
         }
-        text.try_reserve(n).map_err(|_| lacking)?;
-        text.extend_from_slice(&piece[..n]);
     }
+    text.truncate(len);
     String::from_utf8(text).map_err(|_| io::ErrorKind::InvalidData.into())
 }
 

@@ -4,6 +4,7 @@
 //! into it allocates nothing. It holds the slots, the valid counts, the status bits and the compact
 //! miss lists. Miss lists already contain host rows, so a transfer translates no ids.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use avsg_device::params::Params;
@@ -11,8 +12,9 @@ use avsg_device::request::record;
 
 use crate::allocator::Allocator;
 use crate::array::Array;
-use crate::batch::Batch;
+use crate::batch::{Batch, MAX_REQUESTS};
 use crate::device_arrays::{DevicePlan, QueuedBatch};
+use crate::written::Written;
 use crate::{Error, Result, memory};
 
 /// The miss list of one request, in token order. All slices have the same length.
@@ -82,6 +84,8 @@ pub struct Plan {
     pub(crate) epoch: u64,
     /// The batch in device memory that was planned in a caller's stream, if the last one was.
     pub(crate) queued: Option<QueuedBatch>,
+    /// The memory that calls with this plan write: its arrays and memory of its engine.
+    pub(crate) written: Written,
 }
 
 impl Plan {
@@ -93,8 +97,8 @@ impl Plan {
     /// As for [`Engine::new_plan`](crate::engine::Engine::new_plan), but for memory.
     pub fn bytes_needed(params: &Params, max_rows: usize, max_requests: usize) -> Result<usize> {
         for (what, n) in [("plan rows", max_rows), ("plan requests", max_requests)] {
-            if n == 0 || n > 1 << 20 {
-                let limit = "it must be 1..=1048576";
+            if n == 0 || n > MAX_REQUESTS {
+                let limit = format!("it must be 1..={MAX_REQUESTS}");
                 return Err(Error::invalid(what, n, limit, "size it for your largest batch"));
             }
         }
@@ -142,7 +146,42 @@ impl Plan {
             device: None,
             epoch: 0,
             queued: None,
+            written: Written::default(),
         })
+    }
+
+    /// Notes the memory of the plan's arrays, which calls with this plan write, in [`Self::written`].
+    pub(crate) fn note_arrays(&mut self) -> Result<()> {
+        let [position, id, slot, row] = self.miss.each_ref().map(|column| &**column);
+        let at = self.device.unwrap_or_default();
+        let columns: [(&[i32], u64, _); 9] = [
+            (&self.slot, at.slot, "plan's slot"),
+            (&self.valid, at.valid, "plan's valid"),
+            (&self.record, at.record, "plan's record"),
+            (position, at.miss[0], "plan's miss_position"),
+            (id, at.miss[1], "plan's miss_id"),
+            (slot, at.miss[2], "plan's miss_slot"),
+            (row, at.miss[3], "plan's miss_row"),
+            (&self.cu_q, 0, "plan's cu_q"),
+            (&self.state, 0, "plan's state"),
+        ];
+        for (array, on_device, what) in columns {
+            let bytes = size_of_val(array);
+            self.written.add(array.as_ptr().addr(), bytes, what)?;
+            // 0 is the address of an array that is not on a device.
+            if on_device != 0 {
+                self.written.add(on_device as usize, bytes, what)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns what calls that plan into this plan, or transfer it, write at some of these addresses:
+    /// the name of an array of the plan, or of memory of its engine. `None` if they write nothing there,
+    /// so that an input of such a call may be there. Rust's references ensure this; a caller with raw
+    /// addresses asks. It costs one binary search and does not allocate.
+    pub fn written_in(&self, addresses: Range<usize>) -> Option<&'static str> {
+        self.written.find(addresses)
     }
 
     /// Copies the shape of a checked batch and clears the results.

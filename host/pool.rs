@@ -17,6 +17,7 @@
 //! a row is written by the step that made it and selected by later steps only.
 
 mod atomic_copy;
+mod caller;
 mod chunk;
 mod geometry;
 mod host;
@@ -28,6 +29,7 @@ mod view;
 mod write_lock;
 
 pub use chunk::Chunk;
+pub(crate) use geometry::Geometry;
 pub use geometry::{DEFAULT_CHUNK_BYTES, PoolConfig};
 pub use host::{HostPool, Role};
 pub(crate) use layout::DeviceStart;

@@ -13,7 +13,8 @@ use crate::copy::Copier;
 use crate::cpus::{allowed_cpu_count, check_cores};
 use crate::fork::Birth;
 use crate::indexers::Indexers;
-use crate::pool::HostPool;
+use crate::overlap::{self, Grids};
+use crate::pool::{Geometry, HostPool};
 use crate::{Error, Result, geometry};
 
 /// The vector machine that runs the kernels on the CPU device. Ascend devices ignore it.
@@ -114,34 +115,39 @@ pub(crate) struct Resources {
 }
 
 impl Resources {
-    /// Checks a configuration as far as it does not depend on the device, and returns that of its
-    /// buffer.
-    pub fn check(config: &Config, pool: &HostPool) -> Result<BufferConfig> {
+    /// Checks a configuration for a pool as far as it does not depend on the device, and returns the
+    /// shape of its buffer. `rows` is the memory of the pool's rows, which is known once there is a pool.
+    pub fn check(
+        config: &Config,
+        pool: &Geometry,
+        rows: impl Iterator<Item = Result<Grids>>,
+    ) -> Result<BufferConfig> {
         let params = &config.params;
         geometry::check(params)?;
         check_cores(config.cores)?;
-        if config.states == 0 {
-            let limit = "it must be at least 1";
-            return Err(Error::invalid("states", 0, limit, "pass your largest batch"));
+        if config.states == 0 || config.states > i32::MAX as usize {
+            let limit = format!("it must be 1..={}", i32::MAX);
+            return Err(Error::invalid("states", config.states, limit, "pass your largest batch"));
         }
-        config.indexers.check(pool.layers())?;
+        config.indexers.check(pool.layers)?;
         let page = params.page as usize;
-        if pool.rows() < page {
+        if pool.rows < page {
             let limit = format!("a block is {page} rows");
-            return Err(Error::invalid("pool rows", pool.rows(), limit, "make the pool larger"));
+            return Err(Error::invalid("pool rows", pool.rows, limit, "make the pool larger"));
         }
-        if pool.rows() > i32::MAX as usize {
+        if pool.rows > i32::MAX as usize {
             let limit = format!("kernels count rows up to {}", i32::MAX);
-            return Err(Error::invalid("pool rows", pool.rows(), limit, "split the pool"));
+            return Err(Error::invalid("pool rows", pool.rows, limit, "split the pool"));
         }
         let buffer = BufferConfig {
             states: config.states,
-            layers: pool.layers(),
+            layers: pool.layers,
             slots: params.slots as usize,
-            format: pool.format().clone(),
+            format: pool.format.clone(),
         };
         if let Some(caller) = &config.buffer {
-            caller.check((buffer.states, buffer.layers, buffer.slots), &buffer.format)?;
+            caller.check(&buffer)?;
+            overlap::check(caller.grids(&buffer).chain(rows))?;
         }
         if let Some(base) = config.slot_base {
             let indices = config.slot_indices();
@@ -167,9 +173,11 @@ impl Resources {
         }
     }
 
-    pub fn new(config: Config, pool: impl Into<Arc<HostPool>>, buffer: DeviceBuffer) -> Self {
+    /// Joins the parts of a new engine. They are boxed, because the functions that make an engine would
+    /// otherwise each have a copy on the stack.
+    pub fn new(config: Config, pool: Arc<HostPool>, buffer: DeviceBuffer) -> Box<Self> {
         let id = ENGINES.fetch_add(1, Ordering::Relaxed);
-        Self { config, buffer, id, birth: Birth::now(), pool: pool.into() }
+        Box::new(Self { config, buffer, id, birth: Birth::now(), pool })
     }
 
     /// Returns an error in a forked child of the engine's process.

@@ -129,50 +129,6 @@ impl Strides {
         Self { block_rows: 0, block: 0, row }
     }
 
-    /// Checks the distances for a segment of `bytes` bytes.
-    pub(crate) fn check(&self, bytes: usize) -> Result<()> {
-        if self.block_rows != 0 && !self.block_rows.is_power_of_two() {
-            let limit = "it must be 0 or a power of two";
-            return Err(Error::invalid(
-                "block rows",
-                self.block_rows,
-                limit,
-                "pass 0 without blocks",
-            ));
-        }
-        // A block of one row has no second row.
-        if self.row < bytes && self.block_rows != 1 {
-            let limit = format!("the segment holds {bytes} bytes");
-            return Err(Error::invalid(
-                "row stride",
-                self.row,
-                limit,
-                "pass a stride that covers them",
-            ));
-        }
-        if self.block < bytes && self.block_rows != 0 {
-            let limit = format!("a row of the segment holds {bytes} bytes");
-            return Err(Error::invalid(
-                "block stride",
-                self.block,
-                limit,
-                "pass a stride that covers it",
-            ));
-        }
-        Ok(())
-    }
-
-    /// Returns the bytes from row 0 to the end of the last of `count` rows; `None` on overflow.
-    pub(crate) fn span(&self, count: usize, bytes: usize) -> Option<usize> {
-        let last = count.checked_sub(1)?;
-        let (blocks, within) = match self.block_rows {
-            0 => (0, last),
-            rows => (last / rows, last.min(rows - 1)),
-        };
-        let at = blocks.checked_mul(self.block)?.checked_add(within.checked_mul(self.row)?)?;
-        at.checked_add(bytes)
-    }
-
     /// Returns the distances in the form that copies use.
     pub(crate) fn steps(&self) -> Steps {
         let shift = self.block_rows.max(1).ilog2();

@@ -49,6 +49,7 @@
  *
  * Threads. Any thread may call. Calls with the same handle may overlap if each of them takes it as
  * a const pointer. Any other overlap is refused at once with AVSG_BUSY; no call waits for another.
+ * On "cpu" a call takes at most 16 KiB of its thread's stack, the least that a thread can have.
  * The library starts only the threads of avsg_workers_create, or of an engine without workers, and,
  * while it allocates 512 MiB and more at once, threads that touch the memory. It installs no signal
  * handler and prints nothing; what it has to say goes to avsg_set_log.
@@ -768,7 +769,9 @@ typedef struct avsg_pool_part {
 
 /**
  * The layout of a pool in memory of the caller. Every row of every layer and segment is in one
- * part. `size`, `row_stride`, `regions`, `region_count`, `parts` and `part_count` must be set.
+ * part. Rows may lie between those of other layers, segments or blocks where the smaller stride
+ * stays within the larger one; AVSG_INVALID if two rows overlap. `size`, `row_stride`, `regions`,
+ * `region_count`, `parts` and `part_count` must be set.
  */
 typedef struct avsg_pool_layout {
   /**
@@ -792,7 +795,7 @@ typedef struct avsg_pool_layout {
    */
   const struct avsg_region *regions;
   /**
-   * Elements of `regions`.
+   * Elements of `regions`: at most `part_count`.
    */
   size_t region_count;
   /**
@@ -800,7 +803,7 @@ typedef struct avsg_pool_layout {
    */
   const struct avsg_pool_part *parts;
   /**
-   * Elements of `parts`.
+   * Elements of `parts`: at most layers * rows * segments.
    */
   size_t part_count;
 } avsg_pool_layout;
@@ -868,8 +871,9 @@ typedef struct avsg_workers_config {
  * device, and its table of blocks, too. Slot s of state t has the index n = t * S + s. In each layer
  * and segment it is at base + (n / block_slots) * block_stride + (n % block_slots) * slot_stride. The
  * memory, which need not be zeroed but must be initialised, is valid until the engine is destroyed,
- * serves one engine, and is written by it only. `size`, `bases`, `base_count` and `slot_stride` must
- * be set.
+ * serves one engine, and is written by it only. Slots may lie between those of other layers or states
+ * where the smaller stride stays within the larger one; AVSG_INVALID if they overlap each other,
+ * rows of the pool or `block_table`. `size`, `bases`, `base_count` and `slot_stride` must be set.
  */
 typedef struct avsg_caller_buffer {
   /**
@@ -1425,8 +1429,9 @@ typedef struct avsg_i32s {
 } avsg_i32s;
 
 /**
- * The batch of one decode step. The rule Streams states which memory the arrays are in, and
- * they must not overlap memory of the engine or of a plan. In a stream the number of rows is read
+ * The batch of one decode step. The rule Streams states which memory the arrays are in. One that
+ * overlaps the outputs of the call's plan, or the device buffer or a table of its engine, is
+ * AVSG_INVALID in a call that plans. In a stream the number of rows is read
  * on the device and is at most what `ids` has elements for. An array has one element per request
  * unless its comment states a different length.
  */
@@ -1500,7 +1505,8 @@ typedef struct avsg_batch {
 
 /**
  * The fresh rows of a step. In each segment, row r of the batch is at r * (the segment's stride).
- * The rule Streams states which memory they are in.
+ * The rule Streams states which memory they are in; a call that transfers refuses rows that overlap
+ * what it writes, as it refuses arrays of a batch.
  */
 typedef struct avsg_fresh {
   /**
@@ -1697,7 +1703,8 @@ avsg_status avsg_pool_chunk_bytes(const struct avsg_pool_config *config,
 
 /**
  * Creates a pool over memory of the caller, such as that of a device's own allocator. Each chunk
- * has at least the length that `avsg_pool_chunk_bytes` gives. The pool cannot be exported.
+ * has at least the length that `avsg_pool_chunk_bytes` gives, and none overlaps another, which is
+ * AVSG_INVALID. The pool cannot be exported.
  *
  * Pointers: The chunks do not overlap, and their memory is valid for reads and writes until the pool's
  * handle and every engine on the pool are destroyed.
@@ -1809,12 +1816,14 @@ avsg_status avsg_pool_import(const uint8_t *desc,
 
 /**
  * Exports a pool as `avsg_pool_export` does and sends it over a connected Unix socket. The caller
- * owns the socket, which must be blocking and not be used by anything else during the call.
+ * owns the socket, which must be blocking and not be used by anything else during the call. A
+ * signal does not end the call.
  */
 avsg_status avsg_pool_send(const struct avsg_pool *pool, int32_t socket);
 
 /**
- * Waits for a pool that `avsg_pool_send` sends, and imports it as `avsg_pool_import` does.
+ * Waits for a pool that `avsg_pool_send` sends, and imports it as `avsg_pool_import` does. A signal
+ * does not end the wait. AVSG_NO_MEMORY if the file lacks more pages than the machine can give.
  */
 avsg_status avsg_pool_recv(int32_t socket, int32_t as_role, struct avsg_pool **pool);
 
@@ -1836,7 +1845,7 @@ avsg_status avsg_workers_destroy(struct avsg_workers *workers);
 
 /**
  * Computes the device memory of an engine with this configuration on a pool of that one, and
- * allocates nothing.
+ * allocates nothing. It checks as `avsg_memory_bytes` does.
  */
 avsg_status avsg_engine_bytes(const struct avsg_engine_config *config,
                               const struct avsg_pool_config *pool,
@@ -1898,7 +1907,9 @@ avsg_status avsg_engine_buffer(const struct avsg_engine *engine,
 
 /**
  * Computes the memory of a pool, of an engine on it, and of a plan for batches of at most `max_rows`
- * rows and `max_requests` requests, and allocates nothing. An allocator in the configurations is
+ * rows and `max_requests` requests, and allocates nothing. It refuses what `avsg_pool_create`,
+ * `avsg_engine_create` and `avsg_plan_create` refuse in a configuration; what they find on the machine
+ * (memory, threads, devices, kernels) it does not look at. An allocator in the configurations is
  * asked for exactly these bytes. `block_stride` is that of the largest batch with host arrays; only
  * the staging memory depends on it, which is a sum of powers of two and exact for the largest batch.
  * On a pool of `avsg_pool_from_layout` the chunks are the parts of each layer.
@@ -2023,7 +2034,7 @@ avsg_status avsg_engine_append(struct avsg_engine *engine,
  * pages of a request's state are written from table[request * stride] on, as indices that count
  * from avsg_buffer.base, and S is written to lengths[request]. A state has S / page pages: slot s
  * is row s % page of the page at index s / page. A padded request (state -1) gets pages of -1 and
- * length 0.
+ * length 0. `requests` is at most 1048576, and the three arrays do not overlap.
  *
  * Pointers: `states` and `lengths` have `requests` elements, and `table` has requests * stride.
  */

@@ -1,11 +1,12 @@
 //! Mistakes of a caller. Each is refused with an error of one line that names the value, the limit
 //! and the remedy, and changes neither tables, slots nor the host pool.
 
+use avsg::buffer::CallerBuffer;
 use avsg::device::params::{Lifetime, Params, Table};
 use avsg::engine::{Batch, Config, Engine, Fresh};
 use avsg::plan::Plan;
-use avsg::pool::{Chunk, HostPool, Pages, PoolConfig};
-use avsg::rows::RowFormat;
+use avsg::pool::{Chunk, HostLayout, HostPool, Pages, Part, PoolConfig, Region};
+use avsg::rows::{RowFormat, Segment, Strides};
 use avsg_testkit::batch::OwnedBatch;
 use avsg_testkit::{exact, fixture};
 
@@ -333,14 +334,13 @@ fn geometries_out_of_range_are_refused() {
 fn engine_configurations_out_of_range_are_refused() {
     let config = |states, cores| Config { cores, ..Config::new(params(), states) };
     let pool = || fixture::pool(1, 128, format());
-    expect_error(Engine::new(config(0, 1), pool()), &["states is 0", "at least 1"]);
-    let huge =
-        [(1 << 40, "device memory is"), (usize::MAX, "states is"), (usize::MAX / 8, "states is")];
+    expect_error(Engine::new(config(0, 1), pool()), &["states is 0", "1..=2147483647"]);
+    let huge = [(1 << 30, "device memory is"), (1 << 31, "states is"), (usize::MAX, "states is")];
     for (states, part) in huge {
         let error = Engine::new(config(states, 1), pool());
         let Err(error) = error else { panic!("{states} states") };
         let text = error.to_string();
-        assert!(text.contains(part) || text.contains("buffer geometry"), "{text}");
+        assert!(text.contains(part), "{text}");
     }
     for cores in [0, 1025, usize::MAX] {
         let parts = [&format!("cores is {cores}")[..], "1..=1024"];
@@ -364,6 +364,52 @@ fn row_formats_pools_and_block_tables_out_of_range_are_refused() {
     }
     expect_error(b.engine.buffer().block_table(2, 16), &["state is 2", "there are 2"]);
     assert_eq!(b.engine.buffer().block_table(1, 16).unwrap(), 4..8);
+}
+
+/// The stride of fresh rows is not used by a pool and a buffer in memory of the caller, so that it may be
+/// any. The bytes of two rows then do not fit a `usize`.
+#[test]
+fn fresh_rows_whose_bytes_overflow_are_refused() {
+    let format = RowFormat::strided(&[Segment { bytes: 24, stride: 1 << 62 }]).unwrap();
+    let (host, slots) = (vec![0u8; 128 * 24].leak(), vec![0u8; 2 * 64 * 24].leak());
+    let memory = Chunk::new(host.as_mut_ptr(), host.len()).unwrap();
+    let part =
+        Part { segment: 0, layers: 0..1, rows: 0..128, region: 0, offset: 0, layer_stride: 0 };
+    let layout = HostLayout {
+        regions: &[Region { memory, device_address: None }],
+        strides: &[Strides::rows(24)],
+        parts: &[part],
+    };
+    // SAFETY: the memory is never freed and used by nothing else.
+    let pool = unsafe { HostPool::from_layout(&PoolConfig::new(1, 128, format), &layout) }.unwrap();
+    // SAFETY: as above.
+    let buffer = unsafe { CallerBuffer::new(&[slots.as_mut_ptr()], &[Strides::rows(24)]) };
+    let config = Config { buffer: Some(buffer.unwrap()), cores: 1, ..Config::new(params(), 2) };
+    let mut engine = Engine::new(config, pool).unwrap();
+    let mut plan = engine.new_plan(8, 2).unwrap();
+    let mut owned = OwnedBatch::new(K, 0);
+    (owned.block_stride, owned.blocks) = (8, (0..8).collect());
+    owned.push([0, 1, 100, 105], &vec![vec![100; K]; 5]);
+    let rows = [7; 4 * 24];
+    let fresh = Fresh { segments: &[&rows] };
+    let parts = ["fresh bytes is 96", "5 rows of stride 4611686018427387904 need"];
+    expect_error(engine.append(&owned.batch(), 0, &fresh), &parts);
+    owned.cu_q = vec![0, 2];
+    owned.seq = vec![102];
+    engine.plan(&owned.batch(), &mut plan).unwrap();
+    let parts = ["fresh bytes is 96", "2 rows of stride 4611686018427387904 need"];
+    expect_error(engine.transfer(&mut plan, 0, Some(&fresh)), &parts);
+}
+
+#[test]
+fn more_requests_than_a_batch_has_are_refused_before_their_arrays_are_compared() {
+    let mut b = TestEngine::new();
+    let (many, owned) = (vec![-1; (1 << 20) + 1], valid_batch(0));
+    let batch = Batch { state: &many, ..owned.batch() };
+    let parts = ["requests is 1048577", "the plan holds 2"];
+    expect_error(b.engine.plan(&batch, &mut b.plan), &parts);
+    expect_error(b.engine.append(&batch, 0, &FRESH), &["requests is 1048577", "0..=1048576"]);
+    b.expect_exact_step();
 }
 
 /// Kernels address host rows with 32-bit words.

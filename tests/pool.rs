@@ -212,6 +212,41 @@ fn files_of_other_sizes_or_without_seals_are_refused() {
     assert!(HostPool::import(&desc, socket.into(), Role::Writer).is_err());
 }
 
+/// Mapping such a file takes memory for every page that it lacks.
+#[test]
+fn a_sealed_file_without_pages_is_no_more_than_the_memory() {
+    use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
+    let rows = 4 * avsg::memory::available().unwrap() / 1152;
+    let mut words: Vec<u64> = HostPool::new(&small(10))
+        .unwrap()
+        .export()
+        .unwrap()
+        .desc
+        .to_bytes()
+        .as_chunks::<8>()
+        .0
+        .iter()
+        .map(|bytes| u64::from_le_bytes(*bytes))
+        .collect();
+    // The number of rows and the checksum, FNV-1a of the other words.
+    words[2] = rows as u64;
+    let others = words.iter().enumerate().filter(|&(place, _)| place != 5);
+    words[5] = others
+        .flat_map(|(_, word)| word.to_le_bytes())
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
+        });
+    let desc: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    let desc = PoolDesc::from_bytes(&desc).unwrap();
+    let fd = memfd_create("test", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING).unwrap();
+    let bytes = PoolConfig { chunk_bytes: 64 << 10, ..small(rows) };
+    ftruncate(&fd, HostPool::plan_bytes(&bytes).unwrap() as u64).unwrap();
+    fcntl_add_seals(&fd, SealFlags::SHRINK).unwrap();
+    let text = error_text(HostPool::import(&desc, fd, Role::Reader));
+    assert!(text.contains("part of the pool file without pages"), "{text}");
+    assert!(text.contains("available"), "{text}");
+}
+
 #[test]
 fn descriptors_round_trip_and_any_damaged_byte_is_refused() {
     let bytes = HostPool::new(&small(10)).unwrap().export().unwrap().desc.to_bytes();

@@ -19,8 +19,9 @@ pub struct avsg_i32s {
     pub len: usize,
 }
 
-/// The batch of one decode step. The rule Streams states which memory the arrays are in, and
-/// they must not overlap memory of the engine or of a plan. In a stream the number of rows is read
+/// The batch of one decode step. The rule Streams states which memory the arrays are in. One that
+/// overlaps the outputs of the call's plan, or the device buffer or a table of its engine, is
+/// AVSG_INVALID in a call that plans. In a stream the number of rows is read
 /// on the device and is at most what `ids` has elements for. An array has one element per request
 /// unless its comment states a different length.
 #[derive(Clone, Copy, Debug)]
@@ -76,7 +77,8 @@ unsafe impl SizedStruct for avsg_batch {
 const _: () = assert!(size_of::<avsg_batch>() == 160);
 
 /// The fresh rows of a step. In each segment, row r of the batch is at r * (the segment's stride).
-/// The rule Streams states which memory they are in.
+/// The rule Streams states which memory they are in; a call that transfers refuses rows that overlap
+/// what it writes, as it refuses arrays of a batch.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct avsg_fresh {

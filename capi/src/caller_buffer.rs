@@ -6,14 +6,15 @@ use crate::pool_config::AVSG_MAX_SEGMENTS;
 use crate::sized::{self, SizedStruct};
 use crate::status::Result;
 use avsg::buffer::CallerBuffer;
-use avsg::rows::{MAX_SEGMENTS, Strides};
+use avsg::rows::{MAX_SEGMENTS, RowFormat, Strides};
 
 /// A device buffer in memory of the caller: process memory for "cpu", device memory for an Ascend
 /// device, and its table of blocks, too. Slot s of state t has the index n = t * S + s. In each layer
 /// and segment it is at base + (n / block_slots) * block_stride + (n % block_slots) * slot_stride. The
 /// memory, which need not be zeroed but must be initialised, is valid until the engine is destroyed,
-/// serves one engine, and is written by it only. `size`, `bases`, `base_count` and `slot_stride` must
-/// be set.
+/// serves one engine, and is written by it only. Slots may lie between those of other layers or states
+/// where the smaller stride stays within the larger one; AVSG_INVALID if they overlap each other,
+/// rows of the pool or `block_table`. `size`, `bases`, `base_count` and `slot_stride` must be set.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct avsg_caller_buffer {
@@ -53,19 +54,23 @@ unsafe impl SizedStruct for avsg_caller_buffer {
 }
 const _: () = assert!(size_of::<avsg_caller_buffer>() == 120);
 
-/// Reads the description of a buffer, which the engine checks; None for NULL.
+/// Reads the description of a buffer for a pool of `layers` layers of rows of this format, which the
+/// engine checks; None for NULL.
 ///
 /// # Safety
 /// `buffer` is NULL or valid for reads of the number of bytes in its `size`, and `bases` has
 /// `base_count` elements. The buffer's memory is as `avsg_caller_buffer` demands.
 pub(crate) unsafe fn caller_buffer(
     buffer: *const avsg_caller_buffer,
+    layers: usize,
+    format: &RowFormat,
 ) -> Result<Option<CallerBuffer>> {
     if buffer.is_null() {
         return Ok(None);
     }
     // SAFETY: the caller keeps the contract of this function (`# Safety`).
     let buffer = unsafe { sized::read(buffer)? };
+    CallerBuffer::check_base_count(buffer.base_count, layers, format)?;
     // SAFETY: the caller keeps the contract of this function (`# Safety`).
     let bases = unsafe { sized::array("bases", buffer.bases.cast(), buffer.base_count)? };
     let strides = buffer.block_stride.iter().zip(buffer.slot_stride);

@@ -20,6 +20,7 @@ use avsg::cpu::worker_pool::WorkerPool;
 use avsg::cpus::{MAX_CORES, allowed_cpu_count};
 use avsg::engine::{Config, Indexers, MachineChoice};
 use avsg::geometry::frequency;
+use avsg::rows::RowFormat;
 
 /// The configuration of an engine. `size`, `k`, `tokens`, `slots` and `states` must be set.
 #[derive(Clone, Copy, Debug)]
@@ -198,11 +199,14 @@ impl avsg_engine_config {
         }
     }
 
-    /// Returns the indexers of the layers, which the engine compares with the pool.
+    /// Returns the indexers of the layers of a pool.
     ///
     /// # Safety
     /// `layer_indexer` is NULL or valid for reads of `layer_indexers` elements.
-    unsafe fn indexers(&self) -> Result<Indexers> {
+    unsafe fn indexers(&self, layers: usize) -> Result<Indexers> {
+        if self.layer_indexers != 0 {
+            Indexers::check_count(self.layer_indexers, layers)?;
+        }
         // SAFETY: the caller keeps the contract of this function (`# Safety`).
         let given =
             unsafe { sized::array("layer_indexer", self.layer_indexer, self.layer_indexers)? };
@@ -215,7 +219,7 @@ impl avsg_engine_config {
 
     /// # Safety
     /// As for [`Self::indexers`], [`caller_buffer`] and [`allocator`].
-    unsafe fn config(&self, device: &Device) -> Result<Config> {
+    unsafe fn config(&self, device: &Device, layers: usize, format: &RowFormat) -> Result<Config> {
         if self.launches > 2 {
             return unknown_constant(
                 "launches",
@@ -254,10 +258,10 @@ impl avsg_engine_config {
             n => n as usize,
         };
         // SAFETY: the caller keeps the contract of this function (`# Safety`).
-        let indexers = unsafe { self.indexers()? };
+        let indexers = unsafe { self.indexers(layers)? };
         let (params, copier) = (self.params()?, self.copier()?);
         // SAFETY: the caller keeps the contract of this function (`# Safety`).
-        let buffer = unsafe { caller_buffer(self.buffer)? };
+        let buffer = unsafe { caller_buffer(self.buffer, layers, format)? };
         let slot_base = match self.global_slots {
             0 => None,
             1 => Some(self.slot_base),
@@ -351,18 +355,23 @@ unsafe fn device(config: &avsg_engine_config) -> Result<Device> {
     }))
 }
 
-/// Reads the configuration of an engine, and its device.
+/// Reads the configuration of an engine on a pool of `layers` layers of rows of this format, and its
+/// device. Arrays whose lengths do not fit the pool are not read.
 ///
 /// # Safety
 /// `config` is NULL or valid for reads of the number of bytes in its `size`, its strings are NULL or
 /// NUL-terminated, and its arrays are NULL or valid for reads of their lengths.
-pub(crate) unsafe fn engine_config(config: *const avsg_engine_config) -> Result<(Config, Device)> {
+pub(crate) unsafe fn engine_config(
+    config: *const avsg_engine_config,
+    layers: usize,
+    format: &RowFormat,
+) -> Result<(Config, Device)> {
     // SAFETY: the caller keeps the contract of this function (`# Safety`).
     let config = unsafe { sized::read(config)? };
     // SAFETY: the caller keeps the contract of this function (`# Safety`).
     let device = unsafe { device(&config)? };
     // SAFETY: the caller keeps the contract of this function (`# Safety`).
-    Ok((unsafe { config.config(&device)? }, device))
+    Ok((unsafe { config.config(&device, layers, format)? }, device))
 }
 
 const _: () = assert!(size_of::<avsg_engine_config>() == 176);

@@ -6,12 +6,13 @@ use std::sync::Arc;
 
 use avsg::device::params::{Lifetime, Table};
 
-use crate::c_text::CText;
+use crate::c_text::c_chars;
 use crate::config::{AscendDevice, Device, avsg_engine_config, engine_config};
 use crate::handle::{self, Object};
 use crate::pool::{Pool, avsg_pool};
 use crate::pool_config::{avsg_pool_config, pool_config};
 use crate::sized::{OutPtr, OutStruct, SizedStruct};
+use crate::sizes::slots_and_tables;
 #[cfg(not(feature = "sim"))]
 use crate::status::Failure;
 #[cfg(not(feature = "sim"))]
@@ -19,8 +20,6 @@ use crate::status::avsg_status::AVSG_UNSUPPORTED;
 use crate::status::{Result, avsg_status, enter};
 use avsg::ascend::AscendOptions;
 use avsg::ascend::acl::{Acl, Context, Source};
-use avsg::buffer::BufferConfig;
-use avsg::device::memory::table_words;
 use avsg::engine::{Config, Engine};
 
 /// The operator on one device: the tables and the device buffer of every state. Engines share
@@ -119,12 +118,9 @@ fn engine_info(engine: &Engine) -> avsg_engine_info {
     let Config { params, states, cores, ref indexers, .. } = *engine.config();
     avsg_engine_info {
         size: 0,
-        device: CText::new(engine.device()).chars(),
-        machine: CText::new(engine.machine().unwrap_or("none")).chars(),
-        copier: match engine.copier() {
-            Some(copier) => CText::new(&copier).chars(),
-            None => CText::new("none").chars(),
-        },
+        device: c_chars(&engine.device()),
+        machine: c_chars(&engine.machine().unwrap_or("none")),
+        copier: engine.copier().map_or_else(|| c_chars(&"none"), |copier| c_chars(&copier)),
         k: params.k,
         tokens: params.tokens,
         slots: params.slots,
@@ -148,7 +144,7 @@ fn engine_info(engine: &Engine) -> avsg_engine_info {
 }
 
 /// Computes the device memory of an engine with this configuration on a pool of that one, and
-/// allocates nothing.
+/// allocates nothing. It checks as `avsg_memory_bytes` does.
 ///
 /// # Safety
 /// The pointers keep the rule Pointers.
@@ -160,23 +156,12 @@ pub unsafe extern "C" fn avsg_engine_bytes(
 ) -> avsg_status {
     enter(|| {
         // SAFETY: the caller keeps the contract of this function (`# Safety`).
-        let ((config, device), pool) = unsafe { (engine_config(config)?, pool_config(pool)?) };
-        // SAFETY: the caller keeps the contract of this function (`# Safety`).
         let out = unsafe { OutStruct::new(memory)? };
-        config.indexers.check(pool.layers)?;
-        let slots = config.params.slots as usize;
-        let (states, layers, format) = (config.states, pool.layers, pool.format);
-        let shape = BufferConfig { states, layers, slots, format };
-        let (buffer, mut tables) = match &device {
-            Device::Cpu(Some(workers)) => {
-                Engine::bytes_with_workers(&config, &shape, workers.threads())?
-            }
-            _ => Engine::bytes_needed(&config, &shape)?,
-        };
-        if matches!(device, Device::Ascend(_)) {
-            // The working memory of an Ascend device is its cores' own.
-            tables = config.tables().saturating_mul(4 * table_words(&config.params));
-        }
+        // SAFETY: the caller keeps the contract of this function (`# Safety`).
+        let pool = unsafe { pool_config(pool)? };
+        // SAFETY: the caller keeps the contract of this function (`# Safety`).
+        let (config, device) = unsafe { engine_config(config, pool.layers, &pool.format)? };
+        let (buffer, tables) = slots_and_tables(&config, &device, &pool)?;
         out.write(avsg_engine_memory { size: 0, buffer, tables });
         Ok(())
     })
@@ -200,9 +185,10 @@ pub unsafe extern "C" fn avsg_engine_create(
     enter(|| {
         // SAFETY: the caller keeps the contract of this function (`# Safety`).
         let out = unsafe { OutPtr::new("engine", engine, ptr::null_mut())? };
-        // SAFETY: the caller keeps the contract of this function (`# Safety`).
-        let (config, device) = unsafe { engine_config(config)? };
         let pool = handle::shared::<Pool>(pool)?;
+        let (layers, format) = (pool.host.layers(), pool.host.format());
+        // SAFETY: the caller keeps the contract of this function (`# Safety`).
+        let (config, device) = unsafe { engine_config(config, layers, format)? };
         let engine = match device {
             Device::Cpu(None) => Engine::new(config, Arc::clone(&pool.host))?,
             Device::Cpu(Some(workers)) => {

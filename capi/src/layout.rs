@@ -50,7 +50,9 @@ pub struct avsg_pool_part {
 }
 
 /// The layout of a pool in memory of the caller. Every row of every layer and segment is in one
-/// part. `size`, `row_stride`, `regions`, `region_count`, `parts` and `part_count` must be set.
+/// part. Rows may lie between those of other layers, segments or blocks where the smaller stride
+/// stays within the larger one; AVSG_INVALID if two rows overlap. `size`, `row_stride`, `regions`,
+/// `region_count`, `parts` and `part_count` must be set.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct avsg_pool_layout {
@@ -64,11 +66,11 @@ pub struct avsg_pool_layout {
     pub row_stride: [usize; AVSG_MAX_SEGMENTS],
     /// The memory.
     pub regions: *const avsg_region,
-    /// Elements of `regions`.
+    /// Elements of `regions`: at most `part_count`.
     pub region_count: usize,
     /// The parts, in any order.
     pub parts: *const avsg_pool_part,
-    /// Elements of `parts`.
+    /// Elements of `parts`: at most layers * rows * segments.
     pub part_count: usize,
 }
 
@@ -121,6 +123,7 @@ pub unsafe extern "C" fn avsg_pool_from_layout(
         let out = unsafe { OutPtr::new("pool", pool, ptr::null_mut())? };
         // SAFETY: the caller keeps the contract of this function (`# Safety`).
         let (config, layout) = unsafe { (pool_config(config)?, sized::read(layout)?) };
+        HostLayout::check_counts(&config, layout.region_count, layout.part_count)?;
         // SAFETY: the caller keeps the contract of this function (`# Safety`).
         let regions = unsafe { sized::array("regions", layout.regions, layout.region_count)? };
         // SAFETY: the caller keeps the contract of this function (`# Safety`).

@@ -5,7 +5,7 @@ use std::sync::{OnceLock, PoisonError, RwLock};
 
 use log::{Level, LevelFilter, Log, Metadata, Record};
 
-use crate::c_text::CText;
+use crate::c_text::write_c_text;
 use crate::choices::unknown_constant;
 use crate::status::avsg_status::AVSG_UNSUPPORTED;
 use crate::status::{Failure, avsg_status, enter};
@@ -54,7 +54,8 @@ impl Log for Forward {
         // While the sink is being replaced, a message is left out.
         let Ok(sink) = self.0.try_read() else { return };
         let Some(callback) = sink.callback else { return };
-        let text = CText::<1024>::new(record.args());
+        let mut text = [0; 1024];
+        write_c_text(&mut text, record.args());
         let level = match record.level() {
             Level::Error => avsg_log_level::AVSG_LOG_ERROR,
             Level::Warn => avsg_log_level::AVSG_LOG_WARN,
@@ -62,7 +63,7 @@ impl Log for Forward {
             Level::Debug | Level::Trace => avsg_log_level::AVSG_LOG_DEBUG,
         };
         // SAFETY: the caller of `avsg_set_log` keeps its contract, and the string lives long enough.
-        unsafe { callback(sink.user, level as i32, text.as_c_str().as_ptr()) };
+        unsafe { callback(sink.user, level as i32, text.as_ptr().cast()) };
     }
 
     fn flush(&self) {}

@@ -1,7 +1,10 @@
-//! Reading arrays that must not overlap the outputs of the plan that the call writes.
+//! Reading arrays that must not be in memory that the call writes: the outputs of its plan, and the
+//! device buffer, the tables and the working memory of its engine. Each array takes one binary search in
+//! a list of these ranges that was made with the plan (`Plan::written_in`).
 
-use crate::arrays::{avsg_batch, avsg_i32s};
-use crate::plan::device_arrays;
+use std::ops::Range;
+
+use crate::arrays::{avsg_batch, avsg_fresh, avsg_i32s};
 use crate::sized;
 use crate::status::avsg_status::AVSG_INVALID;
 use crate::status::{Failure, Result};
@@ -27,31 +30,58 @@ pub(crate) unsafe fn read_batch(batch: *const avsg_batch, plan: &Plan) -> Result
     Ok(batch)
 }
 
-/// Refuses an array that overlaps an output of the plan, in host memory and in the device's. Both
-/// are compared whatever memory the array is in: their addresses are never equal.
+/// Refuses arrays of which a byte is in memory that a call with the plan writes. Addresses of the host
+/// and of the device are compared alike, because they are never equal.
 pub(crate) fn check(inputs: &[(&str, avsg_i32s)], plan: &Plan) -> Result<()> {
-    let host = plan.arrays();
-    let device = device_arrays(plan);
-    let outputs = [
-        ("slot", host.slot, device.slot),
-        ("valid", host.valid, device.valid),
-        ("cu_q", host.cu_q, device.cu_q),
-        ("record", host.record, device.record),
-        ("miss_position", host.miss.position, device.miss_position),
-        ("miss_id", host.miss.id, device.miss_id),
-        ("miss_slot", host.miss.slot, device.miss_slot),
-        ("miss_row", host.miss.row, device.miss_row),
-    ];
-    for &(input, array) in inputs {
-        let hit = |base: *const i32, len| overlaps(array, avsg_i32s { data: base, len });
-        let found = outputs.iter().find(|(_, on_host, on_device)| {
-            hit(on_host.as_ptr(), on_host.len()) || hit(*on_device, on_host.len())
-        });
-        if let Some((output, ..)) = found {
+    inputs.iter().try_for_each(|&(input, array)| {
+        check_range(input, array.data.addr(), (array.len, "elements", 4), plan)
+    })
+}
+
+/// Refuses fresh rows as [`check`] refuses arrays, before a call transfers the plan.
+///
+/// # Safety
+/// `fresh` is NULL or valid for reads of the number of bytes in its `size`.
+pub(crate) unsafe fn check_fresh(fresh: *const avsg_fresh, plan: &Plan) -> Result<()> {
+    if fresh.is_null() {
+        return Ok(());
+    }
+    // SAFETY: the caller keeps the contract of this function (`# Safety`).
+    let fresh = unsafe { sized::read(fresh)? };
+    let mut segments = fresh.data.iter().zip(fresh.bytes).take(fresh.segments);
+    segments.try_for_each(|(data, bytes)| {
+        check_range("fresh data", data.addr(), (bytes, "bytes", 1), plan)
+    })
+}
+
+/// Refuses `len` units of some bytes each.
+fn check_range(
+    input: &str,
+    at: usize,
+    (len, unit, bytes): (usize, &str, usize),
+    plan: &Plan,
+) -> Result<()> {
+    let Some(range) = range(at, len.saturating_mul(bytes)) else { return Ok(()) };
+    let Some(output) = plan.written_in(range) else { return Ok(()) };
+    let text = format!(
+        "{input} has {len} {unit} at {at:#x}, but the call writes the {output} there; pass an array of \
+         its own, and its length in {unit}"
+    );
+    Err(Failure::new(AVSG_INVALID, text))
+}
+
+/// Refuses arrays of int32, as (name, address, elements), of which two have a byte in common.
+pub(crate) fn check_apart(arrays: [(&str, usize, usize); 3]) -> Result<()> {
+    for (n, &(name, at, len)) in arrays.iter().enumerate() {
+        let Some(own) = range(at, len.saturating_mul(4)) else { continue };
+        let meets = |&&(_, at, len): &&(_, usize, usize)| {
+            range(at, len.saturating_mul(4))
+                .is_some_and(|other| own.start < other.end && other.start < own.end)
+        };
+        if let Some((other, ..)) = arrays[..n].iter().find(meets) {
             let text = format!(
-                "{input} has {} elements at {:p}, but the call writes the plan's {output} there; \
-                 pass an array of its own, and its length in elements",
-                array.len, array.data
+                "{name} has {len} elements at {at:#x}, but {other} has the same memory; pass arrays of \
+                 their own"
             );
             return Err(Failure::new(AVSG_INVALID, text));
         }
@@ -59,12 +89,9 @@ pub(crate) fn check(inputs: &[(&str, avsg_i32s)], plan: &Plan) -> Result<()> {
     Ok(())
 }
 
-/// Returns whether two arrays share an element. NULL, empty arrays and arrays that are longer than
-/// memory, which are refused elsewhere, share none.
-fn overlaps(a: avsg_i32s, b: avsg_i32s) -> bool {
-    let end = |array: avsg_i32s| array.data.addr().saturating_add(array.len.saturating_mul(4));
-    let real = |array: avsg_i32s| {
-        !array.data.is_null() && array.len > 0 && end(array) <= isize::MAX as usize
-    };
-    real(a) && real(b) && a.data.addr() < end(b) && b.data.addr() < end(a)
+/// Returns the addresses of an array; None for NULL, an empty array and one that is longer than memory,
+/// which are refused elsewhere or not used.
+fn range(at: usize, bytes: usize) -> Option<Range<usize>> {
+    let end = at.checked_add(bytes).filter(|_| at != 0 && bytes > 0)?;
+    Some(at..end)
 }

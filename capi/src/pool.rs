@@ -136,7 +136,8 @@ pub unsafe extern "C" fn avsg_pool_chunk_bytes(
 }
 
 /// Creates a pool over memory of the caller, such as that of a device's own allocator. Each chunk
-/// has at least the length that `avsg_pool_chunk_bytes` gives. The pool cannot be exported.
+/// has at least the length that `avsg_pool_chunk_bytes` gives, and none overlaps another, which is
+/// AVSG_INVALID. The pool cannot be exported.
 ///
 /// # Safety
 /// The chunks do not overlap, and their memory is valid for reads and writes until the pool's

@@ -117,6 +117,7 @@ pub(crate) unsafe fn transfer(
 ) -> Result<()> {
     // SAFETY: the caller keeps the contract of this function (`# Safety`).
     unsafe {
+        overlap::check_fresh(fresh, plan)?;
         with_device_fresh(engine, fresh, |engine, fresh| {
             Ok(engine.enqueue_transfer(plan, layer, fresh, stream)?)
         })
@@ -138,6 +139,7 @@ pub(crate) unsafe fn step(
     // SAFETY: the caller keeps the contract of this function (`# Safety`).
     unsafe {
         let batch = device_batch(&overlap::read_batch(batch, plan)?)?;
+        overlap::check_fresh(fresh, plan)?;
         with_device_fresh(engine, fresh, |engine, fresh| {
             Ok(engine.enqueue_step(&batch, plan, layer, fresh, stream)?)
         })

@@ -96,7 +96,8 @@ pub unsafe extern "C" fn avsg_pool_import(
 }
 
 /// Exports a pool as `avsg_pool_export` does and sends it over a connected Unix socket. The caller
-/// owns the socket, which must be blocking and not be used by anything else during the call.
+/// owns the socket, which must be blocking and not be used by anything else during the call. A
+/// signal does not end the call.
 #[unsafe(no_mangle)]
 pub extern "C" fn avsg_pool_send(pool: *const avsg_pool, socket: i32) -> avsg_status {
     enter(|| {
@@ -105,7 +106,8 @@ pub extern "C" fn avsg_pool_send(pool: *const avsg_pool, socket: i32) -> avsg_st
     })
 }
 
-/// Waits for a pool that `avsg_pool_send` sends, and imports it as `avsg_pool_import` does.
+/// Waits for a pool that `avsg_pool_send` sends, and imports it as `avsg_pool_import` does. A signal
+/// does not end the wait. AVSG_NO_MEMORY if the file lacks more pages than the machine can give.
 ///
 /// # Safety
 /// The pointers keep the rule Pointers.

@@ -6,7 +6,6 @@ use crate::sized::{OutStruct, SizedStruct};
 use crate::status::{Result, avsg_status, enter};
 use avsg::allocator::MemoryBytes;
 use avsg::ascend::sizes;
-use avsg::buffer::BufferConfig;
 use avsg::engine::{Config, Engine};
 use avsg::plan::Plan;
 use avsg::pool::{HostPool, PoolConfig};
@@ -47,22 +46,24 @@ unsafe impl SizedStruct for avsg_memory {
 }
 const _: () = assert!(size_of::<avsg_memory>() == 72);
 
-fn engine_bytes(config: &Config, device: &Device, pool: &PoolConfig) -> Result<MemoryBytes> {
-    let workers = match device {
-        Device::Cpu(workers) => workers.as_ref(),
-        Device::Ascend(_) => return Ok(sizes::engine_bytes(config, pool)?),
-    };
-    let (states, layers, format) = (config.states, pool.layers, pool.format.clone());
-    let shape = BufferConfig { states, layers, slots: config.params.slots as usize, format };
-    let (slots, tables) = match workers {
-        Some(workers) => Engine::bytes_with_workers(config, &shape, workers.threads())?,
-        None => Engine::bytes_needed(config, &shape)?,
-    };
-    Ok(MemoryBytes { host: slots.saturating_add(tables), ..Default::default() })
+/// Checks a configuration as the creation of the engine does. Returns the bytes of the slots that it
+/// allocates, and those of the tables and, on "cpu", of the cores' working memory.
+pub(crate) fn slots_and_tables(
+    config: &Config,
+    device: &Device,
+    pool: &PoolConfig,
+) -> Result<(usize, usize)> {
+    Ok(match device {
+        Device::Ascend(_) => sizes::slots_and_tables(config, pool)?,
+        Device::Cpu(Some(workers)) => Engine::bytes_with_workers(config, pool, workers.threads())?,
+        Device::Cpu(None) => Engine::bytes_needed(config, pool)?,
+    })
 }
 
 /// Computes the memory of a pool, of an engine on it, and of a plan for batches of at most `max_rows`
-/// rows and `max_requests` requests, and allocates nothing. An allocator in the configurations is
+/// rows and `max_requests` requests, and allocates nothing. It refuses what `avsg_pool_create`,
+/// `avsg_engine_create` and `avsg_plan_create` refuse in a configuration; what they find on the machine
+/// (memory, threads, devices, kernels) it does not look at. An allocator in the configurations is
 /// asked for exactly these bytes. `block_stride` is that of the largest batch with host arrays; only
 /// the staging memory depends on it, which is a sum of powers of two and exact for the largest batch.
 /// On a pool of `avsg_pool_from_layout` the chunks are the parts of each layer.
@@ -80,22 +81,28 @@ pub unsafe extern "C" fn avsg_memory_bytes(
 ) -> avsg_status {
     enter(|| {
         // SAFETY: the caller keeps the contract of this function (`# Safety`).
-        let ((config, device), pool) = unsafe { (engine_config(config)?, pool_config(pool)?) };
-        // SAFETY: the caller keeps the contract of this function (`# Safety`).
         let out = unsafe { OutStruct::new(memory)? };
-        config.indexers.check(pool.layers)?;
-        let engine = engine_bytes(&config, &device, &pool)?;
+        // SAFETY: the caller keeps the contract of this function (`# Safety`).
+        let pool = unsafe { pool_config(pool)? };
+        let pool_bytes = HostPool::plan_bytes(&pool)?;
+        // SAFETY: the caller keeps the contract of this function (`# Safety`).
+        let (config, device) = unsafe { engine_config(config, pool.layers, &pool.format)? };
+        let (slots, tables) = slots_and_tables(&config, &device, &pool)?;
         let plan_host = Plan::bytes_needed(&config.params, max_rows, max_requests)?;
-        let (plan, staging) = match device {
-            Device::Cpu(_) => Default::default(),
+        let (engine, plan, staging) = match device {
+            Device::Cpu(_) => {
+                let host = slots.saturating_add(tables);
+                (MemoryBytes { host, ..Default::default() }, Default::default(), Default::default())
+            }
             Device::Ascend(_) => (
+                sizes::engine_bytes(&config, &pool)?,
                 sizes::plan_bytes(&config, max_rows, max_requests)?,
                 sizes::staging_bytes(&config, &pool, max_rows, max_requests, block_stride)?,
             ),
         };
         out.write(avsg_memory {
             size: 0,
-            pool: HostPool::plan_bytes(&pool)?,
+            pool: pool_bytes,
             engine_host: engine.host,
             engine_device: engine.device,
             plan_host,

@@ -8,7 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use avsg::Error;
 
-use crate::c_text::CText;
+use crate::c_text::write_c_text;
 use crate::silence;
 
 /// The status that a function returns. The numbers never change. Later versions may add some: treat
@@ -105,13 +105,11 @@ thread_local! {
 }
 
 /// Stores the message that `avsg_last_error` returns on this thread.
-fn set_last_error(text: &impl Display) {
-    let text = CText::<MAX_MESSAGE>::new(text);
+fn set_last_error(text: &dyn Display) {
     LAST_ERROR.with(|last| {
         // SAFETY: the array is this thread's, and no other reference to it exists, because
-        // `avsg_last_error` returns a raw pointer.
-        let last = unsafe { &mut *last.get() };
-        last.copy_from_slice(text.bytes());
+        // `avsg_last_error` returns a raw pointer, and the text of a failure is the library's own.
+        write_c_text(unsafe { &mut *last.get() }, text);
     });
 }
 

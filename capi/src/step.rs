@@ -12,7 +12,7 @@ use crate::queue;
 use crate::sized;
 use crate::status::avsg_status::AVSG_INVALID;
 use crate::status::{Failure, avsg_status, enter};
-use avsg::engine::Engine;
+use avsg::engine::{Engine, MAX_REQUESTS};
 use avsg::plan::Plan;
 use avsg::rows;
 
@@ -75,7 +75,10 @@ pub unsafe extern "C" fn avsg_engine_transfer(
         }
         check_readable(&plan)?;
         // SAFETY: the caller keeps the contract of this function (`# Safety`).
-        let fresh = unsafe { read_fresh(fresh)? };
+        let fresh = unsafe {
+            overlap::check_fresh(fresh, &plan)?;
+            read_fresh(fresh)?
+        };
         Ok(with_fresh(fresh.as_ref(), |fresh| engine.transfer(&mut plan, layer, fresh))?)
     })
 }
@@ -105,7 +108,10 @@ pub unsafe extern "C" fn avsg_engine_step(
         // SAFETY: the caller keeps the contract of this function (`# Safety`).
         let batch = unsafe { host_batch(&overlap::read_batch(batch, &plan)?)? };
         // SAFETY: the caller keeps the contract of this function (`# Safety`).
-        let fresh = unsafe { read_fresh(fresh)? };
+        let fresh = unsafe {
+            overlap::check_fresh(fresh, &plan)?;
+            read_fresh(fresh)?
+        };
         Ok(with_fresh(fresh.as_ref(), |fresh| engine.step(&batch, &mut plan, layer, fresh))?)
     })
 }
@@ -146,7 +152,7 @@ pub unsafe extern "C" fn avsg_engine_append(
 /// pages of a request's state are written from table[request * stride] on, as indices that count
 /// from avsg_buffer.base, and S is written to lengths[request]. A state has S / page pages: slot s
 /// is row s % page of the page at index s / page. A padded request (state -1) gets pages of -1 and
-/// length 0.
+/// length 0. `requests` is at most 1048576, and the three arrays do not overlap.
 ///
 /// # Safety
 /// `states` and `lengths` have `requests` elements, and `table` has requests * stride.
@@ -166,11 +172,19 @@ pub unsafe extern "C" fn avsg_engine_block_table(
         // The table of state 0 checks `page` and gives the number of pages per state.
         let pages = buffer.block_table(0, page)?.len();
         check_capacity(pages, stride, "pages in a request's row")?;
-        let total = requests.checked_mul(stride).ok_or_else(|| {
-            let text =
-                format!("requests is {requests}, but rows of {stride} must fit memory; pass fewer");
+        let total = requests.checked_mul(stride).filter(|_| requests <= MAX_REQUESTS);
+        let total = total.ok_or_else(|| {
+            let text = format!(
+                "requests is {requests}, but it must be 0..={MAX_REQUESTS}, and rows of {stride} must \
+                 fit memory; pass fewer"
+            );
             Failure::new(AVSG_INVALID, text)
         })?;
+        overlap::check_apart([
+            ("states", states.addr(), requests),
+            ("table", table.addr(), total),
+            ("lengths", lengths.addr(), requests),
+        ])?;
         // SAFETY: the caller keeps the contract of this function (`# Safety`).
         let states = unsafe { sized::array("states", states, requests)? };
         for &state in states.iter().filter(|&&state| state != -1) {

@@ -54,8 +54,8 @@ fn invalid_engine_configurations_are_refused() {
     refuse(&|c| c.strategy = 3, AVSG_INVALID, &["strategy is 3"]);
     refuse(&|c| c.cores = 1025, AVSG_INVALID, &["cores is 1025", "1024"]);
     refuse(&|c| c.states = 0, AVSG_INVALID, &["states is 0"]);
-    refuse(&|c| c.states = 1 << 36, AVSG_NO_MEMORY, &["device memory is", "available"]);
-    refuse(&|c| c.states = usize::MAX, AVSG_INVALID, &["address space"]);
+    refuse(&|c| c.states = 1 << 30, AVSG_NO_MEMORY, &["device memory is", "available"]);
+    refuse(&|c| c.states = 1 << 31, AVSG_INVALID, &["states is 2147483648", "2147483647"]);
     let mut memory: avsg_engine_memory = sized();
     // SAFETY: each pointer is NULL, misaligned, or to a struct that has its `size` set.
     unsafe {

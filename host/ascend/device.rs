@@ -12,12 +12,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use avsg_device::memory::table_words;
-use avsg_device::stage_two::Strategy;
 
 use super::acl::{Context, DeviceMemory, Stream};
 use super::health::{Health, is_refused_in_capture, lost};
 use super::kernels::Kernels;
-use super::launch::{self, Launcher};
+use super::launch::Launcher;
 use super::options::AscendOptions;
 use super::plans::Plans;
 use super::pool::{PoolUse, RegisteredPool};
@@ -30,6 +29,7 @@ use crate::device_arrays::{CallKind, DevicePlan, QueuedStep, RawStream};
 use crate::engine::Engine;
 use crate::plan::Plan;
 use crate::resources::{Config, Resources};
+use crate::written::Written;
 use crate::{Error, Result, memory};
 
 /// The device of one engine.
@@ -73,18 +73,13 @@ impl Ascend {
         mut config: Config,
         registered: RegisteredPool,
         options: &AscendOptions,
-    ) -> Result<(Resources, Self)> {
+    ) -> Result<(Box<Resources>, Self)> {
         let pool = Arc::clone(&registered.pool);
-        let buffer = Resources::check(&config, &pool)?;
-        if config.strategy != Strategy::Balanced {
-            let value = format!("{:?}", config.strategy).to_lowercase();
-            let limit = "device kernels spread misses evenly over cores";
-            return Err(Error::invalid("strategy", value, limit, "choose balanced"));
-        }
+        let rows = pool.grids(registered.starts().map(|start| start as usize));
+        let buffer = sizes::check(&config, pool.geometry(), rows)?;
         let (context, timeout) = (&options.context, options.timeout()?);
         config.cores = config.cores.min(context.vector_cores()?.max(1));
         let params = &config.params;
-        launch::check(&config, &pool)?;
         let kernels = Kernels::load(options, params)?;
         let allocator = config.allocator.as_ref();
         let tables = DeviceMemory::new_in(context, sizes::tables(&config)?, allocator)?;
@@ -306,6 +301,12 @@ impl Device for Ascend {
         done
     }
 
+    fn note_memory(&self, written: &mut Written) -> Result<()> {
+        let (tables, copy) = (&self.launcher.tables, self.table.bytes());
+        written.add(tables.address() as usize, tables.len(), "engine's tables")?;
+        written.add(copy.as_ptr().addr(), copy.len(), "engine's copy of a table")
+    }
+
     fn read_table(&mut self, _: &Resources, table: usize) -> Result<&[i32]> {
         let bytes = self.table.bytes_mut();
         self.launcher.tables.read(table * bytes.len(), bytes)?;
@@ -362,7 +363,7 @@ impl Device for Ascend {
         if self.context().acl().simulated() { "ascend-sim" } else { "ascend" }
     }
 
-    fn close(self: Box<Self>, resources: Resources) -> Result<()> {
+    fn close(self: Box<Self>, resources: Box<Resources>) -> Result<()> {
         let context = Arc::clone(self.context());
         // The fields of a tuple are dropped in order.
         drop((self, resources));

@@ -14,13 +14,13 @@ use super::acl::{Context, DeviceMemory};
 use super::kernels::Kernels;
 use crate::buffer::{BlockTable, CallerBuffer};
 use crate::device_arrays::{CallKind, QueuedBatch, QueuedStep, RawStream};
-use crate::pool::HostPool;
+use crate::pool::Geometry;
 use crate::resources::{Config, Resources};
 use crate::rows::{Steps, Strides};
 use crate::{Error, Result};
 
 /// Returns an error if no batch of this geometry can be launched.
-pub(super) fn check(config: &Config, pool: &HostPool) -> Result<()> {
+pub(super) fn check(config: &Config, pool: &Geometry) -> Result<()> {
     let k = config.params.k as usize;
     let smallest = QueuedBatch { requests: 1, rows: 1, k, ids_stride: k, ..Default::default() };
     tiling(config, pool, &smallest, config.cores, config.tables()).map(drop)
@@ -39,7 +39,7 @@ fn slot_table(config: &Config) -> Option<BlockTable> {
 
 fn tiling(
     config: &Config,
-    pool: &HostPool,
+    pool: &Geometry,
     batch: &QueuedBatch,
     cores: usize,
     states: usize,
@@ -59,11 +59,10 @@ fn tiling(
         return Err(Error::invalid("blocks of the buffer", kv_blocks, limit, remedy));
     }
     // All segments have the same rows per block.
-    let block_shift = pool.steps(0).map_or(0, |steps| steps.shift);
+    let block_shift = pool.segments.first().map_or(0, |rows| rows.strides.steps().shift);
     let mut segments = heapless::Vec::<Segment, { crate::rows::MAX_SEGMENTS }>::new();
-    for (i, segment) in pool.format().as_slice().iter().enumerate() {
-        let (chunk_shift, chunks) = pool.chunking(i).unwrap_or_default();
-        let Some(steps) = pool.steps(i) else { continue };
+    for (i, (segment, rows)) in pool.format.as_slice().iter().zip(&pool.segments).enumerate() {
+        let steps = rows.strides.steps();
         let slots = slot_steps(config, i, segment.stride);
         // This cannot fail: the vector has room for the most segments that a format may have.
         let _ = segments.push(Segment {
@@ -73,8 +72,8 @@ fn tiling(
             kv_stride: word(slots.row),
             kv_gap: gap(slots.gap)?,
             fresh_stride: word(segment.stride),
-            chunk_shift,
-            chunks: word(chunks),
+            chunk_shift: rows.shift,
+            chunks: word(rows.chunks),
         });
     }
     let shape = Launch {
@@ -83,7 +82,7 @@ fn tiling(
         k: word(batch.k),
         ids_stride: word(batch.ids_stride),
         block_stride: word(batch.block_stride),
-        pool_units: word(pool.rows() / (params.page as usize).max(1)),
+        pool_units: word(pool.rows / (params.page as usize).max(1)),
         states: word(states),
         cores: word(cores),
         copy_cores: word(cores),
@@ -209,7 +208,7 @@ impl Launcher {
         // A reset empties the tables of all indexers; other kernels see those of one.
         let config = &resources.config;
         let states = if kernel == KernelName::Reset { config.tables() } else { config.states };
-        let tiling = tiling(config, &resources.pool, &step.batch, cores, states)?;
+        let tiling = tiling(config, resources.pool.geometry(), &step.batch, cores, states)?;
         let mut addresses = heapless::Vec::<u64, MAX_ARGS>::new();
         for &arg in kernel.args() {
             // This cannot fail: the vector has room for the most arguments of a kernel, the
@@ -252,8 +251,7 @@ impl Launcher {
             }
             Arg::Rules => self.rules.as_ref().map_or(0, |rules| rules.address()),
             Arg::HostChunks => {
-                let chunks = |i| resources.pool.chunking(i).map_or(0, |(_, chunks)| chunks);
-                let per_layer: usize = (0..segments).map(chunks).sum();
+                let per_layer = resources.pool.geometry().chunks_per_layer();
                 self.chunks.address() + 8 * (step.layer * per_layer) as u64
             }
             Arg::Kv0 => kv(0),

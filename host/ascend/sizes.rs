@@ -3,38 +3,66 @@
 //! What the runtime takes for itself is not known here: the code of the kernels, their argument
 //! lists, streams and registrations.
 
+use std::iter;
+
 use avsg_device::memory::table_words;
 use avsg_device::params::Lifetime;
 use avsg_device::rules::rules;
+use avsg_device::stage_two::Strategy;
 
-use super::{arrays::Arrays, staging};
+use super::{arrays::Arrays, launch, staging};
 use crate::allocator::MemoryBytes;
 use crate::buffer::{BufferConfig, DeviceBuffer};
-use crate::pool::PoolConfig;
-use crate::resources::Config;
-use crate::{Error, Result, geometry};
+use crate::overlap::Grids;
+use crate::pool::{Geometry, PoolConfig};
+use crate::resources::{Config, Resources};
+use crate::{Error, Result};
 
 /// Returns the bytes that [`Engine::on_ascend`](crate::engine::Engine::on_ascend) takes on a pool of
 /// this configuration: the slots, the tables, the chunk addresses (8 bytes for each chunk of rows),
-/// the lifetimes of a frequency rule, and in host memory a copy of one table.
+/// the lifetimes of a frequency rule, and in host memory a copy of one table. The checks are those of
+/// [`Engine::on_ascend`](crate::engine::Engine::on_ascend), except that the device, its kernels and the
+/// memory of the pool are not known here.
 ///
 /// # Errors
-/// If the geometry is invalid, or its sizes overflow.
+/// If the configuration is invalid, or the sizes overflow.
 pub fn engine_bytes(config: &Config, pool: &PoolConfig) -> Result<MemoryBytes> {
-    geometry::check(&config.params)?;
-    let slots = match &config.buffer {
-        Some(_) => 0,
-        None => DeviceBuffer::bytes_needed(&BufferConfig {
-            states: config.states,
-            layers: pool.layers,
-            slots: config.params.slots as usize,
-            format: pool.format.clone(),
-        })?,
-    };
-    let parts = [slots, tables(config)?, rule(config).len(), 8 * pool.chunk_count()?];
+    let (slots, tables) = slots_and_tables(config, pool)?;
+    let parts = [slots, tables, rule(config).len(), 8 * pool.chunk_count()?];
     let device = parts.into_iter().try_fold(0usize, usize::checked_add);
     let device = device.ok_or_else(|| too_large("states", config.states))?;
     Ok(MemoryBytes { host: 4 * table_words(&config.params), pinned: 0, device })
+}
+
+/// Returns what [`Engine::bytes_needed`](crate::engine::Engine::bytes_needed) returns on the CPU: the
+/// bytes of the slots and of the tables.
+///
+/// # Errors
+/// As for [`engine_bytes`].
+pub fn slots_and_tables(config: &Config, pool: &PoolConfig) -> Result<(usize, usize)> {
+    let shape = check(config, &Geometry::new(pool)?, iter::empty())?;
+    let slots = match &config.buffer {
+        Some(_) => 0,
+        None => DeviceBuffer::bytes_needed(&shape)?,
+    };
+    Ok((slots, tables(config)?))
+}
+
+/// Checks a configuration for a pool, whose rows are in `rows` if there is a pool. Returns the shape of
+/// the buffer.
+pub(super) fn check(
+    config: &Config,
+    pool: &Geometry,
+    rows: impl Iterator<Item = Result<Grids>>,
+) -> Result<BufferConfig> {
+    let shape = Resources::check(config, pool, rows)?;
+    if config.strategy != Strategy::Balanced {
+        let value = format!("{:?}", config.strategy).to_lowercase();
+        let limit = "device kernels spread misses evenly over cores";
+        return Err(Error::invalid("strategy", value, limit, "choose balanced"));
+    }
+    launch::check(config, pool)?;
+    Ok(shape)
 }
 
 /// Returns the bytes that [`Engine::new_plan`](crate::engine::Engine::new_plan) takes on an Ascend

@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use super::layout::BufferConfig;
+use crate::overlap::{Content, Grid, Grids};
 use crate::rows::{self, RowFormat, Strides};
 use crate::{Error, Result, memory};
 
@@ -45,7 +47,8 @@ impl CallerBuffer {
     ///   serves one engine.
     ///
     /// # Errors
-    /// If there is no memory for a copy of the arguments, which are checked when an engine is made.
+    /// If there is no memory for a copy of the arguments, which are checked when an engine is made:
+    /// neither slots nor the table may overlap each other or a row of the pool.
     pub unsafe fn new(bases: &[*mut u8], strides: &[Strides]) -> Result<Self> {
         let bases = memory::copied(WHAT, bases)?;
         #[expect(clippy::arc_with_non_send_sync, reason = "`CallerBuffer` is Send and Sync")]
@@ -88,22 +91,25 @@ impl CallerBuffer {
         self.table
     }
 
-    /// Checks the description for a buffer of `layers` layers.
-    pub(crate) fn check(
-        &self,
-        (states, layers, slots): (usize, usize, usize),
-        format: &RowFormat,
-    ) -> Result<()> {
-        let segments = format.as_slice();
-        if self.bases.len() != layers * segments.len() {
-            let limit = format!(
-                "{layers} layers of {} segments need {}",
-                segments.len(),
-                layers * segments.len()
-            );
-            let remedy = "pass one for each segment of each layer";
-            return Err(Error::invalid("buffer bases", self.bases.len(), limit, remedy));
+    /// Checks the number of bases of a buffer, before one is read.
+    ///
+    /// # Errors
+    /// If there is not one base for each segment of each layer.
+    pub fn check_base_count(count: usize, layers: usize, format: &RowFormat) -> Result<()> {
+        let segments = format.as_slice().len();
+        let need = layers.saturating_mul(segments);
+        if count == need {
+            return Ok(());
         }
+        let limit = format!("{layers} layers of {segments} segments need {need}");
+        let remedy = "pass one for each segment of each layer";
+        Err(Error::invalid("buffer bases", count, limit, remedy))
+    }
+
+    /// Checks the description of a buffer, except that slots may overlap ([`Self::grids`]).
+    pub(crate) fn check(&self, shape: &BufferConfig) -> Result<()> {
+        let (slots, segments) = (shape.slots, shape.format.as_slice());
+        Self::check_base_count(self.bases.len(), shape.layers, &shape.format)?;
         if let Some(at) = self.bases.iter().position(|base| base.is_null()) {
             let value = format!("null in layer {}", at / segments.len());
             return Err(Error::invalid(
@@ -122,31 +128,43 @@ impl CallerBuffer {
                 "pass one per segment",
             ));
         }
-        if let Some(table) = self.table {
-            table.check(self.strides[0].block_rows, states, slots)?;
+        if let Some(strides) = self.strides.iter().find(|strides| {
+            strides.block_rows != self.strides[0].block_rows || strides.block_rows > slots
+        }) {
+            let limit = format!("all segments have the same, at most S = {slots}");
+            let remedy = "pass a power of two up to S";
+            return Err(Error::invalid("block slots", strides.block_rows, limit, remedy));
         }
-        for (strides, segment) in self.strides.iter().zip(segments) {
-            strides.check(segment.bytes)?;
-            let block = strides.block_rows;
-            if block != self.strides[0].block_rows || block > slots {
-                let limit = format!("all segments have the same, at most S = {slots}");
-                return Err(Error::invalid(
-                    "block slots",
-                    block,
-                    limit,
-                    "pass a power of two up to S",
-                ));
-            }
-            let indices = self
-                .table
-                .map_or(states.checked_mul(slots), |table| table.blocks.checked_mul(block.max(1)));
-            let span = indices.and_then(|indices| strides.span(indices, segment.bytes));
-            if span.is_none_or(|span| span > isize::MAX as usize) {
-                let limit = "the buffer must fit the address space";
-                return Err(Error::invalid("buffer strides", block, limit, "pass smaller strides"));
-            }
+        match self.table {
+            Some(table) => table.check(self.strides[0].block_rows, shape.states, slots),
+            None => Ok(()),
         }
-        Ok(())
+    }
+
+    /// Returns the memory of the slots, and of the table, of a checked buffer. What is not in the
+    /// address space, or overlaps itself, is an error.
+    pub(crate) fn grids(&self, shape: &BufferConfig) -> impl Iterator<Item = Result<Grids>> {
+        let table = self.table.map(|table| {
+            let bytes = 4 * shape.states * table.entries(shape.slots);
+            let (at, whole) = (table.entries.addr(), [1, bytes]);
+            Grid::of(Content::BlockTable, at, Strides::rows(0), whole)
+        });
+        self.slots(shape).chain(table)
+    }
+
+    /// Returns the memory of the slots alone.
+    pub(crate) fn slots(&self, shape: &BufferConfig) -> impl Iterator<Item = Result<Grids>> {
+        let segments = shape.format.as_slice();
+        let count = match self.table {
+            Some(table) => table.blocks.saturating_mul(self.strides[0].block_rows),
+            None => shape.states.saturating_mul(shape.slots),
+        };
+        self.bases.iter().enumerate().map(move |(at, base)| {
+            let (layer, segment) = (at / segments.len(), at % segments.len());
+            let content = Content::Slots { layer, segment };
+            let rows = [count, segments[segment].bytes];
+            Grid::of(content, base.addr(), self.strides[segment], rows)
+        })
     }
 }
 
@@ -157,7 +175,12 @@ impl BlockTable {
             return Err(Error::invalid("block slots", 0, "a table has blocks", remedy));
         }
         let need = states.saturating_mul(slots / block_slots);
-        if self.len < need || self.entries.is_null() || !self.entries.is_aligned() {
+        // As many words as memory cannot have are more than the table has.
+        if self.len < need
+            || need > isize::MAX as usize / 4
+            || self.entries.is_null()
+            || !self.entries.is_aligned()
+        {
             let limit =
                 format!("{states} states of {} blocks need {need} words", slots / block_slots);
             return Err(Error::invalid("block table", self.len, limit, "pass an array of int32"));

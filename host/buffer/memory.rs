@@ -70,7 +70,7 @@ impl Memory {
         let Some(table) = self.table() else { return Ok(None) };
         let entries = table.of(state, slots);
         let Some(device) = self.device() else {
-            return Ok(Some(StateBlocks { table, entries, copy: Vec::new() }));
+            return Ok(Some(StateBlocks { table, entries, _copy: Vec::new() }));
         };
         let mut copy = memory::filled(TABLE, table.entries(slots), 0)?;
         let mut bytes = memory::filled(TABLE, 4 * copy.len(), 0)?;
@@ -78,24 +78,23 @@ impl Memory {
         for (entry, bytes) in copy.iter_mut().zip(bytes.as_chunks::<4>().0) {
             *entry = i32::from_ne_bytes(*bytes);
         }
-        Ok(Some(StateBlocks { table, entries, copy }))
+        Ok(Some(StateBlocks { table, entries: copy.as_ptr(), _copy: copy }))
     }
 }
 
 /// The entries of one state in the caller's table.
 pub(super) struct StateBlocks {
     table: BlockTable,
-    /// The caller's entries, which are in device memory if there is a copy.
+    /// The entries in process memory: the caller's, or the copy.
     entries: *const i32,
-    copy: Vec<i32>,
+    _copy: Vec<i32>,
 }
 
 impl StateBlocks {
     /// Returns the table and the entries in process memory, which are valid for as long as this
     /// value.
     pub fn parts(&self) -> (BlockTable, *const i32) {
-        let entries = if self.copy.is_empty() { self.entries } else { self.copy.as_ptr() };
-        (self.table, entries)
+        (self.table, self.entries)
     }
 
     /// Returns the index of a slot below S; `None` if its block is not in the buffer.

@@ -9,7 +9,7 @@ use super::machine::Machine;
 use super::stage::StandaloneTable;
 use crate::measured::Measured;
 use crate::resources::MachineChoice;
-use crate::{Error, Result};
+use crate::{Error, Result, memory};
 
 /// The number of machines that a CPU can have.
 const MACHINES: usize = 5;
@@ -25,6 +25,18 @@ impl Machine {
     /// # Errors
     /// If this CPU does not have the machine, or the measurement lacks memory.
     pub fn find(choice: MachineChoice) -> Result<Self> {
+        let (all, candidates) = (Self::all(), Self::candidates(choice)?);
+        match candidates.as_slice() {
+            [one] => Ok(all[*one]),
+            several => fastest(&all, several),
+        }
+    }
+
+    /// Returns the machines of a choice, as indices in [`Self::all`]. There is at least one.
+    ///
+    /// # Errors
+    /// If this CPU does not have the machine.
+    pub(super) fn candidates(choice: MachineChoice) -> Result<heapless::Vec<usize, MACHINES>> {
         let all = Self::all();
         let matches = |m: &Self| match choice {
             MachineChoice::Auto => true,
@@ -41,18 +53,17 @@ impl Machine {
             MachineChoice::Neon => matches!(m, Self::Neon(_)),
             _ => false,
         };
-        let candidates: heapless::Vec<usize, MACHINES> =
+        let found: heapless::Vec<usize, MACHINES> =
             (0..all.len()).filter(|&index| matches(&all[index])).collect();
-        match candidates.as_slice() {
-            [] => Err(Error::invalid(
-                "machine",
-                format!("{choice:?}").to_lowercase(),
-                format!("this CPU has {}", names(&all)),
-                "choose one of those, or auto",
-            )),
-            [one] => Ok(all[*one]),
-            several => fastest(&all, several),
+        if !found.is_empty() {
+            return Ok(found);
         }
+        Err(Error::invalid(
+            "machine",
+            format!("{choice:?}").to_lowercase(),
+            format!("this CPU has {}", names(&all)),
+            "choose one of those, or auto",
+        ))
     }
 }
 
@@ -80,9 +91,9 @@ fn measure(all: &[Machine], candidates: &[usize]) -> Result<usize> {
     const COLD: usize = 4;
     // One table serves all machines, because each of them leaves it as the others would.
     let mut table = StandaloneTable::new(&Params::wide(2048, 1, 8192))?;
-    let mut times = [[f64::INFINITY; STEPS]; MACHINES];
+    let mut times = memory::filled("measured times", STEPS * candidates.len(), f64::INFINITY)?;
     for step in 0..STEPS + COLD {
-        for (turn, (&index, times)) in candidates.iter().zip(&mut times).enumerate() {
+        for (turn, (&index, times)) in candidates.iter().zip(times.chunks_mut(STEPS)).enumerate() {
             table.select(step * candidates.len() + turn);
             let start = Instant::now();
             table.step(all[index]);
@@ -91,7 +102,8 @@ fn measure(all: &[Machine], candidates: &[usize]) -> Result<usize> {
             }
         }
     }
-    let medians = times.iter_mut().map(|t| *t.select_nth_unstable_by(STEPS / 2, f64::total_cmp).1);
+    let median = |times: &mut [f64]| *times.select_nth_unstable_by(STEPS / 2, f64::total_cmp).1;
+    let medians = times.chunks_mut(STEPS).map(median);
     let best = candidates.iter().zip(medians).min_by(|a, b| a.1.total_cmp(&b.1));
     Ok(best.map_or(candidates[0], |(&index, _)| index))
 }

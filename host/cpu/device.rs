@@ -1,5 +1,6 @@
 //! The CPU device: worker threads stand in for the cores, and process memory for device memory.
 
+use std::iter;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,10 +17,12 @@ use crate::buffer::{BufferConfig, DeviceBuffer};
 use crate::copy::Copier;
 use crate::cpus::allowed_cpu_count;
 use crate::engine::Engine;
+use crate::overlap::Grids;
 use crate::plan::Plan;
-use crate::pool::HostPool;
+use crate::pool::{Geometry, HostPool, PoolConfig};
 use crate::resources::{Config, Resources};
-use crate::{Error, Result, geometry, memory};
+use crate::written::Written;
+use crate::{Error, Result, memory};
 
 pub(crate) struct Cpu {
     cores: Cores,
@@ -38,7 +41,8 @@ impl Engine {
     /// started.
     pub fn new(config: Config, pool: impl Into<Arc<HostPool>>) -> Result<Self> {
         let pool = pool.into();
-        Resources::check(&config, &pool)?;
+        // No thread is started for a configuration that is refused.
+        Cpu::sizes(&config, pool.geometry(), iter::empty(), 1)?;
         let workers = WorkerPool::for_cores(config.cores)?;
         Self::with_workers(config, pool, &workers)
     }
@@ -53,17 +57,19 @@ impl Engine {
         pool: impl Into<Arc<HostPool>>,
         workers: &WorkerPool,
     ) -> Result<Self> {
-        let (resources, device) = Cpu::new(config, pool.into(), workers)?;
-        Self::from_parts(resources, Box::new(device))
+        let pool = pool.into();
+        let (buffer, device) = Cpu::new(&config, &pool, workers)?;
+        Self::from_parts(Resources::new(config, pool, buffer), device)
     }
 
-    /// Returns the bytes of device memory that [`Self::new`] allocates: (slots, tables of all
-    /// indexers and working columns).
+    /// Returns the bytes of device memory that [`Self::new`] allocates on a pool of this configuration:
+    /// (slots, tables of all indexers and working columns). The checks are those of [`Self::new`], except
+    /// that the memory of the pool and what the machine has available are not known here.
     ///
     /// # Errors
-    /// If the geometry is invalid, or its sizes overflow.
-    pub fn bytes_needed(config: &Config, buffer: &BufferConfig) -> Result<(usize, usize)> {
-        Cpu::bytes_needed(config, buffer, config.cores.min(allowed_cpu_count()))
+    /// If the configuration is invalid, or the sizes overflow.
+    pub fn bytes_needed(config: &Config, pool: &PoolConfig) -> Result<(usize, usize)> {
+        Self::bytes_with_workers(config, pool, config.cores.min(allowed_cpu_count()))
     }
 
     /// Returns the bytes of device memory that [`Self::with_workers`] takes with workers of
@@ -73,20 +79,25 @@ impl Engine {
     /// As for [`Self::bytes_needed`].
     pub fn bytes_with_workers(
         config: &Config,
-        buffer: &BufferConfig,
+        pool: &PoolConfig,
         threads: usize,
     ) -> Result<(usize, usize)> {
-        Cpu::bytes_needed(config, buffer, threads)
+        let (_, slots, words) = Cpu::sizes(config, &Geometry::new(pool)?, iter::empty(), threads)?;
+        Ok((slots, words))
     }
 }
 
 impl Cpu {
-    fn bytes_needed(
+    /// Checks a configuration for a pool, whose rows are in `rows` if there is a pool. Returns the shape of
+    /// the buffer, and the bytes of the slots and of the tables and working columns.
+    fn sizes(
         config: &Config,
-        buffer: &BufferConfig,
+        pool: &Geometry,
+        rows: impl Iterator<Item = Result<Grids>>,
         threads: usize,
-    ) -> Result<(usize, usize)> {
-        geometry::check(&config.params)?;
+    ) -> Result<(BufferConfig, usize, usize)> {
+        let buffer = Resources::check(config, pool, rows)?;
+        Machine::candidates(config.machine)?;
         let tables = table_words(&config.params).checked_mul(config.tables());
         let work = worker_words(&config.params).checked_mul(threads);
         let bytes = |words: usize| bytes_of_words(words, config.allocator.as_ref());
@@ -97,29 +108,27 @@ impl Cpu {
         })?;
         let slots = match &config.buffer {
             Some(_) => 0,
-            None => DeviceBuffer::bytes_needed(buffer)?,
+            None => DeviceBuffer::bytes_needed(&buffer)?,
         };
-        Ok((slots, bytes))
+        Ok((buffer, slots, bytes))
     }
 
-    fn new(config: Config, pool: Arc<HostPool>, workers: &WorkerPool) -> Result<(Resources, Self)> {
-        let buffer = Resources::check(&config, &pool)?;
+    /// Makes the slots and the device of a configuration.
+    fn new(
+        config: &Config,
+        pool: &HostPool,
+        workers: &WorkerPool,
+    ) -> Result<(DeviceBuffer, Box<Self>)> {
         let (params, threads) = (&config.params, workers.threads());
-        let (slots, words) = Self::bytes_needed(&config, &buffer, threads)?;
+        let rows = pool.grids(pool.starts().iter().map(|start| start.ptr.addr()));
+        let (buffer, slots, words) = Self::sizes(config, pool.geometry(), rows, threads)?;
         let allocator = config.allocator.as_ref();
         if allocator.is_none() {
             memory::check("device memory", slots.saturating_add(words))?;
         }
-        let run = |count: usize, task: &(dyn Fn(usize) + Sync)| {
-            let stage = Stage { pieces: count, run: &|index, _| task(index) };
-            // An error only leaves times out of the measurement.
-            let _ = workers.launch(u64::MAX, Some(stage), None);
-        };
-        let copier = config.copier.unwrap_or_else(|| {
-            Copier::fastest(pool.format().bytes(), threads.min(config.cores), &run)
-        });
+        let (machine, copier) = Self::measure(config, pool, workers)?;
         let cores = Cores {
-            machine: Machine::find(config.machine)?,
+            machine,
             copier,
             tables: zeroed_words("tables", table_words(params) * config.tables(), allocator)?,
             work: zeroed_words("working columns", worker_words(params) * threads, allocator)?,
@@ -132,8 +141,26 @@ impl Cpu {
             Some(caller) => DeviceBuffer::from_caller(&buffer, caller, None)?,
             None => DeviceBuffer::in_process(&buffer, allocator)?,
         };
-        let device = Self { cores, workers: workers.clone(), broken: false };
-        Ok((Resources::new(config, pool, buffer), device))
+        Ok((buffer, Box::new(Self { cores, workers: workers.clone(), broken: false })))
+    }
+
+    /// Returns the vector machine and the copier of a configuration, which are measured where it leaves
+    /// the choice.
+    fn measure(
+        config: &Config,
+        pool: &HostPool,
+        workers: &WorkerPool,
+    ) -> Result<(Machine, Copier)> {
+        let run = |count: usize, task: &(dyn Fn(usize) + Sync)| {
+            let stage = Stage { pieces: count, run: &|index, _| task(index) };
+            // An error only leaves times out of the measurement.
+            let _ = workers.launch(u64::MAX, Some(stage), None);
+        };
+        let copier = config.copier.unwrap_or_else(|| {
+            let threads = workers.threads().min(config.cores);
+            Copier::fastest(pool.format().bytes(), threads, &run)
+        });
+        Ok((Machine::find(config.machine)?, copier))
     }
 }
 
@@ -182,6 +209,12 @@ impl Device for Cpu {
 
     fn append(&mut self, resources: &Resources, batch: &Batch<'_>, layer: Layer<'_>) -> Result<()> {
         resources.write_rows(batch, layer)
+    }
+
+    fn note_memory(&self, written: &mut Written) -> Result<()> {
+        let Cores { tables, work, .. } = &self.cores;
+        written.add(tables.ptr().addr(), tables.len(), "engine's tables")?;
+        written.add(work.ptr().addr(), work.len(), "engine's working memory")
     }
 
     fn read_table(&mut self, resources: &Resources, table: usize) -> Result<&[i32]> {
@@ -241,7 +274,7 @@ impl Device for Cpu {
 /// Returns an estimate of the time that one core takes to copy `rows` rows, at 6 bytes per
 /// nanosecond (measured).
 fn copy_nanoseconds(resources: &Resources, rows: usize) -> u64 {
-    (rows * resources.pool.format().bytes() / 6) as u64
+    (rows.saturating_mul(resources.pool.format().bytes()) / 6) as u64
 }
 
 /// Returns an estimate of the time that one core takes for Stage One, at 4 ns per id (measured); 0

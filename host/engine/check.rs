@@ -6,7 +6,7 @@
 
 use avsg_device::params::ID_LIMIT;
 
-use crate::batch::{Batch, Fresh};
+use crate::batch::{Batch, Fresh, MAX_REQUESTS};
 use crate::plan::Plan;
 use crate::pool::Role;
 use crate::resources::Resources;
@@ -28,19 +28,21 @@ pub(super) fn batch(
     batch: &Batch<'_>,
     plan: &Plan,
 ) -> Result<()> {
-    shape(resources, named, batch, resources.config.params.tokens)?;
-    ids(resources, batch)?;
     if plan.engine != resources.id {
         let limit = "it was made by another engine".to_string();
         return invalid("plan", "foreign", limit, "make it with this engine's new_plan");
     }
-    let (requests, rows) = (batch.state.len(), batch.cu_q[batch.state.len()] as usize);
-    rows::index("indexer", batch.indexer, resources.config.indexers.count())?;
-    blocks(resources, batch.state)?;
+    // The number of requests is compared before an array of that length is read.
+    let requests = batch.state.len();
     if requests > plan.max_requests {
         let limit = format!("the plan holds {}", plan.max_requests);
         return invalid("requests", requests, limit, "make a larger plan");
     }
+    shape(resources, named, batch, resources.config.params.tokens)?;
+    ids(resources, batch)?;
+    let rows = batch.cu_q[requests] as usize;
+    rows::index("indexer", batch.indexer, resources.config.indexers.count())?;
+    blocks(resources, batch.state)?;
     if rows > plan.max_rows {
         let limit = format!("the plan holds {}", plan.max_rows);
         return invalid("rows", rows, limit, "make a larger plan");
@@ -58,6 +60,7 @@ pub(super) fn shape(
 ) -> Result<()> {
     resources.check_process()?;
     let (config, requests) = (&resources.config, batch.state.len());
+    self::requests(requests)?;
     let arrays = [
         ("cu_q length", batch.cu_q.len(), requests + 1),
         ("generation length", batch.generation.len(), requests),
@@ -131,6 +134,14 @@ pub(super) fn shape(
         }
     }
     Ok(())
+}
+
+/// Returns an error if no batch has so many requests.
+pub(super) fn requests(count: usize) -> Result<()> {
+    if count <= MAX_REQUESTS {
+        return Ok(());
+    }
+    invalid("requests", count, format!("it must be 0..={MAX_REQUESTS}"), "split the batch")
 }
 
 /// Returns the error of a batch without block tables on an engine that needs them.
@@ -220,8 +231,9 @@ pub(super) fn fresh(
         return invalid("fresh segments", fresh.segments.len(), limit, "pass one slice each");
     }
     for (have, segment) in fresh.segments.iter().zip(segments) {
-        let need = batch_rows.saturating_sub(1) * segment.stride
-            + if batch_rows == 0 { 0 } else { segment.bytes };
+        // The product saturates: a stride that only the fresh rows have may be any.
+        let before = batch_rows.saturating_sub(1).saturating_mul(segment.stride);
+        let need = before.saturating_add(if batch_rows == 0 { 0 } else { segment.bytes });
         if have.len() < need {
             let limit = format!("{batch_rows} rows of stride {} need {need}", segment.stride);
             return invalid("fresh bytes", have.len(), limit, "pass one row per row of the batch");

@@ -212,10 +212,7 @@ fn without_ids(resources: &Resources, batch: &DeviceBatch) -> Result<QueuedBatch
 /// Checks the arrays of a batch that have one entry per request.
 fn requests(resources: &Resources, batch: &DeviceBatch) -> Result<QueuedBatch> {
     let requests = batch.requests;
-    if requests > 1 << 20 {
-        let limit = "it must be 0..=1048576";
-        return Err(Error::invalid("requests", requests, limit, "split the batch"));
-    }
+    check::requests(requests)?;
     let page = resources.config.params.page;
     let block_stride = if page == 0 { 0 } else { batch.block_stride };
     if page != 0 && block_stride == 0 && requests > 0 {
@@ -242,8 +239,9 @@ fn address([what, length]: [&'static str; 2], array: DeviceArray, need: usize) -
         let limit = format!("the batch needs {need} elements");
         return Err(Error::invalid(length, array.len, limit, "pass the whole array"));
     }
-    if need > 0 && (array.address == 0 || !array.address.is_multiple_of(4)) {
-        let limit = "it must be a device address and a multiple of 4";
+    let end = (array.len as u64).checked_mul(4).and_then(|n| array.address.checked_add(n));
+    if need > 0 && (array.address == 0 || !array.address.is_multiple_of(4) || end.is_none()) {
+        let limit = "it must be the device address of the whole array and a multiple of 4";
         return Err(Error::invalid(what, array.address, limit, "pass an array of int32"));
     }
     Ok(array.address)
@@ -276,9 +274,10 @@ fn fresh_rows(
             let remedy = "pass as many rows as the batch may have";
             return Err(Error::invalid("fresh bytes", rows.bytes, limit, remedy));
         }
-        if rows.address == 0 {
-            let limit = "device memory is needed";
-            return Err(Error::invalid("fresh rows", "null", limit, "pass their address"));
+        if rows.address == 0 || rows.address.checked_add(rows.bytes as u64).is_none() {
+            let limit = "it must be that of all fresh rows in device memory";
+            let remedy = "pass the address of the first row";
+            return Err(Error::invalid("address of fresh rows", rows.address, limit, remedy));
         }
         *base = rows.address;
     }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{field, path, read_number, read_text};
+use super::{field, read_number, read_parts};
 
 /// The files of one version of control groups.
 struct Version {
@@ -29,8 +29,8 @@ const V2: Version = Version {
 /// Returns the bytes that the tightest limit of this process's control groups leaves; `None` if
 /// there is no limit. `root` is the folder that stands for the root of the file system, or empty.
 pub(super) fn available(root: &str) -> Option<usize> {
-    let groups = read_text(&path(&[root, "/proc/self/cgroup"])?).ok()?;
-    let mounts = read_text(&path(&[root, "/proc/self/mountinfo"])?).ok()?;
+    let groups = read_parts(&[root, "/proc/self/cgroup"]).ok()?;
+    let mounts = read_parts(&[root, "/proc/self/mountinfo"]).ok()?;
     // A line is "number:controllers:path"; version 2 has number 0 and no controllers.
     let of_line = |line: &str| {
         let (number, rest) = line.split_once(':')?;
@@ -69,10 +69,10 @@ impl Version {
 
     fn left(&self, folder: &[&str; 5]) -> Option<usize> {
         let [root, mount, slash, part, end] = *folder;
-        let file = |name| path(&[root, mount, slash, part, end, name]);
-        let limit = read_number(&file(self.limit)?)?;
-        let used = read_number(&file(self.used)?)?;
-        let cache = read_text(&file("memory.stat")?).ok();
+        let file = |name| [root, mount, slash, part, end, name];
+        let limit = read_number(&file(self.limit))?;
+        let used = read_number(&file(self.used))?;
+        let cache = read_parts(&file("memory.stat")).ok();
         let cache = cache.and_then(|stat| field(&stat, self.cache)).unwrap_or(0);
         Some(limit.saturating_sub(used.saturating_sub(cache)))
     }

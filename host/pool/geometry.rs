@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::pages::Pages;
 use crate::allocator::Allocator;
 use crate::mapping::MIB2;
-use crate::rows::{self, MAX_SEGMENTS, RowFormat, Segment};
+use crate::rows::{self, MAX_SEGMENTS, RowFormat, Segment, Strides};
 use crate::{Error, Result};
 
 /// The default of [`PoolConfig::chunk_bytes`]: 64 MiB, below the 128 MiB that one registration is
@@ -63,14 +63,15 @@ impl PoolConfig {
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct SegmentLayout {
+pub(crate) struct SegmentLayout {
     /// A chunk holds `1 << shift` rows.
-    pub(super) shift: u32,
+    pub shift: u32,
     pub(super) bytes: usize,
-    pub(super) stride: usize,
+    /// The distances of the rows of a chunk.
+    pub strides: Strides,
     /// Index of the first chunk within the layer, then the number of chunks.
     pub(super) first: usize,
-    pub(super) chunks: usize,
+    pub chunks: usize,
     /// Offset of the first byte within the layer.
     offset: usize,
     chunk_len: usize,
@@ -79,18 +80,18 @@ pub(super) struct SegmentLayout {
 
 /// The layout of a checked [`PoolConfig`]; products of its numbers do not overflow.
 #[derive(Debug, Clone)]
-pub(super) struct Geometry {
-    pub(super) format: RowFormat,
-    pub(super) layers: usize,
-    pub(super) rows: usize,
+pub(crate) struct Geometry {
+    pub format: RowFormat,
+    pub layers: usize,
+    pub rows: usize,
     pub(super) chunk_bytes: usize,
-    pub(super) segments: heapless::Vec<SegmentLayout, MAX_SEGMENTS>,
+    pub segments: heapless::Vec<SegmentLayout, MAX_SEGMENTS>,
     layer_len: usize,
     total: usize,
 }
 
 impl Geometry {
-    pub(super) fn new(config: &PoolConfig) -> Result<Self> {
+    pub fn new(config: &PoolConfig) -> Result<Self> {
         let PoolConfig { layers, rows, chunk_bytes, .. } = *config;
         rows::at_least_one("layers", layers)?;
         rows::at_least_one("rows", rows)?;
@@ -126,30 +127,30 @@ impl Geometry {
         Ok(Self { format, layers, rows, chunk_bytes, segments, layer_len, total })
     }
 
-    /// Returns the geometry of a pool whose memory is not laid out here: chunks of at least
-    /// `rows_per_chunk[s]` rows of segment s.
-    pub(super) fn of_parts(config: &PoolConfig, rows_per_chunk: &[usize]) -> Result<Self> {
+    /// Returns the geometry of a pool whose memory is not laid out here: chunks of at least the given
+    /// number of rows of each segment, with these distances.
+    pub(super) fn of_parts(config: &PoolConfig, parts: &[(usize, Strides)]) -> Result<Self> {
         let PoolConfig { layers, rows, chunk_bytes, .. } = *config;
         rows::at_least_one("layers", layers)?;
         rows::at_least_one("rows", rows)?;
         let (mut segments, mut first) = (heapless::Vec::new(), 0usize);
-        for (segment, &per_chunk) in config.format.as_slice().iter().zip(rows_per_chunk) {
-            let Segment { bytes, stride } = *segment;
+        for (segment, &(per_chunk, strides)) in config.format.as_slice().iter().zip(parts) {
             rows::at_least_one("rows of a part", per_chunk)?;
             let shift = per_chunk.checked_next_power_of_two().map_or(63, usize::ilog2);
             let chunks = rows.div_ceil(1 << shift);
             // This cannot fail: the vector has room for the most segments that a format may have.
             let _ = segments.push(SegmentLayout {
                 shift,
-                bytes,
-                stride,
+                bytes: segment.bytes,
+                strides,
                 first,
                 chunks,
                 offset: 0,
                 chunk_len: 0,
                 last_len: 0,
             });
-            first += chunks;
+            // Segments are few, so that a sum that saturates is refused below.
+            first = first.saturating_add(chunks);
         }
         if first.checked_mul(layers).is_none_or(|chunks| chunks > isize::MAX as usize / 64) {
             let (limit, remedy) = ("the pool must fit the address space", "ask for fewer layers");
@@ -171,11 +172,11 @@ impl Geometry {
         self.total
     }
 
-    pub(super) fn chunks_per_layer(&self) -> usize {
+    pub fn chunks_per_layer(&self) -> usize {
         self.segments.iter().map(|layout| layout.chunks).sum()
     }
 
-    pub(super) fn chunk_count(&self) -> usize {
+    pub fn chunk_count(&self) -> usize {
         self.layers * self.chunks_per_layer()
     }
 
@@ -216,7 +217,8 @@ impl SegmentLayout {
         let chunk_len = raw.checked_next_multiple_of(align)?;
         let last_len = last_rows.checked_mul(stride)?.checked_next_multiple_of(align)?;
         let len = (chunks - 1).checked_mul(chunk_len)?.checked_add(last_len)?;
-        let layout = Self { shift, bytes, stride, first, chunks, offset, chunk_len, last_len };
+        let strides = Strides::rows(stride);
+        let layout = Self { shift, bytes, strides, first, chunks, offset, chunk_len, last_len };
         Some((layout, len))
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::chunk::Chunk;
 use super::geometry::{Geometry, PAGE, PoolConfig, SegmentLayout};
-use super::layout::{DeviceStart, HostLayout, Start};
+use super::layout::{DeviceStart, Start};
 use super::pages::Pages;
 use super::view::RowView;
 use super::write_lock::WriteLock;
@@ -16,7 +16,7 @@ use super::{atomic_copy, ladder};
 use crate::allocator::{Allocated, Allocator};
 use crate::fork::Birth;
 use crate::mapping::Mapping;
-use crate::rows::{self, MAX_SEGMENTS, RowFormat, Steps, Strides};
+use crate::rows::{self, RowFormat};
 use crate::{Error, Result, memory};
 
 /// The access of a process to a pool. One process at a time is its writer.
@@ -48,10 +48,8 @@ pub struct HostPool {
     /// The ranges that a device registers.
     pub(super) chunks: Box<[Chunk]>,
     /// The first row of each chunk of rows, layer by layer and segment by segment.
-    starts: Box<[Start]>,
-    /// The distances of the rows of each segment.
-    steps: heapless::Vec<Steps, MAX_SEGMENTS>,
-    bytes: usize,
+    pub(super) starts: Box<[Start]>,
+    pub(super) bytes: usize,
     pub(super) backing: Backing,
     pub(super) role: Role,
     pub(super) pages: Pages,
@@ -126,68 +124,8 @@ impl HostPool {
         let mut starts = memory::with_capacity("chunk table", chunks.len())?;
         starts.extend(chunks.iter().enumerate().map(start));
         let (starts, birth) = (starts.into(), Birth::now());
-        let steps = geometry.segments.iter().map(|s| Strides::rows(s.stride).steps()).collect();
         let bytes = chunks.iter().map(Chunk::len).sum();
-        Ok(Self { geometry, chunks, starts, steps, bytes, backing, role, pages, huge_bytes, birth })
-    }
-
-    /// Makes a pool over memory that the caller laid out. `config.chunk_bytes`, `config.pages` and
-    /// the strides of `config.format` are ignored, except that the fresh rows keep the latter. Such
-    /// a pool cannot be exported.
-    ///
-    /// # Safety
-    /// - Each region is valid for reads and writes of its length until the pool is dropped, and a
-    ///   device address is that of registered memory as long.
-    /// - No two rows overlap.
-    /// - Other accesses to the rows keep the rules of the [module](super) for raw pointers.
-    ///
-    /// # Errors
-    /// If a number is out of range, a part does not fit its region, or a row is in no part or in
-    /// two.
-    pub unsafe fn from_layout(config: &PoolConfig, layout: &HostLayout<'_>) -> Result<Self> {
-        let (geometry, starts, chunks) = layout.resolve(config)?;
-        let steps = layout.strides.iter().map(Strides::steps).collect();
-        let bytes = layout.regions.iter().map(|region| region.memory.len()).sum();
-        let (backing, role, pages) = (Backing::Caller, Role::Writer, Pages::Caller);
-        let (huge_bytes, birth) = (0, Birth::now());
-        Ok(Self { geometry, chunks, starts, steps, bytes, backing, role, pages, huge_bytes, birth })
-    }
-
-    /// Makes a pool over the caller's memory, for example memory from a device's own allocator.
-    /// `chunks` are in the order of [`PoolConfig::chunk_lens`] and at least that long; a
-    /// `chunk_bytes` of `usize::MAX` makes one chunk per layer and segment. Such a pool cannot be
-    /// exported.
-    ///
-    /// # Safety
-    /// - Each chunk is valid for reads and writes of its length until the pool is dropped.
-    /// - No two chunks overlap.
-    /// - Other accesses to them keep the rules of the [module](super) for raw pointers.
-    ///
-    /// # Errors
-    /// If the geometry is invalid, or the number or a length of the chunks does not match it.
-    pub unsafe fn from_caller(config: &PoolConfig, chunks: &[Chunk]) -> Result<Self> {
-        let geometry = Geometry::new(config)?;
-        if geometry.chunk_count() != chunks.len() {
-            return Err(Error::invalid(
-                "chunk count",
-                chunks.len(),
-                format!("this geometry has {}", geometry.chunk_count()),
-                "pass one chunk for each entry of PoolConfig::chunk_lens",
-            ));
-        }
-        for ((_, need), chunk) in geometry.spans().zip(chunks) {
-            if chunk.len() < need {
-                return Err(Error::invalid(
-                    "chunk length",
-                    chunk.len(),
-                    format!("this chunk needs {need} bytes"),
-                    "pass the lengths of PoolConfig::chunk_lens",
-                ));
-            }
-        }
-        let (backing, pages) = (Backing::Caller, (Pages::Caller, 0));
-        let chunks = memory::copied("chunk table", chunks)?.into();
-        Self::in_chunks(geometry, chunks, backing, Role::Writer, pages)
+        Ok(Self { geometry, chunks, starts, bytes, backing, role, pages, huge_bytes, birth })
     }
 
     /// Returns the format of a row.
@@ -233,20 +171,14 @@ impl HostPool {
         self.chunks.iter().copied()
     }
 
-    /// Returns the chunks of a segment in each layer, as (binary logarithm of the rows per chunk,
-    /// number of chunks); `None` if there is no such segment.
-    pub(crate) fn chunking(&self, segment: usize) -> Option<(u32, usize)> {
-        self.geometry.segments.get(segment).map(|layout| (layout.shift, layout.chunks))
+    /// Returns the layout of the rows.
+    pub(crate) fn geometry(&self) -> &Geometry {
+        &self.geometry
     }
 
     /// Returns the first row of each chunk of rows, layer by layer and segment by segment.
     pub(crate) fn starts(&self) -> &[Start] {
         &self.starts
-    }
-
-    /// Returns the distances of a segment's rows; `None` if there is no such segment.
-    pub(crate) fn steps(&self, segment: usize) -> Option<Steps> {
-        self.steps.get(segment).copied()
     }
 
     /// Returns a view of the rows of one layer and segment, for copies of many rows.
@@ -255,7 +187,7 @@ impl HostPool {
     /// If there is no such layer or segment.
     pub fn view(&self, layer: usize, segment: usize) -> Result<RowView<'_>> {
         let (layout, starts) = self.segment(layer, segment)?;
-        Ok(RowView::new(starts, self.geometry.rows, layout.shift, self.steps[segment]))
+        Ok(RowView::new(starts, self.geometry.rows, layout.shift, layout.strides.steps()))
     }
 
     /// Returns the address of one segment of a row; null if there is no such row. The

@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use super::chunk::Chunk;
 use super::geometry::{Geometry, PoolConfig};
+use crate::overlap::{Content, Grid};
 use crate::rows::{self, MAX_SEGMENTS, Strides};
 use crate::{Error, Result, memory};
 
@@ -43,11 +44,11 @@ pub struct Part {
 /// The layout of a pool in the caller's memory. Every row of every layer and segment is in one part.
 #[derive(Debug, Clone, Copy)]
 pub struct HostLayout<'a> {
-    /// The caller's memory.
+    /// The caller's memory: at most as many regions as parts.
     pub regions: &'a [Region],
     /// The distances of the rows of each segment. All segments have the same rows per block.
     pub strides: &'a [Strides],
-    /// The parts, in any order.
+    /// The parts, in any order, of rows that do not overlap.
     pub parts: &'a [Part],
 }
 
@@ -81,19 +82,45 @@ fn bad<T>(
 }
 
 impl HostLayout<'_> {
+    /// Checks the numbers of regions and parts, before anything else of them is read: each part holds
+    /// rows that no other has, and each region is that of a part.
+    ///
+    /// # Errors
+    /// If there are more parts than rows of all layers and segments, or more regions than parts.
+    pub fn check_counts(config: &PoolConfig, regions: usize, parts: usize) -> Result<()> {
+        let segments = config.format.as_slice().len();
+        let most = config.layers.saturating_mul(config.rows).saturating_mul(segments);
+        for (what, count, most, of) in
+            [("parts", parts, most, "rows"), ("regions", regions, parts, "parts")]
+        {
+            if count > most {
+                let limit = format!("there are {most} {of}");
+                return bad(what, count, limit, "pass the number of elements of the array");
+            }
+        }
+        Ok(())
+    }
+
     /// Checks the layout and works out where its chunks are.
     pub(super) fn resolve(&self, config: &PoolConfig) -> Result<Resolved> {
+        Self::check_counts(config, self.regions.len(), self.parts.len())?;
         let segments = config.format.as_slice();
         if self.strides.len() != segments.len() {
             let limit = format!("a row has {} segments", segments.len());
             return bad("strides", self.strides.len(), limit, "pass the strides of each segment");
         }
-        for (strides, segment) in self.strides.iter().zip(segments) {
-            strides.check(segment.bytes)?;
-            if strides.block_rows != self.strides[0].block_rows {
-                let limit = format!("another segment has {}", self.strides[0].block_rows);
-                let remedy = "give all segments the same rows per block";
-                return bad("block rows", strides.block_rows, limit, remedy);
+        if let Some(other) =
+            self.strides.iter().find(|s| s.block_rows != self.strides[0].block_rows)
+        {
+            let limit = format!("another segment has {}", self.strides[0].block_rows);
+            let remedy = "give all segments the same rows per block";
+            return bad("block rows", other.block_rows, limit, remedy);
+        }
+        for (index, region) in self.regions.iter().enumerate() {
+            let (content, memory) = (Content::Region(index), &region.memory);
+            let addresses = [Some(memory.ptr().addr() as u64), region.device_address];
+            for address in addresses.into_iter().flatten() {
+                Grid::of(content, address as usize, Strides::rows(0), [1, memory.len()])?;
             }
         }
         for part in self.parts {
@@ -103,11 +130,15 @@ impl HostLayout<'_> {
             let of_segment = self.parts.iter().filter(|part| part.segment == segment);
             of_segment.map(|part| part.rows.len()).max().unwrap_or(0)
         };
-        let most: heapless::Vec<usize, MAX_SEGMENTS> =
-            (0..segments.len()).map(chunk_rows).collect();
-        let geometry = Geometry::of_parts(config, &most)?;
+        let chunks: heapless::Vec<(usize, Strides), MAX_SEGMENTS> =
+            self.strides.iter().enumerate().map(|(s, &strides)| (chunk_rows(s), strides)).collect();
+        let geometry = Geometry::of_parts(config, &chunks)?;
         let registered = self.ranges()?;
-        let mut starts = memory::filled(WHAT, geometry.chunk_count(), None)?;
+        // One of the first chunks is missing if there are more than the parts hold.
+        let held =
+            self.parts.iter().fold(0, |sum: usize, part| sum.saturating_add(part.layers.len()));
+        let count = geometry.chunk_count().min(held.saturating_add(1));
+        let mut starts = memory::filled(WHAT, count, None)?;
         for part in self.parts {
             self.place(part, &geometry, &registered, &mut starts)?;
         }
@@ -141,11 +172,19 @@ impl HostLayout<'_> {
             }
         }
         let bytes = segments[part.segment].bytes;
-        let span = self.strides[part.segment].span(part.rows.len(), bytes);
-        let layers = (part.layers.len() - 1).checked_mul(part.layer_stride);
-        let end = span
-            .zip(layers)
-            .and_then(|(span, layers)| span.checked_add(layers)?.checked_add(part.offset));
+        let (layers, content) = (
+            part.layers.len() - 1,
+            Content::Rows { layer: part.layers.start, segment: part.segment },
+        );
+        // Otherwise the layers would need more chunks than there is memory.
+        if layers > 0 && part.layer_stride < bytes {
+            let limit = format!("the segment holds {bytes} bytes");
+            return bad("layer stride", part.layer_stride, limit, "pass a stride that covers them");
+        }
+        let rows = Grid::of(content, 0, self.strides[part.segment], [part.rows.len(), bytes])?;
+        let span = rows.iter().map(Grid::end).max().unwrap_or(0);
+        let layers = layers.checked_mul(part.layer_stride);
+        let end = layers.and_then(|layers| span.checked_add(layers)?.checked_add(part.offset));
         let len = self.regions[part.region].memory.len();
         if end.is_none_or(|end| end > len) {
             let value = end.map_or("beyond the address space".into(), |end| end.to_string());
@@ -192,7 +231,8 @@ impl HostLayout<'_> {
             let at = layer * geometry.chunks_per_layer()
                 + segment.first
                 + (part.rows.start >> segment.shift);
-            if starts[at].replace(Start { ptr, device }).is_some() {
+            let Some(start) = starts.get_mut(at) else { continue };
+            if start.replace(Start { ptr, device }).is_some() {
                 let value = format!("{layer}, segment {}, row {}", part.segment, part.rows.start);
                 return bad(
                     "layer",

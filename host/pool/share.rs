@@ -11,6 +11,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
 use rustix::fs::{self, SealFlags};
+use rustix::io::Errno;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
@@ -22,7 +23,7 @@ use super::pages::Pages;
 use super::write_lock::{WriteLock, os};
 use crate::mapping::{MIB2, Mapping};
 use crate::rows::{MAX_SEGMENTS, RowFormat, Segment};
-use crate::{Error, Result};
+use crate::{Error, Result, memory};
 
 /// Length in bytes of an encoded [`PoolDesc`].
 pub const DESC_BYTES: usize = WORDS * 8;
@@ -117,7 +118,8 @@ pub struct PoolExport {
 }
 
 impl PoolExport {
-    /// Sends the bytes of the descriptor over `socket`, with the file as SCM_RIGHTS.
+    /// Sends the bytes of the descriptor over `socket`, with the file as SCM_RIGHTS. Signals do not
+    /// end the call.
     ///
     /// # Errors
     /// If the socket refuses them.
@@ -128,34 +130,46 @@ impl PoolExport {
         let mut control = SendAncillaryBuffer::new(&mut space);
         // This cannot fail: the space is for one descriptor.
         control.push(SendAncillaryMessage::ScmRights(&fds));
-        let sent = sendmsg(socket, &[IoSlice::new(&bytes)], &mut control, SendFlags::NOSIGNAL);
-        match sent {
-            Ok(DESC_BYTES) => Ok(()),
-            // The bytes are sent whole unless the socket's buffer is nearly full of other data.
-            Ok(_) => Err(socket_error("sendmsg", io::ErrorKind::WriteZero.into())),
-            Err(error) => Err(socket_error("sendmsg", error.into())),
+        let mut sent = 0;
+        while sent < DESC_BYTES {
+            let rest = [IoSlice::new(&bytes[sent..])];
+            sent += match sendmsg(socket, &rest, &mut control, SendFlags::NOSIGNAL) {
+                // The file goes with the first byte.
+                Ok(count) => {
+                    control.clear();
+                    count
+                }
+                Err(Errno::INTR) => 0,
+                Err(error) => return Err(socket_error("sendmsg", error.into())),
+            };
         }
+        Ok(())
     }
 
-    /// Receives what [`Self::send`] sent.
+    /// Receives what [`Self::send`] sent. Signals do not end the call.
     ///
     /// # Errors
     /// If no whole descriptor with a file arrives, or it is invalid.
     pub fn recv(socket: &UnixStream) -> Result<Self> {
-        let mut bytes = [0; DESC_BYTES];
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-        let mut control = RecvAncillaryBuffer::new(&mut space);
-        let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::WAITALL;
-        let got = recvmsg(socket, &mut [IoSliceMut::new(&mut bytes)], &mut control, flags)
-            .map_err(|error| socket_error("recvmsg", error.into()))?;
-        // The file is taken out before any check, so that it is closed if a check fails.
-        let fd = control.drain().find_map(|message| match message {
-            RecvAncillaryMessage::ScmRights(mut fds) => fds.next(),
-            _ => None,
-        });
+        let (mut bytes, mut received, mut fd) = ([0; DESC_BYTES], 0, None);
         let lost = || socket_error("recvmsg", io::ErrorKind::UnexpectedEof.into());
-        if got.bytes != DESC_BYTES || got.flags.contains(ReturnFlags::CTRUNC) {
-            return Err(lost());
+        while received < DESC_BYTES {
+            let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+            let mut control = RecvAncillaryBuffer::new(&mut space);
+            let mut rest = [IoSliceMut::new(&mut bytes[received..])];
+            let got = match recvmsg(socket, &mut rest, &mut control, RecvFlags::CMSG_CLOEXEC) {
+                Err(Errno::INTR) => continue,
+                got => got.map_err(|error| socket_error("recvmsg", error.into()))?,
+            };
+            // The file is taken out before any check, so that it is closed if a check fails.
+            fd = control.drain().fold(fd, |fd, message| match message {
+                RecvAncillaryMessage::ScmRights(mut fds) => fd.or_else(|| fds.next()),
+                _ => fd,
+            });
+            if got.bytes == 0 || got.flags.contains(ReturnFlags::CTRUNC) {
+                return Err(lost());
+            }
+            received += got.bytes;
         }
         Ok(Self { desc: PoolDesc::from_bytes(&bytes)?, fd: fd.ok_or_else(lost)? })
     }
@@ -272,7 +286,12 @@ fn checked_len(geometry: &Geometry, fd: &OwnedFd) -> Result<usize> {
         let limit = "it must be sealed against shrinking";
         return Err(Error::invalid("pool file", "a file that can shrink", limit, FROM_EXPORT));
     }
-    Ok(len)
+    // The file of an export has all its pages. Populating takes memory for those that another lacks.
+    let present = usize::try_from(stat.st_blocks).unwrap_or(0).saturating_mul(512);
+    match len.saturating_sub(present) {
+        0 => Ok(len),
+        lacking => memory::check("part of the pool file without pages", lacking).map(|()| len),
+    }
 }
 
 fn socket_error(call: &'static str, source: io::Error) -> Error {

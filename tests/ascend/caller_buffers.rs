@@ -4,12 +4,15 @@
 
 use std::sync::Arc;
 
+use avsg::ascend::acl::DeviceMemory;
 use avsg::ascend::{AscendOptions, RegisteredPool, simulated};
 use avsg::buffer::CallerBuffer;
 use avsg::device::params::Params;
 use avsg::engine::{Config, Engine};
-use avsg::rows::Strides;
+use avsg::pool::{Chunk, HostLayout, HostPool, Part, PoolConfig, Region};
+use avsg::rows::{RowFormat, Strides};
 use avsg_sim::{Options, Session};
+use avsg_testkit::{exact, fixture};
 
 use crate::harness;
 use crate::prerequisites::has_cpp_compiler;
@@ -147,7 +150,7 @@ fn buffers_that_do_not_fit_the_engine_are_refused() {
     let good = shapes()[3].strides;
     refuse(3, &good, None, &["buffer bases is 3", "need 4"]);
     refuse(4, &good[..1], None, &["strides is 1", "has 2 segments"]);
-    refuse(4, &[Strides::rows(55), good[1]], None, &["row stride is 55"]);
+    refuse(4, &[Strides { row: 55, ..good[0] }, good[1]], None, &["row stride is 55"]);
     refuse(4, &[Strides { block_rows: 8, ..good[0] }, good[1]], None, &["block slots is 16"]);
     let wide = good.map(|strides| Strides { block_rows: 256, ..strides });
     refuse(4, &wide, None, &["block slots is 256", "at most S = 128"]);
@@ -155,8 +158,9 @@ fn buffers_that_do_not_fit_the_engine_are_refused() {
         4,
         &[Strides::rows(56), Strides::rows(1 << 60)],
         None,
-        &["buffer strides", "address space"],
+        &["slots of layer 0, segment 1 from", "address space"],
     );
+    refuse(4, &good, None, &["address is", "have the same bytes"]);
     refuse(4, &good, Some((15, 20)), &["block table is 15", "need 16 words"]);
     refuse(4, &good, Some((16, 0)), &["blocks of the buffer is 0"]);
     refuse(4, &shapes()[0].strides, Some((16, 20)), &["block slots is 0", "a table has blocks"]);
@@ -167,6 +171,71 @@ fn buffers_that_do_not_fit_the_engine_are_refused() {
     assert!(Engine::new(config(None, Some(i32::MAX - 256)), pool()).is_ok());
 }
 
+/// Rows and slots that lie between each other are exact, and a byte that two of them share is refused, on
+/// the device, too, whose kernels read the rows at other addresses.
+#[test]
+fn slots_may_lie_between_rows_but_not_share_their_bytes() {
+    const PERIOD: usize = 2 * LAYERS * 69 + 3;
+    let format = RowFormat::segments(&[56, 13]).unwrap();
+    let of_pool = PoolConfig::new(LAYERS, 600, format);
+    let part = |segment, offset| Part {
+        segment,
+        layers: 0..LAYERS,
+        rows: 0..600,
+        region: 0,
+        offset,
+        layer_stride: 69,
+    };
+    let layout_in = |base: *mut u8, device_address| {
+        let memory = Chunk::new(base, 600 * PERIOD).unwrap();
+        let regions = [Region { memory, device_address }];
+        let strides = [Strides::rows(PERIOD); 2];
+        let parts = [part(0, 0), part(1, 56)];
+        let layout = HostLayout { regions: &regions, strides: &strides, parts: &parts };
+        // SAFETY: the memory is never freed, and no step runs while the test accesses it.
+        unsafe { HostPool::from_layout(&of_pool, &layout) }.unwrap()
+    };
+    // The rows of every layer, the slots of every layer, and 3 bytes.
+    let caller = |base: *mut u8, less: usize| {
+        let at = |n: usize| base.wrapping_add((LAYERS + n / 2) * 69 + n % 2 * 56 - less);
+        let bases: Vec<*mut u8> = (0..2 * LAYERS).map(at).collect();
+        // SAFETY: the memory is never freed, and no step runs while the test accesses it.
+        unsafe { CallerBuffer::new(&bases, &[Strides::rows(PERIOD); 2]) }.unwrap()
+    };
+    let text = ["slots of layer 0, segment 0", "rows of layer 1, segment 1 from"];
+    let base = vec![BEFORE; 600 * PERIOD].leak().as_mut_ptr();
+    let pool = Arc::new(layout_in(base, None));
+    fixture::fill(&pool, 600, |layer, row| (row as i32, layer as u32));
+    let error = Engine::new(config(Some(caller(base, 1)), None), Arc::clone(&pool)).err().unwrap();
+    assert!(text.iter().all(|part| error.to_string().contains(part)), "{error}");
+    let mut engine = Engine::new(config(Some(caller(base, 0)), None), pool).unwrap();
+    let mut plan = engine.new_plan(4, 3).unwrap();
+    for step in 0..6 {
+        let owned = batch(step);
+        engine.step(&owned.batch(), &mut plan, 0, None).unwrap();
+        engine.transfer(&mut plan, 1, None).unwrap();
+        for layer in 0..LAYERS {
+            let content = |_, id| (id, layer as u32);
+            assert_eq!(exact::check_step(&engine, &plan, &owned, layer, content), 3 * K);
+        }
+    }
+    let session = Session::new(Options::default());
+    let context = simulated::context().unwrap();
+    let kernels = harness::install_kernels(&session, &config(None, None));
+    let options = AscendOptions::new(Arc::clone(&context)).with_kernels(kernels);
+    let memory = DeviceMemory::zeroed(&context, 600 * PERIOD).unwrap();
+    // The host addresses of the rows are those of the pool above; kernels find them on the device.
+    let pool = layout_in(base, Some(memory.address()));
+    let pool = RegisteredPool::new(&context, pool).unwrap();
+    for (less, refused) in [(1, true), (0, false)] {
+        let config = config(Some(caller(memory.address() as *mut u8, less)), None);
+        let made = Engine::on_ascend(config, pool.clone(), &options);
+        let error = made.err().map(|error| error.to_string()).unwrap_or_default();
+        assert_eq!(text.iter().all(|part| error.contains(part)), refused, "{error}");
+        assert_eq!(error.is_empty(), !refused, "{error}");
+    }
+}
+
 #[test]
 fn a_device_refuses_more_blocks_per_state_than_a_core_has_room_for() {
     let session = Session::new(Options::default());
@@ -175,9 +244,9 @@ fn a_device_refuses_more_blocks_per_state_than_a_core_has_room_for() {
     for (slots, refused) in [(512, false), (1024, true)] {
         // SAFETY: no step runs, so nothing accesses the buffer or the table.
         let caller = unsafe {
-            let bases = [1 << 20; 2 * LAYERS].map(|at| at as *mut u8);
+            let bases = [1, 2, 3, 4].map(|at| (at << 20) as *mut u8);
             let caller = CallerBuffer::new(&bases, &single).unwrap();
-            caller.with_block_table((1 << 20) as *const i32, 2 * slots, 2 * slots)
+            caller.with_block_table((5 << 20) as *const i32, 2 * slots, 2 * slots)
         };
         let params = Params::wide(K as u32, 2, slots as u32);
         let config = Config { params, ..config(Some(caller), None) };

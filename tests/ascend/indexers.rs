@@ -7,7 +7,7 @@ use std::sync::Arc;
 use avsg::ascend::acl::{Context, Stream};
 use avsg::device::params::Params;
 use avsg::engine::{Config, Engine, Indexers, MachineChoice};
-use avsg::pool::HostPool;
+use avsg::pool::{HostPool, PoolConfig};
 use avsg::rows::RowFormat;
 use avsg_testkit::batch::OwnedBatch;
 use avsg_testkit::device_arrays::DeviceArrays;
@@ -195,9 +195,8 @@ fn indexers_that_do_not_cover_the_layers_are_refused() {
 
 #[test]
 fn the_bytes_of_an_engine_count_every_indexer_and_whole_hugepages() {
-    let one = Engine::new(config(Indexers::default()), pool()).unwrap();
-    let shape = one.buffer().config().clone();
-    let bytes = |config: &Config| Engine::bytes_needed(config, &shape).unwrap().1;
+    let pool = PoolConfig::new(OF_LAYER.len(), 600, RowFormat::single(64).unwrap());
+    let bytes = |config: &Config| Engine::bytes_needed(config, &pool).unwrap().1;
     // The tables and the working columns are mapped in whole pages of 2 MiB.
     assert_eq!(bytes(&config(Indexers::default())), 2 * (2 << 20));
     let states = 5000;

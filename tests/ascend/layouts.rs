@@ -322,10 +322,44 @@ fn layouts_that_do_not_hold_every_row_once_are_refused() {
     refuse(&|m| m.parts[1].offset = usize::MAX, &["end of a part", "region 0 has 152000 bytes"]);
     refuse(&|m| m.parts[1].layer_stride = 1 << 63, &["end of a part", "beyond the address space"]);
     refuse(&|m| m.lens[0] -= 2000, &["end of a part is", "region 0 has 150000 bytes"]);
-    refuse(&|m| m.strides[0].block_rows = 12, &["block rows is 12", "power of two"]);
+    refuse(
+        &|m| m.strides.iter_mut().for_each(|strides| strides.block_rows = 12),
+        &["block rows is 12", "power of two"],
+    );
     refuse(&|m| m.strides[1].block_rows = 8, &["block rows is 8", "another segment has 16"]);
     refuse(&|m| m.strides[0].row = 55, &["row stride is 55", "holds 56 bytes"]);
     refuse(&|m| m.strides[0].block = 55, &["block stride is 55"]);
+    // Rows that overlap: layers, segments and blocks. A block of a layer has 16 * (57 + 13) bytes.
+    refuse(
+        &|m| m.parts[0].layer_stride = 1119,
+        &["rows of layer 1, segment 0", "layer 0, segment 1"],
+    );
+    refuse(&|m| m.parts[0].layer_stride = 55, &["layer stride is 55", "holds 56 bytes"]);
+    refuse(&|m| m.parts[1].offset -= 2, &["rows of layer 0, segment 1", "layer 0, segment 0 from"]);
+    refuse(
+        &|m| m.strides.iter_mut().for_each(|strides| strides.block = 3519),
+        &["rows of layer 0, segment 0", "have the same bytes"],
+    );
+    refuse(&|m| m.strides[0].block = 910, &["block stride is 910", "takes 911 bytes"]);
+    // More parts than rows, more regions than parts, and chunks that no part can hold.
+    refuse(
+        &|m| m.parts = vec![m.parts[0].clone(); 3601],
+        &["parts is 3601", "there are 3600 rows"],
+    );
+    refuse(&|m| m.parts.truncate(0), &["regions is 1", "there are 0 parts"]);
+    let (regions, config) = (memories().swap_remove(2).1.regions(), config());
+    let strides = [Strides::rows(56), Strides::rows(13)];
+    let huge = PoolConfig { layers: 1 << 32, rows: 1 << 40, ..config };
+    let one = |segment| Part { layers: 0..1, rows: 0..1, ..part(segment, 0, 60 * segment, 0) };
+    let parts = [one(0), one(1)];
+    for (rows, text) in [(1 << 20, "layer is 0, segment 0, row 1,"), (1 << 63, "address space")] {
+        let layout = HostLayout { regions: &regions, strides: &strides, parts: &parts };
+        // SAFETY: the memory is never freed, and the pool is refused.
+        let result =
+            unsafe { HostPool::from_layout(&PoolConfig { rows, ..huge.clone() }, &layout) };
+        let message = result.expect_err("a refusal").to_string();
+        assert!(message.contains(text), "{message}");
+    }
     refuse(
         &|m| {
             let halves = [0..300, 300..600].map(|rows| Part { rows, ..m.parts[0].clone() });

@@ -69,13 +69,14 @@ fn invalid_arguments_in_a_stream_are_refused_without_a_launch() {
     };
     type Change = fn(&mut avsg_batch, &mut avsg_fresh);
     #[rustfmt::skip]
-    let cases: [(Change, avsg_status, &[&str]); 22] = [
+    let cases: [(Change, avsg_status, &[&str]); 24] = [
         (|b, _| b.size = 8, AVSG_SIZE, &["avsg_batch.size is 8"]),
         (|b, _| b.k = 0, AVSG_INVALID, &["k is 0", "1..=8"]),
         (|b, _| b.k = 9, AVSG_INVALID, &["k is 9", "1..=8"]),
         (|b, _| b.ids_stride = 7, AVSG_INVALID, &["ids_stride is 7", "at least k"]),
         (|b, _| b.ids.data = null(), AVSG_NULL, &["ids is NULL"]),
         (|b, _| b.ids.data = b.ids.data.wrapping_byte_add(1), AVSG_INVALID, &["ids is", "multiple of 4"]),
+        (|b, _| b.ids.len = usize::MAX / 4, AVSG_INVALID, &["ids is", "the whole array"]),
         (|b, _| b.cu_q.len = 2, AVSG_INVALID, &["cu_q length is 2", "needs 3"]),
         (|b, _| b.cu_q.data = null(), AVSG_NULL, &["cu_q is NULL"]),
         (|b, _| b.state.data = null(), AVSG_NULL, &["state is NULL"]),
@@ -92,6 +93,7 @@ fn invalid_arguments_in_a_stream_are_refused_without_a_launch() {
         (|_, f| f.segments = 5, AVSG_INVALID, &["fresh segments is 5", "a row has 2"]),
         (|_, f| f.data[1] = null(), AVSG_NULL, &["fresh data is NULL"]),
         (|_, f| f.bytes[0] = 4 * 24 - 1, AVSG_INVALID, &["fresh bytes is 95", "need 96"]),
+        (|_, f| f.bytes[1] = usize::MAX, AVSG_INVALID, &["address of fresh rows is"]),
     ];
     for (change, expected, parts) in cases {
         let (mut batch, mut fresh) = (arrays.batch, arrays.fresh[0]);
@@ -105,6 +107,17 @@ fn invalid_arguments_in_a_stream_are_refused_without_a_launch() {
         avsg_batch { ids: avsg_i32s { data: outputs.miss_id, len: 32 }, ..arrays.batch };
     let parts = ["ids has 32", "the plan's miss_id there"];
     expect_error(step(&overlapping, &arrays.fresh[0], handles.plan, 0), AVSG_INVALID, &parts);
+    let mut slots: avsg_buffer = sized();
+    // SAFETY: the struct has its `size` set.
+    ok(unsafe { avsg_engine_buffer(handles.engine, 1, 0, &mut slots) });
+    let mut overlapping = arrays.batch;
+    overlapping.seq_len.data = slots.base.cast_const().cast();
+    let parts = ["seq_len has 2 elements", "the engine's device buffer there"];
+    expect_error(step(&overlapping, &arrays.fresh[0], handles.plan, 0), AVSG_INVALID, &parts);
+    let mut overlapping = arrays.fresh[0];
+    overlapping.data[0] = slots.base;
+    let parts = ["fresh data has 96 bytes", "the engine's device buffer there"];
+    expect_error(step(&arrays.batch, &overlapping, handles.plan, 0), AVSG_INVALID, &parts);
     expect_error(
         step(&arrays.batch, &arrays.fresh[0], handles.plan, 2),
         AVSG_INVALID,

@@ -164,17 +164,18 @@ fn measure(options: &Options) -> Result<Report> {
     // An engine with the tables of all indexers.
     let config = options.device.config(params, product("tables", &[requests, indexers])?);
     let slots = params.slots as usize;
-    let buffer = |states| BufferConfig { states, layers, slots, format: format.clone() };
-    let (_, mapped) = Engine::bytes_needed(&config, &buffer(requests))?;
-    let table = table_bytes(&params);
-    debug_assert_eq!(table, 4 * state_words(&params));
-    let tables = product("tables", &[table.next_multiple_of(64), requests, indexers])?;
+    let buffer = BufferConfig { states: requests, layers, slots, format: format.clone() };
     let context = match options.page as usize {
         0 => options.context,
         page => options.context.checked_next_multiple_of(page).unwrap_or(usize::MAX),
     };
     let pool = PoolConfig::new(layers, context, format.clone());
     let host_pool_per_request = HostPool::plan_bytes(&pool)?;
+    // The tables do not depend on the layers.
+    let (_, mapped) = Engine::bytes_needed(&config, &PoolConfig { layers: 1, ..pool })?;
+    let table = table_bytes(&params);
+    debug_assert_eq!(table, 4 * state_words(&params));
+    let tables = product("tables", &[table.next_multiple_of(64), requests, indexers])?;
     let machine = Machine::find(config.machine)?;
     let device = Ascend::examine(&options.device, &params)?;
     let available_bytes = memory::available()?;
@@ -186,7 +187,7 @@ fn measure(options: &Options) -> Result<Report> {
         working_columns: device.is_none().then(|| mapped.saturating_sub(tables)),
         slots_per_request_and_layer: product("slots", &[slots, row])?,
         slots_per_request: product("slots", &[slots, row, layers])?,
-        slots: DeviceBuffer::bytes_needed(&buffer(requests))?,
+        slots: DeviceBuffer::bytes_needed(&buffer)?,
         host_pool_per_request,
         host_pool: product("host pool", &[host_pool_per_request, requests])?,
         fits_here: None,

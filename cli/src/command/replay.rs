@@ -11,7 +11,6 @@ use std::time::Instant;
 use crate::results::{Results, StepResults};
 use crate::trace::Trace;
 use anyhow::{Context, Result};
-use avsg::buffer::BufferConfig;
 use avsg::device::params::{ID_LIMIT, MAX_SLOTS};
 use avsg::engine::{Engine, Fresh};
 use avsg::pool::{HostPool, PoolConfig};
@@ -89,9 +88,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     // with a message about the row's bytes.
     pool.chunk_bytes =
         pool.chunk_bytes.max(format.as_slice().iter().map(|s| s.stride).max().unwrap_or(0));
-    let buffer =
-        BufferConfig { states: options.requests, layers: 1, slots: slots as usize, format };
-    let (slots_bytes, tables_bytes) = Engine::bytes_needed(&config, &buffer)?;
+    let (slots_bytes, tables_bytes) = Engine::bytes_needed(&config, &pool)?;
     let host_pool_bytes = HostPool::plan_bytes(&pool)?;
     let used = used_rows(&trace, rows);
     let host_rows_used = used.iter().filter(|&&used| used).count();

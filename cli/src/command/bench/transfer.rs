@@ -4,7 +4,6 @@ use std::path::Path;
 
 use crate::draw::{self, Series};
 use anyhow::Result;
-use avsg::buffer::BufferConfig;
 use avsg::cpu::worker_pool::{WorkerConfig, WorkerPool};
 use avsg::cpus::{MAX_CORES, allowed_cpus};
 use avsg::device::params::Params;
@@ -121,10 +120,8 @@ impl Options {
         let mut config = Config::new(params, self.states());
         config.cores = self.cores.unwrap_or(config.cores);
         let format = RowFormat::single(row_bytes)?;
-        let pool = PoolConfig::new(1, self.rows_in_pool, format.clone());
-        let buffer =
-            BufferConfig { states: config.states, layers: 1, slots: slots as usize, format };
-        let (rows, words) = Engine::bytes_needed(&config, &buffer)?;
+        let pool = PoolConfig::new(1, self.rows_in_pool, format);
+        let (rows, words) = Engine::bytes_needed(&config, &pool)?;
         let bytes = HostPool::plan_bytes(&pool)?.saturating_add(rows).saturating_add(words);
         if bytes > MAX_BYTES {
             let limit = format!("this bench takes at most {MAX_BYTES} bytes");

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use avsg::Error;
-use avsg::buffer::BufferConfig;
+use avsg::buffer::{BufferConfig, DeviceBuffer};
 use avsg::device::params::Params;
 use avsg::engine::{Config, Engine};
 use avsg::pool::{HostPool, PoolConfig};
@@ -88,8 +88,10 @@ impl Deployment {
         };
         // Each indexer of a request has a table of its own, which is a state of an engine.
         let states = product("--indexers", self.indexers, self.requests)?;
-        let (slots, tables) = Engine::bytes_needed(&Config::new(params, states), &buffer)?;
-        Ok(slots.saturating_add(tables))
+        // The tables do not depend on the layers.
+        let pool = PoolConfig::new(1, self.context, self.format.clone());
+        let (_, tables) = Engine::bytes_needed(&Config::new(params, states), &pool)?;
+        Ok(DeviceBuffer::bytes_needed(&buffer)?.saturating_add(tables))
     }
 }
 

@@ -1,0 +1,154 @@
+//! Every call works on the smallest stack that a thread can have, 16 KiB (PTHREAD_STACK_MIN). Only optimised
+//! code is that small (`cargo test --release -p avsg-capi --test stack`); a debug build has a larger limit,
+//! which finds the buffers and copies that are too large in both.
+
+use std::ffi::c_void;
+use std::mem::zeroed;
+use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixStream;
+use std::ptr::null_mut;
+
+use avsg_capi::avsg_status::AVSG_OK;
+use avsg_capi::*;
+use avsg_capi_testkit::*;
+
+/// The most bytes that a call may use of its thread's stack, thread-local variables included.
+const MOST: usize = if cfg!(debug_assertions) { 48 << 10 } else { 16 << 10 };
+/// Bytes of the stack that calls are measured on: kernels without optimisation take 300 KiB.
+const STACK: usize = 4 << 20;
+const UNUSED: u8 = 0xA7;
+
+/// `pthread_attr_t` of Linux.
+type Attributes = [u64; 8];
+
+unsafe extern "C" {
+    fn pthread_attr_init(attributes: *mut Attributes) -> i32;
+    fn pthread_attr_setstack(attributes: *mut Attributes, stack: *mut u8, bytes: usize) -> i32;
+    fn pthread_attr_destroy(attributes: *mut Attributes) -> i32;
+    fn pthread_create(
+        thread: *mut usize,
+        attributes: *const Attributes,
+        start: extern "C" fn(*mut c_void) -> *mut c_void,
+        argument: *mut c_void,
+    ) -> i32;
+    fn pthread_join(thread: usize, result: *mut *mut c_void) -> i32;
+}
+
+/// What a thread of C runs.
+type Call<'a> = dyn FnMut() -> avsg_status + 'a;
+
+extern "C" fn start(call: *mut c_void) -> *mut c_void {
+    // SAFETY: `used` passes the address of a call that it keeps until the thread has ended.
+    let call = unsafe { &mut *call.cast::<&mut Call<'_>>() };
+    assert_eq!(call(), AVSG_OK, "{}", last_error());
+    null_mut()
+}
+
+/// Runs a call on a thread of its own and returns the bytes that it used of the thread's stack.
+fn used(stack: &mut [u8], mut call: &mut Call<'_>) -> usize {
+    stack.fill(UNUSED);
+    let (at, len, mut thread) = (stack.as_mut_ptr(), stack.len(), 0);
+    // SAFETY: the stack is page-aligned and used by this thread alone until it is joined, and the call
+    // lives as long.
+    unsafe {
+        let mut attributes: Attributes = zeroed();
+        assert_eq!(pthread_attr_init(&mut attributes), 0);
+        assert_eq!(pthread_attr_setstack(&mut attributes, at, len), 0);
+        let argument = (&raw mut call).cast();
+        assert_eq!(pthread_create(&mut thread, &attributes, start, argument), 0);
+        assert_eq!(pthread_join(thread, null_mut()), 0);
+        assert_eq!(pthread_attr_destroy(&mut attributes), 0);
+    }
+    len - stack.iter().position(|&byte| byte != UNUSED).unwrap_or(len)
+}
+
+#[test]
+fn calls_fit_the_smallest_stack_of_a_thread() {
+    let memory = vec![0u8; STACK + 4096].leak();
+    let first = memory.as_ptr().align_offset(4096);
+    let stack = &mut memory[first..][..STACK];
+    let (mut pool, mut engine, mut plan) = (null_mut(), null_mut(), null_mut());
+    let (mut imported, mut workers, mut laid_out) = (null_mut(), null_mut(), null_mut());
+    let (of_pool, mut bytes) = (pool_config(), 0);
+    let mut config = engine_config();
+    config.copier = avsg_copier::AVSG_COPIER_PLAIN as i32;
+    // Optimised code also measures the machines and the copiers on this stack.
+    let chosen = cfg!(debug_assertions);
+    let first_config =
+        if chosen { config } else { avsg_engine_config { machine: 0, copier: 0, ..config } };
+    let mut of_workers: avsg_workers_config = sized();
+    of_workers.threads = 2;
+    let region = avsg_region {
+        data: vec![0u8; 2 * ROWS * ROW].leak().as_mut_ptr().cast(),
+        bytes: 2 * ROWS * ROW,
+        device_address: 0,
+    };
+    let parts = [0, 1].map(|segment| avsg_pool_part {
+        region: 0,
+        offset: 24 * segment,
+        segment,
+        first_layer: 0,
+        layers: 2,
+        layer_stride: ROW,
+        first_row: 0,
+        rows: ROWS,
+    });
+    let mut layout: avsg_pool_layout = sized();
+    layout.row_stride = [2 * ROW, 2 * ROW, 0, 0];
+    (layout.regions, layout.region_count) = (&raw const region, 1);
+    (layout.parts, layout.part_count) = (parts.as_ptr(), 2);
+    let slots = vec![0u8; 4 * 128 * 24].leak().as_mut_ptr();
+    let bases = [0, 1, 2, 3].map(|n| slots.wrapping_add(n * 128 * 24).cast::<c_void>());
+    let buffer = avsg_caller_buffer {
+        bases: bases.as_ptr(),
+        base_count: 4,
+        slot_stride: [24, 16, 0, 0],
+        ..sized()
+    };
+    let own = avsg_engine_config { buffer: &buffer, ..config };
+    let owned = Arrays::new(1);
+    let (batch, fresh) = (owned.batch(), owned.fresh());
+    let (ours, theirs) = UnixStream::pair().unwrap();
+    let mut most = 0;
+    let mut check = |name: &str, call: &mut Call<'_>| {
+        let used = used(stack, call);
+        println!("{used:6} bytes: {name}");
+        most = most.max(used);
+        assert!(used <= MOST, "{name} used {used} bytes of the stack");
+    };
+    // SAFETY: the structs have their `size` set, the arrays have the lengths beside them, the memory is
+    // never freed, and each out-pointer is a local variable that only one call uses at a time.
+    unsafe {
+        check("no call", &mut || AVSG_OK);
+        check("pool_bytes", &mut || avsg_pool_bytes(&of_pool, &mut bytes));
+        check("engine_bytes", &mut || avsg_engine_bytes(&config, &of_pool, &mut sized()));
+        check("memory_bytes", &mut || avsg_memory_bytes(&config, &of_pool, 4, 2, 8, &mut sized()));
+        check("pool_create", &mut || avsg_pool_create(&of_pool, &mut pool));
+        check("workers_create", &mut || avsg_workers_create(&of_workers, &mut workers));
+        check("engine_create", &mut || avsg_engine_create(&first_config, pool, &mut engine));
+        check("plan_create", &mut || avsg_plan_create(engine, 4, 2, &mut plan));
+        if !chosen {
+            check("engine_step", &mut || {
+                avsg_engine_step(engine, &batch, plan, 0, &fresh, null_mut())
+            });
+            check("engine_transfer", &mut || {
+                avsg_engine_transfer(engine, plan, 1, &fresh, null_mut())
+            });
+        }
+        check("engine_append", &mut || avsg_engine_append(engine, &batch, 0, &fresh, null_mut()));
+        check("engine_invalidate", &mut || avsg_engine_invalidate(engine, 0, 1, 2));
+        check("engine_get_info", &mut || avsg_engine_get_info(engine, &mut sized()));
+        check("plan_destroy", &mut || avsg_plan_destroy(plan));
+        check("engine_destroy", &mut || avsg_engine_destroy(engine));
+        check("engine_create", &mut || avsg_engine_create(&own, pool, &mut engine));
+        check("engine_destroy", &mut || avsg_engine_destroy(engine));
+        check("pool_send", &mut || avsg_pool_send(pool, ours.as_raw_fd()));
+        check("pool_recv", &mut || avsg_pool_recv(theirs.as_raw_fd(), 0, &mut imported));
+        check("pool_from_layout", &mut || avsg_pool_from_layout(&of_pool, &layout, &mut laid_out));
+        for handle in [pool, imported, laid_out] {
+            check("pool_destroy", &mut || avsg_pool_destroy(handle));
+        }
+        check("workers_destroy", &mut || avsg_workers_destroy(workers));
+    }
+    println!("at most {most} of {MOST} bytes");
+}

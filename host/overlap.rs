@@ -1,0 +1,290 @@
+//! Whether rows and slots in memory of the caller share bytes.
+//!
+//! The rows of one layer and segment are a few distances apart ([`Strides`]), and those of several layers
+//! may lie between each other in any way. So they are compared by their distances, and never listed.
+
+use std::fmt;
+
+use crate::rows::Strides;
+use crate::{Error, Result};
+
+/// What is in the memory of a [`Grid`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Content {
+    /// Rows of the host pool.
+    Rows { layer: usize, segment: usize },
+    /// Slots of the device buffer.
+    Slots { layer: usize, segment: usize },
+    /// The caller's table of blocks.
+    BlockTable,
+    /// A region of a pool's layout.
+    Region(usize),
+}
+
+impl fmt::Display for Content {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Rows { layer, segment } => write!(f, "rows of layer {layer}, segment {segment}"),
+            Self::Slots { layer, segment } => {
+                write!(f, "slots of layer {layer}, segment {segment}")
+            }
+            Self::BlockTable => f.pad("entries of the table of blocks"),
+            Self::Region(index) => write!(f, "bytes of region {index}"),
+        }
+    }
+}
+
+/// A distance, and the number of parts that are this distance apart.
+#[derive(Debug, Clone, Copy)]
+struct Level {
+    count: usize,
+    stride: usize,
+}
+
+/// Rows without blocks, or the rows of whole blocks. None of them overlap, and all are in the address
+/// space.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Grid {
+    content: Content,
+    start: usize,
+    /// The larger distance is first, and a level of one part is last.
+    levels: [Level; 2],
+    bytes: usize,
+}
+
+/// The grids of the rows of one layer and segment: those of whole blocks, and those of the last block.
+pub(crate) type Grids = heapless::Vec<Grid, 2>;
+
+impl Grid {
+    /// Returns the grids of `count` rows of `bytes` bytes, of which the first begins at the address
+    /// `start`.
+    ///
+    /// # Errors
+    /// If the rows of a block are no power of two, two rows of one grid overlap, or a row is beyond the
+    /// address space.
+    pub fn of(
+        content: Content,
+        start: usize,
+        strides: Strides,
+        [count, bytes]: [usize; 2],
+    ) -> Result<Grids> {
+        let Strides { block_rows, block, row } = strides;
+        if block_rows != 0 && !block_rows.is_power_of_two() {
+            let limit = "it must be 0 or a power of two";
+            return Err(Error::invalid("block rows", block_rows, limit, "pass 0 without blocks"));
+        }
+        let in_block = if block_rows == 0 { count.max(1) } else { block_rows };
+        let (blocks, rest) = (count / in_block, count % in_block);
+        let beyond = || {
+            let value = format!("{content} from {start:#x} on");
+            let remedy = "pass an address and strides of memory that exists";
+            Error::invalid("memory", value, "it must fit the address space", remedy)
+        };
+        let mut grids = Grids::new();
+        for (first, blocks, rows) in [(0, blocks, in_block), (blocks, 1, rest)] {
+            if blocks == 0 || rows == 0 {
+                continue;
+            }
+            let mut levels = [("block stride", blocks, block), ("row stride", rows, row)];
+            // The blocks may lie between the rows of a block.
+            levels.sort_unstable_by_key(|&(_, _, stride)| stride);
+            let mut reach = bytes;
+            for (what, count, stride) in levels {
+                if count > 1 && stride < reach {
+                    let limit = match reach == bytes {
+                        true => format!("the segment holds {bytes} bytes"),
+                        false => format!("what is at the smaller stride takes {reach} bytes"),
+                    };
+                    let remedy = "pass a stride that covers them";
+                    return Err(Error::invalid(what, stride, limit, remedy));
+                }
+                let others = (count - 1).checked_mul(stride);
+                reach = others.and_then(|at| at.checked_add(reach)).ok_or_else(beyond)?;
+            }
+            let start = first.checked_mul(block).and_then(|at| start.checked_add(at));
+            let start = start.filter(|start| {
+                start.checked_add(reach).is_some_and(|end| end <= isize::MAX as usize)
+            });
+            let start = start.ok_or_else(beyond)?;
+            let [inner, outer] = levels.map(|(_, count, stride)| Level { count, stride });
+            let levels = if outer.count > 1 { [outer, inner] } else { [inner, outer] };
+            // This cannot fail: the loop makes at most two.
+            let _ = grids.push(Self { content, start, levels, bytes });
+        }
+        Ok(grids)
+    }
+
+    /// Returns the address of the first byte.
+    pub fn start(&self) -> usize {
+        self.start
+    }
+
+    /// Returns the address behind the last byte.
+    pub fn end(&self) -> usize {
+        self.whole().end()
+    }
+
+    fn whole(&self) -> Part<'_> {
+        Part { start: self.start, levels: &self.levels, bytes: self.bytes }
+    }
+}
+
+/// Returns an error if two of the grids have a byte in common, and the first error among them.
+pub(crate) fn check(grids: impl Iterator<Item = Result<Grids>>) -> Result<()> {
+    let mut all = Vec::<Grid>::new();
+    for grids in grids {
+        let (grids, what) = (grids?, "list of rows and slots");
+        let bytes = size_of_val(&*all) + size_of_val(&*grids);
+        all.try_reserve(grids.len()).map_err(|_| Error::OutOfMemory { what, bytes })?;
+        all.extend(grids);
+    }
+    all.sort_unstable_by_key(Grid::start);
+    for (index, grid) in all.iter().enumerate() {
+        let end = grid.end();
+        let mut near = all[index + 1..].iter().take_while(|other| other.start < end);
+        if let Some(other) = near.find(|other| grid.whole().meets(other.whole())) {
+            let value = format!("{:#x} for {}", other.start, other.content);
+            let limit = format!("{} from {:#x} on have the same bytes", grid.content, grid.start);
+            return Err(Error::invalid("address", value, limit, "give each memory of its own"));
+        }
+    }
+    Ok(())
+}
+
+/// A grid, or one of the equal parts that it consists of.
+#[derive(Clone, Copy)]
+struct Part<'a> {
+    start: usize,
+    levels: &'a [Level],
+    bytes: usize,
+}
+
+impl Part<'_> {
+    fn end(self) -> usize {
+        let others = self.levels.iter().map(|level| (level.count - 1) * level.stride);
+        self.start + others.sum::<usize>() + self.bytes
+    }
+
+    /// Returns the outer level and the first of its parts; `None` for a single row.
+    fn split(self) -> Option<(Level, Self)> {
+        let (&level, levels) = self.levels.split_first()?;
+        (level.count > 1).then_some((level, Self { levels, ..self }))
+    }
+
+    fn behind(self, bytes: usize) -> Self {
+        Self { start: self.start + bytes, ..self }
+    }
+
+    /// Returns whether the two have a byte in common.
+    fn meets(self, other: Part<'_>) -> bool {
+        if self.end() <= other.start || other.end() <= self.start {
+            return false;
+        }
+        match (self.split(), other.split()) {
+            (None, None) => true,
+            (Some((a, mine)), Some((b, theirs))) if a.stride == b.stride => {
+                // Part i of this one and part i + d of the other are as far apart for every i. Only
+                // at the d of this range do they begin before the other ends.
+                let (stride, signed) = (a.stride.cast_signed(), usize::cast_signed);
+                let first = (signed(mine.start) - signed(theirs.end())).div_euclid(stride) + 1;
+                let last = (signed(mine.end()) - signed(theirs.start) - 1).div_euclid(stride);
+                let mut apart = first.max(1 - signed(a.count))..=last.min(signed(b.count) - 1);
+                apart.any(|d| {
+                    let [back, ahead] = [-d, d].map(|parts| parts.max(0).unsigned_abs() * a.stride);
+                    mine.behind(back).meets(theirs.behind(ahead))
+                })
+            }
+            (Some((a, mine)), Some((b, _))) if a.stride > b.stride => mine.any_meets(a, other),
+            (Some((a, mine)), None) => mine.any_meets(a, other),
+            (_, Some((b, theirs))) => theirs.any_meets(b, self),
+        }
+    }
+
+    /// Returns whether one of the parts of a level, of which this is the first, meets `other`.
+    fn any_meets(self, level: Level, other: Part<'_>) -> bool {
+        let first = (other.start + 1).saturating_sub(self.end()).div_ceil(level.stride);
+        let parts = (first..level.count).map(|index| self.behind(index * level.stride));
+        parts.take_while(|part| part.start < other.end()).any(|part| part.meets(other))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the bytes that rows cover, or `None` if two rows do.
+    fn listed(start: usize, strides: Strides, [count, bytes]: [usize; 2]) -> Option<Vec<usize>> {
+        let mut covered: Vec<usize> = (0..count)
+            .flat_map(|n| {
+                let at = match strides.block_rows {
+                    0 => n * strides.row,
+                    rows => n / rows * strides.block + n % rows * strides.row,
+                };
+                start + at..start + at + bytes
+            })
+            .collect();
+        covered.sort_unstable();
+        covered.windows(2).all(|pair| pair[0] < pair[1]).then_some(covered)
+    }
+
+    /// Compares with lists of all bytes: grids are refused if their rows overlap, and what is accepted
+    /// meets exactly where the lists do.
+    #[test]
+    fn grids_meet_where_lists_of_their_bytes_do() {
+        let mut word = 1u64;
+        let mut below = |n: u64| {
+            word = word.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            ((word >> 33) % n) as usize
+        };
+        let (mut meet, mut apart, mut refused) = (0, 0, 0);
+        let mut last: Vec<(Vec<usize>, Grids)> = Vec::new();
+        for _ in 0..20_000 {
+            let block_rows = [0, 1, 2, 4][below(4)];
+            // Equal strides, which interleave, are frequent.
+            let strides =
+                Strides { block_rows, block: [5, 12, 24, 30][below(4)], row: 1 + below(24) };
+            let (start, shape) = (below(60), [1 + below(9), 1 + below(4)]);
+            let slots = Content::Slots { layer: 0, segment: 0 };
+            let grids = Grid::of(slots, start, strides, shape);
+            let grids =
+                grids.and_then(|grids| check([Ok(grids.clone())].into_iter()).map(|()| grids));
+            let Some(list) = listed(start, strides, shape) else {
+                assert!(grids.is_err(), "{strides:?} {shape:?}");
+                refused += 1;
+                continue;
+            };
+            // Rows that lie between each other in a way that does not nest are refused, too.
+            let Ok(grids) = grids else { continue };
+            assert_eq!(grids.iter().map(Grid::end).max(), list.last().map(|last| last + 1));
+            for (other, others) in &last {
+                let common = list.iter().any(|byte| other.binary_search(byte).is_ok());
+                let both = [others, &grids].map(|grids| Ok(grids.clone()));
+                assert_eq!(check(both.into_iter()).is_err(), common, "{others:?} {grids:?}");
+                *(if common { &mut meet } else { &mut apart }) += 1;
+            }
+            last.insert(0, (list, grids));
+            last.truncate(4);
+        }
+        println!("{meet} pairs meet, {apart} do not, {refused} refused");
+        assert!(meet > 10_000 && apart > 10_000 && refused > 1000);
+    }
+
+    #[test]
+    fn what_wraps_the_address_space_is_refused() {
+        let of = |start, row, count| {
+            let slots = Content::Slots { layer: 3, segment: 1 };
+            Grid::of(slots, start, Strides::rows(row), [count, 8]).map(drop)
+        };
+        of(isize::MAX as usize - 8, 8, 1).unwrap();
+        for (start, row, count) in [
+            (isize::MAX as usize - 7, 8, 1),
+            (usize::MAX - 3, 8, 1),
+            (4096, usize::MAX / 2, 2),
+            (4096, usize::MAX / 2, 4),
+        ] {
+            let text = of(start, row, count).unwrap_err().to_string();
+            assert!(text.contains("slots of layer 3, segment 1 from"), "{text}");
+            assert!(text.contains("address space"), "{text}");
+        }
+    }
+}

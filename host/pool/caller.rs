@@ -1,0 +1,100 @@
+//! Pools over memory of the caller, and the memory of a pool's rows.
+
+use super::chunk::Chunk;
+use super::geometry::{Geometry, PoolConfig};
+use super::host::{Backing, HostPool, Role};
+use super::layout::{DeviceStart, HostLayout};
+use super::pages::Pages;
+use crate::fork::Birth;
+use crate::overlap::{self, Content, Grid, Grids};
+use crate::rows::Strides;
+use crate::{Error, Result, memory};
+
+impl HostPool {
+    /// Makes a pool over memory that the caller laid out. `config.chunk_bytes`, `config.pages` and
+    /// the strides of `config.format` are ignored, except that the fresh rows keep the latter. Such
+    /// a pool cannot be exported.
+    ///
+    /// # Safety
+    /// - Each region is valid for reads and writes of its length until the pool is dropped, and a
+    ///   device address is that of registered memory as long.
+    /// - No two rows overlap.
+    /// - Other accesses to the rows keep the rules of the [module](super) for raw pointers.
+    ///
+    /// # Errors
+    /// If a number is out of range, a region is not in the address space, a part does not fit its
+    /// region, two rows overlap, or a row is in no part or in two.
+    pub unsafe fn from_layout(config: &PoolConfig, layout: &HostLayout<'_>) -> Result<Self> {
+        let (geometry, starts, chunks) = layout.resolve(config)?;
+        let lens = layout.regions.iter().map(|region| region.memory.len());
+        // Regions may overlap.
+        let bytes = lens.fold(0, usize::saturating_add);
+        let (backing, role, pages) = (Backing::Caller, Role::Writer, Pages::Caller);
+        let (huge_bytes, birth) = (0, Birth::now());
+        let pool =
+            Self { geometry, chunks, starts, bytes, backing, role, pages, huge_bytes, birth };
+        overlap::check(pool.grids(pool.starts.iter().map(|start| start.ptr.addr())))?;
+        overlap::check(pool.grids(pool.starts.iter().map(|start| match start.device {
+            DeviceStart::Address(address) => address as usize,
+            DeviceStart::Registered(..) => start.ptr.addr(),
+        })))?;
+        Ok(pool)
+    }
+
+    /// Makes a pool over the caller's memory, for example memory from a device's own allocator.
+    /// `chunks` are in the order of [`PoolConfig::chunk_lens`] and at least that long; a
+    /// `chunk_bytes` of `usize::MAX` makes one chunk per layer and segment. Such a pool cannot be
+    /// exported.
+    ///
+    /// # Safety
+    /// - Each chunk is valid for reads and writes of its length until the pool is dropped.
+    /// - No two chunks overlap.
+    /// - Other accesses to them keep the rules of the [module](super) for raw pointers.
+    ///
+    /// # Errors
+    /// If the geometry is invalid, the number or a length of the chunks does not match it, or a chunk
+    /// overlaps another or is not in the address space.
+    pub unsafe fn from_caller(config: &PoolConfig, chunks: &[Chunk]) -> Result<Self> {
+        let geometry = Geometry::new(config)?;
+        if geometry.chunk_count() != chunks.len() {
+            return Err(Error::invalid(
+                "chunk count",
+                chunks.len(),
+                format!("this geometry has {}", geometry.chunk_count()),
+                "pass one chunk for each entry of PoolConfig::chunk_lens",
+            ));
+        }
+        for ((_, need), chunk) in geometry.spans().zip(chunks) {
+            if chunk.len() < need {
+                return Err(Error::invalid(
+                    "chunk length",
+                    chunk.len(),
+                    format!("this chunk needs {need} bytes"),
+                    "pass the lengths of PoolConfig::chunk_lens",
+                ));
+            }
+        }
+        overlap::check(chunks.iter().enumerate().map(|(at, chunk)| {
+            let (layer, segment, _) = geometry.of_chunk(at);
+            let (content, whole) = (Content::Rows { layer, segment }, [1, chunk.len()]);
+            Grid::of(content, chunk.ptr().addr(), Strides::rows(0), whole)
+        }))?;
+        let (backing, pages) = (Backing::Caller, (Pages::Caller, 0));
+        let chunks = memory::copied("chunk table", chunks)?.into();
+        Self::in_chunks(geometry, chunks, backing, Role::Writer, pages)
+    }
+
+    /// Returns the memory of the rows if the chunks begin at these addresses.
+    pub(crate) fn grids(
+        &self,
+        starts: impl Iterator<Item = usize>,
+    ) -> impl Iterator<Item = Result<Grids>> {
+        let geometry = &self.geometry;
+        starts.enumerate().map(|(at, start)| {
+            let (layer, segment, first) = geometry.of_chunk(at);
+            let layout = &geometry.segments[segment];
+            let rows = (geometry.rows - first).min(1 << layout.shift);
+            Grid::of(Content::Rows { layer, segment }, start, layout.strides, [rows, layout.bytes])
+        })
+    }
+}

@@ -1,6 +1,6 @@
 // A small paged KV cache on AVSG. Four layers share an indexer and therefore one plan, each step
-// has three draft tokens (MTP-3), requests join and leave, and every row that attention would read
-// is compared.
+// has three draft tokens (MTP-3), requests join, are forked and leave, and every row that attention would
+// read is compared.
 //
 //   c++ -std=c++17 paged_kv.cpp $(pkg-config --cflags --libs avsg) -o paged_kv && ./paged_kv
 #include <avsg.h>
@@ -105,8 +105,8 @@ class Cache {
         return false;
     }
 
-    // Gives a request blocks of the pool, and a state with a new generation.
-    void join(int number, std::int32_t prompt, std::int32_t max_length) {
+    // Gives a request blocks of the pool, and a state with a new generation, which it returns.
+    int join(int number, std::int32_t prompt, std::int32_t max_length) {
         for (int state = 0; state < kStates; state++) {
             if (requests_[state]) continue;
             std::vector<std::int32_t> blocks(free_.end() - kRequestBlocks, free_.end());
@@ -120,9 +120,23 @@ class Cache {
                     const std::size_t at = static_cast<std::size_t>(blocks[id / kPage]) * kPage + id % kPage;
                     avsg::check(avsg_pool_write_row(pool_.get(), layer, at, row.data(), row.size()));
                 }
-            return;
+            return state;
         }
         throw std::logic_error("no state is free");
+    }
+
+    // Adds a second sample of a running request, with rows of its own. Its first step hits what the other's would. Returns
+    // false if no request runs.
+    bool fork() {
+        for (int from = 0; from < kStates; from++) {
+            if (!requests_[from]) continue;
+            const Request &request = *requests_[from];
+            const int to = join(request.number, request.length, request.max_length);
+            avsg::check(avsg_engine_fork(engine_.get(), from, generation_[from], to, generation_[to]));
+            forks_++;
+            return true;
+        }
+        return false;
     }
 
     // Makes one step of every request: one plan, and a transfer and an append for each layer.
@@ -178,9 +192,9 @@ class Cache {
     }
 
     int report() const {
-        std::printf("%d layers on one plan: %zu rows a layer, %.2f %% hit, %zu checked, %zu wrong\n", kLayers,
-                    selected_, 100.0 * static_cast<double>(hits_) / static_cast<double>(selected_), checked_, wrong_);
-        return wrong_ == 0 && checked_ > 0 ? 0 : 1;
+        std::printf("%d layers on one plan: %zu rows a layer, %.2f %% hit, %zu forks, %zu checked, %zu wrong\n", kLayers,
+                    selected_, 100.0 * static_cast<double>(hits_) / static_cast<double>(selected_), forks_, checked_, wrong_);
+        return wrong_ == 0 && checked_ > 0 && forks_ > 0 ? 0 : 1;
     }
 
    private:
@@ -246,7 +260,7 @@ class Cache {
     std::unique_ptr<Request> requests_[kStates];
     std::int32_t generation_[kStates] = {};
     std::vector<std::int32_t> free_;
-    std::size_t selected_ = 0, hits_ = 0, checked_ = 0, wrong_ = 0;
+    std::size_t selected_ = 0, hits_ = 0, forks_ = 0, checked_ = 0, wrong_ = 0;
 };
 
 }  // namespace
@@ -256,7 +270,9 @@ int main() {
         Cache cache;
         for (int step = 0, number = 1; step < kSteps; step++) {
             if (cache.can_join()) {
-                cache.join(number, 200 + number * 13 % 90, 500 + number * 37 % 300);
+                // Every third request is a second sample of one that runs.
+                if (number % 3 != 0 || !cache.fork())
+                    cache.join(number, 200 + number * 13 % 90, 500 + number * 37 % 300);
                 number++;
             }
             cache.step(step);

@@ -13,20 +13,23 @@ fn geometries() -> Vec<Params> {
     vec![wide, frequency, small, Params::paper(256, 4, 1024)]
 }
 
-/// A kernel, and its text with its headers and without comments.
+/// A kernel, and its text with its headers, with and without comments.
 struct Text {
     p: Params,
     kernel: Kernel,
+    whole: String,
     code: String,
 }
 
-/// Calls `check` with each kernel of some geometries, for both interfaces.
-fn each_kernel(check: impl Fn(&Params, &Kernel, &str)) {
+/// Returns each kernel of some geometries, for both interfaces.
+fn all_texts() -> &'static [Text] {
     static TEXTS: OnceLock<Vec<Text>> = OnceLock::new();
-    let texts = TEXTS.get_or_init(|| geometries().iter().flat_map(texts).collect());
-    for text in texts {
-        check(&text.p, &text.kernel, &text.code);
-    }
+    TEXTS.get_or_init(|| geometries().iter().flat_map(texts).collect())
+}
+
+/// Calls `check` with each of these kernels and its text without comments.
+fn each_kernel(check: impl Fn(&Params, &Kernel, &str)) {
+    all_texts().iter().for_each(|text| check(&text.p, &text.kernel, &text.code));
 }
 
 /// Returns the kernels of a geometry for both interfaces.
@@ -38,7 +41,7 @@ fn texts(p: &Params) -> Vec<Text> {
         let text = |kernel: &Kernel| {
             let whole = all.whole(&kernel.text);
             let code: Vec<_> = whole.lines().map(|l| l.split("//").next().unwrap_or("")).collect();
-            Text { p: *p, kernel: kernel.clone(), code: code.join("\n") }
+            Text { p: *p, kernel: kernel.clone(), code: code.join("\n"), whole }
         };
         all.kernels.iter().map(text).collect::<Vec<_>>()
     };
@@ -79,13 +82,16 @@ fn a_file_sets_the_type_of_its_kernel_once() {
 }
 
 /// The operator compiler searches the preprocessed text for SyncAll, and schedules a kernel that has
-/// it as one whose cores wait for each other.
+/// it as one whose cores wait for each other. No other name contains the word, and no comment of a
+/// kernel that does not call it.
 #[test]
 fn only_a_step_contains_sync_all() {
-    each_kernel(|p, kernel, code| {
-        let step = kernel.name == "avsg_step";
-        assert_eq!(code.contains("SyncAll<"), step, "{p}: {}", kernel.name);
-    });
+    for Text { p, kernel, code, whole } in all_texts() {
+        let (calls, words) = (code.matches("SyncAll<true>();").count(), code.matches("SyncAll"));
+        assert_eq!(calls, words.count(), "{p}: {}", kernel.name);
+        let named = kernel.name == "avsg_step";
+        assert_eq!((calls > 0, whole.contains("SyncAll")), (named, named), "{p}: {}", kernel.name);
+    }
 }
 
 #[test]

@@ -18,7 +18,7 @@ pub const INSTRUCTION_BYTES: u32 = 4;
 const CALLS: [(&str, u32); 7] = [
     (
         "Add Sub Mul Max Adds Muls Maxs And Or Not ShiftLeft ShiftRight Cast Duplicate Gather Compare \
-         CompareScalar",
+         Compares",
         14,
     ),
     ("GatherMask DataCopyPad", 18),

@@ -125,7 +125,7 @@ fn instruction(Vector { op, to, from, scalar: s, over }: &Vector) -> String {
         VectorOp::Gather => ("Gather", vec![]),
         VectorOp::Select => ("Select", vec!["SELMODE::VSEL_TENSOR_TENSOR_MODE"]),
         VectorOp::Compare(how) => ("Compare", vec![comparison(*how)]),
-        VectorOp::CompareScalar(how) => ("CompareScalar", vec![comparison(*how)]),
+        VectorOp::Compares(how) => ("Compares", vec![comparison(*how)]),
         VectorOp::Cast(Rounding::Exact) => ("Cast", vec!["RoundMode::CAST_NONE"]),
         VectorOp::Cast(Rounding::Nearest) => ("Cast", vec!["RoundMode::CAST_RINT"]),
     };

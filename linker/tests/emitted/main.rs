@@ -5,6 +5,7 @@ mod compiled;
 mod harness;
 mod layer_memory;
 mod mutants;
+mod older_cann;
 mod requests;
 #[path = "../shim/harness.rs"]
 mod shim;

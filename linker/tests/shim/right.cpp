@@ -124,7 +124,7 @@ OP(equal) {
     bits_out();
 }
 OP(equal_scalar) {
-    CompareScalar(mask(), xi(), -3, CMPMODE::EQ, N);
+    Compares(mask(), xi(), -3, CMPMODE::EQ, N);
     bits_out();
 }
 OP(less_f) {
@@ -132,19 +132,19 @@ OP(less_f) {
     bits_out();
 }
 OP(less_equal_h) {
-    CompareScalar(mask(), xh(), half(0), CMPMODE::LE, N);
+    Compares(mask(), xh(), half(0), CMPMODE::LE, N);
     bits_out();
 }
 OP(greater_f) {
-    CompareScalar(mask(), xf(), 0.25f, CMPMODE::GT, N);
+    Compares(mask(), xf(), 0.25f, CMPMODE::GT, N);
     bits_out();
 }
 OP(at_least_f) {
-    CompareScalar(mask(), xf(), 0.25f, CMPMODE::GE, N);
+    Compares(mask(), xf(), 0.25f, CMPMODE::GE, N);
     bits_out();
 }
 OP(unequal_f) {
-    CompareScalar(mask(), xf(), 0.25f, CMPMODE::NE, N);
+    Compares(mask(), xf(), 0.25f, CMPMODE::NE, N);
     bits_out();
 }
 

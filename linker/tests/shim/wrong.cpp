@@ -40,7 +40,7 @@ static const GatherMaskParams IN_A_ROW{1, 1, 8, 0};
     static void NAME##_body([[maybe_unused]] GM_ADDR in, [[maybe_unused]] GM_ADDR out)
 
 // int32 can be compared for equality only.
-WRONG(compare_less) { CompareScalar(mask(), loaded(in), 0, CMPMODE::LT, N); }
+WRONG(compare_less) { Compares(mask(), loaded(in), 0, CMPMODE::LT, N); }
 WRONG(compare_unequal) { Compare(mask(), loaded(in), buffer(0), CMPMODE::NE, N); }
 // Select overwrites the unified buffer above 184 KB.
 WRONG(select_scratch) {
@@ -60,7 +60,7 @@ WRONG(select_operand_in_scratch) {
 // 100 elements are one whole repeat of 64 and a tail that Compare leaves undefined.
 WRONG(compare_tail) {
     Words x = loaded(in);
-    CompareScalar(mask(), x, 0, CMPMODE::EQ, 100);
+    Compares(mask(), x, 0, CMPMODE::EQ, 100);
     all();
     uint64_t kept = 0;
     GatherMask(buffer(1), x, mask().ReinterpretCast<uint32_t>(), true, 100, IN_A_ROW, kept);

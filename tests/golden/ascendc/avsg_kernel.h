@@ -5,6 +5,11 @@
 
 #include "kernel_operator.h"
 
+// In CANN 8.5 the name of Compares is CompareScalar.
+#if defined(ASC_DEVKIT_MAJOR) && ASC_DEVKIT_MAJOR < 9
+#define Compares CompareScalar
+#endif
+
 using namespace AscendC;
 
 namespace avsg {

@@ -86,7 +86,7 @@ struct LateRefresh {
         const LocalTensor<int8_t> life = PartLifetimes().ReinterpretCast<int8_t>();
         ShiftRight(partSlots, slots, shift, lanes);
         PipeBarrier<PIPE_V>();
-        CompareScalar(mask, partSlots, Part(), CMPMODE::EQ, (lanes + 63) / 64 * 64);
+        Compares(mask, partSlots, Part(), CMPMODE::EQ, (lanes + 63) / 64 * 64);
         PipeBarrier<PIPE_V>();
         uint64_t n = 0;
         GatherMask(partSlots, slots, mask.ReinterpretCast<uint32_t>(), true, lanes, {1, 1, 8, 0}, n);

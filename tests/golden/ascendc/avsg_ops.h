@@ -327,7 +327,7 @@ __aicore__ inline int32_t CountLe(const LocalTensor<half> &life, int32_t t)
     int32_t n = 0;
     for (int32_t base = 0; base < SLOTS; base += LIFE_TILE) {
         PipeBarrier<PIPE_V>();
-        CompareScalar(mask, life[base], static_cast<half>(static_cast<float>(t)), CMPMODE::LE, LIFE_TILE);
+        Compares(mask, life[base], static_cast<half>(static_cast<float>(t)), CMPMODE::LE, LIFE_TILE);
         PipeBarrier<PIPE_V>();
         n += Compact(Local<half>(SCRATCH_AT, LIFE_TILE), life[base], U16(mask), LIFE_TILE);
     }
@@ -375,7 +375,7 @@ __aicore__ inline int32_t AppendSlots(const LocalTensor<int32_t> &list, int32_t 
         const LocalTensor<int32_t> tailNumber = packed.ReinterpretCast<int32_t>();
         PipeBarrier<PIPE_V>();
         Duplicate(mask, static_cast<uint16_t>((1 << tail) - 1), 1);
-        CompareScalar(mask[16].ReinterpretCast<uint8_t>(), life[base], static_cast<half>(static_cast<float>(t)), mode,
+        Compares(mask[16].ReinterpretCast<uint8_t>(), life[base], static_cast<half>(static_cast<float>(t)), mode,
             SLOT_TILE);
         Adds(tailNumber, last, -base, tail);
         PipeBarrier<PIPE_V>();
@@ -408,7 +408,7 @@ __aicore__ inline void CopyInStaggered(
 
 // Waits for all cores, and returns whether this core has no more work because it does not own the
 // request.
-template <typename Cores> __aicore__ inline bool IsDoneAfterSyncAll(Cores cores, bool owner)
+template <typename Cores> __aicore__ inline bool IsDoneAfterWait(Cores cores, bool owner)
 {
     cores.WaitForAll();
     return !owner;
@@ -494,7 +494,7 @@ __aicore__ inline void Find(const LocalTensor<int32_t> &slot, const LocalTensor<
             Adds(linkSlot[nth * lanes], linkSlot[nth * lanes], LinkPriority(nth), lanes);
         }
         PipeBarrier<PIPE_V>();
-        CompareScalar(LinkMask(), held, 0, CMPMODE::EQ, AlignToRepeat(LINKS * lanes));
+        Compares(LinkMask(), held, 0, CMPMODE::EQ, AlignToRepeat(LINKS * lanes));
         // The last instruction uses column 1 only, and the next iteration starts with columns 0 and
         // 2.
         SelectFirstLink(slot[base], linkSlot, count, lanes);

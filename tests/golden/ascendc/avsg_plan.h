@@ -25,8 +25,9 @@ __aicore__ inline void PadSlots(const Gm &gm, int32_t row, int32_t from)
     }
 }
 
-// The cores of a kernel that plans each request on one core. Such a kernel contains no SyncAll: the
-// operator compiler searches the text for it, and would schedule the kernel as one that needs it.
+// The cores of a kernel that plans each request on one core. The text of such a kernel does not name
+// the call that waits for all cores: the operator compiler searches the text for that name, and would
+// schedule the kernel as one that needs it.
 struct SeparateCores {
     static constexpr bool SHARE = false;
     __aicore__ inline void WaitForAll() const {}

@@ -133,7 +133,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
             Duplicate(F16(fill2), static_cast<half>(-128.0f), lanes);
             ShiftRight(sign, held, 31, lanes);
             PipeBarrier<PIPE_V>();
-            CompareScalar(notNegative, sign, 0, CMPMODE::EQ, alignedLanes);
+            Compares(notNegative, sign, 0, CMPMODE::EQ, alignedLanes);
             PipeBarrier<PIPE_V>();
             SelectWords(id[base], notNegative, fill, id[base], lanes);
             PipeBarrier<PIPE_V>();
@@ -240,7 +240,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
             PipeBarrier<PIPE_V>();
             ShiftRight(wideSign, wideSign, 31, lanes);
             PipeBarrier<PIPE_V>();
-            CompareScalar(wideNegative, wideSign, -1, CMPMODE::EQ, alignedLanes);
+            Compares(wideNegative, wideSign, -1, CMPMODE::EQ, alignedLanes);
             PipeBarrier<PIPE_V>();
             SelectWords(slot[base], wideNegative, slot[base], wideFill, lanes);
         }
@@ -251,7 +251,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
             ShiftRight(wideSign, ids[base], 31, lanes);
             Duplicate(wideFill, -2, lanes);
             PipeBarrier<PIPE_V>();
-            CompareScalar(wideNegative, wideSign, -1, CMPMODE::EQ, alignedLanes);
+            Compares(wideNegative, wideSign, -1, CMPMODE::EQ, alignedLanes);
             PipeBarrier<PIPE_V>();
             SelectWords(slot[base], wideNegative, wideFill, slot[base], lanes);
         }
@@ -259,7 +259,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
             // Probe: exchange of the cores' shares
             SetWaitFlag<HardEvent::V_MTE3>(EVENT_ID0);
             CopyOut(gm.slot[q.slotAt + q.shareAt], slot, sought);
-            if (IsDoneAfterSyncAll(cores, q.owner)) {
+            if (IsDoneAfterWait(cores, q.owner)) {
                 return;
             }
             CopyIn(slot, gm.slot[q.slotAt], q.k);
@@ -273,9 +273,9 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
             const int32_t alignedLanes = AlignToRepeat(lanes);
             PipeBarrier<PIPE_V>();
             AndWord(wideX, ids[base], WORD_3FFFFF_AT, lanes);
-            CompareScalar(wideIsPending, slot[base], -1, CMPMODE::EQ, alignedLanes);
+            Compares(wideIsPending, slot[base], -1, CMPMODE::EQ, alignedLanes);
             Indices(wideLane, base, lanes);
-            CompareScalar(wideIsInvalid, slot[base], -2, CMPMODE::EQ, alignedLanes);
+            Compares(wideIsInvalid, slot[base], -2, CMPMODE::EQ, alignedLanes);
             Append(pending0, pendingLen, wideX, wideIsPending, lanes, FIRST_COLUMN);
             PipeBarrier<PIPE_V>();
             Maxs(slot[base], slot[base], -1, lanes);
@@ -289,7 +289,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
             PipeBarrier<PIPE_V>();
             ShiftRight(sign, invalid[base], 31, lanes);
             PipeBarrier<PIPE_V>();
-            CompareScalar(isOutOfRange, sign, 0, CMPMODE::EQ, alignedLanes);
+            Compares(isOutOfRange, sign, 0, CMPMODE::EQ, alignedLanes);
             PipeBarrier<PIPE_V>();
             outOfRangeLen += Count(isOutOfRange, lanes);
         }
@@ -308,8 +308,8 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
             ShiftRight(sign2, beyond, 31, lanes);
             PipeBarrier<PIPE_V>();
             Muls(freshRow, fresh, -1, lanes);
-            CompareScalar(isFresh, sign, 0, CMPMODE::EQ, alignedLanes);
-            CompareScalar(negative, sign2, -1, CMPMODE::EQ, alignedLanes);
+            Compares(isFresh, sign, 0, CMPMODE::EQ, alignedLanes);
+            Compares(negative, sign2, -1, CMPMODE::EQ, alignedLanes);
             PipeBarrier<PIPE_V>();
             Adds(freshRow, freshRow, -1, lanes);
             PipeBarrier<PIPE_V>();
@@ -351,11 +351,11 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
                     ShiftRight(wideSign, slot[base], 31, lanes);
                     PipeBarrier<PIPE_V>();
                     ShiftLeft(U32(wideOffset), U32(wideOffset), 1u, lanes);
-                    CompareScalar(wideNotNegative, wideSign, 0, CMPMODE::EQ, alignedLanes);
+                    Compares(wideNotNegative, wideSign, 0, CMPMODE::EQ, alignedLanes);
                     PipeBarrier<PIPE_V>();
                     Gather(F16(wideLived), life, U32(wideOffset), 0, lanes);
                     PipeBarrier<PIPE_V>();
-                    CompareScalar(wideNegative, F16(wideLived), static_cast<half>(static_cast<float>(bound + 1)), CMPMODE::LT, alignedLanes);
+                    Compares(wideNegative, F16(wideLived), static_cast<half>(static_cast<float>(bound + 1)), CMPMODE::LT, alignedLanes);
                     PipeBarrier<PIPE_V>();
                     And(U16(wideIsDead), U16(wideNegative), U16(wideNotNegative), alignedLanes / 16);
                     PipeBarrier<PIPE_V>();
@@ -372,7 +372,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
                 PipeBarrier<PIPE_V>();
                 ShiftRight(sign, slot[base], 31, lanes);
                 PipeBarrier<PIPE_V>();
-                CompareScalar(notNegative, sign, 0, CMPMODE::EQ, alignedLanes);
+                Compares(notNegative, sign, 0, CMPMODE::EQ, alignedLanes);
                 PipeBarrier<PIPE_V>();
                 SetWaitFlag<HardEvent::S_V>(EVENT_ID0);
                 SetLifetimeMasked(life, slot[base], static_cast<half>(127.0f), notNegative, lanes);
@@ -440,7 +440,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
                 const int32_t alignedLanes = AlignToRepeat(lanes);
                 ShiftRight(sign, linkPosition[base], 31, lanes);
                 PipeBarrier<PIPE_V>();
-                CompareScalar(notNegative, sign, 0, CMPMODE::EQ, alignedLanes);
+                Compares(notNegative, sign, 0, CMPMODE::EQ, alignedLanes);
                 PipeBarrier<PIPE_V>();
                 SetWaitFlag<HardEvent::S_V>(EVENT_ID0);
                 ScatterMasked(link, linkPosition[base], newLink[base], notNegative, lanes);
@@ -460,7 +460,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
                     ShiftRight(sign, linkPosition[base], 31, lanes);
                     PipeBarrier<PIPE_V>();
                     ShiftLeft(U32(offset), U32(offset), 2u, lanes);
-                    CompareScalar(notNegative, sign, 0, CMPMODE::EQ, alignedLanes);
+                    Compares(notNegative, sign, 0, CMPMODE::EQ, alignedLanes);
                     PipeBarrier<PIPE_V>();
                     Gather(entry, link, U32(offset), 0, lanes);
                     PipeBarrier<PIPE_V>();

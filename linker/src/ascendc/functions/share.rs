@@ -21,9 +21,9 @@ pub static COPY_IN_STAGGERED: Function = Function {
 
 /// Waits for all cores. Copies to global memory stay before it, and copies from global memory
 /// behind it.
-pub static IS_DONE_AFTER_SYNC_ALL: Function = Function {
-    name: "IsDoneAfterSyncAll",
-    text: include_str!("is_done_after_sync_all.h.in"),
+pub static IS_DONE_AFTER_WAIT: Function = Function {
+    name: "IsDoneAfterWait",
+    text: include_str!("is_done_after_wait.h.in"),
     uses: &[],
     acts: |_| vec![Act::Sync(Sync::Flag(Pipe::Mte3, Pipe::Mte2))],
     asks: Asks::Never,
@@ -37,9 +37,9 @@ pub fn copy_in_staggered(to: Tensor, from: Global, n: Expr, turn: Expr) -> Call 
 }
 
 /// Waits for all cores, and ends Stage One on those that do not own the request.
-pub fn sync_all() -> Call {
+pub fn wait_for_all() -> Call {
     call(
-        &IS_DONE_AFTER_SYNC_ALL,
+        &IS_DONE_AFTER_WAIT,
         vec![Expr::name("cores").into(), Expr::field("owner").into()],
         Outcome::Return,
     )

@@ -81,7 +81,7 @@ pub struct Share<S> {
 pub struct Request<'a, M: Machine> {
     /// The number of tokens in this step, 0..=N_q.
     pub tokens: M::Scalar,
-    /// The number of ids per token, at most K.
+    /// The number of ids per token, 1..=K.
     pub k: M::Scalar,
     /// The generation of the request. The table is emptied if it belongs to another one.
     pub generation: M::Scalar,
@@ -123,7 +123,7 @@ impl<'a, M: Machine> Request<'a, M> {
         let at = |a: &mut _, name, doc| Arguments::<'a, M>::scalar(a, name, doc, offset.clone());
         Self {
             tokens: a.scalar("tokens", "The number of tokens in this step.", 0..=tokens),
-            k: a.scalar("k", "The number of ids per token.", 0..=k),
+            k: a.scalar("k", "The number of ids per token.", 1..=k),
             generation: a.scalar(
                 "generation",
                 "The table is emptied if it belongs to another generation.",

@@ -25,7 +25,7 @@ const CALLS: [(&str, u32); 7] = [
     ("Select", 36),
     ("InitSocState SyncAll", 6),
     ("for while", 4),
-    ("if GetValue SetValue GetBlockIdx GetBlockNum", 2),
+    ("if GetValue SetValue GetBlockIdx GetBlockNum GetGatherMaskRemainCount", 2),
     ("PipeBarrier SetFlag WaitFlag LocalTensor SetGlobalBuffer", 1),
 ];
 /// The instructions of a statement, beside those of its calls.

@@ -13,7 +13,7 @@ use avsg_device::state::{DEAD, EMPTY, INVALID, header};
 use avsg_device::tiling::{HALF_BYTES, MAX_CHUNKS, MAX_HALF_ROWS, MAX_SLOT_BLOCKS, Tiling};
 
 use super::code_size;
-use super::limits::{FRAME_BYTES, UB_BYTES};
+use super::limits::{FRAME_BYTES, STAGE_ONE_BYTES, UB_BYTES};
 use super::one_file::one_file;
 use super::request;
 use super::stage_one::StageOneText;
@@ -96,9 +96,8 @@ impl Kernels {
 /// If the kernels do not fit the unified buffer.
 pub fn kernels(p: &Params, stage_one: &StageOneText, abi: Abi) -> Result<Kernels, TooLarge> {
     let frame = stage_one.ub_bytes.next_multiple_of(32);
-    let limit = UB_BYTES - FRAME_BYTES;
-    if frame > limit {
-        return Err(TooLarge { needs: frame, limit });
+    if frame > STAGE_ONE_BYTES {
+        return Err(TooLarge { needs: frame, limit: STAGE_ONE_BYTES });
     }
     let plan = (frame + FRAME_BYTES).max(GLOBAL_BYTES);
     let marks = marks(p, stage_one, frame);

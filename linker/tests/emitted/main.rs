@@ -2,6 +2,7 @@
 
 mod append;
 mod compiled;
+mod count_read;
 mod harness;
 mod layer_memory;
 mod mutants;

@@ -62,8 +62,8 @@ WRONG(compare_tail) {
     Words x = loaded(in);
     Compares(mask(), x, 0, CMPMODE::EQ, 100);
     all();
-    uint64_t kept = 0;
-    GatherMask(buffer(1), x, mask().ReinterpretCast<uint32_t>(), true, 100, IN_A_ROW, kept);
+    uint64_t earlier = 0;
+    GatherMask(buffer(1), x, mask().ReinterpretCast<uint32_t>(), true, 100, IN_A_ROW, earlier);
 }
 // Gather takes at most 16383 elements.
 WRONG(gather_count) {
@@ -149,10 +149,10 @@ WRONG(spreads) {
     buffer(2).GetValue(63);
 }
 WRONG(past_rsvd) {
-    uint64_t kept = 0;
-    GatherMask(buffer(1), loaded(in), (uint8_t)1, true, N, IN_A_ROW, kept);
+    uint64_t earlier = 0;
+    GatherMask(buffer(1), loaded(in), (uint8_t)1, true, N, IN_A_ROW, earlier);
     all();
-    buffer(1).GetValue(uint32_t(kept));
+    buffer(1).GetValue(uint32_t(GetGatherMaskRemainCount()));
 }
 WRONG(dma_tail) {
     DataCopyPad(buffer(0), words(in), DataCopyExtParams{1, 20, 0, 0, 0}, DataCopyPadExtParams<int32_t>{false, 0, 0, 0});
@@ -182,12 +182,12 @@ WRONG(gather_unaligned) {
     Gather(buffer(2), buffer(0), buffer(1).ReinterpretCast<uint32_t>(), 0, 64);
 }
 WRONG(no_room) {
-    uint64_t kept = 0;
-    GatherMask(Words(TPosition::VECCALC, N * 8, 8), loaded(in), (uint8_t)7, true, N, IN_A_ROW, kept);
+    uint64_t earlier = 0;
+    GatherMask(Words(TPosition::VECCALC, N * 8, 8), loaded(in), (uint8_t)7, true, N, IN_A_ROW, earlier);
 }
 WRONG(in_place_compaction) {
-    uint64_t kept = 0;
-    GatherMask(loaded(in), buffer(0), (uint8_t)1, true, N, IN_A_ROW, kept);
+    uint64_t earlier = 0;
+    GatherMask(loaded(in), buffer(0), (uint8_t)1, true, N, IN_A_ROW, earlier);
 }
 
 // These kernels break a rule on conversions.

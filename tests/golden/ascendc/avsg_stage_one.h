@@ -279,14 +279,13 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
             Append(pending0, pendingLen, wideX, wideIsPending, lanes, FIRST_COLUMN);
             PipeBarrier<PIPE_V>();
             Maxs(slot[base], slot[base], -1, lanes);
-            pendingLen += Append(pending1, pendingLen, wideLane, wideIsPending, lanes, NEXT_COLUMN);
-            invalidLen += Append(invalid, invalidLen, ids[base], wideIsInvalid, lanes, FIRST_COLUMN);
+            pendingLen += Append(pending1, pendingLen, wideLane, wideIsPending, lanes, LAST_COLUMN);
+            invalidLen += Append(invalid, invalidLen, ids[base], wideIsInvalid, lanes, ONLY_COLUMN);
         }
         // Locate: the host row of each miss
         for (int32_t base = 0; base < invalidLen; base += TILE) {
             const int32_t lanes = ScalarMin(invalidLen - base, TILE);
             const int32_t alignedLanes = AlignToRepeat(lanes);
-            PipeBarrier<PIPE_V>();
             ShiftRight(sign, invalid[base], 31, lanes);
             PipeBarrier<PIPE_V>();
             Compares(isOutOfRange, sign, 0, CMPMODE::EQ, alignedLanes);
@@ -299,7 +298,6 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
         for (int32_t base = 0; base < pendingLen; base += TILE) {
             const int32_t lanes = ScalarMin(pendingLen - base, TILE);
             const int32_t alignedLanes = AlignToRepeat(lanes);
-            PipeBarrier<PIPE_V>();
             Adds(fresh, pending0[base], -q.stable, lanes);
             Adds(beyond, pending0[base], -q.rows, lanes);
             Adds(position, pending1[base], first, lanes);
@@ -318,19 +316,16 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
             PipeBarrier<PIPE_V>();
             AppendInPlace(miss0, missLen, pending0[base], isMiss, lanes, FIRST_COLUMN);
             Not(U16(isOutOfPool), U16(isMiss), alignedLanes / 16);
-            Append(miss1, missLen, position, isMiss, lanes, NEXT_COLUMN);
-            missLen += Append(miss2, missLen, row, isMiss, lanes, NEXT_COLUMN);
-            PipeBarrier<PIPE_V>();
+            Append(miss1, missLen, position, isMiss, lanes, MIDDLE_COLUMN);
+            missLen += Append(miss2, missLen, row, isMiss, lanes, LAST_COLUMN);
             outOfPoolLen += Count(isOutOfPool, lanes);
         }
         // Locate: publication of the token's misses, after which their columns are free
-        SetWaitFlag<HardEvent::MTE3_S>(EVENT_ID0);
         word.SetValue(0, q.k - invalidLen + outOfPoolBefore - outOfPoolLen);
         SetWaitFlag<HardEvent::S_MTE3>(EVENT_ID0);
         CopyOut(gm.valid[q.validAt + token], word, 1);
         const int32_t total = record.GetValue(RECORD_TOTAL);
         const int32_t missesAt = q.missAt + total;
-        SetWaitFlag<HardEvent::V_MTE3>(EVENT_ID0);
         CopyOut(gm.missId[missesAt], miss0, missLen);
         CopyOut(gm.missPos[missesAt], miss1, missLen);
         CopyOut(gm.missRow[missesAt], miss2, missLen);
@@ -359,7 +354,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
                     PipeBarrier<PIPE_V>();
                     And(U16(wideIsDead), U16(wideNegative), U16(wideNotNegative), alignedLanes / 16);
                     PipeBarrier<PIPE_V>();
-                    deadLen += Append(dead, deadLen, slot[base], wideIsDead, lanes, FIRST_COLUMN);
+                    deadLen += Append(dead, deadLen, slot[base], wideIsDead, lanes, ONLY_COLUMN);
                 }
             }
         }
@@ -369,7 +364,6 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
             for (int32_t base = 0; base < q.k; base += TILE) {
                 const int32_t lanes = ScalarMin(q.k - base, TILE);
                 const int32_t alignedLanes = AlignToRepeat(lanes);
-                PipeBarrier<PIPE_V>();
                 ShiftRight(sign, slot[base], 31, lanes);
                 PipeBarrier<PIPE_V>();
                 Compares(notNegative, sign, 0, CMPMODE::EQ, alignedLanes);
@@ -378,7 +372,6 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
                 SetLifetimeMasked(life, slot[base], static_cast<half>(127.0f), notNegative, lanes);
             }
         } else {
-            SetWaitFlag<HardEvent::V_S>(EVENT_ID0);
             for (int32_t base = 0; base < deadLen; base += WIDE) {
                 const int32_t lanes = ScalarMin(deadLen - base, WIDE);
                 SetLifetimeAll(life, dead[base], static_cast<half>(127.0f), lanes);
@@ -454,7 +447,6 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
                 for (int32_t base = 0; base < deadBefore; base += TILE) {
                     const int32_t lanes = ScalarMin(deadBefore - base, TILE);
                     const int32_t alignedLanes = AlignToRepeat(lanes);
-                    PipeBarrier<PIPE_V>();
                     AndWord(victim, newLink[base], WORD_1FFF_AT, lanes);
                     AndWord(offset, linkPosition[base], WORD_3FFF_AT, lanes);
                     ShiftRight(sign, linkPosition[base], 31, lanes);
@@ -470,7 +462,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
                     PipeBarrier<PIPE_V>();
                     And(U16(isDead), U16(notEqual), U16(notNegative), alignedLanes / 16);
                     PipeBarrier<PIPE_V>();
-                    deadLen += Append(dead, deadLen, victim, isDead, lanes, FIRST_COLUMN);
+                    deadLen += Append(dead, deadLen, victim, isDead, lanes, ONLY_COLUMN);
                 }
                 for (int32_t base = 0; base < deadLen; base += TILE) {
                     const int32_t lanes = ScalarMin(deadLen - base, TILE);

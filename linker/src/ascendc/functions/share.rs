@@ -1,9 +1,7 @@
 //! Cores that share a token and read one table at the same time.
 
 use super::basic::call;
-use crate::aiv::{
-    Act, Argument, Asks, Call, Expr, Function, Global, Outcome, Pipe, Sync, Tensor, Use,
-};
+use crate::aiv::{Act, Argument, Call, Expr, Function, Global, Outcome, Pipe, Sync, Tensor, Use};
 
 /// Copies a plane of a table in pieces; each core that shares the request starts with another
 /// piece.
@@ -15,7 +13,6 @@ pub static COPY_IN_STAGGERED: Function = Function {
         let (reads, writes) = (vec![call.place(1)], vec![call.place(0)]);
         vec![Act::Use { pipe: Pipe::Mte2, reads, writes }]
     },
-    asks: Asks::Never,
     in_place: false,
 };
 
@@ -26,7 +23,6 @@ pub static IS_DONE_AFTER_WAIT: Function = Function {
     text: include_str!("is_done_after_wait.h.in"),
     uses: &[],
     acts: |_| vec![Act::Sync(Sync::Flag(Pipe::Mte3, Pipe::Mte2))],
-    asks: Asks::Never,
     in_place: false,
 };
 

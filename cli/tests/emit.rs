@@ -5,6 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+#[path = "../../linker/tests/emitted/operator_compiler.rs"]
+mod operator_compiler;
+
 use avsg::device::params::Params;
 use avsg::device::tiling::{Launch, Segment, Tiling};
 
@@ -270,14 +273,17 @@ fn the_operators_agree_with_the_kernels() {
         let refused = Command::new(&program).arg(k).output().expect("the program starts");
         assert_eq!(refused.status.code(), Some(2), "{k}: {refused:?}");
     }
-    let mut kernel = cpp().expect("the compiler was found above");
-    kernel.args([
-        "-std=c++17",
-        "-fsyntax-only",
-        "-I",
-        concat!(env!("CARGO_MANIFEST_DIR"), "/../linker/shim"),
-    ]);
-    run_tool(kernel.args(KERNELS.map(|(name, _)| dir.join(format!("op_kernel/{name}.cpp")))));
+    // The operator compiler includes the tiling data before each kernel.
+    let declared = fs::read_to_string(dir.join("op_host/avsg_launch.h")).expect("the tiling data");
+    for (name, known) in [("pointer.h", None), ("constants.h", Some(&[7; 32][..]))] {
+        let header = dir.join(name);
+        fs::write(&header, operator_compiler::tiling_header(&declared, known)).expect("a file");
+        let mut kernel = cpp().expect("the compiler was found above");
+        kernel.args(["-std=c++17", "-fsyntax-only", "-I"]);
+        kernel.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../linker/shim"));
+        kernel.arg("-include").arg(header);
+        run_tool(kernel.args(KERNELS.map(|(name, _)| dir.join(format!("op_kernel/{name}.cpp")))));
+    }
 
     let p = Params { page: 64, ..Params::wide(2048, 1, 8192) };
     let segment = |bytes, chunk_shift, chunks| Segment {

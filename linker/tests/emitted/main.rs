@@ -7,6 +7,8 @@ mod harness;
 mod layer_memory;
 mod mutants;
 mod older_cann;
+mod operator;
+mod operator_compiler;
 mod requests;
 #[path = "../shim/harness.rs"]
 mod shim;

@@ -147,7 +147,6 @@ fn every_barrier_and_flag_is_needed() {
     }
 }
 
-/// The same if counts are read at once.
 #[test]
 fn every_barrier_and_flag_is_needed_where_the_register_interlocks() {
     if tier::thorough() && has_cpp_compiler() {

@@ -23,6 +23,10 @@ pub mod status {
     pub const ID_OUT_OF_RANGE: i32 = 1;
     /// The row of an id was outside of the host pool.
     pub const ROW_OUT_OF_POOL: i32 = 2;
+    /// A state has more entries in the table of the device buffer's blocks than a kernel has memory
+    /// for ([`crate::tiling::MAX_SLOT_BLOCKS`]), so that all ids of the batch were treated as padding.
+    /// The host refuses such tables; only kernels that were built with another limit set this bit.
+    pub const TOO_MANY_SLOT_BLOCKS: i32 = 4;
 }
 
 /// Rows of words in global memory. Offsets and strides count words.

@@ -8,7 +8,7 @@ use avsg_device::batched::Batched;
 use avsg_device::kernels::KernelName;
 use avsg_device::memory::{state_words, table_words};
 use avsg_device::params::{ID_LIMIT, Lifetime, NO_STABLE_LEN, Params};
-use avsg_device::request::record;
+use avsg_device::request::{record, status};
 use avsg_device::state::{DEAD, EMPTY, INVALID, header};
 use avsg_device::tiling::{Field, HALF_BYTES, MAX_CHUNKS, MAX_HALF_ROWS, MAX_SLOT_BLOCKS, Tiling};
 
@@ -204,6 +204,7 @@ fn marks(
         ("@RECORD_WORDS@", record::WORDS.to_string()),
         ("@RECORD_TOTAL@", record::TOTAL.to_string()),
         ("@RECORD_STATUS@", record::STATUS.to_string()),
+        ("@TOO_MANY_SLOT_BLOCKS@", status::TOO_MANY_SLOT_BLOCKS.to_string()),
         ("@HEADER_GENERATION@", header::GENERATION.to_string()),
         ("@HEADER_TOP@", header::TOP.to_string()),
         ("@LIFE_WORD@", (header::WORDS + p.slots as usize).to_string()),

@@ -39,7 +39,8 @@ fn has_cpp_compiler() -> bool {
 }
 
 /// The fields of a report that are measured, as JSON pointers.
-const FIELDS: [&str; 13] = [
+const FIELDS: [&str; 14] = [
+    "/gather_mask_count",
     "/int32_overflow",
     "/gather_rate",
     "/sync_all_cost",
@@ -155,6 +156,11 @@ fn the_simulated_report_has_every_field() {
         field(&report, name);
     }
     assert_eq!(report["kernel_fault_code"]["value"], 507_035);
+    // The simulated register does not interlock.
+    assert_eq!(report["gather_mask_count"]["value"], "right after a wait only");
+    let [count, plan] = ["the count of GatherMask: right after a wait only", "avsg_plan: "]
+        .map(|line| errors.find(line).unwrap_or_else(|| panic!("{line} in {errors}")));
+    assert!(count < plan, "{errors}");
     assert_eq!(report["rewritten_row_seen"]["value"], true);
     assert_eq!(report["largest_registration"]["value"], 4 << 20);
     assert_eq!(report["runtime_lacks"], serde_json::json!([]));

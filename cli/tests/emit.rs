@@ -5,6 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+#[path = "../../linker/tests/emitted/operator_compiler.rs"]
+mod operator_compiler;
+
 use avsg::device::params::Params;
 use avsg::device::tiling::{Launch, Segment, Tiling};
 
@@ -129,6 +132,22 @@ fn emit_writes_every_kernel_and_the_same_bytes_again() {
     }
 }
 
+/// Counts are read after a wait unless they are asked for at once.
+#[test]
+fn counts_are_read_at_once_only_on_demand() {
+    let count = |name: &str, more: &[&str]| {
+        let dir = scratch(name);
+        write("emit", &dir, &[&["--slots", "256", "--k", "64"], more].concat());
+        let text = fs::read_to_string(dir.join("avsg_ops.h")).expect("the functions");
+        let (_, body) = text.split_once("inline int32_t CountKeptLanes()\n{\n").expect("it counts");
+        body.lines().next().expect("a statement").trim().to_owned()
+    };
+    let wait = "SetWaitFlag<HardEvent::V_S>(EVENT_ID0);";
+    assert_eq!(count("count_default", &[]), wait);
+    assert_eq!(count("count_after_wait", &["--gather-count", "after-wait"]), wait);
+    assert_eq!(count("count_at_once", &["--gather-count", "at-once"]), "PipeBarrier<PIPE_V>();");
+}
+
 /// The stand-in for CMake refuses a project that CANN would refuse, or whose kernels would hang.
 #[test]
 fn an_emitted_folder_builds_as_its_project_says() {
@@ -249,14 +268,22 @@ fn the_operators_agree_with_the_kernels() {
     compile.args(KERNELS.map(|(name, _)| dir.join(format!("op_host/{name}.cpp"))));
     run_tool(&mut compile);
     let output = run_tool(Command::new(&program).arg("100"));
-    let mut kernel = cpp().expect("the compiler was found above");
-    kernel.args([
-        "-std=c++17",
-        "-fsyntax-only",
-        "-I",
-        concat!(env!("CARGO_MANIFEST_DIR"), "/../linker/shim"),
-    ]);
-    run_tool(kernel.args(KERNELS.map(|(name, _)| dir.join(format!("op_kernel/{name}.cpp")))));
+    // The operators that take ids refuse rows without any, and rows of more than K.
+    for k in ["0", "2049"] {
+        let refused = Command::new(&program).arg(k).output().expect("the program starts");
+        assert_eq!(refused.status.code(), Some(2), "{k}: {refused:?}");
+    }
+    // The operator compiler includes the tiling data before each kernel.
+    let declared = fs::read_to_string(dir.join("op_host/avsg_launch.h")).expect("the tiling data");
+    for (name, known) in [("pointer.h", None), ("constants.h", Some(&[7; 32][..]))] {
+        let header = dir.join(name);
+        fs::write(&header, operator_compiler::tiling_header(&declared, known)).expect("a file");
+        let mut kernel = cpp().expect("the compiler was found above");
+        kernel.args(["-std=c++17", "-fsyntax-only", "-I"]);
+        kernel.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../linker/shim"));
+        kernel.arg("-include").arg(header);
+        run_tool(kernel.args(KERNELS.map(|(name, _)| dir.join(format!("op_kernel/{name}.cpp")))));
+    }
 
     let p = Params { page: 64, ..Params::wide(2048, 1, 8192) };
     let segment = |bytes, chunk_shift, chunks| Segment {

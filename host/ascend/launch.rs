@@ -37,6 +37,11 @@ fn slot_table(config: &Config) -> Option<BlockTable> {
     config.buffer.as_ref().and_then(CallerBuffer::table)
 }
 
+/// Returns the entries of a state in the table of the caller's buffer; `None` without a table.
+pub(super) fn slot_blocks(config: &Config) -> Option<u32> {
+    slot_table(config).map(|_| config.params.slots >> slot_steps(config, 0, 0).shift)
+}
+
 fn tiling(
     config: &Config,
     pool: &Geometry,

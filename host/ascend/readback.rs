@@ -7,7 +7,9 @@ use core::ops::Range;
 
 use avsg_device::params::{ID_LIMIT, Params};
 use avsg_device::request::{record, status};
+use avsg_device::tiling::MAX_SLOT_BLOCKS;
 
+use super::launch::slot_blocks;
 use crate::plan::Plan;
 use crate::resources::Resources;
 use crate::{Error, Result};
@@ -43,9 +45,25 @@ pub(super) fn check(plan: &Plan, resources: &Resources) -> Result<()> {
     }
     let pool_rows = i32::try_from(resources.pool.rows()).unwrap_or(i32::MAX);
     for request in 0..plan.requests() {
+        check_status(plan.status(request), slot_blocks(config))?;
         check_request(plan, request, &config.params, pool_rows)?;
     }
     Ok(())
+}
+
+/// Checks the status bits of a request. `blocks` is the number of a state's blocks, if a table names
+/// them.
+fn check_status(bits: i32, blocks: Option<u32>) -> Result<()> {
+    let known = status::ID_OUT_OF_RANGE | status::ROW_OUT_OF_POOL;
+    match blocks {
+        Some(blocks) if bits & !known == status::TOO_MANY_SLOT_BLOCKS => {
+            let limit =
+                format!("the kernels take fewer, and those of this version {MAX_SLOT_BLOCKS}");
+            let remedy = "load kernels of this version, or pass larger blocks of slots";
+            Err(Error::invalid("blocks of a state", blocks, limit, remedy))
+        }
+        _ => within("the status of a request", &[bits], 0..known + 1),
+    }
 }
 
 /// Returns an error for the first word that is neither -1 nor in `range`.
@@ -72,8 +90,6 @@ fn check_request(plan: &Plan, request: usize, params: &Params, pool_rows: i32) -
         let limit = format!("the tokens of request {request} have {sum} misses");
         return Err(wrong("a request's number of misses", total, limit));
     }
-    let known = status::ID_OUT_OF_RANGE | status::ROW_OUT_OF_POOL;
-    within("the status of a request", &words[record::STATUS as usize..][..1], 0..known + 1)?;
     let list = plan.misses(request);
     within("a miss's position", list.position, 0..tokens * k)?;
     within("a miss's id", list.id, 0..ID_LIMIT)?;

@@ -27,7 +27,8 @@ use crate::{Error, Result, memory};
 pub(crate) struct Cpu {
     cores: Cores,
     workers: WorkerPool,
-    /// Whether a piece of a launch has panicked, which leaves the tables invalid.
+    /// Whether a piece of a launch has panicked or has not copied its rows, so that the tables or the
+    /// slots are invalid.
     broken: bool,
 }
 
@@ -199,8 +200,10 @@ impl Device for Cpu {
             one.as_ref().map(|(pieces, run)| Stage { pieces: *pieces, run }),
             two.as_ref().map(|run| Stage { pieces: resources.config.cores, run }),
         );
-        self.broken = matches!(launched, Err(Error::Broken { .. }));
+        let copied = transfer.map_or(Ok(()), Transfer::result);
+        self.broken = matches!(launched, Err(Error::Broken { .. })) || copied.is_err();
         let plan_time = launched?;
+        copied?;
         if step.batch().is_some() {
             plan.finish();
         }
@@ -281,4 +284,47 @@ fn copy_nanoseconds(resources: &Resources, rows: usize) -> u64 {
 /// for one request, which is not shared among cores.
 fn match_nanoseconds(batch: &Batch<'_>) -> u64 {
     if batch.requests() > 1 { (batch.rows() * batch.k * 4) as u64 } else { 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use avsg_device::params::Params;
+
+    use super::*;
+    use crate::pool::PoolConfig;
+    use crate::rows::RowFormat;
+
+    /// The engine checks the states of a plan; a state that is wrong nevertheless must not lose rows.
+    #[test]
+    fn rows_that_cannot_be_copied_are_an_error() {
+        let params = Params::wide(4, 1, 64);
+        let pool = PoolConfig::new(1, 64, RowFormat::single(16).unwrap());
+        let pool = Arc::new(HostPool::new(&pool).unwrap());
+        let workers = WorkerPool::for_cores(1).unwrap();
+        let config = Config::new(params, 1);
+        let (buffer, mut cpu) = Cpu::new(&config, &pool, &workers).unwrap();
+        let resources = Resources::new(config, pool, buffer);
+        let mut plan = Plan::with_capacity(1, &params, 1, 1, None).unwrap();
+        let batch = Batch {
+            ids: &[3, 5, 7, 9],
+            ids_stride: 4,
+            k: 4,
+            cu_q: &[0, 1],
+            state: &[0],
+            generation: &[1],
+            stable_len: &[-1],
+            seq_len: &[64],
+            block_table: &[],
+            block_stride: 0,
+            indexer: 0,
+        };
+        cpu.run(&resources, &Step::Plan(&batch), &mut plan).unwrap();
+        let transfer = Step::Transfer(Layer { number: 0, fresh: None });
+        cpu.run(&resources, &transfer, &mut plan).unwrap();
+        plan.state[0] = 1;
+        let text = cpu.run(&resources, &transfer, &mut plan).unwrap_err().to_string();
+        assert!(text.contains("state is 1"), "{text}");
+        let text = cpu.run(&resources, &transfer, &mut plan).unwrap_err().to_string();
+        assert!(text.contains("unusable"), "{text}");
+    }
 }

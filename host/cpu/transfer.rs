@@ -1,15 +1,17 @@
 //! Stage Two on the CPU: each core copies its share of the misses of one layer.
 
+use std::sync::OnceLock;
+
 use avsg_device::stage_two::{RequestMisses, for_each_range};
 
 use super::outputs::Outputs;
 use super::stage::{POSITION, ROW, SLOT};
-use crate::Result;
 use crate::batch::Layer;
 use crate::copy::Copier;
 use crate::pool::RowView;
 use crate::resources::Resources;
 use crate::rows::MAX_SEGMENTS;
+use crate::{Error, Result};
 
 /// One launch of Stage Two, for one layer.
 pub(super) struct Transfer<'a> {
@@ -18,6 +20,8 @@ pub(super) struct Transfer<'a> {
     out: &'a Outputs,
     layer: Layer<'a>,
     rows: heapless::Vec<RowView<'a>, MAX_SEGMENTS>,
+    /// The reason why some rows were not copied.
+    failure: OnceLock<Error>,
 }
 
 impl<'a> Transfer<'a> {
@@ -29,10 +33,16 @@ impl<'a> Transfer<'a> {
     ) -> Result<Self> {
         let segments = resources.pool.format().as_slice().len();
         let rows = (0..segments).map(|s| resources.pool.view(layer.number, s));
-        Ok(Self { resources, copier, out, layer, rows: rows.collect::<Result<_>>()? })
+        let (rows, failure) = (rows.collect::<Result<_>>()?, OnceLock::new());
+        Ok(Self { resources, copier, out, layer, rows, failure })
     }
 
-    /// Copies the share of one core.
+    /// Returns the first error of any core, after all of them have run.
+    pub fn result(self) -> Result<()> {
+        self.failure.into_inner().map_or(Ok(()), Err)
+    }
+
+    /// Copies the share of one core. An error is kept for [`Self::result`].
     pub fn run(&self, core: usize) {
         let (resources, out) = (self.resources, self.out);
         let share = |r: usize| RequestMisses {
@@ -52,7 +62,14 @@ impl<'a> Transfer<'a> {
                 let first = Outputs::word(out.cu_q, request);
                 let state = Outputs::word(out.state, request);
                 for (i, segment) in resources.pool.format().as_slice().iter().enumerate() {
-                    let Ok(to) = resources.buffer.view(state, self.layer.number, i) else { return };
+                    let to = match resources.buffer.view(state, self.layer.number, i) {
+                        Ok(to) => to,
+                        Err(error) => {
+                            // Another core may have kept its error before.
+                            let _ = self.failure.set(error);
+                            return;
+                        }
+                    };
                     let source = |n: usize| match rows[n] {
                         row @ 0.. => self.rows[i].ptr(row as usize),
                         fresh => {

@@ -15,11 +15,11 @@ mod tensor;
 mod vector;
 
 pub use act::{
-    Act, BARRIER, FROM_S, Part, Pipe, Place, SELECT_SCRATCH, Sync, TO_S, s, ub, v, word,
+    Act, BARRIER, CountRead, FROM_S, Part, Pipe, Place, SELECT_SCRATCH, Sync, TO_S, s, ub, v, word,
 };
 pub use call::{Call, Copy, Operation};
 pub use expr::{Expr, Relation};
-pub use function::{Argument, Asks, Function, FunctionCall, Outcome, Use};
+pub use function::{Argument, Function, FunctionCall, Outcome, Use};
 pub use node::{If, Loop, Node, Width, syncs};
 pub use tensor::{Buffer, Element, Global, Tensor, View};
 pub use vector::{Comparison, Length, Rounding, Scalar, Type, Vector, VectorOp};

@@ -13,7 +13,7 @@ mod table;
 
 pub use crate::lower::camel;
 pub use print::statement;
-pub use stage_one::{Failed, StageOneText, stage_one, stage_one_within};
+pub use stage_one::{Failed, StageOneText, stage_one, stage_one_with};
 
 use avsg_device::params::Params;
 use kernels::{Abi, Kernels, kernels};

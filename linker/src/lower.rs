@@ -261,8 +261,7 @@ impl Lower<'_> {
         (bound, width): (Expr, Option<Width>),
         body: Vec<Node>,
     ) {
-        let count = self.defs.get(&op.args[0]).map(|op| op.code);
-        let always = matches!(count, Some(OpCode::Constant(n)) if n > 0);
+        let always = self.ranges[op.args[0].0 as usize].lo > 0;
         let sync = Vec::new();
         self.out.push(Node::Loop(Loop { variable, bound, width, always, sync, body }));
     }

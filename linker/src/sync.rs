@@ -15,16 +15,17 @@ mod step;
 
 pub use overlap::Overlap;
 
-use crate::aiv::{Node, Sync, syncs};
+use crate::aiv::{CountRead, Node, Sync, syncs};
 use known::{Known, PlaceMap, learn, meet};
 use step::Step;
 
-/// Inserts the synchronisation into a kernel. All units are idle when the kernel starts.
+/// Inserts the synchronisation into a kernel, which reads counts by `count`. All units are idle when
+/// the kernel starts.
 ///
 /// # Panics
 /// If a function's own synchronisation does not order the effects inside of it.
-pub fn synchronise(nodes: &mut [Node], map: &impl Overlap) {
-    let map = PlaceMap::new(nodes, map);
+pub fn synchronise(nodes: &mut [Node], map: &impl Overlap, count: CountRead) {
+    let map = PlaceMap::new(nodes, map, count);
     let mut steps = map.steps(nodes);
     while !walk(&map, &mut steps, &mut map.initial(), true).is_empty() {}
     // Redundant ones are removed from the last to the first, because an early flag often makes a

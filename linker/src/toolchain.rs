@@ -35,16 +35,18 @@ pub enum Error {
     Failed(String),
 }
 
-/// The folders of `ascendc.cmake` below CANN's folder, in versions 8.5 to 9.1.
-fn module_folders() -> [String; 3] {
+/// The folders of `ascendc.cmake` below the folder of CANN for an architecture, in versions 8.5 to 9.1.
+fn module_folders(arch: &str) -> [String; 3] {
     let folder = "tikcpp/ascendc_kernel_cmake";
-    [format!("compiler/{folder}"), format!("{ARCH}-linux/{folder}"), format!("tools/{folder}")]
+    [format!("compiler/{folder}"), format!("{arch}-linux/{folder}"), format!("tools/{folder}")]
 }
 
 /// Returns the CMake project that builds kernels. Kernel `k` is in the file `k.cpp` beside the
 /// project, and its object is at [`object`]. `soc` is the name of a chip in any case.
 pub fn project(kernels: &[&str], soc: &str) -> String {
-    let modules = module_folders().map(|folder| format!("  $ENV{{ASCEND_HOME_PATH}}/{folder}\n"));
+    // Another machine than this one may build the project, so CMake fills in the architecture.
+    let modules = module_folders("${CMAKE_HOST_SYSTEM_PROCESSOR}")
+        .map(|folder| format!("  $ENV{{ASCEND_HOME_PATH}}/{folder}\n"));
     let kernel = |name: &&str| {
         format!(
             "ascendc_fatbin_library({name} {name}.cpp)\n\
@@ -82,7 +84,7 @@ impl Toolchain {
             let files: Vec<_> = files.iter().map(|file| file.display().to_string()).collect();
             if files.is_empty() { "no folder".into() } else { files.join(", ") }
         };
-        let known = module_folders();
+        let known = module_folders(ARCH);
         let files =
             known.iter().filter_map(|folder| Some(home?.join(folder).join("ascendc.cmake")));
         let files: Vec<_> = files.collect();

@@ -101,7 +101,7 @@ fn functions_have_the_instructions_that_the_model_assumes() {
         "Adds(",
         "Maxs(",
         "Select(",
-        "CompareScalar(",
+        "Compares(",
         "GatherMask(",
         "Duplicate(",
         "Or(",

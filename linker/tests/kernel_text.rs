@@ -13,20 +13,23 @@ fn geometries() -> Vec<Params> {
     vec![wide, frequency, small, Params::paper(256, 4, 1024)]
 }
 
-/// A kernel, and its text with its headers and without comments.
+/// A kernel, and its text with its headers, with and without comments.
 struct Text {
     p: Params,
     kernel: Kernel,
+    whole: String,
     code: String,
 }
 
-/// Calls `check` with each kernel of some geometries, for both interfaces.
-fn each_kernel(check: impl Fn(&Params, &Kernel, &str)) {
+/// Returns each kernel of some geometries, for both interfaces.
+fn all_texts() -> &'static [Text] {
     static TEXTS: OnceLock<Vec<Text>> = OnceLock::new();
-    let texts = TEXTS.get_or_init(|| geometries().iter().flat_map(texts).collect());
-    for text in texts {
-        check(&text.p, &text.kernel, &text.code);
-    }
+    TEXTS.get_or_init(|| geometries().iter().flat_map(texts).collect())
+}
+
+/// Calls `check` with each of these kernels and its text without comments.
+fn each_kernel(check: impl Fn(&Params, &Kernel, &str)) {
+    all_texts().iter().for_each(|text| check(&text.p, &text.kernel, &text.code));
 }
 
 /// Returns the kernels of a geometry for both interfaces.
@@ -38,7 +41,7 @@ fn texts(p: &Params) -> Vec<Text> {
         let text = |kernel: &Kernel| {
             let whole = all.whole(&kernel.text);
             let code: Vec<_> = whole.lines().map(|l| l.split("//").next().unwrap_or("")).collect();
-            Text { p: *p, kernel: kernel.clone(), code: code.join("\n") }
+            Text { p: *p, kernel: kernel.clone(), code: code.join("\n"), whole }
         };
         all.kernels.iter().map(text).collect::<Vec<_>>()
     };
@@ -79,13 +82,16 @@ fn a_file_sets_the_type_of_its_kernel_once() {
 }
 
 /// The operator compiler searches the preprocessed text for SyncAll, and schedules a kernel that has
-/// it as one whose cores wait for each other.
+/// it as one whose cores wait for each other. No other name contains the word, and no comment of a
+/// kernel that does not call it.
 #[test]
 fn only_a_step_contains_sync_all() {
-    each_kernel(|p, kernel, code| {
-        let step = kernel.name == "avsg_step";
-        assert_eq!(code.contains("SyncAll<"), step, "{p}: {}", kernel.name);
-    });
+    for Text { p, kernel, code, whole } in all_texts() {
+        let (calls, words) = (code.matches("SyncAll<true>();").count(), code.matches("SyncAll"));
+        assert_eq!(calls, words.count(), "{p}: {}", kernel.name);
+        let named = kernel.name == "avsg_step";
+        assert_eq!((calls > 0, whole.contains("SyncAll")), (named, named), "{p}: {}", kernel.name);
+    }
 }
 
 #[test]
@@ -121,12 +127,29 @@ fn launch_scalars_are_read_member_by_member() {
     each_kernel(|_, kernel, code| {
         let (_, body) = code.split_once("inline Tiling ReadTiling(").expect("ReadTiling");
         let (body, _) = body.split_once("\n}").expect("an end");
-        let words: Vec<_> = body.matches("= words.GetValue(").collect();
-        assert_eq!(words.len(), 32, "{}", kernel.name);
-        assert!(body.contains("t.requests = words.GetValue(0);"));
-        assert!(body.contains("t.freshStride[1] = words.GetValue(23);"));
-        assert!(body.contains("t.kvGap[1] = words.GetValue(29);"));
-        assert!(body.contains("t.slotBase = words.GetValue(31);"));
+        let (head, body) = body.split_once("\n{\n").expect("a body");
+        let (from, members) = if head.contains("GM_ADDR") {
+            ("= words.GetValue(", ["requests = words.GetValue(0)", "kvGap[1] = words.GetValue(29)"])
+        } else {
+            ("= data.", ["requests = data.requests", "kvGap[1] = data.kv_gap[1]"])
+        };
+        assert_eq!(body.matches(from).count(), 32, "{}", kernel.name);
+        assert!(members.iter().all(|member| body.contains(&format!("t.{member};"))), "{body}");
         assert!(!body.contains('&') && !body.contains("for ("), "{body}");
     });
+}
+
+/// The operator compiler passes a null pointer for the launch scalars if it knows all shapes, so that an
+/// operator's kernel passes the pointer to the macro that CANN documents, and reads it nowhere.
+#[test]
+fn an_operator_reads_its_launch_scalars_by_the_macro_alone() {
+    each_kernel(|p, kernel, code| {
+        let by_macro = code.matches("    GET_TILING_DATA(data, tiling);").count();
+        let by_pointer = code.matches("ReadTiling(tiling, ").count();
+        assert_eq!(by_macro + by_pointer, 1, "{p}: {}", kernel.name);
+        let words = code.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        assert_eq!(words.filter(|word| *word == "tiling").count(), 2, "{p}: {}", kernel.name);
+    });
+    let operators = all_texts().iter().filter(|text| text.code.contains("GET_TILING_DATA"));
+    assert_eq!(operators.count(), all_texts().len() / 2);
 }

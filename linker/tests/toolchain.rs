@@ -53,6 +53,14 @@ fn each_layout_of_cann_is_found_and_missing_parts_are_named() {
     }
 }
 
+/// The machine that builds a project may have another architecture than the one that wrote it.
+#[test]
+fn a_project_looks_for_cann_of_the_architecture_that_builds_it() {
+    let text = project(&["plan"], "ascend910b2");
+    let folder = "$ENV{ASCEND_HOME_PATH}/${CMAKE_HOST_SYSTEM_PROCESSOR}-linux/tikcpp/";
+    assert!(text.contains(folder) && !text.contains(ARCH), "{text}");
+}
+
 /// A kernel without statements, of a type.
 fn kernel(name: &str, statements: &str) -> String {
     format!(

@@ -2,6 +2,8 @@
 //! the address that the strides and the table say, no other byte changes, and global indices name
 //! that place.
 
+use std::fs;
+use std::path::Path;
 use std::sync::Arc;
 
 use avsg::ascend::acl::DeviceMemory;
@@ -11,6 +13,8 @@ use avsg::device::params::Params;
 use avsg::engine::{Config, Engine};
 use avsg::pool::{Chunk, HostLayout, HostPool, Part, PoolConfig, Region};
 use avsg::rows::{RowFormat, Strides};
+use avsg_linker::ascendc::ascendc;
+use avsg_linker::ascendc::kernels::Abi;
 use avsg_sim::{Options, Session};
 use avsg_testkit::{exact, fixture};
 
@@ -236,6 +240,49 @@ fn slots_may_lie_between_rows_but_not_share_their_bytes() {
     }
 }
 
+/// Kernels that were built with a lower limit of blocks say so in a status bit and copy nothing, and the
+/// host names the blocks and the limit.
+#[test]
+fn kernels_that_have_no_room_for_a_table_are_an_error_and_copy_nothing() {
+    if !has_cpp_compiler() {
+        return;
+    }
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("few_blocks");
+    fs::create_dir_all(&folder).unwrap();
+    let all = ascendc(&config(None, None).params, Abi::Direct).unwrap();
+    for kernel in &all.kernels {
+        let text = all.whole(&kernel.text).replace("> MAX_SLOT_BLOCKS;", "> 7;");
+        fs::write(folder.join(format!("{}.cpp", kernel.name)), text).unwrap();
+    }
+    let session = Session::new(Options { seed: 5, ..Options::default() });
+    let context = simulated::context().unwrap();
+    let memory = DeviceMemory::new(&context, LAYERS * 2 * ROOM).unwrap();
+    memory.write(0, &vec![BEFORE; LAYERS * 2 * ROOM]).unwrap();
+    let (shape, table) = (shuffled(), DeviceMemory::zeroed(&context, 64).unwrap());
+    let caller = shape.caller(memory.address() as *mut u8, table.address() as *const i32);
+    let options = AscendOptions::new(Arc::clone(&context)).with_kernels(folder);
+    let pool = RegisteredPool::new(&context, pool()).unwrap();
+    let mut engine = Engine::on_ascend(config(Some(caller), Some(5)), pool, &options).unwrap();
+    let mut plan = engine.new_plan(4, 3).unwrap();
+    for one_launch in [false, true] {
+        let owned = batch(0);
+        let done = match one_launch {
+            false => engine.plan(&owned.batch(), &mut plan),
+            true => engine.step(&owned.batch(), &mut plan, 0, None),
+        };
+        let text = done.unwrap_err().to_string();
+        let parts = ["blocks of a state is 8", "those of this version 512", "pass larger blocks"];
+        assert!(parts.iter().all(|part| text.contains(part)), "{text}");
+    }
+    let mut bytes = vec![0; LAYERS * 2 * ROOM];
+    memory.read(0, &mut bytes).unwrap();
+    assert!(bytes.iter().all(|&byte| byte == BEFORE), "a row was copied");
+    drop(plan);
+    engine.close().unwrap();
+    drop((memory, table, options, context));
+    assert_eq!(session.leaks(), Vec::<String>::new());
+}
+
 #[test]
 fn a_device_refuses_more_blocks_per_state_than_a_core_has_room_for() {
     let session = Session::new(Options::default());
@@ -257,5 +304,30 @@ fn a_device_refuses_more_blocks_per_state_than_a_core_has_room_for() {
         let parts = ["blocks of a state is 1024", "at most 512", "pass larger blocks"];
         let names_all = |text: String| parts.iter().all(|part| text.contains(part));
         assert_eq!(error.is_some_and(names_all), refused, "S = {slots}");
+    }
+}
+
+/// The CPU device has no such limit: every row is in its block.
+#[test]
+fn the_cpu_copies_to_more_blocks_than_a_core_has_room_for() {
+    let (blocks, room) = (2 * 1024, 2 * 1024 * 64);
+    let table: Vec<i32> = (0..blocks).map(|at| (at * 7 + 3) % blocks).collect();
+    let mut memory = vec![BEFORE; LAYERS * 2 * room];
+    let bases = [0, 1, 2, 3].map(|n| memory[n * room..].as_mut_ptr());
+    let single = [Strides { block_rows: 1, block: 64, row: 64 }; 2];
+    // SAFETY: the memory and the table live longer than the engine, and nothing else writes them.
+    let caller = unsafe {
+        let caller = CallerBuffer::new(&bases, &single).unwrap();
+        caller.with_block_table(table.as_ptr(), table.len(), table.len())
+    };
+    let params = Params::wide(K as u32, 2, 1024);
+    let config = Config { params, ..config(Some(caller), None) };
+    let mut engine = Engine::new(config, pool()).unwrap();
+    let mut plan = engine.new_plan(4, 3).unwrap();
+    for step in 0..5 {
+        let owned = batch(step);
+        engine.step(&owned.batch(), &mut plan, 0, None).unwrap();
+        assert_eq!(exact::check_step(&engine, &plan, &owned, 0, |_, id| (id, 0)), 3 * K);
+        engine.transfer(&mut plan, 1, None).unwrap();
     }
 }

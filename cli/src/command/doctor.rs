@@ -60,6 +60,7 @@ fn run_check(options: &Options, check: Check, folder: &Path) -> Result<()> {
         return answer(&kernels::run(&harness, check));
     }
     answer(&match check {
+        Check::GatherCount => Field::new(cost::gather_count(&harness), ""),
         Check::Overflow => Field::new(cost::overflow(&harness), ""),
         Check::Gather => Field::new(cost::gather(&harness), "words per nanosecond and core"),
         Check::SyncAll => Field::new(cost::sync_all(&harness), "microseconds"),

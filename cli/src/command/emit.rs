@@ -8,12 +8,14 @@ use std::process::ExitCode;
 use anyhow::Result;
 use avsg::Error;
 use avsg::device::params::Params;
+use avsg_linker::aiv::CountRead;
 use avsg_linker::ascendc::kernels::{Abi, Kernels, kernels};
-use avsg_linker::ascendc::{Failed, stage_one};
+use avsg_linker::ascendc::limits::STAGE_ONE_BYTES;
+use avsg_linker::ascendc::{Failed, stage_one_with};
 use avsg_linker::soc::Soc;
 use avsg_linker::toolchain;
 use avsg_linker::ub::TooLarge;
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 use super::geometry::{TableKind, TableOptions};
 use super::output::OutputOptions;
@@ -23,6 +25,15 @@ use report::Report;
 
 /// Languages that kernels can be written in.
 const TARGETS: [&str; 1] = ["ascendc"];
+
+/// When kernels read the number of lanes that a GatherMask kept, which lists' lengths are made of.
+#[derive(ValueEnum, Clone, Copy, Debug)]
+enum GatherCount {
+    /// After a wait, as CANN documents it
+    AfterWait,
+    /// At once, which is right only if `avsg doctor` says that the register interlocks
+    AtOnce,
+}
 
 /// The chip and the geometry, which are constants in the kernels.
 #[derive(Args, Debug)]
@@ -45,6 +56,9 @@ pub struct KernelOptions {
     /// (a row's number is its id)
     #[arg(long, value_name = "P", default_value_t = 0)]
     page: u32,
+    /// When kernels read the count of a GatherMask, from which lists get their lengths
+    #[arg(long, value_enum, value_name = "WHEN", default_value = "after-wait")]
+    gather_count: GatherCount,
 }
 
 impl KernelOptions {
@@ -65,14 +79,23 @@ impl KernelOptions {
 
     /// Returns the kernels, and the plan of Stage One's columns in the unified buffer as text.
     pub fn kernels(&self, abi: Abi) -> Result<(Kernels, String)> {
-        kernels_of(&self.params()?, abi)
+        let count = match self.gather_count {
+            GatherCount::AfterWait => CountRead::AfterWait,
+            GatherCount::AtOnce => CountRead::AtOnce,
+        };
+        kernels_with(&self.params()?, abi, count)
     }
 }
 
 /// Returns the kernels of a geometry, and the plan of Stage One's columns in the unified buffer as
 /// text. A geometry that does not fit is refused with the bytes that it needs.
 pub fn kernels_of(p: &Params, abi: Abi) -> Result<(Kernels, String)> {
-    let text = match stage_one(p) {
+    kernels_with(p, abi, CountRead::default())
+}
+
+/// Returns these kernels with counts of GatherMask that are read by `count`.
+fn kernels_with(p: &Params, abi: Abi, count: CountRead) -> Result<(Kernels, String)> {
+    let text = match stage_one_with(p, STAGE_ONE_BYTES, count) {
         Err(Failed::TooLarge(TooLarge { needs, limit })) => {
             let value = format!("{needs} bytes for Stage One of {p}");
             let limit = format!("a vector core has {limit} bytes");

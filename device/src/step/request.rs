@@ -23,6 +23,10 @@ pub mod status {
     pub const ID_OUT_OF_RANGE: i32 = 1;
     /// The row of an id was outside of the host pool.
     pub const ROW_OUT_OF_POOL: i32 = 2;
+    /// A state has more entries in the table of the device buffer's blocks than a kernel has memory
+    /// for ([`crate::tiling::MAX_SLOT_BLOCKS`]), so that all ids of the batch were treated as padding.
+    /// The host refuses such tables; only kernels that were built with another limit set this bit.
+    pub const TOO_MANY_SLOT_BLOCKS: i32 = 4;
 }
 
 /// Rows of words in global memory. Offsets and strides count words.
@@ -81,7 +85,7 @@ pub struct Share<S> {
 pub struct Request<'a, M: Machine> {
     /// The number of tokens in this step, 0..=N_q.
     pub tokens: M::Scalar,
-    /// The number of ids per token, at most K.
+    /// The number of ids per token, 1..=K.
     pub k: M::Scalar,
     /// The generation of the request. The table is emptied if it belongs to another one.
     pub generation: M::Scalar,
@@ -123,7 +127,7 @@ impl<'a, M: Machine> Request<'a, M> {
         let at = |a: &mut _, name, doc| Arguments::<'a, M>::scalar(a, name, doc, offset.clone());
         Self {
             tokens: a.scalar("tokens", "The number of tokens in this step.", 0..=tokens),
-            k: a.scalar("k", "The number of ids per token.", 0..=k),
+            k: a.scalar("k", "The number of ids per token.", 1..=k),
             generation: a.scalar(
                 "generation",
                 "The table is emptied if it belongs to another generation.",

@@ -1,4 +1,4 @@
-// Compare and CompareScalar give one bit per element, in little-endian bit order. They compare
+// Compare and Compares give one bit per element, in little-endian bit order. They compare
 // whole repeats of 256 bytes only; the bits of a shorter tail are undefined.
 #pragma once
 
@@ -83,10 +83,10 @@ __aicore__ inline void Compare(const LocalTensor<U> &dst, const LocalTensor<T> &
 }
 
 template <typename T, typename U>
-__aicore__ inline void CompareScalar(const LocalTensor<U> &dst, const LocalTensor<T> &src, const T scalar,
+__aicore__ inline void Compares(const LocalTensor<U> &dst, const LocalTensor<T> &src, const T scalar,
                                      CMPMODE mode, uint32_t count, AVSG_SHIM_SITE) {
-    static_assert(std::is_same<U, uint8_t>::value, "the result of CompareScalar is a LocalTensor<uint8_t>");
-    shim::compare<T, true>(shim::CallSite{"CompareScalar", at}, dst, src, src, scalar, mode, count);
+    static_assert(std::is_same<U, uint8_t>::value, "the result of Compares is a LocalTensor<uint8_t>");
+    shim::compare<T, true>(shim::CallSite{"Compares", at}, dst, src, src, scalar, mode, count);
 }
 
 } // namespace AscendC

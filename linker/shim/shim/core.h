@@ -49,6 +49,12 @@ class Core {
         uint64_t lo, hi;
         bool write;
     };
+    // The count of a GatherMask.
+    struct GatherCount {
+        uint32_t seq;
+        uint64_t n;
+        CallSite x;
+    };
     static constexpr uint32_t ISSUE_RECORDS = 4096;
 
     std::unique_ptr<CoreMemory> memory;
@@ -56,6 +62,8 @@ class Core {
     std::vector<UbAccess> ub_accesses;
     std::vector<GmRange> gm_accesses;
     GmClocks gm;
+    // The count that the scalar unit sees, and those of later GatherMasks that it has not waited for.
+    std::vector<GatherCount> counts;
     Deferred deferred;
     uint64_t program_index = 0;
     Clock issue_count{};      // The number of instructions issued, per pipe.
@@ -87,6 +95,7 @@ class Core {
         }
         soc.counter_mode = x & 1;
         soc.atomic_add = x & 6;
+        counts.push_back(GatherCount{0, x % UB_BYTES, CallSite{"an earlier kernel"}});
         w.caches[b] = &cache;
     }
 
@@ -131,6 +140,32 @@ class Core {
             deferred.add(p, seq, completed[p], std::forward<F>(run));
         else
             run();
+    }
+
+    // GatherMask leaves its count in a register of the vector unit. The scalar unit that reads the
+    // register sees the count of the last GatherMask that it has waited for, because no document says that
+    // the read waits by itself. With AVSG_SHIM_INTERLOCKED_COUNT it waits by itself.
+    void set_count(uint32_t seq, uint64_t n, const CallSite &x) {
+        read_count();
+        counts.push_back(GatherCount{seq, n, x});
+    }
+
+    uint64_t read_count() {
+#ifdef AVSG_SHIM_INTERLOCKED_COUNT
+        counts.erase(counts.begin(), counts.end() - 1);
+#else
+        while (counts.size() > 1 && counts[1].seq <= completed[S][V]) counts.erase(counts.begin());
+#endif
+        return counts.front().n;
+    }
+
+    // Reads the count for a kernel that uses it.
+    uint64_t use_count(const CallSite &x) {
+        uint64_t n = read_count();
+        if (checks && counts.size() > 1)
+            fail("hazard", x, "reads the count of ", where(counts.back().x), ", and nothing orders the two: missing ",
+                 "SetFlag/WaitFlag<HardEvent::V_S>");
+        return n;
     }
 
     void init_soc_state() { soc = SocState{true, false, false}; }

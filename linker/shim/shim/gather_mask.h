@@ -1,6 +1,7 @@
 // GatherMask keeps the elements whose mask bit is set, in their order. The elements of dst from the
-// returned count on are undefined. The scalar unit may use the returned count without a flag; dst
-// needs one, like any result of the vector pipe.
+// count on are undefined. It returns what the register with its count holds before it has ended, which
+// may be the count of an earlier GatherMask. GetGatherMaskRemainCount reads the register again, after a
+// flag, which dst needs as well.
 #pragma once
 
 #include "lanes.h"
@@ -39,7 +40,7 @@ void compact(const CallSite &x, const LocalTensor<T> &d, const LocalTensor<T> &s
             fail("count", x, "counter mode is modelled for one repeat of contiguous elements: {1, 1, 8, 0}");
         k.per_repeat = mask;
     } else if (p.repeatTimes == 0) {
-        rsvd = 0;
+        rsvd = c.read_count();
         return;
     }
     uint64_t total = uint64_t(k.per_repeat) * k.repeats;
@@ -95,7 +96,8 @@ void compact(const CallSite &x, const LocalTensor<T> &d, const LocalTensor<T> &s
             }
         if (kept > capacity) fail("bounds", x, kept, " elements are kept and the destination has space for ", capacity);
     });
-    rsvd = kept;
+    c.set_count(seq, kept, x);
+    rsvd = c.read_count();
     uint32_t to = d.addr;
     c.defer(V, seq, [&c, to, max_kept, data, undefined_bits] {
         std::memcpy(c.ub + to, data.data(), data.size());
@@ -126,6 +128,11 @@ __aicore__ inline void GatherMask(const LocalTensor<T> &dst, const LocalTensor<T
     if (src1Pattern < 1 || src1Pattern > 7)
         shim::fail("count", x, "built-in pattern ", int(src1Pattern), " is not in 1..7");
     shim::compact(x, dst, src0, reduceMode, mask, params, rsvdCnt, src1Pattern, 0, 0, 0);
+}
+
+__aicore__ inline int64_t GetGatherMaskRemainCount(AVSG_SHIM_SITE) {
+    shim::CallSite x{"GetGatherMaskRemainCount", at};
+    return int64_t(shim::core(x).use_count(x));
 }
 
 } // namespace AscendC

@@ -50,6 +50,8 @@ pub enum Act {
     },
     /// A synchronisation inside of the function.
     Sync(Sync),
+    /// The synchronisation before the count of a GatherMask is read: [`CountRead::sync`].
+    Count,
     /// Effects that depend on the data: they happen or do not happen.
     Maybe(Vec<Act>),
 }
@@ -62,6 +64,27 @@ pub enum Sync {
     /// `SetFlag` and `WaitFlag`: the second unit waits until the first has completed what was
     /// issued to it.
     Flag(Pipe, Pipe),
+}
+
+/// How the scalar unit reads the count of a GatherMask, which is in a register of the vector unit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CountRead {
+    /// After it has waited for the vector unit, as the documentation asks.
+    #[default]
+    AfterWait,
+    /// At once. Only a register that interlocks returns the count of this GatherMask then.
+    AtOnce,
+}
+
+impl CountRead {
+    /// Returns the synchronisation before the read. Later instructions of the vector unit start after
+    /// the GatherMask with either.
+    pub fn sync(self) -> Sync {
+        match self {
+            Self::AfterWait => Sync::Flag(Pipe::V, Pipe::S),
+            Self::AtOnce => Sync::Barrier(Pipe::V),
+        }
+    }
 }
 
 /// The wait of the vector unit for itself.
@@ -108,7 +131,7 @@ impl Act {
                 reads.chain(writes.iter().map(|place| (place, true))).collect()
             }
             Self::Maybe(acts) => acts.iter().flat_map(Self::uses).collect(),
-            Self::Sync(_) => Vec::new(),
+            Self::Sync(_) | Self::Count => Vec::new(),
         }
     }
 }

@@ -20,17 +20,6 @@ pub enum Use {
     Searches,
 }
 
-/// Whether the scalar unit waits in a call for a number that the vector unit counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Asks {
-    /// It never waits.
-    Never,
-    /// It always waits.
-    Always,
-    /// It waits if the caller uses the number.
-    IfTaken,
-}
-
 /// A function that the emitted text defines: an operation that the 910B does not have, made from those that it has.
 #[derive(Debug)]
 pub struct Function {
@@ -42,8 +31,6 @@ pub struct Function {
     pub uses: &'static [Use],
     /// Returns the effects of a call.
     pub acts: fn(&FunctionCall) -> Vec<Act>,
-    /// Whether a call waits for a count.
-    pub asks: Asks,
     /// Whether the destination may be one of the sources.
     pub in_place: bool,
 }
@@ -51,7 +38,7 @@ pub struct Function {
 impl Function {
     /// Returns a function that only other functions call, or that touches no memory.
     pub const fn inner(name: &'static str, text: &'static str, uses: &'static [Use]) -> Self {
-        Self { name, text, uses, acts: |_| Vec::new(), asks: Asks::Never, in_place: false }
+        Self { name, text, uses, acts: |_| Vec::new(), in_place: false }
     }
 }
 
@@ -76,8 +63,13 @@ pub enum Argument {
     Length(Length),
     /// The block that repeats a word.
     Word(u32),
-    /// A boolean.
-    Flag(bool),
+    /// The place of a column among those of a list.
+    Column {
+        /// Whether it is the first column.
+        first: bool,
+        /// Whether it is the last column.
+        last: bool,
+    },
     /// A comparison of lanes.
     Comparison(Comparison),
 }

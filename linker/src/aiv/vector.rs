@@ -39,7 +39,7 @@ pub enum VectorOp {
     ShiftRight,
     Select,
     Compare(Comparison),
-    CompareScalar(Comparison),
+    Compares(Comparison),
     Duplicate,
     Cast(Rounding),
     Gather,
@@ -52,7 +52,7 @@ impl VectorOp {
             Self::Add | Self::Sub | Self::Mul | Self::Adds | Self::Muls | Self::Maxs => true,
             Self::And | Self::Or | Self::Not | Self::ShiftLeft | Self::ShiftRight => true,
             Self::Select => true,
-            Self::Compare(_) | Self::CompareScalar(_) | Self::Duplicate => false,
+            Self::Compare(_) | Self::Compares(_) | Self::Duplicate => false,
             Self::Cast(_) | Self::Gather => false,
         }
     }

@@ -18,14 +18,14 @@ pub const INSTRUCTION_BYTES: u32 = 4;
 const CALLS: [(&str, u32); 7] = [
     (
         "Add Sub Mul Max Adds Muls Maxs And Or Not ShiftLeft ShiftRight Cast Duplicate Gather Compare \
-         CompareScalar",
+         Compares",
         14,
     ),
     ("GatherMask DataCopyPad", 18),
     ("Select", 36),
     ("InitSocState SyncAll", 6),
     ("for while", 4),
-    ("if GetValue SetValue GetBlockIdx GetBlockNum", 2),
+    ("if GetValue SetValue GetBlockIdx GetBlockNum GetGatherMaskRemainCount", 2),
     ("PipeBarrier SetFlag WaitFlag LocalTensor SetGlobalBuffer", 1),
 ];
 /// The instructions of a statement, beside those of its calls.

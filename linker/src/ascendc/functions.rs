@@ -49,7 +49,7 @@ pub static ALL: [&Function; 37] = [
     &victims::APPEND_SLOTS,
     &lookup::LOOKUP,
     &share::COPY_IN_STAGGERED,
-    &share::IS_DONE_AFTER_SYNC_ALL,
+    &share::IS_DONE_AFTER_WAIT,
     &search::SEARCH_COLUMN,
     &search::LINK_MASK,
     &search::GATHER_LINKS,

@@ -8,12 +8,12 @@ use avsg_device::batched::Batched;
 use avsg_device::kernels::KernelName;
 use avsg_device::memory::{state_words, table_words};
 use avsg_device::params::{ID_LIMIT, Lifetime, NO_STABLE_LEN, Params};
-use avsg_device::request::record;
+use avsg_device::request::{record, status};
 use avsg_device::state::{DEAD, EMPTY, INVALID, header};
-use avsg_device::tiling::{HALF_BYTES, MAX_CHUNKS, MAX_HALF_ROWS, MAX_SLOT_BLOCKS, Tiling};
+use avsg_device::tiling::{Field, HALF_BYTES, MAX_CHUNKS, MAX_HALF_ROWS, MAX_SLOT_BLOCKS, Tiling};
 
 use super::code_size;
-use super::limits::{FRAME_BYTES, UB_BYTES};
+use super::limits::{FRAME_BYTES, STAGE_ONE_BYTES, UB_BYTES};
 use super::one_file::one_file;
 use super::request;
 use super::stage_one::StageOneText;
@@ -96,15 +96,15 @@ impl Kernels {
 /// If the kernels do not fit the unified buffer.
 pub fn kernels(p: &Params, stage_one: &StageOneText, abi: Abi) -> Result<Kernels, TooLarge> {
     let frame = stage_one.ub_bytes.next_multiple_of(32);
-    let limit = UB_BYTES - FRAME_BYTES;
-    if frame > limit {
-        return Err(TooLarge { needs: frame, limit });
+    if frame > STAGE_ONE_BYTES {
+        return Err(TooLarge { needs: frame, limit: STAGE_ONE_BYTES });
     }
     let plan = (frame + FRAME_BYTES).max(GLOBAL_BYTES);
-    let marks = marks(p, stage_one, frame);
+    let marks = marks(p, stage_one, frame, abi);
     let fill = |text: &str| marks.iter().fold(text.into(), |t: String, (m, v)| t.replace(m, v));
     let kernel = |name: KernelName, text: &str, ub_bytes| {
-        let text = fill(&text.replace("@PARAMETERS@", &parameters(name, abi)));
+        let text = text.replace("@PARAMETERS@", &parameters(name, abi));
+        let text = fill(&text.replace("@LAUNCH@", &launch(name, abi)));
         Kernel { name: name.entry().to_str().unwrap_or_default(), text, ub_bytes }
     };
     let (late, step) = if defers(p) { (1, step_bytes(p)) } else { (0, COPY_BYTES) };
@@ -119,6 +119,20 @@ pub fn kernels(p: &Params, stage_one: &StageOneText, abi: Abi) -> Result<Kernels
             kernel(KernelName::Reset, text!("avsg_reset.cpp"), RESET_BYTES),
         ],
     })
+}
+
+/// Returns the statements of a kernel that define its launch scalars `t`.
+fn launch(kernel: KernelName, abi: Abi) -> String {
+    let at = match kernel {
+        KernelName::Plan | KernelName::Step => "avsg::TILING_AT",
+        KernelName::Transfer | KernelName::Append => "avsg::COPY_TILING_AT",
+        KernelName::Reset => "0",
+    };
+    let (data, from) = match abi {
+        Abi::Direct => ("", format!("tiling, {at}")),
+        Abi::Operator => ("    GET_TILING_DATA(data, tiling);\n", "data".into()),
+    };
+    format!("{data}    const avsg::Tiling t = avsg::ReadTiling({from});")
 }
 
 /// Returns the parameters of a kernel as C++, in lines of at most 100 columns.
@@ -159,7 +173,12 @@ const LATE: [(&str, &str); 1] = [("avsg_late.h", text!("avsg_late.h"))];
 
 /// Returns the marks and their values in the order of replacement: first the parts, then the values
 /// in them.
-fn marks(p: &Params, stage_one: &StageOneText, frame: u32) -> Vec<(&'static str, String)> {
+fn marks(
+    p: &Params,
+    stage_one: &StageOneText,
+    frame: u32,
+    abi: Abi,
+) -> Vec<(&'static str, String)> {
     let generated = [&stage_one.setup, &stage_one.body].map(|t| t.trim_end());
     let lifetimes = i32::from_ne_bytes([p.empty_life().cast_unsigned(); 4]);
     let life_words = state_words(p) - header::WORDS - (p.slots + p.links()) as usize;
@@ -168,7 +187,7 @@ fn marks(p: &Params, stage_one: &StageOneText, frame: u32) -> Vec<(&'static str,
     marks.extend([
         ("@PREAMBLE@", preamble.into()),
         ("@TILING@", tiling()),
-        ("@READ_TILING@", read_tiling()),
+        ("@READ_TILING@", read_tiling(abi)),
         ("@ARRAYS@", include_str!("kernels/arrays.h.in").trim_end().into()),
         ("@INITIALISERS@", request::initialisers(p)),
         ("@REQUEST@", request::fields(p)),
@@ -185,6 +204,7 @@ fn marks(p: &Params, stage_one: &StageOneText, frame: u32) -> Vec<(&'static str,
         ("@RECORD_WORDS@", record::WORDS.to_string()),
         ("@RECORD_TOTAL@", record::TOTAL.to_string()),
         ("@RECORD_STATUS@", record::STATUS.to_string()),
+        ("@TOO_MANY_SLOT_BLOCKS@", status::TOO_MANY_SLOT_BLOCKS.to_string()),
         ("@HEADER_GENERATION@", header::GENERATION.to_string()),
         ("@HEADER_TOP@", header::TOP.to_string()),
         ("@LIFE_WORD@", (header::WORDS + p.slots as usize).to_string()),
@@ -278,15 +298,22 @@ fn tiling() -> String {
     )
 }
 
-/// Returns the statements that copy the words of a launch's scalars to the members of the struct.
-fn read_tiling() -> String {
-    let member = |name: &str, word: usize| format!("    t.{name} = words.GetValue({word});\n");
-    let all = Tiling::FIELDS.iter().flat_map(|field| {
-        let (name, word) = (camel(field.name), field.offset / 4);
-        let one = (field.array == 0).then(|| member(&name, word));
-        one.into_iter()
-            .chain((0..field.array).map(move |i| member(&format!("{name}[{i}]"), word + i)))
-            .collect::<Vec<_>>()
+/// Returns the function that copies a launch's scalars to the members of the struct.
+fn read_tiling(abi: Abi) -> String {
+    let member = |field: &Field, index: &str, word: usize| {
+        let to = camel(field.name);
+        match abi {
+            Abi::Direct => format!("    t.{to}{index} = words.GetValue({word});\n"),
+            Abi::Operator => format!("    t.{to}{index} = data.{}{index};\n", field.name),
+        }
+    };
+    let members = Tiling::FIELDS.iter().flat_map(|field| {
+        let of = |n| if field.array == 0 { String::new() } else { format!("[{n}]") };
+        (0..field.array.max(1)).map(move |n| member(field, &of(n), field.offset / 4 + n))
     });
-    all.collect()
+    let text = match abi {
+        Abi::Direct => text!("read_tiling.h"),
+        Abi::Operator => text!("read_tiling_data.h"),
+    };
+    text.trim_end().replace("@TILING_MEMBERS@", &members.collect::<String>())
 }

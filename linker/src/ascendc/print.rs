@@ -52,7 +52,8 @@ fn pipe(pipe: Pipe) -> &'static str {
     }
 }
 
-fn sync(sync: Sync) -> String {
+/// Returns a synchronisation as a statement.
+pub fn sync(sync: Sync) -> String {
     match sync {
         Sync::Barrier(p) => format!("PipeBarrier<PIPE_{}>();", pipe(p)),
         Sync::Flag(a, b) => format!("SetWaitFlag<HardEvent::{}_{}>(EVENT_ID0);", pipe(a), pipe(b)),
@@ -100,7 +101,13 @@ fn argument(argument: &Argument) -> String {
         Argument::Scalar(s) => scalar(s),
         Argument::Length(l) => length(l),
         Argument::Word(bits) => format!("{}_AT", word(*bits)),
-        Argument::Flag(first) => if *first { "FIRST_COLUMN" } else { "NEXT_COLUMN" }.into(),
+        Argument::Column { first, last } => match (first, last) {
+            (true, true) => "ONLY_COLUMN",
+            (true, false) => "FIRST_COLUMN",
+            (false, true) => "LAST_COLUMN",
+            (false, false) => "MIDDLE_COLUMN",
+        }
+        .into(),
         Argument::Comparison(how) => comparison(*how).into(),
     }
 }
@@ -125,7 +132,7 @@ fn instruction(Vector { op, to, from, scalar: s, over }: &Vector) -> String {
         VectorOp::Gather => ("Gather", vec![]),
         VectorOp::Select => ("Select", vec!["SELMODE::VSEL_TENSOR_TENSOR_MODE"]),
         VectorOp::Compare(how) => ("Compare", vec![comparison(*how)]),
-        VectorOp::CompareScalar(how) => ("CompareScalar", vec![comparison(*how)]),
+        VectorOp::Compares(how) => ("Compares", vec![comparison(*how)]),
         VectorOp::Cast(Rounding::Exact) => ("Cast", vec!["RoundMode::CAST_NONE"]),
         VectorOp::Cast(Rounding::Nearest) => ("Cast", vec!["RoundMode::CAST_RINT"]),
     };

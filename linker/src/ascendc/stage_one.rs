@@ -2,9 +2,10 @@
 //! prints them.
 
 use super::declare::{constants, functions, tensors};
-use super::limits::{FRAME_BYTES, UB_BYTES};
-use super::print::lines;
+use super::limits::STAGE_ONE_BYTES;
+use super::print::{self, lines};
 use super::table::{load, save, setup};
+use crate::aiv::CountRead;
 use crate::check::{Refused, check};
 use crate::lower::{Lowered, lower};
 use crate::record::record_stage_one;
@@ -41,23 +42,23 @@ pub enum Failed {
     TooSmall(u32),
 }
 
-/// Writes Stage One of a geometry.
+/// Writes Stage One of a geometry, which waits before it reads a count.
 ///
 /// # Errors
 /// If its kernel breaks a rule of the kernel language, or does not fit the unified buffer.
 pub fn stage_one(p: &Params) -> Result<StageOneText, Failed> {
-    stage_one_within(p, UB_BYTES - FRAME_BYTES)
+    stage_one_with(p, STAGE_ONE_BYTES, CountRead::default())
 }
 
 /// Writes Stage One of a geometry in `limit` bytes of unified buffer, so that tests cover several
-/// tile widths.
+/// tile widths. It reads the counts of GatherMask by `count`.
 ///
 /// # Errors
 /// As [`stage_one`].
-pub fn stage_one_within(p: &Params, limit: u32) -> Result<StageOneText, Failed> {
-    let (kernel, plan) = placed(p, limit)?;
+pub fn stage_one_with(p: &Params, limit: u32, count: CountRead) -> Result<StageOneText, Failed> {
+    let (kernel, plan) = placed(p, limit, count)?;
     let mut setup = setup(&kernel, &plan);
-    synchronise(&mut setup, &plan);
+    synchronise(&mut setup, &plan, count);
     let body = format!(
         "// Runs Stage One (Alg. 1) for each token of one request, on its table. `cores` waits for the\n\
          // other cores that share the request.\n\
@@ -76,6 +77,7 @@ pub fn stage_one_within(p: &Params, limit: u32) -> Result<StageOneText, Failed> 
     let constants = constants(p, &plan, &all, &functions);
     let functions: String =
         functions.iter().map(|function| format!("{}\n", function.text)).collect();
+    let functions = functions.replace("@BEFORE_COUNT@", &print::sync(count.sync()));
     Ok(StageOneText {
         ops: format!("{constants}\n{functions}"),
         setup: once,
@@ -87,7 +89,7 @@ pub fn stage_one_within(p: &Params, limit: u32) -> Result<StageOneText, Failed> 
 
 /// Returns Stage One of a geometry as synchronised calls, with the copies of the table in and out,
 /// and the plan of its buffers.
-pub(crate) fn placed(p: &Params, limit: u32) -> Result<(Lowered, Plan), Failed> {
+pub(crate) fn placed(p: &Params, limit: u32, count: CountRead) -> Result<(Lowered, Plan), Failed> {
     if p.slots < 128 {
         return Err(Failed::TooSmall(p.slots));
     }
@@ -97,6 +99,6 @@ pub(crate) fn placed(p: &Params, limit: u32) -> Result<(Lowered, Plan), Failed> 
     let plan = plan(&kernel, limit)?;
     kernel.narrow(plan.wide);
     kernel.body = [load(p), kernel.body, save()].concat();
-    synchronise(&mut kernel.body, &plan);
+    synchronise(&mut kernel.body, &plan, count);
     Ok((kernel, plan))
 }

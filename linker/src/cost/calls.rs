@@ -7,11 +7,11 @@
 use super::setting::{Load, dma, scalars};
 use super::{Unit, Work};
 use crate::aiv::{
-    Act, Asks, Call, Function, Length, Loop, Node, Operation, Outcome, Pipe, SELECT_SCRATCH, Sync,
+    Act, Call, CountRead, Function, Length, Loop, Node, Operation, Pipe, SELECT_SCRATCH, Sync,
     Tensor, Type, Vector, VectorOp, View, Width, ub,
 };
 use crate::ascendc::functions::{append, life, lookup, scatter, search, victims};
-use crate::ascendc::limits::{FRAME_BYTES, UB_BYTES};
+use crate::ascendc::limits::STAGE_ONE_BYTES;
 use crate::ascendc::stage_one::{Failed, placed};
 use crate::replay::Execution;
 use crate::tape::{Kind, Op, OpCode, Tape};
@@ -36,7 +36,7 @@ impl Kernel {
     /// # Errors
     /// If the kernel breaks a rule of the kernel language, or does not fit UB.
     pub fn new(p: &Params) -> Result<Self, Failed> {
-        let (kernel, plan) = placed(p, UB_BYTES - FRAME_BYTES)?;
+        let (kernel, plan) = placed(p, STAGE_ONE_BYTES, CountRead::default())?;
         let tiles = kernel.body.iter().flat_map(Node::all).filter_map(|node| match node {
             Node::Loop(Loop { width: Some(width), body, .. }) => Some((*width, body)),
             _ => None,
@@ -132,8 +132,7 @@ impl Kernel {
     }
 }
 
-/// Returns the work of calls on `lanes` lanes. A call whose result is the count of GatherMask waits
-/// for it.
+/// Returns the work of calls on `lanes` lanes.
 pub fn of_calls(calls: &[Call], lanes: usize) -> Work {
     calls.iter().map(|call| of_call(call, lanes)).sum()
 }
@@ -143,12 +142,6 @@ fn of_call(call: &Call, lanes: usize) -> Work {
     if let Operation::Vector(vector) = &call.operation {
         return sum + of_vector(vector, lanes);
     }
-    let asks = call.function().is_some_and(|call| match call.function.asks {
-        Asks::Never => false,
-        Asks::Always => true,
-        Asks::IfTaken => call.outcome != Outcome::None,
-    });
-    sum += Work::of(Unit::Syncs, f64::from(asks));
     let acts = call.acts();
     let vectors = acts.iter().filter(|act| matches!(act, Act::Use { pipe: Pipe::V, .. })).count();
     let compactions = call.function().map_or(0, |call| compactions(call.function));
@@ -168,6 +161,7 @@ fn of_call(call: &Call, lanes: usize) -> Work {
             // Functions with optional acts work on whole columns, and `Kernel::work` counts them.
             Act::Use { .. } | Act::Maybe(_) => Work::default(),
             Act::Sync(sync) => of_sync(sync),
+            Act::Count => of_sync(CountRead::default().sync()),
         };
     }
     sum

@@ -53,15 +53,14 @@ impl Setting {
         once * slots.div_ceil(step) as f64
     }
 
-    /// Returns the work of one GatherMask over `slots` lifetimes, `step` at a time, with a barrier
-    /// before each.
+    /// Returns the work of one GatherMask over `slots` lifetimes, `step` at a time.
     pub fn compactions(&self, slots: usize, step: u32) -> Work {
         let step = step as usize;
         let once = match self.life {
             Life::Narrow => Work::compaction(step / 2),
             Life::Packed => Work::compaction(step),
         };
-        (once + Work::of(Unit::Barriers, 1.0)) * slots.div_ceil(step) as f64
+        once * slots.div_ceil(step) as f64
     }
 
     /// Returns the additional scalar accesses of a write of one lifetime.

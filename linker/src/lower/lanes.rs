@@ -112,7 +112,7 @@ impl Lower<'_> {
             Some((how, scalar)) => {
                 let view = if scalar.ty == Type::F16 { View::F16 } else { View::Own };
                 let from = from.into_iter().map(|t| t.viewed_as(view)).collect();
-                let instruction = VectorOp::CompareScalar(how);
+                let instruction = VectorOp::Compares(how);
                 vector(instruction, to, from, Some(scalar), Length::Repeats)
             }
         });

@@ -33,7 +33,7 @@ impl Lower<'_> {
             Call::from(Operation::Copy(Copy { out, ub, gm, n }))
         };
         self.call(copy(true, row.clone() + first, part));
-        self.call(share::sync_all());
+        self.call(share::wait_for_all());
         self.call(copy(false, row, n));
     }
 }

@@ -56,7 +56,7 @@ impl Lower<'_> {
             to
         });
         let mask = self.temp_of(out, true);
-        let op = VectorOp::CompareScalar(Comparison::Equal);
+        let op = VectorOp::Compares(Comparison::Equal);
         self.call(vector(op, mask.clone(), vec![spread], number(sign), Length::Repeats));
         self.at.extend(out.map(|out| (out, mask)));
     }

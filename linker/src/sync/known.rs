@@ -2,7 +2,7 @@
 
 use super::overlap::Overlap;
 use super::step::{NumberedAct, Step};
-use crate::aiv::{Act, Call, Loop, Node, Part, Pipe, Place, Sync};
+use crate::aiv::{Act, Call, CountRead, Loop, Node, Part, Pipe, Place, Sync};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// All units, in the order of their declaration.
@@ -22,6 +22,7 @@ pub struct PlaceMap {
     /// For each column that is swept, the numbers of three places: the tile of this round, the
     /// tiles of earlier rounds, and the whole column.
     tiles: BTreeSet<[usize; 3]>,
+    count: CountRead,
 }
 
 fn bit(p: Pipe) -> u8 {
@@ -34,7 +35,7 @@ fn key(place: usize, write: bool, pipe: Pipe) -> usize {
 }
 
 impl PlaceMap {
-    pub fn new(nodes: &[Node], map: &impl Overlap) -> Self {
+    pub fn new(nodes: &[Node], map: &impl Overlap, count: CountRead) -> Self {
         let (mut places, mut tiles) = (BTreeMap::new(), BTreeSet::new());
         let mut number = |place: Place| {
             let next = places.len();
@@ -54,7 +55,7 @@ impl PlaceMap {
             let with = places.iter().filter(|(b, _)| map.overlap(a, b));
             overlap[n] = with.map(|(_, &m)| m).collect();
         }
-        Self { places, overlap, tiles }
+        Self { places, overlap, tiles, count }
     }
 
     /// Returns the kernel with numbered places.
@@ -80,6 +81,7 @@ impl PlaceMap {
     fn numbered(&self, act: &Act) -> NumberedAct {
         match act {
             Act::Sync(sync) => NumberedAct::Sync(*sync),
+            Act::Count => NumberedAct::Sync(self.count.sync()),
             Act::Maybe(acts) => {
                 NumberedAct::Maybe(acts.iter().map(|act| self.numbered(act)).collect())
             }

@@ -1,7 +1,7 @@
 use super::{Overlap, synchronise};
 use crate::aiv::{
-    Call, Copy, Expr, Global, If, Length, Node, Operation, Pipe, Place, Sync, Tensor, Vector,
-    VectorOp, syncs,
+    Call, Copy, CountRead, Expr, Global, If, Length, Node, Operation, Pipe, Place, Sync, Tensor,
+    Vector, VectorOp, syncs,
 };
 
 /// Buffers that do not overlap.
@@ -33,7 +33,7 @@ fn when(body: Vec<Node>) -> Node {
 
 /// Returns the synchronisation before each call, in text order.
 fn placed(mut nodes: Vec<Node>) -> Vec<Vec<Sync>> {
-    synchronise(&mut nodes, &Apart);
+    synchronise(&mut nodes, &Apart, CountRead::default());
     syncs(&mut nodes).into_iter().map(|sync| sync.clone()).collect()
 }
 

@@ -46,7 +46,7 @@ pub fn launch<'a>(requests: usize, copy_cores: u32, segments: &'a [Segment]) -> 
 }
 
 /// Cores, order and seed of a run.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct RunOptions {
     pub cores: u32,
     pub mode: Mode,

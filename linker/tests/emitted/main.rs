@@ -2,9 +2,13 @@
 
 mod append;
 mod compiled;
+mod count_read;
 mod harness;
 mod layer_memory;
 mod mutants;
+mod older_cann;
+mod operator;
+mod operator_compiler;
 mod requests;
 #[path = "../shim/harness.rs"]
 mod shim;

@@ -11,8 +11,9 @@ use avsg_device::batched::refresh_deferred;
 use avsg_device::machine::emu::Emu;
 use avsg_device::memory::{split_state, state_words, table_words};
 use avsg_device::params::{ID_LIMIT, NO_STABLE_LEN, Params};
+use avsg_device::request::{record, status};
 use avsg_device::state::State;
-use avsg_device::tiling::Launch;
+use avsg_device::tiling::{Launch, MAX_SLOT_BLOCKS};
 use avsg_linker::ascendc::StageOneText;
 use avsg_linker::ascendc::kernels::{Abi, Kernel, kernels};
 
@@ -100,8 +101,9 @@ fn expected_tables(p: &Params, step: bool, b: &Batch, out: &Outputs) -> Vec<i32>
     tables
 }
 
-/// Returns the outputs that a batch must have.
-fn expected_outputs(p: &Params, b: &Batch, step: bool) -> Outputs {
+/// Returns the outputs that a batch must have. With `refused` every request is padded and has a status
+/// bit.
+fn expected_outputs(p: &Params, b: &Batch, step: bool, refused: bool) -> Outputs {
     let (requests, full) = (b.state.len(), p.k as usize);
     let rows = *b.cu_q.last().expect("cu_q is not empty") as usize;
     let mut out = Outputs {
@@ -111,7 +113,10 @@ fn expected_outputs(p: &Params, b: &Batch, step: bool) -> Outputs {
         record: vec![0; requests * 16],
     };
     for request in 0..requests {
-        if !(0..requests as i32).contains(&b.state[request]) {
+        if refused {
+            out.record[request * 16 + record::STATUS as usize] = status::TOO_MANY_SLOT_BLOCKS;
+        }
+        if refused || !(0..requests as i32).contains(&b.state[request]) {
             continue;
         }
         let (first, end) = (b.cu_q[request] as usize, b.cu_q[request + 1] as usize);
@@ -155,8 +160,9 @@ fn expected_outputs(p: &Params, b: &Batch, step: bool) -> Outputs {
     out
 }
 
-/// Runs `avsg_plan`, or `avsg_step` with its copies, and compares outputs, tables and rows. Returns
-/// the bytes of unified buffer that were used.
+/// Runs `avsg_plan`, or `avsg_step` with its copies, and compares outputs, tables and rows. In some
+/// runs of tables with enough slots, a state has too many blocks. Returns the bytes of unified buffer
+/// that were used.
 fn run_and_compare(
     p: &Params,
     kernels: &Compiled,
@@ -167,16 +173,17 @@ fn run_and_compare(
 ) -> Result<u32, Failure> {
     let mut random = SplitMix64(seed);
     let b = random_batch(&mut random, p, requests);
-    let expected = expected_outputs(p, &b, step);
+    let refused = p.slots > MAX_SLOT_BLOCKS && seed % 4 == 2;
+    let expected = expected_outputs(p, &b, step, refused);
     let places = match seed / 2 % 2 {
         0 => Places::default(),
         _ => Places::random(&mut random, p, requests, 2),
     };
     let places = Places { base: [None, Some(31), Some(0)][seed as usize % 3], ..places };
-    let slots = places.slots(p, requests).max(8);
+    let slots = if step { places.slots(p, requests).max(8) } else { 8 };
     let mut layer = LayerMemory::new(&mut random, &[(24, 24), (5, 8)], POOL_ROWS, 5, slots, 1);
     let segments = layer.layouts();
-    let scalars = tiling(
+    let mut scalars = tiling(
         p,
         places.scalars(Launch {
             k: b.k as u32,
@@ -185,6 +192,10 @@ fn run_and_compare(
             ..launch(requests, options.cores, &segments)
         }),
     );
+    if refused {
+        // Each slot is a block.
+        (scalars[27], scalars[30]) = (0, 1 << 20);
+    }
     let mut out = Outputs {
         slot: vec![UNTOUCHED; expected.slot.len()],
         valid: vec![UNTOUCHED; expected.valid.len()],
@@ -195,7 +206,7 @@ fn run_and_compare(
     let mut kv: Vec<_> = layer.segments.iter().map(|segment| segment.kv.clone()).collect();
     for request in 0..requests {
         let (first, end) = (b.cu_q[request] as usize, b.cu_q[request + 1] as usize);
-        if !(0..requests as i32).contains(&b.state[request]) {
+        if !step || refused || !(0..requests as i32).contains(&b.state[request]) {
             continue;
         }
         for row in first..end {
@@ -253,10 +264,30 @@ fn run_and_compare(
     if step && layer.segments.iter().zip(&kv).any(|(segment, kv)| segment.kv != *kv) {
         return Err(differs("the device buffer"));
     }
-    if tables != expected_tables(p, step, &b, &expected) {
+    if tables != expected_tables(p, step && !refused, &b, &expected) {
         return Err(differs("a table"));
     }
     Ok(peak)
+}
+
+/// If a state has more blocks than a core has memory for, a status bit says so and nothing is copied.
+#[test]
+fn a_table_of_too_many_blocks_sets_a_status_bit_in_every_record() {
+    if !has_cpp_compiler() {
+        return;
+    }
+    let p = Params { slots: 1024, ..small_geometry(0) };
+    for step in [false, true] {
+        let kernel = emitted(&p, if step { "avsg_step" } else { "avsg_plan" });
+        let kernels = Compiled::single(&kernel.text);
+        for (seed, requests) in [(2, 1), (6, 9), (10, 41)] {
+            for mode in EVERY_ORDER {
+                let options = RunOptions { cores: 5, mode, seed };
+                let result = run_and_compare(&p, &kernels, step, seed, requests, options);
+                assert!(result.is_ok(), "step {step}, {requests} requests: {result:?}");
+            }
+        }
+    }
 }
 
 #[test]
@@ -298,11 +329,12 @@ fn every_barrier_and_flag_is_needed() {
         return;
     }
     let p = small_geometry(0);
-    let plan = emitted(&p, "avsg_plan").text;
+    let many = Params { slots: 1024, ..p };
+    let plan = emitted(&many, "avsg_plan").text;
     let fails = |kernels: &Compiled| {
         (0..16).any(|seed| {
             let options = RunOptions { cores: 1 + seed as u32 % 3, mode: Mode::Adversarial, seed };
-            run_and_compare(&p, kernels, false, seed, [5, 60, 1][seed as usize % 3], options)
+            run_and_compare(&many, kernels, false, seed, [5, 60, 1][seed as usize % 3], options)
                 .is_err()
         })
     };

@@ -11,9 +11,10 @@ use super::tier;
 use avsg_device::memory;
 use avsg_device::params::{Lifetime, Params, Table};
 use avsg_device::rules::rules;
+use avsg_linker::aiv::CountRead;
 use avsg_linker::ascendc::camel;
 use avsg_linker::ascendc::kernels::{Abi, kernels};
-use avsg_linker::ascendc::{StageOneText, stage_one, stage_one_within};
+use avsg_linker::ascendc::{StageOneText, stage_one, stage_one_with};
 use avsg_linker::check::check;
 use avsg_linker::record::record_stage_one;
 use avsg_linker::tape::Param;
@@ -21,13 +22,13 @@ use avsg_linker::tape::Param;
 /// A kernel that reads the fields of a request from memory, so that a test can set each of them.
 const ENTRY: &str = include_str!("one_request.cpp.in");
 
-struct Emitted {
-    text: StageOneText,
-    kernels: Compiled,
+pub struct Emitted {
+    pub text: StageOneText,
+    pub kernels: Compiled,
 }
 
 /// Returns the file of a Stage One and the kernel [`ENTRY`].
-fn file(p: &Params, text: &StageOneText) -> String {
+pub fn file(p: &Params, text: &StageOneText) -> String {
     let all = kernels(p, text, Abi::Direct).expect("the kernels fit");
     let step = all.kernels.iter().find(|k| k.name == "avsg_step").expect("a step kernel");
     // `avsg_step` is not called here and takes the compiler as long as Stage One, so only the
@@ -117,16 +118,17 @@ fn steps_with_few_early_refreshes(p: &Params, like: &Request) -> Vec<Request> {
 /// Barriers and flags that no run needs, for reasons that the emitter's analysis does not cover: a
 /// run refreshes either all hits or a few of them; in this geometry the searches start in memory
 /// that is no longer used; no miss of a last token loses its link twice; sweeps with barriers
-/// prepare Probe for as many lanes as its passes have; and every run collects the overwritten links
-/// between its two searches for links, with flags of its own.
+/// prepare Probe for as many lanes as its passes have; every run collects the overwritten links
+/// between its two searches for links, with flags of its own; and the scatter behind the second one
+/// waits for the vector unit.
 const UNNEEDED: [&str; 8] = [
     "PIPE_V>(); before Cast(bytes, life",
-    "PIPE_V>(); before ShiftRight(sign, slot[base]",
     "S_V>(EVENT_ID0); before RefreshLifetimeAll(life, dead[base]",
     "PIPE_V>(); before Find(",
     "PIPE_V>(); before FindFree(",
     "PIPE_V>(); before Duplicate(slot[base], -1",
     "MTE3_MTE2>(EVENT_ID0); before CopyIn(ids, gm.ids[",
+    "V_MTE2>(EVENT_ID0); before CopyIn(ids, gm.ids[",
     "S_V>(EVENT_ID0); before FindFree(",
 ];
 
@@ -134,12 +136,25 @@ fn is_unneeded(sync: &str) -> bool {
     UNNEEDED.iter().any(|part| sync.contains(part))
 }
 
+/// The first line of a file for a device whose register of counts interlocks.
+pub const INTERLOCKED: &str = "#define AVSG_SHIM_INTERLOCKED_COUNT\n";
+
 /// Without any single barrier or flag, except those in [`UNNEEDED`], some step breaks a rule.
 #[test]
 fn every_barrier_and_flag_is_needed() {
-    if !has_cpp_compiler() {
-        return;
+    if has_cpp_compiler() {
+        assert_all_needed(CountRead::AfterWait, "");
     }
+}
+
+#[test]
+fn every_barrier_and_flag_is_needed_where_the_register_interlocks() {
+    if tier::thorough() && has_cpp_compiler() {
+        assert_all_needed(CountRead::AtOnce, INTERLOCKED);
+    }
+}
+
+fn assert_all_needed(read: CountRead, define: &str) {
     let random = &mut SplitMix64(3);
     let p = Params {
         spread: 2,
@@ -148,17 +163,17 @@ fn every_barrier_and_flag_is_needed() {
         ..Params::wide(900, 2, 2048)
     };
     // The smallest unified buffer that suffices gives several tiles.
-    let needs = (1..).map(|n| 1024 * n).find_map(|limit| stage_one_within(&p, limit).ok());
+    let needs = (1..).map(|n| 1024 * n).find_map(|limit| stage_one_with(&p, limit, read).ok());
     let text = needs.expect("some size fits");
     let (file, removed) = with_switches(&file(&p, &text));
-    let emitted = Emitted { kernels: Compiled::single(&file), text };
+    let emitted = Emitted { kernels: Compiled::single(&format!("{define}{file}")), text };
     let tape = record_stage_one(&p).unwrap();
     let mut steps = steps::sequence(&p, random, 16);
-    // Tokens without ids test that each token is still ordered after the one before.
+    // Tokens of one id test that each token is still ordered after the one before.
     let two_tokens =
         steps.iter().position(|s| s.param("tokens") > 1).expect("some step has two tokens");
     steps.push(steps[two_tokens].clone());
-    steps.last_mut().unwrap().params[1].1 = 0;
+    steps.last_mut().unwrap().params[1].1 = 1;
     steps.extend(steps_with_few_early_refreshes(&p, &steps[two_tokens]));
     let mut state = StepState::clear(&p);
     let run_step = |step| {
@@ -219,7 +234,7 @@ fn words(p: &Params, state: &StepState) -> Vec<i32> {
 
 /// Runs one step on the shim from the table `before` and compares all outputs and the table with
 /// `want`.
-fn run_and_compare(
+pub fn run_and_compare(
     p: &Params,
     e: &Emitted,
     before: &StepState,

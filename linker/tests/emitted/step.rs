@@ -232,7 +232,7 @@ fn every_sharing_core_does_its_part() {
 }
 
 /// Returns a random batch with padded requests, fresh rows, invalid ids and invalid blocks.
-fn random_batch(engine: &TestEngine, random: &mut SplitMix64, requests: usize) -> Batch {
+pub fn random_batch(engine: &TestEngine, random: &mut SplitMix64, requests: usize) -> Batch {
     let p = &engine.p;
     let page = p.page as usize;
     let k = [p.k as usize, p.k as usize, 1 + random.below(p.k as usize)][random.below(3)];

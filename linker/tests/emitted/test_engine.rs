@@ -1,6 +1,7 @@
 //! An engine on plain arrays that runs a step in two ways: with the device library on a CPU
 //! machine, and with the emitted kernels.
 
+use std::ffi::c_void;
 use std::ptr::null_mut;
 
 use avsg_device::machine::cpu::Scalar;
@@ -20,7 +21,7 @@ use super::harness::{RunOptions, shim_launch};
 use super::layer_memory::{
     HOST_BLOCK_SHIFT, KV_BLOCK_SHIFT, LayerMemory, Places, kv_offset, tiling, with_chunks,
 };
-use super::shim::Failure;
+use super::shim::{Failure, Launch as ShimLaunch};
 
 /// The CPU machine.
 type Machine = Emu<16>;
@@ -56,9 +57,39 @@ impl Plan {
     }
 }
 
+/// What calls a kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Caller {
+    /// The host library.
+    Host,
+    /// An operator package.
+    Operator,
+    /// An operator package in a graph whose shapes are all known, which passes no launch scalars.
+    OperatorOfKnownShapes,
+}
+
+impl Caller {
+    /// Adds the last arguments of a kernel: arrays that an operator updates in place once more, the
+    /// workspace and the launch scalars.
+    fn finish<'a>(
+        self,
+        launch: ShimLaunch<'a>,
+        updated: &[*mut c_void],
+        scalars: &'a [i32],
+    ) -> ShimLaunch<'a> {
+        let updated = if self == Self::Host { &[] } else { updated };
+        let launch = updated.iter().fold(launch, |launch, &at| launch.raw(at)).raw(null_mut());
+        match self {
+            Self::OperatorOfKnownShapes => launch.raw(null_mut()),
+            _ => launch.input(scalars),
+        }
+    }
+}
+
 /// Tables and rows of all states.
 pub struct TestEngine {
     pub p: Params,
+    pub caller: Caller,
     pub states: usize,
     pub pool_units: usize,
     pub tables: Vec<i32>,
@@ -73,7 +104,8 @@ impl TestEngine {
     pub fn new(p: &Params, states: usize, pool_units: usize, layer: LayerMemory) -> Self {
         let mut tables = vec![0; states * table_words(p)];
         tables.chunks_exact_mut(table_words(p)).for_each(|table| clear_state(p, table));
-        Self { p: *p, states, pool_units, tables, layer, places: Places::default() }
+        let (caller, places) = (Caller::Host, Places::default());
+        Self { p: *p, caller, states, pool_units, tables, layer, places }
     }
 
     /// Returns the tables and the device buffer, which a step may change.
@@ -178,6 +210,30 @@ impl TestEngine {
         }
     }
 
+    /// Returns the launch scalars of a step.
+    pub fn scalars(&self, b: &Batch, cores: u32) -> Vec<i32> {
+        let segments = self.layer.layouts();
+        tiling(
+            &self.p,
+            self.places.scalars(Launch {
+                requests: b.state.len() as u32,
+                rows: *b.cu_q.last().expect("cu_q is not empty") as u32,
+                k: b.k as u32,
+                ids_stride: b.ids_stride as u32,
+                block_stride: b.block_stride as u32,
+                pool_units: self.pool_units as u32,
+                states: self.states as u32,
+                cores,
+                copy_cores: cores,
+                host_block_shift: HOST_BLOCK_SHIFT,
+                kv_block_shift: KV_BLOCK_SHIFT,
+                kv_blocks: 0,
+                slot_base: None,
+                segments: &segments,
+            }),
+        )
+    }
+
     /// Runs one step with emitted kernels, either `[avsg_step]` or `[avsg_plan, avsg_transfer]`.
     /// Also returns the bytes of unified buffer that each kernel used.
     pub fn step_emitted(
@@ -192,26 +248,13 @@ impl TestEngine {
         let (mut slot, mut valid) = (words(rows * k), words(rows));
         let mut record = words(b.state.len() * record::WORDS);
         let mut lists = [(); 4].map(|()| words(rows * k));
-        let segments = self.layer.layouts();
-        let scalars = tiling(
-            &p,
-            self.places.scalars(Launch {
-                requests: b.state.len() as u32,
-                rows: rows as u32,
-                k: b.k as u32,
-                ids_stride: b.ids_stride as u32,
-                block_stride: b.block_stride as u32,
-                pool_units: self.pool_units as u32,
-                states: self.states as u32,
-                cores: options.cores,
-                copy_cores: options.cores,
-                host_block_shift: HOST_BLOCK_SHIFT,
-                kv_block_shift: KV_BLOCK_SHIFT,
-                kv_blocks: 0,
-                slot_base: None,
-                segments: &segments,
-            }),
-        );
+        let scalars = self.scalars(b, options.cores);
+        let tables = self.tables.as_mut_ptr().cast();
+        let mut kv = [null_mut(); 2];
+        for (at, segment) in kv.iter_mut().zip(&mut self.layer.segments) {
+            *at = segment.kv.as_mut_ptr().cast();
+        }
+        let step_updates = [tables, kv[0], kv[1]];
         let rule = match &p.lifetime {
             Lifetime::Frequency(rule) => rules(rule).to_vec(),
             Lifetime::Constant(_) => vec![],
@@ -233,7 +276,8 @@ impl TestEngine {
         };
         let launch = launch.device(&mut slot).device(&mut valid);
         let launch = lists.iter_mut().fold(launch, |launch, list| launch.device(list));
-        let launch = launch.device(&mut record).raw(null_mut()).input(&scalars);
+        let updated = if step { &step_updates } else { &step_updates[..1] };
+        let launch = self.caller.finish(launch.device(&mut record), updated, &scalars);
         peaks.push(with_chunks(launch, chunks.into_iter()).run(&kernels[0].kernels)?);
 
         if !step {
@@ -242,7 +286,7 @@ impl TestEngine {
             let launch = launch.input(&lists[2]).input(&lists[3]).input(&record);
             let mut chunks = vec![];
             let launch = add_row_arguments(launch, &mut self.layer, &self.places, &mut chunks);
-            let launch = launch.raw(null_mut()).input(&scalars);
+            let launch = self.caller.finish(launch, &kv, &scalars);
             peaks.push(with_chunks(launch, chunks.into_iter()).run(&kernels[1].kernels)?);
         }
         Ok((self.cut_lists(b, [slot, valid, record], lists), peaks))
@@ -252,11 +296,11 @@ impl TestEngine {
 /// Adds the arguments hostChunks, kv0, kv1, slotBlocks, fresh0 and fresh1. Those of a missing second segment
 /// are null.
 fn add_row_arguments<'a>(
-    launch: super::shim::Launch<'a>,
+    launch: ShimLaunch<'a>,
     layer: &'a mut LayerMemory,
     places: &'a Places,
     chunks: &mut Vec<&'a mut Vec<u8>>,
-) -> super::shim::Launch<'a> {
+) -> ShimLaunch<'a> {
     let single = layer.segments.len() == 1;
     let mut launch = launch.input(&layer.pointers);
     let mut fresh = vec![];

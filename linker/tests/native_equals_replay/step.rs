@@ -100,7 +100,7 @@ fn step(
     *generation += i32::from(action == 0);
     *length = if action < 3 { *length * 3 / 4 } else { *length + random.below(9) };
     let tokens = if random.one_in(8) { 0 } else { 1 + random.below(p.tokens.into()) };
-    let k = if random.one_in(3) { random.below(u64::from(p.k) + 1) } else { p.k.into() };
+    let k = if random.one_in(3) { 1 + random.below(p.k.into()) } else { p.k.into() };
     let limit = *length + tokens;
     let stable = if random.one_in(5) { NO_STABLE_LEN } else { *length as i32 };
     let stride = k + random.below(3);

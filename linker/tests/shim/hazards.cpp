@@ -195,15 +195,31 @@ KERNEL(mte3_mte3) {
     DataCopy(out, y, N);
 }
 
-// The count is available at once, the elements are not.
 KERNEL(compacted) {
     Words x = buffer(0), y = buffer(1), z = buffer(2);
     DataCopy(x, in, N);
     order<HardEvent::MTE2_V>();
-    uint64_t kept = 0;
-    GatherMask(y, x, (uint8_t)2, true, N, GatherMaskParams{1, 1, 8, 0}, kept);
+    uint64_t earlier = 0;
+    GatherMask(y, x, (uint8_t)2, true, N, GatherMaskParams{1, 1, 8, 0}, earlier);
     if (SYNC) order<HardEvent::V_S>();
-    Duplicate(z, y.GetValue(uint32_t(kept) - 1), N);
+    Duplicate(z, y.GetValue(N / 2 - 1), N);
+    order<HardEvent::V_MTE3>();
+    DataCopy(out, z, N);
+}
+
+// The second GatherMask keeps N / 2 words, and returns the count of the first.
+KERNEL(count) {
+    Words x = buffer(0), y = buffer(1), z = buffer(2);
+    DataCopy(x, in, N);
+    order<HardEvent::MTE2_V>();
+    uint64_t earlier = 0;
+    GatherMask(y, x, (uint8_t)7, true, N / 4, GatherMaskParams{1, 1, 8, 0}, earlier);
+    order<HardEvent::V_S>();
+    GatherMask(z, x, (uint8_t)2, true, N, GatherMaskParams{1, 1, 8, 0}, earlier);
+    if (SYNC) order<HardEvent::V_S>();
+    const int32_t count = int32_t(GetGatherMaskRemainCount());
+    PipeBarrier<PIPE_V>();
+    Duplicate(z, count * 1000 + int32_t(earlier), N);
     order<HardEvent::V_MTE3>();
     DataCopy(out, z, N);
 }

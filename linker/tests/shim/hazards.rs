@@ -19,7 +19,7 @@ type Expected = fn(&[i32], usize) -> i32;
 
 /// Kernel, the synchronisation that the message must name, and word `i` of the first half of the
 /// output.
-const HAZARDS: [(&str, &str, Expected); 19] = [
+const HAZARDS: [(&str, &str, Expected); 20] = [
     ("v_v", "missing PipeBarrier<PIPE_V>", |x, i| x[i] + 3),
     ("v_v_read", "missing PipeBarrier<PIPE_V>", |x, i| x[i] + 3),
     ("mte2_v", "HardEvent::MTE2_V>", |x, i| x[i] + 3),
@@ -38,6 +38,7 @@ const HAZARDS: [(&str, &str, Expected); 19] = [
     ("mte2_mte2", "missing PipeBarrier<PIPE_MTE2>", |x, i| x[i]),
     ("mte3_mte3", "missing PipeBarrier<PIPE_MTE3>", |x, i| x[i]),
     ("compacted", "HardEvent::V_S>", |x, _| x[N - 1]),
+    ("count", "HardEvent::V_S>", |_, _| N as i32 / 2 * 1000 + N as i32 / 4),
     ("edge", "missing PipeBarrier<PIPE_V>", |x, i| x[i] + 3),
 ];
 
@@ -103,6 +104,27 @@ fn missing_synchronisation_corrupts_data_without_checks() {
             .count();
         assert!(wrong > 0, "{name}: no order of 59 showed the missing synchronisation");
     }
+}
+
+/// Without the wait the count is the one before, and with it the new one. On a device whose register
+/// interlocks, both are the new one.
+#[test]
+fn a_count_is_the_one_before_until_the_wait_unless_the_register_interlocks() {
+    if !has_cpp_compiler() {
+        return;
+    }
+    let (text, n) = (include_str!("hazards.cpp"), N as i32);
+    let counts = |k: &Kernels, mode| {
+        ["count_wrong", "count_right"].map(|name| {
+            let (result, out) = run(k, name, mode, 1);
+            result.unwrap_or_else(|failure| panic!("{name}: {failure:?}"));
+            (out[0] / 1000, out[0] % 1000)
+        })
+    };
+    let (old, new) = (n / 4, n / 2);
+    assert_eq!(counts(&compile(text), Mode::Unchecked), [(old, old), (new, old)]);
+    let interlocked = compile(&format!("#define AVSG_SHIM_INTERLOCKED_COUNT\n{text}"));
+    assert_eq!(counts(&interlocked, Mode::InOrder), [(new, new), (new, new)]);
 }
 
 #[test]

@@ -124,7 +124,7 @@ OP(equal) {
     bits_out();
 }
 OP(equal_scalar) {
-    CompareScalar(mask(), xi(), -3, CMPMODE::EQ, N);
+    Compares(mask(), xi(), -3, CMPMODE::EQ, N);
     bits_out();
 }
 OP(less_f) {
@@ -132,19 +132,19 @@ OP(less_f) {
     bits_out();
 }
 OP(less_equal_h) {
-    CompareScalar(mask(), xh(), half(0), CMPMODE::LE, N);
+    Compares(mask(), xh(), half(0), CMPMODE::LE, N);
     bits_out();
 }
 OP(greater_f) {
-    CompareScalar(mask(), xf(), 0.25f, CMPMODE::GT, N);
+    Compares(mask(), xf(), 0.25f, CMPMODE::GT, N);
     bits_out();
 }
 OP(at_least_f) {
-    CompareScalar(mask(), xf(), 0.25f, CMPMODE::GE, N);
+    Compares(mask(), xf(), 0.25f, CMPMODE::GE, N);
     bits_out();
 }
 OP(unequal_f) {
-    CompareScalar(mask(), xf(), 0.25f, CMPMODE::NE, N);
+    Compares(mask(), xf(), 0.25f, CMPMODE::NE, N);
     bits_out();
 }
 
@@ -159,32 +159,33 @@ OP(gather_base) { Gather(zi(), xi(), y<uint32_t>(), 4096, N); }
 // y holds offsets of blocks, which are multiples of 32.
 OP(gather_blocks) { Gatherb(z<uint32_t>(), x<uint32_t>(), y<uint32_t>(), 4, GatherRepeatParams{1, 8}); }
 
-static void counted(uint64_t kept) {
+static void counted() {
     all();
+    const int64_t kept = GetGatherMaskRemainCount();
     // The words past the count are undefined and become -9, and the last word receives the count.
     for (uint32_t i = uint32_t(kept); i < N; ++i) zi().SetValue(i, -9);
     zi().SetValue(N - 1, int32_t(kept));
 }
 OP(compact) {
-    uint64_t kept = 0;
-    GatherMask(zi(), xi(), y<uint32_t>(), true, 1900, GatherMaskParams{1, 1, 8, 0}, kept);
-    counted(kept);
+    uint64_t earlier = 0;
+    GatherMask(zi(), xi(), y<uint32_t>(), true, 1900, GatherMaskParams{1, 1, 8, 0}, earlier);
+    counted();
 }
 OP(compact_repeats) {
-    uint64_t kept = 0;
+    uint64_t earlier = 0;
     // Each repeat uses eight bytes of pattern, and the patterns are 32 bytes apart in y.
-    GatherMask(zi(), xi(), y<uint32_t>(), false, 0, GatherMaskParams{1, 30, 8, 1}, kept);
-    counted(kept);
+    GatherMask(zi(), xi(), y<uint32_t>(), false, 0, GatherMaskParams{1, 30, 8, 1}, earlier);
+    counted();
 }
 OP(even) {
-    uint64_t kept = 0;
-    GatherMask(zi(), xi(), (uint8_t)1, true, 1000, GatherMaskParams{1, 1, 8, 0}, kept);
-    counted(kept);
+    uint64_t earlier = 0;
+    GatherMask(zi(), xi(), (uint8_t)1, true, 1000, GatherMaskParams{1, 1, 8, 0}, earlier);
+    counted();
 }
 OP(every_fourth) {
-    uint64_t kept = 0;
-    GatherMask(zi(), xi(), (uint8_t)5, false, 0, GatherMaskParams{1, 31, 8, 0}, kept);
-    counted(kept);
+    uint64_t earlier = 0;
+    GatherMask(zi(), xi(), (uint8_t)5, false, 0, GatherMaskParams{1, 31, 8, 0}, earlier);
+    counted();
 }
 
 OP(copy) { DataCopy(zi(), xi(), 1024); }

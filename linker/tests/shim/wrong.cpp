@@ -40,7 +40,7 @@ static const GatherMaskParams IN_A_ROW{1, 1, 8, 0};
     static void NAME##_body([[maybe_unused]] GM_ADDR in, [[maybe_unused]] GM_ADDR out)
 
 // int32 can be compared for equality only.
-WRONG(compare_less) { CompareScalar(mask(), loaded(in), 0, CMPMODE::LT, N); }
+WRONG(compare_less) { Compares(mask(), loaded(in), 0, CMPMODE::LT, N); }
 WRONG(compare_unequal) { Compare(mask(), loaded(in), buffer(0), CMPMODE::NE, N); }
 // Select overwrites the unified buffer above 184 KB.
 WRONG(select_scratch) {
@@ -60,10 +60,10 @@ WRONG(select_operand_in_scratch) {
 // 100 elements are one whole repeat of 64 and a tail that Compare leaves undefined.
 WRONG(compare_tail) {
     Words x = loaded(in);
-    CompareScalar(mask(), x, 0, CMPMODE::EQ, 100);
+    Compares(mask(), x, 0, CMPMODE::EQ, 100);
     all();
-    uint64_t kept = 0;
-    GatherMask(buffer(1), x, mask().ReinterpretCast<uint32_t>(), true, 100, IN_A_ROW, kept);
+    uint64_t earlier = 0;
+    GatherMask(buffer(1), x, mask().ReinterpretCast<uint32_t>(), true, 100, IN_A_ROW, earlier);
 }
 // Gather takes at most 16383 elements.
 WRONG(gather_count) {
@@ -149,10 +149,10 @@ WRONG(spreads) {
     buffer(2).GetValue(63);
 }
 WRONG(past_rsvd) {
-    uint64_t kept = 0;
-    GatherMask(buffer(1), loaded(in), (uint8_t)1, true, N, IN_A_ROW, kept);
+    uint64_t earlier = 0;
+    GatherMask(buffer(1), loaded(in), (uint8_t)1, true, N, IN_A_ROW, earlier);
     all();
-    buffer(1).GetValue(uint32_t(kept));
+    buffer(1).GetValue(uint32_t(GetGatherMaskRemainCount()));
 }
 WRONG(dma_tail) {
     DataCopyPad(buffer(0), words(in), DataCopyExtParams{1, 20, 0, 0, 0}, DataCopyPadExtParams<int32_t>{false, 0, 0, 0});
@@ -182,12 +182,12 @@ WRONG(gather_unaligned) {
     Gather(buffer(2), buffer(0), buffer(1).ReinterpretCast<uint32_t>(), 0, 64);
 }
 WRONG(no_room) {
-    uint64_t kept = 0;
-    GatherMask(Words(TPosition::VECCALC, N * 8, 8), loaded(in), (uint8_t)7, true, N, IN_A_ROW, kept);
+    uint64_t earlier = 0;
+    GatherMask(Words(TPosition::VECCALC, N * 8, 8), loaded(in), (uint8_t)7, true, N, IN_A_ROW, earlier);
 }
 WRONG(in_place_compaction) {
-    uint64_t kept = 0;
-    GatherMask(loaded(in), buffer(0), (uint8_t)1, true, N, IN_A_ROW, kept);
+    uint64_t earlier = 0;
+    GatherMask(loaded(in), buffer(0), (uint8_t)1, true, N, IN_A_ROW, earlier);
 }
 
 // These kernels break a rule on conversions.

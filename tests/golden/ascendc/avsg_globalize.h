@@ -87,7 +87,7 @@ __aicore__ inline void GlobalizeSlots(
     Window w(0, GLOBAL_REQUESTS, t, cuQ);
     w.Add(state, 1);
     int32_t current = -1;
-    for (int32_t at = begin; at < end; at++) {
+    for (int32_t at = HasTooManySlotBlocks(t) ? end : begin; at < end; at++) {
         const int32_t request = at / TOKENS;
         const int32_t row = w.Word(CU_Q, request) + at % TOKENS;
         const int32_t own = w.Word(STATE, request);

@@ -5,6 +5,11 @@
 
 #include "kernel_operator.h"
 
+// In CANN 8.5 the name of Compares is CompareScalar.
+#if defined(ASC_DEVKIT_MAJOR) && ASC_DEVKIT_MAJOR < 9
+#define Compares CompareScalar
+#endif
+
 using namespace AscendC;
 
 namespace avsg {
@@ -20,7 +25,8 @@ constexpr int32_t NO_STABLE_LEN = 4194304;  // above every id: nothing is invali
 constexpr int32_t RECORD_WORDS = 16;  // words of a request's record, 64 bytes
 constexpr int32_t RECORD_MISSES = 0;  // word of the misses of token 0; one word for each token
 constexpr int32_t RECORD_TOTAL = 8;  // word of the misses of all tokens
-constexpr int32_t RECORD_STATUS = 9;  // word of status bits: 1 bad id, 2 row outside of the pool
+constexpr int32_t RECORD_STATUS = 9;  // word of status bits: 1 bad id, 2 row outside of the pool, 4 too many slotBlocks
+constexpr int32_t TOO_MANY_SLOT_BLOCKS = 4;  // the last of these bits
 constexpr int32_t HEADER_WORDS = 16;  // words of a table's header, 64 bytes
 constexpr int32_t HEADER_GENERATION = 0;  // word of the generation that the table was built for; 0: none
 constexpr int32_t HEADER_TOP = 1;  // word of the bound that all ids in the table are below
@@ -182,6 +188,12 @@ __aicore__ inline Tiling ReadTiling(GM_ADDR from, uint32_t at)
     t.kvBlocks = words.GetValue(30);
     t.slotBase = words.GetValue(31);
     return t;
+}
+
+// Returns whether a state has more entries in slotBlocks than a core has memory for.
+__aicore__ inline bool HasTooManySlotBlocks(const Tiling &t)
+{
+    return t.kvBlocks > 0 && (SLOTS >> t.kvBlockShift) > MAX_SLOT_BLOCKS;
 }
 
 // ---- words of requests -------------------------------------------------------------------------

@@ -86,12 +86,14 @@ struct LateRefresh {
         const LocalTensor<int8_t> life = PartLifetimes().ReinterpretCast<int8_t>();
         ShiftRight(partSlots, slots, shift, lanes);
         PipeBarrier<PIPE_V>();
-        CompareScalar(mask, partSlots, Part(), CMPMODE::EQ, (lanes + 63) / 64 * 64);
+        Compares(mask, partSlots, Part(), CMPMODE::EQ, (lanes + 63) / 64 * 64);
         PipeBarrier<PIPE_V>();
-        uint64_t n = 0;
-        GatherMask(partSlots, slots, mask.ReinterpretCast<uint32_t>(), true, lanes, {1, 1, 8, 0}, n);
+        // GatherMask returns the count that its register has before it ends, which may be an earlier one.
+        uint64_t earlier = 0;
+        GatherMask(partSlots, slots, mask.ReinterpretCast<uint32_t>(), true, lanes, {1, 1, 8, 0}, earlier);
         SetWaitFlag<HardEvent::V_S>(EVENT_ID2);
-        for (int32_t i = 0; i < static_cast<int32_t>(n); i++) {
+        const int32_t n = static_cast<int32_t>(GetGatherMaskRemainCount());
+        for (int32_t i = 0; i < n; i++) {
             const int32_t at = partSlots.GetValue(i) & ((1 << shift) - 1);
             life.SetValue(at, static_cast<int8_t>(127));
         }

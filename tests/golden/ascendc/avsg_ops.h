@@ -146,79 +146,85 @@ __aicore__ inline void Mix(const LocalTensor<int32_t> &dst, const LocalTensor<in
     SumOfProducts(dst, high, bits, p, q, lanes);
 }
 
-// Copies the lanes of src under a mask to the start of dst, in order, and returns their number. dst
-// starts on a block.
+// Copies the lanes of src under a mask to the start of dst, in order. dst starts on a block.
 template <typename T, typename U>
-__aicore__ inline int32_t Compact(
+__aicore__ inline void Compact(
     const LocalTensor<T> &dst, const LocalTensor<T> &src, const LocalTensor<U> &mask, int32_t lanes)
 {
-    uint64_t kept = 0;
-    GatherMask(dst, src, mask, true, lanes, {1, 1, 8, 0}, kept);
-    return static_cast<int32_t>(kept);
+    // GatherMask returns the count that its register has before it ends, which may be an earlier one.
+    uint64_t earlier = 0;
+    GatherMask(dst, src, mask, true, lanes, {1, 1, 8, 0}, earlier);
+}
+
+// Returns the number of lanes that the last Compact kept. The scalar unit has waited for it.
+__aicore__ inline int32_t KeptLanes() { return static_cast<int32_t>(GetGatherMaskRemainCount()); }
+
+// Returns the number of lanes that the last Compact kept. Later vector instructions start after it.
+__aicore__ inline int32_t CountKeptLanes()
+{
+    SetWaitFlag<HardEvent::V_S>(EVENT_ID0);
+    return KeptLanes();
 }
 
 // Returns the number of set bits among the first `lanes` of a mask; lanes <= TILE.
 __aicore__ inline int32_t Count(const LocalTensor<uint8_t> &mask, int32_t lanes)
 {
-    return Compact(Local<int32_t>(PACKED_AT, TILE), Local<int32_t>(IOTA_AT, TILE),
-        mask.ReinterpretCast<uint32_t>(), lanes);
+    Compact(Local<int32_t>(PACKED_AT, TILE), Local<int32_t>(IOTA_AT, TILE), mask.ReinterpretCast<uint32_t>(), lanes);
+    return CountKeptLanes();
 }
 
-// A list has one column per value of an entry. Its first column is appended first, then the next
-// ones under one mask.
-constexpr bool FIRST_COLUMN = true;
-constexpr bool NEXT_COLUMN = false;
+// A list has one column per value of an entry. Its columns are appended in order under one mask.
+constexpr int32_t MIDDLE_COLUMN = 0;
+constexpr int32_t FIRST_COLUMN = 1;
+constexpr int32_t LAST_COLUMN = 2;
+constexpr int32_t ONLY_COLUMN = FIRST_COLUMN + LAST_COLUMN;
 
-// packed = the words of the list's last, partly filled block, then the lanes of value under a mask;
-// returns the number of both. The words and their own bits lie one repeat before the lanes; lanes
-// <= TILE. The first column extends the mask by those bits, and the next columns reuse it.
-__aicore__ inline int32_t CompactAfterTail(const LocalTensor<int32_t> &packed, const LocalTensor<int32_t> &list,
-    int32_t len, const LocalTensor<int32_t> &value, const LocalTensor<uint8_t> &mask, int32_t lanes, bool first)
+// packed = the words of the list's last, partly filled block, then the lanes of value under a mask.
+// The words and their own bits lie one repeat before the lanes; lanes <= TILE. The first column
+// extends the mask by those bits, and the next columns reuse it.
+__aicore__ inline void CompactAfterTail(const LocalTensor<int32_t> &packed, const LocalTensor<int32_t> &list,
+    int32_t len, const LocalTensor<int32_t> &value, const LocalTensor<uint8_t> &mask, int32_t lanes, int32_t column)
 {
     const LocalTensor<int32_t> joined = Local<int32_t>(LANE_SCRATCH_AT, 256 + TILE);
     const LocalTensor<uint16_t> joinedMask = Local<uint16_t>(MASK_SCRATCH_AT, 16 + TILE / 16);
-    if (first) {
+    if ((column & FIRST_COLUMN) != 0) {
         Duplicate(joinedMask, static_cast<uint16_t>((1 << len % 8) - 1), 1);
         Or(joinedMask[16], U16(mask), U16(mask), TILE / 16);
     }
     Adds(joined, list[len / 8 * 8], 0, 8);
     Adds(joined[256], value, 0, lanes);
     PipeBarrier<PIPE_V>();
-    return Compact(packed, joined, joinedMask.ReinterpretCast<uint32_t>(), 256 + lanes);
+    Compact(packed, joined, joinedMask.ReinterpretCast<uint32_t>(), 256 + lanes);
 }
 
 // Appends the lanes of value under a mask to one column of a list of len words, and returns their
-// number. GatherMask writes from the start of a block, so the words of a partly filled last block
-// are compacted again with the lanes. `first` is FIRST_COLUMN or NEXT_COLUMN; lanes <= TILE unless
-// len is a multiple of 8.
+// number for the last column. GatherMask writes from the start of a block, so the words of a partly
+// filled last block are compacted again with the lanes. lanes <= TILE unless len is a multiple of 8.
 __aicore__ inline int32_t Append(const LocalTensor<int32_t> &list, int32_t len, const LocalTensor<int32_t> &value,
-    const LocalTensor<uint8_t> &mask, int32_t lanes, bool first)
+    const LocalTensor<uint8_t> &mask, int32_t lanes, int32_t column)
 {
     const LocalTensor<int32_t> packed = Local<int32_t>(PACKED_AT, 256 + TILE);
-    int32_t kept = 0;
     if (len % 8 == 0) {
-        kept = Compact(list[len], value, mask.ReinterpretCast<uint32_t>(), lanes);
+        Compact(list[len], value, mask.ReinterpretCast<uint32_t>(), lanes);
     } else {
-        kept = CompactAfterTail(packed, list, len, value, mask, lanes, first);
-        PipeBarrier<PIPE_V>();
-        Adds(list[len / 8 * 8], packed, 0, kept);
+        CompactAfterTail(packed, list, len, value, mask, lanes, column);
+        Adds(list[len / 8 * 8], packed, 0, CountKeptLanes());
     }
-    return kept - len % 8;
+    return (column & LAST_COLUMN) != 0 ? CountKeptLanes() - len % 8 : 0;
 }
 
 // Appends as Append does, where value lies in the same memory as the list and not before its end;
 // lanes <= TILE.
 __aicore__ inline int32_t AppendInPlace(const LocalTensor<int32_t> &list, int32_t len,
-    const LocalTensor<int32_t> &value, const LocalTensor<uint8_t> &mask, int32_t lanes, bool first)
+    const LocalTensor<int32_t> &value, const LocalTensor<uint8_t> &mask, int32_t lanes, int32_t column)
 {
     const LocalTensor<int32_t> packed = Local<int32_t>(PACKED_AT, 256 + TILE);
-    int32_t kept = 0;
     if (len % 8 == 0) {
-        kept = Compact(packed, value, mask.ReinterpretCast<uint32_t>(), lanes);
+        Compact(packed, value, mask.ReinterpretCast<uint32_t>(), lanes);
     } else {
-        kept = CompactAfterTail(packed, list, len, value, mask, lanes, first);
+        CompactAfterTail(packed, list, len, value, mask, lanes, column);
     }
-    PipeBarrier<PIPE_V>();
+    const int32_t kept = CountKeptLanes();
     Adds(list[len / 8 * 8], packed, 0, kept);
     return kept - len % 8;
 }
@@ -280,10 +286,10 @@ __aicore__ inline void ScatterMasked(const LocalTensor<int32_t> &column, const L
     const LocalTensor<int32_t> at = Local<int32_t>(PACKED_AT, TILE);
     const LocalTensor<int32_t> words = Local<int32_t>(LANE_SCRATCH_AT, TILE);
     const LocalTensor<uint32_t> maskWords = mask.ReinterpretCast<uint32_t>();
-    const int32_t n = Compact(at, index, maskWords, lanes);
+    Compact(at, index, maskWords, lanes);
     Compact(words, value, maskWords, lanes);
     SetWaitFlag<HardEvent::V_S>(EVENT_ID0);
-    ScatterAll(column, at, words, n);
+    ScatterAll(column, at, words, KeptLanes());
 }
 
 // life[slot[i]] = value for n lanes. One 64-bit access reads two slots.
@@ -306,9 +312,9 @@ __aicore__ inline void SetLifetimeMasked(const LocalTensor<half> &life, const Lo
     const LocalTensor<uint8_t> &mask, int32_t lanes)
 {
     const LocalTensor<int32_t> at = Local<int32_t>(PACKED_AT, TILE);
-    const int32_t n = Compact(at, slot, mask.ReinterpretCast<uint32_t>(), lanes);
+    Compact(at, slot, mask.ReinterpretCast<uint32_t>(), lanes);
     SetWaitFlag<HardEvent::V_S>(EVENT_ID0);
-    SetLifetimeAll(life, at, value, n);
+    SetLifetimeAll(life, at, value, KeptLanes());
 }
 
 // life = max(life - by, -128) for all SLOTS slots.
@@ -326,10 +332,10 @@ __aicore__ inline int32_t CountLe(const LocalTensor<half> &life, int32_t t)
     const LocalTensor<uint8_t> mask = Local<uint8_t>(MASK_SCRATCH_AT + BLOCK, LIFE_TILE / 8);
     int32_t n = 0;
     for (int32_t base = 0; base < SLOTS; base += LIFE_TILE) {
+        Compares(mask, life[base], static_cast<half>(static_cast<float>(t)), CMPMODE::LE, LIFE_TILE);
         PipeBarrier<PIPE_V>();
-        CompareScalar(mask, life[base], static_cast<half>(static_cast<float>(t)), CMPMODE::LE, LIFE_TILE);
-        PipeBarrier<PIPE_V>();
-        n += Compact(Local<half>(SCRATCH_AT, LIFE_TILE), life[base], U16(mask), LIFE_TILE);
+        Compact(Local<half>(SCRATCH_AT, LIFE_TILE), life[base], U16(mask), LIFE_TILE);
+        n += CountKeptLanes();
     }
     return n;
 }
@@ -350,7 +356,6 @@ __aicore__ inline int32_t FindThreshold(const LocalTensor<half> &life, int32_t h
         }
         t = first ? ScalarClamp(enough ? high - 1 : low, low, high) : low + (high - low) / 2;
     }
-    PipeBarrier<PIPE_V>();
     return low;
 }
 
@@ -375,14 +380,14 @@ __aicore__ inline int32_t AppendSlots(const LocalTensor<int32_t> &list, int32_t 
         const LocalTensor<int32_t> tailNumber = packed.ReinterpretCast<int32_t>();
         PipeBarrier<PIPE_V>();
         Duplicate(mask, static_cast<uint16_t>((1 << tail) - 1), 1);
-        CompareScalar(mask[16].ReinterpretCast<uint8_t>(), life[base], static_cast<half>(static_cast<float>(t)), mode,
+        Compares(mask[16].ReinterpretCast<uint8_t>(), life[base], static_cast<half>(static_cast<float>(t)), mode,
             SLOT_TILE);
         Adds(tailNumber, last, -base, tail);
         PipeBarrier<PIPE_V>();
         Cast(number, tailNumber, RoundMode::CAST_NONE, tail);
         PipeBarrier<PIPE_V>();
-        const int32_t n = ScalarMin(Compact(packed, number, mask, 256 + SLOT_TILE), tail + limit - len);
-        PipeBarrier<PIPE_V>();
+        Compact(packed, number, mask, 256 + SLOT_TILE);
+        const int32_t n = ScalarMin(CountKeptLanes(), tail + limit - len);
         Cast(F32(last), packed, RoundMode::CAST_NONE, n);
         PipeBarrier<PIPE_V>();
         Cast(last, F32(last), RoundMode::CAST_RINT, n);
@@ -408,7 +413,7 @@ __aicore__ inline void CopyInStaggered(
 
 // Waits for all cores, and returns whether this core has no more work because it does not own the
 // request.
-template <typename Cores> __aicore__ inline bool IsDoneAfterSyncAll(Cores cores, bool owner)
+template <typename Cores> __aicore__ inline bool IsDoneAfterWait(Cores cores, bool owner)
 {
     cores.WaitForAll();
     return !owner;
@@ -494,7 +499,7 @@ __aicore__ inline void Find(const LocalTensor<int32_t> &slot, const LocalTensor<
             Adds(linkSlot[nth * lanes], linkSlot[nth * lanes], LinkPriority(nth), lanes);
         }
         PipeBarrier<PIPE_V>();
-        CompareScalar(LinkMask(), held, 0, CMPMODE::EQ, AlignToRepeat(LINKS * lanes));
+        Compares(LinkMask(), held, 0, CMPMODE::EQ, AlignToRepeat(LINKS * lanes));
         // The last instruction uses column 1 only, and the next iteration starts with columns 0 and
         // 2.
         SelectFirstLink(slot[base], linkSlot, count, lanes);

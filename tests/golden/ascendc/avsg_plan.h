@@ -25,8 +25,9 @@ __aicore__ inline void PadSlots(const Gm &gm, int32_t row, int32_t from)
     }
 }
 
-// The cores of a kernel that plans each request on one core. Such a kernel contains no SyncAll: the
-// operator compiler searches the text for it, and would schedule the kernel as one that needs it.
+// The cores of a kernel that plans each request on one core. The text of such a kernel does not name
+// the call that waits for all cores: the operator compiler searches the text for that name, and would
+// schedule the kernel as one that needs it.
 struct SeparateCores {
     static constexpr bool SHARE = false;
     __aicore__ inline void WaitForAll() const {}
@@ -36,7 +37,8 @@ struct SeparateCores {
 // by at most one; or several cores share each request, and then all cores, with or without a
 // request, wait for each other once. No core returns before that. If the type of `cores` is
 // SharingCores, cores may share requests, and the refreshes of each request's last token are left
-// to LateRefresh.
+// to LateRefresh. If a state has too many entries in slotBlocks, every request is padded and has a
+// status bit, so that no kernel copies a row.
 template <typename Cores>
 __aicore__ inline void PlanBatch(const Gm &gm, Window &w, const Tiling &t, Cores cores)
 {
@@ -49,12 +51,18 @@ __aicore__ inline void PlanBatch(const Gm &gm, Window &w, const Tiling &t, Cores
     const int32_t end = run < runs ? ShareBegin(t.requests, run + 1, runs) : 0;
     const int32_t sharer = GetBlockIdx() % sharers;
     bool synced = sharers == 1;
+    const bool refused = HasTooManySlotBlocks(t);
+    // The record of a padded request. The counts of its rows are zeros before the status bits.
     const LocalTensor<int32_t> zero = Local<int32_t>(ZERO_AT, RECORD_WORDS);
     if (begin < end) {
         Duplicate(zero, 0, RECORD_WORDS);
         Duplicate(Local<int32_t>(PAD_AT, PAD_WORDS), -1, PAD_WORDS);
         stage_one::Setup(gm);
         PipeBarrier<PIPE_ALL>();
+        if (refused) {
+            // The flags of the window order this write before the copies out.
+            zero.SetValue(RECORD_STATUS, TOO_MANY_SLOT_BLOCKS);
+        }
     }
     for (int32_t request = begin; request < end; request++) {
         // The words are limited again, although the host has checked them: a wrong word must not
@@ -62,7 +70,7 @@ __aicore__ inline void PlanBatch(const Gm &gm, Window &w, const Tiling &t, Cores
         const int32_t first = w.Word(CU_Q, request);
         const int32_t tokens = ScalarClamp(w.Word(CU_Q, request, 1) - first, 0, TOKENS);
         const int32_t state = w.Word(STATE, request);
-        const bool padded = state < 0 || state >= t.states;
+        const bool padded = refused || state < 0 || state >= t.states;
         if (sharer > 0 && (padded || tokens == 0)) {
             continue;
         }

@@ -58,6 +58,7 @@ extern "C" __global__ __aicore__ void avsg_reset(
 {
     KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIV_ONLY);
     InitSocState();
-    avsg::Reset(avsg::ReadTiling(tiling, 0), tables);
+    const avsg::Tiling t = avsg::ReadTiling(tiling, 0);
+    avsg::Reset(t, tables);
     PipeBarrier<PIPE_ALL>();
 }

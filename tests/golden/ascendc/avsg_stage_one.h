@@ -133,7 +133,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
             Duplicate(F16(fill2), static_cast<half>(-128.0f), lanes);
             ShiftRight(sign, held, 31, lanes);
             PipeBarrier<PIPE_V>();
-            CompareScalar(notNegative, sign, 0, CMPMODE::EQ, alignedLanes);
+            Compares(notNegative, sign, 0, CMPMODE::EQ, alignedLanes);
             PipeBarrier<PIPE_V>();
             SelectWords(id[base], notNegative, fill, id[base], lanes);
             PipeBarrier<PIPE_V>();
@@ -240,7 +240,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
             PipeBarrier<PIPE_V>();
             ShiftRight(wideSign, wideSign, 31, lanes);
             PipeBarrier<PIPE_V>();
-            CompareScalar(wideNegative, wideSign, -1, CMPMODE::EQ, alignedLanes);
+            Compares(wideNegative, wideSign, -1, CMPMODE::EQ, alignedLanes);
             PipeBarrier<PIPE_V>();
             SelectWords(slot[base], wideNegative, slot[base], wideFill, lanes);
         }
@@ -251,7 +251,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
             ShiftRight(wideSign, ids[base], 31, lanes);
             Duplicate(wideFill, -2, lanes);
             PipeBarrier<PIPE_V>();
-            CompareScalar(wideNegative, wideSign, -1, CMPMODE::EQ, alignedLanes);
+            Compares(wideNegative, wideSign, -1, CMPMODE::EQ, alignedLanes);
             PipeBarrier<PIPE_V>();
             SelectWords(slot[base], wideNegative, wideFill, slot[base], lanes);
         }
@@ -259,7 +259,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
             // Probe: exchange of the cores' shares
             SetWaitFlag<HardEvent::V_MTE3>(EVENT_ID0);
             CopyOut(gm.slot[q.slotAt + q.shareAt], slot, sought);
-            if (IsDoneAfterSyncAll(cores, q.owner)) {
+            if (IsDoneAfterWait(cores, q.owner)) {
                 return;
             }
             CopyIn(slot, gm.slot[q.slotAt], q.k);
@@ -273,23 +273,22 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
             const int32_t alignedLanes = AlignToRepeat(lanes);
             PipeBarrier<PIPE_V>();
             AndWord(wideX, ids[base], WORD_3FFFFF_AT, lanes);
-            CompareScalar(wideIsPending, slot[base], -1, CMPMODE::EQ, alignedLanes);
+            Compares(wideIsPending, slot[base], -1, CMPMODE::EQ, alignedLanes);
             Indices(wideLane, base, lanes);
-            CompareScalar(wideIsInvalid, slot[base], -2, CMPMODE::EQ, alignedLanes);
+            Compares(wideIsInvalid, slot[base], -2, CMPMODE::EQ, alignedLanes);
             Append(pending0, pendingLen, wideX, wideIsPending, lanes, FIRST_COLUMN);
             PipeBarrier<PIPE_V>();
             Maxs(slot[base], slot[base], -1, lanes);
-            pendingLen += Append(pending1, pendingLen, wideLane, wideIsPending, lanes, NEXT_COLUMN);
-            invalidLen += Append(invalid, invalidLen, ids[base], wideIsInvalid, lanes, FIRST_COLUMN);
+            pendingLen += Append(pending1, pendingLen, wideLane, wideIsPending, lanes, LAST_COLUMN);
+            invalidLen += Append(invalid, invalidLen, ids[base], wideIsInvalid, lanes, ONLY_COLUMN);
         }
         // Locate: the host row of each miss
         for (int32_t base = 0; base < invalidLen; base += TILE) {
             const int32_t lanes = ScalarMin(invalidLen - base, TILE);
             const int32_t alignedLanes = AlignToRepeat(lanes);
-            PipeBarrier<PIPE_V>();
             ShiftRight(sign, invalid[base], 31, lanes);
             PipeBarrier<PIPE_V>();
-            CompareScalar(isOutOfRange, sign, 0, CMPMODE::EQ, alignedLanes);
+            Compares(isOutOfRange, sign, 0, CMPMODE::EQ, alignedLanes);
             PipeBarrier<PIPE_V>();
             outOfRangeLen += Count(isOutOfRange, lanes);
         }
@@ -299,7 +298,6 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
         for (int32_t base = 0; base < pendingLen; base += TILE) {
             const int32_t lanes = ScalarMin(pendingLen - base, TILE);
             const int32_t alignedLanes = AlignToRepeat(lanes);
-            PipeBarrier<PIPE_V>();
             Adds(fresh, pending0[base], -q.stable, lanes);
             Adds(beyond, pending0[base], -q.rows, lanes);
             Adds(position, pending1[base], first, lanes);
@@ -308,8 +306,8 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
             ShiftRight(sign2, beyond, 31, lanes);
             PipeBarrier<PIPE_V>();
             Muls(freshRow, fresh, -1, lanes);
-            CompareScalar(isFresh, sign, 0, CMPMODE::EQ, alignedLanes);
-            CompareScalar(negative, sign2, -1, CMPMODE::EQ, alignedLanes);
+            Compares(isFresh, sign, 0, CMPMODE::EQ, alignedLanes);
+            Compares(negative, sign2, -1, CMPMODE::EQ, alignedLanes);
             PipeBarrier<PIPE_V>();
             Adds(freshRow, freshRow, -1, lanes);
             PipeBarrier<PIPE_V>();
@@ -318,19 +316,16 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
             PipeBarrier<PIPE_V>();
             AppendInPlace(miss0, missLen, pending0[base], isMiss, lanes, FIRST_COLUMN);
             Not(U16(isOutOfPool), U16(isMiss), alignedLanes / 16);
-            Append(miss1, missLen, position, isMiss, lanes, NEXT_COLUMN);
-            missLen += Append(miss2, missLen, row, isMiss, lanes, NEXT_COLUMN);
-            PipeBarrier<PIPE_V>();
+            Append(miss1, missLen, position, isMiss, lanes, MIDDLE_COLUMN);
+            missLen += Append(miss2, missLen, row, isMiss, lanes, LAST_COLUMN);
             outOfPoolLen += Count(isOutOfPool, lanes);
         }
         // Locate: publication of the token's misses, after which their columns are free
-        SetWaitFlag<HardEvent::MTE3_S>(EVENT_ID0);
         word.SetValue(0, q.k - invalidLen + outOfPoolBefore - outOfPoolLen);
         SetWaitFlag<HardEvent::S_MTE3>(EVENT_ID0);
         CopyOut(gm.valid[q.validAt + token], word, 1);
         const int32_t total = record.GetValue(RECORD_TOTAL);
         const int32_t missesAt = q.missAt + total;
-        SetWaitFlag<HardEvent::V_MTE3>(EVENT_ID0);
         CopyOut(gm.missId[missesAt], miss0, missLen);
         CopyOut(gm.missPos[missesAt], miss1, missLen);
         CopyOut(gm.missRow[missesAt], miss2, missLen);
@@ -351,15 +346,15 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
                     ShiftRight(wideSign, slot[base], 31, lanes);
                     PipeBarrier<PIPE_V>();
                     ShiftLeft(U32(wideOffset), U32(wideOffset), 1u, lanes);
-                    CompareScalar(wideNotNegative, wideSign, 0, CMPMODE::EQ, alignedLanes);
+                    Compares(wideNotNegative, wideSign, 0, CMPMODE::EQ, alignedLanes);
                     PipeBarrier<PIPE_V>();
                     Gather(F16(wideLived), life, U32(wideOffset), 0, lanes);
                     PipeBarrier<PIPE_V>();
-                    CompareScalar(wideNegative, F16(wideLived), static_cast<half>(static_cast<float>(bound + 1)), CMPMODE::LT, alignedLanes);
+                    Compares(wideNegative, F16(wideLived), static_cast<half>(static_cast<float>(bound + 1)), CMPMODE::LT, alignedLanes);
                     PipeBarrier<PIPE_V>();
                     And(U16(wideIsDead), U16(wideNegative), U16(wideNotNegative), alignedLanes / 16);
                     PipeBarrier<PIPE_V>();
-                    deadLen += Append(dead, deadLen, slot[base], wideIsDead, lanes, FIRST_COLUMN);
+                    deadLen += Append(dead, deadLen, slot[base], wideIsDead, lanes, ONLY_COLUMN);
                 }
             }
         }
@@ -369,16 +364,14 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
             for (int32_t base = 0; base < q.k; base += TILE) {
                 const int32_t lanes = ScalarMin(q.k - base, TILE);
                 const int32_t alignedLanes = AlignToRepeat(lanes);
-                PipeBarrier<PIPE_V>();
                 ShiftRight(sign, slot[base], 31, lanes);
                 PipeBarrier<PIPE_V>();
-                CompareScalar(notNegative, sign, 0, CMPMODE::EQ, alignedLanes);
+                Compares(notNegative, sign, 0, CMPMODE::EQ, alignedLanes);
                 PipeBarrier<PIPE_V>();
                 SetWaitFlag<HardEvent::S_V>(EVENT_ID0);
                 SetLifetimeMasked(life, slot[base], static_cast<half>(127.0f), notNegative, lanes);
             }
         } else {
-            SetWaitFlag<HardEvent::V_S>(EVENT_ID0);
             for (int32_t base = 0; base < deadLen; base += WIDE) {
                 const int32_t lanes = ScalarMin(deadLen - base, WIDE);
                 SetLifetimeAll(life, dead[base], static_cast<half>(127.0f), lanes);
@@ -440,7 +433,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
                 const int32_t alignedLanes = AlignToRepeat(lanes);
                 ShiftRight(sign, linkPosition[base], 31, lanes);
                 PipeBarrier<PIPE_V>();
-                CompareScalar(notNegative, sign, 0, CMPMODE::EQ, alignedLanes);
+                Compares(notNegative, sign, 0, CMPMODE::EQ, alignedLanes);
                 PipeBarrier<PIPE_V>();
                 SetWaitFlag<HardEvent::S_V>(EVENT_ID0);
                 ScatterMasked(link, linkPosition[base], newLink[base], notNegative, lanes);
@@ -454,13 +447,12 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
                 for (int32_t base = 0; base < deadBefore; base += TILE) {
                     const int32_t lanes = ScalarMin(deadBefore - base, TILE);
                     const int32_t alignedLanes = AlignToRepeat(lanes);
-                    PipeBarrier<PIPE_V>();
                     AndWord(victim, newLink[base], WORD_1FFF_AT, lanes);
                     AndWord(offset, linkPosition[base], WORD_3FFF_AT, lanes);
                     ShiftRight(sign, linkPosition[base], 31, lanes);
                     PipeBarrier<PIPE_V>();
                     ShiftLeft(U32(offset), U32(offset), 2u, lanes);
-                    CompareScalar(notNegative, sign, 0, CMPMODE::EQ, alignedLanes);
+                    Compares(notNegative, sign, 0, CMPMODE::EQ, alignedLanes);
                     PipeBarrier<PIPE_V>();
                     Gather(entry, link, U32(offset), 0, lanes);
                     PipeBarrier<PIPE_V>();
@@ -470,7 +462,7 @@ __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)
                     PipeBarrier<PIPE_V>();
                     And(U16(isDead), U16(notEqual), U16(notNegative), alignedLanes / 16);
                     PipeBarrier<PIPE_V>();
-                    deadLen += Append(dead, deadLen, victim, isDead, lanes, FIRST_COLUMN);
+                    deadLen += Append(dead, deadLen, victim, isDead, lanes, ONLY_COLUMN);
                 }
                 for (int32_t base = 0; base < deadLen; base += TILE) {
                     const int32_t lanes = ScalarMin(deadLen - base, TILE);

@@ -38,7 +38,8 @@ __aicore__ inline uint32_t SlotBlocksOf(const Tiling &t, int32_t i)
 
 // Copies the slots and host rows of the next misses to the list buffers, with the entries of
 // slotBlocks if there are any, and returns the number of runs, which become the items. Runs whose
-// entries have no room are left for the next list.
+// entries have no room are left for the next list. Those of one run have room, because PlanBatch
+// returns no misses otherwise.
 __aicore__ inline int32_t LoadMissRuns(const Tiling &t, Window &w, const MissArrays &gm, Cursor &cursor)
 {
     int32_t count = 0;

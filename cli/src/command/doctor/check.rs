@@ -8,6 +8,8 @@ use clap::ValueEnum;
 pub enum Check {
     /// The device's name, cores and memory
     Device,
+    /// The read of a GatherMask's count, with and without a wait
+    GatherCount,
     /// The kernel avsg_reset, alone
     Reset,
     /// The kernel avsg_plan, alone

@@ -100,6 +100,10 @@ pub fn examine(options: &Options) -> Result<Report> {
     if let (Err(error), None) = (&build, &exam.failure) {
         exam.failure = Some(format!("the kernels were not built: {error:#}"));
     }
+    let gather_mask_count = exam.field(Check::GatherCount)?;
+    if let (Some(count), true) = (gather_mask_count.value.as_str(), exam.folder.is_some()) {
+        eprintln!("the count of GatherMask: {count}");
+    }
     for check in Check::KERNELS {
         exam.kernel(check)?;
     }
@@ -114,6 +118,7 @@ pub fn examine(options: &Options) -> Result<Report> {
         no_device,
         device,
         build,
+        gather_mask_count,
         int32_overflow: exam.field(Check::Overflow)?,
         gather_rate: exam.field(Check::Gather)?,
         sync_all_cost: exam.field(Check::SyncAll)?,

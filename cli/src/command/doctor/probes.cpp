@@ -13,11 +13,12 @@ KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_MIX_AIV_1_0);
 
 namespace probes {
 
-// Byte offsets in the unified buffer: the setting, and three areas.
+// Byte offsets in the unified buffer: the setting, and four areas.
 constexpr uint32_t SETTING_AT = 0;
 constexpr uint32_t A_AT = 64;
 constexpr uint32_t B_AT = A_AT + 32768;
 constexpr uint32_t C_AT = B_AT + 8192;
+constexpr uint32_t D_AT = C_AT + 8192;
 
 template <typename T> __aicore__ inline GlobalTensor<T> Global(GM_ADDR at)
 {
@@ -64,6 +65,36 @@ extern "C" __global__ __aicore__ void avsg_probe_overflow(GM_ADDR from, GM_ADDR 
     Adds(words, words, static_cast<int32_t>(1), 64);
     probes::WaitFor<HardEvent::V_MTE3>();
     DataCopyPad(probes::Global<int32_t>(to), words, DataCopyExtParams{1, 256, 0, 0, 0});
+    PipeBarrier<PIPE_ALL>();
+}
+
+// Compacts 8192 words n times, each time with another number of them. Writes how many counts were wrong,
+// of those that GatherMask returns at once and of those that are read after a wait.
+extern "C" __global__ __aicore__ void avsg_probe_count(GM_ADDR from, GM_ADDR to, GM_ADDR setting)
+{
+    InitSocState();
+    const probes::Setting s = probes::ReadSetting(setting);
+    const LocalTensor<int32_t> words(TPosition::VECCALC, probes::A_AT, 8192);
+    const LocalTensor<uint16_t> mask(TPosition::VECCALC, probes::B_AT, 512);
+    const LocalTensor<int32_t> wrong(TPosition::VECCALC, probes::C_AT, 8);
+    const LocalTensor<int32_t> kept(TPosition::VECCALC, probes::D_AT, 8192);
+    Duplicate(words, static_cast<int32_t>(7), 8192);
+    int32_t atOnce = 0;
+    int32_t afterWait = 0;
+    for (int32_t i = 0; i < s.n; i++) {
+        const int32_t bits = i % 16 + 1;    // of 16 in the mask
+        Duplicate(mask, static_cast<uint16_t>((1 << bits) - 1), 512);
+        PipeBarrier<PIPE_V>();
+        uint64_t count = 0;
+        GatherMask(kept, words, mask.ReinterpretCast<uint32_t>(), true, 8192, {1, 1, 8, 0}, count);
+        atOnce += static_cast<int32_t>(count) == 512 * bits ? 0 : 1;
+        probes::WaitFor<HardEvent::V_S>();
+        afterWait += static_cast<int32_t>(GetGatherMaskRemainCount()) == 512 * bits ? 0 : 1;
+    }
+    wrong.SetValue(0, atOnce);
+    wrong.SetValue(1, afterWait);
+    probes::WaitFor<HardEvent::S_MTE3>();
+    DataCopyPad(probes::Global<int32_t>(to), wrong, DataCopyExtParams{1, 8, 0, 0, 0});
     PipeBarrier<PIPE_ALL>();
 }
 

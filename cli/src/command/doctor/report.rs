@@ -97,6 +97,8 @@ pub struct Report {
     pub device: Option<Device>,
     /// The folder of the kernels and objects that the checks load.
     pub build: Field,
+    /// When the count of a GatherMask is right, on which the length of every list rests.
+    pub gather_mask_count: Field,
     /// Each kernel, alone, by its name.
     pub kernels: BTreeMap<String, Kernel>,
     /// The result of INT32_MAX + 1 on a vector core.

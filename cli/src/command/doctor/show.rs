@@ -70,6 +70,7 @@ fn properties(report: &Report) -> Table {
     let bandwidth = &report.h2d_bandwidth;
     for (name, field) in [
         ("build", &report.build),
+        ("gather_mask_count", &report.gather_mask_count),
         ("int32_overflow", &report.int32_overflow),
         ("gather_rate", &report.gather_rate),
         ("sync_all_cost", &report.sync_all_cost),

@@ -2,8 +2,7 @@
 
 use super::basic::{COMPACT, call};
 use crate::aiv::{
-    Act, Argument, Asks, BARRIER, Call, Expr, Function, FunctionCall, Length, Outcome, Tensor, Use,
-    ub, v,
+    Act, Argument, BARRIER, Call, Expr, Function, FunctionCall, Length, Outcome, Tensor, Use, ub, v,
 };
 use crate::cost::setting::{Load, wait};
 use crate::cost::{Unit, Work};
@@ -13,8 +12,7 @@ pub static COUNT: Function = Function {
     name: "Count",
     text: include_str!("count.h.in"),
     uses: &[Use::Function(&COMPACT), Use::Buffer("packed"), Use::Buffer("iota")],
-    acts: |call| vec![v(&[&call.place(0), &ub("iota")], &[&ub("packed")])],
-    asks: Asks::Always,
+    acts: |call| vec![v(&[&call.place(0), &ub("iota")], &[&ub("packed")]), Act::Count],
     in_place: false,
 };
 
@@ -30,8 +28,7 @@ pub static APPEND: Function = Function {
     name: "Append",
     text: include_str!("append.h.in"),
     uses: &[Use::Function(&COMPACT), Use::Function(&COMPACT_AFTER_TAIL), Use::Buffer("packed")],
-    acts: |call| append_acts(call, false),
-    asks: Asks::IfTaken,
+    acts: append_acts,
     in_place: false,
 };
 
@@ -40,8 +37,7 @@ pub static APPEND_IN_PLACE: Function = Function {
     name: "AppendInPlace",
     text: include_str!("append_in_place.h.in"),
     uses: &[Use::Function(&COMPACT), Use::Function(&COMPACT_AFTER_TAIL), Use::Buffer("packed")],
-    acts: |call| append_acts(call, true),
-    asks: Asks::Always,
+    acts: append_in_place_acts,
     in_place: false,
 };
 
@@ -67,32 +63,41 @@ pub fn append(
         value.into(),
         mask.into(),
         Argument::Length(Length::Lanes),
-        Argument::Flag(first),
+        Argument::Column { first, last },
     ];
     call(function, args, if last { Outcome::Increase(len) } else { Outcome::None })
 }
 
-fn append_acts(call: &FunctionCall, in_place: bool) -> Vec<Act> {
+fn append_acts(call: &FunctionCall) -> Vec<Act> {
     let [list, value, mask] = [0, 2, 3].map(|n| call.place(n));
     let (lanes, packed, joined_mask) = (ub("lane_scratch"), ub("packed"), ub("mask_scratch"));
-    let mut tail = vec![v(&[&list], &[&lanes, &joined_mask]), BARRIER];
-    if in_place {
-        let pack = v(&[&value, &mask, &lanes, &joined_mask], &[&packed]);
-        return vec![Act::Maybe(tail), pack, BARRIER, v(&[&packed], &[&list])];
-    }
-    tail.extend([v(&[&lanes, &joined_mask], &[&packed]), BARRIER]);
-    vec![Act::Maybe(tail), v(&[&value, &mask, &packed], &[&list])]
+    let join = v(&[&list], &[&lanes, &joined_mask]);
+    let pack = v(&[&lanes, &joined_mask], &[&packed]);
+    let tail = vec![join, BARRIER, pack, Act::Count];
+    let mut acts = vec![Act::Maybe(tail), v(&[&value, &mask, &packed], &[&list])];
+    // The call for the last column returns the number of lanes.
+    acts.extend((call.outcome != Outcome::None).then_some(Act::Count));
+    acts
+}
+
+fn append_in_place_acts(call: &FunctionCall) -> Vec<Act> {
+    let [list, value, mask] = [0, 2, 3].map(|n| call.place(n));
+    let (lanes, packed, joined_mask) = (ub("lane_scratch"), ub("packed"), ub("mask_scratch"));
+    let join = v(&[&list], &[&lanes, &joined_mask]);
+    let pack = v(&[&value, &mask, &lanes, &joined_mask], &[&packed]);
+    vec![Act::Maybe(vec![join, BARRIER]), pack, Act::Count, v(&[&packed], &[&list])]
 }
 
 /// Returns the additional work where a list of this many columns ends inside a block: two
 /// instructions for the mask, and for each column a copy of the last block, of the value and of the
-/// compacted words, the four repeats of the last block in GatherMask, a barrier and a flag.
+/// compacted words, the four repeats of the last block in GatherMask, a barrier and a wait for the
+/// count.
 pub fn tail_work(load: &Load, columns: usize) -> Work {
     if load.at.is_multiple_of(8) || columns == 0 {
         return Work::default();
     }
     let copies =
         Work::vector(1, 8) + Work::vector(1, load.lanes) + Work::of(Unit::Compactions, 4.0);
-    let column = copies + Work::chain(1, load.active) + Work::of(Unit::Barriers, 1.0) + wait();
+    let column = copies + Work::chain(1, load.active) + wait();
     Work::vector(2, load.lanes.div_ceil(32)) + column * columns as f64
 }

@@ -13,7 +13,8 @@ pub static VIEWS: Function = Function::inner("U32", include_str!("views.h.in"), 
 pub static ALIGN_TO_REPEAT: Function =
     Function::inner("AlignToRepeat", include_str!("align_to_repeat.h.in"), &[]);
 
-/// Copies the lanes under a mask to the start of a tensor.
+/// Copies the lanes under a mask to the start of a tensor. Two more functions in its text read their
+/// number.
 pub static COMPACT: Function = Function::inner("Compact", include_str!("compact.h.in"), &[]);
 
 /// Returns a call of a function that reads no other words than those among its arguments.

@@ -2,8 +2,8 @@
 
 use super::basic::{COMPACT, call};
 use crate::aiv::{
-    Act, Argument, Asks, BARRIER, Call, Expr, Function, Length, Outcome, Place, SELECT_SCRATCH,
-    Scalar, TO_S, Tensor, Type, Use, s, ub, v,
+    Act, Argument, BARRIER, Call, Expr, Function, Length, Outcome, Place, SELECT_SCRATCH, Scalar,
+    TO_S, Tensor, Type, Use, s, ub, v,
 };
 use crate::cost::setting::{Load, Setting, scalars};
 use crate::cost::{Unit, Work};
@@ -14,7 +14,6 @@ pub static SET_LIFETIME_ALL: Function = Function {
     text: include_str!("set_lifetime_all.h.in"),
     uses: &[],
     acts: |call| vec![s(&[&call.place(1)], &[&call.place(0)])],
-    asks: Asks::Never,
     in_place: false,
 };
 
@@ -28,7 +27,6 @@ pub static SET_LIFETIME_MASKED: Function = Function {
         let pack = v(&[&call.place(1), &call.place(3)], &[&packed]);
         vec![pack, TO_S, s(&[&packed], &[&call.place(0)])]
     },
-    asks: Asks::Never,
     in_place: false,
 };
 
@@ -38,7 +36,6 @@ pub static REFRESH_LIFETIME_ALL: Function = Function {
     text: include_str!("refresh_lifetime_all.h.in"),
     uses: &[Use::Buffer("lane_scratch"), Use::Buffer("lifetimes"), Use::Buffer("rule")],
     acts: |call| refresh_acts(&call.place(0), &call.place(1)),
-    asks: Asks::Never,
     in_place: false,
 };
 
@@ -50,9 +47,8 @@ pub static REFRESH_LIFETIME_MASKED: Function = Function {
     acts: |call| {
         let packed = ub("packed");
         let compact = v(&[&call.place(1), &call.place(2)], &[&packed]);
-        [vec![compact, BARRIER], refresh_acts(&call.place(0), &packed)].concat()
+        [vec![compact, Act::Count], refresh_acts(&call.place(0), &packed)].concat()
     },
-    asks: Asks::Never,
     in_place: false,
 };
 
@@ -65,7 +61,6 @@ pub static DECAY_LIFETIMES: Function = Function {
         let life = call.place(0);
         vec![BARRIER, v(&[&life], &[&life]), BARRIER, v(&[&life], &[&life])]
     },
-    asks: Asks::Never,
     in_place: false,
 };
 
@@ -80,7 +75,6 @@ pub static END_STEP_USES: Function = Function {
         let iteration = [BARRIER, v(&[&life], &[&mask, &scratch]), BARRIER, choice];
         [iteration.clone(), iteration].concat()
     },
-    asks: Asks::Never,
     in_place: false,
 };
 

@@ -2,8 +2,8 @@
 
 use super::basic::call;
 use crate::aiv::{
-    Act, Argument, Asks, BARRIER, Call, Expr, FROM_S, Function, FunctionCall, Global, Length,
-    Outcome, Pipe, SELECT_SCRATCH, Sync, TO_S, Tensor, Use, s, ub, v,
+    Act, Argument, BARRIER, Call, Expr, FROM_S, Function, FunctionCall, Global, Length, Outcome,
+    Pipe, SELECT_SCRATCH, Sync, TO_S, Tensor, Use, s, ub, v,
 };
 use crate::cost::setting::{Load, dma, scalars};
 use crate::cost::{Unit, Work};
@@ -19,7 +19,6 @@ pub static LOOKUP: Function = Function {
         Use::Buffer("iota"),
     ],
     acts,
-    asks: Asks::Never,
     in_place: false,
 };
 

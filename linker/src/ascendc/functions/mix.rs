@@ -3,8 +3,8 @@
 use super::basic::call;
 use super::words::AND_WORD;
 use crate::aiv::{
-    Act, Argument, Asks, BARRIER, Call, Expr, Function, FunctionCall, Length, Operation, Outcome,
-    Tensor, Use, ub, v, word,
+    Act, Argument, BARRIER, Call, Expr, Function, FunctionCall, Length, Operation, Outcome, Tensor,
+    Use, ub, v, word,
 };
 use avsg_device::hash::MULTIPLIERS;
 
@@ -24,7 +24,6 @@ pub static MIX: Function = Function {
     text: include_str!("mix.h.in"),
     uses: &[Use::Function(&AND_WORD), Use::Function(&SUM_OF_PRODUCTS)],
     acts,
-    asks: Asks::Never,
     in_place: false,
 };
 

@@ -2,7 +2,7 @@
 //! scatter.
 
 use super::basic::{COMPACT, call};
-use crate::aiv::{Argument, Asks, Call, Function, Length, Outcome, TO_S, Tensor, Use, s, ub, v};
+use crate::aiv::{Argument, Call, Function, Length, Outcome, TO_S, Tensor, Use, s, ub, v};
 use crate::cost::Work;
 use crate::cost::setting::{Load, scalars};
 
@@ -12,7 +12,6 @@ pub static SCATTER_ALL: Function = Function {
     text: include_str!("scatter_all.h.in"),
     uses: &[],
     acts: |call| vec![s(&[&call.place(1), &call.place(2)], &[&call.place(0)])],
-    asks: Asks::Never,
     in_place: false,
 };
 
@@ -27,7 +26,6 @@ pub static SCATTER_BOTH: Function = Function {
         let scalar = s(&[&index, &value, &place, &packed, &scratch], &[&column, &other]);
         vec![v(&[&index], &[&packed]), v(&[&place], &[&scratch]), TO_S, scalar]
     },
-    asks: Asks::Never,
     in_place: false,
 };
 
@@ -47,7 +45,6 @@ pub static SCATTER_MASKED: Function = Function {
         let pack = v(&[&index, &value, &mask], &[&packed, &scratch]);
         vec![pack, TO_S, s(&[&packed, &scratch], &[&column])]
     },
-    asks: Asks::Never,
     in_place: false,
 };
 

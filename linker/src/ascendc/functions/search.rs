@@ -4,7 +4,7 @@ use super::basic::{ALIGN_TO_REPEAT, call};
 use super::mix::{SUM_OF_PRODUCTS, WORDS, multipliers};
 use super::words::AND_WORD;
 use crate::aiv::{
-    Act, Argument, Asks, BARRIER, Call, Expr, Function, FunctionCall, Operation, Outcome, Place,
+    Act, Argument, BARRIER, Call, Expr, Function, FunctionCall, Operation, Outcome, Place,
     SELECT_SCRATCH, Tensor, Use, ub, v, word,
 };
 use crate::cost::setting::{Load, Setting};
@@ -67,7 +67,6 @@ pub static FIND: Function = Function {
         // use.
         iterations(call, false, &[&sequence, &sought, &link, &id], &[&slot])
     },
-    asks: Asks::Never,
     in_place: false,
 };
 
@@ -91,7 +90,6 @@ pub static FIND_FREE: Function = Function {
         let [at, sequence, link, id] = [0, 1, 3, 4].map(|n| call.place(n));
         iterations(call, true, &[&sequence, &link, &id], &[&at])
     },
-    asks: Asks::Never,
     in_place: false,
 };
 

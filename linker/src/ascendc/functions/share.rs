@@ -1,9 +1,7 @@
 //! Cores that share a token and read one table at the same time.
 
 use super::basic::call;
-use crate::aiv::{
-    Act, Argument, Asks, Call, Expr, Function, Global, Outcome, Pipe, Sync, Tensor, Use,
-};
+use crate::aiv::{Act, Argument, Call, Expr, Function, Global, Outcome, Pipe, Sync, Tensor, Use};
 
 /// Copies a plane of a table in pieces; each core that shares the request starts with another
 /// piece.
@@ -15,18 +13,16 @@ pub static COPY_IN_STAGGERED: Function = Function {
         let (reads, writes) = (vec![call.place(1)], vec![call.place(0)]);
         vec![Act::Use { pipe: Pipe::Mte2, reads, writes }]
     },
-    asks: Asks::Never,
     in_place: false,
 };
 
 /// Waits for all cores. Copies to global memory stay before it, and copies from global memory
 /// behind it.
-pub static IS_DONE_AFTER_SYNC_ALL: Function = Function {
-    name: "IsDoneAfterSyncAll",
-    text: include_str!("is_done_after_sync_all.h.in"),
+pub static IS_DONE_AFTER_WAIT: Function = Function {
+    name: "IsDoneAfterWait",
+    text: include_str!("is_done_after_wait.h.in"),
     uses: &[],
     acts: |_| vec![Act::Sync(Sync::Flag(Pipe::Mte3, Pipe::Mte2))],
-    asks: Asks::Never,
     in_place: false,
 };
 
@@ -37,9 +33,9 @@ pub fn copy_in_staggered(to: Tensor, from: Global, n: Expr, turn: Expr) -> Call 
 }
 
 /// Waits for all cores, and ends Stage One on those that do not own the request.
-pub fn sync_all() -> Call {
+pub fn wait_for_all() -> Call {
     call(
-        &IS_DONE_AFTER_SYNC_ALL,
+        &IS_DONE_AFTER_WAIT,
         vec![Expr::name("cores").into(), Expr::field("owner").into()],
         Outcome::Return,
     )

@@ -2,8 +2,8 @@
 
 use super::basic::{COMPACT, call};
 use crate::aiv::{
-    Act, Argument, Asks, BARRIER, Call, Comparison, Expr, Function, FunctionCall, Outcome, Tensor,
-    Use, ub, v,
+    Act, Argument, BARRIER, Call, Comparison, Expr, Function, FunctionCall, Outcome, Tensor, Use,
+    ub, v,
 };
 use crate::cost::setting::{Load, Setting, wait};
 use crate::cost::{Unit, Work};
@@ -22,10 +22,10 @@ pub static FIND_THRESHOLD: Function = Function {
     uses: &[Use::Function(&COUNT_LE)],
     acts: |call| {
         let (life, mask, scratch) = (call.place(0), ub("mask_scratch"), ub("scratch"));
-        let iteration = [BARRIER, v(&[&life], &[&mask]), BARRIER, v(&[&mask, &life], &[&scratch])];
-        vec![Act::Maybe([iteration.clone(), iteration].concat()), BARRIER]
+        let compact = v(&[&mask, &life], &[&scratch]);
+        let iteration = [v(&[&life], &[&mask]), BARRIER, compact, Act::Count];
+        vec![Act::Maybe([iteration.clone(), iteration].concat())]
     },
-    asks: Asks::Never,
     in_place: false,
 };
 
@@ -41,7 +41,6 @@ pub static APPEND_SLOTS: Function = Function {
         Use::SlotTile,
     ],
     acts: append_acts,
-    asks: Asks::Never,
     in_place: false,
 };
 
@@ -70,20 +69,20 @@ fn append_acts(call: &FunctionCall) -> Vec<Act> {
     let (list, life, mask, scratch) =
         (call.place(0), call.place(2), ub("mask_scratch"), ub("scratch"));
     let numbers = v(&[&ub("iota")], &[&scratch]);
-    let steps = [
-        v(&[&life, &list], &[&mask, &scratch]),
-        v(&[&scratch], &[&scratch]),
-        v(&[&scratch, &mask], &[&scratch]),
-        v(&[&scratch], &[&list]),
-        v(&[&list], &[&list]),
-        v(&[&list], &[&list]),
-    ];
-    let iteration = steps.map(|act| [BARRIER, act]).concat();
+    let iteration = [
+        [BARRIER, v(&[&life, &list], &[&mask, &scratch])],
+        [BARRIER, v(&[&scratch], &[&scratch])],
+        [BARRIER, v(&[&scratch, &mask], &[&scratch])],
+        [Act::Count, v(&[&scratch], &[&list])],
+        [BARRIER, v(&[&list], &[&list])],
+        [BARRIER, v(&[&list], &[&list])],
+    ]
+    .concat();
     vec![numbers, Act::Maybe([iteration.clone(), iteration].concat()), BARRIER]
 }
 
-/// Returns the work of [`find_threshold`]. `load.lanes` is the number of counts, each of which
-/// takes a compare, a compaction and a read of its result per iteration.
+/// Returns the work of [`find_threshold`], with the barrier before it. `load.lanes` is the number of
+/// counts, each of which takes a compare, a compaction and a read of its result per iteration.
 pub fn find_threshold_work(setting: &Setting, load: &Load) -> Work {
     let (slots, step) = (setting.slots as usize, setting.life_tile);
     let reads = wait() * f64::from(setting.slots.div_ceil(step));

@@ -2,8 +2,8 @@
 
 use super::basic::call;
 use crate::aiv::{
-    Argument, Asks, BARRIER, Call, Expr, FROM_S, Function, Length, Outcome, SELECT_SCRATCH, Tensor,
-    Use, s, ub, v,
+    Argument, BARRIER, Call, Expr, FROM_S, Function, Length, Outcome, SELECT_SCRATCH, Tensor, Use,
+    s, ub, v,
 };
 
 /// The fields that `AndWord` and `OrWord` have in common.
@@ -12,7 +12,6 @@ const WITH_WORD: Function = Function {
     text: "",
     uses: &[],
     acts: |call| vec![v(&[&call.place(1), &call.place(2)], &[&call.place(0)])],
-    asks: Asks::Never,
     in_place: true,
 };
 
@@ -39,7 +38,6 @@ pub static SELECT_WORDS: Function = Function {
         let [to, mask, yes, no] = [0, 1, 2, 3].map(|n| call.place(n));
         vec![v(&[&mask, &yes, &no], &[&to, &ub(SELECT_SCRATCH)])]
     },
-    asks: Asks::Never,
     in_place: true,
 };
 
@@ -60,7 +58,6 @@ pub static WRITE_IOTA: Function = Function {
         let pass = [v(&[&iota], &[&iota]), BARRIER];
         [vec![s(&[], &[&iota]), FROM_S], pass.to_vec(), pass.to_vec()].concat()
     },
-    asks: Asks::Never,
     in_place: false,
 };
 
@@ -78,7 +75,6 @@ pub static INDICES: Function = Function {
         let to = call.place(0);
         vec![v(&[&ub("iota")], &[&to]), BARRIER, v(&[&to], &[&to]), BARRIER]
     },
-    asks: Asks::Never,
     in_place: false,
 };
 

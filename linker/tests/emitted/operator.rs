@@ -1,0 +1,92 @@
+//! The kernels of an operator package, called as CANN's operator compiler calls them: with a pointer to
+//! their launch scalars, or with a null pointer and constants if it knows all shapes.
+
+use std::ptr::null_mut;
+
+use avsg_device::memory::clear_state;
+use avsg_device::memory::table_words;
+use avsg_device::params::Params;
+use avsg_linker::ascendc::ascendc;
+use avsg_linker::ascendc::kernels::Abi;
+use avsg_linker::opp::project;
+
+use super::compiled::Compiled;
+use super::harness::{EVERY_ORDER, RunOptions, shim_launch};
+use super::layer_memory::{LayerMemory, Places, SplitMix64};
+use super::operator_compiler::tiling_header;
+use super::shim::{Failure, has_cpp_compiler};
+use super::step::random_batch;
+use super::test_engine::{Caller, TestEngine};
+
+/// Compiles the kernels of the operator package of a geometry behind the text of the operator
+/// compiler, for launches with these scalars if they are known.
+fn compile(p: &Params, known: Option<&[i32]>) -> Compiled {
+    let all = ascendc(p, Abi::Operator).expect("a small geometry fits");
+    let files = project(p, "ascend910b", &all);
+    let launch = files.iter().find(|file| file.path == "op_host/avsg_launch.h").expect("a header");
+    let declared = std::str::from_utf8(&launch.bytes).expect("UTF-8");
+    let names = ["avsg_plan", "avsg_transfer", "avsg_step", "avsg_reset"];
+    let kernels = all.kernels.iter().filter(|kernel| names.contains(&kernel.name));
+    let texts: String = kernels.map(|kernel| kernel.text.as_str()).collect();
+    let header = tiling_header(declared, known);
+    Compiled::single(&format!("#define AVSG_SHIM_SEVERAL_FILES\n{header}{}", all.whole(&texts)))
+}
+
+/// Runs reset on the tables of an engine.
+fn reset(engine: &mut TestEngine, kernels: &Compiled, options: RunOptions) -> Result<u32, Failure> {
+    let tables = engine.tables.as_mut_ptr().cast();
+    let launch = shim_launch("avsg_reset", options).device(&mut engine.tables);
+    launch.raw(tables).raw(null_mut()).raw(null_mut()).run(&kernels.kernels)
+}
+
+#[test]
+fn operators_get_their_scalars_by_a_pointer_or_as_constants() {
+    if !has_cpp_compiler() {
+        return;
+    }
+    let p = Params { page: 16, spread: 2, retries: 7, ..Params::wide(64, 4, 256) };
+    let (mut random, states, units) = (SplitMix64(3), 7, 70);
+    let mut places = Places::random(&mut random, &p, states, 5);
+    places.base = Some(70);
+    let slots = places.slots(&p, states);
+    let layer = LayerMemory::new(&mut random, &[(33, 33), (7, 12)], units * 16, 8, slots, 28);
+    let mut engine = TestEngine { places, ..TestEngine::new(&p, states, units, layer) };
+    let (cores, b) = (5, random_batch(&engine, &mut random, 7));
+    let scalars = engine.scalars(&b, cores);
+    let before = engine.contents();
+    let want = engine.step_on_cpu(&b);
+    let after = engine.contents();
+    assert!(want.miss_count() > 50, "{}", want.miss_count());
+    for (caller, known) in
+        [(Caller::Operator, None), (Caller::OperatorOfKnownShapes, Some(&scalars[..]))]
+    {
+        engine.caller = caller;
+        let kernels = compile(&p, known);
+        if known.is_none() {
+            // Without constants a null pointer is a fault.
+            engine.caller = Caller::OperatorOfKnownShapes;
+            let options = RunOptions { cores, mode: EVERY_ORDER[0], seed: 1 };
+            let fault = engine.step_emitted(&b, &[&kernels], options).expect_err("a null pointer");
+            assert!(fault.text.contains("out of range"), "{fault:?}");
+            engine.caller = caller;
+        }
+        for (seed, mode) in EVERY_ORDER.into_iter().enumerate() {
+            let options = RunOptions { cores, mode, seed: seed as u64 };
+            for launches in [&[&kernels][..], &[&kernels, &kernels]] {
+                engine.restore(&before);
+                let got = engine.step_emitted(&b, launches, options);
+                let (got, _) = got.unwrap_or_else(|e| panic!("{caller:?}, {options:?}: {e:?}"));
+                assert!(got == want && engine.contents() == after, "{caller:?}, {options:?}");
+            }
+            if known.is_some() {
+                reset(&mut engine, &kernels, options).unwrap_or_else(|e| panic!("{e:?}"));
+                let empty = |table: &[i32]| {
+                    let mut cleared = vec![0; table_words(&p)];
+                    clear_state(&p, &mut cleared);
+                    table == cleared
+                };
+                assert!(engine.tables.chunks_exact(table_words(&p)).all(empty), "{options:?}");
+            }
+        }
+    }
+}

@@ -8,7 +8,7 @@ mod array;
 pub mod baseline;
 pub mod command;
 pub mod draw;
-mod npz;
+pub mod npz;
 pub mod output_file;
 pub mod program;
 pub mod results;

@@ -1,4 +1,5 @@
-//! Reading and writing NumPy files: one array in an `.npy`, named arrays in an `.npz`.
+//! Reading and writing NumPy files: one array in an `.npy`, named arrays in an `.npz`, a ZIP archive
+//! of `.npy` files.
 //!
 //! npyz reads and writes the headers. They are untrusted input, so their size and shape are checked
 //! before npyz multiplies the dimensions.
@@ -6,8 +7,8 @@
 use std::io::{Cursor, Read, Write};
 use std::path::Path;
 
-use npyz::npz::{NpzArchive, NpzWriter};
 use npyz::{AutoSerialize, NpyHeader, Order, WriteOptions, WriterBuilder};
+use zip::{ZipArchive, ZipWriter};
 
 use crate::array::{Array, Kind, wrong_kind};
 use crate::output_file;
@@ -20,7 +21,7 @@ pub(crate) const MAX_BYTES: u64 = 1 << 31;
 const MAX_HEADER: usize = 1024;
 
 /// The arrays of an `.npz` file.
-pub(crate) struct Archive(NpzArchive<Cursor<Vec<u8>>>);
+pub(crate) struct Archive(ZipArchive<Cursor<Vec<u8>>>);
 
 pub(crate) fn invalid(
     limit: impl Into<String>,
@@ -33,7 +34,7 @@ pub(crate) fn invalid(
 impl Archive {
     /// Opens an archive; `name` is that of its file.
     pub(crate) fn new(name: &str, bytes: Vec<u8>) -> Result<Self> {
-        NpzArchive::new(Cursor::new(bytes)).map(Self).map_err(|e| {
+        ZipArchive::new(Cursor::new(bytes)).map(Self).map_err(|e| {
             let limit = format!("it is not a complete .npz archive ({})", first_line(&e));
             invalid(limit, name, "copy or write the file again")
         })
@@ -41,7 +42,11 @@ impl Archive {
 
     /// Returns the names of the arrays.
     pub(crate) fn names(&self) -> Vec<String> {
-        self.0.array_names().map(str::to_owned).collect()
+        self.0
+            .file_names()
+            .filter_map(|name| name.strip_suffix(".npy"))
+            .map(str::to_owned)
+            .collect()
     }
 
     /// Reads one array.
@@ -50,8 +55,7 @@ impl Archive {
             let limit = format!("the archive's entry is damaged ({})", first_line(e));
             invalid(limit, format!("array {name}"), "copy or write the file again")
         };
-        let zip = self.0.zip_archive();
-        let entry = zip.by_name(&format!("{name}.npy")).map_err(|e| broken(&e))?;
+        let entry = self.0.by_name(&format!("{name}.npy")).map_err(|e| broken(&e))?;
         let mut bytes = Vec::new();
         entry.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(|e| broken(&e))?;
         if bytes.len() as u64 > MAX_BYTES {
@@ -123,18 +127,18 @@ fn check_header(bytes: &[u8]) -> std::result::Result<(), String> {
 }
 
 /// A new `.npz` file, which is in memory until [`Writer::finish`] writes it as a whole.
-pub(crate) struct Writer {
-    npz: NpzWriter<Cursor<Vec<u8>>>,
+pub struct Writer(ZipWriter<Cursor<Vec<u8>>>);
+
+impl Default for Writer {
+    /// Creates an archive without arrays.
+    fn default() -> Self {
+        Self(ZipWriter::new(Cursor::new(Vec::new())))
+    }
 }
 
 impl Writer {
-    /// Creates an archive without arrays.
-    pub(crate) fn new() -> Self {
-        Self { npz: NpzWriter::new(Cursor::new(Vec::new())) }
-    }
-
     /// Adds one array. It is serialised first, because the compressor is slow with a write per value.
-    pub(crate) fn array<T: AutoSerialize + Copy>(
+    pub fn array<T: AutoSerialize + Copy>(
         &mut self,
         name: &str,
         shape: &[usize],
@@ -146,14 +150,14 @@ impl Writer {
         let options = WriteOptions::new().default_dtype().shape(&shape).writer(&mut image);
         let mut writer = options.begin_nd().map_err(failed)?;
         writer.extend(data.iter().copied()).and_then(|()| writer.finish()).map_err(failed)?;
-        let zip = self.npz.zip_writer();
-        zip.start_file(format!("{name}.npy"), Default::default()).map_err(|e| failed(e.into()))?;
-        zip.write_all(&image).map_err(failed)
+        let name = format!("{name}.npy");
+        self.0.start_file(name, Default::default()).map_err(|e| failed(e.into()))?;
+        self.0.write_all(&image).map_err(failed)
     }
 
     /// Writes the file.
-    pub(crate) fn finish(mut self, path: &Path) -> Result<()> {
-        let archive = self.npz.zip_writer().finish();
+    pub fn finish(mut self, path: &Path) -> Result<()> {
+        let archive = self.0.finish();
         let bytes = archive.map_err(|e| unserialised("directory", e.into()))?;
         output_file::write(path, bytes.get_ref())
     }

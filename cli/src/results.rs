@@ -79,7 +79,7 @@ impl Results {
     /// `miss` is (step, position, id, slot).
     pub fn write(&self, path: impl AsRef<Path>) -> Result<()> {
         let (steps, tokens, k) = (self.steps(), self.tokens, self.k);
-        let mut out = Writer::new();
+        let mut out = Writer::default();
         out.array("slot", &[steps, tokens, k], &self.slot)?;
         out.array("hit", &[steps, tokens, k], &self.hit)?;
         out.array("misses", &[steps, tokens], &self.misses)?;

@@ -81,7 +81,7 @@ impl Trace {
 
     /// Writes an `.npz` with `ids` and, if there is one, `stable`.
     pub fn write(&self, path: impl AsRef<Path>) -> Result<()> {
-        let mut out = Writer::new();
+        let mut out = Writer::default();
         out.array("ids", &[self.steps, self.tokens, self.k], &self.ids)?;
         if let Some(stable) = &self.stable {
             out.array("stable", &[self.steps], stable)?;

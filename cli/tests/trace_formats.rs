@@ -4,11 +4,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use avsg_cli::npz::Writer;
 use avsg_cli::trace::{MAX_ID, Part, Trace};
-use npyz::npz::NpzWriter;
 use npyz::{AutoSerialize, WriteOptions, WriterBuilder};
 use safetensors::Dtype;
 use safetensors::tensor::TensorView;
+use zip::ZipWriter;
 
 fn file(name: &str) -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("formats-{name}"))
@@ -113,16 +114,10 @@ fn one_layer_and_one_request_are_taken() {
 #[test]
 fn stable_may_have_an_axis_of_requests() {
     let path = file("stable.npz");
-    let mut out = NpzWriter::create(&path).unwrap();
-    for (name, shape, data) in
-        [("ids", &[2u64, 2, 1][..], &[1i64, 2, 3, 4][..]), ("stable", &[2, 2][..], &[7, 8, 9, -1])]
-    {
-        let array = out.array::<i64>(name, Default::default()).unwrap();
-        let mut array = array.default_dtype().shape(shape).begin_nd().unwrap();
-        array.extend(data.iter().copied()).unwrap();
-        array.finish().unwrap();
-    }
-    drop(out);
+    let mut out = Writer::default();
+    out.array("ids", &[2, 2, 1], &[1i64, 2, 3, 4]).unwrap();
+    out.array("stable", &[2, 2], &[7i64, 8, 9, -1]).unwrap();
+    out.finish(&path).unwrap();
     let second = Trace::read_part(&path, part(None, Some(1))).unwrap();
     assert_eq!((second.ids, second.stable), (vec![2, 4], Some(vec![8, -1])));
     refused(Trace::read(&path), &["[2, 2] (array stable)", "[steps]"]);
@@ -158,10 +153,9 @@ fn safetensors_files_are_read() {
 #[test]
 fn a_file_of_torch_save_is_refused_with_what_to_do() {
     let path = file("dump.pt");
-    let mut out = NpzWriter::create(&path).unwrap();
-    out.zip_writer().start_file("dump/data.pkl", Default::default()).unwrap();
-    out.zip_writer().finish().unwrap();
-    drop(out);
+    let mut out = ZipWriter::new(fs::File::create(&path).unwrap());
+    out.start_file("dump/data.pkl", Default::default()).unwrap();
+    out.finish().unwrap();
     refused(Trace::read(&path), &["dump.pt", "no array 'ids'", "numpy.save", "torch.save"]);
 }
 

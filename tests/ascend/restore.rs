@@ -148,7 +148,7 @@ fn one_append_writes_the_rows_of_a_prefill() {
     on_both_devices(&config(), empty_pool, |engine, _, _| {
         prefill(engine);
         check_pool(engine);
-        let mut plan = engine.new_plan(2, 1).unwrap();
+        let mut plan = engine.new_plan(4, 2).unwrap();
         assert_eq!(select(engine, &mut plan, 1, [1, 1], &ids(0)).len(), K);
         // A plan still takes N_q rows per request.
         let text = engine.plan(&tokens(0, [3, 1]).batch(), &mut plan).unwrap_err().to_string();

@@ -403,6 +403,12 @@ enum avsg_request_status
    * The row of an id was outside the host pool.
    */
   AVSG_REQUEST_ROW_OUT_OF_POOL = 2,
+  /**
+   * The kernels of an Ascend device were built for smaller tables of blocks of the device buffer than
+   * this engine's, so that every id of the batch was treated as padding. A call with a NULL stream is
+   * AVSG_INVALID then; in a stream only this bit says so.
+   */
+  AVSG_REQUEST_TOO_MANY_SLOT_BLOCKS = 4,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L

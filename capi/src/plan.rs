@@ -31,6 +31,10 @@ pub enum avsg_request_status {
     AVSG_REQUEST_ID_OUT_OF_RANGE = 1,
     /// The row of an id was outside the host pool.
     AVSG_REQUEST_ROW_OUT_OF_POOL = 2,
+    /// The kernels of an Ascend device were built for smaller tables of blocks of the device buffer than
+    /// this engine's, so that every id of the batch was treated as padding. A call with a NULL stream is
+    /// AVSG_INVALID then; in a stream only this bit says so.
+    AVSG_REQUEST_TOO_MANY_SLOT_BLOCKS = 4,
 }
 
 /// Creates a plan for batches of at most `max_rows` rows and `max_requests` requests, each 1 to

@@ -96,3 +96,4 @@ class RequestStatus(IntFlag):
 
     ID_OUT_OF_RANGE = 1
     ROW_OUT_OF_POOL = 2
+    TOO_MANY_SLOT_BLOCKS = 4

@@ -128,6 +128,12 @@ fn draw(canvas: &Canvas<'_>, labels: &Labels<'_>, series: &[Series]) -> DrawResu
     let names: Vec<&str> = series.iter().map(|one| one.name.as_str()).collect();
     let colours = colour::of(&names);
     let sets = series.iter().filter(|one| one.shape == Shape::Marks).count() as i32;
+    let curves = series.iter().zip(&points).filter(|(one, _)| one.shape == Shape::Curve);
+    let curves: Vec<_> = curves.flat_map(|(_, points)| points).collect();
+    let curve_at = |x: f64| {
+        let before = curves.iter().filter(|point| point.0 <= x);
+        before.map(|point| point.1).fold(f64::NEG_INFINITY, f64::max)
+    };
     // Marks of several series at one place stand side by side.
     let mut aside = -BESIDE * (sets - 1) / 2;
     for ((one, points), colour) in series.iter().zip(&points).zip(&colours) {
@@ -140,7 +146,10 @@ fn draw(canvas: &Canvas<'_>, labels: &Labels<'_>, series: &[Series]) -> DrawResu
             Shape::Curve | Shape::Joined => {
                 chart.draw_series(LineSeries::new(places.clone(), colour.stroke_width(2)))?;
             }
-            Shape::Marks if sets == 1 => values(&mut chart, &places, colour)?,
+            Shape::Marks if sets == 1 => {
+                let is_below = |at: usize| curve_at(points[at].0) > points[at].1;
+                values(&mut chart, &places, is_below, colour)?;
+            }
             Shape::Marks => (),
         }
         match one.shape {
@@ -155,18 +164,26 @@ fn draw(canvas: &Canvas<'_>, labels: &Labels<'_>, series: &[Series]) -> DrawResu
     legend(canvas, series, &colours)
 }
 
-/// Writes the value of each point to its upper left, as far as it has room beside that of the last point.
-fn values(chart: &mut Chart<'_, '_>, places: &[(f64, f64)], colour: &RGBColor) -> DrawResult<()> {
+/// Writes the value of each point, as far as it has room beside that of the last point: to the lower right
+/// of a point that is below a curve, or else to its upper left.
+fn values(
+    chart: &mut Chart<'_, '_>,
+    places: &[(f64, f64)],
+    is_below: impl Fn(usize) -> bool,
+    colour: &RGBColor,
+) -> DrawResult<()> {
+    let (width, height) = VALUE;
     let mut last = None;
-    for &place in places {
+    for (index, &place) in places.iter().enumerate() {
         let (x, _) = chart.backend_coord(&place);
         if last.is_none_or(|last| x - last >= VALUE.0) {
-            let (width, height) = VALUE;
+            let side = if is_below(index) { 1 } else { -1 };
+            let (x_centre, y_centre) = (side * (width / 2 - 3), side * (8 + height / 2));
+            let (left, top) = (x_centre - width / 2, y_centre - height / 2);
             // What is below the text must not cross it.
-            let free = Rectangle::new([(3 - width, -8 - height), (3, -8)], WHITE.filled());
-            let style = centred(15, colour);
-            let text =
-                Text::new(format!("{:.2}", place.1), (3 - width / 2, -7 - height / 2), style);
+            let free = Rectangle::new([(left, top), (left + width, top + height)], WHITE.filled());
+            let text = format!("{:.2}", place.1);
+            let text = Text::new(text, (x_centre, y_centre), centred(15, colour));
             chart.plotting_area().draw(&(EmptyElement::at(place) + free + text))?;
             last = Some(x);
         }

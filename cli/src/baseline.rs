@@ -29,6 +29,13 @@ pub use scalar::ScalarTable;
 use crate::trace::Trace;
 use avsg::{Error, Result};
 
+/// The name in tables and charts of copying every selected row.
+pub const NO_BUFFER: &str = "no buffer";
+/// The name of the usual policy, [`ExactLru`].
+pub const LRU: &str = "exact LRU";
+/// The name of the policy that no other can surpass, [`Belady`].
+pub const OPTIMUM: &str = "Belady's optimum";
+
 /// A replacement policy, which decides the ids that stay in the buffer. The tokens of a step are
 /// processed in sequence.
 pub trait Policy {

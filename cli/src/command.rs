@@ -6,6 +6,7 @@ pub(crate) mod compare;
 pub(crate) mod doctor;
 pub(crate) mod emit;
 pub mod geometry;
+mod hit_rates;
 pub(crate) mod info;
 pub(crate) mod opp;
 pub mod output;

@@ -2,7 +2,7 @@
 //!
 //! A regular file appears under its name with its whole content: it is written under a new name in the
 //! same folder and renamed, so a failure leaves what was there before. A device, a pipe and a symbolic
-//! link are written through, because a rename would replace them.
+//! link are written through, because a rename would replace them. The name `-` is standard output.
 
 use std::fs::{self, File, FileType, OpenOptions, Permissions};
 use std::io::{self, ErrorKind, Write};
@@ -11,8 +11,15 @@ use std::path::{Path, PathBuf};
 
 use avsg::{Error, Result};
 
+use crate::terminal;
+
 /// The beginning of the name under which a file is written before it is renamed.
 const TEMPORARY: &str = ".avsg-";
+
+/// Returns whether a path names standard output.
+pub fn is_stdout(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
 
 /// Checks, before a run, that each of `outputs` can be written, and that none of them is one of
 /// `inputs` or another output.
@@ -26,7 +33,7 @@ pub fn check<'a>(
 ) -> Result<()> {
     let mut taken: Vec<(PathBuf, &str)> =
         inputs.into_iter().filter_map(identity).map(|path| (path, "an input")).collect();
-    for output in outputs {
+    for output in outputs.into_iter().filter(|path| !is_stdout(path)) {
         writable(output).map_err(|source| refused("open for writing", output, source))?;
         let Some(identity) = identity(output) else { continue };
         if let Some((_, use_)) = taken.iter().find(|(path, _)| *path == identity) {
@@ -44,7 +51,11 @@ pub fn check<'a>(
 /// If the file cannot be written. What was there before is then unchanged, except behind a symbolic
 /// link, where an empty file is left.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<()> {
-    let written = if replaceable(kind(path)) { replace(path, bytes) } else { through(path, bytes) };
+    let written = match kind(path) {
+        _ if is_stdout(path) => terminal::write(bytes),
+        kind if replaceable(kind) => replace(path, bytes),
+        _ => through(path, bytes),
+    };
     written.map_err(|source| refused("write", path, source))
 }
 

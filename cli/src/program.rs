@@ -65,7 +65,10 @@ enum Command {
 
 /// Parses the command line, runs the subcommand and returns the exit status.
 pub fn run() -> ExitCode {
-    let program = Program::parse();
+    let program: Program = match terminal::parse() {
+        Ok(program) => program,
+        Err(status) => return status,
+    };
     let outcome = match program.command {
         Command::Replay(options) => replay::run(&options),
         Command::Size(options) => size::run(&options),
@@ -86,8 +89,8 @@ pub fn run() -> ExitCode {
     outcome.unwrap_or_else(|error| ExitCode::from(terminal::exit_status(&error)))
 }
 
-/// Writes a manual page for the program and one for every subcommand: `avsg.1`, `avsg-replay.1` and so
-/// on.
+/// Writes a manual page for the program and one for every subcommand that is not hidden: `avsg.1`,
+/// `avsg-replay.1` and so on.
 fn man(dir: &Path) -> Result<ExitCode> {
     output_file::folder(dir)?;
     let mut program = Program::command();
@@ -96,7 +99,8 @@ fn man(dir: &Path) -> Result<ExitCode> {
     let mut pages = vec![program];
     let mut written = 0;
     while let Some(command) = pages.pop() {
-        pages.extend(command.get_subcommands().filter(|sub| sub.get_name() != "help").cloned());
+        let shown = |sub: &&clap::Command| sub.get_name() != "help" && !sub.is_hide_set();
+        pages.extend(command.get_subcommands().filter(shown).cloned());
         let name = command.get_display_name().unwrap_or(command.get_name()).to_owned();
         let mut page = Vec::new();
         clap_mangen::Man::new(command).title(name.to_uppercase()).render(&mut page)?;

@@ -39,12 +39,18 @@ pub struct Synth {
 impl Synth {
     /// Generates the trace: one token per step, ids in random order, no `stable`.
     pub fn trace(&self) -> Result<Trace> {
+        self.trace_with(|| ())
+    }
+
+    /// Generates the same trace, and calls `each` after each step.
+    pub fn trace_with(&self, mut each: impl FnMut()) -> Result<Trace> {
         self.check()?;
         let mut generator = Generator::new(self);
         let mut ids = Vec::with_capacity(self.steps * self.k);
         for step in 0..self.steps {
             let row = generator.step(self, step);
             ids.extend_from_slice(&row);
+            each();
         }
         Trace::new(ids, None, [self.steps, 1, self.k])
     }

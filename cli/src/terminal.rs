@@ -1,8 +1,9 @@
-//! Standard output: lines that do not panic when nobody reads them, and the width of the terminal.
+//! Standard output and standard error: lines that do not panic when nobody reads them, and the width of
+//! the terminal.
 
 use std::fmt::Arguments;
 use std::io::{self, ErrorKind, Write};
-use std::process;
+use std::process::{self, ExitCode};
 
 use terminal_size::{Width, terminal_size_of};
 
@@ -22,6 +23,24 @@ pub fn print_line(words: Arguments<'_>) {
     }
 }
 
+/// Prints a line to standard error, in place of the standard macro, which panics if nobody reads it.
+macro_rules! eprintln {
+    ($($words:tt)*) => { crate::terminal::print_error(format_args!($($words)*)) };
+}
+
+/// Prints a line to standard error. A closed standard error leaves nobody to tell.
+pub fn print_error(words: Arguments<'_>) {
+    let _ = io::stderr().write_all(format!("{words}\n").as_bytes());
+}
+
+/// Parses the command line of a program. Help and versions go to standard output as everything else does.
+pub fn parse<P: clap::Parser>() -> Result<P, ExitCode> {
+    P::try_parse().map_err(|words| match words.print() {
+        Err(error) if !words.use_stderr() => ExitCode::from(exit_status(&error.into())),
+        _ => ExitCode::from(words.exit_code() as u8),
+    })
+}
+
 /// Writes bytes to standard output.
 pub fn write(bytes: &[u8]) -> io::Result<()> {
     let mut out = io::stdout().lock();
@@ -35,14 +54,14 @@ pub fn write(bytes: &[u8]) -> io::Result<()> {
 /// files that cannot be read or written, 1 for any other failure. A closed pipe ends without a message,
 /// because its reader has read all that it wanted.
 pub fn exit_status(error: &anyhow::Error) -> u8 {
-    let os = |cause: &(dyn std::error::Error + 'static)| {
-        cause.downcast_ref::<io::Error>().map(io::Error::kind)
+    let os = |cause: &(dyn std::error::Error + 'static)| match cause.downcast_ref() {
+        Some(avsg::Error::Os { source, .. }) => Some(source.kind()),
+        _ => cause.downcast_ref::<io::Error>().map(io::Error::kind),
     };
     if error.chain().filter_map(os).any(|kind| kind == ErrorKind::BrokenPipe) {
         return CLOSED_PIPE;
     }
-    // A closed standard error leaves nobody to tell.
-    let _ = writeln!(io::stderr(), "avsg: {error:#}");
+    eprintln!("avsg: {error:#}");
     let refused = |cause: &(dyn std::error::Error + 'static)| {
         cause.is::<avsg::Error>() || cause.is::<io::Error>()
     };

@@ -7,6 +7,10 @@ use std::os::unix::fs::{FileTypeExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use avsg_cli::trace::Trace;
+
+const SAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/data/llama-deepseek32-k64.npz");
+
 fn command(line: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_avsg"));
     command.args(line.split_whitespace());
@@ -135,7 +139,18 @@ fn a_full_disk_leaves_no_file_and_is_status_2() {
     let dir = folder("full");
     let full = dir.join("full");
     symlink("/dev/full", &full).unwrap();
-    assert!(refused(&format!("info --json {}", full.display())).contains("No space left"));
+    for line in ["info", "compare TRACE --slots 256", "replay TRACE --slots 256"] {
+        let line = line.replace("TRACE", SAMPLE) + " --json " + &full.display().to_string();
+        let output = avsg(&line);
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{line}: {errors}");
+        assert!(errors.contains("No space left") && errors.lines().count() == 1, "{errors}");
+        assert!(output.stdout.len() > 200, "{line} shows its results");
+    }
+    let results = format!("replay {SAMPLE} --slots 256 --results {}", full.display());
+    let output = avsg(&results);
+    let shown = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.code() == Some(2) && shown.contains("0 wrong"), "{shown}");
     // The shell limits the size of files; the program sees a write that fails.
     let out = dir.join("trace.npz");
     let line = format!(
@@ -165,12 +180,68 @@ fn full_standard_output_is_status_2() {
 }
 
 #[test]
-fn a_closed_pipe_ends_quietly() {
-    for line in ["info", "info --format json", "completions bash", "emit"] {
+fn a_closed_pipe_ends_quietly_everywhere() {
+    let dir = folder("closed").display().to_string();
+    for line in [
+        "info",
+        "info --format json",
+        "completions bash",
+        "emit",
+        "opp --out DIR",
+        "man DIR",
+        "replay TRACE",
+        "compare TRACE",
+        "size TRACE",
+        "size TRACE --json -",
+        "synth --k 16 --steps 4 --context 64 --out DIR/synth.npz",
+        "synth --k 16 --steps 4 --context 64 --out -",
+        "bench transfer --k 64 --rows-in-pool 4096 --requests 1 --reuse 0 --repeats 2 --cores 1",
+        "--help",
+        "--version",
+        "size --help",
+        "help size",
+    ] {
+        let line = line.replace("TRACE", SAMPLE).replace("DIR", &dir);
         let (reader, writer) = io::pipe().unwrap();
         drop(reader);
-        let output = command(line).stdout(writer).stderr(Stdio::piped()).output().unwrap();
-        assert!(output.stderr.is_empty(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
+        let output = command(&line).stdout(writer).stderr(Stdio::piped()).output().unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        // A busy machine is said before anything is shown.
+        let quiet = errors.lines().all(|line| line.starts_with("warning: the machine was busy"));
+        assert!(quiet, "{line}: {errors}");
         assert_eq!(output.status.code(), Some(141), "{line}");
+    }
+}
+
+#[test]
+fn a_closed_standard_error_changes_nothing() {
+    let (reader, writer) = io::pipe().unwrap();
+    drop(reader);
+    let line = format!("bench match {SAMPLE} --k 64,512 --slots 64 --steps 2");
+    let output = command(&line).stderr(writer).stdout(Stdio::piped()).output().unwrap();
+    assert!(output.status.success() && !output.stdout.is_empty(), "{:?}", output.status);
+}
+
+#[test]
+fn a_hyphen_is_standard_output() {
+    let dir = folder("hyphen");
+    let written = |line: &str| {
+        let output = command(line).current_dir(&dir).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        output.stdout
+    };
+    let synth = "synth --k 16 --steps 4 --context 64 --out";
+    let trace = written(&format!("{synth} - --json parameters.json"));
+    assert!(written(&format!("{synth} trace.npz")).starts_with(b"trace.npz: 4 steps"));
+    // The bytes of an archive contain the time.
+    fs::write(dir.join("out.npz"), trace).unwrap();
+    let read = |name: &str| Trace::read(dir.join(name)).unwrap();
+    assert_eq!(read("trace.npz"), read("out.npz"));
+    let results = written("replay trace.npz --slots 64 --results -");
+    assert!(!written("replay trace.npz --slots 64 --results results.npz").is_empty());
+    assert_eq!(fs::metadata(dir.join("results.npz")).unwrap().len(), results.len() as u64);
+    assert_eq!(names(&dir), ["out.npz", "parameters.json", "results.npz", "trace.npz"]);
+    for more in ["--json -", "--format csv", "--format json"] {
+        assert!(refused(&format!("{synth} - {more}")).contains("standard output takes one"));
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use avsg_cli::draw::{Series, lines};
+use avsg_cli::draw::{Labels, Series, Shape, chart};
 use avsg_cli::npz::Writer;
 use avsg_cli::results::{Results, StepResults};
 use avsg_cli::trace::{MAX_ID, Trace};
@@ -284,14 +284,17 @@ fn a_results_file_has_the_documented_arrays() {
 #[test]
 fn charts_are_the_same_each_time() {
     let points = vec![(2048.0, 59.8), (4096.0, 85.1), (8192.0, f64::NAN), (16384.0, 99.2)];
-    let series = [Series { name: "LRU <exact>".into(), points }];
-    let draw = |name: &str| {
-        lines(file(name), "Hit rate", "slots", "%", &series).unwrap();
+    let (name, shape) = ("LRU <exact>".to_owned(), Shape::Joined);
+    let series = [Series { name, shape, points }];
+    let labels = Labels { title: "Hit rate", subject: "a trace", x: "slots", y: "%" };
+    let draw = |name: &str, series: &[Series]| {
+        chart(file(name), &labels, series).unwrap();
         fs::read_to_string(file(name)).unwrap()
     };
-    let line = draw("a.svg");
-    assert_eq!(line, draw("b.svg"));
+    let line = draw("a.svg", &series);
+    assert_eq!(line, draw("b.svg", &series));
     assert!(line.starts_with("<svg") && line.contains("LRU &lt;exact&gt;"));
-    lines(file("c.svg"), "Nothing", "x", "y", &[]).unwrap();
-    assert!(lines("/nonexistent/a.svg", "", "", "", &series).is_err());
+    assert_eq!(line.matches("<circle").count(), 4, "three marks and that of the legend: {line}");
+    assert!(!line.contains("no data") && draw("c.svg", &[]).contains("no data"));
+    assert!(chart("/nonexistent/a.svg", &labels, &series).is_err());
 }

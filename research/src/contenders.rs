@@ -12,7 +12,8 @@ use anyhow::Result;
 use avsg::cpu::machine::Machine;
 use avsg::engine::MachineChoice;
 use avsg_cli::baseline::{
-    Belady, ExactLru, MatcherPolicy, Policy, PreviousStep, count_hits, count_operator_hits,
+    Belady, ExactLru, LRU, MatcherPolicy, OPTIMUM, Policy, PreviousStep, count_hits,
+    count_operator_hits,
 };
 use avsg_cli::command::geometry::DEFAULT_LAMBDA;
 use avsg_cli::command::output::{self, Cell, OutputOptions, Page, Table};
@@ -30,8 +31,8 @@ use set_fifo::SetFifo;
 /// Options of `avsg-research contenders`.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Hit rates are in percent after the first step, which starts with an empty buffer. Two policies do not\n\
-                  keep the rows of a whole step, as the operator must: previous step holds K rows at any S and compares\n\
+    after_help = "Hit rates are in percent after the first step, which starts with an empty buffer. Two policies do not \
+                  keep the rows of a whole step, as the operator must: previous step holds K rows at any S and compares \
                   each token with the token before it, and set FIFO may replace a row that the running step selects."
 )]
 pub struct Options {
@@ -84,7 +85,7 @@ pub fn compute(options: &Options) -> Result<Report> {
             .map(|(name, mut policy)| (name, count_hits(&trace, policy.as_mut()).percent()))
             .collect();
         let own = count_operator_hits(&trace, &wide, machine)?.percent();
-        rates.insert(rates.len() - 1, ("AVSG, default rule", own));
+        rates.insert(rates.len() - 1, ("wide, default rule", own));
         for (at, (policy, rate)) in rates.into_iter().enumerate() {
             match policies.get_mut(at) {
                 Some(rates) => rates.hit_rates.push(rate),
@@ -106,8 +107,8 @@ fn policies_at(trace: &Trace, slots: usize) -> Result<Vec<(&'static str, Box<dyn
         ("SIEVE", Box::new(SecondChance::sieve(slots))),
         ("batch LRU of HiSparse", Box::new(HiSparse::new(slots))),
         ("frequency:0.87 with every link", Box::new(IdealFrequency::new(slots, DEFAULT_LAMBDA))),
-        ("exact LRU", Box::new(ExactLru::new(slots)?)),
-        ("Belady's optimum", Box::new(Belady::new(trace, slots)?)),
+        (LRU, Box::new(ExactLru::new(slots)?)),
+        (OPTIMUM, Box::new(Belady::new(trace, slots)?)),
     ])
 }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use avsg::device::params::Params;
-use avsg_cli::baseline::{Belady, ExactLru};
+use avsg_cli::baseline::{Belady, ExactLru, LRU, OPTIMUM};
 use avsg_cli::command::output::{self, Cell, OutputOptions, Page};
 use avsg_cli::command::rules::{rules, tables};
 use avsg_cli::command::trace_options::PartOptions;
@@ -23,11 +23,11 @@ const SYNTHETIC: (usize, usize) = (2048, 1000);
 /// Options of `avsg-research lifetime`.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Rule constant:L sets a slot's lifetime to L at a hit, and every step subtracts 1; a table does not\n\
-                  distinguish the ages of slots whose lifetime has run out. Rule frequency:LAMBDA makes the lifetime\n\
-                  the logarithm of a count of uses that every step multiplies by LAMBDA (wide table only). Hit rates\n\
-                  are in percent and leave out the first step. Exact LRU and Belady's optimum run on the same steps.\n\
-                  The paper states hit rates for L = 1, 8 and 16 on its own requests (K = 2048, S = 8192), which are\n\
+    after_help = "Rule constant:L sets a slot's lifetime to L at a hit, and every step subtracts 1; a table does not \
+                  distinguish the ages of slots whose lifetime has run out. Rule frequency:LAMBDA makes the lifetime \
+                  the logarithm of a count of uses that every step multiplies by LAMBDA (wide table only). Hit rates \
+                  are in percent and leave out the first step. Exact LRU and Belady's optimum run on the same steps. \
+                  The paper states hit rates for L = 1, 8 and 16 on its own requests (K = 2048, S = 8192), which are \
                   not public. They have a column of their own and show the trend over L."
 )]
 pub struct Options {
@@ -131,8 +131,8 @@ fn page(report: &Report) -> Page {
         "table",
         "lifetime",
         "hit rate, %",
-        "minus LRU",
-        "minus OPT",
+        "minus exact LRU",
+        "minus the optimum",
         "paper's requests, %",
     ]);
     let rate = |value: f64| Cell::number(value, 2);
@@ -150,7 +150,7 @@ fn page(report: &Report) -> Page {
             let paper = row.paper.map_or_else(Cell::none, rate);
             table.add_row(first.into_iter().chain(both(row.hit_rate)).chain([paper]));
         }
-        for (name, value) in [("exact LRU", scale.lru), ("Belady OPT", scale.opt)] {
+        for (name, value) in [(LRU, scale.lru), (OPTIMUM, scale.opt)] {
             let first = [scale.slots.into(), name.into(), Cell::none(), rate(value)];
             table.add_row(first.into_iter().chain(both(value)));
         }

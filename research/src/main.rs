@@ -16,7 +16,7 @@ mod transfer;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use avsg_cli::terminal::exit_status;
+use avsg_cli::terminal;
 use clap::{Parser, Subcommand};
 
 #[derive(Parser)]
@@ -60,8 +60,12 @@ impl Command {
 }
 
 fn main() -> ExitCode {
-    match Program::parse().command.run() {
+    let program: Program = match terminal::parse() {
+        Ok(program) => program,
+        Err(status) => return status,
+    };
+    match program.command.run() {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => ExitCode::from(exit_status(&error)),
+        Err(error) => ExitCode::from(terminal::exit_status(&error)),
     }
 }

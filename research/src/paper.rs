@@ -68,7 +68,7 @@ const MISSING: [(&str, &str); 7] = [
 /// Options of `avsg-research paper`.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Markdown goes to standard output, unless an HTML file is named, which needs no other file. Each section\n\
+    after_help = "Markdown goes to standard output, unless an HTML file is named, which needs no other file. Each section \
                   says which of its figures are replayed and which are modelled. Examples:\n  \
                   avsg-research paper\n  \
                   avsg-research paper tests/data/nomicon-4k-k256.npz --html paper.html\n  \

@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use anyhow::Result;
 use avsg::Error;
 use avsg::device::params::{Lifetime, Params};
-use avsg_cli::baseline::{Belady, ExactLru};
+use avsg_cli::baseline::{Belady, ExactLru, LRU, OPTIMUM};
 use avsg_cli::command::geometry::multipliers;
 use avsg_cli::command::output::{self, OutputOptions, Page, Table, count};
 use avsg_cli::synth::{CONTEXT, Synth};
@@ -26,8 +26,8 @@ pub const SEEDS: u64 = 5;
 /// Options of `avsg-research reuse`.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Reuse is the hit rate in percent, over steps 4 to 14 (the first step is 0) and over the seeds. The\n\
-                  cells are the paper's 18 (K = 2048, L = 8, 16384 ids of context), and the column reference has its\n\
+    after_help = "Reuse is the hit rate in percent, over steps 4 to 14 (the first step is 0) and over the seeds. The \
+                  cells are the paper's 18 (K = 2048, L = 8, 16384 ids of context), and the column reference has its \
                   figures. avsg synth writes the trace of any other cell, and avsg compare computes its hit rates."
 )]
 pub struct Options {
@@ -164,8 +164,8 @@ fn page(report: &Report) -> Page {
         "paper",
         "wide constant",
         "wide frequency",
-        "exact LRU",
-        "Belady OPT",
+        LRU,
+        OPTIMUM,
         "reference",
     ]);
     for row in &report.rows {

@@ -15,6 +15,7 @@ mod workload;
 use std::process::ExitCode;
 
 use anyhow::Result;
+use avsg::Error;
 use avsg::cpu::machine::Machine;
 use clap::Subcommand;
 use serde::Serialize;
@@ -70,6 +71,36 @@ impl Host {
             machines: Machine::all().iter().map(ToString::to_string).collect(),
         }
     }
+}
+
+/// Names, on one line of standard error, the K that are skipped: those above the K of the trace, and
+/// those above an S.
+///
+/// # Errors
+/// If no K is left.
+fn warn_of_skipped(k: &[usize], slots: &[u32], trace_k: usize) -> Result<()> {
+    let (fit, above): (Vec<usize>, Vec<usize>) = k.iter().partition(|&&k| k <= trace_k);
+    let pairs = slots.iter().flat_map(|&s| fit.iter().map(move |&k| (k, s)));
+    let (run, wide): (Vec<_>, Vec<_>) = pairs.partition(|&(k, s)| k <= s as usize);
+    if run.is_empty() {
+        let value = format!("{k:?} with --slots {slots:?}");
+        let limit = format!("one K must be in 1..={trace_k} and at most one of the S");
+        return Err(Error::invalid("--k", value, limit, "choose a smaller K or larger S").into());
+    }
+    let list = |all: Vec<String>| all.join(", ");
+    let mut parts = Vec::new();
+    if !above.is_empty() {
+        let above = list(above.iter().map(usize::to_string).collect());
+        parts.push(format!("K = {above}, because the trace has {trace_k} ids per token"));
+    }
+    if !wide.is_empty() {
+        let wide = wide.iter().map(|(k, s)| format!("K = {k} with S = {s}"));
+        parts.push(format!("{}, because K is above S", list(wide.collect())));
+    }
+    if !parts.is_empty() {
+        eprintln!("skipped: {}", parts.join("; "));
+    }
+    Ok(())
 }
 
 /// Formats a number with two decimals below 10, one below 100 and none above: 0.12, 12.3, 1234.

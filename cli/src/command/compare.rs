@@ -15,16 +15,18 @@ use clap::Args;
 use super::output::{self, Sinks};
 use super::rules::{default_slots, rules, tables};
 use super::trace_options::TraceOptions;
-use crate::baseline::{Belady, ExactLru, HitCount, count_hits, count_operator_hits};
+use crate::baseline::{
+    Belady, ExactLru, HitCount, LRU, NO_BUFFER, OPTIMUM, count_hits, count_operator_hits,
+};
 use crate::trace::Trace;
-use report::{At, LRU, NO_BUFFER, OPTIMUM, PolicyRates, Report, advice};
+use report::{At, PolicyRates, Report, advice};
 
 /// Options of `avsg compare`.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Hit rates are in percent after the first step, which starts with an empty buffer. A * marks the default\n\
-                  rule of a table at that S. Neighbouring rules with the same hit rates share a line. Belady's optimum is\n\
-                  the most that any policy can reach. The advice is the default rule, unless another one copies at least\n\
+    after_help = "Hit rates are in percent after the first step, which starts with an empty buffer. A * marks the default \
+                  rule of a table at that S. Neighbouring rules with the same hit rates share a line. Belady's optimum is \
+                  the most that any policy can reach. The advice is the default rule, unless another one copies at least \
                   5 % fewer rows. Examples:\n  \
                   avsg compare tests/data/nomicon-4k-k256.npz\n  \
                   avsg compare ids.npy --slots 4096,8192 --format markdown"

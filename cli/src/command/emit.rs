@@ -111,7 +111,7 @@ fn kernels_with(p: &Params, abi: Abi, count: CountRead) -> Result<(Kernels, Stri
 #[derive(Args, Debug)]
 #[command(mut_arg("spread", super::geometry::spread_on_device))]
 #[command(after_help = "Example:\n  avsg emit --soc ascend910b3 --slots 8192 --out kernels\n\n\
-                        The kernels include the written headers, and the headers include kernel_operator.h of CANN.\n\
+                        The kernels include the written headers, and the headers include kernel_operator.h of CANN. \
                         The written CMakeLists.txt builds them with CANN 8.5 or newer; an engine loads them from DIR.")]
 pub struct Options {
     /// Language of the kernels; ascendc is the only one

@@ -24,8 +24,8 @@ use device::Ascend;
 /// Options of `avsg info`.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Sizes are computed, and nothing of the deployment is allocated. Only a host pool of 4 MiB is\n\
-                        allocated and freed, to see which page size this machine grants. Example, GLM-5.2 with 64K\n\
+    after_help = "Sizes are computed, and nothing of the deployment is allocated. Only a host pool of 4 MiB is \
+                        allocated and freed, to see which page size this machine grants. Example, GLM-5.2 with 64K \
                         tokens of context:\n  \
                         avsg info --k 2048 --slots 8192 --layers 78 --requests 16 --context 65536"
 )]

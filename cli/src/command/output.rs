@@ -28,24 +28,45 @@ pub struct OutputOptions {
 
 impl OutputOptions {
     /// Checks, before a run, that the results and `others` can be written, and that none of them would
-    /// replace one of `inputs` or each other.
+    /// replace one of `inputs` or each other. Standard output, `-`, takes one of them.
     pub fn check<'a>(
         &'a self,
         inputs: impl IntoIterator<Item = &'a Path>,
         others: impl IntoIterator<Item = &'a Path>,
     ) -> Result<()> {
-        if self.to_stdout() && matches!(self.format, Format::Csv | Format::Markdown) {
+        let others: Vec<&Path> = others.into_iter().collect();
+        let taken = others.iter().filter(|path| output_file::is_stdout(path)).count();
+        if taken > 1 || taken == 1 && self.to_stdout() {
+            let limit = "standard output takes one file, and another option names it";
+            return Err(Error::invalid("output", "-", limit, "name a file").into());
+        }
+        let in_tables = matches!(self.format, Format::Csv | Format::Markdown);
+        if self.to_stdout() && in_tables || taken == 1 && self.format != Format::Table {
+            let option = if taken == 1 { "output" } else { "--json" };
             let limit = "standard output takes one form, and --format names another";
             let remedy = "name a file, or leave out --format";
-            return Err(Error::invalid("--json", "-", limit, remedy).into());
+            return Err(Error::invalid(option, "-", limit, remedy).into());
         }
         let json = self.json.as_deref().filter(|_| !self.to_stdout());
         Ok(output_file::check(json.into_iter().chain(others), inputs)?)
     }
 
-    /// Writes the results: `page` or JSON to standard output, and JSON to the file if one is named.
+    /// Writes the results: `page` or JSON to standard output, and JSON to the file if one is named. The
+    /// results are shown even if the file cannot be written.
     pub fn write(&self, report: &impl Serialize, page: impl FnOnce() -> Page) -> Result<()> {
+        self.write_beside(None, report, page)
+    }
+
+    /// Writes the results as [`OutputOptions::write`] does, but not to standard output if `file`, which the
+    /// command has written, is standard output.
+    pub fn write_beside(
+        &self,
+        file: Option<&Path>,
+        report: &impl Serialize,
+        page: impl FnOnce() -> Page,
+    ) -> Result<()> {
         let shown = match self.format {
+            _ if file.is_some_and(output_file::is_stdout) => String::new(),
             _ if self.to_stdout() => json_text(report)?,
             Format::Json => json_text(report)?,
             Format::Table => page().framed(terminal::width()),
@@ -53,10 +74,13 @@ impl OutputOptions {
             Format::Csv => page().csv()?,
         };
         // The file comes first, because it must be written even if nobody reads standard output.
-        if let Some(path) = self.json.as_deref().filter(|_| !self.to_stdout()) {
-            output_file::write(path, json_text(report)?.as_bytes())?;
-        }
-        Ok(terminal::write(shown.as_bytes())?)
+        let written = match self.json.as_deref().filter(|_| !self.to_stdout()) {
+            Some(path) => output_file::write(path, json_text(report)?.as_bytes()),
+            None => Ok(()),
+        };
+        let printed = terminal::write(shown.as_bytes());
+        written?;
+        Ok(printed?)
     }
 
     /// Returns whether standard output shows the text of a page, and not figures alone.
@@ -65,7 +89,7 @@ impl OutputOptions {
     }
 
     fn to_stdout(&self) -> bool {
-        self.json.as_deref().is_some_and(|path| path.as_os_str() == "-")
+        self.json.as_deref().is_some_and(output_file::is_stdout)
     }
 }
 
@@ -88,17 +112,17 @@ impl Sinks {
         Ok(self.plot.as_deref().map_or(Ok(()), output_file::folder)?)
     }
 
-    /// Writes the results, and the charts if a directory is named.
+    /// Writes the results, and the charts if a directory is named. The results are shown even if the charts
+    /// cannot be written.
     pub fn write<R: Serialize>(
         &self,
         report: &R,
         page: impl FnOnce(&R) -> Page,
         charts: impl FnOnce(&Path, &R) -> Result<()>,
     ) -> Result<()> {
-        if let Some(folder) = &self.plot {
-            charts(folder, report)?;
-        }
-        self.output.write(report, || page(report))
+        let drawn = self.plot.as_deref().map_or(Ok(()), |folder| charts(folder, report));
+        let shown = self.output.write(report, || page(report));
+        drawn.and(shown)
     }
 }
 
@@ -117,6 +141,8 @@ pub fn progress(steps: usize, what: &'static str) -> ProgressBar {
     if let Ok(style) = ProgressStyle::with_template("{msg} {bar:40} {pos}/{len} {eta}") {
         bar.set_style(style);
     }
+    // The first step may take long.
+    bar.tick();
     bar
 }
 

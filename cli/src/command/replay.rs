@@ -26,7 +26,7 @@ use world::World;
 /// Options of `avsg replay`.
 #[derive(clap::Args, Debug)]
 #[command(
-    after_help = "The exit status is 0 if no returned row is wrong, and 1 otherwise. Rows and bytes\n\
+    after_help = "The exit status is 0 if no returned row is wrong, and 1 otherwise. Rows and bytes \
                   are sums over all requests and steps, and latencies are of a step of the whole batch. Example:\n  \
                   avsg replay tests/data/nomicon-4k-k256.npz --slots 1024"
 )]
@@ -53,7 +53,8 @@ pub struct Options {
     /// Launches per step: 2 is one for the plan and one for the transfer, 1 is both in one launch
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=2))]
     launches: u8,
-    /// Write the slots, hits, miss lists, cuts and row tags of request 0 to this file
+    /// Write the slots, hits, miss lists, cuts and row tags of request 0 to this file; - is standard
+    /// output, in place of the report
     #[arg(long, value_name = "FILE.npz")]
     results: Option<PathBuf>,
     #[command(flatten)]
@@ -103,9 +104,14 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     } else {
         options.device.engine(config, &pool)?
     };
-    let report = replay(options, &trace, engine, Inputs { memory, sparse, used })?;
+    let (report, results) = replay(options, &trace, engine, Inputs { memory, sparse, used })?;
     report.warn_if_disturbed();
-    options.output.write(&report, || report.page(&name()))?;
+    let file = options.results.as_deref();
+    // The report is shown even if the file cannot be written.
+    let written = results.zip(file).map_or(Ok(()), |(results, path)| results.write(path));
+    let shown = options.output.write_beside(file, &report, || report.page(&name()));
+    written?;
+    shown?;
     Ok(if report.wrong_rows == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
@@ -157,15 +163,21 @@ fn pool_rows(trace: &Trace) -> Result<usize> {
     Ok(rows as usize)
 }
 
-fn replay(options: &Options, trace: &Trace, mut engine: Engine, inputs: Inputs) -> Result<Report> {
+/// Replays the trace, and returns the report and, if the options name a file for them, the results.
+fn replay(
+    options: &Options,
+    trace: &Trace,
+    mut engine: Engine,
+    inputs: Inputs,
+) -> Result<(Report, Option<Results>)> {
     let (b, tokens, k) = (options.requests, trace.tokens, trace.k);
+    let bar = output::progress(trace.steps, "replay");
     let mut world = World::new(trace, &engine, b, &inputs.used)?;
     let rule = options.table.rule(&engine.config().params);
     let mut plan = engine.new_plan(b * tokens, b)?;
     let mut report = Report::new(trace, &engine, rule, inputs.sparse, inputs.memory);
     let mut results =
         options.results.as_ref().map(|_| Results::new(tokens, k, engine.config().cores));
-    let bar = output::progress(trace.steps, "replay");
     let (mut hit, mut tag) = (vec![0u8; tokens * k], vec![0u64; tokens * k]);
     let watch = Watch::start();
     for step in 0..trace.steps {
@@ -208,9 +220,6 @@ fn replay(options: &Options, trace: &Trace, mut engine: Engine, inputs: Inputs) 
         bar.inc(1);
     }
     bar.finish_and_clear();
-    if let (Some(results), Some(path)) = (results, &options.results) {
-        results.write(path)?;
-    }
     report.finish(&watch);
-    Ok(report)
+    Ok((report, results))
 }

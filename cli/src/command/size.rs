@@ -34,8 +34,8 @@ const RULES: [&str; 2] = ["constant:127", "frequency:0.87"];
 #[command(
     mut_arg("lifetime", |rule| rule.help("Lifetime rule as of avsg replay, the only one to measure [default: wide both \
         constant:127 and frequency:0.87, paper constant:16]")),
-    after_help = "Hit rates are measured: the table runs the trace at every S that is shown, with two lifetime rules unless\n\
-                  --lifetime names one, and the rule that misses less is shown. The first step, which starts with an\n\
+    after_help = "Hit rates are measured: the table runs the trace at every S that is shown, with two lifetime rules unless \
+                  --lifetime names one, and the rule that misses less is shown. The first step, which starts with an \
                   empty buffer, is left out. Times are a model, in which only the matching is measured. Examples:\n  \
                   avsg size tests/data/nomicon-4k-k256.npz\n  \
                   avsg size ids.npy --hit-rate 95\n  \
@@ -81,6 +81,7 @@ fn measure(options: &Options) -> Result<Report> {
     let traces = options.trace.read_layers()?;
     let deployment = Deployment::new(&options.deployment, &traces, options.rows.format()?)?;
     let machine = Machine::find(MachineChoice::Auto)?;
+    let bar = output::progress(1, "size");
     let layers = Layers::new(traces);
     let trace = layers.first();
     let selected = layers.selected_per_step();
@@ -95,7 +96,7 @@ fn measure(options: &Options) -> Result<Report> {
 
     let tables = tables(&options.table);
     let sizes = sizes(&options.slots, &layers);
-    let bar = output::progress(sizes.len() * tables.len(), "size");
+    bar.set_length((sizes.len() * tables.len()) as u64);
     let mut points = Vec::new();
     for slots in sizes {
         let mut measured = Vec::new();

@@ -34,7 +34,7 @@ pub struct Options {
     /// Seed of the random numbers
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Write the trace to this file
+    /// Write the trace to this file; - is standard output, in place of the parameters
     #[arg(long, value_name = "FILE.npz")]
     out: PathBuf,
     #[command(flatten)]
@@ -47,13 +47,15 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     let synth = Synth { gamma, mu, k, steps, seed, context };
     synth.check()?;
     options.output.check([], [options.out.as_path()])?;
-    let trace = synth.trace()?;
+    let bar = output::progress(steps, "synth");
+    let trace = synth.trace_with(|| bar.inc(1))?;
+    bar.finish_and_clear();
     trace.write(&options.out)?;
     let parameters = serde_json::json!({
         "file": options.out, "steps": steps, "tokens": 1, "k": k, "context": context,
         "gamma": gamma, "mu": mu, "seed": seed,
     });
-    options.output.write(&parameters, || {
+    options.output.write_beside(Some(&options.out), &parameters, || {
         let (file, steps) = (options.out.display(), output::count(steps, "step"));
         let mut table = output::table(["parameter", "value"]);
         for (name, value) in parameters.as_object().into_iter().flatten() {

@@ -1,6 +1,5 @@
 //! Options that name a recorded trace and the part of it that is taken.
 
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
@@ -8,7 +7,7 @@ use avsg::Error;
 use avsg::device::params::{MAX_SLOTS, MAX_TOKENS};
 use clap::Args;
 
-use super::output::count;
+use super::output::{count, progress};
 use crate::trace::{Part, Trace, name_of};
 
 /// The part of a file with axes for layers or requests. A command that has these options has the
@@ -54,7 +53,9 @@ impl PartOptions {
             None => None,
         };
         let part = Part { layer, request: self.request };
+        let bar = progress(1, "read");
         let trace = Trace::read_part(path, part).with_context(|| name_of(path))?;
+        bar.finish_and_clear();
         warn_of_repeats(&name_of(path), &trace);
         Ok(trace)
     }
@@ -65,7 +66,9 @@ impl PartOptions {
         if !matches!(self.layer, Some(Layer::All)) {
             return Ok(vec![self.read(path)?]);
         }
+        let bar = progress(1, "read");
         let layers = Trace::read_layers(path, self.request).with_context(|| name_of(path))?;
+        bar.finish_and_clear();
         for (number, trace) in layers.iter().enumerate() {
             warn_of_repeats(&format!("{}, layer {number}", name_of(path)), trace);
         }
@@ -76,7 +79,7 @@ impl PartOptions {
 fn warn_of_repeats(name: &str, trace: &Trace) {
     let repeats = trace.repeats();
     if let Some((step, token, id)) = repeats.first {
-        let warning = format!(
+        eprintln!(
             "avsg: warning: {name}: {} of {} rows repeat an id ({} repeats, the first of id {id} at \
              step {step}, token {token}); a top-K selection has no repeats, and each repeat that \
              misses is a copy of its own",
@@ -84,8 +87,6 @@ fn warn_of_repeats(name: &str, trace: &Trace) {
             trace.steps * trace.tokens,
             repeats.ids
         );
-        // A closed standard error leaves nobody to tell.
-        let _ = writeln!(io::stderr(), "{warning}");
     }
 }
 

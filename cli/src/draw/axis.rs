@@ -1,50 +1,52 @@
-//! The horizontal axis of a line chart: its scale, and ticks at the tested values.
+//! The axes of a chart: the scale of the horizontal one, and the ticks of both.
 
 use std::ops::Range;
 
 use plotters::coord::ranged1d::{DefaultFormatting, KeyPointHint, Ranged};
 use plotters::coord::types::RangedCoordf64;
 
-/// The largest number of tested values that all get a tick.
+/// The largest number of marked values that all get a tick.
 const MAX_TICKS: usize = 14;
 /// The smallest distance of two ticks as a share of the axis.
-const MIN_GAP: f64 = 0.045;
+const MIN_GAP: f64 = 0.06;
+/// The free ends of the horizontal axis as shares of it, which hold half of a mark's value.
+const ENDS: f64 = 0.06;
 
-/// Where values stand on an axis: at their binary logarithm if the largest is at least 4 times the
-/// smallest, which is above 0.
+/// Where values stand on the horizontal axis: at their binary logarithm if the largest is at least twice
+/// the smallest, which is above 0.
 pub(super) struct Scale {
     logarithmic: bool,
-    /// The places of the smallest and the largest value.
+    /// The places of the two ends.
     pub range: Range<f64>,
     /// The places of the ticks.
     pub ticks: Vec<f64>,
 }
 
 impl Scale {
-    /// Returns the scale for the values of the points.
-    pub fn new(values: impl Iterator<Item = f64>) -> Self {
-        let mut tested: Vec<f64> = values.filter(|v| v.is_finite()).collect();
-        tested.sort_unstable_by(f64::total_cmp);
-        tested.dedup();
-        let ends = (tested.first().copied(), tested.last().copied());
-        let logarithmic =
-            ends.0.zip(ends.1).is_some_and(|(low, high)| low > 0.0 && high >= 4.0 * low);
+    /// Returns the scale for the values of all points, with ticks at `marked` ones or, if these are too
+    /// many, at round values.
+    pub fn new(values: impl Iterator<Item = f64>, marked: impl Iterator<Item = f64>) -> Self {
+        let ends = span(values);
+        let logarithmic = ends.start > 0.0 && ends.end >= 2.0 * ends.start;
         let scale = Self { logarithmic, range: 0.0..1.0, ticks: Vec::new() };
-        let range = span(tested.iter().map(|&value| scale.at(value)));
+        let (low, high) = (scale.at(ends.start), scale.at(ends.end));
+        let width = high - low;
+        let mut marked: Vec<f64> = marked.collect();
+        marked.sort_unstable_by(f64::total_cmp);
+        marked.dedup();
         let candidates = match logarithmic {
-            _ if tested.len() <= MAX_TICKS => tested,
+            _ if marked.len() <= MAX_TICKS => marked,
             true => (0..32).map(|n| f64::from(1u32 << n)).collect(),
-            false => round_values(&range),
+            false => round_values(&ends).0,
         };
-        let gap = MIN_GAP * (range.end - range.start);
         let mut ticks: Vec<f64> = Vec::new();
         for at in candidates.into_iter().map(|value| scale.at(value)) {
-            let inside = at >= range.start - 1e-9 && at <= range.end + 1e-9;
-            if inside && ticks.last().is_none_or(|last| at - last >= gap) {
+            let inside = at >= low - 1e-9 && at <= high + 1e-9;
+            if inside && ticks.last().is_none_or(|last| at - last >= MIN_GAP * width) {
                 ticks.push(at);
             }
         }
-        Self { range, ticks, ..scale }
+        Self { range: low - ENDS * width..high + ENDS * width, ticks, ..scale }
     }
 
     /// Returns the place of a value.
@@ -54,7 +56,7 @@ impl Scale {
 
     /// Returns the text of the tick at a place.
     pub fn label(&self, place: f64) -> String {
-        tick(if self.logarithmic { place.exp2() } else { place })
+        tick(if self.logarithmic { place.exp2() } else { place }, None)
     }
 }
 
@@ -62,12 +64,21 @@ impl Scale {
 pub(super) struct Ticks {
     axis: RangedCoordf64,
     places: Vec<f64>,
+    /// The digits after the point of the labels, if all have as many.
+    pub decimals: Option<usize>,
 }
 
 impl Ticks {
     /// Returns an axis over `range` with ticks at `places`.
     pub fn new(range: Range<f64>, places: Vec<f64>) -> Self {
-        Self { axis: range.into(), places }
+        Self { axis: range.into(), places, decimals: None }
+    }
+
+    /// Returns an axis over `range` with ticks at round values.
+    pub fn round(range: Range<f64>) -> Self {
+        let (places, step) = round_values(&range);
+        let decimals = (-step.log10().floor()).clamp(0.0, 9.0) as usize;
+        Self { axis: range.into(), places, decimals: Some(decimals) }
     }
 }
 
@@ -88,13 +99,15 @@ impl Ranged for Ticks {
     }
 }
 
-/// Returns multiples of 1, 2 or 5 times a power of ten, about ten over the range.
-fn round_values(range: &Range<f64>) -> Vec<f64> {
-    let rough = (range.end - range.start) / 10.0;
+/// Returns multiples of 1, 2 or 5 times a power of ten, about eight over the range, and their distance.
+fn round_values(range: &Range<f64>) -> (Vec<f64>, f64) {
+    let rough = (range.end - range.start) / 8.0;
     let power = 10f64.powf(rough.log10().floor());
     let factor = [1.0, 2.0, 5.0, 10.0].into_iter().find(|f| f * power >= rough).unwrap_or(10.0);
     let step = factor * power;
-    (0..=12).map(|n| ((range.start / step).ceil() + f64::from(n)) * step).collect()
+    let first = (range.start / step).ceil();
+    let all = (0..=9).map(|n| (first + f64::from(n)) * step);
+    (all.filter(|&value| value <= range.end).collect(), step)
 }
 
 /// Returns the range of the finite values; it is never empty.
@@ -108,16 +121,18 @@ pub fn span(values: impl Iterator<Item = f64>) -> Range<f64> {
     }
 }
 
-/// Formats the label of a tick: four decimals at most, and a unit for large numbers (1500000 is 1.5M).
-pub fn tick(value: f64) -> String {
+/// Formats the label of a tick with this many decimals, or with those that it needs, at most four. A number
+/// from a million on has a unit (1500000 is 1.5M), and a size such as 16384 has all its digits.
+pub fn tick(value: f64, decimals: Option<usize>) -> String {
     let (scaled, unit) = match value.abs() {
         v if v >= 1e9 => (value / 1e9, "G"),
         v if v >= 1e6 => (value / 1e6, "M"),
-        v if v >= 1e4 => (value / 1e3, "k"),
         _ => (value, ""),
     };
-    let rounded = (scaled * 1e4).round() / 1e4;
-    format!("{rounded}{unit}")
+    match decimals.filter(|_| unit.is_empty()) {
+        Some(decimals) => format!("{scaled:.decimals$}"),
+        None => format!("{}{unit}", (scaled * 1e4).round() / 1e4),
+    }
 }
 
 #[cfg(test)]
@@ -125,25 +140,33 @@ mod tests {
     use super::*;
 
     fn labels(values: &[f64]) -> Vec<String> {
-        let scale = Scale::new(values.iter().copied());
+        let scale = Scale::new(values.iter().copied(), values.iter().copied());
         scale.ticks.iter().map(|&place| scale.label(place)).collect()
     }
 
     #[test]
-    fn sizes_stand_at_their_logarithm_with_a_tick_at_each() {
-        let scale = Scale::new([256.0, 512.0, 1024.0, 4096.0].into_iter());
-        assert_eq!(
-            (scale.range.clone(), &scale.ticks[..]),
-            (8.0..12.0, &[8.0, 9.0, 10.0, 12.0][..])
-        );
-        assert_eq!(labels(&[2048.0, 256.0, 256.0]), ["256", "2048"]);
+    fn sizes_stand_at_their_logarithm_with_a_tick_at_each_marked_one() {
+        let marked = [256.0, 512.0, 1024.0, 4096.0];
+        let curve = (4..=64).map(|n| f64::from(n) * 64.0);
+        let scale = Scale::new(curve, marked.into_iter());
+        assert_eq!(scale.ticks, [8.0, 9.0, 10.0, 12.0]);
+        assert!(scale.range.start < 8.0 && scale.range.end > 12.0);
+        assert_eq!(labels(&[2048.0, 256.0, 256.0, 16384.0]), ["256", "2048", "16384"]);
+    }
+
+    #[test]
+    fn the_labels_of_an_axis_have_as_many_decimals_as_each_other() {
+        let axis = Ticks::round(97.35..98.35);
+        let labels: Vec<_> = axis.places.iter().map(|&v| tick(v, axis.decimals)).collect();
+        assert_eq!(labels, ["97.4", "97.6", "97.8", "98.0", "98.2"]);
+        assert_eq!(tick(1_500_000.0, Some(0)), "1.5M");
     }
 
     #[test]
     fn near_values_stand_on_a_linear_axis() {
         assert_eq!(labels(&[0.8, 0.9, 0.96]), ["0.8", "0.9", "0.96"]);
-        let many: Vec<f64> = (100..=200).map(f64::from).collect();
-        assert_eq!(labels(&many)[..3], ["100", "110", "120"]);
+        let many: Vec<f64> = (100..=190).map(f64::from).collect();
+        assert_eq!(labels(&many)[..3], ["100", "120", "140"]);
     }
 
     #[test]

@@ -2,14 +2,17 @@
 
 use plotters::style::RGBColor;
 
-/// The palette: that of Okabe and Ito, which colour-blind readers can distinguish, then three more.
+use crate::baseline::{LRU, OPTIMUM};
+
+/// The palette: that of Okabe and Ito, which colour-blind readers can distinguish, then three more. The
+/// first ones belong to policies.
 const PALETTE: [RGBColor; 10] = [
     RGBColor(0, 114, 178),
-    RGBColor(86, 180, 233),
     RGBColor(213, 94, 0),
     RGBColor(0, 0, 0),
     RGBColor(0, 158, 115),
     RGBColor(230, 159, 0),
+    RGBColor(86, 180, 233),
     RGBColor(204, 121, 167),
     RGBColor(127, 127, 127),
     RGBColor(140, 86, 75),
@@ -18,35 +21,20 @@ const PALETTE: [RGBColor; 10] = [
 
 /// The beginnings of the names of policies, and the places of their colours in the palette. The first
 /// that fits a name counts.
-const POLICIES: [(&str, usize); 7] = [
-    ("wide, frequency", 1),
-    ("wide", 0),
-    ("AVSG", 0),
-    ("paper", 2),
-    ("exact LRU", 3),
-    ("LRU", 3),
-    ("Belady", 4),
-];
+const POLICIES: [(&str, usize); 5] =
+    [("wide", 0), ("AVSG", 0), ("paper", 1), (LRU, 2), (OPTIMUM, 3)];
+/// The first place in the palette that belongs to no policy.
+const FREE: usize = 4;
 
-/// Returns a colour for each series. A policy has its own; every other name has the first colour that
-/// no series of the chart has.
+/// Returns a colour for each series. A policy has its own; every other name has the first other colour
+/// that no series of the chart has.
 pub(super) fn of(names: &[&str]) -> Vec<RGBColor> {
-    let policy = |name: &str| POLICIES.iter().find(|(start, _)| name.starts_with(start));
-    let mut taken = [false; PALETTE.len()];
-    let mut places: Vec<Option<usize>> = Vec::with_capacity(names.len());
-    for name in names {
-        // Two rules of one policy have two colours.
-        let place = policy(name).map(|&(_, place)| place).filter(|&place| !taken[place]);
-        place.into_iter().for_each(|place| taken[place] = true);
-        places.push(place);
-    }
-    let colour = |(index, place): (usize, Option<usize>)| {
-        let free = || taken.iter().position(|taken| !taken).unwrap_or(index % PALETTE.len());
-        let place = place.unwrap_or_else(free);
-        taken[place] = true;
-        PALETTE[place]
+    let mut free = (FREE..PALETTE.len()).cycle();
+    let mut colour = |name: &&str| {
+        let policy = POLICIES.iter().find(|(start, _)| name.starts_with(start));
+        PALETTE[policy.map_or_else(|| free.next().unwrap_or(FREE), |&(_, place)| place)]
     };
-    places.into_iter().enumerate().map(colour).collect()
+    names.iter().map(&mut colour).collect()
 }
 
 #[cfg(test)]
@@ -55,14 +43,15 @@ mod tests {
 
     #[test]
     fn a_policy_has_one_colour_in_every_chart() {
-        let all = of(&["paper", "wide, constant", "wide, frequency", "exact LRU", "Belady OPT"]);
-        assert_eq!(of(&["exact LRU", "paper"]), [all[3], all[0]]);
+        let all = of(&["paper, default rule", "wide, default rule", LRU, OPTIMUM]);
+        assert_eq!(of(&[LRU, "paper, default rule"]), [all[2], all[0]]);
+        assert_eq!(of(&["AVSG", LRU]), all[1..3]);
         assert_eq!(of(&["something", "wide"])[1], all[1]);
     }
 
     #[test]
     fn series_of_a_chart_have_different_colours() {
-        let names = ["wide, frequency 0.8", "wide, frequency 0.9", "S1", "wide", "S2", "S3"];
+        let names = ["S1", "AVSG", "S2", "LRU crate", LRU, "S3", "paper, default rule", OPTIMUM];
         let colours = of(&names);
         for (index, colour) in colours.iter().enumerate() {
             assert!(!colours[..index].contains(colour), "{}", names[index]);

@@ -20,8 +20,8 @@ use super::paper;
 #[derive(clap::Args, Debug)]
 #[command(mut_arg("spread", avsg_cli::command::geometry::spread_on_device))]
 #[command(
-    after_help = "The model replays the recorded kernel on each step of the trace, counts its work, and multiplies\n\
-                  the work by constants. Some of the constants are documented, some were measured by others and\n\
+    after_help = "The model replays the recorded kernel on each step of the trace, counts its work, and multiplies \
+                  the work by constants. Some of the constants are documented, some were measured by others and \
                   some are assumed; --constants lists them. No figure of the output is measured. Examples:\n  \
                   avsg-research estimate\n  \
                   avsg-research estimate tests/data/nomicon-4k-k256.npz --slots 1024\n  \

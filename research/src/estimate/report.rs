@@ -131,7 +131,9 @@ fn report(
     let Inputs { constants: c, soc, params, .. } = inputs;
     let cores = soc.cores as usize;
     let emitted = cost(ours, Variant::EMITTED, options.requests, cores);
+    let bar = output::progress(1, "points");
     let points = if options.no_points { Vec::new() } else { points(c)? };
+    bar.finish_and_clear();
     let requests = options.requests;
     let whole = |c: &Constants| {
         let paper = paper_cost(baseline, c);

@@ -48,7 +48,7 @@ pub fn report(r: &Report) -> Page {
     }
     page.table(variants(r));
     page.text(
-        "The saving is that of the missing optimisation. Deferral is compared with the variant without\n\
+        "The saving is that of the missing optimisation. Deferral is compared with the variant without \
          sharing.",
     );
     if !r.points.is_empty() {

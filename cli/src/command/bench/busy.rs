@@ -208,11 +208,15 @@ pub fn run(options: &Options) -> Result<()> {
     let mut times = [Vec::new(), Vec::new()];
     let share =
         |round: usize| options.steps * (round + 1) / ROUNDS - options.steps * round / ROUNDS;
+    let bar = output::progress(ROUNDS, "busy");
     for round in 0..ROUNDS {
         steps.run(share(round), &mut times[0])?;
-        let _spinners = Spinners::start()?;
+        let spinners = Spinners::start()?;
         steps.run(share(round), &mut times[1])?;
+        drop(spinners);
+        bar.inc(1);
     }
+    bar.finish_and_clear();
     let misses_per_step = steps.misses as f64 / (2 * options.steps) as f64;
     let [undisturbed, disturbed] = times.map(|times| Times::new(times, options.requests));
     let report = Report {

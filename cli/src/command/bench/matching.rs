@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::baseline::count_operator_hits;
-use crate::draw::{self, Series};
+use crate::draw::{self, Labels, Series, Shape};
 use crate::trace::Trace;
 use anyhow::Result;
 use avsg::Error;
@@ -16,7 +16,7 @@ use serde::Serialize;
 use super::contenders::{Contender, line_up};
 use super::stats::summary;
 use super::workload::Workload;
-use super::{Host, number, race, with_ratio};
+use super::{Host, number, race, warn_of_skipped, with_ratio};
 use crate::command::busy::{Disturbance, Watch};
 use crate::command::geometry::{MachineKind, Rule, TableKind, TableOptions};
 use crate::command::output::{self, Cell, Page, Sinks, Table};
@@ -30,8 +30,8 @@ const BLOCK: usize = 25;
 /// Options of `avsg bench match`.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "All contenders run the same steps in one run, in turns of 25 steps, so that noise affects all of\n\
-                  them alike. The ids of a token are shuffled. The first 20 steps are not timed. Compare only\n\
+    after_help = "All contenders run the same steps in one run, in turns of 25 steps, so that noise affects all of \
+                  them alike. The ids of a token are shuffled. The first 20 steps are not timed. Compare only \
                   ratios within one run. The times in the JSON are:\n  \
                   median_us        this operator on the chosen vector machine\n  \
                   emu_us           this operator on the vector machine emu, one lane at a time\n  \
@@ -161,31 +161,19 @@ impl Options {
         }
     }
 
-    /// Returns the combinations that can be run, and prints the others to standard error.
+    /// Returns the combinations that can be run, and names the others on standard error.
     fn combinations(&self, trace_k: usize) -> Result<Vec<Case>> {
+        warn_of_skipped(&self.k, &self.slots, trace_k)?;
         let mut all = Vec::new();
         for &slots in &self.slots {
             for &table in &self.table {
-                for &k in &self.k {
-                    if k > trace_k {
-                        eprintln!("skipped: K = {k}, the trace has {trace_k} ids per token");
-                    } else if k > slots as usize {
-                        eprintln!("skipped: K = {k} does not fit S = {slots}");
-                    } else {
-                        let name = if table == TableKind::Paper { "paper" } else { "wide" };
-                        let options = self.table(table);
-                        let params = options.params(k, 1, slots, 0)?;
-                        all.push(Case { k, params, table: name, rule: options.rule(&params) });
-                    }
+                for &k in self.k.iter().filter(|&&k| k <= trace_k.min(slots as usize)) {
+                    let name = if table == TableKind::Paper { "paper" } else { "wide" };
+                    let options = self.table(table);
+                    let params = options.params(k, 1, slots, 0)?;
+                    all.push(Case { k, params, table: name, rule: options.rule(&params) });
                 }
             }
-        }
-        if all.is_empty() {
-            let value = format!("{:?} with --slots {:?}", self.k, self.slots);
-            let limit = format!("one K must be in 1..={trace_k} and at most one of the S");
-            return Err(
-                Error::invalid("--k", value, limit, "choose a smaller K or larger S").into()
-            );
         }
         Ok(all)
     }
@@ -269,73 +257,72 @@ fn measure(trace: &Trace, case: Case, machine: Machine) -> Result<Row> {
     })
 }
 
+/// The other ways to match, and their medians.
+type Median = fn(&Row) -> f64;
+const OTHERS: [(&str, Median); 5] = [
+    ("emu", |row| row.emu_us),
+    ("scalar table", |row| row.scalar_us),
+    ("dual pointer", |row| row.dual_pointer_us),
+    ("HashMap and LRU", |row| row.hashmap_lru_us),
+    ("LRU crate", |row| row.lru_crate_us),
+];
+
 fn page(report: &Report) -> Page {
     let mut page = Page::default();
     let Host { cpu, cores, .. } = &report.machine;
     let cores = output::count(*cores, "core");
     page.text(format!("{cpu} ({cores}), {}", report.workload));
-    let mut table = Table::new([
-        "K",
-        "S",
-        "table",
-        "machine",
-        "hit rate, %",
-        "AVSG, us",
-        "trimmed mean, us",
-        "emu, us",
-        "scalar, us",
-        "dual pointer, us",
-        "HashMap and LRU, us",
-        "LRU crate, us",
-    ]);
+    let mut own =
+        Table::new(["K", "S", "table", "machine", "hit rate, %", "median, us", "trimmed mean, us"])
+            .titled("AVSG");
+    let columns = ["K", "S", "table", "AVSG, us"].map(str::to_owned).into_iter();
+    let others = OTHERS.iter().map(|(name, _)| format!("{name}, us"));
+    let mut beside = Table::new(columns.chain(others)).titled("AVSG beside other ways to match");
     for row in &report.rows {
-        let time_and_ratio = |us: f64| with_ratio(us, us / row.median_us);
-        table.add_row([
-            row.k.into(),
-            row.slots.into(),
-            row.table.into(),
+        let geometry = || [row.k.into(), row.slots.into(), row.table.into()].into_iter();
+        own.add_row(geometry().chain([
             row.machine.clone().into(),
             row.hit_rate.map_or_else(Cell::none, |rate| Cell::number(rate, 2)),
             number(row.median_us),
             number(row.trimmed_mean_us),
-            time_and_ratio(row.emu_us),
-            time_and_ratio(row.scalar_us),
-            time_and_ratio(row.dual_pointer_us),
-            time_and_ratio(row.hashmap_lru_us),
-            time_and_ratio(row.lru_crate_us),
-        ]);
+        ]));
+        let medians = OTHERS.iter().map(|(_, median)| median(row));
+        let others = medians.map(|us| with_ratio(us, us / row.median_us));
+        beside.add_row(geometry().chain([number(row.median_us)]).chain(others));
     }
-    page.table(table);
+    page.table(own);
+    page.table(beside);
     let steps = output::count(report.rows.first().map_or(0, |row| row.steps), "step");
     page.text(format!(
-        "The times are medians over {steps}, except for the trimmed mean, which leaves out the\n\
-         fastest and the slowest tenth. (x) is the ratio of a time to that of AVSG."
+        "The times are medians over {steps}, except for the trimmed mean, which leaves out the fastest and the \
+         slowest tenth. (x) is the ratio of a time to that of AVSG."
     ));
     page.text(format!("times of AVSG: {}", report.disturbance.line()));
     page
 }
 
-/// Draws for each table and S one chart of the times over K.
+/// Draws for each table and S one chart of the times over K. Machine emu is left out, because its times
+/// would leave no room for the others.
 fn chart(folder: &Path, report: &Report) -> Result<()> {
     let mut kinds: Vec<(&str, u32)> = report.rows.iter().map(|r| (r.table, r.slots)).collect();
     kinds.dedup();
-    type Column = fn(&Row) -> f64;
-    let columns: [(&str, Column); 5] = [
-        ("AVSG", |r| r.median_us),
-        ("scalar table", |r| r.scalar_us),
-        ("sort + dual pointer", |r| r.dual_pointer_us),
-        ("HashMap + LRU", |r| r.hashmap_lru_us),
-        ("LRU crate", |r| r.lru_crate_us),
-    ];
+    let own: (&str, Median) = ("AVSG", |row| row.median_us);
     for (table, slots) in kinds {
         let rows = || report.rows.iter().filter(|r| (r.table, r.slots) == (table, slots));
-        let series = columns.map(|(name, column)| Series {
+        let columns = std::iter::once(&own).chain(&OTHERS[1..]);
+        let series = columns.map(|&(name, median)| Series {
             name: name.into(),
-            points: rows().map(|r| (r.k as f64, column(r))).collect(),
+            shape: Shape::Joined,
+            points: rows().map(|row| (row.k as f64, median(row))).collect(),
         });
-        let title = format!("Match, {table} table, S = {slots}, {}", report.workload);
+        let labels = Labels {
+            title: &format!("Time to match one token, {table} table, S = {slots}"),
+            subject: &report.workload,
+            x: "K, selected ids",
+            y: "median of a step, us",
+        };
         let path = folder.join(format!("match-{table}-{slots}.svg"));
-        draw::lines(path, &title, "K", "median of a step, us", &series)?;
+        draw::chart(path, &labels, &series.collect::<Vec<_>>())?;
     }
     Ok(())
 }

@@ -15,7 +15,7 @@ use serde::Serialize;
 use super::planners::{EnginePlanner, PerTokenLru, Planner, Sizes, fill_batch};
 use super::stats::summary;
 use super::workload::Workload;
-use super::{Host, number, with_ratio};
+use super::{Host, warn_of_skipped, with_ratio};
 use crate::command::busy::{Disturbance, Watch};
 use crate::command::geometry::TableOptions;
 use crate::command::output::{self, Cell, Page, Sinks, Table};
@@ -115,23 +115,20 @@ pub fn run(options: &RaceOptions, requests: usize, common: &Common<'_>) -> Resul
     let all = common.workload.streams(requests, (common.steps + WARM_UP) * tokens)?;
     let ids = all.iter().flat_map(|t| &t.ids).max().map_or(1, |&id| id.max(0) as usize + 1);
     let sizes = Sizes { requests, tokens, threads, ids };
+    warn_of_skipped(common.k, common.slots, all[0].k)?;
     let mut rows = Vec::new();
+    let bar = output::progress(common.slots.len() * common.k.len(), "match");
     let watch = Watch::start();
     for &slots in common.slots {
         for &k in common.k {
-            if k > all[0].k || k > slots as usize {
-                eprintln!("skipped: K = {k}, the trace has {} ids, S = {slots}", all[0].k);
-                continue;
+            if k <= all[0].k.min(slots as usize) {
+                let traces = all.iter().map(|t| t.take_k(k)).collect::<avsg::Result<Vec<_>>>()?;
+                rows.extend(measure(&traces, &sizes, slots, common)?);
             }
-            let traces = all.iter().map(|t| t.take_k(k)).collect::<avsg::Result<Vec<_>>>()?;
-            rows.extend(measure(&traces, &sizes, slots, common)?);
+            bar.inc(1);
         }
     }
-    if rows.is_empty() {
-        let value = format!("{:?} with --slots {:?}", common.k, common.slots);
-        let limit = format!("one K must be in 1..={} and at most one of the S", all[0].k);
-        return Err(Error::invalid("--k", value, limit, "choose a smaller K or larger S").into());
-    }
+    bar.finish_and_clear();
     let spread = rows.iter().map(|row: &Row| row.time_spread).fold(f64::NAN, f64::max);
     let disturbance = watch.stop(rows.iter().map(|row| row.steps).sum(), spread);
     disturbance.warn();
@@ -214,7 +211,6 @@ fn page(report: &Report) -> Page {
         "buffers",
         "misses per step",
         "median, us",
-        "trimmed mean, us",
         "first decile, us",
     ]);
     for row in &report.rows {
@@ -225,13 +221,12 @@ fn page(report: &Report) -> Page {
             row.buffers.into(),
             Cell::number(row.misses_per_step, 1),
             with_ratio(row.median_us, row.median_ratio),
-            number(row.trimmed_mean_us),
             with_ratio(row.first_decile_us, row.first_decile_ratio),
         ]);
     }
     page.table(table);
     page.text(
-        "(x) is how many times as fast as lru_resident_compact a planner is. \"Per token\" has a buffer for\n\
+        "(x) is how many times as fast as lru_resident_compact a planner is. \"Per token\" has a buffer for \
          each token, as lru_resident_compact has; \"per request\" has one for all tokens of a request."
     );
     page.text(format!("times of all planners: {}", report.disturbance.line()));

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::draw::{self, Series};
+use crate::draw::{self, Labels, Series, Shape};
 use anyhow::Result;
 use avsg::cpu::worker_pool::{WorkerConfig, WorkerPool};
 use avsg::cpus::{MAX_CORES, allowed_cpus};
@@ -24,16 +24,19 @@ use crate::command::output::{self, Cell, Page, Sinks, Table};
 /// Bytes of memory that this bench takes at most.
 const MAX_BYTES: usize = 2_000_000_000;
 
+/// The names of the strategies.
+const STRATEGIES: [&str; 3] = ["S1 (requests)", "S2 (positions)", "S3 (misses)"];
+
 /// Options of `avsg bench transfer`.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "The first table compares the engine's transfer of cold plans (all K ids of 8 requests miss) with\n\
-                  plain loops over random rows on as many threads, in turns. The second table compares three ways\n\
+    after_help = "The first table compares the engine's transfer of cold plans (all K ids of 8 requests miss) with \
+                  plain loops over random rows on as many threads, in turns. The second table compares three ways \
                   to spread the misses over cores:\n  \
                   S1  whole requests to cores\n  \
                   S2  equal shares of the selected positions, hits included\n  \
                   S3  equal shares of the misses (this operator)\n\
-                  All times are first deciles, because an interruption of one core delays the whole transfer. At most\n\
+                  All times are first deciles, because an interruption of one core delays the whole transfer. At most \
                   2 GB of memory are taken. avsg-research paper models the strategies on the paper's device."
 )]
 pub struct Options {
@@ -199,9 +202,9 @@ fn page(report: &Report) -> Page {
         ]);
     }
     page.table(table);
-    let mut table =
-        Table::new(["layout of hits", "reuse, %", "B", "S1, GB/s", "S2, GB/s", "S3, GB/s"])
-            .titled("S1, S2 and S3");
+    let columns = ["layout of hits", "reuse, %", "B"].map(str::to_owned).into_iter();
+    let throughputs = STRATEGIES.map(|name| format!("{name}, GB/s"));
+    let mut table = Table::new(columns.chain(throughputs)).titled("S1, S2 and S3");
     for row in &report.strategies {
         let first = [row.hits.into(), row.reuse.into(), row.requests.into()];
         table.add_row(first.into_iter().chain(row.measured_gbs.map(number)));
@@ -217,15 +220,20 @@ fn chart(folder: &Path, report: &Report) -> Result<()> {
     kinds.dedup();
     for (reuse, hits) in kinds {
         let rows = || report.strategies.iter().filter(|r| (r.reuse, r.hits) == (reuse, hits));
-        let line = |name: &str, at: usize| Series {
-            name: name.into(),
+        let series = |(at, name): (usize, &&str)| Series {
+            name: (*name).into(),
+            shape: Shape::Joined,
             points: rows().map(|r| (r.requests as f64, r.measured_gbs[at])).collect(),
         };
-        let names = ["S1, requests", "S2, positions", "S3, misses"];
-        let series: Vec<_> = names.iter().enumerate().map(|(at, name)| line(name, at)).collect();
-        let title = format!("Transfer on {} cores, {reuse} % reuse, hits {hits}", report.cores);
-        let path = folder.join(format!("transfer-{hits}-{reuse}.svg"));
-        draw::lines(path, &title, "requests", "GB/s", &series)?;
+        let series: Vec<_> = STRATEGIES.iter().enumerate().map(series).collect();
+        let cores = output::count(report.cores, "core");
+        let labels = Labels {
+            title: &format!("Throughput of three ways to spread the misses over {cores}"),
+            subject: &format!("{reuse} % of the ids are hits, layout of hits: {hits}"),
+            x: "B, requests",
+            y: "copied bytes, GB/s",
+        };
+        draw::chart(folder.join(format!("transfer-{hits}-{reuse}.svg")), &labels, &series)?;
     }
     Ok(())
 }

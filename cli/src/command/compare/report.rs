@@ -4,12 +4,6 @@ use serde::Serialize;
 
 use crate::trace::Repeats;
 
-/// The names of what is no rule: copying every selected row, the usual policy, and the policy that no
-/// other can surpass.
-pub const NO_BUFFER: &str = "no buffer";
-pub const LRU: &str = "exact LRU";
-pub const OPTIMUM: &str = "Belady's optimum";
-
 /// A rule other than the default is advised if its misses are at most this share of the default's.
 const WORTHWHILE: f64 = 0.95;
 
@@ -112,6 +106,7 @@ impl PolicyRates {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::baseline::LRU;
 
     fn rates(policy: &str, options: Option<&str>, misses: f64, default: bool) -> PolicyRates {
         let at = At { slots: 64, hit_rate: Some(1.0), misses_per_step: Some(misses), default };

@@ -4,12 +4,11 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use super::report::{Advice, At, LRU, NO_BUFFER, OPTIMUM, PolicyRates, Report};
+use super::report::{Advice, PolicyRates, Report};
+use crate::baseline::{LRU, NO_BUFFER, OPTIMUM};
+use crate::command::hit_rates::{self, Subject};
 use crate::command::output::{Cell, Page, Table, count};
-use crate::draw::{self, Series};
-
-/// The policies in a chart. A table is shown with its default rule at each S.
-const IN_CHART: [&str; 4] = [LRU, "paper", "wide", OPTIMUM];
+use crate::draw::{Series, Shape};
 
 /// Returns the page: one row per policy and one column per S.
 pub fn page(report: &Report) -> Page {
@@ -68,22 +67,24 @@ fn sentence(report: &Report, advice: &Advice) -> String {
     )
 }
 
-/// Draws the hit rates over S: exact LRU, both tables with their default rules, and the optimum.
+/// Draws the hit rates at each S: the optimum, exact LRU, and both tables with their default rules.
 pub fn chart(folder: &Path, report: &Report) -> Result<()> {
-    let point = |at: &At| Some((f64::from(at.slots), at.hit_rate?));
-    let line = |name: &str| {
-        let rates = report
-            .policies
-            .iter()
-            .filter(|rates| rates.policy == name || rates.policy.split(' ').next() == Some(name));
-        let is_table = matches!(name, "paper" | "wide");
-        let shown = rates.flat_map(|rates| &rates.at).filter(|at| !is_table || at.default);
-        let mut points: Vec<_> = shown.filter_map(point).collect();
+    let series = |name: String, shown: &dyn Fn(&PolicyRates, bool) -> bool| {
+        let at =
+            report.policies.iter().flat_map(|rates| rates.at.iter().map(move |at| (rates, at)));
+        let at = at.filter(|(rates, at)| shown(rates, at.default));
+        let mut points: Vec<_> =
+            at.filter_map(|(_, at)| Some((f64::from(at.slots), at.hit_rate?))).collect();
         points.sort_by(|a, b| a.0.total_cmp(&b.0));
-        Series { name: name.to_owned(), points }
+        Series { name, shape: Shape::Marks, points }
     };
-    let series: Vec<Series> = IN_CHART.into_iter().map(line).collect();
-    let title = format!("Hit rate, {}", report.trace);
-    let path = folder.join("compare-hit-rate.svg");
-    Ok(draw::lines(path, &title, "S, slots per request and layer", "hit rate, %", &series)?)
+    let bound = |name: &str| series(name.to_owned(), &|rates, _| rates.policy == name);
+    let table = |name: &str| {
+        let is_shown = |rates: &PolicyRates, default| default && rates.policy.starts_with(name);
+        series(format!("{name}, default rule"), &is_shown)
+    };
+    let &Report { ref trace, steps, tokens, k, .. } = report;
+    let subject = Subject { trace, steps, tokens, k };
+    let all = [bound(OPTIMUM), bound(LRU), table("wide"), table("paper")];
+    hit_rates::chart(&folder.join("compare-hit-rate.svg"), &subject, &all)
 }

@@ -50,10 +50,11 @@ impl Page {
 
     /// Returns the page for a terminal of `width` columns.
     pub fn framed(&self, width: Option<u16>) -> String {
+        let wrapped = |text: &str| wrapped(text, width.map_or(usize::MAX, usize::from));
         let part = |part: &Part| match part {
-            Part::Text(text) | Part::Facts(text, _) => format!("{text}\n"),
+            Part::Text(text) | Part::Facts(text, _) => wrapped(text),
             Part::Table(table) if table.title().is_empty() => format!("{}\n", table.framed(width)),
-            Part::Table(table) => format!("\n{}\n{}\n", table.title(), table.framed(width)),
+            Part::Table(table) => format!("\n{}{}\n", wrapped(table.title()), table.framed(width)),
         };
         self.0.iter().map(part).collect()
     }
@@ -86,5 +87,52 @@ impl Page {
             table.csv().map(|csv| title + &csv)
         };
         Ok(tables.iter().map(one).collect::<csv::Result<Vec<_>>>()?.join("\n"))
+    }
+}
+
+/// The bytes that a label has at most.
+const LABEL: usize = 20;
+
+/// Breaks lines that are longer than `width` between words. What follows a label and two spaces or more
+/// stays in its column. A line that begins with a space is a command to copy, and stays whole.
+fn wrapped(text: &str, width: usize) -> String {
+    let mut all = String::new();
+    for line in text.lines() {
+        let label = line.find("  ").filter(|&end| end <= LABEL).map_or("", |end| &line[..end]);
+        let rest = line[label.len()..].trim_start();
+        let indent = if label.is_empty() { 0 } else { line.len() - rest.len() };
+        let indent = " ".repeat(line[..indent].chars().count());
+        let mut column = 0;
+        for word in line.split_inclusive(' ') {
+            let length = word.trim_end().chars().count();
+            if column + length > width && column > indent.len() && !line.starts_with(' ') {
+                all.truncate(all.trim_end().len());
+                all.push('\n');
+                all += &indent;
+                column = indent.len();
+            }
+            all += word;
+            column += word.chars().count();
+        }
+        all.push('\n');
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_lines_are_broken_and_keep_their_column() {
+        let text =
+            "label   one two three\nfour five six seven\n  cmake -S a -B b\nunbreakable-word";
+        let lines = "label   one two\n        three\nfour five six\nseven\n  cmake -S a -B b\nunbreakable-word\n";
+        assert_eq!(wrapped(text, 15), lines);
+        assert_eq!(wrapped(text, usize::MAX), format!("{text}\n"));
+        assert_eq!(
+            wrapped("a path-that-is-longer-than-a-line", 9),
+            "a\npath-that-is-longer-than-a-line\n"
+        );
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt::{self, Display, Formatter};
 
 use comfy_table::presets::UTF8_BORDERS_ONLY;
-use comfy_table::{CellAlignment, ContentArrangement};
+use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Width};
 
 use crate::terminal;
 
@@ -87,7 +87,17 @@ impl Table {
         for row in &self.rows {
             table.add_row(row.iter().map(|cell| &cell.shown));
         }
+        // No word is broken if the longest words of all columns fit beside each other.
+        let words = self.longest_words();
+        let least = words.iter().sum::<usize>() + 2 * words.len() + 2;
+        let fits = width.is_some_and(|width| least <= usize::from(width));
         for column in table.column_iter_mut() {
+            let padding = (1, u16::from(column.index + 1 == words.len()));
+            column.set_padding(padding);
+            if fits {
+                let least = words[column.index] as u16 + padding.0 + padding.1;
+                column.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(least)));
+            }
             if self.is_numeric(column.index) {
                 column.set_cell_alignment(CellAlignment::Right);
             }
@@ -122,6 +132,16 @@ impl Table {
         }
         let bytes = writer.into_inner().map_err(|error| error.into_error())?;
         Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    /// Returns the characters of the longest word of each column.
+    fn longest_words(&self) -> Vec<usize> {
+        let longest = |text: &str| text.split_whitespace().map(|w| w.chars().count()).max();
+        let column = |(index, heading): (usize, &String)| {
+            let cells = self.rows.iter().map(|row| longest(&row[index].shown));
+            cells.chain([longest(heading)]).flatten().max().unwrap_or(0)
+        };
+        self.columns.iter().enumerate().map(column).collect()
     }
 
     /// Returns whether every cell of a column is a number or has no value.
@@ -168,5 +188,13 @@ mod tests {
         table.add_row(["123.45 (1.2x)"; 6]);
         assert!(table.framed(None).lines().next().unwrap().chars().count() > 80);
         assert!(table.framed(Some(80)).lines().all(|line| line.chars().count() <= 80));
+        // The words of a narrow column are whole, although the other has more text.
+        let mut table = Table::new(["rule", "meaning"]);
+        table.add_row(["frequency:0.87 to 0.96", &"several words ".repeat(9)]);
+        let narrow = table.framed(Some(40));
+        assert!(narrow.lines().all(|line| line.chars().count() <= 40), "{narrow}");
+        assert!(narrow.contains("frequency:0.87") && !narrow.contains("severa "), "{narrow}");
+        table.add_row(["x", &"unbreakable".repeat(9)]);
+        assert!(table.framed(Some(40)).lines().all(|line| line.chars().count() <= 40));
     }
 }

@@ -6,17 +6,16 @@ use anyhow::Result;
 
 use super::report::{Copies, Point, Report, Wish};
 use super::time::{Model, Times};
+use crate::baseline::{LRU, NO_BUFFER};
 use crate::command::geometry::Rule;
+use crate::command::hit_rates::{self, Subject};
 use crate::command::output::{Cell, Page, Table, bytes, count};
-use crate::draw::{self, Series};
+use crate::draw::{Series, Shape};
 
 /// Points of the LRU curve in a chart, at most.
 const CHART_POINTS: usize = 48;
-/// Columns of a line of text, and of the label before it.
-const WIDTH: usize = 80;
+/// Columns of the label before a fact.
 const LABEL: usize = 12;
-/// The name of the row of a step without a buffer.
-const NO_BUFFER: &str = "no buffer";
 
 /// Returns the page: what was measured, a row for each S, and the recommended one.
 pub fn page(report: &Report) -> Page {
@@ -60,20 +59,9 @@ fn deployed(report: &Report) -> String {
     )
 }
 
-/// Adds words behind a label, in lines of at most 80 columns unless a word is longer.
+/// Adds words behind a label.
 fn fact(page: &mut Page, label: &str, words: &str) {
-    let mut text = String::new();
-    let mut line = format!("{label:LABEL$}");
-    for word in words.split(' ') {
-        if line.chars().count() + word.chars().count() > WIDTH && line.trim() != "" {
-            text += line.trim_end();
-            text.push('\n');
-            line = " ".repeat(LABEL);
-        }
-        line += word;
-        line.push(' ');
-    }
-    page.text(text + line.trim_end());
+    page.text(format!("{label:LABEL$}{words}"));
 }
 
 /// Returns what a step copies and the memory at each S.
@@ -290,21 +278,20 @@ fn named(rule: &Rule) -> String {
     format!("{} ({meaning})", rule.lifetime)
 }
 
-/// Draws the hit rates over S.
+/// Draws the measured hit rates, and the curve of exact LRU.
 pub fn chart(folder: &Path, report: &Report) -> Result<()> {
     let stride = report.lru_curve.len().div_ceil(CHART_POINTS).max(1);
     // The last point of the curve has all hits that exact LRU can have, and so has every larger S.
     let end = report.points.last().map_or(0, |point| point.slots as usize);
     let last = report.lru_curve.last().map(|last| (last.slots.max(end) as f64, last.hit_rate));
     let curve = report.lru_curve.iter().step_by(stride).chain(report.lru_curve.last());
-    let mut curve: Vec<_> = curve.map(|p| (p.slots as f64, p.hit_rate)).chain(last).collect();
-    curve.dedup();
+    let curve = curve.map(|p| (p.slots as f64, p.hit_rate)).chain(last).collect();
     let measured = report.points.iter().filter_map(|p| Some((f64::from(p.slots), p.hit_rate?)));
     let series = [
-        Series { name: "exact LRU".into(), points: curve },
-        Series { name: "AVSG".into(), points: measured.collect() },
+        Series { name: LRU.into(), shape: Shape::Curve, points: curve },
+        Series { name: "AVSG".into(), shape: Shape::Marks, points: measured.collect() },
     ];
-    let path = folder.join("size-hit-rate.svg");
-    let title = format!("Hit rate, {}", report.trace);
-    Ok(draw::lines(path, &title, "S, slots per request and layer", "hit rate, %", &series)?)
+    let &Report { ref trace, steps, tokens, k, .. } = report;
+    let subject = Subject { trace, steps, tokens, k };
+    hit_rates::chart(&folder.join("size-hit-rate.svg"), &subject, &series)
 }

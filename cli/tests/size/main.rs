@@ -1,15 +1,19 @@
 //! Tests of `avsg size`: it agrees with `avsg replay` at every S and with exact LRU, says what it took a
 //! trace for, recommends an S, and answers for traces of every shape.
 
+mod charts;
+mod page;
+
 use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 
 use avsg_cli::baseline::{ExactLru, count_hits};
 use avsg_cli::trace::Trace;
 use npyz::{AutoSerialize, WriteOptions, WriterBuilder};
 use serde_json::Value;
+
+use page::words;
 
 const SAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/data/nomicon-4k-k256.npz");
 const LLAMA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/data/llama-deepseek32-k64.npz");
@@ -98,34 +102,6 @@ fn the_curve_is_exact_lru_at_every_multiple_of_64() {
     assert!(curve.len() > 3, "{}", curve.len());
 }
 
-/// Returns the words of a page without its frames and without sizes, which depend on the CPUs of the
-/// machine where working columns are among them.
-fn words(text: &str) -> String {
-    let words: Vec<&str> =
-        text.split(|c: char| c.is_whitespace() || "─│┌┐└┘╞╡═".contains(c)).collect();
-    let is_size = |pair: &[&str]| pair[1].starts_with("MB") || pair[1].starts_with("GB");
-    let sizes: Vec<bool> = words.windows(2).map(is_size).collect();
-    let kept = words.iter().zip(sizes.into_iter().chain([false]));
-    let kept = kept.filter(|(word, is_size)| !word.is_empty() && !is_size);
-    kept.map(|(word, _)| *word).collect::<Vec<_>>().join(" ")
-}
-
-#[test]
-fn the_page_about_sizing_shows_what_the_command_prints() {
-    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
-    let sample = "tests/data/nomicon-4k-k256.npz";
-    let timed = ["size", sample, "--requests", "16", "--link-gbs", "30", "--match-us", "38.2"];
-    let page = words(&fs::read_to_string(format!("{root}/docs/sizing.md")).unwrap());
-    for (args, from) in [(&["size", sample][..], "trace"), (&timed, "model")] {
-        let mut program = Command::new(env!("CARGO_BIN_EXE_avsg"));
-        let program = program.args(args).env("COLUMNS", "80").current_dir(root);
-        let output = program.output().expect("the program starts");
-        let shown = String::from_utf8(output.stdout).expect("UTF-8");
-        let shown = words(&shown[shown.find(from).expect("a label")..]);
-        assert!(page.contains(&shown), "not in docs/sizing.md: {shown}");
-    }
-}
-
 /// A dump holds `torch.topk(..).indices` of each step as `[steps, N_q, K]`, and nothing else.
 #[test]
 fn a_dump_of_torch_topk_gives_the_least_s_in_one_command() {
@@ -141,23 +117,6 @@ fn a_dump_of_torch_topk_gives_the_least_s_in_one_command() {
     let shown = text(&["size", &path, "--hit-rate", "99"]);
     assert!(shown.contains("none: no measured S has 99 % of hits; the most is 98.27 %"), "{shown}");
     assert_eq!(json(&["size", &path, "--hit-rate", "99"])["recommended"], Value::Null);
-}
-
-#[test]
-fn a_page_says_what_the_axes_were_taken_for_and_how_to_say_otherwise() {
-    let path = npy("two.npy", &[6, 2, 64], (0..6 * 2 * 64).map(|at| at % 200).collect());
-    let taken = |args: &[&str]| {
-        let report = json(&[&["size", &path][..], args].concat());
-        report["taken"].as_str().expect("text").to_owned()
-    };
-    let plain = taken(&[]);
-    assert!(plain.contains("2 = tokens of one request in a step (N_q)"), "{plain}");
-    assert!(plain.contains("--layer all") && plain.contains("--request N"), "{plain}");
-    assert!(words(&text(&["size", &path])).contains(&plain), "{plain}");
-    assert_eq!(taken(&["--mtp0"]), "one request, one layer, K 64, each token as a step (--mtp0)");
-    assert_eq!(taken(&["--layer", "1"]), "one request, layer 1, K 64, one token per step");
-    assert_eq!(taken(&["--layer", "all"]), "one request, all 2 layers, K 64, one token per step");
-    assert_eq!(taken(&["--request", "0"]), "request 0, one layer, K 64, one token per step");
 }
 
 #[test]
@@ -285,22 +244,6 @@ fn matching_is_measured_here_unless_its_time_is_given() {
 }
 
 #[test]
-fn every_line_fits_80_columns() {
-    let path = npy("narrow.npy", &[6, 3, 64], (0..6 * 3 * 64).map(|at| at % 500).collect());
-    let folder = Path::new(&path).parent().expect("a folder");
-    let model = ["--link-gbs", "50", "--step-ms", "12345", "--requests", "1234"];
-    for args in [&[][..], &["--layer", "all"], &model, &[&["--layer", "all"][..], &model].concat()]
-    {
-        let mut program = Command::new(env!("CARGO_BIN_EXE_avsg"));
-        program.args(["size", "narrow.npy"]).args(args).env("COLUMNS", "80").current_dir(folder);
-        let shown = String::from_utf8(program.output().unwrap().stdout).expect("UTF-8");
-        assert!(shown.contains("no buffer"), "{shown}");
-        let wide = shown.lines().find(|line| line.chars().count() > 80);
-        assert!(wide.is_none(), "{wide:?}");
-    }
-}
-
-#[test]
 fn device_and_host_memory_are_those_of_info() {
     let shape = ["--layers", "3", "--indexers", "2", "--requests", "5", "--context", "4352"];
     let size = json(&[&["size", SAMPLE, "--slots", "1024"][..], &shape].concat());
@@ -365,65 +308,6 @@ fn traces_of_padding_and_of_one_step_have_no_hit_rate() {
         assert!(compared.contains("No step after the first selects an id"), "{compared}");
         assert!(!compared.contains("NaN"), "{compared}");
     }
-}
-
-#[test]
-fn a_chart_and_standard_input_work() {
-    let charts = file("charts");
-    let mut program = Command::new(env!("CARGO_BIN_EXE_avsg"))
-        .args(["size", "-", "--slots", "256", "--plot", charts.to_str().expect("UTF-8")])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("the program starts");
-    let bytes = fs::read(LLAMA).unwrap();
-    program.stdin.take().expect("a pipe").write_all(&bytes).unwrap();
-    let output = program.wait_with_output().unwrap();
-    let shown = String::from_utf8(output.stdout).expect("UTF-8");
-    assert!(output.status.success() && shown.contains("standard input: 48 steps"), "{shown}");
-    let chart = fs::read_to_string(charts.join("size-hit-rate.svg")).unwrap();
-    assert!(chart.contains("exact LRU") && chart.contains("AVSG"));
-}
-
-/// Returns the chart of a trace, and the (x, y) in pixels of the points of its first line.
-fn chart(name: &str, args: &[&str]) -> (String, Vec<(i32, i32)>) {
-    let charts = file(name);
-    text(&[&["size"], args, &["--plot", charts.to_str().expect("UTF-8")]].concat());
-    let chart = fs::read_to_string(charts.join("size-hit-rate.svg")).unwrap();
-    let line = chart.split("stroke-width=\"2\" points=\"").nth(1).unwrap_or_default();
-    let line = line.split('"').next().unwrap_or_default();
-    let point = |point: &str| {
-        let (x, y) = point.split_once(',').expect("a point");
-        (x.parse().expect("pixels"), y.parse().expect("pixels"))
-    };
-    let points = line.split_whitespace().map(point).collect();
-    (chart, points)
-}
-
-#[test]
-fn a_chart_marks_the_measured_sizes_and_draws_a_line_through_no_others() {
-    let (svg, lru) = chart("marks", &[SAMPLE, "--mtp0", "--slots", "256,1024,16384"]);
-    let line_of = |text: &str| svg.lines().position(|line| line.trim() == text);
-    // The ticks are the measured sizes, in all their digits.
-    for size in ["256", "1024", "16384"] {
-        assert!(line_of(size).is_some(), "{size} is no tick: {svg}");
-    }
-    assert!(line_of("512").is_none() && !svg.contains("16.384k"), "{svg}");
-    // Three marks and that of the legend; one line and that of the legend.
-    assert_eq!(svg.matches("<circle").count(), 4);
-    assert_eq!(svg.matches("stroke-width=\"2\"").count(), 2);
-    // Exact LRU runs on flat to the last S, where the last mark is.
-    let [.., before, last] = lru[..] else { panic!("{lru:?}") };
-    assert!(before.1 == last.1 && before.0 < last.0, "{before:?} {last:?}");
-    assert!(svg.contains(&format!("cx=\"{}\"", last.0)), "{last:?}");
-}
-
-#[test]
-fn a_chart_without_points_says_so() {
-    let once = npy("chart.npy", &[1, 2, 8], (0..16).collect::<Vec<i64>>());
-    let (svg, _) = chart("empty", &[&once]);
-    assert!(svg.contains("no data") && svg.contains("chart: 1 step, N_q 2, K 8"), "{svg}");
-    assert!(!chart("full", &[SAMPLE]).0.contains("no data"));
 }
 
 #[test]

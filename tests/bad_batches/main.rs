@@ -1,11 +1,13 @@
 //! Mistakes of a caller. Each is refused with an error of one line that names the value, the limit
 //! and the remedy, and changes neither tables, slots nor the host pool.
 
+mod geometries;
+
 use avsg::buffer::CallerBuffer;
-use avsg::device::params::{Lifetime, Params, Table};
+use avsg::device::params::Params;
 use avsg::engine::{Batch, Config, Engine, Fresh};
 use avsg::plan::Plan;
-use avsg::pool::{Chunk, HostLayout, HostPool, Pages, Part, PoolConfig, Region};
+use avsg::pool::{Chunk, HostLayout, HostPool, Part, PoolConfig, Region};
 use avsg::rows::{RowFormat, Segment, Strides};
 use avsg_testkit::batch::OwnedBatch;
 use avsg_testkit::{exact, fixture};
@@ -288,84 +290,6 @@ fn invalid_ids_are_no_error() {
     b.expect_exact_step();
 }
 
-#[test]
-fn geometries_out_of_range_are_refused() {
-    let wide = Params::wide(64, 1, 64);
-    let paper = Params::paper(64, 1, 64);
-    let primes = |a1, a2| Params { table: Table::Paper { a1, a2 }, ..paper };
-    let bad: &[(Params, &[&str])] = &[
-        (Params { k: 65, ..wide }, &["K is 65", "1..=64", "raise S"]),
-        (Params { k: 0, ..wide }, &["K is 0", "1..=64"]),
-        (Params { tokens: 2, ..wide }, &["N_q*K is 128", "S = 64", "raise S"]),
-        (Params { tokens: 0, ..wide }, &["N_q (tokens per request) is 0", "1..=8"]),
-        (Params { tokens: 9, k: 1, ..wide }, &["N_q (tokens per request) is 9", "1..=8"]),
-        (Params { slots: 100, ..wide }, &["S (slots) is 100", "power of two in 64..=32768"]),
-        (Params { slots: 32, k: 1, ..wide }, &["S (slots) is 32", "64..=32768"]),
-        (Params { slots: 1 << 16, ..wide }, &["S (slots) is 65536"]),
-        (Params { slots: 0, ..wide }, &["S (slots) is 0"]),
-        (Params { spread: 3, ..wide }, &["spread is 3", "1, 2 or 4"]),
-        (Params { spread: 2, ..paper }, &["spread is 2", "paper's table has 1"]),
-        (Params { retries: 16, ..wide }, &["R (retries) is 16", "0..=15"]),
-        (
-            Params { lifetime: Lifetime::Constant(-1), ..wide },
-            &["lifetime is constant:-1", "0..=127"],
-        ),
-        (
-            Params { lifetime: Lifetime::Constant(0), ..paper },
-            &["lifetime is constant:0", "1..=127"],
-        ),
-        (Params { lifetime: Lifetime::frequency(), ..paper }, &["lifetime is frequency", "paper"]),
-        (primes(2, 3), &["primes is 2,3", "odd"]),
-        (primes(3, 0), &["primes is 3,0", "odd"]),
-        (Params { page: 48, ..wide }, &["page is 48", "power of two", "65536"]),
-        (Params { page: 1 << 17, ..wide }, &["page is 131072"]),
-        (Params { page: 256, ..wide }, &["pool rows is 128", "a block is 256 rows"]),
-    ];
-    for (params, parts) in bad {
-        let pool = || fixture::pool(1, 128, format());
-        expect_error(Engine::new(Config::new(*params, 1), pool()), parts);
-    }
-    for lambda in [0.0, 0.499, 0.97, 1.0, -1.0, f64::NAN, f64::INFINITY] {
-        expect_error(avsg::geometry::frequency(lambda), &["lambda is", "0.5..=0.965", "0.87"]);
-    }
-}
-
-#[test]
-fn engine_configurations_out_of_range_are_refused() {
-    let config = |states, cores| Config { cores, ..Config::new(params(), states) };
-    let pool = || fixture::pool(1, 128, format());
-    expect_error(Engine::new(config(0, 1), pool()), &["states is 0", "1..=2147483647"]);
-    let huge = [(1 << 30, "device memory is"), (1 << 31, "states is"), (usize::MAX, "states is")];
-    for (states, part) in huge {
-        let error = Engine::new(config(states, 1), pool());
-        let Err(error) = error else { panic!("{states} states") };
-        let text = error.to_string();
-        assert!(text.contains(part), "{text}");
-    }
-    for cores in [0, 1025, usize::MAX] {
-        let parts = [&format!("cores is {cores}")[..], "1..=1024"];
-        expect_error(Engine::new(config(1, cores), pool()), &parts);
-    }
-}
-
-#[test]
-fn row_formats_pools_and_block_tables_out_of_range_are_refused() {
-    expect_error(RowFormat::single(0), &["segment bytes is 0", "at least 1"]);
-    expect_error(RowFormat::segments(&[]), &["segment count is 0", "1 to 4"]);
-    expect_error(RowFormat::segments(&[1; 5]), &["segment count is 5", "1 to 4"]);
-    let config = |rows| PoolConfig { pages: Pages::Plain, ..PoolConfig::new(1, rows, format()) };
-    expect_error(HostPool::new(&config(1 << 50)), &["host pool is", "memory", "fewer rows"]);
-    expect_error(HostPool::new(&config(usize::MAX)), &["pool geometry is", "address space"]);
-    expect_error(HostPool::new(&config(0)), &["rows is 0", "at least 1"]);
-    let b = TestEngine::new();
-    for page in [3, 48, 128, usize::MAX] {
-        let parts = [&format!("page is {page}")[..], "divide the 64 slots", "power of two"];
-        expect_error(b.engine.buffer().block_table(0, page), &parts);
-    }
-    expect_error(b.engine.buffer().block_table(2, 16), &["state is 2", "there are 2"]);
-    assert_eq!(b.engine.buffer().block_table(1, 16).unwrap(), 4..8);
-}
-
 /// The stride of fresh rows is not used by a pool and a buffer in memory of the caller, so that it may be
 /// any. The bytes of two rows then do not fit a `usize`.
 #[test]
@@ -410,36 +334,4 @@ fn more_requests_than_a_batch_has_are_refused_before_their_arrays_are_compared()
     expect_error(b.engine.plan(&batch, &mut b.plan), &parts);
     expect_error(b.engine.append(&batch, 0, &FRESH), &["requests is 1048577", "0..=1048576"]);
     b.expect_exact_step();
-}
-
-/// Kernels address host rows with 32-bit words.
-#[test]
-fn more_rows_than_a_word_can_count_are_refused() {
-    let (rows, lengths) = ((1usize << 31) + 16, 1usize << 32);
-    let config = PoolConfig {
-        chunk_bytes: usize::MAX,
-        ..PoolConfig::new(1, rows, RowFormat::single(1).unwrap())
-    };
-    let (flags, access) = (
-        rustix::mm::MapFlags::PRIVATE | rustix::mm::MapFlags::NORESERVE,
-        rustix::mm::ProtFlags::READ,
-    );
-    // SAFETY: the operating system chooses the address of the new mapping, so it replaces no other
-    // mapping.
-    let at = unsafe { rustix::mm::mmap_anonymous(std::ptr::null_mut(), lengths, access, flags) };
-    let chunk = Chunk::new(at.unwrap().cast(), lengths).unwrap();
-    // SAFETY: the chunk is never unmapped, so it is valid for the whole process. The engines below
-    // are refused, so no row is written.
-    let pool = unsafe { HostPool::from_caller(&config, &[chunk]) }.unwrap();
-    for page in [0, 16] {
-        // SAFETY: the chunk is never unmapped, and the engine below is refused, so no row is
-        // written.
-        let pool = unsafe { HostPool::from_caller(&config, &[chunk]) }.unwrap();
-        let params = Params { page, ..params() };
-        expect_error(
-            Engine::new(Config::new(params, 1), pool),
-            &["pool rows is 2147483664", "2147483647"],
-        );
-    }
-    assert_eq!(pool.rows(), rows);
 }

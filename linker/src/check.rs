@@ -58,7 +58,7 @@ pub enum Why {
     InsideSweep,
     #[error("the block of a bisection must have no effect, because it may run any number of times")]
     EffectInBisect,
-    #[error("a shift takes 0 to 31 bits, and `low_bits` takes 1 to 31")]
+    #[error("a shift takes 0 to 31 bits")]
     Bits,
     #[error(
         "madd takes multipliers in 0..=32767, so that no lane overflows; these are {0} and {1}"
@@ -240,7 +240,6 @@ impl Scope<'_> {
             OpCode::Madd(p, q) if [p, q].iter().any(|n| !(0..1 << 15).contains(n)) => {
                 Err(Why::Multipliers(p, q))
             }
-            OpCode::LowBits(bits) if !(1..=31).contains(&bits) => Err(Why::Bits),
             OpCode::Item(n) | OpCode::PublishList(n) if n >= self.width(op) => {
                 Err(Why::ListColumn(n, self.width(op)))
             }

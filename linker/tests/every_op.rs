@@ -94,8 +94,8 @@ impl Kernel for Lifetimes {
             let need = m.scalar(need);
             let th = m.bisect(m.scalar(-7), need, |t| m.count_le(&d.life, t));
             m.clear(&mut d.singles);
-            m.append_lt(&mut d.singles, &d.life, th, m.min(need, m.scalar(60)));
-            m.append_eq(&mut d.singles, &d.life, th, m.min(need, m.scalar(64)));
+            m.append_life(&mut d.singles, &d.life, th, m.min(need, m.scalar(60)), false);
+            m.append_life(&mut d.singles, &d.life, th, m.min(need, m.scalar(64)), true);
             m.publish_list(&mut d.out, m.scalar(10), &d.singles, 0);
             m.sweep(m.len(&d.singles), |t| {
                 let slot = m.item(t, &d.singles, 0);

@@ -37,10 +37,6 @@ impl<C: Cpu> Machine for C {
     fn gt(self, a: Scalar, b: Scalar) -> Scalar {
         Scalar(i32::from(a.0 > b.0))
     }
-    #[inline(always)]
-    fn not(self, c: Scalar) -> Scalar {
-        Scalar(1 - c.0)
-    }
 
     #[inline(always)]
     fn sweep(self, n: Scalar, mut body: impl FnMut(Self::Tile)) {
@@ -120,10 +116,6 @@ impl<C: Cpu> Machine for C {
     #[inline(always)]
     fn eq(self, a: C::V, b: C::V) -> C::K {
         Cpu::eq(self, a, b)
-    }
-    #[inline(always)]
-    fn eq_to(self, a: C::V, b: i32) -> C::K {
-        Cpu::eq(self, a, Cpu::splat(self, b))
     }
     #[inline(always)]
     fn is_negative(self, v: C::V) -> C::K {
@@ -222,16 +214,17 @@ impl<C: Cpu> Machine for C {
         Scalar(Cpu::count_le(self, life.slots(), t.0 as i8) as i32)
     }
     #[inline(always)]
-    fn append_lt(self, list: &mut List<'_, 1>, life: &Life<'_>, t: Scalar, limit: Scalar) {
-        let [to] = &mut list.columns;
-        let limit = limit.0.max(0) as usize;
-        list.len = self.append_life(to.data, list.len, life.slots(), t.0 as i8, false, limit);
-    }
-    #[inline(always)]
-    fn append_eq(self, list: &mut List<'_, 1>, life: &Life<'_>, t: Scalar, limit: Scalar) {
-        let [to] = &mut list.columns;
-        let limit = limit.0.max(0) as usize;
-        list.len = self.append_life(to.data, list.len, life.slots(), t.0 as i8, true, limit);
+    fn append_life(
+        self,
+        list: &mut List<'_, 1>,
+        life: &Life<'_>,
+        t: Scalar,
+        limit: Scalar,
+        equal: bool,
+    ) {
+        let ([to], limit) = (&mut list.columns, limit.0.max(0) as usize);
+        let (life, t) = (life.slots(), t.0 as i8);
+        list.len = Cpu::append_life(self, to.data, list.len, life, t, equal, limit);
     }
     #[inline(always)]
     fn gather_life(self, life: &Life<'_>, slot: C::V) -> C::V {

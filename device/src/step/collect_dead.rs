@@ -40,11 +40,11 @@ pub fn collect_dead<M: Machine, S: Schedule>(
     match p.table {
         Table::Paper { .. } => {
             m.age(life, m.max(th + 1, m.scalar(0)), false);
-            m.append_lt(&mut work.dead, life, m.scalar(0), need);
+            m.append_life(&mut work.dead, life, m.scalar(0), need, false);
         }
         Table::Wide => {
-            m.append_lt(&mut work.dead, life, th, need);
-            m.append_eq(&mut work.dead, life, th, need);
+            m.append_life(&mut work.dead, life, th, need, false);
+            m.append_life(&mut work.dead, life, th, need, true);
         }
     }
 }

@@ -61,9 +61,6 @@ impl Replay<'_> {
             OpCode::MulTo(n) => with(out, a(), n, mul),
             OpCode::AndTo(n) => with(out, a(), n, |a, n| Some(a & n)),
             OpCode::OrTo(n) => with(out, a(), n, |a, n| Some(a | n)),
-            OpCode::LowBits(n) => {
-                with(out, a(), ((1u32 << n) - 1).cast_signed(), |a, low| Some(a & low))
-            }
             OpCode::Shr(n) => {
                 with(out, a(), 0, |a, _| Some((a.cast_unsigned() >> n).cast_signed()))
             }
@@ -77,7 +74,6 @@ impl Replay<'_> {
                 Ok(())
             }
             OpCode::Eq => zip(out, a(), b(), |a, b| bit(a == b)),
-            OpCode::EqTo(n) => with(out, a(), n, |a, n| bit(a == n)),
             OpCode::IsNegative => with(out, a(), 0, |a, _| bit(a < 0)),
             OpCode::MaskNot => with(out, a(), 1, |a, one| Some(a ^ one)),
             _ => Err("not an op on lanes".into()),

@@ -18,7 +18,6 @@ impl Replay<'_> {
             OpCode::Min => arg(0).min(arg(1)),
             OpCode::ScalarNe => i32::from(arg(0) != arg(1)),
             OpCode::ScalarGt => i32::from(arg(0) > arg(1)),
-            OpCode::ScalarNot => sum(1i32.checked_sub(arg(0)))?,
             OpCode::Len => count(self.memory.list(op.columns[0])?.len)?,
             OpCode::CountLe => {
                 let t = life(arg(0))?;
@@ -48,7 +47,7 @@ impl Replay<'_> {
             OpCode::Age(_) => (all(0), arg(0)),
             OpCode::CountLe => (all(0), 0),
             // The scan ends when the list is full.
-            OpCode::AppendLt | OpCode::AppendEq => {
+            OpCode::AppendLife(_) => {
                 let last = list(0).columns[0].last().map_or(0, |&slot| slot + 1);
                 let full = Some(last).filter(|_| list(0).len >= arg(1));
                 (full.and_then(|n| usize::try_from(n).ok()).unwrap_or(all(1)), list(0).len)
@@ -103,9 +102,9 @@ impl Replay<'_> {
                     *l = life((settled - args[0]).max(-128))?;
                 }
             }
-            OpCode::AppendLt | OpCode::AppendEq => {
+            OpCode::AppendLife(equal) => {
                 let (t, limit) = (life(args[0])?, usize::try_from(args[1]).unwrap_or(0));
-                let chosen = |l: i8| if op.code == OpCode::AppendLt { l < t } else { l == t };
+                let chosen = |l: i8| if equal { l == t } else { l < t };
                 let slots: Vec<i32> = (0..)
                     .zip(memory.life(op.columns[1])?)
                     .filter_map(|(slot, l)| chosen(*l).then_some(slot))

@@ -42,7 +42,6 @@ macro_rules! operations {
             Min = min(a: Scalar, b: Scalar) -> Scalar, "min({a}, {b})";
             ScalarNe = ne(a: Scalar, b: Scalar) -> Scalar, "{a} != {b}";
             ScalarGt = gt(a: Scalar, b: Scalar) -> Scalar, "{a} > {b}";
-            ScalarNot = not(c: Scalar) -> Scalar, "1 - {c}";
 
             // A heading of the emitted text.
             Phase = phase(; phase: Phase, does: &'static str), "# {phase}: {does}";
@@ -50,12 +49,10 @@ macro_rules! operations {
             Iota = iota(t: Tile) -> Vector, "iota {t}";
             Splat = splat(; value: i32) -> Vector, "splat {value}";
             Shr = shr(v: Vector; bits: u32) -> Vector, "{v} >> {bits}";
-            LowBits = low_bits(v: Vector; bits: u32) -> Vector, "low {bits} of {v}";
             Madd = madd(x: Vector; p: i32, q: i32) -> Vector, "madd {x} by {p}, {q}";
             Select = select(mask: Mask, yes: Vector, no: Vector) -> Vector,
                 "select {mask} ? {yes} : {no}";
             Eq = eq(a: Vector, b: Vector) -> Mask, "{a} == {b}";
-            EqTo = eq_to(a: Vector; b: i32) -> Mask, "{a} == {b}";
             IsNegative = is_negative(v: Vector) -> Mask, "{v} < 0";
 
             Load = load(t: Tile, column: (Streamed &Words)) -> Vector, "load {column}[{t}]";
@@ -81,10 +78,9 @@ macro_rules! operations {
             Age = age(life: (WholeWrite &mut Life), by: Scalar; settle: bool),
                 "age {life} by {by}{}", if settle { ", settling" } else { "" };
             CountLe = count_le(life: (WholeRead &Life), t: Scalar) -> Scalar, "count {life} <= {t}";
-            AppendLt = append_lt(list: (WholeWrite &mut List<1>), life: (WholeRead &Life), t: Scalar,
-                limit: Scalar), "append {list} <- {life} < {t}, until {limit}";
-            AppendEq = append_eq(list: (WholeWrite &mut List<1>), life: (WholeRead &Life), t: Scalar,
-                limit: Scalar), "append {list} <- {life} == {t}, until {limit}";
+            AppendLife = append_life(list: (WholeWrite &mut List<1>), life: (WholeRead &Life),
+                t: Scalar, limit: Scalar; equal: bool),
+                "append {list} <- {life} {} {t}, until {limit}", if equal { "==" } else { "<" };
             GatherLife = gather_life(life: (Gathered &Life), slot: Vector) -> Vector,
                 "gather {life}[{slot}]";
 

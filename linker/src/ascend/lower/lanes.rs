@@ -176,7 +176,6 @@ impl Lower<'_> {
             OpCode::AddTo(n) => self.plain(op, VectorOp::Adds, number(n)),
             OpCode::MulTo(n) => self.plain(op, VectorOp::Muls, number(n)),
             OpCode::AndTo(n) => self.and(op.out, a[0], n),
-            OpCode::LowBits(bits) => self.and(op.out, a[0], ((1u32 << bits) - 1).cast_signed()),
             OpCode::OrTo(n) => self.with_word(op.out, a[0], &words::OR_WORD, n),
             // The compare of a lifetime takes the scalar itself.
             OpCode::SubScalar if self.halves.contains(&a[0]) => {}
@@ -198,11 +197,14 @@ impl Lower<'_> {
                 let (no, yes) = (from.remove(2), from.remove(1));
                 words::select(to, from.remove(0), [yes, no])
             }),
-            OpCode::Eq => self.compare(op.out, a, None),
-            OpCode::EqTo(n) => {
-                let ty = if self.halves.contains(&a[0]) { Type::F16 } else { Type::I32 };
-                self.compare(op.out, a, Some((Comparison::Equal, Scalar::new(n, ty))));
-            }
+            OpCode::Eq => match self.defs.get(&a[1]) {
+                Some(&Op { code: OpCode::Splat(n), .. }) => {
+                    let ty = if self.halves.contains(&a[0]) { Type::F16 } else { Type::I32 };
+                    let with = (Comparison::Equal, Scalar::new(n, ty));
+                    self.compare(op.out, &a[..1], Some(with));
+                }
+                _ => self.compare(op.out, a, None),
+            },
             OpCode::IsNegative if self.halves.contains(&a[0]) => {
                 self.compare(op.out, a, Some((Comparison::Less, Scalar::new(0, Type::F16))));
             }

@@ -30,6 +30,7 @@ impl Lower<'_> {
         let value = match op.code {
             OpCode::Constant(n) => n.into(),
             OpCode::ScalarAdd => a(0) + a(1),
+            OpCode::ScalarSub if self.negates(op) => a(1).opposite(),
             OpCode::ScalarSub => a(0) - a(1),
             OpCode::ScalarMul => a(0) * a(1),
             OpCode::ScalarAddTo(n) => a(0) + n.into(),
@@ -38,7 +39,6 @@ impl Lower<'_> {
             OpCode::Min => Expr::min(a(0), a(1)),
             OpCode::ScalarNe => Expr::test(Relation::Differs, a(0), a(1)),
             OpCode::ScalarGt => Expr::test(Relation::Above, a(0), a(1)),
-            OpCode::ScalarNot => a(0).opposite(),
             OpCode::Len => {
                 let (list, len) = (op.columns[0], self.len_name(op.columns[0]));
                 let before = format!("{}Before", camel(&self.tape.column(list).name));
@@ -54,11 +54,19 @@ impl Lower<'_> {
 
     /// Returns whether all operands are conditions.
     fn conditions(&self, op: &Op) -> bool {
-        let condition = |v: &Value| {
-            let code = self.defs.get(v).map(|def| def.code);
-            matches!(code, Some(OpCode::ScalarNe | OpCode::ScalarGt | OpCode::ScalarNot))
-        };
-        op.args.iter().all(condition)
+        op.args.iter().all(|&v| self.is_condition(v))
+    }
+
+    /// Returns whether a scalar is always 0 or 1.
+    fn is_condition(&self, value: Value) -> bool {
+        let range = self.ranges[value.0 as usize];
+        range.lo >= 0 && range.hi <= 1
+    }
+
+    /// Returns whether a difference is that of 1 and a condition.
+    fn negates(&self, op: &Op) -> bool {
+        let from = self.defs.get(&op.args[0]).map(|def| def.code);
+        from == Some(OpCode::Constant(1)) && self.is_condition(op.args[1])
     }
 
     /// Returns the index of a word in a line from its offset in global memory.
@@ -138,9 +146,8 @@ impl Lower<'_> {
                 let out = op.out.map(|out| self.fresh_name(out, name)).unwrap_or_default();
                 victims::find_threshold(out, a.remove(0), a.remove(0))
             }
-            OpCode::AppendLt | OpCode::AppendEq => {
-                let less = op.code == OpCode::AppendLt;
-                let how = if less { Comparison::Less } else { Comparison::Equal };
+            OpCode::AppendLife(equal) => {
+                let how = if equal { Comparison::Equal } else { Comparison::Less };
                 let list = (self.storage(op.columns[0], 0), self.len_name(op.columns[0]));
                 victims::append_slots(list, how, [a.remove(0), a.remove(0)])
             }

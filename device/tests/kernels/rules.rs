@@ -178,17 +178,29 @@ fn one_whole_word_remains_of_misses_with_one_link() {
     assert_eq!(o.id[..5], [7, 71, 135, 199, 263]);
     let words: Vec<i32> = o.link.iter().copied().filter(|l| l & INVALID == 0).collect();
     assert_eq!(words, [(263 << 6) | 4], "the fingerprint and the slot of the last lane");
-    // In `wide`, a miss whose link is overwritten searches once more. The table has four times as
-    // many links as ids: one miss in eight is overwritten, and nearly all of them find another
-    // link.
-    let mut lost = 0;
-    for g in 0..16 {
-        let mut r = OneRequest::new(wide(256, 1, 256));
-        let scattered: Vec<i32> = (0..256).map(|i| (g * 256 + i) * 7919 % 65_537 * 61).collect();
-        let _ = r.tokens(vec![scattered.clone()]);
-        lost += r.tokens(vec![scattered]).counts[0];
+}
+
+/// In `wide`, a miss whose link a later miss of its token overwrites searches for another link, by
+/// every schedule.
+#[test]
+fn a_miss_whose_link_is_overwritten_searches_once_more() {
+    let p = Params { spread: 1, ..wide(3, 1, 64) };
+    let first_link = |id| {
+        let o = OneRequest::new(p).tokens(vec![vec![id]]);
+        o.link.iter().position(|link| link & INVALID == 0).expect("a miss enters a link")
+    };
+    let at = first_link(0);
+    let rival = (1..).find(|&id| first_link(id) == at).expect("64 links, and more ids");
+    let other = (1..).find(|&id| first_link(id) != at).expect("a second link");
+    // The other id takes slot 0, which every empty link names.
+    let ids = vec![vec![other, 0, rival]];
+    for batched in [false, true] {
+        let mut r = OneRequest::new(p);
+        r.batched = batched;
+        let o = r.tokens(ids.clone());
+        assert_eq!((o.counts[0], o.link[at] & 63), (3, o.slots[0][2]), "the later miss has it");
+        assert_eq!(r.tokens(ids.clone()).counts[0], 0, "all are found, batched: {batched}");
     }
-    assert!(lost < 16 * 8, "{lost} of 16 times 256 ids lost their mapping");
 }
 
 #[test]

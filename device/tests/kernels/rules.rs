@@ -145,6 +145,36 @@ fn refresh_is_per_token() {
     assert_eq!(o.counts, [32, 32]);
 }
 
+/// The victims of a token are the slots with the smallest lifetimes: first those below the largest
+/// of these, then those equal to it, each in the order of their indices.
+#[test]
+fn the_victims_of_wide_have_the_smallest_lifetimes() {
+    for p in [wide(16, 1, 64), Params::wide(16, 1, 64)] {
+        let mut r = OneRequest::new(p);
+        let mut life = vec![i16::from(p.empty_life()); 64];
+        for g in 0..200 {
+            let o = r.tokens(vec![(0..16).map(|i| (g * 5 + i * (1 + g % 3)) % 150).collect()]);
+            let (decay, hit): (fn(i16) -> i16, _) = match &p.lifetime {
+                Lifetime::Constant(l) => (|l| l - 1, [*l; 256]),
+                Lifetime::Frequency(f) => (|l| if l < 0 { l - 1 } else { l - 129 }, f.hit),
+            };
+            life.iter_mut().for_each(|l| *l = decay(*l).max(-128));
+            let missed: Vec<usize> = o.misses.iter().map(|m| m.pos as usize).collect();
+            for slot in (0..16).filter(|i| !missed.contains(i)).map(|i| o.slots[0][i] as usize) {
+                life[slot] = i16::from(hit[life[slot] as u8 as usize]);
+            }
+            let mut victims: Vec<usize> = (0..64).collect();
+            victims.sort_by_key(|&slot| life[slot]);
+            victims.truncate(missed.len());
+            let most = victims.last().map(|&slot| life[slot]);
+            victims.sort_by_key(|&slot| (Some(life[slot]) == most, slot));
+            let chosen: Vec<usize> = o.misses.iter().map(|m| m.slot as usize).collect();
+            assert_eq!(chosen, victims, "step {g}");
+            life = o.life.iter().map(|&l| l.into()).collect();
+        }
+    }
+}
+
 #[test]
 fn a_dead_slot_that_was_not_reused_is_hit_and_revived() {
     let mut r = OneRequest::new(Params::paper(16, 1, 64));

@@ -110,7 +110,7 @@ struct Lower<'t> {
 /// If the tape breaks a rule of the kernel language, or moves a list that cannot share its storage.
 pub fn lower(tape: &Tape) -> Result<Lowered, Refused> {
     let ranges = ranges::of_values(tape)?;
-    let tape = simplify(tape);
+    let tape = simplify(tape, &ranges);
     let alias = alias::find(&tape)?;
     let mut uses = BTreeMap::new();
     tape.body.all().flat_map(|op| &op.args).for_each(|&a| *uses.entry(a).or_default() += 1);

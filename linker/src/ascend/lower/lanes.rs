@@ -3,7 +3,8 @@
 use super::Lower;
 use super::registers::Temp;
 use crate::ascend::aiv::{
-    Call, Comparison, Expr, Length, Node, Operation, Scalar, Tensor, Type, Vector, VectorOp, View,
+    Call, Comparison, Expr, Function, Length, Node, Operation, Scalar, Tensor, Type, Vector,
+    VectorOp, View,
 };
 use crate::ascend::functions::{append, lookup, words};
 use crate::tape::{ColumnId, Op, OpCode, Value};
@@ -118,25 +119,9 @@ impl Lower<'_> {
         });
     }
 
-    /// Adds an `And` with a constant, unless the range of the value shows that it changes nothing.
-    fn and(&mut self, out: Option<Value>, value: Value, mask: i32) {
-        let range = self.ranges[value.0 as usize];
-        if range.lo >= 0 && mask & (mask + 1) == 0 && range.hi <= mask {
-            let same = self.operand(value);
-            self.at.extend(out.map(|out| (out, same)));
-            return;
-        }
-        self.with_word(out, value, &words::AND_WORD, mask);
-    }
-
-    fn with_word(
-        &mut self,
-        out: Option<Value>,
-        value: Value,
-        function: &'static crate::ascend::aiv::Function,
-        word: i32,
-    ) {
-        self.make(out, false, &[value], |to, mut from| {
+    /// Adds an operation with a constant word.
+    fn with_word(&mut self, op: &Op, function: &'static Function, word: i32) {
+        self.make(op.out, false, &op.args, |to, mut from| {
             words::with_word(function, to, from.remove(0), word.cast_unsigned())
         });
     }
@@ -175,9 +160,11 @@ impl Lower<'_> {
             }
             OpCode::AddTo(n) => self.plain(op, VectorOp::Adds, number(n)),
             OpCode::MulTo(n) => self.plain(op, VectorOp::Muls, number(n)),
-            OpCode::AndTo(n) => self.and(op.out, a[0], n),
-            OpCode::LowBits(bits) => self.and(op.out, a[0], ((1u32 << bits) - 1).cast_signed()),
-            OpCode::OrTo(n) => self.with_word(op.out, a[0], &words::OR_WORD, n),
+            OpCode::AndTo(n) => self.with_word(op, &words::AND_WORD, n),
+            OpCode::LowBits(bits) => {
+                self.with_word(op, &words::AND_WORD, ((1u32 << bits) - 1).cast_signed());
+            }
+            OpCode::OrTo(n) => self.with_word(op, &words::OR_WORD, n),
             // The compare of a lifetime takes the scalar itself.
             OpCode::SubScalar if self.halves.contains(&a[0]) => {}
             OpCode::AddScalar => self.plain(op, VectorOp::Adds, number(self.scalar(a[1]))),

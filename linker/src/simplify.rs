@@ -15,7 +15,8 @@ pub fn simplify(tape: &Tape, ranges: &[Range]) -> Tape {
 
 /// Returns whether the value of an operation depends only on its operands.
 fn pure(code: OpCode) -> bool {
-    code.signature().columns.is_empty() && code.signature().binds.is_none()
+    let signature = code.signature();
+    signature.columns().next().is_none() && signature.binds.is_none()
 }
 
 /// Returns whether a value has no bit that an operation removes.

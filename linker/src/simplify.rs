@@ -52,13 +52,9 @@ fn merge(
         same.insert(out, first);
         first == out
     });
-    if let Some(yields) = &mut block.yields {
-        *yields = *same.get(yields).unwrap_or(yields);
-    }
 }
 
 fn remove_dead(block: &mut Block, used: &mut BTreeSet<Value>) {
-    used.extend(block.yields);
     // In reverse order each use comes before the operation that defines the value.
     block.ops.reverse();
     block.ops.retain_mut(|op| {

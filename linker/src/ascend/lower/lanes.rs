@@ -7,6 +7,7 @@ use crate::ascend::aiv::{
     VectorOp, View,
 };
 use crate::ascend::functions::{append, lookup, words};
+use crate::check::Why;
 use crate::tape::{ColumnId, Op, OpCode, Value};
 
 /// Returns a 32-bit number as an operand.
@@ -143,10 +144,10 @@ impl Lower<'_> {
         to
     }
 
-    pub(super) fn lane(&mut self, op: &Op) {
+    pub(super) fn lane(&mut self, op: &Op) -> Result<(), Why> {
         let a = &op.args[..];
         match op.code {
-            _ if !op.code.on_lanes() => self.whole(op, &[]),
+            _ if !op.code.on_lanes() => return self.whole(op, &[]),
             OpCode::Splat(_) => {}
             OpCode::Iota => {
                 self.make(op.out, false, &[], |to, _| iota(to));
@@ -225,8 +226,9 @@ impl Lower<'_> {
                 self.gather(op, 1, View::F16);
                 self.halves.extend(op.out);
             }
-            _ => self.effect(op),
+            _ => return self.effect(op),
         }
+        Ok(())
     }
 
     fn mask(&mut self, op: &Op, instruction: VectorOp) {
@@ -256,7 +258,7 @@ impl Lower<'_> {
         self.at.extend(op.out.map(|out| (out, to)));
     }
 
-    fn effect(&mut self, op: &Op) {
+    fn effect(&mut self, op: &Op) -> Result<(), Why> {
         let a = &op.args[..];
         match op.code {
             OpCode::Store => self.store(op, &self.storage(op.columns[0], 0)),
@@ -269,8 +271,9 @@ impl Lower<'_> {
                 self.call(lookup::lookup(to.clone(), from, bounds, [index, mask]));
                 self.at.extend(op.out.map(|out| (out, to)));
             }
-            _ => unreachable!("the checker keeps {:?} out of sweeps", op.code),
+            _ => return Err(Why::NoCall),
         }
+        Ok(())
     }
 
     /// Lowers a store. If the last call makes the value and no other operation uses it, that call

@@ -141,7 +141,7 @@ fn place(kernel: &Lowered, tile: u32, slots: u32, words: u32) -> Plan {
     plan.registers(&kernel.wide, false, wide);
     let scratch_end = plan.insert("scratch", Element::Short, scratch / 2, scratch_at);
     plan.bytes = plan.bytes.max(end).max(scratch_end);
-    if !kernel.tape.rules.is_empty() {
+    if kernel.tape.body.all().any(|op| matches!(op.code, OpCode::StepLife(_))) {
         plan.append("rule", Element::Half, 256);
         plan.append("lifetimes", Element::Half, tile);
     }

@@ -4,21 +4,18 @@ use std::ops::{Add, Mul, Sub};
 
 /// A comparison of two numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
 pub enum Relation {
-    /// The numbers differ.
     Differs,
-    /// The numbers are equal.
     Equals,
-    /// The first number is larger.
     Above,
-    /// The first number is not larger.
     NotAbove,
 }
 
 /// A scalar expression of 32 bits.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the others are named by their operators")]
 pub enum Expr {
-    /// A literal.
     Number(i32),
     /// A variable of the kernel.
     Name(String),
@@ -28,23 +25,15 @@ pub enum Expr {
     Constant(&'static str),
     /// A word of a line in UB.
     Word(String, Box<Self>),
-    /// The negated number.
     Negative(Box<Self>),
-    /// `a + b`.
     Sum(Box<Self>, Box<Self>),
-    /// `a - b`.
     Difference(Box<Self>, Box<Self>),
-    /// `a * b`.
     Product(Box<Self>, Box<Self>),
-    /// The larger number.
     Max(Box<Self>, Box<Self>),
-    /// The smaller number.
     Min(Box<Self>, Box<Self>),
     /// The condition that two numbers have a relation.
     Test(Relation, Box<Self>, Box<Self>),
-    /// The opposite of a condition.
     Not(Box<Self>),
-    /// The disjunction of two conditions.
     Either(Box<Self>, Box<Self>),
 }
 

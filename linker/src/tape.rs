@@ -60,10 +60,9 @@ pub enum Type {
 
 /// A range of numbers with both ends included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct Range {
-    /// The smallest number.
     pub lo: i32,
-    /// The largest number.
     pub hi: i32,
 }
 
@@ -126,27 +125,24 @@ pub struct Column {
 
 /// A scalar that the caller passes.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct Param {
     /// The name, which is unique among columns and parameters.
     pub name: String,
-    /// The meaning of the scalar.
     pub doc: &'static str,
     /// The value that it defines.
     pub value: Value,
-    /// The range of the scalar.
     pub range: Range,
 }
 
 /// One op with its operands.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct Op {
     /// The op, with the constants that it was recorded with.
     pub code: OpCode,
-    /// The values that it reads.
     pub args: Vec<Value>,
-    /// The columns that it reads or writes.
     pub columns: Vec<ColumnId>,
-    /// The value it defines.
     pub out: Option<Value>,
     /// The block that an op of control runs.
     pub body: Option<Block>,
@@ -154,27 +150,25 @@ pub struct Op {
 
 /// A list of ops in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct Block {
     /// The value that the block binds: a tile in a sweep, a scalar in a repeat, else none.
     pub binds: Option<Value>,
-    /// The ops.
     pub ops: Vec<Op>,
 }
 
 /// A recorded kernel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct Tape {
-    /// The kernel's name.
     pub name: String,
     /// The columns and lists of the kernel, and its global memory.
     pub columns: Vec<Column>,
-    /// The parameters.
     pub params: Vec<Param>,
     /// The type of every value.
     pub types: Vec<Type>,
     /// The names of some values in the emitted text.
     pub names: Vec<(Value, &'static str)>,
-    /// The ops.
     pub body: Block,
 }
 

@@ -257,7 +257,7 @@ fn products_and_words<'t>(m: Recorder<'t>, d: &mut Memory<'_, '_, 't>) {
     let three = m.scalar(3) + m.min(d.token, m.scalar(1));
     m.sweep(d.k, |t| {
         let (lane, x) = (m.iota(t), m.low_bits(m.load(t, &d.work.ids), 10));
-        let words = (x * lane & (x | lane)) + (x & 0xF0F) + (x | 0x700) * three;
+        let words = ((x * lane) & (x | lane)) + (x & 0xF0F) + (x | 0x700) * three;
         let chosen = m.eq(x, lane) | m.eq_to(m.low_bits(lane, 2), 1);
         m.store(t, &mut d.result, m.select(chosen & !m.eq_to(x, 5), words - three, x - lane));
     });

@@ -41,8 +41,8 @@ pub struct Execution<'t> {
     /// The op.
     pub op: &'t Op,
     /// The live lanes of its tile; for an op on a whole column, the number of words that it worked
-    /// on; for a sweep, its length; for a bisection, the number of counts when it starts at its
-    /// hint.
+    /// on; for a sweep, its length; for a threshold, the number of counts when the search for it
+    /// starts at its hint.
     pub lanes: usize,
     /// For an effect, the lanes in its mask; for `age`, how far lifetimes fell; for an append of
     /// slots, the length of the list after it.
@@ -124,10 +124,9 @@ impl<'t> Replay<'t> {
         for op in &block.ops {
             match (&op.body, op.code) {
                 (Some(body), OpCode::Sweep) => self.sweep(op, body)?,
-                (Some(body), OpCode::Repeat { max }) => self.repeat(op, body, max)?,
+                (Some(body), OpCode::Repeat(max)) => self.repeat(op, body, max)?,
                 (Some(body), OpCode::When) if self.scalar(op.args[0]) != 0 => self.block(body)?,
-                (Some(_), OpCode::When) => {}
-                (Some(body), _) => self.bisect(op, body)?,
+                (Some(_), _) => {}
                 (None, OpCode::Phase(..)) => {}
                 (None, code) => {
                     let done = if code.on_lanes() { self.lanes(op) } else { self.whole(op) };
@@ -165,26 +164,6 @@ impl<'t> Replay<'t> {
         Ok(())
     }
 
-    /// Bisects from the ends: the hint changes only the cost, which is counted separately.
-    fn bisect(&mut self, op: &'t Op, body: &'t Block) -> Result<(), Fault> {
-        let need = self.scalar(op.args[1]);
-        let (mut low, mut high) = (-128, if need <= 0 { -128 } else { 127 });
-        while low < high {
-            let t = i32::midpoint(low, high - 1);
-            self.define(body.binds, t);
-            self.block(body)?;
-            if body.yields.map_or(0, |y| self.scalar(y)) >= need {
-                high = t;
-            } else {
-                low = t + 1;
-            }
-        }
-        self.define(op.out, high);
-        let hint = self.scalar(op.args[0]);
-        self.log(op, if need <= 0 { 0 } else { counts(hint, high) }, 0);
-        Ok(())
-    }
-
     fn log(&mut self, op: &'t Op, lanes: usize, active: usize) {
         let Some(executions) = &mut self.executions else { return };
         let grows = op.code == OpCode::Append;
@@ -202,19 +181,4 @@ impl<'t> Replay<'t> {
             self.scalars[out.0 as usize] = Some(value);
         }
     }
-}
-
-/// Returns how often the emitted search counts until it knows the answer: at `hint`, next to it,
-/// then by halving.
-fn counts(hint: i32, answer: i32) -> usize {
-    let (mut low, mut high, mut counts) = (-128, 127, 0);
-    let mut t = hint.clamp(-128, 126);
-    while low < high {
-        counts += 1;
-        let enough = t >= answer;
-        (low, high) = if enough { (low, t) } else { (t + 1, high) };
-        let beside = if enough { high - 1 } else { low }.clamp(low, high);
-        t = if counts == 1 { beside } else { low + (high - low) / 2 };
-    }
-    counts
 }

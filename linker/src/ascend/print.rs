@@ -63,9 +63,6 @@ pub fn sync(sync: Sync) -> String {
 /// Returns a call as a statement, without the synchronisation before it.
 pub fn statement(call: &Call) -> String {
     match &call.operation {
-        Operation::Let(name, value) if value.is_condition() => {
-            format!("const bool {name} = {};", expr(value))
-        }
         Operation::Let(name, value) => format!("const int32_t {name} = {};", expr(value)),
         Operation::Assign(name, value) => format!("{name} = {};", expr(value)),
         Operation::SetWord { line, at, value } => {
@@ -162,6 +159,8 @@ fn length(length: &Length) -> String {
 
 fn scalar(Scalar { value, ty }: &Scalar) -> String {
     match (ty, value) {
+        // The template of a call takes the type from its operands.
+        (Type::I32, _) if value.is_condition() => format!("static_cast<int32_t>({})", expr(value)),
         (Type::I32, _) => expr(value),
         (Type::U32, _) => format!("{}u", expr(value)),
         (Type::U16, Expr::Number(n)) if *n > 9 => format!("static_cast<uint16_t>({n:#x})"),

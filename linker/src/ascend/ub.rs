@@ -141,7 +141,7 @@ fn place(kernel: &Lowered, tile: u32, slots: u32, words: u32) -> Plan {
     plan.registers(&kernel.wide, false, wide);
     let scratch_end = plan.insert("scratch", Element::Short, scratch / 2, scratch_at);
     plan.bytes = plan.bytes.max(end).max(scratch_end);
-    if !kernel.tape.rules.is_empty() {
+    if kernel.tape.body.all().any(|op| matches!(op.code, OpCode::StepLife(_))) {
         plan.append("rule", Element::Half, 256);
         plan.append("lifetimes", Element::Half, tile);
     }
@@ -255,7 +255,7 @@ fn flatten<'t>(block: &'t Block, ops: &mut Vec<&'t Op>) {
 /// accesses it.
 fn columns(kernel: &Lowered) -> BTreeMap<String, (u32, (usize, usize))> {
     let mut columns = BTreeMap::new();
-    let tokens = kernel.tape.body.ops.iter().find(|op| matches!(op.code, OpCode::Repeat { .. }));
+    let tokens = kernel.tape.body.ops.iter().find(|op| matches!(op.code, OpCode::Repeat(_)));
     let mut ops = Vec::new();
     tokens.iter().filter_map(|op| op.body.as_ref()).for_each(|body| flatten(body, &mut ops));
     for (n, op) in ops.into_iter().enumerate() {

@@ -119,7 +119,6 @@ impl Replay<'_> {
 
     fn effect(&mut self, op: &Op) -> Result<(), String> {
         let Tile { at, live, n } = self.tile;
-        let rules = &self.tape.rules;
         let Self { memory, vectors, .. } = self;
         let lanes = |n: usize| vectors[op.args[n].0 as usize].as_slice();
         let mask = |n: usize| set_lanes(lanes(n));
@@ -153,7 +152,7 @@ impl Replay<'_> {
                     let slot = reduced(lanes(1)[lane].ok_or(POISON)?, life.len());
                     let byte = &mut life[slot];
                     *byte = match op.code {
-                        OpCode::StepLife(rule) => rules[rule][usize::from(byte.cast_unsigned())],
+                        OpCode::StepLife(rule) => rule.next(*byte),
                         OpCode::SetLife(value) => value,
                         _ => *byte,
                     };

@@ -14,6 +14,7 @@ use crate::ascend::functions::{append, life, lookup, scatter, search, victims};
 use crate::ascend::limits::STAGE_ONE_BYTES;
 use crate::ascend::stage_one::{Failed, placed};
 use crate::ascend::ub::Plan;
+use crate::record::record_stage_one;
 use crate::replay::Execution;
 use crate::tape::{Kind, Op, OpCode, Tape};
 use avsg_device::params::Params;
@@ -36,7 +37,8 @@ impl Kernel {
     /// # Errors
     /// If the kernel breaks a rule of the kernel language, or does not fit UB.
     pub fn new(p: &Params) -> Result<Self, Failed> {
-        let (kernel, plan) = placed(p, STAGE_ONE_BYTES, CountRead::default())?;
+        let (kernel, plan) =
+            placed(p, &record_stage_one(p)?, STAGE_ONE_BYTES, CountRead::default())?;
         let tiles = kernel.body.iter().flat_map(Node::all).filter_map(|node| match node {
             Node::Loop(Loop { width: Some(width), body, .. }) => Some((*width, body)),
             _ => None,
@@ -90,8 +92,8 @@ impl Kernel {
             OpCode::FindFree(retries) => search::work(setting, load, false, retries as usize + 1),
             // A copy of a part out, and after the wait for all cores a copy of the whole row in.
             OpCode::Share if run.lanes > 0 => dma(run.active, 0.0) + dma(run.lanes, 1.0),
-            OpCode::Age { settle } => life::decay_work(setting, load, settle),
-            OpCode::Bisect => victims::find_threshold_work(setting, load),
+            OpCode::Age(settle) => life::decay_work(setting, load, settle),
+            OpCode::Threshold => victims::find_threshold_work(setting, load),
             OpCode::AppendLt | OpCode::AppendEq => victims::append_slots_work(setting, load),
             OpCode::ReadOutput => scalars(1.0),
             OpCode::WriteOutput if self.tape.column(op.columns[0]).resident => scalars(1.0),

@@ -102,13 +102,13 @@ pub fn refresh(life: String, slot: Tensor, mask: Option<Tensor>) -> Call {
 }
 
 /// Decreases all lifetimes by `by`, to -128 at the lowest.
-pub fn decay(by: Expr) -> Call {
-    call(&DECAY_LIFETIMES, vec![Tensor::named("life").into(), by.into()], Outcome::None)
+pub fn decay(life: String, by: Expr) -> Call {
+    call(&DECAY_LIFETIMES, vec![Tensor::named(life).into(), by.into()], Outcome::None)
 }
 
 /// Marks the slots that the last step used as unused.
-pub fn end_step_uses() -> Call {
-    call(&END_STEP_USES, vec![Tensor::named("life").into()], Outcome::None)
+pub fn end_step_uses(life: String) -> Call {
+    call(&END_STEP_USES, vec![Tensor::named(life).into()], Outcome::None)
 }
 
 /// Returns the acts that read the lifetimes of slots, look them up in the rule and write them.

@@ -3,9 +3,11 @@
 use super::Lower;
 use super::registers::Temp;
 use crate::ascend::aiv::{
-    Call, Comparison, Expr, Length, Node, Operation, Scalar, Tensor, Type, Vector, VectorOp, View,
+    Call, Comparison, Expr, Function, Length, Node, Operation, Scalar, Tensor, Type, Vector,
+    VectorOp, View,
 };
 use crate::ascend::functions::{append, lookup, words};
+use crate::check::Why;
 use crate::tape::{ColumnId, Op, OpCode, Value};
 
 /// Returns a 32-bit number as an operand.
@@ -118,25 +120,9 @@ impl Lower<'_> {
         });
     }
 
-    /// Adds an `And` with a constant, unless the range of the value shows that it changes nothing.
-    fn and(&mut self, out: Option<Value>, value: Value, mask: i32) {
-        let range = self.ranges[value.0 as usize];
-        if range.lo >= 0 && mask & (mask + 1) == 0 && range.hi <= mask {
-            let same = self.operand(value);
-            self.at.extend(out.map(|out| (out, same)));
-            return;
-        }
-        self.with_word(out, value, &words::AND_WORD, mask);
-    }
-
-    fn with_word(
-        &mut self,
-        out: Option<Value>,
-        value: Value,
-        function: &'static crate::ascend::aiv::Function,
-        word: i32,
-    ) {
-        self.make(out, false, &[value], |to, mut from| {
+    /// Adds an operation with a constant word.
+    fn with_word(&mut self, op: &Op, function: &'static Function, word: i32) {
+        self.make(op.out, false, &op.args, |to, mut from| {
             words::with_word(function, to, from.remove(0), word.cast_unsigned())
         });
     }
@@ -158,10 +144,10 @@ impl Lower<'_> {
         to
     }
 
-    pub(super) fn lane(&mut self, op: &Op) {
+    pub(super) fn lane(&mut self, op: &Op) -> Result<(), Why> {
         let a = &op.args[..];
         match op.code {
-            _ if !op.code.on_lanes() => self.whole(op, &[]),
+            _ if !op.code.on_lanes() => return self.whole(op, &[]),
             OpCode::Splat(_) => {}
             OpCode::Iota => {
                 self.make(op.out, false, &[], |to, _| iota(to));
@@ -175,9 +161,11 @@ impl Lower<'_> {
             }
             OpCode::AddTo(n) => self.plain(op, VectorOp::Adds, number(n)),
             OpCode::MulTo(n) => self.plain(op, VectorOp::Muls, number(n)),
-            OpCode::AndTo(n) => self.and(op.out, a[0], n),
-            OpCode::LowBits(bits) => self.and(op.out, a[0], ((1u32 << bits) - 1).cast_signed()),
-            OpCode::OrTo(n) => self.with_word(op.out, a[0], &words::OR_WORD, n),
+            OpCode::AndTo(n) => self.with_word(op, &words::AND_WORD, n),
+            OpCode::LowBits(bits) => {
+                self.with_word(op, &words::AND_WORD, ((1u32 << bits) - 1).cast_signed());
+            }
+            OpCode::OrTo(n) => self.with_word(op, &words::OR_WORD, n),
             // The compare of a lifetime takes the scalar itself.
             OpCode::SubScalar if self.halves.contains(&a[0]) => {}
             OpCode::AddScalar => self.plain(op, VectorOp::Adds, number(self.scalar(a[1]))),
@@ -238,8 +226,9 @@ impl Lower<'_> {
                 self.gather(op, 1, View::F16);
                 self.halves.extend(op.out);
             }
-            _ => self.effect(op),
+            _ => return self.effect(op),
         }
+        Ok(())
     }
 
     fn mask(&mut self, op: &Op, instruction: VectorOp) {
@@ -269,7 +258,7 @@ impl Lower<'_> {
         self.at.extend(op.out.map(|out| (out, to)));
     }
 
-    fn effect(&mut self, op: &Op) {
+    fn effect(&mut self, op: &Op) -> Result<(), Why> {
         let a = &op.args[..];
         match op.code {
             OpCode::Store => self.store(op, &self.storage(op.columns[0], 0)),
@@ -282,8 +271,9 @@ impl Lower<'_> {
                 self.call(lookup::lookup(to.clone(), from, bounds, [index, mask]));
                 self.at.extend(op.out.map(|out| (out, to)));
             }
-            _ => unreachable!("the checker keeps {:?} out of sweeps", op.code),
+            _ => return Err(Why::NoCall),
         }
+        Ok(())
     }
 
     /// Lowers a store. If the last call makes the value and no other operation uses it, that call

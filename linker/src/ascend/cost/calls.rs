@@ -7,12 +7,13 @@
 use super::setting::{Load, dma, scalars};
 use super::{Unit, Work};
 use crate::ascend::aiv::{
-    Act, Call, CountRead, Function, Length, Loop, Node, Operation, Pipe, SELECT_SCRATCH, Sync,
-    Tensor, Type, Vector, VectorOp, View, Width, ub,
+    Act, Call, CountRead, Function, Length, Node, Operation, Pipe, SELECT_SCRATCH, Sync, Tensor,
+    Type, Vector, VectorOp, View, Width, ub,
 };
 use crate::ascend::functions::{append, life, lookup, scatter, search, victims};
 use crate::ascend::limits::STAGE_ONE_BYTES;
 use crate::ascend::stage_one::{Failed, placed};
+use crate::ascend::sync::ordered;
 use crate::ascend::ub::Plan;
 use crate::record::record_stage_one;
 use crate::replay::Execution;
@@ -40,7 +41,7 @@ impl Kernel {
         let (kernel, plan) =
             placed(p, &record_stage_one(p)?, STAGE_ONE_BYTES, CountRead::default())?;
         let tiles = kernel.body.iter().flat_map(Node::all).filter_map(|node| match node {
-            Node::Loop(Loop { width: Some(width), body, .. }) => Some((*width, body)),
+            Node::Loop(sweep) => Some((sweep.width()?, &sweep.body)),
             _ => None,
         });
         let calls = |body: &[Node]| body.iter().filter_map(Node::call).cloned().collect();
@@ -144,7 +145,8 @@ fn of_call(call: &Call, lanes: usize) -> Work {
     if let Operation::Vector(vector) = &call.operation {
         return sum + of_vector(vector, lanes);
     }
-    let acts = call.acts();
+    let acts = call.acts_with(&|function| ordered(function, CountRead::default()));
+    let acts: Vec<Act> = acts.into_iter().flat_map(first).collect();
     let vectors = acts.iter().filter(|act| matches!(act, Act::Use { pipe: Pipe::V, .. })).count();
     let compactions = call.function().map_or(0, |call| compactions(call.function));
     sum += Work::compaction(lanes) * compactions as f64;
@@ -161,12 +163,21 @@ fn of_call(call: &Call, lanes: usize) -> Work {
             }
             Act::Use { pipe: Pipe::V, .. } => Work::vector(1, lanes),
             // Functions with optional acts work on whole columns, and `Kernel::work` counts them.
-            Act::Use { .. } | Act::Maybe(_) => Work::default(),
+            Act::Use { .. } | Act::Either(..) => Work::default(),
             Act::Sync(sync) => of_sync(sync),
             Act::Count => of_sync(CountRead::default().sync()),
         };
     }
     sum
+}
+
+/// Returns the effects that happen where lists end with a block, and loops over whole columns do not
+/// run.
+fn first(act: Act) -> Vec<Act> {
+    match act {
+        Act::Either(acts, _) => acts.into_iter().flat_map(first).collect(),
+        act => vec![act],
+    }
 }
 
 /// Returns the number of GatherMasks that a function of a sweep runs on the lanes of a tile.

@@ -1,8 +1,7 @@
 //! Searches that examine all links of several ids at once.
 
-use super::basic::{ALIGN_TO_REPEAT, call};
+use super::basic::call;
 use super::mix::{SUM_OF_PRODUCTS, WORDS, multipliers};
-use super::words::AND_WORD;
 use crate::ascend::aiv::{
     Act, Argument, BARRIER, Call, Expr, Function, FunctionCall, Operation, Outcome, Place,
     SELECT_SCRATCH, Tensor, Use, ub, v, word,
@@ -16,82 +15,98 @@ use avsg_device::state::FINGERPRINT_AND_SLOT_BITS;
 pub const RESULT_BITS: u32 = 20;
 
 /// Returns one of the three columns of a search in scratch memory.
-pub static SEARCH_COLUMN: Function = Function::inner(
+pub static SEARCH_COLUMN: Function = Function::text(
     "SearchColumn",
     include_str!("search_column.h.in"),
-    &[Use::Buffer("scratch"), Use::Searches],
+    &[Use::Buffer("scratch"), Use::Constant("SEARCH_WORDS")],
+    |_| Vec::new(),
 );
 
 /// Returns the mask over a column of a search.
-pub static LINK_MASK: Function = Function::inner(
+pub static LINK_MASK: Function = Function::text(
     "LinkMask",
     include_str!("link_mask.h.in"),
-    &[Use::Buffer("mask_scratch"), Use::Searches],
+    &[Use::Buffer("mask_scratch"), Use::Constant("SEARCH_WORDS")],
+    |_| Vec::new(),
 );
 
 /// Gathers all links of some probe sequences.
-pub static GATHER_LINKS: Function = Function::inner(
+pub static GATHER_LINKS: Function = Function::text(
     "GatherLinks",
     include_str!("gather_links.h.in"),
-    &[Use::Function(&SEARCH_COLUMN), Use::Function(&AND_WORD), Use::Searches],
+    &[
+        Use::Function(&SEARCH_COLUMN),
+        Use::Constant("LINKS"),
+        Use::Constant("LINK_BITS"),
+        Use::Constant("POSITION_WORD_AT"),
+    ],
+    |_| Vec::new(),
 );
 
 /// Returns the priority of a link by its number in the probe sequence.
-pub static LINK_PRIORITY: Function =
-    Function::inner("LinkPriority", include_str!("link_priority.h.in"), &[Use::Searches]);
+pub static LINK_PRIORITY: Function = Function::text(
+    "LinkPriority",
+    include_str!("link_priority.h.in"),
+    &[Use::Constant("LINKS"), Use::Constant("RESULT_BITS")],
+    |_| Vec::new(),
+);
 
 /// Selects the result of the first link under the mask of a search.
-pub static SELECT_FIRST_LINK: Function = Function::inner(
+pub static SELECT_FIRST_LINK: Function = Function::text(
     "SelectFirstLink",
     include_str!("select_first_link.h.in"),
-    &[Use::Function(&LINK_MASK), Use::Function(&AND_WORD), Use::Searches],
+    &[Use::Function(&LINK_MASK), Use::Constant("LINKS"), Use::Constant("RESULT_WORD_AT")],
+    |_| Vec::new(),
 );
 
 /// Finds the slots that contain ids.
-pub static FIND: Function = Function {
-    name: "Find",
-    text: include_str!("find.h.in"),
-    uses: &[
+pub static FIND: Function = Function::text(
+    "Find",
+    include_str!("find.h.in"),
+    &[
         Use::Function(&SEARCH_COLUMN),
         Use::Function(&GATHER_LINKS),
-        Use::Function(&AND_WORD),
         Use::Function(&LINK_PRIORITY),
         Use::Function(&LINK_MASK),
         Use::Function(&SELECT_FIRST_LINK),
-        Use::Function(&ALIGN_TO_REPEAT),
-        Use::Searches,
+        Use::Constant("LINKS"),
+        Use::Constant("SEARCH_IDS"),
+        Use::Constant("SLOT_WORD_AT"),
     ],
-    acts: |call| {
+    |call| {
         let [slot, sequence, sought, link, id] = [0, 1, 2, 4, 5].map(|n| call.place(n));
         // An iteration starts with columns that the last instruction of the one before does not
         // use.
         iterations(call, false, &[&sequence, &sought, &link, &id], &[&slot])
     },
-    in_place: false,
-};
+);
 
 /// Finds links that may be overwritten, because the id that they were written for has left its
 /// slot.
-pub static FIND_FREE: Function = Function {
-    name: "FindFree",
-    text: include_str!("find_free.h.in"),
-    uses: &[
+pub static FIND_FREE: Function = Function::text(
+    "FindFree",
+    include_str!("find_free.h.in"),
+    &[
         Use::Function(&SEARCH_COLUMN),
         Use::Function(&GATHER_LINKS),
-        Use::Function(&AND_WORD),
         Use::Function(&SUM_OF_PRODUCTS),
         Use::Function(&LINK_PRIORITY),
         Use::Function(&LINK_MASK),
         Use::Function(&SELECT_FIRST_LINK),
-        Use::Function(&ALIGN_TO_REPEAT),
-        Use::Searches,
+        Use::Constant("LINKS"),
+        Use::Constant("SEARCH_IDS"),
+        Use::Constant("LINK_BITS"),
+        Use::Constant("SLOT_BITS"),
+        Use::Constant("FINGERPRINT_SHIFT"),
+        Use::Constant("SLOT_WORD_AT"),
+        Use::Constant("FINGERPRINT_WORD_AT"),
+        Use::Constant("POSITION_WORD_AT"),
     ],
-    acts: |call| {
+    |call| {
         let [at, sequence, link, id] = [0, 1, 3, 4].map(|n| call.place(n));
         iterations(call, true, &[&sequence, &link, &id], &[&at])
     },
-    in_place: false,
-};
+);
 
 /// Returns the acts of a search, which computes its result in scratch memory, in any number of
 /// iterations. If `waits` is set, each iteration waits for the one before.
@@ -102,7 +117,7 @@ fn iterations(call: &FunctionCall, waits: bool, reads: &[&Place], writes: &[&Pla
     let all: Vec<&Place> = words.iter().chain(reads).chain([&scratch, &mask]).collect();
     let once = [v(&all, &[&scratch, &mask, &select]), BARRIER, v(&[&scratch, &mask], writes)];
     let again = [&once[..], &[BARRIER], &once, &[BARRIER]].concat();
-    vec![Act::Maybe(if waits { again } else { once.to_vec() })]
+    vec![Act::Either(Vec::new(), if waits { again } else { once.to_vec() })]
 }
 
 /// The sizes of a table that its searches use.

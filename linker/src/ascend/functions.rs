@@ -1,9 +1,8 @@
 //! The functions that the emitted text defines: operations that the vector unit of a 910B does not
 //! have.
 //!
-//! Each file here contains a group of them: for each one the [`Function`] with its C++ text and its
-//! acts, a constructor of the calls that the lowering makes, and its work, where that depends on
-//! more than the lanes of a tile.
+//! Each file here contains a group of them: for each one the [`Function`] with its nodes,
+//! and a constructor of the calls that the lowering makes.
 
 /// Defines an emitted function: its comment, its name, and its body.
 macro_rules! function {

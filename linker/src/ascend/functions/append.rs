@@ -5,8 +5,6 @@ use crate::ascend::aiv::Element::{Bits, Word};
 use crate::ascend::aiv::{
     Argument, Call, Expr, Function, Length, Outcome, Scalar, TILE, Tensor, Type, args,
 };
-use crate::ascend::cost::setting::{Load, wait};
-use crate::ascend::cost::{Unit, Work};
 
 function! {
     /// Returns the number of set bits among the first `lanes` of a mask; lanes <= TILE.
@@ -116,18 +114,4 @@ pub fn append(
         last.into(),
     ];
     call(function, args, if last { Outcome::Increase(len) } else { Outcome::None })
-}
-
-/// Returns the additional work where a list of this many columns ends inside a block: two
-/// instructions for the mask, and for each column a copy of the last block, of the value and of the
-/// compacted words, the four repeats of the last block in GatherMask, a barrier and a wait for the
-/// count.
-pub fn tail_work(load: &Load, columns: usize) -> Work {
-    if load.at.is_multiple_of(8) || columns == 0 {
-        return Work::default();
-    }
-    let copies =
-        Work::vector(1, 8) + Work::vector(1, load.lanes) + Work::of(Unit::Compactions, 4.0);
-    let column = copies + Work::chain(1, load.active) + wait();
-    Work::vector(2, load.lanes.div_ceil(32)) + column * columns as f64
 }

@@ -6,8 +6,6 @@ use crate::ascend::aiv::{
     Argument, Call, Comparison, Expr, Length, Loop, Outcome, Rounding, SLOTS, Scalar, Step, TILE,
     Tensor, Type, args, half,
 };
-use crate::ascend::cost::setting::{Load, Setting, scalars};
-use crate::ascend::cost::{Unit, Work};
 
 /// The constant with the number of lifetimes that one instruction processes.
 const LIFE_TILE: Expr = Expr::Constant("LIFE_TILE");
@@ -133,27 +131,4 @@ pub fn decay(life: String, by: Expr) -> Call {
 /// Marks the slots that the last step used as unused.
 pub fn end_step_uses(life: String) -> Call {
     call(&END_STEP_USES, vec![Tensor::named(life).into()], Outcome::None)
-}
-
-/// Returns the work of [`set`] that depends on the number of lanes under the mask.
-pub fn set_work(setting: &Setting, load: &Load) -> Work {
-    scalars((1.5 + setting.packed()) * load.active as f64 + 0.5 * (load.active % 2) as f64)
-}
-
-/// Returns the work of [`refresh`] that depends on the number of lanes under the mask.
-pub fn refresh_work(setting: &Setting, load: &Load) -> Work {
-    let n = load.active as f64;
-    scalars((3.0 + setting.packed()) * n) + Work::of(Unit::Gathers, 2.0 * n)
-}
-
-/// Returns the work of [`decay`], two instructions over all slots, and of [`end_step_uses`]: a
-/// compare, an addition, and a Select with what it runs besides its instruction.
-pub fn decay_work(setting: &Setting, load: &Load, ends_uses: bool) -> Work {
-    let decay = setting.passes(load.lanes, setting.slots, 2);
-    if !ends_uses {
-        return decay;
-    }
-    let iterations = load.lanes.div_ceil(setting.life_tile as usize) as f64;
-    let select = (Work::vector(1, 8) + Work::of(Unit::Barriers, 3.0)) * iterations;
-    decay + setting.passes(load.lanes, setting.life_tile, 3) + select
 }

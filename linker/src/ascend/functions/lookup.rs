@@ -5,8 +5,6 @@ use crate::ascend::aiv::Element::Word;
 use crate::ascend::aiv::{
     Argument, Call, Expr, Global, Length, Loop, Outcome, Relation, Step, TILE, Tensor, Type, View,
 };
-use crate::ascend::cost::setting::{Load, dma, scalars};
-use crate::ascend::cost::{Unit, Work};
 
 function! {
     /// dst[i] = from[at + index[i]] where mask[i] is set and index[i] is in 0..n-1, else -1, for `lanes`
@@ -52,10 +50,4 @@ pub fn lookup(to: Tensor, from: String, [at, n]: [Expr; 2], [index, mask]: [Tens
         Argument::Length(Length::Lanes),
     ];
     call(&LOOKUP, args, Outcome::None)
-}
-
-/// Returns the work that depends on the number of lanes under the mask.
-pub fn work(load: &Load) -> Work {
-    let wait = Work::of(Unit::Waits, load.lanes.div_ceil(64) as f64);
-    scalars(load.lanes as f64) + dma(1, 0.0) * load.active as f64 + wait
 }

@@ -6,8 +6,6 @@ use crate::ascend::aiv::Element::{Short, Word};
 use crate::ascend::aiv::{
     Argument, Call, Length, Loop, Outcome, Rounding, TILE, Tensor, Type, args,
 };
-use crate::ascend::cost::Work;
-use crate::ascend::cost::setting::{Load, scalars};
 
 function! {
     /// column[index[i]] = value[i] for n lanes, in ascending order. The scalar unit writes, because a
@@ -102,15 +100,4 @@ pub fn both(before: &Call, column: &str, index: &Tensor, value: &Tensor) -> Opti
     let mut args = before.args[..3].to_vec();
     args.extend([Tensor::named(column).into(), index.clone().into()]);
     Some(call(&SCATTER_BOTH, with_lanes(args), Outcome::None))
-}
-
-/// Returns the work that depends on the number of lanes under the mask. The acts contain the rest.
-pub fn work(load: &Load) -> Work {
-    scalars(2.0 * load.active as f64 + (load.active % 2) as f64)
-}
-
-/// Returns the work of one of two joined scatters. Both together take three accesses per lane, and
-/// five for each lane behind the last group of four.
-pub fn work_of_both(load: &Load) -> Work {
-    scalars(1.5 * load.active as f64 + (load.active % 4) as f64)
 }

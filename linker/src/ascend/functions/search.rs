@@ -6,8 +6,6 @@ use crate::ascend::aiv::{
     Act, Argument, BARRIER, Call, Expr, Function, FunctionCall, Operation, Outcome, Place,
     SELECT_SCRATCH, Tensor, Use, ub, v, word,
 };
-use crate::ascend::cost::setting::{Load, Setting};
-use crate::ascend::cost::{Unit, Work};
 use avsg_device::hash::{MIX_BITS, MULTIPLIERS};
 use avsg_device::state::FINGERPRINT_AND_SLOT_BITS;
 
@@ -177,35 +175,4 @@ fn with_words(mut call: Call, words: Vec<u32>) -> Call {
         call.words = words;
     }
     call
-}
-
-/// Returns the work of a search, whose iterations examine all links of some ids at once.
-pub fn work(setting: &Setting, load: &Load, find: bool, links: usize) -> Work {
-    let ids = setting.search_ids(links);
-    let mut sum = Work::default();
-    for n in 0..load.lanes.div_ceil(ids) {
-        let lanes = (load.lanes - n * ids).min(ids).next_multiple_of(8);
-        sum += iteration_work(find, links, lanes);
-    }
-    sum
-}
-
-/// Returns the work of one iteration of `Find` or `FindFree`, with `GatherLinks` and
-/// `SelectFirstLink`, over `lanes` ids of `links` links each: instructions over all links besides
-/// the Select, instructions over one link of each id, and barriers.
-fn iteration_work(find: bool, links: usize, lanes: usize) -> Work {
-    let all = links * lanes;
-    let halves = links.next_power_of_two().ilog2() as usize;
-    let (wide, narrow, barriers) = if find {
-        (5, 7 + 3 * links, 13 + links + halves)
-    } else {
-        (16, 14 + 2 * links, 24 + links + halves)
-    };
-    Work::select_or_scalar(all)
-        + Work::vector(wide, all)
-        + Work::vector(narrow, lanes)
-        + Work::vector(halves, all / 2)
-        + Work::vector(2, 0)
-        + Work::of(Unit::Gathers, 2.0 * all as f64)
-        + Work::of(Unit::Barriers, barriers as f64)
 }

@@ -5,8 +5,6 @@ use crate::ascend::aiv::{
     Act, Argument, BARRIER, Call, Comparison, Expr, Function, FunctionCall, Outcome, Tensor, Use,
     ub, v,
 };
-use crate::ascend::cost::setting::{Load, Setting, wait};
-use crate::ascend::cost::{Unit, Work};
 
 /// Returns the number of slots whose lifetime is at most a threshold.
 pub static COUNT_LE: Function = Function::text(
@@ -82,30 +80,4 @@ fn append_acts(call: &FunctionCall) -> Vec<Act> {
     ]
     .concat();
     vec![numbers, Act::Either(Vec::new(), [iteration.clone(), iteration].concat()), BARRIER]
-}
-
-/// Returns the work of [`find_threshold`], with the barrier before it. `load.lanes` is the number of
-/// counts, each of which takes a compare, a compaction and a read of its result per iteration.
-pub fn find_threshold_work(setting: &Setting, load: &Load) -> Work {
-    let (slots, step) = (setting.slots as usize, setting.life_tile);
-    let reads = wait() * f64::from(setting.slots.div_ceil(step));
-    let count = setting.passes(slots, step, 1) + setting.compactions(slots, step) + reads;
-    count * load.lanes as f64 + Work::of(Unit::Barriers, 1.0)
-}
-
-/// Returns the work of [`append_slots`]: the numbers of a tile of slots; then, per tile, a fill, a
-/// compare, the last words of the list, a cast and a compaction; and three instructions that turn
-/// the result into words of the list.
-pub fn append_slots_work(setting: &Setting, load: &Load) -> Work {
-    let Setting { slot_tile, tile, .. } = *setting;
-    let tiles = load.lanes.div_ceil(slot_tile as usize).max(1) as f64;
-    let numbers = 1 + (slot_tile / tile).ilog2() as usize;
-    let appended = load.active.div_ceil(tiles as usize);
-    let per_tile = setting.passes(slot_tile as usize, slot_tile, 1)
-        + setting.compactions(slot_tile as usize, slot_tile)
-        + Work::vector(2, 8)
-        + Work::chain(1, 8)
-        + Work::chain(3, appended)
-        + wait();
-    Work::chain(numbers, slot_tile as usize / 2 / numbers) + per_tile * tiles
 }

@@ -55,6 +55,19 @@ def text(value: Any, what: str) -> bytes:
         raise TypeError(f"{what} is of type {type(value).__name__}, but text is needed; pass a str") from None
 
 
+def struct(kind: Any, **values: Any) -> Any:
+    """Returns the C struct `kind` with these fields; its own size, which it begins with, is set.
+
+    An array is passed by its address, and is kept as long as the struct.
+    """
+    made, kinds = kind(c.sizeof(kind)), dict(kind._fields_)
+    for name, value in values.items():
+        if isinstance(value, c.Array):
+            value = c.cast(value, c.c_void_p)
+        setattr(made, name, whole(value, name, kinds[name]) if kinds[name] in WHOLE else value)
+    return made
+
+
 def instance(value: Any, kind: type, what: str) -> Any:
     """Returns an object of this package's class `kind`."""
     if not isinstance(value, kind):

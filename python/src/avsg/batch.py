@@ -5,8 +5,8 @@ from __future__ import annotations
 import ctypes as c
 from typing import TYPE_CHECKING, Any
 
-from . import _structs
-from ._arguments import whole
+from . import _header
+from ._arguments import struct, whole
 from .errors import InvalidError
 from .memory import HOST, Span, int32_span, numpy_of, span
 
@@ -47,7 +47,7 @@ class Batch:
         block_table: Any = None,
         indexer: int = 0,
     ) -> None:
-        self._struct = _structs.Batch(indexer=indexer)
+        self._struct = struct(_header.avsg_batch, indexer=indexer)
         self._as_parameter_ = c.byref(self._struct)
         self._spans: dict[str, Any] = {}
         self.device = HOST
@@ -148,10 +148,10 @@ class Fresh:
     __slots__ = ("_as_parameter_", "_spans", "_struct", "device")
 
     def __init__(self, *segments: Any) -> None:
-        self._struct = _structs.Fresh(segments=len(segments))
+        self._struct = struct(_header.avsg_fresh, segments=len(segments))
         self._as_parameter_ = c.byref(self._struct)
-        if not 1 <= len(segments) <= _structs.MAX_SEGMENTS:
-            raise InvalidError(f"{len(segments)} segments were passed, but a row has 1 to {_structs.MAX_SEGMENTS}")
+        if not 1 <= len(segments) <= _header.MAX_SEGMENTS:
+            raise InvalidError(f"{len(segments)} segments were passed, but a row has 1 to {_header.MAX_SEGMENTS}")
         self._spans: list[Span | None] = [None] * len(segments)
         self.device = HOST
         for index, array in enumerate(segments):

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import ctypes as c
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from . import _structs
-from ._arguments import instance, whole
+from . import _header
+from ._arguments import instance, struct, whole
 from ._engine_config import engine_config
-from ._library import Handle, check, failure, lib
+from ._header import EngineInfo, EngineMemory, EngineStats, Memory
+from ._library import Handle, check, failure, filled, lib
 from ._refused_ids import refused_id
 from .batch import Batch, Fresh
-from .constants import Lifetime, Table
 from .errors import InvalidError
 from .memory import HOST, View, host_span, int32_span, int32_view
 from .plan import Plan
@@ -20,77 +20,6 @@ from .streams import current_stream, stream_address
 
 if TYPE_CHECKING:
     import numpy as np
-
-
-class EngineInfo(NamedTuple):
-    """The configuration with every default filled in, and what was found at creation."""
-
-    device: str
-    #: The vector machine, such as "avx512"; "none" on a device.
-    machine: str
-    #: How rows are copied, such as "stream+8"; "none" on a device.
-    copier: str
-    k: int
-    tokens: int
-    slots: int
-    table: Table
-    lifetime: Lifetime
-    life: int
-    spread: int
-    retries: int
-    page: int
-    cores: int
-    states: int
-    layers: int
-    buffer_bytes: int
-    #: Threads that run a step on "cpu", the caller's included; 0 on a device.
-    threads: int
-    #: The tables of each state.
-    indexers: int
-
-
-class EngineStats(NamedTuple):
-    """What an engine has done since it was made; times in nanoseconds.
-
-    Of calls in a stream, only `queued` is counted. The header says what each number is.
-    """
-
-    plans: int
-    transfers: int
-    appends: int
-    queued: int
-    hits: int
-    misses: int
-    #: Misses whose slot an earlier id had been given since the state was last empty.
-    evictions: int
-    transferred_bytes: int
-    appended_bytes: int
-    plan_ns: int
-    transfer_ns: int
-    #: Time of steps on a device, whose stages the host cannot tell apart.
-    step_ns: int
-    append_ns: int
-
-
-class EngineMemory(NamedTuple):
-    """Bytes of device memory."""
-
-    buffer: int
-    tables: int
-
-
-class MemoryBytes(NamedTuple):
-    """Bytes of a pool, an engine and a plan in host, pinned and device memory."""
-
-    pool: int
-    engine_host: int
-    engine_device: int
-    plan_host: int
-    plan_pinned: int
-    plan_device: int
-    #: What steps with host arrays add on a device.
-    staging_pinned: int
-    staging_device: int
 
 
 #: What Python and ctypes raise for an argument of the wrong type, whose name they do not say.
@@ -129,7 +58,7 @@ class Engine:
         self._handle: Handle | None = Handle(out, lib.avsg_engine_destroy)
         #: The pool's memory may be the caller's, which must outlive the engine.
         self._memory = (pool._handle, pool._memory)
-        self.info = self._get_info()
+        self.info = EngineInfo.of(filled(lib.avsg_engine_get_info, _header.avsg_engine_info, self._handle))
         self.k, self.device, self._layers = self.info.k, self.info.device, self.info.layers
         self._pool_rows = pool.info.rows
 
@@ -138,22 +67,19 @@ class Engine:
         pool: PoolShape, *, k: int, slots: int, tokens: int = 1, states: int = 1, **options: Any
     ) -> EngineMemory:
         """Returns the device memory of an engine on a pool of this shape, without taking it."""
-        found = _structs.EngineMemory()
-        config = engine_config(k, slots, tokens, states, **options)
-        shape = instance(pool, PoolShape, "pool").config()
-        check(lib.avsg_engine_bytes(c.byref(config), c.byref(shape), c.byref(found)))
-        return EngineMemory(found.buffer, found.tables)
+        config = c.byref(engine_config(k, slots, tokens, states, **options))
+        shape = c.byref(instance(pool, PoolShape, "pool").config())
+        return EngineMemory.of(filled(lib.avsg_engine_bytes, _header.avsg_engine_memory, config, shape))
 
     @staticmethod
     def memory_bytes(
         pool: PoolShape, rows: int, requests: int, block_stride: int = 0, *, k: int, slots: int, **options: Any
-    ) -> MemoryBytes:
+    ) -> Memory:
         """Returns the memory of a pool, an engine and a plan for these rows and requests, without taking it."""
-        found = _structs.Memory()
         config = c.byref(engine_config(k, slots, **options))
         shape = c.byref(instance(pool, PoolShape, "pool").config())
-        check(lib.avsg_memory_bytes(config, shape, rows, requests, block_stride, c.byref(found)))
-        return MemoryBytes(*(getattr(found, name) for name in MemoryBytes._fields))
+        arguments = config, shape, rows, requests, block_stride
+        return Memory.of(filled(lib.avsg_memory_bytes, _header.avsg_memory, *arguments))
 
     def close(self) -> None:
         """Ends the engine.
@@ -171,7 +97,8 @@ class Engine:
     def new_plan(self, rows: int | None = None, requests: int | None = None) -> Plan:
         """Makes a plan; by default for one batch of all states with all their rows."""
         requests = self.info.states if requests is None else whole(requests, "requests")
-        return Plan(self, requests * self.info.tokens if rows is None else rows, requests)
+        rows = requests * self.info.tokens if rows is None else rows
+        return Plan(self._handle, rows, requests, self.k, self.device)
 
     def step(
         self,
@@ -281,11 +208,12 @@ class Engine:
         The layers are those of `indexer`. `ids` and `block_table` are int32 arrays in host memory.
         Ids at or above `seq_len`, or without a row in the pool, are padding.
         """
-        load = _structs.Load(state=state, generation=generation, seq_len=seq_len, indexer=indexer)
+        fields = {"state": state, "generation": generation, "seq_len": seq_len, "indexer": indexer}
+        load = struct(_header.avsg_load, **fields)
         for name, array in (("ids", ids), ("block_table", block_table)):
             if array is not None:
                 span = int32_span(array, name, 1, host_span)
-                setattr(load, name, _structs.I32s(span.address, span.shape[0]))
+                setattr(load, name, _header.avsg_i32s(span.address, span.shape[0]))
         check(lib.avsg_engine_load(self._handle, c.byref(load), instance(plan, Plan, "plan")._handle))
 
     def fork(self, source: int, source_generation: int, target: int, target_generation: int) -> None:
@@ -303,9 +231,7 @@ class Engine:
     @property
     def stats(self) -> EngineStats:
         """The counters and times of the calls so far."""
-        found = _structs.EngineStats()
-        check(lib.avsg_engine_get_stats(self._handle, c.byref(found)))
-        return EngineStats(*(getattr(found, name) for name in EngineStats._fields))
+        return EngineStats.of(filled(lib.avsg_engine_get_stats, _header.avsg_engine_stats, self._handle))
 
     def _stream(self, stream: Any, batch: Batch, fresh: Fresh | None = None) -> int | None:
         """Returns the stream of a call that was passed a stream or arrays of a device."""
@@ -328,8 +254,7 @@ class Engine:
 
         They are bytes of the shape [states, slots, segment bytes].
         """
-        found = _structs.Buffer()
-        check(lib.avsg_engine_buffer(self._handle, layer, segment, c.byref(found)))
+        found = filled(lib.avsg_engine_buffer, _header.avsg_buffer, self._handle, layer, segment)
         shape, strides = (self.info.states, self.info.slots, found.bytes), (found.state_stride, found.slot_stride, 1)
         return View(found.base, shape, "|u1", (self._handle, self._memory), strides, self.device)
 
@@ -366,11 +291,3 @@ class Engine:
         check(
             lib.avsg_engine_block_table(self._handle, of.address, need[0], page, pages.address, stride, counts.address)
         )
-
-    def _get_info(self) -> EngineInfo:
-        found = _structs.EngineInfo()
-        check(lib.avsg_engine_get_info(self._handle, c.byref(found)))
-        texts = (found.device.decode(), found.machine.decode(), found.copier.decode())
-        numbers = {name: getattr(found, name) for name in EngineInfo._fields[3:]}
-        numbers |= {"table": Table(found.table), "lifetime": Lifetime(found.lifetime)}
-        return EngineInfo(*texts, **numbers)

@@ -6,36 +6,18 @@ import ctypes as c
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from . import _structs
-from ._library import Handle, check, lib
-from .constants import RequestStatus
+from . import _header
+from ._header import PlanCounters, RequestStatus
+from ._library import Handle, check, filled, lib
 from .errors import InvalidError
 from .memory import View, int32_view
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from .engine import Engine
-
 RECORD_WORDS = 16
 STATUS_WORD = 9
 MISS_LISTS = ("miss_position", "miss_id", "miss_slot", "miss_row")
-
-
-class Counters(NamedTuple):
-    """Counters of the last batch planned."""
-
-    requests: int
-    rows: int
-    #: Ids that have a slot.
-    selected: int
-    #: Selected ids whose row was in its slot already.
-    hits: int
-    #: Rows that one transfer copies.
-    misses: int
-    status: RequestStatus
-    #: The number of the plan among its engine's plans, from 1.
-    number: int
 
 
 class Request(NamedTuple):
@@ -55,15 +37,15 @@ class Request(NamedTuple):
 class Plan:
     """Slots, miss lists and counters of batches of at most `rows` rows and `requests` requests.
 
-    The arrays stay at one address for the plan's whole life; their contents are those of the last
-    batch planned.
+    `Engine.new_plan` makes it. The arrays stay at one address for the plan's whole life; their
+    contents are those of the last batch planned.
     """
 
-    def __init__(self, engine: Engine, rows: int, requests: int) -> None:
+    def __init__(self, engine: Handle | None, rows: int, requests: int, k: int, device: str) -> None:
         out = c.c_void_p()
-        check(lib.avsg_plan_create(engine._handle, rows, requests, c.byref(out)))
+        check(lib.avsg_plan_create(engine, rows, requests, c.byref(out)))
         self._handle: Handle | None = Handle(out, lib.avsg_plan_destroy)
-        self.rows, self.requests, self.k, self._device = rows, requests, engine.k, engine.device
+        self.rows, self.requests, self.k, self._device = rows, requests, k, device
         #: `status` for the check of every step: `any` of so few words is faster than NumPy's.
         self._status = memoryview(self.status)
 
@@ -84,8 +66,7 @@ class Plan:
 
         `name` is slot, valid, record, miss_position, miss_id, miss_slot or miss_row.
         """
-        shape, arrays = self._shape(name), _structs.PlanArrays()
-        check(lib.avsg_plan_get_arrays(self._handle, c.byref(arrays)))
+        shape, arrays = self._shape(name), filled(lib.avsg_plan_get_arrays, _header.avsg_plan_arrays, self._handle)
         return int32_view(getattr(arrays, name), shape, self._handle)
 
     def device_view(self, name: str) -> View:
@@ -93,8 +74,8 @@ class Plan:
 
         On "cpu" this is `view`.
         """
-        shape, arrays = self._shape(name), _structs.PlanArrays()
-        check(lib.avsg_plan_get_device_arrays(self._handle, c.byref(arrays)))
+        shape = self._shape(name)
+        arrays = filled(lib.avsg_plan_get_device_arrays, _header.avsg_plan_arrays, self._handle)
         return int32_view(getattr(arrays, name), shape, self._handle, self._device)
 
     def _shape(self, name: str) -> tuple[int, ...]:
@@ -132,12 +113,9 @@ class Plan:
         return self.record[:, STATUS_WORD]
 
     @property
-    def counters(self) -> Counters:
+    def counters(self) -> PlanCounters:
         """The counters of the last batch planned."""
-        found = _structs.PlanCounters()
-        check(lib.avsg_plan_get_counters(self._handle, c.byref(found)))
-        status = RequestStatus(found.status)
-        return Counters(found.requests, found.rows, found.selected, found.hits, found.misses, status, found.number)
+        return PlanCounters.of(filled(lib.avsg_plan_get_counters, _header.avsg_plan_counters, self._handle))
 
     def count_duplicates(self) -> int:
         """Counts the ids that a row of the last batch selects again after their first place in it."""
@@ -147,8 +125,7 @@ class Plan:
 
     def request(self, index: int) -> Request:
         """Returns what the last batch planned found for one request."""
-        found = _structs.PlanRequest()
-        check(lib.avsg_plan_get_request(self._handle, index, c.byref(found)))
+        found = filled(lib.avsg_plan_get_request, _header.avsg_plan_request, self._handle, index)
         views = {"slot": (found.rows, self.k), "valid": (found.rows,)}
         views |= dict.fromkeys(MISS_LISTS, (found.misses,))
         arrays = {name: int32_view(getattr(found, name), shape, self._handle).numpy() for name, shape in views.items()}

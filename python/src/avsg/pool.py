@@ -6,10 +6,10 @@ import ctypes as c
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from . import _structs
-from ._arguments import instance, whole, wholes
-from ._library import Handle, check, lib
-from .constants import MAX_SEGMENTS, POOL_DESC_BYTES, Pages, Role
+from . import _header
+from ._arguments import instance, struct, whole, wholes
+from ._header import MAX_SEGMENTS, POOL_DESC_BYTES, Pages, PoolInfo, Role
+from ._library import Handle, check, filled, lib
 from .errors import InvalidError
 from .memory import View, host_span, numpy_of
 
@@ -36,7 +36,7 @@ class PoolShape(NamedTuple):
     chunk_bytes: int | None = 0
     pages: Pages = Pages.DEFAULT
 
-    def config(self) -> _structs.PoolConfig:
+    def config(self) -> _header.avsg_pool_config:
         """Returns the C struct of this geometry."""
         lengths = wholes(self.row_bytes, "row_bytes")
         strides = wholes([0] * len(lengths) if self.row_stride is None else self.row_stride, "row_stride")
@@ -44,9 +44,8 @@ class PoolShape(NamedTuple):
             text = f"a row has {len(lengths)} segments and {len(strides)} strides"
             raise InvalidError(f"{text}, but needs 1 to {MAX_SEGMENTS} segments with a stride each")
         chunk_bytes = c.c_size_t(-1).value if self.chunk_bytes is None else self.chunk_bytes
-        made = _structs.PoolConfig(
-            layers=self.layers, rows=self.rows, segments=len(lengths), chunk_bytes=chunk_bytes, pages=self.pages
-        )
+        fields = {"layers": self.layers, "rows": self.rows, "pages": self.pages}
+        made = struct(_header.avsg_pool_config, segments=len(lengths), chunk_bytes=chunk_bytes, **fields)
         made.segment_bytes[: len(lengths)], made.segment_stride[: len(strides)] = lengths, strides
         return made
 
@@ -64,25 +63,8 @@ class PoolShape(NamedTuple):
         config, count = c.byref(self.config()), c.c_size_t()
         check(lib.avsg_pool_chunk_bytes(config, None, 0, c.byref(count)))
         lengths = (c.c_size_t * count.value)()
-        check(lib.avsg_pool_chunk_bytes(config, lengths, count, c.byref(count)))
+        check(lib.avsg_pool_chunk_bytes(config, lengths, count.value, c.byref(count)))
         return list(lengths)
-
-
-class PoolInfo(NamedTuple):
-    """What a pool is and has got."""
-
-    layers: int
-    rows: int
-    segment_bytes: tuple[int, ...]
-    segment_stride: tuple[int, ...]
-    #: Bytes of a whole row, without the gaps of strides.
-    row_bytes: int
-    bytes: int
-    #: Bytes that hugepages map.
-    huge_bytes: int
-    chunks: int
-    pages: Pages
-    role: Role
 
 
 class Pool:
@@ -125,7 +107,7 @@ class Pool:
         for index, found in enumerate(spans):
             if not found.contiguous:
                 raise InvalidError(f"arrays[{index}] is not contiguous, but a chunk must be; make it contiguous")
-        chunks = (_structs.Chunk * len(spans))(*(_structs.Chunk(found.address, found.nbytes) for found in spans))
+        chunks = (_header.avsg_chunk * len(spans))(*((found.address, found.nbytes) for found in spans))
         out = c.c_void_p()
         check(lib.avsg_pool_from_memory(c.byref(config), chunks, len(spans), c.byref(out)))
         return cls.__new__(cls)._adopt(out, spans)
@@ -255,7 +237,7 @@ class Pool:
         return self._runs[key]
 
     def _chunks(self) -> Any:
-        chunks, count = (_structs.Chunk * self.info.chunks)(), c.c_size_t()
+        chunks, count = (_header.avsg_chunk * self.info.chunks)(), c.c_size_t()
         check(lib.avsg_pool_chunks(self._handle, chunks, len(chunks), c.byref(count)))
         return chunks
 
@@ -265,17 +247,4 @@ class Pool:
         return out.value or 0
 
     def _get_info(self) -> PoolInfo:
-        found = _structs.PoolInfo()
-        check(lib.avsg_pool_get_info(self._handle, c.byref(found)))
-        return PoolInfo(
-            found.layers,
-            found.rows,
-            tuple(found.segment_bytes[: found.segments]),
-            tuple(found.segment_stride[: found.segments]),
-            found.row_bytes,
-            found.bytes,
-            found.huge_bytes,
-            found.chunks,
-            Pages(found.pages),
-            Role(found.role),
-        )
+        return PoolInfo.of(filled(lib.avsg_pool_get_info, _header.avsg_pool_info, self._handle))

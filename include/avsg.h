@@ -13,7 +13,7 @@
  * Rules of every function:
  * Status     After a failure avsg_last_error names the value, the limit and the remedy. A failed call
  *            has changed nothing, unless it is AVSG_OS, AVSG_INTERNAL or AVSG_DEVICE; a handle or
- *            address that it would give is NULL, a file descriptor -1, a count 0.
+ *            address that it would give is NULL, a file descriptor -1, a count 0. None aborts.
  * Pointers   A pointer is aligned and not NULL, unless its comment says so. An array may be NULL if it
  *            is empty; it has as many elements as the length beside it, and does not change meanwhile.
  * Structs    `size` is set to sizeof, also where the library fills the struct. 0 is the default of every
@@ -37,8 +37,6 @@ extern "C" {
 #define AVSG_INIT(type) ((type){.size = sizeof(type)})
 #endif
 
-// ---- Part 1: a decode loop --------------------------------------------------------------------------
-
 /// What a function returns. The numbers never change; treat an unknown one as a failure.
 typedef enum avsg_status {
   AVSG_OK = 0,  ///< The call succeeded.
@@ -57,6 +55,8 @@ typedef enum avsg_status {
 
 /// The largest number of segments of a row.
 #define AVSG_MAX_SEGMENTS 4
+
+// ---- Part 1: a decode loop --------------------------------------------------------------------------
 
 /// The configuration of a pool. A row of BF16 MLA is one segment of 1152 bytes, or two of 1024 and
 /// 128. The device buffer and fresh rows have the strides of the pool.

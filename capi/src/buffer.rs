@@ -81,7 +81,7 @@ pub unsafe extern "C" fn avsg_engine_get_block_table(
         let total = requests.checked_mul(stride).filter(|_| requests <= MAX_REQUESTS);
         let total = total.ok_or_else(|| {
             let text = format!(
-                "requests is {requests}, but it must be 0..={MAX_REQUESTS}, and rows of {stride} must \
+                "requests is {requests}, but it must be 0..={MAX_REQUESTS}, and {stride} pages of each must \
                  fit memory; pass fewer"
             );
             Failure::invalid(text)

@@ -325,6 +325,14 @@ mod tests {
     }
 
     #[test]
+    fn a_table_without_handles_is_zero() {
+        let Entry { word, object, birth, used } = &TABLE[MAX_HANDLES - 1];
+        let object = object.load(Ordering::Relaxed).addr() as u64;
+        let numbers = [word, birth, used].map(|number| number.load(Ordering::Relaxed));
+        assert_eq!((numbers, object), ([0; 3], 0));
+    }
+
+    #[test]
     fn exclusive_use_refuses_every_other_use() {
         let handle = create(Thing { n: 1 }).unwrap();
         let (a, b) = (shared::<Thing>(handle).unwrap(), shared::<Thing>(handle).unwrap());

@@ -42,8 +42,8 @@ fn items(source: &str) -> Vec<&str> {
         .collect()
 }
 
-/// Returns each declaration that cbindgen generates, by its name.
-fn declarations() -> HashMap<String, String> {
+/// Returns the declarations that cbindgen generates.
+fn declarations() -> Vec<String> {
     let enums = |(_, source): &(String, String)| -> Vec<String> {
         let names = source.split("\npub enum ").skip(1);
         names.map(|rest| rest.split(' ').next().unwrap().to_owned()).collect()
@@ -53,6 +53,7 @@ fn declarations() -> HashMap<String, String> {
         style: Style::Both,
         usize_is_size_t: true,
         no_includes: true,
+        // `wrapped` breaks lines.
         line_length: 10_000,
         documentation_style: DocumentationStyle::Cxx,
         export: ExportConfig {
@@ -69,19 +70,14 @@ fn declarations() -> HashMap<String, String> {
     let builder = sources().iter().fold(Builder::new().with_config(config), with);
     builder.generate().unwrap().write(&mut bytes);
     let text = String::from_utf8(bytes).unwrap();
-    let named = |item: &str| {
-        let code = item.lines().find(|line| !line.starts_with("///")).unwrap();
-        let start = code.rfind("avsg_").max(code.rfind("AVSG_")).unwrap();
-        let start = match code.split_once('(') {
-            // A type of functions is `(*name)(`, and a function is `name(`.
-            Some((head, rest)) if rest.starts_with('*') => head.len() + 2,
-            Some((head, _)) => head.rfind("avsg_").unwrap(),
-            None => start,
-        };
-        let end = code[start..].find(|c: char| !c.is_alphanumeric() && c != '_');
-        (code[start..][..end.unwrap_or(code.len() - start)].to_owned(), item.to_owned())
-    };
-    text.trim().split("\n\n").map(str::trim).filter(|item| !item.is_empty()).map(named).collect()
+    text.split("\n\n").map(|item| item.trim().to_owned()).filter(|item| !item.is_empty()).collect()
+}
+
+/// Returns whether a declaration is that of this name.
+fn declares(item: &str, name: &str) -> bool {
+    let forms = ["struct % {", "struct % %;", "enum % {", "#define % ", "(*%)(", " %(", "*%("];
+    let code = item.lines().find(|line| !line.starts_with("///")).unwrap();
+    forms.iter().any(|form| code.contains(&form.replace('%', name)))
 }
 
 /// Puts the comment of one line behind the field or constant after it, where both fit in a line, and
@@ -141,7 +137,8 @@ pub fn header() -> String {
             continue;
         };
         for name in items(&sources[module]) {
-            text += &compact(&declarations[name]);
+            let item = declarations.iter().find(|item| declares(item, name)).expect(name);
+            text += &compact(item);
             text.push('\n');
             used += 1;
         }

@@ -34,6 +34,14 @@ fn every_exported_function_is_declared_once() {
     }
 }
 
+#[test]
+fn a_first_step_is_on_the_first_two_pages_after_the_rules() {
+    let text = header();
+    let line = |part: &str| text.lines().position(|line| line.contains(part)).unwrap();
+    let lines = line("avsg_engine_step(") - line("Part 1: ");
+    assert!(lines <= 2 * 66, "avsg_engine_step is {lines} lines behind the beginning of Part 1");
+}
+
 /// Returns the names of the structs that begin with their size.
 fn sized_structs() -> Vec<String> {
     let text = header();

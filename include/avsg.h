@@ -159,8 +159,8 @@ typedef struct avsg_plan_arrays {
   const int32_t *slot;  ///< slot[t * k + i] is that of the i-th id of token t; -1: padding, or no id.
   const int32_t *valid;  ///< valid[t] is the number of ids of token t that have a slot.
   const int32_t *cu_q;  ///< The batch's `cu_q`; NULL in device memory.
-  /// record[r * 16 + g] is the number of misses of request r's g-th token (g < 8); element 8 of the
-  /// 16 is the request's number of misses, and element 9 its `avsg_request_status` bits.
+  /// record[r * AVSG_RECORD_WORDS + g] is the number of misses of request r's g-th token (g < 8); the
+  /// elements AVSG_RECORD_MISSES and AVSG_RECORD_STATUS are those of the request.
   const int32_t *record;
   /// Miss j of request r, in token order, is at cu_q[r] * k + j of each list. This one has its
   /// position: (token within the request) * k + i.
@@ -230,6 +230,15 @@ typedef enum avsg_request_status {
   /// AVSG_INVALID then; in a stream only this bit says so.
   AVSG_REQUEST_TOO_MANY_SLOT_BLOCKS = 4,
 } avsg_request_status;
+
+/// Elements of `avsg_plan_arrays.record` for each request: first the misses of each of its tokens.
+#define AVSG_RECORD_WORDS 16
+
+/// The element of a request's record that has the number of its misses.
+#define AVSG_RECORD_MISSES 8
+
+/// The element of a request's record that has its `avsg_request_status` bits.
+#define AVSG_RECORD_STATUS 9
 
 /// The counters of the last batch planned; all 0 before the first.
 typedef struct avsg_plan_counters {
@@ -367,7 +376,7 @@ typedef struct avsg_engine_info {
   uint32_t tokens;  ///< N_q, the most tokens of a request in one step.
   uint32_t slots;  ///< S, the number of slots per state and layer.
   int32_t table;  ///< An `avsg_table`.
-  int32_t lifetime;  ///< AVSG_LIFETIME_CONSTANT or AVSG_LIFETIME_FREQUENCY.
+  int32_t lifetime;  ///< An `avsg_lifetime`, but not AVSG_LIFETIME_AUTO.
   int32_t life;  ///< The constant lifetime in decode steps; 0 with AVSG_LIFETIME_FREQUENCY.
   uint32_t spread;  ///< Links per slot.
   uint32_t retries;  ///< R, the number of links probed after the first.

@@ -14,12 +14,12 @@ from typing import NamedTuple
 HEADER = Path(__file__).resolve().parents[1] / "include" / "avsg.h"
 
 #: A comment, which documents the declaration behind it.
-DOC = r"/\*\*((?:(?!\*/).)*)\*/\s*"
+DOC = r"((?:^ *///[^\n]*\n)+) *"
 #: The declarations of the header, in the order in which they are taken out of its text.
 PATTERNS = {
     "constant": DOC + r"#define AVSG_(\w+) (\d+)\n",
-    "preprocessor": r'^#[^\n]*$|^extern "C" \{$|^\} +// extern "C"$',
-    "enum": DOC + r"enum (avsg_\w+)\s*: int32_t\s*\{(.*?)\};\s*typedef enum \2 \2;\s*typedef int32_t \2;",
+    "other": r"^(?:#|extern|}  // extern)[^\n]*$|^//(?!/)[^\n]*$|/\*.*?\*/",
+    "enum": DOC + r"typedef enum (avsg_\w+) \{(.*?)\} \2;",
     "handle": DOC + r"typedef struct (avsg_\w+) \2;",
     "callback": DOC + r"typedef ([^(;]+)\(\*(avsg_\w+)\)\(([^)]*)\);",
     "struct": DOC + r"typedef struct (avsg_\w+) \{(.*?)\} \2;",
@@ -57,7 +57,7 @@ def take(pattern: str, text: str) -> tuple[list[tuple[str, ...]], str]:
 
 def known(text: str) -> None:
     """Refuses declarations that are left of a text."""
-    left = re.sub(r"/\*.*?\*/", "", text, flags=re.S).strip()
+    left = re.sub(r"^ *///.*", "", text, flags=re.M).strip()
     if left:
         raise SystemExit(f"python/header.py does not know this declaration of include/avsg.h: {left[:200]}")
 
@@ -107,7 +107,7 @@ def camel(name: str) -> str:
 
 def comment(doc: str) -> list[str]:
     """Returns the lines of a comment."""
-    return [line.strip(" *") for line in doc.strip().splitlines() if line.strip(" *")]
+    return [line.strip().removeprefix("///").strip() for line in doc.splitlines()]
 
 
 def remarked(doc: str, line: str) -> list[str]:
@@ -148,6 +148,8 @@ def named_tuple(doc: str, name: str, fields: list[Variable], enums: set[str]) ->
 
 def module(text: str) -> str:
     """Returns the Python module of a header."""
+    # A comment at the end of a line goes before it, as the others are.
+    text = re.sub(r"^( *)(\S[^\n]*?) +///< ([^\n]*\n)", r"\1/// \3\1\2\n", text, flags=re.M)
     found = {}
     for kind, pattern in PATTERNS.items():
         found[kind], text = take(pattern, text)
@@ -170,7 +172,7 @@ def module(text: str) -> str:
         fields = [variable(field, text) for text, field in declared]
         lines += structure(doc, name, fields)
         # A struct that a function fills, and that has no addresses.
-        if f"struct {name} *" in filled and not any("*" in field.type for field in fields):
+        if f"{name} *" in filled and not any("*" in field.type for field in fields):
             lines += named_tuple(doc, name, fields, enums)
     lines += ["", "", "#: The result and the parameters of each function."]
     lines += ["FUNCTIONS: dict[str, tuple[Any, dict[str, Any]]] = {"]

@@ -5,6 +5,7 @@ use crate::handle;
 use crate::plan::{avsg_plan, check_readable};
 use crate::sized::{OutPtr, OutStruct, SizedStruct};
 use crate::status::{avsg_status, enter};
+use avsg::device::request::record;
 use avsg::plan::Plan;
 use avsg::rows;
 
@@ -20,6 +21,21 @@ pub enum avsg_request_status {
     /// AVSG_INVALID then; in a stream only this bit says so.
     AVSG_REQUEST_TOO_MANY_SLOT_BLOCKS = 4,
 }
+
+/// Elements of `avsg_plan_arrays.record` for each request: first the misses of each of its tokens.
+pub const AVSG_RECORD_WORDS: usize = 16;
+
+/// The element of a request's record that has the number of its misses.
+pub const AVSG_RECORD_MISSES: usize = 8;
+
+/// The element of a request's record that has its `avsg_request_status` bits.
+pub const AVSG_RECORD_STATUS: usize = 9;
+
+const _: () = assert!(
+    AVSG_RECORD_WORDS == record::WORDS
+        && AVSG_RECORD_MISSES == record::TOTAL as usize
+        && AVSG_RECORD_STATUS == record::STATUS as usize
+);
 
 /// The counters of the last batch planned; all 0 before the first.
 #[derive(Clone, Copy, Debug)]

@@ -34,7 +34,7 @@ pub struct avsg_engine_info {
     pub slots: u32,
     /// An `avsg_table`.
     pub table: i32,
-    /// AVSG_LIFETIME_CONSTANT or AVSG_LIFETIME_FREQUENCY.
+    /// An `avsg_lifetime`, but not AVSG_LIFETIME_AUTO.
     pub lifetime: i32,
     /// The constant lifetime in decode steps; 0 with AVSG_LIFETIME_FREQUENCY.
     pub life: i32,

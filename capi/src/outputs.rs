@@ -23,8 +23,8 @@ pub struct avsg_plan_arrays {
     pub valid: *const i32,
     /// The batch's `cu_q`; NULL in device memory.
     pub cu_q: *const i32,
-    /// record[r * 16 + g] is the number of misses of request r's g-th token (g < 8); element 8 of the
-    /// 16 is the request's number of misses, and element 9 its `avsg_request_status` bits.
+    /// record[r * AVSG_RECORD_WORDS + g] is the number of misses of request r's g-th token (g < 8); the
+    /// elements AVSG_RECORD_MISSES and AVSG_RECORD_STATUS are those of the request.
     pub record: *const i32,
     /// Miss j of request r, in token order, is at cu_q[r] * k + j of each list. This one has its
     /// position: (token within the request) * k + i.

@@ -7,9 +7,9 @@ NumPy nor torch.
 
 from ._header import (
     ABI_VERSION,
+    RECORD_STATUS,
     Copier,
     EngineInfo,
-    EngineMemory,
     EngineStats,
     Lifetime,
     LogLevel,
@@ -63,7 +63,6 @@ __all__ = [
     "DeviceError",
     "Engine",
     "EngineInfo",
-    "EngineMemory",
     "EngineStats",
     "ForkedError",
     "Fresh",
@@ -82,6 +81,7 @@ __all__ = [
     "Pool",
     "PoolInfo",
     "PoolShape",
+    "RECORD_STATUS",
     "Request",
     "RequestStatus",
     "Role",

@@ -55,16 +55,23 @@ def text(value: Any, what: str) -> bytes:
         raise TypeError(f"{what} is of type {type(value).__name__}, but text is needed; pass a str") from None
 
 
+def address(value: Any) -> c.c_void_p:
+    """Returns the address of an array or a struct, which lives as long as the address and each struct that has it."""
+    return c.cast(c.pointer(value), c.c_void_p)
+
+
 def struct(kind: Any, **values: Any) -> Any:
     """Returns the C struct `kind` with these fields; its own size, which it begins with, is set.
 
-    An array is passed by its address, and is kept as long as the struct.
+    A field that is an address takes an array or a struct, and keeps it.
     """
     made, kinds = kind(c.sizeof(kind)), dict(kind._fields_)
     for name, value in values.items():
-        if isinstance(value, c.Array):
-            value = c.cast(value, c.c_void_p)
-        setattr(made, name, whole(value, name, kinds[name]) if kinds[name] in WHOLE else value)
+        if kinds[name] in WHOLE:
+            value = whole(value, name, kinds[name])
+        elif kinds[name] is c.c_void_p and isinstance(value, (c.Array, c.Structure)):
+            value = address(value)
+        setattr(made, name, value)
     return made
 
 

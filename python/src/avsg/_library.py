@@ -20,8 +20,6 @@ RENAMED = {
     "as_role": "role",
     "from": "source",
     "from_generation": "source_generation",
-    "max_requests": "requests",
-    "max_rows": "rows",
     "to": "target",
     "to_generation": "target_generation",
 }

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from . import _header
 from ._arguments import instance, struct, whole
 from ._engine_config import engine_config
-from ._header import EngineInfo, EngineMemory, EngineStats, Memory
+from ._header import EngineInfo, EngineStats, Memory
 from ._library import Handle, check, failure, filled, lib
 from ._refused_ids import refused_id
 from .batch import Batch, Fresh
@@ -40,12 +40,12 @@ def named(error: Exception, **arguments: Any) -> Exception:
 class Engine:
     """The operator on one device.
 
-    `k` is the most ids that a row selects, `slots` the slots of each request state and layer,
-    `tokens` the most rows of a request in a step, and `states` the number of requests that are
-    resident at once. The options are the fields of avsg_engine_config (include/avsg.h): device,
-    table, lifetime, life, decay (its `lambda`), spread, retries, page, machine, strategy, cores,
-    kernels, runtime, device_id, timeout_ms, launches, workers, copier, copier_ahead, layer_indexer
-    (the indexer of each layer), global_slots, slot_base, paper_a1 and paper_a2.
+    `k` is the most ids that a token selects, `slots` the slots of each request state and layer,
+    `tokens` the most tokens of a request in a step, and `states` the number of requests that are
+    resident at once. The options are the other fields of avsg_engine_config (include/avsg.h), such as
+    device, page, cores, workers and layer_indexer (the indexer of each layer); those of avsg_tuning,
+    such as table, lifetime, decay (its `lambda`) and machine; and those of avsg_ascend, such as
+    kernels and device_id.
 
     One thread at a time may be inside a call that plans, copies or appends; another gets BusyError
     at once.
@@ -64,22 +64,23 @@ class Engine:
 
     @staticmethod
     def memory(
-        pool: PoolShape, *, k: int, slots: int, tokens: int = 1, states: int = 1, **options: Any
-    ) -> EngineMemory:
-        """Returns the device memory of an engine on a pool of this shape, without taking it."""
-        config = c.byref(engine_config(k, slots, tokens, states, **options))
-        shape = c.byref(instance(pool, PoolShape, "pool").config())
-        return EngineMemory.of(filled(lib.avsg_engine_bytes, _header.avsg_engine_memory, config, shape))
-
-    @staticmethod
-    def memory_bytes(
-        pool: PoolShape, rows: int, requests: int, block_stride: int = 0, *, k: int, slots: int, **options: Any
+        pool: PoolShape,
+        max_tokens: int = 0,
+        max_requests: int = 0,
+        block_stride: int = 0,
+        *,
+        k: int,
+        slots: int,
+        **options: Any,
     ) -> Memory:
-        """Returns the memory of a pool, an engine and a plan for these rows and requests, without taking it."""
+        """Returns the memory of a pool of this shape, of an engine, and of a plan for so many tokens and requests.
+
+        None of it is taken. `block_stride` is that of the largest batch.
+        """
         config = c.byref(engine_config(k, slots, **options))
         shape = c.byref(instance(pool, PoolShape, "pool").config())
-        arguments = config, shape, rows, requests, block_stride
-        return Memory.of(filled(lib.avsg_memory_bytes, _header.avsg_memory, *arguments))
+        arguments = config, shape, max_tokens, max_requests, block_stride
+        return Memory.of(filled(lib.avsg_get_memory, _header.avsg_memory, *arguments))
 
     def close(self) -> None:
         """Ends the engine.
@@ -94,11 +95,11 @@ class Engine:
     def __exit__(self, *_: Any) -> None:
         self.close()
 
-    def new_plan(self, rows: int | None = None, requests: int | None = None) -> Plan:
-        """Makes a plan; by default for one batch of all states with all their rows."""
-        requests = self.info.states if requests is None else whole(requests, "requests")
-        rows = requests * self.info.tokens if rows is None else rows
-        return Plan(self._handle, rows, requests, self.k, self.device)
+    def new_plan(self, max_tokens: int | None = None, max_requests: int | None = None) -> Plan:
+        """Makes a plan; by default for one batch of all states with all their tokens."""
+        max_requests = self.info.states if max_requests is None else whole(max_requests, "max_requests")
+        max_tokens = max_requests * self.info.tokens if max_tokens is None else max_tokens
+        return Plan(self._handle, max_tokens, max_requests, self.k, self.device)
 
     def step(
         self,
@@ -209,12 +210,12 @@ class Engine:
         Ids at or above `seq_len`, or without a row in the pool, are padding.
         """
         fields = {"state": state, "generation": generation, "seq_len": seq_len, "indexer": indexer}
-        load = struct(_header.avsg_load, **fields)
         for name, array in (("ids", ids), ("block_table", block_table)):
             if array is not None:
                 span = int32_span(array, name, 1, host_span)
-                setattr(load, name, _header.avsg_i32s(span.address, span.shape[0]))
-        check(lib.avsg_engine_load(self._handle, c.byref(load), instance(plan, Plan, "plan")._handle))
+                fields[name] = _header.avsg_i32s(data=span.address, len=span.shape[0])
+        load = c.byref(struct(_header.avsg_load, **fields))
+        check(lib.avsg_engine_load(self._handle, load, instance(plan, Plan, "plan")._handle))
 
     def fork(self, source: int, source_generation: int, target: int, target_generation: int) -> None:
         """Copies the state `source`, tables and slots, to `target`, for a sequence that is forked.
@@ -254,7 +255,7 @@ class Engine:
 
         They are bytes of the shape [states, slots, segment bytes].
         """
-        found = filled(lib.avsg_engine_buffer, _header.avsg_buffer, self._handle, layer, segment)
+        found = filled(lib.avsg_engine_get_buffer, _header.avsg_buffer, self._handle, layer, segment)
         shape, strides = (self.info.states, self.info.slots, found.bytes), (found.state_stride, found.slot_stride, 1)
         return View(found.base, shape, "|u1", (self._handle, self._memory), strides, self.device)
 
@@ -268,7 +269,7 @@ class Engine:
     def table(self, state: int, indexer: int = 0) -> np.ndarray:
         """Returns a copy of a state's table of one indexer as plain words: header, ids, lifetimes, links."""
         words, count = c.c_void_p(), c.c_size_t()
-        check(lib.avsg_engine_indexer_table(self._handle, indexer, state, c.byref(words), c.byref(count)))
+        check(lib.avsg_engine_get_table(self._handle, indexer, state, c.byref(words), c.byref(count)))
         return int32_view(words.value, (count.value,), self._handle).numpy().copy()
 
     def block_table(self, states: Any, table: Any, lengths: Any, page: int = 0) -> None:
@@ -287,7 +288,5 @@ class Engine:
             raise InvalidError(
                 f"table is {list(pages.shape)} and lengths {list(counts.shape)}, but need {list(need)} and {need[0]}"
             )
-        stride = pages.strides[0] // 4
-        check(
-            lib.avsg_engine_block_table(self._handle, of.address, need[0], page, pages.address, stride, counts.address)
-        )
+        outputs = pages.address, pages.strides[0] // 4, counts.address
+        check(lib.avsg_engine_get_block_table(self._handle, of.address, need[0], page, *outputs))

@@ -67,7 +67,7 @@ typedef struct avsg_pool_config {
   size_t segments;  ///< Segments of a row, its contiguous parts: 1 to 4.
   size_t segment_bytes[AVSG_MAX_SEGMENTS];  ///< Bytes of each segment.
   size_t segment_stride[AVSG_MAX_SEGMENTS];  ///< Bytes from a row to the next; 0: `segment_bytes`.
-  size_t chunk_bytes;  ///< The most bytes of a chunk, which a device registers at once; 0: 64 MiB.
+  size_t chunk_bytes;  ///< Most bytes of a chunk, which a device registers; 0: 64 MiB, SIZE_MAX: any.
   int32_t pages;  ///< An `avsg_pages`; ignored with a layout or an allocator.
   uint32_t reserved;  ///< Must be 0.
   const struct avsg_pool_layout *layout;  ///< NULL, or the caller's memory (Part 2).
@@ -131,17 +131,19 @@ typedef struct avsg_batch {
   struct avsg_i32s ids;  ///< The ids of token t from t * ids_stride on; a negative id is padding.
   size_t ids_stride;  ///< Elements from one token of `ids` to the next.
   size_t k;  ///< Ids per token: 1 to the engine's K.
-  struct avsg_i32s cu_q;  ///< The first token of each request (at most N_q apart), then their number.
+  /// The first token of each request, from 0 and at most N_q apart, and then the number of tokens.
+  struct avsg_i32s cu_q;
   struct avsg_i32s state;  ///< A distinct state of each request; -1: a padded request, without slots.
   struct avsg_i32s generation;  ///< One that the state has not had empties the state.
-  /// Tokens whose rows were final before this step. Slots of later ids are emptied first, and the
-  /// rows of later ids are fresh rows. -1: neither.
+  /// Tokens whose rows were final before this step. Slots of ids from there on are emptied first,
+  /// and the rows of those ids are fresh rows. -1: neither.
   struct avsg_i32s stable_len;
   struct avsg_i32s seq_len;  ///< Tokens of the sequence with those of this step, at most 4194304.
   struct avsg_i32s block_table;  ///< The pool's blocks of each request; empty if `page` is 0.
   size_t block_stride;  ///< Elements from one request of `block_table` to the next.
   size_t indexer;  ///< The indexer that selected the ids.
-  size_t append_rows;  ///< In a stream, the most rows of an append; 0: of `ids`, or N_q per request.
+  /// In a stream, the most rows of an append; 0: one per token of `ids`, or N_q per request.
+  size_t append_rows;
 } avsg_batch;
 
 /// The fresh rows of a step: that of token t of the batch is at t * segment_stride in each segment.
@@ -812,7 +814,9 @@ typedef enum avsg_strategy {
 
 /// How an engine works (`avsg_engine_config.tuning`): which slots misses replace, how ids are searched,
 /// how misses are spread over cores, and what "cpu" would otherwise measure. No choice changes the rows
-/// that attention reads.
+/// that attention reads. A link is an entry of a table, which can point to a slot; an id is searched in up to
+/// R + 1 links. Misses replace the slots of the smallest lifetimes, which a hit sets and every step lowers
+/// by one.
 typedef struct avsg_tuning {
   size_t size;  ///< sizeof(avsg_tuning).
   int32_t table;  ///< An `avsg_table`.

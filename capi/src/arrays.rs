@@ -32,14 +32,14 @@ pub struct avsg_batch {
     pub ids_stride: usize,
     /// Ids per token: 1 to the engine's K.
     pub k: usize,
-    /// The first token of each request (at most N_q apart), then their number.
+    /// The first token of each request, from 0 and at most N_q apart, and then the number of tokens.
     pub cu_q: avsg_i32s,
     /// A distinct state of each request; -1: a padded request, without slots.
     pub state: avsg_i32s,
     /// One that the state has not had empties the state.
     pub generation: avsg_i32s,
-    /// Tokens whose rows were final before this step. Slots of later ids are emptied first, and the
-    /// rows of later ids are fresh rows. -1: neither.
+    /// Tokens whose rows were final before this step. Slots of ids from there on are emptied first,
+    /// and the rows of those ids are fresh rows. -1: neither.
     pub stable_len: avsg_i32s,
     /// Tokens of the sequence with those of this step, at most 4194304.
     pub seq_len: avsg_i32s,
@@ -49,7 +49,7 @@ pub struct avsg_batch {
     pub block_stride: usize,
     /// The indexer that selected the ids.
     pub indexer: usize,
-    /// In a stream, the most rows of an append; 0: of `ids`, or N_q per request.
+    /// In a stream, the most rows of an append; 0: one per token of `ids`, or N_q per request.
     pub append_rows: usize,
 }
 

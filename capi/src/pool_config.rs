@@ -26,7 +26,7 @@ pub struct avsg_pool_config {
     pub segment_bytes: [usize; AVSG_MAX_SEGMENTS],
     /// Bytes from a row to the next; 0: `segment_bytes`.
     pub segment_stride: [usize; AVSG_MAX_SEGMENTS],
-    /// The most bytes of a chunk, which a device registers at once; 0: 64 MiB.
+    /// Most bytes of a chunk, which a device registers; 0: 64 MiB, SIZE_MAX: any.
     pub chunk_bytes: usize,
     /// An `avsg_pages`; ignored with a layout or an allocator.
     pub pages: i32,

@@ -75,7 +75,9 @@ pub enum avsg_strategy {
 
 /// How an engine works (`avsg_engine_config.tuning`): which slots misses replace, how ids are searched,
 /// how misses are spread over cores, and what "cpu" would otherwise measure. No choice changes the rows
-/// that attention reads.
+/// that attention reads. A link is an entry of a table, which can point to a slot; an id is searched in up to
+/// R + 1 links. Misses replace the slots of the smallest lifetimes, which a hit sets and every step lowers
+/// by one.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct avsg_tuning {

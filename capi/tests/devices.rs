@@ -220,6 +220,11 @@ fn a_missing_device_is_refused_with_what_was_tried() {
         a.kernels = c"/nowhere".as_ptr();
     };
     refuse(&without_kernels, AVSG_UNSUPPORTED, &["a kernel", "/nowhere/avsg_plan.o"]);
+    let without_size = |c: &mut avsg_engine_config, a: &mut avsg_ascend| {
+        sim(c);
+        a.size = 0;
+    };
+    refuse(&without_size, AVSG_SIZE, &["avsg_ascend.size is 0", "sizeof(avsg_ascend)"]);
     let request = avsg_tuning { strategy: 1, ..tuning() };
     let strategy = |c: &mut avsg_engine_config, _: &mut avsg_ascend| {
         sim(c);

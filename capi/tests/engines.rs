@@ -54,6 +54,7 @@ fn invalid_engine_configurations_are_refused() {
     refuse(&|_, t| t.launches = 3, AVSG_INVALID, &["launches is 3", "0..=2"]);
     refuse(&|_, t| t.launches = u32::MAX, AVSG_INVALID, &["launches is", "0..=2"]);
     refuse(&|c, _| c.reserved = 1, AVSG_INVALID, &["reserved is 1", "zero the struct"]);
+    refuse(&|_, t| t.size = 8, AVSG_SIZE, &["avsg_tuning.size is 8", "has 64 bytes"]);
     refuse(&|_, t| t.strategy = 3, AVSG_INVALID, &["strategy is 3"]);
     refuse(&|c, _| c.cores = 1025, AVSG_INVALID, &["cores is 1025", "1024"]);
     refuse(&|c, _| c.states = 0, AVSG_INVALID, &["states is 0"]);

@@ -232,6 +232,9 @@ fn refuse_plans_and_views(device: &'static CStr) {
             AVSG_INVALID,
             &["segment is 2"],
         );
+        let mut arrays: avsg_plan_arrays = sized();
+        let status = avsg_plan_get_arrays(handles.plan, 1, &mut arrays);
+        expect_error(status, AVSG_INVALID, &["memory is 1", "AVSG_MEMORY_DEVICE (2)"]);
         let (mut words, mut count) = (null(), 0);
         ok(avsg_engine_get_table(handles.engine, 0, 1, &mut words, &mut count));
         assert!(!words.is_null() && count > 64);

@@ -341,4 +341,6 @@ fn invalid_pool_configurations_are_refused() {
     refuse(&|c| c.pages = 5, AVSG_INVALID, &["pages is 5"]);
     refuse(&|c| c.reserved = 1, AVSG_INVALID, &["reserved is 1"]);
     refuse(&|c| c.size = 8, AVSG_SIZE, &["avsg_pool_config.size is 8"]);
+    let layout = avsg_pool_layout { size: 8, ..sized() };
+    refuse(&|c| c.layout = &layout, AVSG_SIZE, &["avsg_pool_layout.size is 8"]);
 }

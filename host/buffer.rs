@@ -8,7 +8,7 @@
 
 mod caller;
 mod layout;
-mod memory;
+mod slot_memory;
 mod view;
 
 use std::ops::Range;
@@ -16,19 +16,18 @@ use std::sync::Arc;
 use std::{fmt, ptr};
 
 use layout::Layout;
-use memory::{Memory, StateBlocks};
+use slot_memory::{Memory, StateBlocks};
 
 use crate::allocator::Allocator;
-use crate::memory as system;
 use crate::process_memory::ProcessMemory;
 use crate::rows::{self, MAX_SEGMENTS, Steps, Strides};
 use crate::written::Written;
-use crate::{Error, Result};
+use crate::{Error, Result, available_memory, reserve};
 
 pub(crate) use caller::BlockTable;
 pub use caller::CallerBuffer;
 pub use layout::BufferConfig;
-pub(crate) use memory::DeviceMemory;
+pub(crate) use slot_memory::SlotMemory;
 pub use view::SlotView;
 
 const WHAT: &str = "device buffer";
@@ -67,7 +66,7 @@ impl DeviceBuffer {
     /// # Errors
     /// As for [`Self::bytes_needed`], or if less memory is available; nothing is allocated then.
     pub fn new(config: &BufferConfig) -> Result<Self> {
-        system::check(WHAT, Self::bytes_needed(config)?)?;
+        available_memory::check(WHAT, Self::bytes_needed(config)?)?;
         Self::in_process(config, None)
     }
 
@@ -83,7 +82,7 @@ impl DeviceBuffer {
 
     /// Makes a buffer in device memory that `zeroed` allocates. Its addresses are device addresses,
     /// and [`Self::slot_bytes`] copies from the device.
-    pub(crate) fn on_device<M: DeviceMemory + 'static>(
+    pub(crate) fn on_device<M: SlotMemory + 'static>(
         config: &BufferConfig,
         zeroed: impl FnOnce(usize) -> Result<M>,
     ) -> Result<Self> {
@@ -103,7 +102,7 @@ impl DeviceBuffer {
             layout.offsets.iter().map(move |at| base.wrapping_add(layer * layout.layer_len + at))
         };
         let segments = config.format.as_slice();
-        let mut bases = system::with_capacity(WHAT, config.layers * segments.len())?;
+        let mut bases = reserve::with_capacity(WHAT, config.layers * segments.len())?;
         bases.extend((0..config.layers).flat_map(of_layer));
         let steps = segments.iter().map(|s| Strides::rows(s.stride).steps()).collect();
         Ok(Self { config: config.clone(), bases: bases.into(), steps, memory })
@@ -114,10 +113,10 @@ impl DeviceBuffer {
     pub(crate) fn from_caller(
         config: &BufferConfig,
         caller: &CallerBuffer,
-        reader: Option<Box<dyn DeviceMemory>>,
+        reader: Option<Box<dyn SlotMemory>>,
     ) -> Result<Self> {
         let steps = caller.strides().iter().map(Strides::steps).collect();
-        let (config, bases) = (config.clone(), system::copied(WHAT, caller.bases())?.into());
+        let (config, bases) = (config.clone(), reserve::copied(WHAT, caller.bases())?.into());
         Ok(Self { config, bases, steps, memory: Memory::Caller(caller.clone(), reader) })
     }
 

@@ -15,7 +15,7 @@ use crate::array::Array;
 use crate::batch::{Batch, MAX_REQUESTS};
 use crate::device_arrays::{DevicePlan, QueuedBatch};
 use crate::written::Written;
-use crate::{Error, Result, memory};
+use crate::{Error, Result, available_memory};
 
 /// The miss list of one request, in token order. All slices have the same length.
 #[derive(Clone, Copy, Debug)]
@@ -119,7 +119,7 @@ impl Plan {
     ) -> Result<Self> {
         let bytes = Self::bytes_needed(params, max_rows, max_requests)?;
         if allocator.is_none() {
-            memory::check("plan", bytes)?;
+            available_memory::check("plan", bytes)?;
         }
         let k = params.k as usize;
         let words = max_rows * k;

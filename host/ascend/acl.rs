@@ -31,6 +31,7 @@ pub mod sys;
 use std::ffi::{CStr, c_char, c_int};
 use std::fmt;
 
+pub use allocation::MemorySource;
 pub use context::{Context, Current};
 pub use device_memory::DeviceMemory;
 pub use event::Event;

@@ -1,12 +1,11 @@
 //! A batch's arrays and a plan's outputs in device memory, and the pinned memory that they are
 //! copied through.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use avsg_device::request::record;
 
-use super::acl::{Context, DeviceMemory, PinnedMemory};
-use crate::allocator::Allocator;
+use super::acl::{DeviceMemory, MemorySource, PinnedMemory};
 use crate::batch::Batch;
 use crate::device_arrays::{DevicePlan, QueuedBatch, RawStream};
 use crate::plan::Plan;
@@ -78,19 +77,13 @@ impl Arrays {
         ArrayOffsets::new(k, rows, requests)?.words.checked_mul(4)
     }
 
-    pub fn new(
-        context: &Arc<Context>,
-        k: usize,
-        rows: usize,
-        requests: usize,
-        allocator: Option<&Arc<dyn Allocator>>,
-    ) -> Result<Self> {
+    pub fn new(source: MemorySource<'_>, k: usize, rows: usize, requests: usize) -> Result<Self> {
         let offsets = ArrayOffsets::new(k, rows, requests).ok_or_else(|| {
             let limit = "its arrays must fit the address space";
             Error::invalid("plan rows", rows, limit, "size it for your largest batch")
         })?;
-        let device = DeviceMemory::new_in(context, 4 * offsets.words, allocator)?;
-        let pinned = Mutex::new(PinnedMemory::new_in(context, 4 * offsets.words, allocator)?);
+        let device = DeviceMemory::new(source, 4 * offsets.words)?;
+        let pinned = Mutex::new(PinnedMemory::new(source, 4 * offsets.words)?);
         Ok(Self { k, rows, requests, offsets, device, pinned })
     }
 

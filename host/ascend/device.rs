@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use avsg_device::memory::table_words;
 
-use super::acl::{Context, DeviceMemory, Stream};
+use super::acl::{Context, DeviceMemory, MemorySource, Stream};
 use super::health::{Health, is_refused_in_capture, lost};
 use super::kernels::Kernels;
 use super::launch::Launcher;
@@ -26,17 +26,16 @@ use crate::array::Array;
 use crate::backend::Device;
 use crate::batch::{Batch, Layer, Step};
 use crate::device_arrays::{CallKind, DevicePlan, QueuedStep, RawStream};
-use crate::engine::Engine;
 use crate::plan::Plan;
 use crate::resources::{Config, Resources};
 use crate::written::Written;
-use crate::{Error, Result, memory};
+use crate::{Error, Result, reserve};
 
 /// The device of one engine.
 ///
 /// Fields are dropped in this order: first the stream, by force if it hangs, then the memory that
 /// its work uses.
-struct Ascend {
+pub(crate) struct Ascend {
     stream: Stream,
     launcher: Launcher,
     staging: Staging,
@@ -51,25 +50,8 @@ struct Ascend {
     epoch: u64,
 }
 
-impl Engine {
-    /// Makes an engine on an Ascend device. Its number of cores is at most the device's number of
-    /// vector cores.
-    ///
-    /// # Errors
-    /// As for [`Self::new`], or if the device has too little memory, a kernel cannot be loaded, or
-    /// device kernels do not support the geometry.
-    pub fn on_ascend(
-        config: Config,
-        pool: RegisteredPool,
-        options: &AscendOptions,
-    ) -> Result<Self> {
-        let (resources, device) = Ascend::new(config, pool, options)?;
-        Self::from_parts(resources, Box::new(device))
-    }
-}
-
 impl Ascend {
-    fn new(
+    pub fn new(
         mut config: Config,
         registered: RegisteredPool,
         options: &AscendOptions,
@@ -82,22 +64,22 @@ impl Ascend {
         let params = &config.params;
         let kernels = Kernels::load(options, params)?;
         let allocator = config.allocator.as_ref();
-        let tables = DeviceMemory::new_in(context, sizes::tables(&config)?, allocator)?;
+        let source = MemorySource { context, allocator };
+        let tables = DeviceMemory::new(source, sizes::tables(&config)?)?;
         let rule = sizes::rule(&config);
-        let rules =
-            (!rule.is_empty()).then(|| DeviceMemory::new_in(context, rule.len(), allocator));
+        let rules = (!rule.is_empty()).then(|| DeviceMemory::new(source, rule.len()));
         let rules = rules.transpose()?;
         if let Some(rules) = &rules {
             rules.write(0, &rule)?;
         }
         let count = 8 * registered.starts().len();
-        let mut addresses = memory::with_capacity("chunk addresses", count)?;
+        let mut addresses = reserve::with_capacity("chunk addresses", count)?;
         addresses.extend(registered.starts().flat_map(u64::to_ne_bytes));
-        let chunks = DeviceMemory::new_in(context, addresses.len(), allocator)?;
+        let chunks = DeviceMemory::new(source, addresses.len())?;
         chunks.write(0, &addresses)?;
         let slots = slots::allocate(&config, &buffer, context)?;
         let table = Array::filled("table", table_words(params), 0, allocator)?;
-        let staging = Staging::new(context, allocator, params.page as usize, pool.format());
+        let staging = Staging::new(source, params.page as usize, pool.format());
         let resources = Resources::new(config, pool, slots);
         let launcher = Launcher { kernels, chunks, tables, rules, context: Arc::clone(context) };
         let mut ascend = Self {
@@ -174,8 +156,9 @@ impl Ascend {
 impl Device for Ascend {
     fn prepare(&self, resources: &Resources, plan: &mut Plan) -> Result<()> {
         // Between calls the engine's stream is idle unless the device needs a reset.
-        let (idle, allocator) = (self.health == Health::Good, resources.config.allocator.as_ref());
-        self.plans.prepare(&self.options.context, plan, idle, allocator)
+        let allocator = resources.config.allocator.as_ref();
+        let source = MemorySource { context: self.context(), allocator };
+        self.plans.prepare(source, plan, self.health == Health::Good)
     }
 
     fn run(

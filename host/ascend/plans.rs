@@ -2,9 +2,8 @@
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use super::acl::Context;
+use super::acl::MemorySource;
 use super::arrays::Arrays;
-use crate::allocator::Allocator;
 use crate::plan::Plan;
 use crate::{Error, Result};
 
@@ -21,19 +20,13 @@ pub(super) struct Plans(Mutex<Vec<PlanArrays>>);
 impl Plans {
     /// Allocates the arrays of a new plan. `idle` tells that no work uses the arrays of dropped
     /// plans, which are released then.
-    pub fn prepare(
-        &self,
-        context: &Arc<Context>,
-        plan: &mut Plan,
-        idle: bool,
-        allocator: Option<&Arc<dyn Allocator>>,
-    ) -> Result<()> {
+    pub fn prepare(&self, source: MemorySource<'_>, plan: &mut Plan, idle: bool) -> Result<()> {
         let mut plans = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if idle {
             plans.retain(|known| known.plan.strong_count() > 0);
         }
         let (k, rows, requests) = (plan.k, plan.max_rows, plan.max_requests);
-        let arrays = Arrays::new(context, k, rows, requests, allocator)?;
+        let arrays = Arrays::new(source, k, rows, requests)?;
         plan.device = Some(arrays.outputs());
         plans.push(PlanArrays { plan: Arc::downgrade(&plan.token), arrays: Arc::new(arrays) });
         Ok(())

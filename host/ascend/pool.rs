@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 
 use super::acl::{Context, Registration, sys};
 use crate::pool::{DeviceStart, HostPool, Pages, PoolConfig};
-use crate::{Error, Result, memory};
+use crate::{Error, Result, reserve};
 
 /// A pool with every chunk registered. On drop, the chunks are unregistered before they are
 /// unmapped.
@@ -165,7 +165,7 @@ fn next_pages(pages: Pages) -> Option<Pages> {
 }
 
 fn register(context: &Arc<Context>, pool: &HostPool) -> Result<Vec<Registration>> {
-    let mut all = memory::with_capacity("registrations", pool.chunks().len())?;
+    let mut all = reserve::with_capacity("registrations", pool.chunks().len())?;
     for chunk in pool.chunks() {
         // SAFETY: the caller keeps the pool mapped until the registrations are dropped.
         match unsafe { Registration::new(context, chunk.ptr(), chunk.len()) } {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::layout::BufferConfig;
 use crate::overlap::{Content, Grid, Grids};
 use crate::rows::{self, RowFormat, Strides};
-use crate::{Error, Result, memory};
+use crate::{Error, Result, reserve};
 
 const WHAT: &str = "caller's device buffer";
 
@@ -50,10 +50,10 @@ impl CallerBuffer {
     /// If there is no memory for a copy of the arguments, which are checked when an engine is made:
     /// neither slots nor the table may overlap each other or a row of the pool.
     pub unsafe fn new(bases: &[*mut u8], strides: &[Strides]) -> Result<Self> {
-        let bases = memory::copied(WHAT, bases)?;
+        let bases = reserve::copied(WHAT, bases)?;
         #[expect(clippy::arc_with_non_send_sync, reason = "`CallerBuffer` is Send and Sync")]
         let bases = Arc::new(bases);
-        Ok(Self { bases, strides: Arc::new(memory::copied(WHAT, strides)?), table: None })
+        Ok(Self { bases, strides: Arc::new(reserve::copied(WHAT, strides)?), table: None })
     }
 
     /// Puts the blocks of a state in any order: slot s of state t is slot s % B of the block with the

@@ -10,7 +10,7 @@ use avsg_device::work::work_words;
 
 use super::machine::Machine;
 use super::outputs::Outputs;
-use super::stage::StageOne;
+use super::stage_one::StageOne;
 use crate::allocator::Allocator;
 use crate::batch::Batch;
 use crate::copy::Copier;

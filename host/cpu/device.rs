@@ -1,7 +1,5 @@
 //! The CPU device: worker threads stand in for the cores, and process memory for device memory.
 
-use std::iter;
-use std::sync::Arc;
 use std::time::Duration;
 
 use avsg_device::memory::{clear_state, table_words};
@@ -15,14 +13,12 @@ use crate::backend::Device;
 use crate::batch::{Batch, Layer, Step};
 use crate::buffer::{BufferConfig, DeviceBuffer};
 use crate::copy::Copier;
-use crate::cpus::allowed_cpu_count;
-use crate::engine::Engine;
 use crate::overlap::Grids;
 use crate::plan::Plan;
-use crate::pool::{Geometry, HostPool, PoolConfig};
+use crate::pool::{Geometry, HostPool};
 use crate::resources::{Config, Resources};
 use crate::written::Written;
-use crate::{Error, Result, memory};
+use crate::{Error, Result, available_memory};
 
 pub(crate) struct Cpu {
     cores: Cores,
@@ -32,66 +28,10 @@ pub(crate) struct Cpu {
     broken: bool,
 }
 
-impl Engine {
-    /// Makes an engine on the CPU: allocates the slots and the tables, and starts the worker
-    /// threads. The pool sets the number of layers and the row format. Several engines may share a
-    /// pool (pass clones of an `Arc`).
-    ///
-    /// # Errors
-    /// If the configuration is invalid, too little memory is available, or a thread cannot be
-    /// started.
-    pub fn new(config: Config, pool: impl Into<Arc<HostPool>>) -> Result<Self> {
-        let pool = pool.into();
-        // No thread is started for a configuration that is refused.
-        Cpu::sizes(&config, pool.geometry(), iter::empty(), 1)?;
-        let workers = WorkerPool::for_cores(config.cores)?;
-        Self::with_workers(config, pool, &workers)
-    }
-
-    /// Makes an engine on the CPU whose launches run on `workers`, which other engines may share.
-    /// It starts no thread, except that threads touch new memory of 512 MiB and more.
-    ///
-    /// # Errors
-    /// If the configuration is invalid, or too little memory is available.
-    pub fn with_workers(
-        config: Config,
-        pool: impl Into<Arc<HostPool>>,
-        workers: &WorkerPool,
-    ) -> Result<Self> {
-        let pool = pool.into();
-        let (buffer, device) = Cpu::new(&config, &pool, workers)?;
-        Self::from_parts(Resources::new(config, pool, buffer), device)
-    }
-
-    /// Returns the bytes of device memory that [`Self::new`] allocates on a pool of this configuration:
-    /// (slots, tables of all indexers and working columns). The checks are those of [`Self::new`], except
-    /// that the memory of the pool and what the machine has available are not known here.
-    ///
-    /// # Errors
-    /// If the configuration is invalid, or the sizes overflow.
-    pub fn bytes_needed(config: &Config, pool: &PoolConfig) -> Result<(usize, usize)> {
-        Self::bytes_with_workers(config, pool, config.cores.min(allowed_cpu_count()))
-    }
-
-    /// Returns the bytes of device memory that [`Self::with_workers`] takes with workers of
-    /// `threads` threads: (slots, tables and working columns).
-    ///
-    /// # Errors
-    /// As for [`Self::bytes_needed`].
-    pub fn bytes_with_workers(
-        config: &Config,
-        pool: &PoolConfig,
-        threads: usize,
-    ) -> Result<(usize, usize)> {
-        let (_, slots, words) = Cpu::sizes(config, &Geometry::new(pool)?, iter::empty(), threads)?;
-        Ok((slots, words))
-    }
-}
-
 impl Cpu {
     /// Checks a configuration for a pool, whose rows are in `rows` if there is a pool. Returns the shape of
     /// the buffer, and the bytes of the slots and of the tables and working columns.
-    fn sizes(
+    pub fn sizes(
         config: &Config,
         pool: &Geometry,
         rows: impl Iterator<Item = Result<Grids>>,
@@ -115,7 +55,7 @@ impl Cpu {
     }
 
     /// Makes the slots and the device of a configuration.
-    fn new(
+    pub fn new(
         config: &Config,
         pool: &HostPool,
         workers: &WorkerPool,
@@ -125,7 +65,7 @@ impl Cpu {
         let (buffer, slots, words) = Self::sizes(config, pool.geometry(), rows, threads)?;
         let allocator = config.allocator.as_ref();
         if allocator.is_none() {
-            memory::check("device memory", slots.saturating_add(words))?;
+            available_memory::check("device memory", slots.saturating_add(words))?;
         }
         let (machine, copier) = Self::measure(config, pool, workers)?;
         let cores = Cores {
@@ -288,6 +228,8 @@ fn match_nanoseconds(batch: &Batch<'_>) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use avsg_device::params::Params;
 
     use super::*;

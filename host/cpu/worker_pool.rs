@@ -11,8 +11,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+pub use super::launch::Executor;
 use super::launch::Launch;
-pub use super::launch::{Executor, Stage, in_piece};
+pub use super::stage::{Stage, in_piece};
 use super::threads::Helpers;
 pub use super::threads::WorkerConfig;
 use crate::cpus::{MAX_CORES, allowed_cpu_count, check_cores};

@@ -14,7 +14,7 @@
 use crate::batch::Batch;
 use crate::indexers::Indexers;
 use crate::plan::Plan;
-use crate::{Error, Result, memory};
+use crate::{Error, Result, reserve};
 
 /// The last plan of a state.
 #[derive(Clone, Copy, Default)]
@@ -43,8 +43,8 @@ impl Order {
     pub fn new(states: usize, indexers: usize, layers: usize) -> Result<Self> {
         const WHAT: &str = "order of plans";
         let tables = indexers.saturating_mul(states);
-        let latest = memory::filled(WHAT, tables, Latest::default())?.into();
-        let holds = memory::filled(WHAT, states.saturating_mul(layers), 0)?.into();
+        let latest = reserve::filled(WHAT, tables, Latest::default())?.into();
+        let holds = reserve::filled(WHAT, states.saturating_mul(layers), 0)?.into();
         Ok(Self { plans: 0, epoch: 0, latest, holds, states })
     }
 

@@ -9,7 +9,7 @@ use avsg_device::state::header;
 
 use super::{Batch, Engine, check};
 use crate::plan::Plan;
-use crate::{Error, Result, memory, rows};
+use crate::{Error, Result, reserve, rows};
 
 /// The ids that [`Engine::load`] puts into the slots of one state.
 #[derive(Clone, Copy, Debug)]
@@ -153,7 +153,7 @@ impl Engine {
             return Err(Error::invalid("state", to, limit, "pass two different states"));
         }
         self.order.check_complete(from, from_generation, &config.indexers)?;
-        let mut copy = memory::filled("table", table_words(&config.params), 0)?;
+        let mut copy = reserve::filled("table", table_words(&config.params), 0)?;
         if self.device.wait_for_tables()? {
             [from, to].into_iter().try_for_each(|s| self.resources.buffer.check_blocks(s))?;
             for indexer in 0..config.indexers.count() {

@@ -8,7 +8,7 @@ use super::pages::Pages;
 use crate::fork::Birth;
 use crate::overlap::{self, Content, Grid, Grids};
 use crate::rows::Strides;
-use crate::{Error, Result, memory};
+use crate::{Error, Result, reserve};
 
 impl HostPool {
     /// Makes a pool over memory that the caller laid out. `config.chunk_bytes`, `config.pages` and
@@ -82,7 +82,7 @@ impl HostPool {
             Grid::of(content, chunk.ptr().addr(), Strides::rows(0), whole)
         }))?;
         let (backing, pages) = (Backing::Caller, (Pages::Caller, 0));
-        let chunks = memory::copied("chunk table", chunks)?.into();
+        let chunks = reserve::copied("chunk table", chunks)?.into();
         Self::in_chunks(geometry, chunks, backing, Role::Writer, pages)
     }
 

@@ -47,8 +47,8 @@ impl PoolConfig {
     /// As for [`HostPool::new`](super::HostPool::new).
     pub fn chunk_lens(&self) -> Result<Vec<usize>> {
         let geometry = Geometry::new(self)?;
-        crate::memory::check("host pool", geometry.total())?;
-        let mut lens = crate::memory::with_capacity("chunk lengths", geometry.chunk_count())?;
+        crate::available_memory::check("host pool", geometry.total())?;
+        let mut lens = crate::reserve::with_capacity("chunk lengths", geometry.chunk_count())?;
         lens.extend(geometry.spans().map(|(_, len)| len));
         Ok(lens)
     }

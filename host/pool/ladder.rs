@@ -8,7 +8,7 @@ use rustix::fs::{self, MemfdFlags, SealFlags};
 
 use super::pages::Pages;
 use crate::mapping::{MIB2, Mapping};
-use crate::{Error, Result, memory};
+use crate::{Error, Result, available_memory};
 
 const WHAT: &str = "host pool";
 const GIB1: usize = 1 << 30;
@@ -51,7 +51,7 @@ pub(super) fn allocate(total: usize, first: Pages) -> Result<Allocation> {
     for &(pages, page, size) in asked {
         // A pool smaller than a page would waste most of the page.
         let len = total.checked_next_multiple_of(page).filter(|_| total >= page);
-        if let Some(len) = len.filter(|&len| len <= memory::hugetlb_bytes(page))
+        if let Some(len) = len.filter(|&len| len <= available_memory::hugetlb_bytes(page))
             && let Ok((fd, mapping)) = create(len, MemfdFlags::HUGETLB | size, false)
         {
             return Ok(Allocation { fd, mapping, pages, huge_bytes: len });
@@ -59,7 +59,7 @@ pub(super) fn allocate(total: usize, first: Pages) -> Result<Allocation> {
     }
     let thp = first != Pages::Plain && total >= MIB2;
     let len = mapped_len(total, if thp { Pages::Thp } else { Pages::Plain })?;
-    memory::check(WHAT, len)?;
+    available_memory::check(WHAT, len)?;
     let (fd, mapping) = create(len, MemfdFlags::empty(), thp)?;
     let huge_bytes = mapping.huge_bytes();
     let pages = if huge_bytes >= len.div_ceil(2) { Pages::Thp } else { Pages::Plain };

@@ -7,7 +7,7 @@ use super::chunk::Chunk;
 use super::geometry::{Geometry, PoolConfig};
 use crate::overlap::{Content, Grid};
 use crate::rows::{self, MAX_SEGMENTS, Strides};
-use crate::{Error, Result, memory};
+use crate::{Error, Result, reserve};
 
 const WHAT: &str = "pool layout";
 
@@ -138,7 +138,7 @@ impl HostLayout<'_> {
         let held =
             self.parts.iter().fold(0, |sum: usize, part| sum.saturating_add(part.layers.len()));
         let count = geometry.chunk_count().min(held.saturating_add(1));
-        let mut starts = memory::filled(WHAT, count, None)?;
+        let mut starts = reserve::filled(WHAT, count, None)?;
         for part in self.parts {
             self.place(part, &geometry, &registered, &mut starts)?;
         }
@@ -153,7 +153,7 @@ impl HostLayout<'_> {
                 "cover every row of every layer",
             );
         }
-        let mut found = memory::with_capacity(WHAT, starts.len())?;
+        let mut found = reserve::with_capacity(WHAT, starts.len())?;
         found.extend(starts.into_iter().flatten());
         Ok((geometry, found.into(), registered))
     }
@@ -254,7 +254,7 @@ impl HostLayout<'_> {
             Chunk::new(at, (region.memory.end().addr() - at.addr()).next_multiple_of(page))
         };
         let unregistered = self.regions.iter().filter(|region| region.device_address.is_none());
-        let mut all = memory::with_capacity(WHAT, self.regions.len())?;
+        let mut all = reserve::with_capacity(WHAT, self.regions.len())?;
         all.extend(unregistered.filter_map(pages));
         all.sort_unstable_by_key(|range: &Chunk| range.ptr().addr());
         all.dedup_by(|range, last| {
@@ -264,6 +264,6 @@ impl HostLayout<'_> {
             }
             joined
         });
-        Ok(memory::copied(WHAT, &all)?.into())
+        Ok(reserve::copied(WHAT, &all)?.into())
     }
 }

@@ -23,7 +23,7 @@ use super::pages::Pages;
 use super::write_lock::{WriteLock, os};
 use crate::mapping::{MIB2, Mapping};
 use crate::rows::{MAX_SEGMENTS, RowFormat, Segment};
-use crate::{Error, Result, memory};
+use crate::{Error, Result, available_memory};
 
 /// Length in bytes of an encoded [`PoolDesc`].
 pub const DESC_BYTES: usize = WORDS * 8;
@@ -290,7 +290,9 @@ fn checked_len(geometry: &Geometry, fd: &OwnedFd) -> Result<usize> {
     let present = usize::try_from(stat.st_blocks).unwrap_or(0).saturating_mul(512);
     match len.saturating_sub(present) {
         0 => Ok(len),
-        lacking => memory::check("part of the pool file without pages", lacking).map(|()| len),
+        lacking => {
+            available_memory::check("part of the pool file without pages", lacking).map(|()| len)
+        }
     }
 }
 

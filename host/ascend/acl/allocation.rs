@@ -7,6 +7,19 @@ use super::{Context, call, sys};
 use crate::allocator::{Allocated, Allocator, MemoryKind};
 use crate::{Error, Result};
 
+/// Where memory comes from: the runtime of a context, or the caller's allocator if there is one.
+#[derive(Clone, Copy, Debug)]
+pub struct MemorySource<'a> {
+    pub(crate) context: &'a Arc<Context>,
+    pub(crate) allocator: Option<&'a Arc<dyn Allocator>>,
+}
+
+impl<'a> From<&'a Arc<Context>> for MemorySource<'a> {
+    fn from(context: &'a Arc<Context>) -> Self {
+        Self { context, allocator: None }
+    }
+}
+
 /// Memory of a device or pinned memory of the host, which is released on drop.
 #[derive(Debug)]
 pub(super) struct Allocation {
@@ -25,14 +38,13 @@ unsafe impl Send for Allocation {}
 unsafe impl Sync for Allocation {}
 
 impl Allocation {
-    /// Allocates `bytes` bytes, at least one, which are not zeroed, from the caller's allocator if
-    /// there is one. The kind is `Device` or `Pinned`.
-    pub fn new(
-        context: &Arc<Context>,
+    /// Allocates `bytes` bytes, at least one, which are not zeroed. The kind is `Device` or `Pinned`.
+    pub fn new<'a>(
+        source: impl Into<MemorySource<'a>>,
         kind: MemoryKind,
         bytes: usize,
-        allocator: Option<&Arc<dyn Allocator>>,
     ) -> Result<Self> {
+        let MemorySource { context, allocator } = source.into();
         let _current = context.bind()?;
         // The runtime refuses allocations of 0 bytes.
         let (acl, bytes) = (context.acl(), bytes.max(1));

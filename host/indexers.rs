@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{Error, Result, reserve, rows};
+use crate::{Result, ensure, invalid, reserve, rows};
 
 const WHAT: &str = "indexers of layers";
 
@@ -47,9 +47,9 @@ impl Indexers {
         }
         let count = used.iter().rposition(|&used| used).map_or(0, |last| last + 1);
         if let Some(unused) = used[..count].iter().position(|&used| !used) {
-            let limit = format!("no layer has it, but one has indexer {}", count - 1);
-            let remedy = "number the indexers without a gap";
-            return Err(Error::invalid("indexer of a layer", unused, limit, remedy));
+            return Err(invalid!("indexer of a layer" is unused, but
+                "no layer has it, but one has indexer {}", count - 1;
+                "number the indexers without a gap"));
         }
         Ok(Self { of_layer: Some(Arc::new(reserve::copied(WHAT, of_layer)?)), count })
     }
@@ -88,15 +88,8 @@ impl Indexers {
     /// # Errors
     /// If it is not the pool's number of layers.
     pub fn check_count(given: usize, layers: usize) -> Result<()> {
-        if given == layers {
-            return Ok(());
-        }
-        let limit = format!("the pool has {layers} layers");
-        Err(Error::invalid(
-            "layers with an indexer",
-            given,
-            limit,
-            "name an indexer for each layer",
-        ))
+        ensure!(given == layers, "layers with an indexer" is given, but
+            "the pool has {layers} layers"; "name an indexer for each layer");
+        Ok(())
     }
 }

@@ -72,6 +72,7 @@ mod written;
 
 pub use avsg_device as device;
 pub use error::{Error, Result};
+pub(crate) use error::{ensure, invalid};
 
 /// Compiles the Rust code in docs/.
 #[cfg(doctest)]

@@ -42,7 +42,7 @@ pub use pinned_memory::PinnedMemory;
 pub use registration::Registration;
 pub use stream::{Graph, Stream};
 
-use crate::{Error, Result};
+use crate::{Error, Result, invalid};
 use sys::Functions;
 
 /// Calls a function of the table and turns its code into a result. The call is unsafe: the function
@@ -129,8 +129,8 @@ impl Acl {
     }
 
     fn missing(&self, call: &'static str) -> Error {
-        let limit = format!("{} does not have it", self.name);
-        Error::invalid("function", call, limit, "use a newer CANN, or do without this feature")
+        invalid!("function" is call, but "{} does not have it", self.name;
+            "use a newer CANN, or do without this feature")
     }
 }
 

@@ -9,7 +9,7 @@ use super::acl::{DeviceMemory, MemorySource, PinnedMemory};
 use crate::batch::Batch;
 use crate::device_arrays::{DevicePlan, QueuedBatch, RawStream};
 use crate::plan::Plan;
-use crate::{Error, Result};
+use crate::{Result, invalid};
 
 /// The alignment of arrays in words: 64 bytes.
 const ALIGN_WORDS: usize = 16;
@@ -79,8 +79,8 @@ impl Arrays {
 
     pub fn new(source: MemorySource<'_>, k: usize, rows: usize, requests: usize) -> Result<Self> {
         let offsets = ArrayOffsets::new(k, rows, requests).ok_or_else(|| {
-            let limit = "its arrays must fit the address space";
-            Error::invalid("plan rows", rows, limit, "size it for your largest batch")
+            invalid!("plan rows" is rows, but "its arrays must fit the address space";
+                "size it for your largest batch")
         })?;
         let device = DeviceMemory::new(source, 4 * offsets.words)?;
         let pinned = Mutex::new(PinnedMemory::new(source, 4 * offsets.words)?);

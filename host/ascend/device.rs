@@ -29,7 +29,7 @@ use crate::device_arrays::{CallKind, DevicePlan, QueuedStep, RawStream};
 use crate::plan::Plan;
 use crate::resources::{Config, Resources};
 use crate::written::Written;
-use crate::{Error, Result, reserve};
+use crate::{Error, Result, ensure, reserve};
 
 /// The device of one engine.
 ///
@@ -145,10 +145,8 @@ impl Ascend {
         if self.health == Health::Lost {
             return Err(lost());
         }
-        if self.health == Health::NeedsReset || plan.epoch != self.epoch {
-            let limit = "a device failure came after it";
-            return Err(Error::invalid("plan", "stale", limit, "plan the batch again"));
-        }
+        ensure!(self.health != Health::NeedsReset && plan.epoch == self.epoch,
+            "plan" is "stale", but "a device failure came after it"; "plan the batch again");
         Ok(())
     }
 }
@@ -261,11 +259,9 @@ impl Device for Ascend {
         // After a failure the tables are emptied in a caller's stream, too, but not in a capture:
         // the reset would run at every replay, or never if the graph is destroyed.
         if plans && self.health == Health::NeedsReset {
-            if capturing()? {
-                let limit = "tables are reset after a failure, which a capture must not record";
-                let remedy = "plan once outside of a capture, then capture again";
-                return Err(Error::invalid("device state", "not reset", limit, remedy));
-            }
+            ensure!(!capturing()?, "device state" is "not reset", but
+                "tables are reset after a failure, which a capture must not record";
+                "plan once outside of a capture, then capture again");
             self.launcher.reset(resources, stream)?;
             self.epoch += 1;
             self.health = Health::Good;

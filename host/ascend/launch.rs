@@ -17,7 +17,7 @@ use crate::device_arrays::{CallKind, QueuedBatch, QueuedStep, RawStream};
 use crate::pool::Geometry;
 use crate::resources::{Config, Resources};
 use crate::rows::{Steps, Strides};
-use crate::{Error, Result};
+use crate::{Error, Result, ensure, invalid};
 
 /// Returns an error if no batch of this geometry can be launched.
 pub(super) fn check(config: &Config, pool: &Geometry) -> Result<()> {
@@ -53,16 +53,13 @@ fn tiling(
     let word = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
     let gap = |bytes: isize| {
         i32::try_from(bytes).map_err(|_| {
-            let limit = "a device kernel takes at most 2 GiB between two blocks";
-            Error::invalid("block stride", bytes, limit, "pass smaller blocks")
+            invalid!("block stride" is bytes, but
+                "a device kernel takes at most 2 GiB between two blocks"; "pass smaller blocks")
         })
     };
     let kv_blocks = slot_table(config).map_or(0, |table| table.blocks());
-    if kv_blocks > i32::MAX as usize {
-        let limit = format!("entries of the table are at most {}", i32::MAX);
-        let remedy = "pass larger blocks of slots";
-        return Err(Error::invalid("blocks of the buffer", kv_blocks, limit, remedy));
-    }
+    ensure!(kv_blocks <= i32::MAX as usize, "blocks of the buffer" is kv_blocks, but
+        "entries of the table are at most {}", i32::MAX; "pass larger blocks of slots");
     // All segments have the same rows per block.
     let block_shift = pool.segments.first().map_or(0, |rows| rows.strides.steps().shift);
     let mut segments = heapless::Vec::<Segment, { crate::rows::MAX_SEGMENTS }>::new();
@@ -101,47 +98,26 @@ fn tiling(
 }
 
 fn explain(fault: Fault, params: &Params) -> Error {
-    let most = |n: u64| format!("a device kernel takes at most {n}");
     match fault {
-        Fault::Segments(n) => Error::invalid(
-            "segments",
-            n,
-            most(MAX_SEGMENTS as u64),
-            "merge segments that are adjacent in memory",
-        ),
-        Fault::RowBytes(n) => Error::invalid(
-            "row bytes",
-            n,
-            most(HALF_BYTES.into()),
-            "split the row into several layers",
-        ),
-        Fault::Chunks(n) => Error::invalid(
-            "chunks of a layer",
-            n,
-            most(MAX_CHUNKS.into()),
-            "pass a larger chunk_bytes to the pool",
-        ),
-        Fault::ChunkShift(n) => Error::invalid(
-            "rows of a chunk",
-            format!("2^{n}"),
-            "a device kernel takes at most 2^30",
-            "pass a smaller chunk_bytes to the pool",
-        ),
-        Fault::SlotBlocks(n) => Error::invalid(
-            "blocks of a state",
-            n,
-            most(MAX_SLOT_BLOCKS.into()),
-            "pass larger blocks of slots",
-        ),
-        Fault::Words(n) => {
-            Error::invalid("words of an array", n, most(i32::MAX as u64), "split the batch")
-        }
+        Fault::Segments(n) => invalid!("segments" is n, but
+            "a device kernel takes at most {MAX_SEGMENTS}";
+            "merge segments that are adjacent in memory"),
+        Fault::RowBytes(n) => invalid!("row bytes" is n, but
+            "a device kernel takes at most {HALF_BYTES}"; "split the row into several layers"),
+        Fault::Chunks(n) => invalid!("chunks of a layer" is n, but
+            "a device kernel takes at most {MAX_CHUNKS}"; "pass a larger chunk_bytes to the pool"),
+        Fault::ChunkShift(n) => invalid!("rows of a chunk" is format!("2^{n}"), but
+            "a device kernel takes at most 2^30"; "pass a smaller chunk_bytes to the pool"),
+        Fault::SlotBlocks(n) => invalid!("blocks of a state" is n, but
+            "a device kernel takes at most {MAX_SLOT_BLOCKS}"; "pass larger blocks of slots"),
+        Fault::Words(n) => invalid!("words of an array" is n, but
+            "a device kernel takes at most {}", i32::MAX; "split the batch"),
         Fault::Cores => {
-            Error::invalid("cores", 0, "at least one core must copy", "pass more cores")
+            invalid!("cores" is 0, but "at least one core must copy"; "pass more cores")
         }
         Fault::K(k) => {
-            let limit = format!("it must be 1..={} and at most the stride", params.k);
-            Error::invalid("k", k, limit, "pass 1..=K ids per row")
+            invalid!("k" is k, but "it must be 1..={} and at most the stride", params.k;
+                "pass 1..=K ids per row")
         }
     }
 }

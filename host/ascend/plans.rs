@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use super::acl::MemorySource;
 use super::arrays::Arrays;
 use crate::plan::Plan;
-use crate::{Error, Result};
+use crate::{Result, invalid};
 
 /// The device memory of a plan. It is released after the plan is dropped.
 struct PlanArrays {
@@ -37,8 +37,8 @@ impl Plans {
         let plans = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
         let known = plans.iter().find(|known| known.plan.as_ptr() == Arc::as_ptr(&plan.token));
         known.map(|known| Arc::clone(&known.arrays)).ok_or_else(|| {
-            let limit = "it was made for another device";
-            Error::invalid("plan", "foreign", limit, "make it with this engine's new_plan")
+            invalid!("plan" is "foreign", but "it was made for another device";
+                "make it with this engine's new_plan")
         })
     }
 }

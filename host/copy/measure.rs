@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::Copier;
 use crate::mapping::Mapping;
 use crate::measured::Measured;
-use crate::{Error, Result, available_memory, reserve};
+use crate::{Result, available_memory, invalid, reserve};
 
 const WHAT: &str = "copy measurement";
 /// The copiers that are compared at start-up. Two distances each suffice, because the speed is flat
@@ -118,8 +118,8 @@ impl CopyBenchmark {
         crate::rows::at_least_one("row bytes", row_bytes)?;
         let len = rows.checked_mul(row_bytes);
         let too_many = || {
-            let limit = "rows and slots must fit the address space, and 2^32 rows";
-            Error::invalid(WHAT, format!("{rows} rows"), limit, "measure fewer rows")
+            invalid!(WHAT is format!("{rows} rows"), but
+                "rows and slots must fit the address space, and 2^32 rows"; "measure fewer rows")
         };
         let len = len.filter(|_| u32::try_from(rows).is_ok()).ok_or_else(too_many)?;
         let order_bytes = rows * size_of::<(u32, u32)>();

@@ -9,7 +9,7 @@ use super::machine::Machine;
 use super::standalone_table::StandaloneTable;
 use crate::measured::Measured;
 use crate::resources::MachineChoice;
-use crate::{Error, Result, reserve};
+use crate::{Result, invalid, reserve};
 
 /// The number of machines that a CPU can have.
 const MACHINES: usize = 5;
@@ -58,12 +58,8 @@ impl Machine {
         if !found.is_empty() {
             return Ok(found);
         }
-        Err(Error::invalid(
-            "machine",
-            format!("{choice:?}").to_lowercase(),
-            format!("this CPU has {}", names(&all)),
-            "choose one of those, or auto",
-        ))
+        Err(invalid!("machine" is format!("{choice:?}").to_lowercase(), but
+            "this CPU has {}", names(&all); "choose one of those, or auto"))
     }
 }
 

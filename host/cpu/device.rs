@@ -18,7 +18,7 @@ use crate::plan::Plan;
 use crate::pool::{Geometry, HostPool};
 use crate::resources::{Config, Resources};
 use crate::written::Written;
-use crate::{Error, Result, available_memory};
+use crate::{Error, Result, available_memory, invalid};
 
 pub(crate) struct Cpu {
     cores: Cores,
@@ -44,8 +44,8 @@ impl Cpu {
         let bytes = |words: usize| bytes_of_words(words, config.allocator.as_ref());
         let bytes = tables.and_then(bytes).zip(work.and_then(bytes));
         let bytes = bytes.and_then(|(tables, work)| tables.checked_add(work)).ok_or_else(|| {
-            let limit = "the tables must fit the address space";
-            Error::invalid("states", config.states, limit, "ask for fewer states")
+            invalid!("states" is config.states, but "the tables must fit the address space";
+                "ask for fewer states")
         })?;
         let slots = match &config.buffer {
             Some(_) => 0,

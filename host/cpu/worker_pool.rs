@@ -18,7 +18,7 @@ use super::threads::Helpers;
 pub use super::threads::WorkerConfig;
 use crate::cpus::{MAX_CORES, allowed_cpu_count, check_cores};
 use crate::fork::Birth;
-use crate::{Error, Result};
+use crate::{Result, ensure};
 
 /// Nanoseconds of work below which the caller's thread runs a launch alone: if all workers are
 /// awake, and if one is asleep (measured: a launch costs the caller 1 and 30 to 60 microseconds).
@@ -66,11 +66,8 @@ impl WorkerPool {
     /// If the number is out of range, or `cpus` or `pin` is set, which concern started threads.
     pub fn on_executor(config: &WorkerConfig, executor: Arc<dyn Executor>) -> Result<Self> {
         check_threads(config)?;
-        if config.pin || !config.cpus.is_empty() {
-            let limit = "the threads of an executor are placed by their owner";
-            let remedy = "leave cpus empty and pin off";
-            return Err(Error::invalid("cpus or pin", "set", limit, remedy));
-        }
+        ensure!(!config.pin && config.cpus.is_empty(), "cpus or pin" is "set", but
+            "the threads of an executor are placed by their owner"; "leave cpus empty and pin off");
         Ok(Self::with_kind(config, Kind::Callers(executor)))
     }
 
@@ -142,11 +139,9 @@ impl WorkerPool {
 }
 
 fn check_threads(config: &WorkerConfig) -> Result<()> {
-    if (1..=MAX_CORES).contains(&config.threads) {
-        return Ok(());
-    }
-    let (limit, remedy) = (format!("it must be 1..={MAX_CORES}"), "count the caller's thread, too");
-    Err(Error::invalid("worker threads", config.threads, limit, remedy))
+    ensure!((1..=MAX_CORES).contains(&config.threads), "worker threads" is config.threads, but
+        "it must be 1..={MAX_CORES}"; "count the caller's thread, too");
+    Ok(())
 }
 
 impl fmt::Debug for WorkerPool {

@@ -13,7 +13,7 @@ use crate::device_arrays::{
 };
 use crate::plan::Plan;
 use crate::resources::Resources;
-use crate::{Error, Result, rows};
+use crate::{Error, Result, ensure, invalid, rows};
 
 impl Engine {
     /// Puts Stage One into a stream. It writes the plan's arrays on the device
@@ -61,13 +61,8 @@ impl Engine {
         stream: RawStream,
     ) -> Result<()> {
         let Some(batch) = plan.queued else {
-            let limit = "enqueue_plan or enqueue_step must plan it first";
-            return Err(Error::invalid(
-                "plan",
-                "not planned in a stream",
-                limit,
-                "plan it in the stream",
-            ));
+            return Err(invalid!("plan" is "not planned in a stream", but
+                "enqueue_plan or enqueue_step must plan it first"; "plan it in the stream"));
         };
         let out = outputs(&self.resources, plan, &batch)?;
         let fresh = fresh_rows(&self.resources, fresh, layer, batch.rows)?;
@@ -178,14 +173,10 @@ impl Engine {
 fn with_ids(resources: &Resources, batch: &DeviceBatch) -> Result<QueuedBatch> {
     let params = &resources.config.params;
     let most_k = params.k as usize;
-    if !(1..=most_k).contains(&batch.k) {
-        let limit = format!("it must be 1..={most_k}");
-        return Err(Error::invalid("k", batch.k, limit, "pass 1..=K ids per row"));
-    }
-    if batch.ids_stride < batch.k {
-        let limit = "it must be at least k";
-        return Err(Error::invalid("ids_stride", batch.ids_stride, limit, "pass k"));
-    }
+    ensure!((1..=most_k).contains(&batch.k), "k" is batch.k, but "it must be 1..={most_k}";
+        "pass 1..=K ids per row");
+    ensure!(batch.ids_stride >= batch.k, "ids_stride" is batch.ids_stride, but
+        "it must be at least k"; "pass k");
     let most = batch.requests.saturating_mul(params.tokens as usize);
     let rest = batch.ids.len.checked_sub(batch.k);
     let rows = rest.map_or(0, |rest| (rest / batch.ids_stride).saturating_add(1).min(most));
@@ -235,15 +226,13 @@ fn requests(resources: &Resources, batch: &DeviceBatch) -> Result<QueuedBatch> {
 
 /// Returns the address of an array that must have at least `need` elements.
 fn address([what, length]: [&'static str; 2], array: DeviceArray, need: usize) -> Result<u64> {
-    if array.len < need {
-        let limit = format!("the batch needs {need} elements");
-        return Err(Error::invalid(length, array.len, limit, "pass the whole array"));
-    }
+    ensure!(array.len >= need, length is array.len, but "the batch needs {need} elements";
+        "pass the whole array");
     let end = (array.len as u64).checked_mul(4).and_then(|n| array.address.checked_add(n));
-    if need > 0 && (array.address == 0 || !array.address.is_multiple_of(4) || end.is_none()) {
-        let limit = "it must be the device address of the whole array and a multiple of 4";
-        return Err(Error::invalid(what, array.address, limit, "pass an array of int32"));
-    }
+    ensure!(need == 0 || array.address != 0 && array.address.is_multiple_of(4) && end.is_some(),
+        what is array.address, but
+        "it must be the device address of the whole array and a multiple of 4";
+        "pass an array of int32");
     Ok(array.address)
 }
 
@@ -260,25 +249,19 @@ fn fresh_rows(
     let mut bases = [0; DEVICE_SEGMENTS];
     let Some(fresh) = fresh else { return Ok(bases) };
     let format = resources.pool.format().as_slice();
-    if fresh.segments.len() != format.len() {
-        let limit = format!("a row has {}", format.len());
-        let remedy = "pass the pool's number";
-        return Err(Error::invalid("fresh segments", fresh.segments.len(), limit, remedy));
-    }
+    ensure!(fresh.segments.len() == format.len(), "fresh segments" is fresh.segments.len(), but
+        "a row has {}", format.len(); "pass the pool's number");
     for ((base, rows), segment) in bases.iter_mut().zip(fresh.segments).zip(format) {
         let last = if batch_rows == 0 { 0 } else { segment.bytes };
         let before = batch_rows.saturating_sub(1).saturating_mul(segment.stride);
         let need = before.saturating_add(last);
-        if rows.bytes < need {
-            let limit = format!("{batch_rows} rows of stride {} need {need}", segment.stride);
-            let remedy = "pass as many rows as the batch may have";
-            return Err(Error::invalid("fresh bytes", rows.bytes, limit, remedy));
-        }
-        if rows.address == 0 || rows.address.checked_add(rows.bytes as u64).is_none() {
-            let limit = "it must be that of all fresh rows in device memory";
-            let remedy = "pass the address of the first row";
-            return Err(Error::invalid("address of fresh rows", rows.address, limit, remedy));
-        }
+        ensure!(rows.bytes >= need, "fresh bytes" is rows.bytes, but
+            "{batch_rows} rows of stride {} need {need}", segment.stride;
+            "pass as many rows as the batch may have");
+        ensure!(rows.address != 0 && rows.address.checked_add(rows.bytes as u64).is_some(),
+            "address of fresh rows" is rows.address, but
+            "it must be that of all fresh rows in device memory";
+            "pass the address of the first row");
         *base = rows.address;
     }
     Ok(bases)
@@ -288,22 +271,15 @@ fn fresh_rows(
 /// for the batch.
 fn outputs(resources: &Resources, plan: &Plan, batch: &QueuedBatch) -> Result<DevicePlan> {
     let Some(out) = plan.device.filter(|_| plan.engine == resources.id) else {
-        let limit = "it must belong to this engine, on a device with streams";
-        return Err(Error::invalid(
-            "plan",
-            "foreign",
-            limit,
-            "make it with this engine's new_plan",
-        ));
+        return Err(invalid!("plan" is "foreign", but
+            "it must belong to this engine, on a device with streams";
+            "make it with this engine's new_plan"));
     };
     let sizes =
         [("requests", batch.requests, plan.max_requests), ("rows", batch.rows, plan.max_rows)];
     for (what, n, most) in sizes {
-        if n > most {
-            let limit = format!("the plan holds {most}");
-            let remedy = "make a larger plan, or pass a shorter array";
-            return Err(Error::invalid(what, n, limit, remedy));
-        }
+        ensure!(n <= most, what is n, but "the plan holds {most}";
+            "make a larger plan, or pass a shorter array");
     }
     Ok(out)
 }

@@ -8,7 +8,7 @@ use rustix::fs::{self, MemfdFlags, SealFlags};
 
 use super::pages::Pages;
 use crate::mapping::{MIB2, Mapping};
-use crate::{Error, Result, available_memory};
+use crate::{Error, Result, available_memory, invalid};
 
 const WHAT: &str = "host pool";
 const GIB1: usize = 1 << 30;
@@ -27,18 +27,14 @@ pub(super) fn mapped_len(total: usize, first: Pages) -> Result<usize> {
         Pages::Huge1G if total >= GIB1 => GIB1,
         Pages::Huge1G | Pages::Huge2M | Pages::Thp if total >= MIB2 => MIB2,
         Pages::Caller => {
-            return Err(Error::invalid(
-                "pages",
-                first,
-                "a new pool takes memory of its own",
-                "use HostPool::from_caller for memory that exists",
-            ));
+            return Err(invalid!("pages" is first, but "a new pool takes memory of its own";
+                "use HostPool::from_caller for memory that exists"));
         }
         _ => 1,
     };
-    total.checked_next_multiple_of(step).ok_or_else(|| {
-        Error::invalid(WHAT, total, "it must fit the address space", "ask for fewer rows")
-    })
+    total.checked_next_multiple_of(step).ok_or_else(
+        || invalid!(WHAT is total, but "it must fit the address space"; "ask for fewer rows"),
+    )
 }
 
 /// Allocates `total` bytes by the best rung from `first` down. A rung that fails releases its

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{Context, call, sys};
 use crate::allocator::{Allocated, Allocator, MemoryKind};
-use crate::{Error, Result};
+use crate::{Result, ensure};
 
 /// Where memory comes from: the runtime of a context, or the caller's allocator if there is one.
 #[derive(Clone, Copy, Debug)]
@@ -68,11 +68,9 @@ impl Allocation {
     /// # Errors
     /// If the range is out of bounds.
     pub fn part(&self, from: usize, bytes: usize) -> Result<*mut c_void> {
-        if from.checked_add(bytes).is_none_or(|end| end > self.bytes) {
-            let value = format!("{bytes} bytes at {from}");
-            let limit = format!("it has {}", self.bytes);
-            return Err(Error::invalid(what(self.kind), value, limit, "pass a range inside it"));
-        }
+        ensure!(from.checked_add(bytes).is_some_and(|end| end <= self.bytes),
+            (what(self.kind)) is format!("{bytes} bytes at {from}"), but "it has {}", self.bytes;
+            "pass a range inside it");
         Ok(self.at.wrapping_byte_add(from))
     }
 }

@@ -3,6 +3,7 @@
 mod choose;
 mod cores;
 mod device;
+mod dispatch;
 mod launch;
 pub mod machine;
 mod outputs;

@@ -5,6 +5,7 @@ use std::time::Duration;
 use avsg_device::memory::{clear_state, table_words};
 
 use super::cores::{Cores, bytes_of_words, worker_words, zeroed_words};
+use super::dispatch;
 use super::machine::Machine;
 use super::outputs::Outputs;
 use super::transfer::Transfer;
@@ -122,11 +123,13 @@ impl Device for Cpu {
         let transfer = |layer| Transfer::new(resources, cores.copier, &outputs, layer);
         let transfer = step.layer().map(transfer).transpose()?;
         let rows = match step.batch() {
-            // The number of misses is not known before Stage One; a tenth of the ids is typical.
-            Some(batch) => plan.rows() * batch.k / 10,
+            Some(batch) => dispatch::expected_misses(batch),
             None => plan.misses,
         };
-        let copy = if transfer.is_some() { copy_nanoseconds(resources, rows) } else { 0 };
+        let copy = match transfer {
+            Some(_) => dispatch::copy_nanoseconds(rows, resources.pool.format().bytes()),
+            None => 0,
+        };
         let one = step.batch().map(|batch| {
             let outputs = &outputs;
             let run = move |request: usize, worker: usize| {
@@ -136,7 +139,7 @@ impl Device for Cpu {
         });
         let two = transfer.as_ref().map(|transfer| |core: usize, _: usize| transfer.run(core));
         let launched = self.workers.launch(
-            step.batch().map_or(0, |batch| match_nanoseconds(batch)) + copy,
+            step.batch().map_or(0, dispatch::match_nanoseconds) + copy,
             one.as_ref().map(|(pieces, run)| Stage { pieces: *pieces, run }),
             two.as_ref().map(|run| Stage { pieces: resources.config.cores, run }),
         );
@@ -212,18 +215,6 @@ impl Device for Cpu {
     fn copier(&self) -> Option<Copier> {
         Some(self.cores.copier)
     }
-}
-
-/// Returns an estimate of the time that one core takes to copy `rows` rows, at 6 bytes per
-/// nanosecond (measured).
-fn copy_nanoseconds(resources: &Resources, rows: usize) -> u64 {
-    (rows.saturating_mul(resources.pool.format().bytes()) / 6) as u64
-}
-
-/// Returns an estimate of the time that one core takes for Stage One, at 4 ns per id (measured); 0
-/// for one request, which is not shared among cores.
-fn match_nanoseconds(batch: &Batch<'_>) -> u64 {
-    if batch.requests() > 1 { (batch.rows() * batch.k * 4) as u64 } else { 0 }
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use super::dispatch;
 pub use super::launch::Executor;
 use super::launch::Launch;
 pub use super::stage::{Stage, in_piece};
@@ -19,10 +20,6 @@ pub use super::threads::WorkerConfig;
 use crate::cpus::{MAX_CORES, allowed_cpu_count, check_cores};
 use crate::fork::Birth;
 use crate::{Result, ensure};
-
-/// Nanoseconds of work below which the caller's thread runs a launch alone: if all workers are
-/// awake, and if one is asleep (measured: a launch costs the caller 1 and 30 to 60 microseconds).
-const MIN_SHARED_NANOSECONDS: [u64; 2] = [4_000, 60_000];
 
 /// The workers of one or several engines. A clone stands for the same workers.
 #[derive(Clone)]
@@ -123,8 +120,7 @@ impl WorkerPool {
             Kind::Own(helpers) => helpers.asleep(),
             Kind::Callers(_) => true,
         };
-        let alone =
-            workers.threads == 1 || nanoseconds < MIN_SHARED_NANOSECONDS[usize::from(asleep)];
+        let alone = workers.threads == 1 || !dispatch::is_shared(nanoseconds, asleep);
         if alone || workers.busy.swap(true, Ordering::Acquire) {
             launch.run(0);
             return launch.result();

@@ -36,7 +36,7 @@ use crate::{Result, reserve, rows};
 use order::Order;
 use stats::Counters;
 
-pub use crate::batch::{Batch, Fresh, MAX_REQUESTS};
+pub use crate::batch::{Batch, BatchOf, Fresh, MAX_REQUESTS};
 pub use crate::device_arrays::{
     DeviceArray, DeviceBatch, DeviceFresh, DevicePlan, DeviceRows, RawStream,
 };

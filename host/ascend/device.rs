@@ -21,7 +21,7 @@ use super::options::AscendOptions;
 use super::plans::Plans;
 use super::pool::{PoolUse, RegisteredPool};
 use super::staging::Staging;
-use super::{readback, sizes, slots};
+use super::{launch, readback, sizes, slots};
 use crate::array::Array;
 use crate::backend::Device;
 use crate::batch::{Batch, Layer, Step};
@@ -140,6 +140,12 @@ impl Ascend {
         done
     }
 
+    /// Returns an error if kernels cannot count the words of a batch, before anything has changed.
+    fn refuse_uncountable(&self, resources: &Resources, batch: &Batch<'_>) -> Result<()> {
+        let (config, pool) = (&resources.config, resources.pool.geometry());
+        launch::check_batch(config, pool, &self.staging.sizes(batch))
+    }
+
     /// Returns an error if the tables were emptied after the plan, or must be.
     fn refuse_stale(&self, plan: &Plan) -> Result<()> {
         if self.health == Health::Lost {
@@ -172,7 +178,10 @@ impl Device for Ascend {
             Step::PlanAndTransfer(..) => CallKind::PlanAndTransfer,
         };
         match step.batch() {
-            Some(_) => self.reset_if_needed(resources)?,
+            Some(batch) => {
+                self.refuse_uncountable(resources, batch)?;
+                self.reset_if_needed(resources)?;
+            }
             None => self.refuse_stale(plan)?,
         }
         // The last call synchronized the stream, so no work uses the staging memory.
@@ -225,16 +234,17 @@ impl Device for Ascend {
             // The stream may still copy from the pinned memory.
             Health::NeedsReset => self.stream.synchronize(self.timeout)?,
         }
+        // An append needs no ids.
+        let batch = &Batch { ids: &[], k: resources.config.params.k as usize, ..*batch };
+        self.refuse_uncountable(resources, batch)?;
         self.staging.reserve(Some(batch), Some(batch.rows()))?;
         let inputs = self.staging.inputs(batch)?;
-        // An append needs no ids.
-        let batch = Batch { ids: &[], k: resources.config.params.k as usize, ..*batch };
         self.run_and_wait(|this, stream| {
             // SAFETY: the last call synchronized the stream; this value owns the staging memory, and
             // its drop waits.
             unsafe {
-                let table = this.staging.upload_table(&batch, stream)?;
-                let batch = inputs.upload(&batch, table, stream)?;
+                let table = this.staging.upload_table(batch, stream)?;
+                let batch = inputs.upload(batch, table, stream)?;
                 let fresh = this.staging.upload_fresh(layer.fresh, batch.rows, stream)?;
                 let (kind, out) = (CallKind::Append, DevicePlan::default());
                 let step = QueuedStep { kind, batch, out, layer: layer.number, fresh };

@@ -13,7 +13,9 @@ use avsg_device::tiling::{
 use super::acl::{Context, DeviceMemory};
 use super::kernels::Kernels;
 use crate::buffer::{BlockTable, CallerBuffer};
-use crate::device_arrays::{CallKind, QueuedBatch, QueuedStep, RawStream};
+use crate::device_arrays::{
+    CallKind, DeviceArray, DeviceBatch, QueuedBatch, QueuedStep, RawStream,
+};
 use crate::pool::Geometry;
 use crate::resources::{Config, Resources};
 use crate::rows::{Steps, Strides};
@@ -22,8 +24,14 @@ use crate::{Error, Result, ensure, invalid};
 /// Returns an error if no batch of this geometry can be launched.
 pub(super) fn check(config: &Config, pool: &Geometry) -> Result<()> {
     let k = config.params.k as usize;
-    let smallest = QueuedBatch { requests: 1, rows: 1, k, ids_stride: k, ..Default::default() };
-    tiling(config, pool, &smallest, config.cores, config.tables()).map(drop)
+    let state = DeviceArray { address: 0, len: 1 };
+    let arrays = DeviceBatch { state, k, ids_stride: k, ..Default::default() };
+    check_batch(config, pool, &QueuedBatch { arrays, rows: 1 })
+}
+
+/// Returns an error if a batch of these sizes cannot be launched. Its addresses are not read.
+pub(super) fn check_batch(config: &Config, pool: &Geometry, batch: &QueuedBatch) -> Result<()> {
+    tiling(config, pool, batch, config.cores, config.tables()).map(drop)
 }
 
 /// The steps between the slots of each segment: of the caller's buffer, or of the row format.
@@ -79,11 +87,11 @@ fn tiling(
         });
     }
     let shape = Launch {
-        requests: word(batch.requests),
+        requests: word(batch.arrays.requests()),
         rows: word(batch.rows),
-        k: word(batch.k),
-        ids_stride: word(batch.ids_stride),
-        block_stride: word(batch.block_stride),
+        k: word(batch.arrays.k),
+        ids_stride: word(batch.arrays.ids_stride),
+        block_stride: word(batch.arrays.block_stride),
         pool_units: word(pool.rows / (params.page as usize).max(1)),
         states: word(states),
         cores: word(cores),
@@ -159,7 +167,8 @@ impl Launcher {
     /// Puts a kernel that empties every table into a stream.
     pub fn reset(&mut self, resources: &Resources, stream: RawStream) -> Result<()> {
         let k = resources.config.params.k as usize;
-        let batch = QueuedBatch { k, ids_stride: k, ..QueuedBatch::default() };
+        let arrays = DeviceBatch { k, ids_stride: k, ..Default::default() };
+        let batch = QueuedBatch { arrays, rows: 0 };
         let out = Default::default();
         let no_requests = QueuedStep { kind: CallKind::Plan, batch, out, layer: 0, fresh: [0; 2] };
         let context = Arc::clone(&self.context);
@@ -198,7 +207,7 @@ impl Launcher {
         }
         let _ = addresses.push(0);
         // One core plans a request.
-        let requests = step.batch.requests.max(1);
+        let requests = step.batch.arrays.requests().max(1);
         let cores = if kernel == KernelName::Plan { cores.min(requests) } else { cores };
         // SAFETY: the caller keeps the contract of this function (`# Safety`). The engine owns
         // tables, rules, chunks and slots, and its drop waits.
@@ -208,7 +217,7 @@ impl Launcher {
     /// Returns the address for a parameter of a kernel. It must not fail, because an error would
     /// allocate.
     fn address(&self, resources: &Resources, step: &QueuedStep, arg: Arg) -> u64 {
-        let (b, out) = (&step.batch, &step.out);
+        let (b, out) = (&step.batch.arrays, &step.out);
         let [miss_pos, miss_id, miss_slot, miss_row] = out.miss;
         let segments = resources.pool.format().as_slice().len();
         let kv = |segment: usize| {
@@ -218,13 +227,13 @@ impl Launcher {
             resources.buffer.segment_base(step.layer, segment).map_or(0, |base| base as u64)
         };
         match arg {
-            Arg::Ids => b.ids,
-            Arg::CuQ => b.cu_q,
-            Arg::State => b.state,
-            Arg::Generation => b.generation,
-            Arg::StableLen => b.stable_len,
-            Arg::SeqLen => b.seq_len,
-            Arg::BlockTable => b.block_table,
+            Arg::Ids => b.ids.address,
+            Arg::CuQ => b.cu_q.address,
+            Arg::State => b.state.address,
+            Arg::Generation => b.generation.address,
+            Arg::StableLen => b.stable_len.address,
+            Arg::SeqLen => b.seq_len.address,
+            Arg::BlockTable => b.block_table.address,
             Arg::Tables => {
                 let config = &resources.config;
                 let first = config.table(b.indexer, 0) * table_words(&config.params);

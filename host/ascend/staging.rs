@@ -9,7 +9,7 @@ use super::arrays::Arrays;
 use crate::Result;
 use crate::allocator::Allocator;
 use crate::batch::{Batch, Fresh};
-use crate::device_arrays::RawStream;
+use crate::device_arrays::{DeviceArray, DeviceBatch, QueuedBatch, RawStream};
 use crate::rows::RowFormat;
 
 /// The alignment of each segment of the fresh rows, and the least bytes of an allocation.
@@ -123,8 +123,16 @@ impl Staging {
         }
     }
 
-    /// Puts the copy of a batch's block table into a stream, and returns its device address and its
-    /// entries per request. [`Self::reserve`] has made room.
+    /// Returns the sizes of a batch as kernels read it, without addresses.
+    pub fn sizes(&self, batch: &Batch<'_>) -> QueuedBatch {
+        let state = DeviceArray { address: 0, len: batch.requests() };
+        let (k, block_stride) = (batch.k, self.entries(batch));
+        let arrays = DeviceBatch { state, k, ids_stride: k, block_stride, ..Default::default() };
+        QueuedBatch { arrays, rows: batch.rows() }
+    }
+
+    /// Puts the copy of a batch's block table into a stream, and returns it and its entries per
+    /// request. [`Self::reserve`] has made room.
     ///
     /// # Safety
     /// Earlier work on this memory is done, and it is not dropped before this work is.
@@ -132,11 +140,11 @@ impl Staging {
         &mut self,
         batch: &Batch<'_>,
         stream: RawStream,
-    ) -> Result<(u64, usize)> {
+    ) -> Result<(DeviceArray, usize)> {
         let entries = self.entries(batch);
         let n = batch.requests() * entries;
         let Some((device, pinned)) = self.table.0.as_mut().filter(|_| n > 0) else {
-            return Ok((0, entries));
+            return Ok((DeviceArray::default(), entries));
         };
         // SAFETY: earlier work on this memory is done by the contract (`# Safety`).
         let words = unsafe { pinned.words_mut() };
@@ -146,7 +154,7 @@ impl Staging {
         }
         // SAFETY: the caller keeps the contract of this function (`# Safety`).
         unsafe { device.upload(0, pinned, 0, 4 * n, stream)? };
-        Ok((device.address(), entries))
+        Ok((DeviceArray { address: device.address(), len: n }, entries))
     }
 
     /// Puts the copy of `rows` fresh rows into a stream and returns the device address of each

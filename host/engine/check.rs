@@ -1,16 +1,16 @@
-//! Checks of batches whose arrays are in host memory: every mistake is reported before anything
-//! changes.
+//! Checks of batches: every mistake is reported before anything changes.
 //!
-//! Ids are not checked here: the kernels treat an id that is out of range as padding and raise a
-//! status bit.
+//! [`arrays`], [`ids`], [`fresh`] and [`capacity`] check arrays wherever they are. The contents of
+//! arrays in device memory are not known to the host. Ids are not checked in either case: the kernels
+//! treat an id that is out of range as padding and raise a status bit.
 
 use avsg_device::params::ID_LIMIT;
 
-use crate::batch::{Batch, Fresh, MAX_REQUESTS};
+use crate::batch::{Batch, BatchArray, BatchOf, MAX_REQUESTS};
 use crate::plan::Plan;
 use crate::pool::Role;
 use crate::resources::Resources;
-use crate::{Error, Result, ensure, invalid, rows};
+use crate::{Result, ensure, rows};
 
 /// Checks a batch and the plan that will hold its results.
 pub(super) fn batch(
@@ -22,16 +22,26 @@ pub(super) fn batch(
     ensure!(plan.engine == resources.id, "plan" is "foreign", but "it was made by another engine";
         "make it with this engine's new_plan");
     // The number of requests is compared before an array of that length is read.
-    let requests = batch.state.len();
-    ensure!(requests <= plan.max_requests, "requests" is requests, but
-        "the plan holds {}", plan.max_requests; "make a larger plan");
+    let requests = batch.requests();
+    capacity("requests", requests, plan.max_requests)?;
     shape(resources, named, batch, resources.config.params.tokens)?;
     ids(resources, batch)?;
-    let rows = batch.cu_q[requests] as usize;
+    let rows = batch.rows();
+    let need = match rows {
+        0 => 0,
+        _ => (rows - 1).saturating_mul(batch.ids_stride).saturating_add(batch.k),
+    };
+    ensure!(batch.ids.len() >= need, "ids length" is batch.ids.len(), but "{rows} rows need {need}";
+        "pass all rows that cu_q counts");
     rows::index("indexer", batch.indexer, resources.config.indexers.count())?;
     blocks(resources, batch.state)?;
-    ensure!(rows <= plan.max_rows, "rows" is rows, but "the plan holds {}", plan.max_rows;
-        "make a larger plan");
+    capacity("rows", rows, plan.max_rows)
+}
+
+/// Checks that a plan has room for the requests or for the rows of a batch.
+pub(super) fn capacity(what: &'static str, n: usize, most: usize) -> Result<()> {
+    ensure!(n <= most, what is n, but "the plan holds {most}";
+        "make a larger plan, or pass a shorter array");
     Ok(())
 }
 
@@ -44,18 +54,8 @@ pub(super) fn shape(
     most: u32,
 ) -> Result<()> {
     resources.check_process()?;
-    let (config, requests) = (&resources.config, batch.state.len());
-    self::requests(requests)?;
-    let arrays = [
-        ("cu_q length", batch.cu_q.len(), requests + 1),
-        ("generation length", batch.generation.len(), requests),
-        ("stable_len length", batch.stable_len.len(), requests),
-        ("seq_len length", batch.seq_len.len(), requests),
-    ];
-    for (what, len, need) in arrays {
-        ensure!(len == need, what is len, but "a batch of {requests} requests has {need}";
-            "size the array by the length of `state`");
-    }
+    let (config, requests) = (&resources.config, batch.requests());
+    arrays(resources, batch)?;
     ensure!(batch.cu_q[0] == 0, "cu_q[0]" is batch.cu_q[0], but "the first row is 0"; "start at 0");
     for (request, pair) in batch.cu_q.windows(2).enumerate() {
         let tokens = i64::from(pair[1]) - i64::from(pair[0]);
@@ -86,47 +86,39 @@ pub(super) fn shape(
             "request {request}: stable_len {stable} and {tokens} tokens make at most {}",
             stable.saturating_add(tokens); "seq_len counts this step's tokens and no others");
     }
-    if config.params.page != 0 {
-        if batch.block_stride == 0 && batch.state.iter().any(|&state| state >= 0) {
-            return Err(no_blocks(config.params.page));
-        }
-        // The product saturates because the caller chooses `block_stride`: a wrapped product would
-        // pass.
-        let need = requests.saturating_mul(batch.block_stride);
-        ensure!(batch.block_table.len() >= need,
-            "block_table length" is batch.block_table.len(), but
-            "{requests} requests of {} entries need {need}", batch.block_stride; "pass them all");
-    }
     Ok(())
 }
 
-/// Returns an error if no batch has so many requests.
-pub(super) fn requests(count: usize) -> Result<()> {
-    ensure!(count <= MAX_REQUESTS, "requests" is count, but "it must be 0..={MAX_REQUESTS}";
+/// Checks the number of requests, the arrays that are sized by it, and the size of block tables.
+pub(super) fn arrays<A: BatchArray>(resources: &Resources, batch: &BatchOf<A>) -> Result<()> {
+    let (requests, page) = (batch.requests(), resources.config.params.page);
+    ensure!(requests <= MAX_REQUESTS, "requests" is requests, but "it must be 0..={MAX_REQUESTS}";
         "split the batch");
-    Ok(())
-}
-
-/// Returns the error of a batch without block tables on an engine that needs them.
-pub(super) fn no_blocks(page: u32) -> Error {
-    invalid!("block_stride" is 0, but
+    for (name, array, need) in [
+        (["cu_q", "cu_q length"], batch.cu_q, requests + 1),
+        (["state", "state length"], batch.state, requests),
+        (["generation", "generation length"], batch.generation, requests),
+        (["stable_len", "stable_len length"], batch.stable_len, requests),
+        (["seq_len", "seq_len length"], batch.seq_len, requests),
+    ] {
+        array.check(name, need, requests)?;
+    }
+    if page == 0 {
+        return Ok(());
+    }
+    ensure!(batch.block_stride != 0 || !batch.state.may_name_a_state(), "block_stride" is 0, but
         "this engine's page is {page}, so each request has at least one block";
-        "pass the elements from request to request")
+        "pass the elements from request to request");
+    batch.block_table.check_block_tables(requests, batch.block_stride)
 }
 
-fn ids(resources: &Resources, batch: &Batch<'_>) -> Result<()> {
-    let k = resources.config.params.k as usize;
-    ensure!(batch.k != 0 && batch.k <= k, "k" is batch.k, but "this engine's K is {k}";
-        "pass 1..=K ids per row");
-    let rows = batch.cu_q[batch.state.len()] as usize;
-    ensure!(batch.ids_stride >= batch.k, "ids_stride" is batch.ids_stride, but
-        "a row has {} ids", batch.k; "pass the words from row to row");
-    let need = match rows {
-        0 => 0,
-        _ => (rows - 1).saturating_mul(batch.ids_stride).saturating_add(batch.k),
-    };
-    ensure!(batch.ids.len() >= need, "ids length" is batch.ids.len(), but "{rows} rows need {need}";
-        "pass all rows that cu_q counts");
+/// Checks the number of ids of a row and the distance of the rows.
+pub(super) fn ids<A: BatchArray>(resources: &Resources, batch: &BatchOf<A>) -> Result<()> {
+    let (k, most) = (batch.k, resources.config.params.k as usize);
+    ensure!((1..=most).contains(&k), "k" is k, but
+        "this engine's K is {most}, so it must be 1..={most}"; "pass 1..=K ids per row");
+    ensure!(batch.ids_stride >= k, "ids_stride" is batch.ids_stride, but
+        "a row has {k} ids, so it must be at least k"; "pass the words from row to row");
     Ok(())
 }
 
@@ -159,13 +151,13 @@ pub(super) fn indexer(resources: &Resources, layer: usize, planned: usize) -> Re
     Ok(())
 }
 
-/// Checks a layer and the fresh rows of a batch of `batch_rows` rows; `needed` refuses their
-/// absence.
+/// Checks a layer, and the bytes in each segment of the fresh rows of a batch of `batch_rows` rows;
+/// `needed` refuses their absence.
 pub(super) fn fresh(
     resources: &Resources,
     layer: usize,
     batch_rows: usize,
-    fresh: Option<&Fresh<'_>>,
+    fresh: Option<impl ExactSizeIterator<Item = usize>>,
     needed: bool,
 ) -> Result<()> {
     rows::index("layer", layer, resources.pool.layers())?;
@@ -176,13 +168,13 @@ pub(super) fn fresh(
             "pass this layer's fresh rows, or stable_len -1 if the pool has them all");
         return Ok(());
     };
-    ensure!(fresh.segments.len() == segments.len(), "fresh segments" is fresh.segments.len(), but
-        "a row has {}", segments.len(); "pass one slice each");
-    for (have, segment) in fresh.segments.iter().zip(segments) {
+    ensure!(fresh.len() == segments.len(), "fresh segments" is fresh.len(), but
+        "a row has {}", segments.len(); "pass the pool's number");
+    for (bytes, segment) in fresh.zip(segments) {
         // The product saturates: a stride that only the fresh rows have may be any.
         let before = batch_rows.saturating_sub(1).saturating_mul(segment.stride);
         let need = before.saturating_add(if batch_rows == 0 { 0 } else { segment.bytes });
-        ensure!(have.len() >= need, "fresh bytes" is have.len(), but
+        ensure!(bytes >= need, "fresh bytes" is bytes, but
             "{batch_rows} rows of stride {} need {need}", segment.stride;
             "pass one row per row of the batch");
     }

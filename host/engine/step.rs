@@ -43,7 +43,7 @@ impl Engine {
         fresh: Option<&Fresh<'_>>,
     ) -> Result<()> {
         check::plan(&self.resources, plan)?;
-        check::fresh(&self.resources, layer, plan.rows(), fresh, plan.fresh)?;
+        check::fresh(&self.resources, layer, plan.rows(), fresh.map(Fresh::bytes), plan.fresh)?;
         check::indexer(&self.resources, layer, plan.indexer)?;
         check::blocks(&self.resources, &plan.state[..plan.requests])?;
         self.order.check(plan, layer)?;
@@ -70,7 +70,13 @@ impl Engine {
     ) -> Result<()> {
         check::batch(&self.resources, &mut self.named, batch, plan)?;
         let may_need_fresh = batch.stable_len.iter().any(|&s| s >= 0);
-        check::fresh(&self.resources, layer, batch.rows(), fresh, may_need_fresh)?;
+        check::fresh(
+            &self.resources,
+            layer,
+            batch.rows(),
+            fresh.map(Fresh::bytes),
+            may_need_fresh,
+        )?;
         check::indexer(&self.resources, layer, batch.indexer)?;
         self.begin();
         self.order.check_next(batch, layer)?;
@@ -114,7 +120,7 @@ impl Engine {
     /// call.
     pub fn append(&mut self, batch: &Batch<'_>, layer: usize, fresh: &Fresh<'_>) -> Result<()> {
         check::shape(&self.resources, &mut self.named, batch, i32::MAX as u32)?;
-        check::fresh(&self.resources, layer, batch.rows(), Some(fresh), true)?;
+        check::fresh(&self.resources, layer, batch.rows(), Some(fresh.bytes()), true)?;
         check::writer(&self.resources)?;
         self.resources.check_append_rows(batch)?;
         let layer = Layer { number: layer, fresh: Some(fresh) };

@@ -9,8 +9,8 @@ fn main() -> anyhow::Result<()> {
     use std::path::Path;
 
     use anyhow::Context as _;
+    use avsg_linker::ascend::toolchain::Toolchain;
     use avsg_linker::bridge;
-    use avsg_linker::toolchain::Toolchain;
 
     // The kernels are linked into this script, so Cargo rebuilds it when they change; it reads no
     // other file.

@@ -14,8 +14,8 @@ use avsg::device::kernels::KernelName;
 use avsg::device::params::Params;
 use avsg::engine::Engine;
 use avsg::engine::MachineChoice;
-use avsg_linker::soc::OF_THE_PAPER;
-use avsg_linker::toolchain::Toolchain;
+use avsg_linker::ascend::soc::OF_THE_PAPER;
+use avsg_linker::ascend::toolchain::Toolchain;
 use avsg_testkit::workload::{DEVICE_SHAPES, MIXED_ACTIONS, long_workload, run};
 
 /// Returns the first device and whether it is simulated. Without a device it prints the reason.

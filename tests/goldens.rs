@@ -5,8 +5,8 @@ use std::fs;
 use std::path::Path;
 
 use avsg::device::params::Params;
-use avsg_linker::ascendc::ascendc;
-use avsg_linker::ascendc::kernels::Abi;
+use avsg_linker::ascend::ascendc;
+use avsg_linker::ascend::kernels::Abi;
 
 #[test]
 fn emitted_kernels_are_the_committed_ones() {

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use avsg_device::kernels::KernelName;
 use avsg_device::params::Params;
-use avsg_linker::ascendc::ascendc;
-use avsg_linker::ascendc::kernels::Abi;
+use avsg_linker::ascend::ascendc;
+use avsg_linker::ascend::kernels::Abi;
 
 use super::acl::{Acl, Context, Source};
 use crate::{Error, Result, invalid};

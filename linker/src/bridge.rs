@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 
 use avsg_device::params::{Lifetime, Params};
 
-use crate::ascendc::kernels::{Abi, Kernels};
-use crate::ascendc::{Failed, ascendc};
+use crate::ascend::kernels::{Abi, Kernels};
+use crate::ascend::soc;
+use crate::ascend::toolchain::{self, Toolchain};
+use crate::ascend::{Failed, ascendc};
 use crate::check::{Refused, check as check_tape};
 use crate::record::record_stage_one;
-use crate::soc;
-use crate::toolchain::{self, Toolchain};
 
 /// The name of the Rust file that [`embed`] writes.
 pub const FILE: &str = "embedded.rs";

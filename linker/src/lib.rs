@@ -2,23 +2,18 @@
 //!
 //! [`record`] runs a kernel of `avsg-device` on a machine that only writes down its operations.
 //! [`check`] refuses a [`tape`] that breaks a law of the kernel language (`avsg_device::machine`).
-//! [`replay`] interprets a tape and thereby defines what every op means. [`ascendc`] emits text
-//! from it.
+//! [`replay`] interprets a tape and thereby defines what every op means. [`ascend`] lowers it to
+//! one vector core and emits text. [`bridge`] is the entry point of a build script.
 
 #![forbid(unsafe_code)]
 
-pub mod aiv;
-pub mod ascendc;
+pub mod ascend;
 pub mod bridge;
-pub mod cann;
 pub mod check;
-pub mod cost;
-mod lower;
-pub mod opp;
+mod expr;
+mod names;
 pub mod record;
 pub mod replay;
-pub mod soc;
-mod sync;
+mod request;
+mod simplify;
 pub mod tape;
-pub mod toolchain;
-pub mod ub;

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 
 use avsg_device::kernels::KernelName;
 use avsg_device::params::Params;
-use avsg_linker::ascendc::ascendc;
-use avsg_linker::ascendc::kernels::Abi;
+use avsg_linker::ascend::ascendc;
+use avsg_linker::ascend::kernels::Abi;
+use avsg_linker::ascend::toolchain::{self, Toolchain};
 use avsg_linker::bridge::{Error, FILE, embed, geometries};
-use avsg_linker::toolchain::{self, Toolchain};
 
 /// Returns a new empty folder in the target folder.
 fn scratch(name: &str) -> PathBuf {

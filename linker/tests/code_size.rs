@@ -1,9 +1,9 @@
 //! The estimate of a kernel's instructions, and its bounds for the kernels of a geometry.
 
 use avsg_device::params::Params;
-use avsg_linker::ascendc::ascendc;
-use avsg_linker::ascendc::code_size::{INSTRUCTION_BYTES, INSTRUCTION_CACHE_BYTES, instructions};
-use avsg_linker::ascendc::kernels::Abi;
+use avsg_linker::ascend::ascendc;
+use avsg_linker::ascend::code_size::{INSTRUCTION_BYTES, INSTRUCTION_CACHE_BYTES, instructions};
+use avsg_linker::ascend::kernels::Abi;
 
 #[test]
 fn a_call_counts_as_the_body_of_its_function() {

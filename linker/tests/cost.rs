@@ -1,11 +1,11 @@
 //! The cost model counts the calls of the emitted text.
 
 use avsg_device::params::{Lifetime, Params};
-use avsg_linker::aiv::{Act, Call, Pipe, Sync, Use};
-use avsg_linker::ascendc::functions::ALL;
-use avsg_linker::ascendc::{stage_one, statement};
-use avsg_linker::cost::calls::{Kernel, of_calls};
-use avsg_linker::cost::{UNITS, Unit, Work};
+use avsg_linker::ascend::aiv::{Act, Call, Pipe, Sync, Use};
+use avsg_linker::ascend::cost::calls::{Kernel, of_calls};
+use avsg_linker::ascend::cost::{UNITS, Unit, Work};
+use avsg_linker::ascend::functions::ALL;
+use avsg_linker::ascend::{stage_one, statement};
 use avsg_linker::tape::{Op, OpCode, Tape};
 
 fn geometries() -> Vec<Params> {

@@ -2,8 +2,8 @@
 //! TPipe, no SyncAll that it never runs, and no list on the stack of the scalar unit.
 
 use avsg_device::params::{Lifetime, Params};
-use avsg_linker::ascendc::kernels::{Abi, Kernel, kernels};
-use avsg_linker::ascendc::stage_one;
+use avsg_linker::ascend::kernels::{Abi, Kernel, kernels};
+use avsg_linker::ascend::stage_one;
 use std::sync::OnceLock;
 
 fn geometries() -> Vec<Params> {

@@ -6,8 +6,8 @@ use std::env::consts::ARCH;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use avsg_linker::cann::{self, Version};
-use avsg_linker::toolchain::{Error, Toolchain, object, project};
+use avsg_linker::ascend::cann::{self, Version};
+use avsg_linker::ascend::toolchain::{Error, Toolchain, object, project};
 
 const STAND_IN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/stand_in");
 

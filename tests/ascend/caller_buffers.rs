@@ -13,8 +13,8 @@ use avsg::device::params::Params;
 use avsg::engine::{Config, Engine};
 use avsg::pool::{Chunk, HostLayout, HostPool, Part, PoolConfig, Region};
 use avsg::rows::{RowFormat, Strides};
-use avsg_linker::ascendc::ascendc;
-use avsg_linker::ascendc::kernels::Abi;
+use avsg_linker::ascend::ascendc;
+use avsg_linker::ascend::kernels::Abi;
 use avsg_sim::{Options, Session};
 use avsg_testkit::{exact, fixture};
 

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use avsg_linker::ascendc::kernels::Abi;
-use avsg_linker::opp::project;
+use avsg_linker::ascend::kernels::Abi;
+use avsg_linker::ascend::opp::project;
 use clap::Args;
 
 use super::emit::report::Report;

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use avsg::Error;
-use avsg_linker::soc::{self, Soc};
+use avsg_linker::ascend::soc::{self, Soc};
 
 /// Returns the chip of this name; letter case is ignored.
 pub fn named(name: &str) -> Result<Soc> {

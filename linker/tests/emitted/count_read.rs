@@ -2,9 +2,9 @@
 //! only then.
 
 use avsg_device::params::{Lifetime, Params};
-use avsg_linker::aiv::CountRead;
-use avsg_linker::ascendc::limits::STAGE_ONE_BYTES;
-use avsg_linker::ascendc::stage_one_with;
+use avsg_linker::ascend::aiv::CountRead;
+use avsg_linker::ascend::limits::STAGE_ONE_BYTES;
+use avsg_linker::ascend::stage_one_with;
 use avsg_linker::record::record_stage_one;
 
 use super::compiled::Compiled;

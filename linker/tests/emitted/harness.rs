@@ -2,8 +2,8 @@
 
 use avsg_device::params::Params;
 use avsg_device::tiling::{Launch, Segment};
-use avsg_linker::ascendc::StageOneText;
-use avsg_linker::ascendc::kernels::{Abi, Kernel, kernels};
+use avsg_linker::ascend::StageOneText;
+use avsg_linker::ascend::kernels::{Abi, Kernel, kernels};
 
 use super::layer_memory::{HOST_BLOCK_SHIFT, KV_BLOCK_SHIFT};
 use super::shim::{Failure, Launch as ShimLaunch, Mode};

@@ -1,8 +1,8 @@
 //! The kernels on the oldest CANN that builds them, which has another name for a call.
 
 use avsg_device::params::Params;
-use avsg_linker::ascendc::ascendc;
-use avsg_linker::ascendc::kernels::Abi;
+use avsg_linker::ascend::ascendc;
+use avsg_linker::ascend::kernels::Abi;
 
 use super::shim::{compile_errors, has_cpp_compiler};
 

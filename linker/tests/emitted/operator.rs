@@ -6,9 +6,9 @@ use std::ptr::null_mut;
 use avsg_device::memory::clear_state;
 use avsg_device::memory::table_words;
 use avsg_device::params::Params;
-use avsg_linker::ascendc::ascendc;
-use avsg_linker::ascendc::kernels::Abi;
-use avsg_linker::opp::project;
+use avsg_linker::ascend::ascendc;
+use avsg_linker::ascend::kernels::Abi;
+use avsg_linker::ascend::opp::project;
 
 use super::compiled::Compiled;
 use super::harness::{EVERY_ORDER, RunOptions, shim_launch};

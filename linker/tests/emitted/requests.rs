@@ -14,8 +14,8 @@ use avsg_device::params::{ID_LIMIT, NO_STABLE_LEN, Params};
 use avsg_device::request::{record, status};
 use avsg_device::state::State;
 use avsg_device::tiling::{Launch, MAX_SLOT_BLOCKS};
-use avsg_linker::ascendc::StageOneText;
-use avsg_linker::ascendc::kernels::{Abi, Kernel, kernels};
+use avsg_linker::ascend::StageOneText;
+use avsg_linker::ascend::kernels::{Abi, Kernel, kernels};
 
 fn stage_one() -> StageOneText {
     let text = include_str!("everything_misses.h");

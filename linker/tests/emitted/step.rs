@@ -13,8 +13,8 @@ use super::tier;
 use avsg_device::params::{Lifetime, Params};
 use avsg_device::request::status;
 use avsg_device::share::sharers;
-use avsg_linker::ascendc::ascendc;
-use avsg_linker::ascendc::kernels::{Abi, Kernel};
+use avsg_linker::ascend::ascendc;
+use avsg_linker::ascend::kernels::{Abi, Kernel};
 use npyz::NpyFile;
 use zip::ZipArchive;
 

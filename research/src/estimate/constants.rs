@@ -8,7 +8,7 @@
 
 use anyhow::Result;
 use avsg::Error;
-use avsg_linker::cost::{Prices, Unit};
+use avsg_linker::ascend::cost::{Prices, Unit};
 
 /// A constant of the model.
 #[derive(Clone, Copy, Debug)]
@@ -302,7 +302,7 @@ impl Constants {
 
 #[cfg(test)]
 mod tests {
-    use avsg_linker::cost::{UNITS, Work};
+    use avsg_linker::ascend::cost::{UNITS, Work};
 
     use super::*;
 

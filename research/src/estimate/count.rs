@@ -8,13 +8,13 @@ use avsg::device::request::record;
 use avsg::device::share;
 use avsg::device::state::{DEAD, EMPTY, INVALID, header};
 use avsg_cli::trace::Trace;
-use avsg_linker::ascendc::Failed;
-use avsg_linker::ascendc::kernels::defers;
-use avsg_linker::cost::Work;
-use avsg_linker::cost::calls::{Kernel, Life};
+use avsg_linker::ascend::Failed;
+use avsg_linker::ascend::cost::Work;
+use avsg_linker::ascend::cost::calls::{Kernel, Life};
+use avsg_linker::ascend::kernels::defers;
+use avsg_linker::ascend::ub::TooLarge;
 use avsg_linker::replay::{Execution, Replay};
 use avsg_linker::tape::{OpCode, Tape};
-use avsg_linker::ub::TooLarge;
 use serde::Serialize;
 
 use super::phase::{PHASES, Phase, Phases};
@@ -249,7 +249,7 @@ impl Counts {
             match (run.op.code, phases.of(run.op)) {
                 (OpCode::Bisect, _) => self.counts += n,
                 (OpCode::Append, Phase::Refresh) => self.early += run.active as f64,
-                (OpCode::Age { .. }, Phase::CollectDead) => self.decays += run.active as f64,
+                (OpCode::Age(_), Phase::CollectDead) => self.decays += run.active as f64,
                 (OpCode::FindFree(_), _) => self.seeks += n,
                 (OpCode::Scatter, Phase::UpdateState)
                     if Some(run.op.columns[0]) == tape.find("link") =>

@@ -11,7 +11,7 @@ use avsg_cli::command::soc;
 use avsg_cli::command::trace_options::PartOptions;
 use avsg_cli::synth::Synth;
 use avsg_cli::trace::{MAX_ID, Trace};
-use avsg_linker::soc::Soc;
+use avsg_linker::ascend::soc::Soc;
 
 use super::constants::Constants;
 use super::paper;

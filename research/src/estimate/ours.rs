@@ -3,13 +3,13 @@
 use avsg::device::batched::Batched;
 use avsg::device::params::{Lifetime, Params};
 use avsg::device::share::{PLANE_PIECES, sharers};
-use avsg_linker::ascendc::kernels::defers;
-use avsg_linker::cost::{Unit, Work};
+use avsg_linker::ascend::cost::{Unit, Work};
+use avsg_linker::ascend::kernels::defers;
 
 use super::constants::{Constants, Name, Start};
 use super::count::{Profile, Schedule};
 use super::phase::PHASES;
-use avsg_linker::soc::Soc;
+use avsg_linker::ascend::soc::Soc;
 
 /// A choice of the kernel's optimisations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

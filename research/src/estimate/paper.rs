@@ -10,13 +10,13 @@ use avsg::device::params::{Lifetime, Params};
 use avsg::device::share::sharers;
 use avsg_cli::synth::{CONTEXT, Synth};
 use avsg_cli::trace::Trace;
-use avsg_linker::cost::{Unit, Work};
+use avsg_linker::ascend::cost::{Unit, Work};
 
 use super::constants::{Constants, Name, Start};
 use super::count::{Counts, Profile, count};
 use super::phase::{PHASES, Phase};
 use super::stage_two;
-use avsg_linker::soc::OF_THE_PAPER;
+use avsg_linker::ascend::soc::OF_THE_PAPER;
 
 /// Share of a step's ids that the previous step selected too, in the paper's workload.
 const GAMMA: f64 = 0.8;

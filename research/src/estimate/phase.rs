@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use avsg::device::machine::phase::Phase as Step;
-use avsg_linker::cost::Work;
-use avsg_linker::cost::calls::{Kernel, Life};
+use avsg_linker::ascend::cost::Work;
+use avsg_linker::ascend::cost::calls::{Kernel, Life};
 use avsg_linker::replay::Execution;
 use avsg_linker::tape::{Block, Op, OpCode};
 

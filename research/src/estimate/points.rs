@@ -7,7 +7,7 @@ use super::constants::{Constants, Start};
 use super::ours::{Cost, Variant, cost};
 use super::paper::{self, POINTS, Quantity};
 use super::stage_two;
-use avsg_linker::soc::OF_THE_PAPER;
+use avsg_linker::ascend::soc::OF_THE_PAPER;
 
 /// A figure of the paper and the modelled times at the same K and S, in microseconds.
 #[derive(Serialize)]

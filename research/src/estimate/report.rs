@@ -3,7 +3,7 @@
 use anyhow::Result;
 use avsg::device::params::{Params, Table};
 use avsg::device::share::sharers;
-use avsg_linker::cost::{UNITS, Unit, Work};
+use avsg_linker::ascend::cost::{UNITS, Unit, Work};
 use serde::Serialize;
 
 use super::constants::{CONSTANTS, Constants, Start};
@@ -17,7 +17,7 @@ use super::ranges::{Goal, RangeRow, Times, goal, rows};
 use super::stage_two;
 use avsg_cli::command::geometry::Rule;
 use avsg_cli::command::output;
-use avsg_linker::soc::Soc;
+use avsg_linker::ascend::soc::Soc;
 
 /// The note that is printed with every table.
 pub const LABEL: &str = "model, not measured";

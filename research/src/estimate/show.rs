@@ -3,7 +3,7 @@
 use super::ranges::{GOAL, Goal};
 use super::report::{LABEL, Report, UsedConstant};
 use avsg_cli::command::output::{Cell, Page, Table, count, table};
-use avsg_linker::ascendc::limits::UB_BYTES;
+use avsg_linker::ascend::limits::UB_BYTES;
 
 /// Returns a number that readers see with one decimal.
 fn one_decimal(value: f64) -> Cell {

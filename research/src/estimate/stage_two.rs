@@ -1,7 +1,7 @@
 //! Stage Two in the model, fitted to the paper's host-to-device times.
 
 use super::constants::{Constants, Name};
-use avsg_linker::soc::Soc;
+use avsg_linker::ascend::soc::Soc;
 
 /// Bytes of the row that the model is fitted to.
 const ROW: f64 = 1152.0;
@@ -23,7 +23,7 @@ pub fn us(c: &Constants, soc: &Soc, rows: f64, segments: &[usize]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use avsg_linker::soc::OF_THE_PAPER;
+    use avsg_linker::ascend::soc::OF_THE_PAPER;
 
     #[test]
     fn the_link_limits_many_rows_and_the_start_time_limits_few() {

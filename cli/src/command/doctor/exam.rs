@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use avsg_linker::cann;
+use avsg_linker::ascend::cann;
 use clap::ValueEnum as _;
 use serde::de::DeserializeOwned;
 

@@ -9,8 +9,8 @@ use avsg::ascend::acl::{Acl, Context, Source};
 use avsg::ascend::simulated;
 use avsg::device::kernels::KernelName;
 use avsg::device::params::{Lifetime, Params};
-use avsg_linker::soc;
-use avsg_linker::toolchain::{self, Toolchain};
+use avsg_linker::ascend::soc;
+use avsg_linker::ascend::toolchain::{self, Toolchain};
 
 use super::options::{DeviceKind, Options};
 use super::probe::Probe;

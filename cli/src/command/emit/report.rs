@@ -2,10 +2,10 @@
 
 use avsg::device::memory::table_words;
 use avsg::device::params::Params;
-use avsg_linker::ascendc::code_size::{INSTRUCTION_BYTES, INSTRUCTION_CACHE_BYTES};
-use avsg_linker::ascendc::kernels::Kernels;
-use avsg_linker::ascendc::limits::UB_BYTES;
-use avsg_linker::soc::Soc;
+use avsg_linker::ascend::code_size::{INSTRUCTION_BYTES, INSTRUCTION_CACHE_BYTES};
+use avsg_linker::ascend::kernels::Kernels;
+use avsg_linker::ascend::limits::UB_BYTES;
+use avsg_linker::ascend::soc::Soc;
 use serde::Serialize;
 
 use crate::command::output::{self, Cell, Page};

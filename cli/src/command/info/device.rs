@@ -2,8 +2,8 @@
 
 use anyhow::Result;
 use avsg::device::params::Params;
-use avsg_linker::ascendc::kernels::Abi;
-use avsg_linker::ascendc::limits::UB_BYTES;
+use avsg_linker::ascend::kernels::Abi;
+use avsg_linker::ascend::limits::UB_BYTES;
 use serde::Serialize;
 
 use crate::command::emit::kernels_of;

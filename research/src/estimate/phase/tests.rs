@@ -3,8 +3,8 @@
 use avsg::device::params::{Lifetime, Params, Table};
 use avsg::device::request::record;
 use avsg::device::state::{INVALID, header};
-use avsg_linker::cost::Unit;
-use avsg_linker::cost::calls::{Kernel, Life};
+use avsg_linker::ascend::cost::Unit;
+use avsg_linker::ascend::cost::calls::{Kernel, Life};
 use avsg_linker::replay::{Execution, Replay};
 use avsg_linker::tape::OpCode;
 

@@ -1,0 +1,37 @@
+//! One vector core of a 910B: lowers a checked tape to its calls, places its buffers, orders its units,
+//! and writes AscendC. All C++ text and all that knows CANN is in this module.
+
+pub mod aiv;
+pub mod cann;
+pub mod code_size;
+pub mod cost;
+mod declare;
+pub mod functions;
+pub mod kernels;
+pub mod limits;
+mod lower;
+mod one_file;
+pub mod opp;
+mod print;
+mod request;
+pub mod soc;
+pub(crate) mod stage_one;
+mod sync;
+mod table;
+pub mod toolchain;
+pub mod ub;
+
+pub use crate::names::camel;
+pub use print::statement;
+pub use stage_one::{Failed, StageOneText, stage_one, stage_one_with};
+
+use avsg_device::params::Params;
+use kernels::{Abi, Kernels, kernels};
+
+/// Returns all kernels of a geometry as AscendC.
+///
+/// # Errors
+/// If Stage One breaks a rule of the kernel language, or does not fit the unified buffer.
+pub fn ascendc(p: &Params, abi: Abi) -> Result<Kernels, Failed> {
+    Ok(kernels(p, &stage_one(p)?, abi)?)
+}

@@ -1,0 +1,185 @@
+//! The declarations of a kernel: constants, functions, tensors, and lengths of lists.
+
+use super::functions::search::{RESULT_BITS, Shape};
+use super::functions::{basic, mix, with_used};
+use super::print::address;
+use super::table;
+use crate::ascend::aiv::{Buffer, Call, Expr, Function, Loop, Node, Use, Width, word};
+use crate::ascend::lower::Lowered;
+use crate::ascend::ub::{self, Plan};
+use crate::names::camel;
+use avsg_device::params::Params;
+use avsg_device::share::PLANE_PIECES;
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+fn calls(nodes: &[Node]) -> impl Iterator<Item = &Call> {
+    nodes.iter().flat_map(Node::all).filter_map(Node::call)
+}
+
+/// Returns the functions that these statements call, and all functions that those use.
+pub fn functions(nodes: &[Node]) -> Vec<&'static Function> {
+    let mut called = vec![&basic::VIEWS];
+    called.extend(calls(nodes).filter_map(Call::function).map(|call| call.function));
+    for e in nodes.iter().flat_map(Node::all).flat_map(Node::expressions) {
+        e.each(&mut |e| {
+            if matches!(e, Expr::Max(..)) {
+                called.push(&basic::SCALAR_MAX);
+            }
+        });
+    }
+    with_used(&called)
+}
+
+/// Returns the declarations of the tensors and lengths that a body uses.
+pub fn tensors(kernel: &Lowered, plan: &Plan, nodes: &[Node]) -> String {
+    let mut out = String::from(
+        "    // The tensors of one declaration share a buffer, each at another time.\n",
+    );
+    let used = names(nodes);
+    let buffers: Vec<_> = plan.buffers.iter().filter(|b| used.contains(&*b.name)).collect();
+    for shared in buffers.chunk_by(|a, b| (a.at, a.element, a.len) == (b.at, b.element, b.len)) {
+        let ub::Buffer { name, element, at, len, .. } = shared[0];
+        let mut line =
+            format!("    const LocalTensor<{element}> {name} = Local<{element}>({at}, {len})");
+        for b in &shared[1..] {
+            let more = format!("{} = {name}", b.name);
+            let full = line.len() - line.rfind('\n').unwrap_or(0) + more.len() > 116;
+            line += if full { ",\n        " } else { ", " };
+            line += &more;
+        }
+        out += &format!("{line};\n");
+    }
+    let lens = kernel.tape.columns.iter().map(|c| format!("{}Len", camel(&c.name)));
+    let lens: Vec<_> = lens.filter(|l| used.contains(&**l)).map(|l| format!("{l} = 0")).collect();
+    for some in lens.chunks(6) {
+        let _ = writeln!(out, "    int32_t {};", some.join(", "));
+    }
+    out
+}
+
+/// Returns the names of the tensors and variables in some statements.
+fn names(nodes: &[Node]) -> BTreeSet<&str> {
+    let mut names = BTreeSet::new();
+    for e in nodes.iter().flat_map(Node::all).flat_map(Node::expressions) {
+        e.each(&mut |e| {
+            if let Expr::Name(name) | Expr::Word(name, _) = e {
+                names.insert(&**name);
+            }
+        });
+    }
+    for call in calls(nodes) {
+        names.extend(call.sets());
+        names.extend(call.line());
+        names.extend(call.tensors().into_iter().filter_map(|t| match &t.buffer {
+            Buffer::Named(name) => Some(&**name),
+            _ => None,
+        }));
+    }
+    names
+}
+
+/// Returns the buffers whose addresses the text refers to.
+fn addresses(nodes: &[Node], functions: &[&'static Function]) -> BTreeSet<String> {
+    let uses = functions.iter().flat_map(|function| function.uses);
+    let mut all: BTreeSet<String> = uses
+        .filter_map(|used| if let Use::Buffer(name) = used { Some((*name).into()) } else { None })
+        .collect();
+    for call in calls(nodes) {
+        all.extend(call.words().into_iter().map(word));
+        all.extend(call.tensors().into_iter().filter_map(|t| match &t.buffer {
+            Buffer::Placed { name, .. } => Some(name.clone()),
+            _ => None,
+        }));
+    }
+    all
+}
+
+/// Returns the constants that these statements and functions use.
+pub fn constants(
+    p: &Params,
+    plan: &Plan,
+    nodes: &[Node],
+    functions: &[&'static Function],
+) -> String {
+    let mut out = format!("constexpr int32_t TILE = {};  // lanes of a tile\n", plan.tile);
+    let wide =
+        |node: &Node| matches!(node, Node::Loop(Loop { width: Some(Width::Wide { .. }), .. }));
+    if nodes.iter().flat_map(Node::all).any(wide) {
+        let _ = writeln!(
+            out,
+            "constexpr int32_t WIDE = {};  // lanes of a tile in sweeps that need few registers",
+            plan.wide
+        );
+    }
+    let uses = |which: fn(&Use) -> bool| functions.iter().flat_map(|h| h.uses).any(which);
+    let Plan { slot_tile, life_tile, .. } = plan;
+    if uses(|used| matches!(used, Use::SlotTile)) {
+        let _ = writeln!(
+            out,
+            "constexpr int32_t SLOT_TILE = {slot_tile};  // slots per iteration of AppendSlots"
+        );
+    }
+    if uses(|used| matches!(used, Use::LifeTile)) {
+        let _ = writeln!(
+            out,
+            "constexpr int32_t LIFE_TILE = {life_tile};  // slots per iteration over lifetimes"
+        );
+    }
+    let named = named_constants(nodes);
+    for (name, value, comment) in table::constants(p).iter().chain(&mix::CONSTANTS) {
+        if named.contains(name) {
+            let _ = writeln!(out, "constexpr int32_t {name} = {value};  // {comment}");
+        }
+    }
+    let addresses = addresses(nodes, functions);
+    out += "// Byte addresses in UB. The block at WORD_x_AT holds the word x (hexadecimal) eight times.\n";
+    for b in plan.buffers.iter().filter(|b| addresses.contains(&b.name)) {
+        let _ = writeln!(out, "constexpr uint32_t {} = {};", address(&b.name), b.at);
+    }
+    if uses(|used| matches!(used, Use::Searches)) {
+        out += &search_constants(p, plan);
+    }
+    out
+}
+
+/// Returns the names of the constants in the expressions of some statements.
+fn named_constants(nodes: &[Node]) -> BTreeSet<&'static str> {
+    let mut names = BTreeSet::new();
+    for e in nodes.iter().flat_map(Node::all).flat_map(Node::expressions) {
+        e.each(&mut |e| {
+            if let Expr::Constant(name) = e {
+                names.insert(*name);
+            }
+        });
+    }
+    names
+}
+
+/// Returns the constants of searches over all links. Their columns are in the scratch memory, which
+/// no sweep uses at the same time.
+fn search_constants(p: &Params, plan: &Plan) -> String {
+    let shape = Shape { links: p.retries + 1, link_bits: p.link_bits(), slot_bits: p.slot_bits() };
+    let (signed, unsigned) = ("int32_t", "uint32_t");
+    let numbers = [
+        (signed, "LINKS", shape.links, "links of a probe sequence"),
+        (unsigned, "LINK_BITS", shape.link_bits, "bits of the position of a link"),
+        (unsigned, "SLOT_BITS", shape.slot_bits, "bits of a slot"),
+        (
+            unsigned,
+            "FINGERPRINT_SHIFT",
+            shape.fingerprint_shift(),
+            "lowest bit of the fingerprint in a mixed word",
+        ),
+        (unsigned, "RESULT_BITS", RESULT_BITS, "bits of the result of a search"),
+        (signed, "SEARCH_IDS", plan.search_ids(shape.links), "ids per iteration of a search"),
+        (signed, "SEARCH_WORDS", plan.search_words(), "words of a column of a search"),
+        (signed, "PLANE_PIECES", PLANE_PIECES as u32, "pieces of a plane that is copied in"),
+    ];
+    let numbers = numbers
+        .map(|(ty, name, n, comment)| format!("constexpr {ty} {name} = {n};  // {comment}\n"));
+    let words = shape
+        .words()
+        .map(|(name, bits)| format!("constexpr uint32_t {name} = {};\n", address(&word(bits))));
+    numbers.concat() + &words.concat()
+}

@@ -1,0 +1,74 @@
+//! The functions that the emitted text defines: operations that the vector unit of a 910B does not
+//! have.
+//!
+//! Each file here contains a group of them: for each one the [`Function`] with its C++ text and its
+//! acts, a constructor of the calls that the lowering makes, and its work, where that depends on
+//! more than the lanes of a tile.
+
+pub mod append;
+pub mod basic;
+pub mod life;
+pub mod lookup;
+pub mod mix;
+pub mod scatter;
+pub mod search;
+pub mod share;
+pub mod victims;
+pub mod words;
+
+use crate::ascend::aiv::{Function, Use};
+
+/// All functions, in the order in which they are printed: each one refers only to functions before it.
+pub static ALL: [&Function; 37] = [
+    &basic::SCALAR_MAX,
+    &basic::VIEWS,
+    &basic::ALIGN_TO_REPEAT,
+    &words::AND_WORD,
+    &words::OR_WORD,
+    &words::SELECT_WORDS,
+    &words::WRITE_IOTA,
+    &words::INDICES,
+    &mix::SUM_OF_PRODUCTS,
+    &mix::MIX,
+    &basic::COMPACT,
+    &append::COUNT,
+    &append::COMPACT_AFTER_TAIL,
+    &append::APPEND,
+    &append::APPEND_IN_PLACE,
+    &scatter::SCATTER_ALL,
+    &scatter::SCATTER_BOTH,
+    &scatter::SCATTER_MASKED,
+    &life::SET_LIFETIME_ALL,
+    &life::SET_LIFETIME_MASKED,
+    &life::REFRESH_LIFETIME_ALL,
+    &life::REFRESH_LIFETIME_MASKED,
+    &life::DECAY_LIFETIMES,
+    &life::END_STEP_USES,
+    &victims::COUNT_LE,
+    &victims::FIND_THRESHOLD,
+    &victims::APPEND_SLOTS,
+    &lookup::LOOKUP,
+    &share::COPY_IN_STAGGERED,
+    &share::IS_DONE_AFTER_WAIT,
+    &search::SEARCH_COLUMN,
+    &search::LINK_MASK,
+    &search::GATHER_LINKS,
+    &search::LINK_PRIORITY,
+    &search::SELECT_FIRST_LINK,
+    &search::FIND,
+    &search::FIND_FREE,
+];
+
+/// Returns these functions and all that they use, in the order of [`ALL`].
+pub fn with_used(called: &[&'static Function]) -> Vec<&'static Function> {
+    let mut used = called.to_vec();
+    let mut at = 0;
+    while let Some(function) = used.get(at) {
+        used.extend(function.uses.iter().filter_map(|one| match one {
+            Use::Function(function) => Some(*function),
+            _ => None,
+        }));
+        at += 1;
+    }
+    ALL.into_iter().filter(|function| used.contains(function)).collect()
+}

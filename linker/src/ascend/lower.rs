@@ -1,0 +1,282 @@
+//! Lowers a tape to calls of one vector core of a 910B.
+//!
+//! A sweep becomes a loop over tiles of `TILE` lanes, or of `WIDE` lanes if it needs few registers
+//! ([`widths`]). A load becomes a view of its column, an arithmetic operation one call on the live
+//! lanes, and a compare one call on whole repeats, whose mask bits behind the live lanes no call
+//! reads. Operations that the core does not have become calls of emitted functions
+//! ([`crate::ascend::functions`]): appends at any length, scatters, lifetimes and look-ups.
+
+mod alias;
+mod lanes;
+mod madd;
+mod names;
+mod registers;
+mod scatters;
+mod schedule;
+mod search;
+mod signs;
+mod whole;
+mod widths;
+
+use crate::ascend::aiv::{Call, Expr, If, Length, Loop, Node, Operation, Place, Tensor, Width};
+use crate::ascend::functions::basic;
+use crate::check::{Refused, ranges};
+use crate::names::camel;
+use crate::simplify::simplify;
+use crate::tape::{Block, Column, ColumnId, Kind, Op, OpCode, Range, Tape, Value};
+pub use registers::Register;
+use registers::Temp;
+use std::collections::{BTreeMap, BTreeSet};
+pub use widths::{WIDE_VECTORS, count};
+
+/// A kernel as calls, with the facts that placing and printing it need.
+#[derive(Debug)]
+pub struct Lowered {
+    /// The tape that was lowered, after simplification.
+    pub tape: Tape,
+    /// Stage One of one request, without the copies of the table in and out.
+    pub body: Vec<Node>,
+    /// Vector and mask registers of a tile.
+    pub registers: Vec<Register>,
+    /// Vector and mask registers of sweeps that take `WIDE` lanes per iteration.
+    pub wide: Vec<Register>,
+    /// Words that calls read from blocks, which contain nothing else.
+    pub words: BTreeSet<u32>,
+    /// Lists that use the storage of another list.
+    pub alias: BTreeMap<ColumnId, ColumnId>,
+    /// Pairs of columns of which the first may use the address of the second: it is written while
+    /// the second is read for the last time.
+    pub overlays: Vec<[String; 2]>,
+}
+
+/// Names in the text besides those of columns: buffers of functions, and variables.
+const FIXED: [&str; 21] = [
+    "header",
+    "record",
+    "word",
+    "mask_scratch",
+    "iota",
+    "lane_scratch",
+    "packed",
+    "scratch",
+    "rule",
+    "lifetimes",
+    "entry_blocks",
+    "bytes",
+    "lanes",
+    "alignedLanes",
+    "base",
+    "token",
+    "round",
+    "probe",
+    "again",
+    "gm",
+    "q",
+];
+
+struct Lower<'t> {
+    tape: &'t Tape,
+    ranges: Vec<Range>,
+    uses: BTreeMap<Value, usize>,
+    defs: BTreeMap<Value, Op>,
+    scalars: BTreeMap<Value, Expr>,
+    /// The tensors of vectors and masks.
+    at: BTreeMap<Value, Tensor>,
+    /// Vectors of lifetimes, which are halfs.
+    halves: BTreeSet<Value>,
+    /// Masks that are set in all lanes. A call writes one only if another call reads it.
+    all: BTreeSet<Value>,
+    /// Vectors whose lanes are the signs, 0 or -1, of the tile's vectors.
+    signs: BTreeMap<Value, Tensor>,
+    /// Names for the tile's values.
+    called: BTreeMap<Value, String>,
+    temps: Vec<Temp>,
+    registers: registers::Names,
+    /// The registers of wide sweeps.
+    wide: registers::Names,
+    /// Lists that are empty before the next operation.
+    empty: BTreeSet<ColumnId>,
+    /// Names that are in use.
+    taken: BTreeSet<String>,
+    alias: BTreeMap<ColumnId, ColumnId>,
+    overlays: Vec<[String; 2]>,
+    out: Vec<Node>,
+    depth: usize,
+}
+
+/// Lowers a checked tape of Stage One.
+///
+/// # Errors
+/// If the tape breaks a rule of the kernel language, or moves a list that cannot share its storage.
+pub fn lower(tape: &Tape) -> Result<Lowered, Refused> {
+    let ranges = ranges::of_values(tape)?;
+    let tape = simplify(tape);
+    let alias = alias::find(&tape)?;
+    let mut uses = BTreeMap::new();
+    tape.body.all().flat_map(|op| &op.args).for_each(|&a| *uses.entry(a).or_default() += 1);
+    let def = |op: &Op| Some((op.out?, Op { body: None, ..op.clone() }));
+    let params = tape.params.iter().map(|p| (p.value, Expr::field(camel(&p.name))));
+    let mut l = Lower {
+        ranges,
+        uses,
+        defs: tape.body.all().filter_map(def).collect(),
+        scalars: params.collect(),
+        at: BTreeMap::new(),
+        halves: BTreeSet::new(),
+        all: BTreeSet::new(),
+        signs: BTreeMap::new(),
+        called: BTreeMap::new(),
+        temps: Vec::new(),
+        registers: registers::Names::default(),
+        wide: registers::Names::default(),
+        empty: BTreeSet::new(),
+        taken: FIXED.iter().map(|name| (*name).into()).collect(),
+        alias,
+        overlays: Vec::new(),
+        out: Vec::new(),
+        depth: 0,
+        tape: &tape,
+    };
+    for c in &tape.columns {
+        let width = if let Kind::List { width } = c.kind { width } else { 1 };
+        l.taken.extend((0..width).map(|n| buffer_name(c, n)));
+        l.taken.insert(format!("{}Len", camel(&c.name)));
+    }
+    let names = |pair: [(ColumnId, usize); 2]| pair.map(|(list, column)| l.storage(list, column));
+    l.overlays = alias::overlays(&tape).into_iter().map(names).collect();
+    l.block(&tape.body);
+    registers::drop_unused(&mut l.out);
+    let calls = l.out.iter().flat_map(Node::all).filter_map(Node::call);
+    let words = calls.flat_map(Call::words).collect();
+    let Lower { registers, wide, alias, overlays, out, .. } = l;
+    let (registers, wide) = (registers.registers(), wide.registers());
+    Ok(Lowered { body: out, registers, wide, words, alias, overlays, tape })
+}
+
+/// Returns the name of a column's buffer, or of the buffer of one column of a list.
+pub fn buffer_name(c: &Column, column: usize) -> String {
+    match c.kind {
+        Kind::List { width } if width > 1 => format!("{}{column}", camel(&c.name)),
+        _ => camel(&c.name),
+    }
+}
+
+impl Lower<'_> {
+    fn block(&mut self, block: &Block) {
+        for (n, op) in block.ops.iter().enumerate() {
+            if let OpCode::Phase(phase, does) = op.code {
+                self.out.push(Node::Note(format!("{phase}: {does}")));
+                continue;
+            }
+            match (op.code, &op.body) {
+                (OpCode::Sweep, Some(body)) => self.sweep(op, body),
+                (OpCode::Repeat(_), Some(body)) => self.repeat(op, body),
+                (OpCode::When, Some(body)) => self.when(op, body),
+                _ => self.whole(op, &block.ops[n + 1..]),
+            }
+            self.track_empty(op);
+        }
+    }
+
+    fn repeat(&mut self, op: &Op, body: &Block) {
+        let variable = ["token", "round", "probe"].get(self.depth).copied().unwrap_or("again");
+        let bound = self.scalar(op.args[0]);
+        self.scalars.extend(body.binds.map(|b| (b, Expr::name(variable))));
+        let outer = std::mem::take(&mut self.out);
+        self.depth += 1;
+        // A later iteration starts with the lists of the one before.
+        self.empty.clear();
+        self.block(body);
+        self.empty.clear();
+        self.depth -= 1;
+        let body = std::mem::replace(&mut self.out, outer);
+        self.push_loop(op, variable, (bound, None), body);
+    }
+
+    fn when(&mut self, op: &Op, body: &Block) {
+        let condition = self.scalar(op.args[0]);
+        let outer = std::mem::take(&mut self.out);
+        let empty = self.empty.clone();
+        self.block(body);
+        // A list that the body cleared is empty only if the body ran.
+        self.empty.retain(|list| empty.contains(list));
+        let body = std::mem::replace(&mut self.out, outer);
+        if let (Some(Node::If(before)), Expr::Not(same)) = (self.out.last_mut(), &condition)
+            && before.otherwise.is_empty()
+            && before.condition == **same
+        {
+            before.otherwise = body;
+            return;
+        }
+        self.out.push(Node::If(If { condition, body, otherwise: Vec::new() }));
+    }
+
+    fn sweep(&mut self, op: &Op, body: &Block) {
+        let mut n = self.scalar(op.args[0]);
+        if !n.is_atom() {
+            let column = body.ops.iter().find_map(|op| op.columns.first());
+            let column = column.map_or("", |&c| &self.tape.column(c).name);
+            let name = self.fresh_name(op.args[0], &format!("{column}Lanes"));
+            self.call(Call::from(Operation::Let(name.clone(), n)));
+            n = Expr::Name(name);
+        }
+        let outer = std::mem::take(&mut self.out);
+        self.called = names::of(self.tape, &self.defs, body);
+        self.temps.clear();
+        self.signs.clear();
+        let lanes = Expr::min(n.clone() - Expr::name("base"), Width::Tile.constant());
+        self.call(Call::from(Operation::Let("lanes".into(), lanes)));
+        for op in &body.ops {
+            self.lane(op);
+        }
+        let mut inner = std::mem::replace(&mut self.out, outer);
+        registers::drop_unread(&mut inner);
+        inner = schedule::by_level(inner, &|a, b| {
+            let (Place::Ub(x, _), Place::Ub(y, _)) = (a, b) else { return a == b };
+            let over = |x, y| self.overlays.iter().any(|[p, q]| p == x && q == y);
+            x == y || over(x, y) || over(y, x)
+        });
+        let width = self.fit_width(op, &mut inner);
+        let mut lengths = inner.iter().filter_map(Node::call).flat_map(Call::lengths);
+        if lengths.any(Length::whole_repeats) {
+            inner.insert(1, Node::Call(basic::aligned_lanes()));
+        }
+        self.push_loop(op, "base", (n, Some(width)), inner);
+    }
+
+    fn push_loop(
+        &mut self,
+        op: &Op,
+        variable: &'static str,
+        (bound, width): (Expr, Option<Width>),
+        body: Vec<Node>,
+    ) {
+        let always = self.ranges[op.args[0].0 as usize].lo > 0;
+        let sync = Vec::new();
+        self.out.push(Node::Loop(Loop { variable, bound, width, always, sync, body }));
+    }
+
+    /// Returns the name of the buffer of a column, or of the list that shares its storage.
+    fn storage(&self, id: ColumnId, column: usize) -> String {
+        buffer_name(self.tape.column(*self.alias.get(&id).unwrap_or(&id)), column)
+    }
+
+    fn len_name(&self, id: ColumnId) -> String {
+        format!("{}Len", camel(&self.tape.column(id).name))
+    }
+
+    /// Returns a scalar as an operand.
+    fn scalar(&self, value: Value) -> Expr {
+        self.scalars.get(&value).cloned().unwrap_or(Expr::Number(0))
+    }
+
+    /// Gives a scalar a name that is not in use, and returns it.
+    fn fresh_name(&mut self, value: Value, name: &str) -> String {
+        let numbered = (2..).map(|n| format!("{name}{n}"));
+        let mut all = std::iter::once(name.to_string()).chain(numbered);
+        let name = all.find(|name| !self.taken.contains(name)).unwrap_or_default();
+        self.taken.insert(name.clone());
+        self.scalars.insert(value, Expr::name(&name));
+        name
+    }
+}

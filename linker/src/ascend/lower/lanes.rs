@@ -1,0 +1,341 @@
+//! Lowers operations on the lanes of a tile.
+
+use super::Lower;
+use super::registers::Temp;
+use crate::ascend::aiv::{
+    Call, Comparison, Expr, Length, Node, Operation, Scalar, Tensor, Type, Vector, VectorOp, View,
+};
+use crate::ascend::functions::{append, lookup, words};
+use crate::tape::{ColumnId, Op, OpCode, Value};
+
+/// Returns a 32-bit number as an operand.
+fn number(n: impl Into<Expr>) -> Option<Scalar> {
+    Some(Scalar::new(n, Type::I32))
+}
+
+/// Returns an instruction on tensors, with or without a scalar.
+pub fn vector(
+    op: VectorOp,
+    to: Tensor,
+    from: Vec<Tensor>,
+    scalar: Option<Scalar>,
+    over: Length,
+) -> Call {
+    Call::from(Operation::Vector(Vector { op, to, from, scalar, over }))
+}
+
+/// Returns `to[i] = base + i` for the live lanes of a tile.
+pub fn iota(to: Tensor) -> Call {
+    let base = Scalar::new(Expr::name("base"), Type::I32);
+    vector(VectorOp::Adds, to, vec![Tensor::named("iota")], Some(base), Length::Lanes)
+}
+
+/// Returns an instruction that has 16-bit lanes only, on the 16-bit halves of the operands.
+fn bits(op: VectorOp, to: Tensor, from: Vec<Tensor>, over: Length) -> Call {
+    let from = from.into_iter().map(|t| t.viewed_as(View::U16)).collect();
+    vector(op, to.viewed_as(View::U16), from, None, over)
+}
+
+/// Returns a shift of unsigned numbers.
+fn shift(op: VectorOp, to: Tensor, from: Tensor, by: u32) -> Call {
+    let [to, from] = [to, from].map(|t| t.viewed_as(View::U32));
+    let by = Some(Scalar::new(by.cast_signed(), Type::U32));
+    vector(op, to, vec![from], by, Length::Lanes)
+}
+
+impl Lower<'_> {
+    /// Returns a new temporary, with a name that it gets if the name is free.
+    pub(super) fn temp(&mut self, mask: bool, name: &str) -> Tensor {
+        self.temps.push(Temp { mask, name: name.into() });
+        Tensor::temp(self.temps.len() - 1)
+    }
+
+    /// Returns a new temporary for a value.
+    pub(super) fn temp_of(&mut self, value: Option<Value>, mask: bool) -> Tensor {
+        let name = value.and_then(|v| self.called.get(&v)).cloned();
+        self.temp(mask, &name.unwrap_or_else(|| "x".into()))
+    }
+
+    pub(super) fn call(&mut self, call: Call) {
+        self.out.push(Node::Call(call));
+    }
+
+    /// Returns the memory of a vector or mask. A constant is written to all lanes before its first
+    /// use.
+    pub(super) fn operand(&mut self, value: Value) -> Tensor {
+        if let Some(known) = self.at.get(&value) {
+            return known.clone();
+        }
+        let all = self.all.contains(&value);
+        let to = self.temp_of(Some(value), all);
+        if all {
+            let ones = Some(Scalar::new(0xffff, Type::U16));
+            let mask = to.clone().viewed_as(View::U16);
+            self.call(vector(VectorOp::Duplicate, mask, vec![], ones, Length::MaskWords));
+        } else if let Some(Op { code: OpCode::Splat(n), .. }) = self.defs.get(&value) {
+            let n = number(*n);
+            self.call(vector(VectorOp::Duplicate, to.clone(), vec![], n, Length::Lanes));
+        }
+        self.at.insert(value, to.clone());
+        to
+    }
+
+    /// Adds a call whose result is a new temporary.
+    fn make(
+        &mut self,
+        out: Option<Value>,
+        mask: bool,
+        operands: &[Value],
+        call: impl FnOnce(Tensor, Vec<Tensor>) -> Call,
+    ) {
+        let operands: Vec<_> = operands.iter().map(|&o| self.operand(o)).collect();
+        let to = self.temp_of(out, mask);
+        self.call(call(to.clone(), operands));
+        self.at.extend(out.map(|out| (out, to)));
+    }
+
+    /// Adds an instruction on all live lanes.
+    fn plain(&mut self, op: &Op, instruction: VectorOp, scalar: Option<Scalar>) {
+        let vectors = if scalar.is_some() { &op.args[..1] } else { &op.args[..] };
+        self.make(op.out, false, vectors, |to, from| {
+            vector(instruction, to, from, scalar, Length::Lanes)
+        });
+    }
+
+    /// Adds a comparison of two vectors, or of a vector with a scalar.
+    fn compare(&mut self, out: Option<Value>, of: &[Value], with: Option<(Comparison, Scalar)>) {
+        self.make(out, true, of, |to, from| match with {
+            None => {
+                let equal = VectorOp::Compare(Comparison::Equal);
+                vector(equal, to, from, None, Length::Repeats)
+            }
+            Some((how, scalar)) => {
+                let view = if scalar.ty == Type::F16 { View::F16 } else { View::Own };
+                let from = from.into_iter().map(|t| t.viewed_as(view)).collect();
+                let instruction = VectorOp::Compares(how);
+                vector(instruction, to, from, Some(scalar), Length::Repeats)
+            }
+        });
+    }
+
+    /// Adds an `And` with a constant, unless the range of the value shows that it changes nothing.
+    fn and(&mut self, out: Option<Value>, value: Value, mask: i32) {
+        let range = self.ranges[value.0 as usize];
+        if range.lo >= 0 && mask & (mask + 1) == 0 && range.hi <= mask {
+            let same = self.operand(value);
+            self.at.extend(out.map(|out| (out, same)));
+            return;
+        }
+        self.with_word(out, value, &words::AND_WORD, mask);
+    }
+
+    fn with_word(
+        &mut self,
+        out: Option<Value>,
+        value: Value,
+        function: &'static crate::ascend::aiv::Function,
+        word: i32,
+    ) {
+        self.make(out, false, &[value], |to, mut from| {
+            words::with_word(function, to, from.remove(0), word.cast_unsigned())
+        });
+    }
+
+    /// Returns the byte offsets of indices in a column of `len` elements of `1 << by` bytes.
+    /// Indices that may be out of range are masked with `len - 1`.
+    fn offsets(&mut self, index: Value, len: u32, by: u32) -> Tensor {
+        let range = self.ranges[index.0 as usize];
+        let last = i32::try_from(len).unwrap_or(i32::MAX) - 1;
+        let mut from = self.operand(index);
+        if range.lo < 0 || range.hi > last {
+            let to = self.temp(false, "offset");
+            let word = last.cast_unsigned();
+            self.call(words::with_word(&words::AND_WORD, to.clone(), from, word));
+            from = to;
+        }
+        let to = self.temp(false, "offset");
+        self.call(shift(VectorOp::ShiftLeft, to.clone(), from, by));
+        to
+    }
+
+    pub(super) fn lane(&mut self, op: &Op) {
+        let a = &op.args[..];
+        match op.code {
+            _ if !op.code.on_lanes() => self.whole(op, &[]),
+            OpCode::Splat(_) => {}
+            OpCode::Iota => {
+                self.make(op.out, false, &[], |to, _| iota(to));
+            }
+            OpCode::Add => self.plain(op, VectorOp::Add, None),
+            OpCode::Sub => self.plain(op, VectorOp::Sub, None),
+            OpCode::Mul => self.plain(op, VectorOp::Mul, None),
+            OpCode::And | OpCode::Or => {
+                let name = if op.code == OpCode::And { VectorOp::And } else { VectorOp::Or };
+                self.make(op.out, false, a, |to, from| bits(name, to, from, Length::HalfLanes));
+            }
+            OpCode::AddTo(n) => self.plain(op, VectorOp::Adds, number(n)),
+            OpCode::MulTo(n) => self.plain(op, VectorOp::Muls, number(n)),
+            OpCode::AndTo(n) => self.and(op.out, a[0], n),
+            OpCode::LowBits(bits) => self.and(op.out, a[0], ((1u32 << bits) - 1).cast_signed()),
+            OpCode::OrTo(n) => self.with_word(op.out, a[0], &words::OR_WORD, n),
+            // The compare of a lifetime takes the scalar itself.
+            OpCode::SubScalar if self.halves.contains(&a[0]) => {}
+            OpCode::AddScalar => self.plain(op, VectorOp::Adds, number(self.scalar(a[1]))),
+            OpCode::SubScalar => {
+                self.plain(op, VectorOp::Adds, number(self.scalar(a[1]).negative()));
+            }
+            OpCode::MulScalar => self.plain(op, VectorOp::Muls, number(self.scalar(a[1]))),
+            OpCode::Shr(by) => self.make(op.out, false, a, |to, mut from| {
+                shift(VectorOp::ShiftRight, to, from.remove(0), by)
+            }),
+            OpCode::Madd(p, q) => self.madd(op, p, q),
+            OpCode::Select if let Some(least) = self.least(a) => {
+                self.make(op.out, false, &a[2..], |to, from| {
+                    vector(VectorOp::Maxs, to, from, number(least), Length::Lanes)
+                });
+            }
+            OpCode::Select => self.make(op.out, false, a, |to, mut from| {
+                let (no, yes) = (from.remove(2), from.remove(1));
+                words::select(to, from.remove(0), [yes, no])
+            }),
+            OpCode::Eq => self.compare(op.out, a, None),
+            OpCode::EqTo(n) => {
+                let ty = if self.halves.contains(&a[0]) { Type::F16 } else { Type::I32 };
+                self.compare(op.out, a, Some((Comparison::Equal, Scalar::new(n, ty))));
+            }
+            OpCode::IsNegative if self.halves.contains(&a[0]) => {
+                self.compare(op.out, a, Some((Comparison::Less, Scalar::new(0, Type::F16))));
+            }
+            OpCode::IsNegative => match self.lifetime_difference(a[0]) {
+                Some((life, bound)) => {
+                    let bound = Scalar::new(bound, Type::F16);
+                    self.compare(op.out, &[life], Some((Comparison::Less, bound)));
+                }
+                // A sign test that is only negated is lowered with its negation.
+                None => {
+                    let used = self.uses.get(&op.out.unwrap_or(a[0]));
+                    if used.is_some_and(|&n| n > self.negations(op.out)) {
+                        self.sign(op.out, a[0], -1);
+                    }
+                }
+            },
+            OpCode::MaskNot if self.is_never_negative(a[0]) => self.all.extend(op.out),
+            OpCode::MaskNot => match self.defs.get(&a[0]) {
+                Some(Op { code: OpCode::IsNegative, args, .. })
+                    if !self.halves.contains(&args[0]) =>
+                {
+                    let value = args[0];
+                    self.sign(op.out, value, 0);
+                }
+                _ => self.mask(op, VectorOp::Not),
+            },
+            OpCode::MaskAnd => self.mask(op, VectorOp::And),
+            OpCode::MaskOr => self.mask(op, VectorOp::Or),
+            OpCode::Load => self.view(op, 0),
+            OpCode::Item(column) => self.view(op, column),
+            OpCode::Gather => self.gather(op, 2, View::Own),
+            OpCode::GatherLife => {
+                self.gather(op, 1, View::F16);
+                self.halves.extend(op.out);
+            }
+            _ => self.effect(op),
+        }
+    }
+
+    fn mask(&mut self, op: &Op, instruction: VectorOp) {
+        self.make(op.out, true, &op.args, |to, from| {
+            bits(instruction, to, from, Length::MaskWords)
+        });
+    }
+
+    fn view(&mut self, op: &Op, column: usize) {
+        let view = Tensor::tile(self.storage(op.columns[0], column));
+        self.at.extend(op.out.map(|out| (out, view)));
+    }
+
+    fn gather(&mut self, op: &Op, by: u32, view: View) {
+        let len = self.tape.column(op.columns[0]).len;
+        let offsets = self.offsets(op.args[0], len, by).viewed_as(View::U32);
+        let column = Tensor::named(self.storage(op.columns[0], 0));
+        let to = self.temp_of(op.out, false);
+        let from = vec![column, offsets];
+        self.call(vector(
+            VectorOp::Gather,
+            to.clone().viewed_as(view),
+            from,
+            number(0),
+            Length::Lanes,
+        ));
+        self.at.extend(op.out.map(|out| (out, to)));
+    }
+
+    fn effect(&mut self, op: &Op) {
+        let a = &op.args[..];
+        match op.code {
+            OpCode::Store => self.store(op, &self.storage(op.columns[0], 0)),
+            OpCode::Scatter | OpCode::SetLife(_) | OpCode::StepLife(_) => self.scatter(op),
+            OpCode::Append => self.append(op.columns[0], a[1], &a[2..]),
+            OpCode::Lookup => {
+                let [index, mask] = [a[3], a[4]].map(|v| self.operand(v));
+                let to = self.temp_of(op.out, false);
+                let (from, bounds) = (self.gm(op.columns[0]), [a[1], a[2]].map(|v| self.scalar(v)));
+                self.call(lookup::lookup(to.clone(), from, bounds, [index, mask]));
+                self.at.extend(op.out.map(|out| (out, to)));
+            }
+            _ => unreachable!("the checker keeps {:?} out of sweeps", op.code),
+        }
+    }
+
+    /// Lowers a store. If the last call makes the value and no other operation uses it, that call
+    /// writes the column.
+    fn store(&mut self, op: &Op, column: &str) {
+        let (value, view) = (op.args[1], Tensor::tile(column));
+        if let Some(Op { code: OpCode::Splat(n), .. }) = self.defs.get(&value) {
+            let n = number(*n);
+            return self.call(vector(VectorOp::Duplicate, view, vec![], n, Length::Lanes));
+        }
+        let from = self.operand(value);
+        if self.uses[&value] == 1
+            && let (Some(temp), Some(Node::Call(last))) = (from.as_temp(), self.out.last_mut())
+            && last.defines(temp)
+        {
+            return last.substitute(temp, &view);
+        }
+        self.call(vector(VectorOp::Adds, view, vec![from], number(0), Length::Lanes));
+    }
+
+    fn append(&mut self, list: ColumnId, mask: Value, values: &[Value]) {
+        let mask = self.operand(mask);
+        let len = self.len_name(list);
+        if values.is_empty() {
+            return self.call(append::count(len, mask));
+        }
+        let values: Vec<_> = values.iter().map(|&v| self.operand(v)).collect();
+        let last = values.len() - 1;
+        for (n, value) in values.into_iter().enumerate() {
+            let column = self.storage(list, n);
+            let own = |name: &str| {
+                let pair = |[a, b]: &[String; 2]| *a == column && b == name;
+                name == column || self.overlays.iter().any(pair)
+            };
+            let in_place = value.column().is_some_and(own);
+            let function = if in_place { &append::APPEND_IN_PLACE } else { &append::APPEND };
+            let to = (column, len.clone());
+            self.call(append::append(function, to, [value, mask.clone()], n == 0, n == last));
+        }
+    }
+
+    /// Writes one lifetime to the tile's slots under a mask.
+    pub(super) fn fill(&mut self, life: i8, column: &str, mask: Value) {
+        let tile = Tensor::tile(column);
+        let value = Some(crate::ascend::functions::life::lifetime(life));
+        if self.all.contains(&mask) {
+            return self.call(vector(VectorOp::Duplicate, tile, vec![], value, Length::Lanes));
+        }
+        let mask = self.operand(mask);
+        let fill = self.temp(false, "fill").viewed_as(View::F16);
+        self.call(vector(VectorOp::Duplicate, fill.clone(), vec![], value, Length::Lanes));
+        let from = vec![mask, fill, tile.clone()];
+        self.call(vector(VectorOp::Select, tile, from, None, Length::Lanes));
+    }
+}

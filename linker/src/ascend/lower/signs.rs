@@ -1,0 +1,63 @@
+//! Lowers sign tests. int32 has no compare but EQ, so a test is an arithmetic shift by 31 and a
+//! compare with 0 or -1.
+
+use super::Lower;
+use super::lanes::vector;
+use crate::ascend::aiv::{Comparison, Expr, Length, Scalar, Type, VectorOp};
+use crate::tape::{Op, OpCode, Value};
+
+impl Lower<'_> {
+    /// Returns the constant n of a selection that is max(x, n): n where x - n is negative, else x.
+    pub(super) fn least(&self, choice: &[Value]) -> Option<i32> {
+        let def = |v: Value| self.defs.get(&v);
+        let (mask, &Op { code: OpCode::Splat(n), .. }) = (def(choice[0])?, def(choice[1])?) else {
+            return None;
+        };
+        let tested = *mask.args.first()?;
+        let is_difference =
+            def(tested).is_some_and(|op| op.code == OpCode::AddTo(-n) && op.args[0] == choice[2]);
+        let is_below = if n == 0 { tested == choice[2] } else { is_difference };
+        (mask.code == OpCode::IsNegative && is_below).then_some(n)
+    }
+
+    /// Returns a and b if `difference` is a lifetime a minus a scalar b.
+    pub(super) fn lifetime_difference(&self, difference: Value) -> Option<(Value, Expr)> {
+        let Op { code: OpCode::SubScalar, args, .. } = self.defs.get(&difference)? else {
+            return None;
+        };
+        self.halves.contains(&args[0]).then(|| (args[0], self.scalar(args[1])))
+    }
+
+    /// Returns the number of operations that negate a sign test.
+    pub(super) fn negations(&self, mask: Option<Value>) -> usize {
+        let not = |op: &&Op| op.code == OpCode::MaskNot && Some(op.args[0]) == mask;
+        self.defs.values().filter(not).count()
+    }
+
+    /// Returns whether a sign test is false in every lane, because no lane can be negative.
+    pub(super) fn is_never_negative(&self, test: Value) -> bool {
+        let test = self.defs.get(&test).filter(|op| op.code == OpCode::IsNegative);
+        test.is_some_and(|op| {
+            !self.halves.contains(&op.args[0]) && self.ranges[op.args[0].0 as usize].lo >= 0
+        })
+    }
+
+    /// Makes the mask of the lanes whose value shifted right by 31 is `sign`: -1 for negative
+    /// lanes, 0 for the others.
+    pub(super) fn sign(&mut self, out: Option<Value>, value: Value, sign: i32) {
+        let number = |n: i32| Some(Scalar::new(n, Type::I32));
+        let known = self.signs.get(&value).cloned();
+        let spread = known.unwrap_or_else(|| {
+            let from = self.operand(value);
+            let to = self.temp(false, "sign");
+            let op = VectorOp::ShiftRight;
+            self.call(vector(op, to.clone(), vec![from], number(31), Length::Lanes));
+            self.signs.insert(value, to.clone());
+            to
+        });
+        let mask = self.temp_of(out, true);
+        let op = VectorOp::Compares(Comparison::Equal);
+        self.call(vector(op, mask.clone(), vec![spread], number(sign), Length::Repeats));
+        self.at.extend(out.map(|out| (out, mask)));
+    }
+}

@@ -1,0 +1,163 @@
+//! Lowers scalars, and operations on whole columns.
+
+use super::Lower;
+use crate::ascend::aiv::{Call, Comparison, Copy, Expr, Global, Operation, Relation, Tensor};
+use crate::ascend::functions::{life, victims};
+use crate::names::camel;
+use crate::tape::{ColumnId, Op, OpCode, Value};
+
+impl Lower<'_> {
+    /// Returns the name of an array in `Gm`.
+    pub(super) fn gm(&self, id: ColumnId) -> String {
+        camel(self.tape.column(id).name.trim_start_matches("gm_"))
+    }
+
+    /// Defines the result of an operation: as the expression itself if `inline` is set, else as a
+    /// variable.
+    fn define(&mut self, op: &Op, value: Expr, name: &str, inline: bool) {
+        let Some(out) = op.out else { return };
+        if inline {
+            self.scalars.insert(out, value);
+        } else {
+            let name = self.fresh_name(out, name);
+            self.call(Call::from(Operation::Let(name, value)));
+        }
+    }
+
+    /// Lowers an operation outside of sweeps. `rest` are the operations behind it in its block.
+    pub(super) fn whole(&mut self, op: &Op, rest: &[Op]) {
+        let a = |n: usize| self.scalar(op.args[n]);
+        let value = match op.code {
+            OpCode::Constant(n) => n.into(),
+            OpCode::ScalarAdd => a(0) + a(1),
+            OpCode::ScalarSub => a(0) - a(1),
+            OpCode::ScalarMul => a(0) * a(1),
+            OpCode::ScalarAddTo(n) => a(0) + n.into(),
+            OpCode::Max if self.conditions(op) => Expr::either(a(0), a(1)),
+            OpCode::Max => Expr::max(a(0), a(1)),
+            OpCode::Min => Expr::min(a(0), a(1)),
+            OpCode::ScalarNe => Expr::test(Relation::Differs, a(0), a(1)),
+            OpCode::ScalarGt => Expr::test(Relation::Above, a(0), a(1)),
+            OpCode::ScalarNot => a(0).opposite(),
+            OpCode::Len => {
+                let (list, len) = (op.columns[0], self.len_name(op.columns[0]));
+                let before = format!("{}Before", camel(&self.tape.column(list).name));
+                let inline = op.out.is_some_and(|l| lasts(l, list, rest));
+                return self.define(op, Expr::name(len), &before, inline);
+            }
+            _ => return self.memory(op),
+        };
+        let once = op.out.is_some_and(|out| self.uses.get(&out) == Some(&1));
+        let name = self.scalar_name(op);
+        self.define(op, value, &name, once || matches!(op.code, OpCode::Constant(_)));
+    }
+
+    /// Returns whether all operands are conditions.
+    fn conditions(&self, op: &Op) -> bool {
+        let condition = |v: &Value| {
+            let code = self.defs.get(v).map(|def| def.code);
+            matches!(code, Some(OpCode::ScalarNe | OpCode::ScalarGt | OpCode::ScalarNot))
+        };
+        op.args.iter().all(condition)
+    }
+
+    /// Returns the index of a word in a line from its offset in global memory.
+    fn line_word(&self, line: &str, at: Value) -> Expr {
+        let Some(line) = line.strip_prefix("gm_") else { return self.scalar(at) };
+        let base = Expr::field(format!("{line}At"));
+        match self.defs.get(&at).map(|d| (d.code, &d.args)) {
+            Some((OpCode::ScalarAddTo(n), args)) if self.scalar(args[0]) == base => n.into(),
+            Some((OpCode::ScalarAdd, args)) if self.scalar(args[0]) == base => self.scalar(args[1]),
+            _ => self.scalar(at) - base,
+        }
+    }
+
+    fn memory(&mut self, op: &Op) {
+        let a: Vec<Expr> = op.args.iter().map(|&v| self.scalar(v)).collect();
+        let name = |n: usize| self.tape.column(op.columns[n]).name.clone();
+        let line = op.columns.first().is_some_and(|&id| self.tape.column(id).resident);
+        let copy = |out: bool, ub: String, gm: Global, n: Expr| {
+            Call::from(Operation::Copy(Copy { out, ub: Tensor::named(ub), gm, n }))
+        };
+        match op.code {
+            OpCode::ReadOutput if line => {
+                let line = self.gm(op.columns[0]);
+                let word = self.line_word(&name(0), op.args[0]);
+                let holds = op.out.and_then(|out| self.tape.name_of(out)).unwrap_or("count");
+                let out = op.out.map(|out| self.fresh_name(out, holds)).unwrap_or_default();
+                self.call(Call::from(Operation::Let(out, Expr::word(&line, word))));
+            }
+            OpCode::WriteOutput if line => {
+                let line = self.gm(op.columns[0]);
+                let (at, value) = (self.line_word(&name(0), op.args[0]), a[1].clone());
+                self.call(Call::from(Operation::SetWord { line, at, value }));
+            }
+            OpCode::WriteOutput => {
+                let (line, value) = ("word".into(), a[1].clone());
+                self.call(Call::from(Operation::SetWord { line, at: 0.into(), value }));
+                let to = Global::at(self.gm(op.columns[0]), a[0].clone());
+                self.call(copy(true, "word".into(), to, 1.into()));
+            }
+            OpCode::Fetch => {
+                let from = Global::at(self.gm(op.columns[1]), a[0].clone());
+                self.call(copy(false, self.storage(op.columns[0], 0), from, a[1].clone()));
+            }
+            OpCode::Publish | OpCode::PublishList(_) => {
+                let column = if let OpCode::PublishList(n) = op.code { n } else { 0 };
+                let to = Global::at(self.gm(op.columns[0]), a[0].clone());
+                let n = a.get(1).cloned();
+                let n = n.unwrap_or_else(|| Expr::name(self.len_name(op.columns[1])));
+                self.call(copy(true, self.storage(op.columns[1], column), to, n));
+            }
+            OpCode::Clear => self.assign(self.len_name(op.columns[0]), 0.into()),
+            OpCode::Take => {
+                let [to, from] = [0, 1].map(|n| self.len_name(op.columns[n]));
+                self.assign(to, Expr::name(&from));
+                self.assign(from, 0.into());
+            }
+            OpCode::Find(retries) | OpCode::FindFree(retries) => self.search(op, retries),
+            OpCode::Share => self.share(op),
+            _ => self.life(op, a),
+        }
+    }
+
+    fn assign(&mut self, name: String, value: Expr) {
+        self.call(Call::from(Operation::Assign(name, value)));
+    }
+
+    fn life(&mut self, op: &Op, mut a: Vec<Expr>) {
+        let call = match op.code {
+            OpCode::Age(settle) => {
+                if settle {
+                    self.call(life::end_step_uses());
+                }
+                life::decay(a.remove(0))
+            }
+            OpCode::Bisect => {
+                let name = op.out.and_then(|out| self.tape.name_of(out)).unwrap_or("threshold");
+                let out = op.out.map(|out| self.fresh_name(out, name)).unwrap_or_default();
+                victims::find_threshold(out, a.remove(0), a.remove(0))
+            }
+            OpCode::AppendLt | OpCode::AppendEq => {
+                let less = op.code == OpCode::AppendLt;
+                let how = if less { Comparison::Less } else { Comparison::Equal };
+                let list = (self.storage(op.columns[0], 0), self.len_name(op.columns[0]));
+                victims::append_slots(list, how, [a.remove(0), a.remove(0)])
+            }
+            _ => unreachable!("the checker keeps {:?} in sweeps", op.code),
+        };
+        self.call(call);
+    }
+}
+
+/// Returns whether no operation changes a list between the read of its length and the last use of
+/// that length.
+fn lasts(len: Value, list: ColumnId, rest: &[Op]) -> bool {
+    let uses = |op: &Op| op.all().any(|op| op.args.contains(&len));
+    let writes = |op: &Op| {
+        let mut roles = op.columns.iter().zip(op.code.signature().columns());
+        roles.any(|(&id, (_, role))| id == list && role.writes())
+    };
+    let last = rest.iter().rposition(uses).map_or(0, |n| n + 1);
+    !rest[..last].iter().flat_map(Op::all).any(writes)
+}

@@ -1,0 +1,104 @@
+//! Writes Stage One of a geometry as AscendC: places its buffers, synchronises its calls, and
+//! prints them.
+
+use super::declare::{constants, functions, tensors};
+use super::limits::STAGE_ONE_BYTES;
+use super::print::{self, lines};
+use super::table::{load, save, setup};
+use crate::ascend::aiv::CountRead;
+use crate::ascend::lower::{Lowered, lower};
+use crate::ascend::sync::synchronise;
+use crate::ascend::ub::{Plan, TooLarge, plan};
+use crate::check::{Refused, check};
+use crate::record::record_stage_one;
+use avsg_device::params::Params;
+
+/// The generated part of a geometry's kernels: Stage One as AscendC.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StageOneText {
+    /// The constants and functions that Stage One uses.
+    pub ops: String,
+    /// The function `Setup`, which runs once per core.
+    pub setup: String,
+    /// The function `StageOne`, which runs once per request.
+    pub body: String,
+    /// Bytes of unified buffer that it uses, from address 0.
+    pub ub_bytes: u32,
+    /// The address of each buffer, for a reader.
+    pub plan: String,
+}
+
+/// The reason why Stage One of a geometry cannot be written.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the message of each variant says it")]
+pub enum Failed {
+    #[error(transparent)]
+    Refused(#[from] Refused),
+    #[error(transparent)]
+    TooLarge(#[from] TooLarge),
+    #[error(
+        "S is {0}, but a 910B compares 128 lifetimes per instruction: choose 128 slots or more"
+    )]
+    TooSmall(u32),
+}
+
+/// Writes Stage One of a geometry, which waits before it reads a count.
+///
+/// # Errors
+/// If its kernel breaks a rule of the kernel language, or does not fit the unified buffer.
+pub fn stage_one(p: &Params) -> Result<StageOneText, Failed> {
+    stage_one_with(p, STAGE_ONE_BYTES, CountRead::default())
+}
+
+/// Writes Stage One of a geometry in `limit` bytes of unified buffer, so that tests cover several
+/// tile widths. It reads the counts of GatherMask by `count`.
+///
+/// # Errors
+/// As [`stage_one`].
+pub fn stage_one_with(p: &Params, limit: u32, count: CountRead) -> Result<StageOneText, Failed> {
+    let (kernel, plan) = placed(p, limit, count)?;
+    let mut setup = setup(&kernel, &plan);
+    synchronise(&mut setup, &plan, count);
+    let body = format!(
+        "// Runs Stage One (Alg. 1) for each token of one request, on its table. `cores` waits for the\n\
+         // other cores that share the request.\n\
+         template <typename Cores>\n\
+         __aicore__ inline void StageOne(const Gm &gm, const Request &q, Cores cores)\n{{\n{}{}}}\n",
+        tensors(&kernel, &plan, &kernel.body),
+        lines(&kernel.body, 1)
+    );
+    let once = format!(
+        "// Writes the constants in UB that every request reads and none changes. It runs once per core.\n\
+         __aicore__ inline void Setup(const Gm &gm)\n{{\n{}}}\n",
+        lines(&setup, 1)
+    );
+    let all = [setup, kernel.body].concat();
+    let functions = functions(&all);
+    let constants = constants(p, &plan, &all, &functions);
+    let functions: String =
+        functions.iter().map(|function| format!("{}\n", function.text)).collect();
+    let functions = functions.replace("@BEFORE_COUNT@", &print::sync(count.sync()));
+    Ok(StageOneText {
+        ops: format!("{constants}\n{functions}"),
+        setup: once,
+        body,
+        ub_bytes: plan.bytes,
+        plan: plan.to_string(),
+    })
+}
+
+/// Returns Stage One of a geometry as synchronised calls, with the copies of the table in and out,
+/// and the plan of its buffers.
+pub(crate) fn placed(p: &Params, limit: u32, count: CountRead) -> Result<(Lowered, Plan), Failed> {
+    if p.slots < 128 {
+        return Err(Failed::TooSmall(p.slots));
+    }
+    let tape = record_stage_one(p)?;
+    check(&tape)?;
+    let mut kernel = lower(&tape)?;
+    let plan = plan(&kernel, limit)?;
+    kernel.narrow(plan.wide);
+    kernel.body = [load(p), kernel.body, save()].concat();
+    synchronise(&mut kernel.body, &plan, count);
+    Ok((kernel, plan))
+}

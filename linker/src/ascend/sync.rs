@@ -1,0 +1,134 @@
+//! The least synchronisation that a kernel needs.
+//!
+//! The analysis tracks a state: for each place, kind of access and unit, the set of units that
+//! start nothing before the last such access is complete. A `PipeBarrier` adds the unit of the
+//! access; a flag from Q to P adds P to every access of Q, and to every access whose set contains
+//! Q. If an effect touches a place before the unit is in the required sets, a synchronisation is
+//! inserted before the call. A flag that a loop needs only for accesses before the loop is inserted
+//! before the loop. A loop is walked until its state does not change. Where two paths meet, the
+//! sets are intersected. At the end, every synchronisation that the others make redundant is
+//! removed; a mutation test shows that each remaining one is needed.
+
+mod known;
+mod overlap;
+mod step;
+
+pub use overlap::Overlap;
+
+use crate::ascend::aiv::{CountRead, Node, Sync, syncs};
+use known::{Known, PlaceMap, learn, meet};
+use step::Step;
+
+/// Inserts the synchronisation into a kernel, which reads counts by `count`. All units are idle when
+/// the kernel starts.
+///
+/// # Panics
+/// If a function's own synchronisation does not order the effects inside of it.
+pub fn synchronise(nodes: &mut [Node], map: &impl Overlap, count: CountRead) {
+    let map = PlaceMap::new(nodes, map, count);
+    let mut steps = map.steps(nodes);
+    while !walk(&map, &mut steps, &mut map.initial(), true).is_empty() {}
+    // Redundant ones are removed from the last to the first, because an early flag often makes a
+    // later one redundant.
+    for n in (0..step::syncs(&mut steps).len()).rev() {
+        for i in (0..step::syncs(&mut steps)[n].len()).rev() {
+            let sync = step::syncs(&mut steps)[n].remove(i);
+            if !walk(&map, &mut steps, &mut map.initial(), false).is_empty() {
+                step::syncs(&mut steps)[n].insert(i, sync);
+            }
+        }
+    }
+    for (to, from) in syncs(nodes).into_iter().zip(step::syncs(&mut steps)) {
+        to.append(from);
+    }
+}
+
+/// Walks over code, loops and branches. Returns the synchronisation that is missing, and inserts it
+/// if `add` is set.
+fn walk(map: &PlaceMap, steps: &mut [Step], known: &mut Known, add: bool) -> Vec<Sync> {
+    let mut lacking = Vec::new();
+    for step in steps {
+        match step {
+            Step::Call { acts, sync } => lacking.extend(call(map, acts, sync, known, add)),
+            Step::If { body, otherwise } => {
+                let mut taken = known.clone();
+                lacking.extend(walk(map, body, &mut taken, add));
+                lacking.extend(walk(map, otherwise, known, add));
+                *known = meet(known, &taken);
+            }
+            Step::Loop { always, sync, body } => {
+                sync.iter().for_each(|&s| learn(known, s));
+                if add {
+                    hoist(map, body, known, sync);
+                }
+                loop {
+                    let mut end = known.clone();
+                    lacking.extend(walk(map, body, &mut end, add));
+                    // The tiles of this round are not those of the next round or of another loop.
+                    map.leave_tile(&mut end);
+                    // The next round starts with the state at the end of this one.
+                    let head = meet(known, &end);
+                    if head == *known {
+                        // A loop that may run no round keeps the state of its entry.
+                        if *always {
+                            *known = end;
+                        }
+                        map.leave_loop(known);
+                        break;
+                    }
+                    *known = head;
+                }
+            }
+        }
+    }
+    lacking
+}
+
+fn call(
+    map: &PlaceMap,
+    acts: &[step::NumberedAct],
+    sync: &mut Vec<Sync>,
+    known: &mut Known,
+    add: bool,
+) -> Vec<Sync> {
+    sync.iter().for_each(|&s| learn(known, s));
+    let (start, mut more) = (known.clone(), Vec::new());
+    for act in acts {
+        map.apply(known, act, &mut |s| {
+            if !more.contains(&s) {
+                more.push(s);
+            }
+        });
+    }
+    if add && !more.is_empty() {
+        // The missing synchronisation is applied before the call, and then no effect inside of it
+        // may lack any.
+        *known = start;
+        more.iter().for_each(|&s| learn(known, s));
+        sync.extend(&more);
+        for act in acts {
+            map.apply(known, act, &mut |s| panic!("{acts:?} lack {s:?} inside"));
+        }
+    }
+    more
+}
+
+/// Inserts flags before a loop that the loop needs for accesses before it.
+fn hoist(map: &PlaceMap, body: &[Step], known: &mut Known, before: &mut Vec<Sync>) {
+    for sync in walk(map, &mut body.to_vec(), &mut known.clone(), true) {
+        let Sync::Flag(..) = sync else { continue };
+        let mut after = known.clone();
+        learn(&mut after, sync);
+        let count = |known: &Known| {
+            let all = walk(map, &mut body.to_vec(), &mut known.clone(), false);
+            all.iter().filter(|&&s| s == sync).count()
+        };
+        if !before.contains(&sync) && count(&after) < count(known) {
+            before.push(sync);
+            *known = after;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

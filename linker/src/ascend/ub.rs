@@ -1,0 +1,279 @@
+//! Places the buffers of a kernel in the unified buffer.
+//!
+//! A buffer that is live while a request runs has memory of its own. A working column is live from
+//! the first to the last operation of a token that accesses it; columns that are not live at the
+//! same time share bytes. Every buffer starts on a 32-byte block and consists of whole blocks.
+
+use crate::ascend::aiv::{Element, Part, Place, word};
+use crate::ascend::lower::{Lowered, Register, WIDE_VECTORS, buffer_name, count};
+use crate::ascend::sync::Overlap;
+use crate::tape::{Block, Kind, Op, OpCode};
+use std::collections::BTreeMap;
+use std::fmt::{Display, Formatter};
+
+/// One buffer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Buffer {
+    /// Its name in the emitted text.
+    pub name: String,
+    /// The type of its elements.
+    pub element: Element,
+    /// Number of elements.
+    pub len: u32,
+    /// Address of its first byte; a multiple of 32.
+    pub at: u32,
+    /// Length in bytes; a multiple of 32.
+    pub bytes: u32,
+    /// The first and the last operation of a token that access it; `None`: it is always live.
+    pub live: Option<(usize, usize)>,
+}
+
+/// All buffers of a kernel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// Lanes of a tile.
+    pub tile: u32,
+    /// Lanes of a tile in sweeps that need few registers.
+    pub wide: u32,
+    /// Slots per iteration of `AppendSlots`.
+    pub slot_tile: u32,
+    /// Slots per iteration over lifetimes.
+    pub life_tile: u32,
+    /// The buffers. Several may have the same address.
+    pub buffers: Vec<Buffer>,
+    /// Address of the first byte behind all buffers.
+    pub bytes: u32,
+}
+
+impl Overlap for Plan {
+    fn overlap(&self, a: &Place, b: &Place) -> bool {
+        let (Place::Ub(x, one), Place::Ub(y, other)) = (a, b) else { return a == b };
+        let tiles = *one != Part::Whole && *other != Part::Whole;
+        let find = |name: &str| self.buffers.iter().find(|b| b.name == name);
+        let (Some(a), Some(b)) = (find(x), find(y)) else { return x == y };
+        if tiles && a.at == b.at && a.element.size() == b.element.size() {
+            // Two columns at one address, or one column: the tiles of different iterations do not
+            // overlap.
+            return one == other;
+        }
+        a.at < b.at + b.bytes && b.at < a.at + a.bytes
+    }
+}
+
+impl Display for Plan {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        writeln!(f, "tile of {} lanes; {} bytes", self.tile, self.bytes)?;
+        for Buffer { name, element, len, at, bytes, live } in &self.buffers {
+            let live = live.map_or("always".into(), |(a, b)| format!("ops {a}..={b} of a token"));
+            writeln!(f, "{at:>7} {bytes:>6} B  {name:<14} {element} x {len}, {live}")?;
+        }
+        Ok(())
+    }
+}
+
+/// The error that a geometry does not fit the unified buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "Stage One of this geometry needs {needs} bytes of unified buffer, and there are {limit}; \
+     choose fewer slots, less spread or a smaller K"
+)]
+pub struct TooLarge {
+    /// Bytes that Stage One needs with the narrowest tile.
+    pub needs: u32,
+    /// Bytes that are available.
+    pub limit: u32,
+}
+
+/// Places a kernel's buffers below `limit`, with the widest tile that fits.
+///
+/// # Errors
+/// If the kernel does not fit even with the narrowest tile.
+pub fn plan(kernel: &Lowered, limit: u32) -> Result<Plan, TooLarge> {
+    let slots = kernel.tape.columns.iter().find(|c| c.kind == Kind::Life).map_or(256, |c| c.len);
+    let tiles = [2048, 1024, 512, 256, 128].into_iter().filter(|&tile| tile <= slots.max(128));
+    // More memory than the registers of a tile need lets wide sweeps take a whole column at once.
+    let lengths = columns(kernel).into_values().map(|(len, _)| len);
+    let whole = WIDE_VECTORS as u32 * lengths.max().unwrap_or(0);
+    let words = |tile| count(&kernel.registers, false) * tile;
+    let plans = tiles.flat_map(|tile| {
+        [words(tile).max(whole), words(tile)].map(|words| place(kernel, tile, slots, words))
+    });
+    let mut needs = 0;
+    for plan in plans {
+        if plan.bytes <= limit {
+            return Ok(plan);
+        }
+        needs = plan.bytes;
+    }
+    Err(TooLarge { needs, limit })
+}
+
+/// Returns the words of each of a search's three columns in `scratch` bytes of scratch memory.
+fn search_words(scratch: u32) -> u32 {
+    scratch / (3 * 4) / 256 * 256
+}
+
+/// Places all buffers, with `words` words for the vector registers.
+fn place(kernel: &Lowered, tile: u32, slots: u32, words: u32) -> Plan {
+    // Passes over whole columns run between sweeps, and their scratch memory is all that tiles use.
+    let scratch = 4 * (2 * (256 + tile) + words);
+    // Compares process whole repeats of 128 lanes.
+    let wide = (words / WIDE_VECTORS as u32 / 128 * 128).max(tile);
+    let slot_tile = (1 << ((scratch - 1024) / 4).ilog2()).min(slots);
+    let life_tile = (2 * slot_tile).min(slots);
+    let mut plan = Plan { tile, wide, slot_tile, life_tile, buffers: Vec::new(), bytes: 0 };
+    plan.append("header", Element::Word, 16);
+    plan.append("record", Element::Word, 16);
+    plan.append("word", Element::Word, 8);
+    for bits in &kernel.words {
+        plan.append(&word(*bits), Element::Word, 8);
+    }
+    plan.append("mask_scratch", Element::Mask, 32 + life_tile.max(search_words(scratch)) / 8);
+    plan.registers(&kernel.registers, true, tile);
+    plan.registers(&kernel.wide, true, wide);
+    plan.append("iota", Element::Word, tile);
+    let scratch_at = plan.bytes;
+    plan.append("lane_scratch", Element::Word, 256 + tile);
+    plan.append("packed", Element::Word, 256 + tile);
+    let vectors = plan.bytes;
+    plan.registers(&kernel.registers, false, tile);
+    let end = std::mem::replace(&mut plan.bytes, vectors);
+    plan.registers(&kernel.wide, false, wide);
+    let scratch_end = plan.insert("scratch", Element::Short, scratch / 2, scratch_at);
+    plan.bytes = plan.bytes.max(end).max(scratch_end);
+    if !kernel.tape.rules.is_empty() {
+        plan.append("rule", Element::Half, 256);
+        plan.append("lifetimes", Element::Half, tile);
+    }
+    if kernel.tape.body.all().any(|op| op.code == OpCode::Lookup) {
+        plan.append("entry_blocks", Element::Word, 64 * 8);
+    }
+    for plane in kernel.tape.columns.iter().filter(|c| c.resident) {
+        match plane.kind {
+            Kind::Words => plan.append(&plane.name, Element::Word, plane.len),
+            Kind::Life => plan.append(&plane.name, Element::Half, plane.len),
+            Kind::List { .. } | Kind::Input | Kind::Output => {}
+        }
+    }
+    let work = plan.bytes;
+    plan.bytes += slots;
+    place_columns(&mut plan, work, columns(kernel), &kernel.overlays);
+    // The bytes are used before and after the tokens, and so they lie over the columns of a token.
+    plan.insert("bytes", Element::Byte, slots, (plan.bytes - slots) / 32 * 32);
+    plan
+}
+
+impl Plan {
+    /// Returns the bytes of scratch memory.
+    fn scratch(&self) -> u32 {
+        self.buffers.iter().find(|b| b.name == "scratch").map_or(0, |b| b.bytes)
+    }
+
+    /// Returns the words of one of a search's three columns, which are all in the scratch memory.
+    pub fn search_words(&self) -> u32 {
+        search_words(self.scratch())
+    }
+
+    /// Returns the ids per iteration of a search, with `links` links for each id; a multiple of 8.
+    pub fn search_ids(&self, links: u32) -> u32 {
+        self.search_words() / links / 8 * 8
+    }
+
+    /// Adds a buffer at an address, and returns the address of its end.
+    fn insert(&mut self, name: &str, element: Element, len: u32, at: u32) -> u32 {
+        let bytes = (len * element.size()).next_multiple_of(32);
+        self.buffers.push(Buffer { name: name.into(), element, len, at, bytes, live: None });
+        at + bytes
+    }
+
+    /// Adds a buffer behind all others.
+    fn append(&mut self, name: &str, element: Element, len: u32) {
+        self.bytes = self.insert(name, element, len, self.bytes);
+    }
+
+    /// Adds the mask or the vector registers, each of `lanes` lanes. Names of one register have one
+    /// address.
+    fn registers(&mut self, registers: &[Register], mask: bool, lanes: u32) {
+        let (element, len) = if mask { (Element::Mask, lanes / 8) } else { (Element::Word, lanes) };
+        let (start, size) = (self.bytes, (len * element.size()).next_multiple_of(32));
+        for r in registers.iter().filter(|r| r.mask == mask) {
+            self.insert(&r.name, element, len, start + r.number as u32 * size);
+        }
+        self.bytes = start + count(registers, mask) * size;
+    }
+}
+
+/// Places columns from the address `start` on, in the order of their first operations. A column
+/// that may be written while another one is read for the last time gets that one's address; any
+/// other column gets the smallest address that is free while it is live.
+fn place_columns(
+    plan: &mut Plan,
+    start: u32,
+    columns: BTreeMap<String, (u32, (usize, usize))>,
+    overlays: &[[String; 2]],
+) {
+    let mut placed: Vec<Buffer> = Vec::new();
+    let mut order: Vec<_> = columns.into_iter().collect();
+    order.sort_by_key(|(name, (len, live))| (live.0, std::cmp::Reverse(*len), name.clone()));
+    for (name, (len, live)) in order {
+        let bytes = (len * 4).next_multiple_of(32);
+        let overlaps = |b: &&Buffer| b.live.is_none_or(|(a, z)| a <= live.1 && live.0 <= z);
+        let replaceable = |b: &&Buffer| {
+            let may = |[x, y]: &[String; 2]| *x == name && *y == b.name;
+            // The last operation of `b` is the first one of this column.
+            let ends = b.live.is_some_and(|l| l.0 < live.0 && l.1 == live.0);
+            b.bytes >= bytes && ends && overlays.iter().any(may)
+        };
+        let free = |at: u32, except: &str| {
+            let others = placed.iter().filter(overlaps).filter(|b| b.name != except);
+            others.into_iter().all(|b| at + bytes <= b.at || b.at + b.bytes <= at)
+        };
+        let replaced =
+            placed.iter().filter(replaceable).find(|b| free(b.at, &b.name)).map(|b| b.at);
+        let ends = placed.iter().map(|b| b.at + b.bytes).chain([start]);
+        let gap = || ends.filter(|&at| free(at, "")).min().unwrap_or(start);
+        let at = replaced.unwrap_or_else(gap);
+        placed.push(Buffer { name, element: Element::Word, len, at, bytes, live: Some(live) });
+    }
+    placed.sort_by_key(|b| (b.at, b.live));
+    plan.bytes = placed.iter().map(|b| b.at + b.bytes).fold(plan.bytes, u32::max);
+    plan.buffers.extend(placed);
+}
+
+/// Collects the operations of a block in execution order. The body of a branch counts operation by
+/// operation, because it runs at most once; a loop counts as one operation.
+fn flatten<'t>(block: &'t Block, ops: &mut Vec<&'t Op>) {
+    for op in &block.ops {
+        match &op.body {
+            Some(body) if op.code == OpCode::When => flatten(body, ops),
+            _ => ops.push(op),
+        }
+    }
+}
+
+/// Returns each working column with its length and the first and last operation of a token that
+/// accesses it.
+fn columns(kernel: &Lowered) -> BTreeMap<String, (u32, (usize, usize))> {
+    let mut columns = BTreeMap::new();
+    let tokens = kernel.tape.body.ops.iter().find(|op| matches!(op.code, OpCode::Repeat(_)));
+    let mut ops = Vec::new();
+    tokens.iter().filter_map(|op| op.body.as_ref()).for_each(|body| flatten(body, &mut ops));
+    for (n, op) in ops.into_iter().enumerate() {
+        for (op, &id) in op.all().flat_map(|op| op.columns.iter().map(move |id| (op, id))) {
+            let column = kernel.tape.column(*kernel.alias.get(&id).unwrap_or(&id));
+            let accessed = match (column.kind, op.code) {
+                (Kind::List { .. }, OpCode::Len | OpCode::Clear | OpCode::Take) => 0..0,
+                (Kind::List { .. }, OpCode::Item(c) | OpCode::PublishList(c)) => c..c + 1,
+                (Kind::List { width }, _) => 0..width,
+                (Kind::Words, _) if !column.resident => 0..1,
+                _ => 0..0,
+            };
+            for at in accessed {
+                let len = column.len.next_multiple_of(128);
+                let (_, live) = columns.entry(buffer_name(column, at)).or_insert((len, (n, n)));
+                live.1 = n;
+            }
+        }
+    }
+    columns
+}

@@ -36,8 +36,8 @@ pub fn check(p: &Params) -> Result<()> {
                 Lifetime::Constant(l) => format!("constant:{l}"),
                 Lifetime::Frequency(_) => "frequency".into(),
             };
-            let limit = if paper { "paper takes constant:1" } else { "wide takes constant:0" };
-            invalid!("lifetime" is value, but "{limit}..=127";
+            let (table, least) = if paper { ("paper", 1) } else { ("wide", 0) };
+            invalid!("lifetime" is value, but "{table} takes constant:{least}..=127";
                 "choose L in that range, or frequency with wide")
         }
         Fault::EvenMultiplier => {

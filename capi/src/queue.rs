@@ -40,7 +40,6 @@ fn array(what: &str, array: avsg_i32s) -> Result<DeviceArray> {
 /// Returns the arrays of a batch in device memory.
 fn device_batch(batch: &avsg_batch) -> Result<DeviceBatch> {
     Ok(DeviceBatch {
-        requests: batch.state.len,
         k: batch.k,
         ids: array("ids", batch.ids)?,
         ids_stride: batch.ids_stride,
@@ -52,7 +51,6 @@ fn device_batch(batch: &avsg_batch) -> Result<DeviceBatch> {
         block_table: array("block_table", batch.block_table)?,
         block_stride: batch.block_stride,
         indexer: batch.indexer,
-        rows: batch.append_rows,
     })
 }
 
@@ -148,9 +146,10 @@ pub(crate) unsafe fn append(
     fresh: *const avsg_fresh,
     stream: RawStream,
 ) -> Result<()> {
-    let batch = device_batch(&contract!(sized::read(batch)?))?;
+    let batch = contract!(sized::read(batch)?);
+    let (batch, rows) = (device_batch(&batch)?, batch.append_rows);
     contract!(with_device_fresh(engine, fresh, |engine, fresh| match fresh {
-        Some(fresh) => Ok(engine.enqueue_append(&batch, layer, fresh, stream)?),
+        Some(fresh) => Ok(engine.enqueue_append(&batch, rows, layer, fresh, stream)?),
         None => Err(no_rows_to_append()),
     }))
 }

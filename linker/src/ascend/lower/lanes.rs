@@ -3,10 +3,9 @@
 use super::Lower;
 use super::registers::Temp;
 use crate::ascend::aiv::{
-    Call, Comparison, Expr, Function, Length, Node, Operation, Scalar, Tensor, Type, Vector,
-    VectorOp, View,
+    Call, Comparison, Expr, Length, Node, Operation, Scalar, Tensor, Type, Vector, VectorOp, View,
 };
-use crate::ascend::functions::{append, lookup, words};
+use crate::ascend::functions::{append, lookup};
 use crate::check::Why;
 use crate::tape::{ColumnId, Op, OpCode, Value};
 
@@ -36,6 +35,12 @@ pub fn iota(to: Tensor) -> Call {
 fn bits(op: VectorOp, to: Tensor, from: Vec<Tensor>, over: Length) -> Call {
     let from = from.into_iter().map(|t| t.viewed_as(View::U16)).collect();
     vector(op, to.viewed_as(View::U16), from, None, over)
+}
+
+/// Returns an operation of each lane with one word.
+fn with_word(op: VectorOp, to: Tensor, mut from: Vec<Tensor>, word: i32) -> Call {
+    from.push(Tensor::word(word.cast_unsigned()));
+    vector(op, to, from, None, Length::Lanes)
 }
 
 /// Returns a shift of unsigned numbers.
@@ -120,11 +125,8 @@ impl Lower<'_> {
         });
     }
 
-    /// Adds an operation with a constant word.
-    fn with_word(&mut self, op: &Op, function: &'static Function, word: i32) {
-        self.make(op.out, false, &op.args, |to, mut from| {
-            words::with_word(function, to, from.remove(0), word.cast_unsigned())
-        });
+    fn with_word(&mut self, instruction: VectorOp, op: &Op, word: i32) {
+        self.make(op.out, false, &op.args, |to, from| with_word(instruction, to, from, word));
     }
 
     /// Returns the byte offsets of indices in a column of `len` elements of `1 << by` bytes.
@@ -135,8 +137,7 @@ impl Lower<'_> {
         let mut from = self.operand(index);
         if range.lo < 0 || range.hi > last {
             let to = self.temp(false, "offset");
-            let word = last.cast_unsigned();
-            self.call(words::with_word(&words::AND_WORD, to.clone(), from, word));
+            self.call(with_word(VectorOp::AndWord, to.clone(), vec![from], last));
             from = to;
         }
         let to = self.temp(false, "offset");
@@ -161,8 +162,8 @@ impl Lower<'_> {
             }
             OpCode::AddTo(n) => self.plain(op, VectorOp::Adds, number(n)),
             OpCode::MulTo(n) => self.plain(op, VectorOp::Muls, number(n)),
-            OpCode::AndTo(n) => self.with_word(op, &words::AND_WORD, n),
-            OpCode::OrTo(n) => self.with_word(op, &words::OR_WORD, n),
+            OpCode::AndTo(n) => self.with_word(VectorOp::AndWord, op, n),
+            OpCode::OrTo(n) => self.with_word(VectorOp::OrWord, op, n),
             // The compare of a lifetime takes the scalar itself.
             OpCode::SubScalar if self.halves.contains(&a[0]) => {}
             OpCode::AddScalar => self.plain(op, VectorOp::Adds, number(self.scalar(a[1]))),
@@ -179,9 +180,10 @@ impl Lower<'_> {
                     vector(VectorOp::Maxs, to, from, number(least), Length::Lanes)
                 });
             }
+            // Select takes 32-bit lanes as floats and does not change their bits.
             OpCode::Select => self.make(op.out, false, a, |to, mut from| {
-                let (no, yes) = (from.remove(2), from.remove(1));
-                words::select(to, from.remove(0), [yes, no])
+                from[1..].iter_mut().for_each(|value| value.view = View::F32);
+                vector(VectorOp::Select, to.viewed_as(View::F32), from, None, Length::Lanes)
             }),
             OpCode::Eq => match self.defs.get(&a[1]) {
                 Some(&Op { code: OpCode::Splat(n), .. }) => {

@@ -4,6 +4,9 @@
 //! texts are in `kernels/`: marks of the form `@NAME@` are replaced, and all other text is
 //! emitted unchanged.
 
+use std::path::Path;
+use std::{fs, io};
+
 use avsg_device::batched::Batched;
 use avsg_device::kernels::KernelName;
 use avsg_device::memory::{state_words, table_words};
@@ -77,6 +80,22 @@ impl Kernels {
     pub fn files(&self) -> impl Iterator<Item = (String, &str)> {
         let headers = self.headers.iter().map(|(name, text)| ((*name).into(), text.as_str()));
         headers.chain(self.kernels.iter().map(|k| (format!("{}.cpp", k.name), k.text.as_str())))
+    }
+
+    /// Writes all files into a folder, which is created if it does not exist.
+    ///
+    /// # Errors
+    /// If a file cannot be written.
+    pub fn write(&self, folder: &Path) -> io::Result<()> {
+        fs::create_dir_all(folder)?;
+        self.files().try_for_each(|(name, text)| fs::write(folder.join(name), text))
+    }
+
+    /// Returns all kernels as one text for the shim, which is compiled in a third of the time that
+    /// their files take. CANN would take one type for all kernels of such a file.
+    pub fn together(&self) -> String {
+        let kernels: String = self.kernels.iter().map(|kernel| kernel.text.as_str()).collect();
+        format!("#define AVSG_SHIM_SEVERAL_FILES\n{}", self.whole(&kernels))
     }
 
     /// Returns the text of a kernel with its headers included, so that the file needs no other.

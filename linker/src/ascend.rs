@@ -7,6 +7,7 @@ pub mod code_size;
 pub mod cost;
 mod declare;
 pub mod functions;
+mod geometry;
 pub mod kernels;
 pub mod limits;
 mod lower;

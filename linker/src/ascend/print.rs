@@ -273,8 +273,8 @@ fn expr(e: &Expr) -> String {
     }
 }
 
-/// Returns the index of a word of the header or record line: its constant in `avsg_kernel.h`, if
-/// there is one.
+/// Returns the index of a word of the header or record line: its constant in `avsg_geometry.h`,
+/// if there is one.
 fn word_of(line: &str, at: &Expr) -> String {
     let name = match (line, at) {
         ("header", Expr::Number(header::GENERATION)) => "HEADER_GENERATION",

@@ -41,7 +41,7 @@ pub fn compile_all(texts: &[String]) -> Vec<Compiled> {
     (0..texts.len()).map(|n| Compiled { kernels: compile(&all), number: Some(n) }).collect()
 }
 
-/// Returns a text whose namespace and kernels carry a number in their names.
+/// Returns a text whose namespace, kernels, and macro with the namespace carry a number in their names.
 fn with_numbered_names(text: &str, n: usize) -> String {
     let kernel = "__global__ __aicore__ void ";
     assert!(
@@ -50,5 +50,6 @@ fn with_numbered_names(text: &str, n: usize) -> String {
     );
     text.replace("namespace avsg", &format!("namespace avsg{n}"))
         .replace("avsg::", &format!("avsg{n}::"))
+        .replace("AVSG_TILING(", &format!("AVSG_TILING_{n}("))
         .replace(kernel, &format!("{kernel}g{n}_"))
 }

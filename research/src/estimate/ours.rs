@@ -104,7 +104,7 @@ pub fn cost(profile: &Profile, variant: Variant, requests: usize, cores: usize) 
     Cost { phases, table, crowd, shared, deferred, start: Start::AllCores }
 }
 
-/// Returns the work of the busiest core on the deferred refreshes, which `avsg_late.h.in` spreads over
+/// Returns the work of the busiest core on the deferred refreshes, which `avsg_late.h` spreads over
 /// the cores by parts of the slots.
 fn deferred_refreshes(profile: &Profile, variant: Variant, requests: usize, cores: usize) -> Work {
     let (p, n) = (&profile.params, &profile.counts);
